@@ -1,0 +1,53 @@
+// Every error that a caller may want to catch, and nothing else. Wrong arguments throw the built-in
+// TypeError (wrong kind) or RangeError (wrong value). The classes here carry what a person needs to
+// act: which file, where in it, and what to do. The message is one line; `main.ts` prints it as is.
+
+/** Where and how to mend it; all parts are optional and become part of the one-line message. */
+export interface ErrorDetails {
+  /** File, URL or model name that was read. */
+  readonly file?: string | undefined;
+  /** Place inside the file: a key, a tensor, a byte offset, a line, a node path. */
+  readonly place?: string | undefined;
+  /** What the reader can do about it: an imperative sentence without a final period. */
+  readonly remedy?: string | undefined;
+  /** The error that led here. */
+  readonly cause?: unknown;
+}
+
+function compose(message: string, { file, place, remedy }: ErrorDetails): string {
+  const where = [file, place].filter((part) => part !== undefined && part !== "").join(", ");
+  return (where ? `${where}: ` : "") + message + (remedy ? `. ${remedy}` : "");
+}
+
+/** Common base of Troodon's own errors. */
+export class TroodonError extends Error {
+  /** File, URL or model name that was read. */
+  readonly file: string | undefined;
+  /** Place inside the file. */
+  readonly place: string | undefined;
+  /** What to do about it. */
+  readonly remedy: string | undefined;
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super(compose(message, details), details.cause === undefined ? {} : { cause: details.cause });
+    this.name = new.target.name;
+    this.file = details.file;
+    this.place = details.place;
+    this.remedy = details.remedy;
+  }
+}
+
+/** A file, stream or document breaks the rules of its format. */
+export class FormatError extends TroodonError {}
+
+/** Well-formed input that asks for something this build does not do. */
+export class UnsupportedError extends TroodonError {}
+
+/** Memory, disk, context or device limits are too small for what was asked; the message has numbers. */
+export class ResourceError extends TroodonError {}
+
+/** A model could not be found, downloaded or verified. */
+export class SourceError extends TroodonError {}
+
+/** A compute device failed or gave wrong results. */
+export class DeviceError extends TroodonError {}

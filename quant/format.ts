@@ -1,0 +1,43 @@
+// The record that every number format fills in. A format is one file in this folder plus one line in
+// quant/mod.ts; files, matmuls, KV cache and tools learn of it through the table only.
+// The scalar decode and encode here are the definition; WASM and WGSL kernels are judged by them.
+
+/** One number format: how a run of values is stored in bytes. */
+export interface NumberFormat {
+  /** Name as GGUF writes it, e.g. `Q4_1`, `F16`. */
+  readonly name: string;
+  /** ggml type id, when ggml has the format. */
+  readonly ggmlType?: number;
+  /** Values in one block. */
+  readonly blockSize: number;
+  /** Bytes of one block. */
+  readonly blockBytes: number;
+  /**
+   * Decodes whole blocks to float32.
+   *
+   * @param bytes Source blocks, `blocks * blockBytes` long.
+   * @param out Receives `blocks * blockSize` values.
+   */
+  decode(bytes: Uint8Array, out: Float32Array): void;
+  /**
+   * Encodes whole blocks from float32; absent when there is no public rule.
+   *
+   * @param values Source, a multiple of `blockSize` long.
+   * @param out Receives the blocks.
+   */
+  encode?(values: Float32Array, out: Uint8Array): void;
+}
+
+/**
+ * Bytes that `count` values take in a format.
+ *
+ * @throws {RangeError} If `count` is not a multiple of the block size.
+ */
+export function formatBytes(format: NumberFormat, count: number): number {
+  if (count % format.blockSize !== 0) {
+    throw new RangeError(
+      `Cannot store ${count} values as ${format.name}: not a multiple of ${format.blockSize}`,
+    );
+  }
+  return (count / format.blockSize) * format.blockBytes;
+}
