@@ -107,8 +107,8 @@ export function assertArrayIncludes<T>(
 }
 
 /** Every property of `expected` is (deeply) in `actual`. */
-// deno-lint-ignore no-explicit-any
 export function assertObjectMatch(
+  // deno-lint-ignore no-explicit-any
   actual: Record<PropertyKey, any>,
   expected: Record<PropertyKey, unknown>,
 ): void {

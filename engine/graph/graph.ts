@@ -1,0 +1,79 @@
+// The one intermediate form. ONNX files and model specs both become a Graph; passes turn a Graph into
+// another Graph; the planner and every backend read it. All records are frozen data: a value knows its
+// shape (with symbolic dims) and its role, a node knows its op by name. Behaviour lives in op records
+// (op.ts), never here.
+
+import type { TensorInfo } from "../formats/source.ts";
+import type { Dim } from "./dim.ts";
+
+/**
+ * Element types of values. `q8` is an activation row quantised to signed 8 bit in groups of 32 with
+ * a float32 scale each (spec LF-3, MD-11); it exists only between `quantize_q8` and `matmul_q8`.
+ */
+export type DataType =
+  | "f32"
+  | "f16"
+  | "bf16"
+  | "f64"
+  | "i8"
+  | "u8"
+  | "i16"
+  | "u16"
+  | "i32"
+  | "u32"
+  | "i64"
+  | "u64"
+  | "bool"
+  | "q8";
+
+/**
+ * What a value is:
+ * - `input`: given for every run (token ids, positions, or ONNX inputs);
+ * - `weight`: bytes of a model file, in the number format of the file, loaded once;
+ * - `constant`: small host data known when the graph is built;
+ * - `state`: memory that outlives a run, one copy per session (KV cache);
+ * - `activation`: produced by a node, planned into the arena.
+ */
+export type ValueRole = "input" | "weight" | "constant" | "state" | "activation";
+
+/** A tensor in the graph. */
+export interface Value {
+  /** Unique in its graph. */
+  readonly id: number;
+  /** Path-like name, e.g. `layers.3.attention.q`. */
+  readonly name: string;
+  readonly role: ValueRole;
+  readonly dtype: DataType;
+  /** Outermost dimension first. */
+  readonly shape: readonly Dim[];
+  /** Where a weight's bytes are (role `weight`). */
+  readonly tensor?: TensorInfo;
+  /** Contents of a constant (role `constant`), `shape` elements in row-major order. */
+  readonly data?: ArrayBufferView;
+}
+
+/** Attribute of a node: plain data only. */
+export type Attribute = number | string | boolean | readonly number[] | readonly string[];
+
+/** One application of an op. */
+export interface Node {
+  /** Unique in its graph. */
+  readonly id: number;
+  /** Name of an op record. */
+  readonly op: string;
+  /** Path-like name for messages and profiles, e.g. `layers.3.attention.q`. */
+  readonly name: string;
+  /** `undefined` stands for an absent optional input. */
+  readonly inputs: readonly (Value | undefined)[];
+  readonly outputs: readonly Value[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
+
+/** A computation: nodes in an order in which every value is produced before it is used. */
+export interface Graph {
+  readonly name: string;
+  readonly nodes: readonly Node[];
+  readonly inputs: readonly Value[];
+  readonly states: readonly Value[];
+  readonly outputs: readonly Value[];
+}

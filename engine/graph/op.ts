@@ -1,0 +1,120 @@
+// The record that every op fills in: one file in ops/, one line in ops/mod.ts. It holds the shape
+// rule, the scalar reference (the living definition, by which every kernel is judged) and the ordered
+// list of kernels by backend; the first kernel whose `when` holds is taken. Callers never ask for
+// features themselves.
+
+import type { Dim, DimEnv } from "./dim.ts";
+import type { Attribute, DataType, Node, Value } from "./graph.ts";
+
+/** What a shape rule sees and returns. */
+export interface TensorType {
+  readonly dtype: DataType;
+  readonly shape: readonly Dim[];
+}
+
+/**
+ * A concrete tensor in host memory, row-major. `data` of a `q8` value holds the float32 values that the
+ * quantised bytes stand for. A weight is handed over decoded to float32.
+ */
+export interface HostTensor {
+  readonly dtype: DataType;
+  readonly shape: readonly number[];
+  readonly data: HostData;
+}
+
+/** Storage of a HostTensor. */
+export type HostData =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;
+
+/** Everything a scalar reference may use. */
+export interface ReferenceCall {
+  readonly inputs: readonly (HostTensor | undefined)[];
+  /** Zero-filled, shaped by the shape rule; an in-place output shares its input's data. */
+  readonly outputs: readonly HostTensor[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+  readonly env: DimEnv;
+  /**
+   * States of one op call, by slot: a `state` input's HostTensor is a placeholder; the data of slot `s`
+   * is `stateOf(inputIndex, s)`, shaped like the input.
+   */
+  stateOf(inputIndex: number, slot: number): HostTensor;
+}
+
+/** Where a lowered operand lies: a byte address, or a value that depends on the step's bindings. */
+export type Operand = number | Dim;
+
+/** What a WASM kernel's `lower` may ask and do. Addresses are byte addresses in WASM memory. */
+export interface WasmLowering {
+  readonly node: Node;
+  /** Address of an activation, input, constant or packed weight. */
+  address(value: Value): number;
+  /** Handle of a weight that was packed while loading: its layout id, address and extents. */
+  weight(value: Value): PackedWeight;
+  /** Byte offset of a state inside a slot's block; bases come from the slot table. */
+  stateOffset(value: Value): number;
+  /** Address of the table of slot bases: u32 per slot. */
+  readonly slotTable: number;
+  /** Bytes of scratch memory for one thread, allocated at planning time. */
+  scratch(bytesPerThread: number): number;
+  /** Appends one instruction; symbolic operands are evaluated again when bindings change. */
+  emit(opcode: number, operands: readonly Operand[]): void;
+}
+
+/** A weight in WASM memory, rearranged for the kernels that read it. */
+export interface PackedWeight {
+  readonly layout: number;
+  readonly format: string;
+  readonly address: number;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** What decides about a WASM kernel. */
+export interface WasmKernelContext {
+  readonly node: Node;
+  /** `relaxed` = relaxed SIMD dot and multiply-add passed their probe. */
+  readonly simd: "baseline" | "relaxed";
+  readonly threads: number;
+}
+
+/** One way to run an op on WASM. */
+export interface WasmKernel {
+  /** `op_variant_format`; also the name in profiles, tests and benches. */
+  readonly name: string;
+  when(context: WasmKernelContext): boolean;
+  lower(lowering: WasmLowering): void;
+}
+
+/** One op. */
+export interface OpRecord {
+  readonly name: string;
+  /** One line: what it computes. */
+  readonly summary: string;
+  /**
+   * Shape rule.
+   *
+   * @throws {TypeError} On wrong kinds of inputs. @throws {RangeError} On shapes that do not fit.
+   */
+  infer(
+    inputs: readonly (TensorType | undefined)[],
+    attributes: Readonly<Record<string, Attribute>>,
+  ): TensorType[];
+  /** Plain loops, float64 accumulation, never optimised. */
+  reference(call: ReferenceCall): void;
+  /** `inPlace[o] = i`: output `o` is input `i`'s memory, changed (states). */
+  readonly inPlace?: Readonly<Record<number, number>>;
+  readonly kernels: {
+    readonly wasm: readonly WasmKernel[];
+    /** Filled by the WebGPU backend. */
+    readonly gpu: readonly { readonly name: string }[];
+  };
+}

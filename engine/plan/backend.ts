@@ -1,0 +1,61 @@
+// The one interface behind which the three engines stand: scalar reference, WASM, WebGPU. A backend
+// turns a Plan into an Executable once; afterwards a step is: write the inputs, run, read the outputs.
+// Nothing is allocated between the first run and dispose().
+
+import type { DimEnv } from "../graph/dim.ts";
+import type { HostData } from "../graph/op.ts";
+import type { Plan } from "./plan.ts";
+
+/** Name of a backend, as `--device` takes it. */
+export type DeviceName = "reference" | "wasm" | "gpu";
+
+/** Told while weights load. */
+export interface LoadProgress {
+  readonly loadedBytes: number;
+  readonly totalBytes: number;
+}
+
+/** Common options of all backends. */
+export interface PrepareOptions {
+  /** Sessions that may be open at once; each takes one slot of every state. */
+  readonly slots: number;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: LoadProgress) => void;
+}
+
+/** A plan made ready to run on a device. */
+export interface Executable {
+  readonly plan: Plan;
+  /** Bytes by use: weights, arena, states of one slot, program and tables. */
+  readonly memory: {
+    readonly weights: number;
+    readonly arena: number;
+    readonly statePerSlot: number;
+    readonly other: number;
+  };
+  /** Takes a free slot (zero-filled); throws ResourceError when all are taken. */
+  openSlot(): number;
+  /** Gives a slot back. */
+  closeSlot(slot: number): void;
+  /**
+   * Copies `count` leading rows (tokens) of every state of a slot out of the device, in the order of
+   * `plan.graph.states`; `writeState` puts them back.
+   */
+  readState(slot: number, count: number): Promise<Uint8Array> | Uint8Array;
+  writeState(slot: number, count: number, bytes: Uint8Array): Promise<void> | void;
+  /** View of a graph input, at its maximum size; write before `run`. */
+  input(name: string): HostData;
+  /** Runs one step; bindings must not exceed the plan's limits. */
+  run(bindings: DimEnv): void | Promise<void>;
+  /** View of a graph output after `run`, at its maximum size; valid until the next run. */
+  output(name: string): HostData;
+  /** Time by kernel name since the last call, when profiling was asked for. */
+  profile?(): readonly { readonly name: string; readonly calls: number; readonly ms: number }[];
+  dispose(): void;
+}
+
+/** One engine. */
+export interface Backend {
+  readonly name: DeviceName;
+  prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
+}
