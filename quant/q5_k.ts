@@ -1,0 +1,32 @@
+// Q5_K: 256 values in 176 bytes, 5.5 bits a value. f16 d, f16 dmin, 12 bytes of 6-bit scales and minima
+// (k_scales.ts), 32 bytes of fifth bits (bit s of byte l is value 32 s + l's), 128 bytes of nibbles as
+// in Q4_K. x = d * scale * q - dmin * min.
+
+import type { NumberFormat } from "./format.ts";
+import { readF16 } from "./half.ts";
+import { minimumCode, scaleCode } from "./k_scales.ts";
+
+/** 5-bit affine, 8 sub-blocks of 32 under one super-scale. */
+export const q5_k: NumberFormat = {
+  name: "Q5_K",
+  ggmlType: 13,
+  blockSize: 256,
+  blockBytes: 176,
+  decode(bytes, out) {
+    for (let b = 0, o = 0; o < out.length; b += 176, o += 256) {
+      const d = readF16(bytes, b);
+      const dmin = readF16(bytes, b + 2);
+      for (let sub = 0; sub < 8; sub++) {
+        const scale = d * scaleCode(bytes, b + 4, sub);
+        const min = dmin * minimumCode(bytes, b + 4, sub);
+        const codes = b + 48 + (sub >> 1) * 32;
+        const shift = (sub & 1) * 4;
+        for (let l = 0; l < 32; l++) {
+          const high = (bytes[b + 16 + l]! >> sub) & 1;
+          const q = ((bytes[codes + l]! >> shift) & 15) | (high << 4);
+          out[o + sub * 32 + l] = scale * q - min;
+        }
+      }
+    }
+  },
+};

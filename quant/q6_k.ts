@@ -1,0 +1,33 @@
+// Q6_K: 256 values in 210 bytes, 6.5625 bits a value. 128 bytes of low nibbles, 64 bytes of high bit
+// pairs, 16 signed scales for 16 values each, f16 d. x = d * scale * (q - 32).
+// A half of 128 values takes 64 low bytes (values 0..63 low nibble, 64..127 high) and 32 high bytes
+// (byte l: values l, l + 32, l + 64, l + 96, low bits first).
+
+import type { NumberFormat } from "./format.ts";
+import { readF16 } from "./half.ts";
+
+/** 6-bit symmetric, 16 sub-blocks of 16 under one super-scale. */
+export const q6_k: NumberFormat = {
+  name: "Q6_K",
+  ggmlType: 14,
+  blockSize: 256,
+  blockBytes: 210,
+  decode(bytes, out) {
+    for (let b = 0, o = 0; o < out.length; b += 210, o += 256) {
+      const d = readF16(bytes, b + 208);
+      for (let sub = 0; sub < 16; sub++) {
+        const scale = d * ((bytes[b + 192 + sub]! << 24) >> 24);
+        const half = sub >> 3;
+        const low = b + half * 64 + (sub & 3) * 16;
+        const lowShift = sub & 4;
+        const high = b + 128 + half * 32 + (sub & 1) * 16;
+        const highShift = sub & 6;
+        for (let l = 0; l < 16; l++) {
+          const q = ((bytes[low + l]! >> lowShift) & 15) |
+            (((bytes[high + l]! >> highShift) & 3) << 4);
+          out[o + sub * 16 + l] = scale * (q - 32);
+        }
+      }
+    }
+  },
+};
