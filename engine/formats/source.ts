@@ -14,6 +14,12 @@ export interface ByteSource {
    * @throws {FormatError} If the range leaves the source.
    */
   readInto(offset: number, target: Uint8Array): void | Promise<void>;
+  /**
+   * Opens the file of that plain name beside this one; absent where there is no folder (memory).
+   *
+   * @throws {SourceError} If there is no such file.
+   */
+  openSibling?(name: string): ByteSource | Promise<ByteSource>;
   /** Releases the file handle or connection. Reading afterwards throws. */
   close(): void;
 }
@@ -34,13 +40,30 @@ export interface TensorInfo {
   readonly byteLength: number;
 }
 
-/** A value of GGUF metadata or of a config file. */
+/** A GGUF array of numbers; 64-bit integers come as float64 unless a value is beyond 2^53. */
+export type NumericArray =
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
+
+/**
+ * A value of GGUF metadata or of a config file. Integers within ±2^53 are numbers whatever their width.
+ * GGUF strings that are not UTF-8 keep each stray byte as U+DC80…U+DCFF (see `stringBytes`).
+ */
 export type MetadataValue =
   | string
   | number
   | bigint
   | boolean
   | null
+  | NumericArray
   | readonly MetadataValue[]
   | { readonly [key: string]: MetadataValue };
 
@@ -54,6 +77,11 @@ export interface WeightFile {
   readonly metadata: ReadonlyMap<string, MetadataValue>;
   /** Tensors by name, in file order. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /**
+   * Text of another file of the model (`tokenizer.json`, `generation_config.json`, …), undefined when
+   * there is none; the method is absent where there is no folder.
+   */
+  readText?(name: string): Promise<string | undefined>;
   /** Closes every source. */
   close(): void;
 }

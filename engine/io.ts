@@ -1,0 +1,169 @@
+// The door between the engine and the machine's files and environment. Everything in engine/ that needs
+// `Deno.*` for that goes through here (the download code in formats/hub is the only other place), so
+// that permissions are asked for at one spot and the rest of the engine also runs from memory.
+// Reads are synchronous: they land straight in the target, which may be a view over shared WASM memory,
+// and that is the fastest way Deno offers (see the probe figures in ARCHITECTURE.md).
+
+import { FormatError, SourceError } from "./errors.ts";
+import type { ByteSource } from "./formats/source.ts";
+
+/**
+ * Opens a local file for random access.
+ *
+ * @throws {SourceError} If it does not exist, is not a plain file, or may not be read.
+ */
+export function openFile(path: string): ByteSource {
+  let file: Deno.FsFile;
+  let size: number;
+  try {
+    file = Deno.openSync(path, { read: true });
+  } catch (error) {
+    throw describeOpenError(path, error);
+  }
+  try {
+    const info = file.statSync();
+    if (!info.isFile) {
+      throw new SourceError(info.isDirectory ? "is a folder, not a file" : "is not a plain file", {
+        file: path,
+        remedy: "Give the path of a model file",
+      });
+    }
+    size = info.size;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  let open = true;
+  return {
+    name: path,
+    size,
+    readInto(offset: number, target: Uint8Array): void {
+      if (!open) throw new TypeError(`Cannot read ${path}: it is closed`);
+      checkRange(path, size, offset, target.length);
+      file.seekSync(offset, Deno.SeekMode.Start);
+      for (let done = 0; done < target.length;) {
+        const count = file.readSync(target.subarray(done));
+        if (count === null || count === 0) {
+          throw new FormatError(
+            `the file ends here although it was ${size} bytes long when opened`,
+            { file: path, place: `byte ${offset + done}`, remedy: "Fetch or copy it again" },
+          );
+        }
+        done += count;
+      }
+    },
+    openSibling: (name: string) => openFile(siblingPath(path, name)),
+    close(): void {
+      if (open) file.close();
+      open = false;
+    },
+  };
+}
+
+/** A source over bytes in memory; `bytes` may be any view, also one that starts inside its buffer. */
+export function memorySource(name: string, bytes: Uint8Array): ByteSource {
+  return {
+    name,
+    size: bytes.length,
+    readInto(offset: number, target: Uint8Array): void {
+      checkRange(name, bytes.length, offset, target.length);
+      target.set(bytes.subarray(offset, offset + target.length));
+    },
+    close(): void {},
+  };
+}
+
+/**
+ * Guards a read.
+ *
+ * @throws {FormatError} If `[offset, offset + length)` leaves a source of `size` bytes.
+ */
+export function checkRange(name: string, size: number, offset: number, length: number): void {
+  if (!Number.isSafeInteger(offset) || offset < 0 || length > size - offset) {
+    throw new FormatError(`cannot read ${length} bytes: the file has ${size}`, {
+      file: name,
+      place: `byte ${offset}`,
+      remedy: "The file is cut short or its header is wrong: fetch it again",
+    });
+  }
+}
+
+/**
+ * Path of `name` in the folder that holds `path`.
+ *
+ * @throws {FormatError} If `name` is more than a plain file name, so that no file outside is reached.
+ */
+export function siblingPath(path: string, name: string): string {
+  checkPlainName(name, path);
+  const cut = Math.max(
+    path.lastIndexOf("/"),
+    Deno.build.os === "windows" ? path.lastIndexOf("\\") : -1,
+  );
+  return path.slice(0, cut + 1) + name;
+}
+
+/** Refuses names with separators, drive letters, `..`, or control characters. */
+export function checkPlainName(name: string, file: string): void {
+  // deno-lint-ignore no-control-regex -- control characters are what is looked for
+  if (name === "" || name === "." || name === ".." || /[/\\:\u0000-\u001f]/.test(name)) {
+    throw new FormatError(`refers to ${JSON.stringify(name)}, which is not a plain file name`, {
+      file,
+      remedy: "Model files may only refer to files in their own folder",
+    });
+  }
+}
+
+/** `file`, `folder`, or undefined when there is nothing at `path`. */
+export function pathKind(path: string): "file" | "folder" | undefined {
+  try {
+    return Deno.statSync(path).isDirectory ? "folder" : "file";
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw describeOpenError(path, error);
+  }
+}
+
+/** Names in a folder, sorted; sub-folders end with `/`. */
+export function listFolder(path: string): string[] {
+  try {
+    return [...Deno.readDirSync(path)]
+      .map((entry) => entry.isDirectory ? `${entry.name}/` : entry.name)
+      .sort();
+  } catch (error) {
+    throw describeOpenError(path, error);
+  }
+}
+
+/** An environment variable, or undefined when it is unset or may not be read; never asks. */
+export function readEnv(name: string): string | undefined {
+  if (Deno.permissions.querySync({ name: "env", variable: name }).state !== "granted") {
+    return undefined;
+  }
+  return Deno.env.get(name) || undefined;
+}
+
+function describeOpenError(path: string, cause: unknown): Error {
+  if (cause instanceof Deno.errors.NotFound) {
+    return new SourceError("no such file or folder", {
+      file: path,
+      remedy: "Check the path",
+      cause,
+    });
+  }
+  if (cause instanceof Deno.errors.NotCapable) {
+    return new SourceError("Deno may not read it", {
+      file: path,
+      remedy: `Run with --allow-read=${path}`,
+      cause,
+    });
+  }
+  if (cause instanceof Deno.errors.PermissionDenied) {
+    return new SourceError("the system refuses to open it", {
+      file: path,
+      remedy: "Check its owner and mode",
+      cause,
+    });
+  }
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new SourceError(`cannot be opened (${message})`, { file: path, cause });
+}
