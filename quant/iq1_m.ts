@@ -5,7 +5,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { f16ToF32 } from "./half.ts";
-import { IQ1_GRID } from "./iq_grids.ts";
+import { iq1Grid } from "./iq_grids.ts";
 
 /** Ternary vector codes from 2048 points, shifted, scale for 16 values. */
 export const iq1_m: NumberFormat = {
@@ -14,6 +14,7 @@ export const iq1_m: NumberFormat = {
   blockSize: 256,
   blockBytes: 56,
   decode(bytes, out) {
+    const { coordinates } = iq1Grid();
     for (let b = 0, o = 0; o < out.length; b += 56, o += 256) {
       const d = f16ToF32(
         (bytes[b + 49]! >> 4) | (bytes[b + 51]! & 0xf0) | ((bytes[b + 53]! & 0xf0) << 4) |
@@ -27,7 +28,7 @@ export const iq1_m: NumberFormat = {
         const shift = nibble & 8 ? -0.125 : 0.125;
         const point = bytes[b + p]! | ((nibble & 7) << 8);
         for (let i = 0; i < 8; i++) {
-          out[o + p * 8 + i] = scale * (IQ1_GRID.coordinates[point * 8 + i]! + shift);
+          out[o + p * 8 + i] = scale * (coordinates[point * 8 + i]! + shift);
         }
       }
     }

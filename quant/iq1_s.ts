@@ -4,7 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
-import { IQ1_GRID } from "./iq_grids.ts";
+import { iq1Grid } from "./iq_grids.ts";
 
 /** Ternary vector codes from 2048 points, shifted, scale for 32 values. */
 export const iq1_s: NumberFormat = {
@@ -13,6 +13,7 @@ export const iq1_s: NumberFormat = {
   blockSize: 256,
   blockBytes: 50,
   decode(bytes, out) {
+    const { coordinates } = iq1Grid();
     for (let b = 0, o = 0; o < out.length; b += 50, o += 256) {
       const d = readF16(bytes, b);
       for (let sub = 0; sub < 8; sub++) {
@@ -22,7 +23,7 @@ export const iq1_s: NumberFormat = {
         for (let p = 0; p < 4; p++) {
           const point = bytes[b + 2 + sub * 4 + p]! | (((high >> (3 * p)) & 7) << 8);
           for (let i = 0; i < 8; i++) {
-            out[o + sub * 32 + p * 8 + i] = scale * (IQ1_GRID.coordinates[point * 8 + i]! + shift);
+            out[o + sub * 32 + p * 8 + i] = scale * (coordinates[point * 8 + i]! + shift);
           }
         }
       }

@@ -4,7 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
-import { IQ2_S_GRID } from "./iq_grids.ts";
+import { iq2SGrid } from "./iq_grids.ts";
 import { writePoint } from "./iq_points.ts";
 
 /** 2-bit vector codes from 1024 points, with signs. */
@@ -14,6 +14,7 @@ export const iq2_s: NumberFormat = {
   blockSize: 256,
   blockBytes: 82,
   decode(bytes, out) {
+    const grid = iq2SGrid();
     for (let b = 0, o = 0; o < out.length; b += 82, o += 256) {
       const d = readF16(bytes, b);
       for (let p = 0; p < 32; p++) {
@@ -21,7 +22,7 @@ export const iq2_s: NumberFormat = {
         const nibble = (bytes[b + 74 + (p >> 2)]! >> (2 * (p & 2))) & 15;
         const scale = d * (nibble + 0.5) * 0.25;
         const point = bytes[b + 2 + p]! | (high << 8);
-        writePoint(out, o + p * 8, IQ2_S_GRID, point, scale, bytes[b + 34 + p]!);
+        writePoint(out, o + p * 8, grid, point, scale, bytes[b + 34 + p]!);
       }
     }
   },

@@ -4,7 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
-import { IQ2_XS_GRID } from "./iq_grids.ts";
+import { iq2XsGrid } from "./iq_grids.ts";
 import { completeSigns, writePoint } from "./iq_points.ts";
 
 /** 2-bit vector codes from 512 points, with signs. */
@@ -14,13 +14,14 @@ export const iq2_xs: NumberFormat = {
   blockSize: 256,
   blockBytes: 74,
   decode(bytes, out) {
+    const grid = iq2XsGrid();
     for (let b = 0, o = 0; o < out.length; b += 74, o += 256) {
       const d = readF16(bytes, b);
       for (let p = 0; p < 32; p++) {
         const code = bytes[b + 2 + p * 2]! | (bytes[b + 3 + p * 2]! << 8);
         const nibble = (bytes[b + 66 + (p >> 2)]! >> (2 * (p & 2))) & 15;
         const scale = d * (nibble + 0.5) * 0.25;
-        writePoint(out, o + p * 8, IQ2_XS_GRID, code & 511, scale, completeSigns(code >> 9));
+        writePoint(out, o + p * 8, grid, code & 511, scale, completeSigns(code >> 9));
       }
     }
   },

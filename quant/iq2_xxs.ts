@@ -4,7 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
-import { IQ2_XXS_GRID } from "./iq_grids.ts";
+import { iq2XxsGrid } from "./iq_grids.ts";
 import { completeSigns, writePoint } from "./iq_points.ts";
 
 /** 2-bit vector codes from 256 points, with signs. */
@@ -14,6 +14,7 @@ export const iq2_xxs: NumberFormat = {
   blockSize: 256,
   blockBytes: 66,
   decode(bytes, out) {
+    const grid = iq2XxsGrid();
     for (let b = 0, o = 0; o < out.length; b += 66, o += 256) {
       const d = readF16(bytes, b);
       for (let sub = 0; sub < 8; sub++) {
@@ -23,7 +24,7 @@ export const iq2_xxs: NumberFormat = {
         const scale = d * ((packed >>> 28) + 0.5) * 0.25;
         for (let p = 0; p < 4; p++) {
           const signs = completeSigns((packed >>> (7 * p)) & 127);
-          writePoint(out, o + sub * 32 + p * 8, IQ2_XXS_GRID, bytes[at + p]!, scale, signs);
+          writePoint(out, o + sub * 32 + p * 8, grid, bytes[at + p]!, scale, signs);
         }
       }
     }

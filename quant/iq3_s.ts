@@ -4,7 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
-import { IQ3_S_GRID } from "./iq_grids.ts";
+import { iq3SGrid } from "./iq_grids.ts";
 import { writePoint } from "./iq_points.ts";
 
 /** 3-bit vector codes from 512 points, with signs. */
@@ -14,6 +14,7 @@ export const iq3_s: NumberFormat = {
   blockSize: 256,
   blockBytes: 110,
   decode(bytes, out) {
+    const grid = iq3SGrid();
     for (let b = 0, o = 0; o < out.length; b += 110, o += 256) {
       const d = readF16(bytes, b);
       for (let p = 0; p < 64; p++) {
@@ -21,7 +22,7 @@ export const iq3_s: NumberFormat = {
         const nibble = (bytes[b + 106 + (p >> 4)]! >> (4 * ((p >> 3) & 1))) & 15;
         const signs = bytes[b + 74 + (p >> 1)]! >> (4 * (p & 1));
         const point = bytes[b + 2 + p]! | (high << 8);
-        writePoint(out, o + p * 4, IQ3_S_GRID, point, d * (2 * nibble + 1), signs);
+        writePoint(out, o + p * 4, grid, point, d * (2 * nibble + 1), signs);
       }
     }
   },

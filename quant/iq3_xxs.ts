@@ -4,7 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
-import { IQ3_XXS_GRID } from "./iq_grids.ts";
+import { iq3XxsGrid } from "./iq_grids.ts";
 import { completeSigns, writePoint } from "./iq_points.ts";
 
 /** 3-bit vector codes from 256 points, with signs. */
@@ -14,6 +14,7 @@ export const iq3_xxs: NumberFormat = {
   blockSize: 256,
   blockBytes: 98,
   decode(bytes, out) {
+    const grid = iq3XxsGrid();
     for (let b = 0, o = 0; o < out.length; b += 98, o += 256) {
       const d = readF16(bytes, b);
       for (let sub = 0; sub < 8; sub++) {
@@ -24,7 +25,7 @@ export const iq3_xxs: NumberFormat = {
         for (let p = 0; p < 8; p++) {
           const signs = completeSigns((packed >>> (7 * (p >> 1))) & 127) >> (4 * (p & 1));
           const point = bytes[b + 2 + sub * 8 + p]!;
-          writePoint(out, o + sub * 32 + p * 4, IQ3_XXS_GRID, point, scale, signs);
+          writePoint(out, o + sub * 32 + p * 4, grid, point, scale, signs);
         }
       }
     }

@@ -3,7 +3,7 @@
 // found there by a search over real weights, so no formula yields them.
 // A set is sorted by its points read as numbers in base 3 (or 8), first coordinate least significant;
 // so a bitmap over all 6561 (or 4096) numbers says everything. It is kept here in base64, low bits
-// first, and unpacked when the module loads (a fraction of a millisecond).
+// first, and unpacked at first use: most processes never see these formats.
 
 /** A point set: `dimensions` coordinates of each point in a row, already mapped to their levels. */
 export interface Grid {
@@ -13,11 +13,15 @@ export interface Grid {
   readonly coordinates: Int8Array;
 }
 
-function defineGrid(dimensions: number, levels: readonly number[], bitmap: string): Grid {
-  const bits = Uint8Array.fromBase64(bitmap);
+function defineGrid(dimensions: number, levels: readonly number[], bitmap: string): () => Grid {
+  let grid: Grid | undefined;
+  return () => grid ??= unpack(dimensions, levels, Uint8Array.fromBase64(bitmap));
+}
+
+function unpack(dimensions: number, levels: readonly number[], bitmap: Uint8Array): Grid {
   const coordinates: number[] = [];
   for (let number = 0; number < levels.length ** dimensions; number++) {
-    if (!((bits[number >> 3]! >> (number & 7)) & 1)) continue;
+    if (!((bitmap[number >> 3]! >> (number & 7)) & 1)) continue;
     for (let i = 0, rest = number; i < dimensions; i++) {
       coordinates.push(levels[rest % levels.length]!);
       rest = Math.floor(rest / levels.length);
@@ -32,7 +36,7 @@ const IQ3_XXS_LEVELS = [4, 12, 20, 28, 36, 44, 52, 62];
 const IQ3_S_LEVELS = [1, 3, 5, 7, 9, 11, 13, 15];
 
 /** 2048 points of IQ1_S and IQ1_M. */
-export const IQ1_GRID: Grid = defineGrid(
+export const iq1Grid: () => Grid = defineGrid(
   8,
   TERNARY,
   "VSUUhaACQlEIRTGohiCKohoIKiAUhVAUgiBERSUVBaACgiCIGAAIgqADKqCIu6oKkKoLACIACqqMgqAIQFEIRSGIgFAUQl" +
@@ -50,7 +54,7 @@ export const IQ1_GRID: Grid = defineGrid(
 );
 
 /** 256 points of IQ2_XXS. */
-export const IQ2_XXS_GRID: Grid = defineGrid(
+export const iq2XxsGrid: () => Grid = defineGrid(
   8,
   IQ2_LEVELS,
   "VRUUVRBEQUEABBREABAAAAAEQAAUAEAAAAAABAAAUBBAQREAARQEQFAEQAAQAAAFEAAAUAAAAQAAQAAAQRQEQBQUAAAEAA" +
@@ -68,7 +72,7 @@ export const IQ2_XXS_GRID: Grid = defineGrid(
 );
 
 /** 512 points of IQ2_XS. */
-export const IQ2_XS_GRID: Grid = defineGrid(
+export const iq2XsGrid: () => Grid = defineGrid(
   8,
   IQ2_LEVELS,
   "VVVVUVVFQRVFAVRVVVBFQRAFAQBUURBAQQQAAQEAUFVFQRUVARQEAFBFQQAFAQQEAABAQQAQBQAAQAAAQFUFERQEARAAQE" +
@@ -86,7 +90,7 @@ export const IQ2_XS_GRID: Grid = defineGrid(
 );
 
 /** 1024 points of IQ2_S. */
-export const IQ2_S_GRID: Grid = defineGrid(
+export const iq2SGrid: () => Grid = defineGrid(
   8,
   IQ2_LEVELS,
   "VVVVUVVFVRUFEVVVUVBFVRQFFRRUURBQVQQAEREQUFVFVVVVFVRFUVBVVRRVVRRUURBAVQQAURQEUBAAQBVVEVVVURABAU" +
@@ -104,7 +108,7 @@ export const IQ2_S_GRID: Grid = defineGrid(
 );
 
 /** 256 points of IQ3_XXS. */
-export const IQ3_XXS_GRID: Grid = defineGrid(
+export const iq3XxsGrid: () => Grid = defineGrid(
   4,
   IQ3_XXS_LEVELS,
   "FYoFAgQAACgKBSIFAhAAARUCBYoAggAgggUgAAAAAAEACACAEIAAKIIAAAQABAAAAAAAIAAAEAAAUQAACAACAAoFChWAAQ" +
@@ -118,7 +122,7 @@ export const IQ3_XXS_GRID: Grid = defineGrid(
 );
 
 /** 512 points of IQ3_S. */
-export const IQ3_S_GRID: Grid = defineGrid(
+export const iq3SGrid: () => Grid = defineGrid(
   4,
   IQ3_S_LEVELS,
   "p1cjCKUKBZIXI4kiEAAiBKNJIhGkCgAJCCIFShAFgCIBiBIECQIAARQARQiiAEAIQAoAAgAEAAIVAEUIABEAABerBVIAUA" +

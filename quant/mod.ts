@@ -61,6 +61,7 @@ const OTHER_GGML_TYPES: Readonly<Record<number, string>> = {
   36: "IQ4_NL_4_4",
   37: "IQ4_NL_4_8",
   38: "IQ4_NL_8_8",
+  42: "Q2_0", // Block sizes of 64 and of 128 are both in use under this id.
 };
 
 /**

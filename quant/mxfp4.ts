@@ -38,5 +38,6 @@ export const mxfp4: NumberFormat = {
 };
 
 function exponentOf(value: number): number {
-  return Math.floor(Math.log2(value));
+  // log2f, as in ggml: just below a power of two it rounds up to it.
+  return Math.floor(Math.fround(Math.log2(value)));
 }

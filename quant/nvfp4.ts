@@ -48,7 +48,8 @@ function halfScale(code: number): number {
   return exponent === 0 ? mantissa * 2 ** -10 : (1 + mantissa / 8) * 2 ** (exponent - 8);
 }
 
-// Nearest E4M3 code of a number >= 0, halves up, at most 448 (code 126).
+// Nearest E4M3 code of a number >= 0, halves up, at most 448 (code 126). ggml sends everything from 256 on
+// to 448; here those scales are rounded like the others.
 function scaleCode(value: number): number {
   if (!(value > 0)) return 0;
   const exponent = Math.floor(Math.log2(value));
