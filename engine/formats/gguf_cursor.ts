@@ -22,7 +22,7 @@ export interface Cursor {
   place: string;
 }
 
-const FIRST_READ = 1 << 18;
+const FIRST_READ = 1 << 20;
 // Far above any real header (the largest vocabularies take 20 MB), far below what hurts.
 const MAX_HEADER = 1 << 29;
 

@@ -10,9 +10,6 @@ import { type Cursor, headerError, need, readLength, type Steps } from "./gguf_c
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
-// V8 cuts shorter pieces by copying; longer ones would keep the text of the whole run alive.
-const CUT_BELOW = 13;
-
 /** Reads one string; `strictly` refuses bytes that are not UTF-8. */
 export function* readString(cursor: Cursor, what: string, strictly = false): Steps<string> {
   const length = yield* readLength(cursor, `the length of ${what}`, 1);
@@ -29,26 +26,51 @@ export function* readStrings(cursor: Cursor, count: number): Steps<string[]> {
   const begin = cursor.pos;
   const starts = new Uint32Array(count);
   const lengths = new Uint32Array(count);
-  const { lengthBytes } = cursor;
-  for (let i = 0; i < count; i++) {
-    if (cursor.pos + lengthBytes > cursor.bytes.length) yield* need(cursor, lengthBytes);
-    const low = cursor.view.getUint32(cursor.pos, true);
-    const high = lengthBytes === 8 ? cursor.view.getUint32(cursor.pos + 4, true) : 0;
-    const length = high * 2 ** 32 + low;
-    if (length > cursor.source.size - cursor.pos - lengthBytes) {
-      throw headerError(cursor, `string ${i} of ${count} is ${length} bytes long: past the end`);
-    }
-    if (length >= 0x80) cursor.bytes.fill(0, cursor.pos, cursor.pos + lengthBytes);
-    cursor.pos += lengthBytes;
-    if (cursor.pos + length > cursor.bytes.length) yield* need(cursor, length);
-    starts[i] = cursor.pos;
-    lengths[i] = length;
-    cursor.pos += length;
+  for (let found = 0; found < count;) {
+    found = findStrings(cursor, starts, lengths, found);
+    if (found === count) break;
+    yield* need(cursor, cursor.lengthBytes);
+    yield* need(cursor, cursor.lengthBytes + stringLength(cursor, found, count));
   }
   const text = tryDecode(cursor.bytes.subarray(begin, cursor.pos));
   return text === undefined
     ? decodeEach(cursor.bytes, starts, lengths)
-    : cutRun(cursor.bytes, text, starts, lengths, lengthBytes);
+    : cutRun(cursor.bytes, text, starts, lengths, cursor.lengthBytes);
+}
+
+// Notes where strings lie as far as the buffer reaches; returns the index of the first one that is not
+// whole. A plain function, since loops inside generators are slow.
+function findStrings(
+  cursor: Cursor,
+  starts: Uint32Array,
+  lengths: Uint32Array,
+  from: number,
+): number {
+  const { bytes, view, lengthBytes } = cursor;
+  let pos = cursor.pos;
+  let i = from;
+  for (; i < starts.length && pos + lengthBytes <= bytes.length; i++) {
+    const length = view.getUint32(pos, true);
+    const high = lengthBytes === 8 ? view.getUint32(pos + 4, true) : 0;
+    const start = pos + lengthBytes;
+    if (high !== 0 || start + length > bytes.length) break;
+    if (length >= 0x80) bytes.fill(0, pos, start);
+    starts[i] = start;
+    lengths[i] = length;
+    pos = start + length;
+  }
+  cursor.pos = pos;
+  return i;
+}
+
+function stringLength(cursor: Cursor, index: number, count: number): number {
+  const length = cursor.lengthBytes === 8
+    ? cursor.view.getBigUint64(cursor.pos, true)
+    : BigInt(cursor.view.getUint32(cursor.pos, true));
+  if (length > BigInt(cursor.source.size - cursor.pos - cursor.lengthBytes)) {
+    throw headerError(cursor, `string ${index} of ${count} is ${length} bytes long: past the end`);
+  }
+  return Number(length);
 }
 
 function cutRun(
@@ -68,9 +90,7 @@ function cutRun(
       const byte = bytes[j];
       if ((byte & 0xc0) !== 0x80) units += byte >= 0xf0 ? 2 : 1;
     }
-    strings[i] = units < CUT_BELOW
-      ? text.slice(at, at + units)
-      : strict.decode(bytes.subarray(starts[i], end));
+    strings[i] = text.slice(at, at + units);
     at += units;
   }
   return strings;
