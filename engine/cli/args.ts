@@ -1,0 +1,244 @@
+// Command lines as data. A command states its positionals and flags once; parsing, checking, the help
+// page and the "did you mean" all come from that statement. `node:util` does the splitting; what it
+// leaves out (numbers, choices, nearest names, one-line messages) is here. Nothing is ever ignored: an
+// unknown flag, a missing value or a surplus argument is a UsageError (exit code 2).
+
+import { parseArgs } from "node:util";
+
+/** One `--flag`. */
+export interface Flag {
+  /** How its value is read; `boolean` takes none. */
+  readonly type: "boolean" | "string" | "number" | "integer";
+  /** What it does, one line. */
+  readonly help: string;
+  /** One letter, for `-h` style. */
+  readonly short?: string;
+  /** Name of the value in the help page. */
+  readonly value?: string;
+  /** The only values allowed. */
+  readonly choices?: readonly string[];
+  /** Smallest and largest number allowed. */
+  readonly min?: number;
+  readonly max?: number;
+  /** May be given several times; the value is a list. */
+  readonly multiple?: boolean;
+}
+
+/** Flags by name, without the dashes. */
+export type Flags = Readonly<Record<string, Flag>>;
+
+/** A command, or a task of tools/. */
+export interface CommandLine {
+  /** As typed: `troodon generate`, `deno task fuzz`. */
+  readonly name: string;
+  /** One line: what it does. */
+  readonly summary: string;
+  /** `MODEL`, `[FILTER]` (may be absent), `[TEXT…]` (any number, last). */
+  readonly positionals?: readonly string[];
+  readonly flags: Flags;
+  /** Whole command lines, each with what it shows. */
+  readonly examples: readonly (readonly [command: string, what: string])[];
+  /** Paragraphs below the flags. */
+  readonly notes?: readonly string[];
+}
+
+type FlagValue<F extends Flag> = F["type"] extends "boolean" ? boolean
+  : F["type"] extends "string" ? string
+  : number;
+
+/** Parsed values: absent flags are undefined, `multiple` flags are lists. */
+export interface ParsedLine<F extends Flags> {
+  readonly positionals: readonly string[];
+  readonly flags: {
+    readonly [K in keyof F]:
+      | (F[K] extends { multiple: true } ? readonly FlagValue<F[K]>[] : FlagValue<F[K]>)
+      | undefined;
+  };
+  /** `--help` was asked for; nothing else was checked. */
+  readonly help: boolean;
+}
+
+/** The command line is wrong; exit code 2. */
+export class UsageError extends Error {
+  override name = "UsageError";
+}
+
+/** Number of single-character edits between two words, a swap of neighbours counting as one. */
+function editDistance(a: string, b: string): number {
+  let before: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1];
+      row[j] = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (same ? 0 : 1));
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (swapped) row[j] = Math.min(row[j]!, before[j - 2]! + 1);
+    }
+    before = last;
+    last = row;
+  }
+  return last[b.length]!;
+}
+
+/**
+ * The known word closest to a misspelt one, or undefined when none is close.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ * assertEquals(nearest("promt", ["prompt", "seed"]), "prompt");
+ * assertEquals(nearest("xyz", ["prompt", "seed"]), undefined);
+ * ```
+ */
+export function nearest(word: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let least = Math.max(2, Math.floor(word.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = candidate.startsWith(word) ? 1 : editDistance(word, candidate);
+    if (distance < least && distance < Math.max(word.length, 2)) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+/** `". Did you mean X?"`, or a pointer to the help page. */
+export function suggestion(
+  word: string,
+  known: Iterable<string>,
+  { prefix = "", name }: { prefix?: string; name: string },
+): string {
+  const near = nearest(word, known);
+  return near === undefined ? `. See ${name} --help` : `. Did you mean ${prefix}${near}?`;
+}
+
+const HELP: Flag = { type: "boolean", short: "h", help: "show this page" };
+
+function convert(text: string, name: string, flag: Flag): string | number {
+  if (flag.type === "string") {
+    if (flag.choices && !flag.choices.includes(text)) {
+      throw new UsageError(`--${name} takes ${flag.choices.join(", ")}: got "${text}"`);
+    }
+    return text;
+  }
+  const number = text.trim() === "" ? NaN : Number(text);
+  const kind = flag.type === "integer" ? "a whole number" : "a number";
+  const wrong = flag.type === "integer" ? !Number.isSafeInteger(number) : !Number.isFinite(number);
+  if (wrong) throw new UsageError(`--${name} takes ${kind}: got "${text}"`);
+  if (number < (flag.min ?? -Infinity) || number > (flag.max ?? Infinity)) {
+    const range = flag.max === undefined
+      ? `${flag.min} or more`
+      : `${flag.min ?? "up"} to ${flag.max}`;
+    throw new UsageError(`--${name} takes ${kind}, ${range}: got ${text}`);
+  }
+  return number;
+}
+
+function checkPositionals(line: CommandLine, given: readonly string[]): void {
+  const wanted = line.positionals ?? [];
+  const missing = wanted[given.length];
+  if (missing !== undefined && !missing.startsWith("[")) {
+    throw new UsageError(`${line.name} needs ${missing}. See ${line.name} --help`);
+  }
+  if (given.length > wanted.length && !wanted.at(-1)?.includes("…")) {
+    throw new UsageError(
+      `${line.name} does not take "${given[wanted.length]}". See ${line.name} --help`,
+    );
+  }
+}
+
+/**
+ * Reads a command line.
+ *
+ * @throws {UsageError} On anything that the statement does not allow.
+ */
+export function parseLine<const F extends Flags>(
+  line: CommandLine & { readonly flags: F },
+  args: readonly string[],
+): ParsedLine<F> {
+  const known: Flags = { ...line.flags, help: HELP };
+  const options = Object.fromEntries(
+    Object.entries(known).map(([name, { type, short }]) => [
+      name,
+      { type: type === "boolean" ? "boolean" as const : "string" as const, ...short && { short } },
+    ]),
+  );
+  const { tokens, positionals } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const values: Record<string, unknown> = {};
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const { name, rawName, value } = token;
+    const flag = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (flag === undefined) {
+      const near = suggestion(name, Object.keys(known), { prefix: "--", name: line.name });
+      throw new UsageError(`Unknown flag ${rawName}${near}`);
+    }
+    if (flag.type === "boolean") {
+      if (value !== undefined) throw new UsageError(`--${name} takes no value: got "${value}"`);
+      values[name] = true;
+      continue;
+    }
+    if (value === undefined || (!token.inlineValue && /^-[^0-9.]/.test(value))) {
+      throw new UsageError(`--${name} needs a value: ${flag.value ?? flag.type}`);
+    }
+    const converted = convert(value, name, flag);
+    if (flag.multiple) {
+      ((values[name] ??= []) as unknown[]).push(converted);
+    } else {
+      if (Object.hasOwn(values, name)) throw new UsageError(`--${name} is given twice`);
+      values[name] = converted;
+    }
+  }
+  const help = values.help === true;
+  if (!help) checkPositionals(line, positionals);
+  return { positionals, flags: values as ParsedLine<F>["flags"], help };
+}
+
+/** Breaks text at blanks so that no line is longer than `width`. */
+function wrap(text: string, width: number, indent: string): string {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width - indent.length) {
+      lines.push(word);
+    } else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines.join(`\n${indent}`);
+}
+
+function flagLabel(name: string, flag: Flag): string {
+  const value = flag.type === "boolean"
+    ? ""
+    : ` ${flag.value ?? (flag.choices?.join("|") ?? (flag.type === "string" ? "TEXT" : "N"))}`;
+  return `  ${flag.short ? `-${flag.short}, ` : "    "}--${name}${value}`;
+}
+
+/** The help page. */
+export function helpPage(line: CommandLine): string {
+  const rows = Object.entries({ ...line.flags, help: HELP })
+    .map(([name, flag]) => [flagLabel(name, flag), flag.help] as const);
+  const column = Math.min(34, Math.max(...rows.map(([label]) => label.length)) + 2);
+  const parts = [
+    line.summary,
+    `\nUsage: ${[line.name, ...(line.positionals ?? []), "[flags]"].join(" ")}\n`,
+    "Flags:",
+    ...rows.map(([label, help]) => {
+      const text = wrap(help, 98, " ".repeat(column));
+      return label.length + 1 < column
+        ? label.padEnd(column) + text
+        : `${label}\n${" ".repeat(column)}${text}`;
+    }),
+  ];
+  for (const note of line.notes ?? []) parts.push(`\n${wrap(note, 98, "")}`);
+  parts.push("\nExamples:");
+  for (const [command, what] of line.examples) parts.push(`  # ${what}`, `  ${command}`);
+  return parts.join("\n");
+}

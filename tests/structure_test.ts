@@ -1,0 +1,100 @@
+// Laws about files as a whole; those about single expressions are lint rules (tools/lint_plugin.ts).
+
+import { assertEquals } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
+import { sources } from "../tools/test.ts";
+
+const FIXED_TOP_LEVEL = [
+  ".ci",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "LICENSE",
+  "README.md",
+  "bench",
+  "deno.json",
+  "deno.lock",
+  "engine",
+  "examples",
+  "gpu",
+  "main.ts",
+  "mod.ts",
+  "quant",
+  "tests",
+  "tools",
+  "wasm",
+];
+
+const IMPORT =
+  /^\s*(?:import|export)\b[^"';]*?["'](\.{1,2}\/[^"']+)["']|\bimport\(["'](\.[^"']+)["']\)/gm;
+
+function read(path: string): string {
+  return Deno.readTextFileSync(`${ROOT}/${path}`);
+}
+
+/** Code without what only looks like an import: comments and template literals. */
+function code(path: string): string {
+  return read(path).replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
+}
+
+function importsOf(path: string): string[] {
+  return [...code(path).matchAll(IMPORT)].map(([, plain, dynamic]) =>
+    new URL(plain ?? dynamic!, `file:///${path}`).pathname.slice(1)
+  );
+}
+
+/** First cycle found by depth-first search, as a path, or undefined. */
+function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] | undefined {
+  const done = new Set<string>();
+  const stack: string[] = [];
+  const visit = (node: string): string[] | undefined => {
+    const at = stack.indexOf(node);
+    if (at >= 0) return [...stack.slice(at), node];
+    if (done.has(node)) return undefined;
+    stack.push(node);
+    for (const next of edges.get(node) ?? []) {
+      const cycle = visit(next);
+      if (cycle) return cycle;
+    }
+    stack.pop();
+    done.add(node);
+    return undefined;
+  };
+  for (const node of edges.keys()) {
+    const cycle = visit(node);
+    if (cycle) return cycle;
+  }
+  return undefined;
+}
+
+Deno.test("findCycle() sees a cycle through several files and none in a diamond", () => {
+  assertEquals(findCycle(new Map([["a", ["b", "c"]], ["b", ["d"]], ["c", ["d"]]])), undefined);
+  assertEquals(findCycle(new Map([["a", ["b"]], ["b", ["c"]], ["c", ["b"]]])), ["b", "c", "b"]);
+});
+
+Deno.test("no file imports itself through others", () => {
+  const edges = new Map(sources().map((path) => [path, importsOf(path)]));
+  assertEquals(findCycle(edges)?.join(" → "), undefined);
+});
+
+Deno.test("no source file is longer than 500 lines", () => {
+  const long = sources()
+    .filter((path) => !path.endsWith(".gen.ts") && !path.endsWith("_test.ts"))
+    .map((path) => `${path}: ${read(path).split("\n").length - 1}`)
+    .filter((entry) => Number(entry.split(": ")[1]) > 500);
+  assertEquals(long, []);
+});
+
+Deno.test("every source file opens with a comment that says what it is", () => {
+  const bare = sources().filter((path) =>
+    !path.endsWith(".gen.ts") && !path.endsWith("_test.ts") && !/^(#!.*\n)?\/[/*]/.test(read(path))
+  );
+  assertEquals(bare, []);
+});
+
+Deno.test("the top level of the repository is fixed", () => {
+  const hidden = new Set([".git", ".gitignore", ".gitattributes"]);
+  const surplus = [...Deno.readDirSync(ROOT)]
+    .map(({ name }) => name)
+    .filter((name) => !FIXED_TOP_LEVEL.includes(name) && !hidden.has(name));
+  assertEquals(surplus, []);
+});

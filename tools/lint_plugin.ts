@@ -1,0 +1,171 @@
+// The laws of this repository that a linter can hold, one rule each:
+//
+//   layers          imports point one way: quant ← gpu, wasm ← engine ← mod.ts, main.ts
+//   deno-api        `Deno.*` only where the outside world is touched (see DENO_FILES)
+//   no-math-random  randomness comes from explicit seeds
+//   no-module-let   no mutable state at module level in the engine
+//   no-model-name   no branch on the name of an architecture: differences are data in models/specs
+//
+// Rules of files as a whole (size, header, cycles) are in tests/structure_test.ts. Tests, tools, benches
+// and examples may do what they like.
+
+/** The parts of the product, and what each may import from. */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  quant: ["quant"],
+  gpu: ["gpu", "quant"],
+  wasm: ["wasm", "quant"],
+  engine: ["engine", "gpu", "wasm", "quant"],
+  "mod.ts": ["engine", "gpu", "wasm", "quant"],
+  "main.ts": ["engine", "gpu", "wasm", "quant"],
+};
+
+/** Files of the product that may use `Deno.*`. */
+const DENO_FILES: readonly RegExp[] = [
+  /^main\.ts$/,
+  /^engine\/io\.ts$/,
+  /^engine\/formats\/hub\//,
+  /^engine\/cli\/(terminal|machine)\.ts$/,
+];
+
+const ROOT = import.meta.dirname!.replace(/\\/g, "/").replace(/\/tools$/, "");
+
+/** Path from the root of the repository, or undefined when the file is not part of the product. */
+function productPath(filename: string): string | undefined {
+  const path = filename.replaceAll("\\", "/").replace(`${ROOT}/`, "");
+  const layer = path.includes("/") ? path.slice(0, path.indexOf("/")) : path;
+  const ours = Object.hasOwn(LAYERS, layer) && !path.endsWith("_test.ts");
+  return ours && !path.startsWith("wasm/assembly/") ? path : undefined;
+}
+
+/** Where a relative import leads, as a path from the root. */
+function resolve(from: string, specifier: string): string {
+  return new URL(specifier, `file:///${from}`).pathname.slice(1);
+}
+
+function layerOf(path: string): string {
+  return path.includes("/") ? path.slice(0, path.indexOf("/")) : path;
+}
+
+/** Names of architectures: the spec files. Empty before there are any. */
+function specNames(): ReadonlySet<string> {
+  try {
+    return new Set(
+      [...Deno.readDirSync(`${ROOT}/engine/models/specs`)]
+        .filter(({ name }) => name.endsWith(".json"))
+        .map(({ name }) => name.replace(/\.json$/, "")),
+    );
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return new Set();
+    throw error;
+  }
+}
+
+// Words of the trade that are also names of architectures may be compared with anywhere.
+const NOT_MODEL_NAMES: ReadonlySet<string> = new Set(["bert", "gpt2", "llama", "t5"]);
+
+const layers: Deno.lint.Rule = {
+  create(context) {
+    const path = productPath(context.filename);
+    if (path === undefined) return {};
+    const allowed = LAYERS[layerOf(path)]!;
+    const check = (node: Deno.lint.Node, source: Deno.lint.Node | null | undefined): void => {
+      const value = (source as { value?: unknown } | null | undefined)?.value;
+      if (typeof value !== "string" || !value.startsWith(".")) return;
+      const target = resolve(path, value);
+      if (allowed.includes(layerOf(target))) return;
+      context.report({
+        node,
+        message: `${path} imports ${target}: ${layerOf(path)} may import ${
+          allowed.join(", ")
+        } only`,
+      });
+    };
+    return {
+      ImportDeclaration: (node) => check(node, node.source),
+      ExportNamedDeclaration: (node) => check(node, node.source),
+      ExportAllDeclaration: (node) => check(node, node.source),
+      ImportExpression: (node) => check(node, node.source),
+    };
+  },
+};
+
+const denoApi: Deno.lint.Rule = {
+  create(context) {
+    const path = productPath(context.filename);
+    if (path === undefined || DENO_FILES.some((pattern) => pattern.test(path))) return {};
+    return {
+      'MemberExpression[object.name="Deno"]'(node: Deno.lint.MemberExpression) {
+        context.report({
+          node,
+          message: "Deno.* belongs in engine/io.ts, engine/formats/hub, engine/cli/terminal.ts " +
+            "and engine/cli/machine.ts",
+        });
+      },
+    };
+  },
+};
+
+const noMathRandom: Deno.lint.Rule = {
+  create(context) {
+    if (productPath(context.filename) === undefined) return {};
+    return {
+      'MemberExpression[object.name="Math"][property.name="random"]'(
+        node: Deno.lint.MemberExpression,
+      ) {
+        context.report({ node, message: "Draw from an explicit seed instead of Math.random" });
+      },
+    };
+  },
+};
+
+const noModuleLet: Deno.lint.Rule = {
+  create(context) {
+    if (!productPath(context.filename)?.startsWith("engine/")) return {};
+    return {
+      VariableDeclaration(node) {
+        const parent = node.parent?.type;
+        const top = parent === "Program" || parent === "ExportNamedDeclaration";
+        if (node.kind === "const" || !top) return;
+        context.report({ node, message: "State at module level: put it in a Model or a Session" });
+      },
+    };
+  },
+};
+
+const noModelName: Deno.lint.Rule = {
+  create(context) {
+    const path = productPath(context.filename);
+    if (!path?.startsWith("engine/")) return {};
+    const names = specNames();
+    const check = (node: Deno.lint.Node | null): void => {
+      if (node?.type !== "Literal" || typeof node.value !== "string") return;
+      if (!names.has(node.value) || NOT_MODEL_NAMES.has(node.value)) return;
+      context.report({
+        node,
+        message: `A branch on the model name "${node.value}": say the difference in its spec`,
+      });
+    };
+    return {
+      SwitchCase: (node) => check(node.test),
+      BinaryExpression(node) {
+        if (!/^[!=]==?$/.test(node.operator)) return;
+        check(node.left as Deno.lint.Node);
+        check(node.right);
+      },
+    };
+  },
+};
+
+/** The plugin, as deno.json names it. */
+const plugin: Deno.lint.Plugin = {
+  name: "troodon",
+  rules: {
+    layers,
+    "deno-api": denoApi,
+    "no-math-random": noMathRandom,
+    "no-module-let": noModuleLet,
+    "no-model-name": noModelName,
+  },
+};
+
+export default plugin;

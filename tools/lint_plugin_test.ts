@@ -1,0 +1,43 @@
+import { assertEquals } from "@std/assert";
+import plugin from "./lint_plugin.ts";
+
+function rulesBroken(file: string, source: string): string[] {
+  return Deno.lint.runPlugin(plugin, file, source).map(({ id }) => id.replace("troodon/", ""));
+}
+
+Deno.test("layers: imports point one way", () => {
+  assertEquals(rulesBroken("quant/a.ts", 'import { b } from "../engine/b.ts";'), ["layers"]);
+  assertEquals(rulesBroken("wasm/a.ts", 'import type { b } from "../engine/b.ts";'), ["layers"]);
+  assertEquals(rulesBroken("wasm/sub/a.ts", 'export * from "../../gpu/b.ts";'), ["layers"]);
+  assertEquals(rulesBroken("gpu/a.ts", 'export { b } from "../engine/b.ts";'), ["layers"]);
+  assertEquals(rulesBroken("engine/a.ts", 'await import("../mod.ts");'), ["layers"]);
+  assertEquals(rulesBroken("mod.ts", 'export * from "./tests/a.ts";'), ["layers"]);
+  assertEquals(rulesBroken("wasm/a.ts", 'import { b } from "../quant/b.ts";'), []);
+  assertEquals(rulesBroken("engine/x/a.ts", 'import { b } from "../../wasm/b.ts";'), []);
+  assertEquals(rulesBroken("engine/a_test.ts", 'import { b } from "../mod.ts";'), []);
+});
+
+Deno.test("deno-api: the outside world is touched in a few files", () => {
+  assertEquals(rulesBroken("engine/graph/a.ts", "Deno.readFileSync(p);"), ["deno-api"]);
+  assertEquals(rulesBroken("quant/a.ts", "const e = Deno.env;"), ["deno-api"]);
+  assertEquals(rulesBroken("engine/io.ts", "Deno.readFileSync(p);"), []);
+  assertEquals(rulesBroken("engine/cli/terminal.ts", "Deno.exit(1);"), []);
+  assertEquals(rulesBroken("tools/a.ts", "Deno.exit(1);"), []);
+});
+
+Deno.test("no-math-random: randomness comes from seeds", () => {
+  assertEquals(rulesBroken("engine/a.ts", "const x = Math.random();"), ["no-math-random"]);
+  assertEquals(rulesBroken("tests/a.ts", "const x = Math.random();"), []);
+});
+
+Deno.test("no-module-let: the engine has no state at module level", () => {
+  assertEquals(rulesBroken("engine/a.ts", "let x = 1;"), ["no-module-let"]);
+  assertEquals(rulesBroken("engine/a.ts", "export let x = 1;"), ["no-module-let"]);
+  assertEquals(rulesBroken("engine/a.ts", "function f() { let x = 1; return x; }"), []);
+});
+
+Deno.test("no-model-name: architectures are data", () => {
+  const source = 'if (name === "gemma3") f(); switch (name) { case "qwen3": f(); }';
+  assertEquals(rulesBroken("engine/models/a.ts", source), ["no-model-name", "no-model-name"]);
+  assertEquals(rulesBroken("engine/models/a.ts", 'if (kind === "half") f();'), []);
+});

@@ -1,0 +1,52 @@
+// What every task of tools/ shares: the help page, one-line errors, and the exit code. A task states its
+// command line as data (engine/cli/args.ts) and does its work in a function that returns the exit code.
+
+import {
+  type CommandLine,
+  type Flags,
+  helpPage,
+  type ParsedLine,
+  parseLine,
+  UsageError,
+} from "../../engine/cli/args.ts";
+
+/** The repository's root, wherever a task is called from. */
+export const ROOT: string = import.meta.dirname!.replace(/[\\/]tools[\\/]support$/, "");
+
+/** Parses the arguments, runs the task, and ends the process with its exit code. */
+export async function runTask<const F extends Flags>(
+  line: CommandLine & { readonly flags: F },
+  task: (parsed: ParsedLine<F>) => Promise<number>,
+): Promise<never> {
+  try {
+    const parsed = parseLine(line, Deno.args);
+    if (parsed.help) {
+      console.log(helpPage(line));
+      Deno.exit(0);
+    }
+    Deno.exit(await task(parsed));
+  } catch (error) {
+    if (error instanceof UsageError) {
+      console.error(`error: ${error.message}`);
+      Deno.exit(2);
+    }
+    console.error(error instanceof Error ? error.stack ?? error.message : error);
+    Deno.exit(1);
+  }
+}
+
+/** Runs `deno` with the terminal's own output; returns the exit code. */
+export async function deno(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: [...args],
+    cwd: ROOT,
+    env,
+    stdin: "null",
+    stdout: "inherit",
+    stderr: "inherit",
+  });
+  return (await command.spawn().status).code;
+}

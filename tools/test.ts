@@ -1,0 +1,104 @@
+// `deno task test [FILTER]`: the tests whose path matches, with counts as the last line. Types are the
+// business of `deno task ok`; here they are left out so that a narrow run starts at once. The examples
+// in JSDoc of the matching files are tests too (`--docs`, or a run without a filter).
+
+import { deno, ROOT, runTask } from "./support/task.ts";
+import { readJunit, type TestOutcome } from "./support/junit.ts";
+
+const LINE = {
+  name: "deno task test",
+  summary: "Runs the tests, and the examples in the documentation.",
+  positionals: ["[FILTER…]"],
+  flags: {
+    name: { type: "string", value: "TEXT", help: "only tests whose name contains this" },
+    strict: { type: "boolean", help: "a skipped test is a failure (always so where CI is set)" },
+    "no-docs": { type: "boolean", help: "leave out the examples in JSDoc" },
+    "trace-leaks": {
+      type: "boolean",
+      help: "say where a leaked timer or file was opened (slower)",
+    },
+    "fail-fast": { type: "boolean", help: "stop at the first failure" },
+  },
+  examples: [
+    ["deno task test", "everything"],
+    ["deno task test quant gguf", "files whose path contains quant or gguf"],
+    ["deno task test session --name rewind", "of those, the tests whose name contains rewind"],
+  ],
+} as const;
+
+const FOLDERS = ["engine", "gpu", "wasm", "quant", "tests", "tools", "bench", "examples"];
+
+/** TypeScript files of the project, as paths from the root, in order. */
+export function sources(root: string = ROOT): string[] {
+  const found: string[] = [];
+  const walk = (folder: string): void => {
+    for (const { name, isDirectory } of Deno.readDirSync(`${root}/${folder}`)) {
+      const path = `${folder}/${name}`;
+      if (isDirectory) {
+        if (name !== "fixtures" && name !== "node_modules" && name !== "assembly") walk(path);
+      } else if (name.endsWith(".ts")) found.push(path);
+    }
+  };
+  for (const folder of FOLDERS) {
+    if (Deno.statSync(`${root}/${folder}`).isDirectory) walk(folder);
+  }
+  for (const { name, isFile } of Deno.readDirSync(root)) {
+    if (isFile && name.endsWith(".ts")) found.push(name);
+  }
+  return found.sort();
+}
+
+/** Files with an example to run: a fenced `ts` block in a comment that is not marked `ignore`. */
+function withExamples(paths: readonly string[]): string[] {
+  return paths.filter((path) =>
+    !path.endsWith("_test.ts") && !path.endsWith(".gen.ts") &&
+    /^\s*\* ```(ts|js|typescript)\s*$/m.test(Deno.readTextFileSync(`${ROOT}/${path}`))
+  );
+}
+
+function report(outcomes: readonly TestOutcome[], exit: number, strict: boolean): number {
+  const count = (outcome: string) => outcomes.filter((o) => o.outcome === outcome);
+  const [passed, failed, skipped] = [count("passed"), count("failed"), count("skipped")];
+  for (const { file, name } of failed) console.log(`failed: ${file}: ${name}`);
+  for (const { file, name } of skipped) console.log(`skipped: ${file}: ${name}`);
+  // A file that does not load, or a leak found after a test, fails the run without a failed test.
+  const unnamed = exit !== 0 && failed.length === 0 ? 1 : 0;
+  if (unnamed) console.log("failed: a test file did not load, or the run was cut short: see above");
+  const skips = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
+  console.log(`${passed.length} passed, ${failed.length + unnamed} failed${skips}`);
+  if (strict && skipped.length > 0) return 1;
+  return exit === 0 && failed.length === 0 ? 0 : 1;
+}
+
+if (import.meta.main) {
+  await runTask(LINE, async ({ positionals, flags }) => {
+    const matching = sources().filter((path) =>
+      positionals.length === 0 || positionals.some((filter) => path.includes(filter))
+    );
+    const docs = flags["no-docs"] ? [] : withExamples(matching);
+    const tests = matching.filter((path) => path.endsWith("_test.ts"));
+    if (tests.length + docs.length === 0) {
+      console.error(`error: no test file has ${positionals.join(" or ")} in its path`);
+      return 1;
+    }
+    const junit = await Deno.makeTempFile({ suffix: ".xml" });
+    try {
+      const exit = await deno([
+        "test",
+        "--allow-all",
+        "--no-check",
+        `--junit-path=${junit}`,
+        ...docs.length > 0 ? ["--doc"] : [],
+        ...flags["trace-leaks"] ? ["--trace-leaks"] : [],
+        ...flags["fail-fast"] ? ["--fail-fast"] : [],
+        ...flags.name === undefined ? [] : [`--filter=${flags.name}`],
+        ...tests,
+        ...docs,
+      ]);
+      const strict = flags.strict ?? Deno.env.get("CI") === "true";
+      return report(readJunit(await Deno.readTextFile(junit)), exit, strict);
+    } finally {
+      await Deno.remove(junit);
+    }
+  });
+}
