@@ -113,6 +113,11 @@ export function checkPlainName(name: string, file: string): void {
   }
 }
 
+/** True if the error says that a file does not exist, rather than that it cannot be read. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof SourceError && error.cause instanceof Deno.errors.NotFound;
+}
+
 /** `file`, `folder`, or undefined when there is nothing at `path`. */
 export function pathKind(path: string): "file" | "folder" | undefined {
   try {

@@ -1,0 +1,144 @@
+// Says what a file really is from its first bytes. Downloads that went wrong leave web pages, error bodies
+// and Git LFS pointers under a model's name; a reader that trusts the name then reports nonsense, or takes
+// the letters `<!DOCTYP` for a length.
+
+import { FormatError, UnsupportedError } from "../errors.ts";
+import type { ByteSource } from "./source.ts";
+
+/** File kinds that are opened here. */
+export type ModelKind = "gguf" | "safetensors" | "safetensors-index";
+
+interface Signature {
+  /** What it is, ending the sentence "is …". */
+  readonly what: string;
+  readonly remedy: string;
+  /** Well-formed, but of a kind that this build does not open. */
+  readonly unsupported?: true;
+  matches(head: Uint8Array, text: string): boolean;
+}
+
+const HEAD_BYTES = 256;
+const FETCH_AGAIN = "Fetch the model file itself again";
+const CONVERT = "Use the model as GGUF or safetensors";
+
+/** In this order; the first that matches wins. */
+const signatures: readonly Signature[] = [
+  {
+    what: "a Git LFS pointer, not the model",
+    remedy: "Fetch the real file with `git lfs pull`, or give its hf: name",
+    matches: (_, text) => text.startsWith("version https://git-lfs.github.com/spec/"),
+  },
+  {
+    what: "an HTML page, not a model",
+    remedy: `${FETCH_AGAIN}: the link leads to a page about it, or asks to log in`,
+    matches: (_, text) => /^\s*<(!doctype\s+html|html|head|body|script)\b/i.test(text),
+  },
+  {
+    what: "an XML document, not a model",
+    remedy: `${FETCH_AGAIN}: servers send errors this way`,
+    matches: (_, text) => /^\s*<(\?xml|Error)\b/.test(text),
+  },
+  {
+    what: "a zip archive (as PyTorch writes .bin and .pt, or a Python wheel)",
+    remedy: CONVERT,
+    unsupported: true,
+    matches: (head) => startsWith(head, [0x50, 0x4b, 0x03, 0x04]),
+  },
+  {
+    what: "a Python pickle (an old PyTorch checkpoint)",
+    remedy: CONVERT,
+    unsupported: true,
+    matches: (head) => head[0] === 0x80 && head[1] >= 2 && head[1] <= 5,
+  },
+  {
+    what: "a llama.cpp file from before GGUF (ggml, ggmf or ggjt)",
+    remedy: CONVERT,
+    unsupported: true,
+    matches: (_, text) => ["lmgg", "fmgg", "tjgg"].some((magic) => text.startsWith(magic)),
+  },
+  {
+    what: "an HDF5 file (Keras)",
+    remedy: CONVERT,
+    unsupported: true,
+    matches: (head) => startsWith(head, [0x89, 0x48, 0x44, 0x46]),
+  },
+  {
+    what: "compressed (gzip)",
+    remedy: "Unpack it first",
+    matches: (head) => startsWith(head, [0x1f, 0x8b]),
+  },
+  {
+    what: "compressed (zstd)",
+    remedy: "Unpack it first",
+    matches: (head) => startsWith(head, [0x28, 0xb5, 0x2f, 0xfd]),
+  },
+  {
+    // ONNX: field 1 (ir_version, varint), then field 2 (producer) or another small length-delimited one.
+    what: "an ONNX model",
+    remedy: "ONNX files are not opened here",
+    unsupported: true,
+    matches: (head) => head[0] === 0x08 && head[1] > 0 && head[1] < 32 && (head[2] & 0x07) === 2,
+  },
+];
+
+/**
+ * Finds out how to open a source.
+ *
+ * @throws {FormatError} If it is no model; the message says what it is.
+ * @throws {UnsupportedError} If it is a model of a kind that is not read.
+ */
+export async function sniffModel(source: ByteSource): Promise<ModelKind> {
+  const file = source.name;
+  if (source.size === 0) {
+    throw new FormatError("is empty (0 bytes)", { file, remedy: FETCH_AGAIN });
+  }
+  const head = new Uint8Array(Math.min(HEAD_BYTES, source.size));
+  await source.readInto(0, head);
+  const text = String.fromCharCode(...head);
+  if (text.startsWith("GGUF")) return "gguf";
+  for (const { what, remedy, unsupported, matches } of signatures) {
+    if (!matches(head, text)) continue;
+    const message = `is ${what}`;
+    throw unsupported
+      ? new UnsupportedError(message, { file, remedy })
+      : new FormatError(message, { file, remedy });
+  }
+  if (/^\s*[[{]/.test(text)) return sniffJson(source, text);
+  if (isSafetensors(head, source.size)) return "safetensors";
+  throw new FormatError(`is no model file that we know: it begins with ${showBytes(head)}`, {
+    file,
+    remedy: "GGUF and safetensors files are opened; a file of these kinds may be damaged",
+  });
+}
+
+function sniffJson(source: ByteSource, text: string): ModelKind {
+  if (/\.index\.json$/.test(source.name.replace(/[?#].*$/, ""))) return "safetensors-index";
+  throw new FormatError(`is JSON text, not a model: ${show(text)}`, {
+    file: source.name,
+    remedy: "If it is an error message of a server, follow it and fetch the file again",
+  });
+}
+
+// A length that fits and the brace of a JSON object. Also true when the length is off but the brace is
+// there: the reader then reports the length.
+function isSafetensors(head: Uint8Array, size: number): boolean {
+  if (head[8] === 0x7b) return true;
+  if (head.length < 8) return false;
+  const length = new DataView(head.buffer).getBigUint64(0, true);
+  return length <= BigInt(size - 8);
+}
+
+function startsWith(head: Uint8Array, bytes: readonly number[]): boolean {
+  return bytes.every((byte, i) => head[i] === byte);
+}
+
+function show(text: string): string {
+  return JSON.stringify(text.length > 80 ? text.slice(0, 80) + "…" : text);
+}
+
+function showBytes(head: Uint8Array): string {
+  const start = head.subarray(0, 16);
+  return start.every((byte) => byte >= 0x20 && byte < 0x7f)
+    ? JSON.stringify(String.fromCharCode(...start))
+    : `the bytes ${[...start].map((byte) => byte.toString(16).padStart(2, "0")).join(" ")}`;
+}

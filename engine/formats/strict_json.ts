@@ -1,0 +1,97 @@
+// JSON of model files, more strictly than JSON.parse takes it: doubled keys, which JSON.parse hides by
+// keeping the last one, are errors, and so is nesting deeper than anything a model file needs. Syntax
+// itself is left to JSON.parse; the scan before it only follows strings and brackets.
+
+import { FormatError } from "../errors.ts";
+import type { MetadataValue } from "./source.ts";
+
+const MAX_DEPTH = 64;
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * Parses UTF-8 bytes.
+ *
+ * @param file Name for messages.
+ * @throws {FormatError} If they are not UTF-8, not JSON, nested deeper than 64, or a key is doubled.
+ */
+export function parseStrictJson(bytes: Uint8Array, file: string): MetadataValue {
+  let text: string;
+  try {
+    // Text decoders refuse shared memory, hence the copy where it is shared.
+    text = decoder.decode(bytes.buffer instanceof ArrayBuffer ? bytes : bytes.slice());
+  } catch (cause) {
+    throw new FormatError("its JSON is not UTF-8", { file, remedy: "Fetch it again", cause });
+  }
+  scanKeys(text, file);
+  try {
+    return JSON.parse(text) as MetadataValue;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new FormatError(`not valid JSON (${reason})`, { file, remedy: "Fetch it again", cause });
+  }
+}
+
+/** The parsed value if it is an object; its own keys only, so `__proto__` is a key like any other. */
+export function asObject(
+  value: MetadataValue | undefined,
+): { readonly [key: string]: MetadataValue } | undefined {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value) &&
+    !ArrayBuffer.isView(value);
+  return isObject ? value as { readonly [key: string]: MetadataValue } : undefined;
+}
+
+function scanKeys(text: string, file: string): void {
+  // One entry for every open bracket: the keys seen so far, or undefined for an array.
+  const open: (Set<string> | undefined)[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (character === "{" || character === "[") {
+      if (open.length === MAX_DEPTH) {
+        throw new FormatError(`its JSON nests deeper than ${MAX_DEPTH}`, {
+          file,
+          place: `character ${i}`,
+        });
+      }
+      open.push(character === "{" ? new Set() : undefined);
+    } else if (character === "}" || character === "]") {
+      open.pop();
+    } else if (character === '"') {
+      const end = stringEnd(text, i);
+      const keys = open.at(-1);
+      if (keys && isKey(text, end + 1)) addKey(keys, text.slice(i, end + 1), file, i);
+      i = end;
+    }
+  }
+}
+
+/** Position of the closing quote, or the end of the text. */
+function stringEnd(text: string, start: number): number {
+  for (let i = start + 1; i < text.length; i++) {
+    const character = text[i];
+    if (character === "\\") i++;
+    else if (character === '"') return i;
+  }
+  return text.length;
+}
+
+function isKey(text: string, from: number): boolean {
+  let i = from;
+  while (i < text.length && " \t\r\n".includes(text[i])) i++;
+  return text[i] === ":";
+}
+
+function addKey(keys: Set<string>, quoted: string, file: string, place: number): void {
+  let key = quoted;
+  try {
+    key = JSON.parse(quoted) as string; // the same key may be written with and without escapes
+  } catch {
+    // JSON.parse of the whole text will tell.
+  }
+  if (keys.has(key)) {
+    throw new FormatError(`the key ${JSON.stringify(key)} stands twice in its JSON`, {
+      file,
+      place: `character ${place}`,
+    });
+  }
+  keys.add(key);
+}
