@@ -1,0 +1,16 @@
+// Dims: sizes that may depend on symbols which get their values when a step runs. Shapes are derived
+// once with dims, memory is planned at the maximum of every symbol, and a step only evaluates closures.
+// A result is a plain number whenever it is known, so `typeof dim === "number"` is the test for
+// "static". This is the one import point; the parts are
+//   dim_polynomial.ts  canonical form and text       dim_arithmetic.ts  symbols, + - · /, comparison
+//   dim_bounds.ts      bounds and sign proofs        dim_calls.ts       floordiv ceildiv mod min max
+//   dim_compile.ts     substitution and closures     dim_parse.ts       text to dims
+
+export { add, compare, exactDiv, mul, product, sub, symbol } from "./dim_arithmetic.ts";
+export type { Comparison, SymbolBounds } from "./dim_arithmetic.ts";
+export { type Bounds, boundsOf, symbolsOf } from "./dim_bounds.ts";
+export { ceilDiv, floorDiv, max, min, mod, roundUp } from "./dim_calls.ts";
+export { compile, type CompiledDim, evaluate, substitute } from "./dim_compile.ts";
+export { type KnownSymbols, parseDim } from "./dim_parse.ts";
+export { type Dim, type DimEnv, type Expression, formatDim } from "./dim_polynomial.ts";
+export { sameDim as equal } from "./dim_polynomial.ts";
