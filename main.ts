@@ -1,0 +1,48 @@
+// The command line interface: `deno run -A main.ts COMMAND`. Only the table of commands is here; each
+// command is a file in engine/cli and is loaded when it is called.
+
+import { type CommandEntry, dispatch } from "./engine/cli/command.ts";
+import { exit, processArguments, systemTerminal } from "./engine/cli/terminal.ts";
+
+const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  chat: {
+    summary: "talk with a model",
+    load: async () => (await import("./engine/cli/chat.ts")).chat,
+  },
+  generate: {
+    summary: "answer one prompt, streaming",
+    load: async () => (await import("./engine/cli/generate.ts")).generate,
+  },
+  tokenize: {
+    summary: "show a text as token ids",
+    load: async () => (await import("./engine/cli/tokenize.ts")).tokenize,
+  },
+  info: {
+    summary: "architecture, tensors and memory of a model, also before a download",
+    load: async () => (await import("./engine/cli/info.ts")).info,
+  },
+  pull: {
+    summary: "download and verify a model",
+    load: async () => (await import("./engine/cli/pull.ts")).pull,
+  },
+  list: {
+    summary: "models in the catalogue and in the cache",
+    load: async () => (await import("./engine/cli/list.ts")).list,
+  },
+  remove: {
+    summary: "delete a model from the cache",
+    load: async () => (await import("./engine/cli/remove.ts")).remove,
+  },
+  doctor: {
+    summary: "check this machine: permissions, threads, adapter, cache, every kernel",
+    load: async () => (await import("./engine/cli/doctor.ts")).doctor,
+  },
+  bench: {
+    summary: "measure load, prefill, decode and memory of a model",
+    load: async () => (await import("./engine/cli/bench.ts")).bench,
+  },
+};
+
+if (import.meta.main) {
+  exit(await dispatch(COMMANDS, systemTerminal(), processArguments(), exit));
+}
