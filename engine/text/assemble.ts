@@ -1,0 +1,140 @@
+// Puts a tokenizer together from a vocabulary and a function that encodes ordinary text. What every
+// tokenizer has in common lives here: whole tokens are found first, BOS and EOS go around, decoding
+// is the joined bytes of the ids, and ids are checked before they are trusted.
+
+import { createSpecialSplitter } from "./special_split.ts";
+import type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";
+import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
+
+/** What differs between tokenizers. */
+export interface TokenizerParts {
+  readonly vocabulary: Vocabulary;
+  readonly bosId?: number | undefined;
+  readonly eosId?: number | undefined;
+  readonly unkId?: number | undefined;
+  readonly padId?: number | undefined;
+  readonly endOfGenerationIds: ReadonlySet<number>;
+  /** Ids that go in front of every text by the model's own rule. */
+  readonly prefix: readonly number[];
+  /** Ids that go behind every text by the model's own rule. */
+  readonly suffix: readonly number[];
+  readonly leadingBlanks: number;
+  readonly warnings: readonly string[];
+  /** Blanks that a whole token swallows on its sides; most swallow none. */
+  readonly swallows?: ReadonlyMap<number, Swallow>;
+  /** Encodes text that holds no whole tokens; `isFirst` says that the text begins here. */
+  encodeStretch(text: string, isFirst: boolean, out: number[]): void;
+  /** Bytes that an id stands for. */
+  bytesOf(id: number): Uint8Array;
+}
+
+/** Which blanks beside a whole token belong to it. */
+export interface Swallow {
+  readonly left: boolean;
+  readonly right: boolean;
+}
+
+/** Bytes to text: a broken part becomes U+FFFD, a byte order mark stays. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+}
+
+/** How many of `most` blanks `bytes` begins with. */
+export function countLeadingBlanks(bytes: Uint8Array, most: number): number {
+  let count = 0;
+  while (count < most && bytes[count] === 0x20) count++;
+  return count;
+}
+
+function optionalRoles({ bosId, eosId, unkId, padId }: TokenizerParts): Partial<Tokenizer> {
+  return {
+    ...(bosId === undefined ? {} : { bosId }),
+    ...(eosId === undefined ? {} : { eosId }),
+    ...(unkId === undefined ? {} : { unkId }),
+    ...(padId === undefined ? {} : { padId }),
+  };
+}
+
+/** Builds the public object. */
+export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
+  const { vocabulary, prefix, suffix, leadingBlanks } = parts;
+  const { texts, kinds, ids } = vocabulary;
+  const control = tokensOfKinds(vocabulary, [TOKEN_KIND.control, TOKEN_KIND.unknown]);
+  const extraWords = tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]);
+  const splitPlain = createSpecialSplitter(extraWords);
+  const splitSpecial = createSpecialSplitter(new Map([...extraWords, ...control]));
+  const bytes = new Map<number, Uint8Array>();
+
+  function check(id: number): void {
+    if (!Number.isInteger(id) || id < 0 || id >= texts.length) {
+      throw new RangeError(`Cannot decode token ${id}: ids are 0 to ${texts.length - 1}`);
+    }
+  }
+
+  function isSpecial(id: number): boolean {
+    check(id);
+    return kinds[id] === TOKEN_KIND.control || kinds[id] === TOKEN_KIND.unknown;
+  }
+
+  function tokenBytes(id: number): Uint8Array {
+    check(id);
+    let known = bytes.get(id);
+    if (known === undefined) bytes.set(id, known = parts.bytesOf(id));
+    return known;
+  }
+
+  function encode(text: string, { special = false, addSpecial = true }: EncodeOptions = {}) {
+    const out: number[] = addSpecial ? [...prefix] : [];
+    let swallowsRight = false;
+    const stretches: { text: string; start: number; token: number }[] = [];
+    (special ? splitSpecial : splitPlain)(
+      text,
+      (stretch, start) => stretches.push({ text: stretch, start, token: -1 }),
+      (token) => stretches.push({ text: "", start: -1, token }),
+    );
+    stretches.forEach((stretch, i) => {
+      if (stretch.token >= 0) {
+        out.push(stretch.token);
+        swallowsRight = parts.swallows?.get(stretch.token)?.right ?? false;
+        return;
+      }
+      const following = stretches[i + 1]?.token ?? -1;
+      let kept = swallowsRight ? stretch.text.trimStart() : stretch.text;
+      if (parts.swallows?.get(following)?.left) kept = kept.trimEnd();
+      if (kept !== "") parts.encodeStretch(kept, stretch.start === 0, out);
+    });
+    if (addSpecial) out.push(...suffix);
+    return out;
+  }
+
+  function decode(tokens: readonly number[], { skipSpecial = false }: DecodeOptions = {}): string {
+    const shown = skipSpecial ? tokens.filter((id) => !isSpecial(id)) : tokens;
+    const pieces = shown.map(tokenBytes);
+    if (pieces.length === 0) return "";
+    pieces[0] = pieces[0].subarray(countLeadingBlanks(pieces[0], leadingBlanks));
+    const joined = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+    let at = 0;
+    for (const piece of pieces) {
+      joined.set(piece, at);
+      at += piece.length;
+    }
+    return decodeUtf8(joined);
+  }
+
+  return {
+    vocabSize: texts.length,
+    ...optionalRoles(parts),
+    endOfGenerationIds: parts.endOfGenerationIds,
+    addBos: prefix.length > 0,
+    addEos: suffix.length > 0,
+    leadingBlanks,
+    warnings: parts.warnings,
+    encode,
+    decode,
+    tokenBytes,
+    tokenText: (id) => (check(id), texts[id]),
+    isSpecial,
+    idOf: (token) => ids.get(token),
+    specialTokens: () => control,
+  };
+}

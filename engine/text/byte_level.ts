@@ -1,0 +1,43 @@
+// The byte alphabet of GPT-2: each of the 256 bytes is written as one printable character, so that a
+// vocabulary of byte strings can live in text files. 188 bytes keep their Latin-1 character, the other
+// 68 (controls, blanks, soft hyphen) take U+0100 and up in order. Source: GPT-2's encoder.py.
+
+function isPrintable(byte: number): boolean {
+  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+}
+
+function buildByteChars(): readonly string[] {
+  const chars: string[] = [];
+  let shifted = 0x100;
+  for (let byte = 0; byte < 256; byte++) {
+    chars.push(String.fromCharCode(isPrintable(byte) ? byte : shifted++));
+  }
+  return chars;
+}
+
+/** The character of each byte. */
+export const BYTE_CHARS: readonly string[] = buildByteChars();
+
+const CHAR_BYTES: ReadonlyMap<string, number> = new Map(BYTE_CHARS.map((char, i) => [char, i]));
+
+const ENCODER = new TextEncoder();
+
+/**
+ * The bytes of a token written in the byte alphabet. Characters outside the alphabet (they occur in
+ * tokens that were added to a vocabulary by hand) stand for their own UTF-8.
+ */
+export function bytesOfByteLevelText(text: string): Uint8Array {
+  const bytes: number[] = [];
+  for (const char of text) {
+    const byte = CHAR_BYTES.get(char);
+    if (byte === undefined) bytes.push(...ENCODER.encode(char));
+    else bytes.push(byte);
+  }
+  return Uint8Array.from(bytes);
+}
+
+/** Whether every character of a text belongs to the byte alphabet. */
+export function isByteLevelText(text: string): boolean {
+  for (const char of text) if (!CHAR_BYTES.has(char)) return false;
+  return true;
+}

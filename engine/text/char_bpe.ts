@@ -1,0 +1,119 @@
+// BPE over characters with byte fallback: what SentencePiece's BPE models do, whether the order of
+// merges comes from scores of pieces (GGUF) or from a list of merges (tokenizer.json). A stretch of
+// text is one sequence, blanks written as U+2581; a character without a piece falls apart into its
+// UTF-8 bytes where the vocabulary has all of them, and is the unknown token otherwise.
+
+import { FormatError } from "../errors.ts";
+import type { MergeTable } from "./byte_bpe.ts";
+import { createMerger, type Merge } from "./merge_bpe.ts";
+import { byteOfToken, byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+
+/** SentencePiece's mark for a blank. */
+export const BLANK_MARK = "\u2581";
+
+/** What merging two texts gives, if they merge. */
+export type TextMerge = (left: string, right: string) => Merge | undefined;
+
+/** Merges by score: any two symbols whose joined text is a piece, the highest score first. */
+export function mergeByScore(
+  { ids, kinds }: Vocabulary,
+  scores: ArrayLike<number | bigint>,
+): TextMerge {
+  return (left, right) => {
+    const id = ids.get(left + right);
+    if (id === undefined) return undefined;
+    // Control and byte tokens are no pieces of text, however their names are spelt.
+    const isPiece = kinds[id] === TOKEN_KIND.normal || kinds[id] === TOKEN_KIND.unused ||
+      kinds[id] === TOKEN_KIND.userDefined;
+    return isPiece ? { rank: -Number(scores[id]), id } : undefined;
+  };
+}
+
+/** Merges by rank in a list. */
+export function mergeByRank({ ids, kinds }: Vocabulary, merges: MergeTable): TextMerge {
+  return (left, right) => {
+    const rank = merges.ranks.get(left + merges.separator + right);
+    if (rank === undefined) return undefined;
+    const id = ids.get(left + right);
+    return id === undefined || kinds[id] === TOKEN_KIND.control ? undefined : { rank, id };
+  };
+}
+
+/** What a character BPE is made of. */
+export interface CharBpeOptions {
+  readonly vocabulary: Vocabulary;
+  readonly merge: TextMerge;
+  readonly unkId?: number | undefined;
+  /** Whether several unknown characters in a row are one unknown token. */
+  readonly fuseUnknown: boolean;
+  readonly byteFallback: boolean;
+  /** File name, for messages. */
+  readonly name: string;
+}
+
+/** Makes the encoder of ordinary text whose blanks are already marked. */
+export function createCharBpe(options: CharBpeOptions): (text: string, out: number[]) => void {
+  const { vocabulary, unkId, name } = options;
+  const { texts, kinds, ids } = vocabulary;
+  const byteIds = byteTokenIds(ids);
+  const merge = createMerger((left, right) => options.merge(textOf(left), textOf(right)));
+  const utf8 = new TextEncoder();
+
+  // A character without a piece gets a negative symbol, from which it can be told.
+  function textOf(symbol: number): string {
+    return symbol >= 0 ? texts[symbol] : String.fromCodePoint(-1 - symbol);
+  }
+
+  function symbolOf(char: string): number {
+    const id = ids.get(char);
+    if (id !== undefined && kinds[id] !== TOKEN_KIND.control) return id;
+    return -1 - (char.codePointAt(0) as number);
+  }
+
+  function pushUnknown(char: string, afterUnknown: boolean, out: number[]): boolean {
+    const bytes = options.byteFallback ? utf8.encode(char) : undefined;
+    if (bytes?.every((byte) => byteIds[byte] >= 0)) {
+      for (const byte of bytes) out.push(byteIds[byte]);
+      return false;
+    }
+    if (unkId === undefined) {
+      throw new FormatError(`the vocabulary has no token for ${JSON.stringify(char)}`, {
+        file: name,
+        remedy: "Leave the character out, or use a model with byte tokens or an unknown token",
+      });
+    }
+    if (!(afterUnknown && options.fuseUnknown)) out.push(unkId);
+    return true;
+  }
+
+  return (text, out) => {
+    const symbols = new Int32Array(text.length);
+    let count = 0;
+    for (const char of text) symbols[count++] = symbolOf(char);
+    count = merge(symbols, count);
+    let afterUnknown = false;
+    for (let i = 0; i < count; i++) {
+      if (symbols[i] < 0) afterUnknown = pushUnknown(textOf(symbols[i]), afterUnknown, out);
+      else {
+        out.push(symbols[i]);
+        afterUnknown = false;
+      }
+    }
+  };
+}
+
+/** Bytes of a piece: byte tokens are their byte, marks are blanks. `encode` gives a text's bytes. */
+export function pieceBytes(
+  { texts, kinds }: Vocabulary,
+  encode: (text: string) => Uint8Array,
+): (id: number) => Uint8Array {
+  return (id) => {
+    const text = texts[id];
+    if (kinds[id] === TOKEN_KIND.byte) {
+      const byte = byteOfToken(text);
+      if (byte >= 0) return Uint8Array.of(byte);
+    }
+    const isText = kinds[id] !== TOKEN_KIND.control && kinds[id] !== TOKEN_KIND.unknown;
+    return encode(isText ? text.replaceAll(BLANK_MARK, " ") : text);
+  };
+}

@@ -1,0 +1,114 @@
+// The one tokenizer interface of the engine and the two ways to get it: from the vocabulary inside a
+// GGUF file, and from Hugging Face's tokenizer.json. Both build the same object over the same merge,
+// Viterbi and word-piece cores, so a model gives the same ids whichever file it came from.
+//
+// Decoding is a concatenation of bytes a token stands for (`tokenBytes`), with one rule about the
+// blanks in front of the first token (`leadingBlanks`). That is what lets stream_decoder.ts emit text
+// token by token and still equal `decode` of the whole. Half characters become U+FFFD as the
+// Encoding Standard says (one for each maximal broken part).
+//
+// Left out: padding and truncation to a length, and pairs of texts; the caller does these with ids.
+
+import type { MetadataValue } from "../formats/source.ts";
+import { UnsupportedError } from "../errors.ts";
+import { createGgufTokenizer } from "./gguf_tokenizer.ts";
+
+/** How a text is turned into ids. */
+export interface EncodeOptions {
+  /**
+   * Whether the text of a control token becomes that token. False by default, because text that a
+   * user wrote must never become a control token. Tokens that the model's author declared as plain
+   * extra words are found in either case.
+   */
+  readonly special?: boolean;
+  /** Whether BOS, EOS, [CLS] and the like are added by the model's own rule. True by default. */
+  readonly addSpecial?: boolean;
+}
+
+/** How ids are turned into text. */
+export interface DecodeOptions {
+  /** Whether control tokens are left out of the text. False by default. */
+  readonly skipSpecial?: boolean;
+}
+
+/** Text to ids and back. Immutable for its users; may keep a bounded cache of words inside. */
+export interface Tokenizer {
+  /** Number of ids: every id is in `0 … vocabSize - 1`. */
+  readonly vocabSize: number;
+  /** Beginning of a text; absent where the model names none. */
+  readonly bosId?: number;
+  /** End of a text; absent where the model names none. */
+  readonly eosId?: number;
+  /** What stands for text outside the vocabulary. */
+  readonly unkId?: number;
+  /** Filler of batches. */
+  readonly padId?: number;
+  /** Every id at which generation ends: end of text, of turn, of message. */
+  readonly endOfGenerationIds: ReadonlySet<number>;
+  /** Whether the model's own rule puts BOS (or [CLS]) in front. */
+  readonly addBos: boolean;
+  /** Whether the model's own rule puts EOS (or [SEP]) behind. */
+  readonly addEos: boolean;
+  /** How many blanks decoding drops from the front of the first token: 0, 1 or Infinity. */
+  readonly leadingBlanks: number;
+  /** What was assumed or found missing while building; one sentence each, to be shown once. */
+  readonly warnings: readonly string[];
+  /**
+   * Text to ids.
+   *
+   * @throws {FormatError} If the vocabulary has no token for a part of the text and no unknown token.
+   */
+  encode(text: string, options?: EncodeOptions): number[];
+  /**
+   * Ids to text.
+   *
+   * @throws {RangeError} If an id is outside the vocabulary.
+   */
+  decode(ids: readonly number[], options?: DecodeOptions): string;
+  /** The bytes that a token stands for; not to be changed by the caller. */
+  tokenBytes(id: number): Uint8Array;
+  /** The token as the vocabulary writes it (`Ġthe`, `▁the`, `##ing`, `<0x0A>`). */
+  tokenText(id: number): string;
+  /** Whether the id is a control token, which has no place in ordinary text. */
+  isSpecial(id: number): boolean;
+  /** The id of a token as the vocabulary writes it; the first one where two are alike. */
+  idOf(token: string): number | undefined;
+  /** Texts of all control tokens with their ids, for {@linkcode encodeChat}. */
+  specialTokens(): ReadonlyMap<string, number>;
+}
+
+/**
+ * Builds a tokenizer from the `tokenizer.ggml.*` keys of a GGUF file. No intermediate JSON; the
+ * merge table of a large vocabulary is hashed once and pairs are resolved when first met.
+ *
+ * @param metadata Key/value pairs of the file.
+ * @param name File name, for messages.
+ * @throws {FormatError} If a key is missing, of the wrong kind, too short, or an id is out of range.
+ * @throws {UnsupportedError} If the tokenizer model or the pre-tokenizer is unknown; the message names it.
+ */
+export function tokenizerFromGguf(
+  metadata: ReadonlyMap<string, MetadataValue>,
+  name: string,
+): Tokenizer {
+  return createGgufTokenizer(metadata, name);
+}
+
+/**
+ * Builds a tokenizer from Hugging Face files.
+ *
+ * @param tokenizerJson Parsed `tokenizer.json`.
+ * @param tokenizerConfig Parsed `tokenizer_config.json`, for the roles of special tokens.
+ * @param name File name, for messages.
+ * @throws {FormatError} If the file breaks the format.
+ * @throws {UnsupportedError} If it asks for a component that is not built; the message names it.
+ */
+export function tokenizerFromJson(
+  tokenizerJson: unknown,
+  tokenizerConfig: unknown,
+  name: string,
+): Tokenizer {
+  throw new UnsupportedError(`${typeof tokenizerConfig}: tokenizer.json is not read yet`, {
+    file: name,
+    place: typeof tokenizerJson,
+  });
+}

@@ -1,0 +1,59 @@
+// A vocabulary as data: the text and the kind of each id, with the way back from text to id. Every
+// kind of tokenizer stands on it; where it came from (GGUF keys, tokenizer.json) no longer matters.
+
+/** What a token is for. The numbers are those of the GGUF key `tokenizer.ggml.token_type`. */
+export const TOKEN_KIND = {
+  normal: 1,
+  unknown: 2,
+  control: 3,
+  userDefined: 4,
+  unused: 5,
+  byte: 6,
+} as const;
+
+/** Texts, kinds and ids of all tokens. */
+export interface Vocabulary {
+  /** Text of each id as the file writes it. */
+  readonly texts: readonly string[];
+  /** Kind of each id, one of {@linkcode TOKEN_KIND}. */
+  readonly kinds: Uint8Array;
+  /** Id of each text; the first one where two are alike. Empty texts are left out. */
+  readonly ids: ReadonlyMap<string, number>;
+}
+
+/** Indexes texts and kinds. */
+export function createVocabulary(texts: readonly string[], kinds: Uint8Array): Vocabulary {
+  const ids = new Map<string, number>();
+  // From the end, so that the first of two like texts is the one that stays.
+  for (let id = texts.length - 1; id >= 0; id--) ids.set(texts[id], id);
+  ids.delete("");
+  return { texts, kinds, ids };
+}
+
+/** Texts and ids of the tokens of some kinds. */
+export function tokensOfKinds(
+  { texts, kinds, ids }: Vocabulary,
+  wanted: readonly number[],
+): Map<string, number> {
+  const found = new Map<string, number>();
+  for (let id = 0; id < texts.length; id++) {
+    if (!wanted.includes(kinds[id]) || texts[id] === "") continue;
+    if (ids.get(texts[id]) === id) found.set(texts[id], id);
+  }
+  return found;
+}
+
+/** The value of a byte token (`<0x0A>`), or -1. */
+export function byteOfToken(text: string): number {
+  return /^<0x[0-9A-Fa-f]{2}>$/.test(text) ? parseInt(text.slice(3, 5), 16) : -1;
+}
+
+/** Ids of the 256 byte tokens; -1 where the vocabulary lacks one. */
+export function byteTokenIds(ids: ReadonlyMap<string, number>): Int32Array {
+  const table = new Int32Array(256).fill(-1);
+  for (let byte = 0; byte < 256; byte++) {
+    const hex = byte.toString(16).padStart(2, "0");
+    table[byte] = ids.get(`<0x${hex.toUpperCase()}>`) ?? ids.get(`<0x${hex}>`) ?? -1;
+  }
+  return table;
+}
