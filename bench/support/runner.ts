@@ -1,0 +1,103 @@
+// An engine in a process of its own that takes orders as JSON lines. Two engines that are measured
+// against each other never share a process, so neither sees the other's memory, threads or warm caches,
+// and the bench can alternate between them case by case.
+
+/** One order to an engine. */
+export type Order =
+  | { readonly op: "prefill"; readonly ids: readonly number[] }
+  | { readonly op: "decode"; readonly ids: readonly number[]; readonly count: number }
+  | { readonly op: "memory" };
+
+/** What comes back: `ms` for work, `bytes` for memory, `loadMs` once at the start. */
+export interface Reply {
+  readonly ms?: number;
+  readonly bytes?: number;
+  readonly loadMs?: number;
+  readonly ids?: readonly number[];
+}
+
+/** What an engine implements; `serve` does the rest. */
+export interface Engine {
+  readonly loadMs: number;
+  prefill(ids: readonly number[]): Promise<Reply>;
+  decode(ids: readonly number[], count: number): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+/** Peak resident memory of this process in bytes (Linux: VmHWM; elsewhere the present value). */
+export function peakMemory(): number {
+  try {
+    const kilobytes = /^VmHWM:\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1];
+    if (kilobytes) return Number(kilobytes) * 1024;
+  } catch {
+    // Not Linux.
+  }
+  return Deno.memoryUsage().rss;
+}
+
+async function* jsonLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  let pending = "";
+  for await (const bytes of stream) {
+    pending += decoder.decode(bytes, { stream: true });
+    const lines = pending.split("\n");
+    pending = lines.pop()!;
+    for (const line of lines) if (line.startsWith("{")) yield JSON.parse(line);
+  }
+}
+
+/** The engine's side: answers orders until standard input ends. */
+export async function serve(engine: Engine): Promise<void> {
+  console.log(JSON.stringify({ loadMs: engine.loadMs }));
+  for await (const order of jsonLines(Deno.stdin.readable) as AsyncGenerator<Order>) {
+    const reply = order.op === "memory"
+      ? { bytes: peakMemory() }
+      : order.op === "prefill"
+      ? await engine.prefill(order.ids)
+      : await engine.decode(order.ids, order.count);
+    console.log(JSON.stringify(reply));
+  }
+  await engine.close();
+}
+
+/** The bench's side: a running engine. */
+export interface Runner {
+  readonly loadMs: number;
+  /** From the start of the process to the loaded model. */
+  readonly startMs: number;
+  ask(order: Order): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+/** Starts `deno run` with the given arguments and waits until the model is loaded. */
+export async function startRunner(args: readonly string[]): Promise<Runner> {
+  const start = performance.now();
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--allow-all", ...args],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  });
+  const child = command.spawn();
+  const replies = jsonLines(child.stdout) as AsyncGenerator<Reply>;
+  const orders = child.stdin.getWriter();
+  const next = async (): Promise<Reply> => {
+    const { value, done } = await replies.next();
+    if (done) throw new Error(`The engine ended early: deno run ${args.join(" ")}`);
+    return value;
+  };
+  const { loadMs = 0 } = await next();
+  return {
+    loadMs,
+    startMs: performance.now() - start,
+    ask: async (order) => {
+      await orders.write(new TextEncoder().encode(JSON.stringify(order) + "\n"));
+      return await next();
+    },
+    close: async () => {
+      await orders.close();
+      await child.stdout.cancel().catch(() => {});
+      await child.status;
+    },
+  };
+}
