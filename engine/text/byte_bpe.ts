@@ -6,11 +6,12 @@
 import { BYTE_CHARS, bytesOfByteLevelText } from "./byte_level.ts";
 import { createMerger } from "./merge_bpe.ts";
 import { splitWords } from "./pre_tokenizers.ts";
+import type { TextIndex } from "./text_index.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 
 /** Ranks of merges, by the two texts joined with a separator. */
 export interface MergeTable {
-  readonly ranks: ReadonlyMap<string, number>;
+  readonly ranks: TextIndex;
   /** What stands between the two texts of a key. */
   readonly separator: string;
 }
@@ -34,7 +35,7 @@ const UTF8 = new TextEncoder();
 
 /** Bytes (0 to 255) that no token stands for. */
 export function missingBytes({ ids }: Vocabulary): number[] {
-  return BYTE_CHARS.flatMap((char, byte) => ids.has(char) ? [] : [byte]);
+  return BYTE_CHARS.flatMap((char, byte) => ids.get(char) === undefined ? [byte] : []);
 }
 
 /** Makes the encoder of ordinary text. */

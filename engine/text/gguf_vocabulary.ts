@@ -3,6 +3,7 @@
 
 import { FormatError } from "../errors.ts";
 import type { MetadataValue } from "../formats/source.ts";
+import { createTextIndex, type TextIndex } from "./text_index.ts";
 import { byteOfToken, createVocabulary, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 
 /** Ids with a meaning. */
@@ -28,7 +29,7 @@ export interface GgufVocabulary {
   /** Scores, one for each token. */
   scores(): ArrayLike<number | bigint>;
   /** Rank of each merge by its text. */
-  merges(): Map<string, number>;
+  merges(): TextIndex;
   /** An array of bytes; empty where the key is absent. */
   bytes(key: string): Uint8Array;
   /** Takes the documented ids of a kind of vocabulary where the file names none, with a warning. */
@@ -102,18 +103,15 @@ function readIds(value: MetadataValue, key: string, count: number, refuse: Refus
     : [readId(value, key, count, refuse)];
 }
 
-function readMerges(value: MetadataValue | undefined, refuse: Refuse): Map<string, number> {
+function readMerges(value: MetadataValue | undefined, refuse: Refuse): TextIndex {
   if (!Array.isArray(value)) return refuse("merges", "must be an array of strings");
-  const ranks = new Map<string, number>();
-  // From the end, so that the first of two like merges is the one that stays.
-  for (let rank = value.length - 1; rank >= 0; rank--) {
+  for (let rank = 0; rank < value.length; rank++) {
     const merge = value[rank];
     if (typeof merge !== "string" || merge.indexOf(" ", 1) < 0) {
       return refuse("merges", `merge ${rank} has no blank between two parts`);
     }
-    ranks.set(merge, rank);
   }
-  return ranks;
+  return createTextIndex(value as readonly string[]);
 }
 
 /**

@@ -1,6 +1,8 @@
 // A vocabulary as data: the text and the kind of each id, with the way back from text to id. Every
 // kind of tokenizer stands on it; where it came from (GGUF keys, tokenizer.json) no longer matters.
 
+import { createTextIndex, type TextIndex } from "./text_index.ts";
+
 /** What a token is for. The numbers are those of the GGUF key `tokenizer.ggml.token_type`. */
 export const TOKEN_KIND = {
   normal: 1,
@@ -18,16 +20,12 @@ export interface Vocabulary {
   /** Kind of each id, one of {@linkcode TOKEN_KIND}. */
   readonly kinds: Uint8Array;
   /** Id of each text; the first one where two are alike. Empty texts are left out. */
-  readonly ids: ReadonlyMap<string, number>;
+  readonly ids: TextIndex;
 }
 
 /** Indexes texts and kinds. */
 export function createVocabulary(texts: readonly string[], kinds: Uint8Array): Vocabulary {
-  const ids = new Map<string, number>();
-  // From the end, so that the first of two like texts is the one that stays.
-  for (let id = texts.length - 1; id >= 0; id--) ids.set(texts[id], id);
-  ids.delete("");
-  return { texts, kinds, ids };
+  return { texts, kinds, ids: createTextIndex(texts) };
 }
 
 /** Texts and ids of the tokens of some kinds. */
@@ -49,7 +47,7 @@ export function byteOfToken(text: string): number {
 }
 
 /** Ids of the 256 byte tokens; -1 where the vocabulary lacks one. */
-export function byteTokenIds(ids: ReadonlyMap<string, number>): Int32Array {
+export function byteTokenIds(ids: TextIndex): Int32Array {
   const table = new Int32Array(256).fill(-1);
   for (let byte = 0; byte < 256; byte++) {
     const hex = byte.toString(16).padStart(2, "0");
