@@ -1,0 +1,205 @@
+// The WASM machine: one shared memory, one module instance a thread, and programs that all threads run
+// together. The address space is reserved whole (that costs nothing) and grows on demand; the worker pool
+// starts with the machine. Where workers are not allowed the machine has one thread and says so in
+// `notes`. It knows nothing of graphs: engine/plan lowers plans to programs.
+
+import { type Allocator, createAllocator } from "./allocator.ts";
+import { BASELINE, RELAXED } from "./kernels.gen.ts";
+import { CONTROL } from "./layout.ts";
+import { createPool, faultText, type Pool, raiseFault } from "./pool.ts";
+import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./probe.ts";
+
+/** Functions of the module that the main thread calls. */
+export interface KernelExports {
+  begin(program: number): void;
+  execute(program: number): number;
+  release(threads: number): void;
+  kernelIndex(opcode: number): number;
+  /** Helpers that families export, e.g. for packing weights. */
+  readonly [name: string]: (...parameters: number[]) => number | void;
+}
+
+/** Options of {@linkcode createMachine}. */
+export interface MachineOptions {
+  /** Threads in all; default and most: `navigator.hardwareConcurrency`, the default at most 16. */
+  readonly threads?: number;
+  /** Forces a variant instead of asking the probe. */
+  readonly variant?: SimdVariant;
+  /** Polls of a waiting thread before it sleeps; default 20,000. */
+  readonly spins?: number;
+  /** Milliseconds after which an idle worker ends itself; default 1,000. */
+  readonly retireMs?: number;
+  /** Milliseconds that a run waits for one chunk of a worker before it gives up; default 60,000. */
+  readonly stallMs?: number;
+}
+
+/** A machine. Addresses are byte addresses, unsigned. */
+export interface Machine extends Disposable {
+  /** Threads that take part in a run, the calling one included. */
+  readonly threads: number;
+  readonly capabilities: WasmCapabilities;
+  readonly exports: KernelExports;
+  readonly memory: WebAssembly.Memory;
+  /** What differs from what was asked for, one sentence each. */
+  readonly notes: readonly string[];
+  /** Bytes allocated. */
+  readonly usedBytes: number;
+  /** Bytes that the memory has grown to. */
+  readonly committedBytes: number;
+  /**
+   * Reserves bytes (contents undefined), aligned to 64; growing makes older views short but not wrong.
+   *
+   * @throws {RangeError} If 4 GiB do not suffice.
+   */
+  allocate(bytes: number): number;
+  /** Gives a block back. */
+  release(address: number): void;
+  /** Views of memory, `length` in elements. */
+  u8(address: number, length: number): Uint8Array;
+  u16(address: number, length: number): Uint16Array;
+  u32(address: number, length: number): Uint32Array;
+  i32(address: number, length: number): Int32Array;
+  f32(address: number, length: number): Float32Array;
+  f64(address: number, length: number): Float64Array;
+  /**
+   * Runs a program (see program.ts). `patch` is called when operands may be changed.
+   *
+   * @throws {Error} If a thread failed; the machine is unusable afterwards.
+   */
+  run(program: number, patch?: () => void): void;
+  /** Waits until no worker looks at any program, so that its memory can be released. */
+  settle(): void;
+  /** Stops the workers; using the machine afterwards throws. */
+  dispose(): void;
+}
+
+const PAGE = 65536;
+const DEFAULT_MOST_THREADS = 16;
+
+const modules = new Map<SimdVariant, Promise<WebAssembly.Module>>();
+
+function moduleOf(variant: SimdVariant): Promise<WebAssembly.Module> {
+  const known = modules.get(variant);
+  if (known) return known;
+  const bytes = Uint8Array.fromBase64(variant === "relaxed" ? RELAXED : BASELINE);
+  const compiled = WebAssembly.compile(bytes);
+  modules.set(variant, compiled);
+  return compiled;
+}
+
+function threadCount(asked: number | undefined, notes: string[]): number {
+  const most = Math.max(1, navigator.hardwareConcurrency ?? 1);
+  if (asked === undefined) return Math.min(most, DEFAULT_MOST_THREADS);
+  if (!Number.isInteger(asked) || asked < 1) {
+    throw new RangeError(`Cannot use ${asked} threads: give an integer from 1`);
+  }
+  if (asked > most) {
+    notes.push(`${asked} threads were asked for; this machine has ${most} processors`);
+  }
+  return Math.min(asked, most);
+}
+
+/**
+ * Starts a machine.
+ *
+ * @throws {RangeError} On a thread count below 1, or a variant that the engine lacks.
+ */
+export async function createMachine(options: MachineOptions = {}): Promise<Machine> {
+  const notes: string[] = [];
+  let threads = threadCount(options.threads, notes);
+  const capabilities = probeCapabilities(options.variant);
+  const module = await moduleOf(capabilities.simd);
+  const memory = new WebAssembly.Memory({ initial: 16, maximum: 65536, shared: true });
+  const env = { memory, now: () => performance.now() };
+  const instance = new WebAssembly.Instance(module, { env });
+  const exports = instance.exports as unknown as KernelExports;
+  const heap = (instance.exports.heapBase as () => number)() >>> 0;
+
+  const control = new Uint32Array(memory.buffer, 0, CONTROL.END >> 2);
+  control[CONTROL.SPINS >> 2] = options.spins ?? 20_000;
+  control[CONTROL.RETIRE_MS >> 2] = options.retireMs ?? 1_000;
+  control[CONTROL.STALL_MS >> 2] = options.stallMs ?? 60_000;
+
+  let pool: Pool | undefined;
+  if (threads > 1) {
+    try {
+      pool = await createPool({ module, memory, threads });
+    } catch (error) {
+      notes.push(`one thread is used, because workers cannot start: ${(error as Error).message}`);
+      threads = 1;
+      control[CONTROL.FAULT >> 2] = 0;
+    }
+  }
+
+  function ensure(end: number): void {
+    const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
+    if (missing <= 0) return;
+    try {
+      memory.grow(missing);
+    } catch (cause) {
+      throw new RangeError(
+        `Cannot grow WASM memory from ${memory.buffer.byteLength} to ${end} bytes: refused`,
+        { cause },
+      );
+    }
+  }
+  const allocator: Allocator = createAllocator(heap, ensure);
+  let disposed = false;
+
+  function run(program: number, patch?: () => void): void {
+    if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
+    if (control[CONTROL.FAULT >> 2]) throw failure();
+    pool?.refresh();
+    exports.begin(program);
+    patch?.();
+    try {
+      exports.execute(program);
+    } catch (error) {
+      raiseFault(memory, String(error));
+    }
+    if (control[CONTROL.FAULT >> 2]) throw failure();
+  }
+
+  function failure(): Error {
+    const stalled = control[CONTROL.FAULT >> 2] === 2;
+    const text = stalled
+      ? `no worker answered for ${control[CONTROL.STALL_MS >> 2]} ms`
+      : faultText(memory);
+    return new Error(`The WASM machine has failed: ${text}. Load the model again`);
+  }
+
+  function settle(): void {
+    if (pool && !control[CONTROL.FAULT >> 2]) exports.release(threads);
+  }
+
+  function dispose(): void {
+    disposed = true;
+    pool?.dispose();
+  }
+
+  return {
+    threads,
+    capabilities,
+    exports,
+    memory,
+    notes,
+    get usedBytes(): number {
+      return allocator.usedBytes;
+    },
+    get committedBytes(): number {
+      return memory.buffer.byteLength;
+    },
+    allocate: allocator.allocate,
+    release: allocator.release,
+    u8: (address, length) => new Uint8Array(memory.buffer, address, length),
+    u16: (address, length) => new Uint16Array(memory.buffer, address, length),
+    u32: (address, length) => new Uint32Array(memory.buffer, address, length),
+    i32: (address, length) => new Int32Array(memory.buffer, address, length),
+    f32: (address, length) => new Float32Array(memory.buffer, address, length),
+    f64: (address, length) => new Float64Array(memory.buffer, address, length),
+    run,
+    settle,
+    dispose,
+    [Symbol.dispose]: dispose,
+  };
+}

@@ -1,0 +1,111 @@
+import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
+import { CONTROL } from "./layout.ts";
+import { createMachine, type Machine } from "./machine.ts";
+import { instruction } from "./opcodes.ts";
+import { createProgram, type ProgramOperand } from "./program.ts";
+
+function check(cells: number, total: ProgramOperand, trapAt = 0xffffffff, barrier = true) {
+  const [opcode, operands] = instruction<"machine_check", ProgramOperand>("machine_check", {
+    cells,
+    total,
+    trap_at: trapAt,
+  });
+  return { name: "machine_check", opcode, operands, barrier };
+}
+
+function clear(machine: Machine, count: number): number {
+  const cells = machine.allocate(4 * count);
+  machine.u32(cells, count).fill(0);
+  return cells;
+}
+
+Deno.test("every chunk of every instruction is executed once a run, on any number of threads", async () => {
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads });
+    const cells = clear(machine, 1000);
+    // 40 instructions on the same cells: a lost barrier would lose additions
+    using program = createProgram(
+      machine,
+      Array.from({ length: 40 }, (_, i) => check(cells, 1000 - 20 * i)),
+    );
+    const runs = 50;
+    for (let run = 0; run < runs; run++) program.run();
+    const expected = Uint32Array.from(
+      { length: 1000 },
+      (_, c) => runs * Math.min(40, Math.ceil((1000 - c) / 20)),
+    );
+    assertEquals(machine.u32(cells, 1000), expected);
+  }
+});
+
+Deno.test("operands follow the bindings of each run", async () => {
+  using machine = await createMachine({ threads: 2 });
+  const cells = clear(machine, 64);
+  using program = createProgram(machine, [check(cells, ({ M }) => 2 * M!)]);
+  for (const M of [1, 32, 0, 5, 5]) program.run({ M });
+  const counts = machine.u32(cells, 64);
+  assertEquals([counts[0], counts[1], counts[9], counts[10], counts[63]], [4, 4, 3, 1, 1]);
+});
+
+Deno.test("idle workers retire and are replaced by the next run", async () => {
+  using machine = await createMachine({ threads: 2, retireMs: 20, spins: 10 });
+  if (machine.threads < 2) return;
+  const state = new Int32Array(machine.memory.buffer, CONTROL.THREADS + 64, 1);
+  const until = async (value: number) => {
+    for (let i = 0; i < 500 && Atomics.load(state, 0) !== value; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    assertEquals(Atomics.load(state, 0), value);
+  };
+  await until(2);
+  const cells = clear(machine, 8);
+  using program = createProgram(machine, [check(cells, 8)]);
+  program.run();
+  assertEquals([...machine.u32(cells, 8)], new Array(8).fill(1));
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(2); // started again, and retired again
+});
+
+Deno.test("a trap becomes an error that names it, and the machine refuses further runs", async () => {
+  using machine = await createMachine({ threads: 2 });
+  const cells = clear(machine, 100);
+  const program = createProgram(machine, [check(cells, 100, 50), check(cells, 100)]);
+  const error = assertThrows(() => program.run(), Error, "The WASM machine has failed");
+  assert(error.message.includes("unreachable"));
+  assertThrows(() => program.run(), Error, "Load the model again");
+});
+
+Deno.test("addresses above 2 GiB are unsigned", async () => {
+  using machine = await createMachine({ threads: 1 });
+  machine.allocate(2.5 * 2 ** 30);
+  const cells = machine.allocate(4 * 1000);
+  assertGreater(cells, 2 ** 31);
+  machine.u32(cells, 1000).fill(7);
+  using program = createProgram(machine, [check(cells, 1000)]);
+  program.run();
+  assertEquals(machine.u32(cells, 1000), new Uint32Array(1000).fill(8));
+});
+
+Deno.test("a request beyond 4 GiB is refused with numbers", async () => {
+  using machine = await createMachine({ threads: 1 });
+  machine.allocate(64);
+  assertThrows(
+    () => machine.allocate(2 ** 32),
+    RangeError,
+    "Cannot allocate 4294967296 bytes of WASM memory: 64 of 4294967296 bytes are in use",
+  );
+});
+
+Deno.test("more threads than processors are noted, less than one is refused", async () => {
+  using machine = await createMachine({ threads: 100_000 });
+  assertEquals(machine.threads, navigator.hardwareConcurrency);
+  assertEquals(machine.notes.length, 1);
+  await assertRejects(() => createMachine({ threads: 0 }), RangeError, "give an integer from 1");
+});
+
+Deno.test("both variants run where the engine has relaxed SIMD", async () => {
+  for (const variant of ["baseline", "relaxed"] as const) {
+    using machine = await createMachine({ threads: 1, variant });
+    assertEquals(machine.capabilities.simd, variant);
+  }
+});

@@ -1,0 +1,56 @@
+// The instruction set of the WASM machine, declared once. The build turns this table into AssemblyScript
+// constants (operand offsets, the kernel table); lowering turns it into instructions. Neither side spells
+// a number itself, so the two cannot drift. An opcode is the record's index; a kernel is the function of
+// that name in `wasm/assembly/<file>.ts`. The order of operands is the order in which they are written.
+
+import { ACTIVATION_OPCODES } from "./opcodes_activation.ts";
+import { MATMUL_OPCODES } from "./opcodes_matmul.ts";
+
+/** How 32 bits of an operand are read: addresses and counts are `u32`. */
+export type OperandKind = "u32" | "i32" | "f32";
+
+/** One kernel of the machine. */
+export interface OpcodeRecord {
+  /** File in wasm/assembly (without `.ts`) that exports the kernel function of the same name. */
+  readonly file: string;
+  /** Operand names in instruction order. */
+  readonly operands: Readonly<Record<string, OperandKind>>;
+}
+
+const TABLE = { ...ACTIVATION_OPCODES, ...MATMUL_OPCODES };
+
+/** Name of a kernel. */
+export type OpcodeName = keyof typeof TABLE;
+
+/** Every kernel by name, in opcode order. */
+export const OPCODES: Readonly<Record<OpcodeName, OpcodeRecord>> = TABLE;
+
+/** Kernel names in opcode order. */
+export const OPCODE_NAMES: readonly OpcodeName[] = Object.keys(TABLE) as OpcodeName[];
+
+/** Opcode of a kernel. */
+export function opcodeOf(name: OpcodeName): number {
+  return OPCODE_NAMES.indexOf(name);
+}
+
+/**
+ * Arguments for `emit`: the opcode and the operands in instruction order, given by name so that a call
+ * reads like documentation.
+ *
+ * @throws {TypeError} If an operand is missing or unknown.
+ */
+export function instruction<Name extends OpcodeName, T>(
+  name: Name,
+  operands: Readonly<Record<keyof (typeof TABLE)[Name]["operands"], T>>,
+): [opcode: number, operands: T[]] {
+  const given = operands as Readonly<Record<string, T>>;
+  const names = Object.keys(OPCODES[name].operands);
+  const missing = names.find((operand) => given[operand] === undefined);
+  const unknown = Object.keys(given).find((operand) => !names.includes(operand));
+  if (missing !== undefined || unknown !== undefined) {
+    throw new TypeError(
+      `Cannot emit ${name}: operand ${missing ?? unknown} is ${missing ? "missing" : "unknown"}`,
+    );
+  }
+  return [opcodeOf(name), names.map((operand) => given[operand]!)];
+}

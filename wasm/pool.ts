@@ -1,0 +1,121 @@
+// The worker threads of a machine. A worker is a data: URL (it needs no permission) that instantiates the
+// machine's module on the shared memory and stays inside `serve` until it is told to stop or has been
+// idle for long. Programs never depend on a worker being there: one that starts late, retires or is slow
+// only leaves more chunks to the others. A worker that traps writes what happened into the control block.
+
+import { CONTROL, MAX_THREADS } from "./layout.ts";
+
+/** Threads beyond the calling one. */
+export interface Pool {
+  /** Replaces workers that retired; cheap when there is none. */
+  refresh(): void;
+  /** Stops all workers. */
+  dispose(): void;
+}
+
+/** What a pool needs of its machine. */
+export interface PoolOptions {
+  readonly module: WebAssembly.Module;
+  readonly memory: WebAssembly.Memory;
+  /** Threads in all, the calling one included. */
+  readonly threads: number;
+}
+
+const SOURCE = `
+onmessage = ({ data: { module, memory, thread, control } }) => {
+  const words = new Int32Array(memory.buffer, 0, control.END >> 2);
+  try {
+    const env = { memory, now: () => performance.now() };
+    const { exports } = new WebAssembly.Instance(module, { env });
+    postMessage("ready");
+    exports.serve(thread);
+  } catch (error) {
+    const text = new TextEncoder().encode(String(error)).subarray(0, control.FAULT_BYTES);
+    new Uint8Array(memory.buffer).set(text, control.FAULT_TEXT);
+    words[control.FAULT_LENGTH >> 2] = text.length;
+    Atomics.store(words, control.FAULT >> 2, 1);
+    Atomics.add(words, control.BELL >> 2, 1);
+    Atomics.notify(words, control.BELL >> 2);
+    postMessage("failed");
+  }
+  close();
+};`;
+
+/** Reports a fault to every thread, as a trapping worker does. */
+export function raiseFault(memory: WebAssembly.Memory, text: string): void {
+  const words = new Int32Array(memory.buffer, 0, CONTROL.END >> 2);
+  const bytes = new TextEncoder().encode(text).subarray(0, CONTROL.FAULT_BYTES);
+  new Uint8Array(memory.buffer).set(bytes, CONTROL.FAULT_TEXT);
+  words[CONTROL.FAULT_LENGTH >> 2] = bytes.length;
+  Atomics.store(words, CONTROL.FAULT >> 2, 1);
+  Atomics.add(words, CONTROL.BELL >> 2, 1);
+  Atomics.notify(words, CONTROL.BELL >> 2);
+}
+
+/**
+ * Starts the workers and waits until they are ready.
+ *
+ * @throws {Error} If workers cannot be started here.
+ */
+export async function createPool({ module, memory, threads }: PoolOptions): Promise<Pool> {
+  if (threads > MAX_THREADS) {
+    throw new RangeError(`Cannot start ${threads} threads: the most is ${MAX_THREADS}`);
+  }
+  const words = new Int32Array(memory.buffer, 0, CONTROL.END >> 2);
+  const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
+  const url = "data:text/javascript," + encodeURIComponent(SOURCE);
+  const workers: Worker[] = [];
+  let disposed = false;
+
+  function start(thread: number): Promise<void> {
+    Atomics.store(words, stateOf(thread), 0);
+    const worker = new Worker(url, { type: "module" });
+    workers[thread] = worker;
+    const ready = new Promise<void>((resolve, reject) => {
+      worker.onmessage = ({ data }) =>
+        data === "ready" ? resolve() : reject(new Error(faultText(memory)));
+      worker.onerror = (event) => {
+        event.preventDefault();
+        raiseFault(memory, event.message);
+        reject(new Error(event.message));
+      };
+    });
+    worker.postMessage({ module, memory, thread, control: CONTROL });
+    return ready;
+  }
+
+  function dispose(): void {
+    if (disposed) return;
+    disposed = true;
+    Atomics.store(words, CONTROL.STOP >> 2, 1);
+    Atomics.add(words, CONTROL.BELL >> 2, 1);
+    Atomics.notify(words, CONTROL.BELL >> 2);
+    for (let thread = 1; thread < threads; thread++) workers[thread]?.terminate();
+  }
+
+  function refresh(): void {
+    if (disposed || Atomics.load(words, CONTROL.RETIRED >> 2) === 0) return;
+    for (let thread = 1; thread < threads; thread++) {
+      if (Atomics.load(words, stateOf(thread)) !== 2) continue;
+      Atomics.sub(words, CONTROL.RETIRED >> 2, 1);
+      workers[thread]!.terminate();
+      start(thread).catch(() => {}); // a failure is in the control block, where the run finds it
+    }
+  }
+
+  try {
+    await Promise.all(Array.from({ length: threads - 1 }, (_, index) => start(index + 1)));
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+  return { refresh, dispose };
+}
+
+/** What the thread that failed wrote. */
+export function faultText(memory: WebAssembly.Memory): string {
+  const length = new Int32Array(memory.buffer, CONTROL.FAULT_LENGTH, 1)[0]!;
+  return new TextDecoder().decode(
+    new Uint8Array(memory.buffer, CONTROL.FAULT_TEXT, length).slice(),
+  );
+}
