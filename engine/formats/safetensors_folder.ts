@@ -52,7 +52,9 @@ async function openShards(indexName: string, open: OpenInFolder): Promise<Weight
   const index = await readWhole(await open(indexName));
   const json = asObject(parseStrictJson(index.bytes, index.name));
   const map = asObject(json?.weight_map);
-  if (!map) throw new FormatError("has no weight_map", { file: index.name });
+  if (!map || Object.keys(map).length === 0) {
+    throw new FormatError("has no weight_map entries", { file: index.name });
+  }
   const shardOf = new Map<string, string>();
   for (const [tensor, shard] of Object.entries(map)) {
     if (typeof shard !== "string") {

@@ -1,0 +1,49 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { FormatError } from "../errors.ts";
+import { asObject, parseStrictJson } from "./strict_json.ts";
+
+function parse(text: string) {
+  return parseStrictJson(new TextEncoder().encode(text), "f.json");
+}
+
+Deno.test("parseStrictJson() gives what JSON.parse gives for sound documents", () => {
+  for (
+    const text of [
+      '{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}',
+      '{"a":"a","b":"\\"a\\":1,","c\\\\":1}',
+      "[1, 2.5, null, true]",
+      '"text"',
+      ' { "x" : { } , "y" : [ ] } ',
+    ]
+  ) {
+    assertEquals(parse(text), JSON.parse(text));
+  }
+});
+
+Deno.test("a doubled key is an error in any object, also when one is written with escapes", () => {
+  for (
+    const text of [
+      '{"a":1,"a":2}',
+      '{"x":{"b":1,"c":2,"b":3}}',
+      '[{"a":1,"\\u0061":2}]',
+      '{"__proto__":1,"__proto__":2}',
+    ]
+  ) {
+    assertThrows(() => parse(text), FormatError, "twice");
+  }
+});
+
+Deno.test("parseStrictJson() refuses depth, bad syntax and bad UTF-8", () => {
+  assertThrows(() => parse("[".repeat(1e6)), FormatError, "deeper than 64");
+  for (const text of ["", "{", '{"a":1}}', '{"a"', '"', '{"a\\', "{a:1}", "[1,]"]) {
+    assertThrows(() => parse(text), FormatError, "not valid JSON");
+  }
+  assertThrows(() => parseStrictJson(Uint8Array.of(0x22, 0xff, 0x22), "f"), FormatError, "UTF-8");
+});
+
+Deno.test("asObject() takes objects only", () => {
+  assertEquals(asObject({ a: 1 }), { a: 1 });
+  for (const value of [null, [1], "x", 3, undefined, new Float32Array(1)]) {
+    assertEquals(asObject(value), undefined);
+  }
+});

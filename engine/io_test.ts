@@ -1,0 +1,118 @@
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { FormatError, SourceError } from "./errors.ts";
+import { isMissing, listFolder, memorySource, openFile, pathKind, siblingPath } from "./io.ts";
+
+const DATA = Uint8Array.from({ length: 5000 }, (_, i) => i & 255);
+
+function withFolder(use: (folder: string) => void): void {
+  const folder = Deno.makeTempDirSync();
+  try {
+    use(folder);
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+}
+
+Deno.test("openFile() reads any range, also into shared memory at an offset", () => {
+  withFolder((folder) => {
+    Deno.writeFileSync(`${folder}/a`, DATA);
+    const source = openFile(`${folder}/a`);
+    assertEquals(source.size, 5000);
+    const shared = new Uint8Array(new SharedArrayBuffer(4000), 1000, 300);
+    source.readInto(4700, shared);
+    assertEquals([...shared], [...DATA.subarray(4700)]);
+    source.readInto(5000, new Uint8Array(0));
+    source.close();
+  });
+});
+
+Deno.test("a range that leaves the source is refused before anything is read", () => {
+  withFolder((folder) => {
+    Deno.writeFileSync(`${folder}/a`, DATA);
+    const file = openFile(`${folder}/a`);
+    for (const source of [file, memorySource("m", DATA)]) {
+      for (const [offset, length] of [[4999, 2], [5001, 0], [-1, 1], [0.5, 1], [2 ** 60, 1]]) {
+        const target = new Uint8Array(length).fill(7);
+        assertThrows(() => source.readInto(offset, target), FormatError, "the file has 5000");
+        assertEquals([...target], new Array(length).fill(7));
+      }
+    }
+    file.close();
+  });
+});
+
+Deno.test("a file that shrinks after it was opened is an error, not zeros", () => {
+  withFolder((folder) => {
+    Deno.writeFileSync(`${folder}/a`, DATA);
+    const source = openFile(`${folder}/a`);
+    Deno.truncateSync(`${folder}/a`, 4100);
+    const error = assertThrows(() => source.readInto(4000, new Uint8Array(1000)), FormatError);
+    assertStringIncludes(error.message, "byte 4100");
+    source.close();
+  });
+});
+
+Deno.test("reading after close() throws and closing twice does not", () => {
+  withFolder((folder) => {
+    Deno.writeFileSync(`${folder}/a`, DATA);
+    const source = openFile(`${folder}/a`);
+    source.close();
+    source.close();
+    assertThrows(() => source.readInto(0, new Uint8Array(1)), TypeError, "closed");
+  });
+});
+
+Deno.test("memorySource() honours a view that starts inside its buffer", () => {
+  const larger = new Uint8Array(5001);
+  larger.set(DATA, 1);
+  const source = memorySource("view", larger.subarray(1));
+  const target = new Uint8Array(10);
+  source.readInto(100, target);
+  assertEquals([...target], [...DATA.subarray(100, 110)]);
+});
+
+Deno.test("openFile() says what is wrong with a missing path and with a folder", () => {
+  withFolder((folder) => {
+    const missing = assertThrows(() => openFile(`${folder}/none`), SourceError, "no such file");
+    assert(isMissing(missing));
+    const error = assertThrows(() => openFile(folder), SourceError, "folder, not a file");
+    assert(!isMissing(error));
+  });
+});
+
+Deno.test("openSibling() opens a file beside and never one elsewhere", () => {
+  withFolder((folder) => {
+    Deno.mkdirSync(`${folder}/in`);
+    Deno.writeFileSync(`${folder}/in/a`, DATA);
+    Deno.writeFileSync(`${folder}/in/b`, DATA.subarray(0, 7));
+    Deno.writeFileSync(`${folder}/secret`, DATA);
+    const source = openFile(`${folder}/in/a`);
+    const sibling = source.openSibling!("b");
+    assert(!(sibling instanceof Promise));
+    assertEquals(sibling.size, 7);
+    sibling.close();
+    for (
+      const name of ["../secret", "..", ".", "", "x/../../secret", "..\\secret", "C:x", "a\0b"]
+    ) {
+      assertThrows(() => source.openSibling!(name), FormatError, "plain file name");
+    }
+    source.close();
+  });
+});
+
+Deno.test("siblingPath() keeps the folder part as it is", () => {
+  assertEquals(siblingPath("a.gguf", "b"), "b");
+  assertEquals(siblingPath("x/y/a.gguf", "b"), "x/y/b");
+  assertEquals(siblingPath("/a.gguf", "b"), "/b");
+});
+
+Deno.test("pathKind() and listFolder() tell files from folders", () => {
+  withFolder((folder) => {
+    Deno.writeFileSync(`${folder}/z`, DATA);
+    Deno.mkdirSync(`${folder}/sub`);
+    assertEquals(listFolder(folder), ["sub/", "z"]);
+    assertEquals(pathKind(folder), "folder");
+    assertEquals(pathKind(`${folder}/z`), "file");
+    assertEquals(pathKind(`${folder}/none`), undefined);
+  });
+});
