@@ -13,4 +13,4 @@ export { ceilDiv, floorDiv, max, min, mod, roundUp } from "./dim_calls.ts";
 export { compile, type CompiledDim, evaluate, substitute } from "./dim_compile.ts";
 export { type KnownSymbols, parseDim } from "./dim_parse.ts";
 export { type Dim, type DimEnv, type Expression, formatDim } from "./dim_polynomial.ts";
-export { sameDim as equal } from "./dim_polynomial.ts";
+export { atomDim as symbolDim, sameDim as equal } from "./dim_polynomial.ts";

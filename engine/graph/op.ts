@@ -5,6 +5,10 @@
 
 import type { Dim, DimEnv } from "./dim.ts";
 import type { Attribute, DataType, Node, Value } from "./graph.ts";
+import type { CaseRandom, OpCase, Tolerance } from "./op_case.ts";
+
+/** Attributes of one node by name. */
+export type Attributes = Readonly<Record<string, Attribute>>;
 
 /** What a shape rule sees and returns. */
 export interface TensorType {
@@ -40,7 +44,7 @@ export interface ReferenceCall {
   readonly inputs: readonly (HostTensor | undefined)[];
   /** Zero-filled, shaped by the shape rule; an in-place output shares its input's data. */
   readonly outputs: readonly HostTensor[];
-  readonly attributes: Readonly<Record<string, Attribute>>;
+  readonly attributes: Attributes;
   readonly env: DimEnv;
   /**
    * States of one op call, by slot: a `state` input's HostTensor is a placeholder; the data of slot `s`
@@ -100,18 +104,30 @@ export interface OpRecord {
   /** One line: what it computes. */
   readonly summary: string;
   /**
+   * The same attributes, checked and with defaults filled in; nodes hold what this returns.
+   *
+   * @throws {TypeError} On an attribute that is unknown, missing or of the wrong kind or value.
+   */
+  attributes(given: Attributes): Attributes;
+  /**
    * Shape rule.
    *
    * @throws {TypeError} On wrong kinds of inputs. @throws {RangeError} On shapes that do not fit.
    */
   infer(
     inputs: readonly (TensorType | undefined)[],
-    attributes: Readonly<Record<string, Attribute>>,
+    attributes: Attributes,
   ): TensorType[];
   /** Plain loops, float64 accumulation, never optimised. */
   reference(call: ReferenceCall): void;
-  /** `inPlace[o] = i`: output `o` is input `i`'s memory, changed (states). */
+  /** `inPlace[o] = i`: output `o` is input `i`'s memory, changed (states) or seen anew (views). */
   readonly inPlace?: Readonly<Record<number, number>>;
+  /** True if nothing is computed: the node is no step of a plan and has no kernel. */
+  readonly view?: boolean;
+  /** Inputs to judge kernels by: sizes 0, 1, around SIMD widths and blocks, every attribute. */
+  readonly cases?: (random: CaseRandom) => OpCase[];
+  /** How far a kernel may be from the reference; the default is 1e-5 of the largest magnitude. */
+  readonly tolerance?: Tolerance;
   readonly kernels: {
     readonly wasm: readonly WasmKernel[];
     /** Filled by the WebGPU backend. */

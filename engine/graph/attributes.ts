@@ -1,0 +1,91 @@
+// Checked attributes. An op declares one rule an attribute; reading fills in defaults and refuses what
+// is unknown or mistyped, so a misspelt option can never be ignored.
+
+import type { Attribute } from "./graph.ts";
+import type { Attributes } from "./op.ts";
+
+/** What one attribute may be. */
+export interface AttributeRule<T extends Attribute = Attribute> {
+  /** For messages: `a number >= 0`. */
+  readonly expected: string;
+  /** Absent: the attribute must be given. */
+  readonly fallback?: T | undefined;
+  accepts(value: Attribute): value is T;
+}
+
+/** Rules by attribute name. */
+export type AttributeRules = Readonly<Record<string, AttributeRule>>;
+
+/** The types that rules let through. */
+export type AttributesOf<R extends AttributeRules> = {
+  readonly [K in keyof R]: R[K] extends AttributeRule<infer T> ? T : never;
+};
+
+/** A finite number. */
+export function number(fallback?: number): AttributeRule<number> {
+  return {
+    expected: "a finite number",
+    fallback,
+    accepts: (value): value is number => typeof value === "number" && Number.isFinite(value),
+  };
+}
+
+/** An integer of at least `min`. */
+export function integer(min: number, fallback?: number): AttributeRule<number> {
+  return {
+    expected: `an integer >= ${min}`,
+    fallback,
+    accepts: (value): value is number =>
+      typeof value === "number" && Number.isSafeInteger(value) && value >= min,
+  };
+}
+
+/** One of some words. */
+export function choice<const T extends string>(
+  words: readonly T[],
+  fallback?: T,
+): AttributeRule<T> {
+  return {
+    expected: `one of ${words.join(", ")}`,
+    fallback,
+    accepts: (value): value is T => (words as readonly Attribute[]).includes(value),
+  };
+}
+
+/** A list of words. */
+export function strings(): AttributeRule<readonly string[]> {
+  return {
+    expected: "a list of strings",
+    accepts: (value): value is readonly string[] =>
+      Array.isArray(value) && value.every((item) => typeof item === "string"),
+  };
+}
+
+/**
+ * Checks attributes and fills in defaults.
+ *
+ * @throws {TypeError} On an attribute that is unknown, missing, or not as its rule says.
+ */
+export function readAttributes<R extends AttributeRules>(
+  rules: R,
+  given: Attributes,
+): AttributesOf<R> {
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(rules, name)) {
+      const known = Object.keys(rules).join(", ") || "none";
+      throw new TypeError(`unknown attribute "${name}" (known: ${known})`);
+    }
+  }
+  const complete: Record<string, Attribute> = {};
+  for (const [name, rule] of Object.entries(rules)) {
+    const value = Object.hasOwn(given, name) ? given[name] : rule.fallback;
+    if (value === undefined) throw new TypeError(`attribute "${name}" is missing`);
+    if (!rule.accepts(value)) {
+      throw new TypeError(
+        `attribute "${name}" must be ${rule.expected}: it is ${JSON.stringify(value)}`,
+      );
+    }
+    complete[name] = value;
+  }
+  return Object.freeze(complete) as AttributesOf<R>;
+}

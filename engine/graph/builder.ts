@@ -1,0 +1,167 @@
+// Builds a Graph value by value. Every op is inferred as it is added, so a wrong shape is reported at
+// the node that made it, with the node's path; `build` freezes the result. A model spec, the ONNX
+// importer and the passes all build through here.
+
+import type { TensorInfo } from "../formats/source.ts";
+import { TroodonError } from "../errors.ts";
+import type { Dim } from "./dim.ts";
+import type { DataType, Graph, Node, Value, ValueRole } from "./graph.ts";
+import type { Attributes, TensorType } from "./op.ts";
+import { getOp } from "./ops/mod.ts";
+import { verify } from "./verify.ts";
+
+/** A graph in the making. */
+export interface GraphBuilder {
+  /** Data given for every run. */
+  input(name: string, shape: readonly Dim[], dtype: DataType): Value;
+  /** A tensor of a model file; the same TensorInfo gives the same value. */
+  weight(name: string, tensor: TensorInfo): Value;
+  /** Small host data. @throws {RangeError} If the data does not fill the shape. */
+  constant(name: string, data: ConstantData, shape?: readonly number[]): Value;
+  /** Memory that outlives a run, one copy per session. */
+  state(name: string, shape: readonly number[], dtype: "f32" | "f16"): Value;
+  /**
+   * Applies an op and returns its outputs.
+   *
+   * @param label Path of the node, e.g. `layers.3.attention.q`; its outputs are named after it.
+   * @throws {UnsupportedError} If there is no such op.
+   * @throws {TypeError | RangeError} If inputs or attributes do not fit; the message has the path.
+   */
+  op(
+    name: string,
+    inputs: readonly (Value | undefined)[],
+    attributes: Attributes,
+    label: string,
+  ): Value[];
+  /** Makes a node's result an output of the graph under a name. */
+  output(name: string, value: Value): void;
+  /** The finished graph, verified and frozen; the builder must not be used afterwards. */
+  build(): Graph;
+}
+
+/** What a constant may be made of. */
+export type ConstantData = Float32Array | Int32Array;
+
+type Draft<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Starts an empty graph. */
+export function createGraphBuilder(name: string): GraphBuilder {
+  const values: Draft<Value>[] = [];
+  const nodes: Node[] = [];
+  const inputs: Value[] = [];
+  const states: Value[] = [];
+  const outputs: Value[] = [];
+  const weights = new Map<TensorInfo, Value>();
+
+  function addValue(valueName: string, role: ValueRole, type: TensorType): Draft<Value> {
+    const { dtype, shape } = type;
+    const value = { id: values.length, name: valueName, role, dtype, shape: Object.freeze(shape) };
+    values.push(value);
+    return value;
+  }
+
+  function checkOwn(value: Value): void {
+    if (values[value.id] !== value) {
+      throw new TypeError(
+        `Cannot use value ${value.name} in graph ${name}: it is of another graph`,
+      );
+    }
+  }
+
+  function addNode(
+    opName: string,
+    nodeInputs: readonly (Value | undefined)[],
+    given: Attributes,
+    label: string,
+  ): Value[] {
+    const op = getOp(opName);
+    nodeInputs.forEach((value) => value && checkOwn(value));
+    const attributes = op.attributes(given);
+    const types = op.infer(nodeInputs, attributes);
+    const results = types.map((type, i) => {
+      const source = nodeInputs[op.inPlace?.[i] ?? -1];
+      const role = source?.role === "state" ? "state" : "activation";
+      return addValue(types.length === 1 ? label : `${label}.${i}`, role, type);
+    });
+    nodes.push({
+      id: nodes.length,
+      op: opName,
+      name: label,
+      inputs: Object.freeze([...nodeInputs]),
+      outputs: Object.freeze([...results]),
+      attributes,
+    });
+    return results;
+  }
+
+  return {
+    input(inputName, shape, dtype) {
+      const value = addValue(inputName, "input", { dtype, shape: [...shape] });
+      inputs.push(value);
+      return value;
+    },
+    weight(weightName, tensor) {
+      const known = weights.get(tensor);
+      if (known) return known;
+      // Kernels see the numbers a weight stands for; how they are stored is the tensor's format.
+      const value = addValue(weightName, "weight", { dtype: "f32", shape: [...tensor.shape] });
+      value.tensor = tensor;
+      weights.set(tensor, value);
+      return value;
+    },
+    constant(constantName, data, shape = [data.length]) {
+      const count = shape.reduce((product, size) => product * size, 1);
+      if (count !== data.length) {
+        throw new RangeError(
+          `Cannot make constant ${constantName}: ${data.length} values for [${shape.join(", ")}]`,
+        );
+      }
+      const dtype = data instanceof Int32Array ? "i32" : "f32";
+      const value = addValue(constantName, "constant", { dtype, shape: [...shape] });
+      value.data = data;
+      return value;
+    },
+    state(stateName, shape, dtype) {
+      const value = addValue(stateName, "state", { dtype, shape: [...shape] });
+      states.push(value);
+      return value;
+    },
+    op(opName, nodeInputs, attributes, label) {
+      try {
+        return addNode(opName, nodeInputs, attributes, label);
+      } catch (error) {
+        throw atNode(error, `${opName} at ${label}`);
+      }
+    },
+    output(outputName, value) {
+      checkOwn(value);
+      if (value.role !== "activation" || outputs.includes(value)) {
+        throw new TypeError(
+          `Cannot make ${value.name} the output ${outputName}: it is ${
+            value.role === "activation" ? "an output already" : `a graph ${value.role}`
+          }`,
+        );
+      }
+      values[value.id]!.name = outputName;
+      outputs.push(value);
+    },
+    build() {
+      values.forEach(Object.freeze);
+      nodes.forEach(Object.freeze);
+      const lists = { nodes, inputs, states, outputs };
+      Object.values(lists).forEach(Object.freeze);
+      const graph: Graph = Object.freeze({ name, ...lists });
+      verify(graph);
+      return graph;
+    },
+  };
+}
+
+// Keeps the class, which says whether the kind or the size was wrong, and adds the place.
+function atNode(error: unknown, place: string): unknown {
+  if (error instanceof TroodonError) return error;
+  const message = `Cannot add ${place}: ${error instanceof Error ? error.message : String(error)}`;
+  if (error instanceof RangeError) return new RangeError(message, { cause: error });
+  if (error instanceof TypeError) return new TypeError(message, { cause: error });
+  return error;
+}

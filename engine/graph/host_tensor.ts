@@ -1,0 +1,62 @@
+// Host tensors as references see them: numbers by flat index, whatever the storage. f16 and bf16 are
+// kept as their 16-bit codes, so writing rounds exactly as a device that stores them does.
+
+import { bf16ToF32, f16ToF32, f32ToBf16, f32ToF16 } from "../../quant/half.ts";
+import type { DataType } from "./graph.ts";
+import type { HostData, HostTensor } from "./op.ts";
+
+type ArrayConstructor = new (buffer: ArrayBuffer, offset: number, length: number) => HostData;
+
+const STORAGE: Readonly<Record<DataType, ArrayConstructor & { BYTES_PER_ELEMENT: number }>> = {
+  f32: Float32Array,
+  f16: Uint16Array,
+  bf16: Uint16Array,
+  f64: Float64Array,
+  i8: Int8Array,
+  u8: Uint8Array,
+  i16: Int16Array,
+  u16: Uint16Array,
+  i32: Int32Array,
+  u32: Uint32Array,
+  i64: BigInt64Array,
+  u64: BigUint64Array,
+  bool: Uint8Array,
+  // The float32 values that the quantised bytes stand for.
+  q8: Float32Array,
+};
+
+/** Bytes of one element in host memory. */
+export function hostElementBytes(dtype: DataType): number {
+  return STORAGE[dtype].BYTES_PER_ELEMENT;
+}
+
+/** `count` elements over a part of a buffer, or over fresh zeros. */
+export function hostArray(
+  dtype: DataType,
+  count: number,
+  buffer: ArrayBuffer = new ArrayBuffer(count * hostElementBytes(dtype)),
+  offset = 0,
+): HostData {
+  return new STORAGE[dtype](buffer, offset, count);
+}
+
+/** Number of elements of a concrete shape. */
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((count, size) => count * size, 1);
+}
+
+/** Element at a flat index. 64-bit integers must be within 2^53. */
+export function getElement({ dtype, data }: HostTensor, index: number): number {
+  const value = data[index]!;
+  if (dtype === "f16") return f16ToF32(value as number);
+  if (dtype === "bf16") return bf16ToF32(value as number);
+  return Number(value);
+}
+
+/** Stores a number at a flat index, rounded to the element type. */
+export function setElement({ dtype, data }: HostTensor, index: number, value: number): void {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) data[index] = BigInt(value);
+  else if (dtype === "f16") data[index] = f32ToF16(value);
+  else if (dtype === "bf16") data[index] = f32ToBf16(Math.fround(value));
+  else data[index] = value;
+}

@@ -1,0 +1,61 @@
+// What an op offers to test its kernels with. A case is one node and its inputs; the self-test
+// (engine/plan/self_test.ts) runs it on a backend and on the reference and compares. Cases come from a
+// seeded generator, so a failure can be repeated from its seed.
+
+import type { Dim, DimEnv } from "./dim.ts";
+import type { DataType } from "./graph.ts";
+import type { Attributes, HostData } from "./op.ts";
+
+/** A seeded source of test data. */
+export interface CaseRandom {
+  /** Uniform integer, both ends included. */
+  integer(min: number, max: number): number;
+  /** `count` values of a normal distribution times `scale` (default 1). */
+  normal(count: number, scale?: number): Float32Array;
+  /** `count` integers, both ends included. */
+  integers(count: number, min: number, max: number): Int32Array;
+}
+
+/** An input of a case, by how it reaches the node. */
+export type CaseInput =
+  | {
+    /** `quantized` goes through `quantize_q8` first. */
+    readonly role: "input" | "constant" | "quantized";
+    readonly dtype: DataType;
+    readonly shape: readonly Dim[];
+    readonly data: HostData;
+  }
+  | {
+    readonly role: "weight";
+    readonly shape: readonly number[];
+    /** Name of a record in quant/ that has an encoder. */
+    readonly format: string;
+    readonly data: Float32Array;
+  }
+  | {
+    readonly role: "state";
+    readonly dtype: "f32" | "f16";
+    readonly shape: readonly number[];
+    /** Contents before the run, one array a slot. */
+    readonly slots: readonly Float32Array[];
+  };
+
+/** One application of an op to given data. */
+export interface OpCase {
+  /** What is special about it, e.g. `width 33, no weight`. */
+  readonly name: string;
+  readonly inputs: readonly (CaseInput | undefined)[];
+  readonly attributes?: Attributes;
+  /** Values of the symbols in the inputs' shapes; plans are made for larger ones. */
+  readonly bindings?: DimEnv;
+}
+
+/** A bound on |actual - expected|; an element passes if it is within either. */
+export interface Tolerance {
+  /** Relative to the largest magnitude of the expected output. */
+  readonly ofLargest?: number;
+  /** Relative to the element. */
+  readonly relative?: number;
+  /** Why it is not the default. */
+  readonly reason: string;
+}

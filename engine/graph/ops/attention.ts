@@ -1,0 +1,94 @@
+// attention: each row attends to the cached positions of its own slot up to its own position; with a
+// window, to the last `window` of them, its own included. Query head h reads key-value head
+// ⌊h / (H / Hkv)⌋ (grouped-query attention). Rows of one step may belong to different sessions.
+
+import { integer, number } from "../attributes.ts";
+import { defineOp } from "../define_op.ts";
+import { exactDiv, mul } from "../dim.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { HostTensor, OpRecord } from "../op.ts";
+import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
+
+/**
+ * (q f32[M, H, D], k state[C, Hkv, D], v state[C, Hkv, Dv], positions i32[M], slots i32[M])
+ * → f32[M, H·Dv]. `window` 0 and `softcap` 0 mean none.
+ */
+export const attention: OpRecord = defineOp({
+  name: "attention",
+  summary: "softmax(q·k·scale)·v over the cached positions of a row's slot",
+  attributes: { scale: number(), window: integer(0, 0), softcap: number(0) },
+  infer(inputs) {
+    checkInputCount(inputs, 5);
+    const q = requireInput(inputs, 0, "q", { rank: 3 });
+    const k = requireInput(inputs, 1, "k", { dtype: ["f32", "f16"], rank: 3 });
+    const v = requireInput(inputs, 2, "v", { dtype: ["f32", "f16"], rank: 3 });
+    const positions = requireInput(inputs, 3, "positions", { dtype: "i32", rank: 1 });
+    const slots = requireInput(inputs, 4, "slots", { dtype: "i32", rank: 1 });
+    requireEqual(q.shape[2]!, k.shape[2]!, "the head widths of q and k");
+    requireEqual(k.shape[0]!, v.shape[0]!, "the capacities of k and v");
+    requireEqual(k.shape[1]!, v.shape[1]!, "the heads of k and v");
+    requireEqual(q.shape[0]!, positions.shape[0]!, "the rows of q and the positions");
+    requireEqual(q.shape[0]!, slots.shape[0]!, "the rows of q and the slots");
+    if (exactDiv(q.shape[1]!, k.shape[1]!) === undefined) {
+      throw new RangeError("the heads of q must be a multiple of the heads of k");
+    }
+    return [{ dtype: "f32", shape: [q.shape[0]!, mul(q.shape[1]!, v.shape[2]!)] }];
+  },
+  reference({ inputs: [q, k, , positions, slots], outputs: [out], attributes, stateOf }) {
+    const [rows, heads] = q!.shape as [number, number];
+    const capacity = k!.shape[0]!;
+    for (let row = 0; row < rows; row++) {
+      const position = getElement(positions!, row);
+      if (position < 0 || position >= capacity) {
+        throw new RangeError(`Cannot attend at position ${position}: the cache holds ${capacity}`);
+      }
+      const slot = getElement(slots!, row);
+      const first = attributes.window === 0 ? 0 : Math.max(0, position - attributes.window + 1);
+      const keys = stateOf(1, slot), values = stateOf(2, slot);
+      for (let head = 0; head < heads; head++) {
+        attendHead({ q: q!, keys, values, out: out!, row, head, first, position, ...attributes });
+      }
+    }
+  },
+  kernels: { wasm: [], gpu: [] },
+});
+
+interface HeadCall {
+  readonly q: HostTensor;
+  readonly keys: HostTensor;
+  readonly values: HostTensor;
+  readonly out: HostTensor;
+  readonly row: number;
+  readonly head: number;
+  readonly first: number;
+  readonly position: number;
+  readonly scale: number;
+  readonly softcap: number;
+}
+
+function attendHead(call: HeadCall): void {
+  const { q, keys, values, out, row, head, first, position, scale, softcap } = call;
+  const [, heads, width] = q.shape as [number, number, number];
+  const [, kvHeads, valueWidth] = values.shape as [number, number, number];
+  const kvHead = Math.floor(head / (heads / kvHeads));
+  const scores = new Float64Array(position - first + 1);
+  for (let j = 0; j < scores.length; j++) {
+    const key = ((first + j) * kvHeads + kvHead) * width;
+    let dot = 0;
+    for (let i = 0; i < width; i++) {
+      dot += getElement(q, (row * heads + head) * width + i) * getElement(keys, key + i);
+    }
+    scores[j] = softcap === 0 ? dot * scale : softcap * Math.tanh(dot * scale / softcap);
+  }
+  const largest = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+  const weights = scores.map((score) => Math.exp(score - largest));
+  const total = weights.reduce((a, b) => a + b, 0);
+  for (let i = 0; i < valueWidth; i++) {
+    let sum = 0;
+    for (let j = 0; j < weights.length; j++) {
+      const value = ((first + j) * kvHeads + kvHead) * valueWidth + i;
+      sum += weights[j]! * getElement(values, value);
+    }
+    setElement(out, (row * heads + head) * valueWidth + i, sum / total);
+  }
+}

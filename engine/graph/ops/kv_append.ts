@@ -1,0 +1,41 @@
+// kv_append: writes new keys or values into the cache at their positions, in place (spec TL-12). Each
+// row names the slot (session) whose cache it goes to. Floats are rounded to the cache's type here.
+
+import { defineOp } from "../define_op.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
+
+/** (cache state f32|f16[C, H, D], x f32[M, H, D], positions i32[M], slots i32[M]) → the cache. */
+export const kvAppend: OpRecord = defineOp({
+  name: "kv_append",
+  summary: "writes rows into a cache at their positions, in place",
+  attributes: {},
+  infer(inputs) {
+    checkInputCount(inputs, 4);
+    const cache = requireInput(inputs, 0, "cache", { dtype: ["f32", "f16"], rank: 3 });
+    const x = requireInput(inputs, 1, "x", { rank: 3 });
+    const positions = requireInput(inputs, 2, "positions", { dtype: "i32", rank: 1 });
+    const slots = requireInput(inputs, 3, "slots", { dtype: "i32", rank: 1 });
+    requireEqual(cache.shape[1]!, x.shape[1]!, "the heads of the cache and of x");
+    requireEqual(cache.shape[2]!, x.shape[2]!, "the head widths of the cache and of x");
+    requireEqual(x.shape[0]!, positions.shape[0]!, "the rows of x and the positions");
+    requireEqual(x.shape[0]!, slots.shape[0]!, "the rows of x and the slots");
+    return [{ dtype: cache.dtype, shape: cache.shape }];
+  },
+  reference({ inputs: [cache, x, positions, slots], stateOf }) {
+    const [capacity, heads, width] = cache!.shape as [number, number, number];
+    for (let row = 0; row < x!.shape[0]!; row++) {
+      const position = getElement(positions!, row);
+      if (position < 0 || position >= capacity) {
+        throw new RangeError(`Cannot append at position ${position}: the cache holds ${capacity}`);
+      }
+      const target = stateOf(0, getElement(slots!, row));
+      for (let i = 0; i < heads * width; i++) {
+        setElement(target, position * heads * width + i, getElement(x!, row * heads * width + i));
+      }
+    }
+  },
+  inPlace: { 0: 0 },
+  kernels: { wasm: [], gpu: [] },
+});

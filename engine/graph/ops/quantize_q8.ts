@@ -1,0 +1,61 @@
+// quantize_q8: rows to signed 8 bit in groups of 32 (spec LF-3, MD-11). A group's scale is its largest
+// magnitude / 127 in float32; q = x / scale rounded to nearest, ties to even, within ±127. The bytes in
+// memory are a backend's business (quant/q8_activation.ts); here a q8 value is the numbers it stands for.
+
+import { defineOp } from "../define_op.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { HostTensor, OpRecord, TensorType } from "../op.ts";
+import { checkInputCount, lastDim, requireInput, requireStatic } from "../shape_rules.ts";
+
+const GROUP = 32;
+
+/** (x f32[…, K]) → q8[…, K], K a multiple of 32. */
+export const quantizeQ8: OpRecord = defineOp({
+  name: "quantize_q8",
+  summary: "rows to signed 8 bit with a float32 scale per 32",
+  attributes: {},
+  infer(inputs) {
+    checkInputCount(inputs, 1);
+    return [inferQ8(requireInput(inputs, 0, "x", { minRank: 1 }))];
+  },
+  reference({ inputs: [x], outputs: [out] }) {
+    quantizeGroups(x!, out!);
+  },
+  kernels: { wasm: [], gpu: [] },
+});
+
+/**
+ * The quantised type of a float type.
+ *
+ * @throws {RangeError} If rows are not a known multiple of 32 long.
+ */
+export function inferQ8(x: TensorType): TensorType {
+  const width = requireStatic(lastDim(x), "the last dim of x");
+  if (width === 0 || width % GROUP !== 0) {
+    throw new RangeError(`the last dim of x must be a multiple of ${GROUP}: it is ${width}`);
+  }
+  return { dtype: "q8", shape: x.shape };
+}
+
+/** The definition, for the fused forms too; `x` and `out` may be one tensor. */
+export function quantizeGroups(x: HostTensor, out: HostTensor): void {
+  for (let group = 0; group < x.data.length; group += GROUP) {
+    let largest = 0;
+    for (let i = 0; i < GROUP; i++) {
+      largest = Math.max(largest, Math.abs(getElement(x, group + i)));
+    }
+    const scale = Math.fround(largest / 127);
+    for (let i = 0; i < GROUP; i++) {
+      const ratio = scale === 0 ? 0 : Math.fround(getElement(x, group + i) / scale);
+      const quantized = Math.min(127, Math.max(-127, roundToEven(ratio)));
+      setElement(out, group + i, quantized * scale);
+    }
+  }
+}
+
+function roundToEven(value: number): number {
+  const floor = Math.floor(value);
+  const above = value - floor;
+  if (above !== 0.5) return Math.round(value);
+  return floor % 2 === 0 ? floor : floor + 1;
+}

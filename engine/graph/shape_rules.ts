@@ -1,0 +1,112 @@
+// The checks that shape rules share. Messages say which input and what it is; the graph builder puts
+// the op and the node's path in front.
+
+import { type Dim, equal, formatDim } from "./dim.ts";
+import type { DataType } from "./graph.ts";
+import type { TensorType } from "./op.ts";
+
+/** `f32[M, 576]`, for messages and dumps. */
+export function formatType({ dtype, shape }: TensorType): string {
+  return `${dtype}[${shape.map(formatDim).join(", ")}]`;
+}
+
+/** What an input must be. */
+export interface InputRule {
+  /** Allowed element types; default f32. */
+  readonly dtype?: DataType | readonly DataType[];
+  /** Exact number of dims. */
+  readonly rank?: number;
+  /** Least number of dims. */
+  readonly minRank?: number;
+}
+
+/**
+ * Input `index`, checked.
+ *
+ * @throws {TypeError} If it is absent or of another element type. @throws {RangeError} On another rank.
+ */
+export function requireInput(
+  inputs: readonly (TensorType | undefined)[],
+  index: number,
+  name: string,
+  rule: InputRule = {},
+): TensorType {
+  const input = inputs[index];
+  if (!input) throw new TypeError(`input ${index} (${name}) is missing`);
+  return checkInput(input, index, name, rule);
+}
+
+/** As `requireInput`, for an input that may be absent. */
+export function optionalInput(
+  inputs: readonly (TensorType | undefined)[],
+  index: number,
+  name: string,
+  rule: InputRule = {},
+): TensorType | undefined {
+  const input = inputs[index];
+  return input && checkInput(input, index, name, rule);
+}
+
+function checkInput(input: TensorType, index: number, name: string, rule: InputRule): TensorType {
+  const allowed = [rule.dtype ?? "f32"].flat();
+  const where = `input ${index} (${name}) is ${formatType(input)}`;
+  if (!allowed.includes(input.dtype)) throw new TypeError(`${where}: must be ${allowed.join("/")}`);
+  const rank = input.shape.length;
+  if (rule.rank !== undefined && rank !== rule.rank) {
+    throw new RangeError(`${where}: must have ${rule.rank} dims`);
+  }
+  if (rule.minRank !== undefined && rank < rule.minRank) {
+    throw new RangeError(`${where}: must have at least ${rule.minRank} dims`);
+  }
+  return input;
+}
+
+/**
+ * No more inputs than the op knows.
+ *
+ * @throws {TypeError} Otherwise.
+ */
+export function checkInputCount(inputs: readonly unknown[], most: number): void {
+  if (inputs.length > most) throw new TypeError(`got ${inputs.length} inputs, takes ${most}`);
+}
+
+/**
+ * Two dims that must be equal.
+ *
+ * @throws {RangeError} If that is not proven.
+ */
+export function requireEqual(a: Dim, b: Dim, what: string): void {
+  if (!equal(a, b)) {
+    throw new RangeError(`${what} must be equal: they are ${formatDim(a)} and ${formatDim(b)}`);
+  }
+}
+
+/**
+ * A dim that must be a plain number.
+ *
+ * @throws {RangeError} If it is symbolic.
+ */
+export function requireStatic(dim: Dim, what: string): number {
+  if (typeof dim === "number") return dim;
+  throw new RangeError(`${what} must be a known number: it is ${formatDim(dim)}`);
+}
+
+/** Last dim of a shape of rank 1 or more. */
+export function lastDim({ shape }: TensorType): Dim {
+  return shape.at(-1)!;
+}
+
+/**
+ * NumPy broadcasting of two shapes.
+ *
+ * @throws {RangeError} If two dims are neither proven equal nor 1.
+ */
+export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
+  const rank = Math.max(a.length, b.length);
+  return Array.from({ length: rank }, (_, i) => {
+    const left = a[a.length - rank + i] ?? 1, right = b[b.length - rank + i] ?? 1;
+    if (equal(left, 1)) return right;
+    if (equal(right, 1) || equal(left, right)) return left;
+    throw new RangeError(`cannot broadcast dims ${formatDim(left)} and ${formatDim(right)}`);
+  });
+}
