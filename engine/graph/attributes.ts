@@ -1,8 +1,7 @@
 // Checked attributes. An op declares one rule an attribute; reading fills in defaults and refuses what
 // is unknown or mistyped, so a misspelt option can never be ignored.
 
-import type { Attribute } from "./graph.ts";
-import type { Attributes } from "./op.ts";
+import type { Attribute, Attributes } from "./graph.ts";
 
 /** What one attribute may be. */
 export interface AttributeRule<T extends Attribute = Attribute> {

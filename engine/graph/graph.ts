@@ -55,6 +55,9 @@ export interface Value {
 /** Attribute of a node: plain data only. */
 export type Attribute = number | string | boolean | readonly number[] | readonly string[];
 
+/** Attributes of one node by name. */
+export type Attributes = Readonly<Record<string, Attribute>>;
+
 /** One application of an op. */
 export interface Node {
   /** Unique in its graph. */
@@ -66,7 +69,7 @@ export interface Node {
   /** `undefined` stands for an absent optional input. */
   readonly inputs: readonly (Value | undefined)[];
   readonly outputs: readonly Value[];
-  readonly attributes: Readonly<Record<string, Attribute>>;
+  readonly attributes: Attributes;
 }
 
 /** A computation: nodes in an order in which every value is produced before it is used. */

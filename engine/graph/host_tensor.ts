@@ -3,7 +3,29 @@
 
 import { bf16ToF32, f16ToF32, f32ToBf16, f32ToF16 } from "../../quant/half.ts";
 import type { DataType } from "./graph.ts";
-import type { HostData, HostTensor } from "./op.ts";
+
+/**
+ * A concrete tensor in host memory, row-major. `data` of a `q8` value holds the float32 values that the
+ * quantised bytes stand for. A weight is handed over decoded to float32.
+ */
+export interface HostTensor {
+  readonly dtype: DataType;
+  readonly shape: readonly number[];
+  readonly data: HostData;
+}
+
+/** Storage of a HostTensor. */
+export type HostData =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;
 
 type ArrayConstructor = new (buffer: ArrayBuffer, offset: number, length: number) => HostData;
 

@@ -4,40 +4,17 @@
 // features themselves.
 
 import type { Dim, DimEnv } from "./dim.ts";
-import type { Attribute, DataType, Node, Value } from "./graph.ts";
+import type { Attributes, DataType, Node, Value } from "./graph.ts";
+import type { HostData, HostTensor } from "./host_tensor.ts";
 import type { CaseRandom, OpCase, Tolerance } from "./op_case.ts";
 
-/** Attributes of one node by name. */
-export type Attributes = Readonly<Record<string, Attribute>>;
+export type { Attributes, HostData, HostTensor };
 
 /** What a shape rule sees and returns. */
 export interface TensorType {
   readonly dtype: DataType;
   readonly shape: readonly Dim[];
 }
-
-/**
- * A concrete tensor in host memory, row-major. `data` of a `q8` value holds the float32 values that the
- * quantised bytes stand for. A weight is handed over decoded to float32.
- */
-export interface HostTensor {
-  readonly dtype: DataType;
-  readonly shape: readonly number[];
-  readonly data: HostData;
-}
-
-/** Storage of a HostTensor. */
-export type HostData =
-  | Float32Array
-  | Float64Array
-  | Int8Array
-  | Uint8Array
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | BigInt64Array
-  | BigUint64Array;
 
 /** Everything a scalar reference may use. */
 export interface ReferenceCall {

@@ -3,8 +3,8 @@
 // seeded generator, so a failure can be repeated from its seed.
 
 import type { Dim, DimEnv } from "./dim.ts";
-import type { DataType } from "./graph.ts";
-import type { Attributes, HostData } from "./op.ts";
+import type { Attributes, DataType } from "./graph.ts";
+import type { HostData } from "./host_tensor.ts";
 
 /** A seeded source of test data. */
 export interface CaseRandom {
