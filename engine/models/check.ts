@@ -1,0 +1,134 @@
+// A tiny schema checker for spec files. A spec is data that users will write too, so a wrong key must
+// be answered with its path, what is allowed there and what stood there instead. Rules are functions from
+// a value and its path to the typed value; they compose, and there is nothing else to learn.
+// Left out: unions of objects, defaults that depend on other keys.
+
+import { FormatError } from "../errors.ts";
+
+/** Checks one JSON value; `place` is its path in the file. */
+export type Rule<T> = (value: unknown, place: Place) => T;
+
+/** Where a value stands. */
+export interface Place {
+  readonly file: string;
+  readonly path: string;
+}
+
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+function refuse(place: Place, wanted: string, value: unknown): never {
+  throw new FormatError(`must be ${wanted}, and is ${show(value)}`, {
+    file: place.file,
+    place: place.path,
+  });
+}
+
+/** A string. */
+export const text: Rule<string> = (value, place) =>
+  typeof value === "string" ? value : refuse(place, "a string", value);
+
+/** A finite number. */
+export const number: Rule<number> = (value, place) =>
+  typeof value === "number" && Number.isFinite(value) ? value : refuse(place, "a number", value);
+
+/** true or false. */
+export const flag: Rule<boolean> = (value, place) =>
+  typeof value === "boolean" ? value : refuse(place, "true or false", value);
+
+/** One of the listed strings. */
+export function oneOf<T extends string>(...allowed: readonly T[]): Rule<T> {
+  return (value, place) =>
+    allowed.includes(value as T)
+      ? value as T
+      : refuse(place, `one of ${allowed.map((item) => `"${item}"`).join(", ")}`, value);
+}
+
+/** The first rule that accepts. */
+export function either<A, B>(first: Rule<A>, second: Rule<B>, wanted: string): Rule<A | B> {
+  return (value, place) => {
+    try {
+      return first(value, place);
+    } catch {
+      try {
+        return second(value, place);
+      } catch {
+        return refuse(place, wanted, value);
+      }
+    }
+  };
+}
+
+/** A list of values that each obey `rule`. */
+export function list<T>(rule: Rule<T>): Rule<readonly T[]> {
+  return (value, place) => {
+    if (!Array.isArray(value)) return refuse(place, "a list", value);
+    return value.map((item, index) => rule(item, { ...place, path: `${place.path}[${index}]` }));
+  };
+}
+
+/** An object with free keys. */
+export function table<T>(rule: Rule<T>): Rule<Readonly<Record<string, T>>> {
+  return (value, place) => {
+    const entries = entriesOf(value, place).map(([key, item]) =>
+      [key, rule(item, join(place, key))] as const
+    );
+    return Object.fromEntries(entries);
+  };
+}
+
+/** A rule for a key that may be absent. */
+export interface Optional<T> {
+  readonly optional: true;
+  readonly rule: Rule<T>;
+}
+
+/** Marks a key of `record` as optional. */
+export function optional<T>(rule: Rule<T>): Optional<T> {
+  return { optional: true, rule };
+}
+
+/** What `record` makes of its fields. */
+export type Fields<F> =
+  & { readonly [K in keyof F as F[K] extends Optional<unknown> ? never : K]: Checked<F[K]> }
+  & { readonly [K in keyof F as F[K] extends Optional<unknown> ? K : never]?: Checked<F[K]> };
+
+type Checked<R> = R extends Optional<infer T> ? T : R extends Rule<infer T> ? T : never;
+
+/** An object with exactly these keys; an unknown one is refused and the known ones are listed. */
+export function record<F extends Record<string, Rule<unknown> | Optional<unknown>>>(
+  fields: F,
+): Rule<Fields<F>> {
+  return (value, place) => {
+    const entries = new Map(entriesOf(value, place));
+    const unknown = [...entries.keys()].find((key) => !Object.hasOwn(fields, key));
+    if (unknown !== undefined) {
+      throw new FormatError(`is not a known key: known are ${Object.keys(fields).join(", ")}`, {
+        file: place.file,
+        place: join(place, unknown).path,
+      });
+    }
+    const result: Record<string, unknown> = {};
+    for (const [key, field] of Object.entries(fields)) {
+      const rule = typeof field === "function" ? field : field.rule;
+      if (entries.has(key)) result[key] = rule(entries.get(key), join(place, key));
+      else if (typeof field === "function") {
+        throw new FormatError(`is missing`, { file: place.file, place: join(place, key).path });
+      }
+    }
+    return result as Fields<F>;
+  };
+}
+
+function join(place: Place, key: string): Place {
+  return { file: place.file, path: place.path === "" ? key : `${place.path}.${key}` };
+}
+
+function entriesOf(value: unknown, place: Place): [string, unknown][] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return refuse(place, "an object", value);
+  }
+  return Object.entries(value);
+}

@@ -1,0 +1,58 @@
+// Every hyperparameter that specs may speak of, and what its value may be. A new atom that needs a new
+// number adds a line here; where files write it is data (specs/names.json and the specs themselves).
+
+import type { MetadataValue } from "../formats/source.ts";
+
+/**
+ * - `count`: whole, at least 1; `index`: whole, at least 0. Their upper bound stops nonsense early.
+ * - `positive`: above 0
+ */
+export type FieldKind = "count" | "index" | "positive" | "flag" | "word" | "words" | "record";
+
+/** What each hyperparameter is. */
+export const FIELDS = {
+  layers: { kind: "count", max: 10_000 },
+  hidden: { kind: "count", max: 1 << 20 },
+  heads: { kind: "count", max: 1 << 16 },
+  kvHeads: { kind: "count", max: 1 << 16 },
+  headDim: { kind: "count", max: 1 << 16 },
+  valueDim: { kind: "count", max: 1 << 16 },
+  feedForward: { kind: "count", max: 1 << 22 },
+  vocabulary: { kind: "count", max: 1 << 26 },
+  context: { kind: "count", max: 2 ** 31 },
+  normEpsilon: { kind: "positive", max: 1 },
+  activation: { kind: "word" },
+  tiedHead: { kind: "flag" },
+  ropeTheta: { kind: "positive", max: 1e15 },
+  ropeDim: { kind: "count", max: 1 << 16 },
+  ropeFraction: { kind: "positive", max: 1 },
+  ropeScaling: { kind: "record" },
+  ropeLinearFactor: { kind: "positive", max: 1e9 },
+  localRopeTheta: { kind: "positive", max: 1e15 },
+  localRopeScaling: { kind: "record" },
+  window: { kind: "index", max: 2 ** 31 },
+  windowPeriod: { kind: "count", max: 10_000 },
+  windowEnabled: { kind: "flag" },
+  windowStart: { kind: "index", max: 10_000 },
+  layerTypes: { kind: "words" },
+  queryScalar: { kind: "positive", max: 1e9 },
+  attentionScale: { kind: "positive", max: 1e9 },
+  scoreCap: { kind: "positive", max: 1e9 },
+  logitCap: { kind: "positive", max: 1e9 },
+} as const satisfies Record<string, { kind: FieldKind; max?: number }>;
+
+/** Names that specs may use. */
+export const HYPERPARAMETERS: readonly string[] = Object.keys(FIELDS);
+
+/** Name of a hyperparameter. */
+export type FieldName = keyof typeof FIELDS;
+type FieldValue<K> = K extends "count" | "positive" | "index" ? number
+  : K extends "flag" ? boolean
+  : K extends "word" ? string
+  : K extends "words" ? readonly string[]
+  : Readonly<Record<string, MetadataValue>>;
+
+/** Values as found; what a file does not say is absent. */
+export type FoundHyperparameters = {
+  readonly [K in FieldName]?: FieldValue<typeof FIELDS[K]["kind"]>;
+};

@@ -1,0 +1,62 @@
+// Which kind of attention each layer has. A file's own list of layer types wins; otherwise the spec's
+// pattern rule decides (every sixth layer sees all, layers from the 28th on have a window, …).
+
+import { FormatError, UnsupportedError } from "../errors.ts";
+import type { Hyperparameters } from "./hparams.ts";
+import type { ModelSpec } from "./spec.ts";
+
+/**
+ * Name of the attention kind of every layer, a key of `spec.attention.kinds`.
+ *
+ * @throws {FormatError} If the file's list has another length than the model has layers.
+ * @throws {UnsupportedError} If it names a type that the spec does not know.
+ */
+export function layerKinds(
+  { attention }: ModelSpec,
+  params: Hyperparameters,
+  file: string,
+): string[] {
+  const { pattern, types = {} } = attention;
+  const listed = params.layerTypes;
+  if (listed) {
+    if (listed.length !== params.layers) {
+      throw new FormatError(`lists ${listed.length} layers where the model has ${params.layers}`, {
+        file,
+        place: "layer types",
+      });
+    }
+    return listed.map((type, layer) => {
+      if (Object.hasOwn(types, type)) return types[type]!;
+      throw new UnsupportedError(
+        `"${type}" is not built: known are ${Object.keys(types).join(", ")}`,
+        { file, place: `type of layer ${layer}` },
+      );
+    });
+  }
+  const isKind = RULES[pattern.rule](pattern, params);
+  return Array.from(
+    { length: params.layers },
+    (_, layer) => isKind(layer) ? pattern.kind : pattern.others ?? pattern.kind,
+  );
+}
+
+type Pattern = ModelSpec["attention"]["pattern"];
+
+function valueOf(params: Hyperparameters, name: string | undefined): unknown {
+  return (params as unknown as Record<string, unknown>)[name ?? ""];
+}
+
+const RULES: Readonly<
+  Record<Pattern["rule"], (pattern: Pattern, params: Hyperparameters) => (layer: number) => boolean>
+> = {
+  uniform: () => () => true,
+  every: ({ period }, params) => {
+    const every = Number(valueOf(params, period) ?? 1);
+    return (layer) => (layer + 1) % every === 0;
+  },
+  from: ({ when, start }, params) => {
+    const on = when === undefined || valueOf(params, when) === true;
+    const first = Number(valueOf(params, start) ?? 0);
+    return (layer) => on && layer >= first;
+  },
+};

@@ -1,0 +1,40 @@
+// Look-up in a model file's metadata by dotted path. GGUF keys hold dots themselves and are flat;
+// config.json nests. A path is tried as one key first and then step by step, so one spelling table
+// serves both. Groups of flat GGUF keys (`llama.rope.scaling.*`) read as one record for the same reason.
+
+import type { MetadataValue } from "../formats/source.ts";
+
+/** The value at a path; undefined if there is none. */
+export function metadataAt(
+  metadata: ReadonlyMap<string, MetadataValue>,
+  path: string,
+): MetadataValue | undefined {
+  const direct = metadata.get(path);
+  if (direct !== undefined) return direct;
+  return groupAt(metadata, path) ?? nestedAt(metadata, path);
+}
+
+function nestedAt(
+  metadata: ReadonlyMap<string, MetadataValue>,
+  path: string,
+): MetadataValue | undefined {
+  const [first, ...rest] = path.split(".");
+  let value = metadata.get(first!);
+  for (const key of rest) {
+    const isRecord = typeof value === "object" && value !== null && !Array.isArray(value) &&
+      !ArrayBuffer.isView(value) && Object.hasOwn(value, key);
+    if (!isRecord) return undefined;
+    value = (value as Record<string, MetadataValue>)[key];
+  }
+  return value;
+}
+
+function groupAt(
+  metadata: ReadonlyMap<string, MetadataValue>,
+  path: string,
+): Record<string, MetadataValue> | undefined {
+  const prefix = `${path}.`;
+  const entries = [...metadata].filter(([key]) => key.startsWith(prefix));
+  if (entries.length === 0) return undefined;
+  return Object.fromEntries(entries.map(([key, value]) => [key.slice(prefix.length), value]));
+}
