@@ -43,6 +43,7 @@ export interface CommandLine {
 }
 
 type FlagValue<F extends Flag> = F["type"] extends "boolean" ? boolean
+  : F extends { readonly choices: readonly (infer Choice)[] } ? Choice
   : F["type"] extends "string" ? string
   : number;
 
