@@ -1,7 +1,7 @@
 // The numbers of one model, read from its file and checked before anything is built on them. Names and
 // their spellings come from the spec's data; this file holds what a value may be and what follows when it
-// is absent. Nothing is trusted: a layer count beyond the number of tensors, no heads, or a negative
-// length is refused with the key that said so (fixtures: stage "model build").
+// is absent. Nothing is trusted: billions of layers, no heads, or a negative length
+// is refused with the key that said so (fixtures: stage "model build").
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
@@ -80,9 +80,6 @@ function complete(found: FoundHyperparameters, options: CompleteOptions): Hyperp
     return value ?? fail(name, "is missing, and the model cannot be built without it");
   }
   const layers = need("layers", found.layers);
-  if (layers > file.tensors.size) {
-    fail("layers", `is ${layers}, but the file has only ${file.tensors.size} tensors`);
-  }
   const hidden = need("hidden", found.hidden);
   const heads = need("heads", found.heads);
   const kvHeads = found.kvHeads ?? heads;

@@ -1,0 +1,198 @@
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { FormatError, UnsupportedError } from "../errors.ts";
+import { openModel } from "../formats/open_model.ts";
+import type { MetadataValue, TensorInfo, WeightFile } from "../formats/source.ts";
+import type { Graph } from "../graph/graph.ts";
+import { fixturePath } from "../../tests/support/fixtures.ts";
+import { buildModel, readModelParts } from "./build.ts";
+import { chooseSpec } from "./specs/mod.ts";
+
+const OPTIONS = { capacity: 32, cacheType: "f32", embeddings: false } as const;
+
+async function build(file: WeightFile) {
+  const { resolved, architecture } = chooseSpec(file);
+  return await buildModel(readModelParts(resolved, file, architecture), OPTIONS);
+}
+
+async function buildFixture(name: string) {
+  const file = await openModel(fixturePath(name));
+  try {
+    return await build(file);
+  } finally {
+    file.close();
+  }
+}
+
+function histogram({ nodes }: Graph): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { op } of nodes) counts[op] = (counts[op] ?? 0) + 1;
+  return counts;
+}
+
+/** A change of the llama fixture, to see it refused. */
+async function changed(
+  change: {
+    metadata?: Record<string, MetadataValue>;
+    tensors?: (tensors: Map<string, TensorInfo>) => void;
+  },
+) {
+  const file = await openModel(fixturePath("models/llama"));
+  try {
+    const tensors = new Map(file.tensors);
+    change.tensors?.(tensors);
+    const metadata = new Map([...file.metadata, ...Object.entries(change.metadata ?? {})]);
+    return await build({ ...file, metadata, tensors });
+  } finally {
+    file.close();
+  }
+}
+
+const LLAMA_OPS = {
+  embed: 1,
+  rope_table: 1,
+  rms_norm: 5,
+  matmul: 15,
+  reshape: 6,
+  rope: 4,
+  kv_append: 4,
+  attention: 2,
+  glu: 2,
+  add: 4,
+  select_rows: 1,
+};
+
+Deno.test("each architecture becomes the ops that its atoms say", async () => {
+  const ops = async (name: string) => histogram((await buildFixture(`models/${name}`)).graph);
+  assertEquals(await ops("llama"), LLAMA_OPS);
+  assertEquals(await ops("qwen2"), LLAMA_OPS); // biases are inputs of matmul
+  assertEquals(await ops("qwen3"), { ...LLAMA_OPS, rms_norm: 9 }); // two norms of heads a layer
+  assertEquals(await ops("gemma3_text"), { ...LLAMA_OPS, rms_norm: 13, rope_table: 2 });
+  assertEquals(await ops("llama_formats/llama.Q8_0.gguf"), LLAMA_OPS);
+});
+
+Deno.test("windows, rotary tables and scales follow the kind of each layer", async () => {
+  const { graph } = await buildFixture("models/gemma3_text");
+  const attention = graph.nodes.filter(({ op }) => op === "attention");
+  assertEquals(attention.map(({ attributes }) => attributes.window), [8, 0]);
+  assertEquals(attention.map(({ attributes }) => attributes.scale), [20 ** -0.5, 20 ** -0.5]);
+  const tables = graph.nodes.filter(({ op }) => op === "rope")
+    .map(({ inputs }) => inputs[1]!.name);
+  assertEquals(tables, ["rope.sliding", "rope.sliding", "rope.full", "rope.full"]);
+});
+
+Deno.test("old frequency tensors are known to be needless, a foreign tensor is named", async () => {
+  assertEquals((await buildFixture("models/llama")).warnings, []);
+  const { warnings } = await changed({
+    tensors: (tensors) => tensors.set("extra.weight", [...tensors.values()][0]!),
+  });
+  assertEquals(warnings, ["1 tensors of the file are not used: extra.weight"]);
+});
+
+Deno.test("a missing or mis-shaped tensor is refused with its name and shapes", async () => {
+  const name = "model.layers.1.mlp.up_proj.weight";
+  const missing = await assertRejects(
+    () => changed({ tensors: (tensors) => tensors.delete(name) }),
+    FormatError,
+  );
+  assertMatch(missing.message, /up_proj\.weight: is missing: needed as up with shape \[64,32\]/);
+  const shaped = await assertRejects(
+    () =>
+      changed({
+        tensors: (tensors) => tensors.set(name, { ...tensors.get(name)!, shape: [32, 64] }),
+      }),
+    FormatError,
+  );
+  assertMatch(shaped.message, /up_proj\.weight: has shape \[32,64\] where \[64,32\] is needed/);
+});
+
+Deno.test("a head that the config says is there must be there", async () => {
+  const remove = (tensors: Map<string, TensorInfo>) => tensors.delete("lm_head.weight");
+  const error = await assertRejects(() => changed({ tensors: remove }), FormatError);
+  assertMatch(error.message, /lm_head\.weight: is missing: needed as head/);
+  await changed({ tensors: remove, metadata: { tie_word_embeddings: true } });
+});
+
+Deno.test("an unknown architecture is unsupported by name, with the known ones", async () => {
+  const error = await assertRejects(
+    () => changed({ metadata: { model_type: "mamba" } }),
+    UnsupportedError,
+  );
+  assertMatch(
+    error.message,
+    /model_type: architecture "mamba" is not built: known are llama, .*gemma3/,
+  );
+  const none = await assertRejects(
+    () => changed({ metadata: { model_type: null } }),
+    UnsupportedError,
+  );
+  assertMatch(none.message, /does not say which architecture/);
+  const activation = await assertRejects(
+    () => changed({ metadata: { hidden_act: "xielu" } }),
+    UnsupportedError,
+  );
+  assertMatch(activation.message, /activation "xielu" is not built/);
+});
+
+Deno.test("GGUF files with impossible hyperparameters are refused with the key", async () => {
+  const cases: [string, RegExp][] = [
+    ["gguf/hostile/gguf_block_count_huge.gguf", /llama\.block_count: must be .* 4294967295/],
+    ["gguf/hostile/gguf_head_count_0.gguf", /llama\.attention\.head_count: must be .* 0/],
+    ["public/pc-gguf-01/block_count_missing.gguf", /llama\.block_count: is missing/],
+    [
+      "public/pc-gguf-01/block_count_string.gguf",
+      /llama\.block_count: must be an integer .* string/,
+    ],
+    ["public/pc-gguf-01/context_length_negative.gguf", /llama\.context_length: must be .* -64/],
+    [
+      "public/pc-gguf-01/head_count_kv_array.gguf",
+      /llama\.attention\.head_count_kv: has a value per layer/,
+    ],
+  ];
+  for (const [name, message] of cases) {
+    assertMatch((await assertRejects(() => buildFixture(name))).message, message);
+  }
+});
+
+Deno.test("GGUF numbers of any width and order are read; absent key/value heads equal the heads", async () => {
+  const read = async (name: string) => {
+    const file = await openModel(fixturePath(`public/pc-gguf-01/${name}`));
+    try {
+      const { resolved, architecture } = chooseSpec(file);
+      return readModelParts(resolved, file, architecture).params;
+    } finally {
+      file.close();
+    }
+  };
+  const { layers, context, hidden, heads, feedForward, ropeTheta } = await read(
+    "integer_widths_and_order.gguf",
+  );
+  assertEquals({ layers, context, hidden, heads, feedForward, ropeTheta }, {
+    layers: 3,
+    context: 64,
+    hidden: 8,
+    heads: 2,
+    feedForward: 16,
+    ropeTheta: 10000,
+  });
+  assertEquals((await read("head_count_kv_missing.gguf")).kvHeads, 2);
+});
+
+Deno.test("no file outside specs/ names an architecture", () => {
+  const folder = new URL("../", import.meta.url).pathname;
+  const names = /["'`](llama|qwen\d?|gemma\d?(_text)?|mistral|phi\d?|gpt2|bert|falcon)["'`]/;
+  const found: string[] = [];
+  const walk = (path: string) => {
+    for (const { name, isDirectory } of Deno.readDirSync(path)) {
+      if (isDirectory) walk(`${path}${name}/`);
+      else if (/(?<!_test)\.ts$/.test(name)) {
+        const code = Deno.readTextFileSync(path + name).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+        if (names.test(code)) found.push(path.slice(folder.length) + name);
+      }
+    }
+  };
+  walk(folder);
+  // GGUF names the kinds of its vocabularies after the models that first had them, and the catalogue
+  // lists models to fetch; neither chooses how a model is computed.
+  const allowed = /^(text\/|formats\/hub\/|cli\/)/;
+  assertEquals(found.filter((path) => !allowed.test(path)), []);
+});
