@@ -5,7 +5,7 @@
 import type { DimEnv } from "../graph/dim.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 
-/** One node in execution order. */
+/** One node in execution order. Views (`OpRecord.view`) are no steps: nothing runs for them. */
 export interface PlanStep {
   readonly node: Node;
   /**
@@ -27,17 +27,40 @@ export interface Placement {
   readonly last: number;
 }
 
+/**
+ * How the arena is laid out: `gbs` greedy by size into one block (MD-8, the default), `shared` greedy by
+ * size into shared objects, `literal` Transformer-Lite's rule of established sizes (TL-4), `naive` no
+ * reuse.
+ */
+export type MemoryPolicy = "gbs" | "shared" | "literal" | "naive";
+
 /** A schedule and a memory layout. */
 export interface Plan {
   readonly graph: Graph;
+  readonly policy: MemoryPolicy;
+  /** Every offset is a multiple of it. */
+  readonly alignment: number;
   /** Maximum of every symbol; sizes are taken here. */
   readonly limits: DimEnv;
   readonly steps: readonly PlanStep[];
+  /** Number of waves. */
+  readonly waves: number;
+  /**
+   * By value id: whose memory a view or an in-place result is, however long the chain; a value that is
+   * not listed has its own. Use `rootOf`.
+   */
+  readonly roots: ReadonlyMap<number, Value>;
+  /** By value id, for every activation that has its own memory. */
   readonly placements: ReadonlyMap<number, Placement>;
   /** Bytes of the arena. */
   readonly arenaBytes: number;
-  /** Sum of all activations, for comparison. */
+  /** Sum of all activations, each rounded up to the alignment, for comparison. */
   readonly naiveBytes: number;
   /** Largest sum of live bytes over all waves. */
   readonly lowerBoundBytes: number;
+}
+
+/** The value whose memory `value` lies in: itself unless it is a view or an in-place result. */
+export function rootOf(plan: Plan, value: Value): Value {
+  return plan.roots.get(value.id) ?? value;
 }

@@ -1,0 +1,118 @@
+// Graph to Plan: order and waves, lifetimes, a place in the arena for every activation. It is a pure
+// function of the graph and the limits; kernels are chosen by the backend that prepares the plan.
+
+import { ResourceError } from "../errors.ts";
+import { type DimEnv, symbolsOf } from "../graph/dim.ts";
+import type { Graph } from "../graph/graph.ts";
+import { aliasRoots } from "./aliases.ts";
+import { type Lifetime, lifetimes } from "./liveness.ts";
+import { placeLiterally, type SymbolicItem } from "./literal.ts";
+import {
+  naiveBytes,
+  peak,
+  placeGreedyBySize,
+  placeNaively,
+  placeSharedObjects,
+  totalBytes,
+} from "./memory.ts";
+import type { MemoryPolicy, Placement, Plan } from "./plan.ts";
+import { schedule } from "./schedule.ts";
+import { sizeOf } from "./sizes.ts";
+
+/** What a plan is made for. */
+export interface PlanOptions {
+  /** Maximum of every symbol that occurs in the graph. */
+  readonly limits: DimEnv;
+  /** Bytes that every offset is a multiple of; default 64, a cache line. */
+  readonly alignment?: number;
+  /** Default `gbs`. */
+  readonly policy?: MemoryPolicy;
+  /** Most bytes the device can give to the arena; default: no limit. */
+  readonly maxBytes?: number;
+}
+
+const policies: Readonly<
+  Record<MemoryPolicy, (items: readonly SymbolicItem[], alignment: number) => number[]>
+> = {
+  gbs: placeGreedyBySize,
+  shared: placeSharedObjects,
+  literal: placeLiterally,
+  naive: placeNaively,
+};
+
+/**
+ * Plans a graph.
+ *
+ * @throws {RangeError} If limits and symbols do not correspond, or the alignment is not positive.
+ * @throws {ResourceError} If the arena is larger than `maxBytes` or any size is beyond 2^53.
+ */
+export function plan(graph: Graph, options: PlanOptions): Plan {
+  const { limits, alignment = 64, policy = "gbs", maxBytes = Infinity } = options;
+  if (!Number.isSafeInteger(alignment) || alignment < 1) {
+    throw new RangeError(`Cannot plan with alignment ${alignment}: must be a positive integer`);
+  }
+  checkLimits(graph, limits);
+  const roots = aliasRoots(graph);
+  const steps = schedule(graph, roots);
+  const items = lifetimes(graph, steps, roots).map((lifetime) => ({
+    ...lifetime,
+    ...sizeOf(lifetime.value, limits),
+  }));
+  const offsets = policies[policy](items, alignment);
+  const placements = items.map(({ value, first, last, bytes }, i): [number, Placement] => [
+    value.id,
+    Object.freeze({ value, offset: offsets[i]!, bytes, first, last }),
+  ]);
+  const arenaBytes = totalBytes(items, offsets);
+  const { moment, bytes: lowerBoundBytes } = peak(items);
+  if (arenaBytes > maxBytes) throw tooLarge(graph, items, moment, arenaBytes, maxBytes);
+  return Object.freeze({
+    graph,
+    policy,
+    alignment,
+    limits: Object.freeze({ ...limits }),
+    steps,
+    waves: (steps.at(-1)?.wave ?? -1) + 1,
+    roots,
+    placements: new Map(placements),
+    arenaBytes,
+    naiveBytes: naiveBytes(items, alignment),
+    lowerBoundBytes,
+  });
+}
+
+function checkLimits(graph: Graph, limits: DimEnv): void {
+  const known = new Set<string>();
+  const values = [...graph.inputs, ...graph.nodes.flatMap(({ outputs }) => outputs)];
+  for (const dim of values.flatMap(({ shape }) => shape)) {
+    for (const name of symbolsOf(dim).keys()) known.add(name);
+  }
+  const missing = [...known].filter((name) => !Object.hasOwn(limits, name));
+  const unknown = Object.keys(limits).filter((name) => !known.has(name));
+  if (missing.length > 0) {
+    throw new RangeError(`Cannot plan ${graph.name}: no limit for dim ${missing.join(", ")}`);
+  }
+  if (unknown.length > 0) {
+    throw new RangeError(`Cannot plan ${graph.name}: it has no dim ${unknown.join(", ")}`);
+  }
+}
+
+function tooLarge(
+  graph: Graph,
+  items: readonly (SymbolicItem & Lifetime)[],
+  moment: number,
+  arenaBytes: number,
+  maxBytes: number,
+): ResourceError {
+  const live = items.filter(({ first, last }) => first <= moment && moment <= last);
+  const largest = live.reduce((a, b) => b.bytes > a.bytes ? b : a);
+  return new ResourceError(
+    `Cannot plan ${graph.name}: activations take ${mebibytes(arenaBytes)}, the limit is ` +
+      `${mebibytes(maxBytes)}; the largest at the peak is ${mebibytes(largest.bytes)}`,
+    { place: largest.value.name, remedy: "Lower the batch or the context length" },
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
