@@ -2,7 +2,7 @@
 // tokenizer has in common lives here: whole tokens are found first, BOS and EOS go around, decoding
 // is the joined bytes of the ids, and ids are checked before they are trusted.
 
-import { createSpecialSplitter } from "./special_split.ts";
+import { createSpecialSplitter, type SpecialSplitter } from "./special_split.ts";
 import type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";
 import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
 
@@ -62,7 +62,8 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   const control = tokensOfKinds(vocabulary, [TOKEN_KIND.control, TOKEN_KIND.unknown]);
   const extraWords = tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]);
   const splitPlain = createSpecialSplitter(extraWords);
-  const splitSpecial = createSpecialSplitter(new Map([...extraWords, ...control]));
+  // Thousands of control tokens are worth a trie only once somebody asks for them.
+  let splitSpecial: SpecialSplitter | undefined;
   const bytes = new Map<number, Uint8Array>();
 
   function check(id: number): void {
@@ -87,7 +88,8 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     const out: number[] = addSpecial ? [...prefix] : [];
     let swallowsRight = false;
     const stretches: { text: string; start: number; token: number }[] = [];
-    (special ? splitSpecial : splitPlain)(
+    if (special) splitSpecial ??= createSpecialSplitter(new Map([...extraWords, ...control]));
+    (special && splitSpecial || splitPlain)(
       text,
       (stretch, start) => stretches.push({ text: stretch, start, token: -1 }),
       (token) => stretches.push({ text: "", start: -1, token }),

@@ -11,7 +11,8 @@ export interface BertTextOptions {
   readonly lowercase: boolean;
 }
 
-const DROPPED = /[\0\ufffd]|(?![\t\n\r])\p{C}/gu;
+// Unassigned characters stay: what is unassigned changes with each version of Unicode.
+const DROPPED = /[\0\ufffd]|(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu;
 const BLANK = /[\t\n\r]|\p{White_Space}/gu;
 /** The blocks that BERT counts as Chinese; Hangul, kana and newer extensions are not among them. */
 const HAN = new RegExp(

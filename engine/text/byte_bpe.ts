@@ -1,13 +1,13 @@
 // Byte-level BPE (GPT-2 and its heirs): text is cut into words by patterns, a word's UTF-8 bytes are
 // its first symbols, and merges with ranks join them. Bytes that the vocabulary has no token for
 // encode to nothing, as in the reference implementations; the builders warn about such vocabularies.
-// Words repeat, so results are kept: in two generations of bounded size, the older one dropped whole.
 
 import { BYTE_CHARS, bytesOfByteLevelText } from "./byte_level.ts";
 import { createMerger } from "./merge_bpe.ts";
 import { splitWords } from "./pre_tokenizers.ts";
 import type { TextIndex } from "./text_index.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+import { rememberWords } from "./word_cache.ts";
 
 /** Ranks of merges, by the two texts joined with a separator. */
 export interface MergeTable {
@@ -29,8 +29,6 @@ export interface ByteBpeOptions {
   readonly wordSuffix?: string;
 }
 
-const CACHED_WORDS = 8192;
-const CACHED_WORD_LENGTH = 64;
 const UTF8 = new TextEncoder();
 
 /** Bytes (0 to 255) that no token stands for. */
@@ -80,21 +78,7 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
     return found;
   }
 
-  let young = new Map<string, number[]>();
-  let old = new Map<string, number[]>();
-
-  function encodeCached(word: string): number[] {
-    if (word.length > CACHED_WORD_LENGTH) return encodeWord(word);
-    const fresh = young.get(word);
-    if (fresh !== undefined) return fresh;
-    const found = old.get(word) ?? encodeWord(word);
-    if (young.size >= CACHED_WORDS) {
-      old = young;
-      young = new Map();
-    }
-    young.set(word, found);
-    return found;
-  }
+  const encodeCached = rememberWords(encodeWord);
 
   return (text, out) =>
     splitWords(text, patterns, (word) => {

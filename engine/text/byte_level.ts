@@ -23,21 +23,15 @@ const CHAR_BYTES: ReadonlyMap<string, number> = new Map(BYTE_CHARS.map((char, i)
 const ENCODER = new TextEncoder();
 
 /**
- * The bytes of a token written in the byte alphabet. Characters outside the alphabet (they occur in
- * tokens that were added to a vocabulary by hand) stand for their own UTF-8.
+ * The bytes of a token written in the byte alphabet. A token with any character outside the alphabet
+ * (they occur among tokens that were added to a vocabulary by hand) stands for its own UTF-8.
  */
 export function bytesOfByteLevelText(text: string): Uint8Array {
   const bytes: number[] = [];
   for (const char of text) {
     const byte = CHAR_BYTES.get(char);
-    if (byte === undefined) bytes.push(...ENCODER.encode(char));
-    else bytes.push(byte);
+    if (byte === undefined) return ENCODER.encode(text);
+    bytes.push(byte);
   }
   return Uint8Array.from(bytes);
-}
-
-/** Whether every character of a text belongs to the byte alphabet. */
-export function isByteLevelText(text: string): boolean {
-  for (const char of text) if (!CHAR_BYTES.has(char)) return false;
-  return true;
 }

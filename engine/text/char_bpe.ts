@@ -7,6 +7,7 @@ import { FormatError } from "../errors.ts";
 import type { MergeTable } from "./byte_bpe.ts";
 import { createMerger, type Merge } from "./merge_bpe.ts";
 import { byteOfToken, byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+import { rememberWords } from "./word_cache.ts";
 
 /** SentencePiece's mark for a blank. */
 export const BLANK_MARK = "\u2581";
@@ -86,7 +87,8 @@ export function createCharBpe(options: CharBpeOptions): (text: string, out: numb
     return true;
   }
 
-  return (text, out) => {
+  function encodeWhole(text: string): number[] {
+    const out: number[] = [];
     const symbols = new Int32Array(text.length);
     let count = 0;
     for (const char of text) symbols[count++] = symbolOf(char);
@@ -99,7 +101,40 @@ export function createCharBpe(options: CharBpeOptions): (text: string, out: numb
         afterUnknown = false;
       }
     }
+    return out;
+  }
+
+  const encodeCached = rememberWords(encodeWhole);
+  // Found when it is first needed, so that a model that only answers numbers does not pay for it.
+  let joints: ReadonlySet<string> | undefined;
+
+  return (text, out) => {
+    joints ??= charactersBeforeMarks(texts);
+    // Without a piece for the mark, unknown tokens could reach over a cut.
+    const mayCut = ids.get(BLANK_MARK) !== undefined;
+    let start = 0;
+    while (start < text.length) {
+      let end = mayCut ? text.indexOf(BLANK_MARK, start + 1) : -1;
+      while (end >= 0 && joints.has(text[end - 1])) end = text.indexOf(BLANK_MARK, end + 1);
+      if (end < 0) end = text.length;
+      for (const id of encodeCached(text.slice(start, end))) out.push(id);
+      start = end;
+    }
   };
+}
+
+/**
+ * The UTF-16 units that stand before a mark inside any piece, the mark itself always. No merge reaches
+ * from another character over a mark, so cutting there changes nothing; it makes repeated words cheap.
+ */
+function charactersBeforeMarks(texts: readonly string[]): Set<string> {
+  const found = new Set<string>([BLANK_MARK]);
+  for (const text of texts) {
+    for (let at = text.indexOf(BLANK_MARK, 1); at > 0; at = text.indexOf(BLANK_MARK, at + 1)) {
+      found.add(text[at - 1]);
+    }
+  }
+  return found;
 }
 
 /** Bytes of a piece: byte tokens are their byte, marks are blanks. `encode` gives a text's bytes. */

@@ -10,8 +10,8 @@
 // Left out: padding and truncation to a length, and pairs of texts; the caller does these with ids.
 
 import type { MetadataValue } from "../formats/source.ts";
-import { UnsupportedError } from "../errors.ts";
 import { createGgufTokenizer } from "./gguf_tokenizer.ts";
+import { createJsonTokenizer } from "./json_tokenizer.ts";
 
 /** How a text is turned into ids. */
 export interface EncodeOptions {
@@ -107,8 +107,5 @@ export function tokenizerFromJson(
   tokenizerConfig: unknown,
   name: string,
 ): Tokenizer {
-  throw new UnsupportedError(`${typeof tokenizerConfig}: tokenizer.json is not read yet`, {
-    file: name,
-    place: typeof tokenizerJson,
-  });
+  return createJsonTokenizer(tokenizerJson, tokenizerConfig, name);
 }

@@ -1,0 +1,195 @@
+// The `pre_tokenizer` of tokenizer.json as a function that cuts words further; one row for each type.
+// ByteLevel is special: what it marks as bytes is done by the model (byte_bpe.ts), so here it only
+// cuts, and it must be the last step.
+
+import { splitBertWords } from "./bert_text.ts";
+import { BLANK_MARK } from "./char_bpe.ts";
+import {
+  childNodes,
+  flagField,
+  type JsonNode,
+  needText,
+  refuseFeature,
+  refuseField,
+  textField,
+} from "./json_fields.ts";
+import { readPattern } from "./json_pattern.ts";
+import { compilePattern, PRE_TOKENIZERS, splitWords } from "./pre_tokenizers.ts";
+
+/** Cuts one word; `isFirst` says that the word stands at the very beginning of the text. */
+export type WordCutter = (word: string, isFirst: boolean) => readonly string[];
+
+/** A pre-tokenizer and whether its words are bytes. */
+export interface JsonPreTokenizer {
+  readonly cut: WordCutter;
+  readonly isByteLevel: boolean;
+}
+
+const PUNCTUATION = /[!-/:-@[-`{-~]|\p{P}/gu;
+const WORDS_AND_MARKS =
+  /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+/gu;
+const NOT_BLANK = /\P{White_Space}+/gu;
+
+const ROWS: ReadonlyMap<string, (node: JsonNode) => WordCutter> = new Map([
+  ["BertPreTokenizer", () => (word: string) => splitBertWords(word)],
+  ["ByteLevel", readByteLevel],
+  ["Digits", readDigits],
+  ["Metaspace", readMetaspace],
+  ["Punctuation", readPunctuation],
+  ["Sequence", readSequence],
+  ["Split", readSplit],
+  ["Whitespace", () => (word: string) => word.match(WORDS_AND_MARKS) ?? []],
+  ["WhitespaceSplit", () => (word: string) => word.match(NOT_BLANK) ?? []],
+]);
+
+/** How matches and the text between them become words. */
+const BEHAVIORS: ReadonlyMap<string, (word: string, pattern: RegExp) => string[]> = new Map([
+  ["isolated", isolate],
+  ["removed", (word: string, pattern: RegExp) => word.split(pattern).filter((part) => part !== "")],
+  ["contiguous", joinMatches],
+  ["mergedwithprevious", mergeWithPrevious],
+  ["mergedwithnext", mergeWithNext],
+]);
+
+/** Reads a pre-tokenizer; nothing leaves the text whole. */
+export function readPreTokenizer(node: JsonNode | undefined): JsonPreTokenizer {
+  return node === undefined
+    ? { cut: (word) => [word], isByteLevel: false }
+    : { cut: readCutter(node), isByteLevel: isByteLevel(node) };
+}
+
+function isByteLevel(node: JsonNode): boolean {
+  const type = needText(node, "type");
+  if (type !== "Sequence") return type === "ByteLevel";
+  const steps = childNodes(node, "pretokenizers").map(isByteLevel);
+  if (steps.lastIndexOf(true, -2) >= 0) refuseFeature(node, "ByteLevel before other steps");
+  return steps.at(-1) ?? false;
+}
+
+function readCutter(node: JsonNode): WordCutter {
+  const type = needText(node, "type");
+  const row = ROWS.get(type);
+  return row === undefined
+    ? refuseFeature(node, `pre-tokenizer ${JSON.stringify(type)}`)
+    : row(node);
+}
+
+function readSequence(node: JsonNode): WordCutter {
+  const steps = childNodes(node, "pretokenizers").map(readCutter);
+  return (word, isFirst) =>
+    steps.reduce<readonly string[]>(
+      (words, step) => words.flatMap((part, i) => step(part, isFirst && i === 0)),
+      [word],
+    );
+}
+
+function readByteLevel(node: JsonNode): WordCutter {
+  const addSpace = flagField(node, "add_prefix_space") ?? true;
+  const useRegex = flagField(node, "use_regex") ?? true;
+  const patterns = PRE_TOKENIZERS.get("gpt-2")?.patterns.map(compilePattern) ?? [];
+  return (word) => {
+    const spaced = addSpace && !word.startsWith(" ") ? " " + word : word;
+    if (!useRegex) return [spaced];
+    const words: string[] = [];
+    splitWords(spaced, patterns, (part) => words.push(part));
+    return words;
+  };
+}
+
+function readDigits(node: JsonNode): WordCutter {
+  const pattern = flagField(node, "individual_digits") ?? false ? /\p{N}/gu : /\p{N}+/gu;
+  return (word) => isolate(word, pattern);
+}
+
+function readMetaspace(node: JsonNode): WordCutter {
+  const mark = textField(node, "replacement") ?? BLANK_MARK;
+  const addSpace = flagField(node, "add_prefix_space") ?? true;
+  const scheme = textField(node, "prepend_scheme") ?? (addSpace ? "always" : "never");
+  if (!["always", "first", "never"].includes(scheme)) {
+    refuseField(node, "prepend_scheme", `must be always, first or never, not ${scheme}`);
+  }
+  const split = flagField(node, "split") ?? true;
+  const marks = new RegExp(RegExp.escape(mark), "gu");
+  return (word, isFirst) => {
+    const marked = word.replaceAll(" ", mark);
+    const prepends = scheme === "always" || (scheme === "first" && isFirst);
+    const text = prepends && !marked.startsWith(mark) ? mark + marked : marked;
+    return split ? mergeWithNext(text, marks) : [text];
+  };
+}
+
+function readPunctuation(node: JsonNode): WordCutter {
+  const behave = readBehavior(node);
+  return (word) => behave(word, PUNCTUATION);
+}
+
+function readSplit(node: JsonNode): WordCutter {
+  const pattern = readPattern(node);
+  const behave = readBehavior(node);
+  if (!(flagField(node, "invert") ?? false)) return (word) => behave(word, pattern);
+  if (textField(node, "behavior")?.toLowerCase() === "removed") {
+    return (word) => (word.match(pattern) ?? []).filter((part) => part !== "");
+  }
+  return (word) => isolate(word, pattern);
+}
+
+function readBehavior(node: JsonNode): (word: string, pattern: RegExp) => string[] {
+  const name = textField(node, "behavior") ?? "Isolated";
+  return BEHAVIORS.get(name.toLowerCase()) ??
+    refuseField(node, "behavior", `${JSON.stringify(name)} is not known`);
+}
+
+function isolate(word: string, pattern: RegExp): string[] {
+  const words: string[] = [];
+  splitWords(word, [pattern], (part) => words.push(part));
+  return words;
+}
+
+function joinMatches(word: string, pattern: RegExp): string[] {
+  return mergeWith(word, pattern, (words, match, follows) => {
+    if (follows) words[words.length - 1] += match;
+    else words.push(match);
+  });
+}
+
+/** Walks matches and the text between them; `take` places a match, `follows` says right after one. */
+function mergeWith(
+  word: string,
+  pattern: RegExp,
+  take: (words: string[], match: string, follows: boolean) => void,
+): string[] {
+  const words: string[] = [];
+  let start = 0;
+  let follows = false;
+  for (const match of word.matchAll(pattern)) {
+    if (match[0] === "") continue;
+    if (match.index > start) {
+      words.push(word.slice(start, match.index));
+      follows = false;
+    }
+    take(words, match[0], follows);
+    follows = true;
+    start = match.index + match[0].length;
+  }
+  if (start < word.length) words.push(word.slice(start));
+  return words;
+}
+
+function mergeWithPrevious(word: string, pattern: RegExp): string[] {
+  return mergeWith(word, pattern, (words, match, follows) => {
+    if (words.length > 0 && !follows) words[words.length - 1] += match;
+    else words.push(match);
+  });
+}
+
+function mergeWithNext(word: string, pattern: RegExp): string[] {
+  const cuts = [...word.matchAll(pattern)].filter((match) => match[0] !== "").map((m) => m.index);
+  const words: string[] = [];
+  let start = 0;
+  for (const cut of cuts) {
+    if (cut > start) words.push(word.slice(start, cut));
+    start = cut;
+  }
+  if (start < word.length) words.push(word.slice(start));
+  return words;
+}
