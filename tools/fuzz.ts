@@ -1,0 +1,105 @@
+// `deno task fuzz TARGET`: mutated good inputs against everything that reads what strangers send. Prints
+// the seed first; a failing input is written to a file. A hang, a crash and growing memory are failures.
+
+import { UsageError } from "../engine/cli/args.ts";
+import { mutate } from "./fuzz/mutate.ts";
+import { targets } from "./fuzz/targets.ts";
+import type { FuzzOrder, FuzzReply } from "./fuzz/worker.ts";
+import { runTask } from "./support/task.ts";
+
+const LINE = {
+  name: "deno task fuzz",
+  summary:
+    "Feeds mutated inputs to a parser and looks for crashes, hangs and memory without bound.",
+  positionals: ["TARGET"],
+  flags: {
+    count: { type: "integer", min: 1, help: "number of inputs (10000)" },
+    seed: { type: "integer", min: 0, help: "first number of the generator (from the clock)" },
+    from: { type: "integer", min: 0, help: "index of the first input (0), to repeat one" },
+    seconds: { type: "number", min: 0.1, help: "longest time for one input (5)" },
+    memory: { type: "integer", min: 1, help: "most megabytes by which the process may grow (512)" },
+    out: {
+      type: "string",
+      value: "DIR",
+      help: "where failing inputs go (the folder for temporary files)",
+    },
+    json: { type: "boolean", help: "the outcome as one JSON line" },
+  },
+  examples: [
+    ["deno task fuzz gguf --count 100000", "a long run"],
+    ["deno task fuzz gguf --seed 7 --from 1234 --count 1", "one input again"],
+  ],
+  notes: [`Targets: ${Object.keys(targets).join(", ")}, and all.`],
+} as const;
+
+const MOST_FAILURES = 10;
+
+interface Failure {
+  readonly index: number;
+  readonly message: string;
+}
+
+/** Runs [from, to) in a worker; resolves with its failures, a hang being the last one. */
+function runWorker(order: FuzzOrder, seconds: number): Promise<Failure[]> {
+  const worker = new Worker(new URL("./fuzz/worker.ts", import.meta.url), { type: "module" });
+  const failures: Failure[] = [];
+  return new Promise((resolve) => {
+    let last = -1;
+    let since = performance.now();
+    const finish = (): void => {
+      clearInterval(watch);
+      worker.terminate();
+      resolve(failures);
+    };
+    const watch = setInterval(() => {
+      const index = Atomics.load(order.progress, 0);
+      if (index !== last) [last, since] = [index, performance.now()];
+      else if (performance.now() - since > seconds * 1000 + 2000 * Number(index < order.from)) {
+        failures.push({ index, message: `no end after ${seconds} s` });
+        finish();
+      }
+    }, 100);
+    worker.onmessage = ({ data }: MessageEvent<FuzzReply>) => {
+      if (data.kind === "done") return finish();
+      failures.push(data);
+      if (failures.length >= MOST_FAILURES) finish();
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      const index = Atomics.load(order.progress, 0);
+      failures.push({ index, message: `the worker died: ${event.message}` });
+      finish();
+    };
+    worker.postMessage(order);
+  });
+}
+
+await runTask(LINE, async ({ positionals: [name], flags }) => {
+  const names = name === "all" ? Object.keys(targets) : [name!];
+  const seed = flags.seed ?? Date.now() % 0x7fff_ffff;
+  const [from, count] = [flags.from ?? 0, flags.count ?? 10_000];
+  const out = (flags.out ?? Deno.env.get("TMPDIR") ?? "/tmp").replace(/\/$/, "");
+  let failed = 0;
+  for (const target of names) {
+    if (!Object.hasOwn(targets, target)) {
+      throw new UsageError(`Unknown target ${target}: ${Object.keys(targets).join(", ")}, all`);
+    }
+    if (!flags.json) console.log(`target ${target}, seed ${seed}, ${count} inputs from ${from}`);
+    const start = performance.now();
+    const progress = new Int32Array(new SharedArrayBuffer(4)).fill(from - 1);
+    const memory = (flags.memory ?? 512) * 1e6;
+    const order = { target, seed, from, to: from + count, memory, progress };
+    const failures = await runWorker(order, flags.seconds ?? 5);
+    for (const { index, message } of failures) {
+      const path = `${out}/fuzz-${target}-${seed}-${index}.bin`;
+      const { seeds, words } = targets[target]!;
+      await Deno.writeFile(path, mutate(seeds(), words, seed, index));
+      console.error(`failing input ${index} written to ${path}: ${message}`);
+    }
+    failed += failures.length;
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    if (flags.json) console.log(JSON.stringify({ target, seed, from, count, failures, seconds }));
+    else console.log(`${count} inputs in ${seconds} s, ${failures.length} failures`);
+  }
+  return failed > 0 ? 1 : 0;
+});

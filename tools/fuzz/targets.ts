@@ -1,0 +1,39 @@
+// The table of fuzz targets. What must hold for any input stands beside the tests of its part
+// (tests/support/fuzz_*.ts); here are only names, seeds and the words that mutations may insert.
+
+import {
+  fuzzGguf,
+  fuzzSafetensors,
+  ggufSeeds,
+  safetensorsSeeds,
+} from "../../tests/support/fuzz_formats.ts";
+
+/** One thing that takes bytes from strangers. */
+export interface FuzzTarget {
+  /** Good inputs. */
+  seeds(): readonly Uint8Array[];
+  /** Pieces of the format's own language. */
+  readonly words: readonly string[];
+  /** Throws when something must not have happened. */
+  run(input: Uint8Array): void | Promise<void>;
+}
+
+/** Targets by name. */
+export const targets: Readonly<Record<string, FuzzTarget>> = {
+  gguf: {
+    seeds: ggufSeeds,
+    words: [
+      "GGUF",
+      "general.architecture",
+      "general.alignment",
+      "llama.block_count",
+      "split.count",
+    ],
+    run: fuzzGguf,
+  },
+  safetensors: {
+    seeds: safetensorsSeeds,
+    words: ['"dtype":"F32"', '"shape":[', '"data_offsets":[0,', "__proto__", "1e308", "-1", "[[[["],
+    run: fuzzSafetensors,
+  },
+};
