@@ -147,6 +147,14 @@ export function readEnv(name: string): string | undefined {
   return Deno.env.get(name) || undefined;
 }
 
+/** Bytes that programs may still take, or undefined where that may not be known; never asks. */
+export function freeMemory(): number | undefined {
+  const permission = { name: "sys", kind: "systemMemoryInfo" } as const;
+  if (Deno.permissions.querySync(permission).state !== "granted") return undefined;
+  const { available, swapFree } = Deno.systemMemoryInfo();
+  return available + swapFree;
+}
+
 function describeOpenError(path: string, cause: unknown): Error {
   if (cause instanceof Deno.errors.NotFound) {
     return new SourceError("no such file or folder", {
