@@ -3,10 +3,10 @@
 // importer and the passes all build through here.
 
 import type { TensorInfo } from "../formats/source.ts";
-import { TroodonError } from "../errors.ts";
 import type { Dim } from "./dim.ts";
 import type { DataType, Graph, Node, Value, ValueRole } from "./graph.ts";
 import type { Attributes, TensorType } from "./op.ts";
+import { errorAt } from "./node_error.ts";
 import { getOp } from "./ops/mod.ts";
 import { verify } from "./verify.ts";
 
@@ -130,7 +130,7 @@ export function createGraphBuilder(name: string): GraphBuilder {
       try {
         return addNode(opName, nodeInputs, attributes, label);
       } catch (error) {
-        throw atNode(error, `${opName} at ${label}`);
+        throw errorAt(error, `Cannot add ${opName} at ${label}`);
       }
     },
     output(outputName, value) {
@@ -155,13 +155,4 @@ export function createGraphBuilder(name: string): GraphBuilder {
       return graph;
     },
   };
-}
-
-// Keeps the class, which says whether the kind or the size was wrong, and adds the place.
-function atNode(error: unknown, place: string): unknown {
-  if (error instanceof TroodonError) return error;
-  const message = `Cannot add ${place}: ${error instanceof Error ? error.message : String(error)}`;
-  if (error instanceof RangeError) return new RangeError(message, { cause: error });
-  if (error instanceof TypeError) return new TypeError(message, { cause: error });
-  return error;
 }
