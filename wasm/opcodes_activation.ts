@@ -1,7 +1,10 @@
-// Kernels on activations and state: everything but the matmul family. See opcodes.ts.
-// `rows`, `count` and other extents may be symbolic; strides are in elements unless a name says bytes.
+// Kernels on activations and state: everything but the matmul family. See opcodes.ts. Operands are byte
+// addresses unless they are counts; `rows`, `count` and other extents may be symbolic.
 
 import type { OpcodeRecord } from "./opcodes.ts";
+
+/** Numbers of activation functions in instructions. */
+export const ACTIVATION_KINDS = { silu: 0, gelu_tanh: 1, gelu: 2, relu: 3 } as const;
 
 /** Table of these kernels. */
 export const ACTIVATION_OPCODES = {
@@ -10,17 +13,109 @@ export const ACTIVATION_OPCODES = {
     file: "machine_check",
     operands: { cells: "u32", total: "u32", trap_at: "u32" },
   },
-  /** y = x · rsqrt(mean(x²) + epsilon) · (base + w); `w` 0 for none. */
+  /** `w` is 0 where there is none; then `base` is ignored. */
   rms_norm: {
     file: "norm",
     operands: {
-      x: "u32",
-      w: "u32",
-      y: "u32",
-      rows: "u32",
-      columns: "u32",
-      epsilon: "f32",
-      base: "f32",
+      ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32" },
+      ...{ epsilon: "f32", base: "f32" },
     },
+  },
+  /** `w` and `b` are 0 where there is none. */
+  layer_norm: {
+    file: "norm",
+    operands: {
+      ...{ x: "u32", w: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32" },
+      ...{ epsilon: "f32" },
+    },
+  },
+  /** `pairs` = half the rotated channels. */
+  rope_table: {
+    file: "rope",
+    operands: {
+      ...{ positions: "u32", frequencies: "u32", y: "u32", rows: "u32", pairs: "u32" },
+      ...{ magnitude: "f32" },
+    },
+  },
+  rope: {
+    file: "rope",
+    operands: {
+      ...{ x: "u32", table: "u32", y: "u32", rows: "u32", heads: "u32", head_size: "u32" },
+      ...{ pairs: "u32", interleaved: "u32" },
+    },
+  },
+  /** `state`: offset in a slot's block; `width`: elements of one cache row. */
+  kv_append: {
+    file: "kv",
+    operands: {
+      ...{ x: "u32", state: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
+      ...{ slot_count: "u32", rows: "u32", width: "u32", capacity: "u32", f16: "u32" },
+    },
+  },
+  /**
+   * `k`, `v`: offsets in a slot's block. `tile`: query rows that share a read of K and V. Up to
+   * `split_rows` rows are cut into segments of `segment` positions (at most `segments` of them), merged by
+   * attention_combine from `partials`.
+   */
+  attention: {
+    file: "attention",
+    operands: {
+      ...{ q: "u32", k: "u32", v: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
+      ...{ slot_count: "u32", y: "u32", rows: "u32", heads: "u32", kv_heads: "u32" },
+      ...{ head_size: "u32", value_size: "u32", capacity: "u32", f16: "u32", scale: "f32" },
+      ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segment: "u32" },
+      ...{ segments: "u32", partials: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
+  attention_combine: {
+    file: "attention",
+    operands: {
+      ...{ partials: "u32", positions: "u32", y: "u32", rows: "u32", heads: "u32" },
+      ...{ value_size: "u32", split_rows: "u32", segment: "u32", segments: "u32" },
+    },
+  },
+  /** `kind`: see ACTIVATION_KINDS. */
+  glu: {
+    file: "elementwise",
+    operands: { gate: "u32", up: "u32", y: "u32", count: "u32", kind: "u32" },
+  },
+  activation: {
+    file: "elementwise",
+    operands: { x: "u32", y: "u32", count: "u32", kind: "u32" },
+  },
+  scale: {
+    file: "elementwise",
+    operands: { x: "u32", y: "u32", count: "u32", factor: "f32" },
+  },
+  softcap: {
+    file: "elementwise",
+    operands: { x: "u32", y: "u32", count: "u32", cap: "f32" },
+  },
+  /** `kind` of the three: 0 add, 1 mul. Equal shapes. */
+  binary_flat: {
+    file: "elementwise",
+    operands: { a: "u32", b: "u32", y: "u32", count: "u32", kind: "u32" },
+  },
+  /** `b` is one row, used with every row of `a`. */
+  binary_rows: {
+    file: "elementwise",
+    operands: { a: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32", kind: "u32" },
+  },
+  /** Four dimensions `n0`…`n3`; strides `a0`…`b3` in elements, 0 where an operand is repeated. */
+  binary_strided: {
+    file: "elementwise",
+    operands: {
+      ...{ a: "u32", b: "u32", y: "u32", kind: "u32", n0: "u32", n1: "u32", n2: "u32", n3: "u32" },
+      ...{ a0: "u32", a1: "u32", a2: "u32", a3: "u32", b0: "u32", b1: "u32", b2: "u32", b3: "u32" },
+    },
+  },
+  softmax: {
+    file: "softmax",
+    operands: { x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32" },
+  },
+  /** Row `indices[i]` of `rows` rows of `bytes` bytes. */
+  select_rows: {
+    file: "softmax",
+    operands: { x: "u32", indices: "u32", y: "u32", count: "u32", rows: "u32", bytes: "u32" },
   },
 } as const satisfies Record<string, OpcodeRecord>;

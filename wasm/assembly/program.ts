@@ -19,9 +19,8 @@ import {
   INSTRUCTION_BYTES, INSTRUCTION_DONE, INSTRUCTION_FLAGS, INSTRUCTION_KERNEL,
   PROGRAM_CODE, PROGRAM_COUNT, PROGRAM_COUNTERS, PROGRAM_LINES, PROGRAM_TIMES,
 } from "./generated/opcodes";
-import { chunks, completed, generation, resetCompleted, setGeneration } from "./runtime";
+import { chunks, completed, generation, resetCompleted, setGeneration, setThread } from "./runtime";
 
-// @ts-ignore: decorator
 @external("env", "now") declare function now(): f64;
 
 const NAP: i64 = 100_000_000; // nanoseconds between looks at the clock while asleep
@@ -75,6 +74,7 @@ export function release(threads: u32): void {
 
 /** Worker: takes part in runs until told to stop, or idle for too long. */
 export function serve(thread: u32): void {
+  setThread(thread);
   const line = CONTROL_THREADS + <usize>thread * 64;
   atomic.store<u32>(line, 1);
   let seen: u32 = 0;

@@ -12,6 +12,8 @@
 //   but must not trap before asking (no division by a symbolic operand).
 // - Results must not depend on which thread takes which chunk.
 
+/** Number of this thread, 0 for the main thread. */
+export let thread: u32 = 0;
 /** Generation of the run that this thread takes part in; one copy a thread. */
 export let generation: u32 = 0;
 /** Chunks of the current instruction. */
@@ -21,6 +23,7 @@ export let completed: u32 = 0;
 
 import { INSTRUCTION_COUNTER } from "./generated/opcodes";
 
+export function setThread(value: u32): void { thread = value; }
 export function setGeneration(value: u32): void { generation = value; completed = 0; }
 export function resetCompleted(): void { completed = 0; }
 
@@ -38,15 +41,9 @@ export function nextChunk(ip: usize, total: u32): i32 {
   }
 }
 
-// @ts-ignore: decorator
 @inline export function chunksOf(count: u32, size: u32): u32 { return (count + size - 1) / size; }
-// @ts-ignore: decorator
 @inline export function u32At(ip: usize, operand: usize): u32 { return load<u32>(ip + operand); }
-// @ts-ignore: decorator
 @inline export function i32At(ip: usize, operand: usize): i32 { return load<i32>(ip + operand); }
-// @ts-ignore: decorator
 @inline export function f32At(ip: usize, operand: usize): f32 { return load<f32>(ip + operand); }
-// @ts-ignore: decorator
 @inline export function addressAt(ip: usize, operand: usize): usize { return <usize>load<u32>(ip + operand); }
-// @ts-ignore: decorator
 @inline export function min(a: u32, b: u32): u32 { return a < b ? a : b; }

@@ -1,0 +1,36 @@
+// Appends rows to the KV cache, in place.
+//
+//   for each row m: cache of slots[m], position positions[m] := x[m], as float32 or float16
+//
+// A row outside the cache is a fault of the caller that must not overwrite other memory: it traps.
+import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
+import { storeHalf4, toHalf4 } from "./half";
+import {
+  KV_APPEND_CAPACITY, KV_APPEND_F16, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
+  KV_APPEND_SLOTS, KV_APPEND_STATE, KV_APPEND_WIDTH, KV_APPEND_X,
+} from "./generated/opcodes";
+
+export function kv_append(ip: usize): void {
+  const rows = u32At(ip, KV_APPEND_ROWS), width = u32At(ip, KV_APPEND_WIDTH);
+  const total = chunksOf(rows, 8);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * 8 + 8);
+    for (let row = <u32>c * 8; row < last; row++) {
+      const position = load<u32>(addressAt(ip, KV_APPEND_POSITIONS) + (<usize>row << 2));
+      const slot = load<u32>(addressAt(ip, KV_APPEND_SLOTS) + (<usize>row << 2));
+      if (position >= u32At(ip, KV_APPEND_CAPACITY) || slot >= u32At(ip, KV_APPEND_SLOT_COUNT)) unreachable();
+      const block = <usize>load<u32>(addressAt(ip, KV_APPEND_SLOT_TABLE) + (<usize>slot << 2));
+      const cache = block + addressAt(ip, KV_APPEND_STATE);
+      const x = addressAt(ip, KV_APPEND_X) + <usize>row * width * 4;
+      if (u32At(ip, KV_APPEND_F16)) {
+        const y = cache + <usize>position * width * 2;
+        let i: u32 = 0;
+        for (; i + 4 <= width; i += 4) storeHalf4(y + (<usize>i << 1), toHalf4(v128.load(x + (<usize>i << 2))));
+        for (; i < width; i++) {
+          const half = toHalf4(f32x4.splat(load<f32>(x + (<usize>i << 2))));
+          store<u16>(y + (<usize>i << 1), <u16>i32x4.extract_lane(half, 0));
+        }
+      } else memory.copy(cache + <usize>position * width * 4, x, <usize>width * 4);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// Small SIMD tools that kernels share. `ASC_FEATURE_RELAXED_SIMD` is a compile-time constant, so one text
+// gives both variants.
+
+/** a · b + c; fused in the relaxed variant where the processor can. */
+@inline export function madd(a: v128, b: v128, c: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return f32x4.relaxed_madd(a, b, c);
+  else return f32x4.add(f32x4.mul(a, b), c);
+}
+
+/** Sum of the four lanes. */
+@inline export function sum4(v: v128): f32 {
+  const pairs = f32x4.add(v, i8x16.shuffle(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  return f32x4.extract_lane(pairs, 0) + f32x4.extract_lane(pairs, 1);
+}
+
+/** Largest of the four lanes. */
+@inline export function max4(v: v128): f32 {
+  return max(
+    max(f32x4.extract_lane(v, 0), f32x4.extract_lane(v, 1)),
+    max(f32x4.extract_lane(v, 2), f32x4.extract_lane(v, 3)),
+  );
+}
+
+/** Sums of the lanes of four vectors, as one vector. */
+@inline export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = f32x4.add(
+    i8x16.shuffle(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+    i8x16.shuffle(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
+  );
+  const cd = f32x4.add(
+    i8x16.shuffle(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+    i8x16.shuffle(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
+  );
+  return f32x4.add(
+    i8x16.shuffle(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
+    i8x16.shuffle(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31),
+  );
+}
+
+@inline function max(a: f32, b: f32): f32 { return a > b ? a : b; }
