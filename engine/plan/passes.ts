@@ -1,0 +1,37 @@
+// The passes between a graph as written and a plan, in order. To add a fusion: one file in passes/ and
+// one row here.
+
+import type { Graph } from "../graph/graph.ts";
+import { commonSubexpressions } from "./passes/common_subexpressions.ts";
+import { deadCode } from "./passes/dead_code.ts";
+import { fuseQuantized } from "./passes/fuse_quantized.ts";
+import type { Pass, PassContext } from "./passes/pass.ts";
+import { quantizeActivations } from "./passes/quantize_activations.ts";
+
+export type { Pass, PassContext };
+
+/** All passes, in the order in which they run. */
+export const passes: readonly Pass[] = [
+  deadCode,
+  quantizeActivations,
+  commonSubexpressions,
+  fuseQuantized,
+  deadCode,
+];
+
+/**
+ * Runs all passes.
+ *
+ * @param observe Called with every intermediate graph, e.g. to print or verify it.
+ */
+export function optimize(
+  graph: Graph,
+  context: PassContext,
+  observe: (pass: string, graph: Graph) => void = () => {},
+): Graph {
+  return passes.reduce((current, pass) => {
+    const next = pass.run(current, context);
+    observe(pass.name, next);
+    return next;
+  }, graph);
+}

@@ -1,0 +1,50 @@
+// common_subexpressions: one node for all that apply the same op to the same inputs, and one constant
+// for all of equal content. Layers that share their rope frequencies so share one table, and q, k and v
+// share one quantised input.
+
+import type { Node, Value } from "../../graph/graph.ts";
+import { getOp } from "../../graph/ops/mod.ts";
+import type { Pass } from "./pass.ts";
+import { rewrite } from "./rewrite.ts";
+
+// Comparing larger constants would cost more than it can save.
+const MOST_CONSTANT_ELEMENTS = 4096;
+
+/** Merges equal nodes. */
+export const commonSubexpressions: Pass = {
+  name: "common_subexpressions",
+  run(graph) {
+    const seen = new Map<string, readonly Value[]>();
+    const constants = new Map<string, Value>();
+    const first = (value: Value | undefined) => {
+      const key = value && constantKey(value);
+      if (!value || !key) return value;
+      const known = constants.get(key) ?? value;
+      constants.set(key, known);
+      return known;
+    };
+    return rewrite(graph, ({ node, inputs, op, copy }) => {
+      const { inPlace, view } = getOp(node.op);
+      // A change of a state happens as often as it is written.
+      if (inPlace && !view) return copy();
+      const merged = inputs.map(first);
+      const key = nodeKey(node, merged);
+      const outputs = seen.get(key) ?? op(node.op, merged, node.attributes, node.name);
+      seen.set(key, outputs);
+      return outputs;
+    });
+  },
+};
+
+function nodeKey({ op, attributes }: Node, inputs: readonly (Value | undefined)[]): string {
+  const sorted = Object.entries(attributes).sort(([a], [b]) => a < b ? -1 : 1);
+  return JSON.stringify([op, sorted, inputs.map((value) => value?.id ?? null)]);
+}
+
+function constantKey({ data, dtype, shape }: Value): string | undefined {
+  const values = data as Float32Array | Int32Array | undefined;
+  if (!values || values.length > MOST_CONSTANT_ELEMENTS) return undefined;
+  // -0 prints as 0 and NaNs all print alike, so the bits are compared.
+  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+  return `${dtype}[${shape.join()}] ${bits.join()}`;
+}

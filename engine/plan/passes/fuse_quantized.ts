@@ -1,0 +1,31 @@
+// fuse_quantized: an op whose only reader quantises its result writes the quantised form itself, where
+// the device has a kernel for that. A table: one row a fused op. What is left of the unfused op has no
+// reader any more and goes with dead_code.
+
+import type { Node, Value } from "../../graph/graph.ts";
+import type { Pass } from "./pass.ts";
+import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+
+const quantizedForms: ReadonlyMap<string, string> = new Map([
+  ["rms_norm", "rms_norm_q8"], // quantize_q8(rms_norm(x, w)) → rms_norm_q8(x, w)
+  ["glu", "glu_q8"], //           quantize_q8(glu(g, u))      → glu_q8(g, u)
+]);
+
+/** Fuses `quantize_q8` into the op before it. */
+export const fuseQuantized: Pass = {
+  name: "fuse_quantized",
+  run(graph, { hasKernel }) {
+    const readers = readersOf(graph);
+    const producers = producersOf(graph);
+    const movedInputs = new Map<Node, readonly (Value | undefined)[]>();
+    return rewrite(graph, ({ node, inputs, op, copy }) => {
+      movedInputs.set(node, inputs);
+      const value = node.op === "quantize_q8" ? node.inputs[0] : undefined;
+      const producer = value && producers.get(value);
+      const fused = producer && quantizedForms.get(producer.op);
+      const alone = value && readers.get(value)!.length === 1 && !graph.outputs.includes(value);
+      if (!fused || !alone || !hasKernel(fused)) return copy();
+      return op(fused, movedInputs.get(producer)!, producer.attributes, producer.name);
+    });
+  },
+};

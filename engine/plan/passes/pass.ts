@@ -1,0 +1,21 @@
+// What a pass is: a named, pure function from graph to graph. It never changes its argument, and its
+// result is verified like any other graph.
+
+import type { Graph } from "../../graph/graph.ts";
+
+/** What passes may know about where the graph will run. */
+export interface PassContext {
+  /** `exact`: float32 activations; `fast`: activations in 8 bit where there is a kernel. */
+  readonly precision: "exact" | "fast";
+  /** True if the device multiplies 8-bit activations by weights of this number format. */
+  hasIntegerKernel(format: string): boolean;
+  /** True if the device has a kernel for this op; asked before a fused op is used. */
+  hasKernel(op: string): boolean;
+}
+
+/** A pass. */
+export interface Pass {
+  /** As in dumps and messages. */
+  readonly name: string;
+  run(graph: Graph, context: PassContext): Graph;
+}

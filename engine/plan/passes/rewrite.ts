@@ -1,0 +1,66 @@
+// The one way in which passes change graphs: walk the nodes in order and build a new graph, in which a
+// visitor may put other values in the place of a node's outputs.
+
+import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
+import type { Graph, Node, Value } from "../../graph/graph.ts";
+
+/** One node on its way into the new graph. */
+export interface Visit {
+  readonly node: Node;
+  /** The node's inputs as values of the new graph. */
+  readonly inputs: readonly (Value | undefined)[];
+  /** Adds a node to the new graph. */
+  readonly op: GraphBuilder["op"];
+  /** Adds a node like the visited one. */
+  copy(): Value[];
+}
+
+/** Builds a new graph; the visitor returns what stands for the node's outputs. */
+export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[]): Graph {
+  const builder = createGraphBuilder(graph.name);
+  const moved = new Map<Value, Value>();
+  for (const value of graph.inputs) {
+    moved.set(value, builder.input(value.name, value.shape, value.dtype));
+  }
+  for (const value of graph.states) {
+    const { name, shape, dtype } = value;
+    moved.set(value, builder.state(name, shape as readonly number[], dtype as "f32" | "f16"));
+  }
+
+  // Weights and constants move when they are first used, so unused ones stay behind.
+  const move = (value: Value): Value => {
+    const known = moved.get(value);
+    if (known) return known;
+    const { name, tensor, data, shape } = value;
+    const fresh = tensor
+      ? builder.weight(name, tensor)
+      : builder.constant(name, data as Float32Array | Int32Array, shape as readonly number[]);
+    moved.set(value, fresh);
+    return fresh;
+  };
+
+  for (const node of graph.nodes) {
+    const inputs = node.inputs.map((value) => value && move(value));
+    const copy = () => builder.op(node.op, inputs, node.attributes, node.name);
+    const outputs = visit({ node, inputs, op: builder.op, copy });
+    node.outputs.forEach((value, i) => moved.set(value, outputs[i]!));
+  }
+  for (const value of graph.outputs) builder.output(value.name, moved.get(value)!);
+  return builder.build();
+}
+
+/** The nodes that read each value. */
+export function readersOf(graph: Graph): Map<Value, Node[]> {
+  const readers = new Map<Value, Node[]>();
+  for (const node of graph.nodes) {
+    for (const value of new Set(node.inputs)) {
+      if (value) readers.set(value, [...readers.get(value) ?? [], node]);
+    }
+  }
+  return readers;
+}
+
+/** The node that makes each value. */
+export function producersOf(graph: Graph): Map<Value, Node> {
+  return new Map(graph.nodes.flatMap((node) => node.outputs.map((value) => [value, node])));
+}
