@@ -1,0 +1,36 @@
+// Streams one answer to the terminal and says afterwards how fast it was.
+
+import type { Generation, GenerationResult } from "../decode/generation.ts";
+import { paint, showSeconds } from "./format.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Writes the text as it comes; returns when the answer has ended for whatever reason. */
+export async function streamAnswer(
+  terminal: Terminal,
+  generation: Generation,
+): Promise<GenerationResult> {
+  let last = "\n";
+  for await (const { text } of generation) {
+    if (text === "") continue;
+    terminal.out(text);
+    last = text;
+  }
+  if (!last.endsWith("\n")) terminal.out("\n");
+  return await generation.result;
+}
+
+/** `32 tokens, 85.1 tokens/s, first token after 0.12 s (37 prompt tokens, 410 tokens/s)`. */
+export function describeStats({ stats, finishReason }: GenerationResult): string {
+  const rate = (value: number): string => Number.isFinite(value) ? value.toFixed(1) : "–";
+  const why = finishReason === "length" ? ", stopped at --max-tokens" : "";
+  return `${stats.decodeTokens} tokens, ${
+    rate(stats.decodePerSecond)
+  } tokens/s, first token after ` +
+    `${showSeconds(stats.firstTokenMs / 1000)} (${stats.prefillTokens} prompt tokens, ` +
+    `${rate(stats.prefillPerSecond)} tokens/s)${why}`;
+}
+
+/** The line below an answer, on a screen or when asked for. */
+export function showStats(terminal: Terminal, result: GenerationResult): void {
+  terminal.err(paint(terminal.colours.err, "dim", describeStats(result)) + "\n");
+}

@@ -1,0 +1,108 @@
+// `troodon generate`: one prompt, one answer, streamed. A model with a chat template gets the prompt as
+// a user's message; `--raw` continues the text as it is.
+
+import { chat, generate as generateText } from "../decode/generate.ts";
+import type { GenerateOptions } from "../decode/generate_options.ts";
+import type { Generation } from "../decode/generation.ts";
+import type { Model } from "../models/model.ts";
+import { showStats, streamAnswer } from "./answer.ts";
+import { UsageError } from "./args.ts";
+import { type Command, defineCommand } from "./command.ts";
+import {
+  LIMIT_FLAGS,
+  limitOptions,
+  LOAD_FLAGS,
+  loadOptions,
+  SAMPLER_FLAGS,
+  samplerOptions,
+} from "./flags.ts";
+import { openModel } from "./open_model.ts";
+import { textOrStdin } from "./stdin.ts";
+
+const DEFAULT_MAX_TOKENS = 512;
+
+/** The command. */
+export const generate: Command = defineCommand({
+  name: "troodon generate",
+  summary: "Answers one prompt and streams the answer.",
+  positionals: ["[MODEL]"],
+  flags: {
+    prompt: { type: "string", short: "p", help: "what to answer; - or nothing: standard input" },
+    system: { type: "string", help: "instruction to the model (chat models)" },
+    raw: { type: "boolean", help: "continue the text as it is, without the chat template" },
+    ...LIMIT_FLAGS,
+    ...SAMPLER_FLAGS,
+    logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
+    stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
+    ...LOAD_FLAGS,
+  },
+  examples: [
+    ['troodon generate --prompt "What is the capital of France?"', "the default model"],
+    ["troodon generate gemma3-270m --raw -p 'Once upon a time' --max-tokens 64", "continue a text"],
+    [
+      "troodon generate model.gguf --temperature 0.8 --top-p 0.95 --seed 7 < prompt.txt",
+      "sampling",
+    ],
+    ["troodon generate -p 'Hi' --json | jq .stats", "text, ids and speed as JSON"],
+  ],
+  notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
+}, async ({ terminal, signal }, { positionals: [name], flags }) => {
+  const options = {
+    ...samplerOptions(flags),
+    ...limitOptions(flags, DEFAULT_MAX_TOKENS),
+    signal,
+    ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
+  };
+  const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
+  using model = await openModel(name, loadOptions(flags), {
+    terminal,
+    signal,
+    quiet: flags.json ?? false,
+  });
+  const generation = start(
+    model,
+    prompt,
+    { system: flags.system, raw: flags.raw ?? false },
+    options,
+  );
+  if (flags.json) {
+    const tokens = [];
+    for await (const chunk of generation) tokens.push(...chunk.tokens);
+    const result = await generation.result;
+    const output = {
+      model: model.name,
+      device: model.device,
+      prompt,
+      ...result,
+      ...flags.logprobs !== undefined && { tokens },
+    };
+    terminal.out(JSON.stringify(output) + "\n");
+    return signal.aborted ? 130 : 0;
+  }
+  const result = await streamAnswer(terminal, generation);
+  if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
+  return signal.aborted ? 130 : 0;
+});
+
+function start(
+  model: Model,
+  prompt: string,
+  { system, raw }: { readonly system: string | undefined; readonly raw: boolean },
+  options: GenerateOptions,
+): Generation {
+  if (raw || !model.chatTemplate) {
+    if (system !== undefined) {
+      throw new UsageError(
+        raw
+          ? "--system and --raw exclude each other"
+          : `${model.name} has no chat template: leave --system out`,
+      );
+    }
+    return generateText(model, prompt, options);
+  }
+  const messages = [
+    ...system === undefined ? [] : [{ role: "system", content: system }],
+    { role: "user", content: prompt },
+  ];
+  return chat(model, messages, options);
+}

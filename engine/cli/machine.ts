@@ -1,0 +1,79 @@
+// What doctor and chat ask of the machine itself: permissions, processor, files that a person names.
+// Beside terminal.ts the only file of the CLI that uses `Deno.*`.
+
+import { SourceError } from "../errors.ts";
+
+/** State of a permission: `granted`, `prompt` (would be asked for) or `denied`. */
+export interface PermissionState {
+  readonly name: string;
+  readonly state: string;
+}
+
+/** Permissions that some command uses; asking for their state needs none. */
+export async function permissions(): Promise<PermissionState[]> {
+  const names = ["read", "write", "net", "env", "run", "sys", "ffi"] as const;
+  return await Promise.all(names.map(async (name) => ({
+    name,
+    state: (await Deno.permissions.query({ name })).state,
+  })));
+}
+
+/** Facts about the machine that need no permission. */
+export function machineFacts(): {
+  readonly os: string;
+  readonly arch: string;
+  readonly deno: string;
+  readonly v8: string;
+  readonly threads: number;
+} {
+  return {
+    os: Deno.build.os,
+    arch: Deno.build.arch,
+    deno: Deno.version.deno,
+    v8: Deno.version.v8,
+    threads: navigator.hardwareConcurrency,
+  };
+}
+
+/** Peak resident memory of this process in bytes where the system tells (Linux), else the present one. */
+export function peakResidentBytes(): number {
+  try {
+    const kilobytes = /^VmHWM:\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1];
+    if (kilobytes) return Number(kilobytes) * 1024;
+  } catch {
+    // Not Linux, or not permitted.
+  }
+  return Deno.memoryUsage().rss;
+}
+
+/** Text of a file that the user named. */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    throw fileError(path, "read", error);
+  }
+}
+
+/** Writes a file that the user named. */
+export async function writeText(path: string, text: string): Promise<void> {
+  try {
+    await Deno.writeTextFile(path, text);
+  } catch (error) {
+    throw fileError(path, "write", error);
+  }
+}
+
+function fileError(path: string, verb: "read" | "write", cause: unknown): SourceError {
+  const denied = cause instanceof Deno.errors.NotCapable;
+  const why = denied
+    ? `Deno may not ${verb} it`
+    : cause instanceof Deno.errors.NotFound
+    ? "no such file or folder"
+    : (cause as Error).message;
+  return new SourceError(`cannot ${verb} the file: ${why}`, {
+    file: path,
+    cause,
+    ...denied && { remedy: `Run with --allow-${verb}=${path}` },
+  });
+}
