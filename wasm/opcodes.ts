@@ -22,6 +22,11 @@ const TABLE = { ...ACTIVATION_OPCODES, ...MATMUL_OPCODES };
 /** Name of a kernel. */
 export type OpcodeName = keyof typeof TABLE;
 
+/** Operands of a kernel by name. */
+export type OperandsOf<Name extends OpcodeName, T> = Readonly<
+  Record<keyof (typeof TABLE)[Name]["operands"], T>
+>;
+
 /** Every kernel by name, in opcode order. */
 export const OPCODES: Readonly<Record<OpcodeName, OpcodeRecord>> = TABLE;
 
@@ -41,7 +46,7 @@ export function opcodeOf(name: OpcodeName): number {
  */
 export function instruction<Name extends OpcodeName, T>(
   name: Name,
-  operands: Readonly<Record<keyof (typeof TABLE)[Name]["operands"], T>>,
+  operands: OperandsOf<Name, T>,
 ): [opcode: number, operands: T[]] {
   const given = operands as Readonly<Record<string, T>>;
   const names = Object.keys(OPCODES[name].operands);

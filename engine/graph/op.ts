@@ -44,8 +44,15 @@ export interface WasmLowering {
   stateOffset(value: Value): number;
   /** Address of the table of slot bases: u32 per slot. */
   readonly slotTable: number;
-  /** Bytes of scratch memory for one thread, allocated at planning time. */
+  /** Number of slots in that table. */
+  readonly slotCount: number;
+  /**
+   * Scratch memory of this many bytes (rounded up to 64) for each thread, allocated at planning time;
+   * contents do not outlive a chunk. Thread `t` has its part at `t` times the rounded bytes.
+   */
   scratch(bytesPerThread: number): number;
+  /** Scratch memory for all threads together; contents live through this node's instructions. */
+  sharedScratch(bytes: number): number;
   /** Appends one instruction; symbolic operands are evaluated again when bindings change. */
   emit(opcode: number, operands: readonly Operand[]): void;
 }

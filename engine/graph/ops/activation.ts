@@ -1,9 +1,11 @@
 // activation: one function on every element.
 
-import { ACTIVATION_NAMES, activations } from "../activations.ts";
+import { ACTIVATION_KINDS } from "../../../wasm/opcodes_activation.ts";
+import { ACTIVATION_NAMES, type ActivationName, activations } from "../activations.ts";
 import { choice } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -21,5 +23,22 @@ export const activation: OpRecord = defineOp({
       setElement(out!, i, activations[kind](getElement(x!, i)));
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "activation_f32",
+        when: () => true,
+        lower(lowering) {
+          const { inputs: [x], attributes } = lowering.node;
+          emit(lowering, "activation", {
+            x: inputAddress(lowering, 0),
+            y: outputAddress(lowering),
+            count: countOf(x!),
+            kind: ACTIVATION_KINDS[attributes.kind as ActivationName],
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

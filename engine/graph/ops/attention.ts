@@ -6,6 +6,7 @@ import { integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { attentionKernel } from "../lower_attention.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -50,7 +51,7 @@ export const attention: OpRecord = defineOp({
       }
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [attentionKernel], gpu: [] },
 });
 
 interface HeadCall {

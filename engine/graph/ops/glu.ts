@@ -1,9 +1,11 @@
 // glu: activation(gate) · up, the middle of a gated feed-forward block.
 
+import { ACTIVATION_KINDS } from "../../../wasm/opcodes_activation.ts";
 import { ACTIVATION_NAMES, type ActivationName, activations } from "../activations.ts";
 import { choice } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -18,7 +20,25 @@ export const glu: OpRecord = defineOp({
   reference({ inputs: [gate, up], outputs: [out], attributes: { activation } }) {
     gluElements(gate!, up!, out!, activation);
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "glu_f32",
+        when: () => true,
+        lower(lowering) {
+          const { inputs: [gate], attributes } = lowering.node;
+          emit(lowering, "glu", {
+            gate: inputAddress(lowering, 0),
+            up: inputAddress(lowering, 1),
+            y: outputAddress(lowering),
+            count: countOf(gate!),
+            kind: ACTIVATION_KINDS[attributes.activation as ActivationName],
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });
 
 /** Checks the inputs of glu and of its fused form; returns the gate. */

@@ -3,6 +3,7 @@
 
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, inputAddress, isStatic } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -37,5 +38,29 @@ export const kvAppend: OpRecord = defineOp({
     }
   },
   inPlace: { 0: 0 },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "kv_append",
+        when: ({ node: { inputs: [cache] } }) => cache!.shape.every(isStatic),
+        lower(lowering) {
+          const { node: { inputs: [cache, x] }, slotTable, slotCount } = lowering;
+          const [capacity, heads, width] = cache!.shape as [number, number, number];
+          emit(lowering, "kv_append", {
+            x: inputAddress(lowering, 1),
+            state: lowering.stateOffset(cache!),
+            positions: inputAddress(lowering, 2),
+            slots: inputAddress(lowering, 3),
+            slot_table: slotTable,
+            slot_count: slotCount,
+            rows: x!.shape[0]!,
+            width: heads * width,
+            capacity,
+            f16: cache!.dtype === "f16" ? 1 : 0,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

@@ -4,6 +4,7 @@
 import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import {
   checkInputCount,
@@ -43,5 +44,25 @@ export const layerNorm: OpRecord = defineOp({
       }
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "layer_norm_f32",
+        when: hasStaticColumns,
+        lower(lowering) {
+          const { inputs: [x], attributes } = lowering.node;
+          emit(lowering, "layer_norm", {
+            x: inputAddress(lowering, 0),
+            w: inputAddress(lowering, 1),
+            b: inputAddress(lowering, 2),
+            y: outputAddress(lowering),
+            rows: rowsOf(x!),
+            columns: lastDim(x!),
+            epsilon: attributes.epsilon as number,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

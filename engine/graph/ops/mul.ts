@@ -2,6 +2,7 @@
 
 import { broadcastElements } from "../broadcast.ts";
 import { defineOp } from "../define_op.ts";
+import { binaryKernels } from "../lower_binary.ts";
 import type { OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -18,5 +19,5 @@ export const mul: OpRecord = defineOp({
   reference({ inputs: [a, b], outputs: [out] }) {
     broadcastElements(a!, b!, out!, (x, y) => x * y);
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: binaryKernels("mul"), gpu: [] },
 });

@@ -4,6 +4,7 @@
 import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import {
   checkInputCount,
@@ -24,7 +25,27 @@ export const rmsNorm: OpRecord = defineOp({
   reference({ inputs: [x, weight], outputs: [out], attributes }) {
     rmsNormRows(x!, weight, out!, attributes);
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "rms_norm_f32",
+        when: hasStaticColumns,
+        lower(lowering) {
+          const { inputs: [x], attributes: { epsilon, base } } = lowering.node;
+          emit(lowering, "rms_norm", {
+            x: inputAddress(lowering, 0),
+            w: inputAddress(lowering, 1),
+            y: outputAddress(lowering),
+            rows: rowsOf(x!),
+            columns: lastDim(x!),
+            epsilon: epsilon as number,
+            base: base as number,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });
 
 /** Checks the inputs of rms_norm and of its fused forms; returns x. */

@@ -4,8 +4,9 @@
 
 import { choice } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
-import { compare } from "../dim.ts";
+import { compare, type Dim } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, inputAddress, isStatic, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, lastDim, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -41,5 +42,29 @@ export const rope: OpRecord = defineOp({
       for (let i = rotated; i < width; i++) setElement(out!, at + i, getElement(x!, at + i));
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "rope_f32",
+        when: ({ node: { inputs: [x, table] } }) =>
+          isStatic(x!.shape[1]) && isStatic(x!.shape[2]) && isStatic(table!.shape[1]) &&
+          table!.shape[1] % 2 === 0,
+        lower(lowering) {
+          const { inputs: [x, table], attributes } = lowering.node;
+          const [rows, heads, width] = x!.shape as [Dim, number, number];
+          emit(lowering, "rope", {
+            x: inputAddress(lowering, 0),
+            table: inputAddress(lowering, 1),
+            y: outputAddress(lowering),
+            rows,
+            heads,
+            head_size: width,
+            pairs: (table!.shape[1] as number) / 2,
+            interleaved: attributes.style === "interleaved" ? 1 : 0,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

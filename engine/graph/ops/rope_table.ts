@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, hasStaticColumns, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -30,5 +31,24 @@ export const ropeTable: OpRecord = defineOp({
       }
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "rope_table_f32",
+        when: (context) => hasStaticColumns(context, 1),
+        lower(lowering) {
+          const { inputs: [positions, frequencies], attributes } = lowering.node;
+          emit(lowering, "rope_table", {
+            positions: inputAddress(lowering, 0),
+            frequencies: inputAddress(lowering, 1),
+            y: outputAddress(lowering),
+            rows: positions!.shape[0]!,
+            pairs: frequencies!.shape[0]!,
+            magnitude: attributes.magnitude as number,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

@@ -3,6 +3,7 @@
 import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -19,5 +20,22 @@ export const scale: OpRecord = defineOp({
     const factor = Math.fround(attributes.factor);
     for (let i = 0; i < x!.data.length; i++) setElement(out!, i, getElement(x!, i) * factor);
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "scale_f32",
+        when: () => true,
+        lower(lowering) {
+          const { inputs: [x], attributes } = lowering.node;
+          emit(lowering, "scale", {
+            x: inputAddress(lowering, 0),
+            y: outputAddress(lowering),
+            count: countOf(x!),
+            factor: attributes.factor as number,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

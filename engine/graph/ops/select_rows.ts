@@ -3,6 +3,7 @@
 
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, hasStaticColumns, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -29,5 +30,24 @@ export const selectRows: OpRecord = defineOp({
       }
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "select_rows_f32",
+        when: hasStaticColumns,
+        lower(lowering) {
+          const { inputs: [x, rows] } = lowering.node;
+          emit(lowering, "select_rows", {
+            x: inputAddress(lowering, 0),
+            indices: inputAddress(lowering, 1),
+            y: outputAddress(lowering),
+            count: rows!.shape[0]!,
+            rows: x!.shape[0]!,
+            bytes: 4 * (x!.shape[1] as number),
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

@@ -3,6 +3,7 @@
 import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -21,5 +22,22 @@ export const softcap: OpRecord = defineOp({
       setElement(out!, i, cap * Math.tanh(getElement(x!, i) / cap));
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "softcap_f32",
+        when: () => true,
+        lower(lowering) {
+          const { inputs: [x], attributes } = lowering.node;
+          emit(lowering, "softcap", {
+            x: inputAddress(lowering, 0),
+            y: outputAddress(lowering),
+            count: countOf(x!),
+            cap: attributes.cap as number,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

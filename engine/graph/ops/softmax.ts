@@ -2,7 +2,9 @@
 
 import { integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
+import { product } from "../dim.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
+import { emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -34,5 +36,26 @@ export const softmax: OpRecord = defineOp({
       );
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "softmax_f32",
+        when: ({ node: { inputs: [x], attributes } }) =>
+          x!.shape.at(attributes.axis as number) !== 0,
+        lower(lowering) {
+          const { inputs: [x], attributes } = lowering.node;
+          const axis = attributes.axis as number;
+          const at = axis < 0 ? axis + x!.shape.length : axis;
+          emit(lowering, "softmax", {
+            x: inputAddress(lowering, 0),
+            y: outputAddress(lowering),
+            outer: product(x!.shape.slice(0, at)),
+            length: x!.shape[at]!,
+            inner: product(x!.shape.slice(at + 1)),
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });

@@ -1,0 +1,83 @@
+// The WASM kernel of attention: two instructions, the second of which has nothing to do unless few rows
+// meet a long context (see wasm/assembly/attention.ts). All sizes here depend on shapes only, so results
+// are the same on any number of threads.
+
+import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
+import type { WasmKernel } from "./op.ts";
+
+/** Up to this many rows a long context is split over units of work. */
+const SPLIT_ROWS = 8;
+/** Most segments that a context is split into, and fewest positions of one. */
+const MOST_SEGMENTS = 16;
+const SHORTEST_SEGMENT = 256;
+/** Positions that the kernel takes at once; segments are multiples. */
+const BLOCK = 32;
+/** Queries (rows × heads of a group) that share a read of K and V. */
+const MOST_QUERIES = 32;
+
+/** float32 or float16 cache, any head size that is a multiple of 4. */
+export const attentionKernel: WasmKernel = {
+  name: "attention",
+  when: ({ node: { inputs: [q, k, v] } }) =>
+    [q!.shape[1], ...k!.shape, ...v!.shape].every(isStatic) && k!.dtype === v!.dtype &&
+    (k!.shape[2] as number) % 4 === 0 && (v!.shape[2] as number) % 4 === 0,
+  lower(lowering) {
+    const { node: { inputs: [q, k, v], attributes } } = lowering;
+    const heads = q!.shape[1] as number;
+    const [capacity, kvHeads, size] = k!.shape as [number, number, number];
+    const valueSize = v!.shape[2] as number;
+    const group = heads / kvHeads;
+    const tile = Math.max(1, Math.floor(MOST_QUERIES / group));
+    const wanted = Math.max(SHORTEST_SEGMENT, Math.ceil(capacity / MOST_SEGMENTS));
+    const segment = Math.ceil(wanted / BLOCK) * BLOCK;
+    const segments = Math.ceil(capacity / segment);
+    const partialBytes = 4 * SPLIT_ROWS * heads * segments * (valueSize + 4);
+    // per query: q, scores, accumulator, maximum, sum, factor; per block: K and V as float32
+    const queries = tile * group + 1;
+    const scratchBytes = 4 * queries * (size + BLOCK + valueSize + 3) + 64 +
+      4 * BLOCK * (size + valueSize);
+    const rows = q!.shape[0]!;
+    const positions = inputAddress(lowering, 3);
+    const partials = segments > 1 ? lowering.sharedScratch(partialBytes) : 0;
+    const y = outputAddress(lowering);
+    emit(lowering, "attention", {
+      q: inputAddress(lowering, 0),
+      k: lowering.stateOffset(k!),
+      v: lowering.stateOffset(v!),
+      positions,
+      slots: inputAddress(lowering, 4),
+      slot_table: lowering.slotTable,
+      slot_count: lowering.slotCount,
+      y,
+      rows,
+      heads,
+      kv_heads: kvHeads,
+      head_size: size,
+      value_size: valueSize,
+      capacity,
+      f16: k!.dtype === "f16" ? 1 : 0,
+      scale: attributes.scale as number,
+      window: attributes.window as number,
+      softcap: attributes.softcap as number,
+      tile,
+      split_rows: SPLIT_ROWS,
+      segment,
+      segments,
+      partials,
+      scratch: lowering.scratch(scratchBytes),
+      scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
+    });
+    if (segments === 1) return;
+    emit(lowering, "attention_combine", {
+      partials,
+      positions,
+      y,
+      rows,
+      heads,
+      value_size: valueSize,
+      split_rows: SPLIT_ROWS,
+      segment,
+      segments,
+    });
+  },
+};

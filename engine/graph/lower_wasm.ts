@@ -1,0 +1,47 @@
+// What lowerings to WASM share: addresses of optional inputs, extents of rows, and the one call that
+// emits an instruction by name.
+
+import { instruction, type OpcodeName, type OperandsOf } from "../../wasm/opcodes.ts";
+import { type Dim, product } from "./dim.ts";
+import type { Node, Value } from "./graph.ts";
+import type { Operand, WasmLowering } from "./op.ts";
+
+/** Appends one instruction, operands by name. */
+export function emit<Name extends OpcodeName>(
+  lowering: WasmLowering,
+  name: Name,
+  operands: OperandsOf<Name, Operand>,
+): void {
+  lowering.emit(...instruction<Name, Operand>(name, operands));
+}
+
+/** Address of input `index`, 0 for an absent optional one. */
+export function inputAddress({ node, address }: WasmLowering, index: number): number {
+  const value = node.inputs[index];
+  return value ? address(value) : 0;
+}
+
+/** Address of the first output. */
+export function outputAddress({ node, address }: WasmLowering): number {
+  return address(node.outputs[0]!);
+}
+
+/** Number of elements of a value. */
+export function countOf({ shape }: Value): Dim {
+  return product(shape);
+}
+
+/** Number of rows: the product of all dims but the last. */
+export function rowsOf({ shape }: Value): Dim {
+  return product(shape.slice(0, -1));
+}
+
+/** Whether input `index` (0 by default) has a last dim that is known now, and is not empty. */
+export function hasStaticColumns({ node }: { readonly node: Node }, index = 0): boolean {
+  return isStatic(node.inputs[index]!.shape.at(-1));
+}
+
+/** A positive number and no expression. */
+export function isStatic(dim: Dim | undefined): dim is number {
+  return typeof dim === "number" && dim > 0;
+}
