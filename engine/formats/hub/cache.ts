@@ -1,0 +1,201 @@
+// The folder of fetched models. Each model has one folder in it, named after its source, with its files
+// and `model.json`, which is written last: a model without it is not complete. So a look into the cache
+// needs no network, no lock and no hash.
+
+import { createHash } from "node:crypto";
+import { SourceError } from "../../errors.ts";
+import { readEnv } from "../../io.ts";
+import { tryAcquireLock } from "./lock.ts";
+
+/** What model.json says. */
+export interface CacheRecord {
+  /** The model's name, as given to pull. */
+  readonly source: string;
+  /** File to open. */
+  readonly main: string;
+  readonly files: readonly {
+    readonly name: string;
+    readonly bytes: number;
+    readonly sha256: string;
+  }[];
+  /** When it was fetched, ISO 8601. */
+  readonly fetched: string;
+}
+
+/** A model in the cache, complete or not. */
+export interface CacheEntry {
+  readonly source: string;
+  readonly folder: string;
+  /** Path of the file to open; undefined while incomplete. */
+  readonly path: string | undefined;
+  /** Bytes on disk, partial files included. */
+  readonly bytes: number;
+  readonly complete: boolean;
+  readonly fetched: string | undefined;
+}
+
+const RECORD = "model.json";
+const SOURCE = "source.txt";
+const LOCK = "lock";
+
+/**
+ * The cache folder: `$TROODON_CACHE`, else `troodon` in the system's cache folder.
+ *
+ * @throws {SourceError} If the environment says nothing or may not be read.
+ */
+export function cacheFolder(given?: string): string {
+  const folder = given ?? readEnv("TROODON_CACHE") ?? systemCache();
+  if (folder !== undefined) return folder;
+  throw new SourceError("cannot tell where the model cache is", {
+    remedy: "Run with --allow-env=TROODON_CACHE,XDG_CACHE_HOME,HOME,LOCALAPPDATA, or give cacheDir",
+  });
+}
+
+function systemCache(): string | undefined {
+  if (Deno.build.os === "windows") {
+    const local = readEnv("LOCALAPPDATA");
+    return local && `${local}\\troodon`;
+  }
+  const xdg = readEnv("XDG_CACHE_HOME");
+  if (xdg) return `${xdg}/troodon`;
+  const home = readEnv("HOME");
+  if (!home) return undefined;
+  return Deno.build.os === "darwin" ? `${home}/Library/Caches/troodon` : `${home}/.cache/troodon`;
+}
+
+/** Folder of a source: readable, and unique by the first digits of its hash. */
+export function entryFolder(cache: string, source: string): string {
+  const readable = source.replace(/[^\w.-]+/g, "_").replace(/^[._]+/, "").slice(-80);
+  const digest = createHash("sha256").update(source).digest("hex").slice(0, 12);
+  return `${cache}/${readable}-${digest}`;
+}
+
+/** Path of the lock of an entry. */
+export function lockPath(folder: string): string {
+  return `${folder}/${LOCK}`;
+}
+
+/** The record of a complete model whose files are all there with their lengths, or undefined. */
+export function readRecord(folder: string): CacheRecord | undefined {
+  let record: CacheRecord;
+  try {
+    record = JSON.parse(Deno.readTextFileSync(`${folder}/${RECORD}`));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return undefined;
+    throw describeDenied(error, folder);
+  }
+  const whole = record.files.every(({ name, bytes }) => fileSize(`${folder}/${name}`) === bytes);
+  return whole ? record : undefined;
+}
+
+/** Makes the folder of a model that is going to be fetched. */
+export function beginEntry(folder: string, source: string): void {
+  try {
+    Deno.mkdirSync(folder, { recursive: true });
+    Deno.writeTextFileSync(`${folder}/${SOURCE}`, source);
+  } catch (error) {
+    throw describeDenied(error, folder);
+  }
+}
+
+/** Declares a model complete. */
+export async function writeRecord(folder: string, record: CacheRecord): Promise<void> {
+  const fresh = `${folder}/${RECORD}.new`;
+  await Deno.writeTextFile(fresh, JSON.stringify(record, undefined, 2) + "\n");
+  await Deno.rename(fresh, `${folder}/${RECORD}`);
+}
+
+/** All models in the cache, by name. */
+export function listCache(cacheDir?: string): CacheEntry[] {
+  const cache = cacheFolder(cacheDir);
+  let names: string[];
+  try {
+    names = [...Deno.readDirSync(cache)].filter((e) => e.isDirectory).map((e) => e.name);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw describeDenied(error, cache);
+  }
+  return names
+    .flatMap((name) => readEntry(`${cache}/${name}`) ?? [])
+    .sort((a, b) => a.source < b.source ? -1 : 1);
+}
+
+/**
+ * Removes a model from the cache, partial files included.
+ *
+ * @param source Its name as `listCache` gives it.
+ * @returns The bytes that became free.
+ * @throws {SourceError} If it is not in the cache, or being fetched right now.
+ */
+export async function removeFromCache(source: string, cacheDir?: string): Promise<number> {
+  const folder = entryFolder(cacheFolder(cacheDir), source);
+  const entry = readEntry(folder);
+  if (!entry) {
+    throw new SourceError("is not in the cache", {
+      file: source,
+      remedy: "`troodon list` shows what is",
+    });
+  }
+  using lock = await tryAcquireLock(lockPath(folder));
+  if (!lock) {
+    throw new SourceError("is being fetched by another process", {
+      file: source,
+      remedy: "Stop that one first",
+    });
+  }
+  await Deno.remove(folder, { recursive: true });
+  return entry.bytes;
+}
+
+function readEntry(folder: string): CacheEntry | undefined {
+  let source: string;
+  try {
+    source = Deno.readTextFileSync(`${folder}/${SOURCE}`);
+  } catch {
+    return undefined; // not a folder of ours
+  }
+  const record = readRecord(folder);
+  return {
+    source,
+    folder,
+    path: record && `${folder}/${record.main}`,
+    bytes: folderBytes(folder),
+    complete: record !== undefined,
+    fetched: record?.fetched,
+  };
+}
+
+function folderBytes(folder: string): number {
+  let bytes = 0;
+  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+    bytes += isDirectory ? folderBytes(`${folder}/${name}`) : fileSize(`${folder}/${name}`) ?? 0;
+  }
+  return bytes;
+}
+
+function fileSize(path: string): number | undefined {
+  try {
+    return Deno.statSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw describeDenied(error, path);
+  }
+}
+
+function describeDenied(error: unknown, path: string): unknown {
+  if (error instanceof Deno.errors.NotCapable) {
+    return new SourceError("Deno may not use the model cache", {
+      file: path,
+      remedy: `Run with --allow-read=${path} (and --allow-write=${path} to fetch models)`,
+      cause: error,
+    });
+  }
+  if (error instanceof Deno.errors.PermissionDenied) {
+    return new SourceError("the system does not let us write there", {
+      file: path,
+      remedy: "Set TROODON_CACHE to a folder of your own",
+      cause: error,
+    });
+  }
+  return error;
+}

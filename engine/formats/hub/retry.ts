@@ -1,0 +1,79 @@
+// Tries again what may pass by itself, waiting longer each time. Progress starts the count anew, so a long
+// download over a bad line goes on as long as it gets forward at all.
+
+import { SourceError } from "../../errors.ts";
+import { TransientFailure } from "./http.ts";
+
+/** How stubbornly to retry. */
+export interface RetryOptions {
+  /** Tries in a row without progress; 5 by default. */
+  readonly attempts?: number | undefined;
+  /** First waiting time in milliseconds, doubled each time up to 16 times; 500 by default. */
+  readonly backoffMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs `work` until it succeeds or fails for good.
+ *
+ * @param work Gets a function to call on progress.
+ * @throws The last error, a TransientFailure if it was one.
+ */
+export async function retry<T>(
+  work: (progress: () => void) => Promise<T>,
+  { attempts = 5, backoffMs = 500, signal }: RetryOptions,
+): Promise<T> {
+  let failures = 0;
+  for (;;) {
+    try {
+      return await work(() => {
+        failures = 0;
+      });
+    } catch (error) {
+      if (!(error instanceof TransientFailure) || ++failures >= attempts) throw error;
+      const wait = backoffMs * 2 ** Math.min(failures - 1, 4);
+      await sleep(Math.max(wait, (error.retryAfter ?? 0) * 1000), signal);
+    }
+  }
+}
+
+/**
+ * The same, but what failed in the end is a SourceError that tells what to do.
+ */
+export async function retryOrExplain<T>(
+  url: string,
+  work: (progress: () => void) => Promise<T>,
+  options: RetryOptions,
+): Promise<T> {
+  try {
+    return await retry(work, options);
+  } catch (error) {
+    throw explainFailure(error, url);
+  }
+}
+
+/** Turns a TransientFailure into a SourceError; other errors stay as they are. */
+export function explainFailure(error: unknown, url: string, kept = ""): unknown {
+  if (!(error instanceof TransientFailure)) return error;
+  return new SourceError(`${error.message}${kept}`, {
+    file: url,
+    remedy: "Check the network and run the same command again: it goes on where it stopped",
+    cause: error,
+  });
+}
+
+/** Waits; an abort ends the wait with the signal's reason. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal!.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}

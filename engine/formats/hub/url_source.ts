@@ -1,0 +1,132 @@
+// A model on a web server as a ByteSource: `troodon info https://…` reads a header of a few megabytes and
+// leaves the weights where they are. Small reads share blocks that are kept for a while; large ones go
+// straight into their target.
+
+import { FormatError, SourceError } from "../../errors.ts";
+import { checkPlainName, checkRange } from "../../io.ts";
+import type { ByteSource } from "../source.ts";
+import { hfHeaders, type HfOptions, hfUrl } from "./hf.ts";
+import { type RequestOptions, requestRange, TransientFailure } from "./http.ts";
+import { type RetryOptions, retryOrExplain } from "./retry.ts";
+import { type ModelSource, parseModelSource } from "./source_name.ts";
+
+const BLOCK = 64 << 10;
+const KEPT_BLOCKS = 32;
+
+/** How to reach the server. */
+export type UrlOptions = RequestOptions & RetryOptions;
+
+/**
+ * Opens a URL for reading by ranges.
+ *
+ * @throws {SourceError} If it cannot be reached, or the server does not serve ranges.
+ */
+export async function openUrl(url: string, options: UrlOptions = {}): Promise<ByteSource> {
+  const first = await fetchRange(url, 0, BLOCK, options);
+  const size = first.total;
+  const blocks = new Map([[0, first.bytes]]);
+  let open = true;
+
+  async function readBlock(index: number): Promise<Uint8Array> {
+    const kept = blocks.get(index);
+    if (kept) return kept;
+    const start = index * BLOCK;
+    const { bytes } = await fetchSame(start, Math.min(size, start + BLOCK));
+    blocks.set(index, bytes);
+    // The first block is what every reader begins with: it stays.
+    if (blocks.size > KEPT_BLOCKS) blocks.delete([...blocks.keys()].find((key) => key !== 0)!);
+    return bytes;
+  }
+
+  async function fetchSame(start: number, end: number) {
+    const reply = await fetchRange(url, start, end, options);
+    if (reply.total === size && reply.etag === first.etag) return reply;
+    throw new SourceError("the file changed on the server while it was read", {
+      file: url,
+      remedy: "Try again",
+    });
+  }
+
+  return {
+    name: url,
+    size,
+    async readInto(offset: number, target: Uint8Array): Promise<void> {
+      if (!open) throw new TypeError(`Cannot read ${url}: it is closed`);
+      checkRange(url, size, offset, target.length);
+      if (target.length > BLOCK) {
+        target.set((await fetchSame(offset, offset + target.length)).bytes);
+        return;
+      }
+      for (let done = 0; done < target.length;) {
+        const position = offset + done;
+        const block = await readBlock(Math.floor(position / BLOCK));
+        const piece = block.subarray(position % BLOCK, position % BLOCK + target.length - done);
+        target.set(piece, done);
+        done += piece.length;
+      }
+    },
+    openSibling(name: string): Promise<ByteSource> {
+      checkPlainName(name, url);
+      return openUrl(new URL(encodeURIComponent(name), url).href, options);
+    },
+    close(): void {
+      open = false;
+      blocks.clear();
+    },
+  };
+}
+
+/**
+ * Opens a remote model for a look without a download, or returns undefined for sources that have no URL
+ * (paths, wheels).
+ *
+ * @throws {SourceError} As `openUrl`.
+ */
+export function openRemoteSource(
+  model: string | ModelSource,
+  options: HfOptions & UrlOptions = {},
+): Promise<ByteSource> | undefined {
+  const source = typeof model === "string" ? parseModelSource(model) : model;
+  if (source.kind === "url") return openUrl(source.url, options);
+  if (source.kind !== "hf") return undefined;
+  return openUrl(hfUrl(source, options), { ...options, headers: hfHeaders(options) });
+}
+
+interface Fetched {
+  readonly bytes: Uint8Array;
+  readonly total: number;
+  readonly etag: string | undefined;
+}
+
+function fetchRange(
+  url: string,
+  start: number,
+  end: number,
+  options: UrlOptions,
+): Promise<Fetched> {
+  return retryOrExplain(url, async () => {
+    const reply = await requestRange(url, [start, end], options);
+    if (reply.kind === "outside" && start === 0) {
+      throw new FormatError("is empty (0 bytes)", { file: url, remedy: "Use another source" });
+    }
+    if (reply.kind !== "part") {
+      await reply.cancel();
+      throw new SourceError("the server does not serve parts of files", {
+        file: url,
+        remedy: "Pull the model first, then look at the local copy",
+      });
+    }
+    const total = reply.total!;
+    const bytes = new Uint8Array(Math.min(end, total) - start);
+    let done = 0;
+    for await (const chunk of reply.chunks) {
+      const wanted = chunk.subarray(0, bytes.length - done);
+      bytes.set(wanted, done);
+      done += wanted.length;
+      if (done === bytes.length) break;
+    }
+    await reply.cancel();
+    if (done < bytes.length) throw new TransientFailure("the connection ended early");
+    return { bytes, total, etag: reply.etag };
+  }, options);
+}
