@@ -1,0 +1,75 @@
+// Log-probabilities of raw logits, before any sampling step: what `logprobs` of an answer, perplexity and
+// comparisons of engines are about. Sums are in double precision.
+
+/** One of the likely tokens at a position. */
+export interface TokenAlternative {
+  /** Token id. */
+  readonly id: number;
+  /** Natural logarithm of its probability. */
+  readonly logProbability: number;
+}
+
+/**
+ * log Σ exp(logits).
+ *
+ * @throws {RangeError} If a logit is NaN, or none is finite.
+ */
+export function logSumExp(logits: Float32Array): number {
+  let max = -Infinity;
+  for (let i = 0; i < logits.length; i++) if (logits[i]! > max) max = logits[i]!;
+  let sum = 0;
+  for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i]! - max);
+  if (!Number.isFinite(max) || Number.isNaN(sum)) {
+    throw new RangeError("Cannot normalise logits: they hold NaN or no finite value");
+  }
+  return max + Math.log(sum);
+}
+
+/**
+ * Log-probabilities of all tokens.
+ *
+ * @param logits `[vocab]`.
+ * @param out Receives `[vocab]`; may be `logits` itself. A new array if absent.
+ * @throws {RangeError} If a logit is NaN, or none is finite.
+ */
+export function logSoftmax(
+  logits: Float32Array,
+  out: Float32Array = new Float32Array(logits.length),
+): Float32Array {
+  const total = logSumExp(logits);
+  for (let i = 0; i < logits.length; i++) out[i] = logits[i]! - total;
+  return out;
+}
+
+/**
+ * Log-probability of one token.
+ *
+ * @throws {RangeError} If the token has no logit, a logit is NaN, or none is finite.
+ */
+export function logProbability(logits: Float32Array, token: number): number {
+  const logit = logits[token];
+  if (logit === undefined) {
+    throw new RangeError(`Cannot score token ${token}: there are ${logits.length} logits`);
+  }
+  return logit - logSumExp(logits);
+}
+
+/**
+ * The `count` most probable tokens, best first, equals by lower id.
+ *
+ * @throws {RangeError} If a logit is NaN, or none is finite.
+ */
+export function topAlternatives(logits: Float32Array, count: number): TokenAlternative[] {
+  const total = logSumExp(logits);
+  const best: number[] = [];
+  if (count < 1) return [];
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id]!;
+    if (best.length === count && !(logit > logits[best[count - 1]!]!)) continue;
+    let at = best.length === count ? count - 1 : best.length;
+    while (at > 0 && logits[best[at - 1]!]! < logit) at--;
+    if (best.length === count) best.pop();
+    best.splice(at, 0, id);
+  }
+  return best.map((id) => ({ id, logProbability: logits[id]! - total }));
+}

@@ -1,0 +1,309 @@
+// The sampler options that people know from elsewhere (llama.cpp, OpenAI, Hugging Face), turned into a
+// chain. Names are accepted in camelCase and snake_case. Rules:
+// - Without any option that asks for chance the token is the best one (greedy), after penalties.
+// - The default order is: logit bias, penalties, DRY, top-n-sigma, top-k, temperature, TFS, typical,
+//   top-p, min-p, XTC, draw. So probabilities of filters are those after temperature, as in the papers
+//   and in OpenAI's API; llama.cpp applies temperature last, and `samplers` can ask for that.
+// - `samplers` gives an own order. A name in it takes its values from the other options, and its
+//   defaults where there are none. An option whose step is not in it is an error, not ignored.
+// - `strategy` is one step by name or record, as Inferflow's configuration has it, put after the others.
+
+import { bindChain, type ChainEntry, parameterName, readEntry, readParameters } from "./chain.ts";
+import type { BoundStep, SequenceBreakers } from "./step.ts";
+import { getSamplingStep } from "./steps/mod.ts";
+
+/** How the next token is chosen. Every field may be absent. */
+export interface SamplerOptions {
+  /** Seed of the random numbers, a safe integer; absent or -1: taken from the system, see {@linkcode Sampler.seed}. */
+  readonly seed?: number;
+  /** Divides the logits; 0 is greedy. */
+  readonly temperature?: number;
+  /** Dynamic temperature: half the width of its range. */
+  readonly dynatempRange?: number;
+  /** Dynamic temperature: exponent of the relative entropy. */
+  readonly dynatempExponent?: number;
+  /** Keeps the k best tokens; 0 is off. */
+  readonly topK?: number;
+  /** Keeps the smallest set of best tokens with at least this probability; 1 is off. */
+  readonly topP?: number;
+  /** Keeps tokens of at least this share of the best one's probability; 0 is off. */
+  readonly minP?: number;
+  /** Locally typical sampling: probability to keep; 1 is off. */
+  readonly typicalP?: number;
+  /** Tail-free sampling: curvature to keep; 1 is off. */
+  readonly tfsZ?: number;
+  /** Keeps logits within so many standard deviations of the best; 0 or less is off. */
+  readonly topNSigma?: number;
+  /** Chance of excluding top choices; 0 is off. */
+  readonly xtcProbability?: number;
+  /** Probability from which a token is a top choice. */
+  readonly xtcThreshold?: number;
+  /** Divides positive and multiplies negative logits of tokens in the window; 1 is off. */
+  readonly repeatPenalty?: number;
+  /** Window of the repetition penalty in tokens, prompt included; 0 is off, -1 everything. */
+  readonly penaltyLastN?: number;
+  /** Taken from a logit for each time its token was generated. */
+  readonly frequencyPenalty?: number;
+  /** Taken from a logit if its token was generated. */
+  readonly presencePenalty?: number;
+  /** Added to logits, by token id; -Infinity or false excludes. */
+  readonly logitBias?:
+    | ReadonlyMap<number, number>
+    | Readonly<Record<string, number | false>>
+    | readonly (readonly [number, number | false])[];
+  /** Tokens that are never taken. */
+  readonly suppressTokens?: readonly number[];
+  /** DRY: scale of the penalty; 0 is off. */
+  readonly dryMultiplier?: number;
+  /** DRY: base of the penalty. */
+  readonly dryBase?: number;
+  /** DRY: repetitions up to this length are free. */
+  readonly dryAllowedLength?: number;
+  /** DRY: window in tokens; 0 is off, -1 everything. */
+  readonly dryPenaltyLastN?: number;
+  /** DRY: texts or token ids across which no repetition reaches. */
+  readonly drySequenceBreakers?: SequenceBreakers;
+  /** 0 is off; 1 and 2 are the two versions. */
+  readonly mirostat?: number;
+  /** Mirostat: target surprise in bits. */
+  readonly mirostatTau?: number;
+  /** Mirostat: learning rate. */
+  readonly mirostatEta?: number;
+  /** Own order of steps. */
+  readonly samplers?: readonly ChainEntry[];
+  /** One strategy by name or record: greedy, top_p, top_k, fsd, random_fsd, typical, mirostat, …. */
+  readonly strategy?: ChainEntry;
+  /** Only so many best tokens are looked at; 0 (default) is all. Faster, and a different distribution. */
+  readonly poolSize?: number;
+  /** How many times the end of the text is replaced by the best other token. */
+  readonly eosBypassingMax?: number;
+}
+
+// [option in camelCase, step, parameter]; the first row of a step's parameter is its canonical option.
+const STEP_OPTIONS: readonly (readonly [string, string, string])[] = [
+  ["logitBias", "logit_bias", "bias"],
+  ["repeatPenalty", "penalties", "repeat_penalty"],
+  ["repetitionPenalty", "penalties", "repeat_penalty"],
+  ["penaltyLastN", "penalties", "penalty_last_n"],
+  ["repeatLastN", "penalties", "penalty_last_n"],
+  ["frequencyPenalty", "penalties", "frequency_penalty"],
+  ["presencePenalty", "penalties", "presence_penalty"],
+  ["dryMultiplier", "dry", "multiplier"],
+  ["dryBase", "dry", "base"],
+  ["dryAllowedLength", "dry", "allowed_length"],
+  ["dryPenaltyLastN", "dry", "penalty_last_n"],
+  ["drySequenceBreakers", "dry", "sequence_breakers"],
+  ["topNSigma", "top_n_sigma", "n"],
+  ["topK", "top_k", "k"],
+  ["temperature", "temperature", "temperature"],
+  ["temp", "temperature", "temperature"],
+  ["dynatempRange", "temperature", "range"],
+  ["dynatempExponent", "temperature", "exponent"],
+  ["tfsZ", "tfs", "z"],
+  ["typicalP", "typical", "p"],
+  ["topP", "top_p", "top_p"],
+  ["minP", "min_p", "min_p"],
+  ["xtcProbability", "xtc", "probability"],
+  ["xtcThreshold", "xtc", "threshold"],
+];
+
+const OTHER_OPTIONS = [
+  ...["seed", "suppressTokens", "samplers", "strategy", "poolSize", "eosBypassingMax"],
+  ...["mirostat", "mirostatTau", "mirostatEta"],
+];
+
+const DEFAULT_ORDER: readonly string[] = [...new Set(STEP_OPTIONS.map(([, step]) => step))];
+
+// Steps whose options alone do not ask for chance.
+const DETERMINISTIC = new Set(["logit_bias", "penalties", "dry"]);
+
+// Parameters that a `strategy` record may carry beside those of its step.
+const STRATEGY_OPTIONS = [
+  ...["seed", "temperature", "poolSize", "eosBypassingMax"],
+  ...["repetitionPenalty", "repeatPenalty", "penaltyLastN", "frequencyPenalty", "presencePenalty"],
+];
+
+/** Names of all sampler options, in camelCase; synonyms included. */
+export const SAMPLER_OPTION_NAMES: ReadonlySet<string> = new Set([
+  ...STEP_OPTIONS.map(([option]) => option),
+  ...OTHER_OPTIONS,
+]);
+
+/** What options come to. */
+export interface ResolvedOptions {
+  /** Seed, if one was given. */
+  readonly seed: number | undefined;
+  /** The chain, with all parameters in place; steps that are off are left out. */
+  readonly chain: readonly BoundStep[];
+  /** How many times the end of the text is replaced. */
+  readonly eosBypassingMax: number;
+}
+
+type Given = Map<string, unknown>;
+
+/**
+ * Checks options and makes the chain of them.
+ *
+ * @throws {RangeError} For an unknown option or step, a value outside its limits, options at odds.
+ * @throws {TypeError} For a value of the wrong kind.
+ */
+export function resolveOptions(options: SamplerOptions): ResolvedOptions {
+  const given = readGiven(options);
+  const strategy = readStrategy(given);
+  const seed = integerOption(given, "seed", Number.MIN_SAFE_INTEGER);
+  const poolSize = integerOption(given, "poolSize", 0) ?? 0;
+  const byStep = groupByStep(given);
+  suppressTokens(given, byStep);
+
+  const entries: ChainEntry[] = poolSize > 0 ? [{ name: "top_k", k: poolSize }] : [];
+  const samplers = given.get("samplers");
+  if (samplers !== undefined) {
+    if (strategy) throw new RangeError("Cannot use both samplers and strategy: give one of them");
+    if (!Array.isArray(samplers)) {
+      throw new TypeError("Cannot use samplers: give an array of steps");
+    }
+    entries.push(...samplers.map((entry) => listedEntry(entry, byStep)));
+    refuseUnlisted(byStep);
+  } else {
+    const own = strategy && getSamplingStep(readEntry(strategy).name).name;
+    const front = DEFAULT_ORDER.filter((name) => name !== own);
+    const at = front.indexOf("top_k");
+    const made = front.map((name) => neutralEntry(name, byStep.get(name) ?? {}));
+    entries.splice(0, 0, ...made.slice(0, at));
+    entries.push(...made.slice(at));
+    if (strategy) entries.push(listedEntry(strategy, byStep));
+  }
+  const mirostat = mirostatEntry(given);
+  if (mirostat) entries.push(mirostat);
+  if (!asksForChance(given)) entries.push("greedy");
+
+  return {
+    seed: seed === -1 ? undefined : seed,
+    chain: bindChain(entries).filter((step) => !step.isOff),
+    eosBypassingMax: integerOption(given, "eosBypassingMax", 0) ?? 0,
+  };
+}
+
+/** `top_k` to `topK`; camelCase stays. */
+export function camelCase(name: string): string {
+  return name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+// Options by camelCase name, without those that are undefined or null.
+function readGiven(options: SamplerOptions): Given {
+  const given: Given = new Map();
+  for (const [key, value] of Object.entries(options)) {
+    if (value === undefined || value === null) continue;
+    const name = camelCase(key);
+    if (!SAMPLER_OPTION_NAMES.has(name)) {
+      const known = [...SAMPLER_OPTION_NAMES].join(", ");
+      throw new RangeError(`Unknown sampler option "${key}": known are ${known}`);
+    }
+    if (given.has(name)) throw new RangeError(`Cannot use sampler option "${key}" twice`);
+    given.set(name, value);
+  }
+  return given;
+}
+
+// Takes the strategy out of the options; what it carries for others joins them.
+function readStrategy(given: Given): ChainEntry | undefined {
+  const strategy = given.get("strategy") as ChainEntry | undefined;
+  if (strategy === undefined) return undefined;
+  const { name, parameters } = readEntry(strategy);
+  const step = getSamplingStep(name);
+  const own: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(parameters)) {
+    const option = camelCase(key);
+    const isOwn = parameterName(step, key) !== undefined;
+    if (isOwn || !STRATEGY_OPTIONS.includes(option)) own[key] = value;
+    else if (value !== undefined && value !== null) given.set(option, value);
+  }
+  return { name, ...own };
+}
+
+function groupByStep(given: Given): Map<string, Record<string, unknown>> {
+  const byStep = new Map<string, Record<string, unknown>>();
+  for (const [option, step, parameter] of STEP_OPTIONS) {
+    if (!given.has(option)) continue;
+    const values = byStep.get(step) ?? {};
+    if (parameter in values) throw new RangeError(`Cannot use ${option}: it is given twice`);
+    values[parameter] = given.get(option);
+    byStep.set(step, values);
+  }
+  return byStep;
+}
+
+// A step of the default order: off unless the options switch it on.
+function neutralEntry(name: string, values: Record<string, unknown>): ChainEntry {
+  return { name, ...getSamplingStep(name).neutral, ...values };
+}
+
+// A step that was named: on, with its defaults, unless the options say otherwise.
+function listedEntry(entry: ChainEntry, byStep: Map<string, Record<string, unknown>>): ChainEntry {
+  const { name, parameters } = readEntry(entry);
+  const step = getSamplingStep(name);
+  const values = byStep.get(step.name) ?? {};
+  byStep.delete(step.name);
+  const isSwitched = Object.keys(values).some((key) => key in step.neutral);
+  const base = isSwitched ? { ...step.neutral, ...values } : values;
+  return { name: step.name, ...base, ...canonical(step.name, parameters) };
+}
+
+function canonical(stepName: string, parameters: Record<string, unknown>): Record<string, unknown> {
+  const step = getSamplingStep(stepName);
+  const named = Object.entries(parameters)
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([key, value]) => [parameterName(step, key) ?? key, value]);
+  return Object.fromEntries(named);
+}
+
+function refuseUnlisted(byStep: Map<string, Record<string, unknown>>): void {
+  for (const [name, values] of byStep) {
+    const step = getSamplingStep(name);
+    if (step.bind(readParameters(step, { ...step.neutral, ...values })).isOff) continue;
+    const [option] = STEP_OPTIONS.find(([, owner, p]) => owner === name && p in values)!;
+    throw new RangeError(
+      `Cannot apply ${option}: samplers does not list its step. Add "${name}" to samplers`,
+    );
+  }
+}
+
+function suppressTokens(given: Given, byStep: Map<string, Record<string, unknown>>): void {
+  const tokens = given.get("suppressTokens");
+  if (tokens === undefined) return;
+  if (!Array.isArray(tokens)) throw new TypeError("Cannot use suppressTokens: give a list of ids");
+  const step = getSamplingStep("logit_bias");
+  const { bias } = readParameters(step, byStep.get("logit_bias") ?? {});
+  const banned = tokens.map((id) => [id, -Infinity]);
+  byStep.set("logit_bias", { bias: [...(bias as ReadonlyMap<number, number>), ...banned] });
+}
+
+function mirostatEntry(given: Given): ChainEntry | undefined {
+  const version = given.get("mirostat") ?? 0;
+  if (version !== 0 && version !== 1 && version !== 2) {
+    throw new RangeError(`Cannot use mirostat ${JSON.stringify(version)}: it must be 0, 1 or 2`);
+  }
+  const values = { tau: given.get("mirostatTau"), eta: given.get("mirostatEta") };
+  const name = version === 1 ? "mirostat_v1" : "mirostat";
+  readParameters(getSamplingStep(name), values); // checked even where it is off
+  return version === 0 ? undefined : { name, ...values };
+}
+
+function asksForChance(given: Given): boolean {
+  if (["samplers", "strategy", "seed", "poolSize"].some((name) => given.has(name))) return true;
+  if (given.has("mirostat") && given.get("mirostat") !== 0) return true;
+  return STEP_OPTIONS.some(([option, step]) => given.has(option) && !DETERMINISTIC.has(step));
+}
+
+function integerOption(given: Given, name: string, min: number): number | undefined {
+  const value = given.get(name);
+  if (value === undefined) return undefined;
+  if (typeof value !== "number") {
+    throw new TypeError(`Cannot use ${name} ${JSON.stringify(value)}: it must be a whole number`);
+  }
+  if (!Number.isSafeInteger(value) || value < min) {
+    const least = min === Number.MIN_SAFE_INTEGER ? "" : ` of at least ${min}`;
+    throw new RangeError(`Cannot use ${name} ${value}: it must be a whole number${least}`);
+  }
+  return value;
+}

@@ -1,0 +1,302 @@
+// The sampler of one sequence: a chain of steps, its random numbers and its state, over buffers that are
+// made once for a vocabulary. It never looks at a model: logits and history go in, a token comes out.
+// `sample` is `probabilities` + a draw + `accept`; a speculative loop uses the parts, since it needs the
+// distribution that a token would be drawn from.
+// All randomness comes from the seed: the same seed, logits and history give the same tokens anywhere.
+
+import {
+  bestToken,
+  type Candidates,
+  countReaching,
+  createCandidates,
+  fillCandidates,
+  keepBest,
+  probabilityAt,
+} from "./candidates.ts";
+import type { TokenHistory } from "./history.ts";
+import { resolveOptions, type SamplerOptions } from "./options.ts";
+import { createRandom, nextDouble, type RandomState } from "./random.ts";
+import type { BoundStep, SequenceBreakers, StepContext } from "./step.ts";
+import { createTokenTable, type TokenTable } from "./token_table.ts";
+
+/** What a sampler may need to know of the model; a tokenizer has it all. */
+export interface SamplerModel {
+  /** Number of tokens; logits beyond it (padding) are never taken. Absent: as many as there are logits. */
+  readonly vocabSize?: number;
+  /** Ids at which generation ends; needed by `eosBypassingMax`. */
+  readonly endOfGenerationIds?: ReadonlySet<number>;
+  /** UTF-8 bytes of a token; needed by sequence breakers that are texts. */
+  tokenBytes?(id: number): Uint8Array;
+}
+
+/** What a sampler remembers between tokens; plain data. */
+export interface SamplerState {
+  /** State of the random numbers. */
+  readonly random: Readonly<RandomState>;
+  /** Surprise limit of mirostat in bits, or null before its first token. */
+  readonly mu: number | null;
+  /** How many ends of text were replaced. */
+  readonly eosBypassed: number;
+}
+
+/** A distribution over tokens; the arrays are the sampler's, valid until its next call. */
+export interface TokenDistribution {
+  /** Token ids, most probable first. */
+  readonly ids: Int32Array;
+  /** Probabilities, parallel to `ids`, summing to 1. */
+  readonly probabilities: Float64Array;
+}
+
+/** Chooses tokens for one sequence. */
+export interface Sampler {
+  /** The seed in use, also when it was not given. */
+  readonly seed: number;
+  /** The chain in use: names and parameters of all steps that are on. */
+  readonly chain: readonly { readonly name: string; readonly parameters: object }[];
+  /** Whether it takes the greatest logit as it is: no history, no chance. */
+  readonly isGreedy: boolean;
+  /**
+   * Takes a token.
+   *
+   * @param logits `[vocab]`, not changed.
+   * @throws {RangeError} If a logit is NaN or +Infinity, or no token is left.
+   */
+  sample(logits: Float32Array, history: TokenHistory): number;
+  /**
+   * The distribution that `sample` would draw from. Random steps of the chain (XTC, random FSD) take
+   * their random numbers here; the draw itself does not happen. Call {@linkcode Sampler.accept} with
+   * the token that was then taken.
+   *
+   * @throws {RangeError} As `sample`.
+   */
+  probabilities(logits: Float32Array, history: TokenHistory): TokenDistribution;
+  /**
+   * Tells which token of the last distribution was taken (mirostat learns from it).
+   *
+   * @throws {RangeError} If the distribution did not have it.
+   */
+  accept(token: number): void;
+  /** Next random number in [0, 1) of the sampler's sequence. */
+  random(): number;
+  /** State to come back to. */
+  save(): SamplerState;
+  /** Goes back to a saved state. */
+  restore(state: SamplerState): void;
+}
+
+/** The parts that the functions below share. */
+interface Workspace {
+  readonly chain: readonly BoundStep[];
+  readonly model: SamplerModel;
+  readonly random: RandomState;
+  readonly breakers: Map<SequenceBreakers, Map<number, boolean>>;
+  candidates: Candidates | undefined;
+  probabilities: Float64Array | undefined;
+  masked: Float32Array | undefined;
+  table: TokenTable | undefined;
+  integers: Int32Array;
+  doubles: Float64Array;
+  mu: number;
+  eosBypassed: number;
+}
+
+/**
+ * Makes a sampler.
+ *
+ * @param options How to choose; see {@linkcode SamplerOptions} for the rules of defaults and order.
+ * @param model The tokenizer, or what is known of it.
+ * @throws {RangeError} For unknown options, steps and parameters, and values outside their limits.
+ * @throws {TypeError} For values of the wrong kind.
+ */
+export function createSampler(options: SamplerOptions = {}, model: SamplerModel = {}): Sampler {
+  const resolved = resolveOptions(options);
+  const { chain, eosBypassingMax } = resolved;
+  checkModel(chain, eosBypassingMax, model);
+  const seed = resolved.seed ?? seedFromSystem();
+  const work = createWorkspace(chain, model, seed);
+  const isGreedy = startsGreedy(chain);
+  const endIds = model.endOfGenerationIds;
+
+  function sample(logits: Float32Array, history: TokenHistory): number {
+    const scores = checkedLogits(work, logits);
+    const token = isGreedy ? bestToken(scores) : sampleFrom(work, scores, history);
+    if (work.eosBypassed >= eosBypassingMax || !endIds!.has(token)) return token;
+    const other = bestOther(work, scores, history);
+    if (other === undefined) return token;
+    work.eosBypassed++;
+    return other;
+  }
+
+  return {
+    seed,
+    chain: chain.map(({ name, parameters }) => ({ name, parameters })),
+    isGreedy: isGreedy && eosBypassingMax === 0,
+    sample,
+    probabilities(logits, history) {
+      const candidates = narrow(work, checkedLogits(work, logits), history);
+      return distributionOf(work, candidates);
+    },
+    accept: (token) => acceptToken(work, token),
+    random: () => nextDouble(work.random),
+    save: () => ({
+      random: { ...work.random },
+      mu: Number.isNaN(work.mu) ? null : work.mu,
+      eosBypassed: work.eosBypassed,
+    }),
+    restore(state) {
+      Object.assign(work.random, state.random);
+      work.mu = state.mu ?? NaN;
+      work.eosBypassed = state.eosBypassed;
+    },
+  };
+}
+
+function checkModel(
+  chain: readonly BoundStep[],
+  eosBypassingMax: number,
+  model: SamplerModel,
+): void {
+  if (eosBypassingMax > 0 && !model.endOfGenerationIds) {
+    throw new RangeError("Cannot use eosBypassingMax without the end tokens: pass the tokenizer");
+  }
+  const step = chain.find(({ needsTexts }) => needsTexts);
+  if (step && !model.tokenBytes) {
+    throw new RangeError(
+      `Cannot use texts as sequence breakers of ${step.name} without the tokens' texts: ` +
+        "pass the tokenizer, or give token ids",
+    );
+  }
+}
+
+function seedFromSystem(): number {
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+  return (high! & 0xffff) * 2 ** 32 + low!;
+}
+
+// Steps before the first greedy one change nothing if the best token stays the best.
+function startsGreedy(chain: readonly BoundStep[]): boolean {
+  const first = chain.findIndex((step) => step.isGreedy);
+  return first >= 0 && chain.slice(0, first).every((step) => step.keepsBest);
+}
+
+function createWorkspace(
+  chain: readonly BoundStep[],
+  model: SamplerModel,
+  seed: number,
+): Workspace {
+  return {
+    chain,
+    model,
+    random: createRandom(seed),
+    breakers: new Map(),
+    candidates: undefined,
+    probabilities: undefined,
+    masked: undefined,
+    table: undefined,
+    integers: new Int32Array(0),
+    doubles: new Float64Array(0),
+    mu: NaN,
+    eosBypassed: 0,
+  };
+}
+
+function checkedLogits({ model }: Workspace, logits: Float32Array): Float32Array {
+  const size = model.vocabSize ?? logits.length;
+  if (logits.length === 0 || logits.length < size) {
+    throw new RangeError(`Cannot sample: ${logits.length} logits for ${size} tokens`);
+  }
+  return logits.length === size ? logits : logits.subarray(0, size);
+}
+
+function narrow(work: Workspace, logits: Float32Array, history: TokenHistory): Candidates {
+  if (work.candidates?.ids.length !== logits.length) {
+    work.candidates = createCandidates(logits.length);
+    work.probabilities = undefined;
+    work.table = undefined;
+  }
+  const { candidates } = work;
+  fillCandidates(candidates, logits);
+  const context = contextOf(work, history);
+  for (const step of work.chain) step.apply(candidates, context);
+  work.mu = context.mu;
+  return candidates;
+}
+
+function contextOf(work: Workspace, history: TokenHistory): StepContext {
+  return {
+    history,
+    mu: work.mu,
+    coin: () => nextDouble(work.random),
+    table: () => work.table ??= createTokenTable(work.candidates!.ids.length),
+    integers(length) {
+      if (work.integers.length < length) work.integers = new Int32Array(2 * length);
+      return work.integers;
+    },
+    doubles(length) {
+      if (work.doubles.length < length) work.doubles = new Float64Array(2 * length);
+      return work.doubles;
+    },
+    isBreaker: (id, breakers) => isBreaker(work, id, breakers),
+  };
+}
+
+function isBreaker(work: Workspace, id: number, breakers: SequenceBreakers): boolean {
+  const known = work.breakers.get(breakers) ?? new Map<number, boolean>();
+  work.breakers.set(breakers, known);
+  let answer = known.get(id);
+  if (answer === undefined) {
+    const bytes = work.model.tokenBytes?.(id);
+    const text = bytes ? new TextDecoder().decode(bytes) : "";
+    answer = breakers.some((b) => typeof b === "number" ? b === id : text.includes(b));
+    known.set(id, answer);
+  }
+  return answer;
+}
+
+function sampleFrom(work: Workspace, logits: Float32Array, history: TokenHistory): number {
+  const candidates = narrow(work, logits, history);
+  const index = countReaching(candidates, nextDouble(work.random)) - 1;
+  return take(work, candidates, index);
+}
+
+function take(work: Workspace, candidates: Candidates, index: number): number {
+  const token = candidates.ids[index]!;
+  const context = contextOf(work, { tokens: [], length: 0, promptLength: 0 });
+  for (const step of work.chain) step.accept(probabilityAt(candidates, index), context);
+  work.mu = context.mu;
+  return token;
+}
+
+function acceptToken(work: Workspace, token: number): void {
+  const { candidates } = work;
+  const index = candidates ? candidates.ids.subarray(0, candidates.size).indexOf(token) : -1;
+  if (index < 0) {
+    throw new RangeError(`Cannot accept token ${token}: the last distribution does not have it`);
+  }
+  take(work, candidates!, index);
+}
+
+// The best token that does not end the text, by the same chain; undefined if there is none.
+function bestOther(
+  work: Workspace,
+  logits: Float32Array,
+  history: TokenHistory,
+): number | undefined {
+  if (work.masked?.length !== logits.length) work.masked = new Float32Array(logits.length);
+  const { masked } = work;
+  masked.set(logits);
+  for (const id of work.model.endOfGenerationIds!) masked[id] = -Infinity;
+  if (masked.every((logit) => logit === -Infinity)) return undefined;
+  const candidates = narrow(work, masked, history);
+  keepBest(candidates, 1);
+  return candidates.ids[0]!;
+}
+
+function distributionOf(work: Workspace, candidates: Candidates): TokenDistribution {
+  // Orders all that have any probability, and drops the rest.
+  keepBest(candidates, countReaching(candidates, 1));
+  const { ids, size } = candidates;
+  const probabilities = work.probabilities ??= new Float64Array(ids.length);
+  for (let i = 0; i < size; i++) probabilities[i] = probabilityAt(candidates, i);
+  return { ids: ids.subarray(0, size), probabilities: probabilities.subarray(0, size) };
+}

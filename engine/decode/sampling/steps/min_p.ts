@@ -1,0 +1,26 @@
+// Min-p (Nguyen et al. 2024): keeps the tokens that are at least p times as probable as the best one.
+// That is a distance between logits, so no exponential is needed.
+
+import { keepFrom, maxLogit } from "../candidates.ts";
+import { defineStep, number, type SamplingStep } from "../step.ts";
+
+interface MinPParameters {
+  min_p: number;
+  min_k: number;
+}
+
+/** Keeps tokens of at least p times the greatest probability. */
+export const minP: SamplingStep = defineStep<MinPParameters>({
+  name: "min_p",
+  aliases: ["minP"],
+  keepsBest: true,
+  rules: {
+    min_p: number({ default: 0.05, min: 0, max: 1, aliases: ["p", "alpha"] }),
+    min_k: number({ default: 1, min: 0, integer: true, aliases: ["min_keep"] }),
+  },
+  neutral: { min_p: 0 },
+  isOff: ({ min_p }) => min_p === 0,
+  apply(candidates, { min_p, min_k }) {
+    keepFrom(candidates, maxLogit(candidates) + Math.log(min_p), min_k);
+  },
+});

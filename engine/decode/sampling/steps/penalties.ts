@@ -1,0 +1,86 @@
+// Penalties on tokens that have occurred. The repetition penalty (Keskar et al. 2019, CTRL, 4.1) looks at
+// the newest tokens of prompt and answer: once for each token, a positive logit is divided and a negative
+// one multiplied. Frequency and presence penalties (OpenAI) look at generated tokens only: a logit loses
+// `frequency_penalty` times the count and `presence_penalty` once.
+
+import { type Candidates, logitsChanged } from "../candidates.ts";
+import { defineStep, number, type SamplingStep } from "../step.ts";
+import { addTableValue, clearTable, type TokenTable } from "../token_table.ts";
+
+interface PenaltyParameters {
+  repeat_penalty: number;
+  penalty_last_n: number;
+  frequency_penalty: number;
+  presence_penalty: number;
+}
+
+/** Repetition, frequency and presence penalty. */
+export const penalties: SamplingStep = defineStep<PenaltyParameters>({
+  name: "penalties",
+  aliases: ["penalty"],
+  rules: {
+    repeat_penalty: number({
+      default: 1,
+      min: 0,
+      above: true,
+      aliases: ["repetition_penalty", "penalty_repeat"],
+    }),
+    penalty_last_n: number({ default: 64, min: -1, integer: true, aliases: ["repeat_last_n"] }),
+    frequency_penalty: number({ default: 0, aliases: ["penalty_freq", "penalty_frequency"] }),
+    presence_penalty: number({ default: 0, aliases: ["penalty_present", "penalty_presence"] }),
+  },
+  isOff: (p) =>
+    (p.repeat_penalty === 1 || p.penalty_last_n === 0) && p.frequency_penalty === 0 &&
+    p.presence_penalty === 0,
+  apply(candidates, p, { history, table }) {
+    const { tokens, length, promptLength } = history;
+    const counts = table();
+    if (p.repeat_penalty !== 1) {
+      const window = p.penalty_last_n === -1 ? length : Math.min(length, p.penalty_last_n);
+      countTokens(counts, tokens, length - window, length);
+      change(
+        candidates,
+        counts,
+        (logit) => logit > 0 ? logit / p.repeat_penalty : logit * p.repeat_penalty,
+      );
+    }
+    if (p.frequency_penalty !== 0 || p.presence_penalty !== 0) {
+      countTokens(counts, tokens, promptLength, length);
+      change(
+        candidates,
+        counts,
+        (logit, count) => logit - count * p.frequency_penalty - p.presence_penalty,
+      );
+    }
+    logitsChanged(candidates);
+  },
+});
+
+function countTokens(
+  counts: TokenTable,
+  tokens: ArrayLike<number>,
+  start: number,
+  end: number,
+): void {
+  clearTable(counts);
+  for (let i = start; i < end; i++) addTableValue(counts, tokens[i]!, 1);
+}
+
+function change(
+  candidates: Candidates,
+  counts: TokenTable,
+  rule: (logit: number, count: number) => number,
+): void {
+  const { ids, logits, size, dense } = candidates;
+  if (dense) {
+    for (let i = 0; i < counts.count; i++) {
+      const id = counts.ids[i]!;
+      logits[id] = rule(logits[id]!, counts.values[id]!);
+    }
+    return;
+  }
+  for (let i = 0; i < size; i++) {
+    const id = ids[i]!;
+    if (counts.stamps[id] === counts.round) logits[i] = rule(logits[i]!, counts.values[id]!);
+  }
+}

@@ -1,0 +1,47 @@
+// Temperature: divides the logits. 0 leaves the best token alone; what lies between 0 and 0.001 counts
+// as 0.001, below which float32 would overflow. With `range` it is dynamic (kalomaze): between
+// temperature - range and temperature + range, by the entropy of the candidates relative to the greatest
+// possible, raised to `exponent`.
+
+import { type Candidates, entropy, keepBest } from "../candidates.ts";
+import { defineStep, number, type SamplingStep } from "../step.ts";
+
+const LEAST = 0.001;
+
+interface TemperatureParameters {
+  temperature: number;
+  range: number;
+  exponent: number;
+}
+
+/** Divides the logits. */
+export const temperature: SamplingStep = defineStep<TemperatureParameters>({
+  name: "temperature",
+  aliases: ["temp"],
+  keepsBest: true,
+  rules: {
+    temperature: number({ default: 1, min: 0, aliases: ["temp"] }),
+    range: number({ default: 0, min: 0, aliases: ["dynatemp_range"] }),
+    exponent: number({ default: 1, min: 0, aliases: ["dynatemp_exponent"] }),
+  },
+  isOff: (p) => p.temperature === 1 && p.range === 0,
+  isGreedy: (p) => p.temperature === 0 && p.range === 0,
+  apply(candidates, p) {
+    const value = p.range === 0 ? p.temperature : dynamicTemperature(candidates, p);
+    if (value === 0) return keepBest(candidates, 1);
+    const { logits, size } = candidates;
+    const divisor = Math.max(LEAST, value);
+    for (let i = 0; i < size; i++) logits[i]! /= divisor;
+    // Order stays, and with it the ordered prefix.
+    candidates.max = Math.fround(candidates.max / divisor);
+    candidates.mass = NaN;
+  },
+});
+
+function dynamicTemperature(candidates: Candidates, p: TemperatureParameters): number {
+  if (candidates.size === 1) return 1;
+  const low = Math.max(0, p.temperature - p.range);
+  const high = p.temperature + p.range;
+  const relative = Math.max(0, entropy(candidates) / Math.log(candidates.size));
+  return low + (high - low) * Math.min(1, relative) ** p.exponent;
+}

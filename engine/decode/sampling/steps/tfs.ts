@@ -1,0 +1,40 @@
+// Tail-free sampling (Phénix & Egan 2019): weighs the best tokens by the curvature of the sorted
+// probabilities, |p[i] - 2 p[i+1] + p[i+2]| normalised, and keeps them while the sum of weights is at
+// most z; at least one. Flat distributions (weights that sum below 1e-6) are weighed evenly. Fewer than
+// three tokens have no curvature and all stay. The curvature of the tail needs all candidates in order,
+// so over a whole vocabulary this is the slowest filter.
+
+import { keepBest, orderTop, probabilityAt } from "../candidates.ts";
+import { defineStep, number, type SamplingStep } from "../step.ts";
+
+const FLAT = 1e-6;
+
+/** Cuts the tail where the probabilities have flattened. */
+export const tfs: SamplingStep = defineStep<{ z: number }>({
+  name: "tfs",
+  aliases: ["tfs_z", "tfsZ", "tail_free"],
+  keepsBest: true,
+  rules: { z: number({ default: 0.95, min: 0, max: 1, aliases: ["tfs_z", "tfs"] }) },
+  neutral: { z: 1 },
+  isOff: ({ z }) => z === 1,
+  apply(candidates, { z }) {
+    const { size } = candidates;
+    if (size < 3) return;
+    orderTop(candidates, size);
+    const curvature = (i: number) =>
+      Math.abs(
+        probabilityAt(candidates, i) - 2 * probabilityAt(candidates, i + 1) +
+          probabilityAt(candidates, i + 2),
+      );
+    let total = 0;
+    for (let i = 0; i < size - 2; i++) total += curvature(i);
+    const isFlat = total < FLAT;
+    let sum = 0;
+    let kept = 0;
+    while (kept < size - 2) {
+      sum += isFlat ? 1 / (size - 2) : curvature(kept) / total;
+      if (sum > z) return keepBest(candidates, kept);
+      kept++;
+    }
+  },
+});

@@ -1,0 +1,45 @@
+// XTC, exclude top choices (p-e-w, text-generation-webui PR 6335): with the given chance, of all tokens
+// that are at least as probable as the threshold only the least probable one stays. Takes one random
+// number for each token, whether or not it then excludes any, so that a seed's sequence keeps its place.
+
+import { type Candidates, countReaching, logitOfProbability, orderTop } from "../candidates.ts";
+import { defineStep, number, type SamplingStep } from "../step.ts";
+
+interface XtcParameters {
+  probability: number;
+  threshold: number;
+}
+
+/** Excludes the top choices now and then. */
+export const xtc: SamplingStep = defineStep<XtcParameters>({
+  name: "xtc",
+  rules: {
+    probability: number({ default: 0.5, min: 0, max: 1, aliases: ["xtc_probability"] }),
+    threshold: number({ default: 0.1, min: 0, max: 1, aliases: ["xtc_threshold"] }),
+  },
+  // Two tokens cannot both have more than half.
+  neutral: { probability: 0 },
+  isOff: ({ probability, threshold }) => probability === 0 || threshold > 0.5,
+  apply(candidates, { probability, threshold }, context) {
+    if (context.coin() >= probability) return;
+    const excluded = topChoices(candidates, threshold) - 1;
+    if (excluded < 1) return;
+    candidates.ids.copyWithin(0, excluded, candidates.size);
+    candidates.logits.copyWithin(0, excluded, candidates.size);
+    candidates.size -= excluded;
+    candidates.sorted -= excluded;
+    candidates.max = NaN;
+    candidates.mass = NaN;
+    candidates.dense = false;
+  },
+});
+
+// How many tokens reach the threshold; these are then in order. No more than 1 / threshold can.
+function topChoices(candidates: Candidates, threshold: number): number {
+  const limit = logitOfProbability(candidates, threshold);
+  const most = threshold === 0 ? countReaching(candidates, 1) : Math.floor(1 / threshold);
+  orderTop(candidates, most);
+  let count = 0;
+  while (count < Math.min(most, candidates.size) && candidates.logits[count]! >= limit) count++;
+  return count;
+}
