@@ -3,8 +3,7 @@
 // seeded generator, so a failure can be repeated from its seed.
 
 import type { Dim, DimEnv } from "./dim.ts";
-import type { Attributes, DataType } from "./graph.ts";
-import type { HostData } from "./host_tensor.ts";
+import type { Attributes } from "./graph.ts";
 
 /** A seeded source of test data. */
 export interface CaseRandom {
@@ -12,8 +11,12 @@ export interface CaseRandom {
   integer(min: number, max: number): number;
   /** `count` values of a normal distribution times `scale` (default 1). */
   normal(count: number, scale?: number): Float32Array;
-  /** `count` integers, both ends included. */
-  integers(count: number, min: number, max: number): Int32Array;
+  /** An f32 input of normal values; symbols in the shape take their value from `bindings`. */
+  input(shape: readonly Dim[], bindings?: DimEnv): CaseInput;
+  /** An i32 input of given values. */
+  indices(values: readonly number[]): CaseInput;
+  /** A weight of normal values, in any number format. */
+  weight(format: string, shape: readonly number[]): CaseInput;
 }
 
 /** An input of a case, by how it reaches the node. */
@@ -21,16 +24,16 @@ export type CaseInput =
   | {
     /** `quantized` goes through `quantize_q8` first. */
     readonly role: "input" | "constant" | "quantized";
-    readonly dtype: DataType;
+    readonly dtype: "f32" | "i32";
     readonly shape: readonly Dim[];
-    readonly data: HostData;
+    readonly data: Float32Array | Int32Array;
   }
   | {
     readonly role: "weight";
-    readonly shape: readonly number[];
-    /** Name of a record in quant/ that has an encoder. */
+    /** Name of a record in quant/. */
     readonly format: string;
-    readonly data: Float32Array;
+    readonly shape: readonly number[];
+    readonly bytes: Uint8Array;
   }
   | {
     readonly role: "state";
@@ -50,12 +53,10 @@ export interface OpCase {
   readonly bindings?: DimEnv;
 }
 
-/** A bound on |actual - expected|; an element passes if it is within either. */
+/** A bound on |actual - expected|. */
 export interface Tolerance {
-  /** Relative to the largest magnitude of the expected output. */
-  readonly ofLargest?: number;
-  /** Relative to the element. */
-  readonly relative?: number;
+  /** Part of the largest magnitude of the expected output. */
+  readonly ofLargest: number;
   /** Why it is not the default. */
   readonly reason: string;
 }

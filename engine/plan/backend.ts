@@ -21,6 +21,13 @@ export interface PrepareOptions {
   readonly slots: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: LoadProgress) => void;
+  /**
+   * By op name, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
+   * which its `when` does not hold.
+   */
+  readonly forceKernels?: Readonly<Record<string, string>>;
+  /** Names of kernels that must not be taken, because they failed the self-test. */
+  readonly excludeKernels?: ReadonlySet<string>;
 }
 
 /** A plan made ready to run on a device. */

@@ -1,0 +1,62 @@
+// The seeded source of test data that ops' cases draw from (op_case.ts).
+
+import { formatBytes, getFormat, type NumberFormat } from "../../quant/mod.ts";
+import { evaluate } from "./dim.ts";
+import { elementCount } from "./host_tensor.ts";
+import type { CaseRandom } from "./op_case.ts";
+
+/** Same seed, same data. */
+export function createCaseRandom(seed: number): CaseRandom {
+  let state = seed >>> 0;
+
+  // mulberry32: small and good enough to tell kernels apart.
+  function uniform(): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  function integer(min: number, max: number): number {
+    return min + Math.floor(uniform() * (max - min + 1));
+  }
+
+  function normal(count: number, scale = 1): Float32Array {
+    return Float32Array.from(
+      { length: count },
+      () => scale * Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform()),
+    );
+  }
+
+  // For formats without an encoder: random bytes, until they stand for ordinary numbers.
+  function randomBlocks(format: NumberFormat, out: Uint8Array): void {
+    const values = new Float32Array(format.blockSize);
+    for (let at = 0; at < out.length; at += format.blockBytes) {
+      const block = out.subarray(at, at + format.blockBytes);
+      do {
+        for (let i = 0; i < block.length; i++) block[i] = integer(0, 255);
+        format.decode(block, values);
+      } while (!values.every((value) => Math.abs(value) < 16));
+    }
+  }
+
+  return {
+    integer,
+    normal,
+    input(shape, bindings = {}) {
+      const count = elementCount(shape.map((dim) => evaluate(dim, bindings)));
+      return { role: "input", dtype: "f32", shape, data: normal(count) };
+    },
+    indices(values) {
+      return { role: "input", dtype: "i32", shape: [values.length], data: Int32Array.from(values) };
+    },
+    weight(name, shape) {
+      const format = getFormat(name);
+      const count = elementCount(shape);
+      const bytes = new Uint8Array(formatBytes(format, count));
+      if (format.encode) format.encode(normal(count), bytes);
+      else randomBlocks(format, bytes);
+      return { role: "weight", format: name, shape, bytes };
+    },
+  };
+}

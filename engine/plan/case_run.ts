@@ -1,0 +1,119 @@
+// Runs one case of an op on any backend through a one-node graph, and compares two such runs.
+
+import { getFormat } from "../../quant/mod.ts";
+import { type Dim, type DimEnv, evaluate } from "../graph/dim.ts";
+import { elementCount } from "../graph/host_tensor.ts";
+import type { OpRecord } from "../graph/op.ts";
+import type { CaseInput, OpCase, Tolerance } from "../graph/op_case.ts";
+import type { Backend, Executable } from "./backend.ts";
+import { caseGraph } from "./case_graph.ts";
+import { plan } from "./planner.ts";
+
+/** Outputs by name; states as `state of slot s`. */
+export type CaseResult = ReadonlyMap<string, Float32Array>;
+
+/** Runs one case on a backend, with one kernel of the op if named. */
+export async function runCase(
+  backend: Backend,
+  op: OpRecord,
+  opCase: OpCase,
+  kernel?: string,
+): Promise<CaseResult> {
+  const { bindings = {} } = opCase;
+  const graph = caseGraph(op.name, opCase);
+  // Plans for larger sizes than are run: kernels must honour the binding, not the maximum.
+  const limits = Object.fromEntries(Object.entries(bindings).map(([name, n]) => [name, n + 3]));
+  const slots = Math.max(1, ...statesOf(opCase).map((state) => state.slots.length));
+  const executable = await backend.prepare(plan(graph, { limits }), {
+    slots,
+    ...kernel === undefined ? {} : { forceKernels: { [op.name]: kernel } },
+  });
+  try {
+    return await runPrepared(executable, opCase, { slots, bindings });
+  } finally {
+    executable.dispose();
+  }
+}
+
+async function runPrepared(
+  executable: Executable,
+  opCase: OpCase,
+  { slots, bindings }: { readonly slots: number; readonly bindings: DimEnv },
+): Promise<CaseResult> {
+  const states = statesOf(opCase);
+  const rows = states[0]?.shape[0] ?? 0;
+  for (let slot = 0; slot < slots; slot++) {
+    executable.openSlot();
+    if (states.length > 0) await executable.writeState(slot, rows, encodeStates(states, slot));
+  }
+  opCase.inputs.forEach((input, i) => {
+    if (input?.role !== "input" && input?.role !== "quantized") return;
+    (executable.input(`input${i}`) as Float32Array).set(input.data);
+  });
+  await executable.run(bindings);
+  const result = new Map<string, Float32Array>();
+  for (const value of executable.plan.graph.outputs) {
+    const count = countOf(value.shape, bindings);
+    result.set(value.name, (executable.output(value.name) as Float32Array).slice(0, count));
+  }
+  for (let slot = 0; states.length > 0 && slot < slots; slot++) {
+    const bytes = await executable.readState(slot, rows);
+    result.set(`state of slot ${slot}`, decodeStates(states, bytes));
+  }
+  return result;
+}
+
+type StateInput = Extract<CaseInput, { readonly role: "state" }>;
+
+function statesOf({ inputs }: OpCase): StateInput[] {
+  return inputs.filter((input) => input?.role === "state") as StateInput[];
+}
+
+function countOf(shape: readonly Dim[], bindings: DimEnv): number {
+  return elementCount(shape.map((dim) => evaluate(dim, bindings)));
+}
+
+function encodeStates(states: readonly StateInput[], slot: number): Uint8Array {
+  const parts = states.map((state) => {
+    const { blockBytes, encode } = getFormat(state.dtype.toUpperCase());
+    const values = state.slots[slot] ?? new Float32Array(elementCount(state.shape));
+    const bytes = new Uint8Array(values.length * blockBytes);
+    encode!(values, bytes);
+    return bytes;
+  });
+  return new Uint8Array(parts.flatMap((bytes) => [...bytes]));
+}
+
+function decodeStates(states: readonly StateInput[], bytes: Uint8Array): Float32Array {
+  let at = 0;
+  const parts = states.map((state) => {
+    const { blockBytes, decode } = getFormat(state.dtype.toUpperCase());
+    const values = new Float32Array(elementCount(state.shape));
+    decode(bytes.subarray(at, at + values.length * blockBytes), values);
+    at += values.length * blockBytes;
+    return values;
+  });
+  return new Float32Array(parts.flatMap((values) => [...values]));
+}
+
+/** The first result that is further off than the tolerance, as a sentence; undefined if none is. */
+export function difference(
+  actual: CaseResult,
+  expected: CaseResult,
+  { ofLargest }: Tolerance,
+): string | undefined {
+  for (const [name, values] of expected) {
+    const got = actual.get(name);
+    if (got?.length !== values.length) {
+      return `${name} has ${got?.length} values, expected ${values.length}`;
+    }
+    const finite = values.filter(Number.isFinite);
+    const bound = ofLargest * finite.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    for (const [i, value] of values.entries()) {
+      // Infinities and NaN must be the same; everything else within the bound.
+      if (Object.is(got[i], value) || Math.abs(got[i]! - value) <= bound) continue;
+      return `${name}[${i}] is ${got[i]}, expected ${value} ± ${bound}`;
+    }
+  }
+  return undefined;
+}

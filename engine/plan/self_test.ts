@@ -1,0 +1,78 @@
+// Every kernel of a device against the scalar reference, on the cases that the ops offer. Tests run it
+// for all devices and `troodon doctor` for the user's: a kernel that fails there is named and excluded.
+// Each kernel is forced, not just the one that would be chosen.
+
+import { UnsupportedError } from "../errors.ts";
+import { createCaseRandom } from "../graph/case_random.ts";
+import type { OpRecord } from "../graph/op.ts";
+import type { OpCase, Tolerance } from "../graph/op_case.ts";
+import { ops } from "../graph/ops/mod.ts";
+import type { Backend } from "./backend.ts";
+import { type CaseResult, difference, runCase } from "./case_run.ts";
+import { createReferenceBackend } from "./reference_backend.ts";
+
+/** Outcome of one kernel on one case. */
+export interface KernelCheck {
+  readonly op: string;
+  readonly kernel: string;
+  readonly case: string;
+  /** `skipped`: the kernel does not take this case, or not on this machine. */
+  readonly outcome: "passed" | "failed" | "skipped";
+  /** Why it failed or was skipped. */
+  readonly reason?: string;
+}
+
+/** Options of a self-test. */
+export interface SelfTestOptions {
+  /** Seed of the cases' data; default 1. */
+  readonly seed?: number;
+  /** Restricts the test to some ops. */
+  readonly ops?: readonly string[];
+}
+
+const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in another order" };
+
+/** The names of an op's kernels on a device; the reference needs none. */
+export function kernelNames(op: OpRecord, device: Backend["name"]): readonly string[] {
+  return device === "reference" ? [] : op.kernels[device].map(({ name }) => name);
+}
+
+/** Runs every kernel of the backend on every case of its op. */
+export async function* checkKernels(
+  backend: Backend,
+  { seed = 1, ops: only }: SelfTestOptions = {},
+): AsyncGenerator<KernelCheck> {
+  for (const op of ops.values()) {
+    if (only && !only.includes(op.name)) continue;
+    const kernels = kernelNames(op, backend.name);
+    if (kernels.length === 0) continue;
+    for (const opCase of op.cases?.(createCaseRandom(seed)) ?? []) {
+      const expected = await runCase(createReferenceBackend(), op, opCase);
+      for (const kernel of kernels) {
+        const check = { op: op.name, kernel, case: opCase.name };
+        yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
+      }
+    }
+  }
+}
+
+interface Trial {
+  readonly op: OpRecord;
+  readonly opCase: OpCase;
+  readonly kernel: string;
+  readonly expected: CaseResult;
+}
+
+async function judge(
+  backend: Backend,
+  { op, opCase, kernel, expected }: Trial,
+): Promise<Pick<KernelCheck, "outcome" | "reason">> {
+  try {
+    const actual = await runCase(backend, op, opCase, kernel);
+    const reason = difference(actual, expected, op.tolerance ?? DEFAULT_TOLERANCE);
+    return reason === undefined ? { outcome: "passed" } : { outcome: "failed", reason };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { outcome: error instanceof UnsupportedError ? "skipped" : "failed", reason };
+  }
+}
