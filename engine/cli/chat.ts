@@ -103,8 +103,15 @@ async function talk(state: Talk): Promise<number> {
         continue;
       }
       answer = new AbortController();
-      await takeTurn(state, entry.text, answer.signal);
-      answer = undefined;
+      try {
+        await takeTurn(state, entry.text, answer.signal);
+      } catch (error) {
+        // A person goes on after, say, a full context; a script has to know.
+        if (!person) throw error;
+        say(terminal, (error as Error).message);
+      } finally {
+        answer = undefined;
+      }
     }
     return 0;
   } finally {

@@ -49,7 +49,7 @@ export const SAMPLER_FLAGS = {
   "frequency-penalty": { type: "number", help: "lowers tokens by how often they were generated" },
   "presence-penalty": { type: "number", help: "lowers tokens that were generated" },
   mirostat: { type: "integer", min: 0, max: 2, help: "mirostat version" },
-  seed: { type: "integer", min: 0, help: "same seed, same answer" },
+  seed: { type: "integer", min: 0, help: "same seed, same answer; alone it asks for chance" },
   sampling: {
     type: "string",
     value: "JSON",

@@ -1,0 +1,113 @@
+// `deno task bench NAME`: measurements with a peer in the same run. The micro benches of single parts are
+// `deno bench bench/` (or `deno task bench micro [FILTER]`).
+
+import { UsageError } from "../engine/cli/args.ts";
+import type { Figure } from "../bench/support/figures.ts";
+import { figureTable } from "../bench/support/figures.ts";
+import { deno, runTask } from "./support/task.ts";
+
+const LINE = {
+  name: "deno task bench",
+  summary: "Measures this engine, beside its peers where there are any.",
+  positionals: ["NAME", "[FILTER…]"],
+  flags: {
+    models: {
+      type: "string",
+      multiple: true,
+      help: "models to measure (smollm2-135m, gemma3-270m)",
+    },
+    threads: { type: "string", value: "N,N", help: "thread counts (1 and all)" },
+    rounds: { type: "integer", min: 1, max: 100, help: "rounds; figures are medians (5)" },
+    prompt: { type: "string", value: "N,N", help: "lengths of prompts in tokens (32,512)" },
+    decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64)" },
+    "no-peer": { type: "boolean", help: "only this engine" },
+    precision: { type: "string", choices: ["fast", "exact"], help: "of this engine (fast)" },
+    json: { type: "boolean", help: "one JSON line a figure" },
+  },
+  examples: [
+    ["deno task bench cpu", "SmolLM2 and Gemma on this engine and llama.cpp, in turns"],
+    ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
+    ["deno task bench profile --models smollm2-135m", "time by kernel"],
+    ["deno task bench micro sampler", "single parts: deno bench bench/"],
+  ],
+  notes: [
+    "Names: cpu, profile, micro. gpu, onnx, formats, serve, vision, placement, tl, lf, if and md " +
+    "come with their parts.",
+  ],
+} as const;
+
+const NOT_BUILT = [
+  "gpu",
+  "onnx",
+  "formats",
+  "serve",
+  "vision",
+  "placement",
+  "tl",
+  "lf",
+  "if",
+  "md",
+];
+const DEFAULT_MODELS = ["smollm2-135m", "gemma3-270m"];
+
+function numbers(
+  text: string | undefined,
+  flag: string,
+  fallback: readonly number[],
+): readonly number[] {
+  if (text === undefined) return fallback;
+  const values = text.split(",").map(Number);
+  if (values.every((n) => Number.isInteger(n) && n > 0)) return values;
+  throw new UsageError(`--${flag} takes whole numbers separated by commas: got "${text}"`);
+}
+
+async function print(figures: AsyncIterable<Figure>, json: boolean): Promise<void> {
+  const all: Figure[] = [];
+  for await (const figure of figures) {
+    all.push(figure);
+    console[json ? "log" : "error"](JSON.stringify(figure));
+  }
+  if (!json) console.log(`\n${all[0]?.machine}\n\n${figureTable(all)}`);
+}
+
+await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
+  if (NOT_BUILT.includes(name!)) {
+    console.error(`error: bench ${name} is not built yet: its part of the engine is still to come`);
+    return 1;
+  }
+  if (name === "micro") return await deno(["bench", "--allow-all", ...microFiles(rest)]);
+  if (name !== "cpu" && name !== "profile") {
+    throw new UsageError(`Unknown bench ${name}: cpu, profile, micro, ${NOT_BUILT.join(", ")}`);
+  }
+  const all = navigator.hardwareConcurrency;
+  const { findBenchModel } = await import("../bench/support/models.ts");
+  const models = await Promise.all((flags.models ?? DEFAULT_MODELS).map(findBenchModel));
+  const options = {
+    models,
+    threads: numbers(flags.threads, "threads", all > 1 ? [1, all] : [1]),
+    rounds: flags.rounds ?? 5,
+    prompts: numbers(flags.prompt, "prompt", [32, 512]),
+    decode: flags.decode ?? 64,
+    peer: !flags["no-peer"],
+    precision: flags.precision ?? "fast",
+  };
+  if (name === "cpu") {
+    const { cpuBench } = await import("../bench/cpu/mod.ts");
+    await print(cpuBench(options), flags.json ?? false);
+  } else {
+    const { profileBench } = await import("../bench/profile.ts");
+    await profileBench(options, flags.json ?? false);
+  }
+  return 0;
+});
+
+function microFiles(filters: readonly string[]): string[] {
+  const files = [...Deno.readDirSync(new URL("../bench/", import.meta.url))]
+    .map(({ name }) => name)
+    .filter((name) => name.endsWith("_bench.ts"))
+    .filter((name) => filters.length === 0 || filters.some((part) => name.includes(part)));
+  if (files.length === 0) {
+    throw new UsageError(`No bench file has ${filters.join(" or ")} in its name`);
+  }
+  return files.map((name) => `bench/${name}`);
+}
