@@ -1,7 +1,42 @@
 // Kernels of the matmul family: quantisation of activations, matrix products, embedding rows.
-// See opcodes.ts.
+// See opcodes.ts. `layout` and `tile_bytes` are those of wasm/weight_layout.ts; `scratch` is the address
+// of thread 0's scratch memory and `scratch_bytes` what each thread has; `bias` is 0 for none.
 
 import type { OpcodeRecord } from "./opcodes.ts";
 
 /** Table of these kernels. */
-export const MATMUL_OPCODES = {} as const satisfies Record<string, OpcodeRecord>;
+export const MATMUL_OPCODES = {
+  /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */
+  quantize_q8: {
+    file: "quantize",
+    operands: { x: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
+  },
+  /**
+   * y[rows, outputs] = x · wᵀ + bias on 8-bit rows. `chunk` tiles are taken at once by a thread;
+   * `style` 0 lets the kernel ask the processor, 1 forces pair sums, 2 the relaxed dot (tests).
+   */
+  matmul_q8: {
+    file: "matmul_q8",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
+      ...{ layout: "u32", row_bytes: "u32", tile_bytes: "u32", chunk: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32", style: "u32" },
+    },
+  },
+  /** y[rows, outputs] = x · wᵀ + bias on float32 rows and exactly the stored weights. */
+  matmul: {
+    file: "matmul",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
+      ...{ layout: "u32", tile_bytes: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
+  /** y[rows, columns] = w[token] · scale; traps on a token outside the vocabulary. */
+  embed: {
+    file: "embed",
+    operands: {
+      ...{ tokens: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", vocabulary: "u32" },
+      ...{ layout: "u32", tile_bytes: "u32", scale: "f32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
+} as const satisfies Record<string, OpcodeRecord>;

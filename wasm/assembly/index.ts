@@ -2,5 +2,6 @@
 // through the function table.
 export { begin, execute, serve, release } from "./program";
 export { kernelIndex } from "./generated/kernels";
+export { packRows } from "./pack";
 /** First address behind the module's static data. */
 export function heapBase(): usize { return __heap_base; }

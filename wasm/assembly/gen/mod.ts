@@ -1,10 +1,24 @@
 // Generated AssemblyScript: text made in memory while building, imported by the sources as
 // "./generated/<name>". Use a generator where kernels differ in data only; write plain files otherwise.
 
+import { floatTilesModule } from "./float_tiles.ts";
+import { gemvModule } from "./gemv.ts";
+import { layoutsModule } from "./layouts.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
+import { tilesModule } from "./tiles.ts";
+import { unpackModule } from "./unpack.ts";
 
 /** Source text by module name. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   opcodes: opcodeConstants,
   kernels: kernelTable,
+  layouts: layoutsModule,
+  unpack: unpackModule,
+  float_tiles: floatTilesModule,
+  gemv_dot: () => gemvModule("dot"),
+  gemv_pair: () => gemvModule("pair"),
+  gemv_plain: () => gemvModule("plain"),
+  tiles_dot: () => tilesModule("dot"),
+  tiles_pair: () => tilesModule("pair"),
+  tiles_plain: () => tilesModule("plain"),
 };

@@ -1,0 +1,115 @@
+// One activation row times one tile of eight weight rows, for every format and way to multiply.
+//   for each cell of 32 columns, for each group g with its own scale:
+//     y += d_g · (s · Σ code · q) + m_g · (s · Σ q)
+// where s, q are the activations' scale and codes; s · Σ q stands ready in the q8 row
+// (quant/q8_activation.ts). The order of float operations is that of the register tiles (tiles.ts), so a
+// row gives the same bits alone and in a batch.
+
+import { WEIGHT_LAYOUTS, type WeightLayout } from "../../weight_layout.ts";
+import {
+  blockHeader,
+  cellConstants,
+  cellHighBits,
+  cellScales,
+  codeVector,
+  groupsOf,
+  HALVES,
+  quadOrder,
+} from "./cells.ts";
+import { dotsOf, type DotStyle } from "./dots.ts";
+import { simdImports } from "./imports.ts";
+
+/** Statements that add the scaled sums c{g}_{h} to `f{h}`; shared order with tiles.ts. */
+function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
+  const groups = groupsOf(layout);
+  const lines = ["const s = v128.load32_splat(scale), t = v128.load32_splat(sum);"];
+  if (groups === 2) {
+    lines.push("const t0 = v128.load32_splat(halfSum), t1 = f32x4.sub(t, t0);");
+  }
+  for (let g = 0; g < groups; g++) {
+    const total = groups === 2 ? `t${g}` : "t";
+    for (const h of HALVES) {
+      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${g}_${h}), s)`;
+      lines.push(`f${h} = madd(${product}, d${g}_${h}, f${h});`);
+      if (minima) lines.push(`f${h} = madd(${total}, m${g}_${h}, f${h});`);
+    }
+  }
+  return lines;
+}
+
+function cell(layout: WeightLayout, style: DotStyle): string[] {
+  const raw = style === "pair" && layout.bits === 8;
+  const dots = dotsOf(style, layout.bits);
+  const groups = groupsOf(layout);
+  const steps = 8 / groups;
+  const done = new Array<number>(groups).fill(0);
+  const lines = [...cellHighBits(layout), "const X0 = v128.load(x), X1 = v128.load(x, 16);"];
+  for (const q of quadOrder(layout)) {
+    const lanes = new Array(4).fill(q & 3).join(", ");
+    lines.push(`const x${q} = v128.shuffle<i32>(X${q >> 2}, X${q >> 2}, ${lanes});`);
+    lines.push(...dots.operand(`x${q}`));
+    const g = groups === 2 ? q >> 2 : 0;
+    for (const h of HALVES) {
+      lines.push(...codeVector(layout, q, h, raw));
+      lines.push(...dots.add(`c${g}_${h}`, `x${q}`, `w${q}_${h}`, done[g]!, steps));
+    }
+    done[g]!++;
+  }
+  lines.push(...cellScales(layout), ...cellEpilogue(layout, !raw));
+  lines.push(`w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`);
+  return lines;
+}
+
+function gemv(layout: WeightLayout, style: DotStyle): string {
+  const cellsOfBlock = layout.blockColumns / layout.cellColumns;
+  const inner = cellsOfBlock === 1 ? cell(layout, style) : [
+    ...blockHeader(layout),
+    `w += ${layout.headerBytes};`,
+    `const blockEnd = scale + ${4 * cellsOfBlock};`,
+    "do {",
+    ...cell(layout, style),
+    "} while (scale < blockEnd);",
+  ];
+  return [
+    `/** Eight outputs of ${layout.format} weights; \`flip\` is for 8-bit codes, see matmul_q8.ts. */`,
+    `export function gemv_${style}_${layout.format.toLowerCase()}` +
+    "(w: usize, x: usize, columns: usize, out: usize, flip: i32): void {",
+    ...cellConstants(layout),
+    ...dotsOf(style, layout.bits).constants,
+    "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
+    "const end = sum;",
+    "let f0 = f32x4.splat(0), f1 = f32x4.splat(0);",
+    "do {",
+    ...inner,
+    "} while (scale < end);",
+    "v128.store(out, f0);",
+    "v128.store(out, f1, 16);",
+    "}",
+  ].join("\n");
+}
+
+function dispatch(style: DotStyle, layouts: readonly WeightLayout[]): string {
+  return [
+    `/** Calls the kernel of a layout. */`,
+    `export function gemv_${style}` +
+    "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32): void {",
+    "  switch (layout) {",
+    ...layouts.map(({ id, format }) =>
+      `    case ${id}: gemv_${style}_${format.toLowerCase()}(w, x, columns, out, flip); return;`
+    ),
+    "  }",
+    "  unreachable();",
+    "}",
+  ].join("\n");
+}
+
+/** Module `generated/gemv_{style}`. */
+export function gemvModule(style: DotStyle): string {
+  const layouts = WEIGHT_LAYOUTS.filter(({ kind }) => kind === "codes");
+  return [
+    simdImports(),
+    ...layouts.map((layout) => gemv(layout, style)),
+    dispatch(style, layouts),
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,60 @@
+// Matrix products on float32 activations and exactly the stored weights: the exact path, and the only one
+// for formats without an integer kernel.
+//   for each tile of eight weight rows: outputs = bias
+//     for each run of columns: decode it once, add its products for all rows (generated/float_tiles)
+import { nextChunk, addressAt, chunksOf, min, thread, u32At } from "./runtime";
+import {
+  MATMUL_BIAS, MATMUL_CHUNK, MATMUL_COLUMNS, MATMUL_LAYOUT, MATMUL_OUTPUTS, MATMUL_ROWS, MATMUL_SCRATCH,
+  MATMUL_SCRATCH_BYTES, MATMUL_TILE_BYTES, MATMUL_W, MATMUL_X, MATMUL_Y,
+} from "./generated/opcodes";
+import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
+import { floatTiles } from "./generated/float_tiles";
+
+/** Rows of activations whose outputs fit into scratch memory at a ragged edge. */
+const EDGE_ROWS: u32 = 64;
+const EDGE_BYTES: usize = 64 * 32;
+
+/** Sets eight outputs of each row to the bias, or to zero. */
+function startRows(rows: u32, out: usize, stride: usize, bias: usize, width: u32): void {
+  for (let r: u32 = 0; r < rows; r++, out += stride) {
+    for (let c: u32 = 0; c < 8; c++) store<f32>(out + 4 * c, bias && c < width ? load<f32>(bias + 4 * c) : 0);
+  }
+}
+
+function copyRows(rows: u32, width: u32, from: usize, to: usize, stride: usize): void {
+  for (let r: u32 = 0; r < rows; r++, from += 32, to += stride) memory.copy(to, from, 4 * width);
+}
+
+export function matmul(ip: usize): void {
+  const rows = u32At(ip, MATMUL_ROWS), columns = u32At(ip, MATMUL_COLUMNS), outputs = u32At(ip, MATMUL_OUTPUTS);
+  const x = addressAt(ip, MATMUL_X), y = addressAt(ip, MATMUL_Y), bias = addressAt(ip, MATMUL_BIAS);
+  const layout = u32At(ip, MATMUL_LAYOUT), chunk = u32At(ip, MATMUL_CHUNK);
+  const w = addressAt(ip, MATMUL_W), tileBytes = <usize>u32At(ip, MATMUL_TILE_BYTES);
+  const edge = addressAt(ip, MATMUL_SCRATCH) + <usize>thread * u32At(ip, MATMUL_SCRATCH_BYTES);
+  const scratch = edge + EDGE_BYTES, panel = scratch + DECODE_BYTES;
+  const stride = <usize>columns << 2, outStride = <usize>outputs << 2;
+  const count = (outputs + 7) >> 3;
+  const total = rows ? chunksOf(count, chunk) : 0;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const first = <u32>c * chunk, last = min(first + chunk, count);
+    for (let t = first; t < last; t++) {
+      const tile = w + <usize>t * tileBytes;
+      const width = min(outputs - 8 * t, 8);
+      const whole = width == 8;
+      const strip = whole ? rows : EDGE_ROWS;
+      for (let r: u32 = 0; r < rows; r += strip) {
+        const some = min(rows - r, strip);
+        const out = y + outStride * r + 32 * t;
+        const target = whole ? out : edge;
+        const targetStride = whole ? outStride : 32;
+        startRows(some, target, targetStride, bias ? bias + 32 * t : 0, width);
+        for (let k: u32 = 0; k < columns; k += RUN) {
+          const run = min(columns - k, RUN);
+          const decoded = decodeColumns(layout, tile, columns, k, run, panel, scratch);
+          floatTiles(some, x + stride * r + 4 * k, stride, run, decoded, target, targetStride);
+        }
+        if (!whole) copyRows(some, width, edge, out, outStride);
+      }
+    }
+  }
+}

@@ -1,0 +1,163 @@
+// Matrix products on 8-bit activations.
+//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*)
+//   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
+//             all activation rows (generated/tiles_*)
+// Both do the same float operations in the same order, so a row's result does not depend on how many rows
+// there are, nor on threads: every output is computed by one thread.
+//
+// How to multiply is asked of the processor, not configured (gen/dots.ts describes the styles). The
+// relaxed dot of 127 and 255 tells: 4 · 127 · 255 means that the second operand is unsigned and nothing
+// saturates; 4 · 127 · -1 that it is signed; anything else that the dot is made of pair sums, which this
+// code then does better itself.
+import { nextChunk, addressAt, chunksOf, min, thread, u32At } from "./runtime";
+import {
+  MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS, MATMUL_Q8_ROWS,
+  MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE, MATMUL_Q8_TILE_BYTES,
+  MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
+} from "./generated/opcodes";
+import { gemv_dot } from "./generated/gemv_dot";
+import { gemv_pair } from "./generated/gemv_pair";
+import { gemv_plain } from "./generated/gemv_plain";
+import {
+  LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K, LAYOUT_Q8_0, groupColumns,
+} from "./generated/layouts";
+import { tiles_dot_g16, tiles_dot_g32 } from "./generated/tiles_dot";
+import {
+  tiles_pair_g16, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_8bit,
+} from "./generated/tiles_pair";
+import { tiles_plain_g16, tiles_plain_g32 } from "./generated/tiles_plain";
+import { unpack } from "./generated/unpack";
+import { BYTES_127_AT, BYTES_255_AT } from "./matmul_simd";
+
+const PLAIN: u32 = 0;
+const PAIR: u32 = 1;
+const DOT: u32 = 2;
+
+/** Rows of activations whose outputs fit into scratch memory at a ragged edge. */
+const EDGE_ROWS: u32 = 64;
+const EDGE_BYTES: usize = 4096;
+
+let style: u32 = PLAIN;
+/** What 8-bit codes are xored with: 0x80 makes them unsigned. */
+let flip: i32 = 0x80;
+
+function chooseStyle(forced: u32): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    const zero = i32x4.splat(0);
+    const dot = i32x4.relaxed_dot_i8x16_i7x16_add_s(v128.load(BYTES_127_AT), v128.load(BYTES_255_AT), zero);
+    const answer = i32x4.extract_lane(dot, 0);
+    const unsigned = answer == 4 * 127 * 255;
+    style = forced ? forced : unsigned || answer == -4 * 127 ? DOT : PAIR;
+    flip = style == DOT && unsigned ? 0x80 : 0;
+  } else {
+    style = PLAIN;
+    flip = 0x80;
+  }
+}
+
+function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (style == DOT) gemv_dot(layout, w, x, columns, out, flip);
+    else gemv_pair(layout, w, x, columns, out, flip);
+  } else gemv_plain(layout, w, x, columns, out, flip);
+}
+
+function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
+    out: usize, outStride: usize): void {
+  const halves = groupColumns(layout) == 16;
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (style == DOT) {
+      if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
+      else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
+    } else if (halves) tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride);
+    else if (layout == LAYOUT_Q8_0) tiles_pair_g32_8bit(rows, x, stride, columns, codes, scales, out, outStride);
+    else if (layout == LAYOUT_Q4_0 || layout == LAYOUT_Q4_1 || layout == LAYOUT_Q4_K) {
+      tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride);
+    } else tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
+  } else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);
+  else tiles_plain_g32(rows, x, stride, columns, codes, scales, out, outStride);
+}
+
+/** Copies the first `width` columns of `rows` rows of `fromStride` bytes, adding the bias. */
+export function copyEdge(rows: u32, width: u32, from: usize, fromStride: usize, to: usize, toStride: usize, bias: usize): void {
+  for (let r: u32 = 0; r < rows; r++, from += fromStride, to += toStride) {
+    for (let c: u32 = 0; c < width; c++) {
+      const value = load<f32>(from + 4 * c);
+      store<f32>(to + 4 * c, bias ? value + load<f32>(bias + 4 * c) : value);
+    }
+  }
+}
+
+function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias: usize): void {
+  for (let r: u32 = 0; r < rows; r++, out += stride) {
+    for (let v: u32 = 0; v < vectors; v++) {
+      v128.store(out + 16 * v, f32x4.add(v128.load(out + 16 * v), v128.load(bias + 16 * v)));
+    }
+  }
+}
+
+function oneRow(ip: usize): void {
+  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
+  const bias = addressAt(ip, MATMUL_Q8_BIAS);
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
+  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
+  const chunk = u32At(ip, MATMUL_Q8_CHUNK);
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const count = (outputs + 7) >> 3;
+  const total = chunksOf(count, chunk);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const first = <u32>c * chunk, last = min(first + chunk, count);
+    for (let t = first; t < last; t++) {
+      const at = w + <usize>t * tileBytes;
+      const out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
+      if (outputs - (t << 3) >= 8) {
+        gemv(layout, at, x, columns, out);
+        if (bias) addBias(1, 2, out, 0, tileBias);
+      } else {
+        gemv(layout, at, x, columns, edge);
+        copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
+      }
+    }
+  }
+}
+
+function manyRows(ip: usize, rows: u32): void {
+  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
+  const bias = addressAt(ip, MATMUL_Q8_BIAS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
+  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const codes = edge + EDGE_BYTES, scales = codes + 16 * columns;
+  const outStride = <usize>outputs << 2;
+  // Unpacking costs as much as one row, so few rows take several panels at once like a GEMV.
+  const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1;
+  const panels = (outputs + 15) >> 4;
+  const total = chunksOf(panels, chunk);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const first = <u32>c * chunk, last = min(first + chunk, panels);
+    for (let p = first; p < last; p++) {
+      const at = w + 2 * <usize>p * tileBytes;
+      unpack(layout, at, columns, codes, 64, scales, 128, flip);
+      unpack(layout, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip);
+      const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
+      if (outputs - (p << 4) >= 16) {
+        tiles(layout, rows, x, stride, columns, codes, scales, out, outStride);
+        if (bias) addBias(rows, 4, out, outStride, panelBias);
+        continue;
+      }
+      for (let r: u32 = 0; r < rows; r += EDGE_ROWS) {
+        const some = min(rows - r, EDGE_ROWS);
+        tiles(layout, some, x + stride * r, stride, columns, codes, scales, edge, 64);
+        copyEdge(some, outputs - 16 * p, edge, 64, out + outStride * r, outStride, panelBias);
+      }
+    }
+  }
+}
+
+export function matmul_q8(ip: usize): void {
+  const rows = u32At(ip, MATMUL_Q8_ROWS);
+  chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
+  if (rows == 1) oneRow(ip);
+  else if (rows) manyRows(ip, rows);
+  else nextChunk(ip, 0);
+}

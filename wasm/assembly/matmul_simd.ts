@@ -1,0 +1,33 @@
+// Vector constants of the matmul family, and small pieces that generated and written kernels share.
+// Constants lie in memory and are loaded into locals at the start of a function: V8 would build an
+// immediate vector anew at every use inside a loop.
+
+/** 0x0f in every byte. */
+export const LOW4_AT: usize = memory.data<u32>([0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f], 16);
+/** 0x10 in every byte. */
+export const BIT4_AT: usize = memory.data<u32>([0x10101010, 0x10101010, 0x10101010, 0x10101010], 16);
+/** 0x30 in every byte. */
+export const BITS45_AT: usize = memory.data<u32>([0x30303030, 0x30303030, 0x30303030, 0x30303030], 16);
+/** 1 in every 16-bit lane. */
+export const ONES_AT: usize = memory.data<u32>([0x00010001, 0x00010001, 0x00010001, 0x00010001], 16);
+/** 0xff in every 16-bit lane. */
+export const LOW_BYTES_AT: usize = memory.data<u32>([0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff], 16);
+/** 0xff in every 32-bit lane. */
+export const LOW_BYTE_AT: usize = memory.data<u32>([0xff, 0xff, 0xff, 0xff], 16);
+/**
+ * A half float, sign-extended to 32 bits and shifted left by 13, has its exponent and mantissa in place
+ * and copies of its sign above them. This mask keeps one; multiplying by 2^112 corrects the exponent's
+ * bias, and is exact for subnormals too.
+ */
+export const HALF_BITS_AT: usize = memory.data<u32>([0x8fffffff, 0x8fffffff, 0x8fffffff, 0x8fffffff], 16);
+/** 2^112 in every float lane. */
+export const HALF_SCALE_AT: usize = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);
+/** 127 in every byte, and 255: operands of the question in matmul_q8.ts. */
+export const BYTES_127_AT: usize = memory.data<u32>([0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f], 16);
+export const BYTES_255_AT: usize = memory.data<u32>([0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff], 16);
+
+/** Value of a half float; exact, infinities are not handled. */
+@inline export function halfToFloat(bits: u32): f32 {
+  const magnitude = reinterpret<f32>((bits & 0x7fff) << 13) * reinterpret<f32>(0x77800000);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}

@@ -1,0 +1,179 @@
+// Rearranges rows of a weight, as files store them, into tiles of eight interleaved rows
+// (wasm/weight_layout.ts). Runs while loading, on 32-bit words: the order of nibbles in a cell was chosen
+// so that the words of the simple formats move unchanged.
+//   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
+// Every function returns the number of half-float scales that are not finite; kernels cannot read those.
+
+import {
+  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_Q2_K, LAYOUT_Q3_K, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
+  LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0,
+} from "./generated/layouts";
+
+const NIBBLES: u32 = 0x0f0f0f0f;
+
+function notFinite(half: u32): u32 { return (half & 0x7c00) == 0x7c00 ? 1 : 0; }
+
+/** Byte k gets bits k, 4 + k, … 28 + k of `bits`: the fifth bits of columns k, 4 + k, …. */
+function spreadBits(bits: u32): u32 {
+  let result: u32 = 0;
+  for (let k = 0; k < 4; k++) {
+    let lane = (bits >> k) & 0x11111111;
+    lane = (lane | (lane >> 3)) & 0x03030303;
+    lane = (lane | (lane >> 6)) & 0x000f000f;
+    lane = (lane | (lane >> 12)) & 0xff;
+    result |= lane << (8 * k);
+  }
+  return result;
+}
+
+/** Q4_0 Q4_1 Q5_0 Q5_1 Q8_0: `scales` half floats, perhaps fifth bits, then `words` code words. */
+function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32): u32 {
+  const lane = <usize>((row >> 2 << 4) + ((row & 3) << 2));
+  const cellBytes = <usize>(16 * scales + (fifth ? 32 : 0) + 32 * words);
+  let bad: u32 = 0;
+  for (let b: u32 = 0; b < blocks; b++, target += cellBytes) {
+    for (let s: u32 = 0; s < scales; s++, source += 2) {
+      const half = load<u16>(source);
+      bad += notFinite(half);
+      store<u16>(target + 16 * s + 2 * row, half);
+    }
+    const codes = target + 16 * scales + lane;
+    if (fifth) {
+      store<u32>(codes + 128, spreadBits(load<u32>(source)));
+      source += 4;
+    }
+    for (let p: u32 = 0; p < words; p++, source += 4) store<u32>(codes + 32 * p, load<u32>(source));
+  }
+  return bad;
+}
+
+/** 6-bit scale (`shift` 0) or minimum (4) number `i` out of the 12 bytes of Q4_K and Q5_K. */
+function scaleCode(at: usize, i: u32, shift: u32): u32 {
+  if (i < 4) return load<u8>(at + i + shift) & 63;
+  return ((load<u8>(at + i + 4) >> <u8>shift) & 15) | (load<u8>(at + i - 4 + shift) >> 6 << 4);
+}
+
+/** Q4_K, and Q5_K with `fifth`. */
+function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool): u32 {
+  const lane = <usize>((row >> 2 << 4) + ((row & 3) << 2));
+  let bad: u32 = 0;
+  for (let b: u32 = 0; b < blocks; b++) {
+    bad += notFinite(load<u16>(source)) + notFinite(load<u16>(source, 2));
+    store<u16>(target + 2 * row, load<u16>(source));
+    store<u16>(target + 16 + 2 * row, load<u16>(source, 2));
+    const high = source + 16;
+    const low = high + (fifth ? 32 : 0);
+    target += 32;
+    for (let cell: u32 = 0; cell < 8; cell++, target += fifth ? 176 : 144) {
+      store<u8>(target + row, scaleCode(source + 4, cell, 0));
+      store<u8>(target + 8 + row, scaleCode(source + 4, cell, 4));
+      const words = low + 32 * (cell >> 1);
+      const shift = 4 * (cell & 1);
+      for (let p: usize = 0; p < 4; p++) {
+        const first = (load<u32>(words + 4 * p) >> shift) & NIBBLES;
+        const second = (load<u32>(words + 4 * p + 16) >> shift) & NIBBLES;
+        store<u32>(target + 16 + 32 * p + lane, first | (second << 4));
+      }
+      if (fifth) {
+        let bits: u32 = 0;
+        for (let q: u32 = 0; q < 8; q++) bits |= ((load<u32>(high + 4 * q) >> cell) & 0x01010101) << q;
+        store<u32>(target + 144 + lane, bits);
+      }
+    }
+    source = low + 128;
+  }
+  return bad;
+}
+
+function packQ6K(source: usize, blocks: u32, row: u32, target: usize): u32 {
+  const lane = <usize>((row >> 2 << 4) + ((row & 3) << 2));
+  let bad: u32 = 0;
+  for (let b: u32 = 0; b < blocks; b++, source += 210) {
+    const half = load<u16>(source, 208);
+    bad += notFinite(half);
+    store<u16>(target + 2 * row, half);
+    target += 16;
+    for (let cell: u32 = 0; cell < 8; cell++, target += 208) {
+      store<u8>(target + row, load<u8>(source + 192 + 2 * cell));
+      store<u8>(target + 8 + row, load<u8>(source + 193 + 2 * cell));
+      const part = cell >> 2, sub = cell & 3;
+      const words = source + 64 * part + 32 * (sub & 1);
+      const shift = 4 * (sub >> 1);
+      for (let p: usize = 0; p < 4; p++) {
+        const first = (load<u32>(words + 4 * p) >> shift) & NIBBLES;
+        const second = (load<u32>(words + 4 * p + 16) >> shift) & NIBBLES;
+        store<u32>(target + 16 + 32 * p + lane, first | (second << 4));
+      }
+      const high = source + 128 + 32 * part;
+      for (let s: usize = 0; s < 2; s++) {
+        let bits: u32 = 0;
+        for (let j: u32 = 0; j < 4; j++) {
+          bits |= ((load<u32>(high + 16 * s + 4 * j) >> (2 * sub)) & 0x03030303) << (2 * j);
+        }
+        store<u32>(target + 144 + 32 * s + lane, bits);
+      }
+    }
+  }
+  return bad;
+}
+
+function packWords(source: usize, columns: u32, row: u32, target: usize): u32 {
+  for (let k: usize = 0; k < columns; k++) store<u32>(target + 32 * k + 4 * row, load<u32>(source + 4 * k));
+  return 0;
+}
+
+function packHalves(source: usize, columns: u32, row: u32, target: usize, refuse: bool): u32 {
+  let bad: u32 = 0;
+  for (let k: usize = 0; k < columns; k++) {
+    const bits = load<u16>(source + 2 * k);
+    if (refuse) bad += notFinite(bits);
+    store<u16>(target + 16 * k + 2 * row, bits);
+  }
+  return bad;
+}
+
+/** Rows that stay as they are; their scales are checked at `scaleAt` (one or two half floats). */
+function packFileRow(source: usize, blocks: u32, row: u32, target: usize, blockBytes: usize, scaleAt: usize, scales: u32): u32 {
+  let bad: u32 = 0;
+  for (let b: usize = 0; b < blocks; b++) {
+    for (let s: usize = 0; s < scales; s++) bad += notFinite(load<u16>(source + b * blockBytes + scaleAt + 2 * s));
+  }
+  const bytes = <usize>blocks * blockBytes;
+  memory.copy(target + bytes * row, source, bytes);
+  return bad;
+}
+
+function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usize): u32 {
+  const blocks = columns >> 5, supers = columns >> 8;
+  switch (layout) {
+    case LAYOUT_F32: return packWords(source, columns, row, target);
+    case LAYOUT_F16: return packHalves(source, columns, row, target, true);
+    case LAYOUT_BF16: return packHalves(source, columns, row, target, false);
+    case LAYOUT_Q4_0: return packPlain(source, blocks, row, target, 1, false, 4);
+    case LAYOUT_Q4_1: return packPlain(source, blocks, row, target, 2, false, 4);
+    case LAYOUT_Q5_0: return packPlain(source, blocks, row, target, 1, true, 4);
+    case LAYOUT_Q5_1: return packPlain(source, blocks, row, target, 2, true, 4);
+    case LAYOUT_Q8_0: return packPlain(source, blocks, row, target, 1, false, 8);
+    case LAYOUT_Q4_K: return packK(source, supers, row, target, false);
+    case LAYOUT_Q5_K: return packK(source, supers, row, target, true);
+    case LAYOUT_Q6_K: return packQ6K(source, supers, row, target);
+    case LAYOUT_Q2_K: return packFileRow(source, supers, row, target, 84, 80, 2);
+    case LAYOUT_Q3_K: return packFileRow(source, supers, row, target, 110, 108, 1);
+  }
+  return unreachable();
+}
+
+/**
+ * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row
+ * become zeros. Returns the number of scales that are not finite.
+ */
+export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize): u32 {
+  let bad: u32 = 0;
+  for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
+    if (rows - first < 8) memory.fill(target, 0, tileBytes);
+    for (let row: u32 = 0; row < 8 && first + row < rows; row++, source += rowBytes) {
+      bad += packRow(layout, source, columns, row, target);
+    }
+  }
+  return bad;
+}

@@ -1,0 +1,12 @@
+// Scratch memory of the matmul kernels, bytes a thread; what is in it is said in assembly/matmul_q8.ts
+// and assembly/decode_tile.ts.
+
+/** For matmul_q8: outputs at a ragged edge, codes of 16 weight rows, their scales for groups of 16. */
+export function q8ScratchBytes(columns: number): number {
+  return 4096 + 16 * columns + 128 * (columns / 16);
+}
+
+/** For matmul and embed: outputs at a ragged edge, unpacked codes and scales, a run of floats. */
+export function floatScratchBytes(): number {
+  return 64 * 32 + (256 * 8 + 256 / 16 * 64) + 256 * 32;
+}

@@ -1,0 +1,342 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { getFormat } from "../quant/mod.ts";
+import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { random, randomValues, randomWeight } from "../tests/support/weights.ts";
+import { createMachine, type Machine } from "./machine.ts";
+import { floatScratchBytes, q8ScratchBytes } from "./matmul_scratch.ts";
+import { instruction, type OpcodeName } from "./opcodes.ts";
+import { type Packed, packedBytes, packWeight } from "./pack.ts";
+import { createProgram } from "./program.ts";
+import { WEIGHT_LAYOUTS } from "./weight_layout.ts";
+
+const FORMATS = WEIGHT_LAYOUTS.map(({ format }) => format);
+const INTEGER = WEIGHT_LAYOUTS.filter(({ kind }) => kind === "codes").map(({ format }) => format);
+const VARIANTS = ["baseline", "relaxed"] as const;
+const PAIR = 1;
+const DOT = 2;
+
+function run(machine: Machine, name: OpcodeName, operands: Record<string, number>): void {
+  const [opcode, list] = instruction(name, operands as never) as [number, number[]];
+  using program = createProgram(machine, [{ name, opcode, operands: list, barrier: true }]);
+  program.run();
+}
+
+function pack(machine: Machine, format: string, rows: number, columns: number, bytes: Uint8Array) {
+  const readInto = (offset: number, target: Uint8Array) =>
+    target.set(bytes.subarray(offset, offset + target.length));
+  return packWeight(machine, { name: "test", format, rows, columns, readInto });
+}
+
+/** Copies bytes into WASM memory, at an address off by `shift` from alignment. */
+function place(machine: Machine, data: ArrayBufferView, shift = 0): number {
+  const address = machine.allocate(data.byteLength + 64) + shift;
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  machine.u8(address, bytes.length).set(bytes);
+  return address;
+}
+
+interface Case {
+  readonly format: string;
+  readonly rows: number;
+  readonly outputs: number;
+  readonly columns: number;
+  readonly style?: number;
+  readonly bias?: boolean;
+  readonly extreme?: boolean;
+}
+
+/** Sum and sum of magnitudes of one output in float64. */
+function output(x: Float32Array, w: Float32Array, k: number, m: number, n: number) {
+  let sum = 0;
+  let size = 0;
+  for (let i = 0; i < k; i++) {
+    const product = x[m * k + i]! * w[n * k + i]!;
+    sum += product;
+    size += Math.abs(product);
+  }
+  return { sum, size };
+}
+
+function judge(
+  c: Case,
+  got: Float32Array,
+  x: Float32Array,
+  w: Float32Array,
+  bias: Float32Array | undefined,
+  tolerance: number,
+): void {
+  for (let m = 0; m < c.rows; m++) {
+    for (let n = 0; n < c.outputs; n++) {
+      const { sum, size } = output(x, w, c.columns, m, n);
+      const expected = sum + (bias?.[n] ?? 0);
+      const error = Math.abs(got[m * c.outputs + n]! - expected);
+      assert(
+        error <= tolerance * (size + Math.abs(bias?.[n] ?? 0)) + 1e-30,
+        `${JSON.stringify(c)} row ${m} output ${n}: ${got[m * c.outputs + n]}, not ${expected}`,
+      );
+    }
+  }
+}
+
+/** Runs matmul_q8 and compares with the integer algebra in float64; returns the outputs. */
+async function checkQ8(machine: Machine, c: Case): Promise<Float32Array> {
+  const { format, rows, outputs, columns } = c;
+  const seed = rows * 1000003 + outputs * 1009 + columns;
+  const weight = randomWeight(format, outputs, columns, seed, c.extreme);
+  const packed = await pack(machine, format, outputs, columns, weight.bytes);
+  const rowBytes = q8RowBytes(columns);
+  const x = c.extreme ? extremeValues(rows * columns) : randomValues(rows * columns, seed + 1);
+  const q8 = new Uint8Array(rows * rowBytes);
+  const seen = new Float32Array(rows * columns);
+  for (let m = 0; m < rows; m++) {
+    const row = q8.subarray(m * rowBytes, (m + 1) * rowBytes);
+    quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row);
+    dequantizeQ8Row(row, seen.subarray(m * columns, (m + 1) * columns));
+  }
+  const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
+  const got = matmulQ8(machine, c, packed, place(machine, q8), bias);
+  judge(c, got, seen, weight.values, bias, 1e-5);
+  return got;
+}
+
+function extremeValues(count: number): Float32Array {
+  return Float32Array.from({ length: count }, (_, i) => (i >> 5) % 3 === 0 ? 1 : i & 1 ? -2 : 2);
+}
+
+function matmulQ8(
+  machine: Machine,
+  c: Case,
+  packed: Packed,
+  x: number,
+  bias: Float32Array | undefined,
+): Float32Array {
+  const scratchBytes = q8ScratchBytes(c.columns);
+  const y = machine.allocate(4 * c.rows * c.outputs + 64) + 4;
+  const guard = machine.f32(y, c.rows * c.outputs + 4).fill(-77);
+  run(machine, "matmul_q8", {
+    ...{ x, w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
+    ...{ rows: c.rows, columns: c.columns, outputs: c.outputs, layout: packed.layout },
+    ...{ row_bytes: q8RowBytes(c.columns), tile_bytes: packed.tileBytes, chunk: 2 },
+    ...{ scratch: machine.allocate(machine.threads * scratchBytes), scratch_bytes: scratchBytes },
+    style: c.style ?? 0,
+  });
+  assertEquals(
+    [...guard.subarray(c.rows * c.outputs)],
+    [-77, -77, -77, -77],
+    "wrote behind the end",
+  );
+  return guard.slice(0, c.rows * c.outputs);
+}
+
+/** Runs matmul and compares with float64. */
+async function checkFloat(machine: Machine, c: Case): Promise<void> {
+  const { format, rows, outputs, columns } = c;
+  const seed = rows * 1000003 + outputs * 1009 + columns;
+  const weight = randomWeight(format, outputs, columns, seed, c.extreme);
+  const packed = await pack(machine, format, outputs, columns, weight.bytes);
+  const x = randomValues(rows * columns, seed + 1);
+  const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
+  const y = machine.allocate(4 * rows * outputs + 64) + 4;
+  const guard = machine.f32(y, rows * outputs + 4).fill(-77);
+  run(machine, "matmul", {
+    ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
+    ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes, chunk: 2 },
+    scratch: machine.allocate(machine.threads * floatScratchBytes()),
+    scratch_bytes: floatScratchBytes(),
+  });
+  assertEquals([...guard.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
+  judge(c, guard.slice(0, rows * outputs), x, weight.values, bias, 1e-5);
+}
+
+function blockOf(format: string): number {
+  return getFormat(format).blockSize;
+}
+
+/** Each format with every height 1..9 and width 1..17, in a zigzag, and some larger ones. */
+function cases(format: string): Case[] {
+  const block = blockOf(format);
+  const small = Array.from({ length: 17 }, (_, i) => ({
+    format,
+    rows: 1 + (i * 5) % 9,
+    outputs: i + 1,
+    columns: block * (1 + i % 3) * (block < 32 ? 11 : 1),
+    bias: i % 2 === 1,
+  }));
+  const columns = block === 256 ? 768 : 576 + (block < 32 ? 3 : 0);
+  return [
+    ...small,
+    ...[1, 2, 17, 126].map((rows) => ({ format, rows, outputs: 37, columns, bias: rows === 17 })),
+  ];
+}
+
+for (const variant of VARIANTS) {
+  for (const threads of [1, 2]) {
+    for (const format of INTEGER) {
+      Deno.test(`matmul_q8 of ${format} equals the integer algebra (${variant}, ${threads} threads)`, async () => {
+        using machine = await createMachine({ threads, variant });
+        const { dotI8I8Exact, dotI8U8Exact } = machine.capabilities;
+        const eightBitDot = dotI8I8Exact || dotI8U8Exact;
+        const styles = variant === "baseline"
+          ? [0]
+          : format === "Q8_0" && !eightBitDot
+          ? [0, PAIR]
+          : [0, PAIR, DOT];
+        for (const style of styles) {
+          for (const c of cases(format)) await checkQ8(machine, { ...c, style });
+          for (const rows of [1, 5]) {
+            const columns = Math.max(96, blockOf(format));
+            await checkQ8(machine, { format, rows, outputs: 24, columns, style, extreme: true });
+          }
+        }
+      });
+    }
+    for (const format of FORMATS) {
+      Deno.test(`matmul of ${format} equals float64 (${variant}, ${threads} threads)`, async () => {
+        using machine = await createMachine({ threads, variant });
+        for (const c of cases(format)) await checkFloat(machine, c);
+        const columns = 2 * Math.max(96, blockOf(format));
+        await checkFloat(machine, { format, rows: 3, outputs: 24, columns, extreme: true });
+      });
+    }
+  }
+}
+
+Deno.test("a row gives the same bits alone, in a batch, on any threads and by any way to multiply", async () => {
+  for (const format of INTEGER) {
+    const columns = 2 * Math.max(96, blockOf(format));
+    const results: Float32Array[] = [];
+    for (const threads of [1, 2]) {
+      using machine = await createMachine({ threads, variant: "relaxed" });
+      const styles = format === "Q8_0" ? [PAIR] : [PAIR, DOT];
+      for (const style of styles) {
+        const weight = randomWeight(format, 40, columns, 7);
+        const packed = await pack(machine, format, 40, columns, weight.bytes);
+        const x = randomValues(columns, 8);
+        const rowBytes = q8RowBytes(columns);
+        const batch = new Uint8Array(7 * rowBytes);
+        for (let m = 0; m < 7; m++) {
+          quantizeQ8Row(x, batch.subarray(m * rowBytes, (m + 1) * rowBytes));
+        }
+        const at = place(machine, batch);
+        for (const rows of [1, 7]) {
+          const c = { format, rows, outputs: 40, columns, style };
+          const got = matmulQ8(machine, c, packed, at, undefined);
+          for (let m = 0; m < rows; m++) results.push(got.slice(m * 40, m * 40 + 40));
+        }
+      }
+    }
+    for (const result of results) assertEquals(result, results[0], format);
+  }
+});
+
+Deno.test("quantize_q8 gives the bytes of the definition", async () => {
+  for (const variant of VARIANTS) {
+    using machine = await createMachine({ threads: 2, variant });
+    for (const [rows, columns] of [[1, 32], [3, 96], [17, 576]] as const) {
+      const x = randomValues(rows * columns, rows);
+      x.set([0.5, 1.5, 2.5, -0.5, 127, -3e38, 1e-45], 0); // ties, then a range that flushes the rest
+      if (columns > 64) x.fill(0, 32, 64);
+      if (columns > 96) x.fill(3e-45, 64, 96);
+      const rowBytes = q8RowBytes(columns);
+      const y = machine.allocate(rows * rowBytes);
+      machine.u8(y, rows * rowBytes).fill(0);
+      run(machine, "quantize_q8", {
+        x: place(machine, x, 4),
+        y,
+        rows,
+        columns,
+        row_bytes: rowBytes,
+      });
+      const expected = new Uint8Array(rows * rowBytes);
+      for (let m = 0; m < rows; m++) {
+        const row = expected.subarray(m * rowBytes, (m + 1) * rowBytes);
+        quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row);
+      }
+      assertEquals(machine.u8(y, expected.length).slice(), expected);
+    }
+  }
+});
+
+Deno.test("embed gives exactly the numbers of every format, so packing loses nothing", async () => {
+  for (const variant of VARIANTS) {
+    using machine = await createMachine({ threads: 2, variant });
+    for (const format of FORMATS) {
+      const block = blockOf(format);
+      for (const columns of [block, block === 256 ? 768 : block * 45]) {
+        const vocabulary = 21;
+        for (const extreme of [false, true]) {
+          const table = randomWeight(format, vocabulary, columns, columns, extreme);
+          const packed = await pack(machine, format, vocabulary, columns, table.bytes);
+          assertEquals(packed.bytes, packedBytes(format, vocabulary, columns));
+          const next = random(3);
+          const tokens = Int32Array.from(
+            { length: 30 },
+            (_, i) => i < vocabulary ? i : Math.floor(vocabulary * next()),
+          );
+          const y = machine.allocate(4 * tokens.length * columns);
+          run(machine, "embed", {
+            ...{
+              tokens: place(machine, tokens),
+              w: packed.address,
+              y,
+              rows: tokens.length,
+              columns,
+            },
+            ...{ vocabulary, layout: packed.layout, tile_bytes: packed.tileBytes, scale: 1 },
+            scratch: machine.allocate(machine.threads * floatScratchBytes()),
+            scratch_bytes: floatScratchBytes(),
+          });
+          const got = machine.f32(y, tokens.length * columns);
+          tokens.forEach((token, row) =>
+            assertEquals(
+              unsignedZeros(got.slice(row * columns, (row + 1) * columns)),
+              unsignedZeros(table.values.slice(token * columns, (token + 1) * columns)),
+              `${format} token ${token}`,
+            )
+          );
+        }
+      }
+    }
+  }
+});
+
+/** A minimum of -0 may turn -0 into 0; nothing downstream can tell. */
+function unsignedZeros(values: Float32Array): Float32Array {
+  return values.map((value) => value + 0);
+}
+
+Deno.test("packed weights take at most 1.06 of the file's bytes", () => {
+  for (const format of FORMATS) {
+    const { blockBytes, blockSize } = getFormat(format);
+    const file = 192 * 768 / blockSize * blockBytes;
+    const ratio = packedBytes(format, 192, 768) / file;
+    assert(ratio >= 1 && ratio <= 1.06, `${format}: ${ratio}`);
+  }
+});
+
+Deno.test("a scale that is not finite is refused while packing", async () => {
+  using machine = await createMachine({ threads: 1 });
+  const { bytes } = randomWeight("Q4_0", 9, 64, 1);
+  new DataView(bytes.buffer).setUint16(17 * 18, 0x7c00, true);
+  const used = machine.usedBytes;
+  await assertRejects(
+    () => pack(machine, "Q4_0", 9, 64, bytes),
+    RangeError,
+    "1 of its Q4_0 numbers",
+  );
+  assertEquals(machine.usedBytes, used);
+});
+
+Deno.test("a format without a layout is decoded to float32 while packing", async () => {
+  using machine = await createMachine({ threads: 1 });
+  const columns = 256;
+  const bytes = Uint8Array.from({ length: 3 * 136 }, (_, i) => (37 * i) & 63);
+  const packed = await pack(machine, "IQ4_XS", 3, columns, bytes);
+  assertEquals(packed.format, "F32");
+  const values = new Float32Array(3 * columns);
+  getFormat("IQ4_XS").decode(bytes, values);
+  const stored = machine.f32(packed.address, 8 * columns);
+  for (const [row, k] of [[0, 0], [2, 255], [1, 31]] as const) {
+    assertEquals(stored[8 * k + row], values[row * columns + k]);
+  }
+});

@@ -1,0 +1,146 @@
+// Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
+// run of rows at a time, and rearranged by the module (assembly/pack.ts), so no weight is ever held twice.
+// Formats without a layout of their own are decoded to float32 on the way: right, but four to sixteen
+// times as large; their kernels belong to the formats issue.
+
+import { formatBytes, getFormat } from "../quant/mod.ts";
+import type { Machine } from "./machine.ts";
+import {
+  layoutOfFormat,
+  PADDED_ROWS,
+  TILE_ROWS,
+  tileBytes,
+  type WeightLayout,
+} from "./weight_layout.ts";
+
+/** A matrix in a file. */
+export interface WeightSource {
+  /** For messages. */
+  readonly name: string;
+  /** Name of its number format. */
+  readonly format: string;
+  readonly rows: number;
+  readonly columns: number;
+  /** Reads bytes from `offset` in the matrix, into shared memory. */
+  readInto(offset: number, target: Uint8Array): void | Promise<void>;
+}
+
+/** A matrix in WASM memory. */
+export interface Packed {
+  /** Number of the layout. */
+  readonly layout: number;
+  /** Format of what lies in memory: that of the file, or F32. */
+  readonly format: string;
+  readonly address: number;
+  readonly rows: number;
+  readonly columns: number;
+  /** Bytes from one tile of eight rows to the next. */
+  readonly tileBytes: number;
+  /** Bytes in all. */
+  readonly bytes: number;
+}
+
+/** Most bytes that are read at once. */
+const STAGING_BYTES = 1 << 20;
+
+function layoutFor(format: string): WeightLayout {
+  return layoutOfFormat(format) ?? layoutOfFormat("F32")!;
+}
+
+/**
+ * Bytes that a matrix takes in WASM memory.
+ *
+ * @throws {RangeError} If the columns do not fill whole blocks of the format.
+ */
+export function packedBytes(format: string, rows: number, columns: number): number {
+  formatBytes(getFormat(format), columns);
+  const tiles = Math.ceil(rows / PADDED_ROWS) * (PADDED_ROWS / TILE_ROWS);
+  return tiles * tileBytes(layoutFor(format), columns);
+}
+
+/**
+ * Reads a matrix and packs it.
+ *
+ * @param progress Told the bytes of the file that were read since the last call.
+ * @throws {RangeError} If the matrix does not fit the format or the memory, or if a scale in it is not
+ * finite.
+ */
+export async function packWeight(
+  machine: Machine,
+  source: WeightSource,
+  progress?: (bytes: number) => void,
+): Promise<Packed> {
+  const { format, rows, columns } = source;
+  const layout = layoutFor(format);
+  const bytes = packedBytes(format, rows, columns);
+  const rowBytes = formatBytes(getFormat(format), columns);
+  const stride = tileBytes(layout, columns);
+  const decode = layout.format === format ? undefined : decoder(format, columns, rowBytes);
+  const stagedRowBytes = decode ? 4 * columns : rowBytes;
+  const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
+  const address = machine.allocate(bytes);
+  const staging = machine.allocate(Math.min(run, rows) * stagedRowBytes);
+  try {
+    for (let row = 0; row < rows; row += run) {
+      const count = Math.min(run, rows - row);
+      if (decode) {
+        const target = machine.f32(staging, count * columns);
+        await decode(source, row * rowBytes, count, target);
+      } else {
+        const read = source.readInto(row * rowBytes, machine.u8(staging, count * rowBytes));
+        if (read) await read;
+      }
+      const target = address + (row / TILE_ROWS) * stride;
+      const bad = machine.exports.packRows!(
+        ...[layout.id, staging, count, stagedRowBytes, columns, target, stride],
+      );
+      if (bad) {
+        throw new RangeError(
+          `Cannot use ${source.name}: ${bad} of its ${format} numbers or scales near row ${row} are ` +
+            "not finite; the file is damaged or was converted wrongly",
+        );
+      }
+      progress?.(count * rowBytes);
+    }
+  } catch (error) {
+    machine.release(address);
+    throw error;
+  } finally {
+    machine.release(staging);
+  }
+  clearPadding(machine, address, rows, bytes, stride);
+  return {
+    layout: layout.id,
+    format: layout.format,
+    address,
+    rows,
+    columns,
+    tileBytes: stride,
+    bytes,
+  };
+}
+
+/** The tiles behind the last row are read by kernels that take two at a time. */
+function clearPadding(
+  machine: Machine,
+  address: number,
+  rows: number,
+  bytes: number,
+  stride: number,
+): void {
+  const used = Math.ceil(rows / TILE_ROWS) * stride;
+  machine.u8(address + used, bytes - used).fill(0);
+}
+
+function decoder(name: string, columns: number, rowBytes: number) {
+  const format = getFormat(name);
+  const values = new Float32Array(columns);
+  return async (source: WeightSource, offset: number, count: number, target: Float32Array) => {
+    const bytes = new Uint8Array(count * rowBytes);
+    await source.readInto(offset, bytes);
+    for (let row = 0; row < count; row++) {
+      format.decode(bytes.subarray(row * rowBytes, (row + 1) * rowBytes), values);
+      target.set(values, row * columns);
+    }
+  };
+}
