@@ -3,6 +3,7 @@
 import { ACTIVATION_KINDS } from "../../../wasm/opcodes_activation.ts";
 import { ACTIVATION_NAMES, type ActivationName, activations } from "../activations.ts";
 import { choice } from "../attributes.ts";
+import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
@@ -23,6 +24,7 @@ export const activation: OpRecord = defineOp({
       setElement(out!, i, activations[kind](getElement(x!, i)));
     }
   },
+  cases: (random) => elementwiseCases(random, 1, ACTIVATION_NAMES.map((kind) => ({ kind }))),
   kernels: {
     wasm: [
       {

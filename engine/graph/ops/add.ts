@@ -1,6 +1,7 @@
 // add: elementwise sum with NumPy broadcasting.
 
 import { broadcastElements } from "../broadcast.ts";
+import { BROADCASTS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { binaryKernels } from "../lower_binary.ts";
 import type { OpRecord } from "../op.ts";
@@ -19,5 +20,12 @@ export const add: OpRecord = defineOp({
   reference({ inputs: [a, b], outputs: [out] }) {
     broadcastElements(a!, b!, out!, (x, y) => x + y);
   },
+  cases: (random) => [
+    ...elementwiseCases(random, 2),
+    ...BROADCASTS.map(([a, b]) => ({
+      name: `[${a}] and [${b}]`,
+      inputs: [random.input(a!), random.input(b!)],
+    })),
+  ],
   kernels: { wasm: binaryKernels("add"), gpu: [] },
 });

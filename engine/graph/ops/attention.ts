@@ -8,6 +8,7 @@ import { exactDiv, mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { attentionKernel } from "../lower_attention.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
+import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
 /**
@@ -51,6 +52,8 @@ export const attention: OpRecord = defineOp({
       }
     }
   },
+  cases: attentionCases,
+  tolerance: { ofLargest: 1e-4, reason: "float32 exponentials of long rows" },
   kernels: { wasm: [attentionKernel], gpu: [] },
 });
 
@@ -92,4 +95,63 @@ function attendHead(call: HeadCall): void {
     }
     setElement(out, (row * heads + head) * valueWidth + i, sum / total);
   }
+}
+
+interface AttentionShape {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly width: number;
+  readonly valueWidth: number;
+}
+
+const CAPACITY = 150;
+// [position, slot] of each row: one token, a chunk, two sessions at once, the cache's last row.
+const STEPS = [
+  [],
+  [[0, 0]],
+  [[0, 0], [1, 0], [2, 0], [3, 0], [4, 0], [5, 0], [6, 0]],
+  [[70, 1], [4, 0], [71, 1]],
+  [[CAPACITY - 1, 1]],
+] as const;
+
+function attentionCases(random: CaseRandom): OpCase[] {
+  const shapes: readonly AttentionShape[] = [
+    { heads: 8, kvHeads: 8, width: 16, valueWidth: 16 },
+    { heads: 8, kvHeads: 2, width: 64, valueWidth: 64 },
+    { heads: 3, kvHeads: 1, width: 20, valueWidth: 12 },
+  ];
+  return shapes.flatMap((shape) =>
+    STEPS.flatMap((rows) =>
+      ([[0, 0, "f32"], [3, 0, "f16"], [64, 20, "f16"]] as const).map((
+        [window, softcap, dtype],
+      ) => ({
+        name: `${shape.heads}/${shape.kvHeads} heads of ${shape.width}, ${dtype}, rows at ${
+          rows.map(([position]) => position).join(" ")
+        }, window ${window}, softcap ${softcap}`,
+        inputs: attentionInputs(random, shape, rows, dtype),
+        attributes: { scale: shape.width ** -0.5, window, softcap },
+      }))
+    )
+  );
+}
+
+function attentionInputs(
+  random: CaseRandom,
+  { heads, kvHeads, width, valueWidth }: AttentionShape,
+  rows: readonly (readonly [number, number])[],
+  dtype: "f32" | "f16",
+): CaseInput[] {
+  const state = (channels: number): CaseInput => ({
+    role: "state",
+    dtype,
+    shape: [CAPACITY, kvHeads, channels],
+    slots: [0, 1].map(() => random.normal(CAPACITY * kvHeads * channels)),
+  });
+  return [
+    random.input([rows.length, heads, width]),
+    state(width),
+    state(valueWidth),
+    random.indices(rows.map(([position]) => position)),
+    random.indices(rows.map(([, slot]) => slot)),
+  ];
 }

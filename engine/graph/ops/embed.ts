@@ -1,8 +1,11 @@
 // embed: rows of a table by token id, with Gemma's scale as an option.
 
+import { getFormat } from "../../../quant/mod.ts";
 import { number } from "../attributes.ts";
+import { WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { embedKernel } from "../lower_matmul.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, lastDim, requireInput } from "../shape_rules.ts";
 
@@ -30,5 +33,18 @@ export const embed: OpRecord = defineOp({
       }
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    WEIGHT_FORMATS.flatMap((format) => {
+      const width = 2 * getFormat(format).blockSize + (getFormat(format).blockSize === 1 ? 35 : 0);
+      return [[], [0], [6, 0, 3, 3, 5]].map((tokens) => ({
+        name: `${format}, tokens ${tokens.join(" ")}`,
+        inputs: [random.indices(tokens), random.weight(format, [7, width])],
+        attributes: { scale: tokens.length === 1 ? 25.298 : 1 },
+      }));
+    }),
+  tolerance: {
+    ofLargest: 1e-6,
+    reason: "one product of float32 scale and code, then one by the scale",
+  },
+  kernels: { wasm: [embedKernel], gpu: [] },
 });

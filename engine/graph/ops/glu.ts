@@ -3,6 +3,7 @@
 import { ACTIVATION_KINDS } from "../../../wasm/opcodes_activation.ts";
 import { ACTIVATION_NAMES, type ActivationName, activations } from "../activations.ts";
 import { choice } from "../attributes.ts";
+import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
@@ -20,6 +21,8 @@ export const glu: OpRecord = defineOp({
   reference({ inputs: [gate, up], outputs: [out], attributes: { activation } }) {
     gluElements(gate!, up!, out!, activation);
   },
+  cases: (random) =>
+    elementwiseCases(random, 2, ACTIVATION_NAMES.map((activation) => ({ activation }))),
   kernels: {
     wasm: [
       {

@@ -3,10 +3,11 @@
 
 import { ACTIVATION_NAMES } from "../activations.ts";
 import { choice } from "../attributes.ts";
+import { ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import type { OpRecord } from "../op.ts";
 import { gluElements, gluInput } from "./glu.ts";
-import { inferQ8, quantizeGroups } from "./quantize_q8.ts";
+import { inferQ8, q8Sizes, quantizeGroups } from "./quantize_q8.ts";
 
 /** (gate f32[…, K], up f32[…, K]) → q8[…, K]. */
 export const gluQ8: OpRecord = defineOp({
@@ -19,6 +20,19 @@ export const gluQ8: OpRecord = defineOp({
   reference({ inputs: [gate, up], outputs: [out], attributes: { activation } }) {
     gluElements(gate!, up!, out!, activation);
     quantizeGroups(out!, out!);
+  },
+  cases: (random) =>
+    q8Sizes.flatMap(({ rows, width }) =>
+      ACTIVATION_NAMES.map((activation) => ({
+        name: `${activation}, [${rows}, ${width}]`,
+        inputs: [0, 1].map(() => random.input([ROWS, width], { M: rows })),
+        attributes: { activation },
+        bindings: { M: rows },
+      }))
+    ),
+  tolerance: {
+    ofLargest: 1 / 126,
+    reason: "one 8-bit step where a rounding tie falls the other way",
   },
   kernels: { wasm: [], gpu: [] },
 });

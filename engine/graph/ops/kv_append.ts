@@ -38,6 +38,24 @@ export const kvAppend: OpRecord = defineOp({
     }
   },
   inPlace: { 0: 0 },
+  cases: (random) =>
+    (["f32", "f16"] as const).flatMap((dtype) =>
+      [[], [0], [11], [3, 4, 5, 6, 7]].map((positions) => ({
+        name: `${dtype}, positions ${positions.join(" ")}`,
+        inputs: [
+          {
+            role: "state" as const,
+            dtype,
+            shape: [12, 2, 20],
+            slots: [random.normal(480), random.normal(480)],
+          },
+          random.input([positions.length, 2, 20]),
+          random.indices(positions),
+          random.indices(positions.map((position) => position % 2)),
+        ],
+      }))
+    ),
+  tolerance: { ofLargest: 0, reason: "a copy, or one rounding to nearest even" },
   kernels: {
     wasm: [
       {

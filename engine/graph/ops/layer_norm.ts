@@ -2,6 +2,7 @@
 // the biased one.
 
 import { number } from "../attributes.ts";
+import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
@@ -44,6 +45,18 @@ export const layerNorm: OpRecord = defineOp({
       }
     }
   },
+  cases: (random) => [
+    ...elementwiseCases(random, 1, [{ epsilon: 1e-5 }]),
+    ...CASE_WIDTHS.map((width) => ({
+      name: `width ${width}, weight${width % 2 ? ", bias" : ""}`,
+      inputs: [
+        random.input([3, width]),
+        random.weight("F32", [width]),
+        width % 2 ? random.weight("F16", [width]) : undefined,
+      ],
+      attributes: { epsilon: 1e-5 },
+    })),
+  ],
   kernels: {
     wasm: [
       {

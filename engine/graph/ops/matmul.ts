@@ -1,9 +1,13 @@
 // matmul: rows of x times the rows of a weight matrix, float activations and exactly the stored
 // weights. The weight is [N, K] as files store it, so each output is a dot of two contiguous rows.
 
+import { getFormat } from "../../../quant/mod.ts";
+import { ROWS, WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { matmulKernel } from "../lower_matmul.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
+import type { CaseRandom, OpCase } from "../op_case.ts";
 import {
   checkInputCount,
   lastDim,
@@ -23,7 +27,8 @@ export const matmul: OpRecord = defineOp({
   reference({ inputs: [x, weight, bias], outputs: [out] }) {
     matmulRows(x!, weight!, bias, out!);
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: matmulCases,
+  kernels: { wasm: [matmulKernel], gpu: [] },
 });
 
 /** Shape rule of both matmuls; `x` is input 0. */
@@ -58,4 +63,52 @@ export function matmulRows(
       setElement(out, row * height + column, sum);
     }
   }
+}
+
+// [rows, outputs, columns in blocks]: tails of every tile of rows and outputs, one and several blocks.
+/** Rows, outputs and blocks of the cases of both matmuls. */
+export const SIZES = [
+  [0, 5, 1],
+  [1, 1, 1],
+  [1, 8, 2],
+  [1, 33, 3],
+  [2, 16, 1],
+  [3, 9, 2],
+  [5, 17, 1],
+  [6, 24, 2],
+  [7, 31, 1],
+  [13, 40, 1],
+] as const;
+
+function matmulCases(random: CaseRandom): OpCase[] {
+  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7];
+  return WEIGHT_FORMATS.flatMap((format) =>
+    SIZES.map(([rows, outputs, blocks], i) => {
+      const { blockSize } = getFormat(format);
+      const columns = blockSize === 1 ? plain[i]! : blocks * blockSize;
+      return matmulCase(random, { format, rows, outputs, columns });
+    })
+  );
+}
+
+/** One matmul case of any format and size; odd numbers of outputs get a bias. */
+export function matmulCase(
+  random: CaseRandom,
+  size: {
+    readonly format: string;
+    readonly rows: number;
+    readonly outputs: number;
+    readonly columns: number;
+  },
+): OpCase {
+  const { format, rows, outputs, columns } = size;
+  return {
+    name: `${format}, [${rows}, ${columns}] · [${outputs}, ${columns}]ᵀ`,
+    inputs: [
+      random.input([ROWS, columns], { M: rows }),
+      random.weight(format, [outputs, columns]),
+      outputs % 2 ? random.weight("F32", [outputs]) : undefined,
+    ],
+    bindings: { M: rows },
+  };
 }

@@ -1,10 +1,14 @@
 // matmul_q8: matmul on 8-bit activations. A kernel multiplies integers and applies the scales of both
 // sides a group at a time; the meaning is the product of the numbers both sides stand for.
 
+import { getFormat } from "../../../quant/mod.ts";
+import { WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
+import { matmulQ8Kernel } from "../lower_matmul.ts";
 import type { OpRecord } from "../op.ts";
+import type { CaseInput } from "../op_case.ts";
 import { requireInput } from "../shape_rules.ts";
-import { inferMatmul, matmulRows } from "./matmul.ts";
+import { inferMatmul, matmulCase, matmulRows, SIZES } from "./matmul.ts";
 
 /** (x q8[…, K], weight [N, K], bias [N]?) → f32[…, N]. */
 export const matmulQ8: OpRecord = defineOp({
@@ -17,5 +21,20 @@ export const matmulQ8: OpRecord = defineOp({
   reference({ inputs: [x, weight, bias], outputs: [out] }) {
     matmulRows(x!, weight!, bias, out!);
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    WEIGHT_FORMATS.filter((format) => getFormat(format).blockSize >= 32).flatMap((format) =>
+      SIZES.map(([rows, outputs, blocks]) => {
+        const columns = blocks * getFormat(format).blockSize;
+        const { inputs: [x, ...rest], ...others } = matmulCase(random, {
+          ...{ format, rows, outputs, columns },
+        });
+        return { ...others, inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest] };
+      })
+    ),
+  tolerance: {
+    // A rounding tie may fall the other way where a kernel multiplies by 1 / scale.
+    ofLargest: 2e-3,
+    reason: "one 8-bit step of one activation",
+  },
+  kernels: { wasm: [matmulQ8Kernel], gpu: [] },
 });

@@ -2,8 +2,11 @@
 // magnitude / 127 in float32; q = x / scale rounded to nearest, ties to even, within ±127. The bytes in
 // memory are a backend's business (quant/q8_activation.ts); here a q8 value is the numbers it stands for.
 
+import { ROWS } from "../case_sizes.ts";
+import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import { checkInputCount, lastDim, requireInput, requireStatic } from "../shape_rules.ts";
 
@@ -21,7 +24,36 @@ export const quantizeQ8: OpRecord = defineOp({
   reference({ inputs: [x], outputs: [out] }) {
     quantizeGroups(x!, out!);
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    q8Sizes.map(({ rows, width }) => ({
+      name: `[${rows}, ${width}]`,
+      inputs: [random.input([ROWS, width], { M: rows })],
+      bindings: { M: rows },
+    })),
+  tolerance: {
+    ofLargest: 1 / 126,
+    reason: "one 8-bit step where a rounding tie falls the other way",
+  },
+  kernels: {
+    wasm: [
+      {
+        name: "quantize_q8",
+        when: () => true,
+        lower(lowering) {
+          const { inputs: [x] } = lowering.node;
+          const columns = lastDim(x!) as number;
+          emit(lowering, "quantize_q8", {
+            x: inputAddress(lowering, 0),
+            y: outputAddress(lowering),
+            rows: rowsOf(x!),
+            columns,
+            row_bytes: q8RowBytes(columns),
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });
 
 /**
@@ -59,3 +91,9 @@ function roundToEven(value: number): number {
   if (above !== 0.5) return Math.round(value);
   return floor % 2 === 0 ? floor : floor + 1;
 }
+
+/** Sizes of the cases of ops that quantise. */
+export const q8Sizes: readonly { readonly rows: number; readonly width: number }[] = [
+  ...[0, 1, 2, 7].map((rows) => ({ rows, width: 64 })),
+  ...[32, 96, 128, 576].map((width) => ({ rows: 3, width })),
+];

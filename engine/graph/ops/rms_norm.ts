@@ -2,6 +2,7 @@
 // around 0 and sets base to 1.
 
 import { number } from "../attributes.ts";
+import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
@@ -25,6 +26,14 @@ export const rmsNorm: OpRecord = defineOp({
   reference({ inputs: [x, weight], outputs: [out], attributes }) {
     rmsNormRows(x!, weight, out!, attributes);
   },
+  cases: (random) => [
+    ...elementwiseCases(random, 1, [{ epsilon: 1e-5 }]),
+    ...CASE_WIDTHS.map((width) => ({
+      name: `width ${width}, weight, base ${width % 2}`,
+      inputs: [random.input([2, 3, width]), random.weight("F32", [width])],
+      attributes: { epsilon: 1e-6, base: width % 2 },
+    })),
+  ],
   kernels: {
     wasm: [
       {

@@ -3,6 +3,7 @@
 // Channels from d on pass through (partial rotary).
 
 import { choice } from "../attributes.ts";
+import { CASE_ROWS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { compare, type Dim } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
@@ -42,6 +43,20 @@ export const rope: OpRecord = defineOp({
       for (let i = rotated; i < width; i++) setElement(out!, at + i, getElement(x!, at + i));
     }
   },
+  cases: (random) =>
+    (["half", "interleaved"] as const).flatMap((style) =>
+      [[2, 2], [8, 8], [10, 10], [16, 6], [64, 64], [20, 16]].flatMap(([width, rotated]) =>
+        CASE_ROWS.map((rows) => ({
+          name: `${style}, ${rotated} of ${width} channels, ${rows} rows`,
+          inputs: [
+            random.input([ROWS, 3, width!], { M: rows }),
+            random.input([ROWS, rotated!], { M: rows }),
+          ],
+          attributes: { style },
+          bindings: { M: rows },
+        }))
+      )
+    ),
   kernels: {
     wasm: [
       {

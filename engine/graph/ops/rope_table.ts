@@ -31,6 +31,23 @@ export const ropeTable: OpRecord = defineOp({
       }
     }
   },
+  cases: (random) =>
+    [0, 1, 3, 8].flatMap((rows) =>
+      [1, 4, 5, 32].map((half) => ({
+        name: `${rows} positions, ${half} frequencies`,
+        inputs: [
+          random.indices(Array.from({ length: rows }, () => random.integer(0, 131071))),
+          {
+            role: "constant" as const,
+            dtype: "f32" as const,
+            shape: [half],
+            data: Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half)),
+          },
+        ],
+        attributes: { magnitude: half === 5 ? 1.25 : 1 },
+      }))
+    ),
+  tolerance: { ofLargest: 1e-6, reason: "sines of large angles; float32 sines are that exact" },
   kernels: {
     wasm: [
       {

@@ -1,6 +1,7 @@
 // scale: every element times a constant.
 
 import { number } from "../attributes.ts";
+import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
@@ -20,6 +21,7 @@ export const scale: OpRecord = defineOp({
     const factor = Math.fround(attributes.factor);
     for (let i = 0; i < x!.data.length; i++) setElement(out!, i, getElement(x!, i) * factor);
   },
+  cases: (random) => elementwiseCases(random, 1, [{ factor: 0.125 }, { factor: -3.3 }]),
   kernels: {
     wasm: [
       {

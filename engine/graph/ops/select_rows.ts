@@ -30,6 +30,14 @@ export const selectRows: OpRecord = defineOp({
       }
     }
   },
+  cases: (random) =>
+    [[], [0], [6], [3, 3, 0], [0, 1, 2, 3, 4, 5, 6]].flatMap((rows) =>
+      [1, 5, 16, 33].map((width) => ({
+        name: `rows ${rows.join(" ")} of width ${width}`,
+        inputs: [random.input([7, width]), random.indices(rows)],
+      }))
+    ),
+  tolerance: { ofLargest: 0, reason: "a copy" },
   kernels: {
     wasm: [
       {

@@ -1,6 +1,7 @@
 // softcap: cap · tanh(x / cap), which keeps logits within ±cap (Gemma 2).
 
 import { number } from "../attributes.ts";
+import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
@@ -22,6 +23,7 @@ export const softcap: OpRecord = defineOp({
       setElement(out!, i, cap * Math.tanh(getElement(x!, i) / cap));
     }
   },
+  cases: (random) => elementwiseCases(random, 1, [{ cap: 30 }, { cap: 0.5 }]),
   kernels: {
     wasm: [
       {

@@ -1,6 +1,7 @@
 // softmax: exp(x - max) / sum along one axis.
 
 import { integer } from "../attributes.ts";
+import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { product } from "../dim.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
@@ -36,6 +37,14 @@ export const softmax: OpRecord = defineOp({
       );
     }
   },
+  cases: (random) => [
+    ...elementwiseCases(random, 1),
+    ...[-3, -2, 0, 1, 2].map((axis) => ({
+      name: `[3, 5, 7], axis ${axis}`,
+      inputs: [random.input([3, 5, 7])],
+      attributes: { axis },
+    })),
+  ],
   kernels: {
     wasm: [
       {

@@ -1,0 +1,83 @@
+// Lowering of everything that reads packed weights: both matrix products and the embedding. The layout of
+// a weight was fixed when it was loaded; the kernels take its number and choose among their variants by
+// themselves (wasm/assembly/matmul_q8.ts).
+
+import { q8RowBytes } from "../../quant/q8_activation.ts";
+import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { hasIntegerKernel, tileBytes, WEIGHT_LAYOUTS } from "../../wasm/weight_layout.ts";
+import type { Value } from "./graph.ts";
+import { emit, inputAddress, outputAddress, rowsOf } from "./lower_wasm.ts";
+import type { PackedWeight, WasmKernel, WasmLowering } from "./op.ts";
+
+/** Bytes of weights that a thread takes at once: long enough to hide the taking, short enough to share. */
+const CHUNK_BYTES = 32 * 1024;
+
+/** Operands that say where a weight is and how it lies. */
+function weightOperands(weight: PackedWeight) {
+  const { layout, address, columns, rows } = weight;
+  const bytes = tileBytes(WEIGHT_LAYOUTS[layout]!, columns);
+  const chunk = Math.max(1, Math.floor(CHUNK_BYTES / bytes));
+  return { w: address, layout, columns, outputs: rows, tile_bytes: bytes, chunk };
+}
+
+/** A weight that was packed: a matrix out of a file. */
+function isPacked(weight: Value | undefined): boolean {
+  return weight?.role === "weight" && weight.shape.length === 2;
+}
+
+function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
+  const [x, weight] = lowering.node.inputs;
+  return {
+    x: inputAddress(lowering, 0),
+    y: outputAddress(lowering),
+    bias: inputAddress(lowering, 2),
+    rows: rowsOf(x!),
+    scratch: lowering.scratch(scratchBytes),
+    scratch_bytes: scratchBytes,
+    ...weightOperands(lowering.weight(weight!)),
+  };
+}
+
+/** 8-bit activations, weights with an integer layout. */
+export const matmulQ8Kernel: WasmKernel = {
+  name: "matmul_q8",
+  when({ node: { inputs: [, weight] } }) {
+    return isPacked(weight) && hasIntegerKernel(weight!.tensor!.format);
+  },
+  lower(lowering) {
+    const columns = lowering.node.inputs[1]!.shape[1] as number;
+    emit(lowering, "matmul_q8", {
+      ...matmulOperands(lowering, q8ScratchBytes(columns)),
+      row_bytes: q8RowBytes(columns),
+      style: 0,
+    });
+  },
+};
+
+/** Float activations, weights of any format. */
+export const matmulKernel: WasmKernel = {
+  name: "matmul_f32",
+  when: ({ node: { inputs: [, weight] } }) => isPacked(weight),
+  lower(lowering) {
+    emit(lowering, "matmul", matmulOperands(lowering, floatScratchBytes()));
+  },
+};
+
+/** Rows of a packed table. */
+export const embedKernel: WasmKernel = {
+  name: "embed",
+  when: ({ node: { inputs: [, table] } }) => isPacked(table),
+  lower(lowering) {
+    const { inputs: [tokens, table], attributes: { scale } } = lowering.node;
+    const { w, layout, columns, outputs, tile_bytes } = weightOperands(lowering.weight(table!));
+    emit(lowering, "embed", {
+      ...{ w, layout, columns, tile_bytes, vocabulary: outputs },
+      tokens: inputAddress(lowering, 0),
+      y: outputAddress(lowering),
+      rows: tokens!.shape[0]!,
+      scale: scale as number,
+      scratch: lowering.scratch(floatScratchBytes()),
+      scratch_bytes: floatScratchBytes(),
+    });
+  },
+};
