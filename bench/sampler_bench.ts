@@ -24,15 +24,15 @@ const tokens = Int32Array.from({ length: 2000 }, (_, i) => (i * i) % 997);
 const HISTORY: TokenHistory = { tokens, length: tokens.length, promptLength: 1000 };
 
 const CASES: readonly (readonly [string, SamplerOptions])[] = [
-  ["top-k 40, top-p 0.95, temperature 0.8", { topK: 40, topP: 0.95, temperature: 0.8 }],
-  ["top-p 0.95, temperature 0.8, whole vocabulary", { topP: 0.95, temperature: 0.8 }],
-  ["min-p 0.05", { minP: 0.05 }],
+  ["top-k 40, top-p 0.95, temperature 0.8", { seed: 1, topK: 40, topP: 0.95, temperature: 0.8 }],
+  ["top-p 0.95, temperature 0.8, whole vocabulary", { seed: 1, topP: 0.95, temperature: 0.8 }],
+  ["min-p 0.05", { seed: 1, minP: 0.05 }],
   ["repetition penalty 1.1, greedy", { repeatPenalty: 1.1 }],
-  ["top-n-sigma 1", { topNSigma: 1 }],
-  ["mirostat 2", { mirostat: 2 }],
-  ["FSD", { strategy: "fsd" }],
-  ["typical 0.95", { typicalP: 0.95 }],
-  ["TFS 0.95", { tfsZ: 0.95 }],
+  ["top-n-sigma 1", { seed: 1, topNSigma: 1 }],
+  ["mirostat 2", { seed: 1, mirostat: 2 }],
+  ["FSD", { seed: 1, strategy: "fsd" }],
+  ["typical 0.95", { seed: 1, typicalP: 0.95 }],
+  ["TFS 0.95", { seed: 1, tfsZ: 0.95 }],
   ["DRY, greedy", { dryMultiplier: 0.8, drySequenceBreakers: [0] }],
 ];
 
@@ -44,7 +44,7 @@ for (const size of [49152, 262144]) {
     greedy.sample(logits, EMPTY_HISTORY);
   });
   for (const [name, options] of CASES) {
-    const sampler = createSampler({ seed: 1, ...options });
+    const sampler = createSampler(options);
     Deno.bench(name, { group }, () => {
       sampler.sample(logits, HISTORY);
     });

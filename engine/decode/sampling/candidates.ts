@@ -4,6 +4,7 @@
 // most filters are thresholds on logits and need no exponential at all.
 // The buffers are as long as the vocabulary, made once, and refilled for every token.
 
+import { expNegative } from "./exp.ts";
 import { type Ordered, sortTop } from "./order.ts";
 
 /** Candidates of one draw; the buffers belong to the sampler. */
@@ -59,10 +60,10 @@ export function bestToken(logits: Float32Array): number {
   let max = -Infinity;
   for (let id = 0; id < logits.length; id++) {
     const logit = logits[id]!;
-    if (logit > max) {
-      max = logit;
-      best = id;
-    } else if (logit !== logit) throw badLogit(id, logit);
+    if (logit <= max) continue;
+    if (logit !== logit) throw badLogit(id, logit);
+    max = logit;
+    best = id;
   }
   if (max === Infinity) throw badLogit(best, max);
   if (max === -Infinity) throw noCandidate();
@@ -107,7 +108,7 @@ export function totalMass(candidates: Candidates): number {
     const max = maxLogit(candidates);
     const { logits, size } = candidates;
     let mass = 0;
-    for (let i = 0; i < size; i++) mass += Math.exp(logits[i]! - max);
+    for (let i = 0; i < size; i++) mass += expNegative(logits[i]! - max);
     candidates.mass = mass;
   }
   return candidates.mass;
@@ -116,7 +117,7 @@ export function totalMass(candidates: Candidates): number {
 /** Probability of the candidate at `index` among the candidates. */
 export function probabilityAt(candidates: Candidates, index: number): number {
   const mass = totalMass(candidates);
-  return Math.exp(candidates.logits[index]! - candidates.max) / mass;
+  return expNegative(candidates.logits[index]! - candidates.max) / mass;
 }
 
 /** Logit at which a candidate has exactly this probability. */
@@ -132,7 +133,7 @@ export function entropy(candidates: Candidates): number {
   let sum = 0;
   for (let i = 0; i < size; i++) {
     const logit = logits[i]! - max;
-    if (logit !== -Infinity) sum += Math.exp(logit) * logit;
+    if (logit !== -Infinity) sum += expNegative(logit) * logit;
   }
   return Math.log(mass) - sum / mass;
 }
@@ -207,7 +208,7 @@ export function countReaching(candidates: Candidates, share: number): number {
   for (let prefix = 64; count < size; prefix *= 8) {
     orderTop(candidates, prefix);
     for (const end = Math.min(prefix, size); count < end; count++) {
-      const weight = Math.exp(logits[count]! - max);
+      const weight = expNegative(logits[count]! - max);
       if (weight === 0) return count; // all that follow are zero too: rounding kept the sum short
       sum += weight;
       if (sum >= target) return count + 1;

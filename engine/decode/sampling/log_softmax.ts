@@ -1,6 +1,8 @@
 // Log-probabilities of raw logits, before any sampling step: what `logprobs` of an answer, perplexity and
 // comparisons of engines are about. Sums are in double precision.
 
+import { expNegative } from "./exp.ts";
+
 /** One of the likely tokens at a position. */
 export interface TokenAlternative {
   /** Token id. */
@@ -18,7 +20,7 @@ export function logSumExp(logits: Float32Array): number {
   let max = -Infinity;
   for (let i = 0; i < logits.length; i++) if (logits[i]! > max) max = logits[i]!;
   let sum = 0;
-  for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i]! - max);
+  for (let i = 0; i < logits.length; i++) sum += expNegative(logits[i]! - max);
   if (!Number.isFinite(max) || Number.isNaN(sum)) {
     throw new RangeError("Cannot normalise logits: they hold NaN or no finite value");
   }

@@ -17,22 +17,22 @@ export const tfs: SamplingStep = defineStep<{ z: number }>({
   rules: { z: number({ default: 0.95, min: 0, max: 1, aliases: ["tfs_z", "tfs"] }) },
   neutral: { z: 1 },
   isOff: ({ z }) => z === 1,
-  apply(candidates, { z }) {
+  apply(candidates, { z }, context) {
     const { size } = candidates;
     if (size < 3) return;
     orderTop(candidates, size);
-    const curvature = (i: number) =>
-      Math.abs(
-        probabilityAt(candidates, i) - 2 * probabilityAt(candidates, i + 1) +
-          probabilityAt(candidates, i + 2),
-      );
+    const weights = context.doubles(size);
+    for (let i = 0; i < size; i++) weights[i] = probabilityAt(candidates, i);
     let total = 0;
-    for (let i = 0; i < size - 2; i++) total += curvature(i);
+    for (let i = 0; i < size - 2; i++) {
+      weights[i] = Math.abs(weights[i]! - 2 * weights[i + 1]! + weights[i + 2]!);
+      total += weights[i]!;
+    }
     const isFlat = total < FLAT;
     let sum = 0;
     let kept = 0;
     while (kept < size - 2) {
-      sum += isFlat ? 1 / (size - 2) : curvature(kept) / total;
+      sum += isFlat ? 1 / (size - 2) : weights[kept]! / total;
       if (sum > z) return keepBest(candidates, kept);
       kept++;
     }

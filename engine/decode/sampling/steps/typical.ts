@@ -3,6 +3,7 @@
 // token that crosses p is in the set, and the best token need not be.
 
 import { type Candidates, entropy, totalMass } from "../candidates.ts";
+import { expNegative } from "../exp.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
 
 /** Keeps the tokens of most typical surprise. */
@@ -20,7 +21,7 @@ export const typical: SamplingStep = defineStep<{ p: number }>({
     let sum = 0;
     let count = 0;
     while (count < size && (count === 0 || sum < target)) {
-      sum += Math.exp(logits[places[2 * count]!]! - max);
+      sum += expNegative(logits[places[2 * count]!]! - max);
       count++;
     }
     if (count === size) return;
