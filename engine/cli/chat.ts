@@ -50,10 +50,11 @@ export const chat: Command = defineCommand({
   const { terminal, signal } = context;
   const json = flags.json ?? false;
   const options = { ...samplerOptions(flags), ...limitOptions(flags, DEFAULT_MAX_TOKENS) };
-  using model = await openModel(name, loadOptions(flags), { terminal, signal, quiet: json });
+  using opened = await openModel(name, flags, loadOptions(flags), { terminal, signal });
+  const { model } = opened;
   if (!model.chatTemplate) {
     throw new UsageError(
-      `${model.name} is a base model (no chat template): use troodon generate --raw`,
+      `${opened.name} is a base model (no chat template): use troodon generate --raw`,
     );
   }
   context.releaseInterrupt();

@@ -54,11 +54,8 @@ export const generate: Command = defineCommand({
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
   const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
-  using model = await openModel(name, loadOptions(flags), {
-    terminal,
-    signal,
-    quiet: flags.json ?? false,
-  });
+  using opened = await openModel(name, flags, loadOptions(flags), { terminal, signal });
+  const { model } = opened;
   const generation = start(
     model,
     prompt,
@@ -70,7 +67,7 @@ export const generate: Command = defineCommand({
     for await (const chunk of generation) tokens.push(...chunk.tokens);
     const result = await generation.result;
     const output = {
-      model: model.name,
+      model: opened.name,
       device: model.device,
       prompt,
       ...result,

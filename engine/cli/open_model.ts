@@ -1,34 +1,49 @@
-// Loads the model of a command: the default one when none is named, with a progress bar while it is
-// fetched and read.
+// Loads the model of a command: the default one when none is named. Fetching shows its own progress;
+// reading the weights does so when it takes a while.
 
+import { defaultModel } from "../formats/hub/catalogue.ts";
+import { createProgressRenderer } from "../formats/hub/progress.ts";
 import { load } from "../models/load.ts";
 import type { LoadOptions, Model } from "../models/model.ts";
-import { defaultModel } from "../formats/hub/catalogue.ts";
 import type { Context } from "./command.ts";
-import { createProgressBar } from "./progress.ts";
+import { fetchModel, type SourceFlags } from "./fetch.ts";
 
-/** Loads `name`; a Ctrl-C while loading stops it. */
+const PATIENCE_MS = 700;
+
+/** A loaded model and the name that the user gave it. */
+export interface OpenedModel extends Disposable {
+  readonly name: string;
+  readonly model: Model;
+}
+
+/** Fetches if need be, then loads; a Ctrl-C stops either. */
 export async function openModel(
-  name: string | undefined,
+  name: string = defaultModel,
+  flags: SourceFlags,
   options: LoadOptions,
-  { terminal, signal, quiet }: Pick<Context, "terminal" | "signal"> & { readonly quiet: boolean },
-): Promise<Model> {
-  const model = name ?? defaultModel;
-  const bar = createProgressBar(terminal, quiet);
-  // A cached model is ready before a bar could be read.
-  const patience = 500;
+  context: Pick<Context, "terminal" | "signal">,
+): Promise<OpenedModel> {
+  const { terminal, signal } = context;
+  const path = await fetchModel(name, flags, context);
   const start = performance.now();
+  const renderer = createProgressRenderer({
+    write: (text) => terminal.err(text),
+    isTerminal: terminal.progress,
+    columns: terminal.columns(),
+  });
   try {
-    return await load(model, {
+    const model = await load(path, {
       ...options,
       signal,
-      onProgress: ({ phase, loadedBytes, totalBytes }) => {
-        if (phase === "load" && performance.now() - start < patience) return;
-        const label = phase === "download" ? `Fetching ${model}` : `Loading ${model}`;
-        bar.update(label, loadedBytes, totalBytes);
+      onProgress: ({ loadedBytes, totalBytes }) => {
+        if (!terminal.progress || performance.now() - start < PATIENCE_MS) return;
+        const bytesPerSecond = loadedBytes / (performance.now() - start) * 1000;
+        const progress = { received: loadedBytes, total: totalBytes, bytesPerSecond };
+        renderer.show({ phase: "load", file: name, ...progress });
       },
     });
+    return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
-    bar.end();
+    renderer.end();
   }
 }

@@ -1,0 +1,39 @@
+// From a model's name to a path on this machine, with progress on standard error.
+
+import { defaultModel } from "../formats/hub/catalogue.ts";
+import { createProgressRenderer } from "../formats/hub/progress.ts";
+import { pullModel } from "../formats/hub/pull.ts";
+import type { ParsedLine } from "./args.ts";
+import type { Context } from "./command.ts";
+import type { SOURCE_FLAGS } from "./flags.ts";
+
+/** Flags of a command that names a model. */
+export type SourceFlags = ParsedLine<typeof SOURCE_FLAGS>["flags"] & {
+  readonly json?: boolean | undefined;
+};
+
+/** Fetches a model that is not here yet (the default one when none is named) and returns its path. */
+export async function fetchModel(
+  name: string | undefined,
+  flags: SourceFlags,
+  { terminal, signal }: Pick<Context, "terminal" | "signal">,
+  sha256?: string,
+): Promise<string> {
+  const renderer = createProgressRenderer({
+    write: (text) => terminal.err(text),
+    isTerminal: terminal.progress,
+    columns: terminal.columns(),
+  });
+  try {
+    return await pullModel(name ?? defaultModel, {
+      signal,
+      sha256,
+      cacheDir: flags["cache-dir"],
+      endpoint: flags.endpoint,
+      offline: flags.offline,
+      ...!flags.json && { onProgress: renderer.show },
+    });
+  } finally {
+    renderer.end();
+  }
+}
