@@ -3,7 +3,10 @@
 // thread is given up. Nothing here allocates: inputs and outputs are views made once.
 
 import type { HostData } from "../graph/op.ts";
+import type { ModelMemory } from "../models/memory.ts";
 import type { Executable } from "../plan/backend.ts";
+import type { ChatTemplate } from "../text/chat_template.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";
 
 /** A prepared model with its limits. */
@@ -21,6 +24,12 @@ export interface Runtime {
   readonly hidden: number;
   /** SHA-256 of model and cache layout, 32 bytes: saved sessions carry it. */
   readonly fingerprint: Uint8Array;
+  /** @throws {UnsupportedError} If the model's files hold none. */
+  tokenizer(): Tokenizer;
+  readonly chatTemplate: ChatTemplate | undefined;
+  /** For the figures of a generation. */
+  readonly loadMs: number;
+  readonly memory: ModelMemory;
   readonly lock: Lock;
 }
 

@@ -83,7 +83,8 @@ export interface Session {
 
 /** The session and the unqueued verbs that a generation uses while it holds the session. */
 export class TimelineSession implements Session {
-  readonly #runtime: Runtime;
+  /** The model it runs on. */
+  readonly runtime: Runtime;
   readonly #slot: number;
   readonly #tokens: Int32Array;
   readonly #logits: Float32Array;
@@ -95,7 +96,7 @@ export class TimelineSession implements Session {
   #isDisposed = false;
 
   constructor(runtime: Runtime, onDispose: () => void = () => {}) {
-    this.#runtime = runtime;
+    this.runtime = runtime;
     this.#slot = runtime.executable.openSlot();
     this.#tokens = new Int32Array(runtime.capacity);
     this.#logits = new Float32Array(runtime.vocabulary);
@@ -112,7 +113,7 @@ export class TimelineSession implements Session {
   }
 
   get capacity(): number {
-    return this.#runtime.capacity;
+    return this.runtime.capacity;
   }
 
   async sync(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
@@ -150,7 +151,7 @@ export class TimelineSession implements Session {
 
   async save(): Promise<Uint8Array> {
     using _turn = await this.acquire();
-    const { executable, fingerprint, lock } = this.#runtime;
+    const { executable, fingerprint, lock } = this.runtime;
     const release = await lock.acquire();
     try {
       const state = await executable.readState(this.#slot, this.#length);
@@ -166,7 +167,7 @@ export class TimelineSession implements Session {
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
-    const { executable, fingerprint, lock, vocabulary } = this.#runtime;
+    const { executable, fingerprint, lock, vocabulary } = this.runtime;
     const { tokens, state } = await unpackSession(bytes, fingerprint);
     if (tokens.length > this.capacity) {
       throw new ResourceError(
@@ -190,7 +191,7 @@ export class TimelineSession implements Session {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    this.#runtime.executable.closeSlot(this.#slot);
+    this.runtime.executable.closeSlot(this.#slot);
     this.#onDispose();
   }
 
@@ -210,7 +211,7 @@ export class TimelineSession implements Session {
   /** `sync` for the holder. */
   async syncNow(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
     this.#checkRoom(0, tokens.length);
-    checkTokens(tokens, this.#runtime.vocabulary);
+    checkTokens(tokens, this.runtime.vocabulary);
     let kept = 0;
     while (kept < this.#length && kept < tokens.length && tokens[kept] === this.#tokens[kept]) {
       kept++;
@@ -224,7 +225,7 @@ export class TimelineSession implements Session {
   /** `eval` for the holder. */
   async evalNow(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
     this.#checkRoom(this.#length, tokens.length);
-    checkTokens(tokens, this.#runtime.vocabulary);
+    checkTokens(tokens, this.runtime.vocabulary);
     await this.#compute(tokens, 0, options);
   }
 
@@ -233,7 +234,7 @@ export class TimelineSession implements Session {
     start: number,
     { signal, onLogits }: EvalOptions,
   ): Promise<void> {
-    const { batch, logitRows } = this.#runtime;
+    const { batch, logitRows } = this.runtime;
     const size = onLogits ? Math.min(batch, logitRows) : batch;
     for (let from = start; from < tokens.length; from += size) {
       signal?.throwIfAborted();
@@ -255,8 +256,8 @@ export class TimelineSession implements Session {
   }
 
   async #run(chunk: Chunk, onLogits: EvalOptions["onLogits"]): Promise<void> {
-    const { vocabulary } = this.#runtime;
-    await runChunk(this.#runtime, chunk, (executable) => {
+    const { vocabulary } = this.runtime;
+    await runChunk(this.runtime, chunk, (executable) => {
       for (let row = chunk.from; row < chunk.to; row++) {
         this.#tokens[this.#length++] = chunk.tokens[row]!;
       }
@@ -291,7 +292,7 @@ export class TimelineSession implements Session {
   #checkRoom(length: number, count: number): void {
     this.#check();
     if (length + count <= this.capacity) return;
-    const { name } = this.#runtime;
+    const { name } = this.runtime;
     throw new ResourceError(
       length === 0
         ? `the prompt has ${count} tokens, and the context holds ${this.capacity}`

@@ -1,0 +1,99 @@
+// generate(): text from a prompt. Checks every option before anything runs, turns the prompt into tokens,
+// and hands the loop (run.ts) a session: the caller's own, or one borrowed from the model. chat() is in
+// chat.ts.
+
+import { LoadedModel } from "../models/loaded_model.ts";
+import type { Model } from "../models/model.ts";
+import { type GenerateOptions, resolveGenerateOptions } from "./generate_options.ts";
+import { createGeneration, type Generation } from "./generation.ts";
+import { type BorrowedSession, type Prompt, runGeneration } from "./run.ts";
+import type { Runtime } from "./runtime.ts";
+import { createSampler } from "./sampling/sampler.ts";
+import { type Session, TimelineSession } from "./session.ts";
+
+/**
+ * Continues a text. Without sampling options the best token is taken each time.
+ *
+ * On a session the prompt is the whole text so far: what it has in common with the session's tokens is not
+ * computed again. On a model a session is borrowed for the time of the call.
+ *
+ * @param target A model, or a session of one.
+ * @param prompt Text, or token ids, to which nothing is added.
+ * @throws {RangeError | TypeError} At once, on a bad option or an empty prompt.
+ * @throws {ResourceError} While it runs, if the prompt is longer than the context, or the context is full
+ * (see {@linkcode GenerateOptions.onContextFull}).
+ *
+ * @example
+ * ```ts
+ * import { generate, load } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * let text = "";
+ * for await (const chunk of generate(model, "Once", { maxTokens: 8 })) text += chunk.text;
+ * assertEquals(text, await generate(model, "Once", { maxTokens: 8 }).text());
+ * ```
+ */
+export function generate(
+  target: Model | Session,
+  prompt: string | readonly number[],
+  options: GenerateOptions = {},
+): Generation {
+  const { runtime } = coreOf(target);
+  return startGeneration(target, promptOf(runtime, prompt, options.special ?? false), options);
+}
+
+/** Starts a generation from tokens; for {@linkcode generate} and `chat`. */
+export function startGeneration(
+  target: Model | Session,
+  prompt: Prompt,
+  options: GenerateOptions,
+): Generation {
+  const core = coreOf(target);
+  const resolved = resolveGenerateOptions(options);
+  const tokenizer = core.runtime.tokenizer();
+  const sampler = createSampler(resolved.sampler, tokenizer);
+  if (prompt.tokens.length === 0) {
+    throw new RangeError("Cannot generate from an empty prompt: give at least one token");
+  }
+  return createGeneration((leave) =>
+    runGeneration({
+      runtime: core.runtime,
+      borrow: (signal) => borrow(core, signal),
+      prompt,
+      options: resolved,
+      sampler,
+      leave,
+    })
+  );
+}
+
+/** What stands behind the public objects. @throws {TypeError} If they are none of this library. */
+export function coreOf(target: Model | Session): LoadedModel | TimelineSession {
+  if (target instanceof LoadedModel || target instanceof TimelineSession) return target;
+  throw new TypeError("Cannot generate: give a model from load(), or a session of one");
+}
+
+function promptOf(
+  runtime: Runtime,
+  prompt: string | readonly number[],
+  special: boolean,
+): Prompt {
+  if (typeof prompt !== "string") return { tokens: [...prompt], keep: 0, continues: true };
+  const tokenizer = runtime.tokenizer();
+  const tokens = tokenizer.encode(prompt, { special });
+  const hasBos = tokenizer.addBos && tokens[0] === tokenizer.bosId;
+  return { tokens, keep: hasBos ? 1 : 0, continues: true };
+}
+
+async function borrow(
+  core: LoadedModel | TimelineSession,
+  signal: AbortSignal,
+): Promise<BorrowedSession> {
+  if (core instanceof LoadedModel) {
+    const session = await core.borrow(signal);
+    return { session, [Symbol.dispose]: () => session.dispose() };
+  }
+  const { release } = await core.acquire(signal);
+  return { session: core, [Symbol.dispose]: release };
+}

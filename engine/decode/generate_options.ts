@@ -1,0 +1,95 @@
+// Options of generate() and chat(): its own here, those of sampling in sampling/options.ts, which also
+// refuses names that nobody knows.
+
+import type { SamplerOptions } from "./sampling/options.ts";
+
+/** Options of a generation. */
+export interface GenerateOptions extends SamplerOptions {
+  /** Most tokens to take. Default 1024. */
+  readonly maxTokens?: number;
+  /** Texts at which the answer ends; they are not part of it. */
+  readonly stop?: readonly string[];
+  /** Whether to go on after the model's own end of text. Default false. */
+  readonly ignoreEos?: boolean;
+  /** Ends the generation before the next token or chunk of the prompt; not an error. */
+  readonly signal?: AbortSignal;
+  /** Gives log-probabilities with every token, and so many alternatives (0 to 100). */
+  readonly logprobs?: number;
+  /**
+   * What happens when the context is full before the answer has ended:
+   * - `error` (default): a ResourceError
+   * - `stop`: the answer ends with finishReason `context`
+   * - `slide`: the first `keep` tokens stay, the older half of the others is dropped, and what is left is
+   *   computed anew, so the logits are those of a fresh evaluation of the kept tokens
+   */
+  readonly onContextFull?: "error" | "stop" | "slide";
+  /**
+   * Leading tokens that `slide` never drops. Default: in a chat the system messages, else what the
+   * tokenizer put in front of the prompt.
+   */
+  readonly keep?: number;
+  /** Whether texts of control tokens in the prompt become those tokens. Default false. */
+  readonly special?: boolean;
+}
+
+/** Own options, complete; the rest are for the sampler. */
+export interface ResolvedGenerateOptions {
+  readonly maxTokens: number;
+  readonly stop: readonly string[];
+  readonly ignoreEos: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly logprobs: number | undefined;
+  readonly onContextFull: "error" | "stop" | "slide";
+  readonly keep: number | undefined;
+  readonly special: boolean;
+  readonly sampler: SamplerOptions;
+}
+
+const CONTEXT_RULES = ["error", "stop", "slide"];
+
+/**
+ * Checks and completes options.
+ *
+ * @throws {RangeError} Naming the option, its value and what is allowed.
+ * @throws {TypeError} If `stop` is no list of texts.
+ */
+export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenerateOptions {
+  const {
+    maxTokens = 1024,
+    stop = [],
+    ignoreEos = false,
+    signal,
+    logprobs,
+    onContextFull = "error",
+    keep,
+    special = false,
+    ...sampler
+  } = options;
+  count("maxTokens", maxTokens, 0, 2 ** 31);
+  if (logprobs !== undefined) count("logprobs", logprobs, 0, 100);
+  if (keep !== undefined) count("keep", keep, 0, 2 ** 31);
+  if (!CONTEXT_RULES.includes(onContextFull)) {
+    throw new RangeError(
+      `Cannot use onContextFull "${onContextFull}": it is one of ${CONTEXT_RULES.join(", ")}`,
+    );
+  }
+  if (!Array.isArray(stop) || !stop.every((text) => typeof text === "string" && text !== "")) {
+    throw new TypeError("Cannot use stop: it is a list of texts that are not empty");
+  }
+  return {
+    maxTokens,
+    stop,
+    ignoreEos,
+    signal,
+    logprobs,
+    onContextFull,
+    keep,
+    special,
+    sampler,
+  };
+}
+
+function count(name: string, value: number, min: number, max: number): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return;
+  throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
+}

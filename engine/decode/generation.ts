@@ -1,0 +1,145 @@
+// What a running generation looks like to its user, and how it is driven. Steps are made by an async
+// generator that advances only when somebody wants the next chunk, so nothing runs ahead of its reader and
+// breaking out of a loop ends the work. Chunks are kept, so that text(), result and any number of readers
+// see the same text whoever drove it.
+
+import type { ModelMemory } from "../models/memory.ts";
+import type { TokenAlternative } from "./sampling/log_softmax.ts";
+
+/** One token that was taken. */
+export interface TokenInfo {
+  readonly id: number;
+  /**
+   * Natural logarithm of its probability by the model, before any sampling step; with `logprobs` only.
+   */
+  readonly logProbability?: number;
+  /** The most probable tokens at its place, best first; with `logprobs` above 0 only. */
+  readonly alternatives?: readonly TokenAlternative[];
+}
+
+/** Text that may be shown now, and the tokens taken since the last chunk. */
+export interface Chunk {
+  /** Whole characters; may be empty while a character or a stop text is in the balance. */
+  readonly text: string;
+  readonly tokens: readonly TokenInfo[];
+}
+
+/**
+ * Why a generation ended: the model's end of text or turn, a stop text, `maxTokens`, the AbortSignal or
+ * its user's leaving, or a full context with `onContextFull: "stop"`.
+ */
+export type FinishReason = "eos" | "stop" | "length" | "abort" | "context";
+
+/** Figures of a generation. */
+export interface GenerationStats {
+  /** Time that loading the model took. */
+  readonly loadMs: number;
+  /** From the first wish for text to the first token. */
+  readonly firstTokenMs: number;
+  /** Tokens of the prompt that were computed; those found in the session are left out. */
+  readonly prefillTokens: number;
+  readonly prefillPerSecond: number;
+  /** Tokens that were taken. */
+  readonly decodeTokens: number;
+  /** Steps after the first token, per second. */
+  readonly decodePerSecond: number;
+  readonly memory: ModelMemory;
+}
+
+/** A whole answer. */
+export interface GenerationResult {
+  readonly text: string;
+  /** Ids taken, an end token included. */
+  readonly ids: readonly number[];
+  readonly finishReason: FinishReason;
+  /** Seed of the random numbers, for doing it again. */
+  readonly seed: number;
+  readonly stats: GenerationStats;
+}
+
+/** A running generation: iterate over it, or await `text()` or `result`. */
+export interface Generation extends AsyncIterable<Chunk>, Disposable, AsyncDisposable {
+  /** The whole text. Rejects with what went wrong. */
+  text(): Promise<string>;
+  /** Text, ids, reason and figures at the end. Reading it drives the generation to its end. */
+  readonly result: Promise<GenerationResult>;
+}
+
+/** Steps of a generation; what it returns are the facts of its end. */
+export type GenerationSteps = AsyncGenerator<Chunk, Omit<GenerationResult, "text" | "ids">, void>;
+
+/**
+ * Makes a generation of its steps.
+ *
+ * @param start Gets a signal that fires when the user leaves; called at the first wish.
+ */
+export function createGeneration(start: (leave: AbortSignal) => GenerationSteps): Generation {
+  const chunks: Chunk[] = [];
+  const leave = new AbortController();
+  let steps: GenerationSteps | undefined;
+  let pending: Promise<void> | undefined;
+  let outcome: { readonly value: GenerationResult } | { readonly error: unknown } | undefined;
+  let whole: Promise<GenerationResult> | undefined;
+
+  async function step(): Promise<void> {
+    try {
+      steps ??= start(leave.signal);
+      const next = await steps.next();
+      if (!next.done) {
+        chunks.push(next.value);
+        return;
+      }
+      const ids = chunks.flatMap(({ tokens }) => tokens.map(({ id }) => id));
+      const text = chunks.map((chunk) => chunk.text).join("");
+      outcome = { value: { text, ids, ...next.value } };
+    } catch (error) {
+      outcome = { error };
+    }
+  }
+
+  // Readers share one step at a time.
+  async function advance(): Promise<void> {
+    pending ??= step().finally(() => pending = undefined);
+    await pending;
+  }
+
+  async function drain(): Promise<GenerationResult> {
+    while (!outcome) await advance();
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
+  async function* read(): AsyncGenerator<Chunk, void, void> {
+    try {
+      for (let index = 0;; index++) {
+        while (index >= chunks.length && !outcome) await advance();
+        if (index < chunks.length) yield chunks[index]!;
+        else break;
+      }
+      if (outcome && "error" in outcome) throw outcome.error;
+    } finally {
+      // Left early: nobody else may be waiting for the rest.
+      if (!outcome && !whole) await stop();
+    }
+  }
+
+  async function stop(): Promise<void> {
+    leave.abort();
+    // The last step sees the signal and gives back the session.
+    while (steps && !outcome) await advance();
+  }
+
+  return {
+    [Symbol.asyncIterator]: read,
+    async text() {
+      return (await (whole ??= drain())).text;
+    },
+    get result() {
+      return whole ??= drain();
+    },
+    [Symbol.dispose]() {
+      void stop();
+    },
+    [Symbol.asyncDispose]: stop,
+  };
+}

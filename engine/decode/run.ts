@@ -1,0 +1,209 @@
+// The decode loop: prompt into the session, then sample, show, append, until something ends it. It uses
+// only the session's verbs and the sampler's, so a speculative or batched loop can stand beside it with
+// the same chunks. The session is held from the first step to the end; calls on it wait.
+
+import { ResourceError } from "../errors.ts";
+import { createStreamDecoder } from "../text/stream_decoder.ts";
+import { createTextStream, type TextStream } from "../text/stop_strings.ts";
+import { slide } from "./context_slide.ts";
+import type { ResolvedGenerateOptions } from "./generate_options.ts";
+import type { FinishReason, GenerationStats, GenerationSteps, TokenInfo } from "./generation.ts";
+import { pause } from "./pause.ts";
+import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
+import type { Sampler } from "./sampling/sampler.ts";
+import type { Runtime } from "./runtime.ts";
+import type { TimelineSession } from "./session.ts";
+
+/** A prompt in tokens. */
+export interface Prompt {
+  readonly tokens: readonly number[];
+  /** Leading tokens that a sliding context keeps. */
+  readonly keep: number;
+  /** Whether the answer goes on in the middle of a text. */
+  readonly continues: boolean;
+}
+
+/** What a run needs. */
+export interface RunInput {
+  readonly runtime: Runtime;
+  /** Gives the session, to be disposed of if it was made for this run; waits its turn. */
+  borrow(signal: AbortSignal): Promise<BorrowedSession>;
+  readonly prompt: Prompt;
+  readonly options: ResolvedGenerateOptions;
+  readonly sampler: Sampler;
+  /** Fires when the reader leaves. */
+  readonly leave: AbortSignal;
+}
+
+/** A session that nobody else uses until it is given back. */
+export interface BorrowedSession extends Disposable {
+  readonly session: TimelineSession;
+}
+
+/** Counts and clocks of a run. */
+interface Meter {
+  readonly start: number;
+  firstTokenMs: number;
+  prefillTokens: number;
+  prefillMs: number;
+  decodeTokens: number;
+  decodeMs: number;
+}
+
+/** Runs a generation. */
+export async function* runGeneration(input: RunInput): GenerationSteps {
+  const { options, leave, sampler, runtime } = input;
+  const signal = options.signal ? AbortSignal.any([options.signal, leave]) : leave;
+  const meter = createMeter();
+  let finishReason: FinishReason;
+  try {
+    using borrowed = await input.borrow(signal);
+    finishReason = yield* decode(borrowed.session, input, { signal, meter });
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error;
+    finishReason = "abort";
+  }
+  return { finishReason, seed: sampler.seed, stats: statsOf(meter, runtime) };
+}
+
+async function* decode(
+  session: TimelineSession,
+  { prompt, runtime, options, sampler }: RunInput,
+  { signal, meter }: { signal: AbortSignal; meter: Meter },
+): AsyncGenerator<{ text: string; tokens: TokenInfo[] }, FinishReason, void> {
+  const { maxTokens, stop, ignoreEos, logprobs } = options;
+  const tokenizer = runtime.tokenizer();
+  const stream = createTextStream({
+    decoder: createStreamDecoder(tokenizer, { skipSpecial: true, continues: prompt.continues }),
+    stops: stop,
+  });
+  const tokens = [...prompt.tokens];
+  const history = {
+    tokens,
+    promptLength: tokens.length,
+    get length() {
+      return tokens.length;
+    },
+  };
+  await prefill(session, prompt, { signal, meter });
+
+  const next = [0];
+  for (let taken = 0; taken < maxTokens;) {
+    const start = performance.now();
+    const id = sampler.sample(session.logits(), history);
+    if (taken++ === 0) meter.firstTokenMs = start - meter.start;
+    tokens.push(id);
+    meter.decodeTokens = taken;
+    const shown = { text: "", tokens: [tokenInfo(id, session, logprobs)] };
+    const isEnd = !ignoreEos && tokenizer.endOfGenerationIds.has(id);
+    if (!isEnd) shown.text = stream.push(id);
+    const reason = isEnd
+      ? "eos"
+      : stream.stoppedBy !== undefined
+      ? "stop"
+      : taken === maxTokens
+      ? "length"
+      : undefined;
+    meter.decodeMs += performance.now() - start;
+    if (reason) {
+      shown.text += stream.finish();
+      yield shown;
+      return stream.stoppedBy === undefined ? reason : "stop";
+    }
+    yield shown;
+    next[0] = id;
+    try {
+      signal.throwIfAborted();
+      if (!await append(session, next, { prompt, options, signal, meter })) {
+        yield* flush(stream);
+        return "context";
+      }
+    } catch (error) {
+      yield* flush(stream);
+      throw error;
+    }
+  }
+  return "length";
+}
+
+// What was held back is text of the answer, however it ends.
+function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo[] }> {
+  const text = stream.finish();
+  if (text !== "") yield { text, tokens: [] };
+}
+
+async function prefill(
+  session: TimelineSession,
+  { tokens }: Prompt,
+  { signal, meter }: { signal: AbortSignal; meter: Meter },
+): Promise<void> {
+  const start = performance.now();
+  const kept = await session.syncNow(tokens, { signal });
+  meter.prefillTokens = tokens.length - kept;
+  meter.prefillMs = performance.now() - start;
+}
+
+// Computes the token that was taken; false if the context is full and the rule is to stop.
+async function append(
+  session: TimelineSession,
+  next: readonly number[],
+  { prompt, options, signal, meter }: {
+    prompt: Prompt;
+    options: ResolvedGenerateOptions;
+    signal: AbortSignal;
+    meter: Meter;
+  },
+): Promise<boolean> {
+  const start = performance.now();
+  if (session.length < session.capacity) {
+    await session.evalNow(next, { signal });
+  } else if (options.onContextFull === "stop") {
+    return false;
+  } else if (options.onContextFull === "slide") {
+    await slide(session, { keep: options.keep ?? prompt.keep, next, signal });
+  } else {
+    throw new ResourceError(
+      `the context is full: ${session.capacity} tokens, ${prompt.tokens.length} of them the prompt`,
+      {
+        file: session.runtime.name,
+        remedy: 'Load with a larger contextLength, or use onContextFull: "slide" or "stop"',
+      },
+    );
+  }
+  meter.decodeMs += performance.now() - start;
+  await pause();
+  signal.throwIfAborted();
+  return true;
+}
+
+function tokenInfo(id: number, session: TimelineSession, logprobs: number | undefined): TokenInfo {
+  if (logprobs === undefined) return { id };
+  const logits = session.logits();
+  const info = { id, logProbability: logProbability(logits, id) };
+  return logprobs === 0 ? info : { ...info, alternatives: topAlternatives(logits, logprobs) };
+}
+
+function createMeter(): Meter {
+  return {
+    start: performance.now(),
+    firstTokenMs: 0,
+    prefillTokens: 0,
+    prefillMs: 0,
+    decodeTokens: 0,
+    decodeMs: 0,
+  };
+}
+
+function statsOf(meter: Meter, { loadMs, memory }: Runtime): GenerationStats {
+  const { firstTokenMs, prefillTokens, prefillMs, decodeTokens, decodeMs } = meter;
+  const perSecond = (count: number, ms: number) => ms > 0 ? Math.max(0, count) * 1000 / ms : 0;
+  return {
+    loadMs,
+    firstTokenMs,
+    prefillTokens,
+    prefillPerSecond: perSecond(prefillTokens, prefillMs),
+    decodeTokens,
+    decodePerSecond: perSecond(decodeTokens - 1, decodeMs),
+    memory,
+  };
+}

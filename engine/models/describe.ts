@@ -1,0 +1,88 @@
+// Facts about a model from its file's header, its plan and the options, without reading a weight. The
+// same code answers `troodon info` for a remote file and fills `model.info`.
+
+import { getFormat } from "../../quant/mod.ts";
+import type { TensorInfo, WeightFile } from "../formats/source.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Plan } from "../plan/plan.ts";
+import { sizeOf } from "../plan/sizes.ts";
+import type { Hyperparameters } from "./hparams.ts";
+import type { ResolvedLimits } from "./load_options.ts";
+import { type ModelMemory, totalMemory } from "./memory.ts";
+import type { FormatCount, ModelInfo } from "./model.ts";
+
+/** Parts of a description. */
+export interface DescribeInput {
+  readonly file: WeightFile;
+  readonly architecture: string;
+  readonly params: Hyperparameters;
+  readonly limits: ResolvedLimits;
+  readonly warnings: readonly string[];
+}
+
+/** Facts about a model. */
+export function describeModel(
+  { file, architecture, params, limits, warnings }: DescribeInput,
+): ModelInfo {
+  const tensors = [...file.tensors.values()];
+  const { precision, kvFormat, contextLength } = limits;
+  const { vocabulary, layers, hidden, heads, kvHeads, headDim, feedForward } = params;
+  return {
+    name: textAt(file, "general.name") ?? baseName(file.name),
+    architecture,
+    container: file.kind,
+    license: textAt(file, "general.license"),
+    parameters: tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0),
+    tensors: countFormats(tensors),
+    vocabulary,
+    contextLength,
+    trainedContextLength: params.context,
+    layers,
+    hidden,
+    heads,
+    kvHeads,
+    headDim,
+    feedForward,
+    precision,
+    kvFormat,
+    warnings,
+  };
+}
+
+/** Memory as planned: weights as in the file, nothing for programs and tables. */
+export function plannedMemory(plan: Plan, sessions: number): ModelMemory {
+  const weights = weightTensors(plan.graph).reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const sessionCache = plan.graph.states.reduce(
+    (sum, value) => sum + sizeOf(value, plan.limits).bytes,
+    0,
+  );
+  return totalMemory({ weights, activations: plan.arenaBytes, sessionCache, sessions, other: 0 });
+}
+
+/** Every tensor that a graph reads, once. */
+export function weightTensors(graph: Graph): TensorInfo[] {
+  const values = graph.nodes.flatMap(({ inputs }) => inputs);
+  return [
+    ...new Set(values.map((value) => value?.tensor).filter((tensor) => tensor !== undefined)),
+  ];
+}
+
+function countFormats(tensors: readonly TensorInfo[]): FormatCount[] {
+  const groups = Map.groupBy(tensors, ({ format }) => getFormat(format).name);
+  return [...groups]
+    .map(([format, members]) => ({
+      format,
+      tensors: members.length,
+      bytes: members.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    }))
+    .sort((a, b) => b.bytes - a.bytes);
+}
+
+function textAt(file: WeightFile, key: string): string | undefined {
+  const value = file.metadata.get(key);
+  return typeof value === "string" ? value : undefined;
+}
+
+function baseName(path: string): string {
+  return path.split(/[/\\]/).filter((part) => part !== "").at(-1) ?? path;
+}

@@ -1,0 +1,70 @@
+// Options of load(), checked and completed. A wrong value is a RangeError that names the option; an option
+// that contradicts another is never quietly dropped.
+
+import type { Hyperparameters } from "./hparams.ts";
+import type { LoadOptions, Precision } from "./model.ts";
+
+/** Options with every default filled in. */
+export interface ResolvedLimits {
+  readonly precision: Precision;
+  readonly contextLength: number;
+  readonly sessions: number;
+  readonly batch: number;
+  readonly logitRows: number;
+  readonly kvFormat: "F16" | "F32";
+  readonly embeddings: boolean;
+}
+
+const DEFAULT_CONTEXT = 4096;
+const DEFAULT_BATCH = 128;
+
+/**
+ * Checks what can be checked before a file is opened.
+ *
+ * @throws {RangeError} Naming the option, its value and what is allowed.
+ */
+export function checkLoadOptions(options: LoadOptions): void {
+  oneOf("device", options.device, ["auto", "wasm", "gpu", "reference"]);
+  oneOf("precision", options.precision, ["fast", "exact"]);
+  oneOf("kvFormat", options.kvFormat, ["F16", "F32"]);
+  count("threads", options.threads, 256);
+  count("contextLength", options.contextLength, 2 ** 24);
+  count("sessions", options.sessions, 1024);
+  count("batch", options.batch, 4096);
+  count("logitRows", options.logitRows, 4096);
+}
+
+/**
+ * Completes options for a model.
+ *
+ * @throws {RangeError} If the context is longer than the model was trained for.
+ */
+export function resolveLimits(options: LoadOptions, params: Hyperparameters): ResolvedLimits {
+  const { precision = "fast", sessions = 1, embeddings = false } = options;
+  const contextLength = options.contextLength ?? Math.min(params.context, DEFAULT_CONTEXT);
+  if (contextLength > params.context) {
+    throw new RangeError(
+      `Cannot use contextLength ${contextLength}: the model was trained for ${params.context}`,
+    );
+  }
+  const batch = Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
+  return {
+    precision,
+    contextLength,
+    sessions,
+    batch,
+    logitRows: Math.min(options.logitRows ?? 1, batch),
+    kvFormat: options.kvFormat ?? (precision === "exact" ? "F32" : "F16"),
+    embeddings,
+  };
+}
+
+function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
+  if (value === undefined || allowed.includes(value)) return;
+  throw new RangeError(`Cannot use ${name} "${value}": it is one of ${allowed.join(", ")}`);
+}
+
+function count(name: string, value: number | undefined, max: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= max)) return;
+  throw new RangeError(`Cannot use ${name} ${value}: it is an integer from 1 to ${max}`);
+}

@@ -1,0 +1,54 @@
+// Memory of a model by use, and the check that refuses a model that cannot fit before a byte of its
+// weights is read. Free memory is only known with --allow-sys=systemMemoryInfo, which is never asked for.
+
+import { ResourceError } from "../errors.ts";
+import { freeMemory } from "../io.ts";
+
+/** Memory of a model in bytes. */
+export interface ModelMemory {
+  /** Weights as they lie in memory. */
+  readonly weights: number;
+  /** Activations, reused along the plan. */
+  readonly activations: number;
+  /** Keys and values of one session. */
+  readonly sessionCache: number;
+  /** Sessions that may be open at once. */
+  readonly sessions: number;
+  /** Programs and tables. */
+  readonly other: number;
+  /** All of it, with every session open. */
+  readonly total: number;
+}
+
+/** Adds the total. */
+export function totalMemory(parts: Omit<ModelMemory, "total">): ModelMemory {
+  const { weights, activations, sessionCache, sessions, other } = parts;
+  return { ...parts, total: weights + activations + sessionCache * sessions + other };
+}
+
+/**
+ * Refuses a model that is larger than the free memory. What a device can address is its own business.
+ *
+ * @param free Bytes that are free, undefined where unknown.
+ * @throws {ResourceError} With what is needed, by use, and what there is.
+ */
+export function checkMemory(
+  memory: ModelMemory,
+  { file, free = freeMemory() }: { file: string; free?: number | undefined },
+): void {
+  if (free === undefined || memory.total <= free) return;
+  const { weights, activations, sessionCache, sessions } = memory;
+  const parts = [
+    `weights ${mebibytes(weights)}`,
+    `activations ${mebibytes(activations)}`,
+    `${sessions} × ${mebibytes(sessionCache)} of cache`,
+  ].join(", ");
+  throw new ResourceError(
+    `needs ${mebibytes(memory.total)} of memory (${parts}), and ${mebibytes(free)} are free`,
+    { file, remedy: "Take a smaller model, or lower contextLength, sessions or batch" },
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+}

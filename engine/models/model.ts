@@ -1,0 +1,132 @@
+// What a loaded model is to its users: immutable facts, a tokenizer, and a source of sessions. Weights and
+// caches live behind it in the backend; whoever loads a model disposes of it.
+
+import type { Session } from "../decode/session.ts";
+import type { ModelMemory } from "./memory.ts";
+import type { PullProgress } from "../formats/hub/progress.ts";
+import type { DeviceName } from "../plan/backend.ts";
+import type { Plan } from "../plan/plan.ts";
+import type { ChatTemplate } from "../text/chat_template.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
+
+/** How exact a model computes. */
+export type Precision = "fast" | "exact";
+
+/** Tensors of one number format. */
+export interface FormatCount {
+  /** Name as GGUF writes it, e.g. `Q4_1`. */
+  readonly format: string;
+  readonly tensors: number;
+  readonly bytes: number;
+}
+
+/** Facts about a model. */
+export interface ModelInfo {
+  /** Name that the file gives itself, else its file name. */
+  readonly name: string;
+  /** Name of the spec by which it is built. */
+  readonly architecture: string;
+  /** `gguf` or `safetensors`. */
+  readonly container: string;
+  readonly license: string | undefined;
+  /** Number of weights. */
+  readonly parameters: number;
+  /** By number format, most bytes first. */
+  readonly tensors: readonly FormatCount[];
+  readonly vocabulary: number;
+  /** Positions a session holds. */
+  readonly contextLength: number;
+  /** Positions the model was trained for. */
+  readonly trainedContextLength: number;
+  readonly layers: number;
+  readonly hidden: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly feedForward: number;
+  readonly precision: Precision;
+  /** Number format of keys and values. */
+  readonly kvFormat: "F16" | "F32";
+  /** What was odd about the files; one sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/** What is known of a model before its weights are read. */
+export interface ModelDescription {
+  readonly info: ModelInfo;
+  /** As planned; `weights` are the bytes in the file. */
+  readonly memory: ModelMemory;
+  readonly plan: Plan;
+}
+
+/** A loaded language model. */
+export interface Model extends Disposable {
+  /** Path, URL or name that it was loaded by. */
+  readonly name: string;
+  readonly info: ModelInfo;
+  readonly device: DeviceName;
+  /** Time that loading took, downloads left out, in milliseconds. */
+  readonly loadMs: number;
+  /**
+   * Text to token ids and back.
+   *
+   * @throws {UnsupportedError} If the model's files hold none (weights without tokenizer.json).
+   */
+  readonly tokenizer: Tokenizer;
+  /** How the model wants conversations written; absent in base models. */
+  readonly chatTemplate: ChatTemplate | undefined;
+  readonly memory: ModelMemory;
+  readonly plan: Plan;
+  /**
+   * Opens an empty timeline; dispose of it to make place for another.
+   *
+   * @throws {ResourceError} If as many are open as `sessions` said when the model was loaded.
+   */
+  createSession(): Session;
+  /** Frees weights and caches. Later calls throw a TypeError. */
+  dispose(): void;
+}
+
+/** Told while a model is fetched and loaded. */
+export interface ModelProgress extends Omit<PullProgress, "phase"> {
+  /** What happens right now; `load` is from disk into memory. */
+  readonly phase: PullProgress["phase"] | "load";
+}
+
+/** Options of {@linkcode load}. */
+export interface LoadOptions {
+  /**
+   * Where to compute. `auto` takes the fastest that works; `reference` is the slow definition by which the
+   * others are judged. Default `auto`.
+   */
+  readonly device?: "auto" | DeviceName;
+  /** Threads of the `wasm` device, 1 to 256. Default: the machine's. One where workers are not allowed. */
+  readonly threads?: number;
+  /**
+   * `exact` multiplies the stored weights by float32 activations; `fast` rounds activations to 8 bit in
+   * groups of 32, which moves log-probabilities by hundredths. Default `fast`.
+   */
+  readonly precision?: Precision;
+  /** Positions a session holds. Default: what the model was trained for, at most 4096. */
+  readonly contextLength?: number;
+  /** Sessions that may be open at once. Default 1. */
+  readonly sessions?: number;
+  /** Most tokens computed in one step; longer prompts go in pieces of it. Default 128. */
+  readonly batch?: number;
+  /** Most tokens of a step that may have logits, see {@linkcode Session.eval}. Default 1. */
+  readonly logitRows?: number;
+  /** Number format of keys and values. Default `F16`, with `precision: "exact"` `F32`. */
+  readonly kvFormat?: "F16" | "F32";
+  /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
+  readonly embeddings?: boolean;
+  /** Folder of downloaded models. Default: the user's cache folder. */
+  readonly cacheDir?: string;
+  /** Address of a Hugging Face mirror for `hf:` sources. Default: HF_ENDPOINT, else huggingface.co. */
+  readonly endpoint?: string;
+  /** Whether only cached models may be used. Default false. */
+  readonly offline?: boolean;
+  /** Stops downloading and loading. */
+  readonly signal?: AbortSignal;
+  /** Called now and then while downloading and loading. */
+  readonly onProgress?: (progress: ModelProgress) => void;
+}

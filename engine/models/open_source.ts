@@ -1,0 +1,28 @@
+// Opens a model for a look at its header: the file on this machine if there is one, else the remote file by
+// ranges. Models inside wheels have no ranges to read; they must be pulled first, and the error says so.
+
+import { SourceError } from "../errors.ts";
+import { pullModel } from "../formats/hub/pull.ts";
+import { parseModelSource } from "../formats/hub/source_name.ts";
+import { openRemoteSource } from "../formats/hub/url_source.ts";
+import { openModel } from "../formats/open_model.ts";
+import type { WeightFile } from "../formats/source.ts";
+import type { LoadOptions } from "./model.ts";
+
+/**
+ * Opens the header of a model.
+ *
+ * @throws {SourceError} If it is neither cached nor at an address of its own.
+ */
+export async function openForReading(model: string, options: LoadOptions): Promise<WeightFile> {
+  const source = parseModelSource(model);
+  const { cacheDir, endpoint, offline, signal } = options;
+  const remote = source.kind === "url" || source.kind === "hf";
+  if (!remote) return await openModel(await pullModel(source, { cacheDir, offline: true }));
+  try {
+    return await openModel(await pullModel(source, { cacheDir, offline: true }));
+  } catch (error) {
+    if (offline || !(error instanceof SourceError)) throw error;
+  }
+  return await openModel(await openRemoteSource(source, { endpoint, signal })!);
+}
