@@ -1,0 +1,140 @@
+// The WASM backend: makes a plan ready in the memory of one machine. Order of events: refuse what cannot
+// fit; reserve states, inputs and arena; stream and pack the weights; lower the nodes to one program. A
+// step is then one call into the machine, and nothing is allocated any more.
+
+import { createMachine, type Machine } from "../../wasm/machine.ts";
+import type { SimdVariant } from "../../wasm/probe.ts";
+import { DeviceError } from "../errors.ts";
+import type { DimEnv } from "../graph/dim.ts";
+import type { HostData } from "../graph/op.ts";
+import type { Backend, Executable, PrepareOptions } from "./backend.ts";
+import { checkBindings } from "./bindings.ts";
+import { type Plan, rootOf } from "./plan.ts";
+import { checkAddressable } from "./wasm_estimate.ts";
+import { lowerPlan } from "./wasm_lowering.ts";
+import { createWasmStates } from "./wasm_states.ts";
+import { placeValues } from "./wasm_values.ts";
+import { loadWasmWeights } from "./wasm_weights.ts";
+
+/** Options of {@linkcode createWasmBackend}. */
+export interface WasmBackendOptions {
+  /** Threads in all, the calling one included; default: all processors, at most 16. */
+  readonly threads?: number;
+  /** Forces baseline or relaxed SIMD instead of asking the probe. */
+  readonly variant?: SimdVariant;
+  /** Measures time by kernel (`Executable.profile`); costs a clock reading an instruction. */
+  readonly profile?: boolean;
+}
+
+/** What the WASM backend adds to an executable. */
+export interface WasmExecutable extends Executable {
+  /** Threads in use. */
+  readonly threads: number;
+  /** `baseline` or `relaxed`. */
+  readonly simd: SimdVariant;
+  /** What differs from what was asked for, one sentence each. */
+  readonly notes: readonly string[];
+  /** Names of the chosen kernels, in order of execution. */
+  readonly kernels: readonly string[];
+  /** Bytes of WASM memory that were claimed from the system. */
+  readonly committedBytes: number;
+}
+
+/** Makes the WASM backend. */
+export function createWasmBackend(
+  options: WasmBackendOptions = {},
+): Backend & { prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable> } {
+  return { name: "wasm", prepare: (plan, prepare) => prepareWasm(plan, options, prepare) };
+}
+
+async function prepareWasm(
+  plan: Plan,
+  options: WasmBackendOptions,
+  prepare: PrepareOptions,
+): Promise<WasmExecutable> {
+  checkAddressable(plan, prepare.slots);
+  prepare.signal?.throwIfAborted();
+  const machine = await createMachine({
+    ...(options.threads === undefined ? {} : { threads: options.threads }),
+    ...(options.variant === undefined ? {} : { variant: options.variant }),
+  });
+  try {
+    return await assemble(machine, plan, options, prepare);
+  } catch (error) {
+    machine.dispose();
+    throw error;
+  }
+}
+
+async function assemble(
+  machine: Machine,
+  plan: Plan,
+  options: WasmBackendOptions,
+  prepare: PrepareOptions,
+): Promise<WasmExecutable> {
+  const { graph } = plan;
+  // States come first: memory that was never used is zero and costs nothing until it is touched.
+  const states = createWasmStates(machine, graph, prepare.slots);
+  const values = placeValues(machine, plan);
+  const weights = await loadWasmWeights(machine, plan, prepare);
+  const { program, kernels } = lowerPlan(machine, plan, {
+    profile: options.profile ?? false,
+    prepare,
+    addressOf: (value) => weights.vectors.get(value.id) ?? values.addressOf(value),
+    weightOf: (value) => weights.matrices.get(value.id),
+    states,
+  });
+
+  const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
+  const outputs = new Map(
+    graph.outputs.map((value) => [value.name, values.view(rootOf(plan, value))]),
+  );
+  let disposed = false;
+
+  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
+    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+    const view = views.get(name);
+    if (view) return view;
+    const known = [...views.keys()].join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  function run(bindings: DimEnv): void {
+    if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
+    checkBindings(plan, bindings);
+    try {
+      program.run(bindings);
+    } catch (cause) {
+      throw new DeviceError((cause as Error).message, { place: graph.name, cause });
+    }
+  }
+
+  return {
+    plan,
+    threads: machine.threads,
+    simd: machine.capabilities.simd,
+    notes: machine.notes,
+    kernels,
+    committedBytes: machine.committedBytes,
+    memory: {
+      weights: weights.bytes,
+      arena: plan.arenaBytes,
+      statePerSlot: states.bytesPerSlot,
+      other: machine.usedBytes - weights.bytes - plan.arenaBytes -
+        prepare.slots * states.bytesPerSlot,
+    },
+    openSlot: states.open,
+    closeSlot: states.close,
+    readState: states.read,
+    writeState: states.write,
+    input: (name) => named(inputs, "input", name),
+    output: (name) => named(outputs, "output", name),
+    run,
+    profile: program.profile,
+    dispose(): void {
+      if (disposed) return;
+      disposed = true;
+      machine.dispose();
+    },
+  };
+}

@@ -1,0 +1,67 @@
+// Refuses a plan that cannot fit into one WASM memory before anything is loaded.
+
+import { packedBytes } from "../../wasm/pack.ts";
+import { ADDRESS_SPACE } from "../../wasm/allocator.ts";
+import { ResourceError } from "../errors.ts";
+import type { Value } from "../graph/graph.ts";
+import { elementCount } from "../graph/host_tensor.ts";
+import { weightsOf } from "./host_weights.ts";
+import type { Plan } from "./plan.ts";
+import { sizeOf } from "./sizes.ts";
+
+/** Room for program, tables, scratch and staging. */
+const RESERVE = 16 * 2 ** 20;
+
+/** Whether a weight is packed for matrix kernels; the others become plain float32. */
+export function isMatrix({ shape }: Pick<Value, "shape">): boolean {
+  return shape.length === 2;
+}
+
+/** Bytes of a weight in WASM memory. */
+export function weightBytes(value: Value): number {
+  const shape = value.shape as readonly number[];
+  if (!isMatrix(value)) return 4 * elementCount(shape);
+  return packedBytes(value.tensor!.format, shape[0]!, shape[1]!);
+}
+
+/** The weights to load: of values that share a tensor, the first. */
+export function distinctWeights(plan: Plan): Map<string, Value> {
+  const firsts = new Map<string, Value>();
+  for (const value of weightsOf(plan)) {
+    const key = weightKey(value);
+    if (!firsts.has(key)) firsts.set(key, value);
+  }
+  return firsts;
+}
+
+/** Equal for values that share their bytes. */
+export function weightKey({ tensor, shape }: Value): string {
+  const { source, offset, format } = tensor!;
+  return `${source.name}\n${offset}\n${format}\n${shape.join("×")}`;
+}
+
+/**
+ * Adds up what a plan takes.
+ *
+ * @throws {ResourceError} If it is beyond the 4 GiB of a WASM memory; the message has the parts.
+ */
+export function checkAddressable(plan: Plan, slots: number): void {
+  const weights = [...distinctWeights(plan).values()]
+    .reduce((sum, value) => sum + weightBytes(value), 0);
+  const states = plan.graph.states.reduce((sum, value) => sum + sizeOf(value, {}).bytes, 0) * slots;
+  const total = weights + states + plan.arenaBytes + RESERVE;
+  if (total <= ADDRESS_SPACE) return;
+  throw new ResourceError(
+    `needs ${mebibytes(total)} of WASM memory (weights ${mebibytes(weights)}, activations ` +
+      `${mebibytes(plan.arenaBytes)}, ${slots} sessions ${mebibytes(states)}) and can have ` +
+      mebibytes(ADDRESS_SPACE),
+    {
+      file: weightsOf(plan)[0]?.tensor?.source.name,
+      remedy: "Take a smaller model, or lower contextLength, sessions or batch",
+    },
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+}

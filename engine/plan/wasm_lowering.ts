@@ -1,0 +1,170 @@
+// Plan to program: chooses a kernel for every step and collects the instructions. The nodes of a wave run
+// side by side; when a node has several instructions, its second and later ones wait for the wave's
+// first ones. Scratch memory is shared by everything that cannot run at the same time.
+
+import type { Machine } from "../../wasm/machine.ts";
+import type { Packed } from "../../wasm/pack.ts";
+import {
+  createProgram,
+  type Program,
+  type ProgramInstruction,
+  type ProgramOperand,
+} from "../../wasm/program.ts";
+import { UnsupportedError } from "../errors.ts";
+import { compile } from "../graph/dim.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import type { Operand, WasmKernel, WasmLowering } from "../graph/op.ts";
+import { getOp } from "../graph/ops/mod.ts";
+import type { PrepareOptions } from "./backend.ts";
+import { type Plan, rootOf } from "./plan.ts";
+import type { WasmStates } from "./wasm_states.ts";
+
+/** Where things lie. */
+export interface LoweringContext {
+  readonly profile: boolean;
+  readonly prepare: Pick<PrepareOptions, "forceKernels" | "excludeKernels">;
+  readonly states: WasmStates;
+  addressOf(value: Value): number;
+  weightOf(value: Value): Packed | undefined;
+}
+
+/** A program, and the kernels that were chosen for it. */
+export interface LoweredPlan {
+  readonly program: Program;
+  readonly kernels: readonly string[];
+}
+
+/** Instructions of one node. */
+interface Lowered {
+  readonly wave: number;
+  readonly instructions: Omit<ProgramInstruction, "barrier">[];
+}
+
+/**
+ * Lowers a plan.
+ *
+ * @throws {UnsupportedError} If no kernel takes a node.
+ */
+export function lowerPlan(machine: Machine, plan: Plan, context: LoweringContext): LoweredPlan {
+  const kernels = plan.steps.map(({ node }) => chooseKernel(machine, node, context.prepare));
+  const scratch = planScratch();
+  // Once to learn how much scratch memory is asked for, once with its addresses.
+  lowerSteps(plan, kernels, context, scratch.measure);
+  const place = scratch.allocate(machine);
+  const lowered = lowerSteps(plan, kernels, context, place);
+  const program = createProgram(machine, inOrder(lowered), { profile: context.profile });
+  return { program, kernels: kernels.map(({ name }) => name) };
+}
+
+function chooseKernel(
+  { capabilities, threads }: Machine,
+  node: Node,
+  { forceKernels, excludeKernels }: LoweringContext["prepare"],
+): WasmKernel {
+  const context = { node, simd: capabilities.simd, threads };
+  const forced = forceKernels?.[node.op];
+  const kernel = getOp(node.op).kernels.wasm.find((candidate) =>
+    (forced === undefined || candidate.name === forced) &&
+    !excludeKernels?.has(candidate.name) && candidate.when(context)
+  );
+  if (kernel) return kernel;
+  const formats = node.inputs.flatMap((input) => input?.tensor?.format ?? []);
+  const wanted = forced === undefined ? `no kernel for ${node.op}` : `no kernel ${forced}`;
+  const detail = formats.length > 0 ? ` on ${formats.join(", ")}` : "";
+  throw new UnsupportedError(`the WASM backend has ${wanted}${detail} with these shapes`, {
+    place: node.name,
+    remedy: "Use the reference device",
+  });
+}
+
+/** Gives scratch memory: of one thread, of all threads together in a wave. */
+interface Scratch {
+  perThread(bytes: number): number;
+  shared(bytes: number, wave: number): number;
+}
+
+function planScratch() {
+  // By size: two kernels of a wave with different strides would reach into each other's threads.
+  const perThread = new Map<number, number>();
+  let shared = 0;
+  function counter(base: number): Scratch {
+    let wave = -1;
+    let used = 0;
+    return {
+      perThread(bytes) {
+        const size = align(bytes);
+        if (!perThread.has(size)) perThread.set(size, 0);
+        return perThread.get(size)!;
+      },
+      shared(bytes, at) {
+        if (at !== wave) used = 0;
+        wave = at;
+        const address = base + used;
+        used += align(bytes);
+        shared = Math.max(shared, used);
+        return address;
+      },
+    };
+  }
+  return {
+    measure: counter(0),
+    allocate(machine: Machine): Scratch {
+      for (const size of perThread.keys()) {
+        perThread.set(size, machine.allocate(size * machine.threads));
+      }
+      return counter(machine.allocate(shared));
+    },
+  };
+}
+
+function align(bytes: number): number {
+  return Math.ceil(bytes / 64) * 64;
+}
+
+function lowerSteps(
+  plan: Plan,
+  kernels: readonly WasmKernel[],
+  context: LoweringContext,
+  scratch: Scratch,
+): Lowered[] {
+  return plan.steps.map(({ node, wave }, index) => {
+    const instructions: Lowered["instructions"] = [];
+    const kernel = kernels[index]!;
+    const lowering: WasmLowering = {
+      node,
+      address: context.addressOf,
+      weight(value) {
+        const packed = context.weightOf(value);
+        if (packed) return packed;
+        throw new TypeError(`${value.name} is not a weight matrix`);
+      },
+      stateOffset: (value) => context.states.offsetOf(rootOf(plan, value)),
+      slotTable: context.states.table,
+      slotCount: context.states.slotCount,
+      scratch: scratch.perThread,
+      sharedScratch: (bytes) => scratch.shared(bytes, wave),
+      emit: (opcode, operands) =>
+        instructions.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
+    };
+    kernel.lower(lowering);
+    return { wave, instructions };
+  });
+}
+
+function toOperand(operand: Operand): ProgramOperand {
+  return typeof operand === "number" ? operand : compile(operand);
+}
+
+/** All instructions: waves one after another, in a wave first all first instructions, and so on. */
+function inOrder(lowered: readonly Lowered[]): ProgramInstruction[] {
+  const ordered: ProgramInstruction[] = [];
+  for (const wave of new Set(lowered.map((node) => node.wave))) {
+    const nodes = lowered.filter((node) => node.wave === wave);
+    const depth = Math.max(...nodes.map(({ instructions }) => instructions.length));
+    for (let phase = 0; phase < depth; phase++) {
+      const together = nodes.flatMap(({ instructions }) => instructions.slice(phase, phase + 1));
+      together.forEach((instruction, i) => ordered.push({ ...instruction, barrier: i === 0 }));
+    }
+  }
+  return ordered;
+}
