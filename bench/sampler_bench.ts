@@ -4,7 +4,7 @@
 
 import { EMPTY_HISTORY, type TokenHistory } from "../engine/decode/sampling/history.ts";
 import { topAlternatives } from "../engine/decode/sampling/log_softmax.ts";
-import type { SamplerOptions } from "../engine/decode/sampling/options.ts";
+import type { SamplerOptions } from "../engine/decode/sampling/sampler_options.ts";
 import { createRandom, nextDouble } from "../engine/decode/sampling/random.ts";
 import { createSampler } from "../engine/decode/sampling/sampler.ts";
 

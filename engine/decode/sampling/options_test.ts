@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { bindChain } from "./chain.ts";
-import { resolveOptions, SAMPLER_OPTION_NAMES, type SamplerOptions } from "./options.ts";
+import { resolveOptions, SAMPLER_OPTION_NAMES } from "./options.ts";
+import type { SamplerOptions } from "./sampler_options.ts";
 import { getSamplingStep, samplingSteps } from "./steps/mod.ts";
 
 function names(options: unknown): string[] {

@@ -14,20 +14,13 @@ import {
   probabilityAt,
 } from "./candidates.ts";
 import type { TokenHistory } from "./history.ts";
-import { resolveOptions, type SamplerOptions } from "./options.ts";
-import { createRandom, nextDouble, type RandomState } from "./random.ts";
-import type { BoundStep, SequenceBreakers, StepContext } from "./step.ts";
-import { createTokenTable, type TokenTable } from "./token_table.ts";
+import { resolveOptions } from "./options.ts";
+import { nextDouble, type RandomState } from "./random.ts";
+import type { SamplerOptions } from "./sampler_options.ts";
+import type { BoundStep } from "./step.ts";
+import { contextOf, createWorkspace, type SamplerModel, type Workspace } from "./workspace.ts";
 
-/** What a sampler may need to know of the model; a tokenizer has it all. */
-export interface SamplerModel {
-  /** Number of tokens; logits beyond it (padding) are never taken. Absent: as many as there are logits. */
-  readonly vocabSize?: number;
-  /** Ids at which generation ends; needed by `eosBypassingMax`. */
-  readonly endOfGenerationIds?: ReadonlySet<number>;
-  /** UTF-8 bytes of a token; needed by sequence breakers that are texts. */
-  tokenBytes?(id: number): Uint8Array;
-}
+export type { SamplerModel } from "./workspace.ts";
 
 /** What a sampler remembers between tokens; plain data. */
 export interface SamplerState {
@@ -82,22 +75,6 @@ export interface Sampler {
   save(): SamplerState;
   /** Goes back to a saved state. */
   restore(state: SamplerState): void;
-}
-
-/** The parts that the functions below share. */
-interface Workspace {
-  readonly chain: readonly BoundStep[];
-  readonly model: SamplerModel;
-  readonly random: RandomState;
-  readonly breakers: Map<SequenceBreakers, Map<number, boolean>>;
-  candidates: Candidates | undefined;
-  probabilities: Float64Array | undefined;
-  masked: Float32Array | undefined;
-  table: TokenTable | undefined;
-  integers: Int32Array;
-  doubles: Float64Array;
-  mu: number;
-  eosBypassed: number;
 }
 
 /**
@@ -179,27 +156,6 @@ function startsGreedy(chain: readonly BoundStep[]): boolean {
   return first >= 0 && chain.slice(0, first).every((step) => step.keepsBest);
 }
 
-function createWorkspace(
-  chain: readonly BoundStep[],
-  model: SamplerModel,
-  seed: number,
-): Workspace {
-  return {
-    chain,
-    model,
-    random: createRandom(seed),
-    breakers: new Map(),
-    candidates: undefined,
-    probabilities: undefined,
-    masked: undefined,
-    table: undefined,
-    integers: new Int32Array(0),
-    doubles: new Float64Array(0),
-    mu: NaN,
-    eosBypassed: 0,
-  };
-}
-
 function checkedLogits({ model }: Workspace, logits: Float32Array): Float32Array {
   const size = model.vocabSize ?? logits.length;
   if (logits.length === 0 || logits.length < size) {
@@ -220,37 +176,6 @@ function narrow(work: Workspace, logits: Float32Array, history: TokenHistory): C
   for (const step of work.chain) step.apply(candidates, context);
   work.mu = context.mu;
   return candidates;
-}
-
-function contextOf(work: Workspace, history: TokenHistory): StepContext {
-  return {
-    history,
-    mu: work.mu,
-    coin: () => nextDouble(work.random),
-    table: () => work.table ??= createTokenTable(work.candidates!.ids.length),
-    integers(length) {
-      if (work.integers.length < length) work.integers = new Int32Array(2 * length);
-      return work.integers;
-    },
-    doubles(length) {
-      if (work.doubles.length < length) work.doubles = new Float64Array(2 * length);
-      return work.doubles;
-    },
-    isBreaker: (id, breakers) => isBreaker(work, id, breakers),
-  };
-}
-
-function isBreaker(work: Workspace, id: number, breakers: SequenceBreakers): boolean {
-  const known = work.breakers.get(breakers) ?? new Map<number, boolean>();
-  work.breakers.set(breakers, known);
-  let answer = known.get(id);
-  if (answer === undefined) {
-    const bytes = work.model.tokenBytes?.(id);
-    const text = bytes ? new TextDecoder().decode(bytes) : "";
-    answer = breakers.some((b) => typeof b === "number" ? b === id : text.includes(b));
-    known.set(id, answer);
-  }
-  return answer;
 }
 
 function sampleFrom(work: Workspace, logits: Float32Array, history: TokenHistory): number {

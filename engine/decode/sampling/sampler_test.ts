@@ -1,7 +1,7 @@
 import { assert, assertAlmostEquals, assertEquals, assertLess, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { EMPTY_HISTORY, type TokenHistory } from "./history.ts";
-import type { SamplerOptions } from "./options.ts";
+import type { SamplerOptions } from "./sampler_options.ts";
 import { createSampler } from "./sampler.ts";
 
 const LOGITS = Float32Array.of(3, 2.5, 2.4, 1, 0.5, 0, -1, -1.5, -2, -4);
