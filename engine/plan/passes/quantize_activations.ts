@@ -14,10 +14,10 @@ export const quantizeActivations: Pass = {
   run(graph, context) {
     if (context.precision === "exact") return graph;
     return rewrite(graph, ({ node, inputs, op, copy }) => {
-      const [x, weight, bias] = inputs;
-      if (node.op !== "matmul" || !x || !takesIntegers(weight, context)) return copy();
+      const [x, ...rest] = inputs;
+      if (node.op !== "matmul" || !x || !takesIntegers(rest[0], context)) return copy();
       const [quantized] = op("quantize_q8", [x], {}, `${x.name}.q8`);
-      return op("matmul_q8", [quantized, weight, bias], {}, node.name);
+      return op("matmul_q8", [quantized, ...rest], {}, node.name);
     });
   },
 };
