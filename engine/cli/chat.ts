@@ -1,7 +1,7 @@
 // `troodon chat`: a conversation on one session, so that each turn computes only what is new. Ctrl-C
 // stops the answer under way; what was said of it stays in the conversation.
 
-import { chat as chatWith } from "../decode/generate.ts";
+import { chat as chatWith } from "../decode/chat.ts";
 import type { Session } from "../decode/session.ts";
 import type { Model } from "../models/model.ts";
 import { describeStats, streamAnswer } from "./answer.ts";

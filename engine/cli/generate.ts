@@ -1,7 +1,8 @@
 // `troodon generate`: one prompt, one answer, streamed. A model with a chat template gets the prompt as
 // a user's message; `--raw` continues the text as it is.
 
-import { chat, generate as generateText } from "../decode/generate.ts";
+import { chat } from "../decode/chat.ts";
+import { generate as generateText } from "../decode/generate.ts";
 import type { GenerateOptions } from "../decode/generate_options.ts";
 import type { Generation } from "../decode/generation.ts";
 import type { Model } from "../models/model.ts";

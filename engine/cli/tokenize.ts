@@ -1,9 +1,8 @@
 // `troodon tokenize`: a text as a model sees it. Only the vocabulary is read, never the weights.
 
 import { openModel as openFile } from "../formats/open_model.ts";
-import type { ChatMessage, ChatTemplate } from "../text/chat_template.ts";
+import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { encodeChat } from "../text/chat.ts";
 import { readTextParts } from "../models/text_parts.ts";
 import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
@@ -42,8 +41,8 @@ export const tokenize: Command = defineCommand({
   const { terminal } = context;
   const file = await openFile(await fetchModel(name, flags, context));
   try {
-    const { tokenizer, chatTemplate } = await readTextParts(file);
-    if (!tokenizer) throw new UsageError(`${file.name} has no tokenizer`);
+    const parts = await readTextParts(file);
+    const tokenizer = parts.tokenizer();
     if (flags.decode !== undefined) {
       const text = tokenizer.decode(parseIds(flags.decode));
       terminal.out(flags.json ? JSON.stringify({ text }) + "\n" : text + "\n");
@@ -51,7 +50,7 @@ export const tokenize: Command = defineCommand({
     }
     const text = await textOrStdin(terminal, flags.text, "--text");
     const ids = flags.chat
-      ? chatIds(file.name, tokenizer, chatTemplate, text)
+      ? chatIds(file.name, tokenizer, parts.chatTemplate, text)
       : tokenizer.encode(text, {
         special: flags.special ?? false,
         addSpecial: !flags["no-bos"],
