@@ -41,6 +41,16 @@ export function describeWriteError(
   total?: number,
 ): unknown {
   const code = (error as { code?: unknown } | null)?.code;
+  if (code === "EFBIG") {
+    return new ResourceError(
+      `the file system cannot hold a file of ${total ?? "that many"} bytes`,
+      {
+        file: path,
+        remedy: "Set TROODON_CACHE to another disk",
+        cause: error,
+      },
+    );
+  }
   if (code !== "ENOSPC" && code !== "EDQUOT") return error;
   const progress = total === undefined ? `${done} bytes` : `${done} of ${total} bytes`;
   return new ResourceError(`the disk is full after ${progress}`, {

