@@ -2,7 +2,7 @@
 // other engines where there is a custom.
 
 import type { GenerateOptions } from "../decode/generate_options.ts";
-import type { SamplerOptions } from "../decode/sampling/options.ts";
+import type { SamplerOptions } from "../decode/sampling/sampler_options.ts";
 import type { LoadOptions } from "../models/model.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 

@@ -1,0 +1,139 @@
+// Matrix products for benches: a machine with packed random weights, enough copies of each to leave the
+// caches, and one program per case.
+
+import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { q8RowBytes } from "../../quant/q8_activation.ts";
+import type { Machine } from "../../wasm/machine.ts";
+import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
+import { type Packed, packWeight } from "../../wasm/pack.ts";
+import { createProgram, type Program } from "../../wasm/program.ts";
+
+/** One product: activations [rows, columns] times weights [outputs, columns]. */
+export interface Product {
+  readonly format: string;
+  readonly rows: number;
+  readonly outputs: number;
+  readonly columns: number;
+  /** Float activations instead of 8-bit ones. */
+  readonly exact?: boolean;
+}
+
+/** A product made ready: `run` does it once on each copy of the weights. */
+export interface PreparedProduct extends Disposable {
+  readonly copies: number;
+  /** Bytes of packed weights that one `run` reads. */
+  readonly bytes: number;
+  /** Multiplications and additions of one `run`. */
+  readonly operations: number;
+  run(): void;
+}
+
+/** Weights beyond this do not stay in a cache. */
+const STREAM_BYTES = 80 * 2 ** 20;
+
+/** Prepares a product; with `stream`, on as many copies of the weights as leave the caches. */
+export async function prepareProduct(
+  machine: Machine,
+  product: Product,
+  stream: boolean,
+): Promise<PreparedProduct> {
+  const first = await pack(machine, product);
+  const copies = stream ? Math.max(1, Math.round(STREAM_BYTES / first.bytes)) : 1;
+  const all = [first];
+  while (all.length < copies) all.push(await pack(machine, product));
+  const buffers = allocateBuffers(machine, product);
+  const instructions = all.map((packed) => multiply(product, packed, buffers));
+  const program: Program = createProgram(machine, instructions);
+  return {
+    copies,
+    bytes: copies * first.bytes,
+    operations: 2 * copies * product.rows * product.outputs * product.columns,
+    run: () => program.run(),
+    [Symbol.dispose]() {
+      program.dispose();
+      for (const { address } of all) machine.release(address);
+      for (const address of Object.values(buffers)) machine.release(address);
+    },
+  };
+}
+
+async function pack(machine: Machine, { format, outputs, columns }: Product): Promise<Packed> {
+  const record = getFormat(format);
+  const rowBytes = formatBytes(record, columns);
+  // Scales of 1.0 in place of the random ones: 0x3c bytes everywhere are finite in every format.
+  const row = new Uint8Array(rowBytes).fill(0x3c);
+  return await packWeight(machine, {
+    ...{ name: "bench", format, rows: outputs, columns },
+    readInto(_offset, target) {
+      for (let at = 0; at < target.length; at += rowBytes) target.set(row, at);
+    },
+  });
+}
+
+function allocateBuffers(machine: Machine, { rows, outputs, columns, exact }: Product) {
+  const scratchBytes = exact ? floatScratchBytes() : q8ScratchBytes(columns);
+  const rowBytes = exact ? 4 * columns : q8RowBytes(columns);
+  const x = machine.allocate(rows * rowBytes);
+  machine.u8(x, rows * rowBytes).fill(0);
+  return {
+    x,
+    y: machine.allocate(4 * rows * outputs + 64),
+    scratch: machine.allocate(machine.threads * scratchBytes),
+  };
+}
+
+function multiply(
+  { rows, outputs, columns, exact }: Product,
+  { address, layout, tileBytes }: Packed,
+  buffers: { readonly x: number; readonly y: number; readonly scratch: number },
+) {
+  const shared = {
+    ...{ ...buffers, w: address, bias: 0, rows, columns, outputs, layout },
+    ...{ tile_bytes: tileBytes, chunk: Math.max(1, Math.floor(32768 / tileBytes)) },
+  };
+  const name: OpcodeName = exact ? "matmul" : "matmul_q8";
+  const [opcode, operands] = exact
+    ? instruction<"matmul", number>("matmul", { ...shared, scratch_bytes: floatScratchBytes() })
+    : instruction<"matmul_q8", number>("matmul_q8", {
+      ...{ ...shared, scratch_bytes: q8ScratchBytes(columns) },
+      ...{ row_bytes: q8RowBytes(columns), style: 0 },
+    });
+  return { name, opcode, operands, barrier: true };
+}
+
+/** Prepares reading of as many bytes as a streamed product reads. */
+export function prepareRead(machine: Machine): PreparedProduct {
+  const address = machine.allocate(STREAM_BYTES);
+  machine.u8(address, STREAM_BYTES).fill(1);
+  const [opcode, operands] = instruction<"read_memory", number>("read_memory", {
+    address,
+    bytes: STREAM_BYTES,
+  });
+  const program = createProgram(machine, [{
+    name: "read_memory",
+    opcode,
+    operands,
+    barrier: true,
+  }]);
+  return {
+    ...{ copies: 1, bytes: STREAM_BYTES, operations: 0 },
+    run: () => program.run(),
+    [Symbol.dispose]() {
+      program.dispose();
+      machine.release(address);
+    },
+  };
+}
+
+/** Shortest time of `runs` runs, in milliseconds, after one that warms up. */
+export function shortest(run: () => void, runs: number): number {
+  run();
+  let best = Infinity;
+  for (let i = 0; i < runs; i++) {
+    const start = performance.now();
+    run();
+    best = Math.min(best, performance.now() - start);
+  }
+  return best;
+}

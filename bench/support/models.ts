@@ -1,0 +1,32 @@
+// Models that benches run, with token ids of a real text in their own vocabulary: timings on made-up ids
+// would be the same, but the peers must not meet an end token in the middle of a decode run.
+
+import { pullModel } from "../../engine/formats/hub/pull.ts";
+import { openModel } from "../../engine/formats/open_model.ts";
+import { readTextParts } from "../../engine/models/text_parts.ts";
+
+/** A model to measure. */
+export interface BenchModel {
+  readonly name: string;
+  readonly path: string;
+  /** At least 512 ids. */
+  readonly ids: readonly number[];
+}
+
+const TEXT = "The nature of light has been asked after in many ways. " +
+  "Some held that it is a stream of small bodies, others that it is a motion in a medium. " +
+  "An experiment with a prism shows that white light is a mixture of colours, each bent by its own " +
+  "angle, and that no colour can be changed into another by bending it again. ";
+
+/** Finds a model (fetching it if need be) and prepares the text. */
+export async function findBenchModel(name: string): Promise<BenchModel> {
+  const path = await pullModel(name);
+  const file = await openModel(path);
+  try {
+    const tokenizer = (await readTextParts(file)).tokenizer();
+    const ids = tokenizer.encode(TEXT.repeat(12));
+    return { name, path, ids };
+  } finally {
+    file.close();
+  }
+}
