@@ -11,6 +11,22 @@ export const MATMUL_OPCODES = {
     file: "quantize",
     operands: { x: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
   },
+  /** quantize_q8 of rms_norm; `scratch_bytes` hold a row of floats. */
+  rms_norm_q8: {
+    file: "quantize",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
+      ...{ epsilon: "f32", base: "f32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
+  /** quantize_q8 of glu; `scratch_bytes` hold 512 floats. */
+  glu_q8: {
+    file: "quantize",
+    operands: {
+      ...{ gate: "u32", up: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
+      ...{ kind: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
   /**
    * y[rows, outputs] = x · wᵀ + bias on 8-bit rows. `chunk` tiles are taken at once by a thread;
    * `style` 0 lets the kernel ask the processor, 1 forces pair sums, 2 the relaxed dot (tests).
@@ -39,4 +55,6 @@ export const MATMUL_OPCODES = {
       ...{ layout: "u32", tile_bytes: "u32", scale: "f32", scratch: "u32", scratch_bytes: "u32" },
     },
   },
+  /** Reads `bytes` (a multiple of 64) and keeps nothing: what memory gives, the limit in benches. */
+  read_memory: { file: "read_memory", operands: { address: "u32", bytes: "u32" } },
 } as const satisfies Record<string, OpcodeRecord>;

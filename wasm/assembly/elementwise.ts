@@ -55,7 +55,8 @@ const CHUNK: u32 = 4096;
   if (count > 2) v128.store32_lane(address + 8, v, 2);
 }
 
-function gluRun(kind: u32, gate: usize, up: usize, y: usize, count: u32): void {
+/** A run of glu; `y` may be `gate`. */
+export function gluRun(kind: u32, gate: usize, up: usize, y: usize, count: u32): void {
   for (let i: u32 = 0; i < count; i += 4) {
     const at = <usize>i << 2, n = count - i;
     storePart(y + at, f32x4.mul(activate(kind, loadPart(gate + at, n)), loadPart(up + at, n)), n);

@@ -41,6 +41,23 @@ function rowSum(x: usize, columns: u32): f32 {
   return sum;
 }
 
+/** One row of rms_norm; `w` 0 for none. */
+export function rmsNormRow(x: usize, w: usize, y: usize, columns: u32, epsilon: f32, base: f32): void {
+  const bytes = <usize>columns << 2;
+  const factor = <f32>(1.0 / Math.sqrt(<f64>squareSum(x, columns, 0) / <f64>columns + <f64>epsilon));
+  const f = f32x4.splat(factor), one = f32x4.splat(base);
+  let i: usize = 0;
+  if (w) {
+    for (; i + 16 <= bytes; i += 16) {
+      v128.store(y + i, f32x4.mul(f32x4.mul(v128.load(x + i), f), f32x4.add(v128.load(w + i), one)));
+    }
+    for (; i < bytes; i += 4) store<f32>(y + i, load<f32>(x + i) * factor * (load<f32>(w + i) + base));
+  } else {
+    for (; i + 16 <= bytes; i += 16) v128.store(y + i, f32x4.mul(v128.load(x + i), f));
+    for (; i < bytes; i += 4) store<f32>(y + i, load<f32>(x + i) * factor);
+  }
+}
+
 export function rms_norm(ip: usize): void {
   const rows = u32At(ip, RMS_NORM_ROWS), columns = u32At(ip, RMS_NORM_COLUMNS);
   const w = addressAt(ip, RMS_NORM_W), base = f32At(ip, RMS_NORM_BASE), epsilon = f32At(ip, RMS_NORM_EPSILON);
@@ -49,18 +66,7 @@ export function rms_norm(ip: usize): void {
     const first = <u32>c * size, last = min(rows, first + size);
     for (let row = first; row < last; row++) {
       const x = addressAt(ip, RMS_NORM_X) + <usize>row * bytes, y = addressAt(ip, RMS_NORM_Y) + <usize>row * bytes;
-      const factor = <f32>(1.0 / Math.sqrt(<f64>squareSum(x, columns, 0) / <f64>columns + <f64>epsilon));
-      const f = f32x4.splat(factor), one = f32x4.splat(base);
-      let i: usize = 0;
-      if (w) {
-        for (; i + 16 <= bytes; i += 16) {
-          v128.store(y + i, f32x4.mul(f32x4.mul(v128.load(x + i), f), f32x4.add(v128.load(w + i), one)));
-        }
-        for (; i < bytes; i += 4) store<f32>(y + i, load<f32>(x + i) * factor * (load<f32>(w + i) + base));
-      } else {
-        for (; i + 16 <= bytes; i += 16) v128.store(y + i, f32x4.mul(v128.load(x + i), f));
-        for (; i < bytes; i += 4) store<f32>(y + i, load<f32>(x + i) * factor);
-      }
+      rmsNormRow(x, w, y, columns, epsilon, base);
     }
   }
 }

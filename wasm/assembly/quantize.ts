@@ -1,9 +1,15 @@
 // Rows of float32 to signed 8 bit in groups of 32; layout and definition in quant/q8_activation.ts.
 //   scale = max|x| / 127; code = clamp(nearest(x / scale)); sum = scale · Σ code
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
-import { nextChunk, addressAt, u32At } from "./runtime";
+// The fused forms run the op before it into this thread's scratch memory and quantise from there.
+import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
+import { gluRun } from "./elementwise";
+import { rmsNormRow } from "./norm";
 import {
-  QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
+  GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
+  GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_ROWS,
+  RMS_NORM_Q8_ROW_BYTES, RMS_NORM_Q8_SCRATCH, RMS_NORM_Q8_SCRATCH_BYTES, RMS_NORM_Q8_W, RMS_NORM_Q8_X,
+  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "./generated/opcodes";
 
 @inline function largest(a: v128, b: v128): v128 { return f32x4.max(a, f32x4.abs(b)); }
@@ -23,11 +29,11 @@ import {
   return i8x16.max_s(narrow, i8x16.splat(-127));
 }
 
-/** Quantises `columns` values. */
-export function quantizeRow(x: usize, y: usize, columns: usize): void {
+/** Quantises `count` values, from column `first` of the row at `row`, which has `columns` columns. */
+function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize): void {
   const groups = columns >> 3; // bytes of one array of floats
-  let scales = y + columns;
-  for (const end = x + 4 * columns; x < end; x += 128, y += 32, scales += 4) {
+  let y = row + first, scales = row + columns + (first >> 3);
+  for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
     let m = f32x4.abs(v128.load(x));
     m = largest(m, v128.load(x, 16));
     m = largest(m, v128.load(x, 32));
@@ -58,6 +64,35 @@ export function quantize_q8(ip: usize): void {
   const x = addressAt(ip, QUANTIZE_Q8_X);
   const y = addressAt(ip, QUANTIZE_Q8_Y);
   for (let r = nextChunk(ip, rows); r >= 0; r = nextChunk(ip, rows)) {
-    quantizeRow(x + 4 * columns * r, y + rowBytes * r, columns);
+    quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns);
+  }
+}
+
+export function rms_norm_q8(ip: usize): void {
+  const rows = u32At(ip, RMS_NORM_Q8_ROWS), columns = u32At(ip, RMS_NORM_Q8_COLUMNS);
+  const x = addressAt(ip, RMS_NORM_Q8_X), y = addressAt(ip, RMS_NORM_Q8_Y), w = addressAt(ip, RMS_NORM_Q8_W);
+  const rowBytes = <usize>u32At(ip, RMS_NORM_Q8_ROW_BYTES);
+  const epsilon = f32At(ip, RMS_NORM_Q8_EPSILON), base = f32At(ip, RMS_NORM_Q8_BASE);
+  const scratch = addressAt(ip, RMS_NORM_Q8_SCRATCH) + <usize>thread * u32At(ip, RMS_NORM_Q8_SCRATCH_BYTES);
+  for (let r = nextChunk(ip, rows); r >= 0; r = nextChunk(ip, rows)) {
+    rmsNormRow(x + 4 * columns * r, w, scratch, columns, epsilon, base);
+    quantizeRun(scratch, y + rowBytes * r, columns, 0, columns);
+  }
+}
+
+/** Columns of a chunk of glu_q8: short, so that threads share the widest row of a layer. */
+const GLU_COLUMNS: u32 = 512;
+
+export function glu_q8(ip: usize): void {
+  const rows = u32At(ip, GLU_Q8_ROWS), columns = u32At(ip, GLU_Q8_COLUMNS), kind = u32At(ip, GLU_Q8_KIND);
+  const gate = addressAt(ip, GLU_Q8_GATE), up = addressAt(ip, GLU_Q8_UP), y = addressAt(ip, GLU_Q8_Y);
+  const rowBytes = <usize>u32At(ip, GLU_Q8_ROW_BYTES);
+  const scratch = addressAt(ip, GLU_Q8_SCRATCH) + <usize>thread * u32At(ip, GLU_Q8_SCRATCH_BYTES);
+  const parts = chunksOf(columns, GLU_COLUMNS), total = rows * parts;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const row = <u32>c / parts, first = (<u32>c % parts) * GLU_COLUMNS, count = min(columns - first, GLU_COLUMNS);
+    const at = 4 * (row * columns + first);
+    gluRun(kind, gate + at, up + at, scratch, count);
+    quantizeRun(scratch, y + rowBytes * row, columns, first, count);
   }
 }

@@ -3,8 +3,11 @@
 
 import { number } from "../attributes.ts";
 import { ROWS } from "../case_sizes.ts";
+import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { defineOp } from "../define_op.ts";
+import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
+import { lastDim } from "../shape_rules.ts";
 import { inferQ8, q8Sizes, quantizeGroups } from "./quantize_q8.ts";
 import { rmsNormInput, rmsNormRows } from "./rms_norm.ts";
 
@@ -34,5 +37,30 @@ export const rmsNormQ8: OpRecord = defineOp({
     ofLargest: 1 / 126,
     reason: "one 8-bit step where a rounding tie falls the other way",
   },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [
+      {
+        name: "rms_norm_q8",
+        when: () => true,
+        lower(lowering) {
+          const { inputs: [x], attributes: { epsilon, base } } = lowering.node;
+          const columns = lastDim(x!) as number;
+          emit(lowering, "rms_norm_q8", {
+            x: inputAddress(lowering, 0),
+            w: inputAddress(lowering, 1),
+            y: outputAddress(lowering),
+            rows: rowsOf(x!),
+            columns,
+            row_bytes: q8RowBytes(columns),
+            epsilon: epsilon as number,
+            base: base as number,
+            // A multiple of 64, because columns are one of 32.
+            scratch: lowering.scratch(4 * columns),
+            scratch_bytes: 4 * columns,
+          });
+        },
+      },
+    ],
+    gpu: [],
+  },
 });
