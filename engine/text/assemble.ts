@@ -63,7 +63,13 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   const extraWords = tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]);
   const splitPlain = createSpecialSplitter(extraWords);
   // Thousands of control tokens are worth a trie only once somebody asks for them.
-  let splitSpecial: SpecialSplitter | undefined;
+  let splitAll: SpecialSplitter | undefined;
+  let splitControl: SpecialSplitter | undefined;
+
+  function splitSpecial(): SpecialSplitter {
+    return splitAll ??= createSpecialSplitter(new Map([...extraWords, ...control]));
+  }
+
   const bytes = new Map<number, Uint8Array>();
 
   function check(id: number): void {
@@ -84,12 +90,12 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     return known;
   }
 
-  function encode(text: string, { special = false, addSpecial = true }: EncodeOptions = {}) {
+  function encode(text: string, options: EncodeOptions = {}): number[] {
+    const { special = false, addSpecial = true, restore } = options;
     const out: number[] = addSpecial ? [...prefix] : [];
     let swallowsRight = false;
     const stretches: { text: string; start: number; token: number }[] = [];
-    if (special) splitSpecial ??= createSpecialSplitter(new Map([...extraWords, ...control]));
-    (special && splitSpecial || splitPlain)(
+    (special ? splitSpecial() : splitPlain)(
       text,
       (stretch, start) => stretches.push({ text: stretch, start, token: -1 }),
       (token) => stretches.push({ text: "", start: -1, token }),
@@ -103,7 +109,8 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
       const following = stretches[i + 1]?.token ?? -1;
       let kept = swallowsRight ? stretch.text.trimStart() : stretch.text;
       if (parts.swallows?.get(following)?.left) kept = kept.trimEnd();
-      if (kept !== "") parts.encodeStretch(kept, stretch.start === 0, out);
+      if (kept === "") return;
+      parts.encodeStretch(restore === undefined ? kept : restore(kept), stretch.start === 0, out);
     });
     if (addSpecial) out.push(...suffix);
     return out;
@@ -129,6 +136,8 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     endOfGenerationIds: parts.endOfGenerationIds,
     addBos: prefix.length > 0,
     addEos: suffix.length > 0,
+    prefixIds: prefix,
+    suffixIds: suffix,
     leadingBlanks,
     warnings: parts.warnings,
     encode,
@@ -137,6 +146,12 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     tokenText: (id) => (check(id), texts[id]),
     isSpecial,
     idOf: (token) => ids.get(token),
-    specialTokens: () => control,
+    findSpecial(text) {
+      const found: number[] = [];
+      // By control tokens alone: a word of the vocabulary that overlaps one must not hide it here.
+      splitControl ??= createSpecialSplitter(control);
+      splitControl(text, () => {}, (_id, start) => found.push(start));
+      return found;
+    },
   };
 }

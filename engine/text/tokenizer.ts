@@ -23,6 +23,8 @@ export interface EncodeOptions {
   readonly special?: boolean;
   /** Whether BOS, EOS, [CLS] and the like are added by the model's own rule. True by default. */
   readonly addSpecial?: boolean;
+  /** Changes text between whole tokens before it is encoded; how encodeChat keeps texts of users apart. */
+  readonly restore?: (text: string) => string;
 }
 
 /** How ids are turned into text. */
@@ -49,6 +51,10 @@ export interface Tokenizer {
   readonly addBos: boolean;
   /** Whether the model's own rule puts EOS (or [SEP]) behind. */
   readonly addEos: boolean;
+  /** What the model's own rule puts in front of every text; one id as a rule. */
+  readonly prefixIds: readonly number[];
+  /** What the model's own rule puts behind every text. */
+  readonly suffixIds: readonly number[];
   /** How many blanks decoding drops from the front of the first token: 0, 1 or Infinity. */
   readonly leadingBlanks: number;
   /** What was assumed or found missing while building; one sentence each, to be shown once. */
@@ -73,8 +79,8 @@ export interface Tokenizer {
   isSpecial(id: number): boolean;
   /** The id of a token as the vocabulary writes it; the first one where two are alike. */
   idOf(token: string): number | undefined;
-  /** Texts of all control tokens with their ids, for {@linkcode encodeChat}. */
-  specialTokens(): ReadonlyMap<string, number>;
+  /** Where texts of control tokens begin, as `encode` with `special` would find them. */
+  findSpecial(text: string): number[];
 }
 
 /**
