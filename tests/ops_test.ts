@@ -1,16 +1,29 @@
-// Every op and every kernel on every device, on the cases that the ops offer. An op, a kernel or a
-// device is added without touching this file: devices come from the list below, the rest from records.
+// Every op, every kernel, every device, on the cases that the ops offer. An op, a kernel or a case is
+// added without touching this file; a device is one row here.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createCaseRandom } from "../engine/graph/case_random.ts";
 import { ops } from "../engine/graph/ops/mod.ts";
+import type { Backend } from "../engine/plan/backend.ts";
 import { runCase } from "../engine/plan/case_run.ts";
+import { quantizedForms } from "../engine/plan/passes/fuse_quantized.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
+import { checkKernels, kernelNames } from "../engine/plan/self_test.ts";
+import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
 
 const SEED = 1;
 
-for (const op of ops.values()) {
-  if (op.view) continue;
+const devices: readonly { readonly name: string; readonly backend: Backend }[] = [
+  {
+    name: "wasm, baseline SIMD, one thread",
+    backend: createWasmBackend({ variant: "baseline", threads: 1 }),
+  },
+  { name: "wasm, probed SIMD, two threads", backend: createWasmBackend({ threads: 2 }) },
+];
+
+const computing = [...ops.values()].filter((op) => !op.view);
+
+for (const op of computing) {
   Deno.test(`${op.name} has cases and its reference gives finite numbers on all of them`, async () => {
     const cases = op.cases?.(createCaseRandom(SEED)) ?? [];
     assertGreater(cases.length, 0);
@@ -26,3 +39,49 @@ for (const op of ops.values()) {
     assertEquals(new Set(cases.map(({ name }) => name)).size, cases.length, "a case name twice");
   });
 }
+
+for (const { name: device, backend } of devices) {
+  for (const op of computing) {
+    const kernels = kernelNames(op, backend.name);
+    if (kernels.length === 0) continue;
+    Deno.test(`${op.name} on ${device} equals its reference (seed ${SEED})`, async () => {
+      const passed = new Set<string>();
+      for await (const check of checkKernels(backend, { seed: SEED, ops: [op.name] })) {
+        const { kernel, outcome, reason } = check;
+        assert(outcome !== "failed", `${kernel} on ${check.case}: ${reason}`);
+        if (outcome === "passed") passed.add(kernel);
+      }
+      assertEquals([...passed].sort(), [...kernels].sort(), "a kernel that takes no case");
+    });
+  }
+}
+
+Deno.test("every op has a kernel on WASM, but for fused forms that are not taken then", () => {
+  const fused = [...quantizedForms.values()];
+  const without = computing.filter((op) =>
+    kernelNames(op, "wasm").length === 0 && !fused.includes(op.name)
+  );
+  assertEquals(without.map(({ name }) => name), []);
+});
+
+Deno.test("a kernel that is wrong in one element fails the self-test", async () => {
+  const wrong: Backend = {
+    name: "wasm",
+    async prepare(plan, options) {
+      const { forceKernels: _, ...others } = options;
+      const executable = await createReferenceBackend().prepare(plan, others);
+      const { run } = executable;
+      return {
+        ...executable,
+        run(bindings) {
+          run(bindings);
+          const output = executable.output("output0");
+          if (output.length > 7) output[7] = Number(output[7]) * 1.001 + 0.001;
+        },
+      };
+    },
+  };
+  const outcomes: string[] = [];
+  for await (const { outcome } of checkKernels(wrong, { ops: ["scale"] })) outcomes.push(outcome);
+  assert(outcomes.includes("failed"));
+});

@@ -6,7 +6,8 @@ import type { Node, Value } from "../../graph/graph.ts";
 import type { Pass } from "./pass.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
-const quantizedForms: ReadonlyMap<string, string> = new Map([
+/** Fused op by the op that is fused with the quantisation of its result. */
+export const quantizedForms: ReadonlyMap<string, string> = new Map([
   ["rms_norm", "rms_norm_q8"], // quantize_q8(rms_norm(x, w)) → rms_norm_q8(x, w)
   ["glu", "glu_q8"], //           quantize_q8(glu(g, u))      → glu_q8(g, u)
 ]);
