@@ -1,0 +1,271 @@
+// The command line as its users meet it: a process of its own, with its exit code, streams and
+// permissions. The model is a tiny checkpoint of the fixtures, so what is said does not matter here.
+
+import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
+import { fixturePath } from "./support/fixtures.ts";
+
+const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface RunOptions {
+  readonly permissions?: readonly string[];
+  readonly stdin?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+async function troodon(
+  args: readonly string[],
+  { permissions = ["--allow-all"], stdin, env = {} }: RunOptions = {},
+): Promise<Outcome> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-check", "--no-prompt", ...permissions, `${ROOT}/main.ts`, ...args],
+    stdin: stdin === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "piped",
+    env: { ...env },
+  });
+  const child = command.spawn();
+  if (stdin !== undefined) {
+    const writer = child.stdin.getWriter();
+    await writer.write(new TextEncoder().encode(stdin));
+    await writer.close();
+  }
+  const { code, stdout, stderr } = await child.output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+/** The outcome is a one-line error with this exit code. */
+function assertRefused({ code, out, err }: Outcome, expected: number, message: RegExp): void {
+  assertEquals(code, expected, err);
+  assertEquals(out, "");
+  assertEquals(err.trimEnd().split("\n").length, 1, err);
+  assertMatch(err, /^error: /);
+  assertMatch(err, message);
+}
+
+const COMMANDS = [
+  "chat",
+  "generate",
+  "tokenize",
+  "info",
+  "pull",
+  "list",
+  "remove",
+  "doctor",
+  "bench",
+];
+
+Deno.test("troodon --help lists every command and needs no permission", async () => {
+  const { code, out, err } = await troodon(["--help"], { permissions: [] });
+  assertEquals([code, err], [0, ""]);
+  for (const name of COMMANDS) assertMatch(out, new RegExp(`^  ${name} `, "m"));
+});
+
+for (const name of COMMANDS) {
+  Deno.test(`troodon ${name} --help has examples and needs no permission`, async () => {
+    const { code, out, err } = await troodon([name, "--help"], { permissions: [] });
+    assertEquals([code, err], [0, ""]);
+    assertStringIncludes(out, `Usage: troodon ${name}`);
+    assertStringIncludes(out, "Examples:");
+    assertStringIncludes(out, "--json");
+  });
+}
+
+Deno.test("--help comes within 150 ms of an empty script", async () => {
+  const time = async (args: readonly string[]): Promise<number> => {
+    const start = performance.now();
+    await new Deno.Command(Deno.execPath(), { args: ["run", "--no-check", ...args] }).output();
+    return performance.now() - start;
+  };
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/empty.ts`, "");
+    const [help, empty] = [`${ROOT}/main.ts`, `${folder}/empty.ts`];
+    let least = Infinity; // A busy machine only ever adds time.
+    for (let round = 0; round < 5; round++) {
+      least = Math.min(least, await time([help, "--help"]) - await time([empty]));
+    }
+    assertLess(least, 150);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("wrong usage is a one-line error with exit code 2", async () => {
+  assertEquals((await troodon([])).code, 2);
+  assertRefused(await troodon(["chta"]), 2, /Unknown command chta. Did you mean chat\?/);
+  assertRefused(
+    await troodon(["generate", "--promt", "x"]),
+    2,
+    /Unknown flag --promt. Did you mean --prompt\?/,
+  );
+  assertRefused(await troodon(["generate", MODEL, "extra"]), 2, /does not take "extra"/);
+  assertRefused(await troodon(["remove"]), 2, /needs MODEL/);
+  assertRefused(await troodon(["generate", "--max-tokens", "many"]), 2, /whole number/);
+  const clash = ["generate", MODEL, "-p", "a", "--greedy", "--temperature", "1"];
+  assertRefused(await troodon(clash), 2, /--greedy/);
+});
+
+Deno.test("a missing model is an error that names it and what there is", async () => {
+  const args = ["generate", "no-such-model", "-p", "a"];
+  assertRefused(await troodon(args), 1, /no-such-model.*smollm2-135m/);
+  assertRefused(await troodon(["info", "/nowhere/model.gguf"]), 1, /\/nowhere\/model\.gguf/);
+});
+
+Deno.test("a hostile file is an error that names file and place", async () => {
+  const path = fixturePath("gguf/hostile/gguf_string_past_eof.gguf");
+  for (
+    const args of [["info", path], ["generate", path, "-p", "a"], ["tokenize", path, "-t", "a"]]
+  ) {
+    assertRefused(await troodon(args), 1, /gguf_string_past_eof\.gguf/);
+  }
+});
+
+Deno.test("--debug adds the stack, and --json makes errors JSON", async () => {
+  const { code, err } = await troodon(["info", "/nowhere/model.gguf", "--debug"]);
+  assertEquals(code, 1);
+  assertMatch(err, /\n\s+at /);
+  const json = await troodon(["info", "/nowhere/model.gguf", "--json"]);
+  assertStringIncludes(JSON.parse(json.err).error.message, "/nowhere/model.gguf");
+});
+
+Deno.test("generate needs --allow-read of the model and nothing else", async () => {
+  const args = ["generate", MODEL, "--raw", "--prompt", "a", "--max-tokens", "4", "--json"];
+  const { code, out, err } = await troodon(args, { permissions: [`--allow-read=${MODEL}`] });
+  assertEquals([code, err], [0, ""]);
+  const { ids, finishReason, stats } = JSON.parse(out);
+  assertEquals([ids.length, finishReason], [4, "length"]);
+  assert(stats.firstTokenMs > 0);
+});
+
+Deno.test("generate without --allow-read says which flag is missing", async () => {
+  const args = ["generate", MODEL, "--raw", "-p", "a"];
+  assertRefused(await troodon(args, { permissions: [] }), 1, /--allow-read/);
+});
+
+Deno.test("generate gives the same answer from a flag, from -, and from a pipe", async () => {
+  const args = ["generate", MODEL, "--raw", "--max-tokens", "6", "--ignore-eos"];
+  const { out } = await troodon([...args, "--prompt", "hello"]);
+  assert(out.length > 1);
+  assertEquals((await troodon([...args, "--prompt", "-"], { stdin: "hello\n" })).out, out);
+  assertEquals((await troodon(args, { stdin: "hello\n" })).out, out);
+});
+
+Deno.test("generate with a seed gives the same answer again, on one thread and on all", async () => {
+  const args = ["generate", MODEL, "--raw", "-p", "ab", "--max-tokens", "8", "--temperature", "1"];
+  const first = await troodon([...args, "--seed", "7"]);
+  assertEquals(first.code, 0, first.err);
+  assertEquals((await troodon([...args, "--seed", "7", "--threads", "1"])).out, first.out);
+});
+
+Deno.test("the reference device gives the same tokens as wasm", async () => {
+  const args = [
+    "generate",
+    MODEL,
+    "--raw",
+    "-p",
+    "ab",
+    "--max-tokens",
+    "8",
+    "--precision",
+    "exact",
+  ];
+  const [wasm, reference] = await Promise.all(
+    ["wasm", "reference"].map((device) => troodon([...args, "--json", "--device", device])),
+  );
+  assertEquals(JSON.parse(wasm!.out).ids, JSON.parse(reference!.out).ids);
+});
+
+Deno.test("a device that is not built is refused by name", async () => {
+  const args = ["generate", MODEL, "--raw", "-p", "a", "--device", "gpu"];
+  assertRefused(await troodon(args), 1, /gpu/);
+});
+
+Deno.test("tokenize goes there and back", async () => {
+  const { out } = await troodon(["tokenize", MODEL, "--text", "hi", "--no-bos", "--json"]);
+  const { ids, pieces, count } = JSON.parse(out);
+  assertEquals([ids.length, pieces.length], [count, count]);
+  const back = await troodon(["tokenize", MODEL, "--decode", ids.join(" ")]);
+  assertEquals(back.out, "hi\n");
+  assertRefused(await troodon(["tokenize", MODEL, "--decode", "1 x"]), 2, /--decode/);
+});
+
+Deno.test("info shows architecture, formats and memory, as text and as JSON", async () => {
+  const text = await troodon(["info", MODEL]);
+  assertEquals(text.code, 0, text.err);
+  assertMatch(text.out, /architecture\s+llama \(gguf\)/);
+  assertStringIncludes(text.out, "Q8_0");
+  const { info, memory } = JSON.parse((await troodon(["info", MODEL, "--json"])).out);
+  assertEquals(info.architecture, "llama");
+  assert(memory.total > memory.weights);
+});
+
+Deno.test("list and remove work on a cache folder of their own", async () => {
+  const cache = await Deno.makeTempDir();
+  try {
+    const { code, out } = await troodon(["list", "--cache-dir", cache, "--json"]);
+    assertEquals(code, 0);
+    const { catalogue, cache: cached } = JSON.parse(out);
+    assert(catalogue.some(({ name }: { name: string }) => name === "smollm2-135m"));
+    assertEquals(cached, []);
+    const removal = await troodon(["remove", "smollm2-135m", "--cache-dir", cache]);
+    assertRefused(removal, 1, /not in the cache/);
+  } finally {
+    await Deno.remove(cache, { recursive: true });
+  }
+});
+
+Deno.test("offline, a model that is not cached is an error without a network", async () => {
+  const cache = await Deno.makeTempDir();
+  try {
+    const args = ["generate", "smollm2-135m", "-p", "a", "--offline", "--cache-dir", cache];
+    assertRefused(await troodon(args), 1, /smollm2-135m.*not in the cache/);
+  } finally {
+    await Deno.remove(cache, { recursive: true });
+  }
+});
+
+Deno.test("no escape sequence goes to a pipe, with and without NO_COLOR", async () => {
+  for (const env of [{}, { NO_COLOR: "1" }]) {
+    const { out, err } = await troodon(["info", MODEL], { env });
+    assertEquals((out + err).includes("\x1b"), false);
+    assertEquals((await troodon(["chta"], { env })).err.includes("\x1b"), false);
+  }
+});
+
+Deno.test("doctor --quick reports machine and permissions", async () => {
+  const { code, out } = await troodon(["doctor", "--quick", "--json"], {
+    permissions: ["--allow-env"],
+  });
+  assertEquals(code, 0);
+  const { machine, permissions, simd } = JSON.parse(out);
+  assert(machine.threads >= 1);
+  assertMatch(simd.simd, /baseline|relaxed/);
+  const read = permissions.find(({ name }: { name: string }) => name === "read");
+  assertEquals(read.state === "granted", false);
+});
+
+Deno.test("SIGINT stops an answer with exit code 130", async () => {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["run", "--no-check", "--no-prompt", "--allow-read", `${ROOT}/main.ts`, "generate", MODEL],
+      ...["--raw", "-p", "a", "--ignore-eos", "--max-tokens", "1000000", "--context-full", "slide"],
+    ],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = child.stdout.getReader();
+  await reader.read();
+  child.kill("SIGINT");
+  reader.releaseLock();
+  await child.stdout.cancel();
+  assertEquals((await child.status).code, 130);
+});
