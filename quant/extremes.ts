@@ -33,3 +33,11 @@ export function inverseScale(scale: number): number {
 export function roundHalfAway(value: number): number {
   return value < 0 ? -Math.floor(0.5 - value) : Math.floor(value + 0.5);
 }
+
+/** Nearest integer, halves to the even one. */
+export function roundHalfEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
+  return floor % 2 === 0 ? floor : floor + 1;
+}

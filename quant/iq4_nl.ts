@@ -1,15 +1,12 @@
 // IQ4_NL: 32 values in 18 bytes, 4.5 bits a value. f16 scale d, then 16 bytes: value j low nibble, value
-// j + 16 high. A code picks one of 16 unevenly spaced levels. x = d * level. No encoder: ggml's is a
-// search that weighs values by an importance matrix.
+// j + 16 high. A code picks one of 16 unevenly spaced levels (iq4_fit.ts). x = d * level.
+// The encoder puts the value furthest from zero on level -127, and then fits d to the chosen levels.
 
+import { signedExtreme } from "./extremes.ts";
+import { ZERO_LIMIT } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
-import { readF16 } from "./half.ts";
-
-/** Levels of IQ4_NL and IQ4_XS by code. */
-export const IQ4_LEVELS: Int8Array = new Int8Array([
-  ...[-127, -104, -83, -65, -49, -35, -22, -10],
-  ...[1, 13, 25, 38, 53, 69, 89, 113],
-]);
+import { readF16, writeF16 } from "./half.ts";
+import { fitIq4, IQ4_LEVELS, nearestLevel } from "./iq4_fit.ts";
 
 /** 4-bit on a non-linear scale, one scale for 32 values. */
 export const iq4_nl: NumberFormat = {
@@ -25,6 +22,16 @@ export const iq4_nl: NumberFormat = {
         out[o + j] = d * IQ4_LEVELS[q & 15]!;
         out[o + j + 16] = d * IQ4_LEVELS[q >> 4]!;
       }
+    }
+  },
+  encode(values, out) {
+    for (let b = 0, o = 0; o < values.length; b += 18, o += 32) {
+      const extreme = signedExtreme(values, o, 32);
+      const isZero = Math.abs(extreme) < ZERO_LIMIT;
+      const inverse = isZero ? 0 : Math.fround(1 / Math.fround(extreme / IQ4_LEVELS[0]!));
+      writeF16(out, b, fitIq4(values, o, IQ4_LEVELS[0]!, 0));
+      const code = (i: number) => isZero ? 0 : nearestLevel(Math.fround(inverse * values[i]!));
+      for (let j = 0; j < 16; j++) out[b + 2 + j] = code(o + j) | (code(o + j + 16) << 4);
     }
   },
 };

@@ -2,9 +2,12 @@
 // scales, 4 bytes with their low nibbles, then 128 bytes: 16 for each 32 values, value j low nibble,
 // value j + 16 high. x = d * (scale - 32) * level, with the levels of IQ4_NL.
 
+import { inverseScale, roundHalfEven, signedExtreme } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
-import { readF16 } from "./half.ts";
-import { IQ4_LEVELS } from "./iq4_nl.ts";
+import { readF16, writeF16 } from "./half.ts";
+import { fitIq4, IQ4_LEVELS, nearestLevel } from "./iq4_fit.ts";
+
+const f = Math.fround;
 
 /** 4-bit on a non-linear scale, 8 sub-blocks of 32 under one super-scale. */
 export const iq4_xs: NumberFormat = {
@@ -24,6 +27,26 @@ export const iq4_xs: NumberFormat = {
           out[o + sub * 32 + j] = scale * IQ4_LEVELS[q & 15]!;
           out[o + sub * 32 + j + 16] = scale * IQ4_LEVELS[q >> 4]!;
         }
+      }
+    }
+  },
+  encode(values, out) {
+    const scales = new Float32Array(8);
+    for (let b = 0, o = 0; o < values.length; b += 136, o += 256) {
+      for (let sub = 0; sub < 8; sub++) {
+        scales[sub] = fitIq4(values, o + sub * 32, -IQ4_LEVELS[0]!, 7);
+      }
+      out.fill(0, b, b + 8);
+      const d = f(-signedExtreme(scales, 0, 8) / 32);
+      writeF16(out, b, d);
+      for (let sub = 0; sub < 8; sub++) {
+        const scale = Math.max(-32, Math.min(31, roundHalfEven(f(inverseScale(d) * scales[sub]!))));
+        out[b + 4 + (sub >> 1)]! |= ((scale + 32) & 15) << (4 * (sub & 1));
+        out[b + 2 + (sub >> 2)]! |= ((scale + 32) >> 4) << (2 * (sub & 3));
+        // As in ggml the codes belong to d before it was rounded to f16.
+        const inverse = inverseScale(f(d * scale));
+        const code = (i: number) => nearestLevel(f(inverse * values[o + sub * 32 + i]!));
+        for (let j = 0; j < 16; j++) out[b + 8 + sub * 16 + j] = code(j) | (code(j + 16) << 4);
       }
     }
   },

@@ -2,8 +2,13 @@
 // nibble, minimum in the high; 64 bytes of 2-bit codes; f16 d, f16 dmin. x = d * scale * q - dmin * min.
 // Codes of each half of 128 share 32 bytes: byte l holds values l, l + 32, l + 64, l + 96, low bits first.
 
+import { roundHalfEven } from "./extremes.ts";
+import { fitAffine } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
-import { readF16 } from "./half.ts";
+import { readF16, writeF16 } from "./half.ts";
+
+const f = Math.fround;
+const SEARCH = { maxCode: 3, from: -0.5, trials: 15, absolute: true };
 
 /** 2-bit affine, 16 sub-blocks of 16 under one super-scale. */
 export const q2_k: NumberFormat = {
@@ -29,4 +34,57 @@ export const q2_k: NumberFormat = {
       }
     }
   },
+  encode(values, out) {
+    const block = new Float32Array(256);
+    const codes = new Uint8Array(256);
+    const trial = new Uint8Array(16);
+    const weights = new Float32Array(16);
+    const scales = new Float32Array(16);
+    const minima = new Float32Array(16);
+    for (let b = 0, o = 0; o < values.length; b += 84, o += 256) {
+      block.set(values.subarray(o, o + 256));
+      for (let sub = 0; sub < 16; sub++) {
+        for (let i = 0; i < 16; i++) weights[i] = Math.abs(block[sub * 16 + i]!);
+        const fit = fitAffine(block, sub * 16, weights, SEARCH, codes, trial);
+        scales[sub] = fit.scale;
+        minima[sub] = fit.minimum;
+      }
+      writeHeader(out, b, scales, minima);
+      chooseCodes(block, out, b, codes);
+      out.fill(0, b + 16, b + 80);
+      for (let i = 0; i < 256; i++) {
+        out[b + 16 + (i >> 7) * 32 + (i & 31)]! |= codes[i]! << (2 * ((i >> 5) & 3));
+      }
+    }
+  },
 };
+
+function writeHeader(
+  out: Uint8Array,
+  at: number,
+  scales: Float32Array,
+  minima: Float32Array,
+): void {
+  const maxScale = Math.max(0, ...scales);
+  const maxMinimum = Math.max(0, ...minima);
+  const inverseScale = maxScale > 0 ? f(15 / maxScale) : 0;
+  const inverseMinimum = maxMinimum > 0 ? f(15 / maxMinimum) : 0;
+  for (let sub = 0; sub < 16; sub++) {
+    out[at + sub] = roundHalfEven(f(inverseScale * scales[sub]!)) |
+      (roundHalfEven(f(inverseMinimum * minima[sub]!)) << 4);
+  }
+  writeF16(out, at + 80, f(maxScale / 15));
+  writeF16(out, at + 82, f(maxMinimum / 15));
+}
+
+// The codes for the scales and minima as they were rounded. A sub-block of scale 0 keeps the codes it has.
+function chooseCodes(block: Float32Array, out: Uint8Array, at: number, codes: Uint8Array): void {
+  for (let sub = 0; sub < 16; sub++) {
+    const d = f(readF16(out, at + 80) * (out[at + sub]! & 15));
+    if (d === 0) continue;
+    const minimum = f(readF16(out, at + 82) * (out[at + sub]! >> 4));
+    for (let i = sub * 16; i < sub * 16 + 16; i++) {
+      codes[i] = Math.max(0, Math.min(3, roundHalfEven(f(f(block[i]! + minimum) / d))));
+    }
+  }
+}

@@ -2,8 +2,12 @@
 // 32 h + l's), 64 bytes of low 2 bits laid out as in Q2_K, 12 bytes with sixteen 6-bit scales, f16 d.
 // x = d * (scale - 32) * q, where q is the low bits, less 4 if the third bit is clear.
 
+import { roundHalfEven, signedExtreme } from "./extremes.ts";
+import { fitByDescent } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
-import { readF16 } from "./half.ts";
+import { readF16, writeF16 } from "./half.ts";
+
+const f = Math.fround;
 
 /** 3-bit symmetric, 16 sub-blocks of 16 under one super-scale. */
 export const q3_k: NumberFormat = {
@@ -26,7 +30,44 @@ export const q3_k: NumberFormat = {
       }
     }
   },
+  encode(values, out) {
+    const block = new Float32Array(256);
+    const codes = new Uint8Array(256);
+    const scales = new Float32Array(16);
+    for (let b = 0, o = 0; o < values.length; b += 110, o += 256) {
+      block.set(values.subarray(o, o + 256));
+      for (let sub = 0; sub < 16; sub++) {
+        scales[sub] = fitByDescent(block, sub * 16, 16, 4, codes);
+      }
+      out.fill(0, b, b + 110);
+      writeHeader(out, b, scales);
+      for (let sub = 0; sub < 16; sub++) {
+        const d = f(readF16(out, b + 108) * (scaleCode(out, b + 96, sub) - 32));
+        if (d === 0) continue;
+        for (let i = sub * 16; i < sub * 16 + 16; i++) {
+          codes[i] = 4 + Math.max(-4, Math.min(3, roundHalfEven(f(block[i]! / d))));
+        }
+      }
+      for (let i = 0; i < 256; i++) {
+        out[b + (i & 31)]! |= (codes[i]! >> 2) << (i >> 5);
+        out[b + 32 + (i >> 7) * 32 + (i & 31)]! |= (codes[i]! & 3) << (2 * ((i >> 5) & 3));
+      }
+    }
+  },
 };
+
+// The scale furthest from zero becomes code 0 (= -32); d takes its sign.
+function writeHeader(out: Uint8Array, at: number, scales: Float32Array): void {
+  const extreme = signedExtreme(scales, 0, 16);
+  if (extreme === 0) return;
+  const inverse = f(-32 / extreme);
+  writeF16(out, at + 108, f(1 / inverse));
+  for (let i = 0; i < 16; i++) {
+    const code = 32 + Math.max(-32, Math.min(31, roundHalfEven(f(inverse * scales[i]!))));
+    out[at + 96 + (i & 7)]! |= (code & 15) << (i < 8 ? 0 : 4);
+    out[at + 104 + (i & 3)]! |= (code >> 4) << (2 * (i >> 2));
+  }
+}
 
 // Bytes 0..7 hold the low nibbles of scales 0..7 and 8..15, bytes 8..11 the high bit pairs, scale i's in
 // byte 8 + i % 4.

@@ -4,6 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
+import { createSuperBlockFitter } from "./k_affine.ts";
 import { minimumCode, scaleCode } from "./k_scales.ts";
 
 /** 4-bit affine, 8 sub-blocks of 32 under one super-scale. */
@@ -24,6 +25,16 @@ export const q4_k: NumberFormat = {
         for (let l = 0; l < 32; l++) {
           out[o + sub * 32 + l] = scale * ((bytes[codes + l]! >> shift) & 15) - min;
         }
+      }
+    }
+  },
+  encode(values, out) {
+    const fit = createSuperBlockFitter({ maxCode: 15, from: -1, trials: 20, absolute: false });
+    for (let b = 0, o = 0; o < values.length; b += 144, o += 256) {
+      const codes = fit(values, o, out, b);
+      for (let i = 0; i < 128; i++) {
+        const low = (i >> 5) * 64 + (i & 31);
+        out[b + 16 + i] = codes[low]! | (codes[low + 32]! << 4);
       }
     }
   },

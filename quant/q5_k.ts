@@ -4,6 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
+import { createSuperBlockFitter } from "./k_affine.ts";
 import { minimumCode, scaleCode } from "./k_scales.ts";
 
 /** 5-bit affine, 8 sub-blocks of 32 under one super-scale. */
@@ -27,6 +28,18 @@ export const q5_k: NumberFormat = {
           out[o + sub * 32 + l] = scale * q - min;
         }
       }
+    }
+  },
+  encode(values, out) {
+    const fit = createSuperBlockFitter({ maxCode: 31, from: -0.5, trials: 15, absolute: false });
+    for (let b = 0, o = 0; o < values.length; b += 176, o += 256) {
+      const codes = fit(values, o, out, b);
+      for (let i = 0; i < 128; i++) {
+        const low = (i >> 5) * 64 + (i & 31);
+        out[b + 48 + i] = (codes[low]! & 15) | ((codes[low + 32]! & 15) << 4);
+      }
+      out.fill(0, b + 16, b + 48);
+      for (let i = 0; i < 256; i++) out[b + 16 + (i & 31)]! |= (codes[i]! >> 4) << (i >> 5);
     }
   },
 };

@@ -3,7 +3,7 @@
 // from zero becomes -127 or 127 with d of either sign, as in ggml.
 
 import type { NumberFormat } from "./format.ts";
-import { signedExtreme } from "./extremes.ts";
+import { roundHalfEven, signedExtreme } from "./extremes.ts";
 import { readF32, writeF32 } from "./half.ts";
 
 /** 8-bit symmetric, one float32 scale for 256 values, with sums, for activations. */
@@ -36,10 +36,3 @@ export const q8_k: NumberFormat = {
     }
   },
 };
-
-function roundHalfEven(value: number): number {
-  const floor = Math.floor(value);
-  const rest = value - floor;
-  if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
-  return floor % 2 === 0 ? floor : floor + 1;
-}

@@ -92,6 +92,9 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
   const seed = resolved.seed ?? seedFromSystem();
   const work = createWorkspace(chain, model, seed);
   const isGreedy = startsGreedy(chain);
+  if (model.vocabSize !== undefined && !isGreedy) {
+    work.candidates = createCandidates(model.vocabSize);
+  }
   const endIds = model.endOfGenerationIds;
 
   function sample(logits: Float32Array, history: TokenHistory): number {
