@@ -51,6 +51,7 @@ export const CONTROL: Readonly<
     | "STALL_MS"
     | "RETIRE_MS"
     | "RETIRED"
+    | "STATUS"
     | "THREADS"
     | "FAULT_LENGTH"
     | "FAULT_TEXT"
@@ -79,6 +80,8 @@ export const CONTROL: Readonly<
   RETIRE_MS: 1228,
   /** Workers that have ended themselves and were not replaced yet. */
   RETIRED: 1232,
+  /** Bit set by kernels during a run: 1 a value does not fit a float16 cache. */
+  STATUS: 1236,
   /** One line a thread: u32 state (0 not started, 1 serving, 2 retired), u32 last generation walked. */
   THREADS: 1280,
   FAULT_LENGTH: 9472,

@@ -64,6 +64,7 @@ export interface Machine extends Disposable {
   /**
    * Runs a program (see program.ts). `patch` is called when operands may be changed.
    *
+   * @throws {RangeError} If a key or value does not fit a float16 cache; the machine stays usable.
    * @throws {Error} If a thread failed; the machine is unusable afterwards.
    */
   run(program: number, patch?: () => void): void;
@@ -158,6 +159,13 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
       raiseFault(memory, String(error));
     }
     if (control[CONTROL.FAULT >> 2]) throw failure();
+    if (control[CONTROL.STATUS >> 2]) {
+      control[CONTROL.STATUS >> 2] = 0;
+      throw new RangeError(
+        "Cannot store a key or value as float16: it is beyond 65504 or not a number. " +
+          "Use a float32 cache",
+      );
+    }
   }
 
   function failure(): Error {

@@ -6,10 +6,10 @@ import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** Up to this many rows a long context is split over units of work. */
-const SPLIT_ROWS = 8;
+const SPLIT_ROWS = 4;
 /** Most segments that a context is split into, and fewest positions of one. */
-const MOST_SEGMENTS = 16;
-const SHORTEST_SEGMENT = 256;
+const MOST_SEGMENTS = 64;
+const SHORTEST_SEGMENT = 128;
 /** Positions that the kernel takes at once; segments are multiples. */
 const BLOCK = 32;
 /** Queries (rows × heads of a group) that share a read of K and V. */

@@ -2,7 +2,7 @@
 //
 //   for each tile of query rows and each KV head:           (a unit of work: R rows × G heads = n queries)
 //     for blocks of 32 positions from the first to the last that any of the rows sees:
-//       K, V block → float32 once for all n queries (float16 cache), or in place (float32 cache)
+//       float16 cache, n > 4: K, V block → float32 once for all n queries; else they are read in place
 //       s = q · K; softcap; mask; m' = max(m, max s); p = exp(s - m'); l = l · exp(m - m') + Σ p
 //       acc = acc · exp(m - m') + p · V
 //     y = acc / l
@@ -14,10 +14,14 @@
 //    threads, so results are the same on any number of threads.
 // 4. Scores are 2 queries × 4 positions in registers, values 2 queries × 16 channels: more accumulators
 //    spill on machines with 16 registers.
-// 5. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
+// 5. A float16 moved to float32's place is its value times 2^-112. Mending that by a multiplication for
+//    each value would cost a quarter of the loop, so q carries 2^100, the scores 2^12, and the
+//    probabilities 2^112 (they are at most 1). kv_append reports what is not finite in float16.
+// 6. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
 import { exp4, tanh4 } from "./exp";
-import { loadHalf4 } from "./half";
+import { halfMask, movedHalf4 } from "./half";
+import { scoresHalf, valuesHalf } from "./generated/attention_half";
 import { madd, max4, sum4, sums4 } from "./simd";
 import {
   ATTENTION_COMBINE_HEADS, ATTENTION_COMBINE_PARTIALS, ATTENTION_COMBINE_POSITIONS, ATTENTION_COMBINE_ROWS,
@@ -32,6 +36,9 @@ import {
 
 const BLOCK: u32 = 32;
 const LOWEST: f32 = -3.0e38;
+const TWO_12: f32 = 4096;
+const TWO_100: f32 = 1.2676506002282294e30;
+const TWO_112: f32 = 5.192296858534828e33;
 
 /** Segments of the longest row. */
 function segmentCount(positions: usize, rows: u32, segment: u32): u32 {
@@ -104,7 +111,9 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
   const kBlock = (factors + <usize>padded * 4 + 15) & ~15;
   const vBlock = kBlock + <usize>BLOCK * size * 4;
 
-  const scale = f32At(ip, ATTENTION_SCALE);
+  const scale = f16 ? f32At(ip, ATTENTION_SCALE) * TWO_100 : f32At(ip, ATTENTION_SCALE);
+  const weight: f32 = f16 ? TWO_112 : 1;
+  const direct = f16 && queries <= 4;
   for (let i: u32 = 0; i < padded; i++) {
     const to = q + <usize>i * size * 4;
     if (i < queries) {
@@ -129,13 +138,14 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
     const count = min(BLOCK, high + 1 - from);
     let k = kBase + <usize>from * kStride, v = vBase + <usize>from * vStride;
     let kStep = kStride, vStep = vStride;
-    if (f16) {
+    if (f16 && !direct) {
       widen(k, kStride, kBlock, count, size);
       widen(v, vStride, vBlock, count, valueSize);
       k = kBlock; v = vBlock;
       kStep = <usize>size << 2; vStep = <usize>valueSize << 2;
     }
-    scores(q, padded, size, k, kStep, count, s);
+    if (direct) scoresHalf(queries, q, size, k, kStep, count, s);
+    else scores(q, padded, size, k, kStep, count, s, f16 ? TWO_12 : 1);
     for (let i: u32 = 0; i < queries; i++) {
       const p = load<u32>(positions + (<usize>(row + i / group) << 2));
       const first = window && p >= window ? p - window + 1 : 0;
@@ -143,10 +153,13 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
       const line = s + <usize>i * BLOCK * 4;
       const begin = first > from ? first - from : 0;
       const stop = p < from ? 0 : min(count, p + 1 - from);
-      softmaxStep(line, begin, stop, count, softcap, highest + at, sums + at, factors + at);
+      softmaxStep(line, begin, stop, count, softcap, weight, highest + at, sums + at, factors + at);
     }
-    if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
-    values(s, factors, padded, v, vStep, count, valueSize, acc);
+    if (direct) valuesHalf(queries, s, factors, v, vStep, count, valueSize, acc);
+    else {
+      if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
+      values(s, factors, padded, v, vStep, count, valueSize, acc);
+    }
   }
 
   for (let i: u32 = 0; i < queries; i++) {
@@ -168,14 +181,16 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
 }
 
 function widen(from: usize, stride: usize, to: usize, count: u32, size: u32): void {
+  const mask = halfMask();
   for (let j: u32 = 0; j < count; j++, from += stride) {
-    for (let d: usize = 0; d < <usize>size; d += 4, to += 16) v128.store(to, loadHalf4(from + (d << 1)));
+    for (let d: usize = 0; d < <usize>size; d += 4, to += 16) v128.store(to, movedHalf4(from + (d << 1), mask));
   }
 }
 
-/** s[i][j] = q[i] · k[j] for all queries and the block's positions, rounded up to 4. */
-function scores(q: usize, queries: u32, size: u32, k: usize, step: usize, count: u32, s: usize): void {
+/** s[i][j] = factor · q[i] · k[j] for all queries and the block's positions, rounded up to 4. */
+function scores(q: usize, queries: u32, size: u32, k: usize, step: usize, count: u32, s: usize, factor: f32): void {
   const bytes = <usize>size << 2;
+  const f = f32x4.splat(factor);
   for (let j: u32 = 0; j < count; j += 4) {
     const k0 = k + <usize>j * step;
     const k1 = k + <usize>min(j + 1, count - 1) * step;
@@ -193,15 +208,15 @@ function scores(q: usize, queries: u32, size: u32, k: usize, step: usize, count:
         a3 = madd(u, x3, a3); b3 = madd(w, x3, b3);
       }
       const line = s + (<usize>i * BLOCK + j) * 4;
-      v128.store(line, sums4(a0, a1, a2, a3));
-      v128.store(line + BLOCK * 4, sums4(b0, b1, b2, b3));
+      v128.store(line, f32x4.mul(f, sums4(a0, a1, a2, a3)));
+      v128.store(line + BLOCK * 4, f32x4.mul(f, sums4(b0, b1, b2, b3)));
     }
   }
 }
 
-/** Turns one query's scores into probabilities; positions outside [begin, stop) get 0. */
+/** Turns one query's scores into probabilities times `weight`; positions outside [begin, stop) get 0. */
 function softmaxStep(
-  s: usize, begin: u32, stop: u32, count: u32, softcap: f32, highest: usize, sum: usize, factor: usize,
+  s: usize, begin: u32, stop: u32, count: u32, softcap: f32, weight: f32, highest: usize, sum: usize, factor: usize,
 ): void {
   const end = s + (<usize>((count + 3) & ~3) << 2);
   if (softcap > 0) {
@@ -220,11 +235,11 @@ function softmaxStep(
     store<f32>(factor, 1);
     return;
   }
-  const m = f32x4.splat(after);
+  const m = f32x4.splat(after), w = f32x4.splat(weight);
   let total = f32x4.splat(0);
   for (let p = s; p < end; p += 16) {
     const e = exp4(f32x4.sub(v128.load(p), m));
-    v128.store(p, e);
+    v128.store(p, f32x4.mul(e, w));
     total = f32x4.add(total, e);
   }
   const shrink = f32x4.extract_lane(exp4(f32x4.splat(before - after)), 0);

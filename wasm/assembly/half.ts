@@ -1,17 +1,13 @@
 // float16 ↔ float32, four values at a time.
 
-/**
- * Four halves at `address` to float32.
- * 1. The bits, moved to float32's place, are the value times 2^-112; one multiplication mends the
- *    exponent and makes subnormals right.
- * 2. Infinities and NaNs come out finite that way, so their exponent is set by a compare.
- */
-@inline export function loadHalf4(address: usize): v128 {
-  const moved = v128.and(i32x4.shl(v128.load16x4_s(address), 13), i32x4.splat(0x8fffe000));
-  const value = f32x4.mul(moved, i32x4.splat(0x77800000));
-  const magnitude = v128.and(moved, i32x4.splat(0x0fffe000));
-  const special = i32x4.ge_s(magnitude, i32x4.splat(0x0f800000));
-  return v128.or(value, v128.and(special, i32x4.splat(0x7f800000)));
+const MASK: usize = memory.data<u32>([0x8fffe000, 0x8fffe000, 0x8fffe000, 0x8fffe000], 16);
+
+/** Second argument of movedHalf4, to be kept in a local. */
+@inline export function halfMask(): v128 { return v128.load(MASK); }
+
+/** Four halves at `address`, moved to float32's place: their values times 2^-112, if they are finite. */
+@inline export function movedHalf4(address: usize, mask: v128): v128 {
+  return v128.and(i32x4.shl(v128.load16x4_s(address), 13), mask);
 }
 
 /**

@@ -2,11 +2,12 @@
 //
 //   for each row m: cache of slots[m], position positions[m] := x[m], as float32 or float16
 //
-// A row outside the cache is a fault of the caller that must not overwrite other memory: it traps.
+// What is not finite as float16 (65520 and more, or NaN) is stored as such and reported in the status word,
+// because attention takes the cache to be finite. A row outside the cache is a fault of the caller that must not overwrite other memory: it traps.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { storeHalf4, toHalf4 } from "./half";
 import {
-  KV_APPEND_CAPACITY, KV_APPEND_F16, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
+  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_F16, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
   KV_APPEND_SLOTS, KV_APPEND_STATE, KV_APPEND_WIDTH, KV_APPEND_X,
 } from "./generated/opcodes";
 
@@ -25,11 +26,19 @@ export function kv_append(ip: usize): void {
       if (u32At(ip, KV_APPEND_F16)) {
         const y = cache + <usize>position * width * 2;
         let i: u32 = 0;
-        for (; i + 4 <= width; i += 4) storeHalf4(y + (<usize>i << 1), toHalf4(v128.load(x + (<usize>i << 2))));
+        let largest = f32x4.splat(0);
+        for (; i + 4 <= width; i += 4) {
+          const v = v128.load(x + (<usize>i << 2));
+          largest = i32x4.max_u(largest, v128.and(v, i32x4.splat(0x7fffffff)));
+          storeHalf4(y + (<usize>i << 1), toHalf4(v));
+        }
         for (; i < width; i++) {
-          const half = toHalf4(f32x4.splat(load<f32>(x + (<usize>i << 2))));
+          const v = f32x4.splat(load<f32>(x + (<usize>i << 2)));
+          largest = i32x4.max_u(largest, v128.and(v, i32x4.splat(0x7fffffff)));
+          const half = toHalf4(v);
           store<u16>(y + (<usize>i << 1), <u16>i32x4.extract_lane(half, 0));
         }
+        if (v128.any_true(i32x4.gt_u(largest, i32x4.splat(0x477fefff)))) atomic.store<u32>(CONTROL_STATUS, 1);
       } else memory.copy(cache + <usize>position * width * 4, x, <usize>width * 4);
     }
   }

@@ -4,12 +4,14 @@
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
 import { layoutsModule } from "./layouts.ts";
+import { attentionHalf } from "./attention_half.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { tilesModule } from "./tiles.ts";
 import { unpackModule } from "./unpack.ts";
 
 /** Source text by module name. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
+  attention_half: attentionHalf,
   opcodes: opcodeConstants,
   kernels: kernelTable,
   layouts: layoutsModule,
