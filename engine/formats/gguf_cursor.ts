@@ -12,9 +12,13 @@ export type Steps<T> = Generator<number, T, void>;
 
 /** Reading position in a header; `bytes` starts at offset 0 of the source and grows. */
 export interface Cursor {
+  /** What is read. */
   readonly source: ByteSource;
+  /** As much of it as is here; grows, so never keep it. */
   bytes: Uint8Array<ArrayBuffer>;
+  /** A view of `bytes`. */
   view: DataView;
+  /** Offset of the next byte. */
   pos: number;
   /** Bytes of a length field: 8, in version 1 of the format 4. */
   lengthBytes: 4 | 8;

@@ -22,8 +22,11 @@ import type { ByteSource, MetadataValue, TensorInfo } from "./source.ts";
 
 /** What one GGUF file holds; of a split model each part has its own. */
 export interface GgufHeader {
+  /** 1, 2 or 3. */
   readonly version: number;
+  /** Key/value pairs in file order. */
   readonly metadata: ReadonlyMap<string, MetadataValue>;
+  /** Tensors by name, in file order. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Length of header and tensor table in bytes, without the padding before the data. */
   readonly headerBytes: number;

@@ -8,7 +8,9 @@ import type { ByteSource, TensorInfo } from "./source.ts";
 
 /** Tensors of all parts, and the sources to close in the end. */
 export interface OpenParts {
+  /** By name, part by part. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /** The first one is the caller's. */
   readonly sources: readonly ByteSource[];
 }
 

@@ -26,7 +26,8 @@ export function parseStrictJson(bytes: Uint8Array, file: string): MetadataValue 
   try {
     return JSON.parse(text) as MetadataValue;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    // The reason quotes the text, line ends and all.
+    const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\s+/g, " ");
     throw new FormatError(`not valid JSON (${reason})`, { file, remedy: "Fetch it again", cause });
   }
 }

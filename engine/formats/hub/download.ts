@@ -19,8 +19,11 @@ import { explainFailure, retry, type RetryOptions } from "./retry.ts";
 
 /** What to fetch, where to, and how. */
 export interface DownloadOptions extends RequestOptions, RetryOptions {
+  /** Address of the file. */
   readonly url: string;
+  /** Path that it gets; its folder must exist. */
   readonly target: string;
+  /** What it must be. */
   readonly expected?: Expected | undefined;
   /** Called whenever bytes have been written; `received` includes earlier runs. */
   readonly onBytes?: ((received: number, total: number | undefined) => void) | undefined;
@@ -34,7 +37,9 @@ export interface DownloadOptions extends RequestOptions, RetryOptions {
 
 /** A finished download. */
 export interface Downloaded {
+  /** Length of the file. */
   readonly bytes: number;
+  /** Hexadecimal, lower case. */
   readonly sha256: string;
 }
 

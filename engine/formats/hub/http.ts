@@ -10,6 +10,7 @@ export class TransientFailure extends Error {
   /** Seconds that the server asks to wait. */
   readonly retryAfter: number | undefined;
 
+  /** Takes what went wrong, and how long the server asks to wait. */
   constructor(message: string, options: { cause?: unknown; retryAfter?: number | undefined } = {}) {
     super(message, { cause: options.cause });
     this.name = "TransientFailure";
@@ -19,7 +20,9 @@ export class TransientFailure extends Error {
 
 /** How requests are made. */
 export interface RequestOptions {
+  /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Ends the request with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds without a byte after which a connection is given up; 30,000 by default. */
   readonly idleMs?: number | undefined;

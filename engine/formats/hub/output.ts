@@ -12,6 +12,7 @@ export interface OutputFile {
   truncate(size: number): void;
   /** Waits until the disk has it. */
   sync(): Promise<void>;
+  /** Gives the file free; nothing can be written afterwards. */
   close(): void;
 }
 
@@ -63,6 +64,7 @@ export function describeWriteError(
 
 /** What a finished file must be; unknown parts are not checked. */
 export interface Expected {
+  /** Length in bytes. */
   readonly bytes?: number | undefined;
   /** Hexadecimal, lower case. */
   readonly sha256?: string | undefined;

@@ -15,16 +15,21 @@ interface Note {
 
 /** A partly written file. */
 export interface Partial {
+  /** Path of the bytes. */
   readonly path: string;
+  /** Length of the whole file. */
   readonly size: number;
   /** Identity of the content, as the server gave it. */
   readonly etag: string | undefined;
   /** Bytes that are there. */
   received(): number;
+  /** What is not there yet, in order. */
   missing(): Range[];
+  /** Writes bytes at an offset and notes them as there. */
   write(offset: number, bytes: Uint8Array): void;
   /** Flushes the bytes, then the note. */
   save(): Promise<void>;
+  /** Closes the file; what is unsaved in the note is fetched again. */
   close(): void;
 }
 

@@ -7,10 +7,13 @@ import { sleep } from "./retry.ts";
 
 /** Which wheel, and where to put it. */
 export interface WheelRequest {
+  /** Name on PyPI. */
   readonly package: string;
+  /** Exact version; the newest by default. */
   readonly version: string | undefined;
   /** An empty folder; the wheel and pip's temporary files go there. */
   readonly folder: string;
+  /** Ends pip. */
   readonly signal?: AbortSignal | undefined;
   /** Bytes that have come so far, as far as can be seen. */
   readonly onBytes?: ((received: number) => void) | undefined;

@@ -11,12 +11,15 @@ export interface PullProgress {
   readonly received: number;
   /** Bytes in the end, if known. */
   readonly total: number | undefined;
+  /** Speed over the last seconds; 0 while unknown. */
   readonly bytesPerSecond: number;
 }
 
 /** Where a picture of progress goes. */
 export interface ProgressOutput {
+  /** Writes text as it is. */
   write(text: string): void;
+  /** Whether a line can be drawn over. */
   readonly isTerminal: boolean;
   /** Width in characters; 80 by default. */
   readonly columns?: number | undefined;
@@ -26,6 +29,7 @@ export interface ProgressOutput {
 
 /** Draws progress events. */
 export interface ProgressRenderer {
+  /** Takes an event; draws when it is time to. */
   show(progress: PullProgress): void;
   /** Ends the line; call it once, also after errors. */
   end(): void;

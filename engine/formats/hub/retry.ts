@@ -10,6 +10,7 @@ export interface RetryOptions {
   readonly attempts?: number | undefined;
   /** First waiting time in milliseconds, doubled each time up to 16 times; 500 by default. */
   readonly backoffMs?: number | undefined;
+  /** Ends the waiting with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -9,12 +9,17 @@ import type { ByteSource } from "../source.ts";
 
 /** A file in an archive. */
 export interface ZipEntry {
+  /** Path inside the archive, as written there. */
   readonly name: string;
   /** Length when unpacked. */
   readonly bytes: number;
+  /** Length in the archive. */
   readonly packedBytes: number;
+  /** Checksum of the unpacked bytes. */
   readonly crc32: number;
+  /** 0 stored, 8 deflated. */
   readonly method: number;
+  /** Whether a password is needed. */
   readonly encrypted: boolean;
   /** Offset of its local header. */
   readonly offset: number;
