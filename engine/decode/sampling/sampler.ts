@@ -80,6 +80,13 @@ export interface Sampler {
 /**
  * Makes a sampler.
  *
+ * @example
+ * ```ts
+ * const sampler = createSampler({ seed: 1, temperature: 0.7, topP: 0.9 });
+ * const history = { tokens: [3, 1], length: 2, promptLength: 2 };
+ * const token = sampler.sample(Float32Array.of(0.5, 2, -1, 1.5), history);
+ * ```
+ *
  * @param options How to choose; see {@linkcode SamplerOptions} for the rules of defaults and order.
  * @param model The tokenizer, or what is known of it.
  * @throws {RangeError} For unknown options, steps and parameters, and values outside their limits.
