@@ -4,7 +4,7 @@
 import { UsageError } from "../engine/cli/args.ts";
 import { mutate } from "./fuzz/mutate.ts";
 import { targets } from "./fuzz/targets.ts";
-import type { FuzzOrder, FuzzReply } from "./fuzz/worker.ts";
+import { runWorker } from "./fuzz/supervise.ts";
 import { runTask } from "./support/task.ts";
 
 const LINE = {
@@ -31,48 +31,6 @@ const LINE = {
   ],
   notes: [`Targets: ${Object.keys(targets).join(", ")}, and all.`],
 } as const;
-
-const MOST_FAILURES = 10;
-
-interface Failure {
-  readonly index: number;
-  readonly message: string;
-}
-
-/** Runs [from, to) in a worker; resolves with its failures, a hang being the last one. */
-function runWorker(order: FuzzOrder, seconds: number): Promise<Failure[]> {
-  const worker = new Worker(new URL("./fuzz/worker.ts", import.meta.url), { type: "module" });
-  const failures: Failure[] = [];
-  return new Promise((resolve) => {
-    let last = -1;
-    let since = performance.now();
-    const finish = (): void => {
-      clearInterval(watch);
-      worker.terminate();
-      resolve(failures);
-    };
-    const watch = setInterval(() => {
-      const index = Atomics.load(order.progress, 0);
-      if (index !== last) [last, since] = [index, performance.now()];
-      else if (performance.now() - since > seconds * 1000 + 2000 * Number(index < order.from)) {
-        failures.push({ index, message: `no end after ${seconds} s` });
-        finish();
-      }
-    }, 100);
-    worker.onmessage = ({ data }: MessageEvent<FuzzReply>) => {
-      if (data.kind === "done") return finish();
-      failures.push(data);
-      if (failures.length >= MOST_FAILURES) finish();
-    };
-    worker.onerror = (event) => {
-      event.preventDefault();
-      const index = Atomics.load(order.progress, 0);
-      failures.push({ index, message: `the worker died: ${event.message}` });
-      finish();
-    };
-    worker.postMessage(order);
-  });
-}
 
 await runTask(LINE, async ({ positionals: [name], flags }) => {
   const names = name === "all" ? Object.keys(targets) : [name!];

@@ -18,6 +18,33 @@ export interface FuzzTarget {
   run(input: Uint8Array): void | Promise<void>;
 }
 
+/** Targets that do what no target should, by which the harness itself is tested. */
+export const badTargets: Readonly<Record<string, FuzzTarget>> = {
+  "bad-hang": badTarget(() => {
+    for (;;);
+  }),
+  "bad-throw": badTarget(() => {
+    throw new Error("as planned");
+  }),
+  "bad-memory": badTarget(() => {
+    kept.push(new Uint8Array(64e6).fill(1));
+  }),
+};
+
+const kept: Uint8Array[] = [];
+
+/** Good seeds pass; mutated inputs do harm. */
+function badTarget(harm: () => void): FuzzTarget {
+  const seed = new TextEncoder().encode("good");
+  return {
+    seeds: () => [seed],
+    words: [],
+    run: (input) => {
+      if (new TextDecoder().decode(input) !== "good") harm();
+    },
+  };
+}
+
 /** Targets by name. */
 export const targets: Readonly<Record<string, FuzzTarget>> = {
   gguf: {

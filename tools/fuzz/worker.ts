@@ -2,7 +2,7 @@
 // be noticed and ended. The number of the input at work lies in shared memory.
 
 import { mutate } from "./mutate.ts";
-import { targets } from "./targets.ts";
+import { badTargets, targets } from "./targets.ts";
 
 /** What the worker is told. */
 export interface FuzzOrder {
@@ -26,7 +26,7 @@ export async function runInputs(
   { target, seed, from, to, memory, progress }: FuzzOrder,
   report: (reply: FuzzReply) => void,
 ): Promise<void> {
-  const { seeds, words, run } = targets[target]!;
+  const { seeds, words, run } = (targets[target] ?? badTargets[target])!;
   const good = seeds();
   for (const input of good) await run(input); // A seed that fails makes every count worthless.
   const before = Deno.memoryUsage().rss;
