@@ -12,7 +12,13 @@ import {
   type OpenOutput,
   openOutput,
 } from "./output.ts";
-import { createPartial, type Partial, removePartial, resumePartial } from "./partial.ts";
+import {
+  createPartial,
+  type Partial,
+  partialPath,
+  removePartial,
+  resumePartial,
+} from "./partial.ts";
 import { type RangeReply, type RequestOptions, requestRange, TransientFailure } from "./http.ts";
 import type { Range } from "./ranges.ts";
 import { explainFailure, retry, type RetryOptions } from "./retry.ts";
@@ -27,6 +33,8 @@ export interface DownloadOptions extends RequestOptions, RetryOptions {
   readonly expected?: Expected | undefined;
   /** Called whenever bytes have been written; `received` includes earlier runs. */
   readonly onBytes?: ((received: number, total: number | undefined) => void) | undefined;
+  /** Called while the finished file is hashed. */
+  readonly onVerify?: ((done: number, total: number) => void) | undefined;
   /** Ranges fetched at once; 4 by default. */
   readonly connections?: number | undefined;
   /** Bytes of one range; 8 MiB by default. */
@@ -247,7 +255,7 @@ async function fetchWhole(
     const current = reply ?? await requestRange(url, [0, Number.MAX_SAFE_INTEGER], options);
     reply = undefined;
     const total = expected?.bytes ?? current.total;
-    const path = `${target}.partial`;
+    const path = partialPath(target);
     const output = open(path);
     let position = 0;
     try {
@@ -274,9 +282,10 @@ async function fetchWhole(
 
 /** Verifies and renames; undefined if the bytes of a resumed download are wrong and a fresh one may help. */
 async function finish(options: DownloadOptions, resumed: boolean): Promise<Downloaded | undefined> {
-  const { target, url, expected, signal } = options;
-  const path = `${target}.partial`;
-  const result = { bytes: Deno.statSync(path).size, sha256: await hashFile(path, signal) };
+  const { target, url, expected, signal, onVerify } = options;
+  const path = partialPath(target);
+  const { size } = Deno.statSync(path);
+  const result = await hashFile(path, signal, (done) => onVerify?.(done, size));
   try {
     checkResult(url, result, expected ?? {});
   } catch (error) {

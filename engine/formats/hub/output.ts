@@ -70,16 +70,23 @@ export interface Expected {
   readonly sha256?: string | undefined;
 }
 
-/** sha256 of a file, read in pieces. */
-export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
+/** Length and sha256 of a file, read in pieces; `onBytes` hears how far it is. */
+export async function hashFile(
+  path: string,
+  signal?: AbortSignal,
+  onBytes?: (done: number) => void,
+): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash("sha256");
   const buffer = new Uint8Array(1 << 20);
+  let bytes = 0;
   using file = await Deno.open(path);
   for (;;) {
     signal?.throwIfAborted();
     const count = await file.read(buffer);
-    if (count === null) return hash.digest("hex");
+    if (count === null) return { bytes, sha256: hash.digest("hex") };
     hash.update(buffer.subarray(0, count));
+    bytes += count;
+    onBytes?.(bytes);
   }
 }
 

@@ -175,6 +175,7 @@ function fetchOptions(name: string, options: PullOptions): FetchOptions {
     idleMs,
     openOutput,
     onBytes: (received, total) => report("download", received, total),
+    onVerify: (done, total) => report("verify", done, total),
   };
 }
 

@@ -22,25 +22,27 @@ export type UrlOptions = RequestOptions & RetryOptions;
  * @throws {SourceError} If it cannot be reached, or the server does not serve ranges.
  */
 export async function openUrl(url: string, options: UrlOptions = {}): Promise<ByteSource> {
-  const first = await fetchRange(url, 0, BLOCK, options);
+  const head = new Uint8Array(BLOCK);
+  const first = await fetchInto(url, 0, head, options);
   const size = first.total;
-  const blocks = new Map([[0, first.bytes]]);
+  const blocks = new Map([[0, head.subarray(0, size)]]);
   let open = true;
 
   async function readBlock(index: number): Promise<Uint8Array> {
     const kept = blocks.get(index);
     if (kept) return kept;
     const start = index * BLOCK;
-    const { bytes } = await fetchSame(start, Math.min(size, start + BLOCK));
-    blocks.set(index, bytes);
+    const block = new Uint8Array(Math.min(BLOCK, size - start));
+    await fetchSame(start, block);
+    blocks.set(index, block);
     // The first block is what every reader begins with: it stays.
     if (blocks.size > KEPT_BLOCKS) blocks.delete([...blocks.keys()].find((key) => key !== 0)!);
-    return bytes;
+    return block;
   }
 
-  async function fetchSame(start: number, end: number) {
-    const reply = await fetchRange(url, start, end, options);
-    if (reply.total === size && reply.etag === first.etag) return reply;
+  async function fetchSame(start: number, target: Uint8Array): Promise<void> {
+    const { total, etag } = await fetchInto(url, start, target, options);
+    if (total === size && etag === first.etag) return;
     throw new SourceError("the file changed on the server while it was read", {
       file: url,
       remedy: "Try again",
@@ -54,8 +56,7 @@ export async function openUrl(url: string, options: UrlOptions = {}): Promise<By
       if (!open) throw new TypeError(`Cannot read ${url}: it is closed`);
       checkRange(url, size, offset, target.length);
       if (target.length > BLOCK) {
-        target.set((await fetchSame(offset, offset + target.length)).bytes);
-        return;
+        return await fetchSame(offset, target);
       }
       for (let done = 0; done < target.length;) {
         const position = offset + done;
@@ -92,20 +93,17 @@ export function openRemoteSource(
   return openUrl(hfUrl(source, options), { ...options, headers: hfHeaders(options) });
 }
 
-interface Fetched {
-  readonly bytes: Uint8Array;
-  readonly total: number;
-  readonly etag: string | undefined;
-}
-
-function fetchRange(
+/** Fills `target` from `start`, or as much of it as the file has. */
+function fetchInto(
   url: string,
   start: number,
-  end: number,
+  target: Uint8Array,
   options: UrlOptions,
-): Promise<Fetched> {
-  return retryOrExplain(url, async () => {
-    const reply = await requestRange(url, [start, end], options);
+): Promise<{ readonly total: number; readonly etag: string | undefined }> {
+  let done = 0;
+  let etag: string | undefined;
+  return retryOrExplain(url, async (progress) => {
+    const reply = await requestRange(url, [start + done, start + target.length], options);
     if (reply.kind === "outside" && start === 0) {
       throw new FormatError("is empty (0 bytes)", { file: url, remedy: "Use another source" });
     }
@@ -116,17 +114,23 @@ function fetchRange(
         remedy: "Pull the model first, then look at the local copy",
       });
     }
+    if (done > 0 && reply.etag !== etag) {
+      done = 0;
+      await reply.cancel();
+      throw new TransientFailure("the file changed on the server while it was read");
+    }
+    etag = reply.etag;
     const total = reply.total!;
-    const bytes = new Uint8Array(Math.min(end, total) - start);
-    let done = 0;
+    const wanted = Math.min(target.length, total - start);
     for await (const chunk of reply.chunks) {
-      const wanted = chunk.subarray(0, bytes.length - done);
-      bytes.set(wanted, done);
-      done += wanted.length;
-      if (done === bytes.length) break;
+      const piece = chunk.subarray(0, wanted - done);
+      target.set(piece, done);
+      done += piece.length;
+      progress();
+      if (done === wanted) break;
     }
     await reply.cancel();
-    if (done < bytes.length) throw new TransientFailure("the connection ended early");
-    return { bytes, total, etag: reply.etag };
+    if (done < wanted) throw new TransientFailure("the connection ended early");
+    return { total, etag };
   }, options);
 }
