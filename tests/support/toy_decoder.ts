@@ -1,0 +1,89 @@
+// A small Llama-like decoder graph with seeded float32 weights, for tests of the planner, the passes and
+// the backends. It has what a real one has: grouped-query attention, a rope table shared by the layers,
+// gated feed-forward blocks, tied embeddings, logits for chosen rows only.
+
+import { createGraphBuilder } from "../../engine/graph/builder.ts";
+import { createCaseRandom } from "../../engine/graph/case_random.ts";
+import { symbol } from "../../engine/graph/dim.ts";
+import type { Graph, Value } from "../../engine/graph/graph.ts";
+import { tensorInMemory } from "../../engine/plan/case_graph.ts";
+
+/** Sizes of the toy. */
+export const TOY = {
+  layers: 2,
+  width: 64,
+  heads: 4,
+  kvHeads: 2,
+  headWidth: 16,
+  hidden: 96,
+  vocabulary: 50,
+  capacity: 32,
+} as const;
+
+/** Largest step of the toy: `M` rows, `L` rows with logits. */
+export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };
+
+/** Builds the toy with keys and values stored as `kv`. */
+export function toyDecoder(kv: "f16" | "f32" = "f16", format = "F32"): Graph {
+  const builder = createGraphBuilder("toy");
+  const random = createCaseRandom(7);
+  const { width, heads, kvHeads, headWidth, hidden, vocabulary, capacity } = TOY;
+  const M = symbol("M", { max: 8 }), L = symbol("L", { max: 8 });
+  const tokens = builder.input("tokens", [M], "i32");
+  const positions = builder.input("positions", [M], "i32");
+  const slots = builder.input("slots", [M], "i32");
+  const logitRows = builder.input("logit_rows", [L], "i32");
+
+  function weight(name: string, ...shape: number[]): Value {
+    const input = random.weight(shape.length === 1 ? "F32" : format, shape);
+    if (input.role !== "weight") throw new TypeError("expected a weight");
+    return builder.weight(name, tensorInMemory(name, input.format, shape, input.bytes));
+  }
+
+  const table = weight("embedding", vocabulary, width);
+  const half = headWidth / 2;
+  const frequencies = builder.constant(
+    "frequencies",
+    Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half)),
+  );
+  let x = builder.op("embed", [tokens, table], {}, "embed")[0]!;
+  for (let layer = 0; layer < TOY.layers; layer++) {
+    const path = `layers.${layer}`;
+    const op = (
+      name: string,
+      inputs: readonly (Value | undefined)[],
+      attributes: Parameters<typeof builder.op>[2],
+      label: string,
+    ) => builder.op(name, inputs, attributes, `${path}.${label}`)[0]!;
+    const matmul = (input: Value, label: string, rows: number, columns: number) =>
+      op("matmul", [input, weight(`${path}.${label}.weight`, rows, columns)], {}, label);
+    const norm = (input: Value, label: string) =>
+      op("rms_norm", [input, weight(`${path}.${label}.weight`, width)], { epsilon: 1e-5 }, label);
+    const split = (input: Value, count: number, label: string) =>
+      op("reshape", [input], { shape: ["M", String(count), String(headWidth)] }, label);
+    // Every layer makes its table; common_subexpressions leaves one.
+    const angles = op("rope_table", [positions, frequencies], {}, "rope_table");
+    const rotate = (input: Value, label: string) =>
+      op("rope", [input, angles], { style: "half" }, label);
+    const cache = (label: string) =>
+      builder.state(`${path}.${label}`, [capacity, kvHeads, headWidth], kv);
+
+    const n = norm(x, "norm1");
+    const q = rotate(split(matmul(n, "q", width, width), heads, "q_heads"), "q_rope");
+    const kWidth = kvHeads * headWidth;
+    const k = rotate(split(matmul(n, "k", kWidth, width), kvHeads, "k_heads"), "k_rope");
+    const v = split(matmul(n, "v", kWidth, width), kvHeads, "v_heads");
+    const keys = op("kv_append", [cache("keys"), k, positions, slots], {}, "k_append");
+    const values = op("kv_append", [cache("values"), v, positions, slots], {}, "v_append");
+    const scale = headWidth ** -0.5;
+    const mixed = op("attention", [q, keys, values, positions, slots], { scale }, "attention");
+    x = op("add", [x, matmul(mixed, "o", width, width)], {}, "add1");
+    const m = norm(x, "norm2");
+    const gate = matmul(m, "gate", hidden, width), up = matmul(m, "up", hidden, width);
+    const gated = op("glu", [gate, up], { activation: "silu" }, "glu");
+    x = op("add", [x, matmul(gated, "down", width, hidden)], {}, "add2");
+  }
+  const last = builder.op("select_rows", [x, logitRows], {}, "last_rows")[0]!;
+  builder.output("logits", builder.op("matmul", [last, table], {}, "head")[0]!);
+  return builder.build();
+}
