@@ -28,6 +28,7 @@ export class TroodonError extends Error {
   /** What to do about it. */
   readonly remedy: string | undefined;
 
+  /** One line: `file, place: message. Remedy`. */
   constructor(message: string, details: ErrorDetails = {}) {
     super(compose(message, details), details.cause === undefined ? {} : { cause: details.cause });
     this.name = new.target.name;

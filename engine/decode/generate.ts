@@ -82,8 +82,7 @@ function promptOf(
   if (typeof prompt !== "string") return { tokens: [...prompt], keep: 0, continues: true };
   const tokenizer = runtime.tokenizer();
   const tokens = tokenizer.encode(prompt, { special });
-  const hasBos = tokenizer.addBos && tokens[0] === tokenizer.bosId;
-  return { tokens, keep: hasBos ? 1 : 0, continues: true };
+  return { tokens, keep: tokenizer.prefixIds.length, continues: true };
 }
 
 async function borrow(

@@ -1,7 +1,7 @@
-// Options of generate() and chat(): its own here, those of sampling in sampling/options.ts, which also
+// Options of generate() and chat(): its own here, those of sampling in sampling/sampler_options.ts, which also
 // refuses names that nobody knows.
 
-import type { SamplerOptions } from "./sampling/options.ts";
+import type { SamplerOptions } from "./sampling/sampler_options.ts";
 
 /** Options of a generation. */
 export interface GenerateOptions extends SamplerOptions {

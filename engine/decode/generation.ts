@@ -8,6 +8,7 @@ import type { TokenAlternative } from "./sampling/log_softmax.ts";
 
 /** One token that was taken. */
 export interface TokenInfo {
+  /** Token id. */
   readonly id: number;
   /**
    * Natural logarithm of its probability by the model, before any sampling step; with `logprobs` only.
@@ -21,6 +22,7 @@ export interface TokenInfo {
 export interface Chunk {
   /** Whole characters; may be empty while a character or a stop text is in the balance. */
   readonly text: string;
+  /** Tokens taken since the last chunk. */
   readonly tokens: readonly TokenInfo[];
 }
 
@@ -38,22 +40,27 @@ export interface GenerationStats {
   readonly firstTokenMs: number;
   /** Tokens of the prompt that were computed; those found in the session are left out. */
   readonly prefillTokens: number;
+  /** Prompt tokens computed per second. */
   readonly prefillPerSecond: number;
   /** Tokens that were taken. */
   readonly decodeTokens: number;
   /** Steps after the first token, per second. */
   readonly decodePerSecond: number;
+  /** Memory of the model. */
   readonly memory: ModelMemory;
 }
 
 /** A whole answer. */
 export interface GenerationResult {
+  /** The text, without what a stop text cut off. */
   readonly text: string;
   /** Ids taken, an end token included. */
   readonly ids: readonly number[];
+  /** Why it ended. */
   readonly finishReason: FinishReason;
   /** Seed of the random numbers, for doing it again. */
   readonly seed: number;
+  /** Times and speeds. */
   readonly stats: GenerationStats;
 }
 

@@ -1,13 +1,16 @@
 // load(): a model's name in, a model in memory out. Everything that is not needed before weights are read
-// is imported here and now, not at the top, so that a script that only looks at help or options starts at
+// is imported when it is called for, not at the top, so that a script that only looks at help or options starts at
 // once. A path needs --allow-read of the file and nothing else.
 
 import type { WeightFile } from "../formats/source.ts";
+import type { Executable } from "../plan/backend.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Device } from "./devices.ts";
 import { checkLoadOptions } from "./load_options.ts";
 import type { LoadedModel } from "./loaded_model.ts";
 import type { LoadOptions, Model, ModelDescription, ModelProgress } from "./model.ts";
 import type { PreparedModel } from "./prepare.ts";
+import type { TextParts } from "./text_parts.ts";
 
 /**
  * Loads a language model.
@@ -47,8 +50,17 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
  * Facts, plan and memory of a model, from its header alone. Of a remote file only the header is fetched.
  *
  * @throws As {@linkcode load}, but never for lack of memory.
+ *
+ * @example
+ * ```ts
+ * import { inspectModel } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { info } = await inspectModel("tests/fixtures/models/qwen3");
+ * assertEquals([info.architecture, info.layers, info.parameters], ["qwen3", 2, 25856]);
+ * ```
  */
-export async function describe(
+export async function inspectModel(
   model: string,
   options: LoadOptions = {},
 ): Promise<ModelDescription> {
@@ -61,6 +73,33 @@ export async function describe(
     const { prepareModel } = await import("./prepare.ts");
     const { info, memory, plan } = await prepareModel(file, options, device);
     return { info, memory, plan };
+  } finally {
+    file.close();
+  }
+}
+
+/**
+ * The tokenizer of a model alone. The model must be on this machine or is fetched, its weights are not read.
+ *
+ * @throws {UnsupportedError} If it has none. @throws As {@linkcode load}.
+ *
+ * @example
+ * ```ts
+ * import { loadTokenizer } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const tokenizer = await loadTokenizer("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * assertEquals(tokenizer.decode(tokenizer.encode("a b", { addSpecial: false })), "a b");
+ * ```
+ */
+export async function loadTokenizer(
+  model: string,
+  options: Pick<LoadOptions, "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress"> = {},
+): Promise<Tokenizer> {
+  const { readTextParts } = await import("./text_parts.ts");
+  const file = await openPath(await fetchModel(model, options));
+  try {
+    return (await readTextParts(file, null)).tokenizer();
   } finally {
     file.close();
   }
@@ -80,7 +119,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   const { readTextParts } = await import("./text_parts.ts");
   const prepared = await prepareModel(file, options, device);
   checkMemory(prepared.memory, { file: file.name });
-  const text = await readTextParts(file);
+  const text = await readTextParts(file, options.chatTemplate);
   const { signal, onProgress } = options;
   const executable = await device.backend.prepare(prepared.plan, {
     slots: prepared.limits.sessions,
@@ -99,8 +138,8 @@ async function finish(
   { name, device, start, file, prepared, text, executable }: LoadInput & {
     readonly file: WeightFile;
     readonly prepared: PreparedModel;
-    readonly text: import("./text_parts.ts").TextParts;
-    readonly executable: import("../plan/backend.ts").Executable;
+    readonly text: TextParts;
+    readonly executable: Executable;
   },
 ): Promise<LoadedModel> {
   const { LoadedModel } = await import("./loaded_model.ts");

@@ -7,11 +7,10 @@ import type { Runtime } from "../decode/runtime.ts";
 import { type Session, TimelineSession } from "../decode/session.ts";
 import { ResourceError } from "../errors.ts";
 import type { DeviceName } from "../plan/backend.ts";
-import type { Plan } from "../plan/plan.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { ModelMemory } from "./memory.ts";
-import type { Model, ModelInfo } from "./model.ts";
+import type { Model, ModelInfo, PlanSummary } from "./model.ts";
 
 /** Facts that are not in the runtime. */
 export interface ModelFacts {
@@ -56,7 +55,7 @@ export class LoadedModel implements Model {
     return this.runtime.memory;
   }
 
-  get plan(): Plan {
+  get plan(): PlanSummary {
     return this.runtime.executable.plan;
   }
 

@@ -5,7 +5,6 @@ import type { Session } from "../decode/session.ts";
 import type { ModelMemory } from "./memory.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
 import type { DeviceName } from "../plan/backend.ts";
-import type { Plan } from "../plan/plan.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 
@@ -16,7 +15,9 @@ export type Precision = "fast" | "exact";
 export interface FormatCount {
   /** Name as GGUF writes it, e.g. `Q4_1`. */
   readonly format: string;
+  /** How many. */
   readonly tensors: number;
+  /** Bytes of all. */
   readonly bytes: number;
 }
 
@@ -28,22 +29,31 @@ export interface ModelInfo {
   readonly architecture: string;
   /** `gguf` or `safetensors`. */
   readonly container: string;
+  /** As the file states it. */
   readonly license: string | undefined;
   /** Number of weights. */
   readonly parameters: number;
   /** By number format, most bytes first. */
   readonly tensors: readonly FormatCount[];
+  /** Number of token ids. */
   readonly vocabulary: number;
   /** Positions a session holds. */
   readonly contextLength: number;
   /** Positions the model was trained for. */
   readonly trainedContextLength: number;
+  /** Number of layers. */
   readonly layers: number;
+  /** Width of the residual stream. */
   readonly hidden: number;
+  /** Query heads of a layer. */
   readonly heads: number;
+  /** Heads of keys and values. */
   readonly kvHeads: number;
+  /** Channels of a head. */
   readonly headDim: number;
+  /** Width inside the feed-forward block. */
   readonly feedForward: number;
+  /** How exact it computes. */
   readonly precision: Precision;
   /** Number format of keys and values. */
   readonly kvFormat: "F16" | "F32";
@@ -51,19 +61,37 @@ export interface ModelInfo {
   readonly warnings: readonly string[];
 }
 
+/** What a model computes in one step, and the memory for it. */
+export interface PlanSummary {
+  /** One for each kernel call, in order. */
+  readonly steps: readonly object[];
+  /** Groups of steps between which threads wait for each other. */
+  readonly waves: number;
+  /** Bytes for all activations. */
+  readonly arenaBytes: number;
+  /** The same without reuse, for comparison. */
+  readonly naiveBytes: number;
+  /** Most bytes that are live at once: no plan can take less. */
+  readonly lowerBoundBytes: number;
+}
+
 /** What is known of a model before its weights are read. */
 export interface ModelDescription {
+  /** Facts. */
   readonly info: ModelInfo;
   /** As planned; `weights` are the bytes in the file. */
   readonly memory: ModelMemory;
-  readonly plan: Plan;
+  /** Schedule and memory of a step. */
+  readonly plan: PlanSummary;
 }
 
 /** A loaded language model. */
 export interface Model extends Disposable {
   /** Path, URL or name that it was loaded by. */
   readonly name: string;
+  /** Facts about it. */
   readonly info: ModelInfo;
+  /** Where it is computed. */
   readonly device: DeviceName;
   /** Time that loading took, downloads left out, in milliseconds. */
   readonly loadMs: number;
@@ -75,8 +103,10 @@ export interface Model extends Disposable {
   readonly tokenizer: Tokenizer;
   /** How the model wants conversations written; absent in base models. */
   readonly chatTemplate: ChatTemplate | undefined;
+  /** Memory in use, by what for. */
   readonly memory: ModelMemory;
-  readonly plan: Plan;
+  /** Schedule and memory of a step. */
+  readonly plan: PlanSummary;
   /**
    * Opens an empty timeline; dispose of it to make place for another.
    *
@@ -117,6 +147,8 @@ export interface LoadOptions {
   readonly logitRows?: number;
   /** Number format of keys and values. Default `F16`, with `precision: "exact"` `F32`. */
   readonly kvFormat?: "F16" | "F32";
+  /** Jinja text of a chat template to use instead of the file's; null for none. */
+  readonly chatTemplate?: string | null;
   /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
   readonly embeddings?: boolean;
   /** Folder of downloaded models. Default: the user's cache folder. */

@@ -4,6 +4,7 @@
 
 import type { WeightFile } from "../formats/source.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
+import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
 import { buildModel, readModelParts } from "./build.ts";
 import { describeModel, plannedMemory } from "./describe.ts";
@@ -14,6 +15,7 @@ import { chooseSpec } from "./specs/mod.ts";
 
 /** A model ready to be loaded. */
 export interface PreparedModel extends ModelDescription {
+  readonly plan: Plan;
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
 }

@@ -16,27 +16,64 @@ export interface TextParts {
 /**
  * Reads the text side of a model.
  *
+ * @param template Jinja text to use instead of the file's; null for none.
  * @throws {FormatError | UnsupportedError} If what is there cannot be used.
  */
-export async function readTextParts(file: WeightFile): Promise<TextParts> {
-  const { tokenizerFromGguf, tokenizerFromJson } = await import("../text/tokenizer.ts");
-  const { chatTemplateFromGguf, chatTemplateFromJson } = await import("../text/chat_template.ts");
+export async function readTextParts(
+  file: WeightFile,
+  template?: string | null,
+): Promise<TextParts> {
+  const { tokenizer, source } = await readFiles(file);
+  const text = template === undefined ? source : template ?? undefined;
+  const name = template === undefined ? file.name : "option chatTemplate";
+  return {
+    tokenizer: () => tokenizer ?? noTokenizer(file),
+    chatTemplate: text === undefined ? undefined : await compile(text, name),
+  };
+}
+
+async function compile(text: string, name: string): Promise<ChatTemplate> {
+  const { compileChatTemplate } = await import("../text/chat_template.ts");
+  return compileChatTemplate(text, name);
+}
+
+interface FoundText {
+  readonly tokenizer: Tokenizer | undefined;
+  /** Jinja text. */
+  readonly source: string | undefined;
+}
+
+async function readFiles(file: WeightFile): Promise<FoundText> {
   if (file.metadata.has("tokenizer.ggml.model")) {
-    const tokenizer = tokenizerFromGguf(file.metadata, file.name);
+    const { tokenizerFromGguf } = await import("../text/tokenizer.ts");
     return {
-      tokenizer: () => tokenizer,
-      chatTemplate: chatTemplateFromGguf(file.metadata, tokenizer, file.name),
+      tokenizer: tokenizerFromGguf(file.metadata, file.name),
+      source: templateText(file.metadata.get("tokenizer.chat_template"), file),
     };
   }
   const json = await readJson(file, "tokenizer.json");
-  if (json === undefined) return { tokenizer: () => noTokenizer(file), chatTemplate: undefined };
-  const config = await readJson(file, "tokenizer_config.json");
-  const tokenizer = tokenizerFromJson(json, config, file.name);
-  const template = await file.readText?.("chat_template.jinja");
+  if (json === undefined) return { tokenizer: undefined, source: undefined };
+  const config = await readJson(file, "tokenizer_config.json") as { chat_template?: unknown };
+  const { tokenizerFromJson } = await import("../text/tokenizer.ts");
   return {
-    tokenizer: () => tokenizer,
-    chatTemplate: chatTemplateFromJson({ config, template }, tokenizer, file.name),
+    tokenizer: tokenizerFromJson(json, config, file.name),
+    source: await file.readText?.("chat_template.jinja") ??
+      templateText(config?.chat_template, file),
   };
+}
+
+// One text, or several with names, of which "default" is for plain conversations.
+function templateText(value: unknown, file: WeightFile): string | undefined {
+  if (value === undefined || value === null || typeof value === "string") return value ?? undefined;
+  const named = Array.isArray(value)
+    ? value.find((item) => (item as { name?: unknown } | null)?.name === "default")
+    : undefined;
+  const template = (named as { template?: unknown } | undefined)?.template;
+  if (typeof template === "string") return template;
+  throw new FormatError("is neither a text nor a list with a default one", {
+    file: file.name,
+    place: "chat_template",
+  });
 }
 
 function noTokenizer({ name }: WeightFile): never {

