@@ -32,6 +32,7 @@ import {
   isUndefined,
   iterate,
   plainNumber,
+  tupleValue,
   typeName,
   undefinedValue,
   type Value,
@@ -59,7 +60,10 @@ type Evaluators = { [T in Expression["type"]]: (node: Node<T>, scope: Scope) => 
 const EVALUATORS: Evaluators = {
   literal: ({ value }) => value,
   name: ({ name }, scope) => lookUp(scope, name),
-  list: ({ items }, scope) => items.map((item) => evaluate(item, scope)),
+  list({ items, isTuple }, scope) {
+    const values = items.map((item) => evaluate(item, scope));
+    return isTuple ? tupleValue(values) : values;
+  },
   dict: ({ pairs }, scope) =>
     new Map(pairs.map(([key, value]) => [dictKey(evaluate(key, scope)), evaluate(value, scope)])),
   unary: ({ operator, operand }, scope) => applySign(operator, evaluate(operand, scope)),
@@ -186,6 +190,8 @@ function nonZero(value: number): number {
 }
 
 const addNumbers = arithmetic("+", (a, b) => a + b);
+const power = arithmetic("**", (a, b) => a ** b);
+const floatPower = arithmetic("**", (a, b) => nonZero(a) ** b, true);
 const multiplyNumbers = arithmetic("*", (a, b) => a * b);
 const modulo = arithmetic("%", (a, b) => a - Math.floor(a / nonZero(b)) * b);
 
@@ -202,7 +208,9 @@ function add(left: Value, right: Value, budget: Budget): Value {
 }
 
 function multiply(left: Value, right: Value, budget: Budget): Value {
-  if (typeof right === "string" || isList(right)) return multiply(right, left, budget);
+  if (isNumber(left) && (typeof right === "string" || isList(right))) {
+    return multiply(right, left, budget);
+  }
   if (typeof left !== "string" && !isList(left)) return multiplyNumbers(left, right, budget);
   if (!isNumber(right) || isFloat(right)) return fail(`cannot repeat by a ${typeName(right)}`);
   const times = Math.max(0, plainNumber(right));
@@ -220,7 +228,10 @@ const BINARY: Readonly<Record<BinaryOperator, Operation>> = {
     typeof left === "string"
       ? fail("formatting with % is not supported")
       : modulo(left, right, budget),
-  "**": arithmetic("**", (a, b) => a ** b),
+  "**": (left, right, budget) =>
+    isNumber(right) && plainNumber(right) < 0
+      ? floatPower(left, right, budget)
+      : power(left, right, budget),
   "~": (left, right, budget) => {
     const text = plainText(left, budget) + plainText(right, budget);
     budget.spend(text.length);
@@ -280,7 +291,7 @@ function getItem(object: Value, key: Value, budget: Budget): Value {
   defined(object);
   defined(key);
   if (isDict(object)) {
-    const found = object.get(dictKey(key));
+    const found = isList(key) || isDict(key) ? undefined : object.get(dictKey(key));
     if (found !== undefined) return found;
   } else if (isNumber(key) && (isList(object) || typeof object === "string")) {
     const items = typeof object === "string" ? Array.from(object) : object;

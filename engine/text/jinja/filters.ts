@@ -5,14 +5,7 @@ import { bind, type Call, integerArgument, textArgument } from "./call_arguments
 import { fail } from "./failure.ts";
 import { applyPredicate, PREDICATE_NAMES } from "./predicates.ts";
 import { jsonText, plainText } from "./python_text.ts";
-import {
-  capitalizeText,
-  joinTexts,
-  lengthOf,
-  replaceText,
-  strip,
-  titleText,
-} from "./text_methods.ts";
+import { capitalizeText, joinTexts, lengthOf, replaceText, strip } from "./text_methods.ts";
 import {
   areEqual,
   compare,
@@ -28,6 +21,7 @@ import {
   isUndefined,
   iterate,
   plainNumber,
+  tupleValue,
   typeName,
   undefinedValue,
   type Value,
@@ -131,7 +125,7 @@ function groupBy(value: Value, call: Call): Value {
     if (last !== undefined && areEqual(last.key, key)) last.items.push(item);
     else groups.push({ key, items: [item] });
   }
-  return groups.map(({ key, items }) => [key, items]);
+  return groups.map(({ key, items }) => tupleValue([key, items]));
 }
 
 function indent(value: Value, call: Call): Value {
@@ -256,12 +250,12 @@ function dictSort(value: Value, call: Call): Value {
   if (!isDict(value)) return fail(`expected a dict, not ${typeName(value)}`);
   call.budget.spend(value.size);
   const place = textArgument(by, "key") === "value" ? 1 : 0;
-  const pairs = Array.from(value, ([key, item]): Value => [key, item]);
+  const pairs: Value[] = Array.from(value, tupleValue);
   return sorted(pairs, isTrue(isReversed), isTrue(isCased), place);
 }
 
 function length(value: Value): Value {
-  defined(value);
+  if (isUndefined(value)) return 0;
   if (typeof value === "string") return lengthOf(value);
   if (isList(value)) return value.length;
   return isDict(value) ? value.size : fail(`a ${typeName(value)} has no length`);
@@ -311,7 +305,7 @@ const ROWS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["groupby", groupBy],
   ["indent", indent],
   ["int", toInteger],
-  ["items", (value) => isDict(value) ? Array.from(value, (pair) => pair) : []],
+  ["items", (value) => isDict(value) ? Array.from(value, tupleValue) : []],
   ["join", join],
   ["last", (value, call) => itemsOf(value, call).at(-1) ?? undefinedValue("the list is empty")],
   ["length", length],
@@ -343,7 +337,11 @@ const ROWS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
     const sum = numbers.reduce<number>((total, item) => total + asNumber(item), 0);
     return numbers.some(isFloat) ? floatValue(sum) : integerValue(sum);
   }],
-  ["title", (value, call) => titleText(asText(value, call))],
+  // Not the method of the same name: words end at blanks, dashes and opening brackets only.
+  [
+    "title",
+    (value, call) => asText(value, call).replace(/[^-\s({[<]+/gu, (word) => capitalizeText(word)),
+  ],
   ["tojson", toJson],
   ["trim", (value, call) => strip(asText(value, call), bind(call, "chars")[0], true, true)],
   ["truncate", truncate],

@@ -102,7 +102,8 @@ export function tokenize(template: string): Token[] {
     const closing = isOutput ? "}}" : "%}";
     while (true) {
       if (open.length === 0) {
-        const mark = source[at] === "-" || source[at] === "+" ? source[at] : "";
+        // Only statements may end with "+": behind a value it is an operator.
+        const mark = source[at] === "-" || (source[at] === "+" && !isOutput) ? source[at] : "";
         if (source.startsWith(mark + closing, at)) {
           tokens.push({ type: isOutput ? "outputEnd" : "statementEnd", text: "", line });
           finishTag(at + mark.length + 2, mark, !isOutput);

@@ -1,5 +1,5 @@
 // Expressions, by recursive descent; one function for each level of precedence, weakest first, as in
-// Jinja's parser: conditional, or, and, not, comparison, sum, concatenation, product, sign, power, postfix.
+// Jinja's parser: conditional, or, and, not, comparison, sum, concatenation, product, power, sign, postfix.
 
 import { fail } from "./failure.ts";
 import { FILTER_NAMES } from "./filters.ts";
@@ -139,14 +139,18 @@ function parseConcatenation(reader: TokenReader): Expression {
 }
 
 function parseProduct(reader: TokenReader): Expression {
-  return parseLeft(reader, ["*", "/", "//", "%"], parseSigned);
+  return parseLeft(reader, ["*", "/", "//", "%"], parsePower);
+}
+
+// In Jinja, unlike Python, powers group from the left and a sign binds stronger.
+function parsePower(reader: TokenReader): Expression {
+  return parseLeft(reader, ["**"], parseSigned);
 }
 
 function parseSigned(reader: TokenReader): Expression {
-  return parseFilters(reader, reader.nested(() => parseSign(reader)));
+  return parseFilters(reader, parseSign(reader));
 }
 
-// A sign binds weaker than a power, and filters apply to what the sign gives.
 function parseSign(reader: TokenReader): Expression {
   const { type, text, line } = reader.peek();
   if (type === "operator" && (text === "-" || text === "+")) {
@@ -154,17 +158,7 @@ function parseSign(reader: TokenReader): Expression {
     const operand = reader.nested(() => parseSign(reader));
     return { type: "unary", operator: text, operand, line };
   }
-  return parsePower(reader);
-}
-
-function parsePower(reader: TokenReader): Expression {
-  let left = parsePostfix(reader, parsePrimary(reader));
-  while (reader.isAt("operator", "**")) {
-    const { line } = reader.next();
-    const right = reader.nested(() => parseSign(reader));
-    left = { type: "binary", operator: "**", left, right, line };
-  }
-  return left;
+  return parsePostfix(reader, parsePrimary(reader));
 }
 
 function parsePrimary(reader: TokenReader): Expression {

@@ -26,6 +26,7 @@ function wholeNumber(value: Value): number {
 
 /** Python's `in`. */
 export function isIn(value: Value, container: Value): boolean {
+  if (isUndefined(container)) return false;
   if (typeof container === "string") {
     defined(value);
     return typeof value === "string"
@@ -34,7 +35,6 @@ export function isIn(value: Value, container: Value): boolean {
   }
   if (isList(container)) return container.some((item) => areEqual(item, value));
   if (isDict(container)) return container.has(dictKey(value));
-  defined(container);
   return fail(`cannot look for a value in a ${typeName(container)}`);
 }
 

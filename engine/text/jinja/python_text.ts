@@ -11,6 +11,7 @@ import {
   isList,
   isNamespace,
   isNumber,
+  isTuple,
   isUndefined,
   plainNumber,
   type Value,
@@ -73,7 +74,11 @@ export function reprText(value: Value, budget: Budget): string {
     budget.spend(value.length);
     return quotedText(value);
   }
-  if (isList(value)) return `[${value.map((item) => reprText(item, budget)).join(", ")}]`;
+  if (isList(value)) {
+    const items = value.map((item) => reprText(item, budget)).join(", ");
+    if (!isTuple(value)) return `[${items}]`;
+    return value.length === 1 ? `(${items},)` : `(${items})`;
+  }
   if (isDict(value)) {
     const pairs = Array.from(
       value,

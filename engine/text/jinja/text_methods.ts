@@ -11,6 +11,7 @@ import {
   isList,
   isUndefined,
   iterate,
+  tupleValue,
   type Value,
 } from "./values.ts";
 
@@ -207,7 +208,7 @@ export const DICT_METHODS: ReadonlyMap<string, Method<Dict>> = new Map<string, M
     const [key, fallback] = bind(call, "key", "default");
     return dict.get(dictKey(key)) ?? (isUndefined(fallback) ? null : fallback);
   }],
-  ["items", (dict) => Array.from(dict, ([key, value]) => [key, value])],
+  ["items", (dict) => Array.from(dict, tupleValue)],
   ["keys", (dict) => [...dict.keys()]],
   ["values", (dict) => [...dict.values()]],
 ]);

@@ -1,7 +1,8 @@
 // The values of a template and Python's rules for them: truth, equality, order, names of types.
 // Integers are JavaScript numbers; a float whose value is an integer (1.0) is boxed, since it prints
 // and divides differently. Integers beyond 2^53 are refused rather than rounded. Dicts are maps, so
-// that keys keep their order and `__proto__` is a key like any other. Tuples are lists.
+// that keys keep their order and `__proto__` is a key like any other. Tuples are lists with a mark, which
+// only printing looks at.
 
 import { fail } from "./failure.ts";
 
@@ -63,6 +64,16 @@ export function isUndefined(value: Value): value is Undefined {
 /** Whether a value is a list. */
 export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
+}
+
+/** A tuple: a list that prints with parentheses. */
+export function tupleValue(items: readonly Value[]): readonly Value[] {
+  return Object.assign([...items], { isTuple: true });
+}
+
+/** Whether a list is a tuple. */
+export function isTuple(list: readonly Value[]): boolean {
+  return "isTuple" in list;
 }
 
 /** Whether a value is a dict. */
