@@ -61,7 +61,7 @@ function specNames(): ReadonlySet<string> {
 }
 
 // Words of the trade that are also names of architectures may be compared with anywhere.
-const NOT_MODEL_NAMES: ReadonlySet<string> = new Set(["bert", "gpt2", "llama", "t5"]);
+const NOT_MODEL_NAMES: ReadonlySet<string> = new Set(["bert", "gpt2", "llama", "names", "t5"]);
 
 const layers: Deno.lint.Rule = {
   create(context) {
