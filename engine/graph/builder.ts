@@ -8,7 +8,7 @@ import type { DataType, Graph, Node, Value, ValueRole } from "./graph.ts";
 import type { Attributes, TensorType } from "./op.ts";
 import { errorAt } from "./node_error.ts";
 import { getOp } from "./ops/mod.ts";
-import { verify } from "./verify.ts";
+import { verifyBuilt } from "./verify.ts";
 
 /** A graph in the making. */
 export interface GraphBuilder {
@@ -151,7 +151,7 @@ export function createGraphBuilder(name: string): GraphBuilder {
       const lists = { nodes, inputs, states, outputs };
       Object.values(lists).forEach(Object.freeze);
       const graph: Graph = Object.freeze({ name, ...lists });
-      verify(graph);
+      verifyBuilt(graph);
       return graph;
     },
   };

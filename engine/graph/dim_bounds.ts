@@ -99,8 +99,14 @@ function cornerMinimum(dim: Dim): number {
   const sign = intervalOf(sumOfTerms(slope));
   const corner = sign.min >= 0 ? symbol.min : sign.max <= 0 ? symbol.max : undefined;
   if (corner === undefined || Math.abs(corner as number) === Infinity) return intervalOf(dim).min;
-  const moved = slope.flatMap((term) => termsOf(corner).map((by) => multiplyTerms(term, by)));
-  return cornerMinimum(sumOfTerms([...rest, ...moved]));
+  try {
+    const moved = slope.flatMap((term) => termsOf(corner).map((by) => multiplyTerms(term, by)));
+    return cornerMinimum(sumOfTerms([...rest, ...moved]));
+  } catch (error) {
+    // A corner beyond 2^53 proves nothing; it is no failure of the expression.
+    if (error instanceof RangeError) return intervalOf(dim).min;
+    throw error;
+  }
 }
 
 // A symbol whose bounds mention others must go first: N <= sumN is lost once sumN is a number.

@@ -48,17 +48,21 @@ export function optionalInput(
 }
 
 function checkInput(input: TensorType, index: number, name: string, rule: InputRule): TensorType {
-  const allowed = [rule.dtype ?? "f32"].flat();
-  const where = `input ${index} (${name}) is ${formatType(input)}`;
-  if (!allowed.includes(input.dtype)) throw new TypeError(`${where}: must be ${allowed.join("/")}`);
-  const rank = input.shape.length;
-  if (rule.rank !== undefined && rank !== rule.rank) {
-    throw new RangeError(`${where}: must have ${rule.rank} dims`);
+  const { dtype = "f32", rank, minRank = 0 } = rule;
+  const right = typeof dtype === "string" ? input.dtype === dtype : dtype.includes(input.dtype);
+  if (!right) throw new TypeError(wrongInput(input, index, name, [dtype].flat().join(" or ")));
+  const dims = input.shape.length;
+  if (rank !== undefined && dims !== rank) {
+    throw new RangeError(wrongInput(input, index, name, `of ${rank} dims`));
   }
-  if (rule.minRank !== undefined && rank < rule.minRank) {
-    throw new RangeError(`${where}: must have at least ${rule.minRank} dims`);
+  if (dims < minRank) {
+    throw new RangeError(wrongInput(input, index, name, `of at least ${minRank} dims`));
   }
   return input;
+}
+
+function wrongInput(input: TensorType, index: number, name: string, must: string): string {
+  return `input ${index} (${name}) is ${formatType(input)}: must be ${must}`;
 }
 
 /**

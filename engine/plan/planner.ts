@@ -107,12 +107,12 @@ function tooLarge(
   const live = items.filter(({ first, last }) => first <= moment && moment <= last);
   const largest = live.reduce((a, b) => b.bytes > a.bytes ? b : a);
   return new ResourceError(
-    `Cannot plan ${graph.name}: activations take ${mebibytes(arenaBytes)}, the limit is ` +
-      `${mebibytes(maxBytes)}; the largest at the peak is ${mebibytes(largest.bytes)}`,
+    `Cannot plan ${graph.name}: activations take ${readable(arenaBytes)}, the limit is ` +
+      `${readable(maxBytes)}; the largest at the peak is ${readable(largest.bytes)}`,
     { place: largest.value.name, remedy: "Lower the batch or the context length" },
   );
 }
 
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+function readable(bytes: number): string {
+  return bytes < 2 ** 20 ? `${bytes} bytes` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
