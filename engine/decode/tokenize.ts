@@ -22,7 +22,7 @@ export interface TextToken {
  * import { assertEquals } from "@std/assert";
  *
  * using model = await load("tests/fixtures/models/llama_formats/llama.Q8_0.gguf");
- * assertEquals(tokenize(model, "a").map(({ piece }) => piece), ["<s>", "▁", "a"]);
+ * assertEquals(tokenize(model, "a").map(({ piece }) => piece), ["<s>", "▁a"]);
  * ```
  */
 export function tokenize(

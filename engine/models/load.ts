@@ -57,7 +57,7 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
  * import { assertEquals } from "@std/assert";
  *
  * const { info } = await inspectModel("tests/fixtures/models/qwen3");
- * assertEquals([info.architecture, info.layers, info.parameters], ["qwen3", 2, 25856]);
+ * assertEquals([info.architecture, info.layers, info.parameters], ["qwen3", 2, 25824]);
  * ```
  */
 export async function inspectModel(
