@@ -69,10 +69,9 @@ export async function downloadFile(options: DownloadOptions): Promise<Downloaded
   const open = options.openOutput ?? openOutput;
   for (let restarts = 0; restarts <= MAX_RESTARTS; restarts++) {
     const begun = restarts === 0 ? resumePartial(target, url, open) : undefined;
-    const outcome = begun && begun.missing().length === 0
-      ? close(begun)
-      : await attempt(options, begun, open);
-    if (outcome === CHANGED) {
+    const isWhole = begun?.missing().length === 0;
+    if (isWhole) begun.close();
+    if (!isWhole && await attempt(options, begun, open) === CHANGED) {
       removePartial(target);
       continue;
     }
@@ -85,73 +84,64 @@ export async function downloadFile(options: DownloadOptions): Promise<Downloaded
   });
 }
 
-function close(partial: Partial): void {
-  partial.close();
-}
-
 /** One pass: everything that is missing, or `CHANGED`. */
 async function attempt(
   options: DownloadOptions,
   begun: Partial | undefined,
   open: OpenOutput,
 ): Promise<void | typeof CHANGED> {
-  const { url, target, expected, rangeBytes = 8 << 20 } = options;
+  const { url, rangeBytes = 8 << 20 } = options;
   let partial = begun;
   try {
-    const first: Range = partial ? firstRange(partial, rangeBytes) : [0, rangeBytes];
+    const [start, end] = begun?.missing()[0] ?? [0, rangeBytes];
+    const first: Range = [start, Math.min(end, start + rangeBytes)];
     const reply = await retry(() => requestRange(url, first, options), options);
-    if (reply.kind === "outside") {
-      // An empty file has no range at all; otherwise our idea of the length is out of date.
-      if (!partial && reply.total === 0) return writeEmpty(options, open);
-      if (partial) return CHANGED;
-      throw new SourceError("the server has no such range", {
-        file: url,
-        remedy: "Try again later",
-      });
-    }
+    if (reply.kind === "outside") return begun ? CHANGED : writeEmpty(options, reply, open);
     if (reply.kind === "whole") {
-      partial?.close();
-      partial = undefined;
+      begun?.close();
       return await fetchWhole(options, reply, open);
     }
-    const total = reply.total!;
-    if (expected?.bytes !== undefined && total !== expected.bytes) {
-      await reply.cancel();
-      removeQuietly(partial, target);
-      partial = undefined;
-      checkResult(url, { bytes: total, sha256: "" }, { bytes: expected.bytes });
-    }
-    if (partial && (total !== partial.size || reply.etag !== partial.etag)) {
-      await reply.cancel();
-      return CHANGED;
-    }
     try {
-      partial ??= createPartial(target, { url, etag: reply.etag, size: total }, open);
+      partial = takePart(options, reply, begun, open);
     } catch (error) {
       await reply.cancel();
       throw error;
     }
-    return await fetchRanges(options, partial, reply);
+    if (partial) return await fetchRanges(options, partial, reply);
+    await reply.cancel();
+    return CHANGED;
   } catch (error) {
     const kept = partial ? `; ${partial.received()} of ${partial.size} bytes are kept` : "";
     throw explainFailure(error, url, kept);
   } finally {
+    begun?.close();
     partial?.close();
   }
 }
 
-function firstRange(partial: Partial, rangeBytes: number): Range {
-  const [start, end] = partial.missing()[0];
-  return [start, Math.min(end, start + rangeBytes)];
+/** An empty file has no range at all. */
+function writeEmpty({ target, url }: DownloadOptions, reply: RangeReply, open: OpenOutput): void {
+  if (reply.total === 0) {
+    return createPartial(target, { url, etag: reply.etag, size: 0 }, open).close();
+  }
+  throw new SourceError("the server has no such range", { file: url, remedy: "Try again later" });
 }
 
-function removeQuietly(partial: Partial | undefined, target: string): void {
-  partial?.close();
-  removePartial(target);
-}
-
-function writeEmpty({ target, url }: DownloadOptions, open: OpenOutput): void {
-  createPartial(target, { url, etag: undefined, size: 0 }, open).close();
+/** The file that the reply belongs to: the one that was begun, a new one, or undefined if they differ. */
+function takePart(
+  { url, target, expected }: DownloadOptions,
+  { total, etag }: RangeReply,
+  begun: Partial | undefined,
+  open: OpenOutput,
+): Partial | undefined {
+  const size = total!;
+  if (expected?.bytes !== undefined && size !== expected.bytes) {
+    begun?.close();
+    removePartial(target);
+    checkResult(url, { bytes: size, sha256: "" }, { bytes: expected.bytes });
+  }
+  if (begun) return size === begun.size && etag === begun.etag ? begun : undefined;
+  return createPartial(target, { url, etag, size }, open);
 }
 
 /** All missing ranges, several at once; the first one has been asked for already. */

@@ -29,7 +29,7 @@ export interface Partial {
   write(offset: number, bytes: Uint8Array): void;
   /** Flushes the bytes, then the note. */
   save(): Promise<void>;
-  /** Closes the file; what is unsaved in the note is fetched again. */
+  /** Closes the file, once or twice; what is unsaved in the note is fetched again. */
   close(): void;
 }
 
@@ -86,6 +86,7 @@ function notePath(target: string): string {
 function usePartial(target: string, note: Note, output: OutputFile): Partial {
   const path = partialPath(target);
   let done = note.done;
+  let open = true;
   return {
     path,
     size: note.size,
@@ -113,7 +114,10 @@ function usePartial(target: string, note: Note, output: OutputFile): Partial {
         throw describeWriteError(error, path, coveredBytes(done), note.size);
       }
     },
-    close: () => output.close(),
+    close(): void {
+      if (open) output.close();
+      open = false;
+    },
   };
 }
 
