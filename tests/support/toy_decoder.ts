@@ -2,6 +2,7 @@
 // the backends. It has what a real one has: grouped-query attention, a rope table shared by the layers,
 // gated feed-forward blocks, tied embeddings, logits for chosen rows only.
 
+import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
 import { createCaseRandom } from "../../engine/graph/case_random.ts";
 import { symbol } from "../../engine/graph/dim.ts";
@@ -35,9 +36,12 @@ export function toyDecoder(kv: "f16" | "f32" = "f16", format = "F32"): Graph {
   const logitRows = builder.input("logit_rows", [L], "i32");
 
   function weight(name: string, ...shape: number[]): Value {
-    const input = random.weight(shape.length === 1 ? "F32" : format, shape);
-    if (input.role !== "weight") throw new TypeError("expected a weight");
-    return builder.weight(name, tensorInMemory(name, input.format, shape, input.bytes));
+    const record = getFormat(shape.length === 1 ? "F32" : format);
+    const count = shape.reduce((product, size) => product * size, 1);
+    const bytes = new Uint8Array(formatBytes(record, count));
+    // Scaled so that activations stay near 1, as in trained models.
+    record.encode!(random.normal(count, shape.length === 1 ? 1 : shape[1]! ** -0.5), bytes);
+    return builder.weight(name, tensorInMemory(name, record.name, shape, bytes));
   }
 
   const table = weight("embedding", vocabulary, width);

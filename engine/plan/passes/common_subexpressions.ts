@@ -14,6 +14,7 @@ const MOST_CONSTANT_ELEMENTS = 4096;
 export const commonSubexpressions: Pass = {
   name: "common_subexpressions",
   run(graph) {
+    const outputs = new Set(graph.outputs);
     const seen = new Map<string, readonly Value[]>();
     const constants = new Map<string, Value>();
     const first = (value: Value | undefined) => {
@@ -29,9 +30,11 @@ export const commonSubexpressions: Pass = {
       if (inPlace && !view) return copy();
       const merged = inputs.map(first);
       const key = nodeKey(node, merged);
-      const outputs = seen.get(key) ?? op(node.op, merged, node.attributes, node.name);
-      seen.set(key, outputs);
-      return outputs;
+      // Each output of the graph has a name of its own, so it stays a value of its own.
+      const known = node.outputs.some((value) => outputs.has(value)) ? undefined : seen.get(key);
+      const results = known ?? op(node.op, merged, node.attributes, node.name);
+      seen.set(key, results);
+      return results;
     });
   },
 };

@@ -1,0 +1,165 @@
+import { assert, assertEquals } from "@std/assert";
+import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
+import { createGraphBuilder } from "../graph/builder.ts";
+import type { Graph } from "../graph/graph.ts";
+import { verify } from "../graph/verify.ts";
+import type { Executable } from "./backend.ts";
+import { tensorInMemory } from "./case_graph.ts";
+import { deadCode } from "./passes/dead_code.ts";
+import { optimize, type PassContext, passes } from "./passes.ts";
+import { plan } from "./planner.ts";
+import { createReferenceBackend } from "./reference_backend.ts";
+
+const EXACT: PassContext = {
+  precision: "exact",
+  hasIntegerKernel: () => true,
+  hasKernel: () => true,
+};
+const FAST: PassContext = { ...EXACT, precision: "fast" };
+
+function countOps({ nodes }: Graph): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { op } of nodes) counts[op] = (counts[op] ?? 0) + 1;
+  return counts;
+}
+
+async function logits(graph: Graph): Promise<Float32Array> {
+  const executable = await prepared(graph);
+  const tokens = [3, 1, 4, 1, 5];
+  const slot = executable.openSlot();
+  executable.input("tokens").set(tokens as never);
+  executable.input("positions").set([0, 1, 2, 3, 4] as never);
+  executable.input("slots").set(tokens.map(() => slot) as never);
+  executable.input("logit_rows").set([0, 4] as never);
+  await executable.run({ M: 5, L: 2 });
+  return Float32Array.from(executable.output("logits") as Float32Array);
+}
+
+function prepared(graph: Graph): Promise<Executable> {
+  return createReferenceBackend().prepare(plan(graph, { limits: TOY_LIMITS }), { slots: 1 });
+}
+
+Deno.test("every pass gives a well-formed graph and leaves its argument as it was", () => {
+  for (const context of [EXACT, FAST]) {
+    const graph = toyDecoder("f16", "Q8_0");
+    const before = JSON.stringify(graph.nodes.map(({ name, op }) => [name, op]));
+    const seen: string[] = [];
+    optimize(graph, context, (name, result) => {
+      verify(result);
+      seen.push(name);
+    });
+    assertEquals(seen, passes.map(({ name }) => name));
+    assertEquals(JSON.stringify(graph.nodes.map(({ name, op }) => [name, op])), before);
+  }
+});
+
+Deno.test("exact precision keeps the numbers to the bit", async () => {
+  const graph = toyDecoder();
+  const optimized = optimize(graph, EXACT);
+  assertEquals(countOps(optimized).rope_table, 1);
+  assertEquals(countOps(optimized).matmul, countOps(graph).matmul);
+  assertEquals(await logits(optimized), await logits(graph));
+});
+
+Deno.test("fast precision quantises each input of matmuls once, in the op before where it can", () => {
+  const counts = countOps(optimize(toyDecoder("f16", "Q8_0"), FAST));
+  assertEquals(counts.matmul, undefined);
+  assertEquals(counts.matmul_q8, 2 * 7 + 1);
+  // Norms and gated units quantise themselves; attention's result and the last rows are left.
+  assertEquals(counts.rms_norm_q8, 4);
+  assertEquals(counts.glu_q8, 2);
+  assertEquals(counts.quantize_q8, 2 + 1);
+  assertEquals([counts.rms_norm, counts.glu], [undefined, undefined]);
+});
+
+Deno.test("fast precision changes the numbers by 8-bit rounding only", async () => {
+  const graph = toyDecoder();
+  const exact = await logits(graph), fast = await logits(optimize(graph, FAST));
+  const largest = exact.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  const worst = exact.reduce((most, value, i) => Math.max(most, Math.abs(value - fast[i]!)), 0);
+  assert(worst > 0 && worst < 0.05 * largest, `off by ${worst} of ${largest}`);
+});
+
+Deno.test("fused and unfused 8-bit graphs give the same numbers to the bit", async () => {
+  const graph = toyDecoder();
+  const unfused = optimize(graph, { ...FAST, hasKernel: () => false });
+  assertEquals(countOps(unfused).rms_norm_q8, undefined);
+  assertEquals(await logits(optimize(graph, FAST)), await logits(unfused));
+});
+
+Deno.test("matmuls keep floats where rows do not divide by 32", () => {
+  const builder = createGraphBuilder("odd");
+  const x = builder.input("x", [2, 33], "f32");
+  const matrix = tensorInMemory("matrix", "F32", [4, 33], new Uint8Array(4 * 4 * 33));
+  builder.output("y", builder.op("matmul", [x, builder.weight("w", matrix)], {}, "matmul")[0]!);
+  assertEquals(countOps(optimize(builder.build(), FAST)), { matmul: 1 });
+});
+
+Deno.test("two equal outputs of a graph stay two outputs", () => {
+  const builder = createGraphBuilder("twins");
+  const x = builder.input("x", [2], "f32");
+  for (const name of ["a", "b"]) {
+    builder.output(name, builder.op("scale", [x], { factor: 2 }, name)[0]!);
+  }
+  const graph = optimize(builder.build(), EXACT);
+  verify(graph);
+  assertEquals(graph.outputs.map(({ name }) => name), ["a", "b"]);
+});
+
+Deno.test("matmuls keep floats where the format has no integer kernel", () => {
+  const withoutKernel = { ...FAST, hasIntegerKernel: (format: string) => format !== "Q8_0" };
+  assertEquals(countOps(optimize(toyDecoder("f16", "Q8_0"), withoutKernel)).matmul_q8, undefined);
+  const only = { ...FAST, hasIntegerKernel: (format: string) => format === "Q8_0" };
+  assertEquals(countOps(optimize(toyDecoder("f16", "Q8_0"), only)).matmul, undefined);
+});
+
+Deno.test("a float result that something else reads too is not fused away", () => {
+  const builder = createGraphBuilder("shared");
+  const x = builder.input("x", [2, 32], "f32");
+  const norm = builder.op("rms_norm", [x], { epsilon: 1e-5 }, "norm")[0]!;
+  const quantized = builder.op("quantize_q8", [norm], {}, "q8")[0]!;
+  const matrix = builder.constant("matrix", new Float32Array(32 * 32), [32, 32]);
+  builder.output("y", builder.op("matmul_q8", [quantized, matrix], {}, "matmul")[0]!);
+  builder.output("z", builder.op("scale", [norm], { factor: 2 }, "scale")[0]!);
+  assertEquals(countOps(optimize(builder.build(), FAST)).rms_norm_q8, undefined);
+});
+
+Deno.test("dead code goes, changes of states stay", () => {
+  const builder = createGraphBuilder("dead");
+  const positions = builder.input("positions", [1], "i32");
+  const slots = builder.input("slots", [1], "i32");
+  const x = builder.input("x", [1, 1, 4], "f32");
+  const kept = builder.op("scale", [x], { factor: 2 }, "kept")[0]!;
+  builder.op(
+    "kv_append",
+    [builder.state("cache", [8, 1, 4], "f32"), kept, positions, slots],
+    {},
+    "a",
+  );
+  builder.op("softmax", [builder.op("scale", [x], { factor: 3 }, "dead1")[0]!], {}, "dead2");
+  builder.output("y", builder.op("scale", [x], { factor: 4 }, "y")[0]!);
+  const graph = deadCode.run(builder.build(), EXACT);
+  verify(graph);
+  assertEquals(graph.nodes.map(({ name }) => name), ["kept", "a", "y"]);
+});
+
+Deno.test("equal constants become one, and nodes with other attributes stay apart", () => {
+  const builder = createGraphBuilder("constants");
+  const positions = builder.input("positions", [3], "i32");
+  const [a, b, c] = [[1, 0.5], [1, 0.5], [1, -0]].map((data, i) =>
+    builder.constant(`constant${i}`, Float32Array.from(data))
+  );
+  const table = (frequencies: typeof a, magnitude: number, name: string) =>
+    builder.output(
+      name,
+      builder.op("rope_table", [positions, frequencies], { magnitude }, name)[0]!,
+    );
+  const first = builder.op("rope_table", [positions, a], {}, "t0")[0]!;
+  const second = builder.op("rope_table", [positions, b], {}, "t1")[0]!;
+  builder.output("sum", builder.op("add", [first, second], {}, "sum")[0]!);
+  table(c, 1, "other_data");
+  table(a, 2, "other_magnitude");
+  const graph = optimize(builder.build(), EXACT);
+  assertEquals(countOps(graph), { rope_table: 3, add: 1 });
+  assertEquals(graph.outputs.map(({ name }) => name), ["sum", "other_data", "other_magnitude"]);
+});
