@@ -284,6 +284,16 @@ Deno.test("a server that promises more than it sends ends in an error, never in 
   }
 });
 
+Deno.test("a length that no disk can hold ends in an error that says so", async () => {
+  await withServer(async ({ server, fetch, files }) => {
+    server.faults.lie = 2 ** 52;
+    const error = await fetch().catch((error) => error);
+    // A file system without such a limit takes the sparse file, and then the bytes do not come.
+    assert(error instanceof ResourceError || error instanceof SourceError, String(error));
+    assertFalse(files().includes("m.gguf"));
+  });
+});
+
 Deno.test("busy servers are asked again, with the pause they ask for; refusals are not", async () => {
   await withServer(async ({ server, fetch, isRight }) => {
     Object.assign(server.faults, { failures: 2, status: 429, retryAfter: 0.05 });

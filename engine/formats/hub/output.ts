@@ -42,7 +42,8 @@ export function describeWriteError(
   total?: number,
 ): unknown {
   const code = (error as { code?: unknown } | null)?.code;
-  if (code === "EFBIG") {
+  // Deno knows no code for EFBIG (27 on Linux and macOS alike).
+  if (error instanceof Error && error.message.includes("(os error 27)")) {
     return new ResourceError(
       `the file system cannot hold a file of ${total ?? "that many"} bytes`,
       {

@@ -58,6 +58,7 @@ export function createPartial(
     output.truncate(content.size);
   } catch (error) {
     output.close();
+    removePartial(target);
     throw describeWriteError(error, path, 0, content.size);
   }
   return usePartial(target, { ...content, done: [] }, output);
