@@ -184,7 +184,11 @@ export function readGgufVocabulary(
       for (const [role, id] of Object.entries(defaults) as [keyof Roles, number][]) {
         const key = ROLE_KEYS.find(([named]) => named === role)?.[1];
         if (roles[role] !== undefined || id >= count) continue;
-        if (kinds[id] !== TOKEN_KIND.control && kinds[id] !== TOKEN_KIND.unknown) continue;
+        const isTyped = kinds[id] === TOKEN_KIND.control || kinds[id] === TOKEN_KIND.unknown;
+        // In a file without types, the name of the token must do.
+        const isNamed = get("token_type") === undefined && /^(<\/?\w+>|\[\w+\])$/.test(texts[id]);
+        if (!isTyped && !isNamed) continue;
+        kinds[id] = role === "unkId" ? TOKEN_KIND.unknown : TOKEN_KIND.control;
         roles[role] = id;
         if (role === "eosId") endIds.push(id);
         warnings.push(
