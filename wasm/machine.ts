@@ -27,6 +27,8 @@ export interface MachineOptions {
   readonly variant?: SimdVariant;
   /** Polls of a waiting thread before it sleeps; default 20,000. */
   readonly spins?: number;
+  /** False: return at once and let workers join when they are up (see `ready`); default true. */
+  readonly wait?: boolean;
   /** Milliseconds after which an idle worker ends itself; default 1,000. */
   readonly retireMs?: number;
   /** Milliseconds that a run waits for one chunk of a worker before it gives up; default 60,000. */
@@ -35,8 +37,10 @@ export interface MachineOptions {
 
 /** A machine. Addresses are byte addresses, unsigned. */
 export interface Machine extends Disposable {
-  /** Threads that take part in a run, the calling one included. */
+  /** Threads that take part in a run, the calling one included; final once `ready`. */
   readonly threads: number;
+  /** Resolves when the workers are up, or it is known that there will be none; never rejects. */
+  readonly ready: Promise<void>;
   readonly capabilities: WasmCapabilities;
   readonly exports: KernelExports;
   readonly memory: WebAssembly.Memory;
@@ -122,12 +126,18 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   control[CONTROL.STALL_MS >> 2] = options.stallMs ?? 60_000;
 
   let pool: Pool | undefined;
-  if (threads > 1) {
+  let disposed = false;
+  const ready = threads > 1 ? startPool() : Promise.resolve();
+
+  async function startPool(): Promise<void> {
+    pool = createPool({ module, memory, threads });
     try {
-      pool = await createPool({ module, memory, threads });
+      await pool.ready;
     } catch (error) {
-      notes.push(`one thread is used, because workers cannot start: ${(error as Error).message}`);
+      pool = undefined;
       threads = 1;
+      if (disposed) return;
+      notes.push(`one thread is used, because workers cannot start: ${(error as Error).message}`);
       control[CONTROL.FAULT >> 2] = 0;
     }
   }
@@ -145,7 +155,6 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     }
   }
   const allocator: Allocator = createAllocator(heap, ensure);
-  let disposed = false;
 
   function run(program: number, patch?: () => void): void {
     if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
@@ -185,8 +194,12 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     pool?.dispose();
   }
 
+  if (options.wait ?? true) await ready;
   return {
-    threads,
+    get threads(): number {
+      return threads;
+    },
+    ready,
     capabilities,
     exports,
     memory,

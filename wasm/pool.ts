@@ -7,6 +7,8 @@ import { CONTROL, MAX_THREADS } from "./layout.ts";
 
 /** Threads beyond the calling one. */
 export interface Pool {
+  /** Resolves when all workers run; rejects, with all stopped, if one cannot. */
+  readonly ready: Promise<void>;
   /** Replaces workers that retired; cheap when there is none. */
   refresh(): void;
   /** Stops all workers. */
@@ -53,11 +55,11 @@ export function raiseFault(memory: WebAssembly.Memory, text: string): void {
 }
 
 /**
- * Starts the workers and waits until they are ready.
+ * Starts the workers.
  *
- * @throws {Error} If workers cannot be started here.
+ * @throws {RangeError} On more threads than a machine has room for.
  */
-export async function createPool({ module, memory, threads }: PoolOptions): Promise<Pool> {
+export function createPool({ module, memory, threads }: PoolOptions): Pool {
   if (threads > MAX_THREADS) {
     throw new RangeError(`Cannot start ${threads} threads: the most is ${MAX_THREADS}`);
   }
@@ -65,6 +67,8 @@ export async function createPool({ module, memory, threads }: PoolOptions): Prom
   const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
   const url = "data:text/javascript," + encodeURIComponent(SOURCE);
   const workers: Worker[] = [];
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => {}); // only `ready` listens, and it may be settled already
   let disposed = false;
 
   function start(thread: number): Promise<void> {
@@ -87,6 +91,7 @@ export async function createPool({ module, memory, threads }: PoolOptions): Prom
   function dispose(): void {
     if (disposed) return;
     disposed = true;
+    stopped.reject(new Error("the pool was disposed"));
     Atomics.store(words, CONTROL.STOP >> 2, 1);
     Atomics.add(words, CONTROL.BELL >> 2, 1);
     Atomics.notify(words, CONTROL.BELL >> 2);
@@ -103,13 +108,16 @@ export async function createPool({ module, memory, threads }: PoolOptions): Prom
     }
   }
 
-  try {
-    await Promise.all(Array.from({ length: threads - 1 }, (_, index) => start(index + 1)));
-  } catch (error) {
-    dispose();
-    throw error;
+  async function startAll(): Promise<void> {
+    try {
+      const all = Array.from({ length: threads - 1 }, (_, index) => start(index + 1));
+      await Promise.race([Promise.all(all), stopped.promise]);
+    } catch (error) {
+      dispose();
+      throw error;
+    }
   }
-  return { refresh, dispose };
+  return { ready: startAll(), refresh, dispose };
 }
 
 /** What the thread that failed wrote. */

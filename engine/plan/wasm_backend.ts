@@ -9,6 +9,7 @@ import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
+import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { checkAddressable } from "./wasm_estimate.ts";
 import { lowerPlan } from "./wasm_lowering.ts";
@@ -40,10 +41,13 @@ export interface WasmExecutable extends Executable {
   readonly committedBytes: number;
 }
 
+/** The WASM backend. */
+export interface WasmBackend extends Backend {
+  prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable>;
+}
+
 /** Makes the WASM backend. */
-export function createWasmBackend(
-  options: WasmBackendOptions = {},
-): Backend & { prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable> } {
+export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend {
   return { name: "wasm", prepare: (plan, prepare) => prepareWasm(plan, options, prepare) };
 }
 
@@ -54,7 +58,9 @@ async function prepareWasm(
 ): Promise<WasmExecutable> {
   checkAddressable(plan, prepare.slots);
   prepare.signal?.throwIfAborted();
+  // Workers start while weights are read.
   const machine = await createMachine({
+    wait: false,
     ...(options.threads === undefined ? {} : { threads: options.threads }),
     ...(options.variant === undefined ? {} : { variant: options.variant }),
   });
@@ -77,6 +83,7 @@ async function assemble(
   const states = createWasmStates(machine, graph, prepare.slots);
   const values = placeValues(machine, plan);
   const weights = await loadWasmWeights(machine, plan, prepare);
+  await machine.ready;
   const { program, kernels } = lowerPlan(machine, plan, {
     profile: options.profile ?? false,
     prepare,
@@ -89,6 +96,7 @@ async function assemble(
   const outputs = new Map(
     graph.outputs.map((value) => [value.name, values.view(rootOf(plan, value))]),
   );
+  const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
   let disposed = false;
 
   function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
@@ -102,6 +110,7 @@ async function assemble(
   function run(bindings: DimEnv): void {
     if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
     checkBindings(plan, bindings);
+    for (const check of checks) check(bindings);
     try {
       program.run(bindings);
     } catch (cause) {

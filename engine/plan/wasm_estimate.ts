@@ -53,7 +53,8 @@ export function checkAddressable(plan: Plan, slots: number): void {
   if (total <= ADDRESS_SPACE) return;
   throw new ResourceError(
     `needs ${mebibytes(total)} of WASM memory (weights ${mebibytes(weights)}, activations ` +
-      `${mebibytes(plan.arenaBytes)}, ${slots} sessions ${mebibytes(states)}) and can have ` +
+      `${mebibytes(plan.arenaBytes)}, ${slots} ${slots === 1 ? "session" : "sessions"} ` +
+      `${mebibytes(states)}) and can have ` +
       mebibytes(ADDRESS_SPACE),
     {
       file: weightsOf(plan)[0]?.tensor?.source.name,

@@ -17,6 +17,8 @@ export interface WasmStates {
   /** Takes a slot; its states are zero. */
   open(): number;
   close(slot: number): void;
+  /** @throws {RangeError} If the slot is not open. */
+  check(slot: number): void;
   /** The first `count` rows of every state, in the graph's order. */
   read(slot: number, count: number): Uint8Array;
   write(slot: number, count: number, bytes: Uint8Array): void;
@@ -78,6 +80,7 @@ export function createWasmStates(machine: Machine, { states }: Graph, count: num
       return slot;
     },
     close: pool.close,
+    check: pool.check,
     read(slot, rows): Uint8Array {
       const parts = leadingRows(slot, rows);
       const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));

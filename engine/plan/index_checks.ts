@@ -1,0 +1,71 @@
+// Indices that come in as graph inputs: token ids, positions, slots, rows. Kernels use them as addresses,
+// so a device checks them before a step; a wrong one is then an error with its value, and the device
+// lives on.
+
+import { compile, type CompiledDim, type Dim, type DimEnv } from "../graph/dim.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import type { HostData } from "../graph/op.ts";
+import type { Plan } from "./plan.ts";
+
+/** What the checks look at. */
+export interface IndexContext {
+  /** Memory of a graph input. */
+  data(input: Value): HostData;
+  /** @throws {RangeError} If a slot is not open. */
+  checkSlot(slot: number): void;
+}
+
+/** Which input of an op holds indices, and how many things there are; `slots`: open slots only. */
+const INDICES: Readonly<
+  Record<string, readonly (readonly [input: number, limit: (node: Node) => Dim | "slots"])[]>
+> = {
+  embed: [[0, ({ inputs }) => inputs[1]!.shape[0]!]],
+  select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
+  kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
+  attention: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
+};
+
+/** Functions to call before each step; they throw a RangeError on an index out of range. */
+export function indexChecks(plan: Plan, context: IndexContext): ((bindings: DimEnv) => void)[] {
+  const checks = new Map<string, (bindings: DimEnv) => void>();
+  for (const { node } of plan.steps) {
+    for (const [index, limitOf] of INDICES[node.op] ?? []) {
+      const input = node.inputs[index]!;
+      if (input.role !== "input") continue;
+      const limit = limitOf(node);
+      const key = `${input.id} ${typeof limit === "object" ? node.id : limit}`;
+      if (checks.has(key)) continue;
+      const count = compile(input.shape[0]!);
+      const data = context.data(input) as Int32Array;
+      checks.set(
+        key,
+        limit === "slots"
+          ? (bindings) => checkSlots(context, data, count(bindings))
+          : rangeCheck(plan, input, data, count, compile(limit)),
+      );
+    }
+  }
+  return [...checks.values()];
+}
+
+function checkSlots({ checkSlot }: IndexContext, data: Int32Array, count: number): void {
+  for (let i = 0; i < count; i++) checkSlot(data[i]!);
+}
+
+function rangeCheck(
+  { graph }: Plan,
+  { name }: Value,
+  data: Int32Array,
+  count: CompiledDim,
+  limit: CompiledDim,
+): (bindings: DimEnv) => void {
+  return (bindings) => {
+    const most = limit(bindings), length = count(bindings);
+    for (let i = 0; i < length; i++) {
+      if (data[i]! >= 0 && data[i]! < most) continue;
+      throw new RangeError(
+        `Cannot run ${graph.name}: ${name}[${i}] is ${data[i]} and must be in 0..${most - 1}`,
+      );
+    }
+  };
+}
