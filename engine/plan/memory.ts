@@ -42,6 +42,7 @@ function bySizeDescending(items: readonly Item[]): number[] {
 /** Greedy by size, one block with offsets. */
 export function placeGreedyBySize(items: readonly Item[], alignment: number): number[] {
   const offsets = new Array<number>(items.length).fill(0);
+  const ends = new Array<number>(items.length).fill(0);
   // Indices of placed items, by offset.
   const placed: number[] = [];
   for (const index of bySizeDescending(items)) {
@@ -51,10 +52,11 @@ export function placeGreedyBySize(items: readonly Item[], alignment: number): nu
       if (!overlapInTime(item, items[other]!)) continue;
       const gap = offsets[other]! - end;
       if (gap >= item.bytes && gap < bestGap) [best, bestGap] = [end, gap];
-      end = Math.max(end, alignUp(offsets[other]! + items[other]!.bytes, alignment));
+      end = Math.max(end, ends[other]!);
     }
     const offset = best < 0 ? end : best;
     offsets[index] = offset;
+    ends[index] = alignUp(offset + item.bytes, alignment);
     const at = placed.findLastIndex((other) => offsets[other]! <= offset) + 1;
     placed.splice(at, 0, index);
   }

@@ -46,6 +46,7 @@ export function byteSize({ dtype, shape }: Pick<Value, "dtype" | "shape">): Dim 
  * @throws {RangeError} If a symbol has no limit, or one below its minimum.
  */
 export function maximumOf(dim: Dim, limits: DimEnv): number {
+  if (typeof dim === "number") return dim;
   const limited: Record<string, Dim> = {};
   for (const [name, { min }] of symbolsOf(dim)) {
     const limit = limits[name];
