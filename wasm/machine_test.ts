@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
-import { CONTROL } from "./layout.ts";
+import { CONTROL, PROGRAM } from "./layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { instruction } from "./opcodes.ts";
 import { createProgram, type ProgramOperand } from "./program.ts";
@@ -73,6 +73,66 @@ Deno.test("a trap becomes an error that names it, and the machine refuses furthe
   const error = assertThrows(() => program.run(), Error, "The WASM machine has failed");
   assert(error.message.includes("unreachable"));
   assertThrows(() => program.run(), Error, "Load the model again");
+});
+
+Deno.test("a worker that never finishes its chunk is an error after a while, not a hang", async () => {
+  using machine = await createMachine({ threads: 2, stallMs: 30, spins: 100 });
+  const cells = clear(machine, 4);
+  // Programs take the first free block, so this one will be where the free block was.
+  const base = machine.allocate(1024);
+  machine.release(base);
+  const program = createProgram(machine, [
+    check(cells, () => {
+      // as if a worker had taken the only chunk and died: the counter says 1 of 1
+      const counter = machine.u32(base + PROGRAM.COUNTERS, 1)[0]!;
+      machine.u32(counter, 1)[0] = 1;
+      return 1;
+    }),
+  ]);
+  const message = "no worker answered for 30 ms";
+  assertThrows(() => program.run({}), Error, message);
+  assertThrows(() => program.run({}), Error, message);
+});
+
+Deno.test("a script that forgets dispose() ends by itself, and needs no permission", async () => {
+  const url = new URL("./machine.ts", import.meta.url).href;
+  const code = `import { createMachine } from "${url}"; ` +
+    `const machine = await createMachine({ threads: 2, retireMs: 50 }); console.log(machine.notes.length);`;
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-prompt", "--no-check", "-"],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+    signal: AbortSignal.timeout(20_000),
+  });
+  const child = command.spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(code));
+  await writer.close();
+  const { success, stdout, stderr } = await child.output();
+  assert(success, new TextDecoder().decode(stderr));
+  assertEquals(new TextDecoder().decode(stdout).trim(), "0");
+});
+
+Deno.test("without workers the machine has one thread and says so", async () => {
+  const { Worker: real } = globalThis;
+  globalThis.Worker = class {
+    constructor() {
+      throw new TypeError("not allowed here");
+    }
+  } as unknown as typeof Worker;
+  try {
+    using machine = await createMachine({ threads: 2 });
+    assertEquals(machine.threads, 1);
+    const note = "one thread is used, because workers cannot start: not allowed here";
+    if (navigator.hardwareConcurrency > 1) assertEquals(machine.notes, [note]);
+    const cells = clear(machine, 8);
+    using program = createProgram(machine, [check(cells, 8)]);
+    program.run();
+    assertEquals([...machine.u32(cells, 8)], new Array(8).fill(1));
+  } finally {
+    globalThis.Worker = real;
+  }
 });
 
 Deno.test("addresses above 2 GiB are unsigned", async () => {

@@ -87,3 +87,11 @@ const C: usize = memory.data<f32>([
   p = madd(p, t, f32x4.splat(-1.26551223));
   return f32x4.mul(t, exp4(f32x4.sub(p, f32x4.mul(magnitude, magnitude))));
 }
+
+/** For tests: y[i] = f(x[i]) of `count` values, a multiple of 4; f: 0 exp, 1 sigmoid, 2 tanh, 3 erfc(|x|). */
+export function elementary(f: u32, x: usize, y: usize, count: u32): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 16) {
+    const v = v128.load(x + i);
+    v128.store(y + i, f == 0 ? exp4(v) : f == 1 ? sigmoid4(v) : f == 2 ? tanh4(v) : erfcAbs4(v));
+  }
+}

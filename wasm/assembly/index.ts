@@ -5,3 +5,4 @@ export { kernelIndex } from "./generated/kernels";
 export { packRows } from "./pack";
 /** First address behind the module's static data. */
 export function heapBase(): usize { return __heap_base; }
+export { elementary } from "./exp";
