@@ -8,7 +8,7 @@ import type { Backend } from "../engine/plan/backend.ts";
 import { runCase } from "../engine/plan/case_run.ts";
 import { quantizedForms } from "../engine/plan/passes/fuse_quantized.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { checkKernels, kernelNames } from "../engine/plan/self_test.ts";
+import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
 import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
 
 const SEED = 1;

@@ -5,7 +5,7 @@
 import { probeCapabilities } from "../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../formats/hub/cache.ts";
 import type { DeviceName } from "../plan/backend.ts";
-import { checkKernels } from "../plan/self_test.ts";
+import { checkKernels } from "../plan/kernel_checks.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import {
   excludedKernelsPath,

@@ -12,5 +12,15 @@ export { type Bounds, boundsOf, symbolsOf } from "./dim_bounds.ts";
 export { ceilDiv, floorDiv, max, min, mod, roundUp } from "./dim_calls.ts";
 export { compile, type CompiledDim, evaluate, substitute } from "./dim_compile.ts";
 export { type KnownSymbols, parseDim } from "./dim_parse.ts";
-export { type Dim, type DimEnv, type Expression, formatDim } from "./dim_polynomial.ts";
+export { formatDim } from "./dim_polynomial.ts";
+export type {
+  Atom,
+  CallAtom,
+  CallName,
+  Dim,
+  DimEnv,
+  Expression,
+  SymbolAtom,
+  Term,
+} from "./dim_polynomial.ts";
 export { atomDim as symbolDim, sameDim as equal } from "./dim_polynomial.ts";

@@ -17,9 +17,11 @@ import {
   termsOf,
 } from "./dim_polynomial.ts";
 
-/** Least and greatest value, inclusive; ±Infinity where nothing is known. */
+/** Least and greatest value, inclusive. */
 export interface Bounds {
+  /** -Infinity where nothing is known. */
   readonly min: number;
+  /** Infinity where nothing is known. */
   readonly max: number;
 }
 

@@ -18,6 +18,7 @@ export interface Expression {
 
 /** `coefficient` times the product of `factors`; no factors for the constant term. */
 export interface Term {
+  /** An integer, not 0. */
   readonly coefficient: number;
   /** Sorted by text; a power is a repetition. */
   readonly factors: readonly Atom[];
@@ -28,9 +29,13 @@ export type Atom = SymbolAtom | CallAtom;
 
 /** A named integer, fixed when a step runs. Its bounds may be other symbols' expressions. */
 export interface SymbolAtom {
+  /** Tells it from a call. */
   readonly kind: "symbol";
+  /** The name, in quotes if it is no identifier. */
   readonly text: string;
+  /** As bindings name it. */
   readonly name: string;
+  /** Least value. */
   readonly min: Dim;
   /** `Infinity` when there is none. */
   readonly max: Dim;
@@ -41,9 +46,13 @@ export type CallName = "floordiv" | "ceildiv" | "mod" | "min" | "max";
 
 /** An application that could not be simplified. */
 export interface CallAtom {
+  /** What is applied. */
   readonly kind: CallName;
+  /** As it parses. */
   readonly text: string;
+  /** Dividend or first argument. */
   readonly left: Dim;
+  /** Divisor or second argument. */
   readonly right: Dim;
 }
 

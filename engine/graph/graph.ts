@@ -42,7 +42,9 @@ export interface Value {
   readonly id: number;
   /** Path-like name, e.g. `layers.3.attention.q`. */
   readonly name: string;
+  /** What it is. */
   readonly role: ValueRole;
+  /** Element type; of a weight, of the numbers it stands for. */
   readonly dtype: DataType;
   /** Outermost dimension first. */
   readonly shape: readonly Dim[];
@@ -68,15 +70,22 @@ export interface Node {
   readonly name: string;
   /** `undefined` stands for an absent optional input. */
   readonly inputs: readonly (Value | undefined)[];
+  /** Values that it makes. */
   readonly outputs: readonly Value[];
+  /** Complete attributes, as the op record returns them. */
   readonly attributes: Attributes;
 }
 
 /** A computation: nodes in an order in which every value is produced before it is used. */
 export interface Graph {
+  /** For messages. */
   readonly name: string;
+  /** In an order of execution. */
   readonly nodes: readonly Node[];
+  /** Given for every run. */
   readonly inputs: readonly Value[];
+  /** In the order in which they are saved. */
   readonly states: readonly Value[];
+  /** Read after every run. */
   readonly outputs: readonly Value[];
 }

@@ -9,8 +9,11 @@ import type { DataType } from "./graph.ts";
  * quantised bytes stand for. A weight is handed over decoded to float32.
  */
 export interface HostTensor {
+  /** Element type. */
   readonly dtype: DataType;
+  /** Outermost dimension first. */
   readonly shape: readonly number[];
+  /** The elements. */
   readonly data: HostData;
 }
 

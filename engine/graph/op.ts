@@ -6,22 +6,27 @@
 import type { Dim, DimEnv } from "./dim.ts";
 import type { Attributes, DataType, Node, Value } from "./graph.ts";
 import type { HostData, HostTensor } from "./host_tensor.ts";
-import type { CaseRandom, OpCase, Tolerance } from "./op_case.ts";
+import type { CaseInput, CaseRandom, OpCase, Tolerance } from "./op_case.ts";
 
-export type { Attributes, HostData, HostTensor };
+export type { Attributes, CaseInput, CaseRandom, HostData, HostTensor, OpCase, Tolerance };
 
 /** What a shape rule sees and returns. */
 export interface TensorType {
+  /** Element type. */
   readonly dtype: DataType;
+  /** Outermost dimension first. */
   readonly shape: readonly Dim[];
 }
 
 /** Everything a scalar reference may use. */
 export interface ReferenceCall {
+  /** `undefined` stands for an absent optional input. */
   readonly inputs: readonly (HostTensor | undefined)[];
   /** Zero-filled, shaped by the shape rule; an in-place output shares its input's data. */
   readonly outputs: readonly HostTensor[];
+  /** Complete attributes of the node. */
   readonly attributes: Attributes;
+  /** Values of the symbols. */
   readonly env: DimEnv;
   /**
    * States of one op call, by slot: a `state` input's HostTensor is a placeholder; the data of slot `s`
@@ -35,6 +40,7 @@ export type Operand = number | Dim;
 
 /** What a WASM kernel's `lower` may ask and do. Addresses are byte addresses in WASM memory. */
 export interface WasmLowering {
+  /** The node to lower. */
   readonly node: Node;
   /** Address of an activation, input, constant or packed weight. */
   address(value: Value): number;
@@ -59,18 +65,25 @@ export interface WasmLowering {
 
 /** A weight in WASM memory, rearranged for the kernels that read it. */
 export interface PackedWeight {
+  /** Id of a layout in wasm/weight_layout.ts. */
   readonly layout: number;
+  /** Number format of the file. */
   readonly format: string;
+  /** Byte address of the first tile. */
   readonly address: number;
+  /** Rows without padding. */
   readonly rows: number;
+  /** Columns without padding. */
   readonly columns: number;
 }
 
 /** What decides about a WASM kernel. */
 export interface WasmKernelContext {
+  /** The node to run. */
   readonly node: Node;
   /** `relaxed` = relaxed SIMD dot and multiply-add passed their probe. */
   readonly simd: "baseline" | "relaxed";
+  /** Threads that take part. */
   readonly threads: number;
 }
 
@@ -78,12 +91,15 @@ export interface WasmKernelContext {
 export interface WasmKernel {
   /** `op_variant_format`; also the name in profiles, tests and benches. */
   readonly name: string;
+  /** True if it can run the node. */
   when(context: WasmKernelContext): boolean;
+  /** Appends the instructions of the node. */
   lower(lowering: WasmLowering): void;
 }
 
 /** One op. */
 export interface OpRecord {
+  /** Name by which nodes refer to it; also the name of its file. */
   readonly name: string;
   /** One line: what it computes. */
   readonly summary: string;
@@ -112,7 +128,9 @@ export interface OpRecord {
   readonly cases?: (random: CaseRandom) => OpCase[];
   /** How far a kernel may be from the reference; the default is 1e-5 of the largest magnitude. */
   readonly tolerance?: Tolerance;
+  /** Kernels by backend; the first whose `when` holds is taken. */
   readonly kernels: {
+    /** WASM kernels, best first. */
     readonly wasm: readonly WasmKernel[];
     /** Filled by the WebGPU backend. */
     readonly gpu: readonly { readonly name: string }[];

@@ -1,5 +1,5 @@
 // What an op offers to test its kernels with. A case is one node and its inputs; the self-test
-// (engine/plan/self_test.ts) runs it on a backend and on the reference and compares. Cases come from a
+// (engine/plan/kernel_checks.ts) runs it on a backend and on the reference and compares. Cases come from a
 // seeded generator, so a failure can be repeated from its seed.
 
 import type { Dim, DimEnv } from "./dim.ts";
@@ -47,7 +47,9 @@ export type CaseInput =
 export interface OpCase {
   /** What is special about it, e.g. `width 33, no weight`. */
   readonly name: string;
+  /** The node's inputs; `undefined` for an absent one. */
   readonly inputs: readonly (CaseInput | undefined)[];
+  /** The node's attributes; default none. */
   readonly attributes?: Attributes;
   /** Values of the symbols in the inputs' shapes; plans are made for larger ones. */
   readonly bindings?: DimEnv;

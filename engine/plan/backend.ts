@@ -11,7 +11,9 @@ export type DeviceName = "reference" | "wasm" | "gpu";
 
 /** Told while weights load. */
 export interface LoadProgress {
+  /** Bytes of the file that are in place. */
   readonly loadedBytes: number;
+  /** Bytes that will be read in all. */
   readonly totalBytes: number;
 }
 
@@ -19,7 +21,9 @@ export interface LoadProgress {
 export interface PrepareOptions {
   /** Sessions that may be open at once; each takes one slot of every state. */
   readonly slots: number;
+  /** Stops loading; `prepare` then rejects with its reason. */
   readonly signal?: AbortSignal;
+  /** Called after each tensor. */
   readonly onProgress?: (progress: LoadProgress) => void;
   /**
    * By op name, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
@@ -32,7 +36,12 @@ export interface PrepareOptions {
 
 /** A plan made ready to run on a device. */
 export interface Executable {
+  /** The plan it was made from. */
   readonly plan: Plan;
+  /** Threads in use, the calling one included; absent: one. */
+  readonly threads?: number;
+  /** What the device had to do without; one sentence each. */
+  readonly notes?: readonly string[];
   /** Bytes by use: weights, arena, states of one slot, program and tables. */
   readonly memory: {
     readonly weights: number;
@@ -49,6 +58,7 @@ export interface Executable {
    * `plan.graph.states`; `writeState` puts them back.
    */
   readState(slot: number, count: number): Promise<Uint8Array> | Uint8Array;
+  /** Puts back what `readState` gave. @throws {RangeError} If the length is another. */
   writeState(slot: number, count: number, bytes: Uint8Array): Promise<void> | void;
   /** View of a graph input, at its maximum size; write before `run`. */
   input(name: string): HostData;
@@ -58,11 +68,14 @@ export interface Executable {
   output(name: string): HostData;
   /** Time by kernel name since the last call, when profiling was asked for. */
   profile?(): readonly { readonly name: string; readonly calls: number; readonly ms: number }[];
+  /** Frees the device memory; nothing may be used afterwards. */
   dispose(): void;
 }
 
 /** One engine. */
 export interface Backend {
+  /** As `--device` takes it. */
   readonly name: DeviceName;
+  /** Loads the weights, chooses kernels and allocates everything. */
   prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
 }

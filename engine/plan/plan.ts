@@ -7,6 +7,7 @@ import type { Graph, Node, Value } from "../graph/graph.ts";
 
 /** One node in execution order. Views (`OpRecord.view`) are no steps: nothing runs for them. */
 export interface PlanStep {
+  /** What runs. */
   readonly node: Node;
   /**
    * Nodes of one wave do not depend on each other and may run without a barrier between them. Liveness
@@ -17,13 +18,15 @@ export interface PlanStep {
 
 /** Where an activation lives. */
 export interface Placement {
+  /** The activation; views of it lie there too. */
   readonly value: Value;
   /** Byte offset in the arena, aligned. */
   readonly offset: number;
   /** Bytes at the maximum binding. */
   readonly bytes: number;
-  /** First and last wave in which it is live, inclusive. */
+  /** First wave in which it is live: the one that makes it. */
   readonly first: number;
+  /** Last wave in which it is live, inclusive. */
   readonly last: number;
 }
 
@@ -36,12 +39,15 @@ export type MemoryPolicy = "gbs" | "shared" | "literal" | "naive";
 
 /** A schedule and a memory layout. */
 export interface Plan {
+  /** What was planned. */
   readonly graph: Graph;
+  /** How the arena was laid out. */
   readonly policy: MemoryPolicy;
   /** Every offset is a multiple of it. */
   readonly alignment: number;
   /** Maximum of every symbol; sizes are taken here. */
   readonly limits: DimEnv;
+  /** Nodes in order of execution, waves ascending. */
   readonly steps: readonly PlanStep[];
   /** Number of waves. */
   readonly waves: number;

@@ -17,5 +17,6 @@ export interface PassContext {
 export interface Pass {
   /** As in dumps and messages. */
   readonly name: string;
+  /** Gives the changed graph, or the same one if nothing changes. */
   run(graph: Graph, context: PassContext): Graph;
 }

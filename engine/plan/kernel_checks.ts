@@ -13,8 +13,11 @@ import { createReferenceBackend } from "./reference_backend.ts";
 
 /** Outcome of one kernel on one case. */
 export interface KernelCheck {
+  /** Name of the op. */
   readonly op: string;
+  /** Name of the kernel. */
   readonly kernel: string;
+  /** Name of the case. */
   readonly case: string;
   /** `skipped`: the kernel does not take this case, or not on this machine. */
   readonly outcome: "passed" | "failed" | "skipped";
