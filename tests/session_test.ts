@@ -17,6 +17,18 @@ import { loadTiny } from "./support/models.ts";
 
 const PROMPT = [1, 40, 77, 12, 9, 200, 31, 5, 88, 123, 17];
 
+/** Logits of a prompt in a session of its own. */
+async function fresh(model: Model, tokens: readonly number[]): Promise<number[]> {
+  using session = model.createSession();
+  await session.sync(tokens);
+  return [...session.logits()];
+}
+
+/** A copy of the present logits. */
+function logitsOf(session: Session): number[] {
+  return [...session.logits()];
+}
+
 for (const device of ["reference", "wasm"] as const) {
   const test = (
     name: string,
@@ -28,15 +40,6 @@ for (const device of ["reference", "wasm"] as const) {
       await run(model);
     });
   };
-
-  /** Logits of a prompt in a session of its own. */
-  async function fresh(model: Model, tokens: readonly number[]): Promise<number[]> {
-    using session = model.createSession();
-    await session.sync(tokens);
-    return [...session.logits()];
-  }
-
-  const logitsOf = (session: Session) => [...session.logits()];
 
   test("a prompt in chunks gives the logits of one that fits a step", {}, async (model) => {
     using small = await loadTiny({ device, precision: "exact", contextLength: 32, batch: 3 });

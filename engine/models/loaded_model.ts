@@ -47,6 +47,14 @@ export class LoadedModel implements Model {
     return this.runtime.chatTemplate;
   }
 
+  get threads(): number {
+    return this.runtime.executable.threads ?? 1;
+  }
+
+  get notes(): readonly string[] {
+    return this.runtime.executable.notes ?? [];
+  }
+
   get loadMs(): number {
     return this.runtime.loadMs;
   }

@@ -93,6 +93,10 @@ export interface Model extends Disposable {
   readonly info: ModelInfo;
   /** Where it is computed. */
   readonly device: DeviceName;
+  /** Threads in use. */
+  readonly threads: number;
+  /** What the device had to do without, such as threads; one sentence each. */
+  readonly notes: readonly string[];
   /** Time that loading took, downloads left out, in milliseconds. */
   readonly loadMs: number;
   /**
