@@ -1,6 +1,7 @@
 // kv_append: writes new keys or values into the cache at their positions, in place (spec TL-12). Each
 // row names the slot (session) whose cache it goes to. Floats are rounded to the cache's type here.
 
+import { DeviceError } from "../../errors.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { emit, inputAddress, isStatic } from "../lower_wasm.ts";
@@ -33,7 +34,9 @@ export const kvAppend: OpRecord = defineOp({
       }
       const target = stateOf(0, getElement(slots!, row));
       for (let i = 0; i < heads * width; i++) {
-        setElement(target, position * heads * width + i, getElement(x!, row * heads * width + i));
+        const value = getElement(x!, row * heads * width + i);
+        if (cache!.dtype === "f16") checkHalf(value);
+        setElement(target, position * heads * width + i, value);
       }
     }
   },
@@ -82,3 +85,11 @@ export const kvAppend: OpRecord = defineOp({
     gpu: [],
   },
 });
+
+// 65520 is the least number that rounds to infinity.
+function checkHalf(value: number): void {
+  if (Math.abs(value) < 65520) return;
+  throw new DeviceError(`Cannot store ${value} as float16: it is beyond 65504 or not a number`, {
+    remedy: "Use a float32 cache",
+  });
+}

@@ -3,6 +3,7 @@
 // references (tests/ops_test.ts).
 
 import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
+import { DeviceError } from "../../errors.ts";
 import { erf } from "../activations.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../host_tensor.ts";
 import type { Attributes } from "../op.ts";
@@ -276,6 +277,20 @@ Deno.test("kv_append: rounds to the cache's type and writes the row's slot and p
   // 2049 lies between the half floats 2048 and 2050 and goes to the even one.
   expectNumbers(slots[1]!, [0, 0, 0.09997558594, 2048, 0, 0]);
   expectNumbers(slots[0]!, [-3, 4, 0, 0, 0, 0]);
+});
+
+Deno.test("kv_append: what does not fit a half float is an error with the remedy, never infinity", () => {
+  const append = (dtype: "f16" | "f32", value: number) => {
+    const cache: Tensor = { shape: [1, 1, 1], data: [0], dtype };
+    const slots = [host(cache)];
+    const zero: Tensor = { shape: [1], data: [0], dtype: "i32" };
+    run("kv_append", [cache, { shape: [1, 1, 1], data: [value] }, zero, zero], {}, { 0: slots });
+    return getElement(slots[0]!, 0);
+  };
+  assertEquals(append("f16", 65519), 65504);
+  assertThrows(() => append("f16", 65520), DeviceError, "Cannot store 65520 as float16");
+  assertThrows(() => append("f16", NaN), DeviceError, "Use a float32 cache");
+  assertEquals(append("f32", 65520), 65520);
 });
 
 Deno.test("a group of zeros quantises to zeros", () => {
