@@ -4,7 +4,7 @@
 // its logits are those of no text at all; here they equal a fresh evaluation of the kept tokens.
 
 import { ResourceError } from "../errors.ts";
-import type { TimelineSession } from "./session.ts";
+import type { TimelineSession } from "./timeline_session.ts";
 
 /** Which tokens are kept and what follows them. */
 export interface SlideOptions {

@@ -9,7 +9,8 @@ import { createGeneration, type Generation } from "./generation.ts";
 import { type BorrowedSession, type Prompt, runGeneration } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSampler } from "./sampling/sampler.ts";
-import { type Session, TimelineSession } from "./session.ts";
+import type { Session } from "./session.ts";
+import { TimelineSession } from "./timeline_session.ts";
 
 /**
  * Continues a text. Without sampling options the best token is taken each time.

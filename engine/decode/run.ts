@@ -7,12 +7,13 @@ import { createStreamDecoder } from "../text/stream_decoder.ts";
 import { createTextStream, type TextStream } from "../text/stop_strings.ts";
 import { slide } from "./context_slide.ts";
 import type { ResolvedGenerateOptions } from "./generate_options.ts";
-import type { FinishReason, GenerationStats, GenerationSteps, TokenInfo } from "./generation.ts";
+import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
+import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { pause } from "./pause.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
 import type { Sampler } from "./sampling/sampler.ts";
 import type { Runtime } from "./runtime.ts";
-import type { TimelineSession } from "./session.ts";
+import type { TimelineSession } from "./timeline_session.ts";
 
 /** A prompt in tokens. */
 export interface Prompt {
@@ -38,16 +39,6 @@ export interface RunInput {
 /** A session that nobody else uses until it is given back. */
 export interface BorrowedSession extends Disposable {
   readonly session: TimelineSession;
-}
-
-/** Counts and clocks of a run. */
-interface Meter {
-  readonly start: number;
-  firstTokenMs: number;
-  prefillTokens: number;
-  prefillMs: number;
-  decodeTokens: number;
-  decodeMs: number;
 }
 
 /** Runs a generation. */
@@ -181,29 +172,4 @@ function tokenInfo(id: number, session: TimelineSession, logprobs: number | unde
   const logits = session.logits();
   const info = { id, logProbability: logProbability(logits, id) };
   return logprobs === 0 ? info : { ...info, alternatives: topAlternatives(logits, logprobs) };
-}
-
-function createMeter(): Meter {
-  return {
-    start: performance.now(),
-    firstTokenMs: 0,
-    prefillTokens: 0,
-    prefillMs: 0,
-    decodeTokens: 0,
-    decodeMs: 0,
-  };
-}
-
-function statsOf(meter: Meter, { loadMs, memory }: Runtime): GenerationStats {
-  const { firstTokenMs, prefillTokens, prefillMs, decodeTokens, decodeMs } = meter;
-  const perSecond = (count: number, ms: number) => ms > 0 ? Math.max(0, count) * 1000 / ms : 0;
-  return {
-    loadMs,
-    firstTokenMs,
-    prefillTokens,
-    prefillPerSecond: perSecond(prefillTokens, prefillMs),
-    decodeTokens,
-    decodePerSecond: perSecond(decodeTokens - 1, decodeMs),
-    memory,
-  };
 }

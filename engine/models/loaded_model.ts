@@ -4,7 +4,8 @@
 
 import { createLock } from "../decode/lock.ts";
 import type { Runtime } from "../decode/runtime.ts";
-import { type Session, TimelineSession } from "../decode/session.ts";
+import type { Session } from "../decode/session.ts";
+import { TimelineSession } from "../decode/timeline_session.ts";
 import { ResourceError } from "../errors.ts";
 import type { DeviceName } from "../plan/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";

@@ -1,0 +1,247 @@
+// Sessions as they are: a slot of the executable, the tokens in it, and the logits of the last of them.
+// Rewinding is setting a length: rows beyond it are overwritten before they are attended to. The `…Now`
+// verbs are those of session.ts without the queue, for a generation that holds the session.
+
+import { ResourceError } from "../errors.ts";
+import { createLock, type Release } from "./lock.ts";
+import { pause } from "./pause.ts";
+import { type Chunk, runChunk, type Runtime } from "./runtime.ts";
+import type { EvalOptions, Session, StepOptions } from "./session.ts";
+import { packSession, unpackSession } from "./session_file.ts";
+
+/** The session and the unqueued verbs that a generation uses while it holds the session. */
+export class TimelineSession implements Session {
+  /** The model it runs on. */
+  readonly runtime: Runtime;
+  readonly #slot: number;
+  readonly #tokens: Int32Array;
+  readonly #logits: Float32Array;
+  readonly #embedding: Float32Array | undefined;
+  readonly #lock = createLock();
+  readonly #onDispose: () => void;
+  #length = 0;
+  #isComputed = false;
+  #isDisposed = false;
+
+  constructor(runtime: Runtime, onDispose: () => void = () => {}) {
+    this.runtime = runtime;
+    this.#slot = runtime.executable.openSlot();
+    this.#tokens = new Int32Array(runtime.capacity);
+    this.#logits = new Float32Array(runtime.vocabulary);
+    this.#embedding = runtime.hidden > 0 ? new Float32Array(runtime.hidden) : undefined;
+    this.#onDispose = onDispose;
+  }
+
+  get tokens(): readonly number[] {
+    return Array.from(this.#tokens.subarray(0, this.#length));
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get capacity(): number {
+    return this.runtime.capacity;
+  }
+
+  async sync(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
+    using _turn = await this.acquire(options.signal);
+    return await this.syncNow(tokens, options);
+  }
+
+  async eval(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
+    using _turn = await this.acquire(options.signal);
+    await this.evalNow(tokens, options);
+  }
+
+  rewind(length: number): void {
+    this.#check();
+    if (!Number.isInteger(length) || length < 0 || length > this.#length) {
+      throw new RangeError(`Cannot rewind to ${length}: the session has ${this.#length} tokens`);
+    }
+    if (length === this.#length) return;
+    this.#length = length;
+    this.#isComputed = false;
+  }
+
+  logits(): Float32Array {
+    this.#checkComputed("logits");
+    return this.#logits;
+  }
+
+  embedding(): Float32Array {
+    if (!this.#embedding) {
+      throw new TypeError("Cannot give an embedding: load the model with embeddings: true");
+    }
+    this.#checkComputed("an embedding");
+    return this.#embedding;
+  }
+
+  async save(): Promise<Uint8Array> {
+    using _turn = await this.acquire();
+    const { executable, fingerprint, lock } = this.runtime;
+    const release = await lock.acquire();
+    try {
+      const state = await executable.readState(this.#slot, this.#length);
+      return await packSession({
+        fingerprint,
+        tokens: this.#tokens.subarray(0, this.#length),
+        state,
+      });
+    } finally {
+      release();
+    }
+  }
+
+  async load(bytes: Uint8Array): Promise<void> {
+    using _turn = await this.acquire();
+    const { executable, fingerprint, lock, vocabulary } = this.runtime;
+    const { tokens, state } = await unpackSession(bytes, fingerprint);
+    if (tokens.length > this.capacity) {
+      throw new ResourceError(
+        `the saved session has ${tokens.length} tokens, and ${this.capacity} fit`,
+        { remedy: `Load the model with contextLength: ${tokens.length} or more` },
+      );
+    }
+    checkTokens(tokens, vocabulary);
+    const release = await lock.acquire();
+    try {
+      this.#isComputed = false;
+      this.#length = 0;
+      await executable.writeState(this.#slot, tokens.length, state);
+      this.#tokens.set(tokens);
+      this.#length = tokens.length;
+    } finally {
+      release();
+    }
+  }
+
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    this.runtime.executable.closeSlot(this.#slot);
+    this.#onDispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Waits until the session is free; the holder then uses the `…Now` verbs. */
+  async acquire(signal?: AbortSignal): Promise<Disposable & { readonly release: Release }> {
+    this.#check();
+    const release = await this.#lock.acquire(signal);
+    if (this.#isDisposed) release();
+    this.#check();
+    return { release, [Symbol.dispose]: release };
+  }
+
+  /** `sync` for the holder. */
+  async syncNow(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
+    this.#checkRoom(0, tokens.length);
+    checkTokens(tokens, this.runtime.vocabulary);
+    let kept = 0;
+    while (kept < this.#length && kept < tokens.length && tokens[kept] === this.#tokens[kept]) {
+      kept++;
+    }
+    if (kept === tokens.length && kept > 0) kept--;
+    this.rewind(kept);
+    await this.#compute(tokens, kept, options);
+    return kept;
+  }
+
+  /** `eval` for the holder. */
+  async evalNow(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
+    this.#checkRoom(this.#length, tokens.length);
+    checkTokens(tokens, this.runtime.vocabulary);
+    await this.#compute(tokens, 0, options);
+  }
+
+  async #compute(
+    tokens: ArrayLike<number>,
+    start: number,
+    { signal, onLogits }: EvalOptions,
+  ): Promise<void> {
+    const { batch, logitRows } = this.runtime;
+    const size = onLogits ? Math.min(batch, logitRows) : batch;
+    for (let from = start; from < tokens.length; from += size) {
+      signal?.throwIfAborted();
+      if (from > start) {
+        await pause();
+        signal?.throwIfAborted();
+      }
+      this.#check();
+      const to = Math.min(from + size, tokens.length);
+      const isLast = to === tokens.length;
+      const logits = onLogits ? to - from : isLast ? 1 : 0;
+      this.#isComputed = false;
+      await this.#run(
+        { tokens, from, to, position: this.#length, slot: this.#slot, logits },
+        onLogits,
+      );
+      this.#isComputed = isLast;
+    }
+  }
+
+  async #run(chunk: Chunk, onLogits: EvalOptions["onLogits"]): Promise<void> {
+    const { vocabulary } = this.runtime;
+    await runChunk(this.runtime, chunk, (executable) => {
+      for (let row = chunk.from; row < chunk.to; row++) {
+        this.#tokens[this.#length++] = chunk.tokens[row]!;
+      }
+      if (chunk.logits === 0) return;
+      const all = executable.output("logits") as Float32Array;
+      if (onLogits) {
+        for (let row = 0; row < chunk.logits; row++) {
+          onLogits(all.subarray(row * vocabulary, (row + 1) * vocabulary), chunk.from + row);
+        }
+      }
+      const last = chunk.logits - 1;
+      copyRow(all, last, this.#logits);
+      if (this.#embedding) {
+        copyRow(executable.output("hidden") as Float32Array, last, this.#embedding);
+      }
+    });
+  }
+
+  #check(): void {
+    if (this.#isDisposed) throw new TypeError("Cannot use this session: it is disposed");
+  }
+
+  #checkComputed(what: string): void {
+    this.#check();
+    if (!this.#isComputed) {
+      throw new TypeError(
+        `Cannot give ${what}: the last of ${this.#length} tokens has not been computed; call sync or eval`,
+      );
+    }
+  }
+
+  #checkRoom(length: number, count: number): void {
+    this.#check();
+    if (length + count <= this.capacity) return;
+    const { name } = this.runtime;
+    throw new ResourceError(
+      length === 0
+        ? `the prompt has ${count} tokens, and the context holds ${this.capacity}`
+        : `${count} more tokens do not fit: the session has ${length} of ${this.capacity}`,
+      { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
+    );
+  }
+}
+
+function copyRow(rows: Float32Array, row: number, target: Float32Array): void {
+  const start = row * target.length;
+  target.set(rows.subarray(start, start + target.length));
+}
+
+function checkTokens(tokens: ArrayLike<number>, vocabulary: number): void {
+  for (let index = 0; index < tokens.length; index++) {
+    const id = tokens[index]!;
+    if (!Number.isInteger(id) || id < 0 || id >= vocabulary) {
+      throw new RangeError(
+        `Cannot compute token ${id} at index ${index}: ids go from 0 to ${vocabulary - 1}`,
+      );
+    }
+  }
+}
