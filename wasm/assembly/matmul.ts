@@ -2,6 +2,7 @@
 // for formats without an integer kernel.
 //   for each tile of eight weight rows: outputs = bias
 //     for each run of columns: decode it once, add its products for all rows (generated/float_tiles)
+//     or, for one row: decode and multiply in one (generated/gemv_float), to the same bits
 import { nextChunk, addressAt, chunksOf, min, thread, u32At } from "./runtime";
 import {
   MATMUL_BIAS, MATMUL_CHUNK, MATMUL_COLUMNS, MATMUL_LAYOUT, MATMUL_OUTPUTS, MATMUL_ROWS, MATMUL_SCRATCH,
@@ -9,6 +10,7 @@ import {
 } from "./generated/opcodes";
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "./generated/float_tiles";
+import { gemvFloat } from "./generated/gemv_float";
 
 /** Rows of activations whose outputs fit into scratch memory at a ragged edge. */
 const EDGE_ROWS: u32 = 64;
@@ -25,13 +27,24 @@ function copyRows(rows: u32, width: u32, from: usize, to: usize, stride: usize):
   for (let r: u32 = 0; r < rows; r++, from += 32, to += stride) memory.copy(to, from, 4 * width);
 }
 
+/** Adds the products of some rows with one tile. */
+function multiply(layout: u32, tile: usize, columns: u32, rows: u32, x: usize, stride: usize,
+    target: usize, targetStride: usize, scratch: usize): void {
+  const panel = scratch + DECODE_BYTES;
+  for (let k: u32 = 0; k < columns; k += RUN) {
+    const run = min(columns - k, RUN);
+    const decoded = decodeColumns(layout, tile, columns, k, run, panel, scratch);
+    floatTiles(rows, x + 4 * k, stride, run, decoded, target, targetStride);
+  }
+}
+
 export function matmul(ip: usize): void {
   const rows = u32At(ip, MATMUL_ROWS), columns = u32At(ip, MATMUL_COLUMNS), outputs = u32At(ip, MATMUL_OUTPUTS);
   const x = addressAt(ip, MATMUL_X), y = addressAt(ip, MATMUL_Y), bias = addressAt(ip, MATMUL_BIAS);
   const layout = u32At(ip, MATMUL_LAYOUT), chunk = u32At(ip, MATMUL_CHUNK);
   const w = addressAt(ip, MATMUL_W), tileBytes = <usize>u32At(ip, MATMUL_TILE_BYTES);
   const edge = addressAt(ip, MATMUL_SCRATCH) + <usize>thread * u32At(ip, MATMUL_SCRATCH_BYTES);
-  const scratch = edge + EDGE_BYTES, panel = scratch + DECODE_BYTES;
+  const scratch = edge + EDGE_BYTES;
   const stride = <usize>columns << 2, outStride = <usize>outputs << 2;
   const count = (outputs + 7) >> 3;
   const total = rows ? chunksOf(count, chunk) : 0;
@@ -48,10 +61,8 @@ export function matmul(ip: usize): void {
         const target = whole ? out : edge;
         const targetStride = whole ? outStride : 32;
         startRows(some, target, targetStride, bias ? bias + 32 * t : 0, width);
-        for (let k: u32 = 0; k < columns; k += RUN) {
-          const run = min(columns - k, RUN);
-          const decoded = decodeColumns(layout, tile, columns, k, run, panel, scratch);
-          floatTiles(some, x + stride * r + 4 * k, stride, run, decoded, target, targetStride);
+        if (rows > 1 || !gemvFloat(layout, tile, x, columns, target)) {
+          multiply(layout, tile, columns, some, x + stride * r, stride, target, targetStride, scratch);
         }
         if (!whole) copyRows(some, width, edge, out, outStride);
       }

@@ -3,6 +3,7 @@
 
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
+import { gemvFloatModule } from "./gemv_float.ts";
 import { layoutsModule } from "./layouts.ts";
 import { attentionHalf } from "./attention_half.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
@@ -17,6 +18,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   layouts: layoutsModule,
   unpack: unpackModule,
   float_tiles: floatTilesModule,
+  gemv_float: gemvFloatModule,
   gemv_dot: () => gemvModule("dot"),
   gemv_pair: () => gemvModule("pair"),
   gemv_plain: () => gemvModule("plain"),
