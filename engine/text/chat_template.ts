@@ -15,26 +15,35 @@ import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
 
 /** One part of a message's content. Only `text` parts are text; templates decide about the others. */
 export interface ContentPart {
+  /** `text`, or a name that the template knows (`image` …). */
   readonly type: string;
+  /** The text of a `text` part. */
   readonly text?: string;
+  /** Whatever else the template reads. */
   readonly [key: string]: unknown;
 }
 
 /** One message of a conversation. Templates may read more fields (`tool_calls`, `name` …). */
 export interface ChatMessage {
+  /** `system`, `user`, `assistant`, `tool`, or what the template knows. */
   readonly role: string;
+  /** What was said. */
   readonly content?: string | readonly ContentPart[] | null;
+  /** Whatever else the template reads. */
   readonly [key: string]: unknown;
 }
 
 /** What a template is given. */
 export interface ChatTemplateInput {
+  /** The conversation, oldest message first. */
   readonly messages: readonly ChatMessage[];
   /** Tools as the template wants them, usually OpenAI's function format. */
   readonly tools?: readonly unknown[];
   /** Whether the prompt ends with the beginning of the assistant's answer. */
   readonly addGenerationPrompt?: boolean;
+  /** Text of the beginning token, which many templates write themselves. */
   readonly bosToken?: string;
+  /** Text of the end token. */
   readonly eosToken?: string;
   /** More names for the template (`enable_thinking` …). */
   readonly extra?: Readonly<Record<string, unknown>>;
