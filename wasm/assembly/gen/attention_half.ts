@@ -70,7 +70,9 @@ function values${n}(s: usize, factors: usize, v: usize, step: usize, count: u32,
   for (; d < bytes; d += 16) {
     ${
     range(n).map((i) =>
-      `let a${i} = f32x4.mul(v128.load(acc + ${i} * bytes + d), v128.load32_splat(factors, ${4 * i}));`
+      `let a${i} = f32x4.mul(v128.load(acc + ${i} * bytes + d), v128.load32_splat(factors, ${
+        4 * i
+      }));`
     ).join("\n    ")
   }
     let x = v + (d >> 1);
