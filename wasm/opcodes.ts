@@ -3,19 +3,9 @@
 // a number itself, so the two cannot drift. An opcode is the record's index; a kernel is the function of
 // that name in `wasm/assembly/<file>.ts`. The order of operands is the order in which they are written.
 
+import type { OpcodeRecord } from "./opcode_record.ts";
 import { ACTIVATION_OPCODES } from "./opcodes_activation.ts";
 import { MATMUL_OPCODES } from "./opcodes_matmul.ts";
-
-/** How 32 bits of an operand are read: addresses and counts are `u32`. */
-export type OperandKind = "u32" | "i32" | "f32";
-
-/** One kernel of the machine. */
-export interface OpcodeRecord {
-  /** File in wasm/assembly (without `.ts`) that exports the kernel function of the same name. */
-  readonly file: string;
-  /** Operand names in instruction order. */
-  readonly operands: Readonly<Record<string, OperandKind>>;
-}
 
 const TABLE = { ...ACTIVATION_OPCODES, ...MATMUL_OPCODES };
 

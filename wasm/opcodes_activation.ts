@@ -1,7 +1,7 @@
 // Kernels on activations and state: everything but the matmul family. See opcodes.ts. Operands are byte
 // addresses unless they are counts; `rows`, `count` and other extents may be symbolic.
 
-import type { OpcodeRecord } from "./opcodes.ts";
+import type { OpcodeRecord } from "./opcode_record.ts";
 
 /** Numbers of activation functions in instructions. */
 export const ACTIVATION_KINDS = { silu: 0, gelu_tanh: 1, gelu: 2, relu: 3 } as const;

@@ -2,7 +2,7 @@
 // See opcodes.ts. `layout` and `tile_bytes` are those of wasm/weight_layout.ts; `scratch` is the address
 // of thread 0's scratch memory and `scratch_bytes` what each thread has; `bias` is 0 for none.
 
-import type { OpcodeRecord } from "./opcodes.ts";
+import type { OpcodeRecord } from "./opcode_record.ts";
 
 /** Table of these kernels. */
 export const MATMUL_OPCODES = {
