@@ -3,7 +3,7 @@
 // is the joined bytes of the ids, and ids are checked before they are trusted.
 
 import { createSpecialSplitter, type SpecialSplitter } from "./special_split.ts";
-import type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";
+import type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer_types.ts";
 import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
 
 /** What differs between tokenizers. */

@@ -11,7 +11,7 @@ import { createGuard, mapTexts, NO_GUARD } from "./control_guard.ts";
 import { TemplateFailure } from "./jinja/failure.ts";
 import { parseTemplate } from "./jinja/parse_template.ts";
 import { renderTemplate } from "./jinja/render.ts";
-import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
+import type { EncodeOptions, Tokenizer } from "./tokenizer_types.ts";
 
 /** One part of a message's content. Only `text` parts are text; templates decide about the others. */
 export interface ContentPart {

@@ -8,7 +8,7 @@
 // What this does not cover: a template that deletes from the middle of a user's text can bring the
 // halves of a control token together.
 
-import type { Tokenizer } from "./tokenizer.ts";
+import type { Tokenizer } from "./tokenizer_types.ts";
 
 /** Hides control tokens before rendering and shows them after. */
 export interface Guard {

@@ -14,7 +14,7 @@ import { createCharsmap } from "./charsmap.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
 import { type GgufVocabulary, readGgufVocabulary } from "./gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
-import type { Tokenizer } from "./tokenizer.ts";
+import type { Tokenizer } from "./tokenizer_types.ts";
 import { createUnigram } from "./unigram.ts";
 import { createWordPiece, type WordPieceMarks, wordPieceText } from "./word_piece.ts";
 
@@ -37,8 +37,16 @@ const KINDS: ReadonlyMap<string, (source: GgufVocabulary) => KindParts> = new Ma
   ["t5", buildUnigram],
 ]);
 
-/** Builds a tokenizer; see `tokenizerFromGguf`. */
-export function createGgufTokenizer(
+/**
+ * Builds a tokenizer from the `tokenizer.ggml.*` keys of a GGUF file. No intermediate JSON; the
+ * merge table of a large vocabulary is hashed once and pairs are resolved when first met.
+ *
+ * @param metadata Key/value pairs of the file.
+ * @param name File name, for messages.
+ * @throws {FormatError} If a key is missing, of the wrong kind, too short, or an id is out of range.
+ * @throws {UnsupportedError} If the tokenizer model or the pre-tokenizer is unknown; the message names it.
+ */
+export function tokenizerFromGguf(
   metadata: ReadonlyMap<string, MetadataValue>,
   name: string,
 ): Tokenizer {

@@ -24,7 +24,7 @@ import {
 import { readModel } from "./json_model.ts";
 import { readNormalizer } from "./json_normalizer.ts";
 import { readPreTokenizer } from "./json_pre_tokenizer.ts";
-import type { Tokenizer } from "./tokenizer.ts";
+import type { Tokenizer } from "./tokenizer_types.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 
 interface Frame {
@@ -34,8 +34,16 @@ interface Frame {
 
 const NO_FRAME: Frame = { prefix: [], suffix: [] };
 
-/** Builds a tokenizer; see `tokenizerFromJson`. */
-export function createJsonTokenizer(
+/**
+ * Builds a tokenizer from Hugging Face files.
+ *
+ * @param tokenizerJson Parsed `tokenizer.json`.
+ * @param tokenizerConfig Parsed `tokenizer_config.json`, for the roles of special tokens.
+ * @param name File name, for messages.
+ * @throws {FormatError} If the file breaks the format.
+ * @throws {UnsupportedError} If it asks for a component that is not built; the message names it.
+ */
+export function tokenizerFromJson(
   tokenizerJson: unknown,
   tokenizerConfig: unknown,
   name: string,

@@ -4,7 +4,7 @@
 // through the same UTF-8 decoder, whose streaming form does the holding back.
 
 import { countLeadingBlanks } from "./assemble.ts";
-import type { Tokenizer } from "./tokenizer.ts";
+import type { Tokenizer } from "./tokenizer_types.ts";
 
 /** How a stream is decoded. */
 export interface StreamDecoderOptions {
