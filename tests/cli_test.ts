@@ -252,6 +252,24 @@ Deno.test("doctor --quick reports machine and permissions", async () => {
   assertEquals(read.state === "granted", false);
 });
 
+Deno.test("a reader that leaves early (troodon … | head) is no failure", async () => {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-check", "--allow-all", `${ROOT}/main.ts`, "info", MODEL, "--tensors"],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  await child.stdout.cancel();
+  const [{ code }, err] = await Promise.all([child.status, new Response(child.stderr).text()]);
+  assertEquals([code, err], [0, ""]);
+});
+
+Deno.test("chat takes turns from a pipe and commands with a slash", async () => {
+  const turns = "/help\n/chta\n/exit\n";
+  const refused = await troodon(["chat", MODEL], { stdin: turns });
+  assertRefused(refused, 2, /base model.*generate --raw/);
+});
+
 Deno.test("SIGINT stops an answer with exit code 130", async () => {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
@@ -265,7 +283,6 @@ Deno.test("SIGINT stops an answer with exit code 130", async () => {
   const reader = child.stdout.getReader();
   await reader.read();
   child.kill("SIGINT");
-  reader.releaseLock();
-  await child.stdout.cancel();
+  while (!(await reader.read()).done);
   assertEquals((await child.status).code, 130);
 });

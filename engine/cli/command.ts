@@ -71,7 +71,7 @@ function overview(commands: Readonly<Record<string, CommandEntry>>): string {
     "pypi:package/file. Every command has --help with examples, --json and --debug.",
     "\nExamples:",
     "  # answer one prompt (fetches the model on first use)",
-    '  troodon generate --prompt "What is the capital of France?"',
+    '  troodon generate --prompt "What is the capital of Japan?"',
     "  # talk",
     "  troodon chat smollm2-135m",
   ].join("\n");

@@ -38,7 +38,7 @@ export const generate: Command = defineCommand({
     ...LOAD_FLAGS,
   },
   examples: [
-    ['troodon generate --prompt "What is the capital of France?"', "the default model"],
+    ['troodon generate --prompt "What is the capital of Japan?"', "the default model"],
     ["troodon generate gemma3-270m --raw -p 'Once upon a time' --max-tokens 64", "continue a text"],
     [
       "troodon generate model.gguf --temperature 0.8 --top-p 0.95 --seed 7 < prompt.txt",
