@@ -36,7 +36,7 @@ export interface Hyperparameters extends FoundHyperparameters {
  *
  * @param vocabulary Rows of the embedding tensor.
  * @throws {FormatError} Naming the key, its value and what it must be.
- * @throws {UnsupportedError} For values per layer.
+ * @throws {UnsupportedError} For values per layer, and for keys that ask for something that is not built.
  */
 export function readHyperparameters(
   { spec, convention, names }: ResolvedSpec,
@@ -48,6 +48,9 @@ export function readHyperparameters(
       [name, keys.map((key) => key.replace("{arch}", architecture))] as const
     ),
   );
+  for (const [key, allowed] of Object.entries(names.expected)) {
+    checkExpected(file, key.replace("{arch}", architecture), allowed);
+  }
   const found: Record<string, unknown> = { ...spec.defaults };
   for (const name of HYPERPARAMETERS) {
     for (const key of spellings.get(name) ?? []) {
@@ -63,6 +66,16 @@ export function readHyperparameters(
   }
   const keyOf = (name: FieldName) => spellings.get(name)?.[0] ?? name;
   return complete(found as FoundHyperparameters, { file, keyOf, vocabulary });
+}
+
+function checkExpected(file: WeightFile, key: string, allowed: readonly unknown[]): void {
+  const value = metadataAt(file.metadata, key);
+  if (value === undefined || value === null || allowed.includes(value)) return;
+  const wanted = ["absent", ...allowed].join(" or ");
+  throw new UnsupportedError(`is ${describe(value)}, and only ${wanted} is built`, {
+    file: file.name,
+    place: key,
+  });
 }
 
 interface CompleteOptions {
@@ -109,6 +122,7 @@ function complete(found: FoundHyperparameters, options: CompleteOptions): Hyperp
   }
   return {
     ...found,
+    ...ropeScaling(found),
     layers,
     hidden,
     heads,
@@ -121,6 +135,14 @@ function complete(found: FoundHyperparameters, options: CompleteOptions): Hyperp
     normEpsilon: need("normEpsilon", found.normEpsilon),
     activation: need("activation", found.activation),
   };
+}
+
+// Before there was a record of the rule, GGUF files had the factor of the linear one alone.
+function ropeScaling(
+  { ropeScaling, ropeLinearFactor }: FoundHyperparameters,
+): Pick<FoundHyperparameters, "ropeScaling"> {
+  if (ropeScaling || ropeLinearFactor === undefined) return {};
+  return { ropeScaling: { type: "linear", factor: ropeLinearFactor } };
 }
 
 function checkField(

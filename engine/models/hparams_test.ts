@@ -128,3 +128,25 @@ Deno.test("both generations of config names give the same numbers", () => {
     expected,
   );
 });
+
+Deno.test("a key that asks for something that is not built is refused by name", () => {
+  const error = assertThrows(() => read({ "llama.expert_count": 8 }), UnsupportedError);
+  assertMatch(error.message, /llama\.expert_count: is number 8, and only absent or 0 is built/);
+  read({ "llama.expert_count": 0, "llama.attention.causal": true });
+  assertThrows(() => read({ "llama.attention.causal": false }), UnsupportedError);
+});
+
+Deno.test("the old key of linear scaling counts where there is no record of a rule", () => {
+  const old = { "llama.rope.scale_linear": 4 };
+  assertEquals(read(old).ropeScaling, { type: "linear", factor: 4 });
+  const both = { ...old, "llama.rope.scaling.type": "none" };
+  assertEquals(read(both).ropeScaling, { type: "none" });
+  assertEquals(read().ropeScaling, undefined);
+});
+
+Deno.test("GGUF files must say the epsilon of their norms", () => {
+  assertMatch(
+    refusal({ "llama.attention.layer_norm_rms_epsilon": undefined }),
+    /layer_norm_rms_epsilon: is missing/,
+  );
+});

@@ -39,8 +39,12 @@ const attentionKind = record({
   window: optional(text),
 });
 
+// Values that keys of a file must have, if they are there: what else they could ask for is not built.
+const expected = table(list(either(number, either(flag, text, ""), "a number, flag or string")));
+
 const names = record({
   hyperparameters: optional(table(list(text))),
+  expected: optional(expected),
   tensors: optional(table(text)),
 });
 
@@ -92,6 +96,8 @@ export type ModelSpec = typeof spec extends Rule<infer T> ? T : never;
 export interface Names {
   readonly hyperparameters: Readonly<Record<string, readonly string[]>>;
   readonly tensors: Readonly<Record<string, string>>;
+  /** Values that keys must have, if they are there. */
+  readonly expected: Readonly<Record<string, readonly (number | boolean | string)[]>>;
   /** What `{prefix}` may stand for; the first under which the embedding exists is taken. */
   readonly prefixes: readonly string[];
   /** Endings of tensor names that hold nothing needed. */
@@ -109,6 +115,7 @@ const conventionNames = record({
   hyperparameters: table(list(text)),
   prefixes: list(text),
   tensors: table(text),
+  expected,
   ignored: list(text),
 });
 
@@ -138,6 +145,7 @@ export function resolveSpec(
       ...shared,
       hyperparameters: { ...shared.hyperparameters, ...own?.hyperparameters },
       tensors: { ...shared.tensors, ...own?.tensors },
+      expected: { ...shared.expected, ...own?.expected },
     },
   };
   checkReferences(resolved, file);

@@ -19,7 +19,9 @@ interface SpecFile {
 /** Where each convention writes the architecture, and in which containers it is used. */
 const CONVENTIONS: Readonly<Record<string, { convention: Convention; key: string }>> = {
   gguf: { convention: "gguf", key: "general.architecture" },
+  llama2c: { convention: "gguf", key: "general.architecture" },
   safetensors: { convention: "huggingface", key: "model_type" },
+  pickle: { convention: "huggingface", key: "model_type" },
 };
 
 /** Architectures that can be loaded. */
