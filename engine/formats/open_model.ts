@@ -1,18 +1,40 @@
-// Opens whatever holds a model's weights: a GGUF file, a safetensors file, an index of shards, or a
-// Hugging Face folder. The bytes decide, not the name; the name only matters where bytes cannot tell.
+// Opens whatever holds a model's weights: a GGUF file, a safetensors file, a checkpoint of PyTorch or of
+// llama2.c, an index of shards, or a Hugging Face folder. The bytes decide, not the name; the name only
+// matters where bytes cannot tell.
 
-import { SourceError, UnsupportedError } from "../errors.ts";
+import { SourceError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
 import { openGguf } from "./gguf.ts";
+import { openLlama2c } from "./llama2c.ts";
+import { openTorchLegacy } from "./pickle/torch_legacy.ts";
+import { openTorchZip } from "./pickle/torch_zip.ts";
 import { openSafetensors } from "./safetensors.ts";
-import { findSafetensors, openSafetensorsFolder } from "./safetensors_folder.ts";
+import {
+  findSafetensors,
+  openSafetensorsFolder,
+  type WeightsReader,
+} from "./safetensors_folder.ts";
 import { type ModelKind, sniffModel } from "./sniff.ts";
 import type { ByteSource, WeightFile } from "./source.ts";
 
+const SAFETENSORS: WeightsReader = { kind: "safetensors", open: openSafetensors };
+const TORCH: WeightsReader = {
+  kind: "pickle",
+  open: async (source) =>
+    await sniffModel(source) === "torch-legacy"
+      ? await openTorchLegacy(source)
+      : await openTorchZip(source),
+};
+const LLAMA2C: WeightsReader = { kind: "llama2c", open: openLlama2c };
+
 const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<WeightFile>>> = {
   "gguf": openGguf,
-  "safetensors": openBesideConfig,
-  "safetensors-index": openIndex,
+  "safetensors": (source) => openBesideConfig(source, SAFETENSORS),
+  "safetensors-index": (source) => openIndex(source, SAFETENSORS),
+  "torch-zip": (source) => openBesideConfig(source, TORCH),
+  "torch-legacy": (source) => openBesideConfig(source, TORCH),
+  "torch-index": (source) => openIndex(source, TORCH),
+  "llama2c": (source) => openBesideTexts(source, LLAMA2C),
 };
 
 // Parts of a split GGUF are opened through the first one.
@@ -39,7 +61,8 @@ export async function openModel(model: string | ByteSource): Promise<WeightFile>
 }
 
 /**
- * Opens a folder with config.json and safetensors weights, or with one GGUF file.
+ * Opens a folder with config.json and safetensors weights, with one GGUF file, or with a checkpoint of
+ * PyTorch or llama2.c; the first of these that is there.
  *
  * @throws {SourceError} If the folder holds no weights, or several files and none is the obvious one.
  */
@@ -50,39 +73,50 @@ export async function openModelFolder(path: string): Promise<WeightFile> {
   if (weights) return await openSafetensorsFolder(path, weights, open);
   const ggufs = names.filter((name) => name.endsWith(".gguf") && !LATER_PART.test(name));
   if (ggufs.length === 1) return await openModel(open(ggufs[0]));
+  const torch = findTorch(names);
+  if (torch && ggufs.length === 0) return await openModel(open(torch));
   throw describeFolder(path, names);
 }
 
+/** Name of the index or the one file of a PyTorch folder. */
+function findTorch(names: readonly string[]): string | undefined {
+  const usual = ["pytorch_model.bin.index.json", "pytorch_model.bin"];
+  const preferred = usual.find((name) => names.includes(name));
+  if (preferred) return preferred;
+  const notWeights = /^(training_args|optimizer|scheduler|tokenizer|rng_state)/;
+  const all = names.filter((name) => /\.(bin|pt|pth)$/.test(name) && !notWeights.test(name));
+  return all.length === 1 ? all[0] : undefined;
+}
+
 function describeFolder(path: string, names: readonly string[]): Error {
-  const models = names.filter((name) => /\.(gguf|safetensors)$/.test(name));
+  const models = names.filter((name) => /\.(gguf|safetensors|bin|pt|pth)$/.test(name));
   if (models.length > 1) {
     return new SourceError(`the folder holds several models: ${models.slice(0, 8).join(", ")}`, {
       file: path,
       remedy: "Give the path of one of them",
     });
   }
-  const pickle = names.find((name) => /\.(bin|pt|pth)$/.test(name));
-  if (pickle) {
-    return new UnsupportedError(`the folder's weights are a PyTorch pickle (${pickle})`, {
-      file: path,
-      remedy: "Use the model as safetensors or GGUF",
-    });
-  }
-  return new SourceError("the folder holds no .safetensors or .gguf file", {
+  return new SourceError("the folder holds no .safetensors, .gguf, .bin or .pt file", {
     file: path,
     remedy: "Give the folder that holds config.json and the weights",
   });
 }
 
-/** A single safetensors file; config.json beside it, if there is one, becomes the metadata. */
-async function openBesideConfig(source: ByteSource): Promise<WeightFile> {
-  if (!source.openSibling) return await openSafetensors(source);
+/** A single file of weights; config.json beside it, if there is one, becomes the metadata. */
+async function openBesideConfig(source: ByteSource, reader: WeightsReader): Promise<WeightFile> {
+  if (!source.openSibling) return await reader.open(source);
   const own = fileName(source);
   const open = (name: string) => name === own ? source : source.openSibling!(name);
-  return await openSafetensorsFolder(source.name, own, open);
+  return await openSafetensorsFolder(source.name, own, open, reader);
 }
 
-async function openIndex(source: ByteSource): Promise<WeightFile> {
+/** A file that describes itself: only its companions come from the folder, never config.json. */
+async function openBesideTexts(source: ByteSource, reader: WeightsReader): Promise<WeightFile> {
+  const { metadata } = await reader.open(source);
+  return { ...await openBesideConfig(source, reader), metadata };
+}
+
+async function openIndex(source: ByteSource, reader: WeightsReader): Promise<WeightFile> {
   if (!source.openSibling) {
     throw new SourceError("an index alone has no shards beside it", {
       file: source.name,
@@ -91,7 +125,7 @@ async function openIndex(source: ByteSource): Promise<WeightFile> {
   }
   const own = fileName(source);
   const open = (name: string) => name === own ? source : source.openSibling!(name);
-  return await openSafetensorsFolder(source.name, own, open);
+  return await openSafetensorsFolder(source.name, own, open, reader);
 }
 
 function fileName(source: ByteSource): string {

@@ -1,6 +1,7 @@
 // A Hugging Face folder: config.json as metadata, weights in model.safetensors or in shards that
 // model.safetensors.index.json lists. The index is checked against the shards both ways, and names in it
-// never reach outside the folder.
+// never reach outside the folder. Checkpoints of PyTorch have the same layout under other names, so the
+// reader of one file is a parameter.
 
 import { FormatError, SourceError } from "../errors.ts";
 import { checkPlainName, isMissing } from "../io.ts";
@@ -11,6 +12,15 @@ import { asObject, parseStrictJson } from "./strict_json.ts";
 /** Opens a file of the folder by its plain name; throws SourceError when there is none. */
 export type OpenInFolder = (name: string) => ByteSource | Promise<ByteSource>;
 
+/** How one file of weights is read. */
+export interface WeightsReader {
+  /** Kind of the whole. */
+  readonly kind: string;
+  /** Opens one file or shard. */
+  open(source: ByteSource): Promise<WeightFile>;
+}
+
+const SAFETENSORS: WeightsReader = { kind: "safetensors", open: openSafetensors };
 const INDEX_NAME = "model.safetensors.index.json";
 const MAX_TEXT = 100_000_000;
 
@@ -18,7 +28,8 @@ const MAX_TEXT = 100_000_000;
  * Opens the weights of a folder through any way of opening its files.
  *
  * @param folder Path or URL, for messages.
- * @param weights Name of the index or of the one safetensors file.
+ * @param weights Name of the index or of the one file of weights.
+ * @param reader Reads one file; safetensors unless given.
  * @throws {SourceError} If a shard does not exist.
  * @throws {FormatError} If index and shards contradict each other, or a file is damaged.
  */
@@ -26,15 +37,18 @@ export async function openSafetensorsFolder(
   folder: string,
   weights: string,
   open: OpenInFolder,
+  reader: WeightsReader = SAFETENSORS,
 ): Promise<WeightFile> {
   const parts = weights.endsWith(".index.json")
-    ? await openShards(weights, open)
-    : [await openOwned(await open(weights))];
+    ? await openShards(weights, open, reader)
+    : [await openOwned(await open(weights), reader)];
   const close = () => parts.forEach((part) => part.close());
   const readText = (name: string) => readOptionalText(name, open);
+  const readBytes = async (name: string) => (await readOptional(name, open))?.bytes;
   try {
     const metadata = await readConfig(open) ?? parts[0].metadata;
-    return { kind: "safetensors", name: folder, metadata, tensors: merge(parts), readText, close };
+    const tensors = merge(parts);
+    return { kind: reader.kind, name: folder, metadata, tensors, readText, readBytes, close };
   } catch (error) {
     close();
     throw error;
@@ -48,7 +62,11 @@ export function findSafetensors(names: readonly string[]): string | undefined {
   return preferred ?? (all.length === 1 ? all[0] : undefined);
 }
 
-async function openShards(indexName: string, open: OpenInFolder): Promise<WeightFile[]> {
+async function openShards(
+  indexName: string,
+  open: OpenInFolder,
+  reader: WeightsReader,
+): Promise<WeightFile[]> {
   const index = await readWhole(await open(indexName));
   const json = asObject(parseStrictJson(index.bytes, index.name));
   const map = asObject(json?.weight_map);
@@ -66,7 +84,7 @@ async function openShards(indexName: string, open: OpenInFolder): Promise<Weight
   const parts = new Map<string, WeightFile>();
   try {
     for (const shard of new Set(shardOf.values())) {
-      parts.set(shard, await openShard(shard, index.name, open));
+      parts.set(shard, await openShard(shard, index.name, open, reader));
     }
     checkIndex(index.name, shardOf, parts);
     return [...parts.values()];
@@ -76,7 +94,12 @@ async function openShards(indexName: string, open: OpenInFolder): Promise<Weight
   }
 }
 
-async function openShard(name: string, index: string, open: OpenInFolder): Promise<WeightFile> {
+async function openShard(
+  name: string,
+  index: string,
+  open: OpenInFolder,
+  reader: WeightsReader,
+): Promise<WeightFile> {
   let source: ByteSource;
   try {
     source = await open(name);
@@ -88,12 +111,12 @@ async function openShard(name: string, index: string, open: OpenInFolder): Promi
       cause,
     });
   }
-  return await openOwned(source);
+  return await openOwned(source, reader);
 }
 
-async function openOwned(source: ByteSource): Promise<WeightFile> {
+async function openOwned(source: ByteSource, reader: WeightsReader): Promise<WeightFile> {
   try {
-    return await openSafetensors(source);
+    return await reader.open(source);
   } catch (error) {
     source.close();
     throw error;

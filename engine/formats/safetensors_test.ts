@@ -131,16 +131,16 @@ Deno.test("an index may neither leave its folder nor forget a tensor of a shard"
   });
 });
 
-Deno.test("a folder without weights, with several, or with a pickle says which", async () => {
+Deno.test("a folder without weights or with several says which", async () => {
   const shard = writeSafetensors(PLAIN, VALUES);
   await withFolder({ "config.json": "{}" }, async (folder) => {
-    await assertRejects(() => openModel(folder), SourceError, "no .safetensors or .gguf");
+    await assertRejects(() => openModel(folder), SourceError, "no .safetensors, .gguf");
   });
   await withFolder({ "a.safetensors": shard, "b.safetensors": shard }, async (folder) => {
     await assertRejects(() => openModel(folder), SourceError, "a.safetensors, b.safetensors");
   });
-  await withFolder({ "pytorch_model.bin": shard }, async (folder) => {
-    await assertRejects(() => openModel(folder), UnsupportedError, "pytorch_model.bin");
+  await withFolder({ "a.bin": shard, "b.pt": shard }, async (folder) => {
+    await assertRejects(() => openModel(folder), SourceError, "a.bin, b.pt");
   });
 });
 

@@ -3,10 +3,18 @@
 // the letters `<!DOCTYP` for a length.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
+import { isLlama2c } from "./llama2c.ts";
 import type { ByteSource } from "./source.ts";
 
 /** File kinds that are opened here. */
-export type ModelKind = "gguf" | "safetensors" | "safetensors-index";
+export type ModelKind =
+  | "gguf"
+  | "safetensors"
+  | "safetensors-index"
+  | "torch-zip"
+  | "torch-legacy"
+  | "torch-index"
+  | "llama2c";
 
 interface Signature {
   /** What it is, ending the sentence "is …". */
@@ -20,6 +28,8 @@ interface Signature {
 const HEAD_BYTES = 256;
 const FETCH_AGAIN = "Fetch the model file itself again";
 const CONVERT = "Use the model as GGUF or safetensors";
+/** The magic number that old checkpoints of PyTorch begin with, pickled. */
+const TORCH_MAGIC = [0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 
 /** In this order; the first that matches wins. */
 const signatures: readonly Signature[] = [
@@ -39,20 +49,14 @@ const signatures: readonly Signature[] = [
     matches: (_, text) => /^\s*<(\?xml|Error)\b/.test(text),
   },
   {
-    what: "a zip archive (as PyTorch writes .bin and .pt, or a Python wheel)",
-    remedy: CONVERT,
-    unsupported: true,
-    matches: (head) => startsWith(head, [0x50, 0x4b, 0x03, 0x04]),
-  },
-  {
-    what: "a Python pickle (an old PyTorch checkpoint)",
+    what: "a Python pickle, and no checkpoint of torch.save",
     remedy: CONVERT,
     unsupported: true,
     matches: (head) => head[0] === 0x80 && head[1] >= 2 && head[1] <= 5,
   },
   {
     what: "a llama.cpp file from before GGUF (ggml, ggmf or ggjt)",
-    remedy: CONVERT,
+    remedy: "Convert it with llama.cpp's convert_llama_ggml_to_gguf.py, or fetch the model as GGUF",
     unsupported: true,
     matches: (_, text) => ["lmgg", "fmgg", "tjgg"].some((magic) => text.startsWith(magic)),
   },
@@ -96,6 +100,10 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   await source.readInto(0, head);
   const text = String.fromCharCode(...head);
   if (text.startsWith("GGUF")) return "gguf";
+  // Before the rest: old files begin with any number, and are told by their exact length.
+  if (isLlama2c(head, source.size)) return "llama2c";
+  if (startsWith(head, [0x50, 0x4b, 0x03, 0x04])) return "torch-zip";
+  if (isTorchLegacy(head)) return "torch-legacy";
   for (const { what, remedy, unsupported, matches } of signatures) {
     if (!matches(head, text)) continue;
     const message = `is ${what}`;
@@ -107,16 +115,24 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   if (isSafetensors(head, source.size)) return "safetensors";
   throw new FormatError(`is no model file that we know: it begins with ${showBytes(head)}`, {
     file,
-    remedy: "GGUF and safetensors files are opened; a file of these kinds may be damaged",
+    remedy: "GGUF, safetensors, PyTorch and llama2.c files are opened; one of them may be damaged",
   });
 }
 
 function sniffJson(source: ByteSource, text: string): ModelKind {
-  if (/\.index\.json$/.test(source.name.replace(/[?#].*$/, ""))) return "safetensors-index";
+  const name = source.name.replace(/[?#].*$/, "");
+  if (/\.bin\.index\.json$/.test(name)) return "torch-index";
+  if (/\.index\.json$/.test(name)) return "safetensors-index";
   throw new FormatError(`is JSON text, not a model: ${show(text)}`, {
     file: source.name,
     remedy: "If it is an error message of a server, follow it and fetch the file again",
   });
+}
+
+// The first pickle is one number, behind two bytes of protocol and, from protocol 4 on, nine of a frame.
+function isTorchLegacy(head: Uint8Array): boolean {
+  const isMagicAt = (at: number) => TORCH_MAGIC.every((byte, i) => head[at + i] === byte);
+  return head[0] === 0x80 && (isMagicAt(2) || isMagicAt(11));
 }
 
 // A length that fits and the brace of a JSON object. Also true when the length is off but the brace is

@@ -82,6 +82,8 @@ export interface WeightFile {
    * there is none; the method is absent where there is no folder.
    */
   readText?(name: string): Promise<string | undefined>;
+  /** The same for files that are no text (`tokenizer.model`, `tokenizer.bin`). */
+  readBytes?(name: string): Promise<Uint8Array | undefined>;
   /** Closes every source. */
   close(): void;
 }

@@ -76,7 +76,7 @@ export async function* readZipEntry(
       { file: source.name, place: entry.name, remedy: "Only stored and deflated files are read" },
     );
   }
-  const start = await dataStart(source, entry);
+  const start = await zipDataStart(source, entry);
   const packed = readPieces(source, start, entry.packedBytes);
   const unpacked = entry.method === STORED ? packed : inflate(packed);
   let bytes = 0;
@@ -196,7 +196,12 @@ function readSizes(
   throw broken(source, "a zip64 field is missing");
 }
 
-async function dataStart(source: ByteSource, entry: ZipEntry): Promise<number> {
+/**
+ * Offset of the packed bytes of an entry.
+ *
+ * @throws {FormatError} If the local header is missing or the bytes run past the end.
+ */
+export async function zipDataStart(source: ByteSource, entry: ZipEntry): Promise<number> {
   const header = await readView(source, entry.offset, 30);
   if (header.getUint32(0, true) !== LOCAL) {
     throw broken(source, "its local header is missing", entry.name);
