@@ -54,7 +54,7 @@ export const ACTIVATION_OPCODES = {
   },
   /**
    * `k`, `v`: offsets in a slot's block. `tile`: query rows that share a read of K and V. Up to
-   * `split_rows` rows are cut into segments of `segment` positions (at most `segments` of them), merged by
+   * `split_rows` rows are cut into at most `segments` segments of at least `segment` positions, merged by
    * attention_combine from `partials`.
    */
   attention: {
@@ -71,7 +71,7 @@ export const ACTIVATION_OPCODES = {
     file: "attention",
     operands: {
       ...{ partials: "u32", positions: "u32", y: "u32", rows: "u32", heads: "u32" },
-      ...{ value_size: "u32", split_rows: "u32", segment: "u32", segments: "u32" },
+      ...{ value_size: "u32", window: "u32", split_rows: "u32", segment: "u32", segments: "u32" },
     },
   },
   /** `kind`: see ACTIVATION_KINDS. */

@@ -7,10 +7,10 @@ import type { WasmKernel } from "./op.ts";
 
 /** Up to this many rows a long context is split over units of work. */
 const SPLIT_ROWS = 4;
-/** Most segments that a context is split into, and fewest positions of one. */
-const MOST_SEGMENTS = 64;
-const SHORTEST_SEGMENT = 128;
-/** Positions that the kernel takes at once; segments are multiples. */
+/** Most segments that a row is cut into, and fewest positions of one (whole blocks). */
+const MOST_SEGMENTS = 16;
+const SHORTEST_SEGMENT = 64;
+/** Positions that the kernel takes at once. */
 const BLOCK = 32;
 /** Queries (rows × heads of a group) that share a read of K and V. */
 const MOST_QUERIES = 32;
@@ -28,9 +28,7 @@ export const attentionKernel: WasmKernel = {
     const valueSize = v!.shape[2] as number;
     const group = heads / kvHeads;
     const tile = Math.max(1, Math.floor(MOST_QUERIES / group));
-    const wanted = Math.max(SHORTEST_SEGMENT, Math.ceil(capacity / MOST_SEGMENTS));
-    const segment = Math.ceil(wanted / BLOCK) * BLOCK;
-    const segments = Math.ceil(capacity / segment);
+    const segments = Math.min(MOST_SEGMENTS, Math.ceil(capacity / SHORTEST_SEGMENT));
     const partialBytes = 4 * SPLIT_ROWS * heads * segments * (valueSize + 4);
     // per query: q, scores, accumulator, maximum, sum, factor; per block: K and V as float32
     const queries = tile * group + 1;
@@ -61,7 +59,7 @@ export const attentionKernel: WasmKernel = {
       softcap: attributes.softcap as number,
       tile,
       split_rows: SPLIT_ROWS,
-      segment,
+      segment: SHORTEST_SEGMENT,
       segments,
       partials,
       scratch: lowering.scratch(scratchBytes),
@@ -75,8 +73,9 @@ export const attentionKernel: WasmKernel = {
       rows,
       heads,
       value_size: valueSize,
+      window: attributes.window as number,
       split_rows: SPLIT_ROWS,
-      segment,
+      segment: SHORTEST_SEGMENT,
       segments,
     });
   },

@@ -9,9 +9,9 @@
 //
 // 1. The heads of a group and the rows of a tile share each read of K and V.
 // 2. Positions outside the window of all rows of the tile are skipped, not masked.
-// 3. With few rows (decoding) the sequence is cut into segments of fixed length, each a unit; the
-//    segments' (m, l, acc) are merged by attention_combine. The cut depends on lengths only, never on
-//    threads, so results are the same on any number of threads.
+// 3. With few rows (decoding) what a row sees is cut into segments, each a unit; the segments' (m, l, acc)
+//    are merged by attention_combine. The cut depends on the row's length only, never on threads or on
+//    other rows, so results are the same on any number of threads.
 // 4. Scores are 2 queries × 4 positions in registers, values 2 queries × 16 channels: more accumulators
 //    spill on machines with 16 registers.
 // 5. A float16 moved to float32's place is its value times 2^-112. Mending that by a multiplication for
@@ -26,7 +26,7 @@ import { madd, max4, sum4, sums4 } from "./simd";
 import {
   ATTENTION_COMBINE_HEADS, ATTENTION_COMBINE_PARTIALS, ATTENTION_COMBINE_POSITIONS, ATTENTION_COMBINE_ROWS,
   ATTENTION_COMBINE_SEGMENT, ATTENTION_COMBINE_SEGMENTS, ATTENTION_COMBINE_SPLIT_ROWS,
-  ATTENTION_COMBINE_VALUE_SIZE, ATTENTION_COMBINE_Y,
+  ATTENTION_COMBINE_VALUE_SIZE, ATTENTION_COMBINE_WINDOW, ATTENTION_COMBINE_Y,
   ATTENTION_CAPACITY, ATTENTION_F16, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS,
   ATTENTION_PARTIALS, ATTENTION_POSITIONS, ATTENTION_Q, ATTENTION_ROWS, ATTENTION_SCALE, ATTENTION_SCRATCH,
   ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENT, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOT_TABLE,
@@ -40,25 +40,42 @@ const TWO_12: f32 = 4096;
 const TWO_100: f32 = 1.2676506002282294e30;
 const TWO_112: f32 = 5.192296858534828e33;
 
-/** Segments of the longest row. */
-function segmentCount(positions: usize, rows: u32, segment: u32): u32 {
-  let last: u32 = 0;
-  for (let i: u32 = 0; i < rows; i++) {
-    const p = load<u32>(positions + (<usize>i << 2));
-    if (p > last) last = p;
-  }
-  return last / segment + 1;
+/** First position that a row sees. */
+@inline function firstPosition(position: u32, window: u32): u32 {
+  return window && position >= window ? position - window + 1 : 0;
+}
+
+/** Positions of a segment of a row that sees `length`: equal parts, at most `most`, of whole blocks. */
+@inline function segmentLength(length: u32, shortest: u32, most: u32): u32 {
+  const size = chunksOf(chunksOf(length, most), BLOCK) * BLOCK;
+  return size > shortest ? size : shortest;
+}
+
+/** Number of segments of a row at `position`. */
+@inline function segmentCount(position: u32, window: u32, shortest: u32, most: u32): u32 {
+  const length = position + 1 - firstPosition(position, window);
+  return chunksOf(length, segmentLength(length, shortest, most));
 }
 
 export function attention(ip: usize): void {
   const rows = u32At(ip, ATTENTION_ROWS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
   const positions = addressAt(ip, ATTENTION_POSITIONS), slots = addressAt(ip, ATTENTION_SLOTS);
   if (rows <= u32At(ip, ATTENTION_SPLIT_ROWS)) {
-    const segments = segmentCount(positions, rows, u32At(ip, ATTENTION_SEGMENT));
-    const total = rows * kvHeads * segments;
+    const window = u32At(ip, ATTENTION_WINDOW);
+    const shortest = u32At(ip, ATTENTION_SEGMENT), most = u32At(ip, ATTENTION_SEGMENTS);
+    let total: u32 = 0;
+    for (let row: u32 = 0; row < rows; row++) {
+      total += kvHeads * segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+    }
     for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-      const segment = <u32>c / (rows * kvHeads), unit = <u32>c % (rows * kvHeads);
-      attend(ip, unit / kvHeads, unit / kvHeads + 1, unit % kvHeads, segment, segments > 1);
+      let row: u32 = 0, unit = <u32>c;
+      let segments = segmentCount(load<u32>(positions), window, shortest, most);
+      while (unit >= kvHeads * segments) {
+        unit -= kvHeads * segments;
+        row++;
+        segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+      }
+      attend(ip, row, row + 1, unit % kvHeads, unit / kvHeads, segments > 1);
     }
     return;
   }
@@ -90,16 +107,16 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
   let low: u32 = u32.MAX_VALUE, high: u32 = 0;
   for (let r = row; r < end; r++) {
     const p = load<u32>(positions + (<usize>r << 2));
-    const first = window && p >= window ? p - window + 1 : 0;
+    const first = firstPosition(p, window);
     if (first < low) low = first;
     if (p > high) high = p;
   }
   const slot = load<u32>(addressAt(ip, ATTENTION_SLOTS) + (<usize>row << 2));
   if (high >= u32At(ip, ATTENTION_CAPACITY) || slot >= u32At(ip, ATTENTION_SLOT_COUNT)) unreachable();
   if (partial) {
-    const from = segment * u32At(ip, ATTENTION_SEGMENT), to = from + u32At(ip, ATTENTION_SEGMENT) - 1;
-    if (from > low) low = from;
-    if (to < high) high = to;
+    const length = segmentLength(high + 1 - low, u32At(ip, ATTENTION_SEGMENT), u32At(ip, ATTENTION_SEGMENTS));
+    low += segment * length;
+    high = min(high, low + length - 1);
   }
 
   const q = addressAt(ip, ATTENTION_SCRATCH) + <usize>thread * u32At(ip, ATTENTION_SCRATCH_BYTES);
@@ -148,7 +165,7 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
     else scores(q, padded, size, k, kStep, count, s, f16 ? TWO_12 : 1);
     for (let i: u32 = 0; i < queries; i++) {
       const p = load<u32>(positions + (<usize>(row + i / group) << 2));
-      const first = window && p >= window ? p - window + 1 : 0;
+      const first = firstPosition(p, window);
       const at = <usize>i << 2;
       const line = s + <usize>i * BLOCK * 4;
       const begin = first > from ? first - from : 0;
@@ -289,40 +306,48 @@ function values(
   }
 }
 
-/** Merges the segments of each head: weights exp(m - max m), sums l alike. */
+/** Merges the segments of each head: weights exp(m - max m), sums l alike. A chunk is four heads. */
 export function attention_combine(ip: usize): void {
   const rows = u32At(ip, ATTENTION_COMBINE_ROWS), heads = u32At(ip, ATTENTION_COMBINE_HEADS);
-  const size = u32At(ip, ATTENTION_COMBINE_VALUE_SIZE);
-  let segments: u32 = 1;
+  const positions = addressAt(ip, ATTENTION_COMBINE_POSITIONS), window = u32At(ip, ATTENTION_COMBINE_WINDOW);
+  const shortest = u32At(ip, ATTENTION_COMBINE_SEGMENT), most = u32At(ip, ATTENTION_COMBINE_SEGMENTS);
+  const parts = chunksOf(heads, 4);
+  let total: u32 = 0; // none if no row was cut
   if (rows <= u32At(ip, ATTENTION_COMBINE_SPLIT_ROWS)) {
-    segments = segmentCount(addressAt(ip, ATTENTION_COMBINE_POSITIONS), rows, u32At(ip, ATTENTION_COMBINE_SEGMENT));
-  }
-  const total = segments > 1 ? rows : 0;
-  const bytes = (<usize>size + 4) << 2;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    for (let head: u32 = 0; head < heads; head++) {
-      const index = <usize>c * heads + head;
-      const first = addressAt(ip, ATTENTION_COMBINE_PARTIALS) + index * u32At(ip, ATTENTION_COMBINE_SEGMENTS) * bytes;
-      const y = addressAt(ip, ATTENTION_COMBINE_Y) + index * size * 4;
-      const end = first + <usize>segments * bytes;
-      let highest = LOWEST;
-      for (let part = first; part < end; part += bytes) {
-        const m = load<f32>(part);
-        if (m > highest) highest = m;
-      }
-      let sum: f32 = 0;
-      for (let part = first; part < end; part += bytes) {
-        const weight = f32x4.extract_lane(exp4(f32x4.splat(load<f32>(part) - highest)), 0);
-        sum += load<f32>(part, 4) * weight;
-        store<f32>(part, weight, 8);
-      }
-      for (let d: usize = 0; d < <usize>size << 2; d += 16) {
-        let v = f32x4.splat(0);
-        for (let part = first; part < end; part += bytes) {
-          v = madd(v128.load(part + d, 16), v128.load32_splat(part, 8), v);
-        }
-        v128.store(y + d, f32x4.div(v, f32x4.splat(sum)));
-      }
+    for (let row: u32 = 0; row < rows; row++) {
+      if (segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most) > 1) total = rows * parts;
     }
+  }
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const row = <u32>c / parts, first = <u32>c % parts * 4;
+    const segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+    if (segments == 1) continue;
+    for (let head = first; head < min(heads, first + 4); head++) mergeHead(ip, <usize>row * heads + head, segments);
+  }
+}
+
+function mergeHead(ip: usize, index: usize, segments: u32): void {
+  const size = u32At(ip, ATTENTION_COMBINE_VALUE_SIZE);
+  const bytes = (<usize>size + 4) << 2;
+  const first = addressAt(ip, ATTENTION_COMBINE_PARTIALS) + index * u32At(ip, ATTENTION_COMBINE_SEGMENTS) * bytes;
+  const y = addressAt(ip, ATTENTION_COMBINE_Y) + index * size * 4;
+  const end = first + <usize>segments * bytes;
+  let highest = LOWEST;
+  for (let part = first; part < end; part += bytes) {
+    const m = load<f32>(part);
+    if (m > highest) highest = m;
+  }
+  let sum: f32 = 0;
+  for (let part = first; part < end; part += bytes) {
+    const weight = f32x4.extract_lane(exp4(f32x4.splat(load<f32>(part) - highest)), 0);
+    sum += load<f32>(part, 4) * weight;
+    store<f32>(part, weight, 8);
+  }
+  for (let d: usize = 0; d < <usize>size << 2; d += 16) {
+    let v = f32x4.splat(0);
+    for (let part = first; part < end; part += bytes) {
+      v = madd(v128.load(part + d, 16), v128.load32_splat(part, 8), v);
+    }
+    v128.store(y + d, f32x4.div(v, f32x4.splat(sum)));
   }
 }
