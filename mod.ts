@@ -39,6 +39,7 @@ export type {
   ModelProgress,
   PlanSummary,
   Precision,
+  SourceOptions,
 } from "./engine/models/model.ts";
 export type { ModelMemory } from "./engine/models/memory.ts";
 export type { DeviceName } from "./engine/plan/backend.ts";

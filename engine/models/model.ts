@@ -166,3 +166,9 @@ export interface LoadOptions {
   /** Called now and then while downloading and loading. */
   readonly onProgress?: (progress: ModelProgress) => void;
 }
+
+/** Options of finding a model. */
+export type SourceOptions = Pick<
+  LoadOptions,
+  "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress"
+>;

@@ -1,0 +1,132 @@
+// What load() does: find the file, plan the model, check memory, read text side and weights, and put the
+// parts together. The file is closed when its weights are in memory.
+
+import { createRuntime } from "../decode/runtime.ts";
+import { pullModel } from "../formats/hub/pull.ts";
+import { openModel } from "../formats/open_model.ts";
+import type { WeightFile } from "../formats/source.ts";
+import type { Executable } from "../plan/backend.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
+import { type Device, openDevice } from "./devices.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+
+import { LoadedModel } from "./loaded_model.ts";
+import { checkMemory, totalMemory } from "./memory.ts";
+import type { LoadOptions, ModelDescription, ModelProgress, SourceOptions } from "./model.ts";
+import { openForReading } from "./open_source.ts";
+import { type PreparedModel, prepareModel } from "./prepare.ts";
+import { readTextParts, type TextParts } from "./text_parts.ts";
+
+/** `load`, after its options were checked. */
+export async function loadModel(name: string, options: LoadOptions): Promise<LoadedModel> {
+  const device = await openDevice(options.device ?? "auto", options);
+  const path = await fetchModel(name, options);
+  const start = performance.now();
+  const file = await openModel(path);
+  try {
+    return await loadFile(file, { name, options, device, start });
+  } finally {
+    file.close();
+  }
+}
+
+/** `inspectModel`, after its options were checked. */
+export async function describeModelFile(
+  name: string,
+  options: LoadOptions,
+): Promise<ModelDescription> {
+  const device = await openDevice(options.device ?? "auto", options);
+  const file = await openForReading(name, options);
+  try {
+    const { info, memory, plan } = await prepareModel(file, options, device);
+    return { info, memory, plan };
+  } finally {
+    file.close();
+  }
+}
+
+/** `loadTokenizer`. */
+export async function loadModelTokenizer(
+  name: string,
+  options: SourceOptions,
+): Promise<Tokenizer> {
+  const file = await openModel(await fetchModel(name, options));
+  try {
+    return (await readTextParts(file, null)).tokenizer();
+  } finally {
+    file.close();
+  }
+}
+
+interface LoadInput {
+  readonly name: string;
+  readonly options: LoadOptions;
+  readonly device: Device;
+  readonly start: number;
+}
+
+async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel> {
+  const { options, device } = input;
+  const prepared = await prepareModel(file, options, device);
+  checkMemory(prepared.memory, { file: file.name });
+  const text = await readTextParts(file, options.chatTemplate);
+  const { signal, onProgress } = options;
+  const executable = await device.backend.prepare(prepared.plan, {
+    slots: prepared.limits.sessions,
+    ...signal && { signal },
+    ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
+  });
+  try {
+    return await finish({ ...input, file, prepared, text, executable });
+  } catch (error) {
+    executable.dispose();
+    throw error;
+  }
+}
+
+async function finish(
+  { name, device, start, file, prepared, text, executable }: LoadInput & {
+    readonly file: WeightFile;
+    readonly prepared: PreparedModel;
+    readonly text: TextParts;
+    readonly executable: Executable;
+  },
+): Promise<LoadedModel> {
+  const { info, limits, params, plan } = prepared;
+  const { weights, arena, statePerSlot, other } = executable.memory;
+  const runtime = createRuntime({
+    name,
+    executable,
+    capacity: limits.contextLength,
+    batch: limits.batch,
+    logitRows: limits.logitRows,
+    vocabulary: params.vocabulary,
+    hidden: limits.embeddings ? params.hidden : 0,
+    fingerprint: await fingerprintOf(plan.graph, [...file.tensors.values()], limits),
+    tokenizer: text.tokenizer,
+    chatTemplate: text.chatTemplate,
+    loadMs: performance.now() - start,
+    memory: totalMemory({
+      weights,
+      activations: arena,
+      sessionCache: statePerSlot,
+      sessions: limits.sessions,
+      other,
+    }),
+  });
+  return new LoadedModel(runtime, { info, device: device.backend.name });
+}
+
+async function fetchModel(model: string, options: SourceOptions): Promise<string> {
+  const { cacheDir, endpoint, offline, signal, onProgress } = options;
+  return await pullModel(model, { cacheDir, endpoint, offline, signal, onProgress });
+}
+
+function loadProgress(file: string, report: (progress: ModelProgress) => void) {
+  const start = performance.now();
+  return ({ loadedBytes, totalBytes }: { loadedBytes: number; totalBytes: number }) => {
+    const seconds = (performance.now() - start) / 1000;
+    const bytesPerSecond = seconds > 0 ? loadedBytes / seconds : 0;
+    report({ phase: "load", file, received: loadedBytes, total: totalBytes, bytesPerSecond });
+  };
+}
