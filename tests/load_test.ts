@@ -1,0 +1,125 @@
+// load() from its callers' side: sources, progress, refusals, and that nothing is left behind.
+
+import { assert, assertEquals, assertLess, assertMatch, assertRejects } from "@std/assert";
+import {
+  FormatError,
+  generate,
+  inspectModel,
+  load,
+  loadTokenizer,
+  type ModelProgress,
+  SourceError,
+  UnsupportedError,
+} from "../mod.ts";
+import { startFileServer } from "./support/file_server.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+Deno.test("load() fetches a URL once, and then needs no network", async () => {
+  const cacheDir = await Deno.makeTempDir();
+  try {
+    let url = "";
+    const phases = new Set<string>();
+    const onProgress = ({ phase }: ModelProgress) => void phases.add(phase);
+    {
+      await using server = startFileServer({ "/tiny.gguf": await Deno.readFile(TINY_LLAMA) });
+      url = `${server.url}/tiny.gguf`;
+      using model = await load(url, { cacheDir, onProgress });
+      assertEquals(model.name, url);
+      assert(phases.has("download") && phases.has("load"), [...phases].join());
+      assertEquals((await generate(model, "a", { maxTokens: 2 }).result).ids.length, 2);
+    }
+    using again = await load(url, { cacheDir, offline: true });
+    assertEquals(again.info.layers, 2);
+    await assertRejects(() => load(`${url}2`, { cacheDir, offline: true }), SourceError, "cache");
+  } finally {
+    await Deno.remove(cacheDir, { recursive: true });
+  }
+});
+
+Deno.test("inspectModel() reads the header of a remote file and no more", async () => {
+  const cacheDir = await Deno.makeTempDir();
+  try {
+    // Weights that are not read: the file is long, its header short.
+    const bytes = new Uint8Array(64 << 20);
+    bytes.set(await Deno.readFile(TINY_LLAMA));
+    await using server = startFileServer({ "/tiny.gguf": bytes });
+    const { info, memory } = await inspectModel(`${server.url}/tiny.gguf`, { cacheDir });
+    assertEquals([info.architecture, info.parameters, info.contextLength], ["llama", 27808, 64]);
+    assertLess(server.sent, 16 << 20);
+    assertLess(0, memory.weights);
+  } finally {
+    await Deno.remove(cacheDir, { recursive: true });
+  }
+});
+
+Deno.test("loadTokenizer() gives the tokenizer that the model has", async () => {
+  const tokenizer = await loadTokenizer(TINY_LLAMA);
+  using model = await load(TINY_LLAMA);
+  const text = "Hello, <s> wörld 🦖";
+  assertEquals(tokenizer.encode(text), model.tokenizer.encode(text));
+  await assertRejects(
+    () => loadTokenizer(fixturePath("models/llama")),
+    UnsupportedError,
+    "hold no tokenizer",
+  );
+});
+
+Deno.test("info, memory and plan tell what was loaded", async () => {
+  using model = await load(TINY_LLAMA, { sessions: 2, contextLength: 32, threads: 1 });
+  const { info, memory, plan } = model;
+  assertEquals(
+    { ...info, tensors: info.tensors.map(({ format }) => format) },
+    {
+      name: "tiny llama",
+      architecture: "llama",
+      container: "gguf",
+      license: undefined,
+      parameters: 27808,
+      tensors: ["Q8_0", "F32"],
+      vocabulary: 288,
+      contextLength: 32,
+      trainedContextLength: 64,
+      layers: 2,
+      hidden: 32,
+      heads: 4,
+      kvHeads: 2,
+      headDim: 8,
+      feedForward: 64,
+      precision: "fast",
+      kvFormat: "F16",
+      warnings: [],
+    },
+  );
+  assertEquals(memory.sessionCache, 2 * 2 * 32 * 16 * 2); // layers, keys and values, positions, width, f16
+  assertEquals(
+    memory.total,
+    memory.weights + memory.activations + 2 * memory.sessionCache + memory.other,
+  );
+  assert(plan.lowerBoundBytes <= plan.arenaBytes && plan.arenaBytes <= plan.naiveBytes);
+  assertEquals([model.device, model.threads], ["wasm", 1]);
+});
+
+Deno.test("a file that is not there, no model, or not yet built is refused by kind", async () => {
+  await assertRejects(() => load("tests/no-such.gguf"), SourceError, "no such file");
+  await assertRejects(() => load("smollm2-135"), SourceError, "smollm2-135m");
+  const short = fixturePath("gguf/hostile/gguf_truncated_header.gguf");
+  await assertRejects(() => load(short), FormatError, "gguf_truncated_header.gguf");
+  const gpu = await assertRejects(() => load(TINY_LLAMA, { device: "gpu" }), UnsupportedError);
+  assertMatch(gpu.message, /device gpu is not built yet. Use device wasm/);
+  await assertRejects(() => load(TINY_LLAMA, { threads: 0 }), RangeError, "threads 0");
+});
+
+Deno.test("an aborted load leaves nothing running", async () => {
+  const signal = AbortSignal.abort(new Error("changed my mind"));
+  await assertRejects(() => load(TINY_LLAMA, { signal }), Error, "changed my mind");
+});
+
+Deno.test("a model that was disposed of says so", async () => {
+  const model = await load(TINY_LLAMA);
+  const session = model.createSession();
+  model.dispose();
+  model.dispose();
+  await assertRejects(() => session.sync([1]), TypeError, "disposed");
+  await assertRejects(() => generate(model, "a").text(), TypeError, "disposed");
+});
