@@ -7,6 +7,16 @@ import {
   ggufSeeds,
   safetensorsSeeds,
 } from "../../tests/support/fuzz_formats.ts";
+import {
+  fuzzTemplate,
+  fuzzTokenizerJson,
+  templateSeeds,
+  tokenizerJsonSeeds,
+} from "../../tests/support/fuzz_text.ts";
+
+/** Targets that take text get the bytes as UTF-8, broken parts replaced. */
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** One thing that takes bytes from strangers. */
 export interface FuzzTarget {
@@ -62,5 +72,24 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
     seeds: safetensorsSeeds,
     words: ['"dtype":"F32"', '"shape":[', '"data_offsets":[0,', "__proto__", "1e308", "-1", "[[[["],
     run: fuzzSafetensors,
+  },
+  tokenizer: {
+    seeds: () => tokenizerJsonSeeds().map(bytesOf),
+    words: ['"type":"BPE"', '"vocab":{', '"merges":[', "null", "-1", "1e9", '"\\ud800"', "[[[["],
+    run: (input) => fuzzTokenizerJson(textOf(input)),
+  },
+  template: {
+    seeds: () => templateSeeds().map(bytesOf),
+    words: [
+      "{% for x in range(10**9) %}",
+      "{% endfor %}",
+      "{{",
+      "}}",
+      "messages",
+      "|join",
+      "**",
+      "loop.",
+    ],
+    run: (input) => fuzzTemplate(textOf(input)),
   },
 };
