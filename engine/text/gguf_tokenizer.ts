@@ -16,6 +16,7 @@ import { type GgufVocabulary, readGgufVocabulary } from "./gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
 import { createUnigram } from "./unigram.ts";
+import { TOKEN_KIND } from "./vocabulary.ts";
 import { createWordPiece, type WordPieceMarks, wordPieceText } from "./word_piece.ts";
 
 /** What a kind of tokenizer adds to the parts that all kinds share. */
@@ -198,7 +199,11 @@ function buildWordPiece(source: GgufVocabulary): KindParts {
     encodeStretch: (text, _isFirst, out) => {
       for (const word of splitBertWords(normalizeBertText(text, options))) encodeWord(word, out);
     },
-    bytesOf: (id) => stringBytes(wordPieceText(vocabulary.texts[id], marks, true)),
+    bytesOf(id) {
+      const isWord = vocabulary.kinds[id] !== TOKEN_KIND.normal;
+      const text = vocabulary.texts[id];
+      return stringBytes(isWord ? " " + text : wordPieceText(text, marks, true));
+    },
     leadingBlanks: 1,
     addBos: true,
     addEos: true,

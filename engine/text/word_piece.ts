@@ -65,12 +65,11 @@ const CLEANUPS: readonly (readonly [string, string])[] = [
 
 /** Text of a piece behind other text: with a blank in front where it begins a word. */
 export function wordPieceText(text: string, marks: WordPieceMarks, cleanup: boolean): string {
-  const isInside = marks.inside !== ""
-    ? text.startsWith(marks.inside)
-    : marks.begin !== "" && !text.startsWith(marks.begin) && !/^\[[A-Z]+\]$/.test(text);
+  const isInside = marks.inside === ""
+    ? !text.startsWith(marks.begin)
+    : text.startsWith(marks.inside);
   if (isInside) return text.slice(marks.inside.length);
-  let shown = " " +
-    (marks.begin !== "" && text.startsWith(marks.begin) ? text.slice(marks.begin.length) : text);
+  let shown = " " + (text.startsWith(marks.begin) ? text.slice(marks.begin.length) : text);
   if (cleanup) { for (const [from, to] of CLEANUPS) shown = shown.replaceAll(from, to); }
   return shown;
 }

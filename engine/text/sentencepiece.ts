@@ -1,0 +1,189 @@
+// Tokenizers from SentencePiece's own files. The normalizer comes first (character map, blanks, the blank
+// in front), then words that the model's author added by hand are cut out, and what is left goes to the
+// merge or Viterbi core. A stretch between control tokens counts as a text of its own, with its own blank
+// in front, as in GGUF files of the same models.
+//
+// A `.model` file does not say which ids a model wants around a text; the habit of its kind is taken (BOS in
+// front for BPE, EOS behind for unigram) unless the caller knows better from tokenizer_config.json.
+// Left out: sampling of segmentations, word and char models, and splitting merges of unused pieces again.
+
+import { FormatError, UnsupportedError } from "../errors.ts";
+import { assembleTokenizer } from "./assemble.ts";
+import { BLANK_MARK, createCharBpe, mergeByScore, pieceBytes } from "./char_bpe.ts";
+import { createCharsmap } from "./charsmap.ts";
+import { endOfGenerationIds } from "./end_of_generation.ts";
+import { readSentencePieceModel, type SentencePieceModel } from "./sentencepiece_model.ts";
+import { createSpecialSplitter } from "./special_split.ts";
+import type { Tokenizer } from "./tokenizer_types.ts";
+import { createUnigram } from "./unigram.ts";
+import { createVocabulary, TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
+
+/** What a file beside the model may say. */
+export interface SentencePieceOptions {
+  /** Whether BOS goes in front. */
+  readonly addBos?: boolean | undefined;
+  /** Whether EOS goes behind. */
+  readonly addEos?: boolean | undefined;
+}
+
+type Core = (text: string, out: number[]) => void;
+
+interface Algorithm {
+  readonly addBos: boolean;
+  readonly addEos: boolean;
+  build(model: SentencePieceModel, vocabulary: Vocabulary, file: string): Core;
+}
+
+const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map<string, Algorithm>([
+  ["bpe", { addBos: true, addEos: false, build: buildBpe }],
+  ["unigram", { addBos: false, addEos: true, build: buildUnigram }],
+]);
+
+/**
+ * Builds a tokenizer from a `.model` file.
+ *
+ * @throws {FormatError} If the file is damaged. @throws {UnsupportedError} For word and char models.
+ */
+export function tokenizerFromSentencePiece(
+  bytes: Uint8Array,
+  file: string,
+  options: SentencePieceOptions = {},
+): Tokenizer {
+  return createSentencePieceTokenizer(readSentencePieceModel(bytes, file), file, options);
+}
+
+/** Builds a tokenizer from a model that was read. */
+export function createSentencePieceTokenizer(
+  model: SentencePieceModel,
+  file: string,
+  options: SentencePieceOptions = {},
+): Tokenizer {
+  const algorithm = ALGORITHMS.get(model.algorithm);
+  if (algorithm === undefined) {
+    throw new UnsupportedError(
+      `models of the kind ${JSON.stringify(model.algorithm)} are not read`,
+      {
+        file,
+        remedy: `Use a model of the kind ${[...ALGORITHMS.keys()].join(" or ")}`,
+      },
+    );
+  }
+  const vocabulary = createVocabulary(model.texts, model.kinds);
+  const roles = readRoles(model, file);
+  const encode = algorithm.build(model, vocabulary, file);
+  const normalize = createNormalizer(model, vocabulary, file);
+  const cutOut = createSpecialSplitter(tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]));
+  const utf8 = new TextEncoder();
+  const addBos = (options.addBos ?? algorithm.addBos) && roles.bosId !== undefined;
+  const addEos = (options.addEos ?? algorithm.addEos) && roles.eosId !== undefined;
+  return assembleTokenizer({
+    vocabulary: withoutExtraWords(vocabulary),
+    ...roles,
+    endOfGenerationIds: endOfGenerationIds(vocabulary, [roles.eosId]),
+    prefix: addBos ? [roles.bosId!] : [],
+    suffix: addEos ? [roles.eosId!] : [],
+    leadingBlanks: leadingBlanksOf(model),
+    warnings: warningsOf(model, file),
+    encodeStretch(text, _isFirst, out) {
+      cutOut(normalize(text), (part) => encode(part, out), (id) => out.push(id));
+    },
+    bytesOf: pieceBytes(vocabulary, (text) => utf8.encode(text)),
+  });
+}
+
+function leadingBlanksOf(model: SentencePieceModel): number {
+  if (model.removeExtraBlanks) return Infinity;
+  return model.addDummyPrefix && !model.blankIsSuffix ? 1 : 0;
+}
+
+/** They are cut out behind the normalizer, which may change what stands around them. */
+function withoutExtraWords({ texts, kinds, ids }: Vocabulary): Vocabulary {
+  const plain = kinds.map((kind) => kind === TOKEN_KIND.userDefined ? TOKEN_KIND.normal : kind);
+  return { texts, kinds: plain, ids };
+}
+
+function warningsOf({ kinds, algorithm }: SentencePieceModel, file: string): string[] {
+  const isAffected = algorithm === "bpe" && kinds.includes(TOKEN_KIND.unused);
+  return isAffected
+    ? [
+      `${file}: some pieces are marked unused; texts that merge into one keep it, unlike the reference`,
+    ]
+    : [];
+}
+
+function readRoles(model: SentencePieceModel, file: string) {
+  const count = model.texts.length;
+  const idOf = (key: "unkId" | "bosId" | "eosId" | "padId") => {
+    const id = model[key];
+    if (id < 0) return undefined;
+    if (id < count) return id;
+    // Defaults of the proto stand for pieces that a tiny model may not have.
+    if (id <= 2) return undefined;
+    throw new FormatError(`${key} is ${id}, the model has ${count} pieces`, { file });
+  };
+  const unknown = model.kinds.indexOf(TOKEN_KIND.unknown);
+  return {
+    unkId: unknown >= 0 ? unknown : idOf("unkId"),
+    bosId: idOf("bosId"),
+    eosId: idOf("eosId"),
+    padId: idOf("padId"),
+  };
+}
+
+function buildBpe(model: SentencePieceModel, vocabulary: Vocabulary, file: string): Core {
+  return createCharBpe({
+    vocabulary,
+    merge: mergeByScore(vocabulary, model.scores),
+    unkId: readRoles(model, file).unkId,
+    fuseUnknown: true,
+    byteFallback: model.byteFallback,
+    name: file,
+  });
+}
+
+function buildUnigram(model: SentencePieceModel, vocabulary: Vocabulary, file: string): Core {
+  const { unkId } = readRoles(model, file);
+  if (unkId === undefined) throw new FormatError("has no unknown piece", { file });
+  // Unused pieces never come out of the reference.
+  const kinds = vocabulary.kinds.map((kind) =>
+    kind === TOKEN_KIND.unused ? TOKEN_KIND.control : kind
+  );
+  return createUnigram({
+    vocabulary: { ...vocabulary, kinds },
+    scores: model.scores,
+    unkId,
+    byteFallback: model.byteFallback,
+  });
+}
+
+function createNormalizer(
+  model: SentencePieceModel,
+  vocabulary: Vocabulary,
+  file: string,
+): (text: string) => string {
+  const mapCharacters = createCharsmap(model.charsmap, file);
+  // Words added by hand are left as they are, wherever they stand.
+  const cutOut = createSpecialSplitter(tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]));
+  const mark = model.escapeBlanks ? BLANK_MARK : " ";
+  return (text) => {
+    let normal = "";
+    cutOut(
+      text,
+      (part) => normal += mapCharacters(part),
+      (id) => normal += vocabulary.texts[id],
+    );
+    if (model.removeExtraBlanks) normal = normal.replace(/ +/g, " ").replace(/^ /, "");
+    if (normal === "") return "";
+    let marked = model.escapeBlanks ? normal.replaceAll(" ", BLANK_MARK) : normal;
+    if (model.addDummyPrefix && !model.blankIsSuffix) marked = mark + marked;
+    // The reference drops marks that the text itself ends with, too.
+    if (model.removeExtraBlanks) marked = trimEnd(marked, mark);
+    return model.addDummyPrefix && model.blankIsSuffix && marked !== "" ? marked + mark : marked;
+  };
+}
+
+function trimEnd(text: string, mark: string): string {
+  let end = text.length;
+  while (text[end - 1] === mark) end--;
+  return text.slice(0, end);
+}
