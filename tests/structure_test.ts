@@ -1,7 +1,9 @@
-// Laws about files as a whole; those about single expressions are lint rules (tools/lint_plugin.ts).
+// The laws of the repository: those about files as a whole are here, those about single expressions are
+// rules of tools/lint_plugin.ts, applied here to every source file.
 
 import { assertEquals } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
+import plugin from "../tools/lint_plugin.ts";
 import { sources } from "../tools/test.ts";
 
 const FIXED_TOP_LEVEL = [
@@ -69,6 +71,16 @@ function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] | un
 Deno.test("findCycle() sees a cycle through several files and none in a diamond", () => {
   assertEquals(findCycle(new Map([["a", ["b", "c"]], ["b", ["d"]], ["c", ["d"]]])), undefined);
   assertEquals(findCycle(new Map([["a", ["b"]], ["b", ["c"]], ["c", ["b"]]])), ["b", "c", "b"]);
+});
+
+Deno.test("every source file keeps the laws of tools/lint_plugin.ts", () => {
+  const product = sources().filter((path) => !path.endsWith(".gen.ts"));
+  const broken = product.flatMap((path) =>
+    Deno.lint.runPlugin(plugin, path, read(path)).map(({ message, range: [at] }) =>
+      `${path}:${read(path).slice(0, at).split("\n").length}: ${message}`
+    )
+  );
+  assertEquals(broken, []);
 });
 
 Deno.test("no file imports itself through others", () => {
