@@ -131,15 +131,14 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
   const scale = f16 ? f32At(ip, ATTENTION_SCALE) * TWO_100 : f32At(ip, ATTENTION_SCALE);
   const weight: f32 = f16 ? TWO_112 : 1;
   const direct = f16 && queries <= 4;
+  const together = direct ? queries : 2; // queries whose vectors alternate in memory
   for (let i: u32 = 0; i < padded; i++) {
-    const to = q + <usize>i * size * 4;
-    if (i < queries) {
-      const r = row + i / group, head = kvHead * group + i % group;
-      const from = addressAt(ip, ATTENTION_Q) + (<usize>r * heads + head) * size * 4;
-      for (let d: usize = 0; d < <usize>size << 2; d += 16) {
-        v128.store(to + d, f32x4.mul(v128.load(from + d), f32x4.splat(scale)));
-      }
-    } else memory.fill(to, 0, <usize>size << 2);
+    const to = q + <usize>(i / together * together * size) * 4 + (<usize>(i % together) << 4);
+    const r = row + i / group, head = kvHead * group + i % group;
+    const from = addressAt(ip, ATTENTION_Q) + (<usize>r * heads + head) * size * 4;
+    for (let d: usize = 0; d < <usize>size << 2; d += 16) {
+      v128.store(to + d * together, i < queries ? f32x4.mul(v128.load(from + d), f32x4.splat(scale)) : f32x4.splat(0));
+    }
     store<f32>(highest + (<usize>i << 2), LOWEST);
     store<f32>(sums + (<usize>i << 2), 0);
   }
@@ -204,29 +203,49 @@ function widen(from: usize, stride: usize, to: usize, count: u32, size: u32): vo
   }
 }
 
-/** s[i][j] = factor · q[i] · k[j] for all queries and the block's positions, rounded up to 4. */
-function scores(q: usize, queries: u32, size: u32, k: usize, step: usize, count: u32, s: usize, factor: f32): void {
-  const bytes = <usize>size << 2;
+/** s[i][j] = factor · q[i] · k[j] for all queries, in pairs, and the block's positions, rounded up to 4. */
+function scores(
+  q: usize, queries: u32, size: u32, k: usize, step: usize, count: u32, s: usize, factor: f32,
+): void {
+  const bytes = <usize>size << 3;
   const f = f32x4.splat(factor);
   for (let j: u32 = 0; j < count; j += 4) {
-    const k0 = k + <usize>j * step;
-    const k1 = k + <usize>min(j + 1, count - 1) * step;
-    const k2 = k + <usize>min(j + 2, count - 1) * step;
-    const k3 = k + <usize>min(j + 3, count - 1) * step;
+    const row0 = k + <usize>j * step;
+    const row1 = k + <usize>min(j + 1, count - 1) * step;
+    const row2 = k + <usize>min(j + 2, count - 1) * step;
+    const row3 = k + <usize>min(j + 3, count - 1) * step;
+    let p = q;
     for (let i: u32 = 0; i < queries; i += 2) {
-      const p = q + <usize>i * bytes;
+      let k0 = row0, k1 = row1, k2 = row2, k3 = row3;
       let a0 = f32x4.splat(0), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-      for (let d: usize = 0; d < bytes; d += 16) {
-        const u = v128.load(p + d), w = v128.load(p + bytes + d);
-        const x0 = v128.load(k0 + d), x1 = v128.load(k1 + d), x2 = v128.load(k2 + d), x3 = v128.load(k3 + d);
+      const end = p + bytes;
+      for (; p + 64 <= end; p += 64) {
+        let u = v128.load(p), w = v128.load(p, 16);
+        let x0 = v128.load(k0), x1 = v128.load(k1), x2 = v128.load(k2), x3 = v128.load(k3);
         a0 = madd(u, x0, a0); b0 = madd(w, x0, b0);
         a1 = madd(u, x1, a1); b1 = madd(w, x1, b1);
         a2 = madd(u, x2, a2); b2 = madd(w, x2, b2);
         a3 = madd(u, x3, a3); b3 = madd(w, x3, b3);
+        u = v128.load(p, 32); w = v128.load(p, 48);
+        x0 = v128.load(k0, 16); x1 = v128.load(k1, 16); x2 = v128.load(k2, 16); x3 = v128.load(k3, 16);
+        a0 = madd(u, x0, a0); b0 = madd(w, x0, b0);
+        a1 = madd(u, x1, a1); b1 = madd(w, x1, b1);
+        a2 = madd(u, x2, a2); b2 = madd(w, x2, b2);
+        a3 = madd(u, x3, a3); b3 = madd(w, x3, b3);
+        k0 += 32; k1 += 32; k2 += 32; k3 += 32;
+      }
+      if (p < end) {
+        const u = v128.load(p), w = v128.load(p, 16);
+        const x0 = v128.load(k0), x1 = v128.load(k1), x2 = v128.load(k2), x3 = v128.load(k3);
+        a0 = madd(u, x0, a0); b0 = madd(w, x0, b0);
+        a1 = madd(u, x1, a1); b1 = madd(w, x1, b1);
+        a2 = madd(u, x2, a2); b2 = madd(w, x2, b2);
+        a3 = madd(u, x3, a3); b3 = madd(w, x3, b3);
+        p += 32;
       }
       const line = s + (<usize>i * BLOCK + j) * 4;
       v128.store(line, f32x4.mul(f, sums4(a0, a1, a2, a3)));
-      v128.store(line + BLOCK * 4, f32x4.mul(f, sums4(b0, b1, b2, b3)));
+      v128.store(line, f32x4.mul(f, sums4(b0, b1, b2, b3)), BLOCK * 4);
     }
   }
 }
@@ -270,9 +289,8 @@ function values(
   s: usize, factors: usize, queries: u32, v: usize, step: usize, count: u32, size: u32, acc: usize,
 ): void {
   const bytes = <usize>size << 2;
-  const last = <usize>count << 2;
   for (let i: u32 = 0; i < queries; i += 2) {
-    const p0 = s + <usize>i * BLOCK * 4, p1 = p0 + BLOCK * 4;
+    const line = s + <usize>i * BLOCK * 4, last = line + (<usize>count << 2);
     const f0 = v128.load32_splat(factors + (<usize>i << 2)), f1 = v128.load32_splat(factors + (<usize>i << 2) + 4);
     const y0 = acc + <usize>i * bytes, y1 = y0 + bytes;
     let d: usize = 0;
@@ -282,8 +300,8 @@ function values(
       let b0 = f32x4.mul(v128.load(y1 + d), f1), b1 = f32x4.mul(v128.load(y1 + d, 16), f1);
       let b2 = f32x4.mul(v128.load(y1 + d, 32), f1), b3 = f32x4.mul(v128.load(y1 + d, 48), f1);
       let x = v + d;
-      for (let j: usize = 0; j < last; j += 4, x += step) {
-        const u = v128.load32_splat(p0 + j), w = v128.load32_splat(p1 + j);
+      for (let p = line; p < last; p += 4, x += step) {
+        const u = v128.load32_splat(p), w = v128.load32_splat(p, BLOCK * 4);
         const x0 = v128.load(x), x1 = v128.load(x, 16), x2 = v128.load(x, 32), x3 = v128.load(x, 48);
         a0 = madd(u, x0, a0); b0 = madd(w, x0, b0);
         a1 = madd(u, x1, a1); b1 = madd(w, x1, b1);
@@ -296,9 +314,9 @@ function values(
     for (; d < bytes; d += 16) {
       let a = f32x4.mul(v128.load(y0 + d), f0), b = f32x4.mul(v128.load(y1 + d), f1);
       let x = v + d;
-      for (let j: usize = 0; j < last; j += 4, x += step) {
-        a = madd(v128.load32_splat(p0 + j), v128.load(x), a);
-        b = madd(v128.load32_splat(p1 + j), v128.load(x), b);
+      for (let p = line; p < last; p += 4, x += step) {
+        a = madd(v128.load32_splat(p), v128.load(x), a);
+        b = madd(v128.load32_splat(p, BLOCK * 4), v128.load(x), b);
       }
       v128.store(y0 + d, a);
       v128.store(y1 + d, b);

@@ -1,90 +1,97 @@
 // The inner loops of attention on a float16 cache for 1 to 4 queries (decoding): they differ in the number
 // of queries only, and every accumulator must be a local to stay in a register.
 //
-//   scoresN: s[i][j] = 2^12 · q[i] · k[j]    four positions at a time, each K vector read once for N queries
-//   valuesN: acc[i] = acc[i] · factor[i] + Σ p[i][j] · v[j]    16 channels at a time, each V vector likewise
+//   scoresN: s[i][j] = 2^12 · q[i] · k[j]    `lanes` positions at a time, each K vector read once
+//   valuesN: acc[i] = acc[i] · factor[i] + Σ p[i][j] · v[j]    `lanes` vectors of channels at a time
+//
+// Vectors of the N queries alternate in memory, and offsets are immediates where they can be: in V8's code
+// every address that is a sum costs an instruction. N = 3 and 4 take 2 lanes: 12 accumulators and their
+// operands do not fit 16 registers.
 
 const QUERIES = [1, 2, 3, 4] as const;
-const LANES = [0, 1, 2, 3] as const;
 
 function range(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
 
-function accumulate(i: number): string {
-  return LANES.map((r) => `a${i}${r} = madd(u, x${r}, a${i}${r});`).join(" ");
+function lanesOf(queries: number): number {
+  return queries <= 2 ? 4 : 2;
+}
+
+function each(count: number, line: (i: number) => string, separator = "\n"): string {
+  return range(count).map(line).join(separator);
+}
+
+function accumulate(i: number, lanes: number): string {
+  return each(lanes, (r) => `a${i}${r} = madd(u, x${r}, a${i}${r});`, " ");
+}
+
+/** Four halves at an address plus a constant, times 2^-112 (as movedHalf4). */
+function half(address: string, offset: number): string {
+  return `v128.and(i32x4.shl(v128.load16x4_s(${address}, ${offset}), 13), mask)`;
 }
 
 function scores(n: number): string {
+  const lanes = lanesOf(n);
+  const store = (i: number) =>
+    lanes === 4
+      ? `v128.store(line, f32x4.mul(f, sums4(a${i}0, a${i}1, a${i}2, a${i}3)), ${128 * i});`
+      : `v128.store64_lane(line, f32x4.mul(f, sums2(a${i}0, a${i}1)), 0, ${128 * i});`;
   return `
 function scores${n}(q: usize, size: u32, k: usize, step: usize, count: u32, s: usize): void {
-  const mask = halfMask(), f = f32x4.splat(4096), bytes = <usize>size << 2;
-  const last = k + <usize>(count - 1) * step;
-  for (let j: u32 = 0; j < count; j += 4, k += 4 * step) {
-    let k0 = k, k1 = within(k + step, last), k2 = within(k + 2 * step, last), k3 = within(k + 3 * step, last);
+  const mask = halfMask(), f = f32x4.splat(4096), end = q + <usize>size * ${4 * n};
+  const last = k + <usize>(count - 1) * step, padded = (count + 3) & ~3;
+  for (let j: u32 = 0; j < padded; j += ${lanes}, k += ${lanes} * step) {
+    ${each(lanes, (r) => `let k${r} = within(k + ${r} * step, last);`, " ")}
     const zero = f32x4.splat(0);
     let u = zero;
-    ${range(n).map((i) => `let ${LANES.map((r) => `a${i}${r} = zero`).join(", ")};`).join("\n    ")}
-    for (let p = q, end = q + bytes; p < end; p += 16, k0 += 8, k1 += 8, k2 += 8, k3 += 8) {
-      const ${LANES.map((r) => `x${r} = movedHalf4(k${r}, mask)`).join(", ")};
-      ${range(n).map((i) => `u = v128.load(p + ${i} * bytes); ${accumulate(i)}`).join("\n      ")}
+    ${each(n, (i) => `let ${each(lanes, (r) => `a${i}${r} = zero`, ", ")};`)}
+    let p = q;
+    for (; p + ${32 * n} <= end; p += ${32 * n}) {
+      ${each(lanes, (r) => `let x${r} = ${half(`k${r}`, 0)};`)}
+      ${each(n, (i) => `u = v128.load(p, ${16 * i}); ${accumulate(i, lanes)}`)}
+      ${each(lanes, (r) => `x${r} = ${half(`k${r}`, 8)}; k${r} += 16;`)}
+      ${each(n, (i) => `u = v128.load(p, ${16 * (n + i)}); ${accumulate(i, lanes)}`)}
+    }
+    if (p < end) {
+      ${each(lanes, (r) => `const x${r} = ${half(`k${r}`, 0)};`)}
+      ${each(n, (i) => `u = v128.load(p, ${16 * i}); ${accumulate(i, lanes)}`)}
     }
     const line = s + (<usize>j << 2);
-    ${
-    range(n).map((i) =>
-      `v128.store(line, f32x4.mul(f, sums4(a${i}0, a${i}1, a${i}2, a${i}3)), ${128 * i});`
-    ).join("\n    ")
-  }
+    ${each(n, store)}
   }
 }`;
 }
 
 function values(n: number): string {
+  const lanes = lanesOf(n);
+  const block = (width: number) => `
+    ${
+    each(n, (i) =>
+      `u = v128.load32_splat(factors, ${4 * i});\n` +
+      each(
+        width,
+        (r) => `let a${i}${r} = f32x4.mul(v128.load(acc + ${i} * bytes + d, ${16 * r}), u);`,
+      ))
+  }
+    let x = v + (d >> 1);
+    for (let p = s; p < end; p += 4, x += step) {
+      ${each(width, (r) => `const x${r} = ${half("x", 8 * r)};`)}
+      ${each(n, (i) => `u = v128.load32_splat(p, ${128 * i}); ${accumulate(i, width)}`)}
+    }
+    ${
+    each(n, (i) =>
+      each(width, (r) =>
+        `v128.store(acc + ${i} * bytes + d, a${i}${r}, ${16 * r});`, " "))
+  }`;
   return `
 function values${n}(s: usize, factors: usize, v: usize, step: usize, count: u32, size: u32, acc: usize): void {
   const mask = halfMask(), bytes = <usize>size << 2, end = s + (<usize>count << 2);
   let u = mask;
   let d: usize = 0;
-  for (; d + 64 <= bytes; d += 64) {
-    ${
-    range(n).map((i) =>
-      `u = v128.load32_splat(factors, ${4 * i});\n    ` +
-      LANES.map((r) =>
-        `let a${i}${r} = f32x4.mul(v128.load(acc + ${i} * bytes + d, ${16 * r}), u);`
-      ).join("\n    ")
-    ).join("\n    ")
+  for (; d + ${16 * lanes} <= bytes; d += ${16 * lanes}) {${block(lanes)}
   }
-    let x = v + (d >> 1);
-    for (let p = s; p < end; p += 4, x += step) {
-      const ${LANES.map((r) => `x${r} = movedHalf4(x + ${8 * r}, mask)`).join(", ")};
-      ${
-    range(n).map((i) => `u = v128.load32_splat(p, ${128 * i}); ${accumulate(i)}`).join("\n      ")
-  }
-    }
-    ${
-    range(n).flatMap((i) =>
-      LANES.map((r) => `v128.store(acc + ${i} * bytes + d, a${i}${r}, ${16 * r});`)
-    ).join("\n    ")
-  }
-  }
-  for (; d < bytes; d += 16) {
-    ${
-    range(n).map((i) =>
-      `let a${i} = f32x4.mul(v128.load(acc + ${i} * bytes + d), v128.load32_splat(factors, ${
-        4 * i
-      }));`
-    ).join("\n    ")
-  }
-    let x = v + (d >> 1);
-    for (let p = s; p < end; p += 4, x += step) {
-      const h = movedHalf4(x, mask);
-      ${
-    range(n).map((i) => `a${i} = madd(v128.load32_splat(p, ${128 * i}), h, a${i});`).join(
-      "\n      ",
-    )
-  }
-    }
-    ${range(n).map((i) => `v128.store(acc + ${i} * bytes + d, a${i});`).join("\n    ")}
+  for (; d < bytes; d += 16) {${block(1)}
   }
 }`;
 }
@@ -96,8 +103,8 @@ export function attentionHalf(): string {
       "\n  else ",
     );
   return `
-import { halfMask, movedHalf4 } from "../half";
-import { madd, sums4 } from "../simd";
+import { halfMask } from "../half";
+import { madd, sums2, sums4 } from "../simd";
 
 @inline function within(address: usize, last: usize): usize { return address > last ? last : address; }
 ${QUERIES.map(scores).join("\n")}
