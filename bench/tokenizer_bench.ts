@@ -70,6 +70,20 @@ for (const name of ["smollm2-135m", "gemma3-270m"]) {
     baseline: name === "smollm2-135m",
     fn: () => void tokenizerFromGguf(file.metadata, name),
   });
+  const tokenizer = tokenizerFromGguf(file.metadata, name);
+  const ids = tokenizer.encode(TEXT);
+  Deno.bench({
+    name: `encode 86 kB of English, ${name}`,
+    group: "encode by models",
+    baseline: name === "smollm2-135m",
+    fn: () => void tokenizer.encode(TEXT),
+  });
+  Deno.bench({
+    name: `decode ${ids.length} ids, ${name}`,
+    group: "decode by models",
+    baseline: name === "smollm2-135m",
+    fn: () => void tokenizer.decode(ids),
+  });
 }
 
 Deno.bench({
