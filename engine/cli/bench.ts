@@ -7,7 +7,6 @@ import { type Command, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { showBytes, showTable } from "./format.ts";
 import { machineFacts, peakResidentBytes } from "./machine.ts";
-import { openModel } from "./open_model.ts";
 
 /** The command. */
 export const bench: Command = defineCommand({
@@ -36,6 +35,7 @@ export const bench: Command = defineCommand({
   const decode = flags.decode ?? 64;
   const rounds = flags.rounds ?? 5;
   const contextLength = flags.context ?? Math.max(prompt, decode + 32) + 1;
+  const { openModel } = await import("./open_model.ts");
   using opened = await openModel(name, flags, { ...loadOptions(flags), contextLength }, context);
   const { model } = opened;
   using session = model.createSession();

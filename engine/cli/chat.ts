@@ -1,7 +1,7 @@
 // `troodon chat`: a conversation on one session, so that each turn computes only what is new. Ctrl-C
 // stops the answer under way; what was said of it stays in the conversation.
 
-import { chat as chatWith } from "../decode/chat.ts";
+import type { chat as ChatFunction } from "../decode/chat.ts";
 import type { Session } from "../decode/session.ts";
 import type { Model } from "../models/model.ts";
 import { describeStats, streamAnswer } from "./answer.ts";
@@ -17,7 +17,6 @@ import {
   samplerOptions,
 } from "./flags.ts";
 import { paint, showBytes } from "./format.ts";
-import { openModel } from "./open_model.ts";
 import { createPrompter } from "./prompt.ts";
 import { exit, type Terminal } from "./terminal.ts";
 
@@ -50,6 +49,8 @@ export const chat: Command = defineCommand({
   const { terminal, signal } = context;
   const json = flags.json ?? false;
   const options = { ...samplerOptions(flags), ...limitOptions(flags, DEFAULT_MAX_TOKENS) };
+  const { openModel } = await import("./open_model.ts");
+  const { chat: answer } = await import("../decode/chat.ts");
   using opened = await openModel(name, flags, loadOptions(flags), { terminal, signal });
   const { model } = opened;
   if (!model.chatTemplate) {
@@ -65,15 +66,16 @@ export const chat: Command = defineCommand({
     stats: "No answer yet.",
     done: false,
   };
-  return await talk({ terminal, model, session, conversation, options, json });
+  return await talk({ answer, terminal, model, session, conversation, options, json });
 });
 
 interface Talk {
+  readonly answer: typeof ChatFunction;
   readonly terminal: Terminal;
   readonly model: Model;
   readonly session: Session;
   readonly conversation: Conversation;
-  readonly options: Parameters<typeof chatWith>[2];
+  readonly options: Parameters<typeof ChatFunction>[2];
   readonly json: boolean;
 }
 
@@ -83,8 +85,8 @@ async function talk(state: Talk): Promise<number> {
   const person = terminal.keyboard && terminal.screen;
   const prompter = createPrompter(terminal, []);
   if (person && !json) say(terminal, `${state.model.info.name}. /help lists the commands.`);
-  let answer: AbortController | undefined;
-  const release = terminal.onInterrupt(() => answer ? answer.abort() : exit(130));
+  let running: AbortController | undefined;
+  const release = terminal.onInterrupt(() => running ? running.abort() : exit(130));
   try {
     for (let interrupts = 0; !conversation.done;) {
       const entry = await prompter.ask();
@@ -103,15 +105,15 @@ async function talk(state: Talk): Promise<number> {
         if (words) say(terminal, words);
         continue;
       }
-      answer = new AbortController();
+      running = new AbortController();
       try {
-        await takeTurn(state, entry.text, answer.signal);
+        await takeTurn(state, entry.text, running.signal);
       } catch (error) {
         // A person goes on after, say, a full context; a script has to know.
         if (!person) throw error;
         say(terminal, (error as Error).message);
       } finally {
-        answer = undefined;
+        running = undefined;
       }
     }
     return 0;
@@ -121,14 +123,14 @@ async function talk(state: Talk): Promise<number> {
 }
 
 async function takeTurn(
-  { terminal, session, conversation, options, json }: Talk,
+  { answer, terminal, session, conversation, options, json }: Talk,
   content: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { system, messages } = conversation;
   const turn = { role: "user", content };
   const instruction = system === undefined ? [] : [{ role: "system", content: system }];
-  const generation = chatWith(session, [...instruction, ...messages, turn], { ...options, signal });
+  const generation = answer(session, [...instruction, ...messages, turn], { ...options, signal });
   const result = json ? await generation.result : await streamAnswer(terminal, generation);
   messages.push(turn, { role: "assistant", content: result.text });
   conversation.stats = `${describeStats(result)}, ${

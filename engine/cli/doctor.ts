@@ -5,7 +5,6 @@
 import { probeCapabilities } from "../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../formats/hub/cache.ts";
 import type { DeviceName } from "../plan/backend.ts";
-import { checkKernels } from "../plan/kernel_checks.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import {
   excludedKernelsPath,
@@ -100,6 +99,7 @@ async function testKernels(
     readonly json?: boolean | undefined;
   },
 ): Promise<KernelHealth[]> {
+  const { checkKernels } = await import("../plan/kernel_checks.ts");
   const { createWasmBackend } = await import("../plan/wasm_backend.ts");
   const backend = createWasmBackend(threads === undefined ? {} : { threads });
   const found = new Map<string, KernelHealth>();

@@ -1,8 +1,7 @@
 // `troodon generate`: one prompt, one answer, streamed. A model with a chat template gets the prompt as
-// a user's message; `--raw` continues the text as it is.
+// a user's message; `--raw` continues the text as it is. The engine is loaded when there is something to
+// do, so that `--help` and wrong usage answer at once; the other commands do the same.
 
-import { chat } from "../decode/chat.ts";
-import { generate as generateText } from "../decode/generate.ts";
 import type { GenerateOptions } from "../decode/generate_options.ts";
 import type { Generation } from "../decode/generation.ts";
 import type { Model } from "../models/model.ts";
@@ -17,7 +16,6 @@ import {
   SAMPLER_FLAGS,
   samplerOptions,
 } from "./flags.ts";
-import { openModel } from "./open_model.ts";
 import { textOrStdin } from "./stdin.ts";
 
 const DEFAULT_MAX_TOKENS = 512;
@@ -55,9 +53,10 @@ export const generate: Command = defineCommand({
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
   const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
+  const { openModel } = await import("./open_model.ts");
   using opened = await openModel(name, flags, loadOptions(flags), { terminal, signal });
   const { model } = opened;
-  const generation = start(
+  const generation = await start(
     model,
     prompt,
     { system: flags.system, raw: flags.raw ?? false },
@@ -82,12 +81,12 @@ export const generate: Command = defineCommand({
   return signal.aborted ? 130 : 0;
 });
 
-function start(
+async function start(
   model: Model,
   prompt: string,
   { system, raw }: { readonly system: string | undefined; readonly raw: boolean },
   options: GenerateOptions,
-): Generation {
+): Promise<Generation> {
   if (raw || !model.chatTemplate) {
     if (system !== undefined) {
       throw new UsageError(
@@ -96,11 +95,13 @@ function start(
           : `${model.name} has no chat template: leave --system out`,
       );
     }
-    return generateText(model, prompt, options);
+    const { generate } = await import("../decode/generate.ts");
+    return generate(model, prompt, options);
   }
   const messages = [
     ...system === undefined ? [] : [{ role: "system", content: system }],
     { role: "user", content: prompt },
   ];
+  const { chat } = await import("../decode/chat.ts");
   return chat(model, messages, options);
 }

@@ -5,10 +5,7 @@ import { listCache } from "../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../formats/hub/catalogue.ts";
 import { type ModelSource, parseModelSource } from "../formats/hub/source_name.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { openDevice } from "../models/devices.ts";
 import type { ModelDescription } from "../models/model.ts";
-import { openForReading } from "../models/open_source.ts";
-import { prepareModel } from "../models/prepare.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { paint, showBytes, showCount, showTable } from "./format.ts";
@@ -35,6 +32,9 @@ export const info: Command = defineCommand({
     return showUnfetched(source, flags.json ?? false, context);
   }
   const options = { ...loadOptions(flags), signal: context.signal };
+  const { openDevice } = await import("../models/devices.ts");
+  const { openForReading } = await import("../models/open_source.ts");
+  const { prepareModel } = await import("../models/prepare.ts");
   const file = await openForReading(name, options);
   try {
     const device = await openDevice(options.device ?? "auto", options);

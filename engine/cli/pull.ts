@@ -1,8 +1,6 @@
 // `troodon pull`: the only command whose work is to fetch.
 
-import { pathKind } from "../io.ts";
 import { type Command, defineCommand } from "./command.ts";
-import { fetchModel } from "./fetch.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 
 /** The command. */
@@ -26,6 +24,8 @@ export const pull: Command = defineCommand({
     "--allow-run=pip.",
   ],
 }, async (context, { positionals, flags }) => {
+  const { fetchModel } = await import("./fetch.ts");
+  const { pathKind } = await import("../io.ts");
   for (const name of positionals) {
     const path = await fetchModel(name, flags, context, flags.sha256);
     const kind = pathKind(path);

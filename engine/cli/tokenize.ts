@@ -1,12 +1,9 @@
 // `troodon tokenize`: a text as a model sees it. Only the vocabulary is read, never the weights.
 
-import { openModel as openFile } from "../formats/open_model.ts";
-import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
+import type { ChatMessage, ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { readTextParts } from "../models/text_parts.ts";
 import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
-import { fetchModel } from "./fetch.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showTable } from "./format.ts";
 import { textOrStdin } from "./stdin.ts";
@@ -39,7 +36,10 @@ export const tokenize: Command = defineCommand({
   ],
 }, async (context, { positionals: [name], flags }) => {
   const { terminal } = context;
-  const file = await openFile(await fetchModel(name, flags, context));
+  const { fetchModel } = await import("./fetch.ts");
+  const { openModel } = await import("../formats/open_model.ts");
+  const { readTextParts } = await import("../models/text_parts.ts");
+  const file = await openModel(await fetchModel(name, flags, context));
   try {
     const parts = await readTextParts(file);
     const tokenizer = parts.tokenizer();
@@ -50,7 +50,7 @@ export const tokenize: Command = defineCommand({
     }
     const text = await textOrStdin(terminal, flags.text, "--text");
     const ids = flags.chat
-      ? chatIds(file.name, tokenizer, parts.chatTemplate, text)
+      ? await chatIds(file.name, tokenizer, parts.chatTemplate, text)
       : tokenizer.encode(text, {
         special: flags.special ?? false,
         addSpecial: !flags["no-bos"],
@@ -69,13 +69,14 @@ export const tokenize: Command = defineCommand({
   }
 });
 
-function chatIds(
+async function chatIds(
   name: string,
   tokenizer: Tokenizer,
   template: ChatTemplate | undefined,
   content: string,
-): readonly number[] {
+): Promise<readonly number[]> {
   if (!template) throw new UsageError(`${name} has no chat template: leave --chat out`);
+  const { encodeChat } = await import("../text/chat_template.ts");
   const messages: ChatMessage[] = [{ role: "user", content }];
   return encodeChat(tokenizer, template, messages);
 }
