@@ -5,6 +5,7 @@ import { defaultModel } from "../formats/hub/catalogue.ts";
 import { load } from "../models/load.ts";
 import type { LoadOptions, Model, ModelProgress } from "../models/model.ts";
 import type { Context } from "./command.ts";
+import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
 
 const PATIENCE_MS = 700;
@@ -24,6 +25,7 @@ export async function openModel(
 ): Promise<OpenedModel> {
   const { terminal, signal } = context;
   const path = await fetchModel(name, flags, context);
+  const excludeKernels = await readExcludedKernels(flags["cache-dir"]);
   const start = performance.now();
   let drawn = false;
   const draw = ({ received, total }: ModelProgress): void => {
@@ -33,7 +35,7 @@ export async function openModel(
     terminal.err(`\r\x1b[Kloading ${name}${share}`);
   };
   try {
-    const model = await load(path, { ...options, signal, onProgress: draw });
+    const model = await load(path, { ...options, excludeKernels, signal, onProgress: draw });
     return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
     if (drawn) terminal.err("\r\x1b[K");

@@ -18,6 +18,8 @@ export interface Device {
 /** Options of devices. */
 export interface DeviceOptions {
   readonly threads?: number | undefined;
+  /** Kernels that must not be used, by name. */
+  readonly excludeKernels?: readonly string[] | undefined;
 }
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
@@ -26,12 +28,14 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
     const { createReferenceBackend } = await import("../plan/reference_backend.ts");
     return { backend: createReferenceBackend(), hasIntegerKernel, hasKernel: () => true };
   },
-  wasm: async ({ threads }) => {
+  wasm: async ({ threads, excludeKernels = [] }) => {
     const { createWasmBackend } = await import("../plan/wasm_backend.ts");
+    const hasKernel = (op: string): boolean =>
+      getOp(op).kernels.wasm.some(({ name }) => !excludeKernels.includes(name));
     return {
       backend: createWasmBackend(threads === undefined ? {} : { threads }),
-      hasIntegerKernel,
-      hasKernel: (op) => getOp(op).kernels.wasm.length > 0,
+      hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
+      hasKernel,
     };
   },
   gpu: () =>

@@ -70,10 +70,11 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   const prepared = await prepareModel(file, options, device);
   checkMemory(prepared.memory, { file: file.name });
   const text = await readTextParts(file, options.chatTemplate);
-  const { signal, onProgress } = options;
+  const { signal, onProgress, excludeKernels } = options;
   const executable = await device.backend.prepare(prepared.plan, {
     slots: prepared.limits.sessions,
     ...signal && { signal },
+    ...excludeKernels && { excludeKernels: new Set(excludeKernels) },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
   });
   try {

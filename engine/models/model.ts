@@ -153,6 +153,11 @@ export interface LoadOptions {
   readonly kvFormat?: "F16" | "F32";
   /** Jinja text of a chat template to use instead of the file's; null for none. */
   readonly chatTemplate?: string | null;
+  /**
+   * Names of kernels that must not be used, because `troodon doctor` found them wrong on this machine.
+   * Where no other kernel does the work, load throws an UnsupportedError.
+   */
+  readonly excludeKernels?: readonly string[];
   /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
   readonly embeddings?: boolean;
   /** Folder of downloaded models. Default: the user's cache folder. */
