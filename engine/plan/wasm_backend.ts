@@ -4,7 +4,6 @@
 
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
-import { type MatrixKernel, warmUp } from "../../wasm/warm_up.ts";
 import { DeviceError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/op.ts";
@@ -76,17 +75,6 @@ async function prepareWasm(
   }
 }
 
-/** The matrix kernels that a plan will run, each once. */
-function matrixKernels(plan: Plan): Iterable<MatrixKernel> {
-  const kernels = new Map<string, MatrixKernel>();
-  for (const { node: { op, inputs } } of plan.steps) {
-    const format = inputs[1]?.tensor?.format;
-    if (format === undefined || (op !== "matmul" && op !== "matmul_q8")) continue;
-    kernels.set(`${op} ${format}`, { op, format });
-  }
-  return kernels.values();
-}
-
 async function assemble(
   machine: Machine,
   plan: Plan,
@@ -97,7 +85,6 @@ async function assemble(
   // States come first: memory that was never used is zero and costs nothing until it is touched.
   const states = createWasmStates(machine, graph, prepare.slots);
   const values = placeValues(machine, plan);
-  warmUp(machine, matrixKernels(plan));
   const weights = await loadWasmWeights(machine, plan, prepare);
   await machine.ready;
   const { program, kernels } = lowerPlan(machine, plan, {
