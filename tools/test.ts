@@ -28,20 +28,28 @@ const LINE = {
 
 const FOLDERS = ["engine", "gpu", "wasm", "quant", "tests", "tools", "bench", "examples"];
 
+/** What is in a folder; nothing when it is not there (git keeps no empty folders). */
+function entries(path: string): Deno.DirEntry[] {
+  try {
+    return [...Deno.readDirSync(path)];
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}
+
 /** TypeScript files of the project, as paths from the root, in order. */
 export function sources(root: string = ROOT): string[] {
   const found: string[] = [];
   const walk = (folder: string): void => {
-    for (const { name, isDirectory } of Deno.readDirSync(`${root}/${folder}`)) {
+    for (const { name, isDirectory } of entries(`${root}/${folder}`)) {
       const path = `${folder}/${name}`;
       if (isDirectory) {
         if (name !== "fixtures" && name !== "node_modules" && name !== "assembly") walk(path);
       } else if (name.endsWith(".ts")) found.push(path);
     }
   };
-  for (const folder of FOLDERS) {
-    if (Deno.statSync(`${root}/${folder}`).isDirectory) walk(folder);
-  }
+  for (const folder of FOLDERS) walk(folder);
   for (const { name, isFile } of Deno.readDirSync(root)) {
     if (isFile && name.endsWith(".ts")) found.push(name);
   }
