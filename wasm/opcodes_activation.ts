@@ -4,7 +4,7 @@
 import type { OpcodeRecord } from "./opcode_record.ts";
 
 /** Numbers of activation functions in instructions. */
-export const ACTIVATION_KINDS = { silu: 0, gelu_tanh: 1, gelu: 2, relu: 3 } as const;
+export const ACTIVATION_KINDS = { silu: 0, gelu_tanh: 1, gelu: 2, relu: 3, sigmoid: 4 } as const;
 
 /** Table of these kernels. */
 export const ACTIVATION_OPCODES = {
@@ -55,7 +55,7 @@ export const ACTIVATION_OPCODES = {
   /**
    * `k`, `v`: offsets in a slot's block. `tile`: query rows that share a read of K and V. Up to
    * `split_rows` rows are cut into at most `segments` segments of at least `segment` positions, merged by
-   * attention_combine from `partials`.
+   * attention_combine from `partials`. `sinks`, `slopes`: one a head, 0 where there are none.
    */
   attention: {
     file: "attention",
@@ -65,6 +65,7 @@ export const ACTIVATION_OPCODES = {
       ...{ head_size: "u32", value_size: "u32", capacity: "u32", f16: "u32", scale: "f32" },
       ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segment: "u32" },
       ...{ segments: "u32", partials: "u32", scratch: "u32", scratch_bytes: "u32" },
+      ...{ sinks: "u32", slopes: "u32" },
     },
   },
   attention_combine: {
@@ -78,6 +79,13 @@ export const ACTIVATION_OPCODES = {
   glu: {
     file: "elementwise",
     operands: { gate: "u32", up: "u32", y: "u32", count: "u32", kind: "u32" },
+  },
+  /** y = g · sigmoid(alpha · g) · (u + 1), g at most `limit`, u within ±`limit`. */
+  clamped_glu: {
+    file: "elementwise",
+    operands: {
+      ...{ gate: "u32", up: "u32", y: "u32", count: "u32", limit: "f32", alpha: "f32" },
+    },
   },
   activation: {
     file: "elementwise",
@@ -112,6 +120,30 @@ export const ACTIVATION_OPCODES = {
   softmax: {
     file: "softmax",
     operands: { x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32" },
+  },
+  /** Rows of `a` then of `b`, one behind the other; `bytes` of one row. */
+  join_columns: {
+    file: "elementwise",
+    operands: { a: "u32", b: "u32", y: "u32", rows: "u32", a_bytes: "u32", b_bytes: "u32" },
+  },
+  /**
+   * The best `count` of `experts` by score (`kind` 0 softmax, 1 sigmoid) plus `correction` (0: none), out of
+   * the best `group_count` of `groups`; `best_two`: a group counts its best two. See mixture.ts.
+   */
+  route: {
+    file: "mixture",
+    operands: {
+      ...{ logits: "u32", correction: "u32", chosen: "u32", weights: "u32", rows: "u32" },
+      ...{ experts: "u32", count: "u32", groups: "u32", group_count: "u32", kind: "u32" },
+      ...{ best_two: "u32", normalize: "u32", scale: "f32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
+  /** y[m] = Σ weights[m, i] · x[m, i], `count` rows of `columns` each. */
+  weighted_sum: {
+    file: "mixture",
+    operands: {
+      ...{ x: "u32", weights: "u32", y: "u32", rows: "u32", count: "u32", columns: "u32" },
+    },
   },
   /** Row `indices[i]` of `rows` rows of `bytes` bytes. */
   select_rows: {

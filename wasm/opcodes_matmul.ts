@@ -47,6 +47,18 @@ export const MATMUL_OPCODES = {
       ...{ layout: "u32", tile_bytes: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32" },
     },
   },
+  /**
+   * y[m, i] = x[m, i] · w[e]ᵀ + bias[e] with e = `chosen[m, i]`, or i where `chosen` is 0; `count` of them a
+   * row, `shared` 1 if x has one row for all. `outputs` of one matrix, a multiple of 8.
+   */
+  expert_matmul: {
+    file: "expert_matmul",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", bias: "u32", chosen: "u32", rows: "u32", count: "u32" },
+      ...{ shared: "u32", experts: "u32", columns: "u32", outputs: "u32", layout: "u32" },
+      ...{ tile_bytes: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
   /** y[rows, columns] = w[token] · scale; traps on a token outside the vocabulary. */
   embed: {
     file: "embed",

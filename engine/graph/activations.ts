@@ -1,7 +1,7 @@
 // Activation functions by name, in float64, for the ops that apply one.
 
 /** Names that `activation` and `glu` take. */
-export const ACTIVATION_NAMES = ["silu", "gelu_tanh", "gelu", "relu"] as const;
+export const ACTIVATION_NAMES = ["silu", "gelu_tanh", "gelu", "relu", "sigmoid"] as const;
 
 /** One of `ACTIVATION_NAMES`. */
 export type ActivationName = typeof ACTIVATION_NAMES[number];
@@ -12,6 +12,7 @@ export const activations: Readonly<Record<ActivationName, (x: number) => number>
   gelu_tanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x * x * x))),
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   relu: (x) => Math.max(0, x),
+  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
 };
 
 /** The error function: Taylor series near 0, continued fraction of erfc beyond; about 1e-13. */

@@ -39,6 +39,15 @@ export function integer(min: number, fallback?: number): AttributeRule<number> {
   };
 }
 
+/** True or false. */
+export function flag(fallback?: boolean): AttributeRule<boolean> {
+  return {
+    expected: "true or false",
+    fallback,
+    accepts: (value): value is boolean => typeof value === "boolean",
+  };
+}
+
 /** One of some words. */
 export function choice<const T extends string>(
   words: readonly T[],

@@ -18,7 +18,8 @@ const MOST_QUERIES = 32;
 /** float32 or float16 cache, any head size that is a multiple of 4. */
 export const attentionKernel: WasmKernel = {
   name: "attention",
-  when: ({ node: { inputs: [q, k, v] } }) =>
+  when: ({ node: { inputs: [q, k, v, , , , slopes], attributes } }) =>
+    !(slopes && attributes.softcap !== 0) &&
     [q!.shape[1], ...k!.shape, ...v!.shape].every(isStatic) && k!.dtype === v!.dtype &&
     (k!.shape[2] as number) % 4 === 0 && (v!.shape[2] as number) % 4 === 0,
   lower(lowering) {
@@ -64,6 +65,8 @@ export const attentionKernel: WasmKernel = {
       partials,
       scratch: lowering.scratch(scratchBytes),
       scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
+      sinks: inputAddress(lowering, 5),
+      slopes: inputAddress(lowering, 6),
     });
     if (segments === 1) return;
     emit(lowering, "attention_combine", {

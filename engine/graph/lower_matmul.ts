@@ -4,7 +4,12 @@
 
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
-import { hasIntegerKernel, tileBytes, WEIGHT_LAYOUTS } from "../../wasm/weight_layout.ts";
+import {
+  hasIntegerKernel,
+  TILE_ROWS,
+  tileBytes,
+  WEIGHT_LAYOUTS,
+} from "../../wasm/weight_layout.ts";
 import type { Value } from "./graph.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "./lower_wasm.ts";
 import type { PackedWeight, WasmKernel, WasmLowering } from "./op.ts";
@@ -60,6 +65,33 @@ export const matmulKernel: WasmKernel = {
   when: ({ node: { inputs: [, weight] } }) => isPacked(weight),
   lower(lowering) {
     emit(lowering, "matmul", matmulOperands(lowering, floatScratchBytes()));
+  },
+};
+
+/** Matrices of a stack, chosen row by row; each must begin at a tile of its own. */
+export const expertMatmulKernel: WasmKernel = {
+  name: "expert_matmul_f32",
+  when: ({ node: { inputs: [x, weights] } }) =>
+    weights?.role === "weight" && (weights.shape[1] as number) % TILE_ROWS === 0 &&
+    typeof x!.shape[1] === "number",
+  lower(lowering) {
+    const { inputs: [x, weights], outputs: [y] } = lowering.node;
+    const [experts, outputs] = weights!.shape as [number, number, number];
+    const { w, layout, columns, tile_bytes, chunk } = weightOperands(lowering.weight(weights!));
+    const scratchBytes = floatScratchBytes();
+    emit(lowering, "expert_matmul", {
+      ...{ w, layout, columns, tile_bytes, experts, outputs },
+      x: inputAddress(lowering, 0),
+      y: outputAddress(lowering),
+      bias: inputAddress(lowering, 3),
+      chosen: inputAddress(lowering, 2),
+      rows: x!.shape[0]!,
+      count: y!.shape[1]!,
+      shared: x!.shape[1] === 1 ? 1 : 0,
+      chunk: Math.min(chunk, outputs / TILE_ROWS),
+      scratch: lowering.scratch(scratchBytes),
+      scratch_bytes: scratchBytes,
+    });
   },
 };
 

@@ -9,15 +9,25 @@
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim.ts";
 import type { Graph, Value } from "../graph/graph.ts";
+import { FormatError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { attention } from "./blocks/attention.ts";
-import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
+import { attention, type AttentionOptions } from "./blocks/attention.ts";
+import {
+  apply,
+  type BlockContext,
+  norm,
+  scaled,
+  type StepInputs,
+  weight,
+} from "./blocks/context.ts";
+import { embedding, head } from "./blocks/embedding.ts";
 import { feedForward } from "./blocks/feed_forward.ts";
+import { latentAttention } from "./blocks/latent_attention.ts";
 import { readConstant } from "./constants.ts";
-import { type Hyperparameters, readHyperparameters } from "./hparams.ts";
+import { type Hyperparameters, readHyperparameters, specializeSpec } from "./hparams.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import { ropeFrequencies } from "./rope.ts";
-import type { ResolvedSpec } from "./spec.ts";
+import type { ModelSpec, ResolvedSpec } from "./spec.ts";
 import { createTensorLookup, type TensorLookup } from "./tensors.ts";
 
 /** What a graph is built for. */
@@ -28,6 +38,8 @@ export interface BuildOptions {
   readonly cacheType: "f16" | "f32";
   /** Whether `hidden` is an output too. */
   readonly embeddings: boolean;
+  /** Whether layers' results and chosen experts are outputs too, for tests and tools. */
+  readonly observe?: boolean;
 }
 
 /** A graph and what was learnt on the way. */
@@ -53,13 +65,14 @@ export interface ModelParts {
  * @throws {FormatError} If a hyperparameter is missing or impossible.
  */
 export function readModelParts(
-  resolved: ResolvedSpec,
+  general: ResolvedSpec,
   file: WeightFile,
   architecture: string,
 ): ModelParts {
-  const tensors = createTensorLookup(file, resolved.names);
-  const vocabulary = tensors.rows("embedding");
-  const params = readHyperparameters(resolved, file, { architecture, vocabulary });
+  const resolved = specializeSpec(general, file, architecture);
+  const vocabulary = createTensorLookup(file, resolved.names).rows("embedding");
+  const params = readHyperparameters(general, file, { architecture, vocabulary });
+  const tensors = createTensorLookup(file, resolved.names, params);
   return { resolved, file, params, tensors };
 }
 
@@ -80,6 +93,7 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     slots: builder.input("slots", [M], "i32"),
     logitRows: builder.input("logit_rows", [L], "i32"),
   };
+  const observed: [string, Value][] = [];
   const context: BlockContext = {
     builder,
     spec,
@@ -88,84 +102,81 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     inputs,
     capacity: options.capacity,
     cacheType: options.cacheType,
+    file: file.name,
     ropeTable: await ropeTables(parts, builder, inputs.positions),
+    observe: (name, value) => observed.push([name, value]),
   };
   const kinds = layerKinds(spec, params, file.name);
-
-  const table = weight(context, "embedding", [params.vocabulary, params.hidden]);
-  let x = apply(builder, "embed", "embedding", [inputs.tokens, table], {
-    scale: spec.embedding.scale === "sqrt_hidden" ? Math.sqrt(params.hidden) : spec.embedding.scale,
-  }); // f32[M, hidden]
+  const table = weight(context, "embedding", [params.vocabulary, params.embeddingDim]);
+  let x = embedding(context, table); // f32[M, hidden]
+  context.observe("layers.input", x);
   for (let layer = 0; layer < params.layers; layer++) {
-    x = buildLayer(context, x, { layer, kind: kinds[layer]!, file: file.name });
+    x = buildLayer(context, x, { layer, kind: kinds[layer]! });
+    context.observe(`layers.${layer}.output`, x);
   }
   const rows = apply(builder, "select_rows", "logit_rows", [x, inputs.logitRows]); // f32[L, hidden]
-  const hidden = norm(context, rows, {
+  const hidden = spec.head?.norm === false ? rows : norm(context, rows, {
     role: "output_norm",
     name: "output_norm",
     size: params.hidden,
   });
-  const logits = head(context, hidden, table);
-  builder.output("logits", logits);
+  builder.output("logits", head(context, hidden, table));
   if (options.embeddings) builder.output("hidden", hidden);
+  if (options.observe) { for (const [name, value] of observed) builder.output(name, value); }
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
 
 function buildLayer(
   context: BlockContext,
   input: Value,
-  { layer, kind, file }: { layer: number; kind: string; file: string },
+  { layer, kind }: { layer: number; kind: string },
 ): Value {
-  const { builder, spec, params } = context;
+  const { builder, spec, params: { hidden: size } } = context;
+  const path = `layers.${layer}`;
+  const normed = (x: Value, role: string | undefined) =>
+    role === undefined ? x : norm(context, x, { role, name: `${path}.${role}`, size, layer });
   let x = input;
-  for (const { block, before, after } of spec.layer) {
-    const path = `layers.${layer}.${before}`;
-    const normed = norm(context, x, { role: before, name: path, size: params.hidden, layer });
-    const branch = block === "attention"
-      ? attention(context, normed, { layer, kind })
-      : feedForward(context, normed, { layer, file });
-    const added = after === undefined ? branch : norm(context, branch, {
-      role: after,
-      name: `layers.${layer}.${after}`,
-      size: params.hidden,
-      layer,
-    });
-    x = apply(builder, "add", `layers.${layer}.${block}.residual`, [x, added]);
+  for (const { block, before, after, sum, from } of spec.layer) {
+    const read = normed(from === "layer" ? input : x, before);
+    const branch = BLOCKS[block](context, read, { layer, kind });
+    const added = scaled(context, normed(branch, after), spec.residual, `${path}.${block}.scaled`);
+    const total = apply(builder, "add", `${path}.${block}.residual`, [x, added]);
+    x = normed(total, sum);
   }
   return x;
 }
 
-// A head of its own, unless the config says that it is the embedding or there is none.
-function head(
-  context: BlockContext,
-  hidden: Value,
-  table: Value,
-): Value {
-  const { builder, params, tensors } = context;
-  const shape = [params.vocabulary, params.hidden];
-  const stored = tensors.find("head", shape);
-  if (!stored && params.tiedHead === false) tensors.get("head", shape);
-  const isTied = !stored || params.tiedHead === true;
-  const matrix = isTied ? table : builder.weight(stored.name, stored);
-  const logits = apply(builder, "matmul", "logits", [hidden, matrix]);
-  return params.logitCap === undefined
-    ? logits
-    : apply(builder, "softcap", "logits.capped", [logits], { cap: params.logitCap });
-}
+type Block = (context: BlockContext, x: Value, options: AttentionOptions) => Value;
+
+const BLOCKS: Readonly<Record<ModelSpec["layer"][number]["block"], Block>> = {
+  attention: (context, x, options) =>
+    context.spec.attention.kind === "latent"
+      ? latentAttention(context, x, options)
+      : attention(context, x, options),
+  feedForward: (context, x, { layer }) => feedForward(context, x, layer),
+};
 
 async function ropeTables(
   { resolved: { spec }, file, params, tensors }: ModelParts,
   builder: GraphBuilder,
   positions: Value,
-): Promise<(kind: string) => Value> {
+): Promise<(kind: string) => Value | undefined> {
   const values = params as unknown as Readonly<Record<string, unknown>>;
   const stored = tensors.find("rope_factors", [params.ropeDim / 2]);
   const factors = stored && await readConstant(stored);
   const tables = new Map<string, Value>();
   for (const [kind, { theta, scaling }] of Object.entries(spec.attention.kinds)) {
+    if (theta === undefined) continue;
+    const base = values[theta];
+    if (typeof base !== "number") {
+      throw new FormatError("is missing, and the model cannot be built without it", {
+        file: file.name,
+        place: theta,
+      });
+    }
     const frequencies = ropeFrequencies({
       dim: params.ropeDim,
-      theta: values[theta] as number,
+      theta: base * (params.ropeRatio ?? 1),
       context: params.context,
       scaling: scaling === undefined
         ? undefined
@@ -180,7 +191,7 @@ async function ropeTables(
     ], { magnitude: frequencies.magnitude });
     tables.set(key, table).set(kind, table);
   }
-  return (kind) => tables.get(kind)!;
+  return (kind) => tables.get(kind);
 }
 
 function unusedWarning(tensors: TensorLookup): string[] {

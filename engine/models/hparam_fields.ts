@@ -6,8 +6,17 @@ import type { MetadataValue } from "../formats/source.ts";
 /**
  * - `count`: whole, at least 1; `index`: whole, at least 0. Their upper bound stops nonsense early.
  * - `positive`: above 0
+ * - `words`: a list of strings; numbers in it are taken as their digits. `indices`: of whole numbers
  */
-export type FieldKind = "count" | "index" | "positive" | "flag" | "word" | "words" | "record";
+export type FieldKind =
+  | "count"
+  | "index"
+  | "positive"
+  | "flag"
+  | "word"
+  | "words"
+  | "indices"
+  | "record";
 
 /** What each hyperparameter is. */
 export const FIELDS = {
@@ -39,6 +48,40 @@ export const FIELDS = {
   attentionScale: { kind: "positive", max: 1e9 },
   scoreCap: { kind: "positive", max: 1e9 },
   logitCap: { kind: "positive", max: 1e9 },
+  embeddingDim: { kind: "count", max: 1 << 20 },
+  embeddingScale: { kind: "positive", max: 1e9 },
+  residualScale: { kind: "positive", max: 1e9 },
+  logitScale: { kind: "positive", max: 1e9 },
+  logitBase: { kind: "count", max: 1 << 20 },
+  ropeRatio: { kind: "positive", max: 1e9 },
+  ropeInterleaved: { kind: "flag" },
+  ropeOriginal: { kind: "count", max: 2 ** 31 },
+  ropeDisabled: { kind: "flag" },
+  ropePeriod: { kind: "count", max: 10_000 },
+  positionLimit: { kind: "count", max: 2 ** 31 },
+  alibi: { kind: "flag" },
+  parallel: { kind: "flag" },
+  multiQuery: { kind: "flag" },
+  newDecoder: { kind: "flag" },
+  normBefore: { kind: "flag" },
+  queryRank: { kind: "count", max: 1 << 20 },
+  keyRank: { kind: "count", max: 1 << 20 },
+  plainDim: { kind: "count", max: 1 << 16 },
+  experts: { kind: "index", max: 1 << 16 },
+  expertsUsed: { kind: "index", max: 1 << 10 },
+  expertGroups: { kind: "index", max: 1 << 16 },
+  expertGroupsUsed: { kind: "index", max: 1 << 16 },
+  expertFeedForward: { kind: "count", max: 1 << 22 },
+  expertNormalize: { kind: "flag" },
+  expertScale: { kind: "positive", max: 1e9 },
+  expertMethod: { kind: "word" },
+  sharedExperts: { kind: "index", max: 1 << 10 },
+  sharedFeedForward: { kind: "count", max: 1 << 22 },
+  denseLayers: { kind: "index", max: 10_000 },
+  denseOnly: { kind: "indices" },
+  sparsePeriod: { kind: "count", max: 10_000 },
+  gluLimit: { kind: "positive", max: 1e9 },
+  gluAlpha: { kind: "positive", max: 1e9 },
 } as const satisfies Record<string, { kind: FieldKind; max?: number }>;
 
 /** Names that specs may use. */
@@ -50,6 +93,7 @@ type FieldValue<K> = K extends "count" | "positive" | "index" ? number
   : K extends "flag" ? boolean
   : K extends "word" ? string
   : K extends "words" ? readonly string[]
+  : K extends "indices" ? readonly number[]
   : Readonly<Record<string, MetadataValue>>;
 
 /** Values as found; what a file does not say is absent. */

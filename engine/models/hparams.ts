@@ -13,6 +13,7 @@ import {
   HYPERPARAMETERS,
 } from "./hparam_fields.ts";
 import { metadataAt } from "./metadata.ts";
+import { sizeOf } from "./sizes.ts";
 import type { ResolvedSpec } from "./spec.ts";
 
 /** Values after defaults and what follows from others. */
@@ -21,51 +22,77 @@ export interface Hyperparameters extends FoundHyperparameters {
   readonly hidden: number;
   readonly heads: number;
   readonly kvHeads: number;
+  /** Channels of a query and key head, and of a value head. */
   readonly headDim: number;
+  readonly valueDim: number;
   readonly feedForward: number;
   readonly vocabulary: number;
+  /** Width of the embedding. */
+  readonly embeddingDim: number;
   readonly context: number;
   readonly normEpsilon: number;
-  readonly activation: string;
   /** Leading channels of a head that are rotated. */
   readonly ropeDim: number;
+}
+
+/** A spec, and the file's own name of its architecture. */
+export interface HyperparameterOptions {
+  readonly architecture: string;
+  /** Rows of the embedding tensor. */
+  readonly vocabulary: number | undefined;
+}
+
+/**
+ * The spec with the cases that hold for a file.
+ *
+ * @throws {FormatError} If a hyperparameter is impossible.
+ */
+export function specializeSpec(
+  resolved: ResolvedSpec,
+  file: WeightFile,
+  architecture: string,
+): ResolvedSpec {
+  return resolved.specialize(findHyperparameters(resolved, file, architecture));
 }
 
 /**
  * Reads and checks the hyperparameters of a model.
  *
- * @param vocabulary Rows of the embedding tensor.
  * @throws {FormatError} Naming the key, its value and what it must be.
  * @throws {UnsupportedError} For values per layer, and for keys that ask for something that is not built.
  */
 export function readHyperparameters(
-  { spec, convention, names }: ResolvedSpec,
+  resolved: ResolvedSpec,
   file: WeightFile,
-  { architecture, vocabulary }: { architecture: string; vocabulary: number | undefined },
+  { architecture, vocabulary }: HyperparameterOptions,
 ): Hyperparameters {
-  const spellings = new Map(
-    Object.entries(names.hyperparameters).map(([name, keys]) =>
-      [name, keys.map((key) => key.replace("{arch}", architecture))] as const
-    ),
-  );
+  const { spec, names } = specializeSpec(resolved, file, architecture);
   for (const [key, allowed] of Object.entries(names.expected)) {
     checkExpected(file, key.replace("{arch}", architecture), allowed);
   }
+  const found = findHyperparameters({ spec, names }, file, architecture);
+  const keyOf = (name: FieldName) =>
+    names.hyperparameters[name]?.[0]?.replace("{arch}", architecture) ?? name;
+  return complete(found, { file, keyOf, vocabulary, derived: spec.derived ?? {} });
+}
+
+/** What a file says, after defaults. */
+function findHyperparameters(
+  { spec, names }: Pick<ResolvedSpec, "spec" | "names">,
+  file: WeightFile,
+  architecture: string,
+): FoundHyperparameters {
   const found: Record<string, unknown> = { ...spec.defaults };
   for (const name of HYPERPARAMETERS) {
-    for (const key of spellings.get(name) ?? []) {
-      const value = metadataAt(file.metadata, key);
+    for (const key of names.hyperparameters[name] ?? []) {
+      const place = key.replace("{arch}", architecture);
+      const value = metadataAt(file.metadata, place);
       if (value === undefined || value === null) continue;
-      found[name] = checkField(name as FieldName, value, { file: file.name, place: key });
+      found[name] = checkField(name as FieldName, value, { file: file.name, place });
       break;
     }
   }
-  for (const { container, when, set } of spec.variants ?? []) {
-    const holds = Object.entries(when).every(([name, value]) => found[name] === value);
-    if (container === convention && holds) Object.assign(found, set);
-  }
-  const keyOf = (name: FieldName) => spellings.get(name)?.[0] ?? name;
-  return complete(found as FoundHyperparameters, { file, keyOf, vocabulary });
+  return found as FoundHyperparameters;
 }
 
 function checkExpected(file: WeightFile, key: string, allowed: readonly unknown[]): void {
@@ -82,10 +109,26 @@ interface CompleteOptions {
   readonly file: WeightFile;
   readonly keyOf: (name: FieldName) => string;
   readonly vocabulary: number | undefined;
+  /** Expressions for what a file leaves out. */
+  readonly derived: Readonly<Record<string, string>>;
 }
 
-function complete(found: FoundHyperparameters, options: CompleteOptions): Hyperparameters {
+function derive(
+  given: FoundHyperparameters,
+  { derived, file, keyOf }: CompleteOptions,
+): FoundHyperparameters {
+  const found: Record<string, unknown> = { ...given };
+  for (const [name, expression] of Object.entries(derived)) {
+    if (found[name] !== undefined) continue;
+    const at = { file: file.name, place: keyOf(name as FieldName) };
+    found[name] = checkField(name as FieldName, sizeOf(expression, found, at.place), at);
+  }
+  return found as FoundHyperparameters;
+}
+
+function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperparameters {
   const { file, keyOf } = options;
+  const found = derive(given, options);
   const fail = (name: FieldName, message: string): never => {
     throw new FormatError(message, { file: file.name, place: keyOf(name) });
   };
@@ -110,12 +153,6 @@ function complete(found: FoundHyperparameters, options: CompleteOptions): Hyperp
       `rotates ${ropeDim} channels of heads of ${headDim}: it must be even and no more than these`,
     );
   }
-  if (found.valueDim !== undefined && found.valueDim !== headDim) {
-    throw new UnsupportedError(
-      `values of ${found.valueDim} channels with keys of ${headDim} are not built`,
-      { file: file.name, place: keyOf("valueDim") },
-    );
-  }
   const vocabulary = need("vocabulary", options.vocabulary ?? found.vocabulary);
   if (found.vocabulary !== undefined && found.vocabulary !== vocabulary) {
     fail("vocabulary", `is ${found.vocabulary}, but the embedding tensor has ${vocabulary} rows`);
@@ -128,12 +165,13 @@ function complete(found: FoundHyperparameters, options: CompleteOptions): Hyperp
     heads,
     kvHeads,
     headDim,
+    valueDim: found.valueDim ?? headDim,
     ropeDim,
     vocabulary,
+    embeddingDim: found.embeddingDim ?? hidden,
     feedForward: need("feedForward", found.feedForward),
     context: need("context", found.context),
     normEpsilon: need("normEpsilon", found.normEpsilon),
-    activation: need("activation", found.activation),
   };
 }
 
@@ -173,9 +211,14 @@ function checkField(
     case "word":
       return typeof value === "string" ? value : fail("a string");
     case "words":
-      return Array.isArray(value) && value.every((item) => typeof item === "string")
-        ? value
+      return Array.isArray(value) &&
+          value.every((item) => ["string", "number"].includes(typeof item))
+        ? value.map(String)
         : fail("a list of strings");
+    case "indices":
+      return Array.isArray(value) && value.every((item) => Number.isInteger(item))
+        ? value
+        : fail("a list of whole numbers");
     case "record":
       return typeof value === "object" && value !== null && !Array.isArray(value)
         ? value
@@ -186,7 +229,7 @@ function checkField(
 // Some writers store one value per layer; where all are equal they mean the plain number.
 function unwrap(value: MetadataValue, kind: string, at: { file: string; place: string }): unknown {
   const isList = Array.isArray(value) || ArrayBuffer.isView(value);
-  if (!isList || kind === "words") return value;
+  if (!isList || kind === "words" || kind === "indices") return value;
   const items = Array.from(value as ArrayLike<unknown>);
   if (items.length > 0 && items.every((item) => item === items[0])) return items[0];
   throw new UnsupportedError(

@@ -1,101 +1,33 @@
 // What an architecture is: data made of atoms (spec IF-2, IF-3). A spec file says which norm, activation,
 // rotary rule, residual topology and tensor names a family of models uses; build.ts turns it into a graph
-// and never asks for a name. A container may differ from the family's own layout in single atoms (GGUF
-// stores Llama's query and key rows permuted, and Gemma's norms with 1 already added): `containers` holds
-// those differences, merged over the rest before the spec is read.
+// and never asks for a name. Two things may change single atoms, merged over the rest before the spec is
+// checked: `containers` (GGUF stores Llama's query and key rows permuted, and Gemma's norms with 1 already
+// added) and `cases` (members of a family that differ by what their file says). spec_rules.ts has the format.
 //
 // To add an architecture: one JSON file in specs/, one line in specs/mod.ts; a new atom is one value in a
-// rule below and its code in blocks/.
+// rule of spec_rules.ts and its code in blocks/.
 
-import { either, flag, list, number, oneOf, optional, record, table, text } from "./check.ts";
-import type { Rule } from "./check.ts";
+import { list, record, table, text } from "./check.ts";
 import { FormatError } from "../errors.ts";
-import { ACTIVATION_NAMES } from "../graph/activations.ts";
-import { HYPERPARAMETERS } from "./hparam_fields.ts";
+import { type FoundHyperparameters, HYPERPARAMETERS } from "./hparam_fields.ts";
+import { sizeNames } from "./sizes.ts";
+import {
+  expectedRule,
+  type ModelSpec,
+  specRule,
+  type TensorRule,
+  tensorRules,
+} from "./spec_rules.ts";
+
+export type { Factor, ModelSpec, TensorRule } from "./spec_rules.ts";
 
 /** Naming conventions of tensors and hyperparameters. */
 export type Convention = "huggingface" | "gguf";
 
-const pattern = record({
-  /**
-   * - `uniform`: every layer is `kind`
-   * - `every`: each `period`-th layer is `kind`, the rest `others`
-   * - `from`: layers from `start` on are `kind` if the flag `when` is set, the rest `others`
-   */
-  rule: oneOf("uniform", "every", "from"),
-  kind: text,
-  others: optional(text),
-  period: optional(text),
-  when: optional(text),
-  start: optional(text),
-});
-
-const attentionKind = record({
-  /** Hyperparameter that holds the base of the rotary angles. */
-  theta: text,
-  /** Hyperparameter that holds the rule that changes the frequencies. */
-  scaling: optional(text),
-  /** Hyperparameter that holds how many positions are seen; absent: all. */
-  window: optional(text),
-});
-
-// Values that keys of a file must have, if they are there: what else they could ask for is not built.
-const expected = table(list(either(number, either(flag, text, ""), "a number, flag or string")));
-
-const names = record({
-  hyperparameters: optional(table(list(text))),
-  expected: optional(expected),
-  tensors: optional(table(text)),
-});
-
-const spec = record({
-  name: text,
-  /** Values of `general.architecture` (GGUF) and `model_type` (config.json) that mean this spec. */
-  matches: record({ huggingface: list(text), gguf: list(text) }),
-  /** Hyperparameters that a file may leave out. */
-  defaults: optional(table(either(number, text, "a number or a string"))),
-  /** Hyperparameters that follow from others and are written in no file. */
-  variants: optional(list(record({
-    container: oneOf("huggingface", "gguf"),
-    when: table(number),
-    set: table(number),
-  }))),
-  embedding: record({ scale: either(number, oneOf("sqrt_hidden"), 'a number or "sqrt_hidden"') }),
-  /** The weight in use is `base` + the stored one. */
-  norm: record({ kind: oneOf("rms"), base: number }),
-  attention: record({
-    /** Bias of the query, key and value projections. */
-    bias: oneOf("none", "present", "required"),
-    outputBias: oneOf("none", "present", "required"),
-    /** Norm over each head of query and key, before the rotation. */
-    headNorm: optional(flag),
-    ropeStyle: oneOf("half", "interleaved"),
-    kinds: table(attentionKind),
-    /** Kind by the name that a file's list of layer types uses. */
-    types: optional(table(text)),
-    pattern,
-  }),
-  feedForward: record({
-    kind: oneOf("gated"),
-    activation: optional(oneOf(...ACTIVATION_NAMES)),
-    bias: oneOf("none", "present"),
-  }),
-  /** Residual branches of a layer in order: x += after(block(before(x))). */
-  layer: list(record({
-    block: oneOf("attention", "feedForward"),
-    before: text,
-    after: optional(text),
-  })),
-  names: optional(record({ huggingface: optional(names), gguf: optional(names) })),
-});
-
-/** An architecture, checked. */
-export type ModelSpec = typeof spec extends Rule<infer T> ? T : never;
-
 /** Names of one convention, complete. */
 export interface Names {
   readonly hyperparameters: Readonly<Record<string, readonly string[]>>;
-  readonly tensors: Readonly<Record<string, string>>;
+  readonly tensors: Readonly<Record<string, TensorRule>>;
   /** Values that keys must have, if they are there. */
   readonly expected: Readonly<Record<string, readonly (number | boolean | string)[]>>;
   /** What `{prefix}` may stand for; the first under which the embedding exists is taken. */
@@ -109,15 +41,24 @@ export interface ResolvedSpec {
   readonly spec: ModelSpec;
   readonly convention: Convention;
   readonly names: Names;
+  /** The same with the cases that hold for a file's hyperparameters. */
+  specialize(found: FoundHyperparameters): ResolvedSpec;
 }
 
 const conventionNames = record({
   hyperparameters: table(list(text)),
   prefixes: list(text),
-  tensors: table(text),
-  expected,
+  tensors: tensorRules,
+  expected: expectedRule,
   ignored: list(text),
 });
+
+/** Where a spec comes from and for what. */
+export interface SpecContext {
+  readonly convention: Convention;
+  /** For messages. */
+  readonly file: string;
+}
 
 /**
  * Checks a spec file and merges what its convention changes.
@@ -126,58 +67,102 @@ const conventionNames = record({
  * @param common Names that all architectures of a convention share (specs/names.json).
  * @throws {FormatError} Naming the key, what is allowed and what stood there.
  */
-export function resolveSpec(
-  json: unknown,
-  common: unknown,
-  { convention, file }: { convention: Convention; file: string },
-): ResolvedSpec {
+export function resolveSpec(json: unknown, common: unknown, context: SpecContext): ResolvedSpec {
+  const { convention, file } = context;
   const { containers = {}, ...base } = json as { containers?: Record<string, unknown> };
-  const checked = spec(merge(base, containers[convention]), { file, path: "" });
   const shared = conventionNames((common as Record<string, unknown>)[convention], {
     file: "names.json",
     path: convention,
   });
-  const own = checked.names?.[convention];
-  const resolved = {
-    spec: checked,
-    convention,
-    names: {
-      ...shared,
+  const merged = merge(base, containers[convention]);
+  const resolve = (source: unknown): ResolvedSpec => {
+    const spec = specRule(source, { file, path: "" });
+    const own = spec.names?.[convention];
+    const names: Names = {
       hyperparameters: { ...shared.hyperparameters, ...own?.hyperparameters },
       tensors: { ...shared.tensors, ...own?.tensors },
       expected: { ...shared.expected, ...own?.expected },
-    },
+      prefixes: own?.prefixes ?? shared.prefixes,
+      ignored: [...shared.ignored, ...own?.ignored ?? []],
+    };
+    checkReferences(spec, names, file);
+    const specialize = (found: FoundHyperparameters): ResolvedSpec => {
+      const holding = (spec.cases ?? []).filter((one) => holds(one, found));
+      if (holding.length === 0) return { spec, convention, names, specialize };
+      const rest = { ...source as Record<string, unknown>, cases: [] };
+      return resolve(holding.reduce<unknown>((whole, { use }) => merge(whole, use), rest));
+    };
+    return { spec, convention, names, specialize };
   };
-  checkReferences(resolved, file);
-  return resolved;
+  return resolve(merged);
 }
 
-function checkReferences({ spec, names }: ResolvedSpec, file: string): void {
-  const { kinds, pattern, types } = spec.attention;
-  const refer = (what: string, value: string | undefined, known: readonly string[]) => {
+type Case = NonNullable<ModelSpec["cases"]>[number];
+
+function holds({ when = {}, given = [], absent = [] }: Case, found: FoundHyperparameters): boolean {
+  const values = found as Readonly<Record<string, unknown>>;
+  return Object.entries(when).every(([name, value]) => values[name] === value) &&
+    given.every((name) => values[name] !== undefined) &&
+    absent.every((name) => values[name] === undefined);
+}
+
+type Refer = (
+  what: string,
+  value: string | undefined,
+  known?: readonly string[],
+) => void;
+
+function checkReferences(spec: ModelSpec, names: Names, file: string): void {
+  const refer: Refer = (what, value, known = HYPERPARAMETERS) => {
     if (value === undefined || known.includes(value)) return;
     throw new FormatError(`names "${value}": known are ${known.join(", ")}`, { file, place: what });
   };
+  const referSize = (what: string, size: number | string | undefined) => {
+    if (typeof size === "string") { for (const name of sizeNames(size)) refer(what, name); }
+  };
+  checkAttention(spec, refer);
+  for (const what of ["defaults", "derived"] as const) {
+    for (const key of Object.keys(spec[what] ?? {})) refer(what, key);
+  }
+  for (const [key, size] of Object.entries(spec.derived ?? {})) referSize(`derived.${key}`, size);
+  for (const { when = {}, given = [], absent = [] } of spec.cases ?? []) {
+    for (const key of [...Object.keys(when), ...given, ...absent]) refer("cases", key);
+  }
+  const factors = {
+    embedding: spec.embedding.scale,
+    residual: spec.residual,
+    head: spec.head?.scale,
+  };
+  for (const [what, factor] of Object.entries(factors)) {
+    if (typeof factor === "object") Object.keys(factor).forEach((key) => refer(what, key));
+  }
+  for (const key of Object.keys(names.hyperparameters)) refer("names.hyperparameters", key);
+  const roles = Object.keys(names.tensors);
+  spec.layer.forEach(({ before, after, sum }, index) => {
+    for (const [key, role] of Object.entries({ before, after, sum })) {
+      refer(`layer[${index}].${key}`, role, roles);
+    }
+  });
+  refer("embedding.norm", spec.embedding.norm, roles);
+  referSize("feedForward.shared.inner", spec.feedForward.shared?.inner);
+  for (const [role, rule] of Object.entries(names.tensors)) {
+    if (typeof rule === "string") continue;
+    const { stack, rows = { count: 0, stride: 0 } } = rule;
+    for (const size of [stack, ...Object.values(rows)]) referSize(`names.tensors.${role}`, size);
+  }
+}
+
+function checkAttention({ attention: { kinds, pattern, types } }: ModelSpec, refer: Refer): void {
   const kindNames = Object.keys(kinds);
   refer("attention.pattern.kind", pattern.kind, kindNames);
   refer("attention.pattern.others", pattern.others, kindNames);
   for (const kind of Object.values(types ?? {})) refer("attention.types", kind, kindNames);
-  for (const [name, kind] of Object.entries(kinds)) {
-    for (const key of [kind.theta, kind.scaling, kind.window]) {
-      refer(`attention.kinds.${name}`, key, HYPERPARAMETERS);
-    }
+  for (const [name, { theta, scaling, window }] of Object.entries(kinds)) {
+    for (const key of [theta, scaling, window]) refer(`attention.kinds.${name}`, key);
   }
   for (const key of [pattern.period, pattern.when, pattern.start]) {
-    refer("attention.pattern", key, HYPERPARAMETERS);
+    refer("attention.pattern", key);
   }
-  for (const key of Object.keys(spec.defaults ?? {})) refer("defaults", key, HYPERPARAMETERS);
-  for (const key of Object.keys(names.hyperparameters)) {
-    refer("names.hyperparameters", key, HYPERPARAMETERS);
-  }
-  spec.layer.forEach(({ before, after }, index) => {
-    refer(`layer[${index}].before`, before, Object.keys(names.tensors));
-    refer(`layer[${index}].after`, after, Object.keys(names.tensors));
-  });
 }
 
 function merge(base: unknown, change: unknown): unknown {

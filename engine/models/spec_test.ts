@@ -50,7 +50,7 @@ Deno.test("an unknown key is refused with its path and the known keys", () => {
 Deno.test("a wrong value is refused with its path, what is allowed and what it is", () => {
   assertMatch(
     messageOf({ norm: { kind: "batch", base: 0 } }),
-    /norm\.kind: must be one of "rms", and is "batch"/,
+    /norm\.kind: must be one of "rms", "layer", and is "batch"/,
   );
   assertMatch(messageOf({ layer: "none" }), /layer: must be a list, and is "none"/);
   assertMatch(messageOf({ embedding: {} }), /embedding\.scale: is missing/);

@@ -1,10 +1,17 @@
 // Finds a model's tensors by role ("query" of layer 3) under the names of its container, checks their
 // shapes, and remembers what was asked for, so that what nobody asked for can be named at the end: a
-// forgotten tensor is the commonest way to a model that loads and speaks nonsense.
+// forgotten tensor is the commonest way to a model that loads and speaks nonsense. Where a file stores a
+// role inside another tensor (fused projections), turned, or in many tensors (experts), the spec says
+// how, and the tensor handed out is a view of it (views/). The bias of a role is named like its weight
+// unless the spec names it.
 
 import { FormatError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
-import type { Names } from "./spec.ts";
+import { sizeOf } from "./sizes.ts";
+import type { Names, TensorRule } from "./spec.ts";
+import { sliceTensor } from "./views/slice.ts";
+import { stackTensors } from "./views/stack.ts";
+import { transposeTensor } from "./views/transpose.ts";
 
 /** Tensors by role. */
 export interface TensorLookup {
@@ -25,21 +32,49 @@ export interface TensorLookup {
   unused(): string[];
 }
 
-/** A lookup over one model file. */
-export function createTensorLookup(file: WeightFile, names: Names): TensorLookup {
+/**
+ * A lookup over one model file.
+ *
+ * @param params Hyperparameters, for sizes that rules of tensors speak of.
+ */
+export function createTensorLookup(
+  file: WeightFile,
+  names: Names,
+  params: object = {},
+): TensorLookup {
   const used = new Set<string>();
-  const nameWith = (prefix: string, role: string, layer: number | undefined) => {
-    const template = Object.hasOwn(names.tensors, role) ? names.tensors[role] : undefined;
-    return template?.replace("{prefix}", prefix).replace("{i}", String(layer));
-  };
+  const views = new Map<string, TensorInfo>();
   const prefix =
     names.prefixes.find((candidate) =>
-      file.tensors.has(nameWith(candidate, "embedding", undefined) ?? "")
+      file.tensors.has(nameOf(ruleOf(names, "embedding"), { prefix: candidate }))
     ) ?? names.prefixes[0] ?? "";
-  const nameOf = (role: string, layer?: number) => nameWith(prefix, role, layer);
+
+  function storedNames(role: string, layer: number | undefined): string[] {
+    const rule = ruleOf(names, role);
+    if (rule === undefined) return [];
+    if (typeof rule === "string" || rule.stack === undefined) {
+      return [nameOf(rule, { prefix, layer })];
+    }
+    const count = sizeOf(rule.stack, params, role);
+    return Array.from({ length: count }, (_, expert) => nameOf(rule, { prefix, layer, expert }));
+  }
+
+  function view(role: string, layer: number | undefined): TensorInfo | undefined {
+    const key = `${role} ${layer}`;
+    const known = views.get(key);
+    if (known) return known;
+    const stored = storedNames(role, layer).map((name) => file.tensors.get(name));
+    const tensors = stored.filter((tensor) => tensor !== undefined);
+    // Of experts that are stored one by one, all or none must be there.
+    if (tensors.length === 0 || tensors.length < stored.length) return undefined;
+    for (const { name } of tensors) used.add(name);
+    const made = applyRule(ruleOf(names, role)!, tensors, params);
+    views.set(key, made);
+    return made;
+  }
 
   function find(role: string, shape: readonly number[], layer?: number): TensorInfo | undefined {
-    const tensor = file.tensors.get(nameOf(role, layer) ?? "");
+    const tensor = view(role, layer);
     if (!tensor) return undefined;
     if (tensor.shape.length !== shape.length || tensor.shape.some((d, i) => d !== shape[i])) {
       throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed`, {
@@ -48,7 +83,6 @@ export function createTensorLookup(file: WeightFile, names: Names): TensorLookup
         remedy: "The file and its hyperparameters do not belong together",
       });
     }
-    used.add(tensor.name);
     return tensor;
   }
 
@@ -57,16 +91,58 @@ export function createTensorLookup(file: WeightFile, names: Names): TensorLookup
     get(role, shape, layer) {
       const tensor = find(role, shape, layer);
       if (tensor) return tensor;
+      const missing = storedNames(role, layer).find((name) => !file.tensors.has(name));
       throw new FormatError(
         `is missing: needed as ${role.replaceAll("_", " ")} with shape [${shape}]`,
-        { file: file.name, place: `tensor ${nameOf(role, layer) ?? role}` },
+        { file: file.name, place: `tensor ${missing ?? role}` },
       );
     },
-    has: (role, layer) => file.tensors.has(nameOf(role, layer) ?? ""),
-    rows: (role) => file.tensors.get(nameOf(role) ?? "")?.shape[0],
+    has(role, layer) {
+      const stored = storedNames(role, layer);
+      return stored.length > 0 && stored.every((name) => file.tensors.has(name));
+    },
+    rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>
       [...file.tensors.keys()].filter((name) =>
         !used.has(name) && !names.ignored.some((ending) => name.endsWith(ending))
       ),
   };
+}
+
+const BIAS = "_bias";
+
+function ruleOf({ tensors }: Names, role: string): TensorRule | undefined {
+  if (Object.hasOwn(tensors, role)) return tensors[role];
+  const weight = role.endsWith(BIAS) ? tensors[role.slice(0, -BIAS.length)] : undefined;
+  if (weight === undefined) return undefined;
+  const named = (name: string) => name.replace(/\bweight$/, "bias");
+  if (typeof weight === "string") return named(weight);
+  const { name, transposed: _turned, ...rest } = weight;
+  return { name: named(name), ...rest };
+}
+
+function nameOf(
+  rule: TensorRule | undefined,
+  { prefix, layer, expert }: { prefix: string; layer?: number | undefined; expert?: number },
+): string {
+  const template = typeof rule === "string" ? rule : rule?.name ?? "";
+  return template.replace("{prefix}", prefix).replace("{i}", String(layer))
+    .replace("{j}", String(expert));
+}
+
+function applyRule(rule: TensorRule, tensors: readonly TensorInfo[], params: object): TensorInfo {
+  if (typeof rule === "string") return tensors[0]!;
+  const { name, stack, transposed, axis = 0, rows } = rule;
+  let tensor = stack === undefined ? tensors[0]! : stackTensors(tensors);
+  if (transposed) tensor = transposeTensor(tensor);
+  if (!rows) return tensor;
+  const value = (size: number | string) => sizeOf(size, params, name);
+  const { start = 0, count, groups = 1, stride } = rows;
+  return sliceTensor(tensor, {
+    axis,
+    start: value(start),
+    count: value(count),
+    groups: value(groups),
+    stride: value(stride),
+  });
 }

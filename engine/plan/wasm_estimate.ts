@@ -12,16 +12,22 @@ import { sizeOf } from "./sizes.ts";
 /** Room for program, tables, scratch and staging. */
 const RESERVE = 16 * 2 ** 20;
 
-/** Whether a weight is packed for matrix kernels; the others become plain float32. */
+/** Whether a weight is packed for matrix kernels, a stack of matrices as one; others become plain float32. */
 export function isMatrix({ shape }: Pick<Value, "shape">): boolean {
-  return shape.length === 2;
+  return shape.length === 2 || shape.length === 3;
+}
+
+/** Rows, those of all matrices of a stack together, and columns. */
+export function matrixSize({ shape }: Pick<Value, "shape">): [rows: number, columns: number] {
+  const sizes = shape as readonly number[];
+  return [elementCount(sizes.slice(0, -1)), sizes.at(-1)!];
 }
 
 /** Bytes of a weight in WASM memory. */
 export function weightBytes(value: Value): number {
   const shape = value.shape as readonly number[];
   if (!isMatrix(value)) return 4 * elementCount(shape);
-  return packedBytes(value.tensor!.format, shape[0]!, shape[1]!);
+  return packedBytes(value.tensor!.format, ...matrixSize(value));
 }
 
 /** The weights to load: of values that share a tensor, the first. */

@@ -12,7 +12,7 @@ import { elementCount } from "../graph/host_tensor.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { weightsOf } from "./host_weights.ts";
 import type { Plan } from "./plan.ts";
-import { distinctWeights, isMatrix, weightBytes, weightKey } from "./wasm_estimate.ts";
+import { distinctWeights, isMatrix, matrixSize, weightBytes, weightKey } from "./wasm_estimate.ts";
 
 /** Weights by value id. */
 export interface WasmWeights {
@@ -72,11 +72,11 @@ function checkLength({ tensor, shape }: Value): void {
 
 async function loadMatrix(
   machine: Machine,
-  { tensor, shape }: Value,
+  value: Value,
   report: (bytes: number) => void,
 ): Promise<Packed> {
-  const { name, format, source, offset } = tensor!;
-  const [rows, columns] = shape as [number, number];
+  const { name, format, source, offset } = value.tensor!;
+  const [rows, columns] = matrixSize(value);
   const readInto = (at: number, target: Uint8Array) => source.readInto(offset + at, target);
   try {
     return await packWeight(machine, { name, format, rows, columns, readInto }, report);

@@ -17,7 +17,9 @@
 // 5. A float16 moved to float32's place is its value times 2^-112. Mending that by a multiplication for
 //    each value would cost a quarter of the loop, so q carries 2^100, the scores 2^12, and the
 //    probabilities 2^112 (they are at most 1). kv_append reports what is not finite in float16.
-// 6. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
+// 6. A sink starts a query's maximum and sum; a slope is added to the scores of a block (never together
+//    with a soft cap, which would come before it).
+// 7. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
 import { exp4, tanh4 } from "./exp";
 import { halfMask, movedHalf4 } from "./half";
@@ -29,7 +31,7 @@ import {
   ATTENTION_COMBINE_VALUE_SIZE, ATTENTION_COMBINE_WINDOW, ATTENTION_COMBINE_Y,
   ATTENTION_CAPACITY, ATTENTION_F16, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS,
   ATTENTION_PARTIALS, ATTENTION_POSITIONS, ATTENTION_Q, ATTENTION_ROWS, ATTENTION_SCALE, ATTENTION_SCRATCH,
-  ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENT, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOT_TABLE,
+  ATTENTION_SCRATCH_BYTES, ATTENTION_SINKS, ATTENTION_SLOPES, ATTENTION_SEGMENT, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOT_TABLE,
   ATTENTION_SLOTS, ATTENTION_SOFTCAP, ATTENTION_SPLIT_ROWS, ATTENTION_TILE, ATTENTION_V, ATTENTION_VALUE_SIZE,
   ATTENTION_WINDOW, ATTENTION_Y,
 } from "./generated/opcodes";
@@ -130,6 +132,7 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
 
   const scale = f16 ? f32At(ip, ATTENTION_SCALE) * TWO_100 : f32At(ip, ATTENTION_SCALE);
   const weight: f32 = f16 ? TWO_112 : 1;
+  const sinks = addressAt(ip, ATTENTION_SINKS), slopes = addressAt(ip, ATTENTION_SLOPES);
   const direct = f16 && queries <= 4;
   const together = direct ? queries : 2; // queries whose vectors alternate in memory
   for (let i: u32 = 0; i < padded; i++) {
@@ -139,8 +142,10 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
     for (let d: usize = 0; d < <usize>size << 2; d += 16) {
       v128.store(to + d * together, i < queries ? f32x4.mul(v128.load(from + d), f32x4.splat(scale)) : f32x4.splat(0));
     }
-    store<f32>(highest + (<usize>i << 2), LOWEST);
-    store<f32>(sums + (<usize>i << 2), 0);
+    // a sink is a score that is seen before all others, once
+    const sunk = sinks && segment == 0 && i < queries;
+    store<f32>(highest + (<usize>i << 2), sunk ? load<f32>(sinks + (<usize>head << 2)) : LOWEST);
+    store<f32>(sums + (<usize>i << 2), sunk ? 1 : 0);
   }
   memory.fill(acc, 0, <usize>padded * valueSize * 4);
 
@@ -169,6 +174,10 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
       const line = s + <usize>i * BLOCK * 4;
       const begin = first > from ? first - from : 0;
       const stop = p < from ? 0 : min(count, p + 1 - from);
+      if (slopes) {
+        const slope = load<f32>(slopes + (<usize>(kvHead * group + i % group) << 2));
+        lean(line, count, slope, <f32>(<i32>from - <i32>p));
+      }
       softmaxStep(line, begin, stop, count, softcap, weight, highest + at, sums + at, factors + at);
     }
     if (direct) valuesHalf(queries, s, factors, v, vStep, count, valueSize, acc);
@@ -247,6 +256,16 @@ function scores(
       v128.store(line, f32x4.mul(f, sums4(a0, a1, a2, a3)));
       v128.store(line, f32x4.mul(f, sums4(b0, b1, b2, b3)), BLOCK * 4);
     }
+  }
+}
+
+/** s[j] += slope · (distance + j): scores fall with the distance of the key, which is not positive. */
+function lean(s: usize, count: u32, slope: f32, distance: f32): void {
+  const step = f32x4.splat(slope);
+  let d = f32x4.add(f32x4.splat(distance), f32x4(0, 1, 2, 3));
+  for (const end = s + (<usize>((count + 3) & ~3) << 2); s < end; s += 16) {
+    v128.store(s, madd(step, d, v128.load(s)));
+    d = f32x4.add(d, f32x4.splat(4));
   }
 }
 

@@ -3,8 +3,10 @@
 //   glu:        y = act(gate) · up              activation: y = act(x)
 //   scale:      y = x · factor                  softcap:    y = cap · tanh(x / cap)
 //   binary_*:   y = a + b | a · b
+//   clamped_glu: y = g · sigmoid(alpha · g) · (u + 1), g = min(gate, limit), u = clamp(up, ±limit)
+//   join_columns: rows of a, each continued by that of b
 //
-// kinds of activation: 0 silu, 1 gelu_tanh, 2 gelu (erf), 3 relu. kinds of binary: 0 add, 1 mul.
+// kinds of activation: 0 silu, 1 gelu_tanh, 2 gelu (erf), 3 relu, 4 sigmoid. kinds of binary: 0 add, 1 mul.
 // 1. A chunk is 4,096 values; the last vector of a tail goes through a 16-byte window on the stack of
 //    scalars, never past the end of a tensor.
 // 2. gelu_tanh is x · sigmoid(2u), which is the same and accurate for negative x.
@@ -17,8 +19,10 @@ import {
   BINARY_ROWS_KIND, BINARY_ROWS_ROWS, BINARY_ROWS_Y, BINARY_STRIDED_A, BINARY_STRIDED_A0, BINARY_STRIDED_A1,
   BINARY_STRIDED_A2, BINARY_STRIDED_A3, BINARY_STRIDED_B, BINARY_STRIDED_B0, BINARY_STRIDED_B1,
   BINARY_STRIDED_B2, BINARY_STRIDED_B3, BINARY_STRIDED_KIND, BINARY_STRIDED_N0, BINARY_STRIDED_N1,
-  BINARY_STRIDED_N2, BINARY_STRIDED_N3, BINARY_STRIDED_Y, GLU_COUNT, GLU_GATE, GLU_KIND, GLU_UP, GLU_Y,
-  SCALE_COUNT, SCALE_FACTOR, SCALE_X, SCALE_Y, SOFTCAP_CAP, SOFTCAP_COUNT, SOFTCAP_X, SOFTCAP_Y,
+  BINARY_STRIDED_N2, BINARY_STRIDED_N3, BINARY_STRIDED_Y, CLAMPED_GLU_ALPHA, CLAMPED_GLU_COUNT, CLAMPED_GLU_GATE,
+  CLAMPED_GLU_LIMIT, CLAMPED_GLU_UP, CLAMPED_GLU_Y, GLU_COUNT, GLU_GATE, GLU_KIND, GLU_UP, GLU_Y,
+  JOIN_COLUMNS_A, JOIN_COLUMNS_A_BYTES, JOIN_COLUMNS_B,
+  JOIN_COLUMNS_B_BYTES, JOIN_COLUMNS_ROWS, JOIN_COLUMNS_Y, SCALE_COUNT, SCALE_FACTOR, SCALE_X, SCALE_Y, SOFTCAP_CAP, SOFTCAP_COUNT, SOFTCAP_X, SOFTCAP_Y,
 } from "./generated/opcodes";
 
 const CHUNK: u32 = 4096;
@@ -35,7 +39,8 @@ const CHUNK: u32 = 4096;
     const tail = f32x4.mul(f32x4.mul(x, f32x4.splat(0.5)), erfcAbs4(f32x4.mul(x, f32x4.splat(0.70710678118655))));
     return v128.bitselect(tail, f32x4.sub(x, tail), f32x4.lt(x, f32x4.splat(0)));
   }
-  return f32x4.pmax(x, f32x4.splat(0));
+  if (kind == 3) return f32x4.pmax(x, f32x4.splat(0));
+  return sigmoid4(x);
 }
 
 /** Loads 1 to 4 values; the missing ones are 0. */
@@ -68,6 +73,35 @@ export function glu(ip: usize): void {
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c * 1024, at = <usize>first << 2, n = min(1024, count - first);
     gluRun(kind, addressAt(ip, GLU_GATE) + at, addressAt(ip, GLU_UP) + at, addressAt(ip, GLU_Y) + at, n);
+  }
+}
+
+export function clamped_glu(ip: usize): void {
+  const count = u32At(ip, CLAMPED_GLU_COUNT), total = chunksOf(count, 1024);
+  const limit = f32x4.splat(f32At(ip, CLAMPED_GLU_LIMIT)), alpha = f32x4.splat(f32At(ip, CLAMPED_GLU_ALPHA));
+  const one = f32x4.splat(1), low = f32x4.neg(limit);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const end = min(count, <u32>c * 1024 + 1024);
+    for (let i = <u32>c * 1024; i < end; i += 4) {
+      const at = <usize>i << 2, n = end - i;
+      const g = f32x4.pmin(loadPart(addressAt(ip, CLAMPED_GLU_GATE) + at, n), limit);
+      const u = f32x4.pmax(f32x4.pmin(loadPart(addressAt(ip, CLAMPED_GLU_UP) + at, n), limit), low);
+      const y = f32x4.mul(f32x4.mul(g, sigmoid4(f32x4.mul(alpha, g))), f32x4.add(u, one));
+      storePart(addressAt(ip, CLAMPED_GLU_Y) + at, y, n);
+    }
+  }
+}
+
+export function join_columns(ip: usize): void {
+  const rows = u32At(ip, JOIN_COLUMNS_ROWS), total = chunksOf(rows, 32);
+  const a = <usize>u32At(ip, JOIN_COLUMNS_A_BYTES), b = <usize>u32At(ip, JOIN_COLUMNS_B_BYTES);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * 32 + 32);
+    for (let row = <u32>c * 32; row < last; row++) {
+      const y = addressAt(ip, JOIN_COLUMNS_Y) + <usize>row * (a + b);
+      memory.copy(y, addressAt(ip, JOIN_COLUMNS_A) + <usize>row * a, a);
+      memory.copy(y + a, addressAt(ip, JOIN_COLUMNS_B) + <usize>row * b, b);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // attention: each row attends to the cached positions of its own slot up to its own position; with a
 // window, to the last `window` of them, its own included. Query head h reads key-value head
-// ⌊h / (H / Hkv)⌋ (grouped-query attention). Rows of one step may belong to different sessions.
+// ⌊h / (H / Hkv)⌋ (grouped-query attention). Rows of one step may belong to different sessions. A head may
+// have a sink, a score that takes part in the softmax and has no value, and a slope, by which scores fall with
+// the distance of the key (ALiBi).
 
 import { integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
@@ -9,18 +11,18 @@ import { getElement, setElement } from "../host_tensor.ts";
 import { attentionKernel } from "../lower_attention.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
-import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
+import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /**
- * (q f32[M, H, D], k state[C, Hkv, D], v state[C, Hkv, Dv], positions i32[M], slots i32[M])
- * → f32[M, H·Dv]. `window` 0 and `softcap` 0 mean none.
+ * (q f32[M, H, D], k state[C, Hkv, D], v state[C, Hkv, Dv], positions i32[M], slots i32[M], sinks f32[H]?,
+ * slopes f32[H]?) → f32[M, H·Dv]. `window` 0 and `softcap` 0 mean none.
  */
 export const attention: OpRecord = defineOp({
   name: "attention",
   summary: "softmax(q·k·scale)·v over the cached positions of a row's slot",
   attributes: { scale: number(), window: integer(0, 0), softcap: number(0) },
   infer(inputs) {
-    checkInputCount(inputs, 5);
+    checkInputCount(inputs, 7);
     const q = requireInput(inputs, 0, "q", { rank: 3 });
     const k = requireInput(inputs, 1, "k", { dtype: ["f32", "f16"], rank: 3 });
     const v = requireInput(inputs, 2, "v", { dtype: ["f32", "f16"], rank: 3 });
@@ -31,12 +33,17 @@ export const attention: OpRecord = defineOp({
     requireEqual(k.shape[1]!, v.shape[1]!, "the heads of k and v");
     requireEqual(q.shape[0]!, positions.shape[0]!, "the rows of q and the positions");
     requireEqual(q.shape[0]!, slots.shape[0]!, "the rows of q and the slots");
+    for (const [index, name] of [[5, "sinks"], [6, "slopes"]] as const) {
+      const perHead = optionalInput(inputs, index, name, { rank: 1 });
+      if (perHead) requireEqual(q.shape[1]!, perHead.shape[0]!, `the heads of q and the ${name}`);
+    }
     if (exactDiv(q.shape[1]!, k.shape[1]!) === undefined) {
       throw new RangeError("the heads of q must be a multiple of the heads of k");
     }
     return [{ dtype: "f32", shape: [q.shape[0]!, mul(q.shape[1]!, v.shape[2]!)] }];
   },
-  reference({ inputs: [q, k, , positions, slots], outputs: [out], attributes, stateOf }) {
+  reference({ inputs, outputs: [out], attributes, stateOf }) {
+    const [q, k, , positions, slots, sinks, slopes] = inputs;
     const [rows, heads] = q!.shape as [number, number];
     const capacity = k!.shape[0]!;
     for (let row = 0; row < rows; row++) {
@@ -48,7 +55,10 @@ export const attention: OpRecord = defineOp({
       const first = attributes.window === 0 ? 0 : Math.max(0, position - attributes.window + 1);
       const keys = stateOf(1, slot), values = stateOf(2, slot);
       for (let head = 0; head < heads; head++) {
-        attendHead({ q: q!, keys, values, out: out!, row, head, first, position, ...attributes });
+        const sink = sinks && getElement(sinks, head);
+        const slope = slopes ? getElement(slopes, head) : 0;
+        const seen = { row, head, first, position, sink, slope };
+        attendHead({ q: q!, keys, values, out: out!, ...seen, ...attributes });
       }
     }
   },
@@ -68,10 +78,12 @@ interface HeadCall {
   readonly position: number;
   readonly scale: number;
   readonly softcap: number;
+  readonly sink: number | undefined;
+  readonly slope: number;
 }
 
 function attendHead(call: HeadCall): void {
-  const { q, keys, values, out, row, head, first, position, scale, softcap } = call;
+  const { q, keys, values, out, row, head, first, position, scale, softcap, sink, slope } = call;
   const [, heads, width] = q.shape as [number, number, number];
   const [, kvHeads, valueWidth] = values.shape as [number, number, number];
   const kvHead = Math.floor(head / (heads / kvHeads));
@@ -82,11 +94,12 @@ function attendHead(call: HeadCall): void {
     for (let i = 0; i < width; i++) {
       dot += getElement(q, (row * heads + head) * width + i) * getElement(keys, key + i);
     }
-    scores[j] = softcap === 0 ? dot * scale : softcap * Math.tanh(dot * scale / softcap);
+    const score = softcap === 0 ? dot * scale : softcap * Math.tanh(dot * scale / softcap);
+    scores[j] = score - slope * (position - first - j);
   }
-  const largest = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+  const largest = scores.reduce((a, b) => Math.max(a, b), sink ?? -Infinity);
   const weights = scores.map((score) => Math.exp(score - largest));
-  const total = weights.reduce((a, b) => a + b, 0);
+  const total = weights.reduce((a, b) => a + b, sink === undefined ? 0 : Math.exp(sink - largest));
   for (let i = 0; i < valueWidth; i++) {
     let sum = 0;
     for (let j = 0; j < weights.length; j++) {
@@ -120,7 +133,7 @@ function attentionCases(random: CaseRandom): OpCase[] {
     { heads: 8, kvHeads: 2, width: 64, valueWidth: 64 },
     { heads: 3, kvHeads: 1, width: 20, valueWidth: 12 },
   ];
-  return shapes.flatMap((shape) =>
+  const plain = shapes.flatMap((shape) =>
     STEPS.flatMap((rows) =>
       ([[0, 0, "f32"], [3, 0, "f16"], [64, 20, "f16"]] as const).map((
         [window, softcap, dtype],
@@ -132,6 +145,30 @@ function attentionCases(random: CaseRandom): OpCase[] {
         attributes: { scale: shape.width ** -0.5, window, softcap },
       }))
     )
+  );
+  return [...plain, ...biasedCases(random)];
+}
+
+// Sinks, slopes and both, where they matter: over several blocks and segments, with windows.
+function biasedCases(random: CaseRandom): OpCase[] {
+  const shape = { heads: 6, kvHeads: 2, width: 16, valueWidth: 8 };
+  return STEPS.flatMap((rows) =>
+    ([["sinks", "f32", 0], ["slopes", "f16", 0], ["both", "f16", 40]] as const).map((
+      [name, dtype, window],
+    ) => ({
+      name: `${name}, ${dtype}, rows at ${rows.map(([position]) => position).join(" ")}`,
+      inputs: [
+        ...attentionInputs(random, shape, rows, dtype),
+        name === "slopes" ? undefined : random.weight("F32", [shape.heads]),
+        name === "sinks" ? undefined : {
+          role: "constant" as const,
+          dtype: "f32" as const,
+          shape: [shape.heads],
+          data: Float32Array.from({ length: shape.heads }, (_, h) => 2 ** -(h + 1)),
+        },
+      ],
+      attributes: { scale: shape.width ** -0.5, window, softcap: 0 },
+    }))
   );
 }
 

@@ -5,9 +5,12 @@ import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
 import { add } from "./add.ts";
 import { attention } from "./attention.ts";
+import { clampedGlu } from "./clamped_glu.ts";
 import { embed } from "./embed.ts";
+import { expertMatmul } from "./expert_matmul.ts";
 import { glu } from "./glu.ts";
 import { gluQ8 } from "./glu_q8.ts";
+import { joinColumns } from "./join_columns.ts";
 import { kvAppend } from "./kv_append.ts";
 import { layerNorm } from "./layer_norm.ts";
 import { matmul } from "./matmul.ts";
@@ -19,18 +22,23 @@ import { rmsNorm } from "./rms_norm.ts";
 import { rmsNormQ8 } from "./rms_norm_q8.ts";
 import { rope } from "./rope.ts";
 import { ropeTable } from "./rope_table.ts";
+import { route } from "./route.ts";
 import { scale } from "./scale.ts";
 import { selectRows } from "./select_rows.ts";
 import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
+import { weightedSum } from "./weighted_sum.ts";
 
 const all: readonly OpRecord[] = [
   activation,
   add,
   attention,
+  clampedGlu,
   embed,
+  expertMatmul,
   glu,
   gluQ8,
+  joinColumns,
   kvAppend,
   layerNorm,
   matmul,
@@ -42,10 +50,12 @@ const all: readonly OpRecord[] = [
   rmsNormQ8,
   rope,
   ropeTable,
+  route,
   scale,
   selectRows,
   softcap,
   softmax,
+  weightedSum,
 ];
 
 /** Every op by name. */

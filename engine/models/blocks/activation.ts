@@ -1,8 +1,9 @@
 // The words that config files use for activations, and what the graph's ops call them. "gelu" is the exact form with erf, "gelu_tanh" the approximation: mixing
 // them up moves logits by up to 7e-3 and no argmax, so a file's word is never guessed.
 
-import { UnsupportedError } from "../../errors.ts";
+import { FormatError, UnsupportedError } from "../../errors.ts";
 import type { ActivationName } from "../../graph/activations.ts";
+import type { BlockContext } from "./context.ts";
 
 const WORDS: Readonly<Record<string, ActivationName>> = {
   silu: "silu",
@@ -16,11 +17,18 @@ const WORDS: Readonly<Record<string, ActivationName>> = {
 };
 
 /**
- * The activation that a config file's word stands for.
+ * The activation of a model's feed-forward blocks: the spec's, else what the file says.
  *
- * @throws {UnsupportedError} If nothing here computes it.
+ * @throws {UnsupportedError} If nothing here computes it. @throws {FormatError} If neither says one.
  */
-export function activationOf(word: string, file: string): ActivationName {
+export function activationOf({ spec, params, file }: BlockContext): ActivationName {
+  const word = spec.feedForward.activation ?? params.activation;
+  if (word === undefined) {
+    throw new FormatError("is missing, and the model cannot be built without it", {
+      file,
+      place: "activation",
+    });
+  }
   const activation = Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
   if (activation) return activation;
   throw new UnsupportedError(

@@ -1,10 +1,12 @@
 // Attention over a cache: project, norm heads where the family does, rotate, append keys and values, and
-// attend. Grouped-query, windows, soft caps and both rotary styles are attributes of the ops, so every
-// family passes through these lines. Shapes: M rows of the step, H query heads, G key/value heads, D
-// channels of a head.
+// attend. Grouped-query, windows, soft caps, sinks, linear biases and both rotary styles are inputs or attributes
+// of the ops, so every family passes through these lines. Shapes: M rows of the step, H query heads, G
+// key/value heads, D channels of a query or key head, E of a value head.
 
 import type { Value } from "../../graph/graph.ts";
-import { apply, type BlockContext, linear, norm } from "./context.ts";
+import { alibiSlopes } from "./alibi.ts";
+import { apply, type BlockContext, linear, norm, weight } from "./context.ts";
+import { ropeStyle } from "./rope_style.ts";
 
 /** Which layer this is and how it sees. */
 export interface AttentionOptions {
@@ -19,62 +21,86 @@ export function attention(
   x: Value,
   { layer, kind }: AttentionOptions,
 ): Value {
-  const { builder, spec, params, inputs, capacity, cacheType } = context;
-  const { heads, kvHeads, headDim, hidden } = params;
+  const { builder, spec, params } = context;
+  const { heads, kvHeads, headDim, valueDim, hidden } = params;
   const path = `layers.${layer}.attention`;
-  const { positions, slots } = inputs;
 
-  function project(role: "query" | "key" | "value", count: number): Value {
-    const rows = count * headDim;
+  function project(role: "query" | "key" | "value", count: number, width: number): Value {
+    const rows = count * width;
     const name = `${path}.${role}`;
-    const flat = linear(context, x, {
-      role,
-      name,
-      rows,
-      columns: hidden,
-      layer,
-      bias: spec.attention.bias,
-    });
-    return apply(builder, "reshape", `${name}.heads`, [flat], {
-      shape: ["M", `${count}`, `${headDim}`],
+    const { bias, headNorm } = spec.attention;
+    const flat = linear(context, x, { role, name, rows, columns: hidden, layer, bias });
+    const full = headNorm === "full" && role !== "value"
+      ? norm(context, flat, { role: `${role}_norm`, name: `${name}_norm`, size: rows, layer })
+      : flat;
+    return apply(builder, "reshape", `${name}.heads`, [full], {
+      shape: ["M", `${count}`, `${width}`],
     });
   }
 
   function place(role: "query" | "key", count: number): Value {
-    const projected = project(role, count); // f32[M, count, D]
-    const normed = spec.attention.headNorm
-      ? norm(context, projected, {
-        role: `${role}_norm`,
-        name: `${path}.${role}_norm`,
-        size: headDim,
-        layer,
-      })
+    const projected = project(role, count, headDim); // f32[M, count, D]
+    const name = `${path}.${role}_norm`;
+    const normed = spec.attention.headNorm === "head"
+      ? norm(context, projected, { role: `${role}_norm`, name, size: headDim, layer })
       : projected;
-    return apply(builder, "rope", `${path}.${role}_rope`, [normed, context.ropeTable(kind)], {
-      style: spec.attention.ropeStyle,
-    });
-  }
-
-  function remember(role: "keys" | "values", rows: Value): Value {
-    const cache = builder.state(`${path}.${role}`, [capacity, kvHeads, headDim], cacheType);
-    return apply(builder, "kv_append", `${path}.append_${role}`, [cache, rows, positions, slots]);
+    const table = context.ropeTable(kind);
+    if (!table) return normed;
+    return apply(builder, "rope", `${path}.${role}_rope`, [normed, table], ropeStyle(context));
   }
 
   const query = place("query", heads); // f32[M, H, D]
-  const keys = remember("keys", place("key", kvHeads));
-  const values = remember("values", project("value", kvHeads));
-  const mixed = apply(builder, "attention", path, [query, keys, values, positions, slots], {
-    scale: scoreScale(context),
-    window: windowOf(context, kind),
-    softcap: params.scoreCap ?? 0,
-  }); // f32[M, H * D]
+  const keys = remember(context, place("key", kvHeads), { path, name: "keys" });
+  const values = remember(context, project("value", kvHeads, valueDim), { path, name: "values" });
+  const mixed = attend(context, { query, keys, values, scale: scoreScale(context), layer, kind });
   return linear(context, mixed, {
     role: "attention_output",
     name: `${path}.output`,
     rows: hidden,
-    columns: heads * headDim,
+    columns: heads * valueDim,
     layer,
     bias: spec.attention.outputBias,
+  });
+}
+
+/** Appends f32[M, G, W] to a cache of its own and gives the cache. */
+export function remember(
+  { builder, inputs, capacity, cacheType }: BlockContext,
+  rows: Value,
+  { path, name }: { path: string; name: string },
+): Value {
+  const widths = rows.shape.slice(1) as number[];
+  const cache = builder.state(`${path}.${name}`, [capacity, ...widths], cacheType);
+  const { positions, slots } = inputs;
+  return apply(builder, "kv_append", `${path}.append_${name}`, [cache, rows, positions, slots]);
+}
+
+/** Query, caches and place of an attention. */
+export interface AttendOptions extends AttentionOptions {
+  /** f32[M, H, D]. */
+  readonly query: Value;
+  readonly keys: Value;
+  readonly values: Value;
+  /** Factor on the scores. */
+  readonly scale: number;
+}
+
+/** → f32[M, H·E]. */
+export function attend(context: BlockContext, options: AttendOptions): Value {
+  const { builder, spec, params, inputs: { positions, slots } } = context;
+  const { query, keys, values, scale, layer, kind } = options;
+  const { alibi } = spec.attention.kinds[kind]!;
+  const sinks = spec.attention.sinks ? weight(context, "sinks", [params.heads], layer) : undefined;
+  const slopes = alibi === undefined ? undefined : builder.constant(
+    `layers.${layer}.attention.slopes`,
+    alibiSlopes(params.heads).map((slope) => alibi === "raw" ? slope * scale : slope),
+  );
+  const extra = slopes ? [sinks, slopes] : sinks ? [sinks] : [];
+  const inputs = [query, keys, values, positions, slots, ...extra];
+  return apply(builder, "attention", `layers.${layer}.attention`, inputs, {
+    scale,
+    window: windowOf(context, kind),
+    softcap: params.scoreCap ?? 0,
   });
 }
 

@@ -4,8 +4,11 @@
 import type { Attributes } from "../../graph/op.ts";
 import type { GraphBuilder } from "../../graph/builder.ts";
 import type { Value } from "../../graph/graph.ts";
+import { FormatError } from "../../errors.ts";
+import type { FieldName } from "../hparam_fields.ts";
 import type { Hyperparameters } from "../hparams.ts";
-import type { ModelSpec } from "../spec.ts";
+import { factorOf } from "../sizes.ts";
+import type { Factor, ModelSpec } from "../spec.ts";
 import type { TensorLookup } from "../tensors.ts";
 
 /** Inputs of a step (see build.ts for their shapes). */
@@ -27,8 +30,12 @@ export interface BlockContext {
   readonly capacity: number;
   /** Storage of keys and values. */
   readonly cacheType: "f16" | "f32";
-  /** Rotary table of an attention kind: f32[M, ropeDim]. */
-  ropeTable(kind: string): Value;
+  /** Path or URL of the model, for messages. */
+  readonly file: string;
+  /** Rotary table of an attention kind: f32[M, ropeDim]; undefined where nothing is rotated. */
+  ropeTable(kind: string): Value | undefined;
+  /** Told of values that tests and tools look at. */
+  observe(name: string, value: Value): void;
 }
 
 /** The one output of an op. */
@@ -36,10 +43,29 @@ export function apply(
   builder: GraphBuilder,
   op: string,
   label: string,
-  inputs: readonly Value[],
+  inputs: readonly (Value | undefined)[],
   attributes: Attributes = {},
 ): Value {
   return builder.op(op, inputs, attributes, label)[0]!;
+}
+
+/**
+ * Hyperparameters that only some blocks need.
+ *
+ * @throws {FormatError} If the file lacks one.
+ */
+export function needed<K extends FieldName>(
+  { params, file }: BlockContext,
+  names: readonly K[],
+): { readonly [N in K]: NonNullable<Hyperparameters[N]> } {
+  for (const name of names) {
+    if (params[name] !== undefined) continue;
+    throw new FormatError("is missing, and the model cannot be built without it", {
+      file,
+      place: name,
+    });
+  }
+  return params as { readonly [N in K]: NonNullable<Hyperparameters[N]> };
 }
 
 /** A weight of a role. */
@@ -56,6 +82,21 @@ export function weight(
 /** Whether a bias belongs to a projection: never, when the file has it, or always. */
 export type BiasRule = "none" | "present" | "required";
 
+/** The bias of a role, if there is one by the rule. */
+export function biasOf(
+  context: BlockContext,
+  { role, rule, shape, layer }: {
+    role: string;
+    rule: BiasRule | undefined;
+    shape: readonly number[];
+    layer?: number | undefined;
+  },
+): Value | undefined {
+  const biasRole = `${role}_bias`;
+  const has = rule === "required" || (rule === "present" && context.tensors.has(biasRole, layer));
+  return has ? weight(context, biasRole, shape, layer) : undefined;
+}
+
 /** Sizes and place of a projection. */
 export interface LinearOptions {
   readonly role: string;
@@ -69,24 +110,44 @@ export interface LinearOptions {
 
 /** y = W x (+ b): f32[…, columns] → f32[…, rows]. */
 export function linear(context: BlockContext, x: Value, options: LinearOptions): Value {
-  const { role, name, rows, columns, layer, bias = "none" } = options;
+  const { role, name, rows, columns, layer, bias: rule } = options;
   const matrix = weight(context, role, [rows, columns], layer);
-  const biasRole = `${role}_bias`;
-  const hasBias = bias === "required" ||
-    (bias === "present" && context.tensors.has(biasRole, layer));
-  const inputs = hasBias ? [x, matrix, weight(context, biasRole, [rows], layer)] : [x, matrix];
-  return apply(context.builder, "matmul", name, inputs);
+  const bias = biasOf(context, { role, rule, shape: [rows], layer });
+  return apply(context.builder, "matmul", name, bias ? [x, matrix, bias] : [x, matrix]);
+}
+
+/** A norm: its weight's role, the name of its node, and the width that it is over. */
+export interface NormOptions {
+  readonly role: string;
+  readonly name: string;
+  readonly size: number;
+  readonly layer?: number;
 }
 
 /** The model's norm over the last dimension, with the weight of a role. */
-export function norm(
-  context: BlockContext,
-  x: Value,
-  { role, name, size, layer }: { role: string; name: string; size: number; layer?: number },
-): Value {
+export function norm(context: BlockContext, x: Value, options: NormOptions): Value {
   const { spec, params, builder } = context;
-  return apply(builder, "rms_norm", name, [x, weight(context, role, [size], layer)], {
-    epsilon: params.normEpsilon,
-    base: spec.norm.base,
+  const { role, name, size, layer } = options;
+  const gain = weight(context, role, [size], layer);
+  const epsilon = params.normEpsilon;
+  const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
+  if (spec.norm.kind === "layer") {
+    return apply(builder, "layer_norm", name, bias ? [x, gain, bias] : [x, gain], { epsilon });
+  }
+  const normed = apply(builder, "rms_norm", name, [x, gain], {
+    epsilon,
+    base: spec.norm.base ?? 0,
   });
+  return bias ? apply(builder, "add", `${name}.bias`, [normed, bias]) : normed;
+}
+
+/** x times a factor of the spec; x itself where it is 1. */
+export function scaled(
+  { builder, params }: BlockContext,
+  x: Value,
+  factor: Factor | undefined,
+  name: string,
+): Value {
+  const value = factorOf(factor, params, name);
+  return value === 1 ? x : apply(builder, "scale", name, [x], { factor: value });
 }

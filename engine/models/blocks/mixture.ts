@@ -1,0 +1,112 @@
+// A sparse mixture of experts (spec IF-16): a router scores all experts for each row, the best few are
+// computed and summed by their weights; a shared expert may see every row. Experts that no row chose are
+// never read. M rows, E experts, k of them chosen, F channels inside one.
+
+import type { Value } from "../../graph/graph.ts";
+import { sizeOf } from "../sizes.ts";
+import { apply, type BlockContext, linear, needed, weight } from "./context.ts";
+import { gated, glu } from "./gated.ts";
+
+/** Whether a layer is a mixture: the first ones may be dense, or listed ones, or all but each n-th. */
+export function isSparse({ params }: BlockContext, layer: number): boolean {
+  const { denseLayers = 0, denseOnly = [], sparsePeriod = 1 } = params;
+  return layer >= denseLayers && !denseOnly.includes(layer) && (layer + 1) % sparsePeriod === 0;
+}
+
+/** f32[M, hidden] → f32[M, hidden]. */
+export function mixture(context: BlockContext, x: Value, layer: number): Value {
+  const { builder, params, spec } = context;
+  const { hidden } = params;
+  const { experts, expertsUsed, expertFeedForward: inner } = needed(context, [
+    "experts",
+    "expertsUsed",
+    "expertFeedForward",
+  ]);
+  const path = `layers.${layer}.feed_forward`;
+  const [chosen, weights] = route(context, x, layer);
+  context.observe(`layers.${layer}.experts`, chosen);
+
+  function each(role: string, rows: Value, outputs: number, columns: number): Value {
+    const matrices = weight(context, role, [experts, outputs, columns], layer);
+    const bias = expertBias(context, role, [experts, outputs], layer);
+    const inputs = bias ? [rows, matrices, chosen, bias] : [rows, matrices, chosen];
+    return apply(builder, "expert_matmul", `${path}.${role}`, inputs);
+  }
+
+  const single = apply(builder, "reshape", `${path}.rows`, [x], { shape: ["M", "1", `${hidden}`] });
+  const product = glu(
+    context,
+    each("experts_gate", single, inner, hidden),
+    each("experts_up", single, inner, hidden),
+    `${path}.experts_glu`,
+  ); // f32[M, k, F]
+  const results = each("experts_down", product, hidden, inner); // f32[M, k, hidden]
+  const sum = apply(builder, "weighted_sum", `${path}.experts`, [results, weights]);
+  const { shared } = spec.feedForward;
+  if (!shared || expertsUsed === 0) return sum;
+  const width = sizeOf(shared.inner, params, "feedForward.shared.inner");
+  if (width === 0) return sum;
+  const common = gated(context, x, { layer, inner: width, prefix: "shared_" });
+  const weighed = shared.gated ? weighShared(context, x, common, layer) : common;
+  return apply(builder, "add", `${path}.sum`, [sum, weighed]);
+}
+
+/** The chosen experts i32[M, k] and their weights f32[M, k]. */
+function route(context: BlockContext, x: Value, layer: number): [Value, Value] {
+  const { builder, params, spec, tensors } = context;
+  const { experts, expertsUsed: count } = needed(context, ["experts", "expertsUsed"]);
+  const router = spec.feedForward.router!;
+  const path = `layers.${layer}.feed_forward`;
+  const logits = linear(context, x, {
+    role: "router",
+    name: `${path}.router`,
+    rows: experts,
+    columns: params.hidden,
+    layer,
+    bias: router.bias,
+  });
+  const correction = router.correction && tensors.has("router_correction", layer)
+    ? weight(context, "router_correction", [experts], layer)
+    : undefined;
+  const groups = params.expertGroups || 1;
+  const [chosen, weights] = builder.op(
+    "route",
+    correction ? [logits, correction] : [logits],
+    {
+      score: router.score,
+      count,
+      groups,
+      groupCount: groups === 1 ? 1 : params.expertGroupsUsed || groups,
+      groupScore: router.groupScore ?? "best",
+      normalize: params.expertNormalize ?? false,
+      scale: params.expertScale ?? 1,
+    },
+    `${path}.route`,
+  );
+  return [chosen!, weights!];
+}
+
+/** Biases of all experts as one row: f32[E · outputs]. */
+function expertBias(
+  context: BlockContext,
+  role: string,
+  shape: readonly [number, number],
+  layer: number,
+): Value | undefined {
+  const { builder, spec, tensors } = context;
+  const { bias } = spec.feedForward;
+  const wanted = bias === "required" || (bias === "present" && tensors.has(`${role}_bias`, layer));
+  if (!wanted) return undefined;
+  const tensor = tensors.get(`${role}_bias`, shape, layer);
+  return builder.weight(tensor.name, { ...tensor, shape: [shape[0] * shape[1]] });
+}
+
+function weighShared(context: BlockContext, x: Value, common: Value, layer: number): Value {
+  const { builder, params: { hidden } } = context;
+  const path = `layers.${layer}.feed_forward`;
+  const role = "shared_weight";
+  const name = `${path}.${role}`;
+  const logit = linear(context, x, { role, name, rows: 1, columns: hidden, layer }); // f32[M, 1]
+  const share = apply(builder, "activation", `${path}.shared_share`, [logit], { kind: "sigmoid" });
+  return apply(builder, "mul", `${path}.shared`, [common, share]);
+}

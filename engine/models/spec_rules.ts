@@ -1,0 +1,222 @@
+// The format of a spec file as rules: which atoms there are and what each may be. An atom is a word or a
+// number in a JSON file; what it does is in blocks/. Sizes that depend on the model are expressions of
+// hyperparameters ("heads // kvHeads * headDim"), factors are powers of them ({ "layers": -0.5 }).
+
+import {
+  either,
+  flag,
+  list,
+  number,
+  oneOf,
+  optional,
+  record,
+  type Rule,
+  table,
+  text,
+} from "./check.ts";
+import { ACTIVATION_NAMES } from "../graph/activations.ts";
+
+// A plain value of a config file.
+const scalar: Rule<number | boolean | string> = either(
+  number,
+  either(flag, text, ""),
+  "a number, flag or string",
+);
+
+const size = either(number, text, "a number or an expression of hyperparameters");
+
+/** A number, or a product of powers of hyperparameters. */
+const factor = either(number, table(number), "a number or powers of hyperparameters");
+
+const bias = oneOf("none", "present", "required");
+
+const pattern = record({
+  /**
+   * - `uniform`: every layer is `kind`
+   * - `every`: each `period`-th layer is `kind`, the rest `others`
+   * - `from`: layers from `start` on are `kind` if the flag `when` is set, the rest `others`
+   */
+  rule: oneOf("uniform", "every", "from"),
+  kind: text,
+  others: optional(text),
+  period: optional(text),
+  when: optional(text),
+  start: optional(text),
+});
+
+const attentionKind = record({
+  /** Hyperparameter that holds the base of the rotary angles; absent: no rotation. */
+  theta: optional(text),
+  /** Hyperparameter that holds the rule that changes the frequencies. */
+  scaling: optional(text),
+  /** Hyperparameter that holds how many positions are seen; absent: all. */
+  window: optional(text),
+  /**
+   * A score falls in proportion to the distance of its key, each head at its own rate: added to the
+   * `scaled` scores, or to the `raw` ones before they are scaled.
+   */
+  alibi: optional(oneOf("scaled", "raw")),
+});
+
+const attention = record({
+  /**
+   * - `heads` (default): projections of query, key and value
+   * - `latent`: keys and values are made of one narrow row a token, and only that is kept
+   */
+  kind: optional(oneOf("heads", "latent")),
+  /** Bias of the query, key and value projections. */
+  bias,
+  outputBias: bias,
+  /** Norm of query and key before the rotation: over each head, or over all heads together. */
+  headNorm: optional(oneOf("head", "full")),
+  /** A learnt score a head that takes part in the softmax and has no value. */
+  sinks: optional(flag),
+  ropeStyle: oneOf("half", "interleaved"),
+  /** Scores grow with the temperature that the scaling rule of the rotation asks for. */
+  ropeTemperature: optional(flag),
+  kinds: table(attentionKind),
+  /** Kind by the name that a file's list of layer types uses. */
+  types: optional(table(text)),
+  pattern,
+});
+
+const router = record({
+  /** From logits to scores. */
+  score: oneOf("softmax", "sigmoid"),
+  bias,
+  /** A learnt summand that takes part in choosing, not in weighing. */
+  correction: optional(flag),
+  /** How a group of experts is judged: by its best, or by the sum of its best two. */
+  groupScore: optional(oneOf("best", "best_two")),
+});
+
+const feedForward = record({
+  /**
+   * - `gated`: down(act(gate x) · up x)
+   * - `plain`: down(act(up x))
+   * - `mixture`: a router chooses experts, each `gated`; layers may be dense (see `dense`)
+   */
+  kind: oneOf("gated", "plain", "mixture"),
+  activation: optional(oneOf(...ACTIVATION_NAMES)),
+  /** Gate and up are bounded and up is moved by 1 (hyperparameters gluLimit, gluAlpha). */
+  clamped: optional(flag),
+  bias,
+  router: optional(router),
+  /** Which layers of a mixture have one plain `gated` block instead. */
+  dense: optional(oneOf("gated")),
+  /** An expert that all tokens go to; `gated`: weighed by a sigmoid of its own. */
+  shared: optional(record({ inner: text, gated: flag })),
+});
+
+const branch = record({
+  block: oneOf("attention", "feedForward"),
+  /** Norm of what the block reads; absent: none. */
+  before: optional(text),
+  /** Norm of what the block gives. */
+  after: optional(text),
+  /** Norm of the sum of stream and branch. */
+  sum: optional(text),
+  /** The block reads the stream as it is now (default), or as it was before the layer. */
+  from: optional(oneOf("stream", "layer")),
+});
+
+const rows = record({
+  start: optional(size),
+  count: size,
+  groups: optional(size),
+  /** Entries of a group; all groups together fill the axis. */
+  stride: size,
+});
+
+const tensorRecord = record({
+  /** `{prefix}`, `{i}` the layer, `{j}` the expert. */
+  name: text,
+  /** Stored as [in, out]. */
+  transposed: optional(flag),
+  /** How many tensors `{j}` stands for; they are stacked. */
+  stack: optional(size),
+  /** The axis that `rows` cuts; 0 unless given. */
+  axis: optional(number),
+  rows: optional(rows),
+});
+
+/** Where a tensor is: its name, or its name and how it lies there. */
+export type TensorRule = string | ReturnType<typeof tensorRecord>;
+
+/** Tensor names by role. */
+export const tensorRules: Rule<Readonly<Record<string, TensorRule>>> = table((value, place) =>
+  typeof value === "string" ? value : tensorRecord(value, place)
+);
+
+/** Values that keys of a file must have, if they are there: what else they could ask for is not built. */
+export const expectedRule: Rule<Readonly<Record<string, readonly (number | boolean | string)[]>>> =
+  table(list(scalar));
+
+const names = record({
+  hyperparameters: optional(table(list(text))),
+  expected: optional(expectedRule),
+  prefixes: optional(list(text)),
+  tensors: optional(tensorRules),
+  ignored: optional(list(text)),
+});
+
+const anything: Rule<unknown> = (value) => value;
+
+/** The rules of a spec file without `containers`. */
+export const specRule = record({
+  name: text,
+  /** Values of `general.architecture` (GGUF) and `model_type` (config.json) that mean this spec. */
+  matches: record({ huggingface: list(text), gguf: list(text) }),
+  /** Hyperparameters that a file may leave out. */
+  defaults: optional(table(scalar)),
+  /** Hyperparameters that follow from others where a file leaves them out. */
+  derived: optional(table(text)),
+  /** Differences between members of the family: merged over the rest when all conditions hold. */
+  cases: optional(list(record({
+    /** Values that hyperparameters have. */
+    when: optional(table(scalar)),
+    /** Hyperparameters that the file has, and has not. */
+    given: optional(list(text)),
+    absent: optional(list(text)),
+    use: table(anything),
+  }))),
+  embedding: record({
+    scale: factor,
+    /** Norm right after the embedding. */
+    norm: optional(text),
+    /** A learnt row for each position is added; tables begin with `offset` rows for other uses. */
+    positions: optional(record({ offset: number })),
+    /** The embedding has another width and is projected to the model's. */
+    projection: optional(flag),
+  }),
+  norm: record({
+    kind: oneOf("rms", "layer"),
+    /** The weight in use is `base` + the stored one. */
+    base: optional(number),
+    bias: optional(bias),
+  }),
+  attention,
+  feedForward,
+  /** Factor on what a branch adds to the stream. */
+  residual: optional(factor),
+  /** Residual branches of a layer in order: x = sum(x + residual · after(block(before(from)))). */
+  layer: list(branch),
+  head: optional(record({
+    /** No norm before the head, where branches end with one. */
+    norm: optional(flag),
+    bias: optional(bias),
+    /** Rows of the matrix count as if they had length 1. */
+    unitRows: optional(flag),
+    /** The stream is projected to the width of the embedding. */
+    projection: optional(flag),
+    /** Factor on the logits. */
+    scale: optional(factor),
+  })),
+  names: optional(record({ huggingface: optional(names), gguf: optional(names) })),
+});
+
+/** An architecture, checked. */
+export type ModelSpec = typeof specRule extends Rule<infer T> ? T : never;
+
+/** A number, or powers of hyperparameters. */
+export type Factor = number | Readonly<Record<string, number>>;

@@ -1,0 +1,69 @@
+// Rows times matrices that are chosen row by row, float activations and exactly the stored weights.
+//   a unit of work: some tiles of one expert
+//     no item chose it: nothing is read
+//     one item:         decode and multiply in one (generated/gemv_float)
+//     several:          decode each run of columns once, add its products for all of them
+// Which items chose an expert is looked up in the choice itself: it is a few numbers a row.
+import { nextChunk, addressAt, chunksOf, min, thread, u32At } from "./runtime";
+import {
+  EXPERT_MATMUL_BIAS, EXPERT_MATMUL_CHOSEN, EXPERT_MATMUL_CHUNK, EXPERT_MATMUL_COLUMNS, EXPERT_MATMUL_COUNT,
+  EXPERT_MATMUL_EXPERTS, EXPERT_MATMUL_LAYOUT, EXPERT_MATMUL_OUTPUTS, EXPERT_MATMUL_ROWS, EXPERT_MATMUL_SCRATCH,
+  EXPERT_MATMUL_SCRATCH_BYTES, EXPERT_MATMUL_SHARED, EXPERT_MATMUL_TILE_BYTES, EXPERT_MATMUL_W, EXPERT_MATMUL_X,
+  EXPERT_MATMUL_Y,
+} from "./generated/opcodes";
+import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
+import { floatTiles } from "./generated/float_tiles";
+import { gemvFloat } from "./generated/gemv_float";
+
+@inline function expertOf(chosen: usize, item: u32, count: u32): u32 {
+  return chosen ? load<u32>(chosen + (<usize>item << 2)) : item % count;
+}
+
+export function expert_matmul(ip: usize): void {
+  const count = u32At(ip, EXPERT_MATMUL_COUNT), items = u32At(ip, EXPERT_MATMUL_ROWS) * count;
+  const experts = u32At(ip, EXPERT_MATMUL_EXPERTS), outputs = u32At(ip, EXPERT_MATMUL_OUTPUTS);
+  const chosen = addressAt(ip, EXPERT_MATMUL_CHOSEN), chunk = u32At(ip, EXPERT_MATMUL_CHUNK);
+  const tiles = outputs >> 3, units = chunksOf(tiles, chunk);
+  const total = items ? experts * units : 0;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const expert = <u32>c / units, first = <u32>c % units * chunk;
+    let users: u32 = 0;
+    for (let item: u32 = 0; item < items; item++) if (expertOf(chosen, item, count) == expert) users++;
+    if (users == 0) continue;
+    for (let t = first; t < min(tiles, first + chunk); t++) multiplyTile(ip, expert, t, items, users);
+  }
+}
+
+/** Eight outputs of one expert for all items that chose it. */
+function multiplyTile(ip: usize, expert: u32, t: u32, items: u32, users: u32): void {
+  const columns = u32At(ip, EXPERT_MATMUL_COLUMNS), outputs = u32At(ip, EXPERT_MATMUL_OUTPUTS);
+  const layout = u32At(ip, EXPERT_MATMUL_LAYOUT), count = u32At(ip, EXPERT_MATMUL_COUNT);
+  const chosen = addressAt(ip, EXPERT_MATMUL_CHOSEN), shared = u32At(ip, EXPERT_MATMUL_SHARED);
+  const x = addressAt(ip, EXPERT_MATMUL_X), bias = addressAt(ip, EXPERT_MATMUL_BIAS);
+  const y = addressAt(ip, EXPERT_MATMUL_Y) + ((<usize>t) << 5);
+  const tile = addressAt(ip, EXPERT_MATMUL_W) +
+    <usize>(expert * (outputs >> 3) + t) * u32At(ip, EXPERT_MATMUL_TILE_BYTES);
+  const scratch = addressAt(ip, EXPERT_MATMUL_SCRATCH) +
+    <usize>thread * u32At(ip, EXPERT_MATMUL_SCRATCH_BYTES);
+  const panel = scratch + DECODE_BYTES;
+  const stride = <usize>columns << 2;
+  const from = bias + (<usize>expert * outputs << 2) + ((<usize>t) << 5);
+
+  for (let item: u32 = 0; item < items; item++) {
+    if (expertOf(chosen, item, count) != expert) continue;
+    const out = y + (<usize>item * outputs << 2);
+    v128.store(out, bias ? v128.load(from) : f32x4.splat(0));
+    v128.store(out, bias ? v128.load(from, 16) : f32x4.splat(0), 16);
+    if (users > 1) continue;
+    if (gemvFloat(layout, tile, x + stride * (shared ? item / count : item), columns, out)) return;
+  }
+  for (let k: u32 = 0; k < columns; k += RUN) {
+    const run = min(columns - k, RUN);
+    const decoded = decodeColumns(layout, tile, columns, k, run, panel, scratch);
+    for (let item: u32 = 0; item < items; item++) {
+      if (expertOf(chosen, item, count) != expert) continue;
+      const row = x + stride * (shared ? item / count : item) + (<usize>k << 2);
+      floatTiles(1, row, stride, run, decoded, y + (<usize>item * outputs << 2), 32);
+    }
+  }
+}
