@@ -1,0 +1,84 @@
+// Attention on contexts that are cut into segments, which the ops' own cases are too short for.
+
+import { assertEquals } from "@std/assert";
+import { createCaseRandom } from "../graph/case_random.ts";
+import { symbol } from "../graph/dim.ts";
+import type { OpCase } from "../graph/op_case.ts";
+import { getOp } from "../graph/ops/mod.ts";
+import { difference, runCase } from "./case_run.ts";
+import { createReferenceBackend } from "./reference_backend.ts";
+import { createWasmBackend } from "./wasm_backend.ts";
+
+const CAPACITY = 700;
+
+interface Shape {
+  readonly positions: readonly number[];
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly width: number;
+  readonly dtype: "f16" | "f32";
+  readonly window?: number;
+  readonly softcap?: number;
+}
+
+function attentionCase(shape: Shape): OpCase {
+  const { positions, heads, kvHeads, width, dtype, window = 0, softcap = 0 } = shape;
+  const random = createCaseRandom(3);
+  const rows = positions.length;
+  const M = symbol("M", { max: 64 });
+  const cache = () => ({
+    role: "state" as const,
+    dtype,
+    shape: [CAPACITY, kvHeads, width],
+    slots: [0, 1].map(() => random.normal(CAPACITY * kvHeads * width)),
+  });
+  const indices = (data: readonly number[]) => ({
+    role: "input" as const,
+    dtype: "i32" as const,
+    shape: [M],
+    data: Int32Array.from(data),
+  });
+  return {
+    name: JSON.stringify(shape),
+    inputs: [
+      {
+        role: "input",
+        dtype: "f32",
+        shape: [M, heads, width],
+        data: random.normal(rows * heads * width),
+      },
+      cache(),
+      cache(),
+      indices(positions),
+      indices(positions.map((_, i) => i % 2)),
+    ],
+    attributes: { scale: width ** -0.5, window, softcap },
+    bindings: { M: rows },
+  };
+}
+
+const SHAPES: readonly Shape[] = [
+  { positions: [699], heads: 3, kvHeads: 1, width: 64, dtype: "f16" },
+  { positions: [63, 64], heads: 2, kvHeads: 2, width: 16, dtype: "f16" },
+  { positions: [699, 0, 128, 300], heads: 4, kvHeads: 2, width: 20, dtype: "f16" },
+  { positions: [699, 511, 512], heads: 4, kvHeads: 1, width: 32, dtype: "f16", window: 512 },
+  { positions: [650, 40], heads: 5, kvHeads: 1, width: 12, dtype: "f16", softcap: 20 },
+  { positions: [699, 10, 65], heads: 4, kvHeads: 4, width: 8, dtype: "f32", window: 100 },
+  { positions: [690, 691, 692, 693, 694], heads: 6, kvHeads: 2, width: 64, dtype: "f16" },
+];
+
+for (const shape of SHAPES) {
+  const { positions, heads, kvHeads, dtype } = shape;
+  const name = `${dtype}, positions ${positions}, ${heads}/${kvHeads} heads`;
+  Deno.test(`attention in segments equals the reference on any threads: ${name}`, async () => {
+    const op = getOp("attention");
+    const opCase = attentionCase(shape);
+    const expected = await runCase(createReferenceBackend(), op, opCase);
+    for (const variant of ["baseline", "relaxed"] as const) {
+      const one = await runCase(createWasmBackend({ threads: 1, variant }), op, opCase);
+      const two = await runCase(createWasmBackend({ threads: 2, variant }), op, opCase);
+      assertEquals(difference(one, expected, { ofLargest: 5e-6, reason: "float32" }), undefined);
+      assertEquals(two, one);
+    }
+  });
+}
