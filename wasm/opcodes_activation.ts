@@ -150,4 +150,33 @@ export const ACTIVATION_OPCODES = {
     file: "softmax",
     operands: { x: "u32", indices: "u32", y: "u32", count: "u32", rows: "u32", bytes: "u32" },
   },
+  /**
+   * Rows see [starts, ends) of `limit` rows of k and v; `starts`, `ends`, `slots` and `bias` are 0 where there
+   * is none. With `slots`, `k` and `v` are offsets in a slot's block, else addresses. `bias`: 2·`reach` + 1
+   * summands for each head, by distance.
+   */
+  span_attention: {
+    file: "span_attention",
+    operands: {
+      ...{
+        q: "u32",
+        k: "u32",
+        v: "u32",
+        starts: "u32",
+        ends: "u32",
+        positions: "u32",
+        slots: "u32",
+      },
+      ...{
+        slot_table: "u32",
+        slot_count: "u32",
+        y: "u32",
+        rows: "u32",
+        limit: "u32",
+        heads: "u32",
+      },
+      ...{ kv_heads: "u32", head_size: "u32", value_size: "u32", f16: "u32", scale: "f32" },
+      ...{ bias: "u32", reach: "u32", tile: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
 } as const satisfies Record<string, OpcodeRecord>;

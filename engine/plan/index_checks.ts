@@ -2,7 +2,7 @@
 // so a device checks them before a step; a wrong one is then an error with its value, and the device
 // lives on.
 
-import { compile, type CompiledDim, type Dim, type DimEnv } from "../graph/dim.ts";
+import { add, compile, type CompiledDim, type Dim, type DimEnv } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Plan } from "./plan.ts";
@@ -23,6 +23,13 @@ const INDICES: Readonly<
   select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
   attention: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
+  // The end of a span is behind its last row.
+  span_attention: [
+    [3, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
+    [4, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
+    [5, ({ inputs }) => inputs[4] ? 2 ** 31 : inputs[1]!.shape[0]!],
+    [6, () => "slots"],
+  ],
 };
 
 /** Functions to call before each step; they throw a RangeError on an index out of range. */
@@ -30,8 +37,8 @@ export function indexChecks(plan: Plan, context: IndexContext): ((bindings: DimE
   const checks = new Map<string, (bindings: DimEnv) => void>();
   for (const { node } of plan.steps) {
     for (const [index, limitOf] of INDICES[node.op] ?? []) {
-      const input = node.inputs[index]!;
-      if (input.role !== "input") continue;
+      const input = node.inputs[index];
+      if (input?.role !== "input") continue;
       const limit = limitOf(node);
       const key = `${input.id} ${typeof limit === "object" ? node.id : limit}`;
       if (checks.has(key)) continue;

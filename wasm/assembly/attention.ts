@@ -213,7 +213,7 @@ function widen(from: usize, stride: usize, to: usize, count: u32, size: u32): vo
 }
 
 /** s[i][j] = factor · q[i] · k[j] for all queries, in pairs, and the block's positions, rounded up to 4. */
-function scores(
+export function scores(
   q: usize, queries: u32, size: u32, k: usize, step: usize, count: u32, s: usize, factor: f32,
 ): void {
   const bytes = <usize>size << 3;
@@ -270,7 +270,7 @@ function lean(s: usize, count: u32, slope: f32, distance: f32): void {
 }
 
 /** Turns one query's scores into probabilities times `weight`; positions outside [begin, stop) get 0. */
-function softmaxStep(
+export function softmaxStep(
   s: usize, begin: u32, stop: u32, count: u32, softcap: f32, weight: f32, highest: usize, sum: usize, factor: usize,
 ): void {
   const end = s + (<usize>((count + 3) & ~3) << 2);
@@ -304,7 +304,7 @@ function softmaxStep(
 }
 
 /** acc[i] = acc[i] · factor[i] + Σ p[i][j] · v[j] */
-function values(
+export function values(
   s: usize, factors: usize, queries: u32, v: usize, step: usize, count: u32, size: u32, acc: usize,
 ): void {
   const bytes = <usize>size << 2;

@@ -27,6 +27,7 @@ import { scale } from "./scale.ts";
 import { selectRows } from "./select_rows.ts";
 import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
+import { spanAttention } from "./span_attention.ts";
 import { weightedSum } from "./weighted_sum.ts";
 
 const all: readonly OpRecord[] = [
@@ -55,6 +56,7 @@ const all: readonly OpRecord[] = [
   selectRows,
   softcap,
   softmax,
+  spanAttention,
   weightedSum,
 ];
 
