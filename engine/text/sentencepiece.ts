@@ -1,11 +1,13 @@
 // Tokenizers from SentencePiece's own files. The normalizer comes first (character map, blanks, the blank
-// in front), then words that the model's author added by hand are cut out, and what is left goes to the
-// merge or Viterbi core. A stretch between control tokens counts as a text of its own, with its own blank
-// in front, as in GGUF files of the same models.
+// in front), then the merge or Viterbi core. Words that the model's author added by hand are cut out before
+// merging; in a unigram model they are pieces with a score of their own. A stretch between control tokens
+// counts as a text of its own, with its own blank in front, as in GGUF files of the same models.
 //
 // A `.model` file does not say which ids a model wants around a text; the habit of its kind is taken (BOS in
 // front for BPE, EOS behind for unigram) unless the caller knows better from tokenizer_config.json.
 // Left out: sampling of segmentations, word and char models, and splitting merges of unused pieces again.
+// Where two cuts of a unigram model have the same score (long runs of one added word), the reference's choice
+// depends on rounding and may be the other one.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { assembleTokenizer } from "./assemble.ts";
@@ -72,7 +74,6 @@ export function createSentencePieceTokenizer(
   const roles = readRoles(model, file);
   const encode = algorithm.build(model, vocabulary, file);
   const normalize = createNormalizer(model, vocabulary, file);
-  const cutOut = createSpecialSplitter(tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]));
   const utf8 = new TextEncoder();
   const addBos = (options.addBos ?? algorithm.addBos) && roles.bosId !== undefined;
   const addEos = (options.addEos ?? algorithm.addEos) && roles.eosId !== undefined;
@@ -84,9 +85,7 @@ export function createSentencePieceTokenizer(
     suffix: addEos ? [roles.eosId!] : [],
     leadingBlanks: leadingBlanksOf(model),
     warnings: warningsOf(model, file),
-    encodeStretch(text, _isFirst, out) {
-      cutOut(normalize(text), (part) => encode(part, out), (id) => out.push(id));
-    },
+    encodeStretch: (text, _isFirst, out) => encode(normalize(text), out),
     bytesOf: pieceBytes(vocabulary, (text) => utf8.encode(text)),
   });
 }
@@ -96,7 +95,7 @@ function leadingBlanksOf(model: SentencePieceModel): number {
   return model.addDummyPrefix && !model.blankIsSuffix ? 1 : 0;
 }
 
-/** They are cut out behind the normalizer, which may change what stands around them. */
+/** They must not be cut out before the normalizer, which may change what stands around them. */
 function withoutExtraWords({ texts, kinds, ids }: Vocabulary): Vocabulary {
   const plain = kinds.map((kind) => kind === TOKEN_KIND.userDefined ? TOKEN_KIND.normal : kind);
   return { texts, kinds: plain, ids };
@@ -131,7 +130,7 @@ function readRoles(model: SentencePieceModel, file: string) {
 }
 
 function buildBpe(model: SentencePieceModel, vocabulary: Vocabulary, file: string): Core {
-  return createCharBpe({
+  const encode = createCharBpe({
     vocabulary,
     merge: mergeByScore(vocabulary, model.scores),
     unkId: readRoles(model, file).unkId,
@@ -139,6 +138,8 @@ function buildBpe(model: SentencePieceModel, vocabulary: Vocabulary, file: strin
     byteFallback: model.byteFallback,
     name: file,
   });
+  const cutOut = createSpecialSplitter(tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]));
+  return (text, out) => cutOut(text, (part) => encode(part, out), (id) => out.push(id));
 }
 
 function buildUnigram(model: SentencePieceModel, vocabulary: Vocabulary, file: string): Core {
@@ -150,10 +151,30 @@ function buildUnigram(model: SentencePieceModel, vocabulary: Vocabulary, file: s
   );
   return createUnigram({
     vocabulary: { ...vocabulary, kinds },
-    scores: model.scores,
+    scores: unigramScores(model),
     unkId,
     byteFallback: model.byteFallback,
   });
+}
+
+/** Smallest positive float: where the reference starts looking for the highest score. */
+const FLOAT_MIN = 1.1754943508222875e-38;
+
+/**
+ * Words added by hand get a tenth below their length times the highest score, as in the reference. That is
+ * above any cut into pieces, whose scores are negative; a score above zero raises the bar.
+ */
+function unigramScores({ texts, kinds, scores }: SentencePieceModel): Float64Array {
+  const utf8 = new TextEncoder();
+  let best = FLOAT_MIN;
+  for (const [id, score] of scores.entries()) {
+    if (kinds[id] === TOKEN_KIND.normal) best = Math.max(best, score);
+  }
+  return Float64Array.from(
+    scores,
+    (score, id) =>
+      kinds[id] === TOKEN_KIND.userDefined ? utf8.encode(texts[id]).length * best - 0.1 : score,
+  );
 }
 
 function createNormalizer(
