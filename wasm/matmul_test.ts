@@ -7,6 +7,7 @@ import { floatScratchBytes, q8ScratchBytes } from "./matmul_scratch.ts";
 import { instruction, type OpcodeName } from "./opcodes.ts";
 import { type Packed, packedBytes, packWeight } from "./pack.ts";
 import { createProgram } from "./program.ts";
+import { shareTiles } from "./weight_chunks.ts";
 import { WEIGHT_LAYOUTS } from "./weight_layout.ts";
 
 const FORMATS = WEIGHT_LAYOUTS.map(({ format }) => format);
@@ -116,7 +117,8 @@ function matmulQ8(
   run(machine, "matmul_q8", {
     ...{ x, w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
     ...{ rows: c.rows, columns: c.columns, outputs: c.outputs, layout: packed.layout },
-    ...{ row_bytes: q8RowBytes(c.columns), tile_bytes: packed.tileBytes, chunk: 2 },
+    ...{ row_bytes: q8RowBytes(c.columns), tile_bytes: packed.tileBytes },
+    ...shareTiles(Math.ceil(c.outputs / 8), packed.tileBytes, machine.threads),
     ...{ scratch: machine.allocate(machine.threads * scratchBytes), scratch_bytes: scratchBytes },
     style: c.style ?? 0,
   });
@@ -150,7 +152,8 @@ function matmulFloat(
   const guard = machine.f32(y, rows * outputs + 4).fill(-77);
   run(machine, "matmul", {
     ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
-    ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes, chunk: 2 },
+    ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes },
+    ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
     scratch: machine.allocate(machine.threads * floatScratchBytes()),
     scratch_bytes: floatScratchBytes(),
   });
@@ -335,6 +338,22 @@ Deno.test("embed gives exactly the numbers of every format, so packing loses not
 function unsignedZeros(values: Float32Array): Float32Array {
   return values.map((value) => value + 0);
 }
+
+Deno.test("tiles are shared out whole: a large chunk a thread, the rest in small ones", () => {
+  for (const tiles of [0, 1, 2, 7, 24, 72, 6144]) {
+    for (const threads of [1, 2, 3, 16]) {
+      const { large, chunk } = shareTiles(tiles, 2880, threads);
+      const rest = tiles - large * threads;
+      assert(
+        rest >= 0 && chunk >= 1 && chunk * 2880 <= 32768,
+        `${tiles} tiles, ${threads} threads`,
+      );
+      assert(large <= tiles / threads);
+    }
+  }
+  assertEquals(shareTiles(72, 2880, 2), { large: 27, threads: 2, chunk: 9 });
+  assertEquals(shareTiles(72, 1 << 20, 2).chunk, 1);
+});
 
 Deno.test("packed weights take at most 1.06 of the file's bytes", () => {
   for (const format of FORMATS) {

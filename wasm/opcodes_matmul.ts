@@ -28,15 +28,15 @@ export const MATMUL_OPCODES = {
     },
   },
   /**
-   * y[rows, outputs] = x · wᵀ + bias on 8-bit rows. `chunk` tiles are taken at once by a thread;
+   * y[rows, outputs] = x · wᵀ + bias on 8-bit rows. `large`, `threads`, `chunk`: see weight_chunks.ts.
    * `style` 0 lets the kernel ask the processor, 1 forces pair sums, 2 the relaxed dot (tests).
    */
   matmul_q8: {
     file: "matmul_q8",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
-      ...{ layout: "u32", row_bytes: "u32", tile_bytes: "u32", chunk: "u32" },
-      ...{ scratch: "u32", scratch_bytes: "u32", style: "u32" },
+      ...{ layout: "u32", row_bytes: "u32", tile_bytes: "u32", large: "u32" },
+      ...{ threads: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32", style: "u32" },
     },
   },
   /** y[rows, outputs] = x · wᵀ + bias on float32 rows and exactly the stored weights. */
@@ -44,7 +44,8 @@ export const MATMUL_OPCODES = {
     file: "matmul",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
-      ...{ layout: "u32", tile_bytes: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32" },
+      ...{ layout: "u32", tile_bytes: "u32", large: "u32", threads: "u32", chunk: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32" },
     },
   },
   /**

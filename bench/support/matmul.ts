@@ -7,6 +7,7 @@ import type { Machine } from "../../wasm/machine.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
 import { type Packed, packWeight } from "../../wasm/pack.ts";
+import { shareTiles } from "../../wasm/weight_chunks.ts";
 import { createProgram, type Program } from "../../wasm/program.ts";
 
 /** One product: activations [rows, columns] times weights [outputs, columns]. */
@@ -43,7 +44,9 @@ export async function prepareProduct(
   const all = [first];
   while (all.length < copies) all.push(await pack(machine, product));
   const buffers = allocateBuffers(machine, product);
-  const instructions = all.map((packed) => multiply(product, packed, buffers));
+  const instructions = all.map((packed) =>
+    multiply(product, { ...packed, threads: machine.threads }, buffers)
+  );
   const program: Program = createProgram(machine, instructions);
   return {
     copies,
@@ -85,12 +88,12 @@ function allocateBuffers(machine: Machine, { rows, outputs, columns, exact }: Pr
 
 function multiply(
   { rows, outputs, columns, exact }: Product,
-  { address, layout, tileBytes }: Packed,
+  { address, layout, tileBytes, threads }: Packed & { readonly threads: number },
   buffers: { readonly x: number; readonly y: number; readonly scratch: number },
 ) {
   const shared = {
     ...{ ...buffers, w: address, bias: 0, rows, columns, outputs, layout },
-    ...{ tile_bytes: tileBytes, chunk: Math.max(1, Math.floor(32768 / tileBytes)) },
+    ...{ tile_bytes: tileBytes, ...shareTiles(Math.ceil(outputs / 8), tileBytes, threads) },
   };
   const name: OpcodeName = exact ? "matmul" : "matmul_q8";
   const [opcode, operands] = exact

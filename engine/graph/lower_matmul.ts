@@ -4,6 +4,7 @@
 
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { shareTiles, smallChunk } from "../../wasm/weight_chunks.ts";
 import {
   hasIntegerKernel,
   TILE_ROWS,
@@ -14,15 +15,11 @@ import type { Value } from "./graph.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "./lower_wasm.ts";
 import type { PackedWeight, WasmKernel, WasmLowering } from "./op.ts";
 
-/** Bytes of weights that a thread takes at once: long enough to hide the taking, short enough to share. */
-const CHUNK_BYTES = 32 * 1024;
-
 /** Operands that say where a weight is and how it lies. */
 function weightOperands(weight: PackedWeight) {
   const { layout, address, columns, rows } = weight;
   const bytes = tileBytes(WEIGHT_LAYOUTS[layout]!, columns);
-  const chunk = Math.max(1, Math.floor(CHUNK_BYTES / bytes));
-  return { w: address, layout, columns, outputs: rows, tile_bytes: bytes, chunk };
+  return { w: address, layout, columns, outputs: rows, tile_bytes: bytes };
 }
 
 /** A weight that was packed: a matrix out of a file. */
@@ -32,6 +29,8 @@ function isPacked(weight: Value | undefined): boolean {
 
 function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
   const [x, weight] = lowering.node.inputs;
+  const where = weightOperands(lowering.weight(weight!));
+  const tiles = Math.ceil(where.outputs / TILE_ROWS);
   return {
     x: inputAddress(lowering, 0),
     y: outputAddress(lowering),
@@ -39,7 +38,8 @@ function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
     rows: rowsOf(x!),
     scratch: lowering.scratch(scratchBytes),
     scratch_bytes: scratchBytes,
-    ...weightOperands(lowering.weight(weight!)),
+    ...where,
+    ...shareTiles(tiles, where.tile_bytes, lowering.threads),
   };
 }
 
@@ -77,7 +77,7 @@ export const expertMatmulKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [x, weights], outputs: [y] } = lowering.node;
     const [experts, outputs] = weights!.shape as [number, number, number];
-    const { w, layout, columns, tile_bytes, chunk } = weightOperands(lowering.weight(weights!));
+    const { w, layout, columns, tile_bytes } = weightOperands(lowering.weight(weights!));
     const scratchBytes = floatScratchBytes();
     emit(lowering, "expert_matmul", {
       ...{ w, layout, columns, tile_bytes, experts, outputs },
@@ -88,7 +88,7 @@ export const expertMatmulKernel: WasmKernel = {
       rows: x!.shape[0]!,
       count: y!.shape[1]!,
       shared: x!.shape[1] === 1 ? 1 : 0,
-      chunk: Math.min(chunk, outputs / TILE_ROWS),
+      chunk: Math.min(smallChunk(tile_bytes), outputs / TILE_ROWS),
       scratch: lowering.scratch(scratchBytes),
       scratch_bytes: scratchBytes,
     });

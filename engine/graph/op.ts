@@ -59,6 +59,8 @@ export interface WasmLowering {
   scratch(bytesPerThread: number): number;
   /** Scratch memory for all threads together; contents live through this node's instructions. */
   sharedScratch(bytes: number): number;
+  /** Threads that will run the program. */
+  readonly threads: number;
   /** Appends one instruction; symbolic operands are evaluated again when bindings change. */
   emit(opcode: number, operands: readonly Operand[]): void;
 }

@@ -90,6 +90,7 @@ async function assemble(
   const { program, kernels } = lowerPlan(machine, plan, {
     profile: options.profile ?? false,
     prepare,
+    threads: machine.threads,
     addressOf: (value) => weights.vectors.get(value.id) ?? values.addressOf(value),
     weightOf: (value) => weights.matrices.get(value.id),
     states,

@@ -24,6 +24,8 @@ export interface LoweringContext {
   readonly profile: boolean;
   readonly prepare: Pick<PrepareOptions, "forceKernels" | "excludeKernels">;
   readonly states: WasmStates;
+  /** Threads of the machine. */
+  readonly threads: number;
   addressOf(value: Value): number;
   weightOf(value: Value): Packed | undefined;
 }
@@ -141,6 +143,7 @@ function lowerSteps(
       stateOffset: (value) => context.states.offsetOf(rootOf(plan, value)),
       slotTable: context.states.table,
       slotCount: context.states.slotCount,
+      threads: context.threads,
       scratch: scratch.perThread,
       sharedScratch: (bytes) => scratch.shared(bytes, wave),
       emit: (opcode, operands) =>

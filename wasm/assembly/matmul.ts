@@ -3,10 +3,11 @@
 //   for each tile of eight weight rows: outputs = bias
 //     for each run of columns: decode it once, add its products for all rows (generated/float_tiles)
 //     or, for one row: decode and multiply in one (generated/gemv_float), to the same bits
-import { nextChunk, addressAt, chunksOf, min, thread, u32At } from "./runtime";
+import { addressAt, min, nextChunk, thread, u32At } from "./runtime";
+import { firstTile, lastTile, nextTiles } from "./tile_ranges";
 import {
-  MATMUL_BIAS, MATMUL_CHUNK, MATMUL_COLUMNS, MATMUL_LAYOUT, MATMUL_OUTPUTS, MATMUL_ROWS, MATMUL_SCRATCH,
-  MATMUL_SCRATCH_BYTES, MATMUL_TILE_BYTES, MATMUL_W, MATMUL_X, MATMUL_Y,
+  MATMUL_BIAS, MATMUL_CHUNK, MATMUL_COLUMNS, MATMUL_LARGE, MATMUL_LAYOUT, MATMUL_OUTPUTS, MATMUL_ROWS,
+  MATMUL_SCRATCH, MATMUL_SCRATCH_BYTES, MATMUL_THREADS, MATMUL_TILE_BYTES, MATMUL_W, MATMUL_X, MATMUL_Y,
 } from "./generated/opcodes";
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "./generated/float_tiles";
@@ -41,16 +42,16 @@ function multiply(layout: u32, tile: usize, columns: u32, rows: u32, x: usize, s
 export function matmul(ip: usize): void {
   const rows = u32At(ip, MATMUL_ROWS), columns = u32At(ip, MATMUL_COLUMNS), outputs = u32At(ip, MATMUL_OUTPUTS);
   const x = addressAt(ip, MATMUL_X), y = addressAt(ip, MATMUL_Y), bias = addressAt(ip, MATMUL_BIAS);
-  const layout = u32At(ip, MATMUL_LAYOUT), chunk = u32At(ip, MATMUL_CHUNK);
+  const layout = u32At(ip, MATMUL_LAYOUT);
+  const large = u32At(ip, MATMUL_LARGE), threads = u32At(ip, MATMUL_THREADS), chunk = u32At(ip, MATMUL_CHUNK);
   const w = addressAt(ip, MATMUL_W), tileBytes = <usize>u32At(ip, MATMUL_TILE_BYTES);
   const edge = addressAt(ip, MATMUL_SCRATCH) + <usize>thread * u32At(ip, MATMUL_SCRATCH_BYTES);
   const scratch = edge + EDGE_BYTES;
   const stride = <usize>columns << 2, outStride = <usize>outputs << 2;
   const count = (outputs + 7) >> 3;
-  const total = rows ? chunksOf(count, chunk) : 0;
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const first = <u32>c * chunk, last = min(first + chunk, count);
-    for (let t = first; t < last; t++) {
+  if (!rows) { nextChunk(ip, 0); return; }
+  while (nextTiles(ip, count, large, threads, chunk)) {
+    for (let t = firstTile; t < lastTile; t++) {
       const tile = w + <usize>t * tileBytes;
       const width = min(outputs - 8 * t, 8);
       const whole = width == 8;

@@ -9,11 +9,12 @@
 // relaxed dot of 127 and 255 tells: 4 · 127 · 255 means that the second operand is unsigned and nothing
 // saturates; 4 · 127 · -1 that it is signed; anything else that the dot is made of pair sums, which this
 // code then does better itself.
-import { nextChunk, addressAt, chunksOf, min, thread, u32At } from "./runtime";
+import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "./runtime";
+import { firstTile, lastTile, nextTiles } from "./tile_ranges";
 import {
-  MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS, MATMUL_Q8_ROWS,
-  MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE, MATMUL_Q8_TILE_BYTES,
-  MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
+  MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
+  MATMUL_Q8_ROWS, MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE,
+  MATMUL_Q8_THREADS, MATMUL_Q8_TILE_BYTES, MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
 } from "./generated/opcodes";
 import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
@@ -101,13 +102,11 @@ function oneRow(ip: usize): void {
   const bias = addressAt(ip, MATMUL_Q8_BIAS);
   const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
   const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
-  const chunk = u32At(ip, MATMUL_Q8_CHUNK);
+  const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
   const count = (outputs + 7) >> 3;
-  const total = chunksOf(count, chunk);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const first = <u32>c * chunk, last = min(first + chunk, count);
-    for (let t = first; t < last; t++) {
+  while (nextTiles(ip, count, large, threads, chunk)) {
+    for (let t = firstTile; t < lastTile; t++) {
       const at = w + <usize>t * tileBytes;
       const out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
       if (outputs - (t << 3) >= 8) {
