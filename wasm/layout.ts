@@ -52,6 +52,7 @@ export const CONTROL: Readonly<
     | "RETIRE_MS"
     | "RETIRED"
     | "STATUS"
+    | "MAIN_SLEEPS"
     | "THREADS"
     | "FAULT_LENGTH"
     | "FAULT_TEXT"
@@ -82,6 +83,8 @@ export const CONTROL: Readonly<
   RETIRED: 1232,
   /** Bit set by kernels during a run: 1 a value does not fit a float16 cache. */
   STATUS: 1236,
+  /** 0 where the main thread must not block (the page of a browser): it polls on. */
+  MAIN_SLEEPS: 1240,
   /** One line a thread: u32 state (0 not started, 1 serving, 2 retired), u32 last generation walked. */
   THREADS: 1280,
   FAULT_LENGTH: 9472,

@@ -104,6 +104,16 @@ function threadCount(asked: number | undefined, notes: string[]): number {
   return Math.min(asked, most);
 }
 
+/** Whether this thread may wait on memory; the page of a browser may not. */
+function mayBlock(): boolean {
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Starts a machine.
  *
@@ -124,6 +134,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   control[CONTROL.SPINS >> 2] = options.spins ?? 20_000;
   control[CONTROL.RETIRE_MS >> 2] = options.retireMs ?? 1_000;
   control[CONTROL.STALL_MS >> 2] = options.stallMs ?? 60_000;
+  control[CONTROL.MAIN_SLEEPS >> 2] = mayBlock() ? 1 : 0;
 
   let pool: Pool | undefined;
   let disposed = false;

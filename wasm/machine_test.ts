@@ -94,6 +94,23 @@ Deno.test("a worker that never finishes its chunk is an error after a while, not
   assertThrows(() => program.run({}), Error, message);
 });
 
+Deno.test("where the main thread must not block, it polls", async () => {
+  const { wait } = Atomics;
+  Atomics.wait = () => {
+    throw new TypeError("Atomics.wait cannot be called in this context");
+  };
+  try {
+    using machine = await createMachine({ threads: 2, spins: 1 });
+    assertEquals(machine.u32(CONTROL.MAIN_SLEEPS, 1)[0], 0);
+    const cells = clear(machine, 64);
+    using program = createProgram(machine, Array.from({ length: 40 }, () => check(cells, 64)));
+    for (let run = 0; run < 50; run++) program.run();
+    assertEquals(machine.u32(cells, 64), new Uint32Array(64).fill(2000));
+  } finally {
+    Atomics.wait = wait;
+  }
+});
+
 Deno.test("a script that forgets dispose() ends by itself, and needs no permission", async () => {
   const url = new URL("./machine.ts", import.meta.url).href;
   const code = `import { createMachine } from "${url}"; ` +

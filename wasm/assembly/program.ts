@@ -14,7 +14,7 @@
 // 4. An idle worker ends itself after a while, so a script that forgets dispose() still ends.
 
 import {
-  CONTROL_BELL, CONTROL_FAULT, CONTROL_GENERATION, CONTROL_PROGRAM, CONTROL_RETIRED, CONTROL_RETIRE_MS,
+  CONTROL_BELL, CONTROL_FAULT, CONTROL_GENERATION, CONTROL_MAIN_SLEEPS, CONTROL_PROGRAM, CONTROL_RETIRED, CONTROL_RETIRE_MS,
   CONTROL_SLEEPERS, CONTROL_SPINS, CONTROL_STALL_MS, CONTROL_STOP, CONTROL_THREADS,
   INSTRUCTION_BYTES, INSTRUCTION_DONE, INSTRUCTION_FLAGS, INSTRUCTION_KERNEL,
   PROGRAM_CODE, PROGRAM_COUNT, PROGRAM_COUNTERS, PROGRAM_LINES, PROGRAM_TIMES,
@@ -173,6 +173,7 @@ function finishWave(done: usize, expected: u32, main: bool): bool {
         ring();
         return false;
       }
+      if (!load<u32>(CONTROL_MAIN_SLEEPS)) { spins = load<u32>(CONTROL_SPINS); continue; }
     }
     atomic.add<u32>(CONTROL_SLEEPERS, 1);
     const bell = atomic.load<u32>(CONTROL_BELL);
