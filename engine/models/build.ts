@@ -11,23 +11,14 @@ import { symbol } from "../graph/dim.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { FormatError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { attention, type AttentionOptions } from "./blocks/attention.ts";
-import {
-  apply,
-  type BlockContext,
-  norm,
-  scaled,
-  type StepInputs,
-  weight,
-} from "./blocks/context.ts";
+import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
-import { feedForward } from "./blocks/feed_forward.ts";
-import { latentAttention } from "./blocks/latent_attention.ts";
+import { buildLayer } from "./blocks/layer.ts";
 import { readConstant } from "./constants.ts";
 import { type Hyperparameters, readHyperparameters, specializeSpec } from "./hparams.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import { ropeFrequencies } from "./rope.ts";
-import type { ModelSpec, ResolvedSpec } from "./spec.ts";
+import type { ResolvedSpec } from "./spec.ts";
 import { createTensorLookup, type TensorLookup } from "./tensors.ts";
 
 /** What a graph is built for. */
@@ -126,37 +117,8 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
 
-function buildLayer(
-  context: BlockContext,
-  input: Value,
-  { layer, kind }: { layer: number; kind: string },
-): Value {
-  const { builder, spec, params: { hidden: size } } = context;
-  const path = `layers.${layer}`;
-  const normed = (x: Value, role: string | undefined) =>
-    role === undefined ? x : norm(context, x, { role, name: `${path}.${role}`, size, layer });
-  let x = input;
-  for (const { block, before, after, sum, from } of spec.layer) {
-    const read = normed(from === "layer" ? input : x, before);
-    const branch = BLOCKS[block](context, read, { layer, kind });
-    const added = scaled(context, normed(branch, after), spec.residual, `${path}.${block}.scaled`);
-    const total = apply(builder, "add", `${path}.${block}.residual`, [x, added]);
-    x = normed(total, sum);
-  }
-  return x;
-}
-
-type Block = (context: BlockContext, x: Value, options: AttentionOptions) => Value;
-
-const BLOCKS: Readonly<Record<ModelSpec["layer"][number]["block"], Block>> = {
-  attention: (context, x, options) =>
-    context.spec.attention.kind === "latent"
-      ? latentAttention(context, x, options)
-      : attention(context, x, options),
-  feedForward: (context, x, { layer }) => feedForward(context, x, layer),
-};
-
-async function ropeTables(
+/** Rotary tables by attention kind; kinds with equal frequencies share one. */
+export async function ropeTables(
   { resolved: { spec }, file, params, tensors }: ModelParts,
   builder: GraphBuilder,
   positions: Value,
@@ -194,7 +156,8 @@ async function ropeTables(
   return (kind) => tables.get(kind);
 }
 
-function unusedWarning(tensors: TensorLookup): string[] {
+/** One sentence about tensors that nothing asked for. */
+export function unusedWarning(tensors: TensorLookup): string[] {
   const names = tensors.unused();
   if (names.length === 0) return [];
   const shown = names.slice(0, 3).join(", ") + (names.length > 3 ? ", ..." : "");

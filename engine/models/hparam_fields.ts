@@ -82,6 +82,12 @@ export const FIELDS = {
   sparsePeriod: { kind: "count", max: 10_000 },
   gluLimit: { kind: "positive", max: 1e9 },
   gluAlpha: { kind: "positive", max: 1e9 },
+  tokenTypes: { kind: "count", max: 1 << 16 },
+  encoderLayers: { kind: "count", max: 10_000 },
+  encoderHeads: { kind: "count", max: 1 << 16 },
+  encoderFeedForward: { kind: "count", max: 1 << 22 },
+  relativeBuckets: { kind: "count", max: 1 << 16 },
+  relativeDistance: { kind: "count", max: 1 << 16 },
 } as const satisfies Record<string, { kind: FieldKind; max?: number }>;
 
 /** Names that specs may use. */

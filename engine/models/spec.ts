@@ -34,6 +34,8 @@ export interface Names {
   readonly prefixes: readonly string[];
   /** Endings of tensor names that hold nothing needed. */
   readonly ignored: readonly string[];
+  /** Endings of tensor names in older files, and what they are called here. */
+  readonly renamed: Readonly<Record<string, string>>;
 }
 
 /** A spec as it holds for one convention. */
@@ -84,6 +86,7 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
       expected: { ...shared.expected, ...own?.expected },
       prefixes: own?.prefixes ?? shared.prefixes,
       ignored: [...shared.ignored, ...own?.ignored ?? []],
+      renamed: own?.renamed ?? {},
     };
     checkReferences(spec, names, file);
     const specialize = (found: FoundHyperparameters): ResolvedSpec => {
@@ -102,8 +105,7 @@ type Case = NonNullable<ModelSpec["cases"]>[number];
 function holds({ when = {}, given = [], absent = [] }: Case, found: FoundHyperparameters): boolean {
   const values = found as Readonly<Record<string, unknown>>;
   return Object.entries(when).every(([name, value]) => values[name] === value) &&
-    given.every((name) => values[name] !== undefined) &&
-    absent.every((name) => values[name] === undefined);
+    given.every((name) => values[name]) && absent.every((name) => !values[name]);
 }
 
 type Refer = (
@@ -138,18 +140,39 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
   }
   for (const key of Object.keys(names.hyperparameters)) refer("names.hyperparameters", key);
   const roles = Object.keys(names.tensors);
-  spec.layer.forEach(({ before, after, sum }, index) => {
-    for (const [key, role] of Object.entries({ before, after, sum })) {
-      refer(`layer[${index}].${key}`, role, roles);
-    }
-  });
+  for (const [what, prefix, layer] of stacksOf(spec)) {
+    layer.forEach(({ block, before, after, sum }, index) => {
+      refer(`${what}[${index}].block`, block, blocksOf(spec, what));
+      for (const [key, role] of Object.entries({ before, after, sum })) {
+        refer(`${what}[${index}].${key}`, role && prefix + role, roles);
+      }
+    });
+  }
+  refer("encoder.norm", spec.encoder?.norm && `encoder_${spec.encoder.norm}`, roles);
   refer("embedding.norm", spec.embedding.norm, roles);
+  refer("head.transform.norm", spec.head?.transform?.norm, roles);
   referSize("feedForward.shared.inner", spec.feedForward.shared?.inner);
   for (const [role, rule] of Object.entries(names.tensors)) {
     if (typeof rule === "string") continue;
-    const { stack, rows = { count: 0, stride: 0 } } = rule;
-    for (const size of [stack, ...Object.values(rows)]) referSize(`names.tensors.${role}`, size);
+    const { stack, matrices, rows = { count: 0, stride: 0 } } = rule;
+    for (const size of [stack, matrices, ...Object.values(rows)]) {
+      referSize(`names.tensors.${role}`, size);
+    }
   }
+}
+
+type Stack = [name: string, prefix: string, layer: ModelSpec["layer"]];
+
+/** Layer lists by name, and what their roles begin with. */
+function stacksOf({ layer, encoder }: ModelSpec): Stack[] {
+  const decoder: Stack = ["layer", "", layer];
+  return encoder ? [decoder, ["encoder.layer", "encoder_", encoder.layer]] : [decoder];
+}
+
+/** There is a source to see for the decoder behind an encoder only. */
+function blocksOf({ network }: ModelSpec, stack: string): string[] {
+  const hasSource = network === "encoder-decoder" && stack === "layer";
+  return ["attention", "feedForward", ...hasSource ? ["cross"] : []];
 }
 
 function checkAttention({ attention: { kinds, pattern, types } }: ModelSpec, refer: Refer): void {

@@ -74,6 +74,8 @@ const attention = record({
   ropeStyle: oneOf("half", "interleaved"),
   /** Scores grow with the temperature that the scaling rule of the rotation asks for. */
   ropeTemperature: optional(flag),
+  /** A learnt summand for each head and class of distances, one table for all layers of a stack (T5). */
+  relativeBias: optional(flag),
   kinds: table(attentionKind),
   /** Kind by the name that a file's list of layer types uses. */
   types: optional(table(text)),
@@ -109,7 +111,8 @@ const feedForward = record({
 });
 
 const branch = record({
-  block: oneOf("attention", "feedForward"),
+  /** `cross`: attention to what the encoder made of the source. */
+  block: oneOf("attention", "cross", "feedForward"),
   /** Norm of what the block reads; absent: none. */
   before: optional(text),
   /** Norm of what the block gives. */
@@ -128,16 +131,19 @@ const rows = record({
   stride: size,
 });
 
+// Steps are taken in this order, whatever the order in the file.
 const tensorRecord = record({
   /** `{prefix}`, `{i}` the layer, `{j}` the expert. */
   name: text,
-  /** Stored as [in, out]. */
-  transposed: optional(flag),
   /** How many tensors `{j}` stands for; they are stacked. */
   stack: optional(size),
+  /** Stored as [in, out]; of a tensor that is cut into `matrices`, each of them is turned instead. */
+  transposed: optional(flag),
   /** The axis that `rows` cuts; 0 unless given. */
   axis: optional(number),
   rows: optional(rows),
+  /** Rows are those of this many matrices, one behind the other. */
+  matrices: optional(size),
 });
 
 /** Where a tensor is: its name, or its name and how it lies there. */
@@ -153,6 +159,8 @@ export const expectedRule: Rule<Readonly<Record<string, readonly (number | boole
   table(list(scalar));
 
 const names = record({
+  /** Endings of tensor names in older files, and what they are called here. */
+  renamed: optional(table(text)),
   hyperparameters: optional(table(list(text))),
   expected: optional(expectedRule),
   prefixes: optional(list(text)),
@@ -165,6 +173,12 @@ const anything: Rule<unknown> = (value) => value;
 /** The rules of a spec file without `containers`. */
 export const specRule = record({
   name: text,
+  /**
+   * - `decoder` (default): tokens in, the next token out
+   * - `encoder`: every token sees the whole sequence
+   * - `encoder-decoder`: an encoder reads the source once, a decoder writes and sees its result
+   */
+  network: optional(oneOf("decoder", "encoder", "encoder-decoder")),
   /** Values of `general.architecture` (GGUF) and `model_type` (config.json) that mean this spec. */
   matches: record({ huggingface: list(text), gguf: list(text) }),
   /** Hyperparameters that a file may leave out. */
@@ -175,7 +189,7 @@ export const specRule = record({
   cases: optional(list(record({
     /** Values that hyperparameters have. */
     when: optional(table(scalar)),
-    /** Hyperparameters that the file has, and has not. */
+    /** Hyperparameters that the file has and that are not 0, and those that it has not or are 0. */
     given: optional(list(text)),
     absent: optional(list(text)),
     use: table(anything),
@@ -186,6 +200,10 @@ export const specRule = record({
     norm: optional(text),
     /** A learnt row for each position is added; tables begin with `offset` rows for other uses. */
     positions: optional(record({ offset: number })),
+    /** Sines and cosines of position + `offset` are added, frequencies 10000^(-i / (d/2 - 1)). */
+    sinusoidal: optional(record({ offset: number })),
+    /** A learnt row for each token's type (which of two texts it is from) is added. */
+    types: optional(flag),
     /** The embedding has another width and is projected to the model's. */
     projection: optional(flag),
   }),
@@ -201,6 +219,10 @@ export const specRule = record({
   residual: optional(factor),
   /** Residual branches of a layer in order: x = sum(x + residual · after(block(before(from)))). */
   layer: list(branch),
+  /** The encoder in front of a decoder; its tensors are the roles that begin with `encoder_`. */
+  encoder: optional(record({ layer: list(branch), norm: optional(text) })),
+  /** A head that judges a whole sequence by its first row: out(tanh(dense x)). */
+  classifier: optional(flag),
   head: optional(record({
     /** No norm before the head, where branches end with one. */
     norm: optional(flag),
@@ -209,6 +231,8 @@ export const specRule = record({
     unitRows: optional(flag),
     /** The stream is projected to the width of the embedding. */
     projection: optional(flag),
+    /** In front of the matrix: norm(activation(dense x)), of this role. */
+    transform: optional(record({ norm: text })),
     /** Factor on the logits. */
     scale: optional(factor),
   })),

@@ -3,9 +3,10 @@
 // of the ops, so every family passes through these lines. Shapes: M rows of the step, H query heads, G
 // key/value heads, D channels of a query or key head, E of a value head.
 
+import { formatDim } from "../../graph/dim.ts";
 import type { Value } from "../../graph/graph.ts";
 import { alibiSlopes } from "./alibi.ts";
-import { apply, type BlockContext, linear, norm, weight } from "./context.ts";
+import { apply, type BlockContext, linear, norm, type SpanInputs, weight } from "./context.ts";
 import { ropeStyle } from "./rope_style.ts";
 
 /** Which layer this is and how it sees. */
@@ -34,7 +35,7 @@ export function attention(
       ? norm(context, flat, { role: `${role}_norm`, name: `${name}_norm`, size: rows, layer })
       : flat;
     return apply(builder, "reshape", `${name}.heads`, [full], {
-      shape: ["M", `${count}`, `${width}`],
+      shape: [formatDim(context.inputs.tokens.shape[0]!), `${count}`, `${width}`],
     });
   }
 
@@ -63,12 +64,13 @@ export function attention(
   });
 }
 
-/** Appends f32[M, G, W] to a cache of its own and gives the cache. */
+/** Appends f32[M, G, W] to a cache of its own and gives the cache; the rows themselves in an encoder. */
 export function remember(
-  { builder, inputs, capacity, cacheType }: BlockContext,
+  { builder, inputs, capacity, cacheType, spans }: BlockContext,
   rows: Value,
   { path, name }: { path: string; name: string },
 ): Value {
+  if (spans && !spans.isCached) return rows;
   const widths = rows.shape.slice(1) as number[];
   const cache = builder.state(`${path}.${name}`, [capacity, ...widths], cacheType);
   const { positions, slots } = inputs;
@@ -87,8 +89,9 @@ export interface AttendOptions extends AttentionOptions {
 
 /** → f32[M, H·E]. */
 export function attend(context: BlockContext, options: AttendOptions): Value {
-  const { builder, spec, params, inputs: { positions, slots } } = context;
+  const { builder, spec, params, spans, inputs: { positions, slots } } = context;
   const { query, keys, values, scale, layer, kind } = options;
+  if (spans) return attendSpan(context, spans, options);
   const { alibi } = spec.attention.kinds[kind]!;
   const sinks = spec.attention.sinks ? weight(context, "sinks", [params.heads], layer) : undefined;
   const slopes = alibi === undefined ? undefined : builder.constant(
@@ -102,6 +105,22 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
     window: windowOf(context, kind),
     softcap: params.scoreCap ?? 0,
   });
+}
+
+function attendSpan(
+  { builder, inputs }: BlockContext,
+  { starts, ends, isCached, bias }: SpanInputs,
+  { query, keys, values, scale, layer }: AttendOptions,
+): Value {
+  const positions = bias || !ends ? inputs.positions : undefined;
+  const slots = isCached ? inputs.slots : undefined;
+  return apply(
+    builder,
+    "span_attention",
+    `layers.${layer}.attention`,
+    [query, keys, values, starts, ends, positions, slots, bias],
+    { scale },
+  );
 }
 
 function scoreScale({ params }: BlockContext): number {

@@ -10,13 +10,28 @@ import type { Hyperparameters } from "../hparams.ts";
 import { factorOf } from "../sizes.ts";
 import type { Factor, ModelSpec } from "../spec.ts";
 import type { TensorLookup } from "../tensors.ts";
+import type { SourceInputs } from "./cross_attention.ts";
 
 /** Inputs of a step (see build.ts for their shapes). */
 export interface StepInputs {
   readonly tokens: Value;
   readonly positions: Value;
-  readonly slots: Value;
+  /** Absent where nothing outlives the step. */
+  readonly slots: Value | undefined;
   readonly logitRows: Value;
+  /** Type of each token, for embeddings that add one. */
+  readonly types?: Value;
+}
+
+/** How rows of a stack see others where it is not "what the session has up to my position". */
+export interface SpanInputs {
+  /** i32[M] each: whole sequences among the rows of the step; absent: up to the row's position. */
+  readonly starts?: Value;
+  readonly ends?: Value;
+  /** Keys and values outlive the step. */
+  readonly isCached: boolean;
+  /** f32[H, 2R+1], see the op span_attention. */
+  readonly bias?: Value | undefined;
 }
 
 /** Surroundings of a block. */
@@ -30,6 +45,10 @@ export interface BlockContext {
   readonly capacity: number;
   /** Storage of keys and values. */
   readonly cacheType: "f16" | "f32";
+  /** Set in encoders, and where scores depend on distances. */
+  readonly spans?: SpanInputs | undefined;
+  /** Set in decoders behind an encoder. */
+  readonly source?: SourceInputs;
   /** Path or URL of the model, for messages. */
   readonly file: string;
   /** Rotary table of an attention kind: f32[M, ropeDim]; undefined where nothing is rotated. */

@@ -5,12 +5,22 @@ import type { Value } from "../../graph/graph.ts";
 import { factorOf } from "../sizes.ts";
 import { sliceTensor } from "../views/slice.ts";
 import { inverseRowLengths } from "../views/row_norms.ts";
-import { apply, biasOf, type BlockContext, linear, norm, scaled } from "./context.ts";
+import { activationOf } from "./activation.ts";
+import {
+  apply,
+  biasOf,
+  type BlockContext,
+  linear,
+  needed,
+  norm,
+  scaled,
+  weight,
+} from "./context.ts";
 
 /** tokens i32[M] → f32[M, hidden]. */
 export function embedding(context: BlockContext, table: Value): Value {
   const { builder, spec, params, inputs } = context;
-  const { scale, positions, projection, norm: role } = spec.embedding;
+  const { scale, positions, sinusoidal, types, projection, norm: role } = spec.embedding;
   const { hidden } = params;
   let x = apply(builder, "embed", "embedding", [inputs.tokens, table], {
     scale: factorOf(scale, params, "embedding.scale"),
@@ -27,6 +37,19 @@ export function embedding(context: BlockContext, table: Value): Value {
       [inputs.positions, positionTable(context, positions.offset)],
     );
     x = apply(builder, "add", "embedding.sum", [x, learnt]);
+  }
+  if (sinusoidal) {
+    const rows = apply(builder, "select_rows", "embedding.sinusoidal", [
+      sinusoidalTable(context, sinusoidal.offset),
+      inputs.positions,
+    ]);
+    x = apply(builder, "add", "embedding.sum", [x, rows]);
+  }
+  if (types) {
+    const { tokenTypes } = needed(context, ["tokenTypes"]);
+    const table = weight(context, "token_types", [tokenTypes, hidden]);
+    const learnt = apply(builder, "embed", "embedding.types", [inputs.types, table]);
+    x = apply(builder, "add", "embedding.typed", [x, learnt]);
   }
   if (role === undefined) return x;
   return norm(context, x, { role, name: "embedding.norm", size: hidden });
@@ -45,10 +68,25 @@ function positionTable({ builder, tensors, params }: BlockContext, offset: numbe
   return builder.weight(table.name, table);
 }
 
+/** Sines, then cosines, of all positions: f32[context, hidden] (fairseq's frequencies, spec §4.4). */
+function sinusoidalTable({ builder, params }: BlockContext, offset: number): Value {
+  const { context, hidden } = params;
+  const half = hidden / 2;
+  const table = new Float32Array(context * hidden);
+  for (let position = 0; position < context; position++) {
+    for (let i = 0; i < half; i++) {
+      const angle = (position + offset) * 10000 ** (-i / (half - 1));
+      table[position * hidden + i] = Math.sin(angle);
+      table[position * hidden + half + i] = Math.cos(angle);
+    }
+  }
+  return builder.constant("embedding.sinusoidal.table", table, [context, hidden]);
+}
+
 /** f32[L, hidden] → logits f32[L, vocabulary], over a matrix of its own or the embedding's. */
 export function head(context: BlockContext, hidden: Value, table: Value): Value {
   const { builder, params, tensors, spec } = context;
-  const { bias: rule, unitRows, projection, scale } = spec.head ?? {};
+  const { bias: rule, unitRows, projection, scale, transform } = spec.head ?? {};
   const width = params.embeddingDim;
   const shape = [params.vocabulary, width];
   const narrow = projection && width !== params.hidden
@@ -58,6 +96,8 @@ export function head(context: BlockContext, hidden: Value, table: Value): Value 
       rows: width,
       columns: params.hidden,
     })
+    : transform
+    ? transformed(context, hidden, transform)
     : hidden;
   // A head of its own, unless the config says that it is the embedding or there is none.
   const stored = tensors.find("head", shape);
@@ -76,4 +116,17 @@ export function head(context: BlockContext, hidden: Value, table: Value): Value 
   return params.logitCap === undefined
     ? logits
     : apply(builder, "softcap", "logits.capped", [logits], { cap: params.logitCap });
+}
+
+/** norm(activation(dense x)), as masked language models have it in front of their table. */
+function transformed(context: BlockContext, x: Value, { norm: role }: { norm: string }): Value {
+  const { builder, params: { hidden } } = context;
+  const name = "head.transform";
+  const dense = linear(context, x, {
+    ...{ role: "transform", name, rows: hidden, columns: hidden, bias: "required" },
+  });
+  const active = apply(builder, "activation", `${name}.activation`, [dense], {
+    kind: activationOf(context),
+  });
+  return norm(context, active, { role, name: `${name}.norm`, size: hidden });
 }

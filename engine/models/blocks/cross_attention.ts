@@ -1,0 +1,72 @@
+// Attention of a decoder to its source. Keys and values of the encoder's output are made once, by
+// `rememberSource`, and lie in a session's cache while the decoder writes.
+
+import { formatDim } from "../../graph/dim.ts";
+import type { Value } from "../../graph/graph.ts";
+import { apply, type BlockContext, linear } from "./context.ts";
+
+/** What the decoder sees of its source, in its context. */
+export interface SourceInputs {
+  /** Slot that holds the source of each row, i32[M]: several sessions may share one. */
+  readonly slots: Value;
+  /** Rows that this source has, i32[M]. */
+  readonly ends: Value;
+  /** Caches of a layer: state[C, G, D] and state[C, G, E]. */
+  readonly caches: readonly { readonly keys: Value; readonly values: Value }[];
+}
+
+/** f32[M, hidden] → f32[M, hidden]. */
+export function crossAttention(
+  context: BlockContext,
+  x: Value,
+  { layer }: { layer: number },
+): Value {
+  const { builder, params, spec, source, inputs } = context;
+  const { heads, headDim, valueDim, hidden } = params;
+  const { bias, outputBias } = spec.attention;
+  const { keys, values } = source!.caches[layer]!;
+  const path = `layers.${layer}.cross`;
+  const flat = linear(context, x, {
+    ...{ role: "cross_query", name: `${path}.query`, rows: heads * headDim, columns: hidden },
+    ...{ layer, bias },
+  });
+  const shape = [formatDim(inputs.tokens.shape[0]!), `${heads}`, `${headDim}`];
+  const query = apply(builder, "reshape", `${path}.query.heads`, [flat], { shape });
+  const scale = params.attentionScale ?? headDim ** -0.5;
+  const seen = [query, keys, values, undefined, source!.ends, undefined, source!.slots];
+  const mixed = apply(builder, "span_attention", path, seen, { scale });
+  return linear(context, mixed, {
+    ...{ role: "cross_output", name: `${path}.output`, rows: hidden, columns: heads * valueDim },
+    ...{ layer, bias: outputBias },
+  });
+}
+
+/**
+ * Keeps keys and values of an encoder's output for a layer of the decoder.
+ *
+ * @param context The decoder's, but for `inputs`, which are the encoder's.
+ * @param output f32[E, hidden].
+ */
+export function rememberSource(
+  context: BlockContext,
+  output: Value,
+  layer: number,
+): { readonly keys: Value; readonly values: Value } {
+  const { builder, params, spec, inputs, capacity, cacheType } = context;
+  const { kvHeads, headDim, valueDim, hidden } = params;
+  const path = `layers.${layer}.cross`;
+
+  function keep(role: "key" | "value", width: number): Value {
+    const flat = linear(context, output, {
+      ...{ role: `cross_${role}`, name: `${path}.${role}`, rows: kvHeads * width, columns: hidden },
+      ...{ layer, bias: spec.attention.bias },
+    });
+    const shape = [formatDim(inputs.tokens.shape[0]!), `${kvHeads}`, `${width}`];
+    const rows = apply(builder, "reshape", `${path}.${role}.heads`, [flat], { shape });
+    const cache = builder.state(`${path}.${role}s`, [capacity, kvHeads, width], cacheType);
+    const { positions, slots } = inputs;
+    return apply(builder, "kv_append", `${path}.append_${role}s`, [cache, rows, positions, slots]);
+  }
+
+  return { keys: keep("key", headDim), values: keep("value", valueDim) };
+}
