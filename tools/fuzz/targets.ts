@@ -7,6 +7,8 @@ import {
   ggufSeeds,
   safetensorsSeeds,
 } from "../../tests/support/fuzz_formats.ts";
+import { fuzzPickle, pickleSeeds } from "../../tests/support/fuzz_checkpoints.ts";
+import { fuzzSentencePiece, sentencePieceSeeds } from "../../tests/support/fuzz_tokenizers.ts";
 import {
   fuzzTemplate,
   fuzzTokenizerJson,
@@ -91,5 +93,23 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
       "loop.",
     ],
     run: (input) => fuzzTemplate(textOf(input)),
+  },
+  pickle: {
+    seeds: pickleSeeds,
+    words: [
+      "ctorch._utils\n_rebuild_tensor_v2\n",
+      "ctorch\nHalfStorage\n",
+      "ccollections\nOrderedDict\n",
+      "cos\nsystem\n",
+      "storage",
+      "(2222t",
+      "q\u0000h\u0000",
+    ],
+    run: fuzzPickle,
+  },
+  sentencepiece: {
+    seeds: sentencePieceSeeds,
+    words: ["\n\u0006\n\u0001a", "\u0012\u0002\u0018\u0001", "\u2581", "<0x41>", "\u0018\u0004"],
+    run: fuzzSentencePiece,
   },
 };
