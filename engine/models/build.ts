@@ -17,6 +17,7 @@ import { buildLayer } from "./blocks/layer.ts";
 import { readConstant } from "./constants.ts";
 import { type Hyperparameters, readHyperparameters, specializeSpec } from "./hparams.ts";
 import { layerKinds } from "./layer_kinds.ts";
+import { renameTensors } from "./renamed.ts";
 import { ropeFrequencies } from "./rope.ts";
 import type { ResolvedSpec } from "./spec.ts";
 import { createTensorLookup, type TensorLookup } from "./tensors.ts";
@@ -57,9 +58,10 @@ export interface ModelParts {
  */
 export function readModelParts(
   general: ResolvedSpec,
-  file: WeightFile,
+  stored: WeightFile,
   architecture: string,
 ): ModelParts {
+  const file = renameTensors(stored, general.names.renamed);
   const resolved = specializeSpec(general, file, architecture);
   const vocabulary = createTensorLookup(file, resolved.names).rows("embedding");
   const params = readHyperparameters(general, file, { architecture, vocabulary });

@@ -119,7 +119,7 @@ Deno.test("an unknown architecture is unsupported by name, with the known ones",
   );
   assertMatch(
     error.message,
-    /model_type: architecture "mamba" is not built: known are llama, .*gemma3/,
+    /model_type: architecture "mamba" is not built: known are baichuan, .*gemma3_text, .*llama/,
   );
   const none = await assertRejects(
     () => changed({ metadata: { model_type: null } }),

@@ -14,7 +14,7 @@ import {
 } from "./hparam_fields.ts";
 import { metadataAt } from "./metadata.ts";
 import { sizeOf } from "./sizes.ts";
-import type { ResolvedSpec } from "./spec.ts";
+import type { ExpectedValues, ResolvedSpec } from "./spec.ts";
 
 /** Values after defaults and what follows from others. */
 export interface Hyperparameters extends FoundHyperparameters {
@@ -95,9 +95,12 @@ function findHyperparameters(
   return found as FoundHyperparameters;
 }
 
-function checkExpected(file: WeightFile, key: string, allowed: readonly unknown[]): void {
+function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): void {
   const value = metadataAt(file.metadata, key);
-  if (value === undefined || value === null || allowed.includes(value)) return;
+  if (
+    allowed === "any" || value === undefined || value === null ||
+    (allowed as readonly unknown[]).includes(value)
+  ) return;
   const wanted = ["absent", ...allowed].join(" or ");
   throw new UnsupportedError(`is ${describe(value)}, and only ${wanted} is built`, {
     file: file.name,

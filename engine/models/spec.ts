@@ -13,13 +13,14 @@ import { type FoundHyperparameters, HYPERPARAMETERS } from "./hparam_fields.ts";
 import { sizeNames } from "./sizes.ts";
 import {
   expectedRule,
+  type ExpectedValues,
   type ModelSpec,
   specRule,
   type TensorRule,
   tensorRules,
 } from "./spec_rules.ts";
 
-export type { Factor, ModelSpec, TensorRule } from "./spec_rules.ts";
+export type { ExpectedValues, Factor, ModelSpec, TensorRule } from "./spec_rules.ts";
 
 /** Naming conventions of tensors and hyperparameters. */
 export type Convention = "huggingface" | "gguf";
@@ -29,7 +30,7 @@ export interface Names {
   readonly hyperparameters: Readonly<Record<string, readonly string[]>>;
   readonly tensors: Readonly<Record<string, TensorRule>>;
   /** Values that keys must have, if they are there. */
-  readonly expected: Readonly<Record<string, readonly (number | boolean | string)[]>>;
+  readonly expected: Readonly<Record<string, ExpectedValues>>;
   /** What `{prefix}` may stand for; the first under which the embedding exists is taken. */
   readonly prefixes: readonly string[];
   /** Endings of tensor names that hold nothing needed. */
@@ -188,11 +189,15 @@ function checkAttention({ attention: { kinds, pattern, types } }: ModelSpec, ref
   }
 }
 
+// A change of null takes a key away.
 function merge(base: unknown, change: unknown): unknown {
   if (change === undefined) return base;
   if (!isObject(base) || !isObject(change)) return change;
   const result: Record<string, unknown> = { ...base };
-  for (const [key, value] of Object.entries(change)) result[key] = merge(base[key], value);
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) delete result[key];
+    else result[key] = merge(base[key], value);
+  }
   return result;
 }
 

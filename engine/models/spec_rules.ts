@@ -154,9 +154,16 @@ export const tensorRules: Rule<Readonly<Record<string, TensorRule>>> = table((va
   typeof value === "string" ? value : tensorRecord(value, place)
 );
 
-/** Values that keys of a file must have, if they are there: what else they could ask for is not built. */
-export const expectedRule: Rule<Readonly<Record<string, readonly (number | boolean | string)[]>>> =
-  table(list(scalar));
+/**
+ * Values that keys of a file must have, if they are there: what else they could ask for is not built. "any"
+ * lifts what the common names demand.
+ */
+export const expectedRule: Rule<Readonly<Record<string, ExpectedValues>>> = table((value, place) =>
+  value === "any" ? value : list(scalar)(value, place)
+);
+
+/** Allowed values of a key. */
+export type ExpectedValues = "any" | readonly (number | boolean | string)[];
 
 const names = record({
   /** Endings of tensor names in older files, and what they are called here. */

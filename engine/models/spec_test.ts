@@ -1,11 +1,11 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { FormatError } from "../errors.ts";
+import type { FoundHyperparameters } from "./hparam_fields.ts";
 import { resolveSpec } from "./spec.ts";
 import gemma3 from "./specs/gemma3.json" with { type: "json" };
 import llama from "./specs/llama.json" with { type: "json" };
 import names from "./specs/names.json" with { type: "json" };
-import qwen2 from "./specs/qwen2.json" with { type: "json" };
-import qwen3 from "./specs/qwen3.json" with { type: "json" };
+import { specFiles } from "./specs/mod.ts";
 
 const FILE = "toy.json";
 
@@ -17,12 +17,34 @@ function messageOf(change: Record<string, unknown>): string {
   return assertThrows(() => resolve({ ...llama, ...change }), FormatError).message;
 }
 
-Deno.test("every shipped spec is valid under both conventions", () => {
-  for (const json of [llama, qwen2, qwen3, gemma3]) {
+Deno.test("every shipped spec is valid under both conventions, whichever cases hold", () => {
+  for (const json of specFiles) {
     for (const convention of ["huggingface", "gguf"] as const) {
-      assertEquals(resolve(json, convention).spec.name, json.name);
+      const { spec } = resolve(json, convention);
+      assertEquals(spec.name, json.name);
+      for (const { when = {}, given = [], use } of spec.cases ?? []) {
+        const found = { ...Object.fromEntries(given.map((name) => [name, 8])), ...when };
+        const special = resolve(json, convention).specialize(found as FoundHyperparameters).spec;
+        assertEquals(special.name, json.name);
+        assert(JSON.stringify(special) !== JSON.stringify(spec), JSON.stringify(use));
+      }
     }
   }
+});
+
+Deno.test("no two specs claim the same name of a container", () => {
+  for (const convention of ["huggingface", "gguf"] as const) {
+    const claimed = specFiles.flatMap(({ matches }) => matches[convention]);
+    assertEquals(claimed.length, new Set(claimed).size);
+  }
+});
+
+Deno.test("cases of a spec change atoms, and null takes a key away", () => {
+  const baichuan = specFiles.find(({ name }) => name === "baichuan");
+  const kindOf = (found: FoundHyperparameters) =>
+    resolve(baichuan).specialize(found).spec.attention.kinds.full;
+  assertEquals(kindOf({ positionLimit: 4096 }), { theta: "ropeTheta" });
+  assertEquals(kindOf({}), { alibi: "scaled" });
 });
 
 Deno.test("a container's atoms replace the family's own and leave the rest", () => {

@@ -76,7 +76,11 @@ export function createTensorLookup(
   function find(role: string, shape: readonly number[], layer?: number): TensorInfo | undefined {
     const tensor = view(role, layer);
     if (!tensor) return undefined;
-    if (tensor.shape.length !== shape.length || tensor.shape.some((d, i) => d !== shape[i])) {
+    if (!equalShapes(tensor.shape, shape)) {
+      // Some writers drop leading dims of 1.
+      if (equalShapes(tensor.shape, shape.slice(shape.findIndex((dim) => dim !== 1)))) {
+        return { ...tensor, shape };
+      }
       throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed`, {
         file: file.name,
         place: `tensor ${tensor.name}`,
@@ -109,6 +113,10 @@ export function createTensorLookup(
   };
 }
 
+function equalShapes(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((dim, i) => dim === b[i]);
+}
+
 const BIAS = "_bias";
 
 function ruleOf({ tensors }: Names, role: string): TensorRule | undefined {
@@ -132,17 +140,22 @@ function nameOf(
 
 function applyRule(rule: TensorRule, tensors: readonly TensorInfo[], params: object): TensorInfo {
   if (typeof rule === "string") return tensors[0]!;
-  const { name, stack, transposed, axis = 0, rows } = rule;
-  let tensor = stack === undefined ? tensors[0]! : stackTensors(tensors);
-  if (transposed) tensor = transposeTensor(tensor);
-  if (!rows) return tensor;
+  const { name, stack, transposed, axis = 0, rows, matrices } = rule;
   const value = (size: number | string) => sizeOf(size, params, name);
-  const { start = 0, count, groups = 1, stride } = rows;
-  return sliceTensor(tensor, {
-    axis,
-    start: value(start),
-    count: value(count),
-    groups: value(groups),
-    stride: value(stride),
-  });
+  let tensor = stack === undefined ? tensors[0]! : stackTensors(tensors);
+  if (transposed && matrices === undefined) tensor = transposeTensor(tensor);
+  if (rows) {
+    const { start = 0, count, groups = 1, stride } = rows;
+    tensor = sliceTensor(tensor, {
+      axis,
+      start: value(start),
+      count: value(count),
+      groups: value(groups),
+      stride: value(stride),
+    });
+  }
+  if (matrices === undefined) return tensor;
+  const count = value(matrices), [all, ...rest] = tensor.shape;
+  tensor = { ...tensor, shape: [count, all! / count, ...rest] };
+  return transposed ? transposeTensor(tensor) : tensor;
 }

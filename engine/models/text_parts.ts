@@ -1,5 +1,6 @@
 // Tokenizer and chat template of a model file: from GGUF metadata, or from tokenizer.json and its
-// companions beside the weights. A file without any still computes: ids in, logits out.
+// companions beside the weights, or from what older checkpoints have instead of it. A file without any
+// still computes: ids in, logits out.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
@@ -52,14 +53,24 @@ async function readFiles(file: WeightFile): Promise<FoundText> {
     };
   }
   const json = await readJson(file, "tokenizer.json");
-  if (json === undefined) return { tokenizer: undefined, source: undefined };
-  const config = await readJson(file, "tokenizer_config.json") as { chat_template?: unknown };
-  const { tokenizerFromJson } = await import("../text/tokenizer.ts");
+  const config = await readJson(file, "tokenizer_config.json") as
+    | { chat_template?: unknown }
+    | undefined;
   return {
-    tokenizer: tokenizerFromJson(json, config, file.name),
+    tokenizer: json === undefined ? await findOther(file) : await fromJson(json, config, file.name),
     source: await file.readText?.("chat_template.jinja") ??
       templateText(config?.chat_template, file),
   };
+}
+
+async function fromJson(json: unknown, config: unknown, name: string): Promise<Tokenizer> {
+  const { tokenizerFromJson } = await import("../text/tokenizer.ts");
+  return tokenizerFromJson(json, config, name);
+}
+
+async function findOther(file: WeightFile): Promise<Tokenizer | undefined> {
+  const { findTokenizer } = await import("../text/tokenizer_files.ts");
+  return await findTokenizer(file);
 }
 
 // One text, or several with names, of which "default" is for plain conversations.
@@ -79,7 +90,8 @@ function templateText(value: unknown, file: WeightFile): string | undefined {
 function noTokenizer({ name }: WeightFile): never {
   throw new UnsupportedError("the model's files hold no tokenizer", {
     file: name,
-    remedy: "Put tokenizer.json beside the weights, or use a session with token ids",
+    remedy:
+      "Put tokenizer.json or tokenizer.model beside the weights, or use a session with token ids",
   });
 }
 

@@ -1,0 +1,128 @@
+// Builds the graph of an encoder: every token sees its whole sequence, nothing outlives a step. A step is a
+// table of M rows; rows of one sequence lie side by side, and many sequences make one step. Inputs: tokens,
+// positions, starts, ends i32[M] (the sequence of a row is rows [start, end)), types i32[M] where the model
+// has token types, logit_rows i32[L] where it has a head.
+//
+// Outputs: hidden f32[M, hidden], and f32[L, …] of the rows asked for: `logits` over the vocabulary (masked
+// language models), `scores` over labels (classification and reranking).
+
+import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
+import { type Dim, symbol } from "../graph/dim.ts";
+import type { Value } from "../graph/graph.ts";
+import {
+  type BuildOptions,
+  type BuiltModel,
+  type ModelParts,
+  ropeTables,
+  unusedWarning,
+} from "./build.ts";
+import { apply, type BlockContext, linear, weight } from "./blocks/context.ts";
+import { embedding, head } from "./blocks/embedding.ts";
+import { buildLayer } from "./blocks/layer.ts";
+import { readConstant } from "./constants.ts";
+import { layerKinds } from "./layer_kinds.ts";
+import { relativeBiasTable } from "./relative_bias.ts";
+
+/**
+ * Builds the graph of an encoder.
+ *
+ * @throws As `buildModel`.
+ */
+export async function buildEncoder(parts: ModelParts, options: BuildOptions): Promise<BuiltModel> {
+  const { resolved: { spec }, params, tensors, file } = parts;
+  const builder = createGraphBuilder(file.name);
+  const M = symbol("M", { min: 1 });
+  const L = symbol("L", { min: 0 });
+  const context = await encoderContext(parts, { builder, options, rows: M, prefix: "" });
+  const table = weight(context, "embedding", [params.vocabulary, params.embeddingDim]);
+  const hidden = encode(context, table);
+  builder.output("hidden", hidden);
+  const isClassifier = spec.classifier === true && tensors.has("classifier");
+  const isMasked = spec.head !== undefined && tensors.has("transform");
+  if (isClassifier || isMasked) {
+    const logitRows = builder.input("logit_rows", [L], "i32");
+    const rows = apply(builder, "select_rows", "logit_rows", [hidden, logitRows]); // f32[L, hidden]
+    if (isClassifier) builder.output("scores", classifier(context, rows));
+    else builder.output("logits", head(context, rows, table));
+  }
+  return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
+}
+
+/** What the context of an encoder is made for. */
+export interface EncoderContextOptions {
+  readonly builder: GraphBuilder;
+  readonly options: BuildOptions;
+  /** Symbol of its rows. */
+  readonly rows: Dim;
+  /** In front of its inputs' names. */
+  readonly prefix: string;
+}
+
+/** Inputs and surroundings of an encoder's layers. */
+export async function encoderContext(
+  parts: ModelParts,
+  { builder, options, rows, prefix }: EncoderContextOptions,
+): Promise<BlockContext> {
+  const { resolved: { spec }, file, params, tensors } = parts;
+  const input = (name: string) => builder.input(prefix + name, [rows], "i32");
+  const positions = input("positions");
+  return {
+    builder,
+    spec,
+    params,
+    tensors,
+    inputs: {
+      tokens: input("tokens"),
+      positions,
+      slots: undefined,
+      logitRows: positions,
+      ...spec.embedding.types && { types: input("types") },
+    },
+    spans: {
+      starts: input("starts"),
+      ends: input("ends"),
+      isCached: false,
+      bias: await relativeBias(parts, builder, true),
+    },
+    capacity: options.capacity,
+    cacheType: options.cacheType,
+    file: file.name,
+    ropeTable: await ropeTables(parts, builder, positions),
+    observe: () => {},
+  };
+}
+
+/** Embedding and layers: → f32[M, hidden]. */
+export function encode(context: BlockContext, table: Value): Value {
+  const { spec, params, file } = context;
+  const kinds = layerKinds(spec, params, file);
+  let x = embedding(context, table);
+  for (let layer = 0; layer < params.layers; layer++) {
+    x = buildLayer(context, x, { layer, kind: kinds[layer]! });
+  }
+  return x;
+}
+
+/** Summands by distance of a stack, f32[H, 2R+1], where the model has them. */
+export async function relativeBias(
+  { resolved: { spec }, tensors, params }: ModelParts,
+  builder: GraphBuilder,
+  isBidirectional: boolean,
+): Promise<Value | undefined> {
+  if (!spec.attention.relativeBias) return undefined;
+  const { heads, relativeBuckets: buckets = 32, relativeDistance: farthest = 128 } = params;
+  const values = await readConstant(tensors.get("relative_bias", [buckets, heads]));
+  const table = relativeBiasTable({ values, buckets, heads, farthest, isBidirectional });
+  const name = isBidirectional ? "encoder.relative_bias" : "relative_bias";
+  return builder.constant(name, table, [heads, 2 * farthest + 1]);
+}
+
+/** out(tanh(dense x)): f32[L, hidden] → f32[L, labels]. */
+function classifier(context: BlockContext, x: Value): Value {
+  const { builder, tensors, params: { hidden } } = context;
+  const sizes = { columns: hidden, bias: "required" } as const;
+  const dense = linear(context, x, { role: "pooler", name: "pooler", rows: hidden, ...sizes });
+  const active = apply(builder, "softcap", "pooler.tanh", [dense], { cap: 1 }); // 1 · tanh(x / 1)
+  const labels = tensors.rows("classifier")!;
+  return linear(context, active, { role: "classifier", name: "scores", rows: labels, ...sizes });
+}

@@ -1,0 +1,130 @@
+// Builds the graph of an encoder-decoder. One graph holds both halves, so that they share the embedding and
+// the sessions' caches; a step runs one of them and has no rows for the other:
+//
+//   encoding   E rows (source_tokens, source_positions, source_starts, source_ends, source_slots i32[E]):
+//              the encoder, then keys and values of its output into the caches of each decoder layer
+//   decoding   M rows as those of a decoder, L with logits; memory_slots i32[M] says whose source a row sees
+//              and memory_ends i32[M] how long it is
+//
+// Outputs: logits f32[L, vocab], and with `observe` the encoder's output f32[E, hidden].
+
+import { createGraphBuilder } from "../graph/builder.ts";
+import { symbol } from "../graph/dim.ts";
+import type { Value } from "../graph/graph.ts";
+import {
+  type BuildOptions,
+  type BuiltModel,
+  type ModelParts,
+  ropeTables,
+  unusedWarning,
+} from "./build.ts";
+import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
+import { rememberSource } from "./blocks/cross_attention.ts";
+import { embedding, head } from "./blocks/embedding.ts";
+import { buildLayer } from "./blocks/layer.ts";
+import { encode, encoderContext, relativeBias } from "./encoder_build.ts";
+import { layerKinds } from "./layer_kinds.ts";
+import type { TensorLookup } from "./tensors.ts";
+
+/**
+ * Builds the graph of an encoder-decoder.
+ *
+ * @throws As `buildModel`.
+ */
+export async function buildEncoderDecoder(
+  parts: ModelParts,
+  options: BuildOptions,
+): Promise<BuiltModel> {
+  const { resolved: { spec }, file, params, tensors } = parts;
+  const builder = createGraphBuilder(file.name);
+  const M = symbol("M", { min: 0 });
+  const E = symbol("E", { min: 0 });
+  const L = symbol("L", { min: 0 });
+  const rows = (name: string, count = M) => builder.input(name, [count], "i32");
+
+  const encoder = await encoderContext(encoderParts(parts), {
+    ...{ builder, options, rows: E, prefix: "source_" },
+  });
+  const table = weight({ ...encoder, tensors }, "embedding", [
+    params.vocabulary,
+    params.embeddingDim,
+  ]);
+  const output = finish(encoder, encode(encoder, table), spec.encoder!.norm);
+  if (options.observe) builder.output("encoder", output);
+
+  const inputs: StepInputs = {
+    tokens: rows("tokens"),
+    positions: rows("positions"),
+    slots: rows("slots"),
+    logitRows: rows("logit_rows", L),
+  };
+  const bias = await relativeBias(parts, builder, false);
+  const decoder: BlockContext = {
+    builder,
+    spec,
+    params,
+    tensors,
+    inputs,
+    spans: bias && { isCached: true, bias },
+    capacity: options.capacity,
+    cacheType: options.cacheType,
+    file: file.name,
+    ropeTable: await ropeTables(parts, builder, inputs.positions),
+    observe: () => {},
+  };
+  const sourceSide = { ...decoder, inputs: { ...encoder.inputs, slots: rows("source_slots", E) } };
+  const caches = Array.from(
+    { length: params.layers },
+    (_, layer) => rememberSource(sourceSide, output, layer),
+  );
+  const source = { slots: rows("memory_slots"), ends: rows("memory_ends"), caches };
+  const hidden = decode({ ...decoder, source }, table);
+  builder.output("logits", head(decoder, hidden, table));
+  if (options.embeddings) builder.output("hidden", hidden);
+  return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
+}
+
+/** Layers and final norm of the rows that want logits: → f32[L, hidden]. */
+function decode(context: BlockContext, table: Value): Value {
+  const { builder, spec, params, inputs, file } = context;
+  const kinds = layerKinds(spec, params, file);
+  let x = embedding(context, table); // f32[M, hidden]
+  for (let layer = 0; layer < params.layers; layer++) {
+    x = buildLayer(context, x, { layer, kind: kinds[layer]! });
+  }
+  const rows = apply(builder, "select_rows", "logit_rows", [x, inputs.logitRows]);
+  return finish(context, rows, spec.head?.norm === false ? undefined : "output_norm");
+}
+
+function finish(context: BlockContext, x: Value, role: string | undefined): Value {
+  if (role === undefined) return x;
+  return norm(context, x, { role, name: role, size: context.params.hidden });
+}
+
+/** The encoder's own spec, sizes and tensors, under the names that its blocks ask for. */
+function encoderParts(parts: ModelParts): ModelParts {
+  const { resolved, params, tensors } = parts;
+  const { encoderLayers, encoderHeads, encoderFeedForward } = params;
+  return {
+    ...parts,
+    resolved: { ...resolved, spec: { ...resolved.spec, layer: resolved.spec.encoder!.layer } },
+    params: {
+      ...params,
+      layers: encoderLayers ?? params.layers,
+      heads: encoderHeads ?? params.heads,
+      kvHeads: encoderHeads ?? params.kvHeads,
+      feedForward: encoderFeedForward ?? params.feedForward,
+    },
+    tensors: prefixed(tensors, "encoder_"),
+  };
+}
+
+function prefixed(tensors: TensorLookup, prefix: string): TensorLookup {
+  return {
+    get: (role, shape, layer) => tensors.get(prefix + role, shape, layer),
+    find: (role, shape, layer) => tensors.find(prefix + role, shape, layer),
+    has: (role, layer) => tensors.has(prefix + role, layer),
+    rows: (role) => tensors.rows(prefix + role),
+    unused: () => tensors.unused(),
+  };
+}
