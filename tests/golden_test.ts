@@ -11,8 +11,9 @@ import { testWith } from "./support/skip.ts";
 const EXACT = new Set([
   ...["chat-capital", "chat-turns", "raw-emoji"].map((id) => `golden/smollm2-135m/exact/${id}`),
   ...["raw-story", "raw-cjk", "turn-capital"].map((id) => `golden/gemma3-270m/exact/${id}`),
-  "golden/smollm2-135m/exact/raw-long",
-  "golden/gemma3-270m/exact/raw-long",
+  ...["raw-long", "perplexity"].flatMap((id) =>
+    ["smollm2-135m", "gemma3-270m"].map((name) => `golden/${name}/exact/${id}`)
+  ),
 ]);
 
 testWith(

@@ -4,16 +4,19 @@
 // row by row while they are computed, so memory does not grow with the text.
 
 import { logProbability } from "../decode/sampling/log_softmax.ts";
+import type { Session } from "../decode/session.ts";
 import type { Model } from "../models/model.ts";
 
 /** Options of {@linkcode perplexity}. */
 export interface PerplexityOptions {
-  /** Tokens of a window, a beginning token not counted. Default 512. */
+  /** Tokens of a window, those in front of it counted. Default 512. */
   readonly window?: number;
-  /** Tokens from one window to the next; smaller than `window` they overlap. Default: `window`. */
+  /** Like `window`, from one window to the next; where it is smaller they overlap. Default: `window`. */
   readonly stride?: number;
-  /** Ids in front of each window. Default: what the tokenizer puts in front of a text. */
+  /** Ids at the beginning of each window. Default: what the tokenizer puts in front of a text. */
   readonly bos?: readonly number[];
+  /** An open session to use; its tokens are forgotten. Default: a new one. */
+  readonly session?: Session;
   /** Most windows to score; default all. */
   readonly windows?: number;
   /** Stops between two chunks. */
@@ -77,11 +80,18 @@ export async function perplexity(
   if (windows !== Infinity) positive("windows", windows);
   const ids = typeof text === "string" ? model.tokenizer.encode(text, { addSpecial: false }) : text;
   const bos = options.bos ?? model.tokenizer.prefixIds;
+  const [length, step] = [window - bos.length, stride - bos.length];
+  if (length < 1 || step < 1) {
+    throw new RangeError(
+      `Cannot use window ${window} and stride ${stride}: ${bos.length} are given`,
+    );
+  }
   const done: WindowLoss[] = [];
   let nll = 0, scored = 0, squares = 0;
-  using session = model.createSession();
-  for (let start = 0; start < ids.length && done.length < windows; start += stride) {
-    const tokens = [...bos, ...Array.prototype.slice.call(ids, start, start + window)];
+  using opened = options.session ? undefined : model.createSession();
+  const session = options.session ?? opened!;
+  for (let start = 0; start < ids.length && done.length < windows; start += step) {
+    const tokens = [...bos, ...Array.prototype.slice.call(ids, start, start + length)];
     let windowNll = 0;
     if (tokens.length > 1) {
       session.rewind(0);

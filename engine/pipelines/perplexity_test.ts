@@ -44,14 +44,14 @@ Deno.test("perplexity() of an oracle is 1", async () => {
   assertAlmostEquals((await perplexity(model, TEXT)).perplexity, 1, 1e-9);
 });
 
-Deno.test("windows start anew, and their first token is scored only behind a beginning token", async () => {
+Deno.test("windows start anew and count the beginning token, behind which the first is scored too", async () => {
   const bare = fakeModel(uniform);
   const result = await perplexity(bare.model, TEXT, { window: 4 });
   assertEquals(bare.opened, [[1, 2, 3], [5, 6, 0], [2]]);
   assertEquals(result.windows.map(({ scored }) => scored), [3, 3, 1]);
   assertEquals(result.scored, 7);
   const begun = fakeModel(uniform, [6]);
-  const other = await perplexity(begun.model, TEXT, { window: 4, windows: 2 });
+  const other = await perplexity(begun.model, TEXT, { window: 5, windows: 2 });
   assertEquals(begun.opened, [[6, 1, 2, 3], [6, 5, 6, 0]]);
   assertEquals(other.windows.map(({ scored }) => scored), [4, 4]);
   const { model, opened } = fakeModel(uniform);
@@ -64,4 +64,6 @@ Deno.test("perplexity() refuses what it cannot score", async () => {
   await assertRejects(() => perplexity(model, [1]), RangeError, "fewer than two tokens");
   await assertRejects(() => perplexity(model, TEXT, { window: 0 }), RangeError, "window 0");
   await assertRejects(() => perplexity(model, TEXT, { stride: 1.5 }), RangeError, "stride 1.5");
+  const full = { window: 2, bos: [5, 6] };
+  await assertRejects(() => perplexity(model, TEXT, full), RangeError, "window 2");
 });
