@@ -17,9 +17,10 @@ function messageOf(change: Record<string, unknown>): string {
   return assertThrows(() => resolve({ ...llama, ...change }), FormatError).message;
 }
 
-Deno.test("every shipped spec is valid under both conventions, whichever cases hold", () => {
+Deno.test("every shipped spec is valid under its conventions, whichever cases hold", () => {
   for (const json of specFiles) {
     for (const convention of ["huggingface", "gguf"] as const) {
+      if (json.matches[convention].length === 0) continue;
       const { spec } = resolve(json, convention);
       assertEquals(spec.name, json.name);
       for (const { when = {}, given = [], use } of spec.cases ?? []) {
