@@ -2,6 +2,7 @@
 // (wasm/weight_layout.ts). Runs while loading, on 32-bit words: the order of nibbles in a cell was chosen
 // so that the words of the simple formats move unchanged.
 //   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
+// Whole halves of tiles of the simple formats are transposed as vectors, four rows at once.
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
 
 import {
@@ -26,23 +27,73 @@ function spreadBits(bits: u32): u32 {
   return result;
 }
 
-/** Q4_0 Q4_1 Q5_0 Q5_1 Q8_0: `scales` half floats, perhaps fifth bits, then `words` code words. */
+/** The same for four rows at once. */
+function spreadBitsFour(bits: v128): v128 {
+  let result = i32x4.splat(0);
+  for (let k = 0; k < 4; k++) {
+    let lane = v128.and(i32x4.shr_u(bits, k), i32x4.splat(0x11111111));
+    lane = v128.and(v128.or(lane, i32x4.shr_u(lane, 3)), i32x4.splat(0x03030303));
+    lane = v128.and(v128.or(lane, i32x4.shr_u(lane, 6)), i32x4.splat(0x000f000f));
+    lane = v128.and(v128.or(lane, i32x4.shr_u(lane, 12)), i32x4.splat(0xff));
+    result = v128.or(result, i32x4.shl(lane, 8 * k));
+  }
+  return result;
+}
+
+/** Where the code words of a row stand in a vector of four rows, counted from the first half's. */
+@inline function laneOf(row: u32): usize { return (row >> 2 << 4) + ((row & 3) << 2); }
+
+/** Scales of a block of one row of Q4_0 Q4_1 Q5_0 Q5_1 Q8_0; `second` if it has two. */
+@inline function packScales(source: usize, row: u32, target: usize, second: bool): u32 {
+  const halves = second ? load<u32>(source) : <u32>load<u16>(source);
+  store<u16>(target + 2 * row, halves);
+  if (second) store<u16>(target + 16 + 2 * row, halves >> 16);
+  return notFinite(halves) + notFinite(halves >> 16);
+}
+
+/** One row: `scales` half floats, perhaps fifth bits, then `words` code words a block. */
 function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32): u32 {
-  const lane = <usize>((row >> 2 << 4) + ((row & 3) << 2));
-  const cellBytes = <usize>(16 * scales + (fifth ? 32 : 0) + 32 * words);
+  const head = 2 * scales + (fifth ? 4 : 0), cellBytes = 16 * scales + (fifth ? 32 : 0) + 32 * words;
+  const lane = laneOf(row);
   let bad: u32 = 0;
   for (let b: u32 = 0; b < blocks; b++, target += cellBytes) {
-    for (let s: u32 = 0; s < scales; s++, source += 2) {
-      const half = load<u16>(source);
-      bad += notFinite(half);
-      store<u16>(target + 16 * s + 2 * row, half);
-    }
+    bad += packScales(source, row, target, scales == 2);
+    const codes = target + 16 * scales + lane;
+    if (fifth) store<u32>(codes + 128, spreadBits(load<u32>(source + 2 * scales)));
+    source += head;
+    for (let p: u32 = 0; p < words; p++, source += 4) store<u32>(codes + 32 * p, load<u32>(source));
+  }
+  return bad;
+}
+
+/** Four rows, `rowBytes` apart, that fill half of a tile; `row` is the first. */
+function packPlainFour(source: usize, rowBytes: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32): u32 {
+  const head = 2 * scales + (fifth ? 4 : 0), cellBytes = 16 * scales + (fifth ? 32 : 0) + 32 * words;
+  const lane = laneOf(row);
+  let bad: u32 = 0;
+  for (let b: u32 = 0; b < blocks; b++, target += cellBytes) {
+    for (let r: u32 = 0; r < 4; r++) bad += packScales(source + r * rowBytes, row + r, target, scales == 2);
     const codes = target + 16 * scales + lane;
     if (fifth) {
-      store<u32>(codes + 128, spreadBits(load<u32>(source)));
-      source += 4;
+      const at = source + 2 * scales;
+      let bits = v128.load32_zero(at);
+      bits = v128.load32_lane(at + rowBytes, bits, 1);
+      bits = v128.load32_lane(at + 2 * rowBytes, bits, 2);
+      bits = v128.load32_lane(at + 3 * rowBytes, bits, 3);
+      v128.store(codes + 128, spreadBitsFour(bits));
     }
-    for (let p: u32 = 0; p < words; p++, source += 4) store<u32>(codes + 32 * p, load<u32>(source));
+    source += head;
+    for (let p: u32 = 0; p < words; p += 4, source += 16) {
+      const a = v128.load(source), b = v128.load(source + rowBytes);
+      const c = v128.load(source + 2 * rowBytes), d = v128.load(source + 3 * rowBytes);
+      const ab = v128.shuffle<i32>(a, b, 0, 4, 1, 5), cd = v128.shuffle<i32>(c, d, 0, 4, 1, 5);
+      const ef = v128.shuffle<i32>(a, b, 2, 6, 3, 7), gh = v128.shuffle<i32>(c, d, 2, 6, 3, 7);
+      const at = codes + 32 * p;
+      v128.store(at, v128.shuffle<i64>(ab, cd, 0, 2));
+      v128.store(at, v128.shuffle<i64>(ab, cd, 1, 3), 32);
+      v128.store(at, v128.shuffle<i64>(ef, gh, 0, 2), 64);
+      v128.store(at, v128.shuffle<i64>(ef, gh, 1, 3), 96);
+    }
   }
   return bad;
 }
@@ -55,7 +106,7 @@ function scaleCode(at: usize, i: u32, shift: u32): u32 {
 
 /** Q4_K, and Q5_K with `fifth`. */
 function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool): u32 {
-  const lane = <usize>((row >> 2 << 4) + ((row & 3) << 2));
+  const lane = laneOf(row);
   let bad: u32 = 0;
   for (let b: u32 = 0; b < blocks; b++) {
     bad += notFinite(load<u16>(source)) + notFinite(load<u16>(source, 2));
@@ -86,7 +137,7 @@ function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool)
 }
 
 function packQ6K(source: usize, blocks: u32, row: u32, target: usize): u32 {
-  const lane = <usize>((row >> 2 << 4) + ((row & 3) << 2));
+  const lane = laneOf(row);
   let bad: u32 = 0;
   for (let b: u32 = 0; b < blocks; b++, source += 210) {
     const half = load<u16>(source, 208);
@@ -163,6 +214,21 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
   return unreachable();
 }
 
+/** Four rows that fill half of a tile. */
+function packFour(layout: u32, source: usize, rowBytes: usize, columns: u32, row: u32, target: usize): u32 {
+  const blocks = columns >> 5;
+  switch (layout) {
+    case LAYOUT_Q4_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 4);
+    case LAYOUT_Q4_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, false, 4);
+    case LAYOUT_Q5_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, true, 4);
+    case LAYOUT_Q5_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, true, 4);
+    case LAYOUT_Q8_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 8);
+  }
+  let bad: u32 = 0;
+  for (let r: u32 = 0; r < 4; r++) bad += packRow(layout, source + r * rowBytes, columns, row + r, target);
+  return bad;
+}
+
 /**
  * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row
  * become zeros. Returns the number of scales that are not finite.
@@ -170,10 +236,13 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
 export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize): u32 {
   let bad: u32 = 0;
   for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
-    if (rows - first < 8) memory.fill(target, 0, tileBytes);
-    for (let row: u32 = 0; row < 8 && first + row < rows; row++, source += rowBytes) {
-      bad += packRow(layout, source, columns, row, target);
+    const count = rows - first < 8 ? rows - first : 8;
+    if (count < 8) memory.fill(target, 0, tileBytes);
+    let row: u32 = 0;
+    for (; row + 4 <= count; row += 4, source += 4 * rowBytes) {
+      bad += packFour(layout, source, rowBytes, columns, row, target);
     }
+    for (; row < count; row++, source += rowBytes) bad += packRow(layout, source, columns, row, target);
   }
   return bad;
 }
