@@ -183,6 +183,46 @@ function packHalves(source: usize, columns: u32, row: u32, target: usize, refuse
   return bad;
 }
 
+@inline function interleaveLow(a: v128, b: v128): v128 { return v128.shuffle<i16>(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+@inline function interleaveHigh(a: v128, b: v128): v128 { return v128.shuffle<i16>(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+
+/** Lanes of `v` that are halves but not finite. */
+@inline function notFiniteLanes(v: v128): u32 {
+  const exponent = i16x8.splat(0x7c00);
+  return popcnt(i16x8.bitmask(i16x8.eq(v128.and(v, exponent), exponent)));
+}
+
+/** A whole tile of 16-bit numbers: eight rows by eight columns are transposed as vectors. */
+function packHalvesEight(source: usize, rowBytes: usize, columns: u32, target: usize, refuse: bool): u32 {
+  let bad: u32 = 0;
+  const whole = columns & ~7;
+  for (let k: u32 = 0; k < whole; k += 8, source += 16, target += 128) {
+    const r0 = v128.load(source), r1 = v128.load(source + rowBytes);
+    const r2 = v128.load(source + 2 * rowBytes), r3 = v128.load(source + 3 * rowBytes);
+    const r4 = v128.load(source + 4 * rowBytes), r5 = v128.load(source + 5 * rowBytes);
+    const r6 = v128.load(source + 6 * rowBytes), r7 = v128.load(source + 7 * rowBytes);
+    if (refuse) {
+      bad += notFiniteLanes(r0) + notFiniteLanes(r1) + notFiniteLanes(r2) + notFiniteLanes(r3);
+      bad += notFiniteLanes(r4) + notFiniteLanes(r5) + notFiniteLanes(r6) + notFiniteLanes(r7);
+    }
+    // Interleaving rows i and i + 4, three times, is a transposition.
+    const a0 = interleaveLow(r0, r4), a1 = interleaveHigh(r0, r4), a2 = interleaveLow(r1, r5), a3 = interleaveHigh(r1, r5);
+    const a4 = interleaveLow(r2, r6), a5 = interleaveHigh(r2, r6), a6 = interleaveLow(r3, r7), a7 = interleaveHigh(r3, r7);
+    const b0 = interleaveLow(a0, a4), b1 = interleaveHigh(a0, a4), b2 = interleaveLow(a1, a5), b3 = interleaveHigh(a1, a5);
+    const b4 = interleaveLow(a2, a6), b5 = interleaveHigh(a2, a6), b6 = interleaveLow(a3, a7), b7 = interleaveHigh(a3, a7);
+    v128.store(target, interleaveLow(b0, b4));
+    v128.store(target, interleaveHigh(b0, b4), 16);
+    v128.store(target, interleaveLow(b1, b5), 32);
+    v128.store(target, interleaveHigh(b1, b5), 48);
+    v128.store(target, interleaveLow(b2, b6), 64);
+    v128.store(target, interleaveHigh(b2, b6), 80);
+    v128.store(target, interleaveLow(b3, b7), 96);
+    v128.store(target, interleaveHigh(b3, b7), 112);
+  }
+  for (let row: u32 = 0; row < 8; row++) bad += packHalves(source + row * rowBytes, columns - whole, row, target, refuse);
+  return bad;
+}
+
 /** Rows that stay as they are; their scales are checked at `scaleAt` (one or two half floats). */
 function packFileRow(source: usize, blocks: u32, row: u32, target: usize, blockBytes: usize, scaleAt: usize, scales: u32): u32 {
   let bad: u32 = 0;
@@ -238,6 +278,11 @@ export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize,
   for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
     const count = rows - first < 8 ? rows - first : 8;
     if (count < 8) memory.fill(target, 0, tileBytes);
+    if (count == 8 && (layout == LAYOUT_F16 || layout == LAYOUT_BF16)) {
+      bad += packHalvesEight(source, rowBytes, columns, target, layout == LAYOUT_F16);
+      source += 8 * rowBytes;
+      continue;
+    }
     let row: u32 = 0;
     for (; row + 4 <= count; row += 4, source += 4 * rowBytes) {
       bad += packFour(layout, source, rowBytes, columns, row, target);
