@@ -15,6 +15,8 @@ import { TimelineSession } from "./timeline_session.ts";
 /**
  * Continues a text. Without sampling options the best token is taken each time.
  *
+ * An encoder-decoder reads the prompt with its encoder and writes an answer to it.
+ *
  * On a session the prompt is the whole text so far: what it has in common with the session's tokens is not
  * computed again. On a model a session is borrowed for the time of the call.
  *
@@ -80,6 +82,13 @@ function promptOf(
   prompt: string | readonly number[],
   special: boolean,
 ): Prompt {
+  const { source } = runtime;
+  if (source) {
+    const given = typeof prompt === "string"
+      ? runtime.tokenizer().encode(prompt, { special })
+      : prompt;
+    return { source: [...given], tokens: source.start, keep: 0, continues: false };
+  }
   if (typeof prompt !== "string") return { tokens: [...prompt], keep: 0, continues: true };
   const tokenizer = runtime.tokenizer();
   const tokens = tokenizer.encode(prompt, { special });

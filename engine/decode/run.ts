@@ -20,6 +20,8 @@ export interface Prompt {
   readonly tokens: readonly number[];
   /** Leading tokens that a sliding context keeps. */
   readonly keep: number;
+  /** What an encoder reads first. */
+  readonly source?: readonly number[];
   /** Whether the answer goes on in the middle of a text. */
   readonly continues: boolean;
 }
@@ -125,12 +127,13 @@ function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo
 
 async function prefill(
   session: TimelineSession,
-  { tokens }: Prompt,
+  { tokens, source }: Prompt,
   { signal, meter }: { signal: AbortSignal; meter: Meter },
 ): Promise<void> {
   const start = performance.now();
+  if (source) await session.encodeNow(source);
   const kept = await session.syncNow(tokens, { signal });
-  meter.prefillTokens = tokens.length - kept;
+  meter.prefillTokens = (source?.length ?? 0) + tokens.length - kept;
   meter.prefillMs = performance.now() - start;
 }
 

@@ -22,6 +22,12 @@ export interface Runtime {
   readonly vocabulary: number;
   /** Length of the hidden state when the graph gives it out, else 0. */
   readonly hidden: number;
+  /** What the model is made of, and what that kind adds. */
+  readonly network: Network;
+  /** Of encoders. */
+  readonly encoder: EncoderFacts | undefined;
+  /** Of encoder-decoders. */
+  readonly source: SourceMemory | undefined;
   /** SHA-256 of model and cache layout, 32 bytes: saved sessions carry it. */
   readonly fingerprint: Uint8Array;
   /** @throws {UnsupportedError} If the model's files hold none. */
@@ -31,6 +37,47 @@ export interface Runtime {
   readonly loadMs: number;
   readonly memory: ModelMemory;
   readonly lock: Lock;
+}
+
+/** Kinds of models: one that continues, one that reads, and one that reads and then writes. */
+export type Network = "decoder" | "encoder" | "encoder-decoder";
+
+/** How sequences go into an encoder and what comes out. */
+export interface EncoderFacts {
+  /** Most tokens of a sequence, special ones included. */
+  readonly maxTokens: number;
+  /** How rows become one vector, unless the caller says. */
+  readonly pooling: Pooling;
+  /** Output beside `hidden`. */
+  readonly head: "logits" | "scores" | undefined;
+  /** Columns of it. */
+  readonly headWidth: number;
+  /** Whether tokens have types. */
+  readonly hasTypes: boolean;
+  /** End tokens between two texts. */
+  readonly pairSeparators: number;
+}
+
+/** How the rows of a sequence become one vector. */
+export type Pooling = "mean" | "cls" | "last" | "mask";
+
+/** Sources of the sessions of an encoder-decoder. */
+export interface SourceMemory {
+  /** Tokens of each slot's source; 0: none was encoded. */
+  readonly lengths: Int32Array;
+  /** Most tokens of a source. */
+  readonly capacity: number;
+  /** With what every target begins. */
+  readonly start: readonly number[];
+  /** How translations are asked for. */
+  readonly translation: TranslationRule | undefined;
+}
+
+/** See the spec's key `translation`. */
+export interface TranslationRule {
+  readonly prompt?: string | undefined;
+  readonly sourceToken?: string | undefined;
+  readonly targetToken?: string | undefined;
 }
 
 /** Adds the lock to the rest. */
@@ -53,7 +100,7 @@ export interface Chunk {
 
 /** Runs one chunk and hands the outputs to `read` before anyone else may run. */
 export async function runChunk(
-  { executable, lock }: Runtime,
+  { executable, lock, source }: Runtime,
   chunk: Chunk,
   read?: (executable: Executable) => void,
 ): Promise<void> {
@@ -70,8 +117,48 @@ export async function runChunk(
     }
     const wanted: HostData = executable.input("logit_rows");
     for (let row = 0; row < chunk.logits; row++) wanted[row] = rows - chunk.logits + row;
-    await executable.run({ M: rows, L: chunk.logits });
+    if (source) {
+      const length = sourceLength(source, chunk.slot);
+      (executable.input("memory_slots") as Int32Array).fill(chunk.slot, 0, rows);
+      (executable.input("memory_ends") as Int32Array).fill(length, 0, rows);
+    }
+    await executable.run({ M: rows, L: chunk.logits, ...source && { E: 0 } });
     read?.(executable);
+  } finally {
+    release();
+  }
+}
+
+/**
+ * Length of the source that a slot holds.
+ *
+ * @throws {TypeError} If it holds none.
+ */
+export function sourceLength({ lengths }: SourceMemory, slot: number): number {
+  const length = lengths[slot]!;
+  if (length > 0) return length;
+  throw new TypeError("Cannot compute: this session has no source text yet; call encode first");
+}
+
+/** Runs the encoder over a source and keeps what the decoder needs of it in a slot. */
+export async function encodeSource(
+  { executable, lock }: Runtime,
+  source: SourceMemory,
+  { tokens, slot }: { readonly tokens: ArrayLike<number>; readonly slot: number },
+): Promise<void> {
+  const release = await lock.acquire();
+  try {
+    const count = tokens.length;
+    const input = (name: string) => executable.input(`source_${name}`) as Int32Array;
+    input("tokens").set(Array.from(tokens));
+    const positions = input("positions");
+    for (let row = 0; row < count; row++) positions[row] = row;
+    input("starts").fill(0, 0, count);
+    input("ends").fill(count, 0, count);
+    input("slots").fill(slot, 0, count);
+    source.lengths[slot] = 0;
+    await executable.run({ E: count, M: 0, L: 0 });
+    source.lengths[slot] = count;
   } finally {
     release();
   }

@@ -60,7 +60,18 @@ export interface Session {
    * @throws {TypeError} If the model was loaded without, or as for `logits`.
    */
   embedding(): Float32Array;
-  /** Tokens and cache as bytes that {@linkcode Session.load} takes back on the same model. */
+  /**
+   * Reads a source, for an encoder-decoder: forgets all tokens, runs the encoder once, and keeps what the
+   * decoder sees of it. What `sync` and `eval` take afterwards are tokens of the target.
+   *
+   * @throws {TypeError} If the model has no encoder. @throws {ResourceError} If the source is too long.
+   */
+  encode(source: ArrayLike<number>, options?: StepOptions): Promise<void>;
+  /**
+   * Tokens and cache as bytes that {@linkcode Session.load} takes back on the same model.
+   *
+   * @throws {UnsupportedError} On an encoder-decoder.
+   */
   save(): Promise<Uint8Array>;
   /**
    * Puts back what `save` gave. `logits()` is available after the next `sync` or `eval`.

@@ -2,10 +2,10 @@
 // Rewinding is setting a length: rows beyond it are overwritten before they are attended to. The `…Now`
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
-import { ResourceError } from "../errors.ts";
+import { ResourceError, UnsupportedError } from "../errors.ts";
 import { createLock, type Release } from "./lock.ts";
 import { pause } from "./pause.ts";
-import { type Chunk, runChunk, type Runtime } from "./runtime.ts";
+import { type Chunk, encodeSource, runChunk, type Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 
@@ -77,7 +77,18 @@ export class TimelineSession implements Session {
     return this.#embedding;
   }
 
+  async encode(source: ArrayLike<number>, options: StepOptions = {}): Promise<void> {
+    using _turn = await this.acquire(options.signal);
+    await this.encodeNow(source);
+  }
+
   async save(): Promise<Uint8Array> {
+    if (this.runtime.source) {
+      throw new UnsupportedError("sessions of encoder-decoders cannot be saved", {
+        file: this.runtime.name,
+        remedy: "Encode the source again",
+      });
+    }
     using _turn = await this.acquire();
     const { executable, fingerprint, lock } = this.runtime;
     const release = await lock.acquire();
@@ -119,6 +130,7 @@ export class TimelineSession implements Session {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
+    this.runtime.source?.lengths.fill(0, this.#slot, this.#slot + 1);
     this.runtime.executable.closeSlot(this.#slot);
     this.#onDispose();
   }
@@ -134,6 +146,27 @@ export class TimelineSession implements Session {
     if (this.#isDisposed) release();
     this.#check();
     return { release, [Symbol.dispose]: release };
+  }
+
+  /** `encode` for the holder. */
+  async encodeNow(tokens: ArrayLike<number>): Promise<void> {
+    const { source, name, vocabulary } = this.runtime;
+    if (!source) throw new TypeError(`Cannot encode a source: ${name} is no encoder-decoder`);
+    if (tokens.length === 0) throw new RangeError("Cannot encode an empty source");
+    if (tokens.length > source.capacity) {
+      throw new ResourceError(
+        `the source has ${tokens.length} tokens, and ${source.capacity} fit`,
+        { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
+      );
+    }
+    checkTokens(tokens, vocabulary);
+    this.rewind(0);
+    await encodeSource(this.runtime, source, { tokens, slot: this.#slot });
+  }
+
+  /** Place of this session in the executable. */
+  get slot(): number {
+    return this.#slot;
   }
 
   /** `sync` for the holder. */

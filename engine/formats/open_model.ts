@@ -68,7 +68,9 @@ export async function openModel(model: string | ByteSource): Promise<WeightFile>
  */
 export async function openModelFolder(path: string): Promise<WeightFile> {
   const names = listFolder(path);
-  const open = (name: string) => openFile(siblingPath(`${path}/`, name));
+  // Names are ours or were checked to be plain; a few files of ours lie in folders of the folder.
+  const open = (name: string) =>
+    openFile(name.split("/").reduce((folder, part) => siblingPath(`${folder}/`, part), path));
   const weights = findSafetensors(names);
   if (weights) return await openSafetensorsFolder(path, weights, open);
   const ggufs = names.filter((name) => name.endsWith(".gguf") && !LATER_PART.test(name));

@@ -2,6 +2,7 @@
 // same code answers `troodon info` for a remote file and fills `model.info`.
 
 import { getFormat } from "../../quant/mod.ts";
+import type { Network } from "../decode/runtime.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Plan } from "../plan/plan.ts";
@@ -15,6 +16,7 @@ import type { FormatCount, ModelInfo } from "./model.ts";
 export interface DescribeInput {
   readonly file: WeightFile;
   readonly architecture: string;
+  readonly network: Network;
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
   readonly warnings: readonly string[];
@@ -22,7 +24,7 @@ export interface DescribeInput {
 
 /** Facts about a model. */
 export function describeModel(
-  { file, architecture, params, limits, warnings }: DescribeInput,
+  { file, architecture, network, params, limits, warnings }: DescribeInput,
 ): ModelInfo {
   const tensors = [...file.tensors.values()];
   const { precision, kvFormat, contextLength } = limits;
@@ -30,6 +32,7 @@ export function describeModel(
   return {
     name: textAt(file, "general.name") ?? baseName(file.name),
     architecture,
+    network,
     container: file.kind,
     license: textAt(file, "general.license"),
     parameters: tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0),

@@ -8,6 +8,7 @@ import type { WeightFile } from "../formats/source.ts";
 import type { Executable } from "../plan/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { type Device, openDevice } from "./devices.ts";
+import { encoderFacts, sourceMemory } from "./network_facts.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 
 import { LoadedModel } from "./loaded_model.ts";
@@ -95,8 +96,12 @@ async function finish(
 ): Promise<LoadedModel> {
   const { info, limits, params, plan } = prepared;
   const { weights, arena, statePerSlot, other } = executable.memory;
+  const { network } = info;
   const runtime = createRuntime({
     name,
+    network,
+    encoder: network === "encoder" ? await encoderFacts(file, prepared) : undefined,
+    source: network === "encoder-decoder" ? sourceMemory(file, prepared) : undefined,
     executable,
     capacity: limits.contextLength,
     batch: limits.batch,

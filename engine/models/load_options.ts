@@ -17,6 +17,8 @@ export interface ResolvedLimits {
 
 const DEFAULT_CONTEXT = 4096;
 const DEFAULT_BATCH = 128;
+const ENCODER_BATCH = 512;
+const ENCODER_LOGIT_ROWS = 32;
 
 /**
  * Checks what can be checked before a file is opened.
@@ -57,6 +59,25 @@ export function resolveLimits(options: LoadOptions, params: Hyperparameters): Re
     kvFormat: options.kvFormat ?? (precision === "exact" ? "F32" : "F16"),
     embeddings,
   };
+}
+
+/**
+ * Completes options for an encoder, which takes whole sequences, as many as fit, in a step.
+ *
+ * @throws {RangeError} As `resolveLimits`, and if a step cannot hold a sequence.
+ */
+export function resolveEncoderLimits(
+  options: LoadOptions,
+  params: Hyperparameters,
+): ResolvedLimits {
+  const limits = resolveLimits(options, params);
+  const batch = options.batch ?? Math.max(ENCODER_BATCH, limits.contextLength);
+  if (batch < limits.contextLength) {
+    throw new RangeError(
+      `Cannot use batch ${batch}: an encoder takes whole sequences, of up to contextLength ${limits.contextLength}`,
+    );
+  }
+  return { ...limits, batch, logitRows: options.logitRows ?? ENCODER_LOGIT_ROWS, embeddings: true };
 }
 
 function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {

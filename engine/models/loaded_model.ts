@@ -6,7 +6,7 @@ import { createLock } from "../decode/lock.ts";
 import type { Runtime } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
 import { TimelineSession } from "../decode/timeline_session.ts";
-import { ResourceError } from "../errors.ts";
+import { ResourceError, UnsupportedError } from "../errors.ts";
 import type { DeviceName } from "../plan/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
@@ -111,6 +111,12 @@ export class LoadedModel implements Model {
 
   #createSession(onDispose: () => void = () => {}): TimelineSession {
     if (this.#isDisposed) throw new TypeError(`Cannot use model ${this.name}: it is disposed`);
+    if (this.runtime.network === "encoder") {
+      throw new UnsupportedError("is an encoder, which continues no text", {
+        file: this.name,
+        remedy: "Use embed(), fillMask() or rerank()",
+      });
+    }
     const session = new TimelineSession(this.runtime, () => {
       this.#open.delete(session);
       onDispose();

@@ -1,6 +1,7 @@
 // What a loaded model is to its users: immutable facts, a tokenizer, and a source of sessions. Weights and
 // caches live behind it in the backend; whoever loads a model disposes of it.
 
+import type { Network } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
 import type { ModelMemory } from "./memory.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
@@ -27,6 +28,8 @@ export interface ModelInfo {
   readonly name: string;
   /** Name of the spec by which it is built. */
   readonly architecture: string;
+  /** Whether it continues text, reads whole texts, or reads one and writes another. */
+  readonly network: Network;
   /** `gguf` or `safetensors`. */
   readonly container: string;
   /** As the file states it. */

@@ -2,15 +2,26 @@
 // graph, plan its memory. Nothing of the weights is read, so the same steps describe a model that is not
 // going to be loaded.
 
+import type { Network } from "../decode/runtime.ts";
 import type { WeightFile } from "../formats/source.ts";
+import type { DimEnv } from "../graph/dim.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
-import { buildModel, readModelParts } from "./build.ts";
+import {
+  buildModel,
+  type BuildOptions,
+  type BuiltModel,
+  type ModelParts,
+  readModelParts,
+} from "./build.ts";
 import { describeModel, plannedMemory } from "./describe.ts";
+import { buildEncoder } from "./encoder_build.ts";
+import { buildEncoderDecoder } from "./encoder_decoder_build.ts";
 import type { Hyperparameters } from "./hparams.ts";
-import { type ResolvedLimits, resolveLimits } from "./load_options.ts";
+import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
 import type { LoadOptions, ModelDescription } from "./model.ts";
+import type { ModelSpec } from "./spec.ts";
 import { chooseSpec } from "./specs/mod.ts";
 
 /** A model ready to be loaded. */
@@ -18,10 +29,40 @@ export interface PreparedModel extends ModelDescription {
   readonly plan: Plan;
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
+  readonly spec: ModelSpec;
 }
 
 /** Kernels of the device that the plan is for. */
 export type KernelQuestions = Omit<PassContext, "precision">;
+
+interface NetworkKind {
+  limitsOf(options: LoadOptions, params: Hyperparameters): ResolvedLimits;
+  build(parts: ModelParts, options: BuildOptions): Promise<BuiltModel>;
+  /** Largest step. */
+  symbols(limits: ResolvedLimits): DimEnv;
+}
+
+const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
+  decoder: {
+    limitsOf: resolveLimits,
+    build: buildModel,
+    symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
+  },
+  encoder: {
+    limitsOf: resolveEncoderLimits,
+    build: buildEncoder,
+    symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
+  },
+  "encoder-decoder": {
+    limitsOf: resolveLimits,
+    build: buildEncoderDecoder,
+    symbols: ({ batch, logitRows, contextLength }) => ({
+      M: batch,
+      L: logitRows,
+      E: contextLength,
+    }),
+  },
+};
 
 /**
  * Plans a model.
@@ -33,11 +74,13 @@ export async function prepareModel(
   options: LoadOptions,
   kernels: KernelQuestions,
 ): Promise<PreparedModel> {
-  const { resolved, architecture } = chooseSpec(file);
-  const parts = readModelParts(resolved, file, architecture);
+  const { resolved, architecture: ownName } = chooseSpec(file);
+  const parts = readModelParts(resolved, file, ownName);
   const { params } = parts;
-  const limits = resolveLimits(options, params);
-  const { graph, warnings } = await buildModel(parts, {
+  const network = parts.resolved.spec.network ?? "decoder";
+  const { limitsOf, build, symbols } = NETWORKS[network];
+  const limits = limitsOf(options, params);
+  const { graph, warnings } = await build(parts, {
     capacity: limits.contextLength,
     cacheType: limits.kvFormat === "F16" ? "f16" : "f32",
     embeddings: limits.embeddings,
@@ -48,7 +91,9 @@ export async function prepareModel(
     hasIntegerKernel: (format) => hasIntegerKernel(format),
     hasKernel: (op) => hasKernel(op),
   });
-  const planned = plan(optimized, { limits: { M: limits.batch, L: limits.logitRows } });
-  const info = describeModel({ file, architecture: resolved.spec.name, params, limits, warnings });
-  return { info, memory: plannedMemory(planned, limits.sessions), plan: planned, params, limits };
+  const planned = plan(optimized, { limits: symbols(limits) });
+  const architecture = resolved.spec.name;
+  const info = describeModel({ file, architecture, network, params, limits, warnings });
+  const memory = plannedMemory(planned, limits.sessions);
+  return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec };
 }

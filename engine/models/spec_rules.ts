@@ -228,6 +228,16 @@ export const specRule = record({
   layer: list(branch),
   /** The encoder in front of a decoder; its tensors are the roles that begin with `encoder_`. */
   encoder: optional(record({ layer: list(branch), norm: optional(text) })),
+  /** End tokens between the two texts of a pair: "[CLS] a [SEP] b [SEP]" has 1. */
+  pairSeparators: optional(number),
+  /** How a translation is asked for; `{from}` and `{to}` are the languages. */
+  translation: optional(record({
+    /** In front of the source text. */
+    prompt: optional(text),
+    /** Token in front of the source, and token with which the target begins. */
+    sourceToken: optional(text),
+    targetToken: optional(text),
+  })),
   /** A head that judges a whole sequence by its first row: out(tanh(dense x)). */
   classifier: optional(flag),
   head: optional(record({

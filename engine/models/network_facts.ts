@@ -1,0 +1,98 @@
+// What files say about a model beside its graph: how an encoder's rows become vectors and how long a
+// sequence may be, and with what a decoder behind an encoder begins.
+
+import type { EncoderFacts, Pooling, SourceMemory } from "../decode/runtime.ts";
+import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
+import type { MetadataValue, WeightFile } from "../formats/source.ts";
+import type { PreparedModel } from "./prepare.ts";
+
+/** Keys of sentence-transformers' pooling file, and what they mean here. */
+const POOLINGS: Readonly<Record<string, Pooling>> = {
+  pooling_mode_mean_tokens: "mean",
+  pooling_mode_cls_token: "cls",
+  pooling_mode_lasttoken: "last",
+};
+
+/**
+ * Facts about an encoder.
+ *
+ * @throws {UnsupportedError} If its files ask for a pooling that is not built.
+ */
+export async function encoderFacts(
+  file: WeightFile,
+  { plan, limits, spec }: PreparedModel,
+): Promise<EncoderFacts> {
+  const { max_seq_length: longest } = await readJson(file, "sentence_bert_config.json");
+  const head = (["logits", "scores"] as const)
+    .find((name) => plan.graph.outputs.some((output) => output.name === name));
+  const output = plan.graph.outputs.find(({ name }) => name === head);
+  return {
+    maxTokens: typeof longest === "number"
+      ? Math.min(longest, limits.contextLength)
+      : limits.contextLength,
+    pooling: await poolingOf(file),
+    head,
+    headWidth: Number(output?.shape.at(-1) ?? 0),
+    hasTypes: spec.embedding.types === true,
+    pairSeparators: spec.pairSeparators ?? 1,
+  };
+}
+
+async function poolingOf(file: WeightFile): Promise<Pooling> {
+  const settings = Object.entries(await readJson(file, "1_Pooling/config.json"));
+  const chosen = settings.filter(([key, value]) =>
+    key.startsWith("pooling_mode_") && value === true
+  );
+  const known = chosen.map(([key]) => POOLINGS[key]);
+  if (known.length === 0) return "mean";
+  if (known.length === 1 && known[0]) return known[0];
+  throw new UnsupportedError(
+    `asks for ${chosen.map(([key]) => key).join(" and ")}: known are ${
+      Object.keys(POOLINGS).join(", ")
+    }`,
+    { file: file.name, place: "1_Pooling/config.json" },
+  );
+}
+
+/**
+ * Memory for sources, and the beginning of targets.
+ *
+ * @throws {FormatError} If the config does not say with which token a target begins.
+ */
+export function sourceMemory(
+  { metadata, name }: WeightFile,
+  { limits, spec }: PreparedModel,
+): SourceMemory {
+  const start = metadata.get("decoder_start_token_id");
+  if (typeof start !== "number") {
+    throw new FormatError("is missing, and without it no target can begin", {
+      file: name,
+      place: "decoder_start_token_id",
+    });
+  }
+  return {
+    lengths: new Int32Array(limits.sessions),
+    capacity: limits.contextLength,
+    start: [start],
+    translation: spec.translation,
+  };
+}
+
+async function readJson(
+  file: WeightFile,
+  name: string,
+): Promise<Readonly<Record<string, MetadataValue>>> {
+  let text: string | undefined;
+  try {
+    text = await file.readText?.(name);
+  } catch (error) {
+    // A file that was given without its folder has no companions, or none in other folders.
+    if (!(error instanceof SourceError || error instanceof FormatError)) throw error;
+  }
+  if (text === undefined) return {};
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new FormatError("is not JSON", { file: file.name, place: name, cause });
+  }
+}
