@@ -73,6 +73,7 @@ Deno.test("info, memory and plan tell what was loaded", async () => {
     {
       name: "tiny llama",
       architecture: "llama",
+      network: "decoder",
       container: "gguf",
       license: undefined,
       parameters: 27808,
