@@ -29,12 +29,12 @@ export const ACTIVATION_OPCODES = {
       ...{ epsilon: "f32" },
     },
   },
-  /** `pairs` = half the rotated channels. */
+  /** `pairs` = half the rotated channels. `spans` 0: none; else rows with more than `beyond` take `long`. */
   rope_table: {
     file: "rope",
     operands: {
       ...{ positions: "u32", frequencies: "u32", y: "u32", rows: "u32", pairs: "u32" },
-      ...{ magnitude: "f32" },
+      ...{ magnitude: "f32", spans: "u32", long: "u32", beyond: "u32" },
     },
   },
   rope: {

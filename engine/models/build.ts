@@ -9,7 +9,7 @@
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim.ts";
 import type { Graph, Value } from "../graph/graph.ts";
-import { FormatError } from "../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
@@ -30,6 +30,11 @@ export interface BuildOptions {
   readonly cacheType: "f16" | "f32";
   /** Whether `hidden` is an output too. */
   readonly embeddings: boolean;
+  /**
+   * Whether who runs the graph writes `spans`: the length of each row's whole text as it is known now. Only models
+   * whose rotations depend on it have this input; when a text outgrows a length, all of it must be run again.
+   */
+  readonly spans?: boolean;
   /** Whether layers' results and chosen experts are outputs too, for tests and tools. */
   readonly observe?: boolean;
 }
@@ -96,7 +101,10 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
-    ropeTable: await ropeTables(parts, builder, inputs.positions),
+    ropeTable: await ropeTables(parts, builder, inputs.positions, {
+      capacity: options.capacity,
+      ...options.spans && { spans: once(() => builder.input("spans", [M], "i32")) },
+    }),
     observe: (name, value) => observed.push([name, value]),
   };
   const kinds = layerKinds(spec, params, file.name);
@@ -119,11 +127,28 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
 
-/** Rotary tables by attention kind; kinds with equal frequencies share one. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => made ??= make();
+}
+
+/** How long texts get, and the lengths of rows' texts if they are known. */
+export interface RopeContext {
+  readonly capacity: number;
+  /** i32[M] */
+  readonly spans?: () => Value;
+}
+
+/**
+ * Rotary tables by attention kind; kinds with equal frequencies share one.
+ *
+ * @throws {UnsupportedError} If frequencies change within the capacity and spans are not known.
+ */
 export async function ropeTables(
   { resolved: { spec }, file, params, tensors }: ModelParts,
   builder: GraphBuilder,
   positions: Value,
+  { capacity, spans }: RopeContext = { capacity: Infinity },
 ): Promise<(kind: string) => Value | undefined> {
   const values = params as unknown as Readonly<Record<string, unknown>>;
   const stored = tensors.find("rope_factors", [params.ropeDim / 2]);
@@ -145,14 +170,29 @@ export async function ropeTables(
       scaling: scaling === undefined
         ? undefined
         : values[scaling] as Hyperparameters["ropeScaling"],
+      original: params.ropeOriginal,
       factors,
       file: file.name,
     });
-    const key = `${frequencies.magnitude}:${frequencies.inverse.join()}`;
-    const table = tables.get(key) ?? apply(builder, "rope_table", `rope.${kind}`, [
-      positions,
-      builder.constant(`rope.${kind}.inverse`, frequencies.inverse),
-    ], { magnitude: frequencies.magnitude });
+    const { inverse, magnitude } = frequencies;
+    const long = capacity > (frequencies.long?.beyond ?? Infinity) ? frequencies.long! : undefined;
+    if (long && !spans) {
+      throw new UnsupportedError(
+        `rotations that change beyond ${long.beyond} tokens are not built`,
+        {
+          file: file.name,
+          remedy: `Load the model with contextLength: ${long.beyond} or less`,
+        },
+      );
+    }
+    const key = `${magnitude}:${inverse.join()}:${long?.inverse.join()}`;
+    const name = `rope.${kind}`;
+    const first = [positions, builder.constant(`${name}.inverse`, inverse)];
+    const inputs = long
+      ? [...first, spans!(), builder.constant(`${name}.long`, long.inverse)]
+      : first;
+    const table = tables.get(key) ??
+      apply(builder, "rope_table", name, inputs, { magnitude, beyond: long?.beyond ?? 0 });
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);

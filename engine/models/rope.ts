@@ -1,8 +1,9 @@
 // Inverse frequencies of rotary positions and the rules that stretch them for longer contexts. Each rule
 // maps the plain frequencies to new ones, so the graph only ever sees a table of numbers. Sources: linear
 // (position interpolation), llama3 (Llama 3.1 model card), yarn (arXiv 2309.00071, §3.2 and eq. 22 as
-// published checkpoints use it). Left out: "dynamic" and "longrope", whose frequencies change with the length
-// of the text and need cached keys to be rotated again; they are refused by name.
+// published checkpoints use it), longrope (arXiv 2402.13753, as Phi-3 uses it). "dynamic" changes nothing up to
+// the trained length, and contexts are never longer. The frequencies of longrope depend on how long the
+// whole text is, so a second set comes with the length beyond which it counts.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue } from "../formats/source.ts";
@@ -11,6 +12,8 @@ import type { MetadataValue } from "../formats/source.ts";
 export interface RopeFrequencies {
   readonly inverse: Float32Array;
   readonly magnitude: number;
+  /** Frequencies of texts that are longer than `beyond` tokens. */
+  readonly long?: { readonly inverse: Float32Array; readonly beyond: number };
 }
 
 /** What a rule may use. */
@@ -20,6 +23,8 @@ export interface RopeOptions {
   readonly theta: number;
   /** Trained context length, for rules whose file leaves the original length out. */
   readonly context: number;
+  /** Length before stretching, where the file has it outside the rule's record. */
+  readonly original?: number | undefined;
   /** The file's record of the rule, if it has one. */
   readonly scaling: Readonly<Record<string, MetadataValue>> | undefined;
   /** Divisors per frequency that some GGUF files store. */
@@ -37,6 +42,7 @@ interface RuleInput extends RopeOptions {
 interface RuleResult {
   readonly inverse: Float64Array;
   readonly magnitude: number;
+  readonly long?: { readonly inverse: Float64Array; readonly beyond: number };
 }
 
 const FACTOR = ["factor"];
@@ -48,7 +54,9 @@ const RULES: Readonly<Record<string, (input: RuleInput) => RuleResult>> = {
     const factor = value(FACTOR);
     return { inverse: plain.map((f) => f / factor), magnitude: 1 };
   },
+  dynamic: ({ plain }) => ({ inverse: plain, magnitude: 1 }),
   llama3,
+  longrope,
   yarn,
 };
 
@@ -68,16 +76,19 @@ export function ropeFrequencies(options: RopeOptions): RopeFrequencies {
       { file },
     );
   }
-  const { inverse, magnitude } = rule({ ...options, plain, value: reader(scaling, file) });
+  const { inverse, magnitude, long } = rule({ ...options, plain, value: reader(scaling, file) });
   if (factors && factors.length !== inverse.length) {
     throw new FormatError(
       `holds ${factors.length} rotary factors where ${inverse.length} are needed`,
       { file },
     );
   }
+  const stretched = (values: Float64Array) =>
+    Float32Array.from(values, (f, i) => f / (factors?.[i] ?? 1));
   return {
-    inverse: Float32Array.from(inverse, (f, i) => f / (factors?.[i] ?? 1)),
+    inverse: stretched(inverse),
     magnitude,
+    ...long && { long: { inverse: stretched(long.inverse), beyond: long.beyond } },
   };
 }
 
@@ -146,4 +157,33 @@ function yarnMagnitude(
     return temperature(value(["mscale"])) / temperature(value(["mscale_all_dim"]));
   }
   return temperature(1) * value(["attn_factor", "yarn_attn_factor"], 1);
+}
+
+// Every frequency has a divisor of its own: a mild list up to the original length, a strong one beyond.
+function longrope(input: RuleInput): RuleResult {
+  const { plain, context, scaling, original, value } = input;
+  const beyond = value(ORIGINAL, original ?? context);
+  const divided = (list: string) => {
+    const divisors = divisorsOf(input, list);
+    return plain.map((f, i) => f / divisors[i]!);
+  };
+  const factor = context / beyond;
+  const magnitude = typeof scaling?.attention_factor === "number"
+    ? scaling.attention_factor
+    : factor <= 1
+    ? 1
+    : Math.sqrt(1 + Math.log(factor) / Math.log(beyond));
+  const inverse = divided("short_factor");
+  return { inverse, magnitude, long: { inverse: divided("long_factor"), beyond } };
+}
+
+function divisorsOf({ plain, scaling, file }: RuleInput, list: string): readonly number[] {
+  const values = scaling?.[list];
+  const fits = Array.isArray(values) && values.length === plain.length &&
+    values.every((value) => typeof value === "number" && value > 0);
+  if (fits) return values as number[];
+  throw new FormatError(`must be ${plain.length} numbers above 0`, {
+    file,
+    place: `rotary scaling, ${list}`,
+  });
 }

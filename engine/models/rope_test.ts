@@ -66,10 +66,13 @@ Deno.test("stored factors divide the frequencies, one each", () => {
 
 Deno.test("an unknown rule is unsupported by name and a bad factor names its key", () => {
   const unknown = assertThrows(
-    () => frequencies({ scaling: { rope_type: "longrope" } }),
+    () => frequencies({ scaling: { rope_type: "spiral" } }),
     UnsupportedError,
   );
-  assertMatch(unknown.message, /"longrope" is not built: known are default, linear, llama3, yarn/);
+  assertMatch(
+    unknown.message,
+    /"spiral" is not built: known are default, linear, .*llama3, .*yarn/,
+  );
   for (const factor of [0, -1, NaN, "8"]) {
     const bad = assertThrows(
       () => frequencies({ scaling: { rope_type: "linear", factor } }),
@@ -77,4 +80,24 @@ Deno.test("an unknown rule is unsupported by name and a bad factor names its key
     );
     assertMatch(bad.message, /rotary scaling, factor: must be a number above 0/);
   }
+});
+
+Deno.test("longrope divides by one list up to the original length and by another beyond", () => {
+  const record = {
+    rope_type: "longrope",
+    short_factor: [1, 2, 4, 8],
+    long_factor: [2, 4, 8, 16],
+    original_max_position_embeddings: 16,
+  };
+  const plain = frequencies({}).inverse;
+  const { inverse, long, magnitude } = frequencies({ scaling: record, context: 64 });
+  assertEquals([...inverse], [...plain].map((f, i) => Math.fround(f / 2 ** i)));
+  assertEquals([...long!.inverse], [...inverse].map((f) => Math.fround(f / 2)));
+  assertEquals(long!.beyond, 16);
+  assertAlmostEquals(magnitude, Math.sqrt(1 + Math.log(4) / Math.log(16)), 1e-12);
+  const bad = assertThrows(
+    () => frequencies({ scaling: { ...record, long_factor: [1] } }),
+    FormatError,
+  );
+  assertMatch(bad.message, /rotary scaling, long_factor: must be 4 numbers above 0/);
 });

@@ -9,21 +9,23 @@
 // 2. y may be x.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
 import {
-  ROPE_HEAD_SIZE, ROPE_HEADS, ROPE_INTERLEAVED, ROPE_PAIRS, ROPE_ROWS, ROPE_TABLE, ROPE_TABLE_FREQUENCIES,
-  ROPE_TABLE_MAGNITUDE, ROPE_TABLE_PAIRS, ROPE_TABLE_POSITIONS, ROPE_TABLE_ROWS, ROPE_TABLE_Y, ROPE_X, ROPE_Y,
+  ROPE_HEAD_SIZE, ROPE_HEADS, ROPE_INTERLEAVED, ROPE_PAIRS, ROPE_ROWS, ROPE_TABLE, ROPE_TABLE_BEYOND,
+  ROPE_TABLE_FREQUENCIES, ROPE_TABLE_LONG, ROPE_TABLE_MAGNITUDE, ROPE_TABLE_SPANS, ROPE_TABLE_PAIRS, ROPE_TABLE_POSITIONS, ROPE_TABLE_ROWS, ROPE_TABLE_Y, ROPE_X, ROPE_Y,
 } from "./generated/opcodes";
 
 export function rope_table(ip: usize): void {
   const rows = u32At(ip, ROPE_TABLE_ROWS), pairs = u32At(ip, ROPE_TABLE_PAIRS);
-  const magnitude = <f64>f32At(ip, ROPE_TABLE_MAGNITUDE);
+  const magnitude = <f64>f32At(ip, ROPE_TABLE_MAGNITUDE), spans = addressAt(ip, ROPE_TABLE_SPANS);
   const total = chunksOf(rows, 4);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const last = min(rows, <u32>c * 4 + 4);
     for (let row = <u32>c * 4; row < last; row++) {
       const position = <f64>load<i32>(addressAt(ip, ROPE_TABLE_POSITIONS) + (<usize>row << 2));
       const y = addressAt(ip, ROPE_TABLE_Y) + <usize>row * pairs * 8;
+      const long = spans && load<i32>(spans + (<usize>row << 2)) > <i32>u32At(ip, ROPE_TABLE_BEYOND);
+      const set = addressAt(ip, long ? ROPE_TABLE_LONG : ROPE_TABLE_FREQUENCIES);
       for (let i: usize = 0; i < <usize>pairs; i++) {
-        const angle = position * <f64>load<f32>(addressAt(ip, ROPE_TABLE_FREQUENCIES) + (i << 2));
+        const angle = position * <f64>load<f32>(set + (i << 2));
         store<f32>(y + (i << 2), <f32>(Math.cos(angle) * magnitude));
         store<f32>(y + ((i + pairs) << 2), <f32>(Math.sin(angle) * magnitude));
       }
