@@ -9,7 +9,7 @@
 // Q4_1 13.3 (17.4), Q8_0 14.5 (22.3), Q5_0 11.0 (12.2), Q6_K 10.7 (11.5) GB/s. Tried and not kept: two tiles
 // at once (two streams halve what the prefetcher brings: 8.4), touching memory 256 to 4,096 bytes ahead
 // (a plain load holds up the reorder buffer like the one it runs ahead of: 8 to 13), a burst of touches
-// for the next tile (6).
+// for the next tile (6), sixteen rows in one stream (one reading of x for twice the weights: no change).
 
 import { WEIGHT_LAYOUTS, type WeightLayout } from "../../weight_layout.ts";
 import {

@@ -1,0 +1,55 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { dequantizeQ8Row, Q8_GROUP, q8RowBytes, quantizeQ8Row } from "./q8_activation.ts";
+
+function quantize(values: readonly number[]) {
+  const x = Float32Array.from({ length: Q8_GROUP }, (_, i) => values[i] ?? 0);
+  const bytes = new Uint8Array(q8RowBytes(Q8_GROUP));
+  quantizeQ8Row(x, bytes);
+  const floats = new Float32Array(bytes.buffer, Q8_GROUP, 3);
+  return { x, codes: new Int8Array(bytes.buffer, 0, Q8_GROUP), floats, bytes };
+}
+
+Deno.test("a row has codes, scales, sums and half sums, padded to 16 bytes", () => {
+  assertEquals([32, 64, 128, 576].map(q8RowBytes), [48, 96, 176, 800]);
+});
+
+Deno.test("rows that are no multiple of 32 are refused", () => {
+  for (const k of [0, -32, 1, 33, 32.5, NaN]) {
+    assertThrows(() => q8RowBytes(k), RangeError, "give a multiple of 32");
+  }
+});
+
+Deno.test("the largest magnitude becomes 127 and ties go to even", () => {
+  const { codes, floats } = quantize([127, -127, 0.5, 1.5, 2.5, -0.5, -1.5, 2.51]);
+  assertEquals([...codes.subarray(0, 8)], [127, -127, 0, 2, 2, 0, -2, 3]);
+  assertEquals(floats[0], 1);
+});
+
+Deno.test("sums are scale times the sum of codes, of the group and of its first half", () => {
+  const values = Array.from({ length: 32 }, (_, i) => i - 12);
+  const { codes, floats } = quantize(values);
+  const sum = codes.reduce((a, b) => a + b, 0);
+  const first = codes.subarray(0, 16).reduce((a, b) => a + b, 0);
+  assertEquals(floats[1], Math.fround(floats[0]! * sum));
+  assertEquals(floats[2], Math.fround(floats[0]! * first));
+});
+
+Deno.test("zeros and the smallest numbers give finite rows", () => {
+  for (const value of [0, 1e-45, -3e-45]) {
+    const { codes, floats } = quantize([value]);
+    assert(floats.every(Number.isFinite));
+    assert(codes.every((code) => Math.abs(code) <= 127));
+  }
+});
+
+Deno.test("no value moves by more than half a step", () => {
+  const { x, bytes, floats } = quantize(Array.from({ length: 32 }, (_, i) => Math.sin(i * i) * 3));
+  const back = new Float32Array(Q8_GROUP);
+  dequantizeQ8Row(bytes, back);
+  for (let i = 0; i < Q8_GROUP; i++) {
+    assert(
+      Math.abs(back[i]! - x[i]!) <= 0.5001 * floats[0]!,
+      `value ${i}: ${x[i]} became ${back[i]}`,
+    );
+  }
+});
