@@ -66,6 +66,22 @@ export {
   type WindowLoss,
 } from "./engine/pipelines/perplexity.ts";
 
+// Vectors and judgements from an encoder
+export { embed, type EmbedOptions } from "./engine/pipelines/embed.ts";
+export {
+  fillMask,
+  type FillMaskOptions,
+  type MaskCandidate,
+} from "./engine/pipelines/fill_mask.ts";
+export {
+  classify,
+  type JudgeOptions,
+  type LabelScore,
+  type RankedDocument,
+  rerank,
+} from "./engine/pipelines/rerank.ts";
+export type { Network, Pooling } from "./engine/decode/runtime.ts";
+
 // Sampling
 export {
   createSampler,

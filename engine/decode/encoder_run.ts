@@ -54,7 +54,7 @@ export async function encodeSequences(
     try {
       const step = sequences.slice(from, to);
       writeStep(runtime, step);
-      await executable.run({ M: rows, L: wanted });
+      await executable.run({ M: rows, ...encoder.head && { L: wanted } });
       const states = executable.output("hidden") as Float32Array;
       const outputs = encoder.head ? executable.output(encoder.head) as Float32Array : NONE;
       let row = 0, place = 0;

@@ -52,6 +52,10 @@ export interface EncoderFacts {
   readonly head: "logits" | "scores" | undefined;
   /** Columns of it. */
   readonly headWidth: number;
+  /** Names of the columns of `scores`. */
+  readonly labels: readonly string[];
+  /** Labels exclude each other, or each may hold. */
+  readonly isMultiLabel: boolean;
   /** Whether tokens have types. */
   readonly hasTypes: boolean;
   /** End tokens between two texts. */

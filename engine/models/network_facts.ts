@@ -25,14 +25,20 @@ export async function encoderFacts(
   const { max_seq_length: longest } = await readJson(file, "sentence_bert_config.json");
   const head = (["logits", "scores"] as const)
     .find((name) => plan.graph.outputs.some((output) => output.name === name));
+  const labels = file.metadata.get("id2label") as Readonly<Record<string, unknown>> | undefined;
   const output = plan.graph.outputs.find(({ name }) => name === head);
+  const width = Number(output?.shape.at(-1) ?? 0);
   return {
     maxTokens: typeof longest === "number"
       ? Math.min(longest, limits.contextLength)
       : limits.contextLength,
     pooling: await poolingOf(file),
     head,
-    headWidth: Number(output?.shape.at(-1) ?? 0),
+    headWidth: width,
+    labels: head === "scores"
+      ? Array.from({ length: width }, (_, label) => String(labels?.[label] ?? `LABEL_${label}`))
+      : [],
+    isMultiLabel: file.metadata.get("problem_type") === "multi_label_classification",
     hasTypes: spec.embedding.types === true,
     pairSeparators: spec.pairSeparators ?? 1,
   };

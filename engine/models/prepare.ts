@@ -5,6 +5,7 @@
 import type { Network } from "../decode/runtime.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim.ts";
+import type { Graph } from "../graph/graph.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
@@ -39,19 +40,23 @@ interface NetworkKind {
   limitsOf(options: LoadOptions, params: Hyperparameters): ResolvedLimits;
   build(parts: ModelParts, options: BuildOptions): Promise<BuiltModel>;
   /** Largest step. */
-  symbols(limits: ResolvedLimits): DimEnv;
+  symbols(limits: ResolvedLimits, graph: Graph): DimEnv;
 }
 
 const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   decoder: {
     limitsOf: resolveLimits,
-    build: buildModel,
+    build: (parts, options) => buildModel(parts, { ...options, spans: true }),
     symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
   },
   encoder: {
     limitsOf: resolveEncoderLimits,
     build: buildEncoder,
-    symbols: ({ batch, logitRows }) => ({ M: batch, L: logitRows }),
+    // Without a head no row is asked for.
+    symbols: ({ batch, logitRows }, { inputs }) => ({
+      M: batch,
+      ...inputs.some(({ name }) => name === "logit_rows") && { L: logitRows },
+    }),
   },
   "encoder-decoder": {
     limitsOf: resolveLimits,
@@ -91,7 +96,7 @@ export async function prepareModel(
     hasIntegerKernel: (format) => hasIntegerKernel(format),
     hasKernel: (op) => hasKernel(op),
   });
-  const planned = plan(optimized, { limits: symbols(limits) });
+  const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;
   const info = describeModel({ file, architecture, network, params, limits, warnings });
   const memory = plannedMemory(planned, limits.sessions);

@@ -1,0 +1,97 @@
+// Texts for encoders: ids with the model's own special tokens around them, cut where they are too long.
+// Texts of control tokens count as such: "[MASK]" must, and an encoder obeys nobody.
+
+import type { EncoderRuntime, Sequence } from "../decode/encoder_run.ts";
+import { UnsupportedError } from "../errors.ts";
+import { LoadedModel } from "../models/loaded_model.ts";
+import type { Model } from "../models/model.ts";
+
+/** A text, or its ids with special tokens as the model wants them, to which nothing is added. */
+export type EncoderInput = string | readonly number[];
+
+/**
+ * The runtime of an encoder.
+ *
+ * @param use What for, for the message.
+ * @param head Head that it must have.
+ * @throws {TypeError} If the model is none of this library.
+ * @throws {UnsupportedError} If it is no encoder, or has no such head.
+ */
+export function encoderOf(
+  model: Model,
+  use: string,
+  head?: "logits" | "scores",
+): EncoderRuntime {
+  if (!(model instanceof LoadedModel)) {
+    throw new TypeError(`Cannot ${use}: give a model from load()`);
+  }
+  const { runtime } = model;
+  const { encoder, name } = runtime;
+  if (!encoder) {
+    throw new UnsupportedError(`cannot ${use}: it is no encoder`, {
+      file: name,
+      remedy: "Load an encoder such as minilm",
+    });
+  }
+  if (head !== undefined && encoder.head !== head) {
+    const found = encoder.head === undefined
+      ? "no head at all"
+      : encoder.head === "logits"
+      ? "one for masked tokens"
+      : "one for whole texts";
+    throw new UnsupportedError(`cannot ${use}: its files hold ${found}`, { file: name });
+  }
+  return { ...runtime, encoder };
+}
+
+/** Ids of one text. */
+export function tokensOf(runtime: EncoderRuntime, input: EncoderInput): readonly number[] {
+  if (typeof input !== "string") return input;
+  const { prefixIds, suffixIds } = runtime.tokenizer();
+  const room = roomOf(runtime) - prefixIds.length - suffixIds.length;
+  return [...prefixIds, ...plain(runtime, input).slice(0, room), ...suffixIds];
+}
+
+/** Ids of two texts as one sequence; where they are too long the longer one is cut. */
+export function pairOf(runtime: EncoderRuntime, first: string, second: string): Sequence {
+  const { prefixIds, suffixIds } = runtime.tokenizer();
+  const between = Array.from({ length: runtime.encoder.pairSeparators }, () => suffixIds).flat();
+  const a = [...plain(runtime, first)], b = [...plain(runtime, second)];
+  const room = roomOf(runtime) - prefixIds.length - between.length - suffixIds.length;
+  while (a.length + b.length > Math.max(0, room)) (a.length > b.length ? a : b).pop();
+  const start = [...prefixIds, ...a, ...between];
+  return { tokens: [...start, ...b, ...suffixIds], second: start.length };
+}
+
+function plain(runtime: EncoderRuntime, text: string): number[] {
+  return runtime.tokenizer().encode(text, { special: true, addSpecial: false });
+}
+
+function roomOf({ encoder, batch }: EncoderRuntime): number {
+  return Math.min(encoder.maxTokens, batch);
+}
+
+const MASK_TOKENS = ["[MASK]", "<mask>"];
+
+/**
+ * Id of the token that stands for a hidden word.
+ *
+ * @throws {UnsupportedError} If the vocabulary has none.
+ */
+export function maskIdOf(runtime: EncoderRuntime): number {
+  const tokenizer = runtime.tokenizer();
+  const id = MASK_TOKENS.map((token) => tokenizer.idOf(token)).find((found) => found !== undefined);
+  if (id !== undefined) return id;
+  throw new UnsupportedError(`the vocabulary has no mask token (${MASK_TOKENS.join(" or ")})`, {
+    file: runtime.name,
+  });
+}
+
+/** exp(x - max) / Σ, in place. */
+export function softmaxInPlace(values: Float32Array): Float32Array {
+  const largest = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  let total = 0;
+  for (let i = 0; i < values.length; i++) total += values[i] = Math.exp(values[i]! - largest);
+  for (let i = 0; i < values.length; i++) values[i]! /= total;
+  return values;
+}

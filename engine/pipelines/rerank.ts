@@ -1,0 +1,138 @@
+// rerank() and classify(): heads that judge a whole sequence by its first row. A reranker has one label, and
+// its score says how well a document answers a query; a classifier has a label for each class.
+
+import { encodeSequences, type Sequence } from "../decode/encoder_run.ts";
+import { UnsupportedError } from "../errors.ts";
+import type { Model } from "../models/model.ts";
+import { type EncoderInput, encoderOf, pairOf, softmaxInPlace, tokensOf } from "./encoder_text.ts";
+
+/** Options of {@linkcode rerank} and {@linkcode classify}. */
+export interface JudgeOptions {
+  /** How many results, best first. Default all. */
+  readonly top?: number;
+  /** Stops between two steps. */
+  readonly signal?: AbortSignal;
+}
+
+/** A document and how well it answers. */
+export interface RankedDocument {
+  /** Index in the list of documents. */
+  readonly index: number;
+  /** 0 to 1: the logistic function of `logit`. */
+  readonly score: number;
+  /** Score as the model gives it. */
+  readonly logit: number;
+}
+
+/**
+ * Orders documents by how well they answer a query, best first; equal ones keep their order.
+ *
+ * Query and document are read together. Where they are longer than the model takes, the longer one is cut.
+ *
+ * @param model A cross-encoder: an encoder with a classification head of one label.
+ * @throws {UnsupportedError} If the model has no such head, or several labels.
+ * @throws {RangeError} On a bad option.
+ *
+ * @example
+ * ```ts ignore
+ * import { load, rerank } from "@troodon/troodon";
+ *
+ * using model = await load("hf:cross-encoder/ms-marco-MiniLM-L6-v2");
+ * const [best] = await rerank(model, "How tall is it?", ["It is 5 m tall.", "It is red."]);
+ * console.log(best!.index, best!.score);
+ * ```
+ */
+export async function rerank(
+  model: Model,
+  query: string,
+  documents: readonly string[],
+  options: JudgeOptions = {},
+): Promise<RankedDocument[]> {
+  const runtime = encoderOf(model, "rerank documents", "scores");
+  const { headWidth } = runtime.encoder;
+  if (headWidth !== 1) {
+    throw new UnsupportedError(
+      `cannot rerank documents: its head has ${headWidth} labels, where a reranker has one`,
+      { file: runtime.name, remedy: "Use classify()" },
+    );
+  }
+  const top = topOf(options, documents.length);
+  const pairs = documents.map((document) => pairOf(runtime, query, document));
+  const logits = await judge(model, pairs, options.signal);
+  return logits
+    .map(([logit], index) => ({ index, score: logistic(logit!), logit: logit! }))
+    .sort((a, b) => b.logit - a.logit)
+    .slice(0, top);
+}
+
+/** A label and how much the model believes in it. */
+export interface LabelScore {
+  /** Name that the model's config gives it, else `LABEL_0` and so on. */
+  readonly label: string;
+  /** Probability: among all labels, or of this one by itself where the model has several at once. */
+  readonly probability: number;
+  /** Score as the model gives it. */
+  readonly logit: number;
+}
+
+/**
+ * Labels of texts, each list best first.
+ *
+ * @param model An encoder with a classification head.
+ * @param texts Texts, pairs of texts, or token ids with special tokens as the model wants them.
+ * @throws {UnsupportedError} If the model has no such head. @throws {RangeError} On a bad option.
+ *
+ * @example
+ * ```ts ignore
+ * import { classify, load } from "@troodon/troodon";
+ *
+ * using model = await load("path/of/a/sentiment/model");
+ * const [labels] = await classify(model, ["What a lovely day!"]);
+ * console.log(labels![0]!.label);
+ * ```
+ */
+export async function classify(
+  model: Model,
+  texts: readonly (string | readonly number[] | { readonly text: string; readonly pair: string })[],
+  options: JudgeOptions = {},
+): Promise<LabelScore[][]> {
+  const runtime = encoderOf(model, "classify texts", "scores");
+  const { labels, isMultiLabel } = runtime.encoder;
+  const top = topOf(options, labels.length);
+  const sequences = texts.map((one) =>
+    typeof one === "object" && "pair" in one
+      ? pairOf(runtime, one.text, one.pair)
+      : { tokens: tokensOf(runtime, one as EncoderInput) }
+  );
+  const all = await judge(model, sequences, options.signal);
+  return all.map((logits) => {
+    const shares = isMultiLabel ? logits.map(logistic) : softmaxInPlace(logits.slice());
+    return labels
+      .map((label, i) => ({ label, probability: shares[i]!, logit: logits[i]! }))
+      .sort((a, b) => b.logit - a.logit)
+      .slice(0, top);
+  });
+}
+
+/** Scores of sequences by their first rows. */
+async function judge(
+  model: Model,
+  sequences: readonly Sequence[],
+  signal: AbortSignal | undefined,
+): Promise<Float32Array[]> {
+  const runtime = encoderOf(model, "judge texts", "scores");
+  const rows: Float32Array[] = [];
+  const asked = sequences.map((sequence) => ({ ...sequence, wanted: [0] }));
+  await encodeSequences(runtime, asked, ({ head }) => rows.push(head.slice()), signal);
+  return rows;
+}
+
+function topOf({ top }: JudgeOptions, most: number): number {
+  if (top === undefined) return most;
+  if (Number.isInteger(top) && top >= 1) return top;
+  throw new RangeError(`Cannot use top ${top}: it is an integer of at least 1`);
+}
+
+function logistic(x: number): number {
+  return 1 / (1 + Math.exp(-x));
+}
