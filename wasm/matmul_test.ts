@@ -21,6 +21,8 @@ interface Case {
   readonly outputs: number;
   readonly columns: number;
   readonly style?: number;
+  /** Pretends that the work is shared by so many threads. */
+  readonly threads?: number;
   readonly bias?: boolean;
   readonly extreme?: boolean;
 }
@@ -97,7 +99,7 @@ function matmulQ8(
     ...{ x, w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
     ...{ rows: c.rows, columns: c.columns, outputs: c.outputs, layout: packed.layout },
     ...{ row_bytes: q8RowBytes(c.columns), tile_bytes: packed.tileBytes },
-    ...shareTiles(Math.ceil(c.outputs / 8), packed.tileBytes, machine.threads),
+    ...shareTiles(Math.ceil(c.outputs / 8), packed.tileBytes, c.threads ?? machine.threads),
     ...{ scratch: machine.allocate(machine.threads * scratchBytes), scratch_bytes: scratchBytes },
     style: c.style ?? 0,
   });
@@ -158,6 +160,7 @@ function cases(format: string): Case[] {
   return [
     ...small,
     ...[1, 2, 17, 126].map((rows) => ({ format, rows, outputs: 37, columns, bias: rows === 17 })),
+    { format, rows: 130, outputs: 37, columns, bias: true, threads: 64 },
   ];
 }
 

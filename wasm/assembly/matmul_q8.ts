@@ -34,7 +34,10 @@ const PLAIN: u32 = 0;
 const PAIR: u32 = 1;
 const DOT: u32 = 2;
 
-/** Rows of activations whose outputs fit into scratch memory at a ragged edge. */
+/**
+ * Rows of activations whose outputs fit into scratch memory at a ragged edge, and that a thread takes at
+ * once where panels are few for the threads.
+ */
 const EDGE_ROWS: u32 = 64;
 const EDGE_BYTES: usize = 4096;
 
@@ -128,24 +131,29 @@ function manyRows(ip: usize, rows: u32): void {
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
   const codes = edge + EDGE_BYTES, scales = codes + 16 * columns;
   const outStride = <usize>outputs << 2;
-  // Unpacking costs as much as one row, so few rows take several panels at once like a GEMV.
-  const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1;
   const panels = (outputs + 15) >> 4;
-  const total = chunksOf(panels, chunk);
+  // Few rows take several panels at once, like a GEMV. Where panels are few, rows are cut too: unpacking
+  // costs about one row, so a block of 64 hides it.
+  const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1;
+  const blockRows = rows > EDGE_ROWS && panels < 8 * u32At(ip, MATMUL_Q8_THREADS) ? EDGE_ROWS : rows;
+  const blocks = chunksOf(rows, blockRows);
+  const total = chunksOf(panels, chunk) * blocks;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const first = <u32>c * chunk, last = min(first + chunk, panels);
+    const first = <u32>c / blocks * chunk, last = min(first + chunk, panels);
+    const firstRow = <u32>c % blocks * blockRows, lastRow = min(firstRow + blockRows, rows);
     for (let p = first; p < last; p++) {
       const at = w + 2 * <usize>p * tileBytes;
       unpack(layout, at, columns, codes, 64, scales, 128, flip);
       unpack(layout, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip);
       const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
       if (outputs - (p << 4) >= 16) {
-        tiles(layout, rows, x, stride, columns, codes, scales, out, outStride);
-        if (bias) addBias(rows, 4, out, outStride, panelBias);
+        const to = out + outStride * firstRow, count = lastRow - firstRow;
+        tiles(layout, count, x + stride * firstRow, stride, columns, codes, scales, to, outStride);
+        if (bias) addBias(count, 4, to, outStride, panelBias);
         continue;
       }
-      for (let r: u32 = 0; r < rows; r += EDGE_ROWS) {
-        const some = min(rows - r, EDGE_ROWS);
+      for (let r = firstRow; r < lastRow; r += EDGE_ROWS) {
+        const some = min(lastRow - r, EDGE_ROWS);
         tiles(layout, some, x + stride * r, stride, columns, codes, scales, edge, 64);
         copyEdge(some, outputs - 16 * p, edge, 64, out + outStride * r, outStride, panelBias);
       }
