@@ -13,6 +13,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "answer one prompt, streaming",
     load: async () => (await import("./engine/cli/generate.ts")).generate,
   },
+  embed: {
+    summary: "turn texts into vectors",
+    load: async () => (await import("./engine/cli/embed.ts")).embed,
+  },
+  "fill-mask": {
+    summary: "fill the gaps of a text",
+    load: async () => (await import("./engine/cli/fill_mask.ts")).fillMask,
+  },
+  rerank: {
+    summary: "order documents by how well they answer a query",
+    load: async () => (await import("./engine/cli/rerank.ts")).rerank,
+  },
   tokenize: {
     summary: "show a text as token ids",
     load: async () => (await import("./engine/cli/tokenize.ts")).tokenize,
