@@ -5,6 +5,7 @@ import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
 import { UnsupportedError } from "../errors.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
+import { withSpans } from "../plan/spans.ts";
 
 /** A device made ready. */
 export interface Device {
@@ -53,5 +54,6 @@ export async function openDevice(
   name: "auto" | DeviceName,
   options: DeviceOptions,
 ): Promise<Device> {
-  return await OPENERS[name === "auto" ? "wasm" : name](options);
+  const device = await OPENERS[name === "auto" ? "wasm" : name](options);
+  return { ...device, backend: withSpans(device.backend) };
 }
