@@ -45,7 +45,7 @@ export function tokenizerFromLlama2c(bytes: Uint8Array, file: string): Tokenizer
     escapeBlanks: true,
     charsmap: new Uint8Array(0),
   };
-  return createSentencePieceTokenizer(model, file);
+  return createSentencePieceTokenizer(model, file, { addBos: true, addEos: false });
 }
 
 function kindOf(id: number, text: string): number {

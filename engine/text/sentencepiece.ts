@@ -84,7 +84,7 @@ export function createSentencePieceTokenizer(
     prefix: addBos ? [roles.bosId!] : [],
     suffix: addEos ? [roles.eosId!] : [],
     leadingBlanks: leadingBlanksOf(model),
-    warnings: warningsOf(model, file),
+    warnings: warningsOf(model, options, file),
     encodeStretch: (text, _isFirst, out) => encode(normalize(text), out),
     bytesOf: pieceBytes(vocabulary, (text) => utf8.encode(text)),
   });
@@ -101,13 +101,25 @@ function withoutExtraWords({ texts, kinds, ids }: Vocabulary): Vocabulary {
   return { texts, kinds: plain, ids };
 }
 
-function warningsOf({ kinds, algorithm }: SentencePieceModel, file: string): string[] {
-  const isAffected = algorithm === "bpe" && kinds.includes(TOKEN_KIND.unused);
-  return isAffected
-    ? [
+function warningsOf(
+  { kinds, algorithm }: SentencePieceModel,
+  { addBos, addEos }: SentencePieceOptions,
+  file: string,
+): string[] {
+  const warnings: string[] = [];
+  if (addBos === undefined && addEos === undefined) {
+    const habit = ALGORITHMS.get(algorithm)!.addBos ? "BOS in front" : "EOS behind";
+    warnings.push(
+      `${file}: no tokenizer_config.json says what goes around a text; ${habit} is taken, the habit ` +
+        `of ${algorithm} models`,
+    );
+  }
+  if (algorithm === "bpe" && kinds.includes(TOKEN_KIND.unused)) {
+    warnings.push(
       `${file}: some pieces are marked unused; texts that merge into one keep it, unlike the reference`,
-    ]
-    : [];
+    );
+  }
+  return warnings;
 }
 
 function readRoles(model: SentencePieceModel, file: string) {

@@ -127,6 +127,12 @@ Deno.test("BOS and EOS go around by the kind of model, or by what its config say
   assertEquals(ids(UNIGRAM), [3, 2]);
   assertEquals(ids(BPE, { addBos: false, addEos: true }), [3, 2]);
   assertEquals(ids({ ...BPE, 41: -1 }), [3], "a model without BOS");
+  const path = "models/llama_formats/tokenizer.model";
+  assertEquals(readModel(path).warnings.length, 1, "a guess is said");
+  const told = tokenizerFromSentencePiece(Deno.readFileSync(fixturePath(path)), "m", {
+    addBos: true,
+  });
+  assertEquals(told.warnings, []);
 });
 
 Deno.test("control pieces in a text are text unless asked for, and unused pieces never come out", () => {

@@ -2,9 +2,10 @@
 // each name under which checkpoints keep one. The first row that finds its files wins; what a file really
 // is decides its content (Llama 3's `tokenizer.model` is a rank file of tiktoken).
 
-import { FormatError } from "../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { tokenizerFromLlama2c } from "./llama2c_tokenizer.ts";
+import { tokenizerFromRemapped } from "./remapped_sentencepiece.ts";
 import { tokenizerFromSentencePiece } from "./sentencepiece.ts";
 import { isTiktoken, tokenizerFromTiktoken } from "./tiktoken.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
@@ -22,7 +23,7 @@ type Row = (files: ModelFiles) => Promise<Tokenizer | undefined>;
 const ROWS: readonly Row[] = [
   (files) => fromModelFile(files, "tokenizer.model"),
   (files) => fromModelFile(files, "spiece.model"),
-  (files) => fromModelFile(files, "sentencepiece.bpe.model"),
+  fromRemapped,
   (files) => fromModelFile(files, "qwen.tiktoken"),
   fromVocabMerges,
   fromVocabText,
@@ -56,6 +57,21 @@ async function fromModelFile(files: ModelFiles, name: string): Promise<Tokenizer
   return tokenizerFromSentencePiece(bytes, name, {
     addBos: flag("add_bos_token"),
     addEos: flag("add_eos_token"),
+  });
+}
+
+/** The name under which models of fairseq keep theirs; their ids are not those of the pieces. */
+async function fromRemapped(files: ModelFiles): Promise<Tokenizer | undefined> {
+  const name = "sentencepiece.bpe.model";
+  const bytes = await files.readBytes?.(name);
+  if (!bytes) return undefined;
+  const vocab = await readJson(files, "vocab.json");
+  if (vocab !== undefined) {
+    return tokenizerFromRemapped(bytes, vocab, name, await readCompanions(files));
+  }
+  throw new UnsupportedError("the ids of its pieces are shifted by a rule of the model's own", {
+    file: name,
+    remedy: "Put the model's tokenizer.json beside the weights",
   });
 }
 

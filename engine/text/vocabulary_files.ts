@@ -3,9 +3,10 @@
 // Hugging Face's own converter would make of it and goes through that reader, so there is one
 // implementation of every component. Settings come from tokenizer_config.json and its companions.
 
-import { FormatError } from "../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import { asNode, flagField, type JsonNode, textField } from "./json_fields.ts";
 import { tokenizerFromJson } from "./json_tokenizer.ts";
+import { PRE_TOKENIZERS } from "./pre_tokenizers.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
 
 /** Parsed JSON files beside a vocabulary; each may be absent. */
@@ -40,6 +41,7 @@ const ROLE_KEYS = [
  * @param vocab Parsed vocab.json: ids by text.
  * @param merges Text of merges.txt: a pair a line, in order of rank; a `#version` line is skipped.
  * @throws {FormatError} If a file breaks its format.
+ * @throws {UnsupportedError} If words end in `</w>` (CLIP, GPT-1), which have normalizers of their own.
  */
 export function tokenizerFromVocabMerges(
   vocab: unknown,
@@ -49,22 +51,101 @@ export function tokenizerFromVocabMerges(
 ): Tokenizer {
   const { value: ids } = asNode(vocab, "vocab.json", file);
   const config = configOf(companions, file);
-  const wordSuffix = Object.keys(ids).some((text) => text.endsWith("</w>")) ? "</w>" : null;
+  if (Object.keys(ids).some((text) => text.endsWith("</w>"))) {
+    throw new UnsupportedError(
+      "its words end in </w>: how their text is normalized stands elsewhere",
+      {
+        file,
+        remedy: "Put the model's tokenizer.json beside the weights",
+      },
+    );
+  }
+  const roles = rolesOf(companions, config);
+  const added = addedTokens(ids, companions, file);
   const lines = merges.split("\n").map((line) => line.replace(/\r$/, ""))
     .filter((line, i) => line !== "" && !(i === 0 && line.startsWith("#version")));
+  const family = textField(config, "tokenizer_class")?.replace(/Fast$/, "");
   const document = {
-    added_tokens: addedTokens(ids, companions, file),
-    normalizer: null,
-    pre_tokenizer: {
-      type: "ByteLevel",
-      add_prefix_space: flagField(config, "add_prefix_space") ?? false,
-      use_regex: true,
+    added_tokens: added,
+    ...OWN_PATTERNS.get(family ?? "") ?? {
+      normalizer: null,
+      pre_tokenizer: {
+        type: "ByteLevel",
+        add_prefix_space: flagField(config, "add_prefix_space") ?? false,
+        use_regex: true,
+      },
     },
-    post_processor: null,
+    post_processor: frameOf(config, roles, added),
     decoder: { type: "ByteLevel" },
-    model: { type: "BPE", vocab: ids, merges: lines, end_of_word_suffix: wordSuffix },
+    model: { type: "BPE", vocab: ids, merges: lines },
   };
-  return tokenizerFromJson(document, rolesOf(companions, config), file);
+  const tokenizer = tokenizerFromJson(document, roles, file);
+  if (family !== undefined && (OWN_PATTERNS.has(family) || GPT2_FAMILIES.has(family))) {
+    return tokenizer;
+  }
+  const who = family === undefined ? "its class is not named" : `${family} is not known here`;
+  const warning =
+    `${file}: ${who}; words are cut by the patterns of GPT-2, which may not be the model's own`;
+  return { ...tokenizer, warnings: [...tokenizer.warnings, warning] };
+}
+
+/** Classes of slow tokenizers that cut words as GPT-2 does. */
+const GPT2_FAMILIES: ReadonlySet<string> = new Set([
+  "GPT2Tokenizer",
+  "RobertaTokenizer",
+  "BartTokenizer",
+  "BlenderbotTokenizer",
+  "CodeGenTokenizer",
+  "LEDTokenizer",
+  "LongformerTokenizer",
+  "WhisperTokenizer",
+]);
+
+/** Normalizer and patterns of classes that have their own. */
+const OWN_PATTERNS: ReadonlyMap<string, Record<string, unknown>> = new Map([
+  ["Qwen2Tokenizer", {
+    normalizer: { type: "NFC" },
+    pre_tokenizer: {
+      type: "Sequence",
+      pretokenizers: [
+        {
+          type: "Split",
+          pattern: { Regex: PRE_TOKENIZERS.get("qwen2")!.patterns[0] },
+          behavior: "Isolated",
+          invert: false,
+        },
+        { type: "ByteLevel", add_prefix_space: false, use_regex: false },
+      ],
+    },
+  }],
+]);
+
+/** [CLS] and [SEP] go around where both are named; else BOS in front where the config asks for it. */
+function frameOf(
+  config: JsonNode,
+  roles: Readonly<Record<string, unknown>>,
+  added: readonly AddedToken[],
+): unknown {
+  const find = (key: string) => added.find(({ content }) => content === contentOf(roles[key]));
+  const [cls, sep, bos] = [find("cls_token"), find("sep_token"), find("bos_token")];
+  if (cls && sep) {
+    return { type: "RobertaProcessing", sep: [sep.content, sep.id], cls: [cls.content, cls.id] };
+  }
+  if (!bos || !flagField(config, "add_bos_token")) return null;
+  return {
+    type: "TemplateProcessing",
+    single: [{ SpecialToken: { id: bos.content, type_id: 0 } }, {
+      Sequence: { id: "A", type_id: 0 },
+    }],
+    special_tokens: { [bos.content]: { id: bos.content, ids: [bos.id], tokens: [bos.content] } },
+  };
+}
+
+/** Text of a role, written plainly or as the record of an added token. */
+function contentOf(role: unknown): unknown {
+  return typeof role === "string"
+    ? role
+    : (role as { content?: unknown } | null | undefined)?.content;
 }
 
 /**
@@ -149,10 +230,7 @@ function addedTokens(
   }
   const roles = rolesOf(companions, config);
   for (const key of ROLE_KEYS) {
-    const role = roles[key];
-    const content = typeof role === "string"
-      ? role
-      : (role as { content?: unknown } | null)?.content;
+    const content = contentOf(roles[key]);
     if (typeof content !== "string") continue;
     add(content, Object.hasOwn(ids, content) ? ids[content] : found.get(content)?.id, true);
   }

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { fixturePath } from "../../tests/support/fixtures.ts";
 import { joinBytes } from "../../tests/support/write_gguf.ts";
@@ -123,6 +123,26 @@ Deno.test("vocab.json and merges.txt make a byte-level BPE with the roles of its
   assertThrows(() => tokenizerFromVocabMerges(vocab, "abc\n", "v"), FormatError, "merges[0]");
 });
 
+Deno.test("what goes around and how words are cut follows the companions of vocab.json", () => {
+  const vocab = { ...BYTES_VOCAB, "<s>": 256, "</s>": 257, "1": BYTES_VOCAB["1"], "12": 258 };
+  const build = (companions: Parameters<typeof tokenizerFromVocabMerges>[3]) =>
+    tokenizerFromVocabMerges(vocab, "1 2\n", "v", companions);
+  const roles = { bos_token: "<s>", eos_token: "</s>" };
+  const bert = { ...roles, cls_token: "<s>", sep_token: "</s>" };
+  assertEquals(build({ roles }).encode("12"), [258]);
+  assertEquals(build({ roles: bert }).encode("12"), [256, 258, 257]);
+  assertEquals(build({ roles, config: { add_bos_token: true } }).encode("12"), [256, 258]);
+  assertEquals(build({ roles }).warnings.length, 1, "a guess is said");
+  const gpt2 = build({ config: { tokenizer_class: "GPT2TokenizerFast" } });
+  assertEquals(gpt2.warnings, []);
+  const qwen2 = build({ config: { tokenizer_class: "Qwen2Tokenizer" } });
+  assertEquals(qwen2.warnings, []);
+  const digits = [BYTES_VOCAB["1"], BYTES_VOCAB["2"]];
+  assertEquals(qwen2.encode("12"), digits, "single digits are words there");
+  const clip = { ...vocab, "a</w>": 259 };
+  assertThrows(() => tokenizerFromVocabMerges(clip, "", "v"), UnsupportedError, "</w>");
+});
+
 const WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", "Play", "."];
 
 Deno.test("vocab.txt makes a WordPiece tokenizer, with case as the config has it", () => {
@@ -169,6 +189,45 @@ Deno.test("maximum matching equals trying every token at every place", () => {
     }),
     { seed: 8, numRuns: 300 },
   );
+});
+
+Deno.test("pieces whose ids stand in vocab.json are looked up there, languages follow them", async () => {
+  const model = Deno.readFileSync(MODEL);
+  const pieces = tokenizerFromSentencePiece(model, "m");
+  const vocab = {
+    "<s>": 0,
+    "<pad>": 1,
+    "</s>": 2,
+    "<unk>": 3,
+    "\u2581the": 4,
+    "\u2581": 5,
+    "n": 6,
+  };
+  const files = {
+    name: "folder",
+    readBytes: (name: string) =>
+      Promise.resolve(name === "sentencepiece.bpe.model" ? model : undefined),
+    readText: (name: string) =>
+      Promise.resolve(
+        name === "vocab.json"
+          ? JSON.stringify(vocab)
+          : name === "special_tokens_map.json"
+          ? `{"additional_special_tokens": ["__en__", "__fr__"]}`
+          : undefined,
+      ),
+  };
+  const tokenizer = (await findTokenizer(files))!;
+  assertEquals(pieces.encode("then", PLAIN).map((id) => pieces.tokenText(id)), ["\u2581the", "n"]);
+  assertEquals(tokenizer.encode("then"), [4, 6, 2]);
+  assertEquals(tokenizer.encode("z", PLAIN), [5, 3], "a piece without an id is unknown");
+  assertEquals([tokenizer.idOf("__fr__"), tokenizer.isSpecial(8), tokenizer.vocabSize], [
+    8,
+    true,
+    9,
+  ]);
+  assertEquals(tokenizer.decode([4, 6]), "then");
+  const bare = { ...files, readText: () => Promise.resolve(undefined) };
+  await assertRejects(() => findTokenizer(bare), UnsupportedError, "shifted");
 });
 
 Deno.test("a folder's tokenizer is found by its files, and told by their bytes", async () => {
