@@ -11,6 +11,7 @@ Deno.test("readJunit() counts tests, folds steps, and unescapes names", () => {
         <failure message="no">Error: no</failure>
       </testcase>
       <testcase name="z fails &gt; a step" classname="./a_test.ts" time="0.000"/>
+      <testcase name="z fails &gt; one elsewhere" classname="./b.ts" time="0.000"/>
       <testcase name="x &gt; y holds" classname="./a_test.ts" time="0.001"/>
     </testsuite></testsuites>`);
   assertEquals(
