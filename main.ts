@@ -33,6 +33,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "architecture, tensors and memory of a model, also before a download",
     load: async () => (await import("./engine/cli/info.ts")).info,
   },
+  spec: {
+    summary: "check a file that describes a model family, show a model's blocks",
+    load: async () => (await import("./engine/cli/spec.ts")).spec,
+  },
   pull: {
     summary: "download and verify a model",
     load: async () => (await import("./engine/cli/pull.ts")).pull,

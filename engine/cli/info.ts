@@ -5,6 +5,7 @@ import { listCache } from "../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../formats/hub/catalogue.ts";
 import { type ModelSource, parseModelSource } from "../formats/hub/source_name.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { describeFile } from "../models/describe_spec.ts";
 import type { ModelDescription } from "../models/model.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
@@ -19,6 +20,7 @@ export const info: Command = defineCommand({
     ...LOAD_FLAGS,
     tensors: { type: "boolean", help: "list every tensor" },
     metadata: { type: "boolean", help: "list every key of the file" },
+    spec: { type: "boolean", help: "show the blocks that the model is built of" },
   },
   examples: [
     ["troodon info smollm2-135m", "a model in the cache"],
@@ -75,6 +77,7 @@ function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context
 interface Wanted {
   readonly tensors?: boolean | undefined;
   readonly metadata?: boolean | undefined;
+  readonly spec?: boolean | undefined;
 }
 
 function tensorList(file: WeightFile) {
@@ -90,7 +93,7 @@ function asJson(
   name: string,
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata }: Wanted,
+  { tensors, metadata, spec }: Wanted,
 ): unknown {
   return {
     model: name,
@@ -103,6 +106,7 @@ function asJson(
       naiveBytes: plan.naiveBytes,
       lowerBoundBytes: plan.lowerBoundBytes,
     },
+    ...spec && { spec: Object.fromEntries(describeFile(file)) },
     ...tensors && { tensors: tensorList(file) },
     ...metadata && {
       metadata: Object.fromEntries([...file.metadata].map(([key, value]) => [key, brief(value)])),
@@ -123,7 +127,7 @@ function brief(value: unknown): unknown {
 function asText(
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata }: Wanted,
+  { tensors, metadata, spec }: Wanted,
   colours: boolean,
 ): string {
   const head = (text: string): string => paint(colours, "bold", text);
@@ -160,6 +164,7 @@ function asText(
     showTable(use),
     ...info.warnings.map((warning) => `\n${paint(colours, "yellow", "warning:")} ${warning}`),
   ];
+  if (spec) parts.push(head("\nBlocks"), showTable(describeFile(file)));
   if (tensors) {
     const rows = tensorList(file)
       .map(({ name, format, shape, bytes }) => [name, format, shape.join("×"), showBytes(bytes)]);

@@ -1,12 +1,24 @@
 // A tiny schema checker for spec files. A spec is data that users will write too, so a wrong key must
 // be answered with its path, what is allowed there and what stood there instead. Rules are functions from
-// a value and its path to the typed value; they compose, and there is nothing else to learn.
-// Left out: unions of objects, defaults that depend on other keys.
+// a value and its path to the typed value; they compose, and each carries the JSON Schema that says the
+// same to an editor. Left out: unions of objects, defaults that depend on other keys.
 
 import { FormatError } from "../errors.ts";
 
+/** A JSON Schema (2020-12). */
+export type Schema = boolean | { readonly [key: string]: unknown };
+
 /** Checks one JSON value; `place` is its path in the file. */
-export type Rule<T> = (value: unknown, place: Place) => T;
+export interface Rule<T> {
+  (value: unknown, place: Place): T;
+  /** The same rule for editors. */
+  readonly schema: Schema;
+}
+
+/** Makes a rule. */
+export function rule<T>(schema: Schema, check: (value: unknown, place: Place) => T): Rule<T> {
+  return Object.assign(check, { schema });
+}
 
 /** Where a value stands. */
 export interface Place {
@@ -27,28 +39,41 @@ function refuse(place: Place, wanted: string, value: unknown): never {
 }
 
 /** A string. */
-export const text: Rule<string> = (value, place) =>
-  typeof value === "string" ? value : refuse(place, "a string", value);
+export const text: Rule<string> = rule(
+  { type: "string" },
+  (value, place) => typeof value === "string" ? value : refuse(place, "a string", value),
+);
 
 /** A finite number. */
-export const number: Rule<number> = (value, place) =>
-  typeof value === "number" && Number.isFinite(value) ? value : refuse(place, "a number", value);
+export const number: Rule<number> = rule(
+  { type: "number" },
+  (value, place) =>
+    typeof value === "number" && Number.isFinite(value) ? value : refuse(place, "a number", value),
+);
 
 /** true or false. */
-export const flag: Rule<boolean> = (value, place) =>
-  typeof value === "boolean" ? value : refuse(place, "true or false", value);
+export const flag: Rule<boolean> = rule(
+  { type: "boolean" },
+  (value, place) => typeof value === "boolean" ? value : refuse(place, "true or false", value),
+);
+
+/** Whatever JSON can say. */
+export const anything: Rule<unknown> = rule(true, (value) => value);
 
 /** One of the listed strings. */
 export function oneOf<T extends string>(...allowed: readonly T[]): Rule<T> {
-  return (value, place) =>
-    allowed.includes(value as T)
-      ? value as T
-      : refuse(place, `one of ${allowed.map((item) => `"${item}"`).join(", ")}`, value);
+  return rule(
+    { enum: allowed },
+    (value, place) =>
+      allowed.includes(value as T)
+        ? value as T
+        : refuse(place, `one of ${allowed.map((item) => `"${item}"`).join(", ")}`, value),
+  );
 }
 
 /** The first rule that accepts. */
 export function either<A, B>(first: Rule<A>, second: Rule<B>, wanted: string): Rule<A | B> {
-  return (value, place) => {
+  return rule({ anyOf: [first.schema, second.schema] }, (value, place) => {
     try {
       return first(value, place);
     } catch {
@@ -58,25 +83,34 @@ export function either<A, B>(first: Rule<A>, second: Rule<B>, wanted: string): R
         return refuse(place, wanted, value);
       }
     }
-  };
+  });
+}
+
+/** A string, or an object or list that obeys `other`; what is wrong in that is said as its rule says it. */
+export function textOr<T>(other: Rule<T>, allowed?: string): Rule<string | T> {
+  const words = allowed === undefined ? text : oneOf(allowed);
+  return rule<string | T>(
+    { anyOf: [words.schema, other.schema] },
+    (value, place) => typeof value === "string" ? words(value, place) : other(value, place),
+  );
 }
 
 /** A list of values that each obey `rule`. */
-export function list<T>(rule: Rule<T>): Rule<readonly T[]> {
-  return (value, place) => {
+export function list<T>(item: Rule<T>): Rule<readonly T[]> {
+  return rule({ type: "array", items: item.schema }, (value, place) => {
     if (!Array.isArray(value)) return refuse(place, "a list", value);
-    return value.map((item, index) => rule(item, { ...place, path: `${place.path}[${index}]` }));
-  };
+    return value.map((one, index) => item(one, { ...place, path: `${place.path}[${index}]` }));
+  });
 }
 
 /** An object with free keys. */
-export function table<T>(rule: Rule<T>): Rule<Readonly<Record<string, T>>> {
-  return (value, place) => {
-    const entries = entriesOf(value, place).map(([key, item]) =>
-      [key, rule(item, join(place, key))] as const
+export function table<T>(item: Rule<T>): Rule<Readonly<Record<string, T>>> {
+  return rule({ type: "object", additionalProperties: item.schema }, (value, place) => {
+    const entries = entriesOf(value, place).map(([key, one]) =>
+      [key, item(one, join(place, key))] as const
     );
     return Object.fromEntries(entries);
-  };
+  });
 }
 
 /** A rule for a key that may be absent. */
@@ -101,7 +135,7 @@ type Checked<R> = R extends Optional<infer T> ? T : R extends Rule<infer T> ? T 
 export function record<F extends Record<string, Rule<unknown> | Optional<unknown>>>(
   fields: F,
 ): Rule<Fields<F>> {
-  return (value, place) => {
+  return rule(recordSchema(fields), (value, place) => {
     const entries = new Map(entriesOf(value, place));
     const unknown = [...entries.keys()].find((key) => !Object.hasOwn(fields, key));
     if (unknown !== undefined) {
@@ -119,6 +153,20 @@ export function record<F extends Record<string, Rule<unknown> | Optional<unknown
       }
     }
     return result as Fields<F>;
+  });
+}
+
+function recordSchema(fields: Readonly<Record<string, Rule<unknown> | Optional<unknown>>>): Schema {
+  const entries = Object.entries(fields);
+  return {
+    type: "object",
+    properties: Object.fromEntries(
+      entries.map((
+        [key, field],
+      ) => [key, (typeof field === "function" ? field : field.rule).schema]),
+    ),
+    required: entries.filter(([, field]) => typeof field === "function").map(([key]) => key),
+    additionalProperties: false,
   };
 }
 

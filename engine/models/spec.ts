@@ -72,7 +72,10 @@ export interface SpecContext {
  */
 export function resolveSpec(json: unknown, common: unknown, context: SpecContext): ResolvedSpec {
   const { convention, file } = context;
-  const { containers = {}, ...base } = json as { containers?: Record<string, unknown> };
+  const { containers = {}, $schema: _editor, ...base } = json as {
+    containers?: Record<string, unknown>;
+    $schema?: unknown;
+  };
   const shared = conventionNames((common as Record<string, unknown>)[convention], {
     file: "names.json",
     path: convention,

@@ -3,6 +3,7 @@
 // hyperparameters ("heads // kvHeads * headDim"), factors are powers of them ({ "layers": -0.5 }).
 
 import {
+  anything,
   either,
   flag,
   list,
@@ -13,6 +14,7 @@ import {
   type Rule,
   table,
   text,
+  textOr,
 } from "./check.ts";
 import { ACTIVATION_NAMES } from "../graph/activations.ts";
 
@@ -150,16 +152,16 @@ const tensorRecord = record({
 export type TensorRule = string | ReturnType<typeof tensorRecord>;
 
 /** Tensor names by role. */
-export const tensorRules: Rule<Readonly<Record<string, TensorRule>>> = table((value, place) =>
-  typeof value === "string" ? value : tensorRecord(value, place)
+export const tensorRules: Rule<Readonly<Record<string, TensorRule>>> = table(
+  textOr(tensorRecord),
 );
 
 /**
  * Values that keys of a file must have, if they are there: what else they could ask for is not built. "any"
  * lifts what the common names demand.
  */
-export const expectedRule: Rule<Readonly<Record<string, ExpectedValues>>> = table((value, place) =>
-  value === "any" ? value : list(scalar)(value, place)
+export const expectedRule: Rule<Readonly<Record<string, ExpectedValues>>> = table(
+  textOr(list(scalar), "any") as Rule<ExpectedValues>,
 );
 
 /** Allowed values of a key. */
@@ -174,8 +176,6 @@ const names = record({
   tensors: optional(tensorRules),
   ignored: optional(list(text)),
 });
-
-const anything: Rule<unknown> = (value) => value;
 
 /** The rules of a spec file without `containers`. */
 export const specRule = record({

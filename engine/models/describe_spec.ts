@@ -1,0 +1,130 @@
+// The blocks that a model is built of, in words: what its spec says after the cases that hold for its file.
+
+import type { WeightFile } from "../formats/source.ts";
+import { readModelParts } from "./build.ts";
+import type { Hyperparameters } from "./hparams.ts";
+import { layerKinds } from "./layer_kinds.ts";
+import { factorOf } from "./sizes.ts";
+import type { ModelSpec } from "./spec.ts";
+import { chooseSpec } from "./specs/mod.ts";
+
+/** Names and descriptions of a model's blocks, in the order of computation. */
+export function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string][] {
+  const { embedding, head = {} } = spec;
+  return [
+    ["spec", spec.name],
+    [
+      "embedding",
+      listed([
+        factor("times", factorOf(embedding.scale, params, "embedding.scale")),
+        embedding.projection && params.embeddingDim !== params.hidden &&
+        `projected from ${params.embeddingDim} to ${params.hidden}`,
+        embedding.positions && "plus learnt positions",
+        embedding.norm && "normed",
+      ]),
+    ],
+    ["norm", `${spec.norm.kind}, epsilon ${params.normEpsilon}`],
+    ...layers(spec, params),
+    ["attention", attention(spec, params)],
+    ["feed-forward", feedForward(spec, params)],
+    [
+      "head",
+      listed([
+        head.norm === false && "no norm",
+        head.unitRows && "rows of length 1",
+        factor("times", factorOf(head.scale, params, "head.scale")),
+        params.logitCap !== undefined && `capped at ${params.logitCap}`,
+      ]),
+    ],
+  ];
+}
+
+function listed(parts: readonly (string | false | undefined)[]): string {
+  return parts.filter((part) => part).join(", ") || "plain";
+}
+
+function factor(word: string, value: number): string | false {
+  return value !== 1 && `${word} ${Number(value.toPrecision(6))}`;
+}
+
+function layers(spec: ModelSpec, params: Hyperparameters): [string, string][] {
+  const stream = spec.layer.map(({ block, before, after, sum, from }) => {
+    const inner = before === undefined ? "x" : `${before}(${from === "layer" ? "x₀" : "x"})`;
+    const branch = after === undefined ? `${block}(${inner})` : `${after}(${block}(${inner}))`;
+    const scale = factorOf(spec.residual, params, "residual");
+    const added = scale === 1 ? branch : `${Number(scale.toPrecision(6))} · ${branch}`;
+    return sum === undefined ? `x += ${added}` : `x = ${sum}(x + ${added})`;
+  }).join("; ");
+  const groups = Map.groupBy(
+    layerKinds(spec, params, spec.name).map((kind, layer) => ({ kind, layer })),
+    ({ kind }) => kind,
+  );
+  return [
+    ["layer", stream],
+    ...[...groups].map(([kind, members]): [string, string] => {
+      const { theta, window, alibi } = spec.attention.kinds[kind]!;
+      const values = params as unknown as Readonly<Record<string, unknown>>;
+      const seen = window && Number(values[window]) > 0 ? `window ${values[window]}` : "sees all";
+      const place = theta
+        ? `rotated, base ${values[theta]}`
+        : alibi
+        ? "linear bias"
+        : "no rotation";
+      return [
+        `  ${kind}`,
+        `${seen}, ${place}: layers ${ranges(members.map(({ layer }) => layer))}`,
+      ];
+    }),
+  ];
+}
+
+/** 0-4, 6, 8-11 */
+function ranges(numbers: readonly number[]): string {
+  const runs: [number, number][] = [];
+  for (const number of numbers) {
+    const last = runs.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else runs.push([number, number]);
+  }
+  return runs.map(([from, to]) => from === to ? `${from}` : `${from}-${to}`).join(", ");
+}
+
+function attention({ attention: spec }: ModelSpec, params: Hyperparameters): string {
+  const { heads, kvHeads, headDim, valueDim, ropeDim, keyRank } = params;
+  return listed([
+    spec.kind === "latent"
+      ? `latent of ${keyRank}, ${heads} heads`
+      : `${heads} heads of ${headDim} over ${kvHeads}`,
+    spec.kind !== "latent" && valueDim !== headDim && `values of ${valueDim}`,
+    Object.values(spec.kinds).some(({ theta }) => theta) &&
+    `rotary ${spec.ropeStyle}${ropeDim < headDim ? ` on ${ropeDim}` : ""}`,
+    spec.headNorm && `query and key normed (${spec.headNorm})`,
+    spec.bias !== "none" && `bias ${spec.bias}`,
+    spec.sinks && "sinks",
+    params.scoreCap !== undefined && `scores capped at ${params.scoreCap}`,
+  ]);
+}
+
+function feedForward({ feedForward: spec }: ModelSpec, params: Hyperparameters): string {
+  const { experts, expertsUsed, denseLayers } = params;
+  return listed([
+    spec.kind,
+    spec.clamped ? "clamped" : spec.activation ?? params.activation,
+    spec.kind === "mixture" && `${expertsUsed} of ${experts} experts by ${spec.router?.score}`,
+    spec.kind === "mixture" && params.expertNormalize && "weights normalised",
+    spec.shared && (spec.shared.gated ? "gated shared expert" : "shared expert"),
+    spec.kind === "mixture" && (denseLayers ?? 0) > 0 && `first ${denseLayers} layers dense`,
+    spec.bias !== "none" && `bias ${spec.bias}`,
+  ]);
+}
+
+/**
+ * The blocks of a model file, from its header alone.
+ *
+ * @throws {FormatError | UnsupportedError} If the file's model cannot be built.
+ */
+export function describeFile(file: WeightFile): [string, string][] {
+  const { resolved, architecture } = chooseSpec(file);
+  const parts = readModelParts(resolved, file, architecture);
+  return describeSpec(parts.resolved.spec, parts.params);
+}
