@@ -4,7 +4,7 @@ import { describeFile } from "./describe_spec.ts";
 import { checkSpec } from "./spec_check.ts";
 import { specSchema } from "./spec_schema.ts";
 import { specFiles } from "./specs/mod.ts";
-import schema from "./specs/schema.json" with { type: "json" };
+import schema from "./spec_schema.json" with { type: "json" };
 import { openModel } from "../formats/open_model.ts";
 import { fixturePath } from "../../tests/support/fixtures.ts";
 
@@ -52,7 +52,7 @@ interface Node {
   readonly items?: unknown;
 }
 
-Deno.test("schema.json is what the rules say: troodon spec schema writes it", () => {
+Deno.test("spec_schema.json is what the rules say: troodon spec schema writes it", () => {
   assertEquals(schema as unknown, JSON.parse(JSON.stringify(specSchema())));
 });
 
