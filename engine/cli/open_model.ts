@@ -9,6 +9,7 @@ import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
 
 const PATIENCE_MS = 700;
+const REDRAW_MS = 100;
 
 /** A loaded model and the name that the user gave it. */
 export interface OpenedModel extends Disposable {
@@ -27,10 +28,11 @@ export async function openModel(
   const path = await fetchModel(name, flags, context);
   const excludeKernels = await readExcludedKernels(flags["cache-dir"]);
   const start = performance.now();
-  let drawn = false;
+  let drawn = 0;
   const draw = ({ received, total }: ModelProgress): void => {
-    if (!terminal.progress || performance.now() - start < PATIENCE_MS) return;
-    drawn = true;
+    const now = performance.now();
+    if (!terminal.progress || now - Math.max(start + PATIENCE_MS, drawn) < REDRAW_MS) return;
+    drawn = now;
     const share = total ? `  ${Math.floor(received / total * 100)} %` : "";
     terminal.err(`\r\x1b[Kloading ${name}${share}`);
   };
@@ -38,6 +40,6 @@ export async function openModel(
     const model = await load(path, { ...options, excludeKernels, signal, onProgress: draw });
     return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
-    if (drawn) terminal.err("\r\x1b[K");
+    if (drawn > 0) terminal.err("\r\x1b[K");
   }
 }
