@@ -3,6 +3,7 @@
 
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
+import { startFileServer } from "./support/file_server.ts";
 import { fixturePath } from "./support/fixtures.ts";
 
 const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
@@ -205,6 +206,61 @@ Deno.test("info shows architecture, formats and memory, as text and as JSON", as
   const { info, memory } = JSON.parse((await troodon(["info", MODEL, "--json"])).out);
   assertEquals(info.architecture, "llama");
   assert(memory.total > memory.weights);
+});
+
+Deno.test("info reads a remote header by ranges, before any download", async () => {
+  // A long tail stands for weights that must not be fetched.
+  const model = await Deno.readFile(MODEL);
+  const long = new Uint8Array(model.length + 20_000_000);
+  long.set(model);
+  await using server = startFileServer({ "/model.gguf": long, "/o/r/resolve/main/m.gguf": long });
+  const cache = await Deno.makeTempDir();
+  try {
+    const sources = [[`${server.url}/model.gguf`], ["hf:o/r/m.gguf", "--endpoint", server.url]];
+    for (const source of sources) {
+      server.sent = 0;
+      const { code, out, err } = await troodon(["info", ...source, "--cache-dir", cache, "--json"]);
+      assertEquals(code, 0, err);
+      assertEquals(JSON.parse(out).info.architecture, "llama");
+      assertLess(server.sent, 2_000_000);
+    }
+    assertEquals([...Deno.readDirSync(cache)], []);
+  } finally {
+    await Deno.remove(cache, { recursive: true });
+  }
+});
+
+Deno.test("pull fetches and verifies, generate then works offline, remove frees the disk", async () => {
+  await using server = startFileServer({ "/model.gguf": await Deno.readFile(MODEL) });
+  const cache = await Deno.makeTempDir();
+  try {
+    const url = `${server.url}/model.gguf`;
+    const here = ["--cache-dir", cache];
+    const wrong = await troodon(["pull", url, ...here, "--sha256", "0".repeat(64)]);
+    assertEquals([wrong.code, wrong.out], [1, ""]);
+    assertMatch(wrong.err, /sha256/);
+    assertEquals((await troodon(["pull", url, ...here])).code, 0);
+    const asked = server.requests.length;
+    const answer = await troodon([
+      "generate",
+      url,
+      ...here,
+      "--offline",
+      "--raw",
+      "-p",
+      "a",
+      "--json",
+      "--max-tokens",
+      "4",
+    ]);
+    assertEquals(answer.code, 0, answer.err);
+    assertEquals(server.requests.length, asked);
+    const { removed, bytes } = JSON.parse((await troodon(["remove", url, ...here, "--json"])).out);
+    assertEquals(removed, url);
+    assert(bytes > 30_000);
+  } finally {
+    await Deno.remove(cache, { recursive: true });
+  }
 });
 
 Deno.test("list and remove work on a cache folder of their own", async () => {
