@@ -41,6 +41,7 @@ export type {
   Precision,
   SourceOptions,
 } from "./engine/models/model.ts";
+export type { AdapterOptions } from "./engine/models/adapters/adapter.ts";
 export type { ModelMemory } from "./engine/models/memory.ts";
 export type { DeviceName } from "./engine/plan/backend.ts";
 
@@ -80,7 +81,7 @@ export {
   type RankedDocument,
   rerank,
 } from "./engine/pipelines/rerank.ts";
-export type { Network, Pooling } from "./engine/decode/runtime.ts";
+export type { AdapterInfo, Network, Pooling } from "./engine/decode/runtime.ts";
 
 // Sampling
 export {

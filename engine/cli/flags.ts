@@ -3,6 +3,7 @@
 
 import type { GenerateOptions } from "../decode/generate_options.ts";
 import type { SamplerOptions } from "../decode/sampling/sampler_options.ts";
+import type { AdapterOptions } from "../models/adapters/adapter.ts";
 import type { LoadOptions } from "../models/model.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
@@ -33,6 +34,12 @@ export const LOAD_FLAGS = {
     help: "fast: 8-bit activations where a kernel has them; exact: float32 throughout (fast)",
   },
   context: { type: "integer", value: "N", min: 1, help: "most tokens of prompt and answer" },
+  lora: {
+    type: "string",
+    value: "PATH[:SCALE]",
+    multiple: true,
+    help: "adapter to apply, a GGUF file or a PEFT folder (may be repeated)",
+  },
 } as const satisfies Flags;
 
 /** How tokens are chosen; without any that asks for chance, greedily. */
@@ -128,6 +135,13 @@ export function limitOptions(
   };
 }
 
+/** `path/to/adapter` or `path/to/adapter:0.5`. */
+function parseAdapter(text: string): AdapterOptions {
+  const [, path, scale] = /^(.+?)(?::(-?(?:\d+\.?\d*|\.\d+)))?$/.exec(text) ?? [];
+  if (path === undefined) throw new UsageError(`--lora takes PATH or PATH:SCALE: got "${text}"`);
+  return { path, ...scale !== undefined && { scale: Number(scale) } };
+}
+
 /** Options for `load` from the flags given. */
 export function loadOptions(
   flags: ParsedLine<typeof LOAD_FLAGS>["flags"],
@@ -137,6 +151,7 @@ export function loadOptions(
     ...flags.threads && { threads: flags.threads },
     ...flags.precision && { precision: flags.precision },
     ...flags.context && { contextLength: flags.context },
+    ...flags.lora && { adapters: flags.lora.map(parseAdapter) },
     ...flags["cache-dir"] && { cacheDir: flags["cache-dir"] },
     ...flags.endpoint && { endpoint: flags.endpoint },
     ...flags.offline && { offline: true },

@@ -34,13 +34,15 @@ export const info: Command = defineCommand({
     return showUnfetched(source, flags.json ?? false, context);
   }
   const options = { ...loadOptions(flags), signal: context.signal };
+  const { openAdapters } = await import("../models/adapters/adapter.ts");
   const { openDevice } = await import("../models/devices.ts");
   const { openForReading } = await import("../models/open_source.ts");
   const { prepareModel } = await import("../models/prepare.ts");
   const file = await openForReading(name, options);
   try {
     const device = await openDevice(options.device ?? "auto", options);
-    const description = await prepareModel(file, options, device);
+    using adapters = await openAdapters(options.adapters);
+    const description = await prepareModel(file, options, device, adapters.all);
     if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, flags)) + "\n");
     else terminal.out(asText(file, description, flags, terminal.colours.out) + "\n");
     return 0;

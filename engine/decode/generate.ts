@@ -4,6 +4,7 @@
 
 import { LoadedModel } from "../models/loaded_model.ts";
 import type { Model } from "../models/model.ts";
+import { adapterScales } from "./adapter_scales.ts";
 import { type GenerateOptions, resolveGenerateOptions } from "./generate_options.ts";
 import { createGeneration, type Generation } from "./generation.ts";
 import { type BorrowedSession, type Prompt, runGeneration } from "./run.ts";
@@ -54,6 +55,7 @@ export function startGeneration(
 ): Generation {
   const core = coreOf(target);
   const resolved = resolveGenerateOptions(options);
+  adapterScales(core.runtime, resolved.adapters); // refuses at once what is not loaded
   const tokenizer = core.runtime.tokenizer();
   const sampler = createSampler(resolved.sampler, tokenizer);
   if (prompt.tokens.length === 0) {

@@ -28,6 +28,11 @@ export interface GenerateOptions extends SamplerOptions {
    * tokenizer put in front of the prompt.
    */
   readonly keep?: number;
+  /**
+   * How much each adapter counts, by name; those not named count nothing. Default: the scales with which
+   * the model was loaded. On a session whose adapters this changes all tokens are computed again.
+   */
+  readonly adapters?: Readonly<Record<string, number>>;
   /** Whether texts of control tokens in the prompt become those tokens. Default false. */
   readonly special?: boolean;
 }
@@ -42,6 +47,7 @@ export interface ResolvedGenerateOptions {
   readonly onContextFull: "error" | "stop" | "slide";
   readonly keep: number | undefined;
   readonly special: boolean;
+  readonly adapters: Readonly<Record<string, number>> | undefined;
   readonly sampler: SamplerOptions;
 }
 
@@ -63,6 +69,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     onContextFull = "error",
     keep,
     special = false,
+    adapters,
     ...sampler
   } = options;
   count("maxTokens", maxTokens, 0, 2 ** 31);
@@ -85,6 +92,7 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     onContextFull,
     keep,
     special,
+    adapters,
     sampler,
   };
 }

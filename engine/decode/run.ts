@@ -5,6 +5,7 @@
 import { ResourceError } from "../errors.ts";
 import { createStreamDecoder } from "../text/stream_decoder.ts";
 import { createTextStream, type TextStream } from "../text/stop_strings.ts";
+import { adapterScales } from "./adapter_scales.ts";
 import { slide } from "./context_slide.ts";
 import type { ResolvedGenerateOptions } from "./generate_options.ts";
 import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
@@ -78,6 +79,7 @@ async function* decode(
       return tokens.length;
     },
   };
+  session.useScales(adapterScales(runtime, options.adapters));
   await prefill(session, prompt, { signal, meter });
 
   const next = [0];

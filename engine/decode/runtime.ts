@@ -28,6 +28,8 @@ export interface Runtime {
   readonly encoder: EncoderFacts | undefined;
   /** Of encoder-decoders. */
   readonly source: SourceMemory | undefined;
+  /** Adapters of the executable, by index. */
+  readonly adapters: readonly AdapterInfo[];
   /** SHA-256 of model and cache layout, 32 bytes: saved sessions carry it. */
   readonly fingerprint: Uint8Array;
   /** @throws {UnsupportedError} If the model's files hold none. */
@@ -41,6 +43,16 @@ export interface Runtime {
 
 /** Kinds of models: one that continues, one that reads, and one that reads and then writes. */
 export type Network = "decoder" | "encoder" | "encoder-decoder";
+
+/** An adapter in memory. */
+export interface AdapterInfo {
+  /** By which generations speak of it. */
+  readonly name: string;
+  /** How much it counts, unless a generation says otherwise. */
+  readonly scale: number;
+  /** Matrices of the model that it changes. */
+  readonly matrices: number;
+}
 
 /** How sequences go into an encoder and what comes out. */
 export interface EncoderFacts {

@@ -68,6 +68,13 @@ export interface Session {
    */
   encode(source: ArrayLike<number>, options?: StepOptions): Promise<void>;
   /**
+   * Says how much each adapter counts from now on, by name; those not named count nothing. Keys and values
+   * depend on it: where it changes something, all tokens are forgotten.
+   *
+   * @throws {RangeError} If the model was loaded without an adapter of that name.
+   */
+  useAdapters(scales: Readonly<Record<string, number>>): void;
+  /**
    * Tokens and cache as bytes that {@linkcode Session.load} takes back on the same model.
    *
    * @throws {UnsupportedError} On an encoder-decoder.

@@ -3,6 +3,7 @@
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
 import { ResourceError, UnsupportedError } from "../errors.ts";
+import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { createLock, type Release } from "./lock.ts";
 import { pause } from "./pause.ts";
 import { type Chunk, encodeSource, runChunk, type Runtime } from "./runtime.ts";
@@ -22,10 +23,13 @@ export class TimelineSession implements Session {
   #length = 0;
   #isComputed = false;
   #isDisposed = false;
+  /** By adapter. */
+  #scales: readonly number[];
 
   constructor(runtime: Runtime, onDispose: () => void = () => {}) {
     this.runtime = runtime;
     this.#slot = runtime.executable.openSlot();
+    this.#scales = runtime.adapters.map(({ scale }) => scale);
     this.#tokens = new Int32Array(runtime.capacity);
     this.#logits = new Float32Array(runtime.vocabulary);
     this.#embedding = runtime.hidden > 0 ? new Float32Array(runtime.hidden) : undefined;
@@ -82,6 +86,26 @@ export class TimelineSession implements Session {
     await this.encodeNow(source);
   }
 
+  useAdapters(scales: Readonly<Record<string, number>>): void {
+    this.#check();
+    this.useScales(adapterScales(this.runtime, scales));
+  }
+
+  /** The same by index. */
+  useScales(next: readonly number[]): void {
+    if (next.every((scale, index) => scale === this.#scales[index])) return;
+    const { executable, name } = this.runtime;
+    if (!executable.setAdapterScales) {
+      throw new UnsupportedError("other scales than those of loading are built for decoders only", {
+        file: name,
+        remedy: "Load the model again with the scales wanted",
+      });
+    }
+    executable.setAdapterScales(this.#slot, next);
+    this.#scales = next;
+    this.rewind(0);
+  }
+
   async save(): Promise<Uint8Array> {
     if (this.runtime.source) {
       throw new UnsupportedError("sessions of encoder-decoders cannot be saved", {
@@ -90,7 +114,8 @@ export class TimelineSession implements Session {
       });
     }
     using _turn = await this.acquire();
-    const { executable, fingerprint, lock } = this.runtime;
+    const { executable, lock } = this.runtime;
+    const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const release = await lock.acquire();
     try {
       const state = await executable.readState(this.#slot, this.#length);
@@ -106,7 +131,8 @@ export class TimelineSession implements Session {
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
-    const { executable, fingerprint, lock, vocabulary } = this.runtime;
+    const { executable, lock, vocabulary } = this.runtime;
+    const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const { tokens, state } = await unpackSession(bytes, fingerprint);
     if (tokens.length > this.capacity) {
       throw new ResourceError(

@@ -11,6 +11,8 @@ import { symbol } from "../graph/dim.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { adapterInput } from "../plan/adapter_scales.ts";
+import type { AdapterLookup } from "./adapters/lookup.ts";
 import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
@@ -53,6 +55,8 @@ export interface ModelParts {
   readonly file: WeightFile;
   readonly params: Hyperparameters;
   readonly tensors: TensorLookup;
+  /** What adapters change, where there are any. */
+  readonly adapters?: AdapterLookup;
 }
 
 /**
@@ -101,6 +105,10 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
+    adapters: parts.adapters?.over(
+      tensors,
+      (adapter) => builder.input(adapterInput(adapter), [M, 1], "f32"),
+    ),
     ropeTable: await ropeTables(parts, builder, inputs.positions, {
       capacity: options.capacity,
       ...options.spans && { spans: once(() => builder.input("spans", [M], "i32")) },
@@ -151,8 +159,9 @@ export async function ropeTables(
   { capacity, spans }: RopeContext = { capacity: Infinity },
 ): Promise<(kind: string) => Value | undefined> {
   const values = params as unknown as Readonly<Record<string, unknown>>;
-  const stored = tensors.find("rope_factors", [params.ropeDim / 2]);
-  const factors = stored && await readConstant(stored);
+  const factors = await storedFactors(tensors, "rope_factors", params);
+  const long = await storedFactors(tensors, "rope_factors_long", params);
+  const short = await storedFactors(tensors, "rope_factors_short", params);
   const tables = new Map<string, Value>();
   for (const [kind, { theta, scaling }] of Object.entries(spec.attention.kinds)) {
     if (theta === undefined) continue;
@@ -167,9 +176,15 @@ export async function ropeTables(
       dim: params.ropeDim,
       theta: base * (params.ropeRatio ?? 1),
       context: params.context,
-      scaling: scaling === undefined
-        ? undefined
-        : values[scaling] as Hyperparameters["ropeScaling"],
+      scaling: scaling === undefined ? undefined : {
+        ...values[scaling] as Hyperparameters["ropeScaling"],
+        // Some GGUF files hold the two lists as tensors, and then need not name the rule.
+        ...long && short && {
+          type: "longrope",
+          long_factor: [...long],
+          short_factor: [...short],
+        },
+      },
       original: params.ropeOriginal,
       factors,
       file: file.name,
@@ -188,14 +203,23 @@ export async function ropeTables(
     const key = `${magnitude}:${inverse.join()}:${long?.inverse.join()}`;
     const name = `rope.${kind}`;
     const first = [positions, builder.constant(`${name}.inverse`, inverse)];
-    const inputs = long
-      ? [...first, spans!(), builder.constant(`${name}.long`, long.inverse)]
+    const inputs = second
+      ? [...first, spans!(), builder.constant(`${name}.long`, second.inverse)]
       : first;
     const table = tables.get(key) ??
-      apply(builder, "rope_table", name, inputs, { magnitude, beyond: long?.beyond ?? 0 });
+      apply(builder, "rope_table", name, inputs, { magnitude, beyond: second?.beyond ?? 0 });
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);
+}
+
+async function storedFactors(
+  tensors: TensorLookup,
+  role: string,
+  { ropeDim }: Hyperparameters,
+): Promise<Float32Array | undefined> {
+  const stored = tensors.find(role, [ropeDim / 2]);
+  return stored && await readConstant(stored);
 }
 
 /** One sentence about tensors that nothing asked for. */

@@ -5,6 +5,7 @@ import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
 import { UnsupportedError } from "../errors.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
+import { withAdapterScales } from "../plan/adapter_scales.ts";
 import { withSpans } from "../plan/spans.ts";
 
 /** A device made ready. */
@@ -55,5 +56,5 @@ export async function openDevice(
   options: DeviceOptions,
 ): Promise<Device> {
   const device = await OPENERS[name === "auto" ? "wasm" : name](options);
-  return { ...device, backend: withSpans(device.backend) };
+  return { ...device, backend: withSpans(withAdapterScales(device.backend)) };
 }

@@ -87,6 +87,7 @@ export async function encoderContext(
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
+    adapters: parts.adapters?.over(tensors),
     ropeTable: await ropeTables(parts, builder, positions),
     observe: () => {},
   };

@@ -69,6 +69,7 @@ export async function buildEncoderDecoder(
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
+    adapters: parts.adapters?.over(tensors),
     ropeTable: await ropeTables(parts, builder, inputs.positions),
     observe: () => {},
   };
@@ -121,10 +122,11 @@ function encoderParts(parts: ModelParts): ModelParts {
 
 function prefixed(tensors: TensorLookup, prefix: string): TensorLookup {
   return {
+    ...tensors,
     get: (role, shape, layer) => tensors.get(prefix + role, shape, layer),
     find: (role, shape, layer) => tensors.find(prefix + role, shape, layer),
     has: (role, layer) => tensors.has(prefix + role, layer),
     rows: (role) => tensors.rows(prefix + role),
-    unused: () => tensors.unused(),
+    stored: (role, layer) => tensors.stored(prefix + role, layer),
   };
 }

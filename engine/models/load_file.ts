@@ -7,6 +7,7 @@ import { openModel } from "../formats/open_model.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { Executable } from "../plan/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
+import { type Adapter, openAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "./devices.ts";
 import { encoderFacts, sourceMemory } from "./network_facts.ts";
 import { fingerprintOf } from "./fingerprint.ts";
@@ -39,7 +40,8 @@ export async function describeModelFile(
   const device = await openDevice(options.device ?? "auto", options);
   const file = await openForReading(name, options);
   try {
-    const { info, memory, plan } = await prepareModel(file, options, device);
+    using adapters = await openAdapters(options.adapters);
+    const { info, memory, plan } = await prepareModel(file, options, device, adapters.all);
     return { info, memory, plan };
   } finally {
     file.close();
@@ -68,18 +70,20 @@ interface LoadInput {
 
 async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel> {
   const { options, device } = input;
-  const prepared = await prepareModel(file, options, device);
+  using adapters = await openAdapters(options.adapters);
+  const prepared = await prepareModel(file, options, device, adapters.all);
   checkMemory(prepared.memory, { file: file.name });
   const text = await readTextParts(file, options.chatTemplate);
   const { signal, onProgress, excludeKernels } = options;
   const executable = await device.backend.prepare(prepared.plan, {
     slots: prepared.limits.sessions,
+    adapterScales: adapters.all.map(({ scale }) => scale),
     ...signal && { signal },
     ...excludeKernels && { excludeKernels: new Set(excludeKernels) },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
   });
   try {
-    return await finish({ ...input, file, prepared, text, executable });
+    return await finish({ ...input, file, prepared, text, executable, adapters: adapters.all });
   } catch (error) {
     executable.dispose();
     throw error;
@@ -87,11 +91,12 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
 }
 
 async function finish(
-  { name, device, start, file, prepared, text, executable }: LoadInput & {
+  { name, device, start, file, prepared, text, executable, adapters }: LoadInput & {
     readonly file: WeightFile;
     readonly prepared: PreparedModel;
     readonly text: TextParts;
     readonly executable: Executable;
+    readonly adapters: readonly Adapter[];
   },
 ): Promise<LoadedModel> {
   const { info, limits, params, plan } = prepared;
@@ -108,7 +113,14 @@ async function finish(
     logitRows: limits.logitRows,
     vocabulary: params.vocabulary,
     hidden: limits.embeddings ? params.hidden : 0,
-    fingerprint: await fingerprintOf(plan.graph, [...file.tensors.values()], limits),
+    adapters: adapters.map(({ name, scale, pairs }) => ({ name, scale, matrices: pairs.size })),
+    fingerprint: await fingerprintOf(
+      plan.graph,
+      [file, ...adapters.map((adapter) => adapter.file)].flatMap(({ tensors }) => [
+        ...tensors.values(),
+      ]),
+      limits,
+    ),
     tokenizer: text.tokenizer,
     chatTemplate: text.chatTemplate,
     loadMs: performance.now() - start,

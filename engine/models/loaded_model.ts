@@ -3,7 +3,7 @@
 // fewer places than callers.
 
 import { createLock } from "../decode/lock.ts";
-import type { Runtime } from "../decode/runtime.ts";
+import type { AdapterInfo, Runtime } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
 import { TimelineSession } from "../decode/timeline_session.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
@@ -66,6 +66,10 @@ export class LoadedModel implements Model {
 
   get plan(): PlanSummary {
     return this.runtime.executable.plan;
+  }
+
+  get adapters(): readonly AdapterInfo[] {
+    return this.runtime.adapters;
   }
 
   createSession(): Session {

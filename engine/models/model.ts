@@ -1,8 +1,9 @@
 // What a loaded model is to its users: immutable facts, a tokenizer, and a source of sessions. Weights and
 // caches live behind it in the backend; whoever loads a model disposes of it.
 
-import type { Network } from "../decode/runtime.ts";
+import type { AdapterInfo, Network } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
+import type { AdapterOptions } from "./adapters/adapter.ts";
 import type { ModelMemory } from "./memory.ts";
 import type { PullProgress } from "../formats/hub/progress.ts";
 import type { DeviceName } from "../plan/backend.ts";
@@ -114,6 +115,8 @@ export interface Model extends Disposable {
   readonly memory: ModelMemory;
   /** Schedule and memory of a step. */
   readonly plan: PlanSummary;
+  /** Adapters that were loaded with it, in the order of the options. */
+  readonly adapters: readonly AdapterInfo[];
   /**
    * Opens an empty timeline; dispose of it to make place for another.
    *
@@ -154,6 +157,12 @@ export interface LoadOptions {
   readonly logitRows?: number;
   /** Number format of keys and values. Default `F16`, with `precision: "exact"` `F32`. */
   readonly kvFormat?: "F16" | "F32";
+  /**
+   * Low-rank adapters (LoRA) to load with the model, by path or with more. What the model computes is that of
+   * merged weights; its own stay as they are. Generations may weigh them otherwise
+   * ({@linkcode GenerateOptions.adapters}).
+   */
+  readonly adapters?: readonly (string | AdapterOptions)[];
   /** Jinja text of a chat template to use instead of the file's; null for none. */
   readonly chatTemplate?: string | null;
   /**

@@ -9,6 +9,8 @@ import type { Graph } from "../graph/graph.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
+import type { Adapter } from "./adapters/adapter.ts";
+import { createAdapterLookup } from "./adapters/lookup.ts";
 import {
   buildModel,
   type BuildOptions,
@@ -78,10 +80,17 @@ export async function prepareModel(
   file: WeightFile,
   options: LoadOptions,
   kernels: KernelQuestions,
+  adapters: readonly Adapter[] = [],
 ): Promise<PreparedModel> {
   const { resolved, architecture: ownName } = chooseSpec(file);
-  const parts = readModelParts(resolved, file, ownName);
-  const { params } = parts;
+  const own = readModelParts(resolved, file, ownName);
+  const { params } = own;
+  const changes = adapters.length === 0 ? undefined : createAdapterLookup(adapters, {
+    params,
+    convention: own.resolved.convention,
+    architecture: ownName,
+  });
+  const parts = { ...own, ...changes && { adapters: changes } };
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, build, symbols } = NETWORKS[network];
   const limits = limitsOf(options, params);
@@ -90,6 +99,7 @@ export async function prepareModel(
     cacheType: limits.kvFormat === "F16" ? "f16" : "f32",
     embeddings: limits.embeddings,
   });
+  changes?.checkUsed();
   const { hasIntegerKernel, hasKernel } = kernels;
   const optimized = optimize(graph, {
     precision: limits.precision,

@@ -9,7 +9,7 @@ import { FormatError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { sizeOf } from "./sizes.ts";
 import type { Names, TensorRule } from "./spec.ts";
-import { sliceTensor } from "./views/slice.ts";
+import { type Part, sliceTensor } from "./views/slice.ts";
 import { stackTensors } from "./views/stack.ts";
 import { transposeTensor } from "./views/transpose.ts";
 
@@ -26,10 +26,18 @@ export interface TensorLookup {
   find(role: string, shape: readonly number[], layer?: number): TensorInfo | undefined;
   /** Whether the file has it. */
   has(role: string, layer?: number): boolean;
+  /** Where a role lies in the file; undefined where the file has no such tensor. */
+  stored(role: string, layer?: number): StoredRole | undefined;
   /** First dimension of a role's tensor, for sizes that are written nowhere else. */
   rows(role: string): number | undefined;
   /** Names of tensors that nothing asked for and that are not known to be needless. */
   unused(): string[];
+}
+
+/** A tensor of the file that holds a role, or part of it. */
+export interface StoredRole {
+  readonly tensor: TensorInfo;
+  readonly rule: TensorRule;
 }
 
 /**
@@ -105,6 +113,10 @@ export function createTensorLookup(
       const stored = storedNames(role, layer);
       return stored.length > 0 && stored.every((name) => file.tensors.has(name));
     },
+    stored(role, layer) {
+      const tensor = file.tensors.get(storedNames(role, layer)[0] ?? "");
+      return tensor && { tensor, rule: ruleOf(names, role)! };
+    },
     rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>
       [...file.tensors.keys()].filter((name) =>
@@ -138,24 +150,31 @@ function nameOf(
     .replace("{j}", String(expert));
 }
 
+/** The part of an axis that a rule takes, in numbers. */
+export function partOf(
+  { start = 0, count, groups = 1, stride }: NonNullable<RowsRule>,
+  params: object,
+  name: string,
+): Omit<Part, "axis"> {
+  const value = (size: number | string) => sizeOf(size, params, name);
+  return {
+    start: value(start),
+    count: value(count),
+    groups: value(groups),
+    stride: value(stride),
+  };
+}
+
+type RowsRule = Exclude<TensorRule, string>["rows"];
+
 function applyRule(rule: TensorRule, tensors: readonly TensorInfo[], params: object): TensorInfo {
   if (typeof rule === "string") return tensors[0]!;
   const { name, stack, transposed, axis = 0, rows, matrices } = rule;
-  const value = (size: number | string) => sizeOf(size, params, name);
   let tensor = stack === undefined ? tensors[0]! : stackTensors(tensors);
   if (transposed && matrices === undefined) tensor = transposeTensor(tensor);
-  if (rows) {
-    const { start = 0, count, groups = 1, stride } = rows;
-    tensor = sliceTensor(tensor, {
-      axis,
-      start: value(start),
-      count: value(count),
-      groups: value(groups),
-      stride: value(stride),
-    });
-  }
+  if (rows) tensor = sliceTensor(tensor, { axis, ...partOf(rows, params, name) });
   if (matrices === undefined) return tensor;
-  const count = value(matrices), [all, ...rest] = tensor.shape;
+  const count = sizeOf(matrices, params, name), [all, ...rest] = tensor.shape;
   tensor = { ...tensor, shape: [count, all! / count, ...rest] };
   return transposed ? transposeTensor(tensor) : tensor;
 }

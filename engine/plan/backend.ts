@@ -30,6 +30,8 @@ export interface PrepareOptions {
    * which its `when` does not hold.
    */
   readonly forceKernels?: Readonly<Record<string, string>>;
+  /** Scales of the adapters in the graph, for slots that set none. */
+  readonly adapterScales?: readonly number[];
   /** Names of kernels that must not be taken, because they failed the self-test. */
   readonly excludeKernels?: ReadonlySet<string>;
 }
@@ -60,6 +62,12 @@ export interface Executable {
   readState(slot: number, count: number): Promise<Uint8Array> | Uint8Array;
   /** Puts back what `readState` gave. @throws {RangeError} If the length is another. */
   writeState(slot: number, count: number, bytes: Uint8Array): Promise<void> | void;
+  /**
+   * Sets how much each adapter counts in the rows of a slot from now on; absent where the graph has none.
+   *
+   * @throws {RangeError} If they are not as many as the adapters.
+   */
+  setAdapterScales?(slot: number, scales: readonly number[]): void;
   /** View of a graph input, at its maximum size; write before `run`. */
   input(name: string): HostData;
   /** Runs one step; bindings must not exceed the plan's limits. */

@@ -10,7 +10,7 @@ import type { Hyperparameters } from "../hparams.ts";
 import { factorOf } from "../sizes.ts";
 import type { Factor, ModelSpec } from "../spec.ts";
 import type { TensorLookup } from "../tensors.ts";
-import type { SourceInputs } from "./cross_attention.ts";
+import { adapted, type AdapterInputs } from "./adapted.ts";
 
 /** Inputs of a step (see build.ts for their shapes). */
 export interface StepInputs {
@@ -34,6 +34,16 @@ export interface SpanInputs {
   readonly bias?: Value | undefined;
 }
 
+/** What the decoder sees of its source, in its context. */
+export interface SourceInputs {
+  /** Slot that holds the source of each row, i32[M]: several sessions may share one. */
+  readonly slots: Value;
+  /** Rows that this source has, i32[M]. */
+  readonly ends: Value;
+  /** Caches of a layer: state[C, G, D] and state[C, G, E]. */
+  readonly caches: readonly { readonly keys: Value; readonly values: Value }[];
+}
+
 /** Surroundings of a block. */
 export interface BlockContext {
   readonly builder: GraphBuilder;
@@ -49,6 +59,8 @@ export interface BlockContext {
   readonly spans?: SpanInputs | undefined;
   /** Set in decoders behind an encoder. */
   readonly source?: SourceInputs;
+  /** Low-rank changes of projections, where adapters were loaded. */
+  readonly adapters?: AdapterInputs | undefined;
   /** Path or URL of the model, for messages. */
   readonly file: string;
   /** Rotary table of an attention kind: f32[M, ropeDim]; undefined where nothing is rotated. */
@@ -132,7 +144,8 @@ export function linear(context: BlockContext, x: Value, options: LinearOptions):
   const { role, name, rows, columns, layer, bias: rule } = options;
   const matrix = weight(context, role, [rows, columns], layer);
   const bias = biasOf(context, { role, rule, shape: [rows], layer });
-  return apply(context.builder, "matmul", name, bias ? [x, matrix, bias] : [x, matrix]);
+  const y = apply(context.builder, "matmul", name, bias ? [x, matrix, bias] : [x, matrix]);
+  return adapted(context, x, y, { role, name, layer, shape: [rows, columns] });
 }
 
 /** A norm: its weight's role, the name of its node, and the width that it is over. */

@@ -5,16 +5,6 @@ import { formatDim } from "../../graph/dim.ts";
 import type { Value } from "../../graph/graph.ts";
 import { apply, type BlockContext, linear } from "./context.ts";
 
-/** What the decoder sees of its source, in its context. */
-export interface SourceInputs {
-  /** Slot that holds the source of each row, i32[M]: several sessions may share one. */
-  readonly slots: Value;
-  /** Rows that this source has, i32[M]. */
-  readonly ends: Value;
-  /** Caches of a layer: state[C, G, D] and state[C, G, E]. */
-  readonly caches: readonly { readonly keys: Value; readonly values: Value }[];
-}
-
 /** f32[M, hidden] → f32[M, hidden]. */
 export function crossAttention(
   context: BlockContext,

@@ -6,6 +6,7 @@ import { factorOf } from "../sizes.ts";
 import { sliceTensor } from "../views/slice.ts";
 import { inverseRowLengths } from "../views/row_norms.ts";
 import { activationOf } from "./activation.ts";
+import { adapted } from "./adapted.ts";
 import {
   apply,
   biasOf,
@@ -88,7 +89,7 @@ export function head(context: BlockContext, hidden: Value, table: Value): Value 
   const { builder, params, tensors, spec } = context;
   const { bias: rule, unitRows, projection, scale, transform } = spec.head ?? {};
   const width = params.embeddingDim;
-  const shape = [params.vocabulary, width];
+  const shape: [number, number] = [params.vocabulary, width];
   const narrow = projection && width !== params.hidden
     ? linear(context, hidden, {
       role: "embedding_out",
@@ -107,6 +108,7 @@ export function head(context: BlockContext, hidden: Value, table: Value): Value 
   const bias = biasOf(context, { role: "head", rule, shape: [params.vocabulary] });
   const inputs = bias ? [narrow, matrix, bias] : [narrow, matrix];
   let logits = apply(builder, "matmul", "logits", inputs);
+  if (!isTied) logits = adapted(context, narrow, logits, { role: "head", name: "logits", shape });
   if (unitRows) {
     const lengths = inverseRowLengths(matrix.tensor!);
     const factors = builder.weight(lengths.name, lengths);

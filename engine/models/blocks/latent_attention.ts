@@ -97,9 +97,11 @@ export function latentAttention(
   });
 }
 
-/** Growth of scores that a stretched rotation asks for: 1 + 0.1 · mscale_all_dim · ln(factor). */
+/** Growth of scores that a stretched rotation asks for: 1 + 0.1 · weight · ln(factor). */
 function ropeTemperature(scaling: Readonly<Record<string, unknown>> | undefined): number {
-  const { factor, mscale_all_dim: weight } = scaling ?? {};
+  const { factor, mscale_all_dim: given, yarn_log_multiplier: multiplier } = scaling ?? {};
+  // GGUF files hold a tenth of it.
+  const weight = typeof multiplier === "number" ? 10 * multiplier : given;
   if (typeof factor !== "number" || typeof weight !== "number" || factor <= 1) return 1;
   return 0.1 * weight * Math.log(factor) + 1;
 }

@@ -1,0 +1,153 @@
+// The places of beams in an encoder-decoder. The source is encoded once, into a session of its own, and all
+// beams look at it there; each beam has a slot for what it wrote. When beams change parents, a beam stays in
+// its parent's slot where it can, and otherwise gets a copy of it. All beams are rows of one step.
+
+import { ResourceError } from "../errors.ts";
+import type { LoadedModel } from "../models/loaded_model.ts";
+import type { BeamStep } from "./beam_search.ts";
+import { type Runtime, sourceLength, type SourceMemory } from "./runtime.ts";
+import type { TimelineSession } from "./timeline_session.ts";
+
+/** Beams of one source. */
+export interface BeamSlots extends Disposable {
+  /** Computes the prefix of the target; gives the logits after it. */
+  begin(prefix: readonly number[]): Promise<Float32Array>;
+  /** Lengthens beams, see `searchBeams`. */
+  step(beams: readonly BeamStep[]): Promise<readonly Float32Array[]>;
+}
+
+/**
+ * Opens places for beams and encodes the source.
+ *
+ * @throws {ResourceError} If the model has fewer sessions than beams and one, or they are in use.
+ */
+export async function openBeams(
+  model: LoadedModel,
+  source: SourceMemory,
+  { tokens, beams, signal }: {
+    readonly tokens: readonly number[];
+    readonly beams: number;
+    readonly signal: AbortSignal | undefined;
+  },
+): Promise<BeamSlots> {
+  const { runtime } = model;
+  if (runtime.memory.sessions < beams + 1) {
+    throw new ResourceError(
+      `${beams} beams need ${beams + 1} sessions, and the model has ${runtime.memory.sessions}`,
+      { file: runtime.name, remedy: `Load it with sessions: ${beams + 1}` },
+    );
+  }
+  const sessions: TimelineSession[] = [];
+  const close = () => sessions.forEach((session) => session.dispose());
+  try {
+    while (sessions.length <= beams) sessions.push(model.createSession() as TimelineSession);
+    await sessions[0]!.encode(tokens, { signal });
+  } catch (error) {
+    close();
+    throw error;
+  }
+  const memory = sessions[0]!.slot;
+  const slots = sessions.slice(1).map(({ slot }) => slot);
+  let places: number[] = []; // slot of each beam
+  let length = 0;
+
+  async function begin(prefix: readonly number[]): Promise<Float32Array> {
+    places = [slots[0]!];
+    const rows = prefix.map((token, position) => ({ token, position, slot: slots[0]! }));
+    const [logits] = await runRows(runtime, source, { rows, memory, wanted: 1 });
+    length = prefix.length;
+    return logits!;
+  }
+
+  async function step(next: readonly BeamStep[]): Promise<readonly Float32Array[]> {
+    const moved = place(next, places, slots);
+    for (const { from, to } of moved.copies) await copySlot(runtime, { from, to, length });
+    places = moved.places;
+    const rows = next.map(({ token }, beam) => ({ token, position: length, slot: places[beam]! }));
+    const logits: Float32Array[] = [];
+    const size = Math.min(runtime.batch, runtime.logitRows);
+    for (let from = 0; from < rows.length; from += size) {
+      const part = rows.slice(from, from + size);
+      logits.push(...await runRows(runtime, source, { rows: part, memory, wanted: part.length }));
+    }
+    length++;
+    return logits;
+  }
+
+  return { begin, step, [Symbol.dispose]: close };
+}
+
+/** Slots of new beams, and which must be copied first. */
+export function place(
+  next: readonly BeamStep[],
+  places: readonly number[],
+  slots: readonly number[],
+): { places: number[]; copies: { from: number; to: number }[] } {
+  const parents = new Set(next.map(({ parent }) => places[parent]!));
+  const free = slots.filter((slot) => !parents.has(slot));
+  const taken = new Set<number>();
+  const copies: { from: number; to: number }[] = [];
+  const result = next.map(({ parent }) => {
+    const from = places[parent]!;
+    if (!taken.has(from)) {
+      taken.add(from);
+      return from;
+    }
+    const to = free.pop()!;
+    copies.push({ from, to });
+    return to;
+  });
+  return { places: result, copies };
+}
+
+async function copySlot(
+  { executable, lock }: Runtime,
+  { from, to, length }: { readonly from: number; readonly to: number; readonly length: number },
+): Promise<void> {
+  const release = await lock.acquire();
+  try {
+    await executable.writeState(to, length, await executable.readState(from, length));
+  } finally {
+    release();
+  }
+}
+
+interface Row {
+  readonly token: number;
+  readonly position: number;
+  readonly slot: number;
+}
+
+/** One step; logits of the last `wanted` rows, copied. */
+async function runRows(
+  { executable, lock, vocabulary }: Runtime,
+  source: SourceMemory,
+  { rows, memory, wanted }: {
+    readonly rows: readonly Row[];
+    readonly memory: number;
+    readonly wanted: number;
+  },
+): Promise<Float32Array[]> {
+  const release = await lock.acquire();
+  try {
+    const input = (name: string) => executable.input(name) as Int32Array;
+    const [tokens, positions, slots] = ["tokens", "positions", "slots"].map(input);
+    for (const [row, { token, position, slot }] of rows.entries()) {
+      tokens![row] = token;
+      positions![row] = position;
+      slots![row] = slot;
+    }
+    input("memory_slots").fill(memory, 0, rows.length);
+    input("memory_ends").fill(sourceLength(source, memory), 0, rows.length);
+    const logitRows = input("logit_rows");
+    for (let i = 0; i < wanted; i++) logitRows[i] = rows.length - wanted + i;
+    await executable.run({ M: rows.length, L: wanted, E: 0 });
+    const all = executable.output("logits") as Float32Array;
+    return Array.from(
+      { length: wanted },
+      (_, i) => all.slice(i * vocabulary, (i + 1) * vocabulary),
+    );
+  } finally {
+    release();
+  }
+}

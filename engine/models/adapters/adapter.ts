@@ -1,0 +1,96 @@
+// A low-rank adapter (LoRA, arXiv 2106.09685): for some matrices W [N, K] of a model two narrow ones, A [r, K] and
+// B [N, r], by which y = W x becomes y = W x + s · B (A x), s = alpha / r. Two ways of storing them are read
+// (peft.ts, gguf_adapter.ts); this file is what both come to, and how one is opened.
+//
+// Left out, and refused by name: adapters that replace whole tensors or biases, magnitudes (DoRA), embeddings
+// and experts.
+
+import { FormatError } from "../../errors.ts";
+import { openModel } from "../../formats/open_model.ts";
+import type { WeightFile } from "../../formats/source.ts";
+import { readGgufAdapter } from "./gguf_adapter.ts";
+import type { AdapterContent } from "./pairs.ts";
+import { readPeftAdapter } from "./peft.ts";
+
+/** An adapter as `load` takes it. */
+export interface AdapterOptions {
+  /** Path of a GGUF adapter, or of a PEFT folder or its safetensors file. */
+  readonly path: string;
+  /** Factor beside the adapter's own; 1 by default. It may be changed for each generation. */
+  readonly scale?: number;
+  /** By which generations speak of it. Default: name of the folder, or of the file without its ending. */
+  readonly name?: string;
+}
+
+/** An adapter whose header was read. */
+export interface Adapter extends AdapterContent {
+  readonly name: string;
+  readonly scale: number;
+  readonly file: WeightFile;
+}
+
+/**
+ * Opens an adapter; its weights stay in the file until the model is loaded.
+ *
+ * @throws {FormatError} If it is no adapter, or its matrices do not fit together.
+ * @throws {UnsupportedError} If it holds more than pairs of matrices.
+ */
+export async function openAdapter(
+  { path, scale = 1, name = nameOf(path) }: AdapterOptions,
+): Promise<Adapter> {
+  if (!Number.isFinite(scale)) {
+    throw new RangeError(`Cannot use adapter ${name} with scale ${scale}: it is a finite number`);
+  }
+  const file = await openModel(path);
+  try {
+    const content = file.kind === "gguf" ? readGgufAdapter(file) : await readPeftAdapter(file);
+    if (content.pairs.size === 0) {
+      throw new FormatError("holds no adapter matrices", { file: path });
+    }
+    return { ...content, name, scale, file };
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+/** Adapters whose files are open until they are disposed of. */
+export interface OpenAdapters extends Disposable {
+  readonly all: readonly Adapter[];
+}
+
+/**
+ * Opens several.
+ *
+ * @throws {RangeError} If two have one name. @throws As `openAdapter`.
+ */
+export async function openAdapters(
+  given: readonly (string | AdapterOptions)[] = [],
+): Promise<OpenAdapters> {
+  const all: Adapter[] = [];
+  const close = () => all.forEach(({ file }) => file.close());
+  try {
+    for (const one of given) {
+      const adapter = await openAdapter(typeof one === "string" ? { path: one } : one);
+      all.push(adapter);
+      if (all.filter(({ name }) => name === adapter.name).length > 1) {
+        throw new RangeError(
+          `Cannot load two adapters named ${adapter.name}: give one of them another name`,
+        );
+      }
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { all, [Symbol.dispose]: close };
+}
+
+function nameOf(path: string): string {
+  const parts = path.replace(/[/\\]+$/, "").split(/[/\\]/);
+  const last = parts.at(-1)!;
+  const isUsual = /^adapter_model\.\w+$/.test(last);
+  return isUsual && parts.length > 1
+    ? parts.at(-2)!
+    : last.replace(/\.(gguf|safetensors|bin)$/, "");
+}

@@ -1,0 +1,61 @@
+// Pairs of narrow matrices, which both ways of storing adapters come to, and what a pair must be.
+
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import type { TensorInfo } from "../../formats/source.ts";
+
+/** The two narrow matrices for one matrix of the model. */
+export interface LowRankPair {
+  /** A: [r, K]. */
+  readonly down: TensorInfo;
+  /** B: [N, r]. */
+  readonly up: TensorInfo;
+  /** alpha / r, or what the adapter says instead. */
+  readonly factor: number;
+}
+
+/** What a reader finds in a file. */
+export interface AdapterContent {
+  /** Container of the models that it fits: `gguf`, or `safetensors` and its relatives. */
+  readonly convention: "gguf" | "huggingface";
+  /** By name of the matrix, as the adapter calls it. */
+  readonly pairs: ReadonlyMap<string, LowRankPair>;
+  /** The architecture that it was made for, where it says so. */
+  readonly architecture?: string | undefined;
+}
+
+/**
+ * Joins A and B tensors by the matrix that they are for, and checks that their ranks are equal.
+ *
+ * @throws {FormatError} If one of a pair is missing, no matrix, or has another rank.
+ */
+export function joinPairs(
+  halves: ReadonlyMap<string, { readonly down?: TensorInfo; readonly up?: TensorInfo }>,
+  factorOf: (name: string, rank: number) => number,
+): Map<string, LowRankPair> {
+  const pairs = new Map<string, LowRankPair>();
+  for (const [name, { down, up }] of halves) {
+    const one = (down ?? up)!;
+    const fail = (message: string): never => {
+      throw new FormatError(message, { file: one.source.name, place: `tensor ${one.name}` });
+    };
+    if (!down || !up) return fail(`has no partner: ${name} needs A and B`);
+    if (down.shape.length !== 2 || up.shape.length !== 2) {
+      return fail(`has shape [${one.shape}] where a matrix is needed`);
+    }
+    const rank = down.shape[0]!;
+    if (up.shape[1] !== rank) {
+      return fail(`has rank ${rank}, and ${up.name} with shape [${up.shape}] has ${up.shape[1]}`);
+    }
+    pairs.set(name, { down, up, factor: factorOf(name, rank) });
+  }
+  return pairs;
+}
+
+/** An adapter that asks for more than pairs of matrices. */
+export function refuseTensor(file: string, tensor: string, what: string): never {
+  throw new UnsupportedError(`${what} is not built`, {
+    file,
+    place: `tensor ${tensor}`,
+    remedy: "Merge the adapter into the model with the tool that made it",
+  });
+}
