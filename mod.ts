@@ -81,6 +81,13 @@ export {
   type RankedDocument,
   rerank,
 } from "./engine/pipelines/rerank.ts";
+export {
+  beamSearch,
+  type BeamResult,
+  type BeamSearchOptions,
+  translate,
+  type TranslateOptions,
+} from "./engine/pipelines/translate.ts";
 export type { AdapterInfo, Network, Pooling } from "./engine/decode/runtime.ts";
 
 // Sampling
