@@ -190,17 +190,17 @@ export async function ropeTables(
       file: file.name,
     });
     const { inverse, magnitude } = frequencies;
-    const long = capacity > (frequencies.long?.beyond ?? Infinity) ? frequencies.long! : undefined;
-    if (long && !spans) {
-      throw new UnsupportedError(
-        `rotations that change beyond ${long.beyond} tokens are not built`,
-        {
-          file: file.name,
-          remedy: `Load the model with contextLength: ${long.beyond} or less`,
-        },
-      );
+    const second = capacity > (frequencies.long?.beyond ?? Infinity)
+      ? frequencies.long!
+      : undefined;
+    if (second && !spans) {
+      const { beyond } = second;
+      throw new UnsupportedError(`rotations that change beyond ${beyond} tokens are not built`, {
+        file: file.name,
+        remedy: `Load the model with contextLength: ${beyond} or less`,
+      });
     }
-    const key = `${magnitude}:${inverse.join()}:${long?.inverse.join()}`;
+    const key = `${magnitude}:${inverse.join()}:${second?.inverse.join()}`;
     const name = `rope.${kind}`;
     const first = [positions, builder.constant(`${name}.inverse`, inverse)];
     const inputs = second

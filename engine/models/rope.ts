@@ -153,6 +153,8 @@ function yarnMagnitude(
 ): number {
   const temperature = (weight: number) => factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1;
   if (typeof scaling?.attention_factor === "number") return scaling.attention_factor;
+  // Where GGUF files have this, attention itself takes the temperature, and the table none.
+  if (typeof scaling?.yarn_log_multiplier === "number") return 1;
   if (scaling?.mscale && scaling?.mscale_all_dim) {
     return temperature(value(["mscale"])) / temperature(value(["mscale_all_dim"]));
   }
