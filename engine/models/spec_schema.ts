@@ -30,11 +30,13 @@ export function specSchema(): Schema {
 /** The schema of a change that is merged over a spec: nothing is required, null takes a key away. */
 function partial(schema: Schema): Schema {
   if (typeof schema === "boolean") return schema;
-  const { type, properties, additionalProperties } = schema as {
+  const { type, anyOf, properties, additionalProperties } = schema as {
     type?: string;
+    anyOf?: Schema[];
     properties?: Record<string, Schema>;
     additionalProperties?: Schema;
   };
+  if (anyOf) return { anyOf: anyOf.map(partial) };
   if (type !== "object") return schema;
   return {
     type,
