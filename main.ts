@@ -13,6 +13,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "answer one prompt, streaming",
     load: async () => (await import("./engine/cli/generate.ts")).generate,
   },
+  translate: {
+    summary: "translate a text",
+    load: async () => (await import("./engine/cli/translate.ts")).translate,
+  },
   embed: {
     summary: "turn texts into vectors",
     load: async () => (await import("./engine/cli/embed.ts")).embed,

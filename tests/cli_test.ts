@@ -54,6 +54,10 @@ function assertRefused({ code, out, err }: Outcome, expected: number, message: R
 const COMMANDS = [
   "chat",
   "generate",
+  "translate",
+  "embed",
+  "fill-mask",
+  "rerank",
   "tokenize",
   "info",
   "pull",
