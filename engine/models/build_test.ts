@@ -1,10 +1,11 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { openModel } from "../formats/open_model.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
 import { fixturePath } from "../../tests/support/fixtures.ts";
 import { buildModel, readModelParts } from "./build.ts";
+import llama from "./specs/llama.json" with { type: "json" };
 import { chooseSpec } from "./specs/mod.ts";
 
 const OPTIONS = { capacity: 32, cacheType: "f32", embeddings: false } as const;
@@ -122,7 +123,7 @@ Deno.test("an unknown architecture is unsupported by name, with the known ones",
     /model_type: architecture "mamba" is not built: known are baichuan, .*gemma3_text, .*llama/,
   );
   const none = await assertRejects(
-    () => changed({ metadata: { model_type: null } }),
+    () => changed({ metadata: { model_type: null, architectures: null } }),
     UnsupportedError,
   );
   assertMatch(none.message, /does not say which architecture/);
@@ -131,6 +132,50 @@ Deno.test("an unknown architecture is unsupported by name, with the known ones",
     UnsupportedError,
   );
   assertMatch(activation.message, /activation "xielu" is not built/);
+});
+
+Deno.test("without a model type the class in architectures says what it is", async () => {
+  for (const name of ["gpt2", "phi", "granite"]) {
+    const file = await openModel(fixturePath(`models/${name}`));
+    try {
+      const { architectures } = Object.fromEntries(file.metadata);
+      const metadata = new Map([...file.metadata, ["model_type", null] as const]);
+      assertEquals(chooseSpec({ ...file, metadata }).resolved.spec.name, name, `${architectures}`);
+    } finally {
+      file.close();
+    }
+  }
+});
+
+Deno.test("an unknown architecture is told the nearest family and what differs", async () => {
+  const error = await assertRejects(
+    () =>
+      changed({
+        metadata: { model_type: "mine" },
+        tensors: (tensors) => tensors.set("model.layers.0.extra.weight", [...tensors.values()][0]!),
+      }),
+    UnsupportedError,
+  );
+  assertMatch(
+    error.message,
+    /The nearest family is llama: the file has tensors .* \(1 such as model\.layers\.0\.extra\.weight/,
+  );
+});
+
+Deno.test("a spec that is handed over builds an architecture that nothing here knows", async () => {
+  const file = await openModel(fixturePath("models/llama"));
+  try {
+    const metadata = new Map([...file.metadata, ["model_type", "mine"] as const]);
+    const mine = { ...llama, name: "mine", matches: { huggingface: ["mine"], gguf: [] } };
+    const { resolved, architecture } = chooseSpec({ ...file, metadata }, mine);
+    const parts = readModelParts(resolved, file, architecture);
+    assertEquals(histogram((await buildModel(parts, OPTIONS)).graph), LLAMA_OPS);
+    const wrong = { ...mine, norm: { kind: "batch" } };
+    const error = assertThrows(() => chooseSpec(file, wrong), FormatError);
+    assertMatch(error.message, /the given spec, norm\.kind: must be one of "rms", "layer"/);
+  } finally {
+    file.close();
+  }
 });
 
 Deno.test("GGUF files with impossible hyperparameters are refused with the key", async () => {

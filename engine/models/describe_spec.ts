@@ -123,8 +123,8 @@ function feedForward({ feedForward: spec }: ModelSpec, params: Hyperparameters):
  *
  * @throws {FormatError | UnsupportedError} If the file's model cannot be built.
  */
-export function describeFile(file: WeightFile): [string, string][] {
-  const { resolved, architecture } = chooseSpec(file);
+export function describeFile(file: WeightFile, given?: unknown): [string, string][] {
+  const { resolved, architecture } = chooseSpec(file, given);
   const parts = readModelParts(resolved, file, architecture);
   return describeSpec(parts.resolved.spec, parts.params);
 }

@@ -170,6 +170,11 @@ export interface LoadOptions {
    * Where no other kernel does the work, load throws an UnsupportedError.
    */
   readonly excludeKernels?: readonly string[];
+  /**
+   * Content of a spec file, parsed: the architecture by which to build the model, instead of the shipped one
+   * that its file names. `troodon spec check` checks such a file.
+   */
+  readonly spec?: unknown;
   /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
   readonly embeddings?: boolean;
   /** Folder of downloaded models. Default: the user's cache folder. */

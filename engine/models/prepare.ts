@@ -82,7 +82,7 @@ export async function prepareModel(
   kernels: KernelQuestions,
   adapters: readonly Adapter[] = [],
 ): Promise<PreparedModel> {
-  const { resolved, architecture: ownName } = chooseSpec(file);
+  const { resolved, architecture: ownName } = chooseSpec(file, options.spec);
   const own = readModelParts(resolved, file, ownName);
   const { params } = own;
   const changes = adapters.length === 0 ? undefined : createAdapterLookup(adapters, {

@@ -2,6 +2,7 @@
 
 import { UnsupportedError } from "../../errors.ts";
 import type { WeightFile } from "../../formats/source.ts";
+import { describeNearest, nearestSpec } from "../nearest_spec.ts";
 import { type Convention, type ResolvedSpec, resolveSpec } from "../spec.ts";
 import baichuan from "./baichuan.json" with { type: "json" };
 import bert from "./bert.json" with { type: "json" };
@@ -111,9 +112,11 @@ export interface ChosenSpec {
 /**
  * The spec for a model file.
  *
+ * @param given Content of a spec file to use instead of the shipped ones.
  * @throws {UnsupportedError} If the architecture is unknown or the file names none.
+ * @throws {FormatError} If the given spec is wrong; the message names the key.
  */
-export function chooseSpec(file: WeightFile): ChosenSpec {
+export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
   const entry = CONVENTIONS[file.kind];
   if (!entry) {
     throw new UnsupportedError(
@@ -124,22 +127,49 @@ export function chooseSpec(file: WeightFile): ChosenSpec {
     );
   }
   const { convention, key } = entry;
-  const architecture = file.metadata.get(key);
-  if (typeof architecture !== "string") {
+  const stated = architectureOf(file, key);
+  if (given !== undefined) {
+    const resolved = resolveSpec(given, names, { convention, file: "the given spec" });
+    return { resolved, architecture: stated ?? resolved.spec.name };
+  }
+  if (stated === undefined) {
     throw new UnsupportedError("the file does not say which architecture it is", {
       file: file.name,
       place: key,
       ...(convention === "huggingface" ? { remedy: "Put config.json beside the weights" } : {}),
     });
   }
-  const spec = SPECS.find((candidate) => candidate.matches[convention].includes(architecture));
-  if (!spec) {
-    const known = SPECS.flatMap((candidate) => candidate.matches[convention]);
-    throw new UnsupportedError(
-      `architecture "${architecture}" is not built: known are ${known.join(", ")}`,
-      { file: file.name, place: key },
-    );
-  }
-  const resolved = resolveSpec(spec, names, { convention, file: `${spec.name}.json` });
-  return { resolved, architecture };
+  const spec = SPECS.find(({ matches }) => matches[convention].includes(stated)) ??
+    SPECS.find(({ matches }) => matches[convention].some((name) => plain(name) === plain(stated)));
+  if (spec) return { resolved: resolve(spec, convention), architecture: stated };
+  const known = SPECS.flatMap(({ matches }) => matches[convention]);
+  const nearest = nearestSpec(
+    file,
+    SPECS.filter(({ matches }) => matches[convention].length > 0)
+      .map((candidate) => resolve(candidate, convention)),
+  );
+  throw new UnsupportedError(
+    `architecture "${stated}" is not built: known are ${known.join(", ")}`,
+    { file: file.name, place: key, ...nearest && { remedy: describeNearest(nearest) } },
+  );
+}
+
+function resolve(spec: SpecFile, convention: Convention): ResolvedSpec {
+  return resolveSpec(spec, names, { convention, file: `${spec.name}.json` });
+}
+
+/** What a file calls its architecture: its type, or else the class in `architectures`. */
+function architectureOf({ metadata }: WeightFile, key: string): string | undefined {
+  const stated = metadata.get(key);
+  if (typeof stated === "string") return stated;
+  const classes = metadata.get("architectures");
+  const first = Array.isArray(classes) ? classes[0] : undefined;
+  return typeof first === "string" ? first.replace(CLASS_ENDINGS, "") : undefined;
+}
+
+const CLASS_ENDINGS = /(For\w+|LMHeadModel|Model)$/;
+
+/** A name without what its spellings differ in: GPTNeoX is gpt_neox. */
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll("_", "");
 }

@@ -1,0 +1,78 @@
+// Which shipped family an unknown model resembles most, told by the names of its tensors: the one under
+// whose names the fewest tensors are left over. Whoever adds a family starts from there.
+
+import type { WeightFile } from "../formats/source.ts";
+import type { Names, ResolvedSpec } from "./spec.ts";
+
+/** A family and what it does not explain. */
+export interface Nearest {
+  readonly name: string;
+  /** Tensors of the file that the family has no role for. */
+  readonly unknown: readonly string[];
+  /** Names of its own that the file has no tensor for. */
+  readonly missing: readonly string[];
+}
+
+/** The nearest of some families; undefined where none explains most of the file. */
+export function nearestSpec(
+  file: WeightFile,
+  candidates: readonly ResolvedSpec[],
+): Nearest | undefined {
+  const tensors = [...file.tensors.keys()];
+  const judged = candidates.map((candidate) => judge(candidate, tensors))
+    .sort((a, b) => distance(a) - distance(b));
+  const best = judged[0];
+  return best && best.unknown.length < tensors.length / 2 ? best : undefined;
+}
+
+/** One sentence for a message. */
+export function describeNearest({ name, unknown, missing }: Nearest): string {
+  const shown = (list: readonly string[]) => `${list.length} such as ${list[0]}`;
+  const parts = [
+    unknown.length > 0 && `the file has tensors that it does not know (${shown(unknown)})`,
+    missing.length > 0 && `it wants tensors that the file lacks (${shown(missing)})`,
+  ].filter((part) => part);
+  return `The nearest family is ${name}: ${parts.join(", and ") || "all tensors have its names"}`;
+}
+
+function distance({ unknown, missing }: Nearest): number {
+  return unknown.length + missing.length;
+}
+
+function judge({ spec, convention, names }: ResolvedSpec, tensors: readonly string[]): Nearest {
+  const patterns = patternsOf(names);
+  const own = Object.values(spec.names?.[convention]?.tensors ?? {}).map(templateOf);
+  return {
+    name: spec.name,
+    unknown: tensors.filter((name) =>
+      !patterns.some((pattern) => pattern.test(name)) &&
+      !names.ignored.some((ending) => name.endsWith(ending))
+    ),
+    missing: own.filter((template) => {
+      const pattern = toPattern(template, names.prefixes);
+      return !tensors.some((name) => pattern.test(name));
+    }),
+  };
+}
+
+function templateOf(rule: Names["tensors"][string]): string {
+  return typeof rule === "string" ? rule : rule.name;
+}
+
+function patternsOf({ tensors, prefixes }: Names): RegExp[] {
+  const templates = Object.values(tensors).map(templateOf);
+  const biases = templates.map((template) => template.replace(/\bweight$/, "bias"));
+  return [...new Set([...templates, ...biases])].map((template) => toPattern(template, prefixes));
+}
+
+function toPattern(template: string, prefixes: readonly string[]): RegExp {
+  const source = template.split(/(\{\w+\})/).map((part) => {
+    if (part === "{prefix}") return `(?:${prefixes.map(escape).join("|")})`;
+    return /^\{\w\}$/.test(part) ? "\\d+" : escape(part);
+  }).join("");
+  return new RegExp(`^${source}$`);
+}
+
+function escape(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
