@@ -13,6 +13,7 @@ export function describeSpec(spec: ModelSpec, params: Hyperparameters): [string,
   const { embedding, head = {} } = spec;
   return [
     ["spec", spec.name],
+    ...spec.network ? [["network", spec.network] as [string, string]] : [],
     [
       "embedding",
       listed([
@@ -20,10 +21,15 @@ export function describeSpec(spec: ModelSpec, params: Hyperparameters): [string,
         embedding.projection && params.embeddingDim !== params.hidden &&
         `projected from ${params.embeddingDim} to ${params.hidden}`,
         embedding.positions && "plus learnt positions",
+        embedding.sinusoidal && "plus sines of positions",
+        embedding.types && "plus token types",
         embedding.norm && "normed",
       ]),
     ],
     ["norm", `${spec.norm.kind}, epsilon ${params.normEpsilon}`],
+    ...spec.encoder
+      ? [["encoder", stream(spec.encoder.layer, spec, params)] as [string, string]]
+      : [],
     ...layers(spec, params),
     ["attention", attention(spec, params)],
     ["feed-forward", feedForward(spec, params)],
@@ -31,6 +37,7 @@ export function describeSpec(spec: ModelSpec, params: Hyperparameters): [string,
       "head",
       listed([
         head.norm === false && "no norm",
+        head.transform && `${head.transform.norm}(activation(dense x)) first`,
         head.unitRows && "rows of length 1",
         factor("times", factorOf(head.scale, params, "head.scale")),
         params.logitCap !== undefined && `capped at ${params.logitCap}`,
@@ -47,20 +54,27 @@ function factor(word: string, value: number): string | false {
   return value !== 1 && `${word} ${Number(value.toPrecision(6))}`;
 }
 
-function layers(spec: ModelSpec, params: Hyperparameters): [string, string][] {
-  const stream = spec.layer.map(({ block, before, after, sum, from }) => {
+function stream(
+  layer: ModelSpec["layer"],
+  spec: ModelSpec,
+  params: Hyperparameters,
+): string {
+  return layer.map(({ block, before, after, sum, from }) => {
     const inner = before === undefined ? "x" : `${before}(${from === "layer" ? "x₀" : "x"})`;
     const branch = after === undefined ? `${block}(${inner})` : `${after}(${block}(${inner}))`;
     const scale = factorOf(spec.residual, params, "residual");
     const added = scale === 1 ? branch : `${Number(scale.toPrecision(6))} · ${branch}`;
     return sum === undefined ? `x += ${added}` : `x = ${sum}(x + ${added})`;
   }).join("; ");
+}
+
+function layers(spec: ModelSpec, params: Hyperparameters): [string, string][] {
   const groups = Map.groupBy(
     layerKinds(spec, params, spec.name).map((kind, layer) => ({ kind, layer })),
     ({ kind }) => kind,
   );
   return [
-    ["layer", stream],
+    ["layer", stream(spec.layer, spec, params)],
     ...[...groups].map(([kind, members]): [string, string] => {
       const { theta, window, alibi } = spec.attention.kinds[kind]!;
       const values = params as unknown as Readonly<Record<string, unknown>>;
@@ -101,6 +115,7 @@ function attention({ attention: spec }: ModelSpec, params: Hyperparameters): str
     spec.headNorm && `query and key normed (${spec.headNorm})`,
     spec.bias !== "none" && `bias ${spec.bias}`,
     spec.sinks && "sinks",
+    spec.relativeBias && "summands by distance",
     params.scoreCap !== undefined && `scores capped at ${params.scoreCap}`,
   ]);
 }
