@@ -2,14 +2,16 @@
 // whose names the fewest tensors are left over. Whoever adds a family starts from there.
 
 import type { WeightFile } from "../formats/source.ts";
+import { metadataAt } from "./metadata.ts";
 import type { Names, ResolvedSpec } from "./spec.ts";
 
 /** A family and what it does not explain. */
 export interface Nearest {
-  readonly name: string;
+  /** Families that are equally near. */
+  readonly families: readonly string[];
   /** Tensors of the file that the family has no role for. */
   readonly unknown: readonly string[];
-  /** Names of its own that the file has no tensor for. */
+  /** Names of its own, and of blocks that it cannot do without, that the file has no tensor for. */
   readonly missing: readonly string[];
 }
 
@@ -19,36 +21,53 @@ export function nearestSpec(
   candidates: readonly ResolvedSpec[],
 ): Nearest | undefined {
   const tensors = [...file.tensors.keys()];
-  const judged = candidates.map((candidate) => judge(candidate, tensors))
-    .sort((a, b) => distance(a) - distance(b));
-  const best = judged[0];
-  return best && best.unknown.length < tensors.length / 2 ? best : undefined;
+  const judged = candidates.map((candidate) => {
+    const nearest = judge(candidate, tensors);
+    return { ...nearest, distance: distance(nearest) + absentKeys(candidate, file) / 2 };
+  });
+  const [best] = judged.sort((a, b) => a.distance - b.distance);
+  if (!best || best.unknown.length >= tensors.length / 2) return undefined;
+  const near = judged.filter(({ distance }) => distance === best.distance);
+  return { ...best, families: near.flatMap(({ families }) => families) };
 }
 
 /** One sentence for a message. */
-export function describeNearest({ name, unknown, missing }: Nearest): string {
+export function describeNearest({ families, unknown, missing }: Nearest): string {
   const shown = (list: readonly string[]) => `${list.length} such as ${list[0]}`;
   const parts = [
     unknown.length > 0 && `the file has tensors that it does not know (${shown(unknown)})`,
     missing.length > 0 && `it wants tensors that the file lacks (${shown(missing)})`,
   ].filter((part) => part);
-  return `The nearest family is ${name}: ${parts.join(", and ") || "all tensors have its names"}`;
+  const names = families.length === 1
+    ? `nearest family is ${families[0]}`
+    : `nearest families are ${families.join(", ")}`;
+  return `The ${names}: ${parts.join(", and ") || "all tensors have its names"}`;
 }
 
 function distance({ unknown, missing }: Nearest): number {
   return unknown.length + missing.length;
 }
 
+/** Hyperparameters of the family's own that the file does not state: tells siblings of equal names apart. */
+function absentKeys({ spec, convention }: ResolvedSpec, { metadata }: WeightFile): number {
+  const own = Object.values(spec.names?.[convention]?.hyperparameters ?? {});
+  return own.filter((keys) => !keys.some((key) => metadataAt(metadata, key) !== undefined)).length;
+}
+
 function judge({ spec, convention, names }: ResolvedSpec, tensors: readonly string[]): Nearest {
   const patterns = patternsOf(names);
-  const own = Object.values(spec.names?.[convention]?.tensors ?? {}).map(templateOf);
+  const own = Object.values(spec.names?.[convention]?.tensors ?? {});
+  const roles = spec.layer.flatMap(({ before, after, sum }) => [before, after, sum]);
+  if (spec.feedForward.kind === "mixture") roles.push("router");
+  const wanted = [...own, ...roles.map((role) => names.tensors[role ?? ""] ?? "")]
+    .map(templateOf).filter((template) => template !== "");
   return {
-    name: spec.name,
+    families: [spec.name],
     unknown: tensors.filter((name) =>
       !patterns.some((pattern) => pattern.test(name)) &&
       !names.ignored.some((ending) => name.endsWith(ending))
     ),
-    missing: own.filter((template) => {
+    missing: [...new Set(wanted)].filter((template) => {
       const pattern = toPattern(template, names.prefixes);
       return !tensors.some((name) => pattern.test(name));
     }),
