@@ -20,7 +20,7 @@ import { goldenEmbedding } from "../tools/fixtures/golden_embedding.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed } from "./support/models.ts";
 import { testWith } from "./support/skip.ts";
-import { writeToyClassifier, writeWordTokenizer } from "./support/toy_encoders.ts";
+import { bertAsGguf, writeToyClassifier, writeWordTokenizer } from "./support/toy_encoders.ts";
 
 const DEVICES = ["reference", "wasm"] as const;
 const A = [1, 15, 47, 4, 30, 2],
@@ -142,6 +142,19 @@ Deno.test("rerank() reads query and document as a pair with token types and sort
   const pair = await classify(model, [{ text: "w20 w21", pair: "w30" }]);
   assertAlmostEquals(pair[0]![0]!.logit, scores.get(1)!, 1e-5);
   assertEquals((await rerank(model, "w20", documents, { top: 2 })).length, 2);
+});
+
+Deno.test("a GGUF file gives the vectors of the checkpoint, pooled as it says", async () => {
+  using checkpoint = await loadFixture("bert", { precision: "exact" });
+  for (const [type, pooling] of [[1, "mean"], [2, "cls"], [3, "last"]] as const) {
+    const folder = Deno.makeTempDirSync();
+    Deno.writeFileSync(`${folder}/bert.gguf`, bertAsGguf(fixturePath("models/bert"), type));
+    using model = await loadOnce(folder, { precision: "exact" });
+    const expected = await embed(checkpoint, [A, B], { pooling });
+    const vectors = await embed(model, [A, B]);
+    vectors.forEach((vector, i) => assert(cosine(vector, expected[i]!) > 1 - 1e-9, pooling));
+    await assertRejects(() => fillMask(model, A), UnsupportedError, "no head at all");
+  }
 });
 
 Deno.test("each call says what a model of another kind lacks", async () => {

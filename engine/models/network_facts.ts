@@ -13,6 +13,14 @@ const POOLINGS: Readonly<Record<string, Pooling>> = {
   pooling_mode_lasttoken: "last",
 };
 
+/** Numbers of GGUF's pooling_type; 4 is a reranker, whose vectors nobody wants. */
+const POOLING_TYPES: Readonly<Record<number, Pooling>> = {
+  1: "mean",
+  2: "cls",
+  3: "last",
+  4: "cls",
+};
+
 /**
  * Facts about an encoder.
  *
@@ -45,6 +53,8 @@ export async function encoderFacts(
 }
 
 async function poolingOf(file: WeightFile): Promise<Pooling> {
+  const type = file.metadata.get(`${file.metadata.get("general.architecture")}.pooling_type`);
+  if (typeof type === "number" && Object.hasOwn(POOLING_TYPES, type)) return POOLING_TYPES[type]!;
   const settings = Object.entries(await readJson(file, "1_Pooling/config.json"));
   const chosen = settings.filter(([key, value]) =>
     key.startsWith("pooling_mode_") && value === true

@@ -1,6 +1,7 @@
 // Toy encoders for tests: a tokenizer of words "w0", "w1", … whose number is their id, and a fixture with a
 // classification head on top.
 
+import { type TensorSpec, writeGguf } from "./write_gguf.ts";
 import { createCaseRandom } from "../../engine/graph/case_random.ts";
 
 const VOCABULARY = 128;
@@ -45,6 +46,56 @@ export function writeWordTokenizer(folder: string, isSource = false): void {
   Deno.writeTextFileSync(`${folder}/tokenizer.json`, JSON.stringify(tokenizer));
   const config = { eos_token: "[SEP]", cls_token: "[CLS]", tokenizer_class: "BertTokenizer" };
   Deno.writeTextFileSync(`${folder}/tokenizer_config.json`, JSON.stringify(config));
+}
+
+/** Names of BERT's tensors as GGUF writes them, by the middle part of their usual names. */
+const GGUF_NAMES: readonly (readonly [RegExp, string])[] = [
+  [/^bert\.embeddings\.word_embeddings/, "token_embd"],
+  [/^bert\.embeddings\.position_embeddings/, "position_embd"],
+  [/^bert\.embeddings\.token_type_embeddings/, "token_types"],
+  [/^bert\.embeddings\.LayerNorm/, "token_embd_norm"],
+  [/^bert\.encoder\.layer\.(\d+)\.attention\.self\.query/, "blk.$1.attn_q"],
+  [/^bert\.encoder\.layer\.(\d+)\.attention\.self\.key/, "blk.$1.attn_k"],
+  [/^bert\.encoder\.layer\.(\d+)\.attention\.self\.value/, "blk.$1.attn_v"],
+  [/^bert\.encoder\.layer\.(\d+)\.attention\.output\.dense/, "blk.$1.attn_output"],
+  [/^bert\.encoder\.layer\.(\d+)\.attention\.output\.LayerNorm/, "blk.$1.attn_output_norm"],
+  [/^bert\.encoder\.layer\.(\d+)\.intermediate\.dense/, "blk.$1.ffn_up"],
+  [/^bert\.encoder\.layer\.(\d+)\.output\.dense/, "blk.$1.ffn_down"],
+  [/^bert\.encoder\.layer\.(\d+)\.output\.LayerNorm/, "blk.$1.layer_output_norm"],
+];
+
+/** A BERT fixture as a GGUF file, which holds no head for masks. */
+export function bertAsGguf(fixture: string, poolingType: number): Uint8Array<ArrayBuffer> {
+  const bytes = Deno.readFileSync(`${fixture}/model.safetensors`);
+  const size = Number(new DataView(bytes.buffer).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
+  const config = JSON.parse(Deno.readTextFileSync(`${fixture}/config.json`));
+  const tensors: TensorSpec[] = [];
+  for (const [usual, entry] of Object.entries(header)) {
+    const rule = GGUF_NAMES.find(([pattern]) => pattern.test(usual));
+    if (!rule) continue;
+    const { shape, data_offsets: [from, to] } = entry as SafetensorsEntry;
+    const data = bytes.subarray(8 + size + from, 8 + size + to);
+    const dims = shape.toReversed();
+    tensors.push({ name: usual.replace(...rule), dims, type: 1, data }); // F16
+  }
+  return writeGguf({
+    "general.architecture": ["string", "bert"],
+    "bert.block_count": ["u32", config.num_hidden_layers],
+    "bert.context_length": ["u32", config.max_position_embeddings],
+    "bert.embedding_length": ["u32", config.hidden_size],
+    "bert.feed_forward_length": ["u32", config.intermediate_size],
+    "bert.attention.head_count": ["u32", config.num_attention_heads],
+    "bert.attention.layer_norm_epsilon": ["f32", config.layer_norm_eps],
+    "bert.attention.causal": ["bool", false],
+    "bert.pooling_type": ["u32", poolingType],
+    "tokenizer.ggml.token_type_count": ["u32", config.type_vocab_size],
+  }, tensors);
+}
+
+interface SafetensorsEntry {
+  readonly shape: readonly number[];
+  readonly data_offsets: readonly [number, number];
 }
 
 /** A folder, and what its head gives for a first row. */
