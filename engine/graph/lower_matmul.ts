@@ -11,7 +11,7 @@ import {
   tileBytes,
   WEIGHT_LAYOUTS,
 } from "../../wasm/weight_layout.ts";
-import type { Value } from "./graph.ts";
+import type { Node, Value } from "./graph.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "./lower_wasm.ts";
 import type { PackedWeight, WasmKernel, WasmLowering } from "./op.ts";
 
@@ -68,29 +68,52 @@ export const matmulKernel: WasmKernel = {
   },
 };
 
-/** Matrices of a stack, chosen row by row; each must begin at a tile of its own. */
+/** A stack of matrices, each of which begins at a tile of its own. */
+function isPackedStack({ inputs: [x, weights] }: Node): boolean {
+  return weights?.role === "weight" && (weights.shape[1] as number) % TILE_ROWS === 0 &&
+    typeof x!.shape[1] === "number";
+}
+
+function expertOperands(lowering: WasmLowering) {
+  const { inputs: [x, weights], outputs: [y] } = lowering.node;
+  const [experts, outputs] = weights!.shape as [number, number, number];
+  const { w, layout, columns, tile_bytes } = weightOperands(lowering.weight(weights!));
+  return {
+    ...{ w, layout, columns, tile_bytes, experts, outputs },
+    x: inputAddress(lowering, 0),
+    y: outputAddress(lowering),
+    bias: inputAddress(lowering, 3),
+    chosen: inputAddress(lowering, 2),
+    rows: x!.shape[0]!,
+    count: y!.shape[1]!,
+    shared: x!.shape[1] === 1 ? 1 : 0,
+    chunk: Math.min(smallChunk(tile_bytes), outputs / TILE_ROWS),
+  };
+}
+
+/** Float activations, matrices chosen row by row. */
 export const expertMatmulKernel: WasmKernel = {
   name: "expert_matmul_f32",
-  when: ({ node: { inputs: [x, weights] } }) =>
-    weights?.role === "weight" && (weights.shape[1] as number) % TILE_ROWS === 0 &&
-    typeof x!.shape[1] === "number",
+  when: ({ node }) => isPackedStack(node),
   lower(lowering) {
-    const { inputs: [x, weights], outputs: [y] } = lowering.node;
-    const [experts, outputs] = weights!.shape as [number, number, number];
-    const { w, layout, columns, tile_bytes } = weightOperands(lowering.weight(weights!));
-    const scratchBytes = floatScratchBytes();
     emit(lowering, "expert_matmul", {
-      ...{ w, layout, columns, tile_bytes, experts, outputs },
-      x: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      bias: inputAddress(lowering, 3),
-      chosen: inputAddress(lowering, 2),
-      rows: x!.shape[0]!,
-      count: y!.shape[1]!,
-      shared: x!.shape[1] === 1 ? 1 : 0,
-      chunk: Math.min(smallChunk(tile_bytes), outputs / TILE_ROWS),
-      scratch: lowering.scratch(scratchBytes),
-      scratch_bytes: scratchBytes,
+      ...expertOperands(lowering),
+      scratch: lowering.scratch(floatScratchBytes()),
+      scratch_bytes: floatScratchBytes(),
+    });
+  },
+};
+
+/** 8-bit activations, matrices chosen row by row, with an integer layout. */
+export const expertMatmulQ8Kernel: WasmKernel = {
+  name: "expert_matmul_q8",
+  when: ({ node }) => isPackedStack(node) && hasIntegerKernel(node.inputs[1]!.tensor!.format),
+  lower(lowering) {
+    const columns = lowering.node.inputs[1]!.shape[2] as number;
+    emit(lowering, "expert_matmul_q8", {
+      ...expertOperands(lowering),
+      row_bytes: q8RowBytes(columns),
+      style: 0,
     });
   },
 };

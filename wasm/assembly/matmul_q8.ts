@@ -45,7 +45,8 @@ let style: u32 = PLAIN;
 /** What 8-bit codes are xored with: 0x80 makes them unsigned. */
 let flip: i32 = 0x80;
 
-function chooseStyle(forced: u32): void {
+/** Decides how to multiply; every kernel that does asks first. */
+export function chooseStyle(forced: u32): void {
   if (ASC_FEATURE_RELAXED_SIMD) {
     const zero = i32x4.splat(0);
     const dot = i32x4.relaxed_dot_i8x16_i7x16_add_s(v128.load(BYTES_127_AT), v128.load(BYTES_255_AT), zero);
@@ -59,7 +60,8 @@ function chooseStyle(forced: u32): void {
   }
 }
 
-function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize): void {
+/** One 8-bit row times one tile: eight outputs. */
+export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize): void {
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (style == DOT) gemv_dot(layout, w, x, columns, out, flip);
     else gemv_pair(layout, w, x, columns, out, flip);

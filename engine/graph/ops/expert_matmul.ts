@@ -8,7 +8,7 @@ import { defineOp } from "../define_op.ts";
 import { equal, mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { expertMatmulKernel } from "../lower_matmul.ts";
-import type { OpRecord } from "../op.ts";
+import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
 import {
   checkInputCount,
@@ -27,39 +27,52 @@ export const expertMatmul: OpRecord = defineOp({
   summary: "rows times matrices chosen row by row",
   attributes: {},
   infer(inputs) {
-    checkInputCount(inputs, 4);
-    const x = requireInput(inputs, 0, "x", { rank: 3 });
-    const weights = requireInput(inputs, 1, "weights", { rank: 3 });
-    const chosen = optionalInput(inputs, 2, "chosen", { dtype: "i32", rank: 2 });
-    const bias = optionalInput(inputs, 3, "bias", { rank: 1 });
-    const [experts, outputs] = weights.shape;
-    requireEqual(lastDim(x), lastDim(weights), "the columns of x and of the weights");
-    if (bias) requireEqual(mul(experts!, outputs!), bias.shape[0]!, "all outputs and the bias");
-    if (chosen) requireEqual(x.shape[0]!, chosen.shape[0]!, "the rows of x and of the choice");
-    const count = chosen ? chosen.shape[1]! : experts!;
-    if (!equal(x.shape[1]!, 1)) requireEqual(x.shape[1]!, count, "the items of a row of x");
-    return [{ dtype: "f32", shape: [x.shape[0]!, count, outputs!] }];
+    return inferExpertMatmul(inputs, requireInput(inputs, 0, "x", { rank: 3 }));
   },
-  reference({ inputs: [x, weights, chosen, bias], outputs: [out] }) {
-    const [, outputs, columns] = weights!.shape as [number, number, number];
-    const [rows, count] = out!.shape as [number, number, number];
-    const items = x!.shape[1]!;
-    for (let pair = 0; pair < rows * count; pair++) {
-      const expert = chosen ? getElement(chosen, pair) : pair % count;
-      const from = (items === 1 ? Math.floor(pair / count) : pair) * columns;
-      for (let n = 0; n < outputs; n++) {
-        const line = expert * outputs + n;
-        let sum = bias ? getElement(bias, line) : 0;
-        for (let i = 0; i < columns; i++) {
-          sum += getElement(x!, from + i) * getElement(weights!, line * columns + i);
-        }
-        setElement(out!, pair * outputs + n, sum);
-      }
-    }
-  },
+  reference: ({ inputs, outputs: [out] }) => expertRows(inputs, out!),
   cases: expertCases,
   kernels: { wasm: [expertMatmulKernel], gpu: [] },
 });
+
+/** Shape rule of both forms; `x` is input 0. */
+export function inferExpertMatmul(
+  inputs: readonly (TensorType | undefined)[],
+  x: TensorType,
+): TensorType[] {
+  checkInputCount(inputs, 4);
+  const weights = requireInput(inputs, 1, "weights", { rank: 3 });
+  const chosen = optionalInput(inputs, 2, "chosen", { dtype: "i32", rank: 2 });
+  const bias = optionalInput(inputs, 3, "bias", { rank: 1 });
+  const [experts, outputs] = weights.shape;
+  requireEqual(lastDim(x), lastDim(weights), "the columns of x and of the weights");
+  if (bias) requireEqual(mul(experts!, outputs!), bias.shape[0]!, "all outputs and the bias");
+  if (chosen) requireEqual(x.shape[0]!, chosen.shape[0]!, "the rows of x and of the choice");
+  const count = chosen ? chosen.shape[1]! : experts!;
+  if (!equal(x.shape[1]!, 1)) requireEqual(x.shape[1]!, count, "the items of a row of x");
+  return [{ dtype: "f32", shape: [x.shape[0]!, count, outputs!] }];
+}
+
+/** The definition, for both forms. */
+export function expertRows(
+  [x, weights, chosen, bias]: readonly (HostTensor | undefined)[],
+  out: HostTensor,
+): void {
+  const [, outputs, columns] = weights!.shape as [number, number, number];
+  const [rows, count] = out.shape as [number, number, number];
+  const items = x!.shape[1]!;
+  for (let pair = 0; pair < rows * count; pair++) {
+    const expert = chosen ? getElement(chosen, pair) : pair % count;
+    const from = (items === 1 ? Math.floor(pair / count) : pair) * columns;
+    for (let n = 0; n < outputs; n++) {
+      const line = expert * outputs + n;
+      let sum = bias ? getElement(bias, line) : 0;
+      for (let i = 0; i < columns; i++) {
+        sum += getElement(x!, from + i) * getElement(weights!, line * columns + i);
+      }
+      setElement(out, pair * outputs + n, sum);
+    }
+  }
+}
 
 // [rows, chosen of experts (0: by position), outputs, whether x is shared]
 const SIZES = [
@@ -72,7 +85,8 @@ const SIZES = [
 ] as const;
 const EXPERTS = 5;
 
-function expertCases(random: CaseRandom): OpCase[] {
+/** Cases of both forms, over every number format. */
+export function expertCases(random: CaseRandom): OpCase[] {
   return WEIGHT_FORMATS.flatMap((format) =>
     SIZES.map(([rows, count, outputs, shared], i) => {
       const { blockSize } = getFormat(format);

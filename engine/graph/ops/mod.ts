@@ -8,6 +8,7 @@ import { attention } from "./attention.ts";
 import { clampedGlu } from "./clamped_glu.ts";
 import { embed } from "./embed.ts";
 import { expertMatmul } from "./expert_matmul.ts";
+import { expertMatmulQ8 } from "./expert_matmul_q8.ts";
 import { glu } from "./glu.ts";
 import { gluQ8 } from "./glu_q8.ts";
 import { joinColumns } from "./join_columns.ts";
@@ -37,6 +38,7 @@ const all: readonly OpRecord[] = [
   clampedGlu,
   embed,
   expertMatmul,
+  expertMatmulQ8,
   glu,
   gluQ8,
   joinColumns,
