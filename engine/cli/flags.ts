@@ -34,6 +34,11 @@ export const LOAD_FLAGS = {
     help: "fast: 8-bit activations where a kernel has them; exact: float32 throughout (fast)",
   },
   context: { type: "integer", value: "N", min: 1, help: "most tokens of prompt and answer" },
+  "spec-file": {
+    type: "string",
+    value: "FILE",
+    help: "spec to build the model by, ours or Inferflow's model_spec.json",
+  },
   lora: {
     type: "string",
     value: "PATH[:SCALE]",

@@ -9,6 +9,7 @@ import { describeFile } from "../models/describe_spec.ts";
 import type { ModelDescription } from "../models/model.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
+import { specOption } from "./spec_flag.ts";
 import { paint, showBytes, showCount, showTable } from "./format.ts";
 
 /** The command. */
@@ -33,18 +34,21 @@ export const info: Command = defineCommand({
   if (isUnfetchedWheel(source, flags["cache-dir"])) {
     return showUnfetched(source, flags.json ?? false, context);
   }
-  const options = { ...loadOptions(flags), signal: context.signal };
+  const options = { ...loadOptions(flags), ...await specOption(flags), signal: context.signal };
   const { openAdapters } = await import("../models/adapters/adapter.ts");
   const { openDevice } = await import("../models/devices.ts");
   const { openForReading } = await import("../models/open_source.ts");
+  const { ownForm } = await import("../models/spec_file.ts");
   const { prepareModel } = await import("../models/prepare.ts");
   const file = await openForReading(name, options);
   try {
     const device = await openDevice(options.device ?? "auto", options);
     using adapters = await openAdapters(options.adapters);
     const description = await prepareModel(file, options, device, adapters.all);
-    if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, flags)) + "\n");
-    else terminal.out(asText(file, description, flags, terminal.colours.out) + "\n");
+    const { json: given } = await ownForm(options.spec, file);
+    const wanted = { ...flags, blocks: flags.spec ? describeFile(file, given) : undefined };
+    if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
+    else terminal.out(asText(file, description, wanted, terminal.colours.out) + "\n");
     return 0;
   } finally {
     file.close();
@@ -79,7 +83,7 @@ function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context
 interface Wanted {
   readonly tensors?: boolean | undefined;
   readonly metadata?: boolean | undefined;
-  readonly spec?: boolean | undefined;
+  readonly blocks?: readonly (readonly [string, string])[] | undefined;
 }
 
 function tensorList(file: WeightFile) {
@@ -95,7 +99,7 @@ function asJson(
   name: string,
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata, spec }: Wanted,
+  { tensors, metadata, blocks }: Wanted,
 ): unknown {
   return {
     model: name,
@@ -108,7 +112,7 @@ function asJson(
       naiveBytes: plan.naiveBytes,
       lowerBoundBytes: plan.lowerBoundBytes,
     },
-    ...spec && { spec: Object.fromEntries(describeFile(file)) },
+    ...blocks && { spec: Object.fromEntries(blocks) },
     ...tensors && { tensors: tensorList(file) },
     ...metadata && {
       metadata: Object.fromEntries([...file.metadata].map(([key, value]) => [key, brief(value)])),
@@ -129,7 +133,7 @@ function brief(value: unknown): unknown {
 function asText(
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata, spec }: Wanted,
+  { tensors, metadata, blocks }: Wanted,
   colours: boolean,
 ): string {
   const head = (text: string): string => paint(colours, "bold", text);
@@ -166,7 +170,7 @@ function asText(
     showTable(use),
     ...info.warnings.map((warning) => `\n${paint(colours, "yellow", "warning:")} ${warning}`),
   ];
-  if (spec) parts.push(head("\nBlocks"), showTable(describeFile(file)));
+  if (blocks) parts.push(head("\nBlocks"), showTable(blocks));
   if (tensors) {
     const rows = tensorList(file)
       .map(({ name, format, shape, bytes }) => [name, format, shape.join("×"), showBytes(bytes)]);

@@ -7,6 +7,7 @@ import type { LoadOptions, Model, ModelProgress } from "../models/model.ts";
 import type { Context } from "./command.ts";
 import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
+import { type SpecFlag, specOption } from "./spec_flag.ts";
 
 const PATIENCE_MS = 700;
 const REDRAW_MS = 100;
@@ -20,11 +21,12 @@ export interface OpenedModel extends Disposable {
 /** Fetches if need be, then loads; a Ctrl-C stops either. */
 export async function openModel(
   name: string = defaultModel,
-  flags: SourceFlags,
+  flags: SourceFlags & SpecFlag,
   options: LoadOptions,
   context: Pick<Context, "terminal" | "signal">,
 ): Promise<OpenedModel> {
   const { terminal, signal } = context;
+  const spec = await specOption(flags);
   const path = await fetchModel(name, flags, context);
   const excludeKernels = await readExcludedKernels(flags["cache-dir"]);
   const start = performance.now();
@@ -37,7 +39,13 @@ export async function openModel(
     terminal.err(`\r\x1b[Kloading ${name}${share}`);
   };
   try {
-    const model = await load(path, { ...options, excludeKernels, signal, onProgress: draw });
+    const model = await load(path, {
+      ...options,
+      ...spec,
+      excludeKernels,
+      signal,
+      onProgress: draw,
+    });
     return { name, model, [Symbol.dispose]: () => model.dispose() };
   } finally {
     if (drawn > 0) terminal.err("\r\x1b[K");

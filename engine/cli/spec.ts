@@ -7,6 +7,7 @@ import { UsageError } from "./args.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { showTable } from "./format.ts";
+import { type SpecFlag, specOption } from "./spec_flag.ts";
 
 /** The command. */
 export const spec: Command = defineCommand({
@@ -90,14 +91,16 @@ function parse(text: string, file: string): unknown {
 
 async function blocksOf(
   name: string,
-  flags: Parameters<typeof loadOptions>[0],
+  flags: Parameters<typeof loadOptions>[0] & SpecFlag,
   { signal }: Context,
 ): Promise<[string, string][]> {
   const { openForReading } = await import("../models/open_source.ts");
+  const { ownForm } = await import("../models/spec_file.ts");
   const { describeFile } = await import("../models/describe_spec.ts");
   const file = await openForReading(name, { ...loadOptions(flags), signal });
   try {
-    return describeFile(file);
+    const { spec } = await specOption(flags);
+    return describeFile(file, (await ownForm(spec, file)).json);
   } finally {
     file.close();
   }

@@ -25,6 +25,7 @@ import type { Hyperparameters } from "./hparams.ts";
 import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
 import type { LoadOptions, ModelDescription } from "./model.ts";
 import type { ModelSpec } from "./spec.ts";
+import { ownForm } from "./spec_file.ts";
 import { chooseSpec } from "./specs/mod.ts";
 
 /** A model ready to be loaded. */
@@ -82,7 +83,8 @@ export async function prepareModel(
   kernels: KernelQuestions,
   adapters: readonly Adapter[] = [],
 ): Promise<PreparedModel> {
-  const { resolved, architecture: ownName } = chooseSpec(file, options.spec);
+  const given = await ownForm(options.spec, file);
+  const { resolved, architecture: ownName } = chooseSpec(file, given.json);
   const own = readModelParts(resolved, file, ownName);
   const { params } = own;
   const changes = adapters.length === 0 ? undefined : createAdapterLookup(adapters, {
@@ -94,12 +96,14 @@ export async function prepareModel(
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, build, symbols } = NETWORKS[network];
   const limits = limitsOf(options, params);
-  const { graph, warnings } = await build(parts, {
+  const built = await build(parts, {
     capacity: limits.contextLength,
     cacheType: limits.kvFormat === "F16" ? "f16" : "f32",
     embeddings: limits.embeddings,
   });
   changes?.checkUsed();
+  const { graph } = built;
+  const warnings = [...given.warnings, ...built.warnings];
   const { hasIntegerKernel, hasKernel } = kernels;
   const optimized = optimize(graph, {
     precision: limits.precision,

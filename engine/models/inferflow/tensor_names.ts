@@ -1,0 +1,165 @@
+// Tensor names of a file, by Inferflow's rules [IF-4]: a map from the file's names to standard ones, `{i}` the layer and
+// `{j}` the expert; each type of network has a built-in map, and the spec's own counts before it. A name of the map
+// may or may not have the prefix in the file; which one is settled by looking, so every name that comes out
+// of here exists.
+
+import { FormatError } from "../../errors.ts";
+
+const both = (source: string, target: string): [string, string][] => [
+  [`${source}.weight`, `${target}.weight`],
+  [`${source}.bias`, `${target}.bias`],
+];
+
+const HEADS: readonly [string, string][] = [
+  ...both("lm_head", "output"),
+  ...both("output", "output"),
+];
+
+const EMBEDDINGS: readonly [string, string][] = [
+  ...["embed_tokens", "tok_embeddings", "word_embeddings", "token_embd", "shared"].map((name) =>
+    [`${name}.weight`, "dec.token_embeddings.weight"] as [string, string]
+  ),
+];
+
+/** By what the names of a layer begin with. */
+const LAYERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "layers.{i}.": {
+    "self_attn.qkv": "self_attn.qkv",
+    "self_attn.W_pack": "self_attn.qkv",
+    "self_attn.q_proj": "self_attn.wq",
+    "self_attn.k_proj": "self_attn.wk",
+    "self_attn.v_proj": "self_attn.wv",
+    "self_attn.o_proj": "self_attn.wo",
+    "self_attn.out_proj": "self_attn.wo",
+    "attention.wq": "self_attn.wq",
+    "attention.wk": "self_attn.wk",
+    "attention.wv": "self_attn.wv",
+    "attention.wo": "self_attn.wo",
+    "attention.query_key_value": "self_attn.qkv",
+    "mlp.gate_proj": "feed_forward.w1",
+    "mlp.down_proj": "feed_forward.w2",
+    "mlp.up_proj": "feed_forward.w3",
+    "feed_forward.w1": "feed_forward.w1",
+    "feed_forward.w2": "feed_forward.w2",
+    "feed_forward.w3": "feed_forward.w3",
+    "input_layernorm": "self_attn.pre_norm",
+    "attention_norm": "self_attn.pre_norm",
+    "post_attention_layernorm": "feed_forward.pre_norm",
+    "ffn_norm": "feed_forward.pre_norm",
+  },
+  "{i}.": {
+    "attn_q": "self_attn.wq",
+    "attn_k": "self_attn.wk",
+    "attn_v": "self_attn.wv",
+    "attn_output": "self_attn.wo",
+    "attn_norm": "self_attn.pre_norm",
+    "ffn_gate": "feed_forward.w1",
+    "ffn_down": "feed_forward.w2",
+    "ffn_up": "feed_forward.w3",
+    "ffn_norm": "feed_forward.pre_norm",
+  },
+  "h.{i}.": {
+    "self_attention.query_key_value": "self_attn.qkv",
+    "self_attention.dense": "self_attn.wo",
+    "mlp.dense_h_to_4h": "feed_forward.w1",
+    "mlp.dense_4h_to_h": "feed_forward.w2",
+    "input_layernorm": "self_attn.pre_norm",
+    "post_attention_layernorm": "feed_forward.pre_norm",
+  },
+};
+
+function layerNames(start: string): [string, string][] {
+  return Object.entries(LAYERS[start]!).flatMap(([source, target]) =>
+    both(start + source, `dec.{i}.${target}`)
+  );
+}
+
+/** Built-in maps by their name. */
+const BUILT_IN: Readonly<Record<"decoder_only" | "llama" | "bloom", readonly [string, string][]>> =
+  {
+    decoder_only: [...EMBEDDINGS, ...HEADS, ...layerNames("layers.{i}.")],
+    llama: [
+      ...EMBEDDINGS,
+      ...HEADS,
+      ...both("norm", "dec.output_norm"),
+      ...both("output_norm", "dec.output_norm"),
+      ...layerNames("layers.{i}."),
+      ...layerNames("{i}."),
+    ],
+    bloom: [
+      ...EMBEDDINGS,
+      ...HEADS,
+      ...both("word_embeddings_layernorm", "dec.input_norm"),
+      ...both("norm", "dec.input_norm"),
+      ...both("ln_f", "dec.output_norm"),
+      ...both("output_norm", "dec.output_norm"),
+      ...layerNames("h.{i}."),
+      ...layerNames("layers.{i}."),
+    ],
+  };
+
+/** What names are looked up in. */
+export interface NameOptions {
+  readonly builtIn: keyof typeof BUILT_IN;
+  readonly prefix: string;
+  /** The spec's own map. */
+  readonly own: Readonly<Record<string, string>>;
+  /** Tensors of the file. */
+  readonly tensors: ReadonlyMap<string, unknown>;
+  /** For messages. */
+  readonly file: string;
+}
+
+/**
+ * Names in the file by standard name, both with `{i}` and `{j}`.
+ *
+ * @throws {FormatError} If the spec's map names a tensor that the file has not.
+ */
+export function resolveNames(
+  { builtIn, prefix, own, tensors, file }: NameOptions,
+): Map<string, string> {
+  const all = [...tensors.keys()];
+  const has = (name: string) => all.some(matcher(name));
+  const find = (source: string) => [prefix + source, source].find(has);
+  const names = new Map<string, string>();
+  for (const [source, target] of BUILT_IN[builtIn]) {
+    const found = find(source);
+    const standard = standardName(target);
+    if (found !== undefined && !names.has(standard)) names.set(standard, found);
+  }
+  const given = new Set<string>();
+  for (const [source, target] of Object.entries(own)) {
+    const place = `network_structure.tensor_name_mapping, "${source}"`;
+    const found = find(source);
+    if (found === undefined) {
+      throw new FormatError(
+        prefix === ""
+          ? `the model has no tensor ${source}`
+          : `the model has neither ${prefix}${source} nor ${source}`,
+        { file, place },
+      );
+    }
+    const standard = standardName(target);
+    if (given.has(standard)) {
+      throw new FormatError(`is the second name of ${standard}`, { file, place });
+    }
+    given.add(standard);
+    // One tensor has one meaning: what the built-in map made of it is forgotten.
+    for (const [other, name] of names) if (name === found) names.delete(other);
+    names.set(standard, found);
+  }
+  return names;
+}
+
+function standardName(target: string): string {
+  return /^(?:dec\.)?(?:token_embeddings|shared)\.weight$/.test(target)
+    ? "dec.token_embeddings.weight"
+    : target;
+}
+
+function matcher(name: string): (tensor: string) => boolean {
+  if (!name.includes("{")) return (tensor) => tensor === name;
+  const parts = name.split(/\{[ij]\}/).map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  const pattern = new RegExp(`^${parts.join("\\d+")}$`);
+  return (tensor) => pattern.test(tensor);
+}

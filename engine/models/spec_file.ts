@@ -1,0 +1,59 @@
+// Specs that users give: the text of a file, and Inferflow's form of it, which is translated for the model at hand.
+
+import { FormatError } from "../errors.ts";
+import type { WeightFile } from "../formats/source.ts";
+import { parseStrictJson } from "../formats/strict_json.ts";
+import { openFile } from "../io.ts";
+
+/** Spec files have a few kilobytes. */
+const MOST_BYTES = 1 << 20;
+
+/**
+ * Reads a spec file for `LoadOptions.spec`. Leading lines that begin with `#` are comments.
+ *
+ * @throws {SourceError} If it cannot be read. @throws {FormatError} If it is no JSON.
+ */
+export async function readSpecFile(path: string): Promise<unknown> {
+  const source = openFile(path);
+  try {
+    if (source.size > MOST_BYTES) {
+      throw new FormatError(`has ${source.size} bytes, and a spec has at most ${MOST_BYTES}`, {
+        file: path,
+      });
+    }
+    const bytes = new Uint8Array(source.size);
+    await source.readInto(0, bytes);
+    return parseSpecText(new TextDecoder().decode(bytes), path);
+  } finally {
+    source.close();
+  }
+}
+
+/** Parses the text of a spec file. @throws {FormatError} If it is no JSON behind its comments. */
+export function parseSpecText(text: string, file: string): unknown {
+  const lines = text.replace(/^\uFEFF/, "").split("\n");
+  const first = lines.findIndex((line) => line.trim() !== "" && !line.trimStart().startsWith("#"));
+  const json = lines.slice(first < 0 ? lines.length : first).join("\n");
+  return parseStrictJson(new TextEncoder().encode(json), file);
+}
+
+/** A spec of our form, and what was odd about the one given. */
+export interface GivenSpec {
+  readonly json: unknown;
+  /** One sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * A given spec in our form.
+ *
+ * @throws {FormatError} If it is of Inferflow's form and contradicts itself or the file.
+ * @throws {UnsupportedError} If it asks for what is not built.
+ */
+export async function ownForm(given: unknown, file: WeightFile): Promise<GivenSpec> {
+  const isInferflow = typeof given === "object" && given !== null &&
+    Object.hasOwn(given, "network_structure");
+  if (!isInferflow) return { json: given, warnings: [] };
+  const { translateSpec } = await import("./inferflow/translate.ts");
+  return translateSpec(given, file, "the given spec");
+}
