@@ -16,6 +16,8 @@ import {
   translate,
   UnsupportedError,
 } from "../mod.ts";
+import type { DimEnv } from "../engine/graph/dim.ts";
+import type { LoadedModel } from "../engine/models/loaded_model.ts";
 import { goldenEmbedding } from "../tools/fixtures/golden_embedding.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed } from "./support/models.ts";
@@ -197,6 +199,22 @@ Deno.test("a session of an encoder-decoder needs a source, keeps it, and takes a
   await assertRejects(() => session.encode([128]), RangeError, "token 128");
   await assertRejects(() => session.encode(new Array(65).fill(5)), ResourceError, "64 fit");
   await assertRejects(() => session.save(), UnsupportedError, "cannot be saved");
+});
+
+Deno.test("a source is encoded once, however long the answer and however many the beams", async () => {
+  using model = await loadToy("m2m100", { sessions: 4, logitRows: 3 });
+  const { executable } = (model as LoadedModel).runtime;
+  const run = executable.run;
+  const steps: DimEnv[] = [];
+  executable.run = (bindings) => {
+    steps.push(bindings);
+    return run.call(executable, bindings);
+  };
+  await generate(model, "w45 w91 w26", { maxTokens: 5, ignoreEos: true }).result;
+  assertEquals(steps, [{ E: 4, M: 0, L: 0 }, ...new Array(5).fill({ E: 0, M: 1, L: 1 })]);
+  steps.length = 0;
+  await beamSearch(model, "w45 w91 w26", { beams: 3, maxTokens: 4, endIds: [] });
+  assertEquals(steps.map(({ E, M }) => [E, M]), [[4, 0], [0, 1], [0, 3], [0, 3], [0, 3]]);
 });
 
 for (const device of DEVICES) {

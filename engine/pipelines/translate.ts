@@ -158,23 +158,24 @@ function requestOf(
   }
   const tokenizer = runtime.tokenizer();
   const fill = (template: string) => template.replaceAll("{from}", from).replaceAll("{to}", to);
-  const languageToken = (template: string | undefined) => {
+  const languageToken = (template: string | undefined, language: string) => {
     if (template === undefined) return [];
-    const id = tokenizer.idOf(fill(template));
+    // Some vocabularies name the language alone (NLLB: eng_Latn).
+    const id = tokenizer.idOf(fill(template)) ?? tokenizer.idOf(language);
     if (id !== undefined) return [id];
     throw new UnsupportedError(`does not know the language: it has no token ${fill(template)}`, {
       file: runtime.name,
     });
   };
   const { prompt, sourceToken, targetToken } = translation;
-  const prefix = languageToken(targetToken);
+  const prefix = languageToken(targetToken, to);
   if (sourceToken === undefined) {
     return { source: tokenizer.encode(fill(prompt ?? "") + text), prefix };
   }
   // The language stands where the tokenizer's own beginning would.
   const plain = tokenizer.encode(fill(prompt ?? "") + text, { addSpecial: false });
   const end = tokenizer.eosId === undefined ? [] : [tokenizer.eosId];
-  return { source: [...languageToken(sourceToken), ...plain, ...end], prefix };
+  return { source: [...languageToken(sourceToken, from), ...plain, ...end], prefix };
 }
 
 function sourceOf(
