@@ -10,12 +10,16 @@ export async function streamAnswer(
   generation: Generation,
 ): Promise<GenerationResult> {
   let last = "\n";
-  for await (const { text } of generation) {
-    if (text === "") continue;
-    terminal.out(text);
-    last = text;
+  try {
+    for await (const { text } of generation) {
+      if (text === "") continue;
+      terminal.out(text);
+      last = text;
+    }
+  } finally {
+    // Also before an error, which gets a line of its own.
+    if (!last.endsWith("\n")) terminal.out("\n");
   }
-  if (!last.endsWith("\n")) terminal.out("\n");
   return await generation.result;
 }
 

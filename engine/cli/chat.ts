@@ -17,6 +17,7 @@ import {
   samplerOptions,
 } from "./flags.ts";
 import { paint, showBytes } from "./format.ts";
+import { inFlags } from "./option_names.ts";
 import { createPrompter } from "./prompt.ts";
 import { exit, type Terminal } from "./terminal.ts";
 
@@ -111,7 +112,7 @@ async function talk(state: Talk): Promise<number> {
       } catch (error) {
         // A person goes on after, say, a full context; a script has to know.
         if (!person) throw error;
-        say(terminal, (error as Error).message);
+        say(terminal, inFlags((error as Error).message));
       } finally {
         running = undefined;
       }

@@ -1,0 +1,29 @@
+// The engine's errors name options of its API ("load with a larger contextLength"). Whoever typed a
+// command knows only flags, so the CLI says those instead. Words that are no option stay as they are.
+
+/** Flags by the API option that they set. Sampler options keep their names: `--sampling` takes them. */
+const FLAGS: Readonly<Record<string, string>> = {
+  contextLength: "--context",
+  onContextFull: "--context-full",
+  maxTokens: "--max-tokens",
+  ignoreEos: "--ignore-eos",
+  cacheDir: "--cache-dir",
+};
+
+const OPTION = new RegExp(
+  `(?<![\\w./\\\\-])(${Object.keys(FLAGS).join("|")})\\b(?![./\\\\]\\w):?`,
+  "g",
+);
+
+/**
+ * A message with flags where it had option names.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ * assertEquals(inFlags("Load with contextLength: 8"), "Load with --context 8");
+ * ```
+ */
+export function inFlags(message: string): string {
+  return message.replace(OPTION, (_, name: string) => FLAGS[name]!);
+}
