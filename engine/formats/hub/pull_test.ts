@@ -1,12 +1,14 @@
 import {
   assert,
   assertEquals,
+  assertExists,
   assertRejects,
   assertStringIncludes,
   assertThrows,
 } from "@std/assert";
 import { createHash } from "node:crypto";
 import { type FileServer, startFileServer } from "../../../tests/support/file_server.ts";
+import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/write_gguf.ts";
 import { writeZip } from "../../../tests/support/write_zip.ts";
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
@@ -147,6 +149,33 @@ Deno.test("a split GGUF comes with all its parts, a checkpoint with its shards a
     );
     server.files.set("/m/t-00001-of-00002.gguf", GGUF);
     await assertRejects(() => pull(`${server.url}/m/t-00001-of-00002.gguf`), SourceError, "404");
+  });
+});
+
+Deno.test("weights without texts in them come with every text that a tokenizer may be made of", async () => {
+  await withCache(async ({ server, pull }) => {
+    const folder = fixturePath("models/llama_formats");
+    const put = (name: string, from: string) =>
+      server.files.set(`/o/r/resolve/main/${name}`, Deno.readFileSync(`${folder}/${from}`));
+    put("pytorch_model.bin", "pytorch_model.bin");
+    put("config.json", "config.json");
+    put("tokenizer.model", "tokenizer.model");
+    put("merges.txt", "config.json");
+    const model = await openModel(await pull("hf:o/r/pytorch_model.bin"));
+    assertEquals(model.metadata.get("model_type"), "llama");
+    assertEquals(typeof await model.readText!("merges.txt"), "string");
+    assertExists(await model.readBytes!("tokenizer.model"));
+    assertEquals(await model.readText!("vocab.json"), undefined);
+    model.close();
+
+    const index = { weight_map: { "model.norm.weight": "pytorch_model.bin" } };
+    server.files.set(
+      "/o/r/resolve/main/pytorch_model.bin.index.json",
+      new TextEncoder().encode(JSON.stringify(index)),
+    );
+    // The index leaves out tensors of its shard, so it opens with a complaint: the shard has come.
+    const path = await pull("hf:o/r/pytorch_model.bin.index.json");
+    assert(Deno.statSync(path.replace(/\.index\.json$/, "")).size > 1000);
   });
 });
 

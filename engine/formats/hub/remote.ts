@@ -38,12 +38,20 @@ const TEXTS = [
   "tokenizer.json",
   "tokenizer_config.json",
   "special_tokens_map.json",
+  "added_tokens.json",
   "tokenizer.model",
+  "spiece.model",
+  "sentencepiece.bpe.model",
+  "qwen.tiktoken",
   "vocab.json",
   "merges.txt",
   "vocab.txt",
+  "tokenizer.bin",
   "chat_template.jinja",
 ];
+
+/** Weights that do not hold their own texts: safetensors, and what PyTorch and llama2.c write. */
+const BARE_WEIGHTS = /\.(safetensors|bin|pt|pth)$/;
 
 /** The server behind a source. */
 export function openRemote(
@@ -128,7 +136,7 @@ function companions(
   if (main.endsWith(".index.json")) {
     return { required: shards(`${folder}/${main}`), optional: TEXTS };
   }
-  return { required: [], optional: main.endsWith(".safetensors") ? TEXTS : [] };
+  return { required: [], optional: BARE_WEIGHTS.test(main) ? TEXTS : [] };
 }
 
 function shards(index: string): string[] {
