@@ -27,6 +27,7 @@ import type { LoadOptions, ModelDescription } from "./model.ts";
 import type { ModelSpec } from "./spec.ts";
 import { ownForm } from "./spec_file.ts";
 import { chooseSpec } from "./specs/mod.ts";
+import { unknownKeysWarning } from "./unknown_keys.ts";
 
 /** A model ready to be loaded. */
 export interface PreparedModel extends ModelDescription {
@@ -103,7 +104,11 @@ export async function prepareModel(
   });
   changes?.checkUsed();
   const { graph } = built;
-  const warnings = [...given.warnings, ...built.warnings];
+  const warnings = [
+    ...given.warnings,
+    ...unknownKeysWarning(file, own.resolved, ownName),
+    ...built.warnings,
+  ];
   const { hasIntegerKernel, hasKernel } = kernels;
   const optimized = optimize(graph, {
     precision: limits.precision,

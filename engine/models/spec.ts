@@ -35,6 +35,8 @@ export interface Names {
   readonly prefixes: readonly string[];
   /** Endings of tensor names that hold nothing needed. */
   readonly ignored: readonly string[];
+  /** Keys that change no result; `*` stands for any part of one. */
+  readonly harmless: readonly string[];
   /** Endings of tensor names in older files, and what they are called here. */
   readonly renamed: Readonly<Record<string, string>>;
 }
@@ -54,6 +56,7 @@ const conventionNames = record({
   tensors: tensorRules,
   expected: expectedRule,
   ignored: list(text),
+  harmless: list(text),
 });
 
 /** Where a spec comes from and for what. */
@@ -90,6 +93,7 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
       expected: { ...shared.expected, ...own?.expected },
       prefixes: own?.prefixes ?? shared.prefixes,
       ignored: [...shared.ignored, ...own?.ignored ?? []],
+      harmless: [...shared.harmless, ...own?.harmless ?? []],
       renamed: own?.renamed ?? {},
     };
     checkReferences(spec, names, file);

@@ -175,6 +175,8 @@ const names = record({
   prefixes: optional(list(text)),
   tensors: optional(tensorRules),
   ignored: optional(list(text)),
+  /** Keys that change no result, `*` standing for any part. */
+  harmless: optional(list(text)),
 });
 
 /** The rules of a spec file without `containers`. */

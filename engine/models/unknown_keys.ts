@@ -1,0 +1,46 @@
+// Keys of config.json, or of a GGUF file's architecture, that nothing here reads: each could ask for something
+// that is then not done, so they are named once. Keys that change no result (dropout, token ids, versions) are
+// listed in specs/names.json; those whose value is null, false, 0 or empty ask for nothing.
+
+import type { WeightFile } from "../formats/source.ts";
+import type { ResolvedSpec } from "./spec.ts";
+
+/** One sentence, or none. */
+export function unknownKeysWarning(
+  { metadata }: WeightFile,
+  { names, convention }: ResolvedSpec,
+  architecture: string,
+): string[] {
+  const named = (key: string) => key.replace("{arch}", architecture);
+  const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]
+    .map(named);
+  const harmless = names.harmless.map((pattern) => toPattern(named(pattern)));
+  const unknown = [...metadata].filter(([key, value]) =>
+    (convention === "huggingface" || key.startsWith(`${architecture}.`)) && asks(value) &&
+    !known.some((path) =>
+      path === key || path.startsWith(`${key}.`) || key.startsWith(`${path}.`)
+    ) &&
+    !harmless.some((pattern) => pattern.test(key))
+  ).map(([key]) => key);
+  if (unknown.length === 0) return [];
+  const shown = unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? ", ..." : "");
+  return [
+    unknown.length === 1
+      ? `the file's key ${shown} is not understood and has no effect`
+      : `${unknown.length} keys of the file are not understood and have no effect: ${shown}`,
+  ];
+}
+
+function asks(value: unknown): boolean {
+  if (Array.isArray(value) || ArrayBuffer.isView(value)) {
+    return (value as { length?: number }).length !== 0;
+  }
+  if (typeof value === "object" && value !== null) return Object.keys(value).length > 0;
+  return value !== null && value !== false && value !== 0 && value !== "";
+}
+
+/** `*` stands for any part of a key. */
+function toPattern(text: string): RegExp {
+  const parts = text.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`);
+}
