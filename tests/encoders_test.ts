@@ -1,7 +1,14 @@
 // Encoders and encoder-decoders through the public calls, on every device; their logits against outside
 // implementations are in models_test.ts. Real vectors are compared where the model is in the cache.
 
-import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertThrows,
+} from "@std/assert";
 import {
   beamSearch,
   classify,
@@ -14,6 +21,7 @@ import {
   rerank,
   ResourceError,
   translate,
+  TroodonError,
   UnsupportedError,
 } from "../mod.ts";
 import type { DimEnv } from "../engine/graph/dim.ts";
@@ -156,6 +164,45 @@ Deno.test("a GGUF file gives the vectors of the checkpoint, pooled as it says", 
     const vectors = await embed(model, [A, B]);
     vectors.forEach((vector, i) => assert(cosine(vector, expected[i]!) > 1 - 1e-9, pooling));
     await assertRejects(() => fillMask(model, A), UnsupportedError, "no head at all");
+  }
+});
+
+const REFUSED: readonly (readonly [fixture: string, change: Record<string, unknown>, RegExp])[] = [
+  [
+    "bert",
+    { type_vocab_size: 3 },
+    /token_type_embeddings\.weight: has shape \[2,32\] where \[3,32\]/,
+  ],
+  [
+    "bert",
+    { position_embedding_type: "relative_key" },
+    /position_embedding_type: is .*relative_key/,
+  ],
+  ["bert", { is_decoder: true }, /is_decoder: is boolean true/],
+  ["bert", { num_hidden_layers: 3 }, /layer\.2\..* is missing/],
+  ["bert", { hidden_act: "mish" }, /activation "mish" is not built/],
+  ["roberta", { pad_token_id: 0 }, /pad_token_id: is number 0/],
+  ["m2m100", { scale_embedding: false }, /scale_embedding: is boolean false/],
+  ["m2m100", { decoder_start_token_id: null }, /decoder_start_token_id: is missing/],
+  ["m2m100", { encoder_ffn_dim: 41 }, /encoder\.layers\.0\.fc1\.weight: has shape \[40,32\]/],
+  ["t5", { relative_attention_max_distance: 2 }, /relativeDistance: is 2/],
+  [
+    "t5",
+    { relative_attention_num_buckets: 6 },
+    /relative_attention_bias\.weight: has shape \[8,4\]/,
+  ],
+  ["t5", { num_decoder_layers: 3 }, /decoder\.block\.2\..* is missing/],
+];
+
+Deno.test("a config that its tensors contradict, or that asks for more, is refused by key", async () => {
+  for (const [fixture, change, message] of REFUSED) {
+    const folder = Deno.makeTempDirSync();
+    const path = fixturePath(`models/${fixture}`);
+    const config = JSON.parse(Deno.readTextFileSync(`${path}/config.json`));
+    Deno.writeTextFileSync(`${folder}/config.json`, JSON.stringify({ ...config, ...change }));
+    Deno.copyFileSync(`${path}/model.safetensors`, `${folder}/model.safetensors`);
+    const error = await assertRejects(() => loadOnce(folder, {}), TroodonError);
+    assertMatch(error.message, message, JSON.stringify(change));
   }
 });
 

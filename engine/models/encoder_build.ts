@@ -7,6 +7,7 @@
 // language models), `scores` over labels (classification and reranking).
 
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
+import { FormatError } from "../errors.ts";
 import { type Dim, symbol } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
 import {
@@ -106,12 +107,19 @@ export function encode(context: BlockContext, table: Value): Value {
 
 /** Summands by distance of a stack, f32[H, 2R+1], where the model has them. */
 export async function relativeBias(
-  { resolved: { spec }, tensors, params }: ModelParts,
+  { resolved: { spec }, tensors, params, file }: ModelParts,
   builder: GraphBuilder,
   isBidirectional: boolean,
 ): Promise<Value | undefined> {
   if (!spec.attention.relativeBias) return undefined;
   const { heads, relativeBuckets: buckets = 32, relativeDistance: farthest = 128 } = params;
+  // Half of the classes are for single distances, the rest for up to `farthest`.
+  if (buckets < 4 || farthest <= buckets / 2) {
+    throw new FormatError(
+      `is ${farthest}: ${buckets} classes of distances, 4 at least, need one above ${buckets / 2}`,
+      { file: file.name, place: "relativeDistance" },
+    );
+  }
   const values = await readConstant(tensors.get("relative_bias", [buckets, heads]));
   const table = relativeBiasTable({ values, buckets, heads, farthest, isBidirectional });
   const name = isBidirectional ? "encoder.relative_bias" : "relative_bias";

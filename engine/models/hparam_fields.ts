@@ -89,7 +89,7 @@ export const FIELDS = {
   encoderHeads: { kind: "count", max: 1 << 16 },
   encoderFeedForward: { kind: "count", max: 1 << 22 },
   relativeBuckets: { kind: "count", max: 1 << 16 },
-  relativeDistance: { kind: "count", max: 1 << 16 },
+  relativeDistance: { kind: "count", max: 1 << 13 },
 } as const satisfies Record<string, { kind: FieldKind; max?: number }>;
 
 /** Names that specs may use. */

@@ -1,6 +1,7 @@
 // Both ends of the stack: from token ids to the stream, and from the stream to logits. The table is often
 // shared; some families add learnt positions, a norm, or projections to another width.
 
+import { FormatError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { factorOf } from "../sizes.ts";
 import { sliceTensor } from "../views/slice.ts";
@@ -69,19 +70,26 @@ function positionTable({ builder, tensors, params }: BlockContext, offset: numbe
   return builder.weight(table.name, table);
 }
 
-/** Sines, then cosines, of all positions: f32[context, hidden] (fairseq's frequencies, spec §4.4). */
-function sinusoidalTable({ builder, params }: BlockContext, offset: number): Value {
-  const { context, hidden } = params;
+/** Sines, then cosines, of all positions: f32[capacity, hidden] (fairseq's frequencies). */
+function sinusoidalTable(
+  { builder, params: { hidden }, capacity, file }: BlockContext,
+  offset: number,
+): Value {
+  if (hidden % 2 !== 0 || hidden < 4) {
+    throw new FormatError(`is ${hidden}: sines and cosines need an even number of at least 4`, {
+      ...{ file, place: "hidden" },
+    });
+  }
   const half = hidden / 2;
-  const table = new Float32Array(context * hidden);
-  for (let position = 0; position < context; position++) {
+  const table = new Float32Array(capacity * hidden);
+  for (let position = 0; position < capacity; position++) {
     for (let i = 0; i < half; i++) {
       const angle = (position + offset) * 10000 ** (-i / (half - 1));
       table[position * hidden + i] = Math.sin(angle);
       table[position * hidden + half + i] = Math.cos(angle);
     }
   }
-  return builder.constant("embedding.sinusoidal.table", table, [context, hidden]);
+  return builder.constant("embedding.sinusoidal.table", table, [capacity, hidden]);
 }
 
 /** f32[L, hidden] → logits f32[L, vocabulary], over a matrix of its own or the embedding's. */
