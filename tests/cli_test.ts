@@ -3,53 +3,11 @@
 
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
+import { assertRefused, troodon } from "./support/cli.ts";
 import { startFileServer } from "./support/file_server.ts";
 import { fixturePath } from "./support/fixtures.ts";
 
 const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
-
-interface Outcome {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-interface RunOptions {
-  readonly permissions?: readonly string[];
-  readonly stdin?: string;
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-async function troodon(
-  args: readonly string[],
-  { permissions = ["--allow-all"], stdin, env = {} }: RunOptions = {},
-): Promise<Outcome> {
-  const command = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-check", "--no-prompt", ...permissions, `${ROOT}/main.ts`, ...args],
-    stdin: stdin === undefined ? "null" : "piped",
-    stdout: "piped",
-    stderr: "piped",
-    env: { ...env },
-  });
-  const child = command.spawn();
-  if (stdin !== undefined) {
-    const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(stdin));
-    await writer.close();
-  }
-  const { code, stdout, stderr } = await child.output();
-  const decoder = new TextDecoder();
-  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
-}
-
-/** The outcome is a one-line error with this exit code. */
-function assertRefused({ code, out, err }: Outcome, expected: number, message: RegExp): void {
-  assertEquals(code, expected, err);
-  assertEquals(out, "");
-  assertEquals(err.trimEnd().split("\n").length, 1, err);
-  assertMatch(err, /^error: /);
-  assertMatch(err, message);
-}
 
 const COMMANDS = [
   "chat",

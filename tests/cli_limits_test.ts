@@ -1,0 +1,123 @@
+// What does not fit, from the command line: every refusal is one line that says what there is, what was
+// asked for and which flag mends it, and nothing that was made before is lost.
+
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertRefused, troodon } from "./support/cli.ts";
+import { readFixture } from "./support/fixtures.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+const RAW = ["generate", TINY_LLAMA, "--raw", "-p"];
+
+Deno.test("a prompt longer than the context is refused with both numbers and the flag", async () => {
+  const long = await troodon([...RAW, "word ".repeat(100)]);
+  assertRefused(long, 1, /the prompt has \d+ tokens, and the context holds 64.*larger --context/);
+  const beyond = await troodon([...RAW, "a", "--context", "65"]);
+  assertRefused(beyond, 1, /Cannot use --context 65: the model was trained for 64/);
+});
+
+Deno.test("a full context fails after the answer so far, stops or slides as --context-full says", async () => {
+  const full = [...RAW, "a", "--ignore-eos", "--max-tokens", "100", "--context", "16"];
+  const failed = await troodon(full);
+  assertEquals(failed.code, 1);
+  assertEquals(failed.err.trimEnd().split("\n").length, 1);
+  assertMatch(failed.err, /context is full: 16 tokens.*larger --context, or use --context-full/);
+  const stopped = await troodon([...full, "--context-full", "stop", "--json"]);
+  const { finishReason, text } = JSON.parse(stopped.out);
+  assertEquals([stopped.code, finishReason], [0, "context"]);
+  assertEquals(failed.out, text.endsWith("\n") ? text : text + "\n");
+  const slid = JSON.parse((await troodon([...full, "--context-full", "slide", "--json"])).out);
+  assertEquals([slid.finishReason, slid.ids.length], ["length", 100]);
+});
+
+Deno.test("sampler parameters that cannot be used are refused by name", async () => {
+  const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+    [["--temperature=-1"], 2, /--temperature takes a number, 0 or more/],
+    [["--top-p", "1.5"], 2, /--top-p takes a number, 0 to 1/],
+    [["--top-k", "1.5"], 2, /--top-k takes a whole number/],
+    [["--mirostat", "3"], 2, /--mirostat takes a whole number, 0 to 2/],
+    [["--sampling", "{"], 2, /--sampling is no JSON/],
+    [["--sampling", "[]"], 2, /--sampling takes a JSON object/],
+    [["--sampling", '{"topQ":1}'], 1, /Unknown sampler option "topQ": known are .*topP/],
+    [["--sampling", '{"minP":7}'], 1, /min_p 7 .*from 0 to 1/],
+    [["--sampling", '{"samplers":["temprature"]}'], 1, /"temprature": known are .*temperature/],
+  ];
+  const outcomes = await Promise.all(cases.map(([args]) => troodon([...RAW, "a", ...args])));
+  outcomes.forEach((outcome, i) => assertRefused(outcome, cases[i]![1], cases[i]![2]));
+});
+
+Deno.test("an unknown architecture or tokenizer is named, and what is known", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const config = JSON.parse(readFixture("models/llama/config.json"));
+    await writeCheckpoint(folder, { ...config, model_type: "strutho", architectures: ["Strutho"] });
+    const unknown = await troodon(["generate", folder, "--raw", "-p", "a"]);
+    assertRefused(unknown, 1, /strutho.*llama/i);
+    await writeCheckpoint(folder, config);
+    await Deno.writeTextFile(`${folder}/tokenizer.json`, '{"model":{"type":"Strutho"}}');
+    for (const command of ["generate", "tokenize"]) {
+      const args = command === "generate" ? ["--raw", "-p", "a"] : ["-t", "a"];
+      assertRefused(await troodon([command, folder, ...args]), 1, /Strutho/);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a model larger than memory is refused with numbers before a weight is read", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    // A sparse file of a terabyte: it takes no room on the disk, but would in memory.
+    const config = JSON.parse(readFixture("models/llama/config.json"));
+    await writeCheckpoint(folder, { ...config, vocab_size: 2 ** 26, hidden_size: 4096 });
+    const generate = ["generate", folder, "--raw", "-p", "a"];
+    const parts = String.raw`weights \d+ MiB, activations \d+ MiB`;
+    const remedy = "Take a smaller model, or lower --context";
+    const wasm = await troodon(generate, { permissions: [`--allow-read=${folder}`] });
+    assertRefused(wasm, 1, new RegExp(`needs \\d+ MiB of WASM memory \\(${parts}.*4096 MiB`));
+    assertStringIncludes(wasm.err, remedy);
+    const reference = await troodon([...generate, "--device", "reference"]);
+    assertRefused(reference, 1, new RegExp(`needs \\d+ MiB of memory \\(${parts}.* are free`));
+    assertStringIncludes(reference.err, remedy);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+/** A checkpoint with the tensors of the tiny llama, its embedding as large as `vocab_size`; all zeros. */
+async function writeCheckpoint(folder: string, config: Record<string, number>): Promise<void> {
+  await Deno.writeTextFile(`${folder}/config.json`, JSON.stringify(config));
+  const { hidden_size: hidden, intermediate_size: inner, num_hidden_layers: layers } = config;
+  const queries = config.num_attention_heads! * config.head_dim!;
+  const width = config.num_key_value_heads! * config.head_dim!;
+  const shapes: [string, number[]][] = [
+    ["model.embed_tokens.weight", [config.vocab_size!, hidden!]],
+    ["lm_head.weight", [config.vocab_size!, hidden!]],
+    ["model.norm.weight", [hidden!]],
+  ];
+  for (let layer = 0; layer < layers!; layer++) {
+    const block = `model.layers.${layer}`;
+    shapes.push(
+      [`${block}.input_layernorm.weight`, [hidden!]],
+      [`${block}.post_attention_layernorm.weight`, [hidden!]],
+      [`${block}.self_attn.q_proj.weight`, [queries, hidden!]],
+      [`${block}.self_attn.k_proj.weight`, [width, hidden!]],
+      [`${block}.self_attn.v_proj.weight`, [width, hidden!]],
+      [`${block}.self_attn.o_proj.weight`, [hidden!, queries]],
+      [`${block}.mlp.gate_proj.weight`, [inner!, hidden!]],
+      [`${block}.mlp.up_proj.weight`, [inner!, hidden!]],
+      [`${block}.mlp.down_proj.weight`, [hidden!, inner!]],
+    );
+  }
+  let offset = 0;
+  const header: Record<string, unknown> = {};
+  for (const [name, shape] of shapes) {
+    const bytes = 2 * shape.reduce((a, b) => a * b, 1);
+    header[name] = { dtype: "F16", shape, data_offsets: [offset, offset += bytes] };
+  }
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const head = new Uint8Array(8 + json.length);
+  new DataView(head.buffer).setBigUint64(0, BigInt(json.length), true);
+  head.set(json, 8);
+  await Deno.writeFile(`${folder}/model.safetensors`, head);
+  await Deno.truncate(`${folder}/model.safetensors`, head.length + offset);
+}
