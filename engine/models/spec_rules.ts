@@ -220,6 +220,8 @@ export const specRule = record({
     kind: oneOf("rms", "layer"),
     /** The weight in use is `base` + the stored one. */
     base: optional(number),
+    /** False: nothing is learnt. */
+    weight: optional(flag),
     bias: optional(bias),
   }),
   attention,

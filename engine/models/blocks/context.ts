@@ -160,13 +160,14 @@ export interface NormOptions {
 export function norm(context: BlockContext, x: Value, options: NormOptions): Value {
   const { spec, params, builder } = context;
   const { role, name, size, layer } = options;
-  const gain = weight(context, role, [size], layer);
+  const gain = spec.norm.weight === false ? [] : [weight(context, role, [size], layer)];
   const epsilon = params.normEpsilon;
   const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
   if (spec.norm.kind === "layer") {
-    return apply(builder, "layer_norm", name, bias ? [x, gain, bias] : [x, gain], { epsilon });
+    const inputs = bias ? [x, gain[0], bias] : [x, ...gain];
+    return apply(builder, "layer_norm", name, inputs, { epsilon });
   }
-  const normed = apply(builder, "rms_norm", name, [x, gain], {
+  const normed = apply(builder, "rms_norm", name, [x, ...gain], {
     epsilon,
     base: spec.norm.base ?? 0,
   });

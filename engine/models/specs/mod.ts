@@ -17,6 +17,7 @@ import gemma from "./gemma.json" with { type: "json" };
 import gemma2 from "./gemma2.json" with { type: "json" };
 import gemma3 from "./gemma3.json" with { type: "json" };
 import glm from "./glm.json" with { type: "json" };
+import glm4 from "./glm4.json" with { type: "json" };
 import gpt2 from "./gpt2.json" with { type: "json" };
 import gptNeox from "./gpt_neox.json" with { type: "json" };
 import gptOss from "./gpt_oss.json" with { type: "json" };
@@ -30,6 +31,8 @@ import m2m100 from "./m2m100.json" with { type: "json" };
 import roberta from "./roberta.json" with { type: "json" };
 import t5 from "./t5.json" with { type: "json" };
 import names from "./names.json" with { type: "json" };
+import olmo from "./olmo.json" with { type: "json" };
+import olmo2 from "./olmo2.json" with { type: "json" };
 import olmoe from "./olmoe.json" with { type: "json" };
 import opt from "./opt.json" with { type: "json" };
 import orion from "./orion.json" with { type: "json" };
@@ -41,6 +44,7 @@ import qwen3 from "./qwen3.json" with { type: "json" };
 import qwen3Moe from "./qwen3_moe.json" with { type: "json" };
 import smollm3 from "./smollm3.json" with { type: "json" };
 import stablelm from "./stablelm.json" with { type: "json" };
+import yi from "./yi.json" with { type: "json" };
 
 const SPECS: readonly SpecFile[] = [
   baichuan,
@@ -55,6 +59,7 @@ const SPECS: readonly SpecFile[] = [
   gemma2,
   gemma3,
   glm,
+  glm4,
   gpt2,
   gptNeox,
   gptOss,
@@ -64,6 +69,8 @@ const SPECS: readonly SpecFile[] = [
   minicpm,
   mistral,
   mixtral,
+  olmo,
+  olmo2,
   olmoe,
   opt,
   orion,
@@ -75,6 +82,7 @@ const SPECS: readonly SpecFile[] = [
   qwen3Moe,
   smollm3,
   stablelm,
+  yi,
   bert,
   roberta,
   m2m100,
