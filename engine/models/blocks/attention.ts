@@ -4,6 +4,7 @@
 // key/value heads, D channels of a query or key head, E of a value head.
 
 import { formatDim } from "../../graph/dim.ts";
+import { UnsupportedError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { alibiSlopes } from "./alibi.ts";
 import { apply, type BlockContext, linear, norm, type SpanInputs, weight } from "./context.ts";
@@ -108,10 +109,23 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
 }
 
 function attendSpan(
-  { builder, inputs }: BlockContext,
+  context: BlockContext,
   { starts, ends, isCached, bias }: SpanInputs,
-  { query, keys, values, scale, layer }: AttendOptions,
+  { query, keys, values, scale, layer, kind }: AttendOptions,
 ): Value {
+  const { builder, inputs, spec, params, file } = context;
+  const more = {
+    sinks: spec.attention.sinks,
+    alibi: spec.attention.kinds[kind]!.alibi,
+    window: windowOf(context, kind),
+    scoreCap: params.scoreCap,
+  };
+  const unbuilt = Object.entries(more).find(([, value]) => value);
+  if (unbuilt) {
+    throw new UnsupportedError(`attention with ${unbuilt[0]} is not built for this network`, {
+      file,
+    });
+  }
   const positions = bias || !ends ? inputs.positions : undefined;
   const slots = isCached ? inputs.slots : undefined;
   return apply(
