@@ -29,6 +29,14 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "order documents by how well they answer a query",
     load: async () => (await import("./engine/cli/rerank.ts")).rerank,
   },
+  run: {
+    summary: "do what an Inferflow configuration (.ini) says",
+    load: async () => (await import("./engine/cli/run.ts")).run,
+  },
+  client: {
+    summary: "ask a service over HTTP",
+    load: async () => (await import("./engine/cli/client.ts")).client,
+  },
   tokenize: {
     summary: "show a text as token ids",
     load: async () => (await import("./engine/cli/tokenize.ts")).tokenize,
@@ -64,5 +72,8 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 };
 
 if (import.meta.main) {
-  exit(await dispatch(COMMANDS, systemTerminal(), processArguments(), exit));
+  const args = processArguments();
+  // Inferflow's programs are called so.
+  const isRun = args[0] === "--config" || args[0]?.startsWith("--config=");
+  exit(await dispatch(COMMANDS, systemTerminal(), isRun ? ["run", ...args] : args, exit));
 }

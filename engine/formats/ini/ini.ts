@@ -38,7 +38,7 @@ export function parseIni(text: string, name: string): IniFile {
     if (line === "" || line.startsWith("#") || line.startsWith(";")) continue;
     const place = `line ${index + 1}`;
     if (line.startsWith("[")) {
-      const title = /^\[([^[\]]*)\]$/.exec(line)?.[1]!.trim();
+      const title = /^\[([^[\]]*)\]$/.exec(line)?.[1]?.trim();
       if (!title) {
         throw new FormatError(`is no section: ${quote(line)}`, {
           file: name,

@@ -1,0 +1,264 @@
+// Inferflow's configuration files, from their keys to answers. They are written here, with every key of the format.
+
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
+import { FormatError } from "../engine/errors.ts";
+import { parseIni } from "../engine/formats/ini/ini.ts";
+import { readEngineConfig } from "../engine/pipelines/inferflow/engine_config.ts";
+import {
+  CLIENT_KEYS,
+  ENGINE_KEYS,
+  INFERENCE_KEYS,
+  PERPLEXITY_KEYS,
+} from "../engine/pipelines/inferflow/keys.ts";
+import { readInferenceConfig } from "../engine/pipelines/inferflow/queries.ts";
+import {
+  configKind,
+  readClientConfig,
+  readPerplexityConfig,
+} from "../engine/pipelines/inferflow/small_configs.ts";
+import { checkKeys, openConfiguration } from "../engine/pipelines/inferflow/values.ts";
+import { generate } from "../engine/decode/generate.ts";
+import { load } from "../engine/models/load.ts";
+import { ROOT } from "../tools/support/task.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+const FORMATS = fixturePath("models/llama_formats");
+
+const SPEC = `# A comment in front
+{
+  "COMMENTS": "another",
+  "config_file": "",
+  "model_files": ["llama.Q8_0.gguf"],
+  "model_file_format": "gguf",
+  "network_structure": {
+    "type": "transformer.llama", "qk_column_order": 1, "tensor_name_prefix": "blk."
+  }
+}`;
+
+const ENGINE = `
+[main]
+http_port = 8081
+global_model_dir = \${data_root_dir}models
+default_prompt_template = {query}{\\n}
+[transformer_engine]
+;models = other
+models = tiny, other
+cpu_threads = 1
+max_concurrent_queries = 2
+[model.tiny]
+model_dir = \${global_model_dir}/\${model_name}/
+model_specification_file = $(config_dir)\${model_name}.json
+device_kv_cache_data_type = F32
+max_context_len = 12
+max_context_len = 64
+decoding_strategy = {"name": "sample.top_p", "top_p": 0.8, "max_k": 4, "eos_bypassing_max": 2}
+prompt_template = own
+[model.other]
+devices = 0;1
+colour = red
+[prompt_templates]
+prompt_template_count = 1
+prompt_template1 = own
+[prompt_template.own]
+line_count = 2
+line1 = a {query}
+line2 = {res_prefix}
+[webgpu]
+device = reference
+[app_env.base]
+data_root_dir = \${config_dir}data/
+`;
+
+const INFERENCE = `
+[main]
+inference_engine_config = \${config_dir}/engine.ini
+query_list = query_list.some
+query_random_seed = 5
+temperature = 0
+[query_list.some]
+query_count = 2
+query1 = a{\\n}b
+query2 = {"text": "b", "res_prefix": "c", "decoder_input_template": "{bos}{query}"}
+`;
+
+async function withFiles(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.mkdir(`${folder}/data/models`, { recursive: true });
+    await Deno.symlink(FORMATS, `${folder}/data/models/tiny`);
+    await Deno.writeTextFile(`${folder}/tiny.json`, SPEC);
+    await Deno.writeTextFile(`${folder}/engine.ini`, ENGINE);
+    await Deno.writeTextFile(`${folder}/llm_inference.ini`, INFERENCE);
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function troodon(...args: string[]) {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, ...args],
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+Deno.test("an engine's configuration becomes options, the first model counts, and the rest is told", () =>
+  withFiles(async (folder) => {
+    const warnings = new Set<string>();
+    const path = `${folder}/engine.ini`;
+    const config = await readEngineConfig(parseIni(ENGINE, path), warnings);
+    assertEquals([config.name, config.port], ["tiny", 8081]);
+    assertEquals(config.path, `${folder}/data/models/tiny/llama.Q8_0.gguf`);
+    const { spec, ...load } = config.load;
+    assert(typeof spec === "object");
+    assertEquals(load, {
+      kvFormat: "F32",
+      contextLength: 64,
+      threads: 1,
+      sessions: 2,
+      device: "reference",
+    });
+    assertEquals(config.generate.strategy, {
+      name: "sample.top_p",
+      top_p: 0.8,
+      max_k: 4,
+      eos_bypassing_max: 2,
+    });
+    assertEquals(config.templates, { own: "a {query}\n{res_prefix}" });
+    assertEquals(config.decoderTemplate?.name, "own");
+    assertEquals([...warnings], [
+      `${path}, line 21, [model.other] colour: is not known and changes nothing`,
+    ]);
+  }));
+
+Deno.test("values without a meaning here are told with the reason, and others are refused", () =>
+  withFiles(async (folder) => {
+    const read = async (lines: string) => {
+      const warnings = new Set<string>();
+      const text = ENGINE.replace("prompt_template = own", lines);
+      await readEngineConfig(parseIni(text, `${folder}/engine.ini`), warnings);
+      return [...warnings].filter((one) => !one.includes("colour"));
+    };
+    assertEquals(await read("devices = 0\nbe_host_embeddings = true\ndelta_tensor_ratio = 0"), []);
+    const told = await read(
+      "device_weight_data_type = Q4_b32t1\ndevice_kv_cache_data_type = Q8\ndevices = 0&1;2",
+    );
+    assertEquals(told.length, 3);
+    assertStringIncludes(told.join("\n"), "as the file stores them");
+    assertStringIncludes(told.join("\n"), "F16 is used instead");
+    for (
+      const [lines, message] of [
+        ["device_weight_data_type = Q9", "number format"],
+        ["max_context_len = many", "max_context_len"],
+        ["decoding_strategy = nonsense", "nonsense"],
+        ['decoding_strategy = {"name":', "JSON"],
+        ["prompt_template = nobody", "nobody"],
+        ["model_spec_file = none.json\nmodel_specification_file = none.json", "none.json"],
+        ["model_dir = \nx = 1", "model_dir"],
+      ] as const
+    ) {
+      const error = await assertRejects(() => read(lines), Error);
+      assertStringIncludes((error as Error).message, message);
+    }
+  }));
+
+Deno.test("a query list has texts and records", () => {
+  const { engine, queries, seed, temperature } = readInferenceConfig(
+    parseIni(INFERENCE, "/x/a.ini"),
+    new Set(),
+  );
+  assertEquals([engine, seed, temperature], ["/x//engine.ini", 5, 0]);
+  assertEquals(queries.map(({ text, answer }) => [text, answer]), [["a\nb", ""], ["b", "c"]]);
+  assertEquals(queries[1]!.decoderTemplate, "{bos}{query}");
+  const wrong = [
+    INFERENCE.replace("query_count = 2", "query_count = 3"),
+    INFERENCE.replace('"text"', '"txt"'),
+    INFERENCE.replace('"b",', '"b"'),
+    INFERENCE.replace("query_list.some\n", "query_list.none\n"),
+  ];
+  for (const text of wrong) {
+    assertThrows(() => readInferenceConfig(parseIni(text, "a.ini"), new Set()), FormatError);
+  }
+});
+
+Deno.test("every key of the format is known, and no unknown one", () => {
+  for (const table of [ENGINE_KEYS, INFERENCE_KEYS, PERPLEXITY_KEYS, CLIENT_KEYS]) {
+    const lines = Object.entries(table).flatMap(([section, keys]) => [
+      `[${section.replace("*", "x")}]`,
+      ...Object.entries(keys).map(([key, { quiet }]) =>
+        `${key.replace("#", "7")} = ${quiet?.[0] ?? "1"}`
+      ),
+    ]);
+    const warnings = new Set<string>();
+    checkKeys(openConfiguration(parseIni(lines.join("\n"), "a.ini"), warnings), table);
+    assertEquals([...warnings], []);
+    checkKeys(openConfiguration(parseIni("[main]\nzz = 1\n[zz]", "a.ini"), warnings), table);
+    assertEquals(warnings.size, 2);
+  }
+});
+
+Deno.test("the small configurations are told apart and read", () => {
+  const perplexity = parseIni(
+    "[main]\ninference_engine_config = e.ini\ntest_data_file = ${run_name}.txt\nmax_length = 64\ntemperature = 2",
+    "/d/p.ini",
+  );
+  const warnings = new Set<string>();
+  assertEquals(configKind(perplexity), "perplexity");
+  assertEquals(readPerplexityConfig(perplexity, warnings), {
+    engine: "/d/e.ini",
+    data: "/d/p.txt",
+    window: 64,
+    stride: 64,
+  });
+  assertEquals(warnings.size, 1);
+  const client = parseIni('[main]\nservice = http://a\nrequest = {"text": "b"}', "c.ini");
+  assertEquals(configKind(client), "client");
+  assertEquals(readClientConfig(client, warnings), {
+    service: "http://a",
+    request: '{"text": "b"}',
+  });
+  assertEquals(configKind(parseIni(INFERENCE, "a.ini")), "inference");
+  assertEquals(configKind(parseIni(ENGINE, "a.ini")), "engine");
+  assertEquals(configKind(parseIni("[main]", "a.ini")), undefined);
+});
+
+Deno.test("troodon --config answers a query list, by templates and a description of the model", () =>
+  withFiles(async (folder) => {
+    const { code, out, err } = await troodon("--config", `${folder}/llm_inference.ini`, "--json");
+    assertEquals(code, 0, err);
+    const answers = out.trim().split("\n").map((line) => JSON.parse(line));
+    assertEquals(answers.map(({ query }) => query), ["a\nb", "b"]);
+    using model = await load(TINY_LLAMA, {
+      ...{ device: "reference", kvFormat: "F32", contextLength: 64 },
+    });
+    const { tokenizer } = model;
+    const encode = (text: string) => tokenizer.encode(text, { addSpecial: false });
+    const prompts = [encode("a a\nb\n"), [tokenizer.bosId!, ...encode("b"), ...encode("c")]];
+    const options = { temperature: 0, eosBypassingMax: 2, onContextFull: "stop" } as const;
+    for (const [index, prompt] of prompts.entries()) {
+      const direct = await generate(model, prompt, { temperature: 0, onContextFull: "stop" })
+        .result;
+      assertEquals(answers[index].ids, direct.ids, `query ${index + 1}`);
+      assertEquals(answers[index].finishReason, direct.finishReason);
+    }
+    assertStringIncludes(err, "colour: is not known");
+  }));
+
+Deno.test("troodon --config refuses what is no such file", () =>
+  withFiles(async (folder) => {
+    const engine = await troodon("--config", `${folder}/engine.ini`);
+    assertEquals([engine.code, engine.out], [1, ""]);
+    assertStringIncludes(engine.err, "inference_engine_config");
+    const spec = await troodon("run", "--config", `${folder}/tiny.json`);
+    assertEquals(spec.code, 1);
+    assertStringIncludes(spec.err, "line 2");
+  }));
