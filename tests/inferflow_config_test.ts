@@ -245,8 +245,7 @@ Deno.test("troodon --config answers a query list, by templates and a description
     const prompts = [encode("a a\nb\n"), [tokenizer.bosId!, ...encode("b"), ...encode("c")]];
     const options = { temperature: 0, eosBypassingMax: 2, onContextFull: "stop" } as const;
     for (const [index, prompt] of prompts.entries()) {
-      const direct = await generate(model, prompt, { temperature: 0, onContextFull: "stop" })
-        .result;
+      const direct = await generate(model, prompt, options).result;
       assertEquals(answers[index].ids, direct.ids, `query ${index + 1}`);
       assertEquals(answers[index].finishReason, direct.finishReason);
     }
