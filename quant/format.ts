@@ -2,6 +2,17 @@
 // quant/mod.ts; files, matmuls, KV cache and tools learn of it through the table only.
 // The scalar decode and encode here are the definition; WASM and WGSL kernels are judged by them.
 
+/** What an encoder may be told beside the values; formats that have no use for a part leave it. */
+export interface EncodeOptions {
+  /**
+   * Inferflow's blocks and LF8: the levels of the paper, or those of the program behind it, whose bytes
+   * are then met (Q6, Q5, Q4_B64: the top code stays unused; LF8: 127 steps). Default `paper`.
+   */
+  readonly levels?: "paper" | "upstream";
+  /** Formats with `scope` "tensor": smallest and greatest value of the tensor; default: of `values`. */
+  readonly range?: readonly [min: number, max: number];
+}
+
 /** One number format: how a run of values is stored in bytes. */
 export interface NumberFormat {
   /** Name as GGUF writes it, e.g. `Q4_1`, `F16`. */
@@ -12,6 +23,8 @@ export interface NumberFormat {
   readonly blockSize: number;
   /** Bytes of one block. */
   readonly blockBytes: number;
+  /** `tensor`: the encoder needs the range of the whole tensor, not only of the values it gets. */
+  readonly scope?: "tensor";
   /**
    * Decodes whole blocks to float32.
    *
@@ -25,7 +38,7 @@ export interface NumberFormat {
    * @param values Source, a multiple of `blockSize` long.
    * @param out Receives the blocks.
    */
-  encode?(values: Float32Array, out: Uint8Array): void;
+  encode?(values: Float32Array, out: Uint8Array, options?: EncodeOptions): void;
 }
 
 /**

@@ -2,9 +2,12 @@
 // weights, multiplies by them or stores a KV cache learns of a format from this table only.
 
 import { bf16 } from "./bf16.ts";
+import { defineE0m4 } from "./e0m4.ts";
 import { f16 } from "./f16.ts";
 import { f32 } from "./f32.ts";
 import type { NumberFormat } from "./format.ts";
+import { inferflowBlocks } from "./inferflow_blocks.ts";
+import { defineInt4 } from "./int4.ts";
 import { iq1_m } from "./iq1_m.ts";
 import { iq1_s } from "./iq1_s.ts";
 import { iq2_s } from "./iq2_s.ts";
@@ -14,14 +17,19 @@ import { iq3_s } from "./iq3_s.ts";
 import { iq3_xxs } from "./iq3_xxs.ts";
 import { iq4_nl } from "./iq4_nl.ts";
 import { iq4_xs } from "./iq4_xs.ts";
+import { lf8 } from "./lf8.ts";
 import { mxfp4 } from "./mxfp4.ts";
+import { ALIASES } from "./names.ts";
 import { numbers } from "./numbers.ts";
 import { nvfp4 } from "./nvfp4.ts";
+import { defineI4pc, defineI8pc } from "./per_channel.ts";
 import { q1_0 } from "./q1_0.ts";
 import { q2_k } from "./q2_k.ts";
 import { q3_k } from "./q3_k.ts";
+import { q3h_b64t1 } from "./q3h_b64t1.ts";
 import { q4_0 } from "./q4_0.ts";
 import { q4_1 } from "./q4_1.ts";
+import { q4_b16 } from "./q4_b16.ts";
 import { q4_k } from "./q4_k.ts";
 import { q5_0 } from "./q5_0.ts";
 import { q5_1 } from "./q5_1.ts";
@@ -29,11 +37,13 @@ import { q5_k } from "./q5_k.ts";
 import { q6_k } from "./q6_k.ts";
 import { q8_0 } from "./q8_0.ts";
 import { q8_1 } from "./q8_1.ts";
+import { defineQ8Gl } from "./q8_gl.ts";
 import { q8_k } from "./q8_k.ts";
+import { q8_log } from "./q8_log.ts";
 import { tq1_0 } from "./tq1_0.ts";
 import { tq2_0 } from "./tq2_0.ts";
 
-export { formatBytes, type NumberFormat } from "./format.ts";
+export { type EncodeOptions, formatBytes, type NumberFormat } from "./format.ts";
 
 const all: readonly NumberFormat[] = [
   ...[f32, f16, bf16],
@@ -42,9 +52,19 @@ const all: readonly NumberFormat[] = [
   ...[iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs],
   ...[tq1_0, tq2_0, q1_0, mxfp4, nvfp4],
   ...numbers,
+  ...[...inferflowBlocks, q3h_b64t1, q4_b16, q8_log, lf8],
+  ...[32, 64, 128, 256].flatMap((group) => [defineE0m4(group, 1), defineE0m4(group, 2)]),
+  ...[32, 64, 128, 256].map(defineInt4),
 ];
 
-/** Every format that can be decoded, by name. */
+// Formats whose block is a row: the columns are part of the name.
+const rowFormats: ReadonlyMap<string, (columns: number) => NumberFormat> = new Map([
+  ["I8PC", defineI8pc],
+  ["I4PC", defineI4pc],
+  ["Q8_GL", defineQ8Gl],
+]);
+
+/** Every format of a fixed block that can be decoded, by name. */
 export const formats: ReadonlyMap<string, NumberFormat> = new Map(all.map((f) => [f.name, f]));
 
 const byGgmlType: ReadonlyMap<number, NumberFormat> = new Map(
@@ -65,18 +85,44 @@ const OTHER_GGML_TYPES: Readonly<Record<number, string>> = {
 };
 
 /**
- * The format of a name as GGUF writes it, e.g. `Q4_1`.
+ * The format of a name as files write it, e.g. `Q4_1`, or `I8PC_576` where the block is a row.
  *
  * @throws {RangeError} If there is none; the message lists the known ones.
  */
 export function getFormat(name: string): NumberFormat {
-  const format = formats.get(name);
+  const format = formats.get(name) ?? rowFormat(name);
   if (!format) {
+    const rows = [...rowFormats.keys()].map((family) => `${family}_COLUMNS`);
     throw new RangeError(
-      `Cannot use number format "${name}": known are ${[...formats.keys()].join(", ")}`,
+      `Cannot use number format "${name}": known are ${[...formats.keys(), ...rows].join(", ")}`,
     );
   }
   return format;
+}
+
+function rowFormat(name: string): NumberFormat | undefined {
+  const [, family, columns] = /^(\w+)_([1-9]\d*)$/.exec(name) ?? [];
+  return family === undefined ? undefined : rowFormats.get(family)?.(Number(columns));
+}
+
+/**
+ * The format that a person means by a name, in either case: a name of the table, an alias (`e0m4`, `q3h`,
+ * `q8_b32t2`), or a format whose block is a row (`i8pc`).
+ *
+ * @param columns Length of the rows that are to be stored.
+ * @throws {RangeError} If there is none, or if it cannot have such rows.
+ */
+export function findFormat(name: string, columns: number): NumberFormat {
+  const upper = name.toUpperCase();
+  const alias = ALIASES[upper] ?? upper;
+  return rowFormats.get(alias)?.(columns) ?? getFormat(alias);
+}
+
+/** Whether {@linkcode findFormat} knows a name. */
+export function isFormatName(name: string): boolean {
+  const upper = name.toUpperCase();
+  const alias = ALIASES[upper] ?? upper;
+  return formats.has(alias) || rowFormats.has(alias);
 }
 
 /** The format of a ggml type id, or undefined if it cannot be decoded here. */
