@@ -284,12 +284,6 @@ Deno.test("a reader that leaves early (troodon … | head) is no failure", async
   assertEquals([code, err], [0, ""]);
 });
 
-Deno.test("chat takes turns from a pipe and commands with a slash", async () => {
-  const turns = "/help\n/chta\n/exit\n";
-  const refused = await troodon(["chat", MODEL], { stdin: turns });
-  assertRefused(refused, 2, /base model.*generate --raw/);
-});
-
 Deno.test("SIGINT stops an answer with exit code 130", async () => {
   const child = new Deno.Command(Deno.execPath(), {
     args: [

@@ -1,0 +1,105 @@
+// `troodon chat` as a script meets it: turns, commands and many lines from a pipe, Ctrl-C in the middle of an
+// answer. The model is the tiny llama with a template of our own; editing on a keyboard is tested beside
+// the line editor.
+
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
+import { assertRefused, troodon } from "./support/cli.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+const TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n" +
+  "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+
+/** The tiny llama in a folder with a chat template. */
+async function withChatModel(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    for (const name of ["pytorch_model.bin", "config.json", "tokenizer.model"]) {
+      await Deno.copyFile(fixturePath(`models/llama_formats/${name}`), `${folder}/${name}`);
+    }
+    await Deno.writeTextFile(`${folder}/chat_template.jinja`, TEMPLATE);
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const SHORT = ["--max-tokens", "3", "--ignore-eos"];
+
+Deno.test("chat answers each turn from a pipe and keeps what was said", async () => {
+  await withChatModel(async (folder) => {
+    const chat = ["chat", folder, ...SHORT, "--json", "--system", "s"];
+    const { code, out, err } = await troodon(chat, { stdin: "ab\nc\\\nd\n/reset\nab\n" });
+    assertEquals([code, err], [0, "Forgotten.\n"]);
+    const answers = out.trimEnd().split("\n").map((line) => JSON.parse(line));
+    assertEquals(
+      answers.map(({ role, ids }) => [role, ids.length]),
+      Array(3).fill(["assistant", 3]),
+    );
+    assertEquals(answers[2].ids, answers[0].ids); // after /reset it is the first turn again
+    // The second turn computes what is new only: its own text, not the first turn's.
+    assert(answers[1].stats.prefillTokens < answers[0].stats.prefillTokens + 10);
+    const alone = JSON.parse((await troodon(chat, { stdin: "c\\\nd\n" })).out);
+    assert(alone.ids.join() !== answers[1].ids.join(), "the first turn made no difference");
+  });
+});
+
+Deno.test("chat's commands with a slash speak on standard error and are no turns", async () => {
+  await withChatModel(async (folder) => {
+    const path = `${folder}/talk.json`;
+    const stdin = `/help\n/chta\n/hlep\n/system\n"""\na\nb\n"""\n/save ${path}\n/stats\n/exit\nx\n`;
+    const { code, out, err } = await troodon(["chat", folder, ...SHORT], { stdin });
+    assertEquals(code, 0, err);
+    for (const text of ["/save FILE", "No command /chta", "Did you mean /help", "2 messages"]) {
+      assertStringIncludes(err, text);
+    }
+    assertMatch(err, /3 tokens, .* tokens\/s/);
+    const { messages } = JSON.parse(await Deno.readTextFile(path));
+    assertEquals(messages[0], { role: "user", content: "a\nb" });
+    assertEquals(out.trimEnd(), messages[1].content.trimEnd());
+    const loaded = await troodon(["chat", folder, ...SHORT], {
+      stdin: `/load ${path}\n/load ${folder}/config.json\n/load ${folder}/none.json\n`,
+    });
+    assertEquals([loaded.code, loaded.out], [0, ""]);
+    assertMatch(loaded.err, /2 messages read\.\n.*config\.json is no conversation.*\n.*none\.json/);
+  });
+});
+
+Deno.test("Ctrl-C stops the answer and not the program", async () => {
+  await withChatModel(async (folder) => {
+    const endless = ["--max-tokens", "1000000", "--ignore-eos", "--context-full", "slide"];
+    const child = new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, "chat", folder, ...endless],
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    const keyboard = child.stdin.getWriter();
+    const screen = child.stdout.getReader();
+    const remarks = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
+    const until = async (wanted: string): Promise<void> => {
+      for (let said = ""; !said.includes(wanted);) {
+        const { value, done } = await remarks.read();
+        assert(!done, `the program ended before it said "${wanted}"`);
+        said += value;
+      }
+    };
+    const say = (text: string) => keyboard.write(new TextEncoder().encode(text));
+    await say("a\n");
+    assert(!(await screen.read()).done, "no answer");
+    child.kill("SIGINT");
+    await until("Stopped.");
+    await say("/stats\n");
+    await until("tokens/s");
+    await keyboard.close();
+    while (!(await screen.read()).done);
+    while (!(await remarks.read()).done);
+    assertEquals((await child.status).code, 0);
+  });
+});
+
+Deno.test("a model without a chat template is refused with the other command", async () => {
+  const refused = await troodon(["chat", TINY_LLAMA], { stdin: "a\n" });
+  assertRefused(refused, 2, /base model.*generate --raw/);
+});
