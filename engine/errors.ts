@@ -16,7 +16,8 @@ export interface ErrorDetails {
 
 function compose(message: string, { file, place, remedy }: ErrorDetails): string {
   const where = [file, place].filter((part) => part !== undefined && part !== "").join(", ");
-  return (where ? `${where}: ` : "") + message + (remedy ? `. ${remedy}` : "");
+  const whole = (where ? `${where}: ` : "") + message + (remedy ? `. ${remedy}` : "");
+  return whole.replace(/[\r\n]+/g, " "); // names in files may hold line ends
 }
 
 /** Common base of Troodon's own errors. */

@@ -35,17 +35,19 @@ function integers(params: object): DimEnv {
 /**
  * Value of a factor.
  *
- * @throws {FormatError} If a hyperparameter in it is missing.
+ * @throws {FormatError} If a hyperparameter in it is missing, or it is beyond float32.
  */
 export function factorOf(factor: Factor | undefined, params: object, place: string): number {
   if (factor === undefined) return 1;
-  if (typeof factor === "number") return factor;
   const values = params as Readonly<Record<string, unknown>>;
-  return Object.entries(factor).reduce((product, [name, exponent]) => {
+  const powers = typeof factor === "number" ? {} : factor;
+  const product = Object.entries(powers).reduce((soFar, [name, exponent]) => {
     const value = values[name];
     if (typeof value !== "number") {
       throw new FormatError(`is missing, and ${place} depends on it`, { place: name });
     }
-    return product * value ** exponent;
-  }, 1);
+    return soFar * value ** exponent;
+  }, typeof factor === "number" ? factor : 1);
+  if (Number.isFinite(Math.fround(product))) return product;
+  throw new FormatError(`is ${product}, which is no factor`, { place });
 }

@@ -7,7 +7,7 @@
 // To add an architecture: one JSON file in specs/, one line in specs/mod.ts; a new atom is one value in a
 // rule of spec_rules.ts and its code in blocks/.
 
-import { list, record, table, text } from "./check.ts";
+import { anything, list, record, table, text } from "./check.ts";
 import { FormatError } from "../errors.ts";
 import { type FoundHyperparameters, HYPERPARAMETERS } from "./hparam_fields.ts";
 import { sizeNames } from "./sizes.ts";
@@ -59,6 +59,9 @@ const conventionNames = record({
   harmless: list(text),
 });
 
+const wholeRule = table(anything);
+const containersRule = table(table(anything));
+
 /** Where a spec comes from and for what. */
 export interface SpecContext {
   readonly convention: Convention;
@@ -75,15 +78,13 @@ export interface SpecContext {
  */
 export function resolveSpec(json: unknown, common: unknown, context: SpecContext): ResolvedSpec {
   const { convention, file } = context;
-  const { containers = {}, $schema: _editor, ...base } = json as {
-    containers?: Record<string, unknown>;
-    $schema?: unknown;
-  };
+  const { containers = {}, $schema: _editor, ...base } = wholeRule(json, { file, path: "" });
+  containersRule(containers, { file, path: "containers" });
   const shared = conventionNames((common as Record<string, unknown>)[convention], {
     file: "names.json",
     path: convention,
   });
-  const merged = merge(base, containers[convention]);
+  const merged = merge(base, (containers as Record<string, unknown>)[convention]);
   const resolve = (source: unknown): ResolvedSpec => {
     const spec = specRule(source, { file, path: "" });
     const own = spec.names?.[convention];
@@ -128,7 +129,13 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
     throw new FormatError(`names "${value}": known are ${known.join(", ")}`, { file, place: what });
   };
   const referSize = (what: string, size: number | string | undefined) => {
-    if (typeof size === "string") { for (const name of sizeNames(size)) refer(what, name); }
+    if (typeof size !== "string") return;
+    try {
+      for (const name of sizeNames(size)) refer(what, name);
+    } catch (error) {
+      if (error instanceof FormatError) throw error;
+      throw new FormatError(`is no size: ${(error as Error).message}`, { file, place: what });
+    }
   };
   checkAttention(spec, refer);
   for (const what of ["defaults", "derived"] as const) {

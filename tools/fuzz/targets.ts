@@ -7,6 +7,7 @@ import {
   ggufSeeds,
   safetensorsSeeds,
 } from "../../tests/support/fuzz_formats.ts";
+import { fuzzIni, fuzzSpec, iniSeeds, specSeeds } from "../../tests/support/fuzz_config.ts";
 import { fuzzPickle, pickleSeeds } from "../../tests/support/fuzz_checkpoints.ts";
 import { fuzzSentencePiece, sentencePieceSeeds } from "../../tests/support/fuzz_tokenizers.ts";
 import {
@@ -106,6 +107,37 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
       "q\u0000h\u0000",
     ],
     run: fuzzPickle,
+  },
+  ini: {
+    seeds: () => iniSeeds().map(bytesOf),
+    words: [
+      "[main]\n",
+      "[model.a]\n",
+      "${",
+      "$(",
+      "}",
+      "\nmodels = ",
+      "query_count = 9",
+      '{"',
+      "\n;",
+    ],
+    run: (input) => fuzzIni(textOf(input)),
+  },
+  spec: {
+    seeds: () => specSeeds().map(bytesOf),
+    words: [
+      '"tensors":{',
+      '"rows":{"count":',
+      '"heads // 0"',
+      '"headDim * headDim"',
+      "{i}",
+      "{j}",
+      "1e308",
+      "-1",
+      "null",
+      '"__proto__":',
+    ],
+    run: (input) => fuzzSpec(textOf(input)),
   },
   sentencepiece: {
     seeds: sentencePieceSeeds,
