@@ -1,0 +1,179 @@
+// Which tensor gets which number format: one object, pure data, shared by the tool that quantises and by
+// whatever reports sizes. Rules are tried in order; the first that fits a tensor gives its format. Norms,
+// biases, routers and tables stay as they are unless a rule names their role.
+// A format whose blocks do not fill a row gives way to a stand-in, at last to F16; nobody is left to guess:
+// the choice says so.
+
+import { formatBytes, type NumberFormat } from "./format.ts";
+import { findFormat } from "./mod.ts";
+import { layerOf, roleOf, type TensorRole } from "./tensor_roles.ts";
+
+/** Layers that a rule is for; several parts must all hold. */
+export interface LayerRange {
+  /** The first so many. */
+  readonly first?: number;
+  /** The first `layers / share`, rounded down. */
+  readonly firstShare?: number;
+  /** Those that llama.cpp's mixes favour: the first and last eighth, and every third between. */
+  readonly favoured?: true;
+}
+
+/** One row of a policy. */
+export interface PolicyRule {
+  /** Roles; default any that is a matrix to multiply by. */
+  readonly roles?: readonly TensorRole[];
+  /** Regular expression that the name must contain. */
+  readonly pattern?: string;
+  /** Layers; tensors outside any layer do not match. */
+  readonly layers?: LayerRange;
+  /** Only models with at least so many query heads a key head. */
+  readonly queryGroup?: number;
+  /** Only models with so many experts. */
+  readonly experts?: number;
+  /** Only tensors of fewer values than this. */
+  readonly below?: number;
+  /** Name of a format in either case, or `keep`. */
+  readonly format: string;
+}
+
+/** A policy. */
+export interface QuantPolicy {
+  /** For messages and files. */
+  readonly name: string;
+  /** Tried in order. */
+  readonly rules: readonly PolicyRule[];
+  /** Format of matrices that no rule fits. */
+  readonly format: string;
+  /** Number that GGUF gives the mixture (general.file_type), where it has one. */
+  readonly ggufFileType?: number;
+}
+
+/** What a policy may ask about a tensor. */
+export interface TensorFacts {
+  readonly name: string;
+  /** Outermost dimension first. */
+  readonly shape: readonly number[];
+}
+
+/** What a policy may ask about a model. */
+export interface ModelFacts {
+  readonly layers: number;
+  /** Query heads a key head; default 1. */
+  readonly queryGroup?: number;
+  /** Experts; default 0. */
+  readonly experts?: number;
+  /** There is no output matrix of its own: the embedding is one too. */
+  readonly tiedOutput?: boolean;
+}
+
+/** What a policy says of a tensor. */
+export interface FormatChoice {
+  /** The format to store it in; undefined: as it is. */
+  readonly format: NumberFormat | undefined;
+  /** The format that was wanted, where its blocks do not fill the rows. */
+  readonly insteadOf?: string;
+}
+
+// Roles that stay as they are.
+const KEPT: readonly TensorRole[] = ["norm", "bias", "router", "table"];
+
+// What stands in for a format whose blocks do not fill a row, as in llama.cpp.
+const STAND_INS: Readonly<Record<string, string>> = {
+  Q2_K: "IQ4_NL",
+  Q3_K: "IQ4_NL",
+  IQ4_XS: "IQ4_NL",
+  Q4_K: "Q5_0",
+  Q5_K: "Q5_1",
+  Q6_K: "Q8_0",
+};
+
+/**
+ * The format of a tensor.
+ *
+ * @throws {RangeError} If the policy names a format that is unknown or cannot be encoded.
+ */
+export function chooseFormat(
+  policy: QuantPolicy,
+  tensor: TensorFacts,
+  model: ModelFacts,
+): FormatChoice {
+  const { name, shape } = tensor;
+  const named = roleOf(name, shape);
+  const role = named === "embedding" && model.tiedOutput && hasRule(policy, "output")
+    ? "output"
+    : named;
+  const rule = policy.rules.find((candidate) => fits(candidate, role, tensor, model));
+  const isKept = !rule && (KEPT.includes(role) || shape.length < 2);
+  const wanted = rule?.format ?? policy.format;
+  if (isKept || wanted === "keep") return { format: undefined };
+  return standIn(wanted, shape.at(-1) ?? 1);
+}
+
+function hasRule({ rules }: QuantPolicy, role: TensorRole): boolean {
+  return rules.some(({ roles }) => roles?.includes(role));
+}
+
+function fits(rule: PolicyRule, role: TensorRole, tensor: TensorFacts, model: ModelFacts): boolean {
+  const { roles, pattern, layers, queryGroup, experts, below } = rule;
+  const { name, shape } = tensor;
+  if (roles ? !roles.includes(role) : KEPT.includes(role) || shape.length < 2) return false;
+  if (pattern !== undefined && !new RegExp(pattern).test(name)) return false;
+  if (layers && !isInRange(layers, layerOf(name), model.layers)) return false;
+  if (queryGroup !== undefined && (model.queryGroup ?? 1) < queryGroup) return false;
+  if (experts !== undefined && model.experts !== experts) return false;
+  return below === undefined || countOf(tensor) < below;
+}
+
+function isInRange(
+  { first, firstShare, favoured }: LayerRange,
+  layer: number | undefined,
+  layers: number,
+): boolean {
+  if (layer === undefined) return false;
+  if (first !== undefined && layer >= first) return false;
+  if (firstShare !== undefined && layer >= Math.floor(layers / firstShare)) return false;
+  const eighth = Math.floor(layers / 8);
+  const isFavoured = layer < eighth || layer >= Math.floor(7 * layers / 8) ||
+    (layer - eighth) % 3 === 2;
+  return !favoured || isFavoured;
+}
+
+function countOf({ shape }: TensorFacts): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+function standIn(wanted: string, columns: number): FormatChoice {
+  const fitting = (name: string): NumberFormat | undefined => {
+    try {
+      const format = findFormat(name, columns);
+      return columns % format.blockSize === 0 ? format : undefined;
+    } catch (error) {
+      // A row format that cannot have such rows; unknown names are found before anything is stored.
+      if (error instanceof RangeError && !error.message.includes("known are")) return undefined;
+      throw error;
+    }
+  };
+  const format = fitting(wanted);
+  if (format && !format.encode) {
+    throw new RangeError(`Cannot store weights as ${format.name}: it has no public encoder`);
+  }
+  if (format) return { format };
+  const other = STAND_INS[wanted.toUpperCase()];
+  const instead = (other !== undefined && fitting(other)) || findFormat("F16", columns);
+  return { format: instead, insteadOf: wanted.toUpperCase() };
+}
+
+/**
+ * Bytes that tensors take under a policy; those that it keeps count as `kept` says, F32 unless told.
+ */
+export function policyBytes(
+  policy: QuantPolicy,
+  tensors: readonly TensorFacts[],
+  model: ModelFacts,
+  kept: NumberFormat = findFormat("F32", 1),
+): number {
+  return tensors.reduce((sum, tensor) => {
+    const { format = kept } = chooseFormat(policy, tensor, model);
+    return sum + formatBytes(format, countOf(tensor));
+  }, 0);
+}

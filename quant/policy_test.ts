@@ -1,0 +1,223 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { findFormat, getFormat } from "./mod.ts";
+import { getPolicy, inferflowPolicy, policyNames } from "./policies.ts";
+import { chooseFormat, policyBytes, type QuantPolicy, type TensorFacts } from "./policy.ts";
+import { parsePolicy } from "./policy_file.ts";
+import { layerOf, roleOf } from "./tensor_roles.ts";
+
+/** Tensors of a Llama as GGUF names them. */
+function llama(
+  { layers, dim, hidden, kv, vocab, tied = false }: {
+    readonly layers: number;
+    readonly dim: number;
+    readonly hidden: number;
+    readonly kv: number;
+    readonly vocab: number;
+    readonly tied?: boolean;
+  },
+): TensorFacts[] {
+  const tensors: TensorFacts[] = [{ name: "token_embd.weight", shape: [vocab, dim] }];
+  for (let i = 0; i < layers; i++) {
+    const add = (name: string, ...shape: number[]) =>
+      tensors.push({ name: `blk.${i}.${name}.weight`, shape });
+    add("attn_norm", dim);
+    add("attn_q", dim, dim);
+    add("attn_k", kv, dim);
+    add("attn_v", kv, dim);
+    add("attn_output", dim, dim);
+    add("ffn_norm", dim);
+    add("ffn_gate", hidden, dim);
+    add("ffn_up", hidden, dim);
+    add("ffn_down", dim, hidden);
+  }
+  tensors.push({ name: "output_norm.weight", shape: [dim] });
+  if (!tied) tensors.push({ name: "output.weight", shape: [vocab, dim] });
+  return tensors;
+}
+
+const TINY_LLAMA = llama({ layers: 22, dim: 2048, hidden: 5632, kv: 256, vocab: 32000 });
+const MODEL = { layers: 22, queryGroup: 8 };
+
+function formatsOf(policy: QuantPolicy, tensors: readonly TensorFacts[], model = MODEL) {
+  return Object.fromEntries(tensors.map((tensor) => [
+    tensor.name.replace(".weight", ""),
+    chooseFormat(policy, tensor, model).format?.name ?? "keep",
+  ]));
+}
+
+Deno.test("LlamaF's W8A8 takes the bytes of its paper on TinyLlama", () => {
+  const keep = { name: "keep", format: "keep", rules: [] };
+  assertEquals(policyBytes(keep, TINY_LLAMA, MODEL), 4_400_193_536);
+  assertEquals(policyBytes(getPolicy("lf8"), TINY_LLAMA, MODEL), 1_117_511_680);
+  const formats = formatsOf(getPolicy("lf8"), TINY_LLAMA);
+  assertEquals(formats["token_embd"], "LF8");
+  assertEquals(formats["output"], "LF8");
+  assertEquals(formats["blk.0.attn_norm"], "keep");
+  assertEquals(formats["output_norm"], "keep");
+});
+
+Deno.test("ML Drift's 8/4/4 takes the bytes of its formula", () => {
+  const matrices = TINY_LLAMA.filter(({ shape }) => shape.length === 2);
+  const [q8, mixed] = ["q8", "8/4/4"].map((name) => policyBytes(getPolicy(name), matrices, MODEL));
+  let eight = 0, four = 0, rows = 0;
+  for (const { name, shape: [height, width] } of matrices) {
+    if (name.includes("attn_")) eight += height! * width!;
+    else four += height! * width!;
+    rows += height!;
+  }
+  assertEquals(q8, eight + four + 4 * rows);
+  assertEquals(mixed, eight + four / 2 + 4 * rows);
+  const formats = formatsOf(getPolicy("8/4/4"), TINY_LLAMA);
+  assertEquals(formats["blk.3.attn_k"], "I8PC_2048");
+  assertEquals(formats["blk.3.ffn_down"], "I4PC_5632");
+  assertEquals(formats["token_embd"], "I4PC_2048");
+});
+
+Deno.test("Inferflow's policy keeps embeddings, vectors and what is below the threshold in F16", () => {
+  const policy = inferflowPolicy({ format: "Q4", tensors: { ffn_w2: "Q6" } });
+  const formats = formatsOf(policy, TINY_LLAMA);
+  assertEquals(formats["token_embd"], "F16");
+  assertEquals(formats["blk.0.attn_norm"], "F16");
+  assertEquals(formats["blk.0.attn_k"], "F16", "524,288 values");
+  assertEquals(formats["blk.0.attn_q"], "Q4_B32T1A", "4,194,304 values");
+  assertEquals(formats["blk.0.ffn_down"], "Q6_B64T1");
+  const low = inferflowPolicy({ format: "Q4", threshold: 524_288 });
+  assertEquals(formatsOf(low, TINY_LLAMA)["blk.0.attn_k"], "Q4_B32T1A");
+});
+
+Deno.test("Q4_K_M favours the layers that llama.cpp favours", () => {
+  const formats = formatsOf(getPolicy("q4_k_m"), TINY_LLAMA);
+  const better = Array.from({ length: 22 }, (_, i) => i)
+    .filter((i) => formats[`blk.${i}.ffn_down`] === "Q6_K");
+  assertEquals(better, [0, 1, 4, 7, 10, 13, 16, 19, 20, 21]);
+  assertEquals(better.map((i) => formats[`blk.${i}.attn_v`]), better.map(() => "Q6_K"));
+  assertEquals(formats["blk.2.ffn_down"], "Q4_K");
+  assertEquals(formats["blk.0.attn_q"], "Q4_K");
+  assertEquals(formats["output"], "Q6_K");
+  assertEquals(formats["token_embd"], "Q4_K");
+  assertEquals(getPolicy("Q4_K"), getPolicy("q4_k_m"));
+  const tied = chooseFormat(
+    getPolicy("q4_k_m"),
+    { name: "token_embd.weight", shape: [1024, 256] },
+    { layers: 22, tiedOutput: true },
+  );
+  assertEquals(tied.format!.name, "Q6_K");
+});
+
+Deno.test("the other mixtures differ where llama.cpp's do", () => {
+  const of = (name: string, tensor: string) => formatsOf(getPolicy(name), TINY_LLAMA)[tensor];
+  assertEquals(of("q4_k_s", "blk.3.attn_v"), "Q5_K");
+  assertEquals(of("q4_k_s", "blk.4.attn_v"), "Q4_K");
+  assertEquals(of("q4_k_s", "blk.1.ffn_down"), "Q5_K");
+  assertEquals(of("q4_k_s", "blk.2.ffn_down"), "Q4_K");
+  assertEquals(of("q2_k", "blk.0.attn_v"), "Q4_K");
+  assertEquals(of("q2_k", "blk.0.attn_output"), "Q3_K");
+  assertEquals(of("q2_k", "blk.0.ffn_gate"), "Q2_K");
+  assertEquals(of("q3_k_m", "blk.1.attn_v"), "Q5_K");
+  assertEquals(of("q3_k_m", "blk.0.ffn_down"), "Q5_K");
+  assertEquals(of("q3_k_m", "blk.1.ffn_down"), "Q4_K");
+  assertEquals(of("q5_k_s", "blk.0.attn_v"), "Q5_K");
+  assertEquals(of("q4_0", "output"), "Q6_K");
+  assertEquals(of("q8_0", "output"), "Q8_0");
+  const mixtral = { layers: 22, queryGroup: 4, experts: 8 };
+  assertEquals(formatsOf(getPolicy("q4_k_m"), TINY_LLAMA, mixtral)["blk.0.attn_k"], "Q8_0");
+});
+
+Deno.test("a format that does not fill the rows gives way, at last to F16, and says so", () => {
+  const choose = (policy: string, columns: number) => {
+    const tensor = { name: "blk.0.attn_q.weight", shape: [64, columns] };
+    const { format, insteadOf } = chooseFormat(getPolicy(policy), tensor, MODEL);
+    return [format!.name, insteadOf];
+  };
+  assertEquals(choose("q4_k_m", 576), ["Q5_0", "Q4_K"]);
+  assertEquals(choose("q4_k_m", 100), ["F16", "Q4_K"]);
+  assertEquals(choose("q6_k", 96), ["Q8_0", "Q6_K"]);
+  assertEquals(choose("e0m4", 576), ["F16", "E0M4"]);
+  assertEquals(choose("8/4/4", 576), ["I8PC_576", undefined]);
+  const odd = { name: "blk.0.ffn_up.weight", shape: [64, 9] };
+  const { format, insteadOf } = chooseFormat(getPolicy("i4pc"), odd, MODEL);
+  assertEquals([format!.name, insteadOf], ["F16", "I4PC"]);
+});
+
+Deno.test("every named policy gives formats that can be encoded", () => {
+  assert(policyNames.length >= 20);
+  for (const name of policyNames) {
+    for (const tensor of TINY_LLAMA) {
+      assert(
+        chooseFormat(getPolicy(name), tensor, MODEL).format?.encode !== undefined ||
+          tensor.shape.length === 1,
+      );
+    }
+  }
+  assertEquals(getPolicy("q3h").format, "Q3H");
+  assertThrows(() => getPolicy("q9_k"), RangeError, 'quantise to "q9_k"');
+  const iq1 = getPolicy("iq1_s");
+  assertThrows(() => chooseFormat(iq1, TINY_LLAMA[0]!, MODEL), RangeError, "no public encoder");
+});
+
+Deno.test("roles are told by the names of GGUF and of Hugging Face", () => {
+  const cases = {
+    "token_embd.weight": "embedding",
+    "model.embed_tokens.weight": "embedding",
+    "lm_head.weight": "output",
+    "blk.7.attn_qkv.weight": "attention_qkv",
+    "blk.7.attn_q_norm.weight": "norm",
+    "model.layers.12.self_attn.q_proj.weight": "attention_q",
+    "model.layers.12.self_attn.o_proj.weight": "attention_output",
+    "model.layers.12.self_attn.q_proj.bias": "bias",
+    "model.layers.12.mlp.down_proj.weight": "ffn_down",
+    "model.layers.3.mlp.experts.5.gate_proj.weight": "ffn_gate",
+    "model.layers.3.mlp.gate.weight": "router",
+    "blk.3.ffn_gate_inp.weight": "router",
+    "blk.3.ffn_down_exps.weight": "ffn_down",
+    "encoder.layer.0.attention.self.key.weight": "attention_k",
+    "encoder.layer.0.attention.output.dense.weight": "attention_output",
+    "encoder.layer.0.output.dense.weight": "ffn_down",
+    "embeddings.position_embeddings.weight": "table",
+    "transformer.h.1.attn.c_attn.weight": "attention_qkv",
+    "something.weight": "other",
+  };
+  for (const [name, role] of Object.entries(cases)) assertEquals(roleOf(name, [8, 8]), role, name);
+  assertEquals(roleOf("blk.0.attn_sinks", [8]), "table");
+  assertEquals(layerOf("model.layers.12.mlp.down_proj.weight"), 12);
+  assertEquals(layerOf("blk.7.attn_q.weight"), 7);
+  assertEquals(layerOf("output.weight"), undefined);
+});
+
+Deno.test("a policy in a file is checked to the last key", () => {
+  const policy = parsePolicy(JSON.stringify({
+    format: "q4_k",
+    rules: [
+      { pattern: "^blk\\.0\\.", format: "q8_0" },
+      { roles: ["ffn_down"], layers: { favoured: true }, format: "q6_k" },
+      { roles: ["embedding"], format: "keep" },
+    ],
+  }));
+  const formats = formatsOf(policy, TINY_LLAMA);
+  assertEquals(
+    ["blk.0.attn_q", "blk.1.attn_q", "blk.4.ffn_down", "token_embd"].map((name) => formats[name]),
+    ["Q8_0", "Q4_K", "Q6_K", "keep"],
+  );
+  const refused: readonly (readonly [unknown, string])[] = [
+    ["{", "Cannot read the policy"],
+    [{}, '"format" is missing'],
+    [{ format: "q9" }, '"format" is "q9"'],
+    [{ format: "iq1_s" }, '"format" is "iq1_s"'],
+    [{ format: "q8_0", rulez: [] }, '"rulez" is not one of'],
+    [{ format: "q8_0", rules: [{ format: "q4_k", role: "norm" }] }, 'rule 1 of the policy: "role"'],
+    [{ format: "q8_0", rules: [{ format: "q4_k", roles: ["nrm"] }] }, '"roles" is ["nrm"]'],
+    [{ format: "q8_0", rules: [{ format: "q4_k", pattern: "(" }] }, '"pattern" is "("'],
+    [{ format: "q8_0", rules: [{ format: "q4_k", layers: { last: 2 } }] }, '"last" is not one of'],
+  ];
+  for (const [json, message] of refused) {
+    const text = typeof json === "string" ? json : JSON.stringify(json);
+    assertThrows(() => parsePolicy(text), RangeError, message);
+  }
+});
+
+Deno.test("E0M4 at the paper's group takes 4.25 bits a weight", () => {
+  const format = findFormat("e0m4", 128);
+  assertEquals(format.blockBytes * 8 / format.blockSize, 4.25);
+  assertEquals(getFormat("LF8").blockBytes * 8 / 256, 8.125);
+  assertEquals(getFormat("Q3H_B64T1").blockBytes * 8 / 64, 4);
+});
