@@ -41,6 +41,7 @@ export type {
   Precision,
   SourceOptions,
 } from "./engine/models/model.ts";
+export { meanPoolKV, type PoolSizes } from "./engine/models/views/pooled_heads.ts";
 export type { AdapterOptions } from "./engine/models/adapters/adapter.ts";
 export type { ModelMemory } from "./engine/models/memory.ts";
 export type { DeviceName } from "./engine/plan/backend.ts";
@@ -82,8 +83,8 @@ export {
   rerank,
 } from "./engine/pipelines/rerank.ts";
 export {
-  beamSearch,
   type BeamResult,
+  beamSearch,
   type BeamSearchOptions,
   translate,
   type TranslateOptions,

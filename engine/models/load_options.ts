@@ -34,6 +34,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("sessions", options.sessions, 1024);
   count("batch", options.batch, 4096);
   count("logitRows", options.logitRows, 4096);
+  count("kvHeads", options.kvHeads, 2 ** 16);
 }
 
 /**

@@ -163,6 +163,11 @@ export interface LoadOptions {
    * ({@linkcode GenerateOptions.adapters}).
    */
   readonly adapters?: readonly (string | AdapterOptions)[];
+  /**
+   * Heads of keys and values to pool those of the model to, by {@linkcode meanPoolKV}: a smaller cache, and a
+   * model that needs training to be as good again. Default: as many as it has.
+   */
+  readonly kvHeads?: number;
   /** Jinja text of a chat template to use instead of the file's; null for none. */
   readonly chatTemplate?: string | null;
   /**

@@ -22,6 +22,7 @@ import { describeModel, plannedMemory } from "./describe.ts";
 import { buildEncoder } from "./encoder_build.ts";
 import { buildEncoderDecoder } from "./encoder_decoder_build.ts";
 import type { Hyperparameters } from "./hparams.ts";
+import { poolParts } from "./pooled_parts.ts";
 import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
 import type { LoadOptions, ModelDescription } from "./model.ts";
 import type { ModelSpec } from "./spec.ts";
@@ -86,7 +87,7 @@ export async function prepareModel(
 ): Promise<PreparedModel> {
   const given = await ownForm(options.spec, file);
   const { resolved, architecture: ownName } = chooseSpec(file, given.json);
-  const own = readModelParts(resolved, file, ownName);
+  const own = poolParts(readModelParts(resolved, file, ownName), options.kvHeads);
   const { params } = own;
   const changes = adapters.length === 0 ? undefined : createAdapterLookup(adapters, {
     params,

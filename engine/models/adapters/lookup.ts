@@ -142,14 +142,21 @@ function cut(
   { rule, tensor }: StoredRole,
   { params, shape: [rows, columns] }: { params: object; shape: readonly [number, number] },
 ): { readonly down: TensorInfo; readonly up: TensorInfo } {
-  if (typeof rule === "string" || !rule.rows) return { down, up };
-  const axis = rule.axis ?? 0;
-  const part = partOf(rule.rows, params, rule.name);
-  const made = axis === 0
-    ? { down, up: sliceTensor(up, { axis: 0, ...part }) }
-    : { down: sliceTensor(down, { axis: 1, ...part }), up };
+  const made = cutPair({ down, up }, rule, params);
   if (made.down.shape[1] === columns && made.up.shape[0] === rows) return made;
   throw new FormatError(`cannot be adapted in parts of [${rows}, ${columns}]`, {
     place: `tensor ${tensor.name}`,
   });
+}
+
+function cutPair(
+  { down, up }: Pick<LowRankPair, "down" | "up">,
+  rule: StoredRole["rule"],
+  params: object,
+): Pick<LowRankPair, "down" | "up"> {
+  if (typeof rule === "string" || !rule.rows) return { down, up };
+  const part = partOf(rule.rows, params, rule.name);
+  return rule.axis === 1
+    ? { down: sliceTensor(down, { axis: 1, ...part }), up }
+    : { down, up: sliceTensor(up, { axis: 0, ...part }) };
 }
