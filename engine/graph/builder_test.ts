@@ -97,7 +97,7 @@ const refused = [
       b.op("activation", [x], { kind: "swish" }, "act"),
     error: TypeError,
     message: 'Cannot add activation at act: attribute "kind" must be one of ' +
-      'silu, gelu_tanh, gelu, relu: it is "swish"',
+      'silu, gelu_tanh, gelu, relu, sigmoid: it is "swish"',
   },
   {
     name: "a view of another size",
