@@ -1,6 +1,7 @@
 // The laws of this repository that a linter can hold, one rule each:
 //
-//   layers          imports point one way: quant ← gpu, wasm ← engine ← mod.ts, main.ts
+//   layers          imports point one way: quant ← gpu, wasm ← engine ← mod.ts, main.ts; from outside
+//                   comes only what PACKAGES lists
 //   deno-api        `Deno.*` only where the outside world is touched (see DENO_FILES)
 //   no-math-random  randomness comes from explicit seeds
 //   no-module-let   no mutable state at module level in the engine
@@ -20,6 +21,15 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   "mod.ts": ["engine", "gpu", "wasm", "quant"],
   "main.ts": ["engine", "gpu", "wasm", "quant"],
 };
+
+/** What the product takes from outside; all else is its own. */
+const PACKAGES: ReadonlySet<string> = new Set([
+  "@huggingface/jinja",
+  "@huggingface/tokenizers",
+  "node:crypto",
+  "node:util",
+  "node:zlib",
+]);
 
 /** Files of the product that may use `Deno.*`. */
 const DENO_FILES: readonly RegExp[] = [
@@ -53,7 +63,7 @@ function specNames(): ReadonlySet<string> {
   try {
     return new Set(
       [...Deno.readDirSync(`${ROOT}/engine/models/specs`)]
-        .filter(({ name }) => name.endsWith(".json"))
+        .filter(({ name }) => name.endsWith(".json") && name !== "names.json")
         .map(({ name }) => name.replace(/\.json$/, "")),
     );
   } catch (error) {
@@ -62,9 +72,6 @@ function specNames(): ReadonlySet<string> {
   }
 }
 
-// Words of the trade that are also names of architectures may be compared with anywhere.
-const NOT_MODEL_NAMES: ReadonlySet<string> = new Set(["bert", "gpt2", "llama", "names", "t5"]);
-
 const layers: Deno.lint.Rule = {
   create(context) {
     const path = productPath(context.filename);
@@ -72,7 +79,11 @@ const layers: Deno.lint.Rule = {
     const allowed = LAYERS[layerOf(path)]!;
     const check = (node: Deno.lint.Node, source: Deno.lint.Node | null | undefined): void => {
       const value = (source as { value?: unknown } | null | undefined)?.value;
-      if (typeof value !== "string" || !value.startsWith(".")) return;
+      if (typeof value !== "string") return;
+      if (!value.startsWith(".")) {
+        if (layerOf(path) === "engine" && PACKAGES.has(value)) return;
+        return context.report({ node, message: `${path} imports ${value}, which no rule allows` });
+      }
       const target = resolve(path, value);
       if (allowed.includes(layerOf(target))) return;
       context.report({
@@ -96,7 +107,9 @@ const denoApi: Deno.lint.Rule = {
     const path = productPath(context.filename);
     if (path === undefined || DENO_FILES.some((pattern) => pattern.test(path))) return {};
     return {
-      'MemberExpression[object.name="Deno"]'(node: Deno.lint.MemberExpression) {
+      // Also as a whole: `const { env } = Deno`, `globalThis.Deno`. Its types may be named anywhere.
+      'Identifier[name="Deno"]'(node: Deno.lint.Identifier) {
+        if (node.parent.type === "TSQualifiedName") return;
         context.report({
           node,
           message: "Deno.* belongs in engine/io.ts, engine/formats/hub, engine/cli/terminal.ts " +
@@ -138,10 +151,13 @@ const noModelName: Deno.lint.Rule = {
   create(context) {
     const path = productPath(context.filename);
     if (!path?.startsWith("engine/")) return {};
-    const names = specNames();
-    const check = (node: Deno.lint.Node | null): void => {
-      if (node?.type !== "Literal" || typeof node.value !== "string") return;
-      if (!names.has(node.value) || NOT_MODEL_NAMES.has(node.value)) return;
+    const names = [...specNames()];
+    const check = (
+      node: Deno.lint.Node | null | undefined,
+      isNamed = (text: string) => names.includes(text),
+    ): void => {
+      if (node?.type !== "Literal" || typeof node.value !== "string" || node.value === "") return;
+      if (!isNamed(node.value)) return;
       context.report({
         node,
         message: `A branch on the model name "${node.value}": say the difference in its spec`,
@@ -153,6 +169,19 @@ const noModelName: Deno.lint.Rule = {
         if (!/^[!=]==?$/.test(node.operator)) return;
         check(node.left as Deno.lint.Node);
         check(node.right);
+      },
+      // `name.startsWith("gemma")`, `["qwen2", "qwen3"].includes(name)`.
+      CallExpression({ callee, arguments: [first] }) {
+        if (callee.type !== "MemberExpression" || callee.property.type !== "Identifier") return;
+        const method = callee.property.name;
+        if (method === "startsWith") {
+          check(first, (text) => names.some((name) => name.startsWith(text)) && text.length > 2);
+        }
+        if (method !== "includes") return;
+        check(first);
+        if (callee.object.type === "ArrayExpression") {
+          callee.object.elements.forEach((e) => check(e));
+        }
       },
     };
   },

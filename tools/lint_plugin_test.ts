@@ -15,11 +15,17 @@ Deno.test("layers: imports point one way", () => {
   assertEquals(rulesBroken("wasm/a.ts", 'import { b } from "../quant/b.ts";'), []);
   assertEquals(rulesBroken("engine/x/a.ts", 'import { b } from "../../wasm/b.ts";'), []);
   assertEquals(rulesBroken("engine/a_test.ts", 'import { b } from "../mod.ts";'), []);
+  assertEquals(rulesBroken("engine/a.ts", 'import b from "npm:left-pad@1.3.0";'), ["layers"]);
+  assertEquals(rulesBroken("quant/a.ts", 'import "node:crypto";'), ["layers"]);
+  assertEquals(rulesBroken("engine/a.ts", 'import { createHash } from "node:crypto";'), []);
 });
 
 Deno.test("deno-api: the outside world is touched in a few files", () => {
   assertEquals(rulesBroken("engine/graph/a.ts", "Deno.readFileSync(p);"), ["deno-api"]);
   assertEquals(rulesBroken("quant/a.ts", "const e = Deno.env;"), ["deno-api"]);
+  assertEquals(rulesBroken("quant/a.ts", "const { env } = Deno;"), ["deno-api"]);
+  assertEquals(rulesBroken("quant/a.ts", "globalThis.Deno.exit();"), ["deno-api"]);
+  assertEquals(rulesBroken("quant/a.ts", "let file: Deno.FsFile;"), []);
   assertEquals(rulesBroken("engine/io.ts", "Deno.readFileSync(p);"), []);
   assertEquals(rulesBroken("engine/cli/terminal.ts", "Deno.exit(1);"), []);
   assertEquals(rulesBroken("tools/a.ts", "Deno.exit(1);"), []);
@@ -39,5 +45,17 @@ Deno.test("no-module-let: the engine has no state at module level", () => {
 Deno.test("no-model-name: architectures are data", () => {
   const source = 'if (name === "gemma3") f(); switch (name) { case "qwen3": f(); }';
   assertEquals(rulesBroken("engine/models/a.ts", source), ["no-model-name", "no-model-name"]);
-  assertEquals(rulesBroken("engine/models/a.ts", 'if (kind === "half") f();'), []);
+  for (
+    const branch of [
+      'name === "llama"',
+      'name.startsWith("gemma")',
+      '["x", "qwen2"].includes(name)',
+      'names.includes("t5")',
+    ]
+  ) {
+    assertEquals(rulesBroken("engine/a.ts", `if (${branch}) f();`), ["no-model-name"], branch);
+  }
+  for (const branch of ['kind === "half"', 'x.startsWith("ge")', '["half"].includes(x)']) {
+    assertEquals(rulesBroken("engine/models/a.ts", `if (${branch}) f();`), [], branch);
+  }
 });
