@@ -24,7 +24,6 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 
 /** What the product takes from outside; all else is its own. */
 const PACKAGES: ReadonlySet<string> = new Set([
-  "@huggingface/jinja",
   "@huggingface/tokenizers",
   "node:crypto",
   "node:util",
