@@ -146,6 +146,38 @@ const CASES: Readonly<Record<string, { path: string; spec: unknown }>> = {
       },
     }),
   },
+  "falcon 7b, with one head of keys and values": {
+    path: fixturePath("models/falcon_7b"),
+    spec: specOf({
+      type: "transformer.decoder_only",
+      normalization_function: "std",
+      activation_function: "gelu_exact",
+      position_embedding: "rope",
+      is_parallel_attn: true,
+      qk_column_order: 2,
+      qkv_format: 0,
+      tensor_name_prefix: "transformer.",
+      tensor_name_mapping: {
+        "word_embeddings.weight": "dec.token_embeddings.weight",
+        "h.{i}.input_layernorm.weight": "dec.{i}.self_attn.pre_norm.weight",
+        "h.{i}.input_layernorm.bias": "dec.{i}.self_attn.pre_norm.bias",
+        "h.{i}.self_attention.query_key_value.weight": "dec.{i}.self_attn.qkv.weight",
+        "h.{i}.self_attention.query_key_value.bias": "dec.{i}.self_attn.qkv.bias",
+        "h.{i}.self_attention.dense.weight": "dec.{i}.self_attn.wo.weight",
+        "h.{i}.mlp.dense_h_to_4h.weight": "dec.{i}.feed_forward.w1.weight",
+        "h.{i}.mlp.dense_4h_to_h.weight": "dec.{i}.feed_forward.w2.weight",
+        "ln_f.weight": "dec.output_norm.weight",
+        "ln_f.bias": "dec.output_norm.bias",
+      },
+    }),
+  },
+  "llama2.c": {
+    path: fixturePath("models/llama_formats/llama2c_v2_q80.bin"),
+    spec: specOf(
+      { type: "llama", qk_column_order: 0 },
+      { config_file: "", model_file_format: "llama2.c" },
+    ),
+  },
   "opt 350m, with norms behind the sums, learnt positions and projections": {
     path: fixturePath("models/opt_350m"),
     spec: specOf({

@@ -68,9 +68,10 @@ const LAYERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-function layerNames(start: string): [string, string][] {
+/** @param outer In front of `start`, in files whose reader gives names of its own (llama2.c). */
+function layerNames(start: string, outer = ""): [string, string][] {
   return Object.entries(LAYERS[start]!).flatMap(([source, target]) =>
-    both(start + source, `dec.{i}.${target}`)
+    both(outer + start + source, `dec.{i}.${target}`)
   );
 }
 
@@ -85,6 +86,7 @@ const BUILT_IN: Readonly<Record<"decoder_only" | "llama" | "bloom", readonly [st
       ...both("output_norm", "dec.output_norm"),
       ...layerNames("layers.{i}."),
       ...layerNames("{i}."),
+      ...layerNames("{i}.", "blk."),
     ],
     bloom: [
       ...EMBEDDINGS,
@@ -113,7 +115,7 @@ export interface NameOptions {
 /**
  * Names in the file by standard name, both with `{i}` and `{j}`.
  *
- * @throws {FormatError} If the spec's map names a tensor that the file has not.
+ * @throws {FormatError} If the spec's map names a tensor that the file has not; biases may be absent.
  */
 export function resolveNames(
   { builtIn, prefix, own, tensors, file }: NameOptions,
@@ -131,6 +133,8 @@ export function resolveNames(
   for (const [source, target] of Object.entries(own)) {
     const place = `network_structure.tensor_name_mapping, "${source}"`;
     const found = find(source);
+    // Maps name biases that some members of a family lack.
+    if (found === undefined && source.endsWith(".bias")) continue;
     if (found === undefined) {
       throw new FormatError(
         prefix === ""

@@ -168,10 +168,14 @@ function specOf(given: Given): Readonly<Record<string, unknown>> {
     matches: { huggingface: [], gguf: [] },
     defaults: defaultsOf(given, isSparse),
     ...isSparse && { derived: { expertFeedForward: "feedForward" } },
+    // Configs with this flag count their heads otherwise.
     cases: [{
       when: { multiQuery: true },
-      absent: ["kvHeads"],
-      use: { defaults: { kvHeads: 1 } },
+      absent: ["newDecoder"],
+      use: {
+        defaults: { kvHeads: 1 },
+        names: { huggingface: { hyperparameters: { kvHeads: [] } } },
+      },
     }],
     embedding: embeddingOf(given),
     norm: normOf(given),
@@ -212,6 +216,7 @@ const HYPERPARAMETERS = {
   feedForward: ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "decoder_ffn_dim"],
   embeddingDim: ["word_embed_proj_dim"],
   multiQuery: ["multi_query"],
+  newDecoder: ["new_decoder_architecture"],
   vocabulary: ["padded_vocab_size", "vocab_size"],
   expertFeedForward: ["moe_intermediate_size"],
 };
