@@ -169,6 +169,20 @@ async function freeSession(model: Model) {
   }
 }
 
+// pc-samp-02
+test("a prompt in the cache counts for the penalty as a new one does", {}, async (model) => {
+  using session = model.createSession();
+  const prompt = [1, 40, 77, 40, 12];
+  const options = { maxTokens: 12, ignoreEos: true, temperature: 1.5, seed: 3 };
+  const penalised = { ...options, repeatPenalty: 1.3, repeatLastN: -1 };
+  const first = await generate(session, prompt, penalised).result;
+  const again = await generate(session, prompt, penalised).result;
+  assertEquals(again.stats.prefillTokens, 1); // all but the last token came from the cache
+  assertEquals(again.ids, first.ids);
+  const without = await generate(session, prompt, options).result;
+  assert(without.ids.join() !== first.ids.join(), "the penalty changed nothing");
+});
+
 // pc-kv-03
 test(
   "calls at once on a model are queued, each equals its single run",

@@ -1,69 +1,29 @@
 // Cases of the public fixture pc-samp-02: faults that people met in other engines.
 
-import { assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
+import {
+  checkPenalties,
+  hasNumbers,
+  logitsAfter,
+  type PenaltyCase,
+} from "../../../tools/fixtures/public_sampling.ts";
 import { createCandidates, fillCandidates, keepBest } from "./candidates.ts";
 import { bindChain } from "./chain.ts";
 import type { TokenHistory } from "./history.ts";
-import { resolveOptions } from "./options.ts";
-import type { SamplerOptions } from "./sampler_options.ts";
 import { createSampler } from "./sampler.ts";
-import type { BoundStep, StepContext } from "./step.ts";
+import type { StepContext } from "./step.ts";
 import { createTokenTable } from "./token_table.ts";
-
-interface PenaltyCase {
-  name: string;
-  logits?: number[];
-  history?: number[];
-  prompt?: number[];
-  generated?: number[];
-  options?: SamplerOptions;
-  logits_after?: number[];
-  always?: number;
-}
 
 const fixture = new URL("../../../tests/fixtures/public/pc-samp-02/expected.json", import.meta.url);
 const { cases } = JSON.parse(Deno.readTextFileSync(fixture)) as { cases: PenaltyCase[] };
 
-function historyOf({ history = [], prompt = history, generated = [] }: PenaltyCase): TokenHistory {
-  const tokens = [...prompt, ...generated];
-  return { tokens, length: tokens.length, promptLength: prompt.length };
-}
-
-function logitsAfter(
-  steps: readonly BoundStep[],
-  logits: readonly number[],
-  history: TokenHistory,
-): number[] {
-  const candidates = createCandidates(logits.length);
-  fillCandidates(candidates, Float32Array.from(logits));
-  const table = createTokenTable(logits.length);
-  const context = { history, mu: NaN, table: () => table } as StepContext;
-  for (const step of steps) step.apply(candidates, context);
-  return Array.from(logits, (_, id) => candidates.logits[candidates.ids.indexOf(id)]!);
-}
-
-for (const example of cases) {
-  const { name, logits, options, logits_after, always } = example;
-  if (logits_after) {
-    Deno.test(`penalties: ${name.replaceAll("_", " ")}`, () => {
-      const steps = resolveOptions(options!).chain.filter((step) => step.name === "penalties");
-      logitsAfter(steps, logits!, historyOf(example)).forEach((logit, id) =>
-        assertAlmostEquals(logit, logits_after[id]!, 1e-5)
-      );
-    });
-  } else if (always !== undefined) {
-    Deno.test(`penalties: ${name.replaceAll("_", " ")} takes the same token always`, () => {
-      const sampler = createSampler(options!);
-      for (let i = 0; i < 100; i++) {
-        assertEquals(sampler.sample(Float32Array.from(logits!), historyOf(example)), always);
-      }
-    });
-  }
+for (const example of cases.filter(hasNumbers)) {
+  Deno.test(`penalties: ${example.name.replaceAll("_", " ")}`, () => checkPenalties(example));
 }
 
 Deno.test("the fixture's cases with numbers are all here", () => {
-  const withNumbers = cases.filter((c) => c.logits_after || c.always !== undefined);
-  assertEquals([withNumbers.length, cases.length], [9, 10]);
+  // The tenth is about a model's cache: tests/generate_test.ts.
+  assertEquals([cases.filter(hasNumbers).length, cases.length], [9, 10]);
 });
 
 Deno.test("penalties act alike on a narrowed set", () => {
