@@ -16,6 +16,8 @@ const COMMANDS = [
   "embed",
   "fill-mask",
   "rerank",
+  "run",
+  "client",
   "tokenize",
   "info",
   "pull",

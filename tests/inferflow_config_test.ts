@@ -25,7 +25,9 @@ import {
 import { checkKeys, openConfiguration } from "../engine/pipelines/inferflow/values.ts";
 import { generate } from "../engine/decode/generate.ts";
 import { load } from "../engine/models/load.ts";
+import { perplexity } from "../engine/pipelines/perplexity.ts";
 import { ROOT } from "../tools/support/task.ts";
+import { randomPair, writeGgufAdapter } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 
@@ -250,6 +252,60 @@ Deno.test("troodon --config answers a query list, by templates and a description
       assertEquals(answers[index].finishReason, direct.finishReason);
     }
     assertStringIncludes(err, "colour: is not known");
+  }));
+
+Deno.test("troodon --config measures a text, and sends the request of a client", () =>
+  withFiles(async (folder) => {
+    await Deno.writeTextFile(`${folder}/t.txt`, "a text of some words, and some more words");
+    await Deno.writeTextFile(
+      `${folder}/perplexity.ini`,
+      "[main]\ninference_engine_config = engine.ini\ntest_data_file = t.txt\nmax_length = 16\n",
+    );
+    const { code, out, err } = await troodon("--config", `${folder}/perplexity.ini`, "--json");
+    assertEquals(code, 0, err);
+    const text = await Deno.readTextFile(`${folder}/t.txt`);
+    using model = await load(TINY_LLAMA, {
+      ...{ device: "reference", kvFormat: "F32", contextLength: 64, logitRows: 16 },
+    });
+    const expected = await perplexity(model, text, { window: 16 });
+    const { perplexity: value, scored } = JSON.parse(out);
+    assertEquals([scored, value], [expected.scored, expected.perplexity]);
+
+    const server = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+      async (request) => Response.json({ text: (await request.json()).text, is_end: 1 }),
+    );
+    try {
+      await Deno.writeTextFile(
+        `${folder}/client.ini`,
+        `[main]\nservice = http://127.0.0.1:${server.addr.port}\nrequest = {"text": "echo"}\n`,
+      );
+      const sent = await troodon(`--config=${folder}/client.ini`);
+      assertEquals([sent.code, sent.out], [0, "echo\n"], sent.err);
+    } finally {
+      await server.shutdown();
+    }
+  }));
+
+Deno.test("the command line takes a description and adapters", () =>
+  withFiles(async (folder) => {
+    const pair = randomPair("blk.1.attn_output.weight", [32, 32], 4);
+    writeGgufAdapter(`${folder}/a.gguf`, [pair], {
+      "general.architecture": ["string", "llama"],
+      "adapter.lora.alpha": ["f32", 40],
+    });
+    const path = `${FORMATS}/llama.Q8_0.gguf`;
+    const answer = async (...flags: string[]) => {
+      const base = ["generate", path, "--raw", "-p", "a", "--max-tokens", "8", "--json"];
+      const { code, out, err } = await troodon(...base, "--ignore-eos", "--threads", "1", ...flags);
+      assertEquals(code, 0, err);
+      return JSON.parse(out).ids.join();
+    };
+    const plain = await answer("--spec-file", `${folder}/tiny.json`);
+    assertEquals(plain, await answer("--lora", `${folder}/a.gguf:0`));
+    assert(plain !== await answer("--lora", `${folder}/a.gguf:2.5`));
+    const info = await troodon("info", path, "--spec-file", `${folder}/tiny.json`, "--json");
+    assertEquals(JSON.parse(info.out).info.architecture, "inferflow");
   }));
 
 Deno.test("troodon --config refuses what is no such file", () =>
