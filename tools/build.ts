@@ -4,8 +4,10 @@
 // by comparing the hash of everything that the compiler sees.
 
 import asc from "assemblyscript/asc";
+import { UsageError } from "../engine/cli/args.ts";
 import { GENERATED } from "../wasm/assembly/gen/mod.ts";
 import { CONTROL } from "../wasm/layout.ts";
+import { runTask } from "./support/task.ts";
 
 const ROOT = new URL("../wasm/", import.meta.url);
 const TARGET = new URL("kernels.gen.ts", ROOT);
@@ -30,11 +32,25 @@ const VARIANTS: Readonly<Record<string, readonly string[]>> = {
   RELAXED: ["--enable", "relaxed-simd"],
 };
 
-const HELP = `deno task build [--check]
-
-Compiles wasm/assembly into wasm/kernels.gen.ts.
-  --check   compile nothing; fail when wasm/kernels.gen.ts is older than its sources
-  --text NAME  print the WebAssembly text of a variant (BASELINE or RELAXED), for reading`;
+const LINE = {
+  name: "deno task build",
+  summary: "Compiles wasm/assembly into wasm/kernels.gen.ts.",
+  flags: {
+    check: {
+      type: "boolean",
+      help: "compile nothing; fail when wasm/kernels.gen.ts is older than its sources",
+    },
+    text: {
+      type: "string",
+      choices: ["BASELINE", "RELAXED"],
+      help: "print the WebAssembly text of a variant, for reading",
+    },
+  },
+  examples: [
+    ["deno task build", "after a change in wasm/assembly"],
+    ["deno task build --check", "what the gate does"],
+  ],
+} as const;
 
 /** Every source text by the path under which the compiler asks for it. */
 export async function sources(): Promise<Map<string, string>> {
@@ -99,25 +115,23 @@ async function build(): Promise<void> {
   console.log(`wasm/kernels.gen.ts written in ${((performance.now() - start) / 1e3).toFixed(1)} s`);
 }
 
-async function check(): Promise<void> {
+async function check(): Promise<number> {
   const expected = await sourceHash(await sources());
   const current = await Deno.readTextFile(TARGET).catch(() => "");
   if (!current.includes(`"${expected}"`)) {
-    console.error("wasm/kernels.gen.ts is stale. Run: deno task build");
-    Deno.exit(1);
+    console.error("error: wasm/kernels.gen.ts is stale. Run: deno task build");
+    return 1;
   }
   console.log("wasm/kernels.gen.ts is up to date");
+  return 0;
 }
 
 if (import.meta.main) {
-  const [option, variant] = Deno.args;
-  if (option === undefined) await build();
-  else if (option === "--check") await check();
-  else if (option === "--help") console.log(HELP);
-  else if (option === "--text" && variant !== undefined && variant in VARIANTS) {
-    console.log(await compileVariant(await sources(), variant, true));
-  } else {
-    console.error(`Unknown option ${Deno.args.join(" ")}. ${HELP}`);
-    Deno.exit(2);
-  }
+  await runTask(LINE, async ({ flags }) => {
+    if (flags.check && flags.text) throw new UsageError("--check and --text exclude each other");
+    if (flags.check) return await check();
+    if (flags.text) console.log(await compileVariant(await sources(), flags.text, true));
+    else await build();
+    return 0;
+  });
 }
