@@ -4,7 +4,7 @@
 // Reads are synchronous: they land straight in the target, which may be a view over shared WASM memory,
 // and that is the fastest way Deno offers (see the probe figures in ARCHITECTURE.md).
 
-import { FormatError, SourceError } from "./errors.ts";
+import { FormatError, ResourceError, SourceError } from "./errors.ts";
 import type { ByteSource } from "./formats/source.ts";
 
 /**
@@ -111,6 +111,110 @@ export function checkPlainName(name: string, file: string): void {
       remedy: "Model files may only refer to files in their own folder",
     });
   }
+}
+
+/** A file that does not exist yet: it appears under its name only when it is whole. */
+export interface NewFile {
+  /** Appends all bytes. */
+  write(bytes: Uint8Array): void;
+  /** Waits until the disk has it and gives it its name. */
+  finish(): void;
+  /** Removes what was written, unless it is finished. */
+  discard(): void;
+}
+
+/**
+ * Creates a file beside its final name, which must be free, also when it is finished.
+ *
+ * @throws {SourceError} If there is something of that name, or the folder may not be written to.
+ * @throws {ResourceError} If the disk becomes full.
+ */
+export function createFile(path: string): NewFile {
+  refuseExisting(path);
+  const partial = `${path}.${Deno.pid}.partial`;
+  const guard = <T>(action: () => T): T => {
+    try {
+      return action();
+    } catch (error) {
+      throw describeWriteError(path, error);
+    }
+  };
+  const file = guard(() => Deno.openSync(partial, { write: true, createNew: true }));
+  let state: "open" | "closed" | "gone" = "open";
+  const close = (): void => {
+    if (state === "open") file.close();
+    if (state === "open") state = "closed";
+  };
+  return {
+    write(bytes: Uint8Array): void {
+      guard(() => {
+        for (let done = 0; done < bytes.length;) done += file.writeSync(bytes.subarray(done));
+      });
+    },
+    finish(): void {
+      guard(() => file.syncDataSync());
+      close();
+      refuseExisting(path);
+      guard(() => Deno.renameSync(partial, path));
+      state = "gone";
+    },
+    discard(): void {
+      close();
+      if (state === "closed") Deno.removeSync(partial);
+      state = "gone";
+    },
+  };
+}
+
+/**
+ * Creates a folder that must not exist.
+ *
+ * @throws {SourceError} If there is something of that name, or its parent may not be written to.
+ */
+export function createFolder(path: string): void {
+  refuseExisting(path);
+  try {
+    Deno.mkdirSync(path);
+  } catch (error) {
+    throw describeWriteError(path, error);
+  }
+}
+
+/** Gives a folder of {@linkcode createFolder} its final name, which must be free. */
+export function renameFolder(from: string, to: string): void {
+  refuseExisting(to);
+  try {
+    Deno.renameSync(from, to);
+  } catch (error) {
+    throw describeWriteError(to, error);
+  }
+}
+
+/** Removes a folder of {@linkcode createFolder} and all that is in it. */
+export function removeFolder(path: string): void {
+  Deno.removeSync(path, { recursive: true });
+}
+
+function refuseExisting(path: string): void {
+  if (pathKind(path) === undefined) return;
+  throw new SourceError("exists already and is not overwritten", {
+    file: path,
+    remedy: "Give another name, or delete it first",
+  });
+}
+
+function describeWriteError(path: string, cause: unknown): Error {
+  const code = (cause as { code?: unknown } | null)?.code;
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return new ResourceError("the disk is full", { file: path, remedy: "Make room", cause });
+  }
+  const isRefused = cause instanceof Deno.errors.NotCapable;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new SourceError(isRefused ? "Deno may not write it" : `cannot be written (${message})`, {
+    file: path,
+    ...isRefused && { remedy: `Run with --allow-write=${path}` },
+    cause,
+  });
 }
 
 /** True if the error says that a file does not exist, rather than that it cannot be read. */

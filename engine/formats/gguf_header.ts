@@ -26,6 +26,8 @@ export interface GgufHeader {
   readonly version: number;
   /** Key/value pairs in file order. */
   readonly metadata: ReadonlyMap<string, MetadataValue>;
+  /** Where the bytes of each key/value pair are, for whoever copies them with their types. */
+  readonly ranges: ReadonlyMap<string, readonly [start: number, end: number]>;
   /** Tensors by name, in file order. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Length of header and tensor table in bytes, without the padding before the data. */
@@ -48,13 +50,13 @@ function* parseHeader(cursor: Cursor): Steps<GgufHeader> {
   // length, value type, one byte.
   const tensorCount = yield* readLength(cursor, "the tensor count", cursor.lengthBytes + 16);
   const keyCount = yield* readLength(cursor, "the metadata count", cursor.lengthBytes + 5);
-  const metadata = yield* readMetadata(cursor, keyCount);
+  const { metadata, ranges } = yield* readMetadata(cursor, keyCount);
   const alignment = readAlignment(cursor, metadata);
   const entries = yield* readEntries(cursor, tensorCount);
   const headerBytes = cursor.pos;
   const dataStart = Math.ceil(headerBytes / alignment) * alignment;
   const tensors = placeTensors(cursor.source, entries, dataStart, alignment);
-  return { version, metadata, tensors, headerBytes };
+  return { version, metadata, ranges, tensors, headerBytes };
 }
 
 function* readVersion(cursor: Cursor): Steps<number> {
@@ -84,17 +86,23 @@ function* readVersion(cursor: Cursor): Steps<number> {
   );
 }
 
-function* readMetadata(cursor: Cursor, count: number): Steps<Map<string, MetadataValue>> {
+function* readMetadata(
+  cursor: Cursor,
+  count: number,
+): Steps<Pick<GgufHeader, "metadata" | "ranges">> {
   const metadata = new Map<string, MetadataValue>();
+  const ranges = new Map<string, [number, number]>();
   for (let i = 0; i < count; i++) {
     cursor.place = `metadata key ${i + 1} of ${count}`;
+    const start = cursor.pos;
     const key = yield* readString(cursor, "the key", true);
     cursor.place = `key ${JSON.stringify(key)}`;
     if (key === "") throw headerError(cursor, "a metadata key is empty");
     if (metadata.has(key)) throw headerError(cursor, "the key stands twice in the file");
     metadata.set(key, yield* readValue(cursor, yield* readU32(cursor)));
+    ranges.set(key, [start, cursor.pos]);
   }
-  return metadata;
+  return { metadata, ranges };
 }
 
 function readAlignment(cursor: Cursor, metadata: ReadonlyMap<string, MetadataValue>): number {

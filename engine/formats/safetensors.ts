@@ -1,12 +1,14 @@
 // safetensors (https://github.com/huggingface/safetensors): u64 header length, a JSON object, then the
 // data. Each tensor says dtype, shape and its range; the ranges must fill the data exactly, without holes,
-// overlap or rest, so nothing can hide in a file. Only the name `__metadata__` is reserved.
+// overlap or rest, so nothing can hide in a file. Only the name `__metadata__` is reserved. What this
+// engine's own quantiser notes there is read by stored_formats.ts.
 // Sharded checkpoints are opened through safetensors_folder.ts.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { formats } from "../../quant/mod.ts";
 import { type BlockLayout, scalars } from "./scalars.ts";
 import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "./source.ts";
+import { applyStoredFormats } from "./stored_formats.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
 // The reference reader's limit.
@@ -29,13 +31,13 @@ export async function openSafetensors(source: ByteSource): Promise<WeightFile> {
   }
   tensors.sort((a, b) => a.offset - b.offset || a.byteLength - b.byteLength);
   checkCoverage(source, tensors, dataStart);
-  return {
+  return await applyStoredFormats({
     kind: "safetensors",
     name: source.name,
     metadata,
     tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])),
     close: () => source.close(),
-  };
+  });
 }
 
 async function readHeader(

@@ -45,6 +45,8 @@ export async function openSafetensorsFolder(
   const close = () => parts.forEach((part) => part.close());
   const readText = (name: string) => readOptionalText(name, open);
   const readBytes = async (name: string) => (await readOptional(name, open))?.bytes;
+  // A file that brings the metadata of another container along needs nothing beside it.
+  if (parts[0].kind !== reader.kind) return parts[0];
   try {
     const metadata = await readConfig(open) ?? parts[0].metadata;
     const tensors = merge(parts);

@@ -1,0 +1,102 @@
+// Tensors in safetensors files whose format the container does not know. They lie there as rows of bytes
+// (dtype U8, the last dimension is the bytes of a row), so any reader can open the file, and
+// `__metadata__.troodon` says what they are: {"version":1,"tensors":{NAME:{"format","shape"}}}.
+// A model that came from GGUF brings its metadata along, a GGUF header without tensors as one more tensor.
+
+import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
+import { memorySource } from "../io.ts";
+import { readGgufHeader } from "./gguf_header.ts";
+import type { MetadataValue, TensorInfo, WeightFile } from "./source.ts";
+import { asObject, parseStrictJson } from "./strict_json.ts";
+
+/** Key in `__metadata__`. */
+export const STORED_FORMATS_KEY = "troodon";
+/** Name of the tensor that holds a GGUF header. */
+export const GGUF_HEADER_TENSOR = "troodon.gguf_header";
+const VERSION = 1;
+
+/** What a tensor is, beside its bytes. */
+export interface StoredFormat {
+  /** Name of a record in quant/. */
+  readonly format: string;
+  /** Outermost dimension first, in values. */
+  readonly shape: readonly number[];
+}
+
+/** The text for `__metadata__.troodon`. */
+export function describeStoredFormats(tensors: ReadonlyMap<string, StoredFormat>): string {
+  return JSON.stringify({ version: VERSION, tensors: Object.fromEntries(tensors) });
+}
+
+/**
+ * The file with the formats that its metadata states, and as GGUF if it carries a GGUF header.
+ *
+ * @throws {FormatError} If metadata and tensors contradict each other.
+ * @throws {UnsupportedError} If a format or the version of the metadata is unknown.
+ */
+export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> {
+  const text = file.metadata.get(STORED_FORMATS_KEY);
+  if (typeof text !== "string") return file;
+  const place = `__metadata__.${STORED_FORMATS_KEY}`;
+  const json = asObject(
+    parseStrictJson(new TextEncoder().encode(text), `${file.name}, ${place}`),
+  );
+  const stated = asObject(json?.tensors);
+  if (json?.version !== VERSION || !stated) {
+    throw new UnsupportedError("its list of formats is of an unknown version", {
+      file: file.name,
+      place,
+    });
+  }
+  const tensors = new Map(file.tensors);
+  for (const [name, entry] of Object.entries(stated)) {
+    tensors.set(name, applyFormat(file, name, entry));
+  }
+  const header = tensors.get(GGUF_HEADER_TENSOR);
+  if (!header) return { ...file, tensors };
+  tensors.delete(GGUF_HEADER_TENSOR);
+  const bytes = new Uint8Array(header.byteLength);
+  await header.source.readInto(header.offset, bytes);
+  const { metadata } = await readGgufHeader(
+    memorySource(`${file.name}, ${GGUF_HEADER_TENSOR}`, bytes),
+  );
+  return { ...file, kind: "gguf", metadata, tensors };
+}
+
+function applyFormat(file: WeightFile, name: string, entry: MetadataValue): TensorInfo {
+  const place = `tensor ${JSON.stringify(name)}`;
+  const broken = (message: string) => new FormatError(message, { file: file.name, place });
+  const tensor = file.tensors.get(name);
+  const { format: formatName, shape } = asObject(entry) ?? {};
+  if (!tensor) throw broken("has a format but is not in the file");
+  if (typeof formatName !== "string" || !isShape(shape)) {
+    throw broken("its format is not stated well");
+  }
+  let format;
+  try {
+    format = getFormat(formatName);
+  } catch (cause) {
+    throw new UnsupportedError(`its format ${JSON.stringify(formatName)} is unknown`, {
+      file: file.name,
+      place,
+      cause,
+    });
+  }
+  const count = shape.reduce((product, size) => product * size, 1);
+  const columns = shape.at(-1)!;
+  if (columns % format.blockSize !== 0) {
+    throw broken(`rows of ${columns} values are not whole ${format.name} blocks`);
+  }
+  if (tensor.format !== "U8" || formatBytes(format, count) !== tensor.byteLength) {
+    throw broken(
+      `${format.name} of shape [${shape}] does not fill ${tensor.byteLength} bytes of U8`,
+    );
+  }
+  return { ...tensor, format: format.name, shape };
+}
+
+function isShape(value: MetadataValue | undefined): value is number[] {
+  return Array.isArray(value) && value.length > 0 &&
+    value.every((size) => Number.isSafeInteger(size) && (size as number) >= 0);
+}

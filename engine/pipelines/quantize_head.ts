@@ -1,0 +1,102 @@
+// What a quantised file has before its tensors, and beside itself: GGUF metadata with the mixture's number,
+// a safetensors header, or the texts of a Hugging Face folder (config and tokenizer), copied.
+
+import type { QuantPolicy } from "../../quant/policy.ts";
+import { SourceError } from "../errors.ts";
+import type { WeightFile } from "../formats/source.ts";
+import { GGUF_HEADER_TENSOR } from "../formats/stored_formats.ts";
+import {
+  createGgufHead,
+  type GgufEntries,
+  paddingAfter,
+  readGgufEntries,
+  setGgufIntegers,
+} from "../formats/write_gguf.ts";
+import { createSafetensorsHead } from "../formats/write_safetensors.ts";
+import { createFile, createFolder, openFile } from "../io.ts";
+import type { QuantizePlan } from "./quantize_plan.ts";
+
+/** What precedes the tensors. */
+export interface Head {
+  readonly bytes: Uint8Array;
+  /** Zero bytes that follow a tensor of so many bytes. */
+  paddingAfter(byteLength: number): number;
+}
+
+/** Files of a Hugging Face folder that a model is used with. */
+const TEXTS = [
+  ...["config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"],
+  ...["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"],
+  ...["vocab.json", "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model"],
+  ...["sentencepiece.bpe.model", "source.spm", "target.spm"],
+  ...["modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "LICENSE"],
+];
+
+// Version of ggml's block formats.
+const QUANTIZATION_VERSION = 2;
+
+/** The head of a plan's file. */
+export async function createHead(
+  file: WeightFile,
+  { container, tensors }: QuantizePlan,
+  policy: QuantPolicy,
+): Promise<Head> {
+  const facts = tensors.map(({ tensor: { name, shape }, format, byteLength }) => ({
+    ...{ name, shape, format, byteLength },
+  }));
+  if (container === "folder") {
+    return { bytes: createSafetensorsHead(facts), paddingAfter: () => 0 };
+  }
+  const entries = setGgufIntegers(await entriesOf(file), {
+    "general.file_type": policy.ggufFileType,
+    "general.quantization_version": QUANTIZATION_VERSION,
+  });
+  if (container === "gguf") {
+    const { bytes, alignment } = createGgufHead(entries, facts);
+    return { bytes, paddingAfter: (byteLength) => paddingAfter(byteLength, alignment) };
+  }
+  const inner = createGgufHead(entries, []).bytes;
+  const header = {
+    name: GGUF_HEADER_TENSOR,
+    shape: [inner.length],
+    format: { name: "U8", blockSize: 1, blockBytes: 1 },
+    byteLength: inner.length,
+  };
+  // The metadata stand first, so they are written with the head.
+  const head = createSafetensorsHead([header, ...facts]);
+  const bytes = new Uint8Array(head.length + inner.length);
+  bytes.set(head);
+  bytes.set(inner, head.length);
+  return { bytes, paddingAfter: () => 0 };
+}
+
+async function entriesOf(file: WeightFile): Promise<GgufEntries> {
+  const source = openFile(file.name);
+  try {
+    return await readGgufEntries(source);
+  } finally {
+    source.close();
+  }
+}
+
+/**
+ * Copies what stands beside the weights into a folder.
+ *
+ * @throws {SourceError} If there is no config.json, without which the copy could not be loaded.
+ */
+export async function copyTexts(file: WeightFile, folder: string): Promise<void> {
+  for (const name of TEXTS) {
+    const bytes = await file.readBytes?.(name);
+    if (!bytes && name === "config.json") {
+      throw new SourceError("has no config.json beside it", {
+        file: file.name,
+        remedy: "Give the folder that holds config.json and the weights",
+      });
+    }
+    if (!bytes) continue;
+    if (name.includes("/")) createFolder(`${folder}/${name.split("/")[0]}`);
+    const copy = createFile(`${folder}/${name}`);
+    copy.write(bytes);
+    copy.finish();
+  }
+}
