@@ -9,6 +9,7 @@ import {
   parseLine,
   UsageError,
 } from "../../engine/cli/args.ts";
+import { TroodonError } from "../../engine/errors.ts";
 
 /** The repository's root, wherever a task is called from. */
 export const ROOT: string = import.meta.dirname!.replace(/[\\/]tools[\\/]support$/, "");
@@ -30,7 +31,9 @@ export async function runTask<const F extends Flags>(
       console.error(`error: ${error.message}`);
       Deno.exit(2);
     }
-    console.error(error instanceof Error ? error.stack ?? error.message : error);
+    // A typed error says what to do; anything else is a fault of the task itself.
+    if (error instanceof TroodonError) console.error(`error: ${error.message}`);
+    else console.error(error instanceof Error ? error.stack ?? error.message : error);
     Deno.exit(1);
   }
 }
