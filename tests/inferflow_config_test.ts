@@ -306,6 +306,11 @@ Deno.test("the command line takes a description and adapters", () =>
     assert(plain !== await answer("--lora", `${folder}/a.gguf:2.5`));
     const info = await troodon("info", path, "--spec-file", `${folder}/tiny.json`, "--json");
     assertEquals(JSON.parse(info.out).info.architecture, "inferflow");
+    const check = await troodon("spec", "check", `${folder}/tiny.json`);
+    assertStringIncludes(check.out, "keys are valid", check.err);
+    await Deno.writeTextFile(`${folder}/bad.json`, SPEC.replace("transformer.llama", "none"));
+    const bad = await troodon("spec", "check", `${folder}/bad.json`);
+    assertStringIncludes(bad.err, "network_structure.type: must be one of");
   }));
 
 Deno.test("troodon --config refuses what is no such file", () =>

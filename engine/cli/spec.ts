@@ -1,8 +1,6 @@
 // `troodon spec`: for whoever adds a model family by a JSON file. `check` says which key is wrong and what is
 // allowed, `show` prints the blocks of a model, `schema` prints the JSON Schema for editors.
 
-import { FormatError } from "../errors.ts";
-import { openFile } from "../io.ts";
 import { UsageError } from "./args.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
@@ -51,8 +49,22 @@ function needed(action: string, file: string | undefined): string {
 }
 
 async function check(file: string, json: boolean, { terminal }: Context): Promise<number> {
+  const { isInferflowSpec, readSpecFile } = await import("../models/spec_file.ts");
+  const content = await readSpecFile(file);
+  if (isInferflowSpec(content)) {
+    // Without a model only the keys can be checked; loading one by it checks the rest.
+    const { readInferflowSpec } = await import("../models/inferflow/read.ts");
+    const { network: { type }, warnings } = readInferflowSpec(content, file);
+    for (const warning of warnings) terminal.err(`warning: ${warning}\n`);
+    terminal.out(
+      json
+        ? `${JSON.stringify({ form: "inferflow", type, warnings })}\n`
+        : `${file}: Inferflow's description of a ${type}, its keys are valid\n`,
+    );
+    return 0;
+  }
   const { checkSpec } = await import("../models/spec_check.ts");
-  const report = checkSpec(parse(await readText(file), file), file);
+  const report = checkSpec(content, file);
   const { name, conventions, cases } = report;
   terminal.out(
     json
@@ -60,33 +72,6 @@ async function check(file: string, json: boolean, { terminal }: Context): Promis
       : `${file}: ${name} is valid for ${conventions.join(" and ")}, ${cases} cases tried\n`,
   );
   return 0;
-}
-
-/** Spec files have a few kilobytes. */
-const MOST_BYTES = 1 << 20;
-
-async function readText(file: string): Promise<string> {
-  const source = openFile(file);
-  try {
-    if (source.size > MOST_BYTES) {
-      throw new FormatError(`has ${source.size} bytes, and a spec has at most ${MOST_BYTES}`, {
-        file,
-      });
-    }
-    const bytes = new Uint8Array(source.size);
-    await source.readInto(0, bytes);
-    return new TextDecoder().decode(bytes);
-  } finally {
-    source.close();
-  }
-}
-
-function parse(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new FormatError(`is not JSON: ${(cause as Error).message}`, { file, cause });
-  }
 }
 
 async function blocksOf(

@@ -37,6 +37,11 @@ export function parseSpecText(text: string, file: string): unknown {
   return parseStrictJson(new TextEncoder().encode(json), file);
 }
 
+/** Whether it is written in Inferflow's form. */
+export function isInferflowSpec(json: unknown): boolean {
+  return typeof json === "object" && json !== null && Object.hasOwn(json, "network_structure");
+}
+
 /** A spec of our form, and what was odd about the one given. */
 export interface GivenSpec {
   readonly json: unknown;
@@ -51,9 +56,7 @@ export interface GivenSpec {
  * @throws {UnsupportedError} If it asks for what is not built.
  */
 export async function ownForm(given: unknown, file: WeightFile): Promise<GivenSpec> {
-  const isInferflow = typeof given === "object" && given !== null &&
-    Object.hasOwn(given, "network_structure");
-  if (!isInferflow) return { json: given, warnings: [] };
+  if (!isInferflowSpec(given)) return { json: given, warnings: [] };
   const { translateSpec } = await import("./inferflow/translate.ts");
   return translateSpec(given, file, "the given spec");
 }
