@@ -5,6 +5,7 @@ import { assertAlmostEquals, assertEquals, assertRejects, assertStringIncludes }
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
 import { parseSpecText } from "../engine/models/spec_file.ts";
+import { fillMask } from "../engine/pipelines/fill_mask.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 
@@ -208,6 +209,48 @@ for (const [name, { path, spec }] of Object.entries(CASES)) {
   Deno.test(`Inferflow's form builds ${name}`, () => assertSame(path, spec));
 }
 
+Deno.test("Inferflow's form builds an encoder", async () => {
+  const norms = ["weight", "bias"];
+  const layer = (source: string, target: string) =>
+    norms.map((part) => [`encoder.layer.{i}.${source}.${part}`, `enc.{i}.${target}.${part}`]);
+  const spec = specOf({
+    type: "transformer.encoder_only",
+    normalization_function: "std",
+    activation_function: "gelu_exact",
+    position_embedding: "empty",
+    tensor_name_prefix: "bert.",
+    tensor_name_mapping: Object.fromEntries([
+      ["embeddings.word_embeddings.weight", "enc.token_embeddings.weight"],
+      ["embeddings.position_embeddings.weight", "enc.pos_embeddings.weight"],
+      ["embeddings.token_type_embeddings.weight", "enc.token_type_embeddings.weight"],
+      ...norms.map((part) => [`embeddings.LayerNorm.${part}`, `enc.input_norm.${part}`]),
+      ...layer("attention.self.query", "self_attn.wq"),
+      ...layer("attention.self.key", "self_attn.wk"),
+      ...layer("attention.self.value", "self_attn.wv"),
+      ...layer("attention.output.dense", "self_attn.wo"),
+      ...layer("attention.output.LayerNorm", "self_attn.post_norm"),
+      ...layer("intermediate.dense", "feed_forward.w1"),
+      ...layer("output.dense", "feed_forward.w2"),
+      ...layer("output.LayerNorm", "feed_forward.post_norm"),
+      ...norms.map((
+        part,
+      ) => [`cls.predictions.transform.dense.${part}`, `output_transform.${part}`]),
+      ...norms.map((part) => [
+        `cls.predictions.transform.LayerNorm.${part}`,
+        `output_transform.post_norm.${part}`,
+      ]),
+      ["cls.predictions.bias", "enc.output.bias"],
+    ]),
+  });
+  const path = fixturePath("models/bert");
+  const candidates = async (given?: unknown) => {
+    using model = await load(path, { ...EXACT, ...given !== undefined && { spec: given } });
+    assertEquals(model.info.warnings, []);
+    return await fillMask(model, [2, 9, 60, 17, 33], { maskId: 17, top: 128 });
+  };
+  assertEquals(await candidates(spec), await candidates());
+});
+
 Deno.test("a llama by Inferflow's form gives the tokens of transformers", async () => {
   const expected = JSON.parse(Deno.readTextFileSync(`${LLAMA}/expected.json`));
   const { input_ids: prompt, greedy_ids: greedy } = expected.cases[0];
@@ -253,7 +296,7 @@ const WRONG: readonly [network: Json, top: Json, kind: typeof FormatError, messa
   [{ activation_function: "elu" }, {}, UnsupportedError, '"elu"'],
   [{ activation_function: "tanh" }, {}, FormatError, '"glu_silu"'],
   [{ attn_out_scale: 0.5 }, {}, UnsupportedError, "ffn_out_scale"],
-  [{ type: "transformer.encoder_only" }, {}, UnsupportedError, "only decoders"],
+  [{ type: "transformer.encoder_decoder" }, {}, UnsupportedError, "only decoders"],
   [{ type: "nonsense" }, {}, FormatError, "network_structure.type"],
   [{}, { vocab_size: 1000 }, FormatError, "has 128 rows"],
   [{}, { model_file_format: "gguf" }, FormatError, "is safetensors"],

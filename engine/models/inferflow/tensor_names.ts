@@ -76,29 +76,31 @@ function layerNames(start: string, outer = ""): [string, string][] {
 }
 
 /** Built-in maps by their name. */
-const BUILT_IN: Readonly<Record<"decoder_only" | "llama" | "bloom", readonly [string, string][]>> =
-  {
-    decoder_only: [...EMBEDDINGS, ...HEADS, ...layerNames("layers.{i}.")],
-    llama: [
-      ...EMBEDDINGS,
-      ...HEADS,
-      ...both("norm", "dec.output_norm"),
-      ...both("output_norm", "dec.output_norm"),
-      ...layerNames("layers.{i}."),
-      ...layerNames("{i}."),
-      ...layerNames("{i}.", "blk."),
-    ],
-    bloom: [
-      ...EMBEDDINGS,
-      ...HEADS,
-      ...both("word_embeddings_layernorm", "dec.input_norm"),
-      ...both("norm", "dec.input_norm"),
-      ...both("ln_f", "dec.output_norm"),
-      ...both("output_norm", "dec.output_norm"),
-      ...layerNames("h.{i}."),
-      ...layerNames("layers.{i}."),
-    ],
-  };
+const BUILT_IN: Readonly<
+  Record<"decoder_only" | "llama" | "bloom" | "encoder_only", readonly [string, string][]>
+> = {
+  encoder_only: HEADS,
+  decoder_only: [...EMBEDDINGS, ...HEADS, ...layerNames("layers.{i}.")],
+  llama: [
+    ...EMBEDDINGS,
+    ...HEADS,
+    ...both("norm", "dec.output_norm"),
+    ...both("output_norm", "dec.output_norm"),
+    ...layerNames("layers.{i}."),
+    ...layerNames("{i}."),
+    ...layerNames("{i}.", "blk."),
+  ],
+  bloom: [
+    ...EMBEDDINGS,
+    ...HEADS,
+    ...both("word_embeddings_layernorm", "dec.input_norm"),
+    ...both("norm", "dec.input_norm"),
+    ...both("ln_f", "dec.output_norm"),
+    ...both("output_norm", "dec.output_norm"),
+    ...layerNames("h.{i}."),
+    ...layerNames("layers.{i}."),
+  ],
+};
 
 /** What names are looked up in. */
 export interface NameOptions {
@@ -143,7 +145,7 @@ export function resolveNames(
         { file, place },
       );
     }
-    const standard = standardName(target);
+    const standard = standardName(builtIn === "encoder_only" ? ofOneStack(target) : target);
     if (given.has(standard)) {
       throw new FormatError(`is the second name of ${standard}`, { file, place });
     }
@@ -153,6 +155,11 @@ export function resolveNames(
     names.set(standard, found);
   }
   return names;
+}
+
+/** An encoder alone has the names of a decoder's stack. */
+function ofOneStack(target: string): string {
+  return target === "enc.output.bias" ? "output.bias" : target.replace(/^enc\./, "dec.");
 }
 
 function standardName(target: string): string {

@@ -1,5 +1,5 @@
-// Inferflow's description of a model as a spec of ours: atoms for atoms, never by a model's name. Only decoders are
-// translated; the specs that are shipped build the other networks. What the two forms cannot both say is an
+// Inferflow's description of a model as a spec of ours: atoms for atoms, never by a model's name. Decoders and encoders
+// are translated; the specs that are shipped build encoder-decoders. What the two forms cannot both say is an
 // error that names the key, and so is a key that contradicts the file. Done right where upstream is not [§10]:
 // the bias of the head is used, `rope_dim` holds for interleaved pairs too, epsilons are read from the config,
 // `w3` and `w1n3` are different tensors, and the exact GELU has a word of its own (`gelu_exact`).
@@ -9,7 +9,7 @@ import type { WeightFile } from "../../formats/source.ts";
 import { renameTensors } from "../renamed.ts";
 import type { NETWORK_KEYS } from "./keys.ts";
 import { readInferflowSpec } from "./read.ts";
-import { resolveNames } from "./tensor_names.ts";
+import { type NameOptions, resolveNames } from "./tensor_names.ts";
 
 /** What comes out. */
 export interface TranslatedSpec {
@@ -24,6 +24,7 @@ export type Network = { readonly [K in keyof typeof NETWORK_KEYS]?: unknown };
 
 interface Given {
   readonly network: Network;
+  readonly isEncoder: boolean;
   /** Names in the file by standard name. */
   readonly names: ReadonlyMap<string, string>;
   /** Width of the feed-forward block as the file's tensors have it; some configs leave it out. */
@@ -43,11 +44,14 @@ export function translateSpec(json: unknown, model: WeightFile, file: string): T
   checkFile(top, model, file);
   const kind = KINDS[String(network.type)];
   if (!kind) {
-    throw new UnsupportedError(`"${network.type}" is not translated: only decoders are`, {
-      file,
-      place: "network_structure.type",
-      remedy: "Leave the spec out: the model's own files say which built-in one it has",
-    });
+    throw new UnsupportedError(
+      `"${network.type}" is not translated: only decoders and encoders are`,
+      {
+        file,
+        place: "network_structure.type",
+        remedy: "Leave the spec out: the model's own files say which built-in one it has",
+      },
+    );
   }
   const filled: Network = { ...kind.defaults, ...network };
   const renamed = renameTensors(model, renamesOf(network));
@@ -58,13 +62,14 @@ export function translateSpec(json: unknown, model: WeightFile, file: string): T
     tensors: renamed.tensors,
     file,
   });
-  const given = { network: filled, names, inner: innerWidth(names, renamed), file };
+  const isEncoder = kind.builtIn === "encoder_only";
+  const given = { network: filled, isEncoder, names, inner: innerWidth(names, renamed), file };
   checkVocabulary(top, given, renamed);
   return { json: specOf(given), warnings };
 }
 
 interface Kind {
-  readonly builtIn: "decoder_only" | "llama" | "bloom";
+  readonly builtIn: NameOptions["builtIn"];
   readonly defaults: Network;
 }
 
@@ -84,6 +89,7 @@ const BLOOM: Kind = {
     position_embedding: "alibi",
   },
 };
+const ENCODER: Kind = { builtIn: "encoder_only", defaults: {} };
 const DECODER: Kind = { builtIn: "decoder_only", defaults: {} };
 
 const KINDS: Readonly<Record<string, Kind>> = {
@@ -93,6 +99,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
   "transformer.llama": LLAMA,
   "bloom": BLOOM,
   "transformer.bloom": BLOOM,
+  "transformer.encoder_only": ENCODER,
+  "bert": ENCODER,
 };
 
 function fail(file: string, key: string, message: string): never {
@@ -165,6 +173,7 @@ function specOf(given: Given): Readonly<Record<string, unknown>> {
   };
   return {
     name: "inferflow",
+    network: given.isEncoder ? "encoder" : "decoder",
     matches: { huggingface: [], gguf: [] },
     defaults: defaultsOf(given, isSparse),
     ...isSparse && { derived: { expertFeedForward: "feedForward" } },
@@ -183,7 +192,7 @@ function specOf(given: Given): Readonly<Record<string, unknown>> {
     feedForward: feedForwardOf(given, isSparse),
     ...residualOf(given),
     layer: layerOf(given),
-    head: headOf(given),
+    ...headOf(given),
     names: {
       huggingface: own,
       gguf: {
@@ -216,6 +225,7 @@ const HYPERPARAMETERS = {
   feedForward: ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "decoder_ffn_dim"],
   embeddingDim: ["word_embed_proj_dim"],
   multiQuery: ["multi_query"],
+  tokenTypes: ["type_vocab_size"],
   newDecoder: ["new_decoder_architecture"],
   vocabulary: ["padded_vocab_size", "vocab_size"],
   expertFeedForward: ["moe_intermediate_size"],
@@ -233,6 +243,7 @@ function defaultsOf({ network, inner, file }: Given, isSparse: boolean): Record<
   return {
     normEpsilon: 1e-5,
     context: 1024,
+    tokenTypes: 2,
     ...inner !== undefined && { feedForward: inner },
     ropeTheta: network.rope_theta ?? 10000,
     ...dim > 0 && { ropeDim: dim },
@@ -259,6 +270,7 @@ function embeddingOf({ network, names, file }: Given): Record<string, unknown> {
     scale: network.has_embedding_linear_norm !== true ? 1 : scale === 0 ? { hidden: 0.5 } : scale,
     ...positions && { positions: { offset: network.pos_embedding_offset ?? 0 } },
     ...names.has("dec.input_norm.weight") && { norm: "embedding_norm" },
+    ...names.has("dec.token_type_embeddings.weight") && { types: true },
     ...names.has("input_transform.weight") && { projection: true },
   };
 }
@@ -397,9 +409,13 @@ function layerOf({ network, names, file }: Given): unknown[] {
   ];
 }
 
-function headOf({ network, names }: Given): Record<string, unknown> {
+function headOf({ network, isEncoder, names }: Given): Record<string, unknown> {
+  if (isEncoder) {
+    if (!names.has(TRANSFORM)) return {};
+    return { head: { norm: false, bias: "present", transform: { norm: "transform_norm" } } };
+  }
   const { out_scale: scale = 1 } = network;
-  return {
+  const head = {
     bias: "present",
     ...!names.has("dec.output_norm.weight") && { norm: false },
     ...network.normalize_lm_head === true && { unitRows: true },
@@ -407,12 +423,14 @@ function headOf({ network, names }: Given): Record<string, unknown> {
     // Upstream puts it in front of the norm, which undoes it; the models that have it put it behind.
     ...scale !== 1 && { scale },
   };
+  return { head };
 }
 
 /** Roles by standard name; `w1` and the fused ones depend on others. */
 const ROLES: Readonly<Record<string, string>> = {
   "dec.token_embeddings": "embedding",
   "dec.pos_embeddings": "positions",
+  "dec.token_type_embeddings": "token_types",
   "dec.input_norm": "embedding_norm",
   "dec.output_norm": "output_norm",
   "output": "head",
@@ -437,12 +455,20 @@ const ROLES: Readonly<Record<string, string>> = {
   "dec.{i}.moe.shared_expert.w3": "shared_up",
 };
 
-function tensorsOf({ network, names, file }: Given): Record<string, unknown> {
+const TRANSFORM = "output_transform.weight";
+
+/** Roles that differ in encoders: what is in front of the head is a block there. */
+const ENCODER_ROLES: Readonly<Record<string, string>> = {
+  "output_transform": "transform",
+  "output_transform.post_norm": "transform_norm",
+};
+
+function tensorsOf({ network, isEncoder, names, file }: Given): Record<string, unknown> {
   const tensors: Record<string, unknown> = {};
   for (const [standard, name] of names) {
     const [, base, part] = /^(.*)\.(weight|bias)$/.exec(standard) ?? [];
     const suffix = part === "bias" ? "_bias" : "";
-    const role = ROLES[base ?? ""];
+    const role = (isEncoder ? ENCODER_ROLES[base ?? ""] : undefined) ?? ROLES[base ?? ""];
     if (role !== undefined) {
       const stacked = standard.includes("{j}");
       tensors[role + suffix] = stacked ? { name, stack: "experts" } : name;
@@ -457,7 +483,7 @@ function tensorsOf({ network, names, file }: Given): Record<string, unknown> {
         },
       );
     } else {
-      fail(file, "tensor_name_mapping", `"${standard}" is no standard name of a decoder's tensor`);
+      fail(file, "tensor_name_mapping", `"${standard}" is no standard name of a tensor`);
     }
   }
   return tensors;
