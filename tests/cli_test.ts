@@ -23,6 +23,9 @@ const COMMANDS = [
   "pull",
   "list",
   "remove",
+  "quantize",
+  "quant-error",
+  "perplexity",
   "doctor",
   "bench",
 ];
@@ -68,6 +71,7 @@ Deno.test("--help comes within 150 ms of an empty script", async () => {
 Deno.test("wrong usage is a one-line error with exit code 2", async () => {
   assertEquals((await troodon([])).code, 2);
   assertRefused(await troodon(["chta"]), 2, /Unknown command chta. Did you mean chat\?/);
+  assertRefused(await troodon(["graph"]), 2, /troodon graph is not built yet: .*ONNX/);
   assertRefused(
     await troodon(["generate", "--promt", "x"]),
     2,

@@ -41,9 +41,6 @@ const NOT_BUILT: Readonly<Record<string, string>> = {
   serve: "it comes with the HTTP server",
   plan: "it comes with ONNX graphs; troodon info shows the memory of a language model",
   graph: "it comes with ONNX graphs",
-  quantize: "it comes with the number formats",
-  perplexity: "it comes with the number formats; perplexity() of mod.ts is there",
-  "quant-error": "it comes with the number formats",
 };
 
 /** A row of the table of commands. */
@@ -126,10 +123,10 @@ export async function dispatch(
       terminal.out(overview(commands) + "\n");
       return name === undefined ? 2 : 0;
     }
-    if (Object.hasOwn(NOT_BUILT, name)) {
-      throw new UsageError(`troodon ${name} is not built yet: ${NOT_BUILT[name]}`);
-    }
     if (!Object.hasOwn(commands, name)) {
+      if (Object.hasOwn(NOT_BUILT, name)) {
+        throw new UsageError(`troodon ${name} is not built yet: ${NOT_BUILT[name]}`);
+      }
       const near = suggestion(name, Object.keys(commands), { name: "troodon" });
       throw new UsageError(`Unknown command ${name}${near}`);
     }
