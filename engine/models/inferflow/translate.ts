@@ -7,8 +7,18 @@
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import { renameTensors } from "../renamed.ts";
-import type { NETWORK_KEYS } from "./keys.ts";
+import {
+  attentionOf,
+  embeddingOf,
+  feedForwardOf,
+  headOf,
+  layerOf,
+  normOf,
+  residualOf,
+} from "./blocks.ts";
+import { FFN, type Given, type Network, refuse } from "./given.ts";
 import { readInferflowSpec } from "./read.ts";
+import { tensorsOf } from "./tensor_roles.ts";
 import { type NameOptions, resolveNames } from "./tensor_names.ts";
 
 /** What comes out. */
@@ -17,19 +27,6 @@ export interface TranslatedSpec {
   readonly json: Readonly<Record<string, unknown>>;
   /** One sentence each. */
   readonly warnings: readonly string[];
-}
-
-/** Values of `network_structure`, unchecked keys left out. */
-export type Network = { readonly [K in keyof typeof NETWORK_KEYS]?: unknown };
-
-interface Given {
-  readonly network: Network;
-  readonly isEncoder: boolean;
-  /** Names in the file by standard name. */
-  readonly names: ReadonlyMap<string, string>;
-  /** Width of the feed-forward block as the file's tensors have it; some configs leave it out. */
-  readonly inner: number | undefined;
-  readonly file: string;
 }
 
 /**
@@ -102,14 +99,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
   "transformer.encoder_only": ENCODER,
   "bert": ENCODER,
 };
-
-function fail(file: string, key: string, message: string): never {
-  throw new FormatError(message, { file, place: `network_structure.${key}` });
-}
-
-function refuse(file: string, key: string, message: string): never {
-  throw new UnsupportedError(message, { file, place: `network_structure.${key}` });
-}
 
 const FORMATS: Readonly<Record<string, string>> = {
   pickle: "pickle",
@@ -257,262 +246,4 @@ function defaultsOf({ network, inner, file }: Given, isSparse: boolean): Record<
       denseLayers: network.moe_layer_start ?? 0,
     },
   };
-}
-
-function embeddingOf({ network, names, file }: Given): Record<string, unknown> {
-  const scale = Number(network.embedding_linear_scale ?? 0);
-  const position = network.position_embedding ?? "";
-  if (position === "sinusoidal" || position === "sinusoidal2") {
-    refuse(file, "position_embedding", `"${position}" is not translated for decoders`);
-  }
-  const positions = names.has("dec.pos_embeddings.weight");
-  return {
-    scale: network.has_embedding_linear_norm !== true ? 1 : scale === 0 ? { hidden: 0.5 } : scale,
-    ...positions && { positions: { offset: network.pos_embedding_offset ?? 0 } },
-    ...names.has("dec.input_norm.weight") && { norm: "embedding_norm" },
-    ...names.has("dec.token_type_embeddings.weight") && { types: true },
-    ...names.has("input_transform.weight") && { projection: true },
-  };
-}
-
-function normOf({ network, file }: Given): Record<string, unknown> {
-  const { normalization_function: kind = "std" } = network;
-  if (kind === "linear") {
-    refuse(file, "normalization_function", '"linear" is built for the embedding only');
-  }
-  const bases = [network.attn_pre_norm_base, network.ffn_pre_norm_base, network.output_norm_base]
-    .map((base) => Number(base ?? 0));
-  if (bases.some((base) => base !== bases[0])) {
-    refuse(file, "attn_pre_norm_base", `and the others differ (${bases}): only one base is built`);
-  }
-  if (kind === "std" && bases[0] !== 0) {
-    fail(file, "attn_pre_norm_base", `is ${bases[0]}: a base belongs to rms norms`);
-  }
-  return kind === "std"
-    ? { kind: "layer", bias: "present" }
-    : { kind: "rms", base: bases[0], bias: "present" };
-}
-
-function attentionOf({ network, file }: Given): Record<string, unknown> {
-  const position = network.position_embedding ?? "";
-  const order = network.qk_column_order ?? 0;
-  if (order !== 0 && order !== 1 && order !== 2) {
-    fail(file, "qk_column_order", `is ${order}: it is 0, 1 or 2`);
-  }
-  const kind = position === "rope"
-    ? { theta: "ropeTheta", scaling: "ropeScaling" }
-    : position === "alibi"
-    ? { alibi: "scaled" }
-    : {};
-  return {
-    bias: "present",
-    outputBias: "present",
-    ropeStyle: order === 2 ? "half" : "interleaved",
-    kinds: { full: kind },
-    pattern: { rule: "uniform", kind: "full" },
-  };
-}
-
-const ACTIVATIONS: Readonly<Record<string, string>> = {
-  silu: "silu",
-  glu_silu: "silu",
-  gelu: "gelu_tanh",
-  gelu_exact: "gelu",
-  relu: "relu",
-  sigmoid: "sigmoid",
-};
-
-function feedForwardOf({ network, names, file }: Given, isSparse: boolean): unknown {
-  const word = String(network.activation_function ?? "gelu");
-  const activation = ACTIVATIONS[word];
-  if (activation === undefined) {
-    refuse(file, "activation_function", `"${word}" is not built`);
-  }
-  if (!isSparse) {
-    const isGated = word === "glu_silu" || names.has(FFN("w3")) || names.has(FFN("w1n3"));
-    return { kind: isGated ? "gated" : "plain", activation, bias: "present" };
-  }
-  const hasShared = names.has("dec.{i}.moe.shared_expert.w1.weight");
-  if (hasShared !== (network.has_shared_expert ?? false)) {
-    fail(
-      file,
-      "has_shared_expert",
-      hasShared
-        ? "is not true, and tensors of a shared expert are mapped"
-        : "is true, and no tensor of a shared expert is mapped",
-    );
-  }
-  const bias = names.has("dec.{i}.moe.gate.bias") ? "required" : "none";
-  return {
-    kind: "mixture",
-    activation,
-    bias: "none",
-    router: { score: "softmax", bias },
-    dense: "gated",
-    ...hasShared && { shared: { inner: "sharedExperts * expertFeedForward", gated: false } },
-  };
-}
-
-const FFN = (part: string) => `dec.{i}.feed_forward.${part}.weight`;
-
-function residualOf({ network, file }: Given): Record<string, unknown> {
-  const { attn_out_scale: attention = 1, ffn_out_scale: feedForward = 1 } = network;
-  if (attention !== feedForward) {
-    refuse(
-      file,
-      "attn_out_scale",
-      `is ${attention} and ffn_out_scale ${feedForward}: only one factor for both is built`,
-    );
-  }
-  return attention === 1 ? {} : { residual: attention };
-}
-
-function layerOf({ network, names, file }: Given): unknown[] {
-  const norm = (block: string, kind: string) => names.has(`dec.{i}.${block}.${kind}_norm.weight`);
-  const isParallel = network.is_parallel_attn === true;
-  const sharesInput = network.mlp_attn_share_input === true;
-  if (isParallel && sharesInput) {
-    fail(file, "is_parallel_attn", "and mlp_attn_share_input exclude each other");
-  }
-  const before = norm("self_attn", "pre") && network.use_self_attn_pre_norm !== false
-    ? { before: "attention_norm" }
-    : {};
-  const own = norm("feed_forward", "pre");
-  const post = norm("self_attn", "post");
-  const isOfSum = network.is_attn_post_as_residual !== false;
-  if (post && (isParallel || sharesInput)) {
-    fail(file, "tensor_name_mapping", "has a norm between two blocks that are side by side");
-  }
-  if (post && !isOfSum && own) {
-    fail(
-      file,
-      "is_attn_post_as_residual",
-      "is false, and the feed-forward block has a norm already",
-    );
-  }
-  const read = isParallel
-    ? { ...before, from: "layer" }
-    : own
-    ? { before: "feed_forward_norm", ...sharesInput && { from: "layer" } }
-    : post && !isOfSum
-    ? { before: "attention_post_norm" }
-    : sharesInput
-    ? { from: "layer" }
-    : {};
-  return [
-    { block: "attention", ...before, ...post && isOfSum && { sum: "attention_post_norm" } },
-    {
-      block: "feedForward",
-      ...read,
-      ...norm("feed_forward", "post") && { sum: "feed_forward_post_norm" },
-    },
-  ];
-}
-
-function headOf({ network, isEncoder, names }: Given): Record<string, unknown> {
-  if (isEncoder) {
-    if (!names.has(TRANSFORM)) return {};
-    return { head: { norm: false, bias: "present", transform: { norm: "transform_norm" } } };
-  }
-  const { out_scale: scale = 1 } = network;
-  const head = {
-    bias: "present",
-    ...!names.has("dec.output_norm.weight") && { norm: false },
-    ...network.normalize_lm_head === true && { unitRows: true },
-    ...names.has("output_transform.weight") && { projection: true },
-    // Upstream puts it in front of the norm, which undoes it; the models that have it put it behind.
-    ...scale !== 1 && { scale },
-  };
-  return { head };
-}
-
-/** Roles by standard name; `w1` and the fused ones depend on others. */
-const ROLES: Readonly<Record<string, string>> = {
-  "dec.token_embeddings": "embedding",
-  "dec.pos_embeddings": "positions",
-  "dec.token_type_embeddings": "token_types",
-  "dec.input_norm": "embedding_norm",
-  "dec.output_norm": "output_norm",
-  "output": "head",
-  "input_transform": "embedding_in",
-  "output_transform": "embedding_out",
-  "dec.{i}.self_attn.pre_norm": "attention_norm",
-  "dec.{i}.self_attn.post_norm": "attention_post_norm",
-  "dec.{i}.self_attn.wq": "query",
-  "dec.{i}.self_attn.wk": "key",
-  "dec.{i}.self_attn.wv": "value",
-  "dec.{i}.self_attn.wo": "attention_output",
-  "dec.{i}.feed_forward.pre_norm": "feed_forward_norm",
-  "dec.{i}.feed_forward.post_norm": "feed_forward_post_norm",
-  "dec.{i}.feed_forward.w2": "down",
-  "dec.{i}.feed_forward.w3": "up",
-  "dec.{i}.moe.gate": "router",
-  "dec.{i}.moe.expert.{j}.w1": "experts_gate",
-  "dec.{i}.moe.expert.{j}.w2": "experts_down",
-  "dec.{i}.moe.expert.{j}.w3": "experts_up",
-  "dec.{i}.moe.shared_expert.w1": "shared_gate",
-  "dec.{i}.moe.shared_expert.w2": "shared_down",
-  "dec.{i}.moe.shared_expert.w3": "shared_up",
-};
-
-const TRANSFORM = "output_transform.weight";
-
-/** Roles that differ in encoders: what is in front of the head is a block there. */
-const ENCODER_ROLES: Readonly<Record<string, string>> = {
-  "output_transform": "transform",
-  "output_transform.post_norm": "transform_norm",
-};
-
-function tensorsOf({ network, isEncoder, names, file }: Given): Record<string, unknown> {
-  const tensors: Record<string, unknown> = {};
-  for (const [standard, name] of names) {
-    const [, base, part] = /^(.*)\.(weight|bias)$/.exec(standard) ?? [];
-    const suffix = part === "bias" ? "_bias" : "";
-    const role = (isEncoder ? ENCODER_ROLES[base ?? ""] : undefined) ?? ROLES[base ?? ""];
-    if (role !== undefined) {
-      const stacked = standard.includes("{j}");
-      tensors[role + suffix] = stacked ? { name, stack: "experts" } : name;
-    } else if (base === "dec.{i}.self_attn.qkv") {
-      Object.assign(tensors, fusedAttention(name, suffix, network, file));
-    } else if (base === "dec.{i}.feed_forward.w1n3" || base === "dec.{i}.feed_forward.w1") {
-      const isFused = base.endsWith("w1n3") || network.activation_function === "glu_silu";
-      Object.assign(
-        tensors,
-        isFused ? fusedGate(name, suffix) : {
-          [(names.has(FFN("w3")) ? "gate" : "up") + suffix]: name,
-        },
-      );
-    } else {
-      fail(file, "tensor_name_mapping", `"${standard}" is no standard name of a tensor`);
-    }
-  }
-  return tensors;
-}
-
-function fusedAttention(
-  name: string,
-  suffix: string,
-  { qkv_format: format = 0 }: Network,
-  file: string,
-): Record<string, unknown> {
-  if (format !== 0 && format !== 1) fail(file, "qkv_format", `is ${format}: it is 0 or 1`);
-  const [query, groups] = format === 0 ? ["heads // kvHeads", "kvHeads"] : ["heads", "1"];
-  const [key, stride] = format === 0
-    ? ["headDim", "(heads // kvHeads + 2) * headDim"]
-    : ["kvHeads * headDim", "(heads + 2 * kvHeads) * headDim"];
-  const width = `${query} * headDim`;
-  const rule = (start: string, count: string) => ({ name, rows: { start, count, groups, stride } });
-  return {
-    [`query${suffix}`]: rule("0", width),
-    [`key${suffix}`]: rule(width, key),
-    [`value${suffix}`]: rule(`${width} + ${key}`, key),
-  };
-}
-
-function fusedGate(name: string, suffix: string): Record<string, unknown> {
-  const rule = (start: string) => ({
-    name,
-    rows: { start, count: "feedForward", stride: "2 * feedForward" },
-  });
-  return { [`gate${suffix}`]: rule("0"), [`up${suffix}`]: rule("feedForward") };
 }
