@@ -1,0 +1,114 @@
+// README, ARCHITECTURE and CONTRIBUTING have to be true: files they name exist, the table of commands has
+// every command, and what README tells a reader to run gives what it says.
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
+import { modelNeed } from "./support/models.ts";
+import { testWith } from "./support/skip.ts";
+
+const DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+function read(name: string): string {
+  return Deno.readTextFileSync(`${ROOT}/${name}`);
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(`${ROOT}/${path}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Paths in code spans and links; `x.ts` stands for any file, `opcodes_*.ts` for several. */
+function namedFiles(text: string): string[] {
+  const spans = [...text.matchAll(/`([\w./-]+(?:\.(?:ts|json|md)|\/))`/g)].map(([, path]) => path!);
+  const links = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, path]) => path!);
+  return [...spans, ...links].filter((path) => !/^x(_test)?\.ts$/.test(path));
+}
+
+Deno.test("every file that a document names is there", () => {
+  for (const document of DOCUMENTS) {
+    const named = namedFiles(read(document));
+    assert(named.length > 2, `no paths found in ${document}`);
+    // ARCHITECTURE leaves out "engine/", and the folder inside a row about that folder.
+    const within = ["", "engine/", "engine/graph/", "engine/models/", "engine/decode/", "wasm/"];
+    const missing = named.filter((path) => !within.some((folder) => exists(folder + path)));
+    assertEquals(missing, [], document);
+  }
+});
+
+Deno.test("every folder of the product stands in ARCHITECTURE.md", () => {
+  const text = read("ARCHITECTURE.md");
+  for (const layer of ["engine", "engine/formats"]) {
+    for (const { name, isDirectory } of Deno.readDirSync(`${ROOT}/${layer}`)) {
+      // Folders of formats are not all named: a container is found by its reader.
+      if (!isDirectory || layer === "engine/formats" && name !== "hub") continue;
+      const holdsFiles = [...Deno.readDirSync(`${ROOT}/${layer}/${name}`)].length > 0;
+      assert(!holdsFiles || text.includes(`${name}/`), `${layer}/${name}`);
+    }
+  }
+});
+
+Deno.test("README's table has every command of main.ts", () => {
+  const commands = [...read("main.ts").matchAll(/^ {2}"?([a-z-]+)"?: \{$/gm)].map(([, name]) =>
+    name!
+  );
+  assert(commands.length > 10);
+  const table = read("README.md").split("\n").filter((line) => line.startsWith("| `")).join("\n");
+  const missing = commands.filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
+  assertEquals(missing, []);
+});
+
+Deno.test("README's and CONTRIBUTING's tasks and every task's --help exist", async () => {
+  const tasks = Object.keys(JSON.parse(read("deno.json")).tasks);
+  for (const document of DOCUMENTS) {
+    for (const [, name] of read(document).matchAll(/(?:deno|deno@[\d.]+) task ([a-z]+)/g)) {
+      assert(tasks.includes(name!), `${document}: deno task ${name}`);
+    }
+  }
+  const pages = await Promise.all(tasks.map((name) => run(["task", "--quiet", name, "--help"])));
+  pages.forEach(({ code, out }, i) => {
+    assertEquals(code, 0, tasks[i]);
+    assertMatch(out, /Usage: (deno task|troodon)/, tasks[i]);
+    assertMatch(out, /Examples:/, tasks[i]);
+  });
+});
+
+async function run(args: readonly string[]) {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [...args],
+    cwd: ROOT,
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+  }).output();
+  const [out, err] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+  return { code, out: out!, err: err! };
+}
+
+testWith([modelNeed("smollm2-135m")], "README's first command answers as it should", async () => {
+  const line = /^npx -y deno@[\d.]+ (run -A main\.ts generate --prompt "(.+)")$/m.exec(
+    read("README.md"),
+  );
+  const [, command = "", prompt = ""] = line ?? [];
+  const args = command.replace(/ "[^"]*"$/, "").split(" ");
+  const { code, out, err } = await run([...args, prompt]);
+  assertEquals([code, err], [0, ""]);
+  assertMatch(prompt, /capital of Japan/);
+  assertMatch(out, /Tokyo/);
+});
+
+testWith([modelNeed("smollm2-135m")], "README's script runs", async () => {
+  const [, script = ""] = /^```ts\n([^]*?)^```$/m.exec(read("README.md")) ?? [];
+  const path = await Deno.makeTempFile({ suffix: ".ts" });
+  try {
+    await Deno.writeTextFile(path, script.replaceAll('"./mod.ts"', `"${ROOT}/mod.ts"`));
+    const config = `--config=${ROOT}/deno.json`;
+    const { code, out, err } = await run(["run", config, "--allow-read", "--allow-env", path]);
+    assertEquals([code, err], [0, ""]);
+    assert(out.trim().length > 0);
+  } finally {
+    await Deno.remove(path);
+  }
+});
