@@ -19,6 +19,11 @@ const devices: readonly { readonly name: string; readonly backend: Backend }[] =
     backend: createWasmBackend({ variant: "baseline", threads: 1 }),
   },
   { name: "wasm, probed SIMD, two threads", backend: createWasmBackend({ threads: 2 }) },
+  {
+    // pc-wasm-01: pointers are unsigned in every kernel.
+    name: "wasm, above 2 GiB",
+    backend: createWasmBackend({ threads: 1, skipBytes: 2 ** 31 }),
+  },
 ];
 
 const computing = [...ops.values()].filter((op) => !op.view);
