@@ -61,6 +61,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "delete a model from the cache",
     load: async () => (await import("./engine/cli/remove.ts")).remove,
   },
+  quantize: {
+    summary: "write a model anew in another number format",
+    load: async () => (await import("./engine/cli/quantize.ts")).quantize,
+  },
+  "quant-error": {
+    summary: "measure how far number formats are from a model's weights",
+    load: async () => (await import("./engine/cli/quant_error.ts")).quantError,
+  },
+  perplexity: {
+    summary: "measure how well a model predicts a text",
+    load: async () => (await import("./engine/cli/perplexity.ts")).perplexityCommand,
+  },
   doctor: {
     summary: "check this machine: permissions, threads, adapter, cache, every kernel",
     load: async () => (await import("./engine/cli/doctor.ts")).doctor,

@@ -7,7 +7,7 @@ import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { memorySource } from "../io.ts";
 import { readGgufHeader } from "./gguf_header.ts";
-import type { MetadataValue, TensorInfo, WeightFile } from "./source.ts";
+import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "./source.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
 /** Key in `__metadata__`. */
@@ -62,6 +62,22 @@ export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> 
     memorySource(`${file.name}, ${GGUF_HEADER_TENSOR}`, bytes),
   );
   return { ...file, kind: "gguf", metadata, tensors };
+}
+
+/** The GGUF header that lies in a safetensors file which {@linkcode applyStoredFormats} took for GGUF. */
+export async function findGgufHeader(source: ByteSource): Promise<ByteSource> {
+  const prefix = new Uint8Array(8);
+  await source.readInto(0, prefix);
+  const length = Number(new DataView(prefix.buffer).getBigUint64(0, true));
+  const json = new Uint8Array(length);
+  await source.readInto(8, json);
+  const tensors = asObject(parseStrictJson(json, source.name));
+  const entry = asObject(tensors?.[GGUF_HEADER_TENSOR]);
+  if (!entry) throw new FormatError("holds no GGUF header", { file: source.name });
+  const [begin, end] = entry.data_offsets as readonly [number, number];
+  const bytes = new Uint8Array(end - begin);
+  await source.readInto(8 + length + begin, bytes);
+  return memorySource(`${source.name}, ${GGUF_HEADER_TENSOR}`, bytes);
 }
 
 function applyFormat(file: WeightFile, name: string, entry: MetadataValue): TensorInfo {

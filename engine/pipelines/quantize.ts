@@ -16,6 +16,7 @@ import {
   type ErrorStatistics,
   errorStatistics,
 } from "./error_statistics.ts";
+import { rangeOf } from "./quant_error.ts";
 import { copyTexts, createHead, type Head } from "./quantize_head.ts";
 import { type PlannedTensor, planQuantization, type QuantizePlan } from "./quantize_plan.ts";
 
@@ -199,17 +200,6 @@ function makeFinite(values: Float32Array): number {
     at = next < 0 ? -1 : at + 1 + next;
   }
   return count;
-}
-
-async function rangeOf(tensor: TensorInfo): Promise<[number, number]> {
-  let min = Infinity, max = -Infinity;
-  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
-    for (const value of values) {
-      if (value < min) min = value;
-      if (value > max) max = value;
-    }
-  }
-  return [min, max];
 }
 
 async function copyBytes(

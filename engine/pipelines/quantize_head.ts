@@ -3,8 +3,9 @@
 
 import type { QuantPolicy } from "../../quant/policy.ts";
 import { SourceError } from "../errors.ts";
+import { sniffModel } from "../formats/sniff.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { GGUF_HEADER_TENSOR } from "../formats/stored_formats.ts";
+import { findGgufHeader, GGUF_HEADER_TENSOR } from "../formats/stored_formats.ts";
 import {
   createGgufHead,
   type GgufEntries,
@@ -73,7 +74,9 @@ export async function createHead(
 async function entriesOf(file: WeightFile): Promise<GgufEntries> {
   const source = openFile(file.name);
   try {
-    return await readGgufEntries(source);
+    // A file of an earlier quantisation is safetensors with the header inside.
+    const isGguf = await sniffModel(source) === "gguf";
+    return await readGgufEntries(isGguf ? source : await findGgufHeader(source));
   } finally {
     source.close();
   }

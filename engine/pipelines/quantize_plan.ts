@@ -61,7 +61,7 @@ function planTensor(tensor: TensorInfo, policy: QuantPolicy, model: ModelFacts):
     target: undefined,
     insteadOf: undefined,
   };
-  if (!isFloat(tensor.format)) return kept;
+  if (!isFloatFormat(tensor.format)) return kept;
   const { format, insteadOf } = chooseFormat(policy, tensor, model);
   if (!format) return kept;
   if (format.name === tensor.format) return { ...kept, insteadOf };
@@ -70,11 +70,12 @@ function planTensor(tensor: TensorInfo, policy: QuantPolicy, model: ModelFacts):
 }
 
 /** Whether values of a format are weights: whole numbers and bytes are tables. */
-function isFloat(name: string): boolean {
+export function isFloatFormat(name: string): boolean {
   return !scalars.has(name) || name === "F64";
 }
 
-function modelFacts(file: WeightFile): ModelFacts {
+/** What policies ask about a model. */
+export function modelFacts(file: WeightFile): ModelFacts {
   const { metadata, tensors } = file;
   const architecture = metadata.get("general.architecture");
   const number = (ggufKey: string, configKey: string): number | undefined =>

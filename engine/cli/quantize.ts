@@ -1,0 +1,102 @@
+// `troodon quantize`: a model in other number formats.
+
+import { type Command, defineCommand } from "./command.ts";
+import { SOURCE_FLAGS } from "./flags.ts";
+import { showBytes, showSeconds, showTable } from "./format.ts";
+
+/** The command. */
+export const quantize: Command = defineCommand({
+  name: "troodon quantize",
+  summary: "Writes a model anew in another number format.",
+  positionals: ["IN", "OUT"],
+  flags: {
+    format: {
+      type: "string",
+      value: "F",
+      help: "q4_0 … q8_0, q2_k, q3_k_s … q6_k, f16, bf16, lf8, e0m4, int4, q3h, q8, 8/4/4, …",
+    },
+    policy: {
+      type: "string",
+      value: "FILE",
+      help: "JSON that says which tensor gets which format",
+    },
+    levels: {
+      type: "string",
+      choices: ["paper", "upstream"],
+      help: "levels of Inferflow's blocks and of lf8: of the paper or of its program (paper)",
+    },
+    saturate: {
+      type: "boolean",
+      help: "store NaN as 0 and infinities as 65504, do not refuse them",
+    },
+    ...SOURCE_FLAGS,
+  },
+  examples: [
+    ["troodon quantize model-f16.gguf model-q4.gguf --format q4_k_m", "a mixture of llama.cpp"],
+    ["troodon quantize model.gguf model.safetensors --format e0m4", "a format that ggml lacks"],
+    ["troodon quantize my-llama/ my-llama-844 --format 8/4/4", "a Hugging Face folder"],
+    ["troodon quantize in.gguf out.gguf --policy mine.json", "formats by a policy of your own"],
+  ],
+  notes: [
+    "GGUF becomes GGUF where ggml has the format, else safetensors that Troodon opens; a Hugging Face " +
+    "folder becomes a folder. OUT must not exist. Rows that are no multiple of a block get a stand-in, at " +
+    "last F16, and are named.",
+    'A policy: {"format":"q4_k","rules":[{"roles":["ffn_down"],"layers":{"favoured":true},' +
+    '"format":"q6_k"},{"pattern":"^blk\\\\.0\\\\.","format":"keep"}]}. The first rule that fits ' +
+    "decides; norms, biases and tables stay as they are unless a rule names their role.",
+  ],
+}, async ({ terminal, signal }, { positionals: [input, output], flags }) => {
+  const start = performance.now();
+  const { choosePolicy } = await import("./quant_policy.ts");
+  const policy = await choosePolicy(flags.format, flags.policy);
+  const { fetchModel } = await import("./fetch.ts");
+  const { openModel } = await import("../formats/open_model.ts");
+  const { quantizeModel } = await import("../pipelines/quantize.ts");
+  const file = await openModel(await fetchModel(input, flags, { terminal, signal }));
+  let done = 0;
+  try {
+    const result = await quantizeModel(file, output!, policy, {
+      signal,
+      ...flags.levels && { levels: flags.levels },
+      ...flags.saturate && { saturate: true },
+      onTensor({ name }) {
+        done++;
+        if (!terminal.progress || flags.json) return;
+        terminal.err(`\r\x1b[K${done} of ${file.tensors.size}  ${name}`);
+      },
+    });
+    if (terminal.progress && !flags.json) terminal.err("\r\x1b[K");
+    const seconds = (performance.now() - start) / 1000;
+    if (flags.json) {
+      terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
+      return 0;
+    }
+    for (const { name, shape, to, insteadOf, saturated } of result.tensors) {
+      if (insteadOf) {
+        terminal.err(
+          `${name}: rows of ${shape.at(-1)} are no multiple of ${insteadOf}'s block, it is ${to}\n`,
+        );
+      }
+      if (saturated) {
+        terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
+      }
+    }
+    const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
+      ([format, tensors = []]) => {
+        const worst = Math.max(...tensors.map(({ error }) => error?.relative ?? 0));
+        return [
+          format,
+          `${tensors.length} tensors`,
+          showBytes(tensors.reduce((sum, { bytes }) => sum + bytes, 0)),
+          worst > 0 ? `error up to ${(worst * 100).toPrecision(3)} %` : "",
+        ];
+      },
+    );
+    terminal.out(showTable(rows, [1, 2]) + "\n");
+    const sizes = `${showBytes(result.sourceBytes)} became ${showBytes(result.bytes)}`;
+    terminal.out(`${output}: ${sizes} in ${showSeconds(seconds)}\n`);
+    return 0;
+  } finally {
+    file.close();
+  }
+});

@@ -1,0 +1,163 @@
+// How far number formats are from a model's weights (LlamaF table IV): every matrix is encoded and decoded,
+// and the magnitudes of the errors are summed up a tensor and over all. Or two files of one model are
+// compared, tensor by tensor, which judges any quantiser.
+
+import { findNonFinite } from "../../quant/finite.ts";
+import { type EncodeOptions, formatBytes, getFormat, type NumberFormat } from "../../quant/mod.ts";
+import { chooseFormat, type QuantPolicy } from "../../quant/policy.ts";
+import { FormatError } from "../errors.ts";
+import type { TensorInfo, WeightFile } from "../formats/source.ts";
+import { readTensorRows } from "../formats/tensor_rows.ts";
+import {
+  addErrors,
+  createErrorSums,
+  type ErrorStatistics,
+  errorStatistics,
+  type ErrorSums,
+  mergeErrors,
+} from "./error_statistics.ts";
+import { isFloatFormat, modelFacts } from "./quantize_plan.ts";
+
+/** Errors of one tensor. */
+export interface TensorError extends ErrorStatistics {
+  readonly name: string;
+  /** The format that was tried, or that of the other file. */
+  readonly format: string;
+  /** Bits a weight of that format. */
+  readonly bits: number;
+}
+
+/** Errors of a model. */
+export interface ModelError {
+  readonly tensors: readonly TensorError[];
+  /** Over all tensors. */
+  readonly total: ErrorStatistics;
+  /** Bits a weight, over all tensors. */
+  readonly bits: number;
+}
+
+/** Options of the functions here. */
+export interface QuantErrorOptions {
+  /** Levels of Inferflow's blocks and of LF8. Default `paper`. */
+  readonly levels?: EncodeOptions["levels"];
+  /** Stops between two runs of rows. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Errors of a policy on the matrices of a model; tensors that it keeps are left out.
+ *
+ * @throws {FormatError} If a weight is not finite, or does not fit the format.
+ */
+export async function policyError(
+  file: WeightFile,
+  policy: QuantPolicy,
+  { levels = "paper", signal }: QuantErrorOptions = {},
+): Promise<ModelError> {
+  const model = modelFacts(file);
+  const all: Measured[] = [];
+  for (const tensor of file.tensors.values()) {
+    if (!isFloatFormat(tensor.format)) continue;
+    const { format } = chooseFormat(policy, tensor, model);
+    if (!format) continue;
+    const range = format.scope === "tensor" ? await rangeOf(tensor) : undefined;
+    const options = { levels, ...range && { range } };
+    const sums = createErrorSums();
+    for await (const { start, values } of readTensorRows(tensor, getFormat(tensor.format))) {
+      signal?.throwIfAborted();
+      addErrors(sums, values, encodeAndDecode(tensor, start, values, format, options));
+    }
+    all.push({ tensor, format, sums });
+  }
+  return summarize(all);
+}
+
+/**
+ * Errors of a file's weights against those of the file that it was made from.
+ *
+ * @throws {FormatError} If a tensor of `file` is missing from `other` or has another shape there.
+ */
+export async function fileError(
+  file: WeightFile,
+  other: WeightFile,
+  { signal }: QuantErrorOptions = {},
+): Promise<ModelError> {
+  const all: Measured[] = [];
+  for (const tensor of file.tensors.values()) {
+    if (!isFloatFormat(tensor.format) || tensor.shape.length < 2) continue;
+    const twin = other.tensors.get(tensor.name);
+    if (!twin || twin.shape.join() !== tensor.shape.join()) {
+      const place = `tensor ${JSON.stringify(tensor.name)}`;
+      const problem = twin ? `has the shape [${twin.shape}], not [${tensor.shape}]` : "is missing";
+      throw new FormatError(problem, { file: other.name, place });
+    }
+    const format = getFormat(twin.format);
+    const sums = createErrorSums();
+    const theirs = readTensorRows(twin, format);
+    for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+      signal?.throwIfAborted();
+      // Runs are of the same rows, since the shapes are equal.
+      addErrors(sums, values, (await theirs.next()).value!.values);
+    }
+    all.push({ tensor, format, sums });
+  }
+  return summarize(all);
+}
+
+interface Measured {
+  readonly tensor: TensorInfo;
+  readonly format: NumberFormat;
+  readonly sums: ErrorSums;
+}
+
+function encodeAndDecode(
+  { source, name }: TensorInfo,
+  start: number,
+  values: Float32Array,
+  format: NumberFormat,
+  options: EncodeOptions,
+): Float32Array {
+  const fail = (message: string, cause?: unknown) =>
+    new FormatError(message, { file: source.name, place: `tensor ${JSON.stringify(name)}`, cause });
+  const bad = findNonFinite(values);
+  if (bad >= 0) throw fail(`value ${start + bad} is ${values[bad]}`);
+  const bytes = new Uint8Array(formatBytes(format, values.length));
+  const decoded = new Float32Array(values.length);
+  try {
+    format.encode!(values, bytes, options);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw fail(`in the run from value ${start}: ${error.message}`, error);
+  }
+  format.decode(bytes, decoded);
+  return decoded;
+}
+
+/** Smallest and greatest value of a tensor. */
+export async function rangeOf(tensor: TensorInfo): Promise<[number, number]> {
+  let min = Infinity, max = -Infinity;
+  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+    for (const value of values) {
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+  }
+  return [min, max];
+}
+
+function summarize(all: readonly Measured[]): ModelError {
+  const total = createErrorSums();
+  let bits = 0;
+  const tensors = all.map(({ tensor, format, sums }) => {
+    mergeErrors(total, sums);
+    const bitsEach = format.blockBytes * 8 / format.blockSize;
+    bits += bitsEach * sums.count;
+    return {
+      name: tensor.name,
+      format: format.name,
+      bits: bitsEach,
+      ...errorStatistics(sums),
+    };
+  });
+  return { tensors, total: errorStatistics(total), bits: total.count ? bits / total.count : 0 };
+}

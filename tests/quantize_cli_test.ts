@@ -1,0 +1,112 @@
+// quantize, quant-error and perplexity as their users meet them: a process, its exit code and streams.
+
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertLess,
+  assertMatch,
+  assertStringIncludes,
+} from "@std/assert";
+import { load, perplexity as scorePerplexity } from "../mod.ts";
+import { ROOT } from "../tools/support/task.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+async function troodon(...args: readonly string[]) {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", `${ROOT}/main.ts`, ...args],
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await body(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("troodon quantize writes a file, says what it did, and refuses to do it twice", async () => {
+  await withFolder(async (folder) => {
+    const path = `${folder}/new.gguf`;
+    const { code, out, err } = await troodon("quantize", TINY_LLAMA, path, "--format", "q4_k_m");
+    assertEquals(code, 0, err);
+    assertMatch(out, /^Q5_0 +\d+ tensors/m);
+    assertMatch(out, /30.0 kB became 32.5 kB in/);
+    assertMatch(
+      err,
+      /^blk.0.attn_q.weight: rows of 32 are no multiple of Q4_K's block, it is Q5_0$/m,
+    );
+    const again = await troodon("quantize", TINY_LLAMA, path, "--format", "q4_k_m");
+    assertEquals([again.code, again.out], [1, ""]);
+    assertMatch(again.err, /^error: .*exists already and is not overwritten/);
+    const loaded = await troodon("info", path, "--json");
+    assertEquals(loaded.code, 0, loaded.err);
+  });
+});
+
+Deno.test("troodon quantize follows a policy in a file, and names what is wrong in it", async () => {
+  await withFolder(async (folder) => {
+    const policy = `${folder}/policy.json`;
+    const rules = [{ pattern: "^blk\\.0\\.", format: "i8pc" }];
+    await Deno.writeTextFile(policy, JSON.stringify({ format: "q4", rules }));
+    const path = `${folder}/new.safetensors`;
+    const { code, out, err } = await troodon(
+      ...["quantize", TINY_LLAMA, path, "--policy", policy, "--json"],
+    );
+    assertEquals([code, err], [0, ""]);
+    const { tensors, container } = JSON.parse(out);
+    assertEquals(container, "safetensors");
+    const formats = new Map(
+      tensors.map(({ name, to }: { name: string; to: string }) => [name, to]),
+    );
+    assertEquals(formats.get("blk.0.attn_q.weight"), "I8PC_32");
+    assertEquals(formats.get("blk.1.attn_q.weight"), "Q4_B32T1A");
+    await Deno.writeTextFile(policy, '{"format":"q4","rulez":[]}');
+    const wrong = await troodon("quantize", TINY_LLAMA, `${folder}/b`, "--policy", policy);
+    assertEquals(wrong.code, 1);
+    assertStringIncludes(wrong.err, `${policy}: Cannot use the policy: "rulez" is not one of`);
+    const neither = await troodon("quantize", TINY_LLAMA, `${folder}/b`);
+    assertEquals(neither.code, 2);
+    const unknown = await troodon("quantize", TINY_LLAMA, `${folder}/b`, "--format", "q9");
+    assertEquals(unknown.code, 2);
+    assertMatch(unknown.err, /Cannot quantise to "q9": known are/);
+  });
+});
+
+Deno.test("troodon quant-error compares formats side by side", async () => {
+  const { code, out, err } = await troodon(
+    ...["quant-error", TINY_LLAMA, "--format", "q4", "--format", "i8pc", "--json"],
+  );
+  assertEquals([code, err], [0, ""]);
+  const [four, eight] = out.trim().split("\n").map((line) => JSON.parse(line));
+  assertEquals([four.format, four.bits], ["Q4", 5]);
+  for (const { total } of [four, eight]) {
+    assert(total.min >= 0 && total.mean > total.min && total.max > total.mean && total.std > 0);
+  }
+  assertLess(eight.total.mean, four.total.mean);
+  assertEquals((await troodon("quant-error", TINY_LLAMA)).code, 2);
+});
+
+Deno.test("troodon perplexity scores a text", async () => {
+  await withFolder(async (folder) => {
+    const text = (await Deno.readTextFile(fixturePath("text/opticks-book3.txt"))).slice(0, 600);
+    await Deno.writeTextFile(`${folder}/text.txt`, text);
+    const args = ["perplexity", TINY_LLAMA, "--text", `${folder}/text.txt`, "--window", "32"];
+    const { code, out, err } = await troodon(...args, "--json");
+    assertEquals([code, err], [0, ""]);
+    const { perplexity, scored, windows, window } = JSON.parse(out);
+    assertEquals(window, 32);
+    assert(windows >= 5 && scored > 100);
+    using model = await load(TINY_LLAMA, { contextLength: 32, logitRows: 32 });
+    const expected = await scorePerplexity(model, text, { window: 32 });
+    assertAlmostEquals(perplexity, expected.perplexity, 1e-3 * expected.perplexity);
+    const short = await troodon(...args, "--windows", "2");
+    assertMatch(short.out, /^\d+\.\d+ ± \d+\.\d+ {2}\(\d+ tokens, 2 windows, /);
+  });
+});
