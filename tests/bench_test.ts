@@ -3,6 +3,9 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
+import { troodon } from "./support/cli.ts";
+import { modelNeed, TINY_LLAMA } from "./support/models.ts";
+import { testWith } from "./support/skip.ts";
 
 Deno.test("every bench file loads, and has a group, a baseline and rows", async () => {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -40,3 +43,57 @@ Deno.test("a micro bench measures (one of the sampler's)", async () => {
   assert(benches.length > 0);
   for (const { name, results } of benches) assert(results[0].ok.avg > 0, name);
 });
+
+/** Lines of figures, each with the fields that scripts rely on. */
+function readFigures(text: string): { readonly case: string; readonly value: number }[] {
+  const fields = [
+    "bench",
+    "case",
+    "unit",
+    "value",
+    "peer",
+    "peerValue",
+    "ratio",
+    "share",
+    "machine",
+  ];
+  return text.trimEnd().split("\n").map((line) => {
+    const figure = JSON.parse(line);
+    for (const field of fields) {
+      assert(Object.hasOwn(figure, field), `${field} is missing: ${line}`);
+    }
+    assert(figure.value > 0, line);
+    return figure;
+  });
+}
+
+Deno.test("troodon bench gives a line for each figure", async () => {
+  const short = ["--prompt", "8", "--decode", "4", "--rounds", "1", "--json"];
+  const { code, out, err } = await troodon(["bench", TINY_LLAMA, ...short]);
+  assertEquals([code, err], [0, ""]);
+  assertEquals(readFigures(out).map((figure) => figure.case), [
+    ...["prefill 8", "decode 4", "load", "memory planned", "memory peak"],
+  ]);
+});
+
+testWith(
+  [modelNeed("smollm2-135m")],
+  "deno task bench cpu gives a line for each figure",
+  async () => {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["task", "--quiet", "bench", "cpu", "--no-peer", "--models", "smollm2-135m", "--json"],
+        ...["--threads", "1", "--rounds", "1", "--prompt", "8", "--decode", "4"],
+      ],
+      cwd: ROOT,
+    }).output();
+    const [out, err] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+    assertEquals(code, 0, err);
+    const kinds = new Set(
+      readFigures(out!).map((figure) => figure.case.replace(/ (?!token).*/, "")),
+    );
+    for (const kind of ["decode", "prefill", "first token", "memory", "load"]) {
+      assert(kinds.has(kind), `no case "${kind} …": ${[...kinds]}`);
+    }
+  },
+);

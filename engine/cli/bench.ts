@@ -50,10 +50,11 @@ export const bench: Command = defineCommand({
   const { arch, deno, threads } = machineFacts();
   const machine = `${arch}, ${flags.threads ?? threads} threads, Deno ${deno}`;
   if (flags.json) {
+    // The fields of `deno task bench`; there is no peer here.
+    const alone = { peer: null, peerValue: null, ratio: null, share: null };
     for (const figure of figures) {
-      terminal.out(
-        JSON.stringify({ bench: "model", model: opened.name, ...figure, machine }) + "\n",
-      );
+      const line = { bench: "model", ...figure, ...alone, machine, model: opened.name };
+      terminal.out(JSON.stringify(line) + "\n");
     }
     return 0;
   }
