@@ -8,6 +8,7 @@ import {
   assertLess,
   assertMatch,
   assertRejects,
+  assertThrows,
 } from "@std/assert";
 import { FormatError, SourceError, UnsupportedError } from "../engine/errors.ts";
 import { openModel } from "../engine/formats/open_model.ts";
@@ -255,6 +256,16 @@ Deno.test("a value whose scale does not fit is refused, and abortion leaves noth
     await assertRejects(() => quantizeTo(TINY_LLAMA, out, "q4_0", { signal }), DOMException);
     assertEquals([...Deno.readDirSync(folder)].length, 1);
   });
+});
+
+Deno.test("tensors of any name but the reserved one can be written", async () => {
+  const f32 = getFormat("F32");
+  const named = (name: string) => ({ name, shape: [1], format: f32, byteLength: 4 });
+  const head = createSafetensorsHead(["__proto__", "constructor", "7"].map(named));
+  const whole = new Uint8Array([...head, ...new Uint8Array(12)]);
+  const file = await openSafetensors(memorySource("names", whole));
+  assertEquals([...file.tensors.keys()], ["__proto__", "constructor", "7"]);
+  assertThrows(() => createSafetensorsHead([named("__metadata__")]), RangeError, "__metadata__");
 });
 
 Deno.test("a note of formats that contradicts the file is refused", async () => {

@@ -20,26 +20,37 @@ const DTYPES = [
   ...["U8", "U16", "U32", "U64", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0", "C64"],
 ];
 
-/** The head of a file with these tensors. */
+const METADATA = "__metadata__";
+
+/**
+ * The head of a file with these tensors.
+ *
+ * @throws {RangeError} If a tensor has the one name that is reserved.
+ */
 export function createSafetensorsHead(
   tensors: readonly SafetensorsTensor[],
   metadata: Readonly<Record<string, string>> = {},
 ): Uint8Array {
   const stored = new Map<string, StoredFormat>();
-  const entries: Record<string, unknown> = {};
+  const entries = new Map<string, unknown>();
   let offset = 0;
   for (const { name, shape, format, byteLength } of tensors) {
     const isPlain = DTYPES.includes(format.name);
     if (!isPlain) stored.set(name, { format: format.name, shape });
-    entries[name] = {
+    entries.set(name, {
       dtype: isPlain ? format.name : "U8",
       shape: isPlain ? shape : rowsOfBytes(shape, format),
       data_offsets: [offset, offset + byteLength],
-    };
+    });
     offset += byteLength;
   }
   const notes = { ...metadata, [STORED_FORMATS_KEY]: describeStoredFormats(stored) };
-  const json = new TextEncoder().encode(JSON.stringify({ __metadata__: notes, ...entries }));
+  if (entries.has(METADATA)) {
+    throw new RangeError(`Cannot name a tensor ${METADATA} in safetensors`);
+  }
+  // Not an object literal, in which a tensor called __proto__ would vanish.
+  const header = Object.fromEntries([[METADATA, notes], ...entries]);
+  const json = new TextEncoder().encode(JSON.stringify(header));
   const length = Math.ceil((8 + json.length) / 64) * 64 - 8;
   const bytes = new Uint8Array(8 + length).fill(0x20);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length), true);
