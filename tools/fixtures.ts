@@ -10,6 +10,9 @@ import {
   namesIn,
   runCase,
 } from "./fixtures/case.ts";
+import { UnsupportedError } from "../engine/errors.ts";
+import { openDevice } from "../engine/models/devices.ts";
+import type { DeviceName } from "../engine/plan/backend.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
 const LINE = {
@@ -67,7 +70,19 @@ async function findKinds(path: string): Promise<Found[]> {
   return [];
 }
 
+/** Why nothing can be computed on a device, or undefined when it can. */
+async function whyNoDevice(device: DeviceName): Promise<string | undefined> {
+  try {
+    await openDevice(device, {});
+    return undefined;
+  } catch (error) {
+    if (error instanceof UnsupportedError) return error.message;
+    throw error;
+  }
+}
+
 async function* allCases(found: readonly Found[], context: FixtureContext) {
+  const noDevice = await whyNoDevice(context.device);
   for (const { kind, folder } of found) {
     const load = KINDS[kind];
     if (!load) {
@@ -75,7 +90,9 @@ async function* allCases(found: readonly Found[], context: FixtureContext) {
       continue;
     }
     try {
-      yield* (await load()).cases(folder, context);
+      const { cases, computes } = await load();
+      if (computes && noDevice) yield { name: kind, notBuilt: noDevice };
+      else yield* cases(folder, context);
     } catch (error) {
       // A fixture file that is broken or of another layout must not hide the other kinds.
       yield { name: kind, required: true, run: () => Promise.reject(error) };
