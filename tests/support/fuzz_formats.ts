@@ -7,7 +7,7 @@ import { openGguf } from "../../engine/formats/gguf.ts";
 import { openSafetensors } from "../../engine/formats/safetensors.ts";
 import type { ByteSource, WeightFile } from "../../engine/formats/source.ts";
 import { memorySource } from "../../engine/io.ts";
-import { f32Bytes, writeGguf, writeSafetensors } from "./write_gguf.ts";
+import { f32Bytes, joinBytes, writeGguf, writeSafetensors } from "./write_gguf.ts";
 
 /**
  * Opens `bytes` as GGUF.
@@ -96,5 +96,23 @@ export function safetensorsSeeds(): Uint8Array[] {
     a: { dtype: "F32", shape: [2, 4], data_offsets: [0, 32] },
     "b.weight": { dtype: "I64", shape: [], data_offsets: [32, 40] },
   };
-  return [writeSafetensors({}, new Uint8Array(0)), writeSafetensors(header, new Uint8Array(40))];
+  // As `quantize` writes them: a note of formats, and a GGUF header inside.
+  const inner = writeGguf({ "general.architecture": ["string", "llama"] });
+  const end = inner.length + 40;
+  const noted = {
+    __metadata__: {
+      troodon: '{"version":1,"tensors":{"w":{"format":"E0M4_G32","shape":[2,32]}}}',
+    },
+    "troodon.gguf_header": {
+      dtype: "U8",
+      shape: [inner.length],
+      data_offsets: [0, inner.length],
+    },
+    w: { dtype: "U8", shape: [2, 20], data_offsets: [inner.length, end] },
+  };
+  return [
+    writeSafetensors({}, new Uint8Array(0)),
+    writeSafetensors(header, new Uint8Array(40)),
+    writeSafetensors(noted, joinBytes([inner, new Uint8Array(40)])),
+  ];
 }
