@@ -8,6 +8,7 @@ import {
   load,
   loadTokenizer,
   type ModelProgress,
+  ResourceError,
   SourceError,
   UnsupportedError,
 } from "../mod.ts";
@@ -109,6 +110,22 @@ Deno.test("a file that is not there, no model, or not yet built is refused by ki
   const gpu = await assertRejects(() => load(TINY_LLAMA, { device: "gpu" }), UnsupportedError);
   assertMatch(gpu.message, /device gpu is not built yet. Use device wasm/);
   await assertRejects(() => load(TINY_LLAMA, { threads: 0 }), RangeError, "threads 0");
+});
+
+Deno.test("memory that the system refuses is an error with numbers and a remedy", async () => {
+  const { grow } = WebAssembly.Memory.prototype;
+  WebAssembly.Memory.prototype.grow = () => {
+    throw new RangeError("Unable to grow instance memory");
+  };
+  try {
+    // A context that needs more than what a memory begins with.
+    const many = { sessions: 200, kvFormat: "F32" } as const;
+    const error = await assertRejects(() => load(TINY_LLAMA, many), ResourceError);
+    assertMatch(error.message, /llama\.Q8_0\.gguf: Cannot grow WASM memory from \d+ to \d+ bytes/);
+    assertMatch(error.message, /lower contextLength, sessions or batch/);
+  } finally {
+    WebAssembly.Memory.prototype.grow = grow;
+  }
 });
 
 Deno.test("an aborted load leaves nothing running", async () => {

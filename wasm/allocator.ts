@@ -12,13 +12,18 @@ export interface Allocator {
   /**
    * Reserves bytes and returns their address.
    *
-   * @throws {RangeError} If the address space has no room.
+   * @throws {OutOfMemoryError} If the address space has no room.
    */
   allocate(bytes: number): number;
   /** Gives a block back; throws RangeError if `address` is none. */
   release(address: number): void;
   /** Bytes in use. */
   readonly usedBytes: number;
+}
+
+/** The address space or the system has no room; a RangeError that callers can tell from others. */
+export class OutOfMemoryError extends RangeError {
+  override name = "OutOfMemoryError";
 }
 
 interface Range {
@@ -56,7 +61,7 @@ export function createAllocator(
       if (range.start === range.end) free.splice(index, 1);
     } else {
       if (top + size > limit) {
-        throw new RangeError(
+        throw new OutOfMemoryError(
           `Cannot allocate ${bytes} bytes of WASM memory: ${used} of ${limit} bytes are in use`,
         );
       }

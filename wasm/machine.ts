@@ -3,7 +3,7 @@
 // starts with the machine. Where workers are not allowed the machine has one thread and says so in
 // `notes`. It knows nothing of graphs: engine/plan lowers plans to programs.
 
-import { type Allocator, createAllocator } from "./allocator.ts";
+import { type Allocator, createAllocator, OutOfMemoryError } from "./allocator.ts";
 import { BASELINE, RELAXED } from "./kernels.gen.ts";
 import { CONTROL } from "./layout.ts";
 import { createPool, faultText, type Pool, raiseFault } from "./pool.ts";
@@ -53,7 +53,7 @@ export interface Machine extends Disposable {
   /**
    * Reserves bytes (contents undefined), aligned to 64; growing makes older views short but not wrong.
    *
-   * @throws {RangeError} If 4 GiB do not suffice.
+   * @throws {OutOfMemoryError} If 4 GiB do not suffice, or the system has no more.
    */
   allocate(bytes: number): number;
   /** Gives a block back. */
@@ -159,8 +159,8 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     try {
       memory.grow(missing);
     } catch (cause) {
-      throw new RangeError(
-        `Cannot grow WASM memory from ${memory.buffer.byteLength} to ${end} bytes: refused`,
+      throw new OutOfMemoryError(
+        `Cannot grow WASM memory from ${memory.buffer.byteLength} to ${end} bytes: the system refuses`,
         { cause },
       );
     }

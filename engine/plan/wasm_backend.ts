@@ -2,13 +2,15 @@
 // fit; reserve states, inputs and arena; stream and pack the weights; lower the nodes to one program. A
 // step is then one call into the machine, and nothing is allocated any more.
 
+import { OutOfMemoryError } from "../../wasm/allocator.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
-import { DeviceError } from "../errors.ts";
+import { DeviceError, ResourceError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
+import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { checkAddressable } from "./wasm_estimate.ts";
@@ -74,7 +76,12 @@ async function prepareWasm(
     return await assemble(machine, plan, options, prepare);
   } catch (error) {
     machine.dispose();
-    throw error;
+    if (!(error instanceof OutOfMemoryError)) throw error;
+    throw new ResourceError(error.message, {
+      file: weightsOf(plan)[0]?.tensor?.source.name,
+      remedy: "Free memory, take a smaller model, or lower contextLength, sessions or batch",
+      cause: error,
+    });
   }
 }
 
