@@ -9,7 +9,7 @@ import { deno, runTask } from "./support/task.ts";
 const LINE = {
   name: "deno task bench",
   summary: "Measures this engine, beside its peers where there are any.",
-  positionals: ["NAME", "[FILTER…]"],
+  positionals: ["NAME", "[FILTER…]"], // a filter is for micro
   flags: {
     models: {
       type: "string",
@@ -78,6 +78,9 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   if (name === "micro") return await deno(["bench", "--allow-all", ...microFiles(rest)]);
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(`Unknown bench ${name}: cpu, profile, micro, ${NOT_BUILT.join(", ")}`);
+  }
+  if (rest.length > 0) {
+    throw new UsageError(`bench ${name} takes no FILTER: use --models, --threads and --prompt`);
   }
   const all = navigator.hardwareConcurrency;
   const { findBenchModel } = await import("../bench/support/models.ts");

@@ -8,8 +8,14 @@ import { type Reply, type Runner, startRunner } from "../support/runner.ts";
 
 const PEER = "llama.cpp (node-llama-cpp 3.21.1)";
 const DECODE_PREFIX = 32;
-const OURS = ["bench/cpu/troodon.ts"];
-const THEIRS = ["--no-lock", "--no-config", "bench/cpu/llama_cpp.ts"];
+
+// Arguments of `deno run`.
+const ours = (path: string, threads: number, precision: string): string[] => [
+  ...["bench/cpu/troodon.ts", path, String(threads), precision],
+];
+const theirs = (path: string, threads: number): string[] => [
+  ...["--no-lock", "--no-config", "bench/cpu/llama_cpp.ts", path, String(threads)],
+];
 
 /** What to measure. */
 export interface CpuBenchOptions {
@@ -28,6 +34,8 @@ export interface CpuBenchOptions {
   readonly decode: number;
   /** Without the peer there is nothing to install. */
   readonly peer: boolean;
+  /** Of this engine; the peer has one only. */
+  readonly precision: "fast" | "exact";
 }
 
 interface Samples {
@@ -53,9 +61,9 @@ async function alternate(
   return { ours: samples[0], theirs: samples[1] };
 }
 
-function figure(name: string, unit: string, { ours, theirs }: Samples): Figure {
-  const value = median(ours);
-  const peerValue = theirs.length > 0 ? median(theirs) : null;
+function figure(name: string, unit: string, samples: Samples): Figure {
+  const value = median(samples.ours);
+  const peerValue = samples.theirs.length > 0 ? median(samples.theirs) : null;
   return {
     bench: "cpu",
     case: name,
@@ -76,15 +84,16 @@ async function measureStart(
   path: string,
   threads: number,
   ids: readonly number[],
-  { rounds, peer }: CpuBenchOptions,
+  { rounds, peer, precision }: CpuBenchOptions,
 ): Promise<{ first: Samples; load: Samples }> {
   const first: Samples = { ours: [], theirs: [] };
   const load: Samples = { ours: [], theirs: [] };
   for (let round = 0; round < rounds; round++) {
     for (const side of ["ours", "theirs"] as const) {
       if (side === "theirs" && !peer) continue;
-      const args = side === "ours" ? OURS : THEIRS;
-      const runner = await startRunner([...args, path, String(threads)]);
+      const runner = await startRunner(
+        side === "ours" ? ours(path, threads, precision) : theirs(path, threads),
+      );
       const { ms = NaN } = await runner.ask({ op: "prefill", ids: ids.slice(0, DECODE_PREFIX) });
       first[side].push(runner.startMs + ms);
       load[side].push(runner.loadMs);
@@ -96,13 +105,14 @@ async function measureStart(
 
 /** All figures, handed out as they are measured. */
 export async function* cpuBench(options: CpuBenchOptions): AsyncGenerator<Figure> {
-  const { models, threads, rounds, prompts, decode, peer } = options;
+  const { models, threads, rounds, prompts, decode, peer, precision } = options;
   for (const { name, path, ids } of models) {
     for (const count of threads) {
-      const label = `${name} ${count} thread${count === 1 ? "" : "s"}`;
+      const how = precision === "exact" ? ", exact" : "";
+      const label = `${name} ${count} thread${count === 1 ? "" : "s"}${how}`;
       const engines = [
-        await startRunner([...OURS, path, String(count)]),
-        peer ? await startRunner([...THEIRS, path, String(count)]) : undefined,
+        await startRunner(ours(path, count, precision)),
+        peer ? await startRunner(theirs(path, count)) : undefined,
       ];
       const prefix = ids.slice(0, DECODE_PREFIX);
       const decoded = await alternate(

@@ -1,15 +1,15 @@
 // Our side of `deno task bench cpu`: the engine through its own public API, in a process of its own.
 //
-// deno run -A bench/cpu/troodon.ts MODEL THREADS
+// deno run -A bench/cpu/troodon.ts MODEL THREADS [PRECISION]
 
-import { generate, load } from "../../mod.ts";
+import { generate, load, type Precision } from "../../mod.ts";
 import { type Engine, serve } from "../support/runner.ts";
 
 const CONTEXT = 1024;
 
-async function start(path: string, threads: number): Promise<Engine> {
+async function start(path: string, threads: number, precision: Precision): Promise<Engine> {
   const loadStart = performance.now();
-  const model = await load(path, { device: "wasm", threads, contextLength: CONTEXT });
+  const model = await load(path, { device: "wasm", threads, precision, contextLength: CONTEXT });
   const session = model.createSession();
   return {
     loadMs: performance.now() - loadStart,
@@ -38,6 +38,6 @@ async function start(path: string, threads: number): Promise<Engine> {
 }
 
 if (import.meta.main) {
-  const [path, threads] = Deno.args;
-  await serve(await start(path!, Number(threads)));
+  const [path, threads, precision = "fast"] = Deno.args;
+  await serve(await start(path!, Number(threads), precision as Precision));
 }
