@@ -103,3 +103,24 @@ Deno.test("a model without a chat template is refused with the other command", a
   const refused = await troodon(["chat", TINY_LLAMA], { stdin: "a\n" });
   assertRefused(refused, 2, /base model.*generate --raw/);
 });
+
+// pc-tmpl-12
+Deno.test("a broken template is an error, unless another is given or none is needed", async () => {
+  await withChatModel(async (folder) => {
+    await Deno.writeTextFile(`${folder}/chat_template.jinja`, "{% frobnicate %}");
+    await Deno.writeTextFile(`${folder}/own.jinja`, TEMPLATE);
+    const answer = ["generate", folder, "-p", "a", ...SHORT];
+    const stated = /chat template line 1: .*frobnicate'\. Use another --chat-template/;
+    assertRefused(await troodon(answer), 1, stated);
+    assertRefused(await troodon(["chat", folder], { stdin: "a\n" }), 1, stated);
+    assertRefused(await troodon(["tokenize", folder, "-t", "a", "--chat"]), 1, stated);
+    assertEquals((await troodon(["tokenize", folder, "-t", "a"])).code, 0);
+    assertEquals((await troodon([...answer, "--raw"])).code, 0);
+    const own = ["--chat-template", `${folder}/own.jinja`];
+    const asked = JSON.parse((await troodon([...answer, ...own, "--json"])).out);
+    assertEquals([asked.ids.length, asked.chatTemplate], [3, own[1]]);
+    const counted = await troodon(["tokenize", folder, "-t", "a", "--chat", "--count", ...own]);
+    assertEquals(Number(counted.out), asked.stats.prefillTokens);
+    assertRefused(await troodon([...answer, "--raw", ...own]), 2, /no template is used/);
+  });
+});

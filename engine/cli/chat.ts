@@ -19,6 +19,7 @@ import {
 import { paint, showBytes } from "./format.ts";
 import { inFlags } from "./option_names.ts";
 import { createPrompter } from "./prompt.ts";
+import { TEMPLATE_FLAGS, templateOption } from "./template_flag.ts";
 import { exit, type Terminal } from "./terminal.ts";
 
 const DEFAULT_MAX_TOKENS = 1024;
@@ -30,6 +31,7 @@ export const chat: Command = defineCommand({
   positionals: ["[MODEL]"],
   flags: {
     system: { type: "string", help: "instruction to the model" },
+    ...TEMPLATE_FLAGS,
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
     ...LOAD_FLAGS,
@@ -52,7 +54,8 @@ export const chat: Command = defineCommand({
   const options = { ...samplerOptions(flags), ...limitOptions(flags, DEFAULT_MAX_TOKENS) };
   const { openModel } = await import("./open_model.ts");
   const { chat: answer } = await import("../decode/chat.ts");
-  using opened = await openModel(name, flags, loadOptions(flags), { terminal, signal });
+  const load = { ...loadOptions(flags), ...await templateOption(flags) };
+  using opened = await openModel(name, flags, load, { terminal, signal });
   const { model } = opened;
   if (!model.chatTemplate) {
     throw new UsageError(

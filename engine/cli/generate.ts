@@ -17,6 +17,7 @@ import {
   samplerOptions,
 } from "./flags.ts";
 import { textOrStdin } from "./stdin.ts";
+import { TEMPLATE_FLAGS, templateOption } from "./template_flag.ts";
 
 const DEFAULT_MAX_TOKENS = 512;
 
@@ -29,6 +30,7 @@ export const generate: Command = defineCommand({
     prompt: { type: "string", short: "p", help: "what to answer; - or nothing: standard input" },
     system: { type: "string", help: "instruction to the model (chat models)" },
     raw: { type: "boolean", help: "continue the text as it is, without the chat template" },
+    ...TEMPLATE_FLAGS,
     ...LIMIT_FLAGS,
     ...SAMPLER_FLAGS,
     logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
@@ -53,8 +55,9 @@ export const generate: Command = defineCommand({
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
   const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
+  const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !flags.raw }) };
   const { openModel } = await import("./open_model.ts");
-  using opened = await openModel(name, flags, loadOptions(flags), { terminal, signal });
+  using opened = await openModel(name, flags, load, { terminal, signal });
   const { model } = opened;
   const generation = await start(
     model,
@@ -70,6 +73,7 @@ export const generate: Command = defineCommand({
       model: opened.name,
       device: model.device,
       prompt,
+      ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
       ...result,
       ...flags.logprobs !== undefined && { tokens },
     };

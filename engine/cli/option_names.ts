@@ -8,6 +8,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   maxTokens: "--max-tokens",
   ignoreEos: "--ignore-eos",
   cacheDir: "--cache-dir",
+  chatTemplate: "--chat-template",
 };
 
 const OPTION = new RegExp(

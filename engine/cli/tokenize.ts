@@ -7,6 +7,7 @@ import { type Command, defineCommand } from "./command.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showTable } from "./format.ts";
 import { textOrStdin } from "./stdin.ts";
+import { TEMPLATE_FLAGS, templateOption } from "./template_flag.ts";
 
 /** The command. */
 export const tokenize: Command = defineCommand({
@@ -17,7 +18,8 @@ export const tokenize: Command = defineCommand({
     text: { type: "string", short: "t", help: "the text; - or nothing: standard input" },
     special: { type: "boolean", help: "texts of control tokens become those tokens" },
     "no-bos": { type: "boolean", help: "add no begin and end tokens" },
-    chat: { type: "boolean", help: "the text is a user's message: apply the chat template" },
+    chat: { type: "boolean", help: "the text is a user's message: what generate would make of it" },
+    ...TEMPLATE_FLAGS,
     decode: {
       type: "string",
       value: "IDS",
@@ -39,9 +41,10 @@ export const tokenize: Command = defineCommand({
   const { fetchModel } = await import("./fetch.ts");
   const { openModel } = await import("../formats/open_model.ts");
   const { readTextParts } = await import("../models/text_parts.ts");
+  const { chatTemplate } = await templateOption(flags, { wanted: flags.chat ?? false });
   const file = await openModel(await fetchModel(name, flags, context));
   try {
-    const parts = await readTextParts(file);
+    const parts = await readTextParts(file, chatTemplate);
     const tokenizer = parts.tokenizer();
     if (flags.decode !== undefined) {
       const text = tokenizer.decode(parseIds(flags.decode));
@@ -78,7 +81,7 @@ async function chatIds(
   if (!template) throw new UsageError(`${name} has no chat template: leave --chat out`);
   const { encodeChat } = await import("../text/chat_template.ts");
   const messages: ChatMessage[] = [{ role: "user", content }];
-  return encodeChat(tokenizer, template, messages);
+  return encodeChat(tokenizer, template, messages, { addGenerationPrompt: true });
 }
 
 function parseIds(text: string): number[] {

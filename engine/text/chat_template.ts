@@ -92,7 +92,7 @@ export function compileChatTemplate(template: string, name: string): ChatTemplat
       { file: name },
     );
   }
-  const body = translate(name, () => parseTemplate(template));
+  const body = translate(name, () => parseTemplate(template), "Use another chatTemplate");
   return {
     name,
     source: template,
@@ -115,7 +115,7 @@ export function compileChatTemplate(template: string, name: string): ChatTemplat
   };
 }
 
-function translate<T>(name: string, run: () => T): T {
+function translate<T>(name: string, run: () => T, remedy?: string): T {
   try {
     return run();
   } catch (error) {
@@ -123,6 +123,7 @@ function translate<T>(name: string, run: () => T): T {
     const details = {
       file: name,
       place: error.line > 0 ? `chat template line ${error.line}` : "chat template",
+      remedy,
       cause: error,
     };
     const message = error.message.replace(/\s*\n\s*/g, " ");

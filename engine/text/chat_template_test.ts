@@ -52,7 +52,7 @@ Deno.test("a template that cannot be parsed is refused with file and line, at on
   );
   assertEquals(
     error.message,
-    "model.gguf, chat template line 2: Encountered unknown tag 'frobnicate'",
+    "model.gguf, chat template line 2: Encountered unknown tag 'frobnicate'. Use another chatTemplate",
   );
 });
 
