@@ -94,7 +94,8 @@ export function checkRange(name: string, size: number, offset: number, length: n
  * @throws {FormatError} If `name` is more than a plain file name, so that no file outside is reached.
  */
 export function siblingPath(path: string, name: string): string {
-  checkPlainName(name, path);
+  // A few names of our own have a folder in them; `..` is refused in any part.
+  for (const part of name.split("/")) checkPlainName(part, path);
   const cut = Math.max(
     path.lastIndexOf("/"),
     Deno.build.os === "windows" ? path.lastIndexOf("\\") : -1,

@@ -91,8 +91,24 @@ Deno.test("openSibling() opens a file beside and never one elsewhere", () => {
     assert(!(sibling instanceof Promise));
     assertEquals(sibling.size, 7);
     sibling.close();
+    Deno.mkdirSync(`${folder}/in/sub`);
+    Deno.writeFileSync(`${folder}/in/sub/c`, DATA.subarray(0, 5));
+    const below = source.openSibling!("sub/c");
+    assert(!(below instanceof Promise));
+    assertEquals(below.size, 5);
+    below.close();
     for (
-      const name of ["../secret", "..", ".", "", "x/../../secret", "..\\secret", "C:x", "a\0b"]
+      const name of [
+        "../secret",
+        "..",
+        ".",
+        "",
+        "x/../../secret",
+        "/etc/passwd",
+        "..\\secret",
+        "C:x",
+        "a\0b",
+      ]
     ) {
       assertThrows(() => source.openSibling!(name), FormatError, "plain file name");
     }

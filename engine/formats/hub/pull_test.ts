@@ -179,6 +179,33 @@ Deno.test("weights without texts in them come with every text that a tokenizer m
   });
 });
 
+Deno.test("an embedding model brings along how its tokens become one vector", async () => {
+  await withCache(async ({ server, pull }) => {
+    const folder = fixturePath("models/bert");
+    const text = new TextEncoder();
+    for (const root of ["/o/r/resolve/main", "/plain"]) {
+      for (const name of ["model.safetensors", "config.json"]) {
+        server.files.set(`${root}/${name}`, Deno.readFileSync(`${folder}/${name}`));
+      }
+      server.files.set(`${root}/modules.json`, text.encode("[]"));
+      server.files.set(
+        `${root}/1_Pooling/config.json`,
+        text.encode('{"pooling_mode_cls_token":true}'),
+      );
+    }
+    for (const source of ["hf:o/r/model.safetensors", `${server.url}/plain/model.safetensors`]) {
+      const file = await openModel(await pull(source));
+      assertEquals(readPooling(await file.readText!("1_Pooling/config.json")), "cls", source);
+      file.close();
+    }
+  });
+});
+
+/** Which mode a settings file asks for. */
+function readPooling(json: string | undefined): string | undefined {
+  return /"pooling_mode_(\w+)_token":true/.exec(json ?? "")?.[1];
+}
+
 Deno.test("a pull that broke off shows as incomplete, can be removed, and removing twice is an error", async () => {
   await withCache(async ({ server, cacheDir, pull }) => {
     const url = `${server.url}/m/a.gguf`;

@@ -48,6 +48,9 @@ const TEXTS = [
   "vocab.txt",
   "tokenizer.bin",
   "chat_template.jinja",
+  // Of embedding models: a list of parts, and how tokens become one vector.
+  "modules.json",
+  "1_Pooling/config.json",
 ];
 
 /** Weights that do not hold their own texts: safetensors, and what PyTorch and llama2.c write. */
@@ -65,7 +68,9 @@ export function openRemote(
       main,
       headers: {},
       url: (name) =>
-        name === main ? source.url : new URL(encodeURIComponent(name), source.url).href,
+        name === main
+          ? source.url
+          : new URL(name.split("/").map(encodeURIComponent).join("/"), source.url).href,
       expected: (name) => Promise.resolve(name === main ? { sha256: options.sha256 } : {}),
     };
   }
@@ -110,6 +115,11 @@ export async function fetchRemote(
   const { required, optional } = companions(remote.main, folder);
   for (const name of required) files.push(await fetchOne(name));
   for (const name of optional) {
+    // Without a list of parts there are no folders of parts.
+    if (name.includes("/")) {
+      if (!files.some((file) => file.name === "modules.json")) continue;
+      await Deno.mkdir(`${folder}/${name.slice(0, name.lastIndexOf("/"))}`, { recursive: true });
+    }
     try {
       files.push(await fetchOne(name));
     } catch (error) {

@@ -67,8 +67,9 @@ export async function openUrl(url: string, options: UrlOptions = {}): Promise<By
       }
     },
     openSibling(name: string): Promise<ByteSource> {
-      checkPlainName(name, url);
-      return openUrl(new URL(encodeURIComponent(name), url).href, options);
+      const parts = name.split("/");
+      for (const part of parts) checkPlainName(part, url);
+      return openUrl(new URL(parts.map(encodeURIComponent).join("/"), url).href, options);
     },
     close(): void {
       open = false;
