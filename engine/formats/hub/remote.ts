@@ -48,8 +48,9 @@ const TEXTS = [
   "vocab.txt",
   "tokenizer.bin",
   "chat_template.jinja",
-  // Of embedding models: a list of parts, and how tokens become one vector.
+  // Of embedding models: a list of parts, the longest text, and how tokens become one vector.
   "modules.json",
+  "sentence_bert_config.json",
   "1_Pooling/config.json",
 ];
 
