@@ -1,7 +1,14 @@
 // The command line as its users meet it: a process of its own, with its exit code, streams and
 // permissions. The model is a tiny checkpoint of the fixtures, so what is said does not matter here.
 
-import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertFalse,
+  assertLess,
+  assertMatch,
+  assertStringIncludes,
+} from "@std/assert";
 import { ROOT } from "../tools/support/task.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { startFileServer } from "./support/file_server.ts";
@@ -71,6 +78,15 @@ Deno.test("a missing model is an error that names it and what there is", async (
   const args = ["generate", "no-such-model", "-p", "a"];
   assertRefused(await troodon(args), 1, /no-such-model.*smollm2-135m/);
   assertRefused(await troodon(["info", "/nowhere/model.gguf"]), 1, /\/nowhere\/model\.gguf/);
+});
+
+Deno.test("options of sampling are checked before a model is looked for", async () => {
+  for (const command of ["generate", "chat"]) {
+    const flags = ["--sampling", '{"samplers":["temprature"]}'];
+    const result = await troodon([command, "no-such-model", ...flags], { stdin: "a" });
+    assertRefused(result, 1, /temprature/);
+    assertFalse(result.err.includes("no-such-model"));
+  }
 });
 
 Deno.test("a hostile file is an error that names file and place", async () => {

@@ -52,6 +52,8 @@ export const chat: Command = defineCommand({
   const { terminal, signal } = context;
   const json = flags.json ?? false;
   const options = { ...samplerOptions(flags), ...limitOptions(flags, DEFAULT_MAX_TOKENS) };
+  const { checkOptions } = await import("./check_options.ts");
+  checkOptions(options);
   const { openModel } = await import("./open_model.ts");
   const { chat: answer } = await import("../decode/chat.ts");
   const load = { ...loadOptions(flags), ...await templateOption(flags) };

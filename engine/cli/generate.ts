@@ -54,6 +54,8 @@ export const generate: Command = defineCommand({
     signal,
     ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
   };
+  const { checkOptions } = await import("./check_options.ts");
+  checkOptions(options);
   const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
   const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !flags.raw }) };
   const { openModel } = await import("./open_model.ts");
