@@ -115,6 +115,12 @@ Deno.test("generate needs --allow-read of the model and nothing else", async () 
   assert(stats.firstTokenMs > 0);
 });
 
+Deno.test("a GGUF model needs no npm package", async () => {
+  const args = ["generate", MODEL, "-p", "a", "--max-tokens", "4", "--greedy"];
+  const { code, err } = await troodon(args, { permissions: ["--no-npm", "--allow-read"] });
+  assertEquals(code, 0, err);
+});
+
 Deno.test("generate without --allow-read says which flag is missing", async () => {
   const args = ["generate", MODEL, "--raw", "-p", "a"];
   assertRefused(await troodon(args, { permissions: [] }), 1, /--allow-read/);

@@ -46,7 +46,8 @@ interface FoundText {
 
 async function readFiles(file: WeightFile): Promise<FoundText> {
   if (file.metadata.has("tokenizer.ggml.model")) {
-    const { tokenizerFromGguf } = await import("../text/tokenizer.ts");
+    // Not by way of tokenizer.ts, whose other half imports an npm package: a GGUF file needs none.
+    const { tokenizerFromGguf } = await import("../text/gguf_tokenizer.ts");
     return {
       tokenizer: tokenizerFromGguf(file.metadata, file.name),
       source: templateText(file.metadata.get("tokenizer.chat_template"), file),
