@@ -1,7 +1,7 @@
 // Tokenizers from Hugging Face's tokenizer.json, put together from the same cores as those of GGUF
 // files. @huggingface/tokenizers would read the file too, but measured against the reference it differs
 // (final sigma, Han characters beyond the basic plane, decoding of word pieces, an empty list of ids)
-// and works on strings for every symbol; of it, only the translation of patterns is used.
+// and works on strings for every symbol.
 //
 // Left out: truncation and padding (the caller's business) and added tokens that are looked for in
 // normalized text; they are looked for in the text as written.
