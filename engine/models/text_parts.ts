@@ -46,7 +46,7 @@ interface FoundText {
 
 async function readFiles(file: WeightFile): Promise<FoundText> {
   if (file.metadata.has("tokenizer.ggml.model")) {
-    // Not by way of tokenizer.ts, whose other half imports an npm package: a GGUF file needs none.
+    // Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json.
     const { tokenizerFromGguf } = await import("../text/gguf_tokenizer.ts");
     return {
       tokenizer: tokenizerFromGguf(file.metadata, file.name),
