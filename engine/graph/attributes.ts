@@ -60,6 +60,19 @@ export function choice<const T extends string>(
   };
 }
 
+/** A list of integers of at least `min`. */
+export function integers(
+  min: number,
+  fallback?: readonly number[],
+): AttributeRule<readonly number[]> {
+  return {
+    expected: `a list of integers >= ${min}`,
+    fallback,
+    accepts: (value): value is readonly number[] =>
+      Array.isArray(value) && value.every((item) => Number.isSafeInteger(item) && item >= min),
+  };
+}
+
 /** A list of words. */
 export function strings(): AttributeRule<readonly string[]> {
   return {
