@@ -3,6 +3,7 @@
 // list of kernels by backend; the first kernel whose `when` holds is taken. Callers never ask for
 // features themselves.
 
+import type { Capabilities, GpuSlice, GpuWeight, Shader } from "../../gpu/kernel.ts";
 import type { Dim, DimEnv } from "./dim.ts";
 import type { Attributes, DataType, Node, Value } from "./graph.ts";
 import type { HostData, HostTensor } from "./host_tensor.ts";
@@ -99,6 +100,60 @@ export interface WasmKernel {
   lower(lowering: WasmLowering): void;
 }
 
+/** What decides about a GPU kernel. */
+export interface GpuKernelContext {
+  /** The node to run. */
+  readonly node: Node;
+  /** What the device can do. */
+  readonly capabilities: Capabilities;
+}
+
+/** One dispatch of a GPU kernel. Symbolic sizes are evaluated again when bindings change. */
+export interface GpuDispatch {
+  /** What runs; equal texts share a pipeline. */
+  readonly shader: Shader;
+  /** Memory of the shader's storage bindings, by name. No two may overlap if one of them is written. */
+  readonly storage: Readonly<Record<string, GpuSlice>>;
+  /** Values of the shader's uniforms, by name. */
+  readonly uniforms?: Readonly<Record<string, Dim>>;
+  /**
+   * Workgroups along x, y, z. A single count may be over 65,535: it is then spread over x and y, and the shader
+   * must ask `flat_workgroup(…)` of gpu/wgsl.ts for its index and be guarded against indices beyond the count.
+   * If a count is 0 nothing runs.
+   */
+  readonly workgroups: readonly [Dim] | readonly [Dim, Dim] | readonly [Dim, Dim, Dim];
+}
+
+/** What a GPU kernel's `lower` may ask and do. */
+export interface GpuLowering {
+  /** The node to lower. */
+  readonly node: Node;
+  /** What the device can do. */
+  readonly capabilities: Capabilities;
+  /** Where an activation, input, constant or one-dimensional weight (float32) lies. */
+  slice(value: Value): GpuSlice;
+  /** A weight matrix or stack of matrices, which was packed while loading. */
+  weight(value: Value): GpuWeight;
+  /** A state of all slots: slot `s` begins at element `s` times the elements of the state. */
+  state(value: Value): GpuSlice;
+  /** Number of slots. */
+  readonly slotCount: number;
+  /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
+  scratch(bytes: number): GpuSlice;
+  /** Appends a dispatch, which sees what the dispatches before it wrote. */
+  emit(dispatch: GpuDispatch): void;
+}
+
+/** One way to run an op on WebGPU. */
+export interface GpuKernel {
+  /** `op_variant_format`; also the name in profiles, tests and benches. */
+  readonly name: string;
+  /** True if it can run the node. */
+  when(context: GpuKernelContext): boolean;
+  /** Emits the dispatches of the node. */
+  lower(lowering: GpuLowering): void;
+}
+
 /** One op. */
 export interface OpRecord {
   /** Name by which nodes refer to it; also the name of its file. */
@@ -134,7 +189,7 @@ export interface OpRecord {
   readonly kernels: {
     /** WASM kernels, best first. */
     readonly wasm: readonly WasmKernel[];
-    /** Filled by the WebGPU backend. */
-    readonly gpu: readonly { readonly name: string }[];
+    /** WebGPU kernels, best first. */
+    readonly gpu: readonly GpuKernel[];
   };
 }

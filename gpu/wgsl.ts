@@ -1,0 +1,96 @@
+// WGSL as text: the tag in which templates are written, and the one place that turns a Shader into the text
+// of a module. Declarations follow from the Shader's data, in one order, so that bind groups need no
+// reflection and two templates that compute the same give the same text.
+
+import type { Shader } from "./kernel.ts";
+
+/** What may stand in a template: text and whole numbers as they are, lists line by line. */
+export type Piece = string | number | readonly string[];
+
+/**
+ * WGSL text. Lines lose the indentation that all of them share, so that templates may be indented like
+ * the code around them and snapshots are readable.
+ *
+ * @throws {RangeError} On a number that is no integer: write it with {@linkcode float}.
+ */
+export function wgsl(texts: TemplateStringsArray, ...pieces: readonly Piece[]): string {
+  let text = "";
+  texts.forEach((part, i) => {
+    text += part;
+    if (i < pieces.length) text += textOf(pieces[i]!, /(?:^|\n)([ \t]*)$/.exec(text)?.[1] ?? "");
+  });
+  return dedent(text);
+}
+
+function textOf(piece: Piece, indent: string): string {
+  if (typeof piece === "number") {
+    if (Number.isSafeInteger(piece)) return String(piece);
+    throw new RangeError(`Cannot write ${piece} as an integer of WGSL: use float()`);
+  }
+  const text = typeof piece === "string" ? piece : piece.join("\n");
+  return text.replaceAll("\n", `\n${indent}`);
+}
+
+function dedent(text: string): string {
+  const lines = text.replace(/^[ \t]*\n/, "").replace(/\s+$/, "").split("\n");
+  const margins = lines.flatMap((line) => line.trim() ? /^[ \t]*/.exec(line)![0].length : []);
+  const margin = Math.min(...margins, Infinity);
+  return lines.map((line) => line.slice(Math.min(margin, line.length)).trimEnd()).join("\n");
+}
+
+/**
+ * A float32 literal that reads back as the same float32.
+ *
+ * @throws {RangeError} If the number is not finite in float32.
+ */
+export function float(value: number): string {
+  const rounded = Math.fround(value);
+  if (!Number.isFinite(rounded)) throw new RangeError(`Cannot write ${value} as a float of WGSL`);
+  if (Object.is(rounded, -0)) return "-0f";
+  const digits = rounded.toPrecision(9).replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "");
+  return `${digits}f`;
+}
+
+/** Index of a workgroup in a count that may have been spread over x and y (GpuDispatch.workgroups). */
+const FLAT_WORKGROUP = wgsl`
+  fn flat_workgroup(id: vec3<u32>, count: vec3<u32>) -> u32 {
+    return id.x + id.y * count.x;
+  }
+`;
+
+/** How the storage bindings must be declared, by name. */
+export type Accesses = Readonly<Record<string, "read" | "read_write">>;
+
+/**
+ * Text of the module of a shader.
+ *
+ * @throws {TypeError} If a binding that it writes is only for reading, or a name has no access.
+ */
+export function shaderText(
+  { name, storage, writes, uniforms, enables = [], code }: Shader,
+  accesses: Accesses,
+  { subgroupsNeedEnable = false }: { readonly subgroupsNeedEnable?: boolean } = {},
+): string {
+  const needed = enables.filter((feature) => feature !== "subgroups" || subgroupsNeedEnable);
+  const members = Object.entries(uniforms);
+  const bindings = Object.entries(storage).map(([variable, type], index) => {
+    const access = accesses[variable];
+    if (!access) throw new TypeError(`Cannot bind ${name}: nothing was given for ${variable}`);
+    if (access === "read" && writes.includes(variable)) {
+      throw new TypeError(`Cannot bind ${name}: it writes ${variable}, which is for reading`);
+    }
+    return `@group(0) @binding(${index}) var<storage, ${access}> ${variable}: ${type};`;
+  });
+  if (members.length > 0) {
+    bindings.push(`@group(0) @binding(${bindings.length}) var<uniform> params: Params;`);
+  }
+  return [
+    ...needed.map((feature) => `enable ${feature};`),
+    ...members.length > 0
+      ? [`struct Params {`, ...members.map(([member, type]) => `  ${member}: ${type},`), `}`]
+      : [],
+    ...bindings,
+    ...code.includes("flat_workgroup(") ? [FLAT_WORKGROUP] : [],
+    code,
+  ].join("\n") + "\n";
+}
