@@ -61,7 +61,7 @@ export function choice<const T extends string>(
 }
 
 /** A list of integers of at least `min`. */
-export function integers(
+export function integersFrom(
   min: number,
   fallback?: readonly number[],
 ): AttributeRule<readonly number[]> {
