@@ -30,6 +30,7 @@ const real = (value: MetadataValue | undefined): Typed => ["f32", value];
 function common(config: Config, epsilon: "rms" | "layer", kvHeads?: MetadataValue) {
   const heads = config.num_attention_heads ?? config.n_head;
   const hidden = (config.hidden_size ?? config.n_embd) as number;
+  const theta = config.rope_theta ?? (config.rope_parameters as Config | undefined)?.rope_theta;
   const eps = config.rms_norm_eps ?? config.layer_norm_eps ?? config.layer_norm_epsilon ??
     config.layernorm_epsilon;
   return {
@@ -44,7 +45,7 @@ function common(config: Config, epsilon: "rms" | "layer", kvHeads?: MetadataValu
     "attention.head_count": count(heads),
     "attention.head_count_kv": count(kvHeads ?? config.num_key_value_heads ?? heads),
     [`attention.layer_norm_${epsilon === "rms" ? "rms_" : ""}epsilon`]: real(eps),
-    ...config.rope_theta ? { "rope.freq_base": real(config.rope_theta) } : {},
+    ...theta ? { "rope.freq_base": real(theta) } : {},
   };
 }
 
@@ -60,6 +61,10 @@ const LLAMA_NAMES: GgufRule["names"] = [
   [P(`${LAYER}post_attention_layernorm\\.(\\w+)`), "blk.$1.ffn_norm.$2"],
   [P(`${LAYER}self_attn\\.([qkv])_proj\\.(\\w+)`), "blk.$1.attn_$2.$3"],
   [P(`${LAYER}self_attn\\.([qk])_norm\\.weight`), "blk.$1.attn_$2_norm.weight"],
+  [
+    P(`${LAYER}self_attn\\.([qk])_layernorm\\.norms\\.(\\d+)\\.weight`),
+    "blk.$1.attn_$2_norm.weight#$3",
+  ],
   [P(`${LAYER}self_attn\\.(?:o_proj|dense)\\.(\\w+)`), "blk.$1.attn_output.$2"],
   [P(`${LAYER}mlp\\.(gate|up|down)_proj\\.weight`), "blk.$1.ffn_$2.weight"],
   [P(`${LAYER}mlp\\.gate\\.weight`), "blk.$1.ffn_gate_inp.weight"],
@@ -110,6 +115,26 @@ const falcon: GgufRule = {
     const size = hidden_size! / heads!;
     return [[/attn_qkv/, one((tensor) => ungroup(tensor, groups, heads! / groups, size))]];
   },
+};
+
+const cohere: GgufRule = {
+  arch: "command-r",
+  metadata: (config) => ({
+    ...common(config, "layer"),
+    logit_scale: real(config.logit_scale),
+    "rope.scaling.type": ["string", "none"],
+  }),
+  names: LLAMA_NAMES,
+};
+
+const stablelm: GgufRule = {
+  arch: "stablelm",
+  metadata: (config) => ({
+    ...common(config, "layer"),
+    "rope.dimension_count": count(2),
+    use_parallel_residual: ["bool", config.use_parallel_residual],
+  }),
+  names: LLAMA_NAMES,
 };
 
 const phi3: GgufRule = {
@@ -173,15 +198,8 @@ const RULES: Readonly<Record<string, GgufRule>> = {
       ),
     ],
   },
-  cohere: {
-    arch: "command-r",
-    metadata: (config) => ({
-      ...common(config, "layer"),
-      logit_scale: real(config.logit_scale),
-      "rope.scaling.type": ["string", "none"],
-    }),
-    names: LLAMA_NAMES,
-  },
+  cohere,
+  cohere_qk_norm: cohere,
   deepseek_v3: {
     arch: "deepseek2",
     metadata: (config) => ({
@@ -307,15 +325,8 @@ const RULES: Readonly<Record<string, GgufRule>> = {
       [/inp_shexp/, one(({ values }) => ({ shape: [values.length], values }))],
     ],
   },
-  stablelm: {
-    arch: "stablelm",
-    metadata: (config) => ({
-      ...common(config, "layer"),
-      "rope.dimension_count": count(2),
-      use_parallel_residual: ["bool", false],
-    }),
-    names: LLAMA_NAMES,
-  },
+  stablelm,
+  stablelm_parallel: stablelm,
 };
 
 for (const [name, rule] of Object.entries(RULES)) {

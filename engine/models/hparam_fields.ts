@@ -61,6 +61,7 @@ export const FIELDS = {
   positionLimit: { kind: "count", max: 2 ** 31 },
   alibi: { kind: "flag" },
   parallel: { kind: "flag" },
+  headNorms: { kind: "flag" },
   multiQuery: { kind: "flag" },
   newDecoder: { kind: "flag" },
   parallelNorms: { kind: "index", max: 2 },

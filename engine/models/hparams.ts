@@ -15,6 +15,7 @@ import {
 import { metadataAt } from "./metadata.ts";
 import { sizeOf } from "./sizes.ts";
 import type { ExpectedValues, ResolvedSpec } from "./spec.ts";
+import { createTensorLookup } from "./tensors.ts";
 
 /** Values after defaults and what follows from others. */
 export interface Hyperparameters extends FoundHyperparameters {
@@ -52,7 +53,10 @@ export function specializeSpec(
   file: WeightFile,
   architecture: string,
 ): ResolvedSpec {
-  return resolved.specialize(findHyperparameters(resolved, file, architecture));
+  return resolved.specialize(
+    findHyperparameters(resolved, file, architecture),
+    (role, names) => createTensorLookup(file, names).has(role, 0),
+  );
 }
 
 /**

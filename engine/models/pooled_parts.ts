@@ -19,7 +19,7 @@ export function poolParts(parts: ModelParts, kvHeads: number | undefined): Model
   if (kvHeads === undefined || kvHeads === params.kvHeads) return parts;
   const { kind, headNorm } = spec.attention;
   if (
-    kind === "latent" || headNorm === "full" ||
+    kind === "latent" || headNorm === "full" || headNorm === "per_head" ||
     (params.encoderHeads ?? params.heads) !== params.heads
   ) {
     throw new UnsupportedError("its heads of keys and values cannot be pooled", {

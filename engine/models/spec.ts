@@ -46,9 +46,12 @@ export interface ResolvedSpec {
   readonly spec: ModelSpec;
   readonly convention: Convention;
   readonly names: Names;
-  /** The same with the cases that hold for a file's hyperparameters. */
-  specialize(found: FoundHyperparameters): ResolvedSpec;
+  /** The same with the cases that hold for a file's hyperparameters and tensors. */
+  specialize(found: FoundHyperparameters, has?: HasRole): ResolvedSpec;
 }
+
+/** Whether a file has a role's tensor in its first layer; where this is not known, it has none. */
+export type HasRole = (role: string, names: Names) => boolean;
 
 const conventionNames = record({
   hyperparameters: table(list(text)),
@@ -98,8 +101,9 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
       renamed: own?.renamed ?? {},
     };
     checkReferences(spec, names, file);
-    const specialize = (found: FoundHyperparameters): ResolvedSpec => {
-      const holding = (spec.cases ?? []).filter((one) => holds(one, found));
+    const specialize = (found: FoundHyperparameters, has: HasRole = () => false): ResolvedSpec => {
+      const stores = (role: string) => has(role, names);
+      const holding = (spec.cases ?? []).filter((one) => holds(one, found, stores));
       if (holding.length === 0) return { spec, convention, names, specialize };
       const rest = { ...source as Record<string, unknown>, cases: [] };
       return resolve(holding.reduce<unknown>((whole, { use }) => merge(whole, use), rest));
@@ -111,10 +115,15 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
 
 type Case = NonNullable<ModelSpec["cases"]>[number];
 
-function holds({ when = {}, given = [], absent = [] }: Case, found: FoundHyperparameters): boolean {
+function holds(
+  { when = {}, given = [], absent = [], stored = [], lacking = [] }: Case,
+  found: FoundHyperparameters,
+  has: (role: string) => boolean,
+): boolean {
   const values = found as Readonly<Record<string, unknown>>;
   return Object.entries(when).every(([name, value]) => values[name] === value) &&
-    given.every((name) => values[name]) && absent.every((name) => !values[name]);
+    given.every((name) => values[name]) && absent.every((name) => !values[name]) &&
+    stored.every(has) && !lacking.some(has);
 }
 
 type Refer = (
@@ -155,6 +164,9 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
   }
   for (const key of Object.keys(names.hyperparameters)) refer("names.hyperparameters", key);
   const roles = Object.keys(names.tensors);
+  for (const { stored = [], lacking = [] } of spec.cases ?? []) {
+    for (const role of [...stored, ...lacking]) refer("cases", role, roles);
+  }
   for (const [what, prefix, layer] of stacksOf(spec)) {
     layer.forEach(({ block, before, after, sum }, index) => {
       refer(`${what}[${index}].block`, block, blocksOf(spec, what));

@@ -33,9 +33,9 @@ export function checkSpec(json: unknown, file: string): SpecReport {
 
 function tryCases({ spec, specialize }: ResolvedSpec): number {
   const cases = spec.cases ?? [];
-  for (const { when = {}, given = [] } of cases) {
+  for (const { when = {}, given = [], stored = [] } of cases) {
     const found = { ...Object.fromEntries(given.map((name) => [name, 1])), ...when };
-    specialize(found as FoundHyperparameters);
+    specialize(found as FoundHyperparameters, (role) => stored.includes(role));
   }
   return cases.length;
 }

@@ -69,8 +69,11 @@ const attention = record({
   /** Bias of the query, key and value projections. */
   bias,
   outputBias: bias,
-  /** Norm of query and key before the rotation: over each head, or over all heads together. */
-  headNorm: optional(oneOf("head", "full")),
+  /**
+   * Norm of query and key before the rotation: over each head with one weight for all of them (`head`) or one of
+   * its own for each (`per_head`), or over all heads together.
+   */
+  headNorm: optional(oneOf("head", "per_head", "full")),
   /** A learnt score a head that takes part in the softmax and has no value. */
   sinks: optional(flag),
   ropeStyle: oneOf("half", "interleaved"),
@@ -201,6 +204,9 @@ export const specRule = record({
     /** Hyperparameters that the file has and that are not 0, and those that it has not or are 0. */
     given: optional(list(text)),
     absent: optional(list(text)),
+    /** Roles whose tensors the file has in its first layer, and those that it lacks there. */
+    stored: optional(list(text)),
+    lacking: optional(list(text)),
     use: table(anything),
   }))),
   embedding: record({

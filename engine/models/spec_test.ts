@@ -23,9 +23,10 @@ Deno.test("every shipped spec is valid under its conventions, whichever cases ho
       if (json.matches[convention].length === 0) continue;
       const { spec } = resolve(json, convention);
       assertEquals(spec.name, json.name);
-      for (const { when = {}, given = [], use } of spec.cases ?? []) {
+      for (const { when = {}, given = [], stored = [], use } of spec.cases ?? []) {
         const found = { ...Object.fromEntries(given.map((name) => [name, 8])), ...when };
-        const special = resolve(json, convention).specialize(found as FoundHyperparameters).spec;
+        const special = resolve(json, convention)
+          .specialize(found as FoundHyperparameters, (role) => stored.includes(role)).spec;
         assertEquals(special.name, json.name);
         assert(JSON.stringify(special) !== JSON.stringify(spec), JSON.stringify(use));
       }

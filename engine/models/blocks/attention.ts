@@ -8,6 +8,7 @@ import { UnsupportedError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { alibiSlopes } from "./alibi.ts";
 import { apply, type BlockContext, linear, norm, type SpanInputs, weight } from "./context.ts";
+import { normHeads } from "./head_norm.ts";
 import { ropeStyle } from "./rope_style.ts";
 
 /** Which layer this is and how it sees. */
@@ -43,9 +44,7 @@ export function attention(
   function place(role: "query" | "key", count: number): Value {
     const projected = project(role, count, headDim); // f32[M, count, D]
     const name = `${path}.${role}_norm`;
-    const normed = spec.attention.headNorm === "head"
-      ? norm(context, projected, { role: `${role}_norm`, name, size: headDim, layer })
-      : projected;
+    const normed = normHeads(context, projected, { role: `${role}_norm`, name, layer });
     const table = context.ropeTable(kind);
     if (!table) return normed;
     return apply(builder, "rope", `${path}.${role}_rope`, [normed, table], ropeStyle(context));

@@ -158,20 +158,25 @@ export interface NormOptions {
 
 /** The model's norm over the last dimension, with the weight of a role. */
 export function norm(context: BlockContext, x: Value, options: NormOptions): Value {
-  const { spec, params, builder } = context;
+  const { spec, builder } = context;
   const { role, name, size, layer } = options;
   const gain = spec.norm.weight === false ? [] : [weight(context, role, [size], layer)];
-  const epsilon = params.normEpsilon;
   const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
-  if (spec.norm.kind === "layer") {
-    const inputs = bias ? [x, gain[0], bias] : [x, ...gain];
-    return apply(builder, "layer_norm", name, inputs, { epsilon });
-  }
-  const normed = apply(builder, "rms_norm", name, [x, ...gain], {
-    epsilon,
-    base: spec.norm.base ?? 0,
-  });
-  return bias ? apply(builder, "add", `${name}.bias`, [normed, bias]) : normed;
+  if (!bias) return normalized(context, x, name, gain);
+  if (spec.norm.kind === "layer") return normalized(context, x, name, [gain[0], bias]);
+  return apply(builder, "add", `${name}.bias`, [normalized(context, x, name, gain), bias]);
+}
+
+/** The model's kind of norm with given weights, or with none. */
+export function normalized(
+  { spec, params: { normEpsilon: epsilon }, builder }: BlockContext,
+  x: Value,
+  name: string,
+  weights: readonly (Value | undefined)[] = [],
+): Value {
+  return spec.norm.kind === "layer"
+    ? apply(builder, "layer_norm", name, [x, ...weights], { epsilon })
+    : apply(builder, "rms_norm", name, [x, ...weights], { epsilon, base: spec.norm.base ?? 0 });
 }
 
 /** x times a factor of the spec; x itself where it is 1. */
