@@ -6,6 +6,10 @@ import { activation } from "./activation.ts";
 import { add } from "./add.ts";
 import { attention } from "./attention.ts";
 import { clampedGlu } from "./clamped_glu.ts";
+import { conv } from "./conv.ts";
+import { convInteger } from "./conv_integer.ts";
+import { convTranspose } from "./conv_transpose.ts";
+import { deformConv } from "./deform_conv.ts";
 import { embed } from "./embed.ts";
 import { expertMatmul } from "./expert_matmul.ts";
 import { expertMatmulQ8 } from "./expert_matmul_q8.ts";
@@ -16,7 +20,10 @@ import { kvAppend } from "./kv_append.ts";
 import { layerNorm } from "./layer_norm.ts";
 import { matmul } from "./matmul.ts";
 import { matmulQ8 } from "./matmul_q8.ts";
+import { maxPool } from "./max_pool.ts";
+import { maxUnpool } from "./max_unpool.ts";
 import { mul } from "./mul.ts";
+import { pool } from "./pool.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
 import { reshape } from "./reshape.ts";
 import { rmsNorm } from "./rms_norm.ts";
@@ -36,6 +43,10 @@ const all: readonly OpRecord[] = [
   add,
   attention,
   clampedGlu,
+  conv,
+  convInteger,
+  convTranspose,
+  deformConv,
   embed,
   expertMatmul,
   expertMatmulQ8,
@@ -46,7 +57,10 @@ const all: readonly OpRecord[] = [
   layerNorm,
   matmul,
   matmulQ8,
+  maxPool,
+  maxUnpool,
   mul,
+  pool,
   quantizeQ8,
   reshape,
   rmsNorm,

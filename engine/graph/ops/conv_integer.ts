@@ -1,0 +1,47 @@
+// conv_integer: convolution of 8-bit codes with zero points, summed exactly in 32 bit. Pads hold the
+// zero point of x, that is, they count as 0.
+
+import { convolve } from "../convolve.ts";
+import { defineOp } from "../define_op.ts";
+import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";
+import { getElement, type HostTensor } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
+import { CONV_RULES, convLoops, convShape } from "./conv.ts";
+
+/**
+ * (x i8|u8[N, C, …], w i8|u8[F, C / groups, …], x_zero []?, w_zero [] or [F]?) → i32[N, F, …].
+ */
+export const convInteger: OpRecord = defineOp({
+  name: "conv_integer",
+  summary: "convolution of 8-bit codes less their zero points",
+  attributes: CONV_RULES,
+  infer(inputs, attributes) {
+    checkInputCount(inputs, 4);
+    const x = requireInput(inputs, 0, "x", { dtype: BYTES, minRank: 3 });
+    const w = requireInput(inputs, 1, "w", { dtype: BYTES, rank: x.shape.length });
+    optionalInput(inputs, 2, "x_zero", { dtype: x.dtype });
+    optionalInput(inputs, 3, "w_zero", { dtype: w.dtype });
+    return [{ dtype: "i32", shape: convShape(x, w, attributes) }];
+  },
+  reference({ inputs: [x, w, xZero, wZero], outputs: [out], attributes }) {
+    const y = new Float64Array(out!.data.length);
+    const { sizes, loops } = convLoops(x!, w!, out!, attributes);
+    convolve(lessZero(x!, xZero, 1), lessZero(w!, wZero, w!.shape[0]!), y, sizes, loops);
+    storeNumbers(out!, y);
+  },
+  kernels: { wasm: [], gpu: [] },
+});
+
+/** Codes less their zero points, of which there is one, or one for each of `rows` rows. */
+export function lessZero(
+  codes: HostTensor,
+  zero: HostTensor | undefined,
+  rows: number,
+): Float64Array {
+  const numbers = numbersOf(codes), width = numbers.length / rows;
+  return Float64Array.from(numbers, (code, i) => {
+    if (!zero) return code;
+    return code - getElement(zero, zero.data.length === 1 ? 0 : Math.floor(i / width));
+  });
+}
