@@ -1,6 +1,7 @@
 // Checked attributes. An op declares one rule an attribute; reading fills in defaults and refuses what
 // is unknown or mistyped, so a misspelt option can never be ignored.
 
+import type { Dim } from "./dim.ts";
 import type { Attribute, Attributes } from "./graph.ts";
 
 /** What one attribute may be. */
@@ -80,6 +81,45 @@ export function strings(): AttributeRule<readonly string[]> {
     accepts: (value): value is readonly string[] =>
       Array.isArray(value) && value.every((item) => typeof item === "string"),
   };
+}
+
+/** A list of integers. */
+export function integers(fallback?: readonly number[]): AttributeRule<readonly number[]> {
+  return {
+    expected: "a list of integers",
+    fallback,
+    accepts: (value): value is readonly number[] =>
+      Array.isArray(value) && value.every((item) => Number.isSafeInteger(item)),
+  };
+}
+
+/** A list of finite numbers. */
+export function numbers(fallback?: readonly number[]): AttributeRule<readonly number[]> {
+  return {
+    expected: "a list of finite numbers",
+    fallback,
+    accepts: (value): value is readonly number[] =>
+      Array.isArray(value) && value.every((item) => Number.isFinite(item)),
+  };
+}
+
+/** An integer, or an expression of symbols. */
+export function dim(fallback?: Dim): AttributeRule<Dim> {
+  return { expected: "an integer or a dim", fallback, accepts: isDim };
+}
+
+/** A list of integers or expressions of symbols: sizes, starts, ends. */
+export function dims(fallback?: readonly Dim[]): AttributeRule<readonly Dim[]> {
+  return {
+    expected: "a list of integers or dims",
+    fallback,
+    accepts: (value): value is readonly Dim[] => Array.isArray(value) && value.every(isDim),
+  };
+}
+
+function isDim(value: unknown): value is Dim {
+  if (typeof value === "number") return Number.isSafeInteger(value);
+  return typeof value === "object" && value !== null && "terms" in value;
 }
 
 /**

@@ -5,7 +5,7 @@
 import type { TensorInfo } from "../formats/source.ts";
 import type { Dim } from "./dim.ts";
 import type { DataType, Graph, Node, Value, ValueRole } from "./graph.ts";
-import type { Attributes, TensorType } from "./op.ts";
+import type { Attributes, HostData, TensorType } from "./op.ts";
 import { errorAt } from "./node_error.ts";
 import { getOp } from "./ops/mod.ts";
 import { verifyBuilt } from "./verify.ts";
@@ -14,10 +14,25 @@ import { verifyBuilt } from "./verify.ts";
 export interface GraphBuilder {
   /** Data given for every run. */
   input(name: string, shape: readonly Dim[], dtype: DataType): Value;
-  /** A tensor of a model file; the same TensorInfo gives the same value. */
-  weight(name: string, tensor: TensorInfo): Value;
-  /** Small host data. @throws {RangeError} If the data does not fill the shape. */
-  constant(name: string, data: ConstantData, shape?: readonly number[]): Value;
+  /**
+   * A tensor of a model file; the same TensorInfo gives the same value.
+   *
+   * @param dtype f32 (the default): the numbers that the format stands for. Any other: elements of that
+   *   type exactly as they lie in the file.
+   */
+  weight(name: string, tensor: TensorInfo, dtype?: DataType): Value;
+  /**
+   * Small host data.
+   *
+   * @param dtype Default f32 or i32, by the array.
+   * @throws {RangeError} If the data does not fill the shape.
+   */
+  constant(
+    name: string,
+    data: ConstantData,
+    shape?: readonly number[],
+    dtype?: DataType,
+  ): Value;
   /** Memory that outlives a run, one copy per session. */
   state(name: string, shape: readonly number[], dtype: "f32" | "f16"): Value;
   /**
@@ -40,7 +55,7 @@ export interface GraphBuilder {
 }
 
 /** What a constant may be made of. */
-export type ConstantData = Float32Array | Int32Array;
+export type ConstantData = HostData;
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -100,23 +115,23 @@ export function createGraphBuilder(name: string): GraphBuilder {
       inputs.push(value);
       return value;
     },
-    weight(weightName, tensor) {
+    weight(weightName, tensor, dtype = "f32") {
       const known = weights.get(tensor);
-      if (known) return known;
+      if (known?.dtype === dtype) return known;
       // Kernels see the numbers a weight stands for; how they are stored is the tensor's format.
-      const value = addValue(weightName, "weight", { dtype: "f32", shape: [...tensor.shape] });
+      const value = addValue(weightName, "weight", { dtype, shape: [...tensor.shape] });
       value.tensor = tensor;
       weights.set(tensor, value);
       return value;
     },
-    constant(constantName, data, shape = [data.length]) {
+    constant(constantName, data, shape = [data.length], given) {
       const count = shape.reduce((product, size) => product * size, 1);
       if (count !== data.length) {
         throw new RangeError(
           `Cannot make constant ${constantName}: ${data.length} values for [${shape.join(", ")}]`,
         );
       }
-      const dtype = data instanceof Int32Array ? "i32" : "f32";
+      const dtype = given ?? (data instanceof Int32Array ? "i32" : "f32");
       const value = addValue(constantName, "constant", { dtype, shape: [...shape] });
       value.data = data;
       return value;

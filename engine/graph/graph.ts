@@ -4,10 +4,11 @@
 // (op.ts), never here.
 
 import type { TensorInfo } from "../formats/source.ts";
-import type { Dim } from "./dim.ts";
+import type { Dim, Expression } from "./dim.ts";
 
 /**
- * Element types of values. `q8` is an activation row quantised to signed 8 bit in groups of 32 with
+ * Element types of values. 8- and 4-bit floats and `i4 u4 i2 u2` exist for ONNX files: a device keeps one
+ * element a byte, floats as their codes, integers as their value. `q8` is an activation row quantised to signed 8 bit in groups of 32 with
  * a float32 scale each (spec LF-3, MD-11); it exists only between `quantize_q8` and `matmul_q8`.
  */
 export type DataType =
@@ -24,6 +25,16 @@ export type DataType =
   | "i64"
   | "u64"
   | "bool"
+  | "f8e4m3fn"
+  | "f8e4m3fnuz"
+  | "f8e5m2"
+  | "f8e5m2fnuz"
+  | "f8e8m0"
+  | "f4e2m1"
+  | "i4"
+  | "u4"
+  | "i2"
+  | "u2"
   | "q8";
 
 /**
@@ -54,8 +65,15 @@ export interface Value {
   readonly data?: ArrayBufferView;
 }
 
-/** Attribute of a node: plain data only. */
-export type Attribute = number | string | boolean | readonly number[] | readonly string[];
+/** Attribute of a node: plain data only. Numbers may be dims, so that they follow the bindings. */
+export type Attribute =
+  | number
+  | string
+  | boolean
+  | Expression
+  | readonly number[]
+  | readonly string[]
+  | readonly Dim[];
 
 /** Attributes of one node by name. */
 export type Attributes = Readonly<Record<string, Attribute>>;

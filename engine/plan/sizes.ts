@@ -31,6 +31,16 @@ const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8">, number>> = {
   i64: 8,
   u64: 8,
   bool: 1,
+  f8e4m3fn: 1,
+  f8e4m3fnuz: 1,
+  f8e5m2: 1,
+  f8e5m2fnuz: 1,
+  f8e8m0: 1,
+  f4e2m1: 1,
+  i4: 1,
+  u4: 1,
+  i2: 1,
+  u2: 1,
 };
 
 /** Bytes of an activation, input or state, as a dim. */

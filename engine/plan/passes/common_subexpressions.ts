@@ -3,6 +3,7 @@
 // share one quantised input.
 
 import type { Node, Value } from "../../graph/graph.ts";
+import type { HostData } from "../../graph/op.ts";
 import { getOp } from "../../graph/ops/mod.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite } from "./rewrite.ts";
@@ -45,9 +46,8 @@ function nodeKey({ op, attributes }: Node, inputs: readonly (Value | undefined)[
 }
 
 function constantKey({ data, dtype, shape }: Value): string | undefined {
-  const values = data as Float32Array | Int32Array | undefined;
-  if (!values || values.length > MOST_CONSTANT_ELEMENTS) return undefined;
+  if (!data || (data as HostData).length > MOST_CONSTANT_ELEMENTS) return undefined;
   // -0 prints as 0 and NaNs all print alike, so the bits are compared.
-  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+  const bits = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return `${dtype}[${shape.join()}] ${bits.join()}`;
 }

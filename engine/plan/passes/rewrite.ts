@@ -3,6 +3,7 @@
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
+import type { HostData } from "../../graph/op.ts";
 
 /** One node on its way into the new graph. */
 export interface Visit {
@@ -31,10 +32,10 @@ export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[])
   const move = (value: Value): Value => {
     const known = moved.get(value);
     if (known) return known;
-    const { name, tensor, data, shape } = value;
+    const { name, tensor, data, shape, dtype } = value;
     const fresh = tensor
-      ? builder.weight(name, tensor)
-      : builder.constant(name, data as Float32Array | Int32Array, shape as readonly number[]);
+      ? builder.weight(name, tensor, dtype)
+      : builder.constant(name, data as HostData, shape as readonly number[], dtype);
     moved.set(value, fresh);
     return fresh;
   };
