@@ -1,7 +1,8 @@
 // NumPy broadcasting of two host tensors, for the references of binary ops.
 
-import { getElement, setElement } from "./host_tensor.ts";
+import { numbersOf, storeNumbers } from "./host_numbers.ts";
 import type { HostTensor } from "./op.ts";
+import { broadcastStrides, walk } from "./strided.ts";
 
 /** out = apply(a, b), element by element; dims of size 1 or absent dims repeat. */
 export function broadcastElements(
@@ -10,20 +11,11 @@ export function broadcastElements(
   out: HostTensor,
   apply: (x: number, y: number) => number,
 ): void {
-  for (let i = 0; i < out.data.length; i++) {
-    const x = getElement(a, sourceIndex(i, out.shape, a.shape));
-    const y = getElement(b, sourceIndex(i, out.shape, b.shape));
-    setElement(out, i, apply(x, y));
-  }
-}
-
-function sourceIndex(index: number, shape: readonly number[], source: readonly number[]): number {
-  let at = 0, stride = 1;
-  for (let axis = 1; axis <= source.length; axis++) {
-    const size = source.at(-axis)!, outSize = shape.at(-axis)!;
-    if (size !== 1) at += (index % outSize) * stride;
-    index = Math.floor(index / outSize);
-    stride *= size;
-  }
-  return at;
+  const x = numbersOf(a), y = numbersOf(b);
+  const results = new Float64Array(out.data.length);
+  const strides = [broadcastStrides(a.shape, out.shape), broadcastStrides(b.shape, out.shape)];
+  walk(out.shape, strides, (index, offsets) => {
+    results[index] = apply(x[offsets[0]!]!, y[offsets[1]!]!);
+  });
+  storeNumbers(out, results);
 }

@@ -50,6 +50,10 @@ export function createCaseRandom(seed: number): CaseRandom {
     indices(values) {
       return { role: "input", dtype: "i32", shape: [values.length], data: Int32Array.from(values) };
     },
+    truths(shape) {
+      const data = Uint8Array.from({ length: elementCount(shape) }, () => integer(0, 1));
+      return { role: "input", dtype: "bool", shape, data };
+    },
     weight(name, shape) {
       const format = getFormat(name);
       const count = elementCount(shape);

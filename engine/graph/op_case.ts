@@ -15,6 +15,8 @@ export interface CaseRandom {
   input(shape: readonly Dim[], bindings?: DimEnv): CaseInput;
   /** An i32 input of given values. */
   indices(values: readonly number[]): CaseInput;
+  /** A bool input, evenly 0 and 1. */
+  truths(shape: readonly number[]): CaseInput;
   /** A weight of normal values, in any number format. */
   weight(format: string, shape: readonly number[]): CaseInput;
 }
@@ -24,9 +26,9 @@ export type CaseInput =
   | {
     /** `quantized` goes through `quantize_q8` first. */
     readonly role: "input" | "constant" | "quantized";
-    readonly dtype: "f32" | "i32";
+    readonly dtype: "f32" | "i32" | "bool";
     readonly shape: readonly Dim[];
-    readonly data: Float32Array | Int32Array;
+    readonly data: Float32Array | Int32Array | Uint8Array;
   }
   | {
     readonly role: "weight";

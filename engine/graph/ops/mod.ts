@@ -5,14 +5,20 @@ import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
 import { add } from "./add.ts";
 import { attention } from "./attention.ts";
+import { binary } from "./binary.ts";
 import { clampedGlu } from "./clamped_glu.ts";
+import { concat } from "./concat.ts";
 import { conv } from "./conv.ts";
 import { convInteger } from "./conv_integer.ts";
 import { convTranspose } from "./conv_transpose.ts";
 import { deformConv } from "./deform_conv.ts";
 import { embed } from "./embed.ts";
+import { expand } from "./expand.ts";
 import { expertMatmul } from "./expert_matmul.ts";
 import { expertMatmulQ8 } from "./expert_matmul_q8.ts";
+import { gather } from "./gather.ts";
+import { gatherElements } from "./gather_elements.ts";
+import { gatherNd } from "./gather_nd.ts";
 import { glu } from "./glu.ts";
 import { gluQ8 } from "./glu_q8.ts";
 import { joinColumns } from "./join_columns.ts";
@@ -23,6 +29,7 @@ import { matmulQ8 } from "./matmul_q8.ts";
 import { maxPool } from "./max_pool.ts";
 import { maxUnpool } from "./max_unpool.ts";
 import { mul } from "./mul.ts";
+import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
 import { reshape } from "./reshape.ts";
@@ -32,24 +39,37 @@ import { rope } from "./rope.ts";
 import { ropeTable } from "./rope_table.ts";
 import { route } from "./route.ts";
 import { scale } from "./scale.ts";
+import { scatterElements } from "./scatter_elements.ts";
+import { scatterNd } from "./scatter_nd.ts";
 import { selectRows } from "./select_rows.ts";
+import { slice } from "./slice.ts";
 import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
 import { spanAttention } from "./span_attention.ts";
+import { tile } from "./tile.ts";
+import { transpose } from "./transpose.ts";
+import { unary } from "./unary.ts";
 import { weightedSum } from "./weighted_sum.ts";
+import { where } from "./where.ts";
 
 const all: readonly OpRecord[] = [
   activation,
   add,
   attention,
+  binary,
   clampedGlu,
+  concat,
   conv,
   convInteger,
   convTranspose,
   deformConv,
   embed,
+  expand,
   expertMatmul,
   expertMatmulQ8,
+  gather,
+  gatherElements,
+  gatherNd,
   glu,
   gluQ8,
   joinColumns,
@@ -60,6 +80,7 @@ const all: readonly OpRecord[] = [
   maxPool,
   maxUnpool,
   mul,
+  pad,
   pool,
   quantizeQ8,
   reshape,
@@ -69,11 +90,18 @@ const all: readonly OpRecord[] = [
   ropeTable,
   route,
   scale,
+  scatterElements,
+  scatterNd,
   selectRows,
+  slice,
   softcap,
   softmax,
   spanAttention,
+  tile,
+  transpose,
+  unary,
   weightedSum,
+  where,
 ];
 
 /** Every op by name. */

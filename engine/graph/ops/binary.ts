@@ -1,0 +1,75 @@
+// binary: one function of two elements, with NumPy broadcasting, of any type on which it is defined.
+// `add` and `mul` stay the ops of float32 sums and products.
+
+import { choice } from "../attributes.ts";
+import { BINARY_NAMES, type BinaryKind, binaryKinds } from "../binary_kinds.ts";
+import { broadcastElements } from "../broadcast.ts";
+import { BROADCASTS } from "../case_sizes.ts";
+import {
+  isFloat,
+  isInteger,
+  isUnsigned,
+  isWide,
+  requireSameType,
+  requireTyped,
+} from "../data_types.ts";
+import { defineOp } from "../define_op.ts";
+import type { DataType } from "../graph.ts";
+import type { HostTensor, OpRecord } from "../op.ts";
+import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
+import { broadcastStrides, elementsOf, walk } from "../strided.ts";
+
+/** (a T[…], b T[…]) → T[broadcast], or bool[broadcast] for tests. */
+export const binary: OpRecord = defineOp({
+  name: "binary",
+  summary: "a function of two elements with NumPy broadcasting",
+  attributes: { kind: choice(BINARY_NAMES) },
+  infer(inputs, { kind }) {
+    checkInputCount(inputs, 2);
+    const rule = binaryKinds[kind];
+    const must = {
+      accepts: (dtype: DataType) => isDefined(kind, dtype),
+      expected: `of a type that ${kind} is defined on`,
+    };
+    const a = requireTyped(inputs, 0, "a", must), b = requireTyped(inputs, 1, "b", must);
+    requireSameType(a, b, "a and b");
+    const shape = broadcastShapes(a.shape, b.shape);
+    return [{ dtype: rule.test ? "bool" : a.dtype, shape }];
+  },
+  reference({ inputs: [a, b], outputs: [out], attributes: { kind } }) {
+    const rule = binaryKinds[kind];
+    if (isWide(a!.dtype)) wideElements(a!, b!, out!, rule);
+    else {
+      const apply = isFloat(a!.dtype) ? rule.float : a!.dtype === "bool" ? rule.bool : rule.integer;
+      broadcastElements(a!, b!, out!, apply!);
+    }
+  },
+  cases: (random) =>
+    BINARY_NAMES.filter((kind) => binaryKinds[kind].float).flatMap((kind) =>
+      BROADCASTS.map(([a, b]) => ({
+        name: `${kind} of [${a}] and [${b}]`,
+        inputs: [random.input(a!), random.input(b!)],
+        attributes: { kind },
+      }))
+    ),
+  kernels: { wasm: [], gpu: [] },
+});
+
+function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {
+  const rule: BinaryKind = binaryKinds[kind];
+  if (kind === "shift_right" && !isUnsigned(dtype)) return false;
+  if (isWide(dtype)) return rule.bigint !== undefined;
+  if (isInteger(dtype)) return rule.integer !== undefined;
+  if (dtype === "bool") return rule.bool !== undefined;
+  return isFloat(dtype) && rule.float !== undefined;
+}
+
+function wideElements(a: HostTensor, b: HostTensor, out: HostTensor, rule: BinaryKind): void {
+  const x = a.data as BigInt64Array, y = b.data as BigInt64Array;
+  const to = elementsOf(out);
+  const strides = [broadcastStrides(a.shape, out.shape), broadcastStrides(b.shape, out.shape)];
+  walk(out.shape, strides, (index, offsets) => {
+    const result = rule.bigint!(x[offsets[0]!]!, y[offsets[1]!]!);
+    to[index] = rule.test ? Number(result) : result;
+  });
+}

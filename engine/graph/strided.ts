@@ -1,0 +1,73 @@
+// Walking tensors by strides: the one loop under every reference that moves, repeats or combines
+// elements. Elements are moved as they are stored, so one copy serves every element type, 64-bit
+// integers and codes of small floats included.
+
+import { stridesOf } from "./host_numbers.ts";
+import { elementCount, type HostTensor } from "./host_tensor.ts";
+
+/** Elements by flat index, whatever they are; for moving them, not for computing with them. */
+export type Elements = Record<number, unknown>;
+
+/** Storage of a tensor as elements that are only moved. */
+export function elementsOf({ data }: HostTensor): Elements {
+  return data as unknown as Elements;
+}
+
+/**
+ * Visits the indices of `shape` in row-major order. `offsets[k]` starts at `starts[k]` (default 0) and
+ * follows `strides[k]`, one stride a dim; the array is the same at every visit.
+ */
+export function walk(
+  shape: readonly number[],
+  strides: readonly (readonly number[])[],
+  visit: (index: number, offsets: readonly number[]) => void,
+  starts: readonly number[] = strides.map(() => 0),
+): void {
+  const count = elementCount(shape);
+  const counters = shape.map(() => 0);
+  const offsets = [...starts];
+  for (let index = 0; index < count; index++) {
+    visit(index, offsets);
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const wraps = ++counters[axis]! === shape[axis]!;
+      for (let k = 0; k < offsets.length; k++) {
+        offsets[k]! += strides[k]![axis]! * (wraps ? 1 - shape[axis]! : 1);
+      }
+      if (!wraps) break;
+      counters[axis] = 0;
+    }
+  }
+}
+
+/** Fills `out` in row-major order with elements of `source`, from `start` on, by strides. */
+export function copyStrided(
+  out: HostTensor,
+  source: HostTensor,
+  strides: readonly number[],
+  start = 0,
+): void {
+  const to = elementsOf(out), from = elementsOf(source);
+  walk(out.shape, [strides], (index, offsets) => to[index] = from[offsets[0]!], [start]);
+}
+
+/** Strides by which a tensor of `shape` is read under the shape `out`; dims that repeat have 0. */
+export function broadcastStrides(shape: readonly number[], out: readonly number[]): number[] {
+  const lead = out.length - shape.length;
+  const strides = stridesOf(shape);
+  return out.map((_, axis) => {
+    const size = shape[axis - lead];
+    return size === undefined || size === 1 ? 0 : strides[axis - lead]!;
+  });
+}
+
+/** Sizes around an axis: the product before it, its own, and the product behind it. */
+export function aroundAxis(
+  shape: readonly number[],
+  axis: number,
+): { readonly outer: number; readonly size: number; readonly inner: number } {
+  return {
+    outer: elementCount(shape.slice(0, axis)),
+    size: shape[axis]!,
+    inner: elementCount(shape.slice(axis + 1)),
+  };
+}
