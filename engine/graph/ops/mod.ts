@@ -5,6 +5,7 @@ import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
 import { add } from "./add.ts";
 import { attention } from "./attention.ts";
+import { batchNorm } from "./batch_norm.ts";
 import { binary } from "./binary.ts";
 import { clampedGlu } from "./clamped_glu.ts";
 import { concat } from "./concat.ts";
@@ -21,10 +22,15 @@ import { gatherElements } from "./gather_elements.ts";
 import { gatherNd } from "./gather_nd.ts";
 import { glu } from "./glu.ts";
 import { gluQ8 } from "./glu_q8.ts";
+import { groupNorm } from "./group_norm.ts";
 import { joinColumns } from "./join_columns.ts";
 import { kvAppend } from "./kv_append.ts";
 import { layerNorm } from "./layer_norm.ts";
+import { localResponseNorm } from "./local_response_norm.ts";
+import { lpNormalize } from "./lp_normalize.ts";
 import { matmul } from "./matmul.ts";
+import { matmulInteger } from "./matmul_integer.ts";
+import { matmulNd } from "./matmul_nd.ts";
 import { matmulQ8 } from "./matmul_q8.ts";
 import { maxPool } from "./max_pool.ts";
 import { maxUnpool } from "./max_unpool.ts";
@@ -33,6 +39,7 @@ import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
 import { reshape } from "./reshape.ts";
+import { resize } from "./resize.ts";
 import { rmsNorm } from "./rms_norm.ts";
 import { rmsNormQ8 } from "./rms_norm_q8.ts";
 import { rope } from "./rope.ts";
@@ -56,6 +63,7 @@ const all: readonly OpRecord[] = [
   activation,
   add,
   attention,
+  batchNorm,
   binary,
   clampedGlu,
   concat,
@@ -72,10 +80,15 @@ const all: readonly OpRecord[] = [
   gatherNd,
   glu,
   gluQ8,
+  groupNorm,
   joinColumns,
   kvAppend,
   layerNorm,
+  localResponseNorm,
+  lpNormalize,
   matmul,
+  matmulInteger,
+  matmulNd,
   matmulQ8,
   maxPool,
   maxUnpool,
@@ -84,6 +97,7 @@ const all: readonly OpRecord[] = [
   pool,
   quantizeQ8,
   reshape,
+  resize,
   rmsNorm,
   rmsNormQ8,
   rope,

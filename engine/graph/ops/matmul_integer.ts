@@ -1,0 +1,53 @@
+// matmul_integer: product of 8-bit codes less their zero points, summed exactly in 32 bit. The zero point
+// of a is one number or one a row, that of b one number or one a column.
+
+import { defineOp } from "../define_op.ts";
+import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";
+import { getElement, type HostTensor } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
+import { eachMatrix, matmulShape, multiply } from "./matmul_nd.ts";
+
+/** (a i8|u8[…, M, K], b i8|u8[…, K, N], a_zero?, b_zero?) → i32[…, M, N]. */
+export const matmulInteger: OpRecord = defineOp({
+  name: "matmul_integer",
+  summary: "product of 8-bit codes less their zero points",
+  attributes: {},
+  infer(inputs) {
+    checkInputCount(inputs, 4);
+    const a = requireInput(inputs, 0, "a", { dtype: BYTES, minRank: 1 });
+    const b = requireInput(inputs, 1, "b", { dtype: BYTES, minRank: 1 });
+    optionalInput(inputs, 2, "a_zero", { dtype: a.dtype });
+    optionalInput(inputs, 3, "b_zero", { dtype: b.dtype });
+    return [{ dtype: "i32", shape: matmulShape(a.shape, b.shape) }];
+  },
+  reference({ inputs: [a, b, aZero, bZero], outputs: [out] }) {
+    const y = new Float64Array(out!.data.length);
+    const columns = b!.shape.length === 1 ? 1 : b!.shape.at(-1)!;
+    const left = lessZeros(a!, aZero, (i) => Math.floor(i / a!.shape.at(-1)!));
+    // Zero points of b are [N] or […, 1, N].
+    const matrix = columns * (b!.shape.at(-2) ?? b!.shape[0]!);
+    const perMatrix = (bZero?.data.length ?? 1) > columns;
+    const right = lessZeros(
+      b!,
+      bZero,
+      (i) => (perMatrix ? Math.floor(i / matrix) * columns : 0) + i % columns,
+    );
+    eachMatrix(a!, b!, false, false, (at, sizes) => {
+      multiply(left.subarray(at.a), right.subarray(at.b), y.subarray(at.out), sizes);
+    });
+    storeNumbers(out!, y);
+  },
+  kernels: { wasm: [], gpu: [] },
+});
+
+function lessZeros(
+  codes: HostTensor,
+  zero: HostTensor | undefined,
+  zeroIndex: (index: number) => number,
+): Float64Array {
+  return Float64Array.from(numbersOf(codes), (code, i) => {
+    if (!zero) return code;
+    return code - getElement(zero, zero.data.length === 1 ? 0 : zeroIndex(i));
+  });
+}
