@@ -38,10 +38,10 @@ export interface GpuSlice {
   /** Bytes of the range. */
   readonly bytes: number;
   /**
-   * How shaders must declare it. A buffer cannot be bound for reading and for writing in one dispatch, so
-   * all of the arena is `read_write` even where it is only read.
+   * How shaders must declare it: `read`, `read_write`, or `either`, as they use it. A buffer cannot be bound for
+   * reading and for writing in one dispatch, so all of the arena is `read_write` even where it is only read.
    */
-  readonly access: "read" | "read_write";
+  readonly access: "read" | "read_write" | "either";
 }
 
 /** A weight matrix on the GPU, rearranged by a layout of gpu/weight_layout.ts. */

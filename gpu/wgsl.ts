@@ -2,7 +2,7 @@
 // of a module. Declarations follow from the Shader's data, in one order, so that bind groups need no
 // reflection and two templates that compute the same give the same text.
 
-import type { Shader } from "./kernel.ts";
+import type { GpuSlice, Shader } from "./kernel.ts";
 
 /** What may stand in a template: text and whole numbers as they are, lists line by line. */
 export type Piece = string | number | readonly string[];
@@ -58,27 +58,42 @@ const FLAT_WORKGROUP = wgsl`
   }
 `;
 
-/** How the storage bindings must be declared, by name. */
-export type Accesses = Readonly<Record<string, "read" | "read_write">>;
+/** What memory the storage bindings get, by name. */
+export type Accesses = Readonly<Record<string, Pick<GpuSlice, "access">>>;
+
+/**
+ * How a storage binding of a shader is declared.
+ *
+ * @throws {TypeError} If it has no memory, or writes into memory that is for reading.
+ */
+export function accessOf(
+  { name, writes }: Shader,
+  variable: string,
+  accesses: Accesses,
+): "read" | "read_write" {
+  const access = accesses[variable]?.access;
+  if (!access) throw new TypeError(`Cannot bind ${name}: nothing was given for ${variable}`);
+  const isWritten = writes.includes(variable);
+  if (access === "either") return isWritten ? "read_write" : "read";
+  if (access === "read_write" || !isWritten) return access;
+  throw new TypeError(`Cannot bind ${name}: it writes ${variable}, which is for reading`);
+}
 
 /**
  * Text of the module of a shader.
  *
- * @throws {TypeError} If a binding that it writes is only for reading, or a name has no access.
+ * @throws {TypeError} As `accessOf`.
  */
 export function shaderText(
-  { name, storage, writes, uniforms, enables = [], code }: Shader,
+  shader: Shader,
   accesses: Accesses,
   { subgroupsNeedEnable = false }: { readonly subgroupsNeedEnable?: boolean } = {},
 ): string {
+  const { storage, uniforms, enables = [], code } = shader;
   const needed = enables.filter((feature) => feature !== "subgroups" || subgroupsNeedEnable);
   const members = Object.entries(uniforms);
   const bindings = Object.entries(storage).map(([variable, type], index) => {
-    const access = accesses[variable];
-    if (!access) throw new TypeError(`Cannot bind ${name}: nothing was given for ${variable}`);
-    if (access === "read" && writes.includes(variable)) {
-      throw new TypeError(`Cannot bind ${name}: it writes ${variable}, which is for reading`);
-    }
+    const access = accessOf(shader, variable, accesses);
     return `@group(0) @binding(${index}) var<storage, ${access}> ${variable}: ${type};`;
   });
   if (members.length > 0) {

@@ -54,8 +54,11 @@ const shader: Shader = {
   `,
 };
 
+const READ = { access: "read" } as const;
+const MEMORY = { x: READ, y: { access: "either" } } as const;
+
 Deno.test("shaderText() declares bindings in order, as their memory demands", () => {
-  const text = shaderText(shader, { x: "read", y: "read_write" });
+  const text = shaderText(shader, MEMORY);
   assertEquals(text.split("\n").slice(0, 8), [
     "enable f16;",
     "struct Params {",
@@ -66,11 +69,11 @@ Deno.test("shaderText() declares bindings in order, as their memory demands", ()
     "@group(0) @binding(1) var<storage, read_write> y: array<f32>;",
     "@group(0) @binding(2) var<uniform> params: Params;",
   ]);
-  const dawn = shaderText(shader, { x: "read", y: "read_write" }, { subgroupsNeedEnable: true });
+  const dawn = shaderText(shader, MEMORY, { subgroupsNeedEnable: true });
   assertEquals(dawn.split("\n")[1], "enable subgroups;");
 });
 
 Deno.test("shaderText() refuses to write into memory that is for reading", () => {
-  assertThrows(() => shaderText(shader, { x: "read", y: "read" }), TypeError, "it writes y");
-  assertThrows(() => shaderText(shader, { x: "read" }), TypeError, "nothing was given for y");
+  assertThrows(() => shaderText(shader, { x: READ, y: READ }), TypeError, "it writes y");
+  assertThrows(() => shaderText(shader, { x: READ }), TypeError, "nothing was given for y");
 });

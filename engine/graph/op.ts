@@ -138,6 +138,8 @@ export interface GpuLowering {
   state(value: Value): GpuSlice;
   /** Number of slots. */
   readonly slotCount: number;
+  /** Numbers that are known now, in memory of their own; equal data is stored once. */
+  constant(data: Float32Array | Uint32Array | Int32Array): GpuSlice;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /** Appends a dispatch, which sees what the dispatches before it wrote. */

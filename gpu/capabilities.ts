@@ -1,0 +1,89 @@
+// What a device can do, found out once and kept as plain data. Everything is a question to the device: its
+// features and limits, or whether a shader compiles. Nothing is concluded from the name of a provider.
+
+import type { Capabilities } from "./kernel.ts";
+
+/** What gives adapters: `navigator.gpu`, the object of the npm package `webgpu`, a browser's. */
+export interface GpuProvider {
+  requestAdapter(options?: GPURequestAdapterOptions): Promise<GPUAdapter | null>;
+  /** Extensions of the language; absent: none. */
+  readonly wgslLanguageFeatures?: { has(name: string): boolean };
+}
+
+/** Features that are used where they are to be had. */
+const WANTED = ["shader-f16", "timestamp-query", "chromium-experimental-subgroup-matrix"];
+/** Limits of which a device is to have as much as its adapter. */
+const LIMITS = [
+  "maxBufferSize",
+  "maxStorageBufferBindingSize",
+  "maxStorageBuffersPerShaderStage",
+  "maxComputeWorkgroupStorageSize",
+  "maxComputeInvocationsPerWorkgroup",
+  "maxComputeWorkgroupSizeX",
+  "maxComputeWorkgroupSizeY",
+] as const;
+
+/** A device with everything that its adapter has and kernels can use. */
+export async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
+  const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
+  const listed = WANTED.filter((name) => adapter.features.has(name)) as GPUFeatureName[];
+  const request = (requiredFeatures: GPUFeatureName[]) =>
+    adapter.requestDevice({ requiredFeatures, requiredLimits });
+  try {
+    // Deno's adapter grants subgroups without listing them.
+    return await request([...listed, "subgroups" as GPUFeatureName]);
+  } catch {
+    return await request(listed);
+  }
+}
+
+/** Asks a device and its adapter. */
+export async function probeCapabilities(
+  provider: GpuProvider,
+  adapter: GPUAdapter,
+  device: GPUDevice,
+): Promise<Capabilities> {
+  const { features, limits } = device;
+  const info = adapter.info as GPUAdapterInfo & {
+    readonly subgroupMinSize?: number;
+    readonly subgroupMaxSize?: number;
+    readonly isFallbackAdapter?: boolean;
+  };
+  const plain = await compiles(device, SUBGROUPS);
+  const enabled = !plain && await compiles(device, `enable subgroups;\n${SUBGROUPS}`);
+  const { subgroupMinSize = 0, subgroupMaxSize = -1 } = info;
+  const isKnownSize = subgroupMinSize === subgroupMaxSize && subgroupMinSize > 1;
+  return Object.freeze({
+    f16: features.has("shader-f16"),
+    subgroupSize: (plain || enabled) && isKnownSize ? subgroupMinSize : 0,
+    subgroupsNeedEnable: enabled,
+    packedDot: provider.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
+    subgroupMatrix: (features as ReadonlySet<string>).has("chromium-experimental-subgroup-matrix"),
+    timestamp: features.has("timestamp-query"),
+    maxBindingBytes: limits.maxStorageBufferBindingSize,
+    maxBufferBytes: limits.maxBufferSize,
+    maxWorkgroupBytes: limits.maxComputeWorkgroupStorageSize,
+    maxWorkgroupSize: limits.maxComputeInvocationsPerWorkgroup,
+    maxStorageBindings: limits.maxStorageBuffersPerShaderStage,
+    isSoftware: info.isFallbackAdapter ?? false,
+    adapter: [info.description || info.device, info.vendor, info.architecture]
+      .find((text) => text) ?? "unnamed adapter",
+  });
+}
+
+const SUBGROUPS = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+  y[i] = subgroupAdd(y[i]);
+}`;
+
+async function compiles(device: GPUDevice, code: string): Promise<boolean> {
+  device.pushErrorScope("validation");
+  try {
+    const module = device.createShaderModule({ code });
+    device.createComputePipeline({ layout: "auto", compute: { module, entryPoint: "main" } });
+  } catch {
+    await device.popErrorScope();
+    return false;
+  }
+  return await device.popErrorScope() === null;
+}

@@ -1,0 +1,32 @@
+// What goes wrong on a GPU, by kind. The engine turns these into its own errors, with the model and the
+// remedy; here it is only known what the device said.
+
+/** Kinds of failures. */
+export type FailureKind =
+  /** There is no adapter, or none as was asked for. */
+  | "no adapter"
+  /** The device gave no memory. */
+  | "memory"
+  /** The device is gone: driver reset, removed, destroyed. */
+  | "lost"
+  /** A shader was refused. */
+  | "shader"
+  /** The device says that it was used wrongly. */
+  | "validation";
+
+/** A failure of the device or its driver. */
+export class GpuFailure extends Error {
+  /** What went wrong. */
+  readonly kind: FailureKind;
+
+  constructor(kind: FailureKind, message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.name = "GpuFailure";
+    this.kind = kind;
+  }
+}
+
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
+}

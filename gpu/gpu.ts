@@ -1,0 +1,152 @@
+// The only door to a GPU. It opens an adapter's device with all that kernels can use, counts the buffers
+// that are alive (destroying a device frees none of them), and notes the first thing that goes wrong, so that
+// a step after it is an error and not a wrong number. Who gives the adapter is the caller's choice:
+// Deno's own WebGPU by default, Dawn through the object that the npm package `webgpu` makes, a browser's.
+
+import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
+import { type GpuProvider, probeCapabilities, requestDevice } from "./capabilities.ts";
+import { GpuFailure, messageOf } from "./failure.ts";
+import type { Capabilities } from "./kernel.ts";
+import { createPipelines, type Pipelines } from "./pipelines.ts";
+
+export type { GpuProvider };
+
+/** Options of {@linkcode openGpu}. */
+export interface GpuOptions {
+  /** Who gives adapters; default: `navigator.gpu`. */
+  readonly provider?: GpuProvider;
+  /** Whether an adapter that computes on the CPU will do; default: yes. */
+  readonly acceptSoftware?: boolean;
+}
+
+/** An open device. */
+export interface Gpu {
+  /** What it can do. */
+  readonly capabilities: Capabilities;
+  /** For encoding; buffers are made through this object. */
+  readonly device: GPUDevice;
+  /** Its compiled shaders. */
+  readonly pipelines: Pipelines;
+  /** Buffers that were made and not destroyed. */
+  readonly liveBuffers: number;
+  /** Whether it can still be used. */
+  readonly isLost: boolean;
+  /** Makes a buffer; the size is rounded up so that every range in it may be bound whole. */
+  createBuffer(label: string, bytes: number, usage: number): GPUBuffer;
+  /** Frees a buffer of this device. */
+  destroyBuffer(buffer: GPUBuffer): void;
+  /**
+   * Makes buffers and waits for the device's word on them; frees those that were made when it fails.
+   *
+   * @throws {GpuFailure} `memory`, if the device has not enough.
+   */
+  allocate<T>(make: () => T): Promise<T>;
+  /** @throws {GpuFailure} If the device is lost or has reported an error since the last call. */
+  check(): void;
+  /** Destroys the device and all its buffers. */
+  dispose(): void;
+}
+
+/** Usage of everything that shaders read and write. */
+export const STORAGE_USAGE = BUFFER_USAGE.STORAGE | BUFFER_USAGE.COPY_DST | BUFFER_USAGE.COPY_SRC;
+
+/**
+ * Opens a device.
+ *
+ * @throws {GpuFailure} `no adapter`, if there is none.
+ */
+export async function openGpu(
+  { provider = builtIn(), acceptSoftware = true }: GpuOptions = {},
+): Promise<Gpu> {
+  const adapter = await provider?.requestAdapter({ powerPreference: "high-performance" });
+  if (!provider || !adapter) throw new GpuFailure("no adapter", "this machine offers no GPU");
+  const device = await requestDevice(adapter);
+  const capabilities = await probeCapabilities(provider, adapter, device);
+  if (capabilities.isSoftware && !acceptSoftware) {
+    device.destroy();
+    throw new GpuFailure("no adapter", `${capabilities.adapter} computes on the CPU`);
+  }
+  return createGpu(device, capabilities);
+}
+
+function builtIn(): GpuProvider | undefined {
+  return (navigator as Navigator & { readonly gpu?: GpuProvider }).gpu;
+}
+
+function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
+  const live = new Set<GPUBuffer>();
+  let failure: GpuFailure | undefined;
+  let isLost = false;
+
+  device.addEventListener("uncapturederror", (event) => {
+    const { error } = event as GPUUncapturedErrorEvent;
+    failure ??= failureOf(error);
+  });
+  device.lost.then(({ message, reason }) => {
+    isLost = true;
+    failure ??= new GpuFailure("lost", message || `the device is gone (${reason ?? "unknown"})`);
+  }).catch(() => {});
+
+  function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
+    const size = Math.max(1, Math.ceil(bytes / OFFSET_ALIGNMENT)) * OFFSET_ALIGNMENT;
+    const buffer = device.createBuffer({ label, size, usage });
+    live.add(buffer);
+    return buffer;
+  }
+
+  function destroyBuffer(buffer: GPUBuffer): void {
+    if (live.delete(buffer)) buffer.destroy();
+  }
+
+  async function allocate<T>(make: () => T): Promise<T> {
+    const before = new Set(live);
+    device.pushErrorScope("validation");
+    device.pushErrorScope("out-of-memory");
+    let made: T | undefined;
+    let thrown: { readonly error: unknown } | undefined;
+    try {
+      made = make();
+    } catch (error) {
+      thrown = { error };
+    }
+    const [memory, validation] = [device.popErrorScope(), device.popErrorScope()];
+    const reported = await memory ?? await validation;
+    if (!reported && !thrown) return made!;
+    for (const buffer of live) if (!before.has(buffer)) destroyBuffer(buffer);
+    throw reported ? failureOf(reported) : thrown!.error;
+  }
+
+  return {
+    capabilities,
+    device,
+    pipelines: createPipelines(device, capabilities),
+    get liveBuffers() {
+      return live.size;
+    },
+    get isLost() {
+      return isLost;
+    },
+    createBuffer,
+    destroyBuffer,
+    allocate,
+    check() {
+      if (!failure) return;
+      const found = failure;
+      if (!isLost) failure = undefined;
+      throw found;
+    },
+    dispose() {
+      isLost = true;
+      failure = new GpuFailure("lost", "the device has been disposed");
+      for (const buffer of [...live]) destroyBuffer(buffer);
+      device.destroy();
+    },
+  };
+}
+
+/** The failure behind an error of the device. */
+export function failureOf(error: unknown): GpuFailure {
+  const name = (error as { constructor?: { name?: string } } | null)?.constructor?.name;
+  const kind = name === "GPUOutOfMemoryError" ? "memory" : "validation";
+  return new GpuFailure(kind, messageOf(error), { cause: error });
+}

@@ -1,0 +1,192 @@
+// A list of dispatches made ready: pipelines, bind groups and one block of uniforms are made once, and a
+// step only walks over arrays (spec TL-3, TL-5). Sizes that depend on the step are functions of its
+// bindings; they are asked again when the bindings change, which in decoding they do not.
+
+import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
+import type { Gpu } from "./gpu.ts";
+import { type GpuSlice, MAX_WORKGROUPS, type Shader } from "./kernel.ts";
+
+/** A number that is known now, or a function of a step's bindings. */
+export type Count<Env> = number | ((env: Env) => number);
+
+/** One dispatch; see GpuDispatch in engine/graph/op.ts. */
+export interface ProgramDispatch<Env> {
+  /** Name of the kernel, in profiles. */
+  readonly name: string;
+  readonly shader: Shader;
+  readonly storage: Readonly<Record<string, GpuSlice>>;
+  readonly uniforms: Readonly<Record<string, Count<Env>>>;
+  readonly workgroups: readonly Count<Env>[];
+}
+
+/** A program on its device. */
+export interface Program<Env> {
+  /** Sets the sizes of the next steps. */
+  bind(env: Env): void;
+  /** Appends all dispatches that have something to do. */
+  encode(pass: GPUComputePassEncoder): void;
+  /** The same, with a pass of its own for each dispatch that `passOf` opens; for profiles. */
+  encodeApart(passOf: (index: number) => GPUComputePassEncoder): void;
+  /** Names of the kernels, a dispatch each. */
+  readonly names: readonly string[];
+  /** Frees the uniforms. */
+  destroy(): void;
+}
+
+interface Uniforms<Env> {
+  readonly offset: number;
+  readonly members: readonly { readonly type: string; readonly value: Count<Env> }[];
+}
+
+/**
+ * Compiles shaders and makes bind groups.
+ *
+ * @throws {GpuFailure} If a shader is refused or there is no memory.
+ */
+export async function createProgram<Env>(
+  gpu: Gpu,
+  dispatches: readonly ProgramDispatch<Env>[],
+): Promise<Program<Env>> {
+  const { device } = gpu;
+  const block = planUniforms(dispatches);
+  const pipelines = await Promise.all(
+    dispatches.map(({ shader, storage }) => gpu.pipelines.get(shader, storage)),
+  );
+  const usage = BUFFER_USAGE.UNIFORM | BUFFER_USAGE.COPY_DST;
+  const { buffer, groups } = await gpu.allocate(() => {
+    const buffer = gpu.createBuffer("uniforms", block.bytes, usage);
+    const groups = dispatches.map(({ name, shader, storage }, i) => {
+      const entries: GPUBindGroupEntry[] = Object.keys(shader.storage).map((variable, binding) => {
+        const { buffer, offset, bytes } = storage[variable]!;
+        const size = Math.max(16, Math.ceil(bytes / 16) * 16);
+        return { binding, resource: { buffer, offset, size } };
+      });
+      const uniforms = block.of[i];
+      if (uniforms) {
+        const size = Math.ceil(uniforms.members.length / 4) * 16;
+        entries.push({
+          binding: entries.length,
+          resource: { buffer, offset: uniforms.offset, size },
+        });
+      }
+      return device.createBindGroup({ label: name, layout: pipelines[i]!.layout, entries });
+    });
+    return { buffer, groups };
+  });
+
+  const host = new ArrayBuffer(block.bytes);
+  const counts = new Uint32Array(3 * dispatches.length);
+  const blocks = [...new Set(block.of)].filter((uniforms) => uniforms !== undefined);
+  let bound: Env | undefined;
+
+  function bind(env: Env): void {
+    if (bound && isSame(bound, env)) return;
+    for (const uniforms of blocks) writeUniforms(host, uniforms, env);
+    device.queue.writeBuffer(buffer, 0, host);
+    dispatches.forEach(({ name, workgroups }, i) => {
+      counts.set(spread(name, workgroups.map((count) => valueOf(count, env))), 3 * i);
+    });
+    bound = { ...env };
+  }
+
+  function encode(pass: GPUComputePassEncoder): void {
+    let last: GPUComputePipeline | undefined;
+    for (let i = 0; i < groups.length; i++) {
+      const x = counts[3 * i]!, y = counts[3 * i + 1]!, z = counts[3 * i + 2]!;
+      if (x === 0) continue;
+      const { pipeline } = pipelines[i]!;
+      if (pipeline !== last) pass.setPipeline(pipeline);
+      last = pipeline;
+      pass.setBindGroup(0, groups[i]!);
+      pass.dispatchWorkgroups(x, y, z);
+    }
+  }
+
+  function encodeApart(passOf: (index: number) => GPUComputePassEncoder): void {
+    for (let i = 0; i < groups.length; i++) {
+      const [x, y, z] = counts.subarray(3 * i, 3 * i + 3) as unknown as [number, number, number];
+      if (x === 0) continue;
+      const pass = passOf(i);
+      pass.setPipeline(pipelines[i]!.pipeline);
+      pass.setBindGroup(0, groups[i]!);
+      pass.dispatchWorkgroups(x, y, z);
+      pass.end();
+    }
+  }
+
+  return {
+    bind,
+    encode,
+    encodeApart,
+    names: dispatches.map(({ name }) => name),
+    destroy: () => gpu.destroyBuffer(buffer),
+  };
+}
+
+/** A place in one block for every distinct set of uniforms. */
+function planUniforms<Env>(dispatches: readonly ProgramDispatch<Env>[]): {
+  readonly bytes: number;
+  readonly of: readonly (Uniforms<Env> | undefined)[];
+} {
+  const known = new Map<string, Uniforms<Env>>();
+  const ids = new Map<Count<Env>, number>();
+  const idOf = (value: Count<Env>) => {
+    if (!ids.has(value)) ids.set(value, ids.size);
+    return ids.get(value)!;
+  };
+  const of = dispatches.map(({ name, shader, uniforms }) => {
+    const members = Object.entries(shader.uniforms).map(([member, type]) => {
+      const value = uniforms[member];
+      if (value === undefined) throw new TypeError(`Cannot run ${name}: no value for ${member}`);
+      return { type, value };
+    });
+    for (const member of Object.keys(uniforms)) {
+      if (!Object.hasOwn(shader.uniforms, member)) {
+        throw new TypeError(`Cannot run ${name}: its shader ${shader.name} has no ${member}`);
+      }
+    }
+    if (members.length === 0) return undefined;
+    const key = members.map(({ type, value }) => `${type} ${idOf(value)}`).join();
+    if (!known.has(key)) known.set(key, { offset: known.size * OFFSET_ALIGNMENT, members });
+    return known.get(key)!;
+  });
+  return { bytes: Math.max(1, known.size) * OFFSET_ALIGNMENT, of };
+}
+
+function valueOf<Env>(count: Count<Env>, env: Env): number {
+  return typeof count === "number" ? count : count(env);
+}
+
+function writeUniforms<Env>(host: ArrayBuffer, { offset, members }: Uniforms<Env>, env: Env): void {
+  const view = new DataView(host, offset);
+  members.forEach(({ type, value }, i) => {
+    const number = valueOf(value, env);
+    if (type === "f32") view.setFloat32(4 * i, number, true);
+    else if (type === "i32") view.setInt32(4 * i, number, true);
+    else view.setUint32(4 * i, number, true);
+  });
+}
+
+/**
+ * Counts along x, y, z; zeros when nothing is to do. One large count is spread over x and y.
+ *
+ * @throws {RangeError} If several counts are given and one is over the limit.
+ */
+export function spread(name: string, counts: readonly number[]): [number, number, number] {
+  if (counts.some((count) => count === 0)) return [0, 0, 0];
+  const [x, y = 1, z = 1] = counts as [number, number?, number?];
+  if (counts.length === 1 && x > MAX_WORKGROUPS) {
+    const rows = Math.ceil(x / MAX_WORKGROUPS);
+    if (rows <= MAX_WORKGROUPS) return [Math.ceil(x / rows), rows, 1];
+  }
+  if (Math.max(x, y, z) <= MAX_WORKGROUPS) return [x, y, z];
+  throw new RangeError(
+    `Cannot run ${name} on ${counts.join("×")} workgroups: a side has at most ${MAX_WORKGROUPS}`,
+  );
+}
+
+function isSame<Env>(a: Env, b: Env): boolean {
+  for (const name in a) if (a[name] !== b[name]) return false;
+  for (const name in b) if (!Object.hasOwn(a as object, name)) return false;
+  return true;
+}

@@ -1,0 +1,130 @@
+// Reading results without waiting longer than the GPU works. In Deno an awaited mapAsync() sleeps for ten
+// milliseconds, but the call itself has already waited for the GPU: after a first awaited mapping of the
+// buffer, the range can be taken at once. Whether that holds here is tried when a readback is made, and
+// checked at every use: each copy carries the number of its step along, and a range that shows another
+// number is an error, never an old result. Where it does not hold, mappings are awaited.
+
+import { BUFFER_USAGE, MAP_READ } from "./constants.ts";
+import { GpuFailure } from "./failure.ts";
+
+/** Bytes in front of the data: the number of the copy. */
+const HEADER = 16;
+const TRIALS = 3;
+
+/** A buffer through which results reach JavaScript. */
+export interface Readback {
+  /** Whether results are there without a pause of the event loop. */
+  readonly isImmediate: boolean;
+  /** Appends copies: the next `read` gives `bytes` bytes of the sources, one behind the other. */
+  copy(encoder: GPUCommandEncoder, sources: readonly CopySource[]): void;
+  /**
+   * Hands over what the last submitted copies brought; valid during the call of `use`.
+   *
+   * @throws {GpuFailure} If the device is lost or the data is not that of the last copy.
+   */
+  read(use: (bytes: ArrayBuffer, start: number) => void): void | Promise<void>;
+  /** Frees the buffers. */
+  destroy(): void;
+}
+
+/** A range to read; multiples of 4. */
+export interface CopySource {
+  readonly buffer: GPUBuffer;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** What a readback needs of a device. */
+export interface ReadbackDevice {
+  readonly device: GPUDevice;
+  createBuffer(label: string, bytes: number, usage: number): GPUBuffer;
+  destroyBuffer(buffer: GPUBuffer): void;
+}
+
+/** Makes a readback of up to `bytes` bytes and tries out whether ranges can be taken at once. */
+export async function createReadback(gpu: ReadbackDevice, bytes: number): Promise<Readback> {
+  const { device } = gpu;
+  const { COPY_DST, COPY_SRC, MAP_READ: MAPPABLE } = BUFFER_USAGE;
+  const target = gpu.createBuffer("readback", HEADER + bytes, MAPPABLE | COPY_DST);
+  const stamp = gpu.createBuffer("stamp", HEADER, COPY_SRC | COPY_DST);
+  const number = new Uint32Array(1);
+  let mapped = 0;
+  let isImmediate = false;
+
+  function copy(encoder: GPUCommandEncoder, sources: readonly CopySource[]): void {
+    number[0]!++;
+    device.queue.writeBuffer(stamp, 0, number);
+    encoder.copyBufferToBuffer(stamp, 0, target, 0, 4);
+    mapped = HEADER;
+    for (const { buffer, offset, bytes } of sources) {
+      encoder.copyBufferToBuffer(buffer, offset, target, mapped, bytes);
+      mapped += bytes;
+    }
+  }
+
+  function take(use: (bytes: ArrayBuffer, start: number) => void): void {
+    const range = target.getMappedRange(0, Math.ceil(mapped / 8) * 8);
+    try {
+      if (new Uint32Array(range, 0, 1)[0] !== number[0]) {
+        throw new GpuFailure("validation", "a readback gave the results of another step");
+      }
+      use(range, HEADER);
+    } finally {
+      target.unmap();
+    }
+  }
+
+  function read(use: (bytes: ArrayBuffer, start: number) => void): void | Promise<void> {
+    const ready = target.mapAsync(MAP_READ);
+    if (!isImmediate) return awaited(ready, use);
+    ready.catch(() => {});
+    take(use);
+  }
+
+  async function awaited(
+    ready: Promise<unknown>,
+    use: (bytes: ArrayBuffer, start: number) => void,
+  ): Promise<void> {
+    try {
+      await ready;
+    } catch (cause) {
+      throw new GpuFailure("lost", "the device gave no results", { cause });
+    }
+    take(use);
+  }
+
+  /** One empty copy, submitted. */
+  function submitStamp(): void {
+    const encoder = device.createCommandEncoder();
+    copy(encoder, []);
+    device.queue.submit([encoder.finish()]);
+  }
+
+  // The first mapping must be awaited: taking the range of a buffer that never was mapped brings Deno down.
+  submitStamp();
+  await read(() => {});
+  try {
+    isImmediate = true;
+    for (let trial = 0; trial < TRIALS; trial++) {
+      submitStamp();
+      read(() => {});
+    }
+  } catch {
+    isImmediate = false;
+    // The failed mapping is still on its way.
+    await device.queue.onSubmittedWorkDone();
+    target.unmap();
+  }
+
+  return {
+    get isImmediate() {
+      return isImmediate;
+    },
+    copy,
+    read,
+    destroy() {
+      gpu.destroyBuffer(target);
+      gpu.destroyBuffer(stamp);
+    },
+  };
+}
