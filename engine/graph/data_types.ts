@@ -4,6 +4,13 @@ import type { DataType } from "./graph.ts";
 import type { TensorType } from "./op.ts";
 import { formatType } from "./shape_rules.ts";
 
+/** Every element type that a tensor of an ONNX file may have, strings aside. */
+export const DATA_TYPES = [
+  ...["f32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"] as const,
+  ...["bool", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"] as const,
+  ...["i4", "u4", "i2", "u2"] as const,
+] as const satisfies readonly DataType[];
+
 const FLOATS: ReadonlySet<DataType> = new Set(["f64", "f32", "f16", "bf16"]);
 const SIGNED: ReadonlySet<DataType> = new Set(["i8", "i16", "i32", "i64"]);
 const UNSIGNED: ReadonlySet<DataType> = new Set(["u8", "u16", "u32", "u64"]);

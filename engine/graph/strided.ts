@@ -2,7 +2,7 @@
 // elements. Elements are moved as they are stored, so one copy serves every element type, 64-bit
 // integers and codes of small floats included.
 
-import { stridesOf } from "./host_numbers.ts";
+import { type Numbers, numbersOf, stridesOf } from "./host_numbers.ts";
 import { elementCount, type HostTensor } from "./host_tensor.ts";
 
 /** Elements by flat index, whatever they are; for moving them, not for computing with them. */
@@ -11,6 +11,12 @@ export type Elements = Record<number, unknown>;
 /** Storage of a tensor as elements that are only moved. */
 export function elementsOf({ data }: HostTensor): Elements {
   return data as unknown as Elements;
+}
+
+/** Elements in a form in which `<`, `>` and `===` order them, 64-bit integers exactly. */
+export function comparableOf(tensor: HostTensor): Numbers {
+  const wide = tensor.dtype === "i64" || tensor.dtype === "u64";
+  return wide ? tensor.data as unknown as Numbers : numbersOf(tensor);
 }
 
 /**

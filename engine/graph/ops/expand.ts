@@ -1,10 +1,9 @@
 // expand: a tensor repeated along dims of size 1, or along new ones in front, up to a shape.
 
-import { strings } from "../attributes.ts";
+import { dims } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { equal } from "../dim.ts";
-import { parseDims } from "../dim_attributes.ts";
+import { equal, formatDim } from "../dim.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { broadcastStrides, copyStrided } from "../strided.ts";
@@ -13,15 +12,15 @@ import { broadcastStrides, copyStrided } from "../strided.ts";
 export const expand: OpRecord = defineOp({
   name: "expand",
   summary: "dims of size 1 repeated up to a shape",
-  attributes: { shape: strings() },
+  attributes: { shape: dims() },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
     const x = requireTyped(inputs, 0, "x");
-    const shape = parseDims(attributes.shape, inputs);
+    const shape = [...attributes.shape];
     const lead = shape.length - x.shape.length;
     const fits = lead >= 0 &&
       x.shape.every((dim, i) => equal(dim, 1) || equal(dim, shape[lead + i]!));
-    if (!fits) throw new RangeError(`cannot expand x to [${attributes.shape.join(", ")}]`);
+    if (!fits) throw new RangeError(`cannot expand x to [${shape.map(formatDim).join(", ")}]`);
     return [{ dtype: x.dtype, shape }];
   },
   reference({ inputs: [x], outputs: [out] }) {
@@ -32,7 +31,7 @@ export const expand: OpRecord = defineOp({
       ([from, to]) => ({
         name: `[${from}] to [${to}]`,
         inputs: [random.input(from!)],
-        attributes: { shape: to!.map(String) },
+        attributes: { shape: to! },
       }),
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },

@@ -4,19 +4,25 @@ import { UnsupportedError } from "../../errors.ts";
 import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
 import { add } from "./add.ts";
+import { argReduce } from "./arg_reduce.ts";
 import { attention } from "./attention.ts";
 import { batchNorm } from "./batch_norm.ts";
 import { binary } from "./binary.ts";
+import { bitCast } from "./bit_cast.ts";
+import { cast } from "./cast.ts";
 import { clampedGlu } from "./clamped_glu.ts";
 import { concat } from "./concat.ts";
 import { conv } from "./conv.ts";
 import { convInteger } from "./conv_integer.ts";
 import { convTranspose } from "./conv_transpose.ts";
+import { cumulative } from "./cumulative.ts";
 import { deformConv } from "./deform_conv.ts";
+import { det } from "./det.ts";
 import { embed } from "./embed.ts";
 import { expand } from "./expand.ts";
 import { expertMatmul } from "./expert_matmul.ts";
 import { expertMatmulQ8 } from "./expert_matmul_q8.ts";
+import { eye } from "./eye.ts";
 import { gather } from "./gather.ts";
 import { gatherElements } from "./gather_elements.ts";
 import { gatherNd } from "./gather_nd.ts";
@@ -35,11 +41,17 @@ import { matmulQ8 } from "./matmul_q8.ts";
 import { maxPool } from "./max_pool.ts";
 import { maxUnpool } from "./max_unpool.ts";
 import { mul } from "./mul.ts";
+import { oneHot } from "./one_hot.ts";
 import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
+import { pow } from "./pow.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
+import { random } from "./random.ts";
+import { range } from "./range.ts";
+import { reduce } from "./reduce.ts";
 import { reshape } from "./reshape.ts";
 import { resize } from "./resize.ts";
+import { reverseSequence } from "./reverse_sequence.ts";
 import { rmsNorm } from "./rms_norm.ts";
 import { rmsNormQ8 } from "./rms_norm_q8.ts";
 import { rope } from "./rope.ts";
@@ -54,7 +66,9 @@ import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
 import { spanAttention } from "./span_attention.ts";
 import { tile } from "./tile.ts";
+import { topK } from "./top_k.ts";
 import { transpose } from "./transpose.ts";
+import { trilu } from "./trilu.ts";
 import { unary } from "./unary.ts";
 import { weightedSum } from "./weighted_sum.ts";
 import { where } from "./where.ts";
@@ -62,19 +76,25 @@ import { where } from "./where.ts";
 const all: readonly OpRecord[] = [
   activation,
   add,
+  argReduce,
   attention,
   batchNorm,
   binary,
+  bitCast,
+  cast,
   clampedGlu,
   concat,
   conv,
   convInteger,
   convTranspose,
+  cumulative,
   deformConv,
+  det,
   embed,
   expand,
   expertMatmul,
   expertMatmulQ8,
+  eye,
   gather,
   gatherElements,
   gatherNd,
@@ -93,11 +113,17 @@ const all: readonly OpRecord[] = [
   maxPool,
   maxUnpool,
   mul,
+  oneHot,
   pad,
   pool,
+  pow,
   quantizeQ8,
+  random,
+  range,
+  reduce,
   reshape,
   resize,
+  reverseSequence,
   rmsNorm,
   rmsNormQ8,
   rope,
@@ -112,7 +138,9 @@ const all: readonly OpRecord[] = [
   softmax,
   spanAttention,
   tile,
+  topK,
   transpose,
+  trilu,
   unary,
   weightedSum,
   where,

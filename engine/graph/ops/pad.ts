@@ -1,10 +1,9 @@
-// pad: a tensor with a margin on every side. A negative margin cuts off. Margins are dims as text.
+// pad: a tensor with a margin on every side. A negative margin cuts off.
 
-import { choice, strings } from "../attributes.ts";
+import { choice, dims } from "../attributes.ts";
 import { requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { add } from "../dim.ts";
-import { evaluateDims, parseDims } from "../dim_attributes.ts";
+import { add, evaluate } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -17,13 +16,11 @@ const MODES = ["constant", "reflect", "edge", "wrap"] as const;
 export const pad: OpRecord = defineOp({
   name: "pad",
   summary: "a margin on every side",
-  attributes: { before: strings(), after: strings(), mode: choice(MODES, "constant") },
-  infer(inputs, attributes) {
+  attributes: { before: dims(), after: dims(), mode: choice(MODES, "constant") },
+  infer(inputs, { before, after }) {
     checkInputCount(inputs, 2);
     const x = requireTyped(inputs, 0, "x");
     if (inputs[1]) requireSameType(x, inputs[1], "x and value");
-    const before = parseDims(attributes.before, inputs);
-    const after = parseDims(attributes.after, inputs);
     if (before.length !== x.shape.length || after.length !== x.shape.length) {
       throw new RangeError("before and after must have one entry a dim of x");
     }
@@ -33,7 +30,7 @@ export const pad: OpRecord = defineOp({
     }];
   },
   reference({ inputs: [x, value], outputs: [out], attributes, env }) {
-    const before = evaluateDims(attributes.before, env);
+    const before = attributes.before.map((margin) => evaluate(margin, env));
     const strides = stridesOf(x!.shape);
     const from = elementsOf(x!), to = elementsOf(out!);
     const margin = value ? elementsOf(value)[0] : undefined;
@@ -58,12 +55,12 @@ export const pad: OpRecord = defineOp({
       {
         name: `${mode} margins`,
         inputs: [random.input([3, 5])],
-        attributes: { before: ["1", "2"], after: ["2", "0"], mode },
+        attributes: { before: [1, 2], after: [2, 0], mode },
       },
       {
         name: `${mode} margins and cuts`,
         inputs: [random.input([4, 5]), mode === "constant" ? random.input([]) : undefined],
-        attributes: { before: ["-1", "1"], after: ["0", "-2"], mode },
+        attributes: { before: [-1, 1], after: [0, -2], mode },
       },
     ]),
   tolerance: { ofLargest: 0, reason: "a copy" },

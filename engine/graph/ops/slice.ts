@@ -1,11 +1,10 @@
-// slice: a box of a tensor, with a step along each dim. Starts and sizes are dims as text, already
-// counted from the front and within the tensor: whoever builds the node clamps, because only there the
+// slice: a box of a tensor, with a step along each dim. Starts and sizes are dims, already counted from the front and within the tensor: whoever builds the node clamps, because only there the
 // bounds of symbols are known.
 
-import { integers, strings } from "../attributes.ts";
+import { dims, integers } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { evaluateDims, parseDims } from "../dim_attributes.ts";
+import { evaluate } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -15,7 +14,7 @@ import { copyStrided } from "../strided.ts";
 export const slice: OpRecord = defineOp({
   name: "slice",
   summary: "a box of a tensor, with a step along each dim",
-  attributes: { starts: strings(), sizes: strings(), steps: integers() },
+  attributes: { starts: dims(), sizes: dims(), steps: integers() },
   infer(inputs, { starts, sizes, steps }) {
     checkInputCount(inputs, 1);
     const x = requireTyped(inputs, 0, "x");
@@ -23,10 +22,10 @@ export const slice: OpRecord = defineOp({
       throw new RangeError(`starts, sizes and steps must have one entry a dim of x`);
     }
     if (steps.includes(0)) throw new RangeError("a step is 0: must not be");
-    return [{ dtype: x.dtype, shape: parseDims(sizes, inputs) }];
+    return [{ dtype: x.dtype, shape: [...sizes] }];
   },
   reference({ inputs: [x], outputs: [out], attributes, env }) {
-    const starts = evaluateDims(attributes.starts, env);
+    const starts = attributes.starts.map((start) => evaluate(start, env));
     const strides = stridesOf(x!.shape);
     out!.shape.forEach((size, axis) => {
       const first = starts[axis]!, last = first + (size - 1) * attributes.steps[axis]!;
@@ -42,12 +41,12 @@ export const slice: OpRecord = defineOp({
   },
   cases: (random) =>
     [
-      { starts: ["0", "0", "0"], sizes: ["3", "5", "8"], steps: [1, 1, 1] },
-      { starts: ["1", "2", "3"], sizes: ["2", "3", "4"], steps: [1, 1, 1] },
-      { starts: ["2", "4", "7"], sizes: ["3", "5", "8"], steps: [-1, -1, -1] },
-      { starts: ["0", "1", "0"], sizes: ["2", "2", "3"], steps: [2, 2, 3] },
-      { starts: ["0", "0", "0"], sizes: ["0", "5", "8"], steps: [1, 1, 1] },
-      { starts: ["0", "4", "1"], sizes: ["3", "1", "7"], steps: [1, 1, 1] },
+      { starts: [0, 0, 0], sizes: [3, 5, 8], steps: [1, 1, 1] },
+      { starts: [1, 2, 3], sizes: [2, 3, 4], steps: [1, 1, 1] },
+      { starts: [2, 4, 7], sizes: [3, 5, 8], steps: [-1, -1, -1] },
+      { starts: [0, 1, 0], sizes: [2, 2, 3], steps: [2, 2, 3] },
+      { starts: [0, 0, 0], sizes: [0, 5, 8], steps: [1, 1, 1] },
+      { starts: [0, 4, 1], sizes: [3, 1, 7], steps: [1, 1, 1] },
     ].map((attributes) => ({
       name: `${attributes.sizes} from ${attributes.starts} by ${attributes.steps}`,
       inputs: [random.input([3, 5, 8])],

@@ -1,10 +1,9 @@
 // tile: a tensor repeated as a whole along each dim.
 
-import { strings } from "../attributes.ts";
+import { dims } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { mul } from "../dim.ts";
-import { parseDims } from "../dim_attributes.ts";
 import { stridesOf } from "../host_numbers.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -14,11 +13,10 @@ import { copyStrided } from "../strided.ts";
 export const tile: OpRecord = defineOp({
   name: "tile",
   summary: "a tensor repeated along each dim",
-  attributes: { repeats: strings() },
-  infer(inputs, attributes) {
+  attributes: { repeats: dims() },
+  infer(inputs, { repeats }) {
     checkInputCount(inputs, 1);
     const x = requireTyped(inputs, 0, "x");
-    const repeats = parseDims(attributes.repeats, inputs);
     if (repeats.length !== x.shape.length) {
       throw new RangeError(`there are ${repeats.length} repeats for ${x.shape.length} dims`);
     }
@@ -32,7 +30,7 @@ export const tile: OpRecord = defineOp({
     copyStrided({ ...out!, shape }, x!, strides);
   },
   cases: (random) =>
-    [["1", "1"], ["2", "1"], ["1", "3"], ["2", "3"], ["0", "2"]].map((repeats) => ({
+    [[1, 1], [2, 1], [1, 3], [2, 3], [0, 2]].map((repeats) => ({
       name: `${repeats}`,
       inputs: [random.input([3, 5])],
       attributes: { repeats },

@@ -1,0 +1,60 @@
+// cast: the same numbers in another element type. Floats round to nearest even; to whole numbers they
+// are cut towards 0. Whole numbers wrap. Small floats take what is too large for them as their largest
+// value (`saturate`) or as infinity or NaN.
+
+import { encodeSmallFloat, isSmallFloat } from "../../../quant/small_floats.ts";
+import { choice, flag } from "../attributes.ts";
+import { DATA_TYPES, isFloat, isWide, requireTyped } from "../data_types.ts";
+import { defineOp } from "../define_op.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { HostTensor, OpRecord } from "../op.ts";
+import { checkInputCount } from "../shape_rules.ts";
+import { elementsOf } from "../strided.ts";
+
+/** (x T[…]) → to[…]. */
+export const cast: OpRecord = defineOp({
+  name: "cast",
+  summary: "the same numbers in another element type",
+  attributes: {
+    to: choice(DATA_TYPES),
+    saturate: flag(true),
+    // How f8e8m0, which has no fraction, rounds.
+    round: choice(["nearest", "up", "down"], "up"),
+  },
+  infer(inputs, { to }) {
+    checkInputCount(inputs, 1);
+    return [{ dtype: to, shape: requireTyped(inputs, 0, "x").shape }];
+  },
+  reference({ inputs: [x], outputs: [out], attributes: { saturate, round } }) {
+    const { dtype } = out!;
+    const count = x!.data.length;
+    if (dtype === "bool") {
+      for (let i = 0; i < count; i++) setElement(out!, i, Number(getElement(x!, i) !== 0));
+    } else if (isWide(x!.dtype) || isWide(dtype)) castWide(x!, out!);
+    else if (isSmallFloat(dtype)) {
+      const codes = elementsOf(out!);
+      for (let i = 0; i < count; i++) {
+        codes[i] = encodeSmallFloat(dtype, getElement(x!, i), { saturate, round });
+      }
+    } else for (let i = 0; i < count; i++) setElement(out!, i, getElement(x!, i));
+  },
+  cases: (random) =>
+    (["f32", "f16", "i32", "bool", "i8", "u8"] as const).flatMap((to) => [
+      { name: `f32 to ${to}`, inputs: [random.input([5, 7])], attributes: { to } },
+      { name: `i32 to ${to}`, inputs: [random.indices([0, 1, 2, 127])], attributes: { to } },
+      { name: `bool to ${to}`, inputs: [random.truths([3, 5])], attributes: { to } },
+    ]),
+  kernels: { wasm: [], gpu: [] },
+});
+
+// 64-bit integers that no double holds stay whole, and lose high bits only.
+function castWide(x: HostTensor, out: HostTensor): void {
+  const from = x.data, to = out.data;
+  const toFloat = isFloat(out.dtype) || isSmallFloat(out.dtype);
+  for (let i = 0; i < from.length; i++) {
+    const value = from[i]!;
+    if (typeof value !== "bigint") setElement(out, i, getElement(x, i));
+    else if (isWide(out.dtype)) (to as BigInt64Array)[i] = value;
+    else setElement(out, i, Number(toFloat ? value : BigInt.asIntN(32, value)));
+  }
+}
