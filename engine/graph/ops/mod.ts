@@ -17,7 +17,9 @@ import { convInteger } from "./conv_integer.ts";
 import { convTranspose } from "./conv_transpose.ts";
 import { cumulative } from "./cumulative.ts";
 import { deformConv } from "./deform_conv.ts";
+import { dequantizeLinear } from "./dequantize_linear.ts";
 import { det } from "./det.ts";
+import { dynamicQuantize } from "./dynamic_quantize.ts";
 import { embed } from "./embed.ts";
 import { expand } from "./expand.ts";
 import { expertMatmul } from "./expert_matmul.ts";
@@ -45,6 +47,7 @@ import { oneHot } from "./one_hot.ts";
 import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
 import { pow } from "./pow.ts";
+import { quantizeLinear } from "./quantize_linear.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
 import { random } from "./random.ts";
 import { range } from "./range.ts";
@@ -56,8 +59,10 @@ import { rmsNorm } from "./rms_norm.ts";
 import { rmsNormQ8 } from "./rms_norm_q8.ts";
 import { rope } from "./rope.ts";
 import { ropeTable } from "./rope_table.ts";
+import { rotary } from "./rotary.ts";
 import { route } from "./route.ts";
 import { scale } from "./scale.ts";
+import { scaledAttention } from "./scaled_attention.ts";
 import { scatterElements } from "./scatter_elements.ts";
 import { scatterNd } from "./scatter_nd.ts";
 import { selectRows } from "./select_rows.ts";
@@ -89,7 +94,9 @@ const all: readonly OpRecord[] = [
   convTranspose,
   cumulative,
   deformConv,
+  dequantizeLinear,
   det,
+  dynamicQuantize,
   embed,
   expand,
   expertMatmul,
@@ -117,6 +124,7 @@ const all: readonly OpRecord[] = [
   pad,
   pool,
   pow,
+  quantizeLinear,
   quantizeQ8,
   random,
   range,
@@ -128,8 +136,10 @@ const all: readonly OpRecord[] = [
   rmsNormQ8,
   rope,
   ropeTable,
+  rotary,
   route,
   scale,
+  scaledAttention,
   scatterElements,
   scatterNd,
   selectRows,
