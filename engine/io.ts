@@ -96,11 +96,60 @@ export function checkRange(name: string, size: number, offset: number, length: n
 export function siblingPath(path: string, name: string): string {
   // A few names of our own have a folder in them; `..` is refused in any part.
   for (const part of name.split("/")) checkPlainName(part, path);
+  return folderOf(path) + name;
+}
+
+/**
+ * Opens a file that a model names, which must lie in the model's folder, also when it is a link: its real
+ * path is compared with the folder as given and with the folder where the model really lies (a cache of
+ * links). A hard link cannot be told from a plain file and is read.
+ *
+ * @throws {FormatError} If the name or a link leaves the folder. @throws {SourceError} As `openFile`.
+ */
+export function openInside(model: string, name: string): ByteSource {
+  const path = siblingPath(model, name);
+  let real: string;
+  try {
+    real = Deno.realPathSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) {
+      throw new SourceError(`refers to ${JSON.stringify(name)}, which does not exist`, {
+        file: model,
+        remedy: "Fetch the model with all its files",
+        cause: error,
+      });
+    }
+    throw describeOpenError(path, error);
+  }
+  const folders = [
+    folderOf(realPathOr(model)),
+    realPathOr(folderOf(model)) + (Deno.build.os === "windows" ? "\\" : "/"),
+  ];
+  if (!folders.some((folder) => real.startsWith(folder))) {
+    throw new FormatError(`refers to ${JSON.stringify(name)}, a link out of its folder`, {
+      file: model,
+      remedy: "Model files may only refer to files in their own folder",
+    });
+  }
+  return openFile(path);
+}
+
+function realPathOr(path: string): string {
+  try {
+    return Deno.realPathSync(path || ".");
+  } catch {
+    // Not readable itself, as when a permission names single files.
+    return path;
+  }
+}
+
+// Up to and with the last separator; empty for a plain name.
+function folderOf(path: string): string {
   const cut = Math.max(
     path.lastIndexOf("/"),
     Deno.build.os === "windows" ? path.lastIndexOf("\\") : -1,
   );
-  return path.slice(0, cut + 1) + name;
+  return path.slice(0, cut + 1);
 }
 
 /** Refuses names with separators, drive letters, `..`, or control characters. */
