@@ -4,6 +4,7 @@ import { UnsupportedError } from "../../errors.ts";
 import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
 import { add } from "./add.ts";
+import { affineGrid } from "./affine_grid.ts";
 import { argReduce } from "./arg_reduce.ts";
 import { attention } from "./attention.ts";
 import { batchNorm } from "./batch_norm.ts";
@@ -11,6 +12,7 @@ import { binary } from "./binary.ts";
 import { bitCast } from "./bit_cast.ts";
 import { cast } from "./cast.ts";
 import { clampedGlu } from "./clamped_glu.ts";
+import { col2im } from "./col2im.ts";
 import { concat } from "./concat.ts";
 import { conv } from "./conv.ts";
 import { convInteger } from "./conv_integer.ts";
@@ -19,6 +21,7 @@ import { cumulative } from "./cumulative.ts";
 import { deformConv } from "./deform_conv.ts";
 import { dequantizeLinear } from "./dequantize_linear.ts";
 import { det } from "./det.ts";
+import { dft } from "./dft.ts";
 import { dynamicQuantize } from "./dynamic_quantize.ts";
 import { embed } from "./embed.ts";
 import { expand } from "./expand.ts";
@@ -30,10 +33,12 @@ import { gatherElements } from "./gather_elements.ts";
 import { gatherNd } from "./gather_nd.ts";
 import { glu } from "./glu.ts";
 import { gluQ8 } from "./glu_q8.ts";
+import { gridSample } from "./grid_sample.ts";
 import { groupNorm } from "./group_norm.ts";
 import { joinColumns } from "./join_columns.ts";
 import { kvAppend } from "./kv_append.ts";
 import { layerNorm } from "./layer_norm.ts";
+import { linearAttention } from "./linear_attention.ts";
 import { localResponseNorm } from "./local_response_norm.ts";
 import { lpNormalize } from "./lp_normalize.ts";
 import { matmul } from "./matmul.ts";
@@ -41,8 +46,10 @@ import { matmulInteger } from "./matmul_integer.ts";
 import { matmulNd } from "./matmul_nd.ts";
 import { matmulQ8 } from "./matmul_q8.ts";
 import { maxPool } from "./max_pool.ts";
+import { maxRoiPool } from "./max_roi_pool.ts";
 import { maxUnpool } from "./max_unpool.ts";
 import { mul } from "./mul.ts";
+import { nllLoss } from "./nll_loss.ts";
 import { oneHot } from "./one_hot.ts";
 import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
@@ -51,12 +58,14 @@ import { quantizeLinear } from "./quantize_linear.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
 import { random } from "./random.ts";
 import { range } from "./range.ts";
+import { recurrent } from "./recurrent.ts";
 import { reduce } from "./reduce.ts";
 import { reshape } from "./reshape.ts";
 import { resize } from "./resize.ts";
 import { reverseSequence } from "./reverse_sequence.ts";
 import { rmsNorm } from "./rms_norm.ts";
 import { rmsNormQ8 } from "./rms_norm_q8.ts";
+import { roiAlign } from "./roi_align.ts";
 import { rope } from "./rope.ts";
 import { ropeTable } from "./rope_table.ts";
 import { rotary } from "./rotary.ts";
@@ -70,6 +79,7 @@ import { slice } from "./slice.ts";
 import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
 import { spanAttention } from "./span_attention.ts";
+import { tensorScatter } from "./tensor_scatter.ts";
 import { tile } from "./tile.ts";
 import { topK } from "./top_k.ts";
 import { transpose } from "./transpose.ts";
@@ -81,6 +91,7 @@ import { where } from "./where.ts";
 const all: readonly OpRecord[] = [
   activation,
   add,
+  affineGrid,
   argReduce,
   attention,
   batchNorm,
@@ -88,6 +99,7 @@ const all: readonly OpRecord[] = [
   bitCast,
   cast,
   clampedGlu,
+  col2im,
   concat,
   conv,
   convInteger,
@@ -96,6 +108,7 @@ const all: readonly OpRecord[] = [
   deformConv,
   dequantizeLinear,
   det,
+  dft,
   dynamicQuantize,
   embed,
   expand,
@@ -107,10 +120,12 @@ const all: readonly OpRecord[] = [
   gatherNd,
   glu,
   gluQ8,
+  gridSample,
   groupNorm,
   joinColumns,
   kvAppend,
   layerNorm,
+  linearAttention,
   localResponseNorm,
   lpNormalize,
   matmul,
@@ -118,8 +133,10 @@ const all: readonly OpRecord[] = [
   matmulNd,
   matmulQ8,
   maxPool,
+  maxRoiPool,
   maxUnpool,
   mul,
+  nllLoss,
   oneHot,
   pad,
   pool,
@@ -128,12 +145,14 @@ const all: readonly OpRecord[] = [
   quantizeQ8,
   random,
   range,
+  recurrent,
   reduce,
   reshape,
   resize,
   reverseSequence,
   rmsNorm,
   rmsNormQ8,
+  roiAlign,
   rope,
   ropeTable,
   rotary,
@@ -147,6 +166,7 @@ const all: readonly OpRecord[] = [
   softcap,
   softmax,
   spanAttention,
+  tensorScatter,
   tile,
   topK,
   transpose,
