@@ -26,7 +26,8 @@ export class GpuFailure extends Error {
   }
 }
 
-/** The message of whatever was thrown. */
+/** The message of whatever was thrown or reported, on one line. */
 export function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
+  const text = (error as { readonly message?: unknown } | null)?.message ?? error;
+  return String(text).replace(/\s+/g, " ").trim();
 }

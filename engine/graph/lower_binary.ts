@@ -10,14 +10,14 @@ import type { WasmKernel } from "./op.ts";
 const KINDS = { add: 0, mul: 1 } as const;
 
 /** Dims of the result that neither, a or b repeats over. */
-interface MergedDim {
+export interface MergedDim {
   readonly size: Dim;
   readonly a: boolean;
   readonly b: boolean;
 }
 
 /** Merged dims, outermost first; dims of size 1 are gone. */
-function mergedDims({ inputs: [a, b], outputs: [y] }: Node): MergedDim[] {
+export function mergedDims({ inputs: [a, b], outputs: [y] }: Node): MergedDim[] {
   const rank = y!.shape.length;
   const sizeAt = (value: Value, axis: number): Dim =>
     value.shape[axis - rank + value.shape.length] ?? 1;
@@ -41,7 +41,7 @@ function rowVector(node: Node): { row: 0 | 1; columns: number } | undefined {
 }
 
 /** Steps, in elements, of an input along each of the dims. */
-function strides(dims: readonly MergedDim[], side: "a" | "b"): Dim[] {
+export function strides(dims: readonly MergedDim[], side: "a" | "b"): Dim[] {
   return dims.map((dim, axis) =>
     dim[side]
       ? product(dims.slice(axis + 1).filter((inner) => inner[side]).map(({ size }) => size))

@@ -6,6 +6,7 @@ import { choice } from "../attributes.ts";
 import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuActivationKernels } from "../lower_gpu_elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -41,6 +42,6 @@ export const activation: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuActivationKernels,
   },
 });

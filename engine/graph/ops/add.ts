@@ -4,6 +4,7 @@ import { broadcastElements } from "../broadcast.ts";
 import { BROADCASTS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { binaryKernels } from "../lower_binary.ts";
+import { gpuBinaryKernels } from "../lower_gpu_elementwise.ts";
 import type { OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount, requireInput } from "../shape_rules.ts";
 
@@ -27,5 +28,5 @@ export const add: OpRecord = defineOp({
       inputs: [random.input(a!), random.input(b!)],
     })),
   ],
-  kernels: { wasm: binaryKernels("add"), gpu: [] },
+  kernels: { wasm: binaryKernels("add"), gpu: gpuBinaryKernels("add") },
 });

@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuClampedGluKernels } from "../lower_gpu_elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { gluInput } from "./glu.ts";
@@ -44,6 +45,6 @@ export const clampedGlu: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuClampedGluKernels,
   },
 });

@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuEmbedKernels } from "../lower_gpu_rows.ts";
 import { embedKernel } from "../lower_matmul.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, lastDim, requireInput } from "../shape_rules.ts";
@@ -46,5 +47,5 @@ export const embed: OpRecord = defineOp({
     ofLargest: 1e-6,
     reason: "one product of float32 scale and code, then one by the scale",
   },
-  kernels: { wasm: [embedKernel], gpu: [] },
+  kernels: { wasm: [embedKernel], gpu: gpuEmbedKernels },
 });

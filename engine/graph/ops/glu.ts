@@ -6,6 +6,7 @@ import { choice } from "../attributes.ts";
 import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuGluKernels } from "../lower_gpu_elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
@@ -40,7 +41,7 @@ export const glu: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuGluKernels,
   },
 });
 

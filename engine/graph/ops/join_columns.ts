@@ -4,6 +4,7 @@ import { CASE_ROWS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { add } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuJoinColumnsKernels } from "../lower_gpu_rows.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, lastDim, requireEqual, requireInput } from "../shape_rules.ts";
@@ -60,6 +61,6 @@ export const joinColumns: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuJoinColumnsKernels,
   },
 });

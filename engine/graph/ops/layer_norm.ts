@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuLayerNormKernels } from "../lower_gpu_rows.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import {
@@ -76,6 +77,6 @@ export const layerNorm: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuLayerNormKernels,
   },
 });

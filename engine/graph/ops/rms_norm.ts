@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuRmsNormKernels } from "../lower_gpu_rows.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import {
@@ -53,7 +54,7 @@ export const rmsNorm: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuRmsNormKernels,
   },
 });
 

@@ -7,6 +7,7 @@ import { CASE_ROWS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { compare, type Dim } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuRopeKernels } from "../lower_gpu_rows.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, lastDim, requireEqual, requireInput } from "../shape_rules.ts";
@@ -80,6 +81,6 @@ export const rope: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuRopeKernels,
   },
 });

@@ -6,6 +6,7 @@ import { integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuRopeTableKernels } from "../lower_gpu_rows.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
@@ -84,6 +85,6 @@ export const ropeTable: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuRopeTableKernels,
   },
 });

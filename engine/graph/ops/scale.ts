@@ -4,6 +4,7 @@ import { number } from "../attributes.ts";
 import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuScaleKernels } from "../lower_gpu_elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -38,6 +39,6 @@ export const scale: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuScaleKernels,
   },
 });

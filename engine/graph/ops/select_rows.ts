@@ -3,6 +3,7 @@
 
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuSelectRowsKernels } from "../lower_gpu_rows.ts";
 import { emit, hasStaticColumns, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -56,6 +57,6 @@ export const selectRows: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuSelectRowsKernels,
   },
 });

@@ -4,6 +4,7 @@ import { number } from "../attributes.ts";
 import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuSoftcapKernels } from "../lower_gpu_elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -40,6 +41,6 @@ export const softcap: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuSoftcapKernels,
   },
 });

@@ -5,6 +5,7 @@ import { elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { product } from "../dim.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
+import { gpuSoftmaxKernels } from "../lower_gpu_rows.ts";
 import { emit, inputAddress, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -65,6 +66,6 @@ export const softmax: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuSoftmaxKernels,
   },
 });

@@ -4,6 +4,7 @@ import { CASE_ROWS, CASE_WIDTHS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import type { Dim } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuWeightedSumKernels } from "../lower_gpu_rows.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
@@ -64,6 +65,6 @@ export const weightedSum: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuWeightedSumKernels,
   },
 });

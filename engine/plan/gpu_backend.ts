@@ -1,0 +1,363 @@
+// The WebGPU backend: makes a plan ready on a device. Order of events: choose kernels; learn how much memory
+// they ask for; make every buffer, which refuses a model that does not fit; lower the nodes to
+// dispatches and compile their shaders while weights stream in; run one step to wake the driver. A step
+// is then: send the inputs, submit one command buffer, take the outputs.
+
+import { GpuFailure } from "../../gpu/failure.ts";
+import { type Gpu, type GpuOptions, openGpu } from "../../gpu/gpu.ts";
+import type { GpuSlice } from "../../gpu/kernel.ts";
+import { createProgram, type Program } from "../../gpu/program.ts";
+import { type CopySource, createReadback, type Readback } from "../../gpu/readback.ts";
+import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
+import { DeviceError, ResourceError } from "../errors.ts";
+import { compile, type DimEnv, product } from "../graph/dim.ts";
+import { hostArray, type HostData } from "../graph/host_tensor.ts";
+import type { GpuKernel } from "../graph/op.ts";
+import type { Backend, Executable, PrepareOptions } from "./backend.ts";
+import { checkBindings } from "./bindings.ts";
+import { chooseGpuKernels, type GpuMemoryMap, lowerToGpu } from "./gpu_lowering.ts";
+import { createGpuStates, type GpuStates } from "./gpu_states.ts";
+import {
+  aligned,
+  createGpuValues,
+  type GpuValueLayout,
+  type GpuValues,
+  layOutValues,
+  outputElementBytes,
+} from "./gpu_values.ts";
+import {
+  allocateGpuWeights,
+  gpuMatrixBytes,
+  type GpuWeights,
+  loadGpuWeights,
+} from "./gpu_weights.ts";
+import { weightsOf } from "./host_weights.ts";
+import { indexChecks } from "./index_checks.ts";
+import { type Plan, rootOf } from "./plan.ts";
+import { plan as planGraph } from "./planner.ts";
+import { maximumOf } from "./sizes.ts";
+import { distinctWeights, isMatrix } from "./wasm_estimate.ts";
+
+/** Options of {@linkcode createGpuBackend}. */
+export interface GpuBackendOptions extends GpuOptions {
+  /** An open device to use; default: one is opened for each backend. */
+  readonly gpu?: Gpu;
+  /** Runs one step while loading, so that the first token waits for no driver. */
+  readonly warmUp?: boolean;
+}
+
+/** What the GPU backend adds to an executable. */
+export interface GpuExecutable extends Executable {
+  /** Names of the chosen kernels, a step each. */
+  readonly kernels: readonly string[];
+  /** Dispatches of a step. */
+  readonly dispatches: number;
+  /** The device. */
+  readonly gpu: Gpu;
+}
+
+/** The WebGPU backend. */
+export interface GpuBackend extends Backend {
+  prepare(plan: Plan, options: PrepareOptions): Promise<GpuExecutable>;
+}
+
+/** Makes the WebGPU backend; the device is opened when the first plan is prepared. */
+export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
+  let opened: Promise<Gpu> | undefined;
+  return {
+    name: "gpu",
+    async prepare(plan, prepare) {
+      let gpu = options.gpu ?? await (opened ??= openGpu(options));
+      // A lost device is opened anew.
+      if (gpu.isLost && !options.gpu) gpu = await (opened = openGpu(options));
+      return await prepareGpu(gpu, aligned256(plan), prepare, options.warmUp ?? false)
+        .catch((error) => {
+          throw explained(error, plan, gpu);
+        });
+    },
+  };
+}
+
+/** The same plan with offsets that bindings may have. */
+function aligned256(plan: Plan): Plan {
+  if (plan.alignment % OFFSET_ALIGNMENT === 0) return plan;
+  const { graph, limits, policy } = plan;
+  return planGraph(graph, { limits, policy, alignment: OFFSET_ALIGNMENT });
+}
+
+/** The engine's error for a failure of the device. */
+function explained(error: unknown, plan: Plan, gpu: Gpu): unknown {
+  if (!(error instanceof GpuFailure)) return error;
+  const { adapter } = gpu.capabilities;
+  const file = weightsOf(plan)[0]?.tensor?.source.name;
+  const details = { file, place: plan.graph.name, cause: error };
+  if (error.kind === "memory") {
+    const weights = [...distinctWeights(plan).values()].filter(isMatrix)
+      .reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
+    return new ResourceError(
+      `needs ${mebibytes(weights)} for weights and ${
+        mebibytes(plan.arenaBytes)
+      } for activations, and ` +
+        `${adapter} has no memory for it: ${error.message}`,
+      {
+        ...details,
+        remedy: "Take a smaller model, lower contextLength or batch, or use device wasm",
+      },
+    );
+  }
+  return new DeviceError(`${adapter}: ${error.message}`, {
+    ...details,
+    ...error.kind === "lost" && { remedy: "Load the model again" },
+  });
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+}
+
+interface Memory {
+  readonly states: GpuStates;
+  readonly values: GpuValues;
+  readonly weights: GpuWeights;
+  readonly layout: GpuValueLayout;
+}
+
+async function prepareGpu(
+  gpu: Gpu,
+  plan: Plan,
+  options: PrepareOptions,
+  warmUp: boolean,
+): Promise<GpuExecutable> {
+  options.signal?.throwIfAborted();
+  gpu.check();
+  const { capabilities } = gpu;
+  const kernels = chooseGpuKernels(plan, capabilities, options);
+  const made: GPUBuffer[] = [];
+  const owned: Gpu = {
+    ...gpu,
+    createBuffer(label, bytes, usage) {
+      const buffer = gpu.createBuffer(label, bytes, usage);
+      made.push(buffer);
+      return buffer;
+    },
+  };
+  const free = () => made.forEach((buffer) => gpu.destroyBuffer(buffer));
+  try {
+    const memory = await gpu.allocate(() => allocate(owned, plan, kernels, options.slots));
+    const lowered = lowerToGpu(plan, kernels, capabilities, options.slots, memory.map);
+    const [program] = await Promise.all([
+      createProgram(owned, lowered),
+      loadGpuWeights(gpu, plan, memory.weights, memory.values.slice, options),
+    ]);
+    const readback = await createReadback(owned, outputBytes(plan));
+    const parts = { gpu, plan, kernels, memory, program, readback, free };
+    const executable = assemble(parts);
+    if (warmUp) await runOnce(executable, memory.states);
+    return executable;
+  } catch (error) {
+    free();
+    throw error;
+  }
+}
+
+/** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
+function allocate(
+  gpu: Gpu,
+  plan: Plan,
+  kernels: readonly GpuKernel[],
+  slots: number,
+): Memory & { readonly map: GpuMemoryMap } {
+  const layout = layOutValues(plan);
+  const weights = allocateGpuWeights(gpu, plan);
+  const states = createGpuStates(gpu, plan.graph, slots);
+  const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
+  let scratchBytes = 0;
+  let constantBytes = 0;
+  const nowhere = { buffer: undefined as unknown as GPUBuffer, access: "read_write" } as const;
+  lowerToGpu(plan, kernels, gpu.capabilities, slots, {
+    slice: () => ({ ...nowhere, offset: 0, bytes: 0 }),
+    weight: ({ id }) => weights.matrices.get(id),
+    state: states.slice,
+    scratch(bytes) {
+      scratchBytes = Math.max(scratchBytes, aligned(bytes));
+      return { ...nowhere, offset: 0, bytes };
+    },
+    constant(data) {
+      const key = keyOf(data);
+      if (!constants.has(key)) {
+        constants.set(key, { offset: layout.constantBytes + constantBytes, data });
+        constantBytes += aligned(data.byteLength);
+      }
+      return { ...nowhere, offset: 0, bytes: data.byteLength };
+    },
+  });
+  const values = createGpuValues(gpu, plan, layout, {
+    scratchBytes,
+    extraConstantBytes: constantBytes,
+  });
+  for (const { offset, data } of constants.values()) {
+    gpu.device.queue.writeBuffer(values.constantBuffer, offset, data as BufferSource);
+  }
+  const map: GpuMemoryMap = {
+    slice: values.slice,
+    weight: ({ id }) => weights.matrices.get(id),
+    state: states.slice,
+    scratch: values.scratch,
+    constant: (data): GpuSlice => ({
+      buffer: values.constantBuffer,
+      offset: constants.get(keyOf(data))!.offset,
+      bytes: data.byteLength,
+      access: "read",
+    }),
+  };
+  return { states, values, weights, layout, map };
+}
+
+function keyOf({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
+  return new Uint8Array(buffer, byteOffset, byteLength).toBase64();
+}
+
+function outputBytes({ graph, limits }: Plan): number {
+  return graph.outputs.reduce((sum, value) => {
+    const bytes = maximumOf(product(value.shape), limits) * outputElementBytes(value);
+    return sum + Math.ceil(bytes / 4) * 4;
+  }, 0);
+}
+
+interface Parts {
+  readonly gpu: Gpu;
+  readonly plan: Plan;
+  readonly kernels: readonly GpuKernel[];
+  readonly memory: Memory;
+  readonly program: Program<DimEnv>;
+  readonly readback: Readback;
+  free(): void;
+}
+
+function assemble(parts: Parts): GpuExecutable {
+  const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
+  const { readback, free } = parts;
+  const { graph, limits, arenaBytes } = plan;
+  const { device } = gpu;
+  const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
+  const outputs = graph.outputs.map((value) => {
+    const { buffer, offset } = values.slice(value);
+    const elementBytes = outputElementBytes(value);
+    return {
+      name: value.name,
+      data: hostArray(value.dtype, maximumOf(product(value.shape), limits)),
+      count: compile(product(value.shape)),
+      elementBytes,
+      source: { buffer, offset },
+    };
+  });
+  const byName = new Map(outputs.map(({ name, data }) => [name, data]));
+  const checks = indexChecks(plan, {
+    data: (value) => values.input(rootOf(plan, value)),
+    checkSlot: states.check,
+  });
+  let disposed = false;
+
+  function checkAlive(): void {
+    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+  }
+
+  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
+    checkAlive();
+    const view = views.get(name);
+    if (view) return view;
+    const known = [...views.keys()].join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  function run(bindings: DimEnv): void | Promise<void> {
+    checkAlive();
+    checkBindings(plan, bindings);
+    for (const check of checks) check(bindings);
+    return step(bindings);
+  }
+
+  function step(bindings: DimEnv): void | Promise<void> {
+    try {
+      gpu.check();
+      program.bind(bindings);
+      values.writeInputs();
+      const encoder = device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      program.encode(pass);
+      pass.end();
+      const wanted = outputs.map(({ count }) => count(bindings));
+      const sources = outputs.map(({ source, elementBytes }, i): CopySource => ({
+        ...source,
+        bytes: Math.ceil(wanted[i]! * elementBytes / 4) * 4,
+      })).filter(({ bytes }) => bytes > 0);
+      if (sources.length > 0) readback.copy(encoder, sources);
+      device.queue.submit([encoder.finish()]);
+      if (sources.length === 0) return;
+      const done = readback.read((range, start) => takeOutputs(range, start, wanted));
+      return done?.then(() => gpu.check()).catch((error) => {
+        throw explained(error, plan, gpu);
+      });
+    } catch (error) {
+      throw explained(error, plan, gpu);
+    }
+  }
+
+  function takeOutputs(range: ArrayBuffer, start: number, wanted: readonly number[]): void {
+    let at = start;
+    outputs.forEach(({ data, elementBytes }, i) => {
+      const bytes = wanted[i]! * elementBytes;
+      new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, bytes));
+      at += Math.ceil(bytes / 4) * 4;
+    });
+  }
+
+  return {
+    plan,
+    gpu,
+    kernels: kernels.map(({ name }) => name),
+    dispatches: program.names.length,
+    notes: gpu.capabilities.isSoftware
+      ? [
+        `${gpu.capabilities.adapter} is no GPU: WebGPU runs on the CPU, more slowly than device wasm`,
+      ]
+      : [],
+    memory: {
+      weights: weights.bytes,
+      arena: arenaBytes,
+      statePerSlot: states.bytesPerSlot,
+      other: layout.inputBytes + layout.constantBytes,
+    },
+    openSlot: states.open,
+    closeSlot: states.close,
+    readState(slot, count) {
+      checkAlive();
+      return states.read(slot, count);
+    },
+    writeState(slot, count, bytes) {
+      checkAlive();
+      states.write(slot, count, bytes);
+    },
+    input: (name) => named(inputs, "input", name),
+    output: (name) => named(byName, "output", name),
+    run,
+    dispose(): void {
+      if (disposed) return;
+      disposed = true;
+      free();
+    },
+  };
+}
+
+/** One step of one row: drivers finish shaders when they are first used. */
+async function runOnce(executable: GpuExecutable, states: GpuStates): Promise<void> {
+  if (states.slotCount === 0) return;
+  const slot = states.open();
+  try {
+    const { limits } = executable.plan;
+    await executable.run(Object.fromEntries(Object.keys(limits).map((name) => [name, 1])));
+    states.markUsed();
+  } finally {
+    states.close(slot);
+  }
+}

@@ -1,0 +1,39 @@
+// Softmax along one axis: a workgroup a line, whose elements are `inner` apart.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+import { workgroupReduction } from "./reduce.ts";
+
+const SIZE = 128;
+
+/** Uniforms: `lines` in all, `length` of a line, `inner` between its elements. */
+export const softmaxShader: Shader = {
+  name: "softmax",
+  storage: { x: "array<f32>", y: "array<f32>" },
+  writes: ["y"],
+  uniforms: { lines: "u32", length: "u32", inner: "u32" },
+  code: wgsl`
+    ${workgroupReduction("sum", SIZE, "a + b")}
+    ${workgroupReduction("largest", SIZE, "max(a, b)")}
+    @compute @workgroup_size(${SIZE})
+    fn main(
+      @builtin(workgroup_id) group: vec3<u32>,
+      @builtin(num_workgroups) groups: vec3<u32>,
+      @builtin(local_invocation_index) lane: u32,
+    ) {
+      let line = flat_workgroup(group, groups);
+      if (line >= params.lines) { return; }
+      let inner = params.inner;
+      let at = line / inner * inner * params.length + line % inner;
+      var most = -3.4e38;
+      for (var i = lane; i < params.length; i += ${SIZE}u) { most = max(most, x[at + i * inner]); }
+      most = largest(lane, most);
+      var total = 0.0;
+      for (var i = lane; i < params.length; i += ${SIZE}u) { total += exp(x[at + i * inner] - most); }
+      let factor = 1.0 / sum(lane, total);
+      for (var i = lane; i < params.length; i += ${SIZE}u) {
+        y[at + i * inner] = exp(x[at + i * inner] - most) * factor;
+      }
+    }
+  `,
+};
