@@ -28,6 +28,7 @@ import { expand } from "./expand.ts";
 import { expertMatmul } from "./expert_matmul.ts";
 import { expertMatmulQ8 } from "./expert_matmul_q8.ts";
 import { eye } from "./eye.ts";
+import { fromDims } from "./from_dims.ts";
 import { gather } from "./gather.ts";
 import { gatherElements } from "./gather_elements.ts";
 import { gatherNd } from "./gather_nd.ts";
@@ -115,6 +116,7 @@ const all: readonly OpRecord[] = [
   expertMatmul,
   expertMatmulQ8,
   eye,
+  fromDims,
   gather,
   gatherElements,
   gatherNd,
