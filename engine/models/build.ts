@@ -178,6 +178,7 @@ export async function ropeTables(
       context: params.context,
       scaling: scaling === undefined ? undefined : {
         ...values[scaling] as Hyperparameters["ropeScaling"],
+        ...params.ropeTruncate !== undefined && { truncate: params.ropeTruncate },
         // Some GGUF files hold the two lists as tensors, and then need not name the rule.
         ...long && short && {
           type: "longrope",

@@ -103,6 +103,15 @@ export function list<T>(item: Rule<T>): Rule<readonly T[]> {
   });
 }
 
+/** A value that obeys `item`, or a list of them, tried in their order. */
+export function oneOrMore<T>(item: Rule<T>): Rule<T | readonly T[]> {
+  const many = list(item);
+  return rule<T | readonly T[]>(
+    { anyOf: [item.schema, many.schema] },
+    (value, place) => Array.isArray(value) ? many(value, place) : item(value, place),
+  );
+}
+
 /** An object with free keys. */
 export function table<T>(item: Rule<T>): Rule<Readonly<Record<string, T>>> {
   return rule({ type: "object", additionalProperties: item.schema }, (value, place) => {

@@ -57,6 +57,7 @@ export const FIELDS = {
   ropeInterleaved: { kind: "flag" },
   ropeOriginal: { kind: "count", max: 2 ** 31 },
   ropeDisabled: { kind: "flag" },
+  ropeTruncate: { kind: "flag" },
   ropePeriod: { kind: "count", max: 10_000 },
   positionLimit: { kind: "count", max: 2 ** 31 },
   alibi: { kind: "flag" },
@@ -89,6 +90,7 @@ export const FIELDS = {
   encoderLayers: { kind: "count", max: 10_000 },
   encoderHeads: { kind: "count", max: 1 << 16 },
   encoderFeedForward: { kind: "count", max: 1 << 22 },
+  targetStart: { kind: "index", max: 1 << 26 },
   relativeBuckets: { kind: "count", max: 1 << 16 },
   relativeDistance: { kind: "count", max: 1 << 13 },
 } as const satisfies Record<string, { kind: FieldKind; max?: number }>;

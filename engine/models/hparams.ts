@@ -53,9 +53,10 @@ export function specializeSpec(
   file: WeightFile,
   architecture: string,
 ): ResolvedSpec {
+  const found = findHyperparameters(resolved, file, architecture);
   return resolved.specialize(
-    findHyperparameters(resolved, file, architecture),
-    (role, names) => createTensorLookup(file, names).has(role, 0),
+    found,
+    (role, names) => createTensorLookup(file, names, found).has(role, 0),
   );
 }
 

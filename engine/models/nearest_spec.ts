@@ -59,27 +59,34 @@ function judge({ spec, convention, names }: ResolvedSpec, tensors: readonly stri
   const own = Object.values(spec.names?.[convention]?.tensors ?? {});
   const roles = spec.layer.flatMap(({ before, after, sum }) => [before, after, sum]);
   if (spec.feedForward.kind === "mixture") roles.push("router");
-  const wanted = [...own, ...roles.map((role) => names.tensors[role ?? ""] ?? "")]
-    .map(templateOf).filter((template) => template !== "");
+  const wanted = [...own, ...roles.map((role) => names.tensors[role ?? ""] ?? [])]
+    .map(templatesOf).filter((templates) => templates.length > 0);
   return {
     families: [spec.name],
     unknown: tensors.filter((name) =>
       !patterns.some((pattern) => pattern.test(name)) &&
       !names.ignored.some((ending) => name.endsWith(ending))
     ),
-    missing: [...new Set(wanted)].filter((template) => {
-      const pattern = toPattern(template, names.prefixes);
-      return !tensors.some((name) => pattern.test(name));
-    }),
+    missing: [
+      ...new Set(
+        wanted.filter((templates) =>
+          !templates.some((template) => {
+            const pattern = toPattern(template, names.prefixes);
+            return tensors.some((name) => pattern.test(name));
+          })
+        ).map(([first]) => first!),
+      ),
+    ],
   };
 }
 
-function templateOf(rule: Names["tensors"][string]): string {
-  return typeof rule === "string" ? rule : rule.name;
+/** Names under which a role may be. */
+function templatesOf(rules: Names["tensors"][string]): string[] {
+  return [rules].flat().map((rule) => typeof rule === "string" ? rule : rule.name);
 }
 
 function patternsOf({ tensors, prefixes }: Names): RegExp[] {
-  const templates = Object.values(tensors).map(templateOf);
+  const templates = Object.values(tensors).flatMap(templatesOf);
   const biases = templates.map((template) => template.replace(/\bweight$/, "bias"));
   return [...new Set([...templates, ...biases])].map((template) => toPattern(template, prefixes));
 }

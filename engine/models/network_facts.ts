@@ -76,11 +76,10 @@ async function poolingOf(file: WeightFile): Promise<Pooling> {
  * @throws {FormatError} If the config does not say with which token a target begins.
  */
 export function sourceMemory(
-  { metadata, name }: WeightFile,
-  { limits, spec }: PreparedModel,
+  { name }: WeightFile,
+  { limits, params, spec }: PreparedModel,
 ): SourceMemory {
-  const start = metadata.get("decoder_start_token_id");
-  if (typeof start !== "number") {
+  if (params.targetStart === undefined) {
     throw new FormatError("is missing, and without it no target can begin", {
       file: name,
       place: "decoder_start_token_id",
@@ -89,7 +88,7 @@ export function sourceMemory(
   return {
     lengths: new Int32Array(limits.sessions),
     capacity: limits.contextLength,
-    start: [start],
+    start: [params.targetStart],
     translation: spec.translation,
   };
 }

@@ -16,11 +16,11 @@ import {
   type ExpectedValues,
   type ModelSpec,
   specRule,
-  type TensorRule,
+  type TensorRules,
   tensorRules,
 } from "./spec_rules.ts";
 
-export type { ExpectedValues, Factor, ModelSpec, TensorRule } from "./spec_rules.ts";
+export type { ExpectedValues, Factor, ModelSpec, TensorRule, TensorRules } from "./spec_rules.ts";
 
 /** Naming conventions of tensors and hyperparameters. */
 export type Convention = "huggingface" | "gguf";
@@ -28,7 +28,7 @@ export type Convention = "huggingface" | "gguf";
 /** Names of one convention, complete. */
 export interface Names {
   readonly hyperparameters: Readonly<Record<string, readonly string[]>>;
-  readonly tensors: Readonly<Record<string, TensorRule>>;
+  readonly tensors: Readonly<Record<string, TensorRules>>;
   /** Values that keys must have, if they are there. */
   readonly expected: Readonly<Record<string, ExpectedValues>>;
   /** What `{prefix}` may stand for; the first under which the embedding exists is taken. */
@@ -179,11 +179,13 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
   refer("embedding.norm", spec.embedding.norm, roles);
   refer("head.transform.norm", spec.head?.transform?.norm, roles);
   referSize("feedForward.shared.inner", spec.feedForward.shared?.inner);
-  for (const [role, rule] of Object.entries(names.tensors)) {
-    if (typeof rule === "string") continue;
-    const { stack, matrices, rows = { count: 0, stride: 0 } } = rule;
-    for (const size of [stack, matrices, ...Object.values(rows)]) {
-      referSize(`names.tensors.${role}`, size);
+  for (const [role, rules] of Object.entries(names.tensors)) {
+    for (const rule of [rules].flat()) {
+      if (typeof rule === "string") continue;
+      const { stack, matrices, rows = { count: 0, stride: 0 } } = rule;
+      for (const size of [stack, matrices, ...Object.values(rows)]) {
+        referSize(`names.tensors.${role}`, size);
+      }
     }
   }
 }

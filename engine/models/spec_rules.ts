@@ -9,6 +9,7 @@ import {
   list,
   number,
   oneOf,
+  oneOrMore,
   optional,
   record,
   type Rule,
@@ -154,9 +155,12 @@ const tensorRecord = record({
 /** Where a tensor is: its name, or its name and how it lies there. */
 export type TensorRule = string | ReturnType<typeof tensorRecord>;
 
+/** Where it may be: the first place counts whose tensors the file has. */
+export type TensorRules = TensorRule | readonly TensorRule[];
+
 /** Tensor names by role. */
-export const tensorRules: Rule<Readonly<Record<string, TensorRule>>> = table(
-  textOr(tensorRecord),
+export const tensorRules: Rule<Readonly<Record<string, TensorRules>>> = table(
+  oneOrMore(textOr(tensorRecord)),
 );
 
 /**

@@ -2,13 +2,13 @@
 // shapes, and remembers what was asked for, so that what nobody asked for can be named at the end: a
 // forgotten tensor is the commonest way to a model that loads and speaks nonsense. Where a file stores a
 // role inside another tensor (fused projections), turned, or in many tensors (experts), the spec says
-// how, and the tensor handed out is a view of it (views/). The bias of a role is named like its weight
-// unless the spec names it.
+// how, and the tensor handed out is a view of it (views/). Where writers differ, the spec lists the places in
+// order. The bias of a role is named like its weight unless the spec names it.
 
 import { FormatError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { sizeOf } from "./sizes.ts";
-import type { Names, TensorRule } from "./spec.ts";
+import type { Names, TensorRule, TensorRules } from "./spec.ts";
 import { type Part, sliceTensor } from "./views/slice.ts";
 import { stackTensors } from "./views/stack.ts";
 import { transposeTensor } from "./views/transpose.ts";
@@ -52,19 +52,35 @@ export function createTensorLookup(
 ): TensorLookup {
   const used = new Set<string>();
   const views = new Map<string, TensorInfo>();
-  const prefix =
-    names.prefixes.find((candidate) =>
-      file.tensors.has(nameOf(ruleOf(names, "embedding"), { prefix: candidate }))
-    ) ?? names.prefixes[0] ?? "";
+  const prefix = names.prefixes.find((candidate) =>
+    placesOf(names.tensors.embedding)
+      .some((rule) => file.tensors.has(nameOf(rule, { prefix: candidate })))
+  ) ?? names.prefixes[0] ?? "";
 
-  function storedNames(role: string, layer: number | undefined): string[] {
-    const rule = ruleOf(names, role);
-    if (rule === undefined) return [];
+  /** Where a role is; where it would be first if it is nowhere. */
+  function ruleOf(role: string, layer: number | undefined): TensorRule | undefined {
+    if (!Object.hasOwn(names.tensors, role)) {
+      const weight = role.endsWith(BIAS) ? ruleOf(role.slice(0, -BIAS.length), layer) : undefined;
+      return weight === undefined ? undefined : biasRule(weight);
+    }
+    const places = placesOf(names.tensors[role]);
+    const isThere = (rule: TensorRule) => namesOf(rule, role, layer).every(isStored);
+    return places.length === 1 ? places[0] : places.find(isThere) ?? places[0];
+  }
+
+  const isStored = (name: string) => file.tensors.has(name);
+
+  function namesOf(rule: TensorRule, role: string, layer: number | undefined): string[] {
     if (typeof rule === "string" || rule.stack === undefined) {
       return [nameOf(rule, { prefix, layer })];
     }
     const count = sizeOf(rule.stack, params, role);
     return Array.from({ length: count }, (_, expert) => nameOf(rule, { prefix, layer, expert }));
+  }
+
+  function storedNames(role: string, layer: number | undefined): string[] {
+    const rule = ruleOf(role, layer);
+    return rule === undefined ? [] : namesOf(rule, role, layer);
   }
 
   function view(role: string, layer: number | undefined): TensorInfo | undefined {
@@ -76,7 +92,7 @@ export function createTensorLookup(
     // Of experts that are stored one by one, all or none must be there.
     if (tensors.length === 0 || tensors.length < stored.length) return undefined;
     for (const { name } of tensors) used.add(name);
-    const made = applyRule(ruleOf(names, role)!, tensors, params);
+    const made = applyRule(ruleOf(role, layer)!, tensors, params);
     views.set(key, made);
     return made;
   }
@@ -111,11 +127,11 @@ export function createTensorLookup(
     },
     has(role, layer) {
       const stored = storedNames(role, layer);
-      return stored.length > 0 && stored.every((name) => file.tensors.has(name));
+      return stored.length > 0 && stored.every(isStored);
     },
     stored(role, layer) {
       const tensor = file.tensors.get(storedNames(role, layer)[0] ?? "");
-      return tensor && { tensor, rule: ruleOf(names, role)! };
+      return tensor && { tensor, rule: ruleOf(role, layer)! };
     },
     rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>
@@ -131,10 +147,11 @@ function equalShapes(a: readonly number[], b: readonly number[]): boolean {
 
 const BIAS = "_bias";
 
-function ruleOf({ tensors }: Names, role: string): TensorRule | undefined {
-  if (Object.hasOwn(tensors, role)) return tensors[role];
-  const weight = role.endsWith(BIAS) ? tensors[role.slice(0, -BIAS.length)] : undefined;
-  if (weight === undefined) return undefined;
+function placesOf(rules: TensorRules | undefined): readonly TensorRule[] {
+  return rules === undefined ? [] : [rules].flat() as TensorRule[];
+}
+
+function biasRule(weight: TensorRule): TensorRule {
   const named = (name: string) => name.replace(/\bweight$/, "bias");
   if (typeof weight === "string") return named(weight);
   const { name, transposed: _turned, ...rest } = weight;
@@ -142,10 +159,10 @@ function ruleOf({ tensors }: Names, role: string): TensorRule | undefined {
 }
 
 function nameOf(
-  rule: TensorRule | undefined,
+  rule: TensorRule,
   { prefix, layer, expert }: { prefix: string; layer?: number | undefined; expert?: number },
 ): string {
-  const template = typeof rule === "string" ? rule : rule?.name ?? "";
+  const template = typeof rule === "string" ? rule : rule.name;
   return template.replace("{prefix}", prefix).replace("{i}", String(layer))
     .replace("{j}", String(expert));
 }

@@ -41,8 +41,8 @@ Deno.test("of GGUF keys only those of the architecture are looked at", () => {
     "llama.block_count": 2,
   };
   assertEquals(warningOf("gguf", keys), []);
-  assertEquals(warningOf("gguf", { ...keys, "llama.attention.sliding_window": 8 }), [
-    "the file's key llama.attention.sliding_window is not understood and has no effect",
+  assertEquals(warningOf("gguf", { ...keys, "llama.attention.clamp_kqv": 8 }), [
+    "the file's key llama.attention.clamp_kqv is not understood and has no effect",
   ]);
 });
 

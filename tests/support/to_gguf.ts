@@ -5,7 +5,7 @@
 import { getFormat } from "../../quant/mod.ts";
 import { openModel } from "../../engine/formats/open_model.ts";
 import type { MetadataValue } from "../../engine/formats/source.ts";
-import { f32Bytes, type TensorSpec, type Typed, writeGguf } from "./write_gguf.ts";
+import { type TensorSpec, type Typed, writeGguf } from "./write_gguf.ts";
 
 /** A tensor in memory. */
 export interface Matrix {
@@ -26,6 +26,16 @@ export interface GgufRule {
   readonly names: readonly (readonly [RegExp, string])[];
   /** Changes of tensors under their new names; the first that matches counts. */
   changes?(config: Readonly<Record<string, number>>): readonly (readonly [RegExp, Change])[];
+  /** What sets it apart from other rules of the folder. */
+  readonly title?: string;
+  /** What the files do not say and llama.cpp knows by heart: merged into the spec for GGUF. */
+  readonly spec?: Readonly<Record<string, unknown>>;
+  /** Changes of all tensors together. */
+  after?(
+    tensors: readonly (readonly [string, Matrix])[],
+  ): readonly (readonly [string, Matrix])[];
+  /** Number formats of tensors by name; F32 where it says nothing. */
+  format?(name: string): string | undefined;
   /** Tensors that no checkpoint has. */
   extra?(config: Readonly<Record<string, MetadataValue>>): readonly (readonly [string, Matrix])[];
 }
@@ -61,7 +71,9 @@ export async function toGguf(
     .map(([key, value]) => [`${rule.arch}.${key}`, value] as const);
   return writeGguf(
     { "general.architecture": ["string", rule.arch], ...Object.fromEntries(keys) },
-    written.map(([name, tensor]) => specOf(name, tensor)),
+    (rule.after?.(written) ?? written).map(([name, tensor]) =>
+      specOf(name, tensor, rule.format?.(name) ?? "F32")
+    ),
   );
 }
 
@@ -82,13 +94,30 @@ async function readAll(folder: string): Promise<Map<string, Matrix>> {
   }
 }
 
-function specOf(name: string, { shape, values }: Matrix): TensorSpec {
-  return { name, dims: shape.toReversed(), type: 0, data: f32Bytes([...values]) };
+function specOf(name: string, { shape, values }: Matrix, format: string): TensorSpec {
+  const { ggmlType, encode, blockSize, blockBytes } = getFormat(format);
+  const data = new Uint8Array(values.length / blockSize * blockBytes);
+  encode!(values, data);
+  return { name, dims: shape.toReversed(), type: ggmlType!, data };
 }
 
 function stackOf(stack: readonly Matrix[]): Matrix {
   const values = Float32Array.from(stack.flatMap((one) => [...one.values]));
   return { shape: [stack.length, ...stack[0]!.shape], values };
+}
+
+/** Matrices (or stacks of them) one below the other; vectors one behind the other. */
+export function concat(tensors: readonly Matrix[]): Matrix {
+  const axis = Math.max(0, tensors[0]!.shape.length - 2);
+  const shape = [...tensors[0]!.shape];
+  shape[axis] = tensors.reduce((sum, one) => sum + one.shape[axis]!, 0);
+  const outer = shape.slice(0, axis).reduce((a, b) => a * b, 1);
+  const values = Array.from({ length: outer }, (_, i) =>
+    tensors.flatMap((one) => {
+      const size = one.values.length / outer;
+      return [...one.values.subarray(i * size, (i + 1) * size)];
+    })).flat();
+  return { shape, values: Float32Array.from(values) };
 }
 
 /** Rows of a matrix (or numbers of a vector) in another order: row i of the result is row `order[i]`. */
