@@ -12,6 +12,7 @@ import { chooseSpec } from "../engine/models/specs/mod.ts";
 import type { Executable } from "../engine/plan/backend.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
 
 interface Case {
   readonly input_ids: readonly number[];
@@ -25,7 +26,6 @@ interface Case {
 interface Expected {
   readonly kind: string;
   readonly cases?: readonly Case[];
-  readonly weights_from?: string;
 }
 
 interface Family {
@@ -55,12 +55,11 @@ function readJson<T>(path: string): T | undefined {
 
 /** A family's file under one of its configs. */
 async function withParts<T>(
-  { name, expected }: Family,
+  { name }: Family,
   config: string,
   use: (parts: ModelParts) => Promise<T>,
 ): Promise<T> {
-  const folder = (expected.weights_from ?? "").replace(/model\.safetensors$/, "");
-  const stored = await openModel(fixturePath(`models/${name}/${folder}`));
+  const stored = await openModel(checkpointPath(name));
   try {
     const json = readJson<Record<string, MetadataValue>>(`models/${name}/${config}`)!;
     const file: WeightFile = { ...stored, metadata: new Map(Object.entries(json)) };

@@ -8,6 +8,7 @@ import { parseSpecText } from "../engine/models/spec_file.ts";
 import { fillMask } from "../engine/pipelines/fill_mask.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
 
 const IDS = [1, 5, 9, 60, 17, 33];
 const EXACT = { device: "reference", precision: "exact" } as const;
@@ -69,7 +70,7 @@ const CASES: Readonly<Record<string, { path: string; spec: unknown }>> = {
     ),
   },
   "bloom": {
-    path: fixturePath("models/bloom"),
+    path: checkpointPath("bloom"),
     spec: specOf({ type: "transformer.bloom", qkv_format: 0, tensor_name_prefix: "transformer." }),
   },
   "chatglm2, with fused and interleaved atoms": {
@@ -122,7 +123,7 @@ const CASES: Readonly<Record<string, { path: string; spec: unknown }>> = {
     }),
   },
   "falcon 40b, with the exact GELU and two norms side by side": {
-    path: fixturePath("models/falcon_40b"),
+    path: checkpointPath("falcon_40b"),
     spec: specOf({
       type: "transformer.decoder_only",
       normalization_function: "std",
@@ -148,7 +149,7 @@ const CASES: Readonly<Record<string, { path: string; spec: unknown }>> = {
     }),
   },
   "falcon 7b, with one head of keys and values": {
-    path: fixturePath("models/falcon_7b"),
+    path: checkpointPath("falcon_7b"),
     spec: specOf({
       type: "transformer.decoder_only",
       normalization_function: "std",

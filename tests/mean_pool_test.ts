@@ -7,6 +7,7 @@ import type { LoadOptions } from "../engine/models/model.ts";
 import { meanPoolKV } from "../engine/models/views/pooled_heads.ts";
 import { type Change, randomPair, writeChangedFolder, writePeft } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
 import { random } from "./support/weights.ts";
 
 const LLAMA = fixturePath("models/llama"); // 4 heads, 2 of keys and values, 8 channels each
@@ -79,6 +80,6 @@ Deno.test("an adapter of heads that were pooled is refused", async () => {
 Deno.test("heads that cannot be pooled are refused", async () => {
   await assertRejects(() => logitsOf(LLAMA, { kvHeads: 3 }), RangeError, "must divide the 2");
   await assertRejects(() => logitsOf(LLAMA, { kvHeads: 0 }), RangeError, "kvHeads");
-  const latent = fixturePath("models/deepseek_v3");
+  const latent = checkpointPath("deepseek_v3");
   await assertRejects(() => logitsOf(latent, { kvHeads: 1 }), UnsupportedError, "cannot be pooled");
 });

@@ -10,6 +10,7 @@ import { chooseSpec } from "../engine/models/specs/mod.ts";
 import { models } from "../tools/fixtures/models.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
 import { loadTiny } from "./support/models.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
 
 const DEVICES = ["reference", "wasm"] as const;
 const ARCHITECTURES = ["llama", "qwen2", "qwen3", "gemma3_text"];
@@ -92,7 +93,7 @@ function contents({ nodes }: Graph) {
 
 Deno.test("older config names build the same graph as today's", async () => {
   for (const name of ARCHITECTURES) {
-    const file = await openModel(fixturePath(`models/${name}`));
+    const file = await openModel(checkpointPath(name));
     try {
       const older = JSON.parse(readFixture(`models/${name}/config.v4.json`));
       const build = async (variant: WeightFile) => {

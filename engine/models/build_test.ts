@@ -4,6 +4,7 @@ import { openModel } from "../formats/open_model.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
 import { fixturePath } from "../../tests/support/fixtures.ts";
+import { checkpointPath } from "../../tests/support/seeded_weights.ts";
 import { buildModel, readModelParts } from "./build.ts";
 import llama from "./specs/llama.json" with { type: "json" };
 import { chooseSpec } from "./specs/mod.ts";
@@ -16,7 +17,7 @@ async function build(file: WeightFile) {
 }
 
 async function buildFixture(name: string) {
-  const file = await openModel(fixturePath(name));
+  const file = await openModel(name);
   try {
     return await build(file);
   } finally {
@@ -63,7 +64,7 @@ const LLAMA_OPS = {
 };
 
 Deno.test("each architecture becomes the ops that its atoms say", async () => {
-  const ops = async (name: string) => histogram((await buildFixture(`models/${name}`)).graph);
+  const ops = async (name: string) => histogram((await buildFixture(checkpointPath(name))).graph);
   assertEquals(await ops("llama"), LLAMA_OPS);
   assertEquals(await ops("qwen2"), LLAMA_OPS); // biases are inputs of matmul
   assertEquals(await ops("qwen3"), { ...LLAMA_OPS, rms_norm: 9 }); // two norms of heads a layer
@@ -72,7 +73,7 @@ Deno.test("each architecture becomes the ops that its atoms say", async () => {
 });
 
 Deno.test("windows, rotary tables and scales follow the kind of each layer", async () => {
-  const { graph } = await buildFixture("models/gemma3_text");
+  const { graph } = await buildFixture(checkpointPath("gemma3_text"));
   const attention = graph.nodes.filter(({ op }) => op === "attention");
   assertEquals(attention.map(({ attributes }) => attributes.window), [8, 0]);
   assertEquals(attention.map(({ attributes }) => attributes.scale), [20 ** -0.5, 20 ** -0.5]);
@@ -82,7 +83,7 @@ Deno.test("windows, rotary tables and scales follow the kind of each layer", asy
 });
 
 Deno.test("old frequency tensors are known to be needless, a foreign tensor is named", async () => {
-  assertEquals((await buildFixture("models/llama")).warnings, []);
+  assertEquals((await buildFixture(checkpointPath("llama"))).warnings, []);
   const { warnings } = await changed({
     tensors: (tensors) => tensors.set("extra.weight", [...tensors.values()][0]!),
   });
@@ -136,7 +137,7 @@ Deno.test("an unknown architecture is unsupported by name, with the known ones",
 
 Deno.test("without a model type the class in architectures says what it is", async () => {
   for (const name of ["gpt2", "phi", "granite"]) {
-    const file = await openModel(fixturePath(`models/${name}`));
+    const file = await openModel(checkpointPath(name));
     try {
       const { architectures } = Object.fromEntries(file.metadata);
       const metadata = new Map([...file.metadata, ["model_type", null] as const]);
@@ -194,7 +195,7 @@ Deno.test("GGUF files with impossible hyperparameters are refused with the key",
     ],
   ];
   for (const [name, message] of cases) {
-    assertMatch((await assertRejects(() => buildFixture(name))).message, message);
+    assertMatch((await assertRejects(() => buildFixture(fixturePath(name)))).message, message);
   }
 });
 

@@ -1,27 +1,18 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { fixturePath } from "../../tests/support/fixtures.ts";
+import { checkpointPath } from "../../tests/support/seeded_weights.ts";
 import { UnsupportedError } from "../errors.ts";
 import { load } from "../models/load.ts";
 import type { Model } from "../models/model.ts";
 
-// Rotations change beyond 32 tokens; the context is 64. The weights lie in another folder.
+// Rotations change beyond 32 tokens; the context is 64.
 async function withModel(use: (model: Model) => Promise<void>): Promise<void> {
-  const folder = Deno.makeTempDirSync();
-  try {
-    const copy = (from: string, to: string) =>
-      Deno.copyFileSync(fixturePath(`models/${from}`), `${folder}/${to}`);
-    copy("phi3_longrope/config.json", "config.json");
-    copy("phi3/model.safetensors", "model.safetensors");
-    using model = await load(folder, {
-      device: "reference",
-      precision: "exact",
-      sessions: 2,
-      batch: 7,
-    });
-    await use(model);
-  } finally {
-    Deno.removeSync(folder, { recursive: true });
-  }
+  using model = await load(checkpointPath("phi3_longrope"), {
+    device: "reference",
+    precision: "exact",
+    sessions: 2,
+    batch: 7,
+  });
+  await use(model);
 }
 
 const TEXT = Array.from({ length: 45 }, (_, i) => (i * 37 + 11) % 128);
