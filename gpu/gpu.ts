@@ -47,6 +47,40 @@ export interface Gpu {
   dispose(): void;
 }
 
+/** Buffers that live and go together. */
+export interface BufferScope extends Pick<Gpu, "device" | "capabilities" | "pipelines"> {
+  createBuffer: Gpu["createBuffer"];
+  destroyBuffer: Gpu["destroyBuffer"];
+  allocate: Gpu["allocate"];
+  /** Destroys all that is left. */
+  free(): void;
+}
+
+/** A view of a device that remembers the buffers made through it. */
+export function createBufferScope(gpu: Gpu): BufferScope {
+  const { device, capabilities, pipelines, allocate } = gpu;
+  const made = new Set<GPUBuffer>();
+  const destroyBuffer = (buffer: GPUBuffer) => {
+    made.delete(buffer);
+    gpu.destroyBuffer(buffer);
+  };
+  return {
+    device,
+    capabilities,
+    pipelines,
+    allocate,
+    createBuffer(label, bytes, usage) {
+      const buffer = gpu.createBuffer(label, bytes, usage);
+      made.add(buffer);
+      return buffer;
+    },
+    destroyBuffer,
+    free() {
+      for (const buffer of [...made]) destroyBuffer(buffer);
+    },
+  };
+}
+
 /** Usage of everything that shaders read and write. */
 export const STORAGE_USAGE = BUFFER_USAGE.STORAGE | BUFFER_USAGE.COPY_DST | BUFFER_USAGE.COPY_SRC;
 
@@ -69,7 +103,8 @@ export async function openGpu(
   return createGpu(device, capabilities);
 }
 
-function builtIn(): GpuProvider | undefined {
+/** The provider of this runtime, if it has one. */
+export function builtIn(): GpuProvider | undefined {
   return (navigator as Navigator & { readonly gpu?: GpuProvider }).gpu;
 }
 
@@ -89,6 +124,12 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
 
   function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
     const size = Math.max(1, Math.ceil(bytes / OFFSET_ALIGNMENT)) * OFFSET_ALIGNMENT;
+    if (size > capabilities.maxBufferBytes) {
+      throw new GpuFailure(
+        "memory",
+        `${label} takes ${size} bytes, and a buffer has at most ${capabilities.maxBufferBytes}`,
+      );
+    }
     const buffer = device.createBuffer({ label, size, usage });
     live.add(buffer);
     return buffer;

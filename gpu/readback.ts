@@ -27,6 +27,38 @@ export interface Readback {
   destroy(): void;
 }
 
+/**
+ * Copies ranges into host memory, once and with a pause of the event loop.
+ *
+ * @throws {GpuFailure} If the device is lost.
+ */
+export async function readOnce(
+  gpu: ReadbackDevice,
+  sources: readonly CopySource[],
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { device } = gpu;
+  const total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+  const { COPY_DST, MAP_READ: MAPPABLE } = BUFFER_USAGE;
+  const target = gpu.createBuffer("copy", total, MAPPABLE | COPY_DST);
+  try {
+    const encoder = device.createCommandEncoder();
+    let at = 0;
+    for (const { buffer, offset, bytes } of sources) {
+      if (bytes > 0) encoder.copyBufferToBuffer(buffer, offset, target, at, bytes);
+      at += bytes;
+    }
+    device.queue.submit([encoder.finish()]);
+    await target.mapAsync(MAP_READ).catch((cause) => {
+      throw new GpuFailure("lost", "the device gave no results", { cause });
+    });
+    const copy = new Uint8Array(target.getMappedRange()).slice(0, total);
+    target.unmap();
+    return copy;
+  } finally {
+    gpu.destroyBuffer(target);
+  }
+}
+
 /** A range to read; multiples of 4. */
 export interface CopySource {
   readonly buffer: GPUBuffer;
@@ -40,6 +72,9 @@ export interface ReadbackDevice {
   createBuffer(label: string, bytes: number, usage: number): GPUBuffer;
   destroyBuffer(buffer: GPUBuffer): void;
 }
+
+/** Whether ranges can be taken at once, by device: found out at its first readback. */
+const immediate = new WeakMap<GPUDevice, boolean>();
 
 /** Makes a readback of up to `bytes` bytes and tries out whether ranges can be taken at once. */
 export async function createReadback(gpu: ReadbackDevice, bytes: number): Promise<Readback> {
@@ -103,23 +138,27 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   // The first mapping must be awaited: taking the range of a buffer that never was mapped brings Deno down.
   submitStamp();
   await read(() => {});
-  try {
+  if (!immediate.has(device)) immediate.set(device, await tryImmediate());
+  isImmediate = immediate.get(device)!;
+
+  async function tryImmediate(): Promise<boolean> {
     isImmediate = true;
-    for (let trial = 0; trial < TRIALS; trial++) {
-      submitStamp();
-      read(() => {});
+    try {
+      for (let trial = 0; trial < TRIALS; trial++) {
+        submitStamp();
+        read(() => {});
+      }
+      return true;
+    } catch {
+      // The failed mapping is still on its way.
+      await device.queue.onSubmittedWorkDone();
+      target.unmap();
+      return false;
     }
-  } catch {
-    isImmediate = false;
-    // The failed mapping is still on its way.
-    await device.queue.onSubmittedWorkDone();
-    target.unmap();
   }
 
   return {
-    get isImmediate() {
-      return isImmediate;
-    },
+    isImmediate,
     copy,
     read,
     destroy() {

@@ -4,7 +4,8 @@
 // is then: send the inputs, submit one command buffer, take the outputs.
 
 import { GpuFailure } from "../../gpu/failure.ts";
-import { type Gpu, type GpuOptions, openGpu } from "../../gpu/gpu.ts";
+import { type BufferScope, createBufferScope, type Gpu } from "../../gpu/gpu.ts";
+import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { createProgram, type Program } from "../../gpu/program.ts";
 import { type CopySource, createReadback, type Readback } from "../../gpu/readback.ts";
@@ -39,8 +40,8 @@ import { maximumOf } from "./sizes.ts";
 import { distinctWeights, isMatrix } from "./wasm_estimate.ts";
 
 /** Options of {@linkcode createGpuBackend}. */
-export interface GpuBackendOptions extends GpuOptions {
-  /** An open device to use; default: one is opened for each backend. */
+export interface GpuBackendOptions extends SharedGpuOptions {
+  /** An open device to use; default: the one that all backends with this provider share. */
   readonly gpu?: Gpu;
   /** Runs one step while loading, so that the first token waits for no driver. */
   readonly warmUp?: boolean;
@@ -61,21 +62,31 @@ export interface GpuBackend extends Backend {
   prepare(plan: Plan, options: PrepareOptions): Promise<GpuExecutable>;
 }
 
-/** Makes the WebGPU backend; the device is opened when the first plan is prepared. */
+/** Makes the WebGPU backend; the device is opened when a plan is prepared. */
 export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
-  let opened: Promise<Gpu> | undefined;
   return {
     name: "gpu",
     async prepare(plan, prepare) {
-      let gpu = options.gpu ?? await (opened ??= openGpu(options));
-      // A lost device is opened anew.
-      if (gpu.isLost && !options.gpu) gpu = await (opened = openGpu(options));
-      return await prepareGpu(gpu, aligned256(plan), prepare, options.warmUp ?? false)
-        .catch((error) => {
-          throw explained(error, plan, gpu);
-        });
+      const gpu = options.gpu ?? await openShared(options);
+      try {
+        return await prepareGpu(gpu, aligned256(plan), prepare, options.warmUp ?? false);
+      } catch (error) {
+        throw explained(error, plan, gpu);
+      }
     },
   };
+}
+
+async function openShared(options: SharedGpuOptions): Promise<Gpu> {
+  try {
+    return await sharedGpu(options);
+  } catch (error) {
+    if (!(error instanceof GpuFailure)) throw error;
+    throw new DeviceError(`device gpu is not to be had: ${error.message}`, {
+      remedy: "Use device wasm, or auto, which takes it where there is no GPU",
+      cause: error,
+    });
+  }
 }
 
 /** The same plan with offsets that bindings may have. */
@@ -132,37 +143,27 @@ async function prepareGpu(
   gpu.check();
   const { capabilities } = gpu;
   const kernels = chooseGpuKernels(plan, capabilities, options);
-  const made: GPUBuffer[] = [];
-  const owned: Gpu = {
-    ...gpu,
-    createBuffer(label, bytes, usage) {
-      const buffer = gpu.createBuffer(label, bytes, usage);
-      made.push(buffer);
-      return buffer;
-    },
-  };
-  const free = () => made.forEach((buffer) => gpu.destroyBuffer(buffer));
+  const scope = createBufferScope(gpu);
   try {
-    const memory = await gpu.allocate(() => allocate(owned, plan, kernels, options.slots));
+    const memory = await gpu.allocate(() => allocate(scope, plan, kernels, options.slots));
     const lowered = lowerToGpu(plan, kernels, capabilities, options.slots, memory.map);
     const [program] = await Promise.all([
-      createProgram(owned, lowered),
-      loadGpuWeights(gpu, plan, memory.weights, memory.values.slice, options),
+      createProgram(scope, lowered),
+      loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
     ]);
-    const readback = await createReadback(owned, outputBytes(plan));
-    const parts = { gpu, plan, kernels, memory, program, readback, free };
-    const executable = assemble(parts);
+    const readback = await createReadback(scope, outputBytes(plan));
+    const executable = assemble({ gpu, plan, kernels, memory, program, readback, scope });
     if (warmUp) await runOnce(executable, memory.states);
     return executable;
   } catch (error) {
-    free();
+    scope.free();
     throw error;
   }
 }
 
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
 function allocate(
-  gpu: Gpu,
+  gpu: BufferScope,
   plan: Plan,
   kernels: readonly GpuKernel[],
   slots: number,
@@ -231,12 +232,12 @@ interface Parts {
   readonly memory: Memory;
   readonly program: Program<DimEnv>;
   readonly readback: Readback;
-  free(): void;
+  readonly scope: BufferScope;
 }
 
 function assemble(parts: Parts): GpuExecutable {
   const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
-  const { readback, free } = parts;
+  const { readback, scope } = parts;
   const { graph, limits, arenaBytes } = plan;
   const { device } = gpu;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
@@ -344,7 +345,7 @@ function assemble(parts: Parts): GpuExecutable {
     dispose(): void {
       if (disposed) return;
       disposed = true;
-      free();
+      scope.free();
     },
   };
 }

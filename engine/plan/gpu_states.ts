@@ -1,10 +1,9 @@
 // States on the GPU: a buffer each, with all slots one behind the other, so that a row finds its slot by
 // multiplication and rows of one step may belong to different sessions.
 
-import type { Gpu } from "../../gpu/gpu.ts";
-import { STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { type BufferScope, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
-import { createReadback } from "../../gpu/readback.ts";
+import { readOnce } from "../../gpu/readback.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { sizeOf } from "./sizes.ts";
@@ -39,7 +38,7 @@ interface Part {
  *
  * @throws {ResourceError} If the slots of one state are over the limit of a binding.
  */
-export function createGpuStates(gpu: Gpu, { states }: Graph, count: number): GpuStates {
+export function createGpuStates(gpu: BufferScope, { states }: Graph, count: number): GpuStates {
   const { device, capabilities: { maxBindingBytes } } = gpu;
   const pool = createSlotPool(count);
   const slotBytes = states.map((state) => sizeOf(state, {}).bytes);
@@ -77,27 +76,16 @@ export function createGpuStates(gpu: Gpu, { states }: Graph, count: number): Gpu
   async function read(slot: number, rows: number): Promise<Uint8Array> {
     const parts = leadingRows(slot, rows);
     const sources = parts.map(inWords);
-    const readback = await gpu.allocate(() =>
-      createReadback(gpu, sources.reduce((sum, { bytes }) => sum + bytes, 0))
-    );
-    try {
-      const encoder = device.createCommandEncoder();
-      readback.copy(encoder, sources);
-      device.queue.submit([encoder.finish()]);
-      const result = new Uint8Array(parts.reduce((sum, { bytes }) => sum + bytes, 0));
-      await readback.read((range, start) => {
-        let to = 0;
-        parts.forEach(({ offset, bytes }, i) => {
-          const from = start + offset - sources[i]!.offset;
-          result.set(new Uint8Array(range, from, bytes), to);
-          to += bytes;
-          start += sources[i]!.bytes;
-        });
-      });
-      return result;
-    } finally {
-      readback.destroy();
-    }
+    const words = await readOnce(gpu, sources);
+    const result = new Uint8Array(parts.reduce((sum, { bytes }) => sum + bytes, 0));
+    let from = 0, to = 0;
+    parts.forEach(({ offset, bytes }, i) => {
+      const start = from + offset - sources[i]!.offset;
+      result.set(words.subarray(start, start + bytes), to);
+      to += bytes;
+      from += sources[i]!.bytes;
+    });
+    return result;
   }
 
   function write(slot: number, rows: number, bytes: Uint8Array): void {
