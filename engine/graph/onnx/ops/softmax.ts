@@ -1,0 +1,61 @@
+// Softmax, LogSoftmax and Hardmax. Up to version 11 all dims from the axis on are one line; from 13 on
+// the axis alone is.
+
+import { product } from "../../dim.ts";
+import { axisOf } from "../../host_numbers.ts";
+import { int } from "../attributes.ts";
+import { applyBinary, applyUnary, castTo, vectorOf } from "../elementwise.ts";
+import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../op.ts";
+import type { Tensor } from "../tensor.ts";
+
+function normalizer(
+  name: string,
+  apply: (call: OnnxCall<unknown>, x: Tensor, axis: number) => Tensor,
+): OnnxOp {
+  return defineOnnxOp({
+    name,
+    versions: [1, 11, 13],
+    attributes: { axis: int() },
+    build(call) {
+      const x = call.input(0);
+      const { shape } = x.type;
+      const axis = axisOf(call.attributes.axis ?? (call.version < 13 ? 1 : -1), shape.length);
+      if (call.version >= 13 || axis === shape.length - 1) return [apply(call, x, axis)];
+      const lines = [product(shape.slice(0, axis)), product(shape.slice(axis))];
+      const flat = apply(call, call.one("reshape", [x], { shape: lines }), 1);
+      return [call.one("reshape", [flat], { shape })];
+    },
+  });
+}
+
+/** exp(x - max) / sum along an axis; half precision is computed in float32. */
+export function softmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const { dtype } = x.type;
+  if (dtype !== "f64") {
+    return castTo(call, call.one("softmax", [castTo(call, x, "f32")], { axis }), dtype);
+  }
+  const along = { axes: [axis], keep: true };
+  const largest = call.one("reduce", [x], { kind: "max", ...along });
+  const powers = applyUnary(call, "exp", applyBinary(call, "sub", x, largest));
+  return applyBinary(call, "div", powers, call.one("reduce", [powers], { kind: "sum", ...along }));
+}
+
+function logSoftmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const total = call.one("reduce", [x], { kind: "log_sum_exp", axes: [axis], keep: true });
+  return applyBinary(call, "sub", x, total);
+}
+
+/** 1 at the first of the largest elements, 0 elsewhere. */
+function hardmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const { dtype, shape } = x.type;
+  const best = call.one("arg_reduce", [x], { kind: "max", axis, keep: false });
+  const offOn = vectorOf(call, dtype, [0, 1]);
+  return call.one("one_hot", [best, offOn], { depth: shape[axis]!, axis });
+}
+
+/** Normalisations of lines. */
+export const softmaxOps: readonly OnnxOp[] = [
+  normalizer("Hardmax", hardmaxAlong),
+  normalizer("LogSoftmax", logSoftmaxAlong),
+  normalizer("Softmax", softmaxAlong),
+];
