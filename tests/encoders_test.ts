@@ -245,8 +245,36 @@ Deno.test("a session of an encoder-decoder needs a source, keeps it, and takes a
   await assertRejects(() => session.encode([]), RangeError, "empty source");
   await assertRejects(() => session.encode([128]), RangeError, "token 128");
   await assertRejects(() => session.encode(new Array(65).fill(5)), ResourceError, "64 fit");
-  await assertRejects(() => session.save(), UnsupportedError, "cannot be saved");
 });
+
+for (const device of DEVICES) {
+  Deno.test(`${device}: a session of an encoder-decoder is saved with its source`, async () => {
+    using model = await loadFixture("m2m100", { device, precision: "exact", sessions: 2 });
+    using session = model.createSession();
+    // A source that is longer than its target, one that is shorter, and none at all.
+    for (const [source, target] of [[[13, 45, 91, 26, 2], [2, 13]], [[7, 2], [2, 13, 45, 8]]]) {
+      await session.encode(source!);
+      await session.eval(target!);
+      const bytes = await session.save();
+      await session.eval([30]);
+      using other = model.createSession();
+      await other.encode([99, 98, 97, 96, 95, 94, 2]);
+      await other.load(bytes);
+      assertEquals(other.tokens, target);
+      await other.eval([30]);
+      assertEquals(other.logits(), session.logits());
+    }
+    using empty = model.createSession();
+    const nothing = await empty.save();
+    await session.load(nothing);
+    await assertRejects(() => session.eval([2]), TypeError, "no source text yet");
+    using short = await loadFixture("m2m100", { device, precision: "exact", contextLength: 4 });
+    using small = short.createSession();
+    await session.encode([13, 45, 91, 26, 2]);
+    const saved = await session.save();
+    await assertRejects(() => small.load(saved), ResourceError, "has 5 tokens, and 4 fit");
+  });
+}
 
 Deno.test("a source is encoded once, however long the answer and however many the beams", async () => {
   using model = await loadToy("m2m100", { sessions: 4, logitRows: 3 });

@@ -75,9 +75,8 @@ export interface Session {
    */
   useAdapters(scales: Readonly<Record<string, number>>): void;
   /**
-   * Tokens and cache as bytes that {@linkcode Session.load} takes back on the same model.
-   *
-   * @throws {UnsupportedError} On an encoder-decoder.
+   * Tokens and cache, with what an encoder-decoder sees of its source, as bytes that
+   * {@linkcode Session.load} takes back on the same model.
    */
   save(): Promise<Uint8Array>;
   /**

@@ -1,8 +1,8 @@
 // A saved session as bytes, little-endian:
 //
 //   8  magic "TROODONS"      32 fingerprint of model and cache layout
-//   4  version (1)            4 number of tokens n      8 bytes of state s
-//   4n token ids (i32)        s state of the slot, leading n rows of every cache
+//   4  version (2)            4 number of tokens n      8 bytes of state s      4 rows of the source m
+//   4n token ids (i32)        s state of the slot, leading max(n, m) rows of every cache
 //  32  SHA-256 of everything before
 //
 // A cache that belongs to other weights gives plausible nonsense, so every doubt is an error: wrong
@@ -14,16 +14,18 @@ import { FormatError } from "../errors.ts";
 export interface SavedSession {
   readonly tokens: Int32Array;
   readonly state: Uint8Array;
+  /** Rows of the source that an encoder-decoder sees; 0: none. */
+  readonly sourceLength: number;
 }
 
 const MAGIC = new TextEncoder().encode("TROODONS");
-const VERSION = 1;
-const HEADER = 56;
+const VERSION = 2;
+const HEADER = 60;
 const DIGEST = 32;
 
 /** Bytes of a session. */
 export async function packSession(
-  { fingerprint, tokens, state }: SavedSession & { readonly fingerprint: Uint8Array },
+  { fingerprint, tokens, state, sourceLength }: SavedSession & { readonly fingerprint: Uint8Array },
 ): Promise<Uint8Array> {
   const bytes = new Uint8Array(HEADER + 4 * tokens.length + state.length + DIGEST);
   const view = new DataView(bytes.buffer);
@@ -32,6 +34,7 @@ export async function packSession(
   view.setUint32(40, VERSION, true);
   view.setUint32(44, tokens.length, true);
   view.setBigUint64(48, BigInt(state.length), true);
+  view.setUint32(56, sourceLength, true);
   tokens.forEach((id, index) => view.setInt32(HEADER + 4 * index, id, true));
   bytes.set(state, HEADER + 4 * tokens.length);
   const body = bytes.subarray(0, bytes.length - DIGEST);
@@ -69,7 +72,11 @@ export async function unpackSession(
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   if (!startsWith(bytes.subarray(body.length), digest)) fail("is damaged: its checksum differs");
   const tokens = Int32Array.from({ length: count }, (_, i) => view.getInt32(HEADER + 4 * i, true));
-  return { tokens, state: bytes.subarray(HEADER + 4 * count, bytes.length - DIGEST) };
+  return {
+    tokens,
+    state: bytes.subarray(HEADER + 4 * count, bytes.length - DIGEST),
+    sourceLength: view.getUint32(56, true),
+  };
 }
 
 function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {

@@ -3,7 +3,11 @@ import { FormatError } from "../errors.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 
 const fingerprint = Uint8Array.from({ length: 32 }, (_, i) => i);
-const session = { tokens: Int32Array.of(5, 6, 7), state: Uint8Array.of(1, 2, 3, 4, 5) };
+const session = {
+  tokens: Int32Array.of(5, 6, 7),
+  state: Uint8Array.of(1, 2, 3, 4, 5),
+  sourceLength: 9,
+};
 
 async function refusal(bytes: Uint8Array, print: Uint8Array = fingerprint): Promise<string> {
   return (await assertRejects(() => unpackSession(bytes, print), FormatError)).message;
@@ -14,8 +18,9 @@ Deno.test("a saved session comes back, also from the middle of a buffer", async 
   const inside = new Uint8Array(bytes.length + 3).subarray(1, bytes.length + 1);
   inside.set(bytes);
   for (const form of [bytes, inside]) {
-    const { tokens, state } = await unpackSession(form, fingerprint);
+    const { tokens, state, sourceLength } = await unpackSession(form, fingerprint);
     assertEquals([...tokens], [5, 6, 7]);
+    assertEquals(sourceLength, 9);
     assertEquals([...state], [1, 2, 3, 4, 5]);
   }
 });
@@ -36,6 +41,6 @@ Deno.test("foreign bytes, another model and another version are named", async ()
   assertMatch(await refusal(new Uint8Array(200)), /is not a saved session/);
   assertMatch(await refusal(bytes, fingerprint.toReversed()), /another model/);
   const newer = bytes.slice();
-  newer[40] = 2;
-  assertMatch(await refusal(newer), /has version 2, and only 1 is read/);
+  newer[40] = 3;
+  assertMatch(await refusal(newer), /has version 3, and only 2 is read/);
 });

@@ -107,23 +107,16 @@ export class TimelineSession implements Session {
   }
 
   async save(): Promise<Uint8Array> {
-    if (this.runtime.source) {
-      throw new UnsupportedError("sessions of encoder-decoders cannot be saved", {
-        file: this.runtime.name,
-        remedy: "Encode the source again",
-      });
-    }
     using _turn = await this.acquire();
-    const { executable, lock } = this.runtime;
+    const { executable, lock, source } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const release = await lock.acquire();
     try {
-      const state = await executable.readState(this.#slot, this.#length);
-      return await packSession({
-        fingerprint,
-        tokens: this.#tokens.subarray(0, this.#length),
-        state,
-      });
+      const sourceLength = source?.lengths[this.#slot] ?? 0;
+      const rows = Math.max(this.#length, sourceLength);
+      const state = await executable.readState(this.#slot, rows);
+      const tokens = this.#tokens.subarray(0, this.#length);
+      return await packSession({ fingerprint, tokens, state, sourceLength });
     } finally {
       release();
     }
@@ -131,21 +124,23 @@ export class TimelineSession implements Session {
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
-    const { executable, lock, vocabulary } = this.runtime;
+    const { executable, lock, vocabulary, source } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
-    const { tokens, state } = await unpackSession(bytes, fingerprint);
-    if (tokens.length > this.capacity) {
-      throw new ResourceError(
-        `the saved session has ${tokens.length} tokens, and ${this.capacity} fit`,
-        { remedy: `Load the model with contextLength: ${tokens.length} or more` },
-      );
+    const { tokens, state, sourceLength } = await unpackSession(bytes, fingerprint);
+    const rows = Math.max(tokens.length, sourceLength);
+    if (rows > this.capacity) {
+      throw new ResourceError(`the saved session has ${rows} tokens, and ${this.capacity} fit`, {
+        remedy: `Load the model with contextLength: ${rows} or more`,
+      });
     }
     checkTokens(tokens, vocabulary);
     const release = await lock.acquire();
     try {
       this.#isComputed = false;
       this.#length = 0;
-      await executable.writeState(this.#slot, tokens.length, state);
+      if (source) source.lengths[this.#slot] = 0;
+      await executable.writeState(this.#slot, rows, state);
+      if (source) source.lengths[this.#slot] = sourceLength;
       this.#tokens.set(tokens);
       this.#length = tokens.length;
     } finally {
