@@ -80,7 +80,6 @@ import { slice } from "./slice.ts";
 import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
 import { spanAttention } from "./span_attention.ts";
-import { tensorScatter } from "./tensor_scatter.ts";
 import { tile } from "./tile.ts";
 import { topK } from "./top_k.ts";
 import { transpose } from "./transpose.ts";
@@ -168,7 +167,6 @@ const all: readonly OpRecord[] = [
   softcap,
   softmax,
   spanAttention,
-  tensorScatter,
   tile,
   topK,
   transpose,
