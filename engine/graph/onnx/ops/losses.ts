@@ -1,0 +1,46 @@
+// Losses of classifiers.
+
+import { int, text } from "../attributes.ts";
+import { applyBinary } from "../elementwise.ts";
+import { defineOnnxOp, type OnnxOp } from "../op.ts";
+
+const attributes = {
+  ignore_index: int(undefined),
+  reduction: text("mean", ["none", "sum", "mean"]),
+} as const;
+
+function lossAttributes(given: { ignore_index?: number | undefined; reduction: string }) {
+  return {
+    reduction: given.reduction,
+    ignores: given.ignore_index !== undefined,
+    ignore_index: given.ignore_index ?? 0,
+  };
+}
+
+const negativeLogLikelihoodLoss = defineOnnxOp({
+  name: "NegativeLogLikelihoodLoss",
+  versions: [12, 13],
+  attributes,
+  build: (call) =>
+    call.op(
+      "nll_loss",
+      [call.input(0), call.input(1), call.inputs[2]],
+      lossAttributes(call.attributes),
+    ),
+});
+
+const softmaxCrossEntropyLoss = defineOnnxOp({
+  name: "SoftmaxCrossEntropyLoss",
+  versions: [12, 13],
+  attributes,
+  build(call) {
+    const x = call.input(0);
+    const total = call.one("reduce", [x], { kind: "log_sum_exp", axes: [1], keep: true });
+    const logs = applyBinary(call, "sub", x, total);
+    const inputs = [logs, call.input(1), call.inputs[2]];
+    return [call.one("nll_loss", inputs, lossAttributes(call.attributes)), logs];
+  },
+});
+
+/** Losses. */
+export const lossOps: readonly OnnxOp[] = [negativeLogLikelihoodLoss, softmaxCrossEntropyLoss];
