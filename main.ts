@@ -29,6 +29,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "order documents by how well they answer a query",
     load: async () => (await import("./engine/cli/rerank.ts")).rerank,
   },
+  classify: {
+    summary: "give texts the labels of a classification model",
+    load: async () => (await import("./engine/cli/classify.ts")).classify,
+  },
   run: {
     summary: "do what an Inferflow configuration (.ini) says",
     load: async () => (await import("./engine/cli/run.ts")).run,

@@ -1,0 +1,108 @@
+// The commands for encoders and encoder-decoders on toy models: what they print is what the calls give.
+
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { classify, embed, fillMask, load, rerank, translate } from "../mod.ts";
+import { troodon } from "./support/cli.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
+import { writeToyClassifier, writeWordTokenizer } from "./support/toy_encoders.ts";
+
+const FAST = ["--device", "wasm", "--threads", "1", "--precision", "exact"];
+const OPTIONS = { device: "wasm", threads: 1, precision: "exact" } as const;
+
+/** A folder with a toy model and its tokenizer, for as long as `use` runs. */
+async function withFolder(
+  write: () => string,
+  use: (folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = write();
+  try {
+    await use(folder);
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+}
+
+function copyOf(name: string, isSource = false): string {
+  const folder = Deno.makeTempDirSync();
+  for (const file of Deno.readDirSync(checkpointPath(name))) {
+    Deno.copyFileSync(`${checkpointPath(name)}/${file.name}`, `${folder}/${file.name}`);
+  }
+  writeWordTokenizer(folder, isSource);
+  return folder;
+}
+
+function classifier(labels: number): string {
+  const { folder } = writeToyClassifier(checkpointPath("bert"), labels);
+  writeWordTokenizer(folder);
+  return folder;
+}
+
+async function answerOf(args: readonly string[], input = "") {
+  const { code, out, err } = await troodon([...args, ...FAST], { stdin: input });
+  assertEquals([code, err], [0, ""]);
+  return out;
+}
+
+Deno.test("classify gives labels of texts, of lines and of pairs", () =>
+  withFolder(() => classifier(3), async (folder) => {
+    using model = await load(folder, OPTIONS);
+    const plain = await answerOf(["classify", folder, "-t", "w5 w6"]);
+    const [labels] = await classify(model, ["w5 w6"]);
+    assertEquals(
+      plain.trimEnd().split("\n").map((line) => line.trim()),
+      labels!.map(({ label, probability }) => `${probability.toFixed(4)}  ${label}`),
+    );
+    const lines = JSON.parse(
+      await answerOf(["classify", folder, "--json", "--top", "1"], "w5 w6\n\nw30\n"),
+    );
+    assertEquals(
+      lines.results,
+      (await classify(model, ["w5 w6", "w30"], { top: 1 }))
+        .map((labels, i) => ({ text: ["w5 w6", "w30"][i], labels })),
+    );
+    const pair = JSON.parse(await answerOf(["classify", folder, "-t", "w5", "-p", "w6", "--json"]));
+    assertEquals(pair.results, [{
+      ...{ text: "w5", pair: "w6" },
+      labels: (await classify(model, [{ text: "w5", pair: "w6" }]))[0],
+    }]);
+  }));
+
+Deno.test("classify says which model has no labels, and that a text is missing", () =>
+  withFolder(() => copyOf("bert"), async (folder) => {
+    const refused = await troodon(["classify", folder, "-t", "w5", ...FAST]);
+    assertEquals(refused.code, 1);
+    assertStringIncludes(refused.err, "cannot classify texts");
+    const nothing = await troodon(["classify", folder, ...FAST], { stdin: "" });
+    assertEquals(nothing.code, 2);
+    assertStringIncludes(nothing.err, "--text");
+  }));
+
+Deno.test("rerank, fill-mask, embed and translate print what the calls give", async () => {
+  await withFolder(() => classifier(1), async (folder) => {
+    using model = await load(folder, OPTIONS);
+    const given = ["w9 w10", "w30"];
+    const out = JSON.parse(
+      await answerOf(["rerank", folder, "-q", "w20", "-d", given[0]!, "-d", given[1]!, "--json"]),
+    );
+    const ranked = await rerank(model, "w20", given);
+    assertEquals(out.results, ranked.map((one) => ({ ...one, document: given[one.index] })));
+  });
+  await withFolder(() => copyOf("bert"), async (folder) => {
+    using model = await load(folder, OPTIONS);
+    const filled = JSON.parse(
+      await answerOf(["fill-mask", folder, "-t", "w5 [MASK]", "--top", "2", "--json"]),
+    );
+    assertEquals(filled.masks, await fillMask(model, "w5 [MASK]", { top: 2 }));
+    const vectors = JSON.parse(await answerOf(["embed", folder, "-t", "w5 w6", "--json"]));
+    const [vector] = await embed(model, ["w5 w6"]);
+    const printed: readonly number[] = vectors.results?.[0]?.vector ?? vectors.vectors[0];
+    printed.forEach((value, i) => assert(Math.abs(value - vector![i]!) < 1e-6));
+  });
+  await withFolder(() => copyOf("m2m100", true), async (folder) => {
+    using model = await load(folder, OPTIONS);
+    const options = { from: "w5", to: "w6", maxTokens: 4 };
+    const args = ["--from", "w5", "--to", "w6", "--max-tokens", "4"];
+    const plain = await answerOf(["translate", folder, "-t", "w45 w91", ...args]);
+    assertEquals(plain.trimEnd(), (await translate(model, "w45 w91", options)).trimEnd());
+  });
+});
