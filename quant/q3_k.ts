@@ -69,9 +69,11 @@ function writeHeader(out: Uint8Array, at: number, scales: Float32Array): void {
   }
 }
 
-// Bytes 0..7 hold the low nibbles of scales 0..7 and 8..15, bytes 8..11 the high bit pairs, scale i's in
-// byte 8 + i % 4.
-function scaleCode(bytes: Uint8Array, at: number, i: number): number {
+/**
+ * Scale code 0..63 of sub-block `i` (0..15); `at` is the offset of the 12 bytes: bytes 0..7 hold the low
+ * nibbles of scales 0..7 and 8..15, bytes 8..11 the high bit pairs, scale i's in byte 8 + i % 4.
+ */
+export function scaleCode(bytes: Uint8Array, at: number, i: number): number {
   const low = (bytes[at + (i & 7)]! >> (i < 8 ? 0 : 4)) & 15;
   const high = (bytes[at + 8 + (i & 3)]! >> (2 * (i >> 2))) & 3;
   return low | (high << 4);

@@ -5,6 +5,7 @@
 import { WEIGHT_FORMATS } from "../case_sizes.ts";
 import { getFormat } from "../../../quant/mod.ts";
 import { defineOp } from "../define_op.ts";
+import { gpuExpertMatmulKernels } from "../lower_gpu_matmul.ts";
 import { equal, mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { expertMatmulKernel } from "../lower_matmul.ts";
@@ -31,7 +32,7 @@ export const expertMatmul: OpRecord = defineOp({
   },
   reference: ({ inputs, outputs: [out] }) => expertRows(inputs, out!),
   cases: expertCases,
-  kernels: { wasm: [expertMatmulKernel], gpu: [] },
+  kernels: { wasm: [expertMatmulKernel], gpu: gpuExpertMatmulKernels },
 });
 
 /** Shape rule of both forms; `x` is input 0. */

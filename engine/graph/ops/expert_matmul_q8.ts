@@ -2,6 +2,7 @@
 
 import { getFormat } from "../../../quant/mod.ts";
 import { defineOp } from "../define_op.ts";
+import { gpuExpertMatmulQ8Kernels } from "../lower_gpu_matmul.ts";
 import { expertMatmulQ8Kernel } from "../lower_matmul.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseInput } from "../op_case.ts";
@@ -25,5 +26,5 @@ export const expertMatmulQ8: OpRecord = defineOp({
         : [];
     }),
   tolerance: { ofLargest: 2e-3, reason: "one 8-bit step of one activation" },
-  kernels: { wasm: [expertMatmulQ8Kernel], gpu: [] },
+  kernels: { wasm: [expertMatmulQ8Kernel], gpu: gpuExpertMatmulQ8Kernels },
 });

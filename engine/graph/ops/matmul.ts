@@ -4,6 +4,7 @@
 import { getFormat } from "../../../quant/mod.ts";
 import { ROWS, WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
+import { gpuMatmulKernels } from "../lower_gpu_matmul.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { matmulKernel } from "../lower_matmul.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
@@ -28,7 +29,7 @@ export const matmul: OpRecord = defineOp({
     matmulRows(x!, weight!, bias, out!);
   },
   cases: matmulCases,
-  kernels: { wasm: [matmulKernel], gpu: [] },
+  kernels: { wasm: [matmulKernel], gpu: gpuMatmulKernels },
 });
 
 /** Shape rule of both matmuls; `x` is input 0. */

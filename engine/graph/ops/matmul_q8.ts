@@ -4,6 +4,7 @@
 import { getFormat } from "../../../quant/mod.ts";
 import { WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
+import { gpuMatmulQ8Kernels } from "../lower_gpu_matmul.ts";
 import { matmulQ8Kernel } from "../lower_matmul.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseInput } from "../op_case.ts";
@@ -36,5 +37,5 @@ export const matmulQ8: OpRecord = defineOp({
     ofLargest: 2e-3,
     reason: "one 8-bit step of one activation",
   },
-  kernels: { wasm: [matmulQ8Kernel], gpu: [] },
+  kernels: { wasm: [matmulQ8Kernel], gpu: gpuMatmulQ8Kernels },
 });

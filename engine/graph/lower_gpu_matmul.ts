@@ -1,0 +1,244 @@
+// The WebGPU kernels of the matrix products. A node is several dispatches of which one kind runs in a step:
+// products for few rows in steps of 1, 4 or 8 rows, tiles for more, tiles with split columns while there are
+// too few of them to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
+
+import type { Capabilities, Shader } from "../../gpu/kernel.ts";
+import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
+import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
+import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
+import { gemvQ8 } from "../../gpu/kernels/matmul_gemv_q8.ts";
+import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
+import { type RowsShape, workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
+import { tileOutputs, tileRows, type TileShape } from "../../gpu/kernels/matmul_tile.ts";
+import { laneCount, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
+import { planeNames } from "../../gpu/kernels/weight_reader.ts";
+import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
+import { ceilDiv, type Dim, floorDiv, max, min, mul, product, sub } from "./dim.ts";
+import type { Node } from "./graph.ts";
+import type { GpuKernel, GpuLowering } from "./op.ts";
+
+/** How sums of few rows are added up. */
+type Style = "subgroup" | "workgroup";
+
+/** What is multiplied. */
+interface Arithmetic {
+  readonly name: string;
+  takes(format: string): boolean;
+  few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
+  many(shape: TileShape & { readonly layout: string }, capabilities: Capabilities): Shader;
+}
+
+const FLOATS: Arithmetic = {
+  name: "f32",
+  takes: () => true,
+  few: (shape) => gemvF32(shape),
+  many: (shape) => gemmF32(shape),
+};
+
+const INTEGERS: Arithmetic = {
+  name: "q8",
+  takes: hasGpuIntegerKernel,
+  few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
+  many: (shape, { packedDot }) => gemmQ8({ ...shape, stepGroups: 1, packedDot }),
+};
+
+function matmulKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
+  return {
+    name: `matmul_${arithmetic.name}_${style}`,
+    when({ node, capabilities }) {
+      return isMatrix(node, 2, arithmetic) && hasStyle(capabilities, style);
+    },
+    lower(lowering) {
+      lowerFew(lowering, arithmetic, style);
+      lowerMany(lowering, arithmetic);
+    },
+  };
+}
+
+function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
+  return style === "workgroup" || subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
+}
+
+function isMatrix({ inputs: [, weight] }: Node, rank: number, { takes }: Arithmetic): boolean {
+  return weight?.role === "weight" && weight.shape.length === rank &&
+    weight.shape.every((dim) => typeof dim === "number" && dim > 0) && takes(weight.tensor!.format);
+}
+
+/** Rows of x as a dim. */
+function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
+  return product(x!.shape.slice(0, -1));
+}
+
+/** 1 if `least` ≤ value ≤ `most`, else 0. */
+function isBetween(value: Dim, least: number, most: number): Dim {
+  const above = max(0, min(1, sub(value, least - 1)));
+  return most === Infinity ? above : mul(above, max(0, min(1, sub(most + 1, value))));
+}
+
+function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): void {
+  const { node: { inputs: [x, matrix, bias], outputs: [y] }, capabilities } = lowering;
+  const weight = lowering.weight(matrix!);
+  const rows = rowsOfX(lowering);
+  let least = 1;
+  for (const most of MATMUL_TUNING.fewRows) {
+    const wanted = isBetween(rows, least, most);
+    least = most + 1;
+    if (wanted === 0) continue;
+    const shape = {
+      ...MATMUL_TUNING.few[arithmetic.name === "q8" ? "q8" : "f32"](most),
+      lanes: laneCount(capabilities, style),
+      subgroups: style === "subgroup",
+      layout: weight.layout,
+      columns: weight.columns,
+      rows: most,
+      bias: bias !== undefined,
+    };
+    const shader = arithmetic.few(shape, capabilities);
+    for (const part of weight.parts) {
+      lowering.emit({
+        shader,
+        storage: {
+          x: lowering.slice(x!),
+          ...planesOf(weight.layout, part.planes),
+          y: lowering.slice(y!),
+          ...bias && { bias: lowering.slice(bias) },
+        },
+        uniforms: { lines: part.rows, first: part.firstRow, outputs: weight.rows, rows },
+        workgroups: [mul(wanted, Math.ceil(part.rows / workgroupOutputs(shape)))],
+      });
+    }
+  }
+}
+
+function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
+  return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
+}
+
+function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
+  const { node: { inputs: [x, matrix, bias], outputs: [y] }, capabilities } = lowering;
+  const weight = lowering.weight(matrix!);
+  const { layout, columns, rows: outputs } = weight;
+  const rows = rowsOfX(lowering);
+  const wanted = isBetween(rows, MATMUL_TUNING.fewRows.at(-1)! + 1, Infinity);
+  if (wanted === 0) return;
+  const shape = { ...MATMUL_TUNING.tile, layout, columns };
+  const rowTiles = ceilDiv(rows, tileRows(shape));
+  const splits = splitsOf(rowTiles, Math.ceil(outputs / tileOutputs(shape)), columns);
+  const isSplit = min(1, sub(splits, 1));
+  const storage = { x: lowering.slice(x!), ...bias && { bias: lowering.slice(bias) } };
+  const scratch = isSplit === 0 ? undefined : lowering.scratch(
+    4 * MATMUL_TUNING.tiles *
+      tileRows(shape) * tileOutputs(shape),
+  );
+  for (const split of [false, true]) {
+    const chosen = mul(wanted, split ? isSplit : sub(1, isSplit));
+    if (chosen === 0) continue;
+    const withBias = !split && bias !== undefined;
+    const shader = arithmetic.many({ ...shape, split, bias: withBias }, capabilities);
+    for (const { rows: lines, firstRow, planes } of weight.parts) {
+      lowering.emit({
+        shader,
+        storage: {
+          x: storage.x,
+          ...planesOf(layout, planes),
+          y: split ? scratch! : lowering.slice(y!),
+          ...withBias && { bias: storage.bias! },
+        },
+        uniforms: { lines, first: firstRow, outputs, rows, ...split && { splits } },
+        workgroups: [
+          mul(chosen, rowTiles),
+          Math.ceil(lines / tileOutputs(shape)),
+          split ? splits : 1,
+        ],
+      });
+    }
+    if (!split) continue;
+    const results = mul(rows, outputs);
+    lowering.emit({
+      shader: matmulReduce(bias !== undefined),
+      storage: {
+        partial: scratch!,
+        y: lowering.slice(y!),
+        ...bias && { bias: storage.bias! },
+      },
+      uniforms: { results, outputs, splits },
+      workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
+    });
+  }
+}
+
+/** Into how many parts the columns are cut, so that about as many tiles are made as a device wants. */
+function splitsOf(rowTiles: Dim, lineTiles: number, columns: number): Dim {
+  const { tiles, mostSplits, splitColumns } = MATMUL_TUNING;
+  const most = Math.max(1, Math.min(mostSplits, Math.floor(columns / splitColumns)));
+  return max(1, min(most, floorDiv(tiles, max(1, mul(rowTiles, lineTiles)))));
+}
+
+function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
+  return {
+    name: `expert_matmul_${arithmetic.name}_${style}`,
+    when({ node, capabilities }) {
+      return isMatrix(node, 3, arithmetic) && hasStyle(capabilities, style);
+    },
+    lower(lowering) {
+      const { node, capabilities } = lowering;
+      const [x, stack, chosen, bias] = node.inputs;
+      const [y] = node.outputs;
+      const weight = lowering.weight(stack!);
+      const outputs = stack!.shape[1] as number;
+      const items = y!.shape[1]!;
+      const pairs = mul(y!.shape[0]!, items);
+      const shape = {
+        ...MATMUL_TUNING.few[arithmetic.name === "q8" ? "q8" : "f32"](1),
+        lanes: laneCount(capabilities, style),
+        subgroups: style === "subgroup",
+        layout: weight.layout,
+        columns: weight.columns,
+        rows: 1,
+        bias: bias !== undefined,
+        chosen: chosen ? "list" : "place",
+      } as const;
+      const shader = arithmetic.few(shape, capabilities);
+      for (const part of weight.parts) {
+        lowering.emit({
+          shader,
+          storage: {
+            x: lowering.slice(x!),
+            ...planesOf(weight.layout, part.planes),
+            y: lowering.slice(y!),
+            ...bias && { bias: lowering.slice(bias) },
+            ...chosen && { chosen: lowering.slice(chosen) },
+          },
+          uniforms: {
+            lines: part.rows,
+            first: part.firstRow,
+            outputs,
+            rows: pairs,
+            items,
+            sharing: x!.shape[1] === 1 ? items : 1,
+          },
+          workgroups: [mul(pairs, Math.ceil(outputs / workgroupOutputs(shape)))],
+        });
+      }
+    },
+  };
+}
+
+const STYLES = ["subgroup", "workgroup"] as const;
+
+/** Float activations. */
+export const gpuMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel(FLOATS, style)
+);
+/** 8-bit activations. */
+export const gpuMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel(INTEGERS, style)
+);
+/** Float activations, a matrix a row. */
+export const gpuExpertMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  expertKernel(FLOATS, style)
+);
+/** 8-bit activations, a matrix a row. */
+export const gpuExpertMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  expertKernel(INTEGERS, style)
+);

@@ -1,0 +1,117 @@
+// matmul for few rows: float activations by exactly the stored weights, of any layout. As matmul_gemv_q8, with
+// quads of four columns instead of packed bytes; a row of x whose length is no multiple of the layout's unit
+// reads zeros behind its end.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+import { list, rowsFrame, rowsMain, type RowsShape } from "./matmul_rows.ts";
+import { teamLoop, teamSum } from "./team_sum.ts";
+import { quadReader } from "./weight_reader.ts";
+
+/** What a shader is made for. */
+export interface GemvF32Params extends RowsShape {
+  /** Id of the weight's layout. */
+  readonly layout: string;
+}
+
+/** The shader; bindings x, the planes of the weight, y, bias, chosen. */
+export function gemvF32(params: GemvF32Params): Shader {
+  const { columns, rows, outputs } = params;
+  const reader = quadReader(params.layout);
+  const units = Math.ceil(columns / reader.unitColumns);
+  const quads = reader.unitColumns / 4;
+  const frame = rowsFrame(params);
+  const team = teamSum(params, rows * outputs, outputs);
+  const x = floatRows(columns, units * quads);
+  const step = wgsl`
+    ${list(outputs, (o) => reader.load(`w${o}_`, `line${o} * ${units}u + unit`))}
+    ${
+    list(quads, (q) =>
+      wgsl`
+        ${list(rows, (r) => `let x${r}_${q} = x_quad(row${r}, ${quads}u * unit + ${q}u);`)}
+        ${
+        list(rows * outputs, (i) => {
+          const r = Math.floor(i / outputs), o = i % outputs;
+          return `sum${i} += dot(x${r}_${q}, w${o}_${q});`;
+        })
+      }
+      `)
+  }
+  `;
+  return {
+    name: `matmul_gemv_f32_${params.layout}`,
+    storage: { x: x.type, ...reader.storage, ...frame.storage },
+    writes: ["y"],
+    uniforms: frame.uniforms,
+    enables: team.enables,
+    code: wgsl`
+      ${reader.code}
+
+      ${x.code}
+
+      ${team.declarations}
+      ${frame.declarations}
+
+      ${
+      rowsMain(
+        params,
+        wgsl`
+          ${frame.prologue}
+          ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
+          ${teamLoop(step, { ...params, count: units })}
+          ${team.reduce}
+        `,
+      )
+    }
+    `,
+  };
+}
+
+/**
+ * Reads float rows by quads: type of the binding `x` and `x_quad(row, quad) -> vec4<f32>`, zeros behind the end
+ * of a row, where `quads` is how many of a row are asked for.
+ */
+export function floatRows(
+  columns: number,
+  quads: number,
+): { readonly type: string; readonly code: string } {
+  const own = columns / 4;
+  if (columns % 4 !== 0) {
+    return {
+      type: "array<f32>",
+      code: wgsl`
+        fn x_at(row: u32, column: u32) -> f32 {
+          let value = x[row * ${columns}u + min(column, ${columns - 1}u)];
+          return select(0.0, value, column < ${columns}u);
+        }
+
+        fn x_quad(row: u32, quad: u32) -> vec4<f32> {
+          let column = 4u * quad;
+          return vec4<f32>(
+            x_at(row, column), x_at(row, column + 1u), x_at(row, column + 2u), x_at(row, column + 3u),
+          );
+        }
+      `,
+    };
+  }
+  const type = "array<vec4<f32>>";
+  if (quads === own) {
+    return {
+      type,
+      code: wgsl`
+        fn x_quad(row: u32, quad: u32) -> vec4<f32> {
+          return x[row * ${own}u + quad];
+        }
+      `,
+    };
+  }
+  return {
+    type,
+    code: wgsl`
+      fn x_quad(row: u32, quad: u32) -> vec4<f32> {
+        let value = x[row * ${own}u + min(quad, ${own - 1}u)];
+        return select(vec4<f32>(), value, quad < ${own}u);
+      }
+    `,
+  };
+}

@@ -1,0 +1,106 @@
+// matmul_q8 for few rows: a team of lanes shares the groups of an output's weights, so that neighbouring lanes
+// read neighbouring vectors; each lane multiplies several outputs by several rows while the codes are in
+// registers. Integers are summed within a group and scaled once; sums are float32.
+
+import type { CodeLayout } from "../code_layouts.ts";
+import type { Shader } from "../kernel.ts";
+import { codeLayout } from "../weight_layout.ts";
+import { float, wgsl } from "../wgsl.ts";
+import { list, rowsFrame, rowsMain, type RowsShape } from "./matmul_rows.ts";
+import { packedDot, q8RowReader } from "./q8_rows.ts";
+import { teamLoop, teamSum } from "./team_sum.ts";
+import { codeReader } from "./weight_reader.ts";
+
+/** What a shader is made for. */
+export interface GemvQ8Params extends RowsShape {
+  /** Id of the weight's layout. */
+  readonly layout: string;
+  /** Whether the device has `dot4I8Packed`. */
+  readonly packedDot: boolean;
+}
+
+/**
+ * The shader; bindings x, the planes of the weight, y, bias, chosen.
+ *
+ * @throws {RangeError} If the layout holds no codes.
+ */
+export function gemvQ8(params: GemvQ8Params): Shader {
+  const { columns, rows, outputs } = params;
+  const layout = codeLayout(params.layout);
+  if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
+  const reader = codeReader(layout);
+  const frame = rowsFrame(params);
+  const team = teamSum(params, rows * outputs, outputs);
+  const halves = layout.scales === "k16";
+  const step = wgsl`
+    ${list(rows, (r) => `let x${r} = x_codes(row${r}, unit);`)}
+    ${list(rows, (r) => `let a${r} = x_scales(row${r}, unit);`)}
+    ${list(halves ? rows : 0, (r) => `let h${r} = x_half(row${r}, unit);`)}
+    ${
+    list(outputs, (o) =>
+      wgsl`
+        let w${o} = weight_codes(line${o} * ${columns / 32}u + unit);
+        let s${o} = weight_scales(line${o} * ${columns / 32}u + unit);
+        ${
+        list(rows, (r) => {
+          const operands = [`w${o}`, `s${o}`, `x${r}`, `a${r}`, ...halves ? [`h${r}`] : []];
+          return `sum${r * outputs + o} += group_product(${operands.join(", ")});`;
+        })
+      }
+      `)
+  }
+  `;
+  return {
+    name: `matmul_gemv_${params.layout}`,
+    storage: { x: "array<vec4<u32>>", ...reader.storage, ...frame.storage },
+    writes: ["y"],
+    uniforms: frame.uniforms,
+    enables: team.enables,
+    code: wgsl`
+      ${reader.code}
+
+      ${q8RowReader(columns)}
+
+      ${packedDot(params.packedDot)}
+
+      ${groupProduct(layout)}
+
+      ${team.declarations}
+      ${frame.declarations}
+
+      ${
+      rowsMain(
+        params,
+        wgsl`
+          ${frame.prologue}
+          ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
+          ${teamLoop(step, { ...params, count: columns / 32 })}
+          ${team.reduce}
+        `,
+      )
+    }
+    `,
+  };
+}
+
+/**
+ * `group_product(codes, scales, x codes, x scales)`, and the x half sum for scales of 16 columns: what a group
+ * adds to an output.
+ */
+function groupProduct({ scales, offset }: CodeLayout): string {
+  if (scales !== "k16") {
+    return wgsl`
+      fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>) -> f32 {
+        let dot = f32(dot16(w.low, x.low) + dot16(w.high, x.high));
+        return s.x * (a.x * dot) + s.y * a.y;
+      }
+    `;
+  }
+  return wgsl`
+    fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>, half: f32) -> f32 {
+      let dots = vec2<f32>(f32(dot16(w.low, x.low)), f32(dot16(w.high, x.high)));
+      let sums = vec2<f32>(half, a.y - half);
+      return dot(s, a.x * dots - ${float(offset)} * sums);
+    }
+  `;
+}

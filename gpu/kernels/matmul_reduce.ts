@@ -1,0 +1,35 @@
+// Adds up the sums that the splits of a tile kernel made, and the bias.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+
+const WORKGROUP = 256;
+
+/** Workgroups for a number of results. */
+export const REDUCE_RESULTS: number = WORKGROUP;
+
+/** The shader; bindings partial, y, bias; partial is [splits, results]. */
+export function matmulReduce(bias: boolean): Shader {
+  return {
+    name: "matmul_reduce",
+    storage: { partial: "array<f32>", y: "array<f32>", ...bias ? { bias: "array<f32>" } : {} },
+    writes: ["y"],
+    uniforms: { results: "u32", outputs: "u32", splits: "u32" },
+    code: wgsl`
+      @compute @workgroup_size(${WORKGROUP})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32,
+      ) {
+        let i = flat_workgroup(id, count) * ${WORKGROUP}u + thread;
+        if (i >= params.results) { return; }
+        var sum = ${bias ? "bias[i % params.outputs]" : "0.0"};
+        for (var split = 0u; split < params.splits; split++) {
+          sum += partial[split * params.results + i];
+        }
+        y[i] = sum;
+      }
+    `,
+  };
+}

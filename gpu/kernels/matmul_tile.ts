@@ -1,0 +1,144 @@
+// What the products for many rows share: a workgroup makes a tile of rows × outputs, each invocation a block of
+// it in registers; a step brings some columns of both sides into workgroup memory. In the split form each of
+// `params.splits` workgroups makes a sum over a part of the columns, and matmul_reduce adds them up: so narrow
+// outputs fill the device too.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+import { list, MATMUL_UNIFORMS } from "./matmul_rows.ts";
+
+/** Shape of a tile. */
+export interface TileShape {
+  /** Columns of the weight. */
+  readonly columns: number;
+  /** Rows of an invocation's block; a multiple of 4. */
+  readonly blockRows: number;
+  /** Outputs of an invocation's block; a multiple of 4. */
+  readonly blockOutputs: number;
+  /** Invocations along the outputs. */
+  readonly across: number;
+  /** Invocations along the rows. */
+  readonly down: number;
+  /** Whether the columns are split; y is then [splits, rows, outputs], for matmul_reduce. */
+  readonly split: boolean;
+  /** Whether there is a bias; never in the split form. */
+  readonly bias: boolean;
+}
+
+/** Rows of a tile. */
+export function tileRows({ blockRows, down }: Pick<TileShape, "blockRows" | "down">): number {
+  return blockRows * down;
+}
+
+/** Outputs of a tile. */
+export function tileOutputs(
+  { blockOutputs, across }: Pick<TileShape, "blockOutputs" | "across">,
+): number {
+  return blockOutputs * across;
+}
+
+/** The pieces of arithmetic that make a tile kernel. */
+export interface TileArithmetic {
+  readonly name: string;
+  /** WGSL types of x and the planes of the weight. */
+  readonly storage: Readonly<Record<string, string>>;
+  /** Functions and workgroup memory. */
+  readonly declarations: string;
+  /** Steps over all columns. */
+  readonly steps: number;
+  /** Statements that fill workgroup memory for `step`; they use `thread`, `row_tile` and `line_tile`. */
+  readonly fill: string;
+  /**
+   * Statements that add to `sum{i}_{j}: vec4<f32>`: row i of the block and its outputs 4j … 4j + 3. They use
+   * `down` and `across`, the place of the invocation.
+   */
+  readonly multiply: string;
+}
+
+/** Uniforms of the split form. */
+export const SPLIT_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
+
+/** The shader of an arithmetic; workgroups are row tiles × line tiles × splits. */
+export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
+  const { blockRows, blockOutputs, across, down, split, bias } = shape;
+  const { steps } = arithmetic;
+  const quads = blockOutputs / 4;
+  const sums = (text: (i: number, j: number) => string) =>
+    list(blockRows * quads, (n) => text(Math.floor(n / quads), n % quads));
+  return {
+    name: arithmetic.name,
+    storage: { ...arithmetic.storage, y: "array<f32>", ...bias ? { bias: "array<f32>" } : {} },
+    writes: ["y"],
+    uniforms: split ? SPLIT_UNIFORMS : MATMUL_UNIFORMS,
+    code: wgsl`
+      ${arithmetic.declarations}
+
+      fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
+        if (row >= params.rows) { return; }
+        let output = params.first + line;
+        let at = (split * params.rows + row) * params.outputs + output;
+        ${
+      list(4, (i) =>
+        `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${
+          bias ? ` + bias[output + ${i}u]` : ""
+        }; }`)
+    }
+      }
+
+      @compute @workgroup_size(${across}, ${down})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32,
+      ) {
+        let across = thread % ${across}u;
+        let down = thread / ${across}u;
+        let row_tile = id.x * ${tileRows(shape)}u;
+        let line_tile = id.y * ${tileOutputs(shape)}u;
+        ${split ? splitRange(steps) : `let begin = 0u;\n  let end = ${steps}u;`}
+        ${sums((i, j) => `var sum${i}_${j} = vec4<f32>();`)}
+        for (var step = begin; step < end; step++) {
+          ${arithmetic.fill}
+          workgroupBarrier();
+          ${arithmetic.multiply}
+          workgroupBarrier();
+        }
+        let row = row_tile + down * ${blockRows}u;
+        let line = line_tile + across * ${blockOutputs}u;
+        ${sums((i, j) => `store(id.z, row + ${i}u, line + ${4 * j}u, sum${i}_${j});`)}
+      }
+    `,
+  };
+}
+
+function splitRange(steps: number): string {
+  return wgsl`
+    let share = (${steps}u + params.splits - 1u) / params.splits;
+    let begin = min(id.z * share, ${steps}u);
+    let end = min(begin + share, ${steps}u);
+  `;
+}
+
+/** Statements for `items` items shared by `threads` invocations, written out; `text` uses the item's name. */
+export function shared(
+  items: number,
+  threads: number,
+  text: (item: string) => string,
+): string[] {
+  return list(Math.ceil(items / threads), (i) => {
+    const item = i === 0 ? "thread" : `(thread + ${i * threads}u)`;
+    const isWhole = (i + 1) * threads <= items;
+    return isWhole
+      ? wgsl`
+        {
+          let item = ${item};
+          ${text("item")}
+        }
+      `
+      : wgsl`
+        if (${item} < ${items}u) {
+          let item = ${item};
+          ${text("item")}
+        }
+      `;
+  });
+}

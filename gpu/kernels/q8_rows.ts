@@ -1,0 +1,79 @@
+// Rows of 8-bit activations on the GPU. They take the bytes of quant/q8_activation.ts, but pairs stand
+// together that kernels read together: K int8 codes · per group of 32 (float32 scale, float32 scale · Σ codes) ·
+// per group float32 scale · Σ of its first 16 codes · padding to 16 bytes. Everything is read as vec4<u32>,
+// because a buffer can be bound only once where something else in it is written.
+
+import { Q8_GROUP, q8RowBytes } from "../../quant/q8_activation.ts";
+import { wgsl } from "../wgsl.ts";
+
+/**
+ * Functions that read a binding `x: array<vec4<u32>>` of rows of `columns` values. `Codes` is
+ * weight_reader.ts's.
+ * - `x_codes(row, group) -> Codes`; `x_scales(row, group) -> vec2<f32>`: the scale and the sum;
+ * - `x_half(row, group) -> f32`: the sum over the first 16 codes;
+ * - `x_half_codes(row, half) -> vec4<u32>`: 16 codes.
+ */
+export function q8RowReader(columns: number): string {
+  const stride = q8RowBytes(columns) / 16;
+  const groups = columns / Q8_GROUP;
+  return wgsl`
+    fn x_codes(row: u32, group: u32) -> Codes {
+      let at = row * ${stride}u + 2u * group;
+      return Codes(x[at], x[at + 1u]);
+    }
+
+    fn x_half_codes(row: u32, half: u32) -> vec4<u32> {
+      return x[row * ${stride}u + half];
+    }
+
+    fn x_scales(row: u32, group: u32) -> vec2<f32> {
+      let pairs = x[row * ${stride}u + ${columns / 16}u + (group >> 1u)];
+      return bitcast<vec2<f32>>(select(pairs.xy, pairs.zw, (group & 1u) == 1u));
+    }
+
+    fn x_half(row: u32, group: u32) -> f32 {
+      let at = ${columns / 4 + 2 * groups}u + group;
+      return bitcast<f32>(x[row * ${stride}u + (at >> 2u)][at & 3u]);
+    }
+  `;
+}
+
+/**
+ * `dot16(a, b) -> i32`: the dot product of 16 pairs of signed bytes; `dots(a, b) -> vec4<i32>`: those of the 4
+ * bytes of a word with the bytes of each of four words.
+ */
+export function packedDot(hardware: boolean): string {
+  if (hardware) {
+    return wgsl`
+      fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
+        return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) +
+          dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
+      }
+
+      fn dots(a: u32, b: vec4<u32>) -> vec4<i32> {
+        return vec4<i32>(
+          dot4I8Packed(a, b.x), dot4I8Packed(a, b.y), dot4I8Packed(a, b.z), dot4I8Packed(a, b.w),
+        );
+      }
+    `;
+  }
+  return wgsl`
+    fn byte_of(words: vec4<u32>, left: u32) -> vec4<i32> {
+      return vec4<i32>(words << vec4<u32>(left)) >> vec4<u32>(24u);
+    }
+
+    fn dots_of_pairs(a: vec4<u32>, b: vec4<u32>) -> vec4<i32> {
+      return byte_of(a, 0u) * byte_of(b, 0u) + byte_of(a, 8u) * byte_of(b, 8u) +
+        byte_of(a, 16u) * byte_of(b, 16u) + byte_of(a, 24u) * byte_of(b, 24u);
+    }
+
+    fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
+      let sums = dots_of_pairs(a, b);
+      return sums.x + sums.y + sums.z + sums.w;
+    }
+
+    fn dots(a: u32, b: vec4<u32>) -> vec4<i32> {
+      return dots_of_pairs(vec4<u32>(a), b);
+    }
+  `;
+}
