@@ -2,30 +2,62 @@
 // order.
 
 import type { OnnxOp } from "../op.ts";
+import { attentionOps } from "./attention.ts";
 import { binaryOps } from "./binary.ts";
 import { castOps } from "./casts.ts";
+import { convolutionOps } from "./convolution.ts";
+import { detectionOps } from "./detection.ts";
+import { einsumOps } from "./einsum.ts";
 import { gatheringOps } from "./gathering.ts";
+import { generatorOps } from "./generators.ts";
 import { layoutOps } from "./layout.ts";
+import { lossOps } from "./losses.ts";
+import { matmulOps } from "./matmul.ts";
+import { normalizationOps } from "./normalization.ts";
+import { poolingOps } from "./pooling.ts";
+import { quantizationOps } from "./quantization.ts";
+import { randomOps } from "./random.ts";
+import { recurrentOps } from "./recurrent.ts";
 import { reductionOps } from "./reductions.ts";
 import { reshape } from "./reshape.ts";
+import { resizingOps } from "./resizing.ts";
 import { selectionOps } from "./selection.ts";
 import { shapeOps } from "./shapes.ts";
+import { signalOps } from "./signal.ts";
 import { slicingOps } from "./slicing.ts";
 import { softmaxOps } from "./softmax.ts";
+import { tensorScatterOps } from "./tensor_scatter.ts";
 import { unaryOps } from "./unary.ts";
+import { uniqueOps } from "./unique.ts";
 
 const all: readonly OnnxOp[] = [
+  ...attentionOps,
   ...binaryOps,
   ...castOps,
+  ...convolutionOps,
+  ...detectionOps,
+  ...einsumOps,
   ...gatheringOps,
+  ...generatorOps,
   ...layoutOps,
+  ...lossOps,
+  ...matmulOps,
+  ...normalizationOps,
+  ...poolingOps,
+  ...quantizationOps,
+  ...randomOps,
+  ...recurrentOps,
   ...reductionOps,
   reshape,
+  ...resizingOps,
   ...selectionOps,
   ...shapeOps,
+  ...signalOps,
   ...slicingOps,
   ...softmaxOps,
+  ...tensorScatterOps,
   ...unaryOps,
+  ...uniqueOps,
 ];
 
 /** Every op by `domain::name`. */
