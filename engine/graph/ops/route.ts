@@ -7,6 +7,7 @@ import { choice, flag, integer, number } from "../attributes.ts";
 import { CASE_ROWS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuRouteKernels } from "../lower_gpu_mixed.ts";
 import { emit, inputAddress, isStatic } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import {
@@ -140,7 +141,7 @@ export const route: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: gpuRouteKernels,
   },
 });
 
