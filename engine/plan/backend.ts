@@ -30,6 +30,11 @@ export interface PrepareOptions {
    * which its `when` does not hold.
    */
   readonly forceKernels?: Readonly<Record<string, string>>;
+  /**
+   * True: a node without a kernel runs on the CPU between kernels, by its reference, instead of being an
+   * error. Default false.
+   */
+  readonly hostSteps?: boolean;
   /** Scales of the adapters in the graph, for slots that set none. */
   readonly adapterScales?: readonly number[];
   /** Names of kernels that must not be taken, because they failed the self-test. */

@@ -1,10 +1,11 @@
-// Weights as the reference sees them: decoded to float32 by their number format, one tensor at a time.
+// Weights as the reference sees them, one tensor at a time: decoded to float32 by their number format, or
+// the elements of the file as they are where the graph wants another type.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { FormatError } from "../errors.ts";
 import type { TensorInfo } from "../formats/source.ts";
-import type { Value } from "../graph/graph.ts";
-import { elementCount } from "../graph/host_tensor.ts";
+import type { DataType, Value } from "../graph/graph.ts";
+import { elementCount, hostArray, type HostData, hostElementBytes } from "../graph/host_tensor.ts";
 import type { PrepareOptions } from "./backend.ts";
 import type { Plan } from "./plan.ts";
 
@@ -23,14 +24,14 @@ export function weightsOf({ graph }: Plan): Value[] {
 export async function loadHostWeights(
   plan: Plan,
   { signal, onProgress }: PrepareOptions,
-): Promise<Map<number, Float32Array>> {
+): Promise<Map<number, HostData>> {
   const values = weightsOf(plan);
   const totalBytes = values.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
-  const loaded = new Map<number, Float32Array>();
+  const loaded = new Map<number, HostData>();
   let loadedBytes = 0;
-  for (const { id, tensor } of values) {
+  for (const { id, tensor, dtype } of values) {
     signal?.throwIfAborted();
-    loaded.set(id, await decodeTensor(tensor!));
+    loaded.set(id, await (dtype === "f32" ? decodeTensor(tensor!) : readElements(tensor!, dtype)));
     loadedBytes += tensor!.byteLength;
     onProgress?.({ loadedBytes, totalBytes });
   }
@@ -52,4 +53,23 @@ async function decodeTensor(tensor: TensorInfo): Promise<Float32Array> {
   const values = new Float32Array(count);
   format.decode(bytes, values);
   return values;
+}
+
+/**
+ * Elements of a tensor as they lie in the file.
+ *
+ * @throws {FormatError} If its bytes do not fit its shape.
+ */
+export async function readElements(tensor: TensorInfo, dtype: DataType): Promise<HostData> {
+  const { name, shape, source, offset, byteLength } = tensor;
+  const count = elementCount(shape);
+  if (count * hostElementBytes(dtype) !== byteLength) {
+    throw new FormatError(`${byteLength} bytes do not hold ${count} elements of ${dtype}`, {
+      file: source.name,
+      place: name,
+    });
+  }
+  const bytes = new Uint8Array(byteLength);
+  await source.readInto(offset, bytes);
+  return hostArray(dtype, count, bytes.buffer);
 }

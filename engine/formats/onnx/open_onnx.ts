@@ -132,3 +132,22 @@ function readFunction(context: ReadContext, { start, end }: WireField): OnnxFunc
   }
   return { name, domain, overload, inputs, outputs, attributes, defaults, nodes, opsets };
 }
+
+/** External data that is not there: shapes can be derived and planned, nothing can be read. */
+export function absentSource(name: string): ByteSource {
+  return {
+    name,
+    size: ABSENT_SIZE,
+    readInto() {
+      throw new FormatError("was left out when the model was opened", { file: name });
+    },
+    close() {},
+  };
+}
+
+/** True for {@linkcode absentSource}. */
+export function isAbsent({ size }: ByteSource): boolean {
+  return size === ABSENT_SIZE;
+}
+
+const ABSENT_SIZE = Number.MAX_SAFE_INTEGER;

@@ -3,7 +3,7 @@
 // serves what no engine graph can hold (strings, sequences) or size (NonZero). An op may have both: it is
 // built where that is possible. Records live in ops/, one family a file.
 
-import type { OnnxNode } from "../../formats/onnx/model.ts";
+import type { OnnxGraph, OnnxNode } from "../../formats/onnx/model.ts";
 import type { Dim } from "../dim.ts";
 import type { Attributes, DataType } from "../graph.ts";
 import type { HostTensor } from "../host_tensor.ts";
@@ -51,6 +51,12 @@ export interface OnnxCall<A = Readonly<Record<string, unknown>>> {
   numbers(index: number): readonly number[];
   /** All elements of input `index`. @throws {NeedsContents} As `dims`. */
   contents(index: number): HostTensor;
+  /**
+   * Derives a body in place: its inputs are `inputs`, names around it are visible.
+   *
+   * @throws {NeedsHost} If it cannot be derived whole.
+   */
+  inline(body: OnnxGraph, inputs: readonly Tensor[]): Tensor[];
   /** Leaves the node to `evaluate` at run time. */
   onHost(): never;
   /** Refuses the node; collected with all others before anything runs. */
@@ -66,7 +72,14 @@ export interface HostCall<A = Readonly<Record<string, unknown>>> {
   readonly wanted: readonly boolean[];
   /** Input `index`, a tensor of numbers. @throws {TypeError} If it is absent or something else. */
   tensor(index: number): HostTensor;
+  /** Runs a body of the node on its inputs. */
+  run(body: OnnxGraph, inputs: readonly HostValue[]): Promise<HostValue[]>;
+  /** Stops long loops. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+/** What an evaluation gives: one entry an output. */
+export type HostResults = readonly (HostValue | undefined)[];
 
 /** An ONNX op. */
 export interface OnnxOp {
@@ -86,7 +99,7 @@ export interface OnnxOp {
   /** Translates a node; one entry an output, `undefined` for what is not wanted. */
   readonly build?: (call: OnnxCall) => readonly (Tensor | undefined)[];
   /** Computes a node on the host. */
-  readonly evaluate?: (call: HostCall) => readonly (HostValue | undefined)[];
+  readonly evaluate?: (call: HostCall) => HostResults | Promise<HostResults>;
 }
 
 /** What an op's file writes. */
@@ -96,7 +109,9 @@ export interface OnnxOpDefinition<R extends OnnxAttributeRules> {
   readonly versions: readonly number[];
   readonly attributes?: R;
   readonly build?: (call: OnnxCall<OnnxAttributesOf<R>>) => readonly (Tensor | undefined)[];
-  readonly evaluate?: (call: HostCall<OnnxAttributesOf<R>>) => readonly (HostValue | undefined)[];
+  readonly evaluate?: (
+    call: HostCall<OnnxAttributesOf<R>>,
+  ) => HostResults | Promise<HostResults>;
 }
 
 /** Makes a record from a definition with typed attributes. */

@@ -57,6 +57,16 @@ export interface OptionalValue {
 /** Everything that can flow along an edge of an ONNX graph at run time. */
 export type HostValue = HostTensor | StringTensor | SequenceValue | OptionalValue;
 
+/** A name whose value exists on the host only: strings, a sequence, an optional. */
+export interface HostEntry {
+  readonly kind: "object";
+  /** Present for constants. */
+  readonly value?: HostValue;
+}
+
+/** What a name stands for while deriving; a name that is missing is not available yet. */
+export type Entry = Tensor | HostEntry;
+
 /** True for tensors of numbers and booleans. */
 export function isHostTensor(value: HostValue | undefined): value is HostTensor {
   return value !== undefined && !["string", "sequence", "optional"].includes(value.dtype);

@@ -1,0 +1,81 @@
+// A segment made ready on a device: planned at the sizes at hand, weights loaded, inputs written, outputs
+// copied out. A segment without any op that has a kernel runs on the reference: starting a device for it
+// would cost more than the segment.
+
+import { evaluate } from "../../graph/dim.ts";
+import type { DimEnv } from "../../graph/dim.ts";
+import type { Graph } from "../../graph/graph.ts";
+import { elementCount, hostArray, type HostTensor } from "../../graph/host_tensor.ts";
+import type { Segment } from "../../graph/onnx/segment.ts";
+import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
+import { getOp } from "../../graph/ops/mod.ts";
+import type { Backend } from "../../plan/backend.ts";
+import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
+import { deadCode } from "../../plan/passes/dead_code.ts";
+import type { PassContext } from "../../plan/passes/pass.ts";
+import { plan } from "../../plan/planner.ts";
+
+/** Where segments run. */
+export interface Runtime {
+  readonly backend: Backend;
+  /** For segments that the backend has no kernel for. */
+  readonly reference: Backend;
+  /** Most bytes of activations. */
+  readonly maxBytes: number;
+}
+
+/** A segment that can run. */
+export interface ReadySegment {
+  /** Results by name. */
+  run(environment: ReadonlyMap<string, HostValue>): Promise<Map<string, HostTensor>>;
+  dispose(): void;
+}
+
+/** Makes a segment ready for concrete shapes. */
+export async function readySegment(segment: Segment, runtime: Runtime): Promise<ReadySegment> {
+  const graph = optimizeGraph(segment.graph!);
+  const limits: DimEnv = {};
+  const made = plan(graph, { limits, maxBytes: runtime.maxBytes });
+  const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
+  const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
+  return {
+    async run(environment) {
+      for (const { name } of graph.inputs) {
+        const value = environment.get(name);
+        if (!isHostTensor(value)) throw new TypeError(`Cannot feed ${name}: it is no tensor`);
+        write(executable.input(name) as Uint8Array, value.data as Uint8Array);
+      }
+      await executable.run(limits);
+      const results = new Map<string, HostTensor>();
+      for (const [name, { output, tensor: { type } }] of segment.fetches) {
+        const shape = type.shape.map((dim) => evaluate(dim, limits));
+        const count = elementCount(shape);
+        const data = hostArray(type.dtype, count);
+        write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);
+        results.set(name, { dtype: type.dtype, shape, data });
+      }
+      return results;
+    },
+    dispose: () => executable.dispose(),
+  };
+}
+
+// Every storage of an element type is the same kind of array; the cast only picks one.
+function write(target: Uint8Array, source: Uint8Array): void {
+  target.set(source);
+}
+
+/** The passes that change no number. */
+export function optimizeGraph(graph: Graph): Graph {
+  const context: PassContext = {
+    precision: "exact",
+    hasIntegerKernel: () => false,
+    hasKernel: () => false,
+  };
+  return [deadCode, commonSubexpressions, deadCode]
+    .reduce((current, pass) => pass.run(current, context), graph);
+}
+
+function hasKernels({ nodes }: Graph): boolean {
+  return nodes.some(({ op }) => getOp(op).kernels.wasm.length > 0);
+}
