@@ -70,7 +70,7 @@ const CODINGS: Readonly<Record<Exclude<SmallFloat, "f8e8m0">, Coding>> = {
   f8e4m3fnuz: coding(4, 3, 8, unsignedZero),
   f8e5m2: e5m2(),
   f8e5m2fnuz: coding(5, 2, 16, unsignedZero),
-  f4e2m1: coding(2, 1, 1, { largest: 7, nan: 7, overflow: 7, hasNegativeZero: true }),
+  f4e2m1: coding(2, 1, 1, { largest: 7, nan: 8, overflow: 7, hasNegativeZero: true }),
 };
 
 /** Whether an element type is one of them. */
@@ -84,7 +84,7 @@ export function decodeSmallFloat(name: SmallFloat, code: number): number {
   return code === 0xff ? NaN : 2 ** (code - 127);
 }
 
-/** Code of a number. E2M1 has no NaN: it becomes the largest value. */
+/** Code of a number. E2M1 has no NaN: it becomes -0, as ONNX's own encoder (ml_dtypes) has it. */
 export function encodeSmallFloat(
   name: SmallFloat,
   value: number,

@@ -1,11 +1,75 @@
 // Ops that make tensors from sizes or from attributes.
 
+import type { OnnxSparseTensor, OnnxTensor } from "../../../formats/onnx/model.ts";
 import { ceilDiv, compare, type Dim, max, mul, sub } from "../../dim.ts";
 import { getElement } from "../../host_tensor.ts";
-import { int, tensor } from "../attributes.ts";
+import {
+  bigint,
+  bigints,
+  float,
+  floats,
+  int,
+  type OnnxAttributeRule,
+  tensor,
+  text,
+  texts,
+} from "../attributes.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
-import { readTensor } from "../stored.ts";
+import { constantTensor, readTensor, tensorOfFile, tensorOfSparse } from "../stored.ts";
+import type { Entry } from "../tensor.ts";
 import { elementType } from "./casts.ts";
+
+/** Constant: one of these attributes; from version 1 on `value`, the others came later. */
+const constant = defineOnnxOp({
+  name: "Constant",
+  versions: [1, 11, 12],
+  attributes: {
+    value: tensor(),
+    sparse_value: { kind: "sparse", since: 11 } as OnnxAttributeRule<OnnxSparseTensor | undefined>,
+    value_float: float(undefined, { since: 12 }),
+    value_floats: floats(undefined, { since: 12 }),
+    value_int: bigint({ since: 12 }),
+    value_ints: bigints({ since: 12 }),
+    value_string: text(undefined, undefined, { since: 12 }),
+    value_strings: texts({ since: 12 }),
+  },
+  build(call) {
+    const made = constantOf(call.attributes);
+    return made.kind === "tensor" ? [made] : call.onHost();
+  },
+  evaluate(call) {
+    const made = constantOf(call.attributes);
+    return [made.kind === "tensor" ? made.known : made.value];
+  },
+});
+
+interface ConstantAttributes {
+  readonly value: OnnxTensor | undefined;
+  readonly sparse_value: OnnxSparseTensor | undefined;
+  readonly value_float: number | undefined;
+  readonly value_floats: readonly number[] | undefined;
+  readonly value_int: bigint | undefined;
+  readonly value_ints: readonly bigint[] | undefined;
+  readonly value_string: string | undefined;
+  readonly value_strings: readonly string[] | undefined;
+}
+
+function constantOf(given: ConstantAttributes): Entry {
+  const count = Object.values(given).filter((value) => value !== undefined).length;
+  if (count !== 1) throw new TypeError(`${count} values are given: must be one`);
+  const { value_float: float, value_int: int, value_string: string } = given;
+  const floats = given.value_floats ?? (float === undefined ? undefined : [float]);
+  const ints = given.value_ints ?? (int === undefined ? undefined : [int]);
+  const strings = given.value_strings ?? (string === undefined ? undefined : [string]);
+  const shape = [float, int, string].some((value) => value !== undefined)
+    ? []
+    : [(floats ?? ints ?? strings)?.length ?? 0];
+  if (given.value) return tensorOfFile(given.value);
+  if (given.sparse_value) return tensorOfSparse(given.sparse_value);
+  if (floats) return constantTensor({ dtype: "f32", shape, data: Float32Array.from(floats) });
+  if (ints) return constantTensor({ dtype: "i64", shape, data: BigInt64Array.from([...ints]) });
+  return { kind: "object", value: { dtype: "string", shape, data: strings ?? [] } };
+}
 
 /** ConstantOfShape: one element, repeated. */
 const constantOfShape = defineOnnxOp({
@@ -67,4 +131,4 @@ function wholeSize(start: Dim, limit: Dim, delta: Dim): Dim {
 }
 
 /** Generators. */
-export const generatorOps: readonly OnnxOp[] = [constantOfShape, eyeLike, range];
+export const generatorOps: readonly OnnxOp[] = [constant, constantOfShape, eyeLike, range];

@@ -1,17 +1,26 @@
 // Reshape: the sizes come from an input, whose contents are dims.
 
 import { type Dim, equal, exactDiv, floorDiv, product } from "../../dim.ts";
-import { int } from "../attributes.ts";
+import { int, ints } from "../attributes.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
 
-/** Reshape. 0 keeps a size unless `allowzero`; one -1 is what is left over. */
+/**
+ * Reshape. 0 keeps a size unless `allowzero`; one -1 is what is left over. Up to version 4 the sizes are an
+ * attribute.
+ */
 export const reshape: OnnxOp = defineOnnxOp({
   name: "Reshape",
-  versions: [5, 13, 14, 19, 21, 23, 24, 25],
-  attributes: { allowzero: int(0, { since: 14 }) },
+  versions: [1, 5, 14],
+  attributes: {
+    allowzero: int(0, { since: 14 }),
+    consumed_inputs: ints(undefined, { until: 1 }),
+    shape: ints(undefined, { until: 1 }),
+  },
   build(call) {
     const x = call.input(0);
-    const sizes = call.dims(1).map((size, axis): Dim => {
+    const given = call.version < 5 ? call.attributes.shape : call.dims(1);
+    if (!given) throw new TypeError("the new shape is missing");
+    const sizes = given.map((size, axis): Dim => {
       if (size !== 0 || call.attributes.allowzero) return size;
       const kept = x.type.shape[axis];
       if (kept === undefined) throw new RangeError(`size 0 at ${axis} keeps a dim that x lacks`);
