@@ -41,6 +41,7 @@ export type {
   Precision,
   SourceOptions,
 } from "./engine/models/model.ts";
+export type { GpuProvider } from "./gpu/capabilities.ts";
 export { meanPoolKV, type PoolSizes } from "./engine/models/views/pooled_heads.ts";
 export type { AdapterOptions } from "./engine/models/adapters/adapter.ts";
 export type { ModelMemory } from "./engine/models/memory.ts";

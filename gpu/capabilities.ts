@@ -37,6 +37,11 @@ export async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
   }
 }
 
+/** Whether an adapter computes on the CPU. */
+export function isSoftware(adapter: GPUAdapter): boolean {
+  return (adapter.info as { readonly isFallbackAdapter?: boolean }).isFallbackAdapter ?? false;
+}
+
 /** Asks a device and its adapter. */
 export async function probeCapabilities(
   provider: GpuProvider,
@@ -47,7 +52,6 @@ export async function probeCapabilities(
   const info = adapter.info as GPUAdapterInfo & {
     readonly subgroupMinSize?: number;
     readonly subgroupMaxSize?: number;
-    readonly isFallbackAdapter?: boolean;
   };
   const plain = await compiles(device, SUBGROUPS);
   const enabled = !plain && await compiles(device, `enable subgroups;\n${SUBGROUPS}`);
@@ -65,7 +69,7 @@ export async function probeCapabilities(
     maxWorkgroupBytes: limits.maxComputeWorkgroupStorageSize,
     maxWorkgroupSize: limits.maxComputeInvocationsPerWorkgroup,
     maxStorageBindings: limits.maxStorageBuffersPerShaderStage,
-    isSoftware: info.isFallbackAdapter ?? false,
+    isSoftware: isSoftware(adapter),
     adapter: [info.description || info.device, info.vendor, info.architecture]
       .find((text) => text) ?? "unnamed adapter",
   });

@@ -1,8 +1,10 @@
 // The places where a model can be computed, and what passes may ask of each. Code of a device is loaded
 // when it is chosen, so that a script that uses one of them does not start with all.
 
+import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
+import { builtIn } from "../../gpu/gpu.ts";
+import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
-import { UnsupportedError } from "../errors.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
 import { withAdapterScales } from "../plan/adapter_scales.ts";
@@ -11,6 +13,10 @@ import { withSpans } from "../plan/spans.ts";
 /** A device made ready. */
 export interface Device {
   readonly backend: Backend;
+  /** What is to be said about the choice; one sentence. */
+  readonly note?: string;
+  /** The device to take when this one, which was chosen automatically, cannot run a model. */
+  fallback?(reason: string): Promise<Device>;
   /** Whether 8-bit activations times weights of this number format have a kernel. */
   hasIntegerKernel(format: string): boolean;
   /** Whether an op has a kernel, asked before fused ops are used. */
@@ -22,6 +28,8 @@ export interface DeviceOptions {
   readonly threads?: number | undefined;
   /** Kernels that must not be used, by name. */
   readonly excludeKernels?: readonly string[] | undefined;
+  /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
+  readonly gpu?: GpuProvider | undefined;
 }
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
@@ -40,21 +48,44 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  gpu: () =>
-    Promise.reject(
-      new UnsupportedError("device gpu is not built yet", { remedy: "Use device wasm" }),
-    ),
+  gpu: async ({ gpu, excludeKernels = [] }) => {
+    const { createGpuBackend } = await import("../plan/gpu_backend.ts");
+    const hasKernel = (op: string): boolean =>
+      getOp(op).kernels.gpu.some(({ name }) => !excludeKernels.includes(name));
+    return {
+      backend: createGpuBackend({ provider: gpu, warmUp: true }),
+      hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && hasKernel("matmul_q8"),
+      hasKernel,
+    };
+  },
 };
 
 /**
- * The device that is meant; `auto` is wasm as long as there is no other.
- *
- * @throws {UnsupportedError} If it is not built.
+ * The device that is meant. `auto` is the GPU where there is one that is none of the CPU's disguises, and
+ * wasm elsewhere.
  */
 export async function openDevice(
   name: "auto" | DeviceName,
   options: DeviceOptions,
 ): Promise<Device> {
-  const device = await OPENERS[name === "auto" ? "wasm" : name](options);
+  if (name !== "auto") return await open(name, options);
+  if (!await hasGpu(options)) return await open("wasm", options);
+  return {
+    ...await open("gpu", options),
+    fallback: async (reason) => ({
+      ...await open("wasm", options),
+      note: `computed on the CPU, because the GPU cannot run this model: ${reason}`,
+    }),
+  };
+}
+
+async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
+  const device = await OPENERS[name](options);
   return { ...device, backend: withSpans(withAdapterScales(device.backend)) };
+}
+
+async function hasGpu({ gpu = builtIn() }: DeviceOptions): Promise<boolean> {
+  const adapter = await gpu?.requestAdapter({ powerPreference: "high-performance" })
+    .catch(() => null);
+  return adapter !== null && adapter !== undefined && !isSoftware(adapter);
 }

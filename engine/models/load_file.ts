@@ -5,6 +5,7 @@ import { createRuntime } from "../decode/runtime.ts";
 import { pullModel } from "../formats/hub/pull.ts";
 import { openModel } from "../formats/open_model.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import type { Executable } from "../plan/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { type Adapter, openAdapters } from "./adapters/adapter.ts";
@@ -26,7 +27,7 @@ export async function loadModel(name: string, options: LoadOptions): Promise<Loa
   const start = performance.now();
   const file = await openModel(path);
   try {
-    return await loadFile(file, { name, options, device, start });
+    return await loadOn(file, { name, options, device, start });
   } finally {
     file.close();
   }
@@ -61,6 +62,21 @@ export async function loadModelTokenizer(
   }
 }
 
+/** What a device says of a model that another may well run. */
+const CANNOT_RUN = [DeviceError, ResourceError, UnsupportedError];
+
+/** Loads on the device that was chosen, or on the one behind it. */
+async function loadOn(file: WeightFile, input: LoadInput): Promise<LoadedModel> {
+  try {
+    return await loadFile(file, input);
+  } catch (error) {
+    const { fallback } = input.device;
+    if (!fallback || !CANNOT_RUN.some((kind) => error instanceof kind)) throw error;
+    const device = await fallback((error as Error).message);
+    return await loadFile(file, { ...input, device });
+  }
+}
+
 interface LoadInput {
   readonly name: string;
   readonly options: LoadOptions;
@@ -72,7 +88,8 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   const { options, device } = input;
   using adapters = await openAdapters(options.adapters);
   const prepared = await prepareModel(file, options, device, adapters.all);
-  checkMemory(prepared.memory, { file: file.name });
+  // What a GPU has is not known before it is asked for.
+  if (device.backend.name !== "gpu") checkMemory(prepared.memory, { file: file.name });
   const text = await readTextParts(file, options.chatTemplate);
   const { signal, onProgress, excludeKernels } = options;
   const executable = await device.backend.prepare(prepared.plan, {
@@ -132,7 +149,8 @@ async function finish(
       other,
     }),
   });
-  return new LoadedModel(runtime, { info, device: device.backend.name });
+  const notes = [...executable.notes ?? [], ...device.note ? [device.note] : []];
+  return new LoadedModel(runtime, { info, device: device.backend.name, notes });
 }
 
 async function fetchModel(model: string, options: SourceOptions): Promise<string> {

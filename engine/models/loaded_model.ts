@@ -17,6 +17,8 @@ import type { Model, ModelInfo, PlanSummary } from "./model.ts";
 export interface ModelFacts {
   readonly info: ModelInfo;
   readonly device: DeviceName;
+  /** What is to be said about the device. */
+  readonly notes: readonly string[];
 }
 
 /** The one implementation of Model. */
@@ -24,16 +26,18 @@ export class LoadedModel implements Model {
   readonly runtime: Runtime;
   readonly info: ModelInfo;
   readonly device: DeviceName;
+  readonly notes: readonly string[];
   readonly #open = new Set<TimelineSession>();
   readonly #door = createLock();
   #borrowed = 0;
   #onReturn: (() => void) | undefined;
   #isDisposed = false;
 
-  constructor(runtime: Runtime, { info, device }: ModelFacts) {
+  constructor(runtime: Runtime, { info, device, notes }: ModelFacts) {
     this.runtime = runtime;
     this.info = info;
     this.device = device;
+    this.notes = notes;
   }
 
   get name(): string {
@@ -50,10 +54,6 @@ export class LoadedModel implements Model {
 
   get threads(): number {
     return this.runtime.executable.threads ?? 1;
-  }
-
-  get notes(): readonly string[] {
-    return this.runtime.executable.notes ?? [];
   }
 
   get loadMs(): number {

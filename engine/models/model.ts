@@ -1,6 +1,7 @@
 // What a loaded model is to its users: immutable facts, a tokenizer, and a source of sessions. Weights and
 // caches live behind it in the backend; whoever loads a model disposes of it.
 
+import type { GpuProvider } from "../../gpu/capabilities.ts";
 import type { AdapterInfo, Network } from "../decode/runtime.ts";
 import type { Session } from "../decode/session.ts";
 import type { AdapterOptions } from "./adapters/adapter.ts";
@@ -140,6 +141,11 @@ export interface LoadOptions {
    * others are judged. Default `auto`.
    */
   readonly device?: "auto" | DeviceName;
+  /**
+   * What gives the adapter of device `gpu`: by default `navigator.gpu`; the object of the npm package `webgpu`
+   * computes with Dawn.
+   */
+  readonly gpu?: GpuProvider;
   /** Threads of the `wasm` device, 1 to 256. Default: the machine's. One where workers are not allowed. */
   readonly threads?: number;
   /**
