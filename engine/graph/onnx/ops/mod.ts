@@ -8,6 +8,7 @@ import { castOps } from "./casts.ts";
 import { convolutionOps } from "./convolution.ts";
 import { detectionOps } from "./detection.ts";
 import { einsumOps } from "./einsum.ts";
+import { flexAttentionOps } from "./flex_attention.ts";
 import { gatheringOps } from "./gathering.ts";
 import { generatorOps } from "./generators.ts";
 import { layoutOps } from "./layout.ts";
@@ -37,6 +38,7 @@ const all: readonly OnnxOp[] = [
   ...convolutionOps,
   ...detectionOps,
   ...einsumOps,
+  ...flexAttentionOps,
   ...gatheringOps,
   ...generatorOps,
   ...layoutOps,
