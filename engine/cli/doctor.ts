@@ -4,7 +4,7 @@
 
 import { probeCapabilities } from "../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../formats/hub/cache.ts";
-import type { DeviceName } from "../plan/backend.ts";
+import type { Backend, DeviceName } from "../plan/backend.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import {
   excludedKernelsPath,
@@ -33,6 +33,11 @@ export const doctor: Command = defineCommand({
   flags: {
     ...CACHE_FLAGS,
     quick: { type: "boolean", help: "leave the kernels out" },
+    device: {
+      type: "string",
+      choices: ["wasm", "gpu"],
+      help: "whose kernels to test (wasm, and gpu where there is one)",
+    },
     threads: { type: "integer", min: 1, max: 256, help: "CPU threads of the test (all)" },
     seed: { type: "integer", min: 0, help: "of the test's data (1)" },
   },
@@ -53,9 +58,15 @@ export const doctor: Command = defineCommand({
     excluded: await readExcludedKernels(flags["cache-dir"]).catch((e: Error) => [e.message]),
   };
   if (!flags.json) terminal.out(asText(report) + "\n");
-  const kernels = flags.quick ? [] : await testKernels(context, flags);
+  const kernels: KernelHealth[] = [];
+  const devices = flags.quick ? [] : await devicesToTest(flags.device);
+  for (const device of devices) kernels.push(...await testKernels(context, device, flags));
   const failed = kernels.filter((health) => health.failed > 0).map(({ kernel }) => kernel);
-  const noted = flags.quick ? undefined : await note(failed, report.excluded, flags["cache-dir"]);
+  const tested = new Set(kernels.map(({ kernel }) => kernel));
+  const excluded = [...report.excluded.filter((name) => !tested.has(name)), ...failed];
+  const noted = flags.quick
+    ? undefined
+    : await note(excluded, report.excluded, { devices, cacheDir: flags["cache-dir"] });
   if (flags.json) terminal.out(JSON.stringify({ ...report, kernels, failed, noted }) + "\n");
   else if (!flags.quick) showKernels(context, kernels, noted);
   return failed.length > 0 ? 1 : 0;
@@ -90,9 +101,23 @@ function describeCache(cacheDir: string | undefined) {
   }
 }
 
-/** Every kernel of the WASM device on every case of its op. */
+/** The one that was asked for, or all that promise speed here. */
+async function devicesToTest(asked: "wasm" | "gpu" | undefined): Promise<("wasm" | "gpu")[]> {
+  if (asked) return [asked];
+  const { hasGpu } = await import("../models/devices.ts");
+  return await hasGpu({}) ? ["wasm", "gpu"] : ["wasm"];
+}
+
+async function backendOf(device: "wasm" | "gpu", threads: number | undefined): Promise<Backend> {
+  if (device === "gpu") return (await import("../plan/gpu_backend.ts")).createGpuBackend();
+  const { createWasmBackend } = await import("../plan/wasm_backend.ts");
+  return createWasmBackend(threads === undefined ? {} : { threads });
+}
+
+/** Every kernel of a device on every case of its op. */
 async function testKernels(
   { terminal, signal }: Context,
+  device: "wasm" | "gpu",
   { threads, seed, json }: {
     readonly threads?: number | undefined;
     readonly seed?: number | undefined;
@@ -100,8 +125,7 @@ async function testKernels(
   },
 ): Promise<KernelHealth[]> {
   const { checkKernels } = await import("../plan/kernel_checks.ts");
-  const { createWasmBackend } = await import("../plan/wasm_backend.ts");
-  const backend = createWasmBackend(threads === undefined ? {} : { threads });
+  const backend = await backendOf(device, threads);
   const found = new Map<string, KernelHealth>();
   for await (
     const { op, kernel, outcome, reason, case: name } of checkKernels(backend, {
@@ -128,12 +152,14 @@ async function testKernels(
 async function note(
   failed: readonly string[],
   before: readonly string[],
-  cacheDir: string | undefined,
+  { devices, cacheDir }: {
+    readonly devices: readonly DeviceName[];
+    readonly cacheDir: string | undefined;
+  },
 ): Promise<string> {
-  const device: DeviceName = "wasm";
   if (failed.join() === before.join()) {
     return failed.length === 0
-      ? `every ${device} kernel is in use`
+      ? `every ${devices.join(" and ")} kernel is in use`
       : `${failed.length} kernels stay out of use: ${failed.join(", ")}`;
   }
   const path = excludedKernelsPath(cacheDir);

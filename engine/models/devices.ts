@@ -84,7 +84,8 @@ async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
   return { ...device, backend: withSpans(withAdapterScales(device.backend)) };
 }
 
-async function hasGpu({ gpu = builtIn() }: DeviceOptions): Promise<boolean> {
+/** Whether there is an adapter that does not compute on the CPU. */
+export async function hasGpu({ gpu = builtIn() }: DeviceOptions): Promise<boolean> {
   const adapter = await gpu?.requestAdapter({ powerPreference: "high-performance" })
     .catch(() => null);
   return adapter !== null && adapter !== undefined && !isSoftware(adapter);
