@@ -5,6 +5,7 @@ import type { OnnxOp } from "../op.ts";
 import { attentionOps } from "./attention.ts";
 import { binaryOps } from "./binary.ts";
 import { castOps } from "./casts.ts";
+import { controlFlowOps } from "./control_flow.ts";
 import { convolutionOps } from "./convolution.ts";
 import { detectionOps } from "./detection.ts";
 import { einsumOps } from "./einsum.ts";
@@ -15,6 +16,7 @@ import { layoutOps } from "./layout.ts";
 import { lossOps } from "./losses.ts";
 import { matmulOps } from "./matmul.ts";
 import { normalizationOps } from "./normalization.ts";
+import { optionalOps } from "./optional.ts";
 import { poolingOps } from "./pooling.ts";
 import { quantizationOps } from "./quantization.ts";
 import { randomOps } from "./random.ts";
@@ -23,6 +25,7 @@ import { reductionOps } from "./reductions.ts";
 import { reshape } from "./reshape.ts";
 import { resizingOps } from "./resizing.ts";
 import { selectionOps } from "./selection.ts";
+import { sequenceOps } from "./sequence.ts";
 import { shapeOps } from "./shapes.ts";
 import { signalOps } from "./signal.ts";
 import { slicingOps } from "./slicing.ts";
@@ -35,6 +38,7 @@ const all: readonly OnnxOp[] = [
   ...attentionOps,
   ...binaryOps,
   ...castOps,
+  ...controlFlowOps,
   ...convolutionOps,
   ...detectionOps,
   ...einsumOps,
@@ -45,6 +49,7 @@ const all: readonly OnnxOp[] = [
   ...lossOps,
   ...matmulOps,
   ...normalizationOps,
+  ...optionalOps,
   ...poolingOps,
   ...quantizationOps,
   ...randomOps,
@@ -53,6 +58,7 @@ const all: readonly OnnxOp[] = [
   reshape,
   ...resizingOps,
   ...selectionOps,
+  ...sequenceOps,
   ...shapeOps,
   ...signalOps,
   ...slicingOps,
