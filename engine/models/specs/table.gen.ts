@@ -43,6 +43,7 @@ import qwen2Moe from "./qwen2_moe.json" with { type: "json" };
 import qwen3 from "./qwen3.json" with { type: "json" };
 import qwen3Moe from "./qwen3_moe.json" with { type: "json" };
 import roberta from "./roberta.json" with { type: "json" };
+import seedOss from "./seed_oss.json" with { type: "json" };
 import smollm3 from "./smollm3.json" with { type: "json" };
 import stablelm from "./stablelm.json" with { type: "json" };
 import starcoder2 from "./starcoder2.json" with { type: "json" };
@@ -96,6 +97,7 @@ export const specs: readonly {
   qwen3,
   qwen3Moe,
   roberta,
+  seedOss,
   smollm3,
   stablelm,
   starcoder2,
