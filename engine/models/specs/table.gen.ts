@@ -28,6 +28,7 @@ import internlm2 from "./internlm2.json" with { type: "json" };
 import llama from "./llama.json" with { type: "json" };
 import m2m100 from "./m2m100.json" with { type: "json" };
 import minicpm from "./minicpm.json" with { type: "json" };
+import ministral from "./ministral.json" with { type: "json" };
 import mistral from "./mistral.json" with { type: "json" };
 import mixtral from "./mixtral.json" with { type: "json" };
 import olmo from "./olmo.json" with { type: "json" };
@@ -82,6 +83,7 @@ export const specs: readonly {
   llama,
   m2m100,
   minicpm,
+  ministral,
   mistral,
   mixtral,
   olmo,
