@@ -34,9 +34,9 @@ export interface TensorLookup {
   unused(): string[];
 }
 
-/** A tensor of the file that holds a role, or part of it. */
+/** A tensor of the file that holds a role, or part of it; several of a role that is stacked. */
 export interface StoredRole {
-  readonly tensor: TensorInfo;
+  readonly tensors: readonly TensorInfo[];
   readonly rule: TensorRule;
 }
 
@@ -130,8 +130,9 @@ export function createTensorLookup(
       return stored.length > 0 && stored.every(isStored);
     },
     stored(role, layer) {
-      const tensor = file.tensors.get(storedNames(role, layer)[0] ?? "");
-      return tensor && { tensor, rule: ruleOf(role, layer)! };
+      const tensors = storedNames(role, layer).map((name) => file.tensors.get(name))
+        .filter((tensor) => tensor !== undefined);
+      return tensors.length === 0 ? undefined : { tensors, rule: ruleOf(role, layer)! };
     },
     rows: (role) => file.tensors.get(storedNames(role, undefined)[0] ?? "")?.shape[0],
     unused: () =>

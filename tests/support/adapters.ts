@@ -23,6 +23,8 @@ export interface TestPair {
   /** A [rank, columns], B [rows, rank]. */
   readonly down: Float32Array;
   readonly up: Float32Array;
+  /** Of an embedding: a weight [columns, rows], whose A PEFT calls otherwise and GGUF stores by token. */
+  readonly isTable?: boolean;
 }
 
 /** A pair of random matrices that changes a weight of ordinary size noticeably. */
@@ -145,26 +147,43 @@ export function writePeft(
   Deno.writeTextFileSync(`${folder}/adapter_config.json`, JSON.stringify(whole));
   writeTensors(
     `${folder}/adapter_model.safetensors`,
-    pairs.flatMap(({ name, rank, rows, columns, down, up }) => {
+    pairs.flatMap(({ name, rank, rows, columns, down, up, isTable }) => {
       const module = `base_model.model.${name.replace(/\.weight$/, "")}`;
+      const half = (side: string) =>
+        `${module}.${isTable ? `lora_embedding_${side}` : `lora_${side}.weight`}`;
       return [
-        { name: `${module}.lora_A.weight`, shape: [rank, columns], values: down },
-        { name: `${module}.lora_B.weight`, shape: [rows, rank], values: up },
+        { name: half("A"), shape: [rank, columns], values: down },
+        { name: half("B"), shape: [rows, rank], values: up },
       ];
     }),
   );
 }
 
-/** A GGUF adapter. */
+/** A GGUF adapter; pairs of one name are the experts of a stack. */
 export function writeGgufAdapter(
   path: string,
   pairs: readonly TestPair[],
   metadata: Readonly<Record<string, Typed>>,
 ): void {
-  const tensors = pairs.flatMap(({ name, rank, rows, columns, down, up }) => [
-    { name: `${name}.lora_a`, dims: [columns, rank], type: 0, data: f32Bytes([...down]) },
-    { name: `${name}.lora_b`, dims: [rank, rows], type: 0, data: f32Bytes([...up]) },
-  ]);
+  const tensors = [...Map.groupBy(pairs, ({ name }) => name)].flatMap(([name, stack]) => {
+    const { rank, rows, columns, isTable } = stack[0]!;
+    const outer = stack.length === 1 ? [] : [stack.length];
+    const joined = (half: "down" | "up") => f32Bytes(stack.flatMap((one) => [...one[half]]));
+    const table = stack[0]!.down.map((_, i, down) =>
+      down[(i % rank) * columns + Math.floor(i / rank)]!
+    );
+    return [
+      isTable
+        ? { name: `${name}.lora_a`, dims: [rank, columns], type: 0, data: f32Bytes([...table]) }
+        : {
+          name: `${name}.lora_a`,
+          dims: [columns, rank, ...outer],
+          type: 0,
+          data: joined("down"),
+        },
+      { name: `${name}.lora_b`, dims: [rank, rows, ...outer], type: 0, data: joined("up") },
+    ];
+  });
   const kind = {
     "general.type": ["string", "adapter"],
     "adapter.type": ["string", "lora"],

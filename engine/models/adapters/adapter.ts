@@ -2,8 +2,9 @@
 // B [N, r], by which y = W x becomes y = W x + s · B (A x), s = alpha / r. Two ways of storing them are read
 // (peft.ts, gguf_adapter.ts); this file is what both come to, and how one is opened.
 //
-// Left out, and refused by name: adapters that replace whole tensors or biases, magnitudes (DoRA), embeddings
-// and experts.
+// Embeddings and experts may be adapted too. Left out, and refused by name: adapters that replace whole tensors or
+// biases, magnitudes (DoRA), and the shared table of an encoder-decoder, of which PEFT itself changes one use and
+// leaves the others.
 
 import { FormatError } from "../../errors.ts";
 import { openModel } from "../../formats/open_model.ts";

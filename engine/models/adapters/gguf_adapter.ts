@@ -3,8 +3,11 @@
 // means that the scale is all there is.
 
 import { FormatError } from "../../errors.ts";
-import type { TensorInfo, WeightFile } from "../../formats/source.ts";
-import { type AdapterContent, joinPairs, refuseTensor } from "./pairs.ts";
+import type { WeightFile } from "../../formats/source.ts";
+import { type AdapterContent, type Halves, joinPairs, refuseTensor } from "./pairs.ts";
+
+/** The one matrix whose A stands by row: [vocabulary, r]. */
+const EMBEDDING = "token_embd.weight";
 
 /** @throws {FormatError | UnsupportedError} See `openAdapter`. */
 export function readGgufAdapter(file: WeightFile): AdapterContent {
@@ -15,11 +18,11 @@ export function readGgufAdapter(file: WeightFile): AdapterContent {
   if (typeof alpha !== "number" || !Number.isFinite(alpha)) {
     throw new FormatError("must be a number", { file: name, place: "adapter.lora.alpha" });
   }
-  const halves = new Map<string, { down?: TensorInfo; up?: TensorInfo }>();
+  const halves = new Map<string, Halves>();
   for (const tensor of file.tensors.values()) {
     const [, base, side] = /^(.*)\.lora_([ab])$/.exec(tensor.name) ?? [];
     if (base === undefined) refuseTensor(name, tensor.name, "what is no lora_a or lora_b");
-    const half = halves.get(base!) ?? {};
+    const half = halves.get(base!) ?? { isTable: base === EMBEDDING };
     half[side === "a" ? "down" : "up"] = tensor;
     halves.set(base!, half);
   }

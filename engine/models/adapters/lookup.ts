@@ -8,7 +8,9 @@ import type { TensorInfo } from "../../formats/source.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { AdapterInputs, AdapterTerm } from "../blocks/adapted.ts";
 import { partOf, type StoredRole, type TensorLookup } from "../tensors.ts";
+import { padTensor } from "../views/pad.ts";
 import { sliceTensor } from "../views/slice.ts";
+import { stackTensors } from "../views/stack.ts";
 import type { Adapter } from "./adapter.ts";
 import type { LowRankPair } from "./pairs.ts";
 
@@ -49,13 +51,18 @@ export function createAdapterLookup(
   adapters.forEach((adapter) => checkKind(adapter, convention, architecture));
   const used = adapters.map(() => new Set<string>());
 
-  function terms(stored: StoredRole, shape: readonly [number, number]): AdapterTerm[] {
+  function terms(stored: StoredRole, shape: readonly number[], isTable: boolean): AdapterTerm[] {
     return adapters.flatMap((adapter, index) => {
-      const name = pairName(adapter, stored.tensor.name);
-      if (name === undefined) return [];
-      used[index]!.add(name);
-      const pair = adapter.pairs.get(name)!;
-      checkShape(adapter, pair, stored);
+      const found = stored.tensors.flatMap((tensor) => {
+        const name = pairName(adapter, tensor.name);
+        const pair = adapter.pairs.get(name ?? "");
+        if (name === undefined || !pair || pair.isTable !== isTable) return [];
+        checkShape(adapter, pair, { ...stored, tensors: [tensor] });
+        return [{ name, pair }];
+      });
+      if (found.length === 0) return [];
+      for (const { name } of found) used[index]!.add(name);
+      const pair = together(adapter, found.map(({ pair }) => pair), stored);
       return [{ adapter: index, factor: pair.factor, ...cut(pair, stored, { params, shape }) }];
     });
   }
@@ -65,7 +72,7 @@ export function createAdapterLookup(
       scales: adapters.map(({ scale }, index) => input?.(index) ?? scale),
       terms(role, shape, layer) {
         const stored = tensors.stored(role, layer);
-        return stored ? terms(stored, shape) : [];
+        return stored ? terms(stored, shape, role === "embedding") : [];
       },
     }),
     checkUsed() {
@@ -117,17 +124,51 @@ function pairName({ pairs }: Adapter, tensor: string): string | undefined {
   return undefined;
 }
 
+/** The pair of a role; of one that is stacked, that of all its matrices. */
+function together(
+  { file }: Adapter,
+  pairs: readonly LowRankPair[],
+  { tensors }: StoredRole,
+): LowRankPair {
+  const [first] = pairs as readonly [LowRankPair, ...LowRankPair[]];
+  if (tensors.length === 1) return first;
+  const place = `tensor ${first.down.name}`;
+  if (pairs.length < tensors.length) {
+    throw new UnsupportedError(
+      `adapts ${pairs.length} of ${tensors.length} experts, and only all or none is built`,
+      { file: file.name, place },
+    );
+  }
+  if (pairs.some(({ factor }) => factor !== first.factor)) {
+    throw new UnsupportedError("weighs the experts of a layer differently, which is not built", {
+      file: file.name,
+      place,
+    });
+  }
+  return {
+    ...first,
+    down: stackTensors(pairs.map(({ down }) => down)),
+    up: stackTensors(pairs.map(({ up }) => up)),
+  };
+}
+
 function isTransposed({ rule }: StoredRole): boolean {
   return typeof rule !== "string" && rule.transposed === true;
 }
 
-function checkShape({ file }: Adapter, { down, up }: LowRankPair, stored: StoredRole): void {
-  const { name, shape } = stored.tensor;
-  const [rows, columns] = isTransposed(stored) ? [shape[1], shape[0]] : shape;
-  const rank = down.shape[0];
-  for (
-    const [half, wanted] of [[down, [rank, columns]], [up, [rows, rank]]] as const
-  ) {
+function checkShape(
+  { file }: Adapter,
+  { down, up, isTable }: LowRankPair,
+  stored: StoredRole,
+): void {
+  const [{ name, shape }] = stored.tensors as readonly [TensorInfo];
+  const outer = shape.slice(0, -2), inner = shape.slice(-2);
+  const [rows, columns] = isTransposed(stored) ? inner.toReversed() : inner;
+  const rank = up.shape.at(-1);
+  const halves = isTable
+    ? [[down, [rows, rank]], [up, [columns, rank]]] as const
+    : [[down, [...outer, rank, columns]], [up, [...outer, rows, rank]]] as const;
+  for (const [half, wanted] of halves) {
     if (half.shape.join() === wanted.join()) continue;
     throw new FormatError(`has shape [${half.shape}] where [${wanted}] is needed for ${name}`, {
       file: file.name,
@@ -137,26 +178,38 @@ function checkShape({ file }: Adapter, { down, up }: LowRankPair, stored: Stored
   }
 }
 
+type Matrices = Pick<LowRankPair, "down" | "up">;
+
 function cut(
-  { down, up }: LowRankPair,
-  { rule, tensor }: StoredRole,
-  { params, shape: [rows, columns] }: { params: object; shape: readonly [number, number] },
-): { readonly down: TensorInfo; readonly up: TensorInfo } {
+  { down, up, isTable }: LowRankPair,
+  { rule, tensors }: StoredRole,
+  { params, shape }: { params: object; shape: readonly number[] },
+): Matrices {
   const made = cutPair({ down, up }, rule, params);
-  if (made.down.shape[1] === columns && made.up.shape[0] === rows) return made;
-  throw new FormatError(`cannot be adapted in parts of [${rows}, ${columns}]`, {
-    place: `tensor ${tensor.name}`,
+  const [rows, columns] = shape.slice(-2);
+  const fits = isTable
+    ? made.down.shape[0] === rows && made.up.shape[0] === columns
+    : made.down.shape.at(-1) === columns && made.up.shape.at(-2) === rows;
+  if (fits) return made.down.shape.length === 3 ? padRank(made) : made;
+  throw new FormatError(`cannot be adapted in parts of [${shape}]`, {
+    place: `tensor ${tensors[0]!.name}`,
   });
 }
 
-function cutPair(
-  { down, up }: Pick<LowRankPair, "down" | "up">,
-  rule: StoredRole["rule"],
-  params: object,
-): Pick<LowRankPair, "down" | "up"> {
+/** Stacks are multiplied by rows in eights. */
+const RANK_STEP = 8;
+
+function padRank({ down, up }: Matrices): Matrices {
+  const rank = Math.ceil(up.shape[2]! / RANK_STEP) * RANK_STEP;
+  return { down: padTensor(down, 1, rank), up: padTensor(up, 2, rank) };
+}
+
+function cutPair({ down, up }: Matrices, rule: StoredRole["rule"], params: object): Matrices {
   if (typeof rule === "string" || !rule.rows) return { down, up };
   const part = partOf(rule.rows, params, rule.name);
-  return rule.axis === 1
-    ? { down: sliceTensor(down, { axis: 1, ...part }), up }
-    : { down, up: sliceTensor(up, { axis: 0, ...part }) };
+  // Axes before the last two count matrices; the last but one is that of rows.
+  const axis = rule.axis ?? 0, last = down.shape.length - 1;
+  return axis === last
+    ? { down: sliceTensor(down, { axis, ...part }), up }
+    : { down, up: sliceTensor(up, { axis, ...part }) };
 }

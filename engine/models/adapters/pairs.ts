@@ -3,14 +3,23 @@
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 
-/** The two narrow matrices for one matrix of the model. */
+/** The two narrow matrices for one matrix of the model, or for a stack of matrices (experts). */
 export interface LowRankPair {
-  /** A: [r, K]. */
+  /** A: [r, K], of a stack [E, r, K]; of an embedding its rows by token, [vocabulary, r]. */
   readonly down: TensorInfo;
-  /** B: [N, r]. */
+  /** B: [N, r], of a stack [E, N, r]. */
   readonly up: TensorInfo;
   /** alpha / r, or what the adapter says instead. */
   readonly factor: number;
+  /** For an embedding. */
+  readonly isTable: boolean;
+}
+
+/** What was found of a pair. */
+export interface Halves {
+  down?: TensorInfo;
+  up?: TensorInfo;
+  isTable?: boolean;
 }
 
 /** What a reader finds in a file. */
@@ -29,24 +38,30 @@ export interface AdapterContent {
  * @throws {FormatError} If one of a pair is missing, no matrix, or has another rank.
  */
 export function joinPairs(
-  halves: ReadonlyMap<string, { readonly down?: TensorInfo; readonly up?: TensorInfo }>,
+  halves: ReadonlyMap<string, Readonly<Halves>>,
   factorOf: (name: string, rank: number) => number,
 ): Map<string, LowRankPair> {
   const pairs = new Map<string, LowRankPair>();
-  for (const [name, { down, up }] of halves) {
+  for (const [name, { down, up, isTable = false }] of halves) {
     const one = (down ?? up)!;
     const fail = (message: string): never => {
       throw new FormatError(message, { file: one.source.name, place: `tensor ${one.name}` });
     };
     if (!down || !up) return fail(`has no partner: ${name} needs A and B`);
-    if (down.shape.length !== 2 || up.shape.length !== 2) {
+    const dims = down.shape.length;
+    if (dims !== up.shape.length || dims < 2 || dims > (isTable ? 2 : 3)) {
       return fail(`has shape [${one.shape}] where a matrix is needed`);
     }
-    const rank = down.shape[0]!;
-    if (up.shape[1] !== rank) {
-      return fail(`has rank ${rank}, and ${up.name} with shape [${up.shape}] has ${up.shape[1]}`);
+    if (dims === 3 && down.shape[0] !== up.shape[0]) {
+      return fail(`is for ${down.shape[0]} matrices, and ${up.name} for ${up.shape[0]}`);
     }
-    pairs.set(name, { down, up, factor: factorOf(name, rank) });
+    const rank = down.shape.at(isTable ? -1 : -2)!;
+    if (up.shape.at(-1) !== rank) {
+      return fail(
+        `has rank ${rank}, and ${up.name} with shape [${up.shape}] has ${up.shape.at(-1)}`,
+      );
+    }
+    pairs.set(name, { down, up, factor: factorOf(name, rank), isTable });
   }
   return pairs;
 }

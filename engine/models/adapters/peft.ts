@@ -1,16 +1,20 @@
 // An adapter of Hugging Face's PEFT: adapter_config.json and adapter_model.safetensors (or .bin) with tensors
-// `base_model.model.MODULE.lora_A.weight` [r, K] and `….lora_B.weight` [N, r]. Their orientation does not depend on
+// `base_model.model.MODULE.lora_A.weight` [r, K] and `….lora_B.weight` [N, r], or `lora_embedding_A` [r, vocabulary]
+// and `lora_embedding_B` [N, r]. Their orientation does not depend on
 // how the model stores W (`fan_in_fan_out` is about that, and the model's spec knows it). Ranks and alphas may
 // differ by module; r is taken from the tensors and compared with what the config says.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { MetadataValue, TensorInfo, WeightFile } from "../../formats/source.ts";
+import type { MetadataValue, WeightFile } from "../../formats/source.ts";
 import { parseStrictJson } from "../../formats/strict_json.ts";
-import { type AdapterContent, joinPairs, refuseTensor } from "./pairs.ts";
+import { transposeTensor } from "../views/transpose.ts";
+import { type AdapterContent, type Halves, joinPairs, refuseTensor } from "./pairs.ts";
 
 const CONFIG = "adapter_config.json";
 const PREFIX = /^base_model\.model\./;
 const HALF = /^(.*)\.lora_([AB])(?:\.[^.]+)?\.weight$/;
+/** Of an embedding; A is [r, vocabulary] there. */
+const TABLE = /^(.*)\.lora_embedding_([AB])(?:\.[^.]+)?$/;
 
 /** Settings that change what is computed, and the only values that are built. */
 const EXPECTED: Readonly<Record<string, readonly unknown[]>> = {
@@ -42,13 +46,15 @@ export async function readPeftAdapter(file: WeightFile): Promise<AdapterContent>
       place: `${CONFIG}, ${key}`,
     });
   }
-  const halves = new Map<string, { down?: TensorInfo; up?: TensorInfo }>();
+  const halves = new Map<string, Halves>();
   for (const tensor of file.tensors.values()) {
-    const [, module, side] = HALF.exec(tensor.name) ?? [];
+    const table = TABLE.exec(tensor.name);
+    const [, module, side] = table ?? HALF.exec(tensor.name) ?? [];
     if (module === undefined) refuseTensor(file.name, tensor.name, describe(tensor.name));
     const base = `${module!.replace(PREFIX, "")}.weight`;
-    const half = halves.get(base) ?? {};
-    half[side === "A" ? "down" : "up"] = tensor;
+    const half = halves.get(base) ?? { isTable: table !== null };
+    if (side === "B") half.up = tensor;
+    else half.down = table ? transposeTensor(tensor) : tensor;
     halves.set(base, half);
   }
   checkTargets(config, [...halves.keys()], file.name);
@@ -74,7 +80,6 @@ async function readConfig(file: WeightFile): Promise<Config> {
 }
 
 function describe(name: string): string {
-  if (name.includes("lora_embedding")) return "an adapter of an embedding";
   if (name.includes("lora_magnitude_vector")) return "an adapter with magnitudes (DoRA)";
   return "an adapter that replaces whole tensors";
 }

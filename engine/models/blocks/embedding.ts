@@ -7,7 +7,7 @@ import { factorOf } from "../sizes.ts";
 import { sliceTensor } from "../views/slice.ts";
 import { inverseRowLengths } from "../views/row_norms.ts";
 import { activationOf } from "./activation.ts";
-import { adapted } from "./adapted.ts";
+import { adapted, adaptedEmbedding } from "./adapted.ts";
 import {
   apply,
   biasOf,
@@ -24,9 +24,18 @@ export function embedding(context: BlockContext, table: Value): Value {
   const { builder, spec, params, inputs } = context;
   const { scale, positions, sinusoidal, types, projection, norm: role } = spec.embedding;
   const { hidden } = params;
-  let x = apply(builder, "embed", "embedding", [inputs.tokens, table], {
-    scale: factorOf(scale, params, "embedding.scale"),
-  }); // f32[M, embeddingDim]
+  const factor = factorOf(scale, params, "embedding.scale");
+  let x = apply(builder, "embed", "embedding", [inputs.tokens, table], { scale: factor }); // f32[M, embeddingDim]
+  // A table that encoder and decoder share is not adapted: its users would disagree.
+  if (!context.source) {
+    const shape = [params.vocabulary, params.embeddingDim];
+    x = adaptedEmbedding(context, x, {
+      role: "embedding",
+      name: "embedding",
+      shape,
+      scale: factor,
+    });
+  }
   if (projection && params.embeddingDim !== hidden) {
     const sizes = { rows: hidden, columns: params.embeddingDim };
     x = linear(context, x, { role: "embedding_in", name: "embedding.in", ...sizes });

@@ -4,6 +4,7 @@
 
 import type { Value } from "../../graph/graph.ts";
 import { sizeOf } from "../sizes.ts";
+import { adaptedExperts } from "./adapted.ts";
 import { apply, type BlockContext, linear, needed, weight } from "./context.ts";
 import { gated, glu } from "./gated.ts";
 
@@ -27,10 +28,13 @@ export function mixture(context: BlockContext, x: Value, layer: number): Value {
   context.observe(`layers.${layer}.experts`, chosen);
 
   function each(role: string, rows: Value, outputs: number, columns: number): Value {
-    const matrices = weight(context, role, [experts, outputs, columns], layer);
+    const shape = [experts, outputs, columns];
+    const matrices = weight(context, role, shape, layer);
     const bias = expertBias(context, role, [experts, outputs], layer);
     const inputs = bias ? [rows, matrices, chosen, bias] : [rows, matrices, chosen];
-    return apply(builder, "expert_matmul", `${path}.${role}`, inputs);
+    const name = `${path}.${role}`;
+    const y = apply(builder, "expert_matmul", name, inputs);
+    return adaptedExperts(context, { x: rows, y, chosen }, { role, name, shape, layer });
   }
 
   const single = apply(builder, "reshape", `${path}.rows`, [x], { shape: ["M", "1", `${hidden}`] });

@@ -3,6 +3,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import { tensorInMemory } from "../../plan/case_graph.ts";
+import { padTensor } from "./pad.ts";
 import { inverseRowLengths } from "./row_norms.ts";
 import { sliceTensor } from "./slice.ts";
 import { stackTensors } from "./stack.ts";
@@ -97,4 +98,15 @@ Deno.test("inverse row lengths are those of the numbers that a format stands for
   const lengths = inverseRowLengths(matrix);
   assertEquals(lengths.shape, [2]);
   assertEquals(await numbers(lengths), [0.2, 1e12].map(Math.fround));
+});
+
+Deno.test("zeros stand behind an axis, and block formats are refused", async () => {
+  const outer = padTensor(counting([2, 3], 1), 0, 4);
+  assertEquals([outer.shape, await numbers(outer)], [[4, 3], [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0]]);
+  const inner = padTensor(counting([2, 3], 1), 1, 5);
+  assertEquals([inner.shape, await numbers(inner)], [[2, 5], [1, 2, 3, 0, 0, 4, 5, 6, 0, 0]]);
+  const same = counting([2, 3]);
+  assertEquals(padTensor(same, 1, 3), same);
+  const blocks = tensorInMemory("w", "Q8_0", [2, 32], new Uint8Array(68));
+  assertThrows(() => padTensor(blocks, 0, 8), FormatError, "cannot be padded");
 });
