@@ -69,6 +69,14 @@ Deno.test("the schema accepts every shipped spec, and not one with a wrong or mi
   assertEquals(accepts(root, { ...good, ...change }, root), false);
 });
 
+Deno.test("every shipped spec says where an editor finds the schema", () => {
+  const here = new URL("./spec_schema.json", import.meta.url).href;
+  for (const file of specFiles as unknown as readonly Record<string, string>[]) {
+    const stated = new URL(file.$schema!, new URL("./specs/", import.meta.url)).href;
+    assertEquals(stated, here, file.name);
+  }
+});
+
 Deno.test("checkSpec() tries every case and names the key of a fault in one", () => {
   for (const file of specFiles) assertEquals(checkSpec(file, "x.json").name, file.name);
   const [good] = specFiles as unknown as readonly Record<string, unknown>[];
