@@ -4,7 +4,7 @@
 // checked: `containers` (GGUF stores Llama's query and key rows permuted, and Gemma's norms with 1 already
 // added) and `cases` (members of a family that differ by what their file says). spec_rules.ts has the format.
 //
-// To add an architecture: one JSON file in specs/, and `deno run -A tools/families.ts`; a new atom is one value in a
+// To add an architecture: one JSON file in specs/ (ARCHITECTURE.md has the steps); a new atom is one value in a
 // rule of spec_rules.ts and its code in blocks/.
 
 import { anything, list, record, table, text } from "./check.ts";
