@@ -2,6 +2,9 @@
 // broadcasting had to be asked for and aligned the second tensor at an axis.
 
 import type { BinaryName } from "../../binary_kinds.ts";
+import { elementCount } from "../../host_tensor.ts";
+import { broadcastShapes } from "../../shape_rules.ts";
+import { broadcastStrides, walk } from "../../strided.ts";
 import { int, ints, required, text } from "../attributes.ts";
 import { applyBinary, knownScalar } from "../elementwise.ts";
 import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../op.ts";
@@ -36,7 +39,6 @@ const plain: readonly (readonly [name: string, kind: BinaryName, versions: reado
   ["BitwiseOr", "bit_or", [18]],
   ["BitwiseXor", "bit_xor", [18]],
   ["Div", "div", [1, 6, 7]],
-  ["Equal", "equal", [1, 7]],
   ["Greater", "greater", [1, 7]],
   ["GreaterOrEqual", "greater_equal", [12]],
   ["Less", "less", [1, 7]],
@@ -54,6 +56,29 @@ const bitShift = defineOnnxOp({
   build(call) {
     const kind = call.attributes.direction === "LEFT" ? "shift_left" : "shift_right";
     return [applyBinary(call, kind, call.input(0), call.input(1))];
+  },
+});
+
+/** Equal: strings are compared on the host. */
+const equal = defineOnnxOp({
+  name: "Equal",
+  versions: [1, 7],
+  attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
+  build(call) {
+    const [a, b] = operands(call);
+    return [applyBinary(call, "equal", a, b)];
+  },
+  evaluate({ inputs: [a, b] }) {
+    if (a?.dtype !== "string" || b?.dtype !== "string") {
+      throw new TypeError("strings can be compared with strings only");
+    }
+    const shape = broadcastShapes(a.shape, b.shape) as number[];
+    const data = new Uint8Array(elementCount(shape));
+    const strides = [broadcastStrides(a.shape, shape), broadcastStrides(b.shape, shape)];
+    walk(shape, strides, (index, offsets) => {
+      data[index] = Number(a.data[offsets[0]!] === b.data[offsets[1]!]);
+    });
+    return [{ dtype: "bool", shape, data }];
   },
 });
 
@@ -145,6 +170,7 @@ export const binaryOps: readonly OnnxOp[] = [
     })
   ),
   bitShift,
+  equal,
   mean,
   mod,
   pow,

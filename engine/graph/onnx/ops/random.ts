@@ -103,10 +103,7 @@ const multinomial = defineOnnxOp({
   },
 });
 
-/**
- * Dropout: the input itself, unless version 12's training mode is on. Up to version 6 `is_test` had to
- * be set for that.
- */
+/** Dropout: the input itself but in training, which version 12 asks for and the first two assume. */
 const dropout = defineOnnxOp({
   name: "Dropout",
   versions: [1, 6, 7, 10, 12],
@@ -119,8 +116,10 @@ const dropout = defineOnnxOp({
   build(call) {
     const x = call.input(0);
     const { dtype, shape } = x.type;
-    const training = call.version >= 12 && call.inputs[2] && getElement(call.contents(2), 0) !== 0;
-    const ratio = call.inputs[1] ? getElement(call.contents(1), 0) : 0.5;
+    const training = call.version < 7
+      ? call.attributes.is_test === 0
+      : call.inputs[2] !== undefined && getElement(call.contents(2), 0) !== 0;
+    const ratio = call.inputs[1] ? getElement(call.contents(1), 0) : call.attributes.ratio;
     const maskType = call.version < 10 ? dtype : "bool";
     if (!training || ratio === 0) {
       if (!call.wanted[1]) return [x];
@@ -131,7 +130,8 @@ const dropout = defineOnnxOp({
     const kept = applyBinary(call, "greater_equal", drawn, call.scalar("f64", ratio));
     const factor = call.scalar(dtype, 1 / (1 - ratio));
     const scaled = applyBinary(call, "mul", x, factor);
-    return [call.one("where", [kept, scaled, call.scalar(dtype, 0)]), kept];
+    const dropped = call.one("where", [kept, scaled, call.scalar(dtype, 0)]);
+    return [dropped, call.wanted[1] ? castTo(call, kept, maskType) : undefined];
   },
 });
 

@@ -28,6 +28,8 @@ const identity = defineOnnxOp({
   name: "Identity",
   versions: [1],
   build: (call) => [call.input(0)],
+  // Strings, sequences and optionals.
+  evaluate: (call) => [call.inputs[0]],
 });
 
 const flatten = defineOnnxOp({
