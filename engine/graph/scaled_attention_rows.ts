@@ -68,7 +68,8 @@ export function attendRows(call: AttendRows): void {
     const valid = call.counts?.[b] ?? keys;
     for (let h = 0; h < count; h++) {
       for (let row = 0; row < rows; row++) {
-        const own = row + (call.from_end ? valid - rows : call.offset);
+        // Rows beyond the valid keys of a padded prompt count from the front.
+        const own = row + (call.from_end ? Math.max(0, valid - rows) : call.offset);
         const last = Math.min(valid - 1, call.causal ? own : keys - 1);
         const first = call.window > 0 ? own - call.window + 1 : 0;
         const bias = (key: number) =>

@@ -5,6 +5,10 @@ import type { OnnxOp } from "../op.ts";
 import { attentionOps } from "./attention.ts";
 import { binaryOps } from "./binary.ts";
 import { castOps } from "./casts.ts";
+import { contribAttentionOps } from "./contrib_attention.ts";
+import { contribMatmulOps } from "./contrib_matmul.ts";
+import { contribNormOps } from "./contrib_norms.ts";
+import { contribQuantizedOps } from "./contrib_quantized.ts";
 import { controlFlowOps } from "./control_flow.ts";
 import { convolutionOps } from "./convolution.ts";
 import { detectionOps } from "./detection.ts";
@@ -38,6 +42,10 @@ const all: readonly OnnxOp[] = [
   ...attentionOps,
   ...binaryOps,
   ...castOps,
+  ...contribAttentionOps,
+  ...contribMatmulOps,
+  ...contribNormOps,
+  ...contribQuantizedOps,
   ...controlFlowOps,
   ...convolutionOps,
   ...detectionOps,
