@@ -3,23 +3,15 @@
 // planned offsets of one arena, so a plan that lets two live tensors overlap gives wrong numbers here
 // too. Weights are decoded to float32; f16 states are stored as f16, which defines how they round.
 
-import { compile, type DimEnv, product } from "../graph/dim.ts";
-import type { Node, Value } from "../graph/graph.ts";
-import {
-  elementCount,
-  hostArray,
-  type HostData,
-  hostElementBytes,
-  type HostTensor,
-} from "../graph/host_tensor.ts";
-import { errorAt } from "../graph/node_error.ts";
-import type { OpRecord } from "../graph/op.ts";
-import { getOp } from "../graph/ops/mod.ts";
+import { product } from "../graph/dim.ts";
+import type { Value } from "../graph/graph.ts";
+import { hostArray, type HostData, hostElementBytes } from "../graph/host_tensor.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
-import { createHostStates, type HostStates } from "./host_states.ts";
+import { createHostStates } from "./host_states.ts";
 import { loadHostWeights } from "./host_weights.ts";
 import { type Plan, rootOf } from "./plan.ts";
+import { referenceStep } from "./reference_step.ts";
 import { maximumOf } from "./sizes.ts";
 
 /** Makes the reference backend. */
@@ -32,7 +24,8 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<Executable>
   const weights = await loadHostWeights(plan, options);
   const states = createHostStates(graph, options.slots);
   const storage = new Map<number, HostData>([...weights, ...givenData(plan), ...arenaData(plan)]);
-  const steps = plan.steps.map(({ node }) => prepareStep(plan, node, storage, states));
+  const memory = { data: ({ id }: Value) => storage.get(id), state: states.data };
+  const steps = plan.steps.map(({ node }) => referenceStep(plan, node, memory));
   let disposed = false;
 
   function checkAlive(): void {
@@ -104,60 +97,4 @@ function arenaData(plan: Plan): [number, HostData][] {
     const fits = dtype !== "q8" && offset % hostElementBytes(dtype) === 0;
     return [id, fits ? hostArray(dtype, count, arena, offset) : hostArray(dtype, count)];
   });
-}
-
-function prepareStep(
-  plan: Plan,
-  node: Node,
-  storage: ReadonlyMap<number, HostData>,
-  states: HostStates,
-): (env: DimEnv) => void {
-  const op = getOp(node.op);
-  const inputs = node.inputs.map((value) => value && tensorAt(plan, value, storage));
-  const outputs = node.outputs.map((value) => tensorAt(plan, value, storage));
-
-  function stateOf(index: number, slot: number): HostTensor {
-    const value = node.inputs[index]!;
-    const data = states.data(rootOf(plan, value), slot);
-    return { dtype: value.dtype, shape: value.shape as readonly number[], data };
-  }
-
-  return (env) => {
-    try {
-      const results = outputs.map((output) => output(env));
-      clearNew(op, results);
-      op.reference({
-        inputs: inputs.map((input) => input?.(env)),
-        outputs: results,
-        attributes: node.attributes,
-        env,
-        stateOf,
-      });
-    } catch (error) {
-      throw errorAt(error, `${node.op} at ${node.name}`);
-    }
-  };
-}
-
-// References may count on zeros; a state that is changed in place keeps its contents.
-function clearNew(op: OpRecord, results: readonly HostTensor[]): void {
-  results.forEach(({ data }, i) => {
-    if (op.inPlace?.[i] !== undefined) return;
-    new Uint8Array(data.buffer, data.byteOffset, data.byteLength).fill(0);
-  });
-}
-
-function tensorAt(
-  plan: Plan,
-  value: Value,
-  storage: ReadonlyMap<number, HostData>,
-): (env: DimEnv) => HostTensor {
-  const { dtype } = value;
-  const dims = value.shape.map(compile);
-  // A state has no data of its own here: it comes by slot.
-  const data = storage.get(rootOf(plan, value).id) ?? hostArray(dtype, 0);
-  return (env) => {
-    const shape = dims.map((dim) => dim(env));
-    return { dtype, shape, data: data.subarray(0, elementCount(shape)) };
-  };
 }

@@ -4,9 +4,11 @@
 
 import { OutOfMemoryError } from "../../wasm/allocator.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
+import type { Program } from "../../wasm/program.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
+import type { Value } from "../graph/graph.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
@@ -14,7 +16,8 @@ import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { checkAddressable } from "./wasm_estimate.ts";
-import { lowerPlan } from "./wasm_lowering.ts";
+import { hostMemory, weightUses } from "./wasm_host_steps.ts";
+import { chooseKernels, lowerPlan } from "./wasm_lowering.ts";
 import { createWasmStates } from "./wasm_states.ts";
 import { placeValues } from "./wasm_values.ts";
 import { loadWasmWeights } from "./wasm_weights.ts";
@@ -95,15 +98,22 @@ async function assemble(
   // States come first: memory that was never used is zero and costs nothing until it is touched.
   const states = createWasmStates(machine, graph, prepare.slots);
   const values = placeValues(machine, plan);
-  const weights = await loadWasmWeights(machine, plan, prepare);
+  const early = prepare.hostSteps ? chooseKernels(machine, plan, prepare) : undefined;
+  const uses = early && weightUses(plan, early);
+  const weights = await loadWasmWeights(machine, plan, prepare, uses);
   await machine.ready;
-  const { program, kernels } = lowerPlan(machine, plan, {
+  // Threads are final now, and kernels may ask for them.
+  const kernels = chooseKernels(machine, plan, prepare);
+  const addressOf = (value: Value) =>
+    weights.vectors.get(rootOf(plan, value).id) ?? values.addressOf(value);
+  const parts = lowerPlan(machine, plan, kernels, {
     profile: options.profile ?? false,
     prepare,
     threads: machine.threads,
-    addressOf: (value) => weights.vectors.get(value.id) ?? values.addressOf(value),
+    addressOf,
     weightOf: (value) => weights.matrices.get(value.id),
     states,
+    memory: hostMemory(machine, plan, addressOf),
   });
 
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
@@ -125,6 +135,13 @@ async function assemble(
     if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
     checkBindings(plan, bindings);
     for (const check of checks) check(bindings);
+    for (const part of parts) {
+      if ("runOnHost" in part) part.runOnHost(bindings);
+      else runProgram(part, bindings);
+    }
+  }
+
+  function runProgram(program: Program, bindings: DimEnv): void {
     try {
       program.run(bindings);
     } catch (cause) {
@@ -137,7 +154,7 @@ async function assemble(
     threads: machine.threads,
     simd: machine.capabilities.simd,
     notes: machine.notes,
-    kernels,
+    kernels: plan.steps.map(({ node }, i) => kernels[i]?.name ?? `host:${node.op}`),
     committedBytes: machine.committedBytes,
     memory: {
       weights: weights.bytes,
@@ -153,7 +170,7 @@ async function assemble(
     input: (name) => named(inputs, "input", name),
     output: (name) => named(outputs, "output", name),
     run,
-    profile: program.profile,
+    profile: () => parts.flatMap((part) => "profile" in part ? part.profile() : []),
     dispose(): void {
       if (disposed) return;
       disposed = true;

@@ -4,7 +4,7 @@ import { packedBytes } from "../../wasm/pack.ts";
 import { ADDRESS_SPACE } from "../../wasm/allocator.ts";
 import { ResourceError } from "../errors.ts";
 import type { Value } from "../graph/graph.ts";
-import { elementCount } from "../graph/host_tensor.ts";
+import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import { weightsOf } from "./host_weights.ts";
 import type { Plan } from "./plan.ts";
 import { sizeOf } from "./sizes.ts";
@@ -12,9 +12,9 @@ import { sizeOf } from "./sizes.ts";
 /** Room for program, tables, scratch and staging. */
 const RESERVE = 16 * 2 ** 20;
 
-/** Whether a weight is packed for matrix kernels, a stack of matrices as one; others become plain float32. */
-export function isMatrix({ shape }: Pick<Value, "shape">): boolean {
-  return shape.length === 2 || shape.length === 3;
+/** Whether a weight is packed for matrix kernels, a stack of matrices as one; others stay plain. */
+export function isMatrix({ shape, dtype }: Pick<Value, "shape" | "dtype">): boolean {
+  return dtype === "f32" && (shape.length === 2 || shape.length === 3);
 }
 
 /** Rows, those of all matrices of a stack together, and columns. */
@@ -25,9 +25,13 @@ export function matrixSize({ shape }: Pick<Value, "shape">): [rows: number, colu
 
 /** Bytes of a weight in WASM memory. */
 export function weightBytes(value: Value): number {
-  const shape = value.shape as readonly number[];
-  if (!isMatrix(value)) return 4 * elementCount(shape);
+  if (!isMatrix(value)) return plainBytes(value);
   return packedBytes(value.tensor!.format, ...matrixSize(value));
+}
+
+/** Bytes of a weight in WASM memory that is not packed. */
+export function plainBytes({ shape, dtype }: Pick<Value, "shape" | "dtype">): number {
+  return hostElementBytes(dtype) * elementCount(shape as readonly number[]);
 }
 
 /** The weights to load: of values that share a tensor, the first. */
@@ -41,9 +45,9 @@ export function distinctWeights(plan: Plan): Map<string, Value> {
 }
 
 /** Equal for values that share their bytes. */
-export function weightKey({ tensor, shape }: Value): string {
+export function weightKey({ tensor, shape, dtype }: Value): string {
   const { source, offset, format } = tensor!;
-  return `${source.name}\n${offset}\n${format}\n${shape.join("×")}`;
+  return `${source.name}\n${offset}\n${format}\n${dtype}\n${shape.join("×")}`;
 }
 
 /**

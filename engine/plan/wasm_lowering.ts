@@ -11,29 +11,39 @@ import {
   type ProgramOperand,
 } from "../../wasm/program.ts";
 import { UnsupportedError } from "../errors.ts";
-import { compile } from "../graph/dim.ts";
+import { compile, type DimEnv } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import type { Operand, WasmKernel, WasmLowering } from "../graph/op.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { type Plan, rootOf } from "./plan.ts";
+import { referenceStep, type StepMemory } from "./reference_step.ts";
 import type { WasmStates } from "./wasm_states.ts";
 
 /** Where things lie. */
 export interface LoweringContext {
   readonly profile: boolean;
-  readonly prepare: Pick<PrepareOptions, "forceKernels" | "excludeKernels">;
+  readonly prepare: Pick<PrepareOptions, "forceKernels" | "excludeKernels" | "hostSteps">;
   readonly states: WasmStates;
   /** Threads of the machine. */
   readonly threads: number;
   addressOf(value: Value): number;
   weightOf(value: Value): Packed | undefined;
+  /** For steps of the host. */
+  readonly memory: StepMemory;
 }
 
-/** A program, and the kernels that were chosen for it. */
-export interface LoweredPlan {
-  readonly program: Program;
-  readonly kernels: readonly string[];
+/** By step, the kernel that runs it; undefined for a step of the host. */
+export type ChosenKernels = readonly (WasmKernel | undefined)[];
+
+/** Programs, and between them what the host computes. */
+export type LoweredPart = Program | HostStep;
+
+/** A node that has no kernel. */
+export interface HostStep {
+  /** `host:` and the op, as profiles show it. */
+  readonly name: string;
+  runOnHost(bindings: DimEnv): void;
 }
 
 /** Instructions of one node. */
@@ -43,33 +53,62 @@ interface Lowered {
 }
 
 /**
- * Lowers a plan.
+ * Chooses a kernel for every step.
  *
- * @throws {UnsupportedError} If no kernel takes a node.
+ * @throws {UnsupportedError} If no kernel takes a node and steps of the host are not allowed.
  */
-export function lowerPlan(machine: Machine, plan: Plan, context: LoweringContext): LoweredPlan {
-  const kernels = plan.steps.map(({ node }) => chooseKernel(machine, node, context.prepare));
+export function chooseKernels(
+  machine: Machine,
+  { steps }: Plan,
+  prepare: LoweringContext["prepare"],
+): ChosenKernels {
+  return steps.map(({ node }) => chooseKernel(machine, node, prepare));
+}
+
+/** Lowers a plan to programs, cut where the host has work to do. */
+export function lowerPlan(
+  machine: Machine,
+  plan: Plan,
+  kernels: ChosenKernels,
+  context: LoweringContext,
+): LoweredPart[] {
   const scratch = planScratch();
   // Once to learn how much scratch memory is asked for, once with its addresses.
   lowerSteps(plan, kernels, context, scratch.measure);
   const place = scratch.allocate(machine);
   const lowered = lowerSteps(plan, kernels, context, place);
-  const program = createProgram(machine, inOrder(lowered), { profile: context.profile });
-  return { program, kernels: kernels.map(({ name }) => name) };
+  const parts: LoweredPart[] = [];
+  let pending: Lowered[] = [];
+  const close = () => {
+    if (pending.length === 0) return;
+    parts.push(createProgram(machine, inOrder(pending), { profile: context.profile }));
+    pending = [];
+  };
+  for (const wave of new Set(plan.steps.map((step) => step.wave))) {
+    pending.push(...lowered.filter((step) => step.wave === wave));
+    const onHost = plan.steps.filter((step, i) => step.wave === wave && !kernels[i]);
+    if (onHost.length > 0) close();
+    for (const { node } of onHost) {
+      const run = referenceStep(plan, node, context.memory);
+      parts.push({ name: `host:${node.op}`, runOnHost: run });
+    }
+  }
+  close();
+  return parts;
 }
 
 function chooseKernel(
   { capabilities, threads }: Machine,
   node: Node,
-  { forceKernels, excludeKernels }: LoweringContext["prepare"],
-): WasmKernel {
+  { forceKernels, excludeKernels, hostSteps = false }: LoweringContext["prepare"],
+): WasmKernel | undefined {
   const context = { node, simd: capabilities.simd, threads };
   const forced = forceKernels?.[node.op];
   const kernel = getOp(node.op).kernels.wasm.find((candidate) =>
     (forced === undefined || candidate.name === forced) &&
     !excludeKernels?.has(candidate.name) && candidate.when(context)
   );
-  if (kernel) return kernel;
+  if (kernel || (hostSteps && forced === undefined)) return kernel;
   const formats = node.inputs.flatMap((input) => input?.tensor?.format ?? []);
   const wanted = forced === undefined ? `no kernel for ${node.op}` : `no kernel ${forced}`;
   const detail = formats.length > 0 ? ` on ${formats.join(", ")}` : "";
@@ -125,13 +164,14 @@ function align(bytes: number): number {
 
 function lowerSteps(
   plan: Plan,
-  kernels: readonly WasmKernel[],
+  kernels: ChosenKernels,
   context: LoweringContext,
   scratch: Scratch,
 ): Lowered[] {
-  return plan.steps.map(({ node, wave }, index) => {
+  return plan.steps.flatMap(({ node, wave }, index) => {
     const instructions: Lowered["instructions"] = [];
-    const kernel = kernels[index]!;
+    const kernel = kernels[index];
+    if (!kernel) return [];
     const lowering: WasmLowering = {
       node,
       address: context.addressOf,
@@ -150,7 +190,7 @@ function lowerSteps(
         instructions.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
     };
     kernel.lower(lowering);
-    return { wave, instructions };
+    return [{ wave, instructions }];
   });
 }
 

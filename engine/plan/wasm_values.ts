@@ -4,7 +4,7 @@ import type { Machine } from "../../wasm/machine.ts";
 import { UnsupportedError } from "../errors.ts";
 import { product } from "../graph/dim.ts";
 import type { DataType, Value } from "../graph/graph.ts";
-import type { HostData } from "../graph/op.ts";
+import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { maximumOf, sizeOf } from "./sizes.ts";
 
@@ -40,22 +40,22 @@ export function placeValues(machine: Machine, plan: Plan): PlacedValues {
   }
 
   function view(value: Value): HostData {
-    const make = VIEWS[value.dtype];
-    if (!make) {
-      throw new UnsupportedError(`cannot show ${value.dtype} values`, { place: value.name });
+    if (value.dtype === "q8") {
+      throw new UnsupportedError("cannot show q8 values", { place: value.name });
     }
-    return make(machine)(addressOf(value), maximumOf(product(value.shape), limits));
+    return viewAt(machine, value.dtype, addressOf(value), maximumOf(product(value.shape), limits));
   }
 
   return { addressOf, view };
 }
 
-type MakeView = (machine: Machine) => (address: number, length: number) => HostData;
-
-const VIEWS: Readonly<Partial<Record<DataType, MakeView>>> = {
-  f32: (machine) => machine.f32,
-  i32: (machine) => machine.i32,
-  u32: (machine) => machine.u32,
-  f16: (machine) => machine.u16,
-  u8: (machine) => machine.u8,
-};
+/** View of elements in WASM memory. */
+export function viewAt(
+  machine: Machine,
+  dtype: DataType,
+  address: number,
+  count: number,
+): HostData {
+  // Typed arrays take shared memory like any other; only their type does not say so.
+  return hostArray(dtype, count, machine.memory.buffer as unknown as ArrayBuffer, address);
+}

@@ -1,39 +1,66 @@
 // Weights into WASM memory, tensor by tensor: matrices are packed for their kernels, anything else
-// becomes plain float32. A tensor that several values share (an embedding that is also the head) is
-// loaded once.
+// becomes plain float32, or stays as it lies in the file where the graph wants another type. A tensor
+// that several values share (an embedding that is also the head) is loaded once; one that is read as a
+// matrix by a kernel and element by element by another node is there in both forms.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import type { Machine } from "../../wasm/machine.ts";
 import { type Packed, packWeight } from "../../wasm/pack.ts";
 import { FormatError } from "../errors.ts";
-import type { TensorInfo } from "../formats/source.ts";
 import type { Value } from "../graph/graph.ts";
-import { elementCount } from "../graph/host_tensor.ts";
+import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { weightsOf } from "./host_weights.ts";
 import type { Plan } from "./plan.ts";
-import { distinctWeights, isMatrix, matrixSize, weightBytes, weightKey } from "./wasm_estimate.ts";
+import {
+  distinctWeights,
+  isMatrix,
+  matrixSize,
+  plainBytes,
+  weightBytes,
+  weightKey,
+} from "./wasm_estimate.ts";
 
 /** Weights by value id. */
 export interface WasmWeights {
   readonly matrices: ReadonlyMap<number, Packed>;
-  /** Addresses of float32 values. */
+  /** Addresses of plain elements. */
   readonly vectors: ReadonlyMap<number, number>;
   /** Bytes of WASM memory they take. */
   readonly bytes: number;
 }
 
+/** How a weight is read. */
+export interface WeightUse {
+  readonly packed: boolean;
+  readonly plain: boolean;
+}
+
 /**
  * Loads the weights of a plan.
  *
+ * @param useOf How the nodes read a weight.
  * @throws {FormatError} If a tensor's bytes do not fit its shape, or hold numbers that are not finite.
  */
 export async function loadWasmWeights(
   machine: Machine,
   plan: Plan,
   { signal, onProgress }: PrepareOptions,
+  useOf: (value: Value) => WeightUse = (value) => ({
+    packed: isMatrix(value),
+    plain: !isMatrix(value),
+  }),
 ): Promise<WasmWeights> {
   const values = weightsOf(plan);
+  const uses = new Map<string, WeightUse>();
+  for (const value of values) {
+    const { packed, plain } = useOf(value);
+    const known = uses.get(weightKey(value));
+    uses.set(weightKey(value), {
+      packed: packed || known?.packed === true,
+      plain: plain || known?.plain === true,
+    });
+  }
   const firsts = distinctWeights(plan);
   const totalBytes = [...firsts.values()].reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
   const matrices = new Map<number, Packed>();
@@ -44,26 +71,35 @@ export async function loadWasmWeights(
     loadedBytes += read;
     onProgress?.({ loadedBytes, totalBytes });
   };
-  for (const value of firsts.values()) {
+  for (const [key, value] of firsts) {
     signal?.throwIfAborted();
     checkLength(value);
-    bytes += weightBytes(value);
-    if (isMatrix(value)) matrices.set(value.id, await loadMatrix(machine, value, report));
-    else vectors.set(value.id, await loadVector(machine, value.tensor!, report));
+    const { packed, plain } = uses.get(key)!;
+    if (packed) {
+      bytes += weightBytes(value);
+      matrices.set(value.id, await loadMatrix(machine, value, report));
+    }
+    if (plain) {
+      bytes += plainBytes(value);
+      vectors.set(value.id, await loadPlain(machine, value, packed ? () => {} : report));
+    }
   }
   for (const value of values) {
     const first = firsts.get(weightKey(value))!;
-    const matrix = matrices.get(first.id);
+    const matrix = matrices.get(first.id), vector = vectors.get(first.id);
     if (matrix) matrices.set(value.id, matrix);
-    else vectors.set(value.id, vectors.get(first.id)!);
+    if (vector !== undefined) vectors.set(value.id, vector);
   }
   return { matrices, vectors, bytes };
 }
 
-function checkLength({ tensor, shape }: Value): void {
+function checkLength({ tensor, shape, dtype }: Value): void {
   const { name, format, byteLength, source } = tensor!;
   const count = elementCount(shape as readonly number[]);
-  if (formatBytes(getFormat(format), count) === byteLength) return;
+  const wanted = dtype === "f32"
+    ? formatBytes(getFormat(format), count)
+    : count * hostElementBytes(dtype);
+  if (wanted === byteLength) return;
   throw new FormatError(`${byteLength} bytes do not hold ${count} values of ${format}`, {
     file: source.name,
     place: name,
@@ -86,17 +122,21 @@ async function loadMatrix(
   }
 }
 
-async function loadVector(
+async function loadPlain(
   machine: Machine,
-  { format, shape, source, offset, byteLength }: TensorInfo,
+  { dtype, shape, tensor }: Value,
   report: (bytes: number) => void,
 ): Promise<number> {
-  const bytes = new Uint8Array(byteLength);
-  await source.readInto(offset, bytes);
-  const values = new Float32Array(elementCount(shape));
-  getFormat(format).decode(bytes, values);
-  const address = machine.allocate(values.byteLength);
-  machine.f32(address, values.length).set(values);
+  const { format, source, offset, byteLength } = tensor!;
+  const count = elementCount(shape as readonly number[]);
+  const address = machine.allocate(count * hostElementBytes(dtype));
+  if (dtype === "f32" && format !== "F32") {
+    const bytes = new Uint8Array(byteLength);
+    await source.readInto(offset, bytes);
+    const values = new Float32Array(count);
+    getFormat(format).decode(bytes, values);
+    machine.f32(address, count).set(values);
+  } else if (byteLength > 0) await source.readInto(offset, machine.u8(address, byteLength));
   report(byteLength);
   return address;
 }

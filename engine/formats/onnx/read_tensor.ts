@@ -181,7 +181,8 @@ function typedBytes(
     at += part.length;
   }
   return {
-    source: memorySource(`${reader.source.name}, tensor ${name}`, bytes),
+    // Weights are told apart by the names of their sources.
+    source: memorySource(`${reader.source.name}, byte ${fields[0]?.start ?? 0}`, bytes),
     offset: 0,
     byteLength: bytes.length,
   };

@@ -12,6 +12,7 @@ import {
   setElement,
 } from "../host_tensor.ts";
 import { errorAt } from "../node_error.ts";
+import { readsPacked } from "../packed_inputs.ts";
 import { getOp } from "../ops/mod.ts";
 import { fold } from "./fold.ts";
 import { NeedsContents, NeedsHost, NotSupported, type OnnxCall, type OnnxOp } from "./op.ts";
@@ -19,7 +20,6 @@ import type { Derivation } from "./derivation.ts";
 import { constantTensor } from "./stored.ts";
 import { dimsOf, evaluateOnDims } from "./symbolic.ts";
 import type { Tensor } from "./tensor.ts";
-import { readsPacked } from "./values.ts";
 
 /** A node to be translated. */
 export interface NodeBuild extends Derivation {

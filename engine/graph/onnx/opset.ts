@@ -2,10 +2,16 @@
 // and the check of a whole model before anything runs, which lists every node that cannot be served.
 
 import { UnsupportedError } from "../../errors.ts";
-import type { OnnxGraph, OnnxNode } from "../../formats/onnx/model.ts";
+import type { OnnxGraph } from "../../formats/onnx/model.ts";
 import type { OnnxOp } from "./op.ts";
 import { onnxOpKey, onnxOps } from "./ops/mod.ts";
-import { bodiesOf, type ModelContext, prepareGraph, type ScopedNode } from "./prepare.ts";
+import {
+  bodiesOf,
+  type ModelContext,
+  namesReadBy,
+  prepareGraph,
+  type ScopedNode,
+} from "./prepare.ts";
 
 /** Newest version of ai.onnx that this build was checked with. */
 export const NEWEST_OPSET = 27;
@@ -86,7 +92,7 @@ function* problemsOf(context: ModelContext, nodes: readonly ScopedNode[]): Gener
 // Bodies have functions to be expanded too; their names are checked when they are derived.
 function bodyNodes(context: ModelContext, { node, opsets }: ScopedNode): ScopedNode[] {
   return bodiesOf(node).flatMap((body) => {
-    const outer = new Set(body.nodes.flatMap((inner: OnnxNode) => inner.inputs));
+    const outer = new Set(body.nodes.flatMap((inner) => [...namesReadBy(inner)]));
     for (const { name } of body.outputs) outer.add(name);
     return [...prepareGraph(context, body, opsets, outer).nodes];
   });

@@ -23,18 +23,6 @@ export interface Values {
   sourceOf(tensor: Tensor): string | undefined;
 }
 
-/** Ops that read an input as a packed weight, and which one. */
-const PACKED: Readonly<Record<string, number>> = {
-  embed: 1,
-  expert_matmul: 1,
-  matmul: 1,
-};
-
-/** Whether an op reads input `index` as a packed weight. */
-export function readsPacked(op: string, index: number): boolean {
-  return PACKED[op] === index;
-}
-
 /** Starts without any value. */
 export function createValues(
   builder: GraphBuilder,

@@ -1,0 +1,49 @@
+// Steps that have no WASM kernel: they run by their reference on views of WASM memory, between two
+// programs. A weight that such a step reads has to be there element by element, whatever kernels need.
+
+import type { Machine } from "../../wasm/machine.ts";
+import { product } from "../graph/dim.ts";
+import type { Value } from "../graph/graph.ts";
+import { readsPacked } from "../graph/packed_inputs.ts";
+import { type Plan, rootOf } from "./plan.ts";
+import type { StepMemory } from "./reference_step.ts";
+import { maximumOf } from "./sizes.ts";
+import { isMatrix } from "./wasm_estimate.ts";
+import type { ChosenKernels } from "./wasm_lowering.ts";
+import { viewAt } from "./wasm_values.ts";
+import type { WeightUse } from "./wasm_weights.ts";
+
+/** Memory of a plan as its references see it. */
+export function hostMemory(
+  machine: Machine,
+  { limits }: Plan,
+  addressOf: (value: Value) => number,
+): StepMemory {
+  return {
+    data: (root) =>
+      root.role === "state"
+        ? undefined
+        : viewAt(machine, root.dtype, addressOf(root), maximumOf(product(root.shape), limits)),
+    state(root) {
+      throw new TypeError(`Cannot run on the host: ${root.name} is a state`);
+    },
+  };
+}
+
+/** How each weight is read by the steps of a plan. */
+export function weightUses(plan: Plan, kernels: ChosenKernels): (value: Value) => WeightUse {
+  const uses = new Map<Value, { packed: boolean; plain: boolean }>();
+  plan.steps.forEach(({ node }, step) =>
+    node.inputs.forEach((value, index) => {
+      const root = value && rootOf(plan, value);
+      if (root?.role !== "weight") return;
+      const use = uses.get(root) ?? { packed: false, plain: false };
+      uses.set(root, use);
+      const packed = root === value && kernels[step] !== undefined && isMatrix(root) &&
+        readsPacked(node.op, index);
+      use[packed ? "packed" : "plain"] = true;
+    })
+  );
+  // What only a view reads: elements.
+  return (value) => uses.get(value) ?? { packed: false, plain: true };
+}
