@@ -15,6 +15,7 @@ import { planeNames } from "../../gpu/kernels/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ceilDiv, type Dim, floorDiv, max, min, mul, product, sub } from "./dim.ts";
 import type { Node } from "./graph.ts";
+import { isBetween } from "./lower_gpu_choice.ts";
 import type { GpuKernel, GpuLowering } from "./op.ts";
 
 /** How sums of few rows are added up. */
@@ -67,12 +68,6 @@ function isMatrix({ inputs: [, weight] }: Node, rank: number, { takes }: Arithme
 /** Rows of x as a dim. */
 function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
   return product(x!.shape.slice(0, -1));
-}
-
-/** 1 if `least` ≤ value ≤ `most`, else 0. */
-function isBetween(value: Dim, least: number, most: number): Dim {
-  const above = max(0, min(1, sub(value, least - 1)));
-  return most === Infinity ? above : mul(above, max(0, min(1, sub(most + 1, value))));
 }
 
 function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): void {

@@ -8,6 +8,7 @@ import { integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, mul } from "../dim.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuAttentionKernels } from "../lower_gpu_attention.ts";
 import { attentionKernel } from "../lower_attention.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
@@ -64,7 +65,7 @@ export const attention: OpRecord = defineOp({
   },
   cases: attentionCases,
   tolerance: { ofLargest: 1e-4, reason: "float32 exponentials of long rows" },
-  kernels: { wasm: [attentionKernel], gpu: [] },
+  kernels: { wasm: [attentionKernel], gpu: gpuAttentionKernels },
 });
 
 interface HeadCall {

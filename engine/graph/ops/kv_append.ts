@@ -4,6 +4,7 @@
 import { DeviceError } from "../../errors.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuKvAppend } from "../lower_gpu_attention.ts";
 import { emit, inputAddress, isStatic } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
@@ -82,7 +83,7 @@ export const kvAppend: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [],
+    gpu: [gpuKvAppend],
   },
 });
 

@@ -6,6 +6,7 @@ import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, mul } from "../dim.ts";
 import { getElement, type HostTensor, setElement } from "../host_tensor.ts";
+import { gpuSpanTileKernels } from "../lower_gpu_attention.ts";
 import { gpuSpanAttentionKernels } from "../lower_gpu_mixed.ts";
 import { spanAttentionKernel } from "../lower_span_attention.ts";
 import type { OpRecord } from "../op.ts";
@@ -74,7 +75,10 @@ export const spanAttention: OpRecord = defineOp({
   },
   cases: spanCases,
   tolerance: { ofLargest: 1e-4, reason: "float32 exponentials of long rows" },
-  kernels: { wasm: [spanAttentionKernel], gpu: gpuSpanAttentionKernels },
+  kernels: {
+    wasm: [spanAttentionKernel],
+    gpu: [...gpuSpanTileKernels, ...gpuSpanAttentionKernels],
+  },
 });
 
 function biasAt(bias: HostTensor, head: number, distance: number): number {

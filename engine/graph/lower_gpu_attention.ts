@@ -1,0 +1,221 @@
+// The WebGPU kernels of the attention ops and of kv_append. A node is dispatches for few rows (keys split over
+// workgroups, then merged) and for many (tiles of queries); which run depends on the rows of the step.
+
+import type { GpuSlice } from "../../gpu/kernel.ts";
+import { attentionMerge } from "../../gpu/kernels/attention_merge.ts";
+import { causalRule, givenRule, type SpanRule } from "../../gpu/kernels/attention_spans.ts";
+import { attentionSplit, type HeadShape, headTiles } from "../../gpu/kernels/attention_split.ts";
+import { attentionTile, attentionTileRows } from "../../gpu/kernels/attention_tile.ts";
+import {
+  ATTENTION_TUNING,
+  splitBytes,
+  splitSizes,
+  tileSizes,
+} from "../../gpu/kernels/attention_tuning.ts";
+import { channelReader } from "../../gpu/kernels/channel_reader.ts";
+import { KV_APPEND_PAIRS, kvAppend } from "../../gpu/kernels/kv_append.ts";
+import { ceilDiv, type Dim, exactDiv, mul, product } from "./dim.ts";
+import type { Node, Value } from "./graph.ts";
+import { isBetween } from "./lower_gpu_choice.ts";
+import { isStatic } from "./lower_wasm.ts";
+import type { GpuKernel, GpuKernelContext, GpuLowering } from "./op.ts";
+
+type Style = "subgroup" | "workgroup";
+
+/** What an attention reads, apart from its kernels. */
+interface AttentionCall {
+  readonly shape: HeadShape;
+  readonly rule: SpanRule;
+  /** Most keys of a row, if known. */
+  readonly keys: number | undefined;
+  readonly q: GpuSlice;
+  readonly k: GpuSlice;
+  readonly v: GpuSlice;
+  /** Bindings of the rule. */
+  readonly ruleStorage: Readonly<Record<string, GpuSlice>>;
+  readonly sinks: GpuSlice | undefined;
+}
+
+/** Keys that rows are expected to see where that is not known. */
+const USUAL_KEYS = 512;
+
+function shapeOf({ inputs: [q, k, v] }: Node): HeadShape {
+  return {
+    heads: q!.shape[1] as number,
+    kvHeads: k!.shape[1] as number,
+    width: q!.shape[2] as number,
+    valueWidth: v!.shape[2] as number,
+    dtype: k!.dtype as "f32" | "f16",
+  };
+}
+
+function fits({ node, capabilities }: GpuKernelContext, style: Style): boolean {
+  const [q, k, v] = node.inputs;
+  const sizes = [...q!.shape.slice(1), ...k!.shape.slice(1), ...v!.shape.slice(1)];
+  if (!sizes.every(isStatic) || k!.dtype !== v!.dtype) return false;
+  const shape = shapeOf(node);
+  const { subgroupSize, maxWorkgroupBytes } = capabilities;
+  const { units } = channelReader("k", shape.dtype, shape.width);
+  const isShuffled = units <= subgroupSize && Number.isInteger(Math.log2(units));
+  if (style === "subgroup" && !isShuffled) return false;
+  return splitSizes(shape, style, { keys: USUAL_KEYS, maxWorkgroupBytes }) !== undefined &&
+    tileSizes(shape, maxWorkgroupBytes) !== undefined;
+}
+
+function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: Style): void {
+  const rows = lowering.node.inputs[0]!.shape[0]!;
+  const few = isBetween(rows, 1, ATTENTION_TUNING.fewRows);
+  const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
+  if (few !== 0) lowerSplit(lowering, call, style, mul(few, rows));
+  if (many !== 0) lowerTile(lowering, call, { rows, many });
+}
+
+function lowerSplit(
+  lowering: GpuLowering,
+  { shape, rule, keys = USUAL_KEYS, q, k, v, ruleStorage, sinks }: AttentionCall,
+  style: Style,
+  rows: Dim,
+): void {
+  const { capabilities: { maxWorkgroupBytes }, node: { outputs: [y] } } = lowering;
+  const sizes = splitSizes(shape, style, { keys, maxWorkgroupBytes })!;
+  const params = { ...shape, ...sizes, rule };
+  const partial = lowering.scratch(splitBytes(shape, sizes, ATTENTION_TUNING.fewRows));
+  lowering.emit({
+    shader: attentionSplit(params),
+    storage: { q, k, v, partial, ...ruleStorage },
+    workgroups: [headTiles(params), sizes.splits, rows],
+  });
+  lowering.emit({
+    shader: attentionMerge(params, sinks !== undefined),
+    storage: { partial, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
+    workgroups: [shape.heads, rows],
+  });
+}
+
+function lowerTile(
+  lowering: GpuLowering,
+  { shape, rule, q, k, v, ruleStorage, sinks }: AttentionCall,
+  { rows, many }: { readonly rows: Dim; readonly many: Dim },
+): void {
+  const { capabilities: { maxWorkgroupBytes }, node: { outputs: [y] } } = lowering;
+  const params = {
+    ...shape,
+    ...tileSizes(shape, maxWorkgroupBytes)!,
+    rule,
+    sinks: sinks !== undefined,
+  };
+  lowering.emit({
+    shader: attentionTile(params),
+    storage: { q, k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
+    uniforms: { rows },
+    workgroups: [mul(many, ceilDiv(rows, attentionTileRows(params))), headTiles(params)],
+  });
+}
+
+/** Ranges of optional inputs by name; `undefined` ones are left out. */
+function slices(
+  { slice }: GpuLowering,
+  values: Readonly<Record<string, Value | undefined>>,
+): Record<string, GpuSlice> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => value ? [[name, slice(value)]] : []),
+  );
+}
+
+function attentionKernel(style: Style): GpuKernel {
+  return {
+    name: `attention_${style}`,
+    when: (context) => isStatic(context.node.inputs[1]!.shape[0]) && fits(context, style),
+    lower(lowering) {
+      const { inputs: [q, k, v, positions, slots, sinks, slopes], attributes } = lowering.node;
+      const capacity = k!.shape[0] as number;
+      const { scale, window, softcap } = attributes as Readonly<Record<string, number>>;
+      const keys = window! > 0 ? Math.min(window!, capacity) : capacity;
+      lowerAttention(lowering, {
+        shape: shapeOf(lowering.node),
+        rule: causalRule({
+          capacity,
+          scale: scale!,
+          window: window!,
+          softcap: softcap!,
+          slopes: slopes !== undefined,
+        }),
+        keys,
+        q: lowering.slice(q!),
+        k: lowering.state(k!),
+        v: lowering.state(v!),
+        ruleStorage: slices(lowering, { positions, slots, slopes }),
+        sinks: sinks && lowering.slice(sinks),
+      }, style);
+    },
+  };
+}
+
+function spanAttentionKernel(style: Style): GpuKernel {
+  return {
+    name: `span_attention_${style}`,
+    when: (context) => fits(context, style),
+    lower(lowering) {
+      const { inputs, attributes } = lowering.node;
+      const [q, k, v, starts, ends, positions, slots, bias] = inputs;
+      const capacity = k!.shape[0]!;
+      const source = slots ? lowering.state : lowering.slice;
+      // Positions count only where there is no end or a bias.
+      const asked = ends && !bias ? undefined : positions;
+      lowerAttention(lowering, {
+        shape: shapeOf(lowering.node),
+        rule: givenRule({
+          capacity: slots ? capacity as number : 0,
+          scale: attributes.scale as number,
+          starts: starts !== undefined,
+          ends: ends !== undefined,
+          positions: asked !== undefined,
+          reach: bias && ((bias.shape[1] as number) - 1) / 2,
+        }),
+        keys: typeof capacity === "number" ? capacity : undefined,
+        q: lowering.slice(q!),
+        k: source(k!),
+        v: source(v!),
+        ruleStorage: slices(lowering, { starts, ends, positions: asked, slots, bias }),
+        sinks: undefined,
+      }, style);
+    },
+  };
+}
+
+/** kv_append. */
+export const gpuKvAppend: GpuKernel = {
+  name: "kv_append",
+  when: ({ node: { inputs: [cache] } }) =>
+    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0,
+  lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit }) {
+    const width = rowWidth(cache!);
+    const pairs = exactDiv(product(x!.shape), 2)!;
+    emit({
+      shader: kvAppend({
+        dtype: cache!.dtype as "f32" | "f16",
+        width,
+        capacity: cache!.shape[0] as number,
+      }),
+      storage: {
+        x: slice(x!),
+        cache: state(cache!),
+        positions: slice(positions!),
+        slots: slice(slots!),
+      },
+      uniforms: { pairs },
+      workgroups: [ceilDiv(pairs, KV_APPEND_PAIRS)],
+    });
+  },
+};
+
+function rowWidth({ shape: [, heads, width] }: Value): number {
+  return (heads as number) * (width as number);
+}
+
+const STYLES = ["subgroup", "workgroup"] as const;
+
+/** Attention over the cache of a row's session. */
+export const gpuAttentionKernels: readonly GpuKernel[] = STYLES.map(attentionKernel);
+/** Attention over given spans. */
+export const gpuSpanTileKernels: readonly GpuKernel[] = STYLES.map(spanAttentionKernel);

@@ -1,0 +1,50 @@
+// New keys or values into the caches of their sessions, in place. A float16 cache is written two values at a
+// time, rounded to nearest even; a value beyond 65,504 becomes infinite there, and shows as such.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+
+const WORKGROUP = 64;
+
+/** Pairs of values of a workgroup. */
+export const KV_APPEND_PAIRS: number = WORKGROUP;
+
+/** Sizes of a cache. */
+export interface KvAppendParams {
+  readonly dtype: "f32" | "f16";
+  /** Values of a row; even. */
+  readonly width: number;
+  readonly capacity: number;
+}
+
+/** The shader; bindings x, cache, positions, slots; uniform: pairs of all rows. */
+export function kvAppend({ dtype, width, capacity }: KvAppendParams): Shader {
+  const pairs = width / 2;
+  return {
+    name: `kv_append_${dtype}`,
+    storage: {
+      x: "array<vec2<f32>>",
+      cache: dtype === "f16" ? "array<u32>" : "array<vec2<f32>>",
+      positions: "array<u32>",
+      slots: "array<u32>",
+    },
+    writes: ["cache"],
+    uniforms: { pairs: "u32" },
+    code: wgsl`
+      @compute @workgroup_size(${WORKGROUP})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32,
+      ) {
+        let i = flat_workgroup(id, count) * ${WORKGROUP}u + thread;
+        if (i >= params.pairs) { return; }
+        let row = i / ${pairs}u;
+        let line = slots[row] * ${capacity}u + positions[row];
+        cache[line * ${pairs}u + i % ${pairs}u] = ${
+      dtype === "f16" ? "pack2x16float(x[i])" : "x[i]"
+    };
+      }
+    `,
+  };
+}
