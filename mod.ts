@@ -47,6 +47,16 @@ export type { AdapterOptions } from "./engine/models/adapters/adapter.ts";
 export type { ModelMemory } from "./engine/models/memory.ts";
 export type { DeviceName } from "./engine/plan/backend.ts";
 
+// ONNX graphs
+export { loadGraph } from "./engine/pipelines/graph/load_graph.ts";
+export type {
+  GraphPort,
+  LoadedGraph,
+  LoadGraphOptions,
+  RunGraphOptions,
+} from "./engine/pipelines/graph/load_graph.ts";
+export type { GraphTensor, GraphValue, TensorData } from "./engine/pipelines/graph/graph_tensor.ts";
+
 // Sessions
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";
 
@@ -113,7 +123,12 @@ export {
 
 // Tokens and templates
 export { type TextToken, tokenize } from "./engine/decode/tokenize.ts";
-export type { DecodeOptions, EncodeOptions, Tokenizer } from "./engine/text/tokenizer.ts";
+export type {
+  DecodeOptions,
+  EncodeOptions,
+  Tokenizer,
+  TokenizerAlgorithm,
+} from "./engine/text/tokenizer.ts";
 export {
   type ChatMessage,
   type ChatTemplate,

@@ -127,7 +127,7 @@ await runTask(LINE, async ({ flags }) => {
   const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
   const device = flags.device ?? "reference";
   const { backend } = await openDevice(device, { threads: 1 });
-  const runtime = { backend, reference: createReferenceBackend(), maxBytes: MOST_BYTES };
+  const runtime = { backend, reference: createReferenceBackend(), maxBytes: MOST_BYTES, limits: {} };
   const outcomes: Outcome[] = [];
   for (const test of tests) {
     const result = await runOne(test, runtime, flags.all ? undefined : exclusions[test.name]);

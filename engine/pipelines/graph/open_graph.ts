@@ -14,6 +14,8 @@ export interface OpenGraph {
   /** Inputs that must be given, and those that may be. */
   readonly inputs: readonly OnnxValueInfo[];
   readonly outputs: readonly OnnxValueInfo[];
+  /** Whether an input may be left out. */
+  hasDefault(input: string): boolean;
   /**
    * Runs it once.
    *
@@ -68,6 +70,7 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   return {
     inputs: graph.inputs,
     outputs: graph.outputs,
+    hasDefault: (input) => graph.initializers.has(input),
     run(inputs, { outputs = outputNames, signal } = {}) {
       for (const name of outputs) {
         if (outputNames.includes(name)) continue;

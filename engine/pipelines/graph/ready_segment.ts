@@ -22,6 +22,8 @@ export interface Runtime {
   readonly reference: Backend;
   /** Most bytes of activations. */
   readonly maxBytes: number;
+  /** Largest values of symbols. */
+  readonly limits: DimEnv;
 }
 
 /** A segment that can run. */

@@ -1,0 +1,113 @@
+// The public door to ONNX graphs: a path becomes something that runs on tensors. It is one file, opened
+// as it lies; weights are read when the first run makes the graph ready on its device.
+
+import { openOnnx } from "../../formats/onnx/open_onnx.ts";
+import type { OnnxDim, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
+import { openDevice } from "../../models/devices.ts";
+import type { DeviceName } from "../../plan/backend.ts";
+import { createReferenceBackend } from "../../plan/reference_backend.ts";
+import { type GraphValue, graphValueOf, hostValueOf, typeName } from "./graph_tensor.ts";
+import { openGraph } from "./open_graph.ts";
+
+/** Options of {@linkcode loadGraph}. */
+export interface LoadGraphOptions {
+  /** Where it runs; default `auto`. */
+  readonly device?: DeviceName | "auto" | undefined;
+  /** Threads of WASM; default: all processors, at most 16. */
+  readonly threads?: number | undefined;
+  /**
+   * Largest values of the symbols in input shapes, e.g. `{ batch: 4, N: 512 }`: memory is planned for them
+   * once. Without, it is planned for what comes and again when something larger comes.
+   */
+  readonly limits?: Readonly<Record<string, number>> | undefined;
+  /** Most bytes that activations may take; default 4 GiB. */
+  readonly maxActivationBytes?: number | undefined;
+}
+
+/** Options of one run. */
+export interface RunGraphOptions {
+  /** Names of the results that are wanted; default: all. */
+  readonly outputs?: readonly string[] | undefined;
+  /** Stops between parts of the graph and between trips of a loop. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An input or output. */
+export interface GraphPort {
+  readonly name: string;
+  /** Element type, e.g. `float32`; `sequence`, `optional` or `unknown` for what is no tensor. */
+  readonly type: string;
+  /** Declared sizes: a number, a symbol or expression of symbols, or `undefined`; absent: not declared. */
+  readonly dims?: readonly (number | string | undefined)[];
+  /** False for an input that has a default in the file. */
+  readonly required: boolean;
+}
+
+/** A loaded graph. */
+export interface LoadedGraph extends Disposable {
+  readonly inputs: readonly GraphPort[];
+  readonly outputs: readonly GraphPort[];
+  /** Where it runs. */
+  readonly device: DeviceName;
+  /**
+   * Runs the graph once.
+   *
+   * @throws {TypeError | RangeError} If an input is missing, unknown, or of another type or shape; the
+   *   message names it, what was given and what the model expects.
+   */
+  run(
+    inputs: Readonly<Record<string, GraphValue>>,
+    options?: RunGraphOptions,
+  ): Promise<Record<string, GraphValue>>;
+  /** Frees memory and closes the file. */
+  dispose(): void;
+}
+
+const FOUR_GIB = 2 ** 32;
+
+/**
+ * Loads an ONNX graph.
+ *
+ * @throws {SourceError} If the file, or external data beside it, cannot be opened.
+ * @throws {FormatError} If it is no well-formed ONNX model.
+ * @throws {UnsupportedError} Listing every node, type and attribute that is not served.
+ */
+export async function loadGraph(
+  path: string,
+  options: LoadGraphOptions = {},
+): Promise<LoadedGraph> {
+  const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB } = options;
+  const { backend } = await openDevice(device, { threads });
+  const graph = openGraph(openOnnx(path), {
+    backend,
+    reference: createReferenceBackend(),
+    maxBytes: maxActivationBytes,
+    limits,
+  });
+  const declared = new Map(graph.inputs.map(({ name, type }) => [name, type]));
+  const dispose = () => graph.dispose();
+  return {
+    inputs: graph.inputs.map((info) => portOf(info, !graph.hasDefault(info.name))),
+    outputs: graph.outputs.map((info) => portOf(info, false)),
+    device: backend.name,
+    async run(inputs, { outputs, signal } = {}) {
+      const given = Object.entries(inputs)
+        .map(([name, value]) => [name, hostValueOf(name, value, declared.get(name))] as const);
+      const request = { ...outputs && { outputs }, signal };
+      const results = await graph.run(new Map(given), request);
+      return Object.fromEntries([...results].map(([name, value]) => [name, graphValueOf(value)]));
+    },
+    dispose,
+    [Symbol.dispose]: dispose,
+  };
+}
+
+function portOf({ name, type }: OnnxValueInfo, required: boolean): GraphPort {
+  const dims: readonly OnnxDim[] | undefined = type?.kind === "tensor" ? type.shape : undefined;
+  return { name, type: kindOf(type), ...dims && { dims }, required };
+}
+
+function kindOf(type: OnnxType | undefined): string {
+  if (!type) return "unknown";
+  return type.kind === "tensor" ? typeName(type.dtype) : type.kind;
+}
