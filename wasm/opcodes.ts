@@ -6,8 +6,10 @@
 import type { OpcodeRecord } from "./opcode_record.ts";
 import { ACTIVATION_OPCODES } from "./opcodes_activation.ts";
 import { MATMUL_OPCODES } from "./opcodes_matmul.ts";
+import { NN_OPCODES } from "./opcodes_nn.ts";
+import { ONNX_OPCODES } from "./opcodes_onnx.ts";
 
-const TABLE = { ...ACTIVATION_OPCODES, ...MATMUL_OPCODES };
+const TABLE = { ...ACTIVATION_OPCODES, ...MATMUL_OPCODES, ...NN_OPCODES, ...ONNX_OPCODES };
 
 /** Name of a kernel. */
 export type OpcodeName = keyof typeof TABLE;

@@ -15,6 +15,7 @@ import {
 } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
+import { combineKernel } from "../lower_elementwise.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
 import { broadcastStrides, elementsOf, walk } from "../strided.ts";
@@ -52,7 +53,7 @@ export const binary: OpRecord = defineOp({
         attributes: { kind },
       }))
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [combineKernel("binary_f32")], gpu: [] },
 });
 
 function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {

@@ -3,8 +3,11 @@
 import { integer } from "../attributes.ts";
 import { requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { add } from "../dim.ts";
+import { add, type Dim, mul } from "../dim.ts";
+import type { Node } from "../graph.ts";
 import { axisOf } from "../host_numbers.ts";
+import { moveKernel, type Moves } from "../lower_move.ts";
+import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { requireEqual } from "../shape_rules.ts";
 import { aroundAxis } from "../strided.ts";
@@ -51,5 +54,19 @@ export const concat: OpRecord = defineOp({
       attributes: { axis },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [moveKernel("concat_move", concatMoves)], gpu: [] },
 });
+
+function concatMoves({ inputs, outputs: [y], attributes }: Node): Moves {
+  const axis = axisOf(attributes.axis as number, y!.shape.length);
+  const strides = denseStrides(y!.shape);
+  let at: Dim = 0;
+  const moves = inputs.map((input, i) => {
+    const { shape } = input!;
+    const start = mul(at, strides[axis]!);
+    at = add(at, shape[axis]!);
+    const from = { start: 0, strides: denseStrides(shape) };
+    return { input: i, sizes: shape, from, to: { start, strides } };
+  });
+  return { moves };
+}

@@ -4,6 +4,8 @@ import { dims } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { equal, formatDim } from "../dim.ts";
+import { moveKernel, readMoves } from "../lower_move.ts";
+import { repeatingStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { broadcastStrides, copyStrided } from "../strided.ts";
@@ -35,5 +37,10 @@ export const expand: OpRecord = defineOp({
       }),
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("expand_move", (node) => {
+      return readMoves(node, repeatingStrides(node.inputs[0]!.shape, node.outputs[0]!.shape));
+    })],
+    gpu: [],
+  },
 });

@@ -3,8 +3,12 @@
 import { integer } from "../attributes.ts";
 import { INDEX_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
+import { mul } from "../dim.ts";
 import { axisOf } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { aroundDims } from "../lower_move.ts";
+import { movableBytes } from "../lower_strided.ts";
+import { countOf, emit, outputAddress } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { aroundAxis } from "../strided.ts";
@@ -42,7 +46,28 @@ export const gather: OpRecord = defineOp({
       }))
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [{
+      name: "gather_rows",
+      when: ({ node }) => movableBytes(node.outputs[0]!) !== undefined,
+      lower(lowering) {
+        const { inputs: [x, indices], attributes } = lowering.node;
+        const axis = axisOf(attributes.axis as number, x!.shape.length);
+        const { outer, inner } = aroundDims(x!.shape, axis);
+        emit(lowering, "gather", {
+          x: lowering.address(x!),
+          indices: lowering.address(indices!),
+          y: outputAddress(lowering),
+          outer,
+          size: x!.shape[axis]!,
+          count: countOf(indices!),
+          bytes: mul(inner, movableBytes(x!)!),
+          wide: indices!.dtype === "i64" ? 1 : 0,
+        });
+      },
+    }],
+    gpu: [],
+  },
 });
 
 /**

@@ -3,8 +3,11 @@
 import { choice, dims } from "../attributes.ts";
 import { requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { add, evaluate } from "../dim.ts";
+import { add, type Dim, evaluate, max, mul, sub } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
+import type { Node } from "../graph.ts";
+import { moveKernel, type Moves, startOf } from "../lower_move.ts";
+import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { elementsOf, walk } from "../strided.ts";
@@ -64,7 +67,7 @@ export const pad: OpRecord = defineOp({
       },
     ]),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [moveKernel("pad_move", padMoves)], gpu: [] },
 });
 
 /** Index in a dim of `size` elements that index `at`, which may be outside, is taken from. */
@@ -78,4 +81,24 @@ function sourceAt(at: number, size: number, mode: typeof MODES[number]): number 
   if (period === 0) return 0;
   const phase = ((at % period) + period) % period;
   return phase < size ? phase : period - phase;
+}
+
+// A constant margin: all of it, then what is left of x in the middle.
+function padMoves({ inputs: [x, value], outputs: [y], attributes }: Node): Moves | undefined {
+  if (attributes.mode !== "constant") return undefined;
+  const before = attributes.before as Dim[], after = attributes.after as Dim[];
+  const cut = (margin: Dim) => max(mul(margin, -1), 0);
+  const from = denseStrides(x!.shape), to = denseStrides(y!.shape);
+  const sizes = x!.shape.map((size, axis) =>
+    max(sub(sub(size, cut(before[axis]!)), cut(after[axis]!)), 0)
+  );
+  return {
+    fill: value ? { input: 1 } : {},
+    moves: [{
+      input: 0,
+      sizes,
+      from: { start: startOf(before.map(cut), from), strides: from },
+      to: { start: startOf(before.map((margin) => max(margin, 0)), to), strides: to },
+    }],
+  };
 }

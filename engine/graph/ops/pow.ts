@@ -6,6 +6,7 @@ import { BROADCASTS } from "../case_sizes.ts";
 import { isInteger, isWide, NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { elementCount, setElement } from "../host_tensor.ts";
+import { combineKernel } from "../lower_elementwise.ts";
 import type { CaseInput, HostTensor, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
@@ -31,7 +32,7 @@ export const pow: OpRecord = defineOp({
       name: `[${a}] to the power of [${b}]`,
       inputs: [positive(random, a), random.input(b)],
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [combineKernel("pow_f32", "pow")], gpu: [] },
 });
 
 function positive(random: CaseRandom, shape: readonly number[]): CaseInput {

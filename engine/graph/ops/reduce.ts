@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { axisOf, type Numbers, numbersOf, storeNumbers, stridesOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
+import { reduceKernel } from "../lower_reduce.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { REDUCE_NAMES, type ReduceName, reductions, wideReductions } from "../reduce_kinds.ts";
@@ -52,7 +53,7 @@ export const reduce: OpRecord = defineOp({
         attributes: { kind, axes, keep: i % 2 === 0 },
       }))
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [reduceKernel], gpu: [] },
 });
 
 // Around 1, so that logarithms and products stay finite.

@@ -4,8 +4,10 @@
 import { dims, integers } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { evaluate } from "../dim.ts";
+import { type Dim, evaluate, mul } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
+import { moveKernel, readMoves, startOf } from "../lower_move.ts";
+import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { copyStrided } from "../strided.ts";
@@ -53,5 +55,13 @@ export const slice: OpRecord = defineOp({
       attributes,
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("slice_move", (node) => {
+      const starts = node.attributes.starts as Dim[], steps = node.attributes.steps as number[];
+      const strides = denseStrides(node.inputs[0]!.shape);
+      const stepped = strides.map((stride, axis) => mul(stride, steps[axis]!));
+      return readMoves(node, stepped, startOf(starts, strides));
+    })],
+    gpu: [],
+  },
 });

@@ -3,8 +3,11 @@
 import { dims } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import { mul } from "../dim.ts";
+import { type Dim, mul } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
+import type { Node } from "../graph.ts";
+import { moveKernel, type Moves } from "../lower_move.ts";
+import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { copyStrided } from "../strided.ts";
@@ -36,5 +39,24 @@ export const tile: OpRecord = defineOp({
       attributes: { repeats },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [moveKernel("tile_move", tileMoves)], gpu: [] },
 });
+
+// Each dim is walked as [repeat, index within x], on both sides.
+function tileMoves({ inputs: [x], outputs: [y], attributes }: Node): Moves {
+  const repeats = attributes.repeats as Dim[];
+  const sizes = x!.shape.flatMap((size, axis) => [repeats[axis]!, size]);
+  const from = denseStrides(x!.shape).flatMap((stride) => [0, stride]);
+  const to = denseStrides(y!.shape).flatMap((stride, axis) => [
+    mul(stride, x!.shape[axis]!),
+    stride,
+  ]);
+  return {
+    moves: [{
+      input: 0,
+      sizes,
+      from: { start: 0, strides: from },
+      to: { start: 0, strides: to },
+    }],
+  };
+}

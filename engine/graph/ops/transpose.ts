@@ -4,6 +4,8 @@ import { integers } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { stridesOf } from "../host_numbers.ts";
+import { moveKernel, readMoves } from "../lower_move.ts";
+import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { copyStrided } from "../strided.ts";
@@ -35,5 +37,11 @@ export const transpose: OpRecord = defineOp({
       }),
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("transpose_move", (node) => {
+      const strides = denseStrides(node.inputs[0]!.shape);
+      return readMoves(node, (node.attributes.perm as number[]).map((axis) => strides[axis]!));
+    })],
+    gpu: [],
+  },
 });

@@ -5,6 +5,7 @@ import { choice, number } from "../attributes.ts";
 import { isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
+import { mapKernel } from "../lower_elementwise.ts";
 import { numbersOf, storeNumbers } from "../host_numbers.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
@@ -46,7 +47,7 @@ export const unary: OpRecord = defineOp({
         attributes: { kind, alpha: 0.75, beta: 0.25 },
       }))
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [mapKernel], gpu: [] },
 });
 
 function functionOf(kind: UnaryKind, dtype: DataType): unknown {

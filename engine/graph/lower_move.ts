@@ -1,0 +1,102 @@
+// WASM kernels of the ops that put elements elsewhere. Each is one box copied to another, or a few such:
+// an op says which boxes, and here it becomes instructions.
+
+import { add, type Dim, mul, product } from "./dim.ts";
+import type { Node } from "./graph.ts";
+import {
+  denseStrides,
+  inBytes,
+  type Loop,
+  mergedLoop,
+  movableBytes,
+  numbered,
+} from "./lower_strided.ts";
+import { countOf, emit, outputAddress } from "./lower_wasm.ts";
+import type { Operand, WasmKernel, WasmLowering } from "./op.ts";
+
+const RANK = 6;
+
+/** One box of an input copied to one of the output. */
+export interface Move {
+  /** Which input is read. */
+  readonly input: number;
+  /** Sizes of the box. */
+  readonly sizes: readonly Dim[];
+  /** First element and strides on both sides, in elements. */
+  readonly from: { readonly start: Dim; readonly strides: readonly Dim[] };
+  readonly to: { readonly start: Dim; readonly strides: readonly Dim[] };
+}
+
+/** What a node's moves are, and what is there before them. */
+export interface Moves {
+  readonly moves: readonly Move[];
+  /** The output is filled first: with an input's only element, or zeros. */
+  readonly fill?: { readonly input?: number };
+}
+
+function loopOf({ sizes, from, to }: Move): Loop {
+  return mergedLoop({ sizes, strides: [from.strides, to.strides] });
+}
+
+/** The kernel of an op whose nodes are moves; `undefined` from `plan`: not this node. */
+export function moveKernel(name: string, plan: (node: Node) => Moves | undefined): WasmKernel {
+  return {
+    name,
+    when({ node }) {
+      if (movableBytes(node.outputs[0]!) === undefined) return false;
+      const moves = plan(node)?.moves;
+      return moves !== undefined && moves.every((move) => loopOf(move).sizes.length <= RANK);
+    },
+    lower(lowering) {
+      const { node } = lowering;
+      const { moves, fill } = plan(node)!;
+      const bytes = movableBytes(node.outputs[0]!)!;
+      const y = outputAddress(lowering);
+      if (fill) {
+        const value = fill.input === undefined ? 0 : lowering.address(node.inputs[fill.input]!);
+        emit(lowering, "fill", { value, y, bytes, count: countOf(node.outputs[0]!) });
+      }
+      for (const move of moves) emitMove(lowering, move, bytes);
+    },
+  };
+}
+
+function emitMove(lowering: WasmLowering, move: Move, bytes: number): void {
+  const { node } = lowering;
+  const { sizes, strides } = loopOf(move);
+  const [from, to] = strides.map((operand) => inBytes(operand, bytes)) as [Dim[], Dim[]];
+  const place = (address: number, start: Dim): Operand => add(address, mul(start, bytes));
+  const ends = {
+    x: place(lowering.address(node.inputs[move.input]!), move.from.start),
+    y: place(outputAddress(lowering), move.to.start),
+  };
+  const operands = {
+    ...ends,
+    ...numbered("n", sizes, { rank: RANK, missing: 1 }),
+    ...numbered("x", from, { rank: RANK, missing: 0 }),
+    ...numbered("y", to, { rank: RANK, missing: 0 }),
+  };
+  const isTurned = bytes === 4 && from.at(-2) === 4 && from.at(-1) !== 4 && to.at(-1) === 4;
+  if (isTurned) emit(lowering, "move_turned", operands);
+  else emit(lowering, "move", { ...operands, bytes });
+}
+
+/** A whole output that is read from one input by strides. */
+export function readMoves(node: Node, strides: readonly Dim[], start: Dim = 0): Moves {
+  const { shape } = node.outputs[0]!;
+  const to = { start: 0, strides: denseStrides(shape) };
+  return { moves: [{ input: 0, sizes: shape, from: { start, strides }, to }] };
+}
+
+/** The first element of a box, given where it starts along each dim. */
+export function startOf(starts: readonly Dim[], strides: readonly Dim[]): Dim {
+  return starts.map((at, axis) => mul(at, strides[axis]!)).reduce(add, 0);
+}
+
+/** Sizes before and behind an axis, multiplied. */
+export function aroundDims(
+  shape: readonly Dim[],
+  axis: number,
+): { readonly outer: Dim; readonly inner: Dim } {
+  return { outer: product(shape.slice(0, axis)), inner: product(shape.slice(axis + 1)) };
+}
