@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { type Dim, exactDiv, formatDim } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { convKernel, depthwiseKernel } from "../lower_conv.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
 import {
@@ -57,7 +58,7 @@ export const conv: OpRecord = defineOp({
     storeNumbers(out!, y);
   },
   cases: convCases,
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [depthwiseKernel, convKernel], gpu: [] },
 });
 
 /** Shape of the output. */
@@ -115,7 +116,7 @@ function convCases(random: CaseRandom): OpCase[] {
     name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
     inputs: [
       random.input(x),
-      random.weight("F32", w),
+      random.input(w),
       i % 2 ? random.weight("F32", [w[0]!]) : undefined,
     ],
     attributes,

@@ -69,7 +69,7 @@ export const convTranspose: OpRecord = defineOp({
       name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
       inputs: [
         random.input(x),
-        random.weight("F32", w),
+        random.input(w),
         random.weight("F32", [w[1] * ("groups" in attributes ? attributes.groups : 1)]),
       ],
       attributes,

@@ -7,6 +7,7 @@ import { defineOp } from "../define_op.ts";
 import type { Dim } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers, WIDE_INTEGERS } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
+import { matmulNdKernel } from "../lower_matmul_nd.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
 import { broadcastShapes, checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
@@ -39,7 +40,7 @@ export const matmulNd: OpRecord = defineOp({
     storeNumbers(out!, y);
   },
   cases: matmulCases,
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [matmulNdKernel], gpu: [] },
 });
 
 /**

@@ -124,9 +124,9 @@ function recurrentCases(random: CaseRandom): OpCase[] {
           name: `${kind}, ${direction}, [${sequence}, ${batch}, ${width}] to ${hidden}`,
           inputs: [
             random.input([sequence, batch, width]),
-            random.weight("F32", [directions, gates, width]),
-            random.weight("F32", [directions, gates, hidden]),
-            random.weight("F32", [directions, 2 * gates]),
+            random.input([directions, gates, width]),
+            random.input([directions, gates, hidden]),
+            random.input([directions, 2 * gates]),
             undefined,
             random.input([directions, batch, hidden]),
           ],

@@ -1,0 +1,124 @@
+// Lowering of float32 convolutions. Kernels take windows as numbers and sizes as dims, so one plan serves every
+// image size; pads that follow from the size (`same_…`) are numbers only where the size is.
+
+import type { Dim } from "./dim.ts";
+import type { Node, Value } from "./graph.ts";
+import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
+import type { WasmKernel } from "./op.ts";
+import { completeWindow, three, type WindowAttributes, windowPads } from "./windows.ts";
+
+/** Bytes of scratch memory of the implicit GEMM: see wasm/assembly/nn_conv.ts. */
+const SCRATCH_BYTES = 4 * 256 * 32 + 128 + 24 * 32;
+
+/** A window of a node's op and its pads before, along three dims. */
+export interface LoweredWindow {
+  readonly kernel: readonly [number, number, number];
+  readonly stride: readonly [number, number, number];
+  readonly dilation: readonly [number, number, number];
+  readonly begin: readonly [number, number, number];
+}
+
+/** The window of a node, undefined if its pads are not known yet. */
+export function loweredWindow(
+  node: Node,
+  kernel: readonly number[],
+  spatial: readonly Dim[],
+): LoweredWindow | undefined {
+  const given = node.attributes as unknown as WindowAttributes;
+  const window = completeWindow({ ...given, kernel });
+  const known = spatial.every((size) => typeof size === "number");
+  if (window.padding !== "explicit" && !known) return undefined;
+  const sizes = spatial.map((size) => typeof size === "number" ? size : 0);
+  const begins = windowPads(sizes, window).map(({ begin }) => begin);
+  return {
+    kernel: three(window.kernel, 1),
+    stride: three(window.strides, 1),
+    dilation: three(window.dilations, 1),
+    begin: three(begins, 0),
+  };
+}
+
+/** Three spatial dims of [N, C, …], filled up in front. */
+export function threeDims(value: Value): [Dim, Dim, Dim] {
+  const spatial = value.shape.slice(2);
+  return [...new Array<Dim>(3 - spatial.length).fill(1), ...spatial] as [Dim, Dim, Dim];
+}
+
+interface Convolution extends LoweredWindow {
+  readonly filters: number;
+  readonly channels: number;
+  readonly groups: number;
+}
+
+// A convolution that the kernels can run: float32, everything but batch and image known.
+function convolutionOf(node: Node): Convolution | undefined {
+  const [x, w] = node.inputs;
+  if (x!.dtype !== "f32" || w!.dtype !== "f32") return undefined;
+  const channels = x!.shape[1]!, filters = w!.shape[0]!;
+  if (!isStatic(channels) || !w!.shape.every(isStatic)) return undefined;
+  const window = loweredWindow(node, w!.shape.slice(2) as number[], x!.shape.slice(2));
+  if (!window) return undefined;
+  return {
+    ...window,
+    channels,
+    filters: filters as number,
+    groups: node.attributes.groups as number,
+  };
+}
+
+/** Any float32 convolution. */
+export const convKernel: WasmKernel = {
+  name: "conv_f32",
+  when: ({ node }) => convolutionOf(node) !== undefined,
+  lower(lowering) {
+    const { inputs: [x], outputs: [y] } = lowering.node;
+    const { kernel, stride, dilation, begin, ...sizes } = convolutionOf(lowering.node)!;
+    const [depth, height, width] = threeDims(x!);
+    const [out_depth, out_height, out_width] = threeDims(y!);
+    emit(lowering, "conv", {
+      x: inputAddress(lowering, 0),
+      w: inputAddress(lowering, 1),
+      b: inputAddress(lowering, 2),
+      y: outputAddress(lowering),
+      batch: x!.shape[0]!,
+      ...sizes,
+      ...{ depth, height, width, out_depth, out_height, out_width },
+      ...{ kernel_d: kernel[0], kernel_h: kernel[1], kernel_w: kernel[2] },
+      ...{ stride_d: stride[0], stride_h: stride[1], stride_w: stride[2] },
+      ...{ dilation_d: dilation[0], dilation_h: dilation[1], dilation_w: dilation[2] },
+      ...{ begin_d: begin[0], begin_h: begin[1], begin_w: begin[2] },
+      scratch: lowering.scratch(SCRATCH_BYTES),
+      scratch_bytes: roundUp64(SCRATCH_BYTES),
+    });
+  },
+};
+
+/** As many groups as channels, over rows and planes. */
+export const depthwiseKernel: WasmKernel = {
+  name: "conv_depthwise_f32",
+  when({ node }) {
+    const found = convolutionOf(node);
+    return found !== undefined && found.groups === found.channels && found.kernel[0] === 1 &&
+      node.inputs[0]!.shape.length <= 4;
+  },
+  lower(lowering) {
+    const { inputs: [x], outputs: [y] } = lowering.node;
+    const { kernel, stride, dilation, begin, channels, filters } = convolutionOf(lowering.node)!;
+    const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
+    emit(lowering, "conv_depthwise", {
+      x: inputAddress(lowering, 0),
+      w: inputAddress(lowering, 1),
+      b: inputAddress(lowering, 2),
+      y: outputAddress(lowering),
+      batch: x!.shape[0]!,
+      ...{ channels, filters, height, width, out_height, out_width },
+      ...{ kernel_h: kernel[1], kernel_w: kernel[2], stride_h: stride[1], stride_w: stride[2] },
+      ...{ dilation_h: dilation[1], dilation_w: dilation[2], begin_h: begin[1], begin_w: begin[2] },
+    });
+  },
+};
+
+/** Scratch memory is handed out in units of 64 bytes. */
+export function roundUp64(bytes: number): number {
+  return Math.ceil(bytes / 64) * 64;
+}
