@@ -297,7 +297,7 @@ const WRONG: readonly [network: Json, top: Json, kind: typeof FormatError, messa
   [{ activation_function: "elu" }, {}, UnsupportedError, '"elu"'],
   [{ activation_function: "tanh" }, {}, FormatError, '"glu_silu"'],
   [{ attn_out_scale: 0.5 }, {}, UnsupportedError, "ffn_out_scale"],
-  [{ type: "transformer.encoder_decoder" }, {}, UnsupportedError, "only decoders"],
+  [{ type: "general" }, {}, UnsupportedError, "which halves there are"],
   [{ type: "nonsense" }, {}, FormatError, "network_structure.type"],
   [{}, { vocab_size: 1000 }, FormatError, "has 128 rows"],
   [{}, { model_file_format: "gguf" }, FormatError, "is safetensors"],

@@ -90,7 +90,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   const prepared = await prepareModel(file, options, device, adapters.all);
   // What a GPU has is not known before it is asked for.
   if (device.backend.name !== "gpu") checkMemory(prepared.memory, { file: file.name });
-  const text = await readTextParts(file, options.chatTemplate);
+  const text = await readTextParts(file, options.chatTemplate, prepared.tokenization);
   const { signal, onProgress, excludeKernels } = options;
   const executable = await device.backend.prepare(prepared.plan, {
     slots: prepared.limits.sessions,

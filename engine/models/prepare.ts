@@ -36,6 +36,8 @@ export interface PreparedModel extends ModelDescription {
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
   readonly spec: ModelSpec;
+  /** Algorithm that a given spec cuts texts with; empty for the tokenizer's own. */
+  readonly tokenization: string;
 }
 
 /** Kernels of the device that the plan is for. */
@@ -120,5 +122,6 @@ export async function prepareModel(
   const architecture = resolved.spec.name;
   const info = describeModel({ file, architecture, network, params, limits, warnings });
   const memory = plannedMemory(planned, limits.sessions);
-  return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec };
+  const { tokenization } = given;
+  return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };
 }

@@ -47,6 +47,8 @@ export interface GivenSpec {
   readonly json: unknown;
   /** One sentence each. */
   readonly warnings: readonly string[];
+  /** Algorithm that cuts texts, where it names one. */
+  readonly tokenization: string;
 }
 
 /**
@@ -56,7 +58,7 @@ export interface GivenSpec {
  * @throws {UnsupportedError} If it asks for what is not built.
  */
 export async function ownForm(given: unknown, file: WeightFile): Promise<GivenSpec> {
-  if (!isInferflowSpec(given)) return { json: given, warnings: [] };
+  if (!isInferflowSpec(given)) return { json: given, warnings: [], tokenization: "" };
   const { translateSpec } = await import("./inferflow/translate.ts");
   return translateSpec(given, file, "the given spec");
 }

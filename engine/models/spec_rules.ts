@@ -219,8 +219,14 @@ export const specRule = record({
     norm: optional(text),
     /** A learnt row for each position is added; tables begin with `offset` rows for other uses. */
     positions: optional(record({ offset: number })),
-    /** Sines and cosines of position + `offset` are added, frequencies 10000^(-i / (d/2 - 1)). */
-    sinusoidal: optional(record({ offset: number })),
+    /**
+     * Sines and cosines of position + `offset` are added, of frequencies 10000^(-i / (d/2 - 1)) as fairseq has
+     * them (default), or 10000^(-2i / d) (`plain`).
+     */
+    sinusoidal: optional(record({
+      offset: number,
+      frequencies: optional(oneOf("fairseq", "plain")),
+    })),
     /** A learnt row for each token's type (which of two texts it is from) is added. */
     types: optional(flag),
     /** The embedding has another width and is projected to the model's. */

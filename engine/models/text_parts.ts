@@ -18,19 +18,27 @@ export interface TextParts {
  * Reads the text side of a model.
  *
  * @param template Jinja text to use instead of the file's; null for none.
+ * @param tokenization Algorithm to cut texts with, as Inferflow calls it; none for the file's own.
  * @throws {FormatError | UnsupportedError} If what is there cannot be used.
  */
 export async function readTextParts(
   file: WeightFile,
   template?: string | null,
+  tokenization = "",
 ): Promise<TextParts> {
-  const { tokenizer, source } = await readFiles(file);
+  const { tokenizer: own, source } = await readFiles(file);
+  const tokenizer = own && tokenization !== "" ? await cutBy(own, tokenization, file.name) : own;
   const text = template === undefined ? source : template ?? undefined;
   const name = template === undefined ? file.name : "option chatTemplate";
   return {
     tokenizer: () => tokenizer ?? noTokenizer(file),
     chatTemplate: text === undefined ? undefined : await compile(text, name),
   };
+}
+
+async function cutBy(own: Tokenizer, algorithm: string, name: string): Promise<Tokenizer> {
+  const { byAlgorithm } = await import("../text/tokenization.ts");
+  return byAlgorithm(own, algorithm, name);
 }
 
 async function compile(text: string, name: string): Promise<ChatTemplate> {

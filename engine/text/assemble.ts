@@ -3,12 +3,18 @@
 // is the joined bytes of the ids, and ids are checked before they are trusted.
 
 import { createSpecialSplitter, type SpecialSplitter } from "./special_split.ts";
-import type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer_types.ts";
+import type {
+  DecodeOptions,
+  EncodeOptions,
+  Tokenizer,
+  TokenizerAlgorithm,
+} from "./tokenizer_types.ts";
 import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
 
 /** What differs between tokenizers. */
 export interface TokenizerParts {
   readonly vocabulary: Vocabulary;
+  readonly algorithm: TokenizerAlgorithm;
   readonly bosId?: number | undefined;
   readonly eosId?: number | undefined;
   readonly unkId?: number | undefined;
@@ -131,6 +137,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   }
 
   return {
+    algorithm: parts.algorithm,
     vocabSize: texts.length,
     ...optionalRoles(parts),
     endOfGenerationIds: parts.endOfGenerationIds,

@@ -14,13 +14,14 @@ import { createCharsmap } from "./charsmap.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
 import { type GgufVocabulary, readGgufVocabulary } from "./gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
-import type { Tokenizer } from "./tokenizer_types.ts";
+import type { Tokenizer, TokenizerAlgorithm } from "./tokenizer_types.ts";
 import { createUnigram } from "./unigram.ts";
 import { TOKEN_KIND } from "./vocabulary.ts";
 import { createWordPiece, type WordPieceMarks, wordPieceText } from "./word_piece.ts";
 
 /** What a kind of tokenizer adds to the parts that all kinds share. */
 interface KindParts {
+  readonly algorithm: TokenizerAlgorithm;
   readonly encodeStretch: TokenizerParts["encodeStretch"];
   readonly bytesOf: TokenizerParts["bytesOf"];
   readonly leadingBlanks: number;
@@ -77,6 +78,7 @@ export function tokenizerFromGguf(
     parts.addEos) && endId !== undefined;
   return assembleTokenizer({
     vocabulary: source.vocabulary,
+    algorithm: parts.algorithm,
     ...roles,
     endOfGenerationIds: endOfGenerationIds(source.vocabulary, source.endIds),
     prefix: addBos ? [roles.bosId as number] : [],
@@ -126,6 +128,7 @@ function buildByteBpe(source: GgufVocabulary): KindParts {
   });
   const addSpace = source.flag("add_space_prefix") ?? false;
   return {
+    algorithm: "bpe",
     encodeStretch: (text, isFirst, out) => encode(addSpace && isFirst ? " " + text : text, out),
     bytesOf: byteBpeBytes(vocabulary),
     leadingBlanks: addSpace ? 1 : 0,
@@ -147,6 +150,7 @@ function buildCharBpe(source: GgufVocabulary): KindParts {
   });
   const addSpace = source.flag("add_space_prefix") ?? true;
   return {
+    algorithm: "bpe",
     encodeStretch: (text, _isFirst, out) =>
       encode((addSpace ? BLANK_MARK : "") + text.replaceAll(" ", BLANK_MARK), out),
     bytesOf: pieceBytes(vocabulary, stringBytes),
@@ -169,6 +173,7 @@ function buildUnigram(source: GgufVocabulary): KindParts {
   const addSpace = source.flag("add_space_prefix") ?? true;
   const squeeze = source.flag("remove_extra_whitespaces") ?? false;
   return {
+    algorithm: "unigram",
     encodeStretch: (text, _isFirst, out) => {
       const normal = normalize(text);
       const kept = squeeze ? normal.replace(/ +/g, " ").replace(/^ | $/g, "") : normal;
@@ -196,6 +201,7 @@ function buildWordPiece(source: GgufVocabulary): KindParts {
   });
   const options = { cleanText: true, spaceHan: true, stripAccents: true, lowercase: true };
   return {
+    algorithm: "word_piece",
     encodeStretch: (text, _isFirst, out) => {
       for (const word of splitBertWords(normalizeBertText(text, options))) encodeWord(word, out);
     },

@@ -21,6 +21,7 @@ import { createUnigram } from "./unigram.ts";
 import { byteOfToken, createVocabulary, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 import { createWordPiece } from "./word_piece.ts";
 import type { Swallow } from "./assemble.ts";
+import type { TokenizerAlgorithm } from "./tokenizer_types.ts";
 
 /** Encodes one word. */
 export type WordEncoder = (word: string, out: number[]) => void;
@@ -28,6 +29,7 @@ export type WordEncoder = (word: string, out: number[]) => void;
 /** A model that was read. */
 export interface JsonModel {
   readonly vocabulary: Vocabulary;
+  readonly algorithm: TokenizerAlgorithm;
   readonly encodeWord: WordEncoder;
   readonly unkId: number | undefined;
   readonly swallows: ReadonlyMap<number, Swallow>;
@@ -45,11 +47,16 @@ interface ModelSource {
   readonly isByteLevel: boolean;
 }
 
-const ROWS: ReadonlyMap<string, (source: ModelSource) => WordEncoder> = new Map([
-  ["BPE", readBpe],
-  ["WordPiece", readWordPiece],
-  ["Unigram", readUnigram],
-  ["WordLevel", readWordLevel],
+interface Row {
+  readonly algorithm: TokenizerAlgorithm;
+  read(source: ModelSource): WordEncoder;
+}
+
+const ROWS: ReadonlyMap<string, Row> = new Map([
+  ["BPE", { algorithm: "bpe", read: readBpe }],
+  ["WordPiece", { algorithm: "word_piece", read: readWordPiece }],
+  ["Unigram", { algorithm: "unigram", read: readUnigram }],
+  ["WordLevel", { algorithm: "word_level", read: readWordLevel }],
 ]);
 
 /** Reads model and added tokens of a document. */
@@ -64,7 +71,8 @@ export function readModel(document: JsonNode, isByteLevel: boolean): JsonModel {
   return {
     vocabulary,
     unkId,
-    encodeWord: row({ node, vocabulary, unkId, isByteLevel }),
+    algorithm: row.algorithm,
+    encodeWord: row.read({ node, vocabulary, unkId, isByteLevel }),
     swallows: readSwallows(added),
     wordSuffix: textField(node, "end_of_word_suffix") ?? "",
   };

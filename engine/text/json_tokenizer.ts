@@ -51,7 +51,8 @@ export function tokenizerFromJson(
   const document = asNode(tokenizerJson, "", name);
   const normalize = readNormalizer(childNode(document, "normalizer"));
   const { cut, isByteLevel } = readPreTokenizer(childNode(document, "pre_tokenizer"));
-  const { vocabulary, encodeWord, unkId, swallows, wordSuffix } = readModel(document, isByteLevel);
+  const model = readModel(document, isByteLevel);
+  const { vocabulary, algorithm, encodeWord, unkId, swallows, wordSuffix } = model;
   const decoder = readDecoder(childNode(document, "decoder"));
   const frame = readFrame(childNode(document, "post_processor"), vocabulary);
   const roles = readRoles(tokenizerConfig, vocabulary, name);
@@ -59,6 +60,7 @@ export function tokenizerFromJson(
   const textBytes = (text: string) => utf8.encode(decoder.textOf(text));
   return assembleTokenizer({
     vocabulary,
+    algorithm,
     ...roles,
     unkId: unkId ?? roles.unkId,
     endOfGenerationIds: endOfGenerationIds(vocabulary, [roles.eosId]),

@@ -28,6 +28,7 @@ export function createMaximumMatching(base: Tokenizer): Tokenizer {
   const match = createMatcher(base, texts);
   return assembleTokenizer({
     vocabulary: createVocabulary(texts, kinds),
+    algorithm: "maximum_matching",
     bosId: base.bosId,
     eosId: base.eosId,
     unkId: base.unkId,

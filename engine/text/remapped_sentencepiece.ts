@@ -58,6 +58,7 @@ export function tokenizerFromRemapped(
   const utf8 = new TextEncoder();
   return assembleTokenizer({
     vocabulary,
+    algorithm: base.algorithm,
     bosId,
     eosId,
     unkId,

@@ -79,6 +79,7 @@ export function createSentencePieceTokenizer(
   const addEos = (options.addEos ?? algorithm.addEos) && roles.eosId !== undefined;
   return assembleTokenizer({
     vocabulary: withoutExtraWords(vocabulary),
+    algorithm: model.algorithm === "bpe" ? "bpe" : "unigram",
     ...roles,
     endOfGenerationIds: endOfGenerationIds(vocabulary, [roles.eosId]),
     prefix: addBos ? [roles.bosId!] : [],

@@ -56,6 +56,7 @@ export function tokenizerFromTiktoken(text: string, file: string, kind?: Tiktoke
   const [bosId, eosId] = [bos, eos].map((name) => name === undefined ? undefined : control[name]);
   return assembleTokenizer({
     vocabulary,
+    algorithm: "bpe",
     bosId,
     eosId,
     endOfGenerationIds: endOfGenerationIds(vocabulary, [eosId]),

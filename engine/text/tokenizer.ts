@@ -7,4 +7,9 @@
 
 export { tokenizerFromGguf } from "./gguf_tokenizer.ts";
 export { tokenizerFromJson } from "./json_tokenizer.ts";
-export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer_types.ts";
+export type {
+  DecodeOptions,
+  EncodeOptions,
+  Tokenizer,
+  TokenizerAlgorithm,
+} from "./tokenizer_types.ts";

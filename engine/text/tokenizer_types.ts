@@ -27,8 +27,21 @@ export interface DecodeOptions {
   readonly skipSpecial?: boolean;
 }
 
+/**
+ * How text becomes tokens: merges of pairs, the likeliest pieces (Viterbi), the longest piece of a word, whole words,
+ * or the longest token at each place whatever the words.
+ */
+export type TokenizerAlgorithm =
+  | "bpe"
+  | "unigram"
+  | "word_piece"
+  | "word_level"
+  | "maximum_matching";
+
 /** Text to ids and back. Immutable for its users; may keep a bounded cache of words inside. */
 export interface Tokenizer {
+  /** How text becomes tokens. */
+  readonly algorithm: TokenizerAlgorithm;
   /** Number of ids: every id is in `0 … vocabSize - 1`. */
   readonly vocabSize: number;
   /** Beginning of a text; absent where the model names none. */

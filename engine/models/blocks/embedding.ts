@@ -4,6 +4,7 @@
 import { FormatError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { factorOf } from "../sizes.ts";
+import type { ModelSpec } from "../spec.ts";
 import { sliceTensor } from "../views/slice.ts";
 import { inverseRowLengths } from "../views/row_norms.ts";
 import { activationOf } from "./activation.ts";
@@ -51,7 +52,7 @@ export function embedding(context: BlockContext, table: Value): Value {
   }
   if (sinusoidal) {
     const rows = apply(builder, "select_rows", "embedding.sinusoidal", [
-      sinusoidalTable(context, sinusoidal.offset),
+      sinusoidalTable(context, sinusoidal),
       inputs.positions,
     ]);
     x = apply(builder, "add", "embedding.sum", [x, rows]);
@@ -79,10 +80,10 @@ function positionTable({ builder, tensors, params }: BlockContext, offset: numbe
   return builder.weight(table.name, table);
 }
 
-/** Sines, then cosines, of all positions: f32[capacity, hidden] (fairseq's frequencies). */
+/** Sines, then cosines, of all positions: f32[capacity, hidden]. */
 function sinusoidalTable(
   { builder, params: { hidden }, capacity, file }: BlockContext,
-  offset: number,
+  { offset, frequencies }: NonNullable<ModelSpec["embedding"]["sinusoidal"]>,
 ): Value {
   if (hidden % 2 !== 0 || hidden < 4) {
     throw new FormatError(`is ${hidden}: sines and cosines need an even number of at least 4`, {
@@ -90,10 +91,11 @@ function sinusoidalTable(
     });
   }
   const half = hidden / 2;
+  const steps = frequencies === "plain" ? half : half - 1;
   const table = new Float32Array(capacity * hidden);
   for (let position = 0; position < capacity; position++) {
     for (let i = 0; i < half; i++) {
-      const angle = (position + offset) * 10000 ** (-i / (half - 1));
+      const angle = (position + offset) * 10000 ** (-i / steps);
       table[position * hidden + i] = Math.sin(angle);
       table[position * hidden + half + i] = Math.cos(angle);
     }

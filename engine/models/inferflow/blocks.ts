@@ -3,16 +3,19 @@
 import { fail, FFN, type Given, refuse, TRANSFORM } from "./given.ts";
 
 /** What happens to tokens before the first layer. */
-export function embeddingOf({ network, names, file }: Given): Record<string, unknown> {
+export function embeddingOf({ network, names }: Given): Record<string, unknown> {
+  const position = String(network.position_embedding ?? "");
+  const isSinusoidal = position === "sinusoidal" || position === "sinusoidal2";
+  const isScaled = network.has_embedding_linear_norm === true ||
+    (isSinusoidal && network.linear_norm_before_sinusoidal !== false);
   const scale = Number(network.embedding_linear_scale ?? 0);
-  const position = network.position_embedding ?? "";
-  if (position === "sinusoidal" || position === "sinusoidal2") {
-    refuse(file, "position_embedding", `"${position}" is not translated for decoders`);
-  }
-  const positions = names.has("dec.pos_embeddings.weight");
+  const offset = network.pos_embedding_offset ?? 0;
   return {
-    scale: network.has_embedding_linear_norm !== true ? 1 : scale === 0 ? { hidden: 0.5 } : scale,
-    ...positions && { positions: { offset: network.pos_embedding_offset ?? 0 } },
+    scale: !isScaled ? 1 : scale === 0 ? { hidden: 0.5 } : scale,
+    ...isSinusoidal && {
+      sinusoidal: { offset, frequencies: position === "sinusoidal" ? "fairseq" : "plain" },
+    },
+    ...names.has("dec.pos_embeddings.weight") && { positions: { offset } },
     ...names.has("dec.input_norm.weight") && { norm: "embedding_norm" },
     ...names.has("dec.token_type_embeddings.weight") && { types: true },
     ...names.has("input_transform.weight") && { projection: true },
@@ -113,9 +116,11 @@ export function residualOf({ network, file }: Given): Record<string, unknown> {
   return attention === 1 ? {} : { residual: attention };
 }
 
-/** Order and norms of the blocks of a layer. */
-export function layerOf({ network, names, file }: Given): unknown[] {
-  const norm = (block: string, kind: string) => names.has(`dec.{i}.${block}.${kind}_norm.weight`);
+/** Order and norms of the blocks of a layer, of the decoder's stack or of the encoder in front of it. */
+export function layerOf(given: Given, stack: "dec" | "enc" = "dec"): unknown[] {
+  const { network, names, file } = given;
+  const norm = (block: string, kind: string) =>
+    names.has(`${stack}.{i}.${block}.${kind}_norm.weight`);
   const isParallel = network.is_parallel_attn === true;
   const sharesInput = network.mlp_attn_share_input === true;
   if (isParallel && sharesInput) {
@@ -148,12 +153,30 @@ export function layerOf({ network, names, file }: Given): unknown[] {
     : {};
   return [
     { block: "attention", ...before, ...post && isOfSum && { sum: "attention_post_norm" } },
+    ...given.hasSource && stack === "dec" ? [crossOf(given)] : [],
     {
       block: "feedForward",
       ...read,
       ...norm("feed_forward", "post") && { sum: "feed_forward_post_norm" },
     },
   ];
+}
+
+/** Attention of a decoder to its source. */
+function crossOf({ names }: Given): unknown {
+  const has = (kind: string) => names.has(`dec.{i}.cross_attn.${kind}_norm.weight`);
+  return {
+    block: "cross",
+    ...has("pre") && { before: "cross_norm" },
+    ...has("post") && { sum: "cross_post_norm" },
+  };
+}
+
+/** The encoder in front of a decoder. */
+export function encoderOf(given: Given): Record<string, unknown> {
+  if (!given.hasSource) return {};
+  const norm = given.names.has("enc.output_norm.weight") ? { norm: "output_norm" } : {};
+  return { encoder: { layer: layerOf(given, "enc"), ...norm } };
 }
 
 /** What happens behind the last layer. */

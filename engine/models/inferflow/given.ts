@@ -10,6 +10,8 @@ export type Network = { readonly [K in keyof typeof NETWORK_KEYS]?: unknown };
 export interface Given {
   readonly network: Network;
   readonly isEncoder: boolean;
+  /** A decoder behind an encoder; standard names of the latter begin with `enc.`. */
+  readonly hasSource: boolean;
   /** Names in the file by standard name. */
   readonly names: ReadonlyMap<string, string>;
   /** Width of the feed-forward block as the file's tensors have it; some configs leave it out. */

@@ -75,11 +75,37 @@ function layerNames(start: string, outer = ""): [string, string][] {
   );
 }
 
+/** Layers of one half of an encoder-decoder. */
+function halfNames(outer: string, half: string): [string, string][] {
+  const attention = (source: string, target: string) => [
+    ...both(`${outer}layers.{i}.${source}_layer_norm`, `${half}.{i}.${target}.pre_norm`),
+    ...["qkv:qkv", "q_proj:wq", "k_proj:wk", "v_proj:wv", "out_proj:wo"].flatMap((pair) => {
+      const [from, to] = pair.split(":");
+      return both(`${outer}layers.{i}.${source}.${from}`, `${half}.{i}.${target}.${to}`);
+    }),
+  ];
+  return [
+    ...attention("self_attn", "self_attn"),
+    ...half === "dec" ? attention("encoder_attn", "cross_attn") : [],
+  ];
+}
+
 /** Built-in maps by their name. */
 const BUILT_IN: Readonly<
-  Record<"decoder_only" | "llama" | "bloom" | "encoder_only", readonly [string, string][]>
+  Record<
+    "decoder_only" | "llama" | "bloom" | "encoder_only" | "encoder_decoder",
+    readonly [string, string][]
+  >
 > = {
   encoder_only: HEADS,
+  encoder_decoder: [
+    ["shared.weight", "dec.token_embeddings.weight"],
+    ["decoder.embed_tokens.weight", "dec.token_embeddings.weight"],
+    ["encoder.embed_tokens.weight", "dec.token_embeddings.weight"],
+    ...HEADS,
+    ...halfNames("encoder.", "enc"),
+    ...halfNames("decoder.", "dec"),
+  ],
   decoder_only: [...EMBEDDINGS, ...HEADS, ...layerNames("layers.{i}.")],
   llama: [
     ...EMBEDDINGS,

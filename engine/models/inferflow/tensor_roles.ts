@@ -1,6 +1,6 @@
 // Names of tensors by role, from names by Inferflow's standard. Fused ones are cut, and experts stacked.
 
-import { fail, FFN, type Given, type Network } from "./given.ts";
+import { fail, FFN, type Given, type Network, refuse } from "./given.ts";
 
 /** Roles by standard name; `w1` and the fused ones depend on others. */
 const ROLES: Readonly<Record<string, string>> = {
@@ -31,6 +31,16 @@ const ROLES: Readonly<Record<string, string>> = {
   "dec.{i}.moe.shared_expert.w3": "shared_up",
 };
 
+/** Roles of what only a decoder behind an encoder has. */
+const CROSS_ROLES: Readonly<Record<string, string>> = {
+  "dec.{i}.cross_attn.pre_norm": "cross_norm",
+  "dec.{i}.cross_attn.post_norm": "cross_post_norm",
+  "dec.{i}.cross_attn.wq": "cross_query",
+  "dec.{i}.cross_attn.wk": "cross_key",
+  "dec.{i}.cross_attn.wv": "cross_value",
+  "dec.{i}.cross_attn.wo": "cross_output",
+};
+
 /** Roles that differ in encoders: what is in front of the head is a block there. */
 const ENCODER_ROLES: Readonly<Record<string, string>> = {
   "output_transform": "transform",
@@ -38,30 +48,59 @@ const ENCODER_ROLES: Readonly<Record<string, string>> = {
 };
 
 /** For `names.tensors` of a spec. @throws {FormatError} For a standard name that there is none. */
-export function tensorsOf({ network, isEncoder, names, file }: Given): Record<string, unknown> {
+export function tensorsOf(given: Given): Record<string, unknown> {
+  const { isEncoder, hasSource, names, file } = given;
   const tensors: Record<string, unknown> = {};
   for (const [standard, name] of names) {
-    const [, base, part] = /^(.*)\.(weight|bias)$/.exec(standard) ?? [];
+    const [, base = "", part] = /^(.*)\.(weight|bias)$/.exec(standard) ?? [];
     const suffix = part === "bias" ? "_bias" : "";
-    const role = (isEncoder ? ENCODER_ROLES[base ?? ""] : undefined) ?? ROLES[base ?? ""];
+    // The encoder in front of a decoder has the roles of a stack, with its name before them.
+    const isSource = hasSource && base.startsWith("enc.");
+    const plain = isSource ? base.replace(/^enc\./, "dec.") : base;
+    const role = (isEncoder ? ENCODER_ROLES[base] : undefined) ??
+      (hasSource ? CROSS_ROLES[base] : undefined) ?? ROLES[plain];
+    const outer = isSource ? "encoder_" : "";
     if (role !== undefined) {
       const stacked = standard.includes("{j}");
-      tensors[role + suffix] = stacked ? { name, stack: "experts" } : name;
-    } else if (base === "dec.{i}.self_attn.qkv") {
-      Object.assign(tensors, fusedAttention(name, suffix, network, file));
-    } else if (base === "dec.{i}.feed_forward.w1n3" || base === "dec.{i}.feed_forward.w1") {
-      const isFused = base.endsWith("w1n3") || network.activation_function === "glu_silu";
-      Object.assign(
-        tensors,
-        isFused ? fusedGate(name, suffix) : {
-          [(names.has(FFN("w3")) ? "gate" : "up") + suffix]: name,
-        },
-      );
-    } else {
+      tensors[outer + role + suffix] = stacked ? { name, stack: "experts" } : name;
+      continue;
+    }
+    const fused = fusedTensors(plain, { name, suffix, given, isSource });
+    if (fused === undefined) {
       fail(file, "tensor_name_mapping", `"${standard}" is no standard name of a tensor`);
     }
+    for (const [key, rule] of Object.entries(fused!)) tensors[outer + key] = rule;
   }
   return tensors;
+}
+
+interface FusedInput {
+  readonly name: string;
+  readonly suffix: string;
+  readonly given: Given;
+  readonly isSource: boolean;
+}
+
+/** What a tensor holds that may be several in one; undefined if there is no such name. */
+function fusedTensors(
+  base: string,
+  { name, suffix, given: { network, names, file }, isSource }: FusedInput,
+): Record<string, unknown> | undefined {
+  const isAttention = base === "dec.{i}.self_attn.qkv";
+  const isPair = base === "dec.{i}.feed_forward.w1n3";
+  if (!isAttention && !isPair && base !== "dec.{i}.feed_forward.w1") return undefined;
+  const isFused = isAttention || isPair || network.activation_function === "glu_silu";
+  if (isFused && isSource) {
+    refuse(
+      file,
+      "tensor_name_mapping",
+      `fuses tensors of an encoder in ${name}, which is not built`,
+    );
+  }
+  if (isAttention) return fusedAttention(name, suffix, network, file);
+  if (isFused) return fusedGate(name, suffix);
+  const third = FFN("w3").replace("dec.", isSource ? "enc." : "dec.");
+  return { [(names.has(third) ? "gate" : "up") + suffix]: name };
 }
 
 function fusedAttention(

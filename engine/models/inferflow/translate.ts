@@ -1,6 +1,5 @@
-// Inferflow's description of a model as a spec of ours: atoms for atoms, never by a model's name. Decoders and encoders
-// are translated; the specs that are shipped build encoder-decoders. What the two forms cannot both say is an
-// error that names the key, and so is a key that contradicts the file. Done right where upstream is not [§10]:
+// Inferflow's description of a model as a spec of ours: atoms for atoms, never by a model's name. Decoders, encoders
+// and encoder-decoders are translated. What the two forms cannot both say is an error that names the key, and so is a key that contradicts the file. Done right where upstream is not [§10]:
 // the bias of the head is used, `rope_dim` holds for interleaved pairs too, epsilons are read from the config,
 // `w3` and `w1n3` are different tensors, and the exact GELU has a word of its own (`gelu_exact`).
 
@@ -10,6 +9,7 @@ import { renameTensors } from "../renamed.ts";
 import {
   attentionOf,
   embeddingOf,
+  encoderOf,
   feedForwardOf,
   headOf,
   layerOf,
@@ -27,6 +27,8 @@ export interface TranslatedSpec {
   readonly json: Readonly<Record<string, unknown>>;
   /** One sentence each. */
   readonly warnings: readonly string[];
+  /** Name of the algorithm that cuts texts; empty for the tokenizer's own. */
+  readonly tokenization: string;
 }
 
 /**
@@ -42,11 +44,11 @@ export function translateSpec(json: unknown, model: WeightFile, file: string): T
   const kind = KINDS[String(network.type)];
   if (!kind) {
     throw new UnsupportedError(
-      `"${network.type}" is not translated: only decoders and encoders are`,
+      `"${network.type}" is not translated: it does not say which halves there are`,
       {
         file,
         place: "network_structure.type",
-        remedy: "Leave the spec out: the model's own files say which built-in one it has",
+        remedy: `Say one of ${Object.keys(KINDS).join(", ")}`,
       },
     );
   }
@@ -60,9 +62,12 @@ export function translateSpec(json: unknown, model: WeightFile, file: string): T
     file,
   });
   const isEncoder = kind.builtIn === "encoder_only";
-  const given = { network: filled, isEncoder, names, inner: innerWidth(names, renamed), file };
+  const hasSource = kind.builtIn === "encoder_decoder";
+  const inner = innerWidth(names, renamed);
+  const given = { network: filled, isEncoder, hasSource, names, inner, file };
   checkVocabulary(top, given, renamed);
-  return { json: specOf(given), warnings };
+  const tokenization = String(top.tokenization_algorithm ?? "");
+  return { json: specOf(given), warnings, tokenization };
 }
 
 interface Kind {
@@ -88,6 +93,7 @@ const BLOOM: Kind = {
 };
 const ENCODER: Kind = { builtIn: "encoder_only", defaults: {} };
 const DECODER: Kind = { builtIn: "decoder_only", defaults: {} };
+const BOTH: Kind = { builtIn: "encoder_decoder", defaults: {} };
 
 const KINDS: Readonly<Record<string, Kind>> = {
   "transformer.decoder_only": DECODER,
@@ -96,6 +102,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
   "transformer.llama": LLAMA,
   "bloom": BLOOM,
   "transformer.bloom": BLOOM,
+  "transformer": BOTH,
+  "transformer.encoder_decoder": BOTH,
   "transformer.encoder_only": ENCODER,
   "bert": ENCODER,
 };
@@ -156,13 +164,14 @@ function specOf(given: Given): Readonly<Record<string, unknown>> {
   const renamed = renamesOf(network);
   const own = {
     renamed,
-    hyperparameters: HYPERPARAMETERS,
+    hyperparameters: { ...HYPERPARAMETERS, ...given.hasSource && SOURCE_HYPERPARAMETERS },
     prefixes: [""],
     tensors: tensorsOf(given),
+    ...given.hasSource && { ignored: SOURCE_IGNORED },
   };
   return {
     name: "inferflow",
-    network: given.isEncoder ? "encoder" : "decoder",
+    network: given.isEncoder ? "encoder" : given.hasSource ? "encoder-decoder" : "decoder",
     matches: { huggingface: [], gguf: [] },
     defaults: defaultsOf(given, isSparse),
     ...isSparse && { derived: { expertFeedForward: "feedForward" } },
@@ -181,6 +190,7 @@ function specOf(given: Given): Readonly<Record<string, unknown>> {
     feedForward: feedForwardOf(given, isSparse),
     ...residualOf(given),
     layer: layerOf(given),
+    ...encoderOf(given),
     ...headOf(given),
     names: {
       huggingface: own,
@@ -219,6 +229,17 @@ const HYPERPARAMETERS = {
   vocabulary: ["padded_vocab_size", "vocab_size"],
   expertFeedForward: ["moe_intermediate_size"],
 };
+
+/** Of encoders in front of decoders. */
+const SOURCE_HYPERPARAMETERS = {
+  encoderLayers: ["encoder_layers", "num_encoder_layers"],
+  encoderHeads: ["encoder_attention_heads"],
+  encoderFeedForward: ["encoder_ffn_dim"],
+  feedForward: ["decoder_ffn_dim", ...HYPERPARAMETERS.feedForward],
+};
+
+/** Further names of the one table, and what such files hold of positions. */
+const SOURCE_IGNORED = ["embed_tokens.weight", "embed_positions.weights", "final_logits_bias"];
 
 function defaultsOf({ network, inner, file }: Given, isSparse: boolean): Record<string, unknown> {
   const dim = Number(network.rope_dim ?? -1);
