@@ -8,11 +8,12 @@ import {
   type ElementwiseRule,
   elementwiseShader,
 } from "../../gpu/kernels/elementwise.ts";
+import { gluHalvesShader, ROWS_BLOCK } from "../../gpu/kernels/rows.ts";
 import { ceilDiv } from "./dim.ts";
 import type { Node } from "./graph.ts";
 import { mergedDims, strides } from "./lower_binary.ts";
 import { groupsFor, inputSlice, outputSlice } from "./lower_gpu.ts";
-import { countOf } from "./lower_wasm.ts";
+import { countOf, isStatic } from "./lower_wasm.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "./op.ts";
 
 /** Emits a rule for inputs that have the shape of the output. */
@@ -66,6 +67,22 @@ export const gpuGluKernels: readonly GpuKernel[] = [{
       inputs: ["gate", "up"],
       functions,
       expression: "activation(gate) * up",
+    });
+  },
+}];
+
+/** Kernels of `glu_halves`. */
+export const gpuGluHalvesKernels: readonly GpuKernel[] = [{
+  name: "gpu_glu_halves_f32",
+  when: ({ node: { outputs: [y] } }) => isStatic(y!.shape.at(-1)),
+  lower(lowering) {
+    const { outputs: [y], attributes } = lowering.node;
+    const count = countOf(y!);
+    lowering.emit({
+      shader: gluHalvesShader(ACTIVATIONS[attributes.activation as string]!),
+      storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
+      uniforms: { count, width: y!.shape.at(-1)! },
+      workgroups: groupsFor(count, ROWS_BLOCK),
     });
   },
 }];

@@ -1,7 +1,13 @@
 // The WebGPU kernels that make 8-bit rows: quantize_q8 and the ops that end with it.
 
 import { ACTIVATIONS } from "../../gpu/kernels/activations.ts";
-import { gluQ8, QUANTIZE_QUADS, quantizeQ8, rmsNormQ8 } from "../../gpu/kernels/quantize_q8.ts";
+import {
+  gluHalvesQ8,
+  gluQ8,
+  QUANTIZE_QUADS,
+  quantizeQ8,
+  rmsNormQ8,
+} from "../../gpu/kernels/quantize_q8.ts";
 import { ceilDiv, exactDiv, product } from "./dim.ts";
 import type { Value } from "./graph.ts";
 import type { GpuKernel } from "./op.ts";
@@ -46,6 +52,21 @@ export const gpuGluQ8: GpuKernel = {
     });
   },
 };
+
+/** Kernels of `glu_halves_q8`. */
+export const gpuGluHalvesQ8Kernels: readonly GpuKernel[] = [{
+  name: "gpu_glu_halves_q8",
+  when: () => true,
+  lower({ node: { inputs: [x], outputs: [y], attributes }, slice, emit }) {
+    const quads = quadsOf(y!);
+    emit({
+      shader: gluHalvesQ8(columnsOf(y!), ACTIVATIONS[attributes.activation as string]!),
+      storage: { x: slice(x!), y: slice(y!) },
+      uniforms: { quads },
+      workgroups: [ceilDiv(quads, QUANTIZE_QUADS)],
+    });
+  },
+}];
 
 /** rms_norm_q8. */
 export const gpuRmsNormQ8: GpuKernel = {

@@ -5,7 +5,7 @@ import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
 import { builtIn } from "../../gpu/gpu.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
-import { getOp } from "../graph/ops/mod.ts";
+import { ops } from "../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
 import { withAdapterScales } from "../plan/adapter_scales.ts";
 import { withSpans } from "../plan/spans.ts";
@@ -36,12 +36,13 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
   // The reference rounds activations where wasm does, so that "fast" means the same on both.
   reference: async () => {
     const { createReferenceBackend } = await import("../plan/reference_backend.ts");
-    return { backend: createReferenceBackend(), hasIntegerKernel, hasKernel: () => true };
+    const hasKernel = (op: string): boolean => (ops.get(op)?.kernels.wasm.length ?? 0) > 0;
+    return { backend: createReferenceBackend(), hasIntegerKernel, hasKernel };
   },
   wasm: async ({ threads, excludeKernels = [] }) => {
     const { createWasmBackend } = await import("../plan/wasm_backend.ts");
     const hasKernel = (op: string): boolean =>
-      getOp(op).kernels.wasm.some(({ name }) => !excludeKernels.includes(name));
+      ops.get(op)?.kernels.wasm.some(({ name }) => !excludeKernels.includes(name)) ?? false;
     return {
       backend: createWasmBackend(threads === undefined ? {} : { threads }),
       hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
@@ -51,7 +52,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
   gpu: async ({ gpu, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("../plan/gpu_backend.ts");
     const hasKernel = (op: string): boolean =>
-      getOp(op).kernels.gpu.some(({ name }) => !excludeKernels.includes(name));
+      ops.get(op)?.kernels.gpu.some(({ name }) => !excludeKernels.includes(name)) ?? false;
     return {
       backend: createGpuBackend({ provider: gpu, warmUp: true }),
       hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && hasKernel("matmul_q8"),

@@ -4,7 +4,10 @@
 import type { Graph } from "../graph/graph.ts";
 import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
+import { fuseAttentionInput } from "./passes/fuse_attention_input.ts";
+import { fuseGated } from "./passes/fuse_gated.ts";
 import { fuseQuantized } from "./passes/fuse_quantized.ts";
+import { fuseResidual } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
 import { quantizeActivations } from "./passes/quantize_activations.ts";
 
@@ -16,6 +19,10 @@ export const passes: readonly Pass[] = [
   quantizeActivations,
   commonSubexpressions,
   fuseQuantized,
+  deadCode,
+  fuseGated,
+  fuseAttentionInput,
+  fuseResidual,
   deadCode,
 ];
 

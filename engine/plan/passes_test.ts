@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
+import { ops } from "../graph/ops/mod.ts";
 import { verify } from "../graph/verify.ts";
 import type { Executable } from "./backend.ts";
 import { tensorInMemory } from "./case_graph.ts";
@@ -13,9 +14,11 @@ import { createReferenceBackend } from "./reference_backend.ts";
 const EXACT: PassContext = {
   precision: "exact",
   hasIntegerKernel: () => true,
-  hasKernel: () => true,
+  hasKernel: (op) => (ops.get(op)?.kernels.wasm.length ?? 0) > 0,
 };
 const FAST: PassContext = { ...EXACT, precision: "fast" };
+/** A device that has a kernel for every fused form. */
+const FUSED = { hasKernel: (op: string) => ops.has(op) };
 
 function countOps({ nodes }: Graph): Record<string, number> {
   const counts: Record<string, number> = {};
@@ -162,4 +165,22 @@ Deno.test("equal constants become one, and nodes with other attributes stay apar
   const graph = optimize(builder.build(), EXACT);
   assertEquals(countOps(graph), { rope_table: 3, add: 1 });
   assertEquals(graph.outputs.map(({ name }) => name), ["sum", "other_data", "other_magnitude"]);
+});
+
+Deno.test("products of one input become one where a device takes their result as a whole", async () => {
+  const graph = toyDecoder("f16", "Q8_0");
+  const fused = optimize(graph, { ...FAST, ...FUSED });
+  const counts = countOps(fused);
+  assertEquals([counts.rope_append, counts.glu_halves_q8], [2, 2]);
+  assertEquals([counts.rope, counts.kv_append, counts.glu_q8], [undefined, undefined, undefined]);
+  // Per layer: queries with keys and values, output, gate with up, down.
+  assertEquals((counts.matmul_q8 ?? 0) + (counts.matmul_add_q8 ?? 0), 2 * 4 + 1);
+  assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
+});
+
+Deno.test("fused forms of float products give the same numbers", async () => {
+  const graph = toyDecoder("f32");
+  const fused = optimize(graph, { ...EXACT, ...FUSED });
+  assertEquals(countOps(fused).glu_halves, 2);
+  assertEquals(await logits(fused), await logits(graph));
 });

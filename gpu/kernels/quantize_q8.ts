@@ -35,6 +35,17 @@ export function gluQ8(columns: number, activation: string): Shader {
   });
 }
 
+/** The same for rows whose first half is the gate; bindings x, y; uniform: quads of all results. */
+export function gluHalvesQ8(columns: number, activation: string): Shader {
+  const quads = columns / 4;
+  const gate = `quad + quad / ${quads}u * ${quads}u`;
+  return flatShader("glu_halves_q8", columns, {
+    storage: { x: "array<vec4<f32>>" },
+    value: `activation(x[${gate}]) * x[${gate} + ${quads}u]`,
+    functions: activation,
+  });
+}
+
 function flatShader(
   name: string,
   columns: number,

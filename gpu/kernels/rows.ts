@@ -1,4 +1,5 @@
-// Copies and sums of rows: rows by index, rows of two tensors joined, the weighted sum of the items of a row.
+// Copies and sums of rows: rows by index, rows of two tensors joined, the weighted sum of the items of a row, a
+// row whose first half gates the second.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
@@ -64,3 +65,20 @@ export const weightedSumShader: Shader = {
     y[i] = total;
   `),
 };
+
+/** y[row] = activation(first half of x[row]) · second half; uniforms: `count`, `width` of a half. */
+export function gluHalvesShader(activation: string): Shader {
+  return {
+    name: "glu_halves",
+    storage: { x: "array<f32>", y: "array<f32>" },
+    writes: ["y"],
+    uniforms: { count: "u32", width: "u32" },
+    code: [
+      activation,
+      elementKernel(wgsl`
+        let gate = i + i / params.width * params.width;
+        y[i] = activation(vec4<f32>(x[gate])).x * x[gate + params.width];
+      `),
+    ].join("\n"),
+  };
+}

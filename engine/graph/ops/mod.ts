@@ -5,6 +5,7 @@ import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
 import { add } from "./add.ts";
 import { affineGrid } from "./affine_grid.ts";
+import { appendRows } from "./append_rows.ts";
 import { argReduce } from "./arg_reduce.ts";
 import { attention } from "./attention.ts";
 import { batchNorm } from "./batch_norm.ts";
@@ -33,6 +34,8 @@ import { gather } from "./gather.ts";
 import { gatherElements } from "./gather_elements.ts";
 import { gatherNd } from "./gather_nd.ts";
 import { glu } from "./glu.ts";
+import { gluHalves } from "./glu_halves.ts";
+import { gluHalvesQ8 } from "./glu_halves_q8.ts";
 import { gluQ8 } from "./glu_q8.ts";
 import { gridSample } from "./grid_sample.ts";
 import { groupNorm } from "./group_norm.ts";
@@ -68,6 +71,7 @@ import { rmsNorm } from "./rms_norm.ts";
 import { rmsNormQ8 } from "./rms_norm_q8.ts";
 import { roiAlign } from "./roi_align.ts";
 import { rope } from "./rope.ts";
+import { ropeAppend } from "./rope_append.ts";
 import { ropeTable } from "./rope_table.ts";
 import { rotary } from "./rotary.ts";
 import { route } from "./route.ts";
@@ -85,6 +89,7 @@ import { topK } from "./top_k.ts";
 import { transpose } from "./transpose.ts";
 import { trilu } from "./trilu.ts";
 import { unary } from "./unary.ts";
+import { unpackBits } from "./unpack_bits.ts";
 import { weightedSum } from "./weighted_sum.ts";
 import { where } from "./where.ts";
 
@@ -92,6 +97,7 @@ const all: readonly OpRecord[] = [
   activation,
   add,
   affineGrid,
+  appendRows,
   argReduce,
   attention,
   batchNorm,
@@ -120,6 +126,8 @@ const all: readonly OpRecord[] = [
   gatherElements,
   gatherNd,
   glu,
+  gluHalves,
+  gluHalvesQ8,
   gluQ8,
   gridSample,
   groupNorm,
@@ -155,6 +163,7 @@ const all: readonly OpRecord[] = [
   rmsNormQ8,
   roiAlign,
   rope,
+  ropeAppend,
   ropeTable,
   rotary,
   route,
@@ -172,6 +181,7 @@ const all: readonly OpRecord[] = [
   transpose,
   trilu,
   unary,
+  unpackBits,
   weightedSum,
   where,
 ];

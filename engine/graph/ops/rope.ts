@@ -6,7 +6,7 @@ import { choice } from "../attributes.ts";
 import { CASE_ROWS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { compare, type Dim } from "../dim.ts";
-import { getElement, setElement } from "../host_tensor.ts";
+import { getElement, type HostTensor, setElement } from "../host_tensor.ts";
 import { gpuRopeKernels } from "../lower_gpu_rows.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
@@ -28,21 +28,7 @@ export const rope: OpRecord = defineOp({
     return [{ dtype: "f32", shape: x.shape }];
   },
   reference({ inputs: [x, table], outputs: [out], attributes: { style } }) {
-    const [rows, heads, width] = x!.shape as [number, number, number];
-    const rotated = table!.shape[1]!, half = rotated / 2;
-    for (let head = 0; head < rows * heads; head++) {
-      const angles = Math.floor(head / heads) * rotated;
-      const at = head * width;
-      for (let i = 0; i < half; i++) {
-        const first = at + (style === "half" ? i : 2 * i);
-        const second = style === "half" ? first + half : first + 1;
-        const cos = getElement(table!, angles + i), sin = getElement(table!, angles + half + i);
-        const a = getElement(x!, first), b = getElement(x!, second);
-        setElement(out!, first, a * cos - b * sin);
-        setElement(out!, second, b * cos + a * sin);
-      }
-      for (let i = rotated; i < width; i++) setElement(out!, at + i, getElement(x!, at + i));
-    }
+    rotateHeads(x!, table!, out!, style);
   },
   cases: (random) =>
     (["half", "interleaved"] as const).flatMap((style) =>
@@ -84,3 +70,27 @@ export const rope: OpRecord = defineOp({
     gpu: gpuRopeKernels,
   },
 });
+
+/** The definition, for the fused form too; `x` and `out` may be one tensor. */
+export function rotateHeads(
+  x: HostTensor,
+  table: HostTensor,
+  out: HostTensor,
+  style: "half" | "interleaved",
+): void {
+  const [rows, heads, width] = x.shape as [number, number, number];
+  const rotated = table.shape[1]!, half = rotated / 2;
+  for (let head = 0; head < rows * heads; head++) {
+    const angles = Math.floor(head / heads) * rotated;
+    const at = head * width;
+    for (let i = 0; i < half; i++) {
+      const first = at + (style === "half" ? i : 2 * i);
+      const second = style === "half" ? first + half : first + 1;
+      const cos = getElement(table, angles + i), sin = getElement(table, angles + half + i);
+      const a = getElement(x, first), b = getElement(x, second);
+      setElement(out, first, a * cos - b * sin);
+      setElement(out, second, b * cos + a * sin);
+    }
+    for (let i = rotated; i < width; i++) setElement(out, at + i, getElement(x, at + i));
+  }
+}

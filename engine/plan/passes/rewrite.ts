@@ -12,6 +12,10 @@ export interface Visit {
   readonly inputs: readonly (Value | undefined)[];
   /** Adds a node to the new graph. */
   readonly op: GraphBuilder["op"];
+  /** Adds a weight to the new graph. */
+  readonly weight: GraphBuilder["weight"];
+  /** A value of the old graph that was made before, in the new one. */
+  moved(value: Value): Value;
   /** Adds a node like the visited one. */
   copy(): Value[];
 }
@@ -43,7 +47,14 @@ export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[])
   for (const node of graph.nodes) {
     const inputs = node.inputs.map((value) => value && move(value));
     const copy = () => builder.op(node.op, inputs, node.attributes, node.name);
-    const outputs = visit({ node, inputs, op: builder.op, copy });
+    const outputs = visit({
+      node,
+      inputs,
+      op: builder.op,
+      weight: builder.weight,
+      moved: move,
+      copy,
+    });
     node.outputs.forEach((value, i) => moved.set(value, outputs[i]!));
   }
   for (const value of graph.outputs) builder.output(value.name, moved.get(value)!);

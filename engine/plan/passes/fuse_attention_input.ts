@@ -1,0 +1,134 @@
+// fuse_attention_input: queries, keys and values come out of one product, and one op norms, rotates and stores them
+// (spec LF-6, MD-10), where the device has a kernel for that:
+//   attention(rope(q), append(K, rope(k)), append(V, v)) with q, k, v = matmul(x, …), viewed as heads
+//     → q, K, V = rope_append(matmul(x, [Q; K; V]), …); attention(q, K, V)
+// Queries and keys may be normalised head by head before they are rotated.
+
+import type { Attributes, Graph, Node, Value } from "../../graph/graph.ts";
+import type { Pass } from "./pass.ts";
+import { canJoin, joinInputs } from "./joined_weights.ts";
+import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+
+/** What stands before an attention. */
+interface AttentionInput {
+  /** The products of queries, keys and values. */
+  readonly products: readonly Node[];
+  readonly table: Value;
+  readonly style: string;
+  readonly appends: readonly [keys: Node, values: Node];
+  readonly norms: readonly (Node | undefined)[];
+}
+
+/** Joins what stands before attentions. */
+export const fuseAttentionInput: Pass = {
+  name: "fuse_attention_input",
+  run(graph, { hasKernel }) {
+    if (!hasKernel("rope_append")) return graph;
+    const matcher = createMatcher(graph);
+    const matches = new Map(graph.nodes.flatMap((node) => {
+      const match = node.op === "attention" ? matcher(node) : undefined;
+      return match ? [[node, match]] : [];
+    }));
+    // Appends change states, so they would outlive their readers: they are left out.
+    const replaced = new Set([...matches.values()].flatMap(({ appends }) => appends));
+    return rewrite(graph, ({ node, inputs, op, weight, moved, copy }) => {
+      if (replaced.has(node)) return [inputs[0]!];
+      const match = matches.get(node);
+      if (!match) return copy();
+      const { products, table, style, appends, norms } = match;
+      const [first] = products as readonly [Node];
+      const name = `${node.name}.qkv`;
+      const joined = joinInputs(products, 1)!, bias = joinInputs(products, 2);
+      const [qkv] = op(
+        first.op,
+        [
+          moved(first.inputs[0]!),
+          weight(joined.name, joined),
+          bias && weight(bias.name, bias),
+        ],
+        {},
+        name,
+      );
+      const [cacheOfKeys, , positions, slots] = appends[0].inputs;
+      const heads = op(
+        "rope_append",
+        [
+          qkv,
+          moved(table),
+          moved(cacheOfKeys!),
+          moved(appends[1].inputs[0]!),
+          moved(positions!),
+          moved(slots!),
+          ...norms.map((norm) => norm && moved(norm.inputs[1]!)),
+        ],
+        { style, ...attributesOf(norms) },
+        `${node.name}.rope_append`,
+      );
+      return op(node.op, [...heads, ...inputs.slice(3)], node.attributes, node.name);
+    });
+  },
+};
+
+function attributesOf(norms: readonly (Node | undefined)[]): Attributes {
+  const norm = norms.find((candidate) => candidate !== undefined);
+  return norm ? norm.attributes : {};
+}
+
+function createMatcher(graph: Graph): (attention: Node) => AttentionInput | undefined {
+  const producers = producersOf(graph);
+  const readers = readersOf(graph);
+  const outputs = new Set(graph.outputs);
+
+  /** The node of an op that makes a value which nothing else reads. */
+  function sole(value: Value | undefined, op: string): Node | undefined {
+    const node = value && producers.get(value);
+    const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
+    return alone && node?.op === op ? node : undefined;
+  }
+
+  /** The product behind a view of its columns as heads. */
+  function productOf(heads: Value | undefined): Node | undefined {
+    const view = sole(heads, "reshape");
+    return view && (sole(view.inputs[0], "matmul") ?? sole(view.inputs[0], "matmul_q8"));
+  }
+
+  function rotated(value: Value | undefined) {
+    const rope = sole(value, "rope");
+    const norm = sole(rope?.inputs[0], "rms_norm");
+    const product = productOf(norm ? norm.inputs[0] : rope?.inputs[0]);
+    return rope && product ? { rope, norm, product } : undefined;
+  }
+
+  return (attention) => {
+    const [q, k, v, positions, slots] = attention.inputs;
+    const query = rotated(q);
+    const keys = sole(k, "kv_append"), values = sole(v, "kv_append");
+    const key = rotated(keys?.inputs[1]);
+    const value = productOf(values?.inputs[1]);
+    if (!query || !keys || !key || !values || !value) return undefined;
+    const [cacheOfKeys] = keys.inputs, [cacheOfValues] = values.inputs;
+    const alike = [
+      query.rope.inputs[1] === key.rope.inputs[1],
+      query.rope.attributes.style === key.rope.attributes.style,
+      cacheOfKeys!.shape.join() === cacheOfValues!.shape.join(),
+      [keys, values].every(({ inputs }) => inputs[2] === positions && inputs[3] === slots),
+      (cacheOfKeys!.shape[2] as number) % 2 === 0, // float16 is written in pairs
+      haveEqualAttributes(query.norm, key.norm),
+      [query.norm, key.norm].every((norm) => !norm || norm.inputs[1]?.role === "weight"),
+    ].every((isAlike) => isAlike);
+    const products = [query.product, key.product, value];
+    if (!alike || !canJoin(products)) return undefined;
+    return {
+      products,
+      table: query.rope.inputs[1]!,
+      style: query.rope.attributes.style as string,
+      appends: [keys, values],
+      norms: [query.norm, key.norm],
+    };
+  };
+}
+
+function haveEqualAttributes(a: Node | undefined, b: Node | undefined): boolean {
+  if (!a || !b) return true;
+  return ["epsilon", "base"].every((name) => a.attributes[name] === b.attributes[name]);
+}

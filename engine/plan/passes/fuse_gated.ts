@@ -1,0 +1,44 @@
+// fuse_gated: both halves of a gated feed-forward block come out of one product, where the device has a kernel that
+// takes them as halves of a row:
+//   glu(matmul(x, G), matmul(x, U)) → glu_halves(matmul(x, [G; U])), and the same for glu_q8.
+
+import type { Pass } from "./pass.ts";
+import { canJoin, joinInputs } from "./joined_weights.ts";
+import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+
+/** The form of an op that takes a row of two halves. */
+const HALVES: ReadonlyMap<string, string> = new Map([
+  ["glu", "glu_halves"],
+  ["glu_q8", "glu_halves_q8"],
+]);
+
+/** Joins the products before a gate. */
+export const fuseGated: Pass = {
+  name: "fuse_gated",
+  run(graph, { hasKernel }) {
+    const producers = producersOf(graph);
+    const readers = readersOf(graph);
+    return rewrite(graph, ({ node, op, weight, moved, copy }) => {
+      const halves = HALVES.get(node.op);
+      if (!halves || !hasKernel(halves)) return copy();
+      const products = node.inputs.map((value) =>
+        value && readers.get(value)!.length === 1 ? producers.get(value) : undefined
+      );
+      if (!canJoin(products)) return copy();
+      const [first] = products;
+      const name = `${first!.name}_up`;
+      const joined = joinInputs(products, 1)!, bias = joinInputs(products, 2);
+      const product = op(
+        first!.op,
+        [
+          moved(first!.inputs[0]!),
+          weight(joined.name, joined),
+          bias && weight(bias.name, bias),
+        ],
+        {},
+        name,
+      );
+      return op(halves, product, node.attributes, node.name);
+    });
+  },
+};

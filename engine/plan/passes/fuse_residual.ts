@@ -1,0 +1,49 @@
+// fuse_residual: a product whose only reader adds it to something of its shape adds it by itself, where the device
+// has a kernel for that (spec MD-9):
+//   add(r, matmul(x, W, b)) → matmul_add(x, W, b, r), and the same for matmul_q8.
+
+import { equal } from "../../graph/dim.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import type { Pass } from "./pass.ts";
+import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+
+const WITH_SUM: ReadonlyMap<string, string> = new Map([
+  ["matmul", "matmul_add"],
+  ["matmul_q8", "matmul_add_q8"],
+]);
+
+/** Moves sums into the products before them. */
+export const fuseResidual: Pass = {
+  name: "fuse_residual",
+  run(graph, { hasKernel }) {
+    const producers = producersOf(graph);
+    const readers = readersOf(graph);
+    const outputs = new Set(graph.outputs);
+
+    /** The product that may add `other`, if `value` is one. */
+    function productOf(value: Value, other: Value): Node | undefined {
+      const product = producers.get(value);
+      const form = product && WITH_SUM.get(product.op);
+      const alone = readers.get(value)!.length === 1 && !outputs.has(value);
+      return form && hasKernel(form) && alone && hasShape(value, other) ? product : undefined;
+    }
+
+    return rewrite(graph, ({ node, op, moved, copy }) => {
+      const [a, b] = node.inputs;
+      if (node.op !== "add" || a === b) return copy();
+      for (const [value, other] of [[b!, a!], [a!, b!]] as const) {
+        const product = productOf(value, other);
+        if (!product) continue;
+        const [x, weight, bias] = product.inputs.map((input) => input && moved(input));
+        const inputs = [x, weight, bias, moved(other)];
+        return op(WITH_SUM.get(product.op)!, inputs, {}, node.name);
+      }
+      return copy();
+    });
+  },
+};
+
+function hasShape({ shape }: Value, other: Value): boolean {
+  return other.shape.length === shape.length &&
+    shape.every((dim, i) => equal(dim, other.shape[i]!));
+}

@@ -1,0 +1,136 @@
+// Heads of a joined product of queries, keys and values on their way to attention: a workgroup a head of a row. It
+// reads the head once, normalises it if the model does that, rotates it, and writes it where it belongs: queries
+// to the result, keys and values to the caches. float16 caches are written in pairs.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+import { workgroupReduction } from "./reduce.ts";
+
+const SIZE = 64;
+
+/** What the shader is made for. */
+export interface RopeAppendRule {
+  /** Channels of a head, an even number. */
+  readonly width: number;
+  readonly interleaved: boolean;
+  readonly f16: boolean;
+  readonly hasQueryNorm: boolean;
+  readonly hasKeyNorm: boolean;
+}
+
+/**
+ * Uniforms: `items` = rows · (heads + 2 groups), `heads`, `groups`, `pairs` that are rotated, `capacity` of the
+ * caches, and `epsilon` and `base` of the norms.
+ */
+export function ropeAppendShader(rule: RopeAppendRule): Shader {
+  const { width, interleaved, f16, hasQueryNorm, hasKeyNorm } = rule;
+  const hasNorms = hasQueryNorm || hasKeyNorm;
+  const half = width / 2;
+  const cache = f16 ? "array<u32>" : "array<vec2<f32>>";
+  const stored = f16 ? "pack2x16float(pair)" : "pair";
+  return {
+    name: "rope_append",
+    storage: {
+      qkv: "array<vec2<f32>>",
+      table: "array<f32>",
+      keys: cache,
+      values: cache,
+      positions: "array<u32>",
+      slots: "array<u32>",
+      ...hasQueryNorm && { query_norm: "array<f32>" },
+      ...hasKeyNorm && { key_norm: "array<f32>" },
+      y: "array<vec2<f32>>",
+    },
+    writes: ["keys", "values", "y"],
+    uniforms: {
+      ...{ items: "u32", heads: "u32", groups: "u32", pairs: "u32", capacity: "u32" },
+      ...hasNorms && { epsilon: "f32", base: "f32" },
+    },
+    code: wgsl`
+      ${hasNorms ? workgroupReduction("sum", SIZE, "a + b") : ""}
+      var<workgroup> channels: array<f32, ${width}>;
+
+      // Two neighbouring channels after the rotation.
+      fn rotated(channel: u32, angles: u32) -> vec2<f32> {
+        ${interleaved ? INTERLEAVED : HALVES}
+      }
+
+      @compute @workgroup_size(${SIZE})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32,
+      ) {
+        let item = flat_workgroup(id, count);
+        if (item >= params.items) { return; }
+        let per_row = params.heads + 2u * params.groups;
+        let row = item / per_row;
+        let head = item % per_row;
+        let is_query = head < params.heads;
+        let is_value = head >= params.heads + params.groups;
+        ${hasNorms ? "var squares = 0.0;" : ""}
+        for (var i = lane; i < ${half}u; i += ${SIZE}u) {
+          let pair = qkv[item * ${half}u + i];
+          channels[2u * i] = pair.x;
+          channels[2u * i + 1u] = pair.y;
+          ${hasNorms ? "squares += dot(pair, pair);" : ""}
+        }
+        workgroupBarrier();
+        ${
+      hasNorms
+        ? wgsl`
+          let factor = 1.0 / sqrt(sum(lane, squares) / ${width}.0 + params.epsilon);
+          for (var i = lane; i < ${width}u; i += ${SIZE}u) {
+            ${hasQueryNorm ? normed("query_norm", "is_query") : ""}
+            ${hasKeyNorm ? normed("key_norm", "!is_query && !is_value") : ""}
+          }
+          workgroupBarrier();
+        `
+        : ""
+    }
+        let angles = 2u * row * params.pairs;
+        let token = slots[row] * params.capacity + positions[row];
+        for (var i = lane; i < ${half}u; i += ${SIZE}u) {
+          if (is_value) {
+            let pair = vec2<f32>(channels[2u * i], channels[2u * i + 1u]);
+            let group = head - params.heads - params.groups;
+            values[(token * params.groups + group) * ${half}u + i] = ${stored};
+          } else {
+            let pair = rotated(2u * i, angles);
+            if (is_query) { y[(row * params.heads + head) * ${half}u + i] = pair; }
+            else { keys[(token * params.groups + head - params.heads) * ${half}u + i] = ${stored}; }
+          }
+        }
+      }
+    `,
+  };
+}
+
+function normed(weight: string, condition: string): string {
+  return `if (${condition}) { channels[i] *= factor * (params.base + ${weight}[i]); }`;
+}
+
+const INTERLEAVED = wgsl`
+  let a = channels[channel];
+  let b = channels[channel + 1u];
+  let pair = channel / 2u;
+  if (pair >= params.pairs) { return vec2<f32>(a, b); }
+  let cosine = table[angles + pair];
+  let sine = table[angles + params.pairs + pair];
+  return vec2<f32>(a * cosine - b * sine, b * cosine + a * sine);
+`;
+
+// A pair of neighbours may straddle the middle of the rotated channels, so each is looked at alone.
+const HALVES = wgsl`
+  var result: vec2<f32>;
+  for (var n = 0u; n < 2u; n++) {
+    let own = channel + n;
+    if (own >= 2u * params.pairs) { result[n] = channels[own]; continue; }
+    let is_second = own >= params.pairs;
+    let pair = select(own, own - params.pairs, is_second);
+    let other = channels[select(own + params.pairs, pair, is_second)];
+    let sine = table[angles + params.pairs + pair];
+    result[n] = channels[own] * table[angles + pair] + select(-other, other, is_second) * sine;
+  }
+  return result;
+`;
