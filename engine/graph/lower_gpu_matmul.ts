@@ -43,9 +43,9 @@ const INTEGERS: Arithmetic = {
   many: (shape, { packedDot }) => gemmQ8({ ...shape, stepGroups: 1, packedDot }),
 };
 
-function matmulKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
+function matmulKernel(op: string, arithmetic: Arithmetic, style: Style): GpuKernel {
   return {
-    name: `matmul_${arithmetic.name}_${style}`,
+    name: `${op}_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
       return isMatrix(node, 2, arithmetic) && hasStyle(capabilities, style);
     },
@@ -71,9 +71,10 @@ function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
 }
 
 function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): void {
-  const { node: { inputs: [x, matrix, bias], outputs: [y] }, capabilities } = lowering;
+  const { node: { inputs: [x, matrix] }, capabilities } = lowering;
   const weight = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
+  const { has, storage } = resultOf(lowering);
   let least = 1;
   for (const most of MATMUL_TUNING.fewRows) {
     const wanted = isBetween(rows, least, most);
@@ -86,7 +87,7 @@ function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): 
       layout: weight.layout,
       columns: weight.columns,
       rows: most,
-      bias: bias !== undefined,
+      ...has,
     };
     const shader = arithmetic.few(shape, capabilities);
     for (const part of weight.parts) {
@@ -95,8 +96,7 @@ function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): 
         storage: {
           x: lowering.slice(x!),
           ...planesOf(weight.layout, part.planes),
-          y: lowering.slice(y!),
-          ...bias && { bias: lowering.slice(bias) },
+          ...storage,
         },
         uniforms: { lines: part.rows, first: part.firstRow, outputs: weight.rows, rows },
         workgroups: [mul(wanted, Math.ceil(part.rows / workgroupOutputs(shape)))],
@@ -105,12 +105,24 @@ function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): 
   }
 }
 
+/** Where the results go, and what is added to them. */
+function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice }: GpuLowering) {
+  return {
+    has: { bias: bias !== undefined, residual: residual !== undefined },
+    storage: {
+      y: slice(y!),
+      ...bias && { bias: slice(bias) },
+      ...residual && { residual: slice(residual) },
+    },
+  };
+}
+
 function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
   return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
 }
 
 function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
-  const { node: { inputs: [x, matrix, bias], outputs: [y] }, capabilities } = lowering;
+  const { node: { inputs: [x, matrix] }, capabilities } = lowering;
   const weight = lowering.weight(matrix!);
   const { layout, columns, rows: outputs } = weight;
   const rows = rowsOfX(lowering);
@@ -120,7 +132,7 @@ function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const rowTiles = ceilDiv(rows, tileRows(shape));
   const splits = splitsOf(rowTiles, Math.ceil(outputs / tileOutputs(shape)), columns);
   const isSplit = min(1, sub(splits, 1));
-  const storage = { x: lowering.slice(x!), ...bias && { bias: lowering.slice(bias) } };
+  const result = resultOf(lowering);
   const scratch = isSplit === 0 ? undefined : lowering.scratch(
     4 * MATMUL_TUNING.tiles *
       tileRows(shape) * tileOutputs(shape),
@@ -128,16 +140,15 @@ function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   for (const split of [false, true]) {
     const chosen = mul(wanted, split ? isSplit : sub(1, isSplit));
     if (chosen === 0) continue;
-    const withBias = !split && bias !== undefined;
-    const shader = arithmetic.many({ ...shape, split, bias: withBias }, capabilities);
+    const has = split ? { bias: false } : result.has;
+    const shader = arithmetic.many({ ...shape, split, ...has }, capabilities);
     for (const { rows: lines, firstRow, planes } of weight.parts) {
       lowering.emit({
         shader,
         storage: {
-          x: storage.x,
+          x: lowering.slice(x!),
           ...planesOf(layout, planes),
-          y: split ? scratch! : lowering.slice(y!),
-          ...withBias && { bias: storage.bias! },
+          ...split ? { y: scratch! } : result.storage,
         },
         uniforms: { lines, first: firstRow, outputs, rows, ...split && { splits } },
         workgroups: [
@@ -150,12 +161,8 @@ function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
     if (!split) continue;
     const results = mul(rows, outputs);
     lowering.emit({
-      shader: matmulReduce(bias !== undefined),
-      storage: {
-        partial: scratch!,
-        y: lowering.slice(y!),
-        ...bias && { bias: storage.bias! },
-      },
+      shader: matmulReduce(result.has),
+      storage: { partial: scratch!, ...result.storage },
       uniforms: { results, outputs, splits },
       workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
     });
@@ -223,11 +230,19 @@ const STYLES = ["subgroup", "workgroup"] as const;
 
 /** Float activations. */
 export const gpuMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
-  matmulKernel(FLOATS, style)
+  matmulKernel("matmul", FLOATS, style)
 );
 /** 8-bit activations. */
 export const gpuMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
-  matmulKernel(INTEGERS, style)
+  matmulKernel("matmul", INTEGERS, style)
+);
+/** Float activations, and a residual that is added. */
+export const gpuMatmulAddKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel("matmul_add", FLOATS, style)
+);
+/** 8-bit activations, and a residual that is added. */
+export const gpuMatmulAddQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel("matmul_add", INTEGERS, style)
 );
 /** Float activations, a matrix a row. */
 export const gpuExpertMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>

@@ -1,18 +1,19 @@
-// Adds up the sums that the splits of a tile kernel made, and the bias.
+// Adds up the sums that the splits of a tile kernel made, and the bias and the residual.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
+import { type Addends, addends, resultStorage } from "./matmul_rows.ts";
 
 const WORKGROUP = 256;
 
 /** Workgroups for a number of results. */
 export const REDUCE_RESULTS: number = WORKGROUP;
 
-/** The shader; bindings partial, y, bias; partial is [splits, results]. */
-export function matmulReduce(bias: boolean): Shader {
+/** The shader; bindings partial, y, bias, residual; partial is [splits, results]. */
+export function matmulReduce(added: Addends): Shader {
   return {
     name: "matmul_reduce",
-    storage: { partial: "array<f32>", y: "array<f32>", ...bias ? { bias: "array<f32>" } : {} },
+    storage: { partial: "array<f32>", ...resultStorage(added) },
     writes: ["y"],
     uniforms: { results: "u32", outputs: "u32", splits: "u32" },
     code: wgsl`
@@ -24,11 +25,11 @@ export function matmulReduce(bias: boolean): Shader {
       ) {
         let i = flat_workgroup(id, count) * ${WORKGROUP}u + thread;
         if (i >= params.results) { return; }
-        var sum = ${bias ? "bias[i % params.outputs]" : "0.0"};
+        var sum = 0.0;
         for (var split = 0u; split < params.splits; split++) {
           sum += partial[split * params.results + i];
         }
-        y[i] = sum;
+        y[i] = sum${addends(added, "i % params.outputs", "i")};
       }
     `,
   };

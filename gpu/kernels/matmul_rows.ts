@@ -18,6 +18,8 @@ export interface RowsShape extends TeamSize {
   readonly unroll: number;
   /** Whether there is a bias. */
   readonly bias: boolean;
+  /** Whether something like y is added to it; not with `chosen`. */
+  readonly residual?: boolean;
   /** Matrices of a stack: those of a list, or item i's is matrix i. */
   readonly chosen?: "list" | "place";
 }
@@ -50,9 +52,9 @@ export function rowsFrame(shape: RowsShape): RowsFrame {
 export const MATMUL_UNIFORMS = { lines: "u32", first: "u32", outputs: "u32", rows: "u32" } as const;
 
 function plainFrame(shape: RowsShape): RowsFrame {
-  const { rows, outputs, bias } = shape;
+  const { rows, outputs } = shape;
   return {
-    storage: { y: "array<f32>", ...bias ? { bias: "array<f32>" } : {} },
+    storage: resultStorage(shape),
     uniforms: MATMUL_UNIFORMS,
     declarations: wgsl`
       fn store(index: u32, first: u32, sum: f32) {
@@ -60,7 +62,8 @@ function plainFrame(shape: RowsShape): RowsFrame {
         let line = first + index % ${outputs}u;
         if (row < params.rows && line < params.lines) {
           let output = params.first + line;
-          y[row * params.outputs + output] = ${withBias("sum", bias, "output")};
+          let at = row * params.outputs + output;
+          y[at] = sum${addends(shape, "output", "at")};
         }
       }
     `,
@@ -76,12 +79,11 @@ function plainFrame(shape: RowsShape): RowsFrame {
 export const CHOSEN_UNIFORMS = { ...MATMUL_UNIFORMS, items: "u32", sharing: "u32" } as const;
 
 function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
-  const { outputs, bias } = shape;
+  const { outputs } = shape;
   const matrix = { list: "u32(chosen[item])", place: "item % params.items" };
   return {
     storage: {
-      y: "array<f32>",
-      ...bias ? { bias: "array<f32>" } : {},
+      ...resultStorage(shape),
       ...chosen === "list" ? { chosen: "array<i32>" } : {},
     },
     uniforms: CHOSEN_UNIFORMS,
@@ -94,7 +96,7 @@ function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
         let line = start + output;
         // A line before this part wraps around to a number that is too large.
         if (item < params.rows && output < params.outputs && line - params.first < params.lines) {
-          y[item * params.outputs + output] = ${withBias("sum", bias, "line")};
+          y[item * params.outputs + output] = sum${addends(shape, "line", "")};
         }
       }
     `,
@@ -118,8 +120,24 @@ function lanesAndLines({ lanes, outputs }: RowsShape, lineOf: (output: number) =
   `;
 }
 
-function withBias(sum: string, bias: boolean, index: string): string {
-  return bias ? `${sum} + bias[${index}]` : sum;
+/** What may be added to a product. */
+export interface Addends {
+  readonly bias: boolean;
+  readonly residual?: boolean;
+}
+
+/** WGSL types of a product's result and of what is added to it. */
+export function resultStorage({ bias, residual }: Addends): Record<string, string> {
+  return {
+    y: "array<f32>",
+    ...bias ? { bias: "array<f32>" } : {},
+    ...residual ? { residual: "array<f32>" } : {},
+  };
+}
+
+/** ` + …` for a result at `at`, which is output `output` of its row. */
+export function addends({ bias, residual }: Addends, output: string, at: string): string {
+  return `${bias ? ` + bias[${output}]` : ""}${residual ? ` + residual[${at}]` : ""}`;
 }
 
 /** Text for each of 0 … count - 1. */

@@ -5,7 +5,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { list, MATMUL_UNIFORMS } from "./matmul_rows.ts";
+import { addends, list, MATMUL_UNIFORMS, resultStorage } from "./matmul_rows.ts";
 
 /** Shape of a tile. */
 export interface TileShape {
@@ -23,6 +23,8 @@ export interface TileShape {
   readonly split: boolean;
   /** Whether there is a bias; never in the split form. */
   readonly bias: boolean;
+  /** Whether something like y is added to it; never in the split form. */
+  readonly residual?: boolean;
 }
 
 /** Rows of a tile. */
@@ -60,14 +62,14 @@ export const SPLIT_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
 
 /** The shader of an arithmetic; workgroups are row tiles × line tiles × splits. */
 export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
-  const { blockRows, blockOutputs, across, down, split, bias } = shape;
+  const { blockRows, blockOutputs, across, down, split } = shape;
   const { steps } = arithmetic;
   const quads = blockOutputs / 4;
   const sums = (text: (i: number, j: number) => string) =>
     list(blockRows * quads, (n) => text(Math.floor(n / quads), n % quads));
   return {
     name: arithmetic.name,
-    storage: { ...arithmetic.storage, y: "array<f32>", ...bias ? { bias: "array<f32>" } : {} },
+    storage: { ...arithmetic.storage, ...resultStorage(shape) },
     writes: ["y"],
     uniforms: split ? SPLIT_UNIFORMS : MATMUL_UNIFORMS,
     code: wgsl`
@@ -78,10 +80,10 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         let output = params.first + line;
         let at = (split * params.rows + row) * params.outputs + output;
         ${
-      list(4, (i) =>
-        `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${
-          bias ? ` + bias[output + ${i}u]` : ""
-        }; }`)
+      list(4, (i) => {
+        const added = addends(shape, `output + ${i}u`, `at + ${i}u`);
+        return `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${added}; }`;
+      })
     }
       }
 

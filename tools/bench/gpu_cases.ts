@@ -283,7 +283,7 @@ function gemmCase({ format, columns, outputs, rows, tile, splits, variant, packe
       const y = timer.room(4 * results);
       const partial = split ? timer.room(4 * results * splits) : y;
       const reduce: BenchDispatch = {
-        shader: matmulReduce(false),
+        shader: matmulReduce({ bias: false }),
         storage: { partial, y },
         uniforms: { results, outputs, splits },
         workgroups: [Math.ceil(results / REDUCE_RESULTS)],
