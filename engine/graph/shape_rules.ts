@@ -74,6 +74,17 @@ export function checkInputCount(inputs: readonly unknown[], most: number): void 
   if (inputs.length > most) throw new TypeError(`got ${inputs.length} inputs, takes ${most}`);
 }
 
+/** Two dims that must be equal and are not proven so; what declares symbols may make them equal. */
+export class DimsDiffer extends RangeError {
+  /** The dims. */
+  readonly dims: readonly [Dim, Dim];
+
+  constructor(a: Dim, b: Dim, message: string) {
+    super(message);
+    this.dims = [a, b];
+  }
+}
+
 /**
  * Two dims that must be equal.
  *
@@ -81,7 +92,8 @@ export function checkInputCount(inputs: readonly unknown[], most: number): void 
  */
 export function requireEqual(a: Dim, b: Dim, what: string): void {
   if (!equal(a, b)) {
-    throw new RangeError(`${what} must be equal: they are ${formatDim(a)} and ${formatDim(b)}`);
+    const message = `${what} must be equal: they are ${formatDim(a)} and ${formatDim(b)}`;
+    throw new DimsDiffer(a, b, message);
   }
 }
 
@@ -111,6 +123,7 @@ export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
     const left = a[a.length - rank + i] ?? 1, right = b[b.length - rank + i] ?? 1;
     if (equal(left, 1)) return right;
     if (equal(right, 1) || equal(left, right)) return left;
-    throw new RangeError(`cannot broadcast dims ${formatDim(left)} and ${formatDim(right)}`);
+    const message = `cannot broadcast dims ${formatDim(left)} and ${formatDim(right)}`;
+    throw new DimsDiffer(left, right, message);
   });
 }

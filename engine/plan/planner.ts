@@ -2,7 +2,7 @@
 // function of the graph and the limits; kernels are chosen by the backend that prepares the plan.
 
 import { ResourceError } from "../errors.ts";
-import { type DimEnv, symbolsOf } from "../graph/dim.ts";
+import { type Dim, type DimEnv, symbolsOf } from "../graph/dim.ts";
 import type { Graph } from "../graph/graph.ts";
 import { aliasRoots } from "./aliases.ts";
 import { type Lifetime, lifetimes } from "./liveness.ts";
@@ -84,7 +84,9 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
 function checkLimits(graph: Graph, limits: DimEnv): void {
   const known = new Set<string>();
   const values = [...graph.inputs, ...graph.nodes.flatMap(({ outputs }) => outputs)];
-  for (const dim of values.flatMap(({ shape }) => shape)) {
+  const attributes = graph.nodes.flatMap((node) => Object.values(node.attributes).flat());
+  const dims = attributes.filter((attribute) => typeof attribute === "object") as Dim[];
+  for (const dim of [...values.flatMap(({ shape }) => shape), ...dims]) {
     for (const name of symbolsOf(dim).keys()) known.add(name);
   }
   const missing = [...known].filter((name) => !Object.hasOwn(limits, name));

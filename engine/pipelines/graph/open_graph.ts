@@ -8,6 +8,7 @@ import { type ModelContext, prepareGraph } from "../../graph/onnx/prepare.ts";
 import type { HostValue } from "../../graph/onnx/tensor.ts";
 import { createProgram, type Program, type RunRequest } from "./program.ts";
 import type { Runtime } from "./ready_segment.ts";
+import { createSymbolicProgram } from "./symbolic_program.ts";
 
 /** A model that runs on host values. */
 export interface OpenGraph {
@@ -25,6 +26,8 @@ export interface OpenGraph {
     inputs: ReadonlyMap<string, HostValue>,
     request?: Partial<RunRequest>,
   ): Promise<Map<string, HostValue>>;
+  /** Why the graph is derived for each set of shapes, if it is. */
+  readonly reasons: readonly string[];
   /** Frees memory and closes the file. */
   dispose(): void;
 }
@@ -45,6 +48,7 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   checkSupport(context, graph, opsets);
   const prepared = prepareGraph(context, graph, opsets);
   const program: Program = createProgram(context, prepared, new Map(), runtime);
+  const symbolic = createSymbolicProgram(context, prepared, runtime);
   const names = new Set(graph.inputs.map(({ name }) => name));
   const outputNames = graph.outputs.map(({ name }) => name);
 
@@ -71,7 +75,9 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
     inputs: graph.inputs,
     outputs: graph.outputs,
     hasDefault: (input) => graph.initializers.has(input),
-    run(inputs, { outputs = outputNames, signal } = {}) {
+    reasons: symbolic.reasons,
+    async run(inputs, { outputs = outputNames, signal } = {}) {
+      signal?.throwIfAborted();
       for (const name of outputs) {
         if (outputNames.includes(name)) continue;
         throw new TypeError(
@@ -85,10 +91,11 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
       for (const { name, type } of graph.inputs) {
         if (!given.has(name) && type?.kind === "optional") given.set(name, { dtype: "optional" });
       }
-      return program.run(given, { outputs, signal });
+      return await symbolic.run(given, outputs) ?? await program.run(given, { outputs, signal });
     },
     dispose() {
       program.dispose();
+      symbolic.dispose();
       model.close();
     },
   };

@@ -29,28 +29,42 @@ export interface Runtime {
 /** A segment that can run. */
 export interface ReadySegment {
   /** Results by name. */
-  run(environment: ReadonlyMap<string, HostValue>): Promise<Map<string, HostTensor>>;
+  run(
+    environment: ReadonlyMap<string, HostValue>,
+    bindings?: DimEnv,
+  ): Promise<Map<string, HostTensor>>;
   dispose(): void;
 }
 
-/** Makes a segment ready for concrete shapes. */
-export async function readySegment(segment: Segment, runtime: Runtime): Promise<ReadySegment> {
-  const graph = optimizeGraph(segment.graph!);
-  const limits: DimEnv = {};
+/** What a segment with symbols is made ready for. */
+export interface ReadyOptions {
+  /** The segment's graph after the passes. */
+  readonly graph: Graph;
+  /** Largest value of every symbol in it. */
+  readonly limits: DimEnv;
+}
+
+/** Makes a segment ready; without options, one of concrete shapes. */
+export async function readySegment(
+  segment: Segment,
+  runtime: Runtime,
+  options: ReadyOptions = { graph: optimizeGraph(segment.graph!), limits: {} },
+): Promise<ReadySegment> {
+  const { graph, limits } = options;
   const made = plan(graph, { limits, maxBytes: runtime.maxBytes });
   const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
   const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
   return {
-    async run(environment) {
+    async run(environment, bindings = {}) {
       for (const { name } of graph.inputs) {
         const value = environment.get(name);
         if (!isHostTensor(value)) throw new TypeError(`Cannot feed ${name}: it is no tensor`);
         write(executable.input(name) as Uint8Array, value.data as Uint8Array);
       }
-      await executable.run(limits);
+      await executable.run(bindings);
       const results = new Map<string, HostTensor>();
       for (const [name, { output, tensor: { type } }] of segment.fetches) {
-        const shape = type.shape.map((dim) => evaluate(dim, limits));
+        const shape = type.shape.map((dim) => evaluate(dim, bindings));
         const count = elementCount(shape);
         const data = hostArray(type.dtype, count);
         write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);

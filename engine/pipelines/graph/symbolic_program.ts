@@ -1,0 +1,261 @@
+// The top graph derived once with symbolic shapes (spec TL-1 to TL-3): a run binds the symbols to the
+// shapes that come and evaluates closures, nothing is derived again. It serves graphs that are one segment.
+// A hint of the file that contradicts what comes makes a second variant without that hint; what cannot be
+// derived with symbols at all is left to the program, and the reason is kept for reports.
+
+import type { OnnxValueInfo } from "../../formats/onnx/model.ts";
+import { type DimEnv, symbolsOf } from "../../graph/dim.ts";
+import type { Graph } from "../../graph/graph.ts";
+import type { SegmentRequest } from "../../graph/onnx/derivation.ts";
+import type { ModelContext, PreparedGraph } from "../../graph/onnx/prepare.ts";
+import { constantEntries, deriveSegment, type Segment } from "../../graph/onnx/segment.ts";
+import {
+  assumeEqual,
+  type Assumptions,
+  type Binder,
+  createBinder,
+  declareInputs,
+  describeAssumptions,
+  type InputShapes,
+  NO_ASSUMPTIONS,
+} from "../../graph/onnx/symbols.ts";
+import { type Entry, type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
+import { DimsDiffer } from "../../graph/shape_rules.ts";
+import { neededNodes } from "./program.ts";
+import { optimizeGraph, type ReadySegment, readySegment, type Runtime } from "./ready_segment.ts";
+
+/** A graph derived for all sizes. */
+export interface Variant {
+  readonly segment: Segment;
+  /** The graph after the passes; absent where nothing is computed. */
+  readonly graph: Graph | undefined;
+  readonly binder: Binder;
+  /** Dims of the inputs. */
+  readonly inputs: DeclaredDims;
+  /** What deriving assumed, e.g. `lastSum := sumN - N`. */
+  readonly assumptions: readonly string[];
+}
+
+type DeclaredDims = ReturnType<typeof declareInputs>["dims"];
+
+/** Runs of one graph with symbols. */
+export interface SymbolicProgram {
+  /** Results, or undefined where symbols do not serve: the caller derives for the shapes at hand. */
+  run(
+    inputs: ReadonlyMap<string, HostValue>,
+    outputs: readonly string[],
+  ): Promise<Map<string, HostValue> | undefined>;
+  /** Why symbols do not serve, if that came up. */
+  readonly reasons: readonly string[];
+  dispose(): void;
+}
+
+interface ReadyVariant extends Variant {
+  ready?: { readonly segment: ReadySegment; readonly limits: DimEnv };
+}
+
+const MOST_VARIANTS = 8;
+const MOST_TRIES = 64;
+
+/** Makes it; nothing is derived before the first run. */
+export function createSymbolicProgram(
+  context: ModelContext,
+  prepared: PreparedGraph,
+  runtime: Runtime,
+): SymbolicProgram {
+  const variants = new Map<string, ReadyVariant[]>();
+  const reasons: string[] = [];
+  const hopeless = new Set<string>();
+
+  function find(
+    key: string,
+    shapes: InputShapes,
+    outputs: readonly string[],
+  ): { readonly variant: ReadyVariant; readonly bindings: DimEnv } | undefined {
+    const known = variants.get(key) ?? [];
+    variants.set(key, known);
+    for (const variant of known) {
+      const bindings = variant.binder.bind(shapes);
+      if (!("conflict" in bindings)) return { variant, bindings: bindings as DimEnv };
+    }
+    if (known.length >= MOST_VARIANTS) return undefined;
+    const dropped = new Set<string>();
+    for (let tries = 0; tries <= MOST_TRIES; tries++) {
+      const variant = deriveVariant(context, prepared, { shapes, outputs, dropped });
+      const bindings = variant.binder.bind(shapes);
+      if (!("conflict" in bindings)) {
+        known.push(variant);
+        return { variant, bindings: bindings as DimEnv };
+      }
+      const conflict = bindings.conflict as string;
+      if (dropped.has(conflict)) return undefined;
+      dropped.add(conflict);
+    }
+    return undefined;
+  }
+
+  return {
+    reasons,
+    async run(inputs, outputs) {
+      const shapes = shapesOf(inputs);
+      if (!shapes) return undefined;
+      const key = `${[...inputs.keys()].join("\n")}\n\n${outputs.join("\n")}`;
+      if (hopeless.has(key)) return undefined;
+      let found: ReturnType<typeof find>;
+      try {
+        found = find(key, shapes, outputs);
+      } catch (error) {
+        if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
+        reasons.push(error.message);
+        hopeless.add(key);
+        return undefined;
+      }
+      return found && await runVariant(found.variant, found.bindings, inputs, outputs, runtime);
+    },
+    dispose() {
+      for (const { ready } of [...variants.values()].flat()) ready?.segment.dispose();
+      variants.clear();
+    },
+  };
+}
+
+function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefined {
+  const shapes = new Map<string, readonly number[]>();
+  for (const [name, value] of inputs) {
+    if (!isHostTensor(value)) return undefined;
+    shapes.set(name, value.shape);
+  }
+  return shapes;
+}
+
+/** A graph that needs the host in between. */
+class NotOneSegment extends Error {}
+
+/** What a variant is derived for. */
+export interface VariantRequest {
+  readonly shapes: InputShapes;
+  readonly outputs: readonly string[];
+  /** Axes whose declared dims are not believed. */
+  readonly dropped?: ReadonlySet<string>;
+}
+
+/**
+ * Derives the graph with symbols.
+ *
+ * @throws {RangeError} If shapes cannot be proven to fit.
+ */
+export function deriveVariant(
+  context: ModelContext,
+  { graph, nodes }: PreparedGraph,
+  { shapes, outputs, dropped = new Set() }: VariantRequest,
+): Variant {
+  let assumptions: Assumptions = { ...NO_ASSUMPTIONS, dropped };
+  const name = graph.name || "graph";
+  const constants = constantEntries(graph);
+  const needed = neededNodes(nodes, outputs);
+  let tries = 0;
+  for (;;) {
+    const { dims, order } = declareInputs(graph.inputs, shapes, assumptions);
+    const entries = new Map<string, Entry>(constants);
+    for (const { name, type } of graph.inputs) {
+      const shape = dims.get(name);
+      if (!shape || type?.kind !== "tensor" || type.dtype === "string") continue;
+      entries.set(name, { kind: "tensor", type: { dtype: type.dtype, shape } });
+    }
+    const request: SegmentRequest = { context, name, nodes: needed, entries, outputs };
+    try {
+      return finishVariant(deriveSegment(request), dims, assumptions);
+    } catch (error) {
+      const differ = dimsDifferIn(error);
+      const more = differ && assumeEqual(...differ.dims, order, assumptions);
+      if (!more || ++tries > MOST_TRIES) throw error;
+      assumptions = more;
+    }
+  }
+}
+
+function dimsDifferIn(error: unknown): DimsDiffer | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof DimsDiffer) return at;
+  return undefined;
+}
+
+function finishVariant(
+  segment: Segment,
+  dims: DeclaredDims,
+  assumptions: Assumptions,
+): Variant {
+  const [host] = segment.hostNodes;
+  if (host) throw new NotOneSegment(`${host.node.name} (${host.node.opType}) runs on the host`);
+  const [waiting] = segment.contents;
+  if (waiting !== undefined) throw new NotOneSegment(`shapes depend on the contents of ${waiting}`);
+  const binder = createBinder(dims);
+  if (!binder) throw new NotOneSegment("a symbol occurs in expressions only");
+  return {
+    segment,
+    graph: segment.graph && optimizeGraph(segment.graph),
+    binder,
+    inputs: dims,
+    assumptions: describeAssumptions(assumptions),
+  };
+}
+
+async function runVariant(
+  variant: ReadyVariant,
+  bindings: DimEnv,
+  inputs: ReadonlyMap<string, HostValue>,
+  outputs: readonly string[],
+  runtime: Runtime,
+): Promise<Map<string, HostValue>> {
+  const environment = new Map(inputs);
+  const { segment, graph } = variant;
+  if (graph) {
+    const used = usedSymbols(graph);
+    const present = Object.fromEntries(
+      Object.entries(bindings).filter(([name]) => used.has(name)),
+    );
+    const before = variant.ready?.limits;
+    if (!before || Object.entries(present).some(([name, value]) => value > before[name]!)) {
+      variant.ready?.segment.dispose();
+      const limits = nextLimits(present, before, runtime.limits);
+      variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
+    }
+    const results = await variant.ready!.segment.run(environment, present);
+    for (const [name, value] of results) environment.set(name, value);
+  }
+  for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
+  return new Map(outputs.map((name) => [name, valueOf(segment, name, environment)]));
+}
+
+function valueOf(
+  { entries }: Segment,
+  name: string,
+  environment: ReadonlyMap<string, HostValue>,
+): HostValue {
+  const value = environment.get(name);
+  if (value) return value;
+  const entry = entries.get(name);
+  const constant = entry?.kind === "tensor" ? entry.known ?? entry.stored?.load() : entry?.value;
+  if (constant) return constant;
+  throw new TypeError(`Cannot find the value of "${name}"`);
+}
+
+/** Symbols that a graph's shapes and attributes mention. */
+export function usedSymbols({ inputs, nodes }: Graph): Set<string> {
+  const shapes = [...inputs, ...nodes.flatMap((node) => node.outputs)].flatMap(({ shape }) =>
+    shape
+  );
+  const attributes = nodes.flatMap((node) => Object.values(node.attributes).flat())
+    .filter((attribute) => typeof attribute === "object");
+  return new Set([...shapes, ...attributes].flatMap((dim) => [...symbolsOf(dim).keys()]));
+}
+
+// What comes first is planned as it is; what grows is given room, so that each step need not plan again.
+function nextLimits(present: DimEnv, before: DimEnv | undefined, asked: DimEnv): DimEnv {
+  return Object.fromEntries(
+    Object.entries(present).map(([name, value]) => {
+      const limit = before?.[name] ?? 0;
+      const grown = before && value > limit ? Math.max(value, 2 * limit) : value;
+      return [name, Math.max(grown, limit, asked[name] ?? 0)];
+    }),
+  );
+}
