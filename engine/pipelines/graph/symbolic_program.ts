@@ -3,7 +3,6 @@
 // A hint of the file that contradicts what comes makes a second variant without that hint; what cannot be
 // derived with symbols at all is left to the program, and the reason is kept for reports.
 
-import type { OnnxValueInfo } from "../../formats/onnx/model.ts";
 import { type DimEnv, symbolsOf } from "../../graph/dim.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { SegmentRequest } from "../../graph/onnx/derivation.ts";
