@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer.json, written for Oniguruma (Ruby's syntax), as JavaScript ones with
-// the `v` flag, which has set intersections and nested sets too. What differs is rewritten:
+// Regular expressions of tokenizer.json, written for Oniguruma (Ruby's syntax), as JavaScript ones, with
+// the `v` flag where they have set intersections or nested sets, which it knows too. What differs is rewritten:
 //   \s \w \d \h     Unicode's meaning, in and out of sets         [[:alpha:]]    Unicode properties
 //   X?+ X*+ X++     atomic: (?=(?<a>X+))\k<a>; so is (?>X)        (?i) to the end of its group
 //   ^ $ \A \z .     lines end at \n only                          \p{Han}        also scripts by name
@@ -48,9 +48,35 @@ interface Group {
 }
 
 /**
+ * Under `v`, V8 remembers a way back from every letter of a word and gives up after some millions; under `u` it
+ * does not. What both flags read alike goes under `u`.
+ */
+function compile(source: string): RegExp {
+  if (hasSets(source) || /\(\?[a-z]*i/.test(source)) return new RegExp(source, "gv");
+  try {
+    return new RegExp(source, "gu");
+  } catch {
+    return new RegExp(source, "gv");
+  }
+}
+
+/** Whether a class has a class in it, or an operator. */
+function hasSets(source: string): boolean {
+  let isInside = false;
+  for (let i = 0; i < source.length; i++) {
+    const char = source[i];
+    if (char === "\\") i++;
+    else if (char === "]") isInside = false;
+    else if (isInside && (char === "[" || /^(&&|--)/.test(source.slice(i, i + 2)))) return true;
+    else if (char === "[") isInside = true;
+  }
+  return false;
+}
+
+/**
  * Translates a pattern.
  *
- * @returns The pattern, with the flags `g` and `v`.
+ * @returns The pattern, with the flags `g` and `u` or `v`.
  * @throws {SyntaxError} If it is not well formed, or has a construct that is not known here.
  */
 export function fromOniguruma(pattern: string): RegExp {
@@ -85,7 +111,7 @@ export function fromOniguruma(pattern: string): RegExp {
     }
   }
   if (groups.length > 0) throw new SyntaxError("a group is not closed");
-  return new RegExp(out, "gv");
+  return compile(out);
 
   function openGroup(): void {
     const flags = /^\(\?([im]*)(?:-([im]*))?([:)])/.exec(pattern.slice(at, at + 12));
