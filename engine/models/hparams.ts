@@ -153,6 +153,9 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
   if (found.headDim === undefined && hidden % heads !== 0) {
     fail("heads", `is ${heads}, which does not divide the hidden size ${hidden}`);
   }
+  if ((found.expertsUsed ?? 0) > (found.experts ?? Infinity)) {
+    fail("expertsUsed", `is ${found.expertsUsed}, and there are ${found.experts} experts`);
+  }
   const headDim = found.headDim ?? hidden / heads;
   const ropeDim = found.ropeDim ?? Math.floor(headDim * (found.ropeFraction ?? 1));
   if (ropeDim > headDim || ropeDim % 2 !== 0) {

@@ -1,9 +1,10 @@
-// Which shipped family an unknown model resembles most, told by the names of its tensors: the one under
-// whose names the fewest tensors are left over. Whoever adds a family starts from there.
+// Which shipped family an unknown model resembles most, told by the names of its tensors and of its config's keys: the
+// one that leaves the fewest over. Whoever adds a family starts from there.
 
 import type { WeightFile } from "../formats/source.ts";
 import { metadataAt } from "./metadata.ts";
 import type { Names, ResolvedSpec } from "./spec.ts";
+import { unknownKeys } from "./unknown_keys.ts";
 
 /** A family and what it does not explain. */
 export interface Nearest {
@@ -13,17 +14,25 @@ export interface Nearest {
   readonly unknown: readonly string[];
   /** Names of its own, and of blocks that it cannot do without, that the file has no tensor for. */
   readonly missing: readonly string[];
+  /** Keys of the file that the family does not know. */
+  readonly keys: readonly string[];
 }
 
 /** The nearest of some families; undefined where none explains most of the file. */
 export function nearestSpec(
   file: WeightFile,
   candidates: readonly ResolvedSpec[],
+  architecture: string,
 ): Nearest | undefined {
   const tensors = [...file.tensors.keys()];
   const judged = candidates.map((candidate) => {
-    const nearest = judge(candidate, tensors);
-    return { ...nearest, distance: distance(nearest) + absentKeys(candidate, file) / 2 };
+    const nearest = {
+      ...judge(candidate, tensors),
+      keys: unknownKeys(file, candidate, architecture),
+    };
+    // Keys count less than tensors: many change nothing.
+    const keys = nearest.keys.length + absentKeys(candidate, file);
+    return { ...nearest, distance: distance(nearest) + keys / 2 };
   });
   const [best] = judged.sort((a, b) => a.distance - b.distance);
   if (!best || best.unknown.length >= tensors.length / 2) return undefined;
@@ -32,19 +41,20 @@ export function nearestSpec(
 }
 
 /** One sentence for a message. */
-export function describeNearest({ families, unknown, missing }: Nearest): string {
+export function describeNearest({ families, unknown, missing, keys }: Nearest): string {
   const shown = (list: readonly string[]) => `${list.length} such as ${list[0]}`;
   const parts = [
     unknown.length > 0 && `the file has tensors that it does not know (${shown(unknown)})`,
     missing.length > 0 && `it wants tensors that the file lacks (${shown(missing)})`,
+    keys.length > 0 && `the file has keys that it does not know (${shown(keys)})`,
   ].filter((part) => part);
   const names = families.length === 1
     ? `nearest family is ${families[0]}`
     : `nearest families are ${families.join(", ")}`;
-  return `The ${names}: ${parts.join(", and ") || "all tensors have its names"}`;
+  return `The ${names}: ${parts.join(", and ") || "all tensors and keys have its names"}`;
 }
 
-function distance({ unknown, missing }: Nearest): number {
+function distance({ unknown, missing }: Omit<Nearest, "keys">): number {
   return unknown.length + missing.length;
 }
 
@@ -54,7 +64,10 @@ function absentKeys({ spec, convention }: ResolvedSpec, { metadata }: WeightFile
   return own.filter((keys) => !keys.some((key) => metadataAt(metadata, key) !== undefined)).length;
 }
 
-function judge({ spec, convention, names }: ResolvedSpec, tensors: readonly string[]): Nearest {
+function judge(
+  { spec, convention, names }: ResolvedSpec,
+  tensors: readonly string[],
+): Omit<Nearest, "keys"> {
   const patterns = patternsOf(names);
   const own = Object.values(spec.names?.[convention]?.tensors ?? {});
   const roles = spec.layer.flatMap(({ before, after, sum }) => [before, after, sum]);

@@ -7,6 +7,7 @@
 
 import { FormatError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
+import { sourceOfSize } from "./size_source.ts";
 import { sizeOf } from "./sizes.ts";
 import type { Names, TensorRule, TensorRules } from "./spec.ts";
 import { type Part, sliceTensor } from "./views/slice.ts";
@@ -105,7 +106,10 @@ export function createTensorLookup(
       if (equalShapes(tensor.shape, shape.slice(shape.findIndex((dim) => dim !== 1)))) {
         return { ...tensor, shape };
       }
-      throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed`, {
+      const odd = shape.find((dim, axis) => dim !== tensor.shape[axis]);
+      const source = odd && sourceOfSize(odd, { file, names, params });
+      const because = source ? `, since ${source}` : "";
+      throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed${because}`, {
         file: file.name,
         place: `tensor ${tensor.name}`,
         remedy: "The file and its hyperparameters do not belong together",

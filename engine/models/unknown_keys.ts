@@ -7,6 +7,22 @@ import type { ResolvedSpec } from "./spec.ts";
 
 /** One sentence, or none. */
 export function unknownKeysWarning(
+  file: WeightFile,
+  resolved: ResolvedSpec,
+  architecture: string,
+): string[] {
+  const unknown = unknownKeys(file, resolved, architecture);
+  if (unknown.length === 0) return [];
+  const shown = unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? ", ..." : "");
+  return [
+    unknown.length === 1
+      ? `the file's key ${shown} is not understood and has no effect`
+      : `${unknown.length} keys of the file are not understood and have no effect: ${shown}`,
+  ];
+}
+
+/** Keys of a file that ask for something and that a spec does not speak of. */
+export function unknownKeys(
   { metadata }: WeightFile,
   { names, convention }: ResolvedSpec,
   architecture: string,
@@ -15,20 +31,13 @@ export function unknownKeysWarning(
   const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]
     .map(named);
   const harmless = names.harmless.map((pattern) => toPattern(named(pattern)));
-  const unknown = [...metadata].filter(([key, value]) =>
+  return [...metadata].filter(([key, value]) =>
     (convention === "huggingface" || key.startsWith(`${architecture}.`)) && asks(value) &&
     !known.some((path) =>
       path === key || path.startsWith(`${key}.`) || key.startsWith(`${path}.`)
     ) &&
     !harmless.some((pattern) => pattern.test(key))
   ).map(([key]) => key);
-  if (unknown.length === 0) return [];
-  const shown = unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? ", ..." : "");
-  return [
-    unknown.length === 1
-      ? `the file's key ${shown} is not understood and has no effect`
-      : `${unknown.length} keys of the file are not understood and have no effect: ${shown}`,
-  ];
 }
 
 function asks(value: unknown): boolean {

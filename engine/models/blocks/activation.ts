@@ -1,5 +1,5 @@
-// The words that config files use for activations, and what the graph's ops call them. "gelu" is the exact form with erf, "gelu_tanh" the approximation: mixing
-// them up moves logits by up to 7e-3 and no argmax, so a file's word is never guessed.
+// The words that config files use for activations, and what the graph's ops call them. "gelu" is the exact form with
+// erf, "gelu_tanh" the approximation: mixing them up moves logits by up to 7e-3 and no argmax, so a file's word is never guessed.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import type { ActivationName } from "../../graph/activations.ts";
@@ -33,6 +33,6 @@ export function activationOf({ spec, params, file }: BlockContext): ActivationNa
   if (activation) return activation;
   throw new UnsupportedError(
     `activation "${word}" is not built: known are ${Object.keys(WORDS).join(", ")}`,
-    { file },
+    { file, place: "activation of the feed-forward blocks" },
   );
 }

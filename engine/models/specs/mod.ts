@@ -58,25 +58,33 @@ export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
     return { resolved, architecture: stated ?? resolved.spec.name };
   }
   if (stated === undefined) {
+    const isAlone = file.metadata.size === 0 && convention === "huggingface";
     throw new UnsupportedError("the file does not say which architecture it is", {
       file: file.name,
       place: key,
-      ...(convention === "huggingface" ? { remedy: "Put config.json beside the weights" } : {}),
+      remedy: isAlone ? "Put config.json beside the weights" : nearestTo(file, convention, ""),
     });
   }
   const spec = specs.find(({ matches }) => matches[convention].includes(stated)) ??
     specs.find(({ matches }) => matches[convention].some((name) => plain(name) === plain(stated)));
   if (spec) return { resolved: resolve(spec, convention), architecture: stated };
   const known = specs.flatMap(({ matches }) => matches[convention]);
-  const nearest = nearestSpec(
-    file,
-    specs.filter(({ matches }) => matches[convention].length > 0)
-      .map((candidate) => resolve(candidate, convention)),
-  );
   throw new UnsupportedError(
     `architecture "${stated}" is not built: known are ${known.join(", ")}`,
-    { file: file.name, place: key, ...nearest && { remedy: describeNearest(nearest) } },
+    { file: file.name, place: key, remedy: nearestTo(file, convention, stated) },
   );
+}
+
+/** One sentence about the family that a file resembles; undefined where there is none. */
+function nearestTo(
+  file: WeightFile,
+  convention: Convention,
+  architecture: string,
+): string | undefined {
+  const candidates = specs.filter(({ matches }) => matches[convention].length > 0)
+    .map((candidate) => resolve(candidate, convention));
+  const nearest = nearestSpec(file, candidates, architecture);
+  return nearest && describeNearest(nearest);
 }
 
 function resolve(spec: SpecFile, convention: Convention): ResolvedSpec {

@@ -1,0 +1,51 @@
+// Which keys of a file a size comes from, for messages: a tensor that has another shape than the config says is found
+// by its name, but what must be changed may be the config.
+
+import type { WeightFile } from "../formats/source.ts";
+import { metadataAt } from "./metadata.ts";
+import type { Names } from "./spec.ts";
+
+/** Hyperparameters that are sizes; heads count after their products with channels, which projections have. */
+const SINGLE: readonly string[] = [
+  ...["hidden", "feedForward", "vocabulary", "embeddingDim", "experts", "expertFeedForward"],
+  ...["sharedFeedForward", "queryRank", "keyRank", "context", "tokenTypes", "relativeBuckets"],
+  ...["encoderFeedForward", "encoderHeads"],
+];
+const HEADS: readonly string[] = ["headDim", "valueDim", "heads", "kvHeads"];
+const PRODUCTS: readonly (readonly [string, string])[] = [
+  ["heads", "headDim"],
+  ["kvHeads", "headDim"],
+  ["kvHeads", "valueDim"],
+  ["heads", "valueDim"],
+];
+
+/** Where sizes stand. */
+export interface SizeSource {
+  readonly file: WeightFile;
+  readonly names: Names;
+  /** Hyperparameters. */
+  readonly params: object;
+}
+
+/** `intermediate_size is 100`, or a product of two keys; undefined where no key says it. */
+export function sourceOfSize(size: number, source: SizeSource): string | undefined {
+  const values = source.params as Readonly<Record<string, unknown>>;
+  const single = (list: readonly string[]) => {
+    const key = list.filter((name) => values[name] === size)
+      .map((name) => keyOf(name, source)).find((found) => found !== undefined);
+    return key && `${key} is ${size}`;
+  };
+  const products = PRODUCTS.flatMap(([first, second]) => {
+    const a = values[first], b = values[second];
+    const key = Number(a) * Number(b) === size ? keyOf(first, source) : undefined;
+    return key === undefined ? [] : [`${key} is ${a}, times ${b} channels`];
+  });
+  return single(SINGLE) ?? products[0] ?? single(HEADS);
+}
+
+/** The key of a file under which a hyperparameter stands. */
+function keyOf(name: string, { file: { metadata }, names }: SizeSource): string | undefined {
+  const architecture = String(metadata.get("general.architecture") ?? "");
+  return names.hyperparameters[name]?.map((key) => key.replace("{arch}", architecture))
+    .find((key) => typeof metadataAt(metadata, key) === "number");
+}
