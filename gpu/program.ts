@@ -29,8 +29,18 @@ export interface Program<Env> {
   encodeApart(passOf: (index: number) => GPUComputePassEncoder): void;
   /** Names of the kernels, a dispatch each. */
   readonly names: readonly string[];
+  /** Dispatches that have something to do with the sizes at hand. */
+  readonly activeCount: number;
   /** Frees the uniforms. */
   destroy(): void;
+}
+
+/** A dispatch as it is encoded. */
+interface Active {
+  readonly index: number;
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+  counts: readonly [number, number, number];
 }
 
 interface Uniforms<Env> {
@@ -75,8 +85,14 @@ export async function createProgram<Env>(
   });
 
   const host = new ArrayBuffer(block.bytes);
-  const counts = new Uint32Array(3 * dispatches.length);
   const blocks = [...new Set(block.of)].filter((uniforms) => uniforms !== undefined);
+  const list: Active[] = dispatches.map((_, index) => ({
+    index,
+    pipeline: pipelines[index]!.pipeline,
+    group: groups[index]!,
+    counts: [0, 0, 0],
+  }));
+  let active: readonly Active[] = [];
   let bound: Env | undefined;
 
   function bind(env: Env): void {
@@ -84,32 +100,28 @@ export async function createProgram<Env>(
     for (const uniforms of blocks) writeUniforms(host, uniforms, env);
     device.queue.writeBuffer(buffer, 0, host);
     dispatches.forEach(({ name, workgroups }, i) => {
-      counts.set(spread(name, workgroups.map((count) => valueOf(count, env))), 3 * i);
+      list[i]!.counts = spread(name, workgroups.map((count) => valueOf(count, env)));
     });
+    active = list.filter(({ counts: [x] }) => x > 0);
     bound = { ...env };
   }
 
   function encode(pass: GPUComputePassEncoder): void {
     let last: GPUComputePipeline | undefined;
-    for (let i = 0; i < groups.length; i++) {
-      const x = counts[3 * i]!, y = counts[3 * i + 1]!, z = counts[3 * i + 2]!;
-      if (x === 0) continue;
-      const { pipeline } = pipelines[i]!;
+    for (const { pipeline, group, counts } of active) {
       if (pipeline !== last) pass.setPipeline(pipeline);
       last = pipeline;
-      pass.setBindGroup(0, groups[i]!);
-      pass.dispatchWorkgroups(x, y, z);
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(counts[0], counts[1], counts[2]);
     }
   }
 
   function encodeApart(passOf: (index: number) => GPUComputePassEncoder): void {
-    for (let i = 0; i < groups.length; i++) {
-      const [x, y, z] = counts.subarray(3 * i, 3 * i + 3) as unknown as [number, number, number];
-      if (x === 0) continue;
-      const pass = passOf(i);
-      pass.setPipeline(pipelines[i]!.pipeline);
-      pass.setBindGroup(0, groups[i]!);
-      pass.dispatchWorkgroups(x, y, z);
+    for (const { index, pipeline, group, counts } of active) {
+      const pass = passOf(index);
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(...counts);
       pass.end();
     }
   }
@@ -119,6 +131,9 @@ export async function createProgram<Env>(
     encode,
     encodeApart,
     names: dispatches.map(({ name }) => name),
+    get activeCount() {
+      return active.length;
+    },
     destroy: () => gpu.destroyBuffer(buffer),
   };
 }

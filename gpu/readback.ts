@@ -15,14 +15,16 @@ const TRIALS = 3;
 export interface Readback {
   /** Whether results are there without a pause of the event loop. */
   readonly isImmediate: boolean;
-  /** Appends copies: the next `read` gives `bytes` bytes of the sources, one behind the other. */
+  /** Appends copies: a `read` gives the bytes of the sources, one behind the other. */
   copy(encoder: GPUCommandEncoder, sources: readonly CopySource[]): void;
+  /** Numbers the copies that are submitted next; call it before every submission that has some. */
+  stamp(): void;
   /**
-   * Hands over what the last submitted copies brought; valid during the call of `use`.
+   * Hands over what the last submitted copies brought, `bytes` in all; valid during the call of `use`.
    *
    * @throws {GpuFailure} If the device is lost or the data is not that of the last copy.
    */
-  read(use: (bytes: ArrayBuffer, start: number) => void): void | Promise<void>;
+  read(bytes: number, use: ReadbackUse): void | Promise<void>;
   /** Frees the buffers. */
   destroy(): void;
 }
@@ -59,6 +61,9 @@ export async function readOnce(
   }
 }
 
+/** Takes results that begin at `start`. */
+export type ReadbackUse = (bytes: ArrayBuffer, start: number) => void;
+
 /** A range to read; multiples of 4. */
 export interface CopySource {
   readonly buffer: GPUBuffer;
@@ -83,22 +88,24 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   const target = gpu.createBuffer("readback", HEADER + bytes, MAPPABLE | COPY_DST);
   const stamp = gpu.createBuffer("stamp", HEADER, COPY_SRC | COPY_DST);
   const number = new Uint32Array(1);
-  let mapped = 0;
   let isImmediate = false;
 
   function copy(encoder: GPUCommandEncoder, sources: readonly CopySource[]): void {
-    number[0]!++;
-    device.queue.writeBuffer(stamp, 0, number);
     encoder.copyBufferToBuffer(stamp, 0, target, 0, 4);
-    mapped = HEADER;
+    let at = HEADER;
     for (const { buffer, offset, bytes } of sources) {
-      encoder.copyBufferToBuffer(buffer, offset, target, mapped, bytes);
-      mapped += bytes;
+      encoder.copyBufferToBuffer(buffer, offset, target, at, bytes);
+      at += bytes;
     }
   }
 
-  function take(use: (bytes: ArrayBuffer, start: number) => void): void {
-    const range = target.getMappedRange(0, Math.ceil(mapped / 8) * 8);
+  function writeStamp(): void {
+    number[0]!++;
+    device.queue.writeBuffer(stamp, 0, number);
+  }
+
+  function take(bytes: number, use: ReadbackUse): void {
+    const range = target.getMappedRange(0, Math.ceil((HEADER + bytes) / 8) * 8);
     try {
       if (new Uint32Array(range, 0, 1)[0] !== number[0]) {
         throw new GpuFailure("validation", "a readback gave the results of another step");
@@ -109,35 +116,33 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
     }
   }
 
-  function read(use: (bytes: ArrayBuffer, start: number) => void): void | Promise<void> {
+  function read(bytes: number, use: ReadbackUse): void | Promise<void> {
     const ready = target.mapAsync(MAP_READ);
-    if (!isImmediate) return awaited(ready, use);
+    if (!isImmediate) return awaited(ready, bytes, use);
     ready.catch(() => {});
-    take(use);
+    take(bytes, use);
   }
 
-  async function awaited(
-    ready: Promise<unknown>,
-    use: (bytes: ArrayBuffer, start: number) => void,
-  ): Promise<void> {
+  async function awaited(ready: Promise<unknown>, bytes: number, use: ReadbackUse): Promise<void> {
     try {
       await ready;
     } catch (cause) {
       throw new GpuFailure("lost", "the device gave no results", { cause });
     }
-    take(use);
+    take(bytes, use);
   }
 
   /** One empty copy, submitted. */
   function submitStamp(): void {
     const encoder = device.createCommandEncoder();
     copy(encoder, []);
+    writeStamp();
     device.queue.submit([encoder.finish()]);
   }
 
   // The first mapping must be awaited: taking the range of a buffer that never was mapped brings Deno down.
   submitStamp();
-  await read(() => {});
+  await read(0, () => {});
   if (!immediate.has(device)) immediate.set(device, await tryImmediate());
   isImmediate = immediate.get(device)!;
 
@@ -146,7 +151,7 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
     try {
       for (let trial = 0; trial < TRIALS; trial++) {
         submitStamp();
-        read(() => {});
+        read(0, () => {});
       }
       return true;
     } catch {
@@ -160,6 +165,7 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   return {
     isImmediate,
     copy,
+    stamp: writeStamp,
     read,
     destroy() {
       gpu.destroyBuffer(target);

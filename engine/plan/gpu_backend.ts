@@ -8,23 +8,23 @@ import { type BufferScope, createBufferScope, type Gpu } from "../../gpu/gpu.ts"
 import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { createProgram, type Program } from "../../gpu/program.ts";
-import { type CopySource, createReadback, type Readback } from "../../gpu/readback.ts";
+import { createReadback, type Readback } from "../../gpu/readback.ts";
 import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
-import { compile, type DimEnv, product } from "../graph/dim.ts";
-import { hostArray, type HostData } from "../graph/host_tensor.ts";
+import type { DimEnv } from "../graph/dim.ts";
+import type { HostData } from "../graph/host_tensor.ts";
 import type { GpuKernel } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { chooseGpuKernels, type GpuMemoryMap, lowerToGpu } from "./gpu_lowering.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
+import { createStep, gpuOutputs, outputBytes } from "./gpu_steps.ts";
 import {
   aligned,
   createGpuValues,
   type GpuValueLayout,
   type GpuValues,
   layOutValues,
-  outputElementBytes,
 } from "./gpu_values.ts";
 import {
   allocateGpuWeights,
@@ -36,7 +36,6 @@ import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { plan as planGraph } from "./planner.ts";
-import { maximumOf } from "./sizes.ts";
 import { distinctWeights, isMatrix } from "./wasm_estimate.ts";
 
 /** Options of {@linkcode createGpuBackend}. */
@@ -218,13 +217,6 @@ function keyOf({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
   return new Uint8Array(buffer, byteOffset, byteLength).toBase64();
 }
 
-function outputBytes({ graph, limits }: Plan): number {
-  return graph.outputs.reduce((sum, value) => {
-    const bytes = maximumOf(product(value.shape), limits) * outputElementBytes(value);
-    return sum + Math.ceil(bytes / 4) * 4;
-  }, 0);
-}
-
 interface Parts {
   readonly gpu: Gpu;
   readonly plan: Plan;
@@ -238,20 +230,9 @@ interface Parts {
 function assemble(parts: Parts): GpuExecutable {
   const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
   const { readback, scope } = parts;
-  const { graph, limits, arenaBytes } = plan;
-  const { device } = gpu;
+  const { graph, arenaBytes } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
-  const outputs = graph.outputs.map((value) => {
-    const { buffer, offset } = values.slice(value);
-    const elementBytes = outputElementBytes(value);
-    return {
-      name: value.name,
-      data: hostArray(value.dtype, maximumOf(product(value.shape), limits)),
-      count: compile(product(value.shape)),
-      elementBytes,
-      source: { buffer, offset },
-    };
-  });
+  const outputs = gpuOutputs(plan, values);
   const byName = new Map(outputs.map(({ name, data }) => [name, data]));
   const checks = indexChecks(plan, {
     data: (value) => values.input(rootOf(plan, value)),
@@ -278,39 +259,17 @@ function assemble(parts: Parts): GpuExecutable {
     return step(bindings);
   }
 
+  const submit = createStep({ gpu, program, values, outputs, readback });
+
   function step(bindings: DimEnv): void | Promise<void> {
     try {
       gpu.check();
-      program.bind(bindings);
-      values.writeInputs();
-      const encoder = device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      program.encode(pass);
-      pass.end();
-      const wanted = outputs.map(({ count }) => count(bindings));
-      const sources = outputs.map(({ source, elementBytes }, i): CopySource => ({
-        ...source,
-        bytes: Math.ceil(wanted[i]! * elementBytes / 4) * 4,
-      })).filter(({ bytes }) => bytes > 0);
-      if (sources.length > 0) readback.copy(encoder, sources);
-      device.queue.submit([encoder.finish()]);
-      if (sources.length === 0) return;
-      const done = readback.read((range, start) => takeOutputs(range, start, wanted));
-      return done?.then(() => gpu.check()).catch((error) => {
+      return submit(bindings)?.then(() => gpu.check()).catch((error) => {
         throw explained(error, plan, gpu);
       });
     } catch (error) {
       throw explained(error, plan, gpu);
     }
-  }
-
-  function takeOutputs(range: ArrayBuffer, start: number, wanted: readonly number[]): void {
-    let at = start;
-    outputs.forEach(({ data, elementBytes }, i) => {
-      const bytes = wanted[i]! * elementBytes;
-      new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, bytes));
-      at += Math.ceil(bytes / 4) * 4;
-    });
   }
 
   return {
