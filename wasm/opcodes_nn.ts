@@ -48,4 +48,48 @@ export const NN_OPCODES = {
       ...{ dilation_h: u32, dilation_w: u32, begin_h: u32, begin_w: u32 },
     },
   },
+  /** `b` is 0 where there is none. */
+  conv_transpose: {
+    file: "nn_conv_transpose",
+    operands: {
+      ...{ x: u32, w: u32, b: u32, y: u32 },
+      ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
+      ...planes,
+      ...window,
+    },
+  },
+  /** `average` 0: the largest. */
+  pool: {
+    file: "nn_pool",
+    operands: {
+      ...{ x: u32, y: u32, planes: u32 },
+      ...planes,
+      ...window,
+      ...{ end_d: u32, end_h: u32, end_w: u32, average: u32, count_pads: u32 },
+    },
+  },
+  batch_norm: {
+    file: "nn_norm",
+    operands: {
+      ...{ x: u32, w: u32, b: u32, mean: u32, variance: u32, y: u32 },
+      ...{ batch: u32, channels: u32, places: u32, epsilon: "f32" },
+    },
+  },
+  /** `w` and `b` are 0 where there is none. */
+  group_norm: {
+    file: "nn_norm",
+    operands: {
+      ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, groups: u32, places: u32 },
+      ...{ epsilon: "f32" },
+    },
+  },
+  /** Scales of 0 stand for the ratio of the sizes. */
+  resize: {
+    file: "nn_resize",
+    operands: {
+      ...{ x: u32, y: u32, planes: u32, height: u32, width: u32, out_height: u32, out_width: u32 },
+      ...{ scale_h: "f32", scale_w: "f32", linear: u32, coordinates: u32, rounding: u32 },
+      ...{ scratch: u32, scratch_bytes: u32 },
+    },
+  },
 } as const satisfies Readonly<Record<string, OpcodeRecord>>;

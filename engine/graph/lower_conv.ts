@@ -44,7 +44,25 @@ export function threeDims(value: Value): [Dim, Dim, Dim] {
   return [...new Array<Dim>(3 - spatial.length).fill(1), ...spatial] as [Dim, Dim, Dim];
 }
 
-interface Convolution extends LoweredWindow {
+/** Operands of a window. */
+export function windowOperands({ kernel, stride, dilation, begin }: LoweredWindow) {
+  return {
+    ...{ kernel_d: kernel[0], kernel_h: kernel[1], kernel_w: kernel[2] },
+    ...{ stride_d: stride[0], stride_h: stride[1], stride_w: stride[2] },
+    ...{ dilation_d: dilation[0], dilation_h: dilation[1], dilation_w: dilation[2] },
+    ...{ begin_d: begin[0], begin_h: begin[1], begin_w: begin[2] },
+  };
+}
+
+/** Operands of the spatial sizes of input and output. */
+export function planeOperands(x: Value, y: Value) {
+  const [depth, height, width] = threeDims(x);
+  const [out_depth, out_height, out_width] = threeDims(y);
+  return { depth, height, width, out_depth, out_height, out_width };
+}
+
+interface Convolution {
+  readonly window: LoweredWindow;
   readonly filters: number;
   readonly channels: number;
   readonly groups: number;
@@ -59,7 +77,7 @@ function convolutionOf(node: Node): Convolution | undefined {
   const window = loweredWindow(node, w!.shape.slice(2) as number[], x!.shape.slice(2));
   if (!window) return undefined;
   return {
-    ...window,
+    window,
     channels,
     filters: filters as number,
     groups: node.attributes.groups as number,
@@ -72,9 +90,7 @@ export const convKernel: WasmKernel = {
   when: ({ node }) => convolutionOf(node) !== undefined,
   lower(lowering) {
     const { inputs: [x], outputs: [y] } = lowering.node;
-    const { kernel, stride, dilation, begin, ...sizes } = convolutionOf(lowering.node)!;
-    const [depth, height, width] = threeDims(x!);
-    const [out_depth, out_height, out_width] = threeDims(y!);
+    const { window, ...sizes } = convolutionOf(lowering.node)!;
     emit(lowering, "conv", {
       x: inputAddress(lowering, 0),
       w: inputAddress(lowering, 1),
@@ -82,11 +98,8 @@ export const convKernel: WasmKernel = {
       y: outputAddress(lowering),
       batch: x!.shape[0]!,
       ...sizes,
-      ...{ depth, height, width, out_depth, out_height, out_width },
-      ...{ kernel_d: kernel[0], kernel_h: kernel[1], kernel_w: kernel[2] },
-      ...{ stride_d: stride[0], stride_h: stride[1], stride_w: stride[2] },
-      ...{ dilation_d: dilation[0], dilation_h: dilation[1], dilation_w: dilation[2] },
-      ...{ begin_d: begin[0], begin_h: begin[1], begin_w: begin[2] },
+      ...planeOperands(x!, y!),
+      ...windowOperands(window),
       scratch: lowering.scratch(SCRATCH_BYTES),
       scratch_bytes: roundUp64(SCRATCH_BYTES),
     });
@@ -98,12 +111,13 @@ export const depthwiseKernel: WasmKernel = {
   name: "conv_depthwise_f32",
   when({ node }) {
     const found = convolutionOf(node);
-    return found !== undefined && found.groups === found.channels && found.kernel[0] === 1 &&
+    return found !== undefined && found.groups === found.channels && found.window.kernel[0] === 1 &&
       node.inputs[0]!.shape.length <= 4;
   },
   lower(lowering) {
     const { inputs: [x], outputs: [y] } = lowering.node;
-    const { kernel, stride, dilation, begin, channels, filters } = convolutionOf(lowering.node)!;
+    const { window, channels, filters } = convolutionOf(lowering.node)!;
+    const { kernel, stride, dilation, begin } = window;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
     emit(lowering, "conv_depthwise", {
       x: inputAddress(lowering, 0),
@@ -117,6 +131,36 @@ export const depthwiseKernel: WasmKernel = {
     });
   },
 };
+
+/** Any float32 transposed convolution. */
+export const convTransposeKernel: WasmKernel = {
+  name: "conv_transpose_f32",
+  when: ({ node }) => transposedOf(node) !== undefined,
+  lower(lowering) {
+    const { inputs: [x], outputs: [y] } = lowering.node;
+    const { window, ...sizes } = transposedOf(lowering.node)!;
+    emit(lowering, "conv_transpose", {
+      x: inputAddress(lowering, 0),
+      w: inputAddress(lowering, 1),
+      b: inputAddress(lowering, 2),
+      y: outputAddress(lowering),
+      batch: x!.shape[0]!,
+      ...sizes,
+      ...planeOperands(x!, y!),
+      ...windowOperands(window),
+    });
+  },
+};
+
+// Pads are those of the forward convolution, whose input is this one's output.
+function transposedOf(node: Node): Convolution | undefined {
+  const { inputs: [x, w], outputs: [y] } = node;
+  if (x!.dtype !== "f32" || !w!.shape.every(isStatic)) return undefined;
+  const window = loweredWindow(node, w!.shape.slice(2) as number[], y!.shape.slice(2));
+  if (!window) return undefined;
+  const channels = w!.shape[0] as number, groups = node.attributes.groups as number;
+  return { window, channels, filters: (w!.shape[1] as number) * groups, groups };
+}
 
 /** Scratch memory is handed out in units of 64 bytes. */
 export function roundUp64(bytes: number): number {

@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
+import { batchNormKernel } from "../lower_plane_norms.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -47,5 +48,5 @@ export const batchNorm: OpRecord = defineOp({
       ],
       attributes: { epsilon: 1e-5 },
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [batchNormKernel], gpu: [] },
 });

@@ -7,6 +7,7 @@ import { defineOp } from "../define_op.ts";
 import { exactDiv, formatDim, mul } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { convTransposeKernel } from "../lower_conv.ts";
 import type { OpRecord } from "../op.ts";
 import {
   checkInputCount,
@@ -74,5 +75,5 @@ export const convTranspose: OpRecord = defineOp({
       ],
       attributes,
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [convTransposeKernel], gpu: [] },
 });

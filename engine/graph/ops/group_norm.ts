@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { exactDiv, formatDim } from "../dim.ts";
 import { FLOATS, numbersOf } from "../host_numbers.ts";
 import { elementCount, setElement } from "../host_tensor.ts";
+import { groupNormKernel } from "../lower_plane_norms.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -62,5 +63,5 @@ export const groupNorm: OpRecord = defineOp({
       ],
       attributes: { groups, epsilon: 1e-5 },
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [groupNormKernel], gpu: [] },
 });

@@ -5,6 +5,7 @@ import { flag } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { BYTES, FLOATS } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { maxPoolKernel } from "../lower_pool.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 import { eachWindow, POOL_CASES, POOL_RULES, poolLoops, poolShape } from "./pool.ts";
@@ -53,5 +54,5 @@ export const maxPool: OpRecord = defineOp({
       inputs: [random.input(x)],
       attributes,
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [maxPoolKernel], gpu: [] },
 });

@@ -4,6 +4,7 @@
 import { choice, flag, integer, integersFrom } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
+import { averagePoolKernel } from "../lower_pool.ts";
 import type { OpRecord, TensorType } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 import {
@@ -59,7 +60,7 @@ export const pool: OpRecord = defineOp({
           attributes: { ...attributes, ...kind },
         }))
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [averagePoolKernel], gpu: [] },
 });
 
 /** Inputs and windows of the cases of every pool. */
