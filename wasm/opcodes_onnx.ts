@@ -22,6 +22,19 @@ export const REDUCE_KINDS = {
   ...{ sum: 1, mean: 2, max: 3, min: 4, prod: 5, l1: 6, l2: 7, sum_square: 8, log_sum: 9 },
 } as const;
 
+/** Numbers of element types in instructions: whole numbers below 8, `bool` among them, floats from 8 on. */
+export const ELEMENT_KINDS = {
+  ...{ i8: 0, u8: 1, i16: 2, u16: 3, i32: 4, u32: 5, i64: 6, bool: 7 },
+  ...{ f32: 8, f64: 9, f16: 10, bf16: 11 },
+} as const;
+
+/** Numbers of the functions of `combine_integers`; from `equal` on the result is a byte, 0 or 1. */
+export const INTEGER_KINDS = {
+  ...{ add: 1, sub: 2, mul: 3, min: 5, max: 6, bit_and: 9, bit_or: 10, bit_xor: 11 },
+  ...{ and: 9, or: 10, xor: 11 },
+  ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20 },
+} as const;
+
 const SIZES = { n0: "u32", n1: "u32", n2: "u32", n3: "u32", n4: "u32", n5: "u32" } as const;
 const X = { x0: "u32", x1: "u32", x2: "u32", x3: "u32", x4: "u32", x5: "u32" } as const;
 const Y = { y0: "u32", y1: "u32", y2: "u32", y3: "u32", y4: "u32", y5: "u32" } as const;
@@ -72,6 +85,81 @@ export const ONNX_OPCODES = {
       ...{ c0: "u32", c1: "u32", c2: "u32", c3: "u32", c4: "u32" },
       ...{ a0: "u32", a1: "u32", a2: "u32", a3: "u32", a4: "u32" },
       ...{ b0: "u32", b1: "u32", b2: "u32", b3: "u32", b4: "u32" },
+    },
+  },
+  /** y = x in another element type; to whole numbers cut towards 0. */
+  convert: {
+    file: "onnx_typed",
+    operands: { x: "u32", y: "u32", count: "u32", from: "u32", to: "u32" },
+  },
+  /** y = f(a, b) of whole numbers of `type`, with any broadcasting; y is contiguous. */
+  combine_integers: {
+    file: "onnx_typed",
+    operands: { a: "u32", b: "u32", y: "u32", kind: "u32", type: "u32", ...SIZES, ...A, ...B },
+  },
+  /** y[i] = start + i · delta, both of them one element in memory. */
+  count_up: {
+    file: "onnx_typed",
+    operands: { start: "u32", delta: "u32", y: "u32", count: "u32", type: "u32" },
+  },
+  /** One element becomes the 64-bit number `high`, `low`. */
+  set_number: {
+    file: "onnx_typed",
+    operands: { y: "u32", type: "u32", low: "u32", high: "u32" },
+  },
+  /** Running totals along lines: sums, or products if `products`. */
+  accumulate: {
+    file: "onnx_typed",
+    operands: {
+      ...{ x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32", type: "u32" },
+      ...{ products: "u32", exclusive: "u32", reverse: "u32" },
+    },
+  },
+  /** Index of the largest (or smallest) element of each line; `wide` = 64-bit indices. */
+  arg_reduce: {
+    file: "onnx_select",
+    operands: {
+      ...{ x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32", type: "u32" },
+      ...{ largest: "u32", last: "u32", wide: "u32" },
+    },
+  },
+  /** The `k` best float32 of each line, best first, and their indices. */
+  top_k: {
+    file: "onnx_select",
+    operands: {
+      ...{ x: "u32", values: "u32", indices: "u32", outer: "u32", length: "u32", inner: "u32" },
+      ...{ k: "u32", largest: "u32", wide: "u32" },
+    },
+  },
+  /**
+   * Runs of `run` bytes by tuples of `depth` indices, dims `d0`, … of byte strides `s0`, …: from `x` to
+   * `y`. `per_batch` tuples are of one batch of `batch_bytes`. An index outside traps.
+   */
+  gather_nd: {
+    file: "onnx_select",
+    operands: {
+      ...{
+        x: "u32",
+        indices: "u32",
+        y: "u32",
+        tuples: "u32",
+        depth: "u32",
+        run: "u32",
+        wide: "u32",
+      },
+      ...{ per_batch: "u32", batch_bytes: "u32" },
+      ...{ d0: "u32", d1: "u32", d2: "u32", d3: "u32", d4: "u32" },
+      ...{ s0: "u32", s1: "u32", s2: "u32", s3: "u32", s4: "u32" },
+    },
+  },
+  /** The other way: runs of `updates` into `y`, in the order of the tuples. */
+  scatter_nd: {
+    file: "onnx_select",
+    operands: {
+      ...{ updates: "u32", indices: "u32", y: "u32", tuples: "u32", depth: "u32", run: "u32" },
+      ...{ wide: "u32" },
+      ...{ d0: "u32", d1: "u32", d2: "u32", d3: "u32", d4: "u32" },
+      ...{ s0: "u32", s1: "u32", s2: "u32", s3: "u32", s4: "u32" },
     },
   },
   /** y[o, i] = reduction of x[o, :, i]. */

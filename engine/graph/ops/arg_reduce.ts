@@ -5,6 +5,7 @@ import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf } from "../host_numbers.ts";
 import { setElement } from "../host_tensor.ts";
+import { argReduceKernel } from "../lower_select.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -55,7 +56,7 @@ export const argReduce: OpRecord = defineOp({
       )
     ),
   tolerance: { ofLargest: 0, reason: "indices" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [argReduceKernel], gpu: [] },
 });
 
 // Few different values, so that there are equal ones.

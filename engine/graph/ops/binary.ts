@@ -16,6 +16,7 @@ import {
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { combineKernel } from "../lower_elementwise.ts";
+import { integersKernel } from "../lower_typed.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
 import { broadcastStrides, elementsOf, walk } from "../strided.ts";
@@ -45,15 +46,28 @@ export const binary: OpRecord = defineOp({
       broadcastElements(a!, b!, out!, apply!);
     }
   },
-  cases: (random) =>
-    BINARY_NAMES.filter((kind) => binaryKinds[kind].float).flatMap((kind) =>
+  cases: (random) => [
+    ...BINARY_NAMES.filter((kind) => binaryKinds[kind].float).flatMap((kind) =>
       BROADCASTS.map(([a, b]) => ({
         name: `${kind} of [${a}] and [${b}]`,
         inputs: [random.input(a!), random.input(b!)],
         attributes: { kind },
       }))
     ),
-  kernels: { wasm: [combineKernel("binary_f32")], gpu: [] },
+    ...BINARY_NAMES.filter((kind) => binaryKinds[kind].integer && kind !== "shift_right").map((
+      kind,
+    ) => ({
+      name: `${kind} of integers`,
+      inputs: [random.indices([7, 1, 3, 100000, 5, 2, 9]), random.indices([3])],
+      attributes: { kind },
+    })),
+    ...(["and", "or", "xor"] as const).map((kind) => ({
+      name: `${kind} of truth values`,
+      inputs: [random.truths([5, 7]), random.truths([7])],
+      attributes: { kind },
+    })),
+  ],
+  kernels: { wasm: [combineKernel("binary_f32"), integersKernel], gpu: [] },
 });
 
 function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {

@@ -4,6 +4,7 @@ import { choice, flag, integer } from "../attributes.ts";
 import { isWide, NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf, numbersOf, storeNumbers } from "../host_numbers.ts";
+import { accumulateKernel } from "../lower_typed.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { aroundAxis } from "../strided.ts";
@@ -68,5 +69,5 @@ export const cumulative: OpRecord = defineOp({
         )
       )
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [accumulateKernel], gpu: [] },
 });

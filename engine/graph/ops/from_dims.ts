@@ -5,6 +5,7 @@ import { choice, dims, integers } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { evaluate } from "../dim.ts";
 import { elementCount, setElement } from "../host_tensor.ts";
+import { numbersKernel } from "../lower_typed.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 
@@ -27,5 +28,11 @@ export const fromDims: OpRecord = defineOp({
   reference({ outputs: [out], attributes: { values }, env }) {
     values.forEach((value, i) => setElement(out!, i, evaluate(value, env)));
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: () =>
+    (["i32", "f32"] as const).map((dtype) => ({
+      name: `three of ${dtype}`,
+      inputs: [],
+      attributes: { values: [7, -1, 2 ** 20], shape: [3], dtype },
+    })),
+  kernels: { wasm: [numbersKernel], gpu: [] },
 });

@@ -5,6 +5,7 @@ import { INDEX_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { stridesOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
+import { gatherNdKernel } from "../lower_select.ts";
 import type { OpRecord, TensorType } from "../op.ts";
 import { checkInputCount, lastDim, requireEqual, requireStatic } from "../shape_rules.ts";
 import { indicesOf } from "./gather.ts";
@@ -49,7 +50,7 @@ export const gatherNd: OpRecord = defineOp({
     },
   ],
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [gatherNdKernel], gpu: [] },
 });
 
 /**

@@ -5,6 +5,7 @@ import { dim } from "../attributes.ts";
 import { isWide, NUMBER_INPUT, requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { rangeKernel } from "../lower_typed.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 
@@ -35,5 +36,5 @@ export const range: OpRecord = defineOp({
       inputs: [random.input([]), random.input([])],
       attributes: { size },
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [rangeKernel], gpu: [] },
 });

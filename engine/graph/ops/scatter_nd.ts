@@ -3,6 +3,7 @@
 import { choice } from "../attributes.ts";
 import { INDEX_INPUT, requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
+import { scatterNdKernel } from "../lower_select.ts";
 import type { OpRecord } from "../op.ts";
 import { SCATTER_REDUCTIONS, scatterer } from "../reductions.ts";
 import { checkInputCount, requireEqual } from "../shape_rules.ts";
@@ -56,5 +57,5 @@ export const scatterNd: OpRecord = defineOp({
         attributes: { reduction },
       },
     ]),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [scatterNdKernel], gpu: [] },
 });

@@ -6,6 +6,7 @@ import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf } from "../host_numbers.ts";
 import { setElement } from "../host_tensor.ts";
+import { topKKernel } from "../lower_select.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { aroundAxis, comparableOf, elementsOf } from "../strided.ts";
@@ -56,5 +57,5 @@ export const topK: OpRecord = defineOp({
       }))
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [topKKernel], gpu: [] },
 });

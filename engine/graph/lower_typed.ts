@@ -1,0 +1,140 @@
+// WASM kernels on elements of any type: conversions, arithmetic on whole numbers, progressions, totals.
+
+import { ELEMENT_KINDS, INTEGER_KINDS } from "../../wasm/opcodes_onnx.ts";
+import { add, type Dim, floorDiv, product } from "./dim.ts";
+import type { DataType, Node, Value } from "./graph.ts";
+import { axisOf } from "./host_numbers.ts";
+import { hostElementBytes } from "./host_tensor.ts";
+import { broadcastLoop } from "./lower_elementwise.ts";
+import { inBytes, numbered } from "./lower_strided.ts";
+import { countOf, emit, inputAddress, outputAddress } from "./lower_wasm.ts";
+import type { WasmKernel } from "./op.ts";
+
+/** Number of an element type in instructions; undefined where no kernel knows it. */
+export function elementKind(dtype: DataType): number | undefined {
+  return Object.hasOwn(ELEMENT_KINDS, dtype)
+    ? ELEMENT_KINDS[dtype as keyof typeof ELEMENT_KINDS]
+    : undefined;
+}
+
+function isInteger(value: Value | undefined): boolean {
+  return (elementKind(value!.dtype) ?? Infinity) < ELEMENT_KINDS.f32;
+}
+
+/** Lines along an axis: how many before, how long, how many side by side. */
+export function linesOf(
+  { shape }: Value,
+  axis: number,
+): { readonly outer: Dim; readonly length: Dim; readonly inner: Dim } {
+  const at = axisOf(axis, shape.length);
+  return {
+    outer: product(shape.slice(0, at)),
+    length: shape[at]!,
+    inner: product(shape.slice(at + 1)),
+  };
+}
+
+/** Kernel of `cast`; float64 to half precision would round twice. */
+export const convertKernel: WasmKernel = {
+  name: "cast_elements",
+  when({ node: { inputs: [x], outputs: [y] } }) {
+    const known = elementKind(x!.dtype) !== undefined && elementKind(y!.dtype) !== undefined;
+    return known && !(x!.dtype === "f64" && hostElementBytes(y!.dtype) === 2);
+  },
+  lower(lowering) {
+    const { inputs: [x], outputs: [y] } = lowering.node;
+    emit(lowering, "convert", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      from: elementKind(x!.dtype)!,
+      to: elementKind(y!.dtype)!,
+    });
+  },
+};
+
+const RANK = 6;
+
+/** Kernel of `binary` on whole numbers and truth values. */
+export const integersKernel: WasmKernel = {
+  name: "binary_integers",
+  when: ({ node }) =>
+    isInteger(node.inputs[0]) && Object.hasOwn(INTEGER_KINDS, node.attributes.kind as string) &&
+    broadcastLoop(node).sizes.length <= RANK,
+  lower(lowering) {
+    const { inputs: [a, b], attributes } = lowering.node;
+    const { sizes, strides } = broadcastLoop(lowering.node);
+    const bytes = hostElementBytes(a!.dtype), rank = { rank: RANK, missing: 0 };
+    emit(lowering, "combine_integers", {
+      a: lowering.address(a!),
+      b: lowering.address(b!),
+      y: outputAddress(lowering),
+      kind: INTEGER_KINDS[attributes.kind as keyof typeof INTEGER_KINDS],
+      type: elementKind(a!.dtype)!,
+      ...numbered("n", sizes, { rank: RANK, missing: 1 }),
+      ...numbered("a", inBytes(strides[0]!, bytes), rank),
+      ...numbered("b", inBytes(strides[1]!, bytes), rank),
+    });
+  },
+};
+
+/** Kernel of `range`. */
+export const rangeKernel: WasmKernel = {
+  name: "range_elements",
+  when: ({ node }) => elementKind(node.outputs[0]!.dtype) !== undefined,
+  lower(lowering) {
+    const { outputs: [y] } = lowering.node;
+    emit(lowering, "count_up", {
+      start: inputAddress(lowering, 0),
+      delta: inputAddress(lowering, 1),
+      y: outputAddress(lowering),
+      count: countOf(y!),
+      type: elementKind(y!.dtype)!,
+    });
+  },
+};
+
+// Each element is an instruction: this is for shapes, not for tables.
+const MOST_NUMBERS = 64;
+
+/** Kernel of `from_dims`. */
+export const numbersKernel: WasmKernel = {
+  name: "from_dims_elements",
+  when: ({ node }) =>
+    elementKind(node.outputs[0]!.dtype) !== undefined && valuesOf(node).length <= MOST_NUMBERS,
+  lower(lowering) {
+    const { dtype } = lowering.node.outputs[0]!;
+    const address = outputAddress(lowering), bytes = hostElementBytes(dtype);
+    valuesOf(lowering.node).forEach((value, i) => {
+      // Operands keep the low 32 bits of a number.
+      emit(lowering, "set_number", {
+        y: add(address, i * bytes),
+        type: elementKind(dtype)!,
+        low: value,
+        high: floorDiv(value, 2 ** 32),
+      });
+    });
+  },
+};
+
+function valuesOf({ attributes }: Node): readonly Dim[] {
+  return attributes.values as readonly Dim[];
+}
+
+/** Kernel of `cumulative`. */
+export const accumulateKernel: WasmKernel = {
+  name: "cumulative_elements",
+  when: ({ node }) => elementKind(node.inputs[0]!.dtype) !== undefined,
+  lower(lowering) {
+    const { inputs: [x], attributes } = lowering.node;
+    emit(lowering, "accumulate", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      ...linesOf(x!, attributes.axis as number),
+      type: elementKind(x!.dtype)!,
+      products: attributes.kind === "prod" ? 1 : 0,
+      exclusive: Number(attributes.exclusive),
+      reverse: Number(attributes.reverse),
+    });
+  },
+};

@@ -1,0 +1,220 @@
+// Elements of any type: conversions, and arithmetic on whole numbers. These are masks, indices and lengths,
+// so most loops go element by element through 64 bits; only float16 and int32 to and from float32, which
+// whole models consist of, have vector loops.
+//
+// 1. Numbers of element types are those of ELEMENT_KINDS (wasm/opcodes_onnx.ts): below 8 whole numbers.
+// 2. A float becomes a whole number by cutting; what is beyond 2^63 saturates before its low bits are kept.
+import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
+import { storeHalf4, toHalf4 } from "./half";
+import {
+  ACCUMULATE_EXCLUSIVE, ACCUMULATE_INNER, ACCUMULATE_LENGTH, ACCUMULATE_OUTER, ACCUMULATE_PRODUCTS, ACCUMULATE_REVERSE,
+  ACCUMULATE_TYPE, ACCUMULATE_X, ACCUMULATE_Y, COMBINE_INTEGERS_A, COMBINE_INTEGERS_A0, COMBINE_INTEGERS_A1,
+  COMBINE_INTEGERS_A2, COMBINE_INTEGERS_A3, COMBINE_INTEGERS_A4, COMBINE_INTEGERS_A5, COMBINE_INTEGERS_B,
+  COMBINE_INTEGERS_B0, COMBINE_INTEGERS_B1, COMBINE_INTEGERS_B2, COMBINE_INTEGERS_B3, COMBINE_INTEGERS_B4,
+  COMBINE_INTEGERS_B5, COMBINE_INTEGERS_KIND, COMBINE_INTEGERS_N0, COMBINE_INTEGERS_N1, COMBINE_INTEGERS_N2,
+  COMBINE_INTEGERS_N3, COMBINE_INTEGERS_N4, COMBINE_INTEGERS_N5, COMBINE_INTEGERS_TYPE, COMBINE_INTEGERS_Y,
+  CONVERT_COUNT, CONVERT_FROM, CONVERT_TO, CONVERT_X, CONVERT_Y, COUNT_UP_COUNT, COUNT_UP_DELTA, COUNT_UP_START,
+  COUNT_UP_TYPE, COUNT_UP_Y, SET_NUMBER_HIGH, SET_NUMBER_LOW, SET_NUMBER_TYPE, SET_NUMBER_Y,
+} from "./generated/opcodes";
+
+const CHUNK: u32 = 4096;
+const F32: u32 = 8, F64: u32 = 9, F16: u32 = 10, I32: u32 = 4, I64: u32 = 6, BOOL: u32 = 7;
+
+/** Bytes of an element. */
+export function bytesOf(type: u32): usize {
+  if (type == I64 || type == F64) return 8;
+  if (type == I32 || type == 5 || type == F32) return 4;
+  return type == 2 || type == 3 || type >= F16 ? 2 : 1;
+}
+
+/** A whole number. */
+export function loadInteger(type: u32, address: usize): i64 {
+  switch (type) {
+    case 0: return <i64>load<i8>(address);
+    case 2: return <i64>load<i16>(address);
+    case 3: return <i64>load<u16>(address);
+    case 4: return <i64>load<i32>(address);
+    case 5: return <i64>load<u32>(address);
+    case 6: return load<i64>(address);
+    default: return <i64>load<u8>(address);
+  }
+}
+
+/** Stores the low bits. */
+export function storeInteger(type: u32, address: usize, value: i64): void {
+  switch (type) {
+    case 2: case 3: store<u16>(address, <u16>value); return;
+    case 4: case 5: store<u32>(address, <u32>value); return;
+    case 6: store<i64>(address, value); return;
+    case 7: store<u8>(address, value != 0 ? 1 : 0); return;
+    default: store<u8>(address, <u8>value);
+  }
+}
+
+@inline function halfToFloat(bits: u32): f32 {
+  const sign = (bits & 0x8000) << 16;
+  if ((bits & 0x7c00) == 0x7c00) return reinterpret<f32>(sign | 0x7f800000 | ((bits & 0x3ff) << 13));
+  return reinterpret<f32>(((bits & 0x7fff) << 13) | sign) * 5.192296858534828e33; // 2^112
+}
+
+/** A float, exactly. */
+export function loadFloat(type: u32, address: usize): f64 {
+  if (type == F32) return <f64>load<f32>(address);
+  if (type == F64) return load<f64>(address);
+  if (type == F16) return <f64>halfToFloat(load<u16>(address));
+  return <f64>reinterpret<f32>(<u32>load<u16>(address) << 16);
+}
+
+/** Stores a number, rounded to nearest even. */
+export function storeFloat(type: u32, address: usize, value: f64): void {
+  if (type == F32) { store<f32>(address, <f32>value); return; }
+  if (type == F64) { store<f64>(address, value); return; }
+  if (type == F16) {
+    store<u16>(address, <u16>i32x4.extract_lane(toHalf4(f32x4.splat(<f32>value)), 0));
+    return;
+  }
+  const bits = reinterpret<u32>(<f32>value);
+  if ((bits & 0x7fffffff) > 0x7f800000) store<u16>(address, <u16>((bits >> 16) | 0x40));
+  else store<u16>(address, <u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16));
+}
+
+/** Cut towards 0; what is not finite gives 0. */
+@inline function whole(value: f64): i64 {
+  if (abs<f64>(value) < 9.2e18) return <i64>value;
+  return abs<f64>(value) < Infinity ? (value > 0 ? i64.MAX_VALUE : i64.MIN_VALUE) : 0;
+}
+
+function convertOne(from: u32, to: u32, x: usize, y: usize): void {
+  if (from >= F32) {
+    const value = loadFloat(from, x);
+    if (to >= F32) storeFloat(to, y, value);
+    else if (to == BOOL) store<u8>(y, value != 0 ? 1 : 0);
+    else storeInteger(to, y, whole(value));
+  } else {
+    const value = loadInteger(from, x);
+    if (to >= F32) storeFloat(to, y, <f64>value);
+    else storeInteger(to, y, value);
+  }
+}
+
+@inline function widenHalf4(address: usize): v128 {
+  const moved = v128.and(i32x4.shl(v128.load16x4_s(address), 13), i32x4.splat(0x8fffe000));
+  const scaled = f32x4.mul(moved, f32x4.splat(5.192296858534828e33));
+  const exponent = i32x4.splat(0x0f800000);
+  const isSpecial = i32x4.eq(v128.and(moved, exponent), exponent);
+  return v128.bitselect(v128.or(moved, i32x4.splat(0x7f800000)), scaled, isSpecial);
+}
+
+export function convert(ip: usize): void {
+  const count = u32At(ip, CONVERT_COUNT), from = u32At(ip, CONVERT_FROM), to = u32At(ip, CONVERT_TO);
+  const total = chunksOf(count, CHUNK), sx = bytesOf(from), sy = bytesOf(to);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const n = min(CHUNK, count - <u32>c * CHUNK);
+    const x = addressAt(ip, CONVERT_X) + <usize>c * CHUNK * sx, y = addressAt(ip, CONVERT_Y) + <usize>c * CHUNK * sy;
+    let i: u32 = 0;
+    if (from == F32 && to == F16) {
+      for (; i + 4 <= n; i += 4) storeHalf4(y + (<usize>i << 1), toHalf4(v128.load(x + (<usize>i << 2))));
+    } else if (from == F16 && to == F32) {
+      for (; i + 4 <= n; i += 4) v128.store(y + (<usize>i << 2), widenHalf4(x + (<usize>i << 1)));
+    } else if (from == I32 && to == F32) {
+      for (; i + 4 <= n; i += 4) v128.store(y + (<usize>i << 2), f32x4.convert_i32x4_s(v128.load(x + (<usize>i << 2))));
+    }
+    for (; i < n; i++) convertOne(from, to, x + i * sx, y + i * sy);
+  }
+}
+
+@inline function combineOne(kind: u32, a: i64, b: i64): i64 {
+  switch (kind) {
+    case 1: return a + b;
+    case 2: return a - b;
+    case 3: return a * b;
+    case 5: return a < b ? a : b;
+    case 6: return a > b ? a : b;
+    case 9: return a & b;
+    case 10: return a | b;
+    case 11: return a ^ b;
+    case 16: return a == b ? 1 : 0;
+    case 17: return a > b ? 1 : 0;
+    case 18: return a >= b ? 1 : 0;
+    case 19: return a < b ? 1 : 0;
+    default: return a <= b ? 1 : 0;
+  }
+}
+
+export function combine_integers(ip: usize): void {
+  const n1 = u32At(ip, COMBINE_INTEGERS_N1), n2 = u32At(ip, COMBINE_INTEGERS_N2), n3 = u32At(ip, COMBINE_INTEGERS_N3);
+  const n4 = u32At(ip, COMBINE_INTEGERS_N4), n5 = u32At(ip, COMBINE_INTEGERS_N5);
+  const rows = u32At(ip, COMBINE_INTEGERS_N0) * n1 * n2 * n3 * n4, type = u32At(ip, COMBINE_INTEGERS_TYPE);
+  const group: u32 = n5 == 0 || n5 > CHUNK ? 1 : CHUNK / n5, total = chunksOf(rows, group);
+  const kind = u32At(ip, COMBINE_INTEGERS_KIND), result = kind >= 16 ? BOOL : type;
+  const sa = addressAt(ip, COMBINE_INTEGERS_A5), sb = addressAt(ip, COMBINE_INTEGERS_B5), sy = bytesOf(result);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * group + group);
+    for (let row = <u32>c * group; row < last; row++) {
+      let rest = row;
+      const i4 = rest % n4; rest /= n4;
+      const i3 = rest % n3; rest /= n3;
+      const i2 = rest % n2; rest /= n2;
+      const i1 = rest % n1, i0 = rest / n1;
+      let a = addressAt(ip, COMBINE_INTEGERS_A) + i0 * u32At(ip, COMBINE_INTEGERS_A0) +
+        i1 * u32At(ip, COMBINE_INTEGERS_A1) + i2 * u32At(ip, COMBINE_INTEGERS_A2) +
+        i3 * u32At(ip, COMBINE_INTEGERS_A3) + i4 * u32At(ip, COMBINE_INTEGERS_A4);
+      let b = addressAt(ip, COMBINE_INTEGERS_B) + i0 * u32At(ip, COMBINE_INTEGERS_B0) +
+        i1 * u32At(ip, COMBINE_INTEGERS_B1) + i2 * u32At(ip, COMBINE_INTEGERS_B2) +
+        i3 * u32At(ip, COMBINE_INTEGERS_B3) + i4 * u32At(ip, COMBINE_INTEGERS_B4);
+      let y = addressAt(ip, COMBINE_INTEGERS_Y) + <usize>row * n5 * sy;
+      for (let i: u32 = 0; i < n5; i++, a += sa, b += sb, y += sy) {
+        storeInteger(result, y, combineOne(kind, loadInteger(type, a), loadInteger(type, b)));
+      }
+    }
+  }
+}
+
+export function count_up(ip: usize): void {
+  const count = u32At(ip, COUNT_UP_COUNT), type = u32At(ip, COUNT_UP_TYPE), total = chunksOf(count, CHUNK);
+  const step = bytesOf(type), start = addressAt(ip, COUNT_UP_START), delta = addressAt(ip, COUNT_UP_DELTA);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(count, <u32>c * CHUNK + CHUNK);
+    for (let i = <u32>c * CHUNK; i < last; i++) {
+      const y = addressAt(ip, COUNT_UP_Y) + <usize>i * step;
+      if (type >= F32) storeFloat(type, y, loadFloat(type, start) + <f64>i * loadFloat(type, delta));
+      else storeInteger(type, y, loadInteger(type, start) + <i64>i * loadInteger(type, delta));
+    }
+  }
+}
+
+export function set_number(ip: usize): void {
+  const type = u32At(ip, SET_NUMBER_TYPE);
+  const value = <i64>u32At(ip, SET_NUMBER_HIGH) << 32 | <i64>u32At(ip, SET_NUMBER_LOW);
+  for (let c = nextChunk(ip, 1); c >= 0; c = nextChunk(ip, 1)) {
+    if (type >= F32) storeFloat(type, addressAt(ip, SET_NUMBER_Y), <f64>value);
+    else storeInteger(type, addressAt(ip, SET_NUMBER_Y), value);
+  }
+}
+
+export function accumulate(ip: usize): void {
+  const inner = u32At(ip, ACCUMULATE_INNER), length = u32At(ip, ACCUMULATE_LENGTH), type = u32At(ip, ACCUMULATE_TYPE);
+  const lines = u32At(ip, ACCUMULATE_OUTER) * inner, products = u32At(ip, ACCUMULATE_PRODUCTS);
+  const exclusive = u32At(ip, ACCUMULATE_EXCLUSIVE), reverse = u32At(ip, ACCUMULATE_REVERSE);
+  const bytes = bytesOf(type);
+  for (let c = nextChunk(ip, lines); c >= 0; c = nextChunk(ip, lines)) {
+    const first = (<u32>c / inner * length * inner) + <u32>c % inner;
+    let exact: i64 = products ? 1 : 0;
+    let real: f64 = products ? 1 : 0;
+    for (let i: u32 = 0; i < length; i++) {
+      const at = <usize>(first + (reverse ? length - 1 - i : i) * inner) * bytes;
+      const x = addressAt(ip, ACCUMULATE_X) + at, y = addressAt(ip, ACCUMULATE_Y) + at;
+      if (type >= F32) {
+        const value = loadFloat(type, x);
+        if (exclusive) storeFloat(type, y, real);
+        real = products ? real * value : real + value;
+        if (!exclusive) storeFloat(type, y, real);
+      } else {
+        const value = loadInteger(type, x);
+        if (exclusive) storeInteger(type, y, exact);
+        exact = products ? exact * value : exact + value;
+        if (!exclusive) storeInteger(type, y, exact);
+      }
+    }
+  }
+}
