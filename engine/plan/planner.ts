@@ -16,6 +16,7 @@ import {
   totalBytes,
 } from "./memory.ts";
 import type { MemoryPolicy, Placement, Plan } from "./plan.ts";
+import { reuseInputs } from "./reuse_inputs.ts";
 import { schedule } from "./schedule.ts";
 import { sizeOf } from "./sizes.ts";
 
@@ -27,6 +28,11 @@ export interface PlanOptions {
   readonly alignment?: number;
   /** Default `gbs`. */
   readonly policy?: MemoryPolicy;
+  /**
+   * True: results of elementwise ops may take the memory of an input that is not needed any more. For
+   * devices that may read and write one buffer in the same step.
+   */
+  readonly reuseInputs?: boolean;
   /** Most bytes the device can give to the arena; default: no limit. */
   readonly maxBytes?: number;
 }
@@ -52,8 +58,9 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
     throw new RangeError(`Cannot plan with alignment ${alignment}: must be a positive integer`);
   }
   checkLimits(graph, limits);
-  const roots = aliasRoots(graph);
-  const steps = schedule(graph, roots);
+  const views = aliasRoots(graph);
+  const steps = schedule(graph, views);
+  const roots = options.reuseInputs ? reuseInputs(graph, steps, views) : views;
   const items = lifetimes(graph, steps, roots).map((lifetime) => ({
     ...lifetime,
     ...sizeOf(lifetime.value, limits),

@@ -6,7 +6,6 @@ import { compile, type DimEnv } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { elementCount, hostArray, type HostData, type HostTensor } from "../graph/host_tensor.ts";
 import { errorAt } from "../graph/node_error.ts";
-import type { OpRecord } from "../graph/op.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import { type Plan, rootOf } from "./plan.ts";
 
@@ -23,6 +22,9 @@ export function referenceStep(plan: Plan, node: Node, memory: StepMemory): (env:
   const op = getOp(node.op);
   const inputs = node.inputs.map((value) => value && tensorAt(plan, value, memory));
   const outputs = node.outputs.map((value) => tensorAt(plan, value, memory));
+  // References may count on zeros; a result in the memory of an input starts with that input.
+  const roots = new Set(node.inputs.map((value) => value && rootOf(plan, value)));
+  const isFresh = node.outputs.map((value) => !roots.has(rootOf(plan, value)));
 
   function stateOf(index: number, slot: number): HostTensor {
     const value = node.inputs[index]!;
@@ -33,7 +35,7 @@ export function referenceStep(plan: Plan, node: Node, memory: StepMemory): (env:
   return (env) => {
     try {
       const results = outputs.map((output) => output(env));
-      clearNew(op, results);
+      results.forEach(({ data }, i) => isFresh[i] && clear(data));
       op.reference({
         inputs: inputs.map((input) => input?.(env)),
         outputs: results,
@@ -47,12 +49,8 @@ export function referenceStep(plan: Plan, node: Node, memory: StepMemory): (env:
   };
 }
 
-// References may count on zeros; a state that is changed in place keeps its contents.
-function clearNew(op: OpRecord, results: readonly HostTensor[]): void {
-  results.forEach(({ data }, i) => {
-    if (op.inPlace?.[i] !== undefined) return;
-    new Uint8Array(data.buffer, data.byteOffset, data.byteLength).fill(0);
-  });
+function clear(data: HostData): void {
+  new Uint8Array(data.buffer, data.byteOffset, data.byteLength).fill(0);
 }
 
 function tensorAt(plan: Plan, value: Value, memory: StepMemory): (env: DimEnv) => HostTensor {

@@ -262,7 +262,7 @@ function multipleFor(
   b: Dim,
 ): { readonly name: string; readonly factor: number } | undefined {
   for (const [name] of symbolsOf(sub(a, b))) {
-    for (const factor of [2, 3, 5]) {
+    for (const factor of [2, 3, 4, 5, 6, 8, 16, 32, 64]) {
       const by = { [name]: mul(symbol(`${name}/${factor}`, { min: 1 }), factor) };
       try {
         if (equal(substitute(a, by), substitute(b, by))) return { name, factor };

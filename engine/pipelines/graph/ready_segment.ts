@@ -51,8 +51,12 @@ export async function readySegment(
   options: ReadyOptions = { graph: optimizeGraph(segment.graph!), limits: {} },
 ): Promise<ReadySegment> {
   const { graph, limits } = options;
-  const made = plan(graph, { limits, maxBytes: runtime.maxBytes });
   const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
+  const made = plan(graph, {
+    limits,
+    maxBytes: runtime.maxBytes,
+    reuseInputs: backend.name !== "gpu",
+  });
   const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
   return {
     async run(environment, bindings = {}) {
