@@ -1,0 +1,73 @@
+// Runs cases of ops on the GPU of this machine, a software adapter where there is no other, beside the
+// reference. Compiling is what takes time there: a case is prepared once and run with several numbers of rows.
+
+import { createGpuBackend } from "../../engine/plan/gpu_backend.ts";
+import type { OpCase } from "../../engine/graph/op_case.ts";
+import { ops } from "../../engine/graph/ops/mod.ts";
+import { caseGraph } from "../../engine/plan/case_graph.ts";
+import { difference, runCase } from "../../engine/plan/case_run.ts";
+import { plan } from "../../engine/plan/planner.ts";
+import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import { type Gpu, openGpu } from "../../gpu/gpu.ts";
+import type { Capabilities } from "../../gpu/kernel.ts";
+
+let opened: Promise<Gpu> | undefined;
+
+/** The device that all tests of a file share. */
+export function testGpu(): Promise<Gpu> {
+  return opened ??= openGpu();
+}
+
+/** The same device, as if it could do less. */
+export async function gpuWith(less: Partial<Capabilities>): Promise<Gpu> {
+  const gpu = await testGpu();
+  return Object.create(gpu, { capabilities: { value: { ...gpu.capabilities, ...less } } });
+}
+
+/** What a case is run with. */
+export interface RowsRun {
+  readonly kernel: string;
+  /** Numbers of rows; the case has as many as the largest. */
+  readonly rows: readonly number[];
+  readonly gpu?: Gpu;
+  readonly ofLargest?: number;
+}
+
+/**
+ * Runs a case whose inputs have shapes [M, …] and whose output is [M, …], with the first so many rows.
+ *
+ * @returns What differs from the reference, a sentence each.
+ */
+export async function differingRows(
+  op: string,
+  opCase: OpCase,
+  { kernel, rows, gpu, ofLargest = 1e-5 }: RowsRun,
+): Promise<string[]> {
+  const most = Math.max(...rows);
+  const expected = await runCase(createReferenceBackend(), ops.get(op)!, opCase);
+  const [name, all] = [...expected][0]!;
+  const made = plan(caseGraph(op, opCase), { limits: { M: most } });
+  const executable = await createGpuBackend({ gpu: gpu ?? await testGpu() }).prepare(made, {
+    slots: 1,
+    forceKernels: { [op]: kernel },
+  });
+  try {
+    executable.openSlot();
+    opCase.inputs.forEach((input, i) => {
+      if (input?.role !== "input" && input?.role !== "quantized") return;
+      (executable.input(`input${i}`) as Float32Array).set(input.data);
+    });
+    const found: string[] = [];
+    for (const count of rows) {
+      await executable.run({ M: count });
+      const size = all.length / most * count;
+      const actual = new Map([[name, (executable.output(name) as Float32Array).slice(0, size)]]);
+      const wanted = new Map([[name, all.slice(0, size)]]);
+      const reason = difference(actual, wanted, { ofLargest, reason: "" });
+      if (reason !== undefined) found.push(`${kernel}, ${count} rows: ${reason}`);
+    }
+    return found;
+  } finally {
+    executable.dispose();
+  }
+}
