@@ -15,16 +15,17 @@ const TRIALS = 3;
 export interface Readback {
   /** Whether results are there without a pause of the event loop. */
   readonly isImmediate: boolean;
-  /** Appends copies: a `read` gives the bytes of the sources, one behind the other. */
-  copy(encoder: GPUCommandEncoder, sources: readonly CopySource[]): void;
+  /** Appends copies: a `read` gives the bytes of the sources, one behind the other, from byte `at` on. */
+  copy(encoder: GPUCommandEncoder, sources: readonly CopySource[], at?: number): void;
   /** Numbers the copies that are submitted next; call it before every submission that has some. */
   stamp(): void;
   /**
    * Hands over what the last submitted copies brought, `bytes` in all; valid during the call of `use`.
    *
+   * @param between Called when the GPU has done its work and before the results are taken: the time to give it more.
    * @throws {GpuFailure} If the device is lost or the data is not that of the last copy.
    */
-  read(bytes: number, use: ReadbackUse): void | Promise<void>;
+  read(bytes: number, use: ReadbackUse, between?: () => void): void | Promise<void>;
   /** Frees the buffers. */
   destroy(): void;
 }
@@ -90,11 +91,10 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   const number = new Uint32Array(1);
   let isImmediate = false;
 
-  function copy(encoder: GPUCommandEncoder, sources: readonly CopySource[]): void {
-    encoder.copyBufferToBuffer(stamp, 0, target, 0, 4);
-    let at = HEADER;
+  function copy(encoder: GPUCommandEncoder, sources: readonly CopySource[], at = 0): void {
+    if (at === 0) encoder.copyBufferToBuffer(stamp, 0, target, 0, 4);
     for (const { buffer, offset, bytes } of sources) {
-      encoder.copyBufferToBuffer(buffer, offset, target, at, bytes);
+      encoder.copyBufferToBuffer(buffer, offset, target, HEADER + at, bytes);
       at += bytes;
     }
   }
@@ -116,20 +116,29 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
     }
   }
 
-  function read(bytes: number, use: ReadbackUse): void | Promise<void> {
+  function read(
+    bytes: number,
+    use: ReadbackUse,
+    between: () => void = () => {},
+  ): void | Promise<void> {
     const ready = target.mapAsync(MAP_READ);
-    if (!isImmediate) return awaited(ready, bytes, use);
+    if (!isImmediate) {
+      return awaited(ready).then(() => {
+        between();
+        take(bytes, use);
+      });
+    }
     ready.catch(() => {});
+    between();
     take(bytes, use);
   }
 
-  async function awaited(ready: Promise<unknown>, bytes: number, use: ReadbackUse): Promise<void> {
+  async function awaited(ready: Promise<unknown>): Promise<void> {
     try {
       await ready;
     } catch (cause) {
       throw new GpuFailure("lost", "the device gave no results", { cause });
     }
-    take(bytes, use);
   }
 
   /** One empty copy, submitted. */

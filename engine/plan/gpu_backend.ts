@@ -16,9 +16,10 @@ import type { HostData } from "../graph/host_tensor.ts";
 import type { GpuKernel } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
+import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { chooseGpuKernels, type GpuMemoryMap, lowerToGpu } from "./gpu_lowering.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
-import { createStep, gpuOutputs, outputBytes } from "./gpu_steps.ts";
+import { createStep, type GpuOutput, gpuOutputs, outputBytes } from "./gpu_steps.ts";
 import {
   aligned,
   createGpuValues,
@@ -44,14 +45,20 @@ export interface GpuBackendOptions extends SharedGpuOptions {
   readonly gpu?: Gpu;
   /** Runs one step while loading, so that the first token waits for no driver. */
   readonly warmUp?: boolean;
+  /** Most steps of a greedy answer that are submitted before they are asked for; default 8, 0 for none. */
+  readonly stepsAhead?: number;
 }
+
+const DEFAULT_STEPS_AHEAD = 8;
 
 /** What the GPU backend adds to an executable. */
 export interface GpuExecutable extends Executable {
   /** Names of the chosen kernels, a step each. */
   readonly kernels: readonly string[];
-  /** Dispatches of a step. */
+  /** Dispatches of the last step. */
   readonly dispatches: number;
+  /** Steps that were ready before they were asked for. */
+  readonly foreseenSteps: number;
   /** The device. */
   readonly gpu: Gpu;
 }
@@ -68,7 +75,7 @@ export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
     async prepare(plan, prepare) {
       const gpu = options.gpu ?? await openShared(options);
       try {
-        return await prepareGpu(gpu, aligned256(plan), prepare, options.warmUp ?? false);
+        return await prepareGpu(gpu, aligned256(plan), prepare, options);
       } catch (error) {
         throw explained(error, plan, gpu);
       }
@@ -136,7 +143,7 @@ async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  warmUp: boolean,
+  { warmUp = false, stepsAhead = DEFAULT_STEPS_AHEAD }: GpuBackendOptions,
 ): Promise<GpuExecutable> {
   options.signal?.throwIfAborted();
   gpu.check();
@@ -151,7 +158,14 @@ async function prepareGpu(
       loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
     ]);
     const readback = await createReadback(scope, outputBytes(plan));
-    const executable = assemble({ gpu, plan, kernels, memory, program, readback, scope });
+    const { values } = memory;
+    const outputs = gpuOutputs(plan, values);
+    const ahead = await createStepsAhead({
+      ...{ scope, plan, values, program, outputs },
+      depth: stepsAhead,
+    });
+    const parts = { gpu, plan, kernels, memory, program, readback, outputs, ahead, scope };
+    const executable = assemble(parts);
     if (warmUp) await runOnce(executable, memory.states);
     return executable;
   } catch (error) {
@@ -224,15 +238,16 @@ interface Parts {
   readonly memory: Memory;
   readonly program: Program<DimEnv>;
   readonly readback: Readback;
+  readonly outputs: readonly GpuOutput[];
+  readonly ahead: StepsAhead | undefined;
   readonly scope: BufferScope;
 }
 
 function assemble(parts: Parts): GpuExecutable {
   const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
-  const { readback, scope } = parts;
+  const { readback, outputs, ahead, scope } = parts;
   const { graph, arenaBytes } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
-  const outputs = gpuOutputs(plan, values);
   const byName = new Map(outputs.map(({ name, data }) => [name, data]));
   const checks = indexChecks(plan, {
     data: (value) => values.input(rootOf(plan, value)),
@@ -259,15 +274,30 @@ function assemble(parts: Parts): GpuExecutable {
     return step(bindings);
   }
 
-  const submit = createStep({ gpu, program, values, outputs, readback });
+  const compute = createStep({ gpu, program, values, outputs, readback });
 
   function step(bindings: DimEnv): void | Promise<void> {
     try {
       gpu.check();
-      return submit(bindings)?.then(() => gpu.check()).catch((error) => {
-        throw explained(error, plan, gpu);
-      });
+      const taken = ahead?.take(bindings) ?? false;
+      if (taken === true) return;
+      if (taken) return finish(taken);
+      const done = compute(bindings);
+      if (done) return finish(done, bindings);
+      ahead?.learn(bindings);
     } catch (error) {
+      ahead?.forget();
+      throw explained(error, plan, gpu);
+    }
+  }
+
+  async function finish(done: Promise<void>, computed?: DimEnv): Promise<void> {
+    try {
+      await done;
+      gpu.check();
+      if (computed) ahead?.learn(computed);
+    } catch (error) {
+      ahead?.forget();
       throw explained(error, plan, gpu);
     }
   }
@@ -276,7 +306,12 @@ function assemble(parts: Parts): GpuExecutable {
     plan,
     gpu,
     kernels: kernels.map(({ name }) => name),
-    dispatches: program.names.length,
+    get dispatches() {
+      return program.activeCount;
+    },
+    get foreseenSteps() {
+      return ahead?.count ?? 0;
+    },
     notes: gpu.capabilities.isSoftware
       ? [
         `${gpu.capabilities.adapter} is no GPU: WebGPU runs on the CPU, more slowly than device wasm`,
@@ -288,7 +323,10 @@ function assemble(parts: Parts): GpuExecutable {
       statePerSlot: states.bytesPerSlot,
       other: layout.inputBytes + layout.constantBytes,
     },
-    openSlot: states.open,
+    openSlot() {
+      ahead?.forget();
+      return states.open();
+    },
     closeSlot: states.close,
     readState(slot, count) {
       checkAlive();
@@ -296,6 +334,7 @@ function assemble(parts: Parts): GpuExecutable {
     },
     writeState(slot, count, bytes) {
       checkAlive();
+      ahead?.forget();
       states.write(slot, count, bytes);
     },
     input: (name) => named(inputs, "input", name),

@@ -73,6 +73,45 @@ for (
   });
 }
 
+/** Most probable token. */
+function best(logits: readonly number[]): number {
+  return logits.indexOf(Math.max(...logits));
+}
+
+gpuTest("steps that were computed ahead are those that would have been computed", async () => {
+  const made = toyPlan();
+  const [plain, ahead] = await Promise.all(
+    [0, 4].map((stepsAhead) => createGpuBackend({ stepsAhead }).prepare(made, { slots: 2 })),
+  );
+  const both = async (tokens: readonly number[], slot: number, start: number) => {
+    const [a, b] = [
+      await step(plain!, tokens, slot, start),
+      await step(ahead!, tokens, slot, start),
+    ];
+    assertEquals(b, a, `tokens ${tokens} at ${start} of slot ${slot}`);
+    return best(a);
+  };
+  for (const executable of [plain!, ahead!]) [executable.openSlot(), executable.openSlot()];
+  let token = await both([3, 1, 4], 0, 0);
+  // Greedy up to the end of the cache, which cuts the last batch short.
+  for (let at = 3; at < TOY.capacity; at++) token = await both([token], 0, at);
+  // Back, greedy again, another choice in the middle of a batch, and a look at the other slot.
+  token = await both([3, 1], 0, 0);
+  for (let at = 2; at < 9; at++) token = await both([token], 0, at);
+  token = await both([(token + 1) % TOY.vocabulary], 0, 9);
+  for (let at = 10; at < 13; at++) token = await both([token], 0, at);
+  await both([5, 6, 7], 1, 0);
+  for (let at = 13; at < 22; at++) token = await both([token], 0, at);
+  // What was foreseen is forgotten when a state is written.
+  const saved = await plain!.readState(1, 3);
+  for (const executable of [plain!, ahead!]) await executable.writeState(0, 3, saved);
+  await both([token], 0, 22);
+  assertEquals(plain!.foreseenSteps, 0);
+  assert(ahead!.foreseenSteps > 30, `${ahead!.foreseenSteps} steps were foreseen`);
+  plain!.dispose();
+  ahead!.dispose();
+});
+
 gpuTest("two sessions in one step do not see each other", async () => {
   const executable = await toy();
   const [a, b] = [executable.openSlot(), executable.openSlot()];

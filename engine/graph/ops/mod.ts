@@ -48,6 +48,8 @@ import { lpNormalize } from "./lp_normalize.ts";
 import { matmul } from "./matmul.ts";
 import { matmulInteger } from "./matmul_integer.ts";
 import { matmulNd } from "./matmul_nd.ts";
+import { matmulAdd } from "./matmul_add.ts";
+import { matmulAddQ8 } from "./matmul_add_q8.ts";
 import { matmulQ8 } from "./matmul_q8.ts";
 import { maxPool } from "./max_pool.ts";
 import { maxRoiPool } from "./max_roi_pool.ts";
@@ -140,6 +142,8 @@ const all: readonly OpRecord[] = [
   matmul,
   matmulInteger,
   matmulNd,
+  matmulAdd,
+  matmulAddQ8,
   matmulQ8,
   maxPool,
   maxRoiPool,

@@ -1,0 +1,246 @@
+// Steps ahead of their reader. While answers are greedy, the next token is the most probable one, and the GPU knows it
+// first: it feeds the token back by itself and goes on, several steps in one submission, and results are
+// fetched in batches. To the host nothing changes: it asks for a step as ever, and if that is the one which was
+// foreseen, its logits are there. If it asks for another (a sampler decided otherwise, a stop, another
+// session), what was computed ahead is forgotten: it lies behind the end of the session, where it will be overwritten.
+//
+// Steps are foreseen only after the host has taken the most probable token several times in a row.
+
+import { type BufferScope, STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { ARGMAX_PARTS, argmaxFeedbackShader, argmaxPartsShader } from "../../gpu/kernels/argmax.ts";
+import { createProgram, type Program } from "../../gpu/program.ts";
+import { createReadback, type Readback } from "../../gpu/readback.ts";
+import type { DimEnv } from "../graph/dim.ts";
+import type { GpuOutput } from "./gpu_steps.ts";
+import type { GpuValues } from "./gpu_values.ts";
+import type { Plan } from "./plan.ts";
+
+/** Greedy choices in a row that make the next ones likely. */
+const CONFIDENCE = 3;
+/** The bindings of a step that can be foreseen. */
+const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
+const INPUTS = ["tokens", "positions", "slots", "logit_rows"];
+
+/** Steps that may have been computed before they are asked for. */
+export interface StepsAhead {
+  /**
+   * Gives the outputs of a step if it was foreseen.
+   *
+   * @returns False if it must be computed; a promise where results cannot be taken at once.
+   */
+  take(bindings: DimEnv): boolean | Promise<void>;
+  /** To be called after a step that was computed because it was not foreseen. */
+  learn(bindings: DimEnv): void;
+  /** To be called when states are changed otherwise than by steps. */
+  forget(): void;
+  /** Steps that were given without being computed when they were asked for. */
+  readonly count: number;
+}
+
+/** A submission of several steps. */
+interface Batch {
+  readonly readback: Readback;
+  readonly size: number;
+  /** Position of the first of them, and its token, as far as it is known. */
+  readonly position: number;
+  readonly slot: number;
+  first: number;
+  /** Logits of the steps, and the tokens that follow them; filled when they are fetched. */
+  readonly logits: Float32Array;
+  readonly tokens: Uint32Array;
+  isFetched: boolean;
+}
+
+/**
+ * Steps ahead for graphs that they make sense for: one row a token, logits as the only output. `undefined` for others.
+ *
+ * @param depth Most steps of one submission; a stop discards at most twice as many.
+ */
+export async function createStepsAhead(
+  { scope, plan, values, program, outputs, depth }: {
+    readonly scope: BufferScope;
+    readonly plan: Plan;
+    readonly values: GpuValues;
+    readonly program: Program<DimEnv>;
+    readonly outputs: readonly GpuOutput[];
+    readonly depth: number;
+  },
+): Promise<StepsAhead | undefined> {
+  const { graph, limits } = plan;
+  const inputs = new Map(graph.inputs.map((value) => [value.name, value]));
+  const [output] = outputs;
+  const fits = depth > 0 && output?.name === "logits" && outputs.length === 1 &&
+    inputs.size === INPUTS.length && INPUTS.every((name) => inputs.has(name)) &&
+    Object.keys(limits).sort().join() === "L,M" && graph.states.length > 0;
+  if (!fits) return undefined;
+  const vocabulary = output.count(ONE_ROW);
+  const capacity = Math.min(...graph.states.map(({ shape }) => shape[0] as number));
+  const [tokens, positions, slots, logitRows] = INPUTS.map((name) =>
+    values.input(inputs.get(name)!) as Int32Array
+  ) as [Int32Array, Int32Array, Int32Array, Int32Array];
+  const tokenSlice = values.slice(inputs.get("tokens")!);
+  const logitsValue = graph.outputs[0]!;
+  const parts = {
+    buffer: scope.createBuffer("argmax", 8 * ARGMAX_PARTS, STORAGE_USAGE),
+    offset: 0,
+    bytes: 8 * ARGMAX_PARTS,
+    access: "read_write",
+  } as const;
+  const feedback = await createProgram<DimEnv>(scope, [
+    {
+      name: "gpu_argmax_parts",
+      shader: argmaxPartsShader,
+      storage: { logits: values.slice(logitsValue), parts },
+      uniforms: { count: vocabulary },
+      workgroups: [ARGMAX_PARTS],
+    },
+    {
+      name: "gpu_argmax_feedback",
+      shader: argmaxFeedbackShader,
+      storage: {
+        parts,
+        tokens: tokenSlice,
+        positions: values.slice(inputs.get("positions")!),
+      },
+      uniforms: {},
+      workgroups: [1],
+    },
+  ]);
+  feedback.bind(ONE_ROW);
+  const rowBytes = 4 * vocabulary;
+  const readbacks = await Promise.all(
+    [0, 1].map(() => createReadback(scope, depth * (rowBytes + 4))),
+  );
+  const stepBytes = rowBytes + 4;
+  const stepSources = [
+    { ...output.source, bytes: rowBytes },
+    { buffer: tokenSlice.buffer, offset: tokenSlice.offset, bytes: 4 },
+  ];
+  const memory = readbacks.map(() => ({
+    logits: new Float32Array(depth * vocabulary),
+    tokens: new Uint32Array(depth),
+  }));
+
+  /** What is being served, and what the GPU works on meanwhile. */
+  let current: Batch | undefined;
+  let next: Batch | undefined;
+  /** Steps of `current` that were served. */
+  let served = 0;
+  /** Best tokens that were taken in a row. */
+  let streak = 0;
+  /** What a greedy host asks for next. */
+  let expected = { token: -1, position: -1, slot: -1 };
+  let turn = 0;
+  let count = 0;
+
+  function submit(position: number, slot: number, wanted: number): Batch | undefined {
+    const size = Math.min(wanted, depth, capacity - position);
+    if (size <= 0) return undefined;
+    turn = 1 - turn;
+    const readback = readbacks[turn]!;
+    const encoder = scope.device.createCommandEncoder();
+    for (let i = 0; i < size; i++) {
+      const pass = encoder.beginComputePass();
+      program.encode(pass);
+      feedback.encode(pass);
+      pass.end();
+      readback.copy(encoder, stepSources, i * stepBytes);
+    }
+    readback.stamp();
+    scope.device.queue.submit([encoder.finish()]);
+    return { readback, size, position, slot, first: -1, ...memory[turn]!, isFetched: false };
+  }
+
+  /** Brings the results of a batch to the host; the GPU goes on with the next one meanwhile. */
+  function fetch(batch: Batch): void | Promise<void> {
+    const { readback, size, position, slot } = batch;
+    const goOn = () => next = submit(position + size, slot, 2 * size);
+    return readback.read(size * stepBytes, (range, start) => {
+      for (let i = 0; i < size; i++) {
+        const at = start + i * stepBytes;
+        batch.logits.set(new Float32Array(range, at, vocabulary), i * vocabulary);
+        batch.tokens[i] = new Uint32Array(range, at + rowBytes, 1)[0]!;
+      }
+      batch.isFetched = true;
+    }, goOn);
+  }
+
+  function isNext(batch: Batch): boolean {
+    const token = served === 0 ? batch.first : batch.tokens[served - 1];
+    return tokens[0] === token && slots[0] === batch.slot &&
+      positions[0] === batch.position + served && logitRows[0] === 0;
+  }
+
+  function isExpected(): boolean {
+    const { token, position, slot } = expected;
+    return tokens[0] === token && positions[0] === position && slots[0] === slot &&
+      logitRows[0] === 0;
+  }
+
+  function serve(batch: Batch): void {
+    const from = served * vocabulary;
+    (output!.data as Float32Array).set(batch.logits.subarray(from, from + vocabulary));
+    served++;
+    count++;
+    expected = {
+      token: batch.tokens[served - 1]!,
+      position: batch.position + served,
+      slot: batch.slot,
+    };
+    if (served === batch.size) {
+      current = next;
+      if (current) current.first = expected.token;
+      next = undefined;
+      served = 0;
+    }
+  }
+
+  function begin(bindings: DimEnv): Batch | undefined {
+    program.bind(bindings);
+    values.writeInputs();
+    const batch = submit(positions[0]!, slots[0]!, 2);
+    if (batch) batch.first = tokens[0]!;
+    return batch;
+  }
+
+  function drop(): void {
+    current = next = undefined;
+    served = 0;
+  }
+
+  function forget(): void {
+    drop();
+    expected = { token: -1, position: -1, slot: -1 };
+  }
+
+  function take(bindings: DimEnv): boolean | Promise<void> {
+    const isOneRow = bindings.M === 1 && bindings.L === 1;
+    if (!isOneRow || (current && !isNext(current))) drop();
+    if (isOneRow && !current && streak >= CONFIDENCE && isExpected()) current = begin(bindings);
+    if (!current) return false;
+    const batch = current;
+    const fetched = batch.isFetched ? undefined : fetch(batch);
+    if (fetched) return fetched.then(() => serve(batch));
+    serve(batch);
+    return true;
+  }
+
+  function learn({ M = 0, L = 0 }: DimEnv): void {
+    if (L !== 1 || M < 1) return forget();
+    if (M === 1) streak = isExpected() ? streak + 1 : 0;
+    const row = logitRows[0]!;
+    const logits = output!.data as Float32Array;
+    let best = 0;
+    for (let i = 1; i < vocabulary; i++) if (logits[i]! > logits[best]!) best = i;
+    expected = { token: best, position: positions[row]! + 1, slot: slots[row]! };
+  }
+
+  return {
+    take,
+    learn,
+    forget,
+    get count() {
+      return count;
+    },
+  };
+}
