@@ -1,7 +1,9 @@
 // Byte-pair merging of one stretch of symbols: the best pair is merged first, the leftmost among
-// equals, until no pair is left. A doubly linked list over typed arrays and a binary heap make it
-// O(n log n), so a megabyte of one letter is no trap. Heap entries are not removed when a neighbour
-// changes; an entry is dropped when its two symbols are no longer the ones it was made for.
+// equals, until no pair is left. Symbols are a doubly linked list over typed arrays; the places of
+// pairs lie in a bucket for each rank, in order, and a heap holds the ranks. A bucket is walked from
+// left to right, so megabytes of one word cost memory and time in proportion, where a heap of all
+// places would jump about. Places are not removed when a neighbour changes; one is dropped when the
+// pair that is there by then has another rank.
 //
 // Looking a pair up costs a joined string and a hash; a direct-mapped table of pairs in typed arrays
 // answers the pairs met before. It is filled as texts come in, so building costs nothing.
@@ -34,67 +36,58 @@ interface PairCache {
   readonly id: Int32Array;
 }
 
-interface Heap {
-  rank: Float64Array;
-  at: Int32Array;
-  left: Int32Array;
-  right: Int32Array;
-  id: Int32Array;
-  size: number;
+/** Places whose pairs have one rank. */
+interface Bucket {
+  readonly rank: number;
+  /** In order once it is walked. */
+  readonly places: number[];
+  /** Index of the next one; -1 before the walk. */
+  at: number;
+  /** A heap of places that came during the walk. */
+  readonly late: number[];
 }
 
-function createHeap(capacity: number): Heap {
-  return {
-    rank: new Float64Array(capacity),
-    at: new Int32Array(capacity),
-    left: new Int32Array(capacity),
-    right: new Int32Array(capacity),
-    id: new Int32Array(capacity),
-    size: 0,
-  };
-}
-
-function copyEntry(heap: Heap, from: number, to: number): void {
-  heap.rank[to] = heap.rank[from];
-  heap.at[to] = heap.at[from];
-  heap.left[to] = heap.left[from];
-  heap.right[to] = heap.right[from];
-  heap.id[to] = heap.id[from];
-}
-
-function push(heap: Heap, rank: number, at: number, left: number, right: number, id: number): void {
-  let i = heap.size++;
+/** Adds to a binary heap whose least number is at 0. */
+function push(heap: number[], value: number): void {
+  let i = heap.length;
+  heap.push(value);
   while (i > 0) {
     const parent = (i - 1) >> 1;
-    if (heap.rank[parent] < rank || (heap.rank[parent] === rank && heap.at[parent] <= at)) break;
-    copyEntry(heap, parent, i);
+    if (heap[parent] <= value) break;
+    heap[i] = heap[parent];
     i = parent;
   }
-  heap.rank[i] = rank;
-  heap.at[i] = at;
-  heap.left[i] = left;
-  heap.right[i] = right;
-  heap.id[i] = id;
+  heap[i] = value;
 }
 
-function dropTop(heap: Heap): void {
-  const last = --heap.size;
-  if (last === 0) return;
-  const rank = heap.rank[last];
-  const at = heap.at[last];
+/** Takes the least number from a heap that has one. */
+function pop(heap: number[]): number {
+  const top = heap[0];
+  const value = heap.pop() as number;
+  const size = heap.length;
+  if (size === 0) return top;
   let i = 0;
-  for (let child = 1; child < last; child = 2 * i + 1) {
-    const other = child + 1;
-    if (
-      other < last &&
-      (heap.rank[other] < heap.rank[child] ||
-        (heap.rank[other] === heap.rank[child] && heap.at[other] < heap.at[child]))
-    ) child = other;
-    if (rank < heap.rank[child] || (rank === heap.rank[child] && at <= heap.at[child])) break;
-    copyEntry(heap, child, i);
+  for (let child = 1; child < size; child = 2 * i + 1) {
+    if (child + 1 < size && heap[child + 1] < heap[child]) child++;
+    if (value <= heap[child]) break;
+    heap[i] = heap[child];
     i = child;
   }
-  copyEntry(heap, last, i);
+  heap[i] = value;
+  return top;
+}
+
+/** Takes the leftmost place, or -1 when none is left. */
+function takeLeftmost(bucket: Bucket): number {
+  const { places, late } = bucket;
+  if (bucket.at < 0) {
+    bucket.at = 0;
+    if (places.some((place, i) => i > 0 && place < places[i - 1])) places.sort((a, b) => a - b);
+  }
+  if (late.length > 0 && (bucket.at === places.length || late[0] < places[bucket.at])) {
+    return pop(late);
+  }
+  return bucket.at < places.length ? places[bucket.at++] : -1;
 }
 
 /**
@@ -151,37 +144,50 @@ export function createMerger(
   function mergeLong(symbols: Int32Array, count: number): number {
     const next = new Int32Array(count);
     const previous = new Int32Array(count);
-    // Each of the count - 1 pairs enters once, and each of at most count - 1 merges adds two.
-    const heap = createHeap(3 * count);
+    const buckets = new Map<number, Bucket>();
+    const ranks: number[] = [];
 
-    function offer(at: number, right: number): void {
-      const slot = slotOf(symbols[at], symbols[right]);
+    function offer(at: number): void {
+      const slot = slotOf(symbols[at], symbols[next[at]]);
       if (cache.id[slot] < 0) return;
-      push(heap, cache.rank[slot], at, symbols[at], symbols[right], cache.id[slot]);
+      const rank = cache.rank[slot];
+      let bucket = buckets.get(rank);
+      if (bucket === undefined) {
+        buckets.set(rank, bucket = { rank, places: [], at: -1, late: [] });
+        push(ranks, rank);
+      }
+      if (bucket.at < 0) bucket.places.push(at);
+      else push(bucket.late, at);
     }
 
     for (let i = 0; i < count; i++) {
       previous[i] = i - 1;
       next[i] = i + 1 < count ? i + 1 : -1;
     }
-    for (let i = 0; i + 1 < count; i++) offer(i, i + 1);
-    while (heap.size > 0) {
-      const at = heap.at[0];
-      const left = heap.left[0];
-      const right = heap.right[0];
-      const id = heap.id[0];
-      dropTop(heap);
-      const second = next[at];
-      if (second < 0 || symbols[at] !== left || symbols[second] !== right) continue;
-      symbols[at] = id;
-      const third = next[second];
-      next[at] = third;
-      next[second] = GONE;
-      if (third >= 0) {
-        previous[third] = at;
-        offer(at, third);
+    for (let i = 0; i + 1 < count; i++) offer(i);
+    while (ranks.length > 0) {
+      const bucket = buckets.get(ranks[0]) as Bucket;
+      // Until a better rank comes up: what was merged may make one.
+      while (bucket.rank === ranks[0]) {
+        const at = takeLeftmost(bucket);
+        if (at < 0) {
+          buckets.delete(pop(ranks));
+          break;
+        }
+        const second = next[at];
+        if (second < 0) continue;
+        const slot = slotOf(symbols[at], symbols[second]);
+        if (cache.id[slot] < 0 || cache.rank[slot] !== bucket.rank) continue;
+        symbols[at] = cache.id[slot];
+        const third = next[second];
+        next[at] = third;
+        next[second] = GONE;
+        if (third >= 0) {
+          previous[third] = at;
+          offer(at);
+        }
+        if (previous[at] >= 0) offer(previous[at]);
       }
-      if (previous[at] >= 0) offer(previous[at], at);
     }
     let left = 0;
     for (let i = 0; i >= 0; i = next[i]) symbols[left++] = symbols[i];
