@@ -81,7 +81,7 @@ export const CONTROL: Readonly<
   RETIRE_MS: 1228,
   /** Workers that have ended themselves and were not replaced yet. */
   RETIRED: 1232,
-  /** Bit set by kernels during a run: 1 a value does not fit a float16 cache. */
+  /** Bits set by kernels during a run: 1 a value does not fit a float16 cache, 2 an index is outside. */
   STATUS: 1236,
   /** 0 where the main thread must not block (the page of a browser): it polls on. */
   MAIN_SLEEPS: 1240,

@@ -68,7 +68,8 @@ export interface Machine extends Disposable {
   /**
    * Runs a program (see program.ts). `patch` is called when operands may be changed.
    *
-   * @throws {RangeError} If a key or value does not fit a float16 cache; the machine stays usable.
+   * @throws {RangeError} If a key or value does not fit a float16 cache, or an index is outside its
+   *   dim; the machine stays usable.
    * @throws {Error} If a thread failed; the machine is unusable afterwards.
    */
   run(program: number, patch?: () => void): void;
@@ -179,13 +180,16 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
       raiseFault(memory, String(error));
     }
     if (control[CONTROL.FAULT >> 2]) throw failure();
-    if (control[CONTROL.STATUS >> 2]) {
-      control[CONTROL.STATUS >> 2] = 0;
-      throw new RangeError(
-        "Cannot store a key or value as float16: it is beyond 65504 or not a number. " +
-          "Use a float32 cache",
-      );
-    }
+    const status = control[CONTROL.STATUS >> 2]!;
+    if (status === 0) return;
+    control[CONTROL.STATUS >> 2] = 0;
+    throw new RangeError(
+      status & 1
+        ? "Cannot store a key or value as float16: it is beyond 65504 or not a number. " +
+          "Use a float32 cache"
+        : "Cannot use an index that a graph has computed: it is outside its dim. " +
+          "Check ids and positions given to it",
+    );
   }
 
   function failure(): Error {

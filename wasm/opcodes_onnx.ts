@@ -58,7 +58,7 @@ export const ONNX_OPCODES = {
     file: "onnx_move",
     operands: { value: "u32", y: "u32", bytes: "u32", count: "u32" },
   },
-  /** y[o, i] = x[o, indices[i]], entries of `bytes`; `wide` = 64-bit indices. An index outside traps. */
+  /** y[o, i] = x[o, indices[i]], entries of `bytes`; `wide` = 64-bit indices. */
   gather: {
     file: "onnx_move",
     operands: {
@@ -133,7 +133,7 @@ export const ONNX_OPCODES = {
   },
   /**
    * Runs of `run` bytes by tuples of `depth` indices, dims `d0`, … of byte strides `s0`, …: from `x` to
-   * `y`. `per_batch` tuples are of one batch of `batch_bytes`. An index outside traps.
+   * `y`. `per_batch` tuples are of one batch of `batch_bytes`.
    */
   gather_nd: {
     file: "onnx_select",

@@ -1,6 +1,6 @@
 // WASM kernels that select: best elements of lines, and runs by tuples of indices.
 
-import { type Dim, mul, product } from "./dim.ts";
+import { boundsOf, type Dim, mul, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { denseStrides, inBytes, movableBytes, numbered } from "./lower_strided.ts";
 import { elementKind, linesOf } from "./lower_typed.ts";
@@ -17,7 +17,7 @@ export const argReduceKernel: WasmKernel = {
   // An empty line has no answer; the reference says so.
   when: ({ node: { inputs: [x], attributes } }) => {
     const { length } = linesOf(x!, attributes.axis as number);
-    return elementKind(x!.dtype) !== undefined && typeof length === "number" && length > 0;
+    return elementKind(x!.dtype) !== undefined && boundsOf(length).min > 0;
   },
   lower(lowering) {
     const { inputs: [x], outputs: [y], attributes } = lowering.node;

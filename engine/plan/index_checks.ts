@@ -2,8 +2,9 @@
 // so a device checks them before a step; a wrong one is then an error with its value, and the device
 // lives on.
 
-import { add, compile, type CompiledDim, type Dim, type DimEnv } from "../graph/dim.ts";
+import { add, compile, type CompiledDim, type Dim, type DimEnv, product } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import { axisOf } from "../graph/host_numbers.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Plan } from "./plan.ts";
 
@@ -16,10 +17,23 @@ export interface IndexContext {
 }
 
 /** Which input of an op holds indices, and how many things there are; `slots`: open slots only. */
-const INDICES: Readonly<
-  Record<string, readonly (readonly [input: number, limit: (node: Node) => Dim | "slots"])[]>
-> = {
+type IndexRule = readonly [
+  input: number,
+  limit: (node: Node) => Dim | "slots",
+  /** Negative indices count from the end. */
+  fromEnd?: boolean,
+];
+
+const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   embed: [[0, ({ inputs }) => inputs[1]!.shape[0]!]],
+  gather: [[
+    1,
+    ({ inputs, attributes }) => {
+      const { shape } = inputs[0]!;
+      return shape[axisOf(attributes.axis as number, shape.length)]!;
+    },
+    true,
+  ]],
   select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
   attention: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
@@ -36,19 +50,19 @@ const INDICES: Readonly<
 export function indexChecks(plan: Plan, context: IndexContext): ((bindings: DimEnv) => void)[] {
   const checks = new Map<string, (bindings: DimEnv) => void>();
   for (const { node } of plan.steps) {
-    for (const [index, limitOf] of INDICES[node.op] ?? []) {
+    for (const [index, limitOf, fromEnd = false] of INDICES[node.op] ?? []) {
       const input = node.inputs[index];
       if (input?.role !== "input") continue;
       const limit = limitOf(node);
       const key = `${input.id} ${typeof limit === "object" ? node.id : limit}`;
       if (checks.has(key)) continue;
-      const count = compile(input.shape[0]!);
+      const count = compile(product(input.shape));
       const data = context.data(input) as Int32Array;
       checks.set(
         key,
         limit === "slots"
           ? (bindings) => checkSlots(context, data, count(bindings))
-          : rangeCheck(plan, input, data, count, compile(limit)),
+          : rangeCheck(plan, input, data, { count, limit: compile(limit), fromEnd }),
       );
     }
   }
@@ -63,15 +77,21 @@ function rangeCheck(
   { graph }: Plan,
   { name }: Value,
   data: Int32Array,
-  count: CompiledDim,
-  limit: CompiledDim,
+  { count, limit, fromEnd }: {
+    readonly count: CompiledDim;
+    readonly limit: CompiledDim;
+    readonly fromEnd: boolean;
+  },
 ): (bindings: DimEnv) => void {
   return (bindings) => {
-    const most = limit(bindings), length = count(bindings);
+    const most = limit(bindings), length = count(bindings), least = fromEnd ? -most : 0;
     for (let i = 0; i < length; i++) {
-      if (data[i]! >= 0 && data[i]! < most) continue;
+      // 64-bit indices compare as they are.
+      if (data[i]! >= least && data[i]! < most) continue;
       throw new RangeError(
-        `Cannot run ${graph.name}: ${name}[${i}] is ${data[i]} and must be in 0..${most - 1}`,
+        `Cannot run ${graph.name}: ${name}[${i}] is ${data[i]} and must be in ${least}..${
+          most - 1
+        }`,
       );
     }
   };

@@ -4,13 +4,13 @@
 //   move:        y[i0, …, i5] = x[i0, …, i5], each side with its own byte strides
 //   move_turned: the same, where x is contiguous along dim 4 and y along dim 5: blocks of 4 by 4
 //   fill:        y = value
-//   gather:      y[o, i] = x[o, indices[i]]
+//   gather:      y[o, i] = x[o, indices[i]]; an index outside is reported in the status word
 //
 // 1. A chunk is some rows along dim 5, or a piece of a long one.
 // 2. Addresses are computed modulo 2^32, so a negative stride is a large one.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import {
-  FILL_BYTES, FILL_COUNT, FILL_VALUE, FILL_Y, GATHER_BYTES, GATHER_COUNT, GATHER_INDICES, GATHER_OUTER, GATHER_SIZE,
+  CONTROL_STATUS, FILL_BYTES, FILL_COUNT, FILL_VALUE, FILL_Y, GATHER_BYTES, GATHER_COUNT, GATHER_INDICES, GATHER_OUTER, GATHER_SIZE,
   GATHER_WIDE, GATHER_X, GATHER_Y, MOVE_BYTES, MOVE_N0, MOVE_N1, MOVE_N2, MOVE_N3, MOVE_N4, MOVE_N5, MOVE_TURNED_N0,
   MOVE_TURNED_N1, MOVE_TURNED_N2, MOVE_TURNED_N3, MOVE_TURNED_N4, MOVE_TURNED_N5, MOVE_TURNED_X, MOVE_TURNED_X0,
   MOVE_TURNED_X1, MOVE_TURNED_X2, MOVE_TURNED_X3, MOVE_TURNED_X5, MOVE_TURNED_Y, MOVE_TURNED_Y0, MOVE_TURNED_Y1,
@@ -125,7 +125,7 @@ export function gather(ip: usize): void {
       const i = entry % count, o = entry / count;
       let index = wide ? load<i64>(indices + (<usize>i << 3)) : <i64>load<i32>(indices + (<usize>i << 2));
       if (index < 0) index += <i64>size;
-      if (index < 0 || index >= <i64>size) unreachable();
+      if (index < 0 || index >= <i64>size) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
       const x = addressAt(ip, GATHER_X) + (<usize>o * size + <usize>index) * bytes;
       const y = addressAt(ip, GATHER_Y) + <usize>entry * bytes;
       if (bytes == 4) store<u32>(y, load<u32>(x));

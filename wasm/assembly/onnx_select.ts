@@ -5,17 +5,20 @@
 //
 // 1. top_k keeps the k best so far in order at their place in the result; an element that does not beat the
 //    last of them costs one comparison. Of equal elements the first stays first.
-// 2. scatter_nd is one chunk: tuples may name a place twice, and the last one counts.
+// 2. An index outside is reported in the status word, and its run is left out.
+// 3. scatter_nd is one chunk: tuples may name a place twice, and the last one counts.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { bytesOf, loadFloat, loadInteger } from "./onnx_typed";
 import {
   ARG_REDUCE_INNER, ARG_REDUCE_LARGEST, ARG_REDUCE_LAST, ARG_REDUCE_LENGTH, ARG_REDUCE_OUTER, ARG_REDUCE_TYPE,
-  ARG_REDUCE_WIDE, ARG_REDUCE_X, ARG_REDUCE_Y, GATHER_ND_BATCH_BYTES, GATHER_ND_D0, GATHER_ND_DEPTH, GATHER_ND_INDICES,
+  ARG_REDUCE_WIDE, ARG_REDUCE_X, ARG_REDUCE_Y, CONTROL_STATUS, GATHER_ND_BATCH_BYTES, GATHER_ND_D0, GATHER_ND_DEPTH, GATHER_ND_INDICES,
   GATHER_ND_PER_BATCH, GATHER_ND_RUN, GATHER_ND_S0, GATHER_ND_TUPLES, GATHER_ND_WIDE, GATHER_ND_X, GATHER_ND_Y,
   SCATTER_ND_D0, SCATTER_ND_DEPTH, SCATTER_ND_INDICES, SCATTER_ND_RUN, SCATTER_ND_S0, SCATTER_ND_TUPLES,
   SCATTER_ND_UPDATES, SCATTER_ND_WIDE, SCATTER_ND_Y, TOP_K_INDICES, TOP_K_INNER, TOP_K_K, TOP_K_LARGEST, TOP_K_LENGTH,
   TOP_K_OUTER, TOP_K_VALUES, TOP_K_WIDE, TOP_K_X,
 } from "./generated/opcodes";
+
+const OUTSIDE: usize = -1;
 
 @inline function storeIndex(address: usize, i: u32, wide: u32, value: u32): void {
   if (wide) store<i64>(address + (<usize>i << 3), <i64>value);
@@ -76,14 +79,14 @@ export function top_k(ip: usize): void {
   }
 }
 
-/** Byte offset of the run of a tuple; `dims` and `strides` are operands, one word each. */
+/** Byte offset of the run of a tuple, OUTSIDE if an index is; `dims` and `strides` are operands, one word each. */
 @inline function offsetOf(tuple: usize, depth: u32, wide: u32, dims: usize, strides: usize): usize {
   let offset: usize = 0;
   for (let i: u32 = 0; i < depth; i++) {
     const size = <i64>load<u32>(dims + (<usize>i << 2));
     let index = wide ? load<i64>(tuple + (<usize>i << 3)) : <i64>load<i32>(tuple + (<usize>i << 2));
     if (index < 0) index += size;
-    if (index < 0 || index >= size) unreachable();
+    if (index < 0 || index >= size) return OUTSIDE;
     offset += <usize>index * load<u32>(strides + (<usize>i << 2));
   }
   return offset;
@@ -98,6 +101,7 @@ export function gather_nd(ip: usize): void {
     for (let t = <u32>c * group; t < last; t++) {
       const tuple = addressAt(ip, GATHER_ND_INDICES) + <usize>t * step;
       const offset = offsetOf(tuple, depth, wide, ip + GATHER_ND_D0, ip + GATHER_ND_S0);
+      if (offset == OUTSIDE) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
       const x = addressAt(ip, GATHER_ND_X) + <usize>(t / perBatch) * u32At(ip, GATHER_ND_BATCH_BYTES) + offset;
       memory.copy(addressAt(ip, GATHER_ND_Y) + <usize>t * run, x, run);
     }
@@ -111,6 +115,7 @@ export function scatter_nd(ip: usize): void {
     for (let t: u32 = 0; t < tuples; t++) {
       const tuple = addressAt(ip, SCATTER_ND_INDICES) + <usize>t * step;
       const offset = offsetOf(tuple, depth, wide, ip + SCATTER_ND_D0, ip + SCATTER_ND_S0);
+      if (offset == OUTSIDE) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
       memory.copy(addressAt(ip, SCATTER_ND_Y) + offset, addressAt(ip, SCATTER_ND_UPDATES) + <usize>t * run, run);
     }
   }
