@@ -77,6 +77,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "measure how well a model predicts a text",
     load: async () => (await import("./engine/cli/perplexity.ts")).perplexityCommand,
   },
+  plan: {
+    summary: "steps and memory of ONNX graphs, without running them",
+    load: async () => (await import("./engine/cli/plan.ts")).planCommand,
+  },
   doctor: {
     summary: "check this machine: permissions, threads, adapter, cache, every kernel",
     load: async () => (await import("./engine/cli/doctor.ts")).doctor,

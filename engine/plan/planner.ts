@@ -3,7 +3,7 @@
 
 import { ResourceError } from "../errors.ts";
 import { type Dim, type DimEnv, symbolsOf } from "../graph/dim.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { Graph, Value } from "../graph/graph.ts";
 import { aliasRoots } from "./aliases.ts";
 import { type Lifetime, lifetimes } from "./liveness.ts";
 import { placeLiterally, type SymbolicItem } from "./literal.ts";
@@ -33,6 +33,8 @@ export interface PlanOptions {
    * devices that may read and write one buffer in the same step.
    */
   readonly reuseInputs?: boolean;
+  /** 2: for a device that keeps float32 activations as float16; default 4. */
+  readonly floatBytes?: 2 | 4;
   /** Most bytes the device can give to the arena; default: no limit. */
   readonly maxBytes?: number;
 }
@@ -63,7 +65,7 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
   const roots = options.reuseInputs ? reuseInputs(graph, steps, views) : views;
   const items = lifetimes(graph, steps, roots).map((lifetime) => ({
     ...lifetime,
-    ...sizeOf(lifetime.value, limits),
+    ...sizeOf(stored(lifetime.value, options.floatBytes), limits),
   }));
   const offsets = policies[policy](items, alignment);
   const placements = items.map(({ value, first, last, bytes }, i): [number, Placement] => [
@@ -86,6 +88,10 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
     naiveBytes: naiveBytes(items, alignment),
     lowerBoundBytes,
   });
+}
+
+function stored(value: Value, floatBytes: PlanOptions["floatBytes"]): Value {
+  return floatBytes === 2 && value.dtype === "f32" ? { ...value, dtype: "f16" } : value;
 }
 
 function checkLimits(graph: Graph, limits: DimEnv): void {

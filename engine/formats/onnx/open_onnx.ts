@@ -2,7 +2,7 @@
 // no op is looked at; that is engine/graph/onnx. External data is read only from the model's own folder.
 
 import { FormatError } from "../../errors.ts";
-import { openFile, openInside } from "../../io.ts";
+import { openFile, openInside, pathKind, siblingPath } from "../../io.ts";
 import type { ByteSource } from "../source.ts";
 import {
   functionKey,
@@ -37,6 +37,25 @@ export function openOnnx(path: string): OnnxModel {
       const known = opened.get(name) ?? openInside(path, name);
       opened.set(name, known);
       return known;
+    });
+    return { ...model, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** Opens a model file for its structure: external data that does not exist is left out. */
+export function openStructure(path: string): OnnxModel {
+  const source = openFile(path);
+  const opened: ByteSource[] = [source];
+  const close = () => opened.forEach((file) => file.close());
+  try {
+    const model = readOnnx(source, (name) => {
+      if (pathKind(siblingPath(path, name)) === undefined) return absentSource(name);
+      const data = openInside(path, name);
+      opened.push(data);
+      return data;
     });
     return { ...model, close };
   } catch (error) {

@@ -85,15 +85,26 @@ function write(target: Uint8Array, source: Uint8Array): void {
   target.set(source);
 }
 
-/** The passes that change no number. */
-export function optimizeGraph(graph: Graph): Graph {
+/**
+ * Runs the passes that change no number.
+ *
+ * @param observe Called with the graph as derived and after each pass.
+ */
+export function optimizeGraph(
+  graph: Graph,
+  observe: (pass: string, graph: Graph) => void = () => {},
+): Graph {
   const context: PassContext = {
     precision: "exact",
     hasIntegerKernel: () => false,
     hasKernel: () => false,
   };
-  return [deadCode, commonSubexpressions, deadCode]
-    .reduce((current, pass) => pass.run(current, context), graph);
+  observe("derived", graph);
+  return [deadCode, commonSubexpressions, deadCode].reduce((current, pass) => {
+    const next = pass.run(current, context);
+    observe(pass.name, next);
+    return next;
+  }, graph);
 }
 
 function hasKernels({ nodes }: Graph): boolean {

@@ -127,8 +127,8 @@ function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefin
   return shapes;
 }
 
-/** A graph that needs the host in between. */
-class NotOneSegment extends Error {}
+/** Thrown for a graph that needs the host in between, or the contents of a tensor. */
+export class NotOneSegment extends Error {}
 
 /** What a variant is derived for. */
 export interface VariantRequest {
@@ -136,6 +136,8 @@ export interface VariantRequest {
   readonly outputs: readonly string[];
   /** Axes whose declared dims are not believed. */
   readonly dropped?: ReadonlySet<string>;
+  /** Called with the graph after each pass. */
+  readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
 }
 
 /**
@@ -146,7 +148,7 @@ export interface VariantRequest {
 export function deriveVariant(
   context: ModelContext,
   { graph, nodes }: PreparedGraph,
-  { shapes, outputs, dropped = new Set() }: VariantRequest,
+  { shapes, outputs, dropped = new Set(), onPass }: VariantRequest,
 ): Variant {
   let assumptions: Assumptions = { ...NO_ASSUMPTIONS, dropped };
   const name = graph.name || "graph";
@@ -163,7 +165,7 @@ export function deriveVariant(
     }
     const request: SegmentRequest = { context, name, nodes: needed, entries, outputs };
     try {
-      return finishVariant(deriveSegment(request), dims, assumptions);
+      return finishVariant(deriveSegment(request), dims, assumptions, onPass);
     } catch (error) {
       const differ = dimsDifferIn(error);
       const more = differ && assumeEqual(...differ.dims, order, assumptions);
@@ -182,6 +184,7 @@ function finishVariant(
   segment: Segment,
   dims: DeclaredDims,
   assumptions: Assumptions,
+  onPass: VariantRequest["onPass"],
 ): Variant {
   const [host] = segment.hostNodes;
   if (host) throw new NotOneSegment(`${host.node.name} (${host.node.opType}) runs on the host`);
@@ -191,7 +194,7 @@ function finishVariant(
   if (!binder) throw new NotOneSegment("a symbol occurs in expressions only");
   return {
     segment,
-    graph: segment.graph && optimizeGraph(segment.graph),
+    graph: segment.graph && optimizeGraph(segment.graph, onPass),
     binder,
     inputs: dims,
     assumptions: describeAssumptions(assumptions),

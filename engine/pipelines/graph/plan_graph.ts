@@ -1,0 +1,179 @@
+// What a graph would take, without running it: derived, passed and planned at given sizes. Weights need
+// not be there. Of a graph with nodes that only the host can run, what stands before the first of them is
+// planned, and they are named.
+
+import type { OnnxModel, OnnxValueInfo } from "../../formats/onnx/model.ts";
+import { type DimEnv, evaluate, parseDim, symbolsOf } from "../../graph/dim.ts";
+import type { Graph } from "../../graph/graph.ts";
+import { checkSupport } from "../../graph/onnx/opset.ts";
+import { prepareGraph } from "../../graph/onnx/prepare.ts";
+import { constantEntries, deriveSegment } from "../../graph/onnx/segment.ts";
+import type { Entry } from "../../graph/onnx/tensor.ts";
+import type { MemoryPolicy, Plan } from "../../plan/plan.ts";
+import { plan } from "../../plan/planner.ts";
+import { neededNodes } from "./program.ts";
+import { optimizeGraph } from "./ready_segment.ts";
+import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./symbolic_program.ts";
+
+/** How to plan. */
+export interface PlanGraphOptions {
+  /** Values of the symbols in the inputs' shapes. */
+  readonly bind: Readonly<Record<string, number>>;
+  readonly policy?: MemoryPolicy | undefined;
+  readonly alignment?: number | undefined;
+  /** Bytes of a float activation: 2 for a device that keeps them as float16; default 4. */
+  readonly floatBytes?: 2 | 4 | undefined;
+  /** Names of the results that are wanted; default: all. */
+  readonly outputs?: readonly string[] | undefined;
+  /** Called with the graph after each pass. */
+  readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
+}
+
+/** A planned graph. */
+export interface GraphPlan {
+  /** Nodes of the file, functions expanded. */
+  readonly fileNodes: number;
+  /** Absent: nothing is computed before the host has run. */
+  readonly plan?: Plan;
+  /** Values of the symbols that are left. */
+  readonly bindings: DimEnv;
+  /** What deriving assumed, e.g. `lastSum := sumN - N`. */
+  readonly assumptions: readonly string[];
+  /** Why the plan ends before the graph does; empty for a whole plan. */
+  readonly split: readonly string[];
+  /** Milliseconds. */
+  readonly times: { readonly derive: number; readonly plan: number };
+}
+
+/**
+ * Plans a model's graph.
+ *
+ * @throws {RangeError} If a symbol has no value, or shapes do not fit at these sizes.
+ * @throws {UnsupportedError} Listing what is not served.
+ */
+export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPlan {
+  const { graph, opsets } = model;
+  const start = performance.now();
+  checkSupport(model, graph, opsets);
+  const prepared = prepareGraph(model, graph, opsets);
+  const inputs = graph.inputs.filter(({ name }) => !graph.initializers.has(name));
+  const shapes = shapesAt(inputs, options.bind);
+  const outputs = options.outputs ?? graph.outputs.map(({ name }) => name);
+  const derived = derive();
+  const middle = performance.now();
+  const { bindings, assumptions, split } = derived;
+  const done = derived.graph && plan(derived.graph, {
+    limits: bindings,
+    reuseInputs: true,
+    ...options.policy && { policy: options.policy },
+    ...options.alignment && { alignment: options.alignment },
+    ...options.floatBytes && { floatBytes: options.floatBytes },
+  });
+  return {
+    fileNodes: prepared.nodes.length,
+    ...done && { plan: done },
+    bindings,
+    assumptions,
+    split,
+    times: { derive: middle - start, plan: performance.now() - middle },
+  };
+
+  function derive() {
+    try {
+      const variant = deriveVariant(model, prepared, { shapes, outputs, onPass: options.onPass });
+      const bound = boundTo(variant);
+      if (bound) return { ...bound, assumptions: variant.assumptions, split: [] };
+    } catch (error) {
+      if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
+    }
+    return { ...deriveConcrete(), bindings: {}, assumptions: ["sizes are fixed"] };
+  }
+
+  function boundTo({ graph, binder }: Variant) {
+    const bindings = binder.bind(shapes);
+    if ("conflict" in bindings) return undefined;
+    const used = graph ? usedSymbols(graph) : new Set();
+    const present = Object.entries(bindings as DimEnv).filter(([name]) => used.has(name));
+    return { graph, bindings: Object.fromEntries(present) };
+  }
+
+  function deriveConcrete() {
+    const entries = new Map<string, Entry>(constantEntries(graph));
+    for (const { name, type } of inputs) {
+      if (type?.kind !== "tensor" || type.dtype === "string") entries.set(name, { kind: "object" });
+      else {
+        const shape = shapes.get(name)!;
+        entries.set(name, { kind: "tensor", type: { dtype: type.dtype, shape } });
+      }
+    }
+    const nodes = neededNodes(prepared.nodes, outputs);
+    const name = graph.name || "graph";
+    const segment = deriveSegment({ context: model, name, nodes, entries, outputs });
+    const split = [
+      ...segment.hostNodes.map(({ node }) => `${node.name} (${node.opType}) runs on the host`),
+      ...[...segment.contents].map((name) => `shapes depend on the contents of ${name}`),
+    ];
+    const left = segment.rest.length;
+    if (left > 0) split.push(`${left} ${left === 1 ? "node waits" : "nodes wait"} for that`);
+    return { graph: segment.graph && optimizeGraph(segment.graph, options.onPass), split };
+  }
+}
+
+/** Shapes of the inputs where symbols have values. */
+export function shapesAt(
+  inputs: readonly OnnxValueInfo[],
+  bind: Readonly<Record<string, number>>,
+): Map<string, readonly number[]> {
+  const missing = new Set<string>();
+  const used = new Set<string>();
+  const sizeOf = (dim: number | string): number => {
+    if (typeof dim === "number") return dim;
+    if (Object.hasOwn(bind, dim)) {
+      used.add(dim);
+      return bind[dim]!;
+    }
+    const parsed = parseDim(dim);
+    const names = [...symbolsOf(parsed).keys()];
+    const open = names.filter((name) => !Object.hasOwn(bind, name));
+    // An expression whose symbols are known needs no value of its own.
+    if (open.length > 0 || names.length === 0) {
+      for (const name of open.length > 0 ? open : [dim]) missing.add(name);
+      return 0;
+    }
+    names.forEach((name) => used.add(name));
+    return evaluate(parsed, bind);
+  };
+  const shapes = new Map(inputs.flatMap(({ name, type }) => {
+    if (type?.kind !== "tensor") return [];
+    const declared = type.shape ?? [];
+    return [[name, declared.map((dim, axis) => sizeOf(dim ?? `${name}_dim_${axis}`))] as const];
+  }));
+  if (missing.size > 0) {
+    const names = [...missing];
+    throw new RangeError(
+      `Cannot plan: no value for ${names.join(", ")}. Give bind, e.g. ` +
+        names.map((name) => `${name}=1`).join(","),
+    );
+  }
+  const unknown = Object.keys(bind).filter((name) => !used.has(name));
+  if (unknown.length > 0) {
+    throw new RangeError(`Cannot plan: no input has a dim named ${unknown.join(", ")}`);
+  }
+  return shapes;
+}
+
+/** Names that `bind` may give values for. */
+export function symbolsOfInputs({ graph }: OnnxModel): Set<string> {
+  const names = new Set<string>();
+  for (const { name, type } of graph.inputs) {
+    if (graph.initializers.has(name) || type?.kind !== "tensor") continue;
+    for (const [axis, dim] of (type.shape ?? []).entries()) {
+      if (typeof dim === "number") continue;
+      names.add(dim ?? `${name}_dim_${axis}`);
+      for (const symbol of symbolsOf(parseDim(dim ?? `${name}_dim_${axis}`)).keys()) {
+        names.add(symbol);
+      }
+    }
+  }
+  return names;
+}
