@@ -2,7 +2,8 @@
 // logits of the checkpoints: names, metadata and orders of rows of every GGUF spec that can be had this way.
 
 import { assert, assertEquals } from "@std/assert";
-import { load } from "../mod.ts";
+import { embed, load } from "../mod.ts";
+import type { LoadedModel } from "../engine/models/loaded_model.ts";
 import { getFormat } from "../quant/mod.ts";
 import { openModel } from "../engine/formats/open_model.ts";
 import type { MetadataValue, WeightFile } from "../engine/formats/source.ts";
@@ -12,7 +13,7 @@ import { unknownKeysWarning } from "../engine/models/unknown_keys.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
-import { GGUF_RULES, SOURCE_RULES } from "./support/gguf_rules.ts";
+import { GGUF_RULES, ROBERTA, SOURCE_RULES } from "./support/gguf_rules.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { type GgufRule, toGguf } from "./support/to_gguf.ts";
 
@@ -238,3 +239,27 @@ for (const folder of FOLDERS.filter((name) => Object.hasOwn(SOURCE_RULES, name))
       }));
   }
 }
+
+Deno.test("RoBERTa as a GGUF file of the family bert gives the vectors of its checkpoint", async () => {
+  const ids = [[0, 15, 47, 4, 30, 2], [0, 9, 2]];
+  const options = { device: "reference", precision: "exact" } as const;
+  using checkpoint = await load(checkpointPath("roberta"), options);
+  const expected = await embed(checkpoint, ids, { pooling: "cls", normalize: false });
+  const separators = async (kind: string) => {
+    // Kinds of vocabularies that the family's models have; one of two tokens is enough.
+    const file = await withGguf("roberta", ROBERTA, async (path) => await openModel(path));
+    const metadata = new Map([...file.metadata, ["tokenizer.ggml.model", kind] as const]);
+    const { resolved, architecture } = chooseSpec({ ...file, metadata });
+    const { spec } = readModelParts(resolved, { ...file, metadata }, architecture).resolved;
+    file.close();
+    return spec.pairSeparators;
+  };
+  await withGguf("roberta", ROBERTA, async (path) => {
+    using model = await load(path, options);
+    assertEquals(model.info.warnings, []);
+    assertEquals((model as LoadedModel).runtime.encoder?.pooling, "cls");
+    const vectors = await embed(model, ids, { normalize: false });
+    vectors.forEach((vector, i) => assertClose([...vector], [...expected[i]!], 1e-5));
+  });
+  assertEquals([await separators("bert"), await separators("t5")], [1, 2]);
+});

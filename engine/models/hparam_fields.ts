@@ -87,6 +87,7 @@ export const FIELDS = {
   gluLimit: { kind: "positive", max: 1e9 },
   gluAlpha: { kind: "positive", max: 1e9 },
   tokenTypes: { kind: "count", max: 1 << 16 },
+  tokenizerKind: { kind: "word" },
   encoderLayers: { kind: "count", max: 10_000 },
   encoderHeads: { kind: "count", max: 1 << 16 },
   encoderFeedForward: { kind: "count", max: 1 << 22 },

@@ -31,7 +31,7 @@ import {
   real,
   together,
 } from "./gguf_names.ts";
-import { type GgufRule, pairsTogether, transpose, ungroup } from "./to_gguf.ts";
+import { type GgufRule, pairsTogether, pick, transpose, ungroup } from "./to_gguf.ts";
 
 /** Rules by folder of tests/fixtures/models; several where writers differ. */
 export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
@@ -333,3 +333,48 @@ const t5: GgufRule = {
 
 /** Rules of encoder-decoders. */
 export const SOURCE_RULES: Readonly<Record<string, GgufRule>> = { t5, t5_gated: t5 };
+
+/** RoBERTa, which is BERT there: its positions begin at 0. */
+export const ROBERTA: GgufRule = {
+  arch: "bert",
+  metadata: (config) => ({
+    block_count: count(config.num_hidden_layers),
+    context_length: count((config.max_position_embeddings as number) - 2),
+    embedding_length: count(config.hidden_size),
+    feed_forward_length: count(config.intermediate_size),
+    "attention.head_count": count(config.num_attention_heads),
+    "attention.layer_norm_epsilon": real(config.layer_norm_eps),
+    "attention.causal": ["bool", false],
+    pooling_type: count(2),
+  }),
+  plain: (config) => ({ "tokenizer.ggml.token_type_count": count(config.type_vocab_size) }),
+  names: [
+    [P("roberta\\.embeddings\\.word_embeddings\\.weight"), "token_embd.weight"],
+    [P("roberta\\.embeddings\\.position_embeddings\\.weight"), "position_embd.weight"],
+    [P("roberta\\.embeddings\\.token_type_embeddings\\.weight"), "token_types.weight"],
+    [P("roberta\\.embeddings\\.LayerNorm\\.(\\w+)"), "token_embd_norm.$1"],
+    ...[
+      ["attention\\.self\\.query", "attn_q"],
+      ["attention\\.self\\.key", "attn_k"],
+      ["attention\\.self\\.value", "attn_v"],
+      ["attention\\.output\\.dense", "attn_output"],
+      ["attention\\.output\\.LayerNorm", "attn_output_norm"],
+      ["intermediate\\.dense", "ffn_up"],
+      ["output\\.dense", "ffn_down"],
+      ["output\\.LayerNorm", "layer_output_norm"],
+    ].map(([from, to]) =>
+      [P(`roberta\\.encoder\\.layer\\.(\\d+)\\.${from}\\.(\\w+)`), `blk.$1.${to}.$2`] as const
+    ),
+    // Its head is not written.
+    [/^lm_head\..*$/, "head"],
+  ],
+  changes: () => [
+    [/^head$/, () => []],
+    [
+      /position_embd/,
+      one((tensor) =>
+        pick(tensor, Array.from({ length: tensor.shape[0]! - 2 }, (_, row) => row + 2))
+      ),
+    ],
+  ],
+};

@@ -22,6 +22,8 @@ export interface GgufRule {
   readonly arch: string;
   /** Keys after the architecture, from config.json. */
   metadata(config: Readonly<Record<string, MetadataValue>>): Readonly<Record<string, Typed>>;
+  /** Keys that do not begin with the architecture. */
+  plain?(config: Readonly<Record<string, MetadataValue>>): Readonly<Record<string, Typed>>;
   /** Names: what a pattern matches becomes the text, `$1` being the layer. The first that matches counts. */
   readonly names: readonly (readonly [RegExp, string])[];
   /** Changes of tensors under their new names; the first that matches counts. */
@@ -70,7 +72,11 @@ export async function toGguf(
   const keys = Object.entries(rule.metadata(config))
     .map(([key, value]) => [`${rule.arch}.${key}`, value] as const);
   return writeGguf(
-    { "general.architecture": ["string", rule.arch], ...Object.fromEntries(keys) },
+    {
+      "general.architecture": ["string", rule.arch],
+      ...Object.fromEntries(keys),
+      ...rule.plain?.(config),
+    },
     (rule.after?.(written) ?? written).map(([name, tensor]) =>
       specOf(name, tensor, rule.format?.(name) ?? "F32")
     ),
