@@ -87,13 +87,16 @@ const timer = await createGpuTimer(gpu, {
   poolBytes: small ? 32 * MIB : Math.min(1024 * MIB, capabilities.maxBufferBytes),
   roomBytes: small ? 16 * MIB : 256 * MIB,
   rounds: small ? 1 : Number(flags.rounds),
+  warmTurns: small ? 1 : 100_000,
 });
 console.log(JSON.stringify({ deno: Deno.version.deno, ...capabilities }));
 const readBytes = small ? 4 * MIB : Math.min(256 * MIB, capabilities.maxBindingBytes);
 // Clocks rise while the first timings are taken.
 for (let i = 0; i < (small ? 1 : 20); i++) await readSpeed(timer, readBytes);
 const read = await readSpeed(timer, readBytes);
-console.log(`plain read ${(read / 1000).toFixed(0)} GB/s`);
+console.log(
+  `plain read ${(read / 1000).toFixed(0)} GB/s, a dependent step ${timer.stepNs.toFixed(2)} ns`,
+);
 
 const deadline = performance.now() + 1000 * Number(flags.seconds);
 const choice: BenchChoice = {
@@ -124,6 +127,7 @@ for (const group of flags.only.split(",")) {
         ofRead: round(100 * speed * 1000 / read),
       },
       ...operations !== undefined && { TOPS: round(operations / us / 1e6) },
+      stepNs: round(timer.stepNs),
       compileMs: Math.round(timer.compileMs),
     };
     results.push(result);

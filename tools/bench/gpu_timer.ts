@@ -1,5 +1,8 @@
 // Times dispatches on a GPU: by timestamps of the pass where the device has them, else by the clock of the
 // CPU over a long pass. Buffers hold random bits under a mask, so that nothing is slow because it is a NaN.
+//
+// A GPU that is idle between timings falls back to a fifth of its clock: every timed pass comes right behind
+// milliseconds of work in the same submission, and a chain of dependent additions tells the clock.
 
 import { BUFFER_USAGE, MAP_READ } from "../../gpu/constants.ts";
 import { createBufferScope, type Gpu, STORAGE_USAGE } from "../../gpu/gpu.ts";
@@ -23,6 +26,8 @@ export interface GpuTimer {
   time(dispatches: readonly BenchDispatch[]): Promise<number>;
   /** Milliseconds that the last call took to compile. */
   readonly compileMs: number;
+  /** Nanoseconds of a dependent multiply-add during the last call: a measure of the clock. */
+  readonly stepNs: number;
 }
 
 const fillShader: Shader = {
@@ -47,13 +52,38 @@ const fillShader: Shader = {
   `,
 };
 
+/** Dependent multiply-adds in one turn of the chain's loop. */
+const CHAIN = 16;
+const chainShader: Shader = {
+  name: "chain",
+  storage: { y: "array<f32>" },
+  writes: ["y"],
+  uniforms: { turns: "u32" },
+  code: wgsl`
+    @compute @workgroup_size(128)
+    fn main(
+      @builtin(workgroup_id) id: vec3<u32>,
+      @builtin(local_invocation_index) thread: u32,
+    ) {
+      var a = f32(thread) * 1e-3;
+      let b = a * 0.5 + 0.25;
+      for (var i = 0u; i < params.turns; i++) {
+        ${Array.from({ length: CHAIN }, () => "a = fma(a, b, b);")}
+      }
+      if (a == 12345.0) { y[id.x] = a; }
+    }
+  `,
+};
+
 /** Opens the memory: a pool of weights that is larger than any cache, and room for the rest. */
 export async function createGpuTimer(
   gpu: Gpu,
-  { poolBytes, roomBytes, rounds }: {
+  { poolBytes, roomBytes, rounds, warmTurns }: {
     readonly poolBytes: number;
     readonly roomBytes: number;
     readonly rounds: number;
+    /** Turns of the chain before a timing; 20,000 are about a millisecond. */
+    readonly warmTurns: number;
   },
 ): Promise<GpuTimer> {
   const { device, capabilities } = gpu;
@@ -64,6 +94,7 @@ export async function createGpuTimer(
   }));
   const [pool, room] = areas as [typeof areas[0], typeof areas[0]];
   let compileMs = 0;
+  let stepNs = 0;
 
   function take(area: typeof pool, bytes: number, access: GpuSlice["access"]): GpuSlice {
     const size = Math.ceil(bytes / 256) * 256;
@@ -79,7 +110,7 @@ export async function createGpuTimer(
 
   const stamps = capabilities.timestamp
     ? {
-      query: device.createQuerySet({ type: "timestamp", count: 2 }),
+      query: device.createQuerySet({ type: "timestamp", count: 4 }),
       resolved: device.createBuffer({
         size: 256,
         usage: BUFFER_USAGE.QUERY_RESOLVE | BUFFER_USAGE.COPY_SRC,
@@ -91,32 +122,58 @@ export async function createGpuTimer(
     }
     : undefined;
 
+  const spare = gpu.createBuffer("spare", 4096, STORAGE_USAGE);
+  const chain = (turns: number, workgroups: number) =>
+    createProgram<object>(createBufferScope(gpu), [{
+      name: "chain",
+      shader: chainShader,
+      storage: { y: { buffer: spare, offset: 0, bytes: 4096, access: "read_write" } },
+      uniforms: { turns },
+      workgroups: [workgroups],
+    }]);
+  const PROBE_TURNS = 2000;
+  const [warm, probe] = await Promise.all([chain(warmTurns, 1024), chain(PROBE_TURNS, 1)]);
+  warm.bind({});
+  probe.bind({});
+
   /** Microseconds of one pass. */
   async function passTime(encode: (pass: GPUComputePassEncoder) => void): Promise<number> {
     const encoder = device.createCommandEncoder();
-    const pass = encoder.beginComputePass(
-      stamps && {
-        timestampWrites: {
-          querySet: stamps.query,
-          beginningOfPassWriteIndex: 0,
-          endOfPassWriteIndex: 1,
-        },
-      },
-    );
-    encode(pass);
-    pass.end();
+    const passOf = (first?: number) =>
+      encoder.beginComputePass(
+        stamps && first !== undefined
+          ? {
+            timestampWrites: {
+              querySet: stamps.query,
+              beginningOfPassWriteIndex: first,
+              endOfPassWriteIndex: first + 1,
+            },
+          }
+          : undefined,
+      );
+    const run = (pass: GPUComputePassEncoder, body: (pass: GPUComputePassEncoder) => void) => {
+      body(pass);
+      pass.end();
+    };
     if (!stamps) {
+      run(passOf(), encode);
       const start = performance.now();
       device.queue.submit([encoder.finish()]);
       await device.queue.onSubmittedWorkDone();
       return 1000 * (performance.now() - start);
     }
-    encoder.resolveQuerySet(stamps.query, 0, 2, stamps.resolved, 0);
-    encoder.copyBufferToBuffer(stamps.resolved, 0, stamps.read, 0, 16);
+    run(passOf(), warm.encode);
+    run(passOf(0), encode);
+    run(passOf(2), probe.encode);
+    encoder.resolveQuerySet(stamps.query, 0, 4, stamps.resolved, 0);
+    encoder.copyBufferToBuffer(stamps.resolved, 0, stamps.read, 0, 32);
     device.queue.submit([encoder.finish()]);
     await stamps.read.mapAsync(MAP_READ);
-    const [begin, end] = new BigUint64Array(stamps.read.getMappedRange(0, 16).slice(0));
+    const [begin, end, start, stop] = new BigUint64Array(
+      stamps.read.getMappedRange(0, 32).slice(0),
+    );
     stamps.read.unmap();
+    stepNs = Number(stop! - start!) / (PROBE_TURNS * CHAIN);
     return Number(end! - begin!) / 1000;
   }
 
@@ -147,6 +204,9 @@ export async function createGpuTimer(
     time,
     get compileMs() {
       return compileMs;
+    },
+    get stepNs() {
+      return stepNs;
     },
   };
   for (const { buffer, bytes } of areas) {
