@@ -1,0 +1,104 @@
+// How far tokenizers reach: a megabyte of text of every kind in a second, and a word of five megabytes, which
+// must end, whatever the algorithm. Time is that of this thread, so that a busy machine does not count.
+
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { BYTE_CHARS } from "../engine/text/byte_level.ts";
+import { createMaximumMatching } from "../engine/text/maximum_matching.ts";
+import { tokenizerFromSentencePiece } from "../engine/text/sentencepiece.ts";
+import { tokenizerFromTiktoken } from "../engine/text/tiktoken.ts";
+import type { Tokenizer } from "../engine/text/tokenizer.ts";
+import { modelTokenizer } from "../tools/fixtures/model_tokenizer.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { mixedText } from "./support/mixed_text.ts";
+import { modelNeed } from "./support/models.ts";
+import { testWith } from "./support/skip.ts";
+import { leastMs } from "./support/thread_time.ts";
+import {
+  byteBpeKeys,
+  charBpeKeys,
+  toyTokenizer,
+  unigramKeys,
+  wordPieceKeys,
+} from "./support/toy_vocabularies.ts";
+import { readVocabulary, vocabularyNeed } from "./support/vocabularies.ts";
+import { random } from "./support/weights.ts";
+
+const MEGABYTE_MS = 1000;
+const WORD_MS = 5000;
+const WORD_BYTES = 5_000_000;
+const MIXED = mixedText(1e6, 7);
+
+function checkMixed(tokenizer: Tokenizer): void {
+  let ids: readonly number[] = [];
+  assertLess(leastMs(3, MEGABYTE_MS, () => ids = tokenizer.encode(MIXED)), MEGABYTE_MS);
+  // Some two bytes a token: the text has words that no vocabulary knows.
+  assert(ids.length > 1e5 && ids.length < 1e6, `${ids.length} tokens`);
+}
+
+for (const name of ["gpt2", "cl100k", "llama3", "llama2", "clip"]) {
+  testWith([vocabularyNeed(name)], `${name} reads a megabyte of mixed text in a second`, () => {
+    checkMixed(readVocabulary(name));
+  });
+}
+
+for (const name of ["smollm2-135m", "gemma3-270m", "minilm"]) {
+  testWith([modelNeed(name)], `${name} reads a megabyte of mixed text in a second`, async () => {
+    checkMixed((await modelTokenizer(name))!);
+  });
+}
+
+/** One word of letters a to c, so that merges have something to do. */
+function longWord(): string {
+  const next = random(11);
+  const bytes = Uint8Array.from({ length: WORD_BYTES }, () => 97 + Math.floor(3 * next()));
+  return new TextDecoder().decode(bytes);
+}
+
+function sentencePiece(name: string): Tokenizer {
+  const path = fixturePath(`tokenizers/sentencepiece/${name}.model`);
+  return tokenizerFromSentencePiece(Deno.readFileSync(path), name);
+}
+
+/** Bytes, and the nine pairs of the letters of the long word. */
+function tiktoken(): Tokenizer {
+  const bytes = BYTE_CHARS.map((_, byte) => String.fromCharCode(byte));
+  const pairs = [..."abc"].flatMap((a) => [..."abc"].map((b) => a + b));
+  const lines = [...bytes, ...pairs].map((token, rank) => `${btoa(token)} ${rank}\n`);
+  return tokenizerFromTiktoken(lines.join(""), "toy.tiktoken", {
+    patterns: [String.raw`\p{L}+|\P{L}+`],
+    control: {},
+  });
+}
+
+const ALGORITHMS: Readonly<Record<string, () => Tokenizer>> = {
+  "byte-level BPE": () => toyTokenizer(byteBpeKeys()),
+  "BPE over characters": () => toyTokenizer(charBpeKeys()),
+  "unigram": () => toyTokenizer(unigramKeys()),
+  "WordPiece": () => toyTokenizer(wordPieceKeys()),
+  "maximum matching": () => createMaximumMatching(toyTokenizer(charBpeKeys())),
+  "SentencePiece BPE": () => sentencePiece("bpe"),
+  "SentencePiece unigram": () => sentencePiece("unigram"),
+  "tiktoken": tiktoken,
+};
+
+for (const [name, make] of Object.entries(ALGORITHMS)) {
+  Deno.test(`a word of five megabytes ends in ${name}`, () => {
+    const tokenizer = make();
+    const word = longWord();
+    let ids: readonly number[] = [];
+    assertLess(leastMs(2, WORD_MS, () => ids = tokenizer.encode(word)), WORD_MS);
+    assert(ids.length > 0);
+    if (!["unigram", "WordPiece", "SentencePiece unigram"].includes(name)) {
+      assertEquals(tokenizer.decode(ids, { skipSpecial: true }).trimStart(), word);
+    }
+  });
+}
+
+testWith(
+  [vocabularyNeed("clip")],
+  "patterns of tokenizer.json take a word of five megabytes",
+  () => {
+    const tokenizer = readVocabulary("clip");
+    assertEquals(tokenizer.encode("a".repeat(WORD_BYTES)).length, WORD_BYTES / 8 + 3);
+  },
+);
