@@ -27,8 +27,8 @@ export interface Program<Env> {
   encode(pass: GPUComputePassEncoder): void;
   /** The same, with a pass of its own for each dispatch that `passOf` opens; for profiles. */
   encodeApart(passOf: (index: number) => GPUComputePassEncoder): void;
-  /** Names of the kernels, a dispatch each. */
-  readonly names: readonly string[];
+  /** What it was made of. */
+  readonly dispatches: readonly ProgramDispatch<Env>[];
   /** Dispatches that have something to do with the sizes at hand. */
   readonly activeCount: number;
   /** Frees the uniforms. */
@@ -130,7 +130,7 @@ export async function createProgram<Env>(
     bind,
     encode,
     encodeApart,
-    names: dispatches.map(({ name }) => name),
+    dispatches,
     get activeCount() {
       return active.length;
     },

@@ -22,22 +22,24 @@ const LINE = {
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64)" },
     "no-peer": { type: "boolean", help: "only this engine" },
     precision: { type: "string", choices: ["fast", "exact"], help: "of this engine (fast)" },
+    contexts: { type: "string", value: "N,N", help: "gpu: positions before decoding (0,1024)" },
+    ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
     ["deno task bench cpu", "SmolLM2 and Gemma on this engine and llama.cpp, in turns"],
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
+    ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, profile, micro. gpu, onnx, formats, serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, gpu, profile, micro. onnx, formats, serve, vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
 
 const NOT_BUILT = [
-  "gpu",
   "onnx",
   "formats",
   "serve",
@@ -76,8 +78,24 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     return 1;
   }
   if (name === "micro") return await deno(["bench", "--allow-all", ...microFiles(rest)]);
+  if (name === "gpu") {
+    const { gpuBench } = await import("../bench/gpu/mod.ts");
+    const figures = gpuBench({
+      models: (flags.models ?? ["smollm2", "1b", "8b"]).flatMap((list) => list.split(",")),
+      rounds: flags.rounds ?? 5,
+      prompts: numbers(flags.prompt, "prompt", [512]),
+      decode: flags.decode ?? 128,
+      contexts: flags.contexts === undefined ? [0, 1024] : flags.contexts.split(",").map(Number),
+      ahead: flags.ahead ?? 8,
+      precision: flags.precision ?? "fast",
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name !== "cpu" && name !== "profile") {
-    throw new UsageError(`Unknown bench ${name}: cpu, profile, micro, ${NOT_BUILT.join(", ")}`);
+    throw new UsageError(
+      `Unknown bench ${name}: cpu, gpu, profile, micro, ${NOT_BUILT.join(", ")}`,
+    );
   }
   if (rest.length > 0) {
     throw new UsageError(`bench ${name} takes no FILTER: use --models, --threads and --prompt`);

@@ -8,6 +8,7 @@ import { type BufferScope, createBufferScope, type Gpu } from "../../gpu/gpu.ts"
 import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { createProgram, type Program } from "../../gpu/program.ts";
+import { type DispatchTime, timeDispatches } from "../../gpu/timing.ts";
 import { createReadback, type Readback } from "../../gpu/readback.ts";
 import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
@@ -45,11 +46,14 @@ export interface GpuBackendOptions extends SharedGpuOptions {
   readonly gpu?: Gpu;
   /** Runs one step while loading, so that the first token waits for no driver. */
   readonly warmUp?: boolean;
-  /** Most steps of a greedy answer that are submitted before they are asked for; default 8, 0 for none. */
+  /** Most steps of a greedy answer that are submitted before they are asked for; default 8 on a GPU, 0: none. */
   readonly stepsAhead?: number;
 }
 
-const DEFAULT_STEPS_AHEAD = 8;
+/** What is computed in vain costs nothing where the GPU would be idle, and all of the CPU's time where it is none. */
+function defaultStepsAhead({ capabilities }: Gpu): number {
+  return capabilities.isSoftware ? 0 : 8;
+}
 
 /** What the GPU backend adds to an executable. */
 export interface GpuExecutable extends Executable {
@@ -61,6 +65,13 @@ export interface GpuExecutable extends Executable {
   readonly foreseenSteps: number;
   /** The device. */
   readonly gpu: Gpu;
+  /**
+   * Runs a step with the inputs at hand and measures each dispatch; needs timestamps. Passes of their own and the clock
+   * make it slower than a step is.
+   *
+   * @throws {UnsupportedError} If the device has no timestamps.
+   */
+  timeDispatches(bindings: DimEnv): Promise<readonly DispatchTime[]>;
 }
 
 /** The WebGPU backend. */
@@ -143,7 +154,7 @@ async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  { warmUp = false, stepsAhead = DEFAULT_STEPS_AHEAD }: GpuBackendOptions,
+  { warmUp = false, stepsAhead = defaultStepsAhead(gpu) }: GpuBackendOptions,
 ): Promise<GpuExecutable> {
   options.signal?.throwIfAborted();
   gpu.check();
@@ -336,6 +347,14 @@ function assemble(parts: Parts): GpuExecutable {
       checkAlive();
       ahead?.forget();
       states.write(slot, count, bytes);
+    },
+    timeDispatches(bindings) {
+      checkAlive();
+      checkBindings(plan, bindings);
+      ahead?.forget();
+      program.bind(bindings);
+      values.writeInputs();
+      return timeDispatches(scope, program);
     },
     input: (name) => named(inputs, "input", name),
     output: (name) => named(byName, "output", name),

@@ -1,0 +1,263 @@
+// `deno task bench gpu`: whole steps of models of known shapes with random weights on this machine's WebGPU device.
+// Decoding is measured one token at a time (each is read before the next is submitted) and with steps submitted
+// ahead; both choose the most probable token on the host, as a greedy answer does. Kernels are measured by GPU
+// timestamps within such a step. Single kernels on rotating weights: tools/bench/gpu_kernels.ts.
+
+import type { DimEnv } from "../../engine/graph/dim.ts";
+import { openDevice } from "../../engine/models/devices.ts";
+import { type PreparedModel, prepareModel } from "../../engine/models/prepare.ts";
+import { createGpuBackend, type GpuExecutable } from "../../engine/plan/gpu_backend.ts";
+import { type Gpu, openGpu } from "../../gpu/gpu.ts";
+import { type Figure, machineName, median } from "../support/figures.ts";
+import { type LlamaShape, SHAPES, syntheticLlama } from "./synthetic.ts";
+
+/** What to measure. */
+export interface GpuBenchOptions {
+  /** Names of shapes. */
+  readonly models: readonly string[];
+  /** Rounds that count; the first one is thrown away. */
+  readonly rounds: number;
+  /** Lengths of prompts. */
+  readonly prompts: readonly number[];
+  /** Tokens of a decode run. */
+  readonly decode: number;
+  /** Positions before decoding begins. */
+  readonly contexts: readonly number[];
+  /** Steps ahead. */
+  readonly ahead: number;
+  readonly precision: "fast" | "exact";
+}
+
+const BATCH = 512;
+/** Timed steps of the table of kernels. */
+const TIMED = 5;
+
+interface Bench {
+  readonly gpu: Gpu;
+  readonly shape: LlamaShape;
+  readonly prepared: PreparedModel;
+  readonly options: GpuBenchOptions;
+}
+
+/** All figures, handed out as they are measured. */
+export async function* gpuBench(options: GpuBenchOptions): AsyncGenerator<Figure> {
+  const gpu = await openGpu();
+  try {
+    for (const name of options.models) {
+      const shape = SHAPES.find((candidate) => candidate.name === name);
+      if (!shape) {
+        const known = SHAPES.map((candidate) => candidate.name).join(", ");
+        throw new RangeError(`Cannot measure "${name}": it is one of ${known}`);
+      }
+      yield* shapeBench(gpu, shape, options);
+    }
+  } finally {
+    gpu.dispose();
+  }
+}
+
+async function* shapeBench(
+  gpu: Gpu,
+  shape: LlamaShape,
+  options: GpuBenchOptions,
+): AsyncGenerator<Figure> {
+  const { contexts, prompts, decode, precision } = options;
+  const contextLength = Math.max(...contexts, ...prompts) + decode + BATCH;
+  const device = await openDevice("gpu", {});
+  const prepared = await prepareModel(
+    syntheticLlama(shape),
+    { contextLength, batch: BATCH, precision },
+    device,
+  );
+  const bench = { gpu, shape, prepared, options };
+  const figure = figureMaker(bench);
+
+  const start = performance.now();
+  const plain = await prepare(bench, 0);
+  yield figure("load", "ms", performance.now() - start);
+  for (const length of prompts) {
+    const rates = await rounds(options, async () => length / await prefill(plain, length, 0));
+    yield figure(`prefill ${length}`, "tokens/s", median(rates) * 1000);
+  }
+  for (const context of contexts) {
+    yield* decodeFigures(bench, plain, context, "one at a time");
+    yield* kernelFigures(bench, plain, context);
+  }
+  plain.dispose();
+
+  const ahead = await prepare(bench, options.ahead);
+  for (const context of contexts) {
+    yield* decodeFigures(bench, ahead, context, `${options.ahead} ahead`);
+  }
+  ahead.dispose();
+}
+
+async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<GpuExecutable> {
+  const backend = createGpuBackend({ gpu, stepsAhead, warmUp: true });
+  const executable = await backend.prepare(prepared.plan, { slots: 1 });
+  executable.openSlot();
+  return executable;
+}
+
+function figureMaker({ gpu, shape, options }: Bench) {
+  const how = options.precision === "exact" ? ", exact" : "";
+  return (name: string, unit: string, value: number, share: number | null = null): Figure => ({
+    bench: "gpu",
+    case: `${name} ${shape.name}${how}`,
+    unit,
+    value,
+    peer: null,
+    peerValue: null,
+    ratio: null,
+    share,
+    machine: `${gpu.capabilities.adapter}, ${machineName()}`,
+  });
+}
+
+/** Results of the rounds that count. */
+async function rounds(
+  { rounds }: GpuBenchOptions,
+  measure: () => Promise<number>,
+): Promise<number[]> {
+  const results: number[] = [];
+  for (let round = -1; round < rounds; round++) {
+    const value = await measure();
+    if (round >= 0) results.push(value);
+  }
+  return results;
+}
+
+function inputs(executable: GpuExecutable): Int32Array[] {
+  return ["tokens", "positions", "slots", "logit_rows"].map((name) =>
+    executable.input(name) as Int32Array
+  );
+}
+
+/** Computes `length` tokens from a position on; the milliseconds that it takes, last logits included. */
+async function prefill(executable: GpuExecutable, length: number, from: number): Promise<number> {
+  const [tokens, positions, slots, logitRows] = inputs(executable) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  const vocabulary = executable.output("logits").length;
+  const start = performance.now();
+  for (let done = 0; done < length; done += BATCH) {
+    const rows = Math.min(BATCH, length - done);
+    for (let row = 0; row < rows; row++) {
+      tokens[row] = (from + done + row) * 7919 % vocabulary;
+      positions[row] = from + done + row;
+      slots[row] = 0;
+    }
+    logitRows[0] = rows - 1;
+    await executable.run({ M: rows, L: 1 });
+  }
+  return performance.now() - start;
+}
+
+/** Most probable token. */
+function best(logits: Float32Array): number {
+  let at = 0;
+  for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[at]!) at = i;
+  return at;
+}
+
+/** Milliseconds of each of `count` greedy steps after `context` positions. */
+async function decode(
+  executable: GpuExecutable,
+  context: number,
+  count: number,
+): Promise<number[]> {
+  const [tokens, positions, slots, logitRows] = inputs(executable) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  const logits = executable.output("logits") as Float32Array;
+  const times: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const start = performance.now();
+    tokens[0] = best(logits);
+    positions[0] = context + i;
+    slots[0] = 0;
+    logitRows[0] = 0;
+    await executable.run({ M: 1, L: 1 });
+    times.push(performance.now() - start);
+  }
+  return times;
+}
+
+async function* decodeFigures(
+  bench: Bench,
+  executable: GpuExecutable,
+  context: number,
+  how: string,
+): AsyncGenerator<Figure> {
+  const { options } = bench;
+  const figure = figureMaker(bench);
+  if (context > 0) await prefill(executable, context, 0);
+  const warm = Math.min(16, options.decode);
+  const rates: number[] = [];
+  let slowest: number[] = [];
+  for (let round = -1; round < options.rounds; round++) {
+    await decode(executable, context, warm);
+    const start = performance.now();
+    const times = await decode(executable, context + warm, options.decode - warm);
+    if (round < 0) continue;
+    rates.push((options.decode - warm) / (performance.now() - start) * 1000);
+    slowest = [...slowest, ...times];
+  }
+  slowest.sort((a, b) => a - b);
+  yield figure(`decode at ${context}, ${how}`, "tokens/s", median(rates));
+  yield figure(
+    `decode at ${context}, ${how}, step p95`,
+    "ms",
+    slowest[Math.floor(0.95 * slowest.length)]!,
+  );
+}
+
+/** Time of a decode step by kernel, and what part of the weights' bytes a second it makes. */
+async function* kernelFigures(
+  bench: Bench,
+  executable: GpuExecutable,
+  context: number,
+): AsyncGenerator<Figure> {
+  const figure = figureMaker(bench);
+  if (!bench.gpu.capabilities.timestamp) return;
+  const bindings: DimEnv = { M: 1, L: 1 };
+  const totals = new Map<string, { ms: number[]; bytes: number; calls: number }>();
+  const steps: number[] = [];
+  for (let i = 0; i < TIMED; i++) {
+    await decode(executable, context, 1);
+    const times = await executable.timeDispatches(bindings);
+    const step = new Map<string, { ms: number; bytes: number; calls: number }>();
+    for (const { name, shader, ms, weightBytes } of times) {
+      const key = `${name} ${shader} of ${(weightBytes / 1e6).toFixed(2)} MB`;
+      const known = step.get(key) ?? { ms: 0, bytes: 0, calls: 0 };
+      step.set(key, {
+        ms: known.ms + ms,
+        bytes: known.bytes + weightBytes,
+        calls: known.calls + 1,
+      });
+    }
+    steps.push([...step.values()].reduce((sum, { ms }) => sum + ms, 0));
+    for (const [key, { ms, bytes, calls }] of step) {
+      const known = totals.get(key) ?? { ms: [], bytes, calls };
+      known.ms.push(ms);
+      totals.set(key, known);
+    }
+  }
+  const whole = median(steps);
+  yield figure(
+    `GPU time of a step at ${context}, ${executable.dispatches} dispatches`,
+    "ms",
+    whole,
+  );
+  for (const [key, { ms, bytes, calls }] of totals) {
+    const time = median(ms);
+    const rate = bytes > 1e5 ? `, ${(bytes / time / 1e6).toFixed(0)} GB/s` : "";
+    yield figure(`at ${context}: ${calls} × ${key}${rate}`, "ms", time, time / whole);
+  }
+}
