@@ -59,13 +59,18 @@ function layerOf(path: string): string {
   return path.includes("/") ? path.slice(0, path.indexOf("/")) : path;
 }
 
-/** Names of architectures: the spec files. Empty before there are any. */
-function specNames(): ReadonlySet<string> {
+const SPECS = `${ROOT}/engine/models/specs`;
+
+/** Names of architectures: those of the spec files, and what containers call them. Empty before there are any. */
+export function familyNames(): ReadonlySet<string> {
   try {
     return new Set(
-      [...Deno.readDirSync(`${ROOT}/engine/models/specs`)]
+      [...Deno.readDirSync(SPECS)]
         .filter(({ name }) => name.endsWith(".json") && name !== "names.json")
-        .map(({ name }) => name.replace(/\.json$/, "")),
+        .flatMap(({ name }) => {
+          const { matches } = JSON.parse(Deno.readTextFileSync(`${SPECS}/${name}`));
+          return [name.replace(/\.json$/, ""), ...matches.huggingface, ...matches.gguf];
+        }),
     );
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return new Set();
@@ -148,21 +153,25 @@ const noModuleLet: Deno.lint.Rule = {
   },
 };
 
+/** Methods that ask whether a text is, or is among, their argument. */
+const QUESTIONS: ReadonlySet<string> = new Set(["includes", "indexOf", "has", "endsWith"]);
+
 const noModelName: Deno.lint.Rule = {
   create(context) {
     const path = productPath(context.filename);
     if (!path?.startsWith("engine/")) return {};
-    const names = [...specNames()];
+    const names = [...familyNames()];
+    const report = (node: Deno.lint.Node, name: string) =>
+      context.report({
+        node,
+        message: `A branch on the model name "${name}": say the difference in its spec`,
+      });
     const check = (
       node: Deno.lint.Node | null | undefined,
       isNamed = (text: string) => names.includes(text),
     ): void => {
       if (node?.type !== "Literal" || typeof node.value !== "string" || node.value === "") return;
-      if (!isNamed(node.value)) return;
-      context.report({
-        node,
-        message: `A branch on the model name "${node.value}": say the difference in its spec`,
-      });
+      if (isNamed(node.value)) report(node, node.value);
     };
     return {
       SwitchCase: (node) => check(node.test),
@@ -171,18 +180,29 @@ const noModelName: Deno.lint.Rule = {
         check(node.left as Deno.lint.Node);
         check(node.right);
       },
-      // `name.startsWith("gemma")`, `["qwen2", "qwen3"].includes(name)`.
+      // `name.startsWith("gemma")`, `["qwen2", "qwen3"].includes(name)`, `/^gemma/.test(name)`.
       CallExpression({ callee, arguments: [first] }) {
         if (callee.type !== "MemberExpression" || callee.property.type !== "Identifier") return;
         const method = callee.property.name;
         if (method === "startsWith") {
           check(first, (text) => names.some((name) => name.startsWith(text)) && text.length > 2);
         }
-        if (method !== "includes") return;
+        const pattern = (callee.object as { regex?: { pattern: string } }).regex?.pattern;
+        if (pattern !== undefined && (method === "test" || method === "exec")) {
+          const words = pattern.toLowerCase().match(/[a-z0-9_-]{4,}/g) ?? [];
+          const named = words.find((word) => names.some((name) => name.startsWith(word)));
+          if (named !== undefined) report(callee.object, named);
+        }
+        if (!QUESTIONS.has(method)) return;
         check(first);
         if (callee.object.type === "ArrayExpression") {
           callee.object.elements.forEach((e) => check(e));
         }
+      },
+      // `new Set(["qwen2", "qwen3"])`.
+      NewExpression({ callee, arguments: [first] }) {
+        if (callee.type !== "Identifier" || callee.name !== "Set") return;
+        if (first?.type === "ArrayExpression") first.elements.forEach((e) => check(e));
       },
     };
   },

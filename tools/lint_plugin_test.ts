@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import plugin from "./lint_plugin.ts";
+import plugin, { familyNames } from "./lint_plugin.ts";
 
 function rulesBroken(file: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, file, source).map(({ id }) => id.replace("troodon/", ""));
@@ -51,11 +51,25 @@ Deno.test("no-model-name: architectures are data", () => {
       'name.startsWith("gemma")',
       '["x", "qwen2"].includes(name)',
       'names.includes("t5")',
+      'known.has("command-r")',
+      "/^gemma/.test(name)",
+      'new Set(["half", "smollm3"]).has(name)',
     ]
   ) {
     assertEquals(rulesBroken("engine/a.ts", `if (${branch}) f();`), ["no-model-name"], branch);
   }
   for (const branch of ['kind === "half"', 'x.startsWith("ge")', '["half"].includes(x)']) {
     assertEquals(rulesBroken("engine/models/a.ts", `if (${branch}) f();`), [], branch);
+  }
+});
+
+Deno.test("no-model-name: every name that a spec or a container has is known to the rule", () => {
+  const names = familyNames();
+  for (const name of ["gemma3", "gemma3_text", "gpt_neox", "gptneox", "command-r", "Yi"]) {
+    assertEquals(names.has(name), true, name);
+  }
+  for (const name of names) {
+    const source = `if (type === ${JSON.stringify(name)}) f();`;
+    assertEquals(rulesBroken("engine/models/a.ts", source), ["no-model-name"], name);
   }
 });
