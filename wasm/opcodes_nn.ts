@@ -16,6 +16,11 @@ const planes = {
   ...{ out_depth: u32, out_height: u32, out_width: u32 },
 };
 
+/** Bits of `flags` of scaled_attention. */
+export const ATTENTION_FLAGS = {
+  ...{ q_joined: 1, k_joined: 2, v_joined: 4, causal: 8, from_end: 16, wide: 32 },
+} as const;
+
 /** Table of these kernels. */
 export const NN_OPCODES = {
   /** Batches of `outer` times `batch` products; strides of both in elements, 0 where a side repeats. */
@@ -90,6 +95,73 @@ export const NN_OPCODES = {
       ...{ x: u32, y: u32, planes: u32, height: u32, width: u32, out_height: u32, out_width: u32 },
       ...{ scale_h: "f32", scale_w: "f32", linear: u32, coordinates: u32, rounding: u32 },
       ...{ scratch: u32, scratch_bytes: u32 },
+    },
+  },
+  /** `a_zero` and `b_zero` are 0 where there are none; `b_zeros` counts those of b: 0, 1 or one a column. */
+  matmul_integer: {
+    file: "nn_integer",
+    operands: {
+      ...{ a: u32, b: u32, a_zero: u32, b_zero: u32, b_zeros: u32, y: u32 },
+      ...{ a_signed: u32, b_signed: u32, rows: u32, inner: u32, columns: u32, batch: u32 },
+      ...{ b_batch: u32, scratch: u32, scratch_bytes: u32 },
+    },
+  },
+  /** Least and largest of 64 parts, two floats each, 0 among them. */
+  range_partials: { file: "nn_integer", operands: { x: u32, count: u32, partials: u32 } },
+  quantize_range: {
+    file: "nn_integer",
+    operands: { x: u32, y: u32, count: u32, partials: u32, scale: u32, zero: u32 },
+  },
+  /** With more than one of `channels`, runs of `places` elements take scales in turn. */
+  quantize: {
+    file: "nn_integer",
+    operands: {
+      ...{ x: u32, y: u32, scale: u32, zero: u32, count: u32, places: u32, channels: u32 },
+      ...{ signed: u32 },
+    },
+  },
+  /** `type`: 0 u8, 1 i8, 2 i32. */
+  dequantize: {
+    file: "nn_integer",
+    operands: {
+      ...{ x: u32, y: u32, scale: u32, zero: u32, count: u32, places: u32, channels: u32 },
+      ...{ type: u32 },
+    },
+  },
+  /** `b`, `h` and `c` are 0 where there are none; `linear`: linear_before_reset of gru. */
+  recurrent: {
+    file: "nn_recurrent",
+    operands: {
+      ...{ x: u32, w: u32, r: u32, b: u32, h: u32, c: u32, y: u32, last_h: u32, last_c: u32 },
+      ...{ kind: u32, sequence: u32, batch: u32, width: u32, hidden: u32, directions: u32 },
+      ...{ reverse: u32, batch_first: u32, linear: u32, scratch: u32, scratch_bytes: u32 },
+    },
+  },
+  /** Strides of the mask are in elements; addresses of 0: none; `flags`: ATTENTION_FLAGS. */
+  scaled_attention: {
+    file: "nn_attention",
+    operands: {
+      ...{ q: u32, k: u32, v: u32, y: u32, mask: u32, counts: u32, sinks: u32, flags: u32 },
+      ...{ batch: u32, heads: u32, kv_heads: u32, rows: u32, keys: u32, width: u32 },
+      ...{ value_width: u32, scale: "f32", softcap: "f32", offset: u32, window: u32 },
+      ...{ mask_kind: u32, mask_batch: u32, mask_head: u32, mask_row: u32, mask_column: u32 },
+      ...{ mask_columns: u32, scratch: u32, scratch_bytes: u32 },
+    },
+  },
+  /** `single`: one position, that of row 0; `table`: entries of the tables. */
+  rotary: {
+    file: "nn_attention",
+    operands: {
+      ...{ x: u32, y: u32, cos: u32, sin: u32, positions: u32, wide: u32, single: u32 },
+      ...{ batch: u32, rows: u32, heads: u32, width: u32, half: u32, table: u32 },
+      ...{ joined: u32, interleaved: u32 },
+    },
+  },
+  append_rows: {
+    file: "nn_attention",
+    operands: {
+      ...{ x: u32, past: u32, counts: u32, wide: u32, y: u32, batch: u32, heads: u32 },
+      ...{ rows: u32, width: u32, held: u32, capacity: u32, joined: u32 },
     },
   },
 } as const satisfies Readonly<Record<string, OpcodeRecord>>;

@@ -54,6 +54,13 @@ export function createCaseRandom(seed: number): CaseRandom {
       const data = Uint8Array.from({ length: elementCount(shape) }, () => integer(0, 1));
       return { role: "input", dtype: "bool", shape, data };
     },
+    codes(dtype, shape) {
+      const length = elementCount(shape);
+      const data = dtype === "u8"
+        ? Uint8Array.from({ length }, () => integer(0, 255))
+        : Int8Array.from({ length }, () => integer(-128, 127));
+      return { role: "input", dtype, shape, data };
+    },
     weight(name, shape) {
       const format = getFormat(name);
       const count = elementCount(shape);

@@ -17,6 +17,8 @@ export interface CaseRandom {
   indices(values: readonly number[]): CaseInput;
   /** A bool input, evenly 0 and 1. */
   truths(shape: readonly number[]): CaseInput;
+  /** An input of 8-bit codes, evenly over all of them. */
+  codes(dtype: "u8" | "i8", shape: readonly number[]): CaseInput;
   /** A weight of normal values, in any number format. */
   weight(format: string, shape: readonly number[]): CaseInput;
 }
@@ -26,9 +28,9 @@ export type CaseInput =
   | {
     /** `quantized` goes through `quantize_q8` first. */
     readonly role: "input" | "constant" | "quantized";
-    readonly dtype: "f32" | "i32" | "bool";
+    readonly dtype: "f32" | "i32" | "bool" | "u8" | "i8";
     readonly shape: readonly Dim[];
-    readonly data: Float32Array | Int32Array | Uint8Array;
+    readonly data: Float32Array | Int32Array | Uint8Array | Int8Array;
   }
   | {
     readonly role: "weight";

@@ -8,6 +8,7 @@ import type { Dim } from "../dim.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import { heads, type Layout } from "../scaled_attention_rows.ts";
+import { appendRowsKernel } from "../lower_scaled_attention.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -71,5 +72,5 @@ export const appendRows: OpRecord = defineOp({
       attributes: { heads: 2, capacity },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [appendRowsKernel], gpu: [] },
 });

@@ -5,6 +5,7 @@ import { choice, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { dequantizeKernel } from "../lower_integer.ts";
 import type { OpRecord } from "../op.ts";
 import { scaleIndex } from "../quantization.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
@@ -34,5 +35,17 @@ export const dequantizeLinear: OpRecord = defineOp({
       setElement(out!, i, code * getElement(scale!, at));
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    (["u8", "i8"] as const).flatMap((dtype) =>
+      [1, 3].map((count) => ({
+        name: `${dtype}, ${count} scales`,
+        inputs: [
+          random.codes(dtype, [2, 3, 37]),
+          random.input(count === 1 ? [] : [count]),
+          random.codes(dtype, count === 1 ? [] : [count]),
+        ],
+        attributes: { to: "f32", axis: 1 },
+      }))
+    ),
+  kernels: { wasm: [dequantizeKernel], gpu: [] },
 });

@@ -3,6 +3,7 @@
 
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { dynamicQuantizeKernel } from "../lower_integer.ts";
 import type { OpRecord } from "../op.ts";
 import { roundToEven } from "../quantization.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -40,5 +41,5 @@ export const dynamicQuantize: OpRecord = defineOp({
   cases: (random) =>
     [1, 7, 33, 400].map((count) => ({ name: `[${count}]`, inputs: [random.input([count])] })),
   tolerance: { ofLargest: 4e-3, reason: "a quotient at a rounding edge may give the next code" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [dynamicQuantizeKernel], gpu: [] },
 });

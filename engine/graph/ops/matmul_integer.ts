@@ -4,6 +4,7 @@
 import { defineOp } from "../define_op.ts";
 import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
+import { matmulIntegerKernel } from "../lower_integer.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
 import { eachMatrix, matmulShape, multiply } from "./matmul_nd.ts";
@@ -38,7 +39,24 @@ export const matmulInteger: OpRecord = defineOp({
     });
     storeNumbers(out!, y);
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    ([
+      [[5, 7], [7, 9], "u8", "i8", 1],
+      [[50, 33], [33, 40], "u8", "u8", 40],
+      [[2, 3, 64], [64, 17], "i8", "i8", 0],
+      [[2, 5, 8], [2, 8, 8], "u8", "i8", 1],
+      [[1, 128], [128, 64], "u8", "i8", 0],
+    ] as const).map(([a, b, left, right, zeros]) => ({
+      name: `${left}[${a}] · ${right}[${b}], ${zeros} zero points`,
+      inputs: [
+        random.codes(left, a),
+        random.codes(right, b),
+        zeros ? random.codes(left, []) : undefined,
+        zeros ? random.codes(right, zeros === 1 ? [] : [zeros]) : undefined,
+      ],
+    })),
+  tolerance: { ofLargest: 0, reason: "whole numbers" },
+  kernels: { wasm: [matmulIntegerKernel], gpu: [] },
 });
 
 function lessZeros(

@@ -7,6 +7,7 @@ import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import type { DataType } from "../graph.ts";
+import { quantizeKernel } from "../lower_integer.ts";
 import type { OpRecord } from "../op.ts";
 import { roundToEven, scaleIndex } from "../quantization.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
@@ -67,7 +68,25 @@ export const quantizeLinear: OpRecord = defineOp({
       }
     }
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    (["u8", "i8"] as const).flatMap((to) =>
+      [1, 3].map((count) => ({
+        name: `${to}, ${count} scales`,
+        inputs: [
+          random.input([2, 3, 37]),
+          {
+            role: "input" as const,
+            dtype: "f32" as const,
+            shape: count === 1 ? [] : [count],
+            data: Float32Array.from({ length: count }, (_, i) => 0.01 * (i + 1)),
+          },
+          random.codes(to, count === 1 ? [] : [count]),
+        ],
+        attributes: { to, axis: 1 },
+      }))
+    ),
+  tolerance: { ofLargest: 8e-3, reason: "a quotient at a rounding edge may give the next code" },
+  kernels: { wasm: [quantizeKernel], gpu: [] },
 });
 
 const ONE = { f32: Float32Array, f64: Float64Array, f16: Uint16Array, bf16: Uint16Array } as const;

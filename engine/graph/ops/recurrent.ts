@@ -7,6 +7,7 @@ import { defineOp } from "../define_op.ts";
 import type { Dim } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { CELL_KINDS, GATES, isCellActivation, runDirection } from "../recurrent_cells.ts";
+import { recurrentKernel } from "../lower_recurrent.ts";
 import type { OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
@@ -97,7 +98,7 @@ export const recurrent: OpRecord = defineOp({
   },
   cases: recurrentCases,
   tolerance: { ofLargest: 1e-4, reason: "float32 states over many steps" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [recurrentKernel], gpu: [] },
 });
 
 function checkShape(

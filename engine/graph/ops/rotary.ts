@@ -9,6 +9,7 @@ import { defineOp } from "../define_op.ts";
 import { FLOATS, numbersOf } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { heads, type Layout } from "../scaled_attention_rows.ts";
+import { rotaryKernel } from "../lower_scaled_attention.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
 
@@ -80,5 +81,5 @@ export const rotary: OpRecord = defineOp({
         attributes: { heads: 3, interleaved },
       }))
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [rotaryKernel], gpu: [] },
 });

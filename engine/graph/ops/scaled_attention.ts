@@ -8,6 +8,7 @@ import { defineOp } from "../define_op.ts";
 import { type Dim, evaluate, exactDiv, formatDim, mul } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { attendRows, heads, type Layout } from "../scaled_attention_rows.ts";
+import { scaledAttentionKernel } from "../lower_scaled_attention.ts";
 import type { OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
@@ -85,7 +86,7 @@ export const scaledAttention: OpRecord = defineOp({
   },
   cases: attentionCases,
   tolerance: { ofLargest: 1e-4, reason: "float32 exponentials of long rows" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [scaledAttentionKernel], gpu: [] },
 });
 
 function requireHeads(

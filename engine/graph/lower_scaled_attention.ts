@@ -1,0 +1,132 @@
+// Lowering of attention over keys and values that are activations, of rotary tables and of appended rows.
+
+import { ATTENTION_FLAGS } from "../../wasm/opcodes_nn.ts";
+import { type Dim, equal, product } from "./dim.ts";
+import type { Value } from "./graph.ts";
+import { roundUp64 } from "./lower_conv.ts";
+import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
+import type { WasmKernel } from "./op.ts";
+import { heads, type Layout } from "./scaled_attention_rows.ts";
+
+const isJoined = (value: Value): boolean => value.shape.length === 3;
+const isWide = (value: Value | undefined): 0 | 1 => value?.dtype === "i64" ? 1 : 0;
+
+/** Sum of the flags that hold. */
+function flagsOf(flags: Readonly<Record<keyof typeof ATTENTION_FLAGS, boolean>>): number {
+  return Object.entries(ATTENTION_FLAGS).reduce(
+    (sum, [name, bit]) => sum + (flags[name as keyof typeof ATTENTION_FLAGS] ? bit : 0),
+    0,
+  );
+}
+
+/** Strides of a mask under [B, H, S, T], in elements; 0 where it repeats. */
+function maskOperands(mask: Value | undefined) {
+  const shape: Dim[] = [...new Array<Dim>(4).fill(1), ...mask?.shape ?? []].slice(-4);
+  const step = (axis: number) => equal(shape[axis]!, 1) ? 0 : product(shape.slice(axis + 1));
+  return {
+    mask_kind: !mask ? 0 : mask.dtype === "bool" ? 2 : 1,
+    mask_batch: step(0),
+    mask_head: step(1),
+    mask_row: step(2),
+    mask_column: step(3),
+    mask_columns: shape[3]!,
+  };
+}
+
+/** Float32 heads of known widths, without scores as an output. */
+export const scaledAttentionKernel: WasmKernel = {
+  name: "scaled_attention_f32",
+  when({ node: { inputs: [q, k, v, mask, , sinks], attributes } }) {
+    const width = (value: Value, count: unknown) => heads(value.shape, count as number).width;
+    return [q, k, v].every((value) => value!.dtype === "f32") && attributes.scores === "none" &&
+      isStatic(width(q!, attributes.q_heads)) && isStatic(width(v!, attributes.kv_heads)) &&
+      (!mask || (mask.shape.length <= 4 && (mask.dtype === "f32" || mask.dtype === "bool"))) &&
+      (!sinks || sinks.dtype === "f32");
+  },
+  lower(lowering) {
+    const { inputs: [q, k, v, mask, counts], attributes } = lowering.node;
+    const qHeads = attributes.q_heads as number, kvHeads = attributes.kv_heads as number;
+    const { batch, rows, width } = heads(q!.shape, qHeads) as Layout<Dim>;
+    const keys = heads(k!.shape, kvHeads).rows;
+    const value_width = heads(v!.shape, kvHeads).width as number;
+    const padded = Math.ceil(value_width / 8) * 8;
+    // Scores, sums, two numbers a row, a packed panel: wasm/assembly/nn_attention.ts.
+    const panel = Math.max(width as number, 128) * 32;
+    const bytes = 32 * 128 * 4 + 32 * padded * 4 + 2 * 32 * 4 + panel;
+    emit(lowering, "scaled_attention", {
+      q: inputAddress(lowering, 0),
+      k: inputAddress(lowering, 1),
+      v: inputAddress(lowering, 2),
+      y: outputAddress(lowering),
+      mask: inputAddress(lowering, 3),
+      counts: inputAddress(lowering, 4),
+      sinks: inputAddress(lowering, 5),
+      flags: flagsOf({
+        q_joined: isJoined(q!),
+        k_joined: isJoined(k!),
+        v_joined: isJoined(v!),
+        causal: attributes.causal === true,
+        from_end: attributes.from_end === true,
+        wide: counts?.dtype === "i64",
+      }),
+      ...{ batch, heads: qHeads, kv_heads: kvHeads, rows, keys, width, value_width },
+      scale: attributes.scale as number,
+      softcap: attributes.softcap as number,
+      offset: attributes.offset as Dim,
+      window: attributes.window as number,
+      ...maskOperands(mask),
+      scratch: lowering.scratch(bytes),
+      scratch_bytes: roundUp64(bytes),
+    });
+  },
+};
+
+/** Float32 heads and tables. */
+export const rotaryKernel: WasmKernel = {
+  name: "rotary_f32",
+  when({ node: { inputs: [x, cos, sin], attributes } }) {
+    const { width } = heads(x!.shape, attributes.heads as number), half = cos!.shape.at(-1)!;
+    return [x, cos, sin].every((value) => value!.dtype === "f32") && isStatic(width) &&
+      isStatic(half) && 2 * half <= width;
+  },
+  lower(lowering) {
+    const { inputs: [x, cos, , positions], attributes } = lowering.node;
+    const { batch, rows, width } = heads(x!.shape, attributes.heads as number) as Layout<Dim>;
+    emit(lowering, "rotary", {
+      x: inputAddress(lowering, 0),
+      y: outputAddress(lowering),
+      cos: inputAddress(lowering, 1),
+      sin: inputAddress(lowering, 2),
+      positions: inputAddress(lowering, 3),
+      wide: isWide(positions),
+      single: positions && equal(product(positions.shape), 1) ? 1 : 0,
+      ...{ batch, rows, width, heads: attributes.heads as number },
+      half: cos!.shape.at(-1)!,
+      table: product(cos!.shape.slice(0, -1)),
+      joined: isJoined(x!) ? 1 : 0,
+      interleaved: attributes.interleaved ? 1 : 0,
+    });
+  },
+};
+
+/** Float32 rows. */
+export const appendRowsKernel: WasmKernel = {
+  name: "append_rows_f32",
+  when: ({ node: { inputs: [rows] } }) => rows!.dtype === "f32",
+  lower(lowering) {
+    const { inputs: [x, past, counts], attributes } = lowering.node;
+    const count = attributes.heads as number;
+    const { batch, rows, width } = heads(x!.shape, count) as Layout<Dim>;
+    emit(lowering, "append_rows", {
+      x: inputAddress(lowering, 0),
+      past: inputAddress(lowering, 1),
+      counts: inputAddress(lowering, 2),
+      wide: isWide(counts),
+      y: outputAddress(lowering),
+      ...{ batch, heads: count, rows, width },
+      held: past ? past.shape[2]! : 0,
+      capacity: attributes.capacity as Dim,
+      joined: isJoined(x!) ? 1 : 0,
+    });
+  },
+};

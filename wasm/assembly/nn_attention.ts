@@ -1,0 +1,297 @@
+// Attention over float32 keys and values that are activations, and what prepares them.
+//
+//   scaled_attention: softmax(cap(q·kᵀ·scale) + mask)·v, online over blocks of 128 keys (Milakov & Gimelshein 2018)
+//   rotary:           pairs of a head's elements turned by tables
+//   append_rows:      a cache with new rows behind the valid ones
+//
+// A chunk of scaled_attention is 32 rows of one head. Blocks of keys and of values are packed by eight, and the scores and
+// sums are tiles; up to three rows are computed row by row instead, since packing would cost as much.
+import { addressAt, chunksOf, f32At, i32At, min, nextChunk, thread, u32At } from "./runtime";
+import { exp4, tanh4 } from "./exp";
+import { floatTiles } from "./generated/float_tiles";
+import { packColumns, packTransposed } from "./nn_matmul";
+import { madd, max4, sum4 } from "./simd";
+import {
+  APPEND_ROWS_BATCH, APPEND_ROWS_CAPACITY, APPEND_ROWS_COUNTS, APPEND_ROWS_HEADS, APPEND_ROWS_HELD, APPEND_ROWS_JOINED,
+  APPEND_ROWS_PAST, APPEND_ROWS_ROWS, APPEND_ROWS_WIDE, APPEND_ROWS_WIDTH, APPEND_ROWS_X, APPEND_ROWS_Y,
+  ROTARY_BATCH, ROTARY_COS, ROTARY_HALF, ROTARY_HEADS, ROTARY_INTERLEAVED, ROTARY_JOINED, ROTARY_POSITIONS,
+  ROTARY_ROWS, ROTARY_SIN, ROTARY_SINGLE, ROTARY_TABLE, ROTARY_WIDE, ROTARY_WIDTH, ROTARY_X, ROTARY_Y,
+  SCALED_ATTENTION_BATCH, SCALED_ATTENTION_FLAGS, SCALED_ATTENTION_COUNTS,
+  SCALED_ATTENTION_HEADS, SCALED_ATTENTION_K, SCALED_ATTENTION_KEYS, SCALED_ATTENTION_KV_HEADS,
+  SCALED_ATTENTION_MASK, SCALED_ATTENTION_MASK_BATCH, SCALED_ATTENTION_MASK_COLUMN,
+  SCALED_ATTENTION_MASK_COLUMNS, SCALED_ATTENTION_MASK_HEAD, SCALED_ATTENTION_MASK_KIND, SCALED_ATTENTION_MASK_ROW,
+  SCALED_ATTENTION_OFFSET, SCALED_ATTENTION_Q, SCALED_ATTENTION_ROWS,
+  SCALED_ATTENTION_SCALE, SCALED_ATTENTION_SCRATCH, SCALED_ATTENTION_SCRATCH_BYTES, SCALED_ATTENTION_SINKS,
+  SCALED_ATTENTION_SOFTCAP, SCALED_ATTENTION_V, SCALED_ATTENTION_VALUE_WIDTH,
+  SCALED_ATTENTION_WIDTH, SCALED_ATTENTION_WINDOW, SCALED_ATTENTION_Y,
+} from "./generated/opcodes";
+
+/** Bits of `flags`: how heads lie, what rows see, 64-bit counts. */
+const Q_JOINED: u32 = 1;
+const K_JOINED: u32 = 2;
+const V_JOINED: u32 = 4;
+const CAUSAL: u32 = 8;
+const FROM_END: u32 = 16;
+const WIDE: u32 = 32;
+const ROWS: u32 = 32;
+const BLOCK: u32 = 128;
+
+export function scaled_attention(ip: usize): void {
+  const heads = u32At(ip, SCALED_ATTENTION_HEADS), rows = u32At(ip, SCALED_ATTENTION_ROWS);
+  const tiles = chunksOf(rows, ROWS), total = u32At(ip, SCALED_ATTENTION_BATCH) * heads * tiles;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const first = (<u32>c % tiles) * ROWS, plane = <u32>c / tiles;
+    attendTile(ip, plane / heads, plane % heads, first, min(ROWS, rows - first));
+  }
+}
+
+/** Address of row 0 of a head, and in `strideOf` the bytes from row to row. */
+@inline function planeOf(base: usize, joined: u32, item: u32, head: u32, heads: u32, rows: u32, width: u32): usize {
+  const at = joined ? <usize>item * rows * heads + head : (<usize>item * heads + head) * rows;
+  return base + ((at * width) << 2);
+}
+@inline function strideOf(joined: u32, heads: u32, width: u32): usize {
+  return <usize>(joined ? heads * width : width) << 2;
+}
+
+function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): void {
+  const heads = u32At(ip, SCALED_ATTENTION_HEADS), kvHeads = u32At(ip, SCALED_ATTENTION_KV_HEADS);
+  const rows = u32At(ip, SCALED_ATTENTION_ROWS), keys = u32At(ip, SCALED_ATTENTION_KEYS);
+  const width = u32At(ip, SCALED_ATTENTION_WIDTH), valueWidth = u32At(ip, SCALED_ATTENTION_VALUE_WIDTH);
+  const qJoined = (u32At(ip, SCALED_ATTENTION_FLAGS) & Q_JOINED), kJoined = (u32At(ip, SCALED_ATTENTION_FLAGS) & K_JOINED);
+  const vJoined = (u32At(ip, SCALED_ATTENTION_FLAGS) & V_JOINED), kvHead = head / (heads / kvHeads);
+  const qStride = strideOf(qJoined, heads, width), kStride = strideOf(kJoined, kvHeads, width);
+  const vStride = strideOf(vJoined, kvHeads, valueWidth), yStride = strideOf(qJoined, heads, valueWidth);
+  const q = planeOf(addressAt(ip, SCALED_ATTENTION_Q), qJoined, item, head, heads, rows, width) + first * qStride;
+  const k = planeOf(addressAt(ip, SCALED_ATTENTION_K), kJoined, item, kvHead, kvHeads, keys, width);
+  const v = planeOf(addressAt(ip, SCALED_ATTENTION_V), vJoined, item, kvHead, kvHeads, keys, valueWidth);
+  const y = planeOf(addressAt(ip, SCALED_ATTENTION_Y), qJoined, item, head, heads, rows, valueWidth) + first * yStride;
+  const valid = validKeys(ip, item, keys), own = ownKey(ip, valid, rows) + <i32>first;
+  // Keys that any row of the tile may see.
+  const causal = (u32At(ip, SCALED_ATTENTION_FLAGS) & CAUSAL), window = i32At(ip, SCALED_ATTENTION_WINDOW);
+  let end = <i32>valid;
+  if (causal && own + <i32>height < end) end = own + <i32>height;
+  let begin = window > 0 ? own - window + 1 : 0;
+  if (begin < 0) begin = 0;
+  begin &= ~127;
+
+  const scratch = addressAt(ip, SCALED_ATTENTION_SCRATCH) + <usize>thread * u32At(ip, SCALED_ATTENTION_SCRATCH_BYTES);
+  const scores = scratch, sums = scores + <usize>ROWS * BLOCK * 4;
+  // Rows of the sums are padded to whole panels.
+  const padded = <usize>((valueWidth + 7) & ~7), sumStride = padded << 2;
+  const largest = sums + <usize>ROWS * sumStride, totals = largest + ROWS * 4, panel = totals + ROWS * 4;
+  const sinks = addressAt(ip, SCALED_ATTENTION_SINKS);
+  memory.fill(sums, 0, <usize>height * sumStride);
+  for (let r: u32 = 0; r < height; r++) {
+    store<f32>(largest + (<usize>r << 2), sinks ? load<f32>(sinks + (<usize>head << 2)) : -Infinity);
+    store<f32>(totals + (<usize>r << 2), sinks ? 1 : 0);
+  }
+  for (let key = begin; key < end; key += BLOCK) {
+    const count = min(BLOCK, <u32>(end - key));
+    scoreBlock(ip, q, qStride, height, k + <usize>key * kStride, kStride, count, scores, panel);
+    for (let r: u32 = 0; r < height; r++) {
+      const at = own + <i32>r, row = scores + <usize>r * BLOCK * 4;
+      weighBlock(ip, item, head, first + r, at, key, count, valid, row, largest + (<usize>r << 2), totals + (<usize>r << 2), sums + <usize>r * sumStride, valueWidth);
+    }
+    sumBlock(scores, height, v + <usize>key * vStride, vStride, count, valueWidth, sums, sumStride, panel);
+  }
+  for (let r: u32 = 0; r < height; r++) {
+    const total = load<f32>(totals + (<usize>r << 2)), factor: f32 = total == 0 ? 0 : <f32>1 / total;
+    const from = sums + <usize>r * sumStride, to = y + <usize>r * yStride;
+    for (let i: usize = 0; i < <usize>valueWidth << 2; i += 4) store<f32>(to + i, load<f32>(from + i) * factor);
+  }
+}
+
+@inline function validKeys(ip: usize, item: u32, keys: u32): u32 {
+  const counts = addressAt(ip, SCALED_ATTENTION_COUNTS);
+  if (!counts) return keys;
+  const count = (u32At(ip, SCALED_ATTENTION_FLAGS) & WIDE) ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
+  return min(count, keys);
+}
+
+/** The key that row 0 is at. */
+@inline function ownKey(ip: usize, valid: u32, rows: u32): i32 {
+  if (!(u32At(ip, SCALED_ATTENTION_FLAGS) & FROM_END)) return i32At(ip, SCALED_ATTENTION_OFFSET);
+  return valid > rows ? <i32>(valid - rows) : 0;
+}
+
+function scoreBlock(
+  ip: usize, q: usize, qStride: usize, height: u32, k: usize, kStride: usize, count: u32, scores: usize, panel: usize,
+): void {
+  const width = u32At(ip, SCALED_ATTENTION_WIDTH), scale = f32At(ip, SCALED_ATTENTION_SCALE);
+  if (height <= 3) {
+    for (let j: u32 = 0; j < count; j++, k += kStride) {
+      for (let r: u32 = 0; r < height; r++) {
+        store<f32>(scores + <usize>r * BLOCK * 4 + (<usize>j << 2), dot(q + <usize>r * qStride, k, width) * scale);
+      }
+    }
+    return;
+  }
+  memory.fill(scores, 0, <usize>height * BLOCK * 4);
+  for (let j: u32 = 0; j < count; j += 8) {
+    packTransposed(k + <usize>j * kStride, kStride, width, min(8, count - j), scale, panel);
+    floatTiles(height, q, qStride, width, panel, scores + (<usize>j << 2), BLOCK * 4);
+  }
+}
+
+function dot(a: usize, b: usize, count: u32): f32 {
+  let s0 = f32x4.splat(0), s1 = s0;
+  const end = a + (<usize>count << 2);
+  for (; a + 32 <= end; a += 32, b += 32) {
+    s0 = madd(v128.load(a), v128.load(b), s0);
+    s1 = madd(v128.load(a, 16), v128.load(b, 16), s1);
+  }
+  let sum = sum4(f32x4.add(s0, s1));
+  for (; a < end; a += 4, b += 4) sum += load<f32>(a) * load<f32>(b);
+  return sum;
+}
+
+/** Scores of a row and block become weights relative to the largest score so far; sums so far are brought along. */
+function weighBlock(
+  ip: usize, item: u32, head: u32, row: u32, own: i32, key: i32, count: u32, valid: u32, scores: usize,
+  largest: usize, totals: usize, sums: usize, valueWidth: u32,
+): void {
+  const softcap = f32At(ip, SCALED_ATTENTION_SOFTCAP), padded = (count + 3) & ~3;
+  if (softcap > 0) {
+    const cap = f32x4.splat(softcap), inverse = f32x4.splat(<f32>1 / softcap);
+    for (let i: usize = 0; i < <usize>padded << 2; i += 16) {
+      v128.store(scores + i, f32x4.mul(cap, tanh4(f32x4.mul(v128.load(scores + i), inverse))));
+    }
+  }
+  addMask(ip, item, head, row, key, count, scores);
+  // What lies outside is not seen.
+  const window = i32At(ip, SCALED_ATTENTION_WINDOW);
+  let end = <i32>valid - key, begin: i32 = window > 0 ? own - window + 1 - key : 0;
+  if ((u32At(ip, SCALED_ATTENTION_FLAGS) & CAUSAL) && own + 1 - key < end) end = own + 1 - key;
+  for (let j: i32 = 0; j < <i32>padded; j++) {
+    if (j < begin || j >= end || j >= <i32>count) store<f32>(scores + (<usize>j << 2), -Infinity);
+  }
+  let m = f32x4.splat(-Infinity);
+  for (let i: usize = 0; i < <usize>padded << 2; i += 16) m = f32x4.pmax(m, v128.load(scores + i));
+  const before = load<f32>(largest), highest = Mathf.max(before, max4(m));
+  // Nothing seen so far: all weights are 0.
+  if (highest == -Infinity) { memory.fill(scores, 0, <usize>padded << 2); return; }
+  const h = f32x4.splat(highest), none = f32x4.splat(-Infinity);
+  let total = f32x4.splat(0);
+  for (let i: usize = 0; i < <usize>padded << 2; i += 16) {
+    const s = v128.load(scores + i);
+    const e = v128.andnot(exp4(f32x4.sub(s, h)), f32x4.eq(s, none));
+    v128.store(scores + i, e);
+    total = f32x4.add(total, e);
+  }
+  let factor: f32 = 0;
+  if (before != -Infinity) factor = f32x4.extract_lane(exp4(f32x4.splat(before - highest)), 0);
+  store<f32>(totals, load<f32>(totals) * factor + sum4(total));
+  store<f32>(largest, highest);
+  if (factor != 1) {
+    for (let i: usize = 0; i < <usize>valueWidth << 2; i += 4) store<f32>(sums + i, load<f32>(sums + i) * factor);
+  }
+}
+
+/** Kinds of masks: 0 none, 1 added, 2 truth values. Columns that a mask lacks are not seen. */
+function addMask(ip: usize, item: u32, head: u32, row: u32, key: i32, count: u32, scores: usize): void {
+  const kind = u32At(ip, SCALED_ATTENTION_MASK_KIND);
+  if (!kind) return;
+  const columns = u32At(ip, SCALED_ATTENTION_MASK_COLUMNS), step = u32At(ip, SCALED_ATTENTION_MASK_COLUMN);
+  const at = <usize>item * u32At(ip, SCALED_ATTENTION_MASK_BATCH) + <usize>head * u32At(ip, SCALED_ATTENTION_MASK_HEAD) +
+    <usize>row * u32At(ip, SCALED_ATTENTION_MASK_ROW);
+  const mask = addressAt(ip, SCALED_ATTENTION_MASK);
+  for (let j: u32 = 0; j < count; j++) {
+    const column = <u32>key + j, target = scores + (<usize>j << 2), place = at + <usize>(column * step);
+    if (step && column >= columns) store<f32>(target, -Infinity);
+    else if (kind == 1) {
+      const added = load<f32>(mask + (place << 2));
+      // A product may be NaN where it does not count.
+      store<f32>(target, added == -Infinity ? added : load<f32>(target) + added);
+    } else if (!load<u8>(mask + place)) store<f32>(target, -Infinity);
+  }
+}
+
+function sumBlock(
+  weights: usize, height: u32, v: usize, vStride: usize, count: u32, width: u32, sums: usize, sumStride: usize, panel: usize,
+): void {
+  if (height <= 3) {
+    for (let j: u32 = 0; j < count; j++, v += vStride) {
+      for (let r: u32 = 0; r < height; r++) {
+        const weight = load<f32>(weights + <usize>r * BLOCK * 4 + (<usize>j << 2));
+        if (weight != 0) addScaled(sums + <usize>r * sumStride, v, weight, width);
+      }
+    }
+    return;
+  }
+  for (let i: u32 = 0; i < width; i += 8) {
+    packColumns(v + (<usize>i << 2), vStride, count, min(8, width - i), 1, panel);
+    floatTiles(height, weights, BLOCK * 4, count, panel, sums + (<usize>i << 2), sumStride);
+  }
+}
+
+function addScaled(out: usize, x: usize, factor: f32, count: u32): void {
+  const f = f32x4.splat(factor), bytes = <usize>count << 2;
+  let i: usize = 0;
+  for (; i + 16 <= bytes; i += 16) v128.store(out + i, madd(v128.load(x + i), f, v128.load(out + i)));
+  for (; i < bytes; i += 4) store<f32>(out + i, load<f32>(out + i) + load<f32>(x + i) * factor);
+}
+
+export function rotary(ip: usize): void {
+  const heads = u32At(ip, ROTARY_HEADS), rows = u32At(ip, ROTARY_ROWS), width = u32At(ip, ROTARY_WIDTH);
+  const half = u32At(ip, ROTARY_HALF), total = u32At(ip, ROTARY_BATCH) * rows, table = u32At(ip, ROTARY_TABLE);
+  const positions = addressAt(ip, ROTARY_POSITIONS), joined = u32At(ip, ROTARY_JOINED);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const item = <u32>c / rows, row = <u32>c % rows;
+    let entry: u32 = table == 0 ? 0 : <u32>c % table;
+    if (positions) {
+      const single = u32At(ip, ROTARY_SINGLE), at = single ? 0 : <usize>c;
+      entry = u32At(ip, ROTARY_WIDE) ? <u32>load<u64>(positions + (at << 3)) : load<u32>(positions + (at << 2));
+      if (single) entry += row;
+      if (entry >= table) unreachable();
+    }
+    const cos = addressAt(ip, ROTARY_COS) + ((<usize>entry * half) << 2);
+    const sin = addressAt(ip, ROTARY_SIN) + ((<usize>entry * half) << 2);
+    for (let head: u32 = 0; head < heads; head++) {
+      const at = joined ? (<usize>c * heads + head) * width : ((<usize>item * heads + head) * rows + row) * width;
+      turn(addressAt(ip, ROTARY_X) + (at << 2), addressAt(ip, ROTARY_Y) + (at << 2), cos, sin, half, width, u32At(ip, ROTARY_INTERLEAVED));
+    }
+  }
+}
+
+function turn(x: usize, y: usize, cos: usize, sin: usize, half: u32, width: u32, interleaved: u32): void {
+  const apart = <usize>(interleaved ? 1 : half) << 2, step = <usize>(interleaved ? 2 : 1) << 2;
+  let i: u32 = 0;
+  if (!interleaved) {
+    for (; i + 4 <= half; i += 4) {
+      const at = <usize>i << 2, c = v128.load(cos + at), s = v128.load(sin + at);
+      const a = v128.load(x + at), b = v128.load(x + at + apart);
+      v128.store(y + at, f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s)));
+      v128.store(y + at + apart, f32x4.add(f32x4.mul(a, s), f32x4.mul(b, c)));
+    }
+  }
+  for (; i < half; i++) {
+    const at = <usize>i * step, c = load<f32>(cos + (<usize>i << 2)), s = load<f32>(sin + (<usize>i << 2));
+    const a = load<f32>(x + at), b = load<f32>(x + at + apart);
+    store<f32>(y + at, a * c - b * s);
+    store<f32>(y + at + apart, a * s + b * c);
+  }
+  const rest = <usize>half << 3;
+  memory.copy(y + rest, x + rest, (<usize>width << 2) - rest);
+}
+
+export function append_rows(ip: usize): void {
+  const heads = u32At(ip, APPEND_ROWS_HEADS), rows = u32At(ip, APPEND_ROWS_ROWS), width = <usize>u32At(ip, APPEND_ROWS_WIDTH) << 2;
+  const total = u32At(ip, APPEND_ROWS_BATCH) * heads, capacity = u32At(ip, APPEND_ROWS_CAPACITY);
+  const held = u32At(ip, APPEND_ROWS_HELD), counts = addressAt(ip, APPEND_ROWS_COUNTS), past = addressAt(ip, APPEND_ROWS_PAST);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const item = <u32>c / heads, head = <u32>c % heads;
+    const count = u32At(ip, APPEND_ROWS_WIDE) ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
+    const start = count > rows ? count - rows : 0;
+    if (start > held || start > capacity) unreachable();
+    const y = addressAt(ip, APPEND_ROWS_Y) + <usize>c * capacity * width;
+    memory.copy(y, past + <usize>c * held * width, <usize>start * width);
+    const fresh = min(rows, capacity - start);
+    for (let row: u32 = 0; row < fresh; row++) {
+      const at = u32At(ip, APPEND_ROWS_JOINED) ? (<usize>item * rows + row) * heads + head : <usize>c * rows + row;
+      memory.copy(y + <usize>(start + row) * width, addressAt(ip, APPEND_ROWS_X) + at * width, width);
+    }
+    const end = start + fresh;
+    memory.fill(y + <usize>end * width, 0, <usize>(capacity - end) * width);
+  }
+}
