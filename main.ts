@@ -81,6 +81,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "steps and memory of ONNX graphs, without running them",
     load: async () => (await import("./engine/cli/plan.ts")).planCommand,
   },
+  graph: {
+    summary: "a picture of an ONNX graph and of its memory over time",
+    load: async () => (await import("./engine/cli/graph.ts")).graphCommand,
+  },
   doctor: {
     summary: "check this machine: permissions, threads, adapter, cache, every kernel",
     load: async () => (await import("./engine/cli/doctor.ts")).doctor,

@@ -39,7 +39,6 @@ export interface Command {
 /** Commands that belong to parts that are still to come; nobody shall look for a typing error in them. */
 const NOT_BUILT: Readonly<Record<string, string>> = {
   serve: "it comes with the HTTP server",
-  graph: "it comes with ONNX graphs",
 };
 
 /** A row of the table of commands. */

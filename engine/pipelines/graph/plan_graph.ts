@@ -8,6 +8,7 @@ import type { Graph } from "../../graph/graph.ts";
 import { checkSupport } from "../../graph/onnx/opset.ts";
 import { prepareGraph } from "../../graph/onnx/prepare.ts";
 import { constantEntries, deriveSegment } from "../../graph/onnx/segment.ts";
+import { axisKey } from "../../graph/onnx/symbols.ts";
 import type { Entry } from "../../graph/onnx/tensor.ts";
 import type { MemoryPolicy, Plan } from "../../plan/plan.ts";
 import { plan } from "../../plan/planner.ts";
@@ -57,7 +58,7 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   checkSupport(model, graph, opsets);
   const prepared = prepareGraph(model, graph, opsets);
   const inputs = graph.inputs.filter(({ name }) => !graph.initializers.has(name));
-  const shapes = shapesAt(inputs, options.bind);
+  const { shapes, missing } = shapesAt(inputs, options.bind);
   const outputs = options.outputs ?? graph.outputs.map(({ name }) => name);
   const derived = derive();
   const middle = performance.now();
@@ -79,22 +80,51 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   };
 
   function derive() {
-    try {
-      const variant = deriveVariant(model, prepared, { shapes, outputs, onPass: options.onPass });
-      const bound = boundTo(variant);
-      if (bound) return { ...bound, assumptions: variant.assumptions, split: [] };
-    } catch (error) {
-      if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
+    let problem: unknown;
+    // Expressions in files may be wrong (past + 1 in a prefill): without them derivation finds the size.
+    for (const dropped of [new Set<string>(), expressionAxes(inputs)]) {
+      try {
+        const known = new Map(shapes);
+        for (const key of dropped) placeholderAt(known, key);
+        const { onPass } = options;
+        const variant = deriveVariant(model, prepared, { shapes: known, outputs, dropped, onPass });
+        return { ...boundTo(variant, dropped), assumptions: variant.assumptions, split: [] };
+      } catch (error) {
+        if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
+        problem ??= error;
+      }
     }
+    if (missing.size > 0) throw problem instanceof RangeError ? problem : new NoValue(missing);
     return { ...deriveConcrete(), bindings: {}, assumptions: ["sizes are fixed"] };
   }
 
-  function boundTo({ graph, binder }: Variant) {
-    const bindings = binder.bind(shapes);
-    if ("conflict" in bindings) return undefined;
+  // A symbol that derivation expresses by others (lastSum := sumN - N) needs no value.
+  function boundTo({ graph, inputs: dims }: Variant, dropped: ReadonlySet<string>) {
+    const names = new Set([...dims.values()].flat().flatMap((dim) => [...symbolsOf(dim).keys()]));
+    const values = [...names].map((name) => [name, valueOf(name)] as const);
+    const open = values.filter(([, value]) => value === undefined).map(([name]) => name);
+    if (open.length > 0) throw new NoValue(open);
+    const env = Object.fromEntries(values) as DimEnv;
+    for (const [input, sizes] of dims) {
+      sizes.forEach((dim, axis) => {
+        const given = shapes.get(input)![axis]!, size = evaluate(dim, env);
+        if (given === size || dropped.has(axisKey(input, axis))) return;
+        if (given === 1 && missing.size > 0) return;
+        throw new RangeError(`dim ${axis} of ${input} is ${given}, and the graph needs ${size}`);
+      });
+    }
     const used = graph ? usedSymbols(graph) : new Set();
-    const present = Object.entries(bindings as DimEnv).filter(([name]) => used.has(name));
-    return { graph, bindings: Object.fromEntries(present) };
+    return {
+      graph,
+      bindings: Object.fromEntries(values.filter(([name]) => used.has(name))) as DimEnv,
+    };
+  }
+
+  function valueOf(name: string): number | undefined {
+    if (Object.hasOwn(options.bind, name)) return options.bind[name];
+    const [, base = "", unit = "1"] = /^(.*)\/(\d+)$/.exec(name) ?? [];
+    const value = options.bind[base];
+    return value === undefined ? undefined : value / Number(unit);
   }
 
   function deriveConcrete() {
@@ -119,11 +149,45 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   }
 }
 
-/** Shapes of the inputs where symbols have values. */
-export function shapesAt(
+// Axes whose declared size is neither a number nor a plain name.
+function expressionAxes(inputs: readonly OnnxValueInfo[]): Set<string> {
+  return new Set(
+    inputs.flatMap(({ name, type }) =>
+      type?.kind !== "tensor"
+        ? []
+        : (type.shape ?? []).flatMap((dim, axis) =>
+          typeof dim === "string" && !/^[A-Za-z_]\w*$/.test(dim) ? [axisKey(name, axis)] : []
+        )
+    ),
+  );
+}
+
+// A size that is not believed; 1 would be taken for one that repeats.
+function placeholderAt(shapes: Map<string, readonly number[]>, key: string): void {
+  const cut = key.lastIndexOf(" ");
+  const name = key.slice(0, cut);
+  shapes.set(name, shapes.get(name)!.with(Number(key.slice(cut + 1)), 2));
+}
+
+/** Thrown where a symbol has no value. */
+class NoValue extends RangeError {
+  constructor(names: Iterable<string>) {
+    const all = [...names];
+    super(
+      `Cannot plan: no value for ${all.join(", ")}. Give bind, e.g. ` +
+        all.map((name) => `${name}=1`).join(","),
+    );
+  }
+}
+
+/** Shapes of the inputs where symbols have values; 1 stands for a size that is not known. */
+function shapesAt(
   inputs: readonly OnnxValueInfo[],
   bind: Readonly<Record<string, number>>,
-): Map<string, readonly number[]> {
+): {
+  readonly shapes: Map<string, readonly number[]>;
+  readonly missing: ReadonlySet<string>;
+} {
   const missing = new Set<string>();
   const used = new Set<string>();
   const sizeOf = (dim: number | string): number => {
@@ -138,7 +202,7 @@ export function shapesAt(
     // An expression whose symbols are known needs no value of its own.
     if (open.length > 0 || names.length === 0) {
       for (const name of open.length > 0 ? open : [dim]) missing.add(name);
-      return 0;
+      return 1;
     }
     names.forEach((name) => used.add(name));
     return evaluate(parsed, bind);
@@ -148,18 +212,11 @@ export function shapesAt(
     const declared = type.shape ?? [];
     return [[name, declared.map((dim, axis) => sizeOf(dim ?? `${name}_dim_${axis}`))] as const];
   }));
-  if (missing.size > 0) {
-    const names = [...missing];
-    throw new RangeError(
-      `Cannot plan: no value for ${names.join(", ")}. Give bind, e.g. ` +
-        names.map((name) => `${name}=1`).join(","),
-    );
-  }
   const unknown = Object.keys(bind).filter((name) => !used.has(name));
   if (unknown.length > 0) {
     throw new RangeError(`Cannot plan: no input has a dim named ${unknown.join(", ")}`);
   }
-  return shapes;
+  return { shapes, missing };
 }
 
 /** Names that `bind` may give values for. */

@@ -13,6 +13,7 @@ import type { Backend } from "../../plan/backend.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import type { PassContext } from "../../plan/passes/pass.ts";
+import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Where segments run. */
@@ -44,13 +45,21 @@ export interface ReadyOptions {
   readonly limits: DimEnv;
 }
 
+const CONTEXT: PassContext = {
+  precision: "exact",
+  hasIntegerKernel: () => false,
+  hasKernel: () => false,
+};
+
 /** Makes a segment ready; without options, one of concrete shapes. */
 export async function readySegment(
   segment: Segment,
   runtime: Runtime,
   options: ReadyOptions = { graph: optimizeGraph(segment.graph!), limits: {} },
 ): Promise<ReadySegment> {
-  const { graph, limits } = options;
+  const { limits } = options;
+  const isExact = runtime.backend.name === "reference";
+  const graph = isExact ? options.graph : widenHalf.run(options.graph, CONTEXT);
   const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
   const made = plan(graph, {
     limits,
@@ -94,14 +103,9 @@ export function optimizeGraph(
   graph: Graph,
   observe: (pass: string, graph: Graph) => void = () => {},
 ): Graph {
-  const context: PassContext = {
-    precision: "exact",
-    hasIntegerKernel: () => false,
-    hasKernel: () => false,
-  };
   observe("derived", graph);
   return [deadCode, commonSubexpressions, deadCode].reduce((current, pass) => {
-    const next = pass.run(current, context);
+    const next = pass.run(current, CONTEXT);
     observe(pass.name, next);
     return next;
   }, graph);
