@@ -6,7 +6,7 @@ import type { MetadataValue } from "../formats/source.ts";
 /**
  * - `count`: whole, at least 1; `index`: whole, at least 0. Their upper bound stops nonsense early.
  * - `positive`: above 0
- * - `words`: a list of strings; numbers in it are taken as their digits. `indices`: of whole numbers
+ * - `words`: a list of strings; numbers and flags in it are taken as they are written. `indices`: of whole numbers
  */
 export type FieldKind =
   | "count"
@@ -21,6 +21,8 @@ export type FieldKind =
 /** What each hyperparameter is. */
 export const FIELDS = {
   layers: { kind: "count", max: 10_000 },
+  blocks: { kind: "count", max: 10_000 },
+  nextLayers: { kind: "index", max: 10_000 },
   hidden: { kind: "count", max: 1 << 20 },
   heads: { kind: "count", max: 1 << 16 },
   kvHeads: { kind: "count", max: 1 << 16 },

@@ -88,16 +88,31 @@ function findHyperparameters(
   architecture: string,
 ): FoundHyperparameters {
   const found: Record<string, unknown> = { ...spec.defaults };
+  const keysOf = (name: string) => names.hyperparameters[name] ?? [];
+  // One key may hold a number for all layers or a list, and then two fields read it.
+  const shared = new Set(HYPERPARAMETERS.filter(isListed).flatMap(keysOf));
+  const scalar = new Set(HYPERPARAMETERS.filter((name) => !isListed(name)).flatMap(keysOf));
   for (const name of HYPERPARAMETERS) {
-    for (const key of names.hyperparameters[name] ?? []) {
+    for (const key of keysOf(name)) {
       const place = key.replace("{arch}", architecture);
       const value = metadataAt(file.metadata, place);
       if (value === undefined || value === null) continue;
+      const isBoth = shared.has(key) && scalar.has(key);
+      if (isBoth && isList(value) !== isListed(name)) continue;
       found[name] = checkField(name as FieldName, value, { file: file.name, place });
       break;
     }
   }
   return found as FoundHyperparameters;
+}
+
+function isListed(name: string): boolean {
+  const { kind } = FIELDS[name as FieldName];
+  return kind === "words" || kind === "indices";
+}
+
+function isList(value: unknown): boolean {
+  return Array.isArray(value) || ArrayBuffer.isView(value);
 }
 
 function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): void {
@@ -223,7 +238,7 @@ function checkField(
       return typeof value === "string" ? value : fail("a string");
     case "words":
       return Array.isArray(value) &&
-          value.every((item) => ["string", "number"].includes(typeof item))
+          value.every((item) => ["string", "number", "boolean"].includes(typeof item))
         ? value.map(String)
         : fail("a list of strings");
     case "indices":
@@ -239,8 +254,7 @@ function checkField(
 
 // Some writers store one value per layer; where all are equal they mean the plain number.
 function unwrap(value: MetadataValue, kind: string, at: { file: string; place: string }): unknown {
-  const isList = Array.isArray(value) || ArrayBuffer.isView(value);
-  if (!isList || kind === "words" || kind === "indices") return value;
+  if (!isList(value) || kind === "words" || kind === "indices") return value;
   const items = Array.from(value as ArrayLike<unknown>);
   if (items.length > 0 && items.every((item) => item === items[0])) return items[0];
   throw new UnsupportedError(

@@ -307,12 +307,15 @@ export const fuseExperts: NonNullable<GgufRule["after"]> = (tensors) =>
 
 /** Divisors of Llama 3.1's frequencies, which its converter works out. */
 export function llama3Factors(config: Config): [string, Matrix][] {
-  const { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } = config
-    .rope_scaling as Readonly<Record<string, number>>;
+  const rule = {
+    rope_theta: config.rope_theta,
+    ...(config.rope_scaling ?? config.rope_parameters) as Config,
+  };
+  const { factor, rope_theta: theta, low_freq_factor, high_freq_factor, ...rest } =
+    rule as Readonly<Record<string, number>>;
   const size = config.head_dim as number;
   const values = Float32Array.from({ length: size / 2 }, (_, i) => {
-    const turns = original_max_position_embeddings! *
-      (config.rope_theta as number) ** (-2 * i / size) /
+    const turns = rest.original_max_position_embeddings! * theta! ** (-2 * i / size) /
       (2 * Math.PI);
     if (turns < low_freq_factor!) return factor!;
     if (turns > high_freq_factor!) return 1;

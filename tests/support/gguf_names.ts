@@ -72,7 +72,7 @@ export const LLAMA_NAMES: NameRules = [
     "blk.$1.attn_$2_norm.weight#$3",
   ],
   [P(`${LAYER}self_attn\\.(?:o_proj|dense)\\.(\\w+)`), "blk.$1.attn_output.$2"],
-  [P(`${LAYER}mlp\\.(gate|up|down)_proj\\.weight`), "blk.$1.ffn_$2.weight"],
+  [P(`${LAYER}mlp\\.(gate|up|down)_proj\\.(\\w+)`), "blk.$1.ffn_$2.$3"],
   [P(`${LAYER}mlp\\.gate\\.weight`), "blk.$1.ffn_gate_inp.weight"],
   [
     P(`${LAYER}mlp\\.experts\\.(\\d+)\\.(gate|up|down)_proj\\.weight`),

@@ -22,6 +22,7 @@ import {
 import {
   bloomLike,
   common,
+  type Config,
   count,
   LAYER,
   LLAMA_NAMES,
@@ -31,6 +32,7 @@ import {
   real,
   together,
 } from "./gguf_names.ts";
+import type { Typed } from "./write_gguf.ts";
 import { type GgufRule, pairsTogether, pick, transpose, ungroup } from "./to_gguf.ts";
 
 /** Rules by folder of tests/fixtures/models; several where writers differ. */
@@ -76,6 +78,57 @@ export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
   }],
   cohere: [cohere],
   cohere_qk_norm: [cohere],
+  cohere2: [llamaLike("cohere2", {
+    metadata: (config) => ({
+      ...common(config, "layer"),
+      logit_scale: real(config.logit_scale),
+      "attention.sliding_window": count(config.sliding_window),
+      "rope.dimension_count": count(config.head_dim),
+      "rope.scaling.type": ["string", "none"],
+    }),
+  })],
+  ernie4_5: [llamaLike("ernie4_5")],
+  exaone4: [exaone4((config) => ["array", isSliding(config), "bool"]), {
+    ...exaone4(() => ["u32", 4]),
+    title: "a period of layers",
+  }],
+  exaone4_full: [{ ...exaone4(), extra: llama3Factors }],
+  glm4_moe: [llamaLike("glm4moe", {
+    metadata: (config) => ({
+      ...common(config, "rms"),
+      block_count: count((config.num_hidden_layers as number) + 1),
+      nextn_predict_layers: count(1),
+      "rope.dimension_count": count((config.head_dim as number) / 2),
+      leading_dense_block_count: count(config.first_k_dense_replace),
+      expert_count: count(config.n_routed_experts),
+      expert_used_count: count(config.num_experts_per_tok),
+      expert_shared_count: count(config.n_shared_experts),
+      expert_feed_forward_length: count(config.moe_intermediate_size),
+      expert_weights_scale: real(config.routed_scaling_factor),
+      expert_weights_norm: ["bool", config.norm_topk_prob],
+    }),
+    names: [
+      [P(`${LAYER}post_attention_layernorm\\.weight`), "blk.$1.post_attention_norm.weight"],
+      [P(`${LAYER}mlp\\.gate\\.e_score_correction_bias`), "blk.$1.exp_probs_b.bias"],
+      ...LLAMA_NAMES,
+    ],
+  })],
+  seed_oss: [llamaLike("seed_oss", {
+    names: [
+      [P(`${LAYER}post_attention_layernorm\\.weight`), "blk.$1.post_attention_norm.weight"],
+      ...LLAMA_NAMES,
+    ],
+  })],
+  starcoder2: [llamaLike("starcoder2", {
+    metadata: (config) => common({ layer_norm_eps: config.norm_epsilon!, ...config }, "layer"),
+    names: [
+      [P(`${LAYER}mlp\\.c_fc\\.(\\w+)`), "blk.$1.ffn_up.$2"],
+      [P(`${LAYER}mlp\\.c_proj\\.(\\w+)`), "blk.$1.ffn_down.$2"],
+      ...LLAMA_NAMES,
+    ],
+    // Its window is not written.
+    spec: { defaults: { window: 8 } },
+  })],
   deepseek_moe: [llamaLike("deepseek", {
     metadata: (config) => ({
       ...common(config, "rms"),
@@ -280,6 +333,29 @@ export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
     ],
   })],
 };
+
+/** Which layers see a window only. */
+function isSliding({ layer_types }: Config): boolean[] {
+  return (layer_types as string[]).map((type) => type === "sliding_attention");
+}
+
+/** @param pattern How the layers with a window are told, where there are such. */
+function exaone4(pattern?: (config: Config) => Typed): GgufRule {
+  return llamaLike("exaone4", {
+    metadata: (config) => ({
+      ...common(config, "rms"),
+      ...pattern && {
+        "attention.sliding_window": count(config.sliding_window),
+        "attention.sliding_window_pattern": pattern(config),
+      },
+    }),
+    names: [
+      [P(`${LAYER}post_attention_layernorm\\.weight`), "blk.$1.post_attention_norm.weight"],
+      [P(`${LAYER}post_feedforward_layernorm\\.weight`), "blk.$1.post_ffw_norm.weight"],
+      ...LLAMA_NAMES,
+    ],
+  });
+}
 
 /** T5's blocks by the kind of layer in them. */
 const T5_LAYERS: readonly (readonly [string, string])[] = [
