@@ -1,10 +1,11 @@
-// Matrix products. One with a constant float32 matrix goes to `matmul`, which reads packed weights row by row; others to
-// `matmul_nd`.
+// Matrix products. One with a constant matrix goes to `matmul`, which reads packed weights row by row and adds
+// up in float32, also what is of half precision; others go to `matmul_nd`.
 
 import { float, int } from "../attributes.ts";
 import { applyBinary, castTo } from "../elementwise.ts";
 import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../op.ts";
 import { isConstant, type Tensor } from "../tensor.ts";
+import { widenedConstant } from "../widen.ts";
 import { requantize } from "./requantize.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;
@@ -16,11 +17,13 @@ export function multiplyMatrices(
   b: Tensor,
   { transposed = false, bias }: { readonly transposed?: boolean; readonly bias?: Tensor } = {},
 ): Tensor {
-  const packs = isConstant(b) && b.type.shape.length === 2 && b.type.dtype === "f32" &&
-    a.type.dtype === "f32";
+  const { dtype } = a.type;
+  const packs = isConstant(b) && b.type.shape.length === 2 && b.type.dtype === dtype &&
+    ["f32", "f16", "bf16"].includes(dtype);
   if (packs) {
-    const weight = transposed ? b : call.one("transpose", [b], { perm: [1, 0] });
-    return call.one("matmul", [a, weight, bias]);
+    const rows = transposed ? b : call.one("transpose", [b], { perm: [1, 0] });
+    const wide = [castTo(call, a, "f32"), widenedConstant(rows), bias && widenedConstant(bias)];
+    return castTo(call, call.one("matmul", wide), dtype);
   }
   const product = call.one("matmul_nd", [a, b], { transpose_b: transposed });
   return bias ? applyBinary(call, "add", product, bias) : product;

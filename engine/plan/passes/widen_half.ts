@@ -1,0 +1,96 @@
+// widen_half: activations of half precision become float32, because kernels compute in float32 and exist
+// for nothing narrower. Inputs are widened once where they come in and results rounded once where they
+// leave; weights keep their format and are decoded as they are loaded. Numbers are closer to what the
+// model means than with a rounding at every op, and nothing overflows at 65504.
+
+import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
+import type { Attributes, DataType, Graph, Node, Value } from "../../graph/graph.ts";
+import { numbersOf } from "../../graph/host_numbers.ts";
+import type { HostTensor } from "../../graph/host_tensor.ts";
+import type { Pass } from "./pass.ts";
+
+/** Widens float16 and bfloat16. */
+export const widenHalf: Pass = {
+  name: "widen_half",
+  run(graph) {
+    const values = graph.nodes.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
+    return values.some((value) => value && isHalf(value.dtype)) ? widened(graph) : graph;
+  },
+};
+
+function isHalf(dtype: DataType): boolean {
+  return dtype === "f16" || dtype === "bf16";
+}
+
+function widened(graph: Graph): Graph {
+  const builder = createGraphBuilder(graph.name);
+  const moved = new Map<Value, Value>();
+  for (const value of graph.inputs) {
+    const input = builder.input(value.name, value.shape, value.dtype);
+    moved.set(value, isHalf(value.dtype) ? castTo(builder, input, "f32") : input);
+  }
+  const move = (value: Value): Value => {
+    const known = moved.get(value) ?? moveGiven(builder, value);
+    moved.set(value, known);
+    return known;
+  };
+  for (const node of graph.nodes) {
+    const inputs = node.inputs.map((value) => value && move(value));
+    const outputs = moveNode(builder, node, inputs);
+    node.outputs.forEach((value, i) => moved.set(value, outputs[i]!));
+  }
+  for (const value of graph.outputs) {
+    const made = moved.get(value)!;
+    // A value may be an output under several names, or be given; a cast is always a new one.
+    builder.output(value.name, isHalf(value.dtype) ? castTo(builder, made, value.dtype) : made);
+  }
+  return builder.build();
+}
+
+function castTo(builder: GraphBuilder, value: Value, to: DataType): Value {
+  return builder.op("cast", [value], { to }, `${value.name}.${to}`)[0]!;
+}
+
+/** A weight, constant or state. */
+function moveGiven(builder: GraphBuilder, value: Value): Value {
+  const { name, role, tensor, data, dtype } = value;
+  const shape = value.shape as readonly number[];
+  const wide = isHalf(dtype) ? "f32" : dtype;
+  if (role === "state") return builder.state(name, shape, dtype as "f32" | "f16");
+  if (tensor) return builder.weight(name, tensor, wide);
+  if (wide === dtype) return builder.constant(name, data as HostTensor["data"], shape, dtype);
+  const stored: HostTensor = { dtype, shape, data: data as HostTensor["data"] };
+  return builder.constant(name, Float32Array.from(numbersOf(stored)), shape, "f32");
+}
+
+function moveNode(
+  builder: GraphBuilder,
+  node: Node,
+  inputs: readonly (Value | undefined)[],
+): readonly Value[] {
+  const { op, name, attributes } = node;
+  if (op === "cast" && isHalf(node.outputs[0]!.dtype) && inputs[0]!.dtype === "f32") {
+    return [inputs[0]!];
+  }
+  if (op === "cast" && inputs[0]!.dtype === "f32" && node.outputs[0]!.dtype === "f32") {
+    return [inputs[0]!];
+  }
+  if (op === "bit_cast") return moveBits(builder, node, inputs[0]!);
+  return builder.op(op, inputs, wideAttributes(attributes), name);
+}
+
+/** `dtype` and `to` say what a result is. */
+function wideAttributes(attributes: Attributes): Attributes {
+  const wide = Object.entries(attributes).map(([key, value]) =>
+    (key === "dtype" || key === "to") && isHalf(value as DataType) ? [key, "f32"] : [key, value]
+  );
+  return Object.fromEntries(wide);
+}
+
+// Bits are those of the narrow type.
+function moveBits(builder: GraphBuilder, node: Node, input: Value): readonly Value[] {
+  const from = node.inputs[0]!.dtype, to = node.outputs[0]!.dtype;
+  const narrow = isHalf(from) ? castTo(builder, input, from) : input;
+  const bits = builder.op("bit_cast", [narrow], node.attributes, node.name);
+  return isHalf(to) ? [castTo(builder, bits[0]!, "f32")] : bits;
+}
