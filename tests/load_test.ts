@@ -2,6 +2,7 @@
 
 import { assert, assertEquals, assertLess, assertMatch, assertRejects } from "@std/assert";
 import {
+  DeviceError,
   FormatError,
   generate,
   inspectModel,
@@ -107,8 +108,12 @@ Deno.test("a file that is not there, no model, or not yet built is refused by ki
   await assertRejects(() => load("smollm2-135"), SourceError, "smollm2-135m");
   const short = fixturePath("gguf/hostile/gguf_truncated_header.gguf");
   await assertRejects(() => load(short), FormatError, "gguf_truncated_header.gguf");
-  const gpu = await assertRejects(() => load(TINY_LLAMA, { device: "gpu" }), UnsupportedError);
-  assertMatch(gpu.message, /device gpu is not built yet. Use device wasm/);
+  const none = { requestAdapter: () => Promise.resolve(null) };
+  const gpu = await assertRejects(
+    () => load(TINY_LLAMA, { device: "gpu", gpu: none }),
+    DeviceError,
+  );
+  assertMatch(gpu.message, /device gpu is not to be had: .* offers no GPU. Use device wasm/);
   await assertRejects(() => load(TINY_LLAMA, { threads: 0 }), RangeError, "threads 0");
 });
 

@@ -30,6 +30,8 @@ export interface DeviceOptions {
   readonly excludeKernels?: readonly string[] | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
   readonly gpu?: GpuProvider | undefined;
+  /** Of device gpu. */
+  readonly stepsAhead?: number | undefined;
 }
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
@@ -49,12 +51,16 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  gpu: async ({ gpu, excludeKernels = [] }) => {
+  gpu: async ({ gpu, stepsAhead, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("../plan/gpu_backend.ts");
     const hasKernel = (op: string): boolean =>
       ops.get(op)?.kernels.gpu.some(({ name }) => !excludeKernels.includes(name)) ?? false;
     return {
-      backend: createGpuBackend({ provider: gpu, warmUp: true }),
+      backend: createGpuBackend({
+        provider: gpu,
+        warmUp: true,
+        ...stepsAhead !== undefined && { stepsAhead },
+      }),
       hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && hasKernel("matmul_q8"),
       hasKernel,
     };

@@ -35,6 +35,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("batch", options.batch, 4096);
   count("logitRows", options.logitRows, 4096);
   count("kvHeads", options.kvHeads, 2 ** 16);
+  count("stepsAhead", options.stepsAhead, 64, 0);
 }
 
 /**
@@ -86,7 +87,7 @@ function oneOf(name: string, value: string | undefined, allowed: readonly string
   throw new RangeError(`Cannot use ${name} "${value}": it is one of ${allowed.join(", ")}`);
 }
 
-function count(name: string, value: number | undefined, max: number): void {
-  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= max)) return;
-  throw new RangeError(`Cannot use ${name} ${value}: it is an integer from 1 to ${max}`);
+function count(name: string, value: number | undefined, max: number, min = 1): void {
+  if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) return;
+  throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
 }

