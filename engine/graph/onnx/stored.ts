@@ -104,6 +104,7 @@ export function tensorOfSparse({ values, indices, shape }: OnnxSparseTensor): En
 export function storedInfo(name: string, tensor: Tensor): TensorInfo {
   const { stored, type } = tensor;
   if (stored?.tensor) return stored.tensor;
+  if (stored?.narrow) return storedInfo(name, stored.narrow);
   const shape = type.shape as readonly number[];
   const byteLength = elementCount(shape) * hostElementBytes(type.dtype);
   const format = ELEMENT_TYPE_OF.get(type.dtype)?.format ?? type.dtype;

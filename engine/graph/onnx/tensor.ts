@@ -31,6 +31,8 @@ export interface StoredTensor {
   load(): HostTensor;
   /** Where they lie in a file, if they do so unchanged; then they stream into device memory. */
   readonly tensor?: TensorInfo;
+  /** The constant of half precision that they are decoded from; its bytes are what is loaded. */
+  readonly narrow?: Tensor;
 }
 
 /** Strings; they never reach a device. */

@@ -3,7 +3,6 @@
 
 import { numbersOf } from "../host_numbers.ts";
 import { load } from "./fold.ts";
-import { storedInfo } from "./stored.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** The constant as float32; itself if it is. */
@@ -18,7 +17,7 @@ export function widenedConstant(tensor: Tensor): Tensor {
         const narrow = load(tensor);
         return { dtype: "f32", shape: narrow.shape, data: Float32Array.from(numbersOf(narrow)) };
       },
-      tensor: storedInfo("weight", tensor),
+      narrow: tensor,
     },
   };
 }
