@@ -4,23 +4,21 @@
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { attentionMerge } from "../../gpu/kernels/attention_merge.ts";
 import { causalRule, givenRule, type SpanRule } from "../../gpu/kernels/attention_spans.ts";
-import { attentionSplit, type HeadShape, headTiles } from "../../gpu/kernels/attention_split.ts";
+import { type HeadShape, headTiles } from "../../gpu/kernels/attention_split.ts";
 import { attentionTile, attentionTileRows } from "../../gpu/kernels/attention_tile.ts";
 import {
   ATTENTION_TUNING,
   splitBytes,
-  splitSizes,
+  splitChoice,
+  type SplitStyle,
   tileSizes,
 } from "../../gpu/kernels/attention_tuning.ts";
-import { channelReader } from "../../gpu/kernels/channel_reader.ts";
 import { KV_APPEND_PAIRS, kvAppend } from "../../gpu/kernels/kv_append.ts";
 import { ceilDiv, type Dim, exactDiv, mul, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { isBetween } from "./lower_gpu_choice.ts";
 import { isStatic } from "./lower_wasm.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "./op.ts";
-
-type Style = "subgroup" | "workgroup";
 
 /** What an attention reads, apart from its kernels. */
 interface AttentionCall {
@@ -49,20 +47,16 @@ function shapeOf({ inputs: [q, k, v] }: Node): HeadShape {
   };
 }
 
-function fits({ node, capabilities }: GpuKernelContext, style: Style): boolean {
+function fits({ node, capabilities }: GpuKernelContext, style: SplitStyle): boolean {
   const [q, k, v] = node.inputs;
   const sizes = [...q!.shape.slice(1), ...k!.shape.slice(1), ...v!.shape.slice(1)];
   if (!sizes.every(isStatic) || k!.dtype !== v!.dtype) return false;
   const shape = shapeOf(node);
-  const { subgroupSize, maxWorkgroupBytes } = capabilities;
-  const { units } = channelReader("k", shape.dtype, shape.width);
-  const isShuffled = units <= subgroupSize && Number.isInteger(Math.log2(units));
-  if (style === "subgroup" && !isShuffled) return false;
-  return splitSizes(shape, style, { keys: USUAL_KEYS, maxWorkgroupBytes }) !== undefined &&
-    tileSizes(shape, maxWorkgroupBytes) !== undefined;
+  return splitChoice(shape, style, capabilities, USUAL_KEYS) !== undefined &&
+    tileSizes(shape, capabilities.maxWorkgroupBytes) !== undefined;
 }
 
-function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: Style): void {
+function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: SplitStyle): void {
   const rows = lowering.node.inputs[0]!.shape[0]!;
   const few = isBetween(rows, 1, ATTENTION_TUNING.fewRows);
   const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
@@ -73,20 +67,20 @@ function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: Style
 function lowerSplit(
   lowering: GpuLowering,
   { shape, rule, keys = USUAL_KEYS, q, k, v, ruleStorage, sinks }: AttentionCall,
-  style: Style,
+  style: SplitStyle,
   rows: Dim,
 ): void {
-  const { capabilities: { maxWorkgroupBytes }, node: { outputs: [y] } } = lowering;
-  const sizes = splitSizes(shape, style, { keys, maxWorkgroupBytes })!;
-  const params = { ...shape, ...sizes, rule };
-  const partial = lowering.scratch(splitBytes(shape, sizes, ATTENTION_TUNING.fewRows));
+  const { capabilities, node: { outputs: [y] } } = lowering;
+  const choice = splitChoice(shape, style, capabilities, keys)!;
+  const { tileHeads, block, splits } = choice;
+  const partial = lowering.scratch(splitBytes(shape, choice, ATTENTION_TUNING.fewRows));
   lowering.emit({
-    shader: attentionSplit(params),
+    shader: choice.shader(rule),
     storage: { q, k, v, partial, ...ruleStorage },
-    workgroups: [headTiles(params), sizes.splits, rows],
+    workgroups: [headTiles({ ...shape, tileHeads }), splits, rows],
   });
   lowering.emit({
-    shader: attentionMerge(params, sinks !== undefined),
+    shader: attentionMerge({ ...shape, rule, block, splits, sinks: sinks !== undefined }),
     storage: { partial, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
     workgroups: [shape.heads, rows],
   });
@@ -122,7 +116,7 @@ function slices(
   );
 }
 
-function attentionKernel(style: Style): GpuKernel {
+function attentionKernel(style: SplitStyle): GpuKernel {
   return {
     name: `attention_${style}`,
     when: (context) => isStatic(context.node.inputs[1]!.shape[0]) && fits(context, style),
@@ -151,7 +145,7 @@ function attentionKernel(style: Style): GpuKernel {
   };
 }
 
-function spanAttentionKernel(style: Style): GpuKernel {
+function spanAttentionKernel(style: SplitStyle): GpuKernel {
   return {
     name: `span_attention_${style}`,
     when: (context) => fits(context, style),

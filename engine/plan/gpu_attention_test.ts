@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { gpuTest } from "../../tests/support/gpu.ts";
 import { gpuWith, testGpu } from "../../tests/support/gpu_cases.ts";
 import type { Gpu } from "../../gpu/gpu.ts";
+import { canWalk } from "../../gpu/kernels/attention_walk.ts";
 import { createCaseRandom } from "../graph/case_random.ts";
 import type { CaseInput, OpCase } from "../graph/op_case.ts";
 import { ops } from "../graph/ops/mod.ts";
@@ -86,6 +87,10 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
     ...{ shape: [6, 2, 32, 32], dtype: "f16", rows: MIXED, sinks: true, slopes: true },
   }],
   ["many heads of one key head", { shape: [40, 1, 16, 16], dtype: "f32", rows: CHUNK }],
+  ["few rows, walked over", {
+    ...{ shape: [9, 3, 64, 64], dtype: "f16", rows: [[149, 1], [0, 0], [64, 1]] as const },
+    ...{ window: 120, sinks: true, slopes: true },
+  }],
   ["few rows", { shape: [8, 2, 128, 128], dtype: "f16", rows: [[149, 1], [0, 0], [64, 1]] }],
   ["few rows, many heads of one key head", {
     ...{ shape: [20, 1, 24, 16], dtype: "f16", rows: [[149, 1], [31, 0]] as const },
@@ -95,10 +100,10 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
 
 for (const [i, [name, step]] of CASES.entries()) {
   gpuTest(`GPU attention of ${name} is the reference's`, async () => {
-    const units = step.shape[2] / (step.dtype === "f16" && step.shape[2] % 8 === 0 ? 8 : 4);
+    const [heads, kvHeads, width, valueWidth] = step.shape;
+    const shape = { heads, kvHeads, width, valueWidth, dtype: step.dtype };
     const { capabilities: { subgroupSize } } = await testGpu();
-    const canShuffle = Number.isInteger(Math.log2(units)) && units <= subgroupSize;
-    const style = canShuffle ? STYLES[i % 2]! : "workgroup";
+    const style = canWalk(shape, subgroupSize) ? STYLES[i % 2]! : "workgroup";
     assertEquals(await differs("attention", attentionCase(step), `attention_${style}`), undefined);
   });
 }

@@ -1,23 +1,35 @@
-// Puts the splits of attention_split together: one workgroup a row and head. The sink of a head is a score
-// that takes part in the softmax and has no value. A row without keys gives zeros.
+// Puts the splits of a row together: one workgroup a row and head. The statistics of all splits are read at
+// once, then their channels, a few splits an invocation: nothing waits for one split after the other. The sink
+// of a head is a score that takes part in the softmax and has no value. A row without keys gives zeros.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { NO_SCORE, partialFloats, shareOf, type SplitParams } from "./attention_split.ts";
+import type { SpanRule } from "./attention_spans.ts";
+import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./attention_split.ts";
+import { list } from "./matmul_rows.ts";
 
-const WORKGROUP = 64;
+/** What a shader is made for. */
+export interface MergeParams extends Pick<HeadShape, "heads" | "valueWidth"> {
+  readonly rule: SpanRule;
+  /** As of the kernel that made the splits. */
+  readonly block: number;
+  readonly splits: number;
+  readonly sinks: boolean;
+}
 
 /** The shader; bindings partial, y, sinks, those of the rule; workgroups: heads, rows. */
 export function attentionMerge(
-  { heads, valueWidth, rule, block, splits }: SplitParams,
-  sinks: boolean,
+  { heads, valueWidth, rule, block, splits, sinks }: MergeParams,
 ): Shader {
-  const floats = partialFloats(valueWidth);
-  const start = sinks ? "var most = sinks[head];" : `var most = ${NO_SCORE};`;
+  const vectors = partialVectors(valueWidth);
+  const quads = vectors - 1;
+  const workgroup = Math.max(128, Math.ceil(quads / 32) * 32, Math.ceil(splits / 32) * 32);
+  const splitQuads = Math.ceil(splits / 4);
+  const groups = Math.floor(workgroup / quads);
   return {
     name: "attention_merge",
     storage: {
-      partial: "array<f32>",
+      partial: "array<vec4<f32>>",
       y: "array<f32>",
       ...sinks ? { sinks: "array<f32>" } : {},
       ...rule.storage,
@@ -29,7 +41,12 @@ export function attentionMerge(
 
       ${shareOf(block, splits)}
 
-      @compute @workgroup_size(${WORKGROUP})
+      var<workgroup> peaks: array<vec4<f32>, ${splitQuads}>;
+      var<workgroup> weights: array<vec4<f32>, ${splitQuads}>;
+      var<workgroup> totals: array<vec4<f32>, ${splitQuads}>;
+      var<workgroup> sums: array<vec4<f32>, ${workgroup}>;
+
+      @compute @workgroup_size(${workgroup})
       fn main(
         @builtin(workgroup_id) id: vec3<u32>,
         @builtin(local_invocation_index) thread: u32,
@@ -39,25 +56,56 @@ export function attentionMerge(
         let span = span_of(row);
         let share = share_of(span);
         let parts = (span.end - span.start + share - 1u) / share;
-        let at = (row * ${heads}u + head) * ${splits * floats}u;
-        ${start}
-        for (var part = 0u; part < parts; part++) {
-          most = max(most, partial[at + part * ${floats}u + ${floats - 4}u]);
+        let last = max(parts, 1u) - 1u;
+        let start = (row * ${heads}u + head) * ${splits * vectors}u;
+        let stat = partial[start + min(thread, last) * ${vectors}u + ${quads}u];
+        let peak = select(${NO_SCORE}, stat.x, thread < parts);
+        if (thread < ${4 * splitQuads}u) { peaks[thread >> 2u][thread & 3u] = peak; }
+        workgroupBarrier();
+        var most4 = peaks[0];
+        ${list(splitQuads - 1, (i) => `most4 = max(most4, peaks[${i + 1}]);`)}
+        let seen = max(max(most4.x, most4.y), max(most4.z, most4.w));
+        let most = ${sinks ? "max(seen, sinks[head])" : "seen"};
+        let weight = select(0.0, exp(peak - most), thread < parts);
+        if (thread < ${4 * splitQuads}u) {
+          weights[thread >> 2u][thread & 3u] = weight;
+          totals[thread >> 2u][thread & 3u] = select(0.0, weight * stat.y, thread < parts);
         }
-        var total = ${sinks ? "exp(sinks[head] - most)" : "0.0"};
-        for (var part = 0u; part < parts; part++) {
-          let own = at + part * ${floats}u + ${floats - 4}u;
-          total += partial[own + 1u] * exp(partial[own] - most);
+        workgroupBarrier();
+        let quad = thread % ${quads}u;
+        let group = thread / ${quads}u;
+        var sum = vec4<f32>();
+        if (group < ${groups}u) {
+          ${
+      list(Math.ceil(splits / groups), (i) =>
+        wgsl`
+          let part${i} = group + ${i * groups}u;
+          let own${i} = partial[start + min(part${i}, last) * ${vectors}u + quad];
+        `)
+    }
+          ${
+      list(Math.ceil(splits / groups), (i) =>
+        wgsl`
+          if (part${i} < parts) { sum += weights[part${i} >> 2u][part${i} & 3u] * own${i}; }
+        `)
+    }
         }
-        for (var channel = thread; channel < ${valueWidth}u; channel += ${WORKGROUP}u) {
-          var sum = 0.0;
-          for (var part = 0u; part < parts; part++) {
-            let own = at + part * ${floats}u;
-            sum += partial[own + channel] * exp(partial[own + ${floats - 4}u] - most);
-          }
-          y[(row * ${heads}u + head) * ${valueWidth}u + channel] =
-            select(0.0, sum / total, total > 0.0);
-        }
+        sums[thread] = sum;
+        workgroupBarrier();
+        if (thread >= ${quads}u) { return; }
+        var all = sum;
+        ${list(groups - 1, (i) => `all += sums[thread + ${(i + 1) * quads}u];`)}
+        var total4 = totals[0];
+        ${list(splitQuads - 1, (i) => `total4 += totals[${i + 1}];`)}
+        let total = total4.x + total4.y + total4.z + total4.w${
+      sinks ? " + exp(sinks[head] - most)" : ""
+    };
+        all *= select(0.0, 1.0 / total, total > 0.0);
+        let at = (row * ${heads}u + head) * ${valueWidth}u + 4u * thread;
+        ${
+      list(4, (c) =>
+        `if (4u * thread + ${c}u < ${valueWidth}u) { y[at + ${c}u] = all.${"xyzw"[c]}; }`)
+    }
       }
     `,
   };

@@ -35,16 +35,14 @@ export interface SplitParams extends HeadShape {
   /** Most splits of a row. */
   readonly splits: number;
   readonly workgroup: number;
-  /** Whether the channels of a key are added up by shuffles: they must be of a power of 2 units. */
-  readonly subgroups: boolean;
 }
 
 /** A score that no key has. */
 export const NO_SCORE: string = float(-3e38);
 
-/** Floats of a split of a head in scratch memory: channels, then the maximum and the sum. */
-export function partialFloats(valueWidth: number): number {
-  return 4 * Math.ceil(valueWidth / 4) + 4;
+/** Vectors of a split of a head in scratch memory: channels, then (maximum, sum, 0, 0). */
+export function partialVectors(valueWidth: number): number {
+  return Math.ceil(valueWidth / 4) + 1;
 }
 
 /** Workgroups that the query heads of all key heads take. */
@@ -67,7 +65,7 @@ export function shareOf(block: number, splits: number): string {
 /** The shader; bindings q, k, v, partial, those of the rule; workgroups: head tiles, splits, rows. */
 export function attentionSplit(params: SplitParams): Shader {
   const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
-  const { tileHeads, block, splits, workgroup, subgroups } = params;
+  const { tileHeads, block, splits, workgroup } = params;
   const group = heads / kvHeads;
   const tilesOfGroup = Math.ceil(group / tileHeads);
   const q = channelReader("q", "f32", width);
@@ -75,44 +73,16 @@ export function attentionSplit(params: SplitParams): Shader {
   const v = channelReader("v", dtype, valueWidth);
   const keysAtOnce = Math.floor(workgroup / k.units);
   const valuesAtOnce = Math.floor(workgroup / v.units);
-  const floats = partialFloats(valueWidth);
+  const vectors = partialVectors(valueWidth);
   const quads = block / 4;
   // One float more than there are lanes keeps neighbours in different banks.
   const lanes = k.units + 1;
   const dots = (h: number) => list(k.unitQuads, (i) => `dot(q${h}_${i}, key${i})`).join(" + ");
-  const scoring = {
-    perKey: wgsl`
-      ${
-      list(tileHeads, (h) =>
-        subgroups
-          ? wgsl`
-            var score${h} = ${dots(h)};
-            ${
-            list(
-              Math.log2(k.units),
-              (i) => `score${h} += subgroupShuffleXor(score${h}, ${k.units >> (i + 1)}u);`,
-            )
-          }
-            if (lane == 0u && inside) { put_score(${h}u, place, score${h}); }
-          `
-          : `if (inside) { lanes[(${h * block}u + place) * ${lanes}u + lane] = ${dots(h)}; }`)
-    }
-    `,
-    afterwards: subgroups ? "" : wgsl`
-      workgroupBarrier();
-      for (var i = thread; i < ${tileHeads * block}u; i += ${workgroup}u) {
-        var score = 0.0;
-        for (var other = 0u; other < ${k.units}u; other++) { score += lanes[i * ${lanes}u + other]; }
-        put_score(i / ${block}u, i % ${block}u, score);
-      }
-    `,
-  };
   return {
     name: "attention_split",
-    storage: { q: q.type, k: k.type, v: v.type, partial: "array<f32>", ...rule.storage },
+    storage: { q: q.type, k: k.type, v: v.type, partial: "array<vec4<f32>>", ...rule.storage },
     writes: ["partial"],
     uniforms: {},
-    enables: subgroups ? ["subgroups"] : [],
     code: wgsl`
       ${rule.code}
 
@@ -126,7 +96,7 @@ export function attentionSplit(params: SplitParams): Shader {
 
       var<workgroup> range: Span;
       var<workgroup> scores: array<vec4<f32>, ${tileHeads * quads}>;
-      ${subgroups ? "" : `var<workgroup> lanes: array<f32, ${tileHeads * block * lanes}>;`}
+      var<workgroup> lanes: array<f32, ${tileHeads * block * lanes}>;
       var<workgroup> peaks: array<f32, ${tileHeads}>;
       var<workgroup> factors: array<f32, ${tileHeads}>;
       var<workgroup> sums: array<vec4<f32>, ${valuesAtOnce * v.units * v.unitQuads}>;
@@ -186,9 +156,18 @@ export function attentionSplit(params: SplitParams): Shader {
             let inside = key_thread < ${keysAtOnce}u && place < ${block}u;
             let key_row = (span.base + min(first_key + place, end - 1u)) * ${kvHeads}u + kv_head;
             ${k.load("key", "key_row", "lane")}
-            ${scoring.perKey}
+            if (inside) {
+              ${
+      list(tileHeads, (h) => `lanes[(${h * block}u + place) * ${lanes}u + lane] = ${dots(h)};`)
+    }
+            }
           }
-          ${scoring.afterwards}
+          workgroupBarrier();
+          for (var i = thread; i < ${tileHeads * block}u; i += ${workgroup}u) {
+            var score = 0.0;
+            for (var other = 0u; other < ${k.units}u; other++) { score += lanes[i * ${lanes}u + other]; }
+            put_score(i / ${block}u, i % ${block}u, score);
+          }
           workgroupBarrier();
           if (thread < ${tileHeads}u) {
             var most = scores[thread * ${quads}u];
@@ -244,17 +223,16 @@ export function attentionSplit(params: SplitParams): Shader {
           }
           workgroupBarrier();
           if (first_head + ${h}u < (kv_head + 1u) * ${group}u) {
-            let at = ((row * ${heads}u + first_head + ${h}u) * ${splits}u + id.y) * ${floats}u;
+            let at = ((row * ${heads}u + first_head + ${h}u) * ${splits}u + id.y) * ${vectors}u;
             for (var i = thread; i < ${v.units * v.unitQuads}u; i += ${workgroup}u) {
               var all = vec4<f32>();
               for (var other = 0u; other < ${valuesAtOnce}u; other++) {
                 all += sums[other * ${v.units * v.unitQuads}u + i];
               }
-              ${list(4, (c) => `partial[at + 4u * i + ${c}u] = all.${"xyzw"[c]};`)}
+              partial[at + i] = all;
             }
             if (thread == ${h}u) {
-              partial[at + ${floats - 4}u] = peak;
-              partial[at + ${floats - 3}u] = total;
+              partial[at + ${vectors - 1}u] = vec4<f32>(peak, total, 0.0, 0.0);
             }
           }
           workgroupBarrier();

@@ -1,8 +1,11 @@
 // Sizes of the attention kernels, as data: what `deno run -A tools/bench/gpu_kernels.ts` sweeps. They change
 // speed only.
 
+import type { Capabilities, Shader } from "../kernel.ts";
+import type { SpanRule } from "./attention_spans.ts";
+import { attentionSplit, type HeadShape, headTiles, partialVectors } from "./attention_split.ts";
 import { attentionTileBytes, type AttentionTileParams } from "./attention_tile.ts";
-import { type HeadShape, headTiles, partialFloats, type SplitParams } from "./attention_split.ts";
+import { attentionWalk, canWalk, walkBlock } from "./attention_walk.ts";
 import { channelReader } from "./channel_reader.ts";
 
 /** Sizes of attention. */
@@ -11,9 +14,13 @@ export const ATTENTION_TUNING = {
   fewRows: 8,
   /** Most query heads that share a read of keys. */
   splitHeads: 8,
+  walkHeads: 4,
+  /** Invocations of a workgroup. */
   splitWorkgroup: 128,
-  /** Blocks of keys to choose from, by how channels are added up. */
-  splitBlocks: { subgroup: [64, 32], workgroup: [32, 16, 8] },
+  /** Keys of a block: the first that fits into workgroup memory. */
+  splitBlocks: [32, 16, 8],
+  /** Keys that a walker takes at once. */
+  walkTurn: 4,
   /** Workgroups that fill a device, and most splits of a row. */
   splitWorkgroups: 1024,
   mostSplits: 64,
@@ -21,48 +28,97 @@ export const ATTENTION_TUNING = {
   tiles: [[32, 32], [32, 16], [16, 16], [16, 8], [8, 8], [4, 8]],
 } as const;
 
-/** Sizes that fit a device. */
-export type SplitSizes = Pick<
-  SplitParams,
-  "tileHeads" | "block" | "splits" | "workgroup" | "subgroups"
->;
+/** How channels are added up. */
+export type SplitStyle = "subgroup" | "workgroup";
+
+/** Kernel and sizes of attention for few rows. */
+export interface SplitChoice {
+  readonly tileHeads: number;
+  readonly splits: number;
+  /** Keys of a block; splits are whole blocks. */
+  readonly block: number;
+  /** The shader for a rule. */
+  shader(rule: SpanRule): Shader;
+}
 
 /**
- * Sizes of the kernel for few rows, or undefined if none fit.
+ * The kernel for few rows, or undefined if there is none for these heads on this device.
  *
  * @param keys Most keys that a row may see.
  */
-export function splitSizes(
+export function splitChoice(
   shape: HeadShape,
-  style: "subgroup" | "workgroup",
-  { keys, maxWorkgroupBytes }: { readonly keys: number; readonly maxWorkgroupBytes: number },
-): SplitSizes | undefined {
-  const { splitHeads, splitWorkgroup: workgroup, splitBlocks, splitWorkgroups, mostSplits } =
-    ATTENTION_TUNING;
-  const { heads, kvHeads, dtype, width, valueWidth } = shape;
-  const group = heads / kvHeads;
-  const tileHeads = Math.ceil(group / Math.ceil(group / splitHeads));
+  style: SplitStyle,
+  capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
+  keys: number,
+): SplitChoice | undefined {
+  return style === "subgroup"
+    ? walkChoice(shape, capabilities.subgroupSize, keys)
+    : blockChoice(shape, capabilities.maxWorkgroupBytes, keys);
+}
+
+function walkChoice(
+  shape: HeadShape,
+  subgroupSize: number,
+  keys: number,
+): SplitChoice | undefined {
+  const { walkHeads, splitWorkgroup: workgroup, walkTurn: turn } = ATTENTION_TUNING;
+  if (!canWalk(shape, subgroupSize)) return undefined;
+  const tileHeads = headsOfTile(shape, walkHeads);
+  const block = walkBlock({ ...shape, turn, workgroup });
+  const splits = splitCount({ ...shape, tileHeads }, block, keys);
+  return {
+    ...{ tileHeads, block, splits },
+    shader: (rule) =>
+      attentionWalk({ ...shape, rule, tileHeads, turn, splits, workgroup, subgroupSize }),
+  };
+}
+
+function blockChoice(
+  shape: HeadShape,
+  maxWorkgroupBytes: number,
+  keys: number,
+): SplitChoice | undefined {
+  const { splitHeads, splitWorkgroup: workgroup, splitBlocks } = ATTENTION_TUNING;
+  const { dtype, width, valueWidth } = shape;
+  const tileHeads = headsOfTile(shape, splitHeads);
   const k = channelReader("k", dtype, width), v = channelReader("v", dtype, valueWidth);
   if (k.units > workgroup || v.units > workgroup) return undefined;
-  const subgroups = style === "subgroup";
-  const block = splitBlocks[style].find((keys) => {
-    const lanes = subgroups ? 0 : k.units + 1;
-    const bytes = 4 * tileHeads * (keys * (1 + lanes) + 2) + 16 * workgroup * v.unitQuads + 32;
-    return bytes <= maxWorkgroupBytes;
-  });
+  const block = splitBlocks.find((keys) =>
+    4 * tileHeads * (keys * (k.units + 2) + 2) + 16 * workgroup * v.unitQuads + 32 <=
+      maxWorkgroupBytes
+  );
   if (block === undefined) return undefined;
-  const wanted = Math.round(splitWorkgroups / headTiles({ heads, kvHeads, tileHeads }));
-  const splits = Math.max(1, Math.min(mostSplits, wanted, Math.ceil(keys / block)));
-  return { tileHeads, block, splits, workgroup, subgroups };
+  const splits = splitCount({ ...shape, tileHeads }, block, keys);
+  return {
+    ...{ tileHeads, block, splits },
+    shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
+  };
+}
+
+/** Query heads of a tile: those of a key head, in equal parts. */
+function headsOfTile({ heads, kvHeads }: HeadShape, most: number): number {
+  const group = heads / kvHeads;
+  return Math.ceil(group / Math.ceil(group / most));
+}
+
+function splitCount(
+  shape: HeadShape & { readonly tileHeads: number },
+  block: number,
+  keys: number,
+): number {
+  const { splitWorkgroups, mostSplits } = ATTENTION_TUNING;
+  const wanted = Math.round(splitWorkgroups / headTiles(shape));
+  return Math.max(1, Math.min(mostSplits, wanted, Math.ceil(keys / block)));
 }
 
 /** Bytes of scratch memory that the splits of so many rows leave. */
 export function splitBytes(
   { heads, valueWidth }: HeadShape,
-  { splits }: SplitSizes,
+  { splits }: SplitChoice,
   rows: number,
 ): number {
-  return 4 * rows * heads * splits * partialFloats(valueWidth);
+  return 16 * rows * heads * splits * partialVectors(valueWidth);
 }
 
 /** Sizes of the kernel for many rows, or undefined if none fit. */

@@ -5,19 +5,15 @@ import { CODE_LAYOUTS } from "../../gpu/code_layouts.ts";
 import type { Capabilities, GpuSlice, Shader } from "../../gpu/kernel.ts";
 import { ACTIVATIONS } from "../../gpu/kernels/activations.ts";
 import { attentionMerge } from "../../gpu/kernels/attention_merge.ts";
-import { causalRule } from "../../gpu/kernels/attention_spans.ts";
-import {
-  attentionSplit,
-  headTiles,
-  partialFloats,
-  type SplitParams,
-} from "../../gpu/kernels/attention_split.ts";
+import { causalRule, type SpanRule } from "../../gpu/kernels/attention_spans.ts";
+import { type HeadShape, headTiles, partialVectors } from "../../gpu/kernels/attention_split.ts";
 import {
   attentionTile,
   attentionTileBytes,
   attentionTileRows,
 } from "../../gpu/kernels/attention_tile.ts";
-import { splitSizes, tileSizes } from "../../gpu/kernels/attention_tuning.ts";
+import { type SplitChoice, splitChoice, tileSizes } from "../../gpu/kernels/attention_tuning.ts";
+import { attentionWalk, walkBlock } from "../../gpu/kernels/attention_walk.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
 import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
@@ -333,40 +329,50 @@ function rowsAt(timer: GpuTimer, first: number, rows: number): {
 
 /** Attention of one row at some contexts. */
 export function attentionCases({ capabilities, sweep, small }: BenchChoice): BenchCase[] {
-  const { subgroupSize, maxWorkgroupBytes } = capabilities;
+  const { subgroupSize } = capabilities;
   const contexts = small ? [100] : [128, 1024, 4096, 32768];
   return HEADS.flatMap(({ model, ...shape }) =>
     contexts.flatMap((context) => {
-      const style = shape.width / 8 <= subgroupSize ? "subgroup" : "workgroup";
-      const sizes = splitSizes(shape, style, { keys: context, maxWorkgroupBytes })!;
-      const variants = [
-        { ...sizes, variant: "chosen" },
-        ...sweep
-          ? [32, 64, 128].flatMap((block) =>
+      const name = `${model} heads, context ${context}`;
+      const chosen = splitChoice(shape, "subgroup", capabilities, context) ??
+        splitChoice(shape, "workgroup", capabilities, context)!;
+      const variants = sweep
+        ? [1, 2, 4].flatMap((tileHeads) =>
+          [2, 4, 8].flatMap((turn) =>
             [16, 32, 64, 128].flatMap((splits) =>
-              [64, 128, 256].map((workgroup) => ({
-                ...{ ...sizes, block, splits, workgroup },
-                variant: `${style} block ${block} splits ${splits} workgroup ${workgroup}`,
-              }))
+              [64, 128, 256].map((workgroup) => {
+                const sizes = { ...shape, tileHeads, turn, splits, workgroup, subgroupSize };
+                return {
+                  variant:
+                    `heads ${tileHeads} turn ${turn} splits ${splits} workgroup ${workgroup}`,
+                  choice: {
+                    ...{ tileHeads, splits, block: walkBlock(sizes) },
+                    shader: (rule: SpanRule) => attentionWalk({ ...sizes, rule }),
+                  },
+                };
+              })
             )
           )
-          : [],
-      ];
-      return variants.map(({ variant, ...size }) =>
-        decodeCase(`${model} heads, context ${context}`, variant, context, { ...shape, ...size })
+        )
+        : [];
+      return [{ variant: "chosen", choice: chosen }, ...variants].map(({ variant, choice }) =>
+        decodeCase({ name, variant, context, shape, choice })
       );
     })
   );
 }
 
-function decodeCase(
-  name: string,
-  variant: string,
-  context: number,
-  shape: Omit<SplitParams, "rule">,
-): BenchCase {
+function decodeCase({ name, variant, context, shape, choice }: {
+  readonly name: string;
+  readonly variant: string;
+  readonly context: number;
+  readonly shape: HeadShape;
+  readonly choice: SplitChoice;
+}): BenchCase {
   const { heads, kvHeads, width, valueWidth } = shape;
+  const { tileHeads, splits, block } = choice;
   const cacheBytes = 2 * context * kvHeads * width;
+  const runs = 4 * RUNS;
   const rule = causalRule({
     capacity: context,
     scale: width ** -0.5,
@@ -374,32 +380,33 @@ function decodeCase(
     softcap: 0,
     slopes: false,
   });
-  const params = { ...shape, rule };
   return {
     group: "attention",
     name,
     variant,
     bytes: 2 * cacheBytes,
-    runs: 4 * RUNS,
+    runs,
     dispatches(timer) {
       const rows = rowsAt(timer, context - 1, 1);
-      const partial = timer.room(4 * heads * shape.splits * partialFloats(valueWidth));
+      const partial = timer.room(16 * heads * splits * partialVectors(valueWidth));
       const q = timer.room(4 * heads * width);
       const y = timer.room(4 * heads * valueWidth);
+      const shader = choice.shader(rule);
+      const merge = attentionMerge({ ...shape, rule, block, splits, sinks: false });
       return [
         rows.set,
-        ...Array.from({ length: 4 * RUNS }, (): BenchDispatch[] => [
+        ...Array.from({ length: runs }, (): BenchDispatch[] => [
           {
-            shader: attentionSplit(params),
+            shader,
             storage: {
               ...{ q, k: timer.next(cacheBytes), v: timer.next(cacheBytes), partial },
               ...rows.storage,
             },
             uniforms: {},
-            workgroups: [headTiles(shape), shape.splits, 1],
+            workgroups: [headTiles({ ...shape, tileHeads }), splits, 1],
           },
           {
-            shader: attentionMerge(params, false),
+            shader: merge,
             storage: { partial, y, ...rows.storage },
             uniforms: {},
             workgroups: [heads, 1],

@@ -1,0 +1,222 @@
+// Attention for few rows where the channels of a key fit into a part of a subgroup: what attention_split does,
+// without a barrier in the loop. A walker, some lanes of a subgroup, takes every n-th key of the split, each
+// lane having a unit of its channels; a score is added up by shuffles and stands in all lanes of the walker, which
+// keeps a running maximum of its own. Keys and values of a turn are loaded before any of them is used. At
+// the end walkers put their sums together.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+import type { SpanRule } from "./attention_spans.ts";
+import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./attention_split.ts";
+import { channelReader } from "./channel_reader.ts";
+import { list } from "./matmul_rows.ts";
+
+/** What a shader is made for. */
+export interface WalkParams extends HeadShape {
+  readonly rule: SpanRule;
+  /** Query heads that a workgroup serves, all of one key head. */
+  readonly tileHeads: number;
+  /** Keys that a walker takes in one turn. */
+  readonly turn: number;
+  /** Most splits of a row. */
+  readonly splits: number;
+  readonly workgroup: number;
+  /** Lanes of a subgroup. */
+  readonly subgroupSize: number;
+}
+
+/** Whether heads of this shape can be walked over: a key and a value take the same lanes, a power of 2. */
+export function canWalk({ width, valueWidth, dtype }: HeadShape, subgroupSize: number): boolean {
+  const { units } = channelReader("k", dtype, width);
+  return width === valueWidth && units <= subgroupSize && Number.isInteger(Math.log2(units));
+}
+
+/** Keys of one turn of a workgroup. */
+export function walkBlock(
+  { width, dtype, turn, workgroup }: Pick<WalkParams, "width" | "dtype" | "turn" | "workgroup">,
+): number {
+  return workgroup / channelReader("k", dtype, width).units * turn;
+}
+
+/** The shader; bindings q, k, v, partial, those of the rule; workgroups: head tiles, splits, rows. */
+export function attentionWalk(params: WalkParams): Shader {
+  const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
+  const { tileHeads, turn, splits, workgroup, subgroupSize } = params;
+  const group = heads / kvHeads;
+  const tilesOfGroup = Math.ceil(group / tileHeads);
+  const q = channelReader("q", "f32", width);
+  const k = channelReader("k", dtype, width);
+  const v = channelReader("v", dtype, valueWidth);
+  const lanes = k.units, quads = k.unitQuads;
+  const walkers = workgroup / lanes;
+  const block = walkBlock(params);
+  const subgroups = workgroup / subgroupSize;
+  const vectors = partialVectors(valueWidth);
+  const headQuads = lanes * quads;
+  const shuffles = (
+    name: string,
+    least: number,
+    below: number,
+    combine: (other: string) => string,
+  ) =>
+    list(
+      Math.log2(below / least),
+      (i) => `${name} = ${combine(`subgroupShuffleXor(${name}, ${least << i}u)`)};`,
+    );
+  const each = (text: (h: number) => string) => list(tileHeads, text);
+  const perKey = (text: (j: number) => string) => list(turn, text);
+  return {
+    name: "attention_walk",
+    storage: { q: q.type, k: k.type, v: v.type, partial: "array<vec4<f32>>", ...rule.storage },
+    writes: ["partial"],
+    uniforms: {},
+    enables: ["subgroups"],
+    code: wgsl`
+      ${rule.code}
+
+      ${shareOf(block, splits)}
+
+      ${q.code}
+
+      ${k.code}
+
+      ${v.code}
+
+      var<workgroup> range: Span;
+      var<workgroup> sums: array<vec4<f32>, ${subgroups * tileHeads * headQuads}>;
+      var<workgroup> stats: array<vec2<f32>, ${subgroups * tileHeads}>;
+
+      @compute @workgroup_size(${workgroup})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32,
+      ) {
+        let row = id.z;
+        let kv_head = id.x / ${tilesOfGroup}u;
+        let first_head = kv_head * ${group}u + id.x % ${tilesOfGroup}u * ${tileHeads}u;
+        let last_head = (kv_head + 1u) * ${group}u - 1u;
+        if (thread == 0u) { range = span_of(row); }
+        let span = workgroupUniformLoad(&range);
+        let share = share_of(span);
+        let begin = span.start + id.y * share;
+        let end = min(begin + share, span.end);
+        if (begin >= end) { return; }
+
+        let lane = thread % ${lanes}u;
+        let walker = thread / ${lanes}u;
+        ${
+      each((h) =>
+        wgsl`
+        let head${h} = min(first_head + ${h}u, last_head);
+        ${
+          list(quads, (i) =>
+            `let q${h}_${i} = q_quad(row * ${heads}u + head${h}, ${quads}u * lane + ${i}u);`)
+        }
+        var peak${h} = ${NO_SCORE};
+        var total${h} = 0.0;
+        ${
+          list(quads, (i) => `var sum${h}_${i} = vec4<f32>();`)
+        }
+      `
+      )
+    }
+        for (var base = begin; base < end; base += ${block}u) {
+          ${
+      perKey((j) =>
+        wgsl`
+          let key${j} = base + walker + ${j * walkers}u;
+          let line${j} = (span.base + min(key${j}, end - 1u)) * ${kvHeads}u + kv_head;
+          ${k.load(`k${j}_`, `line${j}`, "lane")}
+          ${v.load(`v${j}_`, `line${j}`, "lane")}
+        `
+      )
+    }
+          ${
+      each((h) =>
+        wgsl`
+          ${
+          perKey((j) =>
+            wgsl`
+            var score${h}_${j} = ${list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`).join(" + ")};
+            ${shuffles(`score${h}_${j}`, 1, lanes, (other) => `score${h}_${j} + ${other}`)}
+            score${h}_${j} = select(
+              ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), key${j} < end,
+            );
+          `
+          )
+        }
+          let fresh${h} = ${
+          Array.from({ length: turn }, (_, j) => `score${h}_${j}`)
+            .reduce((most, score) => `max(${most}, ${score})`, `peak${h}`)
+        };
+          let factor${h} = exp(peak${h} - fresh${h});
+          peak${h} = fresh${h};
+          ${
+          perKey((j) =>
+            `let weight${h}_${j} = select(0.0, exp(score${h}_${j} - fresh${h}), key${j} < end);`
+          )
+        }
+          total${h} = total${h} * factor${h} + ${perKey((j) => `weight${h}_${j}`).join(" + ")};
+          ${
+          list(quads, (i) =>
+            `sum${h}_${i} = sum${h}_${i} * factor${h} + ${
+              perKey((j) => `weight${h}_${j} * v${j}_${i}`).join(" + ")
+            };`)
+        }
+        `
+      )
+    }
+        }
+
+        let subgroup = thread / ${subgroupSize}u;
+        ${
+      each((h) =>
+        wgsl`
+        var most${h} = peak${h};
+        ${shuffles(`most${h}`, lanes, subgroupSize, (other) => `max(most${h}, ${other})`)}
+        let share${h} = exp(peak${h} - most${h});
+        total${h} *= share${h};
+        ${shuffles(`total${h}`, lanes, subgroupSize, (other) => `total${h} + ${other}`)}
+        ${
+          list(quads, (i) =>
+            wgsl`
+          sum${h}_${i} *= share${h};
+          ${shuffles(`sum${h}_${i}`, lanes, subgroupSize, (other) => `sum${h}_${i} + ${other}`)}
+        `)
+        }
+        if (thread % ${subgroupSize}u < ${lanes}u) {
+          let at = (subgroup * ${tileHeads}u + ${h}u) * ${headQuads}u + ${quads}u * lane;
+          ${list(quads, (i) => `sums[at + ${i}u] = sum${h}_${i};`)}
+          if (lane == 0u) {
+            stats[subgroup * ${tileHeads}u + ${h}u] = vec2<f32>(most${h}, total${h});
+          }
+        }
+      `
+      )
+    }
+        workgroupBarrier();
+        for (var i = thread; i < ${tileHeads * headQuads}u; i += ${workgroup}u) {
+          let head = i / ${headQuads}u;
+          let quad = i % ${headQuads}u;
+          ${list(subgroups, (s) => `let stat${s} = stats[${s * tileHeads}u + head];`)}
+          let most = ${
+      list(subgroups, (s) => `stat${s}.x`).reduce((most, own) => `max(${most}, ${own})`)
+    };
+          ${list(subgroups, (s) => `let part${s} = exp(stat${s}.x - most);`)}
+          let all = ${
+      list(subgroups, (s) => `part${s} * sums[(${s * tileHeads}u + head) * ${headQuads}u + quad]`)
+        .join(" + ")
+    };
+          if (first_head + head <= last_head) {
+            let at = ((row * ${heads}u + first_head + head) * ${splits}u + id.y) * ${vectors}u;
+            partial[at + quad] = all;
+            if (quad == 0u) {
+              let total = ${list(subgroups, (s) => `part${s} * stat${s}.y`).join(" + ")};
+              partial[at + ${vectors - 1}u] = vec4<f32>(most, total, 0.0, 0.0);
+            }
+          }
+        }
+      }
+    `,
+  };
+}
