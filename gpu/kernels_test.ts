@@ -1,0 +1,82 @@
+// The text of kernels, compared with gpu/kernels.snapshot.txt: a change of a template is a readable diff there.
+// `deno test -A gpu/kernels_test.ts -- --update` writes the file anew.
+
+import { assertEquals } from "@std/assert";
+import type { Shader } from "./kernel.ts";
+import { ACTIVATIONS } from "./kernels/activations.ts";
+import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
+import { broadcastShader } from "./kernels/broadcast.ts";
+import { elementwiseShader } from "./kernels/elementwise.ts";
+import { embedShader } from "./kernels/embed.ts";
+import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
+import { ropeAppendShader } from "./kernels/rope_append.ts";
+import { ropeShader, ropeTableShader } from "./kernels/rope.ts";
+import { routeShader } from "./kernels/route.ts";
+import {
+  gluHalvesShader,
+  joinColumnsShader,
+  selectRowsShader,
+  weightedSumShader,
+} from "./kernels/rows.ts";
+import { softmaxShader } from "./kernels/softmax.ts";
+import { shaderText } from "./wgsl.ts";
+
+const SNAPSHOT = new URL("kernels.snapshot.txt", import.meta.url);
+
+/** One of each template, with every branch of its text somewhere. */
+const SHADERS: readonly Shader[] = [
+  elementwiseShader({
+    name: "glu",
+    inputs: ["gate", "up"],
+    functions: ACTIVATIONS.silu!,
+    expression: "activation(gate) * up",
+  }),
+  elementwiseShader({
+    name: "scale",
+    inputs: ["x"],
+    expression: "x * params.factor",
+    constants: ["factor"],
+  }),
+  broadcastShader("+"),
+  rmsNormShader({ hasWeight: true }),
+  layerNormShader({ hasWeight: true, hasBias: true }),
+  softmaxShader,
+  ropeTableShader({ hasSpans: true }),
+  ropeShader({ interleaved: true }),
+  ropeAppendShader({
+    ...{ width: 64, interleaved: false, f16: true },
+    ...{ hasQueryNorm: true, hasKeyNorm: true },
+  }),
+  embedShader("f16"),
+  selectRowsShader,
+  joinColumnsShader,
+  weightedSumShader,
+  gluHalvesShader(ACTIVATIONS.gelu_tanh!),
+  routeShader({
+    ...{ experts: 8, groups: 2, softmax: false, bestTwo: true },
+    ...{ normalize: true, hasCorrection: true },
+  }),
+  argmaxPartsShader,
+  argmaxFeedbackShader,
+];
+
+function textOf(shader: Shader): string {
+  const memory = Object.fromEntries(
+    Object.keys(shader.storage).map((name) => [name, { access: "either" as const }]),
+  );
+  return `// ${shader.name}\n${shaderText(shader, memory)}`;
+}
+
+Deno.test("the text of kernels is that of the snapshot", () => {
+  const text = SHADERS.map(textOf).join("\n");
+  if (Deno.args.includes("--update")) Deno.writeTextFileSync(SNAPSHOT, text);
+  assertEquals(text.split("\n"), Deno.readTextFileSync(SNAPSHOT).split("\n"));
+});
+
+Deno.test("equal constants give equal text, and a shader's name is not in it", () => {
+  const text = (name: string) =>
+    shaderText({ ...rmsNormShader({ hasWeight: true }), name }, {
+      ...{ x: { access: "read" }, w: { access: "read" }, y: { access: "read_write" } },
+    });
+  assertEquals(text("a"), text("b"));
+});
