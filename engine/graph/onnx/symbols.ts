@@ -57,6 +57,11 @@ export interface DeclaredInputs {
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
+/** Symbol of a size that is not declared. */
+export function inventedName(input: string, axis: number): string {
+  return `${input}_dim_${axis}`;
+}
+
 /** Key of an axis in `Assumptions.dropped`. */
 export function axisKey(input: string, axis: number): string {
   return `${input} ${axis}`;
@@ -78,7 +83,7 @@ export function declareInputs(
       const hint = dropped.has(axisKey(name, axis)) ? undefined : declared?.[axis];
       // Where the file is wrong, a size of 1 is likely to be one that repeats.
       if (hint === undefined && size === 1 && dropped.has(axisKey(name, axis))) return 1;
-      return hint ?? `${name}_dim_${axis}`;
+      return hint ?? inventedName(name, axis);
     });
     return { name, sizes };
   });
@@ -90,7 +95,11 @@ export function declareInputs(
       least.set(size, Math.min(known ?? 1, shapes.get(name)![axis] === 0 ? 0 : 1));
     });
   }
-  const order = [...least.keys()];
+  // Names of our own come last, so that they are what equations express.
+  const own = new Set(
+    written.flatMap(({ name, sizes }) => sizes.map((_, axis) => inventedName(name, axis))),
+  );
+  const order = [...least.keys()].sort((a, b) => Number(own.has(a)) - Number(own.has(b)));
   const read = (size: number | string, symbols: Record<string, Dim>) =>
     typeof size === "number"
       ? size
@@ -125,6 +134,41 @@ export function declareInputs(
 // A symbol that must be a multiple of 2 is twice another one.
 function unitName(name: string, factor: number | undefined): string {
   return factor === undefined ? name : `${name}/${factor}`;
+}
+
+/**
+ * Axes whose declared size contradicts a run: another size than the first axis of that name, or than its
+ * expression gives.
+ */
+export function contradictions(
+  inputs: readonly OnnxValueInfo[],
+  shapes: InputShapes,
+): Set<string> {
+  const env = new Map<string, number>();
+  const found = new Set<string>();
+  const axes = inputs.flatMap(({ name, type }) =>
+    type?.kind === "tensor" && shapes.has(name)
+      ? (type.shape ?? []).map((dim, axis) => ({
+        key: axisKey(name, axis),
+        dim,
+        size: shapes.get(name)![axis],
+      }))
+      : []
+  );
+  for (const { key, dim, size } of axes) {
+    if (typeof dim !== "string" || !IDENTIFIER.test(dim) || size === undefined) continue;
+    if ((env.get(dim) ?? size) !== size) found.add(key);
+    else env.set(dim, size);
+  }
+  for (const { key, dim, size } of axes) {
+    if (typeof dim !== "string" || IDENTIFIER.test(dim)) continue;
+    const parsed = parseDim(dim);
+    const names = [...symbolsOf(parsed).keys()];
+    if (names.length === 0 || !names.every((name) => env.has(name))) continue;
+    const values = Object.fromEntries(names.map((name) => [name, env.get(name)!]));
+    if (substitute(parsed, values) !== size) found.add(key);
+  }
+  return found;
 }
 
 // Text that is no expression of names that occur by themselves is a name as it stands.
@@ -231,7 +275,7 @@ export function assumeEqual(
     const multiples = new Map([...before.multiples, [base, Number(factor) * multiple.factor]]);
     return { ...before, multiples };
   }
-  const equation = solveEqual(a, b, order);
+  const equation = solveEqual(...cutTo(a, b) ?? cutTo(b, a) ?? [a, b], order);
   return equation && { ...before, equations: [...before.equations, equation] };
 }
 
@@ -243,6 +287,14 @@ function boundFor(a: Dim, b: Dim): [string, number] | undefined {
     if (soleSymbol(one) === name && typeof other === "number") return [name, other];
   }
   return undefined;
+}
+
+// P = min(P, s): a mask of s columns was cut to P, so it has that many.
+function cutTo(a: Dim, b: Dim): [Dim, Dim] | undefined {
+  const call = soleAtom(b);
+  if (call?.kind !== "min") return undefined;
+  if (equal(call.left, a)) return [a, call.right];
+  return equal(call.right, a) ? [a, call.left] : undefined;
 }
 
 function soleAtom(dim: Dim) {

@@ -8,7 +8,7 @@ import type { Graph } from "../../graph/graph.ts";
 import { checkSupport } from "../../graph/onnx/opset.ts";
 import { prepareGraph } from "../../graph/onnx/prepare.ts";
 import { constantEntries, deriveSegment } from "../../graph/onnx/segment.ts";
-import { axisKey } from "../../graph/onnx/symbols.ts";
+import { axisKey, inventedName } from "../../graph/onnx/symbols.ts";
 import type { Entry } from "../../graph/onnx/tensor.ts";
 import type { MemoryPolicy, Plan } from "../../plan/plan.ts";
 import { plan } from "../../plan/planner.ts";
@@ -210,7 +210,7 @@ function shapesAt(
   const shapes = new Map(inputs.flatMap(({ name, type }) => {
     if (type?.kind !== "tensor") return [];
     const declared = type.shape ?? [];
-    return [[name, declared.map((dim, axis) => sizeOf(dim ?? `${name}_dim_${axis}`))] as const];
+    return [[name, declared.map((dim, axis) => sizeOf(dim ?? inventedName(name, axis)))] as const];
   }));
   const unknown = Object.keys(bind).filter((name) => !used.has(name));
   if (unknown.length > 0) {
@@ -226,8 +226,8 @@ export function symbolsOfInputs({ graph }: OnnxModel): Set<string> {
     if (graph.initializers.has(name) || type?.kind !== "tensor") continue;
     for (const [axis, dim] of (type.shape ?? []).entries()) {
       if (typeof dim === "number") continue;
-      names.add(dim ?? `${name}_dim_${axis}`);
-      for (const symbol of symbolsOf(parseDim(dim ?? `${name}_dim_${axis}`)).keys()) {
+      names.add(dim ?? inventedName(name, axis));
+      for (const symbol of symbolsOf(parseDim(dim ?? inventedName(name, axis))).keys()) {
         names.add(symbol);
       }
     }

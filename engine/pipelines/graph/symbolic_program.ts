@@ -12,6 +12,7 @@ import {
   assumeEqual,
   type Assumptions,
   type Binder,
+  contradictions,
   createBinder,
   declareInputs,
   describeAssumptions,
@@ -78,7 +79,7 @@ export function createSymbolicProgram(
       if (!("conflict" in bindings)) return { variant, bindings: bindings as DimEnv };
     }
     if (known.length >= MOST_VARIANTS) return undefined;
-    const dropped = new Set<string>();
+    const dropped = contradictions(prepared.graph.inputs, shapes);
     for (let tries = 0; tries <= MOST_TRIES; tries++) {
       const variant = deriveVariant(context, prepared, { shapes, outputs, dropped });
       const bindings = variant.binder.bind(shapes);
