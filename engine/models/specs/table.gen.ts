@@ -10,6 +10,7 @@ import cohere2 from "./cohere2.json" with { type: "json" };
 import deepseek from "./deepseek.json" with { type: "json" };
 import deepseek2 from "./deepseek2.json" with { type: "json" };
 import deepseek3 from "./deepseek3.json" with { type: "json" };
+import dots1 from "./dots1.json" with { type: "json" };
 import ernie45 from "./ernie4_5.json" with { type: "json" };
 import exaone4 from "./exaone4.json" with { type: "json" };
 import falcon from "./falcon.json" with { type: "json" };
@@ -20,9 +21,12 @@ import glm from "./glm.json" with { type: "json" };
 import glm4 from "./glm4.json" with { type: "json" };
 import glm4Moe from "./glm4_moe.json" with { type: "json" };
 import gpt2 from "./gpt2.json" with { type: "json" };
+import gptBigcode from "./gpt_bigcode.json" with { type: "json" };
 import gptNeox from "./gpt_neox.json" with { type: "json" };
 import gptOss from "./gpt_oss.json" with { type: "json" };
+import gptj from "./gptj.json" with { type: "json" };
 import granite from "./granite.json" with { type: "json" };
+import granitemoe from "./granitemoe.json" with { type: "json" };
 import helium from "./helium.json" with { type: "json" };
 import internlm2 from "./internlm2.json" with { type: "json" };
 import llama from "./llama.json" with { type: "json" };
@@ -65,6 +69,7 @@ export const specs: readonly {
   deepseek,
   deepseek2,
   deepseek3,
+  dots1,
   ernie45,
   exaone4,
   falcon,
@@ -75,9 +80,12 @@ export const specs: readonly {
   glm4,
   glm4Moe,
   gpt2,
+  gptBigcode,
   gptNeox,
   gptOss,
+  gptj,
   granite,
+  granitemoe,
   helium,
   internlm2,
   llama,
