@@ -1,0 +1,216 @@
+// Tensor virtualisation (spec MD-2, MD-3, MD-5, MD-6): kernels speak of logical coordinates, and where an element
+// lies is decided when their text is made. A tensor is B × H × W × D × C; four channels share a vec4, in
+// S = ⌈C/4⌉ slices, padded with zeros. A vec4 lies
+//   buffer            at (((d·S + s)·H + y)·W + x)·B + b          (order DSHWBC4)
+//   texture_2d        at ((x·B + b)·D + d, y·S + s)               (order HSWBDC4)
+//   texture_3d        at (x·B + b, y, d·S + s)
+//   texture_2d_array  at (x·B + b, y) of layer d·S + s
+// Terms of dims of size 1 are left out of the text, so virtualisation costs nothing when a kernel runs.
+// Textures cannot share memory with buffers in WebGPU: a tensor gets there by a copy (kernels/virtual_map.ts).
+
+/** Kinds of GPU objects. */
+export const STORAGE_KINDS = ["buffer", "texture_2d", "texture_3d", "texture_2d_array"] as const;
+
+/** One of {@linkcode STORAGE_KINDS}. */
+export type StorageKind = typeof STORAGE_KINDS[number];
+
+/** Sizes along the logical axes. */
+export interface TensorShape {
+  readonly b: number;
+  readonly h: number;
+  readonly w: number;
+  readonly d: number;
+  readonly c: number;
+}
+
+/** Coordinates of a vec4 as WGSL expressions of type u32; absent ones are 0. */
+export interface Coordinates {
+  readonly b?: string;
+  readonly x?: string;
+  readonly y?: string;
+  readonly s?: string;
+  readonly d?: string;
+}
+
+/** A logical tensor in a physical object. */
+export interface VirtualTensor {
+  /** Name of the variable. */
+  readonly name: string;
+  readonly shape: TensorShape;
+  /** Slices of four channels. */
+  readonly slices: number;
+  readonly storage: StorageKind;
+  /** Components as they are stored; shaders compute with f32. */
+  readonly element: "f32" | "f16";
+  /** Size of the object in vec4, along x, y and z. */
+  readonly extent: readonly [x: number, y: number, z: number];
+}
+
+/**
+ * Chooses where a tensor lies.
+ *
+ * @param shape Absent sizes are 1.
+ * @throws {RangeError} If a size is no positive integer.
+ */
+export function virtualTensor(
+  name: string,
+  shape: Partial<TensorShape> & Pick<TensorShape, "c">,
+  storage: StorageKind,
+  element: "f32" | "f16" = "f32",
+): VirtualTensor {
+  const full = { b: 1, h: 1, w: 1, d: 1, ...shape };
+  for (const [axis, size] of Object.entries(full)) {
+    if (Number.isInteger(size) && size > 0) continue;
+    throw new RangeError(`Cannot place ${name}: ${axis} is ${size}, and must be 1 or more`);
+  }
+  const { b, h, w, d, c } = full;
+  const slices = Math.ceil(c / 4);
+  const extents: Readonly<Record<StorageKind, readonly [number, number, number]>> = {
+    buffer: [d * slices * h * w * b, 1, 1],
+    texture_2d: [w * b * d, h * slices, 1],
+    texture_3d: [w * b, h, d * slices],
+    texture_2d_array: [w * b, h, d * slices],
+  };
+  return { name, shape: full, slices, storage, element, extent: extents[storage] };
+}
+
+/** A place as an expression, and how many places there are along it. */
+type Axis = readonly [place: string | undefined, size: number];
+
+/** ((a·B + b)·C + c): places in mixed radix, outermost first. */
+function combine(axes: readonly Axis[]): string {
+  let text = "";
+  for (const [place = "0u", size] of axes) {
+    if (size === 1) continue;
+    text = text === "" ? place : `${/^\w+$/.test(text) ? text : `(${text})`} * ${size}u + ${place}`;
+  }
+  return text || "0u";
+}
+
+/** Where a vec4 lies: an index of a buffer, or texture coordinates. */
+export function placeOf(tensor: VirtualTensor, { b, x, y, s, d }: Coordinates): string[] {
+  const { shape, slices, storage } = tensor;
+  const axes = {
+    b: [b, shape.b],
+    x: [x, shape.w],
+    y: [y, shape.h],
+    s: [s, slices],
+    d: [d, shape.d],
+  } as const;
+  switch (storage) {
+    case "buffer":
+      return [combine([axes.d, axes.s, axes.y, axes.x, axes.b])];
+    case "texture_2d":
+      return [combine([axes.x, axes.b, axes.d]), combine([axes.y, axes.s])];
+    default:
+      return [combine([axes.x, axes.b]), combine([axes.y]), combine([axes.d, axes.s])];
+  }
+}
+
+/** `vec4<f32>` at some coordinates, which must be inside the tensor. */
+export function read(tensor: VirtualTensor, at: Coordinates): string {
+  const { name, storage, element } = tensor;
+  const place = placeOf(tensor, at);
+  switch (storage) {
+    case "buffer": {
+      const value = `${name}[${place[0]}]`;
+      return element === "f16" ? `vec4<f32>(${value})` : value;
+    }
+    case "texture_2d":
+      return `textureLoad(${name}, vec2<u32>(${place.join(", ")}), 0)`;
+    case "texture_3d":
+      return `textureLoad(${name}, vec3<u32>(${place.join(", ")}), 0)`;
+    case "texture_2d_array":
+      return `textureLoad(${name}, vec2<u32>(${place[0]}, ${place[1]}), ${place[2]}, 0)`;
+  }
+}
+
+/**
+ * The same, and zeros outside: what a load outside gives is not defined in WGSL, in no storage.
+ *
+ * @param at Expressions of type i32 for x and y, which may be outside.
+ */
+export function readOrZero(tensor: VirtualTensor, at: Coordinates): string {
+  const { x = "0", y = "0" } = at;
+  const { w, h } = tensor.shape;
+  const inside = `${x} >= 0 && ${x} < ${w} && ${y} >= 0 && ${y} < ${h}`;
+  const clamped = {
+    ...at,
+    x: `u32(clamp(${x}, 0, ${w - 1}))`,
+    y: `u32(clamp(${y}, 0, ${h - 1}))`,
+  };
+  return `select(vec4<f32>(), ${read(tensor, clamped)}, ${inside})`;
+}
+
+/** Statement that stores a `vec4<f32>`. */
+export function write(tensor: VirtualTensor, at: Coordinates, value: string): string {
+  const { name, storage, element } = tensor;
+  const place = placeOf(tensor, at);
+  switch (storage) {
+    case "buffer":
+      return `${name}[${place[0]}] = ${element === "f16" ? `vec4<f16>(${value})` : value};`;
+    case "texture_2d":
+      return `textureStore(${name}, vec2<u32>(${place.join(", ")}), ${value});`;
+    case "texture_3d":
+      return `textureStore(${name}, vec3<u32>(${place.join(", ")}), ${value});`;
+    case "texture_2d_array":
+      return `textureStore(${name}, vec2<u32>(${place[0]}, ${place[1]}), ${place[2]}, ${value});`;
+  }
+}
+
+/** Declaration of the variable. */
+export function declare(
+  { name, storage, element }: VirtualTensor,
+  binding: number,
+  access: "read" | "write",
+): string {
+  const at = `@group(0) @binding(${binding}) var`;
+  if (storage === "buffer") {
+    return `${at}<storage, ${access === "read" ? "read" : "read_write"}> ${name}: ` +
+      `array<vec4<${element}>>;`;
+  }
+  const texel = element === "f16" ? "rgba16float" : "rgba32float";
+  return access === "read"
+    ? `${at} ${name}: ${storage}<f32>;`
+    : `${at} ${name}: ${storage.replace("texture_", "texture_storage_")}<${texel}, write>;`;
+}
+
+/** Values in the order B, H, W, D, C to the order of the object, x fastest; padded channels are 0. */
+export function packTensor(tensor: VirtualTensor, values: Float32Array): Float32Array<ArrayBuffer> {
+  const [width, height, depth] = tensor.extent;
+  const packed = new Float32Array(4 * width * height * depth);
+  forEachElement(tensor, (logical, physical) => packed[physical] = values[logical]!);
+  return packed;
+}
+
+/** The way back. */
+export function unpackTensor(tensor: VirtualTensor, packed: Float32Array): Float32Array {
+  const { b, h, w, d, c } = tensor.shape;
+  const values = new Float32Array(b * h * w * d * c);
+  forEachElement(tensor, (logical, physical) => values[logical] = packed[physical]!);
+  return values;
+}
+
+function forEachElement(
+  { shape: { b, h, w, d, c }, slices, storage, extent: [width, height] }: VirtualTensor,
+  visit: (logical: number, physical: number) => void,
+): void {
+  let logical = 0;
+  for (let ib = 0; ib < b; ib++) {
+    for (let y = 0; y < h; y++) {
+      for (let x = 0; x < w; x++) {
+        for (let id = 0; id < d; id++) {
+          for (let channel = 0; channel < c; channel++) {
+            const s = channel >> 2;
+            const [px, py, pz] = storage === "buffer"
+              ? [(((id * slices + s) * h + y) * w + x) * b + ib, 0, 0]
+              : storage === "texture_2d"
+              ? [(x * b + ib) * d + id, y * slices + s, 0]
+              : [x * b + ib, y, id * slices + s];
+            visit(logical++, 4 * ((pz * height + py) * width + px) + (channel & 3));
+          }
+        }
+      }
+    }
+  }
+}
