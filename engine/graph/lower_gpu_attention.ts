@@ -118,7 +118,7 @@ function slices(
 
 function attentionKernel(style: SplitStyle): GpuKernel {
   return {
-    name: `attention_${style}`,
+    name: `gpu_attention_${style}`,
     when: (context) => isStatic(context.node.inputs[1]!.shape[0]) && fits(context, style),
     lower(lowering) {
       const { inputs: [q, k, v, positions, slots, sinks, slopes], attributes } = lowering.node;
@@ -147,7 +147,7 @@ function attentionKernel(style: SplitStyle): GpuKernel {
 
 function spanAttentionKernel(style: SplitStyle): GpuKernel {
   return {
-    name: `span_attention_${style}`,
+    name: `gpu_span_attention_${style}`,
     when: (context) => fits(context, style),
     lower(lowering) {
       const { inputs, attributes } = lowering.node;
@@ -179,7 +179,7 @@ function spanAttentionKernel(style: SplitStyle): GpuKernel {
 
 /** kv_append. */
 export const gpuKvAppend: GpuKernel = {
-  name: "kv_append",
+  name: "gpu_kv_append",
   when: ({ node: { inputs: [cache] } }) =>
     cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0,
   lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit }) {

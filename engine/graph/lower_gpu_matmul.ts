@@ -45,7 +45,7 @@ const INTEGERS: Arithmetic = {
 
 function matmulKernel(op: string, arithmetic: Arithmetic, style: Style): GpuKernel {
   return {
-    name: `${op}_${arithmetic.name}_${style}`,
+    name: `gpu_${op}_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
       return isMatrix(node, 2, arithmetic) && hasStyle(capabilities, style);
     },
@@ -178,7 +178,7 @@ function splitsOf(rowTiles: Dim, lineTiles: number, columns: number): Dim {
 
 function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
   return {
-    name: `expert_matmul_${arithmetic.name}_${style}`,
+    name: `gpu_expert_matmul_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
       return isMatrix(node, 3, arithmetic) && hasStyle(capabilities, style);
     },

@@ -104,7 +104,10 @@ for (const [i, [name, step]] of CASES.entries()) {
     const shape = { heads, kvHeads, width, valueWidth, dtype: step.dtype };
     const { capabilities: { subgroupSize } } = await testGpu();
     const style = canWalk(shape, subgroupSize) ? STYLES[i % 2]! : "workgroup";
-    assertEquals(await differs("attention", attentionCase(step), `attention_${style}`), undefined);
+    assertEquals(
+      await differs("attention", attentionCase(step), `gpu_attention_${style}`),
+      undefined,
+    );
   });
 }
 
@@ -112,7 +115,7 @@ gpuTest("GPU attention takes smaller tiles where there is less workgroup memory"
   const gpu = await gpuWith({ maxWorkgroupBytes: 16_384 });
   for (const rows of [CHUNK.slice(0, 12), CHUNK.slice(0, 2)]) {
     const step: Step = { shape: [4, 1, 256, 256], dtype: "f16", rows };
-    const kernel = "attention_workgroup";
+    const kernel = "gpu_attention_workgroup";
     assertEquals(await differs("attention", attentionCase(step), kernel, gpu), undefined);
   }
 });
@@ -139,5 +142,5 @@ gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", as
     ],
     attributes: { scale: width ** -0.5 },
   };
-  assertEquals(await differs("span_attention", opCase, "span_attention_workgroup"), undefined);
+  assertEquals(await differs("span_attention", opCase, "gpu_span_attention_workgroup"), undefined);
 });

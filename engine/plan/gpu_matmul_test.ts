@@ -32,7 +32,7 @@ function quantized({ inputs: [x, ...rest], ...others }: OpCase): OpCase {
 
 function check(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<string[]> {
   return differingRows("matmul", product(size), {
-    kernel: `matmul_f32_${style}`,
+    kernel: `gpu_matmul_f32_${style}`,
     rows: COUNTS,
     ...run,
   });
@@ -40,7 +40,7 @@ function check(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<s
 
 function checkQ8(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<string[]> {
   return differingRows("matmul_q8", quantized(product(size)), {
-    kernel: `matmul_q8_${style}`,
+    kernel: `gpu_matmul_q8_${style}`,
     rows: COUNTS,
     ofLargest: Q8_TOLERANCE,
     ...run,
@@ -106,10 +106,10 @@ gpuTest(
       const data = (x as { readonly data: Float32Array }).data.map((value) => 60_000 + 100 * value);
       const opCase = { ...rest, inputs: [{ ...x, data } as CaseInput, weight] };
       const run = { rows: [1, 9] };
-      const float = { ...run, kernel: "matmul_f32_workgroup" };
+      const float = { ...run, kernel: "gpu_matmul_f32_workgroup" };
       assertEquals(await differingRows("matmul", opCase, float), []);
       if (!hasGpuIntegerKernel(format)) continue;
-      const integer = { ...run, kernel: "matmul_q8_workgroup", ofLargest: Q8_TOLERANCE };
+      const integer = { ...run, kernel: "gpu_matmul_q8_workgroup", ofLargest: Q8_TOLERANCE };
       assertEquals(await differingRows("matmul_q8", quantized(opCase), integer), []);
     }
   },

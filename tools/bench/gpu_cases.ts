@@ -22,7 +22,8 @@ import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts
 import { workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
 import { tileOutputs, tileRows } from "../../gpu/kernels/matmul_tile.ts";
 import { laneCount, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
-import { gluQ8, QUANTIZE_QUADS, rmsNormQ8 } from "../../gpu/kernels/quantize_q8.ts";
+import { gluQ8, QUANTIZE_QUADS } from "../../gpu/kernels/quantize_q8.ts";
+import { rmsNormQ8 } from "../../gpu/kernels/rms_norm_q8.ts";
 import { planeNames } from "../../gpu/kernels/weight_reader.ts";
 import { gpuLayoutOf } from "../../gpu/weight_layout.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
@@ -471,18 +472,22 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
 }
 
 /** Kernels between the products. */
-export function rowCases({ small }: BenchChoice): BenchCase[] {
+export function rowCases({ capabilities, small }: BenchChoice): BenchCase[] {
   const rows = small ? [1] : [1, 512];
+  const subgroupSize = capabilities.subgroupSize >= 8 ? capabilities.subgroupSize : 0;
+  const subgroups = subgroupSize > 0;
   return rows.flatMap((count): BenchCase[] => [
     ...[576, 2048, 4096].flatMap((columns) =>
-      [64, 128, 256].map((workgroup): BenchCase => ({
+      [64, 128, 256, 512].map((workgroup): BenchCase => ({
         group: "rows",
         name: `rms_norm_q8 ${count}×${columns}`,
         variant: `workgroup ${workgroup}`,
         bytes: 4 * count * columns,
         runs: 32,
         dispatches(timer) {
-          const shader = rmsNormQ8({ columns, weight: true, epsilon: 1e-5, base: 0, workgroup });
+          const shader = rmsNormQ8({
+            ...{ columns, weight: true, epsilon: 1e-5, base: 0, workgroup, subgroupSize },
+          });
           const storage = {
             x: timer.room(4 * count * columns),
             y: timer.room(count * q8RowBytes(columns)),
@@ -511,7 +516,7 @@ export function rowCases({ small }: BenchChoice): BenchCase[] {
           y: timer.room(count * q8RowBytes(columns)),
         };
         return Array.from({ length: 32 }, () => ({
-          shader: gluQ8(columns, ACTIVATIONS.silu!),
+          shader: gluQ8({ columns, subgroups }, ACTIVATIONS.silu!),
           storage,
           uniforms: { quads },
           workgroups: [Math.ceil(quads / QUANTIZE_QUADS)],

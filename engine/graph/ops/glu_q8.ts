@@ -7,7 +7,7 @@ import { ACTIVATION_NAMES, type ActivationName } from "../activations.ts";
 import { choice } from "../attributes.ts";
 import { ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
-import { gpuGluQ8 } from "../lower_gpu_quantize.ts";
+import { gpuGluQ8Kernels } from "../lower_gpu_quantize.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { lastDim } from "../shape_rules.ts";
@@ -64,6 +64,6 @@ export const gluQ8: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [gpuGluQ8],
+    gpu: gpuGluQ8Kernels,
   },
 });

@@ -5,7 +5,7 @@
 import { ROWS } from "../case_sizes.ts";
 import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { defineOp } from "../define_op.ts";
-import { gpuQuantizeQ8 } from "../lower_gpu_quantize.ts";
+import { gpuQuantizeQ8Kernels } from "../lower_gpu_quantize.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
@@ -53,7 +53,7 @@ export const quantizeQ8: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [gpuQuantizeQ8],
+    gpu: gpuQuantizeQ8Kernels,
   },
 });
 

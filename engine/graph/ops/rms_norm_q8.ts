@@ -5,7 +5,7 @@ import { number } from "../attributes.ts";
 import { ROWS } from "../case_sizes.ts";
 import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { defineOp } from "../define_op.ts";
-import { gpuRmsNormQ8 } from "../lower_gpu_quantize.ts";
+import { gpuRmsNormQ8Kernels } from "../lower_gpu_quantize.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { lastDim } from "../shape_rules.ts";
@@ -62,6 +62,6 @@ export const rmsNormQ8: OpRecord = defineOp({
         },
       },
     ],
-    gpu: [gpuRmsNormQ8],
+    gpu: gpuRmsNormQ8Kernels,
   },
 });
