@@ -1,7 +1,7 @@
 // Facts about a model from its file's header, its plan and the options, without reading a weight. The
 // same code answers `troodon info` for a remote file and fills `model.info`.
 
-import { getFormat } from "../../quant/mod.ts";
+import { formats } from "../../quant/mod.ts";
 import type { Network } from "../decode/runtime.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -20,11 +20,12 @@ export interface DescribeInput {
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
   readonly warnings: readonly string[];
+  readonly graph: Graph;
 }
 
 /** Facts about a model. */
 export function describeModel(
-  { file, architecture, network, params, limits, warnings }: DescribeInput,
+  { file, architecture, network, params, limits, warnings, graph }: DescribeInput,
 ): ModelInfo {
   const tensors = [...file.tensors.values()];
   const { precision, kvFormat, contextLength } = limits;
@@ -35,7 +36,7 @@ export function describeModel(
     network,
     container: file.kind,
     license: textAt(file, "general.license"),
-    parameters: tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0),
+    parameters: countParameters(tensors, graph),
     tensors: countFormats(tensors),
     vocabulary,
     contextLength,
@@ -50,6 +51,16 @@ export function describeModel(
     kvFormat,
     warnings,
   };
+}
+
+/** Numbers of a file; where plain bytes hold some, as many as the graph sees in them. */
+function countParameters(tensors: readonly TensorInfo[], graph: Graph): number {
+  const count = (some: readonly TensorInfo[]) =>
+    some.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  const numbers = tensors.filter(({ format }) => formats.has(format));
+  if (numbers.length === tensors.length) return count(tensors);
+  const own = new Set(numbers.map(({ format }) => format));
+  return count(numbers) + count(weightTensors(graph).filter(({ format }) => !own.has(format)));
 }
 
 /** Memory as planned: weights as in the file, nothing for programs and tables. */
@@ -71,7 +82,7 @@ export function weightTensors(graph: Graph): TensorInfo[] {
 }
 
 function countFormats(tensors: readonly TensorInfo[]): FormatCount[] {
-  const groups = Map.groupBy(tensors, ({ format }) => getFormat(format).name);
+  const groups = Map.groupBy(tensors, ({ format }) => formats.get(format)?.name ?? format);
   return [...groups]
     .map(([format, members]) => ({
       format,

@@ -120,7 +120,7 @@ export async function prepareModel(
   });
   const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;
-  const info = describeModel({ file, architecture, network, params, limits, warnings });
+  const info = describeModel({ file, architecture, network, params, limits, warnings, graph });
   const memory = plannedMemory(planned, limits.sessions);
   const { tokenization } = given;
   return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };

@@ -141,6 +141,8 @@ const rows = record({
 const tensorRecord = record({
   /** `{prefix}`, `{i}` the layer, `{j}` the expert. */
   name: text,
+  /** The tensor of exponents, where that of `name` holds codes of MXFP4; together they are the stored tensor. */
+  exponents: optional(text),
   /** How many tensors `{j}` stands for; they are stacked. */
   stack: optional(size),
   /** Stored as [in, out]; of a tensor that is cut into `matrices`, each of them is turned instead. */

@@ -10,6 +10,7 @@ import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { sourceOfSize } from "./size_source.ts";
 import { sizeOf } from "./sizes.ts";
 import type { Names, TensorRule, TensorRules } from "./spec.ts";
+import { joinMxfp4 } from "./views/mxfp4.ts";
 import { type Part, sliceTensor } from "./views/slice.ts";
 import { stackTensors } from "./views/stack.ts";
 import { transposeTensor } from "./views/transpose.ts";
@@ -73,7 +74,9 @@ export function createTensorLookup(
 
   function namesOf(rule: TensorRule, role: string, layer: number | undefined): string[] {
     if (typeof rule === "string" || rule.stack === undefined) {
-      return [nameOf(rule, { prefix, layer })];
+      const exponents = typeof rule === "string" ? undefined : rule.exponents;
+      return [rule, ...exponents === undefined ? [] : [exponents]]
+        .map((one) => nameOf(one, { prefix, layer }));
     }
     const count = sizeOf(rule.stack, params, role);
     return Array.from({ length: count }, (_, expert) => nameOf(rule, { prefix, layer, expert }));
@@ -159,7 +162,7 @@ function placesOf(rules: TensorRules | undefined): readonly TensorRule[] {
 function biasRule(weight: TensorRule): TensorRule {
   const named = (name: string) => name.replace(/\bweight$/, "bias");
   if (typeof weight === "string") return named(weight);
-  const { name, transposed: _turned, ...rest } = weight;
+  const { name, transposed: _turned, exponents: _codes, ...rest } = weight;
   return { name: named(name), ...rest };
 }
 
@@ -191,8 +194,12 @@ type RowsRule = Exclude<TensorRule, string>["rows"];
 
 function applyRule(rule: TensorRule, tensors: readonly TensorInfo[], params: object): TensorInfo {
   if (typeof rule === "string") return tensors[0]!;
-  const { name, stack, transposed, axis = 0, rows, matrices } = rule;
-  let tensor = stack === undefined ? tensors[0]! : stackTensors(tensors);
+  const { name, exponents, stack, transposed, axis = 0, rows, matrices } = rule;
+  let tensor = exponents !== undefined
+    ? joinMxfp4(tensors[0]!, tensors[1]!)
+    : stack === undefined
+    ? tensors[0]!
+    : stackTensors(tensors);
   if (transposed && matrices === undefined) tensor = transposeTensor(tensor);
   if (rows) tensor = sliceTensor(tensor, { axis, ...partOf(rows, params, name) });
   if (matrices === undefined) return tensor;

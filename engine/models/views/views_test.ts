@@ -3,6 +3,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import { tensorInMemory } from "../../plan/case_graph.ts";
+import { joinMxfp4 } from "./mxfp4.ts";
 import { padTensor } from "./pad.ts";
 import { inverseRowLengths } from "./row_norms.ts";
 import { sliceTensor } from "./slice.ts";
@@ -109,4 +110,29 @@ Deno.test("zeros stand behind an axis, and block formats are refused", async () 
   assertEquals(padTensor(same, 1, 3), same);
   const blocks = tensorInMemory("w", "Q8_0", [2, 32], new Uint8Array(68));
   assertThrows(() => padTensor(blocks, 0, 8), FormatError, "cannot be padded");
+});
+
+Deno.test("codes and exponents are one tensor of MXFP4, read in pieces of any size", async () => {
+  const blocks = 3;
+  const codes = Uint8Array.from({ length: 16 * blocks }, (_, i) => (37 * i + 11) % 256);
+  const exponents = Uint8Array.of(127, 126, 130);
+  const joined = joinMxfp4(
+    tensorInMemory("codes", "U8", [1, blocks, 16], codes),
+    tensorInMemory("exponents", "U8", [1, blocks], exponents),
+  );
+  assertEquals([joined.shape, joined.format, joined.byteLength], [[1, 96], "MXFP4", 51]);
+  const table = [0, 0.5, 1, 1.5, 2, 3, 4, 6];
+  const expected = Array.from({ length: 96 }, (_, i) => {
+    const code = codes[i >> 1]! >> 4 * (i & 1) & 15;
+    return (code & 8 ? -1 : 1) * table[code & 7]! * 2 ** (exponents[i >> 5]! - 127);
+  });
+  for (const piece of [1, 7, 17, 40, 51]) {
+    const bytes = new Uint8Array(51);
+    for (let at = 0; at < 51; at += piece) {
+      await joined.source.readInto(at, bytes.subarray(at, Math.min(51, at + piece)));
+    }
+    const values = new Float32Array(96);
+    getFormat("MXFP4").decode(bytes, values);
+    assertEquals([...values].map((value) => value + 0), expected.map((value) => value + 0));
+  }
 });
