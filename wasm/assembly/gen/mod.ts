@@ -1,6 +1,7 @@
 // Generated AssemblyScript: text made in memory while building, imported by the sources as
 // "./generated/<name>". Use a generator where kernels differ in data only; write plain files otherwise.
 
+import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
 import { gemvFloatModule } from "./gemv_float.ts";
@@ -13,6 +14,7 @@ import { unpackModule } from "./unpack.ts";
 /** Source text by module name. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   attention_half: attentionHalf,
+  elementwise_runs: elementwiseRuns,
   opcodes: opcodeConstants,
   kernels: kernelTable,
   layouts: layoutsModule,
