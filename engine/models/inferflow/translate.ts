@@ -135,7 +135,11 @@ function checkFile(top: Top, model: WeightFile, file: string): void {
     });
   }
   if (top.token_remap_file) {
-    throw new UnsupportedError("is not built", { file, place: "token_remap_file" });
+    throw new UnsupportedError(`is "${top.token_remap_file}", and ids are not remapped`, {
+      file,
+      place: "token_remap_file",
+      remedy: "Put a tokenizer.json with the model's own ids beside the weights",
+    });
   }
 }
 
