@@ -47,11 +47,14 @@ export interface Gpu {
   dispose(): void;
 }
 
+/** What those need of a device who make things on it. */
+export type GpuMemory = Pick<
+  Gpu,
+  "device" | "capabilities" | "pipelines" | "createBuffer" | "destroyBuffer" | "allocate"
+>;
+
 /** Buffers that live and go together. */
-export interface BufferScope extends Pick<Gpu, "device" | "capabilities" | "pipelines"> {
-  createBuffer: Gpu["createBuffer"];
-  destroyBuffer: Gpu["destroyBuffer"];
-  allocate: Gpu["allocate"];
+export interface BufferScope extends GpuMemory {
   /** Destroys all that is left. */
   free(): void;
 }

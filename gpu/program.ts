@@ -3,7 +3,7 @@
 // bindings; they are asked again when the bindings change, which in decoding they do not.
 
 import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
-import type { BufferScope } from "./gpu.ts";
+import type { GpuMemory } from "./gpu.ts";
 import { type GpuSlice, MAX_WORKGROUPS, type Shader } from "./kernel.ts";
 
 /** A number that is known now, or a function of a step's bindings. */
@@ -54,7 +54,7 @@ interface Uniforms<Env> {
  * @throws {GpuFailure} If a shader is refused or there is no memory.
  */
 export async function createProgram<Env>(
-  gpu: BufferScope,
+  gpu: GpuMemory,
   dispatches: readonly ProgramDispatch<Env>[],
 ): Promise<Program<Env>> {
   const { device } = gpu;

@@ -2,7 +2,7 @@
 // some devices only ticks every microsecond, and passes add some time of their own.
 
 import { BUFFER_USAGE } from "./constants.ts";
-import type { BufferScope } from "./gpu.ts";
+import type { GpuMemory } from "./gpu.ts";
 import type { Program } from "./program.ts";
 import { readOnce } from "./readback.ts";
 
@@ -22,7 +22,7 @@ export interface DispatchTime {
  * @throws {TypeError} If the device has no timestamps.
  */
 export async function timeDispatches<Env>(
-  scope: BufferScope,
+  scope: GpuMemory,
   program: Program<Env>,
 ): Promise<DispatchTime[]> {
   const { device, capabilities } = scope;

@@ -6,7 +6,7 @@
 //
 // Steps are foreseen only after the host has taken the most probable token several times in a row.
 
-import { type BufferScope, STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import { ARGMAX_PARTS, argmaxFeedbackShader, argmaxPartsShader } from "../../gpu/kernels/argmax.ts";
 import { createProgram, type Program } from "../../gpu/program.ts";
 import { createReadback, type Readback } from "../../gpu/readback.ts";
@@ -58,7 +58,7 @@ interface Batch {
  */
 export async function createStepsAhead(
   { scope, plan, values, program, outputs, depth }: {
-    readonly scope: BufferScope;
+    readonly scope: GpuMemory;
     readonly plan: Plan;
     readonly values: GpuValues;
     readonly program: Program<DimEnv>;

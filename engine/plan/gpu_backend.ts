@@ -4,7 +4,7 @@
 // is then: send the inputs, submit one command buffer, take the outputs.
 
 import { GpuFailure } from "../../gpu/failure.ts";
-import { type BufferScope, createBufferScope, type Gpu } from "../../gpu/gpu.ts";
+import { type BufferScope, createBufferScope, type Gpu, type GpuMemory } from "../../gpu/gpu.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { createProgram, type Program } from "../../gpu/program.ts";
@@ -187,7 +187,7 @@ async function prepareGpu(
 
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
 function allocate(
-  gpu: BufferScope,
+  gpu: GpuMemory,
   plan: Plan,
   kernels: readonly GpuKernel[],
   slots: number,

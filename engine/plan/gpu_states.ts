@@ -1,7 +1,7 @@
 // States on the GPU: a buffer each, with all slots one behind the other, so that a row finds its slot by
 // multiplication and rows of one step may belong to different sessions.
 
-import { type BufferScope, STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { readOnce } from "../../gpu/readback.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
@@ -38,7 +38,7 @@ interface Part {
  *
  * @throws {ResourceError} If the slots of one state are over the limit of a binding.
  */
-export function createGpuStates(gpu: BufferScope, { states }: Graph, count: number): GpuStates {
+export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number): GpuStates {
   const { device, capabilities: { maxBindingBytes } } = gpu;
   const pool = createSlotPool(count);
   const slotBytes = states.map((state) => sizeOf(state, {}).bytes);

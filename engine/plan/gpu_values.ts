@@ -4,7 +4,7 @@
 // constants and one-dimensional weights, as float32.
 
 import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
-import { type BufferScope, STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
 import { product } from "../graph/dim.ts";
@@ -103,7 +103,7 @@ export interface GpuValues {
  * @param extraConstantBytes Room for constants of kernels behind those of the graph.
  */
 export function createGpuValues(
-  gpu: BufferScope,
+  gpu: GpuMemory,
   plan: Plan,
   layout: GpuValueLayout,
   { scratchBytes, extraConstantBytes }: {

@@ -3,7 +3,7 @@
 // size of a model. Buffers are made before the first byte is read; a model that does not fit is refused at
 // once. A tensor that several values share (an embedding that is also the head) is loaded once.
 
-import { type BufferScope, STORAGE_USAGE } from "../../gpu/gpu.ts";
+import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuWeight, GpuWeightPart } from "../../gpu/kernel.ts";
 import { gpuLayoutOf, type GpuWeightLayout } from "../../gpu/weight_layout.ts";
 import { findNonFinite } from "../../quant/finite.ts";
@@ -43,7 +43,7 @@ export function gpuMatrixBytes(value: Value): number {
  *
  * @throws {FormatError} If a tensor's bytes do not fit its shape.
  */
-export function allocateGpuWeights(gpu: BufferScope, plan: Plan): GpuWeights {
+export function allocateGpuWeights(gpu: GpuMemory, plan: Plan): GpuWeights {
   const matrices = new Map<number, GpuWeight>();
   const firsts = distinctWeights(plan);
   let bytes = 0;
@@ -73,7 +73,7 @@ function checkLength({ tensor, shape }: Value): void {
   });
 }
 
-function allocateMatrix(gpu: BufferScope, value: Value): GpuWeight {
+function allocateMatrix(gpu: GpuMemory, value: Value): GpuWeight {
   const [rows, columns] = matrixSize(value);
   const { name, format } = value.tensor!;
   const layout = gpuLayoutOf(format, columns);
@@ -108,7 +108,7 @@ export type VectorPlace = (value: Value) => { readonly buffer: GPUBuffer; readon
  * @throws {FormatError} If a weight holds numbers that are not finite.
  */
 export async function loadGpuWeights(
-  gpu: BufferScope,
+  gpu: GpuMemory,
   plan: Plan,
   { matrices }: GpuWeights,
   placeOf: VectorPlace,

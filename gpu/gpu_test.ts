@@ -1,0 +1,206 @@
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { gpuTest } from "../tests/support/gpu.ts";
+import { BUFFER_USAGE } from "./constants.ts";
+import { GpuFailure, messageOf } from "./failure.ts";
+import { createBufferScope, openGpu, STORAGE_USAGE } from "./gpu.ts";
+import type { GpuSlice, Shader } from "./kernel.ts";
+import { createProgram, spread } from "./program.ts";
+import { createReadback, readOnce } from "./readback.ts";
+import { timeDispatches } from "./timing.ts";
+import { wgsl } from "./wgsl.ts";
+
+const addOne: Shader = {
+  name: "add_one",
+  storage: { y: "array<u32>" },
+  writes: ["y"],
+  uniforms: { count: "u32", step: "u32" },
+  code: wgsl`
+    @compute @workgroup_size(1)
+    fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+      let i = flat_workgroup(id, groups);
+      if (i < params.count) { y[i] += params.step; }
+    }
+  `,
+};
+
+async function kindOf(action: () => unknown): Promise<[string, string]> {
+  const error = await assertRejects(async () => {
+    await action();
+  }, GpuFailure);
+  return [(error as GpuFailure).kind, error.message];
+}
+
+Deno.test("no adapter is a failure of its own kind", async () => {
+  const provider = { requestAdapter: () => Promise.resolve(null) };
+  assertEquals(await kindOf(() => openGpu({ provider })), [
+    "no adapter",
+    "this machine offers no GPU",
+  ]);
+});
+
+Deno.test("counts of workgroups are spread where they are over the limit", () => {
+  assertEquals(spread("k", [0]), [0, 0, 0]);
+  assertEquals(spread("k", [3, 0]), [0, 0, 0]);
+  assertEquals(spread("k", [65_535]), [65_535, 1, 1]);
+  assertEquals(spread("k", [65_536]), [32_768, 2, 1]);
+  assertEquals(spread("k", [5, 6, 7]), [5, 6, 7]);
+  for (const count of [65_537, 1_000_003, 2 ** 31]) {
+    const [x, y] = spread("k", [count]);
+    assert(x * y >= count && x * y - count < y && Math.max(x, y) <= 65_535);
+  }
+  assertThrows(() => spread("k", [65_536, 1]), RangeError, "65536×1");
+});
+
+Deno.test("messages of whatever was thrown are one line", () => {
+  assertEquals(messageOf(new Error("a\n  b")), "a b");
+  assertEquals(messageOf({ message: "c" }), "c");
+  assertEquals(messageOf("d"), "d");
+});
+
+gpuTest("a program follows its bindings, and runs what has something to do", async () => {
+  const gpu = await openGpu();
+  const buffer = gpu.createBuffer("y", 70_000 * 4, STORAGE_USAGE);
+  const y: GpuSlice = { buffer, offset: 0, bytes: 70_000 * 4, access: "read_write" };
+  const count = (env: { n: number }) => env.n;
+  const program = await createProgram<{ n: number }>(gpu, [
+    {
+      name: "a",
+      shader: addOne,
+      storage: { y },
+      uniforms: { count, step: 1 },
+      workgroups: [count],
+    },
+    {
+      name: "b",
+      shader: addOne,
+      storage: { y },
+      uniforms: { count: 2, step: 10 },
+      workgroups: [2],
+    },
+  ]);
+  const run = async (n: number): Promise<Uint32Array> => {
+    program.bind({ n });
+    const encoder = gpu.device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    program.encode(pass);
+    pass.end();
+    gpu.device.queue.submit([encoder.finish()]);
+    return new Uint32Array((await readOnce(gpu, [y])).buffer);
+  };
+  assertEquals([...(await run(0)).subarray(0, 3)], [10, 10, 0]);
+  assertEquals(program.activeCount, 1);
+  assertEquals([...(await run(3)).subarray(0, 4)], [21, 21, 1, 0]);
+  const large = await run(70_000); // more than one axis takes
+  assertEquals([large[0], large[3], large[65_535], large[69_999]], [32, 1, 1, 1]);
+  assertEquals(gpu.pipelines.count, 1);
+  if (gpu.capabilities.timestamp) {
+    const times = await timeDispatches(createBufferScope(gpu), program);
+    assertEquals(times.map(({ name }) => name), ["a", "b"]);
+    assert(times.every(({ ms }) => ms >= 0));
+  }
+  gpu.check();
+  gpu.dispose();
+});
+
+gpuTest("values that a shader does not have, and those that it misses, are named", async () => {
+  const gpu = await openGpu();
+  const buffer = gpu.createBuffer("y", 16, STORAGE_USAGE);
+  const storage = { y: { buffer, offset: 0, bytes: 16, access: "read_write" } as const };
+  const create = (uniforms: Record<string, number>) =>
+    createProgram(gpu, [{ name: "k", shader: addOne, storage, uniforms, workgroups: [1] }]);
+  await assertRejects(() => create({ count: 1 }), TypeError, "Cannot run k: no value for step");
+  await assertRejects(() => create({ count: 1, step: 1, pace: 2 }), TypeError, "has no pace");
+  gpu.dispose();
+});
+
+gpuTest("a shader that the compiler refuses is named with its line", async () => {
+  const gpu = await openGpu();
+  const buffer = gpu.createBuffer("y", 16, STORAGE_USAGE);
+  const y: GpuSlice = { buffer, offset: 0, bytes: 16, access: "read_write" };
+  const shader = { ...addOne, code: "@compute @workgroup_size(1)\nfn main() { y[0] = nothing; }" };
+  const [kind, message] = await kindOf(() => gpu.pipelines.get(shader, { y }));
+  assertEquals(kind, "shader");
+  assert(/add_one: line \d+: .*nothing/.test(message), message);
+  gpu.check(); // the device lives on
+  gpu.dispose();
+});
+
+gpuTest("memory that cannot be had is refused with sizes, and what was made is freed", async () => {
+  const gpu = await openGpu();
+  const { maxBufferBytes } = gpu.capabilities;
+  const [kind, message] = await kindOf(() =>
+    gpu.allocate(() => {
+      gpu.createBuffer("small", 64, STORAGE_USAGE);
+      gpu.createBuffer("weights", maxBufferBytes + 1, STORAGE_USAGE);
+    })
+  );
+  assertEquals(kind, "memory");
+  assert(message.startsWith("weights takes "), message);
+  assertEquals(gpu.liveBuffers, 0);
+  gpu.dispose();
+});
+
+gpuTest("an error that nobody waited for is thrown at the next check, once", async () => {
+  const gpu = await openGpu();
+  const a = gpu.createBuffer("a", 16, BUFFER_USAGE.COPY_SRC);
+  const encoder = gpu.device.createCommandEncoder();
+  encoder.copyBufferToBuffer(a, 0, a, 0, 16); // onto itself
+  gpu.device.queue.submit([encoder.finish()]);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assertEquals((await kindOf(() => gpu.check()))[0], "validation");
+  gpu.check();
+  gpu.dispose();
+  assertEquals((await kindOf(() => gpu.check()))[0], "lost");
+});
+
+gpuTest("results are those of the last copy, hundreds of times", async () => {
+  const gpu = await openGpu();
+  const source = gpu.createBuffer("source", 16, STORAGE_USAGE);
+  const readback = await createReadback(gpu, 16);
+  for (let i = 1; i <= 300; i++) {
+    gpu.device.queue.writeBuffer(source, 0, new Uint32Array([i, ~i]));
+    const encoder = gpu.device.createCommandEncoder();
+    readback.copy(encoder, [{ buffer: source, offset: 0, bytes: 8 }]);
+    readback.stamp();
+    gpu.device.queue.submit([encoder.finish()]);
+    let got: number[] = [];
+    await readback.read(8, (range, start) => got = [...new Uint32Array(range, start, 2)]);
+    assertEquals(got, [i, ~i >>> 0]);
+  }
+  // A copy that was numbered and never submitted is found out.
+  readback.stamp();
+  await assertRejects(async () => await readback.read(8, () => {}), GpuFailure, "another step");
+  readback.destroy();
+  gpu.dispose();
+});
+
+gpuTest("where ranges cannot be taken at once, mappings are awaited", async () => {
+  const gpu = await openGpu();
+  const { createBuffer } = gpu;
+  const strict = {
+    ...gpu,
+    // As browsers do it: no range before the promise is settled.
+    createBuffer(label: string, bytes: number, usage: number) {
+      const buffer = createBuffer(label, bytes, usage);
+      let isReady = false;
+      const { mapAsync, getMappedRange } = buffer;
+      buffer.mapAsync = (...args) => {
+        isReady = false;
+        return mapAsync.apply(buffer, args).then(() => void (isReady = true));
+      };
+      buffer.getMappedRange = (...args) => {
+        if (!isReady) throw new DOMException("not mapped", "OperationError");
+        return getMappedRange.apply(buffer, args);
+      };
+      return buffer;
+    },
+  };
+  const readback = await createReadback(strict, 4);
+  assertEquals(readback.isImmediate, false);
+  const encoder = gpu.device.createCommandEncoder();
+  readback.copy(encoder, []);
+  readback.stamp();
+  gpu.device.queue.submit([encoder.finish()]);
+  await readback.read(0, () => {});
+  gpu.dispose();
+});
