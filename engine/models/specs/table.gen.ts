@@ -10,6 +10,7 @@ import cohere2 from "./cohere2.json" with { type: "json" };
 import deepseek from "./deepseek.json" with { type: "json" };
 import deepseek2 from "./deepseek2.json" with { type: "json" };
 import deepseek3 from "./deepseek3.json" with { type: "json" };
+import distilbert from "./distilbert.json" with { type: "json" };
 import dots1 from "./dots1.json" with { type: "json" };
 import ernie45 from "./ernie4_5.json" with { type: "json" };
 import exaone4 from "./exaone4.json" with { type: "json" };
@@ -35,6 +36,7 @@ import minicpm from "./minicpm.json" with { type: "json" };
 import ministral from "./ministral.json" with { type: "json" };
 import mistral from "./mistral.json" with { type: "json" };
 import mixtral from "./mixtral.json" with { type: "json" };
+import mpnet from "./mpnet.json" with { type: "json" };
 import olmo from "./olmo.json" with { type: "json" };
 import olmo2 from "./olmo2.json" with { type: "json" };
 import olmo3 from "./olmo3.json" with { type: "json" };
@@ -69,6 +71,7 @@ export const specs: readonly {
   deepseek,
   deepseek2,
   deepseek3,
+  distilbert,
   dots1,
   ernie45,
   exaone4,
@@ -94,6 +97,7 @@ export const specs: readonly {
   ministral,
   mistral,
   mixtral,
+  mpnet,
   olmo,
   olmo2,
   olmo3,
