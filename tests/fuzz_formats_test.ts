@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { fuzzGguf, fuzzSafetensors, ggufSeeds, safetensorsSeeds } from "./support/fuzz_formats.ts";
+import { fuzzOnnx, onnxSeeds } from "./support/fuzz_onnx.ts";
 
 /** A seed with some bytes overwritten, a stretch cut out, or its end cut off. */
 function mutations(seeds: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
@@ -37,4 +38,9 @@ Deno.test("mutated GGUF files open with sound tensors or fail with a typed error
 Deno.test("mutated safetensors files open with sound tensors or fail with a typed error", async () => {
   const files = mutations(safetensorsSeeds());
   await fc.assert(fc.asyncProperty(files, fuzzSafetensors), { seed: 3, numRuns: 1000 });
+});
+
+Deno.test("mutated ONNX files derive and run within bounds or fail with a typed error", async () => {
+  const files = mutations(onnxSeeds());
+  await fc.assert(fc.asyncProperty(files, fuzzOnnx), { seed: 3, numRuns: 1000 });
 });

@@ -8,6 +8,7 @@ import {
   safetensorsSeeds,
 } from "../../tests/support/fuzz_formats.ts";
 import { fuzzIni, fuzzSpec, iniSeeds, specSeeds } from "../../tests/support/fuzz_config.ts";
+import { fuzzOnnx, onnxSeeds } from "../../tests/support/fuzz_onnx.ts";
 import { fuzzPickle, pickleSeeds } from "../../tests/support/fuzz_checkpoints.ts";
 import { fuzzSentencePiece, sentencePieceSeeds } from "../../tests/support/fuzz_tokenizers.ts";
 import {
@@ -70,6 +71,11 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
       "split.count",
     ],
     run: fuzzGguf,
+  },
+  onnx: {
+    seeds: onnxSeeds,
+    words: ["If", "Loop", "Reshape", "Shape", "body", "axis", "sumN", "N"],
+    run: fuzzOnnx,
   },
   safetensors: {
     seeds: safetensorsSeeds,

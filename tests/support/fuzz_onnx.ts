@@ -1,0 +1,192 @@
+// What must hold for any bytes given to loadGraph: they are refused with a typed error, or derive and run
+// within bounds. Nothing outside the bytes is ever opened: there is no folder here to open anything from.
+
+import { TroodonError } from "../../engine/errors.ts";
+import type { OnnxModel, OnnxValueInfo } from "../../engine/formats/onnx/model.ts";
+import { readOnnx } from "../../engine/formats/onnx/open_onnx.ts";
+import { elementCount, hostArray } from "../../engine/graph/host_tensor.ts";
+import type { HostValue } from "../../engine/graph/onnx/tensor.ts";
+import { memorySource } from "../../engine/io.ts";
+import { openGraph } from "../../engine/pipelines/graph/open_graph.ts";
+import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import { floats, longs, writeOnnx } from "./write_onnx.ts";
+
+const MOST_BYTES = 2 ** 20;
+const MOST_MS = 1000;
+
+/**
+ * Reads, derives and runs a model of any bytes.
+ *
+ * @throws {Error} If anything but a typed error comes, or a message of several lines.
+ */
+export async function fuzzOnnx(bytes: Uint8Array): Promise<void> {
+  try {
+    await runModel(readOnnx(memorySource("fuzz", bytes)));
+  } catch (error) {
+    const typed = error instanceof TroodonError || error instanceof RangeError ||
+      error instanceof TypeError || (error as Error).name === "TimeoutError";
+    // A TypeError of the language itself is a bug, not a refusal.
+    const isBug = error instanceof TypeError &&
+      /undefined|is not a function|null|not iterable|BigInt/.test(error.message);
+    const isOverflow = error instanceof RangeError && /call stack/.test(error.message);
+    if (!typed || isBug || isOverflow) throw error;
+    if ((error as Error).message.includes("\n")) throw new Error(`Several lines: ${error}`);
+  }
+}
+
+async function runModel(model: OnnxModel): Promise<void> {
+  const reference = createReferenceBackend();
+  const graph = openGraph(model, {
+    backend: reference,
+    reference,
+    maxBytes: MOST_BYTES,
+    limits: {},
+  });
+  try {
+    const given = graph.inputs.flatMap((input) => {
+      const value = graph.hasDefault(input.name) ? undefined : someValue(input);
+      return value ? [[input.name, value] as const] : [];
+    });
+    await graph.run(new Map(given), { signal: AbortSignal.timeout(MOST_MS) });
+  } finally {
+    graph.dispose();
+  }
+}
+
+function someValue({ type }: OnnxValueInfo): HostValue | undefined {
+  if (type?.kind !== "tensor" || type.dtype === "string" || type.dtype === "q8") return undefined;
+  const shape = (type.shape ?? []).map((dim) => typeof dim === "number" ? dim : 2);
+  const count = elementCount(shape);
+  if (count > MOST_BYTES) return undefined;
+  return { dtype: type.dtype, shape, data: hostArray(type.dtype, count) };
+}
+
+/** Models that between them use most of what the reader and the derivation know. */
+export function onnxSeeds(): Uint8Array[] {
+  return [shapeChain(), controlFlow(), convolution(), functions()];
+}
+
+function shapeChain(): Uint8Array {
+  return writeOnnx({
+    inputs: [["x", 1, ["N", 4]], ["mask", 1, [1, "sumN"]]],
+    outputs: [["y", 1, ["N", 2, 2]], ["z", 1, ["N", "sumN"]]],
+    initializers: [
+      { name: "W", type: 1, dims: [4, 4], raw: floats(...Array(16).keys()) },
+      { name: "zero", type: 7, dims: [], raw: longs(0) },
+      { name: "rest", type: 7, dims: [2], raw: longs(2, -1) },
+      { name: "axis", type: 7, dims: [1], raw: longs(0) },
+      { name: "sum", type: 7, dims: [1], raw: longs(1) },
+    ],
+    nodes: [
+      { op: "MatMul", inputs: ["x", "W"], outputs: ["xw"] },
+      { op: "Shape", inputs: ["x"], outputs: ["shape"] },
+      { op: "Gather", inputs: ["shape", "zero"], outputs: ["n"] },
+      { op: "Unsqueeze", inputs: ["n", "axis"], outputs: ["n1"] },
+      { op: "Concat", inputs: ["n1", "rest"], outputs: ["to"], attributes: { axis: { i: 0 } } },
+      { op: "Reshape", inputs: ["xw", "to"], outputs: ["y"] },
+      {
+        op: "ReduceSum",
+        inputs: ["x", "sum"],
+        outputs: ["s"],
+        attributes: { keepdims: { i: 1 } },
+      },
+      { op: "Add", inputs: ["s", "mask"], outputs: ["z"] },
+    ],
+  });
+}
+
+function controlFlow(): Uint8Array {
+  return writeOnnx({
+    inputs: [["x", 1, ["n"]], ["c", 9, []]],
+    outputs: [["y", 1, ["n"]], ["last", 1, ["n"]], ["rows", 1, [3, "n"]]],
+    initializers: [{ name: "trips", type: 7, dims: [], raw: longs(3) }],
+    nodes: [
+      {
+        op: "If",
+        inputs: ["c"],
+        outputs: ["y"],
+        attributes: {
+          then_branch: { g: branch("Neg", "a") },
+          else_branch: { g: branch("Relu", "b") },
+        },
+      },
+      {
+        op: "Loop",
+        inputs: ["trips", "", "x"],
+        outputs: ["last", "rows"],
+        attributes: {
+          body: {
+            g: {
+              inputs: [["i", 7, []], ["go", 9, []], ["v", 1, ["n"]]],
+              outputs: [["go2", 9, []], ["v2", 1, ["n"]], ["row", 1, ["n"]]],
+              nodes: [
+                { op: "Identity", inputs: ["go"], outputs: ["go2"] },
+                { op: "Add", inputs: ["v", "x"], outputs: ["v2"] },
+                { op: "Identity", inputs: ["v2"], outputs: ["row"] },
+              ],
+            },
+          },
+        },
+      },
+    ],
+  });
+}
+
+function branch(op: string, output: string) {
+  const outputs = [[output, 1, ["n"]]] as const;
+  return { inputs: [], outputs, nodes: [{ op, inputs: ["x"], outputs: [output] }] };
+}
+
+function convolution(): Uint8Array {
+  return writeOnnx({
+    inputs: [["x", 1, [1, 2, "H", 4]]],
+    outputs: [["y", 1, [1, 3, "h", "w"]], ["i", 7, [1, 3, "h"]]],
+    initializers: [
+      { name: "W", type: 1, dims: [3, 2, 3, 3], raw: floats(...Array(54).keys()) },
+    ],
+    nodes: [
+      {
+        op: "Conv",
+        inputs: ["x", "W"],
+        outputs: ["c"],
+        attributes: { pads: { ints: [1, 1, 1, 1] }, strides: { ints: [1, 1] } },
+      },
+      { op: "LeakyRelu", inputs: ["c"], outputs: ["y"], attributes: { alpha: { f: 0.1 } } },
+      {
+        op: "ArgMax",
+        inputs: ["y"],
+        outputs: ["i"],
+        attributes: { axis: { i: -1 }, keepdims: { i: 0 } },
+      },
+    ],
+  });
+}
+
+function functions(): Uint8Array {
+  return writeOnnx({
+    inputs: [["x", 1, [2]]],
+    outputs: [["y", 1, [2]]],
+    nodes: [
+      {
+        op: "Constant",
+        inputs: [],
+        outputs: ["k"],
+        attributes: { value: { t: { type: 1, dims: [], floats: [2] } } },
+      },
+      { op: "Twice", domain: "test", inputs: ["x", "k"], outputs: ["y"] },
+    ],
+  }, {
+    opsets: { "": 17, test: 1 },
+    functions: [{
+      name: "Twice",
+      domain: "test",
+      inputs: ["a", "b"],
+      outputs: ["r"],
+      opsets: { "": 17 },
+      nodes: [
+        { op: "Mul", inputs: ["a", "b"], outputs: ["t"] },
+        { op: "Mul", inputs: ["t", "b"], outputs: ["r"] },
+      ],
+    }],
+  });
+}
