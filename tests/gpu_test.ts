@@ -11,6 +11,7 @@ import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { sharedGpu } from "../gpu/shared.ts";
 import { generate, load, type LoadOptions, UnsupportedError } from "../mod.ts";
+import { troodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { adapterNeed, gpuTest } from "./support/gpu.ts";
 import { modelNeed, modelPath, TINY_LLAMA } from "./support/models.ts";
@@ -67,6 +68,25 @@ gpuTest(
     for (const stepsAhead of [0, 5]) {
       assertEquals(await answer({ device: "gpu", stepsAhead }), expected, `${stepsAhead} ahead`);
     }
+  },
+);
+
+gpuTest(
+  "the command line takes --device gpu, with no permission but to read the model",
+  async () => {
+    const args = ["generate", TINY_LLAMA, "--raw", "-p", "ab", "--max-tokens", "8", "--json"];
+    const [gpu, reference] = await Promise.all(
+      ["gpu", "reference"].map((device) =>
+        troodon([...args, "--precision", "exact", "--device", device], {
+          permissions: [`--allow-read=${TINY_LLAMA}`],
+        })
+      ),
+    );
+    assertEquals(
+      [gpu!.code, JSON.parse(gpu!.out).ids],
+      [0, JSON.parse(reference!.out).ids],
+      gpu!.err,
+    );
   },
 );
 
