@@ -1,6 +1,6 @@
 // The WebGPU kernels of the matrix products. A node is several dispatches of which one kind runs in a step:
-// products for few rows in steps of 1, 4 or 8 rows, tiles for more, tiles with split columns while there are
-// too few of them to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
+// products for one row, for a few, tiles for more, tiles with split columns while there are too few of them
+// to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
 
 import type { Capabilities, Shader } from "../../gpu/kernel.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
@@ -75,18 +75,17 @@ function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): 
   const weight = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
   const { has, storage } = resultOf(lowering);
-  let least = 1;
-  for (const most of MATMUL_TUNING.fewRows) {
-    const wanted = isBetween(rows, least, most);
-    least = most + 1;
+  const { rowsAtOnce: [one, some], fewRows } = MATMUL_TUNING;
+  for (const atOnce of [one, some]) {
+    const wanted = atOnce === one ? isBetween(rows, 1, one) : isBetween(rows, one + 1, fewRows);
     if (wanted === 0) continue;
     const shape = {
-      ...MATMUL_TUNING.few[arithmetic.name === "q8" ? "q8" : "f32"](most),
+      ...MATMUL_TUNING.few[arithmetic.name === "q8" ? "q8" : "f32"](atOnce),
       lanes: laneCount(capabilities, style),
       subgroups: style === "subgroup",
       layout: weight.layout,
       columns: weight.columns,
-      rows: most,
+      rows: atOnce,
       ...has,
     };
     const shader = arithmetic.few(shape, capabilities);
@@ -99,7 +98,12 @@ function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): 
           ...storage,
         },
         uniforms: { lines: part.rows, first: part.firstRow, outputs: weight.rows, rows },
-        workgroups: [mul(wanted, Math.ceil(part.rows / workgroupOutputs(shape)))],
+        workgroups: [
+          mul(
+            mul(wanted, ceilDiv(rows, atOnce)),
+            Math.ceil(part.rows / workgroupOutputs(shape)),
+          ),
+        ],
       });
     }
   }
@@ -126,7 +130,7 @@ function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const weight = lowering.weight(matrix!);
   const { layout, columns, rows: outputs } = weight;
   const rows = rowsOfX(lowering);
-  const wanted = isBetween(rows, MATMUL_TUNING.fewRows.at(-1)! + 1, Infinity);
+  const wanted = isBetween(rows, MATMUL_TUNING.fewRows + 1, Infinity);
   if (wanted === 0) return;
   const shape = { ...MATMUL_TUNING.tile, layout, columns };
   const rowTiles = ceilDiv(rows, tileRows(shape));

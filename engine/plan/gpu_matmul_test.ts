@@ -49,8 +49,8 @@ function checkQ8(size: Size, style: string, run: Partial<RowsRun> = {}): Promise
 
 for (const [i, format] of WEIGHT_FORMATS.entries()) {
   const { blockSize } = getFormat(format);
-  // Odd numbers of groups; float formats end within a unit and within a quad.
-  const columns = blockSize === 1 ? [100, 36, 33][i % 3]! : blockSize === 32 ? 96 : 512;
+  // Float formats end within a unit and within a quad.
+  const columns = blockSize === 1 ? [100, 36, 33][i % 3]! : blockSize === 32 ? 64 : 512;
   const style = STYLES[i % 2]!;
   gpuTest(`GPU products by ${format} are the reference's for any number of rows`, async () => {
     assertEquals(await check({ format, columns }, style), []);
@@ -63,6 +63,15 @@ for (const [i, format] of WEIGHT_FORMATS.entries()) {
     },
   );
 }
+
+gpuTest("GPU products of 8 bit take odd numbers of groups", async () => {
+  for (const format of ["Q4_0", "Q5_1", "Q8_0"]) {
+    assertEquals(
+      await checkQ8({ format, columns: 96, rows: 9 }, "workgroup", { rows: [1, 9] }),
+      [],
+    );
+  }
+});
 
 gpuTest("GPU products do not depend on how a device adds up", async () => {
   const size = { format: "Q4_K", columns: 256, rows: 8 };

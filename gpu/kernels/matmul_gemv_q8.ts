@@ -1,6 +1,7 @@
 // matmul_q8 for few rows: a team of lanes shares the groups of an output's weights, so that neighbouring lanes
 // read neighbouring vectors; each lane multiplies several outputs by several rows while the codes are in
-// registers. Integers are summed within a group and scaled once; sums are float32.
+// registers. Integers are summed within a group and scaled once; sums are float32. Where a row has an even
+// number of groups a lane takes two at a time, whose scales are one word on either side.
 
 import type { CodeLayout } from "../code_layouts.ts";
 import type { Shader } from "../kernel.ts";
@@ -31,25 +32,8 @@ export function gemvQ8(params: GemvQ8Params): Shader {
   const reader = codeReader(layout);
   const frame = rowsFrame(params);
   const team = teamSum(params, rows * outputs, outputs);
-  const halves = layout.scales === "k16";
-  const step = wgsl`
-    ${list(rows, (r) => `let x${r} = x_codes(row${r}, unit);`)}
-    ${list(rows, (r) => `let a${r} = x_scales(row${r}, unit);`)}
-    ${list(halves ? rows : 0, (r) => `let h${r} = x_half(row${r}, unit);`)}
-    ${
-    list(outputs, (o) =>
-      wgsl`
-        let w${o} = weight_codes(line${o} * ${columns / 32}u + unit);
-        let s${o} = weight_scales(line${o} * ${columns / 32}u + unit);
-        ${
-        list(rows, (r) => {
-          const operands = [`w${o}`, `s${o}`, `x${r}`, `a${r}`, ...halves ? [`h${r}`] : []];
-          return `sum${r * outputs + o} += group_product(${operands.join(", ")});`;
-        })
-      }
-      `)
-  }
-  `;
+  const groups = columns / 32;
+  const step = groups % 2 === 0 ? pairStep(params, layout) : groupStep(params, layout);
   return {
     name: `matmul_gemv_${params.layout}`,
     storage: { x: "array<vec4<u32>>", ...reader.storage, ...frame.storage },
@@ -74,13 +58,77 @@ export function gemvQ8(params: GemvQ8Params): Shader {
         wgsl`
           ${frame.prologue}
           ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
-          ${teamLoop(step, { ...params, count: columns / 32 })}
+          ${teamLoop(step, { ...params, count: groups % 2 === 0 ? groups / 2 : groups })}
           ${team.reduce}
         `,
       )
     }
     `,
   };
+}
+
+/** One group of every output by every row. */
+function groupStep({ columns, rows, outputs }: GemvQ8Params, { scales }: CodeLayout): string {
+  const halves = scales === "k16";
+  return wgsl`
+    ${
+    list(rows, (r) =>
+      wgsl`
+      let x${r} = x_codes(row${r}, unit);
+      let a${r} = x_scales(row${r}, unit);
+      ${halves ? `let h${r} = x_half(row${r}, unit);` : ""}
+    `)
+  }
+    ${
+    list(outputs, (o) =>
+      wgsl`
+      let w${o} = weight_codes(line${o} * ${columns / 32}u + unit);
+      let s${o} = weight_scales(line${o} * ${columns / 32}u + unit);
+    `)
+  }
+    ${
+    list(rows * outputs, (i) => {
+      const r = Math.floor(i / outputs), o = i % outputs;
+      return `sum${i} += group_product(w${o}, s${o}, x${r}, a${r}${halves ? `, h${r}` : ""});`;
+    })
+  }
+  `;
+}
+
+/** Two groups of every output by every row. */
+function pairStep({ columns, rows, outputs }: GemvQ8Params, { scales }: CodeLayout): string {
+  const halves = scales === "k16";
+  const product = (r: number, o: number, which: "a" | "b") => {
+    const pair = which === "a" ? "xy" : "zw";
+    const half = halves ? `, h${r}.${which === "a" ? "x" : "y"}` : "";
+    return `group_product(w${o}${which}, s${o}.${pair}, x${r}${which}, a${r}.${pair}${half})`;
+  };
+  return wgsl`
+    ${
+    list(outputs, (o) =>
+      wgsl`
+      let i${o} = line${o} * ${columns / 32}u + 2u * unit;
+      let w${o}a = weight_codes(i${o});
+      let w${o}b = weight_codes(i${o} + 1u);
+      let s${o} = weight_scale_pair(i${o});
+    `)
+  }
+    ${
+    list(rows, (r) =>
+      wgsl`
+      let x${r}a = x_codes(row${r}, 2u * unit);
+      let x${r}b = x_codes(row${r}, 2u * unit + 1u);
+      let a${r} = x_scale_pair(row${r}, unit);
+      ${halves ? `let h${r} = x_half_pair(row${r}, unit);` : ""}
+    `)
+  }
+    ${
+    list(rows * outputs, (i) => {
+      const r = Math.floor(i / outputs), o = i % outputs;
+      return `sum${i} += ${product(r, o, "a")} + ${product(r, o, "b")};`;
+    })
+  }
+  `;
 }
 
 /**

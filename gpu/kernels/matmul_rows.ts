@@ -10,7 +10,7 @@ import type { TeamSize } from "./team_sum.ts";
 export interface RowsShape extends TeamSize {
   /** Columns of the weight. */
   readonly columns: number;
-  /** Rows of x that a workgroup takes, at most; 1 with `chosen`. */
+  /** Rows of x that a workgroup takes; 1 with `chosen`. */
   readonly rows: number;
   /** Outputs of one team. */
   readonly outputs: number;
@@ -57,8 +57,10 @@ function plainFrame(shape: RowsShape): RowsFrame {
     storage: resultStorage(shape),
     uniforms: MATMUL_UNIFORMS,
     declarations: wgsl`
+      var<private> first_row: u32;
+
       fn store(index: u32, first: u32, sum: f32) {
-        let row = index / ${outputs}u;
+        let row = first_row + index / ${outputs}u;
         let line = first + index % ${outputs}u;
         if (row < params.rows && line < params.lines) {
           let output = params.first + line;
@@ -67,9 +69,13 @@ function plainFrame(shape: RowsShape): RowsFrame {
         }
       }
     `,
+    // Workgroups that read the same weights are neighbours.
     prologue: wgsl`
-      let tile = flat_workgroup(id, count) * ${workgroupOutputs(shape)}u;
-      ${list(rows, (r) => `let row${r} = min(${r}u, params.rows - 1u);`)}
+      let row_tiles = ${rows === 1 ? "params.rows" : `(params.rows + ${rows - 1}u) / ${rows}u`};
+      let flat = flat_workgroup(id, count);
+      let tile = flat / row_tiles * ${workgroupOutputs(shape)}u;
+      first_row = flat % row_tiles * ${rows}u;
+      ${list(rows, (r) => `let row${r} = min(first_row + ${r}u, params.rows - 1u);`)}
       ${lanesAndLines(shape, (o) => `first + ${o}u`)}
     `,
   };

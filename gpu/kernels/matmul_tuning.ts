@@ -12,8 +12,10 @@ interface FewRows {
 
 /** Sizes of the products. */
 export const MATMUL_TUNING = {
-  /** Rows that shaders for few rows are made for; beyond the last, tiles are faster. */
-  fewRows: [1, 4, 8],
+  /** Rows of a workgroup of the products for few rows: one, or some. */
+  rowsAtOnce: [1, 4],
+  /** Rows up to which those are faster than tiles. */
+  fewRows: 8,
   /** Workgroup, outputs of a team and steps written out, by rows. */
   few: {
     q8: (rows: number): FewRows => ({ workgroup: 128, outputs: rows === 1 ? 2 : 1, unroll: 2 }),

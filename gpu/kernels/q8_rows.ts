@@ -11,7 +11,8 @@ import { wgsl } from "../wgsl.ts";
  * weight_reader.ts's.
  * - `x_codes(row, group) -> Codes`; `x_scales(row, group) -> vec2<f32>`: the scale and the sum;
  * - `x_half(row, group) -> f32`: the sum over the first 16 codes;
- * - `x_half_codes(row, half) -> vec4<u32>`: 16 codes.
+ * - `x_half_codes(row, half) -> vec4<u32>`: 16 codes;
+ * - `x_scale_pair(row, pair)` and `x_half_pair(row, pair)`: those of two groups, if a row has an even number.
  */
 export function q8RowReader(columns: number): string {
   const stride = q8RowBytes(columns) / 16;
@@ -29,6 +30,16 @@ export function q8RowReader(columns: number): string {
     fn x_scales(row: u32, group: u32) -> vec2<f32> {
       let pairs = x[row * ${stride}u + ${columns / 16}u + (group >> 1u)];
       return bitcast<vec2<f32>>(select(pairs.xy, pairs.zw, (group & 1u) == 1u));
+    }
+
+    fn x_scale_pair(row: u32, pair: u32) -> vec4<f32> {
+      return bitcast<vec4<f32>>(x[row * ${stride}u + ${columns / 16}u + pair]);
+    }
+
+    fn x_half_pair(row: u32, pair: u32) -> vec2<f32> {
+      let at = ${columns / 8 + groups}u + pair;
+      let two = x[row * ${stride}u + (at >> 1u)];
+      return bitcast<vec2<f32>>(select(two.xy, two.zw, (at & 1u) == 1u));
     }
 
     fn x_half(row: u32, group: u32) -> f32 {

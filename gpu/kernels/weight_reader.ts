@@ -26,7 +26,8 @@ export function planeNames(layoutId: string): string[] {
 /**
  * Reads groups of 32 columns of codes; `index` is row · K/32 + group.
  * - `weight_codes(index) -> Codes`: bytes of columns 0..15 and 16..31;
- * - `weight_scales(index) -> vec2<f32>`: (s, m) with x = s code + m, or the scales of both halves (`k16`).
+ * - `weight_scales(index) -> vec2<f32>`: (s, m) with x = s code + m, or the scales of both halves (`k16`);
+ * - `weight_scale_pair(index) -> vec4<f32>`: those of two groups, `index` being even.
  */
 export function codeReader(layout: CodeLayout): WeightReader {
   const { bits } = layout;
@@ -46,6 +47,10 @@ export function codeReader(layout: CodeLayout): WeightReader {
 
       fn weight_scales(index: u32) -> vec2<f32> {
         ${scales(layout)}
+      }
+
+      fn weight_scale_pair(index: u32) -> vec4<f32> {
+        ${scalePair(layout)}
       }
     `,
   };
@@ -91,21 +96,51 @@ function scales({ scales, offset }: CodeLayout): string {
     `;
   }
   if (scales === "dm") return `return unpack2x16float(w_scales[index]);`;
-  const block = wgsl`
-    let block = 5u * (index >> 3u);
-    let d = unpack2x16float(w_scales[block]);
-    let pair = w_scales[block + 1u + ((index & 7u) >> 1u)] >> ((index & 1u) << 4u);
+  return wgsl`
+    ${BLOCK}
+    let pair = pairs >> ((index & 1u) << 4u);
+    ${scales === "k" ? AFFINE : SIGNED}
   `;
+}
+
+/** Scales of a group of the K formats out of a 16-bit pair and the block's float16 pair. */
+const BLOCK = wgsl`
+  let block = 5u * (index >> 3u);
+  let d = unpack2x16float(w_scales[block]);
+  let pairs = w_scales[block + 1u + ((index & 7u) >> 1u)];
+`;
+const AFFINE = "return vec2<f32>(d.x * f32(pair & 0xffu), -d.y * f32((pair >> 8u) & 0xffu));";
+const SIGNED = wgsl`
+  let raised = vec2<u32>(pair << 24u, pair << 16u);
+  return d.x * vec2<f32>(vec2<i32>(raised) >> vec2<u32>(24u));
+`;
+
+function scalePair({ scales, offset }: CodeLayout): string {
+  if (scales === "d") {
+    return wgsl`
+      let d = unpack2x16float(w_scales[index >> 1u]);
+      let m = ${float(-offset)} * d;
+      return vec4<f32>(d.x, m.x, d.y, m.y);
+    `;
+  }
+  if (scales === "dm") {
+    return wgsl`
+      return vec4<f32>(
+        unpack2x16float(w_scales[index]), unpack2x16float(w_scales[index + 1u]),
+      );
+    `;
+  }
   if (scales === "k") {
     return wgsl`
-      ${block}
-      return vec2<f32>(d.x * f32(pair & 0xffu), -d.y * f32((pair >> 8u) & 0xffu));
+      ${BLOCK}
+      let bytes = vec4<f32>((vec4<u32>(pairs) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu));
+      return vec4<f32>(d.x, -d.y, d.x, -d.y) * bytes;
     `;
   }
   return wgsl`
-    ${block}
-    let signed = (vec2<i32>(vec2<u32>(pair << 24u, pair << 16u)) >> vec2<u32>(24u));
-    return d.x * vec2<f32>(signed);
+    ${BLOCK}
+    let raised = vec4<u32>(pairs) << vec4<u32>(24u, 16u, 8u, 0u);
+    return d.x * vec4<f32>(vec4<i32>(raised) >> vec4<u32>(24u));
   `;
 }
 

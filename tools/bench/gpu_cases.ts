@@ -96,7 +96,7 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
   const hasSubgroups = capabilities.subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
   return formats.flatMap((format) =>
     (sizes as [number, number][]).flatMap(([columns, outputs]) =>
-      (sweep ? [1, 4, 8] : [1, 4]).flatMap((rows) => {
+      [1, 4].flatMap((rows) => {
         const tuned = MATMUL_TUNING.few[isCodes(format) ? "q8" : "f32"](rows);
         const style = hasSubgroups ? "subgroup" : "workgroup";
         const chosen = { ...tuned, lanes: laneCount(capabilities, style), subgroups: hasSubgroups };
