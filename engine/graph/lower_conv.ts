@@ -1,14 +1,14 @@
 // Lowering of float32 convolutions. Kernels take windows as numbers and sizes as dims, so one plan serves every
 // image size; pads that follow from the size (`same_…`) are numbers only where the size is.
 
-import type { Dim } from "./dim.ts";
+import { type Dim, equal, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 import { completeWindow, three, type WindowAttributes, windowPads } from "./windows.ts";
 
 /** Bytes of scratch memory of the implicit GEMM: see wasm/assembly/nn_conv.ts. */
-const SCRATCH_BYTES = 4 * 256 * 32 + 128 + 24 * 32;
+const SCRATCH_BYTES = 4 * 256 * 32 + 32 * 12 + 24 * 32;
 
 /** A window of a node's op and its pads before, along three dims. */
 export interface LoweredWindow {
@@ -52,6 +52,18 @@ export function windowOperands({ kernel, stride, dilation, begin }: LoweredWindo
     ...{ dilation_d: dilation[0], dilation_h: dilation[1], dilation_w: dilation[2] },
     ...{ begin_d: begin[0], begin_h: begin[1], begin_w: begin[2] },
   };
+}
+
+/** Sizes of a window that looks at single places: all of them are one row, whatever their dims. */
+function flatOperands(x: Value) {
+  const width = product(x.shape.slice(2));
+  return { depth: 1, height: 1, width, out_depth: 1, out_height: 1, out_width: width };
+}
+
+/** Whether each place of the output is made of the same place of the input. */
+function isPointwise({ kernel, stride, begin }: LoweredWindow, x: Value, y: Value): boolean {
+  return [...kernel, ...stride].every((size) => size === 1) && begin.every((pad) => pad === 0) &&
+    x.shape.slice(2).every((size, axis) => equal(size, y.shape[2 + axis]!));
 }
 
 /** Operands of the spatial sizes of input and output. */
@@ -98,7 +110,7 @@ export const convKernel: WasmKernel = {
       y: outputAddress(lowering),
       batch: x!.shape[0]!,
       ...sizes,
-      ...planeOperands(x!, y!),
+      ...isPointwise(window, x!, y!) ? flatOperands(x!) : planeOperands(x!, y!),
       ...windowOperands(window),
       scratch: lowering.scratch(SCRATCH_BYTES),
       scratch_bytes: roundUp64(SCRATCH_BYTES),

@@ -4,8 +4,8 @@
 //                    packed by eight places, tap after tap, in runs of 256 taps, and multiplied with all filters.
 //   conv_depthwise:  one channel a filter: sixteen places of a row at a time, their sums in registers.
 //
-// 1. Eight places that lie in one row of the output, inside the input and one or two elements apart, are loaded as
-//    vectors; others element by element. 1 × 1 is the case in which that always holds.
+// 1. Places in one row of the output whose tap lies inside the input, one or two elements apart, are copied as vectors;
+//    others eight at a time, or element by element at the edges.
 // 2. 24 filters pass over four panels before the next 24: weights and panels stay in the first cache.
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "./runtime";
 import { floatTiles } from "./generated/float_tiles";
@@ -25,9 +25,9 @@ const RUN: u32 = 256;
 const PLACES: u32 = 32;
 const FILTERS: u32 = 24;
 const PANEL_BYTES: usize = 256 * 32;
-/** Starts of eight windows, as (depth, row, column) of 32 bit each; then a ragged edge of 24 filters. */
+/** Starts of the windows, as (depth, row, column) of 32 bit each; then a ragged edge of 24 filters. */
 const STARTS_AT: usize = 4 * 256 * 32;
-const EDGE_AT: usize = STARTS_AT + 128;
+const EDGE_AT: usize = STARTS_AT + 32 * 12;
 
 export function conv(ip: usize): void {
   const groups = u32At(ip, CONV_GROUPS);
@@ -49,12 +49,11 @@ function convTile(ip: usize, item: u32, group: u32, first: u32, places: u32, scr
   const w = addressAt(ip, CONV_W) + ((<usize>group * filters * taps) << 2);
   const outStride = <usize>places << 2, count = min(PLACES, places - first);
   const y = addressAt(ip, CONV_Y) + ((<usize>(item * groups + group) * filters * places + first) << 2);
+  const inRow = windowStarts(ip, first, count, scratch + STARTS_AT);
   fillBias(addressAt(ip, CONV_B), group * filters, filters, y, outStride, count);
   for (let k: u32 = 0; k < taps; k += RUN) {
     const run = min(RUN, taps - k);
-    for (let p: u32 = 0; p < count; p += 8) {
-      packWindows(ip, x, first + p, min(8, count - p), k, run, scratch + <usize>(p >> 3) * PANEL_BYTES, scratch);
-    }
+    packWindows(ip, x, count, inRow, k, run, scratch);
     for (let f: u32 = 0; f < filters; f += FILTERS) {
       const height = min(FILTERS, filters - f), rows = w + ((<usize>f * taps + k) << 2);
       for (let p: u32 = 0; p < count; p += 8) {
@@ -79,44 +78,35 @@ function fillBias(bias: usize, first: u32, filters: u32, y: usize, stride: usize
   }
 }
 
-/** Taps `k` to `k + run` of `lanes` windows from place `first` on. */
-function packWindows(
-  ip: usize, x: usize, first: u32, lanes: u32, k: u32, run: u32, panel: usize, scratch: usize,
-): void {
-  const depth = i32At(ip, CONV_DEPTH), height = i32At(ip, CONV_HEIGHT), width = i32At(ip, CONV_WIDTH);
+/** Taps `k` to `k + run` of `count` windows, in panels of eight; `inRow`: all lie in one row of the output. */
+function packWindows(ip: usize, x: usize, count: u32, inRow: bool, k: u32, run: u32, scratch: usize): void {
+  const depth = u32At(ip, CONV_DEPTH), height = u32At(ip, CONV_HEIGHT), width = i32At(ip, CONV_WIDTH);
   const kd = u32At(ip, CONV_KERNEL_D), kh = u32At(ip, CONV_KERNEL_H), kw = u32At(ip, CONV_KERNEL_W);
   const dd = i32At(ip, CONV_DILATION_D), dh = i32At(ip, CONV_DILATION_H), dw = i32At(ip, CONV_DILATION_W);
   const stride = i32At(ip, CONV_STRIDE_W), starts = scratch + STARTS_AT;
-  const inRow = windowStarts(ip, first, lanes, starts) && lanes == 8;
   const d0 = load<i32>(starts), h0 = load<i32>(starts, 4), w0 = load<i32>(starts, 8);
-  const plane = <usize>(depth * height * width) << 2;
+  const plane = <usize>(depth * height * <u32>width) << 2, span = <i32>(count - 1) * stride;
   // Where tap k lies.
   let tw = k % kw, rest = k / kw;
   let th = rest % kh; rest /= kh;
   let td = rest % kd;
   let source = x + <usize>(rest / kd) * plane;
-  for (let i: u32 = 0; i < run; i++, panel += 32) {
-    const d = d0 + <i32>td * dd, h = h0 + <i32>th * dh, left = w0 + <i32>tw * dw;
-    if (inRow && (<u32>d >= <u32>depth || <u32>h >= <u32>height)) {
-      v128.store(panel, f32x4.splat(0));
-      v128.store(panel, f32x4.splat(0), 16);
-    } else if (inRow && stride <= 2 && left >= 0 && left + 7 * stride < width) {
-      const at = source + ((<usize>((d * height + h) * width + left)) << 2);
-      if (stride == 1) {
-        v128.store(panel, v128.load(at));
-        v128.store(panel, v128.load(at, 16), 16);
-      } else {
-        v128.store(panel, everySecond(at));
-        v128.store(panel, everySecond(at + 32), 16);
+  const whole = inRow && !(count & 7) && stride <= 2;
+  for (let i: u32 = 0; i < run; i++) {
+    const td0 = <i32>td * dd, th0 = <i32>th * dh, tw0 = <i32>tw * dw;
+    const panel = scratch + (<usize>i << 5), d = d0 + td0, h = h0 + th0, left = w0 + tw0;
+    const outside = <u32>d >= depth || <u32>h >= height;
+    if (whole && !outside && left >= 0 && left + span < width) {
+      copyRow(source + ((<usize>((d * <i32>height + h) * width + left)) << 2), stride, count, panel);
+    } else if (whole && outside) {
+      for (let p: usize = 0; p < <usize>(count >> 3) * PANEL_BYTES; p += PANEL_BYTES) {
+        v128.store(panel + p, f32x4.splat(0));
+        v128.store(panel + p, f32x4.splat(0), 16);
       }
     } else {
-      for (let lane: u32 = 0; lane < 8; lane++) {
-        const start = starts + <usize>lane * 12;
-        const ld = load<i32>(start) + <i32>td * dd, lh = load<i32>(start, 4) + <i32>th * dh;
-        const lw = load<i32>(start, 8) + <i32>tw * dw;
-        const inside = lane < lanes && <u32>ld < <u32>depth && <u32>lh < <u32>height && <u32>lw < <u32>width;
-        const value = inside ? load<f32>(source + ((<usize>((ld * height + lh) * width + lw)) << 2)) : 0;
-        store<f32>(panel + (<usize>lane << 2), value);
+      for (let p: u32 = 0; p < count; p += 8) {
+        const at = panel + <usize>(p >> 3) * PANEL_BYTES;
+        packPanel(ip, source, starts + <usize>p * 12, min(8, count - p), td0, th0, tw0, at);
       }
     }
     if (++tw == kw) {
@@ -126,6 +116,49 @@ function packWindows(
         if (++td == kd) { td = 0; source += plane; }
       }
     }
+  }
+}
+
+/** One tap of all panels, from neighbours or every second element. */
+@inline function copyRow(at: usize, stride: i32, count: u32, panel: usize): void {
+  const end = panel + <usize>(count >> 3) * PANEL_BYTES;
+  if (stride == 1) {
+    for (; panel < end; panel += PANEL_BYTES, at += 32) {
+      v128.store(panel, v128.load(at));
+      v128.store(panel, v128.load(at, 16), 16);
+    }
+  } else {
+    for (; panel < end; panel += PANEL_BYTES, at += 64) {
+      v128.store(panel, everySecond(at));
+      v128.store(panel, everySecond(at + 32), 16);
+    }
+  }
+}
+
+/** One tap of one panel, wherever its windows lie. */
+function packPanel(ip: usize, source: usize, starts: usize, lanes: u32, td: i32, th: i32, tw: i32, panel: usize): void {
+  const depth = u32At(ip, CONV_DEPTH), height = u32At(ip, CONV_HEIGHT), width = i32At(ip, CONV_WIDTH);
+  const stride = i32At(ip, CONV_STRIDE_W), last = starts + <usize>(lanes - 1) * 12;
+  const d = load<i32>(starts) + td, h = load<i32>(starts, 4) + th, left = load<i32>(starts, 8) + tw;
+  const oneRow = lanes == 8 && load<i32>(last) + td == d && load<i32>(last, 4) + th == h && stride <= 2;
+  if (oneRow && (<u32>d >= depth || <u32>h >= height)) {
+    v128.store(panel, f32x4.splat(0));
+    v128.store(panel, f32x4.splat(0), 16);
+    return;
+  }
+  if (oneRow && left >= 0 && left + 7 * stride < width) {
+    copyRow(source + ((<usize>((d * <i32>height + h) * width + left)) << 2), stride, 8, panel);
+    return;
+  }
+  for (let lane: u32 = 0; lane < 8; lane++, starts += 12) {
+    let value: f32 = 0;
+    if (lane < lanes) {
+      const ld = load<i32>(starts) + td, lh = load<i32>(starts, 4) + th, lw = load<i32>(starts, 8) + tw;
+      if (<u32>ld < depth && <u32>lh < height && <u32>lw < <u32>width) {
+        value = load<f32>(source + ((<usize>((ld * <i32>height + lh) * width + lw)) << 2));
+      }
+    }
+    store<f32>(panel + (<usize>lane << 2), value);
   }
 }
 
