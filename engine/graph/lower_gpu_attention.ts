@@ -32,6 +32,8 @@ interface AttentionCall {
   /** Bindings of the rule. */
   readonly ruleStorage: Readonly<Record<string, GpuSlice>>;
   readonly sinks: GpuSlice | undefined;
+  /** Whether the result is written in 8 bit. */
+  readonly quantized: boolean;
 }
 
 /** Keys that rows are expected to see where that is not known. */
@@ -61,12 +63,12 @@ function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: Split
   const few = isBetween(rows, 1, ATTENTION_TUNING.fewRows);
   const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
   if (few !== 0) lowerSplit(lowering, call, style, mul(few, rows));
-  if (many !== 0) lowerTile(lowering, call, { rows, many });
+  if (many !== 0) lowerTile(lowering, call, { rows, many, style });
 }
 
 function lowerSplit(
   lowering: GpuLowering,
-  { shape, rule, keys = USUAL_KEYS, q, k, v, ruleStorage, sinks }: AttentionCall,
+  { shape, rule, keys = USUAL_KEYS, q, k, v, ruleStorage, sinks, quantized }: AttentionCall,
   style: SplitStyle,
   rows: Dim,
 ): void {
@@ -80,7 +82,10 @@ function lowerSplit(
     workgroups: [headTiles({ ...shape, tileHeads }), splits, rows],
   });
   lowering.emit({
-    shader: attentionMerge({ ...shape, rule, block, splits, sinks: sinks !== undefined }),
+    shader: attentionMerge({
+      ...{ ...shape, rule, block, splits, sinks: sinks !== undefined },
+      ...quantized && { quantize: style },
+    }),
     storage: { partial, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
     workgroups: [shape.heads, rows],
   });
@@ -88,8 +93,8 @@ function lowerSplit(
 
 function lowerTile(
   lowering: GpuLowering,
-  { shape, rule, q, k, v, ruleStorage, sinks }: AttentionCall,
-  { rows, many }: { readonly rows: Dim; readonly many: Dim },
+  { shape, rule, q, k, v, ruleStorage, sinks, quantized }: AttentionCall,
+  { rows, many, style }: { readonly rows: Dim; readonly many: Dim; readonly style: SplitStyle },
 ): void {
   const { capabilities: { maxWorkgroupBytes }, node: { outputs: [y] } } = lowering;
   const params = {
@@ -97,6 +102,7 @@ function lowerTile(
     ...tileSizes(shape, maxWorkgroupBytes)!,
     rule,
     sinks: sinks !== undefined,
+    ...quantized && { quantize: style },
   };
   lowering.emit({
     shader: attentionTile(params),
@@ -116,10 +122,18 @@ function slices(
   );
 }
 
-function attentionKernel(style: SplitStyle): GpuKernel {
+/** Lanes that share a group of 32 channels when they are quantised. */
+const GROUP_LANES = 8;
+
+function attentionKernel(style: SplitStyle, quantized: boolean): GpuKernel {
   return {
-    name: `gpu_attention_${style}`,
-    when: (context) => isStatic(context.node.inputs[1]!.shape[0]) && fits(context, style),
+    name: `gpu_attention_${quantized ? "q8_" : ""}${style}`,
+    when(context) {
+      const { node: { inputs: [, k, v] }, capabilities: { subgroupSize } } = context;
+      if (quantized && (v!.shape[2] as number) % 32 !== 0) return false;
+      if (quantized && style === "subgroup" && subgroupSize < GROUP_LANES) return false;
+      return isStatic(k!.shape[0]) && fits(context, style);
+    },
     lower(lowering) {
       const { inputs: [q, k, v, positions, slots, sinks, slopes], attributes } = lowering.node;
       const capacity = k!.shape[0] as number;
@@ -140,6 +154,7 @@ function attentionKernel(style: SplitStyle): GpuKernel {
         v: lowering.state(v!),
         ruleStorage: slices(lowering, { positions, slots, slopes }),
         sinks: sinks && lowering.slice(sinks),
+        quantized,
       }, style);
     },
   };
@@ -172,6 +187,7 @@ function spanAttentionKernel(style: SplitStyle): GpuKernel {
         v: source(v!),
         ruleStorage: slices(lowering, { starts, ends, positions: asked, slots, bias }),
         sinks: undefined,
+        quantized: false,
       }, style);
     },
   };
@@ -210,6 +226,12 @@ function rowWidth({ shape: [, heads, width] }: Value): number {
 const STYLES = ["subgroup", "workgroup"] as const;
 
 /** Attention over the cache of a row's session. */
-export const gpuAttentionKernels: readonly GpuKernel[] = STYLES.map(attentionKernel);
+export const gpuAttentionKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  attentionKernel(style, false)
+);
+/** The same with a result in 8 bit. */
+export const gpuAttentionQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  attentionKernel(style, true)
+);
 /** Attention over given spans. */
 export const gpuSpanTileKernels: readonly GpuKernel[] = STYLES.map(spanAttentionKernel);

@@ -7,6 +7,7 @@ import { wgsl } from "../wgsl.ts";
 import type { SpanRule } from "./attention_spans.ts";
 import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./attention_split.ts";
 import { list } from "./matmul_rows.ts";
+import { groupQuantizer } from "./quantize_group.ts";
 
 /** What a shader is made for. */
 export interface MergeParams extends Pick<HeadShape, "heads" | "valueWidth"> {
@@ -15,35 +16,46 @@ export interface MergeParams extends Pick<HeadShape, "heads" | "valueWidth"> {
   readonly block: number;
   readonly splits: number;
   readonly sinks: boolean;
+  /** Write 8-bit rows (heads of a multiple of 32 channels), by shuffles or not; absent: floats. */
+  readonly quantize?: "subgroup" | "workgroup";
 }
 
 /** The shader; bindings partial, y, sinks, those of the rule; workgroups: heads, rows. */
 export function attentionMerge(
-  { heads, valueWidth, rule, block, splits, sinks }: MergeParams,
+  { heads, valueWidth, rule, block, splits, sinks, quantize }: MergeParams,
 ): Shader {
   const vectors = partialVectors(valueWidth);
   const quads = vectors - 1;
   const workgroup = Math.max(128, Math.ceil(quads / 32) * 32, Math.ceil(splits / 32) * 32);
   const splitQuads = Math.ceil(splits / 4);
   const groups = Math.floor(workgroup / quads);
+  const quantizer = quantize && groupQuantizer({
+    columns: heads * valueWidth,
+    workgroup,
+    passes: 1,
+    subgroups: quantize === "subgroup",
+  });
   return {
-    name: "attention_merge",
+    name: quantize ? "attention_merge_q8" : "attention_merge",
     storage: {
       partial: "array<vec4<f32>>",
-      y: "array<f32>",
+      y: quantize ? "array<u32>" : "array<f32>",
       ...sinks ? { sinks: "array<f32>" } : {},
       ...rule.storage,
     },
     writes: ["y"],
     uniforms: {},
+    enables: quantizer?.enables ?? [],
     code: wgsl`
       ${rule.code}
 
       ${shareOf(block, splits)}
 
-      var<workgroup> peaks: array<vec4<f32>, ${splitQuads}>;
+      ${quantizer?.declarations ?? ""}
+
+      var<workgroup> split_peaks: array<vec4<f32>, ${splitQuads}>;
       var<workgroup> weights: array<vec4<f32>, ${splitQuads}>;
-      var<workgroup> totals: array<vec4<f32>, ${splitQuads}>;
+      var<workgroup> split_totals: array<vec4<f32>, ${splitQuads}>;
       var<workgroup> sums: array<vec4<f32>, ${workgroup}>;
 
       @compute @workgroup_size(${workgroup})
@@ -60,16 +72,16 @@ export function attentionMerge(
         let start = (row * ${heads}u + head) * ${splits * vectors}u;
         let stat = partial[start + min(thread, last) * ${vectors}u + ${quads}u];
         let peak = select(${NO_SCORE}, stat.x, thread < parts);
-        if (thread < ${4 * splitQuads}u) { peaks[thread >> 2u][thread & 3u] = peak; }
+        if (thread < ${4 * splitQuads}u) { split_peaks[thread >> 2u][thread & 3u] = peak; }
         workgroupBarrier();
-        var most4 = peaks[0];
-        ${list(splitQuads - 1, (i) => `most4 = max(most4, peaks[${i + 1}]);`)}
+        var most4 = split_peaks[0];
+        ${list(splitQuads - 1, (i) => `most4 = max(most4, split_peaks[${i + 1}]);`)}
         let seen = max(max(most4.x, most4.y), max(most4.z, most4.w));
         let most = ${sinks ? "max(seen, sinks[head])" : "seen"};
         let weight = select(0.0, exp(peak - most), thread < parts);
         if (thread < ${4 * splitQuads}u) {
           weights[thread >> 2u][thread & 3u] = weight;
-          totals[thread >> 2u][thread & 3u] = select(0.0, weight * stat.y, thread < parts);
+          split_totals[thread >> 2u][thread & 3u] = select(0.0, weight * stat.y, thread < parts);
         }
         workgroupBarrier();
         let quad = thread % ${quads}u;
@@ -92,19 +104,34 @@ export function attentionMerge(
         }
         sums[thread] = sum;
         workgroupBarrier();
-        if (thread >= ${quads}u) { return; }
-        var all = sum;
-        ${list(groups - 1, (i) => `all += sums[thread + ${(i + 1) * quads}u];`)}
-        var total4 = totals[0];
-        ${list(splitQuads - 1, (i) => `total4 += totals[${i + 1}];`)}
+        let own = min(thread, ${quads - 1}u);
+        var all = sums[own];
+        ${list(groups - 1, (i) => `all += sums[own + ${(i + 1) * quads}u];`)}
+        var total4 = split_totals[0];
+        ${list(splitQuads - 1, (i) => `total4 += split_totals[${i + 1}];`)}
         let total = total4.x + total4.y + total4.z + total4.w${
       sinks ? " + exp(sinks[head] - most)" : ""
     };
         all *= select(0.0, 1.0 / total, total > 0.0);
+        ${
+      quantizer
+        ? wgsl`
+        let value0 = all;
+        ${quantizer.quantize}
+        if (thread < ${quads}u) {
+          put(row, head * ${quads}u + thread, scale0, codes0, half0, rest0);
+        }
+      `
+        : wgsl`
         let at = (row * ${heads}u + head) * ${valueWidth}u + 4u * thread;
         ${
-      list(4, (c) =>
-        `if (4u * thread + ${c}u < ${valueWidth}u) { y[at + ${c}u] = all.${"xyzw"[c]}; }`)
+          list(
+            4,
+            (c) =>
+              `if (4u * thread + ${c}u < ${valueWidth}u) { y[at + ${c}u] = all.${"xyzw"[c]}; }`,
+          )
+        }
+      `
     }
       }
     `,

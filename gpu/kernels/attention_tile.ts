@@ -11,6 +11,7 @@ import type { SpanRule } from "./attention_spans.ts";
 import { type HeadShape, NO_SCORE } from "./attention_split.ts";
 import { channelReader } from "./channel_reader.ts";
 import { list } from "./matmul_rows.ts";
+import { groupQuantizer } from "./quantize_group.ts";
 
 /** What a shader is made for. */
 export interface AttentionTileParams extends HeadShape {
@@ -22,6 +23,8 @@ export interface AttentionTileParams extends HeadShape {
   /** Keys of a block: 8, or a multiple of 16. */
   readonly block: number;
   readonly sinks: boolean;
+  /** Write 8-bit rows (heads of a multiple of 32 channels), by shuffles or not; absent: floats. */
+  readonly quantize?: "subgroup" | "workgroup";
 }
 
 /** Rows of a tile. */
@@ -42,13 +45,13 @@ export function attentionTileBytes(
   const valueVectors = Math.ceil(valueWidth / 4 + 1) * block;
   const vectors = Math.ceil(width / 4 + 1) * queries + Math.max(keyVectors, valueVectors) +
     block * queries / 4;
-  return 16 * vectors + 4 * 6 * queries + 16 * queries + 64;
+  return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
 }
 
 /** The shader; bindings q, k, v, y, sinks, those of the rule; workgroups: row tiles, head tiles. */
 export function attentionTile(params: AttentionTileParams): Shader {
   const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
-  const { tileHeads, queries, block, sinks } = params;
+  const { tileHeads, queries, block, sinks, quantize } = params;
   const group = heads / kvHeads;
   const tilesOfGroup = Math.ceil(group / tileHeads);
   const rows = attentionTileRows(params);
@@ -64,20 +67,29 @@ export function attentionTile(params: AttentionTileParams): Shader {
   const queryQuads = queries / 4;
   const tileVectors = Math.max(keyQuads * keyStride, valueQuads * block);
   const laneKeys = block / 4;
+  const quantizer = quantize && groupQuantizer({
+    columns: heads * valueWidth,
+    workgroup,
+    passes: 1,
+    subgroups: quantize === "subgroup",
+  });
   return {
-    name: "attention_tile",
+    name: quantize ? "attention_tile_q8" : "attention_tile",
     storage: {
       q: q.type,
       k: k.type,
       v: v.type,
-      y: "array<f32>",
+      y: quantize ? "array<u32>" : "array<f32>",
       ...sinks ? { sinks: "array<f32>" } : {},
       ...rule.storage,
     },
     writes: ["y"],
     uniforms: { rows: "u32" },
+    enables: quantizer?.enables ?? [],
     code: wgsl`
       ${rule.code}
+
+      ${quantizer?.declarations ?? ""}
 
       ${q.code}
 
@@ -265,18 +277,28 @@ export function attentionTile(params: AttentionTileParams): Shader {
       list(4, (i) =>
         wgsl`
         {
-          let own = 4u * query_quad + ${i}u;
-          let row = own / ${tileHeads}u;
-          let head = first_head + own % ${tileHeads}u;
-          if (row < rows_here && head <= last_head) {
-            let at = ((first_row + row) * ${heads}u + head) * ${valueWidth}u;
-            ${
+          let query_here = 4u * query_quad + ${i}u;
+          let row = query_here / ${tileHeads}u;
+          let head = first_head + query_here % ${tileHeads}u;
+          let inside = row < rows_here && head <= last_head;
+          ${
           list(threadQuads, (c) =>
-            `store(at, 4u * (key_thread + ${16 * c}u), sum${i * threadQuads + c} * shares.${
-              "xyzw"[i]
-            });`)
+            wgsl`
+            {
+              let quad = key_thread + ${16 * c}u;
+              let value0 = sum${i * threadQuads + c} * shares.${"xyzw"[i]};
+              ${quantizer ? quantizer.quantize : ""}
+              if (inside && quad < ${valueQuads}u) {
+                ${
+              quantizer
+                ? `put(first_row + row, head * ${valueQuads}u + quad, scale0, codes0, half0, rest0);`
+                : `store(((first_row + row) * ${heads}u + head) * ${valueWidth}u, 4u * quad, value0);`
+            }
+              }
+              ${quantize === "workgroup" ? "workgroupBarrier();" : ""}
+            }
+          `)
         }
-          }
         }
       `)
     }
@@ -297,14 +319,20 @@ export function attentionTile(params: AttentionTileParams): Shader {
         return adjust(product, min(first_head + query % ${tileHeads}u, last_head), key, span);
       }
 
-      fn store(at: u32, channel: u32, value: vec4<f32>) {
-        ${
-      list(4, (c) =>
-        `if (channel + ${c}u < ${valueWidth}u) { y[at + channel + ${c}u] = value.${"xyzw"[c]}; }`)
-    }
-      }
+      ${quantizer ? "" : storeQuad(valueWidth)}
     `,
   };
+}
+
+function storeQuad(valueWidth: number): string {
+  return wgsl`
+    fn store(at: u32, channel: u32, value: vec4<f32>) {
+      ${
+    list(4, (c) =>
+      `if (channel + ${c}u < ${valueWidth}u) { y[at + channel + ${c}u] = value.${"xyzw"[c]}; }`)
+  }
+    }
+  `;
 }
 
 /** A quad of an invocation; behind the last one any will do. */
