@@ -76,6 +76,19 @@ export const ONNX_OPCODES = {
     file: "onnx_elementwise",
     operands: { a: "u32", b: "u32", y: "u32", kind: "u32", ...SIZES, ...A, ...B },
   },
+  /**
+   * A chain of `steps` functions on up to four `inputs` a, b, c, d with any broadcasting over three dims;
+   * `code` and its `constants` are described in the kernel's file. y is contiguous.
+   */
+  elementwise: {
+    file: "onnx_chain",
+    operands: {
+      ...{ code: "u32", steps: "u32", constants: "u32", inputs: "u32", y: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32", n0: "u32", n1: "u32", n2: "u32" },
+      ...{ a: "u32", a0: "u32", a1: "u32", a2: "u32", b: "u32", b0: "u32", b1: "u32", b2: "u32" },
+      ...{ c: "u32", c0: "u32", c1: "u32", c2: "u32", d: "u32", d0: "u32", d1: "u32", d2: "u32" },
+    },
+  },
   /** y = c ? a : b, 4-byte elements, with any broadcasting over five dims; c is bytes. */
   choose: {
     file: "onnx_elementwise",

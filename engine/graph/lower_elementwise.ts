@@ -14,7 +14,9 @@ import { countOf, emit, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** The loop over an output, with the strides of the inputs. */
-export function broadcastLoop({ inputs, outputs: [y] }: Node): Loop {
+export function broadcastLoop(
+  { inputs, outputs: [y] }: Pick<Node, "inputs" | "outputs">,
+): Loop {
   return mergedLoop({
     sizes: y!.shape,
     strides: inputs.map((input) => repeatingStrides(input!.shape, y!.shape)),

@@ -60,6 +60,8 @@ export interface WasmLowering {
   scratch(bytesPerThread: number): number;
   /** Scratch memory for all threads together; contents live through this node's instructions. */
   sharedScratch(bytes: number): number;
+  /** Address of words that instructions read and nobody changes. */
+  words(data: Uint32Array): number;
   /** Threads that will run the program. */
   readonly threads: number;
   /** Appends one instruction; symbolic operands are evaluated again when bindings change. */

@@ -11,6 +11,7 @@ const ELEMENTWISE: ReadonlySet<string> = new Set([
   "activation",
   "add",
   "binary",
+  "elementwise",
   "mul",
   "scale",
   "softcap",

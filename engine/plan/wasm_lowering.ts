@@ -122,16 +122,20 @@ function chooseKernel(
 interface Scratch {
   perThread(bytes: number): number;
   shared(bytes: number, wave: number): number;
+  /** Memory with these words in it, for good. */
+  words(data: Uint32Array): number;
 }
 
 function planScratch() {
   // By size: two kernels of a wave with different strides would reach into each other's threads.
   const perThread = new Map<number, number>();
   let shared = 0;
-  function counter(base: number): Scratch {
+  const nowhere = () => 0;
+  function counter(base: number, words: Scratch["words"]): Scratch {
     let wave = -1;
     let used = 0;
     return {
+      words,
       perThread(bytes) {
         const size = align(bytes);
         if (!perThread.has(size)) perThread.set(size, 0);
@@ -148,12 +152,16 @@ function planScratch() {
     };
   }
   return {
-    measure: counter(0),
+    measure: counter(0, nowhere),
     allocate(machine: Machine): Scratch {
       for (const size of perThread.keys()) {
         perThread.set(size, machine.allocate(size * machine.threads));
       }
-      return counter(machine.allocate(shared));
+      return counter(machine.allocate(shared), (data) => {
+        const address = machine.allocate(data.byteLength);
+        machine.u32(address, data.length).set(data);
+        return address;
+      });
     },
   };
 }
@@ -186,6 +194,7 @@ function lowerSteps(
       threads: context.threads,
       scratch: scratch.perThread,
       sharedScratch: (bytes) => scratch.shared(bytes, wave),
+      words: scratch.words,
       emit: (opcode, operands) =>
         instructions.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
     };

@@ -1,14 +1,10 @@
 // Functions of one, two and three float32 tensors, element by element, with any broadcasting.
 //
 //   map:     y = f(x)              combine: y = f(a, b)              choose: y = c ? a : b
-//   elementwise: a chain of such functions, a block at a time, so that what lies between stays in the cache
 //
 // 1. Numbers of the functions are those of MAP_KINDS and COMBINE_KINDS (wasm/opcodes_onnx.ts); their loops
 //    are generated (gen/elementwise_runs.ts), those of tests stand here.
-// 2. A step of a chain is six words: class (0 map, 1 combine), kind, result, a, b, then alpha and beta of a
-//    map in place of b. Registers are pairs of address and byte stride at the start of a thread's scratch:
-//    first the inputs, then the constants, then the blocks that steps fill; the last step fills y.
-import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
+import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
 import { combineRun, mapRun } from "./generated/elementwise_runs";
 import { loadStrided } from "./onnx_functions";
 import {

@@ -24,6 +24,7 @@ import { dequantizeLinear } from "./dequantize_linear.ts";
 import { det } from "./det.ts";
 import { dft } from "./dft.ts";
 import { dynamicQuantize } from "./dynamic_quantize.ts";
+import { elementwise } from "./elementwise.ts";
 import { embed } from "./embed.ts";
 import { expand } from "./expand.ts";
 import { expertMatmul } from "./expert_matmul.ts";
@@ -118,6 +119,7 @@ const all: readonly OpRecord[] = [
   det,
   dft,
   dynamicQuantize,
+  elementwise,
   embed,
   expand,
   expertMatmul,

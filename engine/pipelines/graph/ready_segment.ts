@@ -12,6 +12,7 @@ import { getOp } from "../../graph/ops/mod.ts";
 import type { Backend } from "../../plan/backend.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
+import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import type { PassContext } from "../../plan/passes/pass.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { plan } from "../../plan/planner.ts";
@@ -58,8 +59,7 @@ export async function readySegment(
   options: ReadyOptions = { graph: optimizeGraph(segment.graph!), limits: {} },
 ): Promise<ReadySegment> {
   const { limits } = options;
-  const isExact = runtime.backend.name === "reference";
-  const graph = isExact ? options.graph : widenHalf.run(options.graph, CONTEXT);
+  const graph = deviceGraph(options.graph, runtime.backend.name);
   const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
   const made = plan(graph, {
     limits,
@@ -109,6 +109,17 @@ export function optimizeGraph(
     observe(pass.name, next);
     return next;
   }, graph);
+}
+
+/** Runs the passes that suit a device: what it has no kernels for in another form, and what fuses. */
+export function deviceGraph(graph: Graph, device: string): Graph {
+  if (device === "reference") return graph;
+  const context: PassContext = {
+    ...CONTEXT,
+    hasKernel: (op) => getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"].length > 0,
+  };
+  return [widenHalf, fuseElementwise, deadCode]
+    .reduce((current, pass) => pass.run(current, context), graph);
 }
 
 function hasKernels({ nodes }: Graph): boolean {
