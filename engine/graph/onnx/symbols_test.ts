@@ -99,7 +99,6 @@ Deno.test("a table cut to N bounds N; a mask cut to a length has that length", (
 
 Deno.test("what nothing makes equal is not assumed", () => {
   assertEquals(assumeEqual(3, 4, [], NO_ASSUMPTIONS), undefined);
-  const N = symbol("N", { min: 1 });
   assertEquals(assumeEqual(parseDim("2 * N"), parseDim("4 * N"), ["N"], NO_ASSUMPTIONS), undefined);
 });
 
