@@ -110,3 +110,13 @@ Deno.test("the top level of the repository is fixed", () => {
     .filter((name) => !FIXED_TOP_LEVEL.includes(name) && !hidden.has(name));
   assertEquals(surplus, []);
 });
+
+Deno.test("fixtures stay small enough to clone: 3 MB", () => {
+  const sizeOf = (folder: string): number =>
+    [...Deno.readDirSync(folder)].reduce((sum, { name, isDirectory }) => {
+      const path = `${folder}/${name}`;
+      return sum + (isDirectory ? sizeOf(path) : Deno.statSync(path).size);
+    }, 0);
+  const bytes = sizeOf(`${ROOT}/tests/fixtures`);
+  assertEquals(bytes > 1e6 && bytes < 3e6, true, `${bytes} bytes`);
+});
