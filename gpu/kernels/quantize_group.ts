@@ -93,7 +93,7 @@ function groupMemory({ workgroup, passes }: GroupQuantizerParams): string {
 }
 
 function byMemory({ workgroup, passes }: GroupQuantizerParams): string {
-  const start = (p: number) => `group + ${p * workgroup}u`;
+  const start = (p: number) => `octet + ${p * workgroup}u`;
   return wgsl`
     ${
     list(passes, (p) =>
@@ -103,7 +103,7 @@ function byMemory({ workgroup, passes }: GroupQuantizerParams): string {
     `)
   }
     workgroupBarrier();
-    let group = thread & ~7u;
+    let octet = thread & ~7u;
     ${
     list(passes, (p) =>
       wgsl`
