@@ -153,6 +153,8 @@ const noModuleLet: Deno.lint.Rule = {
   },
 };
 
+const names = [...familyNames()];
+
 /** Methods that ask whether a text is, or is among, their argument. */
 const QUESTIONS: ReadonlySet<string> = new Set(["includes", "indexOf", "has", "endsWith"]);
 
@@ -160,7 +162,6 @@ const noModelName: Deno.lint.Rule = {
   create(context) {
     const path = productPath(context.filename);
     if (!path?.startsWith("engine/")) return {};
-    const names = [...familyNames()];
     const report = (node: Deno.lint.Node, name: string) =>
       context.report({
         node,
