@@ -45,7 +45,7 @@ const SHADERS: readonly Shader[] = [
   ropeShader({ interleaved: true }),
   ropeAppendShader({
     ...{ width: 64, interleaved: false, f16: true },
-    ...{ hasQueryNorm: true, hasKeyNorm: true },
+    ...{ hasQueryNorm: true, hasKeyNorm: true, isApart: true },
   }),
   embedShader("f16"),
   selectRowsShader,

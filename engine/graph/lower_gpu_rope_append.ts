@@ -14,7 +14,7 @@ export const gpuRopeAppendKernels: readonly GpuKernel[] = [{
     isStatic(table!.shape[1]) && table!.shape[1] % 2 === 0,
   lower(lowering) {
     const { inputs, outputs: [queries], attributes } = lowering.node;
-    const [, table, keys, values, , , queryNorm, keyNorm] = inputs;
+    const [, table, keys, values, , , queryNorm, keyNorm, k] = inputs;
     const [capacity, groups, width] = keys!.shape as [number, number, number];
     const [rows, heads] = queries!.shape as [Dim, number];
     const items = mul(rows, heads + 2 * groups);
@@ -26,6 +26,7 @@ export const gpuRopeAppendKernels: readonly GpuKernel[] = [{
         f16: keys!.dtype === "f16",
         hasQueryNorm: queryNorm !== undefined,
         hasKeyNorm: keyNorm !== undefined,
+        isApart: k !== undefined,
       }),
       storage: {
         qkv: inputSlice(lowering, 0),
@@ -36,6 +37,8 @@ export const gpuRopeAppendKernels: readonly GpuKernel[] = [{
         slots: inputSlice(lowering, 5),
         ...optionalSlice(lowering, "query_norm", 6),
         ...optionalSlice(lowering, "key_norm", 7),
+        ...optionalSlice(lowering, "k", 8),
+        ...optionalSlice(lowering, "v", 9),
         y: outputSlice(lowering),
       },
       uniforms: {

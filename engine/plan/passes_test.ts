@@ -184,3 +184,12 @@ Deno.test("fused forms of float products give the same numbers", async () => {
   assertEquals(countOps(fused).glu_halves, 2);
   assertEquals(await logits(fused), await logits(graph));
 });
+
+Deno.test("products of weights in different formats stay apart, and their heads are stored in one", async () => {
+  const mixed = toyDecoder("f16", "Q8_0", (name) => name.endsWith(".v.weight") ? "Q4_0" : "Q8_0");
+  const fused = optimize(mixed, { ...FAST, ...FUSED });
+  const counts = countOps(fused);
+  assertEquals([counts.rope_append, counts.rope, counts.kv_append], [2, undefined, undefined]);
+  assertEquals((counts.matmul_q8 ?? 0) + (counts.matmul_add_q8 ?? 0), 2 * 6 + 1);
+  assertEquals(await logits(fused), await logits(optimize(mixed, FAST)));
+});

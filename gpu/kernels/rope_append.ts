@@ -16,6 +16,8 @@ export interface RopeAppendRule {
   readonly f16: boolean;
   readonly hasQueryNorm: boolean;
   readonly hasKeyNorm: boolean;
+  /** Whether keys and values come in bindings of their own. */
+  readonly isApart: boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface RopeAppendRule {
  * caches, and `epsilon` and `base` of the norms.
  */
 export function ropeAppendShader(rule: RopeAppendRule): Shader {
-  const { width, interleaved, f16, hasQueryNorm, hasKeyNorm } = rule;
+  const { width, interleaved, f16, hasQueryNorm, hasKeyNorm, isApart } = rule;
   const hasNorms = hasQueryNorm || hasKeyNorm;
   const half = width / 2;
   const cache = f16 ? "array<u32>" : "array<vec2<f32>>";
@@ -39,6 +41,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
       slots: "array<u32>",
       ...hasQueryNorm && { query_norm: "array<f32>" },
       ...hasKeyNorm && { key_norm: "array<f32>" },
+      ...isApart && { k: "array<vec2<f32>>", v: "array<vec2<f32>>" },
       y: "array<vec2<f32>>",
     },
     writes: ["keys", "values", "y"],
@@ -70,7 +73,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
         let is_value = head >= params.heads + params.groups;
         ${hasNorms ? "var squares = 0.0;" : ""}
         for (var i = lane; i < ${half}u; i += ${SIZE}u) {
-          let pair = qkv[item * ${half}u + i];
+          ${isApart ? apart(half) : `let pair = qkv[item * ${half}u + i];`}
           channels[2u * i] = pair.x;
           channels[2u * i + 1u] = pair.y;
           ${hasNorms ? "squares += dot(pair, pair);" : ""}
@@ -104,6 +107,16 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
       }
     `,
   };
+}
+
+function apart(half: number): string {
+  return wgsl`
+    var pair: vec2<f32>;
+    if (is_query) { pair = qkv[(row * params.heads + head) * ${half}u + i]; }
+    else if (is_value) {
+      pair = v[(row * params.groups + head - params.heads - params.groups) * ${half}u + i];
+    } else { pair = k[(row * params.groups + head - params.heads) * ${half}u + i]; }
+  `;
 }
 
 function normed(weight: string, condition: string): string {

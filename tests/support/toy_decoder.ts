@@ -24,8 +24,11 @@ export const TOY = {
 /** Largest step of the toy: `M` rows, `L` rows with logits. */
 export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };
 
-/** Builds the toy with keys and values stored as `kv`. */
-export function toyDecoder(kv: "f16" | "f32" = "f16", format = "F32"): Graph {
+/** Builds the toy with keys and values stored as `kv`; matrices are of one format, or of one by name. */
+export function toyDecoder(
+  kv: "f16" | "f32" = "f16",
+  format: string | ((name: string) => string) = "F32",
+): Graph {
   const builder = createGraphBuilder("toy");
   const random = createCaseRandom(7);
   const { width, heads, kvHeads, headWidth, hidden, vocabulary, capacity } = TOY;
@@ -36,7 +39,8 @@ export function toyDecoder(kv: "f16" | "f32" = "f16", format = "F32"): Graph {
   const logitRows = builder.input("logit_rows", [L], "i32");
 
   function weight(name: string, ...shape: number[]): Value {
-    const record = getFormat(shape.length === 1 ? "F32" : format);
+    const chosen = typeof format === "string" ? format : format(name);
+    const record = getFormat(shape.length === 1 ? "F32" : chosen);
     const count = shape.reduce((product, size) => product * size, 1);
     const bytes = new Uint8Array(formatBytes(record, count));
     // Scaled so that activations stay near 1, as in trained models.

@@ -21,8 +21,9 @@ import { rotateHeads } from "./rope.ts";
 
 /**
  * (qkv f32[M, (H + 2G)·D], table f32[M, d], keys state[C, G, D], values state[C, G, D], positions i32[M],
- * slots i32[M], query_norm [D]?, key_norm [D]?) → (queries f32[M, H, D], keys, values). A row of qkv has the
- * queries of all heads, then the keys, then the values.
+ * slots i32[M], query_norm [D]?, key_norm [D]?, k f32[M, G·D]?, v f32[M, G·D]?) → (queries f32[M, H, D], keys,
+ * values). A row of qkv has the queries of all heads, then the keys, then the values; or, where weights of different
+ * formats could not be joined, the queries alone, and k and v are given.
  */
 export const ropeAppend: OpRecord = defineOp({
   name: "rope_append",
@@ -33,7 +34,7 @@ export const ropeAppend: OpRecord = defineOp({
     base: number(0),
   },
   infer(inputs) {
-    checkInputCount(inputs, 8);
+    checkInputCount(inputs, 10);
     const qkv = requireInput(inputs, 0, "qkv", { rank: 2 });
     const table = requireInput(inputs, 1, "table", { rank: 2 });
     const keys = requireInput(inputs, 2, "keys", { dtype: ["f32", "f16"], rank: 3 });
@@ -51,7 +52,15 @@ export const ropeAppend: OpRecord = defineOp({
       const norm = optionalInput(inputs, index, name, { rank: 1 });
       if (norm) requireEqual(width, norm.shape[0]!, `the width of a head and the ${name}`);
     }
-    const heads = exactDiv(sub(lastDim(qkv), 2 * groups * width), width);
+    const k = optionalInput(inputs, 8, "k", { rank: 2 });
+    const v = optionalInput(inputs, 9, "v", { rank: 2 });
+    for (const [name, given] of [["k", k], ["v", v]] as const) {
+      if (!given) continue;
+      requireEqual(qkv.shape[0]!, given.shape[0]!, `the rows of the queries and of ${name}`);
+      requireEqual(groups * width, lastDim(given), `the width of the cache and of ${name}`);
+    }
+    if (!k !== !v) throw new TypeError("k and v must be given together");
+    const heads = exactDiv(sub(lastDim(qkv), k ? 0 : 2 * groups * width), width);
     if (heads === undefined || compare(heads, 0) !== ">") {
       throw new RangeError("qkv must have queries, keys and values of whole heads");
     }
@@ -65,16 +74,17 @@ export const ropeAppend: OpRecord = defineOp({
     ];
   },
   reference({ inputs, outputs: [out], attributes, stateOf }) {
-    const [qkv, table, keys, , positions, slots, queryNorm, keyNorm] = inputs;
+    const [qkv, table, keys, , positions, slots, queryNorm, keyNorm, k, v] = inputs;
     const [capacity, groups, width] = keys!.shape as [number, number, number];
     const heads = out!.shape[1]!;
     const queries = headsOf(qkv!, 0, heads, width);
-    const fresh = headsOf(qkv!, heads, groups, width);
+    const fresh = k ? headsOf(k, 0, groups, width) : headsOf(qkv!, heads, groups, width);
     if (queryNorm) rmsNormRows(queries, queryNorm, queries, attributes);
     if (keyNorm) rmsNormRows(fresh, keyNorm, fresh, attributes);
     rotateHeads(queries, table!, out!, attributes.style);
     rotateHeads(fresh, table!, fresh, attributes.style);
-    const sources = [fresh, headsOf(qkv!, heads + groups, groups, width)] as const;
+    const read = v ? headsOf(v, 0, groups, width) : headsOf(qkv!, heads + groups, groups, width);
+    const sources = [fresh, read] as const;
     for (let row = 0; row < qkv!.shape[0]!; row++) {
       const position = getElement(positions!, row);
       if (position < 0 || position >= capacity) {
@@ -115,6 +125,7 @@ function appendCases(random: CaseRandom): OpCase[] {
       [[], [0], [3, 4, 5, 6, 7]].map((positions) => {
         const dtype = (i + positions.length) % 2 ? "f16" as const : "f32" as const;
         const hasNorms = i % 2 === 1;
+        const isApart = i > 1 && style === "half";
         const rows = positions.length;
         const state = (): CaseInput => ({
           role: "state",
@@ -124,15 +135,18 @@ function appendCases(random: CaseRandom): OpCase[] {
         });
         return {
           name: `${heads}/${groups} heads of ${width}, ${rotated} rotated, ${style}, ${dtype}, ` +
-            `positions ${positions.join(" ")}${hasNorms ? ", norms" : ""}`,
+            `positions ${positions.join(" ")}${hasNorms ? ", norms" : ""}${
+              isApart ? ", apart" : ""
+            }`,
           inputs: [
-            random.input([rows, (heads + 2 * groups) * width]),
+            random.input([rows, (heads + (isApart ? 0 : 2 * groups)) * width]),
             random.input([rows, rotated]),
             state(),
             state(),
             random.indices(positions),
             random.indices(positions.map((position) => position % 2)),
-            ...hasNorms ? [random.weight("F32", [width]), random.weight("F32", [width])] : [],
+            ...[6, 7].map(() => hasNorms ? random.weight("F32", [width]) : undefined),
+            ...[8, 9].map(() => isApart ? random.input([rows, groups * width]) : undefined),
           ],
           attributes: { style, epsilon: 1e-5, base: i === 1 ? 1 : 0 },
         };

@@ -2,7 +2,8 @@
 // (spec LF-6, MD-10), where the device has a kernel for that:
 //   attention(rope(q), append(K, rope(k)), append(V, v)) with q, k, v = matmul(x, …), viewed as heads
 //     → q, K, V = rope_append(matmul(x, [Q; K; V]), …); attention(q, K, V)
-// Queries and keys may be normalised head by head before they are rotated.
+// Queries and keys may be normalised head by head before they are rotated. Weights of different formats cannot be
+// joined: then the three products stay, and rope_append takes their results apart.
 
 import type { Attributes, Graph, Node, Value } from "../../graph/graph.ts";
 import type { Pass } from "./pass.ts";
@@ -32,23 +33,22 @@ export const fuseAttentionInput: Pass = {
     // Appends change states, so they would outlive their readers: they are left out.
     const replaced = new Set([...matches.values()].flatMap(({ appends }) => appends));
     return rewrite(graph, ({ node, inputs, op, weight, moved, copy }) => {
+      /** One product for all, of the same input. */
+      function joined(products: readonly Node[], name: string): Value[] {
+        const [first] = products as readonly [Node];
+        const all = joinInputs(products, 1)!, bias = joinInputs(products, 2);
+        const x = moved(first.inputs[0]!);
+        const inputs = [x, weight(all.name, all), bias && weight(bias.name, bias)];
+        return op(first.op, inputs, {}, name);
+      }
+
       if (replaced.has(node)) return [inputs[0]!];
       const match = matches.get(node);
       if (!match) return copy();
       const { products, table, style, appends, norms } = match;
-      const [first] = products as readonly [Node];
-      const name = `${node.name}.qkv`;
-      const joined = joinInputs(products, 1)!, bias = joinInputs(products, 2);
-      const [qkv] = op(
-        first.op,
-        [
-          moved(first.inputs[0]!),
-          weight(joined.name, joined),
-          bias && weight(bias.name, bias),
-        ],
-        {},
-        name,
-      );
+      const [qkv, ...apart] = canJoin([...products])
+        ? joined(products, `${node.name}.qkv`)
+        : products.map(({ outputs }) => moved(outputs[0]!));
       const [cacheOfKeys, , positions, slots] = appends[0].inputs;
       const heads = op(
         "rope_append",
@@ -60,6 +60,7 @@ export const fuseAttentionInput: Pass = {
           moved(positions!),
           moved(slots!),
           ...norms.map((norm) => norm && moved(norm.inputs[1]!)),
+          ...apart,
         ],
         { style, ...attributesOf(norms) },
         `${node.name}.rope_append`,
@@ -116,10 +117,9 @@ function createMatcher(graph: Graph): (attention: Node) => AttentionInput | unde
       haveEqualAttributes(query.norm, key.norm),
       [query.norm, key.norm].every((norm) => !norm || norm.inputs[1]?.role === "weight"),
     ].every((isAlike) => isAlike);
-    const products = [query.product, key.product, value];
-    if (!alike || !canJoin(products)) return undefined;
+    if (!alike) return undefined;
     return {
-      products,
+      products: [query.product, key.product, value],
       table: query.rope.inputs[1]!,
       style: query.rope.attributes.style as string,
       appends: [keys, values],
