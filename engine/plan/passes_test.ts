@@ -186,7 +186,7 @@ Deno.test("fused forms of float products give the same numbers", async () => {
 });
 
 Deno.test("products of weights in different formats stay apart, and their heads are stored in one", async () => {
-  const mixed = toyDecoder("f16", "Q8_0", (name) => name.endsWith(".v.weight") ? "Q4_0" : "Q8_0");
+  const mixed = toyDecoder("f16", (name) => name.endsWith(".v.weight") ? "Q4_0" : "Q8_0");
   const fused = optimize(mixed, { ...FAST, ...FUSED });
   const counts = countOps(fused);
   assertEquals([counts.rope_append, counts.rope, counts.kv_append], [2, undefined, undefined]);
