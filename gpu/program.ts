@@ -25,8 +25,11 @@ export interface Program<Env> {
   bind(env: Env): void;
   /** Appends all dispatches that have something to do. */
   encode(pass: GPUComputePassEncoder): void;
-  /** The same, with a pass of its own for each dispatch that `passOf` opens; for profiles. */
-  encodeApart(passOf: (index: number) => GPUComputePassEncoder): void;
+  /**
+   * The same, with a pass of its own for each dispatch, which `passOf` opens; for profiles. The number counts what is
+   * encoded, `index` is the dispatch's place in the list.
+   */
+  encodeApart(passOf: (number: number, index: number) => GPUComputePassEncoder): void;
   /** What it was made of. */
   readonly dispatches: readonly ProgramDispatch<Env>[];
   /** Dispatches that have something to do with the sizes at hand. */
@@ -116,9 +119,9 @@ export async function createProgram<Env>(
     }
   }
 
-  function encodeApart(passOf: (index: number) => GPUComputePassEncoder): void {
-    for (const { index, pipeline, group, counts } of active) {
-      const pass = passOf(index);
+  function encodeApart(passOf: (number: number, index: number) => GPUComputePassEncoder): void {
+    for (const [number, { index, pipeline, group, counts }] of active.entries()) {
+      const pass = passOf(number, index);
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(...counts);

@@ -142,6 +142,8 @@ export interface GpuLowering {
   readonly slotCount: number;
   /** Numbers that are known now, in memory of their own; equal data is stored once. */
   constant(data: Float32Array | Uint32Array | Int32Array): GpuSlice;
+  /** Largest value of a dim in the plan. */
+  most(dim: Dim): number;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /** Appends a dispatch, which sees what the dispatches before it wrote. */

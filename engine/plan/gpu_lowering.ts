@@ -12,6 +12,7 @@ import { getOp } from "../graph/ops/mod.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { aligned } from "./gpu_values.ts";
 import { type Plan, rootOf } from "./plan.ts";
+import { maximumOf } from "./sizes.ts";
 
 /** Where things lie. */
 export interface GpuMemoryMap {
@@ -74,6 +75,7 @@ export function lowerToGpu(
       },
       state: (value) => memory.state(rootOf(plan, value)),
       constant: memory.constant,
+      most: (dim) => maximumOf(dim, plan.limits),
       scratch(bytes) {
         const at = scratch;
         scratch += aligned(bytes);
