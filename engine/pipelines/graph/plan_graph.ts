@@ -10,10 +10,11 @@ import { prepareGraph } from "../../graph/onnx/prepare.ts";
 import { constantEntries, deriveSegment } from "../../graph/onnx/segment.ts";
 import { axisKey, inventedName } from "../../graph/onnx/symbols.ts";
 import type { Entry } from "../../graph/onnx/tensor.ts";
+import type { DeviceName } from "../../plan/backend.ts";
 import type { MemoryPolicy, Plan } from "../../plan/plan.ts";
 import { plan } from "../../plan/planner.ts";
 import { neededNodes } from "./program.ts";
-import { optimizeGraph } from "./ready_segment.ts";
+import { deviceGraph, optimizeGraph } from "./ready_segment.ts";
 import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./symbolic_program.ts";
 
 /** How to plan. */
@@ -26,6 +27,8 @@ export interface PlanGraphOptions {
   readonly floatBytes?: 2 | 4 | undefined;
   /** Names of the results that are wanted; default: all. */
   readonly outputs?: readonly string[] | undefined;
+  /** What passes suit; default `wasm`. */
+  readonly device?: DeviceName | undefined;
   /** Called with the graph after each pass. */
   readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
 }
@@ -63,7 +66,7 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   const derived = derive();
   const middle = performance.now();
   const { bindings, assumptions, split } = derived;
-  const done = derived.graph && plan(derived.graph, {
+  const done = derived.graph && plan(forDevice(derived.graph), {
     limits: bindings,
     reuseInputs: true,
     ...options.policy && { policy: options.policy },
@@ -78,6 +81,10 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
     split,
     times: { derive: middle - start, plan: performance.now() - middle },
   };
+
+  function forDevice(graph: Graph): Graph {
+    return deviceGraph(graph, options.device ?? "wasm", options.onPass);
+  }
 
   function derive() {
     let problem: unknown;

@@ -15,6 +15,7 @@ import { deadCode } from "../../plan/passes/dead_code.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import type { PassContext } from "../../plan/passes/pass.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
+import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Where segments run. */
@@ -112,14 +113,22 @@ export function optimizeGraph(
 }
 
 /** Runs the passes that suit a device: what it has no kernels for in another form, and what fuses. */
-export function deviceGraph(graph: Graph, device: string): Graph {
+export function deviceGraph(
+  graph: Graph,
+  device: string,
+  observe: (pass: string, graph: Graph) => void = () => {},
+): Graph {
   if (device === "reference") return graph;
   const context: PassContext = {
     ...CONTEXT,
     hasKernel: (op) => getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"].length > 0,
   };
-  return [widenHalf, fuseElementwise, deadCode]
-    .reduce((current, pass) => pass.run(current, context), graph);
+  return [widenHalf, recognizeAttention, deadCode, fuseElementwise, deadCode]
+    .reduce((current, pass) => {
+      const next = pass.run(current, context);
+      observe(pass.name, next);
+      return next;
+    }, graph);
 }
 
 function hasKernels({ nodes }: Graph): boolean {

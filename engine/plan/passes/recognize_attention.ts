@@ -1,0 +1,196 @@
+// recognize_attention: softmax(q·kᵀ·scale + mask)·v written as products, a softmax and what stands between
+// becomes one scaled_attention, so that scores are never stored (spec TL-8; without them the arena of a
+// diffusion net is a tenth). Scales may stand on q, on k or on the product; k may come transposed in any way;
+// heads that were repeated for grouped queries are taken as they were before.
+
+import { type Dim, equal } from "../../graph/dim.ts";
+import type { Graph, Node, Value } from "../../graph/graph.ts";
+import { getElement } from "../../graph/host_tensor.ts";
+import type { HostData } from "../../graph/op.ts";
+import type { Pass } from "./pass.ts";
+import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
+
+/** Makes one op of attention that is written out. */
+export const recognizeAttention: Pass = {
+  name: "recognize_attention",
+  run(graph, { hasKernel }) {
+    if (!hasKernel("scaled_attention")) return graph;
+    const context = { made: producersOf(graph), uses: usesOf(graph) };
+    const found = new Map<Node, Attention>();
+    for (const node of graph.nodes) {
+      const attention = match(node, context);
+      if (attention) found.set(node, attention);
+    }
+    if (found.size === 0) return graph;
+    return rewrite(graph, (visit) => {
+      const attention = found.get(visit.node);
+      return attention ? build(visit, attention) : visit.copy();
+    });
+  },
+};
+
+interface Context {
+  readonly made: ReadonlyMap<Value, Node>;
+  /** Times a value is read, being an output of the graph included. */
+  readonly uses: ReadonlyMap<Value, number>;
+}
+
+interface Attention {
+  readonly q: Value;
+  /** [B, heads, T, D], or what a transpose makes that of. */
+  readonly k: { readonly value: Value; readonly perm?: readonly number[] };
+  readonly v: Value;
+  readonly mask?: Value;
+  readonly scale: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+}
+
+function usesOf(graph: Graph): Map<Value, number> {
+  const uses = new Map<Value, number>();
+  for (const [value, nodes] of readersOf(graph)) uses.set(value, nodes.length);
+  for (const value of graph.outputs) uses.set(value, (uses.get(value) ?? 0) + 1);
+  return uses;
+}
+
+function match(node: Node, context: Context): Attention | undefined {
+  const product = asProduct(node);
+  if (!product || product.transposed || product.alpha !== 1 || product.a.dtype !== "f32") {
+    return undefined;
+  }
+  const softmax = soleMaker(product.a, "softmax", context);
+  if (!softmax) return undefined;
+  const rank = product.a.shape.length, { axis } = softmax.attributes;
+  if (rank !== 4 || (axis !== -1 && axis !== rank - 1)) return undefined;
+  const scores = matchScores(softmax.inputs[0]!, context);
+  if (!scores) return undefined;
+  const v = ungrouped(product.b, context);
+  const k = ungrouped(scores.k.value, context);
+  // Only keys that are as they lie can be taken from before their repetition.
+  const grouped = scores.k.perm === undefined && k.base !== scores.k.value &&
+    v.base !== product.b && equal(k.base.shape[1]!, v.base.shape[1]!);
+  const heads = scores.q.shape[1], kvHeads = (grouped ? k.base : product.b).shape[1];
+  if (typeof heads !== "number" || typeof kvHeads !== "number") return undefined;
+  if (!sameBatches(scores.q, product.b) || heads % kvHeads !== 0) return undefined;
+  return {
+    ...scores,
+    k: grouped ? { value: k.base } : scores.k,
+    v: grouped ? v.base : product.b,
+    heads,
+    kvHeads,
+  };
+}
+
+function asProduct({ op, inputs, attributes }: Node) {
+  const [a, b] = inputs;
+  if (op !== "matmul_nd" || !a || !b || attributes.transpose_a) return undefined;
+  const alpha = attributes.alpha as number;
+  return { a, b, transposed: attributes.transpose_b as boolean, alpha };
+}
+
+/** The node that makes a value, if it is of that op and nothing else reads the value. */
+function soleMaker(value: Value, op: string, { made, uses }: Context): Node | undefined {
+  const node = made.get(value);
+  return node?.op === op && uses.get(value) === 1 ? node : undefined;
+}
+
+function matchScores(value: Value, context: Context) {
+  const added = soleMaker(value, "add", context);
+  const choices = added
+    ? [[added.inputs[0]!, added.inputs[1]!], [added.inputs[1]!, added.inputs[0]!]] as const
+    : [[value, undefined] as const];
+  for (const [scores, mask] of choices) {
+    const { value: product, factor } = unscaled(scores, context);
+    const node = soleMaker(product, "matmul_nd", context);
+    const parts = node && asProduct(node);
+    if (!parts || product.shape.length !== 4) continue;
+    // A mask that spreads the scores would change their shape.
+    if (mask && !sameShape(product, value)) continue;
+    const q = unscaled(parts.a, context), k = unscaled(parts.b, context);
+    if (q.value.shape.length !== 4 || k.value.shape.length !== 4) continue;
+    const scale = factor * q.factor * k.factor * parts.alpha;
+    const key = parts.transposed ? { value: k.value } : untransposed(k.value, context);
+    return { q: q.value, k: key, scale, ...mask && { mask } };
+  }
+  return undefined;
+}
+
+/** What is left when factors of one number are taken off. */
+function unscaled(value: Value, { made, uses }: Context): { value: Value; factor: number } {
+  let factor = 1;
+  for (let at = value;;) {
+    const node = made.get(at);
+    const part = node && uses.get(at) === 1 ? scalarFactor(node) : undefined;
+    if (!part) return { value: at, factor };
+    factor *= part.factor;
+    at = part.value;
+  }
+}
+
+function scalarFactor({ op, inputs: [a, b], attributes, outputs }: Node) {
+  const divides = op === "binary" && attributes.kind === "div";
+  if (op !== "mul" && !divides) return undefined;
+  const right = b && singleNumber(b), left = op === "mul" && a ? singleNumber(a) : undefined;
+  const [value, number] = right !== undefined ? [a!, right] : [b!, left];
+  if (number === undefined || !sameShape(value, outputs[0]!)) return undefined;
+  return { value, factor: divides ? 1 / number : number };
+}
+
+function singleNumber({ data, dtype, shape }: Value): number | undefined {
+  const elements = data as HostData | undefined;
+  if (elements?.length !== 1 || dtype !== "f32") return undefined;
+  return getElement({ dtype, shape: shape as readonly number[], data: elements }, 0);
+}
+
+// kᵀ as k: the two last dims changed places, perhaps together with others.
+function untransposed(value: Value, { made }: Context): Attention["k"] {
+  const node = made.get(value);
+  const perm = node?.op === "transpose" ? node.attributes.perm as readonly number[] : undefined;
+  if (!node || !perm) return { value, perm: [0, 1, 3, 2] };
+  const swapped = [perm[0]!, perm[1]!, perm[3]!, perm[2]!];
+  const source = node.inputs[0]!;
+  return swapped.every((axis, i) => axis === i)
+    ? { value: source }
+    : { value: source, perm: swapped };
+}
+
+// [B, H, T, D] that is [B, G, T, D] with every head repeated: reshape ← expand ← reshape.
+function ungrouped(value: Value, { made }: Context): { readonly base: Value } {
+  const none = { base: value };
+  const outer = made.get(value);
+  const expand = outer?.op === "reshape" ? made.get(outer.inputs[0]!) : undefined;
+  const inner = expand?.op === "expand" ? made.get(expand.inputs[0]!) : undefined;
+  if (!inner || inner.op !== "reshape") return none;
+  const base = inner.inputs[0]!, spread = expand!.outputs[0]!, single = inner.outputs[0]!;
+  if (base.shape.length !== 4 || spread.shape.length !== 5) return none;
+  const [b, g, t, d] = base.shape as [Dim, Dim, Dim, Dim];
+  const repeats = spread.shape[2]!;
+  const fits = hasShape(single, [b, g, 1, t, d]) && hasShape(spread, [b, g, repeats, t, d]) &&
+    typeof g === "number" && typeof repeats === "number" &&
+    hasShape(value, [b, g * repeats, t, d]);
+  return fits ? { base } : none;
+}
+
+function hasShape({ shape }: Value, wanted: readonly Dim[]): boolean {
+  return shape.length === wanted.length && shape.every((dim, i) => equal(dim, wanted[i]!));
+}
+
+function sameShape(a: Value, b: Value): boolean {
+  return hasShape(a, b.shape);
+}
+
+function sameBatches(q: Value, v: Value): boolean {
+  return v.shape.length === 4 && equal(q.shape[0]!, v.shape[0]!);
+}
+
+function build({ node, op, moved }: Visit, attention: Attention): readonly Value[] {
+  const { q, k: { value, perm }, v, mask, scale, heads, kvHeads } = attention;
+  const source = moved(value);
+  const k = perm ? op("transpose", [source], { perm }, `${node.name}.k`)[0]! : source;
+  return op(
+    "scaled_attention",
+    [moved(q), k, moved(v), mask && moved(mask)],
+    { q_heads: heads, kv_heads: kvHeads, scale },
+    node.name,
+  );
+}
