@@ -30,7 +30,7 @@ function worst(
 }
 
 for (const variant of ["baseline", "relaxed"] as const) {
-  Deno.test(`exp, sigmoid, tanh and erfc keep their bounds (${variant})`, async () => {
+  Deno.test(`exp, sigmoid, tanh, erfc and gelu keep their bounds (${variant})`, async () => {
     using machine = await createMachine({ threads: 1, variant });
     const wide = sweep(-87.33, 88.37);
     assertLess(worst(wide, apply(machine, 0, wide), Math.exp), 2.5e-7);
@@ -43,6 +43,12 @@ for (const variant of ["baseline", "relaxed"] as const) {
     const near = sweep(-2, 2);
     const erfc = (x: number) => 1 - erf(Math.abs(x));
     assertLess(worst(near, apply(machine, 3, near), erfc), 1e-6);
+    const gelu = apply(machine, 4, near);
+    near.forEach((x, i) =>
+      assertLess(Math.abs(gelu[i]! - x * (1 + erf(x / Math.SQRT2)) / 2), 2e-6)
+    );
+    const far = Float32Array.of(-1e30, -40, 40, 1e30);
+    assertEquals([...apply(machine, 4, far)], [-0, -0, 40, Math.fround(1e30)]);
   });
 
   Deno.test(`exp of special values (${variant})`, async () => {

@@ -10,3 +10,8 @@ export function q8ScratchBytes(columns: number): number {
 export function floatScratchBytes(): number {
   return 64 * 32 + (256 * 8 + 256 / 16 * 64) + 256 * 32;
 }
+
+/** For matmul_int7: outputs at a ragged edge. */
+export function int7ScratchBytes(): number {
+  return 64 * 32;
+}

@@ -4,6 +4,7 @@ import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../quant/q8_activati
 import { pack, place, run } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import { createMachine, type Machine } from "./machine.ts";
+import { floatBlock } from "./row_blocks.ts";
 import { floatScratchBytes, q8ScratchBytes } from "./matmul_scratch.ts";
 import type { Packed } from "./pack.ts";
 import { shareTiles } from "./weight_chunks.ts";
@@ -137,6 +138,7 @@ function matmulFloat(
     ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
     scratch: machine.allocate(machine.threads * floatScratchBytes()),
     scratch_bytes: floatScratchBytes(),
+    block: floatBlock(columns),
   });
   assertEquals([...guard.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
   return guard.slice(0, rows * outputs);

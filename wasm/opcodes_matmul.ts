@@ -27,6 +27,14 @@ export const MATMUL_OPCODES = {
       ...{ kind: "u32", scratch: "u32", scratch_bytes: "u32" },
     },
   },
+  /** quantize_q8 of activation; `scratch_bytes` hold 512 floats. */
+  activation_q8: {
+    file: "quantize",
+    operands: {
+      ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32", kind: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
   /**
    * y[rows, outputs] = x · wᵀ + bias on 8-bit rows. `large`, `threads`, `chunk`: see weight_chunks.ts.
    * `style` 0 lets the kernel ask the processor, 1 forces pair sums, 2 the relaxed dot (tests).
@@ -39,13 +47,25 @@ export const MATMUL_OPCODES = {
       ...{ threads: "u32", chunk: "u32", scratch: "u32", scratch_bytes: "u32", style: "u32" },
     },
   },
-  /** y[rows, outputs] = x · wᵀ + bias on float32 rows and exactly the stored weights. */
+  /** y[rows, outputs] = x · wᵀ + bias on 8-bit rows and weights rounded to 7 bit (int7_layout.ts). */
+  matmul_int7: {
+    file: "matmul_int7",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
+      ...{ row_bytes: "u32", tile_bytes: "u32", large: "u32", threads: "u32", chunk: "u32" },
+      ...{ block: "u32", scratch: "u32", scratch_bytes: "u32", style: "u32" },
+    },
+  },
+  /**
+   * y[rows, outputs] = x · wᵀ + bias on float32 rows and exactly the stored weights; `block` rows at a time
+   * where there are more.
+   */
   matmul: {
     file: "matmul",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
       ...{ layout: "u32", tile_bytes: "u32", large: "u32", threads: "u32", chunk: "u32" },
-      ...{ scratch: "u32", scratch_bytes: "u32" },
+      ...{ block: "u32", scratch: "u32", scratch_bytes: "u32" },
     },
   },
   /**

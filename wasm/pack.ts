@@ -4,6 +4,7 @@
 // times as large; their kernels belong to the formats issue.
 
 import { formatBytes, getFormat } from "../quant/mod.ts";
+import { int7TileBytes } from "./int7_layout.ts";
 import type { Machine } from "./machine.ts";
 import {
   layoutOfFormat,
@@ -29,7 +30,7 @@ export interface WeightSource {
 export interface Packed {
   /** Number of the layout. */
   readonly layout: number;
-  /** Format of what lies in memory: that of the file, or F32. */
+  /** Format of what lies in memory: that of the file, F32, or INT7 for a rounded matrix. */
   readonly format: string;
   readonly address: number;
   readonly rows: number;
@@ -39,6 +40,9 @@ export interface Packed {
   /** Bytes in all. */
   readonly bytes: number;
 }
+
+/** What stands for the format of a matrix that was rounded to 7 bit. */
+export const INT7 = "INT7";
 
 /** Most bytes that are read at once. */
 const STAGING_BYTES = 1 << 20;
@@ -50,18 +54,25 @@ function layoutFor(format: string): WeightLayout {
 /**
  * Bytes that a matrix takes in WASM memory.
  *
+ * @param rounded To 7 bit (quant/int7_groups.ts).
  * @throws {RangeError} If the columns do not fill whole blocks of the format.
  */
-export function packedBytes(format: string, rows: number, columns: number): number {
+export function packedBytes(
+  format: string,
+  rows: number,
+  columns: number,
+  rounded = false,
+): number {
   formatBytes(getFormat(format), columns);
   const tiles = Math.ceil(rows / PADDED_ROWS) * (PADDED_ROWS / TILE_ROWS);
-  return tiles * tileBytes(layoutFor(format), columns);
+  return tiles * (rounded ? int7TileBytes(columns) : tileBytes(layoutFor(format), columns));
 }
 
 /**
  * Reads a matrix and packs it.
  *
  * @param progress Told the bytes of the file that were read since the last call.
+ * @param rounded Rounds the rows of a float format, of columns in groups of 32, to 7 bit (quant/int7_groups.ts).
  * @throws {RangeError} If the matrix does not fit the format or the memory, or if a scale in it is not
  * finite.
  */
@@ -69,17 +80,19 @@ export async function packWeight(
   machine: Machine,
   source: WeightSource,
   progress?: (bytes: number) => void,
+  rounded = false,
 ): Promise<Packed> {
   const { format, rows, columns } = source;
   const layout = layoutFor(format);
-  const bytes = packedBytes(format, rows, columns);
+  const bytes = packedBytes(format, rows, columns, rounded);
   const rowBytes = formatBytes(getFormat(format), columns);
-  const stride = tileBytes(layout, columns);
+  const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
   const decode = layout.format === format ? undefined : decoder(format, columns, rowBytes);
   const stagedRowBytes = decode ? 4 * columns : rowBytes;
   const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
   const address = machine.allocate(bytes);
   const staging = machine.allocate(Math.min(run, rows) * stagedRowBytes);
+  const scratch = rounded ? machine.allocate(4 * columns) : 0;
   try {
     for (let row = 0; row < rows; row += run) {
       const count = Math.min(run, rows - row);
@@ -91,13 +104,17 @@ export async function packWeight(
         if (read) await read;
       }
       const target = address + (row / TILE_ROWS) * stride;
-      const bad = machine.exports.packRows!(
-        ...[layout.id, staging, count, stagedRowBytes, columns, target, stride],
-      );
+      const operands = [layout.id, staging, count, stagedRowBytes, columns, target, stride];
+      const bad = rounded
+        ? machine.exports.packInt7!(...operands, scratch)
+        : machine.exports.packRows!(...operands);
       if (bad) {
         throw new RangeError(
-          `Cannot use ${source.name}: ${bad} of its ${format} numbers or scales near row ${row} are ` +
-            "not finite; the file is damaged or was converted wrongly",
+          rounded
+            ? `Cannot use ${source.name}: ${bad} of its ${format} rows from ${row} on hold numbers that ` +
+              "are not finite; the file is damaged or was converted wrongly"
+            : `Cannot use ${source.name}: ${bad} of its ${format} numbers or scales near row ${row} are ` +
+              "not finite; the file is damaged or was converted wrongly",
         );
       }
       progress?.(count * rowBytes);
@@ -107,11 +124,12 @@ export async function packWeight(
     throw error;
   } finally {
     machine.release(staging);
+    if (scratch) machine.release(scratch);
   }
   clearPadding(machine, address, rows, bytes, stride);
   return {
     layout: layout.id,
-    format: layout.format,
+    format: rounded ? INT7 : layout.format,
     address,
     rows,
     columns,

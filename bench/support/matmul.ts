@@ -7,6 +7,7 @@ import type { Machine } from "../../wasm/machine.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
 import { type Packed, packWeight } from "../../wasm/pack.ts";
+import { floatBlock } from "../../wasm/row_blocks.ts";
 import { shareTiles } from "../../wasm/weight_chunks.ts";
 import { createProgram, type Program } from "../../wasm/program.ts";
 
@@ -97,7 +98,10 @@ function multiply(
   };
   const name: OpcodeName = exact ? "matmul" : "matmul_q8";
   const [opcode, operands] = exact
-    ? instruction<"matmul", number>("matmul", { ...shared, scratch_bytes: floatScratchBytes() })
+    ? instruction<"matmul", number>("matmul", {
+      ...{ ...shared, scratch_bytes: floatScratchBytes() },
+      block: floatBlock(columns),
+    })
     : instruction<"matmul_q8", number>("matmul_q8", {
       ...{ ...shared, scratch_bytes: q8ScratchBytes(columns) },
       ...{ row_bytes: q8RowBytes(columns), style: 0 },

@@ -3,7 +3,9 @@
 // themselves (wasm/assembly/matmul_q8.ts).
 
 import { q8RowBytes } from "../../quant/q8_activation.ts";
-import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { int7TileBytes, ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
+import { floatScratchBytes, int7ScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import { floatBlock, int7Block } from "../../wasm/row_blocks.ts";
 import { shareTiles, smallChunk } from "../../wasm/weight_chunks.ts";
 import {
   hasIntegerKernel,
@@ -64,7 +66,29 @@ export const matmulKernel: WasmKernel = {
   name: "matmul_f32",
   when: ({ node: { inputs: [, weight] } }) => isPacked(weight),
   lower(lowering) {
-    emit(lowering, "matmul", matmulOperands(lowering, floatScratchBytes()));
+    const operands = matmulOperands(lowering, floatScratchBytes());
+    emit(lowering, "matmul", { ...operands, block: floatBlock(operands.columns) });
+  },
+};
+
+/** 8-bit activations, float weights that were rounded to 7 bit while loading. */
+export const matmulInt7Kernel: WasmKernel = {
+  name: "matmul_int7",
+  when({ node: { inputs: [, weight] } }) {
+    return isPacked(weight) && ROUNDED_FORMATS.includes(weight!.tensor!.format);
+  },
+  lower(lowering) {
+    const { x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes } = matmulOperands(
+      lowering,
+      int7ScratchBytes(),
+    );
+    const tile_bytes = int7TileBytes(columns), row_bytes = q8RowBytes(columns);
+    emit(lowering, "matmul_int7", {
+      ...{ x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes, tile_bytes, row_bytes },
+      ...shareTiles(Math.ceil(outputs / TILE_ROWS), tile_bytes, lowering.threads),
+      block: int7Block(columns),
+      style: 0,
+    });
   },
 };
 

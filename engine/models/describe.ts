@@ -20,12 +20,14 @@ export interface DescribeInput {
   readonly params: Hyperparameters;
   readonly limits: ResolvedLimits;
   readonly warnings: readonly string[];
+  /** Matrices that are rounded to 7 bit while they are loaded. */
+  readonly rounded: number;
   readonly graph: Graph;
 }
 
 /** Facts about a model. */
 export function describeModel(
-  { file, architecture, network, params, limits, warnings, graph }: DescribeInput,
+  { file, architecture, network, params, limits, warnings, graph, rounded }: DescribeInput,
 ): ModelInfo {
   const tensors = [...file.tensors.values()];
   const { precision, kvFormat, contextLength } = limits;
@@ -48,6 +50,7 @@ export function describeModel(
     headDim,
     feedForward,
     precision,
+    rounded,
     kvFormat,
     warnings,
   };

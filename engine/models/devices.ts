@@ -4,6 +4,7 @@
 import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
 import { builtIn } from "../../gpu/gpu.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
+import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
 import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
 import { ops } from "../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
@@ -19,6 +20,8 @@ export interface Device {
   fallback?(reason: string): Promise<Device>;
   /** Whether 8-bit activations times weights of this number format have a kernel. */
   hasIntegerKernel(format: string): boolean;
+  /** Whether matrices of this float format may be rounded to 7 bit while they are loaded. */
+  roundsWeights?(format: string): boolean;
   /** Whether an op has a kernel, asked before fused ops are used. */
   hasKernel(op: string): boolean;
 }
@@ -35,11 +38,16 @@ export interface DeviceOptions {
 }
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
-  // The reference rounds activations where wasm does, so that "fast" means the same on both.
+  // The reference rounds what wasm rounds, so that "fast" means the same on both.
   reference: async () => {
     const { createReferenceBackend } = await import("../plan/reference_backend.ts");
     const hasKernel = (op: string): boolean => (ops.get(op)?.kernels.wasm.length ?? 0) > 0;
-    return { backend: createReferenceBackend(), hasIntegerKernel, hasKernel };
+    return {
+      backend: createReferenceBackend(),
+      hasIntegerKernel,
+      roundsWeights: (format) => ROUNDED_FORMATS.includes(format),
+      hasKernel,
+    };
   },
   wasm: async ({ threads, excludeKernels = [] }) => {
     const { createWasmBackend } = await import("../plan/wasm_backend.ts");
@@ -48,6 +56,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
     return {
       backend: createWasmBackend(threads === undefined ? {} : { threads }),
       hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
+      roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && hasKernel("matmul_int7"),
       hasKernel,
     };
   },

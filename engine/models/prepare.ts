@@ -9,6 +9,7 @@ import type { Graph } from "../graph/graph.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
+import { roundedWeights } from "../plan/rounded_weights.ts";
 import type { Adapter } from "./adapters/adapter.ts";
 import { createAdapterLookup } from "./adapters/lookup.ts";
 import {
@@ -117,10 +118,14 @@ export async function prepareModel(
     precision: limits.precision,
     hasIntegerKernel: (format) => hasIntegerKernel(format),
     hasKernel: (op) => hasKernel(op),
+    roundsWeights: (format) => kernels.roundsWeights?.(format) ?? false,
   });
   const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;
-  const info = describeModel({ file, architecture, network, params, limits, warnings, graph });
+  const rounded = roundedWeights(optimized.nodes).size;
+  const info = describeModel({
+    ...{ file, architecture, network, params, limits, warnings, graph, rounded },
+  });
   const memory = plannedMemory(planned, limits.sessions);
   const { tokenization } = given;
   return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };

@@ -9,6 +9,7 @@ import { tensorInMemory } from "./case_graph.ts";
 import { deadCode } from "./passes/dead_code.ts";
 import { optimize, type PassContext, passes } from "./passes.ts";
 import { plan } from "./planner.ts";
+import { roundedWeights } from "./rounded_weights.ts";
 import { createReferenceBackend } from "./reference_backend.ts";
 
 const EXACT: PassContext = {
@@ -165,6 +166,42 @@ Deno.test("equal constants become one, and nodes with other attributes stay apar
   const graph = optimize(builder.build(), EXACT);
   assertEquals(countOps(graph), { rope_table: 3, add: 1 });
   assertEquals(graph.outputs.map(({ name }) => name), ["sum", "other_data", "other_magnitude"]);
+});
+
+Deno.test("large float matrices are rounded for fast precision, each once; what is sensitive stays", () => {
+  const context: PassContext = { ...FAST, roundsWeights: (format) => format === "F32" };
+  const matrix = (name: string, rows: number, columns: number, format = "F32") =>
+    tensorInMemory(name, format, [rows, columns], new Uint8Array(0));
+  const b = createGraphBuilder("rounding");
+  const tokens = b.input("tokens", [3], "i32");
+  const table = b.weight("table", matrix("table", 512, 64));
+  const [x] = b.op("embed", [tokens, table], {}, "embedding");
+  const product = (name: string, input: typeof x, weight = b.weight(name, matrix(name, 512, 64))) =>
+    b.op("matmul", [input, weight], {}, name)[0]!;
+  const shared = b.weight("shared", matrix("shared", 512, 64));
+  const results = [
+    product("large", x),
+    product("first", x, shared),
+    product("second", x, shared),
+    product("head", x, table),
+    product("small", x, b.weight("small", matrix("small", 32, 64))),
+    product("narrow", x, b.weight("half", matrix("half", 512, 64, "F16"))),
+  ];
+  const router = product("router", x);
+  const [, weights] = b.op("route", [router], { count: 2, score: "softmax" }, "route");
+  for (const [i, result] of [...results, weights!].entries()) b.output(`output${i}`, result);
+  const graph = b.build();
+  const named = (op: string) => (nodes: Graph["nodes"]) =>
+    nodes.filter((node) => node.op === op).map(({ name }) => name).join();
+  const { nodes } = optimize(graph, context);
+  assertEquals(named("matmul_int7")(nodes), "large,first,second");
+  assertEquals(roundedWeights(nodes).size, 2);
+  assertEquals(
+    countOps(optimize(graph, { ...context, precision: "exact" })).matmul_int7,
+    undefined,
+  );
+  const unable: PassContext = { ...FAST, hasIntegerKernel: () => false };
+  assertEquals(countOps(optimize(graph, unable)).matmul, 7);
 });
 
 Deno.test("products of one input become one where a device takes their result as a whole", async () => {

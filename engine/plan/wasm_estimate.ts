@@ -7,6 +7,7 @@ import type { Value } from "../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import { weightsOf } from "./host_weights.ts";
 import type { Plan } from "./plan.ts";
+import { roundedWeights } from "./rounded_weights.ts";
 import { sizeOf } from "./sizes.ts";
 
 /** Room for program, tables, scratch and staging. */
@@ -23,10 +24,10 @@ export function matrixSize({ shape }: Pick<Value, "shape">): [rows: number, colu
   return [elementCount(sizes.slice(0, -1)), sizes.at(-1)!];
 }
 
-/** Bytes of a weight in WASM memory. */
-export function weightBytes(value: Value): number {
+/** Bytes of a weight in WASM memory, `rounded` to 7 bit or as it is. */
+export function weightBytes(value: Value, rounded: boolean): number {
   if (!isMatrix(value)) return plainBytes(value);
-  return packedBytes(value.tensor!.format, ...matrixSize(value));
+  return packedBytes(value.tensor!.format, ...matrixSize(value), rounded);
 }
 
 /** Bytes of a weight in WASM memory that is not packed. */
@@ -37,17 +38,18 @@ export function plainBytes({ shape, dtype }: Pick<Value, "shape" | "dtype">): nu
 /** The weights to load: of values that share a tensor, the first. */
 export function distinctWeights(plan: Plan): Map<string, Value> {
   const firsts = new Map<string, Value>();
+  const rounded = roundedWeights(plan.graph.nodes);
   for (const value of weightsOf(plan)) {
-    const key = weightKey(value);
+    const key = weightKey(value, rounded.has(value.id));
     if (!firsts.has(key)) firsts.set(key, value);
   }
   return firsts;
 }
 
-/** Equal for values that share their bytes. */
-export function weightKey({ tensor, shape, dtype }: Value): string {
+/** Equal for values that share their bytes in memory. */
+export function weightKey({ tensor, shape, dtype }: Value, rounded = false): string {
   const { source, offset, format } = tensor!;
-  return `${source.name}\n${offset}\n${format}\n${dtype}\n${shape.join("×")}`;
+  return [source.name, offset, format, dtype, shape.join("×"), rounded].join("\n");
 }
 
 /**
@@ -56,8 +58,9 @@ export function weightKey({ tensor, shape, dtype }: Value): string {
  * @throws {ResourceError} If it is beyond the 4 GiB of a WASM memory; the message has the parts.
  */
 export function checkAddressable(plan: Plan, slots: number): void {
+  const rounded = roundedWeights(plan.graph.nodes);
   const weights = [...distinctWeights(plan).values()]
-    .reduce((sum, value) => sum + weightBytes(value), 0);
+    .reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
   const states = plan.graph.states.reduce((sum, value) => sum + sizeOf(value, {}).bytes, 0) * slots;
   const total = weights + states + plan.arenaBytes + RESERVE;
   if (total <= ADDRESS_SPACE) return;

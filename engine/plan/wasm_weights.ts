@@ -1,7 +1,8 @@
-// Weights into WASM memory, tensor by tensor: matrices are packed for their kernels, anything else
-// becomes plain float32, or stays as it lies in the file where the graph wants another type. A tensor
-// that several values share (an embedding that is also the head) is loaded once; one that is read as a
-// matrix by a kernel and element by element by another node is there in both forms.
+// Weights into WASM memory, tensor by tensor: matrices are packed for their kernels, some of them rounded on
+// the way (rounded_weights.ts); anything else becomes plain float32, or stays as it lies in the file where
+// the graph wants another type. A tensor that several values share (an embedding that is also the head) is
+// loaded once; one that is read as a matrix by a kernel and element by element by another node is there in
+// both forms.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import type { Machine } from "../../wasm/machine.ts";
@@ -12,6 +13,7 @@ import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { weightsOf } from "./host_weights.ts";
 import type { Plan } from "./plan.ts";
+import { roundedWeights } from "./rounded_weights.ts";
 import {
   distinctWeights,
   isMatrix,
@@ -52,11 +54,13 @@ export async function loadWasmWeights(
   }),
 ): Promise<WasmWeights> {
   const values = weightsOf(plan);
+  const rounded = roundedWeights(plan.graph.nodes);
+  const keyOf = (value: Value) => weightKey(value, rounded.has(value.id));
   const uses = new Map<string, WeightUse>();
   for (const value of values) {
     const { packed, plain } = useOf(value);
-    const known = uses.get(weightKey(value));
-    uses.set(weightKey(value), {
+    const known = uses.get(keyOf(value));
+    uses.set(keyOf(value), {
       packed: packed || known?.packed === true,
       plain: plain || known?.plain === true,
     });
@@ -76,8 +80,9 @@ export async function loadWasmWeights(
     checkLength(value);
     const { packed, plain } = uses.get(key)!;
     if (packed) {
-      bytes += weightBytes(value);
-      matrices.set(value.id, await loadMatrix(machine, value, report));
+      const isRounded = rounded.has(value.id);
+      bytes += weightBytes(value, isRounded);
+      matrices.set(value.id, await loadMatrix(machine, value, report, isRounded));
     }
     if (plain) {
       bytes += plainBytes(value);
@@ -85,7 +90,7 @@ export async function loadWasmWeights(
     }
   }
   for (const value of values) {
-    const first = firsts.get(weightKey(value))!;
+    const first = firsts.get(keyOf(value))!;
     const matrix = matrices.get(first.id), vector = vectors.get(first.id);
     if (matrix) matrices.set(value.id, matrix);
     if (vector !== undefined) vectors.set(value.id, vector);
@@ -110,12 +115,13 @@ async function loadMatrix(
   machine: Machine,
   value: Value,
   report: (bytes: number) => void,
+  rounded: boolean,
 ): Promise<Packed> {
   const { name, format, source, offset } = value.tensor!;
   const [rows, columns] = matrixSize(value);
   const readInto = (at: number, target: Uint8Array) => source.readInto(offset + at, target);
   try {
-    return await packWeight(machine, { name, format, rows, columns, readInto }, report);
+    return await packWeight(machine, { name, format, rows, columns, readInto }, report, rounded);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new FormatError(error.message, { file: source.name, place: name, cause: error });

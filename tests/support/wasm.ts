@@ -12,17 +12,18 @@ export function run(machine: Machine, name: OpcodeName, operands: Record<string,
   program.run();
 }
 
-/** Packs a matrix that lies in host memory as a file would have it. */
+/** Packs a matrix that lies in host memory as a file would have it, `rounded` to 7 bit or as it is. */
 export function pack(
   machine: Machine,
   format: string,
   rows: number,
   columns: number,
   bytes: Uint8Array,
+  rounded = false,
 ): Promise<Packed> {
   const readInto = (offset: number, target: Uint8Array) =>
     target.set(bytes.subarray(offset, offset + target.length));
-  return packWeight(machine, { name: "test", format, rows, columns, readInto });
+  return packWeight(machine, { name: "test", format, rows, columns, readInto }, undefined, rounded);
 }
 
 /** Copies bytes into WASM memory, at an address off by `shift` from alignment. */

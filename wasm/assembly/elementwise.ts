@@ -11,7 +11,7 @@
 //    scalars, never past the end of a tensor.
 // 2. gelu_tanh is x · sigmoid(2u), which is the same and accurate for negative x.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
-import { erfcAbs4, sigmoid4, tanh4 } from "./exp";
+import { coarseGelu4, erfcAbs4, sigmoid4, tanh4 } from "./exp";
 import { madd } from "./simd";
 import {
   ACTIVATION_COUNT, ACTIVATION_KIND, ACTIVATION_X, ACTIVATION_Y, BINARY_FLAT_A, BINARY_FLAT_B,
@@ -41,6 +41,14 @@ const CHUNK: u32 = 4096;
   }
   if (kind == 3) return f32x4.pmax(x, f32x4.splat(0));
   return sigmoid4(x);
+}
+
+/** Kind of the gelu with erf. */
+export const GELU: u32 = 2;
+
+/** gelu, 1e-6 of the largest value: for what is rounded to 8 bit at once. A multiple of 4 values. */
+export function geluRun(x: usize, y: usize, count: u32): void {
+  for (const end = x + 4 * count; x < end; x += 16, y += 16) v128.store(y, coarseGelu4(v128.load(x)));
 }
 
 /** Loads 1 to 4 values; the missing ones are 0. */
@@ -105,14 +113,18 @@ export function join_columns(ip: usize): void {
   }
 }
 
+/** A run of activation; `y` may be `x`. */
+export function activationRun(kind: u32, x: usize, y: usize, count: u32): void {
+  const whole = <usize>(count & ~3) << 2;
+  for (let at: usize = 0; at < whole; at += 16) v128.store(y + at, activate(kind, v128.load(x + at)));
+  if (count & 3) storePart(y + whole, activate(kind, loadPart(x + whole, count & 3)), count & 3);
+}
+
 export function activation(ip: usize): void {
   const count = u32At(ip, ACTIVATION_COUNT), kind = u32At(ip, ACTIVATION_KIND), total = chunksOf(count, CHUNK);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const end = min(count, <u32>c * CHUNK + CHUNK);
-    for (let i = <u32>c * CHUNK; i < end; i += 4) {
-      const at = <usize>i << 2;
-      storePart(addressAt(ip, ACTIVATION_Y) + at, activate(kind, loadPart(addressAt(ip, ACTIVATION_X) + at, end - i)), end - i);
-    }
+    const first = <u32>c * CHUNK, at = <usize>first << 2;
+    activationRun(kind, addressAt(ip, ACTIVATION_X) + at, addressAt(ip, ACTIVATION_Y) + at, min(count - first, CHUNK));
   }
 }
 

@@ -60,6 +60,9 @@ export function chooseStyle(forced: u32): void {
   }
 }
 
+/** Whether the relaxed dot is the way to multiply. */
+export function usesDot(): bool { return style == DOT; }
+
 /** One 8-bit row times one tile: eight outputs. */
 export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize): void {
   if (ASC_FEATURE_RELAXED_SIMD) {
@@ -94,7 +97,8 @@ export function copyEdge(rows: u32, width: u32, from: usize, fromStride: usize, 
   }
 }
 
-function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias: usize): void {
+/** Adds `vectors` vectors of bias to each row. */
+export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias: usize): void {
   for (let r: u32 = 0; r < rows; r++, out += stride) {
     for (let v: u32 = 0; v < vectors; v++) {
       v128.store(out + 16 * v, f32x4.add(v128.load(out + 16 * v), v128.load(bias + 16 * v)));

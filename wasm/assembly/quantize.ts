@@ -3,10 +3,11 @@
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
 // The fused forms run the op before it into this thread's scratch memory and quantise from there.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
-import { gluRun } from "./elementwise";
+import { GELU, activationRun, geluRun, gluRun } from "./elementwise";
 import { rmsNormRow } from "./norm";
 import {
-  GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
+  ACTIVATION_Q8_COLUMNS, ACTIVATION_Q8_KIND, ACTIVATION_Q8_ROWS, ACTIVATION_Q8_ROW_BYTES, ACTIVATION_Q8_SCRATCH,
+  ACTIVATION_Q8_SCRATCH_BYTES, ACTIVATION_Q8_X, ACTIVATION_Q8_Y, GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
   GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_ROWS,
   RMS_NORM_Q8_ROW_BYTES, RMS_NORM_Q8_SCRATCH, RMS_NORM_Q8_SCRATCH_BYTES, RMS_NORM_Q8_W, RMS_NORM_Q8_X,
   RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
@@ -20,11 +21,17 @@ import {
   return i32x4.extract_lane(twos, 0) + i32x4.extract_lane(twos, 1);
 }
 
+/** 1.5 · 2^23: adding it rounds to the nearest integer, ties to even, and leaves it in the low bits. */
+const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912], 16);
+
+@inline function code(x: v128, divisor: v128, magic: v128): v128 {
+  return i32x4.sub(f32x4.add(f32x4.div(x, divisor), magic), magic);
+}
+
 @inline function codes(x: usize, divisor: v128): v128 {
-  const a = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.div(v128.load(x), divisor)));
-  const b = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.div(v128.load(x, 16), divisor)));
-  const c = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.div(v128.load(x, 32), divisor)));
-  const d = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.div(v128.load(x, 48), divisor)));
+  const magic = v128.load(MAGIC_AT);
+  const a = code(v128.load(x), divisor, magic), b = code(v128.load(x, 16), divisor, magic);
+  const c = code(v128.load(x, 32), divisor, magic), d = code(v128.load(x, 48), divisor, magic);
   const narrow = i8x16.narrow_i16x8_s(i16x8.narrow_i32x4_s(a, b), i16x8.narrow_i32x4_s(c, d));
   return i8x16.max_s(narrow, i8x16.splat(-127));
 }
@@ -80,19 +87,34 @@ export function rms_norm_q8(ip: usize): void {
   }
 }
 
-/** Columns of a chunk of glu_q8: short, so that threads share the widest row of a layer. */
-const GLU_COLUMNS: u32 = 512;
+/** Columns of a chunk of glu_q8 and activation_q8: short, so that threads share the widest row of a layer. */
+const RUN_COLUMNS: u32 = 512;
 
 export function glu_q8(ip: usize): void {
   const rows = u32At(ip, GLU_Q8_ROWS), columns = u32At(ip, GLU_Q8_COLUMNS), kind = u32At(ip, GLU_Q8_KIND);
   const gate = addressAt(ip, GLU_Q8_GATE), up = addressAt(ip, GLU_Q8_UP), y = addressAt(ip, GLU_Q8_Y);
   const rowBytes = <usize>u32At(ip, GLU_Q8_ROW_BYTES);
   const scratch = addressAt(ip, GLU_Q8_SCRATCH) + <usize>thread * u32At(ip, GLU_Q8_SCRATCH_BYTES);
-  const parts = chunksOf(columns, GLU_COLUMNS), total = rows * parts;
+  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const row = <u32>c / parts, first = (<u32>c % parts) * GLU_COLUMNS, count = min(columns - first, GLU_COLUMNS);
+    const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
     const at = 4 * (row * columns + first);
     gluRun(kind, gate + at, up + at, scratch, count);
+    quantizeRun(scratch, y + rowBytes * row, columns, first, count);
+  }
+}
+
+export function activation_q8(ip: usize): void {
+  const rows = u32At(ip, ACTIVATION_Q8_ROWS), columns = u32At(ip, ACTIVATION_Q8_COLUMNS);
+  const x = addressAt(ip, ACTIVATION_Q8_X), y = addressAt(ip, ACTIVATION_Q8_Y), kind = u32At(ip, ACTIVATION_Q8_KIND);
+  const rowBytes = <usize>u32At(ip, ACTIVATION_Q8_ROW_BYTES);
+  const scratch = addressAt(ip, ACTIVATION_Q8_SCRATCH) + <usize>thread * u32At(ip, ACTIVATION_Q8_SCRATCH_BYTES);
+  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
+    const from = x + 4 * (row * columns + first);
+    if (kind == GELU) geluRun(from, scratch, count);
+    else activationRun(kind, from, scratch, count);
     quantizeRun(scratch, y + rowBytes * row, columns, first, count);
   }
 }

@@ -1,12 +1,19 @@
-// Shares out the tiles of a weight: each thread's first chunk is large, the others small
-// (wasm/weight_chunks.ts).
+// Shares out the tiles of a weight. Few rows: each thread's first chunk is large, the others small
+// (wasm/weight_chunks.ts). Many rows: a chunk is a block of rows, which stays in a cache, and some tiles.
 //
 //   while (nextTiles(ip, count, large, threads, chunk)) for (let t = firstTile; t < lastTile; t++) { … }
+//   while (nextBlock(ip, rows, block, count)) …rows [firstRow, lastRow) times tiles [firstTile, lastTile)…
 import { chunksOf, min, nextChunk } from "./runtime";
 
 /** The range that nextTiles gave this thread. */
 export let firstTile: u32 = 0;
 export let lastTile: u32 = 0;
+/** The block that nextBlock gave it. */
+export let firstRow: u32 = 0;
+export let lastRow: u32 = 0;
+
+/** Tiles of a chunk of a block: some 50 µs of work, and enough chunks for many threads. */
+const BLOCK_TILES: u32 = 6;
 
 /** Takes the next range; false when none is left. */
 export function nextTiles(ip: usize, count: u32, large: u32, threads: u32, chunk: u32): bool {
@@ -21,5 +28,17 @@ export function nextTiles(ip: usize, count: u32, large: u32, threads: u32, chunk
     firstTile = shared + (<u32>c - largeChunks) * chunk;
     lastTile = min(firstTile + chunk, count);
   }
+  return true;
+}
+
+/** Takes the next tiles of a block of rows; false when none is left. */
+export function nextBlock(ip: usize, rows: u32, block: u32, count: u32): bool {
+  const parts = chunksOf(count, BLOCK_TILES);
+  const c = nextChunk(ip, block ? chunksOf(rows, block) * parts : 0);
+  if (c < 0) return false;
+  firstRow = <u32>c / parts * block;
+  lastRow = min(firstRow + block, rows);
+  firstTile = <u32>c % parts * BLOCK_TILES;
+  lastTile = min(firstTile + BLOCK_TILES, count);
   return true;
 }

@@ -3,6 +3,7 @@
 import { UnsupportedError } from "../../errors.ts";
 import type { OpRecord } from "../op.ts";
 import { activation } from "./activation.ts";
+import { activationQ8 } from "./activation_q8.ts";
 import { add } from "./add.ts";
 import { affineGrid } from "./affine_grid.ts";
 import { appendRows } from "./append_rows.ts";
@@ -47,6 +48,7 @@ import { linearAttention } from "./linear_attention.ts";
 import { localResponseNorm } from "./local_response_norm.ts";
 import { lpNormalize } from "./lp_normalize.ts";
 import { matmul } from "./matmul.ts";
+import { matmulInt7 } from "./matmul_int7.ts";
 import { matmulInteger } from "./matmul_integer.ts";
 import { matmulNd } from "./matmul_nd.ts";
 import { matmulAdd } from "./matmul_add.ts";
@@ -98,6 +100,7 @@ import { where } from "./where.ts";
 
 const all: readonly OpRecord[] = [
   activation,
+  activationQ8,
   add,
   affineGrid,
   appendRows,
@@ -142,6 +145,7 @@ const all: readonly OpRecord[] = [
   localResponseNorm,
   lpNormalize,
   matmul,
+  matmulInt7,
   matmulInteger,
   matmulNd,
   matmulAdd,

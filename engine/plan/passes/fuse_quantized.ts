@@ -10,6 +10,7 @@ import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 export const quantizedForms: ReadonlyMap<string, string> = new Map([
   ["rms_norm", "rms_norm_q8"], // quantize_q8(rms_norm(x, w)) → rms_norm_q8(x, w)
   ["glu", "glu_q8"], //           quantize_q8(glu(g, u))      → glu_q8(g, u)
+  ["activation", "activation_q8"], // quantize_q8(activation(x)) → activation_q8(x)
 ]);
 
 /** Fuses `quantize_q8` into the op before it. */

@@ -5,10 +5,15 @@ import type { Graph } from "../../graph/graph.ts";
 
 /** What passes may know about where the graph will run. */
 export interface PassContext {
-  /** `exact`: float32 activations; `fast`: activations in 8 bit where there is a kernel. */
+  /** `exact`: float32 activations; `fast`: 8-bit activations, and float weights in 7 bit, where there is a kernel. */
   readonly precision: "exact" | "fast";
   /** True if the device multiplies 8-bit activations by weights of this number format. */
   hasIntegerKernel(format: string): boolean;
+  /**
+   * True if the device multiplies 8-bit activations by weights of this float format that it rounds to 7 bit
+   * while it loads them; absent: never.
+   */
+  roundsWeights?(format: string): boolean;
   /** True if the device has a kernel for this op; asked before a fused op is used. */
   hasKernel(op: string): boolean;
 }

@@ -42,13 +42,17 @@ const ONES = "const ONES = v128.load(ONES_AT);";
 const PAIR = "i16x8.relaxed_dot_i8x16_i7x16_s";
 
 function pairs(bits: number): Dots {
-  // Steps that fit in 16 bits: 2 · 127 · 15 · 8, 2 · 127 · 31 · 4 and 2 · 127 · 63 · 2 are below 32,768.
-  const most = bits === 4 ? 8 : bits === 5 ? 4 : 2;
+  // Steps that fit in 16 bits: 2 · 127 · 15 · 8, 2 · 127 · 31 · 4 and 2 · 127 · 63 · 2 are below 32,768;
+  // seven bits fit once: 2 · 127 · 127.
+  const most = bits === 4 ? 8 : bits === 5 ? 4 : bits === 6 ? 2 : 1;
   return {
     constants: [ONES],
     operand: () => [],
     add(c, x, w, step, steps) {
       const product = `${PAIR}(${x}, ${w})`;
+      if (most === 1) {
+        return [accumulate(c, `i32x4.dot_i16x8_s(${product}, ONES)`, step === 0)];
+      }
       const run = step % most;
       const lines = [
         run ? `${c}s = i16x8.add(${c}s, ${product});` : `${step ? "" : "let "}${c}s = ${product};`,

@@ -9,6 +9,7 @@ import { layoutsModule } from "./layouts.ts";
 import { attentionHalf } from "./attention_half.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { tilesModule } from "./tiles.ts";
+import { tilesInt7Module } from "./tiles_int7.ts";
 import { unpackModule } from "./unpack.ts";
 
 /** Source text by module name. */
@@ -27,4 +28,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   tiles_dot: () => tilesModule("dot"),
   tiles_pair: () => tilesModule("pair"),
   tiles_plain: () => tilesModule("plain"),
+  tiles_int7_dot: () => tilesInt7Module("dot"),
+  tiles_int7_pair: () => tilesInt7Module("pair"),
+  tiles_int7_plain: () => tilesInt7Module("plain"),
 };

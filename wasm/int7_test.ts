@@ -1,0 +1,220 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { getFormat } from "../quant/mod.ts";
+import { INT7_GROUP, roundInt7Row } from "../quant/int7_groups.ts";
+import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { pack, place, run } from "../tests/support/wasm.ts";
+import { randomValues, randomWeight } from "../tests/support/weights.ts";
+import {
+  INT7_CELL_BYTES,
+  INT7_SCALE_BYTES,
+  int7TileBytes,
+  ROUNDED_FORMATS,
+} from "./int7_layout.ts";
+import { createMachine, type Machine } from "./machine.ts";
+import { int7ScratchBytes } from "./matmul_scratch.ts";
+import type { Packed } from "./pack.ts";
+import { int7Block } from "./row_blocks.ts";
+import { shareTiles } from "./weight_chunks.ts";
+
+const VARIANTS = ["baseline", "relaxed"] as const;
+const PAIR = 1, DOT = 2;
+
+interface Case {
+  readonly rows: number;
+  readonly outputs: number;
+  readonly columns: number;
+  readonly style?: number;
+  readonly bias?: boolean;
+}
+
+/** Every height of the register tiles, ragged edges, one and several blocks of rows. */
+const CASES: readonly Case[] = [
+  { rows: 1, outputs: 40, columns: 96 },
+  { rows: 2, outputs: 3, columns: 32, bias: true },
+  { rows: 3, outputs: 8, columns: 64, bias: true },
+  { rows: 8, outputs: 17, columns: 32 },
+  { rows: 9, outputs: 16, columns: 32 },
+  { rows: 70, outputs: 5, columns: 64, bias: true },
+  { rows: 135, outputs: 60, columns: 128, bias: true },
+];
+
+function rounded(values: Float32Array, columns: number): Float32Array {
+  const copy = values.slice();
+  for (let at = 0; at < copy.length; at += columns) roundInt7Row(copy.subarray(at, at + columns));
+  return copy;
+}
+
+/** Rows in 8 bit, and the numbers that they stand for. */
+function quantized(x: Float32Array, rows: number, columns: number) {
+  const rowBytes = q8RowBytes(columns);
+  const bytes = new Uint8Array(rows * rowBytes);
+  const seen = new Float32Array(rows * columns);
+  for (let m = 0; m < rows; m++) {
+    const row = bytes.subarray(m * rowBytes, (m + 1) * rowBytes);
+    quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row);
+    dequantizeQ8Row(row, seen.subarray(m * columns, (m + 1) * columns));
+  }
+  return { bytes, seen };
+}
+
+function multiply(
+  machine: Machine,
+  { rows, outputs, columns, style = 0 }: Case,
+  packed: Packed,
+  x: number,
+  bias?: Float32Array,
+): Float32Array {
+  const y = machine.allocate(4 * rows * outputs + 64) + 4;
+  const guarded = machine.f32(y, rows * outputs + 4).fill(-77);
+  run(machine, "matmul_int7", {
+    ...{
+      x,
+      w: packed.address,
+      y,
+      bias: bias ? place(machine, bias, 4) : 0,
+      rows,
+      columns,
+      outputs,
+    },
+    ...{ row_bytes: q8RowBytes(columns), tile_bytes: packed.tileBytes, block: int7Block(columns) },
+    ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
+    scratch: machine.allocate(machine.threads * int7ScratchBytes()),
+    scratch_bytes: int7ScratchBytes(),
+    style,
+  });
+  assertEquals([...guarded.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
+  return guarded.slice(0, rows * outputs);
+}
+
+for (const variant of VARIANTS) {
+  for (const format of ROUNDED_FORMATS) {
+    Deno.test(`matmul_int7 of ${format} equals float64 on rounded weights (${variant})`, async () => {
+      using machine = await createMachine({ threads: 2, variant });
+      for (const style of variant === "relaxed" ? [PAIR, DOT] : [0]) {
+        for (const c of CASES) {
+          const { rows, outputs, columns } = c;
+          const weight = randomWeight(format, outputs, columns, rows + outputs);
+          const w = rounded(weight.values, columns);
+          const packed = await pack(machine, format, outputs, columns, weight.bytes, true);
+          const { bytes, seen } = quantized(randomValues(rows * columns, rows), rows, columns);
+          const bias = c.bias ? randomValues(outputs, 3) : undefined;
+          const got = multiply(machine, { ...c, style }, packed, place(machine, bytes), bias);
+          got.forEach((value, i) => {
+            const m = Math.floor(i / outputs), n = i % outputs;
+            let sum = bias?.[n] ?? 0, size = Math.abs(sum);
+            for (let k = 0; k < columns; k++) {
+              sum += seen[m * columns + k]! * w[n * columns + k]!;
+              // The minimum is multiplied apart from the codes.
+              size += Math.abs(seen[m * columns + k]!) * largest(w, n * columns, columns);
+            }
+            assert(
+              Math.abs(value - sum) <= 1e-5 * size,
+              `${JSON.stringify(c)} ${i}: ${value}, ${sum}`,
+            );
+          });
+        }
+      }
+    });
+  }
+
+  Deno.test(`packed codes and scales are those of the definition (${variant})`, async () => {
+    using machine = await createMachine({ threads: 1, variant });
+    for (const format of ROUNDED_FORMATS) {
+      const rows = 11, columns = 96;
+      const weight = randomWeight(format, rows, columns, 5);
+      const expected = rounded(weight.values, columns);
+      const packed = await pack(machine, format, rows, columns, weight.bytes, true);
+      assertEquals(packed.tileBytes, int7TileBytes(columns));
+      for (let row = 0; row < rows; row++) {
+        for (let column = 0; column < columns; column++) {
+          const cell = packed.address + (row >> 3) * packed.tileBytes +
+            Math.floor(column / INT7_GROUP) * INT7_CELL_BYTES;
+          const r = row % 8, c = column % INT7_GROUP;
+          const floats = machine.f32(cell, 16);
+          const at = 32 * (c >> 2) + 16 * (r >> 2) + 4 * (r & 3) + (c & 3);
+          const code = machine.u8(cell + INT7_SCALE_BYTES, 256)[at]!;
+          const value = Math.fround(code * floats[r]! + floats[8 + r]!);
+          assertEquals(value, expected[row * columns + column], `${format} ${row} ${column}`);
+        }
+      }
+    }
+  });
+}
+
+function largest(values: Float32Array, start: number, count: number): number {
+  return values.subarray(start, start + count).reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+}
+
+Deno.test("a row gives the same bits alone, in a batch, on any threads and by any way to multiply", async () => {
+  const columns = 160, outputs = 50;
+  const weight = randomWeight("F32", outputs, columns, 7);
+  const row = randomValues(columns, 8);
+  const results: Float32Array[] = [];
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads, variant: "relaxed" });
+    const packed = await pack(machine, "F32", outputs, columns, weight.bytes, true);
+    for (const style of [PAIR, DOT]) {
+      for (const rows of [1, 7, 131]) {
+        const x = new Float32Array(rows * columns);
+        for (let m = 0; m < rows; m++) x.set(row, m * columns);
+        const at = place(machine, quantized(x, rows, columns).bytes);
+        const got = multiply(machine, { rows, outputs, columns, style }, packed, at);
+        for (let m = 0; m < rows; m += 13) results.push(got.slice(m * outputs, (m + 1) * outputs));
+      }
+    }
+  }
+  for (const result of results) assertEquals(result, results[0]);
+});
+
+Deno.test("float rows give the same bits in blocks as alone", async () => {
+  const columns = 515, outputs = 21;
+  const weight = randomWeight("F32", outputs, columns, 7);
+  const rows = 200; // more than a block
+  const x = randomValues(rows * columns, 9);
+  using machine = await createMachine({ threads: 2 });
+  const packed = await pack(machine, "F32", outputs, columns, weight.bytes);
+  const product = (count: number, at: number, block: number) => {
+    const y = machine.allocate(4 * count * outputs);
+    run(machine, "matmul", {
+      ...{ x: at, w: packed.address, y, bias: 0, rows: count, columns, outputs, block },
+      ...{ layout: packed.layout, tile_bytes: packed.tileBytes },
+      ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
+      ...{ scratch: machine.allocate(2 * 65536), scratch_bytes: 65536 },
+    });
+    return machine.f32(y, count * outputs).slice();
+  };
+  const at = place(machine, x);
+  const blocks = product(rows, at, 84);
+  assertEquals(product(rows, at, 1000), blocks);
+  assertEquals(product(1, at + 4 * 130 * columns, 84), blocks.slice(130 * outputs, 131 * outputs));
+});
+
+Deno.test("groups of equal values, of zeros and of one huge value are rounded as the definition says", () => {
+  const row = new Float32Array(96);
+  row.fill(0.3, 0, 32);
+  row.set([3e38, -1], 64);
+  roundInt7Row(row);
+  assertEquals([...new Set(row.subarray(0, 32))], [Math.fround(0.3)]);
+  assertEquals([...new Set(row.subarray(32, 64))], [0]);
+  assert(Math.abs(row[64]! / 3e38 - 1) < 1e-6 && Math.abs(row[65]!) < 2);
+});
+
+Deno.test("numbers that are not finite are refused while rounding, whatever the format", async () => {
+  using machine = await createMachine({ threads: 1 });
+  for (const format of ROUNDED_FORMATS) {
+    const record = getFormat(format);
+    for (const bad of [NaN, Infinity, -Infinity]) {
+      const values = new Float32Array(9 * 64).fill(1);
+      values[8 * 64 + 63] = bad;
+      const bytes = new Uint8Array(values.length * record.blockBytes);
+      record.encode!(values, bytes);
+      const used = machine.usedBytes;
+      await assertRejects(
+        () => pack(machine, format, 9, 64, bytes, true),
+        RangeError,
+        `1 of its ${format} rows from 0 on hold numbers that are not finite`,
+      );
+      assertEquals(machine.usedBytes, used, "gives its memory back");
+    }
+  }
+});
