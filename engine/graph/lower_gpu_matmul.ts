@@ -2,16 +2,16 @@
 // products for one row, for a few, tiles for more, tiles with split columns while there are too few of them
 // to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
 
-import type { Capabilities, Shader } from "../../gpu/kernel.ts";
+import type { Capabilities, GpuWeight, Shader } from "../../gpu/kernel.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
 import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
-import { gemvQ8 } from "../../gpu/kernels/matmul_gemv_q8.ts";
+import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
 import { type RowsShape, workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../gpu/kernels/matmul_tile.ts";
-import { laneCount, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
-import { planeNames } from "../../gpu/kernels/weight_reader.ts";
+import { MATMUL_TUNING, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
+import { planeNames, quadReader } from "../../gpu/kernels/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ceilDiv, type Dim, floorDiv, max, min, mul, product, sub } from "./dim.ts";
 import type { Node } from "./graph.ts";
@@ -25,6 +25,8 @@ type Style = "subgroup" | "workgroup";
 interface Arithmetic {
   readonly name: string;
   takes(format: string): boolean;
+  /** Steps of a row of a weight. */
+  steps(weight: GpuWeight): number;
   few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
   many(shape: TileShape & { readonly layout: string }, capabilities: Capabilities): Shader;
 }
@@ -32,6 +34,7 @@ interface Arithmetic {
 const FLOATS: Arithmetic = {
   name: "f32",
   takes: () => true,
+  steps: ({ layout, columns }) => Math.ceil(columns / quadReader(layout).unitColumns),
   few: (shape) => gemvF32(shape),
   many: (shape) => gemmF32(shape),
 };
@@ -39,6 +42,7 @@ const FLOATS: Arithmetic = {
 const INTEGERS: Arithmetic = {
   name: "q8",
   takes: hasGpuIntegerKernel,
+  steps: ({ columns }) => gemvQ8Steps(columns),
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
   many: (shape, { packedDot }) => gemmQ8({ ...shape, stepGroups: 1, packedDot }),
 };
@@ -80,9 +84,11 @@ function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): 
     const wanted = atOnce === one ? isBetween(rows, 1, one) : isBetween(rows, one + 1, fewRows);
     if (wanted === 0) continue;
     const shape = {
-      ...MATMUL_TUNING.few[arithmetic.name === "q8" ? "q8" : "f32"](atOnce),
-      lanes: laneCount(capabilities, style),
-      subgroups: style === "subgroup",
+      ...teamsFor(capabilities, style, {
+        steps: arithmetic.steps(weight),
+        lines: weight.rows,
+        rows: atOnce,
+      }),
       layout: weight.layout,
       columns: weight.columns,
       rows: atOnce,
@@ -195,9 +201,11 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
       const items = y!.shape[1]!;
       const pairs = mul(y!.shape[0]!, items);
       const shape = {
-        ...MATMUL_TUNING.few[arithmetic.name === "q8" ? "q8" : "f32"](1),
-        lanes: laneCount(capabilities, style),
-        subgroups: style === "subgroup",
+        ...teamsFor(capabilities, style, {
+          steps: arithmetic.steps(weight),
+          lines: outputs,
+          rows: 1,
+        }),
         layout: weight.layout,
         columns: weight.columns,
         rows: 1,

@@ -20,6 +20,11 @@ export interface GemvQ8Params extends RowsShape {
   readonly packedDot: boolean;
 }
 
+/** Steps of a row: pairs of groups where their number is even. */
+export function gemvQ8Steps(columns: number): number {
+  return columns % 64 === 0 ? columns / 64 : columns / 32;
+}
+
 /**
  * The shader; bindings x, the planes of the weight, y, bias, chosen.
  *
@@ -58,7 +63,7 @@ export function gemvQ8(params: GemvQ8Params): Shader {
         wgsl`
           ${frame.prologue}
           ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
-          ${teamLoop(step, { ...params, count: groups % 2 === 0 ? groups / 2 : groups })}
+          ${teamLoop(step, { ...params, count: gemvQ8Steps(columns) })}
           ${team.reduce}
         `,
       )

@@ -1,14 +1,8 @@
-// Sizes of the matrix products, as data: what `deno run -A tools/bench/gpu_kernels.ts` sweeps. Chosen on
-// NVIDIA GPUs; they change speed only.
+// Sizes of the matrix products, as data: what `deno run -A tools/bench/gpu_kernels.ts --sweep` measures. Chosen
+// on an H100; they change speed only.
 
 import type { Capabilities } from "../kernel.ts";
-
-/** What a product for few rows is cut into. */
-interface FewRows {
-  readonly workgroup: number;
-  readonly outputs: number;
-  readonly unroll: number;
-}
+import type { TeamSize } from "./team_sum.ts";
 
 /** Sizes of the products. */
 export const MATMUL_TUNING = {
@@ -16,13 +10,15 @@ export const MATMUL_TUNING = {
   rowsAtOnce: [1, 4],
   /** Rows up to which those are faster than tiles. */
   fewRows: 8,
-  /** Workgroup, outputs of a team and steps written out, by rows. */
-  few: {
-    q8: (rows: number): FewRows => ({ workgroup: 128, outputs: rows === 1 ? 2 : 1, unroll: 2 }),
-    f32: (rows: number): FewRows => ({ workgroup: 128, outputs: rows === 1 ? 2 : 1, unroll: 2 }),
-  },
-  /** Lanes of a team. */
-  lanes: 16,
+  /** Invocations of their workgroups. */
+  workgroup: 128,
+  /** Steps of their loop that are written out. */
+  unroll: 2,
+  /** Most lanes of a team; more than a subgroup has need a barrier. */
+  mostLanes: 32,
+  /** Invocations that fill a device: where there would be more, a team makes several outputs. */
+  invocations: 1 << 18,
+  mostOutputs: 4,
   /** Subgroups of fewer lanes are of no use. */
   fewestSubgroupLanes: 4,
   /** Tiles of the product for many rows. */
@@ -34,11 +30,40 @@ export const MATMUL_TUNING = {
   splitColumns: 512,
 } as const;
 
-/** Lanes of a team on a device. */
-export function laneCount(
+/** What a product for few rows is cut into. */
+export interface TeamChoice extends TeamSize {
+  /** Outputs of a team. */
+  readonly outputs: number;
+  readonly unroll: number;
+}
+
+/**
+ * Teams for a matrix: lanes for what there is to do in a row, outputs so that the device is not over-full.
+ *
+ * @param steps Steps that a single lane would take over a row.
+ */
+export function teamsFor(
   { subgroupSize }: Capabilities,
   style: "subgroup" | "workgroup",
-): number {
-  if (style === "workgroup") return MATMUL_TUNING.lanes;
-  return Math.min(MATMUL_TUNING.lanes, subgroupSize);
+  { steps, lines, rows }: {
+    readonly steps: number;
+    readonly lines: number;
+    readonly rows: number;
+  },
+): TeamChoice {
+  const { workgroup, unroll, mostLanes, invocations, mostOutputs } = MATMUL_TUNING;
+  const width = style === "subgroup" ? Math.min(mostLanes, subgroupSize) : mostLanes;
+  const lanes = powerOf2(Math.min(width, Math.max(4, steps)));
+  const wanted = powerOf2(Math.max(1, lines * lanes / invocations));
+  return {
+    ...{ workgroup, lanes, unroll },
+    subgroupSize: style === "subgroup" ? subgroupSize : 0,
+    // Several rows read more of x than of the weights: several outputs share it.
+    outputs: Math.min(mostOutputs, rows === 1 ? wanted : Math.max(2, wanted)),
+  };
+}
+
+/** The largest power of 2 that is not above a number. */
+function powerOf2(value: number): number {
+  return 2 ** Math.floor(Math.log2(value));
 }

@@ -1,6 +1,6 @@
-// Sums over teams of neighbouring invocations, the last act of every product of few rows: in registers
-// where a team fits into a subgroup, else through workgroup memory with a single barrier, after which one
-// invocation adds up one sum. And the loop by which a team's lanes walk over a row.
+// Sums over teams of neighbouring invocations, the last act of every product of few rows: by shuffles within
+// subgroups, and through workgroup memory with a single barrier where a team is larger than one or there are
+// none. And the loop by which a team's lanes walk over a row.
 
 import { wgsl } from "../wgsl.ts";
 
@@ -8,10 +8,10 @@ import { wgsl } from "../wgsl.ts";
 export interface TeamSize {
   /** Invocations of a workgroup. */
   readonly workgroup: number;
-  /** Invocations of a team; divides `workgroup`. */
+  /** Invocations of a team, a power of 2; divides `workgroup`. */
   readonly lanes: number;
-  /** Add up by shuffles; teams must not be larger than a subgroup, and `lanes` a power of 2. */
-  readonly subgroups: boolean;
+  /** Lanes of a subgroup by which sums are shuffled; 0: by workgroup memory. */
+  readonly subgroupSize: number;
 }
 
 /** Parts of a shader that adds up. */
@@ -28,20 +28,23 @@ export interface TeamSum {
 
 /** How `sums` variables are added up, where a team makes `outputs` outputs. */
 export function teamSum(
-  { workgroup, lanes, subgroups }: TeamSize,
+  { workgroup, lanes, subgroupSize }: TeamSize,
   sums: number,
   outputs: number,
 ): TeamSum {
   const variables = Array.from({ length: sums }, (_, i) => `sum${i}`);
-  if (subgroups) {
-    const shuffles = variables.flatMap((variable) =>
-      Array.from(
-        { length: Math.log2(lanes) },
-        (_, i) => `${variable} += subgroupShuffleXor(${variable}, ${lanes >> (i + 1)}u);`,
-      )
-    );
+  const enables = subgroupSize > 0 ? ["subgroups"] as const : [];
+  // Lanes whose sums are in one of them after the shuffles.
+  const width = subgroupSize > 0 ? Math.min(lanes, subgroupSize) : 1;
+  const shuffles = variables.flatMap((variable) =>
+    Array.from(
+      { length: Math.log2(width) },
+      (_, i) => `${variable} += subgroupShuffleXor(${variable}, ${width >> (i + 1)}u);`,
+    )
+  );
+  if (width === lanes) {
     return {
-      enables: ["subgroups"],
+      enables,
       declarations: "",
       reduce: wgsl`
         ${shuffles}
@@ -51,21 +54,27 @@ export function teamSum(
       `,
     };
   }
-  const teams = workgroup / lanes;
+  const teams = workgroup / lanes, parts = lanes / width, stride = workgroup / width;
+  const keep = variables.map((variable, i) =>
+    `partial[${i * stride}u + thread / ${width}u] = ${variable};`
+  );
+  const added = Array.from(
+    { length: parts },
+    (_, part) => `partial[index * ${stride}u + team * ${parts}u + ${part}u]`,
+  );
   return {
-    enables: [],
-    declarations: `var<workgroup> partial: array<f32, ${workgroup * sums}>;`,
+    enables,
+    declarations: `var<workgroup> partial: array<f32, ${stride * sums}>;`,
     reduce: wgsl`
-      ${variables.map((variable, i) => `partial[${i * workgroup}u + thread] = ${variable};`)}
+      ${shuffles}
+      if (thread % ${width}u == 0u) {
+        ${keep}
+      }
       workgroupBarrier();
       for (var i = thread; i < ${teams * sums}u; i += ${workgroup}u) {
         let team = i % ${teams}u;
         let index = i / ${teams}u;
-        var total = 0.0;
-        for (var other = 0u; other < ${lanes}u; other++) {
-          total += partial[index * ${workgroup}u + team * ${lanes}u + other];
-        }
-        store(index, tile + team * ${outputs}u, total);
+        store(index, tile + team * ${outputs}u, ${added.join(" + ")});
       }
     `,
   };

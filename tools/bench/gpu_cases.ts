@@ -17,14 +17,14 @@ import { attentionWalk, walkBlock } from "../../gpu/kernels/attention_walk.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
 import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
-import { gemvQ8 } from "../../gpu/kernels/matmul_gemv_q8.ts";
+import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
 import { workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
 import { tileOutputs, tileRows } from "../../gpu/kernels/matmul_tile.ts";
-import { laneCount, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
+import { MATMUL_TUNING, type TeamChoice, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
 import { gluQ8, QUANTIZE_QUADS } from "../../gpu/kernels/quantize_q8.ts";
 import { rmsNormQ8 } from "../../gpu/kernels/rms_norm_q8.ts";
-import { planeNames } from "../../gpu/kernels/weight_reader.ts";
+import { planeNames, quadReader } from "../../gpu/kernels/weight_reader.ts";
 import { gpuLayoutOf } from "../../gpu/weight_layout.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import type { BenchDispatch, GpuTimer } from "./gpu_timer.ts";
@@ -97,33 +97,14 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
   return formats.flatMap((format) =>
     (sizes as [number, number][]).flatMap(([columns, outputs]) =>
       [1, 4].flatMap((rows) => {
-        const tuned = MATMUL_TUNING.few[isCodes(format) ? "q8" : "f32"](rows);
         const style = hasSubgroups ? "subgroup" : "workgroup";
-        const chosen = { ...tuned, lanes: laneCount(capabilities, style), subgroups: hasSubgroups };
+        const steps = isCodes(format)
+          ? gemvQ8Steps(columns)
+          : Math.ceil(columns / quadReader(gpuLayoutOf(format, columns).id).unitColumns);
+        const chosen = teamsFor(capabilities, style, { steps, lines: outputs, rows });
         const variants = [
           { ...chosen, variant: "chosen" },
-          ...sweep
-            ? [8, 16, 32].flatMap((lanes) =>
-              [1, 2, 4].flatMap((each) =>
-                [1, 2, 4].flatMap((unroll) =>
-                  [64, 128, 256].flatMap((workgroup) =>
-                    [true, false].filter((subgroups) =>
-                      subgroups
-                        ? hasSubgroups && lanes <= capabilities.subgroupSize
-                        : unroll === 2 && workgroup === 128 && lanes === 16
-                    ).filter(() => rows * each <= 16)
-                      .filter(() => rows === 1 || (unroll <= 2 && workgroup === 128))
-                      .map((subgroups) => ({
-                        ...{ lanes, outputs: each, unroll, workgroup, subgroups },
-                        variant: `${
-                          subgroups ? "subgroup" : "workgroup"
-                        } lanes ${lanes} outputs ${each} unroll ${unroll} workgroup ${workgroup}`,
-                      }))
-                  )
-                )
-              )
-            )
-            : [],
+          ...sweep ? teamVariants(capabilities.subgroupSize, rows) : [],
         ];
         return variants.map(({ variant, ...shape }) =>
           gemvCase({
@@ -142,19 +123,31 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
   );
 }
 
+function teamVariants(
+  subgroupSize: number,
+  rows: number,
+): (TeamChoice & { readonly variant: string })[] {
+  return [8, 16, 32, 64, 128].flatMap((lanes) =>
+    [1, 2, 4].flatMap((outputs) =>
+      [1, 2, 4].flatMap((unroll) =>
+        [64, 128, 256].filter((workgroup) => workgroup >= lanes)
+          .filter((workgroup) => rows === 1 || (unroll < 4 && workgroup === 128))
+          .map((workgroup) => ({
+            ...{ lanes, outputs, unroll, workgroup, subgroupSize },
+            variant: `lanes ${lanes} outputs ${outputs} unroll ${unroll} workgroup ${workgroup}`,
+          }))
+      )
+    )
+  );
+}
+
 function gemvCase({ format, columns, outputs, rows, variant, shape, packedDot, small }: {
   readonly format: string;
   readonly columns: number;
   readonly outputs: number;
   readonly rows: number;
   readonly variant: string;
-  readonly shape: {
-    readonly lanes: number;
-    readonly outputs: number;
-    readonly unroll: number;
-    readonly workgroup: number;
-    readonly subgroups: boolean;
-  };
+  readonly shape: TeamChoice;
   readonly packedDot: boolean;
   readonly small: boolean;
 }): BenchCase {
