@@ -9,7 +9,7 @@ import { deno, runTask } from "./support/task.ts";
 const LINE = {
   name: "deno task bench",
   summary: "Measures this engine, beside its peers where there are any.",
-  positionals: ["NAME", "[FILTER…]"], // a filter is for micro
+  positionals: ["NAME", "[FILTER…]"], // filters are for micro and gpu
   flags: {
     models: {
       type: "string",
@@ -23,6 +23,7 @@ const LINE = {
     "no-peer": { type: "boolean", help: "only this engine" },
     precision: { type: "string", choices: ["fast", "exact"], help: "of this engine (fast)" },
     contexts: { type: "string", value: "N,N", help: "gpu: positions before decoding (0,1024)" },
+    timeout: { type: "integer", min: 1, help: "gpu: seconds of a part before it is given up (90)" },
     ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
@@ -31,6 +32,7 @@ const LINE = {
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
     ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
+    ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead or kernels"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
@@ -79,8 +81,12 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name === "micro") return await deno(["bench", "--allow-all", ...microFiles(rest)]);
   if (name === "gpu") {
-    const { gpuBench } = await import("../bench/gpu/mod.ts");
-    const figures = gpuBench({
+    const { gpuBench, PARTS } = await import("../bench/gpu/mod.ts");
+    const parts = PARTS.filter((part) => rest.length === 0 || rest.includes(part));
+    if (parts.length < rest.length) {
+      throw new UsageError(`bench gpu has the parts ${PARTS.join(", ")}: got ${rest.join(", ")}`);
+    }
+    const options = {
       models: (flags.models ?? ["smollm2", "1b", "8b"]).flatMap((list) => list.split(",")),
       rounds: flags.rounds ?? 5,
       prompts: numbers(flags.prompt, "prompt", [512]),
@@ -88,7 +94,8 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
       contexts: flags.contexts === undefined ? [0, 1024] : flags.contexts.split(",").map(Number),
       ahead: flags.ahead ?? 8,
       precision: flags.precision ?? "fast",
-    });
+    };
+    const figures = gpuBench(options, { parts, timeout: flags.timeout ?? 90 });
     await print(figures, flags.json ?? false);
     return 0;
   }

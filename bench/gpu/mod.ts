@@ -1,7 +1,7 @@
 // `deno task bench gpu`: whole steps of models of known shapes with random weights on this machine's WebGPU device.
 // Decoding is measured one token at a time (each is read before the next is submitted) and with steps submitted
 // ahead; both choose the most probable token on the host, as a greedy answer does. Kernels are measured by GPU
-// timestamps within such a step. Single kernels on rotating weights: tools/bench/gpu_kernels.ts.
+// timestamps within such a step. Each part runs in a process of its own. Single kernels on rotating weights: tools/bench/gpu_kernels.ts.
 
 import type { DimEnv } from "../../engine/graph/dim.ts";
 import { openDevice } from "../../engine/models/devices.ts";
@@ -39,57 +39,100 @@ interface Bench {
   readonly options: GpuBenchOptions;
 }
 
-/** All figures, handed out as they are measured. */
-export async function* gpuBench(options: GpuBenchOptions): AsyncGenerator<Figure> {
-  const gpu = await openGpu();
-  try {
-    for (const name of options.models) {
-      const shape = SHAPES.find((candidate) => candidate.name === name);
-      if (!shape) {
-        const known = SHAPES.map((candidate) => candidate.name).join(", ");
-        throw new RangeError(`Cannot measure "${name}": it is one of ${known}`);
-      }
-      yield* shapeBench(gpu, shape, options);
-    }
-  } finally {
-    gpu.dispose();
+/** What is measured in one process: a driver that hangs takes no other figures with it. */
+export const PARTS = ["plain", "ahead", "kernels"] as const;
+/** One of {@linkcode PARTS}. */
+export type Part = typeof PARTS[number];
+
+/** All figures, handed out as they are measured; what takes longer than `timeout` seconds is given up. */
+export async function* gpuBench(
+  options: GpuBenchOptions,
+  { parts = PARTS, timeout }: { readonly parts?: readonly Part[]; readonly timeout: number },
+): AsyncGenerator<Figure> {
+  for (const model of options.models) {
+    for (const part of parts) yield* inProcess({ ...options, models: [model] }, part, timeout);
   }
 }
 
-async function* shapeBench(
-  gpu: Gpu,
-  shape: LlamaShape,
+async function* inProcess(
   options: GpuBenchOptions,
+  part: Part,
+  timeout: number,
 ): AsyncGenerator<Figure> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--allow-all", "bench/gpu/part.ts", part, JSON.stringify(options)],
+    cwd: new URL("../../", import.meta.url),
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const timer = setTimeout(() => {
+    console.error(`${part} of ${options.models} is stuck after ${timeout} s: given up`);
+    child.kill("SIGKILL");
+  }, timeout * 1000);
+  try {
+    const lines = child.stdout.pipeThrough(new TextDecoderStream())
+      .pipeThrough(new TextLineStream());
+    for await (const line of lines) if (line.startsWith("{")) yield JSON.parse(line) as Figure;
+    await child.status;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Cuts text into lines. */
+class TextLineStream extends TransformStream<string, string> {
+  constructor() {
+    let rest = "";
+    super({
+      transform(text, controller) {
+        const lines = (rest + text).split("\n");
+        rest = lines.pop()!;
+        for (const line of lines) controller.enqueue(line);
+      },
+      flush(controller) {
+        if (rest) controller.enqueue(rest);
+      },
+    });
+  }
+}
+
+/** The figures of one part for one model, in this process. */
+export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncGenerator<Figure> {
+  const [name] = options.models;
+  const shape = SHAPES.find((candidate) => candidate.name === name);
+  if (!shape) {
+    const known = SHAPES.map((candidate) => candidate.name).join(", ");
+    throw new RangeError(`Cannot measure "${name}": it is one of ${known}`);
+  }
+  const gpu = await openGpu();
   const { contexts, prompts, decode, precision } = options;
   const contextLength = Math.max(...contexts, ...prompts) + decode + BATCH;
-  const device = await openDevice("gpu", {});
   const prepared = await prepareModel(
     syntheticLlama(shape),
     { contextLength, batch: BATCH, precision },
-    device,
+    await openDevice("gpu", {}),
   );
   const bench = { gpu, shape, prepared, options };
   const figure = figureMaker(bench);
-
   const start = performance.now();
-  const plain = await prepare(bench, 0);
-  yield figure("load", "ms", performance.now() - start);
-  for (const length of prompts) {
-    const rates = await rounds(options, async () => length / await prefill(plain, length, 0));
-    yield figure(`prefill ${length}`, "tokens/s", median(rates) * 1000);
+  const executable = await prepare(bench, part === "ahead" ? options.ahead : 0);
+  if (part === "plain") {
+    yield figure("load", "ms", performance.now() - start);
+    for (const length of prompts) {
+      const rates = await rounds(
+        options,
+        async () => length / await prefill(executable, length, 0),
+      );
+      yield figure(`prefill ${length}`, "tokens/s", median(rates) * 1000);
+    }
   }
+  const how = part === "ahead" ? `${options.ahead} ahead` : "one at a time";
   for (const context of contexts) {
-    yield* decodeFigures(bench, plain, context, "one at a time");
-    yield* kernelFigures(bench, plain, context);
+    if (part === "kernels") yield* kernelFigures(bench, executable, context);
+    else yield* decodeFigures(bench, executable, context, how);
   }
-  plain.dispose();
-
-  const ahead = await prepare(bench, options.ahead);
-  for (const context of contexts) {
-    yield* decodeFigures(bench, ahead, context, `${options.ahead} ahead`);
-  }
-  ahead.dispose();
+  executable.dispose();
+  gpu.dispose();
 }
 
 async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<GpuExecutable> {
@@ -216,6 +259,22 @@ async function* decodeFigures(
     "ms",
     slowest[Math.floor(0.95 * slowest.length)]!,
   );
+  if (executable.foreseenSteps > 0) {
+    yield figure(`decode at ${context}, ${how}: steps foreseen`, "", executable.foreseenSteps);
+  } else yield* hostFigures(bench, executable, context);
+}
+
+/** What the host does in a step, apart. */
+async function* hostFigures(
+  bench: Bench,
+  executable: GpuExecutable,
+  context: number,
+): AsyncGenerator<Figure> {
+  const figure = figureMaker(bench);
+  const times = await executable.timeHost({ M: 1, L: 1 });
+  for (const [name, ms] of Object.entries(times)) {
+    yield figure(`at ${context}: host, ${name}`, "ms", ms);
+  }
 }
 
 /** Time of a decode step by kernel, and what part of the weights' bytes a second it makes. */

@@ -20,7 +20,14 @@ import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { chooseGpuKernels, type GpuMemoryMap, lowerToGpu } from "./gpu_lowering.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
-import { createStep, type GpuOutput, gpuOutputs, outputBytes } from "./gpu_steps.ts";
+import {
+  createStep,
+  type GpuOutput,
+  gpuOutputs,
+  type HostTimes,
+  outputBytes,
+  timeHost,
+} from "./gpu_steps.ts";
 import {
   aligned,
   createGpuValues,
@@ -72,6 +79,8 @@ export interface GpuExecutable extends Executable {
    * @throws {UnsupportedError} If the device has no timestamps.
    */
   timeDispatches(bindings: DimEnv): Promise<readonly DispatchTime[]>;
+  /** Medians, in ms, of what the host does in a step with the inputs at hand, and of waiting for the GPU. */
+  timeHost(bindings: DimEnv): Promise<HostTimes>;
 }
 
 /** The WebGPU backend. */
@@ -347,6 +356,12 @@ function assemble(parts: Parts): GpuExecutable {
       checkAlive();
       ahead?.forget();
       states.write(slot, count, bytes);
+    },
+    timeHost(bindings) {
+      checkAlive();
+      checkBindings(plan, bindings);
+      ahead?.forget();
+      return timeHost({ gpu, program, values, outputs, readback }, bindings);
     },
     timeDispatches(bindings) {
       checkAlive();

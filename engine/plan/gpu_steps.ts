@@ -66,42 +66,78 @@ interface Encoded {
 }
 
 /** Makes the function that runs a step; the promise is there where results cannot be taken at once. */
-export function createStep(
-  { gpu, program, values, outputs, readback }: StepParts,
-): (bindings: DimEnv) => void | Promise<void> {
-  const { device } = gpu;
+export function createStep(parts: StepParts): (bindings: DimEnv) => void | Promise<void> {
+  const { gpu: { device }, program, values, outputs, readback } = parts;
   let last: DimEnv | undefined;
   let prepared: Encoded | undefined;
-
-  function encode(bindings: DimEnv): Encoded {
-    const encoder = device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    program.encode(pass);
-    pass.end();
-    const bytes = outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
-    const sources = outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }))
-      .filter(({ bytes }) => bytes > 0);
-    if (sources.length > 0) readback.copy(encoder, sources);
-    return { bindings: { ...bindings }, commands: encoder.finish(), bytes };
-  }
-
   return (bindings) => {
     program.bind(bindings);
     const { commands, bytes } = prepared && isSame(prepared.bindings, bindings)
       ? prepared
-      : encode(bindings);
+      : encode(parts, bindings);
     prepared = undefined;
-    const total = bytes.reduce((sum, count) => sum + inWords(count), 0);
+    const total = totalOf(bytes);
     values.writeInputs();
     if (total > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    if (last && isSame(last, bindings)) prepared = encode(bindings);
+    if (last && isSame(last, bindings)) prepared = encode(parts, bindings);
     last = { ...bindings };
     if (total > 0) {
       return readback.read(total, (range, at) => takeOutputs(outputs, bytes, range, at));
     }
   };
+}
+
+function encode({ gpu, program, outputs, readback }: StepParts, bindings: DimEnv): Encoded {
+  const encoder = gpu.device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  program.encode(pass);
+  pass.end();
+  const bytes = outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
+  const sources = outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }))
+    .filter(({ bytes }) => bytes > 0);
+  if (sources.length > 0) readback.copy(encoder, sources);
+  return { bindings: { ...bindings }, commands: encoder.finish(), bytes };
+}
+
+function totalOf(bytes: readonly number[]): number {
+  return bytes.reduce((sum, count) => sum + inWords(count), 0);
+}
+
+/** Medians, in ms, over some steps. */
+export type HostTimes = Readonly<Record<"encode" | "inputs" | "submit" | "wait and read", number>>;
+
+const HOST_STEPS = 20;
+
+/** Measures the parts of a step on the host, one behind the other. */
+export async function timeHost(parts: StepParts, bindings: DimEnv): Promise<HostTimes> {
+  const { gpu: { device }, program, values, outputs, readback } = parts;
+  const times: Record<keyof HostTimes, number[]> = {
+    "encode": [],
+    "inputs": [],
+    "submit": [],
+    "wait and read": [],
+  };
+  program.bind(bindings);
+  for (let i = 0; i < HOST_STEPS; i++) {
+    const marks = [performance.now()];
+    const { commands, bytes } = encode(parts, bindings);
+    marks.push(performance.now());
+    values.writeInputs();
+    readback.stamp();
+    marks.push(performance.now());
+    device.queue.submit([commands]);
+    marks.push(performance.now());
+    const take = (range: ArrayBuffer, at: number) => takeOutputs(outputs, bytes, range, at);
+    await readback.read(totalOf(bytes), take);
+    marks.push(performance.now());
+    Object.values(times).forEach((list, n) => list.push(marks[n + 1]! - marks[n]!));
+  }
+  const middle = (list: number[]) => list.sort((a, b) => a - b)[list.length >> 1]!;
+  return Object.fromEntries(
+    Object.entries(times).map(([name, list]) => [name, middle(list)]),
+  ) as HostTimes;
 }
 
 /** Copies outputs that lie one behind the other into their host arrays. */
