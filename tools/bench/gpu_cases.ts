@@ -127,11 +127,11 @@ function teamVariants(
   subgroupSize: number,
   rows: number,
 ): (TeamChoice & { readonly variant: string })[] {
-  return [8, 16, 32, 64, 128].flatMap((lanes) =>
+  return [16, 32, 64, 128].flatMap((lanes) =>
     [1, 2, 4].flatMap((outputs) =>
-      [1, 2, 4].flatMap((unroll) =>
+      [1, 2].flatMap((unroll) =>
         [64, 128, 256].filter((workgroup) => workgroup >= lanes)
-          .filter((workgroup) => rows === 1 || (unroll < 4 && workgroup === 128))
+          .filter((workgroup) => rows === 1 || workgroup === 128)
           .map((workgroup) => ({
             ...{ lanes, outputs, unroll, workgroup, subgroupSize },
             variant: `lanes ${lanes} outputs ${outputs} unroll ${unroll} workgroup ${workgroup}`,
