@@ -21,6 +21,7 @@ import { lf8 } from "./lf8.ts";
 import { mxfp4 } from "./mxfp4.ts";
 import { ALIASES } from "./names.ts";
 import { numbers } from "./numbers.ts";
+import { nb4 } from "./nb4.ts";
 import { nvfp4 } from "./nvfp4.ts";
 import { defineI4pc, defineI8pc } from "./per_channel.ts";
 import { q1_0 } from "./q1_0.ts";
@@ -52,7 +53,7 @@ const all: readonly NumberFormat[] = [
   ...[iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs],
   ...[tq1_0, tq2_0, q1_0, mxfp4, nvfp4],
   ...numbers,
-  ...[...inferflowBlocks, q3h_b64t1, q4_b16, q8_log, lf8],
+  ...[...inferflowBlocks, q3h_b64t1, q4_b16, q8_log, lf8, nb4],
   ...[32, 64, 128, 256].flatMap((group) => [defineE0m4(group, 1), defineE0m4(group, 2)]),
   ...[32, 64, 128, 256].map(defineInt4),
 ];

@@ -106,6 +106,7 @@ const BY_FORMAT = {
   Q4_K: super256(4, 32),
   Q5_K: super256(5, 32),
   Q6_K: super256(6, 16),
+  NB4: plain(4, 64, 0),
   Q2_K: fileRows(84),
   Q3_K: fileRows(110),
 } as const satisfies Record<string, Omit<WeightLayout, "id" | "format">>;

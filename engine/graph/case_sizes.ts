@@ -14,7 +14,7 @@ export const CASE_ROWS: readonly number[] = [0, 1, 2, 7];
 /** Number formats of weights that models come in. */
 export const WEIGHT_FORMATS: readonly string[] = [
   ...["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"],
-  ...["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"],
+  ...["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "NB4"],
 ];
 
 /** The symbol of a case's rows. */

@@ -20,7 +20,7 @@ import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
 import { gemv_plain } from "./generated/gemv_plain";
 import {
-  LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K, LAYOUT_Q8_0, groupColumns,
+  LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K, LAYOUT_Q8_0, groupColumns,
 } from "./generated/layouts";
 import { tiles_dot_g16, tiles_dot_g32 } from "./generated/tiles_dot";
 import {
@@ -80,7 +80,7 @@ function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, 
       else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
     } else if (halves) tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride);
     else if (layout == LAYOUT_Q8_0) tiles_pair_g32_8bit(rows, x, stride, columns, codes, scales, out, outStride);
-    else if (layout == LAYOUT_Q4_0 || layout == LAYOUT_Q4_1 || layout == LAYOUT_Q4_K) {
+    else if (layout == LAYOUT_Q4_0 || layout == LAYOUT_Q4_1 || layout == LAYOUT_Q4_K || layout == LAYOUT_NB4) {
       tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride);
     } else tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
   } else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);

@@ -6,7 +6,7 @@
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
 
 import {
-  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_Q2_K, LAYOUT_Q3_K, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
+  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q2_K, LAYOUT_Q3_K, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
   LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0,
 } from "./generated/layouts";
 
@@ -62,6 +62,21 @@ function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: 
     if (fifth) store<u32>(codes + 128, spreadBits(load<u32>(source + 2 * scales)));
     source += head;
     for (let p: u32 = 0; p < words; p++, source += 4) store<u32>(codes + 32 * p, load<u32>(source));
+  }
+  return bad;
+}
+
+/** One row of blocks with two float32 scales and four code words. */
+function packWide(source: usize, blocks: u32, row: u32, target: usize): u32 {
+  const lane = laneOf(row);
+  let bad: u32 = 0;
+  for (let b: u32 = 0; b < blocks; b++, target += 192, source += 24) {
+    for (let s: usize = 0; s < 2; s++) {
+      const scale = load<u32>(source + 4 * s);
+      if ((scale & 0x7f800000) == 0x7f800000) bad++;
+      store<u32>(target + 32 * s + 4 * row, scale);
+    }
+    for (let p: usize = 0; p < 4; p++) store<u32>(target + 64 + 32 * p + lane, load<u32>(source + 8 + 4 * p));
   }
   return bad;
 }
@@ -248,6 +263,7 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
     case LAYOUT_Q4_K: return packK(source, supers, row, target, false);
     case LAYOUT_Q5_K: return packK(source, supers, row, target, true);
     case LAYOUT_Q6_K: return packQ6K(source, supers, row, target);
+    case LAYOUT_NB4: return packWide(source, blocks, row, target);
     case LAYOUT_Q2_K: return packFileRow(source, supers, row, target, 84, 80, 2);
     case LAYOUT_Q3_K: return packFileRow(source, supers, row, target, 110, 108, 1);
   }

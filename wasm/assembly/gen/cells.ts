@@ -79,6 +79,11 @@ export function cellScales(layout: WeightLayout): string[] {
       ]),
     ];
   }
+  if (layout.scaleBytes === 64) {
+    return ["d0_", "m0_"].flatMap((name, i) =>
+      HALVES.map((h) => `const ${name}${h} = v128.load(w, ${32 * i + 16 * h});`)
+    );
+  }
   if (layout.scaleBytes === 32) return [...halves("d0_", 0), ...halves("m0_", 16)];
   return [
     ...halves("d0_", 0),

@@ -2,6 +2,7 @@
 
 import { float, int, required } from "../attributes.ts";
 import { applyBinary, castTo } from "../elementwise.ts";
+import { nbitsWeight } from "../nbits_weight.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
 import type { Tensor } from "../tensor.ts";
 import { unpackBlocks } from "./contrib_quantized.ts";
@@ -60,7 +61,9 @@ const matMulNBits = defineOnnxOp({
     const x = call.input(0), zeros = call.inputs[3];
     if (zeros && zeros.type.dtype !== "u8") call.unsupported("zero points that are not packed");
     const sizes = { bits, block, rows, columns };
-    const weight = unpackBlocks(call, sizes, call.input(1), call.input(2), zeros);
+    const [codes, scales] = [call.input(1), call.input(2)];
+    const weight = nbitsWeight(call.node.outputs[0]!, sizes, codes, scales, zeros) ??
+      unpackBlocks(call, sizes, codes, scales, zeros);
     const y = multiplyMatrices(call, castTo(call, x, "f32"), weight, { transposed: true });
     const bias = call.inputs[5];
     const sum = bias ? applyBinary(call, "add", y, castTo(call, bias, "f32")) : y;
