@@ -2,7 +2,7 @@
 // negative, zero, subnormal or large, but finite. Seeded, so a failure can be repeated.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
-import { f32ToF16 } from "../../quant/half.ts";
+import { f16ToF32, f32ToF16 } from "../../quant/half.ts";
 
 /** A generator of numbers in [0, 1), xorshift. */
 export function random(seed: number): () => number {
@@ -65,7 +65,8 @@ export function randomWeight(
   } else {
     for (let i = 0; i < bytes.length; i++) bytes[i] = extreme ? 255 : Math.floor(256 * next());
     for (let block = 0; block < bytes.length; block += record.blockBytes) {
-      for (const at of SCALES[format]!) view.setUint16(block + at, scale(next, extreme), true);
+      if (format === "NB4") writeWideScales(view, block, next, extreme);
+      else for (const at of SCALES[format]!) view.setUint16(block + at, scale(next, extreme), true);
       // -128, which encoders never write
       if (extreme && format === "Q8_0") bytes.fill(128, block + 2, block + 34);
     }
@@ -73,6 +74,16 @@ export function randomWeight(
   const values = new Float32Array(rows * columns);
   record.decode(bytes, values);
   return { bytes, values };
+}
+
+// Half-float values, so that a product with a code is exact and all ways to multiply agree.
+function writeWideScales(
+  view: DataView,
+  block: number,
+  next: () => number,
+  extreme: boolean,
+): void {
+  for (const at of [0, 4]) view.setFloat32(block + at, f16ToF32(scale(next, extreme)), true);
 }
 
 function scale(next: () => number, extreme: boolean): number {
