@@ -122,6 +122,9 @@ function isDim(value: unknown): value is Dim {
   return typeof value === "object" && value !== null && "terms" in value;
 }
 
+// Attributes that were read by these rules before: nodes hold them, and every pass asks again.
+const complete = new WeakMap<Attributes, AttributeRules>();
+
 /**
  * Checks attributes and fills in defaults.
  *
@@ -131,13 +134,14 @@ export function readAttributes<R extends AttributeRules>(
   rules: R,
   given: Attributes,
 ): AttributesOf<R> {
+  if (complete.get(given) === rules) return given as AttributesOf<R>;
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(rules, name)) {
       const known = Object.keys(rules).join(", ") || "none";
       throw new TypeError(`unknown attribute "${name}" (known: ${known})`);
     }
   }
-  const complete: Record<string, Attribute> = {};
+  const read: Record<string, Attribute> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const value = Object.hasOwn(given, name) ? given[name] : rule.fallback;
     if (value === undefined) throw new TypeError(`attribute "${name}" is missing`);
@@ -146,7 +150,8 @@ export function readAttributes<R extends AttributeRules>(
         `attribute "${name}" must be ${rule.expected}: it is ${JSON.stringify(value)}`,
       );
     }
-    complete[name] = value;
+    read[name] = value;
   }
-  return Object.freeze(complete) as AttributesOf<R>;
+  complete.set(read, rules);
+  return Object.freeze(read) as AttributesOf<R>;
 }

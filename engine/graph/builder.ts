@@ -39,6 +39,7 @@ export interface GraphBuilder {
    * Applies an op and returns its outputs.
    *
    * @param label Path of the node, e.g. `layers.3.attention.q`; its outputs are named after it.
+   * @param types What the op infers, if the caller has asked it for these very inputs and attributes.
    * @throws {UnsupportedError} If there is no such op.
    * @throws {TypeError | RangeError} If inputs or attributes do not fit; the message has the path.
    */
@@ -47,6 +48,7 @@ export interface GraphBuilder {
     inputs: readonly (Value | undefined)[],
     attributes: Attributes,
     label: string,
+    types?: readonly TensorType[],
   ): Value[];
   /** Makes a node's result an output of the graph under a name. */
   output(name: string, value: Value): void;
@@ -88,11 +90,12 @@ export function createGraphBuilder(name: string): GraphBuilder {
     nodeInputs: readonly (Value | undefined)[],
     given: Attributes,
     label: string,
+    inferred?: readonly TensorType[],
   ): Value[] {
     const op = getOp(opName);
     nodeInputs.forEach((value) => value && checkOwn(value));
     const attributes = op.attributes(given);
-    const types = op.infer(nodeInputs, attributes);
+    const types = inferred ?? op.infer(nodeInputs, attributes);
     const results = types.map((type, i) => {
       const source = nodeInputs[op.inPlace?.[i] ?? -1];
       const role = source?.role === "state" ? "state" : "activation";
@@ -141,9 +144,9 @@ export function createGraphBuilder(name: string): GraphBuilder {
       states.push(value);
       return value;
     },
-    op(opName, nodeInputs, attributes, label) {
+    op(opName, nodeInputs, attributes, label, types) {
       try {
-        return addNode(opName, nodeInputs, attributes, label);
+        return addNode(opName, nodeInputs, attributes, label, types);
       } catch (error) {
         throw errorAt(error, `Cannot add ${opName} at ${label}`);
       }

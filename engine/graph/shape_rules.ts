@@ -78,6 +78,8 @@ export function checkInputCount(inputs: readonly unknown[], most: number): void 
 export class DimsDiffer extends RangeError {
   /** The dims. */
   readonly dims: readonly [Dim, Dim];
+  /** Other pairs of dims of the same node that differ. */
+  readonly related: (readonly [Dim, Dim])[] = [];
 
   constructor(a: Dim, b: Dim, message: string) {
     super(message);

@@ -8,11 +8,13 @@ import {
   boundsOf,
   type Dim,
   type DimEnv,
+  type Expression,
   formatDim,
   mul,
   product,
   substitute,
   symbol,
+  type SymbolAtom,
   symbolsOf,
 } from "../graph/dim.ts";
 import type { DataType, Value } from "../graph/graph.ts";
@@ -57,6 +59,29 @@ export function byteSize({ dtype, shape }: Pick<Value, "dtype" | "shape">): Dim 
  */
 export function maximumOf(dim: Dim, limits: DimEnv): number {
   if (typeof dim === "number") return dim;
+  return growingMaximum(dim, limits) ?? boundedMaximum(dim, limits);
+}
+
+// A sum of products of symbols only grows: its maximum is its value at the limits.
+function growingMaximum({ terms }: Expression, limits: DimEnv): number | undefined {
+  let sum = 0;
+  for (const { coefficient, factors } of terms) {
+    if (coefficient < 0) return undefined;
+    let value = coefficient;
+    for (const factor of factors) {
+      const limit = factor.kind === "symbol" ? limits[factor.name] : undefined;
+      if (limit === undefined || !Number.isSafeInteger(limit) || limit < 0) return undefined;
+      // A limit below the symbol's minimum is an error, which the other way reports.
+      if (typeof (factor as SymbolAtom).min !== "number") return undefined;
+      if (limit < ((factor as SymbolAtom).min as number)) return undefined;
+      value *= limit;
+    }
+    sum += value;
+  }
+  return Number.isSafeInteger(sum) ? sum : undefined;
+}
+
+function boundedMaximum(dim: Expression, limits: DimEnv): number {
   const limited: Record<string, Dim> = {};
   for (const [name, { min }] of symbolsOf(dim)) {
     const limit = limits[name];

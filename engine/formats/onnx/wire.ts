@@ -47,8 +47,8 @@ export class WireReader {
     let at = start;
     while (at < end) {
       this.#at = at;
-      const key = this.#varint(end);
-      const number = Number(key >> 3n), wire = Number(key & 7n);
+      const key = this.#short(end);
+      const number = Math.floor(key / 8), wire = key % 8;
       if (number === 0 || number > 0x1fffffff) throw this.error(`field number ${number}`, at);
       const field = this.#field(number, wire, end);
       yield field;
@@ -131,37 +131,42 @@ export class WireReader {
   #field(number: number, wire: number, end: number): WireField {
     const start = this.#at;
     if (wire === WIRE.varint) {
-      this.#varint(end);
+      this.#short(end);
       return { number, wire, start, end: this.#at };
     }
     if (wire !== WIRE.bytes && wire !== WIRE.fixed64 && wire !== WIRE.fixed32) {
       throw this.error(`wire type ${wire}, which ONNX does not use`, start);
     }
-    const length = wire === WIRE.bytes ? this.#varint(end) : wire === WIRE.fixed64 ? 8n : 4n;
+    const length = wire === WIRE.bytes ? this.#short(end) : wire === WIRE.fixed64 ? 8 : 4;
     const first = this.#at;
-    if (length > BigInt(end - first)) {
+    if (length > end - first) {
       throw this.error(`truncated: ${length} bytes are claimed, ${end - first} follow`, start);
     }
-    return { number, wire, start: first, end: first + Number(length) };
+    return { number, wire, start: first, end: first + length };
+  }
+
+  // As a double: exact up to 2^53, and beyond that more than any length can be.
+  #short(end: number): number {
+    const start = this.#at;
+    let value = 0, factor = 1;
+    for (let i = 0; i < 10; i++) {
+      if (start + i >= end) throw this.error("truncated: a varint goes on past the end", start);
+      const byte = this.#byte(start + i);
+      value += (byte & 0x7f) * factor;
+      if (byte < 128) {
+        if (i === 9 && byte > 1) throw this.error("varint too long: more than 64 bits", start);
+        this.#at = start + i + 1;
+        return value;
+      }
+      factor *= 128;
+    }
+    throw this.error("varint too long: more than 10 bytes", start);
   }
 
   #varint(end: number): bigint {
     const start = this.#at;
-    let low = 0, factor = 1;
-    for (let i = 0; i < 10; i++) {
-      if (start + i >= end) throw this.error("truncated: a varint goes on past the end", start);
-      const byte = this.#byte(start + i);
-      if (i < 7) {
-        low += (byte & 0x7f) * factor;
-        factor *= 128;
-        if (byte >= 128) continue;
-        this.#at = start + i + 1;
-        return BigInt(low);
-      }
-      if (byte >= 128) continue;
-      return this.#longVarint(start, i + 1);
-    }
-    throw this.error("varint too long: more than 10 bytes", start);
+    const value = this.#short(end);
+    return Number.isSafeInteger(value) ? BigInt(value) : this.#longVarint(start, this.#at - start);
   }
 
   #longVarint(start: number, length: number): bigint {
@@ -169,7 +174,6 @@ export class WireReader {
     for (let i = 0; i < length; i++) {
       value |= BigInt(this.#byte(start + i) & 0x7f) << BigInt(7 * i);
     }
-    if (value >> 64n) throw this.error("varint too long: more than 64 bits", start);
     this.#at = start + length;
     return value;
   }

@@ -13,6 +13,8 @@ import {
 } from "../host_tensor.ts";
 import { errorAt } from "../node_error.ts";
 import { readsPacked } from "../packed_inputs.ts";
+import { DimsDiffer } from "../shape_rules.ts";
+import type { TensorType } from "../op.ts";
 import { getOp } from "../ops/mod.ts";
 import { fold } from "./fold.ts";
 import { NeedsContents, NeedsHost, NotSupported, type OnnxCall, type OnnxOp } from "./op.ts";
@@ -134,17 +136,27 @@ function applyOp(
   label: string,
 ): Tensor[] {
   const op = getOp(name);
+  let attributes: Attributes, types: TensorType[];
   try {
-    const attributes = op.attributes(given);
-    const types = op.infer(inputs.map((input) => input?.type), attributes);
+    attributes = op.attributes(given);
+    types = op.infer(inputs.map((input) => input?.type), attributes);
     const early = fold(op, inputs, types, attributes) ??
       evaluateOnDims(op, inputs, types, attributes);
     if (early) return early.map(simplified);
   } catch (error) {
+    if (error instanceof DimsDiffer) error.related.push(...otherPairs(inputs));
     throw errorAt(error, `Cannot add ${name} at ${label}`);
   }
   const made = inputs.map((input, i) => input && values.valueOf(input, readsPacked(name, i)));
-  return builder.op(name, made, given, label).map(values.adopt);
+  return builder.op(name, made, attributes, label, types).map(values.adopt);
+}
+
+// What is wrong with one axis is often wrong with its neighbours for the same reason.
+function otherPairs(inputs: readonly (Tensor | undefined)[]): [Dim, Dim][] {
+  const [first, ...others] = inputs.flatMap((input) => input ? [input.type.shape] : []);
+  return others.filter((shape) => shape.length === first?.length)
+    .flatMap((shape) => shape.map((dim, axis): [Dim, Dim] => [first![axis]!, dim]))
+    .filter(([a, b]) => !equal(a, b));
 }
 
 // Dims that turned out to be numbers are contents.

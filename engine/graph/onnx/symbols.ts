@@ -259,24 +259,34 @@ export function solveEqual(a: Dim, b: Dim, order: readonly string[]): Equation |
  * What must hold for two dims to be equal, added to what is assumed; undefined if nothing does it.
  *
  * @param order Symbols in the order of their declaration.
+ * @param related Other dims that differ at the same node: the same multiple may serve them.
  */
 export function assumeEqual(
   a: Dim,
   b: Dim,
   order: readonly string[],
   before: Assumptions,
+  related: readonly (readonly [Dim, Dim])[] = [],
 ): Assumptions | undefined {
   const bound = boundFor(a, b) ?? boundFor(b, a);
   if (bound) return { ...before, most: new Map([...before.most, bound]) };
-  const multiple = multipleFor(a, b);
-  if (multiple) {
-    // `H/2` that must be even: H is a multiple of 4.
-    const [, base = multiple.name, factor = "1"] = /^(.*)\/(\d+)$/.exec(multiple.name) ?? [];
-    const multiples = new Map([...before.multiples, [base, Number(factor) * multiple.factor]]);
-    return { ...before, multiples };
-  }
+  const multiples = [[a, b] as const, ...related].flatMap(([x, y]) => multipleFor(x, y) ?? []);
+  if (multipleFor(a, b)) return { ...before, multiples: withMultiples(before, multiples) };
   const equation = solveEqual(...cutTo(a, b) ?? cutTo(b, a) ?? [a, b], order);
   return equation && { ...before, equations: [...before.equations, equation] };
+}
+
+// `H/2` that must be even: H is a multiple of 4.
+function withMultiples(
+  { multiples }: Assumptions,
+  more: readonly { readonly name: string; readonly factor: number }[],
+): Map<string, number> {
+  const all = new Map(multiples);
+  for (const { name, factor } of more) {
+    const [, base = name, unit = "1"] = /^(.*)\/(\d+)$/.exec(name) ?? [];
+    all.set(base, Number(unit) * factor);
+  }
+  return all;
 }
 
 // N = min(32, N) holds up to 32: a table of 32 rows was cut to N.

@@ -169,7 +169,7 @@ export function deriveVariant(
       return finishVariant(deriveSegment(request), dims, assumptions, onPass);
     } catch (error) {
       const differ = dimsDifferIn(error);
-      const more = differ && assumeEqual(...differ.dims, order, assumptions);
+      const more = differ && assumeEqual(...differ.dims, order, assumptions, differ.related);
       if (!more || ++tries > MOST_TRIES) throw error;
       assumptions = more;
     }
