@@ -142,7 +142,7 @@ gpuTest("a closed slot is zero when it is opened again, and a saved state goes o
 });
 
 gpuTest("wrong indices, bindings and names are refused, and the device lives on", async () => {
-  const executable = await toy();
+  const executable = await toy({ format: "Q8_0", precision: "fast" });
   await assertRejects(() => step(executable, [TOY.vocabulary]), RangeError, "tokens[0] is 50");
   await assertRejects(() => step(executable, [1]), RangeError, "slot 0: no session has it open");
   executable.openSlot();

@@ -9,6 +9,7 @@ import { affineGrid } from "./affine_grid.ts";
 import { appendRows } from "./append_rows.ts";
 import { argReduce } from "./arg_reduce.ts";
 import { attention } from "./attention.ts";
+import { attentionQ8 } from "./attention_q8.ts";
 import { batchNorm } from "./batch_norm.ts";
 import { binary } from "./binary.ts";
 import { bitCast } from "./bit_cast.ts";
@@ -106,6 +107,7 @@ const all: readonly OpRecord[] = [
   appendRows,
   argReduce,
   attention,
+  attentionQ8,
   batchNorm,
   binary,
   bitCast,

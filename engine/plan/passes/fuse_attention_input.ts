@@ -10,6 +10,8 @@ import type { Pass } from "./pass.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
+const ATTENTIONS: ReadonlySet<string> = new Set(["attention", "attention_q8"]);
+
 /** What stands before an attention. */
 interface AttentionInput {
   /** The products of queries, keys and values. */
@@ -27,7 +29,7 @@ export const fuseAttentionInput: Pass = {
     if (!hasKernel("rope_append")) return graph;
     const matcher = createMatcher(graph);
     const matches = new Map(graph.nodes.flatMap((node) => {
-      const match = node.op === "attention" ? matcher(node) : undefined;
+      const match = ATTENTIONS.has(node.op) ? matcher(node) : undefined;
       return match ? [[node, match]] : [];
     }));
     // Appends change states, so they would outlive their readers: they are left out.

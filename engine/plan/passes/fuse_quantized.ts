@@ -2,6 +2,7 @@
 // the device has a kernel for that. A table: one row a fused op. What is left of the unfused op has no
 // reader any more and goes with dead_code.
 
+import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import type { Pass } from "./pass.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
@@ -11,6 +12,7 @@ export const quantizedForms: ReadonlyMap<string, string> = new Map([
   ["rms_norm", "rms_norm_q8"], // quantize_q8(rms_norm(x, w)) → rms_norm_q8(x, w)
   ["glu", "glu_q8"], //           quantize_q8(glu(g, u))      → glu_q8(g, u)
   ["activation", "activation_q8"], // quantize_q8(activation(x)) → activation_q8(x)
+  ["attention", "attention_q8"], // the same for attention, where no group is of two heads
 ]);
 
 /** Fuses `quantize_q8` into the op before it. */
@@ -26,8 +28,13 @@ export const fuseQuantized: Pass = {
       const producer = value && producers.get(value);
       const fused = producer && quantizedForms.get(producer.op);
       const alone = value && readers.get(value)!.length === 1 && !graph.outputs.includes(value);
-      if (!fused || !alone || !hasKernel(fused)) return copy();
+      if (!fused || !alone || !hasKernel(fused) || !hasWholeGroups(producer)) return copy();
       return op(fused, movedInputs.get(producer)!, producer.attributes, producer.name);
     });
   },
 };
+
+/** Whether no group is of two heads. */
+function hasWholeGroups({ op, inputs: [, , values] }: Node): boolean {
+  return op !== "attention" || (values!.shape[2] as number) % Q8_GROUP === 0;
+}
