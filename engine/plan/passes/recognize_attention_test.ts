@@ -1,0 +1,136 @@
+import { assert, assertEquals } from "@std/assert";
+import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
+import { createCaseRandom } from "../../graph/case_random.ts";
+import { type Dim, symbol } from "../../graph/dim.ts";
+import type { Graph, Value } from "../../graph/graph.ts";
+import { verify } from "../../graph/verify.ts";
+import { plan } from "../planner.ts";
+import { createReferenceBackend } from "../reference_backend.ts";
+import { deadCode } from "./dead_code.ts";
+import type { PassContext } from "./pass.ts";
+import { recognizeAttention } from "./recognize_attention.ts";
+
+const CONTEXT: PassContext = {
+  precision: "exact",
+  hasIntegerKernel: () => false,
+  hasKernel: () => true,
+};
+const S = symbol("S", { min: 1 }), T = symbol("T", { min: 1 });
+const LIMITS = { S: 5, T: 7 };
+
+interface Parts {
+  readonly builder: GraphBuilder;
+  one(
+    op: string,
+    inputs: readonly (Value | undefined)[],
+    attributes?: Record<string, unknown>,
+  ): Value;
+  number(value: number): Value;
+  input(name: string, shape: readonly Dim[]): Value;
+}
+
+function build(write: (parts: Parts) => Value): Graph {
+  const builder = createGraphBuilder("attention");
+  let count = 0;
+  const parts: Parts = {
+    builder,
+    one: (op, inputs, attributes = {}) =>
+      builder.op(op, inputs, attributes as Record<string, number>, `${op}.${count++}`)[0]!,
+    number: (value) => builder.constant(`number.${count++}`, Float32Array.of(value), []),
+    input: (name, shape) => builder.input(name, shape, "f32"),
+  };
+  builder.output("y", write(parts));
+  return builder.build();
+}
+
+// How exporters write it, each with the ops that must be left.
+const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: readonly string[] }>> = {
+  "scales on q and k, k transposed from [B, T, H, D]": {
+    write({ one, number, input }) {
+      const q = one("mul", [input("q", [1, 4, S, 8]), number(0.5)]);
+      const k = one("transpose", [input("k", [1, T, 4, 8])], { perm: [0, 2, 3, 1] });
+      const scores = one("matmul_nd", [q, one("mul", [k, number(0.7)])]);
+      return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), input("v", [1, 4, T, 6])]);
+    },
+    left: ["transpose", "scaled_attention"],
+  },
+  "a quotient and a mask on the scores": {
+    write({ one, number, input }) {
+      const k = one("transpose", [input("k", [1, 2, T, 8])], { perm: [0, 1, 3, 2] });
+      const scores = one("matmul_nd", [input("q", [1, 2, S, 8]), k]);
+      const divided = one("binary", [scores, number(2)], { kind: "div" });
+      const masked = one("add", [input("mask", [1, 1, S, T]), divided]);
+      return one("matmul_nd", [one("softmax", [masked], { axis: -1 }), input("v", [1, 2, T, 8])]);
+    },
+    left: ["scaled_attention"],
+  },
+  "heads repeated for grouped queries": {
+    write({ one, input }) {
+      const repeat = (value: Value) => {
+        const single = one("reshape", [value], { shape: [1, 2, 1, T, 8] });
+        const spread = one("expand", [single], { shape: [1, 2, 3, T, 8] });
+        return one("reshape", [spread], { shape: [1, 6, T, 8] });
+      };
+      const k = repeat(input("k", [1, 2, T, 8])), v = repeat(input("v", [1, 2, T, 8]));
+      const turned = one("transpose", [k], { perm: [0, 1, 3, 2] });
+      const scores = one("matmul_nd", [input("q", [1, 6, S, 8]), turned]);
+      return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), v]);
+    },
+    left: ["scaled_attention"],
+  },
+};
+
+async function outputOf(graph: Graph): Promise<Float32Array> {
+  const executable = await createReferenceBackend().prepare(plan(graph, { limits: LIMITS }), {
+    slots: 1,
+  });
+  const random = createCaseRandom(7);
+  for (const { name } of graph.inputs) {
+    const data = executable.input(name) as Float32Array;
+    data.set(random.normal(data.length));
+  }
+  await executable.run(LIMITS);
+  const result = (executable.output("y") as Float32Array).slice();
+  executable.dispose();
+  return result;
+}
+
+for (const [name, { write, left }] of Object.entries(WRITTEN)) {
+  Deno.test(`attention written with ${name} becomes one op of the same result`, async () => {
+    const before = build(write);
+    const after = deadCode.run(recognizeAttention.run(before, CONTEXT), CONTEXT);
+    verify(after);
+    assertEquals(after.nodes.map(({ op }) => op), [...left]);
+    const wanted = await outputOf(before), got = await outputOf(after);
+    assert(wanted.some((value) => value !== 0));
+    wanted.forEach((value, i) =>
+      assert(Math.abs(value - got[i]!) < 1e-5, `${got[i]}, not ${value}`)
+    );
+  });
+}
+
+function plainAttention(use: (parts: Parts, scores: Value, weights: Value) => void): Graph {
+  return build((parts) => {
+    const { one, input } = parts;
+    const k = one("transpose", [input("k", [1, 2, T, 8])], { perm: [0, 1, 3, 2] });
+    const scores = one("matmul_nd", [input("q", [1, 2, S, 8]), k]);
+    const weights = one("softmax", [scores], { axis: 3 });
+    use(parts, scores, weights);
+    return one("matmul_nd", [weights, input("v", [1, 2, T, 8])]);
+  });
+}
+
+Deno.test("scores or weights that are read elsewhere stay", () => {
+  for (const which of ["scores", "weights"] as const) {
+    const graph = plainAttention(({ builder }, scores, weights) =>
+      builder.output("also", which === "scores" ? scores : weights)
+    );
+    assertEquals(recognizeAttention.run(graph, CONTEXT), graph);
+  }
+});
+
+Deno.test("a device without the op keeps what is written", () => {
+  const graph = plainAttention(() => {});
+  assertEquals(recognizeAttention.run(graph, { ...CONTEXT, hasKernel: () => false }), graph);
+  assert(recognizeAttention.run(graph, CONTEXT) !== graph);
+});
