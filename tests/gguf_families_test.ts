@@ -13,7 +13,8 @@ import { unknownKeysWarning } from "../engine/models/unknown_keys.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
-import { GGUF_RULES, ROBERTA, SOURCE_RULES } from "./support/gguf_rules.ts";
+import { ROBERTA, SOURCE_RULES } from "./support/gguf_networks.ts";
+import { GGUF_RULES } from "./support/gguf_rules.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { type GgufRule, toGguf } from "./support/to_gguf.ts";
 

@@ -33,7 +33,7 @@ import {
   together,
 } from "./gguf_names.ts";
 import type { Typed } from "./write_gguf.ts";
-import { type GgufRule, pairsTogether, pick, transpose, ungroup } from "./to_gguf.ts";
+import { type Change, type GgufRule, pairsTogether, transpose, ungroup } from "./to_gguf.ts";
 
 /** Rules by folder of tests/fixtures/models; several where writers differ. */
 export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
@@ -86,6 +86,62 @@ export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
       "rope.dimension_count": count(config.head_dim),
       "rope.scaling.type": ["string", "none"],
     }),
+  })],
+  dots1: [llamaLike("dots1", {
+    metadata: (config) => ({
+      ...common(config, "rms"),
+      leading_dense_block_count: count(config.first_k_dense_replace),
+      expert_count: count(config.n_routed_experts),
+      expert_used_count: count(config.num_experts_per_tok),
+      expert_shared_count: count(config.n_shared_experts),
+      expert_feed_forward_length: count(config.moe_intermediate_size),
+      expert_weights_scale: real(config.routed_scaling_factor),
+      expert_weights_norm: ["bool", config.norm_topk_prob],
+      expert_gating_func: count(2),
+    }),
+    names: [
+      [P(`${LAYER}mlp\\.gate\\.e_score_correction_bias`), "blk.$1.exp_probs_b.bias"],
+      ...LLAMA_NAMES,
+    ],
+    // Its window is not written.
+    spec: { defaults: { window: 8, windowStart: 2 } },
+  })],
+  gpt_bigcode: [{
+    arch: "starcoder",
+    metadata: (config) => common(config, "layer", 1),
+    names: [
+      [P("transformer\\.wte\\.weight"), "token_embd.weight"],
+      [P("transformer\\.wpe\\.weight"), "position_embd.weight"],
+      [P("transformer\\.ln_f\\.(\\w+)"), "output_norm.$1"],
+      ...[
+        ["ln_1", "attn_norm"],
+        ["ln_2", "ffn_norm"],
+        ["attn\\.c_attn", "attn_qkv"],
+        ["attn\\.c_proj", "attn_output"],
+        ["mlp\\.c_fc", "ffn_up"],
+        ["mlp\\.c_proj", "ffn_down"],
+      ].map(([from, to]) =>
+        [P(`transformer\\.h\\.(\\d+)\\.${from}\\.(\\w+)`), `blk.$1.${to}.$2`] as const
+      ),
+    ],
+  }],
+  granitemoe: [llamaLike("granitemoe", {
+    metadata: (config) => ({
+      ...common(config, "rms"),
+      "attention.scale": real(config.attention_multiplier),
+      embedding_scale: real(config.embedding_multiplier),
+      residual_scale: real(config.residual_multiplier),
+      logit_scale: real(config.logits_scaling),
+      expert_count: count(config.num_local_experts),
+      expert_used_count: count(config.num_experts_per_tok),
+    }),
+    names: [
+      [P(`${LAYER}block_sparse_moe\\.router\\.layer\\.weight`), "blk.$1.ffn_gate_inp.weight"],
+      [P(`${LAYER}block_sparse_moe\\.input_linear\\.weight`), "blk.$1.ffn_gate_up_exps.weight"],
+      [P(`${LAYER}block_sparse_moe\\.output_linear\\.weight`), "blk.$1.ffn_down_exps.weight"],
+      ...LLAMA_NAMES,
+    ],
+    changes: (config) => [...together(config), [/ffn_gate_up_exps/, halves]],
   })],
   ernie4_5: [llamaLike("ernie4_5")],
   exaone4: [exaone4((config) => ["array", isSliding(config), "bool"]), {
@@ -334,6 +390,16 @@ export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
   })],
 };
 
+/** Gate and up of each expert as tensors of their own. */
+const halves: Change = (name, { shape, values }) => {
+  const [experts, rows, columns] = shape as [number, number, number];
+  const size = rows * columns / 2;
+  return ["gate", "up"].map((part, half) => [name.replace("gate_up", part), {
+    shape: [experts, rows / 2, columns],
+    values: values.filter((_, i) => Math.floor(i / size) % 2 === half),
+  }]);
+};
+
 /** Which layers see a window only. */
 function isSliding({ layer_types }: Config): boolean[] {
   return (layer_types as string[]).map((type) => type === "sliding_attention");
@@ -356,101 +422,3 @@ function exaone4(pattern?: (config: Config) => Typed): GgufRule {
     ],
   });
 }
-
-/** T5's blocks by the kind of layer in them. */
-const T5_LAYERS: readonly (readonly [string, string])[] = [
-  ["SelfAttention\\.([qkvo])", "attn_$2"],
-  ["SelfAttention\\.relative_attention_bias", "attn_rel_b"],
-  ["EncDecAttention\\.([qkvo])", "cross_attn_$2"],
-  ["DenseReluDense\\.wi_0", "ffn_gate"],
-  ["DenseReluDense\\.(?:wi|wi_1)", "ffn_up"],
-  ["DenseReluDense\\.wo", "ffn_down"],
-];
-
-const t5: GgufRule = {
-  arch: "t5",
-  metadata: (config) => ({
-    context_length: count(config.n_positions ?? 512),
-    embedding_length: count(config.d_model),
-    feed_forward_length: count(config.d_ff),
-    block_count: count(config.num_layers),
-    decoder_block_count: count(config.num_decoder_layers),
-    "attention.head_count": count(config.num_heads),
-    "attention.key_length": count(config.d_kv),
-    "attention.value_length": count(config.d_kv),
-    "attention.layer_norm_epsilon": real(config.layer_norm_epsilon),
-    "attention.relative_buckets_count": count(config.relative_attention_num_buckets),
-    "attention.layer_norm_rms_epsilon": real(config.layer_norm_epsilon),
-    decoder_start_token_id: count(config.decoder_start_token_id),
-  }),
-  names: [
-    [P("shared\\.weight"), "token_embd.weight"],
-    [P("lm_head\\.weight"), "output.weight"],
-    ...["encoder", "decoder"].flatMap((stack): [RegExp, string][] => {
-      const short = stack.slice(0, 3), last = stack === "encoder" ? 1 : 2;
-      return [
-        [P(`${stack}\\.final_layer_norm\\.weight`), `${short}.output_norm.weight`],
-        ...[["0", "attn_norm"], [`${last}`, "ffn_norm"], ["1", "cross_attn_norm"]].map((
-          [layer, to],
-        ): [RegExp, string] => [
-          P(`${stack}\\.block\\.(\\d+)\\.layer\\.${layer}\\.layer_norm\\.weight`),
-          `${short}.blk.$1.${to}.weight`,
-        ]),
-        ...T5_LAYERS.map(([from, to]): [RegExp, string] => [
-          P(`${stack}\\.block\\.(\\d+)\\.layer\\.\\d\\.${from}\\.weight`),
-          `${short}.blk.$1.${to}.weight`,
-        ]),
-      ];
-    }),
-  ],
-  // llama.cpp's farthest distance is always 128.
-  spec: { defaults: { relativeDistance: 16 } },
-};
-
-/** Rules of encoder-decoders. */
-export const SOURCE_RULES: Readonly<Record<string, GgufRule>> = { t5, t5_gated: t5 };
-
-/** RoBERTa, which is BERT there: its positions begin at 0. */
-export const ROBERTA: GgufRule = {
-  arch: "bert",
-  metadata: (config) => ({
-    block_count: count(config.num_hidden_layers),
-    context_length: count((config.max_position_embeddings as number) - 2),
-    embedding_length: count(config.hidden_size),
-    feed_forward_length: count(config.intermediate_size),
-    "attention.head_count": count(config.num_attention_heads),
-    "attention.layer_norm_epsilon": real(config.layer_norm_eps),
-    "attention.causal": ["bool", false],
-    pooling_type: count(2),
-  }),
-  plain: (config) => ({ "tokenizer.ggml.token_type_count": count(config.type_vocab_size) }),
-  names: [
-    [P("roberta\\.embeddings\\.word_embeddings\\.weight"), "token_embd.weight"],
-    [P("roberta\\.embeddings\\.position_embeddings\\.weight"), "position_embd.weight"],
-    [P("roberta\\.embeddings\\.token_type_embeddings\\.weight"), "token_types.weight"],
-    [P("roberta\\.embeddings\\.LayerNorm\\.(\\w+)"), "token_embd_norm.$1"],
-    ...[
-      ["attention\\.self\\.query", "attn_q"],
-      ["attention\\.self\\.key", "attn_k"],
-      ["attention\\.self\\.value", "attn_v"],
-      ["attention\\.output\\.dense", "attn_output"],
-      ["attention\\.output\\.LayerNorm", "attn_output_norm"],
-      ["intermediate\\.dense", "ffn_up"],
-      ["output\\.dense", "ffn_down"],
-      ["output\\.LayerNorm", "layer_output_norm"],
-    ].map(([from, to]) =>
-      [P(`roberta\\.encoder\\.layer\\.(\\d+)\\.${from}\\.(\\w+)`), `blk.$1.${to}.$2`] as const
-    ),
-    // Its head is not written.
-    [/^lm_head\..*$/, "head"],
-  ],
-  changes: () => [
-    [/^head$/, () => []],
-    [
-      /position_embd/,
-      one((tensor) =>
-        pick(tensor, Array.from({ length: tensor.shape[0]! - 2 }, (_, row) => row + 2))
-      ),
-    ],
-  ],
-};
