@@ -8,6 +8,7 @@ import { type HeadShape, headTiles } from "../../gpu/kernels/attention_split.ts"
 import { attentionTile, attentionTileRows } from "../../gpu/kernels/attention_tile.ts";
 import {
   ATTENTION_TUNING,
+  directChoice,
   splitBytes,
   splitChoice,
   type SplitStyle,
@@ -62,8 +63,27 @@ function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: Split
   const rows = lowering.node.inputs[0]!.shape[0]!;
   const few = isBetween(rows, 1, ATTENTION_TUNING.fewRows);
   const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
-  if (few !== 0) lowerSplit(lowering, call, style, mul(few, rows));
+  if (few !== 0) lowerFew(lowering, call, style, mul(few, rows));
   if (many !== 0) lowerTile(lowering, call, { rows, many, style });
+}
+
+/** All keys in one workgroup where they are few, else split and merged. */
+function lowerFew(
+  lowering: GpuLowering,
+  call: AttentionCall,
+  style: SplitStyle,
+  rows: Dim,
+): void {
+  const { shape, rule, keys, q, k, v, ruleStorage, sinks, quantized } = call;
+  const { capabilities, node: { outputs: [y] } } = lowering;
+  const direct = style === "subgroup" ? directChoice(shape, capabilities) : undefined;
+  const isShort = keys !== undefined && keys <= ATTENTION_TUNING.directKeys;
+  if (!direct || !isShort) return lowerSplit(lowering, call, style, rows);
+  lowering.emit({
+    shader: direct.shader(rule, { sinks: sinks !== undefined, quantize: quantized }),
+    storage: { q, k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
+    workgroups: [headTiles({ ...shape, tileHeads: direct.tileHeads }), 1, rows],
+  });
 }
 
 function lowerSplit(

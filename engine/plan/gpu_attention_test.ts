@@ -23,16 +23,19 @@ interface Step {
   readonly softcap?: number;
   readonly sinks?: boolean;
   readonly slopes?: boolean;
+  /** Positions of a cache; above 512 keys are split over workgroups. */
+  readonly capacity?: number;
 }
 
 function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }: Step): OpCase {
   const [heads, kvHeads, width, valueWidth] = shape;
   const random = createCaseRandom(11);
+  const { capacity = CAPACITY } = with_;
   const state = (channels: number): CaseInput => ({
     role: "state",
     dtype,
-    shape: [CAPACITY, kvHeads, channels],
-    slots: [0, 1].map(() => random.normal(CAPACITY * kvHeads * channels)),
+    shape: [capacity, kvHeads, channels],
+    slots: [0, 1].map(() => random.normal(capacity * kvHeads * channels)),
   });
   return {
     name: `${rows.length} rows`,
@@ -87,6 +90,13 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
     ...{ shape: [6, 2, 32, 32], dtype: "f16", rows: MIXED, sinks: true, slopes: true },
   }],
   ["many heads of one key head", { shape: [40, 1, 16, 16], dtype: "f32", rows: CHUNK }],
+  ["few rows, walked over in splits", {
+    ...{ shape: [9, 3, 64, 64], dtype: "f16", rows: [[589, 1], [0, 0], [64, 1]] as const },
+    ...{ capacity: 600, sinks: true },
+  }],
+  ["few rows, split", {
+    ...{ shape: [4, 2, 16, 16], dtype: "f32", rows: [[589, 1], [0, 0]] as const, capacity: 600 },
+  }],
   ["few rows, walked over", {
     ...{ shape: [9, 3, 64, 64], dtype: "f16", rows: [[149, 1], [0, 0], [64, 1]] as const },
     ...{ window: 120, sinks: true, slopes: true },

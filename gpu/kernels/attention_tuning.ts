@@ -5,7 +5,13 @@ import type { Capabilities, Shader } from "../kernel.ts";
 import type { SpanRule } from "./attention_spans.ts";
 import { attentionSplit, type HeadShape, headTiles, partialVectors } from "./attention_split.ts";
 import { attentionTileBytes, type AttentionTileParams } from "./attention_tile.ts";
-import { attentionWalk, canWalk, walkBlock } from "./attention_walk.ts";
+import {
+  attentionWalk,
+  canWalk,
+  type DirectResult,
+  walkBlock,
+  walkBytes,
+} from "./attention_walk.ts";
 import { channelReader } from "./channel_reader.ts";
 
 /** Sizes of attention. */
@@ -21,6 +27,10 @@ export const ATTENTION_TUNING = {
   splitBlocks: [32, 16, 8],
   /** Keys that a walker takes at once. */
   walkTurn: 4,
+  /** Keys up to which a single workgroup takes a head, its query heads and invocations. */
+  directKeys: 512,
+  directHeads: 2,
+  directWorkgroups: [512, 256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */
   splitWorkgroups: 1024,
   mostSplits: 64,
@@ -93,6 +103,39 @@ function blockChoice(
   return {
     ...{ tileHeads, block, splits },
     shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
+  };
+}
+
+/** Kernel of attention for few rows that see few keys. */
+export interface DirectChoice {
+  readonly tileHeads: number;
+  /** The shader for a rule. */
+  shader(rule: SpanRule, result: DirectResult): Shader;
+}
+
+/** The kernel that needs no merging, or undefined if there is none for these heads on this device. */
+export function directChoice(
+  shape: HeadShape,
+  { subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Pick<
+    Capabilities,
+    "maxWorkgroupBytes" | "maxWorkgroupSize" | "subgroupSize"
+  >,
+): DirectChoice | undefined {
+  const { directHeads, directWorkgroups, walkTurn: turn } = ATTENTION_TUNING;
+  if (!canWalk(shape, subgroupSize)) return undefined;
+  const tileHeads = headsOfTile(shape, directHeads);
+  const { width } = shape;
+  const workgroup = directWorkgroups.find((workgroup) =>
+    workgroup <= maxWorkgroupSize && workgroup >= subgroupSize &&
+    walkBytes({ tileHeads, width, workgroup, subgroupSize }) <= maxWorkgroupBytes
+  );
+  if (workgroup === undefined) return undefined;
+  return {
+    tileHeads,
+    shader: (rule, direct) =>
+      attentionWalk({
+        ...{ ...shape, rule, tileHeads, turn, splits: 1, workgroup, subgroupSize, direct },
+      }),
   };
 }
 

@@ -2,7 +2,8 @@
 // without a barrier in the loop. A walker, some lanes of a subgroup, takes every n-th key of the split, each
 // lane having a unit of its channels; a score is added up by shuffles and stands in all lanes of the walker, which
 // keeps a running maximum of its own. Keys and values of a turn are loaded before any of them is used. At
-// the end walkers put their sums together.
+// the end walkers put their sums together. Where contexts are short one large workgroup takes all keys of a
+// head and writes the result itself: a second dispatch would cost more than it brings.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
@@ -10,6 +11,7 @@ import type { SpanRule } from "./attention_spans.ts";
 import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./attention_split.ts";
 import { channelReader } from "./channel_reader.ts";
 import { list } from "./matmul_rows.ts";
+import { groupQuantizer } from "./quantize_group.ts";
 
 /** What a shader is made for. */
 export interface WalkParams extends HeadShape {
@@ -23,6 +25,15 @@ export interface WalkParams extends HeadShape {
   readonly workgroup: number;
   /** Lanes of a subgroup. */
   readonly subgroupSize: number;
+  /** Write the result; there is one split then. Absent: leave partial results for attention_merge. */
+  readonly direct?: DirectResult;
+}
+
+/** What a result that needs no merging is like. */
+export interface DirectResult {
+  readonly sinks: boolean;
+  /** Whether it is written in 8 bit: heads of a multiple of 32 channels, and subgroups of at least 8 lanes. */
+  readonly quantize: boolean;
 }
 
 /** Whether heads of this shape can be walked over: a key and a value take the same lanes, a power of 2. */
@@ -38,10 +49,20 @@ export function walkBlock(
   return workgroup / channelReader("k", dtype, width).units * turn;
 }
 
-/** The shader; bindings q, k, v, partial, those of the rule; workgroups: head tiles, splits, rows. */
+/** Bytes of workgroup memory that a shader takes. */
+export function walkBytes(
+  { tileHeads, width, workgroup, subgroupSize }: Pick<
+    WalkParams,
+    "tileHeads" | "width" | "workgroup" | "subgroupSize"
+  >,
+): number {
+  return workgroup / subgroupSize * tileHeads * (4 * width + 8) + 64;
+}
+
+/** The shader; bindings q, k, v, partial or y, sinks, the rule's; workgroups: head tiles, splits, rows. */
 export function attentionWalk(params: WalkParams): Shader {
   const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
-  const { tileHeads, turn, splits, workgroup, subgroupSize } = params;
+  const { tileHeads, turn, splits, workgroup, subgroupSize, direct } = params;
   const group = heads / kvHeads;
   const tilesOfGroup = Math.ceil(group / tileHeads);
   const q = channelReader("q", "f32", width);
@@ -51,8 +72,10 @@ export function attentionWalk(params: WalkParams): Shader {
   const walkers = workgroup / lanes;
   const block = walkBlock(params);
   const subgroups = workgroup / subgroupSize;
-  const vectors = partialVectors(valueWidth);
   const headQuads = lanes * quads;
+  const quantizer = direct?.quantize
+    ? groupQuantizer({ columns: heads * valueWidth, workgroup, passes: 1, subgroups: true })
+    : undefined;
   const shuffles = (
     name: string,
     least: number,
@@ -66,9 +89,18 @@ export function attentionWalk(params: WalkParams): Shader {
   const each = (text: (h: number) => string) => list(tileHeads, text);
   const perKey = (text: (j: number) => string) => list(turn, text);
   return {
-    name: "attention_walk",
-    storage: { q: q.type, k: k.type, v: v.type, partial: "array<vec4<f32>>", ...rule.storage },
-    writes: ["partial"],
+    name: direct ? "attention_walk_direct" : "attention_walk",
+    storage: {
+      ...{ q: q.type, k: k.type, v: v.type },
+      ...direct
+        ? {
+          y: quantizer ? "array<u32>" : "array<vec4<f32>>",
+          ...direct.sinks ? { sinks: "array<f32>" } : {},
+        }
+        : { partial: "array<vec4<f32>>" },
+      ...rule.storage,
+    },
+    writes: [direct ? "y" : "partial"],
     uniforms: {},
     enables: ["subgroups"],
     code: wgsl`
@@ -81,6 +113,8 @@ export function attentionWalk(params: WalkParams): Shader {
       ${k.code}
 
       ${v.code}
+
+      ${quantizer?.declarations ?? ""}
 
       var<workgroup> range: Span;
       var<workgroup> sums: array<vec4<f32>, ${subgroups * tileHeads * headQuads}>;
@@ -100,7 +134,7 @@ export function attentionWalk(params: WalkParams): Shader {
         let share = share_of(span);
         let begin = span.start + id.y * share;
         let end = min(begin + share, span.end);
-        if (begin >= end) { return; }
+        ${direct ? "" : "if (begin >= end) { return; }"}
 
         let lane = thread % ${lanes}u;
         let walker = thread / ${lanes}u;
@@ -195,7 +229,9 @@ export function attentionWalk(params: WalkParams): Shader {
       )
     }
         workgroupBarrier();
-        for (var i = thread; i < ${tileHeads * headQuads}u; i += ${workgroup}u) {
+        for (var start = 0u; start < ${tileHeads * headQuads}u; start += ${workgroup}u) {
+          let i = min(start + thread, ${tileHeads * headQuads - 1}u);
+          let inside = start + thread < ${tileHeads * headQuads}u;
           let head = i / ${headQuads}u;
           let quad = i % ${headQuads}u;
           ${list(subgroups, (s) => `let stat${s} = stats[${s * tileHeads}u + head];`)}
@@ -203,20 +239,58 @@ export function attentionWalk(params: WalkParams): Shader {
       list(subgroups, (s) => `stat${s}.x`).reduce((most, own) => `max(${most}, ${own})`)
     };
           ${list(subgroups, (s) => `let part${s} = exp(stat${s}.x - most);`)}
+          let total = ${list(subgroups, (s) => `part${s} * stat${s}.y`).join(" + ")};
           let all = ${
       list(subgroups, (s) => `part${s} * sums[(${s * tileHeads}u + head) * ${headQuads}u + quad]`)
         .join(" + ")
     };
-          if (first_head + head <= last_head) {
-            let at = ((row * ${heads}u + first_head + head) * ${splits}u + id.y) * ${vectors}u;
-            partial[at + quad] = all;
-            if (quad == 0u) {
-              let total = ${list(subgroups, (s) => `part${s} * stat${s}.y`).join(" + ")};
-              partial[at + ${vectors - 1}u] = vec4<f32>(most, total, 0.0, 0.0);
-            }
-          }
+          let isHead = first_head + head <= last_head;
+          ${direct ? writeResult(params, direct, quantizer?.quantize) : writePartial(params)}
         }
       }
     `,
   };
+}
+
+function writePartial({ heads, splits, valueWidth }: WalkParams): string {
+  const vectors = partialVectors(valueWidth);
+  return wgsl`
+    if (inside && isHead) {
+      let at = ((row * ${heads}u + first_head + head) * ${splits}u + id.y) * ${vectors}u;
+      partial[at + quad] = all;
+      if (quad == 0u) { partial[at + ${vectors - 1}u] = vec4<f32>(most, total, 0.0, 0.0); }
+    }
+  `;
+}
+
+function writeResult(
+  { heads, valueWidth }: WalkParams,
+  { sinks }: DirectResult,
+  quantize: string | undefined,
+): string {
+  const quads = valueWidth / 4;
+  const shared = sinks
+    ? wgsl`
+      let sink = sinks[min(first_head + head, last_head)];
+      let top = max(most, sink);
+      let scale = exp(most - top);
+      let whole = total * scale + exp(sink - top);
+    `
+    : wgsl`
+      let scale = 1.0;
+      let whole = total;
+    `;
+  const place = `(first_head + head) * ${quads}u + quad`;
+  return wgsl`
+    ${shared}
+    let value0 = all * select(0.0, scale / whole, whole > 0.0);
+    ${quantize ?? ""}
+    if (inside && isHead) {
+      ${
+    quantize
+      ? `put(row, ${place}, scale0, codes0, half0, rest0);`
+      : `y[row * ${heads * quads}u + ${place}] = value0;`
+  }
+    }
+  `;
 }

@@ -12,7 +12,12 @@ import {
   attentionTileBytes,
   attentionTileRows,
 } from "../../gpu/kernels/attention_tile.ts";
-import { type SplitChoice, splitChoice, tileSizes } from "../../gpu/kernels/attention_tuning.ts";
+import {
+  ATTENTION_TUNING,
+  type SplitChoice,
+  splitChoice,
+  tileSizes,
+} from "../../gpu/kernels/attention_tuning.ts";
 import { attentionWalk, walkBlock } from "../../gpu/kernels/attention_walk.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
@@ -349,9 +354,19 @@ export function attentionCases({ capabilities, sweep, small }: BenchChoice): Ben
           )
         )
         : [];
-      return [{ variant: "chosen", choice: chosen }, ...variants].map(({ variant, choice }) =>
-        decodeCase({ name, variant, context, shape, choice })
-      );
+      return [
+        ...[{ variant: "chosen", choice: chosen }, ...variants].map(({ variant, choice }) =>
+          decodeCase({ name, variant, context, shape, choice })
+        ),
+        ...context > 8192
+          ? []
+          : [1, 2, 4].flatMap((tileHeads) =>
+            [256, 512, 1024].filter((workgroup) => (workgroup === 512 && tileHeads === 2) || sweep)
+              .map((workgroup) =>
+                directCase({ name, context, shape, tileHeads, workgroup, subgroupSize })
+              )
+          ),
+      ];
     })
   );
 }
@@ -406,6 +421,51 @@ function decodeCase({ name, variant, context, shape, choice }: {
             workgroups: [heads, 1],
           },
         ]).flat(),
+      ];
+    },
+  };
+}
+
+/** Attention in one dispatch. */
+function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }: {
+  readonly name: string;
+  readonly context: number;
+  readonly shape: HeadShape;
+  readonly tileHeads: number;
+  readonly workgroup: number;
+  readonly subgroupSize: number;
+}): BenchCase {
+  const { heads, kvHeads, width, valueWidth } = shape;
+  const cacheBytes = 2 * context * kvHeads * width;
+  const runs = 4 * RUNS;
+  const rule = causalRule({
+    capacity: context,
+    scale: width ** -0.5,
+    window: 0,
+    softcap: 0,
+    slopes: false,
+  });
+  const direct = { sinks: false, quantize: false };
+  const size = { tileHeads, turn: ATTENTION_TUNING.walkTurn, splits: 1, workgroup, subgroupSize };
+  return {
+    group: "attention",
+    name,
+    variant: `direct heads ${tileHeads} workgroup ${workgroup}`,
+    bytes: 2 * cacheBytes,
+    runs,
+    dispatches(timer) {
+      const rows = rowsAt(timer, context - 1, 1);
+      const q = timer.room(4 * heads * width);
+      const y = timer.room(4 * heads * valueWidth);
+      const shader = attentionWalk({ ...shape, ...size, rule, direct });
+      return [
+        rows.set,
+        ...Array.from({ length: runs }, (): BenchDispatch => ({
+          shader,
+          storage: { q, k: timer.next(cacheBytes), v: timer.next(cacheBytes), y, ...rows.storage },
+          uniforms: {},
+          workgroups: [headTiles({ ...shape, tileHeads }), 1, 1],
+        })),
       ];
     },
   };
