@@ -13,7 +13,7 @@ import { unknownKeysWarning } from "../engine/models/unknown_keys.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
-import { ROBERTA, SOURCE_RULES } from "./support/gguf_networks.ts";
+import { DISTILBERT, ROBERTA, SOURCE_RULES } from "./support/gguf_networks.ts";
 import { GGUF_RULES } from "./support/gguf_rules.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { type GgufRule, toGguf } from "./support/to_gguf.ts";
@@ -263,4 +263,17 @@ Deno.test("RoBERTa as a GGUF file of the family bert gives the vectors of its ch
     vectors.forEach((vector, i) => assertClose([...vector], [...expected[i]!], 1e-5));
   });
   assertEquals([await separators("bert"), await separators("t5")], [1, 2]);
+});
+
+Deno.test("DistilBERT as a GGUF file of the family bert does without types of tokens", async () => {
+  const ids = [[1, 15, 47, 4, 30, 2], [1, 9, 2]];
+  const options = { device: "reference", precision: "exact" } as const;
+  using checkpoint = await load(checkpointPath("distilbert"), options);
+  const expected = await embed(checkpoint, ids, { pooling: "cls", normalize: false });
+  await withGguf("distilbert", DISTILBERT, async (path) => {
+    using model = await load(path, options);
+    assertEquals(model.info.warnings, []);
+    const vectors = await embed(model, ids, { normalize: false });
+    vectors.forEach((vector, i) => assertClose([...vector], [...expected[i]!], 1e-5));
+  });
 });

@@ -100,3 +100,40 @@ export const ROBERTA: GgufRule = {
     ],
   ],
 };
+
+/** DistilBERT, which is BERT there without types of tokens. */
+export const DISTILBERT: GgufRule = {
+  arch: "bert",
+  metadata: (config) => ({
+    block_count: count(config.n_layers),
+    context_length: count(config.max_position_embeddings),
+    embedding_length: count(config.dim),
+    feed_forward_length: count(config.hidden_dim),
+    "attention.head_count": count(config.n_heads),
+    "attention.layer_norm_epsilon": real(1e-12),
+    "attention.causal": ["bool", false],
+    pooling_type: count(2),
+  }),
+  names: [
+    [P("distilbert\\.embeddings\\.word_embeddings\\.weight"), "token_embd.weight"],
+    [P("distilbert\\.embeddings\\.position_embeddings\\.weight"), "position_embd.weight"],
+    [P("distilbert\\.embeddings\\.LayerNorm\\.(\\w+)"), "token_embd_norm.$1"],
+    ...[
+      ["attention\\.q_lin", "attn_q"],
+      ["attention\\.k_lin", "attn_k"],
+      ["attention\\.v_lin", "attn_v"],
+      ["attention\\.out_lin", "attn_output"],
+      ["sa_layer_norm", "attn_output_norm"],
+      ["ffn\\.lin1", "ffn_up"],
+      ["ffn\\.lin2", "ffn_down"],
+      ["output_layer_norm", "layer_output_norm"],
+    ].map(([from, to]) =>
+      [
+        P(`distilbert\\.transformer\\.layer\\.(\\d+)\\.${from}\\.(\\w+)`),
+        `blk.$1.${to}.$2`,
+      ] as const
+    ),
+    [/^vocab_.*$/, "head"],
+  ],
+  changes: () => [[/^head$/, () => []]],
+};
