@@ -144,6 +144,11 @@ export interface GpuLowering {
   constant(data: Float32Array | Uint32Array | Int32Array): GpuSlice;
   /** Largest value of a dim in the plan. */
   most(dim: Dim): number;
+  /**
+   * How many positions of a cache the step's rows may look at, rounded up to a power of two: a symbol by which sizes
+   * may choose between kernels. Absent where it is not known.
+   */
+  readonly reach: Dim | undefined;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
   /** Appends a dispatch, which sees what the dispatches before it wrote. */

@@ -12,6 +12,7 @@ import { createProgram, type Program } from "../../gpu/program.ts";
 import { createReadback, type Readback } from "../../gpu/readback.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { GpuOutput } from "./gpu_steps.ts";
+import type { Reach } from "./gpu_reach.ts";
 import type { GpuValues } from "./gpu_values.ts";
 import type { Plan } from "./plan.ts";
 
@@ -57,12 +58,13 @@ interface Batch {
  * @param depth Most steps of one submission; a stop discards at most twice as many.
  */
 export async function createStepsAhead(
-  { scope, plan, values, program, outputs, depth }: {
+  { scope, plan, values, program, outputs, reach, depth }: {
     readonly scope: GpuMemory;
     readonly plan: Plan;
     readonly values: GpuValues;
     readonly program: Program<DimEnv>;
     readonly outputs: readonly GpuOutput[];
+    readonly reach: Reach;
     readonly depth: number;
   },
 ): Promise<StepsAhead | undefined> {
@@ -136,6 +138,7 @@ export async function createStepsAhead(
   function submit(position: number, slot: number, wanted: number): Batch | undefined {
     const size = Math.min(wanted, depth, capacity - position);
     if (size <= 0) return undefined;
+    program.bind(reach.of(ONE_ROW, position + size - 1));
     turn = 1 - turn;
     const readback = readbacks[turn]!;
     const encoder = scope.device.createCommandEncoder();
@@ -195,8 +198,7 @@ export async function createStepsAhead(
     }
   }
 
-  function begin(bindings: DimEnv): Batch | undefined {
-    program.bind(bindings);
+  function begin(): Batch | undefined {
     values.writeInputs();
     const batch = submit(positions[0]!, slots[0]!, 2);
     if (batch) batch.first = tokens[0]!;
@@ -216,7 +218,7 @@ export async function createStepsAhead(
   function take(bindings: DimEnv): boolean | Promise<void> {
     const isOneRow = bindings.M === 1 && bindings.L === 1;
     if (!isOneRow || (current && !isNext(current))) drop();
-    if (isOneRow && !current && streak >= CONFIDENCE && isExpected()) current = begin(bindings);
+    if (isOneRow && !current && streak >= CONFIDENCE && isExpected()) current = begin();
     if (!current) return false;
     const batch = current;
     const fetched = batch.isFetched ? undefined : fetch(batch);

@@ -19,6 +19,7 @@ import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { chooseGpuKernels, type GpuMemoryMap, lowerToGpu } from "./gpu_lowering.ts";
+import { createReach, type Reach } from "./gpu_reach.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
 import {
   createStep,
@@ -180,11 +181,12 @@ async function prepareGpu(
     const readback = await createReadback(scope, outputBytes(plan));
     const { values } = memory;
     const outputs = gpuOutputs(plan, values);
+    const reach = createReach(plan, values);
     const ahead = await createStepsAhead({
-      ...{ scope, plan, values, program, outputs },
+      ...{ scope, plan, values, program, outputs, reach },
       depth: stepsAhead,
     });
-    const parts = { gpu, plan, kernels, memory, program, readback, outputs, ahead, scope };
+    const parts = { gpu, plan, kernels, memory, program, readback, outputs, reach, ahead, scope };
     const executable = assemble(parts);
     if (warmUp) await runOnce(executable, memory.states);
     return executable;
@@ -259,13 +261,14 @@ interface Parts {
   readonly program: Program<DimEnv>;
   readonly readback: Readback;
   readonly outputs: readonly GpuOutput[];
+  readonly reach: Reach;
   readonly ahead: StepsAhead | undefined;
   readonly scope: BufferScope;
 }
 
 function assemble(parts: Parts): GpuExecutable {
   const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
-  const { readback, outputs, ahead, scope } = parts;
+  const { readback, outputs, reach, ahead, scope } = parts;
   const { graph, arenaBytes } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
   const byName = new Map(outputs.map(({ name, data }) => [name, data]));
@@ -294,7 +297,7 @@ function assemble(parts: Parts): GpuExecutable {
     return step(bindings);
   }
 
-  const compute = createStep({ gpu, program, values, outputs, readback });
+  const compute = createStep({ gpu, program, values, outputs, readback, reach });
 
   function step(bindings: DimEnv): void | Promise<void> {
     try {
@@ -361,13 +364,13 @@ function assemble(parts: Parts): GpuExecutable {
       checkAlive();
       checkBindings(plan, bindings);
       ahead?.forget();
-      return timeHost({ gpu, program, values, outputs, readback }, bindings);
+      return timeHost({ gpu, program, values, outputs, readback, reach }, bindings);
     },
     timeDispatches(bindings) {
       checkAlive();
       checkBindings(plan, bindings);
       ahead?.forget();
-      program.bind(bindings);
+      program.bind(reach.ofInputs(bindings));
       values.writeInputs();
       return timeDispatches(scope, program);
     },

@@ -11,6 +11,7 @@ import type { GpuKernel, GpuLowering } from "../graph/op.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { aligned } from "./gpu_values.ts";
+import { limitsWithReach, reachDim } from "./gpu_reach.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { maximumOf } from "./sizes.ts";
 
@@ -59,6 +60,7 @@ export function lowerToGpu(
   memory: GpuMemoryMap,
 ): ProgramDispatch<DimEnv>[] {
   const counts = createCounts();
+  const limits = limitsWithReach(plan), reach = reachDim(plan);
   return plan.steps.flatMap(({ node }, index) => {
     const kernel = kernels[index]!;
     const dispatches: ProgramDispatch<DimEnv>[] = [];
@@ -75,7 +77,8 @@ export function lowerToGpu(
       },
       state: (value) => memory.state(rootOf(plan, value)),
       constant: memory.constant,
-      most: (dim) => maximumOf(dim, plan.limits),
+      most: (dim) => maximumOf(dim, limits),
+      reach,
       scratch(bytes) {
         const at = scratch;
         scratch += aligned(bytes);

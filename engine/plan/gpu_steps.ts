@@ -7,6 +7,7 @@ import type { Program } from "../../gpu/program.ts";
 import type { CopySource, Readback } from "../../gpu/readback.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../graph/dim.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
+import type { Reach } from "./gpu_reach.ts";
 import { type GpuValues, outputElementBytes } from "./gpu_values.ts";
 import type { Plan } from "./plan.ts";
 import { maximumOf } from "./sizes.ts";
@@ -55,6 +56,7 @@ export interface StepParts {
   readonly values: GpuValues;
   readonly outputs: readonly GpuOutput[];
   readonly readback: Readback;
+  readonly reach: Reach;
 }
 
 /** Commands that wait to be submitted. */
@@ -67,10 +69,11 @@ interface Encoded {
 
 /** Makes the function that runs a step; the promise is there where results cannot be taken at once. */
 export function createStep(parts: StepParts): (bindings: DimEnv) => void | Promise<void> {
-  const { gpu: { device }, program, values, outputs, readback } = parts;
+  const { gpu: { device }, program, values, outputs, readback, reach } = parts;
   let last: DimEnv | undefined;
   let prepared: Encoded | undefined;
-  return (bindings) => {
+  return (given) => {
+    const bindings = reach.ofInputs(given);
     program.bind(bindings);
     const { commands, bytes } = prepared && isSame(prepared.bindings, bindings)
       ? prepared
@@ -82,7 +85,7 @@ export function createStep(parts: StepParts): (bindings: DimEnv) => void | Promi
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
     if (last && isSame(last, bindings)) prepared = encode(parts, bindings);
-    last = { ...bindings };
+    last = bindings;
     if (total > 0) {
       return readback.read(total, (range, at) => takeOutputs(outputs, bytes, range, at));
     }
@@ -98,7 +101,7 @@ function encode({ gpu, program, outputs, readback }: StepParts, bindings: DimEnv
   const sources = outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }))
     .filter(({ bytes }) => bytes > 0);
   if (sources.length > 0) readback.copy(encoder, sources);
-  return { bindings: { ...bindings }, commands: encoder.finish(), bytes };
+  return { bindings, commands: encoder.finish(), bytes };
 }
 
 function totalOf(bytes: readonly number[]): number {
@@ -111,8 +114,9 @@ export type HostTimes = Readonly<Record<"encode" | "inputs" | "submit" | "wait a
 const HOST_STEPS = 20;
 
 /** Measures the parts of a step on the host, one behind the other. */
-export async function timeHost(parts: StepParts, bindings: DimEnv): Promise<HostTimes> {
-  const { gpu: { device }, program, values, outputs, readback } = parts;
+export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTimes> {
+  const { gpu: { device }, program, values, outputs, readback, reach } = parts;
+  const bindings = reach.ofInputs(given);
   const times: Record<keyof HostTimes, number[]> = {
     "encode": [],
     "inputs": [],
