@@ -21,10 +21,20 @@ import {
 const PIECE: u32 = 16384;
 const GROUP: u32 = 8192;
 
+/** `bytes` from one place to another; a call of memory.copy costs more than a short loop. */
+@inline function copyRun(x: usize, y: usize, bytes: usize): void {
+  if (bytes >= 512) { memory.copy(y, x, bytes); return; }
+  for (; bytes >= 16; bytes -= 16, x += 16, y += 16) v128.store(y, v128.load(x));
+  if (bytes & 8) { store<u64>(y, load<u64>(x)); x += 8; y += 8; }
+  if (bytes & 4) { store<u32>(y, load<u32>(x)); x += 4; y += 4; }
+  if (bytes & 2) { store<u16>(y, load<u16>(x)); x += 2; y += 2; }
+  if (bytes & 1) store<u8>(y, load<u8>(x));
+}
+
 /** One row: `count` elements of `bytes`. */
 function moveRow(x: usize, y: usize, count: u32, bytes: u32, sx: usize, sy: usize): void {
   if (sx == bytes && sy == bytes) {
-    memory.copy(y, x, <usize>count * bytes);
+    copyRun(x, y, <usize>count * bytes);
   } else if (bytes == 4) {
     for (let i: u32 = 0; i < count; i++, x += sx, y += sy) store<u32>(y, load<u32>(x));
   } else if (bytes == 8) {
@@ -49,17 +59,21 @@ export function move(ip: usize): void {
     const from = pieces > 1 ? <u32>c % pieces * PIECE : 0;
     const count = pieces > 1 ? min(PIECE, n5 - from) : n5;
     const last = pieces > 1 ? row + 1 : min(rows, row + group);
-    for (; row < last; row++) {
+    while (row < last) {
       let rest = row;
       const i4 = rest % n4; rest /= n4;
       const i3 = rest % n3; rest /= n3;
       const i2 = rest % n2; rest /= n2;
       const i1 = rest % n1, i0 = rest / n1;
-      const x = addressAt(ip, MOVE_X) + i0 * u32At(ip, MOVE_X0) + i1 * u32At(ip, MOVE_X1) + i2 * u32At(ip, MOVE_X2) +
+      let x = from * sx + addressAt(ip, MOVE_X) + i0 * u32At(ip, MOVE_X0) + i1 * u32At(ip, MOVE_X1) + i2 * u32At(ip, MOVE_X2) +
         i3 * u32At(ip, MOVE_X3) + i4 * u32At(ip, MOVE_X4);
-      const y = addressAt(ip, MOVE_Y) + i0 * u32At(ip, MOVE_Y0) + i1 * u32At(ip, MOVE_Y1) + i2 * u32At(ip, MOVE_Y2) +
+      let y = from * sy + addressAt(ip, MOVE_Y) + i0 * u32At(ip, MOVE_Y0) + i1 * u32At(ip, MOVE_Y1) + i2 * u32At(ip, MOVE_Y2) +
         i3 * u32At(ip, MOVE_Y3) + i4 * u32At(ip, MOVE_Y4);
-      moveRow(x + from * sx, y + from * sy, count, bytes, sx, sy);
+      // Rows that differ in i4 alone go without another division.
+      const end = min(last, row + n4 - i4);
+      for (; row < end; row++, x += addressAt(ip, MOVE_X4), y += addressAt(ip, MOVE_Y4)) {
+        moveRow(x, y, count, bytes, sx, sy);
+      }
     }
   }
 }
@@ -128,9 +142,7 @@ export function gather(ip: usize): void {
       if (index < 0 || index >= <i64>size) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
       const x = addressAt(ip, GATHER_X) + (<usize>o * size + <usize>index) * bytes;
       const y = addressAt(ip, GATHER_Y) + <usize>entry * bytes;
-      if (bytes == 4) store<u32>(y, load<u32>(x));
-      else if (bytes == 8) store<u64>(y, load<u64>(x));
-      else memory.copy(y, x, bytes);
+      copyRun(x, y, bytes);
     }
   }
 }

@@ -18,7 +18,7 @@ import {
 } from "./generated/opcodes";
 
 const CHUNK: u32 = 4096;
-const F32: u32 = 8, F64: u32 = 9, F16: u32 = 10, I32: u32 = 4, I64: u32 = 6, BOOL: u32 = 7;
+const F32: u32 = 8, F64: u32 = 9, F16: u32 = 10, U8: u32 = 1, I32: u32 = 4, I64: u32 = 6, BOOL: u32 = 7;
 
 /** Bytes of an element. */
 export function bytesOf(type: u32): usize {
@@ -118,6 +118,16 @@ export function convert(ip: usize): void {
       for (; i + 4 <= n; i += 4) v128.store(y + (<usize>i << 2), widenHalf4(x + (<usize>i << 1)));
     } else if (from == I32 && to == F32) {
       for (; i + 4 <= n; i += 4) v128.store(y + (<usize>i << 2), f32x4.convert_i32x4_s(v128.load(x + (<usize>i << 2))));
+    } else if (to == F32 && from == I64) {
+      for (; i < n; i++) store<f32>(y + (<usize>i << 2), <f32>load<i64>(x + (<usize>i << 3)));
+    } else if (to == F32 && (from == BOOL || from == U8)) {
+      for (; i < n; i++) store<f32>(y + (<usize>i << 2), <f32>load<u8>(x + i));
+    } else if (from == F32 && to == I64) {
+      for (; i < n; i++) store<i64>(y + (<usize>i << 3), whole(load<f32>(x + (<usize>i << 2))));
+    } else if (from == I64 && to == I32) {
+      for (; i < n; i++) store<i32>(y + (<usize>i << 2), <i32>load<i64>(x + (<usize>i << 3)));
+    } else if (from == I32 && to == I64) {
+      for (; i < n; i++) store<i64>(y + (<usize>i << 3), <i64>load<i32>(x + (<usize>i << 2)));
     }
     for (; i < n; i++) convertOne(from, to, x + i * sx, y + i * sy);
   }

@@ -28,10 +28,12 @@ function normalizer(
   });
 }
 
-/** exp(x - max) / sum along an axis; half precision is computed in float32. */
+/** exp(x - max) / sum along an axis; along the last one in float32 also for half precision. */
 export function softmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
-  const { dtype } = x.type;
-  if (dtype !== "f64") {
+  const { dtype, shape } = x.type;
+  // Lines that lie side by side go better all at once than one by one.
+  const isLast = shape.slice(axis + 1).every((dim) => dim === 1);
+  if (dtype !== "f64" && isLast) {
     return castTo(call, call.one("softmax", [castTo(call, x, "f32")], { axis }), dtype);
   }
   const along = { axes: [axis], keep: true };
