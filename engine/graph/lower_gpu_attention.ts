@@ -15,7 +15,7 @@ import {
   tileSizes,
 } from "../../gpu/kernels/attention_tuning.ts";
 import { KV_APPEND_PAIRS, kvAppend } from "../../gpu/kernels/kv_append.ts";
-import { ceilDiv, type Dim, exactDiv, mul, product } from "./dim.ts";
+import { ceilDiv, type Dim, exactDiv, mul, product, sub } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { isBetween } from "./lower_gpu_choice.ts";
 import { isStatic } from "./lower_wasm.ts";
@@ -33,6 +33,8 @@ interface AttentionCall {
   /** Bindings of the rule. */
   readonly ruleStorage: Readonly<Record<string, GpuSlice>>;
   readonly sinks: GpuSlice | undefined;
+  /** Whether rows see the positions of a cache up to their own. */
+  readonly isCausal: boolean;
   /** Whether the result is written in 8 bit. */
   readonly quantized: boolean;
 }
@@ -67,23 +69,32 @@ function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: Split
   if (many !== 0) lowerTile(lowering, call, { rows, many, style });
 }
 
-/** All keys in one workgroup where they are few, else split and merged. */
+/** All keys in one workgroup where the step's rows see few, else split and merged. */
 function lowerFew(
   lowering: GpuLowering,
   call: AttentionCall,
   style: SplitStyle,
   rows: Dim,
 ): void {
-  const { shape, rule, keys, q, k, v, ruleStorage, sinks, quantized } = call;
+  const { shape, rule, q, k, v, ruleStorage, sinks, quantized } = call;
   const { capabilities, node: { outputs: [y] } } = lowering;
   const direct = style === "subgroup" ? directChoice(shape, capabilities) : undefined;
-  const isShort = keys !== undefined && keys <= ATTENTION_TUNING.directKeys;
-  if (!direct || !isShort) return lowerSplit(lowering, call, style, rows);
-  lowering.emit({
-    shader: direct.shader(rule, { sinks: sinks !== undefined, quantize: quantized }),
-    storage: { q, k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
-    workgroups: [headTiles({ ...shape, tileHeads: direct.tileHeads }), 1, rows],
-  });
+  const isShort = direct ? seesFew(lowering, call) : 0;
+  if (direct && isShort !== 0) {
+    lowering.emit({
+      shader: direct.shader(rule, { sinks: sinks !== undefined, quantize: quantized }),
+      storage: { q, k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
+      workgroups: [headTiles({ ...shape, tileHeads: direct.tileHeads }), 1, mul(rows, isShort)],
+    });
+  }
+  if (isShort !== 1) lowerSplit(lowering, call, style, mul(rows, sub(1, isShort)));
+}
+
+/** 1 where the rows of a step see few keys, else 0. */
+function seesFew({ reach }: GpuLowering, { keys, isCausal }: AttentionCall): Dim {
+  const { directKeys } = ATTENTION_TUNING;
+  if (keys !== undefined && keys <= directKeys) return 1;
+  return isCausal && reach !== undefined ? isBetween(reach, 0, directKeys) : 0;
 }
 
 function lowerSplit(
@@ -174,6 +185,7 @@ function attentionKernel(style: SplitStyle, quantized: boolean): GpuKernel {
         v: lowering.state(v!),
         ruleStorage: slices(lowering, { positions, slots, slopes }),
         sinks: sinks && lowering.slice(sinks),
+        isCausal: true,
         quantized,
       }, style);
     },
@@ -207,6 +219,7 @@ function spanAttentionKernel(style: SplitStyle): GpuKernel {
         v: source(v!),
         ruleStorage: slices(lowering, { starts, ends, positions: asked, slots, bias }),
         sinks: undefined,
+        isCausal: false,
         quantized: false,
       }, style);
     },
