@@ -257,7 +257,7 @@ async function* decodeFigures(
   const { options } = bench;
   const figure = figureMaker(bench);
   if (context > 0) await prefill(executable, context, 0);
-  const warm = Math.min(16, options.decode);
+  const warm = Math.min(16, options.decode >> 1);
   const rates: number[] = [];
   let slowest: number[] = [];
   for (let round = -1; round < options.rounds; round++) {
