@@ -1,8 +1,8 @@
-// NB4: 32 values in 24 bytes, 6 bits a value: what onnxruntime's MatMulNBits means with 4 bits, scales of
-// float32 and zero points, laid together. f32 scale d, f32 minimum m, then 16 bytes: byte j holds value j in its
-// low nibble and value j + 16 in its high one. x = d * q + m. No file holds it; the reader of ONNX graphs makes
-// it while weights stream in, since half floats (Q4_1) would round the scales. Kernels may or may not round
-// the product before the sum.
+// NB4: 32 values in 24 bytes, 6 bits a value: what onnxruntime's MatMulNBits means with 4 bits, scales
+// of float32 and zero points, laid together. f32 scale d, f32 minimum m, then 16 bytes: byte j holds
+// value j in its low nibble and value j + 16 in its high one. x = d * q + m. No file holds it; the
+// reader of ONNX graphs makes it while weights stream in, since half floats (Q4_1) would round the
+// scales. Kernels may or may not round the product before the sum.
 
 import { inverseScale, maximum, minimum } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";

@@ -1,5 +1,5 @@
-// Kernels of neural networks beyond language models: convolutions, pools, products of computed matrices,
-// recurrent layers. See opcodes.ts. Sizes of planes may be symbolic, windows are not.
+// Kernels of neural networks beyond language models: convolutions, pools, products of computed
+// matrices, recurrent layers. See opcodes.ts. Sizes of planes may be symbolic, windows are not.
 
 import type { OpcodeRecord } from "./opcode_record.ts";
 
@@ -150,7 +150,7 @@ export const NN_OPCODES = {
   },
   /** `single`: one position, that of row 0; `table`: entries of the tables. */
   rotary: {
-    file: "nn_attention",
+    file: "nn_heads",
     operands: {
       ...{ x: u32, y: u32, cos: u32, sin: u32, positions: u32, wide: u32, single: u32 },
       ...{ batch: u32, rows: u32, heads: u32, width: u32, half: u32, table: u32 },
@@ -158,7 +158,7 @@ export const NN_OPCODES = {
     },
   },
   append_rows: {
-    file: "nn_attention",
+    file: "nn_heads",
     operands: {
       ...{ x: u32, past: u32, counts: u32, wide: u32, y: u32, batch: u32, heads: u32 },
       ...{ rows: u32, width: u32, held: u32, capacity: u32, joined: u32 },

@@ -1,5 +1,5 @@
-// The loops behind conv, conv_integer and conv_transpose, in doubles. Taps are outermost and places of a
-// row innermost, so that the inner loop runs over neighbouring elements of two arrays.
+// The loops behind conv, conv_integer and conv_transpose, in doubles. Taps are outermost and places of
+// a row innermost, so that the inner loop runs over neighbouring elements of two arrays.
 
 import type { Numbers } from "./host_numbers.ts";
 import { tapRange, type WindowLoops } from "./windows.ts";

@@ -1,6 +1,6 @@
 // Whole host tensors as arrays of doubles, for references whose inner loops would drown in getElement:
-// convolutions, matrix products, recurrent nets. A float32 tensor is its own array, so nothing is copied
-// where it matters; what is computed is rounded once, by setElement, when it is stored.
+// convolutions, matrix products, recurrent nets. A float32 tensor is its own array, so nothing is
+// copied where it matters; what is computed is rounded once, by setElement, when it is stored.
 
 import type { DataType } from "./graph.ts";
 import { getElement, type HostTensor, setElement } from "./host_tensor.ts";

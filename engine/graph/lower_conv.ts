@@ -1,5 +1,6 @@
-// Lowering of float32 convolutions. Kernels take windows as numbers and sizes as dims, so one plan serves every
-// image size; pads that follow from the size (`same_…`) are numbers only where the size is.
+// Lowering of float32 convolutions. Kernels take windows as numbers and sizes as dims, so one plan
+// serves every image size; pads that follow from the size (`same_…`) are numbers only where the size
+// is.
 
 import { type Dim, equal, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";

@@ -1,5 +1,5 @@
-// Lowering of products of computed float32 matrices. Batch dims that repeat alike on each side are merged;
-// two groups of them are what the kernel walks over.
+// Lowering of products of computed float32 matrices. Batch dims that repeat alike on each side are
+// merged; two groups of them are what the kernel walks over.
 
 import { type Dim, equal, mul, product } from "./dim.ts";
 import type { Node } from "./graph.ts";

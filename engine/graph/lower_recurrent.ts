@@ -1,5 +1,5 @@
-// Lowering of recurrent layers with the usual activations; clips, peepholes, rows that end early and other
-// activations are left to the reference.
+// Lowering of recurrent layers with the usual activations; clips, peepholes, rows that end early and
+// other activations are left to the reference.
 
 import { roundUp64 } from "./lower_conv.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";

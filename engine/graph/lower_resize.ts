@@ -1,5 +1,5 @@
-// Lowering of resizing along the two last dims of float32 planes, to the nearest element or linearly. Cubic kernels,
-// antialiasing, crops and other axes are left to the reference.
+// Lowering of resizing along the two last dims of float32 planes, to the nearest element or linearly.
+// Cubic kernels, antialiasing, crops and other axes are left to the reference.
 
 import { equal, product } from "./dim.ts";
 import type { Node } from "./graph.ts";

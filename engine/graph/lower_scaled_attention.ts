@@ -1,4 +1,5 @@
-// Lowering of attention over keys and values that are activations, of rotary tables and of appended rows.
+// Lowering of attention over keys and values that are activations, of rotary tables and of appended
+// rows.
 
 import { ATTENTION_FLAGS } from "../../wasm/opcodes_nn.ts";
 import { type Dim, equal, product } from "./dim.ts";

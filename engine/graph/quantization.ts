@@ -11,8 +11,8 @@ export function roundToEven(x: number): number {
 }
 
 /**
- * Which scale belongs to a flat index of a tensor: scales are one number, one an index of `axis`, or a tensor like
- * it with ⌈size / block⌉ entries along `axis`.
+ * Which scale belongs to a flat index of a tensor: scales are one number, one an index of `axis`, or a
+ * tensor like it with ⌈size / block⌉ entries along `axis`.
  *
  * @throws {RangeError} If the scales fit none of these.
  */

@@ -1,5 +1,5 @@
-// The cells of recurrent layers and their loop over a sequence, in doubles. Equations: ONNX operators RNN, GRU and
-// LSTM; LSTM with peepholes: Gers & Schmidhuber 2000.
+// The cells of recurrent layers and their loop over a sequence, in doubles. Equations: ONNX operators
+// RNN, GRU and LSTM; LSTM with peepholes: Gers & Schmidhuber 2000.
 
 import type { Numbers } from "./host_numbers.ts";
 

@@ -1,29 +1,22 @@
-// Attention over float32 keys and values that are activations, and what prepares them.
+// Attention over float32 keys and values that are activations: softmax(cap(q·kᵀ·scale) + mask)·v, online
+// over blocks of 128 keys (Milakov & Gimelshein 2018).
 //
-//   scaled_attention: softmax(cap(q·kᵀ·scale) + mask)·v, online over blocks of 128 keys (Milakov & Gimelshein 2018)
-//   rotary:           pairs of a head's elements turned by tables
-//   append_rows:      a cache with new rows behind the valid ones
-//
-// A chunk of scaled_attention is 32 rows of one head. Blocks of keys and of values are packed by eight, and the scores and
-// sums are tiles; up to three rows are computed row by row instead, since packing would cost as much.
+// A chunk of scaled_attention is 32 rows of one head. Blocks of keys and of values are packed by eight,
+// and the scores and sums are tiles; up to three rows are computed row by row instead, since packing
+// would cost as much.
 import { addressAt, chunksOf, f32At, i32At, min, nextChunk, thread, u32At } from "./runtime";
 import { exp4, tanh4 } from "./exp";
 import { floatTiles } from "./generated/float_tiles";
 import { packColumns, packTransposed } from "./nn_matmul";
 import { madd, max4, sum4 } from "./simd";
 import {
-  APPEND_ROWS_BATCH, APPEND_ROWS_CAPACITY, APPEND_ROWS_COUNTS, APPEND_ROWS_HEADS, APPEND_ROWS_HELD, APPEND_ROWS_JOINED,
-  APPEND_ROWS_PAST, APPEND_ROWS_ROWS, APPEND_ROWS_WIDE, APPEND_ROWS_WIDTH, APPEND_ROWS_X, APPEND_ROWS_Y,
-  ROTARY_BATCH, ROTARY_COS, ROTARY_HALF, ROTARY_HEADS, ROTARY_INTERLEAVED, ROTARY_JOINED, ROTARY_POSITIONS,
-  ROTARY_ROWS, ROTARY_SIN, ROTARY_SINGLE, ROTARY_TABLE, ROTARY_WIDE, ROTARY_WIDTH, ROTARY_X, ROTARY_Y,
-  SCALED_ATTENTION_BATCH, SCALED_ATTENTION_FLAGS, SCALED_ATTENTION_COUNTS,
-  SCALED_ATTENTION_HEADS, SCALED_ATTENTION_K, SCALED_ATTENTION_KEYS, SCALED_ATTENTION_KV_HEADS,
-  SCALED_ATTENTION_MASK, SCALED_ATTENTION_MASK_BATCH, SCALED_ATTENTION_MASK_COLUMN,
-  SCALED_ATTENTION_MASK_COLUMNS, SCALED_ATTENTION_MASK_HEAD, SCALED_ATTENTION_MASK_KIND, SCALED_ATTENTION_MASK_ROW,
-  SCALED_ATTENTION_OFFSET, SCALED_ATTENTION_Q, SCALED_ATTENTION_ROWS,
-  SCALED_ATTENTION_SCALE, SCALED_ATTENTION_SCRATCH, SCALED_ATTENTION_SCRATCH_BYTES, SCALED_ATTENTION_SINKS,
-  SCALED_ATTENTION_SOFTCAP, SCALED_ATTENTION_V, SCALED_ATTENTION_VALUE_WIDTH,
-  SCALED_ATTENTION_WIDTH, SCALED_ATTENTION_WINDOW, SCALED_ATTENTION_Y,
+  SCALED_ATTENTION_BATCH, SCALED_ATTENTION_COUNTS, SCALED_ATTENTION_FLAGS, SCALED_ATTENTION_HEADS,
+  SCALED_ATTENTION_K, SCALED_ATTENTION_KEYS, SCALED_ATTENTION_KV_HEADS, SCALED_ATTENTION_MASK,
+  SCALED_ATTENTION_MASK_BATCH, SCALED_ATTENTION_MASK_COLUMN, SCALED_ATTENTION_MASK_COLUMNS,
+  SCALED_ATTENTION_MASK_HEAD, SCALED_ATTENTION_MASK_KIND, SCALED_ATTENTION_MASK_ROW, SCALED_ATTENTION_OFFSET,
+  SCALED_ATTENTION_Q, SCALED_ATTENTION_ROWS, SCALED_ATTENTION_SCALE, SCALED_ATTENTION_SCRATCH,
+  SCALED_ATTENTION_SCRATCH_BYTES, SCALED_ATTENTION_SINKS, SCALED_ATTENTION_SOFTCAP, SCALED_ATTENTION_V,
+  SCALED_ATTENTION_VALUE_WIDTH, SCALED_ATTENTION_WIDTH, SCALED_ATTENTION_WINDOW, SCALED_ATTENTION_Y,
 } from "./generated/opcodes";
 
 /** Bits of `flags`: how heads lie, what rows see, 64-bit counts. */
@@ -91,7 +84,8 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
     scoreBlock(ip, q, qStride, height, k + <usize>key * kStride, kStride, count, scores, panel);
     for (let r: u32 = 0; r < height; r++) {
       const at = own + <i32>r, row = scores + <usize>r * BLOCK * 4;
-      weighBlock(ip, item, head, first + r, at, key, count, valid, row, largest + (<usize>r << 2), totals + (<usize>r << 2), sums + <usize>r * sumStride, valueWidth);
+      const m = largest + (<usize>r << 2), t = totals + (<usize>r << 2), sum = sums + <usize>r * sumStride;
+      weighBlock(ip, item, head, first + r, at, key, count, valid, row, m, t, sum, valueWidth);
     }
     sumBlock(scores, height, v + <usize>key * vStride, vStride, count, valueWidth, sums, sumStride, panel);
   }
@@ -105,7 +99,8 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
 @inline function validKeys(ip: usize, item: u32, keys: u32): u32 {
   const counts = addressAt(ip, SCALED_ATTENTION_COUNTS);
   if (!counts) return keys;
-  const count = (u32At(ip, SCALED_ATTENTION_FLAGS) & WIDE) ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
+  const wide = u32At(ip, SCALED_ATTENTION_FLAGS) & WIDE;
+  const count = wide ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
   return min(count, keys);
 }
 
@@ -208,7 +203,8 @@ function addMask(ip: usize, item: u32, head: u32, row: u32, key: i32, count: u32
 }
 
 function sumBlock(
-  weights: usize, height: u32, v: usize, vStride: usize, count: u32, width: u32, sums: usize, sumStride: usize, panel: usize,
+  weights: usize, height: u32, v: usize, vStride: usize, count: u32, width: u32, sums: usize, sumStride: usize,
+  panel: usize,
 ): void {
   if (height <= 3) {
     for (let j: u32 = 0; j < count; j++, v += vStride) {
@@ -230,68 +226,4 @@ function addScaled(out: usize, x: usize, factor: f32, count: u32): void {
   let i: usize = 0;
   for (; i + 16 <= bytes; i += 16) v128.store(out + i, madd(v128.load(x + i), f, v128.load(out + i)));
   for (; i < bytes; i += 4) store<f32>(out + i, load<f32>(out + i) + load<f32>(x + i) * factor);
-}
-
-export function rotary(ip: usize): void {
-  const heads = u32At(ip, ROTARY_HEADS), rows = u32At(ip, ROTARY_ROWS), width = u32At(ip, ROTARY_WIDTH);
-  const half = u32At(ip, ROTARY_HALF), total = u32At(ip, ROTARY_BATCH) * rows, table = u32At(ip, ROTARY_TABLE);
-  const positions = addressAt(ip, ROTARY_POSITIONS), joined = u32At(ip, ROTARY_JOINED);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const item = <u32>c / rows, row = <u32>c % rows;
-    let entry: u32 = table == 0 ? 0 : <u32>c % table;
-    if (positions) {
-      const single = u32At(ip, ROTARY_SINGLE), at = single ? 0 : <usize>c;
-      entry = u32At(ip, ROTARY_WIDE) ? <u32>load<u64>(positions + (at << 3)) : load<u32>(positions + (at << 2));
-      if (single) entry += row;
-      if (entry >= table) unreachable();
-    }
-    const cos = addressAt(ip, ROTARY_COS) + ((<usize>entry * half) << 2);
-    const sin = addressAt(ip, ROTARY_SIN) + ((<usize>entry * half) << 2);
-    for (let head: u32 = 0; head < heads; head++) {
-      const at = joined ? (<usize>c * heads + head) * width : ((<usize>item * heads + head) * rows + row) * width;
-      turn(addressAt(ip, ROTARY_X) + (at << 2), addressAt(ip, ROTARY_Y) + (at << 2), cos, sin, half, width, u32At(ip, ROTARY_INTERLEAVED));
-    }
-  }
-}
-
-function turn(x: usize, y: usize, cos: usize, sin: usize, half: u32, width: u32, interleaved: u32): void {
-  const apart = <usize>(interleaved ? 1 : half) << 2, step = <usize>(interleaved ? 2 : 1) << 2;
-  let i: u32 = 0;
-  if (!interleaved) {
-    for (; i + 4 <= half; i += 4) {
-      const at = <usize>i << 2, c = v128.load(cos + at), s = v128.load(sin + at);
-      const a = v128.load(x + at), b = v128.load(x + at + apart);
-      v128.store(y + at, f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s)));
-      v128.store(y + at + apart, f32x4.add(f32x4.mul(a, s), f32x4.mul(b, c)));
-    }
-  }
-  for (; i < half; i++) {
-    const at = <usize>i * step, c = load<f32>(cos + (<usize>i << 2)), s = load<f32>(sin + (<usize>i << 2));
-    const a = load<f32>(x + at), b = load<f32>(x + at + apart);
-    store<f32>(y + at, a * c - b * s);
-    store<f32>(y + at + apart, a * s + b * c);
-  }
-  const rest = <usize>half << 3;
-  memory.copy(y + rest, x + rest, (<usize>width << 2) - rest);
-}
-
-export function append_rows(ip: usize): void {
-  const heads = u32At(ip, APPEND_ROWS_HEADS), rows = u32At(ip, APPEND_ROWS_ROWS), width = <usize>u32At(ip, APPEND_ROWS_WIDTH) << 2;
-  const total = u32At(ip, APPEND_ROWS_BATCH) * heads, capacity = u32At(ip, APPEND_ROWS_CAPACITY);
-  const held = u32At(ip, APPEND_ROWS_HELD), counts = addressAt(ip, APPEND_ROWS_COUNTS), past = addressAt(ip, APPEND_ROWS_PAST);
-  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const item = <u32>c / heads, head = <u32>c % heads;
-    const count = u32At(ip, APPEND_ROWS_WIDE) ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
-    const start = count > rows ? count - rows : 0;
-    if (start > held || start > capacity) unreachable();
-    const y = addressAt(ip, APPEND_ROWS_Y) + <usize>c * capacity * width;
-    memory.copy(y, past + <usize>c * held * width, <usize>start * width);
-    const fresh = min(rows, capacity - start);
-    for (let row: u32 = 0; row < fresh; row++) {
-      const at = u32At(ip, APPEND_ROWS_JOINED) ? (<usize>item * rows + row) * heads + head : <usize>c * rows + row;
-      memory.copy(y + <usize>(start + row) * width, addressAt(ip, APPEND_ROWS_X) + at * width, width);
-    }
-    const end = start + fresh;
-    memory.fill(y + <usize>end * width, 0, <usize>(capacity - end) * width);
-  }
 }

@@ -1,11 +1,13 @@
 // Convolutions of float32 planes.
 //
-//   conv:            implicit GEMM. A chunk is 32 places of the output of one group; what lies under their windows is
-//                    packed by eight places, tap after tap, in runs of 256 taps, and multiplied with all filters.
+//   conv:            implicit GEMM. A chunk is 32 places of the output of one group; what lies under
+//   their windows is
+//                    packed by eight places, tap after tap, in runs of 256 taps, and multiplied with
+//                    all filters.
 //   conv_depthwise:  one channel a filter: sixteen places of a row at a time, their sums in registers.
 //
-// 1. Places in one row of the output whose tap lies inside the input, one or two elements apart, are copied as vectors;
-//    others eight at a time, or element by element at the edges.
+// 1. Places in one row of the output whose tap lies inside the input, one or two elements apart, are
+//    copied as vectors; others eight at a time, or element by element at the edges.
 // 2. 24 filters pass over four panels before the next 24: weights and panels stay in the first cache.
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "./runtime";
 import { floatTiles } from "./generated/float_tiles";

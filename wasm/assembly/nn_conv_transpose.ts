@@ -1,8 +1,8 @@
-// Transposed convolution of float32 planes, gathered: each place of the output sums over the channels and the taps that reach it, so
-// that chunks, rows of the output, never write to the same place.
+// Transposed convolution of float32 planes, gathered: each place of the output sums over the channels
+// and the taps that reach it, so that chunks, rows of the output, never write to the same place.
 //
-// With a stride of 2 along rows and no gaps, sixteen neighbours are four vectors: even places take the even taps,
-// odd ones the odd taps, of neighbouring elements of x.
+// With a stride of 2 along rows and no gaps, sixteen neighbours are four vectors: even places take the
+// even taps, odd ones the odd taps, of neighbouring elements of x.
 import { addressAt, i32At, nextChunk, u32At } from "./runtime";
 import { madd } from "./simd";
 import {
@@ -55,8 +55,9 @@ function transposedRow(ip: usize, item: u32, filter: u32, row: u32, base: f32, y
 function onePlace(ip: usize, item: u32, filter: u32, row: u32, base: f32, at: i32): f32 {
   const groups = u32At(ip, CONV_TRANSPOSE_GROUPS), channels = u32At(ip, CONV_TRANSPOSE_CHANNELS) / groups;
   const filters = u32At(ip, CONV_TRANSPOSE_FILTERS) / groups, group = filter / filters;
-  const depth = i32At(ip, CONV_TRANSPOSE_DEPTH), height = i32At(ip, CONV_TRANSPOSE_HEIGHT), width = i32At(ip, CONV_TRANSPOSE_WIDTH);
-  const kd = i32At(ip, CONV_TRANSPOSE_KERNEL_D), kh = i32At(ip, CONV_TRANSPOSE_KERNEL_H), kw = i32At(ip, CONV_TRANSPOSE_KERNEL_W);
+  const depth = i32At(ip, CONV_TRANSPOSE_DEPTH), height = i32At(ip, CONV_TRANSPOSE_HEIGHT);
+  const width = i32At(ip, CONV_TRANSPOSE_WIDTH), kd = i32At(ip, CONV_TRANSPOSE_KERNEL_D);
+  const kh = i32At(ip, CONV_TRANSPOSE_KERNEL_H), kw = i32At(ip, CONV_TRANSPOSE_KERNEL_W);
   const d0 = <i32>(row / u32At(ip, CONV_TRANSPOSE_OUT_HEIGHT)) + i32At(ip, CONV_TRANSPOSE_BEGIN_D);
   const h0 = <i32>(row % u32At(ip, CONV_TRANSPOSE_OUT_HEIGHT)) + i32At(ip, CONV_TRANSPOSE_BEGIN_H);
   const plane = <usize>(depth * height * width) << 2, taps = <usize>(kd * kh * kw) << 2;
@@ -86,8 +87,9 @@ function onePlace(ip: usize, item: u32, filter: u32, row: u32, base: f32, at: i3
 function sixteenPlaces(ip: usize, item: u32, filter: u32, row: u32, base: f32, middle: i32, y: usize): void {
   const groups = u32At(ip, CONV_TRANSPOSE_GROUPS), channels = u32At(ip, CONV_TRANSPOSE_CHANNELS) / groups;
   const filters = u32At(ip, CONV_TRANSPOSE_FILTERS) / groups, group = filter / filters;
-  const depth = i32At(ip, CONV_TRANSPOSE_DEPTH), height = i32At(ip, CONV_TRANSPOSE_HEIGHT), width = i32At(ip, CONV_TRANSPOSE_WIDTH);
-  const kd = i32At(ip, CONV_TRANSPOSE_KERNEL_D), kh = i32At(ip, CONV_TRANSPOSE_KERNEL_H), kw = i32At(ip, CONV_TRANSPOSE_KERNEL_W);
+  const depth = i32At(ip, CONV_TRANSPOSE_DEPTH), height = i32At(ip, CONV_TRANSPOSE_HEIGHT);
+  const width = i32At(ip, CONV_TRANSPOSE_WIDTH), kd = i32At(ip, CONV_TRANSPOSE_KERNEL_D);
+  const kh = i32At(ip, CONV_TRANSPOSE_KERNEL_H), kw = i32At(ip, CONV_TRANSPOSE_KERNEL_W);
   const d0 = <i32>(row / u32At(ip, CONV_TRANSPOSE_OUT_HEIGHT)) + i32At(ip, CONV_TRANSPOSE_BEGIN_D);
   const h0 = <i32>(row % u32At(ip, CONV_TRANSPOSE_OUT_HEIGHT)) + i32At(ip, CONV_TRANSPOSE_BEGIN_H);
   const plane = <usize>(depth * height * width) << 2, taps = <usize>(kd * kh * kw) << 2;

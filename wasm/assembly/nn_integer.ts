@@ -1,12 +1,16 @@
 // Codes of 8 bits: products, and from numbers and back.
 //
 //   matmul_integer:    y = (a - a_zero) · (b - b_zero) in 32 bit, exact
-//   range_partials, quantize_range: dynamic_quantize in two steps, the least and largest of 64 parts, then codes
-//   quantize:          codes of x / scale + zero;   dequantize: (code - zero) · scale; both by channel or whole
+//   range_partials, quantize_range: dynamic_quantize in two steps, the least and largest of 64 parts,
+//   then codes
+//   quantize:          codes of x / scale + zero;   dequantize: (code - zero) · scale; both by channel
+//   or whole
 //
-// 1. A chunk of a product is 48 rows times 32 columns. Codes become 16-bit differences in scratch memory: rows of a as they
-//    lie, columns of b by eight in pairs of rows, so that a 16-bit dot product of pairs leaves a column a lane.
-// 2. Products of 9-bit differences are below 2^17, pairs below 2^18: 32 bits hold K up to 2^14 and more.
+// 1. A chunk of a product is 48 rows times 32 columns. Codes become 16-bit differences in scratch
+//    memory: rows of a as they lie, columns of b by eight in pairs of rows, so that a 16-bit dot
+//    product of pairs leaves a column a lane.
+// 2. Products of 9-bit differences are below 2^17, pairs below 2^18: 32 bits hold K up to 2^14 and
+//    more.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "./runtime";
 import {
   DEQUANTIZE_CHANNELS, DEQUANTIZE_COUNT, DEQUANTIZE_PLACES, DEQUANTIZE_SCALE, DEQUANTIZE_TYPE, DEQUANTIZE_X,
@@ -198,7 +202,8 @@ export function quantize_range(ip: usize): void {
       store<u8>(addressAt(ip, QUANTIZE_RANGE_ZERO), <u8>origin);
     }
     const first = <u32>c * QUANTIZE_CHUNK, size = min(QUANTIZE_CHUNK, count - first);
-    codes(addressAt(ip, QUANTIZE_RANGE_X) + (<usize>first << 2), addressAt(ip, QUANTIZE_RANGE_Y) + first, size, step, <i32>origin, 0);
+    const x = addressAt(ip, QUANTIZE_RANGE_X) + (<usize>first << 2);
+    codes(x, addressAt(ip, QUANTIZE_RANGE_Y) + first, size, step, <i32>origin, 0);
   }
 }
 
@@ -246,7 +251,8 @@ export function quantize(ip: usize): void {
 
 /** Types of codes: 0 unsigned and 1 signed bytes, 2 signed words of 32 bits. */
 export function dequantize(ip: usize): void {
-  const count = u32At(ip, DEQUANTIZE_COUNT), places = u32At(ip, DEQUANTIZE_PLACES), channels = u32At(ip, DEQUANTIZE_CHANNELS);
+  const count = u32At(ip, DEQUANTIZE_COUNT), places = u32At(ip, DEQUANTIZE_PLACES);
+  const channels = u32At(ip, DEQUANTIZE_CHANNELS);
   const type = u32At(ip, DEQUANTIZE_TYPE), zeros = addressAt(ip, DEQUANTIZE_ZERO), total = runsOf(count, places, channels);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = channels > 1 ? <u32>c * places : <u32>c * QUANTIZE_CHUNK;

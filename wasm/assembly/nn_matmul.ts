@@ -1,10 +1,12 @@
-// Product of float32 matrices that are both computed: batches broadcast over two merged dims, each side may be
-// transposed. Weights that are constants go through `matmul`.
+// Product of float32 matrices that are both computed: batches broadcast over two merged dims, each side
+// may be transposed. Weights that are constants go through `matmul`.
 //
-// 1. A chunk is 96 rows times 32 columns of one product. Columns of b are packed by eight, column after column, in
-//    runs of 256, so that a panel stays in the first cache while all rows of the chunk pass over it.
+// 1. A chunk is 96 rows times 32 columns of one product. Columns of b are packed by eight, column after
+//    column, in runs of 256, so that a panel stays in the first cache while all rows of the chunk pass
+//    over it.
 // 2. A row of a is read as it lies; a transposed one is packed too.
-// 3. At a ragged right edge the tile writes into scratch memory, from which the valid columns are copied.
+// 3. At a ragged right edge the tile writes into scratch memory, from which the valid columns are
+//    copied.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
 import { floatTiles } from "./generated/float_tiles";
 import {

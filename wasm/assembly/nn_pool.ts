@@ -1,8 +1,9 @@
 // Pools over windows of float32 planes, up to three spatial dims: the largest element or the average.
 //
-// A chunk is eight rows of the output of one plane. Where the windows of four neighbours lie inside the input and one or two
-// elements apart, they are computed as a vector; others tap by tap. An average divides by the elements under the
-// window, or by the places that are not beyond the pads (`count_pads`).
+// A chunk is eight rows of the output of one plane. Where the windows of four neighbours lie inside the
+// input and one or two elements apart, they are computed as a vector; others tap by tap. An average
+// divides by the elements under the window, or by the places that are not beyond the pads
+// (`count_pads`).
 import { addressAt, chunksOf, i32At, min, nextChunk, u32At } from "./runtime";
 import {
   POOL_AVERAGE, POOL_BEGIN_D, POOL_BEGIN_H, POOL_BEGIN_W, POOL_COUNT_PADS, POOL_DEPTH, POOL_DILATION_D,

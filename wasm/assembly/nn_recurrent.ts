@@ -1,7 +1,7 @@
 // RNN, GRU and LSTM layers over float32 sequences, with the usual activations.
 //
-// A chunk is one item of the batch in one direction, from its first step to its last: steps depend on each other. The state
-// lives in the last outputs, gates and a second state in scratch memory.
+// A chunk is one item of the batch in one direction, from its first step to its last: steps depend on
+// each other. The state lives in the last outputs, gates and a second state in scratch memory.
 import { addressAt, nextChunk, thread, u32At } from "./runtime";
 import { sigmoid4, tanh4 } from "./exp";
 import { madd, sum4 } from "./simd";
@@ -47,7 +47,8 @@ export function recurrent(ip: usize): void {
 
 function sequence(ip: usize, direction: u32, item: u32): void {
   const kind = u32At(ip, RECURRENT_KIND), hidden = u32At(ip, RECURRENT_HIDDEN), width = u32At(ip, RECURRENT_WIDTH);
-  const batch = u32At(ip, RECURRENT_BATCH), directions = u32At(ip, RECURRENT_DIRECTIONS), steps = u32At(ip, RECURRENT_SEQUENCE);
+  const batch = u32At(ip, RECURRENT_BATCH), directions = u32At(ip, RECURRENT_DIRECTIONS);
+  const steps = u32At(ip, RECURRENT_SEQUENCE);
   const batchFirst = u32At(ip, RECURRENT_BATCH_FIRST), backwards = u32At(ip, RECURRENT_REVERSE) || direction == 1;
   const gates = (kind == RNN ? 1 : kind == GRU ? 3 : 4) * hidden, bytes = <usize>hidden << 2;
   const w = addressAt(ip, RECURRENT_W) + ((<usize>direction * gates * width) << 2);

@@ -1,7 +1,7 @@
 // Resizing of float32 planes along their two last dims, to the nearest element or linearly.
 //
-// A chunk is 256 columns of 32 rows of the output. Where a column comes from is found once a chunk, in double; then rows
-// only read a table: left element, right element, weight of the right one.
+// A chunk is 256 columns of 32 rows of the output. Where a column comes from is found once a chunk, in
+// double; then rows only read a table: left element, right element, weight of the right one.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
 import {
   RESIZE_COORDINATES, RESIZE_HEIGHT, RESIZE_LINEAR, RESIZE_OUT_HEIGHT, RESIZE_OUT_WIDTH, RESIZE_PLANES,

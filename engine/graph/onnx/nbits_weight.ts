@@ -1,6 +1,6 @@
-// A weight of MatMulNBits as one matrix in the number format NB4: codes, scales and zero points, three tensors of
-// the file, are laid together while the rows stream into device memory, so the 4-bit kernels read them and nothing
-// is held as float32.
+// A weight of MatMulNBits as one matrix in the number format NB4: codes, scales and zero points, three
+// tensors of the file, are laid together while the rows stream into device memory, so the 4-bit kernels
+// read them and nothing is held as float32.
 
 import { getFormat } from "../../../quant/mod.ts";
 import type { ByteSource, TensorInfo } from "../../formats/source.ts";
@@ -21,8 +21,8 @@ export interface NBitsSizes {
 }
 
 /**
- * The weight [rows, columns], or undefined where it has to be unpacked: not constant, not of 4 bits, or blocks
- * that are no multiples of 32 columns.
+ * The weight [rows, columns], or undefined where it has to be unpacked: not constant, not of 4 bits, or
+ * blocks that are no multiples of 32 columns.
  *
  * @param name Of its own in the model: weights of one name are loaded once.
  */

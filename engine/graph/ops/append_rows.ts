@@ -1,6 +1,6 @@
-// append_rows: a cache of keys or values with new rows behind the valid ones of each item, which may be fewer than it
-// holds. What is behind the new rows is 0. The caches of a Model's sessions are states (kv_append); these
-// are tensors, as ONNX graphs carry them along.
+// append_rows: a cache of keys or values with new rows behind the valid ones of each item, which may be
+// fewer than it holds. What is behind the new rows is 0. The caches of a Model's sessions are states
+// (kv_append); these are tensors, as ONNX graphs carry them along.
 
 import { dim, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

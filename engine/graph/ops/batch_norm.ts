@@ -1,5 +1,5 @@
-// batch_norm: (x - mean) / sqrt(variance + epsilon) · weight + bias with numbers given for each channel,
-// which is dim 1. Passes fold it into the convolution before it.
+// batch_norm: (x - mean) / sqrt(variance + epsilon) · weight + bias with numbers given for each
+// channel, which is dim 1. Passes fold it into the convolution before it.
 
 import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

@@ -1,5 +1,5 @@
-// dequantize_linear: (code - zero point) · scale. There is one scale and zero point for all, for each index of
-// an axis, or for each block along it.
+// dequantize_linear: (code - zero point) · scale. There is one scale and zero point for all, for each
+// index of an axis, or for each block along it.
 
 import { choice, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

@@ -1,6 +1,7 @@
-// dft: the discrete Fourier transform along an axis, forwards or backwards, of real or complex numbers. Complex
-// numbers are pairs in the last dim. One-sided: a real signal's spectrum without its mirrored half. The
-// radix is 2 where the length allows it and otherwise the definition's sum, so any length works.
+// dft: the discrete Fourier transform along an axis, forwards or backwards, of real or complex numbers.
+// Complex numbers are pairs in the last dim. One-sided: a real signal's spectrum without its mirrored
+// half. The radix is 2 where the length allows it and otherwise the definition's sum, so any length
+// works.
 
 import { dim, flag, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

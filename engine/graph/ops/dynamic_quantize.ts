@@ -1,5 +1,5 @@
-// dynamic_quantize: a tensor as unsigned 8-bit codes with the one scale and zero point that its own range,
-// widened to hold 0, asks for. All of it in float32, as ONNX defines it.
+// dynamic_quantize: a tensor as unsigned 8-bit codes with the one scale and zero point that its own
+// range, widened to hold 0, asks for. All of it in float32, as ONNX defines it.
 
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";

@@ -1,5 +1,6 @@
-// grid_sample: elements of a plane or volume read at coordinates that are given for each place of the output. Coordinates
-// run from -1 to 1, the last axis first. Beyond the edge there are zeros, the edge itself, or the mirrored inside.
+// grid_sample: elements of a plane or volume read at coordinates that are given for each place of the
+// output. Coordinates run from -1 to 1, the last axis first. Beyond the edge there are zeros, the edge
+// itself, or the mirrored inside.
 
 import { choice, flag } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

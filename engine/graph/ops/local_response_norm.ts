@@ -1,4 +1,5 @@
-// local_response_norm: x / (bias + alpha / size · Σ x²)^beta, the sum over `size` neighbouring channels.
+// local_response_norm: x / (bias + alpha / size · Σ x²)^beta, the sum over `size` neighbouring
+// channels.
 //
 // Krizhevsky, Sutskever & Hinton 2012, section 3.3.
 

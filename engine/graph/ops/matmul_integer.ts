@@ -1,5 +1,5 @@
-// matmul_integer: product of 8-bit codes less their zero points, summed exactly in 32 bit. The zero point
-// of a is one number or one a row, that of b one number or one a column.
+// matmul_integer: product of 8-bit codes less their zero points, summed exactly in 32 bit. The zero
+// point of a is one number or one a row, that of b one number or one a column.
 
 import { defineOp } from "../define_op.ts";
 import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";

@@ -1,6 +1,7 @@
-// matmul_nd: matrix product as NumPy defines it: the two last dims are matrices, those before broadcast, and
-// a vector is a row on the left and a column on the right. Either side may be taken transposed, and the
-// product scaled, so that Gemm and FusedMatMul are one node. 64-bit integers wrap, as two's complement does.
+// matmul_nd: matrix product as NumPy defines it: the two last dims are matrices, those before
+// broadcast, and a vector is a row on the left and a column on the right. Either side may be taken
+// transposed, and the product scaled, so that Gemm and FusedMatMul are one node. 64-bit integers wrap,
+// as two's complement does.
 
 import { flag, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

@@ -1,5 +1,5 @@
-// max_roi_pool: regions of a plane, rounded to whole elements and cut into bins of whole elements, of which the
-// largest is taken; an empty bin is 0.
+// max_roi_pool: regions of a plane, rounded to whole elements and cut into bins of whole elements, of
+// which the largest is taken; an empty bin is 0.
 //
 // Girshick 2015, "Fast R-CNN", section 2.1.
 

@@ -1,6 +1,6 @@
-// The references of neural-network ops against what must be true of them whatever their loops look like: direct definitions,
-// inverses, invariants and equalities between ops. The ONNX conformance suite (`deno task conformance`) holds
-// them against outside numbers.
+// The references of neural-network ops against what must be true of them whatever their loops look
+// like: direct definitions, inverses, invariants and equalities between ops. The ONNX conformance suite
+// (`deno task conformance`) holds them against outside numbers.
 
 import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";

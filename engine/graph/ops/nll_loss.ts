@@ -1,5 +1,5 @@
-// nll_loss: the negative of the entry that each target names, weighted by class; summed, averaged over the weights, or
-// left as it is. Targets that are ignored count nothing.
+// nll_loss: the negative of the entry that each target names, weighted by class; summed, averaged over
+// the weights, or left as it is. Targets that are ignored count nothing.
 
 import { choice, flag, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

@@ -92,8 +92,8 @@ export function poolLoops(
 }
 
 /**
- * Calls `visit` for each output element with the flat indices of the elements under its window (the list is
- * used again), how many they are, and how many places with pads.
+ * Calls `visit` for each output element with the flat indices of the elements under its window (the
+ * list is used again), how many they are, and how many places with pads.
  */
 export function eachWindow(
   loops: WindowLoops,

@@ -1,5 +1,5 @@
-// quantize_linear: x / scale + zero point, rounded to nearest even and kept within the element type. There
-// is one scale and zero point for all, for each index of an axis, or for each block along it.
+// quantize_linear: x / scale + zero point, rounded to nearest even and kept within the element type.
+// There is one scale and zero point for all, for each index of an axis, or for each block along it.
 
 import { encodeSmallFloat, isSmallFloat } from "../../../quant/small_floats.ts";
 import { choice, flag, integer } from "../attributes.ts";

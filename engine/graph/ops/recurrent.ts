@@ -1,6 +1,6 @@
-// recurrent: RNN, GRU and LSTM layers over a sequence, in one or both directions. Gates lie as ONNX has them:
-// input, output, forget, cell (lstm); update, reset, hidden (gru). Rows of a batch may end early: their later
-// outputs are 0 and their last state is that of their end.
+// recurrent: RNN, GRU and LSTM layers over a sequence, in one or both directions. Gates lie as ONNX has
+// them: input, output, forget, cell (lstm); update, reset, hidden (gru). Rows of a batch may end early:
+// their later outputs are 0 and their last state is that of their end.
 
 import { choice, flag, integer, number, numbers, strings } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
@@ -16,9 +16,9 @@ import { checkInputCount, optionalInput, requireEqual, requireInput } from "../s
 export const DIRECTIONS = ["forward", "reverse", "bidirectional"] as const;
 
 /**
- * (x [S, B, I], w [D, G·H, I], r [D, G·H, H], bias [D, 2·G·H]?, lengths i32[B]?, h [D, B, H]?, c [D, B, H]?,
- * peepholes [D, 3·H]?) → (y [S, D, B, H], h [D, B, H], c [D, B, H] of lstm), or with `batch_first` x [B, S, I],
- * h and c [B, D, H], y [B, S, D, H].
+ * (x [S, B, I], w [D, G·H, I], r [D, G·H, H], bias [D, 2·G·H]?, lengths i32[B]?, h [D, B, H]?, c [D, B,
+ * H]?, peepholes [D, 3·H]?) → (y [S, D, B, H], h [D, B, H], c [D, B, H] of lstm), or with `batch_first`
+ * x [B, S, I], h and c [B, D, H], y [B, S, D, H].
  */
 export const recurrent: OpRecord = defineOp({
   name: "recurrent",

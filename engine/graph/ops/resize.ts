@@ -1,6 +1,6 @@
-// resize: interpolation along every axis in turn, since all of its kinds are separable. A place of the output
-// maps to a coordinate of the input; a kernel (nearest, linear, cubic) weighs the elements around it. With
-// `antialias` the kernel is widened by the scale when shrinking.
+// resize: interpolation along every axis in turn, since all of its kinds are separable. A place of the
+// output maps to a coordinate of the input; a kernel (nearest, linear, cubic) weighs the elements
+// around it. With `antialias` the kernel is widened by the scale when shrinking.
 //
 // Coordinates and kernels: ONNX operator Resize-19; the cubic kernel: Keys 1981.
 

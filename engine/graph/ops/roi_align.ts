@@ -1,5 +1,5 @@
-// roi_align: regions of a plane, each cut into bins whose samples, read bilinearly, are averaged or of which the largest
-// is taken. Nothing is rounded to whole elements.
+// roi_align: regions of a plane, each cut into bins whose samples, read bilinearly, are averaged or of
+// which the largest is taken. Nothing is rounded to whole elements.
 //
 // He et al. 2017, "Mask R-CNN", section 3.
 

@@ -1,6 +1,6 @@
 // rotary: pairs of a head's elements turned by an angle that depends on the row's position, taken from
-// tables of cosines and sines. Pairs are neighbours (`interleaved`) or lie half a head apart; elements beyond the
-// width of the tables stay.
+// tables of cosines and sines. Pairs are neighbours (`interleaved`) or lie half a head apart; elements
+// beyond the width of the tables stay.
 //
 // Su et al. 2021, "RoFormer", section 3.2.2.
 
@@ -16,8 +16,8 @@ import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts"
 /**
  * (x [B, heads, S, D] or [B, S, heads · D], cos, sin, positions i32|i64[B, S] or [1]?) → like x.
  *
- * With positions the tables are [positions, D' / 2], where one position is that of row 0; without, they are
- * [B, S, D' / 2].
+ * With positions the tables are [positions, D' / 2], where one position is that of row 0; without, they
+ * are [B, S, D' / 2].
  */
 export const rotary: OpRecord = defineOp({
   name: "rotary",

@@ -1,7 +1,7 @@
 // scaled_attention: softmax(cap(q·kᵀ·scale) + mask)·v over keys that are inputs, for ONNX's Attention,
-// MultiHeadAttention and GroupQueryAttention alike. Query head h reads key-value head ⌊h / (H / Hkv)⌋. What a row may
-// not see is decided by four things together: the mask, the number of valid keys of an item, causality and
-// a window. Sessions of a Model use `attention`, whose keys are states.
+// MultiHeadAttention and GroupQueryAttention alike. Query head h reads key-value head ⌊h / (H / Hkv)⌋.
+// What a row may not see is decided by four things together: the mask, the number of valid keys of an
+// item, causality and a window. Sessions of a Model use `attention`, whose keys are states.
 
 import { choice, dim, flag, integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
@@ -19,9 +19,9 @@ export const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] a
 /**
  * (q, k, v, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?) → (like q, [B, H, S, T]?).
  *
- * q, k and v are [B, heads, rows, width] or [B, rows, heads · width] each. A mask is boolean (true: seen)
- * or added; where it has fewer columns than there are keys, the rest is not seen. With `causal` row s sees keys
- * up to s + offset, or up to s + (key_counts - S) with `from_end`.
+ * q, k and v are [B, heads, rows, width] or [B, rows, heads · width] each. A mask is boolean (true:
+ * seen) or added; where it has fewer columns than there are keys, the rest is not seen. With `causal`
+ * row s sees keys up to s + offset, or up to s + (key_counts - S) with `from_end`.
  */
 export const scaledAttention: OpRecord = defineOp({
   name: "scaled_attention",

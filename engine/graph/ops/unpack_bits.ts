@@ -1,4 +1,5 @@
-// unpack_bits: bytes that hold several unsigned codes as one code a byte, the first code in the low bits.
+// unpack_bits: bytes that hold several unsigned codes as one code a byte, the first code in the low
+// bits.
 
 import { choice } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";

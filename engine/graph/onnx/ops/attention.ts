@@ -1,4 +1,5 @@
-// Attention over tensors, with caches that the graph itself carries along; rotary embeddings; linear attention.
+// Attention over tensors, with caches that the graph itself carries along; rotary embeddings; linear
+// attention.
 
 import { type Dim, equal, exactDiv } from "../../dim.ts";
 import { float, int, required, text } from "../attributes.ts";

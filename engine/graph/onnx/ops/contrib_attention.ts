@@ -1,5 +1,6 @@
-// Attention of com.microsoft: with its projections (Attention, QAttention), after them (MultiHeadAttention)
-// and for decoders that share key-value heads (GroupQueryAttention). All of them become scaled_attention.
+// Attention of com.microsoft: with its projections (Attention, QAttention), after them
+// (MultiHeadAttention) and for decoders that share key-value heads (GroupQueryAttention). All of them
+// become scaled_attention.
 
 import { type Dim, equal, mul } from "../../dim.ts";
 import { float, int, ints, required } from "../attributes.ts";
@@ -116,7 +117,8 @@ const multiHeadAttention = defineOnnxOp({
   },
 });
 
-// Query, key and value, which may lie together: [B, S, heads, 3, D], or keys and values [B, T, heads, 2, D].
+// Query, key and value, which may lie together: [B, S, heads, 3, D], or keys and values [B, T, heads,
+// 2, D].
 function splitInputs(call: OnnxCall<unknown>, heads: number): [Tensor, Tensor, Tensor] {
   const parts = (x: Tensor, count: number) => {
     const [batch, rows, , , width] = x.type.shape as [Dim, Dim, Dim, Dim, Dim];

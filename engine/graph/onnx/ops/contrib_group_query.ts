@@ -1,5 +1,6 @@
-// GroupQueryAttention and RotaryEmbedding of com.microsoft. Each item of a batch has keys up to a length of its own;
-// new rows go behind them, whether the past is given as long as it is or in a buffer with room.
+// GroupQueryAttention and RotaryEmbedding of com.microsoft. Each item of a batch has keys up to a
+// length of its own; new rows go behind them, whether the past is given as long as it is or in a buffer
+// with room.
 
 import { type Dim, equal, max } from "../../dim.ts";
 import { float, int, required, text } from "../attributes.ts";

@@ -1,5 +1,5 @@
-// Norms and activations of com.microsoft, and SimplifiedLayerNormalization, which onnxruntime also takes in
-// the default domain.
+// Norms and activations of com.microsoft, and SimplifiedLayerNormalization, which onnxruntime also
+// takes in the default domain.
 
 import { axisOf } from "../../host_numbers.ts";
 import { float, int } from "../attributes.ts";

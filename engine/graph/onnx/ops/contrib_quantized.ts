@@ -1,5 +1,5 @@
-// Ops on codes of com.microsoft. Sums of products of 8-bit codes are exact; sums of codes with scales of their own are
-// formed of what they stand for.
+// Ops on codes of com.microsoft. Sums of products of 8-bit codes are exact; sums of codes with scales
+// of their own are formed of what they stand for.
 
 import { type Dim, equal, mul } from "../../dim.ts";
 import { axisOf } from "../../host_numbers.ts";

@@ -1,5 +1,5 @@
-// Matrix products. One with a constant matrix goes to `matmul`, which reads packed weights row by row and adds
-// up in float32, also what is of half precision; others go to `matmul_nd`.
+// Matrix products. One with a constant matrix goes to `matmul`, which reads packed weights row by row
+// and adds up in float32, also what is of half precision; others go to `matmul_nd`.
 
 import { float, int } from "../attributes.ts";
 import { applyBinary, castTo } from "../elementwise.ts";

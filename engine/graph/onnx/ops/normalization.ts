@@ -1,5 +1,6 @@
-// Normalisations by given or measured means and variances. float32 rows with weights of their width go to
-// the ops with kernels; half precision is computed in float32 and rounded once, as `stash_type` 1 asks for.
+// Normalisations by given or measured means and variances. float32 rows with weights of their width go
+// to the ops with kernels; half precision is computed in float32 and rounded once, as `stash_type` 1
+// asks for.
 
 import { equal, product } from "../../dim.ts";
 import { axisOf } from "../../host_numbers.ts";
@@ -113,8 +114,8 @@ interface RowNorm {
 }
 
 /**
- * A layer or RMS norm from an axis on, with scale and bias. The kernels' op takes vectors of the width of a
- * row; scales of another shape are applied after it.
+ * A layer or RMS norm from an axis on, with scale and bias. The kernels' op takes vectors of the width
+ * of a row; scales of another shape are applied after it.
  */
 export function normalizeRows(
   call: Translating,

@@ -49,8 +49,8 @@ function buildLayer(call: OnnxCall<Given>, layer: Layer) {
   });
 }
 
-// Lists of parameters hold entries only for the activations that take some: they are spread out to one an
-// activation, where 0 in an unused place does nothing.
+// Lists of parameters hold entries only for the activations that take some: they are spread out to one
+// an activation, where 0 in an unused place does nothing.
 function parameters(given: Given) {
   const spread = (list: readonly number[], takes: ReadonlySet<string>) => {
     if (list.length === 0 || !given.activations) return [];
