@@ -50,7 +50,9 @@ export type { DeviceName } from "./engine/plan/backend.ts";
 // ONNX graphs
 export { loadGraph } from "./engine/pipelines/graph/load_graph.ts";
 export type {
+  GraphMemory,
   GraphPort,
+  GraphProfileEntry,
   LoadedGraph,
   LoadGraphOptions,
   RunGraphOptions,

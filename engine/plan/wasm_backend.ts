@@ -17,7 +17,7 @@ import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { checkAddressable } from "./wasm_estimate.ts";
 import { hostMemory, weightUses } from "./wasm_host_steps.ts";
-import { chooseKernels, lowerPlan } from "./wasm_lowering.ts";
+import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
 import { createWasmStates } from "./wasm_states.ts";
 import { placeValues } from "./wasm_values.ts";
 import { loadWasmWeights } from "./wasm_weights.ts";
@@ -136,9 +136,26 @@ async function assemble(
     checkBindings(plan, bindings);
     for (const check of checks) check(bindings);
     for (const part of parts) {
-      if ("runOnHost" in part) part.runOnHost(bindings);
-      else runProgram(part, bindings);
+      if (!("runOnHost" in part)) runProgram(part, bindings);
+      else if (options.profile) runMeasured(part, bindings);
+      else part.runOnHost(bindings);
     }
+  }
+
+  const hostTimes = new Map<string, { name: string; calls: number; ms: number }>();
+  function runMeasured({ name, runOnHost }: HostStep, bindings: DimEnv): void {
+    const start = performance.now();
+    runOnHost(bindings);
+    const entry = hostTimes.get(name) ?? { name, calls: 0, ms: 0 };
+    entry.calls++;
+    entry.ms += performance.now() - start;
+    hostTimes.set(name, entry);
+  }
+
+  function profile(): { name: string; calls: number; ms: number }[] {
+    const onHost = [...hostTimes.values()];
+    hostTimes.clear();
+    return [...parts.flatMap((part) => "profile" in part ? part.profile() : []), ...onHost];
   }
 
   function runProgram(program: Program, bindings: DimEnv): void {
@@ -170,7 +187,7 @@ async function assemble(
     input: (name) => named(inputs, "input", name),
     output: (name) => named(outputs, "output", name),
     run,
-    profile: () => parts.flatMap((part) => "profile" in part ? part.profile() : []),
+    profile,
     dispose(): void {
       if (disposed) return;
       disposed = true;

@@ -112,15 +112,19 @@ function hostTensorOf(
     );
   }
   if (isStrings(data)) return { dtype: "string", shape: dims, data };
-  if (data instanceof Float16Array) {
-    const codes = new Uint16Array(data.buffer, data.byteOffset, data.length);
-    return { dtype: "f16", shape: dims, data: codes };
-  }
+  if (data instanceof Float16Array) return { dtype: "f16", shape: dims, data: codesOf(data) };
   const plain = OF_ARRAY.find(([array]) => data instanceof array)?.[1];
   if (plain === undefined) throw new TypeError(`Cannot run: input "${name}" is no typed array`);
   const shared = wanted !== undefined && wanted !== "string" &&
     hostArray(wanted, 0).constructor === data.constructor;
   return { dtype: shared ? wanted : plain, shape: dims, data };
+}
+
+/** Float16 numbers as the codes that the engine holds; any other array as it is. */
+export function codesOf(data: HostData | Float16Array): HostData {
+  return data instanceof Float16Array
+    ? new Uint16Array(data.buffer, data.byteOffset, data.length)
+    : data;
 }
 
 function isStrings(data: TensorData): data is readonly string[] {

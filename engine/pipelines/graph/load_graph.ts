@@ -2,12 +2,20 @@
 // as it lies; weights are read when the first run makes the graph ready on its device.
 
 import { openOnnx } from "../../formats/onnx/open_onnx.ts";
-import type { OnnxDim, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
+import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
 import { openDevice } from "../../models/devices.ts";
 import type { DeviceName } from "../../plan/backend.ts";
 import { createReferenceBackend } from "../../plan/reference_backend.ts";
-import { type GraphValue, graphValueOf, hostValueOf, typeName } from "./graph_tensor.ts";
+import {
+  codesOf,
+  type GraphValue,
+  graphValueOf,
+  hostValueOf,
+  type TensorData,
+  typeName,
+} from "./graph_tensor.ts";
 import { openGraph } from "./open_graph.ts";
+import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
 
 /** Options of {@linkcode loadGraph}. */
 export interface LoadGraphOptions {
@@ -20,6 +28,8 @@ export interface LoadGraphOptions {
    * once. Without, it is planned for what comes and again when something larger comes.
    */
   readonly limits?: Readonly<Record<string, number>> | undefined;
+  /** Measure time by kernel on WASM, see {@linkcode LoadedGraph.profile}. */
+  readonly profile?: boolean | undefined;
   /** Most bytes that activations may take; default 4 GiB. */
   readonly maxActivationBytes?: number | undefined;
 }
@@ -28,6 +38,11 @@ export interface LoadGraphOptions {
 export interface RunGraphOptions {
   /** Names of the results that are wanted; default: all. */
   readonly outputs?: readonly string[] | undefined;
+  /**
+   * Arrays that results are written into, by name, at least as long as the result: a loop of runs then
+   * allocates none. The result's `data` is the leading part of the array.
+   */
+  readonly into?: Readonly<Record<string, Exclude<TensorData, readonly string[]>>> | undefined;
   /** Stops between parts of the graph and between trips of a loop. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -49,6 +64,8 @@ export interface LoadedGraph extends Disposable {
   readonly outputs: readonly GraphPort[];
   /** Where it runs. */
   readonly device: DeviceName;
+  /** What the exporter wrote beside the graph, e.g. class names; not interpreted. */
+  readonly metadata: ReadonlyMap<string, string>;
   /**
    * Runs the graph once.
    *
@@ -59,8 +76,39 @@ export interface LoadedGraph extends Disposable {
     inputs: Readonly<Record<string, GraphValue>>,
     options?: RunGraphOptions,
   ): Promise<Record<string, GraphValue>>;
+  /**
+   * What a run at given sizes takes: values of the symbols in `inputs`, e.g. `{ batch: 1, N: 128 }`.
+   *
+   * @throws {RangeError} If a symbol has no value, or the sizes do not fit.
+   */
+  plan(bind?: Readonly<Record<string, number>>): GraphMemory;
+  /** Time by kernel since the last call, most first; empty unless loaded with `profile`. */
+  profile(): GraphProfileEntry[];
   /** Frees memory and closes the file. */
   dispose(): void;
+}
+
+/** What a run takes. */
+export interface GraphMemory {
+  /** Sizes of the results. */
+  readonly outputs: Readonly<Record<string, readonly number[]>>;
+  /** Steps that compute. */
+  readonly steps: number;
+  /** Bytes of activations as they are laid out, at least, and with one buffer each. */
+  readonly arenaBytes: number;
+  readonly lowerBoundBytes: number;
+  readonly naiveBytes: number;
+  /** What deriving assumed, e.g. `lastSum := sumN - N`. */
+  readonly assumptions: readonly string[];
+  /** Why the plan ends before the graph does: control flow, sizes that depend on data. */
+  readonly split: readonly string[];
+}
+
+/** Time of one kernel. */
+export interface GraphProfileEntry {
+  readonly name: string;
+  readonly calls: number;
+  readonly ms: number;
 }
 
 const FOUR_GIB = 2 ** 32;
@@ -76,9 +124,11 @@ export async function loadGraph(
   path: string,
   options: LoadGraphOptions = {},
 ): Promise<LoadedGraph> {
-  const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB } = options;
-  const { backend } = await openDevice(device, { threads });
-  const graph = openGraph(openOnnx(path), {
+  const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
+  const { backend } = await openDevice(device, { threads, profile });
+  const model = openOnnx(path);
+  checkLimits(model, limits);
+  const graph = openGraph(model, {
     backend,
     reference: createReferenceBackend(),
     maxBytes: maxActivationBytes,
@@ -90,15 +140,49 @@ export async function loadGraph(
     inputs: graph.inputs.map((info) => portOf(info, !graph.hasDefault(info.name))),
     outputs: graph.outputs.map((info) => portOf(info, false)),
     device: backend.name,
-    async run(inputs, { outputs, signal } = {}) {
+    metadata: model.metadata,
+    plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: backend.name })),
+    profile: () => graph.profile(),
+    async run(inputs, { outputs, signal, into } = {}) {
       const given = Object.entries(inputs)
         .map(([name, value]) => [name, hostValueOf(name, value, declared.get(name))] as const);
-      const request = { ...outputs && { outputs }, signal };
+      const arrays = into && new Map(
+        Object.entries(into).map(([name, array]) => [name, codesOf(array)]),
+      );
+      const request = { ...outputs && { outputs }, signal, into: arrays };
       const results = await graph.run(new Map(given), request);
       return Object.fromEntries([...results].map(([name, value]) => [name, graphValueOf(value)]));
     },
     dispose,
     [Symbol.dispose]: dispose,
+  };
+}
+
+function checkLimits(model: OnnxModel, limits: Readonly<Record<string, number>>): void {
+  const names = symbolsOfInputs(model);
+  for (const [name, limit] of Object.entries(limits)) {
+    if (!names.has(name)) {
+      throw new RangeError(
+        `Cannot set a limit for "${name}": the inputs have ${
+          [...names].join(", ") || "no symbols"
+        }`,
+      );
+    }
+    if (!Number.isSafeInteger(limit) || limit < 1) {
+      throw new RangeError(`Cannot limit "${name}" to ${limit}: give an integer from 1`);
+    }
+  }
+}
+
+function memoryOf({ plan, outputs, assumptions, split }: GraphPlan): GraphMemory {
+  return {
+    outputs,
+    steps: plan?.steps.length ?? 0,
+    arenaBytes: plan?.arenaBytes ?? 0,
+    lowerBoundBytes: plan?.lowerBoundBytes ?? 0,
+    naiveBytes: plan?.naiveBytes ?? 0,
+    assumptions,
+    split,
   };
 }
 

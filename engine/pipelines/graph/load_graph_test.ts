@@ -290,6 +290,57 @@ Deno.test("sizes are derived once: later runs bind them and prepare nothing", as
   graph.dispose();
 });
 
+Deno.test("results go into arrays of the caller, whose kind and length are checked", async () => {
+  for (const [file, name] of [[shapeChain!, "z"], [controlFlow!, "y"]] as const) {
+    await withGraph(file, async (graph) => {
+      const inputs: Record<string, GraphValue> = name === "z"
+        ? { x: ones(2, 4), mask: ones(1, 3) }
+        : { x: ones(6), c: { data: Uint8Array.of(0), dims: [] } };
+      const room = new Float32Array(9).fill(-1);
+      const result = (await graph.run(inputs, { into: { [name]: room } }))[name] as GraphTensor;
+      assertEquals((result.data as Float32Array).buffer, room.buffer);
+      assertEquals([result.data.length, room[5], room[6]], [6, name === "z" ? 5 : 1, -1]);
+      await assertRejects(
+        () => graph.run(inputs, { into: { [name]: new Float32Array(5) } }),
+        RangeError,
+        `"${name}": it has 6 elements, the array 5`,
+      );
+      await assertRejects(
+        () => graph.run(inputs, { into: { [name]: new Int32Array(9) } }),
+        TypeError,
+        `result "${name}" (f32)`,
+      );
+    });
+  }
+});
+
+Deno.test("a graph tells what a run would take, and where the time of runs went", () =>
+  withGraph(shapeChain!, async (graph) => {
+    const { outputs, steps, arenaBytes, lowerBoundBytes } = graph.plan({ N: 3, sumN: 5 });
+    assertEquals(outputs, { y: [3, 2, 2], z: [3, 5] });
+    assertEquals(steps, 3);
+    assert(lowerBoundBytes <= arenaBytes);
+    await graph.run({ x: ones(3, 4), mask: ones(1, 5) });
+    const entries = graph.profile();
+    assert(entries.some(({ name }) => name.startsWith("matmul")), JSON.stringify(entries));
+    assert(entries.every(({ calls, ms }) => calls >= 1 && ms >= 0));
+  }, { device: "wasm", threads: 1, profile: true }));
+
+Deno.test("limits of symbols that the graph lacks, or below 1, are refused", async () => {
+  for (
+    const [limits, message] of [[{ Q: 3 }, /"Q": the inputs have N, sumN/], [
+      { N: 0 },
+      /"N" to 0/,
+    ]] as const
+  ) {
+    const error = await assertRejects(
+      () => withGraph(shapeChain!, () => Promise.resolve(), { ...SMALL, limits }),
+      RangeError,
+    );
+    assertMatch(error.message, message);
+  }
+});
+
 Deno.test("after derivation no node computes a shape, and memory is close to its bound", () => {
   const model = readOnnx(memorySource("m", shapeChain!));
   const { plan, bindings, assumptions, split } = planGraph(model, { bind: { N: 3, sumN: 5 } });

@@ -5,9 +5,9 @@ import { UnsupportedError } from "../../errors.ts";
 import type { OnnxModel, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
 import { checkSupport } from "../../graph/onnx/opset.ts";
 import { type ModelContext, prepareGraph } from "../../graph/onnx/prepare.ts";
-import type { HostValue } from "../../graph/onnx/tensor.ts";
+import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { createProgram, type Program, type RunRequest } from "./program.ts";
-import type { Runtime } from "./ready_segment.ts";
+import { arrayFor, type ProfileEntry, type ResultArrays, type Runtime } from "./ready_segment.ts";
 import { createSymbolicProgram } from "./symbolic_program.ts";
 
 /** A model that runs on host values. */
@@ -24,8 +24,10 @@ export interface OpenGraph {
    */
   run(
     inputs: ReadonlyMap<string, HostValue>,
-    request?: Partial<RunRequest>,
+    request?: Partial<RunRequest> & { readonly into?: ResultArrays | undefined },
   ): Promise<Map<string, HostValue>>;
+  /** Time by kernel since the last call. */
+  profile(): ProfileEntry[];
   /** Why the graph is derived for each set of shapes, if it is. */
   readonly reasons: readonly string[];
   /** Frees memory and closes the file. */
@@ -76,7 +78,7 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
     outputs: graph.outputs,
     hasDefault: (input) => graph.initializers.has(input),
     reasons: symbolic.reasons,
-    async run(inputs, { outputs = outputNames, signal } = {}) {
+    async run(inputs, { outputs = outputNames, signal, into } = {}) {
       signal?.throwIfAborted();
       for (const name of outputs) {
         if (outputNames.includes(name)) continue;
@@ -91,14 +93,42 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
       for (const { name, type } of graph.inputs) {
         if (!given.has(name) && type?.kind === "optional") given.set(name, { dtype: "optional" });
       }
-      return await symbolic.run(given, outputs) ?? await program.run(given, { outputs, signal });
+      return await symbolic.run(given, outputs, into) ??
+        copyInto(await program.run(given, { outputs, signal }), into);
     },
+    profile: () => sumByName([...program.profile(), ...symbolic.profile()]),
     dispose() {
       program.dispose();
       symbolic.dispose();
       model.close();
     },
   };
+}
+
+// Results that crossed the host are copied once more.
+function copyInto(
+  results: Map<string, HostValue>,
+  into: ResultArrays | undefined,
+): Map<string, HostValue> {
+  for (const [name, array] of into ?? []) {
+    const value = results.get(name);
+    if (!isHostTensor(value)) continue;
+    const data = arrayFor(name, value.dtype, value.data.length, array);
+    (data as Uint8Array).set(value.data as Uint8Array);
+    results.set(name, { ...value, data });
+  }
+  return results;
+}
+
+function sumByName(entries: readonly ProfileEntry[]): ProfileEntry[] {
+  const sums = new Map<string, { name: string; calls: number; ms: number }>();
+  for (const { name, calls, ms } of entries) {
+    const sum = sums.get(name) ?? { name, calls: 0, ms: 0 };
+    sum.calls += calls;
+    sum.ms += ms;
+    sums.set(name, sum);
+  }
+  return [...sums.values()].sort((a, b) => b.ms - a.ms);
 }
 
 function checkDeclared(name: string, value: HostValue, type: OnnxType | undefined): void {

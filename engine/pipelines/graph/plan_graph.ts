@@ -7,7 +7,7 @@ import { type DimEnv, evaluate, parseDim, symbolsOf } from "../../graph/dim.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { checkSupport } from "../../graph/onnx/opset.ts";
 import { prepareGraph } from "../../graph/onnx/prepare.ts";
-import { constantEntries, deriveSegment } from "../../graph/onnx/segment.ts";
+import { constantEntries, deriveSegment, type Segment } from "../../graph/onnx/segment.ts";
 import { axisKey, inventedName } from "../../graph/onnx/symbols.ts";
 import type { Entry } from "../../graph/onnx/tensor.ts";
 import type { DeviceName } from "../../plan/backend.ts";
@@ -43,6 +43,8 @@ export interface GraphPlan {
   readonly bindings: DimEnv;
   /** What deriving assumed, e.g. `lastSum := sumN - N`. */
   readonly assumptions: readonly string[];
+  /** Sizes of the results that are known. */
+  readonly outputs: Readonly<Record<string, readonly number[]>>;
   /** Why the plan ends before the graph does; empty for a whole plan. */
   readonly split: readonly string[];
   /** Milliseconds. */
@@ -78,6 +80,7 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
     ...done && { plan: done },
     bindings,
     assumptions,
+    outputs: derived.outputs,
     split,
     times: { derive: middle - start, plan: performance.now() - middle },
   };
@@ -106,7 +109,7 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   }
 
   // A symbol that derivation expresses by others (lastSum := sumN - N) needs no value.
-  function boundTo({ graph, inputs: dims }: Variant, dropped: ReadonlySet<string>) {
+  function boundTo({ graph, segment, inputs: dims }: Variant, dropped: ReadonlySet<string>) {
     const names = new Set([...dims.values()].flat().flatMap((dim) => [...symbolsOf(dim).keys()]));
     const values = [...names].map((name) => [name, valueOf(name)] as const);
     const open = values.filter(([, value]) => value === undefined).map(([name]) => name);
@@ -121,10 +124,8 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
       });
     }
     const used = graph ? usedSymbols(graph) : new Set();
-    return {
-      graph,
-      bindings: Object.fromEntries(values.filter(([name]) => used.has(name))) as DimEnv,
-    };
+    const bindings = Object.fromEntries(values.filter(([name]) => used.has(name))) as DimEnv;
+    return { graph, bindings, outputs: sizesOf(segment, env) };
   }
 
   function valueOf(name: string): number | undefined {
@@ -152,7 +153,19 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
     ];
     const left = segment.rest.length;
     if (left > 0) split.push(`${left} ${left === 1 ? "node waits" : "nodes wait"} for that`);
-    return { graph: segment.graph && optimizeGraph(segment.graph, options.onPass), split };
+    return {
+      graph: segment.graph && optimizeGraph(segment.graph, options.onPass),
+      outputs: sizesOf(segment, {}),
+      split,
+    };
+  }
+
+  function sizesOf({ entries }: Segment, env: DimEnv): Record<string, readonly number[]> {
+    return Object.fromEntries(outputs.flatMap((name) => {
+      const entry = entries.get(name);
+      if (entry?.kind !== "tensor") return [];
+      return [[name, entry.type.shape.map((dim) => evaluate(dim, env))]];
+    }));
   }
 }
 

@@ -17,7 +17,12 @@ import { constantEntries, deriveSegment, type Segment } from "../../graph/onnx/s
 import { load } from "../../graph/onnx/fold.ts";
 import { constantTensor } from "../../graph/onnx/stored.ts";
 import { type Entry, type HostValue, isConstant, isHostTensor } from "../../graph/onnx/tensor.ts";
-import { type ReadySegment, readySegment, type Runtime } from "./ready_segment.ts";
+import {
+  type ProfileEntry,
+  type ReadySegment,
+  readySegment,
+  type Runtime,
+} from "./ready_segment.ts";
 
 /** Values by name. */
 export type Environment = ReadonlyMap<string, HostValue>;
@@ -33,6 +38,8 @@ export interface RunRequest {
 export interface Program {
   /** @throws {RangeError | TypeError | UnsupportedError} If shapes or types do not fit. */
   run(inputs: Environment, request: RunRequest): Promise<Map<string, HostValue>>;
+  /** Time by kernel since the last call. */
+  profile(): ProfileEntry[];
   /** Frees what was made ready. */
   dispose(): void;
 }
@@ -198,11 +205,20 @@ export function createProgram(
 
   return {
     run,
+    profile: () => [...first.values()].flatMap(profileOf),
     dispose() {
       for (const stage of first.values()) disposeStage(stage);
       first.clear();
     },
   };
+}
+
+function profileOf({ ready, bodies, next }: Stage): ProfileEntry[] {
+  return [
+    ...ready?.profile() ?? [],
+    ...[...bodies.values()].flatMap((body) => body.profile()),
+    ...[...next.values()].flatMap(profileOf),
+  ];
 }
 
 function disposeStage(stage: Stage): void {

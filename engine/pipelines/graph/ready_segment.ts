@@ -2,10 +2,14 @@
 // copied out. A segment without any op that has a kernel runs on the reference: starting a device for it
 // would cost more than the segment.
 
-import { evaluate } from "../../graph/dim.ts";
-import type { DimEnv } from "../../graph/dim.ts";
-import type { Graph } from "../../graph/graph.ts";
-import { elementCount, hostArray, type HostTensor } from "../../graph/host_tensor.ts";
+import { type DimEnv, evaluate } from "../../graph/dim.ts";
+import type { DataType, Graph } from "../../graph/graph.ts";
+import {
+  elementCount,
+  hostArray,
+  type HostData,
+  type HostTensor,
+} from "../../graph/host_tensor.ts";
 import type { Segment } from "../../graph/onnx/segment.ts";
 import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { getOp } from "../../graph/ops/mod.ts";
@@ -35,8 +39,21 @@ export interface ReadySegment {
   run(
     environment: ReadonlyMap<string, HostValue>,
     bindings?: DimEnv,
+    into?: ResultArrays,
   ): Promise<Map<string, HostTensor>>;
+  /** Time by kernel since the last call, when the backend measures it. */
+  profile(): readonly ProfileEntry[];
   dispose(): void;
+}
+
+/** Arrays for results by name, each at least as long as its result. */
+export type ResultArrays = ReadonlyMap<string, HostData>;
+
+/** Time that one kernel took. */
+export interface ProfileEntry {
+  readonly name: string;
+  readonly calls: number;
+  readonly ms: number;
 }
 
 /** What a segment with symbols is made ready for. */
@@ -69,7 +86,7 @@ export async function readySegment(
   });
   const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
   return {
-    async run(environment, bindings = {}) {
+    async run(environment, bindings = {}, into) {
       for (const { name } of graph.inputs) {
         const value = environment.get(name);
         if (!isHostTensor(value)) throw new TypeError(`Cannot feed ${name}: it is no tensor`);
@@ -80,14 +97,39 @@ export async function readySegment(
       for (const [name, { output, tensor: { type } }] of segment.fetches) {
         const shape = type.shape.map((dim) => evaluate(dim, bindings));
         const count = elementCount(shape);
-        const data = hostArray(type.dtype, count);
+        const data = arrayFor(name, type.dtype, count, into?.get(name));
         write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);
         results.set(name, { dtype: type.dtype, shape, data });
       }
       return results;
     },
+    profile: () => executable.profile?.() ?? [],
     dispose: () => executable.dispose(),
   };
+}
+
+/**
+ * The caller's array, so that a loop of runs allocates no results; a fresh one without.
+ *
+ * @throws {TypeError | RangeError} If it is of another kind, or too short.
+ */
+export function arrayFor(
+  name: string,
+  dtype: DataType,
+  count: number,
+  given: HostData | undefined,
+): HostData {
+  const fresh = hostArray(dtype, given ? 0 : count);
+  if (!given) return fresh;
+  if (given.constructor !== fresh.constructor) {
+    throw new TypeError(`Cannot write result "${name}" (${dtype}) into that kind of array`);
+  }
+  if (given.length < count) {
+    throw new RangeError(
+      `Cannot write result "${name}": it has ${count} elements, the array ${given.length}`,
+    );
+  }
+  return given.subarray(0, count) as HostData;
 }
 
 // Every storage of an element type is the same kind of array; the cast only picks one.

@@ -22,7 +22,14 @@ import {
 import { type Entry, type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { DimsDiffer } from "../../graph/shape_rules.ts";
 import { neededNodes } from "./program.ts";
-import { optimizeGraph, type ReadySegment, readySegment, type Runtime } from "./ready_segment.ts";
+import {
+  optimizeGraph,
+  type ProfileEntry,
+  type ReadySegment,
+  readySegment,
+  type ResultArrays,
+  type Runtime,
+} from "./ready_segment.ts";
 
 /** A graph derived for all sizes. */
 export interface Variant {
@@ -44,13 +51,17 @@ export interface SymbolicProgram {
   run(
     inputs: ReadonlyMap<string, HostValue>,
     outputs: readonly string[],
+    into?: ResultArrays,
   ): Promise<Map<string, HostValue> | undefined>;
+  /** Time by kernel since the last call. */
+  profile(): ProfileEntry[];
   /** Why symbols do not serve, if that came up. */
   readonly reasons: readonly string[];
   dispose(): void;
 }
 
 interface ReadyVariant extends Variant {
+  symbols?: ReadonlySet<string>;
   ready?: { readonly segment: ReadySegment; readonly limits: DimEnv };
 }
 
@@ -96,7 +107,7 @@ export function createSymbolicProgram(
 
   return {
     reasons,
-    async run(inputs, outputs) {
+    async run(inputs, outputs, into) {
       const shapes = shapesOf(inputs);
       if (!shapes) return undefined;
       const key = `${[...inputs.keys()].join("\n")}\n\n${outputs.join("\n")}`;
@@ -110,8 +121,12 @@ export function createSymbolicProgram(
         hopeless.add(key);
         return undefined;
       }
-      return found && await runVariant(found.variant, found.bindings, inputs, outputs, runtime);
+      if (!found) return undefined;
+      const { variant, bindings } = found;
+      return await runVariant(variant, runtime, { bindings, inputs, outputs, into });
     },
+    profile: () =>
+      [...variants.values()].flat().flatMap(({ ready }) => ready?.segment.profile() ?? []),
     dispose() {
       for (const { ready } of [...variants.values()].flat()) ready?.segment.dispose();
       variants.clear();
@@ -202,19 +217,24 @@ function finishVariant(
   };
 }
 
+interface VariantRun {
+  readonly bindings: DimEnv;
+  readonly inputs: ReadonlyMap<string, HostValue>;
+  readonly outputs: readonly string[];
+  readonly into: ResultArrays | undefined;
+}
+
 async function runVariant(
   variant: ReadyVariant,
-  bindings: DimEnv,
-  inputs: ReadonlyMap<string, HostValue>,
-  outputs: readonly string[],
   runtime: Runtime,
+  { bindings, inputs, outputs, into }: VariantRun,
 ): Promise<Map<string, HostValue>> {
   const environment = new Map(inputs);
   const { segment, graph } = variant;
   if (graph) {
-    const used = usedSymbols(graph);
+    variant.symbols ??= usedSymbols(graph);
     const present = Object.fromEntries(
-      Object.entries(bindings).filter(([name]) => used.has(name)),
+      Object.entries(bindings).filter(([name]) => variant.symbols!.has(name)),
     );
     const before = variant.ready?.limits;
     if (!before || Object.entries(present).some(([name, value]) => value > before[name]!)) {
@@ -222,7 +242,7 @@ async function runVariant(
       const limits = nextLimits(present, before, runtime.limits);
       variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
     }
-    const results = await variant.ready!.segment.run(environment, present);
+    const results = await variant.ready!.segment.run(environment, present, into);
     for (const [name, value] of results) environment.set(name, value);
   }
   for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
@@ -258,7 +278,13 @@ function nextLimits(present: DimEnv, before: DimEnv | undefined, asked: DimEnv):
     Object.entries(present).map(([name, value]) => {
       const limit = before?.[name] ?? 0;
       const grown = before && value > limit ? Math.max(value, 2 * limit) : value;
-      return [name, Math.max(grown, limit, asked[name] ?? 0)];
+      return [name, Math.max(grown, limit, askedLimit(name, asked))];
     }),
   );
+}
+
+// `H/8` stands for H where H must be a multiple of 8.
+function askedLimit(name: string, asked: DimEnv): number {
+  const [, base = name, unit = "1"] = /^(.*)\/(\d+)$/.exec(name) ?? [];
+  return asked[name] ?? Math.floor((asked[base] ?? 0) / Number(unit));
 }
