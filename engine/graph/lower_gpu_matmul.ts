@@ -19,10 +19,10 @@ import { isBetween } from "./lower_gpu_choice.ts";
 import type { GpuKernel, GpuLowering } from "./op.ts";
 
 /** How sums of few rows are added up. */
-type Style = "subgroup" | "workgroup";
+export type Style = "subgroup" | "workgroup";
 
 /** What is multiplied. */
-interface Arithmetic {
+export interface Arithmetic {
   readonly name: string;
   takes(format: string): boolean;
   /** Steps of a row of a weight. */
@@ -39,7 +39,8 @@ const FLOATS: Arithmetic = {
   many: (shape) => gemmF32(shape),
 };
 
-const INTEGERS: Arithmetic = {
+/** Products of 8-bit activations. */
+export const INTEGERS: Arithmetic = {
   name: "q8",
   takes: hasGpuIntegerKernel,
   steps: ({ columns }) => gemvQ8Steps(columns),
@@ -64,25 +65,36 @@ function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
   return style === "workgroup" || subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
 }
 
-function isMatrix({ inputs: [, weight] }: Node, rank: number, { takes }: Arithmetic): boolean {
+/** Whether input 1 of a node is a weight of this rank that an arithmetic takes. */
+export function isMatrix(
+  { inputs: [, weight] }: Node,
+  rank: number,
+  { takes }: Arithmetic,
+): boolean {
   return weight?.role === "weight" && weight.shape.length === rank &&
     weight.shape.every((dim) => typeof dim === "number" && dim > 0) && takes(weight.tensor!.format);
 }
 
 /** Rows of x as a dim. */
-function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
+export function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
   return product(x!.shape.slice(0, -1));
 }
 
-function lowerFew(lowering: GpuLowering, arithmetic: Arithmetic, style: Style): void {
+/** Emits the products for `least` and more rows that are no tiles. */
+export function lowerFew(
+  lowering: GpuLowering,
+  arithmetic: Arithmetic,
+  style: Style,
+  least = 1,
+): void {
   const { node: { inputs: [x, matrix] }, capabilities } = lowering;
   const weight = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
   const { has, storage } = resultOf(lowering);
   const { rowsAtOnce: [one, some], fewRows } = MATMUL_TUNING;
   for (const atOnce of [one, some]) {
-    const wanted = atOnce === one ? isBetween(rows, 1, one) : isBetween(rows, one + 1, fewRows);
-    if (wanted === 0) continue;
+    const wanted = atOnce === one ? isBetween(rows, least, one) : isBetween(rows, one + 1, fewRows);
+    if (wanted === 0 || (atOnce === one && least > one)) continue;
     const shape = {
       ...teamsFor(capabilities, style, {
         steps: arithmetic.steps(weight),
@@ -127,11 +139,13 @@ function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice 
   };
 }
 
-function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
+/** Planes of a weight by the names of their bindings. */
+export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
   return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
 }
 
-function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
+/** Emits the products for rows that fill tiles. */
+export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const { node: { inputs: [x, matrix] }, capabilities } = lowering;
   const weight = lowering.weight(matrix!);
   const { layout, columns, rows: outputs } = weight;

@@ -25,27 +25,33 @@ export function gemvQ8Steps(columns: number): number {
   return columns % 64 === 0 ? columns / 64 : columns / 32;
 }
 
+/** The arithmetic of a product of 8-bit rows, for kernels that read the same and store otherwise. */
+export interface GemvQ8Parts {
+  /** WGSL types of the planes of the weight. */
+  readonly storage: Readonly<Record<string, string>>;
+  /** Functions. */
+  readonly declarations: string;
+  /** Statements of a step `unit`: they add to `sum{row · outputs + output}`, by `row{r}` and `line{o}`. */
+  readonly step: string;
+  /** Steps of a row. */
+  readonly steps: number;
+}
+
 /**
- * The shader; bindings x, the planes of the weight, y, bias, chosen.
+ * The parts for some rows and outputs.
  *
  * @throws {RangeError} If the layout holds no codes.
  */
-export function gemvQ8(params: GemvQ8Params): Shader {
-  const { columns, rows, outputs } = params;
+export function gemvQ8Parts(
+  params: Pick<GemvQ8Params, "layout" | "columns" | "rows" | "outputs" | "packedDot">,
+): GemvQ8Parts {
+  const { columns } = params;
   const layout = codeLayout(params.layout);
   if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
   const reader = codeReader(layout);
-  const frame = rowsFrame(params);
-  const team = teamSum(params, rows * outputs, outputs);
-  const groups = columns / 32;
-  const step = groups % 2 === 0 ? pairStep(params, layout) : groupStep(params, layout);
   return {
-    name: `matmul_gemv_${params.layout}`,
-    storage: { x: "array<vec4<u32>>", ...reader.storage, ...frame.storage },
-    writes: ["y"],
-    uniforms: frame.uniforms,
-    enables: team.enables,
-    code: wgsl`
+    storage: reader.storage,
+    declarations: wgsl`
       ${reader.code}
 
       ${q8RowReader(columns)}
@@ -53,6 +59,30 @@ export function gemvQ8(params: GemvQ8Params): Shader {
       ${packedDot(params.packedDot)}
 
       ${groupProduct(layout)}
+    `,
+    step: columns % 64 === 0 ? pairStep(params, layout) : groupStep(params, layout),
+    steps: gemvQ8Steps(columns),
+  };
+}
+
+/**
+ * The shader; bindings x, the planes of the weight, y, bias, residual, chosen.
+ *
+ * @throws {RangeError} If the layout holds no codes.
+ */
+export function gemvQ8(params: GemvQ8Params): Shader {
+  const { rows, outputs } = params;
+  const { storage, declarations, step, steps } = gemvQ8Parts(params);
+  const frame = rowsFrame(params);
+  const team = teamSum(params, rows * outputs, outputs);
+  return {
+    name: `matmul_gemv_${params.layout}`,
+    storage: { x: "array<vec4<u32>>", ...storage, ...frame.storage },
+    writes: ["y"],
+    uniforms: frame.uniforms,
+    enables: team.enables,
+    code: wgsl`
+      ${declarations}
 
       ${team.declarations}
       ${frame.declarations}
@@ -63,7 +93,7 @@ export function gemvQ8(params: GemvQ8Params): Shader {
         wgsl`
           ${frame.prologue}
           ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
-          ${teamLoop(step, { ...params, count: gemvQ8Steps(columns) })}
+          ${teamLoop(step, { ...params, count: steps })}
           ${team.reduce}
         `,
       )
@@ -72,8 +102,10 @@ export function gemvQ8(params: GemvQ8Params): Shader {
   };
 }
 
+type StepSize = Pick<GemvQ8Params, "columns" | "rows" | "outputs">;
+
 /** One group of every output by every row. */
-function groupStep({ columns, rows, outputs }: GemvQ8Params, { scales }: CodeLayout): string {
+function groupStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout): string {
   const halves = scales === "k16";
   return wgsl`
     ${
@@ -101,7 +133,7 @@ function groupStep({ columns, rows, outputs }: GemvQ8Params, { scales }: CodeLay
 }
 
 /** Two groups of every output by every row. */
-function pairStep({ columns, rows, outputs }: GemvQ8Params, { scales }: CodeLayout): string {
+function pairStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout): string {
   const halves = scales === "k16";
   const product = (r: number, o: number, which: "a" | "b") => {
     const pair = which === "a" ? "xy" : "zw";

@@ -19,6 +19,8 @@ export const MATMUL_TUNING = {
   /** Invocations that fill a device: where there would be more, a team makes several outputs. */
   invocations: 1 << 18,
   mostOutputs: 4,
+  /** Most lanes of a team of matmul_glu_q8. */
+  gluLanes: 16,
   /** Subgroups of fewer lanes are of no use. */
   fewestSubgroupLanes: 4,
   /** Tiles of the product for many rows. */
@@ -66,4 +68,9 @@ export function teamsFor(
 /** The largest power of 2 that is not above a number. */
 function powerOf2(value: number): number {
   return 2 ** Math.floor(Math.log2(value));
+}
+
+/** Lanes of a team of matmul_glu_q8, 32 teams of which are a workgroup. */
+export function gluLanes({ subgroupSize }: Capabilities, steps: number): number {
+  return powerOf2(Math.min(MATMUL_TUNING.gluLanes, subgroupSize, Math.max(4, steps)));
 }

@@ -36,12 +36,7 @@ export function teamSum(
   const enables = subgroupSize > 0 ? ["subgroups"] as const : [];
   // Lanes whose sums are in one of them after the shuffles.
   const width = subgroupSize > 0 ? Math.min(lanes, subgroupSize) : 1;
-  const shuffles = variables.flatMap((variable) =>
-    Array.from(
-      { length: Math.log2(width) },
-      (_, i) => `${variable} += subgroupShuffleXor(${variable}, ${width >> (i + 1)}u);`,
-    )
-  );
+  const shuffles = variables.flatMap((variable) => shuffledSum(variable, width));
   if (width === lanes) {
     return {
       enables,
@@ -78,6 +73,14 @@ export function teamSum(
       }
     `,
   };
+}
+
+/** Statements that add up a variable over `lanes` neighbours of a subgroup, a power of 2. */
+export function shuffledSum(variable: string, lanes: number): string[] {
+  return Array.from(
+    { length: Math.log2(lanes) },
+    (_, i) => `${variable} += subgroupShuffleXor(${variable}, ${lanes >> (i + 1)}u);`,
+  );
 }
 
 /**
