@@ -1,0 +1,100 @@
+// The text of products and attention, compared with gpu/product_kernels.snapshot.txt; see
+// tests/support/shader_snapshot.ts.
+
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
+import type { Shader } from "./kernel.ts";
+import { ACTIVATIONS } from "./kernels/activations.ts";
+import { attentionMerge } from "./kernels/attention_merge.ts";
+import { causalRule, givenRule } from "./kernels/attention_spans.ts";
+import { attentionSplit } from "./kernels/attention_split.ts";
+import { attentionTile } from "./kernels/attention_tile.ts";
+import { attentionWalk } from "./kernels/attention_walk.ts";
+import { kvAppend } from "./kernels/kv_append.ts";
+import { gemmF32 } from "./kernels/matmul_gemm_f32.ts";
+import { gemmQ8 } from "./kernels/matmul_gemm_q8.ts";
+import { gemvF32 } from "./kernels/matmul_gemv_f32.ts";
+import { gemvQ8, type GemvQ8Params } from "./kernels/matmul_gemv_q8.ts";
+import { matmulGluQ8 } from "./kernels/matmul_glu_q8.ts";
+import { matmulReduce } from "./kernels/matmul_reduce.ts";
+import { quantizeQ8 } from "./kernels/quantize_q8.ts";
+import { rmsNormQ8 } from "./kernels/rms_norm_q8.ts";
+
+const SNAPSHOT = new URL("product_kernels.snapshot.txt", import.meta.url);
+
+const TEAM = { workgroup: 64, lanes: 16, outputs: 1, unroll: 1, rows: 1 };
+const TILE = { blockRows: 4, blockOutputs: 4, across: 16, down: 16, split: false, bias: false };
+const HEADS = { heads: 4, kvHeads: 2, width: 16, valueWidth: 16, dtype: "f16" } as const;
+const CAUSAL = causalRule({ capacity: 100, scale: 0.25, window: 9, softcap: 3, slopes: true });
+const GIVEN = givenRule({
+  ...{ capacity: 0, scale: 1, starts: true, ends: true, positions: true, reach: 7 },
+});
+
+function gemv(params: Partial<GemvQ8Params>): Shader {
+  return gemvQ8({
+    ...TEAM,
+    ...{ subgroupSize: 32, layout: "u4_d", columns: 64, bias: false, packedDot: true },
+    ...params,
+  });
+}
+
+/** One of each template, with every branch of its text somewhere. */
+const SHADERS: readonly Shader[] = [
+  gemv({ layout: "u4_k", columns: 256 }),
+  gemv({
+    layout: "u5_dm",
+    columns: 96,
+    rows: 2,
+    residual: true,
+    subgroupSize: 0,
+    packedDot: false,
+  }),
+  gemv({ layout: "u6_k16", columns: 256, chosen: "list", bias: true, lanes: 64 }),
+  gemvF32({ ...TEAM, subgroupSize: 8, layout: "f16", columns: 100, bias: true, chosen: "place" }),
+  matmulGluQ8({
+    ...{ layout: "i8_d", columns: 64, results: 64, lanes: 8, unroll: 1, bias: true },
+    ...{ packedDot: true, activation: ACTIVATIONS.silu! },
+  }),
+  gemmQ8({ ...TILE, layout: "u4_d", columns: 64, stepGroups: 1, packedDot: true, split: true }),
+  gemmF32({ ...TILE, layout: "bf16", columns: 33, bias: true, residual: true }),
+  matmulReduce({ bias: true, residual: true }),
+  quantizeQ8({ columns: 64, subgroups: false }),
+  rmsNormQ8({
+    ...{ columns: 576, weight: true, epsilon: 1e-5, base: 1, workgroup: 128, subgroupSize: 32 },
+  }),
+  attentionWalk({
+    ...{ ...HEADS, rule: CAUSAL, tileHeads: 2, turn: 2, splits: 4 },
+    ...{ workgroup: 64, subgroupSize: 32 },
+  }),
+  attentionWalk({
+    ...{ ...HEADS, width: 32, valueWidth: 32, rule: CAUSAL, tileHeads: 1, turn: 1, splits: 1 },
+    ...{ workgroup: 64, subgroupSize: 8, direct: { sinks: true, quantize: true } },
+  }),
+  attentionSplit({
+    ...{ ...HEADS, width: 18, rule: GIVEN, tileHeads: 2, block: 8, splits: 4, workgroup: 64 },
+  }),
+  attentionMerge({ ...HEADS, rule: GIVEN, block: 8, splits: 4, sinks: true }),
+  attentionTile({ ...HEADS, rule: CAUSAL, tileHeads: 2, queries: 8, block: 8, sinks: true }),
+  kvAppend({ dtype: "f16", width: 128, capacity: 100 }),
+];
+
+Deno.test("the text of products and attention is that of the snapshot", () => {
+  checkSnapshot(SNAPSHOT, SHADERS);
+});
+
+Deno.test("no product needs the float16 extension", () => {
+  for (const shader of SHADERS) assert(!textOf(shader).includes("enable f16"), shader.name);
+});
+
+Deno.test("products use packed dots only where the device has them", () => {
+  assertStringIncludes(textOf(gemv({})), "dot4I8Packed");
+  assert(!textOf(gemv({ packedDot: false })).includes("dot4I8Packed"));
+});
+
+Deno.test("the number of outputs is no part of a product's text: layers share a pipeline", () => {
+  assertEquals(gemv({}).uniforms, { lines: "u32", first: "u32", outputs: "u32", rows: "u32" });
+});
+
+Deno.test("integer products of a layout without codes are refused by name", () => {
+  assertThrows(() => gemv({ layout: "f16" }), RangeError, '"f16"');
+});
