@@ -126,8 +126,13 @@ await runTask(LINE, async ({ flags }) => {
   ) as Record<string, string>;
   const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
   const device = flags.device ?? "reference";
-  const { backend } = await openDevice(device, { threads: 1 });
-  const runtime = { backend, reference: createReferenceBackend(), maxBytes: MOST_BYTES, limits: {} };
+  const { backend } = await openDevice(device, { threads: 1, shared: true });
+  const runtime = {
+    backend,
+    reference: createReferenceBackend(),
+    maxBytes: MOST_BYTES,
+    limits: {},
+  };
   const outcomes: Outcome[] = [];
   for (const test of tests) {
     const result = await runOne(test, runtime, flags.all ? undefined : exclusions[test.name]);

@@ -31,6 +31,8 @@ export interface DeviceOptions {
   readonly threads?: number | undefined;
   /** Kernels that must not be used, by name. */
   readonly excludeKernels?: readonly string[] | undefined;
+  /** Of device wasm: executables without states share one machine. */
+  readonly shared?: boolean | undefined;
   /** Of device wasm: measure time by kernel (`Executable.profile`). */
   readonly profile?: boolean | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
@@ -51,12 +53,12 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  wasm: async ({ threads, excludeKernels = [], profile = false }) => {
+  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false }) => {
     const { createWasmBackend } = await import("../plan/wasm_backend.ts");
     const hasKernel = (op: string): boolean =>
       ops.get(op)?.kernels.wasm.some(({ name }) => !excludeKernels.includes(name)) ?? false;
     return {
-      backend: createWasmBackend({ profile, ...threads !== undefined && { threads } }),
+      backend: createWasmBackend({ profile, shared, ...threads !== undefined && { threads } }),
       hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
       roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && hasKernel("matmul_int7"),
       hasKernel,

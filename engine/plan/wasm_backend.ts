@@ -3,7 +3,7 @@
 // step is then one call into the machine, and nothing is allocated any more.
 
 import { OutOfMemoryError } from "../../wasm/allocator.ts";
-import { createMachine, type Machine } from "../../wasm/machine.ts";
+import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
 import type { Program } from "../../wasm/program.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
@@ -19,6 +19,7 @@ import { checkAddressable } from "./wasm_estimate.ts";
 import { hostMemory, weightUses } from "./wasm_host_steps.ts";
 import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
 import { createWasmStates } from "./wasm_states.ts";
+import { createSharedMachine } from "./wasm_shared_machine.ts";
 import { placeValues } from "./wasm_values.ts";
 import { loadWasmWeights } from "./wasm_weights.ts";
 
@@ -32,6 +33,8 @@ export interface WasmBackendOptions {
   readonly spins?: number;
   /** Measures time by kernel (`Executable.profile`); costs a clock reading an instruction. */
   readonly profile?: boolean;
+  /** True: executables without states share one machine and its workers. */
+  readonly shared?: boolean;
   /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
   readonly skipBytes?: number;
 }
@@ -57,23 +60,38 @@ export interface WasmBackend extends Backend {
 
 /** Makes the WASM backend. */
 export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend {
-  return { name: "wasm", prepare: (plan, prepare) => prepareWasm(plan, options, prepare) };
+  const machineOptions: MachineOptions = {
+    wait: false,
+    ...(options.threads === undefined ? {} : { threads: options.threads }),
+    ...(options.variant === undefined ? {} : { variant: options.variant }),
+    ...(options.spins === undefined ? {} : { spins: options.spins }),
+  };
+  const shared = options.shared ? createSharedMachine(machineOptions) : undefined;
+  return {
+    name: "wasm",
+    prepare: (plan, prepare) =>
+      prepareWasm(
+        plan,
+        options,
+        prepare,
+        () =>
+          shared && plan.graph.states.length === 0
+            ? shared.borrow()
+            : createMachine(machineOptions),
+      ),
+  };
 }
 
 async function prepareWasm(
   plan: Plan,
   options: WasmBackendOptions,
   prepare: PrepareOptions,
+  start: () => Promise<Machine>,
 ): Promise<WasmExecutable> {
   checkAddressable(plan, prepare.slots);
   prepare.signal?.throwIfAborted();
   // Workers start while weights are read.
-  const machine = await createMachine({
-    wait: false,
-    ...(options.threads === undefined ? {} : { threads: options.threads }),
-    ...(options.variant === undefined ? {} : { variant: options.variant }),
-    ...(options.spins === undefined ? {} : { spins: options.spins }),
-  });
+  const machine = await start();
   try {
     if (options.skipBytes) machine.allocate(options.skipBytes);
     return await assemble(machine, plan, options, prepare);

@@ -125,7 +125,7 @@ export async function loadGraph(
   options: LoadGraphOptions = {},
 ): Promise<LoadedGraph> {
   const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
-  const { backend } = await openDevice(device, { threads, profile });
+  const { backend } = await openDevice(device, { threads, profile, shared: true });
   const model = openOnnx(path);
   checkLimits(model, limits);
   const graph = openGraph(model, {
