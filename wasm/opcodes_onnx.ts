@@ -175,6 +175,52 @@ export const ONNX_OPCODES = {
       ...{ s0: "u32", s1: "u32", s2: "u32", s3: "u32", s4: "u32" },
     },
   },
+  /**
+   * y[i] = x[place i], where place i has index i along one dim of `size` and byte stride `along`, and the
+   * strides x0, … along the others. Indices and y are contiguous.
+   */
+  gather_elements: {
+    file: "onnx_index",
+    operands: {
+      ...{
+        x: "u32",
+        indices: "u32",
+        y: "u32",
+        bytes: "u32",
+        wide: "u32",
+        size: "u32",
+        along: "u32",
+      },
+      ...SIZES,
+      ...X,
+    },
+  },
+  /** The other way: y[place i] = updates[i], in order. */
+  scatter_elements: {
+    file: "onnx_index",
+    operands: {
+      ...{ updates: "u32", indices: "u32", y: "u32", bytes: "u32", wide: "u32", size: "u32" },
+      ...{ along: "u32" },
+      ...SIZES,
+      ...Y,
+    },
+  },
+  /** y[o, indices[o, i], i] = the element at `value`; an index outside marks nothing. */
+  mark: {
+    file: "onnx_index",
+    operands: {
+      ...{ indices: "u32", type: "u32", value: "u32", y: "u32", bytes: "u32" },
+      ...{ outer: "u32", depth: "u32", inner: "u32" },
+    },
+  },
+  /** The triangle of matrices above (or below) diagonal `k`; zeros elsewhere. */
+  trilu: {
+    file: "onnx_index",
+    operands: {
+      ...{ x: "u32", y: "u32", bytes: "u32", matrices: "u32", rows: "u32", columns: "u32" },
+      ...{ k: "i32", upper: "u32" },
+    },
+  },
   /** y[o, i] = reduction of x[o, :, i]. */
   reduce: {
     file: "onnx_reduce",

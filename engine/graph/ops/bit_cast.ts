@@ -3,7 +3,10 @@
 import { choice } from "../attributes.ts";
 import { DATA_TYPES, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
+import type { Node } from "../graph.ts";
 import { hostElementBytes } from "../host_tensor.ts";
+import { moveKernel, type Moves, readMoves } from "../lower_move.ts";
+import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 
@@ -41,11 +44,17 @@ export const bitCast: OpRecord = defineOp({
     },
   ],
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [moveKernel("bit_cast_move", copyMoves)], gpu: [] },
 });
 
 function bitsOf(dtype: typeof DATA_TYPES[number] | "q8"): number {
   if (dtype === "i2" || dtype === "u2") return 2;
   if (dtype === "i4" || dtype === "u4" || dtype === "f4e2m1") return 4;
   return 8 * hostElementBytes(dtype);
+}
+
+// A copy, but of elements that are smaller than their storage.
+function copyMoves(node: Node): Moves | undefined {
+  const isWhole = [...node.inputs, ...node.outputs].every((value) => bitsOf(value!.dtype) >= 8);
+  return isWhole ? readMoves(node, denseStrides(node.outputs[0]!.shape)) : undefined;
 }

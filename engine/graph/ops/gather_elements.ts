@@ -5,6 +5,7 @@ import { integer } from "../attributes.ts";
 import { INDEX_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf, stridesOf } from "../host_numbers.ts";
+import { gatherElementsKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { elementsOf, walk } from "../strided.ts";
@@ -44,5 +45,5 @@ export const gatherElements: OpRecord = defineOp({
       attributes: { axis },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [gatherElementsKernel], gpu: [] },
 });

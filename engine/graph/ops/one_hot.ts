@@ -5,6 +5,7 @@ import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { oneHotKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual } from "../shape_rules.ts";
 import { aroundAxis, elementsOf } from "../strided.ts";
@@ -45,5 +46,5 @@ export const oneHot: OpRecord = defineOp({
       attributes: { depth: 5, axis },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [oneHotKernel], gpu: [] },
 });

@@ -5,6 +5,7 @@ import { choice, integer } from "../attributes.ts";
 import { INDEX_INPUT, requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf, stridesOf } from "../host_numbers.ts";
+import { scatterElementsKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
 import { SCATTER_REDUCTIONS, scatterer } from "../reductions.ts";
 import { checkInputCount, requireEqual } from "../shape_rules.ts";
@@ -51,5 +52,5 @@ export const scatterElements: OpRecord = defineOp({
         attributes: { axis, reduction },
       }))
     ),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [scatterElementsKernel], gpu: [] },
 });

@@ -3,6 +3,7 @@
 import { flag, integer } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
+import { triluKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { elementsOf } from "../strided.ts";
@@ -35,5 +36,5 @@ export const trilu: OpRecord = defineOp({
       }))
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [triluKernel], gpu: [] },
 });
