@@ -5,7 +5,7 @@ import type { Graph } from "../graph/graph.ts";
 import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
 import { fuseAttentionInput } from "./passes/fuse_attention_input.ts";
-import { fuseGated, gluHalves } from "./passes/fuse_gated.ts";
+import { fuseGated, gluHalves, gluProduct } from "./passes/fuse_gated.ts";
 import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
 import { fuseResidual, withSum } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
@@ -33,6 +33,7 @@ export const passes: readonly Pass[] = [
 export const fusedForms: ReadonlySet<string> = new Set([
   ...quantizedForms.values(),
   ...gluHalves.values(),
+  gluProduct,
   ...withSum.values(),
   "rope_append",
 ]);

@@ -54,6 +54,7 @@ import { matmulInteger } from "./matmul_integer.ts";
 import { matmulNd } from "./matmul_nd.ts";
 import { matmulAdd } from "./matmul_add.ts";
 import { matmulAddQ8 } from "./matmul_add_q8.ts";
+import { matmulGluQ8 } from "./matmul_glu_q8.ts";
 import { matmulQ8 } from "./matmul_q8.ts";
 import { maxPool } from "./max_pool.ts";
 import { maxRoiPool } from "./max_roi_pool.ts";
@@ -152,6 +153,7 @@ const all: readonly OpRecord[] = [
   matmulNd,
   matmulAdd,
   matmulAddQ8,
+  matmulGluQ8,
   matmulQ8,
   maxPool,
   maxRoiPool,

@@ -1,6 +1,7 @@
 // fuse_gated: both halves of a gated feed-forward block come out of one product, where the device has a kernel that
 // takes them as halves of a row:
-//   glu(matmul(x, G), matmul(x, U)) → glu_halves(matmul(x, [G; U])), and the same for glu_q8.
+//   glu(matmul(x, G), matmul(x, U)) → glu_halves(matmul(x, [G; U])), and the same for glu_q8;
+//   glu_q8(matmul_q8(x, G), matmul_q8(x, U)) → matmul_glu_q8(x, [G; U]), where there is a kernel for all of it.
 
 import type { Pass } from "./pass.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
@@ -11,6 +12,9 @@ export const gluHalves: ReadonlyMap<string, string> = new Map([
   ["glu", "glu_halves"],
   ["glu_q8", "glu_halves_q8"],
 ]);
+
+/** Product, gate and quantisation in one. */
+export const gluProduct: string = "matmul_glu_q8";
 
 /** Joins the products before a gate. */
 export const fuseGated: Pass = {
@@ -28,16 +32,15 @@ export const fuseGated: Pass = {
       const [first] = products;
       const name = `${first!.name}_up`;
       const joined = joinInputs(products, 1)!, bias = joinInputs(products, 2);
-      const product = op(
-        first!.op,
-        [
-          moved(first!.inputs[0]!),
-          weight(joined.name, joined),
-          bias && weight(bias.name, bias),
-        ],
-        {},
-        name,
-      );
+      const inputs = [
+        moved(first!.inputs[0]!),
+        weight(joined.name, joined),
+        bias && weight(bias.name, bias),
+      ];
+      if (node.op === "glu_q8" && first!.op === "matmul_q8" && hasKernel(gluProduct)) {
+        return op(gluProduct, inputs, node.attributes, node.name);
+      }
+      const product = op(first!.op, inputs, {}, name);
       return op(halves, product, node.attributes, node.name);
     });
   },
