@@ -59,6 +59,23 @@ export type {
 } from "./engine/pipelines/graph/load_graph.ts";
 export type { GraphTensor, GraphValue, TensorData } from "./engine/pipelines/graph/graph_tensor.ts";
 
+// Speech and text in pictures
+export {
+  detectSpeech,
+  type DetectSpeechOptions,
+  type SpeechResult,
+} from "./engine/pipelines/speech/detect_speech.ts";
+export {
+  createSpeechDetector,
+  type SpeechDetector,
+  type SpeechRate,
+} from "./engine/pipelines/speech/speech_detector.ts";
+export type {
+  SpeechSegment,
+  SpeechSegmentOptions,
+} from "./engine/pipelines/speech/speech_segments.ts";
+export { readWav, type Wave } from "./engine/formats/wav.ts";
+
 // Sessions
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";
 

@@ -1,0 +1,56 @@
+// detectSpeech(): a whole recording at once, from samples to stretches of speech.
+
+import type { LoadedGraph } from "../graph/load_graph.ts";
+import { createSpeechDetector, type SpeechRate } from "./speech_detector.ts";
+import {
+  type SpeechSegment,
+  type SpeechSegmentOptions,
+  speechSegments,
+} from "./speech_segments.ts";
+
+/** Options of {@linkcode detectSpeech}. */
+export interface DetectSpeechOptions extends SpeechSegmentOptions {
+  /** Samples a second; default 16000. */
+  readonly rate?: SpeechRate | undefined;
+  /** Stops between two chunks. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What was heard. */
+export interface SpeechResult {
+  /** Stretches of speech in samples. */
+  readonly segments: readonly SpeechSegment[];
+  /** Probability of speech, one a chunk. */
+  readonly probabilities: Float32Array;
+}
+
+/**
+ * Finds speech.
+ *
+ * @param graph A graph of Silero's form, from loadGraph().
+ * @param samples One channel, between -1 and 1.
+ * @throws {TypeError | RangeError} If the graph, the rate or an option does not fit.
+ *
+ * @example
+ * ```ts ignore
+ * import { detectSpeech, loadGraph, pullModel } from "@troodon/troodon";
+ *
+ * using graph = await loadGraph(await pullModel("silero-vad"));
+ * const { segments } = await detectSpeech(graph, samples);
+ * ```
+ */
+export async function detectSpeech(
+  graph: LoadedGraph,
+  samples: Float32Array,
+  { rate = 16000, signal, ...options }: DetectSpeechOptions = {},
+): Promise<SpeechResult> {
+  const detector = createSpeechDetector(graph, rate);
+  const { chunk } = detector;
+  const probabilities = new Float32Array(Math.ceil(samples.length / chunk));
+  for (let i = 0; i < probabilities.length; i++) {
+    signal?.throwIfAborted();
+    probabilities[i] = await detector.next(samples.subarray(i * chunk, (i + 1) * chunk));
+  }
+  const audio = { rate, chunk, length: samples.length };
+  return { segments: speechSegments(probabilities, audio, options), probabilities };
+}
