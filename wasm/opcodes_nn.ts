@@ -43,6 +43,24 @@ export const NN_OPCODES = {
       ...{ scratch: u32, scratch_bytes: u32 },
     },
   },
+  /** Weights as 16-bit differences from `zeros` zero points: none, one, or one a filter. */
+  conv_integer_weights: {
+    file: "nn_conv_integer",
+    operands: {
+      ...{ w: u32, zero: u32, zeros: u32, signed: u32, filters: u32, taps: u32, y: u32 },
+    },
+  },
+  /** Operands in the places of those of `conv`; `w` are differences. */
+  conv_integer: {
+    file: "nn_conv_integer",
+    operands: {
+      ...{ x: u32, w: u32, x_zero: u32, y: u32 },
+      ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
+      ...planes,
+      ...window,
+      ...{ scratch: u32, x_signed: u32 },
+    },
+  },
   /** One channel a filter, two spatial dims. */
   conv_depthwise: {
     file: "nn_conv",

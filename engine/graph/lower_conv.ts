@@ -74,17 +74,17 @@ export function planeOperands(x: Value, y: Value) {
   return { depth, height, width, out_depth, out_height, out_width };
 }
 
-interface Convolution {
+/** A convolution with its window. */
+export interface Convolution {
   readonly window: LoweredWindow;
   readonly filters: number;
   readonly channels: number;
   readonly groups: number;
 }
 
-// A convolution that the kernels can run: float32, everything but batch and image known.
-function convolutionOf(node: Node): Convolution | undefined {
+/** A convolution of which everything but batch and image is known; else undefined. */
+export function knownConvolution(node: Node): Convolution | undefined {
   const [x, w] = node.inputs;
-  if (x!.dtype !== "f32" || w!.dtype !== "f32") return undefined;
   const channels = x!.shape[1]!, filters = w!.shape[0]!;
   if (!isStatic(channels) || !w!.shape.every(isStatic)) return undefined;
   const window = loweredWindow(node, w!.shape.slice(2) as number[], x!.shape.slice(2));
@@ -95,6 +95,11 @@ function convolutionOf(node: Node): Convolution | undefined {
     filters: filters as number,
     groups: node.attributes.groups as number,
   };
+}
+
+function convolutionOf(node: Node): Convolution | undefined {
+  const [x, w] = node.inputs;
+  return x!.dtype === "f32" && w!.dtype === "f32" ? knownConvolution(node) : undefined;
 }
 
 /** Any float32 convolution. */

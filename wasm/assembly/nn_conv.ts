@@ -172,7 +172,7 @@ function packPanel(ip: usize, source: usize, starts: usize, lanes: u32, td: i32,
 }
 
 /** Corners of the windows of `lanes` places; true if they lie in one row of the output. */
-function windowStarts(ip: usize, first: u32, lanes: u32, starts: usize): bool {
+export function windowStarts(ip: usize, first: u32, lanes: u32, starts: usize): bool {
   const outWidth = u32At(ip, CONV_OUT_WIDTH), outHeight = u32At(ip, CONV_OUT_HEIGHT);
   let w = first % outWidth, rest = first / outWidth;
   let h = rest % outHeight, d = rest / outHeight;

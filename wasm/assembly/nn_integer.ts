@@ -26,7 +26,7 @@ import {
 const TILE_ROWS: u32 = 48;
 const TILE_COLUMNS: u32 = 32;
 
-@inline function codeAt(address: usize, signed: u32): i32 {
+@inline export function codeAt(address: usize, signed: u32): i32 {
   return signed ? <i32>load<i8>(address) : <i32>load<u8>(address);
 }
 
@@ -60,7 +60,7 @@ export function matmul_integer(ip: usize): void {
 }
 
 /** A row of codes less their zero, 16 bit each; one more, 0, where the count is odd. */
-function differences(x: usize, count: u32, signed: u32, zero: i32, out: usize): void {
+export function differences(x: usize, count: u32, signed: u32, zero: i32, out: usize): void {
   const z = i16x8.splat(<i16>zero);
   let i: u32 = 0;
   for (; i + 8 <= count; i += 8, x += 8, out += 16) {

@@ -93,7 +93,8 @@ export function convLoops(
   return { sizes, loops: windowLoops(x.shape.slice(2), out.shape.slice(2), window) };
 }
 
-const CASES: readonly (readonly [
+/** Inputs, weights and windows of the cases of convolutions. */
+export const CONV_CASES: readonly (readonly [
   x: readonly number[],
   w: readonly number[],
   attributes: Partial<ConvAttributes>,
@@ -112,7 +113,7 @@ const CASES: readonly (readonly [
 ];
 
 function convCases(random: CaseRandom): OpCase[] {
-  return CASES.map(([x, w, attributes], i) => ({
+  return CONV_CASES.map(([x, w, attributes], i) => ({
     name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
     inputs: [
       random.input(x),

@@ -5,9 +5,10 @@ import { convolve } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
 import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
+import { convIntegerKernel } from "../lower_conv_integer.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
-import { CONV_RULES, convLoops, convShape } from "./conv.ts";
+import { CONV_CASES, CONV_RULES, convLoops, convShape } from "./conv.ts";
 
 /**
  * (x i8|u8[N, C, …], w i8|u8[F, C / groups, …], x_zero []?, w_zero [] or [F]?) → i32[N, F, …].
@@ -30,7 +31,19 @@ export const convInteger: OpRecord = defineOp({
     convolve(lessZero(x!, xZero, 1), lessZero(w!, wZero, w!.shape[0]!), y, sizes, loops);
     storeNumbers(out!, y);
   },
-  kernels: { wasm: [], gpu: [] },
+  cases: (random) =>
+    CONV_CASES.map(([x, w, attributes], i) => ({
+      name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
+      inputs: [
+        random.codes(i % 2 ? "i8" : "u8", x),
+        random.codes(i % 3 ? "i8" : "u8", w),
+        i % 2 ? random.codes("i8", []) : undefined,
+        i % 3 ? random.codes("i8", i % 3 === 1 ? [] : [w[0]!]) : undefined,
+      ],
+      attributes,
+    })),
+  tolerance: { ofLargest: 0, reason: "whole numbers" },
+  kernels: { wasm: [convIntegerKernel], gpu: [] },
 });
 
 /** Codes less their zero points, of which there is one, or one for each of `rows` rows. */

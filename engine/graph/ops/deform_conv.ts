@@ -30,7 +30,7 @@ export const deformConv: OpRecord = defineOp({
   },
   reference({ inputs, outputs: [out], attributes }) {
     const [x, w, offset, bias, mask] = inputs.map((input) => input && numbersOf(input));
-    const [batch, channels, height, width] = inputs[0]!.shape as [number, number, number, number];
+    const [, channels, height, width] = inputs[0]!.shape as [number, number, number, number];
     const [filters, groupChannels, kh, kw] = inputs[1]!.shape as [number, number, number, number];
     const [, , outHeight, outWidth] = out!.shape as [number, number, number, number];
     const window = completeWindow({ ...attributes, kernel: [kh, kw] });
