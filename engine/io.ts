@@ -334,3 +334,24 @@ function describeOpenError(path: string, cause: unknown): Error {
   const message = cause instanceof Error ? cause.message : String(cause);
   return new SourceError(`cannot be opened (${message})`, { file: path, cause });
 }
+
+// Where Linux shows graphics cards: cards with kernel drivers, NVIDIA's, WSL's, AMD's and ARM's.
+const GPU_FILES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/mali0"];
+
+/**
+ * Whether it is worth asking for a GPU: false on Linux where none of the files exists through which every
+ * driver reaches its card. Asking wakes the software renderer there, which takes 0.1 s and 60 MB, and
+ * libraries that complain on stderr. True wherever this can't be seen, for want of permission as well.
+ */
+export function mayHaveGpu(): boolean {
+  if (Deno.build.os !== "linux") return true;
+  return GPU_FILES.some((path) => {
+    if (Deno.permissions.querySync({ name: "read", path }).state !== "granted") return true;
+    try {
+      Deno.statSync(path);
+      return true;
+    } catch (error) {
+      return !(error instanceof Deno.errors.NotFound);
+    }
+  });
+}

@@ -132,3 +132,31 @@ Deno.test("pathKind() and listFolder() tell files from folders", () => {
     assertEquals(pathKind(`${folder}/none`), undefined);
   });
 });
+
+Deno.test("a GPU is asked for where a card may be, and wherever that can't be seen", async () => {
+  const code = 'console.log((await import("./engine/io.ts")).mayHaveGpu())';
+  const run = async (flag: string) => {
+    const { stdout } = await new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "--no-prompt",
+        "--quiet",
+        flag,
+        "data:text/typescript," + encodeURIComponent(
+          code.replace("./", import.meta.resolve("./../")),
+        ),
+      ],
+    }).output();
+    return new TextDecoder().decode(stdout).trim();
+  };
+  const files = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/mali0"];
+  const seen = files.some((path) => {
+    try {
+      return Deno.statSync(path) !== undefined;
+    } catch {
+      return false;
+    }
+  });
+  assertEquals(await run("-A"), String(Deno.build.os !== "linux" || seen));
+  assertEquals(await run(`--allow-read=${new URL("../", import.meta.url).pathname}`), "true");
+});

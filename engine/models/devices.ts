@@ -7,6 +7,7 @@ import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
 import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
 import { ops } from "../graph/ops/mod.ts";
+import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
 import { withAdapterScales } from "../plan/adapter_scales.ts";
 import { withSpans } from "../plan/spans.ts";
@@ -105,8 +106,9 @@ async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
 }
 
 /** Whether there is an adapter that does not compute on the CPU. */
-export async function hasGpu({ gpu = builtIn() }: DeviceOptions): Promise<boolean> {
-  const adapter = await gpu?.requestAdapter({ powerPreference: "high-performance" })
+export async function hasGpu({ gpu }: DeviceOptions): Promise<boolean> {
+  if (!gpu && !mayHaveGpu()) return false;
+  const adapter = await (gpu ?? builtIn())?.requestAdapter({ powerPreference: "high-performance" })
     .catch(() => null);
   return adapter !== null && adapter !== undefined && !isSoftware(adapter);
 }
