@@ -33,16 +33,21 @@ export interface CodeLayout extends GpuWeightLayout {
   readonly offset: number;
 }
 
-/** Unpacks one block of a file. */
+/** Memory that packing writes; sizes are whole blocks. */
+interface Planes {
+  readonly codes: Uint16Array;
+  readonly high: Uint32Array;
+  readonly scales: Uint16Array;
+}
+
+/**
+ * How a file's blocks become planes. Matrices have gigabytes, so loops run over halves of words (no block has
+ * an odd number of bytes) and take four codes at a time.
+ */
 interface BlockReader {
   readonly blockBytes: number;
   readonly blockColumns: 32 | 256;
-  /** Writes the block's codes, one a byte; absent where `nibbles` says where they are. */
-  codes?(file: Uint8Array, at: number, out: Uint8Array): void;
-  /** Offset of 16 bytes that lie in the file as in the plane. */
-  readonly nibbles?: number;
-  /** Writes the block's part of the scales plane. */
-  scales(file: Uint8Array, at: number, plane: Uint8Array, target: number): void;
+  pack(file: Uint16Array, blocks: number, planes: Planes): void;
 }
 
 const SCALE_BYTES: Readonly<Record<ScaleKind, number>> = { d: 2, dm: 4, k: 20, k16: 20 };
@@ -82,168 +87,197 @@ function defineLayout(
       ];
     },
     pack(file, { rows, columns }: PackSize, planes) {
-      const codePlane = planes[0]!, scalePlane = planes.at(-1)!;
-      const { blockBytes, blockColumns, nibbles } = reader;
+      // A view of halves needs an even offset.
+      const source = file.byteOffset % 2 === 0 ? file : file.slice();
+      const { blockBytes, blockColumns } = reader;
       const blocks = rows * columns / blockColumns;
-      const groups = blockColumns / GROUP_COLUMNS;
-      const blockScaleBytes = scaleBytes(scales, groups);
-      const codes = new Uint8Array(blockColumns);
-      for (let block = 0; block < blocks; block++) {
-        const at = block * blockBytes;
-        if (nibbles !== undefined) {
-          for (let i = 0; i < 16; i++) codePlane[16 * block + i] = file[at + nibbles + i]!;
-        } else {
-          reader.codes!(file, at, codes);
-          for (let g = 0; g < groups; g++) {
-            const group = block * groups + g;
-            packCodes(codes, 32 * g, codePlane, { bits, at: codeBytes * group });
-            if (highBytes) packHigh(codes, 32 * g, planes[1]!, { bits, at: highBytes * group });
-          }
+      reader.pack(
+        new Uint16Array(source.buffer, source.byteOffset, blocks * blockBytes / 2),
+        blocks,
+        {
+          codes: halvesOf(planes[0]!),
+          high: highBytes > 0 ? wordsOf(planes[1]!) : new Uint32Array(),
+          scales: halvesOf(planes.at(-1)!),
+        },
+      );
+    },
+  };
+}
+
+function halvesOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint16Array {
+  return new Uint16Array(buffer, byteOffset, byteLength / 2);
+}
+
+function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, byteLength / 4);
+}
+
+const NIBBLES = 0x0f0f;
+
+/** Nibbles of two halves, one in the low parts of the bytes, one in the high ones. */
+function pairOf(low: number, high: number): number {
+  return (low & NIBBLES) | ((high & NIBBLES) << 4);
+}
+
+/** For the 8 bits of a byte, in which bit b is column 4q + i of two quads: bit 8 i + q. */
+const SPREAD_BITS: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let spread = 0;
+  for (let b = 0; b < 8; b++) if (byte & (1 << b)) spread |= 1 << (8 * (b & 3) + (b >> 2));
+  return spread;
+});
+
+/** Blocks of 32: scales, perhaps a word of fifth bits (bit i is column i's), and codes as they are. */
+function plainBlocks(
+  { scales, codes, fifth = false }: {
+    /** Halves of scales and of codes. */
+    readonly scales: 1 | 2;
+    readonly codes: 8 | 16;
+    readonly fifth?: boolean;
+  },
+): BlockReader {
+  const size = scales + codes + (fifth ? 2 : 0);
+  return {
+    blockBytes: 2 * size,
+    blockColumns: 32,
+    pack(file, blocks, planes) {
+      for (let block = 0, at = 0; block < blocks; block++) {
+        for (let i = 0; i < scales; i++) planes.scales[scales * block + i] = file[at++]!;
+        if (fifth) {
+          const low = file[at++]!, high = file[at++]!;
+          planes.high[block] = SPREAD_BITS[low & 255]! | (SPREAD_BITS[low >> 8]! << 2) |
+            (SPREAD_BITS[high & 255]! << 4) | (SPREAD_BITS[high >> 8]! << 6);
         }
-        reader.scales(file, at, scalePlane, block * blockScaleBytes);
+        for (let i = 0; i < codes; i++) planes.codes[codes * block + i] = file[at++]!;
       }
     },
   };
 }
 
-interface Target {
-  readonly bits: number;
-  readonly at: number;
-}
-
-function packCodes(codes: Uint8Array, from: number, plane: Uint8Array, { bits, at }: Target): void {
-  if (bits === 8) {
-    for (let i = 0; i < 32; i++) plane[at + i] = codes[from + i]!;
-    return;
-  }
-  for (let i = 0; i < 16; i++) {
-    plane[at + i] = (codes[from + i]! & 15) | ((codes[from + 16 + i]! & 15) << 4);
-  }
-}
-
-function packHigh(codes: Uint8Array, from: number, plane: Uint8Array, { bits, at }: Target): void {
-  const width = bits - 4, perByte = 8 / width;
-  for (let column = 0; column < 32; column++) {
-    const quad = column >> 2;
-    const byte = 4 * Math.floor(quad / perByte) + (column & 3);
-    plane[at + byte]! |= (codes[from + column]! >> 4) << (width * (quad % perByte));
-  }
-}
-
-/** Copies `bytes` bytes of a block's header at `offset`. */
-function copyScales(offset: number, bytes: number): BlockReader["scales"] {
-  return (file, at, plane, target) => {
-    for (let i = 0; i < bytes; i++) plane[target + i] = file[at + offset + i]!;
+/** Q4_K and Q5_K: 32 bytes hold a group's nibbles low and the next one's high. */
+function affineBlocks(fifth: boolean): BlockReader {
+  const nibbles = fifth ? 24 : 8, size = fifth ? 88 : 72;
+  return {
+    blockBytes: 2 * size,
+    blockColumns: 256,
+    pack(file, blocks, planes) {
+      const bytes = new Uint8Array(file.buffer, file.byteOffset, file.byteLength);
+      for (let block = 0; block < blocks; block++) {
+        const at = size * block;
+        for (let pair = 0; pair < 4; pair++) {
+          const from = at + nibbles + 16 * pair, to = 64 * block + 16 * pair;
+          for (let k = 0; k < 8; k++) {
+            const low = file[from + k]!, high = file[from + 8 + k]!;
+            planes.codes[to + k] = pairOf(low, high);
+            planes.codes[to + 8 + k] = pairOf(low >> 4, high >> 4);
+          }
+        }
+        if (fifth) packSuperFifths(file, at + 8, planes.high, 8 * block);
+        affineScales(bytes, 2 * at, planes.scales, 10 * block);
+      }
+    },
   };
 }
 
-/** Codes whose nibbles and fifth bits lie as in Q5_0. */
-function fiveBitCodes(bitsAt: number): NonNullable<BlockReader["codes"]> {
-  return (file, at, out) => {
-    for (let i = 0; i < 32; i++) {
-      const byte = file[at + bitsAt + 4 + (i & 15)]!;
-      const high = (file[at + bitsAt + (i >> 3)]! >> (i & 7)) & 1;
-      out[i] = ((byte >> (i >> 4 << 2)) & 15) | (high << 4);
+/** Fifth bits of Q5_K: bit g of byte l is value 32 g + l's. */
+function packSuperFifths(file: Uint16Array, at: number, high: Uint32Array, to: number): void {
+  for (let g = 0; g < 8; g++) {
+    let bits = 0;
+    for (let q = 0; q < 8; q++) {
+      const word = file[at + 2 * q]! | (file[at + 2 * q + 1]! << 16);
+      bits |= ((word >>> g) & 0x01010101) << q;
     }
-  };
+    high[to + g] = bits;
+  }
 }
 
-/** d and dmin at the start of a block, then twelve bytes of sub-scales and minima (quant/k_scales.ts). */
-const affineScales: BlockReader["scales"] = (file, at, plane, target) => {
-  for (let i = 0; i < 4; i++) plane[target + i] = file[at + i]!;
+/** d and dmin, then for each group its sub-scale and minimum (quant/k_scales.ts). */
+function affineScales(file: Uint8Array, at: number, plane: Uint16Array, to: number): void {
+  plane[to] = file[at]! | (file[at + 1]! << 8);
+  plane[to + 1] = file[at + 2]! | (file[at + 3]! << 8);
   for (let sub = 0; sub < 8; sub++) {
-    plane[target + 4 + 2 * sub] = scaleCode(file, at + 4, sub);
-    plane[target + 5 + 2 * sub] = minimumCode(file, at + 4, sub);
+    plane[to + 2 + sub] = scaleCode(file, at + 4, sub) | (minimumCode(file, at + 4, sub) << 8);
   }
+}
+
+/** Q6_K: a half of 128 values has 64 bytes of nibbles, two groups low and two high, and 32 of bit pairs. */
+const SIX_BITS: BlockReader = {
+  blockBytes: 210,
+  blockColumns: 256,
+  pack(file, blocks, planes) {
+    for (let block = 0; block < blocks; block++) {
+      const at = 105 * block;
+      for (let g = 0; g < 8; g++) {
+        const from = at + 32 * (g >> 2) + 16 * (g & 1), shift = 2 * (g & 2);
+        const to = 64 * block + 8 * g;
+        for (let k = 0; k < 8; k++) {
+          planes.codes[to + k] = pairOf(file[from + k]! >> shift, file[from + 8 + k]! >> shift);
+        }
+        const pairs = at + 64 + 16 * (g >> 2);
+        for (let k = 0; k < 2; k++) {
+          let bits = 0;
+          for (let q = 0; q < 4; q++) {
+            const half = pairs + 8 * k + 2 * q;
+            const word = (file[half]! | (file[half + 1]! << 16)) >>> (2 * (g & 3));
+            bits |= (word & 0x03030303) << (2 * q);
+          }
+          planes.high[16 * block + 2 * g + k] = bits;
+        }
+      }
+      planes.scales[10 * block] = file[at + 104]!;
+      for (let k = 0; k < 8; k++) planes.scales[10 * block + 2 + k] = file[at + 96 + k]!;
+    }
+  },
 };
 
-/** d at `dAt`, and sixteen signed scales. */
-function signedScales(
-  dAt: number,
-  scaleOf: (file: Uint8Array, at: number, sub: number) => number,
-): BlockReader["scales"] {
-  return (file, at, plane, target) => {
-    for (let i = 0; i < 2; i++) plane[target + i] = file[at + dAt + i]!;
-    for (let sub = 0; sub < 16; sub++) plane[target + 4 + sub] = scaleOf(file, at, sub);
-  };
-}
+/** Q3_K: third bits (bit g of byte l is value 32 g + l's) and 2-bit codes make nibbles. */
+const THREE_BITS: BlockReader = {
+  blockBytes: 110,
+  blockColumns: 256,
+  pack(file, blocks, planes) {
+    const bytes = new Uint8Array(file.buffer, file.byteOffset, file.byteLength);
+    for (let block = 0; block < blocks; block++) {
+      const at = 55 * block;
+      for (let g = 0; g < 8; g++) {
+        const from = at + 16 + 16 * (g >> 2), shift = 2 * (g & 3);
+        for (let k = 0; k < 8; k++) {
+          const low = ((file[from + k]! >> shift) & 0x0303) |
+            (((file[at + k]! >> g) & 0x0101) << 2);
+          const high = ((file[from + 8 + k]! >> shift) & 0x0303) |
+            (((file[at + 8 + k]! >> g) & 0x0101) << 2);
+          planes.codes[64 * block + 8 * g + k] = pairOf(low, high);
+        }
+      }
+      planes.scales[10 * block] = file[at + 54]!;
+      for (let k = 0; k < 8; k++) {
+        const first = signedScaleCode(bytes, 110 * block + 96, 2 * k) - 32;
+        const second = signedScaleCode(bytes, 110 * block + 96, 2 * k + 1) - 32;
+        planes.scales[10 * block + 2 + k] = (first & 255) | ((second & 255) << 8);
+      }
+    }
+  },
+};
 
 /** Layouts of codes by number format. */
 export const CODE_LAYOUTS: Readonly<Record<string, CodeLayout>> = {
-  Q4_0: defineLayout("u4_d", { bits: 4, scales: "d", offset: 8 }, {
-    blockBytes: 18,
-    blockColumns: 32,
-    nibbles: 2,
-    scales: copyScales(0, 2),
-  }),
-  Q4_1: defineLayout("u4_dm", { bits: 4, scales: "dm" }, {
-    blockBytes: 20,
-    blockColumns: 32,
-    nibbles: 4,
-    scales: copyScales(0, 4),
-  }),
-  Q5_0: defineLayout("u5_d", { bits: 5, scales: "d", offset: 16 }, {
-    blockBytes: 22,
-    blockColumns: 32,
-    codes: fiveBitCodes(2),
-    scales: copyScales(0, 2),
-  }),
-  Q5_1: defineLayout("u5_dm", { bits: 5, scales: "dm" }, {
-    blockBytes: 24,
-    blockColumns: 32,
-    codes: fiveBitCodes(4),
-    scales: copyScales(0, 4),
-  }),
-  Q8_0: defineLayout("i8_d", { bits: 8, scales: "d" }, {
-    blockBytes: 34,
-    blockColumns: 32,
-    codes: (file, at, out) => out.set(file.subarray(at + 2, at + 34)),
-    scales: copyScales(0, 2),
-  }),
-  Q3_K: defineLayout("u4_k16", { bits: 4, scales: "k16", offset: 4 }, {
-    blockBytes: 110,
-    blockColumns: 256,
-    codes(file, at, out) {
-      for (let i = 0; i < 256; i++) {
-        const low = file[at + 32 + (i >> 7) * 32 + (i & 31)]! >> (2 * ((i >> 5) & 3));
-        const high = (file[at + (i & 31)]! >> (i >> 5)) & 1;
-        out[i] = (low & 3) | (high << 2);
-      }
-    },
-    scales: signedScales(108, (file, at, sub) => signedScaleCode(file, at + 96, sub) - 32),
-  }),
-  Q4_K: defineLayout("u4_k", { bits: 4, scales: "k" }, {
-    blockBytes: 144,
-    blockColumns: 256,
-    codes(file, at, out) {
-      for (let i = 0; i < 256; i++) {
-        out[i] = (file[at + 16 + (i >> 6) * 32 + (i & 31)]! >> ((i & 32) >> 3)) & 15;
-      }
-    },
-    scales: affineScales,
-  }),
-  Q5_K: defineLayout("u5_k", { bits: 5, scales: "k" }, {
-    blockBytes: 176,
-    blockColumns: 256,
-    codes(file, at, out) {
-      for (let i = 0; i < 256; i++) {
-        const low = (file[at + 48 + (i >> 6) * 32 + (i & 31)]! >> ((i & 32) >> 3)) & 15;
-        out[i] = low | (((file[at + 16 + (i & 31)]! >> (i >> 5)) & 1) << 4);
-      }
-    },
-    scales: affineScales,
-  }),
-  Q6_K: defineLayout("u6_k16", { bits: 6, scales: "k16", offset: 32 }, {
-    blockBytes: 210,
-    blockColumns: 256,
-    codes(file, at, out) {
-      for (let i = 0; i < 256; i++) {
-        const half = i >> 7;
-        const low = file[at + half * 64 + (i & 63)]! >> (4 * ((i >> 6) & 1));
-        const high = file[at + 128 + half * 32 + (i & 31)]! >> (2 * ((i >> 5) & 3));
-        out[i] = (low & 15) | ((high & 3) << 4);
-      }
-    },
-    scales: signedScales(208, (file, at, sub) => file[at + 192 + sub]!),
-  }),
+  Q4_0: defineLayout(
+    "u4_d",
+    { bits: 4, scales: "d", offset: 8 },
+    plainBlocks({ scales: 1, codes: 8 }),
+  ),
+  Q4_1: defineLayout("u4_dm", { bits: 4, scales: "dm" }, plainBlocks({ scales: 2, codes: 8 })),
+  Q5_0: defineLayout(
+    "u5_d",
+    { bits: 5, scales: "d", offset: 16 },
+    plainBlocks({ scales: 1, codes: 8, fifth: true }),
+  ),
+  Q5_1: defineLayout(
+    "u5_dm",
+    { bits: 5, scales: "dm" },
+    plainBlocks({ scales: 2, codes: 8, fifth: true }),
+  ),
+  Q8_0: defineLayout("i8_d", { bits: 8, scales: "d" }, plainBlocks({ scales: 1, codes: 16 })),
+  Q3_K: defineLayout("u4_k16", { bits: 4, scales: "k16", offset: 4 }, THREE_BITS),
+  Q4_K: defineLayout("u4_k", { bits: 4, scales: "k" }, affineBlocks(false)),
+  Q5_K: defineLayout("u5_k", { bits: 5, scales: "k" }, affineBlocks(true)),
+  Q6_K: defineLayout("u6_k16", { bits: 6, scales: "k16", offset: 32 }, SIX_BITS),
 };
