@@ -23,7 +23,7 @@ export type Style = "subgroup" | "workgroup";
 
 /** What is multiplied. */
 export interface Arithmetic {
-  readonly name: string;
+  readonly name: "q8" | "f32";
   takes(format: string): boolean;
   /** Steps of a row of a weight. */
   steps(weight: GpuWeight): number;
@@ -97,6 +97,7 @@ export function lowerFew(
     if (wanted === 0 || (atOnce === one && least > one)) continue;
     const shape = {
       ...teamsFor(capabilities, style, {
+        arithmetic: arithmetic.name,
         steps: arithmetic.steps(weight),
         lines: weight.rows,
         rows: atOnce,
@@ -216,6 +217,7 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
       const pairs = mul(y!.shape[0]!, items);
       const shape = {
         ...teamsFor(capabilities, style, {
+          arithmetic: arithmetic.name,
           steps: arithmetic.steps(weight),
           lines: outputs,
           rows: 1,

@@ -28,7 +28,7 @@ export const ATTENTION_TUNING = {
   /** Keys that a walker takes at once. */
   walkTurn: 4,
   /** Keys up to which a single workgroup takes a head, its query heads and invocations. */
-  directKeys: 512,
+  directKeys: 256,
   directHeads: 2,
   directWorkgroups: [512, 256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */

@@ -14,10 +14,14 @@ export const MATMUL_TUNING = {
   workgroup: 128,
   /** Steps of their loop that are written out. */
   unroll: 2,
-  /** Most lanes of a team; more than a subgroup has need a barrier. */
-  mostLanes: 32,
-  /** Invocations that fill a device: where there would be more, a team makes several outputs. */
-  invocations: 1 << 18,
+  /**
+   * Most lanes of a team (more than a subgroup has need a barrier), and invocations that fill a device: where
+   * there would be more, a team makes several outputs.
+   */
+  teams: {
+    q8: { mostLanes: 128, invocations: 1 << 16 },
+    f32: { mostLanes: 32, invocations: 1 << 18 },
+  },
   mostOutputs: 4,
   /** Most lanes of a team of matmul_glu_q8. */
   gluLanes: 16,
@@ -47,15 +51,16 @@ export interface TeamChoice extends TeamSize {
 export function teamsFor(
   { subgroupSize }: Capabilities,
   style: "subgroup" | "workgroup",
-  { steps, lines, rows }: {
+  { arithmetic, steps, lines, rows }: {
+    readonly arithmetic: "q8" | "f32";
     readonly steps: number;
     readonly lines: number;
     readonly rows: number;
   },
 ): TeamChoice {
-  const { workgroup, unroll, mostLanes, invocations, mostOutputs } = MATMUL_TUNING;
-  const width = style === "subgroup" ? Math.min(mostLanes, subgroupSize) : mostLanes;
-  const lanes = powerOf2(Math.min(width, Math.max(4, steps)));
+  const { workgroup, unroll, teams, mostOutputs } = MATMUL_TUNING;
+  const { mostLanes, invocations } = teams[arithmetic];
+  const lanes = powerOf2(Math.min(mostLanes, Math.max(4, steps)));
   const wanted = powerOf2(Math.max(1, lines * lanes / invocations));
   return {
     ...{ workgroup, lanes, unroll },

@@ -106,7 +106,9 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
         const steps = isCodes(format)
           ? gemvQ8Steps(columns)
           : Math.ceil(columns / quadReader(gpuLayoutOf(format, columns).id).unitColumns);
-        const chosen = teamsFor(capabilities, style, { steps, lines: outputs, rows });
+        const chosen = teamsFor(capabilities, style, {
+          ...{ arithmetic: isCodes(format) ? "q8" : "f32", steps, lines: outputs, rows },
+        });
         const variants = [
           { ...chosen, variant: "chosen" },
           ...sweep ? teamVariants(capabilities.subgroupSize, rows) : [],
