@@ -27,7 +27,8 @@ export async function troodon(
     stdin: stdin === undefined ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",
-    env: { ...env },
+    // Mesa's layers complain on stderr where no desktop has set it.
+    env: { XDG_RUNTIME_DIR: Deno.env.get("XDG_RUNTIME_DIR") ?? "/tmp", ...env },
   });
   const child = command.spawn();
   if (stdin !== undefined) {

@@ -6,7 +6,7 @@
 import { generate, load } from "../../mod.ts";
 import { peakResidentBytes } from "../../engine/cli/machine.ts";
 
-using model = await load(Deno.args[0] ?? "", { contextLength: 2048 });
+using model = await load(Deno.args[0] ?? "", { device: "wasm", contextLength: 2048 });
 const prompt = Array.from({ length: 600 }, (_, i) => 100 + i);
 await generate(model, prompt, { maxTokens: 16, ignoreEos: true }).result;
 console.log(JSON.stringify({ peak: peakResidentBytes(), memory: model.memory }));
