@@ -7,8 +7,10 @@ import { createGraphBuilder } from "../engine/graph/builder.ts";
 import { createCaseRandom } from "../engine/graph/case_random.ts";
 import { ops } from "../engine/graph/ops/mod.ts";
 import { createGpuBackend } from "../engine/plan/gpu_backend.ts";
+import { difference, runCase } from "../engine/plan/case_run.ts";
 import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
 import { plan } from "../engine/plan/planner.ts";
+import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { sharedGpu } from "../gpu/shared.ts";
 import { generate, load, type LoadOptions, UnsupportedError } from "../mod.ts";
 import { troodon } from "./support/cli.ts";
@@ -52,6 +54,35 @@ gpuTest("a tensor is added to itself and multiplied by itself", async () => {
   assertEquals(executable.output("add"), values.map((value) => value + value));
   assertEquals(executable.output("mul"), values.map((value) => value * value));
   executable.dispose();
+});
+
+gpuTest("activations near the largest float16 do not overflow in products and norms", async () => {
+  const random = createCaseRandom(9);
+  const large = Float32Array.from(
+    { length: 2 * 64 },
+    (_, i) => (i % 3 ? 1 : -1) * (59_000 + 1000 * Math.sin(i)),
+  );
+  const x = { role: "input", dtype: "f32", shape: [2, 64], data: large } as const;
+  const cases = {
+    matmul: [x, random.weight("F16", [5, 64])],
+    matmul_q8: [{ ...x, role: "quantized" as const }, random.weight("Q4_0", [5, 64])],
+    rms_norm: [x, random.weight("F32", [64])],
+  };
+  for (const [name, inputs] of Object.entries(cases)) {
+    const op = ops.get(name)!;
+    const opCase = {
+      name: "large",
+      inputs,
+      attributes: name === "rms_norm" ? { epsilon: 1e-6 } : {},
+    };
+    const expected = await runCase(createReferenceBackend(), op, opCase);
+    const actual = await runCase(createGpuBackend(), op, opCase);
+    assertEquals(
+      difference(actual, expected, op.tolerance ?? { ofLargest: 1e-5, reason: "" }),
+      undefined,
+    );
+    assert([...actual.values()].every((values) => values.every(Number.isFinite)));
+  }
 });
 
 async function answer(options: LoadOptions, count = 24): Promise<readonly number[]> {
