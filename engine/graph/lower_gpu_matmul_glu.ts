@@ -6,8 +6,10 @@ import { ACTIVATIONS } from "../../gpu/kernels/activations.ts";
 import { gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { gluWorkgroup, gluWorkgroups, matmulGluQ8 } from "../../gpu/kernels/matmul_glu_q8.ts";
 import { gluLanes, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
+import type { NormOfX } from "../../gpu/kernels/norm_in_front.ts";
 import { gluHalvesQ8, QUANTIZE_QUADS } from "../../gpu/kernels/quantize_q8.ts";
 import { ceilDiv, exactDiv, mul, product } from "./dim.ts";
+import type { Value } from "./graph.ts";
 import { isBetween } from "./lower_gpu_choice.ts";
 import {
   INTEGERS,
@@ -27,7 +29,11 @@ function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
   return style === "workgroup" || subgroupSize >= GROUP_LANES;
 }
 
-function lowerOneRow(lowering: GpuLowering): boolean {
+/** One row in one dispatch, after a norm of it if there is one; false where that cannot be. */
+export function lowerGluRow(
+  lowering: GpuLowering,
+  norm?: { readonly of: NormOfX; readonly gain: Value | undefined },
+): boolean {
   const { node, capabilities, slice, emit } = lowering;
   const { inputs: [x, matrix, bias], outputs: [y], attributes } = node;
   const { layout, columns, rows: lines, parts } = lowering.weight(matrix!);
@@ -40,19 +46,22 @@ function lowerOneRow(lowering: GpuLowering): boolean {
       unroll: MATMUL_TUNING.unroll,
       packedDot: capabilities.packedDot,
       activation: ACTIVATIONS[attributes.activation as string]!,
+      ...norm && { norm: norm.of },
     }),
     storage: {
       x: slice(x!),
       ...planesOf(layout, parts[0]!.planes),
       y: slice(y!),
       ...bias && { bias: slice(bias) },
+      ...norm?.gain && { gain: slice(norm.gain) },
     },
     workgroups: [mul(isBetween(rowsOfX(lowering), 1, 1), gluWorkgroups({ results }))],
   });
   return true;
 }
 
-function lowerRows(lowering: GpuLowering, style: Style, least: 1 | 2): void {
+/** `least` and more rows: the product as floats, then the rest. */
+export function lowerGluRows(lowering: GpuLowering, style: Style, least: 1 | 2): void {
   const { node, slice, emit } = lowering;
   const { inputs: [, matrix], outputs: [y], attributes } = node;
   const rows = rowsOfX(lowering);
@@ -85,7 +94,7 @@ export const gpuMatmulGluQ8Kernels: readonly GpuKernel[] = (["subgroup", "workgr
         (node.inputs[1]!.shape[0] as number) % 64 === 0;
     },
     lower(lowering) {
-      const isFused = style === "subgroup" && lowerOneRow(lowering);
-      lowerRows(lowering, style, isFused ? 2 : 1);
+      const isFused = style === "subgroup" && lowerGluRow(lowering);
+      lowerGluRows(lowering, style, isFused ? 2 : 1);
     },
   }));

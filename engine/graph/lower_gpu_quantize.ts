@@ -100,7 +100,7 @@ export const gpuRmsNormQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => (
         workgroup: workgroupOf(x!),
         subgroupSize: style === "subgroup" ? capabilities.subgroupSize : 0,
       }),
-      storage: { x: slice(x!), y: slice(y!), ...weight && { weight: slice(weight) } },
+      storage: { x: slice(x!), y: slice(y!), ...weight && { gain: slice(weight) } },
       uniforms: { rows },
       workgroups: [rows],
     });

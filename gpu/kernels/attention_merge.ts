@@ -53,6 +53,8 @@ export function attentionMerge(
 
       ${quantizer?.declarations ?? ""}
 
+      ${quantizer?.put ?? ""}
+
       var<workgroup> split_peaks: array<vec4<f32>, ${splitQuads}>;
       var<workgroup> weights: array<vec4<f32>, ${splitQuads}>;
       var<workgroup> split_totals: array<vec4<f32>, ${splitQuads}>;

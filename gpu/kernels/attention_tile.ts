@@ -91,6 +91,8 @@ export function attentionTile(params: AttentionTileParams): Shader {
 
       ${quantizer?.declarations ?? ""}
 
+      ${quantizer?.put ?? ""}
+
       ${q.code}
 
       ${k.code}

@@ -116,6 +116,8 @@ export function attentionWalk(params: WalkParams): Shader {
 
       ${quantizer?.declarations ?? ""}
 
+      ${quantizer?.put ?? ""}
+
       var<workgroup> range: Span;
       var<workgroup> sums: array<vec4<f32>, ${subgroups * tileHeads * headQuads}>;
       var<workgroup> stats: array<vec2<f32>, ${subgroups * tileHeads}>;

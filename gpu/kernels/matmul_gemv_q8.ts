@@ -8,7 +8,7 @@ import type { Shader } from "../kernel.ts";
 import { codeLayout } from "../weight_layout.ts";
 import { float, wgsl } from "../wgsl.ts";
 import { list, rowsFrame, rowsMain, type RowsShape } from "./matmul_rows.ts";
-import { packedDot, q8RowReader } from "./q8_rows.ts";
+import { packedDot, q8RowReader, q8TileReader } from "./q8_rows.ts";
 import { teamLoop, teamSum } from "./team_sum.ts";
 import { codeReader } from "./weight_reader.ts";
 
@@ -38,12 +38,13 @@ export interface GemvQ8Parts {
 }
 
 /**
- * The parts for some rows and outputs.
+ * The parts for some rows and outputs, x being rows of a binding or one row in workgroup memory.
  *
  * @throws {RangeError} If the layout holds no codes.
  */
 export function gemvQ8Parts(
   params: Pick<GemvQ8Params, "layout" | "columns" | "rows" | "outputs" | "packedDot">,
+  x: "rows" | "tile" = "rows",
 ): GemvQ8Parts {
   const { columns } = params;
   const layout = codeLayout(params.layout);
@@ -54,7 +55,7 @@ export function gemvQ8Parts(
     declarations: wgsl`
       ${reader.code}
 
-      ${q8RowReader(columns)}
+      ${x === "rows" ? q8RowReader(columns) : q8TileReader(columns)}
 
       ${packedDot(params.packedDot)}
 

@@ -7,6 +7,7 @@ import { wgsl } from "../wgsl.ts";
 import { type GemvQ8Params, gemvQ8Parts } from "./matmul_gemv_q8.ts";
 import { list } from "./matmul_rows.ts";
 import { groupQuantizer } from "./quantize_group.ts";
+import { normInFront, type NormOfX } from "./norm_in_front.ts";
 import { shuffledSum, teamLoop } from "./team_sum.ts";
 
 /** Results of a workgroup: a group of an 8-bit row. */
@@ -21,6 +22,8 @@ export interface MatmulGluQ8Params
   readonly lanes: number;
   /** WGSL of `activation(x: vec4<f32>) -> vec4<f32>`. */
   readonly activation: string;
+  /** A norm of x, which is floats then; every workgroup makes it anew. */
+  readonly norm?: NormOfX;
 }
 
 /** Workgroups of a row. */
@@ -37,16 +40,18 @@ export function gluWorkgroup(lanes: number): number {
 export function matmulGluQ8(params: MatmulGluQ8Params): Shader {
   const { results, lanes, bias, activation } = params;
   const workgroup = gluWorkgroup(lanes);
-  const product = gemvQ8Parts({ ...params, rows: 1, outputs: 2 });
+  const product = gemvQ8Parts({ ...params, rows: 1, outputs: 2 }, params.norm ? "tile" : "rows");
+  const norm = params.norm && normInFront({ ...params.norm, columns: params.columns, workgroup });
   const quantizer = groupQuantizer({ columns: results, workgroup, passes: 1, subgroups: true });
   const added = (i: number) => bias ? `sum${i} + bias[line${i}]` : `sum${i}`;
   return {
-    name: `matmul_glu_${params.layout}`,
+    name: `${norm ? "norm_" : ""}matmul_glu_${params.layout}`,
     storage: {
-      x: "array<vec4<u32>>",
+      x: norm ? "array<vec4<f32>>" : "array<vec4<u32>>",
       ...product.storage,
       y: "array<u32>",
       ...bias ? { bias: "array<f32>" } : {},
+      ...norm?.storage,
     },
     writes: ["y"],
     uniforms: {},
@@ -54,9 +59,13 @@ export function matmulGluQ8(params: MatmulGluQ8Params): Shader {
     code: wgsl`
       ${product.declarations}
 
+      ${norm?.declarations ?? ""}
+
       ${activation}
 
       ${quantizer.declarations}
+
+      ${quantizer.put}
 
       var<workgroup> values: array<vec4<f32>, ${RESULTS / 4}>;
 
@@ -65,6 +74,7 @@ export function matmulGluQ8(params: MatmulGluQ8Params): Shader {
         @builtin(workgroup_id) id: vec3<u32>,
         @builtin(local_invocation_index) thread: u32,
       ) {
+        ${norm?.statements ?? ""}
         let lane = thread % ${lanes}u;
         let team = thread / ${lanes}u;
         let row0 = 0u;

@@ -25,6 +25,8 @@ export const MATMUL_TUNING = {
   mostOutputs: 4,
   /** Most lanes of a team of matmul_glu_q8. */
   gluLanes: 16,
+  /** Widest row that a product may normalise itself: it is kept in workgroup memory. */
+  normColumns: 8192,
   /** Subgroups of fewer lanes are of no use. */
   fewestSubgroupLanes: 4,
   /** Tiles of the product for many rows. */

@@ -50,6 +50,50 @@ export function q8RowReader(columns: number): string {
 }
 
 /**
+ * The same functions on one row in workgroup memory, `row` being ignored, and `keep(quad, …)`, which puts a quad
+ * there (see quantize_group.ts; `word_of` is its).
+ */
+export function q8TileReader(columns: number): string {
+  const groups = columns / Q8_GROUP;
+  return wgsl`
+    var<workgroup> x_tile: array<vec4<u32>, ${columns / 16}>;
+    // Of two groups each.
+    var<workgroup> x_pairs: array<vec4<f32>, ${Math.ceil(groups / 2)}>;
+    var<workgroup> x_halves: array<vec2<f32>, ${Math.ceil(groups / 2)}>;
+
+    fn keep(quad: u32, scale: f32, codes: vec4<i32>, half: i32, rest: i32) {
+      x_tile[quad >> 2u][quad & 3u] = word_of(codes);
+      if ((quad & 7u) != 0u) { return; }
+      let group = quad >> 3u;
+      x_pairs[group >> 1u][2u * (group & 1u)] = scale;
+      x_pairs[group >> 1u][2u * (group & 1u) + 1u] = scale * f32(half + rest);
+      x_halves[group >> 1u][group & 1u] = scale * f32(half);
+    }
+
+    fn x_codes(row: u32, group: u32) -> Codes {
+      return Codes(x_tile[2u * group], x_tile[2u * group + 1u]);
+    }
+
+    fn x_scales(row: u32, group: u32) -> vec2<f32> {
+      let pairs = x_pairs[group >> 1u];
+      return select(pairs.xy, pairs.zw, (group & 1u) == 1u);
+    }
+
+    fn x_scale_pair(row: u32, pair: u32) -> vec4<f32> {
+      return x_pairs[pair];
+    }
+
+    fn x_half_pair(row: u32, pair: u32) -> vec2<f32> {
+      return x_halves[pair];
+    }
+
+    fn x_half(row: u32, group: u32) -> f32 {
+      return x_halves[group >> 1u][group & 1u];
+    }
+  `;
+}
+
+/**
  * `dot16(a, b) -> i32`: the dot product of 16 pairs of signed bytes; `dots(a, b) -> vec4<i32>`: those of the 4
  * bytes of a word with the bytes of each of four words.
  */

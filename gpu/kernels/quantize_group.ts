@@ -18,11 +18,13 @@ export interface GroupQuantizerParams {
   readonly subgroups: boolean;
 }
 
-/** Parts of a shader that writes 8-bit rows to a binding `y: array<u32>`. */
+/** Parts of a shader that makes 8-bit rows. */
 export interface GroupQuantizer {
   readonly enables: readonly "subgroups"[];
-  /** Module scope: `put(row, quad, scale, codes, half, rest)`. */
+  /** Module scope. */
   readonly declarations: string;
+  /** Module scope: `put(row, quad, scale, codes, half, rest)` stores a quad in a binding `y: array<u32>`. */
+  readonly put: string;
   /**
    * Statements in uniform control flow, for all invocations. From `value{p}: vec4<f32>` they make `scale{p}`,
    * `codes{p}: vec4<i32>`, and `half{p}` and `rest{p}`, sums of 16 codes each that the first quad of a group
@@ -36,11 +38,8 @@ export function groupQuantizer(params: GroupQuantizerParams): GroupQuantizer {
   const { columns, subgroups } = params;
   return {
     enables: subgroups ? ["subgroups"] : [],
-    declarations: wgsl`
-      ${subgroups ? "" : groupMemory(params)}
-
-      ${put(columns)}
-    `,
+    declarations: subgroups ? "" : groupMemory(params),
+    put: put(columns),
     quantize: subgroups ? byShuffles(params) : byMemory(params),
   };
 }
@@ -123,15 +122,24 @@ function byMemory({ workgroup, passes }: GroupQuantizerParams): string {
   `;
 }
 
+/** Four codes as the bytes of a word. */
+export const WORD_OF_CODES: string = wgsl`
+  fn word_of(codes: vec4<i32>) -> u32 {
+    let bytes = vec4<u32>(codes) & vec4<u32>(0xffu);
+    return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+  }
+`;
+
 /** The first quad of a group stores its scale and sums. */
 function put(columns: number): string {
   const stride = q8RowBytes(columns) / 4;
   const groups = columns / Q8_GROUP;
   return wgsl`
+    ${WORD_OF_CODES}
+
     fn put(row: u32, quad: u32, scale: f32, codes: vec4<i32>, half: i32, rest: i32) {
-      let bytes = vec4<u32>(codes) & vec4<u32>(0xffu);
       let start = row * ${stride}u;
-      y[start + quad] = bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+      y[start + quad] = word_of(codes);
       if ((quad & 7u) != 0u) { return; }
       let pair = start + ${columns / 4}u + (quad >> 2u);
       y[pair] = bitcast<u32>(scale);

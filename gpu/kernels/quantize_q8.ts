@@ -72,6 +72,8 @@ function flatShader(
 
       ${quantizer.declarations}
 
+      ${quantizer.put}
+
       @compute @workgroup_size(${QUADS})
       fn main(
         @builtin(workgroup_id) id: vec3<u32>,

@@ -21,8 +21,24 @@ export interface RmsNormQ8Params {
   readonly subgroupSize: number;
 }
 
-/** x / sqrt(mean(x²) + epsilon) · (base + weight); bindings x, y, weight; a row a workgroup. */
-export function rmsNormQ8(params: RmsNormQ8Params): Shader {
+/** Parts of a shader that normalises a row and makes its codes. */
+export interface NormedQuads {
+  readonly enables: readonly "subgroups"[];
+  /** Module scope. */
+  readonly declarations: string;
+  /** Module scope: `put`, see quantize_group.ts. */
+  readonly put: string;
+  /**
+   * Statements in uniform control flow from bindings `x` and `gain` and a variable `row` to `quad{p}`,
+   * `scale{p}`, `codes{p}`, `half{p}` and `rest{p}`.
+   */
+  readonly statements: string;
+  /** Calls `text` for each pass, for quads that are within the row. */
+  stored(text: (p: number) => string): string[];
+}
+
+/** The parts of a norm. */
+export function normedQuads(params: RmsNormQ8Params): NormedQuads {
   const { columns, weight, epsilon, base, workgroup, subgroupSize } = params;
   const quads = columns / 4;
   const passes = Math.ceil(quads / workgroup);
@@ -32,19 +48,57 @@ export function rmsNormQ8(params: RmsNormQ8Params): Shader {
   const isWhole = quads % workgroup === 0;
   const place = (p: number) => isWhole ? `quad${p}` : `min(quad${p}, ${quads - 1}u)`;
   return {
+    enables: quantizer.enables,
+    declarations: wgsl`
+      ${sum.declarations}
+
+      ${quantizer.declarations}
+    `,
+    put: quantizer.put,
+    statements: wgsl`
+      ${
+      list(passes, (p) =>
+        wgsl`
+        let quad${p} = thread + ${p * workgroup}u;
+        let x${p} = x[row * ${quads}u + ${place(p)}];
+        ${weight ? `let gain${p} = ${float(base)} + gain[${place(p)}];` : ""}
+      `)
+    }
+      var square = 0.0;
+      ${
+      list(passes, (p) =>
+        isWhole
+          ? `square += dot(x${p}, x${p});`
+          : `square += select(0.0, dot(x${p}, x${p}), quad${p} < ${quads}u);`)
+    }
+      ${sum.statements}
+      let factor = 1.0 / sqrt(total / ${float(columns)} + ${float(epsilon)});
+      ${list(passes, (p) => `let value${p} = x${p} * factor${weight ? ` * gain${p}` : ""};`)}
+      ${quantizer.quantize}
+    `,
+    stored: (text) =>
+      list(passes, (p) => isWhole ? text(p) : `if (quad${p} < ${quads}u) { ${text(p)} }`),
+  };
+}
+
+/** x / sqrt(mean(x²) + epsilon) · (base + gain); bindings x, y, gain; a row a workgroup. */
+export function rmsNormQ8(params: RmsNormQ8Params): Shader {
+  const { weight, workgroup } = params;
+  const norm = normedQuads(params);
+  return {
     name: "rms_norm_q8",
     storage: {
       x: "array<vec4<f32>>",
       y: "array<u32>",
-      ...weight ? { weight: "array<vec4<f32>>" } : {},
+      ...weight ? { gain: "array<vec4<f32>>" } : {},
     },
     writes: ["y"],
     uniforms: { rows: "u32" },
-    enables: quantizer.enables,
+    enables: norm.enables,
     code: wgsl`
-      ${sum.declarations}
+      ${norm.declarations}
 
-      ${quantizer.declarations}
+      ${norm.put}
 
       @compute @workgroup_size(${workgroup})
       fn main(
@@ -54,32 +108,9 @@ export function rmsNormQ8(params: RmsNormQ8Params): Shader {
       ) {
         let index = flat_workgroup(id, count);
         let row = min(index, params.rows - 1u);
-        ${
-      list(passes, (p) =>
-        wgsl`
-        let quad${p} = thread + ${p * workgroup}u;
-        let x${p} = x[row * ${quads}u + ${place(p)}];
-        ${weight ? `let gain${p} = ${float(base)} + weight[${place(p)}];` : ""}
-      `)
-    }
-        var square = 0.0;
-        ${
-      list(passes, (p) =>
-        isWhole
-          ? `square += dot(x${p}, x${p});`
-          : `square += select(0.0, dot(x${p}, x${p}), quad${p} < ${quads}u);`)
-    }
-        ${sum.statements}
-        let factor = 1.0 / sqrt(total / ${float(columns)} + ${float(epsilon)});
-        ${list(passes, (p) => `let value${p} = x${p} * factor${weight ? ` * gain${p}` : ""};`)}
-        ${quantizer.quantize}
+        ${norm.statements}
         if (index >= params.rows) { return; }
-        ${
-      list(passes, (p) => {
-        const stored = `put(row, quad${p}, scale${p}, codes${p}, half${p}, rest${p});`;
-        return isWhole ? stored : `if (quad${p} < ${quads}u) { ${stored} }`;
-      })
-    }
+        ${norm.stored((p) => `put(row, quad${p}, scale${p}, codes${p}, half${p}, rest${p});`)}
       }
     `,
   };

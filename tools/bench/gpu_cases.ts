@@ -546,7 +546,7 @@ export function rowCases({ capabilities, small }: BenchChoice): BenchCase[] {
           const storage = {
             x: timer.room(4 * count * columns),
             y: timer.room(count * q8RowBytes(columns)),
-            weight: timer.room(4 * columns),
+            gain: timer.room(4 * columns),
           };
           return Array.from({ length: 32 }, () => ({
             shader,
