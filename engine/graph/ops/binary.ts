@@ -48,7 +48,8 @@ export const binary: OpRecord = defineOp({
   },
   cases: (random) => [
     ...BINARY_NAMES.filter((kind) => binaryKinds[kind].float).flatMap((kind) =>
-      BROADCASTS.map(([a, b]) => ({
+      // Broadcasting is the same for all.
+      (kind === "sub" ? BROADCASTS : BROADCASTS.slice(0, 2)).map(([a, b]) => ({
         name: `${kind} of [${a}] and [${b}]`,
         inputs: [random.input(a!), random.input(b!)],
         attributes: { kind },
