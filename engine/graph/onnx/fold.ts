@@ -5,6 +5,7 @@ import { product } from "../dim.ts";
 import type { Attributes } from "../graph.ts";
 import { elementCount, hostArray, type HostTensor } from "../host_tensor.ts";
 import type { OpRecord, TensorType } from "../op.ts";
+import { foldFast } from "./fold_fast.ts";
 import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
 
 /** Elements of a constant tensor. */
@@ -61,8 +62,11 @@ export function fold(
     kind: "tensor",
     type,
     stored: {
-      load: () =>
-        runReference(op, inputs.map((input) => input && load(input)), types, attributes)[i]!,
+      load() {
+        const given = inputs.map((input) => input && load(input));
+        return foldFast(op.name, given, type, attributes) ??
+          runReference(op, given, types, attributes)[i]!;
+      },
     },
   }));
 }
