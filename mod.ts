@@ -75,6 +75,15 @@ export type {
   SpeechSegmentOptions,
 } from "./engine/pipelines/speech/speech_segments.ts";
 export { readWav, type Wave } from "./engine/formats/wav.ts";
+export {
+  readText,
+  type ReadTextOptions,
+  type TextLine,
+  type TextReaderGraphs,
+} from "./engine/pipelines/ocr/text_reader.ts";
+export type { DecodedText } from "./engine/pipelines/ocr/ctc.ts";
+export type { Corners, Point } from "./engine/pipelines/ocr/rectangle.ts";
+export { type Picture, readPng } from "./engine/formats/png.ts";
 
 // Sessions
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";

@@ -37,7 +37,8 @@ testWith([modelNeed("silero-vad")], "speech is found where Silero's package find
   using graph = await loadGraph(modelPath("silero-vad")!, { device: "wasm", threads: 1 });
   for (const { options, segments } of golden.segments.cases) {
     const found = await detectSpeech(graph, signal, options);
-    assertEquals(found.probabilities.length, expected.length);
+    // The last chunk, which is not full, is missing in the golden file.
+    assertEquals(found.probabilities.length, expected.length + 1);
     expected.forEach((value, i) => assertAlmostEquals(found.probabilities[i]!, value, 1e-4));
     assertEquals(found.segments.map(({ start, end }) => [start, end]), segments);
   }

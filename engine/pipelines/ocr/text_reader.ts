@@ -1,0 +1,186 @@
+// Reads text in pictures with the three networks of PP-OCR: one finds lines, one tells which are upside
+// down, one reads them. Sizes, batches and thresholds are those of RapidOCR 1.4, so that results are the
+// same: the reader gets six lines at once, ordered by shape, as wide as the widest of the six.
+
+import type { Picture } from "../../formats/png.ts";
+import type { GraphTensor } from "../graph/graph_tensor.ts";
+import type { LoadedGraph } from "../graph/load_graph.ts";
+import { cropBox } from "./crop.ts";
+import { decodeCtc, type DecodedText } from "./ctc.ts";
+import { padRows, resizePicture, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";
+import type { Corners, Point } from "./rectangle.ts";
+import { textBoxes } from "./text_boxes.ts";
+
+/** The networks. */
+export interface TextReaderGraphs {
+  /** [1, 3, H, W] → probability of text [1, 1, H, W]. */
+  readonly detection: LoadedGraph;
+  /** [N, 3, 48, 192] → [N, 2], upright and upside down; without it all lines count as upright. */
+  readonly direction?: LoadedGraph | undefined;
+  /** [N, 3, 48, W] → [N, columns, letters]; its metadata holds the letters as `character`. */
+  readonly recognition: LoadedGraph;
+}
+
+/** Options of {@linkcode readText}. */
+export interface ReadTextOptions {
+  /** Lines with a lower score are dropped; default 0.5. */
+  readonly minScore?: number | undefined;
+  /** Stops between two networks. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A line of text. */
+export interface TextLine extends DecodedText {
+  /** Corners in the picture: top left, top right, bottom right, bottom left of the text's box. */
+  readonly corners: Corners;
+}
+
+const LINE_HEIGHT = 48, BATCH = 6;
+const DETECTION_SIDE = 736, DETECTION_STEP = 32;
+const MOST_SIDE = 2000, LEAST_SIDE = 30, WIDEST = 8;
+const DIRECTION_WIDTH = 192, TURN_SCORE = 0.9;
+const LEAST_RATIO = 320 / 48;
+
+/**
+ * Reads a picture.
+ *
+ * @returns Lines from the top to the bottom, in a row from the left to the right.
+ * @throws {TypeError} If the recognition graph names no letters.
+ *
+ * @example
+ * ```ts ignore
+ * const lines = await readText(graphs, readPng(await Deno.readFile("page.png")));
+ * console.log(lines.map(({ text }) => text).join("\n"));
+ * ```
+ */
+export async function readText(
+  graphs: TextReaderGraphs,
+  picture: Picture,
+  { minScore = 0.5, signal }: ReadTextOptions = {},
+): Promise<TextLine[]> {
+  const letters = lettersOf(graphs.recognition);
+  const sized = withinSides(picture);
+  const rows = letterboxRows(sized);
+  const page = rows > 0 ? padRows(sized, rows) : sized;
+  const boxes = await findLines(graphs.detection, page);
+  const lines = boxes.map((box) => {
+    const line = cropBox(page, box);
+    return line.height / line.width >= 1.5 ? turnLeft(line) : line;
+  });
+  signal?.throwIfAborted();
+  if (graphs.direction) await turnUpright(graphs.direction, lines);
+  signal?.throwIfAborted();
+  const texts = await recognize(graphs.recognition, lines, letters);
+  const toPicture = ([x, y]: Point): Point => [
+    clamp(x * picture.width / sized.width, picture.width),
+    clamp((y - rows) * picture.height / sized.height, picture.height),
+  ];
+  return texts.map((text, i) => ({
+    ...text,
+    corners: boxes[i]!.map(toPicture) as unknown as Corners,
+  })).filter(({ score }) => score >= minScore);
+}
+
+function clamp(value: number, most: number): number {
+  return Math.min(Math.max(value, 0), most);
+}
+
+function lettersOf({ metadata }: LoadedGraph): string[] {
+  const text = metadata.get("character");
+  if (text === undefined) {
+    throw new TypeError('Cannot read text: the recognition graph has no metadata "character"');
+  }
+  return ["", ...text.replace(/\r?\n$/, "").split(/\r?\n/), " "];
+}
+
+function withinSides(picture: Picture): Picture {
+  const { width, height } = picture;
+  const longer = Math.max(width, height), shorter = Math.min(width, height);
+  if (longer > MOST_SIDE) return scaled(picture, MOST_SIDE / longer);
+  return shorter < LEAST_SIDE ? scaled(picture, LEAST_SIDE / shorter) : picture;
+}
+
+// Sides become multiples of what the network halves.
+function scaled(picture: Picture, ratio: number): Picture {
+  const side = (size: number) =>
+    Math.max(1, roundEven(Math.trunc(size * ratio) / DETECTION_STEP)) * DETECTION_STEP;
+  return resizePicture(picture, side(picture.width), side(picture.height));
+}
+
+/** Black rows that a flat picture gets above and below. */
+function letterboxRows({ width, height }: Picture): number {
+  if (height > LEAST_SIDE && width / height <= WIDEST) return 0;
+  const wanted = 2 * Math.max(Math.trunc(width / WIDEST), LEAST_SIDE);
+  return Math.trunc(Math.abs(wanted - height) / 2);
+}
+
+async function findLines(graph: LoadedGraph, page: Picture): Promise<Corners[]> {
+  const input = scaled(page, Math.max(1, DETECTION_SIDE / Math.min(page.width, page.height)));
+  const data = new Float32Array(3 * input.width * input.height);
+  writePlanes(input, data);
+  const map = await runOne(graph, data, [1, 3, input.height, input.width]);
+  const [, , height, width] = map.dims as [number, number, number, number];
+  return textBoxes({ width, height, data: map.data as Float32Array }, page);
+}
+
+/** Turns those lines around that are upside down. */
+async function turnUpright(graph: LoadedGraph, lines: Picture[]): Promise<void> {
+  for (const batch of batchesByShape(lines)) {
+    const { data } = await runLines(graph, batch.map((i) => lines[i]!), DIRECTION_WIDTH);
+    batch.forEach((line, i) => {
+      const [upright, turned] = (data as Float32Array).subarray(2 * i) as unknown as number[];
+      if (turned! > upright! && turned! > TURN_SCORE) lines[line] = turnAround(lines[line]!);
+    });
+  }
+}
+
+async function recognize(
+  graph: LoadedGraph,
+  lines: readonly Picture[],
+  letters: readonly string[],
+): Promise<DecodedText[]> {
+  const texts: DecodedText[] = [];
+  for (const batch of batchesByShape(lines)) {
+    const members = batch.map((i) => lines[i]!);
+    const ratio = Math.max(LEAST_RATIO, ...members.map(({ width, height }) => width / height));
+    const result = await runLines(graph, members, Math.trunc(LINE_HEIGHT * ratio));
+    const data = result.data as Float32Array, length = data.length / batch.length;
+    batch.forEach((line, i) => {
+      texts[line] = decodeCtc(data.subarray(i * length, (i + 1) * length), letters);
+    });
+  }
+  return texts;
+}
+
+function batchesByShape(lines: readonly Picture[]): number[][] {
+  const order = lines.map(({ width, height }, i) => ({ i, ratio: width / height }))
+    .sort((a, b) => a.ratio - b.ratio).map(({ i }) => i);
+  const count = Math.ceil(order.length / BATCH);
+  return Array.from({ length: count }, (_, i) => order.slice(i * BATCH, (i + 1) * BATCH));
+}
+
+/** Runs lines at the height of 48, as wide as their shape wants but at most `width`, zeros behind. */
+function runLines(
+  graph: LoadedGraph,
+  lines: readonly Picture[],
+  width: number,
+): Promise<GraphTensor> {
+  const size = 3 * LINE_HEIGHT * width;
+  const data = new Float32Array(lines.length * size);
+  lines.forEach((line, i) => {
+    const wanted = Math.min(width, Math.ceil(LINE_HEIGHT * line.width / line.height));
+    const resized = resizePicture(line, wanted, LINE_HEIGHT);
+    writePlanes(resized, data.subarray(i * size, (i + 1) * size), width);
+  });
+  return runOne(graph, data, [lines.length, 3, LINE_HEIGHT, width]);
+}
+
+async function runOne(
+  graph: LoadedGraph,
+  data: Float32Array,
+  dims: readonly number[],
+): Promise<GraphTensor> {
+  const [input] = graph.inputs, [output] = graph.outputs;
+  const results = await graph.run({ [input!.name]: { data, dims } });
+  return results[output!.name] as GraphTensor;
+}
