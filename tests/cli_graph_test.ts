@@ -1,0 +1,87 @@
+// `troodon plan` and `troodon graph`, as processes with the least permission, on models written here.
+
+import { assert, assertEquals, assertFalse, assertMatch, assertStringIncludes } from "@std/assert";
+import { ROOT } from "../tools/support/task.ts";
+import { assertRefused, troodon } from "./support/cli.ts";
+import { onnxSeeds } from "./support/fuzz_onnx.ts";
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    const names = ["chain", "control", "conv", "functions"];
+    onnxSeeds().forEach((bytes, i) => Deno.writeFileSync(`${folder}/${names[i]}.onnx`, bytes));
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("plan needs to read the file and nothing else, and shows steps, arena and bound", () =>
+  inFolder(async (folder) => {
+    const file = `${folder}/chain.onnx`;
+    const permissions = [`--allow-read=${folder}`];
+    const text = await troodon(["plan", file, "--bind", "N=3,sumN=5"], { permissions });
+    assertEquals([text.code, text.err], [0, ""]);
+    assertMatch(text.out, /sizes +N = 3, sumN = 5/);
+    assertMatch(text.out, /nodes +8 in the file, .*3 steps in \d waves/);
+    assertMatch(text.out, /arena .*lower bound .*one buffer each .*saved/);
+    const json = await troodon(["plan", file, "--bind", "N=3,sumN=5", "--json"], { permissions });
+    const [plan] = JSON.parse(json.out);
+    assertEquals([plan.fileNodes, plan.steps, plan.split], [8, 3, []]);
+    assert(plan.lowerBoundBytes <= plan.arenaBytes && plan.arenaBytes <= plan.naiveBytes);
+  }));
+
+Deno.test("plan lists steps and passes, several files together, and where the host takes over", () =>
+  inFolder(async (folder) => {
+    const [chain, control] = [`${folder}/chain.onnx`, `${folder}/control.onnx`];
+    const all = await troodon([
+      "plan",
+      chain,
+      control,
+      "--bind",
+      "N=3,sumN=5,n=2",
+      "--steps",
+      "--passes",
+    ]);
+    assertEquals([all.code, all.err], [0, ""]);
+    assertMatch(all.out, /after dead_code: \d+ nodes/);
+    assertMatch(all.out, /plan of g: 3 steps in/);
+    assertMatch(all.out, /split +If\(y\) \(If\) runs on the host; /);
+    assertMatch(all.out, /together: .* in one arena/);
+  }));
+
+Deno.test("plan says which symbols want a value, and refuses others", () =>
+  inFolder(async (folder) => {
+    const file = `${folder}/chain.onnx`;
+    assertRefused(await troodon(["plan", file]), 1, /no value for N, sumN\. .*N=1,sumN=1/);
+    assertRefused(await troodon(["plan", file, "--bind", "N=3,sumN=5,Q=1"]), 1, /named Q/);
+    assertRefused(await troodon(["plan", file, "--bind", "N"]), 2, /--bind takes NAME=N pairs/);
+    assertRefused(await troodon(["plan", `${ROOT}/main.ts`]), 1, /main\.ts/);
+  }));
+
+Deno.test("graph writes the graph as text and the arena as a picture without fetching anything", () =>
+  inFolder(async (folder) => {
+    const file = `${folder}/chain.onnx`;
+    const permissions = [`--allow-read=${folder}`];
+    const draw = (format: string) =>
+      troodon(["graph", file, "--bind", "N=3,sumN=5", "--format", format], { permissions });
+    const dot = await draw("dot");
+    assertEquals([dot.code, dot.err], [0, ""]);
+    assertMatch(dot.out, /^digraph "g" \{/);
+    assertStringIncludes(dot.out, 'label="x\\nf32[3, 4]"');
+    const arena = await draw("arena");
+    assertMatch(arena.out, /^<svg [^]*<title>[^<]*: \d+ bytes at \d+, waves 0 to/);
+  }));
+
+Deno.test("the layout package is loaded by graph alone, and only when it draws", async () => {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["info", "--json", `${ROOT}/main.ts`],
+    stdout: "piped",
+  });
+  const { stdout } = await command.output();
+  const { modules } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    modules: readonly { readonly specifier: string }[];
+  };
+  assert(modules.length > 100);
+  assertFalse(modules.some(({ specifier }) => specifier.startsWith("npm:")));
+});
