@@ -25,18 +25,25 @@ const LINE = {
     contexts: { type: "string", value: "N,N", help: "gpu: positions before decoding (0,1024)" },
     timeout: { type: "integer", min: 1, help: "gpu: seconds of a part before it is given up (90)" },
     ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
+    sentences: { type: "integer", min: 100, max: 1000, help: "encoder: texts of a round (1000)" },
+    onnx: {
+      type: "string",
+      value: "FILE",
+      help: "encoder: all-MiniLM-L6-v2 for the peers (fetched)",
+    },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
     ["deno task bench cpu", "SmolLM2 and Gemma on this engine and llama.cpp, in turns"],
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
+    ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
     ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
     ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead or kernels"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, gpu, profile, micro. onnx, formats, serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, gpu, profile, micro. onnx, formats, serve, vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
@@ -99,20 +106,33 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(figures, flags.json ?? false);
     return 0;
   }
+  if (name === "encoder") {
+    const { encoderBench } = await import("../bench/encoder/mod.ts");
+    const { pullModel } = await import("../engine/formats/hub/pull.ts");
+    const figures = encoderBench({
+      path: await pullModel("minilm"),
+      threads: numbers(flags.threads, "threads", threadCounts()),
+      rounds: flags.rounds ?? 3,
+      sentences: flags.sentences ?? 1000,
+      peer: !flags["no-peer"],
+      onnx: flags.onnx,
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, gpu, profile, micro, ${NOT_BUILT.join(", ")}`,
+      `Unknown bench ${name}: cpu, encoder, gpu, profile, micro, ${NOT_BUILT.join(", ")}`,
     );
   }
   if (rest.length > 0) {
     throw new UsageError(`bench ${name} takes no FILTER: use --models, --threads and --prompt`);
   }
-  const all = navigator.hardwareConcurrency;
   const { findBenchModel } = await import("../bench/support/models.ts");
   const models = await Promise.all((flags.models ?? DEFAULT_MODELS).map(findBenchModel));
   const options = {
     models,
-    threads: numbers(flags.threads, "threads", all > 1 ? [1, all] : [1]),
+    threads: numbers(flags.threads, "threads", threadCounts()),
     rounds: flags.rounds ?? 5,
     prompts: numbers(flags.prompt, "prompt", [32, 512]),
     decode: flags.decode ?? 64,
@@ -128,6 +148,11 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   return 0;
 });
+
+function threadCounts(): number[] {
+  const all = navigator.hardwareConcurrency;
+  return all > 1 ? [1, all] : [1];
+}
 
 function microFiles(filters: readonly string[]): string[] {
   const files = [...Deno.readDirSync(new URL("../bench/", import.meta.url))]

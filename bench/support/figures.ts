@@ -4,7 +4,7 @@
 /** One measured figure. */
 export interface Figure {
   readonly bench: string;
-  /** `decode …`, `prefill …`, `first token …`, `memory …`, `load …`. */
+  /** `decode …`, `prefill …`, `embed …`, `first token …`, `memory …`, `load …`. */
   readonly case: string;
   readonly unit: string;
   readonly value: number;
@@ -17,7 +17,13 @@ export interface Figure {
 }
 
 /** Units of which more is better; of all others less is. */
-const MORE_IS_BETTER: ReadonlySet<string> = new Set(["tokens/s", "GB/s", "GFLOP/s", "M values/s"]);
+const MORE_IS_BETTER: ReadonlySet<string> = new Set([
+  "tokens/s",
+  "GB/s",
+  "GFLOP/s",
+  "M values/s",
+  "sentences/s",
+]);
 
 /** The middle value; the mean of the two middle ones for an even count. */
 export function median(values: readonly number[]): number {

@@ -6,6 +6,7 @@
 export type Order =
   | { readonly op: "prefill"; readonly ids: readonly number[] }
   | { readonly op: "decode"; readonly ids: readonly number[]; readonly count: number }
+  | { readonly op: "embed"; readonly texts: readonly string[]; readonly batch: number }
   | { readonly op: "memory" };
 
 /** What comes back: `ms` for work, `bytes` for memory, `loadMs` once at the start. */
@@ -14,13 +15,17 @@ export interface Reply {
   readonly bytes?: number;
   readonly loadMs?: number;
   readonly ids?: readonly number[];
+  /** The first of the vectors that were made. */
+  readonly vector?: readonly number[];
 }
 
-/** What an engine implements; `serve` does the rest. */
+/** What an engine implements, as far as it is asked; `serve` does the rest. */
 export interface Engine {
   readonly loadMs: number;
-  prefill(ids: readonly number[]): Promise<Reply>;
-  decode(ids: readonly number[], count: number): Promise<Reply>;
+  prefill?(ids: readonly number[]): Promise<Reply>;
+  decode?(ids: readonly number[], count: number): Promise<Reply>;
+  /** Vectors of texts, `batch` at a time where the engine pads texts to a common length. */
+  embed?(texts: readonly string[], batch: number): Promise<Reply>;
   close(): Promise<void>;
 }
 
@@ -46,15 +51,25 @@ async function* jsonLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<un
   }
 }
 
+function answer(engine: Engine, order: Order): Reply | Promise<Reply> | undefined {
+  switch (order.op) {
+    case "memory":
+      return { bytes: peakMemory() };
+    case "prefill":
+      return engine.prefill?.(order.ids);
+    case "decode":
+      return engine.decode?.(order.ids, order.count);
+    case "embed":
+      return engine.embed?.(order.texts, order.batch);
+  }
+}
+
 /** The engine's side: answers orders until standard input ends. */
 export async function serve(engine: Engine): Promise<void> {
   console.log(JSON.stringify({ loadMs: engine.loadMs }));
   for await (const order of jsonLines(Deno.stdin.readable) as AsyncGenerator<Order>) {
-    const reply = order.op === "memory"
-      ? { bytes: peakMemory() }
-      : order.op === "prefill"
-      ? await engine.prefill(order.ids)
-      : await engine.decode(order.ids, order.count);
+    const reply = await answer(engine, order);
+    if (!reply) throw new Error(`This engine cannot ${order.op}`);
     console.log(JSON.stringify(reply));
   }
   await engine.close();

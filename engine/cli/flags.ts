@@ -31,7 +31,9 @@ export const LOAD_FLAGS = {
   precision: {
     type: "string",
     choices: ["fast", "exact"],
-    help: "fast: 8-bit activations where a kernel has them; exact: float32 throughout (fast)",
+    help:
+      "fast: 8-bit activations, large float matrices rounded to 7 bit; exact: float32 throughout " +
+      "(fast)",
   },
   context: { type: "integer", value: "N", min: 1, help: "most tokens of prompt and answer" },
   "spec-file": {

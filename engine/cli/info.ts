@@ -130,6 +130,11 @@ function brief(value: unknown): unknown {
   return list.length > 16 ? `${list.length} values` : Array.from(list, brief);
 }
 
+function showPrecision({ precision, rounded }: ModelDescription["info"]): string {
+  if (rounded === 0) return precision;
+  return `${precision}: ${rounded} of its float matrices are rounded to 7 bit when it is loaded`;
+}
+
 function asText(
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
@@ -146,6 +151,7 @@ function asText(
     ["vocabulary", `${info.vocabulary}`],
     ["context", `${info.contextLength} of ${info.trainedContextLength} tokens`],
     ["layers", `${info.layers}, ${info.hidden} wide, feed-forward ${info.feedForward}`],
+    ["precision", showPrecision(info)],
     ["attention", `${info.heads} heads of ${info.headDim}, ${info.kvHeads} for keys and values`],
   ];
   const formats = info.tensors.map(({ format, tensors: count, bytes }) => [

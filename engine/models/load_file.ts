@@ -149,8 +149,19 @@ async function finish(
       other,
     }),
   });
-  const notes = [...executable.notes ?? [], ...device.note ? [device.note] : []];
+  const notes = [
+    ...executable.notes ?? [],
+    ...device.note ? [device.note] : [],
+    ...info.rounded > 0 ? [roundingNote(info.rounded)] : [],
+  ];
   return new LoadedModel(runtime, { info, device: device.backend.name, notes });
+}
+
+function roundingNote(count: number): string {
+  return `${
+    count === 1 ? "one float matrix was" : `${count} float matrices were`
+  } rounded to 7 bit for ` +
+    'precision "fast"; "exact" keeps them';
 }
 
 async function fetchModel(model: string, options: SourceOptions): Promise<string> {
