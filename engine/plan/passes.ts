@@ -6,6 +6,7 @@ import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
 import { fuseAttentionInput } from "./passes/fuse_attention_input.ts";
 import { fuseGated, gluHalves, gluProduct } from "./passes/fuse_gated.ts";
+import { fuseNorm, normForms } from "./passes/fuse_norm.ts";
 import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
 import { fuseResidual, withSum } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
@@ -24,6 +25,8 @@ export const passes: readonly Pass[] = [
   fuseAttentionInput,
   fuseResidual,
   deadCode,
+  fuseNorm,
+  deadCode,
 ];
 
 /**
@@ -35,6 +38,7 @@ export const fusedForms: ReadonlySet<string> = new Set([
   ...gluHalves.values(),
   gluProduct,
   ...withSum.values(),
+  ...normForms.values(),
   "rope_append",
 ]);
 

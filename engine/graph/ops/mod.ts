@@ -61,6 +61,8 @@ import { maxRoiPool } from "./max_roi_pool.ts";
 import { maxUnpool } from "./max_unpool.ts";
 import { mul } from "./mul.ts";
 import { nllLoss } from "./nll_loss.ts";
+import { normMatmulGluQ8 } from "./norm_matmul_glu_q8.ts";
+import { normMatmulQ8 } from "./norm_matmul_q8.ts";
 import { oneHot } from "./one_hot.ts";
 import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
@@ -155,6 +157,8 @@ const all: readonly OpRecord[] = [
   matmulAddQ8,
   matmulGluQ8,
   matmulQ8,
+  normMatmulGluQ8,
+  normMatmulQ8,
   maxPool,
   maxRoiPool,
   maxUnpool,

@@ -1,0 +1,42 @@
+// fuse_norm: products of narrow rows normalise their input by themselves, where the device has a kernel for that:
+//   matmul_q8(rms_norm_q8(x, g), W, b) → norm_matmul_q8(x, g, W, b), and the same for matmul_glu_q8.
+// Every workgroup then normalises the whole row. For narrow rows and few workgroups that costs less than a dispatch of
+// its own; for wide rows, or a vocabulary of outputs, it does not.
+
+import type { Pass } from "./pass.ts";
+import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+
+/** Widest rows for which it pays. */
+const MOST_COLUMNS = 1024;
+const MOST_OUTPUTS = 16_384;
+/** Rows of weights come in this many, so that results are whole groups. */
+const GROUP_ROWS = 64;
+
+/** The form of a product that normalises. */
+export const normForms: ReadonlyMap<string, string> = new Map([
+  ["matmul_q8", "norm_matmul_q8"],
+  ["matmul_glu_q8", "norm_matmul_glu_q8"],
+]);
+
+/** Moves norms into the products behind them. */
+export const fuseNorm: Pass = {
+  name: "fuse_norm",
+  run(graph, { hasKernel }) {
+    const producers = producersOf(graph);
+    const readers = readersOf(graph);
+    return rewrite(graph, ({ node, inputs, op, moved, copy }) => {
+      const form = normForms.get(node.op);
+      const value = node.inputs[0];
+      const norm = value && producers.get(value);
+      if (!form || !hasKernel(form) || norm?.op !== "rms_norm_q8") return copy();
+      const [rows, columns] = node.inputs[1]!.shape as [number, number];
+      const fits = readers.get(value!)!.length === 1 && columns <= MOST_COLUMNS &&
+        rows <= MOST_OUTPUTS && columns % GROUP_ROWS === 0 && rows % GROUP_ROWS === 0 &&
+        node.inputs[1]!.tensor;
+      if (!fits) return copy();
+      const [x, gain] = norm.inputs.map((input) => input && moved(input));
+      const attributes = { ...norm.attributes, ...node.attributes };
+      return op(form, [x, gain, ...inputs.slice(1)], attributes, node.name);
+    });
+  },
+};
