@@ -17,10 +17,14 @@ export const COMBINE_KINDS = {
   ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20 },
 } as const;
 
-/** Numbers of the reductions of `reduce`. */
+/** Numbers of the reductions of `reduce`; `reduce_integers` knows sum, max, min, prod and sum_square. */
 export const REDUCE_KINDS = {
   ...{ sum: 1, mean: 2, max: 3, min: 4, prod: 5, l1: 6, l2: 7, sum_square: 8, log_sum: 9 },
+  ...{ log_sum_exp: 10 },
 } as const;
+
+/** Numbers of the functions of `map_integers`. */
+export const INTEGER_MAP_KINDS = { not: 1, neg: 2, abs: 3, bit_not: 4, sign: 5, relu: 6 } as const;
 
 /** Numbers of element types in instructions: whole numbers below 8, `bool` among them, floats from 8 on. */
 export const ELEMENT_KINDS = {
@@ -109,6 +113,19 @@ export const ONNX_OPCODES = {
   combine_integers: {
     file: "onnx_typed",
     operands: { a: "u32", b: "u32", y: "u32", kind: "u32", type: "u32", ...SIZES, ...A, ...B },
+  },
+  /** y = f(x) of whole numbers of `type`. */
+  map_integers: {
+    file: "onnx_typed",
+    operands: { x: "u32", y: "u32", count: "u32", kind: "u32", type: "u32" },
+  },
+  /** y[o, i] = reduction of the whole numbers x[o, :, i]. */
+  reduce_integers: {
+    file: "onnx_typed",
+    operands: {
+      ...{ x: "u32", y: "u32", kind: "u32", type: "u32" },
+      ...{ outer: "u32", length: "u32", inner: "u32" },
+    },
   },
   /** y[i] = start + i · delta, both of them one element in memory. */
   count_up: {

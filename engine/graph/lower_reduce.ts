@@ -1,10 +1,11 @@
 // The WASM kernel of `reduce`: float32, along axes that are neighbours, dims of size 1 aside.
 
-import { REDUCE_KINDS } from "../../wasm/opcodes_onnx.ts";
-import { type Dim, equal, product } from "./dim.ts";
+import { ELEMENT_KINDS, REDUCE_KINDS } from "../../wasm/opcodes_onnx.ts";
+import { boundsOf, type Dim, equal, product } from "./dim.ts";
 import type { Node } from "./graph.ts";
 import { axisOf } from "./host_numbers.ts";
 import { areFloat32 } from "./lower_strided.ts";
+import { elementKind } from "./lower_typed.ts";
 import { emit, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
@@ -24,6 +25,29 @@ function groupsOf(
     inner: product(shape.slice(last + 1)),
   };
 }
+
+const WHOLE: ReadonlySet<string> = new Set(["sum", "max", "min", "prod", "sum_square"]);
+
+/** Kernel of `reduce` on whole numbers; the extreme of nothing is left to the reference. */
+export const reduceIntegersKernel: WasmKernel = {
+  name: "reduce_integers",
+  when({ node }) {
+    const type = elementKind(node.inputs[0]!.dtype) ?? Infinity;
+    const groups = groupsOf(node);
+    return type < ELEMENT_KINDS.bool && WHOLE.has(node.attributes.kind as string) &&
+      groups !== undefined && boundsOf(groups.length).min > 0;
+  },
+  lower(lowering) {
+    const { inputs: [x], attributes } = lowering.node;
+    emit(lowering, "reduce_integers", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      kind: REDUCE_KINDS[attributes.kind as keyof typeof REDUCE_KINDS],
+      type: elementKind(x!.dtype)!,
+      ...groupsOf(lowering.node)!,
+    });
+  },
+};
 
 /** Kernel of `reduce`. */
 export const reduceKernel: WasmKernel = {

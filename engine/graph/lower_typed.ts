@@ -1,6 +1,6 @@
 // WASM kernels on elements of any type: conversions, arithmetic on whole numbers, progressions, totals.
 
-import { ELEMENT_KINDS, INTEGER_KINDS } from "../../wasm/opcodes_onnx.ts";
+import { ELEMENT_KINDS, INTEGER_KINDS, INTEGER_MAP_KINDS } from "../../wasm/opcodes_onnx.ts";
 import { add, type Dim, floorDiv, product } from "./dim.ts";
 import type { DataType, Node, Value } from "./graph.ts";
 import { axisOf } from "./host_numbers.ts";
@@ -49,6 +49,24 @@ export const convertKernel: WasmKernel = {
       count: countOf(x!),
       from: elementKind(x!.dtype)!,
       to: elementKind(y!.dtype)!,
+    });
+  },
+};
+
+/** Kernel of `unary` on whole numbers and truth values. */
+export const mapIntegersKernel: WasmKernel = {
+  name: "unary_integers",
+  when: ({ node }) =>
+    isInteger(node.inputs[0]) &&
+    Object.hasOwn(INTEGER_MAP_KINDS, node.attributes.kind as string),
+  lower(lowering) {
+    const { inputs: [x], attributes } = lowering.node;
+    emit(lowering, "map_integers", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      kind: INTEGER_MAP_KINDS[attributes.kind as keyof typeof INTEGER_MAP_KINDS],
+      type: elementKind(x!.dtype)!,
     });
   },
 };

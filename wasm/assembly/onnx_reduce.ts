@@ -3,6 +3,8 @@
 // 1. Along the last axis a line is read in two interleaved vectors, so that four by two partial results
 //    keep the error of a sum small. Along another axis four neighbouring lines go together.
 // 2. Numbers of the reductions are those of REDUCE_KINDS (wasm/opcodes_onnx.ts).
+import { exp4 } from "./exp";
+import { sum4 } from "./simd";
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import {
   REDUCE_INNER, REDUCE_KIND, REDUCE_LENGTH, REDUCE_OUTER, REDUCE_X, REDUCE_Y,
@@ -48,6 +50,27 @@ function reduceLine(kind: u32, x: usize, length: u32): f32 {
   return finish(kind, f32x4.extract_lane(pairs, 0), length);
 }
 
+/** log Σ exp of a line, shifted by its largest element. */
+function logSumExpLine(x: usize, length: u32, stride: usize): f32 {
+  let highest: f32 = -Infinity;
+  for (let i: u32 = 0; i < length; i++) {
+    const v = load<f32>(x + <usize>i * stride);
+    if (!(v <= highest)) highest = v;
+  }
+  const shift: f32 = abs<f32>(highest) < Infinity ? highest : highest == highest ? 0 : highest;
+  const shifts = f32x4.splat(shift);
+  let total = f32x4.splat(0), i: u32 = 0;
+  if (stride == 4) {
+    for (; i + 4 <= length; i += 4) total = f32x4.add(total, exp4(f32x4.sub(v128.load(x + (<usize>i << 2)), shifts)));
+  }
+  let sum = sum4(total);
+  for (; i < length; i++) {
+    sum += f32x4.extract_lane(exp4(f32x4.sub(v128.load32_splat(x + <usize>i * stride), shifts)), 0);
+  }
+  if (highest == Infinity) return Infinity;
+  return <f32>NativeMath.log(<f64>sum) + shift;
+}
+
 /** Up to four neighbouring lines along another axis than the last. */
 function reduceLines(kind: u32, x: usize, y: usize, length: u32, stride: usize, lines: u32): void {
   let total = f32x4.splat(startOf(kind));
@@ -75,6 +98,16 @@ export function reduce(ip: usize): void {
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const last = min(units, <u32>c * group + group);
     for (let unit = <u32>c * group; unit < last; unit++) {
+      if (kind == 10) {
+        // A unit is a line, or the first of four.
+        const o = inner == 1 ? unit : unit / strips, i = inner == 1 ? 0 : unit % strips << 2;
+        for (let k: u32 = 0; k < min(4, inner - i); k++) {
+          const x = addressAt(ip, REDUCE_X) + ((<usize>o * length * inner + i + k) << 2);
+          const y = addressAt(ip, REDUCE_Y) + ((<usize>o * inner + i + k) << 2);
+          store<f32>(y, logSumExpLine(x, length, <usize>inner << 2));
+        }
+        continue;
+      }
       if (inner == 1) {
         const value = reduceLine(kind, addressAt(ip, REDUCE_X) + (<usize>unit * length << 2), length);
         store<f32>(addressAt(ip, REDUCE_Y) + (<usize>unit << 2), value);

@@ -14,7 +14,9 @@ import {
   COMBINE_INTEGERS_B5, COMBINE_INTEGERS_KIND, COMBINE_INTEGERS_N0, COMBINE_INTEGERS_N1, COMBINE_INTEGERS_N2,
   COMBINE_INTEGERS_N3, COMBINE_INTEGERS_N4, COMBINE_INTEGERS_N5, COMBINE_INTEGERS_TYPE, COMBINE_INTEGERS_Y,
   CONVERT_COUNT, CONVERT_FROM, CONVERT_TO, CONVERT_X, CONVERT_Y, COUNT_UP_COUNT, COUNT_UP_DELTA, COUNT_UP_START,
-  COUNT_UP_TYPE, COUNT_UP_Y, SET_NUMBER_HIGH, SET_NUMBER_LOW, SET_NUMBER_TYPE, SET_NUMBER_Y,
+  COUNT_UP_TYPE, COUNT_UP_Y, MAP_INTEGERS_COUNT, MAP_INTEGERS_KIND, MAP_INTEGERS_TYPE, MAP_INTEGERS_X, MAP_INTEGERS_Y,
+  REDUCE_INTEGERS_INNER, REDUCE_INTEGERS_KIND, REDUCE_INTEGERS_LENGTH, REDUCE_INTEGERS_OUTER, REDUCE_INTEGERS_TYPE,
+  REDUCE_INTEGERS_X, REDUCE_INTEGERS_Y, SET_NUMBER_HIGH, SET_NUMBER_LOW, SET_NUMBER_TYPE, SET_NUMBER_Y,
 } from "./generated/opcodes";
 
 const CHUNK: u32 = 4096;
@@ -177,6 +179,45 @@ export function combine_integers(ip: usize): void {
         storeInteger(result, y, combineOne(kind, loadInteger(type, a), loadInteger(type, b)));
       }
     }
+  }
+}
+
+@inline function mapOne(kind: u32, x: i64): i64 {
+  if (kind == 1) return x == 0 ? 1 : 0;
+  if (kind == 2) return -x;
+  if (kind == 3) return x < 0 ? -x : x;
+  if (kind == 4) return ~x;
+  if (kind == 5) return x > 0 ? 1 : x < 0 ? -1 : 0;
+  return x > 0 ? x : 0;
+}
+
+export function map_integers(ip: usize): void {
+  const count = u32At(ip, MAP_INTEGERS_COUNT), kind = u32At(ip, MAP_INTEGERS_KIND), type = u32At(ip, MAP_INTEGERS_TYPE);
+  const total = chunksOf(count, CHUNK), bytes = bytesOf(type);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(count, <u32>c * CHUNK + CHUNK);
+    for (let i = <u32>c * CHUNK; i < last; i++) {
+      const at = <usize>i * bytes;
+      storeInteger(type, addressAt(ip, MAP_INTEGERS_Y) + at, mapOne(kind, loadInteger(type, addressAt(ip, MAP_INTEGERS_X) + at)));
+    }
+  }
+}
+
+export function reduce_integers(ip: usize): void {
+  const inner = u32At(ip, REDUCE_INTEGERS_INNER), length = u32At(ip, REDUCE_INTEGERS_LENGTH);
+  const lines = u32At(ip, REDUCE_INTEGERS_OUTER) * inner, kind = u32At(ip, REDUCE_INTEGERS_KIND);
+  const type = u32At(ip, REDUCE_INTEGERS_TYPE), bytes = bytesOf(type), stride = inner * bytes;
+  for (let c = nextChunk(ip, lines); c >= 0; c = nextChunk(ip, lines)) {
+    let x = addressAt(ip, REDUCE_INTEGERS_X) + (<usize>(<u32>c / inner) * length * inner + <u32>c % inner) * bytes;
+    let total: i64 = kind == 5 ? 1 : kind == 3 ? i64.MIN_VALUE : kind == 4 ? i64.MAX_VALUE : 0;
+    for (let i: u32 = 0; i < length; i++, x += stride) {
+      const value = loadInteger(type, x);
+      if (kind == 3) total = value > total ? value : total;
+      else if (kind == 4) total = value < total ? value : total;
+      else if (kind == 5) total *= value;
+      else total += kind == 8 ? value * value : value;
+    }
+    storeInteger(type, addressAt(ip, REDUCE_INTEGERS_Y) + <usize>c * bytes, total);
   }
 }
 

@@ -6,7 +6,7 @@ import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { axisOf, type Numbers, numbersOf, storeNumbers, stridesOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
-import { reduceKernel } from "../lower_reduce.ts";
+import { reduceIntegersKernel, reduceKernel } from "../lower_reduce.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { REDUCE_NAMES, type ReduceName, reductions, wideReductions } from "../reduce_kinds.ts";
@@ -45,15 +45,21 @@ export const reduce: OpRecord = defineOp({
     const totals = kind === "log_sum_exp" ? logSumExp(lines) : reduceLines(lines, { kind, count });
     storeNumbers(out!, totals.map((total) => storable(total, out!.dtype)));
   },
-  cases: (random) =>
-    REDUCE_NAMES.flatMap((kind) =>
+  cases: (random) => [
+    ...(["sum", "max", "min", "prod", "sum_square"] as const).map((kind) => ({
+      name: `${kind} of integers`,
+      inputs: [{ ...random.indices([1, 2, -3, 4, 5, 6]), shape: [2, 3] } as CaseInput],
+      attributes: { kind, axes: [kind === "sum" ? 0 : 1] },
+    })),
+    ...REDUCE_NAMES.flatMap((kind) =>
       (kind === "sum" ? AXES : AXES.slice(0, 2)).map((axes, i) => ({
         name: `${kind} along ${axes}`,
         inputs: [positive(random, [2, 5, 33])],
         attributes: { kind, axes, keep: i % 2 === 0 },
       }))
     ),
-  kernels: { wasm: [reduceKernel], gpu: [] },
+  ],
+  kernels: { wasm: [reduceKernel, reduceIntegersKernel], gpu: [] },
 });
 
 // Around 1, so that logarithms and products stay finite.

@@ -6,6 +6,7 @@ import { isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { mapKernel } from "../lower_elementwise.ts";
+import { mapIntegersKernel } from "../lower_typed.ts";
 import { numbersOf, storeNumbers } from "../host_numbers.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
@@ -39,15 +40,22 @@ export const unary: OpRecord = defineOp({
     for (let i = 0; i < values.length; i++) results[i] = apply(values[i]!, alpha, beta);
     storeNumbers(out!, results);
   },
-  cases: (random) =>
-    UNARY_NAMES.filter((kind) => unaryKinds[kind].float).flatMap((kind) =>
+  cases: (random) => [
+    ...UNARY_NAMES.filter((kind) => unaryKinds[kind].integer).map((kind) => ({
+      name: `${kind} of integers`,
+      inputs: [random.indices([7, 0, -3])],
+      attributes: { kind },
+    })),
+    { name: "not", inputs: [random.truths([5, 7])], attributes: { kind: "not" } },
+    ...UNARY_NAMES.filter((kind) => unaryKinds[kind].float).flatMap((kind) =>
       [3, 33].map((width) => ({
         name: `${kind} of ${width}`,
         inputs: [inside(random, width, unaryKinds[kind].domain ?? [-3, 3])],
         attributes: { kind, alpha: 0.75, beta: 0.25 },
       }))
     ),
-  kernels: { wasm: [mapKernel], gpu: [] },
+  ],
+  kernels: { wasm: [mapKernel, mapIntegersKernel], gpu: [] },
 });
 
 function functionOf(kind: UnaryKind, dtype: DataType): unknown {
