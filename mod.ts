@@ -57,6 +57,10 @@ export type {
   LoadGraphOptions,
   RunGraphOptions,
 } from "./engine/pipelines/graph/load_graph.ts";
+export {
+  type SentenceVectorOptions,
+  sentenceVectors,
+} from "./engine/pipelines/graph/sentence_vectors.ts";
 export type { GraphTensor, GraphValue, TensorData } from "./engine/pipelines/graph/graph_tensor.ts";
 
 // Speech and text in pictures
@@ -109,6 +113,7 @@ export {
 
 // Vectors and judgements from an encoder
 export { embed, type EmbedOptions } from "./engine/pipelines/embed.ts";
+export type { EncoderCallOptions } from "./engine/decode/encoder_run.ts";
 export {
   fillMask,
   type FillMaskOptions,
