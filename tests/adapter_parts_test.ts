@@ -1,11 +1,19 @@
 // Adapters of what is no plain projection: embeddings, experts, and the two halves of an encoder-decoder. As in
 // adapters_test.ts they must compute what merged weights compute.
 
-import { assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
+import {
+  assertEquals,
+  assertGreater,
+  assertLess,
+  assertNotEquals,
+  assertRejects,
+} from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
 import type { LoadOptions, Model } from "../engine/models/model.ts";
 import { embed } from "../engine/pipelines/embed.ts";
+import { fillMask } from "../engine/pipelines/fill_mask.ts";
+import { beamSearch } from "../engine/pipelines/translate.ts";
 import {
   type Change,
   merge,
@@ -25,8 +33,8 @@ const EXACT: LoadOptions = { device: "reference", precision: "exact", threads: 1
 
 async function logitsOf(model: Model, scales?: Record<string, number>): Promise<Float32Array> {
   using session = model.createSession();
-  if (model.info.network === "encoder-decoder") await session.encode([13, 45, 91, 2]);
   if (scales) session.useAdapters(scales);
+  if (model.info.network === "encoder-decoder") await session.encode([13, 45, 91, 2]);
   await session.sync(IDS.slice(0, 4));
   await session.eval(IDS.slice(4));
   return session.logits().slice();
@@ -162,9 +170,15 @@ Deno.test("an adapter of an encoder-decoder changes both halves and what is betw
     writePeft(`${folder}/a`, pairs, { r: 4, lora_alpha: 2 });
     await writeChangedFolder(base, `${folder}/merged`, merged(pairs, 0.5));
     const expected = await logitsWith(`${folder}/merged`, EXACT);
+    await writeChangedFolder(base, `${folder}/half`, merged(pairs, 0.25));
+    const half = await logitsWith(`${folder}/half`, EXACT);
+    const plain = await logitsWith(base, EXACT);
+    assertGreater(distance(half, expected), 0.01);
     for (const device of ["reference", "wasm"] as const) {
-      const options = { ...EXACT, device, adapters: [`${folder}/a`] };
-      assertLess(distance(await logitsWith(base, options), expected), 1e-4);
+      using model = await load(base, { ...EXACT, device, adapters: [`${folder}/a`] });
+      assertLess(distance(await logitsOf(model), expected), 1e-4);
+      assertLess(distance(await logitsOf(model, { a: 0.5 }), half), 1e-4);
+      assertLess(distance(await logitsOf(model, {}), plain), 1e-4);
     }
     assertGreater(distance(await logitsWith(base, EXACT), expected), 0.01);
     // Its one table has several users, of which PEFT changes one.
@@ -191,5 +205,60 @@ Deno.test("an adapter of an encoder changes its vectors as merged weights do", (
     };
     const expected = await vector(`${folder}/merged`);
     assertLess(distance(await vector(base, [`${folder}/a`]), expected), 1e-4);
-    assertGreater(distance(await vector(base), expected), 0.01);
+    const plain = await vector(base);
+    assertGreater(distance(plain, expected), 0.01);
+    await writeChangedFolder(base, `${folder}/half`, merged(pairs, 0.5));
+    const half = await vector(`${folder}/half`);
+    using model = await load(base, { ...EXACT, device: "wasm", adapters: [`${folder}/a`] });
+    const weighed = async (adapters?: Record<string, number>) =>
+      (await embed(model, [[1, 15, 47, 4, 2]], {
+        normalize: false,
+        ...adapters && { adapters },
+      }))[0]!;
+    assertLess(distance(await weighed({ a: 0.5 }), half), 1e-4);
+    assertLess(distance(await weighed({}), plain), 1e-4);
+    assertLess(distance(await weighed(), expected), 1e-4);
+    await assertRejects(() => weighed({ b: 1 }), RangeError, 'Cannot use adapter "b"');
+  }));
+
+Deno.test("an adapter of a masked language model's head counts as much as a call says", () =>
+  withFolder(async (folder) => {
+    const base = checkpointPath("bert");
+    const pairs = [randomPair("cls.predictions.transform.dense.weight", [32, 32], 4)];
+    writePeft(`${folder}/a`, pairs, { r: 4, lora_alpha: 4 });
+    await writeChangedFolder(base, `${folder}/half`, merged(pairs, 0.5));
+    const best = async (path: string, adapters: readonly string[], scale?: number) => {
+      using model = await load(path, { ...EXACT, adapters });
+      const options = { maskId: 4, top: 3, ...scale !== undefined && { adapters: { a: scale } } };
+      const [first] = await fillMask(model, [1, 15, 47, 4, 30, 2], options);
+      return first!.map(({ id, logit }) => [id, Number(logit.toFixed(3))]);
+    };
+    const half = await best(`${folder}/half`, []);
+    assertNotEquals(half, await best(base, []));
+    assertEquals(await best(base, [`${folder}/a`], 0.5), half);
+    assertEquals(await best(base, [`${folder}/a`], 0), await best(base, []));
+  }));
+
+Deno.test("beams of an encoder-decoder are searched with the scales of the call", () =>
+  withFolder(async (folder) => {
+    const base = checkpointPath("m2m100");
+    const pairs = [
+      randomPair("model.encoder.layers.0.self_attn.q_proj.weight", [32, 32], 4),
+      randomPair("model.decoder.layers.1.encoder_attn.v_proj.weight", [32, 32], 4),
+      randomPair("model.decoder.layers.0.self_attn.k_proj.weight", [32, 32], 4),
+    ];
+    writePeft(`${folder}/a`, pairs, { r: 4, lora_alpha: 4 });
+    await writeChangedFolder(base, `${folder}/half`, merged(pairs, 0.5));
+    const search = async (path: string, adapters: readonly string[], scale?: number) => {
+      using model = await load(path, { ...EXACT, adapters, sessions: 4, logitRows: 3 });
+      const options = { beams: 3, maxTokens: 5, endIds: [2] };
+      const found = await beamSearch(model, [13, 45, 91, 2], {
+        ...options,
+        ...scale !== undefined && { adapters: { a: scale } },
+      });
+      return found.map(({ ids, score }) => [ids, Number(score.toFixed(3))]);
+    };
+    const half = await search(`${folder}/half`, []);
+    assertNotEquals(half, await search(base, []));
+    assertEquals(await search(base, [`${folder}/a`], 0.5), half);
   }));

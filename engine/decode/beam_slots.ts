@@ -24,9 +24,11 @@ export interface BeamSlots extends Disposable {
 export async function openBeams(
   model: LoadedModel,
   source: SourceMemory,
-  { tokens, beams, signal }: {
+  { tokens, beams, scales, signal }: {
     readonly tokens: readonly number[];
     readonly beams: number;
+    /** Of adapters, by index. */
+    readonly scales: readonly number[];
     readonly signal: AbortSignal | undefined;
   },
 ): Promise<BeamSlots> {
@@ -41,6 +43,7 @@ export async function openBeams(
   const close = () => sessions.forEach((session) => session.dispose());
   try {
     while (sessions.length <= beams) sessions.push(model.createSession() as TimelineSession);
+    sessions.forEach((session) => session.useScales(scales));
     await sessions[0]!.encode(tokens, { signal });
   } catch (error) {
     close();

@@ -1,6 +1,7 @@
 // Runs sequences through an encoder: as many whole ones as fit lie one behind the other in a step, without
 // padding. What comes out is handed over sequence by sequence as views that the next step overwrites.
 
+import { adapterScales } from "./adapter_scales.ts";
 import { pause } from "./pause.ts";
 import type { EncoderFacts, Runtime } from "./runtime.ts";
 
@@ -26,19 +27,31 @@ export interface EncoderRuntime extends Runtime {
   readonly encoder: EncoderFacts;
 }
 
+/** Options of all that encodes. */
+export interface EncoderCallOptions {
+  /**
+   * How much each adapter counts in this call, by name; those not named count nothing. Default: the scales
+   * with which the model was loaded.
+   */
+  readonly adapters?: Readonly<Record<string, number>>;
+  /** Stops between two steps. */
+  readonly signal?: AbortSignal;
+}
+
 /**
  * Encodes sequences in order.
  *
  * @param read Called once for each, with its index.
- * @throws {RangeError} On an empty or overlong sequence, and on a bad id.
+ * @throws {RangeError} On an empty or overlong sequence, on a bad id, and on an adapter that is not loaded.
  */
 export async function encodeSequences(
   runtime: EncoderRuntime,
   sequences: readonly Sequence[],
   read: (encoded: Encoded, index: number) => void,
-  signal?: AbortSignal,
+  { adapters, signal }: EncoderCallOptions = {},
 ): Promise<void> {
   const { executable, lock, batch, logitRows, encoder, hidden } = runtime;
+  const scales = adapterScales(runtime, adapters);
   for (const sequence of sequences) check(runtime, sequence);
   for (let from = 0; from < sequences.length;) {
     signal?.throwIfAborted();
@@ -53,6 +66,7 @@ export async function encodeSequences(
     const release = await lock.acquire(signal);
     try {
       const step = sequences.slice(from, to);
+      executable.setAdapterScales?.(0, scales);
       writeStep(runtime, step);
       await executable.run({ M: rows, ...encoder.head && { L: wanted } });
       const states = executable.output("hidden") as Float32Array;

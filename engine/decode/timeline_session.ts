@@ -2,7 +2,7 @@
 // Rewinding is setting a length: rows beyond it are overwritten before they are attended to. The `…Now`
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
-import { ResourceError, UnsupportedError } from "../errors.ts";
+import { ResourceError } from "../errors.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { createLock, type Release } from "./lock.ts";
 import { pause } from "./pause.ts";
@@ -94,16 +94,15 @@ export class TimelineSession implements Session {
   /** The same by index. */
   useScales(next: readonly number[]): void {
     if (next.every((scale, index) => scale === this.#scales[index])) return;
-    const { executable, name } = this.runtime;
+    const { executable, name, source } = this.runtime;
     if (!executable.setAdapterScales) {
-      throw new UnsupportedError("other scales than those of loading are built for decoders only", {
-        file: name,
-        remedy: "Load the model again with the scales wanted",
-      });
+      throw new TypeError(`Cannot weigh adapters: ${name} was loaded without any`);
     }
     executable.setAdapterScales(this.#slot, next);
     this.#scales = next;
     this.rewind(0);
+    // What was made of a source was made with other scales.
+    source?.lengths.fill(0, this.#slot, this.#slot + 1);
   }
 
   async save(): Promise<Uint8Array> {

@@ -10,6 +10,7 @@ import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { FormatError } from "../errors.ts";
 import { type Dim, symbol } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
+import { adapterInput } from "../plan/adapter_scales.ts";
 import {
   type BuildOptions,
   type BuiltModel,
@@ -43,8 +44,9 @@ export async function buildEncoder(parts: ModelParts, options: BuildOptions): Pr
   if (isClassifier || isMasked) {
     const logitRows = builder.input("logit_rows", [L], "i32");
     const rows = apply(builder, "select_rows", "logit_rows", [hidden, logitRows]); // f32[L, hidden]
-    if (isClassifier) builder.output("scores", classifier(context, rows));
-    else builder.output("logits", head(context, rows, table));
+    const judge = { ...context, inputs: { ...context.inputs, logitRows } };
+    if (isClassifier) builder.output("scores", classifier(judge, rows));
+    else builder.output("logits", head(judge, rows, table));
   }
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
@@ -57,12 +59,26 @@ export interface EncoderContextOptions {
   readonly rows: Dim;
   /** In front of its inputs' names. */
   readonly prefix: string;
+  /** Inputs with the scales of adapters; default: made here. */
+  readonly scales?: (adapter: number) => Value;
+}
+
+/** Makes the input with an adapter's scales of rows when it is first asked for. */
+export function scaleInputs(
+  builder: GraphBuilder,
+  rows: Dim,
+  prefix: string,
+): (adapter: number) => Value {
+  const made: Value[] = [];
+  return (adapter) =>
+    made[adapter] ??= builder.input(adapterInput(adapter, prefix), [rows, 1], "f32");
 }
 
 /** Inputs and surroundings of an encoder's layers. */
 export async function encoderContext(
   parts: ModelParts,
-  { builder, options, rows, prefix }: EncoderContextOptions,
+  { builder, options, rows, prefix, scales = scaleInputs(builder, rows, prefix) }:
+    EncoderContextOptions,
 ): Promise<BlockContext> {
   const { resolved: { spec }, file, params, tensors } = parts;
   const input = (name: string) => builder.input(prefix + name, [rows], "i32");
@@ -88,7 +104,7 @@ export async function encoderContext(
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
-    adapters: parts.adapters?.over(tensors),
+    adapters: parts.adapters?.over(tensors, scales),
     ropeTable: await ropeTables(parts, builder, positions),
     observe: () => {},
   };

@@ -22,7 +22,7 @@ import { apply, type BlockContext, norm, type StepInputs, weight } from "./block
 import { rememberSource } from "./blocks/cross_attention.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
-import { encode, encoderContext, relativeBias } from "./encoder_build.ts";
+import { encode, encoderContext, relativeBias, scaleInputs } from "./encoder_build.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import type { TensorLookup } from "./tensors.ts";
 
@@ -42,8 +42,9 @@ export async function buildEncoderDecoder(
   const L = symbol("L", { min: 0 });
   const rows = (name: string, count = M) => builder.input(name, [count], "i32");
 
+  const sourceScales = scaleInputs(builder, E, "source_");
   const encoder = await encoderContext(encoderParts(parts), {
-    ...{ builder, options, rows: E, prefix: "source_" },
+    ...{ builder, options, rows: E, prefix: "source_", scales: sourceScales },
   });
   const table = weight({ ...encoder, tensors }, "embedding", [
     params.vocabulary,
@@ -69,11 +70,15 @@ export async function buildEncoderDecoder(
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
-    adapters: parts.adapters?.over(tensors),
+    adapters: parts.adapters?.over(tensors, scaleInputs(builder, M, "")),
     ropeTable: await ropeTables(parts, builder, inputs.positions),
     observe: () => {},
   };
-  const sourceSide = { ...decoder, inputs: { ...encoder.inputs, slots: rows("source_slots", E) } };
+  const sourceSide = {
+    ...decoder,
+    inputs: { ...encoder.inputs, slots: rows("source_slots", E) },
+    adapters: parts.adapters?.over(tensors, sourceScales),
+  };
   const caches = Array.from(
     { length: params.layers },
     (_, layer) => rememberSource(sourceSide, output, layer),

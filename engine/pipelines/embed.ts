@@ -1,13 +1,13 @@
 // embed(): one vector a text. Rows of the last layer become one by pooling; vectors have length 1 unless the
 // caller wants them as they are. Texts of one call are computed many at a time.
 
-import { encodeSequences } from "../decode/encoder_run.ts";
+import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
 import type { Pooling } from "../decode/runtime.ts";
 import type { Model } from "../models/model.ts";
 import { encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
 
 /** Options of {@linkcode embed}. */
-export interface EmbedOptions {
+export interface EmbedOptions extends EncoderCallOptions {
   /**
    * How the rows of a text become one vector: `mean` of all, its first row (`cls`), its last, or that of its
    * mask token. Default: what the model's files say, else `mean`.
@@ -15,8 +15,6 @@ export interface EmbedOptions {
   readonly pooling?: Pooling;
   /** Whether vectors are scaled to length 1, so that their product is the cosine. Default true. */
   readonly normalize?: boolean;
-  /** Stops between two steps. */
-  readonly signal?: AbortSignal;
 }
 
 /**
@@ -47,7 +45,7 @@ export async function embed(
   options: EmbedOptions = {},
 ): Promise<Float32Array[]> {
   const runtime = encoderOf(model, "embed texts");
-  const { pooling = runtime.encoder.pooling, normalize = true, signal } = options;
+  const { pooling = runtime.encoder.pooling, normalize = true } = options;
   if (!Object.hasOwn(POOLINGS, pooling)) {
     throw new RangeError(
       `Cannot use pooling "${pooling}": it is one of ${Object.keys(POOLINGS).join(", ")}`,
@@ -64,7 +62,7 @@ export async function embed(
       maskId,
     });
     vectors.push(normalize ? unit(vector) : vector);
-  }, signal);
+  }, options);
   return vectors;
 }
 

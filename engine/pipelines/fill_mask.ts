@@ -1,17 +1,15 @@
 // fillMask(): what a masked language model puts in the place of its mask token.
 
-import { encodeSequences } from "../decode/encoder_run.ts";
+import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
 import type { Model } from "../models/model.ts";
 import { encoderOf, maskIdOf, softmaxInPlace, tokensOf } from "./encoder_text.ts";
 
 /** Options of {@linkcode fillMask}. */
-export interface FillMaskOptions {
+export interface FillMaskOptions extends EncoderCallOptions {
   /** How many candidates for each mask. Default 5. */
   readonly top?: number;
   /** Id that stands for a hidden word. Default: that of `[MASK]` or `<mask>` in the vocabulary. */
   readonly maskId?: number;
-  /** Stops before the step. */
-  readonly signal?: AbortSignal;
 }
 
 /** A token for a mask. */
@@ -50,7 +48,7 @@ export async function fillMask(
   options: FillMaskOptions = {},
 ): Promise<MaskCandidate[][]> {
   const runtime = encoderOf(model, "fill masks", "logits");
-  const { top = 5, signal, maskId = maskIdOf(runtime) } = options;
+  const { top = 5, maskId = maskIdOf(runtime) } = options;
   const { headWidth } = runtime.encoder;
   if (!Number.isInteger(top) || top < 1 || top > headWidth) {
     throw new RangeError(`Cannot use top ${top}: it is an integer from 1 to ${headWidth}`);
@@ -76,7 +74,7 @@ export async function fillMask(
         logit: logits[id]!,
       })));
     }
-  }, signal);
+  }, options);
   return results;
 }
 

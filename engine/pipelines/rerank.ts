@@ -1,17 +1,15 @@
 // rerank() and classify(): heads that judge a whole sequence by its first row. A reranker has one label, and
 // its score says how well a document answers a query; a classifier has a label for each class.
 
-import { encodeSequences, type Sequence } from "../decode/encoder_run.ts";
+import { type EncoderCallOptions, encodeSequences, type Sequence } from "../decode/encoder_run.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { Model } from "../models/model.ts";
 import { type EncoderInput, encoderOf, pairOf, softmaxInPlace, tokensOf } from "./encoder_text.ts";
 
 /** Options of {@linkcode rerank} and {@linkcode classify}. */
-export interface JudgeOptions {
+export interface JudgeOptions extends EncoderCallOptions {
   /** How many results, best first. Default all. */
   readonly top?: number;
-  /** Stops between two steps. */
-  readonly signal?: AbortSignal;
 }
 
 /** A document and how well it answers. */
@@ -58,7 +56,7 @@ export async function rerank(
   }
   const top = topOf(options, documents.length);
   const pairs = documents.map((document) => pairOf(runtime, query, document));
-  const logits = await judge(model, pairs, options.signal);
+  const logits = await judge(model, pairs, options);
   return logits
     .map(([logit], index) => ({ index, score: logistic(logit!), logit: logit! }))
     .sort((a, b) => b.logit - a.logit)
@@ -104,7 +102,7 @@ export async function classify(
       ? pairOf(runtime, one.text, one.pair)
       : { tokens: tokensOf(runtime, one as EncoderInput) }
   );
-  const all = await judge(model, sequences, options.signal);
+  const all = await judge(model, sequences, options);
   return all.map((logits) => {
     const shares = isMultiLabel ? logits.map(logistic) : softmaxInPlace(logits.slice());
     return labels
@@ -118,12 +116,12 @@ export async function classify(
 async function judge(
   model: Model,
   sequences: readonly Sequence[],
-  signal: AbortSignal | undefined,
+  options: EncoderCallOptions,
 ): Promise<Float32Array[]> {
   const runtime = encoderOf(model, "judge texts", "scores");
   const rows: Float32Array[] = [];
   const asked = sequences.map((sequence) => ({ ...sequence, wanted: [0] }));
-  await encodeSequences(runtime, asked, ({ head }) => rows.push(head.slice()), signal);
+  await encodeSequences(runtime, asked, ({ head }) => rows.push(head.slice()), options);
   return rows;
 }
 

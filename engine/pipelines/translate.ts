@@ -1,6 +1,7 @@
 // translate() and beamSearch(): what an encoder-decoder makes of a source text. How a translation is asked
 // for is data of the model's spec: tokens that name the languages, or words in front of the text.
 
+import { adapterScales } from "../decode/adapter_scales.ts";
 import { searchBeams } from "../decode/beam_search.ts";
 import { openBeams } from "../decode/beam_slots.ts";
 import { startGeneration } from "../decode/generate.ts";
@@ -21,6 +22,8 @@ export interface BeamSearchOptions {
   readonly prefix?: readonly number[];
   /** Ids at which a text ends. Default: the tokenizer's. */
   readonly endIds?: readonly number[];
+  /** How much each adapter counts, by name, as {@linkcode GenerateOptions.adapters}. */
+  readonly adapters?: Readonly<Record<string, number>>;
   /** Stops between two steps. */
   readonly signal?: AbortSignal;
 }
@@ -69,7 +72,10 @@ export async function beamSearch(
   }
   const tokens = typeof source === "string" ? runtime.tokenizer().encode(source) : source;
   const endIds = new Set(options.endIds ?? runtime.tokenizer().endOfGenerationIds);
-  using slots = await openBeams(model as LoadedModel, memory, { tokens, beams, signal });
+  using slots = await openBeams(model as LoadedModel, memory, {
+    ...{ tokens, beams, signal },
+    scales: adapterScales(runtime, options.adapters),
+  });
   const start = [...memory.start, ...prefix];
   const found = await searchBeams({
     beams,
@@ -96,6 +102,8 @@ export interface TranslateOptions {
   readonly lengthPenalty?: number;
   /** Most tokens to take. Default 200. */
   readonly maxTokens?: number;
+  /** How much each adapter counts, by name, as {@linkcode GenerateOptions.adapters}. */
+  readonly adapters?: Readonly<Record<string, number>>;
   /** Stops between two steps. */
   readonly signal?: AbortSignal;
 }
@@ -121,13 +129,14 @@ export async function translate(
   options: TranslateOptions,
 ): Promise<string> {
   const { runtime, memory } = sourceOf(model, "translate");
-  const { beams = 1, maxTokens = 200, lengthPenalty, signal } = options;
+  const { beams = 1, maxTokens = 200, lengthPenalty, adapters, signal } = options;
   integer("beams", beams, 1, 64);
   const { source, prefix } = requestOf(runtime, memory, text, options);
   if (beams > 1) {
     const [best] = await beamSearch(model, source, {
       ...{ beams, maxTokens, prefix },
       ...lengthPenalty !== undefined && { lengthPenalty },
+      ...adapters && { adapters },
       ...signal && { signal },
     });
     return best!.text;
@@ -135,6 +144,7 @@ export async function translate(
   const tokens = [...memory.start, ...prefix];
   return await startGeneration(model, { source, tokens, keep: 0, continues: false }, {
     ...{ maxTokens, onContextFull: "stop" },
+    ...adapters && { adapters },
     ...signal && { signal },
   }).text();
 }

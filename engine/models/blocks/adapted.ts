@@ -5,7 +5,7 @@
 
 import type { TensorInfo } from "../../formats/source.ts";
 import type { GraphBuilder } from "../../graph/builder.ts";
-import { formatDim } from "../../graph/dim.ts";
+import { equal, formatDim } from "../../graph/dim.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { Attributes } from "../../graph/op.ts";
 
@@ -130,7 +130,7 @@ function rowsOf({ builder, inputs }: AdaptedContext, scale: Value, x: Value): Va
     const shape = [formatDim(x.shape[0]!), "1", "1"];
     return builder.op("reshape", [scale], { shape }, `${scale.name}.items`)[0]!;
   }
-  if (x.shape[0] !== inputs.logitRows.shape[0]) return scale;
+  if (equal(x.shape[0]!, scale.shape[0]!)) return scale;
   const label = `${scale.name}.logit_rows`;
   return builder.op("select_rows", [scale, inputs.logitRows], {}, label)[0]!;
 }
