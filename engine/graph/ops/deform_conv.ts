@@ -70,6 +70,18 @@ export const deformConv: OpRecord = defineOp({
     }
     storeNumbers(out!, y);
   },
+  cases: (random) =>
+    [false, true].map((masked) => ({
+      name: masked ? "two groups of offsets, mask" : "one group of offsets",
+      inputs: [
+        random.input([1, 4, 6, 7]),
+        random.input([3, 4, 3, 3]),
+        random.input([1, masked ? 36 : 18, 6, 7]),
+        random.input([3]),
+        masked ? random.input([1, 18, 6, 7]) : undefined,
+      ],
+      attributes: { pads: [1, 1, 1, 1], offset_groups: masked ? 2 : 1 },
+    })),
   kernels: { wasm: [], gpu: [] },
 });
 

@@ -64,6 +64,14 @@ export const dft: OpRecord = defineOp({
     }
     storeNumbers(out!, y);
   },
+  cases: (random) =>
+    [1, 2, 7, 16, 33].flatMap((length) =>
+      [false, true].map((onesided) => ({
+        name: `${length} places${onesided ? ", one-sided" : ""}`,
+        inputs: [random.input([2, length, 3, onesided ? 1 : 2])],
+        attributes: { axis: 1, length, onesided, inverse: !onesided && length === 7 },
+      }))
+    ),
   kernels: { wasm: [], gpu: [] },
 });
 

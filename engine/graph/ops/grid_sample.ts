@@ -61,6 +61,14 @@ export const gridSample: OpRecord = defineOp({
     }
     storeNumbers(out!, y);
   },
+  cases: (random) =>
+    (["nearest", "linear", "cubic"] as const).flatMap((mode) =>
+      PADDING_MODES.map((padding, i) => ({
+        name: `${mode}, ${padding}`,
+        inputs: [random.input([1, 2, 5, 7]), random.input([1, 3, 4, 2])],
+        attributes: { mode, padding, align_corners: i % 2 === 0 },
+      }))
+    ),
   kernels: { wasm: [], gpu: [] },
 });
 

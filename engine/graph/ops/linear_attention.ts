@@ -101,5 +101,18 @@ export const linearAttention: OpRecord = defineOp({
     storeNumbers(out!, y);
     storeNumbers(last!, memory);
   },
+  cases: (random) =>
+    UPDATE_RULES.map((rule) => ({
+      name: rule,
+      inputs: [
+        random.input([2, 5, 16]),
+        random.input([2, 5, 8]),
+        random.input([2, 5, 6]),
+        random.input([2, 2, 4, 3]),
+        rule.startsWith("gated") ? random.input([2, 5, 2]) : undefined,
+        rule.endsWith("delta") ? random.input([2, 5, 1]) : undefined,
+      ],
+      attributes: { q_heads: 4, kv_heads: 2, scale: 0.5, rule },
+    })),
   kernels: { wasm: [], gpu: [] },
 });

@@ -48,5 +48,15 @@ export const maxRoiPool: OpRecord = defineOp({
       setElement(out!, i, largest);
     }
   },
+  cases: (random) => [{
+    name: "regions inside and beyond the edge",
+    inputs: [random.input([1, 2, 8, 8]), {
+      role: "input",
+      dtype: "f32",
+      shape: [3, 5],
+      data: Float32Array.of(0, 0, 0, 7, 7, 0, 2, 3, 5, 6, 0, 6, 6, 12, 12),
+    }],
+    attributes: { height: 2, width: 3, scale: 1 },
+  }],
   kernels: { wasm: [], gpu: [] },
 });

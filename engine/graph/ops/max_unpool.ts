@@ -9,7 +9,7 @@ import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 import { evaluate } from "../dim.ts";
 
-/** (x [N, C, …], indices i64[N, C, …]) → [shape]; indices count over `counted`. */
+/** (x [N, C, …], indices i32|i64[N, C, …]) → [shape]; indices count over `counted`. */
 export const maxUnpool: OpRecord = defineOp({
   name: "max_unpool",
   summary: "pooled elements back at the places they came from",
@@ -18,7 +18,7 @@ export const maxUnpool: OpRecord = defineOp({
     checkInputCount(inputs, 2);
     const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
     const rank = x.shape.length;
-    const indices = requireInput(inputs, 1, "indices", { dtype: "i64", rank });
+    const indices = requireInput(inputs, 1, "indices", { dtype: ["i32", "i64"], rank });
     x.shape.forEach((dim, i) =>
       requireEqual(dim, indices.shape[i]!, "the shapes of x and indices")
     );
@@ -42,5 +42,15 @@ export const maxUnpool: OpRecord = defineOp({
       setElement(out!, target, getElement(x!, i));
     }
   },
+  cases: (random) => [{
+    name: "four places of sixteen",
+    inputs: [random.input([1, 1, 2, 2]), {
+      role: "input",
+      dtype: "i32",
+      shape: [1, 1, 2, 2],
+      data: Int32Array.of(0, 3, 9, 15),
+    }],
+    attributes: { shape: [1, 1, 4, 4], counted: [1, 1, 4, 4] },
+  }],
   kernels: { wasm: [], gpu: [] },
 });

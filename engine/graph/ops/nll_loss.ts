@@ -48,5 +48,11 @@ export const nllLoss: OpRecord = defineOp({
     if (attributes.reduction === "sum") setElement(out!, 0, sum);
     if (attributes.reduction === "mean") setElement(out!, 0, sum / total);
   },
+  cases: (random) =>
+    (["none", "sum", "mean"] as const).map((reduction) => ({
+      name: reduction,
+      inputs: [random.input([4, 5]), random.indices([0, 4, -1, 2]), random.input([5])],
+      attributes: { reduction, ignores: true, ignore_index: 2 },
+    })),
   kernels: { wasm: [], gpu: [] },
 });

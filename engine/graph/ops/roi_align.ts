@@ -67,6 +67,24 @@ export const roiAlign: OpRecord = defineOp({
       }
     }
   },
+  cases: (random) =>
+    (["average", "max"] as const).map((kind) => ({
+      name: kind,
+      inputs: [
+        random.input([2, 2, 8, 8]),
+        {
+          role: "input",
+          dtype: "f32",
+          shape: [3, 4],
+          data: Float32Array.of(0, 0, 7, 7, 2, 3, 5, 6, 5, 5, 12, 12),
+        },
+        random.indices([0, 1, 0]),
+      ],
+      attributes: {
+        ...{ height: 2, width: 3, kind, samples: kind === "max" ? 2 : 0 },
+        ...{ scale: 0.5, half_pixel: kind === "max" },
+      },
+    })),
   kernels: { wasm: [], gpu: [] },
 });
 

@@ -28,5 +28,12 @@ export const unpackBits: OpRecord = defineOp({
       codes[i] = bytes[Math.floor(i / perByte)]! >> (i % perByte) * bits & mask;
     }
   },
+  cases: (random) =>
+    WIDTHS.map((bits) => ({
+      name: `${bits} bits`,
+      inputs: [random.codes("u8", [3, 5])],
+      attributes: { bits },
+    })),
+  tolerance: { ofLargest: 0, reason: "whole numbers" },
   kernels: { wasm: [], gpu: [] },
 });
