@@ -38,7 +38,7 @@ export function gemmF32(params: GemmF32Params): Shader {
     );
   const fill = wgsl`
     ${
-    shared(stepQuads * rows, threads, (item) =>
+    shared({ items: stepQuads * rows, threads }, (item) =>
       wgsl`
         let member = ${item} / ${stepQuads}u;
         let part = ${item} % ${stepQuads}u;
@@ -48,7 +48,7 @@ export function gemmF32(params: GemmF32Params): Shader {
       `)
   }
     ${
-    shared(stepUnits * lines, threads, (item) =>
+    shared({ items: stepUnits * lines, threads, first: stepQuads * rows }, (item) =>
       wgsl`
         let member = ${item} / ${stepUnits}u;
         let part = ${item} % ${stepUnits}u;

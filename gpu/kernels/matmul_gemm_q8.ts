@@ -35,6 +35,7 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   const groups = columns / 32;
   const threads = across * down;
   const hasHalves = layout.scales === "k16";
+  const xItems = 2 * stepGroups * rows, wItems = stepGroups * lines;
   const words = (tile: string, width: number, vector: string, word: string) =>
     list(
       4,
@@ -45,7 +46,7 @@ export function gemmQ8(params: GemmQ8Params): Shader {
     );
   const fill = wgsl`
     ${
-    shared(2 * stepGroups * rows, threads, (item) =>
+    shared({ items: xItems, threads }, (item) =>
       wgsl`
         let member = ${item} / ${2 * stepGroups}u;
         let part = ${item} % ${2 * stepGroups}u;
@@ -55,7 +56,7 @@ export function gemmQ8(params: GemmQ8Params): Shader {
       `)
   }
     ${
-    shared(stepGroups * lines, threads, (item) =>
+    shared({ items: wItems, threads, first: xItems }, (item) =>
       wgsl`
         let member = ${item} / ${stepGroups}u;
         let part = ${item} % ${stepGroups}u;
@@ -68,15 +69,13 @@ export function gemmQ8(params: GemmQ8Params): Shader {
       `)
   }
     ${
-    shared(stepGroups * rows, threads, (item) =>
+    shared({ items: stepGroups * rows, threads, first: xItems + wItems }, (item) =>
       wgsl`
         let member = ${item} / ${stepGroups}u;
         let part = ${item} % ${stepGroups}u;
         let row = min(row_tile + member, params.rows - 1u);
         let group = ${stepGroups}u * step + part;
-        x_scale_tile[part * ${rows}u + member] = ${
-        hasHalves ? "vec3<f32>(x_scales(row, group), x_half(row, group))" : "x_scales(row, group)"
-      };
+        x_scale_tile[part * ${rows}u + member] = ${rowScales(layout)};
       `)
   }
   `;
@@ -99,6 +98,23 @@ export function gemmQ8(params: GemmQ8Params): Shader {
     fill,
     multiply: list(stepGroups, (part) => multiplyGroup(params, layout, part)).join("\n"),
   });
+}
+
+/**
+ * What a group of x brings to every output: its scale and sum, and the half sum for scales of 16 columns. Where
+ * weights have no minima the sum is multiplied by their offset here, once for all outputs.
+ */
+function rowScales({ scales, offset }: CodeLayout): string {
+  if (scales === "k16") return "vec3<f32>(x_scales(row, group), x_half(row, group))";
+  if (scales !== "d" || offset === 0) return "x_scales(row, group)";
+  return `x_scales(row, group) * vec2<f32>(1.0, ${float(-offset)})`;
+}
+
+/** What a group adds to four sums: integers `dot`, scales of the weights `sx` and `sy`, of x `a`. */
+function groupSum({ scales, offset }: CodeLayout, i: number, j: number): string {
+  const dots = `a${i}.x * vec4<f32>(dot${i}_${j})`;
+  if (scales !== "d") return `sx${j} * (${dots}) + sy${j} * a${i}.y`;
+  return offset === 0 ? `sx${j} * (${dots})` : `sx${j} * (${dots} + vec4<f32>(a${i}.y))`;
 }
 
 /** Adds the products of one group of a step to the sums of a block. */
@@ -161,11 +177,7 @@ function multiplyGroup(params: GemmQ8Params, layout: CodeLayout, part: number): 
       {
         ${dots("dot", 0, 8)}
         ${scales}
-        ${
-      block((i, j) =>
-        `sum${i}_${j} += sx${j} * (a${i}.x * vec4<f32>(dot${i}_${j})) + sy${j} * a${i}.y;`
-      )
-    }
+        ${block((i, j) => `sum${i}_${j} += ${groupSum(layout, i, j)};`)}
       }
     `;
   }

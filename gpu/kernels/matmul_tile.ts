@@ -120,27 +120,34 @@ function splitRange(steps: number): string {
   `;
 }
 
-/** Statements for `items` items shared by `threads` invocations, written out; `text` uses the item's name. */
+/**
+ * Statements for `items` items shared by `threads` invocations, written out; `text` uses the item's name. Sharing
+ * begins at invocation `first`, so that small jobs are done beside each other.
+ */
 export function shared(
-  items: number,
-  threads: number,
+  { items, threads, first = 0 }: {
+    readonly items: number;
+    readonly threads: number;
+    readonly first?: number;
+  },
   text: (item: string) => string,
 ): string[] {
+  const start = first % threads;
+  const own = start === 0 ? "thread" : `(thread + ${threads - start}u) % ${threads}u`;
   return list(Math.ceil(items / threads), (i) => {
-    const item = i === 0 ? "thread" : `(thread + ${i * threads}u)`;
+    const item = i === 0 ? own : `${own} + ${i * threads}u`;
     const isWhole = (i + 1) * threads <= items;
-    return isWhole
-      ? wgsl`
-        {
-          let item = ${item};
-          ${text("item")}
-        }
-      `
-      : wgsl`
-        if (${item} < ${items}u) {
-          let item = ${item};
-          ${text("item")}
-        }
-      `;
+    return wgsl`
+      {
+        let item = ${item};
+        ${
+      isWhole ? text("item") : wgsl`
+          if (item < ${items}u) {
+            ${text("item")}
+          }
+        `
+    }
+      }
+    `;
   });
 }
