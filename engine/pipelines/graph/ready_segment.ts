@@ -20,6 +20,7 @@ import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import type { PassContext } from "../../plan/passes/pass.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
+import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Where segments run. */
@@ -165,7 +166,7 @@ export function deviceGraph(
     ...CONTEXT,
     hasKernel: (op) => getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"].length > 0,
   };
-  return [widenHalf, recognizeAttention, deadCode, fuseElementwise, deadCode]
+  return [widenHalf, recognizeNorms, recognizeAttention, deadCode, fuseElementwise, deadCode]
     .reduce((current, pass) => {
       const next = pass.run(current, context);
       observe(pass.name, next);

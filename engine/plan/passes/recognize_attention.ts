@@ -4,18 +4,24 @@
 // heads that were repeated for grouped queries are taken as they were before.
 
 import { type Dim, equal } from "../../graph/dim.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
-import { getElement } from "../../graph/host_tensor.ts";
-import type { HostData } from "../../graph/op.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import {
+  hasShape,
+  type MatchContext,
+  matchContext,
+  sameShape,
+  singleNumber,
+  soleMaker,
+} from "./match.ts";
 import type { Pass } from "./pass.ts";
-import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
+import { rewrite, type Visit } from "./rewrite.ts";
 
 /** Makes one op of attention that is written out. */
 export const recognizeAttention: Pass = {
   name: "recognize_attention",
   run(graph, { hasKernel }) {
     if (!hasKernel("scaled_attention")) return graph;
-    const context = { made: producersOf(graph), uses: usesOf(graph) };
+    const context = matchContext(graph);
     const found = new Map<Node, Attention>();
     for (const node of graph.nodes) {
       const attention = match(node, context);
@@ -29,12 +35,6 @@ export const recognizeAttention: Pass = {
   },
 };
 
-interface Context {
-  readonly made: ReadonlyMap<Value, Node>;
-  /** Times a value is read, being an output of the graph included. */
-  readonly uses: ReadonlyMap<Value, number>;
-}
-
 interface Attention {
   readonly q: Value;
   /** [B, heads, T, D], or what a transpose makes that of. */
@@ -46,14 +46,7 @@ interface Attention {
   readonly kvHeads: number;
 }
 
-function usesOf(graph: Graph): Map<Value, number> {
-  const uses = new Map<Value, number>();
-  for (const [value, nodes] of readersOf(graph)) uses.set(value, nodes.length);
-  for (const value of graph.outputs) uses.set(value, (uses.get(value) ?? 0) + 1);
-  return uses;
-}
-
-function match(node: Node, context: Context): Attention | undefined {
+function match(node: Node, context: MatchContext): Attention | undefined {
   const product = asProduct(node);
   if (!product || product.transposed || product.alpha !== 1 || product.a.dtype !== "f32") {
     return undefined;
@@ -88,13 +81,7 @@ function asProduct({ op, inputs, attributes }: Node) {
   return { a, b, transposed: attributes.transpose_b as boolean, alpha };
 }
 
-/** The node that makes a value, if it is of that op and nothing else reads the value. */
-function soleMaker(value: Value, op: string, { made, uses }: Context): Node | undefined {
-  const node = made.get(value);
-  return node?.op === op && uses.get(value) === 1 ? node : undefined;
-}
-
-function matchScores(value: Value, context: Context) {
+function matchScores(value: Value, context: MatchContext) {
   const added = soleMaker(value, "add", context);
   const choices = added
     ? [[added.inputs[0]!, added.inputs[1]!], [added.inputs[1]!, added.inputs[0]!]] as const
@@ -116,7 +103,7 @@ function matchScores(value: Value, context: Context) {
 }
 
 /** What is left when factors of one number are taken off. */
-function unscaled(value: Value, { made, uses }: Context): { value: Value; factor: number } {
+function unscaled(value: Value, { made, uses }: MatchContext): { value: Value; factor: number } {
   let factor = 1;
   for (let at = value;;) {
     const node = made.get(at);
@@ -136,14 +123,8 @@ function scalarFactor({ op, inputs: [a, b], attributes, outputs }: Node) {
   return { value, factor: divides ? 1 / number : number };
 }
 
-function singleNumber({ data, dtype, shape }: Value): number | undefined {
-  const elements = data as HostData | undefined;
-  if (elements?.length !== 1 || dtype !== "f32") return undefined;
-  return getElement({ dtype, shape: shape as readonly number[], data: elements }, 0);
-}
-
 // kᵀ as k: the two last dims changed places, perhaps together with others.
-function untransposed(value: Value, { made }: Context): Attention["k"] {
+function untransposed(value: Value, { made }: MatchContext): Attention["k"] {
   const node = made.get(value);
   const perm = node?.op === "transpose" ? node.attributes.perm as readonly number[] : undefined;
   if (!node || !perm) return { value, perm: [0, 1, 3, 2] };
@@ -155,7 +136,7 @@ function untransposed(value: Value, { made }: Context): Attention["k"] {
 }
 
 // [B, H, T, D] that is [B, G, T, D] with every head repeated: reshape ← expand ← reshape.
-function ungrouped(value: Value, { made }: Context): { readonly base: Value } {
+function ungrouped(value: Value, { made }: MatchContext): { readonly base: Value } {
   const none = { base: value };
   const outer = made.get(value);
   const expand = outer?.op === "reshape" ? made.get(outer.inputs[0]!) : undefined;
@@ -169,14 +150,6 @@ function ungrouped(value: Value, { made }: Context): { readonly base: Value } {
     typeof g === "number" && typeof repeats === "number" &&
     hasShape(value, [b, g * repeats, t, d]);
   return fits ? { base } : none;
-}
-
-function hasShape({ shape }: Value, wanted: readonly Dim[]): boolean {
-  return shape.length === wanted.length && shape.every((dim, i) => equal(dim, wanted[i]!));
-}
-
-function sameShape(a: Value, b: Value): boolean {
-  return hasShape(a, b.shape);
 }
 
 function sameBatches(q: Value, v: Value): boolean {

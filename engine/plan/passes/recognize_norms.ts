@@ -1,0 +1,144 @@
+// recognize_norms: layer norm and RMS norm written as means, squares, roots and quotients over the last dim
+// become one op (spec TL-8). Exporters divide by the root or multiply by its reciprocal; weights and biases
+// are vectors that are multiplied and added behind.
+
+import { equal } from "../../graph/dim.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import {
+  makerOf,
+  type MatchContext,
+  matchContext,
+  sameShape,
+  singleNumber,
+  soleMaker,
+} from "./match.ts";
+import type { Pass } from "./pass.ts";
+import { rewrite } from "./rewrite.ts";
+
+/** Makes one op of a norm that is written out. */
+export const recognizeNorms: Pass = {
+  name: "recognize_norms",
+  run(graph, { hasKernel }) {
+    if (!hasKernel("layer_norm") || !hasKernel("rms_norm")) return graph;
+    const context = matchContext(graph);
+    const found = new Map<Node, Norm>();
+    for (const node of graph.nodes) {
+      const norm = biased(node, context) ?? weighted(node, context) ?? plain(node, context);
+      if (norm) found.set(node, norm);
+    }
+    if (found.size === 0) return graph;
+    return rewrite(graph, ({ node, op, moved, copy }) => {
+      const norm = found.get(node);
+      if (!norm) return copy();
+      const { x, weight, bias, epsilon } = norm;
+      const inputs = [moved(x), weight && moved(weight), ...bias ? [moved(bias)] : []];
+      return op(norm.op, inputs, { epsilon }, node.name);
+    });
+  },
+};
+
+interface Norm {
+  readonly op: "layer_norm" | "rms_norm";
+  readonly x: Value;
+  readonly epsilon: number;
+  readonly weight?: Value;
+  readonly bias?: Value;
+}
+
+/** norm · weight + bias. */
+function biased({ op, inputs: [a, b] }: Node, context: MatchContext): Norm | undefined {
+  if (op !== "add") return undefined;
+  for (const [scaled, bias] of [[a!, b!], [b!, a!]] as const) {
+    const node = isVector(bias, scaled) ? soleMaker(scaled, "mul", context) : undefined;
+    const norm = node && weighted(node, context);
+    if (norm?.op === "layer_norm") return { ...norm, bias };
+  }
+  return undefined;
+}
+
+/** norm · weight. */
+function weighted({ op, inputs: [a, b] }: Node, context: MatchContext): Norm | undefined {
+  if (op !== "mul") return undefined;
+  for (const [value, weight] of [[a!, b!], [b!, a!]] as const) {
+    if (!isVector(weight, value) || context.uses.get(value) !== 1) continue;
+    const node = context.made.get(value);
+    const norm = node && plain(node, context);
+    if (norm) return { ...norm, weight };
+  }
+  return undefined;
+}
+
+// One number for each entry of the last dim.
+function isVector({ shape, dtype }: Value, of: Value): boolean {
+  return dtype === "f32" && shape.length === 1 && of.shape.length >= 1 &&
+    equal(shape[0]!, of.shape.at(-1)!) && typeof shape[0] === "number" && shape[0] > 1;
+}
+
+/** centred / √(mean of squares + ε), or times its reciprocal. */
+function plain(node: Node, context: MatchContext): Norm | undefined {
+  const parts = quotient(node, context);
+  if (!parts || !sameShape(parts.value, node.outputs[0]!) || parts.value.dtype !== "f32") {
+    return undefined;
+  }
+  const { value, root } = parts;
+  const epsilon = epsilonOf(root, value, context);
+  if (epsilon === undefined) return undefined;
+  const centred = makerOf(value, "binary", context);
+  const x = centred?.attributes.kind === "sub" ? centred.inputs[0]! : undefined;
+  if (x && sameShape(x, value) && isMeanOf(centred!.inputs[1]!, x, context)) {
+    return { op: "layer_norm", x, epsilon };
+  }
+  return { op: "rms_norm", x: value, epsilon };
+}
+
+function quotient(
+  { op, inputs: [a, b], attributes }: Node,
+  context: MatchContext,
+): { readonly value: Value; readonly root: Value } | undefined {
+  if (op === "binary" && attributes.kind === "div") return { value: a!, root: b! };
+  if (op !== "mul") return undefined;
+  for (const [value, factor] of [[a!, b!], [b!, a!]] as const) {
+    const inverse = context.made.get(factor);
+    const { op, attributes, inputs } = inverse ?? {};
+    if (op === "unary" && attributes!.kind === "reciprocal") return { value, root: inputs![0]! };
+    const isInverse = op === "binary" && attributes!.kind === "div" &&
+      singleNumber(inputs![0]!) === 1;
+    if (isInverse) return { value, root: inputs![1]! };
+  }
+  return undefined;
+}
+
+/** ε, if a value is √(mean of the squares of `of` + ε). */
+function epsilonOf(root: Value, of: Value, context: MatchContext): number | undefined {
+  const node = makerOf(root, "unary", context);
+  const sum = node?.attributes.kind === "sqrt"
+    ? makerOf(node.inputs[0]!, "add", context)
+    : undefined;
+  if (!sum) return undefined;
+  for (const [mean, added] of [[0, 1], [1, 0]] as const) {
+    const epsilon = singleNumber(sum.inputs[added]!);
+    const squares = meanInput(sum.inputs[mean]!, context);
+    if (epsilon !== undefined && squares && isSquareOf(squares, of, context)) return epsilon;
+  }
+  return undefined;
+}
+
+function isSquareOf(value: Value, of: Value, { made }: MatchContext): boolean {
+  const node = made.get(value);
+  if (node?.op === "mul") return node.inputs[0] === of && node.inputs[1] === of;
+  return node?.op === "pow" && node.inputs[0] === of && singleNumber(node.inputs[1]!) === 2;
+}
+
+function isMeanOf(value: Value, of: Value, context: MatchContext): boolean {
+  return meanInput(value, context) === of;
+}
+
+/** What a value is the mean of, over the last dim, which is kept. */
+function meanInput(value: Value, context: MatchContext): Value | undefined {
+  const node = makerOf(value, "reduce", context);
+  const { kind, axes, keep } = node?.attributes ?? {};
+  const [axis, ...others] = (axes ?? []) as readonly number[];
+  if (kind !== "mean" || !keep || others.length > 0) return undefined;
+  const x = node!.inputs[0]!;
+  return axis === -1 || axis === x.shape.length - 1 ? x : undefined;
+}
