@@ -5,6 +5,7 @@ import type { Capabilities } from "./kernel.ts";
 
 /** What gives adapters: `navigator.gpu`, the object of the npm package `webgpu`, a browser's. */
 export interface GpuProvider {
+  /** As `navigator.gpu` has it. */
   requestAdapter(options?: GPURequestAdapterOptions): Promise<GPUAdapter | null>;
   /** Extensions of the language; absent: none. */
   readonly wgslLanguageFeatures?: { has(name: string): boolean };
