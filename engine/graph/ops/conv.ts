@@ -1,9 +1,10 @@
 // conv: cross-correlation over one to three spatial dims, with groups, strides, dilations and pads.
 
 import { integer } from "../attributes.ts";
+import { ROWS } from "../case_sizes.ts";
 import { convolve } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
-import { type Dim, exactDiv, formatDim } from "../dim.ts";
+import { type Dim, exactDiv, formatDim, symbol } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import { convKernel, depthwiseKernel } from "../lower_conv.ts";
@@ -113,7 +114,7 @@ export const CONV_CASES: readonly (readonly [
 ];
 
 function convCases(random: CaseRandom): OpCase[] {
-  return CONV_CASES.map(([x, w, attributes], i) => ({
+  const plain = CONV_CASES.map(([x, w, attributes], i) => ({
     name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
     inputs: [
       random.input(x),
@@ -122,4 +123,21 @@ function convCases(random: CaseRandom): OpCase[] {
     ],
     attributes,
   }));
+  // Planned for larger images than those that come.
+  const height = symbol("H"), width = symbol("W");
+  const open = ([[8, 8, 3, 1], [6, 1, 3, 6], [9, 3, 1, 2]] as const).map((
+    [filters, channels, taps, groups],
+  ) => {
+    const bindings = { M: 2, H: 9, W: 37 };
+    return {
+      name: `any image * [${filters}, ${channels}, ${taps}, ${taps}], ${groups} groups`,
+      inputs: [
+        random.input([ROWS, channels * groups, height, width], bindings),
+        random.input([filters - filters % groups, channels, taps, taps]),
+      ],
+      attributes: { groups, strides: [taps === 1 ? 1 : 2, 1], pads: [1, 1, 1, 1] },
+      bindings,
+    };
+  });
+  return [...plain, ...open];
 }

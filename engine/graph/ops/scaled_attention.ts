@@ -127,7 +127,20 @@ function attentionCases(random: CaseRandom): OpCase[] {
       },
     },
   ];
-  return sizes.flatMap(({ name, q, kv, attributes }) =>
+  const grouped = { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true, from_end: true };
+  const valid: OpCase[] = [1, 5, 40].map((rows) => ({
+    name: `${rows} rows behind the valid keys, sinks`,
+    inputs: [
+      random.input([2, rows, 64]),
+      random.input([2, 2, 150, 16]),
+      random.input([2, 2, 150, 16]),
+      undefined,
+      random.indices([rows === 1 ? 1 : rows - 2, 140]),
+      random.input([4]),
+    ],
+    attributes: rows === 5 ? { ...grouped, window: 3 } : grouped,
+  }));
+  const plain = sizes.flatMap(({ name, q, kv, attributes }) =>
     [false, true].map((masked) => ({
       name: masked ? `${name}, mask` : name,
       inputs: [
@@ -139,4 +152,5 @@ function attentionCases(random: CaseRandom): OpCase[] {
       attributes,
     }))
   );
+  return [...plain, ...valid];
 }
