@@ -16,8 +16,9 @@ import { getOp } from "../../graph/ops/mod.ts";
 import type { Backend } from "../../plan/backend.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
+import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
-import type { PassContext } from "../../plan/passes/pass.ts";
+import type { Pass, PassContext } from "../../plan/passes/pass.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
 import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
@@ -70,6 +71,20 @@ const CONTEXT: PassContext = {
   hasIntegerKernel: () => false,
   hasKernel: () => false,
 };
+
+/** Passes that change no number, whatever the device. */
+const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode];
+
+/** Passes that suit a device, in order. */
+const DEVICE_PASSES: readonly Pass[] = [
+  widenHalf,
+  recognizeNorms,
+  recognizeAttention,
+  fuseBias,
+  deadCode,
+  fuseElementwise,
+  deadCode,
+];
 
 /** Makes a segment ready; without options, one of concrete shapes. */
 export async function readySegment(
@@ -148,8 +163,17 @@ export function optimizeGraph(
   observe: (pass: string, graph: Graph) => void = () => {},
 ): Graph {
   observe("derived", graph);
-  return [deadCode, commonSubexpressions, deadCode].reduce((current, pass) => {
-    const next = pass.run(current, CONTEXT);
+  return runPasses(graph, EXACT_PASSES, CONTEXT, observe);
+}
+
+function runPasses(
+  graph: Graph,
+  passes: readonly Pass[],
+  context: PassContext,
+  observe: (pass: string, graph: Graph) => void,
+): Graph {
+  return passes.reduce((current, pass) => {
+    const next = pass.run(current, context);
     observe(pass.name, next);
     return next;
   }, graph);
@@ -166,12 +190,7 @@ export function deviceGraph(
     ...CONTEXT,
     hasKernel: (op) => getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"].length > 0,
   };
-  return [widenHalf, recognizeNorms, recognizeAttention, deadCode, fuseElementwise, deadCode]
-    .reduce((current, pass) => {
-      const next = pass.run(current, context);
-      observe(pass.name, next);
-      return next;
-    }, graph);
+  return runPasses(graph, DEVICE_PASSES, context, observe);
 }
 
 function hasKernels({ nodes }: Graph): boolean {

@@ -1,0 +1,42 @@
+// fuse_bias: a vector that is added to a matrix product becomes the product's bias, which its kernel adds
+// while the sums are still in registers. ONNX has no bias on MatMul, so every linear layer comes so.
+
+import { equal } from "../../graph/dim.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import { type MatchContext, matchContext, soleMaker } from "./match.ts";
+import type { Pass } from "./pass.ts";
+import { rewrite } from "./rewrite.ts";
+
+/** Moves sums with a vector into the product before them. */
+export const fuseBias: Pass = {
+  name: "fuse_bias",
+  run(graph, { hasKernel }) {
+    if (!hasKernel("matmul")) return graph;
+    const context = matchContext(graph);
+    const found = new Map<Node, { readonly product: Node; readonly bias: Value }>();
+    for (const node of graph.nodes) {
+      const fused = match(node, context);
+      if (fused) found.set(node, fused);
+    }
+    if (found.size === 0) return graph;
+    return rewrite(graph, ({ node, op, moved, copy }) => {
+      const fused = found.get(node);
+      if (!fused) return copy();
+      const [x, weight] = fused.product.inputs as [Value, Value];
+      return op("matmul", [moved(x), moved(weight), moved(fused.bias)], {}, node.name);
+    });
+  },
+};
+
+function match({ op, inputs: [a, b] }: Node, context: MatchContext) {
+  if (op !== "add") return undefined;
+  for (const [sums, bias] of [[a!, b!], [b!, a!]] as const) {
+    const isKnown = bias.role === "weight" || bias.role === "constant";
+    if (!isKnown || bias.shape.length !== 1 || sums.shape.length === 0) continue;
+    const product = soleMaker(sums, "matmul", context);
+    if (product && !product.inputs[2] && equal(bias.shape[0]!, sums.shape.at(-1)!)) {
+      return { product, bias };
+    }
+  }
+  return undefined;
+}
