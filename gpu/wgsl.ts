@@ -17,24 +17,32 @@ export function wgsl(texts: TemplateStringsArray, ...pieces: readonly Piece[]): 
   let text = "";
   texts.forEach((part, i) => {
     text += part;
-    if (i < pieces.length) text += textOf(pieces[i]!, /(?:^|\n)([ \t]*)$/.exec(text)?.[1] ?? "");
+    if (i < pieces.length) text += textOf(pieces[i]!, text);
   });
   return dedent(text);
 }
 
-function textOf(piece: Piece, indent: string): string {
+/** A piece behind some text; where it begins a line, all its lines are indented like the first. */
+function textOf(piece: Piece, before: string): string {
   if (typeof piece === "number") {
     if (Number.isSafeInteger(piece)) return String(piece);
     throw new RangeError(`Cannot write ${piece} as an integer of WGSL: use float()`);
   }
   const text = typeof piece === "string" ? piece : piece.join("\n");
-  return text.replaceAll("\n", `\n${indent}`);
+  if (!text.includes("\n")) return text;
+  // No pattern over the whole text: templates are long, and there are hundreds in a model.
+  const indent = before.slice(before.lastIndexOf("\n") + 1);
+  return indent.trim() === "" ? text.replaceAll("\n", `\n${indent}`) : text;
 }
 
 function dedent(text: string): string {
-  const lines = text.replace(/^[ \t]*\n/, "").replace(/\s+$/, "").split("\n");
-  const margins = lines.flatMap((line) => line.trim() ? /^[ \t]*/.exec(line)![0].length : []);
-  const margin = Math.min(...margins, Infinity);
+  const lines = text.trimEnd().split("\n");
+  if (lines.length > 1 && lines[0]!.trim() === "") lines.shift();
+  let margin = Infinity;
+  for (const line of lines) {
+    const own = line.length - line.trimStart().length;
+    if (own < line.length) margin = Math.min(margin, own);
+  }
   return lines.map((line) => line.slice(Math.min(margin, line.length)).trimEnd()).join("\n");
 }
 

@@ -7,7 +7,7 @@ import type { Pass } from "./pass.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
 /** Widest rows for which it pays. */
-const MOST_COLUMNS = 1024;
+const MOST_COLUMNS = 2048;
 const MOST_OUTPUTS = 16_384;
 /** Rows of weights come in this many, so that results are whole groups. */
 const GROUP_ROWS = 64;
