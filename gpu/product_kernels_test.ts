@@ -23,7 +23,7 @@ import { rmsNormQ8 } from "./kernels/rms_norm_q8.ts";
 const SNAPSHOT = new URL("product_kernels.snapshot.txt", import.meta.url);
 
 const TEAM = { workgroup: 64, lanes: 16, outputs: 1, unroll: 1, rows: 1 };
-const TILE = { blockRows: 4, blockOutputs: 4, across: 16, down: 16, split: false, bias: false };
+const TILE = { blockRows: 4, blockOutputs: 4, across: 16, down: 16 };
 const HEADS = { heads: 4, kvHeads: 2, width: 16, valueWidth: 16, dtype: "f16" } as const;
 const CAUSAL = causalRule({ capacity: 100, scale: 0.25, window: 9, softcap: 3, slopes: true });
 const GIVEN = givenRule({
@@ -55,8 +55,8 @@ const SHADERS: readonly Shader[] = [
     ...{ layout: "i8_d", columns: 64, results: 64, lanes: 8, unroll: 1, bias: true },
     ...{ packedDot: true, activation: ACTIVATIONS.silu! },
   }),
-  gemmQ8({ ...TILE, layout: "u4_d", columns: 64, stepGroups: 1, packedDot: true, split: true }),
-  gemmF32({ ...TILE, layout: "bf16", columns: 33, bias: true, residual: true }),
+  gemmQ8({ ...TILE, layout: "u4_d", columns: 64, stepGroups: 1, packedDot: true }),
+  gemmF32({ ...TILE, layout: "bf16", columns: 33 }),
   matmulReduce({ bias: true, residual: true }),
   quantizeQ8({ columns: 64, subgroups: false }),
   rmsNormQ8({

@@ -148,46 +148,42 @@ export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Recor
 /** Emits the products for rows that fill tiles. */
 export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const { node: { inputs: [x, matrix] }, capabilities } = lowering;
-  const weight = lowering.weight(matrix!);
-  const { layout, columns, rows: outputs } = weight;
+  const { layout, columns, rows: outputs, parts } = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
   const wanted = isBetween(rows, MATMUL_TUNING.fewRows + 1, Infinity);
   if (wanted === 0) return;
   const shape = { ...MATMUL_TUNING.tile, layout, columns };
   const rowTiles = ceilDiv(rows, tileRows(shape));
   const splits = splitsOf(rowTiles, Math.ceil(outputs / tileOutputs(shape)), columns);
-  const isSplit = min(1, sub(splits, 1));
-  const result = resultOf(lowering);
-  const scratch = isSplit === 0 ? undefined : lowering.scratch(
-    4 * MATMUL_TUNING.tiles *
-      tileRows(shape) * tileOutputs(shape),
+  const { has, storage } = resultOf(lowering);
+  const hasAddends = has.bias || has.residual;
+  // Where something is added the sums go through scratch memory, even of one split.
+  const isReduced = hasAddends ? 1 : min(1, sub(splits, 1));
+  const tile = tileRows(shape) * tileOutputs(shape);
+  const partial = isReduced === 0 ? undefined : lowering.scratch(
+    4 * Math.max(MATMUL_TUNING.tiles * tile, hasAddends ? lowering.most(rows) * outputs : 0),
   );
-  for (const split of [false, true]) {
-    const chosen = mul(wanted, split ? isSplit : sub(1, isSplit));
+  const shader = arithmetic.many(shape, capabilities);
+  for (const reduced of [false, true]) {
+    const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     if (chosen === 0) continue;
-    const has = split ? { bias: false } : result.has;
-    const shader = arithmetic.many({ ...shape, split, ...has }, capabilities);
-    for (const { rows: lines, firstRow, planes } of weight.parts) {
+    for (const { rows: lines, firstRow, planes } of parts) {
       lowering.emit({
         shader,
         storage: {
           x: lowering.slice(x!),
           ...planesOf(layout, planes),
-          ...split ? { y: scratch! } : result.storage,
+          y: reduced ? partial! : storage.y,
         },
-        uniforms: { lines, first: firstRow, outputs, rows, ...split && { splits } },
-        workgroups: [
-          mul(chosen, rowTiles),
-          Math.ceil(lines / tileOutputs(shape)),
-          split ? splits : 1,
-        ],
+        uniforms: { lines, first: firstRow, outputs, rows, splits },
+        workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tileOutputs(shape)), splits],
       });
     }
-    if (!split) continue;
+    if (!reduced) continue;
     const results = mul(rows, outputs);
     lowering.emit({
-      shader: matmulReduce(result.has),
-      storage: { partial: scratch!, ...result.storage },
+      shader: matmulReduce(has),
+      storage: { partial: partial!, ...storage },
       uniforms: { results, outputs, splits },
       workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
     });

@@ -17,7 +17,7 @@ export interface GemmF32Params extends TileShape {
 /** Columns of a step: a unit of the largest layout. */
 const STEP_COLUMNS = 32;
 
-/** The shader; bindings x, the planes of the weight, y, bias. */
+/** The shader; bindings x, the planes of the weight, y. */
 export function gemmF32(params: GemmF32Params): Shader {
   const { columns, across, down, blockRows, blockOutputs } = params;
   const reader = quadReader(params.layout);

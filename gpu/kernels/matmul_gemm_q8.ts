@@ -22,7 +22,7 @@ export interface GemmQ8Params extends TileShape {
 }
 
 /**
- * The shader; bindings x, the planes of the weight, y, bias.
+ * The shader; bindings x, the planes of the weight, y.
  *
  * @throws {RangeError} If the layout holds no codes.
  */

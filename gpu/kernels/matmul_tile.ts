@@ -1,11 +1,11 @@
 // What the products for many rows share: a workgroup makes a tile of rows × outputs, each invocation a block of
-// it in registers; a step brings some columns of both sides into workgroup memory. In the split form each of
-// `params.splits` workgroups makes a sum over a part of the columns, and matmul_reduce adds them up: so narrow
-// outputs fill the device too.
+// it in registers; a step brings some columns of both sides into workgroup memory. Each of `params.splits`
+// workgroups makes a sum over a part of the columns, so that narrow outputs fill a device too, and matmul_reduce
+// adds them up. With one split and nothing to add the result is there at once: one shader is for both.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { addends, list, MATMUL_UNIFORMS, resultStorage } from "./matmul_rows.ts";
+import { list, MATMUL_UNIFORMS } from "./matmul_rows.ts";
 
 /** Shape of a tile. */
 export interface TileShape {
@@ -19,12 +19,6 @@ export interface TileShape {
   readonly across: number;
   /** Invocations along the rows. */
   readonly down: number;
-  /** Whether the columns are split; y is then [splits, rows, outputs], for matmul_reduce. */
-  readonly split: boolean;
-  /** Whether there is a bias; never in the split form. */
-  readonly bias: boolean;
-  /** Whether something like y is added to it; never in the split form. */
-  readonly residual?: boolean;
 }
 
 /** Rows of a tile. */
@@ -57,34 +51,28 @@ export interface TileArithmetic {
   readonly multiply: string;
 }
 
-/** Uniforms of the split form. */
-export const SPLIT_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
+/** Uniforms of a tile kernel. */
+export const TILE_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
 
-/** The shader of an arithmetic; workgroups are row tiles × line tiles × splits. */
+/** The shader of an arithmetic; y is [splits, rows, outputs]; workgroups: row tiles, line tiles, splits. */
 export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
-  const { blockRows, blockOutputs, across, down, split } = shape;
+  const { blockRows, blockOutputs, across, down } = shape;
   const { steps } = arithmetic;
   const quads = blockOutputs / 4;
   const sums = (text: (i: number, j: number) => string) =>
     list(blockRows * quads, (n) => text(Math.floor(n / quads), n % quads));
   return {
     name: arithmetic.name,
-    storage: { ...arithmetic.storage, ...resultStorage(shape) },
+    storage: { ...arithmetic.storage, y: "array<f32>" },
     writes: ["y"],
-    uniforms: split ? SPLIT_UNIFORMS : MATMUL_UNIFORMS,
+    uniforms: TILE_UNIFORMS,
     code: wgsl`
       ${arithmetic.declarations}
 
       fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
         if (row >= params.rows) { return; }
-        let output = params.first + line;
-        let at = (split * params.rows + row) * params.outputs + output;
-        ${
-      list(4, (i) => {
-        const added = addends(shape, `output + ${i}u`, `at + ${i}u`);
-        return `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}${added}; }`;
-      })
-    }
+        let at = (split * params.rows + row) * params.outputs + params.first + line;
+        ${list(4, (i) => `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}; }`)}
       }
 
       @compute @workgroup_size(${across}, ${down})
@@ -96,7 +84,9 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
         let down = thread / ${across}u;
         let row_tile = id.x * ${tileRows(shape)}u;
         let line_tile = id.y * ${tileOutputs(shape)}u;
-        ${split ? splitRange(steps) : `let begin = 0u;\n  let end = ${steps}u;`}
+        let share = (${steps}u + params.splits - 1u) / params.splits;
+        let begin = min(id.z * share, ${steps}u);
+        let end = min(begin + share, ${steps}u);
         ${sums((i, j) => `var sum${i}_${j} = vec4<f32>();`)}
         for (var step = begin; step < end; step++) {
           ${arithmetic.fill}
@@ -110,14 +100,6 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
       }
     `,
   };
-}
-
-function splitRange(steps: number): string {
-  return wgsl`
-    let share = (${steps}u + params.splits - 1u) / params.splits;
-    let begin = min(id.z * share, ${steps}u);
-    let end = min(begin + share, ${steps}u);
-  `;
 }
 
 /**

@@ -223,8 +223,6 @@ function gemmCase({ format, columns, outputs, rows, tile, splits, variant, packe
     ...tile,
     layout: gpuLayoutOf(format, columns).id,
     columns,
-    split,
-    bias: false,
     packedDot,
   };
   const results = rows * outputs;
@@ -249,7 +247,7 @@ function gemmCase({ format, columns, outputs, rows, tile, splits, variant, packe
       return Array.from({ length: RUNS }, (): BenchDispatch[] => [{
         shader,
         storage: { x, ...planes.take(timer), y: partial },
-        uniforms: { lines: outputs, first: 0, outputs, rows, ...split && { splits } },
+        uniforms: { lines: outputs, first: 0, outputs, rows, splits },
         workgroups: [
           Math.ceil(rows / tileRows(params)),
           Math.ceil(outputs / tileOutputs(params)),
