@@ -18,6 +18,8 @@ import type { Plan } from "./plan.ts";
 
 /** Greedy choices in a row that make the next ones likely. */
 const CONFIDENCE = 3;
+/** Steps of the first submission. */
+const FIRST_STEPS = 2;
 /** The bindings of a step that can be foreseen. */
 const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
 const INPUTS = ["tokens", "positions", "slots", "logit_rows"];
@@ -36,6 +38,17 @@ export interface StepsAhead {
   forget(): void;
   /** Steps that were given without being computed when they were asked for. */
   readonly count: number;
+}
+
+/** Steps that wait to be submitted. */
+interface Encoded {
+  readonly position: number;
+  readonly slot: number;
+  /** Steps that may be added. */
+  readonly most: number;
+  readonly bindings: DimEnv;
+  readonly turn: number;
+  readonly commands: GPUCommandBuffer[];
 }
 
 /** A submission of several steps. */
@@ -126,6 +139,8 @@ export async function createStepsAhead(
   /** What is being served, and what the GPU works on meanwhile. */
   let current: Batch | undefined;
   let next: Batch | undefined;
+  /** What is encoded for the batch after that. */
+  let ready: Encoded | undefined;
   /** Steps of `current` that were served. */
   let served = 0;
   /** Best tokens that were taken in a row. */
@@ -135,29 +150,52 @@ export async function createStepsAhead(
   let turn = 0;
   let count = 0;
 
-  function submit(position: number, slot: number, wanted: number): Batch | undefined {
-    const size = Math.min(wanted, depth, capacity - position);
-    if (size <= 0) return undefined;
-    program.bind(reach.of(ONE_ROW, position + size - 1));
+  function prepare(position: number, slot: number): Encoded | undefined {
+    const most = Math.min(depth, capacity - position);
+    if (most <= 0) return undefined;
     turn = 1 - turn;
-    const readback = readbacks[turn]!;
-    const encoder = scope.device.createCommandEncoder();
-    for (let i = 0; i < size; i++) {
+    // One reach for all: sizes must not change between what is encoded and what is submitted.
+    const bindings = reach.of(ONE_ROW, position + most - 1);
+    return { position, slot, most, bindings, turn, commands: [] };
+  }
+
+  /** Encodes steps until there are so many. */
+  function encode(batch: Encoded, size: number): void {
+    const { commands, bindings, most } = batch;
+    if (commands.length >= Math.min(size, most)) return;
+    program.bind(bindings);
+    while (commands.length < Math.min(size, most)) {
+      const encoder = scope.device.createCommandEncoder();
       const pass = encoder.beginComputePass();
       program.encode(pass);
       feedback.encode(pass);
       pass.end();
-      readback.copy(encoder, stepSources, i * stepBytes);
+      readbacks[batch.turn]!.copy(encoder, stepSources, commands.length * stepBytes);
+      commands.push(encoder.finish());
     }
+  }
+
+  function submit({ position, slot, turn, commands, bindings }: Encoded): Batch {
+    const readback = readbacks[turn]!;
+    program.bind(bindings);
     readback.stamp();
-    scope.device.queue.submit([encoder.finish()]);
+    scope.device.queue.submit(commands);
+    const size = commands.length;
     return { readback, size, position, slot, first: -1, ...memory[turn]!, isFetched: false };
   }
 
   /** Brings the results of a batch to the host; the GPU goes on with the next one meanwhile. */
   function fetch(batch: Batch): void | Promise<void> {
     const { readback, size, position, slot } = batch;
-    const goOn = () => next = submit(position + size, slot, 2 * size);
+    // While the GPU works on this batch, the next one is encoded; most of it was already, a step at each `serve`.
+    ready ??= prepare(position + size, slot);
+    if (ready) encode(ready, 2 * size);
+    const upcoming = ready;
+    ready = undefined;
+    const goOn = () => {
+      next = upcoming && submit(upcoming);
+      ready = next && prepare(next.position + next.size, slot);
+    };
     return readback.read(size * stepBytes, (range, start) => {
       for (let i = 0; i < size; i++) {
         const at = start + i * stepBytes;
@@ -190,6 +228,7 @@ export async function createStepsAhead(
       position: batch.position + served,
       slot: batch.slot,
     };
+    if (ready) encode(ready, ready.commands.length + 1);
     if (served === batch.size) {
       current = next;
       if (current) current.first = expected.token;
@@ -198,15 +237,20 @@ export async function createStepsAhead(
     }
   }
 
+  /** Starts with few steps, so that the first of them is not late. */
   function begin(): Batch | undefined {
+    const first = prepare(positions[0]!, slots[0]!);
+    if (!first) return undefined;
     values.writeInputs();
-    const batch = submit(positions[0]!, slots[0]!, 2);
-    if (batch) batch.first = tokens[0]!;
+    encode(first, FIRST_STEPS);
+    const batch = submit(first);
+    batch.first = tokens[0]!;
     return batch;
   }
 
   function drop(): void {
     current = next = undefined;
+    ready = undefined;
     served = 0;
   }
 
