@@ -25,7 +25,8 @@ const HEADS = [
   { model: "SmolLM2", heads: 9, kvHeads: 3, width: 64, valueWidth: 64, dtype: "f16" },
 ] as const;
 
-const positionShader: Shader = {
+/** Sets positions from `first` on, in slot 0. */
+export const positionShader: Shader = {
   name: "positions",
   storage: { positions: "array<i32>", slots: "array<u32>" },
   writes: ["positions", "slots"],

@@ -5,7 +5,7 @@ import type { BenchDispatch, GpuTimer } from "./gpu_timer.ts";
 
 /** One measurement. */
 export interface BenchCase {
-  readonly group: "gemv" | "gemm" | "attention" | "prefill" | "rows" | "fused";
+  readonly group: "gemv" | "gemm" | "attention" | "prefill" | "rows" | "fused" | "layer";
   /** Sizes. */
   readonly name: string;
   /** What is special about the shader; `chosen` is what the engine takes. */

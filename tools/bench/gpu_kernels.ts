@@ -1,5 +1,5 @@
 // Micro-benchmark of the GPU kernels, on random data, without a model:
-//   deno run -A tools/bench/gpu_kernels.ts [--only gemv,gemm,attention,prefill,rows,fused] [--formats Q4_0,…]
+//   deno run -A tools/bench/gpu_kernels.ts [--only gemv,gemm,attention,prefill,rows,fused,layer] [--formats Q4_0,…]
 //     [--filter TEXT] [--sweep] [--json FILE] [--rounds N] [--small] [--seconds N]
 // Weights rotate over more memory than any cache holds. Figures are medians by GPU timestamps; "% of read" is the
 // share of what a plain read of the same memory reaches in the same run. `--sweep` measures every variant of the
@@ -12,13 +12,14 @@ import { wgsl } from "../../gpu/wgsl.ts";
 import { attentionCases, prefillCases } from "./gpu_attention_cases.ts";
 import type { BenchCase, BenchChoice } from "./gpu_case.ts";
 import { gemmCases, gemvCases } from "./gpu_cases.ts";
+import { layerCases } from "./gpu_layer_cases.ts";
 import { fusedCases, rowCases } from "./gpu_row_cases.ts";
 import { createGpuTimer, type GpuTimer } from "./gpu_timer.ts";
 
 const { values: flags } = parseArgs({
   args: Deno.args,
   options: {
-    only: { type: "string", default: "gemv,gemm,attention,prefill,rows,fused" },
+    only: { type: "string", default: "gemv,gemm,attention,prefill,rows,fused,layer" },
     formats: { type: "string", default: "Q4_0,Q4_1,Q8_0,Q4_K,Q6_K,F16" },
     filter: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
@@ -36,6 +37,7 @@ const CASES: Readonly<Record<string, (choice: BenchChoice) => BenchCase[]>> = {
   prefill: prefillCases,
   rows: rowCases,
   fused: fusedCases,
+  layer: layerCases,
 };
 
 const READ_VECTORS = 8;
