@@ -32,7 +32,7 @@ export const NN_OPCODES = {
       ...{ transpose_a: u32, transpose_b: u32, alpha: "f32", scratch: u32, scratch_bytes: u32 },
     },
   },
-  /** `b` is 0 where there is none. */
+  /** `b` is 0 where there is none; `activation`: a number of EPILOGUE_NAMES. */
   conv: {
     file: "nn_conv",
     operands: {
@@ -40,7 +40,7 @@ export const NN_OPCODES = {
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
       ...planes,
       ...window,
-      ...{ scratch: u32, scratch_bytes: u32 },
+      ...{ scratch: u32, activation: u32 },
     },
   },
   /** Weights as 16-bit differences from `zeros` zero points: none, one, or one a filter. */
@@ -69,6 +69,7 @@ export const NN_OPCODES = {
       ...{ height: u32, width: u32, out_height: u32, out_width: u32 },
       ...{ kernel_h: u32, kernel_w: u32, stride_h: u32, stride_w: u32 },
       ...{ dilation_h: u32, dilation_w: u32, begin_h: u32, begin_w: u32 },
+      ...{ activation: u32 },
     },
   },
   /** `b` is 0 where there is none. */

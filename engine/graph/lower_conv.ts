@@ -3,6 +3,7 @@
 // is.
 
 import { type Dim, equal, product } from "./dim.ts";
+import { EPILOGUE_NAMES } from "./epilogues.ts";
 import type { Node, Value } from "./graph.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
@@ -102,6 +103,10 @@ function convolutionOf(node: Node): Convolution | undefined {
   return x!.dtype === "f32" && w!.dtype === "f32" ? knownConvolution(node) : undefined;
 }
 
+function activationOf({ attributes }: Node): number {
+  return (EPILOGUE_NAMES as readonly unknown[]).indexOf(attributes.activation);
+}
+
 /** Any float32 convolution. */
 export const convKernel: WasmKernel = {
   name: "conv_f32",
@@ -119,7 +124,7 @@ export const convKernel: WasmKernel = {
       ...isPointwise(window, x!, y!) ? flatOperands(x!) : planeOperands(x!, y!),
       ...windowOperands(window),
       scratch: lowering.scratch(SCRATCH_BYTES),
-      scratch_bytes: roundUp64(SCRATCH_BYTES),
+      activation: activationOf(lowering.node),
     });
   },
 };
@@ -129,7 +134,8 @@ export const depthwiseKernel: WasmKernel = {
   name: "conv_depthwise_f32",
   when({ node }) {
     const found = convolutionOf(node);
-    return found !== undefined && found.groups === found.channels && found.window.kernel[0] === 1 &&
+    return found !== undefined && found.channels > 1 && found.groups === found.channels &&
+      found.window.kernel[0] === 1 &&
       node.inputs[0]!.shape.length <= 4;
   },
   lower(lowering) {
@@ -146,6 +152,7 @@ export const depthwiseKernel: WasmKernel = {
       ...{ channels, filters, height, width, out_height, out_width },
       ...{ kernel_h: kernel[1], kernel_w: kernel[2], stride_h: stride[1], stride_w: stride[2] },
       ...{ dilation_h: dilation[1], dilation_w: dilation[2], begin_h: begin[1], begin_w: begin[2] },
+      activation: activationOf(lowering.node),
     });
   },
 };

@@ -11,6 +11,7 @@
 // 2. 24 filters pass over four panels before the next 24: weights and panels stay in the first cache.
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "./runtime";
 import { floatTiles } from "./generated/float_tiles";
+import { activateRun } from "./nn_epilogue";
 import { madd } from "./simd";
 import {
   CONV_B, CONV_BATCH, CONV_BEGIN_D, CONV_BEGIN_H, CONV_BEGIN_W, CONV_CHANNELS, CONV_DEPTH,
@@ -20,7 +21,7 @@ import {
   CONV_DEPTHWISE_STRIDE_H, CONV_DEPTHWISE_STRIDE_W, CONV_DEPTHWISE_W, CONV_DEPTHWISE_WIDTH, CONV_DEPTHWISE_X,
   CONV_DEPTHWISE_Y, CONV_DILATION_D, CONV_DILATION_H, CONV_DILATION_W, CONV_FILTERS, CONV_GROUPS, CONV_HEIGHT,
   CONV_KERNEL_D, CONV_KERNEL_H, CONV_KERNEL_W, CONV_OUT_DEPTH, CONV_OUT_HEIGHT, CONV_OUT_WIDTH, CONV_SCRATCH,
-  CONV_SCRATCH_BYTES, CONV_STRIDE_D, CONV_STRIDE_H, CONV_STRIDE_W, CONV_W, CONV_WIDTH, CONV_X, CONV_Y,
+  CONV_ACTIVATION, CONV_DEPTHWISE_ACTIVATION, CONV_STRIDE_D, CONV_STRIDE_H, CONV_STRIDE_W, CONV_W, CONV_WIDTH, CONV_X, CONV_Y,
 } from "./generated/opcodes";
 
 const RUN: u32 = 256;
@@ -30,12 +31,14 @@ const PANEL_BYTES: usize = 256 * 32;
 /** Starts of the windows, as (depth, row, column) of 32 bit each; then a ragged edge of 24 filters. */
 const STARTS_AT: usize = 4 * 256 * 32;
 const EDGE_AT: usize = STARTS_AT + 32 * 12;
+/** See engine/graph/lower_conv.ts. */
+const SCRATCH_BYTES: usize = (EDGE_AT + 24 * 32 + 63) & ~63;
 
 export function conv(ip: usize): void {
   const groups = u32At(ip, CONV_GROUPS);
   const places = u32At(ip, CONV_OUT_DEPTH) * u32At(ip, CONV_OUT_HEIGHT) * u32At(ip, CONV_OUT_WIDTH);
   const tiles = chunksOf(places, PLACES), total = u32At(ip, CONV_BATCH) * groups * tiles;
-  const scratch = addressAt(ip, CONV_SCRATCH) + <usize>thread * u32At(ip, CONV_SCRATCH_BYTES);
+  const scratch = addressAt(ip, CONV_SCRATCH) + <usize>thread * SCRATCH_BYTES;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = (<u32>c % tiles) * PLACES, plane = <u32>c / tiles;
     convTile(ip, plane / groups, plane % groups, first, places, scratch);
@@ -71,6 +74,8 @@ function convTile(ip: usize, item: u32, group: u32, first: u32, places: u32, scr
       }
     }
   }
+  const activation = u32At(ip, CONV_ACTIVATION);
+  for (let f: u32 = 0; f < filters && activation; f++) activateRun(activation, y + <usize>f * outStride, count);
 }
 
 function fillBias(bias: usize, first: u32, filters: u32, y: usize, stride: usize, count: u32): void {
@@ -209,6 +214,7 @@ export function conv_depthwise(ip: usize): void {
     for (let row = first; row < last; row++) {
       const y = addressAt(ip, CONV_DEPTHWISE_Y) + ((<usize>(plane * outHeight + row) * outWidth) << 2);
       depthwiseRow(ip, x, w, base, row, y);
+      activateRun(u32At(ip, CONV_DEPTHWISE_ACTIVATION), y, outWidth);
     }
   }
 }

@@ -1,12 +1,13 @@
 // conv: cross-correlation over one to three spatial dims, with groups, strides, dilations and pads.
 
-import { integer } from "../attributes.ts";
+import { choice, integer } from "../attributes.ts";
 import { ROWS } from "../case_sizes.ts";
 import { convolve } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
 import { type Dim, exactDiv, formatDim, symbol } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
 import { convKernel, depthwiseKernel } from "../lower_conv.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
@@ -37,7 +38,7 @@ export interface ConvAttributes extends Omit<WindowAttributes, "kernel"> {
 export const conv: OpRecord = defineOp({
   name: "conv",
   summary: "convolution over 1 to 3 spatial dims",
-  attributes: CONV_RULES,
+  attributes: { ...CONV_RULES, activation: choice(EPILOGUE_NAMES, "none") },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
     const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
@@ -56,7 +57,7 @@ export const conv: OpRecord = defineOp({
     }
     const { sizes, loops } = convLoops(x!, w!, out!, attributes);
     convolve(numbersOf(x!), numbersOf(w!), y, sizes, loops);
-    storeNumbers(out!, y);
+    storeNumbers(out!, y.map(epilogues[attributes.activation]));
   },
   cases: convCases,
   kernels: { wasm: [depthwiseKernel, convKernel], gpu: [] },
@@ -139,5 +140,12 @@ function convCases(random: CaseRandom): OpCase[] {
       bindings,
     };
   });
-  return [...plain, ...open];
+  const active = EPILOGUE_NAMES.flatMap((activation) =>
+    [1, 8].map((groups) => ({
+      name: `${activation}, ${groups} groups`,
+      inputs: [random.input([1, 8, 5, 21]), random.input([8, 8 / groups, 3, 3])],
+      attributes: { groups, activation, pads: [1, 1, 1, 1] },
+    }))
+  );
+  return [...plain, ...open, ...active];
 }
