@@ -1,4 +1,4 @@
-// Weights rounded to 7 bit while a model is loaded (precision "fast", matrices that the file holds as
+// Weights rounded to 7 bit while an encoder is loaded (precision "fast", matrices that the file holds as
 // floats). A group of 32 columns of a row has a scale, (max - min) / 127, a minimum, and codes
 // (w - min) / scale to nearest, ties to even, 0..127. No file holds this: it is what a kernel wants. Seven
 // bits because the fast product of all processors takes one operand of 0..127; groups because a few columns
@@ -7,7 +7,8 @@
 // What was measured on all-MiniLM-L6-v2 before this was chosen, cosine with the exact vectors, weights alone,
 // of four texts the middle and the worst (the empty one): a scale a row 0.9979 and 0.9942, a scale and a
 // minimum a row 0.9985 and 0.9955, a scale for 32 columns 0.9994 and 0.9983, both for 32 columns 0.9995 and
-// 0.9988, both for 64 columns 0.9994 and 0.9985; six bits, both for 32 columns, 0.9985.
+// 0.9988, both for 64 columns 0.9994 and 0.9985; six bits, both for 32 columns, 0.9985. Decoders are not
+// rounded: the perplexity of SmolLM2 135M in BF16 rose by 2.7 %, with Q8_0 by 0.4 %.
 
 /** Columns that share a scale. */
 export const INT7_GROUP = 32;

@@ -32,7 +32,7 @@ export const LOAD_FLAGS = {
     type: "string",
     choices: ["fast", "exact"],
     help:
-      "fast: 8-bit activations, large float matrices rounded to 7 bit; exact: float32 throughout " +
+      "fast: 8-bit activations, an encoder's float matrices in 7 bit; exact: float32 throughout " +
       "(fast)",
   },
   context: { type: "integer", value: "N", min: 1, help: "most tokens of prompt and answer" },

@@ -60,7 +60,7 @@ export interface ModelInfo {
   readonly feedForward: number;
   /** How exact it computes. */
   readonly precision: Precision;
-  /** Float matrices of the file that are rounded to 7 bit while they are loaded; 0 with `exact`. */
+  /** Float matrices of an encoder that are rounded to 7 bit while they are loaded; 0 with `exact`. */
   readonly rounded: number;
   /** Number format of keys and values. */
   readonly kvFormat: "F16" | "F32";
@@ -157,8 +157,8 @@ export interface LoadOptions {
   readonly threads?: number;
   /**
    * `exact` multiplies the stored weights by float32 activations; `fast` rounds activations to 8 bit in
-   * groups of 32, and large matrices that the file holds as floats to 7 bit in groups of 32, which moves
-   * log-probabilities by hundredths. Default `fast`.
+   * groups of 32, which moves log-probabilities by hundredths, and large matrices that the file of an encoder
+   * holds as floats to 7 bit in groups of 32. Default `fast`.
    */
   readonly precision?: Precision;
   /** Positions a session holds. Default: what the model was trained for, at most 4096. */

@@ -118,7 +118,8 @@ export async function prepareModel(
     precision: limits.precision,
     hasIntegerKernel: (format) => hasIntegerKernel(format),
     hasKernel: (op) => hasKernel(op),
-    roundsWeights: (format) => kernels.roundsWeights?.(format) ?? false,
+    // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
+    roundsWeights: (format) => network === "encoder" && (kernels.roundsWeights?.(format) ?? false),
   });
   const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;
