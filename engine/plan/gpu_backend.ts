@@ -18,7 +18,8 @@ import type { GpuKernel } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
-import { chooseGpuKernels, type GpuMemoryMap, lowerToGpu } from "./gpu_lowering.ts";
+import { chooseGpuKernels, lowerToGpu } from "./gpu_lowering.ts";
+import type { GpuMemoryMap } from "./gpu_replay.ts";
 import { createReach, type Reach } from "./gpu_reach.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
 import {

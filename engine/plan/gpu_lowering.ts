@@ -2,27 +2,19 @@
 // where things lie, and memory needs to know what lowerings ask for; so it runs twice, first on ranges
 // without buffers.
 
-import type { Capabilities, GpuSlice, GpuWeight } from "../../gpu/kernel.ts";
+import type { Capabilities } from "../../gpu/kernel.ts";
 import type { Count, ProgramDispatch } from "../../gpu/program.ts";
 import { UnsupportedError } from "../errors.ts";
 import { compile, type Dim, type DimEnv, formatDim } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import type { GpuKernel, GpuLowering } from "../graph/op.ts";
+import type { GpuKernel } from "../graph/op.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { aligned } from "./gpu_values.ts";
+import { createRecorder, type GpuMemoryMap, kindOf } from "./gpu_replay.ts";
 import { limitsWithReach, reachDim } from "./gpu_reach.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { maximumOf } from "./sizes.ts";
-
-/** Where things lie. */
-export interface GpuMemoryMap {
-  slice(value: Value): GpuSlice;
-  weight(value: Value): GpuWeight | undefined;
-  state(value: Value): GpuSlice;
-  scratch(bytes: number): GpuSlice;
-  constant(data: ArrayBufferView): GpuSlice;
-}
 
 /** The kernel of each step of a plan. */
 export function chooseGpuKernels(
@@ -61,29 +53,35 @@ export function lowerToGpu(
 ): ProgramDispatch<DimEnv>[] {
   const counts = createCounts();
   const limits = limitsWithReach(plan), reach = reachDim(plan);
-  return plan.steps.flatMap(({ node }, index) => {
-    const kernel = kernels[index]!;
+  const replays = new Map<string, (node: Node) => ProgramDispatch<DimEnv>[]>();
+  const stateOf = (value: Value) => memory.state(rootOf(plan, value));
+
+  function lower(node: Node, kernel: GpuKernel): ProgramDispatch<DimEnv>[] {
+    const kind = kindOf(kernel.name, node);
+    const known = replays.get(kind);
+    if (known) return known(node);
+    const recorder = createRecorder(node, { ...memory, state: stateOf });
     const dispatches: ProgramDispatch<DimEnv>[] = [];
     let scratch = 0;
-    const lowering: GpuLowering = {
+    kernel.lower({
       node,
       capabilities,
       slotCount,
-      slice: memory.slice,
+      slice: recorder.slice,
       weight(value) {
-        const packed = memory.weight(value);
+        const packed = recorder.weight(value);
         if (packed) return packed;
         throw new TypeError(`${value.name} is not a weight matrix`);
       },
-      state: (value) => memory.state(rootOf(plan, value)),
-      constant: memory.constant,
+      state: recorder.state,
+      constant: recorder.constant,
       most: (dim) => maximumOf(dim, limits),
       reach,
       scratch(bytes) {
         const at = scratch;
         scratch += aligned(bytes);
         const all = memory.scratch(scratch);
-        return { ...all, offset: all.offset + at, bytes };
+        return recorder.keep({ ...all, offset: all.offset + at, bytes });
       },
       emit({ shader, storage, uniforms = {}, workgroups }) {
         dispatches.push({
@@ -96,10 +94,13 @@ export function lowerToGpu(
           workgroups: workgroups.map(counts),
         });
       },
-    };
-    kernel.lower(lowering);
+    });
+    const replay = recorder.replay(dispatches);
+    if (replay) replays.set(kind, replay);
     return dispatches;
-  });
+  }
+
+  return plan.steps.flatMap(({ node }, index) => lower(node, kernels[index]!));
 }
 
 /** Equal dims become the same function, so that equal uniforms are found to be equal. */
