@@ -6,6 +6,7 @@ const PACKED: Readonly<Record<string, number>> = {
   expert_matmul: 1,
   expert_matmul_q8: 1,
   matmul: 1,
+  matmul_int7: 1,
   matmul_q8: 1,
 };
 

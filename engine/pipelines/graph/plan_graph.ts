@@ -86,7 +86,7 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   };
 
   function forDevice(graph: Graph): Graph {
-    return deviceGraph(graph, options.device ?? "wasm", options.onPass);
+    return deviceGraph(graph, options.device ?? "wasm", { observe: options.onPass });
   }
 
   function derive() {

@@ -18,7 +18,9 @@ import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
+import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import type { Pass, PassContext } from "../../plan/passes/pass.ts";
+import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
 import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
@@ -33,7 +35,12 @@ export interface Runtime {
   readonly maxBytes: number;
   /** Largest values of symbols. */
   readonly limits: DimEnv;
+  /** What may be rounded; absent: nothing. */
+  readonly rounding?: Rounding | undefined;
 }
+
+/** What precision "fast" may round on a device. */
+export type Rounding = Pick<PassContext, "hasIntegerKernel" | "roundsWeights">;
 
 /** A segment that can run. */
 export interface ReadySegment {
@@ -82,7 +89,16 @@ const DEVICE_PASSES: readonly Pass[] = [
   recognizeAttention,
   fuseBias,
   deadCode,
-  fuseElementwise,
+];
+
+/** Passes that fuse what is left, at the end. */
+const LAST_PASSES: readonly Pass[] = [fuseElementwise, deadCode];
+
+/** Passes that round, for precision "fast": products of 8-bit activations and weights. */
+const ROUNDING_PASSES: readonly Pass[] = [
+  quantizeActivations,
+  commonSubexpressions,
+  fuseQuantized,
   deadCode,
 ];
 
@@ -93,7 +109,8 @@ export async function readySegment(
   options: ReadyOptions = { graph: optimizeGraph(segment.graph!), limits: {} },
 ): Promise<ReadySegment> {
   const { limits } = options;
-  const graph = deviceGraph(options.graph, runtime.backend.name);
+  const { backend: { name: device }, rounding } = runtime;
+  const graph = deviceGraph(options.graph, device, { rounding });
   const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
   const made = plan(graph, {
     limits,
@@ -179,18 +196,33 @@ function runPasses(
   }, graph);
 }
 
+/** Options of {@linkcode deviceGraph}. */
+export interface DeviceGraphOptions {
+  /** Called with the graph after each pass. */
+  readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
+  /** What may be rounded; absent: nothing. */
+  readonly rounding?: Rounding | undefined;
+}
+
 /** Runs the passes that suit a device: what it has no kernels for in another form, and what fuses. */
 export function deviceGraph(
   graph: Graph,
   device: string,
-  observe: (pass: string, graph: Graph) => void = () => {},
+  { observe = () => {}, rounding }: DeviceGraphOptions = {},
 ): Graph {
-  if (device === "reference") return graph;
+  const onDevice = device !== "reference";
   const context: PassContext = {
     ...CONTEXT,
+    ...rounding && { ...rounding, precision: "fast" },
     hasKernel: (op) => getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"].length > 0,
   };
-  return runPasses(graph, DEVICE_PASSES, context, observe);
+  // The reference needs no other form of anything; it rounds what devices round.
+  const passes = [
+    ...onDevice ? DEVICE_PASSES : [],
+    ...rounding ? ROUNDING_PASSES : [],
+    ...onDevice ? LAST_PASSES : [],
+  ];
+  return runPasses(graph, passes, context, observe);
 }
 
 function hasKernels({ nodes }: Graph): boolean {
