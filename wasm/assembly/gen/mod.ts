@@ -8,6 +8,7 @@ import { gemvFloatModule } from "./gemv_float.ts";
 import { layoutsModule } from "./layouts.ts";
 import { attentionHalf } from "./attention_half.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
+import { peakModule } from "./peak.ts";
 import { tilesModule } from "./tiles.ts";
 import { tilesInt7Module } from "./tiles_int7.ts";
 import { unpackModule } from "./unpack.ts";
@@ -16,6 +17,7 @@ import { unpackModule } from "./unpack.ts";
 export const GENERATED: Readonly<Record<string, () => string>> = {
   attention_half: attentionHalf,
   elementwise_runs: elementwiseRuns,
+  peak: peakModule,
   opcodes: opcodeConstants,
   kernels: kernelTable,
   layouts: layoutsModule,
