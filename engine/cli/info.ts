@@ -5,7 +5,7 @@ import { listCache } from "../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../formats/hub/catalogue.ts";
 import { type ModelSource, parseModelSource } from "../formats/hub/source_name.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { describeFile } from "../models/describe_spec.ts";
+import { describeFile as describeSpec } from "../models/describe_spec.ts";
 import type { ModelDescription } from "../models/model.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
@@ -35,18 +35,16 @@ export const info: Command = defineCommand({
     return showUnfetched(source, flags.json ?? false, context);
   }
   const options = { ...loadOptions(flags), ...await specOption(flags), signal: context.signal };
-  const { openAdapters } = await import("../models/adapters/adapter.ts");
   const { openDevice } = await import("../models/devices.ts");
   const { openForReading } = await import("../models/open_source.ts");
   const { ownForm } = await import("../models/spec_file.ts");
-  const { prepareModel } = await import("../models/prepare.ts");
+  const { describeFile } = await import("../models/load_file.ts");
   const file = await openForReading(name, options);
   try {
     const device = await openDevice(options.device ?? "auto", options);
-    using adapters = await openAdapters(options.adapters);
-    const description = await prepareModel(file, options, device, adapters.all);
+    const description = await describeFile(file, options, device);
     const { json: given } = await ownForm(options.spec, file);
-    const wanted = { ...flags, blocks: flags.spec ? describeFile(file, given) : undefined };
+    const wanted = { ...flags, blocks: flags.spec ? describeSpec(file, given) : undefined };
     if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
     else terminal.out(asText(file, description, wanted, terminal.colours.out) + "\n");
     return 0;

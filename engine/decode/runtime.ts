@@ -20,6 +20,8 @@ export interface Runtime {
   readonly batch: number;
   readonly logitRows: number;
   readonly vocabulary: number;
+  /** So many best tokens of a row have logits, the others −Infinity; absent: all have. */
+  readonly candidates?: number | undefined;
   /** Length of the hidden state when the graph gives it out, else 0. */
   readonly hidden: number;
   /** What the model is made of, and what that kind adds. */

@@ -1,11 +1,12 @@
-// Opens whatever holds a model's weights: a GGUF file, a safetensors file, a checkpoint of PyTorch or of
-// llama2.c, an index of shards, or a Hugging Face folder. The bytes decide, not the name; the name only
-// matters where bytes cannot tell.
+// Opens whatever holds a model's weights: a GGUF file, a safetensors file, an ONNX file, a checkpoint of
+// PyTorch or of llama2.c, an index of shards, or a Hugging Face folder. The bytes decide, not the name; the
+// name only matters where bytes cannot tell.
 
 import { SourceError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
 import { openGguf } from "./gguf.ts";
 import { openLlama2c } from "./llama2c.ts";
+import { openOnnxFile, openOnnxFolder } from "./onnx/open_onnx_model.ts";
 import { openTorchLegacy } from "./pickle/torch_legacy.ts";
 import { openTorchZip } from "./pickle/torch_zip.ts";
 import { openSafetensors } from "./safetensors.ts";
@@ -35,6 +36,7 @@ const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<Weight
   "torch-legacy": (source) => openBesideConfig(source, TORCH),
   "torch-index": (source) => openIndex(source, TORCH),
   "llama2c": (source) => openBesideTexts(source, LLAMA2C),
+  "onnx": (source) => Promise.resolve(openOnnxFile(source)),
 };
 
 // Parts of a split GGUF are opened through the first one.
@@ -61,8 +63,8 @@ export async function openModel(model: string | ByteSource): Promise<WeightFile>
 }
 
 /**
- * Opens a folder with config.json and safetensors weights, with one GGUF file, or with a checkpoint of
- * PyTorch or llama2.c; the first of these that is there.
+ * Opens a folder with config.json and safetensors weights, with one GGUF file, with a checkpoint of PyTorch
+ * or llama2.c, or with ONNX files; the first of these that is there.
  *
  * @throws {SourceError} If the folder holds no weights, or several files and none is the obvious one.
  */
@@ -77,6 +79,8 @@ export async function openModelFolder(path: string): Promise<WeightFile> {
   if (ggufs.length === 1) return await openModel(open(ggufs[0]));
   const torch = findTorch(names);
   if (torch && ggufs.length === 0) return await openModel(open(torch));
+  const onnx = ggufs.length === 0 && !torch ? openOnnxFolder(path) : undefined;
+  if (onnx) return onnx;
   throw describeFolder(path, names);
 }
 
@@ -91,14 +95,14 @@ function findTorch(names: readonly string[]): string | undefined {
 }
 
 function describeFolder(path: string, names: readonly string[]): Error {
-  const models = names.filter((name) => /\.(gguf|safetensors|bin|pt|pth)$/.test(name));
+  const models = names.filter((name) => /\.(gguf|safetensors|bin|pt|pth|onnx)$/.test(name));
   if (models.length > 1) {
     return new SourceError(`the folder holds several models: ${models.slice(0, 8).join(", ")}`, {
       file: path,
       remedy: "Give the path of one of them",
     });
   }
-  return new SourceError("the folder holds no .safetensors, .gguf, .bin or .pt file", {
+  return new SourceError("the folder holds no .safetensors, .gguf, .bin, .pt or .onnx file", {
     file: path,
     remedy: "Give the folder that holds config.json and the weights",
   });

@@ -14,7 +14,8 @@ export type ModelKind =
   | "torch-zip"
   | "torch-legacy"
   | "torch-index"
-  | "llama2c";
+  | "llama2c"
+  | "onnx";
 
 interface Signature {
   /** What it is, ending the sentence "is …". */
@@ -76,13 +77,6 @@ const signatures: readonly Signature[] = [
     remedy: "Unpack it first",
     matches: (head) => startsWith(head, [0x28, 0xb5, 0x2f, 0xfd]),
   },
-  {
-    // ONNX: field 1 (ir_version, varint), then field 2 (producer) or another small length-delimited one.
-    what: "an ONNX model",
-    remedy: "ONNX files are not opened here",
-    unsupported: true,
-    matches: (head) => head[0] === 0x08 && head[1] > 0 && head[1] < 32 && (head[2] & 0x07) === 2,
-  },
 ];
 
 /**
@@ -104,6 +98,7 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   if (isLlama2c(head, source.size)) return "llama2c";
   if (startsWith(head, [0x50, 0x4b, 0x03, 0x04])) return "torch-zip";
   if (isTorchLegacy(head)) return "torch-legacy";
+  if (isOnnx(head)) return "onnx";
   for (const { what, remedy, unsupported, matches } of signatures) {
     if (!matches(head, text)) continue;
     const message = `is ${what}`;
@@ -115,7 +110,8 @@ export async function sniffModel(source: ByteSource): Promise<ModelKind> {
   if (isSafetensors(head, source.size)) return "safetensors";
   throw new FormatError(`is no model file that we know: it begins with ${showBytes(head)}`, {
     file,
-    remedy: "GGUF, safetensors, PyTorch and llama2.c files are opened; one of them may be damaged",
+    remedy:
+      "GGUF, safetensors, ONNX, PyTorch and llama2.c files are opened; one of them may be damaged",
   });
 }
 
@@ -133,6 +129,11 @@ function sniffJson(source: ByteSource, text: string): ModelKind {
 function isTorchLegacy(head: Uint8Array): boolean {
   const isMagicAt = (at: number) => TORCH_MAGIC.every((byte, i) => head[at + i] === byte);
   return head[0] === 0x80 && (isMagicAt(2) || isMagicAt(11));
+}
+
+// Field 1 (ir_version, varint), then field 2 (producer) or another small length-delimited one.
+function isOnnx(head: Uint8Array): boolean {
+  return head[0] === 0x08 && head[1]! > 0 && head[1]! < 32 && (head[2]! & 0x07) === 2;
 }
 
 // A length that fits and the brace of a JSON object. Also true when the length is off but the brace is

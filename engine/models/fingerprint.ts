@@ -4,7 +4,7 @@
 
 import type { TensorInfo } from "../formats/source.ts";
 import { formatDim } from "../graph/dim.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { Value } from "../graph/graph.ts";
 import type { ResolvedLimits } from "./load_options.ts";
 
 const SAMPLES = 16;
@@ -12,7 +12,7 @@ const SAMPLE_BYTES = 256;
 
 /** SHA-256, 32 bytes. */
 export async function fingerprintOf(
-  graph: Graph,
+  graph: { readonly states: readonly Pick<Value, "name" | "dtype" | "shape">[] },
   tensors: readonly TensorInfo[],
   { precision, kvFormat }: ResolvedLimits,
 ): Promise<Uint8Array> {

@@ -4,6 +4,7 @@
 import { createRuntime } from "../decode/runtime.ts";
 import { pullModel } from "../formats/hub/pull.ts";
 import { openModel } from "../formats/open_model.ts";
+import { isOnnxFile } from "../formats/onnx/open_onnx_model.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import type { Executable } from "../plan/backend.ts";
@@ -41,12 +42,27 @@ export async function describeModelFile(
   const device = await openDevice(options.device ?? "auto", options);
   const file = await openForReading(name, options);
   try {
-    using adapters = await openAdapters(options.adapters);
-    const { info, memory, plan } = await prepareModel(file, options, device, adapters.all);
-    return { info, memory, plan };
+    return await describeFile(file, options, device);
   } finally {
     file.close();
   }
+}
+
+/** What is known of an open model before its weights are read. */
+export async function describeFile(
+  file: WeightFile,
+  options: LoadOptions,
+  device: Device,
+): Promise<ModelDescription> {
+  if (isOnnxFile(file)) {
+    const { prepareDecoder } = await import("./onnx_decoder/prepare.ts");
+    const { info, memory, plan } = await prepareDecoder(file, options, device);
+    return { info, memory, plan };
+  }
+  refusePadding(options, file.name);
+  using adapters = await openAdapters(options.adapters);
+  const { info, memory, plan } = await prepareModel(file, options, device, adapters.all);
+  return { info, memory, plan };
 }
 
 /** `loadTokenizer`. */
@@ -86,6 +102,12 @@ interface LoadInput {
 
 async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel> {
   const { options, device } = input;
+  if (isOnnxFile(file)) {
+    const { loadDecoder } = await import("./onnx_decoder/load.ts");
+    const onProgress = options.onProgress && loadProgress(file.name, options.onProgress);
+    return await loadDecoder(file, { ...input, onProgress });
+  }
+  refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
   const prepared = await prepareModel(file, options, device, adapters.all);
   // What a GPU has is not known before it is asked for.
@@ -105,6 +127,12 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     executable.dispose();
     throw error;
   }
+}
+
+/** @throws {UnsupportedError} If `padTo` is given for a model that has no use for it. */
+function refusePadding({ padTo }: LoadOptions, file: string): void {
+  if (padTo === undefined) return;
+  throw new UnsupportedError("option padTo is for ONNX models", { file, remedy: "Leave it out" });
 }
 
 async function finish(

@@ -35,6 +35,9 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("batch", options.batch, 4096);
   count("logitRows", options.logitRows, 4096);
   count("kvHeads", options.kvHeads, 2 ** 16);
+  if (options.padTo !== undefined && ![1, 64, 128].includes(options.padTo)) {
+    throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
+  }
   count("stepsAhead", options.stepsAhead, 64, 0);
 }
 

@@ -32,7 +32,7 @@ export interface ModelInfo {
   readonly architecture: string;
   /** Whether it continues text, reads whole texts, or reads one and writes another. */
   readonly network: Network;
-  /** `gguf` or `safetensors`. */
+  /** `gguf`, `safetensors`, `onnx`, … */
   readonly container: string;
   /** As the file states it. */
   readonly license: string | undefined;
@@ -169,6 +169,11 @@ export interface LoadOptions {
   readonly batch?: number;
   /** Most tokens of a step that may have logits, see {@linkcode Session.eval}. Default 1. */
   readonly logitRows?: number;
+  /**
+   * Of ONNX models: the past that a step sees is padded, and what is padded is masked, to a multiple of this,
+   * so that the memory of keys and values is laid out anew once in so many tokens. Default 64; 1 is none.
+   */
+  readonly padTo?: 1 | 64 | 128;
   /** Number format of keys and values. Default `F16`, with `precision: "exact"` `F32`. */
   readonly kvFormat?: "F16" | "F32";
   /**

@@ -1,0 +1,197 @@
+// ONNX files as a model of the other containers' kind: one file, or the files of a split model in order, with
+// config.json as metadata and the texts of the folder beside them. Weights are the files' initializers.
+
+import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
+import { isMissing, listFolder, openFile, pathKind, siblingPath } from "../../io.ts";
+import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "../source.ts";
+import { asObject, parseStrictJson } from "../strict_json.ts";
+import type { OnnxModel } from "./model.ts";
+import { openOnnx } from "./open_onnx.ts";
+
+/** A model of ONNX files. */
+export interface OnnxFile extends WeightFile {
+  readonly kind: "onnx";
+  /** In the order in which they run. */
+  readonly models: readonly OnnxModel[];
+}
+
+/** True for a model of ONNX files. */
+export function isOnnxFile(file: WeightFile): file is OnnxFile {
+  return file.kind === "onnx";
+}
+
+/** Files of a split model, in the order in which they run; several decoders by their number. */
+const PARTS: readonly RegExp[] = [
+  /^embedd?ing\.onnx$/,
+  /^decoders(?:_(\d+))?\.onnx$/,
+  /^norm\.onnx$/,
+  /^lm_head\.onnx$/,
+];
+
+/** Files that are a model by themselves, best first. */
+const WHOLE: readonly string[] = ["model.onnx", "decoder_model_merged.onnx"];
+
+/** Texts of a model: beside the file, or above a folder that has graphs alone. */
+const MAX_TEXT = 100_000_000;
+
+/** Names of the ONNX files of a folder, as they run; empty if there are none. */
+export function findOnnx(names: readonly string[]): string[] {
+  const whole = WHOLE.find((name) => names.includes(name));
+  if (whole !== undefined) return [whole];
+  const parts = PARTS.flatMap((pattern) =>
+    names.flatMap((name) => {
+      const match = pattern.exec(name);
+      return match ? [{ name, number: Number(match[1] ?? 0) }] : [];
+    }).sort((a, b) => a.number - b.number)
+  );
+  if (parts.some(({ name }) => name.startsWith("decoders"))) return parts.map(({ name }) => name);
+  const all = names.filter((name) => name.endsWith(".onnx"));
+  return all.length === 1 ? all : [];
+}
+
+/**
+ * Opens the ONNX model of a folder.
+ *
+ * @returns Undefined if the folder holds none, or several of which none is the obvious one.
+ */
+export function openOnnxFolder(folder: string): OnnxFile | undefined {
+  const own = findOnnx(listFolder(folder));
+  if (own.length > 0) return openFiles(folder, own, [""]);
+  // Graphs in a folder of their own, texts above it.
+  if (pathKind(siblingPath(`${folder}/`, "onnx")) !== "folder") return undefined;
+  const inner = findOnnx(listFolder(siblingPath(`${folder}/`, "onnx")));
+  return inner.length > 0
+    ? openFiles(folder, inner.map((name) => `onnx/${name}`), ["", "onnx/"])
+    : undefined;
+}
+
+/**
+ * Opens an ONNX file; one that is part of a split model brings the others along.
+ *
+ * @throws {UnsupportedError} If the source is no file of this machine.
+ */
+export function openOnnxFile({ name: path, close }: ByteSource): OnnxFile {
+  close();
+  if (pathKind(path) !== "file") {
+    throw new UnsupportedError("is an ONNX model, which is read from a file only", {
+      file: path,
+      remedy: "Fetch it with `troodon pull` first",
+    });
+  }
+  const cut = path.replace(/[^/\\]*$/, "");
+  const own = path.slice(cut.length);
+  const folder = cut === "" ? "." : cut.slice(0, -1) || "/";
+  const names = pathKind(folder) === "folder" ? readableNames(folder) : [];
+  const isPart = PARTS.some((pattern) => pattern.test(own));
+  const embedding = names.find((name) => PARTS[0]!.test(name));
+  const parts = isPart ? findParts(names, own) : [own];
+  return openFiles(folder, parts, [""], {
+    name: path,
+    embedding: !isPart && embedding !== undefined ? embedding : undefined,
+  });
+}
+
+function findParts(names: readonly string[], own: string): string[] {
+  const parts = findOnnx(names.filter((name) => PARTS.some((pattern) => pattern.test(name))));
+  return parts.includes(own) ? parts : [own];
+}
+
+// A permission for single files does not list their folder.
+function readableNames(folder: string): string[] {
+  try {
+    return listFolder(folder);
+  } catch (error) {
+    if (error instanceof SourceError) return [];
+    throw error;
+  }
+}
+
+function openFiles(
+  folder: string,
+  names: readonly string[],
+  places: readonly string[],
+  { name = folder, embedding }: {
+    readonly name?: string;
+    /** File to run first, if the model takes hidden states. */
+    readonly embedding?: string | undefined;
+  } = {},
+): OnnxFile {
+  const models: OnnxModel[] = [];
+  const close = () => models.forEach((model) => model.close());
+  const pathOf = (file: string) => siblingPath(`${folder}/`, file);
+  try {
+    for (const file of names) models.push(openOnnx(pathOf(file)));
+    if (embedding !== undefined && takesHidden(models[0]!)) {
+      models.unshift(openOnnx(pathOf(embedding)));
+    }
+    const read = (file: string) => readBeside(places.map((place) => pathOf(place + file)));
+    return {
+      kind: "onnx",
+      name,
+      models,
+      metadata: configOf(read("config.json"), folder),
+      tensors: tensorsOf(models),
+      readText: (file) => {
+        const bytes = read(file);
+        return Promise.resolve(bytes && new TextDecoder().decode(bytes));
+      },
+      readBytes: (file) => Promise.resolve(read(file)),
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function takesHidden({ graph }: OnnxModel): boolean {
+  return graph.inputs.some(({ name }) => name === "hidden_in" || name === "inputs_embeds");
+}
+
+/** The first of these files that exists. */
+function readBeside(paths: readonly string[]): Uint8Array | undefined {
+  for (const path of paths) {
+    let source: ByteSource;
+    try {
+      source = openFile(path);
+    } catch (error) {
+      if (isMissing(error)) continue;
+      throw error;
+    }
+    try {
+      if (source.size > MAX_TEXT) {
+        throw new FormatError(`has ${source.size} bytes, the limit for a text is ${MAX_TEXT}`, {
+          file: path,
+        });
+      }
+      const bytes = new Uint8Array(source.size);
+      source.readInto(0, bytes);
+      return bytes;
+    } finally {
+      source.close();
+    }
+  }
+  return undefined;
+}
+
+function configOf(
+  bytes: Uint8Array | undefined,
+  folder: string,
+): ReadonlyMap<string, MetadataValue> {
+  if (!bytes) return new Map();
+  const file = `${folder}/config.json`;
+  const json = asObject(parseStrictJson(bytes, file));
+  if (!json) throw new FormatError("is not a JSON object", { file });
+  return new Map(Object.entries(json));
+}
+
+// Names may come again in every file of a split model.
+function tensorsOf(models: readonly OnnxModel[]): Map<string, TensorInfo> {
+  return new Map(
+    models.flatMap(({ graph }, part) =>
+      [...graph.initializers.values()].flatMap(({ name, tensor }): [string, TensorInfo][] =>
+        tensor ? [[models.length > 1 ? `${part}.${name}` : name, tensor]] : []
+      )
+    ),
+  );
+}

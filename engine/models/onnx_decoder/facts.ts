@@ -1,0 +1,88 @@
+// Facts of an ONNX decoder for ModelInfo: from the graphs where they say it, else from the texts beside them.
+// Numbers that nobody states are 0.
+
+import { formats } from "../../../quant/mod.ts";
+import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
+import { elementCount } from "../../graph/host_tensor.ts";
+import type { Value } from "../../graph/graph.ts";
+import type { ResolvedLimits } from "../load_options.ts";
+import type { FormatCount, ModelInfo } from "../model.ts";
+import type { DecoderConfig } from "./config.ts";
+import type { CachePort } from "./ports.ts";
+import type { DerivedStage } from "./stage.ts";
+
+/** What is known of a decoder. */
+export interface FactsInput {
+  readonly file: OnnxFile;
+  readonly config: DecoderConfig;
+  readonly cached: readonly DerivedStage[];
+  readonly derived: readonly DerivedStage[];
+  readonly limits: ResolvedLimits & { readonly trained: number };
+  readonly vocabulary: number;
+  readonly warnings: readonly string[];
+}
+
+/** Facts about it. */
+export function describeDecoder(
+  { file, config, cached, derived, limits, vocabulary, warnings }: FactsInput,
+): ModelInfo {
+  const caches = cached.flatMap(({ ports }) => ports.caches);
+  const { kvHeads, headDim } = headsOf(caches);
+  return {
+    name: baseName(file.name),
+    architecture: config.architecture ?? "decoder",
+    network: "decoder",
+    container: "onnx",
+    license: undefined,
+    parameters: weightsOf(derived).reduce(
+      (sum, { shape }) => sum + elementCount(shape as readonly number[]),
+      0,
+    ),
+    tensors: countFormats(file),
+    vocabulary,
+    contextLength: limits.contextLength,
+    trainedContextLength: limits.trained,
+    layers: Math.ceil(caches.length / 2),
+    hidden: config.hidden ?? 0,
+    heads: config.heads ?? kvHeads,
+    kvHeads,
+    headDim,
+    feedForward: config.feedForward ?? 0,
+    precision: limits.precision,
+    rounded: 0,
+    kvFormat: limits.kvFormat,
+    warnings,
+  };
+}
+
+// Sizes of a cache beside its positions: heads first, channels last. Where channels stand first (keys of
+// Bloom), values of the same layer have them last.
+function headsOf(caches: readonly CachePort[]) {
+  const { dims, axis } = caches.find(({ dims, axis }) => axis < dims.length - 1)!;
+  const sizes = dims.filter((_, at) => at !== axis).map((dim) => Number(dim) || 1);
+  return { kvHeads: sizes.at(-2) ?? 1, headDim: sizes.at(-1)! };
+}
+
+/** Every weight and large constant once. */
+function weightsOf(derived: readonly DerivedStage[]): Value[] {
+  const values = derived.flatMap(({ graph }) => graph.nodes.flatMap(({ inputs }) => inputs));
+  return [...new Set(values.filter((value) => value?.role === "weight"))] as Value[];
+}
+
+function countFormats({ tensors }: OnnxFile): FormatCount[] {
+  const groups = Map.groupBy(
+    tensors.values(),
+    ({ format }) => formats.get(format)?.name ?? format,
+  );
+  return [...groups]
+    .map(([format, members]) => ({
+      format,
+      tensors: members.length,
+      bytes: members.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    }))
+    .sort((a, b) => b.bytes - a.bytes);
+}
+
+function baseName(path: string): string {
+  return path.split(/[/\\]/).filter((part) => part !== "").at(-1) ?? path;
+}

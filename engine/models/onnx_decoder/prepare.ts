@@ -1,0 +1,308 @@
+// From ONNX files to plans: roles of inputs, one derived graph a file, sizes, facts. Nothing of the weights is
+// read beyond what shapes depend on, so the same steps describe a model that is not going to be loaded.
+
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import type { OnnxModel } from "../../formats/onnx/model.ts";
+import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
+import { memorySource } from "../../io.ts";
+import type { Plan } from "../../plan/plan.ts";
+import type { Device } from "../devices.ts";
+import type { ResolvedLimits } from "../load_options.ts";
+import { totalMemory } from "../memory.ts";
+import type { LoadOptions, ModelDescription } from "../model.ts";
+import { weightTensors } from "../describe.ts";
+import { type DecoderConfig, readDecoderConfig } from "./config.ts";
+import { blocksOf, candidatesOf } from "./executable.ts";
+import { describeDecoder } from "./facts.ts";
+import { type DecoderPorts, portsOf } from "./ports.ts";
+import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
+import { checkPadding, heldRows, type StepSizes } from "./step_sizes.ts";
+
+/** A decoder ready to be loaded. */
+export interface PreparedDecoder extends ModelDescription {
+  readonly stages: readonly { readonly derived: DerivedStage; readonly plan: Plan }[];
+  /** All files together. */
+  readonly plan: Plan;
+  readonly limits: ResolvedLimits;
+  readonly vocabulary: number;
+  readonly padTo: number;
+  /** Tokens whose logits are known; undefined: all. */
+  readonly candidates: number | undefined;
+  readonly config: DecoderConfig;
+}
+
+const DEFAULT_CONTEXT = 4096;
+const DEFAULT_BATCH = 128;
+const DEFAULT_PADDING = 64;
+
+/**
+ * Plans a decoder.
+ *
+ * @throws {UnsupportedError} If the files are no decoder, or an option is not served for ONNX.
+ * @throws {RangeError} If the context is longer than the files allow.
+ */
+export async function prepareDecoder(
+  file: OnnxFile,
+  options: LoadOptions,
+  device: Device,
+): Promise<PreparedDecoder> {
+  refuseOptions(file, options);
+  const config = await readDecoderConfig(file);
+  const precision = options.precision ?? "fast";
+  const parts = file.models.map((model) => ({ model, ports: portsOf(model) }));
+  checkChain(file, parts.map(({ ports }) => ports));
+  const derived = parts.map(({ model, ports }) =>
+    deriveStage(
+      ports.useCache ? withCacheBranch(model, ports.useCache.name) : model,
+      withoutBranch(ports),
+      {
+        results: ports.result !== undefined
+          ? [ports.result]
+          : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
+        device: device.backend.name,
+        passes: {
+          precision,
+          hasIntegerKernel: (format) => device.hasIntegerKernel(format),
+          hasKernel: (op) => device.hasKernel(op),
+          roundsWeights: (format) => device.roundsWeights?.(format) ?? false,
+        },
+      },
+    )
+  );
+  const cached = derived.filter(({ ports }) => ports.caches.length > 0);
+  const leading = cached[0]!.ports;
+  cached.forEach(({ ports }) => checkPadding(ports, options.padTo));
+  const padTo = options.padTo ?? (leading.past === "exact" ? 1 : DEFAULT_PADDING);
+  const isBranching = parts.some(({ ports }) => ports.useCache);
+  const limits = limitsOf({ file, options, config, derived, padTo, isBranching });
+  const { vocabulary, rowsOfLogits, best } = logitsOf(derived, config, file);
+  const logitRows = rowsOfLogits === "last" ? 1 : limits.logitRows;
+  const largest = largestStep(leading, limits, padTo);
+  const tail = derived.findLastIndex(({ ports }) => ports.caches.length > 0) + 1;
+  const stages = derived.map((stage, i) => ({
+    derived: stage,
+    plan: planStage(stage, i < tail ? largest : { rows: logitRows, length: 0, held: 0 }),
+  }));
+  const plan = joinPlans(stages.map(({ plan }) => plan));
+  const resolved = { ...limits, precision, logitRows };
+  const memory = totalMemory({
+    weights: bytesOf(derived),
+    activations: plan.arenaBytes,
+    sessionCache: cacheBytes(cached, limits.contextLength),
+    sessions: limits.sessions,
+    other: 0,
+  });
+  const warnings = [
+    ...isBranching
+      ? [
+        "the file has a branch for its first step, which is left out: prompts are read token by token",
+      ]
+      : [],
+    ...best !== undefined
+      ? [`the file gives out the best ${best} tokens, not all logits: samplers choose among them`]
+      : [],
+  ];
+  const info = describeDecoder({
+    file,
+    config,
+    cached,
+    derived,
+    limits: resolved,
+    vocabulary,
+    warnings,
+  });
+  return {
+    ...{ info, memory, plan, stages, limits: resolved, vocabulary, padTo, config },
+    candidates: best,
+  };
+}
+
+function refuseOptions({ name: file }: OnnxFile, options: LoadOptions): void {
+  const refused: [keyof LoadOptions, string][] = [
+    ["adapters", "adapters are applied to models built from specs"],
+    ["kvHeads", "heads are pooled in models built from specs"],
+    ["spec", "the file itself says how it is built"],
+    ["embeddings", "its files give out no hidden state"],
+  ];
+  for (const [option, reason] of refused) {
+    const value = options[option];
+    if (value === undefined || value === false || (Array.isArray(value) && value.length === 0)) {
+      continue;
+    }
+    throw new UnsupportedError(`option ${option} is not for ONNX models: ${reason}`, {
+      file,
+      remedy: `Leave ${option} out`,
+    });
+  }
+}
+
+// A known branch is derived in place; the one for the past serves any past, one token at a time.
+function withCacheBranch(model: OnnxModel, input: string): OnnxModel {
+  const { graph } = model;
+  const source = memorySource(input, Uint8Array.of(1));
+  const declared = graph.inputs.find(({ name }) => name === input)!.type;
+  const shape = declared?.kind === "tensor" && declared.shape?.length === 0 ? [] : [1];
+  const tensor = { name: input, shape, format: "BOOL", source, offset: 0, byteLength: 1 };
+  const constant = { name: input, dtype: "bool" as const, shape, tensor };
+  return {
+    ...model,
+    graph: {
+      ...graph,
+      inputs: graph.inputs.filter(({ name }) => name !== input),
+      initializers: new Map([...graph.initializers, [input, constant]]),
+    },
+  };
+}
+
+function withoutBranch({ useCache: _, ...ports }: DecoderPorts): DecoderPorts {
+  return ports;
+}
+
+/** @throws {UnsupportedError} If the files do not make a decoder. */
+function checkChain({ name: file }: OnnxFile, chain: readonly DecoderPorts[]): void {
+  const caches = chain.flatMap((ports) => ports.caches);
+  if (caches.length === 0) {
+    throw new UnsupportedError(
+      "cannot be a session: none of its inputs is a cache of keys or values",
+      {
+        file,
+        remedy: "Export a decoder with past keys and values, or run it with loadGraph()",
+      },
+    );
+  }
+  for (const [i, ports] of chain.entries()) {
+    if (ports.tokens || (i > 0 && ports.hidden)) {
+      if (ports.result !== undefined || ports.best) continue;
+      throw new UnsupportedError(
+        "cannot be a session: it gives out neither logits nor hidden states",
+        {
+          file: ports.file,
+          remedy: "Run it with loadGraph()",
+        },
+      );
+    }
+    throw new UnsupportedError(
+      ports.hidden
+        ? `takes hidden states ("${ports.hidden.name}"), and no file before it makes them of tokens`
+        : "cannot be a session: no input takes token ids",
+      { file: ports.file, remedy: "Put embeding.onnx beside it, or run it with loadGraph()" },
+    );
+  }
+}
+
+interface LimitsInput {
+  readonly file: OnnxFile;
+  readonly options: LoadOptions;
+  readonly config: DecoderConfig;
+  readonly derived: readonly DerivedStage[];
+  readonly padTo: number;
+  readonly isBranching: boolean;
+}
+
+function limitsOf(
+  { file, options, config, derived, padTo, isBranching }: LimitsInput,
+): ResolvedLimits & { readonly trained: number } {
+  const tables = derived.flatMap(({ positionLimit }) => positionLimit ?? []);
+  const stated = config.context === undefined ? [] : [config.context];
+  const trained = Math.min(...tables, ...stated);
+  const contextLength = options.contextLength ?? Math.min(trained, DEFAULT_CONTEXT);
+  if (contextLength > trained) {
+    throw new RangeError(
+      `Cannot use contextLength ${contextLength}: the model was made for ${trained}`,
+    );
+  }
+  const batch = isBranching ? 1 : Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
+  const cached = derived.filter(({ ports }) => ports.caches.length > 0);
+  const sizes = { contextLength, batch };
+  for (const { ports, bind } of cached) bind(largestStep(ports, sizes, padTo));
+  const kvFormat = kvFormatOf(cached[0]!.ports, file, options);
+  return {
+    precision: options.precision ?? "fast",
+    contextLength,
+    sessions: options.sessions ?? 1,
+    batch,
+    logitRows: Math.min(options.logitRows ?? 1, batch),
+    kvFormat,
+    embeddings: false,
+    trained: Number.isFinite(trained) ? trained : contextLength,
+  };
+}
+
+function largestStep(
+  ports: DecoderPorts,
+  { contextLength, batch }: Pick<ResolvedLimits, "contextLength" | "batch">,
+  padTo: number,
+): StepSizes {
+  return { rows: batch, length: contextLength, held: heldRows(ports, contextLength, padTo) };
+}
+
+function kvFormatOf({ caches }: DecoderPorts, { name }: OnnxFile, options: LoadOptions) {
+  const { dtype } = caches[0]!;
+  const kvFormat = dtype === "f16" ? "F16" : "F32";
+  if (options.kvFormat === undefined || options.kvFormat === kvFormat) return kvFormat;
+  throw new UnsupportedError(
+    `has keys and values of ${kvFormat}, which option kvFormat cannot change`,
+    { file: name, remedy: "Leave kvFormat out" },
+  );
+}
+
+function logitsOf(
+  derived: readonly DerivedStage[],
+  config: DecoderConfig,
+  { name: file }: OnnxFile,
+) {
+  const last = derived.at(-1)!;
+  const { result, best } = last.ports;
+  const sizes: StepSizes = { rows: 3, length: 0, held: 0 };
+  const shape = last.shapeOf(result ?? best!.ids, sizes);
+  const count = shape.reduce((a, b) => a * b, 1);
+  if (result !== undefined) {
+    const vocabulary = shape.at(-1)!;
+    const given = count / vocabulary;
+    const rowsOfLogits = given === sizes.rows ? "all" as const : "last" as const;
+    return { vocabulary, rowsOfLogits, best: undefined };
+  }
+  const k = candidatesOf(last.ports, shape.at(-1)!)!;
+  const rowsOfLogits = count / k === sizes.rows ? "all" as const : "last" as const;
+  if (config.vocabulary === undefined) {
+    throw new FormatError("does not say how many tokens there are", {
+      file,
+      place: "config.json, vocab_size",
+      remedy: "Put the model's config.json beside it",
+    });
+  }
+  return { vocabulary: config.vocabulary, rowsOfLogits, best: k };
+}
+
+/** One plan that tells of all files. */
+function joinPlans(plans: readonly Plan[]): Plan {
+  const sum = (of: (plan: Plan) => number) => plans.reduce((total, plan) => total + of(plan), 0);
+  const [first] = plans as [Plan];
+  if (plans.length === 1) return first;
+  let waves = 0;
+  const steps = plans.flatMap((plan) => {
+    const from = waves;
+    waves += plan.waves;
+    return plan.steps.map(({ node, wave }) => ({ node, wave: from + wave }));
+  });
+  return {
+    ...first,
+    steps,
+    waves,
+    arenaBytes: sum(({ arenaBytes }) => arenaBytes),
+    naiveBytes: sum(({ naiveBytes }) => naiveBytes),
+    lowerBoundBytes: sum(({ lowerBoundBytes }) => lowerBoundBytes),
+  };
+}
+
+function bytesOf(derived: readonly DerivedStage[]): number {
+  return derived.flatMap(({ graph }) => weightTensors(graph))
+    .reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+function cacheBytes(cached: readonly DerivedStage[], capacity: number): number {
+  return cached.flatMap(({ ports }) => ports.caches).reduce((sum, port) => {
+    const { outer, inner } = blocksOf(port);
+    return sum + outer * inner * capacity * (port.dtype === "f16" ? 2 : 4);
+  }, 0);
+}
