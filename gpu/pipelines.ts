@@ -1,6 +1,6 @@
 // Pipelines, cached by the text of their shader (spec MD-18): all layers of a model share one a kernel and
-// width, and a second model of the same kind compiles nothing. They are compiled together, while
-// weights are still being read.
+// width, and a second model of the same kind compiles nothing. Those that every answer needs are compiled together, while
+// weights are still being read; others when a step first needs them.
 
 import { COMPUTE_STAGE } from "./constants.ts";
 import { GpuFailure, messageOf } from "./failure.ts";
@@ -16,75 +16,102 @@ export interface Pipeline {
 
 /** The pipelines of a device. */
 export interface Pipelines {
+  /** The layout of the bind group of a shader for memory of these kinds. */
+  layout(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): GPUBindGroupLayout;
   /**
    * The pipeline of a shader for memory of these kinds.
    *
    * @throws {GpuFailure} `shader`, with the name and the compiler's words.
    */
   get(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): Promise<Pipeline>;
+  /** The same without a promise, for shaders that turn out to be needed; a fault is told by the device's next check. */
+  getNow(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): Pipeline;
   /** How many were compiled so far. */
   readonly count: number;
 }
 
 /** An empty cache. */
 export function createPipelines(device: GPUDevice, capabilities: Capabilities): Pipelines {
-  const pipelines = new Map<string, Promise<Pipeline>>();
+  const pending = new Map<string, Promise<Pipeline>>();
+  const compiled = new Map<string, Pipeline>();
   const layouts = new Map<string, GPUBindGroupLayout>();
 
-  function layoutOf(types: readonly GPUBufferBindingType[]): GPUBindGroupLayout {
+  function layout(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): GPUBindGroupLayout {
+    const types = Object.keys(shader.storage).map((variable): GPUBufferBindingType =>
+      accessOf(shader, variable, storage) === "read" ? "read-only-storage" : "storage"
+    );
+    if (Object.keys(shader.uniforms).length > 0) types.push("uniform");
     const key = types.join();
-    let layout = layouts.get(key);
-    if (!layout) {
+    let found = layouts.get(key);
+    if (!found) {
       const entries = types.map((type, binding) => ({
         binding,
         visibility: COMPUTE_STAGE,
         buffer: { type },
       }));
-      layouts.set(key, layout = device.createBindGroupLayout({ label: key, entries }));
+      layouts.set(key, found = device.createBindGroupLayout({ label: key, entries }));
     }
-    return layout;
+    return found;
+  }
+
+  function descriptor(
+    { name }: Shader,
+    module: GPUShaderModule,
+    layout: GPUBindGroupLayout,
+  ): GPUComputePipelineDescriptor {
+    return {
+      label: name,
+      layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+      compute: { module, entryPoint: "main" },
+    };
   }
 
   async function compile(
-    { name }: Shader,
+    shader: Shader,
     code: string,
     layout: GPUBindGroupLayout,
   ): Promise<Pipeline> {
     // The scope is opened and closed without a pause, so that it holds no other shader's errors.
     device.pushErrorScope("validation");
-    const module = device.createShaderModule({ label: name, code });
+    const module = device.createShaderModule({ label: shader.name, code });
     const scope = device.popErrorScope();
-    const compiled = device.createComputePipelineAsync({
-      label: name,
-      layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
-      compute: { module, entryPoint: "main" },
-    });
+    const made = device.createComputePipelineAsync(descriptor(shader, module, layout));
     try {
-      const [pipeline, error] = await Promise.all([compiled, scope]);
+      const [pipeline, error] = await Promise.all([made, scope]);
       if (error) throw error;
-      return { pipeline, layout };
+      const result = { pipeline, layout };
+      compiled.set(code, result);
+      return result;
     } catch (error) {
       await scope.catch(() => {});
-      throw new GpuFailure("shader", `${name}: ${await explain(module, error)}`, { cause: error });
+      const message = `${shader.name}: ${await explain(module, error)}`;
+      throw new GpuFailure("shader", message, { cause: error });
     }
   }
 
   return {
+    layout,
     get(shader, storage) {
       const code = shaderText(shader, storage, capabilities);
-      let found = pipelines.get(code);
+      const known = compiled.get(code);
+      if (known) return Promise.resolve(known);
+      let found = pending.get(code);
+      if (!found) pending.set(code, found = compile(shader, code, layout(shader, storage)));
+      return found;
+    },
+    getNow(shader, storage) {
+      const code = shaderText(shader, storage, capabilities);
+      let found = compiled.get(code);
       if (!found) {
-        const types = Object.keys(shader.storage).map((variable): GPUBufferBindingType =>
-          accessOf(shader, variable, storage) === "read" ? "read-only-storage" : "storage"
-        );
-        if (Object.keys(shader.uniforms).length > 0) types.push("uniform");
-        found = compile(shader, code, layoutOf(types));
-        pipelines.set(code, found);
+        const own = layout(shader, storage);
+        const module = device.createShaderModule({ label: shader.name, code });
+        const pipeline = device.createComputePipeline(descriptor(shader, module, own));
+        compiled.set(code, found = { pipeline, layout: own });
       }
       return found;
     },
     get count() {
-      return pipelines.size;
+      return new Set([...pending.keys(), ...compiled.keys()]).size;
     },
   };
 }

@@ -41,9 +41,13 @@ export interface Program<Env> {
 /** A dispatch as it is encoded. */
 interface Active {
   readonly index: number;
-  readonly pipeline: GPUComputePipeline;
+  pipeline: GPUComputePipeline | undefined;
   readonly group: GPUBindGroup;
   counts: readonly [number, number, number];
+}
+
+interface Compiled {
+  pipeline: GPUComputePipeline;
 }
 
 interface Uniforms<Env> {
@@ -54,16 +58,22 @@ interface Uniforms<Env> {
 /**
  * Compiles shaders and makes bind groups.
  *
+ * @param eager Bindings whose shaders are compiled now; those of others when they are first needed. Default: all.
  * @throws {GpuFailure} If a shader is refused or there is no memory.
  */
 export async function createProgram<Env>(
   gpu: GpuMemory,
   dispatches: readonly ProgramDispatch<Env>[],
+  eager?: readonly Env[],
 ): Promise<Program<Env>> {
   const { device } = gpu;
   const block = planUniforms(dispatches);
+  const isEager = ({ workgroups }: ProgramDispatch<Env>) =>
+    !eager || eager.some((env) => workgroups.every((count) => valueOf(count, env) > 0));
   const pipelines = await Promise.all(
-    dispatches.map(({ shader, storage }) => gpu.pipelines.get(shader, storage)),
+    dispatches.map((dispatch) =>
+      isEager(dispatch) ? gpu.pipelines.get(dispatch.shader, dispatch.storage) : undefined
+    ),
   );
   const usage = BUFFER_USAGE.UNIFORM | BUFFER_USAGE.COPY_DST;
   const { buffer, groups } = await gpu.allocate(() => {
@@ -82,7 +92,8 @@ export async function createProgram<Env>(
           resource: { buffer, offset: uniforms.offset, size },
         });
       }
-      return device.createBindGroup({ label: name, layout: pipelines[i]!.layout, entries });
+      const layout = gpu.pipelines.layout(shader, storage);
+      return device.createBindGroup({ label: name, layout, entries });
     });
     return { buffer, groups };
   });
@@ -91,11 +102,11 @@ export async function createProgram<Env>(
   const blocks = [...new Set(block.of)].filter((uniforms) => uniforms !== undefined);
   const list: Active[] = dispatches.map((_, index) => ({
     index,
-    pipeline: pipelines[index]!.pipeline,
+    pipeline: pipelines[index]?.pipeline,
     group: groups[index]!,
     counts: [0, 0, 0],
   }));
-  let active: readonly Active[] = [];
+  let active: readonly (Active & Compiled)[] = [];
   let bound: Env | undefined;
 
   function bind(env: Env): void {
@@ -105,7 +116,11 @@ export async function createProgram<Env>(
     dispatches.forEach(({ name, workgroups }, i) => {
       list[i]!.counts = spread(name, workgroups.map((count) => valueOf(count, env)));
     });
-    active = list.filter(({ counts: [x] }) => x > 0);
+    active = list.filter(({ counts: [x] }) => x > 0) as (Active & Compiled)[];
+    for (const entry of active) {
+      const { shader, storage } = dispatches[entry.index]!;
+      entry.pipeline ??= gpu.pipelines.getNow(shader, storage).pipeline;
+    }
     bound = { ...env };
   }
 

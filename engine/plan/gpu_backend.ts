@@ -20,7 +20,7 @@ import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { chooseGpuKernels, lowerToGpu } from "./gpu_lowering.ts";
 import type { GpuMemoryMap } from "./gpu_replay.ts";
-import { createReach, type Reach } from "./gpu_reach.ts";
+import { createReach, limitsWithReach, type Reach } from "./gpu_reach.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
 import {
   createStep,
@@ -176,7 +176,7 @@ async function prepareGpu(
     const memory = await gpu.allocate(() => allocate(scope, plan, kernels, options.slots));
     const lowered = lowerToGpu(plan, kernels, capabilities, options.slots, memory.map);
     const [program] = await Promise.all([
-      createProgram(scope, lowered),
+      createProgram(scope, lowered, usualSteps(plan)),
       loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
     ]);
     const readback = await createReadback(scope, outputBytes(plan));
@@ -195,6 +195,13 @@ async function prepareGpu(
     scope.free();
     throw error;
   }
+}
+
+/** Bindings of the steps that every answer takes: one token of a short context, and a full step. */
+function usualSteps(plan: Plan): DimEnv[] {
+  const limits = limitsWithReach(plan);
+  const ones = Object.fromEntries(Object.keys(limits).map((name) => [name, 1]));
+  return [ones, limits];
 }
 
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
