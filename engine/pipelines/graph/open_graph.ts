@@ -50,9 +50,10 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   checkSupport(context, graph, opsets);
   const prepared = prepareGraph(context, graph, opsets);
   const program: Program = createProgram(context, prepared, new Map(), runtime);
-  const symbolic = createSymbolicProgram(context, prepared, runtime);
-  const names = new Set(graph.inputs.map(({ name }) => name));
   const outputNames = graph.outputs.map(({ name }) => name);
+  const symbolic = createSymbolicProgram(context, prepared, runtime);
+  symbolic.check(graph.inputs.filter(({ name }) => !graph.initializers.has(name)), outputNames);
+  const names = new Set(graph.inputs.map(({ name }) => name));
 
   function check(inputs: ReadonlyMap<string, HostValue>): void {
     for (const name of inputs.keys()) {

@@ -47,7 +47,7 @@ export interface GraphPlan {
   readonly outputs: Readonly<Record<string, readonly number[]>>;
   /** Why the plan ends before the graph does; empty for a whole plan. */
   readonly split: readonly string[];
-  /** Milliseconds. */
+  /** Milliseconds; passes count as deriving. */
   readonly times: { readonly derive: number; readonly plan: number };
 }
 
@@ -66,9 +66,10 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   const { shapes, missing } = shapesAt(inputs, options.bind);
   const outputs = options.outputs ?? graph.outputs.map(({ name }) => name);
   const derived = derive();
+  const suited = derived.graph && forDevice(derived.graph);
   const middle = performance.now();
   const { bindings, assumptions, split } = derived;
-  const done = derived.graph && plan(forDevice(derived.graph), {
+  const done = suited && plan(suited, {
     limits: bindings,
     reuseInputs: true,
     ...options.policy && { policy: options.policy },

@@ -3,6 +3,7 @@
 // A hint of the file that contradicts what comes makes a second variant without that hint; what cannot be
 // derived with symbols at all is left to the program, and the reason is kept for reports.
 
+import type { OnnxValueInfo } from "../../formats/onnx/model.ts";
 import { type DimEnv, symbolsOf } from "../../graph/dim.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { SegmentRequest } from "../../graph/onnx/derivation.ts";
@@ -21,8 +22,11 @@ import {
 } from "../../graph/onnx/symbols.ts";
 import { type Entry, type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { DimsDiffer } from "../../graph/shape_rules.ts";
+import { plan } from "../../plan/planner.ts";
+import { likelyShapes } from "./likely_shapes.ts";
 import { neededNodes } from "./program.ts";
 import {
+  deviceGraph,
   optimizeGraph,
   type ProfileEntry,
   type ReadySegment,
@@ -55,6 +59,14 @@ export interface SymbolicProgram {
   ): Promise<Map<string, HostValue> | undefined>;
   /** Time by kernel since the last call. */
   profile(): ProfileEntry[];
+  /**
+   * Derives at likely sizes, so that what is not supported shows before anything runs; what is derived
+   * serves later runs. Sizes that do not fit are an error here only where all are declared.
+   *
+   * @throws {UnsupportedError} Listing every node that has no translation.
+   * @throws {RangeError | ResourceError} If declared sizes do not fit, or take too much memory.
+   */
+  check(inputs: readonly OnnxValueInfo[], outputs: readonly string[]): void;
   /** Why symbols do not serve, if that came up. */
   readonly reasons: readonly string[];
   dispose(): void;
@@ -107,10 +119,25 @@ export function createSymbolicProgram(
 
   return {
     reasons,
+    check(inputs, outputs) {
+      const shapes = likelyShapes(inputs);
+      if (!shapes) return;
+      const isFixed = inputs.every(({ type }) =>
+        type?.kind === "tensor" && type.shape!.every((dim) => typeof dim === "number")
+      );
+      try {
+        const found = find(keyOf(shapes.keys(), outputs), shapes, outputs);
+        const graph = isFixed ? found?.variant.graph : undefined;
+        if (graph) checkMemory(graph, runtime);
+      } catch (error) {
+        const isSize = error instanceof RangeError && !isFixed;
+        if (!isSize && !(error instanceof NotOneSegment)) throw error;
+      }
+    },
     async run(inputs, outputs, into) {
       const shapes = shapesOf(inputs);
       if (!shapes) return undefined;
-      const key = `${[...inputs.keys()].join("\n")}\n\n${outputs.join("\n")}`;
+      const key = keyOf(inputs.keys(), outputs);
       if (hopeless.has(key)) return undefined;
       let found: ReturnType<typeof find>;
       try {
@@ -132,6 +159,15 @@ export function createSymbolicProgram(
       variants.clear();
     },
   };
+}
+
+function checkMemory(graph: Graph, { backend, maxBytes }: Runtime): void {
+  const reuseInputs = backend.name !== "gpu";
+  plan(deviceGraph(graph, backend.name), { limits: {}, maxBytes, reuseInputs });
+}
+
+function keyOf(inputs: Iterable<string>, outputs: readonly string[]): string {
+  return `${[...inputs].sort().join("\n")}\n\n${outputs.join("\n")}`;
 }
 
 function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefined {
