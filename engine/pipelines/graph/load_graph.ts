@@ -137,14 +137,21 @@ export async function loadGraph(
   }
   const { backend, ...support } = await openDevice(device, { threads, profile, shared: true });
   const model = openOnnx(path);
-  checkLimits(model, limits);
-  const graph = openGraph(model, {
+  const runtime = {
     backend,
     reference: createReferenceBackend(),
     maxBytes: maxActivationBytes,
     limits,
     ...precision === "fast" && { rounding: support },
-  });
+  };
+  let graph: OpenGraph;
+  try {
+    checkLimits(model, limits);
+    graph = openGraph(model, runtime);
+  } catch (error) {
+    model.close();
+    throw error;
+  }
   const declared = new Map(graph.inputs.map(({ name, type }) => [name, type]));
   const dispose = () => graph.dispose();
   return {
