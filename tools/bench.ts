@@ -9,7 +9,7 @@ import { deno, runTask } from "./support/task.ts";
 const LINE = {
   name: "deno task bench",
   summary: "Measures this engine, beside its peers where there are any.",
-  positionals: ["NAME", "[FILTER…]"], // filters are for micro and gpu
+  positionals: ["NAME", "[FILTER…]"], // filters are for micro, gpu and onnx
   flags: {
     models: {
       type: "string",
@@ -37,19 +37,19 @@ const LINE = {
     ["deno task bench cpu", "SmolLM2 and Gemma on this engine and llama.cpp, in turns"],
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
     ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
+    ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
     ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
     ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead or kernels"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, gpu, profile, micro. onnx, formats, serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, gpu, onnx, profile, micro. formats, serve, vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
 
 const NOT_BUILT = [
-  "onnx",
   "formats",
   "serve",
   "vision",
@@ -120,9 +120,20 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     await print(figures, flags.json ?? false);
     return 0;
   }
+  if (name === "onnx") {
+    const { onnxBench } = await import("../bench/onnx/mod.ts");
+    const figures = onnxBench({
+      threads: numbers(flags.threads, "threads", threadCounts()),
+      rounds: flags.rounds ?? 5,
+      peer: !flags["no-peer"],
+      filter: rest,
+    });
+    await print(figures, flags.json ?? false);
+    return 0;
+  }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, gpu, profile, micro, ${NOT_BUILT.join(", ")}`,
+      `Unknown bench ${name}: cpu, encoder, gpu, onnx, profile, micro, ${NOT_BUILT.join(", ")}`,
     );
   }
   if (rest.length > 0) {

@@ -7,6 +7,7 @@ export type Order =
   | { readonly op: "prefill"; readonly ids: readonly number[] }
   | { readonly op: "decode"; readonly ids: readonly number[]; readonly count: number }
   | { readonly op: "embed"; readonly texts: readonly string[]; readonly batch: number }
+  | { readonly op: "graph"; readonly runs: number }
   | { readonly op: "memory" };
 
 /** What comes back: `ms` for work, `bytes` for memory, `loadMs` once at the start. */
@@ -15,7 +16,7 @@ export interface Reply {
   readonly bytes?: number;
   readonly loadMs?: number;
   readonly ids?: readonly number[];
-  /** The first of the vectors that were made. */
+  /** The first of the vectors that were made, or the start of a graph's first output. */
   readonly vector?: readonly number[];
 }
 
@@ -26,6 +27,8 @@ export interface Engine {
   decode?(ids: readonly number[], count: number): Promise<Reply>;
   /** Vectors of texts, `batch` at a time where the engine pads texts to a common length. */
   embed?(texts: readonly string[], batch: number): Promise<Reply>;
+  /** Runs a graph on its inputs; `ms` is of one run. */
+  graph?(runs: number): Promise<Reply>;
   close(): Promise<void>;
 }
 
@@ -61,6 +64,8 @@ function answer(engine: Engine, order: Order): Reply | Promise<Reply> | undefine
       return engine.decode?.(order.ids, order.count);
     case "embed":
       return engine.embed?.(order.texts, order.batch);
+    case "graph":
+      return engine.graph?.(order.runs);
   }
 }
 
@@ -85,10 +90,15 @@ export interface Runner {
 }
 
 /** Starts `deno run` with the given arguments and waits until the model is loaded. */
-export async function startRunner(args: readonly string[]): Promise<Runner> {
+export function startRunner(args: readonly string[]): Promise<Runner> {
+  return startProgram(Deno.execPath(), ["run", "--allow-all", ...args]);
+}
+
+/** Starts another program that answers orders, and waits until the model is loaded. */
+export async function startProgram(program: string, args: readonly string[]): Promise<Runner> {
   const start = performance.now();
-  const command = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--allow-all", ...args],
+  const command = new Deno.Command(program, {
+    args: [...args],
     stdin: "piped",
     stdout: "piped",
     stderr: "inherit",
@@ -98,7 +108,7 @@ export async function startRunner(args: readonly string[]): Promise<Runner> {
   const orders = child.stdin.getWriter();
   const next = async (): Promise<Reply> => {
     const { value, done } = await replies.next();
-    if (done) throw new Error(`The engine ended early: deno run ${args.join(" ")}`);
+    if (done) throw new Error(`The engine ended early: ${program} ${args.join(" ")}`);
     return value;
   };
   const { loadMs = 0 } = await next();

@@ -1,0 +1,114 @@
+// What `deno task bench onnx` runs: graphs with inputs described as data, so that engines in other
+// processes and languages make the same ones.
+
+import { openModel } from "../../engine/formats/open_model.ts";
+import { pullModel } from "../../engine/formats/hub/pull.ts";
+import { miniLmOnnx } from "../../tests/support/minilm_onnx.ts";
+import { nbitsDecoder } from "./decoder.ts";
+
+/** An input: `ids` counts through a vocabulary, `wave` is a sine, `zero` and `one` are constant. */
+export interface InputRule {
+  readonly name: string;
+  readonly type: "int64" | "int32" | "float32";
+  readonly dims: readonly number[];
+  readonly fill: "ids" | "wave" | "zero" | "one" | number;
+}
+
+/** A graph to measure. */
+export interface GraphCase {
+  readonly name: string;
+  /** Path of the file; made or fetched when it is asked for. */
+  model(folder: string): Promise<string>;
+  readonly inputs: readonly InputRule[];
+  /** `tokens/s`: runs a second; `ms`: milliseconds a run. */
+  readonly unit: "ms" | "tokens/s";
+  /** Of this engine. */
+  readonly precision: "exact" | "fast";
+  /** Least cosine of the first output to a peer's. */
+  readonly cosine: number;
+}
+
+const TOKENS = 32;
+
+function encoderInputs(batch: number): InputRule[] {
+  const dims = [batch, TOKENS], type = "int64";
+  return [
+    { name: "input_ids", type, dims, fill: "ids" },
+    { name: "attention_mask", type, dims, fill: "one" },
+    { name: "token_type_ids", type, dims, fill: "zero" },
+  ];
+}
+
+async function floatMiniLm(folder: string): Promise<string> {
+  const path = `${folder}/minilm-float.onnx`;
+  return await once(path, async () => {
+    const checkpoint = await openModel(await pullModel("minilm"));
+    try {
+      return await miniLmOnnx(checkpoint);
+    } finally {
+      checkpoint.close();
+    }
+  });
+}
+
+async function once(path: string, make: () => Promise<Uint8Array> | Uint8Array): Promise<string> {
+  try {
+    await Deno.stat(path);
+  } catch {
+    await Deno.writeFile(`${path}.part`, await make());
+    await Deno.rename(`${path}.part`, path);
+  }
+  return path;
+}
+
+const common = { unit: "ms", precision: "exact", cosine: 0.99999 } as const;
+
+/** All cases. */
+export const GRAPH_CASES: readonly GraphCase[] = [
+  ...[1, 16].flatMap((batch): GraphCase[] => [
+    {
+      ...common,
+      name: `minilm float batch ${batch}`,
+      model: floatMiniLm,
+      inputs: encoderInputs(batch),
+    },
+    {
+      ...common,
+      name: `minilm fast batch ${batch}`,
+      model: floatMiniLm,
+      inputs: encoderInputs(batch),
+      precision: "fast",
+      cosine: 0.999,
+    },
+    {
+      ...common,
+      name: `minilm int8 batch ${batch}`,
+      model: () => pullModel("minilm-int8"),
+      inputs: encoderInputs(batch),
+    },
+  ]),
+  {
+    ...common,
+    name: "text detection 640×640",
+    model: () => pullModel("ppocr-v4"),
+    inputs: [{ name: "x", type: "float32", dims: [1, 3, 640, 640], fill: "wave" }],
+  },
+  {
+    ...common,
+    name: "speech chunk",
+    model: () => pullModel("silero-vad"),
+    inputs: [
+      { name: "input", type: "float32", dims: [1, 576], fill: "wave" },
+      { name: "state", type: "float32", dims: [2, 1, 128], fill: "zero" },
+      { name: "sr", type: "int64", dims: [], fill: 16000 },
+    ],
+  },
+  {
+    ...common,
+    name: "decode MatMulNBits, SmolLM2's shape",
+    model: (folder) => once(`${folder}/decoder-nbits.onnx`, () => nbitsDecoder().bytes),
+    inputs: nbitsDecoder({ weights: false }).inputs,
+    unit: "tokens/s",
+    cosine: 0.999,
+  },
+];

@@ -1,0 +1,81 @@
+// What the peers of the onnx bench need, in a folder outside the repository, pinned: onnxruntime-web and
+// playwright-core from npm, onnxruntime for Python in an environment of its own, and the system's Chromium
+// where there is one. Nobody but this bench ever fetches them.
+
+const PACKAGES: Readonly<Record<string, string>> = {
+  "onnxruntime-web": "1.30.0",
+  "playwright-core": "1.65.0",
+};
+const PYTHON_PACKAGES = ["onnxruntime==1.32.0", "numpy"];
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
+
+/** Where the peers are; absent: not on this machine. */
+export interface Peers {
+  /** Has `node_modules`. */
+  readonly packages: string;
+  readonly python: string | undefined;
+  readonly chromium: string | undefined;
+}
+
+/** Versions, for the name of a peer. */
+export const VERSIONS = { web: PACKAGES["onnxruntime-web"]!, native: "1.32.0" } as const;
+
+/** Folder for models that the bench makes. */
+export function benchFolder(): string {
+  const home = Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME")}/.cache`;
+  const folder = `${home}/troodon-bench/onnx`;
+  Deno.mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+async function succeeds(name: string, args: readonly string[], cwd?: string): Promise<boolean> {
+  try {
+    const command = new Deno.Command(name, {
+      ...{ args: [...args], stdout: "null", stderr: "null" },
+      ...cwd && { cwd },
+    });
+    return (await command.output()).success;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Installs the peers, once. What cannot be installed is left out with a line on standard error.
+ *
+ * @throws {Error} If even onnxruntime-web is not to be had.
+ */
+export async function preparePeers(): Promise<Peers> {
+  const folder = benchFolder();
+  const manifest = JSON.stringify({ dependencies: PACKAGES });
+  const marker = `${folder}/installed.json`;
+  const installed = await Deno.readTextFile(marker).catch(() => "");
+  if (installed !== manifest) {
+    await Deno.writeTextFile(`${folder}/package.json`, manifest);
+    if (!await succeeds(Deno.execPath(), ["install", "--node-modules-dir=manual"], folder)) {
+      throw new Error(`Cannot install ${Object.keys(PACKAGES).join(" and ")}; use --no-peer`);
+    }
+    await Deno.writeTextFile(marker, manifest);
+  }
+  const python = await preparePython(folder);
+  if (!python) console.error("no native onnxruntime: it wants python3 with venv and pip");
+  let chromium: string | undefined;
+  for (const name of BROWSERS) {
+    if (!chromium && await succeeds(name, ["--version"])) chromium = await whereIs(name);
+  }
+  if (!chromium) console.error("no Chromium: onnxruntime-web is measured in Deno only");
+  return { packages: folder, python, chromium };
+}
+
+async function preparePython(folder: string): Promise<string | undefined> {
+  const python = `${folder}/python/bin/python`;
+  if (await succeeds(python, ["-c", "import onnxruntime"])) return python;
+  const made = await succeeds("python3", ["-m", "venv", `${folder}/python`]) &&
+    await succeeds(python, ["-m", "pip", "install", "-q", ...PYTHON_PACKAGES]);
+  return made ? python : undefined;
+}
+
+async function whereIs(name: string): Promise<string> {
+  const { stdout } = await new Deno.Command("which", { args: [name] }).output();
+  return new TextDecoder().decode(stdout).trim();
+}
