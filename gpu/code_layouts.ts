@@ -9,7 +9,7 @@
 
 import { scaleCode as signedScaleCode } from "../quant/q3_k.ts";
 import { minimumCode, scaleCode } from "../quant/k_scales.ts";
-import type { GpuWeightLayout, PackSize } from "./weight_layout.ts";
+import type { GpuWeightLayout, PackSize } from "./packed_layout.ts";
 
 /** Columns of a group. */
 export const GROUP_COLUMNS = 32;

@@ -1,34 +1,11 @@
-// How weight matrices lie on the GPU. A layout cuts a matrix into groups of rows and stores each group in
-// one or more planes (codes, scales), so that a large matrix can be split between groups over several
-// bindings and every kernel reads whole vectors. Nothing is rounded: decoding a layout gives exactly the
-// numbers of the file. A format without a layout of its own is decoded to float32.
+// How weight matrices lie on the GPU: the table of layouts by number format. Nothing is rounded: decoding a
+// layout gives exactly the numbers of the file. A format without a layout of its own is decoded to float32.
 
 import { getFormat } from "../quant/mod.ts";
 import { CODE_LAYOUTS, type CodeLayout } from "./code_layouts.ts";
+import type { GpuWeightLayout, PackSize } from "./packed_layout.ts";
 
-/** One way to store a matrix. */
-export interface GpuWeightLayout {
-  /** By which kernels know it. */
-  readonly id: string;
-  /** Rows are stored in groups of this many; the last group is padded with zeros. */
-  readonly rowGroup: number;
-  /** Bytes of one group of rows in each plane; multiples of 4. */
-  planeBytes(columns: number): readonly number[];
-  /**
-   * Rearranges rows as the file stores them.
-   *
-   * @param file Whole rows of the number format.
-   * @param planes Zero-filled, one range a plane, long enough for the groups that the rows take.
-   */
-  pack(file: Uint8Array, size: PackSize, planes: readonly Uint8Array[]): void;
-}
-
-/** What is packed. */
-export interface PackSize {
-  readonly format: string;
-  readonly rows: number;
-  readonly columns: number;
-}
+export type { GpuWeightLayout, PackSize };
 
 /** Rows of float32, each padded with zeros to a multiple of 4 columns; the form of last resort. */
 export const FLOAT_LAYOUT: GpuWeightLayout = {
