@@ -5,6 +5,7 @@
 import { LoadedModel } from "../models/loaded_model.ts";
 import type { Model } from "../models/model.ts";
 import { adapterScales } from "./adapter_scales.ts";
+import { checkCandidates } from "./candidate_limit.ts";
 import { type GenerateOptions, resolveGenerateOptions } from "./generate_options.ts";
 import { createGeneration, type Generation } from "./generation.ts";
 import { type BorrowedSession, type Prompt, runGeneration } from "./run.ts";
@@ -56,6 +57,7 @@ export function startGeneration(
   const core = coreOf(target);
   const resolved = resolveGenerateOptions(options);
   adapterScales(core.runtime, resolved.adapters); // refuses at once what is not loaded
+  checkCandidates(core.runtime, resolved);
   const tokenizer = core.runtime.tokenizer();
   const sampler = createSampler(resolved.sampler, tokenizer);
   if (prompt.tokens.length === 0) {

@@ -48,7 +48,7 @@ export interface Session {
   rewind(length: number): void;
   /**
    * Logits after the last token, `vocabulary` long. The same array each time: the next step
-   * overwrites it.
+   * overwrites it. Of a model that gives out the best few only, the others are -Infinity.
    *
    * @throws {TypeError} If the last token was not computed in this session (empty, rewound, loaded).
    */

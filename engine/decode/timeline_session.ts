@@ -4,6 +4,7 @@
 
 import { ResourceError } from "../errors.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
+import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
 import { pause } from "./pause.ts";
 import { type Chunk, encodeSource, runChunk, type Runtime } from "./runtime.ts";
@@ -205,6 +206,7 @@ export class TimelineSession implements Session {
 
   /** `eval` for the holder. */
   async evalNow(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
+    if (options.onLogits) requireAllLogits(this.runtime);
     this.#checkRoom(this.#length, tokens.length);
     checkTokens(tokens, this.runtime.vocabulary);
     await this.#compute(tokens, 0, options);
