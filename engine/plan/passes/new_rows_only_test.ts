@@ -1,0 +1,37 @@
+import { assertEquals } from "@std/assert";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { symbol } from "../../graph/dim.ts";
+import { newRowsOnly } from "./new_rows_only.ts";
+
+const N = symbol("N", { min: 1, max: 8 }), P = symbol("P", { min: 0, max: 8 });
+const PASTS = new Map([["present", { name: "past", axis: 1 }]]);
+
+/** A cache that grows along an axis, and a reader of all rows. */
+function growing(axis: number, order: "past first" | "past last" = "past first") {
+  const builder = createGraphBuilder("toy");
+  const x = builder.input("x", axis === 1 ? [2, N, 4] : [N, 2, 4], "f32");
+  const past = builder.input("past", axis === 1 ? [2, P, 4] : [P, 2, 4], "f32");
+  const [rows] = builder.op("scale", [x], { factor: 2 }, "rows");
+  const parts = order === "past first" ? [past, rows!] : [rows!, past];
+  const [all] = builder.op("concat", parts, { axis }, "all");
+  const [y] = builder.op("scale", [all!], { factor: 3 }, "y");
+  builder.output("present", all!);
+  builder.output("y", y!);
+  return builder.build();
+}
+
+Deno.test("a result that is a past with rows behind it becomes the rows", () => {
+  const { graph, replaced } = newRowsOnly(growing(1), PASTS);
+  assertEquals([...replaced], ["present"]);
+  assertEquals(graph.outputs.map(({ name, shape }) => [name, shape[1]]), [
+    ["present", N],
+    ["y", graph.nodes[1]!.outputs[0]!.shape[1]],
+  ]);
+  assertEquals(graph.nodes.map(({ op }) => op), ["scale", "concat", "scale"]);
+});
+
+Deno.test("a result stays whole where the past stands behind, or rows lie on another axis", () => {
+  for (const graph of [growing(1, "past last"), growing(0)]) {
+    assertEquals(newRowsOnly(graph, PASTS), { graph, replaced: new Set<string>() });
+  }
+});
