@@ -4,13 +4,16 @@
 import { pullModel } from "../../engine/formats/hub/pull.ts";
 import { openModel } from "../../engine/formats/open_model.ts";
 import { readTextParts } from "../../engine/models/text_parts.ts";
+import { makeRandomModel, RANDOM_MODELS } from "./random_llama.ts";
 
 /** A model to measure. */
 export interface BenchModel {
   readonly name: string;
   readonly path: string;
-  /** At least 512 ids. */
+  /** At least {@linkcode LONGEST} ids. */
   readonly ids: readonly number[];
+  /** Made for this run, with random weights: `releaseModel` deletes it. */
+  readonly isTemporary?: boolean;
 }
 
 const TEXT = "The nature of light has been asked after in many ways. " +
@@ -18,15 +21,25 @@ const TEXT = "The nature of light has been asked after in many ways. " +
   "An experiment with a prism shows that white light is a mixture of colours, each bent by its own " +
   "angle, and that no colour can be changed into another by bending it again. ";
 
-/** Finds a model (fetching it if need be) and prepares the text. */
+/** So many tokens a context may be long. */
+const LONGEST = 6000;
+
+/** Finds a model (fetching or making it if need be) and prepares the text. */
 export async function findBenchModel(name: string): Promise<BenchModel> {
+  if (RANDOM_MODELS.includes(name)) return await makeRandomModel(name);
   const path = await pullModel(name);
   const file = await openModel(path);
   try {
     const tokenizer = (await readTextParts(file)).tokenizer();
-    const ids = tokenizer.encode(TEXT.repeat(12));
+    const once = tokenizer.encode(TEXT).length;
+    const ids = tokenizer.encode(TEXT.repeat(Math.ceil(LONGEST / (once - 2))));
     return { name, path, ids };
   } finally {
     file.close();
   }
+}
+
+/** Deletes what was made for this run. */
+export async function releaseModel({ path, isTemporary }: BenchModel): Promise<void> {
+  if (isTemporary) await Deno.remove(path);
 }
