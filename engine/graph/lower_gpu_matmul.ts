@@ -10,7 +10,7 @@ import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
 import { type RowsShape, workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../gpu/kernels/matmul_tile.ts";
-import { MATMUL_TUNING, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
+import { gemmStepGroups, MATMUL_TUNING, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
 import { planeNames, quadReader } from "../../gpu/kernels/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ceilDiv, type Dim, floorDiv, max, min, mul, product, sub } from "./dim.ts";
@@ -45,7 +45,8 @@ export const INTEGERS: Arithmetic = {
   takes: hasGpuIntegerKernel,
   steps: ({ columns }) => gemvQ8Steps(columns),
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
-  many: (shape, { packedDot }) => gemmQ8({ ...shape, stepGroups: 1, packedDot }),
+  many: (shape, { packedDot }) =>
+    gemmQ8({ ...shape, stepGroups: gemmStepGroups(shape.columns), packedDot }),
 };
 
 function matmulKernel(op: string, arithmetic: Arithmetic, style: Style): GpuKernel {

@@ -30,7 +30,7 @@ export const ATTENTION_TUNING = {
   /** Keys up to which a single workgroup takes a head, its query heads and invocations. */
   directKeys: 256,
   directHeads: 2,
-  directWorkgroups: [512, 256, 128, 64],
+  directWorkgroups: [256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */
   splitWorkgroups: 1024,
   mostSplits: 64,

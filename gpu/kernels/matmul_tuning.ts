@@ -81,3 +81,8 @@ function powerOf2(value: number): number {
 export function gluLanes({ subgroupSize }: Capabilities, steps: number): number {
   return powerOf2(Math.min(MATMUL_TUNING.gluLanes, subgroupSize, Math.max(4, steps)));
 }
+
+/** Groups of 32 columns that a tile of 8-bit products takes at once: two where rows have an even number. */
+export function gemmStepGroups(columns: number): 1 | 2 {
+  return columns % 64 === 0 ? 2 : 1;
+}

@@ -157,7 +157,7 @@ export function gemmCases({ capabilities, formats, sweep, small }: BenchChoice):
     : [[2048, 2048], [2048, 3072], [2048, 16384], [8192, 2048], [4096, 4096], [4096, 28672]];
   const rows = small ? 64 : 512;
   const tiles = [
-    { ...MATMUL_TUNING.tile, stepGroups: 1, variant: "chosen" },
+    { ...MATMUL_TUNING.tile, stepGroups: 2, variant: "chosen" },
     ...sweep
       ? [[4, 4, 16, 16], [8, 4, 16, 16], [4, 8, 16, 16], [8, 8, 16, 16], [8, 8, 16, 8], [
         8,

@@ -48,7 +48,7 @@ interface Sizes {
 
 const CHOSEN: Sizes = {
   variant: "chosen",
-  ...{ norm: true, gluLanes: 16, turn: 4, tileHeads: 2, walkWorkgroup: 512, team: {} },
+  ...{ norm: true, gluLanes: 16, turn: 4, tileHeads: 2, walkWorkgroup: 256, team: {} },
 };
 
 const VARIANTS: readonly Sizes[] = [
@@ -60,7 +60,7 @@ const VARIANTS: readonly Sizes[] = [
   { ...CHOSEN, variant: "glu lanes 8", gluLanes: 8 },
   { ...CHOSEN, variant: "turn 2", turn: 2 },
   { ...CHOSEN, variant: "turn 1, one head", turn: 1, tileHeads: 1 },
-  { ...CHOSEN, variant: "walk of 256", walkWorkgroup: 256 },
+  { ...CHOSEN, variant: "walk of 512", walkWorkgroup: 512 },
   {
     ...CHOSEN,
     variant: "walk of 256, one head, turn 2",
