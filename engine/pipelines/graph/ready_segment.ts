@@ -13,9 +13,10 @@ import {
 import type { Segment } from "../../graph/onnx/segment.ts";
 import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { getOp } from "../../graph/ops/mod.ts";
-import type { Backend } from "../../plan/backend.ts";
+import type { Backend, DeviceName } from "../../plan/backend.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
+import { foldBatchNorm } from "../../plan/passes/fold_batch_norm.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
@@ -85,6 +86,7 @@ const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode]
 /** Passes that suit a device, in order. */
 const DEVICE_PASSES: readonly Pass[] = [
   widenHalf,
+  foldBatchNorm,
   recognizeNorms,
   recognizeAttention,
   fuseBias,
@@ -111,7 +113,7 @@ export async function readySegment(
   const { limits } = options;
   const { backend: { name: device }, rounding } = runtime;
   const graph = deviceGraph(options.graph, device, { rounding });
-  const backend = hasKernels(graph) ? runtime.backend : runtime.reference;
+  const backend = hasKernels(graph, device) ? runtime.backend : runtime.reference;
   const made = plan(graph, {
     limits,
     maxBytes: runtime.maxBytes,
@@ -225,6 +227,11 @@ export function deviceGraph(
   return runPasses(graph, passes, context, observe);
 }
 
-function hasKernels({ nodes }: Graph): boolean {
-  return nodes.some(({ op }) => getOp(op).kernels.wasm.length > 0);
+function hasKernels({ nodes }: Graph, device: DeviceName): boolean {
+  // What the GPU has no kernel for is computed by those of WASM beside it.
+  const onGpu = device === "gpu";
+  return nodes.some(({ op }) => {
+    const { wasm, gpu } = getOp(op).kernels;
+    return wasm.length > 0 || onGpu && gpu.length > 0;
+  });
 }
