@@ -23,6 +23,8 @@ export const MATMUL_TUNING = {
     f32: { mostLanes: 32, invocations: 1 << 18 },
   },
   mostOutputs: 4,
+  /** Invocations of which there are enough even if each team makes the most outputs. */
+  manyInvocations: 1 << 17,
   /** Most lanes of a team of matmul_glu_q8. */
   gluLanes: 16,
   /** Widest row that a product may normalise itself: it is kept in workgroup memory. */
@@ -60,16 +62,18 @@ export function teamsFor(
     readonly rows: number;
   },
 ): TeamChoice {
-  const { workgroup, unroll, teams, mostOutputs } = MATMUL_TUNING;
+  const { workgroup, unroll, teams, mostOutputs, manyInvocations } = MATMUL_TUNING;
   const { mostLanes, invocations } = teams[arithmetic];
-  const lanes = powerOf2(Math.min(mostLanes, Math.max(4, steps)));
-  const wanted = powerOf2(Math.max(1, lines * lanes / invocations));
-  return {
-    ...{ workgroup, lanes, unroll },
-    subgroupSize: style === "subgroup" ? subgroupSize : 0,
-    // Several rows read more of x than of the weights: several outputs share it.
-    outputs: Math.min(mostOutputs, rows === 1 ? wanted : Math.max(2, wanted)),
-  };
+  const wide = powerOf2(Math.min(mostLanes, Math.max(4, steps)));
+  const common = { workgroup, unroll, subgroupSize: style === "subgroup" ? subgroupSize : 0 };
+  // A device that is over-full in any case does better with two steps a lane than with more outputs.
+  if (arithmetic === "q8" && rows === 1 && lines * wide >= mostOutputs * manyInvocations) {
+    return { ...common, lanes: wide / 2, outputs: 2 };
+  }
+  const wanted = powerOf2(Math.max(1, lines * wide / invocations));
+  // Several rows read more of x than of the weights: several outputs share it.
+  const outputs = Math.min(mostOutputs, rows === 1 ? wanted : Math.max(2, wanted));
+  return { ...common, lanes: wide, outputs };
 }
 
 /** The largest power of 2 that is not above a number. */
