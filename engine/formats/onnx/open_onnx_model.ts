@@ -31,7 +31,7 @@ const PARTS: readonly RegExp[] = [
 /** Files that are a model by themselves, best first. */
 const WHOLE: readonly string[] = ["model.onnx", "decoder_model_merged.onnx"];
 
-/** Texts of a model: beside the file, or above a folder that has graphs alone. */
+/** Most bytes of a text beside the graphs. */
 const MAX_TEXT = 100_000_000;
 
 /** Names of the ONNX files of a folder, as they run; empty if there are none. */
@@ -55,14 +55,22 @@ export function findOnnx(names: readonly string[]): string[] {
  * @returns Undefined if the folder holds none, or several of which none is the obvious one.
  */
 export function openOnnxFolder(folder: string): OnnxFile | undefined {
-  const own = findOnnx(listFolder(folder));
-  if (own.length > 0) return openFiles(folder, own, [""]);
+  const names = listFolder(folder);
+  const own = findOnnx(names);
+  if (own.length > 0) return openFiles({ folder, names, files: own });
   // Graphs in a folder of their own, texts above it.
-  if (pathKind(siblingPath(`${folder}/`, "onnx")) !== "folder") return undefined;
-  const inner = findOnnx(listFolder(siblingPath(`${folder}/`, "onnx")));
-  return inner.length > 0
-    ? openFiles(folder, inner.map((name) => `onnx/${name}`), ["", "onnx/"])
-    : undefined;
+  const inner = siblingPath(`${folder}/`, "onnx");
+  if (pathKind(inner) !== "folder") return undefined;
+  const innerNames = listFolder(inner);
+  const files = findOnnx(innerNames);
+  if (files.length === 0) return undefined;
+  return openFiles({
+    folder: inner,
+    names: innerNames,
+    files,
+    name: folder,
+    texts: [folder, inner],
+  });
 }
 
 /**
@@ -78,17 +86,11 @@ export function openOnnxFile({ name: path, close }: ByteSource): OnnxFile {
       remedy: "Fetch it with `troodon pull` first",
     });
   }
-  const cut = path.replace(/[^/\\]*$/, "");
-  const own = path.slice(cut.length);
-  const folder = cut === "" ? "." : cut.slice(0, -1) || "/";
-  const names = pathKind(folder) === "folder" ? readableNames(folder) : [];
+  const own = path.replace(/^.*[/\\]/, "");
+  const folder = path.slice(0, path.length - own.length).replace(/(.)[/\\]$/, "$1") || ".";
+  const names = readableNames(folder);
   const isPart = PARTS.some((pattern) => pattern.test(own));
-  const embedding = names.find((name) => PARTS[0]!.test(name));
-  const parts = isPart ? findParts(names, own) : [own];
-  return openFiles(folder, parts, [""], {
-    name: path,
-    embedding: !isPart && embedding !== undefined ? embedding : undefined,
-  });
+  return openFiles({ folder, names, files: isPart ? findParts(names, own) : [own], name: path });
 }
 
 function findParts(names: readonly string[], own: string): string[] {
@@ -106,25 +108,28 @@ function readableNames(folder: string): string[] {
   }
 }
 
-function openFiles(
-  folder: string,
-  names: readonly string[],
-  places: readonly string[],
-  { name = folder, embedding }: {
-    readonly name?: string;
-    /** File to run first, if the model takes hidden states. */
-    readonly embedding?: string | undefined;
-  } = {},
-): OnnxFile {
+interface Place {
+  readonly folder: string;
+  /** What is in it. */
+  readonly names: readonly string[];
+  /** Graphs in the order in which they run. */
+  readonly files: readonly string[];
+  /** For messages; default: the folder. */
+  readonly name?: string;
+  /** Folders of texts, best first; default: the folder. */
+  readonly texts?: readonly string[];
+}
+
+function openFiles({ folder, names, files, name = folder, texts = [folder] }: Place): OnnxFile {
   const models: OnnxModel[] = [];
   const close = () => models.forEach((model) => model.close());
-  const pathOf = (file: string) => siblingPath(`${folder}/`, file);
   try {
-    for (const file of names) models.push(openOnnx(pathOf(file)));
+    for (const file of files) models.push(openOnnx(siblingPath(`${folder}/`, file)));
+    const embedding = names.find((file) => PARTS[0]!.test(file));
     if (embedding !== undefined && takesHidden(models[0]!)) {
-      models.unshift(openOnnx(pathOf(embedding)));
+      models.unshift(openOnnx(siblingPath(`${folder}/`, embedding)));
     }
-    const read = (file: string) => readBeside(places.map((place) => pathOf(place + file)));
+    const read = (file: string) => readBeside(texts.map((text) => siblingPath(`${text}/`, file)));
     return {
       kind: "onnx",
       name,
