@@ -157,7 +157,9 @@ Deno.test("an unknown op is an UnsupportedError that lists the known ones", () =
   const builder = createGraphBuilder("g");
   const error = assertThrows(() => builder.op("no_such_op", [], {}, "conv1"), UnsupportedError);
   assert(
-    error.message.startsWith('Cannot use op "no_such_op": this build does not have it. Known ops are'),
+    error.message.startsWith(
+      'Cannot use op "no_such_op": this build does not have it. Known ops are',
+    ),
   );
 });
 
