@@ -10,6 +10,8 @@ export type PortRole =
   | "mask"
   | "positions"
   | "cachePositions"
+  | "lastKeys"
+  | "totalLength"
   | "useCache";
 
 /** Role of an input by name; `floats` tells apart what shares a name. */
@@ -30,6 +32,8 @@ export const INPUT_NAMES: readonly InputName[] = [
   { name: "attention_mask", role: "mask" },
   { name: "position_ids", role: "positions" },
   { name: "cache_position", role: "cachePositions" },
+  { name: "seqlens_k", role: "lastKeys" },
+  { name: "total_sequence_length", role: "totalLength" },
   { name: "use_cache_branch", role: "useCache" },
 ];
 

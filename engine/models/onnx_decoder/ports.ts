@@ -55,6 +55,8 @@ export interface DecoderPorts extends Readonly<Partial<Record<PortRole, Port>>> 
   /** Output with logits or hidden states. */
   readonly result?: string;
   readonly best?: BestPort;
+  /** Input whose size is the number of keys (known_inputs.ts). */
+  readonly keys?: Port;
   readonly past: PastRule;
 }
 
@@ -143,6 +145,8 @@ const RANKS: Readonly<Record<PortRole, readonly number[]>> = {
   mask: [2, 4],
   positions: [1, 2],
   cachePositions: [1],
+  lastKeys: [1, 2],
+  totalLength: [0, 1],
   useCache: [0, 1],
 };
 

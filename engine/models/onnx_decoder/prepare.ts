@@ -2,9 +2,7 @@
 // read beyond what shapes depend on, so the same steps describe a model that is not going to be loaded.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { OnnxModel } from "../../formats/onnx/model.ts";
 import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
-import { memorySource } from "../../io.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Device } from "../devices.ts";
 import type { ResolvedLimits } from "../load_options.ts";
@@ -14,6 +12,7 @@ import { weightTensors } from "../describe.ts";
 import { type DecoderConfig, readDecoderConfig } from "./config.ts";
 import { blocksOf, candidatesOf } from "./executable.ts";
 import { describeDecoder } from "./facts.ts";
+import { replaceKnown } from "./known_inputs.ts";
 import { type DecoderPorts, portsOf } from "./ports.ts";
 import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
 import { checkPadding, heldRows, type StepSizes } from "./step_sizes.ts";
@@ -51,25 +50,22 @@ export async function prepareDecoder(
   const precision = options.precision ?? "fast";
   const parts = file.models.map((model) => ({ model, ports: portsOf(model) }));
   checkChain(file, parts.map(({ ports }) => ports));
-  const derived = parts.map(({ model, ports }) =>
-    deriveStage(
-      ports.useCache ? withCacheBranch(model, ports.useCache.name) : model,
-      withoutBranch(ports),
-      {
-        results: ports.result !== undefined
-          ? [ports.result]
-          : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
-        device: device.backend.name,
-        passes: {
-          precision,
-          hasIntegerKernel: (format) => device.hasIntegerKernel(format),
-          hasKernel: (op) => device.hasKernel(op),
-          // Seven bits are not enough for a model that is fed its own output (quant/int7_groups.ts).
-          roundsWeights: () => false,
-        },
+  const derived = parts.map((part) => {
+    const { model, ports } = replaceKnown(part.model, part.ports);
+    return deriveStage(model, ports, {
+      results: ports.result !== undefined
+        ? [ports.result]
+        : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
+      device: device.backend.name,
+      passes: {
+        precision,
+        hasIntegerKernel: (format) => device.hasIntegerKernel(format),
+        hasKernel: (op) => device.hasKernel(op),
+        // Seven bits are not enough for a model that is fed its own output (quant/int7_groups.ts).
+        roundsWeights: () => false,
       },
-    )
-  );
+    });
+  });
   const cached = derived.filter(({ ports }) => ports.caches.length > 0);
   const leading = cached[0]!.ports;
   cached.forEach(({ ports }) => checkPadding(ports, options.padTo));
@@ -135,28 +131,6 @@ function refuseOptions({ name: file }: OnnxFile, options: LoadOptions): void {
       remedy: `Leave ${option} out`,
     });
   }
-}
-
-// A known branch is derived in place; the one for the past serves any past, one token at a time.
-function withCacheBranch(model: OnnxModel, input: string): OnnxModel {
-  const { graph } = model;
-  const source = memorySource(input, Uint8Array.of(1));
-  const declared = graph.inputs.find(({ name }) => name === input)!.type;
-  const shape = declared?.kind === "tensor" && declared.shape?.length === 0 ? [] : [1];
-  const tensor = { name: input, shape, format: "BOOL", source, offset: 0, byteLength: 1 };
-  const constant = { name: input, dtype: "bool" as const, shape, tensor };
-  return {
-    ...model,
-    graph: {
-      ...graph,
-      inputs: graph.inputs.filter(({ name }) => name !== input),
-      initializers: new Map([...graph.initializers, [input, constant]]),
-    },
-  };
-}
-
-function withoutBranch({ useCache: _, ...ports }: DecoderPorts): DecoderPorts {
-  return ports;
 }
 
 /** @throws {UnsupportedError} If the files do not make a decoder. */

@@ -41,7 +41,8 @@ export function shapesAt(ports: DecoderPorts, sizes: StepSizes): InputShapes {
     return port.dims.length === 1 ? [count] : [1, count];
   });
   put(ports.cachePositions, ({ dims }) => [dims[0] === 1 ? 1 : sizes.rows]);
-  put(ports.useCache, ({ dims }) => dims.length === 0 ? [] : [1]);
+  put(ports.lastKeys, ({ dims }) => dims.map(() => 1));
+  put(ports.keys, () => [total]);
   for (const { name, dims, axis } of ports.caches) {
     shapes.set(name, dims.map((dim, at) => at === axis ? sizes.held : Number(dim) || 1));
   }
@@ -96,8 +97,8 @@ export function writeInputs(ports: DecoderPorts, step: StepInputs): void {
   const count = ports.cachePositions?.dims[0] === 1 ? 1 : rows;
   const first = total - rows;
   for (let row = 0; places && row < count; row++) setElement(places, row, first + row);
-  const useCache = target("useCache");
-  if (useCache) setElement(useCache, 0, length > 0 ? 1 : 0);
+  const lastKeys = target("lastKeys");
+  if (lastKeys) setElement(lastKeys, 0, total - 1);
   const mask = target("mask");
   if (!mask) return;
   const pastEnd = ports.past === "buffered" ? length : Math.min(length, held);
