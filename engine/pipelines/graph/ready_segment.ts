@@ -16,7 +16,9 @@ import { getOp } from "../../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../../plan/backend.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
+import { foldAffineAfter, foldAffineBefore } from "../../plan/passes/fold_affine.ts";
 import { foldBatchNorm } from "../../plan/passes/fold_batch_norm.ts";
+import { fuseActivation } from "../../plan/passes/fuse_activation.ts";
 import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
@@ -87,6 +89,10 @@ const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode]
 const DEVICE_PASSES: readonly Pass[] = [
   widenHalf,
   foldBatchNorm,
+  foldAffineAfter,
+  fuseActivation,
+  deadCode,
+  foldAffineBefore,
   recognizeNorms,
   recognizeAttention,
   fuseBias,

@@ -1,0 +1,47 @@
+// Weights that passes make out of others: they look like tensors of a file, and are computed when a backend
+// reads them, so that a graph of any size is rewritten without reading it.
+
+import type { ByteSource, TensorInfo } from "../../formats/source.ts";
+import type { Value } from "../../graph/graph.ts";
+
+/** Whether the elements of a value are in memory, or in a file as float32. */
+export function isKnownFloat({ data, tensor, dtype }: Value): boolean {
+  return dtype === "f32" && (data !== undefined || tensor?.format === "F32");
+}
+
+/**
+ * The elements of such a value.
+ *
+ * @throws {TypeError} If its source does not answer at once.
+ */
+export function floatElements({ name, data, tensor }: Value): Float32Array {
+  if (data) return data as Float32Array;
+  const { source, offset, byteLength } = tensor!;
+  const bytes = new Uint8Array(byteLength);
+  if (source.readInto(offset, bytes)) {
+    throw new TypeError(`Cannot read ${name} of ${source.name}: it does not answer at once`);
+  }
+  return new Float32Array(bytes.buffer);
+}
+
+/** A float32 tensor that is computed when it is read. */
+export function computedTensor(
+  name: string,
+  shape: readonly number[],
+  make: () => Float32Array,
+): TensorInfo {
+  const byteLength = 4 * shape.reduce((product, size) => product * size, 1);
+  let bytes: Uint8Array | undefined;
+  const source: ByteSource = {
+    name: `computed ${name}`,
+    size: byteLength,
+    readInto(offset, target) {
+      bytes ??= new Uint8Array(make().buffer);
+      target.set(bytes.subarray(offset, offset + target.length));
+      // Whoever reads the end has read the rest.
+      if (offset + target.length >= byteLength) bytes = undefined;
+    },
+    close() {},
+  };
+  return { name, shape, format: "F32", source, offset: 0, byteLength };
+}

@@ -1,0 +1,112 @@
+// fuse_activation: a function of single elements behind a convolution is applied by the convolution's kernel
+// while the sums are in registers (spec MD-9). Functions that exporters write out are recognised:
+//   max(x, 0) → relu     min(max(x, 0), 6) → relu6     x · sigmoid(x) → silu
+//   x · min(max(x + 3, 0), 6) / 6 → hard_swish, the division before or after the product
+
+import { EPILOGUE_NAMES, type EpilogueName } from "../../graph/epilogues.ts";
+import type { Graph, Node, Value } from "../../graph/graph.ts";
+import { matchContext, sameShape, singleNumber } from "./match.ts";
+import type { Pass } from "./pass.ts";
+import { readersOf, rewrite } from "./rewrite.ts";
+
+/** Moves activations into the convolutions before them. */
+export const fuseActivation: Pass = {
+  name: "fuse_activation",
+  run(graph, { hasKernel }) {
+    if (!hasKernel("conv")) return graph;
+    const found = new Map<Node, { readonly conv: Node; readonly activation: EpilogueName }>();
+    const follow = follower(graph);
+    for (const conv of graph.nodes) {
+      if (conv.op !== "conv" || conv.attributes.activation !== "none") continue;
+      if (conv.outputs[0]!.dtype !== "f32") continue;
+      const match = follow(conv.outputs[0]!);
+      if (match && sameShape(match.last.outputs[0]!, conv.outputs[0]!)) {
+        found.set(match.last, { conv, activation: match.activation });
+      }
+    }
+    if (found.size === 0) return graph;
+    return rewrite(graph, ({ node, op, moved, copy }) => {
+      const fused = found.get(node);
+      if (!fused) return copy();
+      const { inputs, attributes, name } = fused.conv;
+      const values = inputs.map((value) => value && moved(value));
+      return op("conv", values, { ...attributes, activation: fused.activation }, name);
+    });
+  },
+};
+
+interface Found {
+  readonly activation: EpilogueName;
+  /** The node whose result is the function's. */
+  readonly last: Node;
+}
+
+function follower(graph: Graph): (x: Value) => Found | undefined {
+  const { uses } = matchContext(graph), readers = readersOf(graph);
+
+  /** The nodes that read a value, if nothing else does and there are `count` of them. */
+  const only = (value: Value, count: number): readonly Node[] => {
+    const nodes = readers.get(value) ?? [];
+    return nodes.length === count && uses.get(value) === count ? nodes : [];
+  };
+  const next = (value: Value) => only(value, 1)[0];
+
+  return (x) => {
+    const [first, ...others] = only(x, readers.get(x)?.length ?? 0);
+    if (!first) return undefined;
+    if (others.length === 0) {
+      const name = first.op === "activation" || first.op === "unary" ? first.attributes.kind : "";
+      const plain = EPILOGUE_NAMES.find((known) => known === name && known !== "none");
+      if (plain) return { activation: plain, last: first };
+      if (!isWith(first, "max", 0)) return undefined;
+      const upper = next(first.outputs[0]!);
+      if (upper && isWith(upper, "min", 6)) return { activation: "relu6", last: upper };
+      return { activation: "relu", last: first };
+    }
+    if (others.length !== 1) return undefined;
+    for (const [inner, product] of [[first, others[0]!], [others[0]!, first]] as const) {
+      if (product.op !== "mul") continue;
+      const factor = product.inputs.find((value) => value !== x);
+      if (!factor || factor === x) continue;
+      const silu = inner.outputs[0] === factor && inner.attributes.kind === "sigmoid";
+      if (silu && only(factor, 1).length === 1) return { activation: "silu", last: product };
+      const last = hardSwish(inner, product, factor, next);
+      if (last) return { activation: "hard_swish", last };
+    }
+    return undefined;
+  };
+}
+
+function hardSwish(
+  inner: Node,
+  product: Node,
+  factor: Value,
+  next: (value: Value) => Node | undefined,
+): Node | undefined {
+  if (!isWith(inner, "add", 3)) return undefined;
+  const lower = next(inner.outputs[0]!);
+  const upper = lower && isWith(lower, "max", 0) ? next(lower.outputs[0]!) : undefined;
+  if (!upper || !isWith(upper, "min", 6)) return undefined;
+  const clipped = next(upper.outputs[0]!);
+  if (clipped === product && upper.outputs[0] === factor) {
+    const sixth = next(product.outputs[0]!);
+    return sixth && isSixth(sixth) ? sixth : undefined;
+  }
+  const divided = clipped && isSixth(clipped) && clipped.outputs[0] === factor;
+  return divided && next(factor) === product ? product : undefined;
+}
+
+/** Whether a node joins its input with this number: the second operand, or either of a sum or product. */
+function isWith(node: Node, kind: string, number: number): boolean {
+  const found = node.op === "binary" ? node.attributes.kind : node.op;
+  return found === kind && node.inputs.some((value) => value && singleNumber(value) === number);
+}
+
+function isSixth(node: Node): boolean {
+  const [, second] = node.inputs;
+  if (node.op === "binary" && node.attributes.kind === "div") {
+    return second !== undefined && singleNumber(second) === 6;
+  }
+  return node.op === "mul" &&
+    node.inputs.some((value) => value && singleNumber(value) === Math.fround(1 / 6));
+}

@@ -1,0 +1,180 @@
+// fold_affine_after, fuse_activation and fold_affine_before, as they follow each other.
+
+import { assert, assertEquals } from "@std/assert";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { createCaseRandom } from "../../graph/case_random.ts";
+import { symbol } from "../../graph/dim.ts";
+import { EPILOGUE_NAMES } from "../../graph/epilogues.ts";
+import type { Graph, Value } from "../../graph/graph.ts";
+import { verify } from "../../graph/verify.ts";
+import { plan } from "../planner.ts";
+import { createReferenceBackend } from "../reference_backend.ts";
+import { deadCode } from "./dead_code.ts";
+import { foldAffineAfter, foldAffineBefore } from "./fold_affine.ts";
+import { fuseActivation } from "./fuse_activation.ts";
+import type { PassContext } from "./pass.ts";
+
+const CONTEXT: PassContext = {
+  precision: "exact",
+  hasIntegerKernel: () => false,
+  hasKernel: () => true,
+};
+const W = symbol("W", { min: 1 });
+const CHANNELS = 4, HEIGHT = 5;
+
+function writer() {
+  const builder = createGraphBuilder("conv");
+  let count = 0;
+  const one = (
+    op: string,
+    inputs: readonly (Value | undefined)[],
+    attributes: Record<string, unknown> = {},
+  ) => builder.op(op, inputs, attributes as Record<string, number>, `${op}.${count++}`)[0]!;
+  const number = (value: number) => builder.constant(`n.${count++}`, Float32Array.of(value), []);
+  const random = (shape: readonly number[]) =>
+    builder.constant(
+      `r.${count}`,
+      createCaseRandom(++count).normal(shape.reduce((a, b) => a * b, 1)),
+      shape,
+    );
+  const binary = (kind: string, a: Value, b: Value) => one("binary", [a, b], { kind });
+  const conv = (x: Value, size: number, { groups = 1, bias = true } = {}) =>
+    one("conv", [
+      x,
+      random([CHANNELS, CHANNELS / groups, size, size]),
+      bias ? random([CHANNELS]) : undefined,
+    ], {
+      pads: Array<number>(4).fill((size - 1) / 2),
+      groups,
+    });
+  return { builder, one, number, random, binary, conv };
+}
+
+type Writer = ReturnType<typeof writer>;
+
+function build(write: (w: Writer, x: Value) => Value): Graph {
+  const w = writer();
+  const x = w.builder.input("x", [2, CHANNELS, HEIGHT, W], "f32");
+  w.builder.output("y", write(w, x));
+  return w.builder.build();
+}
+
+function fuse(graph: Graph): Graph {
+  return [foldAffineAfter, fuseActivation, deadCode, foldAffineBefore, deadCode]
+    .reduce((current, pass) => pass.run(current, CONTEXT), graph);
+}
+
+async function run(graph: Graph): Promise<Float32Array> {
+  const executable = await createReferenceBackend().prepare(plan(graph, { limits: { W: 6 } }), {
+    slots: 1,
+  });
+  const input = executable.input("x") as Float32Array;
+  input.set(createCaseRandom(99).normal(input.length).map((value) => 4 * value));
+  await executable.run({ W: 6 });
+  return (executable.output("y") as Float32Array).slice();
+}
+
+const hardSwish = ({ one, number, binary }: Writer, x: Value, divideFirst: boolean) => {
+  const raised = one("add", [number(3), x]);
+  const clipped = binary("min", binary("max", raised, number(0)), number(6));
+  if (divideFirst) return one("mul", [x, binary("div", clipped, number(6))]);
+  return binary("div", one("mul", [x, clipped]), number(6));
+};
+
+const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, ops: string]>> = {
+  "factors and sums behind a convolution": [
+    ({ conv, one, random, number, binary }, x) => {
+      const scaled = one("mul", [random([1, CHANNELS, 1, 1]), conv(x, 3)]);
+      return binary("div", one("add", [scaled, random([CHANNELS, 1, 1])]), number(3));
+    },
+    "conv none",
+  ],
+  "a factor behind a convolution in groups without bias": [
+    ({ conv, one, number }, x) => one("mul", [conv(x, 3, { groups: 4, bias: false }), number(2)]),
+    "conv none",
+  ],
+  "factors and sums before a single place": [
+    ({ conv, one, random, number }, x) =>
+      conv(
+        one("add", [
+          one("mul", [one("unary", [x], { kind: "abs" }), random([CHANNELS, 1, 1])]),
+          number(2),
+        ]),
+        1,
+      ),
+    "unary, conv none",
+  ],
+  "a sum before a padded window stays": [
+    ({ conv, one, number }, x) => conv(one("add", [x, number(1)]), 3),
+    "add, conv none",
+  ],
+  "a rectifier by a maximum": [
+    ({ conv, binary, number }, x) => binary("max", conv(x, 3), number(0)),
+    "conv relu",
+  ],
+  "a rectifier with a limit, over two groups": [
+    ({ conv, binary, number }, x) => {
+      return binary("min", binary("max", conv(x, 3, { groups: 2 }), number(0)), number(6));
+    },
+    "conv relu6",
+  ],
+  "a hard swish with learned scales, and the next point": [
+    (w, x) => {
+      const scaled = w.one("add", [w.one("mul", [w.number(0.9), w.conv(x, 3)]), w.number(0.5)]);
+      const active = hardSwish(w, scaled, false);
+      return w.conv(w.one("add", [w.one("mul", [active, w.number(0.4)]), w.number(-1)]), 1);
+    },
+    "conv hard_swish, conv none",
+  ],
+  "a hard swish that divides first": [
+    (w, x) => hardSwish(w, w.conv(x, 1), true),
+    "conv hard_swish",
+  ],
+  "a product with its own sigmoid": [
+    ({ conv, one }, x) => {
+      const y = conv(x, 3);
+      return one("mul", [y, one("activation", [y], { kind: "sigmoid" })]);
+    },
+    "conv silu",
+  ],
+  "a result that something else reads keeps its function apart": [
+    ({ conv, binary, number, one }, x) => {
+      const y = conv(x, 3);
+      return one("add", [binary("max", y, number(0)), y]);
+    },
+    "conv none, binary, add",
+  ],
+  "a limit that is another one stays": [
+    ({ conv, binary, number }, x) => {
+      return binary("min", binary("max", conv(x, 3), number(0)), number(5));
+    },
+    "conv relu, binary",
+  ],
+};
+
+for (const [name, [write, ops]] of Object.entries(CASES)) {
+  Deno.test(`convolutions take in what is around them: ${name}`, async () => {
+    const graph = build(write), fused = fuse(graph);
+    verify(fused);
+    const found = fused.nodes.map(({ op, attributes }) =>
+      op === "conv" ? `conv ${attributes.activation}` : op
+    );
+    assertEquals(found.join(", "), ops);
+    const expected = await run(graph), got = await run(fused);
+    expected.forEach((value, i) => {
+      assert(
+        Math.abs(value - got[i]!) <= 1e-4 * (1 + Math.abs(value)),
+        `${i}: ${got[i]}, ${value}`,
+      );
+    });
+  });
+}
+
+Deno.test("a function that already is one node moves into the convolution", () => {
+  for (const kind of EPILOGUE_NAMES) {
+    if (kind === "none" || kind === "relu6") continue;
+    const op = kind === "hard_swish" ? "unary" : "activation";
+    const fused = fuse(build(({ conv, one }, x) => one(op, [conv(x, 3)], { kind })));
+    assertEquals(fused.nodes.map(({ attributes }) => attributes.activation), [kind]);
+  }
+});
