@@ -6,12 +6,12 @@ import { pullModel } from "../../engine/formats/hub/pull.ts";
 import { miniLmOnnx } from "../../tests/support/minilm_onnx.ts";
 import { nbitsDecoder } from "./decoder.ts";
 
-/** An input: `ids` counts through a vocabulary, `wave` is a sine, `zero` and `one` are constant. */
+/** An input: `ids` counts through a vocabulary, `wave` is a sine, `strokes` look like lines of text. */
 export interface InputRule {
   readonly name: string;
   readonly type: "int64" | "int32" | "float32";
   readonly dims: readonly number[];
-  readonly fill: "ids" | "wave" | "zero" | "one" | number;
+  readonly fill: "ids" | "wave" | "strokes" | "zero" | "one" | number;
 }
 
 /** A graph to measure. */
@@ -91,7 +91,7 @@ export const GRAPH_CASES: readonly GraphCase[] = [
     ...common,
     name: "text detection 640×640",
     model: () => pullModel("ppocr-v4"),
-    inputs: [{ name: "x", type: "float32", dims: [1, 3, 640, 640], fill: "wave" }],
+    inputs: [{ name: "x", type: "float32", dims: [1, 3, 640, 640], fill: "strokes" }],
   },
   {
     ...common,

@@ -7,7 +7,7 @@
 import { createRequire } from "node:module";
 import { type Engine, type Reply, serve } from "../support/runner.ts";
 import type { InputRule } from "./cases.ts";
-import { COMPARED, elementsOf } from "./inputs.ts";
+import { elementsOf, sampleOf } from "./inputs.ts";
 
 interface Page {
   goto(url: string): Promise<unknown>;
@@ -35,6 +35,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 // Runs in the page.
 const SCRIPT = `
+${sampleOf}
 const arrays = { float32: Float32Array, int32: Int32Array, int64: BigInt64Array };
 async function start(threads, rules) {
   ort.env.wasm.numThreads = threads;
@@ -57,7 +58,7 @@ async function measure(runs) {
   const begin = performance.now();
   for (let i = 0; i < runs; i++) results = await session.run(feeds);
   const ms = (performance.now() - begin) / runs;
-  return { ms, vector: Array.from(results[session.outputNames[0]].data.slice(0, ${COMPARED})) };
+  return { ms, vector: sampleOf(results[session.outputNames[0]].data) };
 }`;
 
 async function answer(request: Request, path: string, packages: string): Promise<Response> {

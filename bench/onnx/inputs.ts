@@ -12,6 +12,8 @@ export function elementsOf(
       ? 1000 + i * 7919 % 20000
       : fill === "wave"
       ? Math.sin(i * 0.013)
+      : fill === "strokes"
+      ? isInk(i, dims.at(-1)!) ? -1 : 1
       : fill === "zero"
       ? 0
       : fill === "one"
@@ -23,5 +25,13 @@ export function elementsOf(
     : Float32Array.from({ length }, (_, i) => value(i));
 }
 
-/** Numbers of the first output that engines are compared by. */
-export const COMPARED = 384;
+function isInk(index: number, width: number): boolean {
+  const column = index % width, row = Math.floor(index / width);
+  return row % 48 < 20 && column % 7 < 3;
+}
+
+/** Numbers all over an output, some 512, by which engines are compared; its text runs in pages too. */
+export function sampleOf(data: ArrayLike<number>): number[] {
+  const step = Math.max(1, Math.floor(data.length / 512));
+  return Array.from({ length: Math.ceil(data.length / step) }, (_, i) => data[i * step]!);
+}

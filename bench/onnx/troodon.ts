@@ -5,7 +5,7 @@
 import { type GraphTensor, loadGraph, type Precision } from "../../mod.ts";
 import { type Engine, serve } from "../support/runner.ts";
 import type { InputRule } from "./cases.ts";
-import { COMPARED, elementsOf } from "./inputs.ts";
+import { elementsOf, sampleOf } from "./inputs.ts";
 
 async function start(
   path: string,
@@ -29,7 +29,7 @@ async function start(
       for (let i = 0; i < runs; i++) results = await graph.run(inputs);
       const ms = (performance.now() - begin) / runs;
       const { data } = results[name] as GraphTensor;
-      return { ms, vector: Array.from((data as Float32Array).subarray(0, COMPARED)) };
+      return { ms, vector: sampleOf(data as Float32Array) };
     },
     close: () => {
       graph.dispose();
