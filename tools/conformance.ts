@@ -1,6 +1,7 @@
 // `deno task conformance`: the ONNX backend tests of the PyPI wheel of `onnx`, on any device. A test is in
 // the exclusions file with a reason, or it must pass. Counts by op; the last line counts all.
 
+import type { Backend } from "../engine/plan/backend.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { openDevice } from "../engine/models/devices.ts";
 import { memorySource } from "../engine/io.ts";
@@ -44,6 +45,29 @@ interface Outcome {
   readonly op: string;
   readonly outcome: "passed" | "failed" | "excluded";
   readonly reason?: string;
+  /** Nodes that the device's own kernels computed, and nodes that the host did. */
+  readonly nodes?: NodeCounts;
+}
+
+interface NodeCounts {
+  device: number;
+  host: number;
+}
+
+/** Counts the nodes of everything that a backend makes ready. */
+function counting(backend: Backend, counts: NodeCounts): Backend {
+  return {
+    name: backend.name,
+    async prepare(plan, options) {
+      const executable = await backend.prepare(plan, options);
+      const { kernels } = executable as { readonly kernels?: readonly string[] };
+      const onHost = kernels?.filter((kernel) => kernel.startsWith("host:")).length ??
+        plan.steps.length;
+      counts.host += onHost;
+      counts.device += plan.steps.length - onHost;
+      return executable;
+    },
+  };
 }
 
 async function runTest({ files }: WheelTest, runtime: Runtime): Promise<void> {
@@ -99,13 +123,31 @@ async function runOne(
 ): Promise<Outcome> {
   const { name } = test;
   const op = await opOf(test);
+  const nodes: NodeCounts = { device: 0, host: 0 };
   if (exclusion !== undefined) return { name, op, outcome: "excluded", reason: exclusion };
   try {
-    await runTest(test, runtime);
-    return { name, op, outcome: "passed" };
+    await runTest(test, {
+      ...runtime,
+      backend: counting(runtime.backend, nodes),
+      reference: counting(runtime.reference, nodes),
+    });
+    return { name, op, outcome: "passed", nodes };
   } catch (error) {
-    return { name, op, outcome: "failed", reason: firstLine(error) };
+    return { name, op, outcome: "failed", reason: firstLine(error), nodes };
   }
+}
+
+function placesOf({ nodes }: Outcome): string {
+  return nodes ? ` (${nodes.device} on the device, ${nodes.host} on the host)` : "";
+}
+
+/** Where the tests were computed: nodes without a kernel of the device are computed on the host. */
+function showPlaces(outcomes: readonly Outcome[]): void {
+  const counts = outcomes.flatMap(({ nodes }) => nodes ?? []);
+  const whole = counts.filter(({ device, host }) => device > 0 && host === 0).length;
+  const partly = counts.filter(({ device, host }) => device > 0 && host > 0).length;
+  const rest = counts.length - whole - partly;
+  console.log(`on the device: ${whole} whole, ${partly} in part; on the host: ${rest}`);
 }
 
 function showOps(outcomes: readonly Outcome[]): void {
@@ -139,9 +181,12 @@ await runTask(LINE, async ({ flags }) => {
     outcomes.push(result);
     if (flags.json) console.log(JSON.stringify(result));
     else if (result.outcome === "failed") console.log(`failed ${result.name}: ${result.reason}`);
-    else if (!flags.quiet && flags.filter) console.log(`${result.outcome} ${result.name}`);
+    else if (!flags.quiet && flags.filter) {
+      console.log(`${result.outcome} ${result.name}${placesOf(result)}`);
+    }
   }
   if (flags.ops) showOps(outcomes);
+  if (device !== "reference") showPlaces(outcomes);
   const count = (outcome: string) => outcomes.filter((one) => one.outcome === outcome).length;
   console.log(
     `${count("passed")} passed, ${count("failed")} failed, ${count("excluded")} excluded`,

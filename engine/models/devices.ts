@@ -65,16 +65,22 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  gpu: async ({ gpu, stepsAhead, excludeKernels = [] }) => {
+  gpu: async ({ gpu, stepsAhead, threads, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("../plan/gpu_backend.ts");
+    const { withHostParts } = await import("../plan/gpu_parts.ts");
+    let host: Promise<Device> | undefined;
     const hasKernel = (op: string): boolean =>
       ops.get(op)?.kernels.gpu.some(({ name }) => !excludeKernels.includes(name)) ?? false;
     return {
-      backend: createGpuBackend({
-        provider: gpu,
-        warmUp: true,
-        ...stepsAhead !== undefined && { stepsAhead },
-      }),
+      backend: withHostParts(
+        createGpuBackend({
+          provider: gpu,
+          warmUp: true,
+          ...stepsAhead !== undefined && { stepsAhead },
+        }),
+        async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
+        { provider: gpu },
+      ),
       hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && hasKernel("matmul_q8"),
       hasKernel,
     };

@@ -200,8 +200,14 @@ async function prepareGpu(
 /** Bindings of the steps that every answer takes: one token of a short context, and a full step. */
 function usualSteps(plan: Plan): DimEnv[] {
   const limits = limitsWithReach(plan);
-  const ones = Object.fromEntries(Object.keys(limits).map((name) => [name, 1]));
-  return [ones, limits];
+  return [smallest(limits), limits];
+}
+
+/** One of everything, where there may be one. */
+function smallest(limits: DimEnv): DimEnv {
+  return Object.fromEntries(
+    Object.entries(limits).map(([name, most]) => [name, Math.min(1, most)]),
+  );
 }
 
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
@@ -398,8 +404,7 @@ async function runOnce(executable: GpuExecutable, states: GpuStates): Promise<vo
   if (states.slotCount === 0) return;
   const slot = states.open();
   try {
-    const { limits } = executable.plan;
-    await executable.run(Object.fromEntries(Object.keys(limits).map((name) => [name, 1])));
+    await executable.run(smallest(executable.plan.limits));
     states.markUsed();
   } finally {
     states.close(slot);

@@ -1,0 +1,204 @@
+// Graphs of which the GPU computes a part: ONNX ops without a WGSL kernel, and element types that WGSL does
+// not have. The graph is cut into parts, as few as the order of its nodes allows; each is a graph of its own,
+// planned and made ready by the GPU or by the host's backend, and values cross between them in host memory.
+// Whatever is right on the host is right here, so kernels can be added one by one. Left out: values that the
+// host never looks at still come back between two parts of the GPU, and graphs with states are not cut.
+
+import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
+import type { Capabilities } from "../../gpu/kernel.ts";
+import type { DimEnv } from "../graph/dim.ts";
+import { compile, product } from "../graph/dim.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import { hostArray, type HostData } from "../graph/host_tensor.ts";
+import { getOp } from "../graph/ops/mod.ts";
+import type { Backend, Executable, PrepareOptions } from "./backend.ts";
+import { checkBindings } from "./bindings.ts";
+import { cut, loadValues, planPart, withPlainWeights } from "./gpu_part_graphs.ts";
+import { type Home, partsOf } from "./gpu_part_order.ts";
+import type { Plan } from "./plan.ts";
+import { maximumOf } from "./sizes.ts";
+
+/** An executable some of whose nodes are computed on the host. */
+export interface PartedExecutable extends Executable {
+  /** Names of the kernels in order of execution; `host:` and the op for what the host computes. */
+  readonly kernels: readonly string[];
+}
+
+/** One part, ready to run. */
+interface ReadyPart {
+  readonly executable: Executable;
+  /** Copies what comes from other parts. */
+  readonly feeds: readonly ((bindings: DimEnv) => void)[];
+  readonly symbols: readonly string[];
+}
+
+/**
+ * A GPU backend that lets the host compute what has no kernel, where `hostSteps` allows it.
+ *
+ * @param host Computes the other nodes.
+ */
+export function withHostParts(
+  gpu: Backend,
+  host: () => Promise<Backend>,
+  options: SharedGpuOptions,
+): Backend {
+  return {
+    name: "gpu",
+    async prepare(plan, prepare) {
+      if (!prepare.hostSteps || plan.graph.states.length > 0) {
+        return await gpu.prepare(plan, prepare);
+      }
+      const capabilities = await capabilitiesOf(options);
+      // The backend itself says best what is wrong with the device.
+      if (!capabilities) return await gpu.prepare(plan, prepare);
+      return await prepareParts(plan, prepare, { gpu: () => gpu, host }, capabilities);
+    },
+  };
+}
+
+async function capabilitiesOf(options: SharedGpuOptions): Promise<Capabilities | undefined> {
+  try {
+    return (await sharedGpu(options)).capabilities;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The kernel that computes a node on the GPU. */
+function kernelOf(
+  node: Node,
+  capabilities: Capabilities,
+  { forceKernels, excludeKernels }: PrepareOptions,
+): string | undefined {
+  const forced = forceKernels?.[node.op];
+  return getOp(node.op).kernels.gpu.find((candidate) =>
+    (forced === undefined || candidate.name === forced) &&
+    !excludeKernels?.has(candidate.name) && candidate.when({ node, capabilities })
+  )?.name;
+}
+
+async function prepareParts(
+  plan: Plan,
+  options: PrepareOptions,
+  backends: Readonly<Record<Home, () => Backend | Promise<Backend>>>,
+  capabilities: Capabilities,
+): Promise<PartedExecutable> {
+  const { graph, limits } = plan;
+  const hasKernel = (node: Node) => kernelOf(node, capabilities, options) !== undefined;
+  // Rows of q8 are of one form on the GPU and of another on the host: they do not cross.
+  const keepsRounded = graph.nodes.every((node) => !isRounded(node) || hasKernel(node));
+  const homeOf = (node: Node): Home =>
+    hasKernel(node) && (keepsRounded || !isRounded(node)) ? "gpu" : "host";
+  const parts = partsOf(graph, homeOf);
+  const graphs = cut(graph, parts.map(({ nodes }) => nodes));
+  const sources = new Map<number, HostData>(
+    graph.inputs.map((value) => [
+      value.id,
+      hostArray(value.dtype, maximumOf(product(value.shape), limits)),
+    ]),
+  );
+  const ready: ReadyPart[] = [];
+  try {
+    for (const [i, { home }] of parts.entries()) {
+      const own = planPart(graphs[i]!, plan);
+      const prepared = home === "gpu" ? await withPlainWeights(own, options) : own;
+      const backend = await backends[home]();
+      const executable = await backend.prepare(prepared, options);
+      ready.push({
+        executable,
+        symbols: Object.keys(prepared.limits),
+        feeds: prepared.graph.inputs.map((value) =>
+          feed(sources.get(value.id)!, executable.input(value.name), value)
+        ),
+      });
+      for (const { id, name } of graphs[i]!.outputs) sources.set(id, executable.output(name));
+    }
+    // What is an output without being computed.
+    const given = await loadGiven(plan, options);
+    for (const [id, data] of given) if (!sources.has(id)) sources.set(id, data);
+  } catch (error) {
+    for (const { executable } of ready) executable.dispose();
+    throw error;
+  }
+  const kernels = parts.flatMap(({ home, nodes }) =>
+    nodes.filter(({ op }) => !getOp(op).view).map((node) =>
+      home === "gpu" ? kernelOf(node, capabilities, options)! : `host:${node.op}`
+    )
+  );
+  return assemble(plan, ready, { sources, kernels });
+}
+
+function assemble(
+  plan: Plan,
+  parts: readonly ReadyPart[],
+  { sources, kernels }: {
+    readonly sources: ReadonlyMap<number, HostData>;
+    readonly kernels: readonly string[];
+  },
+): PartedExecutable {
+  const { graph } = plan;
+  let disposed = false;
+
+  function named(list: readonly Value[], kind: string, name: string): HostData {
+    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+    const value = list.find((candidate) => candidate.name === name);
+    if (value) return sources.get(value.id)!;
+    const known = list.map((candidate) => candidate.name).join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  function noStates(): never {
+    throw new RangeError(`Graph ${graph.name} has no states`);
+  }
+
+  const sum = (of: (memory: Executable["memory"]) => number) =>
+    parts.reduce((total, { executable }) => total + of(executable.memory), 0);
+  return {
+    plan,
+    kernels,
+    notes: [...new Set(parts.flatMap(({ executable }) => executable.notes ?? []))],
+    memory: {
+      weights: sum(({ weights }) => weights),
+      arena: sum(({ arena }) => arena),
+      statePerSlot: 0,
+      other: sum(({ other }) => other),
+    },
+    openSlot: noStates,
+    closeSlot: noStates,
+    readState: noStates,
+    writeState: noStates,
+    input: (name) => named(graph.inputs, "input", name),
+    output: (name) => named(graph.outputs, "output", name),
+    async run(bindings) {
+      if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
+      checkBindings(plan, bindings);
+      for (const { executable, feeds, symbols } of parts) {
+        for (const feed of feeds) feed(bindings);
+        await executable.run(Object.fromEntries(symbols.map((name) => [name, bindings[name]!])));
+      }
+    },
+    dispose() {
+      if (disposed) return;
+      disposed = true;
+      for (const { executable } of parts) executable.dispose();
+    },
+  };
+}
+
+function feed(source: HostData, target: HostData, { shape }: Value): (bindings: DimEnv) => void {
+  const count = compile(product(shape));
+  return (bindings) =>
+    (target as Uint8Array).set(source.subarray(0, count(bindings)) as Uint8Array);
+}
+
+/** Constants and weights that are results as they are. */
+async function loadGiven(plan: Plan, options: PrepareOptions): Promise<Map<number, HostData>> {
+  const given = plan.graph.outputs.filter(({ role }) => role === "constant" || role === "weight");
+  const loaded = await loadValues(plan, given, options);
+  for (const { id, data } of given) if (data) loaded.set(id, data as HostData);
+  return loaded;
+}
+
+function isRounded({ inputs, outputs }: Node): boolean {
+  return [...inputs, ...outputs].some((value) => value?.dtype === "q8");
+}
