@@ -62,6 +62,7 @@ export {
   sentenceVectors,
 } from "./engine/pipelines/graph/sentence_vectors.ts";
 export type { GraphTensor, GraphValue, TensorData } from "./engine/pipelines/graph/graph_tensor.ts";
+export type { HostData } from "./engine/graph/host_tensor.ts";
 
 // Speech and text in pictures
 export {

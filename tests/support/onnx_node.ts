@@ -34,6 +34,7 @@ export async function runNode(given: NodeCase): Promise<HostTensor[]> {
   const graph = openGraph(modelOf(given, outputs), {
     backend: createReferenceBackend(),
     reference: createReferenceBackend(),
+    limits: {},
     maxBytes: 2 ** 24,
   });
   try {

@@ -3,7 +3,9 @@
 
 /** A line of text and the mean probability of its letters. */
 export interface DecodedText {
+  /** The letters. */
   readonly text: string;
+  /** Between 0 and 1. */
   readonly score: number;
 }
 

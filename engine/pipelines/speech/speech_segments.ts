@@ -19,7 +19,9 @@ export interface SpeechSegmentOptions {
 
 /** A stretch of speech, in samples: the first one, and the one after the last. */
 export interface SpeechSegment {
+  /** The first sample. */
   readonly start: number;
+  /** The sample after the last. */
   readonly end: number;
 }
 
