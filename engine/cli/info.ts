@@ -140,6 +140,8 @@ function asText(
   colours: boolean,
 ): string {
   const head = (text: string): string => paint(colours, "bold", text);
+  // A graph of another program does not name it.
+  const inner = info.feedForward > 0 ? `, feed-forward ${info.feedForward}` : "";
   const facts: [string, string][] = [
     ["name", info.name],
     ["file", file.name],
@@ -148,7 +150,7 @@ function asText(
     ["parameters", showCount(info.parameters)],
     ["vocabulary", `${info.vocabulary}`],
     ["context", `${info.contextLength} of ${info.trainedContextLength} tokens`],
-    ["layers", `${info.layers}, ${info.hidden} wide, feed-forward ${info.feedForward}`],
+    ["layers", `${info.layers}, ${info.hidden} wide${inner}`],
     ["precision", showPrecision(info)],
     ["attention", `${info.heads} heads of ${info.headDim}, ${info.kvHeads} for keys and values`],
   ];

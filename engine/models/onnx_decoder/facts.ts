@@ -4,7 +4,7 @@
 import { formats } from "../../../quant/mod.ts";
 import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
 import { elementCount } from "../../graph/host_tensor.ts";
-import type { Value } from "../../graph/graph.ts";
+import { FLOATS } from "../../graph/host_numbers.ts";
 import type { ResolvedLimits } from "../load_options.ts";
 import type { FormatCount, ModelInfo } from "../model.ts";
 import type { DecoderConfig } from "./config.ts";
@@ -34,17 +34,14 @@ export function describeDecoder(
     network: "decoder",
     container: "onnx",
     license: undefined,
-    parameters: weightsOf(derived).reduce(
-      (sum, { shape }) => sum + elementCount(shape as readonly number[]),
-      0,
-    ),
+    parameters: countParameters(derived),
     tensors: countFormats(file),
     vocabulary,
     contextLength: limits.contextLength,
     trainedContextLength: limits.trained,
     layers: Math.ceil(caches.length / 2),
-    hidden: config.hidden ?? 0,
-    heads: config.heads ?? kvHeads,
+    hidden: config.hidden ?? hiddenOf(derived) ?? 0,
+    heads: config.heads ?? queryHeads(derived) ?? kvHeads,
     kvHeads,
     headDim,
     feedForward: config.feedForward ?? 0,
@@ -63,10 +60,34 @@ function headsOf(caches: readonly CachePort[]) {
   return { kvHeads: sizes.at(-2) ?? 1, headDim: sizes.at(-1)! };
 }
 
-/** Every weight and large constant once. */
-function weightsOf(derived: readonly DerivedStage[]): Value[] {
+/** Floats of weights and constants, each tensor once. */
+function countParameters(derived: readonly DerivedStage[]): number {
   const values = derived.flatMap(({ graph }) => graph.nodes.flatMap(({ inputs }) => inputs));
-  return [...new Set(values.filter((value) => value?.role === "weight"))] as Value[];
+  return [...new Set(values)].reduce((sum, value) => {
+    const isOwn = value?.role === "weight" || value?.role === "constant";
+    if (!isOwn || !FLOATS.includes(value.dtype)) return sum;
+    return sum + elementCount(value.shape as readonly number[]);
+  }, 0);
+}
+
+// Columns of the table from which rows are taken by token.
+function hiddenOf([first]: readonly DerivedStage[]): number | undefined {
+  const tokens = first!.ports.tokens?.name;
+  for (const { op, inputs: [a, b] } of first!.graph.nodes) {
+    const [table, ids] = op === "embed" ? [b, a] : [a, b];
+    if ((op === "embed" || op === "gather") && ids?.name === tokens) {
+      return table!.shape.at(-1) as number;
+    }
+  }
+  return undefined;
+}
+
+// Only ops of whole attention know the number of heads of queries.
+function queryHeads(derived: readonly DerivedStage[]): number | undefined {
+  const counts = derived.flatMap(({ graph }) =>
+    graph.nodes.map(({ attributes }) => attributes.q_heads)
+  );
+  return counts.find((count) => typeof count === "number" && count > 0) as number | undefined;
 }
 
 function countFormats({ tensors }: OnnxFile): FormatCount[] {
