@@ -10,7 +10,7 @@ import type { Executable } from "../../plan/backend.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { type Caches, createCaches } from "./caches.ts";
 import type { BestPort, CachePort, DecoderPorts } from "./ports.ts";
-import { type DerivedStage, resultOf, runStage, type StageResult } from "./stage.ts";
+import { type DerivedStage, resultOf, runStage, type StageResult, WANTED_ROWS } from "./stage.ts";
 import { heldRows, type StepSizes, totalOf, writeInputs } from "./step_sizes.ts";
 
 /** A file that is ready on the device. */
@@ -78,7 +78,7 @@ export function createDecoderExecutable(
   async function run({ M: rows = 0, L: wanted = 0 }: DimEnv): Promise<void> {
     const { slot, length } = checkStep(rows);
     const held = caches.feed(slot, length);
-    const size: StepSizes = { rows, length, held };
+    const size: StepSizes = { rows, length, held, wanted: Math.max(1, wanted) };
     let hidden: StageResult | undefined;
     for (const stage of body) hidden = await runOne(stage, size, hidden);
     caches.append(length, rows, (i) => {
@@ -103,6 +103,11 @@ export function createDecoderExecutable(
     const { ports } = derived;
     const input = (name: string) => executable.input(name);
     writeInputs(ports, { sizes: size, tokens: inputs.tokens, input });
+    if (derived.picksRows) {
+      const first = size.rows - size.wanted!;
+      const rows = input(WANTED_ROWS) as Int32Array;
+      for (let row = 0; row < size.wanted!; row++) rows[row] = first + row;
+    }
     if (ports.hidden) put(input(ports.hidden.name), hidden!.data);
     await runStage(derived, executable, size);
     const { result, best } = ports;

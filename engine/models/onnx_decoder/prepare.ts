@@ -53,6 +53,7 @@ export async function prepareDecoder(
   const derived = parts.map((part) => {
     const { model, ports } = replaceKnown(part.model, part.ports);
     return deriveStage(model, ports, {
+      rowsOf: ports.caches.length > 0 && part === parts.at(-1) ? ports.result : undefined,
       results: ports.result !== undefined
         ? [ports.result]
         : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
@@ -74,7 +75,7 @@ export async function prepareDecoder(
   const limits = limitsOf({ file, options, config, derived, padTo, isBranching });
   const { vocabulary, rowsOfLogits, best } = logitsOf(derived, config, file);
   const logitRows = rowsOfLogits === "last" ? 1 : limits.logitRows;
-  const largest = largestStep(leading, limits, padTo);
+  const largest = { ...largestStep(leading, limits, padTo), wanted: logitRows };
   const tail = derived.findLastIndex(({ ports }) => ports.caches.length > 0) + 1;
   const stages = derived.map((stage, i) => ({
     derived: stage,
@@ -234,7 +235,7 @@ function logitsOf(
   if (result !== undefined) {
     const vocabulary = shape.at(-1)!;
     const given = count / vocabulary;
-    const rowsOfLogits = given === sizes.rows ? "all" as const : "last" as const;
+    const rowsOfLogits = last.picksRows || given === sizes.rows ? "all" as const : "last" as const;
     return { vocabulary, rowsOfLogits, best: undefined };
   }
   const k = candidatesOf(last.ports, shape.at(-1)!)!;

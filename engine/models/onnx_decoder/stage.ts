@@ -4,15 +4,16 @@
 // the sizes at hand.
 
 import { UnsupportedError } from "../../errors.ts";
-import type { OnnxModel } from "../../formats/onnx/model.ts";
-import { type DimEnv, evaluate } from "../../graph/dim.ts";
+import type { OnnxGraph, OnnxModel } from "../../formats/onnx/model.ts";
+import { type DimEnv, evaluate, symbol } from "../../graph/dim.ts";
 import type { DataType, Graph } from "../../graph/graph.ts";
 import { elementCount, type HostData, type HostTensor } from "../../graph/host_tensor.ts";
 import { prepareGraph } from "../../graph/onnx/prepare.ts";
 import { checkSupport } from "../../graph/onnx/opset.ts";
-import { contradictions } from "../../graph/onnx/symbols.ts";
+import { contradictions, type InputShapes } from "../../graph/onnx/symbols.ts";
 import type { Executable } from "../../plan/backend.ts";
 import { newRowsOnly } from "../../plan/passes/new_rows_only.ts";
+import { wantedRowsOnly } from "../../plan/passes/wanted_rows.ts";
 import { optimize, type PassContext } from "../../plan/passes.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { plan } from "../../plan/planner.ts";
@@ -43,6 +44,8 @@ export interface DerivedStage {
   outputOf(output: string): string;
   /** Element type of a result. */
   dtypeOf(output: string): DataType;
+  /** Whether the rows of `rowsOf` are those that {@linkcode WANTED_ROWS} names. */
+  readonly picksRows: boolean;
   /** Whether the result of a cache holds the new rows alone. */
   givesNewRows(present: string): boolean;
 }
@@ -51,9 +54,14 @@ export interface DerivedStage {
 export interface DeriveOptions {
   /** Names of the results that are wanted, caches left out. */
   readonly results: readonly string[];
+  /** The result of which a step may want some rows only. */
+  readonly rowsOf: string | undefined;
   readonly device: DeviceName;
   readonly passes: PassContext;
 }
+
+/** Input with the indices of the rows that are wanted. */
+export const WANTED_ROWS = "wanted_rows";
 
 // A prefill, a step behind a padded past, and a chunk behind an odd one.
 const PROBES: readonly StepSizes[] = [
@@ -86,14 +94,19 @@ export function deriveStage(
   const pasts = new Map(ports.caches.map(({ name, present, axis }) => [present, { name, axis }]));
   const { limit, isCompared } = positionUse(variant.graph, ports.positions?.name);
   if (isCompared && ports.past === "masked") ports = { ...ports, past: "exact" };
-  const optimized = optimizeStage(variant.graph, options);
+  const picked = options.rowsOf === undefined ? undefined : wantedRowsOnly(variant.graph, {
+    result: fetches.get(options.rowsOf)!.output,
+    input: WANTED_ROWS,
+    count: symbol(WANTED_ROWS, { min: 1 }),
+  });
+  const optimized = optimizeStage(picked ?? variant.graph, options);
   const { graph, replaced } = ports.past === "buffered"
     ? { graph: optimized, replaced: new Set<string>() }
     : newRowsOnly(optimized, pasts);
   const symbols = usedSymbols(graph);
   const bindAll = (sizes: StepSizes): DimEnv => {
     const env = variant.binder.bind(shapesAt(ports, sizes));
-    if (!("conflict" in env)) return env as DimEnv;
+    if (!("conflict" in env)) return { ...env as DimEnv, [WANTED_ROWS]: sizes.wanted ?? 1 };
     throw new RangeError(
       `Cannot run ${ports.file}: ${sizes.rows} tokens behind ${sizes.held} do not fit at ${env.conflict}`,
     );
@@ -106,8 +119,10 @@ export function deriveStage(
       Object.fromEntries(Object.entries(bindAll(sizes)).filter(([name]) => symbols.has(name))),
     shapeOf(output, sizes) {
       const env = bindAll(sizes);
-      return fetches.get(output)!.tensor.type.shape.map((dim) => evaluate(dim, env));
+      const shape = fetches.get(output)!.tensor.type.shape.map((dim) => evaluate(dim, env));
+      return picked && output === options.rowsOf ? [env[WANTED_ROWS]!, shape.at(-1)!] : shape;
     },
+    picksRows: picked !== undefined,
     outputOf: (output) => fetches.get(output)!.output,
     dtypeOf: (output) => fetches.get(output)!.tensor.type.dtype,
     givesNewRows: (present) => replaced.has(present),
@@ -121,9 +136,9 @@ function optimizeStage(graph: Graph, { device, passes }: DeriveOptions): Graph {
 
 // What a file declares may contradict a step: such a hint is not believed (symbols.ts).
 function derive(model: OnnxModel, ports: DecoderPorts, outputs: readonly string[]): Variant {
-  const { graph } = model;
-  const prepared = prepareGraph(model, graph, model.opsets);
   const shapes = PROBES.map((sizes) => shapesAt(ports, sizes));
+  const graph = withOneSequence(model.graph, shapes);
+  const prepared = prepareGraph(model, graph, model.opsets);
   const dropped = new Set(shapes.flatMap((some) => [...contradictions(graph.inputs, some)]));
   for (;;) {
     let variant: Variant;
@@ -148,6 +163,18 @@ function derive(model: OnnxModel, ports: DecoderPorts, outputs: readonly string[
     }
     dropped.add(conflict);
   }
+}
+
+// What is 1 in every step is no symbol: rows of one sequence are simpler than those of some.
+function withOneSequence(graph: OnnxGraph, shapes: readonly InputShapes[]): OnnxGraph {
+  const inputs = graph.inputs.map(({ name, type }) => {
+    if (type?.kind !== "tensor" || !type.shape || !shapes[0]!.has(name)) return { name, type };
+    const shape = type.shape.map((dim, axis) =>
+      shapes.every((some) => some.get(name)![axis] === 1) ? 1 : dim
+    );
+    return { name, type: { ...type, shape } };
+  }) as OnnxGraph["inputs"];
+  return { ...graph, inputs };
 }
 
 /** Plans a derived file for its largest step. */

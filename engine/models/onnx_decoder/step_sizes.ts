@@ -15,6 +15,8 @@ export interface StepSizes {
   readonly length: number;
   /** Rows of the caches that are fed, at least `length` in a buffer, and where masks reach. */
   readonly held: number;
+  /** Rows whose logits are wanted; default 1. */
+  readonly wanted?: number;
 }
 
 /** Keys that a mask speaks of. */

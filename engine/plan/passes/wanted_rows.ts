@@ -1,0 +1,71 @@
+// A product at the end of a graph (the logits of every row of a step) computed for some of its rows: those whose
+// indices come in as an input of their own. Not in the list of passes, because it changes what a graph takes
+// and gives; the caller asks for it by the result's name.
+
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { type Dim, equal } from "../../graph/dim.ts";
+import type { Graph, Node, Value } from "../../graph/graph.ts";
+import { producersOf } from "./rewrite.ts";
+
+/** Products whose rows do not depend on each other. */
+const PRODUCTS: ReadonlySet<string> = new Set(["matmul", "matmul_nd"]);
+
+/** Which rows are wanted. */
+export interface WantedRows {
+  /** Name of the result. */
+  readonly result: string;
+  /** Name of the new input: i32[count], indices of rows. */
+  readonly input: string;
+  readonly count: Dim;
+}
+
+/** The graph that computes wanted rows alone; undefined where its result is no product of rows. */
+export function wantedRowsOnly(graph: Graph, wanted: WantedRows): Graph | undefined {
+  const result = graph.outputs.find(({ name }) => name === wanted.result);
+  const product = result && producersOf(graph).get(result);
+  if (!product) return undefined;
+  const axis = rowAxis(product, result);
+  if (axis === undefined || readsOf(graph, result) > 0) return undefined;
+  const builder = createGraphBuilder(graph.name);
+  const moved = new Map<Value, Value>();
+  for (const value of graph.inputs) {
+    moved.set(value, builder.input(value.name, value.shape, value.dtype));
+  }
+  const rows = builder.input(wanted.input, [wanted.count], "i32");
+  const move = (value: Value): Value => {
+    const known = moved.get(value);
+    if (known) return known;
+    const { name, tensor, data, shape, dtype } = value;
+    const made = tensor
+      ? builder.weight(name, tensor, dtype)
+      : builder.constant(name, data as Float32Array, shape as readonly number[], dtype);
+    moved.set(value, made);
+    return made;
+  };
+  for (const node of graph.nodes) {
+    const inputs = node.inputs.map((value) => value && move(value));
+    if (node === product) {
+      inputs[0] = builder.op("gather", [inputs[0]!, rows], { axis }, `${node.name}.rows`)[0]!;
+    }
+    const made = builder.op(node.op, inputs, node.attributes, node.name);
+    node.outputs.forEach((value, i) => moved.set(value, made[i]!));
+  }
+  for (const value of graph.outputs) builder.output(value.name, moved.get(value)!);
+  return builder.build();
+}
+
+// The one axis before the last whose size is not 1, if the matrix is a weight.
+function rowAxis({ op, inputs: [x, matrix, ...rest] }: Node, result: Value): number | undefined {
+  const isProduct = PRODUCTS.has(op) && x?.role === "activation" && matrix?.role === "weight" &&
+    matrix.shape.length === 2 && rest.every((value) => !value || value.shape.length === 1);
+  if (!isProduct) return undefined;
+  const axes = [...x.shape.keys()].slice(0, -1).filter((axis) => !equal(x.shape[axis]!, 1));
+  const [axis] = axes;
+  const isSame = axis !== undefined && result.shape.length === x.shape.length &&
+    equal(result.shape[axis]!, x.shape[axis]!);
+  return axes.length === 1 && isSame ? axis : undefined;
+}
+
+function readsOf({ nodes }: Graph, value: Value): number {
+  return nodes.filter(({ inputs }) => inputs.includes(value)).length;
+}
