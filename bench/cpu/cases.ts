@@ -1,0 +1,180 @@
+// The cases of `deno task bench cpu`, each a generator of what it measured. `alternate` starts the contenders,
+// lets them take turns and ends them.
+
+import type { Order, Reply, Runner } from "../support/runner.ts";
+import { startBusy } from "./busy.ts";
+import type { CaseInput, Contender, Measured, Samples } from "./mod.ts";
+import { readingMs } from "./reading.ts";
+
+/** Names of cases, as filters take them. */
+export const CASE_NAMES = [
+  ...["decode", "prefill", "context", "batch", "busy", "memory", "start"] as const,
+];
+/** One of {@linkcode CASE_NAMES}. */
+export type CaseName = typeof CASE_NAMES[number];
+
+/** A case. */
+export interface CpuCase {
+  readonly name: CaseName;
+  /** Also for models with random weights. */
+  readonly forLargeModels: boolean;
+  run(input: CaseInput): AsyncGenerator<Measured>;
+}
+
+const PREFIX = 32;
+const FIRST_PROMPT = 30;
+const BATCH_ROWS = 8;
+const SLACK = 32;
+
+const rate = (tokens: number, { ms = NaN }: Reply): number => tokens / ms * 1000;
+
+type Changes = Parameters<Contender["start"]>[0];
+type Measure = (runner: Runner, contender: Contender) => Promise<number>;
+
+/** Values of every contender in every round, the order changing with the round. */
+async function alternate(
+  contenders: readonly Contender[],
+  { rounds, ...changes }: Changes & { readonly rounds: number },
+  measure: Measure,
+): Promise<Samples> {
+  const running: { contender: Contender; runner: Runner; values: number[] }[] = [];
+  try {
+    for (const contender of contenders) {
+      running.push({ contender, runner: await contender.start(changes), values: [] });
+    }
+    for (let round = -1; round < rounds; round++) {
+      for (const { contender, runner, values } of round % 2 ? running.toReversed() : running) {
+        const value = await measure(runner, contender);
+        if (round >= 0) values.push(value);
+      }
+    }
+  } finally {
+    for (const { runner } of running) await runner.close();
+  }
+  return new Map(running.map(({ contender, values }) => [contender, values]));
+}
+
+function able({ contenders, model }: CaseInput, order: Order["op"], context = 0): Contender[] {
+  return contenders.filter(({ peer }) =>
+    !peer || ((peer.orders as ReadonlySet<string>).has(order) && context <= peer.longest &&
+      (peer.takesTokens || !model.isTemporary))
+  );
+}
+
+async function* decode(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids }, options: { rounds, decode: count } } = input;
+  const order = { op: "decode", ids: ids.slice(0, PREFIX), count } as const;
+  const measure: Measure = async (runner) => rate(count, await runner.ask(order));
+  const samples = await alternate(able(input, "decode"), { rounds }, measure);
+  yield { name: "decode", unit: "tokens/s", samples };
+}
+
+async function* context(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids }, options: { rounds, contexts, decode: count } } = input;
+  for (const length of contexts) {
+    const order = { op: "decode", ids: ids.slice(0, length), count } as const;
+    const samples = await alternate(
+      able(input, "decode", length),
+      { rounds, context: length + count + SLACK },
+      async (runner) => rate(count, await runner.ask(order)),
+    );
+    yield { name: `decode context ${length}`, unit: "tokens/s", samples };
+  }
+}
+
+async function* prefill(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids }, options: { rounds, prompts } } = input;
+  for (const length of prompts) {
+    const order = { op: "prefill", ids: ids.slice(0, length) } as const;
+    const samples = await alternate(
+      able(input, "prefill", length),
+      { rounds, context: Math.max(1024, length + SLACK) },
+      async (runner) => rate(length, await runner.ask(order)),
+    );
+    yield { name: `prefill ${length}`, unit: "tokens/s", samples };
+  }
+}
+
+/** Eight texts at once, every one in a cache of its own; tokens of all together. */
+async function* batch(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids }, options: { rounds, decode: count } } = input;
+  const prompts = Array.from(
+    { length: BATCH_ROWS },
+    (_, row) => ids.slice(row * PREFIX, (row + 1) * PREFIX),
+  );
+  const samples = await alternate(
+    able(input, "batch"),
+    { rounds, sequences: BATCH_ROWS, context: PREFIX + count + SLACK },
+    async (runner) => rate(BATCH_ROWS * count, await runner.ask({ op: "batch", prompts, count })),
+  );
+  yield { name: "decode 8 sessions", unit: "tokens/s", samples };
+}
+
+/** With all processors in use and one of them taken away; then as a part of what is reached without. */
+async function* busy(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids }, threads, options: { rounds, decode: count } } = input;
+  if (threads === 1) return;
+  const order = { op: "decode", ids: ids.slice(0, PREFIX), count: Math.min(count, 32) } as const;
+  const contenders = able(input, "decode");
+  const parts = new Map(contenders.map((contender) => [contender, [] as number[]]));
+  const samples = await alternate(
+    contenders,
+    { rounds },
+    async (runner, contender) => {
+      const alone = rate(order.count, await runner.ask(order));
+      using _busy = startBusy(threads);
+      const disturbed = rate(order.count, await runner.ask(order));
+      parts.get(contender)!.push(disturbed / alone);
+      return disturbed;
+    },
+  );
+  yield { name: "decode beside a busy thread", unit: "tokens/s", samples };
+  yield { name: "the same, part of undisturbed", unit: "of 1", samples: parts };
+}
+
+async function* memory(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids }, options: { decode: count } } = input;
+  const samples = await alternate(able(input, "memory"), { rounds: 1 }, async (runner) => {
+    await runner.ask({ op: "prefill", ids: ids.slice(0, 512) });
+    await runner.ask({ op: "decode", ids: ids.slice(0, PREFIX), count });
+    return (await runner.ask({ op: "memory" })).bytes! / 1e6;
+  });
+  yield { name: "memory", unit: "MB", samples };
+}
+
+/** Fresh processes: from the start to the first token of a short prompt, and what of it is loading. */
+async function* start(input: CaseInput): AsyncGenerator<Measured> {
+  const { model: { ids, path }, options: { rounds } } = input;
+  const contenders = able(input, "prefill");
+  const first = new Map(contenders.map((contender) => [contender, [] as number[]]));
+  const load = new Map(contenders.map((contender) => [contender, [] as number[]]));
+  const own = contenders.find(({ peer }) => !peer)!;
+  const reading: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    for (const contender of round % 2 ? contenders.toReversed() : contenders) {
+      reading.push(readingMs(path));
+      const runner = await contender.start({});
+      const prompt = ids.slice(0, FIRST_PROMPT);
+      const { ms = NaN } = await runner.ask({ op: "prefill", ids: prompt });
+      first.get(contender)!.push(runner.startMs + ms);
+      load.get(contender)!.push(runner.loadMs);
+      await runner.close();
+    }
+  }
+  yield { name: "first token", unit: "ms", samples: first };
+  yield { name: "load", unit: "ms", samples: load };
+  const reader: Contender = { ...own, name: "reading the file" };
+  const beside: Samples = new Map([[own, load.get(own)!], [reader, reading]]);
+  yield { name: "load", unit: "ms", samples: beside };
+}
+
+/** All cases in the order in which they run. */
+export const CASES: readonly CpuCase[] = [
+  { name: "decode", forLargeModels: true, run: decode },
+  { name: "prefill", forLargeModels: true, run: prefill },
+  { name: "context", forLargeModels: false, run: context },
+  { name: "batch", forLargeModels: true, run: batch },
+  { name: "busy", forLargeModels: true, run: busy },
+  { name: "memory", forLargeModels: true, run: memory },
+  { name: "start", forLargeModels: false, run: start },
+];
