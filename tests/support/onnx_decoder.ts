@@ -19,8 +19,11 @@ export type CacheLayout = "heads first" | "rows first" | "rows outermost" | "key
 export interface DecoderForm {
   /** Default `heads first`: [1, h, past, d]; [1, past, h, d]; [past, 1, h, d]; keys [h, d, past]. */
   readonly layout?: CacheLayout;
-  /** Default `added`: 0 and −65504; `hidden`: true hides; `seen`: [1, total], with cache_position. */
-  readonly mask?: "added" | "hidden" | "seen";
+  /**
+   * Default `added`: 0 and −65504; `hidden`: true hides; `seen`: [1, total], with cache_position; `counted`:
+   * none, GroupQueryAttention is told the number of keys.
+   */
+  readonly mask?: "added" | "hidden" | "seen" | "counted";
   /** Logits of the last row alone. */
   readonly lastOnly?: boolean;
   /** Gives out the best ids, and their logits, instead of all logits. */
@@ -38,18 +41,22 @@ export interface DecoderForm {
 export const VOCABULARY = 11;
 export const POSITIONS = 40;
 const HEADS = 2, WIDTH = 2, HIDDEN = HEADS * WIDTH, LAYERS = 2;
-const FLOAT = 1, LONG = 7, BOOL = 9;
+const FLOAT = 1, INT = 6, LONG = 7, BOOL = 9;
+const OPSETS = { "": 17, "com.microsoft": 1 };
 
 /** One whole decoder. */
 export function writeDecoder(form: DecoderForm = {}): Uint8Array {
   const names = Array.from({ length: LAYERS }, (_, layer) => layer);
   const layers = names.flatMap((layer) => layerNodes(form, layer, `h${layer}`, `h${layer + 1}`));
-  return writeOnnx(graphOf(form, {
-    nodes: [...embedding("input_ids"), ...layers, ...head(form, `h${LAYERS}`)],
-    inputs: [["input_ids", LONG, [form.batch ?? 1, "N"]]],
-    outputs: outputsOf(form),
-    layers: names,
-  }));
+  return writeOnnx(
+    graphOf(form, {
+      nodes: [...embedding("input_ids"), ...layers, ...head(form, `h${LAYERS}`)],
+      inputs: [["input_ids", LONG, [form.batch ?? 1, "N"]]],
+      outputs: outputsOf(form),
+      layers: names,
+    }),
+    { opsets: OPSETS },
+  );
 }
 
 /** The same in files: embeding, decoders_0, decoders_1, norm, lm_head; cache names begin at 0 in each. */
@@ -167,7 +174,9 @@ function stepPorts({ mask = "added", extraInput, batch: many }: DecoderForm): Po
     seen: ["attention_mask", LONG, [batch, "sumN"]],
   };
   return [
-    masks[mask]!,
+    ...mask === "counted" ? [] : [masks[mask]!],
+    ["seqlens_k", INT, [batch]],
+    ["total_sequence_length", INT, []],
     ["position_ids", LONG, [batch, "N"]],
     ["cache_position", LONG, ["N"]],
     ...extraInput ? [[extraInput, FLOAT, [1, 3]] as Port] : [],
@@ -257,6 +266,7 @@ function layerNodes(
   isFirst = false,
 ): NodeParts[] {
   const { layout = "heads first" } = form;
+  if (form.mask === "counted") return groupedNodes(form, weights, from, to);
   const nodes: NodeParts[] = [];
   const at = (name: string) => `${to}/${name}`;
   const add = (
@@ -307,6 +317,27 @@ function layerNodes(
   );
   add("Add", [from, add("Reshape", [mixed, "joined"], at("flat"))], to);
   return nodes;
+}
+
+function groupedNodes(form: DecoderForm, layer: number, from: string, to: string): NodeParts[] {
+  const parts = ["query", "key", "value"].map((part): NodeParts => ({
+    op: "MatMul",
+    inputs: [from, `${part}${layer}`],
+    outputs: [`${to}/${part}`],
+  }));
+  const caches = (["key", "value"] as const).map((part) => cacheNames(form, part, layer));
+  return [...parts, {
+    op: "GroupQueryAttention",
+    domain: "com.microsoft",
+    inputs: [
+      ...parts.map(({ outputs }) => outputs[0]!),
+      ...caches.map(({ past }) => past),
+      "seqlens_k",
+      "total_sequence_length",
+    ],
+    outputs: [`${to}/mixed`, ...caches.map(({ present }) => present)],
+    attributes: { num_heads: { i: HEADS }, kv_num_heads: { i: HEADS }, scale: { f: 1 } },
+  }, { op: "Add", inputs: [from, `${to}/mixed`], outputs: [to] }];
 }
 
 function masked(

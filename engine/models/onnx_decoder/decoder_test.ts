@@ -43,7 +43,9 @@ async function withModel(
 async function logitsByGraph(form: DecoderForm, tokens: readonly number[]): Promise<number[][]> {
   const path = await Deno.makeTempFile({ suffix: ".onnx" });
   try {
-    await Deno.writeFile(path, writeDecoder({ ...form, lastOnly: false, names: "past_key_in" }));
+    const plain = form.mask === "counted" ? "added" : form.mask ?? "added";
+    const same = { ...form, mask: plain, lastOnly: false, names: "past_key_in" } as const;
+    await Deno.writeFile(path, writeDecoder(same));
     using graph = await loadGraph(path, { device: "reference" });
     const n = tokens.length;
     const longs = (values: readonly number[]) => BigInt64Array.from(values, BigInt);
@@ -59,7 +61,7 @@ async function logitsByGraph(form: DecoderForm, tokens: readonly number[]): Prom
       input_ids: { data: longs(tokens), dims: [1, n] },
       position_ids: { data: longs(places), dims: [1, n] },
       cache_position: { data: longs(places), dims: [n] },
-      attention_mask: masks[form.mask ?? "added"],
+      attention_mask: masks[plain],
     };
     const given = graph.inputs.map(({ name }) => {
       const part = name.includes("key") ? "key" : "value";
@@ -99,6 +101,7 @@ const FORMS: Readonly<Record<string, DecoderForm>> = {
   "rows outermost and a mask of booleans": { layout: "rows outermost", mask: "hidden" },
   "keys across, all keys before all values": { layout: "keys across", keysFirst: true },
   "a mask of seen keys and cache_position": { mask: "seen" },
+  "grouped attention that is told the number of keys": { mask: "counted" },
   "a symbol for sequences and Optimum's names": { batch: "batch", names: "past_key_values" },
 };
 

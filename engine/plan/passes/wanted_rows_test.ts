@@ -1,0 +1,38 @@
+import { assertEquals } from "@std/assert";
+import { memorySource } from "../../io.ts";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { symbol } from "../../graph/dim.ts";
+import { wantedRowsOnly } from "./wanted_rows.ts";
+
+const N = symbol("N", { min: 1, max: 8 }), L = symbol("L", { min: 1, max: 8 });
+const WANTED = { result: "logits", input: "rows", count: L };
+
+function graphOf({ isRead = false, isLast = true } = {}) {
+  const builder = createGraphBuilder("toy");
+  const source = memorySource("weights", new Uint8Array(96));
+  const tensor = { name: "w", shape: [6, 4], format: "F32", source, offset: 0, byteLength: 96 };
+  const x = builder.input("x", [1, N, 4], "f32");
+  const [hidden] = builder.op("scale", [x], { factor: 2 }, "hidden");
+  const [product] = builder.op("matmul", [hidden!, builder.weight("w", tensor)], {}, "product");
+  if (isRead || !isLast) {
+    const [y] = builder.op("scale", [product!], { factor: 3 }, "y");
+    builder.output(isLast ? "y" : "logits", y!);
+  }
+  if (isLast) builder.output("logits", product!);
+  return builder.build();
+}
+
+Deno.test("a product at the end is computed for the wanted rows", () => {
+  const graph = wantedRowsOnly(graphOf(), WANTED)!;
+  assertEquals(graph.inputs.map(({ name, dtype }) => [name, dtype]), [["x", "f32"], [
+    "rows",
+    "i32",
+  ]]);
+  assertEquals(graph.nodes.map(({ op }) => op), ["scale", "gather", "matmul"]);
+  assertEquals(graph.outputs[0]!.shape, [1, L, 6]);
+});
+
+Deno.test("a result that others read, or that is no product, is left alone", () => {
+  assertEquals(wantedRowsOnly(graphOf({ isRead: true }), WANTED), undefined);
+  assertEquals(wantedRowsOnly(graphOf({ isLast: false }), WANTED), undefined);
+});
