@@ -19,6 +19,7 @@ import {
   weightedSumShader,
 } from "./kernels/rows.ts";
 import { softmaxShader } from "./kernels/softmax.ts";
+import { stridedShader } from "./kernels/strided_map.ts";
 import { shaderText } from "./wgsl.ts";
 
 const SNAPSHOT = new URL("kernels.snapshot.txt", import.meta.url);
@@ -38,6 +39,14 @@ const SHADERS: readonly Shader[] = [
     constants: ["factor"],
   }),
   broadcastShader("+"),
+  stridedShader({
+    ...{ name: "equal", inputs: { a: "i32", b: "i32" }, output: "bool", expression: "a == b" },
+    ...{ shared: { b: "a" }, rank: 6 },
+  }),
+  stridedShader(
+    { name: "move", inputs: { a: "u32" }, output: "u32", expression: "a", rank: 1 },
+    { placed: true },
+  ),
   rmsNormShader({ hasWeight: true }),
   layerNormShader({ hasWeight: true, hasBias: true }),
   softmaxShader,

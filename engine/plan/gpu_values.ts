@@ -125,6 +125,8 @@ export function createGpuValues(
   );
   for (const value of constantsOf(plan)) {
     const { buffer, byteOffset, byteLength } = value.data!;
+    // Deno panics when it is to write nothing.
+    if (byteLength === 0) continue;
     const bytes = new Uint8Array(Math.ceil(byteLength / 4) * 4);
     bytes.set(new Uint8Array(buffer, byteOffset, byteLength));
     gpu.device.queue.writeBuffer(constantBuffer, constants.get(value.id)!.offset, bytes);

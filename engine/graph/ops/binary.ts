@@ -16,6 +16,7 @@ import {
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { combineKernel } from "../lower_elementwise.ts";
+import { gpuBinaryAnyKernels } from "../lower_gpu_strided.ts";
 import { integersKernel } from "../lower_typed.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
@@ -68,7 +69,7 @@ export const binary: OpRecord = defineOp({
       attributes: { kind },
     })),
   ],
-  kernels: { wasm: [combineKernel("binary_f32"), integersKernel], gpu: [] },
+  kernels: { wasm: [combineKernel("binary_f32"), integersKernel], gpu: gpuBinaryAnyKernels },
 });
 
 function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {

@@ -7,6 +7,7 @@ import { choice, flag } from "../attributes.ts";
 import { DATA_TYPES, isFloat, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuCastKernels } from "../lower_gpu_strided.ts";
 import { convertKernel } from "../lower_typed.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -45,7 +46,7 @@ export const cast: OpRecord = defineOp({
       { name: `i32 to ${to}`, inputs: [random.indices([0, 1, 2, 127])], attributes: { to } },
       { name: `bool to ${to}`, inputs: [random.truths([3, 5])], attributes: { to } },
     ]),
-  kernels: { wasm: [convertKernel], gpu: [] },
+  kernels: { wasm: [convertKernel], gpu: gpuCastKernels },
 });
 
 // 64-bit integers that no double holds stay whole, and lose high bits only.

@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { add, type Dim, mul } from "../dim.ts";
 import type { Node } from "../graph.ts";
 import { axisOf } from "../host_numbers.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
 import { moveKernel, type Moves } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
@@ -54,7 +55,10 @@ export const concat: OpRecord = defineOp({
       attributes: { axis },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [moveKernel("concat_move", concatMoves)], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("concat_move", concatMoves)],
+    gpu: [gpuMoveKernel("gpu_concat_move", concatMoves)],
+  },
 });
 
 function concatMoves({ inputs, outputs: [y], attributes }: Node): Moves {

@@ -4,7 +4,9 @@ import { dims } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { equal, formatDim } from "../dim.ts";
-import { moveKernel, readMoves } from "../lower_move.ts";
+import type { Node } from "../graph.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
+import { moveKernel, type Moves, readMoves } from "../lower_move.ts";
 import { repeatingStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -38,9 +40,11 @@ export const expand: OpRecord = defineOp({
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
   kernels: {
-    wasm: [moveKernel("expand_move", (node) => {
-      return readMoves(node, repeatingStrides(node.inputs[0]!.shape, node.outputs[0]!.shape));
-    })],
-    gpu: [],
+    wasm: [moveKernel("expand_move", expandMoves)],
+    gpu: [gpuMoveKernel("gpu_expand_move", expandMoves)],
   },
 });
+
+function expandMoves(node: Node): Moves {
+  return readMoves(node, repeatingStrides(node.inputs[0]!.shape, node.outputs[0]!.shape));
+}

@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { add, type Dim, evaluate, max, mul, sub } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
 import type { Node } from "../graph.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
 import { moveKernel, type Moves, startOf } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
@@ -67,7 +68,10 @@ export const pad: OpRecord = defineOp({
       },
     ]),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [moveKernel("pad_move", padMoves)], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("pad_move", padMoves)],
+    gpu: [gpuMoveKernel("gpu_pad_move", padMoves)],
+  },
 });
 
 /** Index in a dim of `size` elements that index `at`, which may be outside, is taken from. */

@@ -6,7 +6,9 @@ import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { type Dim, evaluate, mul } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
-import { moveKernel, readMoves, startOf } from "../lower_move.ts";
+import type { Node } from "../graph.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
+import { moveKernel, type Moves, readMoves, startOf } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -56,12 +58,14 @@ export const slice: OpRecord = defineOp({
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
   kernels: {
-    wasm: [moveKernel("slice_move", (node) => {
-      const starts = node.attributes.starts as Dim[], steps = node.attributes.steps as number[];
-      const strides = denseStrides(node.inputs[0]!.shape);
-      const stepped = strides.map((stride, axis) => mul(stride, steps[axis]!));
-      return readMoves(node, stepped, startOf(starts, strides));
-    })],
-    gpu: [],
+    wasm: [moveKernel("slice_move", sliceMoves)],
+    gpu: [gpuMoveKernel("gpu_slice_move", sliceMoves)],
   },
 });
+
+function sliceMoves(node: Node): Moves {
+  const starts = node.attributes.starts as Dim[], steps = node.attributes.steps as number[];
+  const strides = denseStrides(node.inputs[0]!.shape);
+  const stepped = strides.map((stride, axis) => mul(stride, steps[axis]!));
+  return readMoves(node, stepped, startOf(starts, strides));
+}

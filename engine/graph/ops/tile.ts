@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { type Dim, mul } from "../dim.ts";
 import { stridesOf } from "../host_numbers.ts";
 import type { Node } from "../graph.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
 import { moveKernel, type Moves } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
@@ -39,7 +40,10 @@ export const tile: OpRecord = defineOp({
       attributes: { repeats },
     })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [moveKernel("tile_move", tileMoves)], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("tile_move", tileMoves)],
+    gpu: [gpuMoveKernel("gpu_tile_move", tileMoves)],
+  },
 });
 
 // Each dim is walked as [repeat, index within x], on both sides.

@@ -4,7 +4,9 @@ import { integers } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { stridesOf } from "../host_numbers.ts";
-import { moveKernel, readMoves } from "../lower_move.ts";
+import type { Node } from "../graph.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
+import { moveKernel, type Moves, readMoves } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -38,10 +40,12 @@ export const transpose: OpRecord = defineOp({
     ),
   tolerance: { ofLargest: 0, reason: "a copy" },
   kernels: {
-    wasm: [moveKernel("transpose_move", (node) => {
-      const strides = denseStrides(node.inputs[0]!.shape);
-      return readMoves(node, (node.attributes.perm as number[]).map((axis) => strides[axis]!));
-    })],
-    gpu: [],
+    wasm: [moveKernel("transpose_move", transposeMoves)],
+    gpu: [gpuMoveKernel("gpu_transpose_move", transposeMoves)],
   },
 });
+
+function transposeMoves(node: Node): Moves {
+  const strides = denseStrides(node.inputs[0]!.shape);
+  return readMoves(node, (node.attributes.perm as number[]).map((axis) => strides[axis]!));
+}

@@ -6,6 +6,7 @@ import { isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { mapKernel } from "../lower_elementwise.ts";
+import { gpuUnaryKernels } from "../lower_gpu_strided.ts";
 import { mapIntegersKernel } from "../lower_typed.ts";
 import { numbersOf, storeNumbers } from "../host_numbers.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
@@ -55,7 +56,7 @@ export const unary: OpRecord = defineOp({
       }))
     ),
   ],
-  kernels: { wasm: [mapKernel, mapIntegersKernel], gpu: [] },
+  kernels: { wasm: [mapKernel, mapIntegersKernel], gpu: gpuUnaryKernels },
 });
 
 function functionOf(kind: UnaryKind, dtype: DataType): unknown {

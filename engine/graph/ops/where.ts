@@ -3,6 +3,7 @@
 import { requireSameType, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { chooseKernel } from "../lower_elementwise.ts";
+import { gpuWhereKernels } from "../lower_gpu_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount, requireInput } from "../shape_rules.ts";
 import { broadcastStrides, elementsOf, walk } from "../strided.ts";
@@ -35,5 +36,5 @@ export const where: OpRecord = defineOp({
         inputs: [random.truths(c!), random.input(a!), random.input(b!)],
       })),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [chooseKernel], gpu: [] },
+  kernels: { wasm: [chooseKernel], gpu: gpuWhereKernels },
 });

@@ -1,0 +1,50 @@
+// Functions of two elements as WGSL, by the names of the engine's op `binary`. Left out, because WGSL would give
+// another number or none: remainders of floats, and quotients of integers, where a divisor of 0 is an error.
+
+import { wgsl } from "../wgsl.ts";
+import { FLOAT_TESTS } from "./unary_functions.ts";
+
+/** Expressions of `a` and `b` on f32. */
+export const BINARY_FLOAT: Readonly<Record<string, string>> = {
+  add: "a + b",
+  sub: "a - b",
+  mul: "a * b",
+  div: "a / b",
+  min: "select(min(a, b), a + b, is_nan(a) || is_nan(b))",
+  max: "select(max(a, b), a + b, is_nan(a) || is_nan(b))",
+  prelu: "select(a, b * a, a < 0.0)",
+};
+
+/** Expressions of `a` and `b` on i32 and u32; they wrap. */
+export const BINARY_INTEGER: Readonly<Record<string, string>> = {
+  add: "a + b",
+  sub: "a - b",
+  mul: "a * b",
+  min: "min(a, b)",
+  max: "max(a, b)",
+  bit_and: "a & b",
+  bit_or: "a | b",
+  bit_xor: "a ^ b",
+};
+
+/** Expressions whose result is a truth value, on f32, i32 and u32. */
+export const BINARY_TESTS: Readonly<Record<string, string>> = {
+  equal: "a == b",
+  greater: "a > b",
+  greater_equal: "a >= b",
+  less: "a < b",
+  less_equal: "a <= b",
+};
+
+/** Expressions on truth values. */
+export const BINARY_BOOL: Readonly<Record<string, string>> = {
+  and: "a && b",
+  or: "a || b",
+  xor: "a != b",
+  equal: "a == b",
+};
+
+/** The functions that the expressions call. */
+export const BINARY_FUNCTIONS: string = wgsl`
+  ${FLOAT_TESTS}
+`;
