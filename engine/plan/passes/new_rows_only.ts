@@ -2,9 +2,9 @@
 // alone: whoever feeds the past has it already. Not in the list of passes, because it changes what a graph
 // gives out; the caller is told which results changed.
 
-import { createGraphBuilder } from "../../graph/builder.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../graph/host_numbers.ts";
+import { copyGraph } from "./copy_graph.ts";
 import { producersOf } from "./rewrite.ts";
 
 /** The input behind which the new rows of a result stand, and the axis of rows. */
@@ -48,28 +48,8 @@ function newRowsOf({ op, inputs, attributes }: Node, { name, axis }: PastOf): Va
 
 // Values keep their order; only which of them are outputs, and by what names, changes.
 function rename(graph: Graph, fresh: ReadonlyMap<Value, Value>): Graph {
-  const builder = createGraphBuilder(graph.name);
-  const moved = new Map<Value, Value>();
-  for (const value of graph.inputs) {
-    moved.set(value, builder.input(value.name, value.shape, value.dtype));
-  }
-  const move = (value: Value): Value => {
-    const known = moved.get(value);
-    if (known) return known;
-    const { name, tensor, data, shape, dtype } = value;
-    const made = tensor
-      ? builder.weight(name, tensor, dtype)
-      : builder.constant(name, data as Float32Array, shape as readonly number[], dtype);
-    moved.set(value, made);
-    return made;
-  };
-  for (const node of graph.nodes) {
-    const inputs = node.inputs.map((value) => value && move(value));
-    const made = builder.op(node.op, inputs, node.attributes, node.name);
-    node.outputs.forEach((value, i) => moved.set(value, made[i]!));
-  }
-  for (const value of graph.outputs) {
-    builder.output(value.name, moved.get(fresh.get(value) ?? value)!);
-  }
+  const { builder, move, node: add } = copyGraph(graph);
+  for (const node of graph.nodes) add(node);
+  for (const value of graph.outputs) builder.output(value.name, move(fresh.get(value) ?? value));
   return builder.build();
 }

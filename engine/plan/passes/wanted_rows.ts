@@ -2,9 +2,9 @@
 // indices come in as an input of their own. Not in the list of passes, because it changes what a graph takes
 // and gives; the caller asks for it by the result's name.
 
-import { createGraphBuilder } from "../../graph/builder.ts";
 import { type Dim, equal } from "../../graph/dim.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
+import { copyGraph } from "./copy_graph.ts";
 import { producersOf } from "./rewrite.ts";
 
 /** Products whose rows do not depend on each other. */
@@ -26,31 +26,18 @@ export function wantedRowsOnly(graph: Graph, wanted: WantedRows): Graph | undefi
   if (!product) return undefined;
   const axis = rowAxis(product, result);
   if (axis === undefined || readsOf(graph, result) > 0) return undefined;
-  const builder = createGraphBuilder(graph.name);
-  const moved = new Map<Value, Value>();
-  for (const value of graph.inputs) {
-    moved.set(value, builder.input(value.name, value.shape, value.dtype));
-  }
+  const { builder, move, node: add } = copyGraph(graph);
   const rows = builder.input(wanted.input, [wanted.count], "i32");
-  const move = (value: Value): Value => {
-    const known = moved.get(value);
-    if (known) return known;
-    const { name, tensor, data, shape, dtype } = value;
-    const made = tensor
-      ? builder.weight(name, tensor, dtype)
-      : builder.constant(name, data as Float32Array, shape as readonly number[], dtype);
-    moved.set(value, made);
-    return made;
-  };
   for (const node of graph.nodes) {
-    const inputs = node.inputs.map((value) => value && move(value));
-    if (node === product) {
-      inputs[0] = builder.op("gather", [inputs[0]!, rows], { axis }, `${node.name}.rows`)[0]!;
+    if (node !== product) {
+      add(node);
+      continue;
     }
-    const made = builder.op(node.op, inputs, node.attributes, node.name);
-    node.outputs.forEach((value, i) => moved.set(value, made[i]!));
+    const [x, ...rest] = node.inputs.map((value) => value && move(value));
+    const [some] = builder.op("gather", [x, rows], { axis }, `${node.name}.rows`);
+    add(node, [some, ...rest]);
   }
-  for (const value of graph.outputs) builder.output(value.name, moved.get(value)!);
+  for (const value of graph.outputs) builder.output(value.name, move(value));
   return builder.build();
 }
 
