@@ -27,11 +27,12 @@ export function elementsOf(
 
 function isInk(index: number, width: number): boolean {
   const column = index % width, row = Math.floor(index / width);
-  return row % 48 < 20 && column % 7 < 3;
+  const stroke = Math.floor((column * 7 + Math.floor(row / 5) * 3) / 4) % 3 === 0;
+  return stroke && row % 64 < 20 && column % 160 < 120;
 }
 
 /** Numbers all over an output, some 512, by which engines are compared; its text runs in pages too. */
 export function sampleOf(data: ArrayLike<number>): number[] {
-  const step = Math.max(1, Math.floor(data.length / 512));
+  const step = Math.floor(data.length / 512) | 1; // odd, so that no column is met again and again
   return Array.from({ length: Math.ceil(data.length / step) }, (_, i) => data[i * step]!);
 }
