@@ -103,12 +103,12 @@ export const GRAPH_CASES: readonly GraphCase[] = [
       { name: "sr", type: "int64", dims: [], fill: 16000 },
     ],
   },
-  {
-    ...common,
-    name: "decode MatMulNBits, SmolLM2's shape",
+  ...(["exact", "fast"] as const).map((precision): GraphCase => ({
+    name: `decode MatMulNBits ${precision}, SmolLM2's shape`,
     model: (folder) => once(`${folder}/decoder-nbits.onnx`, () => nbitsDecoder().bytes),
     inputs: nbitsDecoder({ weights: false }).inputs,
     unit: "tokens/s",
+    precision,
     cosine: 0.999,
-  },
+  })),
 ];
