@@ -63,6 +63,10 @@ export function createDecoderExecutable(
     })),
     { slots, capacity, heldFor: (length) => heldRows(leading, length, padTo) },
   );
+  const inputBytes = cached.reduce(
+    (sum, { stage, port }) => sum + stage.executable.input(port.name).byteLength,
+    0,
+  );
   let disposed = false;
 
   function checkStep(rows: number): { readonly slot: number; readonly length: number } {
@@ -141,7 +145,8 @@ export function createDecoderExecutable(
       weights: sumOf(stages, "weights"),
       arena: sumOf(stages, "arena"),
       statePerSlot: caches.bytesPerSlot,
-      other: sumOf(stages, "other"),
+      // The inputs are the cache of one session.
+      other: Math.max(0, sumOf(stages, "other") - inputBytes),
     },
     openSlot: caches.open,
     closeSlot: caches.close,

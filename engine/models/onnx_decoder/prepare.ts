@@ -1,7 +1,7 @@
 // From ONNX files to plans: roles of inputs, one derived graph a file, sizes, facts. Nothing of the weights is
 // read beyond what shapes depend on, so the same steps describe a model that is not going to be loaded.
 
-import { FormatError, UnsupportedError } from "../../errors.ts";
+import { UnsupportedError } from "../../errors.ts";
 import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Device } from "../devices.ts";
@@ -10,12 +10,13 @@ import { totalMemory } from "../memory.ts";
 import type { LoadOptions, ModelDescription } from "../model.ts";
 import { weightTensors } from "../describe.ts";
 import { type DecoderConfig, readDecoderConfig } from "./config.ts";
-import { blocksOf, candidatesOf } from "./executable.ts";
+import { blocksOf } from "./executable.ts";
 import { describeDecoder } from "./facts.ts";
+import { largestStep, limitsOf, logitsOf } from "./limits.ts";
 import { replaceKnown } from "./known_inputs.ts";
 import { type DecoderPorts, portsOf } from "./ports.ts";
 import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
-import { checkPadding, heldRows, type StepSizes } from "./step_sizes.ts";
+import { checkPadding } from "./step_sizes.ts";
 
 /** A decoder ready to be loaded. */
 export interface PreparedDecoder extends ModelDescription {
@@ -30,8 +31,6 @@ export interface PreparedDecoder extends ModelDescription {
   readonly config: DecoderConfig;
 }
 
-const DEFAULT_CONTEXT = 4096;
-const DEFAULT_BATCH = 128;
 const DEFAULT_PADDING = 64;
 
 /**
@@ -164,90 +163,6 @@ function checkChain({ name: file }: OnnxFile, chain: readonly DecoderPorts[]): v
       { file: ports.file, remedy: "Put embeding.onnx beside it, or run it with loadGraph()" },
     );
   }
-}
-
-interface LimitsInput {
-  readonly file: OnnxFile;
-  readonly options: LoadOptions;
-  readonly config: DecoderConfig;
-  readonly derived: readonly DerivedStage[];
-  readonly padTo: number;
-  readonly isBranching: boolean;
-}
-
-function limitsOf(
-  { file, options, config, derived, padTo, isBranching }: LimitsInput,
-): ResolvedLimits & { readonly trained: number } {
-  const tables = derived.flatMap(({ positionLimit }) => positionLimit ?? []);
-  const stated = config.context === undefined ? [] : [config.context];
-  const trained = Math.min(...tables, ...stated);
-  const contextLength = options.contextLength ?? Math.min(trained, DEFAULT_CONTEXT);
-  if (contextLength > trained) {
-    throw new RangeError(
-      `Cannot use contextLength ${contextLength}: the model was made for ${trained}`,
-    );
-  }
-  const batch = isBranching ? 1 : Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
-  const cached = derived.filter(({ ports }) => ports.caches.length > 0);
-  const sizes = { contextLength, batch };
-  for (const { ports, bind } of cached) bind(largestStep(ports, sizes, padTo));
-  const kvFormat = kvFormatOf(cached[0]!.ports, file, options);
-  return {
-    precision: options.precision ?? "fast",
-    contextLength,
-    sessions: options.sessions ?? 1,
-    batch,
-    logitRows: Math.min(options.logitRows ?? 1, batch),
-    kvFormat,
-    embeddings: false,
-    trained: Number.isFinite(trained) ? trained : contextLength,
-  };
-}
-
-function largestStep(
-  ports: DecoderPorts,
-  { contextLength, batch }: Pick<ResolvedLimits, "contextLength" | "batch">,
-  padTo: number,
-): StepSizes {
-  return { rows: batch, length: contextLength, held: heldRows(ports, contextLength, padTo) };
-}
-
-function kvFormatOf({ caches }: DecoderPorts, { name }: OnnxFile, options: LoadOptions) {
-  const { dtype } = caches[0]!;
-  const kvFormat = dtype === "f16" ? "F16" : "F32";
-  if (options.kvFormat === undefined || options.kvFormat === kvFormat) return kvFormat;
-  throw new UnsupportedError(
-    `has keys and values of ${kvFormat}, which option kvFormat cannot change`,
-    { file: name, remedy: "Leave kvFormat out" },
-  );
-}
-
-function logitsOf(
-  derived: readonly DerivedStage[],
-  config: DecoderConfig,
-  { name: file }: OnnxFile,
-) {
-  const last = derived.at(-1)!;
-  const { result, best } = last.ports;
-  const sizes: StepSizes = { rows: 3, length: 0, held: 0 };
-  const shape = last.shapeOf(result ?? best!.ids, sizes);
-  const count = shape.reduce((a, b) => a * b, 1);
-  if (result !== undefined) {
-    const vocabulary = shape.at(-1)!;
-    const given = count / vocabulary;
-    const rowsOfLogits = last.picksRows || given === sizes.rows ? "all" as const : "last" as const;
-    return { vocabulary, rowsOfLogits, best: undefined };
-  }
-  const k = candidatesOf(last.ports, shape.at(-1)!)!;
-  const rowsOfLogits = count / k === sizes.rows ? "all" as const : "last" as const;
-  if (config.vocabulary === undefined) {
-    throw new FormatError("does not say how many tokens there are", {
-      file,
-      place: "config.json, vocab_size",
-      remedy: "Put the model's config.json beside it",
-    });
-  }
-  return { vocabulary: config.vocabulary, rowsOfLogits, best: k };
 }
 
 /** One plan that tells of all files. */
