@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { gpuTest } from "../tests/support/gpu.ts";
+import { withStrictMapping } from "../tests/support/gpu_strict.ts";
 import { BUFFER_USAGE } from "./constants.ts";
 import { GpuFailure, messageOf } from "./failure.ts";
 import { createBufferScope, openGpu, STORAGE_USAGE } from "./gpu.ts";
@@ -176,25 +177,7 @@ gpuTest("results are those of the last copy, hundreds of times", async () => {
 
 gpuTest("where ranges cannot be taken at once, mappings are awaited", async () => {
   const gpu = await openGpu();
-  const { createBuffer } = gpu;
-  const strict = {
-    ...gpu,
-    // As browsers do it: no range before the promise is settled.
-    createBuffer(label: string, bytes: number, usage: number) {
-      const buffer = createBuffer(label, bytes, usage);
-      let isReady = false;
-      const { mapAsync, getMappedRange } = buffer;
-      buffer.mapAsync = (...args) => {
-        isReady = false;
-        return mapAsync.apply(buffer, args).then(() => void (isReady = true));
-      };
-      buffer.getMappedRange = (...args) => {
-        if (!isReady) throw new DOMException("not mapped", "OperationError");
-        return getMappedRange.apply(buffer, args);
-      };
-      return buffer;
-    },
-  };
+  const strict = withStrictMapping(gpu);
   const readback = await createReadback(strict, 4);
   assertEquals(readback.isImmediate, false);
   const encoder = gpu.device.createCommandEncoder();

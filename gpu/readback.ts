@@ -2,7 +2,8 @@
 // milliseconds, but the call itself has already waited for the GPU: after a first awaited mapping of the
 // buffer, the range can be taken at once. Whether that holds here is tried when a readback is made, and
 // checked at every use: each copy carries the number of its step along, and a range that shows another
-// number is an error, never an old result. Where it does not hold, mappings are awaited.
+// number is an error, never an old result. Where it does not hold, mappings are awaited, and whoever has more work for
+// the GPU hands it over before the wait, so that there are several readbacks in flight instead of a pause.
 
 import { BUFFER_USAGE, MAP_READ } from "./constants.ts";
 import { GpuFailure } from "./failure.ts";
@@ -22,7 +23,8 @@ export interface Readback {
   /**
    * Hands over what the last submitted copies brought, `bytes` in all; valid during the call of `use`.
    *
-   * @param between Called when the GPU has done its work and before the results are taken: the time to give it more.
+   * @param between Called before the results are taken, and before their mapping is awaited: the time to give the GPU
+   * more work, whose results go through another readback.
    * @throws {GpuFailure} If the device is lost or the data is not that of the last copy.
    */
   read(bytes: number, use: ReadbackUse, between?: () => void): void | Promise<void>;
@@ -122,14 +124,9 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
     between: () => void = () => {},
   ): void | Promise<void> {
     const ready = target.mapAsync(MAP_READ);
-    if (!isImmediate) {
-      return awaited(ready).then(() => {
-        between();
-        take(bytes, use);
-      });
-    }
-    ready.catch(() => {});
+    ready.catch(() => {}); // whoever waits for it is told
     between();
+    if (!isImmediate) return awaited(ready).then(() => take(bytes, use));
     take(bytes, use);
   }
 
