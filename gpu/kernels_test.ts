@@ -8,7 +8,10 @@ import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { broadcastShader } from "./kernels/broadcast.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
+import { gatherShader } from "./kernels/gather.ts";
+import { matmulAnyShader } from "./kernels/matmul_any.ts";
 import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
+import { reduceLinesShader } from "./kernels/reduce_lines.ts";
 import { ropeAppendShader } from "./kernels/rope_append.ts";
 import { ropeShader, ropeTableShader } from "./kernels/rope.ts";
 import { routeShader } from "./kernels/route.ts";
@@ -20,6 +23,7 @@ import {
 } from "./kernels/rows.ts";
 import { softmaxShader } from "./kernels/softmax.ts";
 import { stridedShader } from "./kernels/strided_map.ts";
+import { averagePoolShader, convShader, maxPoolShader } from "./kernels/windows.ts";
 import { shaderText } from "./wgsl.ts";
 
 const SNAPSHOT = new URL("kernels.snapshot.txt", import.meta.url);
@@ -47,6 +51,12 @@ const SHADERS: readonly Shader[] = [
     { name: "move", inputs: { a: "u32" }, output: "u32", expression: "a", rank: 1 },
     { placed: true },
   ),
+  gatherShader,
+  matmulAnyShader,
+  reduceLinesShader("max"),
+  convShader({ hasBias: true, activation: "silu" }),
+  maxPoolShader,
+  averagePoolShader,
   rmsNormShader({ hasWeight: true }),
   layerNormShader({ hasWeight: true, hasBias: true }),
   softmaxShader,

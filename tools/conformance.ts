@@ -144,10 +144,15 @@ function placesOf({ nodes }: Outcome): string {
 /** Where the tests were computed: nodes without a kernel of the device are computed on the host. */
 function showPlaces(outcomes: readonly Outcome[]): void {
   const counts = outcomes.flatMap(({ nodes }) => nodes ?? []);
-  const whole = counts.filter(({ device, host }) => device > 0 && host === 0).length;
-  const partly = counts.filter(({ device, host }) => device > 0 && host > 0).length;
-  const rest = counts.length - whole - partly;
-  console.log(`on the device: ${whole} whole, ${partly} in part; on the host: ${rest}`);
+  const tests = (where: (nodes: NodeCounts) => boolean) => counts.filter(where).length;
+  const whole = tests(({ device, host }) => device > 0 && host === 0);
+  const partly = tests(({ device, host }) => device > 0 && host > 0);
+  const onHost = tests(({ device, host }) => device === 0 && host > 0);
+  // Folded when they were derived, or run by control flow alone.
+  const rest = counts.length - whole - partly - onHost;
+  console.log(
+    `on the device: ${whole} whole, ${partly} in part; on the host: ${onHost}; without nodes: ${rest}`,
+  );
 }
 
 function showOps(outcomes: readonly Outcome[]): void {

@@ -10,14 +10,15 @@ import type { WasmKernel } from "./op.ts";
 /** Bytes of scratch memory: panels of b, rows of a, a ragged edge (wasm/assembly/nn_matmul.ts). */
 const SCRATCH_BYTES = 4 * 256 * 32 + 96 * 256 * 4 + 96 * 32;
 
-interface BatchDim {
+/** A batch dim, and whether each side has it. */
+export interface BatchDim {
   readonly size: Dim;
   readonly a: boolean;
   readonly b: boolean;
 }
 
 /** Batch dims of the product, outermost first, neighbours that repeat alike merged. */
-function batchDims(node: Node): BatchDim[] {
+export function batchDims(node: Node): BatchDim[] {
   const [a, b] = node.inputs.map((input) => input!.shape.slice(0, -2)) as [Dim[], Dim[]];
   const rank = Math.max(a.length, b.length);
   const merged: BatchDim[] = [];

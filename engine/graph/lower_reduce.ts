@@ -10,7 +10,7 @@ import { emit, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** Kept, reduced and kept dims, each as one; undefined if the axes are no neighbours. */
-function groupsOf(
+export function groupsOf(
   { inputs: [x], attributes }: Node,
 ): { readonly outer: Dim; readonly length: Dim; readonly inner: Dim } | undefined {
   const { shape } = x!;

@@ -9,6 +9,7 @@ import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
 import { convKernel, depthwiseKernel } from "../lower_conv.ts";
+import { gpuConvKernels } from "../lower_gpu_network.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
 import {
@@ -60,7 +61,7 @@ export const conv: OpRecord = defineOp({
     storeNumbers(out!, y.map(epilogues[attributes.activation]));
   },
   cases: convCases,
-  kernels: { wasm: [depthwiseKernel, convKernel], gpu: [] },
+  kernels: { wasm: [depthwiseKernel, convKernel], gpu: gpuConvKernels },
 });
 
 /** Shape of the output. */

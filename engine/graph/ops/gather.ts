@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { mul } from "../dim.ts";
 import { axisOf } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { gpuGatherKernels } from "../lower_gpu_network.ts";
 import { aroundDims } from "../lower_move.ts";
 import { movableBytes } from "../lower_strided.ts";
 import { countOf, emit, outputAddress } from "../lower_wasm.ts";
@@ -66,7 +67,7 @@ export const gather: OpRecord = defineOp({
         });
       },
     }],
-    gpu: [],
+    gpu: gpuGatherKernels,
   },
 });
 

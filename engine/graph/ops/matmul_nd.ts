@@ -8,6 +8,7 @@ import { defineOp } from "../define_op.ts";
 import type { Dim } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers, WIDE_INTEGERS } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
+import { gpuMatmulNdKernels } from "../lower_gpu_network.ts";
 import { matmulNdKernel } from "../lower_matmul_nd.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
@@ -41,7 +42,7 @@ export const matmulNd: OpRecord = defineOp({
     storeNumbers(out!, y);
   },
   cases: matmulCases,
-  kernels: { wasm: [matmulNdKernel], gpu: [] },
+  kernels: { wasm: [matmulNdKernel], gpu: gpuMatmulNdKernels },
 });
 
 /**

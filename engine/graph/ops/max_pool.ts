@@ -5,6 +5,7 @@ import { flag } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { BYTES, FLOATS } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuMaxPoolKernels } from "../lower_gpu_network.ts";
 import { maxPoolKernel } from "../lower_pool.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -54,5 +55,5 @@ export const maxPool: OpRecord = defineOp({
       inputs: [random.input(x)],
       attributes,
     })),
-  kernels: { wasm: [maxPoolKernel], gpu: [] },
+  kernels: { wasm: [maxPoolKernel], gpu: gpuMaxPoolKernels },
 });

@@ -4,6 +4,7 @@
 import { choice, flag, integer, integersFrom } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
+import { gpuPoolKernels } from "../lower_gpu_network.ts";
 import { averagePoolKernel } from "../lower_pool.ts";
 import type { OpRecord, TensorType } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
@@ -60,7 +61,7 @@ export const pool: OpRecord = defineOp({
           attributes: { ...attributes, ...kind },
         }))
     ),
-  kernels: { wasm: [averagePoolKernel], gpu: [] },
+  kernels: { wasm: [averagePoolKernel], gpu: gpuPoolKernels },
 });
 
 /** Inputs and windows of the cases of every pool. */

@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { axisOf, type Numbers, numbersOf, storeNumbers, stridesOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
+import { gpuReduceKernels } from "../lower_gpu_network.ts";
 import { reduceIntegersKernel, reduceKernel } from "../lower_reduce.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
@@ -59,7 +60,7 @@ export const reduce: OpRecord = defineOp({
       }))
     ),
   ],
-  kernels: { wasm: [reduceKernel, reduceIntegersKernel], gpu: [] },
+  kernels: { wasm: [reduceKernel, reduceIntegersKernel], gpu: gpuReduceKernels },
 });
 
 // Around 1, so that logarithms and products stay finite.

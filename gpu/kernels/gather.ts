@@ -1,0 +1,31 @@
+// Slices along an axis by index, element by element, as words of any meaning. A negative index counts from the end;
+// of an index of 64 bits the low word says it all.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+
+/** Elements of a workgroup. */
+export const GATHER_BLOCK = 64;
+
+/** Uniforms: `count` elements, `size` of the axis, `inner` elements behind it, `picks`, `wide`: words of an index. */
+export const gatherShader: Shader = {
+  name: "gather",
+  storage: { x: "array<u32>", indices: "array<i32>", y: "array<u32>" },
+  writes: ["y"],
+  uniforms: { count: "u32", size: "u32", inner: "u32", picks: "u32", wide: "u32" },
+  code: wgsl`
+    @compute @workgroup_size(${GATHER_BLOCK})
+    fn main(
+      @builtin(workgroup_id) group: vec3<u32>,
+      @builtin(num_workgroups) groups: vec3<u32>,
+      @builtin(local_invocation_index) lane: u32,
+    ) {
+      let i = flat_workgroup(group, groups) * ${GATHER_BLOCK}u + lane;
+      if (i >= params.count) { return; }
+      let line = i / params.inner;
+      let index = indices[line % params.picks * params.wide];
+      let pick = select(u32(index), u32(index + i32(params.size)), index < 0);
+      y[i] = x[(line / params.picks * params.size + pick) * params.inner + i % params.inner];
+    }
+  `,
+};

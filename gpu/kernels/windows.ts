@@ -1,0 +1,153 @@
+// What slides over planes: convolutions and pools, over three spatial dims (missing outer ones have size 1). One
+// invocation makes one element of the result and looks at its window itself: no memory beside the result, and
+// any stride, dilation, pad and group. Left out: tiles that share what neighbouring windows read.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+
+/** Elements of a workgroup. */
+export const WINDOW_BLOCK = 64;
+
+const AXES = ["d", "h", "w"] as const;
+
+const UNIFORMS: Readonly<Record<string, "u32" | "i32">> = {
+  count: "u32",
+  ...{ depth: "i32", height: "i32", width: "i32" },
+  ...{ out_depth: "u32", out_height: "u32", out_width: "u32" },
+  ...Object.fromEntries(
+    AXES.flatMap((axis) =>
+      ["kernel", "stride", "dilation", "begin"].map((name) => [`${name}_${axis}`, "i32" as const])
+    ),
+  ),
+};
+
+/** The loop over a window; `inside` sees the tap's place in its plane as `place`, `tap`: its number. */
+function windowLoop(inside: string, beside = ""): string {
+  return wgsl`
+    var tap = 0u;
+    for (var kd = 0; kd < params.kernel_d; kd++) {
+      let d = out_d * params.stride_d + kd * params.dilation_d - params.begin_d;
+      for (var kh = 0; kh < params.kernel_h; kh++) {
+        let h = out_h * params.stride_h + kh * params.dilation_h - params.begin_h;
+        for (var kw = 0; kw < params.kernel_w; kw++) {
+          let w = out_w * params.stride_w + kw * params.dilation_w - params.begin_w;
+          if (d >= 0 && d < params.depth && h >= 0 && h < params.height && w >= 0 && w < params.width) {
+            let place = u32((d * params.height + h) * params.width + w);
+            ${inside}
+          }
+          ${beside}
+          tap++;
+        }
+      }
+    }
+  `;
+}
+
+function windowShader(
+  name: string,
+  storage: readonly string[],
+  uniforms: Readonly<Record<string, "u32" | "i32">>,
+  { functions = "", body }: { readonly functions?: string; readonly body: string },
+): Shader {
+  return {
+    name,
+    storage: Object.fromEntries([...storage, "y"].map((variable) => [variable, "array<f32>"])),
+    writes: ["y"],
+    uniforms: { ...UNIFORMS, ...uniforms },
+    code: wgsl`
+      ${functions}
+
+      @compute @workgroup_size(${WINDOW_BLOCK})
+      fn main(
+        @builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32,
+      ) {
+        let i = flat_workgroup(group, groups) * ${WINDOW_BLOCK}u + lane;
+        if (i >= params.count) { return; }
+        let out_w = i32(i % params.out_width);
+        let rest_w = i / params.out_width;
+        let out_h = i32(rest_w % params.out_height);
+        let rest_h = rest_w / params.out_height;
+        let out_d = i32(rest_h % params.out_depth);
+        let plane = rest_h / params.out_depth;
+        let area = u32(params.depth * params.height * params.width);
+        ${body}
+      }
+    `,
+  };
+}
+
+/** Results of products by the names of the engine's epilogues. */
+const EPILOGUES: Readonly<Record<string, string>> = {
+  none: "x",
+  relu: "max(x, 0.0)",
+  relu6: "clamp(x, 0.0, 6.0)",
+  hard_swish: "x * clamp(x + 3.0, 0.0, 6.0) / 6.0",
+  silu: "x / (1.0 + exp(-x))",
+  sigmoid: "1.0 / (1.0 + exp(-x))",
+};
+
+/** Uniforms beside those of the window: `filters`, `group_filters` and `group_channels` of a group. */
+export function convShader(
+  { hasBias, activation }: { readonly hasBias: boolean; readonly activation: string },
+): Shader {
+  return windowShader(
+    "conv",
+    ["x", "weight", ...hasBias ? ["bias"] : []],
+    { filters: "u32", group_filters: "u32", group_channels: "u32", groups: "u32" },
+    {
+      functions: `fn epilogue(x: f32) -> f32 { return ${EPILOGUES[activation]!}; }`,
+      body: wgsl`
+        let f = plane % params.filters;
+        let image = plane / params.filters;
+        let taps = u32(params.kernel_d * params.kernel_h * params.kernel_w);
+        let first = (image * params.groups + f / params.group_filters) * params.group_channels;
+        var sum = ${hasBias ? "bias[f]" : "0.0"};
+        for (var c = 0u; c < params.group_channels; c++) {
+          let at = (first + c) * area;
+          let weight_at = (f * params.group_channels + c) * taps;
+          ${windowLoop("sum += x[at + place] * weight[weight_at + tap];")}
+        }
+        y[i] = epilogue(sum);
+      `,
+    },
+  );
+}
+
+/** Largest elements; a window on pads alone has none, and is -∞. */
+export const maxPoolShader: Shader = windowShader("max_pool", ["x"], { least: "u32" }, {
+  body: wgsl`
+    let at = plane * area;
+    var most = bitcast<f32>(params.least);
+    ${
+    windowLoop(wgsl`
+      let value = x[at + place];
+      if (value > most || (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u) { most = value; }
+    `)
+  }
+    y[i] = most;
+  `,
+});
+
+/** Averages, of the elements or (`count_pads` 1) of everything before the ends `limit_d`… of the padded plane. */
+export const averagePoolShader: Shader = windowShader(
+  "average_pool",
+  ["x"],
+  { count_pads: "u32", limit_d: "i32", limit_h: "i32", limit_w: "i32" },
+  {
+    body: wgsl`
+      let at = plane * area;
+      var sum = 0.0;
+      var places = 0u;
+      var padded = 0u;
+      ${
+      windowLoop(
+        "sum += x[at + place]; places++;",
+        "padded += u32(d < params.limit_d && h < params.limit_h && w < params.limit_w);",
+      )
+    }
+      y[i] = sum / f32(select(places, padded, params.count_pads != 0u));
+    `,
+  },
+);
