@@ -25,9 +25,13 @@ Deno.test("plan needs to read the file and nothing else, and shows steps, arena 
     assertMatch(text.out, /sizes +N = 3, sumN = 5/);
     assertMatch(text.out, /nodes +8 in the file, .*3 steps in \d waves/);
     assertMatch(text.out, /arena .*lower bound .*one buffer each .*saved/);
+    assertMatch(text.out, /^op +steps +kernel +host +results +multiply-adds$/m);
     const json = await troodon(["plan", file, "--bind", "N=3,sumN=5", "--json"], { permissions });
     const [plan] = JSON.parse(json.out);
     assertEquals([plan.fileNodes, plan.steps, plan.split], [8, 3, []]);
+    const ops = plan.ops as readonly Readonly<Record<string, number>>[];
+    assertEquals(ops.reduce((sum, { count }) => sum + count!, 0), plan.steps);
+    for (const row of ops) assertEquals(row.onDevice! + row.onHost!, row.count);
     assert(plan.lowerBoundBytes <= plan.arenaBytes && plan.arenaBytes <= plan.naiveBytes);
   }));
 

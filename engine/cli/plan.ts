@@ -1,14 +1,13 @@
 // `troodon plan`: what ONNX graphs would take at given sizes, from their structure alone: steps, arena
-// against its lower bound, ops with and without a kernel, graphs after each pass. Several files are planned
+// against its lower bound, a table of the ops with and without a kernel, graphs after each pass. Several files are planned
 // one by one, and with one arena that they share.
 
-import type { OnnxModel } from "../formats/onnx/model.ts";
 import type { Graph } from "../graph/graph.ts";
-import { getOp } from "../graph/ops/mod.ts";
+import type { OpRow } from "../plan/op_table.ts";
 import type { GraphPlan } from "../pipelines/graph/plan_graph.ts";
 import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
-import { paint, showBytes, showTable } from "./format.ts";
+import { paint, showBytes, showCount, showTable } from "./format.ts";
 
 /** The command. */
 export const planCommand: Command = defineCommand({
@@ -43,6 +42,7 @@ export const planCommand: Command = defineCommand({
   if (files.length === 0) throw new UsageError("troodon plan needs a file");
   const { openStructure } = await import("../formats/onnx/open_onnx.ts");
   const { planGraph, symbolsOfInputs } = await import("../pipelines/graph/plan_graph.ts");
+  const { opTable } = await import("../plan/op_table.ts");
   const bind = parseBind(flags.bind);
   const planned: Planned[] = [];
   const names = new Set<string>();
@@ -61,7 +61,8 @@ export const planCommand: Command = defineCommand({
         floatBytes: flags.floats === "16" ? 2 : 4,
         onPass: (name, graph) => passes.push({ name, graph }),
       });
-      planned.push({ file, model, plan, passes, read });
+      const ops = plan.plan ? opTable(plan.plan, { bindings: plan.bindings }) : [];
+      planned.push({ file, plan, ops, passes, read });
     } finally {
       model.close();
     }
@@ -84,8 +85,8 @@ export const planCommand: Command = defineCommand({
 
 interface Planned {
   readonly file: string;
-  readonly model: OnnxModel;
   readonly plan: GraphPlan;
+  readonly ops: readonly OpRow[];
   readonly passes: readonly { readonly name: string; readonly graph: Graph }[];
   /** Milliseconds. */
   readonly read: number;
@@ -104,7 +105,7 @@ export function parseBind(text: string | undefined): Record<string, number> {
   return bind;
 }
 
-function asText({ file, plan: { plan, ...rest }, read }: Planned, colours: boolean): string {
+function asText({ file, plan: { plan, ...rest }, ops, read }: Planned, colours: boolean): string {
   const rows: [string, string][] = [];
   const sizes = Object.entries(rest.bindings).map(([name, value]) => `${name} = ${value}`);
   if (sizes.length + rest.assumptions.length > 0) {
@@ -122,10 +123,6 @@ function asText({ file, plan: { plan, ...rest }, read }: Planned, colours: boole
       `one buffer each ${showBytes(naiveBytes)}, saved ${saved.toFixed(1)} %`,
     ]);
     rows.push(["weights", showBytes(weightBytes(graph))]);
-    const ops = [...countsByOp(graph)].map(([op, { count, hasKernel }]) =>
-      `${op} ${count}${hasKernel ? "" : "*"}`
-    );
-    rows.push(["ops", `${ops.join(", ")} (* no WASM kernel: the host computes it)`]);
   }
   if (rest.split.length > 0) rows.push(["split", rest.split.join("; ")]);
   const { derive, plan: planning } = rest.times;
@@ -133,7 +130,29 @@ function asText({ file, plan: { plan, ...rest }, read }: Planned, colours: boole
     "time",
     `read ${read.toFixed(0)} ms, derive ${derive.toFixed(0)}, plan ${planning.toFixed(0)}`,
   ]);
-  return `${paint(colours, "bold", file)}\n${showTable(rows)}`;
+  const table = ops.length > 0 ? `\n${opsText(ops)}` : "";
+  return `${paint(colours, "bold", file)}\n${showTable(rows)}${table}`;
+}
+
+function opsText(ops: readonly OpRow[]): string {
+  const allBytes = ops.reduce((sum, { outputBytes }) => sum + outputBytes, 0);
+  const allAdds = ops.reduce((sum, { multiplyAdds }) => sum + multiplyAdds, 0);
+  const head = ["op", "steps", "kernel", "host", "results", "", "multiply-adds", ""];
+  const rows = ops.map(({ op, count, onDevice, onHost, outputBytes, multiplyAdds }) => [
+    op,
+    String(count),
+    String(onDevice),
+    String(onHost),
+    showBytes(outputBytes),
+    share(outputBytes, allBytes),
+    multiplyAdds > 0 ? showCount(multiplyAdds) : "",
+    multiplyAdds > 0 ? share(multiplyAdds, allAdds) : "",
+  ]);
+  return showTable([head, ...rows], [1, 2, 3, 4, 5, 6, 7]);
+}
+
+function share(part: number, all: number): string {
+  return all > 0 ? `${(100 * part / all).toFixed(1)} %` : "";
 }
 
 function passesText({ passes }: Planned): string {
@@ -156,18 +175,6 @@ function sharedText(planned: readonly Planned[]): string {
     `${showBytes(Math.max(...arenas))}; one buffer each ${showBytes(naive)}`;
 }
 
-function countsByOp({ nodes }: Graph): [string, { count: number; hasKernel: boolean }][] {
-  const counts = new Map<string, { count: number; hasKernel: boolean }>();
-  for (const node of nodes) {
-    const { view, kernels } = getOp(node.op);
-    if (view) continue;
-    const known = counts.get(node.op) ?? { count: 0, hasKernel: kernels.wasm.length > 0 };
-    known.count++;
-    counts.set(node.op, known);
-  }
-  return [...counts].sort(([, a], [, b]) => b.count - a.count);
-}
-
 function weightBytes({ nodes }: Graph): number {
   const weights = new Set(
     nodes.flatMap(({ inputs }) => inputs.flatMap((value) => value?.tensor ?? [])),
@@ -176,7 +183,7 @@ function weightBytes({ nodes }: Graph): number {
 }
 
 function asJson(planned: readonly Planned[]) {
-  return planned.map(({ file, plan: { plan, ...rest }, passes, read }) => ({
+  return planned.map(({ file, plan: { plan, ...rest }, ops, passes, read }) => ({
     file,
     readMs: read,
     ...rest,
@@ -190,7 +197,7 @@ function asJson(planned: readonly Planned[]) {
       weightBytes: weightBytes(plan.graph),
       policy: plan.policy,
       alignment: plan.alignment,
-      ops: Object.fromEntries(countsByOp(plan.graph).map(([op, { count }]) => [op, count])),
+      ops,
     },
     passes: passes.map(({ name, graph }) => ({ name, nodes: graph.nodes.length })),
   }));
