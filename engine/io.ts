@@ -102,7 +102,7 @@ export function siblingPath(path: string, name: string): string {
 /**
  * Opens a file that a model names, which must lie in the model's folder, also when it is a link: its real
  * path is compared with the folder as given and with the folder where the model really lies (a cache of
- * links). A hard link cannot be told from a plain file and is read.
+ * links). A hard link cannot be told from a plain file, and package stores are full of them: it is read.
  *
  * @throws {FormatError} If the name or a link leaves the folder. @throws {SourceError} As `openFile`.
  */

@@ -211,6 +211,18 @@ Deno.test("external data is read from the model's folder, by its range", () =>
     model.close();
   }));
 
+Deno.test("external data may be a hard link, as package stores make them: it is a plain file", () =>
+  inFolder((folder) => {
+    Deno.writeFileSync(`${folder}/stored.bin`, floats(...Array(16).keys()));
+    Deno.mkdirSync(`${folder}/m`);
+    Deno.linkSync(`${folder}/stored.bin`, `${folder}/m/w.bin`);
+    const path = `${folder}/m/model.onnx`;
+    Deno.writeFileSync(path, external({ location: "w.bin" }));
+    const model = openOnnx(path);
+    assertEquals([...readTensor(model.graph.initializers.get("W")!).data], [...Array(16).keys()]);
+    model.close();
+  }));
+
 Deno.test("external data outside the folder, or beyond its file, is refused", () =>
   inFolder((folder) => {
     Deno.mkdirSync(`${folder}/m`);
