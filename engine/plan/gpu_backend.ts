@@ -18,6 +18,7 @@ import type { GpuKernel } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
+import { createCheckedStep } from "./gpu_debug.ts";
 import { chooseGpuKernels, lowerToGpu } from "./gpu_lowering.ts";
 import type { GpuMemoryMap } from "./gpu_replay.ts";
 import { createReach, limitsWithReach, type Reach } from "./gpu_reach.ts";
@@ -57,6 +58,11 @@ export interface GpuBackendOptions extends SharedGpuOptions {
   readonly warmUp?: boolean;
   /** Most steps of a greedy answer that are submitted before they are asked for; default 8 on a GPU, 0: none. */
   readonly stepsAhead?: number;
+  /**
+   * Runs node by node, and throws a DeviceError that names step and node where a NaN or an infinity appears first.
+   * Slow; no steps ahead, no warm-up. Default false.
+   */
+  readonly debug?: boolean;
 }
 
 /** What is computed in vain costs nothing where the GPU would be idle, and all of the CPU's time where it is none. */
@@ -165,7 +171,7 @@ async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  { warmUp = false, stepsAhead = defaultStepsAhead(gpu) }: GpuBackendOptions,
+  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu) }: GpuBackendOptions,
 ): Promise<GpuExecutable> {
   options.signal?.throwIfAborted();
   gpu.check();
@@ -185,11 +191,19 @@ async function prepareGpu(
     const reach = createReach(plan, values);
     const ahead = await createStepsAhead({
       ...{ scope, plan, values, program, outputs, reach },
-      depth: stepsAhead,
+      depth: debug ? 0 : stepsAhead,
     });
-    const parts = { gpu, plan, kernels, memory, program, readback, outputs, reach, ahead, scope };
+    const compute = debug
+      ? await createCheckedStep({
+        ...{ scope, plan, kernels, values, outputs, reach },
+        lower: (part, chosen) => lowerToGpu(part, chosen, capabilities, options.slots, memory.map),
+      })
+      : createStep({ gpu, program, values, outputs, readback, reach });
+    const parts = {
+      ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, ahead, compute, scope },
+    };
     const executable = assemble(parts);
-    if (warmUp) await runOnce(executable, memory.states);
+    if (warmUp && !debug) await runOnce(executable, memory.states);
     return executable;
   } catch (error) {
     scope.free();
@@ -277,12 +291,14 @@ interface Parts {
   readonly outputs: readonly GpuOutput[];
   readonly reach: Reach;
   readonly ahead: StepsAhead | undefined;
+  /** Runs a step. */
+  readonly compute: (bindings: DimEnv) => void | Promise<void>;
   readonly scope: BufferScope;
 }
 
 function assemble(parts: Parts): GpuExecutable {
   const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
-  const { readback, outputs, reach, ahead, scope } = parts;
+  const { readback, outputs, reach, ahead, compute, scope } = parts;
   const { graph, arenaBytes } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
   const byName = new Map(outputs.map(({ name, data }) => [name, data]));
@@ -310,8 +326,6 @@ function assemble(parts: Parts): GpuExecutable {
     for (const check of checks) check(bindings);
     return step(bindings);
   }
-
-  const compute = createStep({ gpu, program, values, outputs, readback, reach });
 
   function step(bindings: DimEnv): void | Promise<void> {
     try {

@@ -1,5 +1,6 @@
 // New keys or values into the caches of their sessions, in place. A float16 cache is written two values at a
-// time, rounded to nearest even; a value beyond 65,504 becomes infinite there, and shows as such.
+// time, rounded to nearest even; a value beyond 65,504 becomes NaN there, so that what is computed from it is an error
+// of the sampler and never a wrong number (WGSL leaves the result of packing it open).
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
@@ -17,6 +18,17 @@ export interface KvAppendParams {
   readonly capacity: number;
 }
 
+/** WGSL that packs two values for a float16 cache; those that do not fit become NaN, as infinities do. */
+export const HALF_PAIR: string = wgsl`
+  fn half_pair(pair: vec2<f32>) -> u32 {
+    // By bits, since compilers may assume that comparisons see no NaN; 65520 is the least that rounds to infinity.
+    let magnitude = bitcast<vec2<u32>>(pair) & vec2<u32>(0x7fffffffu);
+    let fits = magnitude < vec2<u32>(0x477ff000u);
+    let packed = pack2x16float(select(vec2<f32>(), pair, fits));
+    return packed | select(0x7e00u, 0u, fits.x) | select(0x7e000000u, 0u, fits.y);
+  }
+`;
+
 /** The shader; bindings x, cache, positions, slots; uniform: pairs of all rows. */
 export function kvAppend({ dtype, width, capacity }: KvAppendParams): Shader {
   const pairs = width / 2;
@@ -31,6 +43,7 @@ export function kvAppend({ dtype, width, capacity }: KvAppendParams): Shader {
     writes: ["cache"],
     uniforms: { pairs: "u32" },
     code: wgsl`
+      ${dtype === "f16" ? HALF_PAIR : ""}
       @compute @workgroup_size(${WORKGROUP})
       fn main(
         @builtin(workgroup_id) id: vec3<u32>,
@@ -41,9 +54,7 @@ export function kvAppend({ dtype, width, capacity }: KvAppendParams): Shader {
         if (i >= params.pairs) { return; }
         let row = i / ${pairs}u;
         let line = slots[row] * ${capacity}u + positions[row];
-        cache[line * ${pairs}u + i % ${pairs}u] = ${
-      dtype === "f16" ? "pack2x16float(x[i])" : "x[i]"
-    };
+        cache[line * ${pairs}u + i % ${pairs}u] = ${dtype === "f16" ? "half_pair(x[i])" : "x[i]"};
       }
     `,
   };

@@ -4,6 +4,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
+import { HALF_PAIR } from "./kv_append.ts";
 import { workgroupReduction } from "./reduce.ts";
 
 const SIZE = 64;
@@ -29,7 +30,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
   const hasNorms = hasQueryNorm || hasKeyNorm;
   const half = width / 2;
   const cache = f16 ? "array<u32>" : "array<vec2<f32>>";
-  const stored = f16 ? "pack2x16float(pair)" : "pair";
+  const stored = f16 ? "half_pair(pair)" : "pair";
   return {
     name: "rope_append",
     storage: {
@@ -50,6 +51,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
       ...hasNorms && { epsilon: "f32", base: "f32" },
     },
     code: wgsl`
+      ${f16 ? HALF_PAIR : ""}
       ${hasNorms ? workgroupReduction("sum", SIZE, "a + b") : ""}
       var<workgroup> channels: array<f32, ${width}>;
 
