@@ -8,9 +8,8 @@ import { openModel } from "../engine/formats/open_model.ts";
 import { openDevice } from "../engine/models/devices.ts";
 import { prepareModel } from "../engine/models/prepare.ts";
 import { createWasmBackend, type WasmExecutable } from "../engine/plan/wasm_backend.ts";
-import { createMachine } from "../wasm/machine.ts";
 import { machineName } from "./support/figures.ts";
-import { leastMs, type Limits, limitsText, measureLimits } from "./support/limits.ts";
+import { leastMs, type Limits, limitsText, machineLimits } from "./support/limits.ts";
 import { type BenchModel, releaseModel } from "./support/models.ts";
 import { type ProfileRow, profileRow, workByOp } from "./support/work.ts";
 
@@ -60,24 +59,28 @@ type Entry = { readonly name: string; readonly calls: number; readonly ms: numbe
 /** Prints tables (or a JSON line a step) for every model, thread count and kind of step. */
 export async function profileBench(options: ProfileOptions, json: boolean): Promise<void> {
   if (!json) console.log(machineName());
-  for (const threads of options.threads) {
-    const limits = await limitsOf(threads);
-    const label = `${threads} thread${threads === 1 ? "" : "s"}`;
-    if (!json) console.log(`\n${label}: ${limitsText(limits)}`);
-    else console.log(JSON.stringify({ bench: "profile", case: `limits ${label}`, ...limits }));
-    for (const model of options.models) {
-      for await (const profile of profiles(model, { ...options, limits, label }, threads)) {
-        if (json) console.log(JSON.stringify({ bench: "profile", ...profile }));
-        else console.log(`\n${tableOf(profile)}`);
-      }
-    }
+  try {
+    for (const threads of options.threads) await profileThreads(threads, options, json);
+  } finally {
+    for (const model of options.models) await releaseModel(model);
   }
-  for (const model of options.models) await releaseModel(model);
 }
 
-async function limitsOf(threads: number): Promise<Limits> {
-  using machine = await createMachine({ threads });
-  return measureLimits(machine);
+async function profileThreads(
+  threads: number,
+  options: ProfileOptions,
+  json: boolean,
+): Promise<void> {
+  const limits = await machineLimits(threads);
+  const label = `${threads} thread${threads === 1 ? "" : "s"}`;
+  if (!json) console.log(`\n${label}: ${limitsText(limits)}`);
+  else console.log(JSON.stringify({ bench: "profile", case: `limits ${label}`, ...limits }));
+  for (const model of options.models) {
+    for await (const profile of profiles(model, { ...options, limits, label }, threads)) {
+      if (json) console.log(JSON.stringify({ bench: "profile", ...profile }));
+      else console.log(`\n${tableOf(profile)}`);
+    }
+  }
 }
 
 async function* profiles(

@@ -31,27 +31,50 @@ const rate = (tokens: number, { ms = NaN }: Reply): number => tokens / ms * 1000
 type Changes = Parameters<Contender["start"]>[0];
 type Measure = (runner: Runner, contender: Contender) => Promise<number>;
 
+interface Running {
+  readonly contender: Contender;
+  readonly runner: Runner;
+  readonly values: number[];
+}
+
 /** Values of every contender in every round, the order changing with the round. */
 async function alternate(
   contenders: readonly Contender[],
   { rounds, ...changes }: Changes & { readonly rounds: number },
   measure: Measure,
 ): Promise<Samples> {
-  const running: { contender: Contender; runner: Runner; values: number[] }[] = [];
+  let running: Running[] = [];
   try {
     for (const contender of contenders) {
-      running.push({ contender, runner: await contender.start(changes), values: [] });
+      const runner = await attempt(contender, () => contender.start(changes));
+      if (runner) running.push({ contender, runner, values: [] });
     }
     for (let round = -1; round < rounds; round++) {
-      for (const { contender, runner, values } of round % 2 ? running.toReversed() : running) {
-        const value = await measure(runner, contender);
-        if (round >= 0) values.push(value);
+      for (const one of round % 2 ? running.toReversed() : running) {
+        const { contender, runner, values } = one;
+        const value = await attempt(contender, () => measure(runner, contender));
+        if (value === undefined) running = running.filter((other) => other !== one);
+        else if (round >= 0) values.push(value);
       }
     }
   } finally {
     for (const { runner } of running) await runner.close();
   }
   return new Map(running.map(({ contender, values }) => [contender, values]));
+}
+
+/** A peer that fails is named and takes no further part in the case; this engine must not fail. */
+async function attempt<T>(
+  { name, peer }: Contender,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!peer) throw error;
+    console.error(`failed: ${name}, ${(error as Error).message}`);
+    return undefined;
+  }
 }
 
 function able({ contenders, model }: CaseInput, order: Order["op"], context = 0): Contender[] {
@@ -62,15 +85,16 @@ function able({ contenders, model }: CaseInput, order: Order["op"], context = 0)
 }
 
 async function* decode(input: CaseInput): AsyncGenerator<Measured> {
-  const { model: { ids }, options: { rounds, decode: count } } = input;
+  const { model: { ids }, bounds, options: { rounds, decode: count } } = input;
   const order = { op: "decode", ids: ids.slice(0, PREFIX), count } as const;
   const measure: Measure = async (runner) => rate(count, await runner.ask(order));
   const samples = await alternate(able(input, "decode"), { rounds }, measure);
-  yield { name: "decode", unit: "tokens/s", samples };
+  const bound = bounds.decode(PREFIX + count / 2);
+  yield { name: "decode", unit: "tokens/s", samples, bound };
 }
 
 async function* context(input: CaseInput): AsyncGenerator<Measured> {
-  const { model: { ids }, options: { rounds, contexts, decode: count } } = input;
+  const { model: { ids }, bounds, options: { rounds, contexts, decode: count } } = input;
   for (const length of contexts) {
     const order = { op: "decode", ids: ids.slice(0, length), count } as const;
     const samples = await alternate(
@@ -78,12 +102,13 @@ async function* context(input: CaseInput): AsyncGenerator<Measured> {
       { rounds, context: length + count + SLACK },
       async (runner) => rate(count, await runner.ask(order)),
     );
-    yield { name: `decode context ${length}`, unit: "tokens/s", samples };
+    const bound = bounds.decode(length + count / 2);
+    yield { name: `decode context ${length}`, unit: "tokens/s", samples, bound };
   }
 }
 
 async function* prefill(input: CaseInput): AsyncGenerator<Measured> {
-  const { model: { ids }, options: { rounds, prompts } } = input;
+  const { model: { ids }, bounds, options: { rounds, prompts } } = input;
   for (const length of prompts) {
     const order = { op: "prefill", ids: ids.slice(0, length) } as const;
     const samples = await alternate(
@@ -91,7 +116,8 @@ async function* prefill(input: CaseInput): AsyncGenerator<Measured> {
       { rounds, context: Math.max(1024, length + SLACK) },
       async (runner) => rate(length, await runner.ask(order)),
     );
-    yield { name: `prefill ${length}`, unit: "tokens/s", samples };
+    const bound = bounds.prefill(length);
+    yield { name: `prefill ${length}`, unit: "tokens/s", samples, bound };
   }
 }
 
@@ -129,7 +155,8 @@ async function* busy(input: CaseInput): AsyncGenerator<Measured> {
     },
   );
   yield { name: "decode beside a busy thread", unit: "tokens/s", samples };
-  yield { name: "the same, part of undisturbed", unit: "of 1", samples: parts };
+  const parted = new Map([...samples.keys()].map((one) => [one, parts.get(one)!]));
+  yield { name: "the same, part of undisturbed", unit: "of 1", samples: parted };
 }
 
 async function* memory(input: CaseInput): AsyncGenerator<Measured> {
@@ -153,13 +180,20 @@ async function* start(input: CaseInput): AsyncGenerator<Measured> {
   for (let round = 0; round < rounds; round++) {
     for (const contender of round % 2 ? contenders.toReversed() : contenders) {
       reading.push(readingMs(path));
-      const runner = await contender.start({});
-      const prompt = ids.slice(0, FIRST_PROMPT);
-      const { ms = NaN } = await runner.ask({ op: "prefill", ids: prompt });
-      first.get(contender)!.push(runner.startMs + ms);
-      load.get(contender)!.push(runner.loadMs);
-      await runner.close();
+      await attempt(contender, async () => {
+        const runner = await contender.start({});
+        const prompt = ids.slice(0, FIRST_PROMPT);
+        const { ms = NaN } = await runner.ask({ op: "prefill", ids: prompt });
+        first.get(contender)!.push(runner.startMs + ms);
+        load.get(contender)!.push(runner.loadMs);
+        await runner.close();
+      });
     }
+  }
+  for (const [contender, values] of first) {
+    if (values.length > 0) continue;
+    first.delete(contender);
+    load.delete(contender);
   }
   yield { name: "first token", unit: "ms", samples: first };
   yield { name: "load", unit: "ms", samples: load };

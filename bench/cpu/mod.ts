@@ -3,8 +3,10 @@
 // more than their difference; a first round warms all up and is thrown away. A case starts the processes
 // that it needs, with a context as long as it needs, and ends them.
 
+import { type Bounds, boundsOf } from "./bounds.ts";
 import { type CaseName, CASES, type CpuCase } from "./cases.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
+import { limitsText, machineLimits } from "../support/limits.ts";
 import { type BenchModel, releaseModel } from "../support/models.ts";
 import { type Runner, startRunner } from "../support/runner.ts";
 import { type Peer, preparePeers, type Start } from "./peers.ts";
@@ -44,6 +46,7 @@ export interface CaseInput {
   readonly threads: number;
   readonly options: CpuBenchOptions;
   readonly contenders: readonly Contender[];
+  readonly bounds: Bounds;
 }
 
 /** Samples of a case, by contender; this engine comes first. */
@@ -54,27 +57,40 @@ export interface Measured {
   readonly name: string;
   readonly unit: string;
   readonly samples: Samples;
+  /** What the machine's limits allow, in the same unit; absent: they say nothing of this case. */
+  readonly bound?: number;
 }
 
 /** All figures, handed out as they are measured. */
 export async function* cpuBench(options: CpuBenchOptions): AsyncGenerator<Figure> {
   const peers = options.peer ? await preparePeers() : [];
-  for (const model of options.models) {
+  try {
+    for (const model of options.models) {
+      for (const threads of options.threads) yield* figuresOfModel(model, threads, options, peers);
+    }
+  } finally {
+    for (const model of options.models) await releaseModel(model);
+  }
+}
+
+async function* figuresOfModel(
+  model: BenchModel,
+  threads: number,
+  options: CpuBenchOptions,
+  peers: readonly Peer[],
+): AsyncGenerator<Figure> {
+  const { precision } = options;
+  const contenders = contendersOf(model, threads, options, peers);
+  const limits = await machineLimits(threads);
+  console.error(`${threads} threads, ${limitsText(limits)}`);
+  const bounds = await boundsOf(model.path, { threads, precision }, limits);
+  for (const { name, run } of CASES.filter(wanted(options, model))) {
     try {
-      for (const threads of options.threads) {
-        const contenders = contendersOf(model, threads, options, peers);
-        for (const { name, run } of CASES.filter(wanted(options, model))) {
-          try {
-            for await (const measured of run({ model, threads, options, contenders })) {
-              yield* figuresOf(measured, label(model, threads, options));
-            }
-          } catch (error) {
-            throw new Error(`Case ${name} of ${model.name} failed`, { cause: error });
-          }
-        }
+      for await (const measured of run({ model, threads, options, contenders, bounds })) {
+        yield* figuresOf(measured, label(model, threads, options));
       }
-    } finally {
-      await releaseModel(model);
+    } catch (error) {
+      throw new Error(`Case ${name} of ${model.name} failed`, { cause: error });
     }
   }
 }
@@ -118,7 +134,10 @@ function contendersOf(
 }
 
 /** A line a peer; one line without, where nobody else took part. */
-function* figuresOf({ name, unit, samples }: Measured, label: string): Generator<Figure> {
+function* figuresOf(
+  { name, unit, samples, bound }: Measured,
+  label: string,
+): Generator<Figure> {
   const [own, ...others] = [...samples].map(([{ name }, values]) => ({
     ...{ name, value: median(values) },
   }));
@@ -131,7 +150,7 @@ function* figuresOf({ name, unit, samples }: Measured, label: string): Generator
       peer: other?.name ?? null,
       peerValue: other?.value ?? null,
       ratio: ratioOf(unit, own!.value, other?.value ?? null),
-      share: null,
+      share: bound === undefined ? null : own!.value / bound,
       machine: machineName(),
     };
   }

@@ -23,6 +23,7 @@ const MORE_IS_BETTER: ReadonlySet<string> = new Set([
   "GFLOP/s",
   "M values/s",
   "sentences/s",
+  "of 1",
 ]);
 
 /** The middle value; the mean of the two middle ones for an even count. */
@@ -55,7 +56,16 @@ function digits(value: number): string {
 
 /** Markdown table of figures. */
 export function figureTable(figures: readonly Figure[]): string {
-  const head = ["case", "unit", "troodon", "peer", "peer's", "ratio"];
+  const hasShares = figures.some(({ share }) => share !== null);
+  const head = [
+    "case",
+    "unit",
+    "troodon",
+    "peer",
+    "peer's",
+    "ratio",
+    ...hasShares ? ["share"] : [],
+  ];
   const rows = figures.map((f) => [
     f.case,
     f.unit,
@@ -63,6 +73,7 @@ export function figureTable(figures: readonly Figure[]): string {
     f.peer ?? "",
     f.peerValue === null ? "" : digits(f.peerValue),
     f.ratio === null ? "" : f.ratio.toFixed(2),
+    ...hasShares ? [f.share === null ? "" : f.share.toFixed(2)] : [],
   ]);
   const widths = head.map((_, c) => Math.max(...[head, ...rows].map((row) => row[c]!.length)));
   const left = new Set([0, 1, 3]);

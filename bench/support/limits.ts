@@ -2,7 +2,7 @@
 // reading memory and nothing else, and the arithmetic of matrix products and nothing else. `share` in
 // figures is the part of the nearer of the two limits.
 
-import type { Machine } from "../../wasm/machine.ts";
+import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { instruction } from "../../wasm/opcodes.ts";
 import { type PeakKind, peakKinds } from "../../wasm/peak_kinds.ts";
 import { createProgram } from "../../wasm/program.ts";
@@ -39,8 +39,13 @@ function peakOf(machine: Machine, { kind, operations }: PeakKind): number {
   return chunks * TIMES * operations / shortest(() => program.run(), RUNS) / 1e6;
 }
 
-/** Measures a machine; takes a second or two. */
-export function measureLimits(machine: Machine): Limits {
+/** Measures this computer with so many threads; takes a second or two. */
+export async function machineLimits(threads: number): Promise<Limits> {
+  using machine = await createMachine({ threads });
+  return measureLimits(machine);
+}
+
+function measureLimits(machine: Machine): Limits {
   const kinds = Object.fromEntries(
     peakKinds(machine.capabilities).map((kind) => [kind.name, peakOf(machine, kind)]),
   );

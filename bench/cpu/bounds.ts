@@ -1,0 +1,53 @@
+// What a model could reach on this machine at most: every op of a step at the nearer of the two limits that were
+// measured on the same threads in the same run. Headers are enough, so nothing is loaded.
+
+import { openModel } from "../../engine/formats/open_model.ts";
+import { openDevice } from "../../engine/models/devices.ts";
+import { prepareModel } from "../../engine/models/prepare.ts";
+import type { Precision } from "../../engine/models/model.ts";
+import type { Plan } from "../../engine/plan/plan.ts";
+import { leastMs, type Limits } from "../support/limits.ts";
+import { workByOp } from "../support/work.ts";
+
+/** Bounds of a model with some threads, in tokens a second. */
+export interface Bounds {
+  /** Of decoding at a position. */
+  decode(position: number): number;
+  /** Of a prompt, in the steps that the plan takes. */
+  prefill(length: number): number;
+}
+
+/** Bounds of a model under limits. */
+export async function boundsOf(
+  path: string,
+  { threads, precision }: { readonly threads: number; readonly precision: Precision },
+  limits: Limits,
+): Promise<Bounds> {
+  const file = await openModel(path);
+  try {
+    const device = await openDevice("wasm", { threads });
+    const { plan } = await prepareModel(file, { precision }, device);
+    return {
+      decode: (position) => 1000 / stepMs(plan, limits, { rows: 1, position }),
+      prefill(length) {
+        const batch = plan.limits.M as number;
+        let ms = 0;
+        for (let position = 0; position < length; position += batch) {
+          ms += stepMs(plan, limits, { rows: Math.min(batch, length - position), position });
+        }
+        return length / ms * 1000;
+      },
+    };
+  } finally {
+    file.close();
+  }
+}
+
+function stepMs(
+  plan: Plan,
+  limits: Limits,
+  { rows, position }: { readonly rows: number; readonly position: number },
+): number {
+  const work = workByOp(plan, { bindings: { M: rows, L: 1 }, position });
+  return [...work.values()].reduce((sum, each) => sum + leastMs(each, limits), 0);
+}
