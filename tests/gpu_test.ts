@@ -23,7 +23,8 @@ import { testWith } from "./support/skip.ts";
 const TOKENS = 3;
 
 /** Ops whose kernels are tested elsewhere. */
-const ELSEWHERE = /^(expert_|norm_)?matmul|^(span_)?attention|^(rms_norm|glu)_q8$|^quantize_q8$/;
+const ELSEWHERE =
+  /^(expert_|norm_)?matmul(?!_nd)|^(span_)?attention|^(rms_norm|glu)_q8$|^quantize_q8$/;
 
 for (const op of ops.values()) {
   if (kernelNames(op, "gpu").length === 0 || ELSEWHERE.test(op.name)) continue;
