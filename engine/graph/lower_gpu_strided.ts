@@ -7,6 +7,7 @@ import {
   BINARY_FUNCTIONS,
   BINARY_INTEGER,
   BINARY_TESTS,
+  POWER_FUNCTION,
 } from "../../gpu/kernels/binary_functions.ts";
 import {
   STRIDED_BLOCK,
@@ -26,7 +27,7 @@ import type { Node, Value } from "./graph.ts";
 import { groupsFor } from "./lower_gpu.ts";
 import { broadcastLoop } from "./lower_elementwise.ts";
 import type { Move, Moves } from "./lower_move.ts";
-import { mergedLoop } from "./lower_strided.ts";
+import { areFloat32, denseStrides, type Loop, mergedLoop } from "./lower_strided.ts";
 import type { GpuKernel, GpuLowering } from "./op.ts";
 
 const RANK = 6;
@@ -66,15 +67,15 @@ function loopUniforms(
   return uniforms;
 }
 
-/** Emits a function of the inputs, broadcast to the output. */
+/** Emits a function of the inputs, by default broadcast to the output. */
 function emitElements(
   lowering: GpuLowering,
   name: string,
   rule: Rule,
   constants: Readonly<Record<string, number>> = {},
+  { sizes, strides }: Loop = broadcastLoop(lowering.node),
 ): void {
   const { inputs, outputs: [y] } = lowering.node;
-  const { sizes, strides } = broadcastLoop(lowering.node);
   const rank = sizes.length <= 1 ? 1 : RANK;
   const slices = inputs.map((input) => lowering.slice(input!));
   // Views may lie in the same memory: it is bound once.
@@ -160,6 +161,14 @@ export const gpuBinaryAnyKernels: readonly GpuKernel[] = [{
   },
 }];
 
+/** Kernels of `pow`. */
+export const gpuPowKernels: readonly GpuKernel[] = [{
+  name: "gpu_pow_f32",
+  when: ({ node }) => areFloat32(node.inputs) && fits(node),
+  lower: (lowering) =>
+    emitElements(lowering, "pow", { expression: "power(a, b)", functions: POWER_FUNCTION }),
+}];
+
 /** Kernels of `where`. */
 export const gpuWhereKernels: readonly GpuKernel[] = [{
   name: "gpu_where",
@@ -190,6 +199,27 @@ export const gpuCastKernels: readonly GpuKernel[] = [{
   name: "gpu_cast",
   when: ({ node }) => hasTypes(node) && castRule(node) !== undefined,
   lower: (lowering) => emitElements(lowering, "cast", { expression: castRule(lowering.node)! }),
+}];
+
+/** The loop over x, with numbers of each channel beside it. */
+function channelLoop({ inputs: [x, ...others] }: Node): Loop {
+  const channels = x!.shape.map((_, axis) => axis === 1 ? 1 : 0);
+  return mergedLoop({
+    sizes: x!.shape,
+    strides: [denseStrides(x!.shape), ...others.map(() => channels)],
+  });
+}
+
+/** Kernels of `batch_norm`. */
+export const gpuBatchNormKernels: readonly GpuKernel[] = [{
+  name: "gpu_batch_norm_f32",
+  when: ({ node }) => areFloat32(node.inputs) && channelLoop(node).sizes.length <= RANK,
+  lower(lowering) {
+    const { node } = lowering;
+    const constants = { epsilon: node.attributes.epsilon as number };
+    const expression = "(a - d) * (b / sqrt(e + params.epsilon)) + c";
+    emitElements(lowering, "batch_norm", { expression }, constants, channelLoop(node));
+  },
 }];
 
 /** The kernel of an op whose nodes are moves; see `moveKernel`. */

@@ -48,3 +48,33 @@ export const BINARY_BOOL: Readonly<Record<string, string>> = {
 export const BINARY_FUNCTIONS: string = wgsl`
   ${FLOAT_TESTS}
 `;
+
+/**
+ * `power(x, y)` as C has it: WGSL's pow takes no negative base. Whole exponents up to 64 are multiplied out, by
+ * squaring, which is exact where powers are; others go through logarithms.
+ */
+export const POWER_FUNCTION: string = wgsl`
+  ${FLOAT_TESTS}
+
+  fn power(x: f32, y: f32) -> f32 {
+    if (x == 1.0 || y == 0.0) { return 1.0; }
+    if (is_nan(x) || is_nan(y)) { return x + y; }
+    if (x == -1.0 && is_infinite(y)) { return 1.0; }
+    if (y == floor(y) && abs(y) <= 64.0) {
+      var rest = u32(abs(y));
+      var square = x;
+      var result = 1.0;
+      while (rest > 0u) {
+        if ((rest & 1u) == 1u) { result *= square; }
+        square *= square;
+        rest >>= 1u;
+      }
+      return select(result, 1.0 / result, y < 0.0);
+    }
+    let size = pow(abs(x), y);
+    if (x >= 0.0) { return size; }
+    // A negative number has no power that is not whole: NaN, which WGSL has no literal for.
+    if (y != floor(y)) { return select(sqrt(x), size, is_infinite(x)); }
+    return select(size, -size, abs(y) < 16777216.0 && (i32(abs(y)) & 1) == 1);
+  }
+`;

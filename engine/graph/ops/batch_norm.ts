@@ -5,6 +5,7 @@ import { number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
+import { gpuBatchNormKernels } from "../lower_gpu_strided.ts";
 import { batchNormKernel } from "../lower_plane_norms.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
@@ -48,5 +49,5 @@ export const batchNorm: OpRecord = defineOp({
       ],
       attributes: { epsilon: 1e-5 },
     })),
-  kernels: { wasm: [batchNormKernel], gpu: [] },
+  kernels: { wasm: [batchNormKernel], gpu: gpuBatchNormKernels },
 });

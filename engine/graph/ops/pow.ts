@@ -7,6 +7,7 @@ import { isInteger, isWide, NUMBER_INPUT, requireTyped } from "../data_types.ts"
 import { defineOp } from "../define_op.ts";
 import { elementCount, setElement } from "../host_tensor.ts";
 import { combineKernel } from "../lower_elementwise.ts";
+import { gpuPowKernels } from "../lower_gpu_strided.ts";
 import type { CaseInput, HostTensor, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
@@ -32,7 +33,7 @@ export const pow: OpRecord = defineOp({
       name: `[${a}] to the power of [${b}]`,
       inputs: [positive(random, a), random.input(b)],
     })),
-  kernels: { wasm: [combineKernel("pow_f32", "pow")], gpu: [] },
+  kernels: { wasm: [combineKernel("pow_f32", "pow")], gpu: gpuPowKernels },
 });
 
 function positive(random: CaseRandom, shape: readonly number[]): CaseInput {
