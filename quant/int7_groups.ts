@@ -9,6 +9,12 @@
 // minimum a row 0.9985 and 0.9955, a scale for 32 columns 0.9994 and 0.9983, both for 32 columns 0.9995 and
 // 0.9988, both for 64 columns 0.9994 and 0.9985; six bits, both for 32 columns, 0.9985. Decoders are not
 // rounded: the perplexity of SmolLM2 135M in BF16 rose by 2.7 %, with Q8_0 by 0.4 %.
+//
+// The empty text, 0.9974 with activations in 8 bit too (weights alone 0.9988, activations alone 0.9989), owes its
+// error to one column of the inputs that is sixteen times as large as the others, in the value projection and the
+// first matrix of the feed-forward of layers 3 to 5: those two in float give 0.9997. What moved it little: scale
+// and minimum of least squared error (0.9976), groups of 16 (0.9977), activations with a minimum (0.9984); columns
+// scaled by the power 0.7 of their norm, 0.9986 to 0.9990, would have to be read by what quantises as well.
 
 /** Columns that share a scale. */
 export const INT7_GROUP = 32;
