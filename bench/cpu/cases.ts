@@ -3,15 +3,8 @@
 
 import type { Order, Reply, Runner } from "../support/runner.ts";
 import { startBusy } from "./busy.ts";
-import type { CaseInput, Contender, Measured, Samples } from "./mod.ts";
+import type { CaseInput, CaseName, Contender, Measured, Samples } from "./case.ts";
 import { readingMs } from "./reading.ts";
-
-/** Names of cases, as filters take them. */
-export const CASE_NAMES = [
-  ...["decode", "prefill", "context", "batch", "busy", "memory", "start"] as const,
-];
-/** One of {@linkcode CASE_NAMES}. */
-export type CaseName = typeof CASE_NAMES[number];
 
 /** A case. */
 export interface CpuCase {

@@ -3,63 +3,16 @@
 // more than their difference; a first round warms all up and is thrown away. A case starts the processes
 // that it needs, with a context as long as it needs, and ends them.
 
-import { type Bounds, boundsOf } from "./bounds.ts";
-import { type CaseName, CASES, type CpuCase } from "./cases.ts";
+import { boundsOf } from "./bounds.ts";
+import type { Contender, CpuBenchOptions, Measured } from "./case.ts";
+import { CASES, type CpuCase } from "./cases.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
 import { limitsText, machineLimits } from "../support/limits.ts";
 import { type BenchModel, releaseModel } from "../support/models.ts";
-import { type Runner, startRunner } from "../support/runner.ts";
-import { type Peer, preparePeers, type Start } from "./peers.ts";
+import { startRunner } from "../support/runner.ts";
+import { type Peer, preparePeers } from "./peers.ts";
 
-export { CASE_NAMES, type CaseName } from "./cases.ts";
-
-/** What to measure. */
-export interface CpuBenchOptions {
-  readonly models: readonly BenchModel[];
-  readonly threads: readonly number[];
-  /** Rounds that count. */
-  readonly rounds: number;
-  readonly cases: readonly CaseName[];
-  /** Lengths of the prompts of `prefill`. */
-  readonly prompts: readonly number[];
-  /** Positions before the decoding of `context`. */
-  readonly contexts: readonly number[];
-  /** Tokens of a decode run. */
-  readonly decode: number;
-  /** Without peers there is nothing to install. */
-  readonly peer: boolean;
-  /** Of this engine; peers have one only. */
-  readonly precision: "fast" | "exact";
-}
-
-/** One engine in a case. */
-export interface Contender {
-  readonly name: string;
-  /** Undefined: this engine. */
-  readonly peer: Peer | undefined;
-  start(changes: Partial<Pick<Start, "context" | "sequences">>): Promise<Runner>;
-}
-
-/** What a case gets. */
-export interface CaseInput {
-  readonly model: BenchModel;
-  readonly threads: number;
-  readonly options: CpuBenchOptions;
-  readonly contenders: readonly Contender[];
-  readonly bounds: Bounds;
-}
-
-/** Samples of a case, by contender; this engine comes first. */
-export type Samples = ReadonlyMap<Contender, readonly number[]>;
-
-/** What a case measured. */
-export interface Measured {
-  readonly name: string;
-  readonly unit: string;
-  readonly samples: Samples;
-  /** What the machine's limits allow, in the same unit; absent: they say nothing of this case. */
-  readonly bound?: number;
-}
+export { CASE_NAMES } from "./case.ts";
 
 /** All figures, handed out as they are measured. */
 export async function* cpuBench(options: CpuBenchOptions): AsyncGenerator<Figure> {
