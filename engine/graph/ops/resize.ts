@@ -9,6 +9,7 @@ import { defineOp } from "../define_op.ts";
 import { BYTES, FLOATS, numbersOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor, setElement } from "../host_tensor.ts";
 import type { DataType } from "../graph.ts";
+import { gpuResizeKernels } from "../lower_gpu_resize.ts";
 import { resizeKernel } from "../lower_resize.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
@@ -67,7 +68,7 @@ export const resize: OpRecord = defineOp({
   },
   cases: resizeCases,
   tolerance: { ofLargest: 1e-4, reason: "coordinates in float32" },
-  kernels: { wasm: [resizeKernel], gpu: [] },
+  kernels: { wasm: [resizeKernel], gpu: gpuResizeKernels },
 });
 
 function along(

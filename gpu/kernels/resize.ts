@@ -1,0 +1,52 @@
+// Interpolation of planes along both of their dims. Which elements make a place, and how much each weighs, comes in
+// tables that were computed before in float64, so that every kind of interpolation is this one shader.
+
+import type { Shader } from "../kernel.ts";
+import { wgsl } from "../wgsl.ts";
+
+/** Elements of a workgroup. */
+export const RESIZE_BLOCK = 64;
+
+/**
+ * Uniforms: `count` elements, sizes of the planes, taps of a row and of a column. Tables of rows and columns: taps of
+ * the first place, then of the next.
+ */
+export const resizeShader: Shader = {
+  name: "resize",
+  storage: {
+    x: "array<f32>",
+    ...{ row_indices: "array<u32>", row_weights: "array<f32>" },
+    ...{ column_indices: "array<u32>", column_weights: "array<f32>" },
+    y: "array<f32>",
+  },
+  writes: ["y"],
+  uniforms: {
+    ...{ count: "u32", height: "u32", width: "u32", out_height: "u32", out_width: "u32" },
+    ...{ row_taps: "u32", column_taps: "u32" },
+  },
+  code: wgsl`
+    @compute @workgroup_size(${RESIZE_BLOCK})
+    fn main(
+      @builtin(workgroup_id) group: vec3<u32>,
+      @builtin(num_workgroups) groups: vec3<u32>,
+      @builtin(local_invocation_index) lane: u32,
+    ) {
+      let i = flat_workgroup(group, groups) * ${RESIZE_BLOCK}u + lane;
+      if (i >= params.count) { return; }
+      let column = i % params.out_width;
+      let rest = i / params.out_width;
+      let row = rest % params.out_height;
+      let plane = rest / params.out_height * params.height;
+      var sum = 0.0;
+      for (var r = row * params.row_taps; r < (row + 1u) * params.row_taps; r++) {
+        let at = (plane + row_indices[r]) * params.width;
+        var line = 0.0;
+        for (var c = column * params.column_taps; c < (column + 1u) * params.column_taps; c++) {
+          line += x[at + column_indices[c]] * column_weights[c];
+        }
+        sum += line * row_weights[r];
+      }
+      y[i] = sum;
+    }
+  `,
+};
