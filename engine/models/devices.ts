@@ -10,6 +10,7 @@ import { ops } from "../graph/ops/mod.ts";
 import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
 import { withAdapterScales } from "../plan/adapter_scales.ts";
+import type { WasmArena } from "../plan/wasm_arena.ts";
 import { withSpans } from "../plan/spans.ts";
 
 /** A device made ready. */
@@ -34,12 +35,16 @@ export interface DeviceOptions {
   readonly excludeKernels?: readonly string[] | undefined;
   /** Of device wasm: executables without states share one machine. */
   readonly shared?: boolean | undefined;
+  /** Of device wasm: where executables without states keep their activations. */
+  readonly arena?: WasmArena | undefined;
   /** Of device wasm: measure time by kernel (`Executable.profile`). */
   readonly profile?: boolean | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
   readonly gpu?: GpuProvider | undefined;
   /** Of device gpu. */
   readonly stepsAhead?: number | undefined;
+  /** Of device gpu: looks at what every node makes. */
+  readonly debug?: boolean | undefined;
 }
 
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
@@ -54,18 +59,23 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false }) => {
+  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false, arena }) => {
     const { createWasmBackend } = await import("../plan/wasm_backend.ts");
     const hasKernel = (op: string): boolean =>
       ops.get(op)?.kernels.wasm.some(({ name }) => !excludeKernels.includes(name)) ?? false;
     return {
-      backend: createWasmBackend({ profile, shared, ...threads !== undefined && { threads } }),
+      backend: createWasmBackend({
+        profile,
+        shared,
+        ...threads !== undefined && { threads },
+        ...arena && { arena },
+      }),
       hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
       roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && hasKernel("matmul_int7"),
       hasKernel,
     };
   },
-  gpu: async ({ gpu, stepsAhead, threads, excludeKernels = [] }) => {
+  gpu: async ({ gpu, stepsAhead, debug = false, threads, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("../plan/gpu_backend.ts");
     const { withHostParts } = await import("../plan/gpu_parts.ts");
     let host: Promise<Device> | undefined;
@@ -76,6 +86,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
         createGpuBackend({
           provider: gpu,
           warmUp: true,
+          debug,
           ...stepsAhead !== undefined && { stepsAhead },
         }),
         async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,

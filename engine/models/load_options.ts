@@ -39,6 +39,9 @@ export function checkLoadOptions(options: LoadOptions): void {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
   }
   count("stepsAhead", options.stepsAhead, 64, 0);
+  if (options.debug && options.device !== "gpu") {
+    throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
+  }
 }
 
 /**

@@ -41,6 +41,7 @@ Deno.test("a bad option is refused with its name and value", () => {
     [{ sessions: -1 }, /sessions -1/],
     [{ batch: NaN }, /batch NaN/],
     [{ logitRows: Infinity }, /logitRows Infinity/],
+    [{ debug: true }, /debug without device "gpu"/],
   ];
   for (const [options, message] of cases) {
     assertMatch(assertThrows(() => checkLoadOptions(options), RangeError).message, message);

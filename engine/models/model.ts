@@ -153,6 +153,11 @@ export interface LoadOptions {
    * ends otherwise wastes at most twice as many. Default 8 on a GPU.
    */
   readonly stepsAhead?: number;
+  /**
+   * Of device `gpu`: reads what every node made, one by one, and throws a DeviceError that names step and node where
+   * a NaN or an infinity appears first. Slow: for finding out why an answer fails. Default false.
+   */
+  readonly debug?: boolean;
   /** Threads of the `wasm` device, 1 to 256. Default: the machine's. One where workers are not allowed. */
   readonly threads?: number;
   /**

@@ -19,7 +19,7 @@ import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { createCheckedStep } from "./gpu_debug.ts";
-import { chooseGpuKernels, lowerToGpu } from "./gpu_lowering.ts";
+import { chooseGpuKernels, lowerSteps, lowerToGpu } from "./gpu_lowering.ts";
 import type { GpuMemoryMap } from "./gpu_replay.ts";
 import { createReach, limitsWithReach, type Reach } from "./gpu_reach.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
@@ -196,7 +196,7 @@ async function prepareGpu(
     const compute = debug
       ? await createCheckedStep({
         ...{ scope, plan, kernels, values, outputs, reach },
-        lower: (part, chosen) => lowerToGpu(part, chosen, capabilities, options.slots, memory.map),
+        dispatches: lowerSteps(plan, kernels, capabilities, options.slots, memory.map),
       })
       : createStep({ gpu, program, values, outputs, readback, reach });
     const parts = {

@@ -28,8 +28,8 @@ export interface CheckedStepParts {
   readonly values: GpuValues;
   readonly outputs: readonly GpuOutput[];
   readonly reach: Reach;
-  /** The dispatches of a plan's nodes. */
-  lower(plan: Plan, kernels: readonly GpuKernel[]): readonly ProgramDispatch<DimEnv>[];
+  /** The dispatches of each step of the plan. */
+  readonly dispatches: readonly (readonly ProgramDispatch<DimEnv>[])[];
 }
 
 /** Something to look at. */
@@ -47,14 +47,14 @@ interface Look {
  * @throws {GpuFailure} If a shader is refused or there is no memory.
  */
 export async function createCheckedStep(
-  { scope, plan, kernels, values, outputs, reach, lower }: CheckedStepParts,
+  { scope, plan, kernels, values, outputs, reach, dispatches }: CheckedStepParts,
 ): Promise<(bindings: DimEnv) => Promise<void>> {
   const { device } = scope;
   const nodes = await Promise.all(plan.steps.map(async (step, i) => ({
     node: step.node,
     kernel: kernels[i]!.name,
     looks: looksOf(plan, step.node.outputs),
-    program: await createProgram(scope, lower({ ...plan, steps: [step] }, [kernels[i]!]), []),
+    program: await createProgram(scope, dispatches[i]!, []),
   })));
   const largest = nodes.flatMap(({ looks }) =>
     looks.map(({ value }) => inWords(sizeOf(value, plan.limits).bytes))

@@ -51,6 +51,17 @@ export function lowerToGpu(
   slotCount: number,
   memory: GpuMemoryMap,
 ): ProgramDispatch<DimEnv>[] {
+  return lowerSteps(plan, kernels, capabilities, slotCount, memory).flat();
+}
+
+/** The same, a list for each step of the plan. */
+export function lowerSteps(
+  plan: Plan,
+  kernels: readonly GpuKernel[],
+  capabilities: Capabilities,
+  slotCount: number,
+  memory: GpuMemoryMap,
+): ProgramDispatch<DimEnv>[][] {
   const counts = createCounts();
   const limits = limitsWithReach(plan), reach = reachDim(plan);
   const replays = new Map<string, (node: Node) => ProgramDispatch<DimEnv>[]>();
@@ -100,7 +111,7 @@ export function lowerToGpu(
     return dispatches;
   }
 
-  return plan.steps.flatMap(({ node }, index) => lower(node, kernels[index]!));
+  return plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
 }
 
 /** Equal dims become the same function, so that equal uniforms are found to be equal. */

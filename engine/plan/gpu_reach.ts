@@ -46,20 +46,25 @@ export interface Reach {
   of(bindings: DimEnv, position: number): DimEnv;
 }
 
-/** Makes that function for a plan. */
+/** Makes the function that adds it for rows up to a position. */
+export function reachTo(plan: Plan): Reach["of"] {
+  const { capacity } = positionsOf(plan);
+  return (bindings, position) => {
+    if (capacity === 0) return bindings;
+    const reach = Math.max(LEAST, 2 ** Math.ceil(Math.log2(position + 1)));
+    return { ...bindings, [REACH]: Math.min(reach, capacity) };
+  };
+}
+
+/** Makes those functions for a plan. */
 export function createReach(plan: Plan, values: Pick<GpuValues, "input">): Reach {
-  const { inputs, capacity } = positionsOf(plan);
+  const { inputs } = positionsOf(plan);
   const lists = inputs.map((input) => ({
     data: values.input(input) as Int32Array,
     rows: compile(input.shape[0]!),
   }));
 
-  function of(bindings: DimEnv, position: number): DimEnv {
-    if (capacity === 0) return bindings;
-    const reach = Math.max(LEAST, 2 ** Math.ceil(Math.log2(position + 1)));
-    return { ...bindings, [REACH]: Math.min(reach, capacity) };
-  }
-
+  const of = reachTo(plan);
   return {
     of,
     ofInputs(bindings) {
