@@ -4,7 +4,6 @@
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { type TensorSpec, type Typed, writeGguf } from "../../tests/support/write_gguf.ts";
-import type { BenchModel } from "./models.ts";
 
 const SHAPE = {
   ...{ layers: 22, hidden: 2048, heads: 32, kvHeads: 4, headDim: 64 },
@@ -15,6 +14,14 @@ const SHAPE = {
 const FORMATS: Readonly<Record<string, number>> = { Q4_0: 0x18, Q8_0: 0x08 };
 const IDS = 8192;
 
+/** A file that was made, with ids that are no control tokens. */
+export interface RandomModel {
+  readonly name: string;
+  readonly path: string;
+  readonly ids: readonly number[];
+  readonly isTemporary: true;
+}
+
 /** Names under which benches know these models. */
 export const RANDOM_MODELS: readonly string[] = Object.keys(FORMATS).map(nameOf);
 
@@ -23,7 +30,7 @@ function nameOf(format: string): string {
 }
 
 /** Writes the model of that name into the folder for temporary files. */
-export async function makeRandomModel(name: string): Promise<BenchModel> {
+export async function makeRandomModel(name: string): Promise<RandomModel> {
   const format = Object.keys(FORMATS).find((candidate) => nameOf(candidate) === name);
   if (!format) throw new RangeError(`No random model ${name}: there are ${RANDOM_MODELS}`);
   const path = await Deno.makeTempFile({ prefix: `${name}-`, suffix: ".gguf" });
