@@ -48,6 +48,7 @@ export type { ModelMemory } from "./engine/models/memory.ts";
 export type { DeviceName } from "./engine/plan/backend.ts";
 
 // ONNX graphs
+export { type Arena, type ArenaOptions, createArena } from "./engine/pipelines/graph/arena.ts";
 export { loadGraph } from "./engine/pipelines/graph/load_graph.ts";
 export type {
   GraphMemory,

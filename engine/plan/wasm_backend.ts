@@ -15,6 +15,7 @@ import { checkBindings } from "./bindings.ts";
 import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
+import type { WasmArena } from "./wasm_arena.ts";
 import { checkAddressable } from "./wasm_estimate.ts";
 import { hostMemory, weightUses } from "./wasm_host_steps.ts";
 import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
@@ -35,6 +36,8 @@ export interface WasmBackendOptions {
   readonly profile?: boolean;
   /** True: executables without states share one machine and its workers. */
   readonly shared?: boolean;
+  /** Where executables without states keep their activations; it decides about the machine too. */
+  readonly arena?: WasmArena;
   /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
   readonly skipBytes?: number;
 }
@@ -75,9 +78,9 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         options,
         prepare,
         () =>
-          shared && plan.graph.states.length === 0
-            ? shared.borrow()
-            : createMachine(machineOptions),
+          plan.graph.states.length > 0
+            ? createMachine(machineOptions)
+            : options.arena?.borrow() ?? shared?.borrow() ?? createMachine(machineOptions),
       ),
   };
 }
@@ -115,7 +118,8 @@ async function assemble(
   const { graph } = plan;
   // States come first: memory that was never used is zero and costs nothing until it is touched.
   const states = createWasmStates(machine, graph, prepare.slots);
-  const values = placeValues(machine, plan);
+  const arena = graph.states.length === 0 ? options.arena : undefined;
+  const values = placeValues(machine, plan, arena);
   const early = prepare.hostSteps ? chooseKernels(machine, plan, prepare) : undefined;
   const uses = early && weightUses(plan, early);
   const weights = await loadWasmWeights(machine, plan, prepare, uses);

@@ -7,6 +7,7 @@ import type { DataType, Value } from "../graph/graph.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { maximumOf, sizeOf } from "./sizes.ts";
+import type { WasmArena } from "./wasm_arena.ts";
 
 /** Where values lie. */
 export interface PlacedValues {
@@ -16,8 +17,8 @@ export interface PlacedValues {
   view(value: Value): HostData;
 }
 
-/** Reserves inputs and arena, and copies constants. */
-export function placeValues(machine: Machine, plan: Plan): PlacedValues {
+/** Reserves inputs and arena, unless it is a shared one, and copies constants. */
+export function placeValues(machine: Machine, plan: Plan, shared?: WasmArena): PlacedValues {
   const { graph, limits, placements, arenaBytes } = plan;
   const addresses = new Map<number, number>();
   for (const value of graph.inputs) {
@@ -30,7 +31,7 @@ export function placeValues(machine: Machine, plan: Plan): PlacedValues {
     machine.u8(address, byteLength).set(new Uint8Array(buffer, byteOffset, byteLength));
     addresses.set(value.id, address);
   }
-  const arena = machine.allocate(arenaBytes);
+  const arena = shared?.place(graph.name, arenaBytes) ?? machine.allocate(arenaBytes);
   for (const { value, offset } of placements.values()) addresses.set(value.id, arena + offset);
 
   function addressOf(value: Value): number {

@@ -3,6 +3,7 @@
 
 import { openOnnx } from "../../formats/onnx/open_onnx.ts";
 import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
+import { accessOf, type Arena } from "./arena.ts";
 import { openDevice } from "../../models/devices.ts";
 import type { Precision } from "../../models/model.ts";
 import type { DeviceName } from "../../plan/backend.ts";
@@ -35,6 +36,11 @@ export interface LoadGraphOptions {
    * language models, whose own output comes back to them: seven bits cost 2.7 % of perplexity.
    */
   readonly precision?: Precision | undefined;
+  /**
+   * Memory for activations that several graphs share, of `createArena`; device `auto` is then wasm. Their runs
+   * must not overlap.
+   */
+  readonly arena?: Arena | undefined;
   /** Measure time by kernel on WASM, see {@linkcode LoadedGraph.profile}. */
   readonly profile?: boolean | undefined;
   /** Most bytes that activations may take; default 4 GiB. */
@@ -81,6 +87,8 @@ export interface LoadedGraph extends Disposable {
    *
    * @throws {TypeError | RangeError} If an input is missing, unknown, or of another type or shape; the
    *   message names it, what was given and what the model expects.
+   * @throws {TypeError} If another graph runs in the same arena.
+   * @throws {ResourceError} If the arena is too small; the message names the bytes.
    */
   run(
     inputs: Readonly<Record<string, GraphValue>>,
@@ -144,7 +152,19 @@ export async function loadGraph(
   if (precision !== "exact" && precision !== "fast") {
     throw new RangeError(`Cannot load with precision "${precision}": it is exact or fast`);
   }
-  const { backend, ...support } = await openDevice(device, { threads, profile, shared: true });
+  const access = options.arena && accessOf(options.arena);
+  if (access && device !== "auto" && device !== "wasm") {
+    throw new RangeError(`Cannot load on ${device} with an arena: it is of device wasm`);
+  }
+  if (access && threads !== undefined) {
+    throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
+  }
+  const { backend, ...support } = await openDevice(access ? "wasm" : device, {
+    threads,
+    profile,
+    shared: true,
+    arena: await access?.open(),
+  });
   const model = openOnnx(path);
   const runtime = {
     backend,
@@ -177,7 +197,8 @@ export async function loadGraph(
         Object.entries(into).map(([name, array]) => [name, codesOf(array)]),
       );
       const request = { ...outputs && { outputs }, signal, into: arrays };
-      const results = await graph.run(new Map(given), request);
+      const run = () => graph.run(new Map(given), request);
+      const results = await (access ? access.use(run) : run());
       return Object.fromEntries([...results].map(([name, value]) => [name, graphValueOf(value)]));
     },
     dispose,
