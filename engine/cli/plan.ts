@@ -1,6 +1,6 @@
 // `troodon plan`: what ONNX graphs would take at given sizes, from their structure alone: steps, arena
 // against its lower bound, a table of the ops with and without a kernel, graphs after each pass. Several files are planned
-// one by one, and with one arena that they share.
+// one by one, and with one arena that they share. With --device gpu, dispatches of a language model (plan_gpu.ts).
 
 import type { Graph } from "../graph/graph.ts";
 import type { OpRow } from "../plan/op_table.ts";
@@ -29,6 +29,12 @@ export const planCommand: Command = defineCommand({
     },
     steps: { type: "boolean", help: "list every step with shapes and place" },
     passes: { type: "boolean", help: "list the nodes after each pass" },
+    device: {
+      type: "string",
+      choices: ["gpu"],
+      help: "count the dispatches of a token of a language model on it, by layer",
+    },
+    context: { type: "integer", value: "N", min: 1, help: "with --device gpu: positions" },
   },
   examples: [
     ["troodon plan decoder.onnx --bind N=128,sumN=1024", "a language model's prefill"],
@@ -36,10 +42,20 @@ export const planCommand: Command = defineCommand({
       "troodon plan unet.onnx vae.onnx --bind batch=1,H=64,W=64,N=77",
       "an arena that two nets share",
     ],
+    ["troodon plan model.gguf --device gpu", "dispatches of a token, by layer"],
     ["troodon plan model.onnx --json", "everything, for a script"],
   ],
 }, async ({ terminal }, { positionals: files, flags }) => {
   if (files.length === 0) throw new UsageError("troodon plan needs a file");
+  if (flags.device === "gpu") {
+    const { bind, policy, alignment, floats, passes } = flags;
+    const given = Object.entries({ bind, policy, alignment, floats, passes })
+      .find(([, value]) => value !== undefined && value !== false);
+    if (given) throw new UsageError(`--${given[0]} does not go with --device gpu`);
+    const { planOnGpu } = await import("./plan_gpu.ts");
+    return await planOnGpu({ terminal }, files, flags);
+  }
+  if (flags.context !== undefined) throw new UsageError("--context goes with --device gpu");
   const { openStructure } = await import("../formats/onnx/open_onnx.ts");
   const { planGraph, symbolsOfInputs } = await import("../pipelines/graph/plan_graph.ts");
   const { opTable } = await import("../plan/op_table.ts");

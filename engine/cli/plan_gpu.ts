@@ -1,0 +1,114 @@
+// `troodon plan MODEL --device gpu`: dispatches of a language model's decode step, by layer, from its header
+// alone. A device is opened, since it decides which kernels there are; no weight is read.
+
+import { sharedGpu } from "../../gpu/shared.ts";
+import { UnsupportedError } from "../errors.ts";
+import { isOnnxFile } from "../formats/onnx/open_onnx_model.ts";
+import type { DimEnv } from "../graph/dim.ts";
+import { openDevice } from "../models/devices.ts";
+import { openForReading } from "../models/open_source.ts";
+import { prepareModel } from "../models/prepare.ts";
+import {
+  countDispatches,
+  dispatchesByLayer,
+  type LayerDispatches,
+} from "../plan/gpu_dispatches.ts";
+import type { Context } from "./command.ts";
+import { paint, showTable } from "./format.ts";
+
+/** Dispatches of one token's step. */
+export interface DispatchReport {
+  readonly file: string;
+  readonly adapter: string;
+  /** Position of the token; long contexts take other kernels than short ones. */
+  readonly position: number;
+  readonly dispatches: number;
+  readonly layers: readonly LayerDispatches[];
+}
+
+/**
+ * Counts for a token at the beginning and at the end of the context.
+ *
+ * @throws {DeviceError} If there is no adapter.
+ * @throws {UnsupportedError} If a node has no kernel on the GPU, or the model does not answer token by token.
+ */
+export async function reportDispatches(
+  file: string,
+  contextLength: number | undefined,
+): Promise<DispatchReport[]> {
+  const options = { ...contextLength !== undefined && { contextLength } };
+  const device = await openDevice("gpu", {});
+  const weights = await openForReading(file, options);
+  try {
+    if (isOnnxFile(weights)) throw notByToken(file);
+    const { plan } = await prepareModel(weights, options, device);
+    const { capabilities } = await sharedGpu();
+    const symbols = Object.keys(plan.limits).sort().join();
+    if (symbols !== "L,M" || plan.graph.states.length === 0) {
+      throw notByToken(file);
+    }
+    const oneRow: DimEnv = { M: 1, L: 1 };
+    const capacity = Math.min(...plan.graph.states.map(({ shape }) => shape[0] as number));
+    return [0, capacity - 1].map((position) => {
+      const layers = dispatchesByLayer(countDispatches(plan, capabilities, oneRow, position));
+      const dispatches = layers.reduce((sum, { count }) => sum + count, 0);
+      return { file, adapter: capabilities.adapter, position, dispatches, layers };
+    });
+  } finally {
+    weights.close();
+  }
+}
+
+function notByToken(file: string): UnsupportedError {
+  return new UnsupportedError("dispatches are counted for GGUF and safetensors language models", {
+    file,
+    remedy: "Leave --device out",
+  });
+}
+
+/** Prints the reports of some files. */
+export async function planOnGpu(
+  { terminal }: Pick<Context, "terminal">,
+  files: readonly string[],
+  { json = false, steps = false, context }: {
+    readonly json?: boolean | undefined;
+    readonly steps?: boolean | undefined;
+    readonly context?: number | undefined;
+  },
+): Promise<number> {
+  const reports: DispatchReport[] = [];
+  for (const file of files) reports.push(...await reportDispatches(file, context));
+  if (json) terminal.out(JSON.stringify(reports) + "\n");
+  else for (const report of reports) terminal.out(asText(report, steps, terminal.colours.out));
+  return 0;
+}
+
+function asText(report: DispatchReport, steps: boolean, colours: boolean): string {
+  const { file, adapter, position, dispatches, layers } = report;
+  const rows: [string, string][] = runsOf(layers).map(([name, { count, nodes }]) => [
+    name,
+    steps
+      ? `${count}: ${
+        nodes.map(({ node, kernel, count }) => `${node} ${kernel} ${count}`).join(", ")
+      }`
+      : `${count}`,
+  ]);
+  rows.push(["in all", `${dispatches} dispatches a token`]);
+  const title = paint(colours, "bold", `${file} at position ${position} on ${adapter}`);
+  return `${title}\n${showTable(rows)}\n`;
+}
+
+/** Neighbouring layers that take as much are one row. */
+function runsOf(layers: readonly LayerDispatches[]): [string, LayerDispatches][] {
+  const runs: { first: LayerDispatches; last: LayerDispatches }[] = [];
+  for (const layer of layers) {
+    const run = runs.at(-1);
+    const goesOn = run && run.first.layer !== "" && run.first.count === layer.count;
+    if (goesOn) run.last = layer;
+    else runs.push({ first: layer, last: layer });
+  }
+  return runs.map(({ first, last }) => {
+    if (first.layer === "") return ["outside of layers", first];
+    return [first === last ? first.layer : `${first.layer} to ${last.layer}, each`, first];
+  });
+}
