@@ -48,6 +48,7 @@ import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { plan as planGraph } from "./planner.ts";
+import { sizeOf } from "./sizes.ts";
 import { distinctWeights, isMatrix } from "./wasm_estimate.ts";
 
 /** Options of {@linkcode createGpuBackend}. */
@@ -139,10 +140,12 @@ function explained(error: unknown, plan: Plan, gpu: Gpu): unknown {
   if (error.kind === "memory") {
     const weights = [...distinctWeights(plan).values()].filter(isMatrix)
       .reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
+    const states = plan.graph.states.reduce((sum, state) => sum + sizeOf(state, {}).bytes, 0);
     return new ResourceError(
-      `needs ${mebibytes(weights)} for weights and ${
+      `needs ${mebibytes(weights)} for weights, ${
         mebibytes(plan.arenaBytes)
-      } for activations, and ` +
+      } for activations and ` +
+        `${mebibytes(states)} for each session, and ` +
         `${adapter} has no memory for it: ${error.message}`,
       {
         ...details,
