@@ -5,14 +5,7 @@ import { openModel } from "../../engine/formats/open_model.ts";
 import { pullModel } from "../../engine/formats/hub/pull.ts";
 import { miniLmOnnx } from "../../tests/support/minilm_onnx.ts";
 import { nbitsDecoder } from "./decoder.ts";
-
-/** An input: `ids` counts through a vocabulary, `wave` is a sine, `strokes` look like lines of text. */
-export interface InputRule {
-  readonly name: string;
-  readonly type: "int64" | "int32" | "float32";
-  readonly dims: readonly number[];
-  readonly fill: "ids" | "wave" | "strokes" | "zero" | "one" | number;
-}
+import type { InputRule } from "./inputs.ts";
 
 /** A graph to measure. */
 export interface GraphCase {

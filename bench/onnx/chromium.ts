@@ -6,7 +6,7 @@
 
 import { createRequire } from "node:module";
 import { type Engine, type Reply, serve } from "../support/runner.ts";
-import type { InputRule } from "./cases.ts";
+import type { InputRule } from "./inputs.ts";
 import { elementsOf, sampleOf } from "./inputs.ts";
 
 interface Page {

@@ -9,7 +9,7 @@ import {
   type Tensor,
   writeOnnx,
 } from "../../tests/support/write_onnx.ts";
-import type { InputRule } from "./cases.ts";
+import type { InputRule } from "./inputs.ts";
 
 const HIDDEN = 576, INNER = 1536, LAYERS = 30, HEADS = 9, KV_HEADS = 3, HEAD = 64;
 const VOCABULARY = 49152, BLOCK = 32, PAST = 64, CONTEXT = 256;

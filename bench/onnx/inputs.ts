@@ -1,6 +1,12 @@
 // Inputs of a case as numbers; native.py has the same rules.
 
-import type { InputRule } from "./cases.ts";
+/** An input: `ids` counts through a vocabulary, `wave` is a sine, `strokes` look like lines of text. */
+export interface InputRule {
+  readonly name: string;
+  readonly type: "int64" | "int32" | "float32";
+  readonly dims: readonly number[];
+  readonly fill: "ids" | "wave" | "strokes" | "zero" | "one" | number;
+}
 
 /** Elements of an input. */
 export function elementsOf(

@@ -5,7 +5,7 @@
 
 import { createRequire } from "node:module";
 import { type Engine, serve } from "../support/runner.ts";
-import type { InputRule } from "./cases.ts";
+import type { InputRule } from "./inputs.ts";
 import { elementsOf, sampleOf } from "./inputs.ts";
 
 /** The few names of the package that are used here. */
