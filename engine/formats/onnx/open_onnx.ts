@@ -48,14 +48,16 @@ export function openOnnx(path: string): OnnxModel {
 /** Opens a model file for its structure: external data that does not exist is left out. */
 export function openStructure(path: string): OnnxModel {
   const source = openFile(path);
-  const opened: ByteSource[] = [source];
-  const close = () => opened.forEach((file) => file.close());
+  const opened = new Map<string, ByteSource>();
+  const close = () => [source, ...opened.values()].forEach((file) => file.close());
   try {
     const model = readOnnx(source, (name) => {
-      if (pathKind(siblingPath(path, name)) === undefined) return absentSource(name);
-      const data = openInside(path, name);
-      opened.push(data);
-      return data;
+      const known = opened.get(name) ??
+        (pathKind(siblingPath(path, name)) === undefined
+          ? absentSource(name)
+          : openInside(path, name));
+      opened.set(name, known);
+      return known;
     });
     return { ...model, close };
   } catch (error) {
