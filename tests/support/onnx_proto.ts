@@ -1,7 +1,6 @@
 // The oracle of the ONNX reader: the same file as the npm package onnx-proto (protobufjs, generated from
 // onnx.proto) decodes it, in a form in which both readers can be compared. The product does not use the
-// package: it wants the whole file in memory. For tests alone, of
-// models without external data.
+// package: it wants the whole file in memory. For tests alone, of models without external data.
 
 import onnxProto from "onnx-proto";
 import { ELEMENT_TYPES } from "../../engine/formats/onnx/data_types.ts";

@@ -3,11 +3,11 @@
 
 import { openOnnx } from "../../formats/onnx/open_onnx.ts";
 import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
-import { accessOf, type Arena } from "./arena.ts";
 import { openDevice } from "../../models/devices.ts";
 import type { Precision } from "../../models/model.ts";
 import type { DeviceName } from "../../plan/backend.ts";
 import { createReferenceBackend } from "../../plan/reference_backend.ts";
+import { accessOf, type Arena } from "./arena.ts";
 import {
   codesOf,
   type GraphValue,
