@@ -106,6 +106,12 @@ const CASES: readonly (readonly [name: string, step: Step])[] = [
     ...{ shape: [20, 1, 24, 16], dtype: "f16", rows: [[149, 1], [31, 0]] as const },
     ...{ window: 100, sinks: true, slopes: true },
   }],
+  ["few rows of two channels, float32", {
+    shape: [1, 1, 2, 2],
+    dtype: "f32",
+    rows: rowsFrom(0, 4),
+  }],
+  ["few rows of two channels", { shape: [1, 1, 2, 2], dtype: "f16", rows: rowsFrom(0, 4) }],
 ];
 
 for (const [i, [name, step]] of CASES.entries()) {

@@ -39,7 +39,8 @@ export interface DirectResult {
 /** Whether heads of this shape can be walked over: a key and a value take the same lanes, a power of 2. */
 export function canWalk({ width, valueWidth, dtype }: HeadShape, subgroupSize: number): boolean {
   const { units } = channelReader("k", dtype, width);
-  return width === valueWidth && units <= subgroupSize && Number.isInteger(Math.log2(units));
+  return width === valueWidth && width % 4 === 0 && units <= subgroupSize &&
+    Number.isInteger(Math.log2(units));
 }
 
 /** Keys of one turn of a workgroup. */
