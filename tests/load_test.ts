@@ -91,6 +91,7 @@ Deno.test("info, memory and plan tell what was loaded", async () => {
       feedForward: 64,
       precision: "fast",
       kvFormat: "F16",
+      rounded: 0,
       warnings: [],
     },
   );

@@ -21,7 +21,10 @@ import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
 
 /** Options of {@linkcode loadGraph}. */
 export interface LoadGraphOptions {
-  /** Where it runs; default `auto`. */
+  /**
+   * Where it runs; default `auto`, which is wasm: many ops have no GPU kernel yet, and a graph that changes
+   * sides at every other node is slower than on either. `gpu` computes the rest beside the GPU.
+   */
   readonly device?: DeviceName | "auto" | undefined;
   /** Threads of WASM; default: all processors, at most 16. */
   readonly threads?: number | undefined;
@@ -159,7 +162,7 @@ export async function loadGraph(
   if (access && threads !== undefined) {
     throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
   }
-  const { backend, ...support } = await openDevice(access ? "wasm" : device, {
+  const { backend, ...support } = await openDevice(device === "auto" ? "wasm" : device, {
     threads,
     profile,
     shared: true,
