@@ -110,7 +110,7 @@ export async function createProgram<Env>(
   let bound: Env | undefined;
 
   function bind(env: Env): void {
-    if (bound && isSame(bound, env)) return;
+    if (bound && isSameEnv(bound, env)) return;
     for (const uniforms of blocks) writeUniforms(host, uniforms, env);
     device.queue.writeBuffer(buffer, 0, host);
     dispatches.forEach(({ name, workgroups }, i) => {
@@ -218,7 +218,8 @@ export function spread(name: string, counts: readonly number[]): [number, number
   );
 }
 
-function isSame<Env>(a: Env, b: Env): boolean {
+/** Whether two environments give every name the same value. */
+export function isSameEnv<Env>(a: Env, b: Env): boolean {
   for (const name in a) if (a[name] !== b[name]) return false;
   for (const name in b) if (!Object.hasOwn(a as object, name)) return false;
   return true;

@@ -1,37 +1,12 @@
-// onnxruntime-web in Chromium, where it was made for: a page that is isolated, so that it may use threads,
-// served from this process, driven through playwright-core with the system's Chromium.
+// onnxruntime-web in Chromium, where it was made for.
 //
 // deno run -A --no-lock --no-config --node-modules-dir=manual bench/onnx/chromium.ts \
 //   FILE THREADS INPUTS PACKAGES CHROMIUM
 
-import { createRequire } from "node:module";
+import { openPage } from "../support/chromium.ts";
 import { type Engine, type Reply, serve } from "../support/runner.ts";
 import type { InputRule } from "./inputs.ts";
 import { elementsOf, sampleOf } from "./inputs.ts";
-
-interface Page {
-  goto(url: string): Promise<unknown>;
-  evaluate(code: string): Promise<unknown>;
-}
-
-interface Playwright {
-  readonly chromium: {
-    launch(
-      options: Record<string, unknown>,
-    ): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>;
-  };
-}
-
-const ISOLATED = {
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-embedder-policy": "require-corp",
-  "cross-origin-resource-policy": "same-origin",
-};
-const TYPES: Readonly<Record<string, string>> = {
-  mjs: "text/javascript",
-  js: "text/javascript",
-  wasm: "application/wasm",
-};
 
 // Runs in the page.
 const SCRIPT = `
@@ -61,38 +36,20 @@ async function measure(runs) {
   return { ms, vector: sampleOf(results[session.outputNames[0]].data) };
 }`;
 
-async function answer(request: Request, path: string, packages: string): Promise<Response> {
-  const { pathname } = new URL(request.url);
-  const headers = (type: string) => ({ ...ISOLATED, "content-type": type });
-  if (pathname === "/") {
-    const page =
-      `<!doctype html><script src="/dist/ort.wasm.min.js"></script><script>${SCRIPT}</script>`;
-    return new Response(page, { headers: headers("text/html") });
-  }
-  const name = /^\/dist\/([\w.-]+\.(\w+))$/.exec(pathname);
-  const file = pathname === "/model"
-    ? path
-    : name && `${packages}/node_modules/onnxruntime-web/dist/${name[1]}`;
-  if (!file) return new Response(null, { status: 404, headers: ISOLATED });
-  const type = TYPES[name?.[2] ?? ""] ?? "application/octet-stream";
-  return new Response((await Deno.open(file)).readable, { headers: headers(type) });
-}
+const FILE = /^\/dist\/([\w.-]+)$/;
 
 async function start(
   [path, threads, inputs, packages, program]: readonly string[],
 ): Promise<Engine> {
-  const require = createRequire(`${packages}/bench.cjs`);
-  const { chromium } = require("playwright-core") as Playwright;
-  const server = Deno.serve(
-    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
-    (request) => answer(request, path!, packages!),
-  );
-  const browser = await chromium.launch({
-    executablePath: program,
-    args: ["--no-sandbox", "--disable-gpu"],
+  const page = await openPage({
+    ...{ packages: packages!, program: program! },
+    html: `<!doctype html><script src="/dist/ort.wasm.min.js"></script><script>${SCRIPT}</script>`,
+    fileOf(pathname) {
+      if (pathname === "/model") return path;
+      const name = FILE.exec(pathname)?.[1];
+      return name && `${packages}/node_modules/onnxruntime-web/dist/${name}`;
+    },
   });
-  const page = await browser.newPage();
-  await page.goto(`http://127.0.0.1:${server.addr.port}/`);
   const rules = (JSON.parse(inputs!) as InputRule[]).map((rule) => ({
     ...{ name: rule.name, type: rule.type, dims: rule.dims },
     values: Array.from(elementsOf(rule), Number),
@@ -101,10 +58,7 @@ async function start(
   return {
     loadMs,
     graph: async (runs) => await page.evaluate(`measure(${runs})`) as Reply,
-    async close() {
-      await browser.close();
-      await server.shutdown();
-    },
+    close: page.close,
   };
 }
 

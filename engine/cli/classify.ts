@@ -1,7 +1,7 @@
 // `troodon classify`: labels of texts, or of pairs of texts, by an encoder with a classification head.
 
 import { type Command, defineCommand } from "./command.ts";
-import { ENCODER_LOAD_FLAGS, textsOrLines } from "./encoder_flags.ts";
+import { ENCODER_LOAD_FLAGS, TEXTS_FLAG, textsOrLines } from "./encoder_flags.ts";
 import { loadOptions } from "./flags.ts";
 import { showTable } from "./format.ts";
 
@@ -11,12 +11,7 @@ export const classify: Command = defineCommand({
   summary: "Says which of its labels a classification model gives to texts.",
   positionals: ["MODEL"],
   flags: {
-    text: {
-      type: "string",
-      short: "t",
-      multiple: true,
-      help: "a text (may be repeated); - or nothing: each line of standard input is one",
-    },
+    text: TEXTS_FLAG,
     pair: {
       type: "string",
       short: "p",

@@ -2,7 +2,7 @@
 
 import type { Pooling } from "../decode/runtime.ts";
 import { type Command, defineCommand } from "./command.ts";
-import { DEFAULT_ENCODER, ENCODER_LOAD_FLAGS, textsOrLines } from "./encoder_flags.ts";
+import { DEFAULT_ENCODER, ENCODER_LOAD_FLAGS, TEXTS_FLAG, textsOrLines } from "./encoder_flags.ts";
 import { loadOptions } from "./flags.ts";
 
 /** The command. */
@@ -11,12 +11,7 @@ export const embed: Command = defineCommand({
   summary: "Turns texts into vectors that are near each other where the texts mean alike.",
   positionals: ["[MODEL]"],
   flags: {
-    text: {
-      type: "string",
-      short: "t",
-      multiple: true,
-      help: "a text (may be repeated); - or nothing: each line of standard input is one",
-    },
+    text: TEXTS_FLAG,
     pooling: {
       type: "string",
       choices: ["mean", "cls", "last", "mask"],

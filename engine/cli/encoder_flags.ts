@@ -19,6 +19,14 @@ export const ENCODER_LOAD_FLAGS = {
   },
 } as const satisfies Flags;
 
+/** Texts, as `textsOrLines` takes them. */
+export const TEXTS_FLAG = {
+  type: "string",
+  short: "t",
+  multiple: true,
+  help: "a text (may be repeated); - or nothing: each line of standard input is one",
+} as const satisfies Flags[string];
+
 /**
  * Texts of a flag that may be repeated, else the lines of standard input.
  *

@@ -40,6 +40,15 @@ export interface StepsAhead {
   readonly count: number;
 }
 
+/** A step that may come. */
+interface Expected {
+  readonly token: number | undefined;
+  readonly position: number;
+  readonly slot: number;
+}
+
+const NOTHING: Expected = { token: undefined, position: -1, slot: -1 };
+
 /** Steps that wait to be submitted. */
 interface Encoded {
   readonly position: number;
@@ -145,8 +154,10 @@ export async function createStepsAhead(
   let served = 0;
   /** Best tokens that were taken in a row. */
   let streak = 0;
-  /** What a greedy host asks for next. */
-  let expected = { token: -1, position: -1, slot: -1 };
+  /** What a greedy host asks for next; no token: the best by the outputs, looked for when the host asks. */
+  let expected: Expected = NOTHING;
+  /** Whether the host asked for it. */
+  let isFollowed = false;
   let turn = 0;
   let count = 0;
 
@@ -214,8 +225,17 @@ export async function createStepsAhead(
 
   function isExpected(): boolean {
     const { token, position, slot } = expected;
-    return tokens[0] === token && positions[0] === position && slots[0] === slot &&
-      logitRows[0] === 0;
+    if (positions[0] !== position || slots[0] !== slot || logitRows[0] !== 0) return false;
+    return token === undefined ? isBest(tokens[0]!) : tokens[0] === token;
+  }
+
+  // Ends at the first better one: a host that samples pays for no whole search.
+  function isBest(token: number): boolean {
+    const logits = output!.data as Float32Array;
+    const value = logits[token]!;
+    for (let i = 0; i < token; i++) if (logits[i]! >= value) return false;
+    for (let i = token + 1; i < vocabulary; i++) if (logits[i]! > value) return false;
+    return true;
   }
 
   function serve(batch: Batch): void {
@@ -223,15 +243,12 @@ export async function createStepsAhead(
     (output!.data as Float32Array).set(batch.logits.subarray(from, from + vocabulary));
     served++;
     count++;
-    expected = {
-      token: batch.tokens[served - 1]!,
-      position: batch.position + served,
-      slot: batch.slot,
-    };
+    const token = batch.tokens[served - 1]!;
+    expected = { token, position: batch.position + served, slot: batch.slot };
     if (ready) encode(ready, ready.commands.length + 1);
     if (served === batch.size) {
       current = next;
-      if (current) current.first = expected.token;
+      if (current) current.first = token;
       next = undefined;
       served = 0;
     }
@@ -256,13 +273,16 @@ export async function createStepsAhead(
 
   function forget(): void {
     drop();
-    expected = { token: -1, position: -1, slot: -1 };
+    expected = NOTHING;
   }
 
   function take(bindings: DimEnv): boolean | Promise<void> {
     const isOneRow = bindings.M === 1 && bindings.L === 1;
     if (!isOneRow || (current && !isNext(current))) drop();
-    if (isOneRow && !current && streak >= CONFIDENCE && isExpected()) current = begin();
+    if (!current) {
+      isFollowed = isOneRow && isExpected();
+      if (isFollowed && streak >= CONFIDENCE) current = begin();
+    }
     if (!current) return false;
     const batch = current;
     const fetched = batch.isFetched ? undefined : fetch(batch);
@@ -273,12 +293,9 @@ export async function createStepsAhead(
 
   function learn({ M = 0, L = 0 }: DimEnv): void {
     if (L !== 1 || M < 1) return forget();
-    if (M === 1) streak = isExpected() ? streak + 1 : 0;
+    if (M === 1) streak = isFollowed ? streak + 1 : 0;
     const row = logitRows[0]!;
-    const logits = output!.data as Float32Array;
-    let best = 0;
-    for (let i = 1; i < vocabulary; i++) if (logits[i]! > logits[best]!) best = i;
-    expected = { token: best, position: positions[row]! + 1, slot: slots[row]! };
+    expected = { token: undefined, position: positions[row]! + 1, slot: slots[row]! };
   }
 
   return {

@@ -3,7 +3,7 @@
 // waiting are left between two tokens.
 
 import type { Gpu } from "../../gpu/gpu.ts";
-import type { Program } from "../../gpu/program.ts";
+import { isSameEnv, type Program } from "../../gpu/program.ts";
 import type { CopySource, Readback } from "../../gpu/readback.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../graph/dim.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
@@ -75,7 +75,7 @@ export function createStep(parts: StepParts): (bindings: DimEnv) => void | Promi
   return (given) => {
     const bindings = reach.ofInputs(given);
     program.bind(bindings);
-    const { commands, bytes } = prepared && isSame(prepared.bindings, bindings)
+    const { commands, bytes } = prepared && isSameEnv(prepared.bindings, bindings)
       ? prepared
       : encode(parts, bindings);
     prepared = undefined;
@@ -84,7 +84,7 @@ export function createStep(parts: StepParts): (bindings: DimEnv) => void | Promi
     if (total > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    if (last && isSame(last, bindings)) prepared = encode(parts, bindings);
+    if (last && isSameEnv(last, bindings)) prepared = encode(parts, bindings);
     last = bindings;
     if (total > 0) {
       return readback.read(total, (range, at) => takeOutputs(outputs, bytes, range, at));
@@ -156,10 +156,4 @@ export function takeOutputs(
     new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, bytes[i]!));
     at += inWords(bytes[i]!);
   });
-}
-
-function isSame(a: DimEnv, b: DimEnv): boolean {
-  for (const name in a) if (a[name] !== b[name]) return false;
-  for (const name in b) if (!(name in a)) return false;
-  return true;
 }

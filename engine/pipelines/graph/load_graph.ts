@@ -40,7 +40,7 @@ export interface LoadGraphOptions {
    */
   readonly precision?: Precision | undefined;
   /**
-   * Memory for activations that several graphs share, of `createArena`; device `auto` is then wasm. Their runs
+   * Memory for activations that several graphs share, of `createArena`. Their runs
    * must not overlap.
    */
   readonly arena?: Arena | undefined;
