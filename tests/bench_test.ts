@@ -83,7 +83,18 @@ testWith(
     const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
       args: [
         ...["task", "--quiet", "bench", "cpu", "--no-peer", "--models", "smollm2-135m", "--json"],
-        ...["--threads", "1", "--rounds", "1", "--prompt", "8", "--decode", "4"],
+        ...[
+          "--threads",
+          "1",
+          "--rounds",
+          "1",
+          "--prompt",
+          "8",
+          "--decode",
+          "4",
+          "--contexts",
+          "16",
+        ],
       ],
       cwd: ROOT,
     }).output();
