@@ -121,3 +121,9 @@ async function writeCheckpoint(folder: string, config: Record<string, number>): 
   await Deno.writeFile(`${folder}/model.safetensors`, head);
   await Deno.truncate(`${folder}/model.safetensors`, head.length + offset);
 }
+
+Deno.test("flags that belong to other models or devices are refused by their names", async () => {
+  const padded = await troodon([...RAW, "a", "--pad-to", "64"]);
+  assertRefused(padded, 1, /--pad-to is for ONNX models/);
+  assertRefused(await troodon([...RAW, "a", "--pad-to", "3"]), 1, /Cannot use --pad-to 3: .*1, 64/);
+});

@@ -9,6 +9,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   ignoreEos: "--ignore-eos",
   cacheDir: "--cache-dir",
   chatTemplate: "--chat-template",
+  padTo: "--pad-to",
+  stepsAhead: "--steps-ahead",
 };
 
 const OPTION = new RegExp(
