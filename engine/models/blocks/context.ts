@@ -156,10 +156,18 @@ export interface NormOptions {
   readonly layer?: number;
 }
 
-/** The model's norm over the last dimension, with the weight of a role. */
+/**
+ * The model's norm over the last dimension, with the weight of a role. A gain is a diagonal matrix; a file
+ * whose stream was turned into another basis has the whole one, and then it is multiplied by.
+ */
 export function norm(context: BlockContext, x: Value, options: NormOptions): Value {
-  const { spec, builder } = context;
+  const { spec, builder, tensors } = context;
   const { role, name, size, layer } = options;
+  if (tensors.stored(role, layer)?.tensors[0]?.shape.length === 2) {
+    const normal = normalized(context, x, name);
+    const shape = { rows: size, columns: size, ...layer !== undefined && { layer } };
+    return linear(context, normal, { role, name: `${name}.gain`, ...shape, bias: "present" });
+  }
   const gain = spec.norm.weight === false ? [] : [weight(context, role, [size], layer)];
   const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
   if (!bias) return normalized(context, x, name, gain);
