@@ -26,6 +26,9 @@ const TEAM = { workgroup: 64, lanes: 16, outputs: 1, unroll: 1, rows: 1 };
 const TILE = { blockRows: 4, blockOutputs: 4, across: 16, down: 16 };
 const HEADS = { heads: 4, kvHeads: 2, width: 16, valueWidth: 16, dtype: "f16" } as const;
 const CAUSAL = causalRule({ capacity: 100, scale: 0.25, window: 9, softcap: 3, slopes: true });
+const OWN_ROW = causalRule({
+  ...{ capacity: 100, scale: 0.25, window: 0, softcap: 0, slopes: false, leavesOwnKey: true },
+});
 const GIVEN = givenRule({
   ...{ capacity: 0, scale: 1, starts: true, ends: true, positions: true, reach: 7 },
 });
@@ -70,10 +73,26 @@ const SHADERS: readonly Shader[] = [
     ...{ ...HEADS, width: 32, valueWidth: 32, rule: CAUSAL, tileHeads: 1, turn: 1, splits: 1 },
     ...{ workgroup: 64, subgroupSize: 8, direct: { sinks: true, quantize: true } },
   }),
+  attentionWalk({
+    ...{
+      ...HEADS,
+      rule: OWN_ROW,
+      tileHeads: 2,
+      turn: 1,
+      splits: 4,
+      workgroup: 64,
+      subgroupSize: 32,
+    },
+    fresh: {
+      ...{ pairs: 8, interleaved: false, hasQueryNorm: true, hasKeyNorm: false },
+      ...{ epsilon: 1e-6, base: 1, isApart: true },
+    },
+  }),
   attentionSplit({
     ...{ ...HEADS, width: 18, rule: GIVEN, tileHeads: 2, block: 8, splits: 4, workgroup: 64 },
   }),
   attentionMerge({ ...HEADS, rule: GIVEN, block: 8, splits: 4, sinks: true }),
+  attentionMerge({ ...HEADS, rule: OWN_ROW, block: 8, splits: 4, sinks: false }),
   attentionTile({ ...HEADS, rule: CAUSAL, tileHeads: 2, queries: 8, block: 8, sinks: true }),
   kvAppend({ dtype: "f16", width: 128, capacity: 100 }),
 ];

@@ -56,7 +56,14 @@ export function workByOp(plan: Plan, step: CountedStep): Map<string, Work> {
 
 function workOf(node: Node, step: CountedStep): Work {
   if (/matmul/.test(node.op)) return productWork(node, step);
-  if (node.op === "attention" || node.op === "attention_q8") return attentionWork(node, step);
+  const { op, inputs: [x, second, third, fourth], outputs: [out] } = node;
+  if (op === "attention" || op === "attention_q8") {
+    return attentionWork({ ...node, heads: x!.shape[1] as number, k: second!, v: third! }, step);
+  }
+  if (op === "rope_attention" || op === "rope_attention_q8") {
+    const heads = (out!.shape[1] as number) / (third!.shape[2] as number);
+    return attentionWork({ ...node, heads, k: third!, v: fourth! }, step);
+  }
   return { bytes: 0, operations: 0, isFloat: false };
 }
 
@@ -87,10 +94,15 @@ function weightBytes({ tensor }: Value, op: string, values: number): number {
 }
 
 /** Keys and values of one slot are read once, however many rows and heads look at them. */
-function attentionWork({ inputs, attributes }: Node, { bindings, position }: CountedStep): Work {
-  const [q, k, v] = inputs as [Value, Value, Value];
-  const rows = evaluate(q.shape[0]!, bindings);
-  const heads = q.shape[1] as number;
+function attentionWork(
+  { inputs, attributes, heads, k, v }: Node & {
+    readonly heads: number;
+    readonly k: Value;
+    readonly v: Value;
+  },
+  { bindings, position }: CountedStep,
+): Work {
+  const rows = evaluate(inputs[0]!.shape[0]!, bindings);
   const [, kvHeads, width] = k.shape as [number, number, number];
   const both = width + (v.shape[2] as number);
   const window = attributes.window as number || Infinity;

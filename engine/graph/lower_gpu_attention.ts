@@ -1,9 +1,15 @@
 // The WebGPU kernels of the attention ops and of kv_append. A node is dispatches for few rows (keys split over
 // workgroups, then merged) and for many (tiles of queries); which run depends on the rows of the step.
 
-import type { GpuSlice } from "../../gpu/kernel.ts";
+import type { Capabilities, GpuSlice } from "../../gpu/kernel.ts";
 import { attentionMerge } from "../../gpu/kernels/attention_merge.ts";
-import { causalRule, givenRule, type SpanRule } from "../../gpu/kernels/attention_spans.ts";
+import type { FreshRow } from "../../gpu/kernels/attention_fresh.ts";
+import {
+  type CausalRule,
+  causalRule,
+  givenRule,
+  type SpanRule,
+} from "../../gpu/kernels/attention_spans.ts";
 import { type HeadShape, headTiles } from "../../gpu/kernels/attention_split.ts";
 import { attentionTile, attentionTileRows } from "../../gpu/kernels/attention_tile.ts";
 import {
@@ -16,14 +22,17 @@ import {
 } from "../../gpu/kernels/attention_tuning.ts";
 import { KV_APPEND_PAIRS, kvAppend } from "../../gpu/kernels/kv_append.ts";
 import { ceilDiv, type Dim, exactDiv, mul, product, sub } from "./dim.ts";
-import type { Node, Value } from "./graph.ts";
+import type { Attributes, Node, Value } from "./graph.ts";
 import { isBetween } from "./lower_gpu_choice.ts";
 import { isStatic } from "./lower_wasm.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "./op.ts";
 
 /** What an attention reads, apart from its kernels. */
-interface AttentionCall {
+export interface AttentionCall {
   readonly shape: HeadShape;
+  /** Rows of the step, and how many there must be: fewer are served otherwise. */
+  readonly rows: Dim;
+  readonly least: number;
   readonly rule: SpanRule;
   /** Most keys of a row, if known. */
   readonly keys: number | undefined;
@@ -37,6 +46,13 @@ interface AttentionCall {
   readonly isCausal: boolean;
   /** Whether the result is written in 8 bit. */
   readonly quantized: boolean;
+}
+
+/** A row that comes out of its product (gpu/kernels/attention_fresh.ts). */
+export interface FreshCall {
+  readonly row: FreshRow;
+  /** Bindings in the place of the queries. */
+  readonly storage: Readonly<Record<string, GpuSlice>>;
 }
 
 /** Keys that rows are expected to see where that is not known. */
@@ -56,38 +72,75 @@ function fits({ node, capabilities }: GpuKernelContext, style: SplitStyle): bool
   const [q, k, v] = node.inputs;
   const sizes = [...q!.shape.slice(1), ...k!.shape.slice(1), ...v!.shape.slice(1)];
   if (!sizes.every(isStatic) || k!.dtype !== v!.dtype) return false;
-  const shape = shapeOf(node);
+  return canAttend(shapeOf(node), style, capabilities);
+}
+
+/** Whether there are kernels for heads of a shape. */
+export function canAttend(
+  shape: HeadShape,
+  style: SplitStyle,
+  capabilities: Capabilities,
+): boolean {
   return splitChoice(shape, style, capabilities, USUAL_KEYS) !== undefined &&
     tileSizes(shape, capabilities.maxWorkgroupBytes) !== undefined;
 }
 
-function lowerAttention(lowering: GpuLowering, call: AttentionCall, style: SplitStyle): void {
-  const rows = lowering.node.inputs[0]!.shape[0]!;
-  const few = isBetween(rows, 1, ATTENTION_TUNING.fewRows);
+/** Whether a kernel of a style can write the heads of values of so many channels in 8 bit. */
+export function canQuantizeHeads(
+  valueWidth: number,
+  style: SplitStyle,
+  { subgroupSize }: Capabilities,
+): boolean {
+  return valueWidth % 32 === 0 && (style !== "subgroup" || subgroupSize >= GROUP_LANES);
+}
+
+/** Emits the dispatches of an attention for few rows and for many. */
+export function lowerAttention(
+  lowering: GpuLowering,
+  call: AttentionCall,
+  style: SplitStyle,
+): void {
+  const { rows, least } = call;
+  const few = isBetween(rows, least, ATTENTION_TUNING.fewRows);
   const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
   if (few !== 0) lowerFew(lowering, call, style, mul(few, rows));
   if (many !== 0) lowerTile(lowering, call, { rows, many, style });
 }
 
 /** All keys in one workgroup where the step's rows see few, else split and merged. */
-function lowerFew(
+export function lowerFew(
   lowering: GpuLowering,
   call: AttentionCall,
   style: SplitStyle,
   rows: Dim,
+  fresh?: FreshCall,
 ): void {
-  const { shape, rule, q, k, v, ruleStorage, sinks, quantized } = call;
+  const { shape, rule, k, v, ruleStorage, sinks, quantized } = call;
   const { capabilities, node: { outputs: [y] } } = lowering;
   const direct = style === "subgroup" ? directChoice(shape, capabilities) : undefined;
   const isShort = direct ? seesFew(lowering, call) : 0;
   if (direct && isShort !== 0) {
     lowering.emit({
-      shader: direct.shader(rule, { sinks: sinks !== undefined, quantize: quantized }),
-      storage: { q, k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
+      shader: direct.shader(
+        rule,
+        { sinks: sinks !== undefined, quantize: quantized },
+        fresh?.row,
+      ),
+      storage: {
+        ...queriesOf(call, fresh),
+        ...{ k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
+      },
       workgroups: [headTiles({ ...shape, tileHeads: direct.tileHeads }), 1, mul(rows, isShort)],
     });
   }
-  if (isShort !== 1) lowerSplit(lowering, call, style, mul(rows, sub(1, isShort)));
+  if (isShort !== 1) lowerSplit(lowering, call, style, mul(rows, sub(1, isShort)), fresh);
+}
+
+function queriesOf(
+  { q }: AttentionCall,
+  fresh: FreshCall | undefined,
+): Readonly<Record<string, GpuSlice>> {
+  return fresh ? fresh.storage : { q };
 }
 
 /** 1 where the rows of a step see few keys, else 0. */
@@ -99,17 +152,19 @@ function seesFew({ reach }: GpuLowering, { keys, isCausal }: AttentionCall): Dim
 
 function lowerSplit(
   lowering: GpuLowering,
-  { shape, rule, keys = USUAL_KEYS, q, k, v, ruleStorage, sinks, quantized }: AttentionCall,
+  call: AttentionCall,
   style: SplitStyle,
   rows: Dim,
+  fresh: FreshCall | undefined,
 ): void {
+  const { shape, rule, keys = USUAL_KEYS, k, v, ruleStorage, sinks, quantized } = call;
   const { capabilities, node: { outputs: [y] } } = lowering;
   const choice = splitChoice(shape, style, capabilities, keys)!;
   const { tileHeads, block, splits } = choice;
   const partial = lowering.scratch(splitBytes(shape, choice, ATTENTION_TUNING.fewRows));
   lowering.emit({
-    shader: choice.shader(rule),
-    storage: { q, k, v, partial, ...ruleStorage },
+    shader: choice.shader(rule, fresh?.row),
+    storage: { ...queriesOf(call, fresh), k, v, partial, ...ruleStorage },
     workgroups: [headTiles({ ...shape, tileHeads }), splits, rows],
   });
   lowering.emit({
@@ -144,7 +199,7 @@ function lowerTile(
 }
 
 /** Ranges of optional inputs by name; `undefined` ones are left out. */
-function slices(
+export function slices(
   { slice }: GpuLowering,
   values: Readonly<Record<string, Value | undefined>>,
 ): Record<string, GpuSlice> {
@@ -160,35 +215,40 @@ function attentionKernel(style: SplitStyle, quantized: boolean): GpuKernel {
   return {
     name: `gpu_attention_${quantized ? "q8_" : ""}${style}`,
     when(context) {
-      const { node: { inputs: [, k, v] }, capabilities: { subgroupSize } } = context;
-      if (quantized && (v!.shape[2] as number) % 32 !== 0) return false;
-      if (quantized && style === "subgroup" && subgroupSize < GROUP_LANES) return false;
+      const { node: { inputs: [, k, v] }, capabilities } = context;
+      const width = v!.shape[2] as number;
+      if (quantized && !canQuantizeHeads(width, style, capabilities)) return false;
       return isStatic(k!.shape[0]) && fits(context, style);
     },
     lower(lowering) {
       const { inputs: [q, k, v, positions, slots, sinks, slopes], attributes } = lowering.node;
       const capacity = k!.shape[0] as number;
-      const { scale, window, softcap } = attributes as Readonly<Record<string, number>>;
-      const keys = window! > 0 ? Math.min(window!, capacity) : capacity;
       lowerAttention(lowering, {
-        shape: shapeOf(lowering.node),
-        rule: causalRule({
-          capacity,
-          scale: scale!,
-          window: window!,
-          softcap: softcap!,
-          slopes: slopes !== undefined,
-        }),
-        keys,
+        ...{ shape: shapeOf(lowering.node), rows: q!.shape[0]!, least: 1 },
+        ...causal(attributes, { capacity, slopes: slopes !== undefined }),
         q: lowering.slice(q!),
         k: lowering.state(k!),
         v: lowering.state(v!),
         ruleStorage: slices(lowering, { positions, slots, slopes }),
         sinks: sinks && lowering.slice(sinks),
-        isCausal: true,
         quantized,
       }, style);
     },
+  };
+}
+
+/** What follows from the attributes of a causal attention. */
+export function causal(
+  attributes: Attributes,
+  cache: Pick<CausalRule, "capacity" | "slopes" | "leavesOwnKey">,
+): Pick<AttentionCall, "rule" | "keys" | "isCausal"> {
+  const { scale, window, softcap } = attributes as Readonly<
+    Record<"scale" | "window" | "softcap", number>
+  >;
+  return {
+    rule: causalRule({ ...cache, scale, window, softcap }),
+    keys: window > 0 ? Math.min(window, cache.capacity) : cache.capacity,
+    isCausal: true,
   };
 }
 
@@ -204,7 +264,7 @@ function spanAttentionKernel(style: SplitStyle): GpuKernel {
       // Positions count only where there is no end or a bias.
       const asked = ends && !bias ? undefined : positions;
       lowerAttention(lowering, {
-        shape: shapeOf(lowering.node),
+        ...{ shape: shapeOf(lowering.node), rows: q!.shape[0]!, least: 1 },
         rule: givenRule({
           capacity: slots ? capacity as number : 0,
           scale: attributes.scale as number,

@@ -1,54 +1,83 @@
-// The WebGPU kernel of rope_append.
+// The WebGPU kernel of rope_append, which rope_attention takes too where rows are many.
 
+import type { GpuSlice } from "../../gpu/kernel.ts";
 import { ropeAppendShader } from "../../gpu/kernels/rope_append.ts";
 import { type Dim, mul } from "./dim.ts";
-import { inputSlice, optionalSlice, outputSlice } from "./lower_gpu.ts";
+import type { Node } from "./graph.ts";
+import { outputSlice } from "./lower_gpu.ts";
 import { isStatic } from "./lower_wasm.ts";
-import type { GpuKernel } from "./op.ts";
+import type { GpuKernel, GpuLowering } from "./op.ts";
+
+/**
+ * Emits the dispatch.
+ *
+ * @param node A rope_append, or a node with the same inputs.
+ * @param queries Where the rotated queries go.
+ * @param rows Rows that take part: 0 or all of them.
+ */
+export function emitRopeAppend(
+  lowering: GpuLowering,
+  node: Pick<Node, "inputs" | "attributes">,
+  { queries, rows }: { readonly queries: GpuSlice; readonly rows: Dim },
+): void {
+  const { emit, slice, state } = lowering;
+  const [qkv, table, keys, values, positions, slots, queryNorm, keyNorm, k, v] = node.inputs;
+  const [capacity, groups, width] = keys!.shape as [number, number, number];
+  const heads = queryHeads(node);
+  const items = mul(rows, heads + 2 * groups);
+  const hasNorms = queryNorm !== undefined || keyNorm !== undefined;
+  emit({
+    shader: ropeAppendShader({
+      width,
+      interleaved: node.attributes.style === "interleaved",
+      f16: keys!.dtype === "f16",
+      hasQueryNorm: queryNorm !== undefined,
+      hasKeyNorm: keyNorm !== undefined,
+      isApart: k !== undefined,
+    }),
+    storage: {
+      qkv: slice(qkv!),
+      table: slice(table!),
+      keys: state(keys!),
+      values: state(values!),
+      positions: slice(positions!),
+      slots: slice(slots!),
+      ...queryNorm && { query_norm: slice(queryNorm) },
+      ...keyNorm && { key_norm: slice(keyNorm) },
+      ...k && { k: slice(k) },
+      ...v && { v: slice(v) },
+      y: queries,
+    },
+    uniforms: {
+      ...{ items, heads, groups, pairs: (table!.shape[1] as number) / 2, capacity },
+      ...hasNorms && {
+        epsilon: node.attributes.epsilon as number,
+        base: node.attributes.base as number,
+      },
+    },
+    workgroups: [items],
+  });
+}
+
+/** Query heads of a row. */
+export function queryHeads({ inputs: [qkv, , keys, , , , , , k] }: Pick<Node, "inputs">): number {
+  const [, groups, width] = keys!.shape as [number, number, number];
+  return (qkv!.shape[1] as number) / width - (k ? 0 : 2 * groups);
+}
+
+/** Whether the kernel can run a node with these inputs. */
+export function canRopeAppend({ inputs: [, table, keys] }: Pick<Node, "inputs">): boolean {
+  return keys!.shape.every(isStatic) && (keys!.shape[2] as number) % 2 === 0 &&
+    isStatic(table!.shape[1]) && table!.shape[1] % 2 === 0;
+}
 
 /** Kernels of `rope_append`. */
 export const gpuRopeAppendKernels: readonly GpuKernel[] = [{
   name: "gpu_rope_append",
-  when: ({ node: { inputs: [, table, keys] } }) =>
-    keys!.shape.every(isStatic) && (keys!.shape[2] as number) % 2 === 0 &&
-    isStatic(table!.shape[1]) && table!.shape[1] % 2 === 0,
-  lower(lowering) {
-    const { inputs, outputs: [queries], attributes } = lowering.node;
-    const [, table, keys, values, , , queryNorm, keyNorm, k] = inputs;
-    const [capacity, groups, width] = keys!.shape as [number, number, number];
-    const [rows, heads] = queries!.shape as [Dim, number];
-    const items = mul(rows, heads + 2 * groups);
-    const hasNorms = queryNorm !== undefined || keyNorm !== undefined;
-    lowering.emit({
-      shader: ropeAppendShader({
-        width,
-        interleaved: attributes.style === "interleaved",
-        f16: keys!.dtype === "f16",
-        hasQueryNorm: queryNorm !== undefined,
-        hasKeyNorm: keyNorm !== undefined,
-        isApart: k !== undefined,
-      }),
-      storage: {
-        qkv: inputSlice(lowering, 0),
-        table: inputSlice(lowering, 1),
-        keys: lowering.state(keys!),
-        values: lowering.state(values!),
-        positions: inputSlice(lowering, 4),
-        slots: inputSlice(lowering, 5),
-        ...optionalSlice(lowering, "query_norm", 6),
-        ...optionalSlice(lowering, "key_norm", 7),
-        ...optionalSlice(lowering, "k", 8),
-        ...optionalSlice(lowering, "v", 9),
-        y: outputSlice(lowering),
-      },
-      uniforms: {
-        ...{ items, heads, groups, pairs: (table!.shape[1] as number) / 2, capacity },
-        ...hasNorms && {
-          epsilon: attributes.epsilon as number,
-          base: attributes.base as number,
-        },
-      },
-      workgroups: [items],
-    });
-  },
+  when: ({ node }) => canRopeAppend(node),
+  lower: (lowering) =>
+    emitRopeAppend(lowering, lowering.node, {
+      queries: outputSlice(lowering),
+      rows: lowering.node.outputs[0]!.shape[0]!,
+    }),
 }];

@@ -17,7 +17,7 @@ import { createReferenceBackend } from "./reference_backend.ts";
 const COUNTS: Readonly<Record<string, number>> = {
   ...{ quantize_q8: 4, rms_norm_q8: 5, glu_q8: 5, expert_matmul: 5, expert_matmul_q8: 5 },
   ...{ matmul_add: 3, matmul_add_q8: 3, matmul_glu_q8: 5, attention_q8: 4 },
-  ...{ norm_matmul_q8: 5, norm_matmul_glu_q8: 5 },
+  ...{ norm_matmul_q8: 5, norm_matmul_glu_q8: 5, rope_attention: 7, rope_attention_q8: 5 },
 };
 
 function chosen(cases: readonly OpCase[], count: number): OpCase[] {

@@ -13,16 +13,25 @@ const REACH = "reach";
 const LEAST = 64;
 
 /** Where the positions of attentions stand among their inputs, and where the cache is. */
-const ATTENTIONS: ReadonlySet<string> = new Set(["attention", "attention_q8"]);
+/** Ops that look back, with the indices of their cache and their positions. */
+const ATTENTIONS: Readonly<Record<string, readonly [cache: number, positions: number]>> = {
+  attention: [1, 3],
+  attention_q8: [1, 3],
+  rope_attention: [2, 4],
+  rope_attention_q8: [2, 4],
+};
 
 /** Positions of the rows that attend, and the largest cache. */
 function positionsOf(
   { graph }: Plan,
 ): { readonly inputs: readonly Value[]; readonly capacity: number } {
-  const nodes = graph.nodes.filter(({ op }) => ATTENTIONS.has(op));
-  const inputs = [...new Set(nodes.map(({ inputs }) => inputs[3]!))];
+  const found = graph.nodes.flatMap(({ op, inputs }) => {
+    const places = Object.hasOwn(ATTENTIONS, op) ? ATTENTIONS[op]! : undefined;
+    return places ? [places.map((index) => inputs[index]!)] : [];
+  });
+  const inputs = [...new Set(found.map(([, positions]) => positions!))];
   const known = inputs.length > 0 && inputs.every(({ role }) => role === "input");
-  const capacity = Math.max(0, ...nodes.map(({ inputs }) => inputs[1]!.shape[0] as number));
+  const capacity = Math.max(0, ...found.map(([cache]) => cache!.shape[0] as number));
   return known ? { inputs, capacity } : { inputs: [], capacity: 0 };
 }
 

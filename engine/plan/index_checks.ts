@@ -37,6 +37,8 @@ const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
   rope_append: [[4, ({ inputs }) => inputs[2]!.shape[0]!], [5, () => "slots"]],
+  rope_attention: [[4, ({ inputs }) => inputs[2]!.shape[0]!], [5, () => "slots"]],
+  rope_attention_q8: [[4, ({ inputs }) => inputs[2]!.shape[0]!], [5, () => "slots"]],
   attention: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
   attention_q8: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
   // The end of a span is behind its last row.

@@ -4,7 +4,7 @@
 import type { Graph } from "../graph/graph.ts";
 import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
-import { fuseAttentionInput } from "./passes/fuse_attention_input.ts";
+import { attendedForms, fuseAttentionInput } from "./passes/fuse_attention_input.ts";
 import { fuseGated, gluHalves, gluProduct } from "./passes/fuse_gated.ts";
 import { fuseNorm, normForms } from "./passes/fuse_norm.ts";
 import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
@@ -40,6 +40,7 @@ export const fusedForms: ReadonlySet<string> = new Set([
   ...withSum.values(),
   ...normForms.values(),
   "rope_append",
+  ...attendedForms.values(),
 ]);
 
 /**

@@ -208,12 +208,26 @@ Deno.test("products of one input become one where a device takes their result as
   const graph = toyDecoder("f16", "Q8_0");
   const fused = optimize(graph, { ...FAST, ...FUSED });
   const counts = countOps(fused);
-  assertEquals([counts.rope_append, counts.norm_matmul_q8, counts.norm_matmul_glu_q8], [2, 2, 2]);
+  assertEquals([attended(counts), counts.norm_matmul_q8, counts.norm_matmul_glu_q8], [2, 2, 2]);
   assertEquals([counts.rope, counts.kv_append, counts.glu_q8], [undefined, undefined, undefined]);
   // Per layer: output, down. The head has a norm of its own: its outputs are no multiple of 64.
   assertEquals([counts.matmul_add_q8, counts.matmul_q8], [2 * 2, 1]);
   assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
 });
+
+Deno.test("heads are rotated and stored apart where attention cannot do it by itself", async () => {
+  const graph = toyDecoder("f16", "Q8_0");
+  const hasKernel = (op: string) => FUSED.hasKernel(op) && !op.startsWith("rope_attention");
+  const fused = optimize(graph, { ...FAST, hasKernel });
+  const counts = countOps(fused);
+  assertEquals([counts.rope_append, attended(counts), counts.kv_append], [2, 0, undefined]);
+  assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
+});
+
+/** Attentions that rotate and store by themselves. */
+function attended({ rope_attention, rope_attention_q8 }: Readonly<Record<string, number>>): number {
+  return (rope_attention ?? 0) + (rope_attention_q8 ?? 0);
+}
 
 Deno.test("fused forms of float products give the same numbers", async () => {
   const graph = toyDecoder("f32");
@@ -226,7 +240,7 @@ Deno.test("products of weights in different formats stay apart, and their heads 
   const mixed = toyDecoder("f16", (name) => name.endsWith(".v.weight") ? "Q4_0" : "Q8_0");
   const fused = optimize(mixed, { ...FAST, ...FUSED });
   const counts = countOps(fused);
-  assertEquals([counts.rope_append, counts.rope, counts.kv_append], [2, undefined, undefined]);
+  assertEquals([attended(counts), counts.rope, counts.kv_append], [2, undefined, undefined]);
   assertEquals((counts.matmul_q8 ?? 0) + (counts.matmul_add_q8 ?? 0), 2 * 5 + 1);
   assertEquals(await logits(fused), await logits(optimize(mixed, FAST)));
 });

@@ -20,6 +20,8 @@ export interface MergeParams extends Pick<HeadShape, "heads" | "valueWidth"> {
   readonly quantize?: "subgroup" | "workgroup";
 }
 
+const PARTS = "(span.end - span.start + share - 1u) / share";
+
 /** The shader; bindings partial, y, sinks, those of the rule; workgroups: heads, rows. */
 export function attentionMerge(
   { heads, valueWidth, rule, block, splits, sinks, quantize }: MergeParams,
@@ -69,7 +71,7 @@ export function attentionMerge(
         let row = id.y;
         let span = span_of(row);
         let share = share_of(span);
-        let parts = (span.end - span.start + share - 1u) / share;
+        let parts = ${rule.leavesOwnKey ? `max(1u, ${PARTS})` : PARTS};
         let last = max(parts, 1u) - 1u;
         let start = (row * ${heads}u + head) * ${splits * vectors}u;
         let stat = partial[start + min(thread, last) * ${vectors}u + ${quads}u];

@@ -11,6 +11,8 @@ export interface SpanRule {
   readonly storage: Readonly<Record<string, string>>;
   /** `struct Span`, `span_of` and `adjust`. */
   readonly code: string;
+  /** Whether spans end before the row's own key, which is attended to apart (attention_fresh.ts). */
+  readonly leavesOwnKey?: boolean;
 }
 
 const SPAN = wgsl`
@@ -28,18 +30,22 @@ export interface CausalRule {
   readonly softcap: number;
   /** Whether scores fall with distance. */
   readonly slopes: boolean;
+  /** See SpanRule; default: no. */
+  readonly leavesOwnKey?: boolean;
 }
 
 /** The op attention; bindings positions, slots, slopes. */
 export function causalRule(
-  { capacity, scale, window, softcap, slopes }: CausalRule,
+  { capacity, scale, window, softcap, slopes, leavesOwnKey = false }: CausalRule,
 ): SpanRule {
+  const end = leavesOwnKey ? "u32(position)" : "u32(position + 1)";
   const start = window === 0 ? "0u" : `u32(max(0, position + 1 - ${window}))`;
   const capped = softcap === 0
     ? `let own = score * ${float(scale)};`
     : `let own = ${float(softcap)} * safe_tanh(vec4<f32>(score * ${float(scale / softcap)})).x;`;
   const biased = slopes ? "own - slopes[head] * f32(span.position - i32(key))" : "own";
   return {
+    leavesOwnKey,
     storage: {
       positions: "array<i32>",
       slots: "array<u32>",
@@ -50,7 +56,7 @@ export function causalRule(
 
       fn span_of(row: u32) -> Span {
         let position = positions[row];
-        return Span(${start}, u32(position + 1), slots[row] * ${capacity}u, position);
+        return Span(${start}, ${end}, slots[row] * ${capacity}u, position);
       }
 
       ${softcap === 0 ? "" : TANH}

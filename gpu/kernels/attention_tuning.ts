@@ -2,6 +2,7 @@
 // speed only.
 
 import type { Capabilities, Shader } from "../kernel.ts";
+import type { FreshRow } from "./attention_fresh.ts";
 import type { SpanRule } from "./attention_spans.ts";
 import { attentionSplit, type HeadShape, headTiles, partialVectors } from "./attention_split.ts";
 import { attentionTileBytes, type AttentionTileParams } from "./attention_tile.ts";
@@ -47,8 +48,8 @@ export interface SplitChoice {
   readonly splits: number;
   /** Keys of a block; splits are whole blocks. */
   readonly block: number;
-  /** The shader for a rule. */
-  shader(rule: SpanRule): Shader;
+  /** The shader for a rule; of style `subgroup` also for a row that comes out of its product. */
+  shader(rule: SpanRule, fresh?: FreshRow): Shader;
 }
 
 /**
@@ -79,8 +80,11 @@ function walkChoice(
   const splits = splitCount({ ...shape, tileHeads }, block, keys);
   return {
     ...{ tileHeads, block, splits },
-    shader: (rule) =>
-      attentionWalk({ ...shape, rule, tileHeads, turn, splits, workgroup, subgroupSize }),
+    shader: (rule, fresh) =>
+      attentionWalk({
+        ...{ ...shape, rule, tileHeads, turn, splits, workgroup, subgroupSize },
+        ...fresh && { fresh },
+      }),
   };
 }
 
@@ -109,8 +113,8 @@ function blockChoice(
 /** Kernel of attention for few rows that see few keys. */
 export interface DirectChoice {
   readonly tileHeads: number;
-  /** The shader for a rule. */
-  shader(rule: SpanRule, result: DirectResult): Shader;
+  /** The shader for a rule, and for a row that comes out of its product. */
+  shader(rule: SpanRule, result: DirectResult, fresh?: FreshRow): Shader;
 }
 
 /** The kernel that needs no merging, or undefined if there is none for these heads on this device. */
@@ -132,9 +136,10 @@ export function directChoice(
   if (workgroup === undefined) return undefined;
   return {
     tileHeads,
-    shader: (rule, direct) =>
+    shader: (rule, direct, fresh) =>
       attentionWalk({
         ...{ ...shape, rule, tileHeads, turn, splits: 1, workgroup, subgroupSize, direct },
+        ...fresh && { fresh },
       }),
   };
 }

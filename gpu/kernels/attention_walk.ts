@@ -3,10 +3,12 @@
 // lane having a unit of its channels; a score is added up by shuffles and stands in all lanes of the walker, which
 // keeps a running maximum of its own. Keys and values of a turn are loaded before any of them is used. At
 // the end walkers put their sums together. Where contexts are short one large workgroup takes all keys of a
-// head and writes the result itself: a second dispatch would cost more than it brings.
+// head and writes the result itself: a second dispatch would cost more than it brings. The newest row may come as it
+// leaves the product (attention_fresh.ts): then the first walker begins with the row's own key.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
+import { type FreshReader, freshReader, type FreshRow } from "./attention_fresh.ts";
 import type { SpanRule } from "./attention_spans.ts";
 import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./attention_split.ts";
 import { channelReader } from "./channel_reader.ts";
@@ -27,6 +29,8 @@ export interface WalkParams extends HeadShape {
   readonly subgroupSize: number;
   /** Write the result; there is one split then. Absent: leave partial results for attention_merge. */
   readonly direct?: DirectResult;
+  /** One row comes out of the product, and the rule leaves its key out; absent: rows of queries, keys in the cache. */
+  readonly fresh?: FreshRow;
 }
 
 /** What a result that needs no merging is like. */
@@ -60,7 +64,10 @@ export function walkBytes(
   return workgroup / subgroupSize * tileHeads * (4 * width + 8) + 64;
 }
 
-/** The shader; bindings q, k, v, partial or y, sinks, the rule's; workgroups: head tiles, splits, rows. */
+/**
+ * The shader; bindings q (or those of a fresh row), k, v, partial or y, sinks, the rule's; workgroups: head tiles,
+ * splits, rows.
+ */
 export function attentionWalk(params: WalkParams): Shader {
   const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
   const { tileHeads, turn, splits, workgroup, subgroupSize, direct } = params;
@@ -70,13 +77,6 @@ export function attentionWalk(params: WalkParams): Shader {
   const k = channelReader("k", dtype, width);
   const v = channelReader("v", dtype, valueWidth);
   const lanes = k.units, quads = k.unitQuads;
-  const walkers = workgroup / lanes;
-  const block = walkBlock(params);
-  const subgroups = workgroup / subgroupSize;
-  const headQuads = lanes * quads;
-  const quantizer = direct?.quantize
-    ? groupQuantizer({ columns: heads * valueWidth, workgroup, passes: 1, subgroups: true })
-    : undefined;
   const shuffles = (
     name: string,
     least: number,
@@ -87,12 +87,23 @@ export function attentionWalk(params: WalkParams): Shader {
       Math.log2(below / least),
       (i) => `${name} = ${combine(`subgroupShuffleXor(${name}, ${least << i}u)`)};`,
     );
+  const sumOfLanes = (name: string) =>
+    shuffles(name, 1, lanes, (other) => `${name} + ${other}`).join("\n");
+  const fresh = params.fresh && freshReader(params, params.fresh, { quads, sum: sumOfLanes });
+  const walkers = workgroup / lanes;
+  const block = walkBlock(params);
+  const subgroups = workgroup / subgroupSize;
+  const headQuads = lanes * quads;
+  const quantizer = direct?.quantize
+    ? groupQuantizer({ columns: heads * valueWidth, workgroup, passes: 1, subgroups: true })
+    : undefined;
   const each = (text: (h: number) => string) => list(tileHeads, text);
   const perKey = (text: (j: number) => string) => list(turn, text);
   return {
     name: direct ? "attention_walk_direct" : "attention_walk",
     storage: {
-      ...{ q: q.type, k: k.type, v: v.type },
+      ...fresh ? fresh.storage : { q: q.type },
+      ...{ k: k.type, v: v.type },
       ...direct
         ? {
           y: quantizer ? "array<u32>" : "array<vec4<f32>>",
@@ -101,7 +112,7 @@ export function attentionWalk(params: WalkParams): Shader {
         : { partial: "array<vec4<f32>>" },
       ...rule.storage,
     },
-    writes: [direct ? "y" : "partial"],
+    writes: [direct ? "y" : "partial", ...fresh ? ["k", "v"] : []],
     uniforms: {},
     enables: ["subgroups"],
     code: wgsl`
@@ -109,7 +120,7 @@ export function attentionWalk(params: WalkParams): Shader {
 
       ${shareOf(block, splits)}
 
-      ${q.code}
+      ${fresh ? fresh.declarations : q.code}
 
       ${k.code}
 
@@ -137,7 +148,7 @@ export function attentionWalk(params: WalkParams): Shader {
         let share = share_of(span);
         let begin = span.start + id.y * share;
         let end = min(begin + share, span.end);
-        ${direct ? "" : "if (begin >= end) { return; }"}
+        ${direct ? "" : `if (begin >= end${fresh ? " && id.y > 0u" : ""}) { return; }`}
 
         let lane = thread % ${lanes}u;
         let walker = thread / ${lanes}u;
@@ -146,8 +157,10 @@ export function attentionWalk(params: WalkParams): Shader {
         wgsl`
         let head${h} = min(first_head + ${h}u, last_head);
         ${
-          list(quads, (i) =>
-            `let q${h}_${i} = q_quad(row * ${heads}u + head${h}, ${quads}u * lane + ${i}u);`)
+          fresh
+            ? fresh.query(`q${h}_`, `head${h}`)
+            : list(quads, (i) =>
+              `let q${h}_${i} = q_quad(row * ${heads}u + head${h}, ${quads}u * lane + ${i}u);`)
         }
         var peak${h} = ${NO_SCORE};
         var total${h} = 0.0;
@@ -157,6 +170,7 @@ export function attentionWalk(params: WalkParams): Shader {
       `
       )
     }
+        ${fresh ? beginWithOwnKey(params, fresh, { lanes, quads, tilesOfGroup, sumOfLanes }) : ""}
         for (var base = begin; base < end; base += ${block}u) {
           ${
       perKey((j) =>
@@ -253,6 +267,42 @@ export function attentionWalk(params: WalkParams): Shader {
       }
     `,
   };
+}
+
+/** The first walker of the first split begins with the row's own key; the first tile of a key head stores it. */
+function beginWithOwnKey(
+  { kvHeads, tileHeads }: WalkParams,
+  fresh: FreshReader,
+  { lanes, quads, tilesOfGroup, sumOfLanes }: {
+    readonly lanes: number;
+    readonly quads: number;
+    readonly tilesOfGroup: number;
+    readonly sumOfLanes: (name: string) => string;
+  },
+): string {
+  return wgsl`
+    if (id.y == 0u) {
+      let own_key = u32(span.position);
+      let is_first = walker == 0u;
+      ${fresh.keyAndValue}
+      ${
+    list(tileHeads, (h) =>
+      wgsl`
+      var own${h} = ${list(quads, (i) => `dot(q${h}_${i}, fresh_k${i})`).join(" + ")};
+      ${sumOfLanes(`own${h}`)}
+      if (is_first) {
+        peak${h} = adjust(own${h}, head${h}, own_key, span);
+        total${h} = 1.0;
+        ${list(quads, (i) => `sum${h}_${i} = fresh_v${i};`)}
+      }
+    `)
+  }
+      if (is_first && id.x % ${tilesOfGroup}u == 0u) {
+        let at = ((span.base + own_key) * ${kvHeads}u + kv_head) * ${lanes}u + lane;
+        ${fresh.store("at")}
+      }
+    }
+  `;
 }
 
 function writePartial({ heads, splits, valueWidth }: WalkParams): string {

@@ -81,6 +81,8 @@ import { rmsNormQ8 } from "./rms_norm_q8.ts";
 import { roiAlign } from "./roi_align.ts";
 import { rope } from "./rope.ts";
 import { ropeAppend } from "./rope_append.ts";
+import { ropeAttention } from "./rope_attention.ts";
+import { ropeAttentionQ8 } from "./rope_attention_q8.ts";
 import { ropeTable } from "./rope_table.ts";
 import { rotary } from "./rotary.ts";
 import { route } from "./route.ts";
@@ -182,6 +184,8 @@ const all: readonly OpRecord[] = [
   roiAlign,
   rope,
   ropeAppend,
+  ropeAttention,
+  ropeAttentionQ8,
   ropeTable,
   rotary,
   route,

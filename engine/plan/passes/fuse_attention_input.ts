@@ -2,6 +2,7 @@
 // (spec LF-6, MD-10), where the device has a kernel for that:
 //   attention(rope(q), append(K, rope(k)), append(V, v)) with q, k, v = matmul(x, …), viewed as heads
 //     → q, K, V = rope_append(matmul(x, [Q; K; V]), …); attention(q, K, V)
+//     → rope_attention(matmul(x, [Q; K; V]), …), where there is a kernel for that too
 // Queries and keys may be normalised head by head before they are rotated. Weights of different formats cannot be
 // joined: then the three products stay, and rope_append takes their results apart.
 
@@ -10,7 +11,11 @@ import type { Pass } from "./pass.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
 import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
-const ATTENTIONS: ReadonlySet<string> = new Set(["attention", "attention_q8"]);
+/** The form of an attention that norms, rotates and stores by itself. */
+export const attendedForms: ReadonlyMap<string, string> = new Map([
+  ["attention", "rope_attention"],
+  ["attention_q8", "rope_attention_q8"],
+]);
 
 /** What stands before an attention. */
 interface AttentionInput {
@@ -29,7 +34,7 @@ export const fuseAttentionInput: Pass = {
     if (!hasKernel("rope_append")) return graph;
     const matcher = createMatcher(graph);
     const matches = new Map(graph.nodes.flatMap((node) => {
-      const match = ATTENTIONS.has(node.op) ? matcher(node) : undefined;
+      const match = attendedForms.has(node.op) ? matcher(node) : undefined;
       return match ? [[node, match]] : [];
     }));
     // Appends change states, so they would outlive their readers: they are left out.
@@ -52,21 +57,24 @@ export const fuseAttentionInput: Pass = {
         ? joined(products, `${node.name}.qkv`)
         : products.map(({ outputs }) => moved(outputs[0]!));
       const [cacheOfKeys, , positions, slots] = appends[0].inputs;
-      const heads = op(
-        "rope_append",
-        [
-          qkv,
-          moved(table),
-          moved(cacheOfKeys!),
-          moved(appends[1].inputs[0]!),
-          moved(positions!),
-          moved(slots!),
-          ...norms.map((norm) => norm && moved(norm.inputs[1]!)),
-          ...apart,
-        ],
-        { style, ...attributesOf(norms) },
-        `${node.name}.rope_append`,
-      );
+      const rotary = [
+        qkv,
+        moved(table),
+        moved(cacheOfKeys!),
+        moved(appends[1].inputs[0]!),
+        moved(positions!),
+        moved(slots!),
+        ...norms.map((norm) => norm && moved(norm.inputs[1]!)),
+        ...apart,
+      ];
+      const rope = { style, ...attributesOf(norms) };
+      const form = attendedForms.get(node.op)!;
+      if (hasKernel(form)) {
+        const keysAndValues = apart.length > 0 ? [] : [undefined, undefined];
+        const attend = [...rotary, ...keysAndValues, ...inputs.slice(5)];
+        return op(form, attend, { ...rope, ...node.attributes }, node.name).slice(0, 1);
+      }
+      const heads = op("rope_append", rotary, rope, `${node.name}.rope_append`);
       return op(node.op, [...heads, ...inputs.slice(3)], node.attributes, node.name);
     });
   },
