@@ -2,8 +2,8 @@
 // For GB/s out of memory and the machine's own limit: bench/matmul_table.ts.
 // deno bench -A bench/matmul_bench.ts
 
+import { hasIntegerKernel, LAID_OUT_FORMATS } from "../wasm/format_layouts.ts";
 import { createMachine } from "../wasm/machine.ts";
-import { WEIGHT_LAYOUTS } from "../wasm/weight_layout.ts";
 import { prepareProduct } from "./support/matmul.ts";
 
 const OUTPUTS = 512;
@@ -12,8 +12,8 @@ const COLUMNS = 1536;
 const machine = await createMachine({ threads: 1 });
 
 for (const rows of [1, 8, 128]) {
-  for (const { format, kind } of WEIGHT_LAYOUTS) {
-    for (const exact of kind === "codes" ? [false, true] : [true]) {
+  for (const format of LAID_OUT_FORMATS) {
+    for (const exact of hasIntegerKernel(format) ? [false, true] : [true]) {
       const product = { format, rows, outputs: OUTPUTS, columns: COLUMNS, exact };
       const prepared = await prepareProduct(machine, product, false);
       Deno.bench({

@@ -1,18 +1,13 @@
 // Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
-// run of rows at a time, and rearranged by the module (assembly/pack.ts), so no weight is ever held twice.
-// Formats without a layout of their own are decoded to float32 on the way: right, but four to sixteen
-// times as large; their kernels belong to the formats issue.
+// run of rows at a time, and rearranged by the module (assembly/pack.ts, pack_blocks.ts), so no weight is ever
+// held twice. Formats without a layout (format_layouts.ts) are decoded to float32 on the way: right, but four
+// to sixteen times as large.
 
 import { formatBytes, getFormat } from "../quant/mod.ts";
+import { type FormatLayout, formatLayout, sourceNumbers } from "./format_layouts.ts";
 import { int7TileBytes } from "./int7_layout.ts";
 import type { Machine } from "./machine.ts";
-import {
-  layoutOfFormat,
-  PADDED_ROWS,
-  TILE_ROWS,
-  tileBytes,
-  type WeightLayout,
-} from "./weight_layout.ts";
+import { PADDED_ROWS, TILE_ROWS, tileBytes } from "./weight_layout.ts";
 
 /** A matrix in a file. */
 export interface WeightSource {
@@ -30,7 +25,7 @@ export interface WeightSource {
 export interface Packed {
   /** Number of the layout. */
   readonly layout: number;
-  /** Format of what lies in memory: that of the file, F32, or INT7 for a rounded matrix. */
+  /** What lies in memory: the file's format, F32 for one without a layout, or INT7 for a rounded matrix. */
   readonly format: string;
   readonly address: number;
   readonly rows: number;
@@ -47,8 +42,9 @@ export const INT7 = "INT7";
 /** Most bytes that are read at once. */
 const STAGING_BYTES = 1 << 20;
 
-function layoutFor(format: string): WeightLayout {
-  return layoutOfFormat(format) ?? layoutOfFormat("F32")!;
+function layoutFor(format: string): FormatLayout & { readonly decoded: boolean } {
+  const own = formatLayout(format);
+  return { ...own ?? formatLayout("F32")!, decoded: own === undefined };
 }
 
 /**
@@ -65,7 +61,7 @@ export function packedBytes(
 ): number {
   formatBytes(getFormat(format), columns);
   const tiles = Math.ceil(rows / PADDED_ROWS) * (PADDED_ROWS / TILE_ROWS);
-  return tiles * (rounded ? int7TileBytes(columns) : tileBytes(layoutFor(format), columns));
+  return tiles * (rounded ? int7TileBytes(columns) : tileBytes(layoutFor(format).layout, columns));
 }
 
 /**
@@ -83,11 +79,11 @@ export async function packWeight(
   rounded = false,
 ): Promise<Packed> {
   const { format, rows, columns } = source;
-  const layout = layoutFor(format);
+  const { layout, source: blocks, decoded } = layoutFor(format);
   const bytes = packedBytes(format, rows, columns, rounded);
   const rowBytes = formatBytes(getFormat(format), columns);
   const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
-  const decode = layout.format === format ? undefined : decoder(format, columns, rowBytes);
+  const decode = decoded ? decoder(format, columns, rowBytes) : undefined;
   const stagedRowBytes = decode ? 4 * columns : rowBytes;
   const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
   const address = machine.allocate(bytes);
@@ -107,6 +103,8 @@ export async function packWeight(
       const operands = [layout.id, staging, count, stagedRowBytes, columns, target, stride];
       const bad = rounded
         ? machine.exports.packInt7!(...operands, scratch)
+        : blocks
+        ? machine.exports.packBlocks!(...operands, ...sourceNumbers(format, blocks))
         : machine.exports.packRows!(...operands);
       if (bad) {
         throw new RangeError(
@@ -129,7 +127,7 @@ export async function packWeight(
   clearPadding(machine, address, rows, bytes, stride);
   return {
     layout: layout.id,
-    format: rounded ? INT7 : layout.format,
+    format: rounded ? INT7 : decoded ? "F32" : format,
     address,
     rows,
     columns,

@@ -1,30 +1,39 @@
 // How weights lie in WASM memory. Rows are interleaved by eight: a tile holds eight rows, and in it a cell
 // holds 32 columns of all eight, so that one 16-byte vector carries four columns of four rows and a dot
-// product leaves one row a lane. Scales stand before the codes of their cell and keep the precision of
-// the file; nothing is rounded, so decoding a layout gives exactly the numbers of the format.
+// product leaves one row a lane. Scales stand before the codes that they cover and keep the precision of
+// the file; nothing is rounded, so decoding a layout gives exactly the numbers of the format. Number formats
+// share layouts; which has which, and how a file's bytes get there, is in format_layouts.ts.
 //
-// Codes of a cell, as 16-byte vectors v[p][h], p = 0..3, h = 0..1, byte 4r + i of which belongs to row
-// 4h + r:
-// - 4 bits and more: the low nibble is column 4p + i, the high nibble column 16 + 4p + i;
+// Codes of a cell, as 16-byte vectors v[p][h], h = 0..1, byte 4r + i of which belongs to row 4h + r:
+// - 4 bits and more: p = 0..3, the low nibble is column 4p + i, the high nibble column 16 + 4p + i;
 // - the fifth bits: vectors b[h]; bit q of a byte is column 4q + i's;
-// - the fifth and sixth bits of Q6_K: vectors b[h][q / 4]; bit pair q % 4 is column 4q + i's;
-// - 8 bits: vectors v[q][h], q = 0..7, column 4q + i.
-// Float formats have cells of one column. Q2_K and Q3_K keep their rows as in the file: only the exact
-// path reads them, through a scalar decoder.
+// - the fifth and sixth bits: vectors b[h][q / 4]; bit pair q % 4 is column 4q + i's;
+// - 2 bits and 3: p = 0..1, bit pair q % 4 of v[q / 4][h] is column 4q + i's; then the third bits like fifth;
+// - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).
+// Float formats have cells of one column.
 //
-// Rows are padded with zeros to a multiple of 16, so that matrix products may always take two tiles.
+// Rows are padded with zeros to a multiple of 16, so that matrix products may always take two tiles. Columns
+// that do not fill a cell (I8PC_40) leave the rest of it unread.
+
+import { SCALE_KINDS, type ScaleName } from "./layout_scales.ts";
+
+/** Numbers that codes of 4 bit stand for. */
+export type CodeTable = "iq4" | "e2m1";
 
 /** Where the parts of a cell are; offsets in bytes from the start of the cell. */
 export interface WeightLayout {
   /** Number that kernels get. */
   readonly id: number;
-  /** Name of the number format whose weights it holds. */
-  readonly format: string;
-  /** `codes` are integers with scales, `float` plain numbers, `rows` unchanged rows of the file. */
-  readonly kind: "codes" | "float" | "rows";
-  /** Bits of a code (kind `codes`). */
-  readonly bits: 4 | 5 | 6 | 8;
-  /** Columns under one header; rows must be multiples of this. */
+  readonly name: string;
+  /** Layouts with the same kernel differ in `blockColumns` and `factor` only, which it is told. */
+  readonly kernel: string;
+  /** `codes` are integers with scales, `levels` codes of a table of floats, `float` plain numbers. */
+  readonly kind: "codes" | "levels" | "float";
+  /** Bits of a code. */
+  readonly bits: 2 | 3 | 4 | 5 | 6 | 8;
+  /** What a code is looked up in before it is multiplied. */
+  readonly table?: CodeTable;
+  /** Columns under one header; 0 for a whole row. */
   readonly blockColumns: number;
   /** Bytes in front of the cells of a block, for eight rows. */
   readonly headerBytes: number;
@@ -32,12 +41,15 @@ export interface WeightLayout {
   readonly cellColumns: number;
   /** Bytes of a cell of eight rows, its scales included. */
   readonly cellBytes: number;
+  readonly scales: ScaleName;
   /** Bytes of scales at the start of a cell. */
   readonly scaleBytes: number;
-  /** What is subtracted from a code of a symmetric format; 0 for formats with minima. */
+  /** What is subtracted from a code of a symmetric format; 0 for formats with minima or zeros. */
   readonly offset: number;
-  /** A scale covers this many columns (kind `codes`). */
+  /** A scale covers this many columns of a cell (kind `codes`). */
   readonly groupColumns: 16 | 32;
+  /** What stored scales are multiplied by, a power of two. */
+  readonly factor: number;
 }
 
 /** Rows of a tile. */
@@ -45,94 +57,80 @@ export const TILE_ROWS = 8;
 /** Row counts are padded to a multiple of this. */
 export const PADDED_ROWS = 16;
 
-function plain(
-  bits: 4 | 5 | 8,
-  scaleBytes: number,
-  offset: number,
-): Omit<WeightLayout, "id" | "format"> {
+type Shape = Omit<WeightLayout, "id" | "name">;
+
+function codes(
+  kernel: string,
+  bits: WeightLayout["bits"],
+  scales: ScaleName,
+  more: Partial<Pick<Shape, "blockColumns" | "offset" | "table" | "factor">> = {},
+): Shape {
+  const { headerBytes, scaleBytes, groupColumns } = SCALE_KINDS[scales];
   return {
-    kind: "codes",
-    bits,
-    blockColumns: 32,
-    headerBytes: 0,
-    cellColumns: 32,
-    cellBytes: scaleBytes + 32 * bits,
-    scaleBytes,
-    offset,
-    groupColumns: 32,
+    ...{ kernel, kind: "codes", bits, scales, headerBytes, scaleBytes, groupColumns },
+    ...{ blockColumns: 32, cellColumns: 32, cellBytes: scaleBytes + 32 * bits },
+    ...{ offset: 0, factor: 1, ...more },
   };
 }
 
-function super256(bits: 4 | 5 | 6, headerBytes: number): Omit<WeightLayout, "id" | "format"> {
+function float(kernel: string, bytes: number): Shape {
   return {
-    ...plain(4, 16, bits === 6 ? 32 : 0),
-    bits,
-    blockColumns: 256,
-    headerBytes,
-    cellBytes: 16 + 32 * bits,
-    groupColumns: bits === 6 ? 16 : 32,
+    ...codes(kernel, 8, "none"),
+    ...{ kind: "float", blockColumns: 1, cellColumns: 1, cellBytes: TILE_ROWS * bytes },
   };
 }
 
-function float(bytes: number): Omit<WeightLayout, "id" | "format"> {
-  return {
-    ...plain(8, 0, 0),
-    kind: "float",
-    blockColumns: 1,
-    cellColumns: 1,
-    cellBytes: TILE_ROWS * bytes,
-  };
-}
-
-function fileRows(blockBytes: number): Omit<WeightLayout, "id" | "format"> {
-  return {
-    ...plain(8, 0, 0),
-    kind: "rows",
-    blockColumns: 256,
-    cellColumns: 256,
-    cellBytes: TILE_ROWS * blockBytes,
-  };
-}
-
-const BY_FORMAT = {
-  F32: float(4),
-  F16: float(2),
-  BF16: float(2),
-  Q4_0: plain(4, 16, 8),
-  Q4_1: plain(4, 32, 0),
-  Q5_0: plain(5, 16, 16),
-  Q5_1: plain(5, 32, 0),
-  Q8_0: plain(8, 16, 128),
-  Q4_K: super256(4, 32),
-  Q5_K: super256(5, 32),
-  Q6_K: super256(6, 16),
-  NB4: plain(4, 64, 0),
-  Q2_K: fileRows(84),
-  Q3_K: fileRows(110),
-} as const satisfies Record<string, Omit<WeightLayout, "id" | "format">>;
+const LAYOUTS: Readonly<Record<string, Shape>> = {
+  F32: float("f32", 4),
+  F16: float("f16", 2),
+  BF16: float("bf16", 2),
+  Q4_0: codes("q4_0", 4, "|f16", { offset: 8 }),
+  Q4_1: codes("q4_1", 4, "|f16 f16"),
+  Q5_0: codes("q5_0", 5, "|f16", { offset: 16 }),
+  Q5_1: codes("q5_1", 5, "|f16 f16"),
+  Q8_0: codes("q8_0", 8, "|f16", { offset: 128 }),
+  Q8_1M: codes("q8_1m", 8, "|f16 f16"),
+  NB4: codes("nb4", 4, "|f32 f32"),
+  Q2_K: codes("q2_k", 2, "f16 f16|u4+u4 by 16", { blockColumns: 256 }),
+  Q3_K: codes("q3_k", 3, "f16|i8 by 16", { blockColumns: 256, offset: 4 }),
+  Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256 }),
+  Q5_K: codes("q5_k", 5, "f16 f16|u8 u8", { blockColumns: 256 }),
+  Q6_K: codes("q6_k", 6, "f16|i8 by 16", { blockColumns: 256, offset: 32 }),
+  Q2_B32: codes("q2_b32", 2, "|f16 f16"),
+  Q3_B32: codes("q3_b32", 3, "|f16 f16"),
+  Q4_B64: codes("q4_b64", 4, "f16 f16|", { blockColumns: 64 }),
+  Q5_B64: codes("q5_b64", 5, "f16 f16|", { blockColumns: 64 }),
+  Q6_B64: codes("q6_b64", 6, "f16 f16|", { blockColumns: 64 }),
+  Q4_B16: codes("q4_b16", 4, "|u8 u8"),
+  Z4_32: codes("z4_32", 4, "|f16 z32"),
+  Z4_32_EIGHTH: codes("z4_32", 4, "|f16 z32", { factor: 1 / 8 }),
+  Z4_32_QUARTER: codes("z4_32", 4, "|f16 z32", { factor: 1 / 4 }),
+  Z4_64: codes("z4", 4, "f32 z32|", { blockColumns: 64 }),
+  Z4_128: codes("z4", 4, "f32 z32|", { blockColumns: 128 }),
+  Z4_256: codes("z4", 4, "f32 z32|", { blockColumns: 256 }),
+  Z4_ROW: codes("z4", 4, "f32 z32|", { blockColumns: 0 }),
+  S8_256: codes("s8", 8, "f32|", { blockColumns: 256, offset: 128 }),
+  S8_ROW: codes("s8", 8, "f32|", { blockColumns: 0, offset: 128 }),
+  TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
+  IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128 }),
+  IQ4_XS: codes("iq4_xs", 4, "f16|level i8", { table: "iq4", offset: 128, blockColumns: 256 }),
+  MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12 }),
+  NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12 }),
+};
 
 /** Every layout, in the order of ids. */
-export const WEIGHT_LAYOUTS: readonly WeightLayout[] = Object.entries(BY_FORMAT).map(
-  ([format, layout], id) => ({ id, format, ...layout }),
+export const WEIGHT_LAYOUTS: readonly WeightLayout[] = Object.entries(LAYOUTS).map(
+  ([name, layout], id) => ({ id, name, ...layout }),
 );
 
-const layouts: ReadonlyMap<string, WeightLayout> = new Map(
-  WEIGHT_LAYOUTS.map((layout) => [layout.format, layout]),
-);
-
-/** The layout of a number format, or undefined if no kernel reads that format. */
-export function layoutOfFormat(format: string): WeightLayout | undefined {
-  return layouts.get(format);
-}
-
-/** Whether a format has kernels on 8-bit activations. */
-export function hasIntegerKernel(format: string): boolean {
-  return layouts.get(format)?.kind === "codes";
+/** Bits of what a code becomes before it is multiplied. */
+export function factorBits({ bits, table }: Pick<WeightLayout, "bits" | "table">): number {
+  return table === "iq4" ? 8 : table === "e2m1" ? 5 : bits;
 }
 
 /** Bytes of one tile of eight rows. */
 export function tileBytes(layout: WeightLayout, columns: number): number {
-  const blocks = columns / layout.blockColumns;
-  const cells = columns / layout.cellColumns;
+  const blocks = layout.blockColumns ? Math.ceil(columns / layout.blockColumns) : 1;
+  const cells = Math.ceil(columns / layout.cellColumns);
   return blocks * layout.headerBytes + cells * layout.cellBytes;
 }

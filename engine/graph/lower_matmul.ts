@@ -3,16 +3,12 @@
 // themselves (wasm/assembly/matmul_q8.ts).
 
 import { q8RowBytes } from "../../quant/q8_activation.ts";
+import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
 import { int7TileBytes, ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
 import { floatScratchBytes, int7ScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
 import { floatBlock, int7Block } from "../../wasm/row_blocks.ts";
 import { shareTiles, smallChunk } from "../../wasm/weight_chunks.ts";
-import {
-  hasIntegerKernel,
-  TILE_ROWS,
-  tileBytes,
-  WEIGHT_LAYOUTS,
-} from "../../wasm/weight_layout.ts";
+import { TILE_ROWS, tileBytes, WEIGHT_LAYOUTS } from "../../wasm/weight_layout.ts";
 import type { Node, Value } from "./graph.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "./lower_wasm.ts";
 import type { PackedWeight, WasmKernel, WasmLowering } from "./op.ts";

@@ -5,7 +5,7 @@ import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
 import { builtIn } from "../../gpu/gpu.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
-import { hasIntegerKernel } from "../../wasm/weight_layout.ts";
+import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
 import { ops } from "../graph/ops/mod.ts";
 import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";

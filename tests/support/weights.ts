@@ -27,20 +27,90 @@ export function randomValues(count: number, seed: number): Float32Array {
   return values;
 }
 
-/** Offsets of the half-float scales in a block. */
-const SCALES: Readonly<Record<string, readonly number[]>> = {
-  F16: [0],
-  Q4_0: [0],
-  Q4_1: [0, 2],
-  Q5_0: [0],
-  Q5_1: [0, 2],
-  Q8_0: [0],
-  Q2_K: [80, 82],
-  Q3_K: [108],
-  Q4_K: [0, 2],
-  Q5_K: [0, 2],
-  Q6_K: [208],
+/** Writes the scales of a block. */
+type ScaleWriter = (view: DataView, block: number, next: () => number, extreme: boolean) => void;
+
+/** Half-float scales at offsets in a block. */
+function halves(...offsets: readonly number[]): ScaleWriter {
+  return (view, block, next, extreme) => {
+    for (const at of offsets) view.setUint16(block + at, scale(next, extreme), true);
+  };
+}
+
+/** float32 scales with half-float values, so that a product with a code is exact and all ways to multiply agree. */
+function coarseSingles(...offsets: readonly number[]): ScaleWriter {
+  return (view, block, next, extreme) => {
+    for (const at of offsets) {
+      view.setFloat32(block + at, f16ToF32(scale(next, extreme)), true);
+    }
+  };
+}
+
+/** One float32 scale of any value. */
+const single: ScaleWriter = (view, block, next, extreme) =>
+  view.setFloat32(block, f16ToF32(scale(next, extreme)) * (1 + next() / 3), true);
+
+/** A scale and a bias of whole steps, as encoders of E0M4 write it. */
+function e0m4(step: number): ScaleWriter {
+  return (view, block, next, extreme) => {
+    halves(0)(view, block, next, extreme);
+    const steps = Math.floor(4096 * (next() - 0.5) * (next() < 0.8 ? 1 / 64 : 1));
+    view.setUint16(block + 2, f32ToF16(step * steps), true);
+  };
+}
+
+const int4: ScaleWriter = (view, block, next, extreme) => {
+  halves(0)(view, block, next, extreme);
+  const zero = next() < 0.8 ? Math.floor(40 * next()) - 12 : Math.floor(65536 * next()) - 32768;
+  view.setInt16(block + 2, zero, true);
 };
+
+/** Exponents, the two smallest among them, that leave numbers finite. */
+const mxfp4: ScaleWriter = (view, block, next, extreme) =>
+  view.setUint8(
+    block,
+    next() < 0.1 ? Math.floor(4 * next()) : 110 + Math.floor((extreme ? 110 : 20) * next()),
+  );
+
+const SCALES: Readonly<Record<string, ScaleWriter>> = {
+  ...Object.fromEntries(
+    ["F16", "Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS"].map((name) => [name, halves(0)]),
+  ),
+  ...Object.fromEntries(
+    ["Q4_1", "Q5_1", "Q8_1", "Q4_K", "Q5_K", "Q8_B32T1", "Q6_B64T1", "Q5_B64T1", "Q4_B64T1"]
+      .map((name) => [name, halves(0, 2)]),
+  ),
+  ...Object.fromEntries(
+    ["Q4_B32T1A", "Q4_B32T1B", "Q3H_B64T1", "Q3_B32T1A", "Q3_B32T1B", "Q2_B32T1A", "Q2_B32T1B"]
+      .map((name) => [name, halves(0, 2)]),
+  ),
+  ...Object.fromEntries([32, 64, 128, 256].flatMap((group) => [
+    [`E0M4_G${group}`, e0m4(1 / 8)],
+    [`E0M4_G${group}_N2`, e0m4(1 / 4)],
+    [`INT4_G${group}`, int4],
+  ])),
+  Q2_K: halves(80, 82),
+  Q3_K: halves(108),
+  Q6_K: halves(208),
+  TQ2_0: halves(64),
+  NB4: coarseSingles(0, 4),
+  LF8: single,
+  Q8_K: single,
+  I8PC: single,
+  I4PC: single,
+  MXFP4: mxfp4,
+  // Every byte is a scale that can be used.
+  NVFP4: () => {},
+  Q4_B16: () => {},
+};
+
+/** The name under which a format stores rows of `columns`: a family of row formats gets them appended. */
+export function formatOfRows(family: string, columns: number): string {
+  return ROW_FAMILIES.includes(family) ? `${family}_${columns}` : family;
+}
+
+/** Formats whose block is a row. */
+export const ROW_FAMILIES: readonly string[] = ["I8PC", "I4PC"];
 
 /** A matrix as a file stores it, and its numbers. */
 export interface RandomWeight {
@@ -65,8 +135,7 @@ export function randomWeight(
   } else {
     for (let i = 0; i < bytes.length; i++) bytes[i] = extreme ? 255 : Math.floor(256 * next());
     for (let block = 0; block < bytes.length; block += record.blockBytes) {
-      if (format === "NB4") writeWideScales(view, block, next, extreme);
-      else for (const at of SCALES[format]!) view.setUint16(block + at, scale(next, extreme), true);
+      SCALES[format.replace(/PC_\d+$/, "PC")]!(view, block, next, extreme);
       // -128, which encoders never write
       if (extreme && format === "Q8_0") bytes.fill(128, block + 2, block + 34);
     }
@@ -74,16 +143,6 @@ export function randomWeight(
   const values = new Float32Array(rows * columns);
   record.decode(bytes, values);
   return { bytes, values };
-}
-
-// Half-float values, so that a product with a code is exact and all ways to multiply agree.
-function writeWideScales(
-  view: DataView,
-  block: number,
-  next: () => number,
-  extreme: boolean,
-): void {
-  for (const at of [0, 4]) view.setFloat32(block + at, f16ToF32(scale(next, extreme)), true);
 }
 
 function scale(next: () => number, extreme: boolean): number {

@@ -1,20 +1,43 @@
 // Columns of one tile of eight weight rows as float32, column after column: exactly the numbers of the
 // format. Serves the float products and the embedding.
-//   codes:  unpack, then d · code + m; the product is exact, so the one rounding is the format's own
+//   codes:  unpack, then by the layout's form (wasm/layout_scales.ts)
+//     minimum      d · code + m; the product is exact, so the one rounding is the format's own
+//     zero         (code + z) · d; the sum is exact
+//     thousandths  code · (d / 1000) + m / 100 in float64, as the format has it
 //   floats: widen
-//   rows:   a scalar decoder (Q2_K, Q3_K)
 import {
-  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_Q2_K, LAYOUT_Q3_K, blockBytes, blockColumns, groupColumns, hasCodes,
+  FORM_MINIMUM, FORM_THOUSANDTHS, FORM_ZERO, LAYOUT_BF16, LAYOUT_F16, blockColumns, cellBytes, cellColumns, formOf, groupColumns,
+  hasCodes, headerBytes,
 } from "./generated/layouts";
 import { unpack } from "./generated/unpack";
-import { HALF_BITS_AT, HALF_SCALE_AT, LOW_BYTE_AT, halfToFloat } from "./matmul_simd";
+import { HALF_BITS_AT, HALF_SCALE_AT, LOW_BYTE_AT } from "./matmul_simd";
 
 /** Most columns of a run; runs start at multiples of it. */
 export const RUN: u32 = 256;
 /** Bytes of scratch memory that decoding a run takes. */
 export const DECODE_BYTES: usize = 256 * 8 + 256 / 16 * 64;
 
-function fromCodes(codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
+@inline function thousandths(code: v128, d: v128, m: v128): v128 {
+  const thousand = f64x2.splat(1000), hundred = f64x2.splat(100);
+  const low = f64x2.add(
+    f64x2.mul(f64x2.promote_low_f32x4(code), f64x2.div(f64x2.promote_low_f32x4(d), thousand)),
+    f64x2.div(f64x2.promote_low_f32x4(m), hundred),
+  );
+  const code2 = v128.shuffle<i64>(code, code, 1, 1), d2 = v128.shuffle<i64>(d, d, 1, 1), m2 = v128.shuffle<i64>(m, m, 1, 1);
+  const high = f64x2.add(
+    f64x2.mul(f64x2.promote_low_f32x4(code2), f64x2.div(f64x2.promote_low_f32x4(d2), thousand)),
+    f64x2.div(f64x2.promote_low_f32x4(m2), hundred),
+  );
+  return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
+}
+
+@inline function formed(form: u32, code: v128, d: v128, m: v128): v128 {
+  if (form == FORM_ZERO) return f32x4.mul(f32x4.add(code, m), d);
+  if (form == FORM_THOUSANDTHS) return thousandths(code, d, m);
+  return f32x4.add(f32x4.mul(code, d), m);
+}
+
+@inline function formedRun(form: u32, codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
   const low = v128.load(LOW_BYTE_AT);
   for (let k: u32 = 0; k < columns; k += group, scales += 64) {
     const d0 = v128.load(scales), d1 = v128.load(scales, 16);
@@ -24,11 +47,17 @@ function fromCodes(codes: usize, scales: usize, columns: u32, group: u32, out: u
       for (let i = 0; i < 4; i++, out += 32) {
         const a = f32x4.convert_i32x4_u(v128.and(i32x4.shr_u(c0, 8 * i), low));
         const b = f32x4.convert_i32x4_u(v128.and(i32x4.shr_u(c1, 8 * i), low));
-        v128.store(out, f32x4.add(f32x4.mul(a, d0), m0));
-        v128.store(out, f32x4.add(f32x4.mul(b, d1), m1), 16);
+        v128.store(out, formed(form, a, d0, m0));
+        v128.store(out, formed(form, b, d1, m1), 16);
       }
     }
   }
+}
+
+function fromCodes(form: u32, codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
+  if (form == FORM_ZERO) formedRun(FORM_ZERO, codes, scales, columns, group, out);
+  else if (form == FORM_THOUSANDTHS) formedRun(FORM_THOUSANDTHS, codes, scales, columns, group, out);
+  else formedRun(FORM_MINIMUM, codes, scales, columns, group, out);
 }
 
 function fromHalves(w: usize, columns: u32, out: usize): void {
@@ -50,57 +79,21 @@ function fromBrainFloats(w: usize, columns: u32, out: usize): void {
   }
 }
 
-/** One block of 256 of Q2_K, to every eighth float. */
-function decodeQ2K(block: usize, out: usize): void {
-  const d = halfToFloat(load<u16>(block, 80)), dmin = halfToFloat(load<u16>(block, 82));
-  for (let sub: usize = 0; sub < 16; sub++) {
-    const packed = load<u8>(block + sub);
-    const scale = d * <f32>(packed & 15), minimum = dmin * <f32>(packed >> 4);
-    const codes = block + 16 + (sub >> 3) * 32 + (sub & 1) * 16;
-    for (let l: usize = 0; l < 16; l++, out += 32) {
-      store<f32>(out, scale * <f32>((load<u8>(codes + l) >> <u8>(sub & 6)) & 3) - minimum);
-    }
-  }
-}
-
-/** One block of 256 of Q3_K, to every eighth float. */
-function decodeQ3K(block: usize, out: usize): void {
-  const d = halfToFloat(load<u16>(block, 108));
-  for (let sub: usize = 0; sub < 16; sub++) {
-    const low = (load<u8>(block + 96 + (sub & 7)) >> <u8>(sub < 8 ? 0 : 4)) & 15;
-    const high = (load<u8>(block + 104 + (sub & 3)) >> <u8>(2 * (sub >> 2))) & 3;
-    const scale = d * <f32>(<i32>(low | (high << 4)) - 32);
-    const column = (sub & 1) * 16;
-    const codes = block + 32 + (sub >> 3) * 32 + column;
-    for (let l: usize = 0; l < 16; l++, out += 32) {
-      const bits = (load<u8>(codes + l) >> <u8>(sub & 6)) & 3;
-      const third = (load<u8>(block + column + l) >> <u8>(sub >> 1)) & 1;
-      store<f32>(out, scale * <f32>(<i32>bits - (third ? 0 : 4)));
-    }
-  }
-}
-
 /**
- * Decodes columns `column` to `column + count` (at most RUN, from a multiple of it) of the tile at `w`
- * whose rows have `columns` columns. Returns where they are: `out`, or in place if they are float32.
+ * Decodes columns `column` to `column + count` (at most RUN, from a multiple of it) of the tile at `w`. Returns
+ * where they are: `out`, or in place if they are float32.
  */
-export function decodeColumns(layout: u32, w: usize, columns: u32, column: u32, count: u32, out: usize, scratch: usize): usize {
-  const at = w + <usize>(column / blockColumns(layout)) * blockBytes(layout);
+export function decodeColumns(layout: u32, w: usize, column: u32, count: u32, out: usize, scratch: usize): usize {
+  const block = blockColumns(layout), bytes = <usize>cellBytes(layout), first = <usize>headerBytes(layout);
+  const blocks = block ? column / block : 0, cells = (column - blocks * block) / cellColumns(layout);
+  const header = w + blocks * (first + block / cellColumns(layout) * bytes);
+  const at = cells ? header + first + cells * bytes : header;
   if (hasCodes(layout)) {
     const scales = scratch + 8 * RUN;
-    unpack(layout, at, count, scratch, 32, scales, 64, 0x80);
-    fromCodes(scratch, scales, count, groupColumns(layout), out);
-  } else if (layout == LAYOUT_F32) return at;
-  else if (layout == LAYOUT_F16) fromHalves(at, count, out);
+    unpack(layout, header, at, count, scratch, 32, scales, 64, 0x80, true);
+    fromCodes(formOf(layout), scratch, scales, count, groupColumns(layout), out);
+  } else if (layout == LAYOUT_F16) fromHalves(at, count, out);
   else if (layout == LAYOUT_BF16) fromBrainFloats(at, count, out);
-  else {
-    const bytes = <usize>(layout == LAYOUT_Q2_K ? 84 : 110);
-    const block = w + <usize>(column >> 8) * bytes;
-    const rowBytes = <usize>(columns >> 8) * bytes;
-    for (let row: usize = 0; row < 8; row++) {
-      if (layout == LAYOUT_Q2_K) decodeQ2K(block + row * rowBytes, out + 4 * row);
-      else decodeQ3K(block + row * rowBytes, out + 4 * row);
-    }
-  }
+  else return at;
   return out;
 }

@@ -22,7 +22,7 @@ export function embed(ip: usize): void {
     let out = y + 4 * <usize>columns * r;
     for (let k: u32 = 0; k < columns; k += RUN) {
       const run = min(columns - k, RUN);
-      let from = decodeColumns(layout, tile, columns, k, run, panel, scratch) + 4 * <usize>(token & 7);
+      let from = decodeColumns(layout, tile, k, run, panel, scratch) + 4 * <usize>(token & 7);
       for (const end = from + 32 * run; from < end; from += 32, out += 4) store<f32>(out, load<f32>(from) * scale);
     }
   }

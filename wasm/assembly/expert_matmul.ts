@@ -64,7 +64,7 @@ function multiplyTile(ip: usize, expert: u32, t: u32, items: u32, users: u32): v
   }
   for (let k: u32 = 0; k < columns; k += RUN) {
     const run = min(columns - k, RUN);
-    const decoded = decodeColumns(layout, tile, columns, k, run, panel, scratch);
+    const decoded = decodeColumns(layout, tile, k, run, panel, scratch);
     for (let item: u32 = 0; item < items; item++) {
       if (expertOf(chosen, item, count) != expert) continue;
       const row = x + stride * (shared ? item / count : item) + (<usize>k << 2);

@@ -36,7 +36,7 @@ function multiply(layout: u32, tile: usize, columns: u32, rows: u32, x: usize, s
   const panel = scratch + DECODE_BYTES;
   for (let k: u32 = 0; k < columns; k += RUN) {
     const run = min(columns - k, RUN);
-    const decoded = decodeColumns(layout, tile, columns, k, run, panel, scratch);
+    const decoded = decodeColumns(layout, tile, k, run, panel, scratch);
     floatTiles(rows, x + 4 * k, stride, run, decoded, target, targetStride);
   }
 }

@@ -20,11 +20,12 @@ import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
 import { gemv_plain } from "./generated/gemv_plain";
 import {
-  LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K, LAYOUT_Q8_0, groupColumns,
+  PANEL_G16, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, groupColumns, panelOf,
 } from "./generated/layouts";
 import { tiles_dot_g16, tiles_dot_g32 } from "./generated/tiles_dot";
 import {
-  tiles_pair_g16, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_8bit,
+  tiles_pair_g16, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
+  tiles_pair_g32_8bit_min,
 } from "./generated/tiles_pair";
 import { tiles_plain_g16, tiles_plain_g32 } from "./generated/tiles_plain";
 import { unpack } from "./generated/unpack";
@@ -78,11 +79,14 @@ function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, 
     if (style == DOT) {
       if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
       else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
-    } else if (halves) tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride);
-    else if (layout == LAYOUT_Q8_0) tiles_pair_g32_8bit(rows, x, stride, columns, codes, scales, out, outStride);
-    else if (layout == LAYOUT_Q4_0 || layout == LAYOUT_Q4_1 || layout == LAYOUT_Q4_K || layout == LAYOUT_NB4) {
-      tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride);
-    } else tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride);
+    } else switch (panelOf(layout)) {
+      case PANEL_G16: tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_4BIT: tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_5BIT: tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_6BIT: tiles_pair_g32_6bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_8BIT: tiles_pair_g32_8bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      default: tiles_pair_g32_8bit_min(rows, x, stride, columns, codes, scales, out, outStride);
+    }
   } else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);
   else tiles_plain_g32(rows, x, stride, columns, codes, scales, out, outStride);
 }
@@ -149,8 +153,8 @@ function manyRows(ip: usize, rows: u32): void {
     const firstRow = <u32>c % blocks * blockRows, lastRow = min(firstRow + blockRows, rows);
     for (let p = first; p < last; p++) {
       const at = w + 2 * <usize>p * tileBytes;
-      unpack(layout, at, columns, codes, 64, scales, 128, flip);
-      unpack(layout, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip);
+      unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false);
+      unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false);
       const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
       if (outputs - (p << 4) >= 16) {
         const to = out + outStride * firstRow, count = lastRow - firstRow;

@@ -2,6 +2,10 @@
 // Constants lie in memory and are loaded into locals at the start of a function: V8 would build an
 // immediate vector anew at every use inside a loop.
 
+/** 0x03 in every byte. */
+export const LOW2_AT: usize = memory.data<u32>([0x03030303, 0x03030303, 0x03030303, 0x03030303], 16);
+/** 0x04 in every byte. */
+export const BIT2_AT: usize = memory.data<u32>([0x04040404, 0x04040404, 0x04040404, 0x04040404], 16);
 /** 0x0f in every byte. */
 export const LOW4_AT: usize = memory.data<u32>([0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f], 16);
 /** 0x10 in every byte. */
@@ -22,6 +26,11 @@ export const LOW_BYTE_AT: usize = memory.data<u32>([0xff, 0xff, 0xff, 0xff], 16)
 export const HALF_BITS_AT: usize = memory.data<u32>([0x8fffffff, 0x8fffffff, 0x8fffffff, 0x8fffffff], 16);
 /** 2^112 in every float lane. */
 export const HALF_SCALE_AT: usize = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);
+/**
+ * E4M3 without its sign, shifted left by 20, has exponent and mantissa in place; this corrects the exponent's
+ * bias and halves, because codes are doubled (quant/nvfp4.ts).
+ */
+export const E4M3_FACTOR: f32 = reinterpret<f32>(0x7b000000);
 /** 127 in every byte, and 255: operands of the question in matmul_q8.ts. */
 export const BYTES_127_AT: usize = memory.data<u32>([0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f], 16);
 export const BYTES_255_AT: usize = memory.data<u32>([0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff], 16);

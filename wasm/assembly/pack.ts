@@ -4,15 +4,16 @@
 //   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
 // Whole halves of tiles of the simple formats are transposed as vectors, four rows at once.
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
+// Formats that are not written out here are packed by pack_blocks.ts.
 
 import {
-  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q2_K, LAYOUT_Q3_K, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
+  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
   LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0,
 } from "./generated/layouts";
 
 const NIBBLES: u32 = 0x0f0f0f0f;
 
-function notFinite(half: u32): u32 { return (half & 0x7c00) == 0x7c00 ? 1 : 0; }
+export function notFinite(half: u32): u32 { return (half & 0x7c00) == 0x7c00 ? 1 : 0; }
 
 /** Byte k gets bits k, 4 + k, … 28 + k of `bits`: the fifth bits of columns k, 4 + k, …. */
 function spreadBits(bits: u32): u32 {
@@ -41,7 +42,7 @@ function spreadBitsFour(bits: v128): v128 {
 }
 
 /** Where the code words of a row stand in a vector of four rows, counted from the first half's. */
-@inline function laneOf(row: u32): usize { return (row >> 2 << 4) + ((row & 3) << 2); }
+@inline export function laneOf(row: u32): usize { return (row >> 2 << 4) + ((row & 3) << 2); }
 
 /** Scales of a block of one row of Q4_0 Q4_1 Q5_0 Q5_1 Q8_0; `second` if it has two. */
 @inline function packScales(source: usize, row: u32, target: usize, second: bool): u32 {
@@ -238,17 +239,6 @@ function packHalvesEight(source: usize, rowBytes: usize, columns: u32, target: u
   return bad;
 }
 
-/** Rows that stay as they are; their scales are checked at `scaleAt` (one or two half floats). */
-function packFileRow(source: usize, blocks: u32, row: u32, target: usize, blockBytes: usize, scaleAt: usize, scales: u32): u32 {
-  let bad: u32 = 0;
-  for (let b: usize = 0; b < blocks; b++) {
-    for (let s: usize = 0; s < scales; s++) bad += notFinite(load<u16>(source + b * blockBytes + scaleAt + 2 * s));
-  }
-  const bytes = <usize>blocks * blockBytes;
-  memory.copy(target + bytes * row, source, bytes);
-  return bad;
-}
-
 function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usize): u32 {
   const blocks = columns >> 5, supers = columns >> 8;
   switch (layout) {
@@ -264,8 +254,6 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
     case LAYOUT_Q5_K: return packK(source, supers, row, target, true);
     case LAYOUT_Q6_K: return packQ6K(source, supers, row, target);
     case LAYOUT_NB4: return packWide(source, blocks, row, target);
-    case LAYOUT_Q2_K: return packFileRow(source, supers, row, target, 84, 80, 2);
-    case LAYOUT_Q3_K: return packFileRow(source, supers, row, target, 110, 108, 1);
   }
   return unreachable();
 }

@@ -7,6 +7,12 @@
   else return f32x4.add(f32x4.mul(a, b), c);
 }
 
+/** Bytes of `table` at indices 0..15. */
+@inline export function lookUp(table: v128, indices: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i8x16.relaxed_swizzle(table, indices);
+  else return i8x16.swizzle(table, indices);
+}
+
 /** Sum of the four lanes. */
 @inline export function sum4(v: v128): f32 {
   const pairs = f32x4.add(v, i8x16.shuffle(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));

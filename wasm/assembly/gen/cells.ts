@@ -1,101 +1,48 @@
-// Text that reads one cell of packed weights (wasm/weight_layout.ts), shared by all generated kernels:
-// the scales as float32 vectors and the codes as unsigned bytes. `w` is the address of the cell.
-// Names it leaves behind: d{g}_{h} and m{g}_{h}, scale and minimum of rows 4h..4h+3 in group g of the
-// cell (value = d · code + m), and w{q}_{h}, the code vector of columns 4q..4q+3.
+// Text that reads the codes of one cell of packed weights (wasm/weight_layout.ts), shared by all generated
+// kernels. `w` is the address of the cell. It leaves w{q}_{h} behind, what columns 4q..4q+3 of rows 4h..4h+3 are
+// multiplied by before scales: unsigned bytes, codes or what a table has for them.
 //
 // Constants are loaded once, because V8 builds an immediate vector anew at every use.
 
-import type { WeightLayout } from "../../weight_layout.ts";
-
-/** Halves of a tile: rows 0..3 and 4..7. */
-export const HALVES: readonly number[] = [0, 1];
-
-/** Groups of a cell that have scales of their own. */
-export function groupsOf(layout: WeightLayout): number {
-  return layout.cellColumns / layout.groupColumns;
-}
+import { factorBits, type WeightLayout } from "../../weight_layout.ts";
+import { HALVES, scaleConstants } from "./scales.ts";
 
 /** Order of column quads in which each code vector is loaded once. */
 export function quadOrder(layout: WeightLayout): number[] {
-  return layout.bits === 8 ? [0, 1, 2, 3, 4, 5, 6, 7] : [0, 4, 1, 5, 2, 6, 3, 7];
+  return layout.bits >= 4 && layout.bits < 8 ? [0, 4, 1, 5, 2, 6, 3, 7] : [0, 1, 2, 3, 4, 5, 6, 7];
 }
 
 /** Statements at the start of a function: constants that the other snippets use. */
-export function cellConstants(layout: WeightLayout): string[] {
-  const lines = [
-    "const HALF_BITS = v128.load(HALF_BITS_AT), HALF_SCALE = v128.load(HALF_SCALE_AT);",
-  ];
-  if (layout.bits === 8) {
-    lines.push("const FLIP = i8x16.splat(<i8>flip), OFFSET = f32x4.splat(-<f32>flip);");
-    return lines;
+export function cellConstants(layout: WeightLayout, raw = false): string[] {
+  const lines = scaleConstants(layout);
+  const { bits, table } = layout;
+  if (bits === 8) return [...lines, "const FLIP = i8x16.splat(<i8>flip);"];
+  if (bits >= 4 || layout.scales === "f16 f16|u4+u4 by 16") {
+    lines.push("const LOW4 = v128.load(LOW4_AT);");
   }
-  lines.push("const LOW4 = v128.load(LOW4_AT);");
-  if (layout.bits === 5) lines.push("const BIT4 = v128.load(BIT4_AT);");
-  if (layout.bits === 6) lines.push("const BITS45 = v128.load(BITS45_AT);");
-  if (layout.offset) lines.push(`const OFFSET = f32x4.splat(-${layout.offset});`);
+  if (bits < 4) lines.push("const LOW2 = v128.load(LOW2_AT);");
+  if (bits === 3) lines.push("const BIT2 = v128.load(BIT2_AT);");
+  if (bits === 5) lines.push("const BIT4 = v128.load(BIT4_AT);");
+  if (bits === 6) lines.push("const BITS45 = v128.load(BITS45_AT);");
+  if (table === "e2m1") lines.push("const TABLE = v128.load(E2M1_AT);");
+  if (table === "iq4") {
+    const flipped = raw ? "" : ", FLIP = i8x16.splat(<i8>flip)";
+    lines.push(
+      `const LEVELS = v128.load(IQ4_AT)${flipped}, TABLE = ${
+        raw ? "LEVELS" : "v128.xor(LEVELS, FLIP)"
+      };`,
+    );
+  }
   return lines;
 }
 
-/** Eight half floats at `w + at` become `name0` and `name1`. Infinities are refused while packing. */
-function halves(name: string, at: number): string[] {
-  return [
-    `const ${name}h = v128.load(w, ${at});`,
-    ...["low", "high"].map((part, h) =>
-      `const ${name}${h} = f32x4.mul(v128.and(i32x4.shl(i32x4.extend_${part}_i16x8_s(${name}h), 13), ` +
-      `HALF_BITS), HALF_SCALE);`
-    ),
-  ];
-}
-
-/** Statements at the start of a block, `w` at its header: the super-scales. */
-export function blockHeader(layout: WeightLayout): string[] {
-  if (layout.headerBytes === 0) return [];
-  return [...halves("D", 0), ...(layout.headerBytes === 32 ? halves("E", 16) : [])];
-}
-
-function widened(name: string, source: string, h: number, sign: "s" | "u"): string {
-  const part = h ? "high" : "low";
-  return `const ${name}${h} = f32x4.convert_i32x4_s(i32x4.extend_${part}_i16x8_${sign}(${source}));`;
-}
-
-/** Statements that define d{g}_{h} and m{g}_{h}. */
-export function cellScales(layout: WeightLayout): string[] {
-  if (layout.bits === 6) {
-    return [0, 1].flatMap((g) => [
-      `const S${g} = i16x8.extend_${g ? "high" : "low"}_i8x16_s(v128.load(w));`,
-      ...HALVES.flatMap((h) => [
-        widened(`s${g}_`, `S${g}`, h, "s"),
-        `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h}), m${g}_${h} = f32x4.mul(d${g}_${h}, OFFSET);`,
-      ]),
-    ]);
+/** Statements, once a cell, that load the bits above the nibbles or bit pairs. */
+export function cellHighBits({ bits, scaleBytes }: WeightLayout): string[] {
+  const at = scaleBytes + (bits === 3 ? 64 : 128);
+  if (bits === 5 || bits === 3) {
+    return HALVES.map((h) => `const b${h} = v128.load(w, ${at + 16 * h});`);
   }
-  if (layout.headerBytes) {
-    return [
-      "const S = i16x8.extend_low_i8x16_u(v128.load(w)), T = i16x8.extend_high_i8x16_u(v128.load(w));",
-      ...HALVES.flatMap((h) => [
-        widened("s", "S", h, "u"),
-        widened("t", "T", h, "u"),
-        `const d0_${h} = f32x4.mul(s${h}, D${h}), m0_${h} = f32x4.neg(f32x4.mul(t${h}, E${h}));`,
-      ]),
-    ];
-  }
-  if (layout.scaleBytes === 64) {
-    return ["d0_", "m0_"].flatMap((name, i) =>
-      HALVES.map((h) => `const ${name}${h} = v128.load(w, ${32 * i + 16 * h});`)
-    );
-  }
-  if (layout.scaleBytes === 32) return [...halves("d0_", 0), ...halves("m0_", 16)];
-  return [
-    ...halves("d0_", 0),
-    ...HALVES.map((h) => `const m0_${h} = f32x4.mul(d0_${h}, OFFSET);`),
-  ];
-}
-
-/** Statements, once a cell, that load the bits above the nibbles. */
-export function cellHighBits(layout: WeightLayout): string[] {
-  const at = layout.scaleBytes + 128;
-  if (layout.bits === 5) return HALVES.map((h) => `const b${h} = v128.load(w, ${at + 16 * h});`);
-  if (layout.bits !== 6) return [];
+  if (bits !== 6) return [];
   return [0, 1].flatMap((s) =>
     HALVES.map((h) => `const b${h}_${s} = v128.load(w, ${at + 32 * s + 16 * h});`)
   );
@@ -107,8 +54,10 @@ function shifted(vector: string, left: number): string {
 }
 
 /**
- * Statements that define w{q}_{h}. The low nibbles of quad q and the high ones of quad q + 4 share a
- * vector; whoever asks for q < 4 first defines it for both.
+ * Statements that define w{q}_{h}. Quads that share a vector define it for each other: whoever asks in the
+ * order of `quadOrder` gets each loaded once.
+ *
+ * @param raw Signed bytes, for codes of 8 bit.
  */
 export function codeVector(layout: WeightLayout, q: number, h: number, raw = false): string[] {
   const name = `w${q}_${h}`;
@@ -116,15 +65,36 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
     const load = `v128.load(w, ${layout.scaleBytes + 32 * q + 16 * h})`;
     return [`const ${name} = ${raw ? load : `v128.xor(${load}, FLIP)`};`];
   }
+  if (layout.bits < 4) return lowCodeVector(layout, q, h);
   const p = q & 3;
   const lines = q < 4
     ? [`const v${p}_${h} = v128.load(w, ${layout.scaleBytes + 32 * p + 16 * h});`]
     : [];
   // Shifts move bits across bytes; the masks drop them.
   const nibble = `v128.and(${q < 4 ? `v${p}_${h}` : `i16x8.shr_u(v${p}_${h}, 4)`}, LOW4)`;
+  if (layout.table) return [...lines, `const ${name} = lookUp(TABLE, ${nibble});`];
   if (layout.bits === 4) return [...lines, `const ${name} = ${nibble};`];
   const high = layout.bits === 5
     ? `v128.and(${shifted(`b${h}`, 4 - q)}, BIT4)`
     : `v128.and(${shifted(`b${h}_${q >> 2}`, 4 - 2 * p)}, BITS45)`;
   return [...lines, `const ${name} = v128.or(${nibble}, ${high});`];
+}
+
+/** The same for codes of 2 and 3 bit. */
+function lowCodeVector({ bits, scaleBytes }: WeightLayout, q: number, h: number): string[] {
+  const name = `w${q}_${h}`, s = q >> 2, j = q & 3;
+  const lines = j === 0
+    ? [`const v${s}_${h} = v128.load(w, ${scaleBytes + 32 * s + 16 * h});`]
+    : [];
+  const pair = `v128.and(${shifted(`v${s}_${h}`, -2 * j)}, LOW2)`;
+  if (bits === 2) return [...lines, `const ${name} = ${pair};`];
+  return [
+    ...lines,
+    `const ${name} = v128.or(${pair}, v128.and(${shifted(`b${h}`, 2 - q)}, BIT2));`,
+  ];
+}
+
+/** Whether the sums of a style add minima: not where codes of 8 bit are signed and none are stored. */
+export function addsMinima(layout: WeightLayout, signed: boolean): boolean {
+  return !(signed && factorBits(layout) === 8 && layout.offset !== 0);
 }

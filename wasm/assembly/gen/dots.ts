@@ -44,7 +44,7 @@ const PAIR = "i16x8.relaxed_dot_i8x16_i7x16_s";
 function pairs(bits: number): Dots {
   // Steps that fit in 16 bits: 2 · 127 · 15 · 8, 2 · 127 · 31 · 4 and 2 · 127 · 63 · 2 are below 32,768;
   // seven bits fit once: 2 · 127 · 127.
-  const most = bits === 4 ? 8 : bits === 5 ? 4 : bits === 6 ? 2 : 1;
+  const most = bits <= 4 ? 8 : bits === 5 ? 4 : bits === 6 ? 2 : 1;
   return {
     constants: [ONES],
     operand: () => [],

@@ -11,19 +11,18 @@
 // (a plain load holds up the reorder buffer like the one it runs ahead of: 8 to 13), a burst of touches
 // for the next tile (6), sixteen rows in one stream (one reading of x for twice the weights: no change).
 
-import { WEIGHT_LAYOUTS, type WeightLayout } from "../../weight_layout.ts";
-import {
-  blockHeader,
-  cellConstants,
-  cellHighBits,
-  cellScales,
-  codeVector,
-  groupsOf,
-  HALVES,
-  quadOrder,
-} from "./cells.ts";
+import { factorBits, type WeightLayout } from "../../weight_layout.ts";
+import { addsMinima, cellConstants, cellHighBits, codeVector, quadOrder } from "./cells.ts";
 import { dotsOf, type DotStyle } from "./dots.ts";
 import { simdImports } from "./imports.ts";
+import {
+  CODE_LAYOUTS,
+  KERNEL_LAYOUTS,
+  moreArguments,
+  moreParameters,
+  takesBlock,
+} from "./kernel_layouts.ts";
+import { blockHeader, cellScales, groupsOf, HALVES } from "./scales.ts";
 
 /** Statements that add the scaled sums c{g}_{h} to `f{h}`; shared order with tiles.ts. */
 function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
@@ -43,9 +42,14 @@ function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
   return lines;
 }
 
+/** Whether a kernel reads codes of 8 bit as signed. */
+function isRaw(layout: WeightLayout, style: DotStyle): boolean {
+  return style === "pair" && factorBits(layout) === 8;
+}
+
 function cell(layout: WeightLayout, style: DotStyle): string[] {
-  const raw = style === "pair" && layout.bits === 8;
-  const dots = dotsOf(style, layout.bits);
+  const raw = isRaw(layout, style);
+  const dots = dotsOf(style, factorBits(layout));
   const groups = groupsOf(layout);
   const steps = 8 / groups;
   const done = new Array<number>(groups).fill(0);
@@ -61,32 +65,39 @@ function cell(layout: WeightLayout, style: DotStyle): string[] {
     }
     done[g]!++;
   }
-  lines.push(...cellScales(layout), ...cellEpilogue(layout, !raw));
+  lines.push(...cellScales(layout, "minimum"), ...cellEpilogue(layout, addsMinima(layout, raw)));
   lines.push(`w += ${layout.cellBytes}; x += 32; scale += 4; sum += 4; halfSum += 4;`);
   return lines;
 }
 
-function gemv(layout: WeightLayout, style: DotStyle): string {
-  const cellsOfBlock = layout.blockColumns / layout.cellColumns;
-  const inner = cellsOfBlock === 1 ? cell(layout, style) : [
-    ...blockHeader(layout),
+/** A whole row: cells, or blocks of cells under a header. */
+function row(layout: WeightLayout, style: DotStyle): string[] {
+  const cells = layout.blockColumns / layout.cellColumns;
+  if (cells === 1) return cell(layout, style);
+  return [
+    ...blockHeader(layout, "minimum"),
     `w += ${layout.headerBytes};`,
-    `const blockEnd = scale + ${4 * cellsOfBlock};`,
+    takesBlock(layout)
+      ? "const blockEnd = min(scale + (block >> 3), end);"
+      : `const blockEnd = scale + ${4 * cells};`,
     "do {",
     ...cell(layout, style),
     "} while (scale < blockEnd);",
   ];
+}
+
+function gemv(layout: WeightLayout, style: DotStyle): string {
   return [
-    `/** Eight outputs of ${layout.format} weights; \`flip\` is for 8-bit codes, see matmul_q8.ts. */`,
-    `export function gemv_${style}_${layout.format.toLowerCase()}` +
-    "(w: usize, x: usize, columns: usize, out: usize, flip: i32): void {",
-    ...cellConstants(layout),
-    ...dotsOf(style, layout.bits).constants,
+    `/** Eight outputs of ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul_q8.ts. */`,
+    `export function gemv_${style}_${layout.kernel}` +
+    `(w: usize, x: usize, columns: usize, out: usize, flip: i32${moreParameters(layout)}): void {`,
+    ...cellConstants(layout, isRaw(layout, style)),
+    ...dotsOf(style, factorBits(layout)).constants,
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
     "let f0 = f32x4.splat(0), f1 = f32x4.splat(0);",
     "do {",
-    ...inner,
+    ...row(layout, style),
     "} while (scale < end);",
     "v128.store(out, f0);",
     "v128.store(out, f1, 16);",
@@ -94,14 +105,15 @@ function gemv(layout: WeightLayout, style: DotStyle): string {
   ].join("\n");
 }
 
-function dispatch(style: DotStyle, layouts: readonly WeightLayout[]): string {
+function dispatch(style: DotStyle): string {
   return [
     `/** Calls the kernel of a layout. */`,
     `export function gemv_${style}` +
     "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32): void {",
     "  switch (layout) {",
-    ...layouts.map(({ id, format }) =>
-      `    case ${id}: gemv_${style}_${format.toLowerCase()}(w, x, columns, out, flip); return;`
+    ...CODE_LAYOUTS.map((layout) =>
+      `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
+      `(w, x, columns, out, flip${moreArguments(layout)}); return;`
     ),
     "  }",
     "  unreachable();",
@@ -111,11 +123,10 @@ function dispatch(style: DotStyle, layouts: readonly WeightLayout[]): string {
 
 /** Module `generated/gemv_{style}`. */
 export function gemvModule(style: DotStyle): string {
-  const layouts = WEIGHT_LAYOUTS.filter(({ kind }) => kind === "codes");
   return [
     simdImports(),
-    ...layouts.map((layout) => gemv(layout, style)),
-    dispatch(style, layouts),
+    ...KERNEL_LAYOUTS.map((layout) => gemv(layout, style)),
+    dispatch(style),
     "",
   ].join("\n");
 }

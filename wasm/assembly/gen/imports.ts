@@ -2,7 +2,9 @@
 // nothing in the compiled result.
 
 const NAMES: readonly string[] = [
+  "LOW2_AT",
   "LOW4_AT",
+  "BIT2_AT",
   "BIT4_AT",
   "BITS45_AT",
   "ONES_AT",
@@ -10,12 +12,14 @@ const NAMES: readonly string[] = [
   "LOW_BYTE_AT",
   "HALF_BITS_AT",
   "HALF_SCALE_AT",
+  "E4M3_FACTOR",
 ];
 
 /** Imports of the shared constants and functions. */
 export function simdImports(): string {
   return [
     `import { ${NAMES.join(", ")} } from "../matmul_simd";`,
-    'import { madd } from "../simd";',
+    'import { E2M1_AT, IQ4_AT } from "./code_tables";',
+    'import { lookUp, madd } from "../simd";',
   ].join("\n");
 }

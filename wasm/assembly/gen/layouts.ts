@@ -1,6 +1,9 @@
-// Layout numbers and the extents of their blocks and cells, as AssemblyScript constants and functions.
+// Layout numbers and what kernels must know about each, as AssemblyScript constants and functions.
 
+import { CODE_ORDERS, SCALE_SOURCES } from "../../format_layouts.ts";
+import { SCALE_KINDS } from "../../layout_scales.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "../../weight_layout.ts";
+import { PANEL_KINDS, panelKind } from "./panels.ts";
 
 function table(name: string, summary: string, of: (layout: WeightLayout) => number): string[] {
   return [
@@ -14,18 +17,33 @@ function table(name: string, summary: string, of: (layout: WeightLayout) => numb
   ];
 }
 
+function constants(prefix: string, names: readonly string[]): string[] {
+  return names.map((name, id) => `export const ${prefix}_${name.toUpperCase()}: u32 = ${id};`);
+}
+
+const FORMS: readonly string[] = ["minimum", "zero", "thousandths", "signs"];
+
 /** Module `generated/layouts`. */
 export function layoutsModule(): string {
   return [
-    ...WEIGHT_LAYOUTS.map(({ id, format }) => `export const LAYOUT_${format}: u32 = ${id};`),
-    ...table("blockColumns", "Columns of a block.", (layout) => layout.blockColumns),
-    ...table(
-      "blockBytes",
-      "Bytes of a block of eight rows.",
-      ({ headerBytes, blockColumns, cellColumns, cellBytes }) =>
-        headerBytes + blockColumns / cellColumns * cellBytes,
-    ),
+    ...constants("LAYOUT", WEIGHT_LAYOUTS.map(({ name }) => name)),
+    ...constants("ORDER", CODE_ORDERS),
+    ...constants("SOURCE", SCALE_SOURCES),
+    ...constants("FORM", FORMS),
+    ...constants("PANEL", PANEL_KINDS.map(({ name }) => name)),
+    ...table("blockColumns", "Columns of a block; 0: a row.", (layout) => layout.blockColumns),
+    ...table("headerBytes", "Bytes of a header.", (layout) => layout.headerBytes),
+    ...table("cellBytes", "Bytes of a cell.", (layout) => layout.cellBytes),
+    ...table("scaleBytes", "Bytes of scales in a cell.", (layout) => layout.scaleBytes),
+    ...table("codeBits", "Bits of a code.", (layout) => layout.bits),
+    ...table("cellColumns", "Columns of a cell.", (layout) => layout.cellColumns),
     ...table("groupColumns", "Columns that a scale covers.", (layout) => layout.groupColumns),
+    ...table(
+      "formOf",
+      "How a number comes from a code.",
+      ({ scales }) => FORMS.indexOf(SCALE_KINDS[scales].form),
+    ),
+    ...table("panelOf", "Kind of panel that register tiles get.", panelKind),
     "/** Whether a layout holds codes with scales. */",
     "export function hasCodes(layout: u32): bool {",
     `  return ${

@@ -1,6 +1,7 @@
 // Generated AssemblyScript: text made in memory while building, imported by the sources as
 // "./generated/<name>". Use a generator where kernels differ in data only; write plain files otherwise.
 
+import { codeTablesModule } from "./code_tables.ts";
 import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
@@ -21,6 +22,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   opcodes: opcodeConstants,
   kernels: kernelTable,
   layouts: layoutsModule,
+  code_tables: codeTablesModule,
   unpack: unpackModule,
   float_tiles: floatTilesModule,
   gemv_float: gemvFloatModule,

@@ -7,21 +7,13 @@
 
 import { simdImports } from "./imports.ts";
 import { dotsOf, type DotStyle } from "./dots.ts";
-
-/** A kind of panel, as far as tiles differ by it. */
-export interface TileKind {
-  /** Part of the kernel's name. */
-  readonly name: string;
-  readonly bits: 4 | 5 | 6 | 8;
-  readonly groupColumns: 16 | 32;
-  /** Whether minima (or offsets) are added. */
-  readonly minima: boolean;
-}
+import { PANEL_KINDS, type PanelKind } from "./panels.ts";
 
 /** Vectors of four weight rows side by side. */
 const VECTORS: readonly number[] = [0, 1, 2, 3];
 
-const KINDS: Readonly<Record<DotStyle, readonly TileKind[]>> = {
+/** Of styles to which the width of a code is all one, the widest serves. */
+const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
   dot: [
     { name: "g32", bits: 5, groupColumns: 32, minima: true },
     { name: "g16", bits: 6, groupColumns: 16, minima: true },
@@ -30,18 +22,13 @@ const KINDS: Readonly<Record<DotStyle, readonly TileKind[]>> = {
     { name: "g32", bits: 5, groupColumns: 32, minima: true },
     { name: "g16", bits: 6, groupColumns: 16, minima: true },
   ],
-  pair: [
-    { name: "g32_4bit", bits: 4, groupColumns: 32, minima: true },
-    { name: "g32_5bit", bits: 5, groupColumns: 32, minima: true },
-    { name: "g16", bits: 6, groupColumns: 16, minima: true },
-    { name: "g32_8bit", bits: 8, groupColumns: 32, minima: false },
-  ],
+  pair: PANEL_KINDS,
 };
 
 /** Activation rows of the kernels of a style, most first. */
 export const TILE_HEIGHTS: readonly number[] = [4, 2, 1];
 
-function group(style: DotStyle, kind: TileKind, height: number, half: number): string[] {
+function group(style: DotStyle, kind: PanelKind, height: number, half: number): string[] {
   const rows = [...Array(height).keys()];
   const dots = dotsOf(style, kind.bits);
   const steps = kind.groupColumns / 4;
@@ -74,14 +61,14 @@ function group(style: DotStyle, kind: TileKind, height: number, half: number): s
 }
 
 /** The scaled sum of a group's codes; that of a second half is what the first leaves of the whole. */
-function groupSum(kind: TileKind, r: number, half: number): string[] {
+function groupSum(kind: PanelKind, r: number, half: number): string[] {
   const whole = `v128.load32_splat(x${r}s + sums)`;
   if (kind.groupColumns === 32) return [`const t${r} = ${whole};`];
   const first = `v128.load32_splat(x${r}s + 2 * sums)`;
   return [`const t${r} = ${half ? `f32x4.sub(${whole}, ${first})` : first};`];
 }
 
-function tile(style: DotStyle, kind: TileKind, height: number): string {
+function tile(style: DotStyle, kind: PanelKind, height: number): string {
   const rows = [...Array(height).keys()];
   const each = (line: (r: number, v: number) => string) =>
     rows.flatMap((r) => VECTORS.map((v) => line(r, v)));
@@ -104,7 +91,7 @@ function tile(style: DotStyle, kind: TileKind, height: number): string {
   ].join("\n");
 }
 
-function dispatch(style: DotStyle, kind: TileKind): string {
+function dispatch(style: DotStyle, kind: PanelKind): string {
   const heights = TILE_HEIGHTS.map((height) =>
     [
       `  while (rows >= ${height}) {`,

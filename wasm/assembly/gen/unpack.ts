@@ -1,23 +1,25 @@
 // Takes a run of columns of one tile apart for kernels that use it many times: code vectors, and scales
-// and minima as float32. The same panel serves the integer tiles and, converted, the float ones.
+// and minima (or zeros, `exact`) as float32. The same panel serves the integer tiles and, converted, the float
+// ones.
 //   codes:  quad after quad, two vectors each, `codeStride` apart
 //   scales: group after group, d0 d1 m0 m1 (vectors), `scaleStride` apart
-// With strides of 64 and 128 two tiles lie side by side.
+// With strides of 64 and 128 two tiles lie side by side. A run begins at a block, or within one whose header
+// is somewhere else.
 
-import { WEIGHT_LAYOUTS, type WeightLayout } from "../../weight_layout.ts";
-import {
-  blockHeader,
-  cellConstants,
-  cellHighBits,
-  cellScales,
-  codeVector,
-  groupsOf,
-  HALVES,
-} from "./cells.ts";
+import type { WeightLayout } from "../../weight_layout.ts";
+import { cellConstants, cellHighBits, codeVector } from "./cells.ts";
 import { simdImports } from "./imports.ts";
+import {
+  cellLoop,
+  CODE_LAYOUTS,
+  KERNEL_LAYOUTS,
+  moreArguments,
+  moreParameters,
+} from "./kernel_layouts.ts";
+import { blockHeader, cellScales, groupsOf, HALVES } from "./scales.ts";
 
 function cell(layout: WeightLayout): string[] {
-  const lines = [...cellScales(layout)];
+  const lines = [...cellScales(layout, "either")];
   for (let g = 0; g < groupsOf(layout); g++) {
     ["d", "m"].forEach((name, i) =>
       HALVES.forEach((h) => lines.push(`v128.store(scales, ${name}${g}_${h}, ${32 * i + 16 * h});`))
@@ -34,21 +36,31 @@ function cell(layout: WeightLayout): string[] {
   return [...lines, `w += ${layout.cellBytes};`];
 }
 
+const PARAMETERS = "columns: usize, codes: usize, codeStride: usize, scales: usize, " +
+  "scaleStride: usize, flip: i32, exact: bool";
+const ARGUMENTS = "columns, codes, codeStride, scales, scaleStride, flip, exact";
+
 function unpack(layout: WeightLayout): string {
-  const cells = layout.blockColumns / layout.cellColumns;
+  const [loop, end] = cellLoop(layout, "left");
+  const withHeader = [
+    "const cell = w;",
+    "w = header;",
+    ...blockHeader(layout, "either"),
+    `w = cell == header ? w + ${layout.headerBytes} : cell;`,
+  ];
   return [
-    `/** ${layout.format}. */`,
-    `function unpack_${layout.format.toLowerCase()}(w: usize, columns: usize, codes: usize, ` +
-    "codeStride: usize, scales: usize, scaleStride: usize, flip: i32): void {",
+    `/** ${layout.kernel}. */`,
+    `function unpack_${layout.kernel}` +
+    `(header: usize, w: usize, ${PARAMETERS}${moreParameters(layout)}): void {`,
     ...cellConstants(layout),
-    `for (let block: usize = 0; block < columns; block += ${layout.blockColumns}) {`,
-    ...blockHeader(layout),
-    ...(cells === 1 ? cell(layout) : [
-      `w += ${layout.headerBytes};`,
-      `for (let cell = 0; cell < ${cells}; cell++) {`,
-      ...cell(layout),
-      "}",
-    ]),
+    "let left = (columns + 31) >> 5;",
+    "while (left) {",
+    ...(layout.headerBytes ? withHeader : []),
+    loop,
+    ...cell(layout),
+    "left--;",
+    end,
+    "header = w;",
     "}",
     "}",
   ].join("\n");
@@ -56,17 +68,15 @@ function unpack(layout: WeightLayout): string {
 
 /** Module `generated/unpack`. */
 export function unpackModule(): string {
-  const layouts = WEIGHT_LAYOUTS.filter(({ kind }) => kind === "codes");
   return [
     simdImports(),
-    ...layouts.map(unpack),
-    "/** `columns` columns from `w`, the start of a block; `flip` see matmul_q8.ts. */",
-    "export function unpack(layout: u32, w: usize, columns: usize, codes: usize, codeStride: usize,",
-    "    scales: usize, scaleStride: usize, flip: i32): void {",
+    ...KERNEL_LAYOUTS.map(unpack),
+    "/** `columns` columns from `w`, a cell or the header in front of it; `flip` see matmul_q8.ts. */",
+    `export function unpack(layout: u32, header: usize, w: usize, ${PARAMETERS}): void {`,
     "  switch (layout) {",
-    ...layouts.map(({ id, format }) =>
-      `    case ${id}: unpack_${format.toLowerCase()}` +
-      "(w, columns, codes, codeStride, scales, scaleStride, flip); return;"
+    ...CODE_LAYOUTS.map((layout) =>
+      `    case ${layout.id}: unpack_${layout.kernel}` +
+      `(header, w, ${ARGUMENTS}${moreArguments(layout)}); return;`
     ),
     "  }",
     "  unreachable();",

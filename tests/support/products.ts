@@ -1,0 +1,140 @@
+// Products of 8-bit and of float rows with packed weights, for tests: run, and compared with float64.
+
+import { assert, assertEquals } from "@std/assert";
+import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../../quant/q8_activation.ts";
+import type { Machine } from "../../wasm/machine.ts";
+import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import type { Packed } from "../../wasm/pack.ts";
+import { floatBlock } from "../../wasm/row_blocks.ts";
+import { shareTiles } from "../../wasm/weight_chunks.ts";
+import { pack, place, run } from "./wasm.ts";
+import { randomValues, randomWeight } from "./weights.ts";
+
+/** A product to check. */
+export interface ProductCase {
+  readonly format: string;
+  readonly rows: number;
+  readonly outputs: number;
+  readonly columns: number;
+  readonly style?: number;
+  /** Pretends that the work is shared by so many threads. */
+  readonly threads?: number;
+  readonly bias?: boolean;
+  readonly extreme?: boolean;
+}
+
+/** Sum and sum of magnitudes of one output in float64. */
+function output(x: Float32Array, w: Float32Array, k: number, m: number, n: number) {
+  let sum = 0;
+  let size = 0;
+  for (let i = 0; i < k; i++) {
+    const product = x[m * k + i]! * w[n * k + i]!;
+    sum += product;
+    size += Math.abs(product);
+  }
+  return { sum, size };
+}
+
+function judge(
+  c: ProductCase,
+  got: Float32Array,
+  x: Float32Array,
+  w: Float32Array,
+  bias: Float32Array | undefined,
+  tolerance: number,
+): void {
+  for (let m = 0; m < c.rows; m++) {
+    for (let n = 0; n < c.outputs; n++) {
+      const { sum, size } = output(x, w, c.columns, m, n);
+      const expected = sum + (bias?.[n] ?? 0);
+      const error = Math.abs(got[m * c.outputs + n]! - expected);
+      assert(
+        error <= tolerance * (size + Math.abs(bias?.[n] ?? 0)) + 1e-30,
+        `${JSON.stringify(c)} row ${m} output ${n}: ${got[m * c.outputs + n]}, not ${expected}`,
+      );
+    }
+  }
+}
+
+/** Runs matmul_q8 and compares with the integer algebra in float64; returns the outputs. */
+export async function checkQ8(machine: Machine, c: ProductCase): Promise<Float32Array> {
+  const { format, rows, outputs, columns } = c;
+  const seed = rows * 1000003 + outputs * 1009 + columns;
+  const weight = randomWeight(format, outputs, columns, seed, c.extreme);
+  const packed = await pack(machine, format, outputs, columns, weight.bytes);
+  const rowBytes = q8RowBytes(columns);
+  const x = c.extreme ? extremeValues(rows * columns) : randomValues(rows * columns, seed + 1);
+  const q8 = new Uint8Array(rows * rowBytes);
+  const seen = new Float32Array(rows * columns);
+  for (let m = 0; m < rows; m++) {
+    const row = q8.subarray(m * rowBytes, (m + 1) * rowBytes);
+    quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), row);
+    dequantizeQ8Row(row, seen.subarray(m * columns, (m + 1) * columns));
+  }
+  const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
+  const got = matmulQ8(machine, c, packed, place(machine, q8), bias);
+  judge(c, got, seen, weight.values, bias, 1e-5);
+  return got;
+}
+
+function extremeValues(count: number): Float32Array {
+  return Float32Array.from({ length: count }, (_, i) => (i >> 5) % 3 === 0 ? 1 : i & 1 ? -2 : 2);
+}
+
+export function matmulQ8(
+  machine: Machine,
+  c: ProductCase,
+  packed: Packed,
+  x: number,
+  bias: Float32Array | undefined,
+): Float32Array {
+  const scratchBytes = q8ScratchBytes(c.columns);
+  const y = machine.allocate(4 * c.rows * c.outputs + 64) + 4;
+  const guard = machine.f32(y, c.rows * c.outputs + 4).fill(-77);
+  run(machine, "matmul_q8", {
+    ...{ x, w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
+    ...{ rows: c.rows, columns: c.columns, outputs: c.outputs, layout: packed.layout },
+    ...{ row_bytes: q8RowBytes(c.columns), tile_bytes: packed.tileBytes },
+    ...shareTiles(Math.ceil(c.outputs / 8), packed.tileBytes, c.threads ?? machine.threads),
+    ...{ scratch: machine.allocate(machine.threads * scratchBytes), scratch_bytes: scratchBytes },
+    style: c.style ?? 0,
+  });
+  assertEquals(
+    [...guard.subarray(c.rows * c.outputs)],
+    [-77, -77, -77, -77],
+    "wrote behind the end",
+  );
+  return guard.slice(0, c.rows * c.outputs);
+}
+
+/** Runs matmul and compares with float64. */
+export async function checkFloat(machine: Machine, c: ProductCase): Promise<void> {
+  const { format, rows, outputs, columns } = c;
+  const seed = rows * 1000003 + outputs * 1009 + columns;
+  const weight = randomWeight(format, outputs, columns, seed, c.extreme);
+  const packed = await pack(machine, format, outputs, columns, weight.bytes);
+  const x = randomValues(rows * columns, seed + 1);
+  const bias = c.bias ? randomValues(outputs, seed + 2) : undefined;
+  judge(c, matmulFloat(machine, c, packed, x, bias), x, weight.values, bias, 1e-5);
+}
+
+export function matmulFloat(
+  machine: Machine,
+  { rows, outputs, columns }: ProductCase,
+  packed: Packed,
+  x: Float32Array,
+  bias: Float32Array | undefined,
+): Float32Array {
+  const y = machine.allocate(4 * rows * outputs + 64) + 4;
+  const guard = machine.f32(y, rows * outputs + 4).fill(-77);
+  run(machine, "matmul", {
+    ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
+    ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes },
+    ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
+    scratch: machine.allocate(machine.threads * floatScratchBytes()),
+    scratch_bytes: floatScratchBytes(),
+    block: floatBlock(columns),
+  });
+  assertEquals([...guard.subarray(rows * outputs)], [-77, -77, -77, -77], "wrote behind the end");
+  return guard.slice(0, rows * outputs);
+}

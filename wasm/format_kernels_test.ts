@@ -1,0 +1,151 @@
+import { assert, assertEquals } from "@std/assert";
+import { getFormat } from "../quant/mod.ts";
+import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { checkFloat, checkQ8, matmulQ8 } from "../tests/support/products.ts";
+import { pack, place, run } from "../tests/support/wasm.ts";
+import {
+  formatOfRows,
+  randomValues,
+  randomWeight,
+  ROW_FAMILIES,
+} from "../tests/support/weights.ts";
+import { formatLayout, hasIntegerKernel, LAID_OUT_FORMATS } from "./format_layouts.ts";
+import { createMachine, type Machine } from "./machine.ts";
+import { floatScratchBytes } from "./matmul_scratch.ts";
+import { packedBytes } from "./pack.ts";
+import { factorBits } from "./weight_layout.ts";
+
+/** Formats that are packed by their line in format_layouts.ts; the others are in matmul_test.ts. */
+const FAMILIES = [
+  ...LAID_OUT_FORMATS.filter((name) => formatLayout(name)!.source),
+  ...ROW_FAMILIES,
+];
+const INTEGER = FAMILIES.filter((family) => hasIntegerKernel(family));
+const VARIANTS = ["baseline", "relaxed"] as const;
+const PAIR = 1;
+const DOT = 2;
+const ROWS = [1, 3, 8, 33];
+
+/** Some blocks of a format, at least a group of 8-bit activations. */
+function columnsOf(family: string, blocks: number): number {
+  if (ROW_FAMILIES.includes(family)) return blocks * 288;
+  return blocks * Math.max(32, getFormat(family).blockSize);
+}
+
+/** Ways to multiply that this processor has; the dot of 8 bits must be exact. */
+function stylesOf(family: string, machine: Machine): number[] {
+  const { simd, dotI8I8Exact, dotI8U8Exact } = machine.capabilities;
+  if (simd === "baseline") return [0];
+  const wide = factorBits(formatLayout(family)!.layout) === 8;
+  return wide && !dotI8I8Exact && !dotI8U8Exact ? [PAIR] : [PAIR, DOT];
+}
+
+for (const variant of VARIANTS) {
+  Deno.test(`products of 8-bit rows with every format equal the integer algebra (${variant})`, async () => {
+    using machine = await createMachine({ threads: 2, variant });
+    for (const family of INTEGER) {
+      for (const style of stylesOf(family, machine)) {
+        for (const [i, rows] of ROWS.entries()) {
+          const columns = columnsOf(family, 1 + i % 2);
+          const format = formatOfRows(family, columns);
+          const c = { format, rows, outputs: 5 + 14 * (i % 3), columns, bias: i % 2 === 1, style };
+          await checkQ8(machine, c);
+          await checkQ8(machine, { ...c, outputs: 24, extreme: true });
+        }
+      }
+    }
+  });
+
+  Deno.test(`products of float rows with every format equal float64 (${variant})`, async () => {
+    using machine = await createMachine({ threads: 2, variant });
+    for (const family of FAMILIES) {
+      for (const [i, rows] of ROWS.entries()) {
+        const columns = columnsOf(family, 1 + i % 2);
+        const format = formatOfRows(family, columns);
+        const c = { format, rows, outputs: 5 + 14 * (i % 3), columns, bias: i % 2 === 1 };
+        await checkFloat(machine, c);
+        await checkFloat(machine, { ...c, outputs: 24, extreme: true });
+      }
+    }
+  });
+}
+
+Deno.test("a row gives the same bits for every format alone, in a batch, on any threads, multiplied in any way", async () => {
+  const machines = await Promise.all(
+    [1, 2].map((threads) => createMachine({ threads, variant: "relaxed" })),
+  );
+  for (const family of INTEGER) {
+    const columns = columnsOf(family, 2);
+    const format = formatOfRows(family, columns);
+    const weight = randomWeight(format, 40, columns, 7);
+    const row = new Uint8Array(q8RowBytes(columns));
+    quantizeQ8Row(randomValues(columns, 8), row);
+    const batch = new Uint8Array(7 * row.length);
+    for (let m = 0; m < 7; m++) batch.set(row, m * row.length);
+    const results: Float32Array[] = [];
+    for (const machine of machines) {
+      const packed = await pack(machine, format, 40, columns, weight.bytes);
+      for (const style of stylesOf(family, machine)) {
+        for (const rows of [1, 7]) {
+          const c = { format, rows, outputs: 40, columns, style };
+          const got = matmulQ8(machine, c, packed, place(machine, batch), undefined);
+          for (let m = 0; m < rows; m++) results.push(got.slice(m * 40, m * 40 + 40));
+        }
+      }
+    }
+    for (const result of results) assertEquals(result, results[0], format);
+  }
+  for (const machine of machines) machine[Symbol.dispose]();
+});
+
+Deno.test("rows of every format come out of their layout exactly, in any number of columns", async () => {
+  for (const variant of VARIANTS) {
+    using machine = await createMachine({ threads: 1, variant });
+    for (const family of FAMILIES) {
+      const block = ROW_FAMILIES.includes(family) ? 1 : getFormat(family).blockSize;
+      const widths = block === 1 ? [2, 40, 256, 600] : [block, 3 * block, 320 * block / 32];
+      for (const columns of widths.filter((width) => width % block === 0)) {
+        for (const extreme of [false, true]) {
+          const format = formatOfRows(family, columns);
+          const table = randomWeight(format, 11, columns, columns, extreme);
+          const got = await embedAll(machine, format, 11, columns, table.bytes);
+          assertEquals(
+            got.map((v) => v + 0),
+            table.values.map((v) => v + 0),
+            `${format} ${columns}`,
+          );
+        }
+      }
+    }
+  }
+});
+
+async function embedAll(
+  machine: Machine,
+  format: string,
+  rows: number,
+  columns: number,
+  bytes: Uint8Array,
+): Promise<Float32Array> {
+  const packed = await pack(machine, format, rows, columns, bytes);
+  assertEquals(packed.format, format);
+  assertEquals(packed.bytes, packedBytes(format, rows, columns));
+  const y = machine.allocate(4 * rows * columns);
+  const tokens = place(machine, Int32Array.from({ length: rows }, (_, i) => i));
+  run(machine, "embed", {
+    ...{ tokens, w: packed.address, y, rows, columns, vocabulary: rows },
+    ...{ layout: packed.layout, tile_bytes: packed.tileBytes, scale: 1 },
+    scratch: machine.allocate(machine.threads * floatScratchBytes()),
+    scratch_bytes: floatScratchBytes(),
+  });
+  return machine.f32(y, rows * columns).slice();
+}
+
+Deno.test("packed weights of every format take at most 12.5 % more than in the file", () => {
+  for (const family of FAMILIES) {
+    const format = formatOfRows(family, 2048);
+    const { blockBytes, blockSize } = getFormat(format);
+    const ratio = packedBytes(format, 192, 2048) / (192 * 2048 / blockSize * blockBytes);
+    assert(ratio <= 1.125, `${format}: ${ratio}`);
+  }
+});

@@ -1,0 +1,59 @@
+// How the scales of a layout lie, and what a code means under them. Scales keep the precision of the file. In
+// front of a block (`headerBytes`) stand those of all its cells, in front of a cell (`scaleBytes`) its own,
+// eight rows side by side:
+//   f16, bf16, f32, e4m3, i8, u8   one number a row; u4+u4 two in a byte, the scale low
+// A group is what one scale covers; cells of 32 columns have one or two. `form` says how a number comes from a
+// code c, its scale d, and what stands beside it:
+//   minimum   d · c + m; a symmetric format has m = -d · offset
+//   zero      d · (c + z), rounded once; where no z is stored it is -offset
+//   thousandths, signs: see decode_tile.ts
+// Which of the two: formats that decode by a zero point, and those with scales of 24 bits, would round twice
+// as `minimum`.
+
+/** A kind of scales. */
+export interface ScaleKind {
+  /** Bytes in front of a block of cells, for eight rows. */
+  readonly headerBytes: number;
+  /** Bytes in front of the codes of a cell. */
+  readonly scaleBytes: number;
+  /** Columns that a scale covers within a cell. */
+  readonly groupColumns: 16 | 32;
+  readonly form: "minimum" | "zero" | "thousandths" | "signs";
+  /** Whether a minimum or a zero is stored. */
+  readonly stored: boolean;
+}
+
+function kind(
+  headerBytes: number,
+  scaleBytes: number,
+  form: ScaleKind["form"],
+  stored: boolean,
+  groupColumns: 16 | 32 = 32,
+): ScaleKind {
+  return { headerBytes, scaleBytes, form, stored, groupColumns };
+}
+
+/** Kinds of scales; in front of the bar is what stands before a block, behind it what before a cell. */
+export const SCALE_KINDS = {
+  "|f16": kind(0, 16, "minimum", false),
+  "|f16 f16": kind(0, 32, "minimum", true),
+  "|f32 f32": kind(0, 64, "minimum", true),
+  "|f16 z32": kind(0, 48, "zero", true),
+  "|level f16": kind(0, 16, "zero", false),
+  "|level bf16": kind(0, 16, "zero", false),
+  "|level e4m3": kind(0, 16, "zero", false, 16),
+  "|u8 u8": kind(0, 32, "thousandths", true, 16),
+  "f16|": kind(16, 0, "minimum", false),
+  "f16 f16|": kind(32, 0, "minimum", true),
+  "f32|": kind(32, 0, "zero", false),
+  "f32 z32|": kind(64, 0, "zero", true),
+  "f16|i8 by 16": kind(16, 16, "minimum", false, 16),
+  "f16|level i8": kind(16, 8, "zero", false),
+  "f16 f16|u8 u8": kind(32, 16, "minimum", true),
+  "f16 f16|u4+u4 by 16": kind(32, 16, "minimum", true, 16),
+  "f32 f32|signs": kind(64, 0, "signs", true),
+  none: kind(0, 0, "minimum", false),
+} as const satisfies Record<string, ScaleKind>;
+
+/** Name of a kind of scales. */
+export type ScaleName = keyof typeof SCALE_KINDS;
