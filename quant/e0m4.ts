@@ -40,6 +40,7 @@ export function defineE0m4(group: number, exponent: 1 | 2): NumberFormat {
         for (let j = 0; j < group; j++) out[o + j] = (levels[codes[j]!]! - bias) * inverse;
       }
     },
+    grid: { codes: 16, write: (codes, out, at) => writeNibbles(out, at + 4, codes) },
     encode(values, out) {
       checkFinite(name, values);
       for (let b = 0, o = 0; o < values.length; b += blockBytes, o += group) {

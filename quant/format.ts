@@ -11,6 +11,21 @@ export interface EncodeOptions {
   readonly levels?: "paper" | "upstream";
   /** Formats with `scope` "tensor": smallest and greatest value of the tensor; default: of `values`. */
   readonly range?: readonly [min: number, max: number];
+  /**
+   * How much each column counts, mean squares of its input say: one value a column, positive or zero. Values
+   * are then whole rows of as many columns.
+   */
+  readonly importance?: Float32Array;
+}
+
+/** The codes of a block, apart from the scales that they count in. */
+export interface CodeGrid {
+  /** Codes are 0 … codes - 1, in the order of the levels that they stand for. */
+  readonly codes: number;
+  /** Where the levels are, up to scale and offset, if they are not evenly spaced; ascending. */
+  readonly places?: ArrayLike<number>;
+  /** Writes the codes of the block at `at`, whose scales stand there already and stay. */
+  write(codes: Uint8Array, out: Uint8Array, at: number): void;
 }
 
 /** One number format: how a run of values is stored in bytes. */
@@ -39,6 +54,11 @@ export interface NumberFormat {
    * @param out Receives the blocks.
    */
   encode?(values: Float32Array, out: Uint8Array, options?: EncodeOptions): void;
+  /**
+   * What rounding.ts needs to choose codes one by one; absent where a code is no step of its block's
+   * scale.
+   */
+  readonly grid?: CodeGrid;
 }
 
 /**

@@ -45,6 +45,13 @@ export function defineInferflowBlock(
         for (let j = 0; j < blockSize; j++) out[o + j] = codes[j]! * scale + base;
       }
     },
+    grid: {
+      codes: grid.top + 1,
+      write(codes, out, at) {
+        out.fill(0, at + 4, at + blockBytes);
+        packing.pack(codes, out, at + 4);
+      },
+    },
     encode(values, out, { levels = "paper" } = {}) {
       checkFinite(name, values);
       const chosen = levels === "paper" ? grid : upstream;

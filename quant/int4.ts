@@ -26,6 +26,7 @@ export function defineInt4(group: number): NumberFormat {
         for (let j = 0; j < group; j++) out[o + j] = scale * (codes[j]! - zero);
       }
     },
+    grid: { codes: 16, write: (codes, out, at) => writeNibbles(out, at + 4, codes) },
     encode(values, out) {
       checkFinite(name, values);
       for (let b = 0, o = 0; o < values.length; b += blockBytes, o += group) {

@@ -7,6 +7,7 @@ import { ZERO_LIMIT } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
 import { fitIq4, IQ4_LEVELS, nearestLevel } from "./iq4_fit.ts";
+import { writeHalves } from "./nibbles.ts";
 
 /** 4-bit on a non-linear scale, one scale for 32 values. */
 export const iq4_nl: NumberFormat = {
@@ -23,6 +24,11 @@ export const iq4_nl: NumberFormat = {
         out[o + j + 16] = d * IQ4_LEVELS[q >> 4]!;
       }
     }
+  },
+  grid: {
+    codes: 16,
+    places: IQ4_LEVELS,
+    write: (codes, out, at) => writeHalves(codes, out, at + 2),
   },
   encode(values, out) {
     for (let b = 0, o = 0; o < values.length; b += 18, o += 32) {

@@ -6,6 +6,7 @@ import { inverseScale, roundHalfEven, signedExtreme } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
 import { fitIq4, IQ4_LEVELS, nearestLevel } from "./iq4_fit.ts";
+import { writeHalves } from "./nibbles.ts";
 
 const f = Math.fround;
 
@@ -29,6 +30,15 @@ export const iq4_xs: NumberFormat = {
         }
       }
     }
+  },
+  grid: {
+    codes: 16,
+    places: IQ4_LEVELS,
+    write(codes, out, at) {
+      for (let sub = 0; sub < 8; sub++) {
+        writeHalves(codes.subarray(sub * 32, sub * 32 + 32), out, at + 8 + sub * 16);
+      }
+    },
   },
   encode(values, out) {
     const scales = new Float32Array(8);

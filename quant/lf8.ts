@@ -20,6 +20,12 @@ export const lf8: NumberFormat = {
       for (let j = 0; j < 256; j++) out[o + j] = scale * ((bytes[b + 4 + j]! << 24) >> 24);
     }
   },
+  grid: {
+    codes: 256,
+    write(codes, out, at) {
+      for (let j = 0; j < 256; j++) out[at + 4 + j] = codes[j]! - 128;
+    },
+  },
   encode(values, out, { levels = "paper" } = {}) {
     checkFinite("LF8", values);
     for (let b = 0, o = 0; o < values.length; b += 260, o += 256) {

@@ -6,6 +6,7 @@
 
 import { inverseScale, maximum, minimum } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
+import { writeHalves } from "./nibbles.ts";
 
 /** 4-bit affine, float32 scale and minimum for 32 values. */
 export const nb4: NumberFormat = {
@@ -23,6 +24,7 @@ export const nb4: NumberFormat = {
       }
     }
   },
+  grid: { codes: 16, write: (codes, out, at) => writeHalves(codes, out, at + 8) },
   encode(values, out) {
     const view = new DataView(out.buffer, out.byteOffset, out.byteLength);
     for (let b = 0, o = 0; o < values.length; b += 24, o += 32) {

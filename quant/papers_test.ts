@@ -13,21 +13,7 @@ import fc from "fast-check";
 import { encodeAffine } from "./affine.ts";
 import { type EncodeOptions, findFormat, formatBytes, getFormat, isFormatName } from "./mod.ts";
 import { joinPair, secondOfPair } from "./q3h_b64t1.ts";
-
-/** Seeded N(0, 1): mulberry32 and Box-Muller. */
-function normals(count: number, seed: number): Float32Array {
-  let state = seed;
-  const uniform = (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-  return Float32Array.from(
-    { length: count },
-    () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform()),
-  );
-}
+import { normals } from "../tests/support/normals.ts";
 
 function roundTrip(name: string, values: Float32Array, options?: EncodeOptions): Float32Array {
   const format = getFormat(name);

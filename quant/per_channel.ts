@@ -27,6 +27,12 @@ export function defineI8pc(columns: number): NumberFormat {
         for (let j = 0; j < columns; j++) out[o + j] = scale * ((bytes[b + 4 + j]! << 24) >> 24);
       }
     },
+    grid: {
+      codes: 255,
+      write(codes, out, at) {
+        for (let j = 0; j < columns; j++) out[at + 4 + j] = codes[j]! - 127;
+      },
+    },
     encode(values, out) {
       checkFinite(name, values);
       for (let b = 0, o = 0; o < values.length; b += blockBytes, o += columns) {
@@ -61,6 +67,14 @@ export function defineI4pc(columns: number): NumberFormat {
           out[o + j + 1] = scale * ((pair >> 4) - 8);
         }
       }
+    },
+    grid: {
+      codes: 15,
+      write(codes, out, at) {
+        for (let j = 0; j < columns; j += 2) {
+          out[at + 4 + (j >> 1)] = (codes[j]! + 1) | ((codes[j + 1]! + 1) << 4);
+        }
+      },
     },
     encode(values, out) {
       checkFinite(name, values);

@@ -34,6 +34,7 @@ export const q2_k: NumberFormat = {
       }
     }
   },
+  grid: { codes: 4, write: writeCodes },
   encode(values, out) {
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
@@ -51,13 +52,17 @@ export const q2_k: NumberFormat = {
       }
       writeHeader(out, b, scales, minima);
       chooseCodes(block, out, b, codes);
-      out.fill(0, b + 16, b + 80);
-      for (let i = 0; i < 256; i++) {
-        out[b + 16 + (i >> 7) * 32 + (i & 31)]! |= codes[i]! << (2 * ((i >> 5) & 3));
-      }
+      writeCodes(codes, out, b);
     }
   },
 };
+
+function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
+  out.fill(0, at + 16, at + 80);
+  for (let i = 0; i < 256; i++) {
+    out[at + 16 + (i >> 7) * 32 + (i & 31)]! |= codes[i]! << (2 * ((i >> 5) & 3));
+  }
+}
 
 function writeHeader(
   out: Uint8Array,

@@ -30,6 +30,7 @@ export const q3_k: NumberFormat = {
       }
     }
   },
+  grid: { codes: 8, write: writeCodes },
   encode(values, out) {
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
@@ -48,13 +49,18 @@ export const q3_k: NumberFormat = {
           codes[i] = 4 + Math.max(-4, Math.min(3, roundHalfEven(f(block[i]! / d))));
         }
       }
-      for (let i = 0; i < 256; i++) {
-        out[b + (i & 31)]! |= (codes[i]! >> 2) << (i >> 5);
-        out[b + 32 + (i >> 7) * 32 + (i & 31)]! |= (codes[i]! & 3) << (2 * ((i >> 5) & 3));
-      }
+      writeCodes(codes, out, b);
     }
   },
 };
+
+function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
+  out.fill(0, at, at + 96);
+  for (let i = 0; i < 256; i++) {
+    out[at + (i & 31)]! |= (codes[i]! >> 2) << (i >> 5);
+    out[at + 32 + (i >> 7) * 32 + (i & 31)]! |= (codes[i]! & 3) << (2 * ((i >> 5) & 3));
+  }
+}
 
 // The scale furthest from zero becomes code 0 (= -32); d takes its sign.
 function writeHeader(out: Uint8Array, at: number, scales: Float32Array): void {

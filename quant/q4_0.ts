@@ -5,6 +5,7 @@
 import { inverseScale, signedExtreme } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { writeHalves } from "./nibbles.ts";
 
 /** 4-bit symmetric, one scale for 32 values. */
 export const q4_0: NumberFormat = {
@@ -22,6 +23,7 @@ export const q4_0: NumberFormat = {
       }
     }
   },
+  grid: { codes: 16, write: (codes, out, at) => writeHalves(codes, out, at + 2) },
   encode(values, out) {
     for (let b = 0, o = 0; o < values.length; b += 18, o += 32) {
       const d = Math.fround(signedExtreme(values, o, 32) / -8);

@@ -4,6 +4,7 @@
 import { inverseScale, maximum, minimum } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { writeHalves } from "./nibbles.ts";
 
 /** 4-bit affine, scale and minimum for 32 values. */
 export const q4_1: NumberFormat = {
@@ -23,6 +24,7 @@ export const q4_1: NumberFormat = {
       }
     }
   },
+  grid: { codes: 16, write: (codes, out, at) => writeHalves(codes, out, at + 4) },
   encode(values, out) {
     for (let b = 0, o = 0; o < values.length; b += 20, o += 32) {
       const min = minimum(values, o, 32);

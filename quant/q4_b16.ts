@@ -22,6 +22,7 @@ export const q4_b16: NumberFormat = {
       for (let j = 0; j < 16; j++) out[o + j] = codes[j]! * scale + base;
     }
   },
+  grid: { codes: 16, write: (codes, out, at) => writeNibbles(out, at + 2, codes) },
   encode(values, out) {
     checkFinite("Q4_B16", values);
     const codes = new Uint8Array(16);

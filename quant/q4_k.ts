@@ -28,14 +28,18 @@ export const q4_k: NumberFormat = {
       }
     }
   },
+  grid: { codes: 16, write: writeCodes },
   encode(values, out) {
     const fit = createSuperBlockFitter({ maxCode: 15, from: -1, trials: 20, absolute: false });
     for (let b = 0, o = 0; o < values.length; b += 144, o += 256) {
-      const codes = fit(values, o, out, b);
-      for (let i = 0; i < 128; i++) {
-        const low = (i >> 5) * 64 + (i & 31);
-        out[b + 16 + i] = codes[low]! | (codes[low + 32]! << 4);
-      }
+      writeCodes(fit(values, o, out, b), out, b);
     }
   },
 };
+
+function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
+  for (let i = 0; i < 128; i++) {
+    const low = (i >> 5) * 64 + (i & 31);
+    out[at + 16 + i] = codes[low]! | (codes[low + 32]! << 4);
+  }
+}

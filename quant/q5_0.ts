@@ -4,6 +4,7 @@
 import { inverseScale, signedExtreme } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { writeFiveBits } from "./nibbles.ts";
 
 /** 5-bit symmetric, one scale for 32 values. */
 export const q5_0: NumberFormat = {
@@ -23,6 +24,7 @@ export const q5_0: NumberFormat = {
       }
     }
   },
+  grid: { codes: 32, write: (codes, out, at) => writeFiveBits(codes, out, at + 2) },
   encode(values, out) {
     for (let b = 0, o = 0; o < values.length; b += 22, o += 32) {
       const d = Math.fround(signedExtreme(values, o, 32) / -16);

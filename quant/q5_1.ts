@@ -4,6 +4,7 @@
 import { inverseScale, maximum, minimum } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { writeFiveBits } from "./nibbles.ts";
 
 /** 5-bit affine, scale and minimum for 32 values. */
 export const q5_1: NumberFormat = {
@@ -24,6 +25,7 @@ export const q5_1: NumberFormat = {
       }
     }
   },
+  grid: { codes: 32, write: (codes, out, at) => writeFiveBits(codes, out, at + 4) },
   encode(values, out) {
     for (let b = 0, o = 0; o < values.length; b += 24, o += 32) {
       const min = minimum(values, o, 32);

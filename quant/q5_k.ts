@@ -30,16 +30,20 @@ export const q5_k: NumberFormat = {
       }
     }
   },
+  grid: { codes: 32, write: writeCodes },
   encode(values, out) {
     const fit = createSuperBlockFitter({ maxCode: 31, from: -0.5, trials: 15, absolute: false });
     for (let b = 0, o = 0; o < values.length; b += 176, o += 256) {
-      const codes = fit(values, o, out, b);
-      for (let i = 0; i < 128; i++) {
-        const low = (i >> 5) * 64 + (i & 31);
-        out[b + 48 + i] = (codes[low]! & 15) | ((codes[low + 32]! & 15) << 4);
-      }
-      out.fill(0, b + 16, b + 48);
-      for (let i = 0; i < 256; i++) out[b + 16 + (i & 31)]! |= (codes[i]! >> 4) << (i >> 5);
+      writeCodes(fit(values, o, out, b), out, b);
     }
   },
 };
+
+function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
+  for (let i = 0; i < 128; i++) {
+    const low = (i >> 5) * 64 + (i & 31);
+    out[at + 48 + i] = (codes[low]! & 15) | ((codes[low + 32]! & 15) << 4);
+  }
+  out.fill(0, at + 16, at + 48);
+  for (let i = 0; i < 256; i++) out[at + 16 + (i & 31)]! |= (codes[i]! >> 4) << (i >> 5);
+}

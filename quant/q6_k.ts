@@ -34,6 +34,7 @@ export const q6_k: NumberFormat = {
       }
     }
   },
+  grid: { codes: 64, write: writeCodes },
   encode(values, out) {
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
@@ -57,11 +58,16 @@ export const q6_k: NumberFormat = {
           codes[i] = 32 + Math.max(-32, Math.min(31, roundHalfEven(f(block[i]! / d))));
         }
       }
-      for (let i = 0; i < 256; i++) {
-        const half = i >> 7;
-        out[b + half * 64 + (i & 63)]! |= (codes[i]! & 15) << (4 * ((i >> 6) & 1));
-        out[b + 128 + half * 32 + (i & 31)]! |= (codes[i]! >> 4) << (2 * ((i >> 5) & 3));
-      }
+      writeCodes(codes, out, b);
     }
   },
 };
+
+function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
+  out.fill(0, at, at + 192);
+  for (let i = 0; i < 256; i++) {
+    const half = i >> 7;
+    out[at + half * 64 + (i & 63)]! |= (codes[i]! & 15) << (4 * ((i >> 6) & 1));
+    out[at + 128 + half * 32 + (i & 31)]! |= (codes[i]! >> 4) << (2 * ((i >> 5) & 3));
+  }
+}

@@ -17,6 +17,12 @@ export const q8_0: NumberFormat = {
       for (let j = 0; j < 32; j++) out[o + j] = d * ((bytes[b + 2 + j]! << 24) >> 24);
     }
   },
+  grid: {
+    codes: 255,
+    write(codes, out, at) {
+      for (let j = 0; j < 32; j++) out[at + 2 + j] = codes[j]! - 127;
+    },
+  },
   encode(values, out) {
     for (let b = 0, o = 0; o < values.length; b += 34, o += 32) {
       const d = Math.fround(Math.abs(signedExtreme(values, o, 32)) / 127);

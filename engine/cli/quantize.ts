@@ -1,8 +1,12 @@
 // `troodon quantize`: a model in other number formats.
 
+import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
+import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showBytes, showSeconds, showTable } from "./format.ts";
+
+const CALIBRATED_METHODS = ["gptq", "importance"] as const;
 
 /** The command. */
 export const quantize: Command = defineCommand({
@@ -29,6 +33,23 @@ export const quantize: Command = defineCommand({
       type: "boolean",
       help: "store NaN as 0 and infinities as 65504, do not refuse them",
     },
+    calibrate: {
+      type: "string",
+      value: "TEXT",
+      help: "file with a text that the model is run on, to round by what its matrices are given",
+    },
+    method: {
+      type: "string",
+      choices: CALIBRATED_METHODS,
+      help: "what is made of the text: gptq, or importance of columns alone (gptq)",
+    },
+    "calibrate-tokens": {
+      type: "integer",
+      value: "N",
+      min: 2,
+      help: "most tokens of the text, in pieces of 512 spread over it (8192)",
+    },
+    threads: { type: "integer", value: "N", min: 1, help: "threads for --calibrate (all cores)" },
     ...SOURCE_FLAGS,
   },
   examples: [
@@ -36,33 +57,49 @@ export const quantize: Command = defineCommand({
     ["troodon quantize model.gguf model.safetensors --format e0m4", "a format that ggml lacks"],
     ["troodon quantize my-llama/ my-llama-844 --format 8/4/4", "a Hugging Face folder"],
     ["troodon quantize in.gguf out.gguf --policy mine.json", "formats by a policy of your own"],
+    [
+      "troodon quantize in.gguf out.gguf --format q4_k_m --calibrate book.txt",
+      "less loss at the same size, in some minutes",
+    ],
   ],
   notes: [
     "GGUF becomes GGUF where ggml has the format, else safetensors that Troodon opens; a Hugging Face " +
     "folder becomes a folder. OUT must not exist. Rows that are no multiple of a block get a stand-in, at " +
     "last F16, and are named.",
+    "--calibrate runs the model on a text and rounds by GPTQ, which makes up for the error of one column with " +
+    "others that move along with it; 8192 tokens need about 1 GB beside the model, and larger models go " +
+    "over the text several times. Stacked experts and tables are rounded to nearest, and named.",
     'A policy: {"format":"q4_k","rules":[{"roles":["ffn_down"],"layers":{"favoured":true},' +
     '"format":"q6_k"},{"pattern":"^blk\\\\.0\\\\.","format":"keep"}]}. The first rule that fits ' +
     "decides; norms, biases and tables stay as they are unless a rule names their role.",
   ],
 }, async ({ terminal, signal }, { positionals: [input, output], flags }) => {
   const start = performance.now();
-  const { choosePolicy } = await import("./quant_policy.ts");
+  const { choosePolicy, readText } = await import("./quant_policy.ts");
+  const calibration = await readCalibration(flags, readText);
   const policy = await choosePolicy(flags.format, flags.policy);
   const { fetchModel } = await import("./fetch.ts");
   const { openModel } = await import("../formats/open_model.ts");
   const { quantizeModel } = await import("../pipelines/quantize.ts");
   const file = await openModel(await fetchModel(input, flags, { terminal, signal }));
   let done = 0;
+  const show = (progress: string) => {
+    if (terminal.progress && !flags.json) terminal.err(`\r\x1b[K${progress}`);
+  };
   try {
     const result = await quantizeModel(file, output!, policy, {
       signal,
       ...flags.levels && { levels: flags.levels },
       ...flags.saturate && { saturate: true },
+      ...calibration && {
+        calibration: {
+          ...calibration,
+          onWindow: ({ pass, windows, of }) => show(`text, pass ${pass}: ${windows} of ${of}`),
+        },
+      },
       onTensor({ name }) {
         done++;
-        if (!terminal.progress || flags.json) return;
-        terminal.err(`\r\x1b[K${done} of ${file.tensors.size}  ${name}`);
+        show(`${done} of ${file.tensors.size}  ${name}`);
       },
     });
     if (terminal.progress && !flags.json) terminal.err("\r\x1b[K");
@@ -71,7 +108,7 @@ export const quantize: Command = defineCommand({
       terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
       return 0;
     }
-    for (const { name, shape, to, insteadOf, saturated } of result.tensors) {
+    for (const { name, shape, to, insteadOf, saturated, method } of result.tensors) {
       if (insteadOf) {
         terminal.err(
           `${name}: rows of ${shape.at(-1)} are no multiple of ${insteadOf}'s block, it is ${to}\n`,
@@ -79,6 +116,9 @@ export const quantize: Command = defineCommand({
       }
       if (saturated) {
         terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
+      }
+      if (calibration && method === "nearest") {
+        terminal.err(`${name}: rounded to nearest, the text says nothing of it\n`);
       }
     }
     const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
@@ -93,6 +133,10 @@ export const quantize: Command = defineCommand({
       },
     );
     terminal.out(showTable(rows, [1, 2]) + "\n");
+    if (result.calibration) {
+      const { tokens, bytes } = result.calibration;
+      terminal.out(`calibrated on ${tokens} tokens, with ${showBytes(bytes)} of statistics\n`);
+    }
     const sizes = `${showBytes(result.sourceBytes)} became ${showBytes(result.bytes)}`;
     terminal.out(`${output}: ${sizes} in ${showSeconds(seconds)}\n`);
     return 0;
@@ -100,3 +144,27 @@ export const quantize: Command = defineCommand({
     file.close();
   }
 });
+
+/** The text and what is to be made of it. */
+async function readCalibration(
+  flags: {
+    readonly calibrate?: string | undefined;
+    readonly method?: typeof CALIBRATED_METHODS[number] | undefined;
+    readonly "calibrate-tokens"?: number | undefined;
+    readonly threads?: number | undefined;
+  },
+  readText: (path: string) => Promise<string>,
+): Promise<CalibrationRequest | undefined> {
+  if (flags.calibrate === undefined) {
+    for (const name of ["method", "calibrate-tokens", "threads"] as const) {
+      if (flags[name] !== undefined) throw new UsageError(`--${name} needs --calibrate TEXT`);
+    }
+    return undefined;
+  }
+  return {
+    text: await readText(flags.calibrate),
+    method: flags.method,
+    tokens: flags["calibrate-tokens"],
+    threads: flags.threads,
+  };
+}

@@ -1,24 +1,18 @@
 // Writes a model anew in other number formats: tensor by tensor, each a run of rows at a time, so memory
-// does not grow with the file. The new file appears under its name only when it is whole, and never in
-// place of another. Every value is looked at before it is stored and again after: a NaN, an infinity or a
-// scale that overflows ends the work with the tensor and the index.
+// does not grow with the file, unless a text is given to round by: then statistics of the inputs take what
+// quantize_calibration.ts says. The new file appears under its name only when it is whole, and never in
+// place of another.
 
-import { findNonFinite } from "../../quant/finite.ts";
-import { type EncodeOptions, formatBytes, getFormat } from "../../quant/mod.ts";
+import type { EncodeOptions } from "../../quant/mod.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
-import { FormatError } from "../errors.ts";
-import type { TensorInfo, WeightFile } from "../formats/source.ts";
-import { readTensorRows } from "../formats/tensor_rows.ts";
-import { createFile, createFolder, type NewFile, removeFolder, renameFolder } from "../io.ts";
-import {
-  addErrors,
-  createErrorSums,
-  type ErrorStatistics,
-  errorStatistics,
-} from "./error_statistics.ts";
-import { rangeOf } from "./quant_error.ts";
+import type { WeightFile } from "../formats/source.ts";
+import { createFile, createFolder, removeFolder, renameFolder } from "../io.ts";
 import { copyTexts, createHead, type Head } from "./quantize_head.ts";
-import { type PlannedTensor, planQuantization, type QuantizePlan } from "./quantize_plan.ts";
+import { planQuantization, type QuantizePlan } from "./quantize_plan.ts";
+import { type CalibrationRequest, openRounding, type Rounding } from "./quantize_rounding.ts";
+import { type QuantizedTensor, writeTensor } from "./quantize_tensor.ts";
+
+export type { QuantizedTensor } from "./quantize_tensor.ts";
 
 /** Options of {@linkcode quantizeModel}. */
 export interface QuantizeOptions {
@@ -28,25 +22,10 @@ export interface QuantizeOptions {
   readonly saturate?: boolean;
   /** Stops between two runs of rows. */
   readonly signal?: AbortSignal;
+  /** A text to round by; without it every value is rounded to the nearest. */
+  readonly calibration?: CalibrationRequest;
   /** Called after each tensor. */
   readonly onTensor?: (tensor: QuantizedTensor) => void;
-}
-
-/** What became of a tensor. */
-export interface QuantizedTensor {
-  readonly name: string;
-  readonly shape: readonly number[];
-  /** Format in the file that was read, and in the new one. */
-  readonly from: string;
-  readonly to: string;
-  /** Bytes in the new file. */
-  readonly bytes: number;
-  /** The format that was asked for, where its blocks do not fill the rows. */
-  readonly insteadOf: string | undefined;
-  /** Error of the new values; undefined where bytes were copied. */
-  readonly error: ErrorStatistics | undefined;
-  /** Values that were not finite and were replaced. */
-  readonly saturated: number;
 }
 
 /** What was written. */
@@ -57,9 +36,9 @@ export interface QuantizeResult {
   /** Bytes of the tensors that were read. */
   readonly sourceBytes: number;
   readonly tensors: readonly QuantizedTensor[];
+  /** Tokens that were read for calibration, and most bytes of statistics at a time. */
+  readonly calibration: { readonly tokens: number; readonly bytes: number } | undefined;
 }
-
-const LARGEST_F16 = 65504;
 
 /**
  * Quantises a model into a new file, or into a new folder where the model is a Hugging Face folder.
@@ -78,11 +57,13 @@ export async function quantizeModel(
   const plan = planQuantization(file, policy);
   checkEnding(path, plan, policy);
   const head = await createHead(file, plan, policy);
-  if (plan.container !== "folder") return await writeWeights(path, plan, head, options);
+  const rounding = await openRounding(file, plan, options);
+  const parts = { plan, head, rounding };
+  if (plan.container !== "folder") return await writeWeights(path, parts, options);
   const partial = `${path.replace(/[/\\]+$/, "")}.partial`;
   createFolder(partial);
   try {
-    const result = await writeWeights(`${partial}/model.safetensors`, plan, head, options);
+    const result = await writeWeights(`${partial}/model.safetensors`, parts, options);
     await copyTexts(file, partial);
     renameFolder(partial, path);
     return result;
@@ -103,10 +84,15 @@ function checkEnding(path: string, { container }: QuantizePlan, { name }: QuantP
   throw new RangeError(`Cannot write ${path}: ${name} of this model becomes ${wanted}`);
 }
 
+interface Parts {
+  readonly plan: QuantizePlan;
+  readonly head: Head;
+  readonly rounding: Rounding;
+}
+
 async function writeWeights(
   path: string,
-  { container, tensors }: QuantizePlan,
-  { bytes: head, paddingAfter }: Head,
+  { plan: { container, tensors }, head: { bytes: head, paddingAfter }, rounding }: Parts,
   options: QuantizeOptions,
 ): Promise<QuantizeResult> {
   const output = createFile(path);
@@ -115,7 +101,7 @@ async function writeWeights(
   try {
     output.write(head);
     for (const planned of tensors) {
-      const result = await writeTensor(planned, output, options);
+      const result = await writeTensor(planned, output, rounding, options);
       const padding = paddingAfter(planned.byteLength);
       output.write(new Uint8Array(padding));
       bytes += planned.byteLength + padding;
@@ -128,90 +114,6 @@ async function writeWeights(
     throw error;
   }
   const sourceBytes = tensors.reduce((sum, { tensor }) => sum + tensor.byteLength, 0);
-  return { container, bytes, sourceBytes, tensors: done };
-}
-
-async function writeTensor(
-  { tensor, format, byteLength, target, insteadOf }: PlannedTensor,
-  output: NewFile,
-  { levels, saturate = false, signal }: QuantizeOptions,
-): Promise<QuantizedTensor> {
-  const { name, shape, format: from } = tensor;
-  const facts = { name, shape, from, to: format.name, bytes: byteLength, insteadOf };
-  if (!target) {
-    await copyBytes(tensor, output, signal);
-    return { ...facts, error: undefined, saturated: 0 };
-  }
-  const source = getFormat(from);
-  const range = target.scope === "tensor" ? await rangeOf(tensor) : undefined;
-  const encodeOptions = { ...levels && { levels }, ...range && { range } };
-  const sums = createErrorSums();
-  let saturated = 0;
-  let encoded = new Uint8Array(0);
-  let decoded = new Float32Array(0);
-  for await (const { start, values } of readTensorRows(tensor, source)) {
-    signal?.throwIfAborted();
-    if (saturate) saturated += makeFinite(values);
-    const bad = findNonFinite(values);
-    if (bad >= 0) throw refuse(tensor, `value ${start + bad} is ${values[bad]}`, true);
-    const bytes = formatBytes(target, values.length);
-    if (encoded.length !== bytes) encoded = new Uint8Array(bytes);
-    if (decoded.length !== values.length) decoded = new Float32Array(values.length);
-    try {
-      target.encode!(values, encoded, encodeOptions);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      throw refuse(tensor, `in the run from value ${start}: ${error.message}`, false, error);
-    }
-    target.decode(encoded, decoded);
-    const lost = findNonFinite(decoded);
-    if (lost >= 0) {
-      const value = values[lost];
-      throw refuse(tensor, `value ${start + lost}, ${value}, does not fit ${target.name}`, false);
-    }
-    addErrors(sums, values, decoded);
-    output.write(encoded);
-  }
-  return { ...facts, error: errorStatistics(sums), saturated };
-}
-
-function refuse(
-  { source, name }: TensorInfo,
-  message: string,
-  saturable: boolean,
-  cause?: unknown,
-): FormatError {
-  return new FormatError(message, {
-    file: source.name,
-    place: `tensor ${JSON.stringify(name)}`,
-    remedy: saturable
-      ? "The weights are damaged; to store the nearest finite values, ask for saturation"
-      : "Choose another format for this tensor",
-    cause,
-  });
-}
-
-/** Replaces what is not finite and counts it. */
-function makeFinite(values: Float32Array): number {
-  let count = 0;
-  for (let at = findNonFinite(values); at >= 0; count++) {
-    values[at] = Number.isNaN(values[at]) ? 0 : Math.sign(values[at]!) * LARGEST_F16;
-    const next = findNonFinite(values.subarray(at + 1));
-    at = next < 0 ? -1 : at + 1 + next;
-  }
-  return count;
-}
-
-async function copyBytes(
-  { source, offset, byteLength }: TensorInfo,
-  output: NewFile,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const buffer = new Uint8Array(Math.min(byteLength, 1 << 22));
-  for (let at = 0; at < byteLength; at += buffer.length) {
-    signal?.throwIfAborted();
-    const part = buffer.subarray(0, Math.min(buffer.length, byteLength - at));
-    await source.readInto(offset + at, part);
-    output.write(part);
-  }
+  const { calibration } = rounding;
+  return { container, bytes, sourceBytes, tensors: done, calibration };
 }

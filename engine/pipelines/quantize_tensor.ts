@@ -1,0 +1,136 @@
+// One tensor on its way into a quantised file: runs of rows are decoded, rounded, written, and decoded again
+// to be compared. Every value is looked at before it is stored and again after: a NaN, an infinity or a scale
+// that overflows ends the work with the tensor and the index.
+
+import { findNonFinite } from "../../quant/finite.ts";
+import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { FormatError } from "../errors.ts";
+import type { TensorInfo } from "../formats/source.ts";
+import { readTensorRows } from "../formats/tensor_rows.ts";
+import type { NewFile } from "../io.ts";
+import {
+  addErrors,
+  createErrorSums,
+  type ErrorStatistics,
+  errorStatistics,
+} from "./error_statistics.ts";
+import type { PlannedTensor } from "./quantize_plan.ts";
+import type { Rounding, RoundingMethod } from "./quantize_rounding.ts";
+
+/** What became of a tensor. */
+export interface QuantizedTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+  /** Format in the file that was read, and in the new one. */
+  readonly from: string;
+  readonly to: string;
+  /** Bytes in the new file. */
+  readonly bytes: number;
+  /** The format that was asked for, where its blocks do not fill the rows. */
+  readonly insteadOf: string | undefined;
+  /** How values were rounded; undefined where bytes were copied. */
+  readonly method: RoundingMethod | undefined;
+  /** Error of the new values; undefined where bytes were copied. */
+  readonly error: ErrorStatistics | undefined;
+  /** Values that were not finite and were replaced. */
+  readonly saturated: number;
+}
+
+/** Options of {@linkcode writeTensor}; see `QuantizeOptions`. */
+export interface WriteOptions {
+  readonly saturate?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+const LARGEST_F16 = 65504;
+
+/**
+ * Writes a tensor in its new format, or copies it.
+ *
+ * @throws {FormatError} If a weight is not finite, or a scale does not fit the format.
+ */
+export async function writeTensor(
+  planned: PlannedTensor,
+  output: NewFile,
+  rounding: Rounding,
+  { saturate = false, signal }: WriteOptions,
+): Promise<QuantizedTensor> {
+  const { tensor, format, byteLength, target, insteadOf } = planned;
+  const { name, shape, format: from } = tensor;
+  const facts = { name, shape, from, to: format.name, bytes: byteLength, insteadOf };
+  if (!target) {
+    await copyBytes(tensor, output, signal);
+    return { ...facts, method: undefined, error: undefined, saturated: 0 };
+  }
+  const source = getFormat(from);
+  const { method, encode } = await rounding.encoderOf(planned);
+  const sums = createErrorSums();
+  let saturated = 0;
+  let encoded = new Uint8Array(0);
+  let decoded = new Float32Array(0);
+  for await (const { start, values } of readTensorRows(tensor, source)) {
+    signal?.throwIfAborted();
+    if (saturate) saturated += makeFinite(values);
+    const bad = findNonFinite(values);
+    if (bad >= 0) throw refuse(tensor, `value ${start + bad} is ${values[bad]}`, true);
+    const bytes = formatBytes(target, values.length);
+    if (encoded.length !== bytes) encoded = new Uint8Array(bytes);
+    if (decoded.length !== values.length) decoded = new Float32Array(values.length);
+    try {
+      encode(values, encoded);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw refuse(tensor, `in the run from value ${start}: ${error.message}`, false, error);
+    }
+    target.decode(encoded, decoded);
+    const lost = findNonFinite(decoded);
+    if (lost >= 0) {
+      const value = values[lost];
+      throw refuse(tensor, `value ${start + lost}, ${value}, does not fit ${target.name}`, false);
+    }
+    addErrors(sums, values, decoded);
+    output.write(encoded);
+  }
+  return { ...facts, method, error: errorStatistics(sums), saturated };
+}
+
+function refuse(
+  { source, name }: TensorInfo,
+  message: string,
+  saturable: boolean,
+  cause?: unknown,
+): FormatError {
+  return new FormatError(message, {
+    file: source.name,
+    place: `tensor ${JSON.stringify(name)}`,
+    remedy: saturable
+      ? "The weights are damaged; to store the nearest finite values, ask for saturation"
+      : "Choose another format for this tensor",
+    cause,
+  });
+}
+
+/** Replaces what is not finite and counts it. */
+function makeFinite(values: Float32Array): number {
+  let count = 0;
+  for (let at = findNonFinite(values); at >= 0; count++) {
+    values[at] = Number.isNaN(values[at]) ? 0 : Math.sign(values[at]!) * LARGEST_F16;
+    const next = findNonFinite(values.subarray(at + 1));
+    at = next < 0 ? -1 : at + 1 + next;
+  }
+  return count;
+}
+
+async function copyBytes(
+  { source, offset, byteLength }: TensorInfo,
+  output: NewFile,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const buffer = new Uint8Array(Math.min(byteLength, 1 << 22));
+  for (let at = 0; at < byteLength; at += buffer.length) {
+    signal?.throwIfAborted();
+    const part = buffer.subarray(0, Math.min(buffer.length, byteLength - at));
+    await source.readInto(offset + at, part);
+    output.write(part);
+  }
+}
