@@ -45,7 +45,8 @@ export async function machineLimits(threads: number): Promise<Limits> {
   return measureLimits(machine);
 }
 
-function measureLimits(machine: Machine): Limits {
+/** Measures the threads of a machine. */
+export function measureLimits(machine: Machine): Limits {
   const kinds = Object.fromEntries(
     peakKinds(machine.capabilities).map((kind) => [kind.name, peakOf(machine, kind)]),
   );

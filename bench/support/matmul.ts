@@ -29,6 +29,8 @@ export interface PreparedProduct extends Disposable {
   /** Multiplications and additions of one `run`. */
   readonly operations: number;
   run(): void;
+  /** Each copy by itself: the product, and a reading of its weights that does nothing else. */
+  readonly parts: readonly { run(): void; read(): void }[];
 }
 
 /** Weights beyond this do not stay in a cache. */
@@ -49,13 +51,16 @@ export async function prepareProduct(
     multiply(product, { ...packed, threads: machine.threads }, buffers)
   );
   const program: Program = createProgram(machine, instructions);
+  const products = instructions.map((one) => createProgram(machine, [one]));
+  const readings = all.map(({ address, bytes }) => createProgram(machine, [read(address, bytes)]));
   return {
     copies,
     bytes: copies * first.bytes,
     operations: 2 * copies * product.rows * product.outputs * product.columns,
     run: () => program.run(),
+    parts: products.map((one, i) => ({ run: () => one.run(), read: () => readings[i]!.run() })),
     [Symbol.dispose]() {
-      program.dispose();
+      for (const one of [program, ...products, ...readings]) one.dispose();
       for (const { address } of all) machine.release(address);
       for (const address of Object.values(buffers)) machine.release(address);
     },
@@ -113,24 +118,24 @@ function multiply(
 export function prepareRead(machine: Machine): PreparedProduct {
   const address = machine.allocate(STREAM_BYTES);
   machine.u8(address, STREAM_BYTES).fill(1);
-  const [opcode, operands] = instruction<"read_memory", number>("read_memory", {
-    address,
-    bytes: STREAM_BYTES,
-  });
-  const program = createProgram(machine, [{
-    name: "read_memory",
-    opcode,
-    operands,
-    barrier: true,
-  }]);
+  const program = createProgram(machine, [read(address, STREAM_BYTES)]);
+  const run = () => program.run();
   return {
-    ...{ copies: 1, bytes: STREAM_BYTES, operations: 0 },
-    run: () => program.run(),
+    ...{ copies: 1, bytes: STREAM_BYTES, operations: 0, run, parts: [] },
     [Symbol.dispose]() {
       program.dispose();
       machine.release(address);
     },
   };
+}
+
+/** Reads whole cache lines. */
+function read(address: number, bytes: number) {
+  const [opcode, operands] = instruction<"read_memory", number>("read_memory", {
+    address,
+    bytes: bytes & ~63,
+  });
+  return { name: "read_memory" as const, opcode, operands, barrier: true };
 }
 
 /** Shortest time of `runs` runs, in milliseconds, after one that warms up. */

@@ -1,0 +1,78 @@
+// What `deno task bench formats` measures: one product of activations with weights in a number format, on one
+// backend. Weights do not fit into a cache, because that is how a model's are read.
+
+/** One product: `rows` rows of activations times [outputs, columns]. */
+export interface FormatShape {
+  readonly columns: number;
+  readonly outputs: number;
+  readonly rows: number;
+}
+
+/** What was measured. */
+export interface FormatFigure {
+  readonly backend: "wasm" | "gpu";
+  /** Threads, or the name of an adapter. */
+  readonly device: string;
+  readonly format: string;
+  readonly shape: FormatShape;
+  readonly activations: "q8" | "f32";
+  /** Bits of a weight in memory, all of them read. */
+  readonly bitsAWeight: number;
+  /** Bytes of weights that one product reads. */
+  readonly bytes: number;
+  /** Of one product. */
+  readonly seconds: number;
+  readonly gbps: number;
+  /** 10⁹ multiplications and additions a second. */
+  readonly gops: number;
+  /**
+   * Part of the nearer limit of the same run: a plain read of the same bytes on the same threads, or, for many
+   * rows, arithmetic and nothing else.
+   */
+  readonly share: number;
+}
+
+/** What to measure. */
+export interface FormatBenchOptions {
+  readonly formats: readonly string[];
+  readonly shapes: readonly FormatShape[];
+  /** Thread counts; of backend wasm. */
+  readonly threads: readonly number[];
+  /** How often all copies of the weights are gone through. */
+  readonly rounds: number;
+  /** Float activations instead of 8-bit ones. */
+  readonly exact: boolean;
+}
+
+/** Measured unless told otherwise: one of each kind of code and of scale. */
+export const DEFAULT_FORMATS: readonly string[] = [
+  ...["Q8_0", "Q8_B32T1", "LF8", "I8PC", "Q6_K", "Q6_B64T1", "Q5_0", "Q5_K", "Q5_B64T1"],
+  ...["Q4_0", "Q4_1", "Q4_K", "Q4_B64T1", "Q4_B16", "I4PC", "INT4_G32", "INT4_G128", "E0M4_G32"],
+  ...["E0M4_G128", "E0M4_G128_N2", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"],
+  ...["Q3H_B64T1", "Q3_K", "Q3_B32T1B", "Q2_K", "Q2_B32T1B", "TQ2_0"],
+];
+
+/** A row of a 1.1B and of an 8B model. */
+export const DEFAULT_SHAPES: readonly FormatShape[] = [
+  { columns: 2048, outputs: 5632, rows: 1 },
+  { columns: 4096, outputs: 4096, rows: 1 },
+];
+
+/**
+ * A shape as text, `COLUMNSxOUTPUTS` or `COLUMNSxOUTPUTSxROWS`.
+ *
+ * @throws {RangeError} If it is none.
+ */
+export function parseShape(text: string): FormatShape {
+  const [columns, outputs, rows = 1, ...rest] = text.split("x").map(Number);
+  const sizes = [columns, outputs, rows];
+  if (rest.length > 0 || !sizes.every((n) => Number.isInteger(n) && n! > 0)) {
+    throw new RangeError(`Shapes are COLUMNSxOUTPUTS or COLUMNSxOUTPUTSxROWS: got "${text}"`);
+  }
+  return { columns: columns!, outputs: outputs!, rows };
+}
+
+/** A shape as text. */
+export function shapeText({ columns, outputs, rows }: FormatShape): string {
+  return `${columns}x${outputs}${rows === 1 ? "" : `x${rows}`}`;
+}
