@@ -17,11 +17,15 @@ export interface AffineSearch {
   readonly maxCode: number;
   /** First trial: how much is added to the greatest code when the scale is computed. */
   readonly from: number;
-  /** Number of trials after the first, a tenth apart. */
+  /** Number of trials after the first, a tenth apart unless `stride` says otherwise. */
   readonly trials: number;
+  readonly stride?: number;
   /** Whether the error is the weighted sum of magnitudes instead of squares. */
   readonly absolute: boolean;
 }
+
+/** How to search where weights are known: from further down, in finer steps, for squares. */
+export const WEIGHTED_SEARCH = { from: -0.9, trials: 36, stride: 0.05, absolute: false } as const;
 
 /** Scale and minimum that `fitAffine` found: values are about `scale * code - minimum`. */
 export interface AffineFit {
@@ -48,7 +52,7 @@ export function fitAffine(
   codes: Uint8Array,
   trial: Uint8Array,
 ): AffineFit {
-  const { maxCode, from, trials, absolute } = search;
+  const { maxCode, from, trials, absolute, stride = TENTH } = search;
   const count = weights.length;
   let min = values[start]!;
   let max = min;
@@ -86,7 +90,7 @@ export function fitAffine(
   let bestError = errorOf(scale, min, codes, start);
 
   for (let step = 0; step <= trials; step++) {
-    inverse = f(f(f(from + f(TENTH * step)) + maxCode) / f(max - min));
+    inverse = f(f(f(from + f(stride * step)) + maxCode) / f(max - min));
     let sumL = 0;
     let sumL2 = 0;
     let sumXL = 0;
@@ -119,10 +123,10 @@ export function fitAffine(
 }
 
 /**
- * Fits `scale * (code - half)` to `count` values by trying scales, weighing each value by its square.
- * Codes are `0 … 2 * half - 1`.
+ * Fits `scale * (code - half)` to `count` values by trying scales. Codes are `0 … 2 * half - 1`.
  *
  * @param codes Receives the codes from `start` on.
+ * @param weights By index of the value; default: its square.
  * @returns The scale, of either sign.
  */
 export function fitSymmetric(
@@ -131,6 +135,7 @@ export function fitSymmetric(
   count: number,
   half: number,
   codes: Uint8Array,
+  weights?: Float32Array,
 ): number {
   const extreme = signedExtreme(values, start, count);
   codes.fill(0, start, start + count);
@@ -146,7 +151,7 @@ export function fitSymmetric(
     for (let i = start; i < start + count; i++) {
       const x = values[i]!;
       const code = clampCode(f(inverse * x), half);
-      const weight = f(x * x);
+      const weight = weights ? weights[i]! : f(x * x);
       sumLX = f(sumLX + f(f(weight * x) * code));
       sumL2 = f(sumL2 + f(f(weight * code) * code));
     }

@@ -54,6 +54,8 @@ export interface NumberFormat {
    * @param out Receives the blocks.
    */
   encode?(values: Float32Array, out: Uint8Array, options?: EncodeOptions): void;
+  /** Whether `encode` chooses scales by {@linkcode EncodeOptions.importance}; others leave it. */
+  readonly usesImportance?: true;
   /**
    * What rounding.ts needs to choose codes one by one; absent where a code is no step of its block's
    * scale.

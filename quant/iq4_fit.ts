@@ -19,14 +19,26 @@ export function nearestLevel(value: number): number {
   return code;
 }
 
+/** How {@linkcode fitIq4} searches. */
+export interface Iq4Search {
+  /** The level that the value furthest from zero is put on to begin with. */
+  readonly first: number;
+  /** How far, in levels, that place is then moved to either side. */
+  readonly trials: number;
+  /** By index of the value; default: its square. */
+  readonly weights?: Float32Array | undefined;
+}
+
 /**
  * Fits `scale * level` to 32 values.
  *
- * @param first The level that the value furthest from zero is put on to begin with.
- * @param trials How far, in levels, that place is then moved to either side.
  * @returns The scale, of either sign.
  */
-export function fitIq4(values: Float32Array, start: number, first: number, trials: number): number {
+export function fitIq4(
+  values: Float32Array,
+  start: number,
+  { first, trials, weights }: Iq4Search,
+): number {
   const extreme = signedExtreme(values, start, 32);
   if (Math.abs(extreme) < ZERO_LIMIT) return 0;
   let scale = 0;
@@ -36,7 +48,8 @@ export function fitIq4(values: Float32Array, start: number, first: number, trial
     let sumL2 = 0;
     for (let i = start; i < start + 32; i++) {
       const x = values[i]!;
-      const weighted = f(f(x * x) * IQ4_LEVELS[nearestLevel(f(inverse * x))]!);
+      const weight = weights ? weights[i]! : f(x * x);
+      const weighted = f(weight * IQ4_LEVELS[nearestLevel(f(inverse * x))]!);
       sumLX = f(sumLX + f(weighted * x));
       sumL2 = f(sumL2 + f(weighted * IQ4_LEVELS[nearestLevel(f(inverse * x))]!));
     }

@@ -6,6 +6,7 @@ import { signedExtreme } from "./extremes.ts";
 import { ZERO_LIMIT } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 import { fitIq4, IQ4_LEVELS, nearestLevel } from "./iq4_fit.ts";
 import { writeHalves } from "./nibbles.ts";
 
@@ -30,12 +31,18 @@ export const iq4_nl: NumberFormat = {
     places: IQ4_LEVELS,
     write: (codes, out, at) => writeHalves(codes, out, at + 2),
   },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
     for (let b = 0, o = 0; o < values.length; b += 18, o += 32) {
       const extreme = signedExtreme(values, o, 32);
       const isZero = Math.abs(extreme) < ZERO_LIMIT;
-      const inverse = isZero ? 0 : Math.fround(1 / Math.fround(extreme / IQ4_LEVELS[0]!));
-      writeF16(out, b, fitIq4(values, o, IQ4_LEVELS[0]!, 0));
+      const trials = weights ? 7 : 0;
+      const scale = fitIq4(values, o, { first: IQ4_LEVELS[0]!, trials, weights });
+      writeF16(out, b, scale);
+      // Without weights codes belong to the scale of the extreme, as in ggml, not to the fitted one.
+      const unit = weights ? scale : Math.fround(extreme / IQ4_LEVELS[0]!);
+      const inverse = isZero || unit === 0 ? 0 : Math.fround(1 / unit);
       const code = (i: number) => isZero ? 0 : nearestLevel(Math.fround(inverse * values[i]!));
       for (let j = 0; j < 16; j++) out[b + 2 + j] = code(o + j) | (code(o + j + 16) << 4);
     }

@@ -5,6 +5,7 @@
 import { inverseScale, roundHalfEven, signedExtreme } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 import { fitIq4, IQ4_LEVELS, nearestLevel } from "./iq4_fit.ts";
 import { writeHalves } from "./nibbles.ts";
 
@@ -40,11 +41,15 @@ export const iq4_xs: NumberFormat = {
       }
     },
   },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
     const scales = new Float32Array(8);
     for (let b = 0, o = 0; o < values.length; b += 136, o += 256) {
       for (let sub = 0; sub < 8; sub++) {
-        scales[sub] = fitIq4(values, o + sub * 32, -IQ4_LEVELS[0]!, 7);
+        scales[sub] = fitIq4(values, o + sub * 32, {
+          ...{ first: -IQ4_LEVELS[0]!, trials: 7, weights },
+        });
       }
       out.fill(0, b, b + 8);
       const d = f(-signedExtreme(scales, 0, 8) / 32);

@@ -2,7 +2,8 @@
 // choosing the codes anew once scales and minima are rounded to 6 bits. After ggml's reference.
 
 import { roundHalfEven } from "./extremes.ts";
-import { type AffineSearch, fitAffine } from "./fit.ts";
+import { type AffineSearch, fitAffine, WEIGHTED_SEARCH } from "./fit.ts";
+import { fitMultiples, type Multiples } from "./fit_multiples.ts";
 import { readF16, writeF16 } from "./half.ts";
 import { minimumCode, scaleCode, writeScales } from "./k_scales.ts";
 
@@ -14,11 +15,13 @@ export type SuperBlockFitter = (
   start: number,
   out: Uint8Array,
   at: number,
+  weights?: Float32Array,
 ) => Uint8Array;
 
 /**
  * A function that writes the 16 bytes of header (f16 d, f16 dmin, scales and minima) of the super-block
- * of 256 values at `start` to `out` at `at`, and returns its 256 codes in a buffer that it reuses.
+ * of 256 values at `start` to `out` at `at`, and returns its 256 codes in a buffer that it reuses. With
+ * weights, one for each of `values`, it searches longer, as llama.cpp does with an importance matrix.
  */
 export function createSuperBlockFitter(search: AffineSearch): SuperBlockFitter {
   const block = new Float32Array(256);
@@ -27,21 +30,23 @@ export function createSuperBlockFitter(search: AffineSearch): SuperBlockFitter {
   const weights = new Float32Array(32);
   const scales = new Float32Array(8);
   const minima = new Float32Array(8);
+  const sums = new Float32Array(8);
 
-  return (values, start, out, at) => {
+  return (values, start, out, at, given) => {
     block.set(values.subarray(start, start + 256));
     for (let sub = 0; sub < 8; sub++) {
-      weigh(block, sub * 32, weights);
-      const fit = fitAffine(block, sub * 32, weights, search, codes, trial);
+      if (given) weights.set(given.subarray(start + sub * 32, start + sub * 32 + 32));
+      else weigh(block, sub * 32, weights);
+      const searched = given ? { ...search, ...WEIGHTED_SEARCH } : search;
+      const fit = fitAffine(block, sub * 32, weights, searched, codes, trial);
       scales[sub] = fit.scale;
       minima[sub] = fit.minimum;
+      sums[sub] = weights.reduce((sum, weight) => sum + weight, 0);
     }
-    const maxScale = Math.max(0, ...scales);
-    const maxMinimum = Math.max(0, ...minima);
-    writeF16(out, at, f(maxScale / 63));
-    writeF16(out, at + 2, f(maxMinimum / 63));
-    writeScales(out, at + 4, sixBits(scales, maxScale), sixBits(minima, maxMinimum));
-
+    const header = given ? weightedHeader(scales, minima, sums) : plainHeader(scales, minima);
+    writeF16(out, at, header.scale.unit);
+    writeF16(out, at + 2, header.minimum.unit);
+    writeScales(out, at + 4, header.scale.codes, header.minimum.codes);
     for (let sub = 0; sub < 8; sub++) {
       const d = f(readF16(out, at) * scaleCode(out, at + 4, sub));
       if (d === 0) continue;
@@ -63,7 +68,26 @@ function weigh(block: Float32Array, start: number, weights: Float32Array): void 
   for (let i = 0; i < 32; i++) weights[i] = mean + Math.abs(block[start + i]!);
 }
 
-function sixBits(parts: Float32Array, greatest: number): Uint8Array {
+interface SuperScales {
+  readonly scale: Multiples;
+  readonly minimum: Multiples;
+}
+
+function plainHeader(scales: Float32Array, minima: Float32Array): SuperScales {
+  return { scale: sixBits(scales), minimum: sixBits(minima) };
+}
+
+function weightedHeader(
+  scales: Float32Array,
+  minima: Float32Array,
+  sums: Float32Array,
+): SuperScales {
+  return { scale: fitMultiples(scales, sums, 63), minimum: fitMultiples(minima, sums, 63) };
+}
+
+function sixBits(parts: Float32Array): Multiples {
+  const greatest = Math.max(0, ...parts);
   const inverse = greatest > 0 ? f(63 / greatest) : 0;
-  return Uint8Array.from(parts, (part) => Math.min(63, roundHalfEven(f(inverse * part))));
+  const codes = Uint8Array.from(parts, (part) => Math.min(63, roundHalfEven(f(inverse * part))));
+  return { unit: f(greatest / 63), codes };
 }

@@ -3,9 +3,11 @@
 // Codes of each half of 128 share 32 bytes: byte l holds values l, l + 32, l + 64, l + 96, low bits first.
 
 import { roundHalfEven } from "./extremes.ts";
-import { fitAffine } from "./fit.ts";
+import { fitAffine, WEIGHTED_SEARCH } from "./fit.ts";
+import { fitMultiples, type Multiples } from "./fit_multiples.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 
 const f = Math.fround;
 const SEARCH = { maxCode: 3, from: -0.5, trials: 15, absolute: true };
@@ -35,22 +37,29 @@ export const q2_k: NumberFormat = {
     }
   },
   grid: { codes: 4, write: writeCodes },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const given = importanceWeights(values, options, 256);
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
     const trial = new Uint8Array(16);
     const weights = new Float32Array(16);
     const scales = new Float32Array(16);
     const minima = new Float32Array(16);
+    const sums = new Float32Array(16);
     for (let b = 0, o = 0; o < values.length; b += 84, o += 256) {
       block.set(values.subarray(o, o + 256));
       for (let sub = 0; sub < 16; sub++) {
-        for (let i = 0; i < 16; i++) weights[i] = Math.abs(block[sub * 16 + i]!);
-        const fit = fitAffine(block, sub * 16, weights, SEARCH, codes, trial);
+        const first = o + sub * 16;
+        if (given) weights.set(given.subarray(first, first + 16));
+        else for (let i = 0; i < 16; i++) weights[i] = Math.abs(values[first + i]!);
+        const search = given ? { ...SEARCH, ...WEIGHTED_SEARCH } : SEARCH;
+        const fit = fitAffine(block, sub * 16, weights, search, codes, trial);
         scales[sub] = fit.scale;
         minima[sub] = fit.minimum;
+        sums[sub] = weights.reduce((sum, weight) => sum + weight, 0);
       }
-      writeHeader(out, b, scales, minima);
+      writeHeader(out, b, scales, minima, given && sums);
       chooseCodes(block, out, b, codes);
       writeCodes(codes, out, b);
     }
@@ -69,17 +78,23 @@ function writeHeader(
   at: number,
   scales: Float32Array,
   minima: Float32Array,
+  sums: Float32Array | undefined,
 ): void {
-  const maxScale = Math.max(0, ...scales);
-  const maxMinimum = Math.max(0, ...minima);
-  const inverseScale = maxScale > 0 ? f(15 / maxScale) : 0;
-  const inverseMinimum = maxMinimum > 0 ? f(15 / maxMinimum) : 0;
+  const fit = (parts: Float32Array) => sums ? fitMultiples(parts, sums, 15) : fourBits(parts);
+  const scale = fit(scales);
+  const minimum = fit(minima);
   for (let sub = 0; sub < 16; sub++) {
-    out[at + sub] = roundHalfEven(f(inverseScale * scales[sub]!)) |
-      (roundHalfEven(f(inverseMinimum * minima[sub]!)) << 4);
+    out[at + sub] = scale.codes[sub]! | (minimum.codes[sub]! << 4);
   }
-  writeF16(out, at + 80, f(maxScale / 15));
-  writeF16(out, at + 82, f(maxMinimum / 15));
+  writeF16(out, at + 80, scale.unit);
+  writeF16(out, at + 82, minimum.unit);
+}
+
+function fourBits(parts: Float32Array): Multiples {
+  const greatest = Math.max(0, ...parts);
+  const inverse = greatest > 0 ? f(15 / greatest) : 0;
+  const codes = Uint8Array.from(parts, (part) => roundHalfEven(f(inverse * part)));
+  return { unit: f(greatest / 15), codes };
 }
 
 // The codes for the scales and minima as they were rounded. A sub-block of scale 0 keeps the codes it has.

@@ -3,9 +3,10 @@
 // x = d * (scale - 32) * q, where q is the low bits, less 4 if the third bit is clear.
 
 import { roundHalfEven, signedExtreme } from "./extremes.ts";
-import { fitByDescent } from "./fit.ts";
+import { fitByDescent, fitSymmetric } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 
 const f = Math.fround;
 
@@ -31,17 +32,21 @@ export const q3_k: NumberFormat = {
     }
   },
   grid: { codes: 8, write: writeCodes },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options, 256);
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
     const scales = new Float32Array(16);
     for (let b = 0, o = 0; o < values.length; b += 110, o += 256) {
       block.set(values.subarray(o, o + 256));
       for (let sub = 0; sub < 16; sub++) {
-        scales[sub] = fitByDescent(block, sub * 16, 16, 4, codes);
+        scales[sub] = weights
+          ? fitSymmetric(block, sub * 16, 16, 4, codes, weights.subarray(o, o + 256))
+          : fitByDescent(block, sub * 16, 16, 4, codes);
       }
       out.fill(0, b, b + 110);
-      writeHeader(out, b, scales);
+      writeHeader(out, b, scales, weights && sumsOf16(weights, o));
       for (let sub = 0; sub < 16; sub++) {
         const d = f(readF16(out, b + 108) * (scaleCode(out, b + 96, sub) - 32));
         if (d === 0) continue;
@@ -62,11 +67,24 @@ function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
   }
 }
 
-// The scale furthest from zero becomes code 0 (= -32); d takes its sign.
-function writeHeader(out: Uint8Array, at: number, scales: Float32Array): void {
+function sumsOf16(weights: Float32Array, start: number): Float32Array {
+  return Float32Array.from({ length: 16 }, (_, sub) => {
+    const first = start + sub * 16;
+    return weights.subarray(first, first + 16).reduce((sum, weight) => sum + weight, 0);
+  });
+}
+
+// The scale furthest from zero becomes code 0 (= -32), and d takes its sign; with weights d is fitted.
+function writeHeader(
+  out: Uint8Array,
+  at: number,
+  scales: Float32Array,
+  weights: Float32Array | undefined,
+): void {
   const extreme = signedExtreme(scales, 0, 16);
   if (extreme === 0) return;
-  const inverse = f(-32 / extreme);
+  const fitted = weights ? fitSymmetric(scales, 0, 16, 32, new Uint8Array(16), weights) : 0;
+  const inverse = f(fitted === 0 ? -32 / extreme : 1 / fitted);
   writeF16(out, at + 108, f(1 / inverse));
   for (let i = 0; i < 16; i++) {
     const code = 32 + Math.max(-32, Math.min(31, roundHalfEven(f(inverse * scales[i]!))));

@@ -3,8 +3,10 @@
 // The scale maps the value furthest from zero to code 0 (= -8), so that extreme is met exactly.
 
 import { inverseScale, signedExtreme } from "./extremes.ts";
+import { fitSymmetric } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 import { writeHalves } from "./nibbles.ts";
 
 /** 4-bit symmetric, one scale for 32 values. */
@@ -24,9 +26,14 @@ export const q4_0: NumberFormat = {
     }
   },
   grid: { codes: 16, write: (codes, out, at) => writeHalves(codes, out, at + 2) },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
+    const codes = new Uint8Array(weights ? values.length : 0);
     for (let b = 0, o = 0; o < values.length; b += 18, o += 32) {
-      const d = Math.fround(signedExtreme(values, o, 32) / -8);
+      const d = weights
+        ? fitSymmetric(values, o, 32, 8, codes, weights)
+        : Math.fround(signedExtreme(values, o, 32) / -8);
       const inverse = inverseScale(d);
       writeF16(out, b, d);
       for (let j = 0; j < 16; j++) {
@@ -38,5 +45,6 @@ export const q4_0: NumberFormat = {
 };
 
 function code(value: number, inverse: number): number {
-  return Math.min(15, Math.trunc(Math.fround(Math.fround(value * inverse) + 8.5)));
+  const shifted = Math.fround(Math.fround(value * inverse) + 8.5);
+  return Math.max(0, Math.min(15, Math.trunc(shifted)));
 }

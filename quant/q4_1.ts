@@ -4,6 +4,7 @@
 import { inverseScale, maximum, minimum } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { createAffineFitter, importanceWeights } from "./importance.ts";
 import { writeHalves } from "./nibbles.ts";
 
 /** 4-bit affine, scale and minimum for 32 values. */
@@ -25,10 +26,12 @@ export const q4_1: NumberFormat = {
     }
   },
   grid: { codes: 16, write: (codes, out, at) => writeHalves(codes, out, at + 4) },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
+    const range = weights ? createAffineFitter(weights, 15) : rangeOf;
     for (let b = 0, o = 0; o < values.length; b += 20, o += 32) {
-      const min = minimum(values, o, 32);
-      const d = Math.fround(Math.fround(maximum(values, o, 32) - min) / 15);
+      const { d, min } = range(values, o);
       const inverse = inverseScale(d);
       writeF16(out, b, d);
       writeF16(out, b + 2, min);
@@ -40,7 +43,12 @@ export const q4_1: NumberFormat = {
   },
 };
 
+function rangeOf(values: Float32Array, start: number): { d: number; min: number } {
+  const min = minimum(values, start, 32);
+  return { d: Math.fround(Math.fround(maximum(values, start, 32) - min) / 15), min };
+}
+
 function code(value: number, min: number, inverse: number): number {
   const scaled = Math.fround(Math.fround(value - min) * inverse);
-  return Math.min(15, Math.trunc(Math.fround(scaled + 0.5)));
+  return Math.max(0, Math.min(15, Math.trunc(Math.fround(scaled + 0.5))));
 }

@@ -2,8 +2,10 @@
 // 16 bytes of low nibbles as in Q4_0: value j low, value j + 16 high. x = d * (q - 16).
 
 import { inverseScale, signedExtreme } from "./extremes.ts";
+import { fitSymmetric } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 import { writeFiveBits } from "./nibbles.ts";
 
 /** 5-bit symmetric, one scale for 32 values. */
@@ -25,9 +27,14 @@ export const q5_0: NumberFormat = {
     }
   },
   grid: { codes: 32, write: (codes, out, at) => writeFiveBits(codes, out, at + 2) },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
+    const codes = new Uint8Array(weights ? values.length : 0);
     for (let b = 0, o = 0; o < values.length; b += 22, o += 32) {
-      const d = Math.fround(signedExtreme(values, o, 32) / -16);
+      const d = weights
+        ? fitSymmetric(values, o, 32, 16, codes, weights)
+        : Math.fround(signedExtreme(values, o, 32) / -16);
       const inverse = inverseScale(d);
       writeF16(out, b, d);
       out.fill(0, b + 2, b + 6);
@@ -43,5 +50,6 @@ export const q5_0: NumberFormat = {
 };
 
 function code(value: number, inverse: number): number {
-  return Math.min(31, Math.trunc(Math.fround(Math.fround(value * inverse) + 16.5)));
+  const shifted = Math.fround(Math.fround(value * inverse) + 16.5);
+  return Math.max(0, Math.min(31, Math.trunc(shifted)));
 }

@@ -4,6 +4,7 @@
 import { inverseScale, maximum, minimum } from "./extremes.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { createAffineFitter, importanceWeights } from "./importance.ts";
 import { writeFiveBits } from "./nibbles.ts";
 
 /** 5-bit affine, scale and minimum for 32 values. */
@@ -26,10 +27,12 @@ export const q5_1: NumberFormat = {
     }
   },
   grid: { codes: 32, write: (codes, out, at) => writeFiveBits(codes, out, at + 4) },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
+    const range = weights ? createAffineFitter(weights, 31) : rangeOf;
     for (let b = 0, o = 0; o < values.length; b += 24, o += 32) {
-      const min = minimum(values, o, 32);
-      const d = Math.fround(Math.fround(maximum(values, o, 32) - min) / 31);
+      const { d, min } = range(values, o);
       const inverse = inverseScale(d);
       writeF16(out, b, d);
       writeF16(out, b + 2, min);
@@ -45,7 +48,12 @@ export const q5_1: NumberFormat = {
   },
 };
 
+function rangeOf(values: Float32Array, start: number): { d: number; min: number } {
+  const min = minimum(values, start, 32);
+  return { d: Math.fround(Math.fround(maximum(values, start, 32) - min) / 31), min };
+}
+
 function code(value: number, min: number, inverse: number): number {
   const scaled = Math.fround(Math.fround(value - min) * inverse);
-  return Math.min(31, Math.trunc(Math.fround(scaled + 0.5)));
+  return Math.max(0, Math.min(31, Math.trunc(Math.fround(scaled + 0.5))));
 }

@@ -4,6 +4,7 @@
 
 import type { NumberFormat } from "./format.ts";
 import { readF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 import { createSuperBlockFitter } from "./k_affine.ts";
 import { minimumCode, scaleCode } from "./k_scales.ts";
 
@@ -31,10 +32,12 @@ export const q5_k: NumberFormat = {
     }
   },
   grid: { codes: 32, write: writeCodes },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options, 256);
     const fit = createSuperBlockFitter({ maxCode: 31, from: -0.5, trials: 15, absolute: false });
     for (let b = 0, o = 0; o < values.length; b += 176, o += 256) {
-      writeCodes(fit(values, o, out, b), out, b);
+      writeCodes(fit(values, o, out, b, weights), out, b);
     }
   },
 };

@@ -7,6 +7,7 @@ import { roundHalfEven, signedExtreme } from "./extremes.ts";
 import { fitSymmetric, ZERO_LIMIT } from "./fit.ts";
 import type { NumberFormat } from "./format.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 
 const f = Math.fround;
 
@@ -35,14 +36,16 @@ export const q6_k: NumberFormat = {
     }
   },
   grid: { codes: 64, write: writeCodes },
-  encode(values, out) {
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options, 256);
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
     const scales = new Float32Array(16);
     for (let b = 0, o = 0; o < values.length; b += 210, o += 256) {
       block.set(values.subarray(o, o + 256));
       for (let sub = 0; sub < 16; sub++) {
-        scales[sub] = fitSymmetric(block, sub * 16, 16, 32, codes);
+        scales[sub] = fitSymmetric(block, sub * 16, 16, 32, codes, weights?.subarray(o, o + 256));
       }
       out.fill(0, b, b + 210);
       const extreme = signedExtreme(scales, 0, 16);

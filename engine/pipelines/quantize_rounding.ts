@@ -90,7 +90,7 @@ export async function openRounding(
       const options = { ...await optionsOf(planned), importance };
       if (method === "importance" || !hasGrid(format)) {
         return {
-          method: "importance",
+          method: format.usesImportance ? "importance" : "nearest",
           encode: (values, out) => format.encode!(values, out, options),
         };
       }
