@@ -4,12 +4,12 @@
 import { UsageError } from "../engine/cli/args.ts";
 import type { Figure } from "../bench/support/figures.ts";
 import { figureTable } from "../bench/support/figures.ts";
-import { deno, runTask } from "./support/task.ts";
+import { deno, ROOT, runTask } from "./support/task.ts";
 
 const LINE = {
   name: "deno task bench",
   summary: "Measures this engine, beside its peers where there are any.",
-  positionals: ["NAME", "[FILTER…]"], // filters are for cpu, micro, gpu and onnx
+  positionals: ["NAME", "[FILTER…]"], // filters are for cpu, micro, gpu, onnx and quality
   flags: {
     models: {
       type: "string",
@@ -39,6 +39,19 @@ const LINE = {
       value: "FILE",
       help: "encoder: all-MiniLM-L6-v2 for the peers (fetched)",
     },
+    text: { type: "string", value: "FILE", help: "quality: text to predict (the tests' own)" },
+    windows: { type: "integer", min: 1, help: "quality: windows of 512 tokens to score (6)" },
+    width: {
+      type: "integer",
+      min: 1,
+      help: "quality: dimensions of the turned stream (the model's own; files: 768)",
+    },
+    formats: {
+      type: "string",
+      multiple: true,
+      value: "F,F",
+      help: "quality: number formats (all)",
+    },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
@@ -50,10 +63,12 @@ const LINE = {
     ["deno task bench profile --models smollm2-135m", "time by kernel"],
     ["deno task bench gpu --models 1b,8b", "shapes with random weights: smollm2, 1b, 8b, tiny"],
     ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead or kernels"],
+    ["deno task bench quality perplexity --formats q8_0,q4_0", "what formats cost in perplexity"],
+    ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, gpu, onnx, profile, micro. formats, serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, gpu, onnx, profile, quality, micro. formats, serve, vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
@@ -84,13 +99,15 @@ function numbers(
   throw new UsageError(`--${flag} takes whole numbers separated by commas: got "${text}"`);
 }
 
-async function print(figures: AsyncIterable<Figure>, json: boolean): Promise<void> {
+/** Prints figures as they come, or a table at the end; returns them. */
+async function print(figures: AsyncIterable<Figure>, json: boolean): Promise<Figure[]> {
   const all: Figure[] = [];
   for await (const figure of figures) {
     all.push(figure);
     console[json ? "log" : "error"](JSON.stringify(figure));
   }
   if (!json) console.log(`\n${all[0]?.machine}\n\n${figureTable(all)}`);
+  return all;
 }
 
 await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
@@ -117,6 +134,36 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     const figures = gpuBench(options, { parts, timeout: flags.timeout ?? 90 });
     await print(figures, flags.json ?? false);
     return 0;
+  }
+  if (name === "quality") {
+    const { PARTS, qualityBench, qualityFaults } = await import("../bench/quality/mod.ts");
+    const { pullModel } = await import("../engine/formats/hub/pull.ts");
+    const parts = PARTS.filter((part) => rest.length === 0 || rest.includes(part));
+    if (parts.length < rest.length) {
+      throw new UsageError(
+        `bench quality has the parts ${PARTS.join(", ")}: got ${rest.join(", ")}`,
+      );
+    }
+    const names = flags.models?.flatMap((list) => list.split(",")) ??
+      ["smollm2-135m", "gemma3-270m"];
+    const figures = await print(
+      qualityBench({
+        parts,
+        models: await Promise.all(
+          names.map(async (name) => ({ name, path: await pullModel(name) })),
+        ),
+        floats: () => pullModel("minilm"),
+        width: flags.width,
+        text: Deno.readTextFileSync(flags.text ?? `${ROOT}/tests/fixtures/text/opticks-book3.txt`),
+        windows: flags.windows ?? 6,
+        formats: flags.formats?.flatMap((list) => list.split(",")) ?? [],
+        threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+      }),
+      flags.json ?? false,
+    );
+    const faults = qualityFaults(figures);
+    for (const fault of faults) console.error(`does not hold: ${fault}`);
+    return faults.length > 0 ? 1 : 0;
   }
   if (name === "encoder") {
     const { encoderBench } = await import("../bench/encoder/mod.ts");
@@ -145,7 +192,9 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, gpu, onnx, profile, micro, ${NOT_BUILT.join(", ")}`,
+      `Unknown bench ${name}: cpu, encoder, gpu, onnx, profile, quality, micro, ${
+        NOT_BUILT.join(", ")
+      }`,
     );
   }
   const { CASE_NAMES, cpuBench } = await import("../bench/cpu/mod.ts");

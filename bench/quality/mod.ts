@@ -1,0 +1,90 @@
+// `deno task bench quality`: what number formats cost in quality, in three parts. `perplexity` ranks formats on
+// models whose weights lie on no grid, `encode` holds our encoders beside those of ggml, `files` opens what
+// `quantize` writes in llama.cpp. What must hold is checked at the end (`qualityFaults`).
+
+import { openModel } from "../../engine/formats/open_model.ts";
+import type { Figure } from "../support/figures.ts";
+import { encodeBench } from "./encode.ts";
+import { FILE_FORMATS, filesBench } from "./files.ts";
+import { openGgml } from "./ggml.ts";
+import { ladderFaults } from "./ladder.ts";
+import { perplexityBench, QUALITY_FORMATS } from "./perplexity.ts";
+
+/** Parts that can be asked for. */
+export const PARTS = ["perplexity", "encode", "files"] as const;
+
+/** What to measure. */
+export interface QualityBenchOptions {
+  readonly parts: readonly (typeof PARTS)[number][];
+  readonly models: readonly { readonly name: string; readonly path: string }[];
+  /** Model in floats, for `encode`. */
+  readonly floats: () => Promise<string>;
+  readonly width: number | undefined;
+  readonly text: string;
+  readonly windows: number;
+  /** Formats as the parts write them, in either case; none: all. */
+  readonly formats: readonly string[];
+  readonly threads: number;
+}
+
+/** Rows of whole blocks of 256, for formats that llama.cpp has. */
+const FILES_WIDTH = 768;
+
+/** All figures, handed out as they are measured. */
+export async function* qualityBench(options: QualityBenchOptions): AsyncGenerator<Figure> {
+  const { parts, formats } = options;
+  const among = (all: readonly string[]) => {
+    const wanted = formats.map((name) => name.toUpperCase());
+    return formats.length === 0 ? all : all.filter((name) => wanted.includes(name.toUpperCase()));
+  };
+  if (parts.includes("perplexity")) {
+    yield* perplexityBench({ ...options, formats: among(QUALITY_FORMATS) });
+  }
+  if (parts.includes("encode")) yield* encodeFigures(options);
+  if (parts.includes("files")) {
+    const { width = FILES_WIDTH } = options;
+    yield* filesBench({ ...options, width, formats: among(FILE_FORMATS) });
+  }
+}
+
+async function* encodeFigures({ floats, formats }: QualityBenchOptions): AsyncGenerator<Figure> {
+  const ggml = await openGgml();
+  try {
+    const file = await openModel(await floats());
+    try {
+      const filter = formats.map((name) => name.toUpperCase());
+      yield* encodeBench(file, { label: "minilm", ggml, filter });
+    } finally {
+      file.close();
+    }
+  } finally {
+    ggml.close();
+  }
+}
+
+/** An encoder may be so much worse than ggml's. */
+const LARGEST_ERROR_RATIO = 1.02;
+/** Of llama.cpp's tokens so many must be ours, and others may lose by so much: a tie, seen through 8 bits. */
+const LEAST_EQUAL = 0.9;
+const LARGEST_GAP = 0.5;
+
+/** What does not hold among figures. */
+export function qualityFaults(figures: readonly Figure[]): string[] {
+  const faults: string[] = [];
+  const byModel = new Map<string, Map<string, number>>();
+  for (const { case: name, value, ratio } of figures) {
+    const [what, format, ...label] = name.split(" ");
+    if (what === "perplexity") {
+      const model = label.join(" ");
+      if (!byModel.has(model)) byModel.set(model, new Map());
+      byModel.get(model)!.set(format!, value);
+    }
+    const isWorse = what === "encode" && ratio! < 1 / LARGEST_ERROR_RATIO;
+    if (isWorse || (what === "tokens" && value < LEAST_EQUAL)) faults.push(`${name}: ${ratio}`);
+    if (what === "gap" && value > LARGEST_GAP) faults.push(`${name}: ${value}`);
+  }
+  for (const [model, perplexities] of byModel) {
+    faults.push(...ladderFaults(perplexities).map((fault) => `${model}: ${fault}`));
+  }
+  return faults;
+}
