@@ -145,6 +145,14 @@ export const ACTIVATION_OPCODES = {
       ...{ x: "u32", weights: "u32", y: "u32", rows: "u32", count: "u32", columns: "u32" },
     },
   },
+  /** `rows` rows of `outputs` columns, from rows of `inner` values; entries row by row. See sparse.ts. */
+  sparse_add: {
+    file: "sparse",
+    operands: {
+      ...{ base: "u32", x: "u32", starts: "u32", columns: "u32", values: "u32", y: "u32" },
+      ...{ rows: "u32", outputs: "u32", inner: "u32" },
+    },
+  },
   /** Row `indices[i]` of `rows` rows of `bytes` bytes. */
   select_rows: {
     file: "softmax",

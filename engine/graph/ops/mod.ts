@@ -94,6 +94,7 @@ import { selectRows } from "./select_rows.ts";
 import { slice } from "./slice.ts";
 import { softcap } from "./softcap.ts";
 import { softmax } from "./softmax.ts";
+import { sparseAdd } from "./sparse_add.ts";
 import { spanAttention } from "./span_attention.ts";
 import { tile } from "./tile.ts";
 import { topK } from "./top_k.ts";
@@ -197,6 +198,7 @@ const all: readonly OpRecord[] = [
   slice,
   softcap,
   softmax,
+  sparseAdd,
   spanAttention,
   tile,
   topK,
