@@ -67,7 +67,7 @@ export interface GpuWeightPart {
   readonly firstRow: number;
   /** Rows without padding. */
   readonly rows: number;
-  /** The planes of the layout, in its order. */
+  /** The planes of the layout, in its order, and its table if it has one. */
   readonly planes: readonly GpuSlice[];
 }
 

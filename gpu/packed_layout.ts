@@ -1,4 +1,4 @@
-// What a layout of packed weights is, as layouts fill it in (weight_layout.ts, code_layouts.ts). A matrix is cut
+// What a layout of packed weights is, as layouts fill it in (weight_layout.ts, layouts/). A matrix is cut
 // into groups of rows, and each group is stored in one or more planes (codes, scales), so that a large matrix can
 // be split between groups over several bindings and every kernel reads whole vectors.
 
@@ -10,6 +10,8 @@ export interface GpuWeightLayout {
   readonly rowGroup: number;
   /** Bytes of one group of rows in each plane; multiples of 4. */
   planeBytes(columns: number): readonly number[];
+  /** Words that all rows of all matrices share, such as levels of codes: a plane of its own behind the others. */
+  readonly table?: Uint32Array<ArrayBuffer>;
   /**
    * Rearranges rows as the file stores them.
    *

@@ -53,6 +53,12 @@ const SHADERS: readonly Shader[] = [
     packedDot: false,
   }),
   gemv({ layout: "u6_k16", columns: 256, chosen: "list", bias: true, lanes: 64 }),
+  gemv({ layout: "u2_kn16", columns: 256 }),
+  gemv({ layout: "i8_sides_row", columns: 96 }),
+  gemv({ layout: "l4f_e4m3", columns: 64 }),
+  gemv({ layout: "u3_dm", columns: 32 }),
+  gemv({ layout: "u4_dz_128", columns: 128 }),
+  gemvF32({ ...TEAM, subgroupSize: 8, layout: "u4_e1_128", columns: 128, bias: false }),
   gemvF32({ ...TEAM, subgroupSize: 8, layout: "f16", columns: 100, bias: true, chosen: "place" }),
   matmulGluQ8({
     ...{ layout: "i8_d", columns: 64, results: 64, lanes: 8, unroll: 1, bias: true },
@@ -116,4 +122,18 @@ Deno.test("the number of outputs is no part of a product's text: layers share a 
 
 Deno.test("integer products of a layout without codes are refused by name", () => {
   assertThrows(() => gemv({ layout: "f16" }), RangeError, '"f16"');
+});
+
+Deno.test("float products by E0M4 make floats of codes by bit operations alone", () => {
+  const text = (layout: string) =>
+    textOf(gemvF32({ ...TEAM, subgroupSize: 8, layout, columns: 128, bias: false }));
+  // Conversions are calls of a float type with integers in them; splats and bit casts are none.
+  const conversions = (layout: string) =>
+    text(layout).match(
+      /\bf32\([^)]|vec[234]<f32>\(\(?(vec[234]<[iu]32>|pair|raised|nibbles|word)/g,
+    );
+  assertStringIncludes(text("u4_e1_128"), "| vec4<u32>(128u << 23u)");
+  assertStringIncludes(text("u4_e2_64"), "| vec4<u32>(129u << 23u)");
+  for (const layout of ["u4_e1", "u4_e1_128", "u4_e2_256"]) assertEquals(conversions(layout), null);
+  assert(conversions("u4_dz_128")!.length > 0);
 });

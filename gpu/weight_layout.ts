@@ -2,9 +2,11 @@
 // layout gives exactly the numbers of the file. A format without a layout of its own is decoded to float32.
 
 import { getFormat } from "../quant/mod.ts";
-import { CODE_LAYOUTS, type CodeLayout } from "./code_layouts.ts";
+import { GROUP_COLUMNS } from "./layouts/code_layout.ts";
+import { codeLayout, codeLayoutOf } from "./layouts/mod.ts";
 import type { GpuWeightLayout, PackSize } from "./packed_layout.ts";
 
+export { codeLayout };
 export type { GpuWeightLayout, PackSize };
 
 /** Rows of float32, each padded with zeros to a multiple of 4 columns; the form of last resort. */
@@ -41,20 +43,23 @@ function halfLayout(id: string): GpuWeightLayout {
   };
 }
 
-/** Layouts by number format; what is not here is decoded to float32. */
-const LAYOUTS: ReadonlyMap<string, GpuWeightLayout> = new Map([
+/** Layouts of floats by number format. */
+const FLOAT_LAYOUTS: ReadonlyMap<string, GpuWeightLayout> = new Map([
   ["F16", halfLayout("f16")],
   ["BF16", halfLayout("bf16")],
-  ...Object.entries(CODE_LAYOUTS),
 ]);
 
-const BY_ID: ReadonlyMap<string, GpuWeightLayout> = new Map(
-  [FLOAT_LAYOUT, ...LAYOUTS.values()].map((layout) => [layout.id, layout]),
+const FLOATS_BY_ID: ReadonlyMap<string, GpuWeightLayout> = new Map(
+  [FLOAT_LAYOUT, ...FLOAT_LAYOUTS.values()].map((layout) => [layout.id, layout]),
 );
 
-/** The layout that weights of a number format with rows of this many columns get. */
-export function gpuLayoutOf(format: string, _columns: number): GpuWeightLayout {
-  return LAYOUTS.get(format) ?? FLOAT_LAYOUT;
+/**
+ * The layout that weights of a number format with rows of this many columns get. Formats of smaller blocks than a
+ * group of a kernel are decoded where a row ends within one.
+ */
+export function gpuLayoutOf(format: string, columns: number): GpuWeightLayout {
+  const codes = columns % GROUP_COLUMNS === 0 ? codeLayoutOf(format) : undefined;
+  return codes ?? FLOAT_LAYOUTS.get(format) ?? FLOAT_LAYOUT;
 }
 
 /**
@@ -63,17 +68,12 @@ export function gpuLayoutOf(format: string, _columns: number): GpuWeightLayout {
  * @throws {RangeError} If there is none.
  */
 export function gpuLayout(id: string): GpuWeightLayout {
-  const layout = BY_ID.get(id);
+  const layout = codeLayout(id) ?? FLOATS_BY_ID.get(id);
   if (!layout) throw new RangeError(`Cannot read weights of layout "${id}": there is none`);
   return layout;
 }
 
-/** The layout of an id if it holds codes with scales, which integer kernels read; else undefined. */
-export function codeLayout(id: string): CodeLayout | undefined {
-  return Object.values(CODE_LAYOUTS).find((layout) => layout.id === id);
-}
-
-/** Whether a number format has kernels on 8-bit activations. */
+/** Whether a number format has kernels on 8-bit activations; rows are whole groups of 32 columns then. */
 export function hasGpuIntegerKernel(format: string): boolean {
-  return format in CODE_LAYOUTS;
+  return codeLayoutOf(format) !== undefined;
 }

@@ -1,14 +1,26 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { formatBytes, getFormat } from "../quant/mod.ts";
-import { CODE_LAYOUTS, type CodeLayout } from "./code_layouts.ts";
-import { FLOAT_LAYOUT, gpuLayout, gpuLayoutOf, type GpuWeightLayout } from "./weight_layout.ts";
+import { formatBytes, formats, getFormat } from "../quant/mod.ts";
+import { decodeSmallFloat } from "../quant/small_floats.ts";
+import type { CodeLayout } from "./layouts/code_layout.ts";
+import { CODE_KINDS } from "./layouts/code_planes.ts";
+import { CODE_LAYOUTS, codeLayoutOf } from "./layouts/mod.ts";
+import { ROW_LAYOUTS } from "./layouts/paper_formats.ts";
+import {
+  FLOAT_LAYOUT,
+  gpuLayout,
+  gpuLayoutOf,
+  type GpuWeightLayout,
+  hasGpuIntegerKernel,
+} from "./weight_layout.ts";
 
 /** Bytes of a format that stand for ordinary numbers. */
 function randomBlocks(name: string, count: number): Uint8Array<ArrayBuffer> {
   const format = getFormat(name);
   const bytes = new Uint8Array(formatBytes(format, count));
-  const values = Float32Array.from({ length: count }, (_, i) => Math.sin(i * 1.7) + i % 5 - 2);
-  format.encode!(values, bytes);
+  // Between -1 and 1, which is what Q4_B16 can hold.
+  const values = Float32Array.from({ length: count }, (_, i) => Math.sin(i * 1.7) / 2 + i % 5 / 10);
+  if (format.encode) format.encode(values, bytes);
+  else bytes.fill(1);
   return bytes;
 }
 
@@ -33,50 +45,153 @@ function packed(
   return planes;
 }
 
-/** Reads a group of 32 columns as the file's comment says it lies. */
-function readGroup(
-  { bits, scales, offset }: CodeLayout,
+/** Reads the code of a column as layouts/code_planes.ts says it lies. */
+function codeOf(
+  { codes, table }: CodeLayout,
   planes: readonly Uint8Array<ArrayBuffer>[],
   group: number,
-): number[] {
-  const [codes, high] = planes as [Uint8Array, Uint8Array];
-  const view = new DataView(planes.at(-1)!.buffer);
-  const codeOf = (column: number): number => {
-    if (bits === 8) return (codes[32 * group + column]! << 24) >> 24;
-    const low = (codes[16 * group + column % 16]! >> (column < 16 ? 0 : 4)) & 15;
-    const quad = column >> 2, byte = column & 3;
-    if (bits === 5) return low | (((high[4 * group + byte]! >> quad) & 1) << 4);
-    if (bits === 4) return low;
-    const pair = high[8 * group + 4 * (quad >> 2) + byte]! >> (2 * (quad & 3));
-    return low | ((pair & 3) << 4);
-  };
-  const block = 20 * (group >> 3), own = block + 4 + 2 * (group & 7);
-  const half = (at: number) => view.getFloat16(at, true);
-  const valueOf = {
-    d: (code: number) => half(2 * group) * (code - offset),
-    dm: (code: number) => half(4 * group) * code + half(4 * group + 2),
-    k: (code: number) =>
-      half(block) * view.getUint8(own) * code - half(block + 2) * view.getUint8(own + 1),
-    k16: (code: number, column: number) =>
-      half(block) * view.getInt8(own + (column >> 4)) * (code - offset),
-  };
-  return Array.from({ length: 32 }, (_, column) => valueOf[scales](codeOf(column), column));
+  column: number,
+): number {
+  const quad = column >> 2, byte = column & 3;
+  const bit = (plane: number) => (planes[plane]![4 * group + byte]! >> quad) & 1;
+  const pair = (plane: number) =>
+    (planes[plane]![8 * group + 4 * (quad >> 2) + byte]! >> (2 * (quad & 3))) & 3;
+  const nibble = () => (planes[0]![16 * group + column % 16]! >> (column < 16 ? 0 : 4)) & 15;
+  switch (codes) {
+    case "s1":
+      return 2 * bit(0) - 1;
+    case "u2":
+      return pair(0);
+    case "u3":
+      return pair(0) | (bit(1) << 2);
+    case "u4":
+      return nibble();
+    case "u5":
+      return nibble() | (bit(1) << 4);
+    case "u6":
+      return nibble() | (pair(1) << 4);
+    case "i8":
+      return (planes[0]![32 * group + column]! << 24) >> 24;
+    case "l4": {
+      const index = planes[0]![16 * group + (quad & 3) * 4 + (column >> 4) * 2 + (byte & 1)]!;
+      return (table![index]! << (byte < 2 ? 24 : 8)) >> 24;
+    }
+  }
 }
 
-for (const [format, layout] of Object.entries(CODE_LAYOUTS)) {
+/** The value of a code by the scales of its group, as layouts/code_layout.ts says they lie. */
+function valueOf(
+  { scales, span, offset }: CodeLayout,
+  plane: Uint8Array<ArrayBuffer>,
+  { group, column, groups }: { group: number; column: number; groups: number },
+): (code: number) => number {
+  const view = new DataView(plane.buffer);
+  const at = Math.floor(group / (span === "row" ? groups : span / 32));
+  const half = (place: number) => view.getFloat16(place, true);
+  const float = (place: number) => view.getFloat32(place, true);
+  const [byte, upper] = [view.getUint8.bind(view), column >> 4];
+  const block = group >> 3, own = group & 7;
+  const level = (step: number) => (code: number) =>
+    (16 * step + step * code - half(4 * at + 2)) * half(4 * at);
+  switch (scales) {
+    case "d":
+      return (code) => half(2 * at) * (code - offset);
+    case "f":
+      return (code) => float(4 * at) * (code - offset);
+    case "dm":
+      return (code) => half(4 * at) * (code - offset) + half(4 * at + 2);
+    case "fm":
+      return (code) => float(8 * at) * code + float(8 * at + 4);
+    case "dz":
+      return (code) => half(4 * at) * (code - view.getInt16(4 * at + 2, true));
+    case "e1":
+      return level(1 / 8);
+    case "e2":
+      return level(1 / 4);
+    case "sides":
+      return (code) => code * float(8 * at + (code < 0 ? 4 : 0));
+    case "e8":
+      return (code) => 2 ** (byte(group) - 128) * (code - offset);
+    case "k":
+      return (code) =>
+        half(20 * block) * byte(20 * block + 4 + 2 * own) * code -
+        half(20 * block + 2) * byte(20 * block + 5 + 2 * own);
+    case "k8":
+      return (code) => half(12 * block) * view.getInt8(12 * block + 4 + own) * (code - offset);
+    case "k16":
+      return (code) =>
+        half(20 * block) * view.getInt8(20 * block + 4 + 2 * own + upper) * (code - offset);
+    case "kn16": {
+      const nibbles = byte(20 * block + 4 + 2 * own + upper);
+      return (code) =>
+        half(20 * block) * (nibbles & 15) * code - half(20 * block + 2) * (nibbles >> 4);
+    }
+    case "e4m3": {
+      const scale = decodeSmallFloat("f8e4m3fn", byte(2 * group + upper));
+      return (code) => scale / 2 * (code - offset);
+    }
+    case "b16": {
+      const place = 4 * group + 2 * upper;
+      return (code) => byte(place + 1) / 1000 * code + (byte(place) - 100) / 100;
+    }
+  }
+}
+
+/** Formats of codes, and columns that are a block or an odd number of groups. */
+const FORMATS = [
+  ...[...formats.keys()].filter(hasGpuIntegerKernel).map((format) =>
+    [format, getFormat(format).blockSize <= 32 ? 96 : 256] as const
+  ),
+  ...["I8PC_96", "I4PC_96", "Q8_GL_96"].map((format) => [format, 96] as const),
+];
+
+for (const [format, columns] of FORMATS) {
+  const layout = codeLayoutOf(format)!;
   Deno.test(`planes of ${layout.id} hold exactly the numbers of ${format}`, () => {
-    const columns = getFormat(format).blockSize === 32 ? 96 : 256;
     const bytes = randomBlocks(format, 3 * columns);
-    const planes = packed(layout, format, [3, columns], bytes);
-    const groups = Array.from({ length: 3 * columns / 32 }, (_, g) => readGroup(layout, planes, g));
-    assertEquals(Float32Array.from(groups.flat()), decoded(format, bytes, 3 * columns));
+    // Blocks of a file lie where they lie.
+    const shifted = new Uint8Array(bytes.length + 1);
+    shifted.set(bytes, 1);
+    const planes = packed(layout, format, [3, columns], shifted.subarray(1));
+    const scales = planes[CODE_KINDS[layout.codes].length]!;
+    const groups = columns / 32;
+    const values = Float32Array.from({ length: 3 * columns }, (_, i) => {
+      const group = i >> 5, column = i & 31;
+      return valueOf(layout, scales, { group, column, groups })(
+        codeOf(layout, planes, group, column),
+      );
+    });
+    assertEquals(values, decoded(format, bytes, 3 * columns));
   });
 }
 
+Deno.test("a layout takes at most an eighth more than the format's own bytes", () => {
+  for (const [format] of FORMATS) {
+    const family = /^(I8PC|I4PC|Q8_GL)/.exec(format)?.[0];
+    const name = family ? `${family}_4096` : format;
+    const layout = gpuLayoutOf(name, 4096);
+    const bytes = layout.planeBytes(4096).reduce((sum, size) => sum + size, 0);
+    const own = formatBytes(getFormat(name), 4096 * layout.rowGroup);
+    assert(bytes <= 1.125 * own, `${format}: ${bytes} for ${own}`);
+  }
+});
+
+Deno.test("formats that share a layout agree in all that kernels know", () => {
+  const byId = new Map<string, CodeLayout>();
+  for (const layout of [...Object.values(CODE_LAYOUTS), ...Object.values(ROW_LAYOUTS)]) {
+    const { codes, scales, span, offset, table } = layout;
+    const first = byId.get(layout.id) ?? layout;
+    byId.set(layout.id, first);
+    assertEquals([codes, scales, span, offset, table], [
+      ...[first.codes, first.scales, first.span, first.offset, first.table],
+    ]);
+  }
+});
+
 Deno.test("float layouts pad rows with zeros", () => {
-  for (const format of ["F16", "BF16", "F32", "Q2_K"]) {
+  for (const format of ["F16", "BF16", "F32", "IQ3_S"]) {
     const layout = gpuLayoutOf(format, 256);
-    const columns = format === "Q2_K" ? 256 : 5;
+    const columns = format === "IQ3_S" ? 256 : 5;
     const bytes = randomBlocks(format, 2 * columns);
     const [plane] = packed(layout, format, [2, columns], bytes) as [Uint8Array<ArrayBuffer>];
     const stored = layout === FLOAT_LAYOUT ? "F32" : format;

@@ -11,7 +11,7 @@ import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts
 import { type RowsShape, workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
 import { tileOutputs, tileRows, type TileShape } from "../../gpu/kernels/matmul_tile.ts";
 import { gemmStepGroups, MATMUL_TUNING, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
-import { planeNames, quadReader } from "../../gpu/kernels/weight_reader.ts";
+import { planeNames, unitColumns } from "../../gpu/kernels/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ceilDiv, type Dim, floorDiv, max, min, mul, product, sub } from "./dim.ts";
 import type { Node } from "./graph.ts";
@@ -34,7 +34,7 @@ export interface Arithmetic {
 const FLOATS: Arithmetic = {
   name: "f32",
   takes: () => true,
-  steps: ({ layout, columns }) => Math.ceil(columns / quadReader(layout).unitColumns),
+  steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
   few: (shape) => gemvF32(shape),
   many: (shape) => gemmF32(shape),
 };

@@ -4,7 +4,7 @@
 // once. A tensor that several values share (an embedding that is also the head) is loaded once.
 
 import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
-import type { GpuWeight, GpuWeightPart } from "../../gpu/kernel.ts";
+import type { GpuSlice, GpuWeight, GpuWeightPart } from "../../gpu/kernel.ts";
 import { gpuLayoutOf, type GpuWeightLayout } from "../../gpu/weight_layout.ts";
 import { findNonFinite } from "../../quant/finite.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
@@ -46,11 +46,12 @@ export function gpuMatrixBytes(value: Value): number {
 export function allocateGpuWeights(gpu: GpuMemory, plan: Plan): GpuWeights {
   const matrices = new Map<number, GpuWeight>();
   const firsts = distinctWeights(plan);
+  const tables = createTables(gpu);
   let bytes = 0;
   for (const value of firsts.values()) {
     checkLength(value);
     if (!isMatrix(value)) continue;
-    matrices.set(value.id, allocateMatrix(gpu, value));
+    matrices.set(value.id, allocateMatrix(gpu, value, tables));
     bytes += gpuMatrixBytes(value);
   }
   for (const value of weightsOf(plan)) {
@@ -73,7 +74,25 @@ function checkLength({ tensor, shape }: Value): void {
   });
 }
 
-function allocateMatrix(gpu: GpuMemory, value: Value): GpuWeight {
+/** Tables of layouts, each in memory once. */
+type Tables = (layout: GpuWeightLayout) => readonly GpuSlice[];
+
+function createTables(gpu: GpuMemory): Tables {
+  const made = new Map<string, GpuSlice>();
+  return ({ id, table }) => {
+    if (!table) return [];
+    const known = made.get(id);
+    if (known) return [known];
+    const bytes = table.byteLength;
+    const buffer = gpu.createBuffer(`table of ${id}`, bytes, STORAGE_USAGE);
+    gpu.device.queue.writeBuffer(buffer, 0, table);
+    const slice: GpuSlice = { buffer, offset: 0, bytes, access: "read" };
+    made.set(id, slice);
+    return [slice];
+  };
+}
+
+function allocateMatrix(gpu: GpuMemory, value: Value, tables: Tables): GpuWeight {
   const [rows, columns] = matrixSize(value);
   const { name, format } = value.tensor!;
   const layout = gpuLayoutOf(format, columns);
@@ -88,12 +107,15 @@ function allocateMatrix(gpu: GpuMemory, value: Value): GpuWeight {
     parts.push({
       firstRow,
       rows: Math.min(rows - firstRow, count * layout.rowGroup),
-      planes: planeBytes.map((bytes) => ({
-        buffer: gpu.createBuffer(name, count * bytes, STORAGE_USAGE),
-        offset: 0,
-        bytes: count * bytes,
-        access: "read",
-      })),
+      planes: [
+        ...planeBytes.map((bytes): GpuSlice => ({
+          buffer: gpu.createBuffer(name, count * bytes, STORAGE_USAGE),
+          offset: 0,
+          bytes: count * bytes,
+          access: "read",
+        })),
+        ...tables(layout),
+      ],
     });
   }
   return { layout: layout.id, format, rows, columns, parts };
@@ -184,9 +206,9 @@ async function loadMatrix(
         staging.take(`plane ${plane}`, groups * bytes).fill(0)
       );
       packRows(layout, file, { format, rows: count, columns }, packed, tensor);
-      planes.forEach(({ buffer, offset }, plane) => {
-        const to = offset + row / rowGroup * planeBytes[plane]!;
-        queue.writeBuffer(buffer, to, packed[plane]!);
+      packed.forEach((bytes, plane) => {
+        const { buffer, offset } = planes[plane]!;
+        queue.writeBuffer(buffer, offset + row / rowGroup * planeBytes[plane]!, bytes);
       });
       report(count * rowBytes);
     }

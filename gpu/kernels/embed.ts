@@ -3,14 +3,14 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { quadReader } from "./weight_reader.ts";
+import { quadReader, unitColumns } from "./weight_reader.ts";
 
 /** Units of a workgroup. */
 export const EMBED_BLOCK = 64;
 
 /** Columns that one invocation decodes of a layout. */
 export function embedUnit(layout: string): number {
-  return quadReader(layout).unitColumns;
+  return unitColumns(layout);
 }
 
 /**
@@ -18,7 +18,7 @@ export function embedUnit(layout: string): number {
  * of the part, `scale`.
  */
 export function embedShader(layout: string): Shader {
-  const reader = quadReader(layout);
+  const reader = quadReader(layout, "params.units");
   const quads = reader.unitColumns / 4;
   const lanes = ["x", "y", "z", "w"];
   return {

@@ -6,7 +6,7 @@ import { wgsl } from "../wgsl.ts";
 import { floatRows } from "./matmul_gemv_f32.ts";
 import { list } from "./matmul_rows.ts";
 import { shared, tileOutputs, tileRows, tileShader, type TileShape } from "./matmul_tile.ts";
-import { quadReader } from "./weight_reader.ts";
+import { quadReader, unitColumns } from "./weight_reader.ts";
 
 /** What a shader is made for. */
 export interface GemmF32Params extends TileShape {
@@ -20,11 +20,11 @@ const STEP_COLUMNS = 32;
 /** The shader; bindings x, the planes of the weight, y. */
 export function gemmF32(params: GemmF32Params): Shader {
   const { columns, across, down, blockRows, blockOutputs } = params;
-  const reader = quadReader(params.layout);
+  const units = Math.ceil(columns / unitColumns(params.layout));
+  const reader = quadReader(params.layout, `${units}u`);
   const rows = tileRows(params), lines = tileOutputs(params);
   const threads = across * down;
   const steps = Math.ceil(columns / STEP_COLUMNS);
-  const units = Math.ceil(columns / reader.unitColumns);
   const stepUnits = STEP_COLUMNS / reader.unitColumns;
   const stepQuads = STEP_COLUMNS / 4;
   const x = floatRows(columns, steps * stepQuads);

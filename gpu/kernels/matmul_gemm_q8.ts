@@ -2,14 +2,15 @@
 // loop is packed dot products of registers; a group's integers are scaled once. Words lie column by column,
 // rows beside each other, so that a block's rows are one vector.
 
-import type { CodeLayout } from "../code_layouts.ts";
+import { type CodeLayout, scaleFacts } from "../layouts/code_layout.ts";
 import type { Shader } from "../kernel.ts";
 import { codeLayout } from "../weight_layout.ts";
 import { float, wgsl } from "../wgsl.ts";
 import { list } from "./matmul_rows.ts";
 import { shared, tileOutputs, tileRows, tileShader, type TileShape } from "./matmul_tile.ts";
-import { packedDot, q8RowReader } from "./q8_rows.ts";
+import { NEGATIVES, packedDot, q8RowReader } from "./q8_rows.ts";
 import { codeReader } from "./weight_reader.ts";
+import { scaleType } from "./weight_scales.ts";
 
 /** What a shader is made for. */
 export interface GemmQ8Params extends TileShape {
@@ -30,11 +31,11 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   const { columns, stepGroups, across, down } = params;
   const layout = codeLayout(params.layout);
   if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
-  const reader = codeReader(layout);
   const rows = tileRows(params), lines = tileOutputs(params);
   const groups = columns / 32;
+  const reader = codeReader(layout, `${groups}u`);
   const threads = across * down;
-  const hasHalves = layout.scales === "k16";
+  const { covers } = scaleFacts(layout);
   const xItems = 2 * stepGroups * rows, wItems = stepGroups * lines;
   const words = (tile: string, width: number, vector: string, word: string) =>
     list(
@@ -88,11 +89,13 @@ export function gemmQ8(params: GemmQ8Params): Shader {
       ${q8RowReader(columns)}
 
       ${packedDot(params.packedDot)}
-
+      ${covers === "signs" ? `\n${NEGATIVES}\n` : ""}
       var<workgroup> x_tile: array<vec4<u32>, ${2 * stepGroups * rows}>;
       var<workgroup> w_tile: array<vec4<u32>, ${2 * stepGroups * lines}>;
-      var<workgroup> x_scale_tile: array<${hasHalves ? "vec3" : "vec2"}<f32>, ${stepGroups * rows}>;
-      var<workgroup> w_scale_tile: array<vec2<f32>, ${stepGroups * lines}>;
+      var<workgroup> x_scale_tile: array<${covers === "halves" ? "vec3" : "vec2"}<f32>, ${
+      stepGroups * rows
+    }>;
+      var<workgroup> w_scale_tile: array<${scaleType(layout)}, ${stepGroups * lines}>;
     `,
     steps: groups / stepGroups,
     fill,
@@ -104,17 +107,49 @@ export function gemmQ8(params: GemmQ8Params): Shader {
  * What a group of x brings to every output: its scale and sum, and the half sum for scales of 16 columns. Where
  * weights have no minima the sum is multiplied by their offset here, once for all outputs.
  */
-function rowScales({ scales, offset }: CodeLayout): string {
-  if (scales === "k16") return "vec3<f32>(x_scales(row, group), x_half(row, group))";
-  if (scales !== "d" || offset === 0) return "x_scales(row, group)";
-  return `x_scales(row, group) * vec2<f32>(1.0, ${float(-offset)})`;
+function rowScales(layout: CodeLayout): string {
+  const { covers, minima } = scaleFacts(layout);
+  if (covers === "halves") return "vec3<f32>(x_scales(row, group), x_half(row, group))";
+  if (covers === "signs" || minima || layout.offset === 0) return "x_scales(row, group)";
+  return `x_scales(row, group) * vec2<f32>(1.0, ${float(-layout.offset)})`;
 }
 
-/** What a group adds to four sums: integers `dot`, scales of the weights `sx` and `sy`, of x `a`. */
-function groupSum({ scales, offset }: CodeLayout, i: number, j: number): string {
-  const dots = `a${i}.x * vec4<f32>(dot${i}_${j})`;
-  if (scales !== "d") return `sx${j} * (${dots}) + sy${j} * a${i}.y`;
-  return offset === 0 ? `sx${j} * (${dots})` : `sx${j} * (${dots} + vec4<f32>(a${i}.y))`;
+/** Integers that a group adds up for every sum of a block: words of the group, and which bytes of the weights. */
+interface Dots {
+  readonly name: string;
+  readonly words: readonly [from: number, to: number];
+  readonly weights?: (w: string) => string;
+}
+
+function dotsOf(layout: CodeLayout): readonly Dots[] {
+  const { covers } = scaleFacts(layout);
+  if (covers === "group") return [{ name: "dot", words: [0, 8] }];
+  if (covers === "halves") {
+    return [{ name: "first", words: [0, 4] }, { name: "second", words: [4, 8] }];
+  }
+  return [
+    { name: "first", words: [0, 8], weights: (w) => `${w} & ~negatives(${w})` },
+    { name: "second", words: [0, 8], weights: (w) => `${w} & negatives(${w})` },
+  ];
+}
+
+/** What a group adds to four sums: the integers of {@linkcode dotsOf}, scales `s{c}{j}` of the weights, `a` of x. */
+function groupSum(layout: CodeLayout, i: number, j: number): string {
+  const { covers, minima } = scaleFacts(layout);
+  const scaled = (name: string) => `a${i}.x * vec4<f32>(${name}${i}_${j})`;
+  if (covers === "signs") return `sx${j} * (${scaled("first")}) + sy${j} * (${scaled("second")})`;
+  if (covers === "group") {
+    if (minima) return `sx${j} * (${scaled("dot")}) + sy${j} * a${i}.y`;
+    const offset = layout.offset === 0 ? "" : ` + vec4<f32>(a${i}.y)`;
+    return `sx${j} * (${scaled("dot")}${offset})`;
+  }
+  if (minima) {
+    return `sx${j} * (${scaled("first")}) + sy${j} * a${i}.z + ` +
+      `sz${j} * (${scaled("second")}) + sw${j} * (a${i}.y - a${i}.z)`;
+  }
+  const offset = float(layout.offset);
+  return `sx${j} * (${scaled("first")} - ${offset} * a${i}.z) + ` +
+    `sy${j} * (${scaled("second")} - ${offset} * (a${i}.y - a${i}.z))`;
 }
 
 /** Adds the products of one group of a step to the sums of a block. */
@@ -124,8 +159,7 @@ function multiplyGroup(params: GemmQ8Params, layout: CodeLayout, part: number): 
   const rowQuads = blockRows / 4, lineQuads = blockOutputs / 4;
   const block = (text: (i: number, j: number) => string) =>
     list(blockRows * lineQuads, (n) => text(Math.floor(n / lineQuads), n % lineQuads));
-  const hasHalves = layout.scales === "k16";
-  const dots = (name: string, from: number, to: number) =>
+  const dots = ({ name, words: [from, to], weights = (w) => w }: Dots) =>
     wgsl`
     ${block((i, j) => `var ${name}${i}_${j} = vec4<i32>();`)}
     ${
@@ -145,12 +179,17 @@ function multiplyGroup(params: GemmQ8Params, layout: CodeLayout, part: number): 
             (j) => `let w${j} = w_tile[${word * lines / 4 + j}u + across * ${lineQuads}u];`,
           )
         }
-          ${block((i, j) => `${name}${i}_${j} += dots(x${i >> 2}.${"xyzw"[i & 3]}, w${j});`)}
+          ${
+          block((i, j) =>
+            `${name}${i}_${j} += dots(x${i >> 2}.${"xyzw"[i & 3]}, ${weights(`w${j}`)});`
+          )
+        }
         }
       `;
       })
     }
   `;
+  const components = scaleType(layout) === "vec4<f32>" ? ["x", "y", "z", "w"] : ["x", "y"];
   const scales = wgsl`
     ${
     list(blockRows, (i) => `let a${i} = x_scale_tile[${part * rows + i}u + down * ${blockRows}u];`)
@@ -160,41 +199,19 @@ function multiplyGroup(params: GemmQ8Params, layout: CodeLayout, part: number): 
       `let s${j} = w_scale_tile[${part * lines + j}u + across * ${blockOutputs}u];`)
   }
     ${
-    list(
-      lineQuads,
-      (j) => `let sx${j} = vec4<f32>(${list(4, (k) => `s${4 * j + k}.x`).join(", ")});`,
-    )
-  }
-    ${
-    list(
-      lineQuads,
-      (j) => `let sy${j} = vec4<f32>(${list(4, (k) => `s${4 * j + k}.y`).join(", ")});`,
+    components.flatMap((c) =>
+      list(
+        lineQuads,
+        (j) => `let s${c}${j} = vec4<f32>(${list(4, (k) => `s${4 * j + k}.${c}`).join(", ")});`,
+      )
     )
   }
   `;
-  if (!hasHalves) {
-    return wgsl`
-      {
-        ${dots("dot", 0, 8)}
-        ${scales}
-        ${block((i, j) => `sum${i}_${j} += ${groupSum(layout, i, j)};`)}
-      }
-    `;
-  }
-  const offset = float(layout.offset);
   return wgsl`
     {
-      ${dots("first", 0, 4)}
-      ${dots("second", 4, 8)}
+      ${dotsOf(layout).map(dots)}
       ${scales}
-      ${
-    block((i, j) =>
-      wgsl`
-        sum${i}_${j} += sx${j} * (a${i}.x * vec4<f32>(first${i}_${j}) - ${offset} * a${i}.z) +
-          sy${j} * (a${i}.x * vec4<f32>(second${i}_${j}) - ${offset} * (a${i}.y - a${i}.z));
-      `
-    )
-  }
+      ${block((i, j) => `sum${i}_${j} += ${groupSum(layout, i, j)};`)}
     }
   `;
 }

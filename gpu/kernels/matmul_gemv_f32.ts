@@ -6,7 +6,7 @@ import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
 import { list, rowsFrame, rowsMain, type RowsShape } from "./matmul_rows.ts";
 import { teamLoop, teamSum } from "./team_sum.ts";
-import { quadReader } from "./weight_reader.ts";
+import { quadReader, unitColumns } from "./weight_reader.ts";
 
 /** What a shader is made for. */
 export interface GemvF32Params extends RowsShape {
@@ -17,8 +17,8 @@ export interface GemvF32Params extends RowsShape {
 /** The shader; bindings x, the planes of the weight, y, bias, chosen. */
 export function gemvF32(params: GemvF32Params): Shader {
   const { columns, rows, outputs } = params;
-  const reader = quadReader(params.layout);
-  const units = Math.ceil(columns / reader.unitColumns);
+  const units = Math.ceil(columns / unitColumns(params.layout));
+  const reader = quadReader(params.layout, `${units}u`);
   const quads = reader.unitColumns / 4;
   const frame = rowsFrame(params);
   const team = teamSum(params, rows * outputs, outputs);

@@ -3,14 +3,15 @@
 // registers. Integers are summed within a group and scaled once; sums are float32. Where a row has an even
 // number of groups a lane takes two at a time, whose scales are one word on either side.
 
-import type { CodeLayout } from "../code_layouts.ts";
+import { type CodeLayout, scaleFacts } from "../layouts/code_layout.ts";
 import type { Shader } from "../kernel.ts";
 import { codeLayout } from "../weight_layout.ts";
 import { float, wgsl } from "../wgsl.ts";
 import { list, rowsFrame, rowsMain, type RowsShape } from "./matmul_rows.ts";
-import { packedDot, q8RowReader, q8TileReader } from "./q8_rows.ts";
+import { NEGATIVES, packedDot, q8RowReader, q8TileReader } from "./q8_rows.ts";
 import { teamLoop, teamSum } from "./team_sum.ts";
 import { codeReader } from "./weight_reader.ts";
+import { scaleType } from "./weight_scales.ts";
 
 /** What a shader is made for. */
 export interface GemvQ8Params extends RowsShape {
@@ -49,7 +50,7 @@ export function gemvQ8Parts(
   const { columns } = params;
   const layout = codeLayout(params.layout);
   if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
-  const reader = codeReader(layout);
+  const reader = codeReader(layout, `${columns / 32}u`);
   return {
     storage: reader.storage,
     declarations: wgsl`
@@ -106,8 +107,8 @@ export function gemvQ8(params: GemvQ8Params): Shader {
 type StepSize = Pick<GemvQ8Params, "columns" | "rows" | "outputs">;
 
 /** One group of every output by every row. */
-function groupStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout): string {
-  const halves = scales === "k16";
+function groupStep({ columns, rows, outputs }: StepSize, layout: CodeLayout): string {
+  const halves = scaleFacts(layout).covers === "halves";
   return wgsl`
     ${
     list(rows, (r) =>
@@ -134,12 +135,18 @@ function groupStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout)
 }
 
 /** Two groups of every output by every row. */
-function pairStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout): string {
-  const halves = scales === "k16";
+function pairStep({ columns, rows, outputs }: StepSize, layout: CodeLayout): string {
+  const halves = scaleFacts(layout).covers === "halves";
+  const isWide = scaleType(layout) === "vec4<f32>";
+  const scales = (o: number) =>
+    isWide
+      ? [`let s${o}a = weight_scales(i${o});`, `let s${o}b = weight_scales(i${o} + 1u);`]
+      : [`let s${o} = weight_scale_pair(i${o});`];
   const product = (r: number, o: number, which: "a" | "b") => {
     const pair = which === "a" ? "xy" : "zw";
+    const scale = isWide ? `s${o}${which}` : `s${o}.${pair}`;
     const half = halves ? `, h${r}.${which === "a" ? "x" : "y"}` : "";
-    return `group_product(w${o}${which}, s${o}.${pair}, x${r}${which}, a${r}.${pair}${half})`;
+    return `group_product(w${o}${which}, ${scale}, x${r}${which}, a${r}.${pair}${half})`;
   };
   return wgsl`
     ${
@@ -148,7 +155,7 @@ function pairStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout):
       let i${o} = line${o} * ${columns / 32}u + 2u * unit;
       let w${o}a = weight_codes(i${o});
       let w${o}b = weight_codes(i${o} + 1u);
-      let s${o} = weight_scale_pair(i${o});
+      ${scales(o)}
     `)
   }
     ${
@@ -173,8 +180,22 @@ function pairStep({ columns, rows, outputs }: StepSize, { scales }: CodeLayout):
  * `group_product(codes, scales, x codes, x scales)`, and the x half sum for scales of 16 columns: what a group
  * adds to an output.
  */
-function groupProduct({ scales, offset }: CodeLayout): string {
-  if (scales !== "k16") {
+function groupProduct(layout: CodeLayout): string {
+  const { covers, minima } = scaleFacts(layout);
+  if (covers === "signs") {
+    return wgsl`
+      ${NEGATIVES}
+
+      fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>) -> f32 {
+        let low = negatives(w.low);
+        let high = negatives(w.high);
+        let above = f32(dot16(w.low & ~low, x.low) + dot16(w.high & ~high, x.high));
+        let below = f32(dot16(w.low & low, x.low) + dot16(w.high & high, x.high));
+        return a.x * (s.x * above + s.y * below);
+      }
+    `;
+  }
+  if (covers === "group") {
     return wgsl`
       fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>) -> f32 {
         let dot = f32(dot16(w.low, x.low) + dot16(w.high, x.high));
@@ -183,10 +204,14 @@ function groupProduct({ scales, offset }: CodeLayout): string {
     `;
   }
   return wgsl`
-    fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>, half: f32) -> f32 {
+    fn group_product(w: Codes, s: ${scaleType(layout)}, x: Codes, a: vec2<f32>, half: f32) -> f32 {
       let dots = vec2<f32>(f32(dot16(w.low, x.low)), f32(dot16(w.high, x.high)));
       let sums = vec2<f32>(half, a.y - half);
-      return dot(s, a.x * dots - ${float(offset)} * sums);
+      ${
+    minima
+      ? "return dot(s.xz, a.x * dots) + dot(s.yw, sums);"
+      : `return dot(s, a.x * dots - ${float(layout.offset)} * sums);`
+  }
     }
   `;
 }

@@ -132,3 +132,10 @@ export function packedDot(hardware: boolean): string {
     }
   `;
 }
+
+/** `negatives(words) -> vec4<u32>`: 0xff for every negative byte, 0 for the others. */
+export const NEGATIVES: string = wgsl`
+  fn negatives(words: vec4<u32>) -> vec4<u32> {
+    return ((words >> vec4<u32>(7u)) & vec4<u32>(0x01010101u)) * vec4<u32>(0xffu);
+  }
+`;

@@ -1,7 +1,6 @@
 // Products of the GPU bench: for each size the variants of its shader, the chosen one first. A case makes its
 // dispatches when it is run, from the timer's memory.
 
-import { CODE_LAYOUTS } from "../../gpu/code_layouts.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
@@ -11,8 +10,8 @@ import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts
 import { workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
 import { tileOutputs, tileRows } from "../../gpu/kernels/matmul_tile.ts";
 import { MATMUL_TUNING, type TeamChoice, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
-import { planeNames, quadReader } from "../../gpu/kernels/weight_reader.ts";
-import { gpuLayoutOf } from "../../gpu/weight_layout.ts";
+import { planeNames, unitColumns } from "../../gpu/kernels/weight_reader.ts";
+import { gpuLayoutOf, hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import { type BenchCase, type BenchChoice, RUNS } from "./gpu_case.ts";
 import type { BenchDispatch, GpuTimer } from "./gpu_timer.ts";
@@ -34,7 +33,11 @@ export function planesOf(format: string, columns: number, outputs: number): Plan
   const names = planeNames(layout.id);
   return {
     bytes: sizes.reduce((sum, size) => sum + size, 0),
-    take: (timer) => Object.fromEntries(names.map((name, i) => [name, timer.next(sizes[i]!)])),
+    // A table is one for all weights: it stays where it is.
+    take: (timer) =>
+      Object.fromEntries(
+        names.map((name, i) => [name, i < sizes.length ? timer.next(sizes[i]!) : timer.table]),
+      ),
   };
 }
 
@@ -45,7 +48,7 @@ export function rotations(bytes: number, small: boolean): number {
 
 /** Whether a format has integer kernels. */
 export function isCodes(format: string): boolean {
-  return format in CODE_LAYOUTS;
+  return hasGpuIntegerKernel(format);
 }
 
 /** Bytes of a row of activations. */
@@ -66,7 +69,7 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
         const style = hasSubgroups ? "subgroup" : "workgroup";
         const steps = isCodes(format)
           ? gemvQ8Steps(columns)
-          : Math.ceil(columns / quadReader(gpuLayoutOf(format, columns).id).unitColumns);
+          : Math.ceil(columns / unitColumns(gpuLayoutOf(format, columns).id));
         const chosen = teamsFor(capabilities, style, {
           ...{ arithmetic: isCodes(format) ? "q8" : "f32", steps, lines: outputs, rows },
         });

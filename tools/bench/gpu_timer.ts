@@ -18,6 +18,8 @@ export interface GpuTimer {
   readonly gpu: Gpu;
   /** A range of the pool; each call gives the next one, and starts again when the pool is used up. */
   next(bytes: number): GpuSlice;
+  /** Memory for the table of a layout, 64 KiB. */
+  readonly table: GpuSlice;
   /** A range of memory for inputs and results; given back by `reset`. */
   room(bytes: number): GpuSlice;
   /** Gives all rooms back. */
@@ -194,8 +196,16 @@ export async function createGpuTimer(
     return times.toSorted((a, b) => a - b)[times.length >> 1]!;
   }
 
+  const tableBytes = 1 << 16;
+  const table: GpuSlice = {
+    buffer: gpu.createBuffer("table", tableBytes, STORAGE_USAGE),
+    offset: 0,
+    bytes: tableBytes,
+    access: "read",
+  };
   const timer: GpuTimer = {
     gpu,
+    table,
     next: (bytes) => take(pool, bytes, "read"),
     room: (bytes) => take(room, bytes, "read_write"),
     reset() {

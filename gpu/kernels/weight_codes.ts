@@ -1,0 +1,111 @@
+// WGSL that reads codes: from the planes of a group of 32 columns (layouts/code_planes.ts) to bytes of columns 0..15
+// and 16..31, four neighbours a word, in the order of packed dot products.
+
+import { CODE_KINDS, type CodeKind } from "../layouts/code_planes.ts";
+import { wgsl } from "../wgsl.ts";
+
+/** WGSL types of the planes of codes by the names of their bindings. */
+export function codeStorage(kind: CodeKind): Record<string, string> {
+  return Object.fromEntries(CODE_KINDS[kind].map(({ name, type }) => [name, `array<${type}>`]));
+}
+
+/** Whether bytes are signed. */
+export function isSigned(kind: CodeKind): boolean {
+  return kind === "i8" || kind === "s1" || kind === "l4";
+}
+
+/** Declares `Codes` and `weight_codes(index) -> Codes`; index is row · K/32 + group. */
+export function codeFunctions(kind: CodeKind): string {
+  return wgsl`
+    struct Codes { low: vec4<u32>, high: vec4<u32> }
+
+    fn weight_codes(index: u32) -> Codes {
+      ${BODIES[kind]}
+    }
+  `;
+}
+
+const NIBBLES = wgsl`
+  let packed = w_codes[index];
+  let low = packed & vec4<u32>(0x0f0f0f0fu);
+  let high = (packed >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
+`;
+
+/** Bits of columns 0..15 as the lowest of bytes; of those behind from bit 4 on. */
+const LOW_BITS = "((bits >> vec4<u32>(0u, 1u, 2u, 3u)) & vec4<u32>(0x01010101u))";
+const HIGH_BITS = "((bits >> vec4<u32>(4u, 5u, 6u, 7u)) & vec4<u32>(0x01010101u))";
+
+/** Bit pairs of columns 0..15 as the lowest of bytes, and of those behind. */
+const PAIRS = wgsl`
+  let pairs = w_pairs[index];
+  let by = vec4<u32>(0u, 2u, 4u, 6u);
+`;
+const LOW_PAIRS = "((vec4<u32>(pairs.x) >> by) & vec4<u32>(0x03030303u))";
+const HIGH_PAIRS = "((vec4<u32>(pairs.y) >> by) & vec4<u32>(0x03030303u))";
+
+/** A set bit is 1, a clear one -1: 0xff without all bits but the lowest. */
+function signs(bits: string): string {
+  return `~(${bits} * vec4<u32>(0xfeu))`;
+}
+
+const BODIES: Readonly<Record<CodeKind, string>> = {
+  s1: wgsl`
+    let bits = vec4<u32>(w_bits[index]);
+    return Codes(
+      ${signs(LOW_BITS)},
+      ${signs(HIGH_BITS)},
+    );
+  `,
+  u2: wgsl`
+    ${PAIRS}
+    return Codes(${LOW_PAIRS}, ${HIGH_PAIRS});
+  `,
+  u3: wgsl`
+    ${PAIRS}
+    let bits = vec4<u32>(w_bits[index]);
+    return Codes(
+      ${LOW_PAIRS} | (${LOW_BITS} << vec4<u32>(2u)),
+      ${HIGH_PAIRS} | (${HIGH_BITS} << vec4<u32>(2u)),
+    );
+  `,
+  u4: wgsl`
+    ${NIBBLES}
+    return Codes(low, high);
+  `,
+  u5: wgsl`
+    ${NIBBLES}
+    let bits = vec4<u32>(w_bits[index]);
+    return Codes(
+      low | (${LOW_BITS} << vec4<u32>(4u)),
+      high | (${HIGH_BITS} << vec4<u32>(4u)),
+    );
+  `,
+  u6: wgsl`
+    ${NIBBLES}
+    ${PAIRS}
+    return Codes(
+      low | (${LOW_PAIRS} << vec4<u32>(4u)),
+      high | (${HIGH_PAIRS} << vec4<u32>(4u)),
+    );
+  `,
+  i8: `return Codes(w_codes[2u * index], w_codes[2u * index + 1u]);`,
+  // Two bytes of indices are two pairs of levels, and these, one shifted, four columns.
+  l4: wgsl`
+    let packed = w_codes[index];
+    let first = packed & vec4<u32>(0xffu);
+    let second = (packed >> vec4<u32>(8u)) & vec4<u32>(0xffu);
+    let third = (packed >> vec4<u32>(16u)) & vec4<u32>(0xffu);
+    let fourth = packed >> vec4<u32>(24u);
+    return Codes(
+      levels_of(first) | (levels_of(second) << vec4<u32>(8u)),
+      levels_of(third) | (levels_of(fourth) << vec4<u32>(8u)),
+    );
+  `,
+};
+
+/** `levels_of(pairs) -> vec4<u32>`: entries of the table of a layout that has one. */
+export const LEVELS_OF: string = wgsl`
+  fn levels_of(pairs: vec4<u32>) -> vec4<u32> {
+    return vec4<u32>(w_table[pairs.x], w_table[pairs.y], w_table[pairs.z], w_table[pairs.w]);
+  }
+`;

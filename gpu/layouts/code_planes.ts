@@ -1,0 +1,112 @@
+// How the codes of a group of 32 columns lie in planes. What kernels want are words of four neighbouring columns as
+// bytes, for packed dot products; so four columns that are a word are one mask and one shift away:
+// - nibbles: 16 bytes, byte 4j + i holding column 4j + i low and column 16 + 4j + i high;
+// - pairs: two words, bit pair q of byte i of word h being column 16h + 4q + i's;
+// - bits: a word, bit q of byte i being column 4q + i's;
+// - bytes: 32 bytes, a column each;
+// - levels: 16 bytes of indices into a table of pairs of levels: word j holds columns 4j and 4j + 2 in its first
+//   byte, 4j + 1 and 4j + 3 in its second, and the columns 16 further on in its other two, so that the pairs that
+//   two bytes stand for, one shifted by a byte, are a word.
+
+/** How codes are stored: unsigned codes of 2 to 6 bits, signed bytes, signs alone, indices of levels. */
+export type CodeKind = "s1" | "u2" | "u3" | "u4" | "u5" | "u6" | "i8" | "l4";
+
+/** A plane of codes. */
+export interface CodePlane {
+  /** Name of its binding. */
+  readonly name: string;
+  /** WGSL type of what a group has in it. */
+  readonly type: string;
+  /** Bytes of a group. */
+  readonly bytes: number;
+}
+
+const NIBBLES: CodePlane = { name: "w_codes", type: "vec4<u32>", bytes: 16 };
+const PAIRS: CodePlane = { name: "w_pairs", type: "vec2<u32>", bytes: 8 };
+const BITS: CodePlane = { name: "w_bits", type: "u32", bytes: 4 };
+
+/** Planes of each kind. */
+export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
+  s1: [BITS],
+  u2: [PAIRS],
+  u3: [PAIRS, BITS],
+  u4: [NIBBLES],
+  u5: [NIBBLES, BITS],
+  u6: [NIBBLES, PAIRS],
+  i8: [{ ...NIBBLES, bytes: 32 }],
+  l4: [NIBBLES],
+};
+
+/** Writes the codes of a group, four columns a word, to its place. */
+export type GroupWriter = (quads: Uint32Array, group: number) => void;
+
+/** The writer of a kind into planes that begin at multiples of 4. */
+export function groupWriter(kind: CodeKind, planes: readonly Uint8Array[]): GroupWriter {
+  const [first, second] = planes.map(wordsOf) as [Uint32Array, Uint32Array];
+  switch (kind) {
+    case "s1":
+      return (quads, group) => writeBits(quads, 0, first, group);
+    case "u2":
+      return (quads, group) => writePairs(quads, 0, first, group);
+    case "u3":
+      return (quads, group) => {
+        writePairs(quads, 0, first, group);
+        writeBits(quads, 2, second, group);
+      };
+    case "u4":
+      return (quads, group) => writeNibbles(quads, first, group);
+    case "u5":
+      return (quads, group) => {
+        writeNibbles(quads, first, group);
+        writeBits(quads, 4, second, group);
+      };
+    case "u6":
+      return (quads, group) => {
+        writeNibbles(quads, first, group);
+        writePairs(quads, 4, second, group);
+      };
+    case "i8":
+      return (quads, group) => first.set(quads, 8 * group);
+    case "l4":
+      return (quads, group) => writeLevels(quads, first, group);
+  }
+}
+
+function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, byteLength >> 2);
+}
+
+function writeNibbles(quads: Uint32Array, plane: Uint32Array, group: number): void {
+  for (let j = 0; j < 4; j++) {
+    plane[4 * group + j] = (quads[j]! & 0x0f0f0f0f) | ((quads[4 + j]! & 0x0f0f0f0f) << 4);
+  }
+}
+
+function writePairs(quads: Uint32Array, shift: number, plane: Uint32Array, group: number): void {
+  for (let half = 0; half < 2; half++) {
+    let word = 0;
+    for (let q = 0; q < 4; q++) word |= ((quads[4 * half + q]! >>> shift) & 0x03030303) << (2 * q);
+    plane[2 * group + half] = word;
+  }
+}
+
+function writeBits(quads: Uint32Array, shift: number, plane: Uint32Array, group: number): void {
+  let word = 0;
+  for (let q = 0; q < 8; q++) word |= ((quads[q]! >>> shift) & 0x01010101) << q;
+  plane[group] = word;
+}
+
+function writeLevels(quads: Uint32Array, plane: Uint32Array, group: number): void {
+  const half = (quad: number) => (quad & 0x0f0f) | ((quad >>> 12) & 0xf0f0);
+  for (let j = 0; j < 4; j++) {
+    plane[4 * group + j] = half(quads[j]!) | (half(quads[4 + j]!) << 16);
+  }
+}
+
+/** The table of pairs of levels: entry low + 16 · high has one level in its first byte and one in its third. */
+export function levelPairs(levels: ArrayLike<number>): Uint32Array<ArrayBuffer> {
+  return Uint32Array.from(
+    { length: 256 },
+    (_, pair) => (levels[pair & 15]! & 255) | ((levels[pair >> 4]! & 255) << 16),
+  );
+}
