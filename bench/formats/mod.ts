@@ -3,12 +3,13 @@
 
 import { machineName } from "../support/figures.ts";
 import { type FormatBenchOptions, type FormatFigure, shapeText } from "./case.ts";
+import { gpuFormats } from "./gpu.ts";
 import { wasmFormats } from "./wasm.ts";
 
 /** Backends by name. */
 export const BACKENDS: Readonly<
   Record<string, (options: FormatBenchOptions) => AsyncGenerator<FormatFigure>>
-> = { wasm: wasmFormats };
+> = { wasm: wasmFormats, gpu: gpuFormats };
 
 /** Prints figures as they come: a JSON line each, or rows of a Markdown table. */
 export async function printFormats(

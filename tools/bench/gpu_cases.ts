@@ -1,7 +1,7 @@
 // Products of the GPU bench: for each size the variants of its shader, the chosen one first. A case makes its
 // dispatches when it is run, from the timer's memory.
 
-import type { GpuSlice } from "../../gpu/kernel.ts";
+import type { Capabilities, GpuSlice } from "../../gpu/kernel.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
 import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
@@ -62,17 +62,10 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
     ...[[576, 576], [2048, 2048], [2048, 3072], [2048, 16384], [8192, 2048], [4096, 4096]],
     ...[[11008, 4096], [4096, 28672], [4096, 32000], [2048, 128256]],
   ];
-  const hasSubgroups = capabilities.subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
   return formats.flatMap((format) =>
     (sizes as [number, number][]).flatMap(([columns, outputs]) =>
       [1, 4].flatMap((rows) => {
-        const style = hasSubgroups ? "subgroup" : "workgroup";
-        const steps = isCodes(format)
-          ? gemvQ8Steps(columns)
-          : Math.ceil(columns / unitColumns(gpuLayoutOf(format, columns).id));
-        const chosen = teamsFor(capabilities, style, {
-          ...{ arithmetic: isCodes(format) ? "q8" : "f32", steps, lines: outputs, rows },
-        });
+        const chosen = chosenTeam(capabilities, { format, columns, outputs, rows });
         const variants = [
           { ...chosen, variant: "chosen" },
           ...sweep ? teamVariants(capabilities.subgroupSize, rows) : [],
@@ -94,6 +87,30 @@ export function gemvCases({ capabilities, formats, sweep, small }: BenchChoice):
   );
 }
 
+/** What is multiplied. */
+export interface ProductSize {
+  readonly format: string;
+  readonly columns: number;
+  readonly outputs: number;
+  readonly rows: number;
+  /** Float activations; default: where the format has no kernels on 8-bit ones. */
+  readonly floats?: boolean;
+}
+
+/** The team that the engine takes for few rows. */
+export function chosenTeam(
+  capabilities: Capabilities,
+  { format, columns, outputs, rows, floats = !isCodes(format) }: ProductSize,
+): TeamChoice {
+  const hasSubgroups = capabilities.subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
+  const steps = floats
+    ? Math.ceil(columns / unitColumns(gpuLayoutOf(format, columns).id))
+    : gemvQ8Steps(columns);
+  return teamsFor(capabilities, hasSubgroups ? "subgroup" : "workgroup", {
+    ...{ arithmetic: floats ? "f32" : "q8", steps, lines: outputs, rows },
+  });
+}
+
 function teamVariants(
   subgroupSize: number,
   rows: number,
@@ -112,16 +129,14 @@ function teamVariants(
   );
 }
 
-function gemvCase({ format, columns, outputs, rows, variant, shape, packedDot, small }: {
-  readonly format: string;
-  readonly columns: number;
-  readonly outputs: number;
-  readonly rows: number;
+/** A product for few rows. */
+export function gemvCase({ variant, shape, packedDot, small, ...size }: ProductSize & {
   readonly variant: string;
   readonly shape: TeamChoice;
   readonly packedDot: boolean;
   readonly small: boolean;
 }): BenchCase {
+  const { format, columns, outputs, rows, floats = !isCodes(format) } = size;
   const planes = planesOf(format, columns, outputs);
   const runs = rotations(planes.bytes, small);
   const params = {
@@ -140,8 +155,8 @@ function gemvCase({ format, columns, outputs, rows, variant, shape, packedDot, s
     operations: 2 * rows * columns * outputs,
     runs,
     dispatches(timer) {
-      const shader = isCodes(format) ? gemvQ8(params) : gemvF32(params);
-      const x = timer.room(rows * rowBytes(format, columns));
+      const shader = floats ? gemvF32(params) : gemvQ8(params);
+      const x = timer.room(rows * (floats ? 4 * columns : q8RowBytes(columns)));
       const y = timer.room(4 * rows * outputs);
       return Array.from({ length: runs }, () => ({
         shader,
@@ -204,11 +219,8 @@ export function gemmCases({ capabilities, formats, sweep, small }: BenchChoice):
   );
 }
 
-function gemmCase({ format, columns, outputs, rows, tile, splits, variant, packedDot }: {
-  readonly format: string;
-  readonly columns: number;
-  readonly outputs: number;
-  readonly rows: number;
+/** A product for many rows. */
+export function gemmCase({ tile, splits, variant, packedDot, ...size }: ProductSize & {
   readonly tile: {
     readonly blockRows: number;
     readonly blockOutputs: number;
@@ -220,6 +232,7 @@ function gemmCase({ format, columns, outputs, rows, tile, splits, variant, packe
   readonly variant: string;
   readonly packedDot: boolean;
 }): BenchCase {
+  const { format, columns, outputs, rows, floats = !isCodes(format) } = size;
   const planes = planesOf(format, columns, outputs);
   const split = splits > 1;
   const params = {
@@ -237,8 +250,8 @@ function gemmCase({ format, columns, outputs, rows, tile, splits, variant, packe
     operations: 2 * rows * columns * outputs,
     runs: RUNS,
     dispatches(timer) {
-      const shader = isCodes(format) ? gemmQ8(params) : gemmF32(params);
-      const x = timer.room(rows * rowBytes(format, columns));
+      const shader = floats ? gemmF32(params) : gemmQ8(params);
+      const x = timer.room(rows * (floats ? 4 * columns : q8RowBytes(columns)));
       const y = timer.room(4 * results);
       const partial = split ? timer.room(4 * results * splits) : y;
       const reduce: BenchDispatch = {

@@ -7,14 +7,13 @@
 
 import { parseArgs } from "node:util";
 import { openGpu } from "../../gpu/gpu.ts";
-import type { Shader } from "../../gpu/kernel.ts";
-import { wgsl } from "../../gpu/wgsl.ts";
 import { attentionCases, prefillCases } from "./gpu_attention_cases.ts";
 import type { BenchCase, BenchChoice } from "./gpu_case.ts";
 import { gemmCases, gemvCases } from "./gpu_cases.ts";
 import { layerCases } from "./gpu_layer_cases.ts";
 import { fusedCases, rowCases } from "./gpu_row_cases.ts";
-import { createGpuTimer, type GpuTimer } from "./gpu_timer.ts";
+import { readTime } from "./gpu_read.ts";
+import { createGpuTimer } from "./gpu_timer.ts";
 
 const { values: flags } = parseArgs({
   args: Deno.args,
@@ -40,44 +39,9 @@ const CASES: Readonly<Record<string, (choice: BenchChoice) => BenchCase[]>> = {
   layer: layerCases,
 };
 
-const READ_VECTORS = 8;
-const readShader: Shader = {
-  name: "read",
-  storage: { w: "array<vec4<u32>>", y: "array<u32>" },
-  writes: ["y"],
-  uniforms: { threads: "u32" },
-  code: wgsl`
-    @compute @workgroup_size(256)
-    fn main(
-      @builtin(workgroup_id) id: vec3<u32>,
-      @builtin(num_workgroups) count: vec3<u32>,
-      @builtin(local_invocation_index) thread: u32,
-    ) {
-      let i = flat_workgroup(id, count) * 256u + thread;
-      var sum = vec4<u32>();
-      ${Array.from({ length: READ_VECTORS }, (_, n) => `sum ^= w[i + ${n}u * params.threads];`)}
-      if (sum.x == 0x12345678u && sum.y == sum.z) { y[0] = sum.w; }
-    }
-  `,
-};
-
-/** Bytes a microsecond of a plain read. */
-async function readSpeed(timer: GpuTimer, bytes: number): Promise<number> {
-  timer.reset();
-  const threads = bytes / (16 * READ_VECTORS);
-  const y = timer.room(16);
-  const us = await timer.time(
-    Array.from({ length: 4 }, () => ({
-      shader: readShader,
-      storage: { w: timer.next(bytes), y },
-      uniforms: { threads },
-      workgroups: [threads / 256],
-    })),
-  );
-  return 4 * bytes / us;
-}
-
 const MIB = 2 ** 20;
+/** Reads of one timing. */
+const READS = 4;
 const gpu = await openGpu();
 const { capabilities } = gpu;
 const small = flags.small || capabilities.isSoftware;
@@ -90,8 +54,8 @@ const timer = await createGpuTimer(gpu, {
 console.log(JSON.stringify({ deno: Deno.version.deno, ...capabilities }));
 const readBytes = small ? 4 * MIB : Math.min(256 * MIB, capabilities.maxBindingBytes);
 // Clocks rise while the first timings are taken.
-for (let i = 0; i < (small ? 1 : 20); i++) await readSpeed(timer, readBytes);
-const read = await readSpeed(timer, readBytes);
+for (let i = 0; i < (small ? 1 : 20); i++) await readTime(timer, readBytes, READS);
+const read = READS * readBytes / await readTime(timer, readBytes, READS);
 console.log(
   `plain read ${(read / 1000).toFixed(0)} GB/s, a dependent step ${timer.stepNs.toFixed(2)} ns`,
 );

@@ -1,0 +1,67 @@
+// Products on the GPU by number format, with the shaders and teams that the engine takes, timed by the GPU's clock where
+// it has one. Weights rotate over more memory than a cache holds; a plain read of as many bytes in as many dispatches
+// stands beside them. What a device could compute is not measured: the share of many rows is that of reading alone.
+
+import { type Gpu, openGpu } from "../../gpu/gpu.ts";
+import { gemmStepGroups, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
+import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
+import { findFormat } from "../../quant/mod.ts";
+import type { BenchCase } from "../../tools/bench/gpu_case.ts";
+import { chosenTeam, gemmCase, gemvCase } from "../../tools/bench/gpu_cases.ts";
+import { readTime } from "../../tools/bench/gpu_read.ts";
+import { createGpuTimer } from "../../tools/bench/gpu_timer.ts";
+import type { FormatBenchOptions, FormatFigure, FormatShape } from "./case.ts";
+
+const MIB = 2 ** 20;
+
+/** Times all formats and shapes. */
+export async function* gpuFormats(options: FormatBenchOptions): AsyncGenerator<FormatFigure> {
+  const gpu = await openGpu();
+  const { capabilities } = gpu;
+  const small = capabilities.isSoftware;
+  const timer = await createGpuTimer(gpu, {
+    poolBytes: small ? 32 * MIB : Math.min(1024 * MIB, capabilities.maxBufferBytes),
+    roomBytes: small ? 16 * MIB : 256 * MIB,
+    rounds: options.rounds,
+    warmTurns: small ? 1 : 100_000,
+  });
+  try {
+    for (const shape of options.shapes) {
+      for (const name of options.formats) {
+        const format = findFormat(name, shape.columns).name;
+        const floats = options.exact || !hasGpuIntegerKernel(format);
+        const product = productOf(gpu, { ...shape, format, floats }, small);
+        timer.reset();
+        const all = await timer.time(product.dispatches(timer));
+        const reading = await readTime(timer, product.bytes!, product.runs);
+        const microseconds = all / product.runs;
+        yield {
+          ...{ backend: "gpu", device: capabilities.adapter, format, shape },
+          activations: floats ? "f32" : "q8",
+          bitsAWeight: 8 * product.bytes! / (shape.columns * shape.outputs),
+          bytes: product.bytes!,
+          seconds: microseconds / 1e6,
+          gbps: product.bytes! / microseconds / 1e3,
+          gops: product.operations! / microseconds / 1e3,
+          share: reading / all,
+        };
+      }
+    }
+  } finally {
+    gpu.dispose();
+  }
+}
+
+function productOf(
+  { capabilities }: Gpu,
+  size: FormatShape & { readonly format: string; readonly floats: boolean },
+  small: boolean,
+): BenchCase {
+  const { packedDot } = capabilities;
+  if (size.rows <= MATMUL_TUNING.fewRows) {
+    const shape = chosenTeam(capabilities, size);
+    return gemvCase({ ...size, shape, variant: "chosen", packedDot, small });
+  }
+  const tile = { ...MATMUL_TUNING.tile, stepGroups: gemmStepGroups(size.columns) };
+  return gemmCase({ ...size, tile, splits: 1, variant: "chosen", packedDot });
+}
