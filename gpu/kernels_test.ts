@@ -22,6 +22,7 @@ import {
   weightedSumShader,
 } from "./kernels/rows.ts";
 import { softmaxShader } from "./kernels/softmax.ts";
+import { topLogitsShader } from "./kernels/top_logits.ts";
 import { stridedShader } from "./kernels/strided_map.ts";
 import { averagePoolShader, convShader, maxPoolShader } from "./kernels/windows.ts";
 import { shaderText } from "./wgsl.ts";
@@ -77,6 +78,7 @@ const SHADERS: readonly Shader[] = [
   }),
   argmaxPartsShader,
   argmaxFeedbackShader,
+  topLogitsShader("logits"),
 ];
 
 function textOf(shader: Shader): string {

@@ -12,7 +12,13 @@ import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { sharedGpu } from "../gpu/shared.ts";
-import { generate, load, type LoadOptions, UnsupportedError } from "../mod.ts";
+import {
+  generate,
+  type GenerateOptions,
+  load,
+  type LoadOptions,
+  UnsupportedError,
+} from "../mod.ts";
 import { troodon } from "./support/cli.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { adapterNeed, gpuTest } from "./support/gpu.ts";
@@ -24,7 +30,7 @@ const TOKENS = 3;
 
 /** Ops whose kernels are tested elsewhere. */
 const ELSEWHERE =
-  /^(expert_|norm_)?matmul(?!_nd)|^(span_)?attention|^(rms_norm|glu)_q8$|^quantize_q8$/;
+  /^(expert_|norm_)?matmul(?!_nd)|^(rope_|span_)?attention|^(rms_norm|glu)_q8$|^quantize_q8$/;
 
 for (const op of ops.values()) {
   if (kernelNames(op, "gpu").length === 0 || ELSEWHERE.test(op.name)) continue;
@@ -130,6 +136,43 @@ gpuTest("sampling with a seed gives the same on the GPU, ahead or not", async ()
   };
   assertEquals(await sampled(4), await sampled(0));
 });
+
+gpuTest("samplers choose the same from the best logits as from all of them", async () => {
+  using model = await load(TINY_LLAMA, { device: "gpu", contextLength: 64, stepsAhead: 3 });
+  const prompt = model.tokenizer.encode("ab");
+  // Log-probabilities ask for all logits.
+  const ids = async (options: GenerateOptions) =>
+    (await generate(model, prompt, options).result).ids;
+  for (const options of [{}, { topK: 20, temperature: 0.9, seed: 4 }]) {
+    const all = { ...options, maxTokens: 20, ignoreEos: true };
+    assertEquals(await ids(all), await ids({ ...all, logprobs: 0 }));
+  }
+});
+
+gpuTest(
+  "a session that answered from the best logits has all of them, also beside others",
+  async () => {
+    using model = await load(TINY_LLAMA, { device: "gpu", contextLength: 64, sessions: 2 });
+    using session = model.createSession();
+    using other = model.createSession();
+    const options = { maxTokens: 6, ignoreEos: true };
+    const [{ ids }] = await Promise.all([
+      generate(session, "ab", options).result,
+      generate(other, "b", options).result,
+    ]);
+    const logits = session.logits().slice();
+    using again = await load(TINY_LLAMA, { device: "gpu", contextLength: 64 });
+    using fresh = again.createSession();
+    await fresh.sync(session.tokens);
+    assertEquals(session.tokens, [...model.tokenizer.encode("ab"), ...ids.slice(0, -1)]);
+    assertEquals(argmax(logits), argmax(fresh.logits()));
+    assert(logits.every((logit, id) => Math.abs(logit - fresh.logits()[id]!) < 1e-2));
+  },
+);
+
+function argmax(logits: Float32Array): number {
+  return logits.indexOf(Math.max(...logits));
+}
 
 gpuTest("loading and disposing again and again leaves nothing on the device", async () => {
   const { liveBuffers } = await sharedGpu();

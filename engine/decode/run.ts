@@ -12,9 +12,14 @@ import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
 import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { pause } from "./pause.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
+import type { StepWish } from "../plan/backend.ts";
+import type { TokenHistory } from "./sampling/history.ts";
 import type { Sampler } from "./sampling/sampler.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
+
+/** Most of the best logits that a step is asked for. */
+const MOST_BEST = 64;
 
 /** A prompt in tokens. */
 export interface Prompt {
@@ -52,7 +57,13 @@ export async function* runGeneration(input: RunInput): GenerationSteps {
   let finishReason: FinishReason;
   try {
     using borrowed = await input.borrow(signal);
-    finishReason = yield* decode(borrowed.session, input, { signal, meter });
+    const { session } = borrowed;
+    try {
+      finishReason = yield* decode(session, input, { signal, meter });
+    } finally {
+      // Whoever goes on with the session finds all its logits. What fails here was told before, or will be.
+      await session.settle().catch(() => {});
+    }
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error;
     finishReason = "abort";
@@ -67,6 +78,9 @@ async function* decode(
 ): AsyncGenerator<{ text: string; tokens: TokenInfo[] }, FinishReason, void> {
   const { maxTokens, stop, ignoreEos, logprobs } = options;
   const tokenizer = runtime.tokenizer();
+  // Where the sampler looks at few logits, a device need not hand over all.
+  const isNarrow = logprobs === undefined && sampler.bestNeeded <= MOST_BEST;
+  const wish = isNarrow ? { bestLogits: sampler.bestNeeded } : undefined;
   const stream = createTextStream({
     decoder: createStreamDecoder(tokenizer, { skipSpecial: true, continues: prompt.continues }),
     stops: stop,
@@ -80,12 +94,12 @@ async function* decode(
     },
   };
   session.useScales(adapterScales(runtime, options.adapters));
-  await prefill(session, prompt, { signal, meter });
+  await prefill(session, prompt, { signal, meter, wish });
 
   const next = [0];
   for (let taken = 0; taken < maxTokens;) {
     const start = performance.now();
-    const id = sampler.sample(session.logits(), history);
+    const id = await sampleNext(session, sampler, history);
     if (taken++ === 0) meter.firstTokenMs = start - meter.start;
     tokens.push(id);
     meter.decodeTokens = taken;
@@ -109,7 +123,7 @@ async function* decode(
     next[0] = id;
     try {
       signal.throwIfAborted();
-      if (!await append(session, next, { prompt, options, signal, meter })) {
+      if (!await append(session, next, { prompt, options, signal, meter, wish })) {
         yield* flush(stream);
         return "context";
       }
@@ -121,6 +135,19 @@ async function* decode(
   return "length";
 }
 
+/** The sampler's choice; by the best logits if those are all that the device has brought. */
+async function sampleNext(
+  session: TimelineSession,
+  sampler: Sampler,
+  history: TokenHistory,
+): Promise<number> {
+  const best = session.bestLogits();
+  const id = best && sampler.sampleBest(best, history);
+  if (id !== undefined) return id;
+  await session.settle();
+  return sampler.sample(session.logits(), history);
+}
+
 // What was held back is text of the answer, however it ends.
 function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo[] }> {
   const text = stream.finish();
@@ -130,11 +157,11 @@ function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo
 async function prefill(
   session: TimelineSession,
   { tokens, source }: Prompt,
-  { signal, meter }: { signal: AbortSignal; meter: Meter },
+  { signal, meter, wish }: { signal: AbortSignal; meter: Meter; wish: StepWish | undefined },
 ): Promise<void> {
   const start = performance.now();
   if (source) await session.encodeNow(source);
-  const kept = await session.syncNow(tokens, { signal });
+  const kept = await session.syncNow(tokens, { signal, wish });
   meter.prefillTokens = (source?.length ?? 0) + tokens.length - kept;
   meter.prefillMs = performance.now() - start;
 }
@@ -143,16 +170,17 @@ async function prefill(
 async function append(
   session: TimelineSession,
   next: readonly number[],
-  { prompt, options, signal, meter }: {
+  { prompt, options, signal, meter, wish }: {
     prompt: Prompt;
     options: ResolvedGenerateOptions;
     signal: AbortSignal;
     meter: Meter;
+    wish: StepWish | undefined;
   },
 ): Promise<boolean> {
   const start = performance.now();
   if (session.length < session.capacity) {
-    await session.evalNow(next, { signal });
+    await session.evalNow(next, { signal, wish });
   } else if (options.onContextFull === "stop") {
     return false;
   } else if (options.onContextFull === "slide") {

@@ -4,7 +4,7 @@
 
 import type { HostData } from "../graph/op.ts";
 import type { ModelMemory } from "../models/memory.ts";
-import type { Executable } from "../plan/backend.ts";
+import type { Executable, StepWish } from "../plan/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";
@@ -114,6 +114,8 @@ export interface Chunk {
   readonly slot: number;
   /** How many of the last rows want logits. */
   readonly logits: number;
+  /** What of them will be looked at; absent: all. */
+  readonly wish?: StepWish | undefined;
 }
 
 /** Runs one chunk and hands the outputs to `read` before anyone else may run. */
@@ -140,7 +142,7 @@ export async function runChunk(
       (executable.input("memory_slots") as Int32Array).fill(chunk.slot, 0, rows);
       (executable.input("memory_ends") as Int32Array).fill(length, 0, rows);
     }
-    await executable.run({ M: rows, L: chunk.logits, ...source && { E: 0 } });
+    await executable.run({ M: rows, L: chunk.logits, ...source && { E: 0 } }, chunk.wish);
     read?.(executable);
   } finally {
     release();

@@ -3,6 +3,7 @@
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
 import { ResourceError } from "../errors.ts";
+import type { BestLogits, StepWish } from "../plan/backend.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
@@ -10,6 +11,12 @@ import { pause } from "./pause.ts";
 import { type Chunk, encodeSource, runChunk, type Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
+
+/** Options of the unqueued verbs. */
+interface NowOptions extends EvalOptions {
+  /** What of the last logits will be looked at: `logits()` then needs `settle()` before. */
+  readonly wish?: StepWish | undefined;
+}
 
 /** The session and the unqueued verbs that a generation uses while it holds the session. */
 export class TimelineSession implements Session {
@@ -19,6 +26,8 @@ export class TimelineSession implements Session {
   readonly #tokens: Int32Array;
   readonly #logits: Float32Array;
   readonly #embedding: Float32Array | undefined;
+  /** Best logits of the last token, while the others are left on the device. */
+  #best: BestLogits | undefined;
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
@@ -65,6 +74,7 @@ export class TimelineSession implements Session {
       throw new RangeError(`Cannot rewind to ${length}: the session has ${this.#length} tokens`);
     }
     if (length === this.#length) return;
+    this.#best = undefined;
     this.#length = length;
     this.#isComputed = false;
   }
@@ -137,6 +147,7 @@ export class TimelineSession implements Session {
     const release = await lock.acquire();
     try {
       this.#isComputed = false;
+      this.#best = undefined;
       this.#length = 0;
       if (source) source.lengths[this.#slot] = 0;
       await executable.writeState(this.#slot, rows, state);
@@ -185,13 +196,38 @@ export class TimelineSession implements Session {
     await encodeSource(this.runtime, source, { tokens, slot: this.#slot });
   }
 
+  /** Best logits after the last token, if the step was asked for so many and the device brought no others. */
+  bestLogits(): BestLogits | undefined {
+    return this.#best;
+  }
+
+  /** Brings all logits of the last token, where only the best were asked for; for the holder. */
+  async settle(): Promise<void> {
+    const best = this.#best;
+    if (!best || this.#isDisposed) return;
+    const { executable, lock } = this.runtime;
+    const release = await lock.acquire();
+    let isRead = false;
+    try {
+      isRead = executable.readLogits?.(best.step, this.#logits) ?? false;
+    } finally {
+      release();
+    }
+    this.#best = undefined;
+    if (isRead) return;
+    // Another session's step has taken their place: the token is computed again.
+    const last = this.#tokens.slice(this.#length - 1, this.#length);
+    this.rewind(this.#length - 1);
+    await this.#compute(last, 0, {});
+  }
+
   /** Place of this session in the executable. */
   get slot(): number {
     return this.#slot;
   }
 
   /** `sync` for the holder. */
-  async syncNow(tokens: ArrayLike<number>, options: StepOptions = {}): Promise<number> {
+  async syncNow(tokens: ArrayLike<number>, options: NowOptions = {}): Promise<number> {
     this.#checkRoom(0, tokens.length);
     checkTokens(tokens, this.runtime.vocabulary);
     let kept = 0;
@@ -205,7 +241,7 @@ export class TimelineSession implements Session {
   }
 
   /** `eval` for the holder. */
-  async evalNow(tokens: ArrayLike<number>, options: EvalOptions = {}): Promise<void> {
+  async evalNow(tokens: ArrayLike<number>, options: NowOptions = {}): Promise<void> {
     if (options.onLogits) requireAllLogits(this.runtime);
     this.#checkRoom(this.#length, tokens.length);
     checkTokens(tokens, this.runtime.vocabulary);
@@ -215,7 +251,7 @@ export class TimelineSession implements Session {
   async #compute(
     tokens: ArrayLike<number>,
     start: number,
-    { signal, onLogits }: EvalOptions,
+    { signal, onLogits, wish }: NowOptions,
   ): Promise<void> {
     const { batch, logitRows } = this.runtime;
     const size = onLogits ? Math.min(batch, logitRows) : batch;
@@ -230,8 +266,10 @@ export class TimelineSession implements Session {
       const isLast = to === tokens.length;
       const logits = onLogits ? to - from : isLast ? 1 : 0;
       this.#isComputed = false;
+      this.#best = undefined;
+      const place = { position: this.#length, slot: this.#slot };
       await this.#run(
-        { tokens, from, to, position: this.#length, slot: this.#slot, logits },
+        { tokens, from, to, ...place, logits, wish: isLast ? wish : undefined },
         onLogits,
       );
       this.#isComputed = isLast;
@@ -245,6 +283,11 @@ export class TimelineSession implements Session {
         this.#tokens[this.#length++] = chunk.tokens[row]!;
       }
       if (chunk.logits === 0) return;
+      const best = chunk.wish && executable.bestLogits?.();
+      if (best) {
+        this.#best = copyBest(best);
+        return;
+      }
       const all = executable.output("logits") as Float32Array;
       if (onLogits) {
         for (let row = 0; row < chunk.logits; row++) {
@@ -265,7 +308,7 @@ export class TimelineSession implements Session {
 
   #checkComputed(what: string): void {
     this.#check();
-    if (!this.#isComputed) {
+    if (!this.#isComputed || this.#best) {
       throw new TypeError(
         `Cannot give ${what}: the last of ${this.#length} tokens has not been computed; call sync or eval`,
       );
@@ -283,6 +326,10 @@ export class TimelineSession implements Session {
       { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
     );
   }
+}
+
+function copyBest({ ids, logits, count, step }: BestLogits): BestLogits {
+  return { ids: ids.slice(0, count), logits: logits.slice(0, count), count, step };
 }
 
 function copyRow(rows: Float32Array, row: number, target: Float32Array): void {

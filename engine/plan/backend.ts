@@ -41,6 +41,27 @@ export interface PrepareOptions {
   readonly excludeKernels?: ReadonlySet<string>;
 }
 
+/** What of a step's results will be looked at. */
+export interface StepWish {
+  /**
+   * Of the only row of logits, so many of the best (1: the best). A device that can find them by itself then gives
+   * `bestLogits` and leaves the row where it is; `output("logits")` still gives all of it, but costs time.
+   */
+  readonly bestLogits: number;
+}
+
+/** The best logits of a row. The arrays are the device's: the next step overwrites them. */
+export interface BestLogits {
+  /** Token ids, best first, equal logits by lower id. */
+  readonly ids: Uint32Array;
+  /** Logits, parallel to `ids`; a NaN in the row comes first. */
+  readonly logits: Float32Array;
+  /** How many there are. */
+  readonly count: number;
+  /** Number of the step. */
+  readonly step: number;
+}
+
 /** A plan made ready to run on a device. */
 export interface Executable {
   /** The plan it was made from. */
@@ -76,7 +97,11 @@ export interface Executable {
   /** View of a graph input, at its maximum size; write before `run`. */
   input(name: string): HostData;
   /** Runs one step; bindings must not exceed the plan's limits. */
-  run(bindings: DimEnv): void | Promise<void>;
+  run(bindings: DimEnv, wish?: StepWish): void | Promise<void>;
+  /** What the wish of the last step brought; absent or undefined: look at `output("logits")`. */
+  bestLogits?(): BestLogits | undefined;
+  /** Copies the logits of the step with this number; false if another was run since. */
+  readLogits?(step: number, target: Float32Array): boolean;
   /** View of a graph output after `run`, at its maximum size; valid until the next run. */
   output(name: string): HostData;
   /** Time by kernel name since the last call, when profiling was asked for. */

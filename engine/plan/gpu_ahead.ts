@@ -3,15 +3,18 @@
 // fetched in batches. To the host nothing changes: it asks for a step as ever, and if that is the one which was
 // foreseen, its logits are there. If it asks for another (a sampler decided otherwise, a stop, another
 // session), what was computed ahead is forgotten: it lies behind the end of the session, where it will be overwritten.
+// Where the host looks at the best logits only (gpu_logits.ts), those are all that is fetched; the rows are kept on the
+// GPU as long as the host may still ask for them.
 //
 // Steps are foreseen only after the host has taken the most probable token several times in a row.
 
 import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
-import { ARGMAX_PARTS, argmaxFeedbackShader, argmaxPartsShader } from "../../gpu/kernels/argmax.ts";
-import { createProgram, type Program } from "../../gpu/program.ts";
-import { createReadback, type Readback } from "../../gpu/readback.ts";
+import type { Program } from "../../gpu/program.ts";
+import { type CopySource, createReadback, type Readback } from "../../gpu/readback.ts";
 import type { DimEnv } from "../graph/dim.ts";
-import type { GpuOutput } from "./gpu_steps.ts";
+import type { StepWish } from "./backend.ts";
+import type { GpuLogits, LogitsKind } from "./gpu_logits.ts";
+import { type GpuOutput, ONE_ROW, rowOf } from "./gpu_steps.ts";
 import type { Reach } from "./gpu_reach.ts";
 import type { GpuValues } from "./gpu_values.ts";
 import type { Plan } from "./plan.ts";
@@ -20,8 +23,6 @@ import type { Plan } from "./plan.ts";
 const CONFIDENCE = 3;
 /** Steps of the first submission. */
 const FIRST_STEPS = 2;
-/** The bindings of a step that can be foreseen. */
-const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
 const INPUTS = ["tokens", "positions", "slots", "logit_rows"];
 
 /** Steps that may have been computed before they are asked for. */
@@ -31,7 +32,7 @@ export interface StepsAhead {
    *
    * @returns False if it must be computed; a promise where results cannot be taken at once.
    */
-  take(bindings: DimEnv): boolean | Promise<void>;
+  take(bindings: DimEnv, wish?: StepWish): boolean | Promise<void>;
   /** To be called after a step that was computed because it was not foreseen. */
   learn(bindings: DimEnv): void;
   /** To be called when states are changed otherwise than by steps. */
@@ -56,6 +57,7 @@ interface Encoded {
   /** Steps that may be added. */
   readonly most: number;
   readonly bindings: DimEnv;
+  readonly kind: LogitsKind;
   readonly turn: number;
   readonly commands: GPUCommandBuffer[];
 }
@@ -63,13 +65,15 @@ interface Encoded {
 /** A submission of several steps. */
 interface Batch {
   readonly readback: Readback;
+  readonly kind: LogitsKind;
+  readonly turn: number;
   readonly size: number;
   /** Position of the first of them, and its token, as far as it is known. */
   readonly position: number;
   readonly slot: number;
   first: number;
-  /** Logits of the steps, and the tokens that follow them; filled when they are fetched. */
-  readonly logits: Float32Array;
+  /** What was fetched of each step, and the tokens that follow them. */
+  readonly results: Uint32Array<ArrayBuffer>;
   readonly tokens: Uint32Array;
   isFetched: boolean;
 }
@@ -80,70 +84,55 @@ interface Batch {
  * @param depth Most steps of one submission; a stop discards at most twice as many.
  */
 export async function createStepsAhead(
-  { scope, plan, values, program, outputs, reach, depth }: {
+  { scope, plan, values, program, outputs, reach, logits, depth }: {
     readonly scope: GpuMemory;
     readonly plan: Plan;
     readonly values: GpuValues;
     readonly program: Program<DimEnv>;
     readonly outputs: readonly GpuOutput[];
     readonly reach: Reach;
+    readonly logits: GpuLogits | undefined;
     readonly depth: number;
   },
 ): Promise<StepsAhead | undefined> {
   const { graph, limits } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, value]));
   const [output] = outputs;
-  const fits = depth > 0 && output?.name === "logits" && outputs.length === 1 &&
-    inputs.size === INPUTS.length && INPUTS.every((name) => inputs.has(name)) &&
+  const fits = depth > 0 && logits && inputs.size === INPUTS.length &&
+    INPUTS.every((name) => inputs.has(name)) &&
     Object.keys(limits).sort().join() === "L,M" && graph.states.length > 0;
   if (!fits) return undefined;
-  const vocabulary = output.count(ONE_ROW);
+  const { vocabulary, feedback, top } = logits;
   const capacity = Math.min(...graph.states.map(({ shape }) => shape[0] as number));
   const [tokens, positions, slots, logitRows] = INPUTS.map((name) =>
     values.input(inputs.get(name)!) as Int32Array
   ) as [Int32Array, Int32Array, Int32Array, Int32Array];
-  const tokenSlice = values.slice(inputs.get("tokens")!);
-  const logitsValue = graph.outputs[0]!;
-  const parts = {
-    buffer: scope.createBuffer("argmax", 8 * ARGMAX_PARTS, STORAGE_USAGE),
-    offset: 0,
-    bytes: 8 * ARGMAX_PARTS,
-    access: "read_write",
-  } as const;
-  const feedback = await createProgram<DimEnv>(scope, [
-    {
-      name: "gpu_argmax_parts",
-      shader: argmaxPartsShader,
-      storage: { logits: values.slice(logitsValue), parts },
-      uniforms: { count: vocabulary },
-      workgroups: [ARGMAX_PARTS],
-    },
-    {
-      name: "gpu_argmax_feedback",
-      shader: argmaxFeedbackShader,
-      storage: {
-        parts,
-        tokens: tokenSlice,
-        positions: values.slice(inputs.get("positions")!),
-      },
-      uniforms: {},
-      workgroups: [1],
-    },
-  ]);
-  feedback.bind(ONE_ROW);
-  const rowBytes = 4 * vocabulary;
-  const readbacks = await Promise.all(
-    [0, 1].map(() => createReadback(scope, depth * (rowBytes + 4))),
-  );
-  const stepBytes = rowBytes + 4;
-  const stepSources = [
-    { ...output.source, bytes: rowBytes },
-    { buffer: tokenSlice.buffer, offset: tokenSlice.offset, bytes: 4 },
-  ];
+  const row = rowOf(output!);
+  // Behind a row comes the entry that was fed back; the best few begin with it.
+  const [entry, entries] = [logits.source("best")!, logits.source("top")!];
+  const sources: Readonly<Record<LogitsKind, readonly CopySource[]>> = {
+    row: [row, entry],
+    best: [entry],
+    top: [entries],
+  };
+  const stepBytes: Readonly<Record<LogitsKind, number>> = {
+    row: row.bytes + entry.bytes,
+    best: entry.bytes,
+    top: entries.bytes,
+  };
+  /** Where among a step's results the id stands that follows it, in words. */
+  const idAt: Readonly<Record<LogitsKind, number>> = { row: vocabulary + 1, best: 1, top: 1 };
+  const mostBytes = depth * Math.max(...Object.values(stepBytes));
+  const readbacks = await Promise.all([0, 1].map(() => createReadback(scope, mostBytes)));
   const memory = readbacks.map(() => ({
-    logits: new Float32Array(depth * vocabulary),
+    results: new Uint32Array(mostBytes / 4),
     tokens: new Uint32Array(depth),
   }));
+  const kept = scope.createBuffer("logits ahead", 2 * depth * row.bytes, STORAGE_USAGE);
+  /** Where the row of a step is kept. */
+  const keptRow = (turn: number, index: number): CopySource => ({
+    ...{ buffer: kept, offset: (turn * depth + index) * row.bytes, bytes: row.bytes },
+  });
 
   /** What is being served, and what the GPU works on meanwhile. */
   let current: Batch | undefined;
@@ -160,6 +149,8 @@ export async function createStepsAhead(
   let isFollowed = false;
   let turn = 0;
   let count = 0;
+  /** What the host last looked at. */
+  let wished: LogitsKind = "row";
 
   function prepare(position: number, slot: number): Encoded | undefined {
     const most = Math.min(depth, capacity - position);
@@ -167,37 +158,44 @@ export async function createStepsAhead(
     turn = 1 - turn;
     // One reach for all: sizes must not change between what is encoded and what is submitted.
     const bindings = reach.of(ONE_ROW, position + most - 1);
-    return { position, slot, most, bindings, turn, commands: [] };
+    return { position, slot, most, bindings, kind: wished, turn, commands: [] };
   }
 
   /** Encodes steps until there are so many. */
   function encode(batch: Encoded, size: number): void {
-    const { commands, bindings, most } = batch;
+    const { commands, bindings, most, kind, turn } = batch;
     if (commands.length >= Math.min(size, most)) return;
     program.bind(bindings);
     while (commands.length < Math.min(size, most)) {
+      const index = commands.length;
       const encoder = scope.device.createCommandEncoder();
       const pass = encoder.beginComputePass();
       program.encode(pass);
       feedback.encode(pass);
+      if (kind === "top") top.encode(pass);
       pass.end();
-      readbacks[batch.turn]!.copy(encoder, stepSources, commands.length * stepBytes);
+      if (kind !== "row") {
+        const { buffer, offset, bytes } = keptRow(turn, index);
+        encoder.copyBufferToBuffer(row.buffer, row.offset, buffer, offset, bytes);
+      }
+      readbacks[turn]!.copy(encoder, sources[kind], index * stepBytes[kind]);
       commands.push(encoder.finish());
     }
   }
 
-  function submit({ position, slot, turn, commands, bindings }: Encoded): Batch {
+  function submit({ position, slot, turn, kind, commands, bindings }: Encoded): Batch {
     const readback = readbacks[turn]!;
     program.bind(bindings);
     readback.stamp();
     scope.device.queue.submit(commands);
     const size = commands.length;
-    return { readback, size, position, slot, first: -1, ...memory[turn]!, isFetched: false };
+    const place = { position, slot, first: -1 };
+    return { readback, kind, turn, size, ...place, ...memory[turn]!, isFetched: false };
   }
 
   /** Brings the results of a batch to the host; the GPU goes on with the next one meanwhile. */
   function fetch(batch: Batch): void | Promise<void> {
-    const { readback, size, position, slot } = batch;
+    const { readback, size, position, slot, kind } = batch;
     // While the GPU works on this batch, the next one is encoded; most of it was already, a step at each `serve`.
     ready ??= prepare(position + size, slot);
     if (ready) encode(ready, 2 * size);
@@ -207,12 +205,10 @@ export async function createStepsAhead(
       next = upcoming && submit(upcoming);
       ready = next && prepare(next.position + next.size, slot);
     };
-    return readback.read(size * stepBytes, (range, start) => {
-      for (let i = 0; i < size; i++) {
-        const at = start + i * stepBytes;
-        batch.logits.set(new Float32Array(range, at, vocabulary), i * vocabulary);
-        batch.tokens[i] = new Uint32Array(range, at + rowBytes, 1)[0]!;
-      }
+    const words = stepBytes[kind] / 4;
+    return readback.read(size * stepBytes[kind], (range, start) => {
+      batch.results.set(new Uint32Array(range, start, size * words));
+      for (let i = 0; i < size; i++) batch.tokens[i] = batch.results[i * words + idAt[kind]]!;
       batch.isFetched = true;
     }, goOn);
   }
@@ -231,16 +227,21 @@ export async function createStepsAhead(
 
   // Ends at the first better one: a host that samples pays for no whole search.
   function isBest(token: number): boolean {
-    const logits = output!.data as Float32Array;
-    const value = logits[token]!;
-    for (let i = 0; i < token; i++) if (logits[i]! >= value) return false;
-    for (let i = token + 1; i < vocabulary; i++) if (logits[i]! > value) return false;
+    const row = output!.data as Float32Array;
+    const value = row[token]!;
+    for (let i = 0; i < token; i++) if (row[i]! >= value) return false;
+    for (let i = token + 1; i < vocabulary; i++) if (row[i]! > value) return false;
     return true;
   }
 
   function serve(batch: Batch): void {
-    const from = served * vocabulary;
-    (output!.data as Float32Array).set(batch.logits.subarray(from, from + vocabulary));
+    const { kind, turn, results } = batch;
+    const at = served * stepBytes[kind];
+    if (kind !== "row") logits!.take(kind, results.buffer, at, keptRow(turn, served));
+    else {
+      logits!.forget();
+      (output!.data as Float32Array).set(new Float32Array(results.buffer, at, vocabulary));
+    }
     served++;
     count++;
     const token = batch.tokens[served - 1]!;
@@ -276,8 +277,9 @@ export async function createStepsAhead(
     expected = NOTHING;
   }
 
-  function take(bindings: DimEnv): boolean | Promise<void> {
+  function take(bindings: DimEnv, wish?: StepWish): boolean | Promise<void> {
     const isOneRow = bindings.M === 1 && bindings.L === 1;
+    wished = logits!.kindOf(bindings, wish);
     if (!isOneRow || (current && !isNext(current))) drop();
     if (!current) {
       isFollowed = isOneRow && isExpected();
@@ -295,7 +297,8 @@ export async function createStepsAhead(
     if (L !== 1 || M < 1) return forget();
     if (M === 1) streak = isFollowed ? streak + 1 : 0;
     const row = logitRows[0]!;
-    expected = { token: undefined, position: positions[row]! + 1, slot: slots[row]! };
+    const token = logits!.best()?.ids[0];
+    expected = { token, position: positions[row]! + 1, slot: slots[row]! };
   }
 
   return {

@@ -15,10 +15,11 @@ import { DeviceError, ResourceError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/host_tensor.ts";
 import type { GpuKernel } from "../graph/op.ts";
-import type { Backend, Executable, PrepareOptions } from "./backend.ts";
+import type { Backend, Executable, PrepareOptions, StepWish } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { createCheckedStep } from "./gpu_debug.ts";
+import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./gpu_logits.ts";
 import { chooseGpuKernels, lowerSteps, lowerToGpu } from "./gpu_lowering.ts";
 import type { GpuMemoryMap } from "./gpu_replay.ts";
 import { createReach, limitsWithReach, type Reach } from "./gpu_reach.ts";
@@ -29,6 +30,7 @@ import {
   gpuOutputs,
   type HostTimes,
   outputBytes,
+  type RunStep,
   timeHost,
 } from "./gpu_steps.ts";
 import {
@@ -188,12 +190,15 @@ async function prepareGpu(
       createProgram(scope, lowered, usualSteps(plan)),
       loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
     ]);
-    const readback = await createReadback(scope, outputBytes(plan));
     const { values } = memory;
     const outputs = gpuOutputs(plan, values);
     const reach = createReach(plan, values);
+    const [readback, logits] = await Promise.all([
+      createReadback(scope, Math.max(outputBytes(plan), TOP_BYTES)),
+      debug ? undefined : createGpuLogits({ scope, plan, values, outputs }),
+    ]);
     const ahead = await createStepsAhead({
-      ...{ scope, plan, values, program, outputs, reach },
+      ...{ scope, plan, values, program, outputs, reach, logits },
       depth: debug ? 0 : stepsAhead,
     });
     const compute = debug
@@ -201,9 +206,10 @@ async function prepareGpu(
         ...{ scope, plan, kernels, values, outputs, reach },
         dispatches: lowerSteps(plan, kernels, capabilities, options.slots, memory.map),
       })
-      : createStep({ gpu, program, values, outputs, readback, reach });
+      : createStep({ gpu, program, values, outputs, readback, reach, logits });
     const parts = {
-      ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, ahead, compute, scope },
+      ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
+      ...{ compute, scope },
     };
     const executable = assemble(parts);
     if (warmUp && !debug) await runOnce(executable, memory.states);
@@ -293,15 +299,16 @@ interface Parts {
   readonly readback: Readback;
   readonly outputs: readonly GpuOutput[];
   readonly reach: Reach;
+  readonly logits: GpuLogits | undefined;
   readonly ahead: StepsAhead | undefined;
   /** Runs a step. */
-  readonly compute: (bindings: DimEnv) => void | Promise<void>;
+  readonly compute: RunStep;
   readonly scope: BufferScope;
 }
 
 function assemble(parts: Parts): GpuExecutable {
   const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
-  const { readback, outputs, reach, ahead, compute, scope } = parts;
+  const { readback, outputs, reach, logits, ahead, compute, scope } = parts;
   const { graph, arenaBytes } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
   const byName = new Map(outputs.map(({ name, data }) => [name, data]));
@@ -323,20 +330,24 @@ function assemble(parts: Parts): GpuExecutable {
     throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
   }
 
-  function run(bindings: DimEnv): void | Promise<void> {
+  function run(bindings: DimEnv, wish?: StepWish): void | Promise<void> {
     checkAlive();
     checkBindings(plan, bindings);
     for (const check of checks) check(bindings);
-    return step(bindings);
+    const done = step(bindings, wish);
+    // Whoever wished for nothing may hold the view of the logits already.
+    if (!wish && !done) logits?.fetch();
+    return done;
   }
 
-  function step(bindings: DimEnv): void | Promise<void> {
+  function step(bindings: DimEnv, wish: StepWish | undefined): void | Promise<void> {
     try {
       gpu.check();
-      const taken = ahead?.take(bindings) ?? false;
+      const taken = ahead?.take(bindings, wish) ?? false;
       if (taken === true) return;
       if (taken) return finish(taken);
-      const done = compute(bindings);
+      logits?.forget();
+      const done = compute(bindings, wish);
       if (done) return finish(done, bindings);
       ahead?.learn(bindings);
     } catch (error) {
@@ -395,19 +406,27 @@ function assemble(parts: Parts): GpuExecutable {
       checkAlive();
       checkBindings(plan, bindings);
       ahead?.forget();
-      return timeHost({ gpu, program, values, outputs, readback, reach }, bindings);
+      logits?.forget();
+      return timeHost({ gpu, program, values, outputs, readback, reach, logits }, bindings);
     },
     timeDispatches(bindings) {
       checkAlive();
       checkBindings(plan, bindings);
       ahead?.forget();
+      logits?.forget();
       program.bind(reach.ofInputs(bindings));
       values.writeInputs();
       return timeDispatches(scope, program);
     },
     input: (name) => named(inputs, "input", name),
-    output: (name) => named(byName, "output", name),
+    output(name) {
+      const view = named(byName, "output", name);
+      logits?.fetch();
+      return view;
+    },
     run,
+    bestLogits: () => logits?.best(),
+    readLogits: (step, target) => logits?.readRow(step, target) ?? false,
     dispose(): void {
       if (disposed) return;
       disposed = true;

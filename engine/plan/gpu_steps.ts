@@ -1,16 +1,21 @@
-// Steps on the GPU: send the inputs, submit one command buffer, take the outputs. In decoding every step is encoded like
-// the one before, so its commands are made while the GPU still works on that one; only submitting and
-// waiting are left between two tokens.
+// Steps on the GPU: send the inputs, submit one command buffer, take the outputs, or of a row of logits as much as will
+// be looked at (gpu_logits.ts). In decoding every step is encoded like the one before, so its commands are made while the
+// GPU still works on that one; only submitting and waiting are left between two tokens.
 
 import type { Gpu } from "../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../gpu/program.ts";
 import type { CopySource, Readback } from "../../gpu/readback.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../graph/dim.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
+import type { StepWish } from "./backend.ts";
+import type { GpuLogits, LogitsKind } from "./gpu_logits.ts";
 import type { Reach } from "./gpu_reach.ts";
 import { type GpuValues, outputElementBytes } from "./gpu_values.ts";
 import type { Plan } from "./plan.ts";
 import { maximumOf } from "./sizes.ts";
+
+/** Bindings of a step that continues a text by a token. */
+export const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
 
 /** An output on both sides. */
 export interface GpuOutput {
@@ -57,51 +62,71 @@ export interface StepParts {
   readonly outputs: readonly GpuOutput[];
   readonly readback: Readback;
   readonly reach: Reach;
+  readonly logits: GpuLogits | undefined;
 }
 
 /** Commands that wait to be submitted. */
 interface Encoded {
   readonly bindings: DimEnv;
+  readonly kind: LogitsKind;
   readonly commands: GPUCommandBuffer;
   /** Bytes of the outputs. */
   readonly bytes: readonly number[];
 }
 
-/** Makes the function that runs a step; the promise is there where results cannot be taken at once. */
-export function createStep(parts: StepParts): (bindings: DimEnv) => void | Promise<void> {
-  const { gpu: { device }, program, values, outputs, readback, reach } = parts;
+/** Makes the function that runs a step. */
+export function createStep(parts: StepParts): RunStep {
+  const { gpu: { device }, program, values, outputs, readback, reach, logits } = parts;
   let last: DimEnv | undefined;
   let prepared: Encoded | undefined;
-  return (given) => {
+  return (given, wish) => {
     const bindings = reach.ofInputs(given);
+    const kind = logits?.kindOf(given, wish) ?? "row";
     program.bind(bindings);
-    const { commands, bytes } = prepared && isSameEnv(prepared.bindings, bindings)
-      ? prepared
-      : encode(parts, bindings);
+    const isPrepared = prepared?.kind === kind && isSameEnv(prepared.bindings, bindings);
+    const { commands, bytes } = isPrepared ? prepared! : encode(parts, bindings, kind);
     prepared = undefined;
     const total = totalOf(bytes);
     values.writeInputs();
     if (total > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    if (last && isSameEnv(last, bindings)) prepared = encode(parts, bindings);
+    if (last && isSameEnv(last, bindings)) prepared = encode(parts, bindings, kind);
     last = bindings;
-    if (total > 0) {
-      return readback.read(total, (range, at) => takeOutputs(outputs, bytes, range, at));
-    }
+    if (total === 0) return;
+    return readback.read(total, (range, at) => {
+      if (kind === "row") takeOutputs(outputs, bytes, range, at);
+      else logits!.take(kind, range, at, rowOf(outputs[0]!));
+    });
   };
 }
 
-function encode({ gpu, program, outputs, readback }: StepParts, bindings: DimEnv): Encoded {
+/** Runs a step; the promise is there where results cannot be taken at once. */
+export type RunStep = (bindings: DimEnv, wish?: StepWish) => void | Promise<void>;
+
+/** Where the first row of an output lies. */
+export function rowOf({ source, count, elementBytes }: GpuOutput): CopySource {
+  return { ...source, bytes: count(ONE_ROW) * elementBytes };
+}
+
+function encode(parts: StepParts, bindings: DimEnv, kind: LogitsKind): Encoded {
+  const { gpu, program, outputs, readback, logits } = parts;
   const encoder = gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();
   program.encode(pass);
+  if (kind === "best") logits!.feedback.encode(pass);
+  if (kind === "top") logits!.top.encode(pass);
   pass.end();
-  const bytes = outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
-  const sources = outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }))
-    .filter(({ bytes }) => bytes > 0);
-  if (sources.length > 0) readback.copy(encoder, sources);
-  return { bindings, commands: encoder.finish(), bytes };
+  const source = logits?.source(kind);
+  const bytes = source
+    ? [source.bytes]
+    : outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
+  const sources = source
+    ? [source]
+    : outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }));
+  const wanted = sources.filter(({ bytes }) => bytes > 0);
+  if (wanted.length > 0) readback.copy(encoder, wanted);
+  return { bindings, kind, commands: encoder.finish(), bytes };
 }
 
 function totalOf(bytes: readonly number[]): number {
@@ -126,7 +151,7 @@ export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTim
   program.bind(bindings);
   for (let i = 0; i < HOST_STEPS; i++) {
     const marks = [performance.now()];
-    const { commands, bytes } = encode(parts, bindings);
+    const { commands, bytes } = encode(parts, bindings, "row");
     marks.push(performance.now());
     values.writeInputs();
     readback.stamp();

@@ -50,6 +50,23 @@ export function fillCandidates(candidates: Candidates, logits: Float32Array): vo
   candidates.mass = NaN;
 }
 
+/** Makes some tokens the candidates, which are in order: best first, equals by lower id. */
+export function setBest(
+  candidates: Candidates,
+  { ids, logits }: { readonly ids: ArrayLike<number>; readonly logits: ArrayLike<number> },
+  count: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    candidates.ids[i] = ids[i]!;
+    candidates.logits[i] = logits[i]!;
+  }
+  candidates.size = count;
+  candidates.sorted = count;
+  candidates.dense = false;
+  candidates.max = NaN;
+  candidates.mass = NaN;
+}
+
 /**
  * The id of the greatest logit, the lowest of equals, in one pass.
  *

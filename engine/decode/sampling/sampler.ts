@@ -12,6 +12,7 @@ import {
   fillCandidates,
   keepBest,
   probabilityAt,
+  setBest,
 } from "./candidates.ts";
 import type { TokenHistory } from "./history.ts";
 import { resolveOptions } from "./options.ts";
@@ -48,6 +49,8 @@ export interface Sampler {
   readonly chain: readonly { readonly name: string; readonly parameters: object }[];
   /** Whether it takes the greatest logit as it is: no history, no chance. */
   readonly isGreedy: boolean;
+  /** So many of the best logits settle what it takes: see {@linkcode Sampler.sampleBest}. Infinity: all. */
+  readonly bestNeeded: number;
   /**
    * Takes a token.
    *
@@ -55,6 +58,21 @@ export interface Sampler {
    * @throws {RangeError} If a logit is NaN or +Infinity, or no token is left.
    */
   sample(logits: Float32Array, history: TokenHistory): number;
+  /**
+   * Takes the token that `sample` would take, from the best logits alone.
+   *
+   * @param best Best first, equal logits by lower id; at least `bestNeeded` of them, unless the vocabulary has fewer.
+   * @returns Undefined, with nothing changed, where `sample` must decide: too few are given, or one of them is no finite
+   * number or no token of the model.
+   */
+  sampleBest(
+    best: {
+      readonly ids: ArrayLike<number>;
+      readonly logits: ArrayLike<number>;
+      readonly count: number;
+    },
+    history: TokenHistory,
+  ): number | undefined;
   /**
    * The distribution that `sample` would draw from. Random steps of the chain (XTC, random FSD) take
    * their random numbers here; the draw itself does not happen. Call {@linkcode Sampler.accept} with
@@ -103,6 +121,7 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
     work.candidates = createCandidates(model.vocabSize);
   }
   const endIds = model.endOfGenerationIds;
+  const bestNeeded = eosBypassingMax > 0 ? Infinity : isGreedy ? 1 : leadingTopK(chain);
 
   function sample(logits: Float32Array, history: TokenHistory): number {
     const scores = checkedLogits(work, logits);
@@ -118,7 +137,18 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
     seed,
     chain: chain.map(({ name, parameters }) => ({ name, parameters })),
     isGreedy: isGreedy && eosBypassingMax === 0,
+    bestNeeded,
     sample,
+    sampleBest(best, history) {
+      const count = Math.min(bestNeeded, best.count);
+      if (count < Math.min(bestNeeded, model.vocabSize ?? Infinity)) return undefined;
+      for (let i = 0; i < count; i++) {
+        const isUsable = Number.isFinite(best.logits[i]!) &&
+          best.ids[i]! < (model.vocabSize ?? Infinity);
+        if (!isUsable) return undefined;
+      }
+      return isGreedy ? best.ids[0]! : sampleAmong(work, best, count, history);
+    },
     probabilities(logits, history) {
       const candidates = narrow(work, checkedLogits(work, logits), history);
       return distributionOf(work, candidates);
@@ -166,6 +196,11 @@ function startsGreedy(chain: readonly BoundStep[]): boolean {
   return first >= 0 && chain.slice(0, first).every((step) => step.keepsBest);
 }
 
+/** How many tokens the first step leaves, if it is top-k. */
+function leadingTopK([first]: readonly BoundStep[]): number {
+  return first?.name === "top_k" ? first.parameters.k as number : Infinity;
+}
+
 function checkedLogits({ model }: Workspace, logits: Float32Array): Float32Array {
   const size = model.vocabSize ?? logits.length;
   if (logits.length === 0 || logits.length < size) {
@@ -174,14 +209,22 @@ function checkedLogits({ model }: Workspace, logits: Float32Array): Float32Array
   return logits.length === size ? logits : logits.subarray(0, size);
 }
 
-function narrow(work: Workspace, logits: Float32Array, history: TokenHistory): Candidates {
-  if (work.candidates?.ids.length !== logits.length) {
-    work.candidates = createCandidates(logits.length);
+function candidatesOf(work: Workspace, length: number): Candidates {
+  if (work.candidates?.ids.length !== length) {
+    work.candidates = createCandidates(length);
     work.probabilities = undefined;
     work.table = undefined;
   }
-  const { candidates } = work;
+  return work.candidates;
+}
+
+function narrow(work: Workspace, logits: Float32Array, history: TokenHistory): Candidates {
+  const candidates = candidatesOf(work, logits.length);
   fillCandidates(candidates, logits);
+  return applyChain(work, candidates, history);
+}
+
+function applyChain(work: Workspace, candidates: Candidates, history: TokenHistory): Candidates {
   const context = contextOf(work, history);
   for (const step of work.chain) step.apply(candidates, context);
   work.mu = context.mu;
@@ -192,6 +235,20 @@ function sampleFrom(work: Workspace, logits: Float32Array, history: TokenHistory
   const candidates = narrow(work, logits, history);
   const index = countReaching(candidates, nextDouble(work.random)) - 1;
   return take(work, candidates, index);
+}
+
+// What a leading top-k makes of all logits is what is given here.
+function sampleAmong(
+  work: Workspace,
+  best: { readonly ids: ArrayLike<number>; readonly logits: ArrayLike<number> },
+  count: number,
+  history: TokenHistory,
+): number {
+  const length = work.model.vocabSize ?? work.candidates?.ids.length ?? 0;
+  const candidates = candidatesOf(work, Math.max(length, count));
+  setBest(candidates, best, count);
+  applyChain(work, candidates, history);
+  return take(work, candidates, countReaching(candidates, nextDouble(work.random)) - 1);
 }
 
 function take(work: Workspace, candidates: Candidates, index: number): number {

@@ -251,3 +251,58 @@ Deno.test("a large vocabulary gives the same set by filters as by definition", (
   const best = createSampler({ topK: 700, seed: 1 }).probabilities(logits, EMPTY_HISTORY);
   assertEquals([...best.ids], order.slice(0, 700));
 });
+
+/** The best logits of a row, in order. */
+function bestOf(logits: Float32Array, count: number) {
+  const ids = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]! || a - b).slice(0, count);
+  return { ids, logits: ids.map((id) => logits[id]!), count };
+}
+
+Deno.test("the best logits are enough for greedy chains and chains that begin with top-k", () => {
+  const options: readonly SamplerOptions[] = [
+    { temperature: 0 },
+    { topK: 5, temperature: 0.8 },
+    { topK: 40, topP: 0.8, minP: 0.02, temperature: 1.3 },
+    { samplers: [{ name: "top_k", k: 9 }, { name: "penalties", repeat_penalty: 1.3 }, "draw"] },
+  ];
+  const logit = fc.integer({ min: -20, max: 20 }).map((value) => value / 4);
+  const row = fc.array(logit, { minLength: 64, maxLength: 90 }).map((all) =>
+    Float32Array.from(all)
+  );
+  fc.assert(
+    fc.property(fc.constantFrom(...options), fc.array(row, { minLength: 1, maxLength: 4 }), (
+      option,
+      rows,
+    ) => {
+      const vocabSize = Math.min(...rows.map(({ length }) => length));
+      const [whole, few] = [0, 1].map(() => createSampler({ ...option, seed: 3 }, { vocabSize }));
+      const tokens: number[] = [1];
+      for (const logits of rows.map((row) => row.subarray(0, vocabSize))) {
+        const history = { tokens, length: tokens.length, promptLength: 1 };
+        const expected = whole!.sample(logits, history);
+        assertEquals(few!.sampleBest(bestOf(logits, 64), history), expected);
+        tokens.push(expected);
+      }
+    }),
+    { seed: 17, numRuns: 120 },
+  );
+});
+
+Deno.test("the best logits are refused where they do not settle the choice", () => {
+  const needed = (options: SamplerOptions, model = {}) => createSampler(options, model).bestNeeded;
+  assertEquals([needed({}), needed({ topK: 40, temperature: 1 })], [1, 40]);
+  assertEquals(needed({ temperature: 1 }), Infinity);
+  assertEquals(needed({ topK: 40, temperature: 1, repeatPenalty: 1.1 }), Infinity);
+  assertEquals(needed({ eosBypassingMax: 1 }, { endOfGenerationIds: new Set([2]) }), Infinity);
+
+  const sampler = createSampler({ topK: 2, temperature: 1, seed: 1 }, { vocabSize: 8 });
+  const before = sampler.save();
+  const sample = (ids: number[], logits: number[]) =>
+    sampler.sampleBest({ ids, logits, count: ids.length }, EMPTY_HISTORY);
+  assertEquals(sample([3], [1]), undefined, "too few");
+  assertEquals(sample([8, 3], [2, 1]), undefined, "no token of the model");
+  assertEquals(sample([3, 4], [NaN, 1]), undefined);
+  assertEquals(sample([3, 4], [Infinity, 1]), undefined);
+  assertEquals(sample([3, 4], [1, -Infinity]), undefined);
+  assertEquals(sampler.save(), before);
+});
