@@ -12,7 +12,8 @@ export interface GpuProvider {
 }
 
 /** Features that are used where they are to be had. */
-const WANTED = ["shader-f16", "timestamp-query", "chromium-experimental-subgroup-matrix"];
+const SUBGROUP_MATRIX = "chromium-experimental-subgroup-matrix";
+const WANTED = ["shader-f16", "timestamp-query", SUBGROUP_MATRIX];
 /** Limits of which a device is to have as much as its adapter. */
 const LIMITS = [
   "maxBufferSize",
@@ -23,6 +24,15 @@ const LIMITS = [
   "maxComputeWorkgroupSizeX",
   "maxComputeWorkgroupSizeY",
 ] as const;
+
+/** Matrices that a device multiplies: M × K by K × N. */
+interface MatrixConfig {
+  readonly componentType: string;
+  readonly resultComponentType: string;
+  readonly M: number;
+  readonly N: number;
+  readonly K: number;
+}
 
 /** A device with everything that its adapter has and kernels can use. */
 export async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
@@ -53,17 +63,24 @@ export async function probeCapabilities(
   const info = adapter.info as GPUAdapterInfo & {
     readonly subgroupMinSize?: number;
     readonly subgroupMaxSize?: number;
+    readonly subgroupMatrixConfigs?: Iterable<MatrixConfig>;
   };
   const plain = await compiles(device, SUBGROUPS);
   const enabled = !plain && await compiles(device, `enable subgroups;\n${SUBGROUPS}`);
   const { subgroupMinSize = 0, subgroupMaxSize = -1 } = info;
   const isKnownSize = subgroupMinSize === subgroupMaxSize && subgroupMinSize > 1;
+  const f16 = features.has("shader-f16");
+  const offersMatrix = f16 && enabled && isKnownSize &&
+    (features as ReadonlySet<string>).has(SUBGROUP_MATRIX) && [...info.subgroupMatrixConfigs ?? []]
+    .some(({ componentType, resultComponentType, M, N, K }) =>
+      componentType === "f16" && resultComponentType === "f32" && M === 16 && N === 16 && K === 16
+    );
   return Object.freeze({
-    f16: features.has("shader-f16"),
+    f16,
     subgroupSize: (plain || enabled) && isKnownSize ? subgroupMinSize : 0,
     subgroupsNeedEnable: enabled,
     packedDot: provider.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
-    subgroupMatrix: (features as ReadonlySet<string>).has("chromium-experimental-subgroup-matrix"),
+    subgroupMatrix: offersMatrix && await compiles(device, MATRIX),
     timestamp: features.has("timestamp-query"),
     maxBindingBytes: limits.maxStorageBufferBindingSize,
     maxBufferBytes: limits.maxBufferSize,
@@ -79,6 +96,19 @@ export async function probeCapabilities(
 const SUBGROUPS = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
 @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
   y[i] = subgroupAdd(y[i]);
+}`;
+
+// The experiment has been spelled in several ways.
+const MATRIX = `enable f16;
+enable chromium_experimental_subgroup_matrix;
+@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+var<workgroup> tile: array<vec4<f16>, 64>;
+@compute @workgroup_size(64) fn main() {
+  let left = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile, 0u, 4u);
+  let right = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&tile, 0u, 4u);
+  let none = subgroup_matrix_result<f32, 16, 16>();
+  let sum = subgroupMatrixMultiplyAccumulate(left, right, none);
+  subgroupMatrixStore<row_major>(&y, 0u, sum, 16u);
 }`;
 
 async function compiles(device: GPUDevice, code: string): Promise<boolean> {

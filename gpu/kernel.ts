@@ -7,6 +7,9 @@
 /** WGSL type of a uniform. */
 export type UniformType = "u32" | "i32" | "f32";
 
+/** An extension of WGSL. */
+export type Extension = "f16" | "subgroups" | "subgroup_matrix";
+
 /** A compute shader before it meets memory. */
 export interface Shader {
   /** Name in profiles and messages; not part of the text that pipelines are cached by. */
@@ -21,7 +24,7 @@ export interface Shader {
   /** Members of the uniform block: the shader reads `params.name`. At most 64. */
   readonly uniforms: Readonly<Record<string, UniformType>>;
   /** Extensions to enable; a kernel's `when` asks for them. */
-  readonly enables?: readonly ("f16" | "subgroups")[];
+  readonly enables?: readonly Extension[];
   /** Everything else: constants, functions, and one entry point `main`. */
   readonly code: string;
 }
@@ -81,7 +84,7 @@ export interface Capabilities {
   readonly subgroupsNeedEnable: boolean;
   /** `dot4I8Packed` and its relatives. */
   readonly packedDot: boolean;
-  /** Subgroup matrices (an experiment of Dawn). */
+  /** Subgroup matrices of 16 × 16 halves with sums in f32 (an experiment of Dawn). */
   readonly subgroupMatrix: boolean;
   /** Timestamps for profiles. */
   readonly timestamp: boolean;

@@ -2,7 +2,7 @@
 // of a module. Declarations follow from the Shader's data, in one order, so that bind groups need no
 // reflection and two templates that compute the same give the same text.
 
-import type { GpuSlice, Shader } from "./kernel.ts";
+import type { Extension, GpuSlice, Shader } from "./kernel.ts";
 
 /** What may stand in a template: text and whole numbers as they are, lists line by line. */
 export type Piece = string | number | readonly string[];
@@ -66,6 +66,14 @@ const FLAT_WORKGROUP = wgsl`
   }
 `;
 
+const EXTENSION_NAMES: Readonly<Record<Extension, string>> = {
+  f16: "f16",
+  subgroups: "subgroups",
+  subgroup_matrix: "chromium_experimental_subgroup_matrix",
+};
+/** The analysis does not know that all invocations of a workgroup walk over the same steps. */
+const MATRIX_DIAGNOSTIC = "diagnostic(off, chromium.subgroup_matrix_uniformity);";
+
 /** What memory the storage bindings get, by name. */
 export type Accesses = Readonly<Record<string, Pick<GpuSlice, "access">>>;
 
@@ -99,6 +107,7 @@ export function shaderText(
 ): string {
   const { storage, uniforms, enables = [], code } = shader;
   const needed = enables.filter((feature) => feature !== "subgroups" || subgroupsNeedEnable);
+  const hasMatrices = needed.includes("subgroup_matrix");
   const members = Object.entries(uniforms);
   const bindings = Object.entries(storage).map(([variable, type], index) => {
     const access = accessOf(shader, variable, accesses);
@@ -108,7 +117,8 @@ export function shaderText(
     bindings.push(`@group(0) @binding(${bindings.length}) var<uniform> params: Params;`);
   }
   return [
-    ...needed.map((feature) => `enable ${feature};`),
+    ...needed.map((feature) => `enable ${EXTENSION_NAMES[feature]};`),
+    ...hasMatrices ? [MATRIX_DIAGNOSTIC] : [],
     ...members.length > 0
       ? [`struct Params {`, ...members.map(([member, type]) => `  ${member}: ${type},`), `}`]
       : [],

@@ -28,6 +28,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
  */
 const PACKAGES: ReadonlySet<string> = new Set([
   "node:crypto",
+  "node:module",
   "node:util",
   "node:zlib",
 ]);

@@ -2,6 +2,8 @@
 // its scalar reference computes here. A kernel that does not is named, written down, and not used by the
 // other commands from then on.
 
+import type { GpuProvider } from "../../gpu/capabilities.ts";
+import { builtIn } from "../../gpu/gpu.ts";
 import { probeCapabilities } from "../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../formats/hub/cache.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
@@ -11,8 +13,9 @@ import {
   readExcludedKernels,
   writeExcludedKernels,
 } from "./excluded_kernels.ts";
-import { CACHE_FLAGS } from "./flags.ts";
+import { CACHE_FLAGS, LOAD_FLAGS } from "./flags.ts";
 import { paint, showBytes, showTable } from "./format.ts";
+import { gpuOption } from "./gpu_flag.ts";
 import { machineFacts, permissions } from "./machine.ts";
 
 /** What doctor found about one kernel, over all its cases. */
@@ -38,6 +41,7 @@ export const doctor: Command = defineCommand({
       choices: ["wasm", "gpu"],
       help: "whose kernels to test (wasm, and gpu where there is one)",
     },
+    gpu: LOAD_FLAGS.gpu,
     threads: { type: "integer", min: 1, max: 256, help: "CPU threads of the test (all)" },
     seed: { type: "integer", min: 0, help: "of the test's data (1)" },
   },
@@ -48,19 +52,22 @@ export const doctor: Command = defineCommand({
   notes: ["Exit code 1 when a kernel fails."],
 }, async (context, { flags }) => {
   const { terminal } = context;
+  const { gpu: provider } = await gpuOption(flags);
   const report = {
     machine: machineFacts(),
     simd: probeCapabilities(),
     sharedMemory: typeof SharedArrayBuffer === "function",
-    adapter: await describeAdapter(),
+    adapter: await describeAdapter(provider),
     permissions: await permissions(),
     cache: describeCache(flags["cache-dir"]),
     excluded: await readExcludedKernels(flags["cache-dir"]).catch((e: Error) => [e.message]),
   };
   if (!flags.json) terminal.out(asText(report) + "\n");
   const kernels: KernelHealth[] = [];
-  const devices = flags.quick ? [] : await devicesToTest(flags.device);
-  for (const device of devices) kernels.push(...await testKernels(context, device, flags));
+  const devices = flags.quick ? [] : await devicesToTest(flags.device, provider);
+  for (const device of devices) {
+    kernels.push(...await testKernels(context, device, { ...flags, provider }));
+  }
   const failed = kernels.filter((health) => health.failed > 0).map(({ kernel }) => kernel);
   const tested = new Set(kernels.map(({ kernel }) => kernel));
   const excluded = [...report.excluded.filter((name) => !tested.has(name)), ...failed];
@@ -72,9 +79,10 @@ export const doctor: Command = defineCommand({
   return failed.length > 0 ? 1 : 0;
 });
 
-async function describeAdapter(): Promise<Record<string, string> | null> {
-  if (!("gpu" in navigator)) return null;
-  const adapter = await navigator.gpu.requestAdapter().catch(() => null);
+async function describeAdapter(
+  provider: GpuProvider | undefined = builtIn(),
+): Promise<Record<string, string> | null> {
+  const adapter = await provider?.requestAdapter().catch(() => null);
   if (!adapter) return null;
   const { vendor, architecture, device, description } = adapter.info;
   return {
@@ -102,30 +110,41 @@ function describeCache(cacheDir: string | undefined) {
 }
 
 /** The one that was asked for, or all that promise speed here. */
-async function devicesToTest(asked: "wasm" | "gpu" | undefined): Promise<("wasm" | "gpu")[]> {
+async function devicesToTest(
+  asked: "wasm" | "gpu" | undefined,
+  provider: GpuProvider | undefined,
+): Promise<("wasm" | "gpu")[]> {
   if (asked) return [asked];
   const { hasGpu } = await import("../models/devices.ts");
-  return await hasGpu({}) ? ["wasm", "gpu"] : ["wasm"];
+  return await hasGpu({ gpu: provider }) ? ["wasm", "gpu"] : ["wasm"];
 }
 
-async function backendOf(device: "wasm" | "gpu", threads: number | undefined): Promise<Backend> {
-  if (device === "gpu") return (await import("../plan/gpu_backend.ts")).createGpuBackend();
+async function backendOf(
+  device: "wasm" | "gpu",
+  { threads, provider }: Pick<TestOptions, "threads" | "provider">,
+): Promise<Backend> {
+  if (device === "gpu") {
+    return (await import("../plan/gpu_backend.ts")).createGpuBackend({ provider });
+  }
   const { createWasmBackend } = await import("../plan/wasm_backend.ts");
   return createWasmBackend(threads === undefined ? {} : { threads });
+}
+
+interface TestOptions {
+  readonly threads?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly json?: boolean | undefined;
+  readonly provider: GpuProvider | undefined;
 }
 
 /** Every kernel of a device on every case of its op. */
 async function testKernels(
   { terminal, signal }: Context,
   device: "wasm" | "gpu",
-  { threads, seed, json }: {
-    readonly threads?: number | undefined;
-    readonly seed?: number | undefined;
-    readonly json?: boolean | undefined;
-  },
+  { seed, json, ...options }: TestOptions,
 ): Promise<KernelHealth[]> {
   const { checkKernels } = await import("../plan/kernel_checks.ts");
-  const backend = await backendOf(device, threads);
+  const backend = await backendOf(device, options);
   const found = new Map<string, KernelHealth>();
   for await (
     const { op, kernel, outcome, reason, case: name } of checkKernels(backend, {

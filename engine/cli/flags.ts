@@ -27,6 +27,11 @@ export const LOAD_FLAGS = {
     choices: ["auto", "wasm", "gpu", "reference"],
     help: "where to compute (auto)",
   },
+  gpu: {
+    type: "string",
+    value: "built-in|dawn|FILE",
+    help: "whose WebGPU: Deno's, Dawn of npm's webgpu, or a dawn.node (built-in)",
+  },
   threads: { type: "integer", min: 1, max: 256, help: "CPU threads (all)" },
   precision: {
     type: "string",

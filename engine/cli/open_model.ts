@@ -7,6 +7,7 @@ import type { LoadOptions, Model, ModelProgress } from "../models/model.ts";
 import type { Context } from "./command.ts";
 import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";
+import { type GpuFlag, gpuOption } from "./gpu_flag.ts";
 import { type SpecFlag, specOption } from "./spec_flag.ts";
 
 const PATIENCE_MS = 700;
@@ -21,12 +22,13 @@ export interface OpenedModel extends Disposable {
 /** Fetches if need be, then loads; a Ctrl-C stops either. */
 export async function openModel(
   name: string = defaultModel,
-  flags: SourceFlags & SpecFlag,
+  flags: SourceFlags & SpecFlag & GpuFlag,
   options: LoadOptions,
   context: Pick<Context, "terminal" | "signal">,
 ): Promise<OpenedModel> {
   const { terminal, signal } = context;
   const spec = await specOption(flags);
+  const gpu = await gpuOption(flags);
   const path = await fetchModel(name, flags, context);
   const excludeKernels = await readExcludedKernels(flags["cache-dir"]);
   const start = performance.now();
@@ -42,6 +44,7 @@ export async function openModel(
     const model = await load(path, {
       ...options,
       ...spec,
+      ...gpu,
       excludeKernels,
       signal,
       onProgress: draw,

@@ -9,13 +9,13 @@ import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
 import { type RowsShape, workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
-import { tileOutputs, tileRows, type TileShape } from "../../gpu/kernels/matmul_tile.ts";
 import { gemmStepGroups, MATMUL_TUNING, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
 import { planeNames, unitColumns } from "../../gpu/kernels/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
-import { ceilDiv, type Dim, floorDiv, max, min, mul, product, sub } from "./dim.ts";
+import { ceilDiv, type Dim, min, mul, product, sub } from "./dim.ts";
 import type { Node } from "./graph.ts";
 import { isBetween } from "./lower_gpu_choice.ts";
+import { matrixTile, splitsOf, type TileProduct, vectorTile } from "./lower_gpu_tiles.ts";
 import type { GpuKernel, GpuLowering } from "./op.ts";
 
 /** How sums of few rows are added up. */
@@ -28,7 +28,7 @@ export interface Arithmetic {
   /** Steps of a row of a weight. */
   steps(weight: GpuWeight): number;
   few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
-  many(shape: TileShape & { readonly layout: string }, capabilities: Capabilities): Shader;
+  many(weight: GpuWeight, capabilities: Capabilities): TileProduct;
 }
 
 const FLOATS: Arithmetic = {
@@ -36,7 +36,7 @@ const FLOATS: Arithmetic = {
   takes: () => true,
   steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
   few: (shape) => gemvF32(shape),
-  many: (shape) => gemmF32(shape),
+  many: (weight) => vectorTile(weight, gemmF32),
 };
 
 /** Products of 8-bit activations. */
@@ -45,8 +45,14 @@ export const INTEGERS: Arithmetic = {
   takes: hasGpuIntegerKernel,
   steps: ({ columns }) => gemvQ8Steps(columns),
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
-  many: (shape, { packedDot }) =>
-    gemmQ8({ ...shape, stepGroups: gemmStepGroups(shape.columns), packedDot }),
+  many: (weight, capabilities) =>
+    matrixTile(weight, capabilities) ??
+      vectorTile(weight, (shape) =>
+        gemmQ8({
+          ...shape,
+          stepGroups: gemmStepGroups(shape.columns),
+          packedDot: capabilities.packedDot,
+        })),
 };
 
 function matmulKernel(op: string, arithmetic: Arithmetic, style: Style): GpuKernel {
@@ -149,35 +155,35 @@ export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Recor
 /** Emits the products for rows that fill tiles. */
 export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const { node: { inputs: [x, matrix] }, capabilities } = lowering;
-  const { layout, columns, rows: outputs, parts } = lowering.weight(matrix!);
+  const weight = lowering.weight(matrix!);
+  const { layout, columns, rows: outputs, parts } = weight;
   const rows = rowsOfX(lowering);
   const wanted = isBetween(rows, MATMUL_TUNING.fewRows + 1, Infinity);
   if (wanted === 0) return;
-  const shape = { ...MATMUL_TUNING.tile, layout, columns };
-  const rowTiles = ceilDiv(rows, tileRows(shape));
-  const splits = splitsOf(rowTiles, Math.ceil(outputs / tileOutputs(shape)), columns);
+  const tiles = arithmetic.many(weight, capabilities);
+  const rowTiles = ceilDiv(rows, tiles.rows);
+  const splits = splitsOf(tiles, rowTiles, outputs, columns);
   const { has, storage } = resultOf(lowering);
   const hasAddends = has.bias || has.residual;
   // Where something is added the sums go through scratch memory, even of one split.
   const isReduced = hasAddends ? 1 : min(1, sub(splits, 1));
-  const tile = tileRows(shape) * tileOutputs(shape);
+  const tile = tiles.rows * tiles.outputs;
   const partial = isReduced === 0 ? undefined : lowering.scratch(
-    4 * Math.max(MATMUL_TUNING.tiles * tile, hasAddends ? lowering.most(rows) * outputs : 0),
+    4 * Math.max(tiles.enough * tile, hasAddends ? lowering.most(rows) * outputs : 0),
   );
-  const shader = arithmetic.many(shape, capabilities);
   for (const reduced of [false, true]) {
     const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
     if (chosen === 0) continue;
     for (const { rows: lines, firstRow, planes } of parts) {
       lowering.emit({
-        shader,
+        shader: tiles.shader,
         storage: {
           x: lowering.slice(x!),
           ...planesOf(layout, planes),
           y: reduced ? partial! : storage.y,
         },
         uniforms: { lines, first: firstRow, outputs, rows, splits },
-        workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tileOutputs(shape)), splits],
+        workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
       });
     }
     if (!reduced) continue;
@@ -189,13 +195,6 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
       workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
     });
   }
-}
-
-/** Into how many parts the columns are cut, so that about as many tiles are made as a device wants. */
-function splitsOf(rowTiles: Dim, lineTiles: number, columns: number): Dim {
-  const { tiles, mostSplits, splitColumns } = MATMUL_TUNING;
-  const most = Math.max(1, Math.min(mostSplits, Math.floor(columns / splitColumns)));
-  return max(1, min(most, floorDiv(tiles, max(1, mul(rowTiles, lineTiles)))));
 }
 
 function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {

@@ -103,8 +103,8 @@ export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader
 }
 
 /**
- * Statements for `items` items shared by `threads` invocations, written out; `text` uses the item's name. Sharing
- * begins at invocation `first`, so that small jobs are done beside each other.
+ * Statements for `items` items shared by `threads` invocations, written out; `text` uses the item's name, and how many
+ * an invocation has had before. Sharing begins at invocation `first`, so that small jobs are done beside each other.
  */
 export function shared(
   { items, threads, first = 0 }: {
@@ -112,7 +112,7 @@ export function shared(
     readonly threads: number;
     readonly first?: number;
   },
-  text: (item: string) => string,
+  text: (item: string, number: number) => string,
 ): string[] {
   const start = first % threads;
   const own = start === 0 ? "thread" : `(thread + ${threads - start}u) % ${threads}u`;
@@ -123,9 +123,9 @@ export function shared(
       {
         let item = ${item};
         ${
-      isWhole ? text("item") : wgsl`
+      isWhole ? text("item", i) : wgsl`
           if (item < ${items}u) {
-            ${text("item")}
+            ${text("item", i)}
           }
         `
     }

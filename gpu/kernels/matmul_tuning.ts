@@ -33,8 +33,16 @@ export const MATMUL_TUNING = {
   fewestSubgroupLanes: 4,
   /** Tiles of the product for many rows. */
   tile: { blockRows: 4, blockOutputs: 4, across: 16, down: 16 },
+  /** Tiles of subgroup matrices: for matrices of many outputs, and of few. */
+  matrixTiles: {
+    wide: { down: 2, across: 4, unitRows: 4, unitOutputs: 4 },
+    narrow: { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
+  },
+  /** Outputs from which they are many. */
+  wideOutputs: 8192,
   /** Tiles that fill a device: below, columns are split. */
   tiles: 512,
+  matricesTiles: 264,
   /** Most splits, and fewest columns of one. */
   mostSplits: 8,
   splitColumns: 512,

@@ -1,0 +1,57 @@
+// `--gpu`: who gives the GPU. Deno's own WebGPU is the default. Dawn comes with the npm package `webgpu`, which is not
+// installed before somebody asks for it: its name is built here, because Deno fetches what stands in an import.
+
+import type { GpuProvider } from "../../gpu/capabilities.ts";
+import { UnsupportedError } from "../errors.ts";
+import { UsageError } from "./args.ts";
+
+/** The flag, among others. */
+export interface GpuFlag {
+  readonly gpu?: string | undefined;
+  readonly device?: string | undefined;
+}
+
+/** The version whose experiments the kernels are written for. */
+const PACKAGE = "webgpu@0.6.2";
+/** Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver. */
+const FEATURES = "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia";
+
+/** What the package and its library alone export. */
+interface DawnModule {
+  create(options: readonly string[]): GpuProvider;
+}
+
+/**
+ * The option of `load` that the flag asks for.
+ *
+ * @throws {UsageError} If the device is none that it speaks of.
+ * @throws {UnsupportedError} If Dawn cannot be had.
+ */
+export async function gpuOption(
+  { gpu, device = "auto" }: GpuFlag,
+): Promise<{ readonly gpu?: GpuProvider }> {
+  if (gpu === undefined || gpu === "built-in") return {};
+  if (device !== "auto" && device !== "gpu") {
+    throw new UsageError(`--gpu ${gpu} does not go with --device ${device}`);
+  }
+  try {
+    const { create } = await (gpu === "dawn" ? packaged() : library(gpu));
+    return { gpu: create([FEATURES]) };
+  } catch (error) {
+    throw new UnsupportedError(`cannot open Dawn: ${(error as Error).message.split("\n")[0]}`, {
+      file: gpu === "dawn" ? `npm:${PACKAGE}` : gpu,
+      remedy: "Give --allow-ffi, --allow-read and --allow-env, or leave --gpu out",
+    });
+  }
+}
+
+async function packaged(): Promise<DawnModule> {
+  const name = `npm:${PACKAGE}`;
+  return await import(name) as DawnModule;
+}
+
+/** A `dawn.node` on the disk. */
+async function library(path: string): Promise<DawnModule> {
+  const { createRequire } = await import("node:module");
+  return createRequire(import.meta.url)(path) as DawnModule;
+}
