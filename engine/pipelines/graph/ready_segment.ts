@@ -14,6 +14,7 @@ import type { Segment } from "../../graph/onnx/segment.ts";
 import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { getOp } from "../../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../../plan/backend.ts";
+import { absorbHeadLayout } from "../../plan/passes/absorb_head_layout.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import { foldAffineAfter, foldAffineBefore } from "../../plan/passes/fold_affine.ts";
@@ -25,6 +26,7 @@ import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import type { Pass, PassContext } from "../../plan/passes/pass.ts";
 import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
+import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
 import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
 import { plan } from "../../plan/planner.ts";
@@ -94,7 +96,10 @@ const DEVICE_PASSES: readonly Pass[] = [
   deadCode,
   foldAffineBefore,
   recognizeNorms,
+  recognizeActivations,
   recognizeAttention,
+  deadCode,
+  absorbHeadLayout,
   fuseBias,
   deadCode,
 ];

@@ -1,18 +1,21 @@
 // recognize_attention: softmax(q·kᵀ·scale + mask)·v written as products, a softmax and what stands between
 // becomes one scaled_attention, so that scores are never stored (spec TL-8; without them the arena of a
 // diffusion net is a tenth). Scales may stand on q, on k or on the product; k may come transposed in any way;
-// heads that were repeated for grouped queries are taken as they were before.
+// heads that were repeated for grouped queries are taken as they were before. A row that sees nothing gives
+// zeros, which is what a safe softmax is for; a plain one would give NaN there.
 
 import { type Dim, equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import {
   hasShape,
+  makerOf,
   type MatchContext,
   matchContext,
   sameShape,
   singleNumber,
   soleMaker,
 } from "./match.ts";
+import { softmaxOf } from "./match_softmax.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite, type Visit } from "./rewrite.ts";
 
@@ -51,10 +54,8 @@ function match(node: Node, context: MatchContext): Attention | undefined {
   if (!product || product.transposed || product.alpha !== 1 || product.a.dtype !== "f32") {
     return undefined;
   }
-  const softmax = soleMaker(product.a, "softmax", context);
-  if (!softmax) return undefined;
-  const rank = product.a.shape.length, { axis } = softmax.attributes;
-  if (rank !== 4 || (axis !== -1 && axis !== rank - 1)) return undefined;
+  const softmax = softmaxOf(product.a, context);
+  if (!softmax || product.a.shape.length !== 4) return undefined;
   const scores = matchScores(softmax.inputs[0]!, context);
   if (!scores) return undefined;
   const v = ungrouped(product.b, context);
@@ -123,8 +124,11 @@ function scalarFactor({ op, inputs: [a, b], attributes, outputs }: Node) {
   return { value, factor: divides ? 1 / number : number };
 }
 
-// kᵀ as k: the two last dims changed places, perhaps together with others.
-function untransposed(value: Value, { made }: MatchContext): Attention["k"] {
+// kᵀ as k: the two last dims changed places, perhaps together with others, perhaps in matrices without heads.
+function untransposed(value: Value, context: MatchContext): Attention["k"] {
+  const { made } = context;
+  const matrices = turnedMatrices(value, context);
+  if (matrices) return { value: matrices };
   const node = made.get(value);
   const perm = node?.op === "transpose" ? node.attributes.perm as readonly number[] : undefined;
   if (!node || !perm) return { value, perm: [0, 1, 3, 2] };
@@ -133,6 +137,19 @@ function untransposed(value: Value, { made }: MatchContext): Attention["k"] {
   return swapped.every((axis, i) => axis === i)
     ? { value: source }
     : { value: source, perm: swapped };
+}
+
+// [B, H, D, T] ← [B · H, D, T] ← [B · H, T, D] ← [B, H, T, D]: what that came from.
+function turnedMatrices(value: Value, context: MatchContext): Value | undefined {
+  const outer = makerOf(value, "reshape", context);
+  const turn = outer && makerOf(outer.inputs[0]!, "transpose", context);
+  const inner = turn && makerOf(turn.inputs[0]!, "reshape", context);
+  const source = inner?.inputs[0]!;
+  if (!source || (turn!.attributes.perm as readonly number[]).join() !== "0,2,1") return undefined;
+  const [batch, heads, width, keys] = value.shape as [Dim, Dim, Dim, Dim];
+  const isWhole = equal(turn!.outputs[0]!.shape[1]!, width) &&
+    equal(turn!.outputs[0]!.shape[2]!, keys);
+  return isWhole && hasShape(source, [batch, heads, keys, width]) ? source : undefined;
 }
 
 // [B, H, T, D] that is [B, G, T, D] with every head repeated: reshape ← expand ← reshape.

@@ -64,6 +64,22 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
     },
     left: ["scaled_attention"],
   },
+  "a safe softmax, k transposed without heads": {
+    write({ one, number, input }) {
+      const k = one("reshape", [input("k", [2, 3, T, 8])], { shape: [6, T, 8] });
+      const turned = one("transpose", [k], { perm: [0, 2, 1] });
+      const keys = one("mul", [one("reshape", [turned], { shape: [2, 3, 8, T] }), number(0.6)]);
+      const masked = one("add", [
+        one("matmul_nd", [input("q", [2, 3, S, 8]), keys]),
+        input("mask", [2, 1, S, T]),
+      ]);
+      const weights = one("softmax", [masked], { axis: -1 });
+      const nothing = one("unary", [weights], { kind: "is_nan" });
+      const safe = one("where", [nothing, number(0), weights]);
+      return one("matmul_nd", [safe, input("v", [2, 3, T, 8])]);
+    },
+    left: ["scaled_attention"],
+  },
   "heads repeated for grouped queries": {
     write({ one, input }) {
       const repeat = (value: Value) => {
@@ -88,6 +104,9 @@ async function outputOf(graph: Graph): Promise<Float32Array> {
   for (const { name } of graph.inputs) {
     const data = executable.input(name) as Float32Array;
     data.set(random.normal(data.length));
+    // The first row of a mask of several items sees nothing.
+    const hidden = name === "mask" && graph.inputs.some(({ shape }) => shape[0] === 2);
+    if (hidden) data.fill(-Infinity, 0, LIMITS.T);
   }
   await executable.run(LIMITS);
   const result = (executable.output("y") as Float32Array).slice();
@@ -125,6 +144,20 @@ Deno.test("scores or weights that are read elsewhere stay", () => {
     const graph = plainAttention(({ builder }, scores, weights) =>
       builder.output("also", which === "scores" ? scores : weights)
     );
+    assertEquals(recognizeAttention.run(graph, CONTEXT), graph);
+  }
+});
+
+Deno.test("weights that are chosen by another test, or against another number, stay", () => {
+  for (const [kind, other] of [["is_infinite", 0], ["is_nan", 1]] as const) {
+    const graph = build(({ one, number, input }) => {
+      const k = one("transpose", [input("k", [1, 2, T, 8])], { perm: [0, 1, 3, 2] });
+      const scores = one("matmul_nd", [input("q", [1, 2, S, 8]), k]);
+      const weights = one("softmax", [scores], { axis: 3 });
+      const choice = one("unary", [weights], { kind });
+      const chosen = one("where", [choice, number(other), weights]);
+      return one("matmul_nd", [chosen, input("v", [1, 2, T, 8])]);
+    });
     assertEquals(recognizeAttention.run(graph, CONTEXT), graph);
   }
 });

@@ -1,0 +1,75 @@
+// absorb_head_layout: attention reads heads where the projections left them, side by side in a row, and writes
+// its result so (spec TL-13). Exporters split a row into heads with a transpose and join them with another one:
+//   transpose(x as [B, T, H, D], 0 2 1 3)  →  x as [B, T, H · D]
+//   transpose(attention, 0 2 1 3)          →  a view of the attention
+// The four transposes of a layer are gone; a reader that wants another order keeps one.
+
+import type { Dim } from "../../graph/dim.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import type { Pass } from "./pass.ts";
+import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
+
+const SWAP = "0,2,1,3";
+const SIDES = ["q", "k", "v"] as const;
+
+/** Takes transposes of heads into the attention between them. */
+export const absorbHeadLayout: Pass = {
+  name: "absorb_head_layout",
+  run(graph) {
+    const producers = producersOf(graph), readers = readersOf(graph);
+    const outputs = new Set(graph.outputs);
+    const splits = new Map<Node, readonly (Value | undefined)[]>();
+    for (const node of graph.nodes) {
+      if (node.op !== "scaled_attention" || node.attributes.scores !== "none") continue;
+      const sources = SIDES.map((_, i) => splitSource(node.inputs[i]!, producers));
+      // The result lies as q does: where no transpose reads it, one would have to be added.
+      const [result] = node.outputs as [Value];
+      const isJoined = !outputs.has(result) && readers.get(result)?.some(isSwap);
+      if (!isJoined) sources[0] = undefined;
+      if (sources.some((source) => source)) splits.set(node, sources);
+    }
+    if (splits.size === 0) return graph;
+    /** Results of attention that lie in rows, as [B, T, H, D], by what stands for them. */
+    const inRows = new Map<Value, Value>();
+    return rewrite(graph, (visit) => {
+      const { node, inputs, copy } = visit;
+      const sources = splits.get(node);
+      if (sources) return attend(visit, sources, inRows);
+      const rows = isSwap(node) ? inRows.get(inputs[0]!) : undefined;
+      return rows ? [rows] : copy();
+    });
+  },
+};
+
+function isSwap({ op, attributes }: Node): boolean {
+  return op === "transpose" && (attributes.perm as readonly number[]).join() === SWAP;
+}
+
+/** [B, T, H, D] of a value that is [B, H, T, D] of it. */
+function splitSource(value: Value, producers: ReadonlyMap<Value, Node>): Value | undefined {
+  const node = producers.get(value);
+  if (!node || !isSwap(node)) return undefined;
+  const [, , heads, width] = node.inputs[0]!.shape;
+  return typeof heads === "number" && typeof width === "number" ? node.inputs[0]! : undefined;
+}
+
+function attend(
+  { node, inputs, op, moved }: Visit,
+  sources: readonly (Value | undefined)[],
+  inRows: Map<Value, Value>,
+): readonly Value[] {
+  const joined = sources.map((source, i) => {
+    if (!source) return inputs[i];
+    const [batch, rows, heads, width] = source.shape as [Dim, Dim, number, number];
+    const shape = [batch, rows, heads * width];
+    return op("reshape", [moved(source)], { shape }, `${node.name}.${SIDES[i]}`)[0]!;
+  });
+  const [y] = op(node.op, [...joined, ...inputs.slice(3)], node.attributes, node.name) as [Value];
+  if (!sources[0]) return [y];
+  const [batch, heads, rows, width] = node.outputs[0]!.shape as [Dim, Dim, Dim, Dim];
+  const [split] = op("reshape", [y], { shape: [batch, rows, heads, width] }, `${node.name}.rows`);
+  const perm = SWAP.split(",").map(Number);
+  const [planes] = op("transpose", [split!], { perm }, `${node.name}.planes`);
+  inRows.set(planes!, split!);
+  return [planes!];
+}
