@@ -130,11 +130,13 @@ export interface InferflowWeights {
   readonly tensors?: Readonly<Partial<Record<keyof typeof INFERFLOW_ROLES, string>>>;
   /** `tensor_quant_threshold`, in values: matrices of fewer stay F16. Default 4,000,000. */
   readonly threshold?: number;
+  /** `delta_tensor_ratio`. Default 0. */
+  readonly outliers?: number;
 }
 
 /** Inferflow's policy: embeddings, norms and biases in F16, and whatever is below the threshold. */
 export function inferflowPolicy(
-  { format, tensors = {}, threshold = 4_000_000 }: InferflowWeights,
+  { format, tensors = {}, threshold = 4_000_000, outliers = 0 }: InferflowWeights,
 ): QuantPolicy {
   const rules: PolicyRule[] = [
     { roles: ["embedding", "norm", "bias"], format: "F16" },
@@ -144,5 +146,5 @@ export function inferflowPolicy(
     const chosen = tensors[name as keyof typeof INFERFLOW_ROLES];
     if (chosen !== undefined) rules.push({ roles: [role], format: chosen });
   }
-  return { name: `Inferflow ${format}`, format, rules };
+  return { name: `Inferflow ${format}`, format, rules, outliers };
 }

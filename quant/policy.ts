@@ -34,6 +34,8 @@ export interface PolicyRule {
   readonly below?: number;
   /** Name of a format in either case, or `keep`. */
   readonly format: string;
+  /** Share of outliers, instead of the policy's. */
+  readonly outliers?: number;
 }
 
 /** A policy. */
@@ -44,6 +46,11 @@ export interface QuantPolicy {
   readonly rules: readonly PolicyRule[];
   /** Format of matrices that no rule fits. */
   readonly format: string;
+  /**
+   * Share of weights, 0 to 0.05, that are kept apart in float32, those of greatest magnitude; of matrices to
+   * multiply by only. Default 0.
+   */
+  readonly outliers?: number;
   /** Number that GGUF gives the mixture (general.file_type), where it has one. */
   readonly ggufFileType?: number;
 }
@@ -72,6 +79,10 @@ export interface FormatChoice {
   readonly format: NumberFormat | undefined;
   /** The format that was wanted, where its blocks do not fill the rows. */
   readonly insteadOf?: string;
+  /** How many weights are kept apart. */
+  readonly outliers: number;
+  /** Why, for people. */
+  readonly reason: string;
 }
 
 // Roles that stay as they are.
@@ -105,8 +116,24 @@ export function chooseFormat(
   const rule = policy.rules.find((candidate) => fits(candidate, role, tensor, model));
   const isKept = !rule && (KEPT.includes(role) || shape.length < 2);
   const wanted = rule?.format ?? policy.format;
-  if (isKept || wanted === "keep") return { format: undefined };
-  return standIn(wanted, shape.at(-1) ?? 1);
+  const reason = reasonOf(policy, rule, role, isKept);
+  if (isKept || wanted === "keep") return { format: undefined, outliers: 0, reason };
+  const choice = standIn(wanted, shape.at(-1) ?? 1);
+  const share = rule?.outliers ?? policy.outliers ?? 0;
+  // A table is looked up, a stack of matrices has no sparse product, and a plain float loses next to nothing.
+  const isMatrix = named !== "embedding" && !KEPT.includes(role) && shape.length === 2 &&
+    choice.format!.blockSize > 1;
+  return { ...choice, outliers: isMatrix ? Math.floor(share * countOf(tensor)) : 0, reason };
+}
+
+function reasonOf(
+  policy: QuantPolicy,
+  rule: PolicyRule | undefined,
+  role: TensorRole,
+  isKept: boolean,
+): string {
+  if (isKept) return `${role}: kept`;
+  return rule ? `${role}: rule ${policy.rules.indexOf(rule) + 1}` : role;
 }
 
 function hasRule({ rules }: QuantPolicy, role: TensorRole): boolean {
@@ -142,7 +169,10 @@ function countOf({ shape }: TensorFacts): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-function standIn(wanted: string, columns: number): FormatChoice {
+function standIn(
+  wanted: string,
+  columns: number,
+): Pick<FormatChoice, "format" | "insteadOf"> {
   const fitting = (name: string): NumberFormat | undefined => {
     try {
       const format = findFormat(name, columns);
@@ -173,7 +203,8 @@ export function policyBytes(
   kept: NumberFormat = findFormat("F32", 1),
 ): number {
   return tensors.reduce((sum, tensor) => {
-    const { format = kept } = chooseFormat(policy, tensor, model);
-    return sum + formatBytes(format, countOf(tensor));
+    const { format = kept, outliers } = chooseFormat(policy, tensor, model);
+    const sparse = outliers === 0 ? 0 : 4 * (tensor.shape[0]! + 1) + 8 * outliers;
+    return sum + formatBytes(format, countOf(tensor)) + sparse;
   }, 0);
 }

@@ -2,6 +2,7 @@
 // a misspelt one is not silently without effect.
 
 import { findFormat, isFormatName } from "./mod.ts";
+import { MOST_OUTLIERS } from "./outliers.ts";
 import type { PolicyRule, QuantPolicy } from "./policy.ts";
 import { TENSOR_ROLES } from "./tensor_roles.ts";
 
@@ -15,6 +16,7 @@ const POLICY_KEYS: Readonly<Record<string, Check>> = {
   name: isText,
   format: isFormat,
   rules: Array.isArray,
+  outliers: isShare,
 };
 const RULE_KEYS: Readonly<Record<string, Check>> = {
   roles: (value) => Array.isArray(value) && value.every((role) => TENSOR_ROLES.includes(role)),
@@ -24,6 +26,7 @@ const RULE_KEYS: Readonly<Record<string, Check>> = {
   experts: isCount,
   below: isCount,
   format: isFormat,
+  outliers: isShare,
 };
 const LAYER_KEYS: Readonly<Record<string, Check>> = {
   first: isCount,
@@ -44,16 +47,17 @@ export function parsePolicy(text: string): QuantPolicy {
     throw new RangeError(`Cannot read the policy: ${(error as Error).message}`);
   }
   checkKeys("the policy", json, POLICY_KEYS, ["format"]);
-  const { name = "policy", format, rules = [] } = json as {
+  const { name = "policy", format, rules = [], outliers } = json as {
     name?: string;
     format: string;
     rules?: readonly PolicyRule[];
+    outliers?: number;
   };
   for (const [i, rule] of rules.entries()) {
     checkKeys(`rule ${i + 1} of the policy`, rule, RULE_KEYS, ["format"]);
     if (rule.layers) checkKeys(`layers of rule ${i + 1}`, rule.layers, LAYER_KEYS, []);
   }
-  return { name, format, rules };
+  return { name, format, rules, ...outliers !== undefined && { outliers } };
 }
 
 function checkKeys(
@@ -81,6 +85,10 @@ function isFormat(value: unknown): boolean {
   if (value === "keep") return true;
   // Rows of 256 suit every format whose block is a row.
   return typeof value === "string" && isFormatName(value) && !!findFormat(value, 256).encode;
+}
+
+function isShare(value: unknown): boolean {
+  return typeof value === "number" && value >= 0 && value <= MOST_OUTLIERS;
 }
 
 function isPattern(text: string): boolean {

@@ -2,6 +2,8 @@
 // Readers (gguf, safetensors, …) parse headers through ByteSource and never load a tensor themselves;
 // the backend asks for tensor bytes when it has a place to put them.
 
+import type { OutlierTensors } from "./outliers.ts";
+
 /** Random access to bytes: a file, a URL with ranges, or memory. */
 export interface ByteSource {
   /** Path or URL, for messages. */
@@ -38,6 +40,8 @@ export interface TensorInfo {
   readonly offset: number;
   /** Length in bytes, already checked against the source's size. */
   readonly byteLength: number;
+  /** Weights that were taken out of it before it was quantised, and are to be added again. */
+  readonly outliers?: OutlierTensors;
 }
 
 /** A GGUF array of numbers; 64-bit integers come as float64 unless a value is beyond 2^53. */

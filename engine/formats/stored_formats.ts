@@ -1,12 +1,15 @@
 // Tensors in safetensors files whose format the container does not know. They lie there as rows of bytes
 // (dtype U8, the last dimension is the bytes of a row), so any reader can open the file, and
-// `__metadata__.troodon` says what they are: {"version":1,"tensors":{NAME:{"format","shape"}}}.
+// `__metadata__.troodon` says what they are: {"version":1,"tensors":{NAME:{"format","shape"}}}. With
+// "outliers":[NAME…] (version 2, so that older readers refuse the file) three more tensors belong to each of
+// those (outliers.ts).
 // A model that came from GGUF brings its metadata along, a GGUF header without tensors as one more tensor.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { memorySource } from "../io.ts";
 import { readGgufHeader } from "./gguf_header.ts";
+import { outlierNames } from "./outliers.ts";
 import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "./source.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
@@ -14,7 +17,8 @@ import { asObject, parseStrictJson } from "./strict_json.ts";
 export const STORED_FORMATS_KEY = "troodon";
 /** Name of the tensor that holds a GGUF header. */
 export const GGUF_HEADER_TENSOR = "troodon.gguf_header";
-const VERSION = 1;
+const PLAIN_VERSION = 1;
+const OUTLIERS_VERSION = 2;
 
 /** What a tensor is, beside its bytes. */
 export interface StoredFormat {
@@ -24,9 +28,21 @@ export interface StoredFormat {
   readonly shape: readonly number[];
 }
 
-/** The text for `__metadata__.troodon`. */
-export function describeStoredFormats(tensors: ReadonlyMap<string, StoredFormat>): string {
-  return JSON.stringify({ version: VERSION, tensors: Object.fromEntries(tensors) });
+/**
+ * The text for `__metadata__.troodon`.
+ *
+ * @param outliers Names of the tensors whose outliers stand beside them.
+ */
+export function describeStoredFormats(
+  tensors: ReadonlyMap<string, StoredFormat>,
+  outliers: readonly string[] = [],
+): string {
+  const formats = Object.fromEntries(tensors);
+  return JSON.stringify(
+    outliers.length === 0
+      ? { version: PLAIN_VERSION, tensors: formats }
+      : { version: OUTLIERS_VERSION, tensors: formats, outliers },
+  );
 }
 
 /**
@@ -43,7 +59,9 @@ export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> 
     parseStrictJson(new TextEncoder().encode(text), `${file.name}, ${place}`),
   );
   const stated = asObject(json?.tensors);
-  if (json?.version !== VERSION || !stated) {
+  const names = json?.version === OUTLIERS_VERSION ? json.outliers : [];
+  const isKnown = json?.version === PLAIN_VERSION || json?.version === OUTLIERS_VERSION;
+  if (!isKnown || !stated || !Array.isArray(names)) {
     throw new UnsupportedError("its list of formats is of an unknown version", {
       file: file.name,
       place,
@@ -53,6 +71,7 @@ export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> 
   for (const [name, entry] of Object.entries(stated)) {
     tensors.set(name, applyFormat(file, name, entry));
   }
+  for (const name of names) joinOutliers(file, tensors, name);
   const header = tensors.get(GGUF_HEADER_TENSOR);
   if (!header) return { ...file, tensors };
   tensors.delete(GGUF_HEADER_TENSOR);
@@ -78,6 +97,29 @@ export async function findGgufHeader(source: ByteSource): Promise<ByteSource> {
   const bytes = new Uint8Array(end - begin);
   await source.readInto(8 + length + begin, bytes);
   return memorySource(`${source.name}, ${GGUF_HEADER_TENSOR}`, bytes);
+}
+
+/** Moves the three tensors of outliers into the one that they belong to. */
+function joinOutliers(
+  file: WeightFile,
+  tensors: Map<string, TensorInfo>,
+  name: MetadataValue,
+): void {
+  const place = `tensor ${JSON.stringify(name)}`;
+  const owner = typeof name === "string" ? tensors.get(name) : undefined;
+  const { starts, columns, values } = outlierNames(String(name));
+  const [first, second, third] = [starts, columns, values].map((part) => tensors.get(part));
+  if (!owner || !first || !second || !third) {
+    throw new FormatError("is said to have outliers, but they are not in the file", {
+      file: file.name,
+      place,
+    });
+  }
+  for (const part of [starts, columns, values]) tensors.delete(part);
+  tensors.set(owner.name, {
+    ...owner,
+    outliers: { starts: first, columns: second, values: third },
+  });
 }
 
 function applyFormat(file: WeightFile, name: string, entry: MetadataValue): TensorInfo {

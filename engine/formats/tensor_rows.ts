@@ -1,6 +1,8 @@
 // A tensor's values as float32, a run of rows at a time, so that one larger than memory can be worked on.
 
 import { formatBytes, type NumberFormat } from "../../quant/mod.ts";
+import { addSparseRows } from "../../quant/outliers.ts";
+import { readOutliers } from "./outliers.ts";
 import type { TensorInfo } from "./source.ts";
 
 /** A run of rows. */
@@ -16,15 +18,17 @@ export interface TensorRows {
 /** Values of a run, unless one row is longer. */
 const RUN_VALUES = 1 << 20;
 
-/** Reads and decodes a tensor. */
+/** Reads and decodes a tensor, its outliers in their places. */
 export async function* readTensorRows(
-  { source, offset, shape, byteLength }: TensorInfo,
+  tensor: TensorInfo,
   format: NumberFormat,
 ): AsyncGenerator<TensorRows, void, void> {
+  const { source, offset, shape, byteLength } = tensor;
   const count = shape.reduce((product, size) => product * size, 1);
   const columns = shape.at(-1) ?? 1;
   if (count === 0 || byteLength === 0) return;
   const run = Math.min(count, Math.max(1, Math.floor(RUN_VALUES / columns)) * columns);
+  const outliers = await readOutliers(tensor);
   const bytes = new Uint8Array(formatBytes(format, run));
   const values = new Float32Array(run);
   for (let start = 0; start < count; start += run) {
@@ -33,6 +37,7 @@ export async function* readTensorRows(
     const decoded = values.subarray(0, length);
     await source.readInto(offset + formatBytes(format, start), part);
     format.decode(part, decoded);
+    if (outliers) addSparseRows(decoded, columns, outliers, start / columns);
     yield { start, bytes: part, values: decoded };
   }
 }

@@ -25,11 +25,13 @@ const METADATA = "__metadata__";
 /**
  * The head of a file with these tensors.
  *
+ * @param outliers Names of the tensors whose outliers are among them.
  * @throws {RangeError} If a tensor has the one name that is reserved.
  */
 export function createSafetensorsHead(
   tensors: readonly SafetensorsTensor[],
   metadata: Readonly<Record<string, string>> = {},
+  outliers: readonly string[] = [],
 ): Uint8Array {
   const stored = new Map<string, StoredFormat>();
   const entries = new Map<string, unknown>();
@@ -44,7 +46,7 @@ export function createSafetensorsHead(
     });
     offset += byteLength;
   }
-  const notes = { ...metadata, [STORED_FORMATS_KEY]: describeStoredFormats(stored) };
+  const notes = { ...metadata, [STORED_FORMATS_KEY]: describeStoredFormats(stored, outliers) };
   if (entries.has(METADATA)) {
     throw new RangeError(`Cannot name a tensor ${METADATA} in safetensors`);
   }

@@ -23,6 +23,7 @@ import { describeModel, plannedMemory } from "./describe.ts";
 import { buildEncoder } from "./encoder_build.ts";
 import { buildEncoderDecoder } from "./encoder_decoder_build.ts";
 import type { Hyperparameters } from "./hparams.ts";
+import { withOutliers } from "./outliers.ts";
 import { poolParts } from "./pooled_parts.ts";
 import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
 import type { LoadOptions, ModelDescription } from "./model.ts";
@@ -107,7 +108,7 @@ export async function prepareModel(
     embeddings: limits.embeddings,
   });
   changes?.checkUsed();
-  const { graph } = built;
+  const graph = await withOutliers(built.graph, file);
   const warnings = [
     ...given.warnings,
     ...unknownKeysWarning(file, own.resolved, ownName),

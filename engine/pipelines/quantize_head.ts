@@ -13,9 +13,10 @@ import {
   readGgufEntries,
   setGgufIntegers,
 } from "../formats/write_gguf.ts";
-import { createSafetensorsHead } from "../formats/write_safetensors.ts";
+import { outlierNames } from "../formats/outliers.ts";
+import { createSafetensorsHead, type SafetensorsTensor } from "../formats/write_safetensors.ts";
 import { createFile, createFolder, openFile } from "../io.ts";
-import type { QuantizePlan } from "./quantize_plan.ts";
+import type { PlannedTensor, QuantizePlan } from "./quantize_plan.ts";
 
 /** What precedes the tensors. */
 export interface Head {
@@ -42,18 +43,18 @@ export async function createHead(
   { container, tensors }: QuantizePlan,
   policy: QuantPolicy,
 ): Promise<Head> {
-  const facts = tensors.map(({ tensor: { name, shape }, format, byteLength }) => ({
-    ...{ name, shape, format, byteLength },
-  }));
+  const plain = tensors.map(factsOf);
+  const facts = tensors.flatMap((planned, i) => [plain[i]!, ...outlierFacts(planned)]);
+  const outliers = tensors.flatMap(({ tensor, outliers }) => outliers > 0 ? [tensor.name] : []);
   if (container === "folder") {
-    return { bytes: createSafetensorsHead(facts), paddingAfter: () => 0 };
+    return { bytes: createSafetensorsHead(facts, {}, outliers), paddingAfter: () => 0 };
   }
   const entries = setGgufIntegers(await entriesOf(file), {
     "general.file_type": policy.ggufFileType,
     "general.quantization_version": QUANTIZATION_VERSION,
   });
   if (container === "gguf") {
-    const { bytes, alignment } = createGgufHead(entries, facts);
+    const { bytes, alignment } = createGgufHead(entries, plain);
     return { bytes, paddingAfter: (byteLength) => paddingAfter(byteLength, alignment) };
   }
   const inner = createGgufHead(entries, []).bytes;
@@ -64,11 +65,29 @@ export async function createHead(
     byteLength: inner.length,
   };
   // The metadata stand first, so they are written with the head.
-  const head = createSafetensorsHead([header, ...facts]);
+  const head = createSafetensorsHead([header, ...facts], {}, outliers);
   const bytes = new Uint8Array(head.length + inner.length);
   bytes.set(head);
   bytes.set(inner, head.length);
   return { bytes, paddingAfter: () => 0 };
+}
+
+function factsOf({ tensor: { name, shape }, format, byteLength }: PlannedTensor) {
+  return { name, shape, format, byteLength };
+}
+
+function outlierFacts({ tensor, outliers: count }: PlannedTensor): SafetensorsTensor[] {
+  if (count === 0) return [];
+  const { starts, columns, values } = outlierNames(tensor.name);
+  const list = (name: string, length: number, format: string) => ({
+    ...{ name, shape: [length], byteLength: 4 * length },
+    format: { name: format, blockSize: 1, blockBytes: 4 },
+  });
+  return [
+    list(starts, tensor.shape[0]! + 1, "I32"),
+    list(columns, count, "I32"),
+    list(values, count, "F32"),
+  ];
 }
 
 async function entriesOf(file: WeightFile): Promise<GgufEntries> {

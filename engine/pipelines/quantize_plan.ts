@@ -1,6 +1,6 @@
 // What quantising a file will do, before anything is written: the format of every tensor, and the
-// container that can hold them. GGUF goes to GGUF where ggml has all formats, so that llama.cpp opens the
-// result; anything else becomes safetensors with a note of the formats. Norms, biases, tables and whatever
+// container that can hold them. GGUF goes to GGUF where ggml has all formats and no weights are kept apart, so
+// that llama.cpp opens the result; anything else becomes safetensors with a note of the formats. Norms, biases, tables and whatever
 // is not of floats are copied as they are.
 
 import { formatBytes, formats, getFormat, type NumberFormat } from "../../quant/mod.ts";
@@ -21,6 +21,8 @@ export interface PlannedTensor {
   readonly target: NumberFormat | undefined;
   /** The format of the policy that the rows do not fit. */
   readonly insteadOf: string | undefined;
+  /** Weights that are kept apart. */
+  readonly outliers: number;
 }
 
 /** What will be written. */
@@ -40,7 +42,9 @@ export function planQuantization(file: WeightFile, policy: QuantPolicy): Quantiz
   const model = modelFacts(file);
   const tensors = [...file.tensors.values()].map((tensor) => planTensor(tensor, policy, model));
   if (file.kind === "gguf") {
-    const fits = tensors.every(({ format }) => format.ggmlType !== undefined);
+    const fits = tensors.every(({ format, outliers }) =>
+      format.ggmlType !== undefined && outliers === 0
+    );
     return { container: fits ? "gguf" : "safetensors", tensors };
   }
   if (file.kind === "safetensors" || file.kind === "pickle") {
@@ -60,13 +64,17 @@ function planTensor(tensor: TensorInfo, policy: QuantPolicy, model: ModelFacts):
     byteLength: tensor.byteLength,
     target: undefined,
     insteadOf: undefined,
+    outliers: 0,
   };
+  // What lies apart in the file that is read must be put back.
+  const whole = tensor.outliers ? { ...kept, target: getFormat(tensor.format) } : kept;
   if (!isFloatFormat(tensor.format)) return kept;
-  const { format, insteadOf } = chooseFormat(policy, tensor, model);
-  if (!format) return kept;
-  if (format.name === tensor.format) return { ...kept, insteadOf };
+  const { format, insteadOf, outliers } = chooseFormat(policy, tensor, model);
+  if (!format) return whole;
+  if (format.name === tensor.format && outliers === 0) return { ...whole, insteadOf };
   const count = tensor.shape.reduce((product, size) => product * size, 1);
-  return { tensor, format, byteLength: formatBytes(format, count), target: format, insteadOf };
+  const byteLength = formatBytes(format, count);
+  return { tensor, format, byteLength, target: format, insteadOf, outliers };
 }
 
 /** Whether values of a format are weights: whole numbers and bytes are tables. */

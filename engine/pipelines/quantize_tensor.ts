@@ -14,6 +14,7 @@ import {
   type ErrorStatistics,
   errorStatistics,
 } from "./error_statistics.ts";
+import { openOutliers, outlierBytes } from "./quantize_outliers.ts";
 import type { PlannedTensor } from "./quantize_plan.ts";
 import type { Rounding, RoundingMethod } from "./quantize_rounding.ts";
 
@@ -28,6 +29,8 @@ export interface QuantizedTensor {
   readonly bytes: number;
   /** The format that was asked for, where its blocks do not fill the rows. */
   readonly insteadOf: string | undefined;
+  /** Weights that stand beside it in float32. */
+  readonly outliers: number;
   /** How values were rounded; undefined where bytes were copied. */
   readonly method: RoundingMethod | undefined;
   /** Error of the new values; undefined where bytes were copied. */
@@ -57,24 +60,34 @@ export async function writeTensor(
 ): Promise<QuantizedTensor> {
   const { tensor, format, byteLength, target, insteadOf } = planned;
   const { name, shape, format: from } = tensor;
-  const facts = { name, shape, from, to: format.name, bytes: byteLength, insteadOf };
+  const bytes = byteLength + outlierBytes(planned);
+  const facts = {
+    ...{ name, shape, from, to: format.name },
+    ...{ bytes, insteadOf, outliers: planned.outliers },
+  };
   if (!target) {
     await copyBytes(tensor, output, signal);
     return { ...facts, method: undefined, error: undefined, saturated: 0 };
   }
   const source = getFormat(from);
-  const { method, encode } = await rounding.encoderOf(planned);
-  const sums = createErrorSums();
   let saturated = 0;
-  let encoded = new Uint8Array(0);
-  let decoded = new Float32Array(0);
-  for await (const { start, values } of readTensorRows(tensor, source)) {
+  const checked = (start: number, values: Float32Array): void => {
     signal?.throwIfAborted();
     if (saturate) saturated += makeFinite(values);
     const bad = findNonFinite(values);
     if (bad >= 0) throw refuse(tensor, `value ${start + bad} is ${values[bad]}`, true);
-    const bytes = formatBytes(target, values.length);
-    if (encoded.length !== bytes) encoded = new Uint8Array(bytes);
+  };
+  const outliers = await openOutliers(planned, source, checked);
+  const { method, encode } = await rounding.encoderOf(planned);
+  const sums = createErrorSums();
+  saturated = 0;
+  let encoded = new Uint8Array(0);
+  let decoded = new Float32Array(0);
+  for await (const { start, values } of readTensorRows(tensor, source)) {
+    checked(start, values);
+    outliers?.takeFrom(values);
+    const runBytes = formatBytes(target, values.length);
+    if (encoded.length !== runBytes) encoded = new Uint8Array(runBytes);
     if (decoded.length !== values.length) decoded = new Float32Array(values.length);
     try {
       encode(values, encoded);
@@ -88,9 +101,12 @@ export async function writeTensor(
       const value = values[lost];
       throw refuse(tensor, `value ${start + lost}, ${value}, does not fit ${target.name}`, false);
     }
+    // Other columns make up for what GPTQ's zero in the place of an outlier became.
+    outliers?.putBack(start, values, decoded, method === "gptq");
     addErrors(sums, values, decoded);
     output.write(encoded);
   }
+  outliers?.writeTo(output);
   return { ...facts, method, error: errorStatistics(sums), saturated };
 }
 

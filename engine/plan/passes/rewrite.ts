@@ -14,6 +14,8 @@ export interface Visit {
   readonly op: GraphBuilder["op"];
   /** Adds a weight to the new graph. */
   readonly weight: GraphBuilder["weight"];
+  /** Adds a constant to the new graph. */
+  readonly constant: GraphBuilder["constant"];
   /** A value of the old graph that was made before, in the new one. */
   moved(value: Value): Value;
   /** Adds a node like the visited one. */
@@ -52,6 +54,7 @@ export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[])
       inputs,
       op: builder.op,
       weight: builder.weight,
+      constant: builder.constant,
       moved: move,
       copy,
     });

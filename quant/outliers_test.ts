@@ -1,0 +1,52 @@
+import { assert, assertEquals } from "@std/assert";
+import fc from "fast-check";
+import { addSparseRows, createOutlierTaker, searchOutliers } from "./outliers.ts";
+
+function limitOf(values: Float32Array, wanted: number) {
+  const search = searchOutliers(wanted);
+  for (const look of [search.count, search.collect]) {
+    // In two runs, as a file is read.
+    look(values.subarray(0, 8));
+    look(values.subarray(8));
+  }
+  return search.limit();
+}
+
+const shortList = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), {
+  minLength: 16,
+  maxLength: 16,
+});
+const withTies = fc.array(fc.constantFrom(0, -0, 1, -1, 2, 1e-40), {
+  minLength: 16,
+  maxLength: 16,
+});
+
+Deno.test("the outliers are the values of greatest magnitude, exactly as many as wanted", () => {
+  fc.assert(
+    fc.property(fc.oneof(shortList, withTies), fc.integer({ min: 1, max: 16 }), (list, count) => {
+      const values = Float32Array.from(list);
+      const { take, taken } = createOutlierTaker(limitOf(values, count), {
+        ...{ rows: 4, columns: 4, count },
+      });
+      const rest = values.slice();
+      take(rest.subarray(0, 8));
+      take(rest.subarray(8));
+      assertEquals(taken.starts.at(-1), count);
+      const byMagnitude = Array.from(values, Math.abs).sort((a, b) => b - a);
+      assertEquals(
+        Array.from(taken.values, Math.abs).sort((a, b) => b - a),
+        byMagnitude.slice(0, count),
+      );
+      for (let row = 0; row < 4; row++) {
+        for (let e = taken.starts[row]!; e < taken.starts[row + 1]!; e++) {
+          assert(Object.is(rest[row * 4 + taken.columns[e]!], 0));
+          assertEquals(values[row * 4 + taken.columns[e]!], taken.values[e]);
+        }
+      }
+      addSparseRows(rest.subarray(0, 8), 4, taken, 0);
+      addSparseRows(rest.subarray(8), 4, taken, 2);
+      rest.forEach((value, i) => assertEquals(value + 0, values[i]! + 0));
+    }),
+    { seed: 11, numRuns: 300 },
+  );
+});
