@@ -33,6 +33,7 @@ const LINE = {
     },
     timeout: { type: "integer", min: 1, help: "gpu: seconds of a part before it is given up (90)" },
     ahead: { type: "integer", min: 1, max: 64, help: "gpu: steps submitted ahead (8)" },
+    gpu: { type: "string", value: "built-in|dawn|FILE", help: "gpu: whose WebGPU (built-in)" },
     sentences: { type: "integer", min: 100, max: 1000, help: "encoder: texts of a round (1000)" },
     onnx: {
       type: "string",
@@ -130,6 +131,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
       contexts: flags.contexts === undefined ? [0, 1024] : flags.contexts.split(",").map(Number),
       ahead: flags.ahead ?? 8,
       precision: flags.precision ?? "fast",
+      gpu: flags.gpu ?? "built-in",
     };
     const figures = gpuBench(options, { parts, timeout: flags.timeout ?? 90 });
     await print(figures, flags.json ?? false);

@@ -4,6 +4,7 @@
 // because clocks and compilers take their time. Loading includes making the random weights. Kernels are measured by GPU
 // timestamps within such a step. Each part runs in a process of its own. Single kernels on rotating weights: tools/bench/gpu_kernels.ts.
 
+import { gpuOption } from "../../engine/cli/gpu_flag.ts";
 import type { DimEnv } from "../../engine/graph/dim.ts";
 import { openDevice } from "../../engine/models/devices.ts";
 import { type PreparedModel, prepareModel } from "../../engine/models/prepare.ts";
@@ -27,6 +28,8 @@ export interface GpuBenchOptions {
   /** Steps ahead. */
   readonly ahead: number;
   readonly precision: "fast" | "exact";
+  /** Whose WebGPU, as `--gpu` says it. */
+  readonly gpu: string;
 }
 
 const BATCH = 512;
@@ -112,7 +115,7 @@ export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncG
     throw new RangeError(`Cannot measure "${name}": it is one of ${known}`);
   }
   const opening = performance.now();
-  const gpu = await openGpu();
+  const gpu = await openGpu(await providerOf(options));
   const openMs = performance.now() - opening;
   const { contexts, prompts, decode, precision } = options;
   const contextLength = Math.max(...contexts, ...prompts) + decode + BATCH;
@@ -158,6 +161,11 @@ export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncG
   gpu.dispose();
 }
 
+async function providerOf({ gpu }: GpuBenchOptions) {
+  const { gpu: provider } = await gpuOption({ gpu });
+  return { ...provider && { provider } };
+}
+
 async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<GpuExecutable> {
   const backend = createGpuBackend({ gpu, stepsAhead, warmUp: true });
   const executable = await backend.prepare(prepared.plan, { slots: 1 });
@@ -166,7 +174,9 @@ async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<Gp
 }
 
 function figureMaker({ gpu, shape, options }: Bench) {
-  const how = options.precision === "exact" ? ", exact" : "";
+  const how = `${options.precision === "exact" ? ", exact" : ""}${
+    options.gpu === "built-in" ? "" : ", Dawn"
+  }`;
   return (name: string, unit: string, value: number, share: number | null = null): Figure => ({
     bench: "gpu",
     case: `${name} ${shape.name}${how}`,
