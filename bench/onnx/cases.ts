@@ -19,6 +19,8 @@ export interface GraphCase {
   readonly precision: "exact" | "fast";
   /** Least cosine of the first output to a peer's. */
   readonly cosine: number;
+  /** Sizes at which multiply-adds are counted, for the share of the machine's limit; absent: not shown. */
+  readonly counted?: Readonly<Record<string, number>>;
 }
 
 const TOKENS = 32;
@@ -64,6 +66,7 @@ export const GRAPH_CASES: readonly GraphCase[] = [
       name: `minilm float batch ${batch}`,
       model: floatMiniLm,
       inputs: encoderInputs(batch),
+      counted: { batch, sequence: TOKENS },
     },
     {
       ...common,

@@ -1,9 +1,14 @@
 // `deno task bench onnx`: ONNX graphs on this engine, on onnxruntime-web (WASM SIMD; in Deno and in
 // Chromium, of which the faster counts) and on native onnxruntime, same inputs, same threads, in turns in
 // one run. Every engine is a process of its own; first outputs are compared, so that nobody is fast at
-// something else.
+// something else. `share` is the part of what float32 multiply-adds in registers reach on the same threads,
+// measured before and after the rounds.
 
+import { openOnnx } from "../../engine/formats/onnx/open_onnx.ts";
+import { multiplyAdds } from "../../engine/plan/op_table.ts";
+import { planGraph } from "../../engine/pipelines/graph/plan_graph.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
+import { machineLimits } from "../support/limits.ts";
 import { type Runner, startProgram, startRunner } from "../support/runner.ts";
 import { GRAPH_CASES, type GraphCase } from "./cases.ts";
 import { benchFolder, type Peers, preparePeers, VERSIONS } from "./peers.ts";
@@ -40,7 +45,9 @@ export async function* onnxBench(options: OnnxBenchOptions): AsyncGenerator<Figu
   );
   for (const one of cases) {
     const path = await one.model(folder);
+    const work = one.counted && operationsOf(path, one.counted);
     for (const count of threads) {
+      const limit = work ? [(await machineLimits(count)).float] : [];
       const contenders = await startAll(one, path, count, peers);
       try {
         await warmUp(contenders, one.cosine);
@@ -53,8 +60,21 @@ export async function* onnxBench(options: OnnxBenchOptions): AsyncGenerator<Figu
       } finally {
         for (const { runner } of contenders) await runner.close();
       }
-      yield* figuresOf(one, count, contenders);
+      if (work) limit.push((await machineLimits(count)).float);
+      const leastMs = work ? work / Math.max(...limit) / 1e6 : null;
+      yield* figuresOf(one, { threads: count, contenders, leastMs });
     }
+  }
+}
+
+/** Multiplications and additions of a run. */
+function operationsOf(path: string, bind: Readonly<Record<string, number>>): number {
+  const model = openOnnx(path);
+  try {
+    const { plan, bindings } = planGraph(model, { bind });
+    return 2 * plan!.steps.reduce((sum, { node }) => sum + multiplyAdds(node, bindings), 0);
+  } finally {
+    model.close();
   }
 }
 
@@ -123,10 +143,16 @@ function cosine(a: readonly number[], b: readonly number[]): number {
   return norms === 0 ? Number(a.every((value, i) => value === b[i])) : product / norms;
 }
 
+interface Measured {
+  readonly threads: number;
+  readonly contenders: readonly Contender[];
+  /** Milliseconds of a run at the machine's limit. */
+  readonly leastMs: number | null;
+}
+
 function* figuresOf(
   { name, unit }: GraphCase,
-  threads: number,
-  contenders: readonly Contender[],
+  { threads, contenders, leastMs }: Measured,
 ): Generator<Figure> {
   const value = ({ times }: Contender) =>
     unit === "ms" ? median(times) : median(times.map((ms) => 1000 / ms));
@@ -144,7 +170,7 @@ function* figuresOf(
       peer: other?.name ?? null,
       peerValue,
       ratio: ratioOf(unit, value(own), peerValue),
-      share: null,
+      share: leastMs === null ? null : leastMs / median(own.times),
       machine: machineName(),
     };
   }
