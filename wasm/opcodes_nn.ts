@@ -32,9 +32,23 @@ export const NN_OPCODES = {
       ...{ transpose_a: u32, transpose_b: u32, alpha: "f32", scratch: u32, scratch_bytes: u32 },
     },
   },
-  /** `b` is 0 where there is none; `activation`: a number of EPILOGUE_NAMES. */
+  /**
+   * `b` is 0 where there is none; `activation`: a number of EPILOGUE_NAMES; `setup`: words of
+   * engine/graph/conv_setup.ts.
+   */
   conv: {
     file: "nn_conv",
+    operands: {
+      ...{ x: u32, w: u32, b: u32, y: u32 },
+      ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
+      ...planes,
+      ...window,
+      ...{ setup: u32, activation: u32 },
+    },
+  },
+  /** The operands of `conv`, of which at most eight places are computed. */
+  conv_few: {
+    file: "nn_conv_few",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32 },
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
@@ -63,13 +77,13 @@ export const NN_OPCODES = {
   },
   /** One channel a filter, two spatial dims. */
   conv_depthwise: {
-    file: "nn_conv",
+    file: "nn_conv_depthwise",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32 },
       ...{ height: u32, width: u32, out_height: u32, out_width: u32 },
       ...{ kernel_h: u32, kernel_w: u32, stride_h: u32, stride_w: u32 },
       ...{ dilation_h: u32, dilation_w: u32, begin_h: u32, begin_w: u32 },
-      ...{ activation: u32 },
+      ...{ setup: u32, activation: u32 },
     },
   },
   /** `b` is 0 where there is none. */
@@ -80,6 +94,21 @@ export const NN_OPCODES = {
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
       ...planes,
       ...window,
+      ...{ activation: u32 },
+    },
+  },
+  /** Of each group, [channels, columns] becomes [columns, channels]. */
+  conv_patches_weights: {
+    file: "nn_conv_patches",
+    operands: { w: u32, y: u32, groups: u32, channels: u32, columns: u32 },
+  },
+  /** `places`: of a piece; `run`: channels whose lines, `pitch` bytes each, are packed at a time. */
+  conv_patches: {
+    file: "nn_conv_patches",
+    operands: {
+      ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32, groups: u32 },
+      ...{ height: u32, width: u32, kernel_h: u32, kernel_w: u32, places: u32, run: u32 },
+      ...{ pitch: u32, scratch: u32, scratch_bytes: u32, activation: u32 },
     },
   },
   /** `average` 0: the largest. */

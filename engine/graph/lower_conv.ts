@@ -2,15 +2,13 @@
 // serves every image size; pads that follow from the size (`same_…`) are numbers only where the size
 // is.
 
+import { convSetup, depthwiseSetup } from "./conv_setup.ts";
 import { type Dim, equal, product } from "./dim.ts";
 import { EPILOGUE_NAMES } from "./epilogues.ts";
 import type { Node, Value } from "./graph.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
-import type { WasmKernel } from "./op.ts";
+import type { WasmKernel, WasmLowering } from "./op.ts";
 import { completeWindow, three, type WindowAttributes, windowPads } from "./windows.ts";
-
-/** Bytes of scratch memory of the implicit GEMM: see wasm/assembly/nn_conv.ts. */
-const SCRATCH_BYTES = 4 * 256 * 32 + 32 * 12 + 24 * 32;
 
 /** A window of a node's op and its pads before, along three dims. */
 export interface LoweredWindow {
@@ -103,7 +101,8 @@ function convolutionOf(node: Node): Convolution | undefined {
   return x!.dtype === "f32" && w!.dtype === "f32" ? knownConvolution(node) : undefined;
 }
 
-function activationOf({ attributes }: Node): number {
+/** Number of a node's activation in kernels. */
+export function activationOf({ attributes }: Node): number {
   return (EPILOGUE_NAMES as readonly unknown[]).indexOf(attributes.activation);
 }
 
@@ -112,22 +111,54 @@ export const convKernel: WasmKernel = {
   name: "conv_f32",
   when: ({ node }) => convolutionOf(node) !== undefined,
   lower(lowering) {
-    const { inputs: [x], outputs: [y] } = lowering.node;
-    const { window, ...sizes } = convolutionOf(lowering.node)!;
+    const found = convolutionOf(lowering.node)!;
     emit(lowering, "conv", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      ...sizes,
-      ...isPointwise(window, x!, y!) ? flatOperands(x!) : planeOperands(x!, y!),
-      ...windowOperands(window),
-      scratch: lowering.scratch(SCRATCH_BYTES),
-      activation: activationOf(lowering.node),
+      ...convOperands(lowering, found),
+      setup: convSetup(lowering, found.window, found.channels / found.groups),
     });
   },
 };
+
+/** Places and taps of what `conv_few` takes. */
+const MOST_PLACES = 8;
+const MOST_TAPS = 16_384;
+
+/** At most eight places in an item. */
+export const fewPlacesKernel: WasmKernel = {
+  name: "conv_few_f32",
+  when({ node }) {
+    const places = product(node.outputs[0]!.shape.slice(2));
+    return convolutionOf(node) !== undefined && isStatic(places) && places <= MOST_PLACES &&
+      tapsOf(node) <= MOST_TAPS;
+  },
+  lower(lowering) {
+    const bytes = MOST_PLACES * 4 * Math.ceil(tapsOf(lowering.node) / 4) * 4;
+    emit(lowering, "conv_few", {
+      ...convOperands(lowering, convolutionOf(lowering.node)!),
+      scratch: lowering.scratch(bytes),
+    });
+  },
+};
+
+/** Elements of a weight's filter. */
+function tapsOf({ inputs: [, w] }: Node): number {
+  return product(w!.shape.slice(1)) as number;
+}
+
+function convOperands(lowering: WasmLowering, { window, ...sizes }: Convolution) {
+  const { inputs: [x], outputs: [y] } = lowering.node;
+  return {
+    x: inputAddress(lowering, 0),
+    w: inputAddress(lowering, 1),
+    b: inputAddress(lowering, 2),
+    y: outputAddress(lowering),
+    batch: x!.shape[0]!,
+    ...sizes,
+    ...isPointwise(window, x!, y!) ? flatOperands(x!) : planeOperands(x!, y!),
+    ...windowOperands(window),
+    activation: activationOf(lowering.node),
+  };
+}
 
 /** As many groups as channels, over rows and planes. */
 export const depthwiseKernel: WasmKernel = {
@@ -152,40 +183,11 @@ export const depthwiseKernel: WasmKernel = {
       ...{ channels, filters, height, width, out_height, out_width },
       ...{ kernel_h: kernel[1], kernel_w: kernel[2], stride_h: stride[1], stride_w: stride[2] },
       ...{ dilation_h: dilation[1], dilation_w: dilation[2], begin_h: begin[1], begin_w: begin[2] },
+      setup: depthwiseSetup(lowering, window),
       activation: activationOf(lowering.node),
     });
   },
 };
-
-/** Any float32 transposed convolution. */
-export const convTransposeKernel: WasmKernel = {
-  name: "conv_transpose_f32",
-  when: ({ node }) => transposedOf(node) !== undefined,
-  lower(lowering) {
-    const { inputs: [x], outputs: [y] } = lowering.node;
-    const { window, ...sizes } = transposedOf(lowering.node)!;
-    emit(lowering, "conv_transpose", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      ...sizes,
-      ...planeOperands(x!, y!),
-      ...windowOperands(window),
-    });
-  },
-};
-
-// Pads are those of the forward convolution, whose input is this one's output.
-function transposedOf(node: Node): Convolution | undefined {
-  const { inputs: [x, w], outputs: [y] } = node;
-  if (x!.dtype !== "f32" || !w!.shape.every(isStatic)) return undefined;
-  const window = loweredWindow(node, w!.shape.slice(2) as number[], y!.shape.slice(2));
-  if (!window) return undefined;
-  const channels = w!.shape[0] as number, groups = node.attributes.groups as number;
-  return { window, channels, filters: (w!.shape[1] as number) * groups, groups };
-}
 
 /** Scratch memory is handed out in units of 64 bytes. */
 export function roundUp64(bytes: number): number {

@@ -1,17 +1,14 @@
 // Convolution of 8-bit codes less their zero points, exact in 32 bit.
 //
 //   conv_integer_weights: the weights as 16-bit differences, once a run
-//   conv_integer:         the implicit GEMM of nn_conv.ts on pairs of taps, as in nn_integer.ts
-//
-// The operands of conv_integer stand where those of conv do, so that the windows are found by the same code.
+//   conv_integer:         the implicit GEMM: 32 places, of which runs of taps are packed, in pairs as in nn_integer.ts
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "./runtime";
-import { windowStarts } from "./nn_conv";
 import { codeAt, differences } from "./nn_integer";
 import {
-  CONV_INTEGER_BATCH, CONV_INTEGER_CHANNELS, CONV_INTEGER_DEPTH, CONV_INTEGER_DILATION_D, CONV_INTEGER_DILATION_H,
+  CONV_INTEGER_BATCH, CONV_INTEGER_BEGIN_D, CONV_INTEGER_BEGIN_H, CONV_INTEGER_BEGIN_W, CONV_INTEGER_CHANNELS, CONV_INTEGER_DEPTH, CONV_INTEGER_DILATION_D, CONV_INTEGER_DILATION_H,
   CONV_INTEGER_DILATION_W, CONV_INTEGER_FILTERS, CONV_INTEGER_GROUPS, CONV_INTEGER_HEIGHT, CONV_INTEGER_KERNEL_D,
   CONV_INTEGER_KERNEL_H, CONV_INTEGER_KERNEL_W, CONV_INTEGER_OUT_DEPTH, CONV_INTEGER_OUT_HEIGHT,
-  CONV_INTEGER_OUT_WIDTH, CONV_INTEGER_SCRATCH, CONV_INTEGER_STRIDE_W, CONV_INTEGER_W, CONV_INTEGER_WEIGHTS_FILTERS,
+  CONV_INTEGER_OUT_WIDTH, CONV_INTEGER_SCRATCH, CONV_INTEGER_STRIDE_D, CONV_INTEGER_STRIDE_H, CONV_INTEGER_STRIDE_W, CONV_INTEGER_W, CONV_INTEGER_WEIGHTS_FILTERS,
   CONV_INTEGER_WEIGHTS_SIGNED, CONV_INTEGER_WEIGHTS_TAPS, CONV_INTEGER_WEIGHTS_W, CONV_INTEGER_WEIGHTS_Y,
   CONV_INTEGER_WEIGHTS_ZERO, CONV_INTEGER_WEIGHTS_ZEROS, CONV_INTEGER_WIDTH, CONV_INTEGER_X, CONV_INTEGER_X_SIGNED,
   CONV_INTEGER_X_ZERO, CONV_INTEGER_Y,
@@ -159,4 +156,22 @@ function oneFilter(w: usize, pairs: u32, panel: usize, y: usize): void {
     s1 = i32x4.add(s1, i32x4.dot_i16x8_s(v, v128.load(panel, 16)));
   }
   v128.store(y, s0); v128.store(y, s1, 16);
+}
+
+/** Corners of the windows of `lanes` places; true if they lie in one row of the output. */
+function windowStarts(ip: usize, first: u32, lanes: u32, starts: usize): bool {
+  const outWidth = u32At(ip, CONV_INTEGER_OUT_WIDTH), outHeight = u32At(ip, CONV_INTEGER_OUT_HEIGHT);
+  let w = first % outWidth, rest = first / outWidth;
+  let h = rest % outHeight, d = rest / outHeight;
+  const inRow = w + lanes <= outWidth;
+  for (let lane: u32 = 0; lane < lanes; lane++, starts += 12) {
+    store<i32>(starts, <i32>d * i32At(ip, CONV_INTEGER_STRIDE_D) - i32At(ip, CONV_INTEGER_BEGIN_D));
+    store<i32>(starts, <i32>h * i32At(ip, CONV_INTEGER_STRIDE_H) - i32At(ip, CONV_INTEGER_BEGIN_H), 4);
+    store<i32>(starts, <i32>w * i32At(ip, CONV_INTEGER_STRIDE_W) - i32At(ip, CONV_INTEGER_BEGIN_W), 8);
+    if (++w == outWidth) {
+      w = 0;
+      if (++h == outHeight) { h = 0; d++; }
+    }
+  }
+  return inRow;
 }

@@ -4,9 +4,10 @@
 // With a stride of 2 along rows and no gaps, sixteen neighbours are four vectors: even places take the
 // even taps, odd ones the odd taps, of neighbouring elements of x.
 import { addressAt, i32At, nextChunk, u32At } from "./runtime";
+import { activateRun } from "./nn_epilogue";
 import { madd } from "./simd";
 import {
-  CONV_TRANSPOSE_B, CONV_TRANSPOSE_BATCH, CONV_TRANSPOSE_BEGIN_D, CONV_TRANSPOSE_BEGIN_H, CONV_TRANSPOSE_BEGIN_W,
+  CONV_TRANSPOSE_ACTIVATION, CONV_TRANSPOSE_B, CONV_TRANSPOSE_BATCH, CONV_TRANSPOSE_BEGIN_D, CONV_TRANSPOSE_BEGIN_H, CONV_TRANSPOSE_BEGIN_W,
   CONV_TRANSPOSE_CHANNELS, CONV_TRANSPOSE_DEPTH, CONV_TRANSPOSE_DILATION_D, CONV_TRANSPOSE_DILATION_H,
   CONV_TRANSPOSE_DILATION_W, CONV_TRANSPOSE_FILTERS, CONV_TRANSPOSE_GROUPS, CONV_TRANSPOSE_HEIGHT,
   CONV_TRANSPOSE_KERNEL_D, CONV_TRANSPOSE_KERNEL_H, CONV_TRANSPOSE_KERNEL_W, CONV_TRANSPOSE_OUT_DEPTH,
@@ -22,7 +23,9 @@ export function conv_transpose(ip: usize): void {
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const row = <u32>c % outRows, plane = <u32>c / outRows, filter = plane % filters;
     const base = bias ? load<f32>(bias + (<usize>filter << 2)) : 0;
-    transposedRow(ip, plane / filters, filter, row, base, addressAt(ip, CONV_TRANSPOSE_Y) + ((<usize>c * outWidth) << 2));
+    const y = addressAt(ip, CONV_TRANSPOSE_Y) + ((<usize>c * outWidth) << 2);
+    transposedRow(ip, plane / filters, filter, row, base, y);
+    activateRun(u32At(ip, CONV_TRANSPOSE_ACTIVATION), y, outWidth);
   }
 }
 

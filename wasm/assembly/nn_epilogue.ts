@@ -6,7 +6,8 @@ import { sigmoid4 } from "./exp";
   return f32x4.min(f32x4.max(x, f32x4.splat(0)), f32x4.splat(6));
 }
 
-@inline function activated(kind: u32, x: v128): v128 {
+/** One vector; `kind` is not 0. */
+@inline export function activated(kind: u32, x: v128): v128 {
   if (kind == 1) return f32x4.max(x, f32x4.splat(0));
   if (kind == 2) return relu6(x);
   if (kind == 3) return f32x4.mul(f32x4.mul(x, relu6(f32x4.add(x, f32x4.splat(3)))), f32x4.splat(1.0 / 6.0));
@@ -19,4 +20,17 @@ export function activateRun(kind: u32, y: usize, count: u32): void {
   const end = y + (<usize>count << 2);
   for (; y + 16 <= end; y += 16) v128.store(y, activated(kind, v128.load(y)));
   for (; y < end; y += 4) store<f32>(y, f32x4.extract_lane(activated(kind, f32x4.splat(load<f32>(y))), 0));
+}
+
+/** `count` floats of `x`, which has whole vectors, to `y`, which may end anywhere. */
+export function activateInto(kind: u32, x: usize, y: usize, count: u32): void {
+  for (; count >= 4; count -= 4, x += 16, y += 16) {
+    const value = v128.load(x);
+    v128.store(y, kind ? activated(kind, value) : value);
+  }
+  if (!count) return;
+  const value = kind ? activated(kind, v128.load(x)) : v128.load(x);
+  store<f32>(y, f32x4.extract_lane(value, 0));
+  if (count > 1) store<f32>(y, f32x4.extract_lane(value, 1), 4);
+  if (count > 2) store<f32>(y, f32x4.extract_lane(value, 2), 8);
 }

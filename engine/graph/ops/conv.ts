@@ -8,7 +8,7 @@ import { type Dim, exactDiv, formatDim, symbol } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
-import { convKernel, depthwiseKernel } from "../lower_conv.ts";
+import { convKernel, depthwiseKernel, fewPlacesKernel } from "../lower_conv.ts";
 import { gpuConvKernels } from "../lower_gpu_network.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
@@ -61,7 +61,7 @@ export const conv: OpRecord = defineOp({
     storeNumbers(out!, y.map(epilogues[attributes.activation]));
   },
   cases: convCases,
-  kernels: { wasm: [depthwiseKernel, convKernel], gpu: gpuConvKernels },
+  kernels: { wasm: [depthwiseKernel, fewPlacesKernel, convKernel], gpu: gpuConvKernels },
 });
 
 /** Shape of the output. */
@@ -115,8 +115,23 @@ export const CONV_CASES: readonly (readonly [
   [[2, 2, 4, 5, 6], [3, 2, 2, 3, 3], { pads: [0, 1, 1, 1, 1, 1] }],
 ];
 
+/** Cases that reach the ends of what kernels pack at a time: channels, filters, places. */
+const LARGE_CASES: typeof CONV_CASES = [
+  [[1, 300, 2, 20], [100, 300, 1, 1], {}],
+  [[1, 90, 3, 41], [7, 90, 3, 3], { pads: [1, 1, 1, 1] }],
+  [[1, 60, 5, 67], [26, 60, 3, 3], { strides: [2, 2], pads: [1, 1, 1, 1] }],
+  [[1, 2, 3, 300], [9, 2, 3, 3], { pads: [0, 1, 0, 1] }],
+  [[1, 2, 1, 530], [1, 2, 1, 3], { strides: [1, 2] }],
+  [[2, 5, 70], [9, 5, 32], { strides: [16], pads: [3, 0] }],
+  [[1, 33, 5], [70, 33, 3], { strides: [2], pads: [1, 1] }],
+  [[2, 24, 1, 1], [10, 12, 1, 1], { groups: 2 }],
+  [[1, 3, 5, 21], [2, 3, 2, 3], { dilations: [2, 4] }],
+  [[1, 4, 40, 70], [4, 1, 3, 3], { groups: 4, pads: [1, 1, 1, 1] }],
+  [[1, 3, 9, 30], [6, 1, 3, 5], { groups: 3, strides: [1, 3], dilations: [3, 2] }],
+];
+
 function convCases(random: CaseRandom): OpCase[] {
-  const plain = CONV_CASES.map(([x, w, attributes], i) => ({
+  const plain = [...CONV_CASES, ...LARGE_CASES].map(([x, w, attributes], i) => ({
     name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
     inputs: [
       random.input(x),

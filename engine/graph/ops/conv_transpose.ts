@@ -1,13 +1,14 @@
 // conv_transpose: the transposed (fractionally strided) convolution: each input place adds its multiple
 // of the kernel to the output.
 
-import { integer, integersFrom } from "../attributes.ts";
+import { choice, integer, integersFrom } from "../attributes.ts";
 import { convolveTransposed } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, formatDim, mul } from "../dim.ts";
+import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
-import { convTransposeKernel } from "../lower_conv.ts";
+import { convPatchesKernel, convTransposeKernel } from "../lower_conv_transpose.ts";
 import type { OpRecord } from "../op.ts";
 import {
   checkInputCount,
@@ -27,6 +28,7 @@ export const convTranspose: OpRecord = defineOp({
     groups: integer(1, 1),
     /** Places added at the end of each dim. */
     output_padding: integersFrom(0, []),
+    activation: choice(EPILOGUE_NAMES, "none"),
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
@@ -57,13 +59,15 @@ export const convTranspose: OpRecord = defineOp({
     const sizes = { batch, channels: x!.shape[1]!, filters, groups: attributes.groups };
     const loops = windowLoops(size, x!.shape.slice(2), window);
     convolveTransposed(numbersOf(x!), numbersOf(w!), y, sizes, loops);
-    storeNumbers(out!, y);
+    storeNumbers(out!, y.map(epilogues[attributes.activation]));
   },
   cases: (random) =>
     ([
-      [[1, 2, 5], [2, 3, 3], {}],
+      [[1, 2, 5], [2, 3, 3], { activation: "relu6" }],
       [[1, 4, 5, 7], [4, 3, 3, 3], { strides: [2, 2], pads: [1, 1, 1, 1], output_padding: [1, 1] }],
-      [[2, 4, 5, 7], [4, 3, 2, 2], { strides: [2, 2] }],
+      [[2, 4, 5, 7], [4, 3, 2, 2], { strides: [2, 2], activation: "relu" }],
+      [[1, 70, 2, 135], [70, 2, 3, 1], { strides: [3, 1], groups: 2 }],
+      [[1, 3, 4, 17], [3, 2, 2, 3], { strides: [2, 3], activation: "hard_swish" }],
       [[1, 4, 5, 7], [4, 2, 3, 3], { strides: [2, 3], padding: "same_upper", groups: 2 }],
       [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2], { strides: [2, 1, 2], dilations: [1, 2, 1] }],
     ] as const).map(([x, w, attributes]) => ({
@@ -75,5 +79,5 @@ export const convTranspose: OpRecord = defineOp({
       ],
       attributes,
     })),
-  kernels: { wasm: [convTransposeKernel], gpu: [] },
+  kernels: { wasm: [convPatchesKernel, convTransposeKernel], gpu: [] },
 });

@@ -90,6 +90,8 @@ const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode]
 /** Passes that suit a device, in order. */
 const DEVICE_PASSES: readonly Pass[] = [
   widenHalf,
+  // A sum may stand between a convolution and its batch norm, a factor behind that.
+  foldAffineAfter,
   foldBatchNorm,
   foldAffineAfter,
   fuseActivation,

@@ -7,6 +7,7 @@
 import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { computedTensor, floatElements, isKnownFloat } from "./computed_weights.ts";
+import { filtersOf } from "./conv_weights.ts";
 import { type MatchContext, matchContext, sameShape } from "./match.ts";
 import type { Pass } from "./pass.ts";
 import { readersOf, rewrite } from "./rewrite.ts";
@@ -49,11 +50,11 @@ function foldingPass(name: "fold_affine_after" | "fold_affine_before"): Pass {
         );
         const bias = computedTensor(
           `${conv.name}.${name}.bias`,
-          [shape[0]!],
+          [conv.outputs[0]!.shape[1] as number],
           () => foldBias(folded),
         );
         const inputs = [moved(source), weight(kernel.name, kernel), weight(bias.name, bias)];
-        return op("conv", inputs, conv.attributes, conv.name);
+        return op(conv.op, inputs, conv.attributes, conv.name);
       });
     },
   };
@@ -77,7 +78,8 @@ interface Folded {
 }
 
 function isKnownConv({ op, inputs: [, kernel, bias] }: Node): boolean {
-  return op === "conv" && isKnownFloat(kernel!) && (!bias || isKnownFloat(bias));
+  return (op === "conv" || op === "conv_transpose") && isKnownFloat(kernel!) &&
+    (!bias || isKnownFloat(bias));
 }
 
 function stepsAfter(
@@ -99,8 +101,8 @@ function stepsAfter(
 }
 
 function stepsBefore(conv: Node, { made, uses }: MatchContext): Folded | undefined {
-  const { inputs: [x, kernel], attributes } = conv;
-  const isPoint = kernel!.shape.slice(2).every((size) => size === 1) &&
+  const { op, inputs: [x, kernel], attributes } = conv;
+  const isPoint = op === "conv" && kernel!.shape.slice(2).every((size) => size === 1) &&
     attributes.padding === "explicit" &&
     (attributes.pads as readonly number[]).every((pad) => pad === 0);
   if (!isPoint) return undefined;
@@ -164,35 +166,40 @@ function affineOf(steps: readonly Step[], channels: number): Affine {
   return { scale, shift };
 }
 
-function sizesOf({ inputs: [, kernel], attributes }: Node) {
+/** The input channel that an element of a kernel meets, by the element's index. */
+function channelsOf({ inputs: [, kernel], attributes }: Node): (at: number) => number {
   const [filters, inner, ...window] = kernel!.shape as number[];
-  const groups = attributes.groups as number;
+  const perGroup = filters! / (attributes.groups as number);
   const places = window.reduce((product, size) => product * size, 1);
-  return { filters: filters!, inner: inner!, groups, places };
+  return (at) => {
+    const filter = Math.floor(at / (inner! * places));
+    return Math.floor(filter / perGroup) * inner! + Math.floor(at / places) % inner!;
+  };
 }
 
-/** The input channel that element `at` of a kernel meets. */
-function channelOf(at: number, { filters, inner, groups, places }: ReturnType<typeof sizesOf>) {
-  const filter = Math.floor(at / (inner * places));
-  return Math.floor(filter / (filters / groups)) * inner + Math.floor(at / places) % inner;
+/** Channels of input and output. */
+function channelCounts({ inputs: [x], outputs: [y] }: Node): [number, number] {
+  return [x!.shape[1] as number, y!.shape[1] as number];
 }
 
 function foldKernel({ conv, before, after }: Folded): Float32Array {
-  const sizes = sizesOf(conv), { filters, inner, groups, places } = sizes;
-  const input = affineOf(before, inner * groups).scale, output = affineOf(after, filters).scale;
-  return floatElements(conv.inputs[1]!).map((value, at) =>
-    value * input[channelOf(at, sizes)]! * output[Math.floor(at / (inner * places))]!
-  );
+  const [channels, filters] = channelCounts(conv);
+  const output = affineOf(after, filters).scale, filterOf = filtersOf(conv);
+  const scaled = floatElements(conv.inputs[1]!).map((value, at) => value * output[filterOf(at)]!);
+  if (before.length === 0) return scaled;
+  const input = affineOf(before, channels).scale, channelOf = channelsOf(conv);
+  return scaled.map((value, at) => value * input[channelOf(at)]!);
 }
 
 function foldBias({ conv, before, after }: Folded): Float32Array {
-  const sizes = sizesOf(conv), { filters, inner, groups, places } = sizes;
-  const input = affineOf(before, inner * groups).shift, output = affineOf(after, filters);
+  const [channels, filters] = channelCounts(conv), output = affineOf(after, filters);
   const [, kernel, bias] = conv.inputs;
   const sums = Float64Array.from(bias ? floatElements(bias) : new Float32Array(filters));
   if (before.length > 0) {
+    const input = affineOf(before, channels).shift;
+    const channelOf = channelsOf(conv), filterOf = filtersOf(conv);
     floatElements(kernel!).forEach((value, at) => {
-      sums[Math.floor(at / (inner * places))]! += value * input[channelOf(at, sizes)]!;
+      sums[filterOf(at)]! += value * input[channelOf(at)]!;
     });
   }
   return Float32Array.from(sums, (sum, f) => sum * output.scale[f]! + output.shift[f]!);

@@ -4,6 +4,7 @@
 import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { computedTensor, floatElements, isKnownFloat } from "./computed_weights.ts";
+import { filtersOf } from "./conv_weights.ts";
 import { type MatchContext, matchContext, soleMaker } from "./match.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite } from "./rewrite.ts";
@@ -27,7 +28,7 @@ export const foldBatchNorm: Pass = {
       const scaled = computedTensor(
         `${node.name}.weight`,
         sizesOf(kernel),
-        () => scaleRows(kernel, norm),
+        () => scaleFilters(conv, norm),
       );
       const shifted = computedTensor(
         `${node.name}.bias`,
@@ -35,7 +36,7 @@ export const foldBatchNorm: Pass = {
         () => shift(bias, norm),
       );
       const inputs = [moved(x), weight(scaled.name, scaled), weight(shifted.name, shifted)];
-      return op("conv", inputs, conv.attributes, node.name);
+      return op(conv.op, inputs, conv.attributes, node.name);
     });
   },
 };
@@ -59,12 +60,13 @@ function match(node: Node, context: MatchContext): Node | undefined {
   ) {
     return undefined;
   }
-  const conv = soleMaker(node.inputs[0]!, "conv", context);
+  const x = node.inputs[0]!;
+  const conv = soleMaker(x, "conv", context) ?? soleMaker(x, "conv_transpose", context);
   const [, kernel, bias, ...others] = conv?.inputs ?? [];
   if (!kernel || !isKnownFloat(kernel) || (bias && !isKnownFloat(bias)) || others.length > 0) {
     return undefined;
   }
-  return equal(kernel.shape[0]!, node.inputs[1]!.shape[0]!) ? conv : undefined;
+  return equal(conv!.outputs[0]!.shape[1]!, node.inputs[1]!.shape[0]!) ? conv : undefined;
 }
 
 function factors({ gamma, variance, epsilon }: Norm): Float64Array {
@@ -72,10 +74,9 @@ function factors({ gamma, variance, epsilon }: Norm): Float64Array {
   return Float64Array.from(floatElements(gamma), (g, i) => g / Math.sqrt(spread[i]! + epsilon));
 }
 
-function scaleRows(kernel: Value, norm: Norm): Float32Array {
-  const values = floatElements(kernel), factor = factors(norm);
-  const width = values.length / Math.max(1, factor.length);
-  return Float32Array.from(values, (value, i) => value * factor[Math.floor(i / width)]!);
+function scaleFilters(conv: Node, norm: Norm): Float32Array {
+  const factor = factors(norm), filterOf = filtersOf(conv);
+  return floatElements(conv.inputs[1]!).map((value, at) => value * factor[filterOf(at)]!);
 }
 
 function shift(bias: Value | undefined, norm: Norm): Float32Array {

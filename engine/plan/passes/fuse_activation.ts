@@ -9,15 +9,17 @@ import { matchContext, sameShape, singleNumber } from "./match.ts";
 import type { Pass } from "./pass.ts";
 import { readersOf, rewrite } from "./rewrite.ts";
 
+const CONVOLUTIONS: ReadonlySet<string> = new Set(["conv", "conv_transpose"]);
+
 /** Moves activations into the convolutions before them. */
 export const fuseActivation: Pass = {
   name: "fuse_activation",
   run(graph, { hasKernel }) {
-    if (!hasKernel("conv")) return graph;
     const found = new Map<Node, { readonly conv: Node; readonly activation: EpilogueName }>();
     const follow = follower(graph);
     for (const conv of graph.nodes) {
-      if (conv.op !== "conv" || conv.attributes.activation !== "none") continue;
+      if (!CONVOLUTIONS.has(conv.op) || !hasKernel(conv.op)) continue;
+      if (conv.attributes.activation !== "none") continue;
       if (conv.outputs[0]!.dtype !== "f32") continue;
       const match = follow(conv.outputs[0]!);
       if (match && sameShape(match.last.outputs[0]!, conv.outputs[0]!)) {
@@ -28,9 +30,9 @@ export const fuseActivation: Pass = {
     return rewrite(graph, ({ node, op, moved, copy }) => {
       const fused = found.get(node);
       if (!fused) return copy();
-      const { inputs, attributes, name } = fused.conv;
+      const { op: convolution, inputs, attributes, name } = fused.conv;
       const values = inputs.map((value) => value && moved(value));
-      return op("conv", values, { ...attributes, activation: fused.activation }, name);
+      return op(convolution, values, { ...attributes, activation: fused.activation }, name);
     });
   },
 };

@@ -2,6 +2,8 @@
 // "./generated/<name>". Use a generator where kernels differ in data only; write plain files otherwise.
 
 import { codeTablesModule } from "./code_tables.ts";
+import { convTilesModule } from "./conv_tiles.ts";
+import { dotTilesModule } from "./dot_tiles.ts";
 import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
@@ -17,6 +19,8 @@ import { unpackModule } from "./unpack.ts";
 /** Source text by module name. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   attention_half: attentionHalf,
+  conv_tiles: convTilesModule,
+  dot_tiles: dotTilesModule,
   elementwise_runs: elementwiseRuns,
   peak: peakModule,
   opcodes: opcodeConstants,
