@@ -93,6 +93,26 @@ Deno.test("troodon quant-error compares formats side by side", async () => {
   assertEquals((await troodon("quant-error", TINY_LLAMA)).code, 2);
 });
 
+Deno.test("troodon quant-error puts the mean errors of a layer's matrices side by side", async () => {
+  const two = ["--format", "e0m4_g32", "--format", "int4_g32", "--only", "^blk\\.0\\."];
+  const { code, out, err } = await troodon("quant-error", TINY_LLAMA, ...two, "--tensors");
+  assertEquals([code, err], [0, ""]);
+  const rows = out.split("\n").filter((line) => line.startsWith("blk.")).map((line) =>
+    line.trim().split(/ +/)
+  );
+  assertEquals(rows.length, 7);
+  const json = await troodon("quant-error", TINY_LLAMA, ...two, "--json");
+  const [first, second] = json.out.trim().split("\n").map((line) => JSON.parse(line).tensors);
+  rows.forEach(([name, e0m4, int4, ratio], i) => {
+    assertEquals([name, first.length], [first[i].name, 7]);
+    assertAlmostEquals(Number(e0m4), first[i].mean, 1e-3 * first[i].mean);
+    assertAlmostEquals(Number(int4), second[i].mean, 1e-3 * second[i].mean);
+    assertAlmostEquals(Number(ratio), first[i].mean / second[i].mean, 1e-3);
+  });
+  const nothing = await troodon("quant-error", TINY_LLAMA, ...two.slice(0, 4), "--only", "^none$");
+  assertEquals(nothing.code, 2);
+});
+
 Deno.test("troodon perplexity scores a text", async () => {
   await withFolder(async (folder) => {
     const text = (await Deno.readTextFile(fixturePath("text/opticks-book3.txt"))).slice(0, 600);
@@ -108,5 +128,13 @@ Deno.test("troodon perplexity scores a text", async () => {
     assertAlmostEquals(perplexity, expected.perplexity, 1e-3 * expected.perplexity);
     const short = await troodon(...args, "--windows", "2");
     assertMatch(short.out, /^\d+\.\d+ ± \d+\.\d+ {2}\(\d+ tokens, 2 windows, /);
+    const low = `${folder}/low.gguf`;
+    assertEquals((await troodon("quantize", TINY_LLAMA, low, "--format", "q4_0")).code, 0);
+    const both = ["perplexity", TINY_LLAMA, low, ...args.slice(2), "--windows", "2", "--json"];
+    const [own, other] = (await troodon(...both)).out.trim().split("\n").map((line) =>
+      JSON.parse(line)
+    );
+    assertEquals(own.rise, 0);
+    assertAlmostEquals(other.rise, other.perplexity / own.perplexity - 1, 1e-9);
   });
 });

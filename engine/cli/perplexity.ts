@@ -1,30 +1,37 @@
-// `troodon perplexity`: how well a model predicts a text.
+// `troodon perplexity`: how well a model predicts a text; of several models (a file and what `quantize` made of
+// it), also by how much the others are worse than the first, as LlamaF's table V has it.
 
-import { type Command, defineCommand } from "./command.ts";
+import type { Model } from "../models/model.ts";
+import type { PerplexityOptions, PerplexityResult } from "../pipelines/perplexity.ts";
+import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
-import { showSeconds } from "./format.ts";
+import { showSeconds, showTable } from "./format.ts";
+import type { Plot } from "./plot.ts";
 
 /** The command. */
 export const perplexityCommand: Command = defineCommand({
   name: "troodon perplexity",
   summary: "Measures how well a model predicts a text: lower is better.",
-  positionals: ["MODEL"],
+  positionals: ["MODEL", "[OTHER…]"],
   flags: {
     text: { type: "string", value: "FILE", help: "text to predict; - or nothing: standard input" },
     window: { type: "integer", value: "N", min: 2, help: "tokens that are scored together (512)" },
     stride: { type: "integer", value: "N", min: 1, help: "from one window to the next (window)" },
     windows: { type: "integer", value: "N", min: 1, help: "most windows to score (all)" },
+    plot: { type: "string", value: "FILE", help: "also draw an SVG: the loss of each window" },
     ...LOAD_FLAGS,
   },
   examples: [
     ["troodon perplexity smollm2-135m --text book.txt", "of a whole text"],
     ["troodon perplexity model-q4.gguf --text book.txt --windows 8 --json", "of its beginning"],
+    ["troodon perplexity model.gguf model-lf8.safetensors --text book.txt", "what a format costs"],
   ],
   notes: [
     "Windows do not overlap and begin with the beginning-of-text token where the model has one. " +
     "Compare only figures of the same text, tokenizer and window.",
+    "--plot fetches npm echarts on first use.",
   ],
-}, async (context, { positionals: [name], flags }) => {
+}, async (context, { positionals, flags }) => {
   const { terminal, signal } = context;
   const { readText } = await import("./quant_policy.ts");
   const { textOrStdin } = await import("./stdin.ts");
@@ -34,33 +41,90 @@ export const perplexityCommand: Command = defineCommand({
     : await readText(flags.text!);
   const window = flags.window ?? 512;
   const { openModel } = await import("./open_model.ts");
-  const { perplexity } = await import("../pipelines/perplexity.ts");
-  const options = { contextLength: window, logitRows: 32, ...loadOptions(flags) };
-  using opened = await openModel(name, flags, options, context);
-  const start = performance.now();
-  let nll = 0, scored = 0;
-  const { windows, ...result } = await perplexity(opened.model, text, {
+  const options = {
     window,
     signal,
     ...flags.stride !== undefined && { stride: flags.stride },
     ...flags.windows !== undefined && { windows: flags.windows },
-    onWindow(done) {
-      nll += done.nll;
-      scored += done.scored;
-      if (!terminal.progress || flags.json) return;
-      terminal.err(`\r\x1b[K${done.index + 1} windows: ${Math.exp(nll / scored).toFixed(3)}`);
-    },
-  });
-  if (terminal.progress && !flags.json) terminal.err("\r\x1b[K");
-  const seconds = (performance.now() - start) / 1000;
-  if (flags.json) {
-    const facts = { model: opened.name, device: opened.model.device, window };
-    terminal.out(JSON.stringify({ ...facts, windows: windows.length, seconds, ...result }) + "\n");
-  } else {
-    const value = `${result.perplexity.toFixed(4)} ± ${result.standardError.toFixed(4)}`;
-    terminal.out(
-      `${value}  (${result.scored} tokens, ${windows.length} windows, ${showSeconds(seconds)})\n`,
-    );
+  };
+  const scores: Score[] = [];
+  for (const name of positionals) {
+    const load = { contextLength: window, logitRows: 32, ...loadOptions(flags) };
+    using opened = await openModel(name, flags, load, context);
+    const start = performance.now();
+    const isQuiet = !terminal.progress || flags.json === true;
+    const result = await scoreText(opened.model, text, options, isQuiet ? undefined : terminal);
+    const seconds = (performance.now() - start) / 1000;
+    const rise = result.perplexity / (scores[0]?.result.perplexity ?? result.perplexity) - 1;
+    const score = { name: opened.name, seconds, result, rise };
+    scores.push(score);
+    const { windows, ...figures } = result;
+    if (flags.json) {
+      const facts = { model: opened.name, device: opened.model.device, window };
+      const more = positionals.length > 1 ? { rise } : {};
+      const line = { ...facts, windows: windows.length, seconds, ...figures, ...more };
+      terminal.out(JSON.stringify(line) + "\n");
+    } else if (positionals.length === 1) terminal.out(`${describe(score)}\n`);
+  }
+  if (!flags.json && scores.length > 1) {
+    const rows = scores.map((score) => [
+      score.name,
+      score === scores[0] ? "" : `${(score.rise * 100).toFixed(2)} %`,
+      describe(score),
+    ]);
+    terminal.out(showTable([["", "rise", "perplexity"], ...rows], [1]) + "\n");
+  }
+  if (flags.plot !== undefined) {
+    const { writePlot } = await import("./plot.ts");
+    await writePlot(flags.plot, lossPlot(scores));
   }
   return 0;
 });
+
+interface Score {
+  readonly name: string;
+  readonly seconds: number;
+  readonly result: PerplexityResult;
+  /** Over the first model, as a share of it. */
+  readonly rise: number;
+}
+
+async function scoreText(
+  model: Model,
+  text: string,
+  options: PerplexityOptions,
+  progress: Context["terminal"] | undefined,
+): Promise<PerplexityResult> {
+  const { perplexity } = await import("../pipelines/perplexity.ts");
+  let nll = 0, scored = 0;
+  const result = await perplexity(model, text, {
+    ...options,
+    onWindow(done) {
+      nll += done.nll;
+      scored += done.scored;
+      progress?.err(`\r\x1b[K${done.index + 1} windows: ${Math.exp(nll / scored).toFixed(3)}`);
+    },
+  });
+  progress?.err("\r\x1b[K");
+  return result;
+}
+
+function describe({ seconds, result }: Score): string {
+  const { perplexity, standardError, scored, windows } = result;
+  const value = `${perplexity.toFixed(4)} ± ${standardError.toFixed(4)}`;
+  return `${value}  (${scored} tokens, ${windows.length} windows, ${showSeconds(seconds)})`;
+}
+
+/** Mean loss of each window, a line a model. */
+export function lossPlot(scores: readonly Pick<Score, "name" | "result">[]): Plot {
+  return {
+    title: "Loss by window",
+    unit: "nats a token",
+    kind: "lines",
+    labels: (scores[0]?.result.windows ?? []).map(({ index }) => `${index + 1}`),
+    series: scores.map(({ name, result }) => ({
+      name: name.split(/[/\\]/).at(-1)!,
+      values: result.windows.map(({ nll, scored }) => scored === 0 ? 0 : nll / scored),
+    })),
+  };
+}

@@ -40,6 +40,8 @@ export interface ModelError {
 export interface QuantErrorOptions {
   /** Levels of Inferflow's blocks and of LF8. Default `paper`. */
   readonly levels?: EncodeOptions["levels"];
+  /** Only tensors of such names. */
+  readonly only?: RegExp;
   /** Stops between two runs of rows. */
   readonly signal?: AbortSignal;
 }
@@ -52,12 +54,12 @@ export interface QuantErrorOptions {
 export async function policyError(
   file: WeightFile,
   policy: QuantPolicy,
-  { levels = "paper", signal }: QuantErrorOptions = {},
+  { levels = "paper", only, signal }: QuantErrorOptions = {},
 ): Promise<ModelError> {
   const model = modelFacts(file);
   const all: Measured[] = [];
   for (const tensor of file.tensors.values()) {
-    if (!isFloatFormat(tensor.format)) continue;
+    if (!isFloatFormat(tensor.format) || (only && !only.test(tensor.name))) continue;
     const { format } = chooseFormat(policy, tensor, model);
     if (!format) continue;
     const range = format.scope === "tensor" ? await rangeOf(tensor) : undefined;
@@ -80,11 +82,12 @@ export async function policyError(
 export async function fileError(
   file: WeightFile,
   other: WeightFile,
-  { signal }: QuantErrorOptions = {},
+  { only, signal }: QuantErrorOptions = {},
 ): Promise<ModelError> {
   const all: Measured[] = [];
   for (const tensor of file.tensors.values()) {
     if (!isFloatFormat(tensor.format) || tensor.shape.length < 2) continue;
+    if (only && !only.test(tensor.name)) continue;
     const twin = other.tensors.get(tensor.name);
     if (!twin || twin.shape.join() !== tensor.shape.join()) {
       const place = `tensor ${JSON.stringify(tensor.name)}`;
