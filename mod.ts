@@ -32,6 +32,7 @@
 export { inspectModel, load, loadTokenizer } from "./engine/models/load.ts";
 export type {
   FormatCount,
+  KvFormat,
   LoadOptions,
   Model,
   ModelDescription,

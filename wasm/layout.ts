@@ -81,7 +81,10 @@ export const CONTROL: Readonly<
   RETIRE_MS: 1228,
   /** Workers that have ended themselves and were not replaced yet. */
   RETIRED: 1232,
-  /** Bits set by kernels during a run: 1 a value does not fit a float16 cache, 2 an index is outside. */
+  /**
+   * Bits set by kernels during a run: 1 a value does not fit a float16 cache, 2 an index is outside,
+   * 4 a value does not fit a cache of Q8_0.
+   */
   STATUS: 1236,
   /** 0 where the main thread must not block (the page of a browser): it polls on. */
   MAIN_SLEEPS: 1240,

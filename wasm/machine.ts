@@ -68,7 +68,7 @@ export interface Machine extends Disposable {
   /**
    * Runs a program (see program.ts). `patch` is called when operands may be changed.
    *
-   * @throws {RangeError} If a key or value does not fit a float16 cache, or an index is outside its
+   * @throws {RangeError} If a key or value does not fit the number format of its cache, or an index is outside its
    *   dim; the machine stays usable.
    * @throws {Error} If a thread failed; the machine is unusable afterwards.
    */
@@ -184,9 +184,10 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     if (status === 0) return;
     control[CONTROL.STATUS >> 2] = 0;
     throw new RangeError(
-      status & 1
-        ? "Cannot store a key or value as float16: it is beyond 65504 or not a number. " +
-          "Use a float32 cache"
+      status & 5
+        ? `Cannot store a key or value as ${
+          status & 1 ? "float16: it" : "Q8_0: its scale"
+        } is beyond 65504 or not a number. Use a float32 cache`
         : "Cannot use an index that a graph has computed: it is outside its dim. " +
           "Check ids and positions given to it",
     );

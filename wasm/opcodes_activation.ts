@@ -6,6 +6,9 @@ import type { OpcodeRecord } from "./opcode_record.ts";
 /** Numbers of activation functions in instructions. */
 export const ACTIVATION_KINDS = { silu: 0, gelu_tanh: 1, gelu: 2, relu: 3, sigmoid: 4 } as const;
 
+/** Numbers of the element types of keys and values in instructions (`cache`). */
+export const CACHE_KINDS = { f32: 0, f16: 1, q8_0: 2 } as const;
+
 /** Table of these kernels. */
 export const ACTIVATION_OPCODES = {
   /** Adds 1 to `total` cells, a chunk each; traps at chunk `trap_at` (none: -1). Tests the machine. */
@@ -49,7 +52,7 @@ export const ACTIVATION_OPCODES = {
     file: "kv",
     operands: {
       ...{ x: "u32", state: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
-      ...{ slot_count: "u32", rows: "u32", width: "u32", capacity: "u32", f16: "u32" },
+      ...{ slot_count: "u32", rows: "u32", width: "u32", capacity: "u32", cache: "u32" },
     },
   },
   /**
@@ -62,7 +65,7 @@ export const ACTIVATION_OPCODES = {
     operands: {
       ...{ q: "u32", k: "u32", v: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
       ...{ slot_count: "u32", y: "u32", rows: "u32", heads: "u32", kv_heads: "u32" },
-      ...{ head_size: "u32", value_size: "u32", capacity: "u32", f16: "u32", scale: "f32" },
+      ...{ head_size: "u32", value_size: "u32", capacity: "u32", cache: "u32", scale: "f32" },
       ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segment: "u32" },
       ...{ segments: "u32", partials: "u32", scratch: "u32", scratch_bytes: "u32" },
       ...{ sinks: "u32", slopes: "u32" },
@@ -183,7 +186,7 @@ export const ACTIVATION_OPCODES = {
         limit: "u32",
         heads: "u32",
       },
-      ...{ kv_heads: "u32", head_size: "u32", value_size: "u32", f16: "u32", scale: "f32" },
+      ...{ kv_heads: "u32", head_size: "u32", value_size: "u32", cache: "u32", scale: "f32" },
       ...{ bias: "u32", reach: "u32", tile: "u32", scratch: "u32", scratch_bytes: "u32" },
     },
   },

@@ -55,6 +55,11 @@ export const LOAD_FLAGS = {
     max: 64,
     help: "greedy steps that a GPU computes before they are read (8)",
   },
+  "kv-format": {
+    type: "string",
+    choices: ["F16", "F32", "Q8_0"],
+    help: "numbers of keys and values (F16; F32 with --precision exact); Q8_0 halves their memory",
+  },
   "spec-file": {
     type: "string",
     value: "FILE",
@@ -179,6 +184,7 @@ export function loadOptions(
     ...flags.context && { contextLength: flags.context },
     ...flags["pad-to"] && { padTo: flags["pad-to"] as 1 | 64 | 128 },
     ...flags["steps-ahead"] !== undefined && { stepsAhead: flags["steps-ahead"] },
+    ...flags["kv-format"] && { kvFormat: flags["kv-format"] },
     ...flags.lora && { adapters: flags.lora.map(parseAdapter) },
     ...flags["cache-dir"] && { cacheDir: flags["cache-dir"] },
     ...flags.endpoint && { endpoint: flags.endpoint },

@@ -4,6 +4,7 @@
 /** Flags by the API option that they set. Sampler options keep their names: `--sampling` takes them. */
 const FLAGS: Readonly<Record<string, string>> = {
   contextLength: "--context",
+  kvFormat: "--kv-format",
   onContextFull: "--context-full",
   maxTokens: "--max-tokens",
   ignoreEos: "--ignore-eos",

@@ -4,7 +4,7 @@
 
 import type { TensorInfo } from "../formats/source.ts";
 import type { Dim } from "./dim.ts";
-import type { DataType, Graph, Node, Value, ValueRole } from "./graph.ts";
+import type { DataType, Graph, Node, StateType, Value, ValueRole } from "./graph.ts";
 import type { Attributes, HostData, TensorType } from "./op.ts";
 import { errorAt } from "./node_error.ts";
 import { getOp } from "./ops/mod.ts";
@@ -34,7 +34,7 @@ export interface GraphBuilder {
     dtype?: DataType,
   ): Value;
   /** Memory that outlives a run, one copy per session. */
-  state(name: string, shape: readonly number[], dtype: "f32" | "f16"): Value;
+  state(name: string, shape: readonly number[], dtype: StateType): Value;
   /**
    * Applies an op and returns its outputs.
    *

@@ -41,7 +41,7 @@ export function isNumber(dtype: DataType): boolean {
 }
 
 /**
- * Input `index` of a type that `accepts` lets through; by default everything but rows of `q8`, whose
+ * Input `index` of a type that `accepts` lets through; by default everything but `q8` and `q8_0`, whose
  * elements cannot be moved one by one.
  *
  * @throws {TypeError} If it is absent or of another element type.
@@ -63,7 +63,7 @@ export function requireTyped(
 }
 
 const MOVABLE = {
-  accepts: (dtype: DataType): boolean => dtype !== "q8",
+  accepts: (dtype: DataType): boolean => dtype !== "q8" && dtype !== "q8_0",
   expected: "of whole elements",
 };
 

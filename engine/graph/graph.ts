@@ -9,7 +9,8 @@ import type { Dim, Expression } from "./dim.ts";
 /**
  * Element types of values. 8- and 4-bit floats and `i4 u4 i2 u2` exist for ONNX files: a device keeps one
  * element a byte, floats as their codes, integers as their value. `q8` is an activation row quantised to signed 8 bit in groups of 32 with
- * a float32 scale each (spec LF-3, MD-11); it exists only between `quantize_q8` and `matmul_q8`.
+ * a float32 scale each (spec LF-3, MD-11); it exists only between `quantize_q8` and `matmul_q8`. `q8_0` is for
+ * states: keys and values whose channels lie in blocks of quant/q8_0.ts.
  */
 export type DataType =
   | "f32"
@@ -35,7 +36,11 @@ export type DataType =
   | "u4"
   | "i2"
   | "u2"
-  | "q8";
+  | "q8"
+  | "q8_0";
+
+/** Element types of states. */
+export type StateType = "f32" | "f16" | "q8_0";
 
 /**
  * What a value is:

@@ -2,7 +2,7 @@
 // meet a long context (see wasm/assembly/attention.ts). All sizes here depend on shapes only, so results
 // are the same on any number of threads.
 
-import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
+import { cacheKind, emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** Up to this many rows a long context is split over units of work. */
@@ -15,7 +15,7 @@ const BLOCK = 32;
 /** Queries (rows × heads of a group) that share a read of K and V. */
 const MOST_QUERIES = 32;
 
-/** float32 or float16 cache, any head size that is a multiple of 4. */
+/** Any cache, any head size that is a multiple of 4. */
 export const attentionKernel: WasmKernel = {
   name: "attention",
   when: ({ node: { inputs: [q, k, v, , , , slopes], attributes } }) =>
@@ -54,7 +54,7 @@ export const attentionKernel: WasmKernel = {
       head_size: size,
       value_size: valueSize,
       capacity,
-      f16: k!.dtype === "f16" ? 1 : 0,
+      cache: cacheKind(k!),
       scale: attributes.scale as number,
       window: attributes.window as number,
       softcap: attributes.softcap as number,

@@ -71,7 +71,7 @@ function shapeOf({ inputs: [q, k, v] }: Node): HeadShape {
 function fits({ node, capabilities }: GpuKernelContext, style: SplitStyle): boolean {
   const [q, k, v] = node.inputs;
   const sizes = [...q!.shape.slice(1), ...k!.shape.slice(1), ...v!.shape.slice(1)];
-  if (!sizes.every(isStatic) || k!.dtype !== v!.dtype) return false;
+  if (!sizes.every(isStatic) || k!.dtype !== v!.dtype || k!.dtype === "q8_0") return false;
   return canAttend(shapeOf(node), style, capabilities);
 }
 
@@ -290,7 +290,7 @@ function spanAttentionKernel(style: SplitStyle): GpuKernel {
 export const gpuKvAppend: GpuKernel = {
   name: "gpu_kv_append",
   when: ({ node: { inputs: [cache] } }) =>
-    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0,
+    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0 && cache!.dtype !== "q8_0",
   lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit }) {
     const width = rowWidth(cache!);
     const pairs = exactDiv(product(x!.shape), 2)!;

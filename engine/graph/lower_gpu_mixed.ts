@@ -46,7 +46,7 @@ export const gpuSpanAttentionKernels: readonly GpuKernel[] = [{
   name: "gpu_span_attention",
   when: ({ node: { inputs: [q, k, v] } }) =>
     [...q!.shape.slice(1), ...k!.shape.slice(1), ...v!.shape.slice(1)].every(isStatic) &&
-    k !== v && k!.dtype === v!.dtype &&
+    k !== v && k!.dtype === v!.dtype && k!.dtype !== "q8_0" &&
     Math.max(k!.shape[2] as number, v!.shape[2] as number) <= MOST_CHANNELS,
   lower(lowering) {
     const { inputs: [q, k, v, starts, ends, positions, slots, bias], attributes } = lowering.node;

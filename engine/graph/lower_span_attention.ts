@@ -1,7 +1,7 @@
 // The WASM kernel of span_attention: one instruction, units of a tile of rows and a key-value head (see
 // wasm/assembly/span_attention.ts).
 
-import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
+import { cacheKind, emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** Positions that the kernel takes at once. */
@@ -9,7 +9,7 @@ const BLOCK = 32;
 /** Queries (rows × heads of a group) that share a read of K and V. */
 const MOST_QUERIES = 32;
 
-/** float32 rows of the step, or a float32 or float16 cache; any head size. */
+/** float32 rows of the step, or any cache; any head size. */
 export const spanAttentionKernel: WasmKernel = {
   name: "span_attention",
   when: ({ node: { inputs: [q, k, v] } }) =>
@@ -43,7 +43,7 @@ export const spanAttentionKernel: WasmKernel = {
       kv_heads: kvHeads,
       head_size: size,
       value_size: valueSize,
-      f16: k!.dtype === "f16" ? 1 : 0,
+      cache: cacheKind(k!),
       scale: attributes.scale as number,
       bias: inputAddress(lowering, 7),
       reach: bias ? ((bias.shape[1] as number) - 1) / 2 : 0,

@@ -2,8 +2,9 @@
 // emits an instruction by name.
 
 import { instruction, type OpcodeName, type OperandsOf } from "../../wasm/opcodes.ts";
+import { CACHE_KINDS } from "../../wasm/opcodes_activation.ts";
 import { type Dim, product } from "./dim.ts";
-import type { Node, Value } from "./graph.ts";
+import type { Node, StateType, Value } from "./graph.ts";
 import type { Operand, WasmLowering } from "./op.ts";
 
 /** Appends one instruction, operands by name. */
@@ -39,6 +40,11 @@ export function rowsOf({ shape }: Value): Dim {
 /** Whether input `index` (0 by default) has a last dim that is known now, and is not empty. */
 export function hasStaticColumns({ node }: { readonly node: Node }, index = 0): boolean {
   return isStatic(node.inputs[index]!.shape.at(-1));
+}
+
+/** Number of the element type of keys or values, for kernels that read or write them. */
+export function cacheKind({ dtype }: Value): number {
+  return CACHE_KINDS[dtype as StateType];
 }
 
 /** A positive number and no expression. */

@@ -3,7 +3,7 @@
 // seeded generator, so a failure can be repeated from its seed.
 
 import type { Dim, DimEnv } from "./dim.ts";
-import type { Attributes } from "./graph.ts";
+import type { Attributes, StateType } from "./graph.ts";
 
 /** A seeded source of test data. */
 export interface CaseRandom {
@@ -41,7 +41,7 @@ export type CaseInput =
   }
   | {
     readonly role: "state";
-    readonly dtype: "f32" | "f16";
+    readonly dtype: StateType;
     readonly shape: readonly number[];
     /** Contents before the run, one array a slot. */
     readonly slots: readonly Float32Array[];

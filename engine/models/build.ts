@@ -8,7 +8,7 @@
 
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim.ts";
-import type { Graph, Value } from "../graph/graph.ts";
+import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { adapterInput } from "../plan/adapter_scales.ts";
@@ -29,7 +29,7 @@ export interface BuildOptions {
   /** Positions that each session's cache holds. */
   readonly capacity: number;
   /** Storage of keys and values. */
-  readonly cacheType: "f16" | "f32";
+  readonly cacheType: StateType;
   /** Whether `hidden` is an output too. */
   readonly embeddings: boolean;
   /**

@@ -11,6 +11,7 @@ import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
 import { withAdapterScales } from "../plan/adapter_scales.ts";
 import type { WasmArena } from "../plan/wasm_arena.ts";
+import type { KvFormat } from "./model.ts";
 import { withSpans } from "../plan/spans.ts";
 
 /** A device made ready. */
@@ -24,6 +25,8 @@ export interface Device {
   hasIntegerKernel(format: string): boolean;
   /** Whether matrices of this float format may be rounded to 7 bit while they are loaded. */
   roundsWeights?(format: string): boolean;
+  /** Number formats that keys and values may have; absent: all. */
+  readonly kvFormats?: readonly KvFormat[];
   /** Whether an op has a kernel, asked before fused ops are used. */
   hasKernel(op: string): boolean;
 }
@@ -93,6 +96,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
         { provider: gpu },
       ),
       hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && hasKernel("matmul_q8"),
+      kvFormats: ["F16", "F32"],
       hasKernel,
     };
   },

@@ -2,7 +2,7 @@
 // that contradicts another is never quietly dropped.
 
 import type { Hyperparameters } from "./hparams.ts";
-import type { LoadOptions, Precision } from "./model.ts";
+import type { KvFormat, LoadOptions, Precision } from "./model.ts";
 
 /** Options with every default filled in. */
 export interface ResolvedLimits {
@@ -11,7 +11,7 @@ export interface ResolvedLimits {
   readonly sessions: number;
   readonly batch: number;
   readonly logitRows: number;
-  readonly kvFormat: "F16" | "F32";
+  readonly kvFormat: KvFormat;
   readonly embeddings: boolean;
 }
 
@@ -28,7 +28,7 @@ const ENCODER_LOGIT_ROWS = 32;
 export function checkLoadOptions(options: LoadOptions): void {
   oneOf("device", options.device, ["auto", "wasm", "gpu", "reference"]);
   oneOf("precision", options.precision, ["fast", "exact"]);
-  oneOf("kvFormat", options.kvFormat, ["F16", "F32"]);
+  oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
   count("threads", options.threads, 256);
   count("contextLength", options.contextLength, 2 ** 24);
   count("sessions", options.sessions, 1024);

@@ -14,6 +14,9 @@ import type { Tokenizer } from "../text/tokenizer.ts";
 /** How exact a model computes. */
 export type Precision = "fast" | "exact";
 
+/** Number formats of keys and values, as GGUF writes them. */
+export type KvFormat = "F16" | "F32" | "Q8_0";
+
 /** Tensors of one number format. */
 export interface FormatCount {
   /** Name as GGUF writes it, e.g. `Q4_1`. */
@@ -63,7 +66,7 @@ export interface ModelInfo {
   /** Float matrices of an encoder that are rounded to 7 bit while they are loaded; 0 with `exact`. */
   readonly rounded: number;
   /** Number format of keys and values. */
-  readonly kvFormat: "F16" | "F32";
+  readonly kvFormat: KvFormat;
   /** What was odd about the files; one sentence each. */
   readonly warnings: readonly string[];
 }
@@ -179,8 +182,12 @@ export interface LoadOptions {
    * so that the memory of keys and values is laid out anew once in so many tokens. Default 64; 1 is none.
    */
   readonly padTo?: 1 | 64 | 128;
-  /** Number format of keys and values. Default `F16`, with `precision: "exact"` `F32`. */
-  readonly kvFormat?: "F16" | "F32";
+  /**
+   * Number format of keys and values. `Q8_0` halves the memory of sessions, on device `wasm` and heads of whole
+   * blocks of 32 channels only, and costs about as much fidelity as the rounding of activations. Default `F16`,
+   * with `precision: "exact"` `F32`.
+   */
+  readonly kvFormat?: KvFormat;
   /**
    * Low-rank adapters (LoRA) to load with the model, by path or with more. What the model computes is that of
    * merged weights; its own stay as they are. Generations may weigh them otherwise

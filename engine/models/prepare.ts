@@ -2,6 +2,7 @@
 // graph, plan its memory. Nothing of the weights is read, so the same steps describe a model that is not
 // going to be loaded.
 
+import { UnsupportedError } from "../errors.ts";
 import type { Network } from "../decode/runtime.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { DimEnv } from "../graph/dim.ts";
@@ -26,7 +27,7 @@ import type { Hyperparameters } from "./hparams.ts";
 import { withOutliers } from "./outliers.ts";
 import { poolParts } from "./pooled_parts.ts";
 import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
-import type { LoadOptions, ModelDescription } from "./model.ts";
+import type { KvFormat, LoadOptions, ModelDescription } from "./model.ts";
 import type { ModelSpec } from "./spec.ts";
 import { ownForm } from "./spec_file.ts";
 import { chooseSpec } from "./specs/mod.ts";
@@ -43,7 +44,10 @@ export interface PreparedModel extends ModelDescription {
 }
 
 /** Kernels of the device that the plan is for. */
-export type KernelQuestions = Omit<PassContext, "precision">;
+export interface KernelQuestions extends Omit<PassContext, "precision"> {
+  /** Number formats that keys and values may have; absent: all. */
+  readonly kvFormats?: readonly KvFormat[];
+}
 
 interface NetworkKind {
   limitsOf(options: LoadOptions, params: Hyperparameters): ResolvedLimits;
@@ -102,9 +106,10 @@ export async function prepareModel(
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, build, symbols } = NETWORKS[network];
   const limits = limitsOf(options, params);
+  checkKvFormat(limits.kvFormat, kernels, file.name);
   const built = await build(parts, {
     capacity: limits.contextLength,
-    cacheType: limits.kvFormat === "F16" ? "f16" : "f32",
+    cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
     embeddings: limits.embeddings,
   });
   changes?.checkUsed();
@@ -131,4 +136,12 @@ export async function prepareModel(
   const memory = plannedMemory(planned, limits.sessions);
   const { tokenization } = given;
   return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };
+}
+
+function checkKvFormat(format: KvFormat, { kvFormats }: KernelQuestions, file: string): void {
+  if (!kvFormats || kvFormats.includes(format)) return;
+  throw new UnsupportedError(`keys and values in ${format} have no kernels on this device`, {
+    file,
+    remedy: `Use device wasm, or kvFormat ${kvFormats.join(" or ")}`,
+  });
 }

@@ -1,6 +1,6 @@
 // Runs one case of an op on any backend through a one-node graph, and compares two such runs.
 
-import { getFormat } from "../../quant/mod.ts";
+import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { type Dim, type DimEnv, evaluate } from "../graph/dim.ts";
 import { elementCount } from "../graph/host_tensor.ts";
 import type { OpRecord } from "../graph/op.ts";
@@ -75,10 +75,10 @@ function countOf(shape: readonly Dim[], bindings: DimEnv): number {
 
 function encodeStates(states: readonly StateInput[], slot: number): Uint8Array {
   const parts = states.map((state) => {
-    const { blockBytes, encode } = getFormat(state.dtype.toUpperCase());
+    const format = getFormat(state.dtype.toUpperCase());
     const values = state.slots[slot] ?? new Float32Array(elementCount(state.shape));
-    const bytes = new Uint8Array(values.length * blockBytes);
-    encode!(values, bytes);
+    const bytes = new Uint8Array(formatBytes(format, values.length));
+    format.encode!(values, bytes);
     return bytes;
   });
   return new Uint8Array(parts.flatMap((bytes) => [...bytes]));
@@ -87,10 +87,11 @@ function encodeStates(states: readonly StateInput[], slot: number): Uint8Array {
 function decodeStates(states: readonly StateInput[], bytes: Uint8Array): Float32Array {
   let at = 0;
   const parts = states.map((state) => {
-    const { blockBytes, decode } = getFormat(state.dtype.toUpperCase());
+    const format = getFormat(state.dtype.toUpperCase());
     const values = new Float32Array(elementCount(state.shape));
-    decode(bytes.subarray(at, at + values.length * blockBytes), values);
-    at += values.length * blockBytes;
+    const length = formatBytes(format, values.length);
+    format.decode(bytes.subarray(at, at + length), values);
+    at += length;
     return values;
   });
   return new Float32Array(parts.flatMap((values) => [...values]));

@@ -2,6 +2,7 @@
 
 import type { Graph, Value } from "../graph/graph.ts";
 import { elementCount, hostArray, type HostData } from "../graph/host_tensor.ts";
+import { sizeOf } from "./sizes.ts";
 import { createSlotPool } from "./slots.ts";
 
 /** The states of all slots. */
@@ -23,7 +24,9 @@ export function createHostStates({ states }: Graph, count: number): HostStates {
   const slots = Array.from({ length: count }, () =>
     new Map(states.map((state) => {
       const shape = state.shape as readonly number[];
-      return [state.id, hostArray(state.dtype, elementCount(shape))];
+      // What has no element by element form is bytes.
+      const length = state.dtype === "q8_0" ? sizeOf(state, {}).bytes : elementCount(shape);
+      return [state.id, hostArray(state.dtype, length)];
     })));
 
   function data(state: Value, slot: number): HostData {

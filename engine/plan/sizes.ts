@@ -3,6 +3,7 @@
 // sizes that only grow it is the value at the limits.
 
 import { q8RowBytes } from "../../quant/q8_activation.ts";
+import { q8CacheBytes } from "../graph/cache_rows.ts";
 import { ResourceError } from "../errors.ts";
 import {
   boundsOf,
@@ -19,7 +20,7 @@ import {
 } from "../graph/dim.ts";
 import type { DataType, Value } from "../graph/graph.ts";
 
-const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8">, number>> = {
+const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8" | "q8_0">, number>> = {
   f32: 4,
   f16: 2,
   bf16: 2,
@@ -47,6 +48,9 @@ const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8">, number>> = {
 
 /** Bytes of an activation, input or state, as a dim. */
 export function byteSize({ dtype, shape }: Pick<Value, "dtype" | "shape">): Dim {
+  if (dtype === "q8_0") {
+    return mul(product(shape.slice(0, -1)), q8CacheBytes(shape.at(-1) as number));
+  }
   if (dtype !== "q8") return mul(product(shape), ELEMENT_BYTES[dtype]);
   // The shape rule has made sure that rows are of a known length.
   return mul(product(shape.slice(0, -1)), q8RowBytes(shape.at(-1) as number));

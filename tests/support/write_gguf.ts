@@ -77,14 +77,33 @@ function writeValue([type, value, of]: Typed): Uint8Array {
   ]);
 }
 
+const ALIGNMENT = 32;
+
+/** Bytes that a tensor takes in a file. */
+export function paddedBytes(bytes: number, alignment = ALIGNMENT): number {
+  return Math.ceil(bytes / alignment) * alignment;
+}
+
 /** A GGUF v3 file. */
 export function writeGguf(
   metadata: Readonly<Record<string, Typed>>,
   tensors: readonly TensorSpec[] = [],
-  alignment = 32,
+  alignment = ALIGNMENT,
+): Uint8Array<ArrayBuffer> {
+  const data = tensors.flatMap((tensor) => [
+    tensor.data,
+    new Uint8Array(paddedBytes(tensor.data.length, alignment) - tensor.data.length),
+  ]);
+  return joinBytes([ggufHeader(metadata, tensors, alignment), ...data]);
+}
+
+/** What stands before the tensors' bytes, padding included. */
+export function ggufHeader(
+  metadata: Readonly<Record<string, Typed>>,
+  tensors: readonly TensorSpec[] = [],
+  alignment = ALIGNMENT,
 ): Uint8Array<ArrayBuffer> {
   const entries: Uint8Array[] = [];
-  const data: Uint8Array[] = [];
   let offset = 0;
   for (const tensor of tensors) {
     entries.push(
@@ -94,9 +113,7 @@ export function writeGguf(
       writers.u32(tensor.type),
       writers.u64(offset),
     );
-    const padded = Math.ceil(tensor.data.length / alignment) * alignment;
-    data.push(tensor.data, new Uint8Array(padded - tensor.data.length));
-    offset += padded;
+    offset += paddedBytes(tensor.data.length, alignment);
   }
   const keys = Object.entries(metadata).flatMap(([key, value]) => [
     writers.string(key),
@@ -111,10 +128,8 @@ export function writeGguf(
     ...keys,
     ...entries,
   ]);
-  const padding = tensors.length
-    ? Math.ceil(header.length / alignment) * alignment - header.length
-    : 0;
-  return joinBytes([header, new Uint8Array(padding), ...data]);
+  const padding = tensors.length ? paddedBytes(header.length, alignment) - header.length : 0;
+  return joinBytes([header, new Uint8Array(padding)]);
 }
 
 /** A safetensors file of a header and its data. */

@@ -2,7 +2,7 @@
 //
 //   for each tile of query rows and each KV head:           (a unit of work: R rows × G heads = n queries)
 //     for blocks of 32 positions from the first to the last that any of the rows sees:
-//       float16 cache, n > 4: K, V block → float32 once for all n queries; else they are read in place
+//       cache of less than 32 bit, n > 4: K, V block → float32 once for all n queries; else read in place
 //       s = q · K; softcap; mask; m' = max(m, max s); p = exp(s - m'); l = l · exp(m - m') + Σ p
 //       acc = acc · exp(m - m') + p · V
 //     y = acc / l
@@ -16,7 +16,8 @@
 //    spill on machines with 16 registers.
 // 5. A float16 moved to float32's place is its value times 2^-112. Mending that by a multiplication for
 //    each value would cost a quarter of the loop, so q carries 2^100, the scores 2^12, and the
-//    probabilities 2^112 (they are at most 1). kv_append reports what is not finite in float16.
+//    probabilities 2^112 (they are at most 1). kv_append reports what is not finite in float16. The scales of
+//    a cache of Q8_0 are float16 and moved alike (cache_blocks.ts).
 // 6. A sink starts a query's maximum and sum; a slope is added to the scores of a block (never together
 //    with a soft cap, which would come before it).
 // 7. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
@@ -25,14 +26,16 @@
 // caches with the heads stored apart. A float32 cache is no faster than a float16 one either.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
 import { exp4, tanh4 } from "./exp";
+import { cacheBytes, roundQuery, widenBlocks } from "./cache_blocks";
 import { halfMask, movedHalf4 } from "./half";
+import { scoresBlocks, valuesBlocks } from "./generated/attention_blocks";
 import { scoresHalf, valuesHalf } from "./generated/attention_half";
 import { madd, max4, sum4, sums4 } from "./simd";
 import {
   ATTENTION_COMBINE_HEADS, ATTENTION_COMBINE_PARTIALS, ATTENTION_COMBINE_POSITIONS, ATTENTION_COMBINE_ROWS,
   ATTENTION_COMBINE_SEGMENT, ATTENTION_COMBINE_SEGMENTS, ATTENTION_COMBINE_SPLIT_ROWS,
   ATTENTION_COMBINE_VALUE_SIZE, ATTENTION_COMBINE_WINDOW, ATTENTION_COMBINE_Y,
-  ATTENTION_CAPACITY, ATTENTION_F16, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS,
+  ATTENTION_CAPACITY, ATTENTION_CACHE, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS,
   ATTENTION_PARTIALS, ATTENTION_POSITIONS, ATTENTION_Q, ATTENTION_ROWS, ATTENTION_SCALE, ATTENTION_SCRATCH,
   ATTENTION_SCRATCH_BYTES, ATTENTION_SINKS, ATTENTION_SLOPES, ATTENTION_SEGMENT, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOT_TABLE,
   ATTENTION_SLOTS, ATTENTION_SOFTCAP, ATTENTION_SPLIT_ROWS, ATTENTION_TILE, ATTENTION_V, ATTENTION_VALUE_SIZE,
@@ -105,7 +108,7 @@ export function attention(ip: usize): void {
 function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partial: bool): void {
   const heads = u32At(ip, ATTENTION_HEADS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
   const size = u32At(ip, ATTENTION_HEAD_SIZE), valueSize = u32At(ip, ATTENTION_VALUE_SIZE);
-  const window = u32At(ip, ATTENTION_WINDOW), f16 = u32At(ip, ATTENTION_F16) != 0;
+  const window = u32At(ip, ATTENTION_WINDOW), kind = u32At(ip, ATTENTION_CACHE);
   const positions = addressAt(ip, ATTENTION_POSITIONS), softcap = f32At(ip, ATTENTION_SOFTCAP);
   const group = heads / kvHeads, queries = (end - row) * group, padded = (queries + 1) & ~1;
 
@@ -133,17 +136,21 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
   const kBlock = (factors + <usize>padded * 4 + 15) & ~15;
   const vBlock = kBlock + <usize>BLOCK * size * 4;
 
-  const scale = f16 ? f32At(ip, ATTENTION_SCALE) * TWO_100 : f32At(ip, ATTENTION_SCALE);
-  const weight: f32 = f16 ? TWO_112 : 1;
+  const isFloat = kind == 0, given = f32At(ip, ATTENTION_SCALE);
+  const scale = isFloat ? given : given * TWO_100, weight: f32 = isFloat ? 1 : TWO_112;
   const sinks = addressAt(ip, ATTENTION_SINKS), slopes = addressAt(ip, ATTENTION_SLOPES);
-  const direct = f16 && queries <= 4;
+  const direct = !isFloat && queries <= 4, rounded = direct && kind == 2;
   const together = direct ? queries : 2; // queries whose vectors alternate in memory
+  const queryFactors = q + <usize>queries * size * 2; // behind queries in 16 bit
   for (let i: u32 = 0; i < padded; i++) {
     const to = q + <usize>(i / together * together * size) * 4 + (<usize>(i % together) << 4);
     const r = row + i / group, head = kvHead * group + i % group;
     const from = addressAt(ip, ATTENTION_Q) + (<usize>r * heads + head) * size * 4;
-    for (let d: usize = 0; d < <usize>size << 2; d += 16) {
+    if (!rounded) for (let d: usize = 0; d < <usize>size << 2; d += 16) {
       v128.store(to + d * together, i < queries ? f32x4.mul(v128.load(from + d), f32x4.splat(scale)) : f32x4.splat(0));
+    }
+    else if (i < queries) {
+      roundQuery(from, size, given, q + (<usize>i << 4), <usize>queries << 4, queryFactors + (<usize>i << 2));
     }
     // a sink is a score that is seen before all others, once
     const sunk = sinks && segment == 0 && i < queries;
@@ -153,23 +160,24 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
   memory.fill(acc, 0, <usize>padded * valueSize * 4);
 
   const block = <usize>load<u32>(addressAt(ip, ATTENTION_SLOT_TABLE) + (<usize>slot << 2));
-  const element: usize = f16 ? 2 : 4;
-  const kStride = <usize>kvHeads * size * element, vStride = <usize>kvHeads * valueSize * element;
-  const kBase = block + addressAt(ip, ATTENTION_K) + <usize>kvHead * size * element;
-  const vBase = block + addressAt(ip, ATTENTION_V) + <usize>kvHead * valueSize * element;
+  const kBytes = cacheBytes(kind, size), vBytes = cacheBytes(kind, valueSize);
+  const kStride = kBytes * kvHeads, vStride = vBytes * kvHeads;
+  const kBase = block + addressAt(ip, ATTENTION_K) + kBytes * kvHead;
+  const vBase = block + addressAt(ip, ATTENTION_V) + vBytes * kvHead;
 
   for (let from = low; from <= high; from += BLOCK) {
     const count = min(BLOCK, high + 1 - from);
     let k = kBase + <usize>from * kStride, v = vBase + <usize>from * vStride;
     let kStep = kStride, vStep = vStride;
-    if (f16 && !direct) {
-      widen(k, kStride, kBlock, count, size);
-      widen(v, vStride, vBlock, count, valueSize);
+    if (!isFloat && !direct) {
+      widen(kind, k, kStride, kBlock, count, size);
+      widen(kind, v, vStride, vBlock, count, valueSize);
       k = kBlock; v = vBlock;
       kStep = <usize>size << 2; vStep = <usize>valueSize << 2;
     }
-    if (direct) scoresHalf(queries, q, size, k, kStep, count, s);
-    else scores(q, padded, size, k, kStep, count, s, f16 ? TWO_12 : 1);
+    if (rounded) scoresBlocks(queries, q, queryFactors, size, k, kStep, count, s);
+    else if (direct) scoresHalf(queries, q, size, k, kStep, count, s);
+    else scores(q, padded, size, k, kStep, count, s, isFloat ? 1 : TWO_12);
     for (let i: u32 = 0; i < queries; i++) {
       const p = load<u32>(positions + (<usize>(row + i / group) << 2));
       const first = firstPosition(p, window);
@@ -183,7 +191,8 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
       }
       softmaxStep(line, begin, stop, count, softcap, weight, highest + at, sums + at, factors + at);
     }
-    if (direct) valuesHalf(queries, s, factors, v, vStep, count, valueSize, acc);
+    if (rounded) valuesBlocks(queries, s, factors, v, vStep, count, valueSize, acc, kBlock);
+    else if (direct) valuesHalf(queries, s, factors, v, vStep, count, valueSize, acc);
     else {
       if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
       values(s, factors, padded, v, vStep, count, valueSize, acc);
@@ -208,7 +217,11 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32, segment: u32, partia
   }
 }
 
-function widen(from: usize, stride: usize, to: usize, count: u32, size: u32): void {
+function widen(kind: u32, from: usize, stride: usize, to: usize, count: u32, size: u32): void {
+  if (kind == 2) {
+    widenBlocks(from, stride, to, count, size);
+    return;
+  }
   const mask = halfMask();
   for (let j: u32 = 0; j < count; j++, from += stride) {
     for (let d: usize = 0; d < <usize>size; d += 4, to += 16) v128.store(to, movedHalf4(from + (d << 1), mask));

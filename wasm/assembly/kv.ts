@@ -1,13 +1,14 @@
 // Appends rows to the KV cache, in place.
 //
-//   for each row m: cache of slots[m], position positions[m] := x[m], as float32 or float16
+//   for each row m: cache of slots[m], position positions[m] := x[m], as float32, float16 or blocks of Q8_0
 //
-// What is not finite as float16 (65520 and more, or NaN) is stored as such and reported in the status word,
+// What is not finite as float16 (65520 and more, or NaN; of a block its scale) is stored as such and reported in the status word,
 // because attention takes the cache to be finite. A row outside the cache is a fault of the caller that must not overwrite other memory: it traps.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
+import { cacheBytes, storeBlocks } from "./cache_blocks";
 import { storeHalf4, toHalf4 } from "./half";
 import {
-  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_F16, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
+  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_CACHE, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
   KV_APPEND_SLOTS, KV_APPEND_STATE, KV_APPEND_WIDTH, KV_APPEND_X,
 } from "./generated/opcodes";
 
@@ -23,8 +24,11 @@ export function kv_append(ip: usize): void {
       const block = <usize>load<u32>(addressAt(ip, KV_APPEND_SLOT_TABLE) + (<usize>slot << 2));
       const cache = block + addressAt(ip, KV_APPEND_STATE);
       const x = addressAt(ip, KV_APPEND_X) + <usize>row * width * 4;
-      if (u32At(ip, KV_APPEND_F16)) {
-        const y = cache + <usize>position * width * 2;
+      const kind = u32At(ip, KV_APPEND_CACHE);
+      const y = cache + <usize>position * cacheBytes(kind, width);
+      if (kind == 2) {
+        if (!storeBlocks(x, y, width)) atomic.store<u32>(CONTROL_STATUS, 4);
+      } else if (kind == 1) {
         let i: u32 = 0;
         let largest = f32x4.splat(0);
         for (; i + 4 <= width; i += 4) {
@@ -39,7 +43,7 @@ export function kv_append(ip: usize): void {
           store<u16>(y + (<usize>i << 1), <u16>i32x4.extract_lane(half, 0));
         }
         if (v128.any_true(i32x4.gt_u(largest, i32x4.splat(0x477fefff)))) atomic.store<u32>(CONTROL_STATUS, 1);
-      } else memory.copy(cache + <usize>position * width * 4, x, <usize>width * 4);
+      } else memory.copy(y, x, <usize>width * 4);
     }
   }
 }

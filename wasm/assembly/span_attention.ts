@@ -7,9 +7,10 @@
 // 3. Head sizes that are no multiple of 4 are copied into padded blocks; padding columns of q are 0.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
 import { scores, softmaxStep, values } from "./attention";
+import { cacheBytes, widenBlocks } from "./cache_blocks";
 import { halfMask, movedHalf4 } from "./half";
 import {
-  SPAN_ATTENTION_BIAS, SPAN_ATTENTION_ENDS, SPAN_ATTENTION_F16, SPAN_ATTENTION_HEAD_SIZE, SPAN_ATTENTION_HEADS,
+  SPAN_ATTENTION_BIAS, SPAN_ATTENTION_ENDS, SPAN_ATTENTION_CACHE, SPAN_ATTENTION_HEAD_SIZE, SPAN_ATTENTION_HEADS,
   SPAN_ATTENTION_K, SPAN_ATTENTION_KV_HEADS, SPAN_ATTENTION_LIMIT, SPAN_ATTENTION_POSITIONS, SPAN_ATTENTION_Q,
   SPAN_ATTENTION_REACH, SPAN_ATTENTION_ROWS, SPAN_ATTENTION_SCALE, SPAN_ATTENTION_SCRATCH,
   SPAN_ATTENTION_SCRATCH_BYTES, SPAN_ATTENTION_SLOT_COUNT, SPAN_ATTENTION_SLOT_TABLE, SPAN_ATTENTION_SLOTS,
@@ -56,7 +57,7 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
   const heads = u32At(ip, SPAN_ATTENTION_HEADS), kvHeads = u32At(ip, SPAN_ATTENTION_KV_HEADS);
   const size = u32At(ip, SPAN_ATTENTION_HEAD_SIZE), valueSize = u32At(ip, SPAN_ATTENTION_VALUE_SIZE);
   const width = (size + 3) & ~3, valueWidth = (valueSize + 3) & ~3;
-  const f16 = u32At(ip, SPAN_ATTENTION_F16) != 0;
+  const kind = u32At(ip, SPAN_ATTENTION_CACHE), isFloat = kind == 0;
   const group = heads / kvHeads, queries = (end - row) * group, padded = (queries + 1) & ~1;
 
   let low: u32 = u32.MAX_VALUE, high: u32 = 0;
@@ -80,7 +81,7 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
   const kBlock = (factors + <usize>padded * 4 + 15) & ~15;
   const vBlock = kBlock + <usize>BLOCK * width * 4;
 
-  const scale = f16 ? f32At(ip, SPAN_ATTENTION_SCALE) * TWO_100 : f32At(ip, SPAN_ATTENTION_SCALE);
+  const scale = f32At(ip, SPAN_ATTENTION_SCALE) * (isFloat ? 1 : TWO_100);
   memory.fill(q, 0, acc - q + <usize>padded * valueWidth * 4);
   for (let i: u32 = 0; i < padded; i++) {
     store<f32>(highest + (<usize>i << 2), LOWEST);
@@ -101,31 +102,31 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
   }
 
   const base = slots ? <usize>load<u32>(addressAt(ip, SPAN_ATTENTION_SLOT_TABLE) + (<usize>slot << 2)) : 0;
-  const element: usize = f16 ? 2 : 4;
-  const kStride = <usize>kvHeads * size * element, vStride = <usize>kvHeads * valueSize * element;
-  const kBase = base + addressAt(ip, SPAN_ATTENTION_K) + <usize>kvHead * size * element;
-  const vBase = base + addressAt(ip, SPAN_ATTENTION_V) + <usize>kvHead * valueSize * element;
+  const kBytes = cacheBytes(kind, size), vBytes = cacheBytes(kind, valueSize);
+  const kStride = kBytes * kvHeads, vStride = vBytes * kvHeads;
+  const kBase = base + addressAt(ip, SPAN_ATTENTION_K) + kBytes * kvHead;
+  const vBase = base + addressAt(ip, SPAN_ATTENTION_V) + vBytes * kvHead;
 
   for (let from = low; from < high; from += BLOCK) {
     const count = min(BLOCK, high - from);
     let k = kBase + <usize>from * kStride, v = vBase + <usize>from * vStride;
     let kStep = kStride, vStep = vStride;
-    if (f16 || width != size) {
-      gather(k, kStride, kBlock, count, size, f16);
+    if (!isFloat || width != size) {
+      gather(k, kStride, kBlock, count, size, kind);
       k = kBlock; kStep = <usize>width << 2;
     }
-    if (f16 || valueWidth != valueSize) {
-      gather(v, vStride, vBlock, count, valueSize, f16);
+    if (!isFloat || valueWidth != valueSize) {
+      gather(v, vStride, vBlock, count, valueSize, kind);
       v = vBlock; vStep = <usize>valueWidth << 2;
     }
-    scores(q, padded, width, k, kStep, count, s, f16 ? TWO_12 : 1);
+    scores(q, padded, width, k, kStep, count, s, isFloat ? 1 : TWO_12);
     for (let i: u32 = 0; i < queries; i++) {
       const r = row + i / group, first = startOf(ip, r), last = endOf(ip, r);
       const line = s + <usize>i * BLOCK * 4, index = <usize>i << 2;
       addBias(ip, line, r, kvHead * group + i % group, from - first, count);
       const begin = first > from ? first - from : 0;
       const stop = last < from ? 0 : min(count, last - from);
-      softmaxStep(line, begin, stop, count, 0, f16 ? TWO_112 : 1, highest + index, sums + index, factors + index);
+      softmaxStep(line, begin, stop, count, 0, isFloat ? 1 : TWO_112, highest + index, sums + index, factors + index);
     }
     if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
     values(s, factors, padded, v, vStep, count, valueWidth, acc);
@@ -158,12 +159,16 @@ function addBias(ip: usize, line: usize, row: u32, head: u32, offset: i32, count
   }
 }
 
-/** Rows into a block of float32 (float16: times 2^-112) whose width is a multiple of 4. */
-function gather(from: usize, stride: usize, to: usize, count: u32, size: u32, f16: bool): void {
+/** Rows into a block of float32 (less than 32 bit: times 2^-112) whose width is a multiple of 4. */
+function gather(from: usize, stride: usize, to: usize, count: u32, size: u32, kind: u32): void {
+  if (kind == 2) {
+    widenBlocks(from, stride, to, count, size);
+    return;
+  }
   const mask = halfMask();
   const width = (size + 3) & ~3;
   for (let j: u32 = 0; j < count; j++, from += stride, to += <usize>width << 2) {
-    if (f16) { // what is read behind the row meets zeros of q, and is finite
+    if (kind == 1) { // what is read behind the row meets zeros of q, and is finite
       for (let d: u32 = 0; d < width; d += 4) {
         v128.store(to + (<usize>d << 2), movedHalf4(from + (<usize>d << 1), mask));
       }

@@ -5,8 +5,10 @@
 // the distance of the key (ALiBi).
 
 import { integer, number } from "../attributes.ts";
+import { CACHE_TYPES, checkCache, readableCache } from "../cache_rows.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, mul } from "../dim.ts";
+import type { StateType } from "../graph.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuAttentionKernels } from "../lower_gpu_attention.ts";
 import { attentionKernel } from "../lower_attention.ts";
@@ -25,10 +27,12 @@ export const attention: OpRecord = defineOp({
   infer(inputs) {
     checkInputCount(inputs, 7);
     const q = requireInput(inputs, 0, "q", { rank: 3 });
-    const k = requireInput(inputs, 1, "k", { dtype: ["f32", "f16"], rank: 3 });
-    const v = requireInput(inputs, 2, "v", { dtype: ["f32", "f16"], rank: 3 });
+    const k = requireInput(inputs, 1, "k", { dtype: CACHE_TYPES, rank: 3 });
+    const v = requireInput(inputs, 2, "v", { dtype: CACHE_TYPES, rank: 3 });
     const positions = requireInput(inputs, 3, "positions", { dtype: "i32", rank: 1 });
     const slots = requireInput(inputs, 4, "slots", { dtype: "i32", rank: 1 });
+    checkCache(k);
+    checkCache(v);
     requireEqual(q.shape[2]!, k.shape[2]!, "the head widths of q and k");
     requireEqual(k.shape[0]!, v.shape[0]!, "the capacities of k and v");
     requireEqual(k.shape[1]!, v.shape[1]!, "the heads of k and v");
@@ -54,7 +58,8 @@ export const attention: OpRecord = defineOp({
       }
       const slot = getElement(slots!, row);
       const first = attributes.window === 0 ? 0 : Math.max(0, position - attributes.window + 1);
-      const keys = stateOf(1, slot), values = stateOf(2, slot);
+      const keys = readableCache(stateOf(1, slot), position + 1);
+      const values = readableCache(stateOf(2, slot), position + 1);
       for (let head = 0; head < heads; head++) {
         const sink = sinks && getElement(sinks, head);
         const slope = slopes ? getElement(slopes, head) : 0;
@@ -147,7 +152,25 @@ function attentionCases(random: CaseRandom): OpCase[] {
       }))
     )
   );
-  return [...plain, ...biasedCases(random)];
+  return [...plain, ...biasedCases(random), ...blockCases(random)];
+}
+
+// Keys and values in blocks, for every number of queries that has a loop of its own.
+function blockCases(random: CaseRandom): OpCase[] {
+  return [1, 2, 3, 4, 6].flatMap((group) =>
+    STEPS.flatMap((rows) =>
+      ([[0, 0], [40, 20]] as const).map(([window, softcap]) => {
+        const shape = { heads: 2 * group, kvHeads: 2, width: 64, valueWidth: 32 };
+        return {
+          name: `${2 * group}/2 heads, q8_0, rows at ${
+            rows.map(([position]) => position).join(" ")
+          }, window ${window}, softcap ${softcap}`,
+          inputs: attentionInputs(random, shape, rows, "q8_0"),
+          attributes: { scale: shape.width ** -0.5, window, softcap },
+        };
+      })
+    )
+  );
 }
 
 // Sinks, slopes and both, where they matter: over several blocks and segments, with windows.
@@ -177,7 +200,7 @@ function attentionInputs(
   random: CaseRandom,
   { heads, kvHeads, width, valueWidth }: AttentionShape,
   rows: readonly (readonly [number, number])[],
-  dtype: "f32" | "f16",
+  dtype: StateType,
 ): CaseInput[] {
   const state = (channels: number): CaseInput => ({
     role: "state",

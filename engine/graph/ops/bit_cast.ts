@@ -3,7 +3,7 @@
 import { choice } from "../attributes.ts";
 import { DATA_TYPES, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
-import type { Node } from "../graph.ts";
+import type { DataType, Node } from "../graph.ts";
 import { hostElementBytes } from "../host_tensor.ts";
 import { moveKernel, type Moves, readMoves } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
@@ -47,7 +47,7 @@ export const bitCast: OpRecord = defineOp({
   kernels: { wasm: [moveKernel("bit_cast_move", copyMoves)], gpu: [] },
 });
 
-function bitsOf(dtype: typeof DATA_TYPES[number] | "q8"): number {
+function bitsOf(dtype: DataType): number {
   if (dtype === "i2" || dtype === "u2") return 2;
   if (dtype === "i4" || dtype === "u4" || dtype === "f4e2m1") return 4;
   return 8 * hostElementBytes(dtype);

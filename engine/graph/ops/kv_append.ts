@@ -4,19 +4,20 @@
 import { DeviceError } from "../../errors.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { CACHE_TYPES, checkCache, writeQ8Cache } from "../cache_rows.ts";
 import { gpuKvAppend } from "../lower_gpu_attention.ts";
-import { emit, inputAddress, isStatic } from "../lower_wasm.ts";
+import { cacheKind, emit, inputAddress, isStatic } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
-/** (cache state f32|f16[C, H, D], x f32[M, H, D], positions i32[M], slots i32[M]) → the cache. */
+/** (cache state f32|f16|q8_0[C, H, D], x f32[M, H, D], positions i32[M], slots i32[M]) → the cache. */
 export const kvAppend: OpRecord = defineOp({
   name: "kv_append",
   summary: "writes rows into a cache at their positions, in place",
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const cache = requireInput(inputs, 0, "cache", { dtype: ["f32", "f16"], rank: 3 });
+    const cache = requireInput(inputs, 0, "cache", { dtype: CACHE_TYPES, rank: 3 });
     const x = requireInput(inputs, 1, "x", { rank: 3 });
     const positions = requireInput(inputs, 2, "positions", { dtype: "i32", rank: 1 });
     const slots = requireInput(inputs, 3, "slots", { dtype: "i32", rank: 1 });
@@ -24,6 +25,7 @@ export const kvAppend: OpRecord = defineOp({
     requireEqual(cache.shape[2]!, x.shape[2]!, "the head widths of the cache and of x");
     requireEqual(x.shape[0]!, positions.shape[0]!, "the rows of x and the positions");
     requireEqual(x.shape[0]!, slots.shape[0]!, "the rows of x and the slots");
+    checkCache(cache);
     return [{ dtype: cache.dtype, shape: cache.shape }];
   },
   reference({ inputs: [cache, x, positions, slots], stateOf }) {
@@ -34,6 +36,15 @@ export const kvAppend: OpRecord = defineOp({
         throw new RangeError(`Cannot append at position ${position}: the cache holds ${capacity}`);
       }
       const target = stateOf(0, getElement(slots!, row));
+      if (cache!.dtype === "q8_0") {
+        const values = Float32Array.from(
+          { length: heads * width },
+          (_, i) => getElement(x!, row * heads * width + i),
+        );
+        values.forEach(checkQ8);
+        writeQ8Cache(target, position * heads * width, values);
+        continue;
+      }
       for (let i = 0; i < heads * width; i++) {
         const value = getElement(x!, row * heads * width + i);
         if (cache!.dtype === "f16") checkHalf(value);
@@ -43,17 +54,17 @@ export const kvAppend: OpRecord = defineOp({
   },
   inPlace: { 0: 0 },
   cases: (random) =>
-    (["f32", "f16"] as const).flatMap((dtype) =>
+    ([["f32", 20], ["f16", 20], ["q8_0", 64]] as const).flatMap(([dtype, width]) =>
       [[], [0], [11], [3, 4, 5, 6, 7]].map((positions) => ({
         name: `${dtype}, positions ${positions.join(" ")}`,
         inputs: [
           {
             role: "state" as const,
             dtype,
-            shape: [12, 2, 20],
-            slots: [random.normal(480), random.normal(480)],
+            shape: [12, 2, width],
+            slots: [random.normal(24 * width), random.normal(24 * width)],
           },
-          random.input([positions.length, 2, 20]),
+          random.input([positions.length, 2, width]),
           random.indices(positions),
           random.indices(positions.map((position) => position % 2)),
         ],
@@ -78,7 +89,7 @@ export const kvAppend: OpRecord = defineOp({
             rows: x!.shape[0]!,
             width: heads * width,
             capacity,
-            f16: cache!.dtype === "f16" ? 1 : 0,
+            cache: cacheKind(cache!),
           });
         },
       },
@@ -93,4 +104,15 @@ function checkHalf(value: number): void {
   throw new DeviceError(`Cannot store ${value} as float16: it is beyond 65504 or not a number`, {
     remedy: "Use a float32 cache",
   });
+}
+
+// 127 times that.
+function checkQ8(value: number): void {
+  if (Math.abs(value) < 127 * 65520) return;
+  throw new DeviceError(
+    `Cannot store ${value} as Q8_0: its scale is beyond 65504 or not a number`,
+    {
+      remedy: "Use a float32 cache",
+    },
+  );
 }

@@ -3,8 +3,10 @@
 // summands by distance (T5) is for both. What a causal decoder without such a table needs is `attention`.
 
 import { number } from "../attributes.ts";
+import { CACHE_TYPES, checkCache, readableCache } from "../cache_rows.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, mul } from "../dim.ts";
+import type { StateType } from "../graph.ts";
 import { getElement, type HostTensor, setElement } from "../host_tensor.ts";
 import { gpuSpanTileKernels } from "../lower_gpu_attention.ts";
 import { gpuSpanAttentionKernels } from "../lower_gpu_mixed.ts";
@@ -29,9 +31,11 @@ export const spanAttention: OpRecord = defineOp({
     checkInputCount(inputs, 8);
     const q = requireInput(inputs, 0, "q", { rank: 3 });
     const slots = optionalInput(inputs, 6, "slots", { dtype: "i32", rank: 1 });
-    const dtype = slots ? ["f32", "f16"] as const : "f32";
+    const dtype = slots ? CACHE_TYPES : "f32";
     const k = requireInput(inputs, 1, "k", { dtype, rank: 3 });
     const v = requireInput(inputs, 2, "v", { dtype, rank: 3 });
+    checkCache(k);
+    checkCache(v);
     const starts = optionalInput(inputs, 3, "starts", { dtype: "i32", rank: 1 });
     const ends = optionalInput(inputs, 4, "ends", { dtype: "i32", rank: 1 });
     const positions = optionalInput(inputs, 5, "positions", { dtype: "i32", rank: 1 });
@@ -64,7 +68,8 @@ export const spanAttention: OpRecord = defineOp({
         throw new RangeError(`Cannot attend to rows ${start} to ${end}: there are ${limit}`);
       }
       const slot = slots ? getElement(slots, row) : 0;
-      const keys = slots ? stateOf(1, slot) : k!, values = slots ? stateOf(2, slot) : v!;
+      const keys = slots ? readableCache(stateOf(1, slot), end) : k!;
+      const values = slots ? readableCache(stateOf(2, slot), end) : v!;
       for (let head = 0; head < heads; head++) {
         attendHead({
           ...{ q: q!, keys, values, out: out!, row, head, start, end, scale },
@@ -145,7 +150,9 @@ function spanCases(random: CaseRandom): OpCase[] {
   return SHAPES.flatMap((shape) => [
     ...[[], [1], [5, 1, 33], [70]].map((lengths) => stepCase(random, shape, lengths, false)),
     stepCase(random, shape, [9, 40], true),
-    ...(["f32", "f16"] as const).flatMap((dtype) => [
+    ...(["f32", "f16", ...shape.width % 32 === 0 ? ["q8_0" as const] : []] as const).flatMap((
+      dtype,
+    ) => [
       crossCase(random, shape, dtype),
       causalCase(random, shape, dtype),
     ]),
@@ -188,7 +195,7 @@ function stepCase(
 function states(
   random: CaseRandom,
   { kvHeads, width, valueWidth }: SpanShape,
-  dtype: "f32" | "f16",
+  dtype: StateType,
 ): CaseInput[] {
   return [width, valueWidth].map((channels) => ({
     role: "state" as const,
@@ -199,7 +206,7 @@ function states(
 }
 
 /** Rows of two sessions that see the leading rows of a cache; one sees nothing. */
-function crossCase(random: CaseRandom, shape: SpanShape, dtype: "f32" | "f16"): OpCase {
+function crossCase(random: CaseRandom, shape: SpanShape, dtype: StateType): OpCase {
   const { heads, kvHeads, width } = shape;
   return {
     name: `${heads}/${kvHeads} heads of ${width}, cache of ${dtype}, ends`,
@@ -216,7 +223,7 @@ function crossCase(random: CaseRandom, shape: SpanShape, dtype: "f32" | "f16"): 
 }
 
 /** Rows that see what is before them, by distance. */
-function causalCase(random: CaseRandom, shape: SpanShape, dtype: "f32" | "f16"): OpCase {
+function causalCase(random: CaseRandom, shape: SpanShape, dtype: StateType): OpCase {
   const { heads, kvHeads, width } = shape;
   return {
     name: `${heads}/${kvHeads} heads of ${width}, cache of ${dtype}, causal, bias`,

@@ -3,6 +3,7 @@
 // of the ops, so every family passes through these lines. Shapes: M rows of the step, H query heads, G
 // key/value heads, D channels of a query or key head, E of a value head.
 
+import { q8_0 } from "../../../quant/q8_0.ts";
 import { formatDim } from "../../graph/dim.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
@@ -66,15 +67,30 @@ export function attention(
 
 /** Appends f32[M, G, W] to a cache of its own and gives the cache; the rows themselves in an encoder. */
 export function remember(
-  { builder, inputs, capacity, cacheType, spans }: BlockContext,
+  context: BlockContext,
   rows: Value,
   { path, name }: { path: string; name: string },
 ): Value {
+  const { builder, inputs, capacity, cacheType, spans } = context;
   if (spans && !spans.isCached) return rows;
   const widths = rows.shape.slice(1) as number[];
+  checkHead(context, widths.at(-1)!);
   const cache = builder.state(`${path}.${name}`, [capacity, ...widths], cacheType);
   const { positions, slots } = inputs;
   return apply(builder, "kv_append", `${path}.append_${name}`, [cache, rows, positions, slots]);
+}
+
+/**
+ * Heads of a cache in blocks are whole blocks.
+ *
+ * @throws {UnsupportedError} If they are not.
+ */
+export function checkHead({ cacheType, file }: BlockContext, channels: number): void {
+  if (cacheType !== "q8_0" || channels % q8_0.blockSize === 0) return;
+  throw new UnsupportedError(
+    `keys or values have heads of ${channels} channels, and Q8_0 is for multiples of ${q8_0.blockSize}`,
+    { file, remedy: "Use kvFormat F16" },
+  );
 }
 
 /** Query, caches and place of an attention. */

@@ -3,7 +3,7 @@
 
 import type { Attributes } from "../../graph/op.ts";
 import type { GraphBuilder } from "../../graph/builder.ts";
-import type { Value } from "../../graph/graph.ts";
+import type { StateType, Value } from "../../graph/graph.ts";
 import { FormatError } from "../../errors.ts";
 import type { FieldName } from "../hparam_fields.ts";
 import type { Hyperparameters } from "../hparams.ts";
@@ -54,7 +54,7 @@ export interface BlockContext {
   /** Positions that a cache holds. */
   readonly capacity: number;
   /** Storage of keys and values. */
-  readonly cacheType: "f16" | "f32";
+  readonly cacheType: StateType;
   /** Set in encoders, and where scores depend on distances. */
   readonly spans?: SpanInputs | undefined;
   /** Set in decoders behind an encoder. */

@@ -3,6 +3,7 @@
 
 import { formatDim } from "../../graph/dim.ts";
 import type { Value } from "../../graph/graph.ts";
+import { checkHead } from "./attention.ts";
 import { apply, type BlockContext, linear } from "./context.ts";
 
 /** f32[M, hidden] → f32[M, hidden]. */
@@ -53,6 +54,7 @@ export function rememberSource(
     });
     const shape = [formatDim(inputs.tokens.shape[0]!), `${kvHeads}`, `${width}`];
     const rows = apply(builder, "reshape", `${path}.${role}.heads`, [flat], { shape });
+    checkHead(context, width);
     const cache = builder.state(`${path}.${role}s`, [capacity, kvHeads, width], cacheType);
     const { positions, slots } = inputs;
     return apply(builder, "kv_append", `${path}.append_${role}s`, [cache, rows, positions, slots]);

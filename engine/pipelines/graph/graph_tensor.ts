@@ -23,7 +23,7 @@ export interface GraphTensor {
 /** What a graph takes and gives: a tensor, a list, or nothing where the model allows that. */
 export type GraphValue = GraphTensor | readonly GraphValue[] | null;
 
-const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8">, string>> = {
+const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {
   f32: "float32",
   f16: "float16",
   bf16: "bfloat16",
@@ -52,7 +52,7 @@ const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8">, string>> = {
 
 /** ONNX name of an element type. */
 export function typeName(dtype: OnnxDataType): string {
-  return dtype === "q8" ? "q8" : NAMES[dtype];
+  return dtype === "q8" || dtype === "q8_0" ? dtype : NAMES[dtype];
 }
 
 const OF_ARRAY: readonly (readonly [new (count: number) => HostData, DataType])[] = [

@@ -2,7 +2,7 @@
 // visitor may put other values in the place of a node's outputs.
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
+import type { Graph, Node, StateType, Value } from "../../graph/graph.ts";
 import type { HostData } from "../../graph/op.ts";
 
 /** One node on its way into the new graph. */
@@ -31,7 +31,7 @@ export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[])
   }
   for (const value of graph.states) {
     const { name, shape, dtype } = value;
-    moved.set(value, builder.state(name, shape as readonly number[], dtype as "f32" | "f16"));
+    moved.set(value, builder.state(name, shape as readonly number[], dtype as StateType));
   }
 
   // Weights and constants move when they are first used, so unused ones stay behind.

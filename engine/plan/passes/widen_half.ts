@@ -4,7 +4,7 @@
 // model means than with a rounding at every op, and nothing overflows at 65504.
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import type { Attributes, DataType, Graph, Node, Value } from "../../graph/graph.ts";
+import type { Attributes, DataType, Graph, Node, StateType, Value } from "../../graph/graph.ts";
 import { numbersOf } from "../../graph/host_numbers.ts";
 import type { HostTensor } from "../../graph/host_tensor.ts";
 import type { Pass } from "./pass.ts";
@@ -56,7 +56,7 @@ function moveGiven(builder: GraphBuilder, value: Value): Value {
   const { name, role, tensor, data, dtype } = value;
   const shape = value.shape as readonly number[];
   const wide = isHalf(dtype) ? "f32" : dtype;
-  if (role === "state") return builder.state(name, shape, dtype as "f32" | "f16");
+  if (role === "state") return builder.state(name, shape, dtype as StateType);
   if (tensor) return builder.weight(name, tensor, wide);
   if (wide === dtype) return builder.constant(name, data as HostTensor["data"], shape, dtype);
   const stored: HostTensor = { dtype, shape, data: data as HostTensor["data"] };

@@ -9,6 +9,7 @@ import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
 import { gemvFloatModule } from "./gemv_float.ts";
 import { layoutsModule } from "./layouts.ts";
+import { attentionBlocks } from "./attention_blocks.ts";
 import { attentionHalf } from "./attention_half.ts";
 import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { peakModule } from "./peak.ts";
@@ -18,6 +19,7 @@ import { unpackModule } from "./unpack.ts";
 
 /** Source text by module name. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
+  attention_blocks: attentionBlocks,
   attention_half: attentionHalf,
   conv_tiles: convTilesModule,
   dot_tiles: dotTilesModule,

@@ -1,0 +1,132 @@
+// Llamas of any size with random weights, as GGUF files: for tests that need whole blocks in every head or more
+// memory than a fixture may have, and for benches. What a weight is does not matter, as long as sums stay
+// finite: codes are random, scales are powers of two with a random sign and mantissa.
+
+import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { ggufHeader, paddedBytes, type TensorSpec, type Typed } from "./write_gguf.ts";
+
+/** Sizes of a model. */
+export interface LlamaShape {
+  readonly layers: number;
+  readonly hidden: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly feedForward: number;
+  /** At least 260: control tokens and bytes come first. */
+  readonly vocabulary: number;
+  readonly context: number;
+}
+
+/** Formats of the weights, with the upper byte of the float16 scale that all blocks have. */
+const SCALES: Readonly<Record<string, number>> = { Q4_0: 0x18, Q8_0: 0x08 };
+
+/** Formats that a random model may have. */
+export const RANDOM_FORMATS: readonly string[] = Object.keys(SCALES);
+
+/**
+ * Writes a model, tensor by tensor.
+ *
+ * @throws {RangeError} On another format than Q4_0 and Q8_0.
+ */
+export async function writeRandomLlama(
+  path: string,
+  shape: LlamaShape,
+  format: string,
+): Promise<void> {
+  if (!(format in SCALES)) throw new RangeError(`No random weights in ${format}`);
+  const all = tensors(shape, format);
+  using file = await Deno.open(path, { write: true, create: true, truncate: true });
+  const writer = file.writable.getWriter();
+  await writer.write(ggufHeader(metadata(shape), all));
+  for (const { data } of all) {
+    await writer.write(data);
+    await writer.write(new Uint8Array(paddedBytes(data.length) - data.length));
+  }
+  await writer.close();
+}
+
+function metadata(shape: LlamaShape): Record<string, Typed> {
+  const { layers, hidden, heads, kvHeads, headDim, feedForward, vocabulary, context } = shape;
+  const tokens = Array.from({ length: vocabulary }, (_, id) => {
+    if (id < 3) return ["<unk>", "<s>", "</s>"][id]!;
+    if (id < 259) return `<0x${(id - 3).toString(16).toUpperCase().padStart(2, "0")}>`;
+    return `▁w${id}`;
+  });
+  const types = tokens.map((_, id) => id === 0 ? 2 : id < 3 ? 3 : id < 259 ? 6 : 1);
+  return {
+    "general.architecture": ["string", "llama"],
+    "general.name": ["string", "random weights"],
+    "llama.block_count": ["u32", layers],
+    "llama.context_length": ["u32", context],
+    "llama.embedding_length": ["u32", hidden],
+    "llama.feed_forward_length": ["u32", feedForward],
+    "llama.attention.head_count": ["u32", heads],
+    "llama.attention.head_count_kv": ["u32", kvHeads],
+    "llama.attention.layer_norm_rms_epsilon": ["f32", 1e-5],
+    "llama.rope.dimension_count": ["u32", headDim],
+    "llama.rope.freq_base": ["f32", 10_000],
+    "llama.vocab_size": ["u32", vocabulary],
+    "tokenizer.ggml.model": ["string", "llama"],
+    "tokenizer.ggml.tokens": ["array", tokens, "string"],
+    "tokenizer.ggml.scores": ["array", tokens.map((_, id) => -id), "f32"],
+    "tokenizer.ggml.token_type": ["array", types, "i32"],
+    "tokenizer.ggml.bos_token_id": ["u32", 1],
+    "tokenizer.ggml.eos_token_id": ["u32", 2],
+    "tokenizer.ggml.unknown_token_id": ["u32", 0],
+  };
+}
+
+function tensors(shape: LlamaShape, format: string): TensorSpec[] {
+  const { layers, hidden, heads, kvHeads, headDim, feedForward, vocabulary } = shape;
+  const largest = hidden * Math.max(vocabulary, feedForward, heads * headDim);
+  const blocks = randomBlocks(format, largest);
+  const matrix = (name: string, rows: number, columns: number): TensorSpec => ({
+    name: `${name}.weight`,
+    dims: [columns, rows],
+    type: getFormat(format).ggmlType!,
+    data: blocks.subarray(0, formatBytes(getFormat(format), rows * columns)),
+  });
+  const ones = new Uint8Array(new Float32Array(hidden).fill(1).buffer);
+  const norm = (name: string): TensorSpec => ({
+    ...{ name: `${name}.weight`, dims: [hidden], type: 0, data: ones },
+  });
+  const layer = (index: number): TensorSpec[] => {
+    const at = `blk.${index}`;
+    return [
+      norm(`${at}.attn_norm`),
+      matrix(`${at}.attn_q`, heads * headDim, hidden),
+      matrix(`${at}.attn_k`, kvHeads * headDim, hidden),
+      matrix(`${at}.attn_v`, kvHeads * headDim, hidden),
+      matrix(`${at}.attn_output`, hidden, heads * headDim),
+      norm(`${at}.ffn_norm`),
+      matrix(`${at}.ffn_gate`, feedForward, hidden),
+      matrix(`${at}.ffn_up`, feedForward, hidden),
+      matrix(`${at}.ffn_down`, hidden, feedForward),
+    ];
+  };
+  return [
+    matrix("token_embd", vocabulary, hidden),
+    norm("output_norm"),
+    matrix("output", vocabulary, hidden),
+    ...Array.from({ length: layers }, (_, index) => layer(index)).flat(),
+  ];
+}
+
+/** Random codes; the scale stands first in a block, little-endian, with a random sign and mantissa. */
+function randomBlocks(format: string, values: number): Uint8Array {
+  const { blockBytes } = getFormat(format);
+  const words = new Uint32Array(Math.ceil(formatBytes(getFormat(format), values) / 4));
+  let state = 1;
+  for (let i = 0; i < words.length; i++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[i] = state;
+  }
+  const bytes = new Uint8Array(words.buffer);
+  for (let at = 1; at < bytes.length; at += blockBytes) {
+    bytes[at] = SCALES[format]! | (bytes[at]! & 0x80);
+  }
+  return bytes;
+}
