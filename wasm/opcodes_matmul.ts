@@ -56,6 +56,18 @@ export const MATMUL_OPCODES = {
       ...{ block: "u32", scratch: "u32", scratch_bytes: "u32", style: "u32" },
     },
   },
+  /** Rows of float32 to LF8 (quant/lf8_products.ts); `columns` a multiple of 256. */
+  quantize_lf8: {
+    file: "matmul_lf8",
+    operands: { x: "u32", y: "u32", rows: "u32", columns: "u32" },
+  },
+  /** y[rows, outputs] = x · wᵀ + bias, both sides LF8 as it lies in files, in the order of the definition. */
+  matmul_lf8: {
+    file: "matmul_lf8",
+    operands: {
+      ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
+    },
+  },
   /**
    * y[rows, outputs] = x · wᵀ + bias on float32 rows and exactly the stored weights; `block` rows at a time
    * where there are more.

@@ -35,10 +35,10 @@ export const LOAD_FLAGS = {
   threads: { type: "integer", min: 1, max: 256, help: "CPU threads (all)" },
   precision: {
     type: "string",
-    choices: ["fast", "exact"],
+    choices: ["fast", "exact", "strict"],
     help:
-      "fast: 8-bit activations, an encoder's float matrices in 7 bit; exact: float32 throughout " +
-      "(fast)",
+      "fast: 8-bit activations, an encoder's float matrices in 7 bit; exact: float32 throughout; strict: " +
+      "exact, but LF8 as LlamaF adds it up (fast)",
   },
   context: { type: "integer", value: "N", min: 1, help: "most tokens of prompt and answer" },
   "pad-to": {

@@ -27,7 +27,7 @@ const ENCODER_LOGIT_ROWS = 32;
  */
 export function checkLoadOptions(options: LoadOptions): void {
   oneOf("device", options.device, ["auto", "wasm", "gpu", "reference"]);
-  oneOf("precision", options.precision, ["fast", "exact"]);
+  oneOf("precision", options.precision, ["fast", "exact", "strict"]);
   oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
   count("threads", options.threads, 256);
   count("contextLength", options.contextLength, 2 ** 24);
@@ -64,7 +64,7 @@ export function resolveLimits(options: LoadOptions, params: Hyperparameters): Re
     sessions,
     batch,
     logitRows: Math.min(options.logitRows ?? 1, batch),
-    kvFormat: options.kvFormat ?? (precision === "exact" ? "F32" : "F16"),
+    kvFormat: options.kvFormat ?? (precision === "fast" ? "F16" : "F32"),
     embeddings,
   };
 }

@@ -12,7 +12,7 @@ import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 
 /** How exact a model computes. */
-export type Precision = "fast" | "exact";
+export type Precision = "fast" | "exact" | "strict";
 
 /** Number formats of keys and values, as GGUF writes them. */
 export type KvFormat = "F16" | "F32" | "Q8_0";
@@ -166,7 +166,9 @@ export interface LoadOptions {
   /**
    * `exact` multiplies the stored weights by float32 activations; `fast` rounds activations to 8 bit in
    * groups of 32, which moves log-probabilities by hundredths, and large matrices that the file of an encoder
-   * holds as floats to 7 bit in groups of 32. Default `fast`.
+   * holds as floats to 7 bit in groups of 32; `strict` is exact but for matrices in LF8, whose activations become
+   * LF8 too and whose sums are taken in the order of LlamaF's algorithm 1, to the same bits on `wasm` and
+   * `reference`. Default `fast`.
    */
   readonly precision?: Precision;
   /** Positions a session holds. Default: what the model was trained for, at most 4096. */
@@ -185,7 +187,7 @@ export interface LoadOptions {
   /**
    * Number format of keys and values. `Q8_0` halves the memory of sessions, on device `wasm` and heads of whole
    * blocks of 32 channels only, and costs about as much fidelity as the rounding of activations. Default `F16`,
-   * with `precision: "exact"` `F32`.
+   * with another precision than `fast` `F32`.
    */
   readonly kvFormat?: KvFormat;
   /**

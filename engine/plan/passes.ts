@@ -11,6 +11,7 @@ import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
 import { fuseResidual, withSum } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
 import { quantizeActivations } from "./passes/quantize_activations.ts";
+import { strictProducts } from "./passes/strict_products.ts";
 
 export type { Pass, PassContext };
 
@@ -18,6 +19,7 @@ export type { Pass, PassContext };
 export const passes: readonly Pass[] = [
   deadCode,
   quantizeActivations,
+  strictProducts,
   commonSubexpressions,
   fuseQuantized,
   deadCode,

@@ -50,6 +50,7 @@ import { localResponseNorm } from "./local_response_norm.ts";
 import { lpNormalize } from "./lp_normalize.ts";
 import { matmul } from "./matmul.ts";
 import { matmulInt7 } from "./matmul_int7.ts";
+import { matmulLf8 } from "./matmul_lf8.ts";
 import { matmulInteger } from "./matmul_integer.ts";
 import { matmulNd } from "./matmul_nd.ts";
 import { matmulAdd } from "./matmul_add.ts";
@@ -68,6 +69,7 @@ import { pad } from "./pad.ts";
 import { pool } from "./pool.ts";
 import { pow } from "./pow.ts";
 import { quantizeLinear } from "./quantize_linear.ts";
+import { quantizeLf8 } from "./quantize_lf8.ts";
 import { quantizeQ8 } from "./quantize_q8.ts";
 import { random } from "./random.ts";
 import { range } from "./range.ts";
@@ -154,6 +156,7 @@ const all: readonly OpRecord[] = [
   lpNormalize,
   matmul,
   matmulInt7,
+  matmulLf8,
   matmulInteger,
   matmulNd,
   matmulAdd,
@@ -172,6 +175,7 @@ const all: readonly OpRecord[] = [
   pool,
   pow,
   quantizeLinear,
+  quantizeLf8,
   quantizeQ8,
   random,
   range,

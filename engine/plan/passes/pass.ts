@@ -5,8 +5,11 @@ import type { Graph } from "../../graph/graph.ts";
 
 /** What passes may know about where the graph will run. */
 export interface PassContext {
-  /** `exact`: float32 activations; `fast`: 8-bit activations, and float weights in 7 bit, where there is a kernel. */
-  readonly precision: "exact" | "fast";
+  /**
+   * `exact`: float32 activations; `fast`: 8-bit activations, and float weights in 7 bit, where there is a kernel;
+   * `strict`: exact, but LF8 on both sides where weights are.
+   */
+  readonly precision: "exact" | "fast" | "strict";
   /** True if the device multiplies 8-bit activations by weights of this number format. */
   hasIntegerKernel(format: string): boolean;
   /**

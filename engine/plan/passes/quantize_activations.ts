@@ -26,7 +26,7 @@ const LARGE = 1 << 15;
 export const quantizeActivations: Pass = {
   name: "quantize_activations",
   run(graph, context) {
-    if (context.precision === "exact") return graph;
+    if (context.precision !== "fast") return graph;
     const isRounded = roundedMatmuls(graph, context);
     return rewrite(graph, ({ node, inputs, op, copy }) => {
       const [x, ...rest] = inputs;

@@ -1,0 +1,53 @@
+// strict_products, for precision "strict": every matmul with LF8 weights takes its input in LF8 too, and adds up as
+// LlamaF's algorithm 1 does (quant/lf8_products.ts); all else stays exact.
+//   matmul(x, W, b) → matmul_lf8(quantize_lf8(x), bytes of W, b)
+// The weight is read as the bytes of the file. A table that is the head too is then in memory twice.
+
+import type { TensorInfo } from "../../formats/source.ts";
+import { lf8RowBytes } from "../../../quant/lf8_products.ts";
+import type { Node } from "../../graph/graph.ts";
+import type { Pass } from "./pass.ts";
+import { rewrite } from "./rewrite.ts";
+
+/**
+ * Rewrites products with LF8 weights.
+ *
+ * Its `run` throws a RangeError if there are none, or if the device has no kernel for them: the caller asked for
+ * what it cannot have.
+ */
+export const strictProducts: Pass = {
+  name: "strict_products",
+  run(graph, { precision, hasKernel }) {
+    if (precision !== "strict") return graph;
+    if (!hasKernel("matmul_lf8")) {
+      throw new RangeError(
+        'Cannot use precision "strict" on this device: take device wasm or reference',
+      );
+    }
+    if (!graph.nodes.some(isLf8Product)) {
+      throw new RangeError(
+        'Cannot use precision "strict": the model has no matrix in LF8; quantize it with --format lf8, or take ' +
+          'precision "exact"',
+      );
+    }
+    const bytes = new Map<TensorInfo, TensorInfo>();
+    return rewrite(graph, ({ node, inputs: [x, weight, ...rest], op, weight: addWeight, copy }) => {
+      if (!isLf8Product(node)) return copy();
+      const tensor = weight!.tensor!;
+      const plain = bytes.get(tensor) ?? asBytes(tensor);
+      bytes.set(tensor, plain);
+      const [quantized] = op("quantize_lf8", [x], {}, `${x!.name}.lf8`);
+      const stored = addWeight(`${weight!.name}.bytes`, plain, "u8");
+      return op("matmul_lf8", [quantized, stored, ...rest], {}, node.name);
+    });
+  },
+};
+
+function isLf8Product({ op, inputs: [, weight] }: Node): boolean {
+  return op === "matmul" && weight?.tensor?.format === "LF8" && weight.dtype === "f32";
+}
+
+function asBytes(tensor: TensorInfo): TensorInfo {
+  const [rows, columns] = tensor.shape as [number, number];
+  return { ...tensor, shape: [rows, lf8RowBytes(columns)] };
+}

@@ -1,0 +1,78 @@
+// What the compiled kernels multiply floats by, read out of their WebAssembly text (spec LF-5): scales of groups,
+// never single elements.
+
+import { assert, assertEquals } from "@std/assert";
+import { compileVariant, sources } from "../tools/build.ts";
+import { KERNEL_LAYOUTS } from "../wasm/assembly/gen/kernel_layouts.ts";
+
+const STYLES = { RELAXED: ["pair", "dot"], BASELINE: ["plain"] } as const;
+
+/** The text of some modules' exports, by function name. */
+async function functionTexts(variant: string, index: string): Promise<Map<string, string>> {
+  const texts = new Map([...await sources(), ["index.ts", index]]);
+  const text = await compileVariant(texts, variant, true) as string;
+  return new Map(
+    text.split("\n (func $").slice(1).map((one) => [one.slice(0, one.search(/[\s)]/)), one]),
+  );
+}
+
+/** The bodies of a function's innermost loops; blocks are told by their indentation. */
+function innermostLoops(text: string): string[] {
+  return [...text.matchAll(/^( +)loop .*\n([^]*?)\n\1end/gm)].flatMap(([whole, , body]) =>
+    /^ +loop /m.test(body!) ? innermostLoops(whole.slice(whole.indexOf("\n") + 1)) : [body!]
+  );
+}
+
+function count(text: string, pattern: RegExp): number {
+  return [...text.matchAll(pattern)].length;
+}
+
+/** Floats that a text multiplies, vectors counting four. */
+function floatProducts(text: string): number {
+  return 4 * count(text, /f32x4\.(mul|div|relaxed_madd|relaxed_nmadd)\b/g) +
+    count(text, /f(32|64)\.(mul|div)\b/g);
+}
+
+/** Vector products of integers. */
+function integerProducts(text: string): number {
+  return count(text, /i32x4\.(relaxed_)?dot_i|i16x8\.relaxed_dot_i/g);
+}
+
+for (const [variant, styles] of Object.entries(STYLES)) {
+  Deno.test(`kernels on 8-bit activations multiply floats once a group, not once an element (${variant.toLowerCase()})`, async () => {
+    const exports = styles.map((style) => {
+      const names = KERNEL_LAYOUTS.map(({ kernel }) => `gemv_${style}_${kernel}`);
+      return `export { ${names.join(", ")} } from "./generated/gemv_${style}";`;
+    });
+    const texts = await functionTexts(variant, exports.join("\n"));
+    for (const style of styles) {
+      for (const { kernel, groupColumns, scales } of KERNEL_LAYOUTS) {
+        const text = texts.get(`generated/gemv_${style}/gemv_${style}_${kernel}`)!;
+        const [loop, ...others] = innermostLoops(text);
+        assertEquals(others.length, 0, kernel);
+        // A cell: eight rows of 32 columns.
+        assert(integerProducts(loop!) >= 16, `${style} ${kernel}`);
+        const groups = 8 * 32 / groupColumns;
+        const most = scales === "f32|" || scales === "f32 z32|" ? 3 : 7;
+        assert(
+          floatProducts(loop!) <= most * groups,
+          `${style} ${kernel}: ${floatProducts(loop!)} float products for ${groups} groups`,
+        );
+      }
+    }
+  });
+}
+
+Deno.test("the group loop of LF8 in strict order has whole numbers only", async () => {
+  for (const variant of Object.keys(STYLES)) {
+    const texts = await functionTexts(variant, 'export { matmul_lf8 } from "./matmul_lf8";');
+    const row = texts.get("matmul_lf8/product")!;
+    const [ladder, ...others] = innermostLoops(row);
+    assertEquals(others.length, 0);
+    assertEquals(count(ladder!, /\bf32\.|\bf64\.|f32x4\.|f64x2\./g), 0);
+    assertEquals(count(ladder!, /i16x8\.extend_(low|high)_i8x16_s/g), 4);
+    assertEquals(count(ladder!, /i32x4\.dot_i16x8_s/g), 2);
+    // Around it the two scales of the group.
+    assertEquals(floatProducts(row), 2);
+  }
+});
