@@ -16,7 +16,7 @@ import { createReferenceBackend } from "./reference_backend.ts";
 /** Cases by op. */
 const COUNTS: Readonly<Record<string, number>> = {
   ...{ quantize_q8: 4, rms_norm_q8: 5, glu_q8: 5, expert_matmul: 5, expert_matmul_q8: 5 },
-  ...{ matmul_add: 3, matmul_add_q8: 3, matmul_glu_q8: 5, attention_q8: 4 },
+  ...{ matmul_add: 3, matmul_add_q8: 3, matmul_glu_q8: 5, attention_q8: 6 },
   ...{ norm_matmul_q8: 5, norm_matmul_glu_q8: 5, rope_attention: 7, rope_attention_q8: 5 },
 };
 

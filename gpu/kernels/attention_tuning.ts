@@ -21,9 +21,11 @@ export const ATTENTION_TUNING = {
   fewRows: 8,
   /** Most query heads that share a read of keys. */
   splitHeads: 8,
+  /** The same of attention_walk, where there are workgroups enough all the same. */
   walkHeads: 4,
-  /** Invocations of a workgroup. */
+  /** Invocations of a workgroup; of attention_walk the first that fits into workgroup memory. */
   splitWorkgroup: 128,
+  walkWorkgroups: [256, 128, 64],
   /** Keys of a block: the first that fits into workgroup memory. */
   splitBlocks: [32, 16, 8],
   /** Keys that a walker takes at once. */
@@ -33,8 +35,8 @@ export const ATTENTION_TUNING = {
   directHeads: 2,
   directWorkgroups: [256, 128, 64],
   /** Workgroups that fill a device, and most splits of a row. */
-  splitWorkgroups: 1024,
-  mostSplits: 64,
+  split: { workgroups: 1024, mostSplits: 64 },
+  walk: { workgroups: 256, mostSplits: 32 },
   /** Queries and keys of a tile; the first that fits into workgroup memory. */
   tiles: [[32, 32], [32, 16], [16, 16], [16, 8], [8, 8], [4, 8]],
 } as const;
@@ -64,20 +66,29 @@ export function splitChoice(
   keys: number,
 ): SplitChoice | undefined {
   return style === "subgroup"
-    ? walkChoice(shape, capabilities.subgroupSize, keys)
+    ? walkChoice(shape, capabilities, keys)
     : blockChoice(shape, capabilities.maxWorkgroupBytes, keys);
 }
 
 function walkChoice(
   shape: HeadShape,
-  subgroupSize: number,
+  { subgroupSize, maxWorkgroupBytes }: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
   keys: number,
 ): SplitChoice | undefined {
-  const { walkHeads, splitWorkgroup: workgroup, walkTurn: turn } = ATTENTION_TUNING;
+  const { walkHeads, walkWorkgroups, walkTurn: turn, walk } = ATTENTION_TUNING;
   if (!canWalk(shape, subgroupSize)) return undefined;
-  const tileHeads = headsOfTile(shape, walkHeads);
+  let tileHeads = headsOfTile(shape, walkHeads);
+  while (
+    tileHeads > 1 && headTiles({ ...shape, tileHeads }) * walk.mostSplits < walk.workgroups
+  ) tileHeads--;
+  const { width } = shape;
+  const workgroup = walkWorkgroups.find((workgroup) =>
+    workgroup >= subgroupSize &&
+    walkBytes({ tileHeads, width, workgroup, subgroupSize }) <= maxWorkgroupBytes
+  );
+  if (workgroup === undefined) return undefined;
   const block = walkBlock({ ...shape, turn, workgroup });
-  const splits = splitCount({ ...shape, tileHeads }, block, keys);
+  const splits = splitCount({ ...shape, tileHeads }, walk, block, keys);
   return {
     ...{ tileHeads, block, splits },
     shader: (rule, fresh) =>
@@ -103,7 +114,7 @@ function blockChoice(
       maxWorkgroupBytes
   );
   if (block === undefined) return undefined;
-  const splits = splitCount({ ...shape, tileHeads }, block, keys);
+  const splits = splitCount({ ...shape, tileHeads }, ATTENTION_TUNING.split, block, keys);
   return {
     ...{ tileHeads, block, splits },
     shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
@@ -152,11 +163,11 @@ function headsOfTile({ heads, kvHeads }: HeadShape, most: number): number {
 
 function splitCount(
   shape: HeadShape & { readonly tileHeads: number },
+  { workgroups, mostSplits }: { readonly workgroups: number; readonly mostSplits: number },
   block: number,
   keys: number,
 ): number {
-  const { splitWorkgroups, mostSplits } = ATTENTION_TUNING;
-  const wanted = Math.round(splitWorkgroups / headTiles(shape));
+  const wanted = Math.round(workgroups / headTiles(shape));
   return Math.max(1, Math.min(mostSplits, wanted, Math.ceil(keys / block)));
 }
 
