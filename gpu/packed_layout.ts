@@ -11,7 +11,7 @@ export interface GpuWeightLayout {
   /** Bytes of one group of rows in each plane; multiples of 4. */
   planeBytes(columns: number): readonly number[];
   /** Words that all rows of all matrices share, such as levels of codes: a plane of its own behind the others. */
-  readonly table?: Uint32Array<ArrayBuffer>;
+  readonly table?: Uint32Array<ArrayBuffer> | undefined;
   /**
    * Rearranges rows as the file stores them.
    *

@@ -58,6 +58,9 @@ const SHADERS: readonly Shader[] = [
   gemv({ layout: "l4f_e4m3", columns: 64 }),
   gemv({ layout: "u3_dm", columns: 32 }),
   gemv({ layout: "u4_dz_128", columns: 128 }),
+  ...["p9_n16", "p10_n16", "p11_n8", "q9_n8", "t5_d_256"].map((layout) =>
+    gemv({ layout, columns: 256 })
+  ),
   gemvF32({ ...TEAM, subgroupSize: 8, layout: "u4_e1_128", columns: 128, bias: false }),
   gemvF32({ ...TEAM, subgroupSize: 8, layout: "f16", columns: 100, bias: true, chosen: "place" }),
   matmulGluQ8({

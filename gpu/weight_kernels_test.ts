@@ -3,6 +3,7 @@
 // for one layout of each kind only. The sizes that the engine takes are those of engine/plan/gpu_matmul_test.ts.
 
 import { assertEquals } from "@std/assert";
+import { createCaseRandom } from "../engine/graph/case_random.ts";
 import { formatBytes, formats, getFormat } from "../quant/mod.ts";
 import { dequantizeQ8Row, Q8_GROUP, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
 import { gpuTest } from "../tests/support/gpu.ts";
@@ -16,7 +17,7 @@ import { gemvF32 } from "./kernels/matmul_gemv_f32.ts";
 import { gemvQ8 } from "./kernels/matmul_gemv_q8.ts";
 import { type RowsShape, workgroupOutputs } from "./kernels/matmul_rows.ts";
 import { tileOutputs, tileRows } from "./kernels/matmul_tile.ts";
-import { planeNames } from "./kernels/weight_reader.ts";
+import { planeNames, unitColumns } from "./kernels/weight_reader.ts";
 import { createProgram, type ProgramDispatch } from "./program.ts";
 import { readOnce } from "./readback.ts";
 import { gpuLayoutOf, hasGpuIntegerKernel } from "./weight_layout.ts";
@@ -32,6 +33,8 @@ const FORMATS: readonly (readonly [format: string, columns: number])[] = [
   ...[...formats.keys()].filter(hasGpuIntegerKernel).map((format) =>
     [format, getFormat(format).blockSize <= 32 ? 96 : 256] as const
   ),
+  // No product on 8-bit activations.
+  ["Q8_LOG", 96],
   ...["I8PC_96", "I4PC_96", "Q8_GL_96"].map((format) => [format, 96] as const),
 ];
 
@@ -50,6 +53,17 @@ function someNumbers(count: number, seed: number): Float32Array {
     state = Math.imul(state, 0x915f77f5) + 0x3c6ef372 | 0;
     return (state >>> 8) / 2 ** 24 * 1.5 - 0.7;
   });
+}
+
+/** A matrix in a format; of random bytes where there is no encoder. */
+function someBlocks(format: string, columns: number): Uint8Array {
+  const { encode } = getFormat(format);
+  if (!encode) {
+    return (createCaseRandom(5).weight(format, [OUTPUTS, columns]) as { bytes: Uint8Array }).bytes;
+  }
+  const bytes = new Uint8Array(formatBytes(getFormat(format), OUTPUTS * columns));
+  encode(someNumbers(OUTPUTS * columns, 5), bytes);
+  return bytes;
 }
 
 /** Bytes of a row as the GPU has it: scale and sum of a group stand together. */
@@ -91,7 +105,7 @@ function kernelsOf(layout: string, columns: number, packedDot: boolean): readonl
   /** Formats with which a software adapter runs it. */
   readonly least: readonly string[];
   readonly x: "floats" | "bytes" | "tokens";
-  readonly shader: Shader;
+  readonly shader: () => Shader;
   readonly workgroups: readonly number[];
   readonly uniforms: Readonly<Record<string, number>>;
 }[] {
@@ -103,32 +117,37 @@ function kernelsOf(layout: string, columns: number, packedDot: boolean): readonl
   const tiles = [Math.ceil(ROWS / tileRows(TILE)), Math.ceil(OUTPUTS / tileOutputs(TILE)), 1];
   const uniforms = { lines: OUTPUTS, first: 0, outputs: OUTPUTS, rows: ROWS };
   const tileUniforms = { ...uniforms, splits: 1 };
-  const units = columns / 32;
+  const units = Math.ceil(columns / unitColumns(layout));
   const of = { layout, columns, packedDot };
   const all = FORMATS.map(([format]) => format).filter((format) => !ON_HARDWARE.test(format));
   return [
     {
       ...{ name: "a row, 8 bit", x: "bytes", uniforms, least: all },
-      ...{ shader: gemvQ8({ ...one, ...of }), workgroups: ofShape(one) },
+      ...{ shader: () => gemvQ8({ ...one, ...of }), workgroups: ofShape(one) },
     },
     {
       ...{ name: "rows, 8 bit", x: "bytes", uniforms, least: IN_TILES },
-      ...{ shader: gemvQ8({ ...some, ...of }), workgroups: ofShape(some) },
+      ...{ shader: () => gemvQ8({ ...some, ...of }), workgroups: ofShape(some) },
     },
     {
       ...{ name: "tiles, 8 bit", x: "bytes", uniforms: tileUniforms, least: IN_TILES },
-      ...{ shader: gemmQ8({ ...TILE, ...of }), workgroups: tiles },
+      ...{ shader: () => gemmQ8({ ...TILE, ...of }), workgroups: tiles },
     },
     {
       ...{ name: "a row of floats", x: "floats", uniforms, least: all },
-      ...{ shader: gemvF32({ ...one, ...of }), workgroups: ofShape(one) },
+      ...{ shader: () => gemvF32({ ...one, ...of }), workgroups: ofShape(one) },
     },
     {
       ...{ name: "tiles of floats", x: "floats", uniforms: tileUniforms, least: IN_FLOAT_TILES },
-      ...{ shader: gemmF32({ ...TILE, ...of }), workgroups: tiles },
+      ...{ shader: () => gemmF32({ ...TILE, ...of }), workgroups: tiles },
     },
     {
-      ...{ name: "rows by token", x: "tokens", shader: embedShader(layout), least: IN_FLOAT_TILES },
+      ...{
+        name: "rows by token",
+        x: "tokens",
+        shader: () => embedShader(layout),
+        least: IN_FLOAT_TILES,
+      },
       workgroups: [Math.ceil(OUTPUTS * units / EMBED_BLOCK)],
       uniforms: {
         ...{ count: OUTPUTS * units, units, columns, first: 0, tokens_here: OUTPUTS, scale: 1 },
@@ -141,8 +160,7 @@ async function differences(format: string, columns: number): Promise<string[]> {
   const device = await testGpu();
   const gpu = createBufferScope(device);
   const layout = gpuLayoutOf(format, columns);
-  const bytes = new Uint8Array(formatBytes(getFormat(format), OUTPUTS * columns));
-  getFormat(format).encode!(someNumbers(OUTPUTS * columns, 5), bytes);
+  const bytes = someBlocks(format, columns);
   const weights = new Float32Array(OUTPUTS * columns);
   getFormat(format).decode(bytes, weights);
   const floats = someNumbers(ROWS * columns, 9);
@@ -178,13 +196,14 @@ async function differences(format: string, columns: number): Promise<string[]> {
     };
     const { packedDot, isSoftware } = gpu.capabilities;
     const kernels = kernelsOf(layout.id, columns, packedDot)
+      .filter(({ x }) => x !== "bytes" || hasGpuIntegerKernel(format))
       .filter(({ least }) => !isSoftware || least.includes(format));
     const found: string[] = [];
     const ys = kernels.map(({ x }) => upload(results[x].map(() => NaN)));
     const program = await createProgram<object>(
       gpu,
       kernels.map(({ name, x, shader, workgroups, uniforms }, i): ProgramDispatch<object> => ({
-        ...{ name, shader, workgroups, uniforms },
+        ...{ name, shader: shader(), workgroups, uniforms },
         storage: { ...inputs[x], ...storage, y: ys[i]! },
       })),
     );

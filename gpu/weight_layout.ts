@@ -43,10 +43,34 @@ function halfLayout(id: string): GpuWeightLayout {
   };
 }
 
+/** A byte a value and no scale: rows as in the file, each padded with zeros to a multiple of 16 columns. */
+function byteLayout(id: string, format: string): GpuWeightLayout {
+  let table: Uint32Array<ArrayBuffer> | undefined;
+  return {
+    id,
+    rowGroup: 1,
+    /** Values of all bytes, float32. */
+    get table() {
+      if (table) return table;
+      const values = new Float32Array(256);
+      getFormat(format).decode(Uint8Array.from(values, (_, byte) => byte), values);
+      return table = new Uint32Array(values.buffer);
+    },
+    planeBytes: (columns) => [16 * Math.ceil(columns / 16)],
+    pack(file, { rows, columns }, [plane]) {
+      const stride = 16 * Math.ceil(columns / 16);
+      for (let row = 0; row < rows; row++) {
+        plane!.set(file.subarray(columns * row, columns * (row + 1)), stride * row);
+      }
+    },
+  };
+}
+
 /** Layouts of floats by number format. */
 const FLOAT_LAYOUTS: ReadonlyMap<string, GpuWeightLayout> = new Map([
   ["F16", halfLayout("f16")],
   ["BF16", halfLayout("bf16")],
+  ["Q8_LOG", byteLayout("log8", "Q8_LOG")],
 ]);
 
 const FLOATS_BY_ID: ReadonlyMap<string, GpuWeightLayout> = new Map(

@@ -1,8 +1,9 @@
 // WGSL that reads codes: from the planes of a group of 32 columns (layouts/code_planes.ts) to bytes of columns 0..15
 // and 16..31, four neighbours a word, in the order of packed dot products.
 
-import { CODE_KINDS, type CodeKind } from "../layouts/code_planes.ts";
+import { CODE_KINDS, type CodeKind, type ColumnKind } from "../layouts/code_planes.ts";
 import { wgsl } from "../wgsl.ts";
+import { VECTOR_CODES } from "./vector_codes.ts";
 
 /** WGSL types of the planes of codes by the names of their bindings. */
 export function codeStorage(kind: CodeKind): Record<string, string> {
@@ -11,18 +12,26 @@ export function codeStorage(kind: CodeKind): Record<string, string> {
 
 /** Whether bytes are signed. */
 export function isSigned(kind: CodeKind): boolean {
-  return kind === "i8" || kind === "s1" || kind === "l4";
+  return !/^([ut]|p11)/.test(kind);
 }
 
 /** Declares `Codes` and `weight_codes(index) -> Codes`; index is row · K/32 + group. */
 export function codeFunctions(kind: CodeKind): string {
-  return wgsl`
+  const { body, functions } = BODIES[kind];
+  const reader = wgsl`
     struct Codes { low: vec4<u32>, high: vec4<u32> }
 
     fn weight_codes(index: u32) -> Codes {
-      ${BODIES[kind]}
+      ${body}
     }
   `;
+  return functions ? `${reader}\n\n${functions}` : reader;
+}
+
+/** How a kind is read: statements that return `Codes`, and functions that they call. */
+export interface CodeBody {
+  readonly body: string;
+  readonly functions?: string;
 }
 
 const NIBBLES = wgsl`
@@ -48,7 +57,7 @@ function signs(bits: string): string {
   return `~(${bits} * vec4<u32>(0xfeu))`;
 }
 
-const BODIES: Readonly<Record<CodeKind, string>> = {
+const COLUMN_CODES: Readonly<Record<ColumnKind, string>> = {
   s1: wgsl`
     let bits = vec4<u32>(w_bits[index]);
     return Codes(
@@ -103,9 +112,17 @@ const BODIES: Readonly<Record<CodeKind, string>> = {
   `,
 };
 
-/** `levels_of(pairs) -> vec4<u32>`: entries of the table of a layout that has one. */
-export const LEVELS_OF: string = wgsl`
+/** Entries of the table of pairs of levels. */
+const LEVELS_OF = wgsl`
   fn levels_of(pairs: vec4<u32>) -> vec4<u32> {
     return vec4<u32>(w_table[pairs.x], w_table[pairs.y], w_table[pairs.z], w_table[pairs.w]);
   }
 `;
+
+const BODIES: Readonly<Record<CodeKind, CodeBody>> = {
+  ...Object.fromEntries(
+    Object.entries(COLUMN_CODES).map(([kind, body]) => [kind, { body }]),
+  ) as Record<ColumnKind, CodeBody>,
+  l4: { body: COLUMN_CODES.l4, functions: LEVELS_OF },
+  ...VECTOR_CODES,
+};

@@ -6,7 +6,7 @@ import { type CodeLayout, GROUP_COLUMNS, scaleFacts } from "../layouts/code_layo
 import { CODE_KINDS } from "../layouts/code_planes.ts";
 import { codeLayout, gpuLayout } from "../weight_layout.ts";
 import { float, wgsl } from "../wgsl.ts";
-import { codeFunctions, codeStorage, isSigned, LEVELS_OF } from "./weight_codes.ts";
+import { codeFunctions, codeStorage, isSigned } from "./weight_codes.ts";
 import { levelStep, scaleFunctions } from "./weight_scales.ts";
 
 /** What a shader needs to read a weight: bindings, in the order of the layout's planes, and functions. */
@@ -20,7 +20,7 @@ export interface WeightReader {
 /** Names of a layout's planes as bindings. */
 export function planeNames(layoutId: string): string[] {
   const layout = codeLayout(layoutId);
-  if (!layout) return ["w_values"];
+  if (!layout) return ["w_values", ...gpuLayout(layoutId).table ? ["w_table"] : []];
   return [
     ...CODE_KINDS[layout.codes].map(({ name }) => name),
     "w_scales",
@@ -49,7 +49,7 @@ export function codeReader(
     code: wgsl`
       ${codeFunctions(layout.codes)}
 
-      ${layout.table ? `${LEVELS_OF}\n\n` : ""}${scaleFunctions(layout, groups, of)}
+      ${scaleFunctions(layout, groups, of)}
     `,
   };
 }
@@ -111,7 +111,29 @@ const FLOAT_QUADS: Readonly<Record<string, QuadReader>> = {
     `,
     load: loadHalves,
   },
+  log8: {
+    unitColumns: 16,
+    storage: { w_values: "array<vec4<u32>>", w_table: "array<f32>" },
+    code: wgsl`
+      fn values_of(word: u32) -> vec4<f32> {
+        let bytes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
+        return vec4<f32>(w_table[bytes.x], w_table[bytes.y], w_table[bytes.z], w_table[bytes.w]);
+      }
+    `,
+    load: loadBytes,
+  },
 };
+
+function loadBytes(name: string, index: string): string {
+  const quads = Array.from(
+    "xyzw",
+    (component, q) => `let ${name}${q} = values_of(${name}_packed.${component});`,
+  );
+  return wgsl`
+    let ${name}_packed = w_values[${index}];
+    ${quads}
+  `;
+}
 
 function loadHalves(name: string, index: string): string {
   return wgsl`

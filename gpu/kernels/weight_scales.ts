@@ -108,6 +108,22 @@ function scales(layout: CodeLayout, groups: string, of: "codes" | "levels"): str
         let s = d * f32(bitcast<i32>(word << (24u - ((index & 3u) << 3u))) >> 24u);
         return vec2<f32>(s, ${float(-offset)} * s);
       `;
+    case "n8":
+      return wgsl`
+        let block = 2u * (index >> 3u);
+        let d = ${float(layout.factor)} * unpack2x16float(w_scales[block]).x;
+        let nibble = (w_scales[block + 1u] >> ((index & 7u) << 2u)) & 0xfu;
+        let s = d * (f32(nibble) + 0.5);
+        return vec2<f32>(s, ${float(-offset)} * s);
+      `;
+    case "n16":
+      return wgsl`
+        let block = 3u * (index >> 3u);
+        let d = ${float(layout.factor)} * unpack2x16float(w_scales[block]).x;
+        let pair = w_scales[block + 1u + ((index & 7u) >> 2u)] >> ((index & 3u) << 3u);
+        let nibbles = (vec2<u32>(pair) >> vec2<u32>(0u, 4u)) & vec2<u32>(0xfu);
+        return d * (vec2<f32>(nibbles) + vec2<f32>(0.5));
+      `;
     case "k":
     case "k16":
     case "kn16":

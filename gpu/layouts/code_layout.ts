@@ -5,7 +5,7 @@
 // format derives from integers is derived by the shader: nothing is rounded on the way.
 
 import type { GpuWeightLayout, PackSize } from "../packed_layout.ts";
-import { CODE_KINDS, type CodeKind, groupWriter } from "./code_planes.ts";
+import { CODE_KINDS, type CodeKind, type ColumnKind, groupWriter } from "./code_planes.ts";
 
 /** Columns of a group. */
 export const GROUP_COLUMNS = 32;
@@ -20,6 +20,8 @@ export const GROUP_COLUMNS = 32;
  * - `e8`: the 8-bit exponent e of a power of two, x = 2^(e - 128) (c - o);
  * - `k`: per 256 columns a float16 pair (d, m), then a byte pair (s, n) for 32, x = d s c - m n;
  * - `k8`: per 256 columns a float16 d, two bytes of padding, then a signed byte s for 32, x = d s (c - o);
+ * - `n8`, `n16`: per 256 columns a float16 d, two bytes of padding, then a nibble n for 32 or 16, the first lowest,
+ *   x = d (n + ½) f (c - o), f being the layout's factor;
  * - `k16`: per 256 columns a float16 d, two bytes of padding, then a signed byte s for 16, x = d s (c - o);
  * - `kn16`: per 256 columns a float16 pair (d, m), then a byte for 16: s low, n high, x = d s c - m n;
  * - `e4m3`: an 8-bit float s for 16 columns, of which half counts, x = s / 2 (c - o);
@@ -51,6 +53,8 @@ const SCALE_KINDS = {
   e8: { bytes: 1, columns: 32, covers: "group", minima: false },
   k: { bytes: 20, columns: 256, covers: "group", minima: true },
   k8: { bytes: 12, columns: 256, covers: "group", minima: false },
+  n8: { bytes: 8, columns: 256, covers: "group", minima: false },
+  n16: { bytes: 12, columns: 256, covers: "halves", minima: false },
   k16: { bytes: 20, columns: 256, covers: "halves", minima: false },
   kn16: { bytes: 20, columns: 256, covers: "halves", minima: true },
   e4m3: { bytes: 2, columns: 32, covers: "halves", minima: false },
@@ -67,6 +71,8 @@ export interface CodeLayout extends GpuWeightLayout {
   readonly span: Span;
   /** What is subtracted from a stored code. */
   readonly offset: number;
+  /** By which scales of the kinds `n8` and `n16` are multiplied. */
+  readonly factor: number;
 }
 
 /** How blocks of a file give codes and scales. */
@@ -84,6 +90,16 @@ export interface BlockReader {
   scales(file: Uint8Array, at: number, plane: Uint8Array, to: number): void;
 }
 
+/** How blocks of a file give the planes of a kind of codes that is no code a column. */
+export interface VectorReader extends Pick<BlockReader, "bytes" | "columns" | "scales"> {
+  /**
+   * Writes the codes of the block at byte `at`.
+   *
+   * @param planes Of all kinds, in their order; block number `block` is to be filled.
+   */
+  planes(file: Uint8Array, at: number, planes: readonly Uint8Array[], block: number): void;
+}
+
 /** What is known of a layout before its blocks are. */
 export interface CodeShape {
   readonly codes: CodeKind;
@@ -94,7 +110,10 @@ export interface CodeShape {
   readonly offset?: number;
   /** Part of the id where layouts differ in their table or offset only. */
   readonly variant?: string;
-  readonly table?: Uint32Array<ArrayBuffer>;
+  /** Made when it is first asked for. */
+  readonly table?: () => Uint32Array<ArrayBuffer>;
+  /** Default 1. */
+  readonly factor?: number;
 }
 
 /** Facts of a layout's scales. */
@@ -114,11 +133,12 @@ function scaleBytes(scales: ScaleKind, span: Span, columns: number): number {
  * @param block Of rows of so many columns.
  */
 export function defineCodeLayout(
-  { codes, scales, span = 32, offset = 0, variant = "", table }: CodeShape,
-  block: BlockReader | ((columns: number) => BlockReader),
+  { codes, scales, span = 32, offset = 0, factor = 1, variant = "", table }: CodeShape,
+  block: BlockReader | VectorReader | ((columns: number) => BlockReader),
 ): CodeLayout {
   // So many rows make the scales of an odd number of groups whole words.
   const rowGroup = scales === "e8" ? 4 : 2;
+  let made: Uint32Array<ArrayBuffer> | undefined;
   const place = span === 32 ? "" : `_${span}`;
   return {
     id: `${codes}${variant}_${scales}${place}`,
@@ -126,8 +146,11 @@ export function defineCodeLayout(
     scales,
     span,
     offset,
+    factor,
     rowGroup,
-    ...table && { table },
+    get table() {
+      return made ??= table?.();
+    },
     planeBytes(columns) {
       const groups = rowGroup * columns / GROUP_COLUMNS;
       return [
@@ -138,18 +161,33 @@ export function defineCodeLayout(
     pack(file, { rows, columns }: PackSize, planes) {
       const reader = typeof block === "function" ? block(columns) : block;
       const blocks = rows * columns / reader.columns;
-      const groups = reader.columns / GROUP_COLUMNS;
       const own = scaleBytes(scales, span, reader.columns);
-      const write = groupWriter(codes, planes);
-      const quads = new Uint32Array(8);
       const scalePlane = planes[CODE_KINDS[codes].length]!;
+      const write = "planes" in reader
+        ? (at: number, b: number) => reader.planes(file, at, planes, b)
+        : codesOf(reader, codes as ColumnKind, file, planes);
       for (let b = 0, at = 0; b < blocks; b++, at += reader.bytes) {
-        for (let group = 0; group < groups; group++) {
-          reader.codes(file, at, group, quads);
-          write(quads, b * groups + group);
-        }
+        write(at, b);
         reader.scales(file, at, scalePlane, b * own);
       }
     },
+  };
+}
+
+/** Writes the codes of a block group by group. */
+function codesOf(
+  reader: BlockReader,
+  kind: ColumnKind,
+  file: Uint8Array,
+  planes: readonly Uint8Array[],
+): (at: number, block: number) => void {
+  const groups = reader.columns / GROUP_COLUMNS;
+  const write = groupWriter(kind, planes);
+  const quads = new Uint32Array(8);
+  return (at, block) => {
+    for (let group = 0; group < groups; group++) {
+      reader.codes(file, at, group, quads);
+      write(quads, block * groups + group);
+    }
   };
 }

@@ -7,9 +7,19 @@
 // - levels: 16 bytes of indices into a table of pairs of levels: word j holds columns 4j and 4j + 2 in its first
 //   byte, 4j + 1 and 4j + 3 in its second, and the columns 16 further on in its other two, so that the pairs that
 //   two bytes stand for, one shifted by a byte, are a word.
+// Codes of vectors and of base 3 have planes of their own (vector_formats.ts, ternary_formats.ts).
 
-/** How codes are stored: unsigned codes of 2 to 6 bits, signed bytes, signs alone, indices of levels. */
-export type CodeKind = "s1" | "u2" | "u3" | "u4" | "u5" | "u6" | "i8" | "l4";
+/** Codes of a column each: unsigned ones of 2 to 6 bits, signed bytes, signs alone, indices of levels. */
+export type ColumnKind = "s1" | "u2" | "u3" | "u4" | "u5" | "u6" | "i8" | "l4";
+
+/**
+ * Codes of several columns: points of eight columns by indices of 8 to 11 bits, points of four by indices of
+ * 8 and 9 bits, five digits of base 3 a byte.
+ */
+export type VectorKind = "p8" | "p9" | "p10" | "p11" | "q8" | "q9" | "t5";
+
+/** How codes are stored. */
+export type CodeKind = ColumnKind | VectorKind;
 
 /** A plane of codes. */
 export interface CodePlane {
@@ -24,6 +34,8 @@ export interface CodePlane {
 const NIBBLES: CodePlane = { name: "w_codes", type: "vec4<u32>", bytes: 16 };
 const PAIRS: CodePlane = { name: "w_pairs", type: "vec2<u32>", bytes: 8 };
 const BITS: CodePlane = { name: "w_bits", type: "u32", bytes: 4 };
+/** Upper bits of the indices of points, a byte or two. */
+const UPPER: CodePlane = { name: "w_upper", type: "u32", bytes: 1 };
 
 /** Planes of each kind. */
 export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
@@ -35,13 +47,21 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   u6: [NIBBLES, PAIRS],
   i8: [{ ...NIBBLES, bytes: 32 }],
   l4: [NIBBLES],
+  p8: [PAIRS],
+  p9: [PAIRS],
+  p10: [PAIRS, UPPER],
+  p11: [BITS, { ...UPPER, bytes: 2 }],
+  q8: [PAIRS, BITS],
+  q9: [PAIRS, BITS, UPPER],
+  // 13 words of 256 columns.
+  t5: [{ name: "w_digits", type: "u32", bytes: 6.5 }],
 };
 
 /** Writes the codes of a group, four columns a word, to its place. */
 export type GroupWriter = (quads: Uint32Array, group: number) => void;
 
 /** The writer of a kind into planes that begin at multiples of 4. */
-export function groupWriter(kind: CodeKind, planes: readonly Uint8Array[]): GroupWriter {
+export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): GroupWriter {
   const [first, second] = planes.map(wordsOf) as [Uint32Array, Uint32Array];
   switch (kind) {
     case "s1":

@@ -56,9 +56,9 @@ const SIXTEENS: BlockReader = {
 };
 
 /** Levels of the 4-bit float, doubled. */
-const FLOATS = { codes: "l4", variant: "f", table: levelPairs(E2M1_DOUBLED) } as const;
+const FLOATS = { codes: "l4", variant: "f", table: () => levelPairs(E2M1_DOUBLED) } as const;
 /** Levels of IQ4_NL and IQ4_XS. */
-export const CURVE = { codes: "l4", variant: "n", table: levelPairs(IQ4_LEVELS) } as const;
+export const CURVE = { codes: "l4", variant: "n", table: () => levelPairs(IQ4_LEVELS) } as const;
 
 /** By name of the format. */
 export const GGML_LAYOUTS: Readonly<Record<string, CodeLayout>> = {

@@ -6,6 +6,8 @@ import { GGML_LAYOUTS } from "./ggml_formats.ts";
 import { INFERFLOW_LAYOUTS } from "./inferflow_formats.ts";
 import { K_LAYOUTS } from "./k_formats.ts";
 import { PAPER_LAYOUTS, ROW_LAYOUTS } from "./paper_formats.ts";
+import { TERNARY_LAYOUTS } from "./ternary_formats.ts";
+import { VECTOR_LAYOUTS } from "./vector_formats.ts";
 
 /** Layouts of codes by number format, but for those whose block is a row. */
 export const CODE_LAYOUTS: Readonly<Record<string, CodeLayout>> = {
@@ -13,6 +15,8 @@ export const CODE_LAYOUTS: Readonly<Record<string, CodeLayout>> = {
   ...K_LAYOUTS,
   ...INFERFLOW_LAYOUTS,
   ...PAPER_LAYOUTS,
+  ...TERNARY_LAYOUTS,
+  ...VECTOR_LAYOUTS,
 };
 
 const BY_ID: ReadonlyMap<string, CodeLayout> = new Map(
