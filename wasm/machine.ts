@@ -3,7 +3,7 @@
 // starts with the machine. Where workers are not allowed the machine has one thread and says so in
 // `notes`. It knows nothing of graphs: engine/plan lowers plans to programs.
 
-import { type Allocator, createAllocator, OutOfMemoryError } from "./allocator.ts";
+import { ADDRESS_SPACE, type Allocator, createAllocator, OutOfMemoryError } from "./allocator.ts";
 import { BASELINE, RELAXED } from "./kernels.gen.ts";
 import { CONTROL } from "./layout.ts";
 import { createPool, faultText, type Pool, raiseFault } from "./pool.ts";
@@ -31,6 +31,8 @@ export interface MachineOptions {
   readonly wait?: boolean;
   /** Milliseconds after which an idle worker ends itself; default 1,000. */
   readonly retireMs?: number;
+  /** Most bytes of the memory, at most 4 GiB (the default). */
+  readonly memoryBytes?: number;
   /** Milliseconds that a run waits for one chunk of a worker before it gives up; default 60,000. */
   readonly stallMs?: number;
 }
@@ -122,10 +124,15 @@ function mayBlock(): boolean {
  */
 export async function createMachine(options: MachineOptions = {}): Promise<Machine> {
   const notes: string[] = [];
+  const { memoryBytes = ADDRESS_SPACE } = options;
   let threads = threadCount(options.threads, notes);
   const capabilities = probeCapabilities(options.variant);
   const module = await moduleOf(capabilities.simd);
-  const memory = new WebAssembly.Memory({ initial: 16, maximum: 65536, shared: true });
+  const memory = new WebAssembly.Memory({
+    initial: 16,
+    maximum: Math.max(16, Math.floor(memoryBytes / PAGE)),
+    shared: true,
+  });
   const env = { memory, now: () => performance.now() };
   const instance = new WebAssembly.Instance(module, { env });
   const exports = instance.exports as unknown as KernelExports;
@@ -166,7 +173,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
       );
     }
   }
-  const allocator: Allocator = createAllocator(heap, ensure);
+  const allocator: Allocator = createAllocator(heap, ensure, memoryBytes);
 
   function run(program: number, patch?: () => void): void {
     if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");

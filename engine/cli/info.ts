@@ -166,6 +166,9 @@ function asText(
       "  keys and values",
       `${showBytes(memory.sessionCache)} × ${memory.sessions} (${info.kvFormat})`,
     ],
+    ...memory.memories
+      ? [["  WASM memories", memory.memories.map(showBytes).join(" + ")] as [string, string]]
+      : [],
     ["  total", showBytes(memory.total)],
   ];
   const parts = [

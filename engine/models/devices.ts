@@ -42,6 +42,8 @@ export interface DeviceOptions {
   readonly arena?: WasmArena | undefined;
   /** Of device wasm: measure time by kernel (`Executable.profile`). */
   readonly profile?: boolean | undefined;
+  /** Of device wasm: most bytes of one WASM memory. */
+  readonly memoryBytes?: number | undefined;
   /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
   readonly gpu?: GpuProvider | undefined;
   /** Of device gpu. */
@@ -62,7 +64,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false, arena }) => {
+  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false, ...more }) => {
     const { createWasmBackend } = await import("../plan/wasm_backend.ts");
     const hasKernel = (op: string): boolean =>
       ops.get(op)?.kernels.wasm.some(({ name }) => !excludeKernels.includes(name)) ?? false;
@@ -71,7 +73,8 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
         profile,
         shared,
         ...threads !== undefined && { threads },
-        ...arena && { arena },
+        ...more.arena && { arena: more.arena },
+        ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
       }),
       hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
       roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && hasKernel("matmul_int7"),

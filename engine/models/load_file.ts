@@ -61,8 +61,23 @@ export async function describeFile(
   }
   refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
-  const { info, memory, plan } = await prepareModel(file, options, device, adapters.all);
-  return { info, memory, plan };
+  return overMemories(await prepareModel(file, options, device, adapters.all), device);
+}
+
+/** The description with the memories that the device would take; what does not fit is told, not thrown. */
+function overMemories(
+  { info, memory, plan }: PreparedModel,
+  { backend }: Device,
+): ModelDescription {
+  try {
+    const memories = backend.memories?.(plan, memory.sessions) ?? [];
+    if (memories.length < 2) return { info, memory, plan };
+    const total = memories.reduce((sum, bytes) => sum + bytes, 0);
+    return { info, memory: { ...memory, memories, total }, plan };
+  } catch (error) {
+    if (!(error instanceof ResourceError)) throw error;
+    return { info: { ...info, warnings: [...info.warnings, error.message] }, memory, plan };
+  }
 }
 
 /** `loadTokenizer`. */

@@ -34,6 +34,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   count("sessions", options.sessions, 1024);
   count("batch", options.batch, 4096);
   count("logitRows", options.logitRows, 4096);
+  count("memoryBytes", options.memoryBytes, 2 ** 32, 2 ** 20);
   count("kvHeads", options.kvHeads, 2 ** 16);
   if (options.padTo !== undefined && ![1, 64, 128].includes(options.padTo)) {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);

@@ -16,6 +16,8 @@ export interface ModelMemory {
   readonly sessions: number;
   /** Programs and tables. */
   readonly other: number;
+  /** Of device `wasm`, where one WASM memory does not hold it: bytes planned in each. */
+  readonly memories?: readonly number[];
   /** All of it, with every session open. */
   readonly total: number;
 }

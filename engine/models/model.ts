@@ -191,6 +191,11 @@ export interface LoadOptions {
    */
   readonly kvFormat?: KvFormat;
   /**
+   * Of device `wasm`: most bytes of one WASM memory, 1 MiB to 4 GiB, the default and the most that 32-bit addresses
+   * reach. A model that is larger is cut between layers and lies in several memories.
+   */
+  readonly memoryBytes?: number;
+  /**
    * Low-rank adapters (LoRA) to load with the model, by path or with more. What the model computes is that of
    * merged weights; its own stay as they are. Generations may weigh them otherwise
    * ({@linkcode GenerateOptions.adapters}).

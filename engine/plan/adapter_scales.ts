@@ -18,7 +18,7 @@ export function adapterInput(adapter: number, prefix = ""): string {
 /** A backend whose executables write the scales of adapters by themselves. */
 export function withAdapterScales(backend: Backend): Backend {
   return {
-    name: backend.name,
+    ...backend,
     async prepare(plan, options) {
       const executable = await backend.prepare(plan, options);
       const tables = tablesOf(plan.graph, executable);

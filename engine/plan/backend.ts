@@ -116,4 +116,11 @@ export interface Backend {
   readonly name: DeviceName;
   /** Loads the weights, chooses kernels and allocates everything. */
   prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
+  /**
+   * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
+   * and no limit to it but the system's.
+   *
+   * @throws {ResourceError} If a memory does not hold what cannot be cut.
+   */
+  memories?(plan: Plan, slots: number): readonly number[];
 }

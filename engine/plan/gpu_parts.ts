@@ -13,8 +13,9 @@ import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
-import { cut, loadValues, planPart, withPlainWeights } from "./gpu_part_graphs.ts";
+import { loadValues, withPlainWeights } from "./gpu_part_graphs.ts";
 import { type Home, partsOf } from "./gpu_part_order.ts";
+import { cut, planPart } from "./part_graphs.ts";
 import type { Plan } from "./plan.ts";
 import { maximumOf } from "./sizes.ts";
 

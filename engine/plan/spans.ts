@@ -29,7 +29,7 @@ interface Rows {
 /** A backend whose executables rotate again by themselves. */
 export function withSpans(backend: Backend): Backend {
   return {
-    name: backend.name,
+    ...backend,
     async prepare(plan, options) {
       const executable = await backend.prepare(plan, options);
       const beyond = changeOf(plan.graph);

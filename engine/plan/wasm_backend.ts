@@ -2,7 +2,7 @@
 // fit; reserve states, inputs and arena; stream and pack the weights; lower the nodes to one program. A
 // step is then one call into the machine, and nothing is allocated any more.
 
-import { OutOfMemoryError } from "../../wasm/allocator.ts";
+import { ADDRESS_SPACE, OutOfMemoryError } from "../../wasm/allocator.ts";
 import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
 import type { Program } from "../../wasm/program.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
@@ -16,9 +16,11 @@ import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import type { WasmArena } from "./wasm_arena.ts";
-import { checkAddressable } from "./wasm_estimate.ts";
+import { estimate } from "./wasm_estimate.ts";
 import { hostMemory, weightUses } from "./wasm_host_steps.ts";
 import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
+import { memoryParts } from "./wasm_memories.ts";
+import { prepareWasmParts } from "./wasm_parts.ts";
 import { createWasmStates } from "./wasm_states.ts";
 import { createSharedMachine } from "./wasm_shared_machine.ts";
 import { placeValues } from "./wasm_values.ts";
@@ -37,7 +39,9 @@ export interface WasmBackendOptions {
   /** True: executables without states share one machine and its workers. */
   readonly shared?: boolean;
   /** Where executables without states keep their activations; it decides about the machine too. */
-  readonly arena?: WasmArena;
+  readonly arena?: WasmArena | undefined;
+  /** Most bytes of one WASM memory, at most 4 GiB (the default): a larger model takes several. */
+  readonly memoryBytes?: number;
   /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
   readonly skipBytes?: number;
 }
@@ -68,12 +72,25 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     ...(options.threads === undefined ? {} : { threads: options.threads }),
     ...(options.variant === undefined ? {} : { variant: options.variant }),
     ...(options.spins === undefined ? {} : { spins: options.spins }),
+    ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   };
+  const { memoryBytes = ADDRESS_SPACE } = options;
   const shared = options.shared ? createSharedMachine(machineOptions) : undefined;
   return {
     name: "wasm",
-    prepare: (plan, prepare) =>
-      prepareWasm(
+    async prepare(plan, prepare) {
+      const parts = memoryParts(plan, prepare.slots, memoryBytes);
+      if (parts.length > 1) {
+        const own = { ...options, arena: undefined };
+        const start = () => createMachine(machineOptions);
+        return await prepareWasmParts(
+          plan,
+          parts,
+          prepare,
+          (part, prepare) => prepareWasm(part, own, prepare, start),
+        );
+      }
+      return await prepareWasm(
         plan,
         options,
         prepare,
@@ -81,7 +98,13 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
           plan.graph.states.length > 0
             ? createMachine(machineOptions)
             : options.arena?.borrow() ?? shared?.borrow() ?? createMachine(machineOptions),
-      ),
+      );
+    },
+    memories: (plan, slots) =>
+      memoryParts(plan, slots, memoryBytes).map((part) => {
+        const { weights, states, activations } = estimate(part, slots);
+        return weights + states + activations;
+      }),
   };
 }
 
@@ -91,7 +114,6 @@ async function prepareWasm(
   prepare: PrepareOptions,
   start: () => Promise<Machine>,
 ): Promise<WasmExecutable> {
-  checkAddressable(plan, prepare.slots);
   prepare.signal?.throwIfAborted();
   // Workers start while weights are read.
   const machine = await start();

@@ -126,7 +126,7 @@ Deno.test("a key beyond float16 is an error that names the remedy, and the devic
   executable.dispose();
 });
 
-Deno.test("a plan beyond 4 GiB is refused with numbers before anything is read", async () => {
+Deno.test("a node beyond 4 GiB is refused with numbers before anything is read", async () => {
   const builder = createGraphBuilder("large");
   const source = {
     name: "large.gguf",
@@ -153,8 +153,8 @@ Deno.test("a plan beyond 4 GiB is refused with numbers before anything is read",
   );
   assertEquals(
     error.message,
-    "large.gguf: needs 4114 MiB of WASM memory (weights 4096 MiB, activations 2 MiB, " +
-      "1 session 0 MiB) and can have 4096 MiB. " +
+    "large.gguf, y: a part of it that cannot be cut needs 4114 MiB of WASM memory (weights 4096 MiB, " +
+      "activations 2 MiB, 1 session 0 MiB), and a memory has 4096 MiB. " +
       "Take a smaller model, or lower contextLength, sessions or batch",
   );
 });

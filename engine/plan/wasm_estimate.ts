@@ -1,8 +1,6 @@
-// Refuses a plan that cannot fit into one WASM memory before anything is loaded.
+// How many bytes a plan takes in WASM memory, before anything is loaded.
 
 import { packedBytes } from "../../wasm/pack.ts";
-import { ADDRESS_SPACE } from "../../wasm/allocator.ts";
-import { ResourceError } from "../errors.ts";
 import type { Value } from "../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import { weightsOf } from "./host_weights.ts";
@@ -10,8 +8,26 @@ import type { Plan } from "./plan.ts";
 import { roundedWeights } from "./rounded_weights.ts";
 import { sizeOf } from "./sizes.ts";
 
-/** Room for program, tables, scratch and staging. */
-const RESERVE = 16 * 2 ** 20;
+/** Room for program, tables, scratch and staging: so much, or a quarter of a small memory. */
+export function reserveOf(memoryBytes: number): number {
+  return Math.min(16 * 2 ** 20, memoryBytes / 4);
+}
+
+/** Bytes that a plan takes, by use, without the reserve. */
+export interface WasmEstimate {
+  readonly weights: number;
+  readonly states: number;
+  readonly activations: number;
+}
+
+/** Adds up what a plan takes. */
+export function estimate(plan: Plan, slots: number): WasmEstimate {
+  const rounded = roundedWeights(plan.graph.nodes);
+  const weights = [...distinctWeights(plan).values()]
+    .reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
+  const states = plan.graph.states.reduce((sum, value) => sum + sizeOf(value, {}).bytes, 0) * slots;
+  return { weights, states, activations: plan.arenaBytes };
+}
 
 /** Whether a weight is packed for matrix kernels, a stack of matrices as one; others stay plain. */
 export function isMatrix({ shape, dtype }: Pick<Value, "shape" | "dtype">): boolean {
@@ -50,32 +66,4 @@ export function distinctWeights(plan: Plan): Map<string, Value> {
 export function weightKey({ tensor, shape, dtype }: Value, rounded = false): string {
   const { source, offset, format } = tensor!;
   return [source.name, offset, format, dtype, shape.join("×"), rounded].join("\n");
-}
-
-/**
- * Adds up what a plan takes.
- *
- * @throws {ResourceError} If it is beyond the 4 GiB of a WASM memory; the message has the parts.
- */
-export function checkAddressable(plan: Plan, slots: number): void {
-  const rounded = roundedWeights(plan.graph.nodes);
-  const weights = [...distinctWeights(plan).values()]
-    .reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
-  const states = plan.graph.states.reduce((sum, value) => sum + sizeOf(value, {}).bytes, 0) * slots;
-  const total = weights + states + plan.arenaBytes + RESERVE;
-  if (total <= ADDRESS_SPACE) return;
-  throw new ResourceError(
-    `needs ${mebibytes(total)} of WASM memory (weights ${mebibytes(weights)}, activations ` +
-      `${mebibytes(plan.arenaBytes)}, ${slots} ${slots === 1 ? "session" : "sessions"} ` +
-      `${mebibytes(states)}) and can have ` +
-      mebibytes(ADDRESS_SPACE),
-    {
-      file: weightsOf(plan)[0]?.tensor?.source.name,
-      remedy: "Take a smaller model, or lower contextLength, sessions or batch",
-    },
-  );
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }
