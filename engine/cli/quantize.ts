@@ -6,7 +6,7 @@ import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showBytes, showSeconds, showTable } from "./format.ts";
 
-const CALIBRATED_METHODS = ["gptq", "importance"] as const;
+const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
 
 /** The command. */
 export const quantize: Command = defineCommand({
@@ -41,7 +41,7 @@ export const quantize: Command = defineCommand({
     method: {
       type: "string",
       choices: CALIBRATED_METHODS,
-      help: "what is made of the text: gptq, or importance of columns alone (gptq)",
+      help: "what is made of the text (gptq)",
     },
     "calibrate-tokens": {
       type: "integer",
@@ -66,9 +66,11 @@ export const quantize: Command = defineCommand({
     "GGUF becomes GGUF where ggml has the format, else safetensors that Troodon opens; a Hugging Face " +
     "folder becomes a folder. OUT must not exist. Rows that are no multiple of a block get a stand-in, at " +
     "last F16, and are named.",
-    "--calibrate runs the model on a text and rounds by GPTQ, which makes up for the error of one column with " +
-    "others that move along with it; 8192 tokens need about 1 GB beside the model, and larger models go " +
-    "over the text several times. Stacked experts and tables are rounded to nearest, and named.",
+    "--calibrate runs the model on a text, with about 1 GB beside it; larger models go over the text several " +
+    "times. gptq makes up for the error of one column with others that move along with it; awq multiplies " +
+    "columns of large inputs before rounding, and divides norms and rows before them (adapters of the " +
+    "original do not fit the result); importance chooses scales of K formats as llama.cpp's imatrix does. " +
+    "Stacked experts and tables are rounded to nearest, and named.",
     'A policy: {"format":"q4_k","rules":[{"roles":["ffn_down"],"layers":{"favoured":true},' +
     '"format":"q6_k"},{"pattern":"^blk\\\\.0\\\\.","format":"keep"}]}. The first rule that fits ' +
     "decides; norms, biases and tables stay as they are unless a rule names their role.",

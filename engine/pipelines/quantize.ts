@@ -54,10 +54,11 @@ export async function quantizeModel(
   policy: QuantPolicy,
   options: QuantizeOptions = {},
 ): Promise<QuantizeResult> {
-  const plan = planQuantization(file, policy);
-  checkEnding(path, plan, policy);
+  const wanted = planQuantization(file, policy);
+  checkEnding(path, wanted, policy);
+  const rounding = await openRounding(file, wanted, options);
+  const plan = { ...wanted, tensors: rounding.tensors };
   const head = await createHead(file, plan, policy);
-  const rounding = await openRounding(file, plan, options);
   const parts = { plan, head, rounding };
   if (plan.container !== "folder") return await writeWeights(path, parts, options);
   const partial = `${path.replace(/[/\\]+$/, "")}.partial`;
@@ -114,6 +115,7 @@ async function writeWeights(
     throw error;
   }
   const sourceBytes = tensors.reduce((sum, { tensor }) => sum + tensor.byteLength, 0);
-  const { calibration } = rounding;
+  const calibration = rounding.calibration &&
+    { tokens: rounding.calibration.tokens, bytes: rounding.calibration.bytes };
   return { container, bytes, sourceBytes, tensors: done, calibration };
 }

@@ -72,14 +72,14 @@ const DEFAULT_BYTES = 2 ** 30;
 /**
  * Prepares statistics of a text.
  *
- * @param wanted Tensors that will be asked for, in that order.
+ * @param choose Says of the graph which tensors will be asked for, in what order.
  * @throws {UnsupportedError} If the model cannot be run on a text by itself.
  * @throws {RangeError} If the text is too short.
  */
 export async function openCalibration(
   file: WeightFile,
   text: string,
-  wanted: readonly TensorInfo[],
+  choose: (graph: Graph) => readonly TensorInfo[],
   options: CalibrationOptions = {},
 ): Promise<Calibration> {
   const device = await openDevice("wasm", { threads: options.threads });
@@ -89,7 +89,7 @@ export async function openCalibration(
   const sources = inputsOfMatrices(graph);
   const inputsOf = (tensor: TensorInfo) => sources.get(keyOf(tensor)) ?? [];
   const maxBytes = options.maxBytes ?? DEFAULT_BYTES;
-  const passes = planPasses(wanted.map(inputsOf), maxBytes);
+  const passes = planPasses(choose(graph).map(inputsOf), maxBytes);
   let known = new Map<Value, InputStatistics>();
   let pass = 0;
   return {

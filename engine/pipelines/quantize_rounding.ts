@@ -5,24 +5,35 @@ import { factorGram, type InputFactor, roundByGptq } from "../../quant/gptq.ts";
 import type { EncodeOptions } from "../../quant/mod.ts";
 import { createRoundingGrid, hasGrid } from "../../quant/rounding.ts";
 import { FormatError } from "../errors.ts";
-import type { WeightFile } from "../formats/source.ts";
+import type { TensorInfo, WeightFile } from "../formats/source.ts";
+import type { Graph } from "../graph/graph.ts";
 import { rangeOf } from "./quant_error.ts";
 import {
+  type Calibration,
   type CalibrationOptions,
   importanceOf,
   type InputStatistics,
   openCalibration,
 } from "./quantize_calibration.ts";
 import type { PlannedTensor, QuantizePlan } from "./quantize_plan.ts";
+import {
+  applyScales,
+  chooseScales,
+  findScalableInputs,
+  planScaled,
+  type ScalableInputs,
+  type Scaling,
+} from "./quantize_scaling.ts";
 
 /**
  * `nearest`; `importance`: scales are chosen by how large the inputs of each column are, in the formats whose
- * encoders can; `gptq`: as quant/gptq.ts says, scales by importance too.
+ * encoders can; `gptq`: as quant/gptq.ts says, scales by importance too; `awq`: to nearest, after columns
+ * were multiplied as quant/awq.ts says.
  */
-export type RoundingMethod = "nearest" | "importance" | "gptq";
+export type RoundingMethod = "nearest" | "importance" | "gptq" | "awq";
 
 /** Methods that need a text. */
-export const CALIBRATED_METHODS = ["gptq", "importance"] as const;
+export const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
 
 /** A text to round by. */
 export interface CalibrationRequest extends CalibrationOptions {
@@ -34,14 +45,18 @@ export interface CalibrationRequest extends CalibrationOptions {
 /** Encodes whole rows of a tensor. */
 export interface TensorEncoder {
   readonly method: RoundingMethod;
+  /** Changes a run of values, the first of which has the index `start`, to what is to be stored. */
+  change?(start: number, values: Float32Array): void;
   encode(values: Float32Array, out: Uint8Array): void;
 }
 
 /** Ways to round the tensors of a plan. */
 export interface Rounding {
+  /** The plan's, and what has to be written anew beside them. */
+  readonly tensors: readonly PlannedTensor[];
   /** What was read for calibration. */
   readonly calibration: { readonly tokens: number; readonly bytes: number } | undefined;
-  /** The encoder of a tensor that has a target. Tensors must come in the order of the plan. */
+  /** The encoder of a tensor that has a target. They must be asked for in the order of `tensors`. */
   encoderOf(planned: PlannedTensor): Promise<TensorEncoder>;
 }
 
@@ -62,24 +77,23 @@ export async function openRounding(
     const range = target!.scope === "tensor" ? await rangeOf(tensor) : undefined;
     return { ...levels && { levels }, ...range && { range } };
   };
-  const toNearest = async (planned: PlannedTensor): Promise<TensorEncoder> => {
+  const toNearest: Rounding["encoderOf"] = async (planned) => {
     const options = await optionsOf(planned);
     return {
       method: "nearest",
       encode: (values, out) => planned.target!.encode!(values, out, options),
     };
   };
-  if (!request) return { calibration: undefined, encoderOf: toNearest };
+  if (!request) return { tensors, calibration: undefined, encoderOf: toNearest };
+  const open = (choose: (graph: Graph) => readonly TensorInfo[]) =>
+    openCalibration(file, request.text, choose, { ...request, ...signal && { signal } });
+  if (request.method === "awq") return await scaledRounding(tensors, toNearest, open);
 
-  const wanted = tensors.filter(isCalibrated).map(({ tensor }) => tensor);
-  const { method = "gptq", text } = request;
-  const calibration = await openCalibration(file, text, wanted, {
-    ...request,
-    ...signal && { signal },
-  });
+  const calibration = await open(() => tensors.filter(isCalibrated).map(({ tensor }) => tensor));
   const factors = createFactorCache(Math.max(calibration.bytes, 2 ** 28));
   return {
-    calibration: { tokens: calibration.tokens, bytes: calibration.bytes },
+    tensors,
+    calibration,
     async encoderOf(planned) {
       const statistics = isCalibrated(planned)
         ? await calibration.statisticsOf(planned.tensor)
@@ -88,7 +102,7 @@ export async function openRounding(
       const format = planned.target!;
       const importance = importanceOf(statistics);
       const options = { ...await optionsOf(planned), importance };
-      if (method === "importance" || !hasGrid(format)) {
+      if (request.method === "importance" || !hasGrid(format)) {
         return {
           method: format.usesImportance ? "importance" : "nearest",
           encode: (values, out) => format.encode!(values, out, options),
@@ -96,7 +110,56 @@ export async function openRounding(
       }
       const grid = createRoundingGrid(format);
       const factor = guarded(planned, () => factors(statistics, grid.group));
-      return { method, encode: (values, out) => roundByGptq(grid, values, factor, out, options) };
+      return {
+        method: "gptq",
+        encode: (values, out) => roundByGptq(grid, values, factor, out, options),
+      };
+    },
+  };
+}
+
+/** Rounds to nearest what scales were applied to. */
+async function scaledRounding(
+  planned: readonly PlannedTensor[],
+  toNearest: Rounding["encoderOf"],
+  open: (choose: (graph: Graph) => readonly TensorInfo[]) => Promise<Calibration>,
+): Promise<Rounding> {
+  let inputs: ScalableInputs[] = [];
+  const has = (list: readonly PlannedTensor[], { tensor }: PlannedTensor) =>
+    list.some((entry) => entry.tensor === tensor);
+  const concerning = (entry: PlannedTensor) =>
+    inputs.filter(({ matrices, makers }) => has(matrices, entry) || has(makers, entry));
+  const asked = ({ matrices }: ScalableInputs) => matrices[0]!.tensor;
+  const calibration = await open((graph) => {
+    inputs = findScalableInputs(graph, planned);
+    return planned.flatMap((entry) => concerning(entry).map(asked));
+  });
+  const known = new Map<ScalableInputs, Float32Array>();
+  async function scalesOf(shared: ScalableInputs): Promise<Float32Array> {
+    const scales = known.get(shared) ??
+      await chooseScales(shared, (await calibration.statisticsOf(asked(shared)))!);
+    known.set(shared, scales);
+    return scales;
+  }
+  return {
+    tensors: planScaled(planned, inputs),
+    calibration,
+    async encoderOf(entry) {
+      const encoder = await toNearest(entry);
+      const changes: Omit<Scaling, "start">[] = [];
+      for (const shared of concerning(entry)) {
+        const side = has(shared.matrices, entry) ? "columns" as const : "rows" as const;
+        const { shape } = entry.tensor;
+        const columns = shape.length === 1 ? 1 : shape[1]!;
+        changes.push({ scales: await scalesOf(shared), base: shared.base, side, columns });
+      }
+      if (changes.length === 0) return encoder;
+      return {
+        ...encoder,
+        method: "awq",
+        change: (start, values) =>
+          changes.forEach((change) => applyScales(values, { start, ...change })),
+      };
     },
   };
 }

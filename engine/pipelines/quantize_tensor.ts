@@ -71,14 +71,15 @@ export async function writeTensor(
   }
   const source = getFormat(from);
   let saturated = 0;
+  const { method, change, encode } = await rounding.encoderOf(planned);
   const checked = (start: number, values: Float32Array): void => {
     signal?.throwIfAborted();
     if (saturate) saturated += makeFinite(values);
     const bad = findNonFinite(values);
     if (bad >= 0) throw refuse(tensor, `value ${start + bad} is ${values[bad]}`, true);
+    change?.(start, values);
   };
   const outliers = await openOutliers(planned, source, checked);
-  const { method, encode } = await rounding.encoderOf(planned);
   const sums = createErrorSums();
   saturated = 0;
   let encoded = new Uint8Array(0);

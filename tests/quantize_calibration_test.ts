@@ -1,0 +1,241 @@
+// Rounding by a text: statistics are those of the model's inputs, rounding by them keeps outputs nearer, and
+// what cannot be calibrated is said.
+
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertGreater,
+  assertLess,
+  assertRejects,
+} from "@std/assert";
+import { UnsupportedError } from "../engine/errors.ts";
+import { openModel } from "../engine/formats/open_model.ts";
+import type { TensorInfo, WeightFile } from "../engine/formats/source.ts";
+import { readTensorRows } from "../engine/formats/tensor_rows.ts";
+import { load } from "../engine/models/load.ts";
+import { openCalibration } from "../engine/pipelines/quantize_calibration.ts";
+import { quantizeModel } from "../engine/pipelines/quantize.ts";
+import type { CalibrationRequest } from "../engine/pipelines/quantize_rounding.ts";
+import { getFormat } from "../quant/mod.ts";
+import { getPolicy } from "../quant/policies.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+import { checkpointPath } from "./support/seeded_weights.ts";
+import { writeWordTokenizer } from "./support/toy_encoders.ts";
+
+const TEXT = (await Deno.readTextFile(fixturePath("text/opticks-book3.txt"))).slice(0, 1500);
+
+async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await body(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function quantizeTo(
+  output: string,
+  format: string,
+  calibration?: Partial<CalibrationRequest>,
+  input = TINY_LLAMA,
+) {
+  const file = await openModel(input);
+  try {
+    return await quantizeModel(file, output, getPolicy(format), {
+      ...calibration && { calibration: { text: TEXT, window: 64, threads: 1, ...calibration } },
+    });
+  } finally {
+    file.close();
+  }
+}
+
+/** A family's fixture with a tokenizer of words; texts of such words. */
+function withWords(folder: string, family: string): string {
+  const path = `${folder}/${family}`;
+  Deno.mkdirSync(path);
+  const stored = checkpointPath(family);
+  for (const name of ["config.json", "model.safetensors"]) {
+    Deno.copyFileSync(`${stored}/${name}`, `${path}/${name}`);
+  }
+  writeWordTokenizer(path);
+  return path;
+}
+
+const WORDS = Array.from({ length: 200 }, (_, i) => `w${10 + (7 * i + i * i) % 110}`).join(" ");
+
+async function valuesOf(file: WeightFile, name: string): Promise<Float32Array> {
+  const tensor = file.tensors.get(name)!;
+  const parts: number[] = [];
+  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+    parts.push(...values);
+  }
+  return Float32Array.from(parts);
+}
+
+/** Logits of a part of the text that the calibration has seen. */
+async function logitsOf(path: string): Promise<number[]> {
+  using model = await load(path, { device: "wasm", precision: "exact", logitRows: 16, threads: 1 });
+  using session = model.createSession();
+  const all: number[] = [];
+  const tokens = model.tokenizer.encode(TEXT).slice(0, 48);
+  await session.eval(tokens, { onLogits: (logits) => all.push(...logits) });
+  return all;
+}
+
+function distance(a: readonly number[], b: readonly number[]): number {
+  return Math.hypot(...a.map((value, i) => value - b[i]!));
+}
+
+Deno.test("the Gram matrix of the first norm's output is that of embedded tokens, over several windows", async () => {
+  const file = await openModel(TINY_LLAMA);
+  try {
+    const names = ["blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.1.ffn_down.weight"];
+    const [q, k, down] = names.map((name) => file.tensors.get(name)!) as [
+      TensorInfo,
+      ...TensorInfo[],
+    ];
+    const calibration = await openCalibration(file, TEXT, () => [q, k!, down!], {
+      ...{ tokens: 300, window: 64, threads: 1 },
+    });
+    const first = (await calibration.statisticsOf(q))!;
+    assertEquals((await calibration.statisticsOf(k!))!.gram, first.gram);
+    assertEquals((await calibration.statisticsOf(down!))!.columns, down!.shape[1]);
+    await assertRejects(
+      () => calibration.statisticsOf(file.tensors.get("blk.0.ffn_up.weight")!),
+      RangeError,
+      "blk.0.ffn_up.weight: it was not announced",
+    );
+
+    using model = await load(TINY_LLAMA);
+    const ids = model.tokenizer.encode(TEXT, { addSpecial: false });
+    const prefix = model.tokenizer.prefixIds;
+    const length = 64 - prefix.length, count = Math.floor(300 / length);
+    const stride = Math.floor(ids.length / count);
+    const table = await valuesOf(file, "token_embd.weight");
+    const gain = await valuesOf(file, "blk.0.attn_norm.weight");
+    const epsilon = file.metadata.get("llama.attention.layer_norm_rms_epsilon") as number;
+    const expected = new Float64Array(32 * 32);
+    for (let w = 0; w < count; w++) {
+      for (const id of [...prefix, ...ids.slice(w * stride, w * stride + length)]) {
+        const row = table.subarray(id * 32, id * 32 + 32);
+        const mean = row.reduce((sum, value) => sum + value * value, 0) / 32;
+        const x = row.map((value, i) => value / Math.sqrt(mean + epsilon) * gain[i]!);
+        for (let i = 0; i < 32; i++) {
+          for (let j = 0; j < 32; j++) expected[i * 32 + j]! += x[i]! * x[j]!;
+        }
+      }
+    }
+    const largest = Math.max(...expected);
+    expected.forEach((value, i) => assertAlmostEquals(first.gram[i]!, value, 1e-5 * largest));
+    assertEquals([first.count, calibration.tokens], [64 * count, 64 * count]);
+  } finally {
+    file.close();
+  }
+});
+
+Deno.test("GPTQ on a text keeps a model's outputs nearer than rounding to nearest", async () => {
+  await withFolder(async (folder) => {
+    const float = await logitsOf(TINY_LLAMA);
+    for (const format of ["q4_0", "q3", "e0m4_g32", "i4pc"]) {
+      const path = (name: string) =>
+        `${folder}/${name}.${format === "q4_0" ? "gguf" : "safetensors"}`;
+      await quantizeTo(path(`${format}-nearest`), format);
+      const { tensors, calibration } = await quantizeTo(path(`${format}-gptq`), format, {});
+      assert(calibration!.tokens > 200 && calibration!.bytes > 0);
+      const methods = new Map(tensors.map(({ name, method }) => [name, method]));
+      assertEquals(methods.get("blk.1.ffn_down.weight"), "gptq");
+      assert(methods.get("token_embd.weight") !== "gptq", "it is looked up too");
+      assertEquals(methods.get("blk.0.attn_norm.weight"), undefined);
+      const [plain, own] = await Promise.all(
+        [path(`${format}-nearest`), path(`${format}-gptq`)].map(logitsOf),
+      );
+      assertLess(distance(own!, float), 0.95 * distance(plain!, float), format);
+    }
+  });
+});
+
+Deno.test("AWQ scales fold into norms and rows: with enough bits the outputs are those of the model", async () => {
+  await withFolder(async (folder) => {
+    const float = await logitsOf(TINY_LLAMA);
+    const [plain, scaled] = [`${folder}/plain.safetensors`, `${folder}/scaled.safetensors`];
+    await quantizeTo(plain, "q8_b32t1");
+    const { tensors } = await quantizeTo(scaled, "q8_b32t1", { method: "awq" });
+    const norm = tensors.find(({ name }) => name === "blk.0.attn_norm.weight")!;
+    assertEquals([norm.method, norm.to], ["awq", "F32"]);
+    const output = tensors.find(({ name }) => name === "blk.0.attn_output.weight")!;
+    assertEquals(output.method, "nearest");
+    const [before, after] = [await openModel(TINY_LLAMA), await openModel(scaled)];
+    const [old, gain] = await Promise.all(
+      [before, after].map((file) => valuesOf(file, "blk.1.ffn_norm.weight")),
+    );
+    assertGreater(Math.max(...old!.map((value, i) => Math.abs(gain![i]! / value - 1))), 0.05);
+    before.close();
+    after.close();
+    // Scales that were not taken back exactly would show at once.
+    const own = distance(await logitsOf(scaled), float);
+    assertLess(own, distance(await logitsOf(plain), float));
+    assertLess(own, 0.05 * Math.hypot(...float));
+  });
+});
+
+Deno.test("statistics in many passes give the file of a single pass", async () => {
+  await withFolder(async (folder) => {
+    for (const method of ["gptq", "awq"] as const) {
+      const [one, many] = [`${folder}/${method}-one.gguf`, `${folder}/${method}-many.gguf`];
+      let passes = 0;
+      const single = await quantizeTo(one, "q4_0", {
+        method,
+        onWindow: ({ pass }) => passes = pass,
+      });
+      assertEquals(passes, 1);
+      const split = await quantizeTo(many, "q4_0", {
+        ...{ method, maxBytes: 40_000 },
+        onWindow: ({ pass }) => passes = pass,
+      });
+      assertGreater(passes, 3);
+      assertLess(split.calibration!.bytes, single.calibration!.bytes);
+      assertEquals(await Deno.readFile(many), await Deno.readFile(one));
+    }
+  });
+});
+
+Deno.test("stacked experts are rounded to nearest, their shared inputs are left alone, and both are said", async () => {
+  await withFolder(async (folder) => {
+    const input = withWords(folder, "mixtral");
+    for (const method of ["gptq", "awq"] as const) {
+      const path = `${folder}/${method}`;
+      const { tensors } = await quantizeTo(path, "q8_0", { method, text: WORDS }, input);
+      const experts = tensors.filter(({ name }) => /experts\.\d/.test(name));
+      assert(experts.length > 0 && experts.every((tensor) => tensor.method === "nearest"));
+      const norms = tensors.filter(({ name }) => /post_attention_layernorm/.test(name));
+      assert(norms.length > 0 && norms.every((tensor) => tensor.method === undefined));
+      assert(tensors.some((tensor) => tensor.method === method));
+    }
+  });
+});
+
+Deno.test("encoders are calibrated too; encoder-decoders and empty texts are refused", async () => {
+  await withFolder(async (folder) => {
+    const text = WORDS;
+    const [bert, t5] = ["bert", "t5"].map((family) => withWords(folder, family));
+    const { tensors } = await quantizeTo(`${folder}/new`, "q8_0", { text }, bert);
+    assert(tensors.some(({ method }) => method === "gptq"));
+    await assertRejects(
+      () => quantizeTo(`${folder}/newer`, "q8_0", { text }, t5),
+      UnsupportedError,
+      "cannot be calibrated on a text",
+    );
+    await assertRejects(
+      () => quantizeTo(`${folder}/a.gguf`, "q4_0", { text: "" }),
+      RangeError,
+      "text of 0 tokens",
+    );
+    assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name).sort(), [
+      "bert",
+      "new",
+      "t5",
+    ]);
+  });
+});
