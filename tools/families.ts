@@ -8,10 +8,8 @@
 
 import { familiesTable } from "./families/readme_table.ts";
 import { specTable } from "./families/spec_table.ts";
+import { readReadme, withTable } from "./support/made_table.ts";
 import { ROOT } from "./support/task.ts";
-
-const BEGIN = "<!-- families: written by tools/families.ts -->";
-const END = "<!-- end of families -->";
 
 /** A file with a part that is made from others. */
 export interface MadeFile {
@@ -19,19 +17,12 @@ export interface MadeFile {
   readonly text: string;
 }
 
-/** README with a table in its place. @throws {Error} If the place is not marked. */
-function withTable(text: string, table: string): string {
-  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`README.md: no "${BEGIN}" before "${END}"`);
-  return `${text.slice(0, begin + BEGIN.length)}\n\n${table}\n${text.slice(end)}`;
-}
-
 /** Both files as they should be. */
 export function madeFiles(): MadeFile[] {
-  const readme = Deno.readTextFileSync(`${ROOT}/README.md`);
+  const part = { name: "families", tool: "tools/families.ts", table: familiesTable() };
   return [
     { path: "engine/models/specs/table.gen.ts", text: specTable() },
-    { path: "README.md", text: withTable(readme, familiesTable()) },
+    { path: "README.md", text: withTable(readReadme(), part) },
   ];
 }
 

@@ -31,7 +31,7 @@ const LIBRARY = ["npm:echarts", "6.1.0"];
 
 const WIDTH = 900;
 const BAR = 12;
-const FRAME = 120;
+const FRAME = 136;
 
 /**
  * Draws a plot into a new file.
@@ -83,8 +83,8 @@ export function chartOption(
     animation: false,
     backgroundColor: "#fff",
     title: { text: title, left: "center" },
-    legend: { top: 28 },
-    grid: { top: 64, bottom: 56, left: 16, right: 32, containLabel: true },
+    legend: { top: 36 },
+    grid: { top: 72, bottom: 56, left: 40, right: 40, containLabel: true },
     xAxis: isBars ? { ...values, scale: false } : names,
     // Labels of bars are read from the top.
     yAxis: isBars ? { ...names, inverse: true } : values,

@@ -4,6 +4,7 @@
 
 import type { SpecFile } from "../../engine/models/specs/mod.ts";
 import { INFERFLOW_CONFIGURATIONS } from "../../tests/support/inferflow_configurations.ts";
+import { alignedTable } from "../support/made_table.ts";
 import { ROOT } from "../support/task.ts";
 import { specFileNames } from "./spec_table.ts";
 
@@ -100,11 +101,5 @@ export function familiesTable(): string {
       comparedCell(spec, own),
     ];
   });
-  const widths = HEADINGS.map((heading, i) =>
-    Math.max(heading.length, ...rows.map((row) => row[i]!.length))
-  );
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`;
-  const rule = `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`;
-  return [line(HEADINGS), rule, ...rows.map(line), ""].join("\n");
+  return alignedTable(HEADINGS, rows);
 }

@@ -1,0 +1,109 @@
+// The rows of README's table of number formats. The error is measured here, on normal variates of a fixed seed;
+// perplexities are those of `deno task bench quality perplexity` and speeds those of `deno task bench formats`,
+// read from the lines that lie in bench/results.
+
+import { createRandom, nextDouble } from "../../engine/decode/sampling/random.ts";
+import { findFormat, formatBytes, formats, type NumberFormat } from "../../quant/mod.ts";
+import { ROOT } from "../support/task.ts";
+
+/** Columns of the table. */
+export const HEADINGS: readonly string[] = [
+  ...["format", "bits", "GGUF", "error", "SmolLM2", "Gemma 3", "WASM", "GPU"],
+];
+/** Those that hold numbers. */
+export const NUMBERS: readonly number[] = [1, 3, 4, 5, 6, 7];
+
+/** Length of rows where the block is a row. */
+const ROW = 1024;
+const VALUES = 1 << 14;
+/** Standard deviation of the values, as weights have it: Q4_B16 has no room for larger ones. */
+const SPREAD = 0.05;
+/** Formats that are scratch of a product, or plain numbers that are no weights. */
+const LEFT_OUT = /^(Q8_K|Q8_1|I8|I16|I32|I64|F64|NB4)$/;
+
+/** A row a format, from many bits to few. */
+export function formatRows(): string[][] {
+  const values = normals();
+  const quality = readLines("quality").flatMap(perplexityOf);
+  const speeds = readLines("formats").flatMap(speedOf);
+  const all = [
+    ...[...formats.values()].filter(({ name }) => !LEFT_OUT.test(name)),
+    ...["I8PC", "I4PC", "Q8_GL"].map((name) => findFormat(name, ROW)),
+  ];
+  return all
+    .map((format) => ({ format, bits: 8 * format.blockBytes / format.blockSize }))
+    .map((row) => ({ ...row, error: errorOf(row.format, values) }))
+    .sort((a, b) => b.bits - a.bits || (a.error ?? 1) - (b.error ?? 1))
+    .flatMap(({ format, bits, error }) => {
+      const name = format.name.replace(`_${ROW}`, "");
+      const cells = (label: string, shownError: string) => [
+        ...[label, bits.toFixed(2), format.ggmlType === undefined ? "" : "yes", shownError],
+        ...["smollm2-135m", "gemma3-270m"].map((model) =>
+          quality.find((one) => one.format === label.split(" ").join(":") && one.model === model)
+            ?.text ?? ""
+        ),
+      ];
+      const speed = ["wasm", "gpu"].map((backend) =>
+        speeds.find((one) => one.format === name && one.backend === backend)?.text ?? ""
+      );
+      const calibrated = quality.some((one) => one.format === `GPTQ:${name}`)
+        ? [[...cells(`GPTQ ${name}`, ""), "", ""]]
+        : [];
+      const shown = error === undefined ? "" : `${(100 * error).toPrecision(2)} %`;
+      return [[...cells(name, shown), ...speed], ...calibrated];
+    });
+}
+
+function normals(): Float32Array {
+  const random = createRandom(1);
+  return Float32Array.from({ length: VALUES }, () => {
+    const radius = Math.sqrt(-2 * Math.log(1 - nextDouble(random)));
+    return SPREAD * radius * Math.cos(2 * Math.PI * nextDouble(random));
+  });
+}
+
+/** Root mean square of the error as a share of that of the values; undefined without an encoder. */
+function errorOf(format: NumberFormat, values: Float32Array): number | undefined {
+  if (!format.encode) return undefined;
+  const bytes = new Uint8Array(formatBytes(format, values.length));
+  const decoded = new Float32Array(values.length);
+  format.encode(values, bytes);
+  format.decode(bytes, decoded);
+  let errors = 0, squares = 0;
+  values.forEach((value, i) => {
+    errors += (decoded[i]! - value) ** 2;
+    squares += value ** 2;
+  });
+  return Math.sqrt(errors / squares);
+}
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** Lines of a bench, from all files whose names begin with it. */
+function readLines(bench: string): Line[] {
+  const folder = `${ROOT}/bench/results`;
+  const names = [...Deno.readDirSync(folder)].map(({ name }) => name)
+    .filter((name) => name.startsWith(bench) && name.endsWith(".jsonl")).sort();
+  return names.flatMap((name) =>
+    Deno.readTextFileSync(`${folder}/${name}`).trim().split("\n")
+      .map((line): Line => JSON.parse(line))
+  );
+}
+
+/** `24.1 (+2.5 %)` of a line about perplexity; a star where the stream was widened for the format. */
+function perplexityOf({ case: name, value, peerValue }: Line) {
+  const [what, format, model, ...width] = (name as string).split(" ");
+  if (what !== "perplexity") return [];
+  const shown = (value as number) > 1e4
+    ? (value as number).toExponential(0)
+    : (value as number).toPrecision(4);
+  const rise = 100 * ((value as number) / (peerValue as number) - 1);
+  const share = rise > 999 ? "" : ` (${rise < 0 ? "" : "+"}${rise.toFixed(rise < 10 ? 2 : 0)} %)`;
+  return [{ format, model, text: `${shown}${share}${width.length > 0 ? " \\*" : ""}` }];
+}
+
+/** Weights a second of a line about speed: 10⁹, one row of activations, the largest shape and most threads. */
+function speedOf({ backend, format, shape, gops }: Line) {
+  if (shape !== "4096x4096") return [];
+  return [{ format, backend, text: ((gops as number) / 2).toFixed(1) }];
+}
