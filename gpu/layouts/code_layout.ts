@@ -5,6 +5,7 @@
 // format derives from integers is derived by the shader: nothing is rounded on the way.
 
 import type { GpuWeightLayout, PackSize } from "../packed_layout.ts";
+import type { FileRows } from "./quads.ts";
 import { CODE_KINDS, type CodeKind, type ColumnKind, groupWriter } from "./code_planes.ts";
 
 /** Columns of a group. */
@@ -85,9 +86,9 @@ export interface BlockReader {
    *
    * @param quads Receives eight words; bits above a code are 0, signed codes fill their byte.
    */
-  codes(file: Uint8Array, at: number, group: number, quads: Uint32Array): void;
+  codes(file: FileRows, at: number, group: number, quads: Uint32Array): void;
   /** Writes the bytes that the scales of the block at byte `at` take in their plane, from `to` on. */
-  scales(file: Uint8Array, at: number, plane: Uint8Array, to: number): void;
+  scales(file: FileRows, at: number, plane: Uint8Array, to: number): void;
 }
 
 /** How blocks of a file give the planes of a kind of codes that is no code a column. */
@@ -97,7 +98,7 @@ export interface VectorReader extends Pick<BlockReader, "bytes" | "columns" | "s
    *
    * @param planes Of all kinds, in their order; block number `block` is to be filled.
    */
-  planes(file: Uint8Array, at: number, planes: readonly Uint8Array[], block: number): void;
+  planes(file: FileRows, at: number, planes: readonly Uint8Array[], block: number): void;
 }
 
 /** What is known of a layout before its blocks are. */
@@ -158,7 +159,11 @@ export function defineCodeLayout(
         rowGroup * scaleBytes(scales, span, columns),
       ];
     },
-    pack(file, { rows, columns }: PackSize, planes) {
+    pack(bytes, { rows, columns }: PackSize, planes) {
+      const file = {
+        bytes,
+        view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+      };
       const reader = typeof block === "function" ? block(columns) : block;
       const blocks = rows * columns / reader.columns;
       const own = scaleBytes(scales, span, reader.columns);
@@ -178,7 +183,7 @@ export function defineCodeLayout(
 function codesOf(
   reader: BlockReader,
   kind: ColumnKind,
-  file: Uint8Array,
+  file: FileRows,
   planes: readonly Uint8Array[],
 ): (at: number, block: number) => void {
   const groups = reader.columns / GROUP_COLUMNS;

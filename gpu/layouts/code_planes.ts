@@ -86,7 +86,9 @@ export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): Gr
         writePairs(quads, 4, second, group);
       };
     case "i8":
-      return (quads, group) => first.set(quads, 8 * group);
+      return (quads, group) => {
+        for (let q = 0; q < 8; q++) first[8 * group + q] = quads[q]!;
+      };
     case "l4":
       return (quads, group) => writeLevels(quads, first, group);
   }

@@ -47,11 +47,11 @@ const CODE_PAIRS: BlockReader = {
     for (let q = 0; q < 8; q++) {
       // Four columns are two pair codes, and eight the four of a row r.
       const r = 4 * group + (q >> 1), first = 2 * (q & 1);
-      const bits = file[at + 4 + (r >> 1)]! >> (4 * (r & 1));
-      const nibbles = file[at + 16 + 2 * r + (q & 1)]!;
+      const bits = file.bytes[at + 4 + (r >> 1)]! >> (4 * (r & 1));
+      const nibbles = file.bytes[at + 16 + 2 * r + (q & 1)]!;
       let quad = 0;
       for (let j = 0; j < 2; j++) {
-        const middle = (file[at + 8 + r]! >> (2 * (first + j))) & 3;
+        const middle = (file.bytes[at + 8 + r]! >> (2 * (first + j))) & 3;
         const pair = (((bits >> (first + j)) & 1) << 6) | (middle << 4) |
           ((nibbles >> (4 * j)) & 15);
         const second = secondOfPair(pair);
@@ -70,12 +70,12 @@ const SIXTEENS: BlockReader = {
   codes(file, at, _group, quads) {
     for (let q = 0; q < 8; q++) {
       const from = at + 10 * (q >> 2) + 2 + 2 * (q & 3);
-      const low = file[from]!, high = file[from + 1]!;
+      const low = file.bytes[from]!, high = file.bytes[from + 1]!;
       quads[q] = (low & 15) | ((low & 0xf0) << 4) | ((high & 15) << 16) | ((high & 0xf0) << 20);
     }
   },
   scales(file, at, plane, to) {
-    for (let i = 0; i < 4; i++) plane[to + i] = file[at + 10 * (i >> 1) + (i & 1)]!;
+    for (let i = 0; i < 4; i++) plane[to + i] = file.bytes[at + 10 * (i >> 1) + (i & 1)]!;
   },
 };
 

@@ -39,7 +39,7 @@ const THREE_BITS: BlockReader = {
   },
   scales(file, at, plane, to) {
     copyBytes(file, at + 108, plane, to, 2);
-    for (let i = 0; i < 16; i++) plane[to + 4 + i] = signedScaleCode(file, at + 96, i) - 32;
+    for (let i = 0; i < 16; i++) plane[to + 4 + i] = signedScaleCode(file.bytes, at + 96, i) - 32;
   },
 };
 
@@ -59,8 +59,8 @@ function affineBlocks(fifth: boolean): BlockReader {
     scales(file, at, plane, to) {
       copyBytes(file, at, plane, to, 4);
       for (let sub = 0; sub < 8; sub++) {
-        plane[to + 4 + 2 * sub] = scaleCode(file, at + 4, sub);
-        plane[to + 5 + 2 * sub] = minimumCode(file, at + 4, sub);
+        plane[to + 4 + 2 * sub] = scaleCode(file.bytes, at + 4, sub);
+        plane[to + 5 + 2 * sub] = minimumCode(file.bytes, at + 4, sub);
       }
     },
   };
@@ -90,8 +90,8 @@ const LEVELS: BlockReader = {
   scales(file, at, plane, to) {
     copyBytes(file, at, plane, to, 2);
     for (let sub = 0; sub < 8; sub++) {
-      const low = (file[at + 4 + (sub >> 1)]! >> (4 * (sub & 1))) & 15;
-      const high = (file[at + 2 + (sub >> 2)]! >> (2 * (sub & 3))) & 3;
+      const low = (file.bytes[at + 4 + (sub >> 1)]! >> (4 * (sub & 1))) & 15;
+      const high = (file.bytes[at + 2 + (sub >> 2)]! >> (2 * (sub & 3))) & 3;
       plane[to + 4 + sub] = (low | (high << 4)) - 32;
     }
   },

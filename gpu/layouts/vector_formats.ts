@@ -31,7 +31,7 @@ const XXS_2: VectorReader = {
   planes(file, at, [points], block) {
     for (let p = 0, to = 64 * block; p < 32; p++, to += 2) {
       const from = at + 2 + 8 * (p >> 2);
-      points![to] = file[from + (p & 3)]!;
+      points![to] = file.bytes[from + (p & 3)]!;
       points![to + 1] = completeSigns((wordAt(file, from + 4) >>> (7 * (p & 3))) & 127);
     }
   },
@@ -39,7 +39,8 @@ const XXS_2: VectorReader = {
     copyBytes(file, at, plane, to, 2);
     // The highest nibble of the word of signs, two groups a byte.
     for (let i = 0; i < 4; i++) {
-      plane[to + 4 + i] = (file[at + 9 + 16 * i]! >> 4) | (file[at + 17 + 16 * i]! & 0xf0);
+      plane[to + 4 + i] = (file.bytes[at + 9 + 16 * i]! >> 4) |
+        (file.bytes[at + 17 + 16 * i]! & 0xf0);
     }
   },
 };
@@ -87,7 +88,8 @@ const XXS_3: VectorReader = {
   scales(file, at, plane, to) {
     copyBytes(file, at, plane, to, 2);
     for (let i = 0; i < 4; i++) {
-      plane[to + 4 + i] = (file[at + 69 + 8 * i]! >> 4) | (file[at + 73 + 8 * i]! & 0xf0);
+      plane[to + 4 + i] = (file.bytes[at + 69 + 8 * i]! >> 4) |
+        (file.bytes[at + 73 + 8 * i]! & 0xf0);
     }
   },
 };
@@ -114,7 +116,7 @@ const S_1: VectorReader = {
   planes(file, at, [points, upper], block) {
     copyBytes(file, at + 2, points!, 32 * block, 32);
     for (let group = 0; group < 8; group++) {
-      const low = file[at + 34 + 2 * group]!, high = file[at + 35 + 2 * group]!;
+      const low = file.bytes[at + 34 + 2 * group]!, high = file.bytes[at + 35 + 2 * group]!;
       const bits = low | (high << 8), shift = (high & 0x80) >> 4;
       const nibble = (p: number) => ((bits >> (3 * p)) & 7) | shift;
       upper![16 * block + 2 * group] = nibble(0) | (nibble(1) << 4);
@@ -123,7 +125,7 @@ const S_1: VectorReader = {
   },
   scales(file, at, plane, to) {
     copyBytes(file, at, plane, to, 2);
-    const scale = (group: number) => (file[at + 35 + 2 * group]! >> 4) & 7;
+    const scale = (group: number) => (file.bytes[at + 35 + 2 * group]! >> 4) & 7;
     for (let i = 0; i < 4; i++) plane[to + 4 + i] = scale(2 * i) | (scale(2 * i + 1) << 4);
   },
 };
@@ -137,10 +139,10 @@ const M_1: VectorReader = {
     copyBytes(file, at + 32, upper!, 16 * block, 16);
   },
   scales(file, at, plane, to) {
-    plane[to] = (file[at + 49]! >> 4) | (file[at + 51]! & 0xf0);
-    plane[to + 1] = (file[at + 53]! >> 4) | (file[at + 55]! & 0xf0);
+    plane[to] = (file.bytes[at + 49]! >> 4) | (file.bytes[at + 51]! & 0xf0);
+    plane[to + 1] = (file.bytes[at + 53]! >> 4) | (file.bytes[at + 55]! & 0xf0);
     for (let quarter = 0; quarter < 4; quarter++) {
-      const bits = file[at + 48 + 2 * quarter]! | (file[at + 49 + 2 * quarter]! << 8);
+      const bits = file.bytes[at + 48 + 2 * quarter]! | (file.bytes[at + 49 + 2 * quarter]! << 8);
       plane[to + 4 + 2 * quarter] = (bits & 7) | ((bits & 0x38) << 1);
       plane[to + 5 + 2 * quarter] = ((bits >> 6) & 7) | ((bits >> 5) & 0x70);
     }
