@@ -19,6 +19,8 @@ const planes = {
 /** Bits of `flags` of scaled_attention. */
 export const ATTENTION_FLAGS = {
   ...{ q_joined: 1, k_joined: 2, v_joined: 4, causal: 8, from_end: 16, wide: 32 },
+  ...{ new_k_joined: 64, new_v_joined: 128, behind_valid: 256 },
+  ...{ truths: 512, one_column: 1024 },
 } as const;
 
 /** Table of these kernels. */
@@ -185,15 +187,19 @@ export const NN_OPCODES = {
       ...{ reverse: u32, batch_first: u32, linear: u32, scratch: u32, scratch_bytes: u32 },
     },
   },
-  /** Strides of the mask are in elements; addresses of 0: none; `flags`: ATTENTION_FLAGS. */
+  /**
+   * Strides of the mask are in elements; addresses of 0: none; `flags`: ATTENTION_FLAGS, `truths` and
+   * `one_column` of the mask. `fresh` rows of `new_k` and `new_v` stand behind the keys.
+   */
   scaled_attention: {
     file: "nn_attention",
     operands: {
       ...{ q: u32, k: u32, v: u32, y: u32, mask: u32, counts: u32, sinks: u32, flags: u32 },
       ...{ batch: u32, heads: u32, kv_heads: u32, rows: u32, keys: u32, width: u32 },
       ...{ value_width: u32, scale: "f32", softcap: "f32", offset: u32, window: u32 },
-      ...{ mask_kind: u32, mask_batch: u32, mask_head: u32, mask_row: u32, mask_column: u32 },
-      ...{ mask_columns: u32, scratch: u32, scratch_bytes: u32 },
+      ...{ mask_batch: u32, mask_head: u32, mask_row: u32 },
+      ...{ mask_columns: u32, new_k: u32, new_v: u32, fresh: u32 },
+      ...{ scratch: u32, scratch_bytes: u32 },
     },
   },
   /** `single`: one position, that of row 0; `table`: entries of the tables. */

@@ -14,7 +14,7 @@ export const MAP_KINDS = {
 /** Numbers of the functions of `combine`; from `equal` on the result is a byte, 0 or 1. */
 export const COMBINE_KINDS = {
   ...{ add: 1, sub: 2, mul: 3, div: 4, min: 5, max: 6, prelu: 7, pow: 8 },
-  ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20 },
+  ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20, differs: 21 },
 } as const;
 
 /** Numbers of the reductions of `reduce`; `reduce_integers` knows sum, max, min, prod and sum_square. */

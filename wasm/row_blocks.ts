@@ -5,21 +5,24 @@
 import { q8RowBytes } from "../quant/q8_activation.ts";
 
 /** Part of an L2 cache of 512 KiB that a block may fill. */
-const BLOCK_BYTES = 192 * 1024;
-/** Rows of the largest register tiles (assembly/gen), of which a block is a multiple. */
-const FLOAT_HEIGHT = 6, INT7_HEIGHT = 4;
+const BLOCK_BYTES = 200 * 1024;
+/** Most columns that `matmul` takes through its tiles at once (assembly/matmul.ts). */
+const FLOAT_RUN = 384;
+/** Rows of register tiles (assembly/gen), of which blocks are multiples. */
+const HEIGHT = 12;
+const MOST_ROWS = 132;
 
 /** Rows of float32 that `matmul` takes at once. */
 export function floatBlock(columns: number): number {
-  return blockRows(4 * columns, FLOAT_HEIGHT, 84);
+  return blockRows(4 * Math.min(columns, FLOAT_RUN));
 }
 
 /** Rows that `matmul_int7` takes at once. */
 export function int7Block(columns: number): number {
-  return blockRows(q8RowBytes(columns), INT7_HEIGHT, 128);
+  return blockRows(q8RowBytes(columns));
 }
 
-function blockRows(rowBytes: number, height: number, most: number): number {
-  const rows = Math.min(most, Math.floor(BLOCK_BYTES / rowBytes));
-  return Math.max(2, Math.floor(rows / height)) * height;
+function blockRows(rowBytes: number): number {
+  const rows = Math.min(MOST_ROWS, Math.floor(BLOCK_BYTES / rowBytes));
+  return Math.max(1, Math.floor(rows / HEIGHT)) * HEIGHT;
 }

@@ -10,7 +10,7 @@ import {
   numbered,
   repeatingStrides,
 } from "./lower_strided.ts";
-import { countOf, emit, outputAddress } from "./lower_wasm.ts";
+import { countOf, emit, inputAddress, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** The loop over an output, with the strides of the inputs. */
@@ -42,6 +42,22 @@ export const mapKernel: WasmKernel = {
 };
 
 const COMBINE_RANK = 6, CHOOSE_RANK = 5;
+
+/** Kernel of `unary` for "is_nan": what differs from itself. */
+export const isNanKernel: WasmKernel = {
+  name: "is_nan_f32",
+  when: ({ node }) => areFloat32(node.inputs) && node.attributes.kind === "is_nan",
+  lower(lowering) {
+    const x = inputAddress(lowering, 0), sizes = [countOf(lowering.node.inputs[0]!)];
+    const steps = inBytes([1], 4);
+    emit(lowering, "combine", {
+      ...{ a: x, b: x, y: outputAddress(lowering), kind: COMBINE_KINDS.differs },
+      ...numbered("n", sizes, { rank: COMBINE_RANK, missing: 1 }),
+      ...numbered("a", steps, { rank: COMBINE_RANK, missing: 0 }),
+      ...numbered("b", steps, { rank: COMBINE_RANK, missing: 0 }),
+    });
+  },
+};
 
 /** Kernel of `binary`, or of an op that is one of its functions. */
 export function combineKernel(name: string, fixed?: keyof typeof COMBINE_KINDS): WasmKernel {

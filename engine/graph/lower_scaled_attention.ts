@@ -25,11 +25,9 @@ function maskOperands(mask: Value | undefined) {
   const shape: Dim[] = [...new Array<Dim>(4).fill(1), ...mask?.shape ?? []].slice(-4);
   const step = (axis: number) => equal(shape[axis]!, 1) ? 0 : product(shape.slice(axis + 1));
   return {
-    mask_kind: !mask ? 0 : mask.dtype === "bool" ? 2 : 1,
     mask_batch: step(0),
     mask_head: step(1),
     mask_row: step(2),
-    mask_column: step(3),
     mask_columns: shape[3]!,
   };
 }
@@ -37,15 +35,16 @@ function maskOperands(mask: Value | undefined) {
 /** Float32 heads of known widths, without scores as an output. */
 export const scaledAttentionKernel: WasmKernel = {
   name: "scaled_attention_f32",
-  when({ node: { inputs: [q, k, v, mask, , sinks], attributes } }) {
+  when({ node: { inputs: [q, k, v, mask, , sinks, newK, newV], attributes } }) {
     const width = (value: Value, count: unknown) => heads(value.shape, count as number).width;
-    return [q, k, v].every((value) => value!.dtype === "f32") && attributes.scores === "none" &&
+    return [q, k, v, newK, newV].every((value) => !value || value.dtype === "f32") &&
+      attributes.scores === "none" &&
       isStatic(width(q!, attributes.q_heads)) && isStatic(width(v!, attributes.kv_heads)) &&
       (!mask || (mask.shape.length <= 4 && (mask.dtype === "f32" || mask.dtype === "bool"))) &&
       (!sinks || sinks.dtype === "f32");
   },
   lower(lowering) {
-    const { inputs: [q, k, v, mask, counts], attributes } = lowering.node;
+    const { inputs: [q, k, v, mask, counts, , newK, newV], attributes } = lowering.node;
     const qHeads = attributes.q_heads as number, kvHeads = attributes.kv_heads as number;
     const { batch, rows, width } = heads(q!.shape, qHeads) as Layout<Dim>;
     const keys = heads(k!.shape, kvHeads).rows;
@@ -69,6 +68,11 @@ export const scaledAttentionKernel: WasmKernel = {
         causal: attributes.causal === true,
         from_end: attributes.from_end === true,
         wide: counts?.dtype === "i64",
+        new_k_joined: newK !== undefined && isJoined(newK),
+        new_v_joined: newV !== undefined && isJoined(newV),
+        truths: mask?.dtype === "bool",
+        one_column: mask !== undefined && equal(mask.shape.at(-1) ?? 1, 1),
+        behind_valid: attributes.new_rows === "behind_valid",
       }),
       ...{ batch, heads: qHeads, kv_heads: kvHeads, rows, keys, width, value_width },
       scale: attributes.scale as number,
@@ -76,6 +80,9 @@ export const scaledAttentionKernel: WasmKernel = {
       offset: attributes.offset as Dim,
       window: attributes.window as number,
       ...maskOperands(mask),
+      new_k: inputAddress(lowering, 6),
+      new_v: inputAddress(lowering, 7),
+      fresh: newK ? heads(newK.shape, kvHeads).rows : 0,
       scratch: lowering.scratch(bytes),
       scratch_bytes: roundUp64(bytes),
     });

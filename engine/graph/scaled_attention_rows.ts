@@ -32,9 +32,34 @@ function rowAt(layout: Layout<number>, batch: number, head: number, row: number)
   return at * width;
 }
 
-interface Operand {
+/** Heads and how they lie. */
+export interface Operand {
   readonly values: Numbers;
   readonly layout: Layout<number>;
+}
+
+/**
+ * Heads with others behind them: behind all rows, or where `counts` says how many are valid in the end.
+ *
+ * @throws {RangeError} If there would be a gap between them.
+ */
+export function appended(before: Operand, fresh: Operand, counts: Numbers | undefined): Operand {
+  const { batch, heads: count, rows: held, width } = before.layout, { rows } = fresh.layout;
+  const layout = { batch, heads: count, rows: held + rows, width, joined: false };
+  const values = new Float64Array(batch * count * layout.rows * width);
+  for (let b = 0; b < batch; b++) {
+    const start = counts ? Math.max(0, counts[b]! - rows) : held;
+    if (start > held) throw new RangeError(`Cannot append at row ${start}: there are ${held}`);
+    for (let h = 0; h < count; h++) {
+      for (let row = 0; row < start + rows; row++) {
+        const source = row < start ? before : fresh;
+        const from = rowAt(source.layout, b, h, row < start ? row : row - start);
+        const to = rowAt(layout, b, h, row);
+        for (let i = 0; i < width; i++) values[to + i] = source.values[from + i]!;
+      }
+    }
+  }
+  return { values, layout };
 }
 
 /** One call, complete. */

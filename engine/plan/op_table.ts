@@ -71,8 +71,9 @@ const COUNTS: Readonly<Record<string, (node: Node, env: DimEnv) => number>> = {
     return elementsOf(out!, env) * evaluate(a!.shape.at(inner)!, env);
   },
   // Every element of q meets every key, and every element of the result is a sum over all keys.
-  scaled_attention: ({ inputs: [q, k], outputs: [out] }, env) =>
-    (elementsOf(q!, env) + elementsOf(out!, env)) * evaluate(k!.shape.at(-2)!, env),
+  scaled_attention: ({ inputs: [q, k, , , , , newK], outputs: [out] }, env) =>
+    (elementsOf(q!, env) + elementsOf(out!, env)) *
+    (evaluate(k!.shape.at(-2)!, env) + (newK ? evaluate(newK.shape.at(-2)!, env) : 0)),
 };
 
 /** Multiply-adds of a node, masked ones included; 0 where it is no product that this table knows. */

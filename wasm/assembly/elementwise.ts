@@ -11,7 +11,7 @@
 //    scalars, never past the end of a tensor.
 // 2. gelu_tanh is x · sigmoid(2u), which is the same and accurate for negative x.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
-import { coarseGelu4, erfcAbs4, sigmoid4, tanh4 } from "./exp";
+import { coarseGelu4, gelu4, sigmoid4, tanh4 } from "./exp";
 import { madd } from "./simd";
 import {
   ACTIVATION_COUNT, ACTIVATION_KIND, ACTIVATION_X, ACTIVATION_Y, BINARY_FLAT_A, BINARY_FLAT_B,
@@ -35,10 +35,7 @@ const CHUNK: u32 = 4096;
     const u2 = f32x4.mul(x, madd(z, f32x4.splat(0.07135481282553), f32x4.splat(1.59576912160573)));
     return f32x4.mul(x, sigmoid4(u2));
   }
-  if (kind == 2) {
-    const tail = f32x4.mul(f32x4.mul(x, f32x4.splat(0.5)), erfcAbs4(f32x4.mul(x, f32x4.splat(0.70710678118655))));
-    return v128.bitselect(tail, f32x4.sub(x, tail), f32x4.lt(x, f32x4.splat(0)));
-  }
+  if (kind == 2) return gelu4(x);
   if (kind == 3) return f32x4.pmax(x, f32x4.splat(0));
   return sigmoid4(x);
 }

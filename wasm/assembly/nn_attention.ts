@@ -3,7 +3,8 @@
 //
 // A chunk of scaled_attention is 32 rows of one head. Blocks of keys and of values are packed by eight,
 // and the scores and sums are tiles; up to three rows are computed row by row instead, since packing
-// would cost as much.
+// would cost as much. Keys that are new may stand in tensors of their own, behind the others: blocks end where
+// those begin.
 import { addressAt, chunksOf, f32At, i32At, min, nextChunk, thread, u32At } from "./runtime";
 import { exp4, tanh4 } from "./exp";
 import { floatTiles } from "./generated/float_tiles";
@@ -12,9 +13,9 @@ import { madd, max4, sum4 } from "./simd";
 import {
   SCALED_ATTENTION_BATCH, SCALED_ATTENTION_COUNTS, SCALED_ATTENTION_FLAGS, SCALED_ATTENTION_HEADS,
   SCALED_ATTENTION_K, SCALED_ATTENTION_KEYS, SCALED_ATTENTION_KV_HEADS, SCALED_ATTENTION_MASK,
-  SCALED_ATTENTION_MASK_BATCH, SCALED_ATTENTION_MASK_COLUMN, SCALED_ATTENTION_MASK_COLUMNS,
-  SCALED_ATTENTION_MASK_HEAD, SCALED_ATTENTION_MASK_KIND, SCALED_ATTENTION_MASK_ROW, SCALED_ATTENTION_OFFSET,
-  SCALED_ATTENTION_Q, SCALED_ATTENTION_ROWS, SCALED_ATTENTION_SCALE, SCALED_ATTENTION_SCRATCH,
+  SCALED_ATTENTION_MASK_BATCH, SCALED_ATTENTION_MASK_COLUMNS,
+  SCALED_ATTENTION_MASK_HEAD, SCALED_ATTENTION_MASK_ROW, SCALED_ATTENTION_OFFSET,
+  SCALED_ATTENTION_FRESH, SCALED_ATTENTION_NEW_K, SCALED_ATTENTION_NEW_V, SCALED_ATTENTION_Q, SCALED_ATTENTION_ROWS, SCALED_ATTENTION_SCALE, SCALED_ATTENTION_SCRATCH,
   SCALED_ATTENTION_SCRATCH_BYTES, SCALED_ATTENTION_SINKS, SCALED_ATTENTION_SOFTCAP, SCALED_ATTENTION_V,
   SCALED_ATTENTION_VALUE_WIDTH, SCALED_ATTENTION_WIDTH, SCALED_ATTENTION_WINDOW, SCALED_ATTENTION_Y,
 } from "./generated/opcodes";
@@ -26,6 +27,11 @@ const V_JOINED: u32 = 4;
 const CAUSAL: u32 = 8;
 const FROM_END: u32 = 16;
 const WIDE: u32 = 32;
+const NEW_K_JOINED: u32 = 64;
+const NEW_V_JOINED: u32 = 128;
+const BEHIND_VALID: u32 = 256;
+const TRUTHS: u32 = 512;
+const ONE_COLUMN: u32 = 1024;
 const ROWS: u32 = 32;
 const BLOCK: u32 = 128;
 
@@ -59,7 +65,13 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
   const k = planeOf(addressAt(ip, SCALED_ATTENTION_K), kJoined, item, kvHead, kvHeads, keys, width);
   const v = planeOf(addressAt(ip, SCALED_ATTENTION_V), vJoined, item, kvHead, kvHeads, keys, valueWidth);
   const y = planeOf(addressAt(ip, SCALED_ATTENTION_Y), qJoined, item, head, heads, rows, valueWidth) + first * yStride;
-  const valid = validKeys(ip, item, keys), own = ownKey(ip, valid, rows) + <i32>first;
+  const fresh = u32At(ip, SCALED_ATTENTION_FRESH), valid = validKeys(ip, item, keys + fresh);
+  const split = firstNew(ip, valid, keys, fresh);
+  const newKJoined = u32At(ip, SCALED_ATTENTION_FLAGS) & NEW_K_JOINED, newKStride = strideOf(newKJoined, kvHeads, width);
+  const newVJoined = u32At(ip, SCALED_ATTENTION_FLAGS) & NEW_V_JOINED, newVStride = strideOf(newVJoined, kvHeads, valueWidth);
+  const newK = planeOf(addressAt(ip, SCALED_ATTENTION_NEW_K), newKJoined, item, kvHead, kvHeads, fresh, width);
+  const newV = planeOf(addressAt(ip, SCALED_ATTENTION_NEW_V), newVJoined, item, kvHead, kvHeads, fresh, valueWidth);
+  const own = ownKey(ip, valid, rows) + <i32>first;
   // Keys that any row of the tile may see.
   const causal = (u32At(ip, SCALED_ATTENTION_FLAGS) & CAUSAL), window = i32At(ip, SCALED_ATTENTION_WINDOW);
   let end = <i32>valid;
@@ -79,20 +91,23 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
     store<f32>(largest + (<usize>r << 2), sinks ? load<f32>(sinks + (<usize>head << 2)) : -Infinity);
     store<f32>(totals + (<usize>r << 2), sinks ? 1 : 0);
   }
-  for (let key = begin; key < end; key += BLOCK) {
-    const count = min(BLOCK, <u32>(end - key));
-    scoreBlock(ip, q, qStride, height, k + <usize>key * kStride, kStride, count, scores, panel);
+  let count: u32 = 0;
+  for (let key = begin; key < end; key += count) {
+    const isNew = fresh && key >= split;
+    count = min(BLOCK, <u32>((!fresh || isNew || split > end ? end : split) - key));
+    const keysAt = isNew ? newK + <usize>(key - split) * newKStride : k + <usize>key * kStride;
+    const valuesAt = isNew ? newV + <usize>(key - split) * newVStride : v + <usize>key * vStride;
+    scoreBlock(ip, q, qStride, height, keysAt, isNew ? newKStride : kStride, count, scores, panel);
     for (let r: u32 = 0; r < height; r++) {
       const at = own + <i32>r, row = scores + <usize>r * BLOCK * 4;
       const m = largest + (<usize>r << 2), t = totals + (<usize>r << 2), sum = sums + <usize>r * sumStride;
       weighBlock(ip, item, head, first + r, at, key, count, valid, row, m, t, sum, valueWidth);
     }
-    sumBlock(scores, height, v + <usize>key * vStride, vStride, count, valueWidth, sums, sumStride, panel);
+    sumBlock(scores, height, valuesAt, isNew ? newVStride : vStride, count, valueWidth, sums, sumStride, panel);
   }
   for (let r: u32 = 0; r < height; r++) {
     const total = load<f32>(totals + (<usize>r << 2)), factor: f32 = total == 0 ? 0 : <f32>1 / total;
-    const from = sums + <usize>r * sumStride, to = y + <usize>r * yStride;
-    for (let i: usize = 0; i < <usize>valueWidth << 2; i += 4) store<f32>(to + i, load<f32>(from + i) * factor);
+    scaleRun(sums + <usize>r * sumStride, y + <usize>r * yStride, factor, valueWidth);
   }
 }
 
@@ -101,7 +116,15 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
   if (!counts) return keys;
   const wide = u32At(ip, SCALED_ATTENTION_FLAGS) & WIDE;
   const count = wide ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
+  // Rows that are there to be appended to, and not, are an error; a mere length may be too long.
+  if (count > keys && (u32At(ip, SCALED_ATTENTION_FLAGS) & BEHIND_VALID)) unreachable();
   return min(count, keys);
+}
+
+/** The key that the first of the new rows is. */
+@inline function firstNew(ip: usize, valid: u32, keys: u32, fresh: u32): i32 {
+  if (!fresh || !(u32At(ip, SCALED_ATTENTION_FLAGS) & BEHIND_VALID)) return <i32>keys;
+  return valid > fresh ? <i32>(valid - fresh) : 0;
 }
 
 /** The key that row 0 is at. */
@@ -158,9 +181,10 @@ function weighBlock(
   const window = i32At(ip, SCALED_ATTENTION_WINDOW);
   let end = <i32>valid - key, begin: i32 = window > 0 ? own - window + 1 - key : 0;
   if ((u32At(ip, SCALED_ATTENTION_FLAGS) & CAUSAL) && own + 1 - key < end) end = own + 1 - key;
-  for (let j: i32 = 0; j < <i32>padded; j++) {
-    if (j < begin || j >= end || j >= <i32>count) store<f32>(scores + (<usize>j << 2), -Infinity);
-  }
+  if (end > <i32>count) end = <i32>count;
+  if (begin > end) begin = end;
+  for (let j: i32 = 0; j < begin; j++) store<f32>(scores + (<usize>j << 2), -Infinity);
+  for (let j: i32 = end > 0 ? end : 0; j < <i32>padded; j++) store<f32>(scores + (<usize>j << 2), -Infinity);
   let m = f32x4.splat(-Infinity);
   for (let i: usize = 0; i < <usize>padded << 2; i += 16) m = f32x4.pmax(m, v128.load(scores + i));
   const before = load<f32>(largest), highest = Mathf.max(before, max4(m));
@@ -178,25 +202,38 @@ function weighBlock(
   if (before != -Infinity) factor = f32x4.extract_lane(exp4(f32x4.splat(before - highest)), 0);
   store<f32>(totals, load<f32>(totals) * factor + sum4(total));
   store<f32>(largest, highest);
-  if (factor != 1) {
-    for (let i: usize = 0; i < <usize>valueWidth << 2; i += 4) store<f32>(sums + i, load<f32>(sums + i) * factor);
-  }
+  if (factor != 1) scaleRun(sums, sums, factor, valueWidth);
 }
 
-/** Kinds of masks: 0 none, 1 added, 2 truth values. Columns that a mask lacks are not seen. */
+function scaleRun(from: usize, to: usize, factor: f32, count: u32): void {
+  const f = f32x4.splat(factor), bytes = <usize>count << 2;
+  let i: usize = 0;
+  for (; i + 16 <= bytes; i += 16) v128.store(to + i, f32x4.mul(v128.load(from + i), f));
+  for (; i < bytes; i += 4) store<f32>(to + i, load<f32>(from + i) * factor);
+}
+
+/** Numbers to add, or truth values. Columns that a mask lacks are not seen. */
 function addMask(ip: usize, item: u32, head: u32, row: u32, key: i32, count: u32, scores: usize): void {
-  const kind = u32At(ip, SCALED_ATTENTION_MASK_KIND);
-  if (!kind) return;
-  const columns = u32At(ip, SCALED_ATTENTION_MASK_COLUMNS), step = u32At(ip, SCALED_ATTENTION_MASK_COLUMN);
+  const mask = addressAt(ip, SCALED_ATTENTION_MASK), flags = u32At(ip, SCALED_ATTENTION_FLAGS);
+  if (!mask) return;
+  const columns = u32At(ip, SCALED_ATTENTION_MASK_COLUMNS), step: u32 = flags & ONE_COLUMN ? 0 : 1;
+  const isAdded = !(flags & TRUTHS);
   const at = <usize>item * u32At(ip, SCALED_ATTENTION_MASK_BATCH) + <usize>head * u32At(ip, SCALED_ATTENTION_MASK_HEAD) +
     <usize>row * u32At(ip, SCALED_ATTENTION_MASK_ROW);
-  const mask = addressAt(ip, SCALED_ATTENTION_MASK);
-  for (let j: u32 = 0; j < count; j++) {
+  let start: u32 = 0;
+  if (isAdded && step == 1 && <u32>key + count <= columns) {
+    const from = mask + ((at + <usize>key) << 2), none = f32x4.splat(-Infinity);
+    for (; start + 4 <= count; start += 4) {
+      const target = scores + (<usize>start << 2), added = v128.load(from + (<usize>start << 2));
+      // A product may be NaN where it does not count.
+      v128.store(target, v128.bitselect(added, f32x4.add(v128.load(target), added), f32x4.eq(added, none)));
+    }
+  }
+  for (let j = start; j < count; j++) {
     const column = <u32>key + j, target = scores + (<usize>j << 2), place = at + <usize>(column * step);
     if (step && column >= columns) store<f32>(target, -Infinity);
-    else if (kind == 1) {
+    else if (isAdded) {
       const added = load<f32>(mask + (place << 2));
-      // A product may be NaN where it does not count.
       store<f32>(target, added == -Infinity ? added : load<f32>(target) + added);
     } else if (!load<u8>(mask + place)) store<f32>(target, -Infinity);
   }

@@ -33,7 +33,8 @@ export function map(ip: usize): void {
   if (kind == 16) return f32x4.eq(a, b);
   if (kind == 17) return f32x4.gt(a, b);
   if (kind == 18) return f32x4.ge(a, b);
-  return kind == 19 ? f32x4.lt(a, b) : f32x4.le(a, b);
+  if (kind == 19) return f32x4.lt(a, b);
+  return kind == 20 ? f32x4.le(a, b) : f32x4.ne(a, b);
 }
 
 function testRun(kind: u32, a: usize, b: usize, y: usize, count: u32, sa: usize, sb: usize): void {

@@ -2,26 +2,9 @@
 //
 // 1. sin, cos and pow are computed in float64: angles of positions are large.
 // 2. Constants are read from memory: a v128.const is built anew at every use in V8's code.
-import { erfcAbs4, exp4, sigmoid4, tanh4 } from "./exp";
+import { exp4, sigmoid4, tanh4 } from "./exp";
 import { log4 } from "./onnx_log";
 import { madd } from "./simd";
-
-const ERF: usize = memory.data<f32>([
-  -2.72614225801306e-10, -2.72614225801306e-10, -2.72614225801306e-10, -2.72614225801306e-10,
-  2.77068142495902e-08, 2.77068142495902e-08, 2.77068142495902e-08, 2.77068142495902e-08,
-  -2.10102402082508e-06, -2.10102402082508e-06, -2.10102402082508e-06, -2.10102402082508e-06,
-  -5.69250639462346e-05, -5.69250639462346e-05, -5.69250639462346e-05, -5.69250639462346e-05,
-  -7.34990630326855e-04, -7.34990630326855e-04, -7.34990630326855e-04, -7.34990630326855e-04,
-  -2.95459980854025e-03, -2.95459980854025e-03, -2.95459980854025e-03, -2.95459980854025e-03,
-  -1.60960333262415e-02, -1.60960333262415e-02, -1.60960333262415e-02, -1.60960333262415e-02,
-  -1.45660718464996e-05, -1.45660718464996e-05, -1.45660718464996e-05, -1.45660718464996e-05,
-  -2.13374055278905e-04, -2.13374055278905e-04, -2.13374055278905e-04, -2.13374055278905e-04,
-  -1.68282697438203e-03, -1.68282697438203e-03, -1.68282697438203e-03, -1.68282697438203e-03,
-  -7.37332916720468e-03, -7.37332916720468e-03, -7.37332916720468e-03, -7.37332916720468e-03,
-  -1.42647390514189e-02, -1.42647390514189e-02, -1.42647390514189e-02, -1.42647390514189e-02,
-  4, 4, 4, 4,
-  -4, -4, -4, -4,
-], 16);
 
 /** exp(x) - 1, accurate near 0: tanh(x/2) · (exp(x) + 1). */
 @inline export function expm1_4(x: v128): v128 {
@@ -35,28 +18,6 @@ const ERF: usize = memory.data<f32>([
 }
 
 @inline export function clamp01(x: v128): v128 { return f32x4.min(f32x4.max(x, f32x4.splat(0)), f32x4.splat(1)); }
-
-/** erf: x · P(x²) / Q(x²) on -4..4, the rational approximation of TensorFlow and Eigen; 5e-7. */
-@inline export function erf4(x: v128): v128 {
-  const v = f32x4.pmax(f32x4.pmin(x, v128.load(ERF, 192)), v128.load(ERF, 208));
-  const z = f32x4.mul(v, v);
-  let p = madd(v128.load(ERF), z, v128.load(ERF, 16));
-  p = madd(p, z, v128.load(ERF, 32));
-  p = madd(p, z, v128.load(ERF, 48));
-  p = madd(p, z, v128.load(ERF, 64));
-  p = madd(p, z, v128.load(ERF, 80));
-  p = madd(p, z, v128.load(ERF, 96));
-  let q = madd(v128.load(ERF, 112), z, v128.load(ERF, 128));
-  q = madd(q, z, v128.load(ERF, 144));
-  q = madd(q, z, v128.load(ERF, 160));
-  q = madd(q, z, v128.load(ERF, 176));
-  return f32x4.div(f32x4.mul(p, v), q);
-}
-
-@inline export function gelu4(x: v128): v128 {
-  const tail = f32x4.mul(f32x4.mul(x, f32x4.splat(0.5)), erfcAbs4(f32x4.mul(x, f32x4.splat(0.70710678118655))));
-  return v128.bitselect(tail, f32x4.sub(x, tail), f32x4.lt(x, f32x4.splat(0)));
-}
 
 /** Where x < 0 the first, else x. */
 @inline export function negative(part: v128, x: v128): v128 { return v128.bitselect(part, x, f32x4.lt(x, f32x4.splat(0))); }

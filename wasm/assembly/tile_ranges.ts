@@ -31,12 +31,14 @@ export function nextTiles(ip: usize, count: u32, large: u32, threads: u32, chunk
   return true;
 }
 
-/** Takes the next tiles of a block of rows; false when none is left. */
-export function nextBlock(ip: usize, rows: u32, block: u32, count: u32): bool {
-  const parts = chunksOf(count, BLOCK_TILES);
-  const c = nextChunk(ip, block ? chunksOf(rows, block) * parts : 0);
+/** Takes the next tiles of a block of at most `most` rows, all blocks alike; false when none is left. */
+export function nextBlock(ip: usize, rows: u32, most: u32, count: u32): bool {
+  const parts = chunksOf(count, BLOCK_TILES), blocks = most ? chunksOf(rows, most) : 0;
+  const c = nextChunk(ip, blocks * parts);
   if (c < 0) return false;
-  firstRow = <u32>c / parts * block;
+  // Whole register tiles of six rows, or of the four and two of integers.
+  const block = chunksOf(chunksOf(rows, blocks), 12) * 12;
+  firstRow = min(<u32>c / parts * block, rows);
   lastRow = min(firstRow + block, rows);
   firstTile = <u32>c % parts * BLOCK_TILES;
   lastTile = min(firstTile + BLOCK_TILES, count);

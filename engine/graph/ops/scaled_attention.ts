@@ -5,20 +5,32 @@
 
 import { choice, dim, flag, integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
-import { type Dim, evaluate, exactDiv, formatDim, mul } from "../dim.ts";
+import { add, type Dim, evaluate, exactDiv, formatDim, mul } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
-import { attendRows, heads, type Layout } from "../scaled_attention_rows.ts";
+import {
+  appended,
+  attendRows,
+  heads,
+  type Layout,
+  type Operand,
+} from "../scaled_attention_rows.ts";
 import { scaledAttentionKernel } from "../lower_scaled_attention.ts";
-import type { OpRecord, TensorType } from "../op.ts";
-import type { CaseRandom, OpCase } from "../op_case.ts";
+import type { HostTensor, OpRecord, TensorType } from "../op.ts";
+import { attentionCases } from "../scaled_attention_cases.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** What the second output holds: products, products after the cap, with the mask added, or weights. */
 export const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const;
 
+/** Where new keys stand: behind all others, or behind those of them that `key_counts` leaves valid. */
+export const NEW_ROWS = ["behind_all", "behind_valid"] as const;
+
 /**
- * (q, k, v, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?) → (like q, [B, H, S, T]?).
+ * (q, k, v, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
+ * (like q, [B, H, S, T]?).
  *
+ * New keys and values may come in tensors of their own, so that a cache need not be copied to be appended to
+ * (spec TL-12); T counts them, and so do `key_counts`.
  * q, k and v are [B, heads, rows, width] or [B, rows, heads · width] each. A mask is boolean (true:
  * seen) or added; where it has fewer columns than there are keys, the rest is not seen. With `causal`
  * row s sees keys up to s + offset, or up to s + (key_counts - S) with `from_end`.
@@ -37,9 +49,10 @@ export const scaledAttention: OpRecord = defineOp({
     /** Keys that a row sees at most, its own included; 0: all. */
     window: integer(0, 0),
     scores: choice(SCORE_KINDS, "none"),
+    new_rows: choice(NEW_ROWS, "behind_all"),
   },
   infer(inputs, attributes) {
-    checkInputCount(inputs, 6);
+    checkInputCount(inputs, 8);
     const q = requireHeads(inputs, 0, "q", attributes.q_heads);
     const k = requireHeads(inputs, 1, "k", attributes.kv_heads);
     const v = requireHeads(inputs, 2, "v", attributes.kv_heads);
@@ -50,6 +63,10 @@ export const scaledAttention: OpRecord = defineOp({
     requireEqual(k.batch, v.batch, "the batches of k and v");
     requireEqual(k.rows, v.rows, "the rows of k and v");
     requireEqual(q.width, k.width, "the head widths of q and k");
+    const fresh = newHeads(inputs, attributes.kv_heads, { k, v });
+    if (attributes.new_rows === "behind_valid" && (!fresh || !inputs[4])) {
+      throw new TypeError("new rows behind the valid keys need new_k, new_v and key_counts");
+    }
     if (attributes.q_heads % attributes.kv_heads !== 0) {
       throw new RangeError(
         `${attributes.q_heads} heads of q: must be a multiple of the ${attributes.kv_heads} of k`,
@@ -61,23 +78,34 @@ export const scaledAttention: OpRecord = defineOp({
       : [q.batch, q.rows, mul(v.width, attributes.q_heads)];
     const result = { dtype, shape: out };
     if (attributes.scores === "none") return [result];
-    return [result, { dtype, shape: [q.batch, attributes.q_heads, q.rows, k.rows] }];
+    return [result, {
+      dtype,
+      shape: [q.batch, attributes.q_heads, q.rows, add(k.rows, fresh?.rows ?? 0)],
+    }];
   },
-  reference({ inputs: [q, k, v, mask, counts, sinks], outputs: [out, scores], attributes, env }) {
-    const qLayout = heads(q!.shape, attributes.q_heads) as Layout<number>;
-    const kLayout = heads(k!.shape, attributes.kv_heads) as Layout<number>;
-    const vLayout = heads(v!.shape, attributes.kv_heads) as Layout<number>;
+  reference({ inputs, outputs: [out, scores], attributes, env }) {
+    const [q, k, v, mask, counts, sinks, newK, newV] = inputs;
+    const operand = (tensor: HostTensor, count: number): Operand => ({
+      values: numbersOf(tensor),
+      layout: heads(tensor.shape, count) as Layout<number>,
+    });
+    const valid = counts && numbersOf(counts);
+    const starts = attributes.new_rows === "behind_valid" ? valid : undefined;
+    const whole = (tensor: HostTensor, fresh: HostTensor | undefined) => {
+      const before = operand(tensor, attributes.kv_heads);
+      return fresh ? appended(before, operand(fresh, attributes.kv_heads), starts) : before;
+    };
     const y = new Float64Array(out!.data.length);
     const seen = new Float64Array(scores?.data.length ?? 0);
     attendRows({
       ...attributes,
       offset: evaluate(attributes.offset, env),
-      q: { values: numbersOf(q!), layout: qLayout },
-      k: { values: numbersOf(k!), layout: kLayout },
-      v: { values: numbersOf(v!), layout: vLayout },
+      q: operand(q!, attributes.q_heads),
+      k: whole(k!, newK),
+      v: whole(v!, newV),
       out: { values: y, layout: heads(out!.shape, attributes.q_heads) as Layout<number> },
       mask,
-      counts: counts && numbersOf(counts),
+      counts: valid,
       sinks: sinks && numbersOf(sinks),
       seen,
     });
@@ -106,51 +134,19 @@ function requireHeads(
   return heads(input.shape, count);
 }
 
-function attentionCases(random: CaseRandom): OpCase[] {
-  const base = { q_heads: 4, kv_heads: 4, scale: 0.3 };
-  const sizes = [
-    { name: "rows of heads", q: [2, 5, 32], kv: [2, 7, 32], attributes: base },
-    { name: "planes of heads", q: [2, 4, 5, 8], kv: [2, 4, 7, 8], attributes: base },
-    {
-      name: "grouped, causal, planes of keys",
-      q: [1, 3, 64],
-      kv: [1, 2, 9, 16],
-      attributes: { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true, offset: 6 },
-    },
-    {
-      name: "one row, cap, window",
-      q: [1, 8, 1, 64],
-      kv: [1, 2, 33, 64],
-      attributes: {
-        ...{ q_heads: 8, kv_heads: 2, scale: 0.125, softcap: 5 },
-        ...{ causal: true, offset: 32, window: 16 },
-      },
-    },
-  ];
-  const grouped = { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true, from_end: true };
-  const valid: OpCase[] = [1, 5, 40].map((rows) => ({
-    name: `${rows} rows behind the valid keys, sinks`,
-    inputs: [
-      random.input([2, rows, 64]),
-      random.input([2, 2, 150, 16]),
-      random.input([2, 2, 150, 16]),
-      undefined,
-      random.indices([rows === 1 ? 1 : rows - 2, 140]),
-      random.input([4]),
-    ],
-    attributes: rows === 5 ? { ...grouped, window: 3 } : grouped,
-  }));
-  const plain = sizes.flatMap(({ name, q, kv, attributes }) =>
-    [false, true].map((masked) => ({
-      name: masked ? `${name}, mask` : name,
-      inputs: [
-        random.input(q),
-        random.input(kv),
-        random.input(kv),
-        masked ? random.input([q.length === 4 ? q[2]! : q[1]!, kv.at(-2)!]) : undefined,
-      ],
-      attributes,
-    }))
-  );
-  return [...plain, ...valid];
+/** The rows of new keys and values, which fit those before them. */
+function newHeads(
+  inputs: readonly (TensorType | undefined)[],
+  count: number,
+  { k, v }: { readonly k: Layout<Dim>; readonly v: Layout<Dim> },
+): Layout<Dim> | undefined {
+  if (!inputs[6] && !inputs[7]) return undefined;
+  const newK = requireHeads(inputs, 6, "new_k", count);
+  const newV = requireHeads(inputs, 7, "new_v", count);
+  requireEqual(newK.rows, newV.rows, "the rows of new_k and new_v");
+  for (const [fresh, before, name] of [[newK, k, "k"], [newV, v, "v"]] as const) {
+    requireEqual(fresh.batch, before.batch, `the batches of new_${name} and ${name}`);
+    requireEqual(fresh.width, before.width, `the head widths of new_${name} and ${name}`);
+  }
+  return newK;
 }

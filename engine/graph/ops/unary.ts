@@ -5,7 +5,7 @@ import { choice, number } from "../attributes.ts";
 import { isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
-import { mapKernel } from "../lower_elementwise.ts";
+import { isNanKernel, mapKernel } from "../lower_elementwise.ts";
 import { gpuUnaryKernels } from "../lower_gpu_strided.ts";
 import { mapIntegersKernel } from "../lower_typed.ts";
 import { numbersOf, storeNumbers } from "../host_numbers.ts";
@@ -47,6 +47,14 @@ export const unary: OpRecord = defineOp({
       inputs: [random.indices([7, 0, -3])],
       attributes: { kind },
     })),
+    {
+      name: "is_nan of NaN and others",
+      inputs: [{
+        ...{ role: "input", dtype: "f32", shape: [7] },
+        data: Float32Array.of(NaN, 0, Infinity, -Infinity, 1, NaN, -NaN),
+      }],
+      attributes: { kind: "is_nan" },
+    },
     { name: "not", inputs: [random.truths([5, 7])], attributes: { kind: "not" } },
     ...UNARY_NAMES.filter((kind) => unaryKinds[kind].float).flatMap((kind) =>
       [3, 33].map((width) => ({
@@ -56,7 +64,7 @@ export const unary: OpRecord = defineOp({
       }))
     ),
   ],
-  kernels: { wasm: [mapKernel, mapIntegersKernel], gpu: gpuUnaryKernels },
+  kernels: { wasm: [mapKernel, isNanKernel, mapIntegersKernel], gpu: gpuUnaryKernels },
 });
 
 function functionOf(kind: UnaryKind, dtype: DataType): unknown {

@@ -15,6 +15,7 @@ import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { getOp } from "../../graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../../plan/backend.ts";
 import { absorbHeadLayout } from "../../plan/passes/absorb_head_layout.ts";
+import { attendNewRows } from "../../plan/passes/attend_new_rows.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import { foldAffineAfter, foldAffineBefore } from "../../plan/passes/fold_affine.ts";
@@ -100,6 +101,7 @@ const DEVICE_PASSES: readonly Pass[] = [
   recognizeNorms,
   recognizeActivations,
   recognizeAttention,
+  attendNewRows,
   deadCode,
   absorbHeadLayout,
   fuseBias,

@@ -10,7 +10,14 @@ import type { Pass } from "./pass.ts";
 import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
 
 const SWAP = "0,2,1,3";
-const SIDES = ["q", "k", "v"] as const;
+/** Inputs that hold heads, and what is made for them is called. */
+const SIDES: ReadonlyMap<number, string> = new Map([
+  [0, "q"],
+  [1, "k"],
+  [2, "v"],
+  [6, "new_k"],
+  [7, "new_v"],
+]);
 
 /** Takes transposes of heads into the attention between them. */
 export const absorbHeadLayout: Pass = {
@@ -18,15 +25,19 @@ export const absorbHeadLayout: Pass = {
   run(graph) {
     const producers = producersOf(graph), readers = readersOf(graph);
     const outputs = new Set(graph.outputs);
-    const splits = new Map<Node, readonly (Value | undefined)[]>();
+    /** By the input. */
+    const splits = new Map<Node, Map<number, Value>>();
     for (const node of graph.nodes) {
       if (node.op !== "scaled_attention" || node.attributes.scores !== "none") continue;
-      const sources = SIDES.map((_, i) => splitSource(node.inputs[i]!, producers));
+      const sources = new Map([...SIDES.keys()].flatMap((i) => {
+        const source = splitSource(node.inputs[i], producers);
+        return source ? [[i, source]] : [];
+      }));
       // The result lies as q does: where no transpose reads it, one would have to be added.
       const [result] = node.outputs as [Value];
       const isJoined = !outputs.has(result) && readers.get(result)?.some(isSwap);
-      if (!isJoined) sources[0] = undefined;
-      if (sources.some((source) => source)) splits.set(node, sources);
+      if (!isJoined) sources.delete(0);
+      if (sources.size > 0) splits.set(node, sources);
     }
     if (splits.size === 0) return graph;
     /** Results of attention that lie in rows, as [B, T, H, D], by what stands for them. */
@@ -46,8 +57,11 @@ function isSwap({ op, attributes }: Node): boolean {
 }
 
 /** [B, T, H, D] of a value that is [B, H, T, D] of it. */
-function splitSource(value: Value, producers: ReadonlyMap<Value, Node>): Value | undefined {
-  const node = producers.get(value);
+function splitSource(
+  value: Value | undefined,
+  producers: ReadonlyMap<Value, Node>,
+): Value | undefined {
+  const node = value && producers.get(value);
   if (!node || !isSwap(node)) return undefined;
   const [, , heads, width] = node.inputs[0]!.shape;
   return typeof heads === "number" && typeof width === "number" ? node.inputs[0]! : undefined;
@@ -55,17 +69,18 @@ function splitSource(value: Value, producers: ReadonlyMap<Value, Node>): Value |
 
 function attend(
   { node, inputs, op, moved }: Visit,
-  sources: readonly (Value | undefined)[],
+  sources: ReadonlyMap<number, Value>,
   inRows: Map<Value, Value>,
 ): readonly Value[] {
-  const joined = sources.map((source, i) => {
-    if (!source) return inputs[i];
+  const joined = inputs.map((input, i) => {
+    const source = sources.get(i);
+    if (!source) return input;
     const [batch, rows, heads, width] = source.shape as [Dim, Dim, number, number];
     const shape = [batch, rows, heads * width];
-    return op("reshape", [moved(source)], { shape }, `${node.name}.${SIDES[i]}`)[0]!;
+    return op("reshape", [moved(source)], { shape }, `${node.name}.${SIDES.get(i)}`)[0]!;
   });
-  const [y] = op(node.op, [...joined, ...inputs.slice(3)], node.attributes, node.name) as [Value];
-  if (!sources[0]) return [y];
+  const [y] = op(node.op, joined, node.attributes, node.name) as [Value];
+  if (!sources.has(0)) return [y];
   const [batch, heads, rows, width] = node.outputs[0]!.shape as [Dim, Dim, Dim, Dim];
   const [split] = op("reshape", [y], { shape: [batch, rows, heads, width] }, `${node.name}.rows`);
   const perm = SWAP.split(",").map(Number);

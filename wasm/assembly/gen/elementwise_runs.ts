@@ -118,11 +118,11 @@ export function elementwiseRuns(): string {
   const numbered = (entries: readonly (readonly [string, string])[], kinds: object) =>
     entries.map(([name]) => [name, (kinds as Record<string, number>)[name]!] as const);
   return [
-    'import { exp4, sigmoid4, tanh4 } from "../exp";',
+    'import { erf4, exp4, gelu4, sigmoid4, tanh4 } from "../exp";',
     'import { log4 } from "../onnx_log";',
     'import { madd } from "../simd";',
     "import {",
-    "clamp01, cos4, erf4, expm1_4, gelu4, geluTanh4, loadPart, loadStrided, negative, power4, sign4, sin4,",
+    "clamp01, cos4, expm1_4, geluTanh4, loadPart, loadStrided, negative, power4, sign4, sin4,",
     "softplus4, storePart,",
     '} from "../onnx_functions";',
     ...maps.map(([name, expression]) => mapFunction(name, expression)),

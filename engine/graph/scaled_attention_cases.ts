@@ -1,0 +1,83 @@
+// Cases of scaled_attention: how heads lie, masks, grouped heads, windows, valid keys, new rows beside a cache.
+
+import type { CaseRandom, OpCase } from "./op_case.ts";
+
+/** All of them. */
+export function attentionCases(random: CaseRandom): OpCase[] {
+  const base = { q_heads: 4, kv_heads: 4, scale: 0.3 };
+  const sizes = [
+    { name: "rows of heads", q: [2, 5, 32], kv: [2, 7, 32], attributes: base },
+    { name: "planes of heads", q: [2, 4, 5, 8], kv: [2, 4, 7, 8], attributes: base },
+    {
+      name: "grouped, causal, planes of keys",
+      q: [1, 3, 64],
+      kv: [1, 2, 9, 16],
+      attributes: { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true, offset: 6 },
+    },
+    {
+      name: "one row, cap, window",
+      q: [1, 8, 1, 64],
+      kv: [1, 2, 33, 64],
+      attributes: {
+        ...{ q_heads: 8, kv_heads: 2, scale: 0.125, softcap: 5 },
+        ...{ causal: true, offset: 32, window: 16 },
+      },
+    },
+  ];
+  const grouped = { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true, from_end: true };
+  const valid: OpCase[] = [1, 5, 40].map((rows) => ({
+    name: `${rows} rows behind the valid keys, sinks`,
+    inputs: [
+      random.input([2, rows, 64]),
+      random.input([2, 2, 150, 16]),
+      random.input([2, 2, 150, 16]),
+      undefined,
+      random.indices([rows === 1 ? 1 : rows - 2, 140]),
+      random.input([4]),
+    ],
+    attributes: rows === 5 ? { ...grouped, window: 3 } : grouped,
+  }));
+  const plain = sizes.flatMap(({ name, q, kv, attributes }) =>
+    [false, true].map((masked) => ({
+      name: masked ? `${name}, mask` : name,
+      inputs: [
+        random.input(q),
+        random.input(kv),
+        random.input(kv),
+        masked ? random.input([q.length === 4 ? q[2]! : q[1]!, kv.at(-2)!]) : undefined,
+      ],
+      attributes,
+    }))
+  );
+  return [...plain, ...valid, ...appendedCases(random)];
+}
+
+/** New keys in tensors of their own, of planes and of rows; one row and many. */
+function appendedCases(random: CaseRandom): OpCase[] {
+  const base = { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true };
+  return [1, 5].flatMap((rows): OpCase[] => {
+    const planes = [2, 2, rows, 16], joined = [2, rows, 32];
+    return [{
+      name: `${rows} new rows behind 130 keys, mask`,
+      inputs: [
+        random.input([2, rows, 64]),
+        random.input([2, 2, 130, 16]),
+        random.input([2, 2, 130, 16]),
+        random.input([1, 1, rows, 130 + rows]),
+        ...[undefined, undefined, random.input(planes), random.input(joined)],
+      ],
+      attributes: { ...base, offset: 130 },
+    }, {
+      name: `${rows} new rows behind the valid keys of 40`,
+      inputs: [
+        random.input([2, rows, 64]),
+        random.input([2, 2, 40, 16]),
+        random.input([2, 2, 40, 16]),
+        undefined,
+        random.indices([rows === 1 ? 1 : rows - 2, 40 + rows]),
+        ...[undefined, random.input(joined), random.input(planes)],
+      ],
+      attributes: { ...base, from_end: true, new_rows: "behind_valid" },
+    }];
+  });
+}
