@@ -108,3 +108,28 @@ testWith(
     }
   },
 );
+
+Deno.test("bench formats measures products and what reading their weights takes", async () => {
+  const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["run", "-A", "--no-check", "tools/bench.ts", "formats", "--backend", "wasm", "--json"],
+      ...["--formats", "e0m4,i8pc", "--shapes", "512x8192,512x8192x4", "--threads", "1"],
+      ...["--rounds", "1"],
+    ],
+    cwd: ROOT,
+  }).output();
+  assertEquals(code, 0);
+  const figures = new TextDecoder().decode(stdout).trim().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  assertEquals(
+    figures.map(({ format, shape, bytes }) => [format, shape, bytes]),
+    ["512x8192", "512x8192x4"].flatMap((shape) => [
+      ["E0M4_G128", shape, 1024 * (4 * 64 + 16 * 128)],
+      ["I8PC_512", shape, 1024 * (32 + 16 * 256)],
+    ]),
+  );
+  for (const { share, gbps, gops, seconds } of figures) {
+    assert(share > 0 && gbps > 0 && gops > 0 && seconds > 0);
+  }
+});

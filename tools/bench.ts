@@ -51,8 +51,14 @@ const LINE = {
       type: "string",
       multiple: true,
       value: "F,F",
-      help: "quality: number formats (all)",
+      help: "formats, quality: number formats (all)",
     },
+    shapes: {
+      type: "string",
+      value: "S,S",
+      help: "formats: COLUMNSxOUTPUTS or COLUMNSxOUTPUTSxROWS (2048x5632,4096x4096)",
+    },
+    backend: { type: "string", choices: ["wasm", "gpu"], help: "formats: only this one" },
     json: { type: "boolean", help: "one JSON line a figure" },
   },
   examples: [
@@ -66,16 +72,16 @@ const LINE = {
     ["deno task bench gpu kernels --models 1b", "a part of it: plain, ahead or kernels"],
     ["deno task bench quality perplexity --formats q8_0,q4_0", "what formats cost in perplexity"],
     ["deno task bench quality encode files", "encoders and files beside llama.cpp"],
+    ["deno task bench formats --formats q8_0,e0m4 --threads 1", "products by number format"],
     ["deno task bench micro sampler", "single parts: deno bench bench/"],
   ],
   notes: [
-    "Names: cpu, encoder, gpu, onnx, profile, quality, micro. formats, serve, vision, placement, tl, lf, if and md " +
+    "Names: cpu, encoder, formats, gpu, onnx, profile, quality, micro. serve, vision, placement, tl, lf, if and md " +
     "come with their parts.",
   ],
 } as const;
 
 const NOT_BUILT = [
-  "formats",
   "serve",
   "vision",
   "placement",
@@ -98,6 +104,16 @@ function numbers(
   const values = text.split(",").map(Number);
   if (values.every((n) => Number.isInteger(n) && n > 0)) return values;
   throw new UsageError(`--${flag} takes whole numbers separated by commas: got "${text}"`);
+}
+
+/** A RangeError of `read` becomes a mistake of the command line. */
+function usage<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(error.message);
+    throw error;
+  }
 }
 
 /** Prints figures as they come, or a table at the end; returns them. */
@@ -167,6 +183,27 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
     for (const fault of faults) console.error(`does not hold: ${fault}`);
     return faults.length > 0 ? 1 : 0;
   }
+  if (name === "formats") {
+    const { BACKENDS, printFormats } = await import("../bench/formats/mod.ts");
+    const { DEFAULT_FORMATS, DEFAULT_SHAPES, parseShape } = await import(
+      "../bench/formats/case.ts"
+    );
+    const { isFormatName } = await import("../quant/mod.ts");
+    const formats = flags.formats?.flatMap((list) => list.split(",")) ?? DEFAULT_FORMATS;
+    const unknown = formats.find((format) => !isFormatName(format));
+    if (unknown) throw new UsageError(`--formats: there is no number format "${unknown}"`);
+    const options = {
+      formats,
+      shapes: flags.shapes?.split(",").map((text) => usage(() => parseShape(text))) ??
+        DEFAULT_SHAPES,
+      threads: numbers(flags.threads, "threads", threadCounts()),
+      rounds: flags.rounds ?? 5,
+      exact: flags.precision === "exact",
+    };
+    const backends = Object.keys(BACKENDS).filter((one) => one === (flags.backend ?? one));
+    await printFormats(backends, options, flags.json ?? false);
+    return 0;
+  }
   if (name === "encoder") {
     const { encoderBench } = await import("../bench/encoder/mod.ts");
     const { pullModel } = await import("../engine/formats/hub/pull.ts");
@@ -194,7 +231,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
   }
   if (name !== "cpu" && name !== "profile") {
     throw new UsageError(
-      `Unknown bench ${name}: cpu, encoder, gpu, onnx, profile, quality, micro, ${
+      `Unknown bench ${name}: cpu, encoder, formats, gpu, onnx, profile, quality, micro, ${
         NOT_BUILT.join(", ")
       }`,
     );
