@@ -5,6 +5,7 @@ import type { CodeLayout } from "./layouts/code_layout.ts";
 import { CODE_KINDS } from "./layouts/code_planes.ts";
 import { CODE_LAYOUTS, codeLayoutOf } from "./layouts/mod.ts";
 import { ROW_LAYOUTS } from "./layouts/paper_formats.ts";
+import { planeNames } from "./kernels/weight_reader.ts";
 import {
   FLOAT_LAYOUT,
   gpuLayout,
@@ -181,6 +182,14 @@ Deno.test("a layout takes at most an eighth more than the format's own bytes", (
     const bytes = layout.planeBytes(4096).reduce((sum, size) => sum + size, 0);
     const own = formatBytes(getFormat(name), 4096 * layout.rowGroup);
     assert(bytes <= 1.125 * own, `${format}: ${bytes} for ${own}`);
+  }
+});
+
+Deno.test("no layout takes more bindings than a product has to spare of eight", () => {
+  // x, y, a bias, and a residual, a gain or a list of matrices are the other four.
+  for (const [format, columns] of FORMATS) {
+    const names = planeNames(gpuLayoutOf(format, columns).id);
+    assert(names.length <= 4 && new Set(names).size === names.length, `${format}: ${names}`);
   }
 });
 

@@ -58,8 +58,9 @@ function fours(upper: string): CodeBody {
   const word = (p: number) => `signed(w_table[${point(p)}], signs >> ${4 * p}u)`;
   return {
     body: wgsl`
-      let pair = w_pairs[index];
-      let signs = w_bits[index];
+      let first = 3u * index;
+      let pair = vec2<u32>(w_points[first], w_points[first + 1u]);
+      let signs = w_points[first + 2u];
       ${upper === "" ? [] : [upper]}
       return Codes(
         vec4<u32>(

@@ -34,10 +34,15 @@ export interface CodePlane {
 const NIBBLES: CodePlane = { name: "w_codes", type: "vec4<u32>", bytes: 16 };
 const PAIRS: CodePlane = { name: "w_pairs", type: "vec2<u32>", bytes: 8 };
 const BITS: CodePlane = { name: "w_bits", type: "u32", bytes: 4 };
+/** Eight bytes of points and four of signs. */
+const POINTS: CodePlane = { name: "w_points", type: "u32", bytes: 12 };
 /** Upper bits of the indices of points, a byte or two. */
 const UPPER: CodePlane = { name: "w_upper", type: "u32", bytes: 1 };
 
-/** Planes of each kind. */
+/**
+ * Planes of each kind: with scales and a table four at most, so that a product with all that may be added to it keeps
+ * to the eight bindings that every device has.
+ */
 export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   s1: [BITS],
   u2: [PAIRS],
@@ -51,8 +56,8 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   p9: [PAIRS],
   p10: [PAIRS, UPPER],
   p11: [BITS, { ...UPPER, bytes: 2 }],
-  q8: [PAIRS, BITS],
-  q9: [PAIRS, BITS, UPPER],
+  q8: [POINTS],
+  q9: [POINTS, UPPER],
   // 13 words of 256 columns.
   t5: [{ name: "w_digits", type: "u32", bytes: 6.5 }],
 };

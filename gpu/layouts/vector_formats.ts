@@ -78,11 +78,14 @@ const S_2: VectorReader = {
 const XXS_3: VectorReader = {
   bytes: 98,
   columns: 256,
-  planes(file, at, [points, signs], block) {
-    copyBytes(file, at + 2, points!, 64 * block, 64);
-    for (let i = 0; i < 32; i++) {
-      const word = wordAt(file, at + 66 + 4 * (i >> 2));
-      signs![32 * block + i] = completeSigns((word >>> (7 * (i & 3))) & 127);
+  planes(file, at, [points], block) {
+    for (let group = 0; group < 8; group++) {
+      const to = 96 * block + 12 * group;
+      copyBytes(file, at + 2 + 8 * group, points!, to, 8);
+      const word = wordAt(file, at + 66 + 4 * group);
+      for (let i = 0; i < 4; i++) {
+        points![to + 8 + i] = completeSigns((word >>> (7 * i)) & 127);
+      }
     }
   },
   scales(file, at, plane, to) {
@@ -98,9 +101,12 @@ const XXS_3: VectorReader = {
 const S_3: VectorReader = {
   bytes: 110,
   columns: 256,
-  planes(file, at, [points, signs, upper], block) {
-    copyBytes(file, at + 2, points!, 64 * block, 64);
-    copyBytes(file, at + 74, signs!, 32 * block, 32);
+  planes(file, at, [points, upper], block) {
+    for (let group = 0; group < 8; group++) {
+      const to = 96 * block + 12 * group;
+      copyBytes(file, at + 2 + 8 * group, points!, to, 8);
+      copyBytes(file, at + 74 + 4 * group, points!, to + 8, 4);
+    }
     copyBytes(file, at + 66, upper!, 8 * block, 8);
   },
   scales(file, at, plane, to) {
