@@ -12,6 +12,7 @@ import { prepareGraph } from "../../graph/onnx/prepare.ts";
 import { checkSupport } from "../../graph/onnx/opset.ts";
 import { contradictions, type InputShapes } from "../../graph/onnx/symbols.ts";
 import type { Executable } from "../../plan/backend.ts";
+import { deadCode } from "../../plan/passes/dead_code.ts";
 import { newRowsOnly } from "../../plan/passes/new_rows_only.ts";
 import { wantedRowsOnly } from "../../plan/passes/wanted_rows.ts";
 import { optimize, type PassContext } from "../../plan/passes.ts";
@@ -100,9 +101,8 @@ export function deriveStage(
     count: symbol(WANTED_ROWS, { min: 1 }),
   });
   const optimized = optimizeStage(picked ?? variant.graph, options);
-  const { graph, replaced } = ports.past === "buffered"
-    ? { graph: optimized, replaced: new Set<string>() }
-    : newRowsOnly(optimized, pasts);
+  const { graph: renamed, replaced } = newRowsOnly(optimized, pasts);
+  const graph = deadCode.run(renamed, options.passes);
   const symbols = usedSymbols(graph);
   const bindAll = (sizes: StepSizes): DimEnv => {
     const env = variant.binder.bind(shapesAt(ports, sizes));

@@ -1,7 +1,8 @@
-// Results that are an input with new rows behind it (spec TL-12, `Concat(past, new)`) become those new rows
-// alone: whoever feeds the past has it already. Not in the list of passes, because it changes what a graph
-// gives out; the caller is told which results changed.
+// Results that are an input with new rows behind it (spec TL-12, `Concat(past, new)` or append_rows) become those
+// new rows alone: whoever feeds the past has it already. Not in the list of
+// passes, because it changes what a graph gives out; the caller is told which results changed.
 
+import { type Dim, exactDiv } from "../../graph/dim.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../graph/host_numbers.ts";
 import { copyGraph } from "./copy_graph.ts";
@@ -20,17 +21,23 @@ export interface NewRowsGraph {
   readonly replaced: ReadonlySet<string>;
 }
 
-/** Replaces every result that is `Concat(past, new)`; others stay whole. */
+/** New rows, as they lie: with the rest of the dims of the past, or rows of this many heads. */
+interface NewRows {
+  readonly rows: Value;
+  readonly heads?: number;
+}
+
+/** Replaces every result that is a past with new rows; others stay whole. */
 export function newRowsOnly(graph: Graph, pasts: ReadonlyMap<string, PastOf>): NewRowsGraph {
   const producers = producersOf(graph);
-  const fresh = new Map<Value, Value>();
+  const fresh = new Map<Value, NewRows>();
   for (const output of graph.outputs) {
     const past = pasts.get(output.name), node = producers.get(output);
-    const rows = past && node && newRowsOf(node, past);
+    const found = past && node && newRowsOf(node, past);
     // An output of its own name, or something that no node makes, cannot have a second name.
-    const isFree = rows?.role === "activation" && !graph.outputs.includes(rows) &&
-      ![...fresh.values()].includes(rows);
-    if (isFree) fresh.set(output, rows);
+    const isFree = found?.rows.role === "activation" && !graph.outputs.includes(found.rows) &&
+      ![...fresh.values()].some(({ rows }) => rows === found.rows);
+    if (isFree) fresh.set(output, found);
   }
   if (fresh.size === 0) return { graph, replaced: new Set() };
   return {
@@ -39,17 +46,36 @@ export function newRowsOnly(graph: Graph, pasts: ReadonlyMap<string, PastOf>): N
   };
 }
 
-function newRowsOf({ op, inputs, attributes }: Node, { name, axis }: PastOf): Value | undefined {
-  if (op !== "concat" || inputs.length !== 2) return undefined;
-  const [before, rows] = inputs as [Value, Value];
-  const isPast = before.role === "input" && before.name === name;
-  return isPast && axisOf(attributes.axis as number, rows.shape.length) === axis ? rows : undefined;
+function newRowsOf(node: Node, { name, axis }: PastOf): NewRows | undefined {
+  const { op, inputs, attributes } = node;
+  const isPast = (value: Value | undefined) => value?.role === "input" && value.name === name;
+  if (op === "append_rows") {
+    const [rows, past] = inputs;
+    if (!isPast(past) || axis !== 2) return undefined;
+    const isJoined = rows!.shape.length === 3;
+    return { rows: rows!, ...isJoined && { heads: attributes.heads as number } };
+  }
+  const [before, rows] = inputs;
+  if (op !== "concat" || inputs.length !== 2 || !isPast(before)) return undefined;
+  return axisOf(attributes.axis as number, rows!.shape.length) === axis
+    ? { rows: rows! }
+    : undefined;
 }
 
 // Values keep their order; only which of them are outputs, and by what names, changes.
-function rename(graph: Graph, fresh: ReadonlyMap<Value, Value>): Graph {
+function rename(graph: Graph, fresh: ReadonlyMap<Value, NewRows>): Graph {
   const { builder, move, node: add } = copyGraph(graph);
+  const planes = (rows: Value, heads: number): Value => {
+    const [batch, count, columns] = rows.shape as [Dim, Dim, Dim];
+    const shape = [batch, count, heads, exactDiv(columns, heads)!];
+    const [split] = builder.op("reshape", [rows], { shape }, `${rows.name}.heads`);
+    return builder.op("transpose", [split!], { perm: [0, 2, 1, 3] }, `${rows.name}.planes`)[0]!;
+  };
   for (const node of graph.nodes) add(node);
-  for (const value of graph.outputs) builder.output(value.name, move(fresh.get(value) ?? value));
+  for (const value of graph.outputs) {
+    const { rows, heads } = fresh.get(value) ?? { rows: value };
+    const moved = move(rows);
+    builder.output(value.name, heads === undefined ? moved : planes(moved, heads));
+  }
   return builder.build();
 }

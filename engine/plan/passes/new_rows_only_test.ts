@@ -30,6 +30,22 @@ Deno.test("a result that is a past with rows behind it becomes the rows", () => 
   assertEquals(graph.nodes.map(({ op }) => op), ["scale", "concat", "scale"]);
 });
 
+Deno.test("a result of append_rows becomes its rows, heads in planes as the past has them", () => {
+  for (const shape of [[2, N, 12], [2, 3, N, 4]]) {
+    const builder = createGraphBuilder("toy");
+    const past = builder.input("past", [2, 3, P, 4], "f32");
+    const counts = builder.input("counts", [2], "i32");
+    const [rows] = builder.op("scale", [builder.input("x", shape, "f32")], { factor: 2 }, "rows");
+    const attributes = { heads: 3, capacity: P };
+    const [all] = builder.op("append_rows", [rows!, past, counts], attributes, "all");
+    builder.output("present", all!);
+    const pasts = new Map([["present", { name: "past", axis: 2 }]]);
+    const { graph, replaced } = newRowsOnly(builder.build(), pasts);
+    assertEquals([...replaced], ["present"]);
+    assertEquals(graph.outputs.map((value) => value.shape), [[2, 3, N, 4]]);
+  }
+});
+
 Deno.test("a result stays whole where the past stands behind, or rows lie on another axis", () => {
   for (const graph of [growing(1, "past last"), growing(0)]) {
     assertEquals(newRowsOnly(graph, PASTS), { graph, replaced: new Set<string>() });
