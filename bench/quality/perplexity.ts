@@ -18,7 +18,7 @@ export interface PerplexityBenchOptions {
   readonly models: readonly { readonly name: string; readonly path: string }[];
   /** Dimensions of the turned stream; undefined: the model's own. */
   readonly width: number | undefined;
-  /** The first part is scored, the last is what GPTQ sees. */
+  /** The first part is scored, the last is what calibration sees. */
   readonly text: string;
   /** Windows of 512 tokens that are scored. */
   readonly windows: number;
@@ -36,12 +36,12 @@ export const QUALITY_FORMATS: readonly string[] = [
   ...["Q6_K", "Q5_K", "Q4_K", "Q3_K", "Q2_K", "TQ2_0", "TQ1_0", "Q1_0"],
   ...["Q8_B32T1", "Q4_B32T1B", "Q3_B32T1A", "Q2_B32T1A", "Q2_B32T1B"],
   ...["Q4_B16", "Q8_LOG", "Q8_GL", "LF8", "I8PC", "I4PC", "NB4"],
-  ...["GPTQ:Q4_0", "GPTQ:Q4_B64T1", "GPTQ:INT4_G128", "GPTQ:E0M4_G128"],
+  ...["GPTQ:Q4_0", "GPTQ:Q4_B64T1", "GPTQ:INT4_G128", "GPTQ:E0M4_G128", "AWQ:INT4_G128"],
 ];
 
-/** In front of a format: codes are chosen by GPTQ. */
-const GPTQ = "GPTQ:";
-/** Where the text is cut, and tokens that GPTQ sees. */
+/** Calibrated rounding, by what stands in front of a format. */
+const METHODS = { GPTQ: "gptq", AWQ: "awq" } as const;
+/** Where the text is cut, and tokens that calibration sees. */
 const SCORED_SHARE = 0.6;
 const CALIBRATION_TOKENS = 4096;
 
@@ -115,8 +115,7 @@ async function storeIn(
   folder: string,
   { text, threads }: PerplexityBenchOptions,
 ): Promise<Stored | undefined> {
-  const isCalibrated = label.startsWith(GPTQ);
-  const name = isCalibrated ? label.slice(GPTQ.length) : label;
+  const [name, prefix] = label.split(":").reverse() as [string, keyof typeof METHODS | undefined];
   const file = await openModel(model);
   try {
     const matrices = [...file.tensors.values()].filter(({ shape }) => shape.length === 2);

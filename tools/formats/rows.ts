@@ -46,9 +46,9 @@ export function formatRows(): string[][] {
       const speed = ["wasm", "gpu"].map((backend) =>
         speeds.find((one) => one.format === name && one.backend === backend)?.text ?? ""
       );
-      const calibrated = quality.some((one) => one.format === `GPTQ:${name}`)
-        ? [[...cells(`GPTQ ${name}`, ""), "", ""]]
-        : [];
+      const calibrated = ["GPTQ", "AWQ"]
+        .filter((method) => quality.some((one) => one.format === `${method}:${name}`))
+        .map((method) => [...cells(`${method} ${name}`, ""), "", ""]);
       const shown = error === undefined ? "" : `${(100 * error).toPrecision(2)} %`;
       return [[...cells(name, shown), ...speed], ...calibrated];
     });
