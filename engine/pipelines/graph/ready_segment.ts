@@ -101,7 +101,9 @@ const DEVICE_PASSES: readonly Pass[] = [
   recognizeNorms,
   recognizeActivations,
   recognizeAttention,
-  attendNewRows,
+  deadCode,
+  absorbHeadLayout,
+  attendNewRows, // may leave new rows behind a transpose
   deadCode,
   absorbHeadLayout,
   fuseBias,

@@ -1,9 +1,9 @@
 // attend_new_rows: attention reads a cache where it lies and the new rows where they were made, instead of a copy
 // of both (spec TL-12). What is left of the copy goes with dead_code, unless the graph gives it out:
-//   attention(q, concat(K, k), concat(V, v))            →  attention(q, K, V, …, k, v)
+//   attention(q, concat(K, k), concat(V, v))            →  attention(q, K, V, …, k, v), planes of heads or rows
 //   attention(q, append_rows(k, K), append_rows(v, V))  →  the same, new rows behind the valid ones
 
-import { equal } from "../../graph/dim.ts";
+import { type Dim, equal, mul } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../graph/host_numbers.ts";
 import type { Pass } from "./pass.ts";
@@ -25,9 +25,16 @@ export const attendNewRows: Pass = {
       if (!appended) return copy();
       const { k, v, newRows } = appended;
       const [q, , , mask, counts, sinks] = inputs;
-      const values = [q, moved(k.past), moved(v.past), mask, counts, sinks];
+      // Rows of heads are given as one row, as they lie.
+      const heads = (value: Value, { inRows }: Cache): Value => {
+        const [batch, rows, count, width] = value.shape as [Dim, Dim, Dim, Dim];
+        if (!inRows) return moved(value);
+        const shape = [batch, rows, mul(count, width)];
+        return op("reshape", [moved(value)], { shape }, `${value.name}.rows`)[0]!;
+      };
+      const values = [q, heads(k.past, k), heads(v.past, v), mask, counts, sinks];
       const attributes = { ...node.attributes, new_rows: newRows };
-      return op(node.op, [...values, moved(k.rows), moved(v.rows)], attributes, node.name);
+      return op(node.op, [...values, heads(k.rows, k), heads(v.rows, v)], attributes, node.name);
     });
   },
 };
@@ -35,6 +42,8 @@ export const attendNewRows: Pass = {
 interface Cache {
   readonly past: Value;
   readonly rows: Value;
+  /** [B, T, H, D] instead of [B, H, T, D]. */
+  readonly inRows: boolean;
 }
 
 interface Appended {
@@ -46,23 +55,31 @@ interface Appended {
 function match(node: Node, producers: ReadonlyMap<Value, Node>): Appended | undefined {
   const { inputs: [, keys, values, , counts, , newK], attributes } = node;
   if (newK || attributes.scores !== "none") return undefined;
-  const k = producers.get(keys!), v = producers.get(values!);
-  if (!k || k.op !== v?.op) return undefined;
-  const before = concatenated(k), after = concatenated(v);
-  if (before && after && equal(before.rows.shape[2]!, after.rows.shape[2]!)) {
+  const before = concatenated(keys!, producers), after = concatenated(values!, producers);
+  if (before && after && equal(newRowsOf(before), newRowsOf(after))) {
     return { k: before, v: after, newRows: "behind_all" };
   }
+  const k = producers.get(keys!), v = producers.get(values!);
+  if (!k || !v) return undefined;
   const first = appendedRows(k, counts, attributes.kv_heads);
   const second = appendedRows(v, counts, attributes.kv_heads);
   return first && second ? { k: first, v: second, newRows: "behind_valid" } : undefined;
 }
 
-/** [B, H, T, D] of two values along T. */
-function concatenated({ op, inputs, attributes }: Node): Cache | undefined {
-  const [past, rows] = inputs;
-  if (op !== "concat" || inputs.length !== 2 || !past || !rows) return undefined;
-  const isCache = past.shape.length === 4 && axisOf(attributes.axis as number, 4) === 2;
-  return isCache ? { past, rows } : undefined;
+function newRowsOf({ rows, inRows }: Cache): Dim {
+  return rows.shape[inRows ? 1 : 2]!;
+}
+
+/** Heads that are two values, one behind the other. */
+function concatenated(value: Value, producers: ReadonlyMap<Value, Node>): Cache | undefined {
+  const maker = producers.get(value), inRows = value.shape.length === 3;
+  const node = inRows && maker?.op === "reshape" ? producers.get(maker.inputs[0]!) : maker;
+  const [past, rows] = node?.inputs ?? [];
+  if (node?.op !== "concat" || node.inputs.length !== 2 || !past || !rows) return undefined;
+  const isCache = past.shape.length === 4 &&
+    axisOf(node.attributes.axis as number, 4) === (inRows ? 1 : 2) &&
+    (!inRows || equal(value.shape[1]!, node.outputs[0]!.shape[1]!));
+  return isCache ? { past, rows, inRows } : undefined;
 }
 
 function appendedRows(
@@ -71,5 +88,5 @@ function appendedRows(
   heads: unknown,
 ): Cache | undefined {
   if (op !== "append_rows" || !rows || !past || given !== counts) return undefined;
-  return attributes.heads === heads ? { past, rows } : undefined;
+  return attributes.heads === heads ? { past, rows, inRows: false } : undefined;
 }
