@@ -124,13 +124,8 @@ async function storeIn(
     const path = `${folder}/stored.${formats[0]!.ggmlType === undefined ? "safetensors" : "gguf"}`;
     const policy: QuantPolicy = { name, format: name, rules: [] };
     const seen = text.slice(Math.floor(text.length * SCORED_SHARE));
-    const calibration = {
-      text: seen,
-      method: "gptq",
-      tokens: CALIBRATION_TOKENS,
-      threads,
-    } as const;
-    const options = isCalibrated ? { calibration } : {};
+    const facts = { text: seen, tokens: CALIBRATION_TOKENS, threads };
+    const options = prefix ? { calibration: { ...facts, method: METHODS[prefix] } } : {};
     const { tensors } = await quantizeModel(file, path, policy, options);
     return { path, ...totalsOf(tensors) };
   } finally {
