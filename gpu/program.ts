@@ -1,6 +1,11 @@
 // A list of dispatches made ready: pipelines, bind groups and one block of uniforms are made once, and a
 // step only walks over arrays (spec TL-3, TL-5). Sizes that depend on the step are functions of its
-// bindings; they are asked again when the bindings change, which in decoding they do not.
+// bindings; they are asked again when the bindings change, which in decoding they do not. What only some sizes need, like
+// the variants for many rows, is made when a step first has such sizes.
+//
+// Encoding a dispatch costs the host 4 to 6 µs, most of it in what the device checks and tracks of each one: how many
+// bindings a group has, whether groups share buffers, or whether one group stands with dynamic offsets in the place of
+// many changes little, so a group a dispatch is as good as any. Only fewer dispatches help.
 
 import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
 import type { GpuMemory } from "./gpu.ts";
@@ -42,12 +47,13 @@ export interface Program<Env> {
 interface Active {
   readonly index: number;
   pipeline: GPUComputePipeline | undefined;
-  readonly group: GPUBindGroup;
+  group: GPUBindGroup | undefined;
   counts: readonly [number, number, number];
 }
 
-interface Compiled {
+interface Ready {
   pipeline: GPUComputePipeline;
+  group: GPUBindGroup;
 }
 
 interface Uniforms<Env> {
@@ -58,7 +64,7 @@ interface Uniforms<Env> {
 /**
  * Compiles shaders and makes bind groups.
  *
- * @param eager Bindings whose shaders are compiled now; those of others when they are first needed. Default: all.
+ * @param eager Bindings for which that is done now; for others when they are first needed. Default: all.
  * @throws {GpuFailure} If a shader is refused or there is no memory.
  */
 export async function createProgram<Env>(
@@ -78,35 +84,43 @@ export async function createProgram<Env>(
   const usage = BUFFER_USAGE.UNIFORM | BUFFER_USAGE.COPY_DST;
   const { buffer, groups } = await gpu.allocate(() => {
     const buffer = gpu.createBuffer("uniforms", block.bytes, usage);
-    const groups = dispatches.map(({ name, shader, storage }, i) => {
-      const entries: GPUBindGroupEntry[] = Object.keys(shader.storage).map((variable, binding) => {
-        const { buffer, offset, bytes } = storage[variable]!;
-        const size = Math.max(16, Math.ceil(bytes / 16) * 16);
-        return { binding, resource: { buffer, offset, size } };
-      });
-      const uniforms = block.of[i];
-      if (uniforms) {
-        const size = Math.ceil(uniforms.members.length / 4) * 16;
-        entries.push({
-          binding: entries.length,
-          resource: { buffer, offset: uniforms.offset, size },
-        });
-      }
-      const layout = gpu.pipelines.layout(shader, storage);
-      return device.createBindGroup({ label: name, layout, entries });
-    });
-    return { buffer, groups };
+    return {
+      buffer,
+      groups: pipelines.map((pipeline, i) => pipeline && groupOf(dispatches[i]!, i, buffer)),
+    };
   });
+
+  function groupOf(
+    { name, shader, storage }: ProgramDispatch<Env>,
+    index: number,
+    uniformBuffer: GPUBuffer,
+  ): GPUBindGroup {
+    const entries: GPUBindGroupEntry[] = Object.keys(shader.storage).map((variable, binding) => {
+      const { buffer, offset, bytes } = storage[variable]!;
+      const size = Math.max(16, Math.ceil(bytes / 16) * 16);
+      return { binding, resource: { buffer, offset, size } };
+    });
+    const uniforms = block.of[index];
+    if (uniforms) {
+      const size = Math.ceil(uniforms.members.length / 4) * 16;
+      entries.push({
+        binding: entries.length,
+        resource: { buffer: uniformBuffer, offset: uniforms.offset, size },
+      });
+    }
+    const layout = gpu.pipelines.layout(shader, storage);
+    return device.createBindGroup({ label: name, layout, entries });
+  }
 
   const host = new ArrayBuffer(block.bytes);
   const blocks = [...new Set(block.of)].filter((uniforms) => uniforms !== undefined);
   const list: Active[] = dispatches.map((_, index) => ({
     index,
     pipeline: pipelines[index]?.pipeline,
-    group: groups[index]!,
+    group: groups[index],
     counts: [0, 0, 0],
   }));
-  let active: readonly (Active & Compiled)[] = [];
+  let active: readonly (Active & Ready)[] = [];
   let bound: Env | undefined;
 
   function bind(env: Env): void {
@@ -116,10 +130,11 @@ export async function createProgram<Env>(
     dispatches.forEach(({ name, workgroups }, i) => {
       list[i]!.counts = spread(name, workgroups.map((count) => valueOf(count, env)));
     });
-    active = list.filter(({ counts: [x] }) => x > 0) as (Active & Compiled)[];
+    active = list.filter(({ counts: [x] }) => x > 0) as (Active & Ready)[];
     for (const entry of active) {
-      const { shader, storage } = dispatches[entry.index]!;
-      entry.pipeline ??= gpu.pipelines.getNow(shader, storage).pipeline;
+      const dispatch = dispatches[entry.index]!;
+      entry.pipeline ??= gpu.pipelines.getNow(dispatch.shader, dispatch.storage).pipeline;
+      entry.group ??= groupOf(dispatch, entry.index, buffer);
     }
     bound = { ...env };
   }

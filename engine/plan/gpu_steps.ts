@@ -4,7 +4,7 @@
 
 import type { Gpu } from "../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../gpu/program.ts";
-import type { CopySource, Readback } from "../../gpu/readback.ts";
+import type { CopySource, Readback, ReadbackUse } from "../../gpu/readback.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../graph/dim.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import type { StepWish } from "./backend.ts";
@@ -76,7 +76,7 @@ interface Encoded {
 
 /** Makes the function that runs a step. */
 export function createStep(parts: StepParts): RunStep {
-  const { gpu: { device }, program, values, outputs, readback, reach, logits } = parts;
+  const { gpu: { device }, program, values, readback, reach, logits } = parts;
   let last: DimEnv | undefined;
   let prepared: Encoded | undefined;
   return (given, wish) => {
@@ -94,15 +94,23 @@ export function createStep(parts: StepParts): RunStep {
     if (last && isSameEnv(last, bindings)) prepared = encode(parts, bindings, kind);
     last = bindings;
     if (total === 0) return;
-    return readback.read(total, (range, at) => {
-      if (kind === "row") takeOutputs(outputs, bytes, range, at);
-      else logits!.take(kind, range, at, rowOf(outputs[0]!));
-    });
+    return readback.read(total, takeResults(parts, kind, bytes));
   };
 }
 
 /** Runs a step; the promise is there where results cannot be taken at once. */
 export type RunStep = (bindings: DimEnv, wish?: StepWish) => void | Promise<void>;
+
+/** Takes what was fetched: outputs, or what is known of a row of logits. */
+function takeResults(
+  { outputs, logits }: StepParts,
+  kind: LogitsKind,
+  bytes: readonly number[],
+): ReadbackUse {
+  return kind === "row"
+    ? (range, at) => takeOutputs(outputs, bytes, range, at)
+    : (range, at) => logits!.take(kind, range, at, rowOf(outputs[0]!));
+}
 
 /** Where the first row of an output lies. */
 export function rowOf({ source, count, elementBytes }: GpuOutput): CopySource {
@@ -138,10 +146,11 @@ export type HostTimes = Readonly<Record<"encode" | "inputs" | "submit" | "wait a
 
 const HOST_STEPS = 20;
 
-/** Measures the parts of a step on the host, one behind the other. */
+/** Measures the parts of a greedy answer's step on the host, one behind the other. */
 export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTimes> {
-  const { gpu: { device }, program, values, outputs, readback, reach } = parts;
+  const { gpu: { device }, program, values, readback, reach, logits } = parts;
   const bindings = reach.ofInputs(given);
+  const kind = logits?.kindOf(given, { bestLogits: 1 }) ?? "row";
   const times: Record<keyof HostTimes, number[]> = {
     "encode": [],
     "inputs": [],
@@ -151,15 +160,14 @@ export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTim
   program.bind(bindings);
   for (let i = 0; i < HOST_STEPS; i++) {
     const marks = [performance.now()];
-    const { commands, bytes } = encode(parts, bindings, "row");
+    const { commands, bytes } = encode(parts, bindings, kind);
     marks.push(performance.now());
     values.writeInputs();
     readback.stamp();
     marks.push(performance.now());
     device.queue.submit([commands]);
     marks.push(performance.now());
-    const take = (range: ArrayBuffer, at: number) => takeOutputs(outputs, bytes, range, at);
-    await readback.read(totalOf(bytes), take);
+    await readback.read(totalOf(bytes), takeResults(parts, kind, bytes));
     marks.push(performance.now());
     Object.values(times).forEach((list, n) => list.push(marks[n + 1]! - marks[n]!));
   }

@@ -84,12 +84,20 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
       dispatches: (timer) =>
         Array.from(
           { length: LAYERS },
-          () => layer(timer, shape, small ? { ...sizes, gluLanes: 8, walkWorkgroup: 64 } : sizes),
+          (_, index) =>
+            layer(timer, shape, {
+              ...{ ...sizes, ...small && { gluLanes: 8, walkWorkgroup: 64 } },
+              isFirst: index === 0,
+            }),
         ).flat(),
     }))
   );
 
-  function layer(timer: GpuTimer, shape: LayerShape, sizes: Sizes): BenchDispatch[] {
+  function layer(
+    timer: GpuTimer,
+    shape: LayerShape,
+    sizes: Sizes & { readonly isFirst: boolean },
+  ): BenchDispatch[] {
     const { hidden, heads, kvHeads, feedForward } = shape;
     const qkv = (heads + 2 * kvHeads) * HEAD;
     timer.reset();
@@ -137,6 +145,7 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
       window: 0,
       softcap: 0,
       slopes: false,
+      leavesOwnKey: true,
     });
     const walk = {
       ...{
@@ -150,9 +159,13 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
       },
       ...{ tileHeads: Math.min(sizes.tileHeads, heads / kvHeads), turn: sizes.turn, splits: 1 },
       ...{ workgroup: sizes.walkWorkgroup, direct: { sinks: false, quantize: true } },
+      fresh: {
+        ...{ pairs: HEAD / 2, interleaved: false, epsilon: 0, base: 0 },
+        ...{ hasQueryNorm: false, hasKeyNorm: false, isApart: false },
+      },
     };
     const cacheBytes = 2 * CONTEXT * kvHeads * HEAD;
-    // The dispatch that sets positions stands for rope_append.
+    const table = timer.room(4 * HEAD);
     const at = { positions: timer.room(256), slots: timer.room(256) };
     const glu = {
       ...{ layout: gpuLayoutOf(format!, hidden).id, columns: hidden, results: feedForward },
@@ -165,18 +178,22 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
       },
       ...sizes.norm && { norm },
     };
+    const position: BenchDispatch = {
+      shader: positionShader,
+      storage: at,
+      uniforms: { first: CONTEXT - 1 },
+      workgroups: [1],
+    };
     return [
-      {
-        shader: positionShader,
-        storage: at,
-        uniforms: { first: CONTEXT - 1 },
-        workgroups: [1],
-      },
+      ...sizes.isFirst ? [position] : [],
       ...apart,
       product(hidden, qkv, row, wide, true),
       {
         shader: attentionWalk(walk),
-        storage: { q: wide, k: timer.next(cacheBytes), v: timer.next(cacheBytes), y: row, ...at },
+        storage: {
+          ...{ qkv: wide, table, k: timer.room(cacheBytes), v: timer.room(cacheBytes), y: row },
+          ...at,
+        },
         uniforms: {},
         workgroups: [headTiles(walk), 1, 1],
       },
