@@ -13,6 +13,8 @@ import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./pr
 export interface KernelExports {
   begin(program: number): void;
   execute(program: number): number;
+  /** The same without workers. */
+  executeAlone(program: number): number;
   release(threads: number): void;
   kernelIndex(opcode: number): number;
   /** Helpers that families export, e.g. for packing weights. */
@@ -68,13 +70,14 @@ export interface Machine extends Disposable {
   f32(address: number, length: number): Float32Array;
   f64(address: number, length: number): Float64Array;
   /**
-   * Runs a program (see program.ts). `patch` is called when operands may be changed.
+   * Runs a program (see program.ts). `patch` is called when operands may be changed; `alone`: on this
+   * thread only.
    *
    * @throws {RangeError} If a key or value does not fit the number format of its cache, or an index is outside its
    *   dim; the machine stays usable.
    * @throws {Error} If a thread failed; the machine is unusable afterwards.
    */
-  run(program: number, patch?: () => void): void;
+  run(program: number, patch?: () => void, alone?: boolean): void;
   /** Waits until no worker looks at any program, so that its memory can be released. */
   settle(): void;
   /** Stops the workers; using the machine afterwards throws. */
@@ -175,14 +178,15 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   }
   const allocator: Allocator = createAllocator(heap, ensure, memoryBytes);
 
-  function run(program: number, patch?: () => void): void {
+  function run(program: number, patch?: () => void, alone = false): void {
     if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
     if (control[CONTROL.FAULT >> 2]) throw failure();
-    pool?.refresh();
+    if (!alone) pool?.refresh();
     exports.begin(program);
     patch?.();
     try {
-      exports.execute(program);
+      if (alone) exports.executeAlone(program);
+      else exports.execute(program);
     } catch (error) {
       raiseFault(memory, String(error));
     }

@@ -38,6 +38,25 @@ Deno.test("every chunk of every instruction is executed once a run, on any numbe
   }
 });
 
+Deno.test("programs that run alone and with workers take turns and lose no chunk", async () => {
+  using machine = await createMachine({ threads: 2, spins: 100 });
+  const cells = clear(machine, 100);
+  const programs = [true, false, true].map((alone) =>
+    createProgram(machine, Array.from({ length: 5 }, () => check(cells, ({ M }) => M!)), { alone })
+  );
+  let expected = 0;
+  for (let run = 0; run < 60; run++) {
+    const M = 50 + 25 * (run % 3);
+    for (const program of programs) program.run({ M });
+    expected += 5 * programs.length;
+    assertEquals(machine.u32(cells, 100)[0], expected);
+  }
+  const turns = (least: number) =>
+    [...Array(60).keys()].filter((run) => 50 + 25 * (run % 3) > least);
+  assertEquals(machine.u32(cells, 100)[99], turns(99).length * 5 * programs.length);
+  for (const program of programs) program.dispose();
+});
+
 Deno.test("operands follow the bindings of each run", async () => {
   using machine = await createMachine({ threads: 2 });
   const cells = clear(machine, 64);

@@ -57,6 +57,16 @@ export const ONNX_OPCODES = {
     file: "onnx_move",
     operands: { x: "u32", y: "u32", ...SIZES, ...X, ...Y },
   },
+  /** A margin of `before` elements that repeats x, and what `out` leaves for the one behind. */
+  pad: {
+    file: "onnx_pad",
+    operands: {
+      ...{ x: "u32", y: "u32", bytes: "u32", mode: "u32" },
+      ...{ n0: "u32", n1: "u32", n2: "u32", n3: "u32", n4: "u32" },
+      ...{ before0: "u32", before1: "u32", before2: "u32", before3: "u32", before4: "u32" },
+      ...{ out0: "u32", out1: "u32", out2: "u32", out3: "u32", out4: "u32" },
+    },
+  },
   /** Sets `count` elements of `bytes` to the one at `value`; 0: to zero. */
   fill: {
     file: "onnx_move",

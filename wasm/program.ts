@@ -41,6 +41,14 @@ export interface Program extends Disposable {
   dispose(): void;
 }
 
+/** Options of {@linkcode createProgram}. */
+export interface ProgramOptions {
+  /** Measures time by instruction. */
+  readonly profile?: boolean;
+  /** Runs on the calling thread: for programs shorter than waking the others takes. */
+  readonly alone?: boolean;
+}
+
 const LINE = 64;
 
 /**
@@ -51,7 +59,7 @@ const LINE = 64;
 export function createProgram(
   machine: Machine,
   instructions: readonly ProgramInstruction[],
-  options: { readonly profile?: boolean } = {},
+  options: ProgramOptions = {},
 ): Program {
   const count = instructions.length;
   const waves = instructions.reduce((n, { barrier }, i) => n + (barrier || i === 0 ? 1 : 0), 0);
@@ -140,10 +148,10 @@ export function createProgram(
     run(bindings: Bindings = {}): void {
       if (disposed) throw new Error("Cannot run a program: it was disposed");
       calls++;
-      if (!changed(bindings)) return machine.run(base);
+      if (!changed(bindings)) return machine.run(base, undefined, options.alone);
       pending = bindings;
       current = undefined;
-      machine.run(base, patch);
+      machine.run(base, patch, options.alone);
       current = { ...bindings };
     },
     profile,

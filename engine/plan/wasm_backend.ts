@@ -25,6 +25,7 @@ import { createWasmStates } from "./wasm_states.ts";
 import { createSharedMachine } from "./wasm_shared_machine.ts";
 import { placeValues } from "./wasm_values.ts";
 import { loadWasmWeights } from "./wasm_weights.ts";
+import { workOf } from "./work.ts";
 
 /** Options of {@linkcode createWasmBackend}. */
 export interface WasmBackendOptions {
@@ -64,6 +65,9 @@ export interface WasmExecutable extends Executable {
 export interface WasmBackend extends Backend {
   prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable>;
 }
+
+/** Operations that are worth waking workers for: some 100 µs. */
+const LEAST_SHARED_WORK = 2 ** 20;
 
 /** Makes the WASM backend. */
 export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend {
@@ -152,6 +156,7 @@ async function assemble(
     weights.vectors.get(rootOf(plan, value).id) ?? values.addressOf(value);
   const parts = lowerPlan(machine, plan, kernels, {
     profile: options.profile ?? false,
+    alone: graph.states.length === 0 && workOf(plan) < LEAST_SHARED_WORK,
     prepare,
     threads: machine.threads,
     addressOf,

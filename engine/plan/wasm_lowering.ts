@@ -23,6 +23,8 @@ import type { WasmStates } from "./wasm_states.ts";
 /** Where things lie. */
 export interface LoweringContext {
   readonly profile: boolean;
+  /** Workers stay asleep. */
+  readonly alone: boolean;
   readonly prepare: Pick<PrepareOptions, "forceKernels" | "excludeKernels" | "hostSteps">;
   readonly states: WasmStates;
   /** Threads of the machine. */
@@ -81,7 +83,7 @@ export function lowerPlan(
   let pending: Lowered[] = [];
   const close = () => {
     if (pending.length === 0) return;
-    parts.push(createProgram(machine, inOrder(pending), { profile: context.profile }));
+    parts.push(createProgram(machine, inOrder(pending), context));
     pending = [];
   };
   for (const wave of new Set(plan.steps.map((step) => step.wave))) {

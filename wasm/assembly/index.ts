@@ -1,6 +1,6 @@
 // Entry point of the module: what JavaScript may call. Kernels are not exported; programs reach them
 // through the function table.
-export { begin, execute, serve, release } from "./program";
+export { begin, execute, executeAlone, serve, release } from "./program";
 export { kernelIndex } from "./generated/kernels";
 export { packRows } from "./pack";
 export { packBlocks } from "./pack_blocks";

@@ -4,7 +4,7 @@
 // each other. The state lives in the last outputs, gates and a second state in scratch memory.
 import { addressAt, nextChunk, thread, u32At } from "./runtime";
 import { sigmoid4, tanh4 } from "./exp";
-import { madd, sum4 } from "./simd";
+import { dotTiles } from "./generated/dot_tiles";
 import {
   RECURRENT_B, RECURRENT_BATCH, RECURRENT_BATCH_FIRST, RECURRENT_C, RECURRENT_DIRECTIONS, RECURRENT_H,
   RECURRENT_HIDDEN, RECURRENT_KIND, RECURRENT_LAST_C, RECURRENT_LAST_H, RECURRENT_LINEAR, RECURRENT_R,
@@ -19,24 +19,11 @@ const GRU: u32 = 1;
 @inline function sigmoid1(x: f32): f32 { return f32x4.extract_lane(sigmoid4(f32x4.splat(x)), 0); }
 @inline function tanh1(x: f32): f32 { return f32x4.extract_lane(tanh4(f32x4.splat(x)), 0); }
 
-function dot(a: usize, b: usize, count: u32): f32 {
-  let s0 = f32x4.splat(0), s1 = s0;
-  const end = a + (<usize>count << 2);
-  for (; a + 32 <= end; a += 32, b += 32) {
-    s0 = madd(v128.load(a), v128.load(b), s0);
-    s1 = madd(v128.load(a, 16), v128.load(b, 16), s1);
-  }
-  let sum = sum4(f32x4.add(s0, s1));
-  for (; a < end; a += 4, b += 4) sum += load<f32>(a) * load<f32>(b);
-  return sum;
-}
-
 /** out[row] = matrix[row] · x + bias[row]. */
 function products(matrix: usize, rows: u32, columns: u32, x: usize, bias: usize, out: usize): void {
-  const stride = <usize>columns << 2;
-  for (let row: u32 = 0; row < rows; row++, matrix += stride, out += 4) {
-    store<f32>(out, dot(matrix, x, columns) + (bias ? load<f32>(bias + (<usize>row << 2)) : 0));
-  }
+  if (bias) memory.copy(out, bias, <usize>rows << 2);
+  else memory.fill(out, 0, <usize>rows << 2);
+  dotTiles(rows, matrix, <usize>columns << 2, columns, 1, x, 0, out, 4);
 }
 
 export function recurrent(ip: usize): void {

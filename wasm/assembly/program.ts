@@ -58,6 +58,17 @@ export function execute(program: usize): u32 {
   return atomic.load<u32>(CONTROL_FAULT);
 }
 
+/**
+ * Main thread, second half of a run that no worker hears of: waking them costs more than a small program.
+ * Counters carry the coming run's number, which no worker has.
+ */
+export function executeAlone(program: usize): u32 {
+  setGeneration(atomic.load<u32>(CONTROL_GENERATION) + 1);
+  if (load<u32>(program, PROGRAM_TIMES)) walkProfiled(program);
+  else walk(program, true);
+  return atomic.load<u32>(CONTROL_FAULT);
+}
+
 /** Main thread: sees to it that no thread looks at the last program any more, so it can be freed. */
 export function release(threads: u32): void {
   setGeneration(atomic.load<u32>(CONTROL_GENERATION) + 1);

@@ -8,6 +8,7 @@ import { stridesOf } from "../host_numbers.ts";
 import type { Node } from "../graph.ts";
 import { gpuMoveKernel } from "../lower_gpu_strided.ts";
 import { moveKernel, type Moves, startOf } from "../lower_move.ts";
+import { padKernel } from "../lower_pad.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -66,10 +67,15 @@ export const pad: OpRecord = defineOp({
         inputs: [random.input([4, 5]), mode === "constant" ? random.input([]) : undefined],
         attributes: { before: [-1, 1], after: [0, -2], mode },
       },
+      {
+        name: `${mode} margins wider than the tensor, of six dims`,
+        inputs: [random.input([2, 1, 3, 2, 2, 3])],
+        attributes: { before: [0, 0, 5, 0, 0, 7], after: [0, 0, 4, 0, 0, 2], mode },
+      },
     ]),
   tolerance: { ofLargest: 0, reason: "a copy" },
   kernels: {
-    wasm: [moveKernel("pad_move", padMoves)],
+    wasm: [moveKernel("pad_move", padMoves), padKernel],
     gpu: [gpuMoveKernel("gpu_pad_move", padMoves)],
   },
 });

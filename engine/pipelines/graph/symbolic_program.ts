@@ -6,8 +6,10 @@
 import type { OnnxValueInfo } from "../../formats/onnx/model.ts";
 import { type DimEnv, symbolsOf } from "../../graph/dim.ts";
 import type { Graph } from "../../graph/graph.ts";
+import type { HostData, HostTensor } from "../../graph/host_tensor.ts";
 import type { SegmentRequest } from "../../graph/onnx/derivation.ts";
 import type { ModelContext, PreparedGraph } from "../../graph/onnx/prepare.ts";
+import { constantTensor } from "../../graph/onnx/stored.ts";
 import { constantEntries, deriveSegment, type Segment } from "../../graph/onnx/segment.ts";
 import {
   assumeEqual,
@@ -23,6 +25,7 @@ import {
 import { type Entry, type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { DimsDiffer } from "../../graph/shape_rules.ts";
 import { plan } from "../../plan/planner.ts";
+import { decidingInputs } from "./deciding_inputs.ts";
 import { likelyShapes } from "./likely_shapes.ts";
 import { neededNodes } from "./program.ts";
 import {
@@ -78,7 +81,16 @@ interface ReadyVariant extends Variant {
 }
 
 const MOST_VARIANTS = 8;
+/** Values of the inputs that decide an If, of which each is derived for itself. */
+const MOST_DECISIONS = 8;
 const MOST_TRIES = 64;
+
+interface Decision {
+  readonly key: string;
+  readonly known: ReadonlyMap<string, HostTensor>;
+}
+
+const NO_DECISION: Decision = { key: "", known: new Map() };
 
 /** Makes it; nothing is derived before the first run. */
 export function createSymbolicProgram(
@@ -89,25 +101,48 @@ export function createSymbolicProgram(
   const variants = new Map<string, ReadyVariant[]>();
   const reasons: string[] = [];
   const hopeless = new Set<string>();
+  const deciding = decidingInputs(prepared);
+  const decisions = new Set<string>();
+  const fixedKeys = new Set<string>();
+
+  /** Values of the inputs that decide, and their key; undefined: too many have come. */
+  function decide(inputs: ReadonlyMap<string, HostValue>): Decision | undefined {
+    if (deciding.length === 0) return NO_DECISION;
+    const known = new Map<string, HostTensor>();
+    for (const name of deciding) {
+      const value = inputs.get(name);
+      if (isHostTensor(value)) known.set(name, value);
+    }
+    const key = [...known].map(([name, { data }]) => `${name}=${data.join()}`).join("\n");
+    if (!decisions.has(key) && decisions.size >= MOST_DECISIONS) return undefined;
+    decisions.add(key);
+    return { key, known };
+  }
 
   function find(
     key: string,
     shapes: InputShapes,
     outputs: readonly string[],
+    known: Decision["known"] = NO_DECISION.known,
   ): { readonly variant: ReadyVariant; readonly bindings: DimEnv } | undefined {
-    const known = variants.get(key) ?? [];
-    variants.set(key, known);
-    for (const variant of known) {
+    const made = variants.get(key) ?? [];
+    variants.set(key, made);
+    for (const variant of made) {
       const bindings = variant.binder.bind(shapes);
       if (!("conflict" in bindings)) return { variant, bindings: bindings as DimEnv };
     }
-    if (known.length >= MOST_VARIANTS) return undefined;
+    if (made.length >= MOST_VARIANTS) return undefined;
+    if (fixedKeys.has(key)) {
+      const variant = deriveVariant(context, prepared, { shapes, outputs, known, fixed: true });
+      made.push(variant);
+      return { variant, bindings: {} };
+    }
     const dropped = contradictions(prepared.graph.inputs, shapes);
     for (let tries = 0; tries <= MOST_TRIES; tries++) {
-      const variant = deriveVariant(context, prepared, { shapes, outputs, dropped });
+      const variant = deriveVariant(context, prepared, { shapes, outputs, dropped, known });
       const bindings = variant.binder.bind(shapes);
       if (!("conflict" in bindings)) {
-        known.push(variant);
+        made.push(variant);
         return { variant, bindings: bindings as DimEnv };
       }
       const conflict = bindings.conflict as string;
@@ -115,6 +150,22 @@ export function createSymbolicProgram(
       dropped.add(conflict);
     }
     return undefined;
+  }
+
+  // Branches may ask for sizes too: then each set of shapes is derived for itself.
+  function findDecided(
+    key: string,
+    shapes: InputShapes,
+    outputs: readonly string[],
+    known: Decision["known"],
+  ) {
+    try {
+      return find(key, shapes, outputs, known);
+    } catch (error) {
+      if (known.size === 0 || fixedKeys.has(key) || !(error instanceof NotOneSegment)) throw error;
+      fixedKeys.add(key);
+      return find(key, shapes, outputs, known);
+    }
   }
 
   return {
@@ -137,11 +188,13 @@ export function createSymbolicProgram(
     async run(inputs, outputs, into) {
       const shapes = shapesOf(inputs);
       if (!shapes) return undefined;
-      const key = keyOf(inputs.keys(), outputs);
+      const decision = decide(inputs);
+      if (!decision) return undefined;
+      const key = `${keyOf(inputs.keys(), outputs)}\n\n${decision.key}`;
       if (hopeless.has(key)) return undefined;
       let found: ReturnType<typeof find>;
       try {
-        found = find(key, shapes, outputs);
+        found = findDecided(key, shapes, outputs, decision.known);
       } catch (error) {
         if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
         reasons.push(error.message);
@@ -188,6 +241,10 @@ export interface VariantRequest {
   readonly outputs: readonly string[];
   /** Axes whose declared dims are not believed. */
   readonly dropped?: ReadonlySet<string>;
+  /** Inputs whose values are part of the graph. */
+  readonly known?: ReadonlyMap<string, HostTensor>;
+  /** For these shapes alone. */
+  readonly fixed?: boolean;
   /** Called with the graph after each pass. */
   readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
 }
@@ -200,7 +257,7 @@ export interface VariantRequest {
 export function deriveVariant(
   context: ModelContext,
   { graph, nodes }: PreparedGraph,
-  { shapes, outputs, dropped = new Set(), onPass }: VariantRequest,
+  { shapes, outputs, dropped = new Set(), known, fixed = false, onPass }: VariantRequest,
 ): Variant {
   let assumptions: Assumptions = { ...NO_ASSUMPTIONS, dropped };
   const name = graph.name || "graph";
@@ -208,10 +265,17 @@ export function deriveVariant(
   const needed = neededNodes(nodes, outputs);
   let tries = 0;
   for (;;) {
-    const { dims, order } = declareInputs(graph.inputs, shapes, assumptions);
+    const { dims, order } = fixed
+      ? { dims: shapes, order: [] }
+      : declareInputs(graph.inputs, shapes, assumptions);
     const entries = new Map<string, Entry>(constants);
     for (const { name, type } of graph.inputs) {
-      const shape = dims.get(name);
+      const shape = dims.get(name), value = known?.get(name);
+      if (value) {
+        // The caller may write into the array before the constant is read.
+        entries.set(name, constantTensor({ ...value, data: value.data.slice() as HostData }));
+        continue;
+      }
       if (!shape || type?.kind !== "tensor" || type.dtype === "string") continue;
       entries.set(name, { kind: "tensor", type: { dtype: type.dtype, shape } });
     }

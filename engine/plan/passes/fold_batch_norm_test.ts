@@ -71,3 +71,24 @@ Deno.test("a convolution that something else reads keeps its batch norm", () => 
   const graph = normed({ withBias: false, readTwice: true });
   assertEquals(foldBatchNorm.run(graph, CONTEXT), graph);
 });
+
+Deno.test("a batch norm goes into a transposed convolution in groups", async () => {
+  const random = createCaseRandom(6), builder = createGraphBuilder("norm");
+  const x = builder.input("x", [1, 4, 3, 5], "f32");
+  const constant = (name: string, shape: readonly number[], of = (value: number) => value) =>
+    builder.constant(name, random.normal(shape.reduce((a, b) => a * b, 1)).map(of), shape);
+  const window = { strides: [2, 2], groups: 2 };
+  const [sums] = builder.op("conv_transpose", [x, constant("w", [4, 3, 2, 2])], window, "conv");
+  const norm = ["g", "b", "m"].map((name) => constant(name, [6]));
+  const variance = constant("v", [6], (v) => v * v + 0.1);
+  const [y] = builder.op("batch_norm", [sums, ...norm, variance], { epsilon: 1e-3 }, "norm");
+  builder.output("y", y!);
+  const before = builder.build();
+  const after = deadCode.run(foldBatchNorm.run(before, CONTEXT), CONTEXT);
+  verify(after);
+  assertEquals(after.nodes.map(({ op }) => op), ["conv_transpose"]);
+  const wanted = await outputOf(before), got = await outputOf(after);
+  wanted.forEach((value, i) =>
+    assert(Math.abs(value - got[i]!) < 1e-5 * (1 + Math.abs(value)), `${got[i]}, not ${value}`)
+  );
+});

@@ -47,7 +47,12 @@ function writer() {
       pads: Array<number>(4).fill((size - 1) / 2),
       groups,
     });
-  return { builder, one, number, random, binary, conv };
+  const transposed = (x: Value, groups = 1) =>
+    one("conv_transpose", [x, random([CHANNELS, CHANNELS / groups, 2, 2])], {
+      strides: [2, 2],
+      groups,
+    });
+  return { builder, one, number, random, binary, conv, transposed };
 }
 
 type Writer = ReturnType<typeof writer>;
@@ -144,6 +149,28 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
     },
     "conv none, binary, add",
   ],
+  "a sum, a norm and a rectifier behind a transposed convolution": [
+    ({ transposed, one, random, binary, number }, x) => {
+      const sum = one("add", [transposed(x), random([1, CHANNELS, 1, 1])]);
+      const spread = binary("max", random([CHANNELS]), number(0.5));
+      const norm = one("batch_norm", [
+        sum,
+        ...[random([CHANNELS]), random([CHANNELS]), random([CHANNELS])],
+        spread,
+      ], { epsilon: 1e-3 });
+      return one("activation", [norm], { kind: "relu" });
+    },
+    "conv_transpose none, binary, batch_norm, activation",
+  ],
+  "a sum and a rectifier behind a transposed convolution in groups": [
+    ({ transposed, one, random }, x) => {
+      const scaled = one("mul", [transposed(x, 2), random([1, CHANNELS, 1, 1])]);
+      return one("activation", [one("add", [scaled, random([1, CHANNELS, 1, 1])])], {
+        kind: "relu",
+      });
+    },
+    "conv_transpose relu",
+  ],
   "a limit that is another one stays": [
     ({ conv, binary, number }, x) => {
       return binary("min", binary("max", conv(x, 3), number(0)), number(5));
@@ -157,7 +184,7 @@ for (const [name, [write, ops]] of Object.entries(CASES)) {
     const graph = build(write), fused = fuse(graph);
     verify(fused);
     const found = fused.nodes.map(({ op, attributes }) =>
-      op === "conv" ? `conv ${attributes.activation}` : op
+      op.startsWith("conv") ? `${op} ${attributes.activation}` : op
     );
     assertEquals(found.join(", "), ops);
     const expected = await run(graph), got = await run(fused);
