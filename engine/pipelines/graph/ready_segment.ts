@@ -30,6 +30,7 @@ import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
 import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
+import { ungroupHeads } from "../../plan/passes/ungroup_heads.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Where segments run. */
@@ -101,6 +102,7 @@ const DEVICE_PASSES: readonly Pass[] = [
   recognizeNorms,
   recognizeActivations,
   recognizeAttention,
+  ungroupHeads,
   deadCode,
   absorbHeadLayout,
   attendNewRows, // may leave new rows behind a transpose

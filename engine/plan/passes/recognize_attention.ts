@@ -6,6 +6,7 @@
 
 import { type Dim, equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import { ungrouped } from "./ungroup_heads.ts";
 import {
   hasShape,
   makerOf,
@@ -150,23 +151,6 @@ function turnedMatrices(value: Value, context: MatchContext): Value | undefined 
   const isWhole = equal(turn!.outputs[0]!.shape[1]!, width) &&
     equal(turn!.outputs[0]!.shape[2]!, keys);
   return isWhole && hasShape(source, [batch, heads, keys, width]) ? source : undefined;
-}
-
-// [B, H, T, D] that is [B, G, T, D] with every head repeated: reshape ← expand ← reshape.
-function ungrouped(value: Value, { made }: MatchContext): { readonly base: Value } {
-  const none = { base: value };
-  const outer = made.get(value);
-  const expand = outer?.op === "reshape" ? made.get(outer.inputs[0]!) : undefined;
-  const inner = expand?.op === "expand" ? made.get(expand.inputs[0]!) : undefined;
-  if (!inner || inner.op !== "reshape") return none;
-  const base = inner.inputs[0]!, spread = expand!.outputs[0]!, single = inner.outputs[0]!;
-  if (base.shape.length !== 4 || spread.shape.length !== 5) return none;
-  const [b, g, t, d] = base.shape as [Dim, Dim, Dim, Dim];
-  const repeats = spread.shape[2]!;
-  const fits = hasShape(single, [b, g, 1, t, d]) && hasShape(spread, [b, g, repeats, t, d]) &&
-    typeof g === "number" && typeof repeats === "number" &&
-    hasShape(value, [b, g * repeats, t, d]);
-  return fits ? { base } : none;
 }
 
 function sameBatches(q: Value, v: Value): boolean {
