@@ -6,9 +6,10 @@
 import { type CodeLayout, scaleFacts } from "../layouts/code_layout.ts";
 import type { Shader } from "../kernel.ts";
 import { codeLayout } from "../weight_layout.ts";
-import { float, wgsl } from "../wgsl.ts";
+import { wgsl } from "../wgsl.ts";
+import { groupProduct } from "./group_product.ts";
 import { list, rowsFrame, rowsMain, type RowsShape } from "./matmul_rows.ts";
-import { NEGATIVES, packedDot, q8RowReader, q8TileReader } from "./q8_rows.ts";
+import { packedDot, q8RowReader, q8TileReader } from "./q8_rows.ts";
 import { teamLoop, teamSum } from "./team_sum.ts";
 import { codeReader } from "./weight_reader.ts";
 import { scaleType } from "./weight_scales.ts";
@@ -173,45 +174,5 @@ function pairStep({ columns, rows, outputs }: StepSize, layout: CodeLayout): str
       return `sum${i} += ${product(r, o, "a")} + ${product(r, o, "b")};`;
     })
   }
-  `;
-}
-
-/**
- * `group_product(codes, scales, x codes, x scales)`, and the x half sum for scales of 16 columns: what a group
- * adds to an output.
- */
-function groupProduct(layout: CodeLayout): string {
-  const { covers, minima } = scaleFacts(layout);
-  if (covers === "signs") {
-    return wgsl`
-      ${NEGATIVES}
-
-      fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>) -> f32 {
-        let low = negatives(w.low);
-        let high = negatives(w.high);
-        let above = f32(dot16(w.low & ~low, x.low) + dot16(w.high & ~high, x.high));
-        let below = f32(dot16(w.low & low, x.low) + dot16(w.high & high, x.high));
-        return a.x * (s.x * above + s.y * below);
-      }
-    `;
-  }
-  if (covers === "group") {
-    return wgsl`
-      fn group_product(w: Codes, s: vec2<f32>, x: Codes, a: vec2<f32>) -> f32 {
-        let dot = f32(dot16(w.low, x.low) + dot16(w.high, x.high));
-        return s.x * (a.x * dot) + s.y * a.y;
-      }
-    `;
-  }
-  return wgsl`
-    fn group_product(w: Codes, s: ${scaleType(layout)}, x: Codes, a: vec2<f32>, half: f32) -> f32 {
-      let dots = vec2<f32>(f32(dot16(w.low, x.low)), f32(dot16(w.high, x.high)));
-      let sums = vec2<f32>(half, a.y - half);
-      ${
-    minima
-      ? "return dot(s.xz, a.x * dots) + dot(s.yw, sums);"
-      : `return dot(s, a.x * dots - ${float(layout.offset)} * sums);`
-  }
-    }
   `;
 }

@@ -1,8 +1,15 @@
 // WGSL that reads codes: from the planes of a group of 32 columns (layouts/code_planes.ts) to bytes of columns 0..15
 // and 16..31, four neighbours a word, in the order of packed dot products.
 
-import { CODE_KINDS, type CodeKind, type ColumnKind } from "../layouts/code_planes.ts";
+import {
+  CODE_KINDS,
+  type CodeKind,
+  type ColumnKind,
+  type VectorKind,
+} from "../layouts/code_planes.ts";
 import { wgsl } from "../wgsl.ts";
+import type { CodeLayout } from "../layouts/code_layout.ts";
+import { slicedLevels } from "./sliced_levels.ts";
 import { VECTOR_CODES } from "./vector_codes.ts";
 
 /** WGSL types of the planes of codes by the names of their bindings. */
@@ -16,8 +23,8 @@ export function isSigned(kind: CodeKind): boolean {
 }
 
 /** Declares `Codes` and `weight_codes(index) -> Codes`; index is row · K/32 + group. */
-export function codeFunctions(kind: CodeKind): string {
-  const { body, functions } = BODIES[kind];
+export function codeFunctions(layout: CodeLayout): string {
+  const { body, functions } = bodyOf(layout);
   const reader = wgsl`
     struct Codes { low: vec4<u32>, high: vec4<u32> }
 
@@ -57,7 +64,7 @@ function signs(bits: string): string {
   return `~(${bits} * vec4<u32>(0xfeu))`;
 }
 
-const COLUMN_CODES: Readonly<Record<ColumnKind, string>> = {
+const COLUMN_CODES: Readonly<Record<Exclude<ColumnKind, "l4">, string>> = {
   s1: wgsl`
     let bits = vec4<u32>(w_bits[index]);
     return Codes(
@@ -98,31 +105,20 @@ const COLUMN_CODES: Readonly<Record<ColumnKind, string>> = {
     );
   `,
   i8: `return Codes(w_codes[2u * index], w_codes[2u * index + 1u]);`,
-  // Two bytes of indices are two pairs of levels, and these, one shifted, four columns.
-  l4: wgsl`
-    let packed = w_codes[index];
-    let first = packed & vec4<u32>(0xffu);
-    let second = (packed >> vec4<u32>(8u)) & vec4<u32>(0xffu);
-    let third = (packed >> vec4<u32>(16u)) & vec4<u32>(0xffu);
-    let fourth = packed >> vec4<u32>(24u);
-    return Codes(
-      levels_of(first) | (levels_of(second) << vec4<u32>(8u)),
-      levels_of(third) | (levels_of(fourth) << vec4<u32>(8u)),
-    );
-  `,
 };
 
-/** Entries of the table of pairs of levels. */
-const LEVELS_OF = wgsl`
-  fn levels_of(pairs: vec4<u32>) -> vec4<u32> {
-    return vec4<u32>(w_table[pairs.x], w_table[pairs.y], w_table[pairs.z], w_table[pairs.w]);
+function bodyOf({ codes, levels }: CodeLayout): CodeBody {
+  if (codes === "l4") {
+    return {
+      body: wgsl`
+        let packed = w_codes[index];
+        ${slicedLevels(levels!)}
+      `,
+    };
   }
-`;
+  return isOfVectors(codes) ? VECTOR_CODES[codes] : { body: COLUMN_CODES[codes] };
+}
 
-const BODIES: Readonly<Record<CodeKind, CodeBody>> = {
-  ...Object.fromEntries(
-    Object.entries(COLUMN_CODES).map(([kind, body]) => [kind, { body }]),
-  ) as Record<ColumnKind, CodeBody>,
-  l4: { body: COLUMN_CODES.l4, functions: LEVELS_OF },
-  ...VECTOR_CODES,
-};
+function isOfVectors(kind: CodeKind): kind is VectorKind {
+  return Object.hasOwn(VECTOR_CODES, kind);
+}

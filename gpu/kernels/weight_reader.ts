@@ -6,16 +6,11 @@ import { type CodeLayout, GROUP_COLUMNS, scaleFacts } from "../layouts/code_layo
 import { CODE_KINDS } from "../layouts/code_planes.ts";
 import { codeLayout, gpuLayout } from "../weight_layout.ts";
 import { float, wgsl } from "../wgsl.ts";
+import { FLOAT_QUADS, type QuadReader, type WeightReader } from "./float_quads.ts";
 import { codeFunctions, codeStorage, isSigned } from "./weight_codes.ts";
 import { levelStep, scaleFunctions } from "./weight_scales.ts";
 
-/** What a shader needs to read a weight: bindings, in the order of the layout's planes, and functions. */
-export interface WeightReader {
-  /** WGSL types of the planes by variable name. */
-  readonly storage: Readonly<Record<string, string>>;
-  /** Functions. */
-  readonly code: string;
-}
+export type { QuadReader, WeightReader };
 
 /** Names of a layout's planes as bindings. */
 export function planeNames(layoutId: string): string[] {
@@ -47,22 +42,11 @@ export function codeReader(
       ...layout.table ? { w_table: "array<u32>" } : {},
     },
     code: wgsl`
-      ${codeFunctions(layout.codes)}
+      ${codeFunctions(layout)}
 
       ${scaleFunctions(layout, groups, of)}
     `,
   };
-}
-
-/** Reads quads of a layout of any kind, a unit at a time. */
-export interface QuadReader extends WeightReader {
-  /** Columns of a unit: what one step of a float kernel reads of a row. */
-  readonly unitColumns: number;
-  /**
-   * Statements that define `name0`, `name1`, …, the quads of unit `index` (an expression; the number of the
-   * row times the units of a row, plus the unit).
-   */
-  load(name: string, index: string): string;
 }
 
 /**
@@ -81,66 +65,6 @@ export function quadReader(layoutId: string, units: string): QuadReader {
 /** Columns of a unit of a layout. */
 export function unitColumns(layoutId: string): number {
   return codeLayout(layoutId) ? GROUP_COLUMNS : FLOAT_QUADS[gpuLayout(layoutId).id]!.unitColumns;
-}
-
-const FLOAT_QUADS: Readonly<Record<string, QuadReader>> = {
-  f32: {
-    unitColumns: 4,
-    storage: { w_values: "array<vec4<f32>>" },
-    code: "",
-    load: (name, index) => `let ${name}0 = w_values[${index}];`,
-  },
-  f16: {
-    unitColumns: 8,
-    storage: { w_values: "array<vec4<u32>>" },
-    code: wgsl`
-      fn halves(pair: vec2<u32>) -> vec4<f32> {
-        return vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
-      }
-    `,
-    load: loadHalves,
-  },
-  bf16: {
-    unitColumns: 8,
-    storage: { w_values: "array<vec4<u32>>" },
-    code: wgsl`
-      fn halves(pair: vec2<u32>) -> vec4<f32> {
-        let parts = vec4<u32>(pair.x << 16u, pair.x, pair.y << 16u, pair.y);
-        return bitcast<vec4<f32>>(parts & vec4<u32>(0xffff0000u));
-      }
-    `,
-    load: loadHalves,
-  },
-  log8: {
-    unitColumns: 16,
-    storage: { w_values: "array<vec4<u32>>", w_table: "array<f32>" },
-    code: wgsl`
-      fn values_of(word: u32) -> vec4<f32> {
-        let bytes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
-        return vec4<f32>(w_table[bytes.x], w_table[bytes.y], w_table[bytes.z], w_table[bytes.w]);
-      }
-    `,
-    load: loadBytes,
-  },
-};
-
-function loadBytes(name: string, index: string): string {
-  const quads = Array.from(
-    "xyzw",
-    (component, q) => `let ${name}${q} = values_of(${name}_packed.${component});`,
-  );
-  return wgsl`
-    let ${name}_packed = w_values[${index}];
-    ${quads}
-  `;
-}
-
-function loadHalves(name: string, index: string): string {
-  return wgsl`
-    let ${name}_packed = w_values[${index}];
-    let ${name}0 = halves(${name}_packed.xy);
-    let ${name}1 = halves(${name}_packed.zw);
-  `;
 }
 
 /** Four bytes of a word as numbers. */

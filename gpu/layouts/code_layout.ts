@@ -72,6 +72,8 @@ export interface CodeLayout extends GpuWeightLayout {
   readonly span: Span;
   /** What is subtracted from a stored code. */
   readonly offset: number;
+  /** Of codes `l4`: the 16 values between -128 and 127 that they stand for. */
+  readonly levels?: ArrayLike<number>;
   /** By which scales of the kinds `n8` and `n16` are multiplied. */
   readonly factor: number;
 }
@@ -86,7 +88,7 @@ export interface BlockReader {
    *
    * @param quads Receives eight words; bits above a code are 0, signed codes fill their byte.
    */
-  codes(file: FileRows, at: number, group: number, quads: Uint32Array): void;
+  codes(file: FileRows, at: number, group: number, quads: Int32Array): void;
   /** Writes the bytes that the scales of the block at byte `at` take in their plane, from `to` on. */
   scales(file: FileRows, at: number, plane: Uint8Array, to: number): void;
 }
@@ -109,8 +111,9 @@ export interface CodeShape {
   readonly span?: Span;
   /** Default 0. */
   readonly offset?: number;
-  /** Part of the id where layouts differ in their table or offset only. */
+  /** Part of the id where layouts differ in their levels or offset only. */
   readonly variant?: string;
+  readonly levels?: ArrayLike<number>;
   /** Made when it is first asked for. */
   readonly table?: () => Uint32Array<ArrayBuffer>;
   /** Default 1. */
@@ -134,7 +137,7 @@ function scaleBytes(scales: ScaleKind, span: Span, columns: number): number {
  * @param block Of rows of so many columns.
  */
 export function defineCodeLayout(
-  { codes, scales, span = 32, offset = 0, factor = 1, variant = "", table }: CodeShape,
+  { codes, scales, span = 32, offset = 0, factor = 1, variant = "", levels, table }: CodeShape,
   block: BlockReader | VectorReader | ((columns: number) => BlockReader),
 ): CodeLayout {
   // So many rows make the scales of an odd number of groups whole words.
@@ -148,6 +151,7 @@ export function defineCodeLayout(
     span,
     offset,
     factor,
+    ...levels && { levels },
     rowGroup,
     get table() {
       return made ??= table?.();
@@ -188,7 +192,7 @@ function codesOf(
 ): (at: number, block: number) => void {
   const groups = reader.columns / GROUP_COLUMNS;
   const write = groupWriter(kind, planes);
-  const quads = new Uint32Array(8);
+  const quads = new Int32Array(8);
   return (at, block) => {
     for (let group = 0; group < groups; group++) {
       reader.codes(file, at, group, quads);

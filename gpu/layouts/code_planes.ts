@@ -3,10 +3,7 @@
 // - nibbles: 16 bytes, byte 4j + i holding column 4j + i low and column 16 + 4j + i high;
 // - pairs: two words, bit pair q of byte i of word h being column 16h + 4q + i's;
 // - bits: a word, bit q of byte i being column 4q + i's;
-// - bytes: 32 bytes, a column each;
-// - levels: 16 bytes of indices into a table of pairs of levels: word j holds columns 4j and 4j + 2 in its first
-//   byte, 4j + 1 and 4j + 3 in its second, and the columns 16 further on in its other two, so that the pairs that
-//   two bytes stand for, one shifted by a byte, are a word.
+// - bytes: 32 bytes, a column each.
 // Codes of vectors and of base 3 have planes of their own (vector_formats.ts, ternary_formats.ts).
 
 /** Codes of a column each: unsigned ones of 2 to 6 bits, signed bytes, signs alone, indices of levels. */
@@ -63,11 +60,11 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
 };
 
 /** Writes the codes of a group, four columns a word, to its place. */
-export type GroupWriter = (quads: Uint32Array, group: number) => void;
+export type GroupWriter = (quads: Int32Array, group: number) => void;
 
 /** The writer of a kind into planes that begin at multiples of 4. */
 export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): GroupWriter {
-  const [first, second] = planes.map(wordsOf) as [Uint32Array, Uint32Array];
+  const [first, second] = planes.map(wordsOf) as [Int32Array, Int32Array];
   switch (kind) {
     case "s1":
       return (quads, group) => writeBits(quads, 0, first, group);
@@ -79,6 +76,7 @@ export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): Gr
         writeBits(quads, 2, second, group);
       };
     case "u4":
+    case "l4":
       return (quads, group) => writeNibbles(quads, first, group);
     case "u5":
       return (quads, group) => {
@@ -94,46 +92,31 @@ export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): Gr
       return (quads, group) => {
         for (let q = 0; q < 8; q++) first[8 * group + q] = quads[q]!;
       };
-    case "l4":
-      return (quads, group) => writeLevels(quads, first, group);
   }
 }
 
-function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {
-  return new Uint32Array(buffer, byteOffset, byteLength >> 2);
+function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Int32Array {
+  return new Int32Array(buffer, byteOffset, byteLength >> 2);
 }
 
-function writeNibbles(quads: Uint32Array, plane: Uint32Array, group: number): void {
-  for (let j = 0; j < 4; j++) {
-    plane[4 * group + j] = (quads[j]! & 0x0f0f0f0f) | ((quads[4 + j]! & 0x0f0f0f0f) << 4);
-  }
+function writeNibbles(quads: Int32Array, plane: Int32Array, group: number): void {
+  const at = 4 * group, mask = 0x0f0f0f0f;
+  plane[at] = (quads[0]! & mask) | ((quads[4]! & mask) << 4);
+  plane[at + 1] = (quads[1]! & mask) | ((quads[5]! & mask) << 4);
+  plane[at + 2] = (quads[2]! & mask) | ((quads[6]! & mask) << 4);
+  plane[at + 3] = (quads[3]! & mask) | ((quads[7]! & mask) << 4);
 }
 
-function writePairs(quads: Uint32Array, shift: number, plane: Uint32Array, group: number): void {
+function writePairs(quads: Int32Array, shift: number, plane: Int32Array, group: number): void {
   for (let half = 0; half < 2; half++) {
     let word = 0;
-    for (let q = 0; q < 4; q++) word |= ((quads[4 * half + q]! >>> shift) & 0x03030303) << (2 * q);
+    for (let q = 0; q < 4; q++) word |= ((quads[4 * half + q]! >> shift) & 0x03030303) << (2 * q);
     plane[2 * group + half] = word;
   }
 }
 
-function writeBits(quads: Uint32Array, shift: number, plane: Uint32Array, group: number): void {
+function writeBits(quads: Int32Array, shift: number, plane: Int32Array, group: number): void {
   let word = 0;
-  for (let q = 0; q < 8; q++) word |= ((quads[q]! >>> shift) & 0x01010101) << q;
+  for (let q = 0; q < 8; q++) word |= ((quads[q]! >> shift) & 0x01010101) << q;
   plane[group] = word;
-}
-
-function writeLevels(quads: Uint32Array, plane: Uint32Array, group: number): void {
-  const half = (quad: number) => (quad & 0x0f0f) | ((quad >>> 12) & 0xf0f0);
-  for (let j = 0; j < 4; j++) {
-    plane[4 * group + j] = half(quads[j]!) | (half(quads[4 + j]!) << 16);
-  }
-}
-
-/** The table of pairs of levels: entry low + 16 · high has one level in its first byte and one in its third. */
-export function levelPairs(levels: ArrayLike<number>): Uint32Array<ArrayBuffer> {
-  return Uint32Array.from(
-    { length: 256 },
-    (_, pair) => (levels[pair & 15]! & 255) | ((levels[pair >> 4]! & 255) << 16),
-  );
 }

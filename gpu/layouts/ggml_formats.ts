@@ -3,7 +3,6 @@
 import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
 import { IQ4_LEVELS } from "../../quant/iq4_fit.ts";
 import { type BlockReader, type CodeLayout, defineCodeLayout } from "./code_layout.ts";
-import { levelPairs } from "./code_planes.ts";
 import { addBits, byteQuads, copyBytes, splitNibbleQuads, wordAt } from "./quads.ts";
 
 /** Blocks of 32: bytes of scales, perhaps 4 bytes of fifth bits, then nibbles. */
@@ -48,7 +47,7 @@ const SIXTEENS: BlockReader = {
       for (let q = 0; q < 2; q++) {
         const word = wordAt(file, at + 4 + 16 * group + 8 * half + 4 * q);
         quads[4 * half + q] = word & 0x0f0f0f0f;
-        quads[4 * half + q + 2] = (word >>> 4) & 0x0f0f0f0f;
+        quads[4 * half + q + 2] = (word >> 4) & 0x0f0f0f0f;
       }
     }
   },
@@ -56,9 +55,9 @@ const SIXTEENS: BlockReader = {
 };
 
 /** Levels of the 4-bit float, doubled. */
-const FLOATS = { codes: "l4", variant: "f", table: () => levelPairs(E2M1_DOUBLED) } as const;
+const FLOATS = { codes: "l4", variant: "f", levels: E2M1_DOUBLED } as const;
 /** Levels of IQ4_NL and IQ4_XS. */
-export const CURVE = { codes: "l4", variant: "n", table: () => levelPairs(IQ4_LEVELS) } as const;
+export const CURVE = { codes: "l4", variant: "n", levels: IQ4_LEVELS } as const;
 
 /** By name of the format. */
 export const GGML_LAYOUTS: Readonly<Record<string, CodeLayout>> = {

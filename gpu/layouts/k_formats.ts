@@ -5,11 +5,17 @@ import { minimumCode, scaleCode } from "../../quant/k_scales.ts";
 import { scaleCode as signedScaleCode } from "../../quant/q3_k.ts";
 import { type BlockReader, type CodeLayout, defineCodeLayout } from "./code_layout.ts";
 import { CURVE } from "./ggml_formats.ts";
-import { addFields, copyBytes, splitNibbleQuads, wordAt } from "./quads.ts";
+import { addFields, copyBytes, type FileRows, splitNibbleQuads, wordAt } from "./quads.ts";
 
-/** Byte of the pair codes of a group: each half of 128 columns shares 32 bytes. */
-function pairsOf(group: number): { readonly at: number; readonly shift: number } {
-  return { at: 32 * (group >> 2), shift: 2 * (group & 3) };
+/** Adds the pair codes of a group: each half of 128 columns shares 32 bytes. */
+function addPairsOf(
+  file: FileRows,
+  at: number,
+  group: number,
+  quads: Int32Array,
+  up = 0,
+): void {
+  addFields(file, at + 32 * (group >> 2), quads, 3, 2 * (group & 3), up);
 }
 
 /** Q2_K: 16 bytes of scales and minima, codes, then d and dmin. */
@@ -17,9 +23,8 @@ const TWO_BITS: BlockReader = {
   bytes: 84,
   columns: 256,
   codes(file, at, group, quads) {
-    const { at: own, shift } = pairsOf(group);
     quads.fill(0);
-    addFields(file, at + 16 + own, quads, { mask: 3, shift });
+    addPairsOf(file, at + 16, group, quads);
   },
   scales(file, at, plane, to) {
     copyBytes(file, at + 80, plane, to, 4);
@@ -32,10 +37,9 @@ const THREE_BITS: BlockReader = {
   bytes: 110,
   columns: 256,
   codes(file, at, group, quads) {
-    const { at: own, shift } = pairsOf(group);
     quads.fill(0);
-    addFields(file, at + 32 + own, quads, { mask: 3, shift });
-    addFields(file, at, quads, { mask: 1, shift: group, up: 2 });
+    addPairsOf(file, at + 32, group, quads);
+    addFields(file, at, quads, 1, group, 2);
   },
   scales(file, at, plane, to) {
     copyBytes(file, at + 108, plane, to, 2);
@@ -52,9 +56,9 @@ function affineBlocks(fifth: boolean): BlockReader {
     codes(file, at, group, quads) {
       const from = at + nibbles + 32 * (group >> 1), shift = 4 * (group & 1);
       for (let q = 0; q < 8; q++) {
-        quads[q] = (wordAt(file, from + 4 * q) >>> shift) & 0x0f0f0f0f;
+        quads[q] = (wordAt(file, from + 4 * q) >> shift) & 0x0f0f0f0f;
       }
-      if (fifth) addFields(file, at + 16, quads, { mask: 1, shift: group, up: 4 });
+      if (fifth) addFields(file, at + 16, quads, 1, group, 4);
     },
     scales(file, at, plane, to) {
       copyBytes(file, at, plane, to, 4);
@@ -72,9 +76,8 @@ const SIX_BITS: BlockReader = {
   columns: 256,
   codes(file, at, group, quads) {
     const from = at + 64 * (group >> 2) + 32 * (group & 1), shift = 2 * (group & 2);
-    for (let q = 0; q < 8; q++) quads[q] = (wordAt(file, from + 4 * q) >>> shift) & 0x0f0f0f0f;
-    const { at: own, shift: by } = pairsOf(group);
-    addFields(file, at + 128 + own, quads, { mask: 3, shift: by, up: 4 });
+    for (let q = 0; q < 8; q++) quads[q] = (wordAt(file, from + 4 * q) >> shift) & 0x0f0f0f0f;
+    addPairsOf(file, at + 128, group, quads, 4);
   },
   scales(file, at, plane, to) {
     copyBytes(file, at + 208, plane, to, 2);
@@ -102,9 +105,8 @@ const TERNARY: BlockReader = {
   bytes: 66,
   columns: 256,
   codes(file, at, group, quads) {
-    const { at: own, shift } = pairsOf(group);
     quads.fill(0);
-    addFields(file, at + own, quads, { mask: 3, shift });
+    addPairsOf(file, at, group, quads);
   },
   scales: (file, at, plane, to) => copyBytes(file, at + 64, plane, to, 2),
 };
