@@ -21,6 +21,8 @@ export interface GpuOptions {
 
 /** An open device. */
 export interface Gpu {
+  /** Who gave it. Dawn's object must outlive its devices: it takes their events down with it when it is collected. */
+  readonly provider: GpuProvider;
   /** What it can do. */
   readonly capabilities: Capabilities;
   /** For encoding; buffers are made through this object. */
@@ -103,7 +105,7 @@ export async function openGpu(
     device.destroy();
     throw new GpuFailure("no adapter", `${capabilities.adapter} computes on the CPU`);
   }
-  return createGpu(device, capabilities);
+  return createGpu(provider, device, capabilities);
 }
 
 /** The provider of this runtime, if it has one. */
@@ -111,7 +113,7 @@ export function builtIn(): GpuProvider | undefined {
   return (navigator as Navigator & { readonly gpu?: GpuProvider }).gpu;
 }
 
-function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
+function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capabilities): Gpu {
   const live = new Set<GPUBuffer>();
   let failure: GpuFailure | undefined;
   let isLost = false;
@@ -161,6 +163,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
   }
 
   return {
+    provider,
     capabilities,
     device,
     pipelines: createPipelines(device, capabilities),
