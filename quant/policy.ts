@@ -81,7 +81,7 @@ export interface FormatChoice {
   readonly insteadOf?: string;
   /** How many weights are kept apart. */
   readonly outliers: number;
-  /** Why, for people. */
+  /** Why, for people: `kept`, `rule 3`, or `no rule` where the policy's own format is taken. */
   readonly reason: string;
 }
 
@@ -116,7 +116,9 @@ export function chooseFormat(
   const rule = policy.rules.find((candidate) => fits(candidate, role, tensor, model));
   const isKept = !rule && (KEPT.includes(role) || shape.length < 2);
   const wanted = rule?.format ?? policy.format;
-  const reason = reasonOf(policy, rule, role, isKept);
+  const part = role === named ? "" : `, as ${role}`;
+  const why = isKept ? "kept" : rule ? `rule ${policy.rules.indexOf(rule) + 1}` : "no rule";
+  const reason = why + part;
   if (isKept || wanted === "keep") return { format: undefined, outliers: 0, reason };
   const choice = standIn(wanted, shape.at(-1) ?? 1);
   const share = rule?.outliers ?? policy.outliers ?? 0;
@@ -124,16 +126,6 @@ export function chooseFormat(
   const isMatrix = named !== "embedding" && !KEPT.includes(role) && shape.length === 2 &&
     choice.format!.blockSize > 1;
   return { ...choice, outliers: isMatrix ? Math.floor(share * countOf(tensor)) : 0, reason };
-}
-
-function reasonOf(
-  policy: QuantPolicy,
-  rule: PolicyRule | undefined,
-  role: TensorRole,
-  isKept: boolean,
-): string {
-  if (isKept) return `${role}: kept`;
-  return rule ? `${role}: rule ${policy.rules.indexOf(rule) + 1}` : role;
 }
 
 function hasRule({ rules }: QuantPolicy, role: TensorRole): boolean {

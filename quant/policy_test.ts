@@ -155,6 +155,50 @@ Deno.test("every named policy gives formats that can be encoded", () => {
   assertThrows(() => chooseFormat(iq1, TINY_LLAMA[0]!, MODEL), RangeError, "no public encoder");
 });
 
+Deno.test("a choice says why", () => {
+  const why = (policy: string, name: string, shape = [1024, 256], model = MODEL) => {
+    const { reason, outliers } = chooseFormat(getPolicy(policy), { name, shape }, model);
+    return [reason, outliers];
+  };
+  assertEquals(why("q4_k_m", "blk.0.attn_norm.weight", [256]), ["kept", 0]);
+  assertEquals(why("q4_k_m", "blk.0.attn_q.bias", [256]), ["kept", 0]);
+  assertEquals(why("q4_k_m", "blk.0.attn_q.weight"), ["no rule", 0]);
+  assertEquals(why("q4_k_m", "output.weight"), ["rule 1", 0]);
+  const tied = { layers: 22, queryGroup: 1, tiedOutput: true };
+  assertEquals(why("q4_k_m", "token_embd.weight", [1024, 256], tied), ["rule 1, as output", 0]);
+});
+
+Deno.test("outliers are a share of matrices to multiply by, and of nothing else", () => {
+  const policy = parsePolicy(JSON.stringify({
+    format: "q4_0",
+    outliers: 0.01,
+    rules: [
+      { roles: ["ffn_down"], format: "q4_0", outliers: 0.05 },
+      { roles: ["ffn_up"], format: "q4_0", outliers: 0 },
+      { roles: ["attention_v"], format: "f16" },
+    ],
+  }));
+  const count = (name: string, shape: number[], model = MODEL) =>
+    chooseFormat(policy, { name, shape }, model).outliers;
+  assertEquals(count("blk.0.attn_q.weight", [64, 64]), 40);
+  assertEquals(count("blk.0.ffn_down.weight", [64, 64]), 204);
+  assertEquals(count("blk.0.ffn_up.weight", [64, 64]), 0);
+  assertEquals(count("blk.0.attn_v.weight", [64, 64]), 0, "a float");
+  assertEquals(count("token_embd.weight", [64, 64]), 0, "looked up");
+  assertEquals(count("blk.0.ffn_gate_exps.weight", [2, 64, 64]), 0, "a stack");
+  assertEquals(count("blk.0.attn_norm.weight", [64]), 0);
+  const tensors = [{ name: "blk.0.attn_q.weight", shape: [64, 64] }];
+  assertEquals(policyBytes(policy, tensors, MODEL), 64 * 64 / 32 * 18 + 4 * 65 + 8 * 40);
+  for (const outliers of [-0.01, 0.06, "all"]) {
+    assertThrows(
+      () => parsePolicy(JSON.stringify({ format: "q4_0", outliers })),
+      RangeError,
+      '"outliers" is',
+    );
+  }
+  assertEquals(inferflowPolicy({ format: "q4", outliers: 0.002 }).outliers, 0.002);
+});
+
 Deno.test("roles are told by the names of GGUF and of Hugging Face", () => {
   const cases = {
     "token_embd.weight": "embedding",

@@ -37,7 +37,7 @@ Deno.test("troodon quantize writes a file, says what it did, and refuses to do i
     const { code, out, err } = await troodon("quantize", TINY_LLAMA, path, "--format", "q4_k_m");
     assertEquals(code, 0, err);
     assertMatch(out, /^Q5_0 +\d+ tensors/m);
-    assertMatch(out, /30.0 kB became 32.5 kB in/);
+    assertMatch(out, /30.0 kB became 32.9 kB in/);
     assertMatch(
       err,
       /^blk.0.attn_q.weight: rows of 32 are no multiple of Q4_K's block, it is Q5_0$/m,
@@ -76,6 +76,34 @@ Deno.test("troodon quantize follows a policy in a file, and names what is wrong 
     const unknown = await troodon("quantize", TINY_LLAMA, `${folder}/b`, "--format", "q9");
     assertEquals(unknown.code, 2);
     assertMatch(unknown.err, /Cannot quantise to "q9": known are/);
+  });
+});
+
+Deno.test("troodon info shows which roles have which format, why, and what stands apart", async () => {
+  await withFolder(async (folder) => {
+    const tried = await troodon("info", TINY_LLAMA, "--format", "q4_k_m", "--json");
+    assertEquals(tried.code, 0, tried.err);
+    type Row = Record<string, string | number>;
+    const rows: Row[] = JSON.parse(tried.out).formats;
+    const find = (list: readonly Row[], role: string) => list.find((row) => row.role === role);
+    assertEquals(find(rows, "norm"), {
+      ...{ role: "norm", format: "F32", reason: "kept" },
+      ...{ tensors: 5, bytes: 640, outliers: 0 },
+    });
+    assertEquals(
+      find(rows, "attention_q")!.reason,
+      "no rule, rows do not fill blocks of Q4_K",
+    );
+    const policy = `${folder}/policy.json`, path = `${folder}/new.safetensors`;
+    const rules = [{ roles: ["ffn_down"], format: "q4_b64t1" }];
+    await Deno.writeTextFile(policy, JSON.stringify({ format: "q8_0", rules, outliers: 0.01 }));
+    await troodon("quantize", TINY_LLAMA, path, "--policy", policy);
+    const stored = await troodon("info", path);
+    assertEquals(stored.code, 0, stored.err);
+    assertMatch(stored.out, /^ {2}ffn_down +Q4_B64T1 +2 +[\d.]+ kB +rule 1 +40 outliers apart$/m);
+    assertMatch(stored.out, /^ {2}norm +F32 +5 +640 B +kept *$/m);
+    const own = await troodon("info", TINY_LLAMA, "--json");
+    assertEquals(find(JSON.parse(own.out).formats, "ffn_up")!.reason, "");
   });
 });
 

@@ -7,6 +7,7 @@ import { type ModelSource, parseModelSource } from "../formats/hub/source_name.t
 import type { WeightFile } from "../formats/source.ts";
 import { describeFile as describeSpec } from "../models/describe_spec.ts";
 import type { ModelDescription } from "../models/model.ts";
+import type { PolicyRow } from "../pipelines/describe_policy.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { specOption } from "./spec_flag.ts";
@@ -22,11 +23,22 @@ export const info: Command = defineCommand({
     tensors: { type: "boolean", help: "list every tensor" },
     metadata: { type: "boolean", help: "list every key of the file" },
     spec: { type: "boolean", help: "show the blocks that the model is built of" },
+    format: {
+      type: "string",
+      value: "F",
+      help: "number formats as quantize --format F makes them",
+    },
+    policy: {
+      type: "string",
+      value: "FILE",
+      help: "number formats as quantize --policy makes them",
+    },
   },
   examples: [
     ["troodon info smollm2-135m", "a model in the cache"],
     ["troodon info hf:owner/Model-GGUF/model.Q4_K_M.gguf", "before any download, by ranges"],
     ["troodon info model.gguf --context 8192 --json", "memory with a longer context"],
+    ["troodon info model-f16.gguf --format q4_k_m", "what a mixture makes of each role"],
   ],
 }, async (context, { positionals: [name = defaultModel], flags }) => {
   const { terminal } = context;
@@ -44,7 +56,11 @@ export const info: Command = defineCommand({
     const device = await openDevice(options.device ?? "auto", options);
     const description = await describeFile(file, options, device);
     const { json: given } = await ownForm(options.spec, file);
-    const wanted = { ...flags, blocks: flags.spec ? describeSpec(file, given) : undefined };
+    const wanted = {
+      ...flags,
+      blocks: flags.spec ? describeSpec(file, given) : undefined,
+      formats: await formatRows(file, flags.format, flags.policy),
+    };
     if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
     else terminal.out(asText(file, description, wanted, terminal.colours.out) + "\n");
     return 0;
@@ -81,7 +97,22 @@ function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context
 interface Wanted {
   readonly tensors?: boolean | undefined;
   readonly metadata?: boolean | undefined;
+  readonly format?: string | undefined;
+  readonly policy?: string | undefined;
   readonly blocks?: readonly (readonly [string, string])[] | undefined;
+  /** Formats by role; a file whose tensors no policy can speak of has none. */
+  readonly formats: readonly PolicyRow[];
+}
+
+async function formatRows(
+  file: WeightFile,
+  format: string | undefined,
+  path: string | undefined,
+): Promise<PolicyRow[]> {
+  const { describeFormats, describeQuantized } = await import("../pipelines/describe_policy.ts");
+  if (format === undefined && path === undefined) return describeFormats(file);
+  const { choosePolicy } = await import("./quant_policy.ts");
+  return describeQuantized(file, await choosePolicy(format, path));
 }
 
 function tensorList(file: WeightFile) {
@@ -97,7 +128,7 @@ function asJson(
   name: string,
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata, blocks }: Wanted,
+  { tensors, metadata, blocks, formats }: Wanted,
 ): unknown {
   return {
     model: name,
@@ -110,6 +141,7 @@ function asJson(
       naiveBytes: plan.naiveBytes,
       lowerBoundBytes: plan.lowerBoundBytes,
     },
+    formats,
     ...blocks && { spec: Object.fromEntries(blocks) },
     ...tensors && { tensors: tensorList(file) },
     ...metadata && {
@@ -133,10 +165,19 @@ function showPrecision({ precision, rounded }: ModelDescription["info"]): string
   return `${precision}: ${rounded} of its float matrices are rounded to 7 bit when it is loaded`;
 }
 
+function isTried({ format, policy }: Wanted): boolean {
+  return format !== undefined || policy !== undefined;
+}
+
+function formatRow({ role, format, reason, tensors, bytes, outliers }: PolicyRow): string[] {
+  const apart = outliers > 0 ? `${showCount(outliers)} outliers apart` : "";
+  return [`  ${role}`, format, `${tensors}`, showBytes(bytes), reason, apart];
+}
+
 function asText(
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata, blocks }: Wanted,
+  { tensors, metadata, blocks, ...wanted }: Wanted,
   colours: boolean,
 ): string {
   const head = (text: string): string => paint(colours, "bold", text);
@@ -175,6 +216,8 @@ function asText(
     showTable(facts),
     head("\nTensors"),
     showTable(formats, [1, 2]),
+    head(isTried(wanted) ? "\nFormats by role, as quantised" : "\nFormats by role"),
+    showTable(wanted.formats.map(formatRow), [2, 3]),
     head("\nMemory, as planned"),
     showTable(use),
     ...info.warnings.map((warning) => `\n${paint(colours, "yellow", "warning:")} ${warning}`),

@@ -27,6 +27,7 @@ export interface GgufHead {
 }
 
 const UINT32 = 4;
+const STRING = 8;
 const encoder = new TextEncoder();
 
 /**
@@ -63,6 +64,11 @@ export function setGgufIntegers(
     else result.set(key, joinBytes([string(key), u32(UINT32), u32(value)]));
   }
   return result;
+}
+
+/** Entries with a text set. */
+export function setGgufText(entries: GgufEntries, key: string, text: string): GgufEntries {
+  return new Map(entries).set(key, joinBytes([string(key), u32(STRING), string(text)]));
 }
 
 /** The head of a file with these entries and tensors; the alignment is that of the entries. */

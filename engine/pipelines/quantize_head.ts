@@ -12,10 +12,12 @@ import {
   paddingAfter,
   readGgufEntries,
   setGgufIntegers,
+  setGgufText,
 } from "../formats/write_gguf.ts";
 import { outlierNames } from "../formats/outliers.ts";
 import { createSafetensorsHead, type SafetensorsTensor } from "../formats/write_safetensors.ts";
 import { createFile, createFolder, openFile } from "../io.ts";
+import { POLICY_KEY } from "./describe_policy.ts";
 import type { PlannedTensor, QuantizePlan } from "./quantize_plan.ts";
 
 /** What precedes the tensors. */
@@ -49,10 +51,16 @@ export async function createHead(
   if (container === "folder") {
     return { bytes: createSafetensorsHead(facts, {}, outliers), paddingAfter: () => 0 };
   }
-  const entries = setGgufIntegers(await entriesOf(file), {
+  const numbered = setGgufIntegers(await entriesOf(file), {
     "general.file_type": policy.ggufFileType,
     "general.quantization_version": QUANTIZATION_VERSION,
   });
+  const { name, format, rules, outliers: share } = policy;
+  const entries = setGgufText(
+    numbered,
+    POLICY_KEY,
+    JSON.stringify({ name, format, rules, outliers: share }),
+  );
   if (container === "gguf") {
     const { bytes, alignment } = createGgufHead(entries, plain);
     return { bytes, paddingAfter: (byteLength) => paddingAfter(byteLength, alignment) };

@@ -23,7 +23,9 @@ export interface TensorOutliers {
 }
 
 /** Bytes of a tensor's outliers. */
-export function outlierBytes({ tensor, outliers }: PlannedTensor): number {
+export function outlierBytes(
+  { tensor, outliers }: Pick<PlannedTensor, "tensor" | "outliers">,
+): number {
   return outliers === 0 ? 0 : 4 * (tensor.shape[0]! + 1) + 8 * outliers;
 }
 

@@ -23,6 +23,8 @@ export interface PlannedTensor {
   readonly insteadOf: string | undefined;
   /** Weights that are kept apart. */
   readonly outliers: number;
+  /** Why it gets its format, for people. */
+  readonly reason: string;
 }
 
 /** What will be written. */
@@ -65,16 +67,21 @@ function planTensor(tensor: TensorInfo, policy: QuantPolicy, model: ModelFacts):
     target: undefined,
     insteadOf: undefined,
     outliers: 0,
+    reason: "no floats: kept",
   };
-  // What lies apart in the file that is read must be put back.
-  const whole = tensor.outliers ? { ...kept, target: getFormat(tensor.format) } : kept;
   if (!isFloatFormat(tensor.format)) return kept;
-  const { format, insteadOf, outliers } = chooseFormat(policy, tensor, model);
+  const { format, insteadOf, outliers, reason } = chooseFormat(policy, tensor, model);
+  // What lies apart in the file that is read must be put back.
+  const whole = {
+    ...kept,
+    reason,
+    ...tensor.outliers && { target: getFormat(tensor.format) },
+  };
   if (!format) return whole;
   if (format.name === tensor.format && outliers === 0) return { ...whole, insteadOf };
   const count = tensor.shape.reduce((product, size) => product * size, 1);
   const byteLength = formatBytes(format, count);
-  return { tensor, format, byteLength, target: format, insteadOf, outliers };
+  return { tensor, format, byteLength, target: format, insteadOf, outliers, reason };
 }
 
 /** Whether values of a format are weights: whole numbers and bytes are tables. */
