@@ -11,6 +11,7 @@ function nibbleBlocks(scales: number, fifth = false): BlockReader {
   return {
     bytes: codes + 16,
     columns: 32,
+    ...!fifth && { nibblesAt: codes },
     codes(file, at, _group, quads) {
       splitNibbleQuads(file, at + codes, quads);
       if (fifth) addBits(file, at + scales, quads, 4);
