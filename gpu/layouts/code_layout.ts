@@ -89,8 +89,8 @@ export interface BlockReader {
    * @param quads Receives eight words; bits above a code are 0, signed codes fill their byte.
    */
   codes(file: FileRows, at: number, group: number, quads: Int32Array): void;
-  /** Of a block of one group whose codes lie in the file as nibbles lie in their plane: where in the block they begin. */
-  readonly nibblesAt?: number;
+  /** Of a block of one group whose codes lie in the file as they lie in their only plane: where in it they begin. */
+  readonly codesAt?: number;
   /** Writes the bytes that the scales of the block at byte `at` take in their plane, from `to` on. */
   scales(file: FileRows, at: number, plane: Uint8Array, to: number): void;
 }
@@ -176,8 +176,8 @@ export function defineCodeLayout(
       const scalePlane = planes[CODE_KINDS[codes].length]!;
       const write = "planes" in reader
         ? (at: number, b: number) => reader.planes(file, at, planes, b)
-        : reader.nibblesAt !== undefined
-        ? nibblesOf(reader.nibblesAt, file, planes)
+        : reader.codesAt !== undefined
+        ? copiesOf(reader.codesAt, CODE_KINDS[codes][0].bytes / 4, file, planes)
         : codesOf(reader, codes as ColumnKind, file, planes);
       for (let b = 0, at = 0; b < blocks; b++, at += reader.bytes) {
         write(at, b);
@@ -187,19 +187,19 @@ export function defineCodeLayout(
   };
 }
 
-/** Copies the codes of a block as they are. */
-function nibblesOf(
+/** Copies the codes of a block as they are, so many words. */
+function copiesOf(
   start: number,
+  words: number,
   { view }: FileRows,
   [plane]: readonly Uint8Array[],
 ): (at: number, block: number) => void {
-  const words = new Int32Array(plane!.buffer, plane!.byteOffset, plane!.byteLength >> 2);
+  const codes = new Int32Array(plane!.buffer, plane!.byteOffset, plane!.byteLength >> 2);
   return (at, block) => {
-    const from = at + start, to = 4 * block;
-    words[to] = view.getInt32(from, true);
-    words[to + 1] = view.getInt32(from + 4, true);
-    words[to + 2] = view.getInt32(from + 8, true);
-    words[to + 3] = view.getInt32(from + 12, true);
+    const from = at + start, to = words * block;
+    for (let word = 0; word < words; word++) {
+      codes[to + word] = view.getInt32(from + 4 * word, true);
+    }
   };
 }
 

@@ -11,7 +11,7 @@ function nibbleBlocks(scales: number, fifth = false): BlockReader {
   return {
     bytes: codes + 16,
     columns: 32,
-    ...!fifth && { nibblesAt: codes },
+    ...!fifth && { codesAt: codes },
     codes(file, at, _group, quads) {
       splitNibbleQuads(file, at + codes, quads);
       if (fifth) addBits(file, at + scales, quads, 4);
@@ -24,6 +24,7 @@ function nibbleBlocks(scales: number, fifth = false): BlockReader {
 const BYTES: BlockReader = {
   bytes: 34,
   columns: 32,
+  codesAt: 2,
   codes: (file, at, _group, quads) => byteQuads(file, at + 2, quads),
   scales: (file, at, plane, to) => copyBytes(file, at, plane, to, 2),
 };
