@@ -103,7 +103,7 @@ Deno.test("rows of every format come out of their layout exactly, in any number 
     using machine = await createMachine({ threads: 1, variant });
     for (const family of FAMILIES) {
       const block = ROW_FAMILIES.includes(family) ? 1 : getFormat(family).blockSize;
-      const widths = block === 1 ? [2, 40, 256, 600] : [block, 3 * block, 320 * block / 32];
+      const widths = block === 1 ? [2, 40, 256, 600] : [block, 3 * block, 10 * block];
       for (const columns of widths.filter((width) => width % block === 0)) {
         for (const extreme of [false, true]) {
           const format = formatOfRows(family, columns);
@@ -141,11 +141,14 @@ async function embedAll(
   return machine.f32(y, rows * columns).slice();
 }
 
+/** What is packed into a larger layout because reading it out of its own would cost more. */
+const LARGER: Readonly<Record<string, number>> = { TQ1_0: 66 / 54 };
+
 Deno.test("packed weights of every format take at most 12.5 % more than in the file", () => {
   for (const family of FAMILIES) {
     const format = formatOfRows(family, 2048);
     const { blockBytes, blockSize } = getFormat(format);
     const ratio = packedBytes(format, 192, 2048) / (192 * 2048 / blockSize * blockBytes);
-    assert(ratio <= 1.125, `${format}: ${ratio}`);
+    assert(ratio <= (LARGER[format] ?? 1.125), `${format}: ${ratio}`);
   }
 });

@@ -15,9 +15,12 @@ export const CODE_ORDERS = [
   "split_1_4", // the fifth bits of all columns, then nibbles as in `pairs`
   "split_2_4", // bit pairs above nibbles
   "split_1_2", // third bits, then bit pairs
+  "bits", // one bit a column, the first column lowest
   "bit_pairs", // bit pairs, the first column lowest
   "base_11", // two codes of 0..10 in 7 bits (quant/q3h_b64t1.ts)
   "k_2", // bit pairs of four times 32 columns a byte
+  "magnitudes", // bytes, from 128 on negative: 128 less the byte
+  "base_3", // five base-3 digits a byte (quant/tq1_0.ts)
   "k_3", // third bits of eight times 32 columns a byte, then as k_2
 ] as const;
 
@@ -26,6 +29,8 @@ export const SCALE_SOURCES = [
   "half", // f16 d
   "base_scale", // f16 m, f16 d
   "single", // f32 d
+  "above_below", // f32 d above zero, f32 d below
+  "none",
   "single_8", // f32 d, zero is 8
   "e0m4_1", // f16 inverse, f16 bias, of numbers in [2, 4)
   "e0m4_2", // the same of numbers in [4, 8)
@@ -106,6 +111,10 @@ const LINES: ReadonlyMap<string, Line> = new Map(Object.entries<Line>({
   Q2_B32T1B: inferflow("Q2_B32", "bit_pairs"),
   Q2_K: ["Q2_K", from("k_2", 16, "q2_k")],
   Q3_K: ["Q3_K", from("k_3", 0, "q3_k", 96)],
+  Q8_LOG: ["Q8_LOG", from("signed", 0, "none")],
+  Q1_0: ["Q1_0", from("bits", 2, "half")],
+  // Digits as bit pairs: a fifth more bytes than in the file, which cost less than multiplying by powers of 3.
+  TQ1_0: ["TQ2_0", from("base_3", 0, "half", 52)],
   TQ2_0: ["TQ2_0", from("k_2", 0, "half", 64)],
   IQ4_NL: ["IQ4_NL", from("halves_32", 2, "half")],
   IQ4_XS: ["IQ4_XS", from("halves_32", 8, "iq4_xs")],
@@ -116,6 +125,7 @@ const LINES: ReadonlyMap<string, Line> = new Map(Object.entries<Line>({
 /** The same of formats whose block is a row, by the name without its columns. */
 const ROW_LINES: ReadonlyMap<string, Line> = new Map<string, Line>([
   ["I8PC", ["S8_ROW", from("signed", 4, "single")]],
+  ["Q8_GL", ["S8_SIGNS", from("magnitudes", 8, "above_below")]],
   ["I4PC", ["Z4_ROW", from("pairs", 4, "single_8")]],
 ]);
 
@@ -140,9 +150,11 @@ export function hasIntegerKernel(format: string): boolean {
 /** Numbers by which the packer is told of a source: order, place, scales, place, columns and bytes of a block. */
 export function sourceNumbers(format: string, source: BlockSource): number[] {
   const { blockSize, blockBytes } = getFormat(format);
+  // Codes without scales are as good as blocks that fill a cell.
+  const times = blockSize < 16 ? 32 / blockSize : 1;
   return [
     ...[CODE_ORDERS.indexOf(source.order), source.codesAt],
     ...[SCALE_SOURCES.indexOf(source.scales), source.scalesAt],
-    ...[blockSize, blockBytes],
+    ...[times * blockSize, times * blockBytes],
   ];
 }

@@ -6,7 +6,8 @@
 // code c, its scale d, and what stands beside it:
 //   minimum   d · c + m; a symmetric format has m = -d · offset
 //   zero      d · (c + z), rounded once; where no z is stored it is -offset
-//   thousandths, signs: see decode_tile.ts
+//   signs     d · c above zero, -m · c below (c is signed, m the negative scale there)
+//   thousandths: see decode_tile.ts
 // Which of the two: formats that decode by a zero point, and those with scales of 24 bits, would round twice
 // as `minimum`.
 
@@ -51,7 +52,7 @@ export const SCALE_KINDS = {
   "f16|level i8": kind(16, 8, "zero", false),
   "f16 f16|u8 u8": kind(32, 16, "minimum", true),
   "f16 f16|u4+u4 by 16": kind(32, 16, "minimum", true, 16),
-  "f32 f32|signs": kind(64, 0, "signs", true),
+  "f32 f32|": kind(64, 0, "signs", true),
   none: kind(0, 0, "minimum", false),
 } as const satisfies Record<string, ScaleKind>;
 

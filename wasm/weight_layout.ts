@@ -9,6 +9,7 @@
 // - the fifth bits: vectors b[h]; bit q of a byte is column 4q + i's;
 // - the fifth and sixth bits: vectors b[h][q / 4]; bit pair q % 4 is column 4q + i's;
 // - 2 bits and 3: p = 0..1, bit pair q % 4 of v[q / 4][h] is column 4q + i's; then the third bits like fifth;
+// - 1 bit: vectors b[h], bit q of a byte is column 4q + i's;
 // - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).
 // Float formats have cells of one column.
 //
@@ -30,7 +31,7 @@ export interface WeightLayout {
   /** `codes` are integers with scales, `levels` codes of a table of floats, `float` plain numbers. */
   readonly kind: "codes" | "levels" | "float";
   /** Bits of a code. */
-  readonly bits: 2 | 3 | 4 | 5 | 6 | 8;
+  readonly bits: 1 | 2 | 3 | 4 | 5 | 6 | 8;
   /** What a code is looked up in before it is multiplied. */
   readonly table?: CodeTable;
   /** Columns under one header; 0 for a whole row. */
@@ -73,6 +74,11 @@ function codes(
   };
 }
 
+/** Codes that a table of floats is asked for. */
+function levels(kernel: string): Shape {
+  return { ...codes(kernel, 8, "none"), kind: "levels" };
+}
+
 function float(kernel: string, bytes: number): Shape {
   return {
     ...codes(kernel, 8, "none"),
@@ -111,6 +117,9 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   Z4_ROW: codes("z4", 4, "f32 z32|", { blockColumns: 0 }),
   S8_256: codes("s8", 8, "f32|", { blockColumns: 256, offset: 128 }),
   S8_ROW: codes("s8", 8, "f32|", { blockColumns: 0, offset: 128 }),
+  S8_SIGNS: codes("s8_signs", 8, "f32 f32|", { blockColumns: 0 }),
+  Q8_LOG: levels("q8_log"),
+  Q1_0: codes("q1_0", 1, "f16|", { blockColumns: 128, offset: 0.5, factor: 2 }),
   TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
   IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128 }),
   IQ4_XS: codes("iq4_xs", 4, "f16|level i8", { table: "iq4", offset: 128, blockColumns: 256 }),
@@ -124,7 +133,10 @@ export const WEIGHT_LAYOUTS: readonly WeightLayout[] = Object.entries(LAYOUTS).m
 );
 
 /** Bits of what a code becomes before it is multiplied. */
-export function factorBits({ bits, table }: Pick<WeightLayout, "bits" | "table">): number {
+export function factorBits(
+  { bits, table, scales }: Pick<WeightLayout, "bits" | "table" | "scales">,
+): number {
+  if (SCALE_KINDS[scales].form === "signs") return 7;
   return table === "iq4" ? 8 : table === "e2m1" ? 5 : bits;
 }
 

@@ -96,12 +96,24 @@ const SCALES: Readonly<Record<string, ScaleWriter>> = {
   NB4: coarseSingles(0, 4),
   LF8: single,
   Q8_K: single,
+  Q8_GL: (view, block, next, extreme) => {
+    for (const at of [0, 4]) {
+      view.setFloat32(
+        block + at,
+        Math.abs(f16ToF32(scale(next, extreme))) * (1 + next() / 3),
+        true,
+      );
+    }
+  },
+  Q1_0: halves(0),
+  TQ1_0: halves(52),
   I8PC: single,
   I4PC: single,
   MXFP4: mxfp4,
   // Every byte is a scale that can be used.
   NVFP4: () => {},
   Q4_B16: () => {},
+  Q8_LOG: () => {},
 };
 
 /** The name under which a format stores rows of `columns`: a family of row formats gets them appended. */
@@ -109,8 +121,12 @@ export function formatOfRows(family: string, columns: number): string {
   return ROW_FAMILIES.includes(family) ? `${family}_${columns}` : family;
 }
 
+function familyOf(format: string): string {
+  return ROW_FAMILIES.find((family) => format.startsWith(`${family}_`)) ?? format;
+}
+
 /** Formats whose block is a row. */
-export const ROW_FAMILIES: readonly string[] = ["I8PC", "I4PC"];
+export const ROW_FAMILIES: readonly string[] = ["I8PC", "I4PC", "Q8_GL"];
 
 /** A matrix as a file stores it, and its numbers. */
 export interface RandomWeight {
@@ -135,7 +151,7 @@ export function randomWeight(
   } else {
     for (let i = 0; i < bytes.length; i++) bytes[i] = extreme ? 255 : Math.floor(256 * next());
     for (let block = 0; block < bytes.length; block += record.blockBytes) {
-      SCALES[format.replace(/PC_\d+$/, "PC")]!(view, block, next, extreme);
+      SCALES[familyOf(format)]!(view, block, next, extreme);
       // -128, which encoders never write
       if (extreme && format === "Q8_0") bytes.fill(128, block + 2, block + 34);
     }

@@ -4,11 +4,14 @@
 //     minimum      d · code + m; the product is exact, so the one rounding is the format's own
 //     zero         (code + z) · d; the sum is exact
 //     thousandths  code · (d / 1000) + m / 100 in float64, as the format has it
+//     signs        d · code, or -m · code below zero; codes are signed
+//   levels: look up
 //   floats: widen
 import {
-  FORM_MINIMUM, FORM_THOUSANDTHS, FORM_ZERO, LAYOUT_BF16, LAYOUT_F16, blockColumns, cellBytes, cellColumns, formOf, groupColumns,
+  FORM_MINIMUM, FORM_SIGNS, FORM_THOUSANDTHS, FORM_ZERO, LAYOUT_BF16, LAYOUT_F16, LAYOUT_Q8_LOG, blockColumns, cellBytes, cellColumns, formOf, groupColumns,
   hasCodes, headerBytes,
 } from "./generated/layouts";
+import { Q8_LOG_AT } from "./generated/code_tables";
 import { unpack } from "./generated/unpack";
 import { HALF_BITS_AT, HALF_SCALE_AT, LOW_BYTE_AT } from "./matmul_simd";
 
@@ -33,8 +36,18 @@ export const DECODE_BYTES: usize = 256 * 8 + 256 / 16 * 64;
 
 @inline function formed(form: u32, code: v128, d: v128, m: v128): v128 {
   if (form == FORM_ZERO) return f32x4.mul(f32x4.add(code, m), d);
+  if (form == FORM_SIGNS) {
+    const below = f32x4.lt(code, f32x4.splat(0));
+    return f32x4.mul(v128.bitselect(f32x4.neg(m), d, below), code);
+  }
   if (form == FORM_THOUSANDTHS) return thousandths(code, d, m);
   return f32x4.add(f32x4.mul(code, d), m);
+}
+
+/** Bytes `i` of the lanes, which are signed where scales go by sign. */
+@inline function codesAt(form: u32, bytes: v128, i: i32, low: v128): v128 {
+  if (form == FORM_SIGNS) return f32x4.convert_i32x4_s(i32x4.shr_s(i32x4.shl(bytes, 24 - 8 * i), 24));
+  return f32x4.convert_i32x4_u(v128.and(i32x4.shr_u(bytes, 8 * i), low));
 }
 
 @inline function formedRun(form: u32, codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
@@ -45,8 +58,7 @@ export const DECODE_BYTES: usize = 256 * 8 + 256 / 16 * 64;
     for (const end = codes + 8 * group; codes < end; codes += 32) {
       const c0 = v128.load(codes), c1 = v128.load(codes, 16);
       for (let i = 0; i < 4; i++, out += 32) {
-        const a = f32x4.convert_i32x4_u(v128.and(i32x4.shr_u(c0, 8 * i), low));
-        const b = f32x4.convert_i32x4_u(v128.and(i32x4.shr_u(c1, 8 * i), low));
+        const a = codesAt(form, c0, i, low), b = codesAt(form, c1, i, low);
         v128.store(out, formed(form, a, d0, m0));
         v128.store(out, formed(form, b, d1, m1), 16);
       }
@@ -56,6 +68,7 @@ export const DECODE_BYTES: usize = 256 * 8 + 256 / 16 * 64;
 
 function fromCodes(form: u32, codes: usize, scales: usize, columns: u32, group: u32, out: usize): void {
   if (form == FORM_ZERO) formedRun(FORM_ZERO, codes, scales, columns, group, out);
+  else if (form == FORM_SIGNS) formedRun(FORM_SIGNS, codes, scales, columns, group, out);
   else if (form == FORM_THOUSANDTHS) formedRun(FORM_THOUSANDTHS, codes, scales, columns, group, out);
   else formedRun(FORM_MINIMUM, codes, scales, columns, group, out);
 }
@@ -79,6 +92,18 @@ function fromBrainFloats(w: usize, columns: u32, out: usize): void {
   }
 }
 
+/** Codes of 8 bit, of which a table has the numbers; whole quads of columns. */
+function fromLevels(table: usize, w: usize, columns: u32, out: usize): void {
+  for (let k: u32 = 0; k < columns; k += 4, w += 32, out += 128) {
+    for (let row: usize = 0; row < 8; row++) {
+      for (let i: usize = 0; i < 4; i++) {
+        const code = <usize>load<u8>(w + 4 * row + i);
+        store<f32>(out + 32 * i + 4 * row, load<f32>(table + 4 * code));
+      }
+    }
+  }
+}
+
 /**
  * Decodes columns `column` to `column + count` (at most RUN, from a multiple of it) of the tile at `w`. Returns
  * where they are: `out`, or in place if they are float32.
@@ -94,6 +119,7 @@ export function decodeColumns(layout: u32, w: usize, column: u32, count: u32, ou
     fromCodes(formOf(layout), scratch, scales, count, groupColumns(layout), out);
   } else if (layout == LAYOUT_F16) fromHalves(at, count, out);
   else if (layout == LAYOUT_BF16) fromBrainFloats(at, count, out);
+  else if (layout == LAYOUT_Q8_LOG) fromLevels(Q8_LOG_AT, at, count, out);
   else return at;
   return out;
 }

@@ -20,14 +20,15 @@ import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
 import { gemv_plain } from "./generated/gemv_plain";
 import {
-  PANEL_G16, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, groupColumns, panelOf,
+  PANEL_G16, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
+  groupColumns, panelOf,
 } from "./generated/layouts";
-import { tiles_dot_g16, tiles_dot_g32 } from "./generated/tiles_dot";
+import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "./generated/tiles_dot";
 import {
   tiles_pair_g16, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
-  tiles_pair_g32_8bit_min,
+  tiles_pair_g32_8bit_min, tiles_pair_signs,
 } from "./generated/tiles_pair";
-import { tiles_plain_g16, tiles_plain_g32 } from "./generated/tiles_plain";
+import { tiles_plain_g16, tiles_plain_g32, tiles_plain_signs } from "./generated/tiles_plain";
 import { unpack } from "./generated/unpack";
 import { BYTES_127_AT, BYTES_255_AT } from "./matmul_simd";
 
@@ -74,12 +75,19 @@ export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize
 
 function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
     out: usize, outStride: usize): void {
-  const halves = groupColumns(layout) == 16;
+  const halves = groupColumns(layout) == 16, kind = panelOf(layout);
+  if (kind == PANEL_SIGNS) {
+    if (ASC_FEATURE_RELAXED_SIMD) {
+      if (style == DOT) tiles_dot_signs(rows, x, stride, columns, codes, scales, out, outStride);
+      else tiles_pair_signs(rows, x, stride, columns, codes, scales, out, outStride);
+    } else tiles_plain_signs(rows, x, stride, columns, codes, scales, out, outStride);
+    return;
+  }
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (style == DOT) {
       if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
       else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
-    } else switch (panelOf(layout)) {
+    } else switch (kind) {
       case PANEL_G16: tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride); return;
       case PANEL_G32_4BIT: tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
       case PANEL_G32_5BIT: tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;

@@ -2,6 +2,8 @@
 // Constants lie in memory and are loaded into locals at the start of a function: V8 would build an
 // immediate vector anew at every use inside a loop.
 
+/** 0x01 in every byte. */
+export const BIT0_AT: usize = memory.data<u32>([0x01010101, 0x01010101, 0x01010101, 0x01010101], 16);
 /** 0x03 in every byte. */
 export const LOW2_AT: usize = memory.data<u32>([0x03030303, 0x03030303, 0x03030303, 0x03030303], 16);
 /** 0x04 in every byte. */

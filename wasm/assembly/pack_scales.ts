@@ -1,7 +1,7 @@
 // Scales of a file's block on their way to their places in a header or in cells (wasm/layout_scales.ts). Sources
 // are those of wasm/format_layouts.ts. Returns the number of scales that are not finite.
 import {
-  SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0,
+  SOURCE_ABOVE_BELOW, SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_NONE, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0,
   SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE, SOURCE_SINGLE_8, cellBytes,
   headerBytes,
 } from "./generated/layouts";
@@ -82,6 +82,12 @@ export function storeScales(source: u32, layout: u32, at: usize, header: usize, 
       store<u32>(to + 4 * row, load<u32>(at));
       return notFiniteSingle(load<u32>(at));
     }
+    case SOURCE_ABOVE_BELOW: {
+      store<f32>(to + 4 * row, load<f32>(at));
+      store<f32>(to + 32 + 4 * row, -load<f32>(at, 4));
+      return notFiniteSingle(load<u32>(at)) + notFiniteSingle(load<u32>(at, 4));
+    }
+    case SOURCE_NONE: return 0;
     case SOURCE_SINGLE_8: {
       store<u32>(to + 4 * row, load<u32>(at));
       store<f32>(to + 32 + 4 * row, -8);

@@ -5,7 +5,7 @@
 // Constants are loaded once, because V8 builds an immediate vector anew at every use.
 
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
-import { HALVES, scaleConstants } from "./scales.ts";
+import { HALVES, hasSigns, scaleConstants } from "./scales.ts";
 
 /** Order of column quads in which each code vector is loaded once. */
 export function quadOrder(layout: WeightLayout): number[] {
@@ -16,11 +16,12 @@ export function quadOrder(layout: WeightLayout): number[] {
 export function cellConstants(layout: WeightLayout, raw = false): string[] {
   const lines = scaleConstants(layout);
   const { bits, table } = layout;
-  if (bits === 8) return [...lines, "const FLIP = i8x16.splat(<i8>flip);"];
+  if (bits === 8 && !hasSigns(layout)) return [...lines, "const FLIP = i8x16.splat(<i8>flip);"];
   if (bits >= 4 || layout.scales === "f16 f16|u4+u4 by 16") {
     lines.push("const LOW4 = v128.load(LOW4_AT);");
   }
-  if (bits < 4) lines.push("const LOW2 = v128.load(LOW2_AT);");
+  if (bits === 1) lines.push("const BIT0 = v128.load(BIT0_AT);");
+  if (bits === 2 || bits === 3) lines.push("const LOW2 = v128.load(LOW2_AT);");
   if (bits === 3) lines.push("const BIT2 = v128.load(BIT2_AT);");
   if (bits === 5) lines.push("const BIT4 = v128.load(BIT4_AT);");
   if (bits === 6) lines.push("const BITS45 = v128.load(BITS45_AT);");
@@ -38,8 +39,8 @@ export function cellConstants(layout: WeightLayout, raw = false): string[] {
 
 /** Statements, once a cell, that load the bits above the nibbles or bit pairs. */
 export function cellHighBits({ bits, scaleBytes }: WeightLayout): string[] {
-  const at = scaleBytes + (bits === 3 ? 64 : 128);
-  if (bits === 5 || bits === 3) {
+  const at = scaleBytes + (bits === 1 ? 0 : bits === 3 ? 64 : 128);
+  if (bits === 5 || bits === 3 || bits === 1) {
     return HALVES.map((h) => `const b${h} = v128.load(w, ${at + 16 * h});`);
   }
   if (bits !== 6) return [];
@@ -63,8 +64,9 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
   const name = `w${q}_${h}`;
   if (layout.bits === 8) {
     const load = `v128.load(w, ${layout.scaleBytes + 32 * q + 16 * h})`;
-    return [`const ${name} = ${raw ? load : `v128.xor(${load}, FLIP)`};`];
+    return [`const ${name} = ${raw || hasSigns(layout) ? load : `v128.xor(${load}, FLIP)`};`];
   }
+  if (layout.bits === 1) return [`const ${name} = v128.and(${shifted(`b${h}`, -q)}, BIT0);`];
   if (layout.bits < 4) return lowCodeVector(layout, q, h);
   const p = q & 3;
   const lines = q < 4

@@ -1,12 +1,21 @@
 // What codes of 4 bit stand for, as vectors to look them up in: signed bytes of IQ4, and E2M1's doubled values
-// above their least.
+// above their least; and the floats that Q8_LOG's bytes stand for.
 
 import { E2M1_DOUBLED } from "../../../quant/e2m1.ts";
+import type { NumberFormat } from "../../../quant/format.ts";
 import { IQ4_LEVELS } from "../../../quant/iq4_fit.ts";
+import { q8_log } from "../../../quant/q8_log.ts";
 
 function data(name: string, values: Int8Array): string {
   const bytes = [...values].map((value) => value & 0xff);
   return `export const ${name}: usize = memory.data<u8>([${bytes.join(", ")}], 16);`;
+}
+
+/** The numbers of all codes of a byte. */
+function levels({ decode }: NumberFormat): Float32Array {
+  const values = new Float32Array(256);
+  decode(Uint8Array.from(values, (_, code) => code), values);
+  return values;
 }
 
 /** Module `generated/code_tables`. */
@@ -15,6 +24,7 @@ export function codeTablesModule(): string {
   return [
     data("IQ4_AT", IQ4_LEVELS),
     data("E2M1_AT", E2M1_DOUBLED.map((value) => value - least)),
+    `export const Q8_LOG_AT: usize = memory.data<f32>([${levels(q8_log).join(", ")}], 16);`,
     "",
   ].join("\n");
 }

@@ -94,6 +94,16 @@ function widenedProducts(): Dots {
   };
 }
 
+/** Constant that `signParts` uses. */
+export const NOTHING = "const NOTHING = i8x16.splat(0);";
+
+/** Statements that part signed codes w{name} into p{name} above zero and n{name} below, both 0..127. */
+export function signParts(name: string): string[] {
+  return [
+    `const p${name} = i8x16.max_s(w${name}, NOTHING), n${name} = i8x16.sub(p${name}, w${name});`,
+  ];
+}
+
 /** The text of a style for codes of a width. */
 export function dotsOf(style: DotStyle, bits: number): Dots {
   if (style === "dot") return relaxedDot();

@@ -15,7 +15,7 @@
 
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
 import { addsMinima, cellConstants, cellHighBits, codeVector, quadOrder } from "./cells.ts";
-import { dotsOf, type DotStyle } from "./dots.ts";
+import { dotsOf, type DotStyle, NOTHING, signParts } from "./dots.ts";
 import { simdImports } from "./imports.ts";
 import {
   CODE_LAYOUTS,
@@ -24,7 +24,7 @@ import {
   moreParameters,
   takesBlock,
 } from "./kernel_layouts.ts";
-import { blockHeader, cellScales, groupsOf, HALVES } from "./scales.ts";
+import { blockHeader, cellScales, groupsOf, HALVES, hasSigns } from "./scales.ts";
 
 /** Statements that add the scaled sums c{g}_{h} to `f{h}`; shared order with tiles.ts. */
 function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
@@ -49,7 +49,28 @@ function isRaw(layout: WeightLayout, style: DotStyle): boolean {
   return style === "pair" && factorBits(layout) === 8;
 }
 
+/** A cell whose codes have one scale above zero and one below. */
+function signedCell(layout: WeightLayout, style: DotStyle): string[] {
+  const dots = dotsOf(style, factorBits(layout));
+  const lines: string[] = [];
+  for (const q of quadOrder(layout)) {
+    lines.push(`const x${q} = v128.load32_splat(x, ${4 * q});`, ...dots.operand(`x${q}`));
+    for (const h of HALVES) {
+      lines.push(...codeVector(layout, q, h), ...signParts(`${q}_${h}`));
+      lines.push(...dots.add(`c${h}`, `x${q}`, `p${q}_${h}`, q, 8));
+      lines.push(...dots.add(`b${h}`, `x${q}`, `n${q}_${h}`, q, 8));
+    }
+  }
+  lines.push("const s = v128.load32_splat(scale);");
+  for (const h of HALVES) {
+    lines.push(`f${h} = madd(f32x4.mul(f32x4.convert_i32x4_s(c${h}), s), d0_${h}, f${h});`);
+    lines.push(`f${h} = madd(f32x4.mul(f32x4.convert_i32x4_s(b${h}), s), m0_${h}, f${h});`);
+  }
+  return [...lines, `w += ${layout.cellBytes}; x += 32; scale += 4;`];
+}
+
 function cell(layout: WeightLayout, style: DotStyle): string[] {
+  if (hasSigns(layout)) return signedCell(layout, style);
   const raw = isRaw(layout, style);
   const dots = dotsOf(style, factorBits(layout));
   const groups = groupsOf(layout);
@@ -93,6 +114,7 @@ function gemv(layout: WeightLayout, style: DotStyle): string {
     `(w: usize, x: usize, columns: usize, out: usize, flip: i32${moreParameters(layout)}): void {`,
     ...cellConstants(layout, isRaw(layout, style)),
     ...dotsOf(style, factorBits(layout)).constants,
+    ...hasSigns(layout) ? [NOTHING] : [],
     "let scale = x + columns, sum = scale + (columns >> 3), halfSum = sum + (columns >> 3);",
     "const end = sum;",
     "let f0 = f32x4.splat(0), f1 = f32x4.splat(0);",

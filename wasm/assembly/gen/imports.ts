@@ -2,6 +2,7 @@
 // nothing in the compiled result.
 
 const NAMES: readonly string[] = [
+  "BIT0_AT",
   "LOW2_AT",
   "LOW4_AT",
   "BIT2_AT",

@@ -13,7 +13,7 @@ export const KERNEL_LAYOUTS: readonly WeightLayout[] = CODE_LAYOUTS.filter(
 );
 
 /** Kernels whose layouts differ in the length of a block; it is not written into their text. */
-const ANY_BLOCK: ReadonlySet<string> = new Set(["z4", "s8"]);
+const ANY_BLOCK: ReadonlySet<string> = new Set(["z4", "s8", "s8_signs"]);
 /** Kernels whose layouts differ in the factor of their scales. */
 const ANY_FACTOR: ReadonlySet<string> = new Set(["z4_32"]);
 

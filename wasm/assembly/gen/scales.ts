@@ -25,10 +25,15 @@ export function hasZeros({ scales }: WeightLayout): boolean {
   return SCALE_KINDS[scales].form === "zero";
 }
 
+/** Whether a layout's scales are one above zero and one below; its codes are signed then. */
+export function hasSigns({ scales }: WeightLayout): boolean {
+  return SCALE_KINDS[scales].form === "signs";
+}
+
 /** Statements at the start of a function: constants that the other snippets use. */
 export function scaleConstants(layout: WeightLayout): string[] {
   const lines: string[] = [];
-  const { scales, offset } = layout;
+  const { scales, offset, factor } = layout;
   if (scales.includes("f16")) {
     lines.push(
       "const HALF_BITS = v128.load(HALF_BITS_AT), HALF_SCALE = v128.load(HALF_SCALE_AT);",
@@ -36,6 +41,7 @@ export function scaleConstants(layout: WeightLayout): string[] {
   }
   if (scales === "|level e4m3") lines.push("const E4M3_SCALE = f32x4.splat(E4M3_FACTOR);");
   if (scales === "|f16 z32") lines.push("const FACTOR = f32x4.splat(factor);");
+  if (scales === "f16|" && factor !== 1) lines.push(`const FACTOR = f32x4.splat(${factor});`);
   if (scales === "|u8 u8") {
     lines.push(
       "const SCALE = f32x4.splat(0.001), BASE = f32x4.splat(0.01), HUNDRED = f32x4.splat(100);",
@@ -115,7 +121,9 @@ function unbiased(layout: WeightLayout): string[] {
 export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
   switch (layout.scales) {
     case "f16|":
-      return [...halves("d0_", 0), ...symmetric()];
+      return [...halves("d0_", 0, layout.factor === 1 ? "" : "FACTOR"), ...symmetric()];
+    case "f32 f32|":
+      return [...singles("d0_", 0), ...singles("m0_", 32)];
     case "f16 f16|":
       return unbiased(layout);
     case "f32|":

@@ -6,8 +6,8 @@
 // every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
 
 import { simdImports } from "./imports.ts";
-import { dotsOf, type DotStyle } from "./dots.ts";
-import { PANEL_KINDS, type PanelKind } from "./panels.ts";
+import { dotsOf, type DotStyle, NOTHING, signParts } from "./dots.ts";
+import { PANEL_KINDS, type PanelKind, SIGNS } from "./panels.ts";
 
 /** Vectors of four weight rows side by side. */
 const VECTORS: readonly number[] = [0, 1, 2, 3];
@@ -17,16 +17,20 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
   dot: [
     { name: "g32", bits: 5, groupColumns: 32, minima: true },
     { name: "g16", bits: 6, groupColumns: 16, minima: true },
+    SIGNS,
   ],
   plain: [
     { name: "g32", bits: 5, groupColumns: 32, minima: true },
     { name: "g16", bits: 6, groupColumns: 16, minima: true },
+    SIGNS,
   ],
   pair: PANEL_KINDS,
 };
 
-/** Activation rows of the kernels of a style, most first. */
-export const TILE_HEIGHTS: readonly number[] = [4, 2, 1];
+/** Activation rows of the kernels of a kind, most first; two sums an output leave room for fewer. */
+function heightsOf({ signs }: PanelKind): readonly number[] {
+  return signs ? [2, 1] : [4, 2, 1];
+}
 
 function group(style: DotStyle, kind: PanelKind, height: number, half: number): string[] {
   const rows = [...Array(height).keys()];
@@ -35,18 +39,28 @@ function group(style: DotStyle, kind: PanelKind, height: number, half: number): 
   const lines: string[] = [];
   const at = (base: string, offset: number) => offset ? `${base} + ${offset}` : base;
   for (let q = 0; q < steps; q++) {
-    for (const v of VECTORS) lines.push(`const w${q}_${v} = v128.load(codes, ${64 * q + 16 * v});`);
+    for (const v of VECTORS) {
+      lines.push(`const w${q}_${v} = v128.load(codes, ${64 * q + 16 * v});`);
+      if (kind.signs) lines.push(...signParts(`${q}_${v}`));
+    }
     for (const r of rows) {
       const x = `x${r}_${q}`;
       lines.push(`const ${x} = v128.load32_splat(${at(`x${r}`, 16 * half + 4 * q)});`);
       lines.push(...dots.operand(x));
-      for (const v of VECTORS) lines.push(...dots.add(`c${r}_${v}`, x, `w${q}_${v}`, q, steps));
+      for (const v of VECTORS) {
+        if (kind.signs) {
+          lines.push(...dots.add(`c${r}_${v}`, x, `p${q}_${v}`, q, steps));
+          lines.push(...dots.add(`b${r}_${v}`, x, `n${q}_${v}`, q, steps));
+        } else lines.push(...dots.add(`c${r}_${v}`, x, `w${q}_${v}`, q, steps));
+      }
     }
   }
   const vector = (v: number, minimum: boolean) => 64 * (v >> 1) + 16 * (v & 1) + (minimum ? 32 : 0);
   for (const v of VECTORS) {
     lines.push(`const d${v} = v128.load(scales, ${vector(v, false)});`);
-    if (kind.minima) lines.push(`const m${v} = v128.load(scales, ${vector(v, true)});`);
+    if (kind.minima || kind.signs) {
+      lines.push(`const m${v} = v128.load(scales, ${vector(v, true)});`);
+    }
   }
   for (const r of rows) {
     lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
@@ -55,6 +69,10 @@ function group(style: DotStyle, kind: PanelKind, height: number, half: number): 
       const product = `f32x4.mul(f32x4.convert_i32x4_s(c${r}_${v}), s${r})`;
       lines.push(`f${r}_${v} = madd(${product}, d${v}, f${r}_${v});`);
       if (kind.minima) lines.push(`f${r}_${v} = madd(t${r}, m${v}, f${r}_${v});`);
+      if (kind.signs) {
+        const below = `f32x4.mul(f32x4.convert_i32x4_s(b${r}_${v}), s${r})`;
+        lines.push(`f${r}_${v} = madd(${below}, m${v}, f${r}_${v});`);
+      }
     }
   }
   return ["{", ...lines, `codes += ${64 * steps};`, "scales += 128;", "}"];
@@ -78,6 +96,7 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
     "(x: usize, stride: usize, columns: usize, codes: usize, scales: usize, " +
     "out: usize, outStride: usize): void {",
     ...dotsOf(style, kind.bits).constants,
+    ...kind.signs ? [NOTHING] : [],
     "const sums = columns >> 3;",
     ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
     ...each((r, v) => `let f${r}_${v} = f32x4.splat(0);`),
@@ -92,7 +111,7 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
 }
 
 function dispatch(style: DotStyle, kind: PanelKind): string {
-  const heights = TILE_HEIGHTS.map((height) =>
+  const heights = heightsOf(kind).map((height) =>
     [
       `  while (rows >= ${height}) {`,
       `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes, scales, out, outStride);`,
@@ -114,7 +133,7 @@ export function tilesModule(style: DotStyle): string {
   return [
     simdImports(),
     ...KINDS[style].flatMap((kind) => [
-      ...TILE_HEIGHTS.map((height) => tile(style, kind, height)),
+      ...heightsOf(kind).map((height) => tile(style, kind, height)),
       dispatch(style, kind),
     ]),
     "",
