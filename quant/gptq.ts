@@ -127,6 +127,7 @@ const SPAN = 32;
  * @param values Whole rows of `factor.columns` values.
  * @param out Receives the blocks of the grid's format.
  * @param options For the encoder; its `importance` is one value a column.
+ * @throws {RangeError} If the format cannot hold a group, as errors of others have changed it.
  */
 export function roundByGptq(
   grid: RoundingGrid,
@@ -165,7 +166,10 @@ export function roundByGptq(
           if (k % group === 0) {
             for (let i = k; i < k + group; i++) block[order[i]! - base] = wanted[at + i]!;
             const weights = importance?.subarray(base, base + group);
-            grid.fit(block, { ...rest, ...weights && { importance: weights } });
+            fitAt(grid, block, { row, column: base }, {
+              ...rest,
+              ...weights && { importance: weights },
+            });
           }
           const level = grid.round(order[k]! - base, wanted[at + k]!);
           const change = level - values[at + order[k]!]!;
@@ -183,6 +187,22 @@ export function roundByGptq(
     }
     subtractProduct(targets, factors(0), source(begin), end - begin, {
       ...{ from: 0, rows, first: end, last: columns },
+    });
+  }
+}
+
+function fitAt(
+  grid: RoundingGrid,
+  block: Float32Array,
+  { row, column }: { readonly row: number; readonly column: number },
+  options: EncodeOptions,
+): void {
+  try {
+    grid.fit(block, options);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RangeError(`In row ${row}, from column ${column} on: ${error.message}`, {
+      cause: error,
     });
   }
 }

@@ -209,4 +209,10 @@ Deno.test("inputs that are not finite are refused, and groups must be those of t
     "groups of 32 in an order of groups of 64",
   );
   assert(values.every(Number.isFinite));
+  const q8 = getFormat("E0M4_G32");
+  assertThrows(
+    () => rounded(q8, values.with(70, 1e9), new Float32Array(256 * 256), 256),
+    RangeError,
+    "In row 0, from column 64 on: Cannot store the block",
+  );
 });

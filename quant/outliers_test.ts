@@ -1,5 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess } from "@std/assert";
 import fc from "fast-check";
+import { normals } from "../tests/support/normals.ts";
+import { formatBytes, getFormat } from "./mod.ts";
 import { addSparseRows, createOutlierTaker, searchOutliers } from "./outliers.ts";
 
 function limitOf(values: Float32Array, wanted: number) {
@@ -49,4 +51,30 @@ Deno.test("the outliers are the values of greatest magnitude, exactly as many as
     }),
     { seed: 11, numRuns: 300 },
   );
+});
+
+Deno.test("a thousandth of outliers makes the mean error of heavy-tailed weights smaller", () => {
+  // Student's t with 3 degrees of freedom.
+  const [count, columns] = [1 << 15, 256];
+  const [z, a, b, c] = [1, 2, 3, 4].map((seed) => normals(count, seed));
+  const values = z!.map((v, i) => v / Math.sqrt((a![i]! ** 2 + b![i]! ** 2 + c![i]! ** 2) / 3));
+  for (const name of ["Q8_0", "Q4_B32T1A", "Q4_B64T1", "Q3H_B64T1", "E0M4_G128", "I4PC_256"]) {
+    const format = getFormat(name);
+    const meanError = (share: number): number => {
+      const rest = values.slice();
+      const wanted = Math.floor(share * count);
+      const limit = wanted > 0 ? limitOf(values, wanted) : { magnitude: Infinity, ties: 0 };
+      const { take, taken } = createOutlierTaker(limit, {
+        ...{ rows: count / columns, columns, count: wanted },
+      });
+      take(rest);
+      const bytes = new Uint8Array(formatBytes(format, count));
+      format.encode!(rest, bytes);
+      const decoded = new Float32Array(count);
+      format.decode(bytes, decoded);
+      addSparseRows(decoded, columns, taken, 0);
+      return decoded.reduce((sum, value, i) => sum + Math.abs(value - values[i]!), 0) / count;
+    };
+    assertLess(meanError(0.001), 0.99 * meanError(0), name);
+  }
 });
