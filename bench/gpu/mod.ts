@@ -143,6 +143,7 @@ export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncG
         performance.now() - again,
       );
     }
+    await keepBusy(executable);
     for (const length of prompts) {
       const rates = await rounds(
         options,
