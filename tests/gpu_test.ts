@@ -170,6 +170,19 @@ gpuTest(
   },
 );
 
+gpuTest("all logits can be looked at while an answer is being written", async () => {
+  using model = await load(TINY_LLAMA, { device: "gpu", contextLength: 64, stepsAhead: 3 });
+  using session = model.createSession();
+  const seen: number[] = [];
+  const taken: number[] = [];
+  const answer = generate(session, "ab", { maxTokens: 12, ignoreEos: true });
+  for await (const { tokens } of answer) {
+    for (const { id } of tokens) taken.push(id);
+    if (taken.length % 2) seen.push(argmax(session.logits()));
+  }
+  assertEquals(seen, taken.filter((_, i) => i % 2 === 0));
+});
+
 function argmax(logits: Float32Array): number {
   return logits.indexOf(Math.max(...logits));
 }

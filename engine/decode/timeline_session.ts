@@ -80,6 +80,8 @@ export class TimelineSession implements Session {
   }
 
   logits(): Float32Array {
+    this.#check();
+    this.#readAll();
     this.#checkComputed("logits");
     return this.#logits;
   }
@@ -203,18 +205,9 @@ export class TimelineSession implements Session {
 
   /** Brings all logits of the last token, where only the best were asked for; for the holder. */
   async settle(): Promise<void> {
-    const best = this.#best;
-    if (!best || this.#isDisposed) return;
-    const { executable, lock } = this.runtime;
-    const release = await lock.acquire();
-    let isRead = false;
-    try {
-      isRead = executable.readLogits?.(best.step, this.#logits) ?? false;
-    } finally {
-      release();
-    }
-    this.#best = undefined;
-    if (isRead) return;
+    if (this.#isDisposed) return;
+    this.#readAll();
+    if (!this.#best) return;
     // Another session's step has taken their place: the token is computed again.
     const last = this.#tokens.slice(this.#length - 1, this.#length);
     this.rewind(this.#length - 1);
@@ -302,15 +295,29 @@ export class TimelineSession implements Session {
     });
   }
 
+  // A device that has the best logits at once gives the others at once, until another step is run.
+  #readAll(): void {
+    const best = this.#best;
+    if (best && this.runtime.executable.readLogits?.(best.step, this.#logits)) {
+      this.#best = undefined;
+    }
+  }
+
   #check(): void {
     if (this.#isDisposed) throw new TypeError("Cannot use this session: it is disposed");
   }
 
   #checkComputed(what: string): void {
     this.#check();
-    if (!this.#isComputed || this.#best) {
+    if (!this.#isComputed) {
       throw new TypeError(
         `Cannot give ${what}: the last of ${this.#length} tokens has not been computed; call sync or eval`,
+      );
+    }
+    if (this.#best) {
+      throw new TypeError(
+        `Cannot give ${what}: another session's step took their place while an answer is being written; ` +
+          "ask for logprobs, or wait for its end",
       );
     }
   }
