@@ -9,12 +9,12 @@ import {
   assertLess,
   assertRejects,
 } from "@std/assert";
-import { UnsupportedError } from "../engine/errors.ts";
+import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { openModel } from "../engine/formats/open_model.ts";
 import type { TensorInfo, WeightFile } from "../engine/formats/source.ts";
 import { readTensorRows } from "../engine/formats/tensor_rows.ts";
 import { load } from "../engine/models/load.ts";
-import { openCalibration } from "../engine/pipelines/quantize_calibration.ts";
+import { importanceOf, openCalibration } from "../engine/pipelines/quantize_calibration.ts";
 import { quantizeModel } from "../engine/pipelines/quantize.ts";
 import type { CalibrationRequest } from "../engine/pipelines/quantize_rounding.ts";
 import { getFormat } from "../quant/mod.ts";
@@ -237,5 +237,38 @@ Deno.test("encoders are calibrated too; encoder-decoders and empty texts are ref
       "new",
       "t5",
     ]);
+  });
+});
+
+Deno.test("an importance matrix given by name chooses the scales that the text's importance would", async () => {
+  await withFolder(async (folder) => {
+    const file = await openModel(TINY_LLAMA);
+    const tensors = [...file.tensors.values()].filter(({ shape }) => shape.length === 2);
+    const calibration = await openCalibration(file, TEXT, () => tensors, {
+      window: 64,
+      threads: 1,
+    });
+    const importance = new Map<string, Float32Array>();
+    for (const tensor of tensors) {
+      const statistics = await calibration.statisticsOf(tensor);
+      if (statistics) importance.set(tensor.name, importanceOf(statistics));
+    }
+    const [given, own] = [`${folder}/given.gguf`, `${folder}/own.gguf`];
+    const policy = getPolicy("q5_1");
+    const result = await quantizeModel(file, given, policy, { importance });
+    assertEquals(result.tensors.find(({ name }) => /ffn_up/.test(name))!.method, "importance");
+    await quantizeTo(own, "q5_1", { method: "importance" });
+    assertEquals(await Deno.readFile(given), await Deno.readFile(own));
+    const plain = `${folder}/plain.gguf`;
+    await quantizeTo(plain, "q5_1");
+    const chosen = await Deno.readFile(given);
+    assert((await Deno.readFile(plain)).some((byte, i) => byte !== chosen[i]));
+    importance.set("blk.0.ffn_up.weight", new Float32Array(31));
+    await assertRejects(
+      () => quantizeModel(file, `${folder}/bad.gguf`, policy, { importance }),
+      FormatError,
+      "has 32 columns, and the importance matrix has 31",
+    );
+    file.close();
   });
 });

@@ -2,6 +2,7 @@
 
 import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
+import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showBytes, showSeconds, showTable } from "./format.ts";
@@ -49,6 +50,11 @@ export const quantize: Command = defineCommand({
       min: 2,
       help: "most tokens of the text, in pieces of 512 spread over it (8192)",
     },
+    imatrix: {
+      type: "string",
+      value: "FILE",
+      help: "importance matrix of llama.cpp, GGUF or .dat, instead of a text",
+    },
     threads: { type: "integer", value: "N", min: 1, help: "threads for --calibrate (all cores)" },
     ...SOURCE_FLAGS,
   },
@@ -79,6 +85,7 @@ export const quantize: Command = defineCommand({
   const start = performance.now();
   const { choosePolicy, readText } = await import("./quant_policy.ts");
   const calibration = await readCalibration(flags, readText);
+  const importance = await readImportance(flags);
   const policy = await choosePolicy(flags.format, flags.policy);
   const { fetchModel } = await import("./fetch.ts");
   const { openModel } = await import("../formats/open_model.ts");
@@ -93,6 +100,7 @@ export const quantize: Command = defineCommand({
       signal,
       ...flags.levels && { levels: flags.levels },
       ...flags.saturate && { saturate: true },
+      ...importance && { importance },
       ...calibration && {
         calibration: {
           ...calibration,
@@ -119,8 +127,9 @@ export const quantize: Command = defineCommand({
       if (saturated) {
         terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
       }
-      if (calibration && method === "nearest") {
-        terminal.err(`${name}: rounded to nearest, the text says nothing of it\n`);
+      if ((calibration || importance) && method === "nearest") {
+        const source = calibration ? "text" : "importance matrix";
+        terminal.err(`${name}: rounded to nearest, the ${source} says nothing of it\n`);
       }
     }
     const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
@@ -169,4 +178,23 @@ async function readCalibration(
     tokens: flags["calibrate-tokens"],
     threads: flags.threads,
   };
+}
+
+/** The importance matrix of --imatrix. */
+async function readImportance(
+  { imatrix, calibrate }: {
+    readonly imatrix?: string | undefined;
+    readonly calibrate?: string | undefined;
+  },
+): Promise<ImportanceMatrix | undefined> {
+  if (imatrix === undefined) return undefined;
+  if (calibrate !== undefined) throw new UsageError("Give either --calibrate or --imatrix");
+  const { readImatrix } = await import("../formats/imatrix.ts");
+  const { openFile } = await import("../io.ts");
+  const source = openFile(imatrix);
+  try {
+    return await readImatrix(source);
+  } finally {
+    source.close();
+  }
 }

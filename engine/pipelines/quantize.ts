@@ -5,6 +5,7 @@
 
 import type { EncodeOptions } from "../../quant/mod.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
+import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { createFile, createFolder, removeFolder, renameFolder } from "../io.ts";
 import { copyTexts, createHead, type Head } from "./quantize_head.ts";
@@ -24,6 +25,8 @@ export interface QuantizeOptions {
   readonly signal?: AbortSignal;
   /** A text to round by; without it every value is rounded to the nearest. */
   readonly calibration?: CalibrationRequest;
+  /** Importance of columns by tensor, instead of a text. */
+  readonly importance?: ImportanceMatrix;
   /** Called after each tensor. */
   readonly onTensor?: (tensor: QuantizedTensor) => void;
 }

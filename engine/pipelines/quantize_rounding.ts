@@ -5,6 +5,7 @@ import { factorGram, type InputFactor, roundByGptq } from "../../quant/gptq.ts";
 import type { EncodeOptions } from "../../quant/mod.ts";
 import { createRoundingGrid, hasGrid } from "../../quant/rounding.ts";
 import { FormatError } from "../errors.ts";
+import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
 import { rangeOf } from "./quant_error.ts";
@@ -64,6 +65,7 @@ export interface Rounding {
 export interface RoundingOptions {
   readonly levels?: EncodeOptions["levels"];
   readonly calibration?: CalibrationRequest;
+  readonly importance?: ImportanceMatrix;
   readonly signal?: AbortSignal;
 }
 
@@ -71,7 +73,7 @@ export interface RoundingOptions {
 export async function openRounding(
   file: WeightFile,
   { tensors }: QuantizePlan,
-  { levels, calibration: request, signal }: RoundingOptions,
+  { levels, calibration: request, importance: given, signal }: RoundingOptions,
 ): Promise<Rounding> {
   const optionsOf = async ({ tensor, target }: PlannedTensor): Promise<EncodeOptions> => {
     const range = target!.scope === "tensor" ? await rangeOf(tensor) : undefined;
@@ -84,7 +86,29 @@ export async function openRounding(
       encode: (values, out) => planned.target!.encode!(values, out, options),
     };
   };
-  if (!request) return { tensors, calibration: undefined, encoderOf: toNearest };
+  const byImportance = async (
+    planned: PlannedTensor,
+    importance: Float32Array,
+  ): Promise<TensorEncoder> => {
+    const format = planned.target!;
+    const options = { ...await optionsOf(planned), importance };
+    return {
+      method: format.usesImportance ? "importance" : "nearest",
+      encode: (values, out) => format.encode!(values, out, options),
+    };
+  };
+  if (!request) {
+    return {
+      tensors,
+      calibration: undefined,
+      async encoderOf(planned) {
+        const importance = isCalibrated(planned) ? given?.get(planned.tensor.name) : undefined;
+        if (!importance) return await toNearest(planned);
+        checkColumns(planned, importance);
+        return await byImportance(planned, importance);
+      },
+    };
+  }
   const open = (choose: (graph: Graph) => readonly TensorInfo[]) =>
     openCalibration(file, request.text, choose, { ...request, ...signal && { signal } });
   if (request.method === "awq") return await scaledRounding(tensors, toNearest, open);
@@ -101,13 +125,10 @@ export async function openRounding(
       if (!statistics) return await toNearest(planned);
       const format = planned.target!;
       const importance = importanceOf(statistics);
-      const options = { ...await optionsOf(planned), importance };
       if (request.method === "importance" || !hasGrid(format)) {
-        return {
-          method: format.usesImportance ? "importance" : "nearest",
-          encode: (values, out) => format.encode!(values, out, options),
-        };
+        return await byImportance(planned, importance);
       }
+      const options = { ...await optionsOf(planned), importance };
       const grid = createRoundingGrid(format);
       const factor = guarded(planned, () => factors(statistics, grid.group));
       return {
@@ -167,6 +188,21 @@ async function scaledRounding(
 // Floats of 16 bits and more have nothing to gain.
 function isCalibrated({ tensor, target }: PlannedTensor): boolean {
   return target !== undefined && target.blockSize > 1 && tensor.shape.length === 2;
+}
+
+function checkColumns(
+  { tensor: { name, shape, source } }: PlannedTensor,
+  importance: Float32Array,
+) {
+  if (importance.length === shape.at(-1)) return;
+  throw new FormatError(
+    `has ${shape.at(-1)} columns, and the importance matrix has ${importance.length}`,
+    {
+      file: source.name,
+      place: `tensor ${JSON.stringify(name)}`,
+      remedy: "Give the importance matrix of this model",
+    },
+  );
 }
 
 function guarded<T>({ tensor: { name, source } }: PlannedTensor, action: () => T): T {

@@ -1,0 +1,88 @@
+// Importance matrices as llama.cpp's `imatrix` writes them: sums of squares of each input column, by tensor.
+// Two containers: GGUF with tensors NAME.in_sum2 and NAME.counts, and the older .dat, little-endian records of
+// name length, name, calls, count and float32 values. Stacks of experts, which have a row for each, are left out: one
+// set of columns cannot speak for all.
+
+import { FormatError } from "../errors.ts";
+import { openGguf } from "./gguf.ts";
+import type { ByteSource, TensorInfo } from "./source.ts";
+
+/** Mean squares of input columns, up to a factor, by name of the tensor. */
+export type ImportanceMatrix = ReadonlyMap<string, Float32Array>;
+
+const MOST_ENTRIES = 1 << 20;
+
+/**
+ * Reads an importance matrix.
+ *
+ * @throws {FormatError} If it is none, or cut short, or holds numbers that are negative or not finite.
+ */
+export async function readImatrix(source: ByteSource): Promise<ImportanceMatrix> {
+  const magic = new Uint8Array(Math.min(4, source.size));
+  await source.readInto(0, magic);
+  const isGguf = new TextDecoder().decode(magic) === "GGUF";
+  const found = isGguf ? await readFromGguf(source) : await readFromDat(source);
+  for (const [name, values] of found) {
+    const bad = values.findIndex((value) => !(value >= 0 && value < Infinity));
+    if (bad >= 0) throw broken(source, name, `the importance of column ${bad} is ${values[bad]}`);
+  }
+  if (found.size === 0) throw broken(source, undefined, "holds no importance of any matrix");
+  return found;
+}
+
+const SUMS = ".in_sum2";
+
+async function readFromGguf(source: ByteSource): Promise<Map<string, Float32Array>> {
+  const { tensors } = await openGguf(source);
+  const found = new Map<string, Float32Array>();
+  for (const tensor of tensors.values()) {
+    if (!tensor.name.endsWith(SUMS)) continue;
+    const name = tensor.name.slice(0, -SUMS.length);
+    if (tensor.format !== "F32") throw broken(source, name, `is ${tensor.format}, not F32`);
+    const columns = tensor.shape.at(-1)!;
+    const isStack = tensor.byteLength !== 4 * columns;
+    if (!isStack) found.set(name, await readFloats(tensor));
+  }
+  return found;
+}
+
+async function readFloats({ source, offset, byteLength }: TensorInfo): Promise<Float32Array> {
+  const bytes = new Uint8Array(byteLength);
+  await source.readInto(offset, bytes);
+  return new Float32Array(bytes.buffer);
+}
+
+async function readFromDat(source: ByteSource): Promise<Map<string, Float32Array>> {
+  let at = 0;
+  const take = async (count: number, name?: string): Promise<Uint8Array> => {
+    if (count < 0 || count > source.size - at) {
+      throw broken(source, name, `asks for ${count} bytes at byte ${at} of ${source.size}`);
+    }
+    const bytes = new Uint8Array(count);
+    await source.readInto(at, bytes);
+    at += count;
+    return bytes;
+  };
+  const integer = async (name?: string) =>
+    new DataView((await take(4, name)).buffer).getInt32(0, true);
+  const entries = await integer();
+  if (entries < 1 || entries > MOST_ENTRIES) {
+    throw broken(source, undefined, `is no importance matrix: it begins with ${entries} entries`);
+  }
+  const found = new Map<string, Float32Array>();
+  for (let i = 0; i < entries; i++) {
+    const name = new TextDecoder().decode(await take(await integer()));
+    await integer(name); // Calls: a factor of all values alike.
+    const values = new Float32Array((await take(4 * await integer(name), name)).buffer);
+    found.set(name, values);
+  }
+  return found;
+}
+
+function broken(source: ByteSource, name: string | undefined, message: string): FormatError {
+  return new FormatError(message, {
+    file: source.name,
+    place: name === undefined ? undefined : `entry ${JSON.stringify(name)}`,
+    remedy: "Give a file that llama.cpp's imatrix wrote for this model",
+  });
+}
