@@ -102,7 +102,7 @@ export async function createStepsAhead(
     INPUTS.every((name) => inputs.has(name)) &&
     Object.keys(limits).sort().join() === "L,M" && graph.states.length > 0;
   if (!fits) return undefined;
-  const { vocabulary, feedback, top } = logits;
+  const { vocabulary, feedback } = logits;
   const capacity = Math.min(...graph.states.map(({ shape }) => shape[0] as number));
   const [tokens, positions, slots, logitRows] = INPUTS.map((name) =>
     values.input(inputs.get(name)!) as Int32Array
@@ -172,7 +172,7 @@ export async function createStepsAhead(
       const pass = encoder.beginComputePass();
       program.encode(pass);
       feedback.encode(pass);
-      if (kind === "top") top.encode(pass);
+      if (kind === "top") logits!.top.encode(pass);
       pass.end();
       if (kind !== "row") {
         const { buffer, offset, bytes } = keptRow(turn, index);
