@@ -7,6 +7,8 @@
 // 62 (spills), 3 × 8 66; with the relaxed dot in place of a pair product and a widening sum 50 to 58. With
 // one scale a row 80, with none (sums alone) 83 to 87, the dot's operations in registers alone 79: too coarse
 // for what it gains (quant/int7_groups.ts). Products of 16 bit: 55 with a scale a group, 63 with one a row.
+// Two steps in 16 bits that wrap, made right by sums of the activations, need a quarter fewer multiplications and
+// as many instructions more to spill and load: 62.
 
 import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../../int7_layout.ts";
 import { simdImports } from "./imports.ts";
