@@ -1,15 +1,14 @@
 // Outliers: the weights of greatest magnitude of a matrix, as many as a share of it, which a policy takes out
 // before the rest is rounded, so that scales need not reach them (Inferflow's delta tensors, spec IF-13).
-// What is chosen is exact, also among equals, and takes two passes over the values and memory for those that
-// share the upper half of the limit's bits.
+// What is chosen is exact, also among equals; it takes two passes over the values, and no memory for them.
 
 /** Largest share that may be taken out. */
 export const MOST_OUTLIERS = 0.05;
 
-/** Finds the limit: give all values to `count`, then all again to `collect`, then ask. */
+/** Finds the limit: give all values to `count`, then all again to `refine`, then ask. */
 export interface OutlierSearch {
   count(values: Float32Array): void;
-  collect(values: Float32Array): void;
+  refine(values: Float32Array): void;
   limit(): OutlierLimit;
 }
 
@@ -20,46 +19,45 @@ export interface OutlierLimit {
 }
 
 /**
- * Begins to look for the `wanted` values of greatest magnitude. NaN counts as none.
+ * Begins to look for the `wanted` values of greatest magnitude.
  *
- * @param wanted Positive.
+ * @param wanted Positive, at most as many as there are values.
  */
 export function searchOutliers(wanted: number): OutlierSearch {
-  // The upper half of a positive float32 orders like the number.
-  const histogram = new Float64Array(1 << 16);
-  const candidates: number[] = [];
-  let bin = -1, above = 0;
+  // Bits of positive float32 numbers order like the numbers: upper halves first, then lower ones of one upper half.
+  const upper = new Float64Array(1 << 15), lower = new Float64Array(1 << 16);
+  let top: Digit | undefined;
   const bits = (values: Float32Array) =>
     new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const binOf = (word: number) => (word & 0x7fffffff) >>> 16;
-
-  function findBin(): void {
-    above = 0;
-    for (bin = histogram.length - 1; bin > 0 && above + histogram[bin]! < wanted; bin--) {
-      above += histogram[bin]!;
-    }
-  }
+  const upperOf = (word: number) => (word & 0x7fffffff) >>> 16;
 
   return {
     count(values) {
-      const words = bits(values);
-      for (let i = 0; i < words.length; i++) histogram[binOf(words[i]!)]!++;
+      for (const word of bits(values)) upper[upperOf(word)]!++;
     },
-    collect(values) {
-      if (bin < 0) findBin();
-      const words = bits(values);
-      for (let i = 0; i < words.length; i++) {
-        if (binOf(words[i]!) === bin) candidates.push(Math.abs(values[i]!));
-      }
+    refine(values) {
+      top ??= findDigit(upper, wanted);
+      for (const word of bits(values)) if (upperOf(word) === top.digit) lower[word & 0xffff]!++;
     },
     limit() {
-      candidates.sort((a, b) => b - a);
-      const rest = wanted - above;
-      const magnitude = candidates[rest - 1] ?? 0;
-      const higher = candidates.findIndex((value) => value === magnitude);
-      return { magnitude, ties: rest - Math.max(0, higher) };
+      const { digit, rest } = findDigit(lower, top!.rest);
+      const magnitude = new Float32Array(Uint32Array.of(((top!.digit << 16) | digit) >>> 0).buffer);
+      return { magnitude: magnitude[0]!, ties: rest };
     },
   };
+}
+
+interface Digit {
+  readonly digit: number;
+  /** How many are still wanted among those of this digit. */
+  readonly rest: number;
+}
+
+/** The digit of the `wanted`th number from above, by how many numbers have each digit. */
+function findDigit(counts: Float64Array, wanted: number): Digit {
+  let digit = counts.length - 1, rest = wanted;
+  for (; digit > 0 && counts[digit]! < rest; digit--) rest -= counts[digit]!;
+  return { digit, rest };
 }
 
 /** Outliers of whole rows, as compressed sparse rows. */
@@ -97,7 +95,6 @@ export function createOutlierTaker(
           const value = values[start + column]!;
           const size = Math.abs(value);
           if (size < magnitude || (size === magnitude && tiesLeft-- <= 0)) continue;
-          if (!(size >= magnitude)) continue;
           taken.columns[at] = column;
           taken.values[at++] = value;
           values[start + column] = 0;

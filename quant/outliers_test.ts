@@ -6,7 +6,7 @@ import { addSparseRows, createOutlierTaker, searchOutliers } from "./outliers.ts
 
 function limitOf(values: Float32Array, wanted: number) {
   const search = searchOutliers(wanted);
-  for (const look of [search.count, search.collect]) {
+  for (const look of [search.count, search.refine]) {
     // In two runs, as a file is read.
     look(values.subarray(0, 8));
     look(values.subarray(8));

@@ -79,6 +79,29 @@ Deno.test("troodon quantize follows a policy in a file, and names what is wrong 
   });
 });
 
+Deno.test("troodon quantize rounds by a text, says by how much of it, and asks for what belongs together", async () => {
+  await withFolder(async (folder) => {
+    const text = `${folder}/text.txt`;
+    const whole = await Deno.readTextFile(fixturePath("text/opticks-book3.txt"));
+    await Deno.writeTextFile(text, whole.slice(0, 2000));
+    const args = ["quantize", TINY_LLAMA, `${folder}/new.safetensors`, "--format", "e0m4_g32"];
+    const { code, out, err } = await troodon(
+      ...[...args, "--calibrate", text, "--calibrate-tokens", "200", "--threads", "1"],
+    );
+    assertEquals(code, 0, err);
+    assertMatch(out, /^calibrated on \d+ tokens, with [\d.]+ kB of statistics$/m);
+    assertMatch(err, /^token_embd.weight: rounded to nearest, the text says nothing of it$/m);
+    const alone = await troodon(...args, "--method", "awq");
+    assertEquals(alone.code, 2);
+    assertMatch(alone.err, /--method needs --calibrate TEXT/);
+    const both = await troodon(...args, "--calibrate", text, "--imatrix", text);
+    assertEquals(both.code, 2);
+    const other = await troodon(...args, "--imatrix", text);
+    assertEquals(other.code, 1);
+    assertMatch(other.err, /text.txt: is no importance matrix/);
+  });
+});
+
 Deno.test("troodon info shows which roles have which format, why, and what stands apart", async () => {
   await withFolder(async (folder) => {
     const tried = await troodon("info", TINY_LLAMA, "--format", "q4_k_m", "--json");

@@ -4,17 +4,7 @@
 
 import type { SparseRows } from "../../quant/outliers.ts";
 import { FormatError } from "../errors.ts";
-import type { TensorInfo } from "./source.ts";
-
-/** Where the outliers of a tensor are. */
-export interface OutlierTensors {
-  /** I32 [rows + 1]: by row, where its entries begin. */
-  readonly starts: TensorInfo;
-  /** I32 [entries]. */
-  readonly columns: TensorInfo;
-  /** F32 [entries]: what is to be added to the tensor's own value. */
-  readonly values: TensorInfo;
-}
+import type { OutlierTensors, TensorInfo } from "./source.ts";
 
 /** Names of the three tensors of a tensor, in the order in which they follow it. */
 export function outlierNames(name: string): Readonly<Record<keyof OutlierTensors, string>> {

@@ -2,8 +2,6 @@
 // Readers (gguf, safetensors, …) parse headers through ByteSource and never load a tensor themselves;
 // the backend asks for tensor bytes when it has a place to put them.
 
-import type { OutlierTensors } from "./outliers.ts";
-
 /** Random access to bytes: a file, a URL with ranges, or memory. */
 export interface ByteSource {
   /** Path or URL, for messages. */
@@ -42,6 +40,16 @@ export interface TensorInfo {
   readonly byteLength: number;
   /** Weights that were taken out of it before it was quantised, and are to be added again. */
   readonly outliers?: OutlierTensors;
+}
+
+/** Where the outliers of a tensor are (outliers.ts). */
+export interface OutlierTensors {
+  /** I32 [rows + 1]: by row, where its entries begin. */
+  readonly starts: TensorInfo;
+  /** I32 [entries]. */
+  readonly columns: TensorInfo;
+  /** F32 [entries]: what is to be added to the tensor's own value. */
+  readonly values: TensorInfo;
 }
 
 /** A GGUF array of numbers; 64-bit integers come as float64 unless a value is beyond 2^53. */

@@ -17,8 +17,7 @@ import {
 import { outlierNames } from "../formats/outliers.ts";
 import { createSafetensorsHead, type SafetensorsTensor } from "../formats/write_safetensors.ts";
 import { createFile, createFolder, openFile } from "../io.ts";
-import { POLICY_KEY } from "./describe_policy.ts";
-import type { PlannedTensor, QuantizePlan } from "./quantize_plan.ts";
+import { type PlannedTensor, POLICY_KEY, type QuantizePlan } from "./quantize_plan.ts";
 
 /** What precedes the tensors. */
 export interface Head {

@@ -41,7 +41,7 @@ export async function openOutliers(
 ): Promise<TensorOutliers | undefined> {
   if (count === 0) return undefined;
   const search = searchOutliers(count);
-  for (const look of [search.count, search.collect]) {
+  for (const look of [search.count, search.refine]) {
     for await (const { start, values } of readTensorRows(tensor, source)) {
       checked(start, values);
       look(values);
