@@ -1,10 +1,11 @@
 // Perplexity by number format, of models whose stream was turned so that their weights lie on no grid
 // (turn.ts): every matrix, the table and the head too, is stored in the format by `quantizeModel`, and the file
 // is read and run as any other. With precision "exact", so that only the weights' error counts.
-// Bits and error are of the tensors that were stored in the format; rows that are no whole blocks fall back
-// to another format, which makes a row of the table say nothing, so such formats are left out.
+// Bits and error are of the tensors that were stored in the format. Matrices whose rows are no whole blocks stay
+// in floats; a format that suits less than nine tenths of the weights is left out.
 
 import { openModel } from "../../engine/formats/open_model.ts";
+import type { TensorInfo } from "../../engine/formats/source.ts";
 import { load } from "../../engine/models/load.ts";
 import { perplexity } from "../../engine/pipelines/perplexity.ts";
 import { type QuantizedTensor, quantizeModel } from "../../engine/pipelines/quantize.ts";
@@ -44,6 +45,8 @@ const METHODS = { GPTQ: "gptq", AWQ: "awq" } as const;
 /** Where the text is cut, and tokens that calibration sees. */
 const SCORED_SHARE = 0.6;
 const CALIBRATION_TOKENS = 4096;
+/** Share of the weights that may stay in floats: with a width of 768, attention's outputs are a twentieth. */
+const LARGEST_MISFIT = 0.1;
 
 const WINDOW = 512;
 
@@ -119,10 +122,17 @@ async function storeIn(
   const file = await openModel(model);
   try {
     const matrices = [...file.tensors.values()].filter(({ shape }) => shape.length === 2);
-    const formats = matrices.map(({ shape }) => findFormat(name, shape[1]!));
-    if (formats.some(({ blockSize }, i) => matrices[i]!.shape[1]! % blockSize !== 0)) return;
-    const path = `${folder}/stored.${formats[0]!.ggmlType === undefined ? "safetensors" : "gguf"}`;
-    const policy: QuantPolicy = { name, format: name, rules: [] };
+    const misfits = matrices.filter(({ shape }) => {
+      const { blockSize } = findFormat(name, shape[1]!);
+      return shape[1]! % blockSize !== 0;
+    });
+    if (countOf(misfits) > LARGEST_MISFIT * countOf(matrices)) return;
+    const { ggmlType } = findFormat(name, matrices[0]!.shape[1]!);
+    const path = `${folder}/stored.${ggmlType === undefined ? "safetensors" : "gguf"}`;
+    const rules = misfits.map((tensor) => ({
+      ...{ pattern: `^${tensor.name.replaceAll(".", "\\.")}$`, format: "keep" },
+    }));
+    const policy: QuantPolicy = { name, format: name, rules };
     const seen = text.slice(Math.floor(text.length * SCORED_SHARE));
     const facts = { text: seen, tokens: CALIBRATION_TOKENS, threads };
     const options = prefix ? { calibration: { ...facts, method: METHODS[prefix] } } : {};
@@ -131,6 +141,10 @@ async function storeIn(
   } finally {
     file.close();
   }
+}
+
+function countOf(tensors: readonly TensorInfo[]): number {
+  return tensors.reduce((sum, { shape }) => sum + shape[0]! * shape[1]!, 0);
 }
 
 /** Bits and relative error over all tensors that were encoded. */

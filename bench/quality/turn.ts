@@ -19,7 +19,7 @@ import { factorOf } from "../../engine/models/sizes.ts";
 import { chooseSpec } from "../../engine/models/specs/mod.ts";
 import { getFormat } from "../../quant/mod.ts";
 import { createTurn, type Turn } from "./orthogonal.ts";
-import { TIED_HEAD, type TurnRule, turnRule } from "./turn_rules.ts";
+import { type Gains, TIED_HEAD, type TurnRule, turnRule } from "./turn_rules.ts";
 
 /** Options of {@linkcode turnModel}. */
 export interface TurnOptions {
@@ -27,6 +27,8 @@ export interface TurnOptions {
   readonly seed?: number;
   /** Dimensions of the new stream. Default: as many as before. */
   readonly width?: number;
+  /** What becomes of gains before blocks. Default: folded, and kept where there are gains behind blocks too. */
+  readonly gains?: Gains;
 }
 
 interface TurnedTensor {
@@ -45,7 +47,7 @@ interface TurnedTensor {
 export async function turnModel(
   file: WeightFile,
   path: string,
-  { seed = 1, width }: TurnOptions = {},
+  { seed = 1, width, gains = hasSandwichNorms(file) ? "kept" : "folded" }: TurnOptions = {},
 ): Promise<void> {
   const { resolved, architecture } = chooseSpec(file);
   const { params, resolved: { spec } } = readModelParts(resolved, file, architecture);
@@ -63,7 +65,7 @@ export async function turnModel(
     tableFactor: scaleOf(turn.size) / scaleOf(turn.width),
     normFactor: Math.sqrt(turn.size / turn.width),
   };
-  const tensors = planTensors(file, turn);
+  const tensors = planTensors(surroundings, gains);
   const source = openFile(file.name);
   const entries = await readGgufEntries(source).finally(() => source.close());
   const head = createGgufHead(
@@ -89,9 +91,13 @@ export async function turnModel(
   }
 }
 
-function planTensors(file: WeightFile, turn: Turn): TurnedTensor[] {
+function hasSandwichNorms({ tensors }: WeightFile): boolean {
+  return [...tensors.keys()].some((name) => turnRule(name, "folded")?.kind === "gain");
+}
+
+function planTensors({ file, turn, tableFactor }: Surroundings, gains: Gains): TurnedTensor[] {
   const planned = [...file.tensors.values()].map((tensor): TurnedTensor => {
-    const rule = turnRule(tensor.name);
+    const rule = turnRule(tensor.name, gains);
     if (rule) return { name: tensor.name, shape: shapeOf(tensor, rule, turn), tensor, rule };
     throw new UnsupportedError("what turning does to it is not known", {
       file: file.name,
@@ -99,8 +105,10 @@ function planTensors(file: WeightFile, turn: Turn): TurnedTensor[] {
     });
   });
   const table = planned.find(({ rule }) => rule.kind === "table");
-  if (!table || file.tensors.has(TIED_HEAD.name)) return planned;
-  return [...planned, { ...table, ...TIED_HEAD }];
+  const isSame = gains === "kept" && tableFactor === 1;
+  if (!table || isSame || file.tensors.has(TIED_HEAD.name)) return planned;
+  const { name, rule: folded } = TIED_HEAD;
+  return [...planned, { ...table, name, rule: gains === "kept" ? { kind: "reads" } : folded }];
 }
 
 function shapeOf({ shape }: TensorInfo, { kind }: TurnRule, { width }: Turn): readonly number[] {
@@ -112,7 +120,7 @@ function shapeOf({ shape }: TensorInfo, { kind }: TurnRule, { width }: Turn): re
       return [width, ...shape.slice(1)];
     case "ones":
       return [width];
-    case "after":
+    case "gain":
       return [width, width];
     case "keep":
       return shape;
@@ -141,9 +149,9 @@ async function writeTurned(
   switch (rule.kind) {
     case "table":
     case "reads": {
-      const gain = rule.kind === "reads"
+      const gain = rule.kind === "reads" && rule.norm !== undefined
         ? (await valuesOf(file.tensors.get(rule.norm)!)).map((value) => value * normFactor)
-        : new Float32Array(turn.size).fill(tableFactor);
+        : new Float32Array(turn.size).fill(rule.kind === "table" ? tableFactor : 1);
       for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
         for (let i = 0; i < values.length; i++) values[i]! *= gain[i % turn.size]!;
         output.write(bytesOf(turn.rows(values)));
@@ -154,7 +162,7 @@ async function writeTurned(
       return write(turnColumns(await valuesOf(tensor), turn));
     case "ones":
       return write(new Float32Array(turn.width).fill(1));
-    case "after": {
+    case "gain": {
       const gain = await valuesOf(tensor);
       const diagonal = new Float32Array(turn.size * turn.size);
       gain.forEach((value, i) => diagonal[i * turn.size + i] = value * normFactor);

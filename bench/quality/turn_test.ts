@@ -64,9 +64,15 @@ for (
       const expected = await lossOf(path);
       const file = await openModel(path);
       try {
-        for (const width of [file.tensors.get("token_embd.weight")!.shape[1]!, 80]) {
-          const turned = `${temporary}/turned-${width}.gguf`;
-          await turnModel(file, turned, { width });
+        const own = file.tensors.get("token_embd.weight")!.shape[1]!;
+        for (
+          const [width, gains] of [[own, "folded"], [80, "folded"], [own, "kept"], [
+            80,
+            "kept",
+          ]] as const
+        ) {
+          const turned = `${temporary}/turned-${width}-${gains}.gguf`;
+          await turnModel(file, turned, { width, gains });
           const value = await lossOf(turned);
           assert(Math.abs(value / expected - 1) < 1e-5, `${value} is not ${expected}`);
           const other = await openModel(turned);
