@@ -22,6 +22,7 @@ import {
   weightedSumShader,
 } from "./kernels/rows.ts";
 import { softmaxShader } from "./kernels/softmax.ts";
+import { sparseAddShader } from "./kernels/sparse_add.ts";
 import { topLogitsShader } from "./kernels/top_logits.ts";
 import { stridedShader } from "./kernels/strided_map.ts";
 import { averagePoolShader, convShader, maxPoolShader } from "./kernels/windows.ts";
@@ -54,6 +55,7 @@ const SHADERS: readonly Shader[] = [
   ),
   gatherShader,
   matmulAnyShader,
+  sparseAddShader,
   reduceLinesShader("max"),
   convShader({ hasBias: true, activation: "silu" }),
   maxPoolShader,
