@@ -13,6 +13,8 @@ import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./pr
 export interface KernelExports {
   begin(program: number): void;
   execute(program: number): number;
+  launch(program: number): void;
+  join(program: number): number;
   /** The same without workers. */
   executeAlone(program: number): number;
   release(threads: number): void;
@@ -78,6 +80,10 @@ export interface Machine extends Disposable {
    * @throws {Error} If a thread failed; the machine is unusable afterwards.
    */
   run(program: number, patch?: () => void, alone?: boolean): void;
+  /** First half of a run: the workers begin, and the caller goes on with something else. */
+  start(program: number, patch?: () => void): void;
+  /** Second half, before anything else is run: the caller takes part until all is done. @throws As `run`. */
+  finish(program: number): void;
   /** Waits until no worker looks at any program, so that its memory can be released. */
   settle(): void;
   /** Stops the workers; using the machine afterwards throws. */
@@ -179,14 +185,30 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const allocator: Allocator = createAllocator(heap, ensure, memoryBytes);
 
   function run(program: number, patch?: () => void, alone = false): void {
+    prepare(program, patch, alone);
+    watch(() => alone ? exports.executeAlone(program) : exports.execute(program));
+  }
+
+  function start(program: number, patch?: () => void): void {
+    prepare(program, patch, false);
+    exports.launch(program);
+  }
+
+  function finish(program: number): void {
+    watch(() => exports.join(program));
+  }
+
+  function prepare(program: number, patch: (() => void) | undefined, alone: boolean): void {
     if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
     if (control[CONTROL.FAULT >> 2]) throw failure();
     if (!alone) pool?.refresh();
     exports.begin(program);
     patch?.();
+  }
+
+  function watch(execute: () => number): void {
     try {
-      if (alone) exports.executeAlone(program);
-      else exports.execute(program);
+      execute();
     } catch (error) {
       raiseFault(memory, String(error));
     }
@@ -246,6 +268,8 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     f32: (address, length) => new Float32Array(memory.buffer, address, length),
     f64: (address, length) => new Float64Array(memory.buffer, address, length),
     run,
+    start,
+    finish,
     settle,
     dispose,
     [Symbol.dispose]: dispose,

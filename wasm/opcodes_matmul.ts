@@ -6,6 +6,19 @@ import type { OpcodeRecord } from "./opcode_record.ts";
 
 /** Table of these kernels. */
 export const MATMUL_OPCODES = {
+  /**
+   * While loading: `rows` rows of a weight, `row_bytes` apart at `source`, into tiles at `target`, `chunk` tiles
+   * at a time; what is not finite is counted at `bad`. `kind` and the rest: see pack_weight.ts.
+   */
+  pack_weight: {
+    file: "pack_weight",
+    operands: {
+      ...{ kind: "u32", layout: "u32", source: "u32", rows: "u32", row_bytes: "u32" },
+      ...{ columns: "u32", target: "u32", tile_bytes: "u32", chunk: "u32", bad: "u32" },
+      ...{ order: "u32", codes_at: "u32", scales: "u32", scales_at: "u32", block_size: "u32" },
+      ...{ block_bytes: "u32", scratch: "u32", scratch_bytes: "u32" },
+    },
+  },
   /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */
   quantize_q8: {
     file: "quantize",

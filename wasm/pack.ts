@@ -1,12 +1,14 @@
 // Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
 // run of rows at a time, and rearranged by the module (assembly/pack.ts, pack_blocks.ts), so no weight is ever
-// held twice. Formats without a layout (format_layouts.ts) are decoded to float32 on the way: right, but four
+// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts). Formats without a layout (format_layouts.ts) are decoded to float32 on the way: right, but four
 // to sixteen times as large.
 
 import { formatBytes, getFormat } from "../quant/mod.ts";
 import { type FormatLayout, formatLayout, sourceNumbers } from "./format_layouts.ts";
 import { int7TileBytes } from "./int7_layout.ts";
 import type { Machine } from "./machine.ts";
+import { instruction, OPCODES, type OperandsOf } from "./opcodes.ts";
+import { type Bindings, createProgram } from "./program.ts";
 import { PADDED_ROWS, TILE_ROWS, tileBytes } from "./weight_layout.ts";
 
 /** A matrix in a file. */
@@ -64,13 +66,193 @@ export function packedBytes(
   return tiles * (rounded ? int7TileBytes(columns) : tileBytes(layoutFor(format).layout, columns));
 }
 
+/** A matrix that cannot be used; the message names it. */
+export class WeightError extends RangeError {
+  override name = "WeightError";
+  /** Name of the matrix. */
+  readonly weight: string;
+
+  constructor(weight: string, message: string) {
+    super(message);
+    this.weight = weight;
+  }
+}
+
+/** Packs one matrix after another. */
+export interface Packer extends Disposable {
+  /**
+   * Reads a matrix and has it packed. While the next run of rows is read, also that of the next matrix, the
+   * machine's other threads pack the last one: nothing is there before `finish`.
+   *
+   * @param progress Told the bytes of the file that were read since the last call.
+   * @param rounded Rounds the rows of a float format, of columns in groups of 32, to 7 bit (quant/int7_groups.ts).
+   * @throws {RangeError} If the matrix does not fit the format or the memory.
+   * @throws {WeightError} If a scale in it, or in the matrix before, is not finite.
+   */
+  pack(
+    source: WeightSource,
+    progress?: (bytes: number) => void,
+    rounded?: boolean,
+  ): Promise<Packed>;
+  /** Waits for the rest. @throws {WeightError} If a scale in it is not finite. */
+  finish(): void;
+}
+
+/** Operands of the kernel, by name. */
+type PackOperands = OperandsOf<"pack_weight", number>;
+
+/** What is being packed. */
+interface Pending {
+  readonly name: string;
+  readonly format: string;
+  readonly row: number;
+  readonly rounded: boolean;
+}
+
+/** Bytes of rows that a thread packs at once. */
+const CHUNK_BYTES = 64 * 1024;
+
+/** Makes a packer with staging memory of its own. */
+export function createPacker(machine: Machine): Packer {
+  const bad = machine.allocate(64);
+  const badCount = machine.u32(bad, 1);
+  const names = Object.keys(OPCODES.pack_weight.operands) as (keyof PackOperands)[];
+  const [opcode] = instruction(
+    "pack_weight",
+    Object.fromEntries(names.map((name) => [name, 0])) as PackOperands,
+  );
+  const operands = names.map((name) => (bindings: Bindings) => bindings[name]!);
+  const program = createProgram(machine, [{
+    name: "pack_weight",
+    opcode,
+    operands,
+    barrier: true,
+  }]);
+  // Two, so that one is filled while the other is emptied.
+  const stagings = [0, 1].map(() => createScratch(machine));
+  const scratch = createScratch(machine);
+  let turn = 0;
+  let pending: Pending | undefined;
+
+  function finish(): void {
+    if (!pending) return;
+    const { name, format, row, rounded } = pending;
+    pending = undefined;
+    program.finish();
+    const count = badCount[0]!;
+    if (count === 0) return;
+    throw new WeightError(
+      name,
+      rounded
+        ? `Cannot use ${name}: ${count} of its ${format} rows from ${row} on hold numbers that ` +
+          "are not finite; the file is damaged or was converted wrongly"
+        : `Cannot use ${name}: ${count} of its ${format} numbers or scales near row ${row} are ` +
+          "not finite; the file is damaged or was converted wrongly",
+    );
+  }
+
+  async function pack(
+    source: WeightSource,
+    progress?: (bytes: number) => void,
+    rounded = false,
+  ): Promise<Packed> {
+    const { name, format, rows, columns } = source;
+    const { layout, source: blocks, decoded } = layoutFor(format);
+    const bytes = packedBytes(format, rows, columns, rounded);
+    const rowBytes = formatBytes(getFormat(format), columns);
+    const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
+    const decode = decoded ? decoder(format, columns, rowBytes) : undefined;
+    const stagedRowBytes = decode ? 4 * columns : rowBytes;
+    const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
+    const address = machine.allocate(bytes);
+    const [order = 0, codes_at = 0, scales = 0, scales_at = 0, block_size = 0, block_bytes = 0] =
+      blocks ? sourceNumbers(format, blocks) : [];
+    const shared = {
+      ...{
+        kind: rounded ? 2 : blocks ? 1 : 0,
+        layout: layout.id,
+        row_bytes: stagedRowBytes,
+        columns,
+      },
+      ...{ tile_bytes: stride, bad, order, codes_at, scales, scales_at, block_size, block_bytes },
+      chunk: Math.max(1, Math.floor(CHUNK_BYTES / (TILE_ROWS * stagedRowBytes))),
+      scratch: rounded ? scratch.atLeast(machine.threads * 4 * columns) : 0,
+      scratch_bytes: 4 * columns,
+    };
+    try {
+      for (let row = 0; row < rows; row += run) {
+        const count = Math.min(run, rows - row);
+        const staging = stagings[turn ^= 1]!.atLeast(count * stagedRowBytes);
+        if (decode) {
+          await decode(source, row * rowBytes, count, machine.f32(staging, count * columns));
+        } else {
+          const read = source.readInto(row * rowBytes, machine.u8(staging, count * rowBytes));
+          if (read) await read;
+        }
+        finish();
+        badCount[0] = 0;
+        const target = address + (row / TILE_ROWS) * stride;
+        const last: PackOperands = { ...shared, source: staging, rows: count, target };
+        program.start(last);
+        pending = { name, format, row, rounded };
+        progress?.(count * rowBytes);
+      }
+    } catch (error) {
+      // Whoever still packs must not write to what is given back.
+      if (pending) program.finish();
+      pending = undefined;
+      machine.release(address);
+      throw error;
+    }
+    clearPadding(machine, address, rows, bytes, stride);
+    return {
+      layout: layout.id,
+      format: rounded ? INT7 : decoded ? "F32" : format,
+      address,
+      rows,
+      columns,
+      tileBytes: stride,
+      bytes,
+    };
+  }
+
+  return {
+    pack,
+    finish,
+    [Symbol.dispose]() {
+      if (pending) program.finish();
+      pending = undefined;
+      program.dispose();
+      for (const one of [...stagings, scratch]) one.release();
+      machine.release(bad);
+    },
+  };
+}
+
+/** Memory that grows to the largest size asked for. */
+function createScratch(machine: Machine) {
+  let address = 0;
+  let size = 0;
+  const release = () => {
+    if (size > 0) machine.release(address);
+    size = 0;
+  };
+  return {
+    atLeast(bytes: number): number {
+      if (bytes <= size) return address;
+      release();
+      address = machine.allocate(bytes);
+      size = bytes;
+      return address;
+    },
+    release,
+  };
+}
+
 /**
- * Reads a matrix and packs it.
+ * Reads one matrix and packs it.
  *
- * @param progress Told the bytes of the file that were read since the last call.
- * @param rounded Rounds the rows of a float format, of columns in groups of 32, to 7 bit (quant/int7_groups.ts).
- * @throws {RangeError} If the matrix does not fit the format or the memory, or if a scale in it is not
- * finite.
+ * @throws As {@linkcode Packer.pack}.
  */
 export async function packWeight(
   machine: Machine,
@@ -78,62 +260,15 @@ export async function packWeight(
   progress?: (bytes: number) => void,
   rounded = false,
 ): Promise<Packed> {
-  const { format, rows, columns } = source;
-  const { layout, source: blocks, decoded } = layoutFor(format);
-  const bytes = packedBytes(format, rows, columns, rounded);
-  const rowBytes = formatBytes(getFormat(format), columns);
-  const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
-  const decode = decoded ? decoder(format, columns, rowBytes) : undefined;
-  const stagedRowBytes = decode ? 4 * columns : rowBytes;
-  const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
-  const address = machine.allocate(bytes);
-  const staging = machine.allocate(Math.min(run, rows) * stagedRowBytes);
-  const scratch = rounded ? machine.allocate(4 * columns) : 0;
+  using packer = createPacker(machine);
+  const packed = await packer.pack(source, progress, rounded);
   try {
-    for (let row = 0; row < rows; row += run) {
-      const count = Math.min(run, rows - row);
-      if (decode) {
-        const target = machine.f32(staging, count * columns);
-        await decode(source, row * rowBytes, count, target);
-      } else {
-        const read = source.readInto(row * rowBytes, machine.u8(staging, count * rowBytes));
-        if (read) await read;
-      }
-      const target = address + (row / TILE_ROWS) * stride;
-      const operands = [layout.id, staging, count, stagedRowBytes, columns, target, stride];
-      const bad = rounded
-        ? machine.exports.packInt7!(...operands, scratch)
-        : blocks
-        ? machine.exports.packBlocks!(...operands, ...sourceNumbers(format, blocks))
-        : machine.exports.packRows!(...operands);
-      if (bad) {
-        throw new RangeError(
-          rounded
-            ? `Cannot use ${source.name}: ${bad} of its ${format} rows from ${row} on hold numbers that ` +
-              "are not finite; the file is damaged or was converted wrongly"
-            : `Cannot use ${source.name}: ${bad} of its ${format} numbers or scales near row ${row} are ` +
-              "not finite; the file is damaged or was converted wrongly",
-        );
-      }
-      progress?.(count * rowBytes);
-    }
+    packer.finish();
   } catch (error) {
-    machine.release(address);
+    machine.release(packed.address);
     throw error;
-  } finally {
-    machine.release(staging);
-    if (scratch) machine.release(scratch);
   }
-  clearPadding(machine, address, rows, bytes, stride);
-  return {
-    layout: layout.id,
-    format: rounded ? INT7 : decoded ? "F32" : format,
-    address,
-    rows,
-    columns,
-    tileBytes: stride,
-    bytes,
-  };
+  return packed;
 }
 
 /** The tiles behind the last row are read by kernels that take two at a time. */

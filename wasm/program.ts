@@ -35,6 +35,10 @@ export interface Program extends Disposable {
   readonly bytes: number;
   /** Executes all instructions; returns when every thread has finished. */
   run(bindings?: Bindings): void;
+  /** First half of a run: the workers begin, and the caller goes on with something else. */
+  start(bindings?: Bindings): void;
+  /** Second half, before the machine runs anything else. */
+  finish(): void;
   /** Times since the last call, the last entry is waiting; empty unless built with `profile`. */
   profile(): ProfileEntry[];
   /** Gives its memory back. */
@@ -154,6 +158,14 @@ export function createProgram(
       machine.run(base, patch, options.alone);
       current = { ...bindings };
     },
+    start(bindings: Bindings = {}): void {
+      if (disposed) throw new Error("Cannot start a program: it was disposed");
+      calls++;
+      pending = bindings;
+      current = undefined;
+      machine.start(base, patch);
+    },
+    finish: () => machine.finish(base),
     profile,
     dispose,
     [Symbol.dispose]: dispose,

@@ -6,7 +6,8 @@
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import type { Machine } from "../../wasm/machine.ts";
-import { type Packed, packWeight } from "../../wasm/pack.ts";
+import { OutOfMemoryError } from "../../wasm/allocator.ts";
+import { createPacker, type Packed, type Packer, WeightError } from "../../wasm/pack.ts";
 import { FormatError } from "../errors.ts";
 import type { Value } from "../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
@@ -75,19 +76,27 @@ export async function loadWasmWeights(
     loadedBytes += read;
     onProgress?.({ loadedBytes, totalBytes });
   };
-  for (const [key, value] of firsts) {
-    signal?.throwIfAborted();
-    checkLength(value);
-    const { packed, plain } = uses.get(key)!;
-    if (packed) {
-      const isRounded = rounded.has(value.id);
-      bytes += weightBytes(value, isRounded);
-      matrices.set(value.id, await loadMatrix(machine, value, report, isRounded));
+  using packer = createPacker(machine);
+  let current: Value | undefined;
+  try {
+    for (const [key, value] of firsts) {
+      signal?.throwIfAborted();
+      checkLength(value);
+      current = value;
+      const { packed, plain } = uses.get(key)!;
+      if (packed) {
+        const isRounded = rounded.has(value.id);
+        bytes += weightBytes(value, isRounded);
+        matrices.set(value.id, await loadMatrix(packer, value, report, isRounded));
+      }
+      if (plain) {
+        bytes += plainBytes(value);
+        vectors.set(value.id, await loadPlain(machine, value, packed ? () => {} : report));
+      }
     }
-    if (plain) {
-      bytes += plainBytes(value);
-      vectors.set(value.id, await loadPlain(machine, value, packed ? () => {} : report));
-    }
+    packer.finish();
+  } catch (error) {
+    throw refusal(error, values, current);
   }
   for (const value of values) {
     const first = firsts.get(keyOf(value))!;
@@ -112,7 +121,7 @@ function checkLength({ tensor, shape, dtype }: Value): void {
 }
 
 async function loadMatrix(
-  machine: Machine,
+  packer: Packer,
   value: Value,
   report: (bytes: number) => void,
   rounded: boolean,
@@ -120,12 +129,18 @@ async function loadMatrix(
   const { name, format, source, offset } = value.tensor!;
   const [rows, columns] = matrixSize(value);
   const readInto = (at: number, target: Uint8Array) => source.readInto(offset + at, target);
-  try {
-    return await packWeight(machine, { name, format, rows, columns, readInto }, report, rounded);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new FormatError(error.message, { file: source.name, place: name, cause: error });
-  }
+  return await packer.pack({ name, format, rows, columns, readInto }, report, rounded);
+}
+
+/** What a weight is refused for, as an error of its file. */
+function refusal(error: unknown, values: readonly Value[], value: Value | undefined): unknown {
+  if (!(error instanceof RangeError) || error instanceof OutOfMemoryError) return error;
+  // Found out while the next one was read.
+  const own = error instanceof WeightError
+    ? values.find(({ tensor }) => tensor!.name === error.weight) ?? value
+    : value;
+  const { name, source } = own!.tensor!;
+  return new FormatError(error.message, { file: source.name, place: name, cause: error });
 }
 
 async function loadPlain(

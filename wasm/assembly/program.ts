@@ -49,10 +49,20 @@ export function begin(program: usize): void {
 
 /** Main thread, second half: runs the program with the workers. Returns the fault code, 0 for none. */
 export function execute(program: usize): u32 {
+  launch(program);
+  return join(program);
+}
+
+/** Main thread: lets the workers begin with a program. Until `join` they are alone with it. */
+export function launch(program: usize): void {
   setGeneration(atomic.load<u32>(CONTROL_GENERATION) + 1);
   atomic.store<u32>(CONTROL_PROGRAM, <u32>program);
   atomic.store<u32>(CONTROL_GENERATION, generation);
   ring();
+}
+
+/** Main thread: takes part in what was launched last until it is done. Returns the fault code, 0 for none. */
+export function join(program: usize): u32 {
   if (load<u32>(program, PROGRAM_TIMES)) walkProfiled(program);
   else walk(program, true);
   return atomic.load<u32>(CONTROL_FAULT);

@@ -2,6 +2,8 @@
 //   for each group: c = Σ code · q as integers in locals; f += d · (s · c) + m · (s · Σ q)
 // What was measured when these shapes were chosen (Zen 3 without VNNI, one thread, panel in cache):
 // 4 × 16 with 16-bit pair sums 84 G operations a second, 6 × 16 72 (spills), 4 × 8 84; relaxed dots 55.
+// On a Xeon with VNNI (relaxed dots, one thread, Q4_1, 128 rows): 4 × 16 98, 3 × 16 97, 6 × 16 93, 8 × 16 85. Each
+// sum of eight dots costs four instructions for its scales, on the same two ports: 111 is the most to be had.
 // The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads
 // every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
 
