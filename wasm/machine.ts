@@ -82,8 +82,11 @@ export interface Machine extends Disposable {
   run(program: number, patch?: () => void, alone?: boolean): void;
   /** First half of a run: the workers begin, and the caller goes on with something else. */
   start(program: number, patch?: () => void): void;
-  /** Second half, before anything else is run: the caller takes part until all is done. @throws As `run`. */
-  finish(program: number): void;
+  /**
+   * Second half: the caller takes part until all is done, if it is not already: whatever runs on the machine in
+   * between finishes first what was started. @throws As `run`.
+   */
+  finish(): void;
   /** Waits until no worker looks at any program, so that its memory can be released. */
   settle(): void;
   /** Stops the workers; using the machine afterwards throws. */
@@ -154,6 +157,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   control[CONTROL.MAIN_SLEEPS >> 2] = mayBlock() ? 1 : 0;
 
   let pool: Pool | undefined;
+  let started: number | undefined;
   let disposed = false;
   const ready = threads > 1 ? startPool() : Promise.resolve();
 
@@ -191,15 +195,20 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
 
   function start(program: number, patch?: () => void): void {
     prepare(program, patch, false);
+    started = program;
     exports.launch(program);
   }
 
-  function finish(program: number): void {
+  function finish(): void {
+    const program = started;
+    if (program === undefined) return;
+    started = undefined;
     watch(() => exports.join(program));
   }
 
   function prepare(program: number, patch: (() => void) | undefined, alone: boolean): void {
     if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
+    finish();
     if (control[CONTROL.FAULT >> 2]) throw failure();
     if (!alone) pool?.refresh();
     exports.begin(program);
@@ -235,6 +244,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   }
 
   function settle(): void {
+    finish();
     if (pool && !control[CONTROL.FAULT >> 2]) exports.release(threads);
   }
 

@@ -57,6 +57,26 @@ Deno.test("programs that run alone and with workers take turns and lose no chunk
   for (const program of programs) program.dispose();
 });
 
+Deno.test("what was started is done when it is finished, or when something else runs before", async () => {
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads, spins: 100 });
+    const cells = clear(machine, 100);
+    using first = createProgram(machine, [check(cells, ({ M }) => M!)]);
+    using second = createProgram(machine, [check(cells, 100)]);
+    for (let run = 0; run < 40; run++) {
+      first.start({ M: 100 });
+      if (run % 2) second.run();
+      assertEquals(machine.u32(cells, 100)[99]! >= run, true);
+      first.finish();
+      first.finish();
+    }
+    assertEquals(machine.u32(cells, 100), new Uint32Array(100).fill(60));
+    first.start({ M: 100 });
+    machine.settle();
+    assertEquals(machine.u32(cells, 100), new Uint32Array(100).fill(61));
+  }
+});
+
 Deno.test("operands follow the bindings of each run", async () => {
   using machine = await createMachine({ threads: 2 });
   const cells = clear(machine, 64);

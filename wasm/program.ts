@@ -37,7 +37,7 @@ export interface Program extends Disposable {
   run(bindings?: Bindings): void;
   /** First half of a run: the workers begin, and the caller goes on with something else. */
   start(bindings?: Bindings): void;
-  /** Second half, before the machine runs anything else. */
+  /** Second half; nothing is left to do if the machine has run something else since. */
   finish(): void;
   /** Times since the last call, the last entry is waiting; empty unless built with `profile`. */
   profile(): ProfileEntry[];
@@ -165,7 +165,7 @@ export function createProgram(
       current = undefined;
       machine.start(base, patch);
     },
-    finish: () => machine.finish(base),
+    finish: () => machine.finish(),
     profile,
     dispose,
     [Symbol.dispose]: dispose,
