@@ -282,6 +282,15 @@ export function pathKind(path: string): "file" | "folder" | undefined {
   }
 }
 
+/** Where a file lies, from the root, links followed. */
+export function realPath(path: string): string {
+  try {
+    return Deno.realPathSync(path);
+  } catch (error) {
+    throw describeOpenError(path, error);
+  }
+}
+
 /** Names in a folder, sorted; sub-folders end with `/`. */
 export function listFolder(path: string): string[] {
   try {

@@ -12,6 +12,12 @@ import { attentionTile } from "./kernels/attention_tile.ts";
 import { attentionWalk } from "./kernels/attention_walk.ts";
 import { kvAppend } from "./kernels/kv_append.ts";
 import { gemmF32 } from "./kernels/matmul_gemm_f32.ts";
+import {
+  gemmMatrix,
+  matrixBytes,
+  matrixOutputs,
+  matrixRows,
+} from "./kernels/matmul_gemm_matrix.ts";
 import { gemmQ8 } from "./kernels/matmul_gemm_q8.ts";
 import { gemvF32 } from "./kernels/matmul_gemv_f32.ts";
 import { gemvQ8, type GemvQ8Params } from "./kernels/matmul_gemv_q8.ts";
@@ -106,8 +112,25 @@ const SHADERS: readonly Shader[] = [
   kvAppend({ dtype: "f16", width: 128, capacity: 100 }),
 ];
 
+/** On subgroup matrices: the one product of halves. */
+const MATRICES = gemmMatrix({
+  ...{ layout: "u4_d", columns: 64, subgroupSize: 32 },
+  ...{ down: 1, across: 2, unitRows: 1, unitOutputs: 1 },
+});
+
 Deno.test("the text of products and attention is that of the snapshot", () => {
-  checkSnapshot(SNAPSHOT, SHADERS);
+  checkSnapshot(SNAPSHOT, [...SHADERS, MATRICES]);
+});
+
+Deno.test("tiles of subgroup matrices are what a device has room for", () => {
+  const wide = { down: 2, across: 4, unitRows: 4, unitOutputs: 4 };
+  assertEquals([matrixRows(wide), matrixOutputs(wide)], [128, 256]);
+  const declared = [
+    ...textOf(gemmMatrix({ ...wide, layout: "u4_d", columns: 64, subgroupSize: 32 }))
+      .matchAll(/var<workgroup> \w+: array<(vec4<f16>|f32), (\d+)>/g),
+  ];
+  const bytes = declared.map(([, type, count]) => (type === "f32" ? 4 : 8) * Number(count));
+  assertEquals(matrixBytes(wide), bytes.reduce((sum, size) => sum + size, 0));
 });
 
 Deno.test("no product needs the float16 extension", () => {

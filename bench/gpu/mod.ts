@@ -155,8 +155,14 @@ export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncG
   const how = part === "ahead" ? `${options.ahead} ahead` : "one at a time";
   for (const context of contexts) {
     await keepBusy(executable);
-    if (part === "kernels") yield* kernelFigures(bench, executable, context);
+    if (part === "kernels") yield* kernelFigures(bench, executable, { context, rows: 1 });
     else yield* decodeFigures(bench, executable, context, how);
+  }
+  if (part === "kernels") {
+    for (const length of prompts) {
+      const rows = Math.min(length, BATCH);
+      yield* kernelFigures(bench, executable, { context: 0, rows });
+    }
   }
   executable.dispose();
   gpu.dispose();
@@ -323,15 +329,16 @@ async function* hostFigures(
 async function* kernelFigures(
   bench: Bench,
   executable: GpuExecutable,
-  context: number,
+  { context, rows }: { readonly context: number; readonly rows: number },
 ): AsyncGenerator<Figure> {
   const figure = figureMaker(bench);
   if (!bench.gpu.capabilities.timestamp) return;
-  const bindings: DimEnv = { M: 1, L: 1 };
+  const bindings: DimEnv = { M: rows, L: 1 };
+  const where = rows === 1 ? `at ${context}` : `prompt of ${rows}`;
   const totals = new Map<string, { ms: number[]; bytes: number; calls: number }>();
   const steps: number[] = [];
   for (let i = 0; i < TIMED; i++) {
-    await decode(executable, context, 1);
+    await (rows === 1 ? decode(executable, context, 1) : prefill(executable, rows, context));
     const times = await executable.timeDispatches(bindings);
     const step = new Map<string, { ms: number; bytes: number; calls: number }>();
     for (const { name, shader, ms, weightBytes } of times) {
@@ -352,13 +359,13 @@ async function* kernelFigures(
   }
   const whole = median(steps);
   yield figure(
-    `GPU time of a step at ${context}, ${executable.dispatches} dispatches`,
+    `GPU time of a step, ${where}, ${executable.dispatches} dispatches`,
     "ms",
     whole,
   );
   for (const [key, { ms, bytes, calls }] of totals) {
     const time = median(ms);
     const rate = bytes > 1e5 ? `, ${(bytes / time / 1e6).toFixed(0)} GB/s` : "";
-    yield figure(`at ${context}: ${calls} × ${key}${rate}`, "ms", time, time / whole);
+    yield figure(`${where}: ${calls} × ${key}${rate}`, "ms", time, time / whole);
   }
 }

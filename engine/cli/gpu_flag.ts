@@ -3,6 +3,7 @@
 
 import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { UnsupportedError } from "../errors.ts";
+import { realPath } from "../io.ts";
 import { UsageError } from "./args.ts";
 
 /** The flag, among others. */
@@ -31,6 +32,7 @@ interface DawnModule {
  * The option of `load` that the flag asks for.
  *
  * @throws {UsageError} If the device is none that it speaks of.
+ * @throws {SourceError} If the file is not there.
  * @throws {UnsupportedError} If Dawn cannot be had.
  */
 export async function gpuOption(
@@ -40,14 +42,15 @@ export async function gpuOption(
   if (device !== "auto" && device !== "gpu") {
     throw new UsageError(`--gpu ${gpu} does not go with --device ${device}`);
   }
+  const path = gpu === "dawn" ? undefined : realPath(gpu);
   try {
-    const { create } = await (gpu === "dawn" ? packaged() : library(gpu));
+    const { create } = await (path === undefined ? packaged() : library(path));
     const provider = create([FEATURES]);
     providers.push(provider);
     return { gpu: provider };
   } catch (error) {
     throw new UnsupportedError(`cannot open Dawn: ${(error as Error).message.split("\n")[0]}`, {
-      file: gpu === "dawn" ? `npm:${PACKAGE}` : gpu,
+      file: path ?? `npm:${PACKAGE}`,
       remedy: "Give --allow-ffi, --allow-read and --allow-env, or leave --gpu out",
     });
   }

@@ -68,6 +68,9 @@ export function matrixBytes(tile: MatrixTile): number {
     4 * UNIT * UNIT * tile.down * tile.across;
 }
 
+/** Scales of a row that are looked at together. */
+const AT_ONCE = 8;
+
 const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
 const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
 const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
@@ -131,7 +134,13 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
         for (var i = thread; i < ${rows}u; i += ${threads}u) {
           let row = min(row_tile + i, params.rows - 1u);
           var top = 0.0;
-          for (var group = begin; group < end; group++) { top = max(top, x_scales(row, group).x); }
+          for (var group = begin; group < end; group += ${AT_ONCE}u) {
+            // Several loads at a time: each takes as long as a step.
+            ${
+      list(AT_ONCE, (n) => `let scale${n} = x_scales(row, min(group + ${n}u, end - 1u)).x;`)
+    }
+            ${list(AT_ONCE, (n) => `top = max(top, scale${n});`)}
+          }
           x_top[i] = top;
           x_inverse[i] = select(0.0, 1.0 / top, top > 0.0);
         }

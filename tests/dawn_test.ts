@@ -1,0 +1,49 @@
+// Dawn, the other WebGPU, through the command line: kernels ask for capabilities, so the same ones run there. Dawn does not
+// take Mesa's software adapter; it takes SwiftShader, a library that Chromium brings along. CI unpacks it and says
+// where it is; subgroup matrices need a real card (`troodon doctor --device gpu --gpu dawn`).
+
+import { assertEquals } from "@std/assert";
+import { assertRefused, troodon } from "./support/cli.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+import { type Need, testWith } from "./support/skip.ts";
+
+/** Descriptions of SwiftShader as a Vulkan driver. */
+const DRIVERS = [
+  Deno.env.get("TROODON_SWIFTSHADER"),
+  "/usr/lib/chromium/vk_swiftshader_icd.json",
+].filter((path) => path !== undefined);
+
+function exists(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
+const driver = DRIVERS.find(exists);
+const swiftShader: Need = {
+  what: "SwiftShader",
+  present: driver !== undefined,
+  remedy: "apt install chromium, or set TROODON_SWIFTSHADER to its vk_swiftshader_icd.json",
+};
+
+const ARGS = ["generate", TINY_LLAMA, "--raw", "-p", "ab", "--max-tokens", "6", "--json"];
+
+testWith([swiftShader], "Dawn computes what the reference does", async () => {
+  const [dawn, reference] = await Promise.all([
+    troodon([...ARGS, "--device", "gpu", "--gpu", "dawn"], { env: { VK_ICD_FILENAMES: driver! } }),
+    troodon([...ARGS, "--device", "reference"]),
+  ]);
+  assertEquals([dawn.code, dawn.code === 0 ? "" : dawn.err], [0, ""]);
+  assertEquals(JSON.parse(dawn.out).ids, JSON.parse(reference.out).ids);
+});
+
+Deno.test("--gpu is refused where no GPU is asked for, and where there is no Dawn", async () => {
+  const plain = ARGS.filter((argument) => argument !== "--json");
+  const beside = await troodon([...plain, "--device", "wasm", "--gpu", "dawn"]);
+  assertRefused(beside, 2, /--gpu dawn does not go with --device wasm/);
+  assertRefused(await troodon([...plain, "--gpu", "no/dawn.node"]), 1, /no\/dawn\.node: no such/);
+  const other = await troodon([...plain, "--gpu", TINY_LLAMA]);
+  assertRefused(other, 1, /llama\.Q8_0\.gguf: cannot open Dawn/);
+});
