@@ -59,6 +59,20 @@ export const NN_OPCODES = {
       ...{ scratch: u32, activation: u32 },
     },
   },
+  /** [filters, channels, 3, 3] as points, [16, filters, channels]. */
+  conv_winograd_weights: {
+    file: "nn_conv_winograd",
+    operands: { w: u32, y: u32, filters: u32, channels: u32 },
+  },
+  /** `w` are points; `tiles`: of a piece; `run`: channels, `pass`: filters at a time. */
+  conv_winograd: {
+    file: "nn_conv_winograd",
+    operands: {
+      ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32 },
+      ...{ height: u32, width: u32, out_height: u32, out_width: u32, begin_h: u32, begin_w: u32 },
+      ...{ tiles: u32, run: u32, pass: u32, scratch: u32, scratch_bytes: u32, activation: u32 },
+    },
+  },
   /** Weights as 16-bit differences from `zeros` zero points: none, one, or one a filter. */
   conv_integer_weights: {
     file: "nn_conv_integer",

@@ -31,7 +31,7 @@ export function conv_few(ip: usize): void {
     const count = min(FILTERS, filters - first);
     if (plane != last) {
       const x = addressAt(ip, CONV_FEW_X) + ((<usize>plane * channels * inside) << 2);
-      for (let place: u32 = 0; place < places; place++) packPlace(ip, x, channels, place, packed + place * row);
+      for (let place: u32 = 0; place < places; place++) packPlace(ip, x, channels, place, packed + <usize>place * row);
       last = plane;
     }
     const w = addressAt(ip, CONV_FEW_W) + ((<usize>(group * filters + first) * taps) << 2);

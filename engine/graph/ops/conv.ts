@@ -7,8 +7,9 @@ import { defineOp } from "../define_op.ts";
 import { type Dim, exactDiv, formatDim, symbol } from "../dim.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
-import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
+import { EPILOGUE_NAMES, type EpilogueName, epilogues } from "../epilogues.ts";
 import { convKernel, depthwiseKernel, fewPlacesKernel } from "../lower_conv.ts";
+import { winogradKernel } from "../lower_conv_winograd.ts";
 import { gpuConvKernels } from "../lower_gpu_network.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
@@ -61,7 +62,10 @@ export const conv: OpRecord = defineOp({
     storeNumbers(out!, y.map(epilogues[attributes.activation]));
   },
   cases: convCases,
-  kernels: { wasm: [depthwiseKernel, fewPlacesKernel, convKernel], gpu: gpuConvKernels },
+  kernels: {
+    wasm: [depthwiseKernel, fewPlacesKernel, winogradKernel, convKernel],
+    gpu: gpuConvKernels,
+  },
 });
 
 /** Shape of the output. */
@@ -100,7 +104,7 @@ export function convLoops(
 export const CONV_CASES: readonly (readonly [
   x: readonly number[],
   w: readonly number[],
-  attributes: Partial<ConvAttributes>,
+  attributes: Partial<ConvAttributes> & { readonly activation?: EpilogueName },
 ])[] = [
   [[1, 3, 9], [5, 3, 3], { pads: [1, 1] }],
   [[2, 4, 7, 9], [6, 4, 1, 1], {}],
@@ -119,6 +123,8 @@ export const CONV_CASES: readonly (readonly [
 const LARGE_CASES: typeof CONV_CASES = [
   [[1, 300, 2, 20], [100, 300, 1, 1], {}],
   [[1, 90, 3, 41], [7, 90, 3, 3], { pads: [1, 1, 1, 1] }],
+  [[2, 60, 9, 31], [27, 60, 3, 3], { pads: [1, 1, 1, 1], activation: "relu" }],
+  [[1, 32, 6, 101], [16, 32, 3, 3], { pads: [0, 2, 1, 0] }],
   [[1, 60, 5, 67], [26, 60, 3, 3], { strides: [2, 2], pads: [1, 1, 1, 1] }],
   [[1, 2, 3, 300], [9, 2, 3, 3], { pads: [0, 1, 0, 1] }],
   [[1, 2, 1, 530], [1, 2, 1, 3], { strides: [1, 2] }],
