@@ -125,6 +125,17 @@ Deno.test("troodon info shows which roles have which format, why, and what stand
     assertEquals(stored.code, 0, stored.err);
     assertMatch(stored.out, /^ {2}ffn_down +Q4_B64T1 +2 +[\d.]+ kB +rule 1 +40 outliers apart$/m);
     assertMatch(stored.out, /^ {2}norm +F32 +5 +640 B +kept *$/m);
+    const flagged = await troodon(
+      ...["quantize", TINY_LLAMA, `${folder}/flag.safetensors`, "--format", "q4_0"],
+      ...["--outliers", "0.02"],
+    );
+    assertMatch(flagged.out, /^Q4_0 .*outliers apart$/m);
+    const many = await troodon(
+      ...["quantize", TINY_LLAMA, `${folder}/b.safetensors`, "--format", "q4_0"],
+      ...["--outliers", "0.2"],
+    );
+    assertEquals(many.code, 2);
+    assertMatch(many.err, /--outliers is 0.2: at most 0.05/);
     const own = await troodon("info", TINY_LLAMA, "--json");
     assertEquals(find(JSON.parse(own.out).formats, "ffn_up")!.reason, "");
   });

@@ -1,11 +1,13 @@
 // `troodon quantize`: a model in other number formats.
 
+import { MOST_OUTLIERS } from "../../quant/outliers.ts";
+import type { QuantPolicy } from "../../quant/policy.ts";
 import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
-import { showBytes, showSeconds, showTable } from "./format.ts";
+import { showBytes, showCount, showSeconds, showTable } from "./format.ts";
 
 const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
 
@@ -24,6 +26,12 @@ export const quantize: Command = defineCommand({
       type: "string",
       value: "FILE",
       help: "JSON that says which tensor gets which format",
+    },
+    outliers: {
+      type: "number",
+      value: "SHARE",
+      min: 0,
+      help: "keep this share of each matrix, the largest weights, in float32 beside it (0)",
     },
     levels: {
       type: "string",
@@ -64,6 +72,10 @@ export const quantize: Command = defineCommand({
     ["troodon quantize my-llama/ my-llama-844 --format 8/4/4", "a Hugging Face folder"],
     ["troodon quantize in.gguf out.gguf --policy mine.json", "formats by a policy of your own"],
     [
+      "troodon quantize in.gguf out.safetensors --format q4 --outliers 0.001",
+      "a thousandth of the weights as they are",
+    ],
+    [
       "troodon quantize in.gguf out.gguf --format q4_k_m --calibrate book.txt",
       "less loss at the same size, in some minutes",
     ],
@@ -86,7 +98,8 @@ export const quantize: Command = defineCommand({
   const { choosePolicy, readText } = await import("./quant_policy.ts");
   const calibration = await readCalibration(flags, readText);
   const importance = await readImportance(flags);
-  const policy = await choosePolicy(flags.format, flags.policy);
+  const chosen = await choosePolicy(flags.format, flags.policy);
+  const policy = flags.outliers === undefined ? chosen : withOutliers(chosen, flags.outliers);
   const { fetchModel } = await import("./fetch.ts");
   const { openModel } = await import("../formats/open_model.ts");
   const { quantizeModel } = await import("../pipelines/quantize.ts");
@@ -135,11 +148,13 @@ export const quantize: Command = defineCommand({
     const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
       ([format, tensors = []]) => {
         const worst = Math.max(...tensors.map(({ error }) => error?.relative ?? 0));
+        const apart = tensors.reduce((sum, { outliers }) => sum + outliers, 0);
         return [
           format,
           `${tensors.length} tensors`,
           showBytes(tensors.reduce((sum, { bytes }) => sum + bytes, 0)),
           worst > 0 ? `error up to ${(worst * 100).toPrecision(3)} %` : "",
+          apart > 0 ? `${showCount(apart)} outliers apart` : "",
         ];
       },
     );
@@ -197,4 +212,10 @@ async function readImportance(
   } finally {
     source.close();
   }
+}
+
+/** A policy with another share of outliers where no rule of it has its own. */
+function withOutliers(policy: QuantPolicy, outliers: number): QuantPolicy {
+  if (outliers <= MOST_OUTLIERS) return { ...policy, outliers };
+  throw new UsageError(`--outliers is ${outliers}: at most ${MOST_OUTLIERS} can be kept apart`);
 }
