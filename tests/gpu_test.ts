@@ -106,6 +106,9 @@ gpuTest(
     for (const stepsAhead of [0, 5]) {
       assertEquals(await answer({ device: "gpu", stepsAhead }), expected, `${stepsAhead} ahead`);
     }
+    for (const padTo of [1, 64] as const) {
+      assertEquals(await answer({ device: "gpu", padTo }), expected, `padded to ${padTo}`);
+    }
   },
 );
 

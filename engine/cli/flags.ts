@@ -46,7 +46,7 @@ export const LOAD_FLAGS = {
     value: "1|64|128",
     min: 1,
     max: 128,
-    help: "positions to which the past of an ONNX model is padded (64)",
+    help: "positions to which the past of an ONNX model (64), or sizes on a GPU, are padded",
   },
   "steps-ahead": {
     type: "integer",

@@ -48,6 +48,8 @@ export interface DeviceOptions {
   readonly gpu?: GpuProvider | undefined;
   /** Of device gpu. */
   readonly stepsAhead?: number | undefined;
+  /** Of device gpu: positions in whose multiples the sizes of a step change. */
+  readonly padTo?: number | undefined;
   /** Of device gpu: looks at what every node makes. */
   readonly debug?: boolean | undefined;
 }
@@ -81,7 +83,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       hasKernel,
     };
   },
-  gpu: async ({ gpu, stepsAhead, debug = false, threads, excludeKernels = [] }) => {
+  gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("../plan/gpu_backend.ts");
     const { withHostParts } = await import("../plan/gpu_parts.ts");
     let host: Promise<Device> | undefined;
@@ -94,6 +96,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
           warmUp: true,
           debug,
           ...stepsAhead !== undefined && { stepsAhead },
+          ...padTo !== undefined && { padTo },
         }),
         async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
         { provider: gpu },

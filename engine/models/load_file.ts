@@ -59,7 +59,7 @@ export async function describeFile(
     const { info, memory, plan } = await prepareDecoder(file, options, device);
     return { info, memory, plan };
   }
-  refusePadding(options, file.name);
+  if (device.backend.name !== "gpu") refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
   return overMemories(await prepareModel(file, options, device, adapters.all), device);
 }
@@ -122,7 +122,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     const onProgress = options.onProgress && loadProgress(file.name, options.onProgress);
     return await loadDecoder(file, { ...input, onProgress });
   }
-  refusePadding(options, file.name);
+  if (device.backend.name !== "gpu") refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
   const prepared = await prepareModel(file, options, device, adapters.all);
   // What a GPU has is not known before it is asked for.
@@ -147,7 +147,10 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
 /** @throws {UnsupportedError} If `padTo` is given for a model that has no use for it. */
 function refusePadding({ padTo }: LoadOptions, file: string): void {
   if (padTo === undefined) return;
-  throw new UnsupportedError("option padTo is for ONNX models", { file, remedy: "Leave it out" });
+  throw new UnsupportedError("option padTo is for ONNX models and for device gpu", {
+    file,
+    remedy: "Leave it out",
+  });
 }
 
 async function finish(

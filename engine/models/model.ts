@@ -182,6 +182,8 @@ export interface LoadOptions {
   /**
    * Of ONNX models: the past that a step sees is padded, and what is padded is masked, to a multiple of this,
    * so that the memory of keys and values is laid out anew once in so many tokens. Default 64; 1 is none.
+   * Of other models on device `gpu`: sizes of a step change once in so many positions (TL-6); by default, with
+   * every doubling of the context. On other devices nothing depends on them.
    */
   readonly padTo?: 1 | 64 | 128;
   /**

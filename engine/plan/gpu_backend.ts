@@ -61,6 +61,8 @@ export interface GpuBackendOptions extends SharedGpuOptions {
   readonly warmUp?: boolean;
   /** Most steps of a greedy answer that are submitted before they are asked for; default 8 on a GPU, 0: none. */
   readonly stepsAhead?: number;
+  /** Positions in whose multiples the sizes of a step change; default: with every doubling of the context. */
+  readonly padTo?: number;
   /**
    * Runs node by node, and throws a DeviceError that names step and node where a NaN or an infinity appears first.
    * Slow; no steps ahead, no warm-up. Default false.
@@ -176,7 +178,7 @@ async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu) }: GpuBackendOptions,
+  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo }: GpuBackendOptions,
 ): Promise<GpuExecutable> {
   options.signal?.throwIfAborted();
   gpu.check();
@@ -192,7 +194,7 @@ async function prepareGpu(
     ]);
     const { values } = memory;
     const outputs = gpuOutputs(plan, values);
-    const reach = createReach(plan, values);
+    const reach = createReach(plan, values, padTo);
     const [readback, logits] = await Promise.all([
       createReadback(scope, Math.max(outputBytes(plan), TOP_BYTES)),
       debug ? undefined : createGpuLogits({ scope, plan, values, outputs }),

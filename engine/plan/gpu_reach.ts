@@ -55,25 +55,35 @@ export interface Reach {
   of(bindings: DimEnv, position: number): DimEnv;
 }
 
-/** Makes the function that adds it for rows up to a position. */
-export function reachTo(plan: Plan): Reach["of"] {
+/**
+ * Makes the function that adds it for rows up to a position.
+ *
+ * @param padTo Steps in which it grows instead of doubling (TL-6).
+ */
+export function reachTo(plan: Plan, padTo?: number): Reach["of"] {
   const { capacity } = positionsOf(plan);
   return (bindings, position) => {
     if (capacity === 0) return bindings;
-    const reach = Math.max(LEAST, 2 ** Math.ceil(Math.log2(position + 1)));
+    const reach = padTo === undefined
+      ? Math.max(LEAST, 2 ** Math.ceil(Math.log2(position + 1)))
+      : Math.ceil((position + 1) / padTo) * padTo;
     return { ...bindings, [REACH]: Math.min(reach, capacity) };
   };
 }
 
 /** Makes those functions for a plan. */
-export function createReach(plan: Plan, values: Pick<GpuValues, "input">): Reach {
+export function createReach(
+  plan: Plan,
+  values: Pick<GpuValues, "input">,
+  padTo?: number,
+): Reach {
   const { inputs } = positionsOf(plan);
   const lists = inputs.map((input) => ({
     data: values.input(input) as Int32Array,
     rows: compile(input.shape[0]!),
   }));
 
-  const of = reachTo(plan);
+  const of = reachTo(plan, padTo);
   return {
     of,
     ofInputs(bindings) {
