@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { getFormat } from "../quant/mod.ts";
+import { formats, getFormat } from "../quant/mod.ts";
 import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
 import { checkFloat, checkQ8, matmulQ8 } from "../tests/support/products.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
@@ -141,8 +141,21 @@ async function embedAll(
   return machine.f32(y, rows * columns).slice();
 }
 
+Deno.test("every format that weights come in has a layout, and all but Q8_LOG integer kernels", () => {
+  const numbers = ["F64", "I8", "I16", "I32", "I64"];
+  const floats = ["F32", "F16", "BF16", "Q8_LOG"];
+  for (const name of formats.keys()) {
+    assertEquals(formatLayout(name) === undefined, numbers.includes(name), name);
+    assertEquals(hasIntegerKernel(name), !numbers.includes(name) && !floats.includes(name), name);
+  }
+});
+
 /** What is packed into a larger layout because reading it out of its own would cost more. */
-const LARGER: Readonly<Record<string, number>> = { TQ1_0: 66 / 54 };
+const LARGER: Readonly<Record<string, number>> = {
+  TQ1_0: 66 / 54,
+  ...{ IQ1_S: 2.13, IQ1_M: 2.04 },
+  ...{ IQ2_XXS: 1.61, IQ2_XS: 1.55, IQ2_S: 1.4, IQ3_XXS: 1.41, IQ3_S: 1.26 },
+};
 
 Deno.test("packed weights of every format take at most 12.5 % more than in the file", () => {
   for (const family of FAMILIES) {

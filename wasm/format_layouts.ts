@@ -3,6 +3,7 @@
 // here. `order` undefined: the packer is written for the format (assembly/pack.ts).
 
 import { getFormat } from "../quant/mod.ts";
+import { GRID_BLOCK } from "./grid_blocks.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "./weight_layout.ts";
 
 /** Ways in which a block's codes lie in a file; see assembly/pack_codes.ts. */
@@ -41,6 +42,7 @@ export const SCALE_SOURCES = [
   "q2_k",
   "q3_k",
   "iq4_xs",
+  "grid", // f16 d, a whole number for each 16 columns (grid_blocks.ts)
 ] as const;
 
 /** How a file's block is read. */
@@ -74,6 +76,9 @@ type Line = readonly [layout: string, source?: BlockSource];
 function inferflow(layout: string, order: BlockSource["order"]): Line {
   return [layout, from(order, 4, "base_scale")];
 }
+
+/** Blocks that were rewritten on the way. */
+const GRID = from("signed", GRID_BLOCK.codesAt, "grid");
 
 function e0m4(group: number, exponent: 1 | 2): readonly [string, Line] {
   const layout = group > 32 ? `Z4_${group}` : exponent === 1 ? "Z4_32_EIGHTH" : "Z4_32_QUARTER";
@@ -116,6 +121,13 @@ const LINES: ReadonlyMap<string, Line> = new Map(Object.entries<Line>({
   // Digits as bit pairs: a fifth more bytes than in the file, which cost less than multiplying by powers of 3.
   TQ1_0: ["TQ2_0", from("base_3", 0, "half", 52)],
   TQ2_0: ["TQ2_0", from("k_2", 0, "half", 64)],
+  IQ1_S: ["IQ1_32", GRID],
+  IQ1_M: ["IQ1_16", GRID],
+  IQ2_XXS: ["IQ2_32", GRID],
+  IQ2_XS: ["IQ2_16", GRID],
+  IQ2_S: ["IQ2_16", GRID],
+  IQ3_XXS: ["IQ3_XXS", GRID],
+  IQ3_S: ["IQ3_S", GRID],
   IQ4_NL: ["IQ4_NL", from("halves_32", 2, "half")],
   IQ4_XS: ["IQ4_XS", from("halves_32", 8, "iq4_xs")],
   MXFP4: ["MXFP4", from("halves_32", 1, "e8m0")],
@@ -149,7 +161,8 @@ export function hasIntegerKernel(format: string): boolean {
 
 /** Numbers by which the packer is told of a source: order, place, scales, place, columns and bytes of a block. */
 export function sourceNumbers(format: string, source: BlockSource): number[] {
-  const { blockSize, blockBytes } = getFormat(format);
+  const { blockSize, blockBytes: fileBytes } = getFormat(format);
+  const blockBytes = source === GRID ? GRID_BLOCK.bytes : fileBytes;
   // Codes without scales are as good as blocks that fill a cell.
   const times = blockSize < 16 ? 32 / blockSize : 1;
   return [

@@ -50,6 +50,7 @@ export const SCALE_KINDS = {
   "f32 z32|": kind(64, 0, "zero", true),
   "f16|i8 by 16": kind(16, 16, "minimum", false, 16),
   "f16|level i8": kind(16, 8, "zero", false),
+  "f16|level i8 by 16": kind(16, 16, "zero", false, 16),
   "f16 f16|u8 u8": kind(32, 16, "minimum", true),
   "f16 f16|u4+u4 by 16": kind(32, 16, "minimum", true, 16),
   "f32 f32|": kind(64, 0, "signs", true),

@@ -1,10 +1,12 @@
 // Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
 // run of rows at a time, and rearranged by the module (assembly/pack.ts, pack_blocks.ts), so no weight is ever
-// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts). Formats without a layout (format_layouts.ts) are decoded to float32 on the way: right, but four
-// to sixteen times as large.
+// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts). Formats of grid
+// points are rewritten on the way (grid_blocks.ts). What has no layout (format_layouts.ts) is decoded to float32:
+// integers and doubles, which are no weights.
 
 import { formatBytes, getFormat } from "../quant/mod.ts";
 import { type FormatLayout, formatLayout, sourceNumbers } from "./format_layouts.ts";
+import { GRID_BLOCK, gridRewriter } from "./grid_blocks.ts";
 import { int7TileBytes } from "./int7_layout.ts";
 import type { Machine } from "./machine.ts";
 import { instruction, OPCODES, type OperandsOf } from "./opcodes.ts";
@@ -162,9 +164,16 @@ export function createPacker(machine: Machine): Packer {
     const rowBytes = formatBytes(getFormat(format), columns);
     const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
     const decode = decoded ? decoder(format, columns, rowBytes) : undefined;
-    const stagedRowBytes = decode ? 4 * columns : rowBytes;
+    const rewrite = gridRewriter(format);
+    const stagedRowBytes = decode
+      ? 4 * columns
+      : rewrite
+      ? columns / GRID_BLOCK.columns * GRID_BLOCK.bytes
+      : rowBytes;
     const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
     const address = machine.allocate(bytes);
+    // A row of floats, or the codes of a cell.
+    const scratchBytes = rounded ? 4 * columns : 64;
     const [order = 0, codes_at = 0, scales = 0, scales_at = 0, block_size = 0, block_bytes = 0] =
       blocks ? sourceNumbers(format, blocks) : [];
     const shared = {
@@ -176,8 +185,8 @@ export function createPacker(machine: Machine): Packer {
       },
       ...{ tile_bytes: stride, bad, order, codes_at, scales, scales_at, block_size, block_bytes },
       chunk: Math.max(1, Math.floor(CHUNK_BYTES / (TILE_ROWS * stagedRowBytes))),
-      scratch: rounded ? scratch.atLeast(machine.threads * 4 * columns) : 0,
-      scratch_bytes: 4 * columns,
+      scratch: rounded || blocks ? scratch.atLeast(machine.threads * scratchBytes) : 0,
+      scratch_bytes: scratchBytes,
     };
     try {
       for (let row = 0; row < rows; row += run) {
@@ -185,6 +194,10 @@ export function createPacker(machine: Machine): Packer {
         const staging = stagings[turn ^= 1]!.atLeast(count * stagedRowBytes);
         if (decode) {
           await decode(source, row * rowBytes, count, machine.f32(staging, count * columns));
+        } else if (rewrite) {
+          const file = new Uint8Array(count * rowBytes);
+          await source.readInto(row * rowBytes, file);
+          rewrite(file, machine.u8(staging, count * stagedRowBytes));
         } else {
           const read = source.readInto(row * rowBytes, machine.u8(staging, count * rowBytes));
           if (read) await read;

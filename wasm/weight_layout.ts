@@ -18,15 +18,18 @@
 
 import { SCALE_KINDS, type ScaleName } from "./layout_scales.ts";
 
-/** Numbers that codes of 4 bit stand for. */
-export type CodeTable = "iq4" | "e2m1";
+/** Numbers that codes of 3 or 4 bit stand for. */
+export type CodeTable = "iq4" | "e2m1" | "iq1" | "iq2" | "iq3";
 
 /** Where the parts of a cell are; offsets in bytes from the start of the cell. */
 export interface WeightLayout {
   /** Number that kernels get. */
   readonly id: number;
   readonly name: string;
-  /** Layouts with the same kernel differ in `blockColumns` and `factor` only, which it is told. */
+  /**
+   * Layouts with the same kernel differ only in what it is told: length of a block, factor, or table and offset
+   * (assembly/gen/kernel_layouts.ts).
+   */
   readonly kernel: string;
   /** `codes` are integers with scales, `levels` codes of a table of floats, `float` plain numbers. */
   readonly kind: "codes" | "levels" | "float";
@@ -79,6 +82,11 @@ function levels(kernel: string): Shape {
   return { ...codes(kernel, 8, "none"), kind: "levels" };
 }
 
+/** Codes of single columns of formats of grid points (grid_blocks.ts). */
+function grid(...[kernel, bits, scales, more]: Parameters<typeof codes>): Shape {
+  return codes(kernel, bits, scales, { ...more, blockColumns: 256 });
+}
+
 function float(kernel: string, bytes: number): Shape {
   return {
     ...codes(kernel, 8, "none"),
@@ -123,6 +131,12 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
   IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128 }),
   IQ4_XS: codes("iq4_xs", 4, "f16|level i8", { table: "iq4", offset: 128, blockColumns: 256 }),
+  IQ1_32: grid("grid3_32", 3, "f16|level i8", { table: "iq1", offset: 9, factor: 1 / 8 }),
+  IQ1_16: grid("grid3_16", 3, "f16|level i8 by 16", { table: "iq1", offset: 9, factor: 1 / 8 }),
+  IQ2_32: grid("grid3_32", 3, "f16|level i8", { table: "iq2", offset: 43, factor: 1 / 8 }),
+  IQ2_16: grid("grid3_16", 3, "f16|level i8 by 16", { table: "iq2", offset: 43, factor: 1 / 8 }),
+  IQ3_XXS: grid("iq3_xxs", 4, "f16|level i8", { table: "iq3", offset: 62, factor: 1 / 4 }),
+  IQ3_S: grid("iq3_s", 4, "f16|level i8", { offset: 7.5, factor: 2 }),
   MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12 }),
   NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12 }),
 };
@@ -137,6 +151,7 @@ export function factorBits(
   { bits, table, scales }: Pick<WeightLayout, "bits" | "table" | "scales">,
 ): number {
   if (SCALE_KINDS[scales].form === "signs") return 7;
+  if (table === "iq1" || table === "iq2" || table === "iq3") return 7;
   return table === "iq4" ? 8 : table === "e2m1" ? 5 : bits;
 }
 

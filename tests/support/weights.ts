@@ -74,7 +74,10 @@ const mxfp4: ScaleWriter = (view, block, next, extreme) =>
 
 const SCALES: Readonly<Record<string, ScaleWriter>> = {
   ...Object.fromEntries(
-    ["F16", "Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS"].map((name) => [name, halves(0)]),
+    [
+      ...["F16", "Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS"],
+      ...["IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"],
+    ].map((name) => [name, halves(0)]),
   ),
   ...Object.fromEntries(
     ["Q4_1", "Q5_1", "Q8_1", "Q4_K", "Q5_K", "Q8_B32T1", "Q6_B64T1", "Q5_B64T1", "Q4_B64T1"]
@@ -89,6 +92,13 @@ const SCALES: Readonly<Record<string, ScaleWriter>> = {
     [`E0M4_G${group}_N2`, e0m4(1 / 4)],
     [`INT4_G${group}`, int4],
   ])),
+  IQ1_S: halves(0),
+  IQ1_M: (view, block, next, extreme) => {
+    const d = scale(next, extreme);
+    [49, 51, 53, 55].forEach((at, i) => {
+      view.setUint8(block + at, (view.getUint8(block + at) & 15) | (((d >> (4 * i)) & 15) << 4));
+    });
+  },
   Q2_K: halves(80, 82),
   Q3_K: halves(108),
   Q6_K: halves(208),

@@ -20,12 +20,12 @@ import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
 import { gemv_plain } from "./generated/gemv_plain";
 import {
-  PANEL_G16, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
+  PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
   groupColumns, panelOf,
 } from "./generated/layouts";
 import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "./generated/tiles_dot";
 import {
-  tiles_pair_g16, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
+  tiles_pair_g16, tiles_pair_g16_7bit, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
   tiles_pair_g32_8bit_min, tiles_pair_signs,
 } from "./generated/tiles_pair";
 import { tiles_plain_g16, tiles_plain_g32, tiles_plain_signs } from "./generated/tiles_plain";
@@ -89,6 +89,7 @@ function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, 
       else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
     } else switch (kind) {
       case PANEL_G16: tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G16_7BIT: tiles_pair_g16_7bit(rows, x, stride, columns, codes, scales, out, outStride); return;
       case PANEL_G32_4BIT: tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
       case PANEL_G32_5BIT: tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;
       case PANEL_G32_6BIT: tiles_pair_g32_6bit(rows, x, stride, columns, codes, scales, out, outStride); return;

@@ -7,9 +7,6 @@ import { laneOf } from "./pack";
 import { readCodes, storeCodes } from "./pack_codes";
 import { storeScales } from "./pack_scales";
 
-/** Codes of a cell, a byte each. */
-const CODES: usize = memory.data(32, 16);
-
 /** Where the block of the layout is that column `k` is in; 0 columns: the row is one. */
 @inline function headerAt(tile: usize, layout: u32, k: u32): usize {
   const columns = blockColumns(layout);
@@ -23,11 +20,12 @@ const CODES: usize = memory.data(32, 16);
 
 /**
  * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row become
- * zeros. What is between is as in wasm/format_layouts.ts. Returns the number of scales that are not finite.
+ * zeros. What is between is as in wasm/format_layouts.ts; `codes` are 32 bytes of scratch memory. Returns the number of scales that are not finite.
  */
 export function packBlocks(
   layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize,
   order: u32, codesAt: usize, scales: u32, scalesAt: usize, blockSize: u32, blockBytes: usize,
+  codes: usize,
 ): u32 {
   const bits = codeBits(layout), codeOffset = <usize>scaleBytes(layout);
   let bad: u32 = 0;
@@ -43,9 +41,9 @@ export function packBlocks(
       for (let j: u32 = 0; j < 32 && k + j < columns; j += step) {
         const block = (k + j) / blockSize, column = k + j - block * blockSize;
         const at = source + <usize>block * blockBytes + codesAt;
-        readCodes(order, at, blockSize, column, min(step, columns - k - j), CODES + j);
+        readCodes(order, at, blockSize, column, min(step, columns - k - j), codes + j);
       }
-      storeCodes(bits, CODES, cellAt(tile, layout, k) + codeOffset + laneOf(row));
+      storeCodes(bits, codes, cellAt(tile, layout, k) + codeOffset + laneOf(row));
     }
   }
   return bad;

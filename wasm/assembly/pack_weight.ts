@@ -1,6 +1,6 @@
 // Packs a run of rows of a weight while loading, shared out over the threads in chunks of whole tiles:
-//   kind 0: rows as packRows takes them    1: as packBlocks does, by one thread (it has one buffer for codes)
-//   kind 2: rows that are rounded to 7 bit, `scratch_bytes` of scratch memory a thread
+//   kind 0: rows as packRows takes them    1: as packBlocks does    2: rows that are rounded to 7 bit
+// The last two have `scratch_bytes` of scratch memory a thread.
 // The number of scales or rows that cannot be used is added to the word at `bad`.
 import { packRows } from "./pack";
 import { packBlocks } from "./pack_blocks";
@@ -15,7 +15,7 @@ import {
 
 export function pack_weight(ip: usize): void {
   const rows = u32At(ip, PACK_WEIGHT_ROWS), kind = u32At(ip, PACK_WEIGHT_KIND);
-  const step = kind == 1 ? rows : 8 * u32At(ip, PACK_WEIGHT_CHUNK);
+  const step = 8 * u32At(ip, PACK_WEIGHT_CHUNK);
   const total = step ? chunksOf(rows, step) : 0;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const bad = pack(ip, kind, <u32>c * step, min(rows, (<u32>c + 1) * step));
@@ -30,13 +30,14 @@ function pack(ip: usize, kind: u32, row: u32, end: u32): u32 {
   const source = addressAt(ip, PACK_WEIGHT_SOURCE) + row * rowBytes;
   const target = addressAt(ip, PACK_WEIGHT_TARGET) + <usize>(row >> 3) * tileBytes;
   if (kind == 0) return packRows(layout, source, count, rowBytes, columns, target, tileBytes);
+  const scratch = addressAt(ip, PACK_WEIGHT_SCRATCH) + <usize>thread * addressAt(ip, PACK_WEIGHT_SCRATCH_BYTES);
   if (kind == 1) {
     return packBlocks(
       layout, source, count, rowBytes, columns, target, tileBytes,
       u32At(ip, PACK_WEIGHT_ORDER), addressAt(ip, PACK_WEIGHT_CODES_AT), u32At(ip, PACK_WEIGHT_SCALES),
       addressAt(ip, PACK_WEIGHT_SCALES_AT), u32At(ip, PACK_WEIGHT_BLOCK_SIZE), addressAt(ip, PACK_WEIGHT_BLOCK_BYTES),
+      scratch,
     );
   }
-  const scratch = addressAt(ip, PACK_WEIGHT_SCRATCH) + <usize>thread * addressAt(ip, PACK_WEIGHT_SCRATCH_BYTES);
   return packInt7(layout, source, count, rowBytes, columns, target, tileBytes, scratch);
 }

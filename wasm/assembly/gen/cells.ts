@@ -5,6 +5,7 @@
 // Constants are loaded once, because V8 builds an immediate vector anew at every use.
 
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
+import { takesTable } from "./kernel_layouts.ts";
 import { HALVES, hasSigns, scaleConstants } from "./scales.ts";
 
 /** Order of column quads in which each code vector is loaded once. */
@@ -25,7 +26,10 @@ export function cellConstants(layout: WeightLayout, raw = false): string[] {
   if (bits === 3) lines.push("const BIT2 = v128.load(BIT2_AT);");
   if (bits === 5) lines.push("const BIT4 = v128.load(BIT4_AT);");
   if (bits === 6) lines.push("const BITS45 = v128.load(BITS45_AT);");
-  if (table === "e2m1") lines.push("const TABLE = v128.load(E2M1_AT);");
+  if (takesTable(layout)) lines.push("const TABLE = v128.load(table);");
+  else if (table && table !== "iq4") {
+    lines.push(`const TABLE = v128.load(${table.toUpperCase()}_AT);`);
+  }
   if (table === "iq4") {
     const flipped = raw ? "" : ", FLIP = i8x16.splat(<i8>flip)";
     lines.push(
@@ -83,17 +87,19 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
 }
 
 /** The same for codes of 2 and 3 bit. */
-function lowCodeVector({ bits, scaleBytes }: WeightLayout, q: number, h: number): string[] {
+function lowCodeVector(
+  { bits, scaleBytes, table }: WeightLayout,
+  q: number,
+  h: number,
+): string[] {
   const name = `w${q}_${h}`, s = q >> 2, j = q & 3;
   const lines = j === 0
     ? [`const v${s}_${h} = v128.load(w, ${scaleBytes + 32 * s + 16 * h});`]
     : [];
   const pair = `v128.and(${shifted(`v${s}_${h}`, -2 * j)}, LOW2)`;
   if (bits === 2) return [...lines, `const ${name} = ${pair};`];
-  return [
-    ...lines,
-    `const ${name} = v128.or(${pair}, v128.and(${shifted(`b${h}`, 2 - q)}, BIT2));`,
-  ];
+  const code = `v128.or(${pair}, v128.and(${shifted(`b${h}`, 2 - q)}, BIT2))`;
+  return [...lines, `const ${name} = ${table ? `lookUp(TABLE, ${code})` : code};`];
 }
 
 /** Whether the sums of a style add minima: not where codes of 8 bit are signed and none are stored. */

@@ -1,14 +1,20 @@
-// What codes of 4 bit stand for, as vectors to look them up in: signed bytes of IQ4, and E2M1's doubled values
-// above their least; and the floats that Q8_LOG's bytes stand for.
+// What codes of 3 and 4 bit stand for, as vectors to look them up in: signed bytes of IQ4, and the doubled values of
+// E2M1 and the coordinates of grids above their least; and the floats that Q8_LOG's bytes stand for.
 
 import { E2M1_DOUBLED } from "../../../quant/e2m1.ts";
 import type { NumberFormat } from "../../../quant/format.ts";
 import { IQ4_LEVELS } from "../../../quant/iq4_fit.ts";
 import { q8_log } from "../../../quant/q8_log.ts";
+import { GRID_LEVELS } from "../../grid_blocks.ts";
 
 function data(name: string, values: Int8Array): string {
   const bytes = [...values].map((value) => value & 0xff);
   return `export const ${name}: usize = memory.data<u8>([${bytes.join(", ")}], 16);`;
+}
+
+function aboveLeast(values: Int8Array): Int8Array {
+  const least = Math.min(...values);
+  return values.map((value) => value - least);
 }
 
 /** The numbers of all codes of a byte. */
@@ -20,10 +26,15 @@ function levels({ decode }: NumberFormat): Float32Array {
 
 /** Module `generated/code_tables`. */
 export function codeTablesModule(): string {
-  const least = Math.min(...E2M1_DOUBLED);
   return [
     data("IQ4_AT", IQ4_LEVELS),
-    data("E2M1_AT", E2M1_DOUBLED.map((value) => value - least)),
+    data("E2M1_AT", aboveLeast(E2M1_DOUBLED)),
+    ...Object.entries(GRID_LEVELS).map(([name, levels]) =>
+      data(
+        `${name.toUpperCase()}_AT`,
+        aboveLeast(Int8Array.from({ length: 16 }, (_, i) => levels[i] ?? levels[0]!)),
+      )
+    ),
     `export const Q8_LOG_AT: usize = memory.data<f32>([${levels(q8_log).join(", ")}], 16);`,
     "",
   ].join("\n");

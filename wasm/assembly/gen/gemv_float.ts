@@ -22,7 +22,7 @@ import { blockHeader, cellScales, groupsOf, HALVES, hasZeros } from "./scales.ts
  */
 const KERNELS: ReadonlySet<string> = new Set([
   ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "nb4", "q4_k", "q5_k", "q6_k"],
-  ...["z4", "s8", "q4_b64"],
+  ...["z4", "s8"],
 ]);
 
 const FLOATS: readonly string[] = ["F16", "BF16"];

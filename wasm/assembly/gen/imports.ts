@@ -20,7 +20,7 @@ const NAMES: readonly string[] = [
 export function simdImports(): string {
   return [
     `import { ${NAMES.join(", ")} } from "../matmul_simd";`,
-    'import { E2M1_AT, IQ4_AT } from "./code_tables";',
+    'import { E2M1_AT, IQ1_AT, IQ2_AT, IQ3_AT, IQ4_AT } from "./code_tables";',
     'import { lookUp, madd } from "../simd";',
   ].join("\n");
 }

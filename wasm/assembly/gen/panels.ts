@@ -25,6 +25,7 @@ export const SIGNS: PanelKind = {
 /** Kinds of panels, in the order of their numbers. */
 export const PANEL_KINDS: readonly PanelKind[] = [
   { name: "g16", bits: 6, groupColumns: 16, minima: true },
+  { name: "g16_7bit", bits: 7, groupColumns: 16, minima: true },
   { name: "g32_4bit", bits: 4, groupColumns: 32, minima: true },
   { name: "g32_5bit", bits: 5, groupColumns: 32, minima: true },
   { name: "g32_6bit", bits: 6, groupColumns: 32, minima: true },
@@ -40,6 +41,6 @@ export function panelKind(layout: WeightLayout): number {
   return PANEL_KINDS.findIndex((kind) =>
     (kind.signs ?? false) === hasSigns(layout) && kind.groupColumns === layout.groupColumns &&
     kind.bits >= bits &&
-    (bits < 8 || kind.minima === addsMinima(layout, true))
+    (kind.bits < 8 || kind.minima === addsMinima(layout, true))
   );
 }

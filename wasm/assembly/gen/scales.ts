@@ -6,6 +6,7 @@
 // Eight-bit codes are stored signed and become unsigned where `flip` is 0x80 (matmul_q8.ts), which is what
 // OFFSET and BIAS undo.
 
+import { takesTable } from "./kernel_layouts.ts";
 import { SCALE_KINDS } from "../../layout_scales.ts";
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
 
@@ -41,7 +42,9 @@ export function scaleConstants(layout: WeightLayout): string[] {
   }
   if (scales === "|level e4m3") lines.push("const E4M3_SCALE = f32x4.splat(E4M3_FACTOR);");
   if (scales === "|f16 z32") lines.push("const FACTOR = f32x4.splat(factor);");
-  if (scales === "f16|" && factor !== 1) lines.push(`const FACTOR = f32x4.splat(${factor});`);
+  if (scales.startsWith("f16|") && factor !== 1) {
+    lines.push(`const FACTOR = f32x4.splat(${takesTable(layout) ? "factor" : factor});`);
+  }
   if (scales === "|u8 u8") {
     lines.push(
       "const SCALE = f32x4.splat(0.001), BASE = f32x4.splat(0.01), HUNDRED = f32x4.splat(100);",
@@ -52,7 +55,8 @@ export function scaleConstants(layout: WeightLayout): string[] {
       ? "BIAS = f32x4.splat(<f32>(<i32>128 - flip))"
       : "OFFSET = f32x4.splat(-<f32>flip)";
     lines.push(`const ${kept};`);
-  } else if (offset) lines.push(`const OFFSET = f32x4.splat(-${offset});`);
+  } else if (takesTable(layout)) lines.push("const OFFSET = f32x4.splat(-offset);");
+  else if (offset) lines.push(`const OFFSET = f32x4.splat(-${offset});`);
   return lines;
 }
 
@@ -132,7 +136,8 @@ export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
       return [...singles("d0_", 0), ...storedZeros(32, beside)];
     case "f16|i8 by 16":
     case "f16|level i8":
-      return halves("D", 0);
+    case "f16|level i8 by 16":
+      return halves("D", 0, layout.factor === 1 ? "" : "FACTOR");
     case "f16 f16|u8 u8":
     case "f16 f16|u4+u4 by 16":
       return [...halves("D", 0), ...halves("E", 16)];
@@ -178,6 +183,15 @@ export function cellScales(layout: WeightLayout, beside: Beside): string[] {
           widened(`s${g}_`, `S${g}`, h, "s"),
           `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h}), m${g}_${h} = f32x4.mul(d${g}_${h}, OFFSET);`,
         ]),
+      ]);
+    case "f16|level i8 by 16":
+      return [0, 1].flatMap((g) => [
+        `const S${g} = i16x8.extend_${PARTS[g]}_i8x16_s(v128.load(w));`,
+        ...HALVES.flatMap((h) => [
+          widened(`s${g}_`, `S${g}`, h, "s"),
+          `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h});`,
+        ]),
+        ...fixedZeros(g, beside),
       ]);
     case "f16|level i8":
       return [

@@ -29,9 +29,12 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
   pair: PANEL_KINDS,
 };
 
+/** Kinds of formats that few models come in; tiles of four rows are the largest kernels. */
+const RARE: ReadonlySet<string> = new Set(["g16_7bit", "g32_6bit", "g32_8bit_min"]);
+
 /** Activation rows of the kernels of a kind, most first; two sums an output leave room for fewer. */
-function heightsOf({ signs }: PanelKind): readonly number[] {
-  return signs ? [2, 1] : [4, 2, 1];
+function heightsOf({ signs, name }: PanelKind): readonly number[] {
+  return signs || RARE.has(name) ? [2, 1] : [4, 2, 1];
 }
 
 function group(style: DotStyle, kind: PanelKind, height: number, half: number): string[] {
