@@ -14,7 +14,7 @@ const LINE = {
     models: {
       type: "string",
       multiple: true,
-      help: "models to measure (smollm2-135m, gemma3-270m, tinyllama-q4_0, tinyllama-q8_0)",
+      help: "models to measure (smollm2-135m, gemma3-270m, tinyllama-q4_0, -q8_0, -lf8, llama-5gb)",
     },
     threads: { type: "string", value: "N,N", help: "thread counts (1 and all)" },
     rounds: { type: "integer", min: 1, max: 100, help: "rounds; figures are medians (5)" },
@@ -64,6 +64,7 @@ const LINE = {
   examples: [
     ["deno task bench cpu", "language models beside llama.cpp and wllama, in turns"],
     ["deno task bench cpu decode busy", "two of its cases"],
+    ["deno task bench cpu decode memory --models llama-5gb --no-peer", "over two WASM memories"],
     ["deno task bench cpu --models smollm2-135m --threads 2 --json", "part of it, as JSON lines"],
     ["deno task bench encoder --rounds 3", "MiniLM beside onnxruntime-web and transformers.js"],
     ["deno task bench onnx minilm --threads 2", "graphs beside onnxruntime-web and onnxruntime"],
@@ -91,7 +92,7 @@ const NOT_BUILT = [
   "md",
 ];
 const DEFAULT_MODELS = {
-  cpu: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0", "tinyllama-q8_0"],
+  cpu: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0", "tinyllama-lf8"],
   profile: ["smollm2-135m", "gemma3-270m", "tinyllama-q4_0"],
 };
 

@@ -11,6 +11,8 @@ export interface CpuCase {
   readonly name: CaseName;
   /** Also for models with random weights. */
   readonly forLargeModels: boolean;
+  /** Only with the most of the thread counts: what takes minutes says no more with each of them. */
+  readonly withMostThreads?: boolean;
   run(input: CaseInput): AsyncGenerator<Measured>;
 }
 
@@ -18,6 +20,12 @@ const PREFIX = 32;
 const FIRST_PROMPT = 30;
 const BATCH_ROWS = 8;
 const SLACK = 32;
+/** A peer whose turn took longer takes part in two rounds only. */
+const SLOW_MS = 10_000;
+const SLOW_ROUNDS = 2;
+/** From this context on three rounds have to do. */
+const LONG_CONTEXT = 2000;
+const LONG_ROUNDS = 3;
 
 const rate = (tokens: number, { ms = NaN }: Reply): number => tokens / ms * 1000;
 
@@ -28,6 +36,8 @@ interface Running {
   readonly contender: Contender;
   readonly runner: Runner;
   readonly values: number[];
+  /** Rounds that are left to it. */
+  left: number;
 }
 
 /** Values of every contender in every round, the order changing with the round. */
@@ -40,14 +50,22 @@ async function alternate(
   try {
     for (const contender of contenders) {
       const runner = await attempt(contender, () => contender.start(changes));
-      if (runner) running.push({ contender, runner, values: [] });
+      if (runner) running.push({ contender, runner, values: [], left: rounds });
     }
     for (let round = -1; round < rounds; round++) {
       for (const one of round % 2 ? running.toReversed() : running) {
         const { contender, runner, values } = one;
+        if (one.left === 0) continue;
+        const start = performance.now();
         const value = await attempt(contender, () => measure(runner, contender));
+        if (contender.peer && performance.now() - start > SLOW_MS) {
+          one.left = Math.min(one.left, SLOW_ROUNDS - values.length);
+        }
         if (value === undefined) running = running.filter((other) => other !== one);
-        else if (round >= 0) values.push(value);
+        else if (round >= 0) {
+          values.push(value);
+          one.left--;
+        }
       }
     }
   } finally {
@@ -73,7 +91,7 @@ async function attempt<T>(
 function able({ contenders, model }: CaseInput, order: Order["op"], context = 0): Contender[] {
   return contenders.filter(({ peer }) =>
     !peer || ((peer.orders as ReadonlySet<string>).has(order) && context <= peer.longest &&
-      (peer.takesTokens || !model.isTemporary))
+      (peer.takesTokens || !model.isTemporary) && !model.isOwnFormat)
   );
 }
 
@@ -92,7 +110,10 @@ async function* context(input: CaseInput): AsyncGenerator<Measured> {
     const order = { op: "decode", ids: ids.slice(0, length), count } as const;
     const samples = await alternate(
       able(input, "decode", length),
-      { rounds, context: length + count + SLACK },
+      {
+        rounds: length > LONG_CONTEXT ? Math.min(rounds, LONG_ROUNDS) : rounds,
+        context: length + count + SLACK,
+      },
       async (runner) => rate(count, await runner.ask(order)),
     );
     const bound = bounds.decode(length + count / 2);
@@ -199,9 +220,9 @@ async function* start(input: CaseInput): AsyncGenerator<Measured> {
 export const CASES: readonly CpuCase[] = [
   { name: "decode", forLargeModels: true, run: decode },
   { name: "prefill", forLargeModels: true, run: prefill },
-  { name: "context", forLargeModels: false, run: context },
+  { name: "context", forLargeModels: false, withMostThreads: true, run: context },
   { name: "batch", forLargeModels: true, run: batch },
-  { name: "busy", forLargeModels: true, run: busy },
+  { name: "busy", forLargeModels: false, run: busy },
   { name: "memory", forLargeModels: true, run: memory },
   { name: "start", forLargeModels: false, run: start },
 ];

@@ -19,11 +19,24 @@ export async function* cpuBench(options: CpuBenchOptions): AsyncGenerator<Figure
   const peers = options.peer ? await preparePeers() : [];
   try {
     for (const model of options.models) {
-      for (const threads of options.threads) yield* figuresOfModel(model, threads, options, peers);
+      const own = model.isTemporary ? forLargeModel(options) : options;
+      for (const threads of own.threads) yield* figuresOfModel(model, threads, own, peers);
     }
   } finally {
     for (const model of options.models) await releaseModel(model);
   }
+}
+
+/** A model of a gigabyte takes seconds for what a small one does in tenths. */
+function forLargeModel(options: CpuBenchOptions): CpuBenchOptions {
+  const { threads, rounds, decode, prompts } = options;
+  return {
+    ...options,
+    threads: [Math.max(...threads)],
+    rounds: Math.min(rounds, 3),
+    decode: Math.min(decode, 32),
+    prompts: prompts.slice(0, 1),
+  };
 }
 
 async function* figuresOfModel(
@@ -37,7 +50,9 @@ async function* figuresOfModel(
   const limits = await machineLimits(threads);
   console.error(`${threads} threads, ${limitsText(limits)}`);
   const bounds = await boundsOf(model.path, { threads, precision }, limits);
-  for (const { name, run } of CASES.filter(wanted(options, model))) {
+  for (const { name, run } of CASES.filter(wanted(options, model, threads))) {
+    const minutes = (performance.now() / 60_000).toFixed(1);
+    console.error(`${minutes} min: ${name}, ${label(model, threads, options)}`);
     try {
       for await (const measured of run({ model, threads, options, contenders, bounds })) {
         yield* figuresOf(measured, label(model, threads, options));
@@ -49,9 +64,11 @@ async function* figuresOfModel(
 }
 
 /** Of a model with random weights, long contexts say nothing that the others do not. */
-function wanted({ cases }: CpuBenchOptions, { isTemporary }: BenchModel) {
-  return ({ name, forLargeModels }: CpuCase): boolean =>
-    cases.includes(name) && (!isTemporary || forLargeModels);
+function wanted(options: CpuBenchOptions, { isTemporary }: BenchModel, threads: number) {
+  const most = Math.max(...options.threads);
+  return ({ name, forLargeModels, withMostThreads }: CpuCase): boolean =>
+    options.cases.includes(name) && (!isTemporary || forLargeModels) &&
+    (!withMostThreads || threads === most);
 }
 
 function label({ name }: BenchModel, threads: number, { precision }: CpuBenchOptions): string {

@@ -50,7 +50,7 @@ function wllama(packages: string, chromium: string): Peer {
     name: WLLAMA,
     orders: new Set(["prefill", "decode"]),
     takesTokens: false,
-    longest: 1024,
+    longest: 600,
     command: ({ path, threads, context }) => [
       ...PLAIN,
       "--node-modules-dir=manual",

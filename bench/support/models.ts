@@ -14,6 +14,8 @@ export interface BenchModel {
   readonly ids: readonly number[];
   /** Made for this run, with random weights: `releaseModel` deletes it. */
   readonly isTemporary?: boolean;
+  /** In a number format that peers do not read. */
+  readonly isOwnFormat?: boolean;
 }
 
 const TEXT = "The nature of light has been asked after in many ways. " +

@@ -17,6 +17,7 @@ const TINYLLAMA: LlamaShape = {
 const MODELS: Readonly<Record<string, RandomShape>> = {
   "tinyllama-q4_0": { shape: TINYLLAMA, format: "Q4_0" },
   "tinyllama-q8_0": { shape: TINYLLAMA, format: "Q8_0" },
+  "tinyllama-lf8": { shape: TINYLLAMA, format: "LF8" },
   "llama-5gb": { shape: { ...TINYLLAMA, layers: 110 }, format: "Q8_0" },
 };
 const IDS = 8192;
@@ -27,6 +28,8 @@ export interface RandomModel {
   readonly path: string;
   readonly ids: readonly number[];
   readonly isTemporary: true;
+  /** LF8 (8-bit weights in groups of 256) is in no other engine's files. */
+  readonly isOwnFormat: boolean;
 }
 
 /** Names under which benches know these models. */
@@ -36,10 +39,13 @@ export const RANDOM_MODELS: readonly string[] = Object.keys(MODELS);
 export async function makeRandomModel(name: string): Promise<RandomModel> {
   const model = MODELS[name];
   if (!model) throw new RangeError(`No random model ${name}: there are ${RANDOM_MODELS}`);
-  const path = await Deno.makeTempFile({ prefix: `${name}-`, suffix: ".gguf" });
+  const path = await Deno.makeTempFile({
+    prefix: `${name}-`,
+    suffix: model.format === "LF8" ? ".safetensors" : ".gguf",
+  });
   await writeRandomLlama(path, model.shape, model.format);
   // Bytes and control tokens come first in the vocabulary.
   const { vocabulary } = model.shape;
   const ids = Array.from({ length: IDS }, (_, i) => 300 + i * 7919 % (vocabulary - 300));
-  return { name, path, ids, isTemporary: true };
+  return { name, path, ids, isTemporary: true, isOwnFormat: model.format === "LF8" };
 }

@@ -3,7 +3,18 @@
 // finite: codes are random, scales are powers of two with a random sign and mantissa.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
-import { ggufHeader, paddedBytes, type TensorSpec, type Typed } from "./write_gguf.ts";
+import {
+  describeStoredFormats,
+  GGUF_HEADER_TENSOR,
+  STORED_FORMATS_KEY,
+} from "../../engine/formats/stored_formats.ts";
+import {
+  ggufHeader,
+  paddedBytes,
+  type TensorSpec,
+  type Typed,
+  writeSafetensors,
+} from "./write_gguf.ts";
 
 /** Sizes of a model. */
 export interface LlamaShape {
@@ -18,16 +29,18 @@ export interface LlamaShape {
   readonly context: number;
 }
 
-/** Formats of the weights, with the upper byte of the float16 scale that all blocks have. */
-const SCALES: Readonly<Record<string, number>> = { Q4_0: 0x18, Q8_0: 0x08 };
-
-/** Formats that a random model may have. */
-export const RANDOM_FORMATS: readonly string[] = Object.keys(SCALES);
+/** Formats of the weights: where in a block the upper byte of its scale is, and what it is. */
+const SCALES: Readonly<Record<string, readonly [at: number, top: number]>> = {
+  Q4_0: [1, 0x18],
+  Q8_0: [1, 0x08],
+  LF8: [3, 0x38],
+};
 
 /**
  * Writes a model, tensor by tensor.
  *
- * @throws {RangeError} On another format than Q4_0 and Q8_0.
+ * @throws {RangeError} On another format than Q4_0 and Q8_0, which become GGUF files, and LF8, which becomes
+ * a safetensors file (engine/formats/stored_formats.ts).
  */
 export async function writeRandomLlama(
   path: string,
@@ -38,12 +51,43 @@ export async function writeRandomLlama(
   const all = tensors(shape, format);
   using file = await Deno.open(path, { write: true, create: true, truncate: true });
   const writer = file.writable.getWriter();
-  await writer.write(ggufHeader(metadata(shape), all));
+  const isGguf = getFormat(format).ggmlType !== undefined;
+  await writer.write(isGguf ? ggufHeader(metadata(shape), all) : storedHeader(shape, all, format));
   for (const { data } of all) {
     await writer.write(data);
-    await writer.write(new Uint8Array(paddedBytes(data.length) - data.length));
+    if (isGguf) await writer.write(new Uint8Array(paddedBytes(data.length) - data.length));
   }
   await writer.close();
+}
+
+/** What stands before the tensors' bytes in a safetensors file, a GGUF header for the metadata included. */
+function storedHeader(
+  shape: LlamaShape,
+  all: readonly TensorSpec[],
+  format: string,
+): Uint8Array<ArrayBuffer> {
+  const own = ggufHeader(metadata(shape));
+  const stored = new Map(
+    all.filter(({ dims }) => dims.length > 1)
+      .map(({ name, dims }) => [name, { format, shape: dims.toReversed() }]),
+  );
+  const header: Record<string, unknown> = {
+    __metadata__: { [STORED_FORMATS_KEY]: describeStoredFormats(stored) },
+    [GGUF_HEADER_TENSOR]: { dtype: "U8", shape: [own.length], data_offsets: [0, own.length] },
+  };
+  let at = own.length;
+  for (const { name, dims, data } of all) {
+    const isStored = stored.has(name);
+    header[name] = {
+      dtype: isStored ? "U8" : "F32",
+      shape: isStored ? [dims[1], data.length / dims[1]!] : dims,
+      data_offsets: [at, at += data.length],
+    };
+  }
+  const text = JSON.stringify(header);
+  // Elements are aligned where the bytes before them are.
+  const padding = " ".repeat((8 - (text.length + own.length) % 8) % 8);
+  return writeSafetensors(text + padding, own);
 }
 
 function metadata(shape: LlamaShape): Record<string, Typed> {
@@ -84,7 +128,7 @@ function tensors(shape: LlamaShape, format: string): TensorSpec[] {
   const matrix = (name: string, rows: number, columns: number): TensorSpec => ({
     name: `${name}.weight`,
     dims: [columns, rows],
-    type: getFormat(format).ggmlType!,
+    type: getFormat(format).ggmlType ?? 0,
     data: blocks.subarray(0, formatBytes(getFormat(format), rows * columns)),
   });
   const ones = new Uint8Array(new Float32Array(hidden).fill(1).buffer);
@@ -125,8 +169,7 @@ function randomBlocks(format: string, values: number): Uint8Array {
     words[i] = state;
   }
   const bytes = new Uint8Array(words.buffer);
-  for (let at = 1; at < bytes.length; at += blockBytes) {
-    bytes[at] = SCALES[format]! | (bytes[at]! & 0x80);
-  }
+  const [first, top] = SCALES[format]!;
+  for (let at = first; at < bytes.length; at += blockBytes) bytes[at] = top | (bytes[at]! & 0x80);
   return bytes;
 }
