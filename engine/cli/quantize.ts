@@ -1,11 +1,6 @@
 // `troodon quantize`: a model in other number formats.
 
-import { MOST_OUTLIERS } from "../../quant/outliers.ts";
-import type { QuantPolicy } from "../../quant/policy.ts";
-import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
-import type { ImportanceMatrix } from "../formats/imatrix.ts";
-import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showBytes, showCount, showSeconds, showTable } from "./format.ts";
 
@@ -95,8 +90,9 @@ export const quantize: Command = defineCommand({
   ],
 }, async ({ terminal, signal }, { positionals: [input, output], flags }) => {
   const start = performance.now();
-  const { choosePolicy, readText } = await import("./quant_policy.ts");
-  const calibration = await readCalibration(flags, readText);
+  const { choosePolicy } = await import("./quant_policy.ts");
+  const { readCalibration, readImportance, withOutliers } = await import("./quantize_flags.ts");
+  const calibration = await readCalibration(flags);
   const importance = await readImportance(flags);
   const chosen = await choosePolicy(flags.format, flags.policy);
   const policy = flags.outliers === undefined ? chosen : withOutliers(chosen, flags.outliers);
@@ -170,52 +166,3 @@ export const quantize: Command = defineCommand({
     file.close();
   }
 });
-
-/** The text and what is to be made of it. */
-async function readCalibration(
-  flags: {
-    readonly calibrate?: string | undefined;
-    readonly method?: typeof CALIBRATED_METHODS[number] | undefined;
-    readonly "calibrate-tokens"?: number | undefined;
-    readonly threads?: number | undefined;
-  },
-  readText: (path: string) => Promise<string>,
-): Promise<CalibrationRequest | undefined> {
-  if (flags.calibrate === undefined) {
-    for (const name of ["method", "calibrate-tokens", "threads"] as const) {
-      if (flags[name] !== undefined) throw new UsageError(`--${name} needs --calibrate TEXT`);
-    }
-    return undefined;
-  }
-  return {
-    text: await readText(flags.calibrate),
-    method: flags.method,
-    tokens: flags["calibrate-tokens"],
-    threads: flags.threads,
-  };
-}
-
-/** The importance matrix of --imatrix. */
-async function readImportance(
-  { imatrix, calibrate }: {
-    readonly imatrix?: string | undefined;
-    readonly calibrate?: string | undefined;
-  },
-): Promise<ImportanceMatrix | undefined> {
-  if (imatrix === undefined) return undefined;
-  if (calibrate !== undefined) throw new UsageError("Give either --calibrate or --imatrix");
-  const { readImatrix } = await import("../formats/imatrix.ts");
-  const { openFile } = await import("../io.ts");
-  const source = openFile(imatrix);
-  try {
-    return await readImatrix(source);
-  } finally {
-    source.close();
-  }
-}
-
-/** A policy with another share of outliers where no rule of it has its own. */
-function withOutliers(policy: QuantPolicy, outliers: number): QuantPolicy {
-  if (outliers <= MOST_OUTLIERS) return { ...policy, outliers };
-  throw new UsageError(`--outliers is ${outliers}: at most ${MOST_OUTLIERS} can be kept apart`);
-}

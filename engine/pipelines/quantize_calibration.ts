@@ -1,7 +1,6 @@
 // What the inputs of a model's matrices look like on a text: their Gram matrices Σ x xᵀ, from which calibrated
-// rounding follows. The model's own graph computes them: behind every value that such a matrix reads one more
-// product, x transposed times x, becomes an output; nothing else of the graph is touched. It runs
-// exactly, on WASM, in windows as perplexity does.
+// rounding follows. The model's own graph computes them (calibration_graph.ts), exactly, on WASM, in windows as
+// perplexity does.
 //
 // Gram matrices are large (columns squared), so they are made for as many tensors at a time as a limit allows, in
 // the order in which they are asked for; the graph is cut off behind the last one of them. Encoder-decoders and
@@ -9,13 +8,19 @@
 
 import { UnsupportedError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
-import type { Graph, Node, Value } from "../graph/graph.ts";
-import { getOp } from "../graph/ops/mod.ts";
+import type { Graph, Value } from "../graph/graph.ts";
 import { type Device, openDevice } from "../models/devices.ts";
 import { type PreparedModel, prepareModel } from "../models/prepare.ts";
 import { readTextParts } from "../models/text_parts.ts";
-import type { Executable } from "../plan/backend.ts";
 import { plan } from "../plan/planner.ts";
+import {
+  columnsOf,
+  gramName,
+  inputsOfMatrices,
+  tensorKey,
+  withGrams,
+} from "./calibration_graph.ts";
+import { writeInputs } from "./calibration_inputs.ts";
 
 /** Options of {@linkcode openCalibration}. */
 export interface CalibrationOptions {
@@ -87,7 +92,7 @@ export async function openCalibration(
   const windows = await cutWindows(file, text, prepared, options);
   const graph = prepared.plan.graph;
   const sources = inputsOfMatrices(graph);
-  const inputsOf = (tensor: TensorInfo) => sources.get(keyOf(tensor)) ?? [];
+  const inputsOf = (tensor: TensorInfo) => sources.get(tensorKey(tensor)) ?? [];
   const maxBytes = options.maxBytes ?? DEFAULT_BYTES;
   const passes = planPasses(choose(graph).map(inputsOf), maxBytes);
   let known = new Map<Value, InputStatistics>();
@@ -157,28 +162,6 @@ async function cutWindows(
   ]);
 }
 
-const keyOf = ({ source, offset, byteLength }: TensorInfo): string =>
-  `${source.name}:${offset}:${byteLength}`;
-
-/** By tensor: the values that it is multiplied by. Tensors that anything else reads are not among them. */
-function inputsOfMatrices({ nodes }: Graph): Map<string, Value[]> {
-  const found = new Map<string, Value[]>();
-  const others = new Set<string>();
-  for (const { op, inputs } of nodes) {
-    inputs.forEach((value, i) => {
-      if (!value?.tensor) return;
-      const key = keyOf(value.tensor);
-      const x = inputs[0];
-      const isProduct = op === "matmul" && i === 1 && x?.role === "activation" &&
-        x.dtype === "f32" && x.shape.length === 2 && typeof x.shape[1] === "number";
-      if (!isProduct) others.add(key);
-      else found.set(key, [...new Set([...found.get(key) ?? [], x])]);
-    });
-  }
-  for (const key of others) found.delete(key);
-  return found;
-}
-
 /** Cuts what is wanted into passes whose Gram matrices fit, the device's and ours. */
 function planPasses(wanted: readonly (readonly Value[])[], maxBytes: number): Set<Value>[] {
   const passes: Set<Value>[] = [];
@@ -197,8 +180,6 @@ function planPasses(wanted: readonly (readonly Value[])[], maxBytes: number): Se
 function bytesOf(values: ReadonlySet<Value>): number {
   return [...values].reduce((sum, value) => sum + 2 * 4 * columnsOf(value) ** 2, 0);
 }
-
-const columnsOf = ({ shape }: Value): number => shape[1] as number;
 
 async function runPass(
   device: Device,
@@ -235,74 +216,6 @@ async function runPass(
     executable.dispose();
   }
 }
-
-const gramName = (index: number): string => `gram.${index}`;
-
-/** The graph up to the last of the values, with their Gram matrices for outputs. */
-function withGrams(graph: Graph, values: readonly Value[]): Graph {
-  const op = getOp("matmul_nd");
-  const attributes = op.attributes({ transpose_a: true });
-  const last = graph.nodes.findLastIndex(({ outputs }) =>
-    outputs.some((value) => values.includes(value))
-  );
-  const made = graph.nodes.flatMap(({ outputs }) => outputs);
-  const firstId = 1 + Math.max(
-    ...[...graph.inputs, ...graph.states, ...made].map(({ id }) => id),
-    ...graph.nodes.flatMap(({ inputs }) => inputs.map((value) => value?.id ?? 0)),
-  );
-  const nodes = values.map((value, i): Node => ({
-    id: graph.nodes.length + i,
-    op: op.name,
-    name: gramName(i),
-    inputs: [value, value],
-    outputs: [{
-      ...{ id: firstId + i, name: gramName(i), role: "activation", dtype: "f32" },
-      shape: [columnsOf(value), columnsOf(value)],
-    }],
-    attributes,
-  }));
-  return Object.freeze({
-    ...graph,
-    nodes: [...graph.nodes.slice(0, last + 1), ...nodes],
-    outputs: nodes.flatMap(({ outputs }) => outputs),
-  });
-}
-
-function writeInputs(executable: Executable, tokens: readonly number[], slot: number): void {
-  const count = tokens.length;
-  for (const { name } of executable.plan.graph.inputs) {
-    const data = executable.input(name) as Int32Array;
-    const fill = INPUTS[name];
-    if (!fill) {
-      throw new UnsupportedError(
-        `its graph has an input "${name}" that a text alone does not give`,
-        {
-          file: executable.plan.graph.name,
-          remedy: "Quantise it without a text",
-        },
-      );
-    }
-    for (let row = 0; row < count; row++) data[row] = fill({ tokens, row, count, slot });
-  }
-}
-
-interface RowFacts {
-  readonly tokens: readonly number[];
-  readonly row: number;
-  readonly count: number;
-  readonly slot: number;
-}
-
-const INPUTS: Readonly<Record<string, (facts: RowFacts) => number>> = {
-  tokens: ({ tokens, row }) => tokens[row]!,
-  positions: ({ row }) => row,
-  slots: ({ slot }) => slot,
-  logit_rows: ({ row }) => row,
-  spans: ({ count }) => count,
-  starts: () => 0,
-  ends: ({ count }) => count,
-  types: () => 0,
-};
 
 function addTo(sum: Float32Array, part: Float32Array): void {
   for (let i = 0; i < sum.length; i++) sum[i]! += part[i]!;

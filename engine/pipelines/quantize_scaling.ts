@@ -10,6 +10,7 @@ import type { TensorInfo } from "../formats/source.ts";
 import { addSparseRows } from "../../quant/outliers.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { producersOf, readersOf } from "../plan/passes/rewrite.ts";
+import { tensorKey } from "./calibration_graph.ts";
 import { isFloatFormat, type PlannedTensor } from "./quantize_plan.ts";
 import type { InputStatistics } from "./quantize_calibration.ts";
 
@@ -22,10 +23,6 @@ export interface ScalableInputs {
   /** Added to the values of a maker that is a norm's weight before they are divided (Gemma's 1 + w). */
   readonly base: number;
 }
-
-/** Equal for the same bytes of a file. */
-export const tensorKey = ({ source, offset, byteLength }: TensorInfo): string =>
-  `${source.name}:${offset}:${byteLength}`;
 
 /** Finds all inputs that can be scaled; those to which nothing is rounded are left out. */
 export function findScalableInputs(

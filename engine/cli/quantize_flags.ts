@@ -1,0 +1,56 @@
+// What `troodon quantize` makes of its flags about rounding: a text, an importance matrix, outliers.
+
+import { MOST_OUTLIERS } from "../../quant/outliers.ts";
+import type { QuantPolicy } from "../../quant/policy.ts";
+import type { ImportanceMatrix } from "../formats/imatrix.ts";
+import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
+import { UsageError } from "./args.ts";
+import { readText } from "./quant_policy.ts";
+
+/** The text and what is to be made of it. */
+export async function readCalibration(
+  flags: {
+    readonly calibrate?: string | undefined;
+    readonly method?: CalibrationRequest["method"];
+    readonly "calibrate-tokens"?: number | undefined;
+    readonly threads?: number | undefined;
+  },
+): Promise<CalibrationRequest | undefined> {
+  if (flags.calibrate === undefined) {
+    for (const name of ["method", "calibrate-tokens", "threads"] as const) {
+      if (flags[name] !== undefined) throw new UsageError(`--${name} needs --calibrate TEXT`);
+    }
+    return undefined;
+  }
+  return {
+    text: await readText(flags.calibrate),
+    method: flags.method,
+    tokens: flags["calibrate-tokens"],
+    threads: flags.threads,
+  };
+}
+
+/** The importance matrix of --imatrix. */
+export async function readImportance(
+  { imatrix, calibrate }: {
+    readonly imatrix?: string | undefined;
+    readonly calibrate?: string | undefined;
+  },
+): Promise<ImportanceMatrix | undefined> {
+  if (imatrix === undefined) return undefined;
+  if (calibrate !== undefined) throw new UsageError("Give either --calibrate or --imatrix");
+  const { readImatrix } = await import("../formats/imatrix.ts");
+  const { openFile } = await import("../io.ts");
+  const source = openFile(imatrix);
+  try {
+    return await readImatrix(source);
+  } finally {
+    source.close();
+  }
+}
+
+/** A policy with another share of outliers where no rule of it has its own. */
+export function withOutliers(policy: QuantPolicy, outliers: number): QuantPolicy {
+  if (outliers <= MOST_OUTLIERS) return { ...policy, outliers };
+  throw new UsageError(`--outliers is ${outliers}: at most ${MOST_OUTLIERS} can be kept apart`);
+}

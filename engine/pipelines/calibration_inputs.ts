@@ -1,0 +1,42 @@
+// What a graph is given for a window of a text: tokens, their places, and whatever else a model's kind asks for
+// of each row.
+
+import { UnsupportedError } from "../errors.ts";
+import type { Executable } from "../plan/backend.ts";
+
+/** Writes the inputs of a step whose rows are one window, in one slot, each of them wanted. */
+export function writeInputs(executable: Executable, tokens: readonly number[], slot: number): void {
+  const count = tokens.length;
+  for (const { name } of executable.plan.graph.inputs) {
+    const data = executable.input(name) as Int32Array;
+    const fill = INPUTS[name];
+    if (!fill) {
+      throw new UnsupportedError(
+        `its graph has an input "${name}" that a text alone does not give`,
+        {
+          file: executable.plan.graph.name,
+          remedy: "Quantise it without a text",
+        },
+      );
+    }
+    for (let row = 0; row < count; row++) data[row] = fill({ tokens, row, count, slot });
+  }
+}
+
+interface RowFacts {
+  readonly tokens: readonly number[];
+  readonly row: number;
+  readonly count: number;
+  readonly slot: number;
+}
+
+const INPUTS: Readonly<Record<string, (facts: RowFacts) => number>> = {
+  tokens: ({ tokens, row }) => tokens[row]!,
+  positions: ({ row }) => row,
+  slots: ({ slot }) => slot,
+  logit_rows: ({ row }) => row,
+  spans: ({ count }) => count,
+  starts: () => 0,
+  ends: ({ count }) => count,
+  types: () => 0,
+};
