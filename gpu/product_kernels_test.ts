@@ -61,7 +61,8 @@ const SHADERS: readonly Shader[] = [
   gemv({ layout: "u6_k16", columns: 256, chosen: "list", bias: true, lanes: 64 }),
   gemv({ layout: "u2_kn16", columns: 256 }),
   gemv({ layout: "i8_sides_row", columns: 96 }),
-  gemv({ layout: "l4f_e4m3", columns: 64 }),
+  gemv({ layout: "f4_e4m3", columns: 64 }),
+  gemv({ layout: "l4_d", columns: 64 }),
   gemv({ layout: "u3_dm", columns: 32 }),
   gemv({ layout: "u4_dz_128", columns: 128 }),
   ...["p9_n16", "p10_n16", "p11_n8", "q9_n8", "t5_d_256"].map((layout) =>

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { formatBytes, formats, getFormat } from "../quant/mod.ts";
+import { E2M1_DOUBLED } from "../quant/e2m1.ts";
 import { decodeSmallFloat } from "../quant/small_floats.ts";
 import type { CodeLayout } from "./layouts/code_layout.ts";
 import { CODE_KINDS } from "./layouts/code_planes.ts";
@@ -47,7 +48,7 @@ function packed(
 
 /** Reads the code of a column as layouts/code_planes.ts says it lies. */
 function codeOf(
-  { codes, levels }: CodeLayout,
+  { codes, table }: CodeLayout,
   planes: readonly Uint8Array<ArrayBuffer>[],
   group: number,
   column: number,
@@ -75,7 +76,9 @@ function codeOf(
     case "i8":
       return (planes[0]![32 * group + column]! << 24) >> 24;
     case "l4":
-      return levels![nibble()]!;
+      return (table![nibble()]! << 24) >> 24;
+    case "f4":
+      return 16 + E2M1_DOUBLED[nibble()]!;
   }
 }
 
@@ -149,7 +152,7 @@ const FORMATS = [
 ];
 
 /** Codes of several columns are read by shaders alone, which weight_kernels_test.ts holds against the decoders. */
-const isOfColumns = ({ codes }: CodeLayout) => /^[suil]/.test(codes);
+const isOfColumns = ({ codes }: CodeLayout) => /^[suilf]/.test(codes);
 
 for (const [format, columns] of FORMATS) {
   const layout = codeLayoutOf(format)!;
@@ -201,8 +204,8 @@ Deno.test("formats that share a layout agree in all that kernels know", () => {
   for (const layout of [...Object.values(CODE_LAYOUTS), ...Object.values(ROW_LAYOUTS)]) {
     const first = byId.get(layout.id) ?? layout;
     byId.set(layout.id, first);
-    const facts = ({ codes, scales, span, offset, factor, levels, table }: CodeLayout) => [
-      ...[codes, scales, span, offset, factor, levels, table],
+    const facts = ({ codes, scales, span, offset, factor, table }: CodeLayout) => [
+      ...[codes, scales, span, offset, factor, table],
     ];
     assertEquals(facts(layout), facts(first));
   }

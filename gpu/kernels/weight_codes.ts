@@ -8,8 +8,6 @@ import {
   type VectorKind,
 } from "../layouts/code_planes.ts";
 import { wgsl } from "../wgsl.ts";
-import type { CodeLayout } from "../layouts/code_layout.ts";
-import { slicedLevels } from "./sliced_levels.ts";
 import { VECTOR_CODES } from "./vector_codes.ts";
 
 /** WGSL types of the planes of codes by the names of their bindings. */
@@ -19,12 +17,12 @@ export function codeStorage(kind: CodeKind): Record<string, string> {
 
 /** Whether bytes are signed. */
 export function isSigned(kind: CodeKind): boolean {
-  return !/^([ut]|p11)/.test(kind);
+  return !/^([utf]|p11)/.test(kind);
 }
 
 /** Declares `Codes` and `weight_codes(index) -> Codes`; index is row · K/32 + group. */
-export function codeFunctions(layout: CodeLayout): string {
-  const { body, functions } = bodyOf(layout);
+export function codeFunctions(kind: CodeKind): string {
+  const { body, functions } = bodyOf(kind);
   const reader = wgsl`
     struct Codes { low: vec4<u32>, high: vec4<u32> }
 
@@ -64,7 +62,7 @@ function signs(bits: string): string {
   return `~(${bits} * vec4<u32>(0xfeu))`;
 }
 
-const COLUMN_CODES: Readonly<Record<Exclude<ColumnKind, "l4">, string>> = {
+const COLUMN_CODES: Readonly<Record<ColumnKind, string>> = {
   s1: wgsl`
     let bits = vec4<u32>(w_bits[index]);
     return Codes(
@@ -105,18 +103,53 @@ const COLUMN_CODES: Readonly<Record<Exclude<ColumnKind, "l4">, string>> = {
     );
   `,
   i8: `return Codes(w_codes[2u * index], w_codes[2u * index + 1u]);`,
+  // A byte is two levels; four of them, each column's in the byte where its code was.
+  l4: wgsl`
+    let packed = w_codes[index];
+    let mask = vec4<u32>(0xffu);
+    let first = levels_of(packed & mask) | (levels_of((packed >> vec4<u32>(8u)) & mask) << vec4<u32>(8u));
+    let second = levels_of((packed >> vec4<u32>(16u)) & mask) |
+      (levels_of(packed >> vec4<u32>(24u)) << vec4<u32>(8u));
+    let lower = vec4<u32>(0xffffu);
+    return Codes(
+      (first & lower) | (second << vec4<u32>(16u)),
+      (first >> vec4<u32>(16u)) | (second & ~lower),
+    );
+  `,
+  // Doubled magnitudes 0, 1, 2, 3, 4, 6, 8, 12 of three bits: from 4 on the two lower bits are added, and 2 more to
+  // the last. The sign is a complement of five bits: 16 + m or 16 - m, without a carry into the next byte.
+  f4: wgsl`
+    let packed = w_codes[index];
+    let large = (packed >> vec4<u32>(2u)) & vec4<u32>(0x11111111u);
+    let added = packed & (large | (large << vec4<u32>(1u)));
+    let both = added & (added >> vec4<u32>(1u)) & vec4<u32>(0x11111111u);
+    let magnitudes = (packed & vec4<u32>(0x77777777u)) + added + (both << vec4<u32>(1u));
+    let nibbles = vec4<u32>(0x0f0f0f0fu);
+    return Codes(
+      with_sign(magnitudes & nibbles, packed >> vec4<u32>(3u)),
+      with_sign((magnitudes >> vec4<u32>(4u)) & nibbles, packed >> vec4<u32>(7u)),
+    );
+  `,
 };
 
-function bodyOf({ codes, levels }: CodeLayout): CodeBody {
-  if (codes === "l4") {
-    return {
-      body: wgsl`
-        let packed = w_codes[index];
-        ${slicedLevels(levels!)}
-      `,
-    };
-  }
-  return isOfVectors(codes) ? VECTOR_CODES[codes] : { body: COLUMN_CODES[codes] };
+const FUNCTIONS: Partial<Record<CodeKind, string>> = {
+  l4: wgsl`
+    fn levels_of(pairs: vec4<u32>) -> vec4<u32> {
+      return vec4<u32>(w_table[pairs.x], w_table[pairs.y], w_table[pairs.z], w_table[pairs.w]);
+    }
+  `,
+  f4: wgsl`
+    fn with_sign(magnitudes: vec4<u32>, raised: vec4<u32>) -> vec4<u32> {
+      let negative = raised & vec4<u32>(0x01010101u);
+      return ((magnitudes | vec4<u32>(0x10101010u)) ^ (negative * vec4<u32>(0x1fu))) + negative;
+    }
+  `,
+};
+
+function bodyOf(kind: CodeKind): CodeBody {
+  if (isOfVectors(kind)) return VECTOR_CODES[kind];
+  const functions = FUNCTIONS[kind];
+  return { body: COLUMN_CODES[kind], ...functions && { functions } };
 }
 
 function isOfVectors(kind: CodeKind): kind is VectorKind {

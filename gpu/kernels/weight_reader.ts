@@ -42,7 +42,7 @@ export function codeReader(
       ...layout.table ? { w_table: "array<u32>" } : {},
     },
     code: wgsl`
-      ${codeFunctions(layout)}
+      ${codeFunctions(layout.codes)}
 
       ${scaleFunctions(layout, groups, of)}
     `,

@@ -72,8 +72,6 @@ export interface CodeLayout extends GpuWeightLayout {
   readonly span: Span;
   /** What is subtracted from a stored code. */
   readonly offset: number;
-  /** Of codes `l4`: the 16 values between -128 and 127 that they stand for. */
-  readonly levels?: ArrayLike<number>;
   /** By which scales of the kinds `n8` and `n16` are multiplied. */
   readonly factor: number;
 }
@@ -113,9 +111,8 @@ export interface CodeShape {
   readonly span?: Span;
   /** Default 0. */
   readonly offset?: number;
-  /** Part of the id where layouts differ in their levels or offset only. */
+  /** Part of the id where layouts differ in their table or offset only. */
   readonly variant?: string;
-  readonly levels?: ArrayLike<number>;
   /** Made when it is first asked for. */
   readonly table?: () => Uint32Array<ArrayBuffer>;
   /** Default 1. */
@@ -139,7 +136,7 @@ function scaleBytes(scales: ScaleKind, span: Span, columns: number): number {
  * @param block Of rows of so many columns.
  */
 export function defineCodeLayout(
-  { codes, scales, span = 32, offset = 0, factor = 1, variant = "", levels, table }: CodeShape,
+  { codes, scales, span = 32, offset = 0, factor = 1, variant = "", table }: CodeShape,
   block: BlockReader | VectorReader | ((columns: number) => BlockReader),
 ): CodeLayout {
   // So many rows make the scales of an odd number of groups whole words.
@@ -153,7 +150,6 @@ export function defineCodeLayout(
     span,
     offset,
     factor,
-    ...levels && { levels },
     rowGroup,
     get table() {
       return made ??= table?.();

@@ -6,8 +6,11 @@
 // - bytes: 32 bytes, a column each.
 // Codes of vectors and of base 3 have planes of their own (vector_formats.ts, ternary_formats.ts).
 
-/** Codes of a column each: unsigned ones of 2 to 6 bits, signed bytes, signs alone, indices of levels. */
-export type ColumnKind = "s1" | "u2" | "u3" | "u4" | "u5" | "u6" | "i8" | "l4";
+/**
+ * Codes of a column each: unsigned ones of 2 to 6 bits, signed bytes, signs alone, indices of levels in a table, and
+ * floats of 4 bits, which are twice their value and 16 more.
+ */
+export type ColumnKind = "s1" | "u2" | "u3" | "u4" | "u5" | "u6" | "i8" | "l4" | "f4";
 
 /**
  * Codes of several columns: points of eight columns by indices of 8 to 11 bits, points of four by indices of
@@ -49,6 +52,7 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   u6: [NIBBLES, PAIRS],
   i8: [{ ...NIBBLES, bytes: 32 }],
   l4: [NIBBLES],
+  f4: [NIBBLES],
   p8: [PAIRS],
   p9: [PAIRS],
   p10: [PAIRS, UPPER],
@@ -77,6 +81,7 @@ export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): Gr
       };
     case "u4":
     case "l4":
+    case "f4":
       return (quads, group) => writeNibbles(quads, first, group);
     case "u5":
       return (quads, group) => {
@@ -119,4 +124,12 @@ function writeBits(quads: Int32Array, shift: number, plane: Int32Array, group: n
   let word = 0;
   for (let q = 0; q < 8; q++) word |= ((quads[q]! >> shift) & 0x01010101) << q;
   plane[group] = word;
+}
+
+/** Table of `l4`: of two levels, entry low + 16 · high has one in its first byte and one in its third. */
+export function levelPairs(levels: ArrayLike<number>): Uint32Array<ArrayBuffer> {
+  return Uint32Array.from(
+    { length: 256 },
+    (_, pair) => (levels[pair & 15]! & 255) | ((levels[pair >> 4]! & 255) << 16),
+  );
 }

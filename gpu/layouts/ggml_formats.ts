@@ -1,8 +1,8 @@
 // Layouts of ggml's formats of 32 to 128 columns a block: scales, perhaps the bits above a nibble, codes.
 
-import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
 import { IQ4_LEVELS } from "../../quant/iq4_fit.ts";
 import { type BlockReader, type CodeLayout, defineCodeLayout } from "./code_layout.ts";
+import { levelPairs } from "./code_planes.ts";
 import { addBits, byteQuads, copyBytes, splitNibbleQuads, wordAt } from "./quads.ts";
 
 /** Blocks of 32: bytes of scales, perhaps 4 bytes of fifth bits, then nibbles. */
@@ -56,10 +56,15 @@ const SIXTEENS: BlockReader = {
   scales: (file, at, plane, to) => copyBytes(file, at, plane, to, 4),
 };
 
-/** Levels of the 4-bit float, doubled. */
-const FLOATS = { codes: "l4", variant: "f", levels: E2M1_DOUBLED } as const;
-/** Levels of IQ4_NL and IQ4_XS. */
-export const CURVE = { codes: "l4", variant: "n", levels: IQ4_LEVELS } as const;
+/**
+ * Floats of 4 bits, E2M1, and levels of IQ4_NL and IQ4_XS. How levels are made of codes was measured on an H100,
+ * 4096 × 14336 by one row, in GB/s where a plain read of the bytes has 2,430. E2M1: by its bits 1,700, a table of
+ * pairs 1,310, a table of levels 1,130, logic on slices of bits 1,230, words shifted 800, a constant array 200.
+ * IQ4_NL: a table of pairs 1,410 (from workgroup memory 1,460), of levels 1,170, slices 1,020, words 660, constant 180.
+ */
+const FLOATS = { codes: "f4", offset: 16 } as const;
+/** The levels. */
+export const CURVE = { codes: "l4", table: () => levelPairs(IQ4_LEVELS) } as const;
 
 /** By name of the format. */
 export const GGML_LAYOUTS: Readonly<Record<string, CodeLayout>> = {
