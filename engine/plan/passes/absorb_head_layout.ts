@@ -52,17 +52,23 @@ export const absorbHeadLayout: Pass = {
   },
 };
 
+/** The same for one sequence whose rows are the outermost dim (ChatGLM's caches). */
+function isSwapOfOne({ op, attributes, inputs: [x] }: Node): boolean {
+  return op === "transpose" && (attributes.perm as readonly number[]).join() === "1,2,0,3" &&
+    x!.shape[1] === 1;
+}
+
 function isSwap({ op, attributes }: Node): boolean {
   return op === "transpose" && (attributes.perm as readonly number[]).join() === SWAP;
 }
 
-/** [B, T, H, D] of a value that is [B, H, T, D] of it. */
+/** [B, T, H, D], or [T, 1, H, D], of a value that is [B, H, T, D] of it. */
 function splitSource(
   value: Value | undefined,
   producers: ReadonlyMap<Value, Node>,
 ): Value | undefined {
   const node = value && producers.get(value);
-  if (!node || !isSwap(node)) return undefined;
+  if (!node || !isSwap(node) && !isSwapOfOne(node)) return undefined;
   const [, , heads, width] = node.inputs[0]!.shape;
   return typeof heads === "number" && typeof width === "number" ? node.inputs[0]! : undefined;
 }
@@ -75,7 +81,7 @@ function attend(
   const joined = inputs.map((input, i) => {
     const source = sources.get(i);
     if (!source) return input;
-    const [batch, rows, heads, width] = source.shape as [Dim, Dim, number, number];
+    const [batch, heads, rows, width] = node.inputs[i]!.shape as [Dim, number, Dim, number];
     const shape = [batch, rows, heads * width];
     return op("reshape", [moved(source)], { shape }, `${node.name}.${SIDES.get(i)}`)[0]!;
   });

@@ -87,6 +87,22 @@ for (const [layout, transposes] of CASES) {
   });
 }
 
+Deno.test("keys and values of one sequence may have their rows outermost", async () => {
+  const builder = createGraphBuilder("outermost");
+  const one = (op: string, inputs: readonly Value[], attributes = {}): Value =>
+    builder.op(op, inputs, attributes, `${op}.${inputs[0]!.name}`)[0]!;
+  const side = (name: string) =>
+    one("transpose", [builder.input(name, [T, 1, 2, 8], "f32")], { perm: [1, 2, 0, 3] });
+  const q = builder.input("q", [1, 4, S, 8], "f32");
+  const attributes = { q_heads: 4, kv_heads: 2, scale: 0.3 };
+  builder.output("y", one("scaled_attention", [q, side("k"), side("v")], attributes));
+  const before = builder.build();
+  const after = deadCode.run(absorbHeadLayout.run(before, CONTEXT), CONTEXT);
+  verify(after);
+  assertEquals(after.nodes.filter(({ op }) => op === "transpose"), []);
+  assertEquals(await outputsOf(after), await outputsOf(before));
+});
+
 Deno.test("attention without transposes around it stays as it is", () => {
   const graph = build({ q: "planes", k: "planes", v: "planes", read: "planes" });
   assertEquals(absorbHeadLayout.run(graph, CONTEXT), graph);

@@ -27,9 +27,9 @@ export const attendNewRows: Pass = {
       const [q, , , mask, counts, sinks] = inputs;
       // Rows of heads are given as one row, as they lie.
       const heads = (value: Value, { inRows }: Cache): Value => {
-        const [batch, rows, count, width] = value.shape as [Dim, Dim, Dim, Dim];
         if (!inRows) return moved(value);
-        const shape = [batch, rows, mul(count, width)];
+        const [, , count, width] = value.shape as [Dim, Dim, Dim, Dim];
+        const shape = [value.shape[1 - inRows.axis]!, value.shape[inRows.axis]!, mul(count, width)];
         return op("reshape", [moved(value)], { shape }, `${value.name}.rows`)[0]!;
       };
       const values = [q, heads(k.past, k), heads(v.past, v), mask, counts, sinks];
@@ -42,8 +42,8 @@ export const attendNewRows: Pass = {
 interface Cache {
   readonly past: Value;
   readonly rows: Value;
-  /** [B, T, H, D] instead of [B, H, T, D]. */
-  readonly inRows: boolean;
+  /** [B, T, H, D], or [T, 1, H, D], instead of [B, H, T, D]: the axis of T. */
+  readonly inRows: { readonly axis: number } | undefined;
 }
 
 interface Appended {
@@ -67,19 +67,21 @@ function match(node: Node, producers: ReadonlyMap<Value, Node>): Appended | unde
 }
 
 function newRowsOf({ rows, inRows }: Cache): Dim {
-  return rows.shape[inRows ? 1 : 2]!;
+  return rows.shape[inRows?.axis ?? 2]!;
 }
 
 /** Heads that are two values, one behind the other. */
 function concatenated(value: Value, producers: ReadonlyMap<Value, Node>): Cache | undefined {
-  const maker = producers.get(value), inRows = value.shape.length === 3;
-  const node = inRows && maker?.op === "reshape" ? producers.get(maker.inputs[0]!) : maker;
+  const maker = producers.get(value), isJoined = value.shape.length === 3;
+  const node = isJoined && maker?.op === "reshape" ? producers.get(maker.inputs[0]!) : maker;
   const [past, rows] = node?.inputs ?? [];
   if (node?.op !== "concat" || node.inputs.length !== 2 || !past || !rows) return undefined;
-  const isCache = past.shape.length === 4 &&
-    axisOf(node.attributes.axis as number, 4) === (inRows ? 1 : 2) &&
-    (!inRows || equal(value.shape[1]!, node.outputs[0]!.shape[1]!));
-  return isCache ? { past, rows, inRows } : undefined;
+  if (past.shape.length !== 4) return undefined;
+  const axis = axisOf(node.attributes.axis as number, 4);
+  if (!isJoined) return axis === 2 ? { past, rows, inRows: undefined } : undefined;
+  const isInRows = (axis === 1 || (axis === 0 && past.shape[1] === 1)) &&
+    equal(value.shape[1]!, node.outputs[0]!.shape[axis]!);
+  return isInRows ? { past, rows, inRows: { axis } } : undefined;
 }
 
 function appendedRows(
@@ -88,5 +90,5 @@ function appendedRows(
   heads: unknown,
 ): Cache | undefined {
   if (op !== "append_rows" || !rows || !past || given !== counts) return undefined;
-  return attributes.heads === heads ? { past, rows, inRows: false } : undefined;
+  return attributes.heads === heads ? { past, rows, inRows: undefined } : undefined;
 }

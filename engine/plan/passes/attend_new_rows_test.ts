@@ -1,7 +1,7 @@
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
 import { createCaseRandom } from "../../graph/case_random.ts";
-import { add, symbol } from "../../graph/dim.ts";
+import { add, type Dim, symbol } from "../../graph/dim.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
@@ -47,15 +47,17 @@ function concatenated({ op, planes }: Write): Value {
   });
 }
 
-/** Rows of heads side by side, as `absorb_head_layout` leaves them. */
-function concatenatedInRows({ builder, op, planes }: Write): Value {
-  const cache = (name: string, heads: number) => {
-    const past = builder.input(`past_${name}`, [2, P, heads, 8], "f32");
-    const all = op("concat", [past, builder.input(name, [2, N, heads, 8], "f32")], { axis: 1 });
-    return op("reshape", [all], { shape: [2, add(P, N), 8 * heads] });
+/** Rows of heads side by side, as `absorb_head_layout` leaves them; axis 0: one sequence, [T, 1, H, D]. */
+function inRows({ builder, op }: Write, axis: 0 | 1): Value {
+  const batch = axis === 0 ? 1 : 2;
+  const rowsOf = (name: string, rows: Dim) =>
+    builder.input(name, axis === 0 ? [rows, 1, 2, 8] : [2, rows, 2, 8], "f32");
+  const cache = (name: string) => {
+    const all = op("concat", [rowsOf(`past_${name}`, P), rowsOf(name, N)], { axis });
+    return op("reshape", [all], { shape: [batch, add(P, N), 16] });
   };
-  const inputs = [planes("q", 4, N), cache("k", 2), cache("v", 2)];
-  return op("scaled_attention", inputs, { ...HEADS, offset: P });
+  const q = builder.input("q", [batch, 4, N, 8], "f32");
+  return op("scaled_attention", [q, cache("k"), cache("v")], { ...HEADS, offset: P });
 }
 
 function appended({ builder, op, planes }: Write): Value {
@@ -89,7 +91,14 @@ async function outputOf(graph: Graph): Promise<readonly number[]> {
   return result;
 }
 
-for (const [name, write] of Object.entries({ concatenated, concatenatedInRows, appended })) {
+const WRITTEN = {
+  concatenated,
+  "concatenated in rows": (w: Write) => inRows(w, 1),
+  "concatenated in outermost rows": (w: Write) => inRows(w, 0),
+  appended,
+};
+
+for (const [name, write] of Object.entries(WRITTEN)) {
   Deno.test(`a cache that is ${name} is read where it lies, new rows beside it`, async () => {
     const before = build(write);
     const after = deadCode.run(attendNewRows.run(before, CONTEXT), CONTEXT);
