@@ -14,7 +14,7 @@ import { type CopySource, createReadback, type Readback } from "../../gpu/readba
 import type { DimEnv } from "../graph/dim.ts";
 import type { StepWish } from "./backend.ts";
 import type { GpuLogits, LogitsKind } from "./gpu_logits.ts";
-import { type GpuOutput, ONE_ROW, rowOf } from "./gpu_steps.ts";
+import { type GpuOutput, ONE_ROW, rowOf } from "./gpu_outputs.ts";
 import type { Reach } from "./gpu_reach.ts";
 import type { GpuValues } from "./gpu_values.ts";
 import type { Plan } from "./plan.ts";

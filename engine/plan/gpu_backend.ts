@@ -22,17 +22,10 @@ import { createCheckedStep } from "./gpu_debug.ts";
 import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./gpu_logits.ts";
 import { chooseGpuKernels, lowerSteps, lowerToGpu } from "./gpu_lowering.ts";
 import type { GpuMemoryMap } from "./gpu_replay.ts";
+import { type GpuOutput, gpuOutputs, outputBytes } from "./gpu_outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./gpu_reach.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
-import {
-  createStep,
-  type GpuOutput,
-  gpuOutputs,
-  type HostTimes,
-  outputBytes,
-  type RunStep,
-  timeHost,
-} from "./gpu_steps.ts";
+import { createStep, type HostTimes, type RunStep, timeHost } from "./gpu_steps.ts";
 import {
   aligned,
   createGpuValues,

@@ -13,7 +13,7 @@ import { compile, type CompiledDim, type DimEnv, product } from "../graph/dim.ts
 import type { Value } from "../graph/graph.ts";
 import type { GpuKernel } from "../graph/op.ts";
 import type { Reach } from "./gpu_reach.ts";
-import { type GpuOutput, inWords, outputBytes, takeOutputs } from "./gpu_steps.ts";
+import { type GpuOutput, inWords, outputBytes, takeOutputs } from "./gpu_outputs.ts";
 import type { GpuValues } from "./gpu_values.ts";
 import { weightsOf } from "./host_weights.ts";
 import { type Plan, rootOf } from "./plan.ts";

@@ -14,7 +14,7 @@ import { createProgram, type Program, type ProgramDispatch } from "../../gpu/pro
 import { type CopySource, createReadback } from "../../gpu/readback.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { BestLogits, StepWish } from "./backend.ts";
-import { type GpuOutput, ONE_ROW } from "./gpu_steps.ts";
+import { type GpuOutput, ONE_ROW } from "./gpu_outputs.ts";
 import type { GpuValues } from "./gpu_values.ts";
 import type { Plan } from "./plan.ts";
 

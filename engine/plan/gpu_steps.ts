@@ -4,55 +4,13 @@
 
 import type { Gpu } from "../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../gpu/program.ts";
-import type { CopySource, Readback, ReadbackUse } from "../../gpu/readback.ts";
-import { compile, type CompiledDim, type DimEnv, product } from "../graph/dim.ts";
-import { hostArray, type HostData } from "../graph/host_tensor.ts";
+import type { Readback, ReadbackUse } from "../../gpu/readback.ts";
+import type { DimEnv } from "../graph/dim.ts";
 import type { StepWish } from "./backend.ts";
 import type { GpuLogits, LogitsKind } from "./gpu_logits.ts";
+import { type GpuOutput, inWords, rowOf, takeOutputs } from "./gpu_outputs.ts";
 import type { Reach } from "./gpu_reach.ts";
-import { type GpuValues, outputElementBytes } from "./gpu_values.ts";
-import type { Plan } from "./plan.ts";
-import { maximumOf } from "./sizes.ts";
-
-/** Bindings of a step that continues a text by a token. */
-export const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
-
-/** An output on both sides. */
-export interface GpuOutput {
-  readonly name: string;
-  /** Host copy, at its maximum size. */
-  readonly data: HostData;
-  readonly count: CompiledDim;
-  readonly elementBytes: number;
-  readonly source: Omit<CopySource, "bytes">;
-}
-
-/** The outputs of a plan. */
-export function gpuOutputs({ graph, limits }: Plan, values: GpuValues): GpuOutput[] {
-  return graph.outputs.map((value) => {
-    const { buffer, offset } = values.slice(value);
-    return {
-      name: value.name,
-      data: hostArray(value.dtype, maximumOf(product(value.shape), limits)),
-      count: compile(product(value.shape)),
-      elementBytes: outputElementBytes(value),
-      source: { buffer, offset },
-    };
-  });
-}
-
-/** Bytes of all outputs at their largest, each in whole words. */
-export function outputBytes({ graph, limits }: Plan): number {
-  return graph.outputs.reduce((sum, value) => {
-    const bytes = maximumOf(product(value.shape), limits) * outputElementBytes(value);
-    return sum + inWords(bytes);
-  }, 0);
-}
-
-/** Rounded up to whole words, of which copies are made. */
-export function inWords(bytes: number): number {
-  return Math.ceil(bytes / 4) * 4;
-}
+import type { GpuValues } from "./gpu_values.ts";
 
 /** What steps are made of. */
 export interface StepParts {
@@ -110,11 +68,6 @@ function takeResults(
   return kind === "row"
     ? (range, at) => takeOutputs(outputs, bytes, range, at)
     : (range, at) => logits!.take(kind, range, at, rowOf(outputs[0]!));
-}
-
-/** Where the first row of an output lies. */
-export function rowOf({ source, count, elementBytes }: GpuOutput): CopySource {
-  return { ...source, bytes: count(ONE_ROW) * elementBytes };
 }
 
 function encode(parts: StepParts, bindings: DimEnv, kind: LogitsKind): Encoded {
@@ -175,18 +128,4 @@ export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTim
   return Object.fromEntries(
     Object.entries(times).map(([name, list]) => [name, middle(list)]),
   ) as HostTimes;
-}
-
-/** Copies outputs that lie one behind the other into their host arrays. */
-export function takeOutputs(
-  outputs: readonly GpuOutput[],
-  bytes: readonly number[],
-  range: ArrayBuffer,
-  start: number,
-): void {
-  let at = start;
-  outputs.forEach(({ data }, i) => {
-    new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, bytes[i]!));
-    at += inWords(bytes[i]!);
-  });
 }
