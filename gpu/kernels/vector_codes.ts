@@ -4,7 +4,12 @@
 
 import type { VectorKind } from "../layouts/code_planes.ts";
 import { wgsl } from "../wgsl.ts";
-import type { CodeBody } from "./weight_codes.ts";
+
+/** How a kind is read: statements that return `Codes`, and functions that they call. */
+export interface CodeBody {
+  readonly body: string;
+  readonly functions?: string;
+}
 
 /** Four positive bytes, negative where a bit of the lowest four is set. */
 const SIGNED = wgsl`

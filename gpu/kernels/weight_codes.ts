@@ -8,7 +8,7 @@ import {
   type VectorKind,
 } from "../layouts/code_planes.ts";
 import { wgsl } from "../wgsl.ts";
-import { VECTOR_CODES } from "./vector_codes.ts";
+import { type CodeBody, VECTOR_CODES } from "./vector_codes.ts";
 
 /** WGSL types of the planes of codes by the names of their bindings. */
 export function codeStorage(kind: CodeKind): Record<string, string> {
@@ -31,12 +31,6 @@ export function codeFunctions(kind: CodeKind): string {
     }
   `;
   return functions ? `${reader}\n\n${functions}` : reader;
-}
-
-/** How a kind is read: statements that return `Codes`, and functions that they call. */
-export interface CodeBody {
-  readonly body: string;
-  readonly functions?: string;
 }
 
 const NIBBLES = wgsl`
