@@ -15,12 +15,15 @@ import {
   hasGpuIntegerKernel,
 } from "./weight_layout.ts";
 
-/** Bytes of a format that stand for ordinary numbers. */
-function randomBlocks(name: string, count: number): Uint8Array<ArrayBuffer> {
+/** Bytes of a format: ordinary numbers, or the same number again and again. */
+function randomBlocks(name: string, count: number, constant?: number): Uint8Array<ArrayBuffer> {
   const format = getFormat(name);
   const bytes = new Uint8Array(formatBytes(format, count));
   // Between -1 and 1, which is what Q4_B16 can hold.
-  const values = Float32Array.from({ length: count }, (_, i) => Math.sin(i * 1.7) / 2 + i % 5 / 10);
+  const values = Float32Array.from(
+    { length: count },
+    (_, i) => constant ?? Math.sin(i * 1.7) / 2 + i % 5 / 10,
+  );
   format.encode!(values, bytes);
   return bytes;
 }
@@ -158,20 +161,24 @@ for (const [format, columns] of FORMATS) {
   const layout = codeLayoutOf(format)!;
   if (!isOfColumns(layout)) continue;
   Deno.test(`planes of ${layout.id} hold exactly the numbers of ${format}`, () => {
-    const bytes = randomBlocks(format, 3 * columns);
+    // A scale of zero, constant blocks, and steps that are subnormal in 16 bits.
+    const rows = [undefined, 0, 0.25, 1e-7].map((value) => randomBlocks(format, columns, value));
+    const bytes = new Uint8Array(rows.flatMap((row) => [...row]));
     // Blocks of a file lie where they lie.
     const shifted = new Uint8Array(bytes.length + 1);
     shifted.set(bytes, 1);
-    const planes = packed(layout, format, [3, columns], shifted.subarray(1));
+    const planes = packed(layout, format, [rows.length, columns], shifted.subarray(1));
     const scales = planes[CODE_KINDS[layout.codes].length]!;
     const groups = columns / 32;
-    const values = Float32Array.from({ length: 3 * columns }, (_, i) => {
+    const values = Float32Array.from({ length: rows.length * columns }, (_, i) => {
       const group = i >> 5, column = i & 31;
       return valueOf(layout, scales, { group, column, groups })(
         codeOf(layout, planes, group, column),
       );
     });
-    assertEquals(values, decoded(format, bytes, 3 * columns));
+    const wanted = decoded(format, bytes, rows.length * columns);
+    // 0 times a negative code is -0 in one of them.
+    assertEquals(values.map((x) => x + 0), wanted.map((x) => x + 0));
   });
 }
 
