@@ -43,9 +43,11 @@ export function formatRows(): string[][] {
             ?.text ?? ""
         ),
       ];
-      const speed = ["wasm", "gpu"].map((backend) =>
-        speeds.find((one) => one.format === name && one.backend === backend)?.text ?? ""
-      );
+      const speed = ["wasm", "gpu"].map((backend) => {
+        const own = speeds.filter((one) => one.format === name && one.backend === backend);
+        const best = Math.max(...own.map(({ value }) => value));
+        return own.length === 0 ? "" : best.toFixed(best < 100 ? 1 : 0);
+      });
       const calibrated = ["GPTQ", "AWQ"]
         .filter((method) => quality.some((one) => one.format === `${method}:${name}`))
         .map((method) => [...cells(`${method} ${name}`, ""), "", ""]);
@@ -102,8 +104,7 @@ function perplexityOf({ case: name, value, peerValue }: Line) {
   return [{ format, model, text: `${shown}${share}${width.length > 0 ? " \\*" : ""}` }];
 }
 
-/** Weights a second of a line about speed: 10⁹, one row of activations, the largest shape and most threads. */
+/** Weights a second of a line about speed, in 10⁹: one row of activations times the larger of the shapes. */
 function speedOf({ backend, format, shape, gops }: Line) {
-  if (shape !== "4096x4096") return [];
-  return [{ format, backend, text: ((gops as number) / 2).toFixed(1) }];
+  return shape === "4096x4096" ? [{ format, backend, value: (gops as number) / 2 }] : [];
 }
