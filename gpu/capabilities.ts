@@ -88,9 +88,15 @@ export async function probeCapabilities(
     maxWorkgroupSize: limits.maxComputeInvocationsPerWorkgroup,
     maxStorageBindings: limits.maxStorageBuffersPerShaderStage,
     isSoftware: isSoftware(adapter),
-    adapter: [info.description || info.device, info.vendor, info.architecture]
-      .find((text) => text) ?? "unnamed adapter",
+    adapter: adapterName(info),
   });
+}
+
+/** A card's name stands in `description` (wgpu), or in `device` beside the driver's version (Dawn). */
+function adapterName({ description, device, vendor, architecture }: GPUAdapterInfo): string {
+  const isName = /[a-z]/i.test(device) && !/^0x/.test(device) && !description.includes(device);
+  return [description, isName ? device : ""].filter((text) => text).join(", ") ||
+    [vendor, architecture].find((text) => text) || "unnamed adapter";
 }
 
 const SUBGROUPS = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
