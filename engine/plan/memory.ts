@@ -43,13 +43,12 @@ function bySizeDescending(items: readonly Item[]): number[] {
 export function placeGreedyBySize(items: readonly Item[], alignment: number): number[] {
   const offsets = new Array<number>(items.length).fill(0);
   const ends = new Array<number>(items.length).fill(0);
-  // Indices of placed items, by offset.
-  const placed: number[] = [];
+  // Indices of placed items by moment: few of a long plan live at the same time.
+  const placed = new Map<number, number[]>();
   for (const index of bySizeDescending(items)) {
     const item = items[index]!;
     let end = 0, best = -1, bestGap = Infinity;
-    for (const other of placed) {
-      if (!overlapInTime(item, items[other]!)) continue;
+    for (const other of liveWith(item, placed).sort((a, b) => offsets[a]! - offsets[b]!)) {
       const gap = offsets[other]! - end;
       if (gap >= item.bytes && gap < bestGap) [best, bestGap] = [end, gap];
       end = Math.max(end, ends[other]!);
@@ -57,10 +56,22 @@ export function placeGreedyBySize(items: readonly Item[], alignment: number): nu
     const offset = best < 0 ? end : best;
     offsets[index] = offset;
     ends[index] = alignUp(offset + item.bytes, alignment);
-    const at = placed.findLastIndex((other) => offsets[other]! <= offset) + 1;
-    placed.splice(at, 0, index);
+    for (let moment = item.first; moment <= item.last; moment++) {
+      const there = placed.get(moment);
+      if (there) there.push(index);
+      else placed.set(moment, [index]);
+    }
   }
   return offsets;
+}
+
+/** What lives in a moment of an item. */
+function liveWith({ first, last }: Item, placed: ReadonlyMap<number, readonly number[]>): number[] {
+  const found = new Set<number>();
+  for (let moment = first; moment <= last; moment++) {
+    for (const index of placed.get(moment) ?? []) found.add(index);
+  }
+  return [...found];
 }
 
 /** Greedy by size into shared objects that lie one behind the other. */

@@ -20,6 +20,7 @@ export const gluProduct: string = "matmul_glu_q8";
 export const fuseGated: Pass = {
   name: "fuse_gated",
   run(graph, { hasKernel }) {
+    if (![...gluHalves.values()].some(hasKernel)) return graph;
     const producers = producersOf(graph);
     const readers = readersOf(graph);
     return rewrite(graph, ({ node, op, weight, moved, copy }) => {

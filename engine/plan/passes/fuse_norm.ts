@@ -22,6 +22,7 @@ export const normForms: ReadonlyMap<string, string> = new Map([
 export const fuseNorm: Pass = {
   name: "fuse_norm",
   run(graph, { hasKernel }) {
+    if (![...normForms.values()].some(hasKernel)) return graph;
     const producers = producersOf(graph);
     const readers = readersOf(graph);
     return rewrite(graph, ({ node, inputs, op, moved, copy }) => {

@@ -17,6 +17,7 @@ export const withSum: ReadonlyMap<string, string> = new Map([
 export const fuseResidual: Pass = {
   name: "fuse_residual",
   run(graph, { hasKernel }) {
+    if (![...withSum.values()].some(hasKernel)) return graph;
     const producers = producersOf(graph);
     const readers = readersOf(graph);
     const outputs = new Set(graph.outputs);

@@ -3,7 +3,7 @@
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, Node, StateType, Value } from "../../graph/graph.ts";
-import type { HostData } from "../../graph/op.ts";
+import type { HostData, TensorType } from "../../graph/op.ts";
 
 /** One node on its way into the new graph. */
 export interface Visit {
@@ -48,7 +48,8 @@ export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[])
 
   for (const node of graph.nodes) {
     const inputs = node.inputs.map((value) => value && move(value));
-    const copy = () => builder.op(node.op, inputs, node.attributes, node.name);
+    const copy = () =>
+      builder.op(node.op, inputs, node.attributes, node.name, typesOf(node, inputs));
     const outputs = visit({
       node,
       inputs,
@@ -62,6 +63,20 @@ export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[])
   }
   for (const value of graph.outputs) builder.output(value.name, moved.get(value)!);
   return builder.build();
+}
+
+/** Types of a node's outputs where its inputs have kept theirs: then they need not be inferred again. */
+function typesOf(
+  node: Node,
+  inputs: readonly (Value | undefined)[],
+): readonly TensorType[] | undefined {
+  const isKept = inputs.every((value, i) => value === undefined || hasType(value, node.inputs[i]!));
+  return isKept ? node.outputs : undefined;
+}
+
+function hasType({ dtype, shape }: Value, other: Value): boolean {
+  return dtype === other.dtype && shape.length === other.shape.length &&
+    shape.every((dim, i) => dim === other.shape[i]);
 }
 
 /** The nodes that read each value. */
