@@ -38,10 +38,18 @@ const FORMATS: readonly (readonly [format: string, columns: number])[] = [
   ...["I8PC_96", "I4PC_96", "Q8_GL_96"].map((format) => [format, 96] as const),
 ];
 
-/** What differs in tiles: minima of halves, scales of signs, a scale of several groups, a table. */
-const IN_TILES = ["Q2_K", "Q8_GL_96", "E0M4_G128", "IQ4_NL"];
+/** What differs in tiles: minima of halves, scales of signs, a scale of several groups. */
+const IN_TILES = ["Q2_K", "Q8_GL_96", "E0M4_G128"];
 /** Those that are multiplied as floats there, and read by token. */
-const IN_FLOAT_TILES = ["E0M4_G128", "IQ4_NL"];
+const IN_FLOAT_TILES = ["E0M4_G128"];
+/** One of each kind of codes, for floats. */
+const OF_EACH_KIND = [
+  ...new Map(FORMATS.map(([format, columns]) => [
+    gpuLayoutOf(format, columns).id.split("_")[0],
+    format,
+  ])).values(),
+  ...["Q2_K", "Q4_K", "E0M4_G128", "NB4"],
+];
 
 /** Layouts that differ from a tested one in their number of columns or in a constant only. */
 const ON_HARDWARE = /^(E0M4_G(32_N2|64|128_N2|256)|INT4_G(64|256))$/;
@@ -134,7 +142,7 @@ function kernelsOf(layout: string, columns: number, packedDot: boolean): readonl
       ...{ shader: () => gemmQ8({ ...TILE, ...of }), workgroups: tiles },
     },
     {
-      ...{ name: "a row of floats", x: "floats", uniforms, least: all },
+      ...{ name: "a row of floats", x: "floats", uniforms, least: OF_EACH_KIND },
       ...{ shader: () => gemvF32({ ...one, ...of }), workgroups: ofShape(one) },
     },
     {
