@@ -74,12 +74,14 @@ async function valuesOf(file: WeightFile, name: string): Promise<Float32Array> {
   return Float32Array.from(parts);
 }
 
-/** Logits of a part of the text that the calibration has seen. */
-async function logitsOf(path: string): Promise<number[]> {
+const WORD_IDS = Array.from({ length: 24 }, (_, i) => 10 + (11 * i) % 110);
+
+/** Logits of tokens, or of a part of the text that the calibration has seen. */
+async function logitsOf(path: string, ids?: readonly number[]): Promise<number[]> {
   using model = await load(path, { device: "wasm", precision: "exact", logitRows: 16, threads: 1 });
   using session = model.createSession();
   const all: number[] = [];
-  const tokens = model.tokenizer.encode(TEXT).slice(0, 48);
+  const tokens = ids ?? model.tokenizer.encode(TEXT).slice(0, 48);
   await session.eval(tokens, { onLogits: (logits) => all.push(...logits) });
   return all;
 }
@@ -149,7 +151,7 @@ Deno.test("GPTQ on a text keeps a model's outputs nearer than rounding to neares
       assert(methods.get("token_embd.weight") !== "gptq", "it is looked up too");
       assertEquals(methods.get("blk.0.attn_norm.weight"), undefined);
       const [plain, own] = await Promise.all(
-        [path(`${format}-nearest`), path(`${format}-gptq`)].map(logitsOf),
+        [path(`${format}-nearest`), path(`${format}-gptq`)].map((file) => logitsOf(file)),
       );
       assertLess(distance(own!, float), 0.95 * distance(plain!, float), format);
     }
@@ -179,6 +181,27 @@ Deno.test("AWQ scales fold into norms and rows: with enough bits the outputs are
     assertLess(own, 0.05 * Math.hypot(...float));
   });
 });
+
+// A norm around 1 + w; norms with biases that attention and feed-forward share; biased projections.
+for (const family of ["gemma", "phi", "qwen2"]) {
+  Deno.test(`AWQ scales of ${family} are taken back exactly`, async () => {
+    await withFolder(async (folder) => {
+      const input = withWords(folder, family);
+      const [plain, scaled] = [`${folder}/plain`, `${folder}/scaled`];
+      await quantizeTo(plain, "q8_b32t1", undefined, input);
+      const { tensors } = await quantizeTo(
+        ...[scaled, "q8_b32t1", { method: "awq", text: WORDS }, input] as const,
+      );
+      const norms = tensors.filter(({ method, shape }) => method === "awq" && shape.length === 1);
+      assert(norms.length > 0);
+      const float = await logitsOf(input, WORD_IDS);
+      const own = distance(await logitsOf(scaled, WORD_IDS), float);
+      const usual = distance(await logitsOf(plain, WORD_IDS), float);
+      assert(usual > 0);
+      assertLess(own, 1.5 * usual);
+    });
+  });
+}
 
 Deno.test("statistics in many passes give the file of a single pass", async () => {
   await withFolder(async (folder) => {

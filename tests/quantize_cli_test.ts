@@ -90,7 +90,7 @@ Deno.test("troodon quantize rounds by a text, says by how much of it, and asks f
     );
     assertEquals(code, 0, err);
     assertMatch(out, /^calibrated on \d+ tokens, with [\d.]+ kB of statistics$/m);
-    assertMatch(err, /^token_embd.weight: rounded to nearest, the text says nothing of it$/m);
+    assertMatch(err, /^rounded to nearest, as the text does not guide them: token_embd.weight$/m);
     const alone = await troodon(...args, "--method", "awq");
     assertEquals(alone.code, 2);
     assertMatch(alone.err, /--method needs --calibrate TEXT/);

@@ -127,7 +127,7 @@ export const quantize: Command = defineCommand({
       terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
       return 0;
     }
-    for (const { name, shape, to, insteadOf, saturated, method } of result.tensors) {
+    for (const { name, shape, to, insteadOf, saturated } of result.tensors) {
       if (insteadOf) {
         terminal.err(
           `${name}: rows of ${shape.at(-1)} are no multiple of ${insteadOf}'s block, it is ${to}\n`,
@@ -136,10 +136,13 @@ export const quantize: Command = defineCommand({
       if (saturated) {
         terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
       }
-      if ((calibration || importance) && method === "nearest") {
-        const source = calibration ? "text" : "importance matrix";
-        terminal.err(`${name}: rounded to nearest, the ${source} says nothing of it\n`);
-      }
+    }
+    const unguided = result.tensors.filter(({ method }) => method === "nearest");
+    if ((calibration || importance) && unguided.length > 0) {
+      const source = calibration ? "text" : "importance matrix";
+      const names = unguided.slice(0, 3).map(({ name }) => name).join(", ");
+      const more = unguided.length > 3 ? ` and ${unguided.length - 3} more` : "";
+      terminal.err(`rounded to nearest, as the ${source} does not guide them: ${names}${more}\n`);
     }
     const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
       ([format, tensors = []]) => {
