@@ -107,6 +107,12 @@ function moduleOf(variant: SimdVariant): Promise<WebAssembly.Module> {
   return compiled;
 }
 
+/** Begins to compile the kernels that a machine will want, if nobody has yet. */
+export function compileKernels(variant?: SimdVariant): void {
+  // A failure is told to whoever asks for a machine.
+  moduleOf(probeCapabilities(variant).simd).catch(() => {});
+}
+
 function threadCount(asked: number | undefined, notes: string[]): number {
   const most = Math.max(1, navigator.hardwareConcurrency ?? 1);
   if (asked === undefined) return Math.min(most, DEFAULT_MOST_THREADS);

@@ -191,6 +191,34 @@ Deno.test("without workers the machine has one thread and says so", async () => 
   }
 });
 
+Deno.test("without SharedArrayBuffer, as in a page that is not isolated, one thread does the work", async () => {
+  const { Worker: real, SharedArrayBuffer: shared } = globalThis;
+  const stopped: string[] = [];
+  globalThis.Worker = class {
+    postMessage() {
+      throw new DOMException("memory cannot be cloned", "DataCloneError");
+    }
+    terminate() {
+      stopped.push("worker");
+    }
+  } as unknown as typeof Worker;
+  Reflect.deleteProperty(globalThis, "SharedArrayBuffer");
+  try {
+    using machine = await createMachine({ threads: 2 });
+    assertEquals(machine.threads, 1);
+    if (navigator.hardwareConcurrency > 1) {
+      const note = "one thread is used, because workers cannot start: memory cannot be cloned";
+      assertEquals([machine.notes, stopped], [[note], ["worker"]]);
+    }
+    const cells = clear(machine, 8);
+    using program = createProgram(machine, [check(cells, 8)]);
+    program.run();
+    assertEquals([...machine.u32(cells, 8)], new Array(8).fill(1));
+  } finally {
+    Object.assign(globalThis, { Worker: real, SharedArrayBuffer: shared });
+  }
+});
+
 Deno.test("addresses above 2 GiB are unsigned", async () => {
   using machine = await createMachine({ threads: 1 });
   machine.allocate(2.5 * 2 ** 30);

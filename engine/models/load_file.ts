@@ -26,6 +26,7 @@ export async function loadModel(name: string, options: LoadOptions): Promise<Loa
   const device = await openDevice(options.device ?? "auto", options);
   const path = await fetchModel(name, options);
   const start = performance.now();
+  device.backend.warm?.();
   const file = await openModel(path);
   try {
     return await loadOn(file, { name, options, device, start });

@@ -116,6 +116,8 @@ export interface Backend {
   readonly name: DeviceName;
   /** Loads the weights, chooses kernels and allocates everything. */
   prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
+  /** Starts what takes time and needs no plan; absent: nothing does. */
+  warm?(): void;
   /**
    * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
    * and no limit to it but the system's.

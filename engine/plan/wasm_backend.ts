@@ -3,7 +3,12 @@
 // step is then one call into the machine, and nothing is allocated any more.
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../wasm/allocator.ts";
-import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
+import {
+  compileKernels,
+  createMachine,
+  type Machine,
+  type MachineOptions,
+} from "../../wasm/machine.ts";
 import type { Program } from "../../wasm/program.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
@@ -104,6 +109,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
             : options.arena?.borrow() ?? shared?.borrow() ?? createMachine(machineOptions),
       );
     },
+    warm: () => compileKernels(options.variant),
     memories: (plan, slots) =>
       memoryParts(plan, slots, memoryBytes).map((part) => {
         const { weights, states, activations } = estimate(part, slots);
