@@ -38,6 +38,8 @@ function linesOf({ kernel, stride, dilation }: LoweredWindow, places: number): L
 /** Bytes of lines, and of sums, that should fit the first cache beside weights. */
 const RUN_BYTES = 24 * 1024;
 const SUMS_BYTES = 16 * 1024;
+/** Bytes of lines that stay in the second cache, so that further passes of filters need not pack them again. */
+const KEPT_BYTES = 160 * 1024;
 /** Places of a piece. */
 const FEWEST_PLACES = 32;
 const MOST_PLACES = 256;
@@ -58,9 +60,11 @@ export function convSetup(
   const runs = Math.ceil(channels * channelBytes / (1.25 * RUN_BYTES));
   const run = Math.max(1, Math.ceil(channels / runs));
   const pass = Math.min(MOST_FILTERS, Math.floor(SUMS_BYTES / (4 * places) / 6) * 6);
-  const bytes = roundUp(4 * pass * places + run * channelBytes + 128, 4096);
+  const isKept = channels * channelBytes <= KEPT_BYTES;
+  const packed = isKept ? channels : run, kept = isKept ? channelBytes : 0;
+  const bytes = roundUp(4 * pass * places + packed * channelBytes + 128, 4096);
   const head = [lowering.scratch(bytes), bytes, pitch, starts.length, extra];
-  return lowering.words(Uint32Array.from([...head, run, places, pass, way, ...starts]));
+  return lowering.words(Uint32Array.from([...head, run, places, pass, way, kept, ...starts]));
 }
 
 /** Lines for gen/conv_tiles.ts, with the number of the way in which they hold taps. */

@@ -25,7 +25,7 @@ const CHUNKS: u32 = 16;
 
 /** Words of `setup`, see engine/graph/conv_setup.ts. */
 const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PITCH: usize = 8, LINES: usize = 12, EXTRA: usize = 16;
-const RUN: usize = 20, PLACES: usize = 24, PASS: usize = 28, WAY: usize = 32, STARTS: usize = 36;
+const RUN: usize = 20, PLACES: usize = 24, PASS: usize = 28, WAY: usize = 32, KEPT: usize = 36, STARTS: usize = 40;
 
 export function conv(ip: usize): void {
   const groups = u32At(ip, CONV_GROUPS), filters = u32At(ip, CONV_FILTERS) / groups;
@@ -69,15 +69,16 @@ function convPiece(
   const w = addressAt(ip, CONV_W) + <usize>(group * filters + filter) * stride;
   const width = min(places, outWidth - first), bytes = <usize>((width + 7) & ~7) << 2;
   const pitch = <usize>load<u32>(setup, PITCH), way = load<u32>(setup, WAY);
+  // Bytes of a channel where the lines of all runs are kept for the passes to come.
+  const kept = <usize>load<u32>(setup, KEPT);
   beginSums(addressAt(ip, CONV_B), group * filters + filter, count, sums, sumsRow, bytes);
   for (let channel: u32 = 0; channel < channels; channel += run) {
     const some = min(run, channels - channel), weights = w + ((<usize>(channel * kernel)) << 2);
-    if (fresh || run < channels) {
-      packRun(ip, setup, x + ((<usize>channel * inside) << 2), some, d, h, first, width, lines);
-    }
-    if (way == 0) oneTiles(count, weights, stride, some * kernel, lines, pitch, bytes, sums, sumsRow);
-    else if (way == 1) threeTiles(count, weights, stride, some * rows, lines, pitch, bytes, sums, sumsRow);
-    else stridedTiles(count, weights, stride, some * rows, lines, pitch, bytes, sums, sumsRow);
+    const at = lines + <usize>channel * kept;
+    if (fresh || !kept) packRun(ip, setup, x + ((<usize>channel * inside) << 2), some, d, h, first, width, at);
+    if (way == 0) oneTiles(count, weights, stride, some * kernel, at, pitch, bytes, sums, sumsRow);
+    else if (way == 1) threeTiles(count, weights, stride, some * rows, at, pitch, bytes, sums, sumsRow);
+    else stridedTiles(count, weights, stride, some * rows, at, pitch, bytes, sums, sumsRow);
   }
   const place = (d * outHeight + h) * outWidth + first, area = <usize>(outDepth * outHeight * outWidth);
   let y = addressAt(ip, CONV_Y) + (((<usize>plane * filters + filter) * area + place) << 2);
