@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { formats, getFormat } from "../quant/mod.ts";
 import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
-import { checkFloat, checkQ8, matmulQ8 } from "../tests/support/products.ts";
+import { checkFloat, checkQ8, matmulQ8, output } from "../tests/support/products.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
 import {
   formatOfRows,
@@ -98,6 +98,40 @@ Deno.test("a row gives the same bits for every format alone, in a batch, on any 
   for (const machine of machines) machine[Symbol.dispose]();
 });
 
+Deno.test("sums are those of products in 16 bit: what differs is less than one code, by float rounding alone", async () => {
+  using plain = await createMachine({ threads: 1, variant: "baseline" });
+  using relaxed = await createMachine({ threads: 1, variant: "relaxed" });
+  for (const family of INTEGER) {
+    const columns = ROW_FAMILIES.includes(family) ? 96 : columnsOf(family, 1);
+    const format = formatOfRows(family, columns), outputs = 16, rows = 3;
+    const weight = randomWeight(format, outputs, columns, 11);
+    // The largest codes of activations, scale 1, in one group: little else is rounded.
+    const x = randomValues(rows * columns, 12)
+      .map((value, i) => i % columns >= 32 ? 0 : value < 0 ? -127 : 127);
+    const bytes = q8RowBytes(columns), q8 = new Uint8Array(rows * bytes);
+    for (let m = 0; m < rows; m++) {
+      quantizeQ8Row(x.subarray(m * columns, (m + 1) * columns), q8.subarray(m * bytes));
+    }
+    const results: Float32Array[] = [];
+    for (const machine of [plain, relaxed]) {
+      const packed = await pack(machine, format, outputs, columns, weight.bytes);
+      for (const count of [1, rows]) {
+        const c = { format, rows: count, outputs, columns, style: machine === plain ? 0 : PAIR };
+        results.push(matmulQ8(machine, c, packed, place(machine, q8), undefined));
+      }
+    }
+    for (const [one, other] of [[results[0]!, results[2]!], [results[1]!, results[3]!]] as const) {
+      one.forEach((value, i) => {
+        const m = Math.floor(i / outputs), n = i % outputs;
+        const { size } = output(x, weight.values, columns, m, n);
+        // A sum that is off by one is off by 1 / (127 · 128) of a column's share, where codes have 8 bits.
+        const bound = size / 32 / (127 * 256);
+        assert(Math.abs(value - other[i]!) <= bound, `${format} ${m} ${n}: ${value} ${other[i]}`);
+      });
+    }
+  }
+});
+
 Deno.test("rows of every format come out of their layout exactly, in any number of columns", async () => {
   for (const variant of VARIANTS) {
     using machine = await createMachine({ threads: 1, variant });
@@ -147,6 +181,16 @@ Deno.test("every format that weights come in has a layout, and all but Q8_LOG in
   for (const name of formats.keys()) {
     assertEquals(formatLayout(name) === undefined, numbers.includes(name), name);
     assertEquals(hasIntegerKernel(name), !numbers.includes(name) && !floats.includes(name), name);
+  }
+});
+
+Deno.test("E0M4 is as fast as INT4, because its affine grid is read by the very same kernel", () => {
+  for (const group of [32, 64, 128, 256]) {
+    const int4 = formatLayout(`INT4_G${group}`)!.layout;
+    for (const name of [`E0M4_G${group}`, `E0M4_G${group}_N2`]) {
+      const { layout } = formatLayout(name)!;
+      assertEquals([layout.kernel, layout.cellBytes], [int4.kernel, int4.cellBytes], name);
+    }
   }
 });
 

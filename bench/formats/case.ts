@@ -46,10 +46,10 @@ export interface FormatBenchOptions {
 
 /** Measured unless told otherwise: one of each kind of code and of scale. */
 export const DEFAULT_FORMATS: readonly string[] = [
-  ...["Q8_0", "Q8_B32T1", "LF8", "I8PC", "Q6_K", "Q6_B64T1", "Q5_0", "Q5_K", "Q5_B64T1"],
+  ...["Q8_0", "Q8_B32T1", "LF8", "I8PC", "Q8_GL", "Q6_K", "Q6_B64T1", "Q5_0", "Q5_K", "Q5_B64T1"],
   ...["Q4_0", "Q4_1", "Q4_K", "Q4_B64T1", "Q4_B16", "I4PC", "INT4_G32", "INT4_G128", "E0M4_G32"],
   ...["E0M4_G128", "E0M4_G128_N2", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"],
-  ...["Q3H_B64T1", "Q3_K", "Q3_B32T1B", "Q2_K", "Q2_B32T1B", "TQ2_0"],
+  ...["Q3H_B64T1", "Q3_K", "Q3_B32T1B", "IQ3_S", "IQ2_XS", "Q2_K", "Q2_B32T1B", "TQ2_0"],
 ];
 
 /** A row of a 1.1B and of an 8B model. */

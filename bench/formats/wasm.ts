@@ -38,7 +38,9 @@ async function measure(
     : 0;
   return {
     ...{ backend: "wasm", device: `${machine.threads} thread${machine.threads === 1 ? "" : "s"}` },
-    ...{ format, shape, activations: onFloats ? "f32" : "q8" },
+    // Whose block is a row, its length says nothing more than the shape.
+    format: format.replace(new RegExp(`_${shape.columns}$`), ""),
+    ...{ shape, activations: onFloats ? "f32" : "q8" },
     bitsAWeight: 8 * bytes / (shape.columns * shape.outputs),
     bytes,
     seconds: run / 1e3,

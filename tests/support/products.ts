@@ -24,7 +24,7 @@ export interface ProductCase {
 }
 
 /** Sum and sum of magnitudes of one output in float64. */
-function output(x: Float32Array, w: Float32Array, k: number, m: number, n: number) {
+export function output(x: Float32Array, w: Float32Array, k: number, m: number, n: number) {
   let sum = 0;
   let size = 0;
   for (let i = 0; i < k; i++) {
