@@ -87,6 +87,9 @@ export async function probeCapabilities(
     maxWorkgroupBytes: limits.maxComputeWorkgroupStorageSize,
     maxWorkgroupSize: limits.maxComputeInvocationsPerWorkgroup,
     maxStorageBindings: limits.maxStorageBuffersPerShaderStage,
+    maxTexture2d: limits.maxTextureDimension2D,
+    maxTexture3d: limits.maxTextureDimension3D,
+    maxTextureLayers: limits.maxTextureArrayLayers,
     isSoftware: isSoftware(adapter),
     adapter: adapterName(info),
   });

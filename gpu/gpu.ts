@@ -29,7 +29,7 @@ export interface Gpu {
   readonly device: GPUDevice;
   /** Its compiled shaders. */
   readonly pipelines: Pipelines;
-  /** Buffers that were made and not destroyed. */
+  /** Buffers and textures that were made and not destroyed. */
   readonly liveBuffers: number;
   /** Whether it can still be used. */
   readonly isLost: boolean;
@@ -37,6 +37,10 @@ export interface Gpu {
   createBuffer(label: string, bytes: number, usage: number): GPUBuffer;
   /** Frees a buffer of this device. */
   destroyBuffer(buffer: GPUBuffer): void;
+  /** Makes a texture, which counts as a buffer does. */
+  createTexture(descriptor: GPUTextureDescriptor): GPUTexture;
+  /** Frees a texture of this device. */
+  destroyTexture(texture: GPUTexture): void;
   /**
    * Makes buffers and waits for the device's word on them; frees those that were made when it fails.
    *
@@ -52,7 +56,14 @@ export interface Gpu {
 /** What those need of a device who make things on it. */
 export type GpuMemory = Pick<
   Gpu,
-  "device" | "capabilities" | "pipelines" | "createBuffer" | "destroyBuffer" | "allocate"
+  | "device"
+  | "capabilities"
+  | "pipelines"
+  | "createBuffer"
+  | "destroyBuffer"
+  | "createTexture"
+  | "destroyTexture"
+  | "allocate"
 >;
 
 /** Buffers that live and go together. */
@@ -61,13 +72,18 @@ export interface BufferScope extends GpuMemory {
   free(): void;
 }
 
-/** A view of a device that remembers the buffers made through it. */
+/** A view of a device that remembers the buffers and textures made through it. */
 export function createBufferScope(gpu: Gpu): BufferScope {
   const { device, capabilities, pipelines, allocate } = gpu;
   const made = new Set<GPUBuffer>();
   const destroyBuffer = (buffer: GPUBuffer) => {
     made.delete(buffer);
     gpu.destroyBuffer(buffer);
+  };
+  const textures = new Set<GPUTexture>();
+  const destroyTexture = (texture: GPUTexture) => {
+    textures.delete(texture);
+    gpu.destroyTexture(texture);
   };
   return {
     device,
@@ -80,8 +96,15 @@ export function createBufferScope(gpu: Gpu): BufferScope {
       return buffer;
     },
     destroyBuffer,
+    createTexture(descriptor) {
+      const texture = gpu.createTexture(descriptor);
+      textures.add(texture);
+      return texture;
+    },
+    destroyTexture,
     free() {
       for (const buffer of [...made]) destroyBuffer(buffer);
+      for (const texture of [...textures]) destroyTexture(texture);
     },
   };
 }
@@ -114,7 +137,7 @@ export function builtIn(): GpuProvider | undefined {
 }
 
 function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capabilities): Gpu {
-  const live = new Set<GPUBuffer>();
+  const live = new Set<GPUBuffer | GPUTexture>();
   let failure: GpuFailure | undefined;
   let isLost = false;
 
@@ -140,8 +163,14 @@ function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capab
     return buffer;
   }
 
-  function destroyBuffer(buffer: GPUBuffer): void {
-    if (live.delete(buffer)) buffer.destroy();
+  function createTexture(descriptor: GPUTextureDescriptor): GPUTexture {
+    const texture = device.createTexture(descriptor);
+    live.add(texture);
+    return texture;
+  }
+
+  function destroy(object: GPUBuffer | GPUTexture): void {
+    if (live.delete(object)) object.destroy();
   }
 
   async function allocate<T>(make: () => T): Promise<T> {
@@ -158,7 +187,7 @@ function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capab
     const [memory, validation] = [device.popErrorScope(), device.popErrorScope()];
     const reported = await memory ?? await validation;
     if (!reported && !thrown) return made!;
-    for (const buffer of live) if (!before.has(buffer)) destroyBuffer(buffer);
+    for (const object of live) if (!before.has(object)) destroy(object);
     throw reported ? failureOf(reported) : thrown!.error;
   }
 
@@ -174,7 +203,9 @@ function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capab
       return isLost;
     },
     createBuffer,
-    destroyBuffer,
+    destroyBuffer: destroy,
+    createTexture,
+    destroyTexture: destroy,
     allocate,
     check() {
       if (!failure) return;
@@ -185,7 +216,7 @@ function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capab
     dispose() {
       isLost = true;
       failure = new GpuFailure("lost", "the device has been disposed");
-      for (const buffer of [...live]) destroyBuffer(buffer);
+      for (const object of [...live]) destroy(object);
       device.destroy();
     },
   };

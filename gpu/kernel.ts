@@ -19,7 +19,12 @@ export interface Shader {
    * `{ x: "array<vec4<f32>>", w: "array<vec4<u32>>", y: "array<f32>" }`.
    */
   readonly storage: Readonly<Record<string, string>>;
-  /** Names of the bindings that the shader writes. */
+  /**
+   * WGSL types of the textures by variable name; their binding numbers follow those of `storage`. Their texels are
+   * four f32, e.g. `{ x: "texture_2d<f32>", y: "texture_storage_2d<rgba32float, write>" }`.
+   */
+  readonly textures?: Readonly<Record<string, string>> | undefined;
+  /** Names of the storage bindings that the shader writes. */
   readonly writes: readonly string[];
   /** Members of the uniform block: the shader reads `params.name`. At most 64. */
   readonly uniforms: Readonly<Record<string, UniformType>>;
@@ -45,6 +50,13 @@ export interface GpuSlice {
    * reading and for writing in one dispatch, so all of the arena is `read_write` even where it is only read.
    */
   readonly access: "read" | "read_write" | "either";
+}
+
+/** A texture of four f32 a texel, as dispatches are given it. */
+export interface GpuTexture {
+  /** Of the whole texture, of the dimension that the shader declares. */
+  readonly view: GPUTextureView;
+  readonly bytes: number;
 }
 
 /** A weight matrix on the GPU, rearranged by a layout of gpu/weight_layout.ts. */
@@ -98,6 +110,10 @@ export interface Capabilities {
   readonly maxWorkgroupSize: number;
   /** Storage bindings of a shader. */
   readonly maxStorageBindings: number;
+  /** Most texels along a side of a 2D texture and of a 3D texture, and most layers of an array. */
+  readonly maxTexture2d: number;
+  readonly maxTexture3d: number;
+  readonly maxTextureLayers: number;
   /** Computed by the CPU: no speed to expect. For choosing a device and for messages. */
   readonly isSoftware: boolean;
   /** For messages only, never for decisions. */

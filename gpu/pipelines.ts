@@ -5,12 +5,13 @@
 import { COMPUTE_STAGE } from "./constants.ts";
 import { GpuFailure, messageOf } from "./failure.ts";
 import type { Capabilities, GpuSlice, Shader } from "./kernel.ts";
+import { textureEntry } from "./textures.ts";
 import { accessOf, shaderText } from "./wgsl.ts";
 
 /** A compiled shader. */
 export interface Pipeline {
   readonly pipeline: GPUComputePipeline;
-  /** Of its one bind group: the storage bindings in order, then the uniform block. */
+  /** Of its one bind group: the storage bindings in order, the textures, then the uniform block. */
   readonly layout: GPUBindGroupLayout;
 }
 
@@ -40,15 +41,18 @@ export function createPipelines(device: GPUDevice, capabilities: Capabilities): 
     const types = Object.keys(shader.storage).map((variable): GPUBufferBindingType =>
       accessOf(shader, variable, storage) === "read" ? "read-only-storage" : "storage"
     );
-    if (Object.keys(shader.uniforms).length > 0) types.push("uniform");
-    const key = types.join();
+    const textures = Object.values(shader.textures ?? {});
+    const uniforms: GPUBufferBindingType[] = Object.keys(shader.uniforms).length > 0
+      ? ["uniform"]
+      : [];
+    const key = [...types, ...textures, ...uniforms].join();
     let found = layouts.get(key);
     if (!found) {
-      const entries = types.map((type, binding) => ({
-        binding,
-        visibility: COMPUTE_STAGE,
-        buffer: { type },
-      }));
+      const entries = [
+        ...types.map((type) => ({ buffer: { type } })),
+        ...textures.map(textureEntry),
+        ...uniforms.map((type) => ({ buffer: { type } })),
+      ].map((entry, binding) => ({ binding, visibility: COMPUTE_STAGE, ...entry }));
       layouts.set(key, found = device.createBindGroupLayout({ label: key, entries }));
     }
     return found;

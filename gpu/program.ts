@@ -9,7 +9,7 @@
 
 import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
 import type { GpuMemory } from "./gpu.ts";
-import { type GpuSlice, MAX_WORKGROUPS, type Shader } from "./kernel.ts";
+import { type GpuSlice, type GpuTexture, MAX_WORKGROUPS, type Shader } from "./kernel.ts";
 
 /** A number that is known now, or a function of a step's bindings. */
 export type Count<Env> = number | ((env: Env) => number);
@@ -20,6 +20,7 @@ export interface ProgramDispatch<Env> {
   readonly name: string;
   readonly shader: Shader;
   readonly storage: Readonly<Record<string, GpuSlice>>;
+  readonly textures?: Readonly<Record<string, GpuTexture>> | undefined;
   readonly uniforms: Readonly<Record<string, Count<Env>>>;
   readonly workgroups: readonly Count<Env>[];
 }
@@ -91,7 +92,7 @@ export async function createProgram<Env>(
   });
 
   function groupOf(
-    { name, shader, storage }: ProgramDispatch<Env>,
+    { name, shader, storage, textures }: ProgramDispatch<Env>,
     index: number,
     uniformBuffer: GPUBuffer,
   ): GPUBindGroup {
@@ -100,6 +101,11 @@ export async function createProgram<Env>(
       const size = Math.max(16, Math.ceil(bytes / 16) * 16);
       return { binding, resource: { buffer, offset, size } };
     });
+    for (const variable of Object.keys(shader.textures ?? {})) {
+      const texture = textures?.[variable];
+      if (!texture) throw new TypeError(`Cannot run ${name}: no texture was given for ${variable}`);
+      entries.push({ binding: entries.length, resource: texture.view });
+    }
     const uniforms = block.of[index];
     if (uniforms) {
       const size = Math.ceil(uniforms.members.length / 4) * 16;

@@ -5,14 +5,18 @@
 //   texture_2d        at ((x·B + b)·D + d, y·S + s)               (order HSWBDC4)
 //   texture_3d        at (x·B + b, y, d·S + s)
 //   texture_2d_array  at (x·B + b, y) of layer d·S + s
+//   planes            as four elements of an array of f32 in the order B, C, D, H, W, as the engine keeps activations:
+//                     nothing has to be copied, and nothing is padded
 // Terms of dims of size 1 are left out of the text, so virtualisation costs nothing when a kernel runs.
 // Textures cannot share memory with buffers in WebGPU: a tensor gets there by a copy (kernels/virtual_map.ts).
 
-/** Kinds of GPU objects. */
+import type { Shader } from "./kernel.ts";
+
+/** Kinds of GPU objects whose elements are vec4. */
 export const STORAGE_KINDS = ["buffer", "texture_2d", "texture_3d", "texture_2d_array"] as const;
 
-/** One of {@linkcode STORAGE_KINDS}. */
-export type StorageKind = typeof STORAGE_KINDS[number];
+/** One of {@linkcode STORAGE_KINDS}, or the engine's own order. */
+export type StorageKind = typeof STORAGE_KINDS[number] | "planes";
 
 /** Sizes along the logical axes. */
 export interface TensorShape {
@@ -42,7 +46,7 @@ export interface VirtualTensor {
   readonly storage: StorageKind;
   /** Components as they are stored; shaders compute with f32. */
   readonly element: "f32" | "f16";
-  /** Size of the object in vec4, along x, y and z. */
+  /** Size of the object in vec4, along x, y and z; the last one of planes may not be full. */
   readonly extent: readonly [x: number, y: number, z: number];
 }
 
@@ -67,6 +71,7 @@ export function virtualTensor(
   const slices = Math.ceil(c / 4);
   const extents: Readonly<Record<StorageKind, readonly [number, number, number]>> = {
     buffer: [d * slices * h * w * b, 1, 1],
+    planes: [Math.ceil(b * c * d * h * w / 4), 1, 1],
     texture_2d: [w * b * d, h * slices, 1],
     texture_3d: [w * b, h, d * slices],
     texture_2d_array: [w * b, h, d * slices],
@@ -77,17 +82,23 @@ export function virtualTensor(
 /** A place as an expression, and how many places there are along it. */
 type Axis = readonly [place: string | undefined, size: number];
 
+function isName(text: string): boolean {
+  return /^\w+$/.test(text);
+}
+
 /** ((a·B + b)·C + c): places in mixed radix, outermost first. */
 function combine(axes: readonly Axis[]): string {
   let text = "";
-  for (const [place = "0u", size] of axes) {
-    if (size === 1) continue;
-    text = text === "" ? place : `${/^\w+$/.test(text) ? text : `(${text})`} * ${size}u + ${place}`;
+  for (const [place, size] of axes) {
+    if (size === 1 || (text === "" && place === undefined)) continue;
+    text = text === ""
+      ? place!
+      : `${isName(text) ? text : `(${text})`} * ${size}u + ${place ?? "0u"}`;
   }
   return text || "0u";
 }
 
-/** Where a vec4 lies: an index of a buffer, or texture coordinates. */
+/** Where a vec4 lies: an index of a buffer, or texture coordinates; of planes, the index of the first of its slice. */
 export function placeOf(tensor: VirtualTensor, { b, x, y, s, d }: Coordinates): string[] {
   const { shape, slices, storage } = tensor;
   const axes = {
@@ -100,6 +111,11 @@ export function placeOf(tensor: VirtualTensor, { b, x, y, s, d }: Coordinates): 
   switch (storage) {
     case "buffer":
       return [combine([axes.d, axes.s, axes.y, axes.x, axes.b])];
+    case "planes": {
+      const first = slices === 1 ? undefined : `4u * ${isName(s ?? "0u") ? s : `(${s})`}`;
+      const channel = [first, shape.c] as const;
+      return [combine([axes.b, channel, axes.d, axes.y, axes.x])];
+    }
     case "texture_2d":
       return [combine([axes.x, axes.b, axes.d]), combine([axes.y, axes.s])];
     default:
@@ -116,6 +132,15 @@ export function read(tensor: VirtualTensor, at: Coordinates): string {
       const value = `${name}[${place[0]}]`;
       return element === "f16" ? `vec4<f32>(${value})` : value;
     }
+    case "planes":
+      return `vec4<f32>(${
+        lanesOf(tensor, place[0]!, at).map(({ index, guard }) => {
+          if (guard === "never") return "0.0";
+          return guard
+            ? `select(0.0, ${name}[min(${index}, ${lastOf(tensor)}u)], ${guard})`
+            : `${name}[${index}]`;
+        }).join(", ")
+      })`;
     case "texture_2d":
       return `textureLoad(${name}, vec2<u32>(${place.join(", ")}), 0)`;
     case "texture_3d":
@@ -125,19 +150,46 @@ export function read(tensor: VirtualTensor, at: Coordinates): string {
   }
 }
 
+/** One of the four channels of a slice in planes: its index, and when it is a channel at all (absent: always). */
+interface Lane {
+  readonly index: string;
+  readonly guard: string | undefined;
+}
+
+function lanesOf({ shape: { c, d, h, w }, slices }: VirtualTensor, first: string, at: Coordinates) {
+  const rest = c % 4;
+  return [0, 1, 2, 3].map((lane): Lane => {
+    const index = lane === 0 ? first : `${first} + ${lane * d * h * w}u`;
+    if (rest === 0 || lane < rest) return { index, guard: undefined };
+    const { s = "0u" } = at;
+    return { index, guard: slices === 1 ? "never" : `${s} < ${slices - 1}u` };
+  });
+}
+
+function lastOf({ shape: { b, c, d, h, w } }: VirtualTensor): number {
+  return b * c * d * h * w - 1;
+}
+
 /**
  * The same, and zeros outside: what a load outside gives is not defined in WGSL, in no storage.
  *
- * @param at Expressions of type i32 for x and y, which may be outside.
+ * @param at Expressions of type i32 for x, y and (where it is given) d, which may be outside.
  */
 export function readOrZero(tensor: VirtualTensor, at: Coordinates): string {
-  const { x = "0", y = "0" } = at;
-  const { w, h } = tensor.shape;
-  const inside = `${x} >= 0 && ${x} < ${w} && ${y} >= 0 && ${y} < ${h}`;
+  const { x = "0", y = "0", d } = at;
+  const { w, h, d: depth } = tensor.shape;
+  const isWithin = (place: string, size: number) => `${place} >= 0 && ${place} < ${size}`;
+  const clamp = (place: string, size: number) => `u32(clamp(${place}, 0, ${size - 1}))`;
+  const inside = [
+    isWithin(x, w),
+    isWithin(y, h),
+    ...d === undefined ? [] : [isWithin(d, depth)],
+  ].join(" && ");
   const clamped = {
     ...at,
-    x: `u32(clamp(${x}, 0, ${w - 1}))`,
-    y: `u32(clamp(${y}, 0, ${h - 1}))`,
+    x: clamp(x, w),
+    y: clamp(y, h),
+    ...d !== undefined && { d: clamp(d, depth) },
   };
   return `select(vec4<f32>(), ${read(tensor, clamped)}, ${inside})`;
 }
@@ -149,6 +201,14 @@ export function write(tensor: VirtualTensor, at: Coordinates, value: string): st
   switch (storage) {
     case "buffer":
       return `${name}[${place[0]}] = ${element === "f16" ? `vec4<f16>(${value})` : value};`;
+    case "planes":
+      return `{ let lanes = ${value}; ${
+        lanesOf(tensor, place[0]!, at).flatMap(({ index, guard }, lane) => {
+          const store = `${name}[${index}] = lanes[${lane}];`;
+          if (guard === "never") return [];
+          return [guard ? `if (${guard}) { ${store} }` : store];
+        }).join(" ")
+      } }`;
     case "texture_2d":
       return `textureStore(${name}, vec2<u32>(${place.join(", ")}), ${value});`;
     case "texture_3d":
@@ -158,21 +218,40 @@ export function write(tensor: VirtualTensor, at: Coordinates, value: string): st
   }
 }
 
-/** Declaration of the variable. */
-export function declare(
-  { name, storage, element }: VirtualTensor,
-  binding: number,
-  access: "read" | "write",
-): string {
-  const at = `@group(0) @binding(${binding}) var`;
-  if (storage === "buffer") {
-    return `${at}<storage, ${access === "read" ? "read" : "read_write"}> ${name}: ` +
-      `array<vec4<${element}>>;`;
-  }
+/** WGSL type of the variable. */
+export function typeOf({ storage, element }: VirtualTensor, access: "read" | "write"): string {
+  if (storage === "planes") return "array<f32>";
+  if (storage === "buffer") return `array<vec4<${element}>>`;
   const texel = element === "f16" ? "rgba16float" : "rgba32float";
   return access === "read"
-    ? `${at} ${name}: ${storage}<f32>;`
-    : `${at} ${name}: ${storage.replace("texture_", "texture_storage_")}<${texel}, write>;`;
+    ? `${storage}<f32>`
+    : `${storage.replace("texture_", "texture_storage_")}<${texel}, write>`;
+}
+
+/** Whether a tensor lies in a texture. */
+export function isTexture({ storage }: Pick<VirtualTensor, "storage">): boolean {
+  return storage.startsWith("texture_");
+}
+
+/**
+ * The variables of some tensors as a Shader lists them: buffers and textures apart.
+ *
+ * @param accesses Tensors in the order of binding numbers, each with what the shader does.
+ */
+export function bindingsOf(
+  accesses: readonly (readonly [tensor: VirtualTensor, access: "read" | "write"])[],
+): Pick<Shader, "storage" | "textures" | "writes"> {
+  const declared = (wanted: boolean) =>
+    Object.fromEntries(
+      accesses.filter(([tensor]) => isTexture(tensor) === wanted)
+        .map(([tensor, access]) => [tensor.name, typeOf(tensor, access)]),
+    );
+  return {
+    storage: declared(false),
+    textures: declared(true),
+    writes: accesses.filter(([tensor, access]) => access === "write" && !isTexture(tensor))
+      .map(([{ name }]) => name),
+  };
 }
 
 /** Values in the order B, H, W, D, C to the order of the object, x fastest; padded channels are 0. */
@@ -202,6 +281,10 @@ function forEachElement(
         for (let id = 0; id < d; id++) {
           for (let channel = 0; channel < c; channel++) {
             const s = channel >> 2;
+            if (storage === "planes") {
+              visit(logical++, (((ib * c + channel) * d + id) * h + y) * w + x);
+              continue;
+            }
             const [px, py, pz] = storage === "buffer"
               ? [(((id * slices + s) * h + y) * w + x) * b + ib, 0, 0]
               : storage === "texture_2d"

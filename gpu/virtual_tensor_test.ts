@@ -1,19 +1,22 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { gpuTest } from "../tests/support/gpu.ts";
-import { BUFFER_USAGE } from "./constants.ts";
-import { type Gpu, openGpu } from "./gpu.ts";
-import { MAP_BLOCK, virtualMap } from "./kernels/virtual_map.ts";
+import { openGpu, STORAGE_USAGE } from "./gpu.ts";
+import type { Capabilities, GpuSlice, GpuTexture } from "./kernel.ts";
+import { MAP_BLOCK, mapCount, virtualMapShader } from "./kernels/virtual_map.ts";
+import { createProgram } from "./program.ts";
 import { readOnce } from "./readback.ts";
+import { createTensorTexture, fitsTexture } from "./textures.ts";
 import {
+  isTexture,
   packTensor,
   placeOf,
   read,
   readOrZero,
   STORAGE_KINDS,
   unpackTensor,
-  type VirtualTensor,
   virtualTensor,
+  write,
 } from "./virtual_tensor.ts";
 import { packWeights, readWeights, virtualWeights } from "./virtual_weights.ts";
 
@@ -112,92 +115,75 @@ Deno.test("a read beyond the edge is zero by the text, not by luck", () => {
   );
 });
 
-const TEXTURE_BINDING = 0x4, STORAGE_BINDING = 0x8, COPY_SRC = 0x1;
+Deno.test("channels of planes are read and written one by one, and only those that there are", () => {
+  const tensor = virtualTensor("t", { b: 2, h: 3, w: 4, c: 6 }, "planes");
+  const at = { b: "b", x: "x", y: "y", s: "s" };
+  const first = "((b * 6u + 4u * s) * 3u + y) * 4u + x";
+  assertEquals(
+    read(tensor, at),
+    `vec4<f32>(t[${first}], t[${first} + 12u], ` +
+      `select(0.0, t[min(${first} + 24u, 143u)], s < 1u), ` +
+      `select(0.0, t[min(${first} + 36u, 143u)], s < 1u))`,
+  );
+  const narrow = virtualTensor("t", { w: 4, c: 2 }, "planes");
+  assertEquals(read(narrow, { x: "x" }), "vec4<f32>(t[x], t[x + 4u], 0.0, 0.0)");
+  assertEquals(
+    write(narrow, { x: "x" }, "v"),
+    "{ let lanes = v; t[x] = lanes[0]; t[x + 4u] = lanes[1]; }",
+  );
+});
 
-interface Placed {
-  readonly resource: GPUBindingResource;
-  destroy(): void;
-}
-
-function place(gpu: Gpu, tensor: VirtualTensor): Placed & { readonly texture?: GPUTexture } {
-  const [width, height, depthOrArrayLayers] = tensor.extent;
-  if (tensor.storage === "buffer") {
-    const bytes = 16 * width;
-    const usage = BUFFER_USAGE.STORAGE | BUFFER_USAGE.COPY_SRC | BUFFER_USAGE.COPY_DST;
-    const buffer = gpu.createBuffer(tensor.name, bytes, usage);
-    return { resource: { buffer, size: bytes }, destroy: () => gpu.destroyBuffer(buffer) };
-  }
-  const texture = gpu.device.createTexture({
-    size: { width, height, depthOrArrayLayers },
-    dimension: tensor.storage === "texture_3d" ? "3d" : "2d",
-    format: "rgba32float",
-    usage: TEXTURE_BINDING | STORAGE_BINDING | COPY_SRC,
-  });
-  const dimension = ({
-    texture_2d: "2d",
-    texture_3d: "3d",
-    texture_2d_array: "2d-array",
-  } as const)[tensor.storage];
-  return { resource: texture.createView({ dimension }), destroy: () => texture.destroy() };
-}
-
-function layoutEntry(
-  { storage }: VirtualTensor,
-  binding: number,
-  writes: boolean,
-): GPUBindGroupLayoutEntry {
-  const visibility = 0x4;
-  if (storage === "buffer") {
-    return { binding, visibility, buffer: { type: writes ? "storage" : "read-only-storage" } };
-  }
-  const viewDimension = ({
-    texture_2d: "2d",
-    texture_3d: "3d",
-    texture_2d_array: "2d-array",
-  } as const)[storage];
-  return writes
-    ? {
-      ...{ binding, visibility },
-      storageTexture: { format: "rgba32float", access: "write-only", viewDimension },
-    }
-    : { binding, visibility, texture: { sampleType: "unfilterable-float", viewDimension } };
-}
+Deno.test("a tensor over the limits of textures does not fit", () => {
+  const limits = { maxTexture2d: 8192, maxTexture3d: 2048, maxTextureLayers: 256 } as Capabilities;
+  const fits = (shape: Parameters<typeof virtualTensor>[1], kinds = STORAGE_KINDS) =>
+    kinds.map((kind) => fitsTexture(virtualTensor("t", shape, kind), limits));
+  assertEquals(fits({ w: 2048, h: 100, c: 4 }), [true, true, true, true]);
+  assertEquals(fits({ w: 2049, h: 100, c: 4 }), [true, true, false, true]);
+  assertEquals(fits({ w: 8193, c: 4 }), [true, false, false, false]);
+  assertEquals(fits({ w: 8, h: 8, c: 4 * 257 }), [true, true, true, false]);
+  assertEquals(fits({ w: 8, h: 64, c: 4 * 257 }), [true, false, true, false]);
+});
 
 gpuTest("a tensor survives the way through every storage", async () => {
   const gpu = await openGpu();
   const { device } = gpu;
   const shape = { b: 2, h: 3, w: 4, d: 2, c: 6 };
-  const kinds = [...STORAGE_KINDS, "buffer"] as const;
+  const kinds = ["planes", ...STORAGE_KINDS, "planes", "buffer"] as const;
   const tensors = kinds.map((kind, i) => virtualTensor(`t${i}`, shape, kind));
-  const placed = tensors.map((tensor) => place(gpu, tensor));
   const values = Float32Array.from({ length: 2 * 3 * 4 * 2 * 6 }, (_, i) => Math.sin(i));
-  const first = placed[0]!.resource as GPUBufferBinding;
-  device.queue.writeBuffer(first.buffer, 0, packTensor(tensors[0]!, values));
-  const [count] = tensors[0]!.extent;
-  const encoder = device.createCommandEncoder();
-  for (let i = 1; i < tensors.length; i++) {
-    const [source, target] = [tensors[i - 1]!, tensors[i]!];
-    const layout = device.createBindGroupLayout({
-      entries: [layoutEntry(source, 0, false), layoutEntry(target, 1, true)],
-    });
-    const code = virtualMap(source, target, "2.0 * value");
-    const pipeline = await device.createComputePipelineAsync({
-      layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
-      compute: { module: device.createShaderModule({ code }), entryPoint: "main" },
-    });
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    const entries = [i - 1, i].map((at, binding) => ({ binding, resource: placed[at]!.resource }));
-    pass.setBindGroup(0, device.createBindGroup({ layout, entries }));
-    pass.dispatchWorkgroups(Math.ceil(count / MAP_BLOCK));
-    pass.end();
+  const slices = new Map<string, GpuSlice>();
+  const textures = new Map<string, GpuTexture>();
+  for (const tensor of tensors) {
+    if (isTexture(tensor)) textures.set(tensor.name, createTensorTexture(gpu, tensor));
+    else {
+      const bytes = 16 * tensor.extent[0];
+      const buffer = gpu.createBuffer(tensor.name, bytes, STORAGE_USAGE);
+      slices.set(tensor.name, { buffer, offset: 0, bytes, access: "either" });
+    }
   }
+  device.queue.writeBuffer(slices.get("t0")!.buffer, 0, packTensor(tensors[0]!, values));
+  const program = await createProgram(
+    gpu,
+    tensors.slice(1).map((target, i) => ({
+      name: "copy",
+      shader: virtualMapShader(tensors[i]!, target, "2.0 * value"),
+      storage: Object.fromEntries(slices),
+      textures: Object.fromEntries(textures),
+      uniforms: {},
+      workgroups: [Math.ceil(mapCount(target) / MAP_BLOCK)],
+    })),
+  );
+  program.bind({});
+  const encoder = device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  program.encode(pass);
+  pass.end();
   device.queue.submit([encoder.finish()]);
-  const last = placed.at(-1)!.resource as GPUBufferBinding;
-  const bytes = await readOnce(gpu, [{ buffer: last.buffer, offset: 0, bytes: 16 * count }]);
+  const last = slices.get(tensors.at(-1)!.name)!;
+  const bytes = await readOnce(gpu, [last]);
   const result = unpackTensor(tensors.at(-1)!, new Float32Array(bytes.buffer));
-  assertEquals(result, values.map((value) => 16 * value));
+  assertEquals(result, values.map((value) => 2 ** (kinds.length - 1) * value));
   gpu.check();
-  for (const object of placed) object.destroy();
   gpu.dispose();
+  assertEquals(gpu.liveBuffers, 0);
 });

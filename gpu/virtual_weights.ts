@@ -1,5 +1,5 @@
-// Convolution weights, O × H × W × I, as four textures (spec MD-5): one virtual tensor, several GPU objects. Texel (x, y) of
-// texture t holds the vec4 of four outputs (or four inputs) of one tap, x being the slice of outputs and y the tap with
+// Convolution weights, O × H × W × I, as four textures or four buffers (spec MD-5): one virtual tensor, several GPU objects.
+// Texel (x, y) of texture t holds the vec4 of four outputs (or four inputs) of one tap, x being the slice of outputs and y the tap with
 // the slice of inputs. A kernel that multiplies a vec4 of inputs by a 4 × 4 block reads the same place of all four.
 
 import { read, type VirtualTensor, virtualTensor } from "./virtual_tensor.ts";
@@ -12,7 +12,7 @@ export interface WeightShape {
   readonly i: number;
 }
 
-/** Weights in four textures. */
+/** Weights in four objects. */
 export interface VirtualWeights {
   readonly shape: WeightShape;
   /** What the index of a texture counts: the input or the output within a slice. */
@@ -22,11 +22,12 @@ export interface VirtualWeights {
   readonly objects: readonly VirtualTensor[];
 }
 
-/** Chooses the textures `name0` to `name3`. */
+/** Chooses the objects `name0` to `name3`. */
 export function virtualWeights(
   name: string,
   shape: WeightShape,
   index: "i4" | "o4" = "i4",
+  storage: "texture_2d" | "buffer" = "texture_2d",
 ): VirtualWeights {
   const outputSlices = Math.ceil(shape.o / 4), inputSlices = Math.ceil(shape.i / 4);
   const objects = Array.from(
@@ -35,7 +36,7 @@ export function virtualWeights(
       virtualTensor(
         `${name}${t}`,
         { w: outputSlices, h: shape.h * shape.w * inputSlices, c: 4 },
-        "texture_2d",
+        storage,
       ),
   );
   return { shape, index, outputSlices, inputSlices, objects };

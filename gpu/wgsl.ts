@@ -105,7 +105,7 @@ export function shaderText(
   accesses: Accesses,
   { subgroupsNeedEnable = false }: { readonly subgroupsNeedEnable?: boolean } = {},
 ): string {
-  const { storage, uniforms, enables = [], code } = shader;
+  const { storage, textures = {}, uniforms, enables = [], code } = shader;
   const needed = enables.filter((feature) => feature !== "subgroups" || subgroupsNeedEnable);
   const hasMatrices = needed.includes("subgroup_matrix");
   const members = Object.entries(uniforms);
@@ -113,6 +113,9 @@ export function shaderText(
     const access = accessOf(shader, variable, accesses);
     return `@group(0) @binding(${index}) var<storage, ${access}> ${variable}: ${type};`;
   });
+  for (const [variable, type] of Object.entries(textures)) {
+    bindings.push(`@group(0) @binding(${bindings.length}) var ${variable}: ${type};`);
+  }
   if (members.length > 0) {
     bindings.push(`@group(0) @binding(${bindings.length}) var<uniform> params: Params;`);
   }

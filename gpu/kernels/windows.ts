@@ -79,7 +79,7 @@ function windowShader(
 }
 
 /** Results of products by the names of the engine's epilogues. */
-const EPILOGUES: Readonly<Record<string, string>> = {
+export const EPILOGUES: Readonly<Record<string, string>> = {
   none: "x",
   relu: "max(x, 0.0)",
   relu6: "clamp(x, 0.0, 6.0)",
