@@ -1,8 +1,9 @@
 // IQ1, IQ2 and IQ3 on their way into layouts of single codes. A file of these formats names points of grids, four or
 // eight columns at once, with signs beside them; looking points up while multiplying would cost a load for every
-// four columns of a row. Points have few coordinates, though: six numbers in IQ1 and IQ2, sixteen in IQ3, signs and shifts included. So
-// every column gets a code of its own, 3 or 4 bits, and a table or a line has its number; a group keeps its scale.
-// That is 1.25 to 2.2 times the bytes of the file, and a tenth of the floats they would be otherwise.
+// four columns of a row. Points have few coordinates, though: six numbers in IQ1 and IQ2, sixteen in IQ3, signs and
+// shifts included. So every column gets a code of its own, 3 or 4 bits, and a table or a line has its number; a
+// group keeps its scale. That is 1.25 to 2.2 times the bytes of the file, and a tenth of the floats they would be
+// otherwise.
 //
 //   a block of 256: f16 d, 16 scales as whole numbers S (a byte for each 16 columns), then a code a byte
 //   x = d · S · factor · level(code)

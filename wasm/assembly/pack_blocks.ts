@@ -20,7 +20,8 @@ import { storeScales } from "./pack_scales";
 
 /**
  * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row become
- * zeros. What is between is as in wasm/format_layouts.ts; `codes` are 32 bytes of scratch memory. Returns the number of scales that are not finite.
+ * zeros. What is between is as in wasm/format_layouts.ts; `codes` are 32 bytes of scratch memory. Returns the number
+ * of scales that are not finite.
  */
 export function packBlocks(
   layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize,

@@ -1,9 +1,9 @@
 // Scales of a file's block on their way to their places in a header or in cells (wasm/layout_scales.ts). Sources
 // are those of wasm/format_layouts.ts. Returns the number of scales that are not finite.
 import {
-  SOURCE_ABOVE_BELOW, SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_NONE, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0, SOURCE_GRID,
-  SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE, SOURCE_SINGLE_8, cellBytes,
-  groupColumns, headerBytes,
+  SOURCE_ABOVE_BELOW, SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0,
+  SOURCE_GRID, SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_NONE, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE,
+  SOURCE_SINGLE_8, cellBytes, groupColumns, headerBytes,
 } from "./generated/layouts";
 import { halfToFloat } from "./matmul_simd";
 import { notFinite } from "./pack";
