@@ -8,6 +8,7 @@ import { openModel } from "../../engine/formats/open_model.ts";
 import { load } from "../../engine/models/load.ts";
 import { quantizeModel } from "../../engine/pipelines/quantize.ts";
 import { getPolicy } from "../../quant/policies.ts";
+import type { PolicyRule } from "../../quant/policy.ts";
 import { type Figure, machineName } from "../support/figures.ts";
 import { startRunner } from "../support/runner.ts";
 import { turnModel } from "./turn.ts";
@@ -28,6 +29,8 @@ export const FILE_FORMATS: readonly string[] = [
   ...["iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "tq1_0", "tq2_0", "f16", "bf16"],
 ];
 
+const LAYERS = 2;
+const IN_FLOATS: PolicyRule = { roles: ["embedding", "output"], format: "keep" };
 const PROMPTS = 4;
 const PROMPT_TOKENS = 24;
 const TOKENS = 32;
@@ -40,11 +43,15 @@ export async function* filesBench(options: FilesBenchOptions): AsyncGenerator<Fi
     for (const { name, path } of options.models) {
       const turned = `${folder}/turned.gguf`;
       const file = await openModel(path);
-      await turnModel(file, turned, { width: options.width }).finally(() => file.close());
+      await turnModel(file, turned, { width: options.width, layers: LAYERS }).finally(() =>
+        file.close()
+      );
       for (const format of options.formats) {
         const stored = `${folder}/stored.gguf`;
         const source = await openModel(turned);
-        await quantizeModel(source, stored, getPolicy(format)).finally(() => source.close());
+        const policy = getPolicy(format);
+        await quantizeModel(source, stored, { ...policy, rules: [IN_FLOATS, ...policy.rules] })
+          .finally(() => source.close());
         const { equal, gap } = await compare(stored, options);
         await Deno.remove(stored);
         const label = `${format} ${name} at ${options.width}`;

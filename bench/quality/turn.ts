@@ -18,6 +18,7 @@ import { readModelParts } from "../../engine/models/build.ts";
 import { factorOf } from "../../engine/models/sizes.ts";
 import { chooseSpec } from "../../engine/models/specs/mod.ts";
 import { getFormat } from "../../quant/mod.ts";
+import { layerOf } from "../../quant/tensor_roles.ts";
 import { createTurn, type Turn } from "./orthogonal.ts";
 import { type Gains, TIED_HEAD, type TurnRule, turnRule } from "./turn_rules.ts";
 
@@ -29,6 +30,8 @@ export interface TurnOptions {
   readonly width?: number;
   /** What becomes of gains before blocks. Default: folded, and kept where there are gains behind blocks too. */
   readonly gains?: Gains;
+  /** So many layers from the first on; the rest is left out. Default: all. */
+  readonly layers?: number;
 }
 
 interface TurnedTensor {
@@ -47,7 +50,12 @@ interface TurnedTensor {
 export async function turnModel(
   file: WeightFile,
   path: string,
-  { seed = 1, width, gains = hasSandwichNorms(file) ? "kept" : "folded" }: TurnOptions = {},
+  {
+    seed = 1,
+    width,
+    gains = hasSandwichNorms(file) ? "kept" : "folded",
+    layers = Infinity,
+  }: TurnOptions = {},
 ): Promise<void> {
   const { resolved, architecture } = chooseSpec(file);
   const { params, resolved: { spec } } = readModelParts(resolved, file, architecture);
@@ -65,11 +73,13 @@ export async function turnModel(
     tableFactor: scaleOf(turn.size) / scaleOf(turn.width),
     normFactor: Math.sqrt(turn.size / turn.width),
   };
-  const tensors = planTensors(surroundings, gains);
+  const tensors = planTensors(surroundings, gains)
+    .filter(({ name }) => (layerOf(name) ?? 0) < layers);
   const source = openFile(file.name);
   const entries = await readGgufEntries(source).finally(() => source.close());
   const head = createGgufHead(
     withNumbers(entries, architecture, {
+      "block_count": Math.min(layers, params.layers),
       "embedding_length": turn.width,
       "attention.key_length": params.headDim,
       "attention.value_length": params.valueDim ?? params.headDim,
