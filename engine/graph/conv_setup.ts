@@ -6,7 +6,14 @@
 //   than its piece; what the kernel needs besides; columns where lines start
 
 import type { WasmLowering } from "./op.ts";
-import type { LoweredWindow } from "./lower_conv.ts";
+
+/** A window of a node's op and its pads before, along three dims. */
+export interface LoweredWindow {
+  readonly kernel: readonly [number, number, number];
+  readonly stride: readonly [number, number, number];
+  readonly dilation: readonly [number, number, number];
+  readonly begin: readonly [number, number, number];
+}
 
 /** Lines of one row of the input. */
 interface Lines {

@@ -2,21 +2,13 @@
 // serves every image size; pads that follow from the size (`same_…`) are numbers only where the size
 // is.
 
-import { convSetup, depthwiseSetup } from "./conv_setup.ts";
+import { convSetup, depthwiseSetup, type LoweredWindow } from "./conv_setup.ts";
 import { type Dim, equal, product } from "./dim.ts";
 import { EPILOGUE_NAMES } from "./epilogues.ts";
 import type { Node, Value } from "./graph.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel, WasmLowering } from "./op.ts";
 import { completeWindow, three, type WindowAttributes, windowPads } from "./windows.ts";
-
-/** A window of a node's op and its pads before, along three dims. */
-export interface LoweredWindow {
-  readonly kernel: readonly [number, number, number];
-  readonly stride: readonly [number, number, number];
-  readonly dilation: readonly [number, number, number];
-  readonly begin: readonly [number, number, number];
-}
 
 /** The window of a node, undefined if its pads are not known yet. */
 export function loweredWindow(

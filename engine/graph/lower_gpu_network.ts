@@ -15,16 +15,11 @@ import {
   maxPoolShader,
   WINDOW_BLOCK,
 } from "../../gpu/kernels/windows.ts";
+import type { LoweredWindow } from "./conv_setup.ts";
 import { ceilDiv, type Dim, mul, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { axisOf } from "./host_numbers.ts";
-import {
-  knownConvolution,
-  type LoweredWindow,
-  loweredWindow,
-  planeOperands,
-  windowOperands,
-} from "./lower_conv.ts";
+import { knownConvolution, loweredWindow, planeOperands, windowOperands } from "./lower_conv.ts";
 import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower_gpu.ts";
 import { batchDims } from "./lower_matmul_nd.ts";
 import { aroundDims } from "./lower_move.ts";
