@@ -6,6 +6,7 @@ import type { Shader } from "./kernel.ts";
 import { ACTIVATIONS } from "./kernels/activations.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { broadcastShader } from "./kernels/broadcast.ts";
+import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
 import { gatherShader } from "./kernels/gather.ts";
@@ -25,10 +26,15 @@ import { softmaxShader } from "./kernels/softmax.ts";
 import { sparseAddShader } from "./kernels/sparse_add.ts";
 import { topLogitsShader } from "./kernels/top_logits.ts";
 import { stridedShader } from "./kernels/strided_map.ts";
+import { virtualMapShader } from "./kernels/virtual_map.ts";
 import { averagePoolShader, convShader, maxPoolShader } from "./kernels/windows.ts";
+import { virtualTensor } from "./virtual_tensor.ts";
+import { virtualWeights } from "./virtual_weights.ts";
 import { shaderText } from "./wgsl.ts";
 
 const SNAPSHOT = new URL("kernels.snapshot.txt", import.meta.url);
+
+const VIRTUAL_SHAPE = { h: 5, w: 7, c: 6 };
 
 /** One of each template, with every branch of its text somewhere. */
 const SHADERS: readonly Shader[] = [
@@ -60,6 +66,24 @@ const SHADERS: readonly Shader[] = [
   convShader({ hasBias: true, activation: "silu" }),
   maxPoolShader,
   averagePoolShader,
+  virtualMapShader(
+    virtualTensor("planes", VIRTUAL_SHAPE, "planes"),
+    virtualTensor("src", VIRTUAL_SHAPE, "texture_3d"),
+  ),
+  virtualConvShader({
+    source: virtualTensor("src", VIRTUAL_SHAPE, "texture_3d"),
+    weights: virtualWeights("w", { o: 5, h: 3, w: 2, i: 6 }),
+    target: virtualTensor("dst", { ...VIRTUAL_SHAPE, w: 6, c: 5 }, "planes"),
+    ...{ hasBias: true, activation: "relu", groups: 1 },
+    ...{ kernel: [1, 3, 2], stride: [1, 1, 1], dilation: [1, 1, 1], begin: [0, 1, 0] },
+  }),
+  virtualConvShader({
+    source: virtualTensor("src", { h: 4, w: 4, c: 8 }, "texture_2d"),
+    weights: virtualWeights("w", { o: 8, h: 1, w: 1, i: 4 }, "i4", "buffer"),
+    target: virtualTensor("dst", { h: 2, w: 2, c: 8 }, "texture_2d_array"),
+    ...{ hasBias: false, activation: "none", groups: 2 },
+    ...{ kernel: [1, 1, 1], stride: [1, 2, 2], dilation: [1, 1, 1], begin: [0, 0, 0] },
+  }),
   rmsNormShader({ hasWeight: true }),
   layerNormShader({ hasWeight: true, hasBias: true }),
   softmaxShader,

@@ -3,7 +3,9 @@
 // list of kernels by backend; the first kernel whose `when` holds is taken. Callers never ask for
 // features themselves.
 
-import type { Capabilities, GpuSlice, GpuWeight, Shader } from "../../gpu/kernel.ts";
+import type { Capabilities, GpuSlice, GpuTexture, GpuWeight, Shader } from "../../gpu/kernel.ts";
+import type { KernelStorages } from "../../gpu/storage_choice.ts";
+import type { VirtualTensor } from "../../gpu/virtual_tensor.ts";
 import type { Dim, DimEnv } from "./dim.ts";
 import type { Attributes, DataType, Node, Value } from "./graph.ts";
 import type { HostData, HostTensor } from "./host_tensor.ts";
@@ -108,6 +110,8 @@ export interface GpuKernelContext {
   readonly node: Node;
   /** What the device can do. */
   readonly capabilities: Capabilities;
+  /** Where kernels over virtual tensors keep them; absent: by the table in gpu/storage_choice.ts. */
+  readonly storages?: KernelStorages | undefined;
 }
 
 /** One dispatch of a GPU kernel. Symbolic sizes are evaluated again when bindings change. */
@@ -116,6 +120,8 @@ export interface GpuDispatch {
   readonly shader: Shader;
   /** Memory of the shader's storage bindings, by name. No two may overlap if one of them is written. */
   readonly storage: Readonly<Record<string, GpuSlice>>;
+  /** The shader's textures, by name. */
+  readonly textures?: Readonly<Record<string, GpuTexture>>;
   /** Values of the shader's uniforms, by name. */
   readonly uniforms?: Readonly<Record<string, Dim>>;
   /**
@@ -127,11 +133,7 @@ export interface GpuDispatch {
 }
 
 /** What a GPU kernel's `lower` may ask and do. */
-export interface GpuLowering {
-  /** The node to lower. */
-  readonly node: Node;
-  /** What the device can do. */
-  readonly capabilities: Capabilities;
+export interface GpuLowering extends GpuKernelContext {
   /** Where an activation, input, constant or one-dimensional weight (float32) lies. */
   slice(value: Value): GpuSlice;
   /** A weight matrix or stack of matrices, which was packed while loading. */
@@ -151,6 +153,14 @@ export interface GpuLowering {
   readonly reach: Dim | undefined;
   /** Memory for this node alone, until its last dispatch; contents at start are undefined. */
   scratch(bytes: number): GpuSlice;
+  /**
+   * A texture for this node alone, until its last dispatch; contents at start are undefined. With `contents` it holds the
+   * elements of a constant in another order, x fastest, is filled while loading and never written.
+   */
+  texture(
+    tensor: VirtualTensor,
+    contents?: { readonly value: Value; texels(): Float32Array<ArrayBuffer> },
+  ): GpuTexture;
   /** Appends a dispatch, which sees what the dispatches before it wrote. */
   emit(dispatch: GpuDispatch): void;
 }
@@ -161,6 +171,8 @@ export interface GpuKernel {
   readonly name: string;
   /** True if it can run the node. */
   when(context: GpuKernelContext): boolean;
+  /** Inputs that it reads only as `texture` or `constant` rearranged them: they need no place of their own. */
+  readonly repacks?: readonly number[];
   /** Emits the dispatches of the node. */
   lower(lowering: GpuLowering): void;
 }

@@ -76,6 +76,8 @@ export interface Executable {
     readonly arena: number;
     readonly statePerSlot: number;
     readonly other: number;
+    /** Of weights and other, what lies in textures; absent: nothing. */
+    readonly textures?: number;
   };
   /** Takes a free slot (zero-filled); throws ResourceError when all are taken. */
   openSlot(): number;

@@ -7,6 +7,7 @@ import { GpuFailure } from "../../gpu/failure.ts";
 import { type BufferScope, createBufferScope, type Gpu, type GpuMemory } from "../../gpu/gpu.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
+import type { KernelStorages } from "../../gpu/storage_choice.ts";
 import { createProgram, type Program } from "../../gpu/program.ts";
 import { type DispatchTime, timeDispatches } from "../../gpu/timing.ts";
 import { createReadback, type Readback } from "../../gpu/readback.ts";
@@ -26,6 +27,7 @@ import { type GpuOutput, gpuOutputs, outputBytes } from "./gpu_outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./gpu_reach.ts";
 import { createGpuStates, type GpuStates } from "./gpu_states.ts";
 import { createStep, type HostTimes, type RunStep, timeHost } from "./gpu_steps.ts";
+import { createGpuTextures, type GpuTextures } from "./gpu_textures.ts";
 import {
   aligned,
   createGpuValues,
@@ -61,6 +63,8 @@ export interface GpuBackendOptions extends SharedGpuOptions {
    * Slow; no steps ahead, no warm-up. Default false.
    */
   readonly debug?: boolean;
+  /** Where kernels over virtual tensors keep them (tests, benches); default: by gpu/storage_choice.ts. */
+  readonly storages?: KernelStorages;
 }
 
 /** What is computed in vain costs nothing where the GPU would be idle, and all of the CPU's time where it is none. */
@@ -165,22 +169,27 @@ interface Memory {
   readonly values: GpuValues;
   readonly weights: GpuWeights;
   readonly layout: GpuValueLayout;
+  readonly textures: GpuTextures;
 }
 
 async function prepareGpu(
   gpu: Gpu,
   plan: Plan,
   options: PrepareOptions,
-  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo }: GpuBackendOptions,
+  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, storages }:
+    GpuBackendOptions,
 ): Promise<GpuExecutable> {
   options.signal?.throwIfAborted();
   gpu.check();
   const { capabilities } = gpu;
-  const kernels = chooseGpuKernels(plan, capabilities, options);
+  const kernels = chooseGpuKernels(plan, capabilities, { ...options, storages });
   const scope = createBufferScope(gpu);
   try {
-    const memory = await gpu.allocate(() => allocate(scope, plan, kernels, options.slots));
-    const lowered = lowerToGpu(plan, kernels, capabilities, options.slots, memory.map);
+    const memory = await gpu.allocate(() =>
+      allocate(scope, plan, kernels, options.slots, storages)
+    );
+    const { slots } = options;
+    const lowered = lowerToGpu(plan, kernels, capabilities, slots, memory.map, storages);
     const [program] = await Promise.all([
       createProgram(scope, lowered, usualSteps(plan)),
       loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
@@ -199,7 +208,7 @@ async function prepareGpu(
     const compute = debug
       ? await createCheckedStep({
         ...{ scope, plan, kernels, values, outputs, reach },
-        dispatches: lowerSteps(plan, kernels, capabilities, options.slots, memory.map),
+        dispatches: lowerSteps(plan, kernels, capabilities, slots, memory.map, storages),
       })
       : createStep({ gpu, program, values, outputs, readback, reach, logits });
     const parts = {
@@ -234,8 +243,10 @@ function allocate(
   plan: Plan,
   kernels: readonly GpuKernel[],
   slots: number,
+  storages: KernelStorages | undefined,
 ): Memory & { readonly map: GpuMemoryMap } {
-  const layout = layOutValues(plan);
+  const layout = layOutValues(plan, repackedConstants(plan, kernels));
+  const textures = createGpuTextures(gpu);
   const weights = allocateGpuWeights(gpu, plan);
   const states = createGpuStates(gpu, plan.graph, slots);
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
@@ -258,7 +269,8 @@ function allocate(
       }
       return { ...nowhere, offset: 0, bytes: data.byteLength };
     },
-  });
+    texture: textures.texture,
+  }, storages);
   const values = createGpuValues(gpu, plan, layout, {
     scratchBytes,
     extraConstantBytes: constantBytes,
@@ -277,8 +289,21 @@ function allocate(
       bytes: data.byteLength,
       access: "read",
     }),
+    texture: textures.texture,
   };
-  return { states, values, weights, layout, map };
+  return { states, values, weights, layout, textures, map };
+}
+
+/** Constants that are read by nothing but kernels which rearrange them. */
+function repackedConstants({ steps }: Plan, kernels: readonly GpuKernel[]): Set<number> {
+  const repacked = new Set<number>(), plain = new Set<number>();
+  steps.forEach(({ node }, step) => {
+    node.inputs.forEach((value, index) => {
+      if (!value?.data) return;
+      (kernels[step]!.repacks?.includes(index) ? repacked : plain).add(value.id);
+    });
+  });
+  return repacked.difference(plain);
 }
 
 function keyOf({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
@@ -302,7 +327,8 @@ interface Parts {
 }
 
 function assemble(parts: Parts): GpuExecutable {
-  const { gpu, plan, kernels, memory: { states, values, weights, layout }, program } = parts;
+  const { gpu, plan, kernels, memory, program } = parts;
+  const { states, values, weights, layout, textures } = memory;
   const { readback, outputs, reach, logits, ahead, compute, scope } = parts;
   const { graph, arenaBytes } = plan;
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
@@ -378,10 +404,11 @@ function assemble(parts: Parts): GpuExecutable {
       ]
       : [],
     memory: {
-      weights: weights.bytes,
+      weights: weights.bytes + textures.weightBytes,
       arena: arenaBytes,
       statePerSlot: states.bytesPerSlot,
-      other: layout.inputBytes + layout.constantBytes,
+      other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
+      textures: textures.weightBytes + textures.activationBytes,
     },
     openSlot() {
       ahead?.forget();

@@ -3,10 +3,14 @@
 // dispatch costs microseconds, as much as a small kernel takes to run, hence a budget for a layer.
 
 import type { GpuMemory } from "../../gpu/gpu.ts";
-import type { Capabilities, GpuSlice } from "../../gpu/kernel.ts";
+import type { Capabilities, GpuSlice, GpuTexture } from "../../gpu/kernel.ts";
+import { isStorageCopy } from "../../gpu/kernels/virtual_map.ts";
+import type { ProgramDispatch } from "../../gpu/program.ts";
+import type { KernelStorages } from "../../gpu/storage_choice.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import { chooseGpuKernels, lowerSteps } from "./gpu_lowering.ts";
 import { reachTo } from "./gpu_reach.ts";
+import { createGpuTextures } from "./gpu_textures.ts";
 import { allocateGpuWeights } from "./gpu_weights.ts";
 import type { Plan } from "./plan.ts";
 
@@ -18,6 +22,10 @@ export interface NodeDispatches {
   readonly kernel: string;
   /** Dispatches that have something to do. */
   readonly count: number;
+  /** Those of them that only copy a tensor into another storage or back. */
+  readonly copies: number;
+  /** Bytes of textures; those that nodes share are charged to the first. */
+  readonly textureBytes: number;
 }
 
 /**
@@ -25,6 +33,7 @@ export interface NodeDispatches {
  *
  * @param bindings Sizes of the step.
  * @param position Largest position of its rows.
+ * @param storages Where kernels over virtual tensors keep them; default: by gpu/storage_choice.ts.
  * @throws {UnsupportedError} If a node has no kernel on the device.
  */
 export function countDispatches(
@@ -32,25 +41,41 @@ export function countDispatches(
   capabilities: Capabilities,
   bindings: DimEnv,
   position = 0,
+  storages?: KernelStorages,
 ): NodeDispatches[] {
-  const kernels = chooseGpuKernels(plan, capabilities, {});
+  const kernels = chooseGpuKernels(plan, capabilities, { storages });
   const buffer = undefined as unknown as GPUBuffer;
   const nowhere: GpuSlice = { buffer, offset: 0, bytes: 0, access: "either" };
   const memory = { capabilities, createBuffer: () => buffer } as unknown as GpuMemory;
   const { matrices } = allocateGpuWeights(memory, plan);
+  const textures = createGpuTextures(undefined);
   const map = {
     slice: () => nowhere,
     weight: ({ id }: { readonly id: number }) => matrices.get(id),
     state: () => nowhere,
     scratch: () => nowhere,
     constant: () => nowhere,
+    texture: textures.texture,
   };
   const env = reachTo(plan)(bindings, position);
-  return lowerSteps(plan, kernels, capabilities, 1, map).map((dispatches, i) => {
-    const active = dispatches.filter(({ workgroups }) =>
-      workgroups.every((count) => (typeof count === "number" ? count : count(env)) > 0)
-    );
-    return { node: plan.steps[i]!.node.name, kernel: kernels[i]!.name, count: active.length };
+  const isActive = ({ workgroups }: ProgramDispatch<DimEnv>) =>
+    workgroups.every((count) => (typeof count === "number" ? count : count(env)) > 0);
+  const charged = new Set<GpuTexture>();
+  const charge = (texture: GpuTexture) => {
+    if (charged.has(texture)) return 0;
+    charged.add(texture);
+    return texture.bytes;
+  };
+  return lowerSteps(plan, kernels, capabilities, 1, map, storages).map((dispatches, i) => {
+    const active = dispatches.filter(isActive);
+    return {
+      node: plan.steps[i]!.node.name,
+      kernel: kernels[i]!.name,
+      count: active.length,
+      copies: active.filter(({ shader }) => isStorageCopy(shader)).length,
+      textureBytes: dispatches.flatMap(({ textures = {} }) => Object.values(textures))
+        .reduce((sum, texture) => sum + charge(texture), 0),
+    };
   });
 }
 

@@ -56,7 +56,10 @@ gpuTest("dispatches that are foretold are those of a step", async () => {
 
 Deno.test("layers are told by the first number of a path", () => {
   const names = ["embed", "layers.0.q", "layers.0.experts.3.up", "decoder.layers.12.norm", "head"];
-  const counts = names.map((node, i) => ({ node, kernel: "k", count: i }));
+  const counts = names.map((node, i) => ({
+    ...{ node, kernel: "k", count: i },
+    ...{ copies: 0, textureBytes: 0 },
+  }));
   assertEquals(dispatchesByLayer(counts).map(({ layer, count }) => [layer, count]), [
     ["", 4],
     ["layers.0", 3],

@@ -7,7 +7,7 @@ import type { Count, ProgramDispatch } from "../../gpu/program.ts";
 import { UnsupportedError } from "../errors.ts";
 import { compile, type Dim, type DimEnv, formatDim } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import type { GpuKernel } from "../graph/op.ts";
+import type { GpuKernel, GpuKernelContext } from "../graph/op.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { aligned } from "./gpu_values.ts";
@@ -20,13 +20,15 @@ import { maximumOf } from "./sizes.ts";
 export function chooseGpuKernels(
   plan: Plan,
   capabilities: Capabilities,
-  { forceKernels, excludeKernels }: Pick<PrepareOptions, "forceKernels" | "excludeKernels">,
+  { forceKernels, excludeKernels, storages }:
+    & Pick<PrepareOptions, "forceKernels" | "excludeKernels">
+    & Pick<GpuKernelContext, "storages">,
 ): GpuKernel[] {
   return plan.steps.map(({ node }) => {
     const forced = forceKernels?.[node.op];
     const kernel = getOp(node.op).kernels.gpu.find((candidate) =>
       (forced === undefined || candidate.name === forced) &&
-      !excludeKernels?.has(candidate.name) && candidate.when({ node, capabilities })
+      !excludeKernels?.has(candidate.name) && candidate.when({ node, capabilities, storages })
     );
     if (kernel) return kernel;
     throw noKernel(node, forced);
@@ -50,8 +52,9 @@ export function lowerToGpu(
   capabilities: Capabilities,
   slotCount: number,
   memory: GpuMemoryMap,
+  storages?: GpuKernelContext["storages"],
 ): ProgramDispatch<DimEnv>[] {
-  return lowerSteps(plan, kernels, capabilities, slotCount, memory).flat();
+  return lowerSteps(plan, kernels, capabilities, slotCount, memory, storages).flat();
 }
 
 /** The same, a list for each step of the plan. */
@@ -61,6 +64,7 @@ export function lowerSteps(
   capabilities: Capabilities,
   slotCount: number,
   memory: GpuMemoryMap,
+  storages?: GpuKernelContext["storages"],
 ): ProgramDispatch<DimEnv>[][] {
   const counts = createCounts();
   const limits = limitsWithReach(plan), reach = reachDim(plan);
@@ -73,10 +77,11 @@ export function lowerSteps(
     if (known) return known(node);
     const recorder = createRecorder(node, { ...memory, state: stateOf });
     const dispatches: ProgramDispatch<DimEnv>[] = [];
-    let scratch = 0;
+    let scratch = 0, textures = 0;
     kernel.lower({
       node,
       capabilities,
+      storages,
       slotCount,
       slice: recorder.slice,
       weight(value) {
@@ -94,11 +99,13 @@ export function lowerSteps(
         const all = memory.scratch(scratch);
         return recorder.keep({ ...all, offset: all.offset + at, bytes });
       },
-      emit({ shader, storage, uniforms = {}, workgroups }) {
+      texture: (tensor, contents) => memory.texture(tensor, textures++, contents),
+      emit({ shader, storage, textures, uniforms = {}, workgroups }) {
         dispatches.push({
           name: kernel.name,
           shader,
           storage,
+          textures,
           uniforms: Object.fromEntries(
             Object.entries(uniforms).map(([name, dim]) => [name, counts(dim)]),
           ),

@@ -163,6 +163,7 @@ function assemble(
       arena: sum(({ arena }) => arena),
       statePerSlot: 0,
       other: sum(({ other }) => other),
+      textures: sum(({ textures = 0 }) => textures),
     },
     openSlot: noStates,
     closeSlot: noStates,

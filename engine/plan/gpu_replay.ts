@@ -6,6 +6,7 @@ import type { GpuSlice, GpuWeight } from "../../gpu/kernel.ts";
 import type { ProgramDispatch } from "../../gpu/program.ts";
 import { type DimEnv, formatDim } from "../graph/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import type { GpuTextures } from "./gpu_textures.ts";
 
 type Dispatch = ProgramDispatch<DimEnv>;
 /** Finds for another node what a range was for the first one. */
@@ -18,6 +19,8 @@ export interface GpuMemoryMap {
   state(value: Value): GpuSlice;
   scratch(bytes: number): GpuSlice;
   constant(data: ArrayBufferView): GpuSlice;
+  /** Shared by nodes of a kind: what is in it is either scratch or told by the kind. */
+  readonly texture: GpuTextures["texture"];
 }
 
 /** Text that is equal for nodes of a kind. */
@@ -35,7 +38,7 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
 }
 
 /** Memory of a node that remembers which range was what. */
-export interface Recorder extends Omit<GpuMemoryMap, "scratch"> {
+export interface Recorder extends Omit<GpuMemoryMap, "scratch" | "texture"> {
   /** To be called with every range that is the same for all nodes of the kind. */
   keep(slice: GpuSlice): GpuSlice;
   /** Gives the dispatches of another node; undefined if a range is of unknown origin. */

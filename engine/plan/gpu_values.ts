@@ -32,8 +32,15 @@ export interface GpuValueLayout {
   readonly constantBytes: number;
 }
 
-/** Lays out the values of a plan whose offsets are multiples of 256. */
-export function layOutValues(plan: Plan): GpuValueLayout {
+/**
+ * Lays out the values of a plan whose offsets are multiples of 256.
+ *
+ * @param repacked Ids of constants that get no place, because kernels rearrange them while loading.
+ */
+export function layOutValues(
+  plan: Plan,
+  repacked: ReadonlySet<number> = new Set(),
+): GpuValueLayout {
   const { graph, limits, placements, arenaBytes } = plan;
   const arena = new Map<number, { offset: number; bytes: number }>();
   const constants = new Map<number, { offset: number; bytes: number }>();
@@ -52,7 +59,9 @@ export function layOutValues(plan: Plan): GpuValueLayout {
     constants.set(value.id, { offset: constantBytes, bytes });
     constantBytes += aligned(bytes);
   };
-  for (const value of constantsOf(plan)) place(value, value.data!.byteLength);
+  for (const value of constantsOf(plan)) {
+    if (!repacked.has(value.id)) place(value, value.data!.byteLength);
+  }
   const vectors = new Map<string, Value>();
   for (const value of weightsOf(plan)) {
     if (isMatrix(value)) continue;
@@ -124,6 +133,7 @@ export function createGpuValues(
     STORAGE_USAGE,
   );
   for (const value of constantsOf(plan)) {
+    if (!constants.has(value.id)) continue;
     const { buffer, byteOffset, byteLength } = value.data!;
     // Deno panics when it is to write nothing.
     if (byteLength === 0) continue;

@@ -5,6 +5,7 @@ import type { Shader } from "../kernel.ts";
 import { bindingsOf, read, type VirtualTensor, virtualTensor, write } from "../virtual_tensor.ts";
 import { wgsl } from "../wgsl.ts";
 
+const NAME = "virtual_map";
 /** Invocations of a workgroup; there is one for each vec4. */
 export const MAP_BLOCK = 64;
 
@@ -28,7 +29,7 @@ export function virtualMapShader(
     storage === "buffer" && element === "f16"
   );
   return {
-    name: "virtual_map",
+    name: NAME,
     ...bindingsOf([[source, "read"], [target, "write"]]),
     uniforms: {},
     ...usesHalf && { enables: ["f16"] as const },
@@ -47,6 +48,11 @@ export function virtualMapShader(
       }
     `,
   };
+}
+
+/** Whether a shader only moves a tensor between storages. */
+export function isStorageCopy({ name }: Pick<Shader, "name">): boolean {
+  return name === NAME;
 }
 
 /** Slices of a tensor at all its places: invocations of a kernel that makes one each. */

@@ -10,6 +10,7 @@ import { getElement } from "../host_tensor.ts";
 import { EPILOGUE_NAMES, type EpilogueName, epilogues } from "../epilogues.ts";
 import { convKernel, depthwiseKernel, fewPlacesKernel } from "../lower_conv.ts";
 import { winogradKernel } from "../lower_conv_winograd.ts";
+import { virtualConvKernel } from "../lower_gpu_conv_virtual.ts";
 import { gpuConvKernels } from "../lower_gpu_network.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
@@ -64,7 +65,7 @@ export const conv: OpRecord = defineOp({
   cases: convCases,
   kernels: {
     wasm: [depthwiseKernel, fewPlacesKernel, winogradKernel, convKernel],
-    gpu: gpuConvKernels,
+    gpu: [virtualConvKernel, ...gpuConvKernels],
   },
 });
 
