@@ -181,7 +181,7 @@ export interface NewFile {
  */
 export function createFile(path: string): NewFile {
   refuseExisting(path);
-  const partial = `${path}.${Deno.pid}.partial`;
+  const partial = partialName(path);
   const guard = <T>(action: () => T): T => {
     try {
       return action();
@@ -216,6 +216,25 @@ export function createFile(path: string): NewFile {
   };
 }
 
+/** A free name beside `path` for what is not whole yet; one that an ended process left is no hindrance. */
+export function partialName(path: string): string {
+  const base = `${path.replace(/[/\\]+$/, "")}.${Deno.pid}`;
+  let name = `${base}.partial`;
+  // Containers give every process the same number.
+  for (let n = 2; pathKind(name) !== undefined; n++) name = `${base}-${n}.partial`;
+  return name;
+}
+
+/** What earlier tries to make `path` have left beside it: they were killed, or are still running. */
+export function listPartials(path: string): string[] {
+  const plain = path.replace(/[/\\]+$/, "");
+  const folder = folderOf(plain);
+  const name = plain.slice(folder.length);
+  const isPartial = (other: string) =>
+    other.startsWith(name) && /^\.\d+(-\d+)?\.partial\/?$/.test(other.slice(name.length));
+  return listFolder(folder || ".").filter(isPartial).map((other) => folder + other).sort();
+}
+
 /**
  * Creates a folder that must not exist.
  *
@@ -245,7 +264,12 @@ export function removeFolder(path: string): void {
   Deno.removeSync(path, { recursive: true });
 }
 
-function refuseExisting(path: string): void {
+/**
+ * Says that nothing may be at `path`, before any work is done for it.
+ *
+ * @throws {SourceError} If there is something.
+ */
+export function refuseExisting(path: string): void {
   if (pathKind(path) === undefined) return;
   throw new SourceError("exists already and is not overwritten", {
     file: path,

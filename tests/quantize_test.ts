@@ -15,13 +15,16 @@ import { openModel } from "../engine/formats/open_model.ts";
 import { openSafetensors } from "../engine/formats/safetensors.ts";
 import type { WeightFile } from "../engine/formats/source.ts";
 import { readTensorRows } from "../engine/formats/tensor_rows.ts";
+import { POLICY_KEY } from "../engine/formats/stored_formats.ts";
 import { createSafetensorsHead } from "../engine/formats/write_safetensors.ts";
-import { memorySource } from "../engine/io.ts";
+import { listPartials, memorySource } from "../engine/io.ts";
 import { load } from "../engine/models/load.ts";
+import { describeFormats } from "../engine/pipelines/describe_policy.ts";
 import { fileError, policyError } from "../engine/pipelines/quant_error.ts";
 import { quantizeModel, type QuantizeOptions } from "../engine/pipelines/quantize.ts";
 import { formatBytes, getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
+import { parsePolicy } from "../quant/policy_file.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "./support/write_gguf.ts";
@@ -255,6 +258,83 @@ Deno.test("a value whose scale does not fit is refused, and abortion leaves noth
     const signal = AbortSignal.abort();
     await assertRejects(() => quantizeTo(TINY_LLAMA, out, "q4_0", { signal }), DOMException);
     assertEquals([...Deno.readDirSync(folder)].length, 1);
+  });
+});
+
+/** Four million weights of two tensors, one of floats and one of whole numbers. */
+function large(): Uint8Array<ArrayBuffer> {
+  const data = new Uint8Array(1 << 23);
+  return writeGguf({ "general.architecture": ["string", "llama"] }, [
+    { name: "blk.0.ffn_up.weight", dims: [1024, 2048], type: 0, data },
+    { name: "table", dims: [1 << 21], type: 26, data },
+  ]);
+}
+
+Deno.test("a signal that fires later stops every way of writing, also copies, and leaves nothing", async () => {
+  await withFolder(async (folder) => {
+    await Deno.writeFile(`${folder}/in.gguf`, large());
+    for (const format of ["q4_k", "q8_gl", "f32"]) {
+      for (const outliers of format === "q4_k" ? [0, 0.001] : [0]) {
+        const ending = format === "q8_gl" || outliers > 0 ? "safetensors" : "gguf";
+        const file = await openModel(`${folder}/in.gguf`);
+        const stop = new AbortController();
+        const written: string[] = [];
+        setTimeout(() => stop.abort(), 0);
+        const options = {
+          signal: stop.signal,
+          onTensor: ({ name }: { readonly name: string }) => written.push(name),
+        };
+        const policy = { ...getPolicy(format), outliers };
+        await assertRejects(
+          () => quantizeModel(file, `${folder}/out.${ending}`, policy, options),
+          DOMException,
+        );
+        file.close();
+        assertEquals(written, [], format);
+      }
+    }
+    const file = await openModel(`${folder}/in.gguf`);
+    const stop = new AbortController();
+    const onTensor = () => setTimeout(() => stop.abort(), 0);
+    await assertRejects(
+      () =>
+        quantizeModel(file, `${folder}/out.gguf`, getPolicy("f16"), {
+          ...{ signal: stop.signal, onTensor },
+        }),
+      DOMException,
+    );
+    file.close();
+    assertEquals([...Deno.readDirSync(folder)].length, 1);
+  });
+});
+
+Deno.test("what a killed try has left is no hindrance, is listed, and is not touched", async () => {
+  await withFolder(async (folder) => {
+    for (const [input, name] of [[TINY_LLAMA, "new.gguf"], [FOLDER, "new"]] as const) {
+      const path = `${folder}/${name}`;
+      const left = [`${path}.${Deno.pid}-2.partial`, `${path}.${Deno.pid}.partial`];
+      await Deno.mkdir(left[0]!);
+      await Deno.writeTextFile(left[1]!, "half");
+      await Deno.writeTextFile(`${path}.partial`, "mine");
+      await quantizeTo(input, path, "q8_0");
+      assertEquals(listPartials(path).map((other) => other.replace(/\/$/, "")), left);
+      assertEquals(await Deno.readTextFile(left[1]!), "half");
+    }
+  });
+});
+
+Deno.test("a folder's policy stands in it, and its configuration stays what it was", async () => {
+  await withFolder(async (folder) => {
+    await quantizeTo(FOLDER, `${folder}/new`, "8/4/4");
+    const [before, after] = [await openModel(FOLDER), await openModel(`${folder}/new`)];
+    before.close();
+    after.close();
+    const { [POLICY_KEY]: policy, ...config } = Object.fromEntries(after.metadata);
+    assertEquals(config, Object.fromEntries(before.metadata));
+    assertEquals(parsePolicy(policy as string), parsePolicy(JSON.stringify(getPolicy("8/4/4"))));
+    const reasons = new Set(describeFormats(after).map(({ role, reason }) => `${role}: ${reason}`));
+    assert(reasons.has("ffn_up: rule 1") && reasons.has("norm: kept"), [...reasons].join());
+    assertEquals(describeFormats(before).every(({ reason }) => reason === ""), true);
   });
 });
 

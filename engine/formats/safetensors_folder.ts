@@ -6,6 +6,7 @@
 import { FormatError, SourceError } from "../errors.ts";
 import { checkPlainName, isMissing } from "../io.ts";
 import { openSafetensors } from "./safetensors.ts";
+import { POLICY_KEY } from "./stored_formats.ts";
 import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "./source.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
@@ -48,7 +49,7 @@ export async function openSafetensorsFolder(
   // A file that brings the metadata of another container along needs nothing beside it.
   if (parts[0].kind !== reader.kind) return parts[0];
   try {
-    const metadata = await readConfig(open) ?? parts[0].metadata;
+    const metadata = withPolicy(await readConfig(open), parts[0].metadata);
     const tensors = merge(parts);
     return { kind: reader.kind, name: folder, metadata, tensors, readText, readBytes, close };
   } catch (error) {
@@ -152,6 +153,14 @@ function checkIndex(
 
 function merge(parts: readonly WeightFile[]): Map<string, TensorInfo> {
   return new Map(parts.flatMap((part) => [...part.tensors]));
+}
+
+/** The configuration, and what quantisation noted beside the weights. */
+function withPolicy(config: WeightFile["metadata"] | undefined, own: WeightFile["metadata"]) {
+  const policy = own.get(POLICY_KEY);
+  return config && policy !== undefined
+    ? new Map([...config, [POLICY_KEY, policy]])
+    : config ?? own;
 }
 
 async function readConfig(

@@ -13,6 +13,9 @@ import { outlierNames } from "./outliers.ts";
 import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "./source.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
+/** Metadata key of the policy that a file was written by, as JSON. */
+export const POLICY_KEY = "troodon.policy";
+
 /** Key in `__metadata__`. */
 export const STORED_FORMATS_KEY = "troodon";
 /** Name of the tensor that holds a GGUF header. */

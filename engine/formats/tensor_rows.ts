@@ -1,7 +1,10 @@
 // A tensor's values as float32, a run of rows at a time, so that one larger than memory can be worked on.
+// Reading settles at once, and awaiting it lets no event through: a pause before each run lets a signal fire,
+// and runs are so short that whatever is made of one, by the slowest rounding too, takes less than a second.
 
 import { formatBytes, type NumberFormat } from "../../quant/mod.ts";
 import { addSparseRows } from "../../quant/outliers.ts";
+import { pause } from "../decode/pause.ts";
 import { readOutliers } from "./outliers.ts";
 import type { TensorInfo } from "./source.ts";
 
@@ -16,12 +19,17 @@ export interface TensorRows {
 }
 
 /** Values of a run, unless one row is longer. */
-const RUN_VALUES = 1 << 20;
+const RUN_VALUES = 1 << 17;
 
-/** Reads and decodes a tensor, its outliers in their places. */
+/**
+ * Reads and decodes a tensor, its outliers in their places.
+ *
+ * @param signal Stops between two runs, with its reason.
+ */
 export async function* readTensorRows(
   tensor: TensorInfo,
   format: NumberFormat,
+  signal?: AbortSignal,
 ): AsyncGenerator<TensorRows, void, void> {
   const { source, offset, shape, byteLength } = tensor;
   const count = shape.reduce((product, size) => product * size, 1);
@@ -32,6 +40,8 @@ export async function* readTensorRows(
   const bytes = new Uint8Array(formatBytes(format, run));
   const values = new Float32Array(run);
   for (let start = 0; start < count; start += run) {
+    await pause();
+    signal?.throwIfAborted();
     const length = Math.min(run, count - start);
     const part = bytes.subarray(0, formatBytes(format, length));
     const decoded = values.subarray(0, length);

@@ -5,7 +5,8 @@ import { chooseFormat, type QuantPolicy } from "../../quant/policy.ts";
 import { parsePolicy } from "../../quant/policy_file.ts";
 import { roleOf, type TensorRole } from "../../quant/tensor_roles.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
-import { isFloatFormat, modelFacts, planQuantization, POLICY_KEY } from "./quantize_plan.ts";
+import { POLICY_KEY } from "../formats/stored_formats.ts";
+import { isFloatFormat, modelFacts, planQuantization } from "./quantize_plan.ts";
 import { outlierBytes } from "./quantize_outliers.ts";
 
 /** Tensors that are treated alike. */

@@ -62,11 +62,11 @@ export async function policyError(
     if (!isFloatFormat(tensor.format) || (only && !only.test(tensor.name))) continue;
     const { format } = chooseFormat(policy, tensor, model);
     if (!format) continue;
-    const range = format.scope === "tensor" ? await rangeOf(tensor) : undefined;
+    const range = format.scope === "tensor" ? await rangeOf(tensor, signal) : undefined;
     const options = { levels, ...range && { range } };
     const sums = createErrorSums();
-    for await (const { start, values } of readTensorRows(tensor, getFormat(tensor.format))) {
-      signal?.throwIfAborted();
+    const rows = readTensorRows(tensor, getFormat(tensor.format), signal);
+    for await (const { start, values } of rows) {
       addErrors(sums, values, encodeAndDecode(tensor, start, values, format, options));
     }
     all.push({ tensor, format, sums });
@@ -97,8 +97,7 @@ export async function fileError(
     const format = getFormat(twin.format);
     const sums = createErrorSums();
     const theirs = readTensorRows(twin, format);
-    for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
-      signal?.throwIfAborted();
+    for await (const { values } of readTensorRows(tensor, getFormat(tensor.format), signal)) {
       // Runs are of the same rows, since the shapes are equal.
       addErrors(sums, values, (await theirs.next()).value!.values);
     }
@@ -137,9 +136,12 @@ function encodeAndDecode(
 }
 
 /** Smallest and greatest value of a tensor. */
-export async function rangeOf(tensor: TensorInfo): Promise<[number, number]> {
+export async function rangeOf(
+  tensor: TensorInfo,
+  signal?: AbortSignal,
+): Promise<[number, number]> {
   let min = Infinity, max = -Infinity;
-  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format), signal)) {
     for (const value of values) {
       if (value < min) min = value;
       if (value > max) max = value;

@@ -7,7 +7,14 @@ import type { EncodeOptions } from "../../quant/mod.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { createFile, createFolder, removeFolder, renameFolder } from "../io.ts";
+import {
+  createFile,
+  createFolder,
+  partialName,
+  refuseExisting,
+  removeFolder,
+  renameFolder,
+} from "../io.ts";
 import { copyTexts, createHead, type Head } from "./quantize_head.ts";
 import { planQuantization, type QuantizePlan } from "./quantize_plan.ts";
 import { type CalibrationRequest, openRounding, type Rounding } from "./quantize_rounding.ts";
@@ -63,8 +70,9 @@ export async function quantizeModel(
   const plan = { ...wanted, tensors: rounding.tensors };
   const head = await createHead(file, plan, policy);
   const parts = { plan, head, rounding };
+  refuseExisting(path);
   if (plan.container !== "folder") return await writeWeights(path, parts, options);
-  const partial = `${path.replace(/[/\\]+$/, "")}.partial`;
+  const partial = partialName(path);
   createFolder(partial);
   try {
     const result = await writeWeights(`${partial}/model.safetensors`, parts, options);

@@ -5,7 +5,7 @@ import type { QuantPolicy } from "../../quant/policy.ts";
 import { SourceError } from "../errors.ts";
 import { sniffModel } from "../formats/sniff.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { findGgufHeader, GGUF_HEADER_TENSOR } from "../formats/stored_formats.ts";
+import { findGgufHeader, GGUF_HEADER_TENSOR, POLICY_KEY } from "../formats/stored_formats.ts";
 import {
   createGgufHead,
   type GgufEntries,
@@ -17,7 +17,7 @@ import {
 import { outlierNames } from "../formats/outliers.ts";
 import { createSafetensorsHead, type SafetensorsTensor } from "../formats/write_safetensors.ts";
 import { createFile, createFolder, openFile } from "../io.ts";
-import { type PlannedTensor, POLICY_KEY, type QuantizePlan } from "./quantize_plan.ts";
+import type { PlannedTensor, QuantizePlan } from "./quantize_plan.ts";
 
 /** What precedes the tensors. */
 export interface Head {
@@ -47,19 +47,19 @@ export async function createHead(
   const plain = tensors.map(factsOf);
   const facts = tensors.flatMap((planned, i) => [plain[i]!, ...outlierFacts(planned)]);
   const outliers = tensors.flatMap(({ tensor, outliers }) => outliers > 0 ? [tensor.name] : []);
+  const { name, format, rules, outliers: share } = policy;
+  const stated = JSON.stringify({ name, format, rules, outliers: share });
   if (container === "folder") {
-    return { bytes: createSafetensorsHead(facts, {}, outliers), paddingAfter: () => 0 };
+    return {
+      bytes: createSafetensorsHead(facts, { [POLICY_KEY]: stated }, outliers),
+      paddingAfter: () => 0,
+    };
   }
   const numbered = setGgufIntegers(await entriesOf(file), {
     "general.file_type": policy.ggufFileType,
     "general.quantization_version": QUANTIZATION_VERSION,
   });
-  const { name, format, rules, outliers: share } = policy;
-  const entries = setGgufText(
-    numbered,
-    POLICY_KEY,
-    JSON.stringify({ name, format, rules, outliers: share }),
-  );
+  const entries = setGgufText(numbered, POLICY_KEY, stated);
   if (container === "gguf") {
     const { bytes, alignment } = createGgufHead(entries, plain);
     return { bytes, paddingAfter: (byteLength) => paddingAfter(byteLength, alignment) };

@@ -38,11 +38,12 @@ export async function openOutliers(
   { tensor, outliers: count }: PlannedTensor,
   source: NumberFormat,
   checked: (start: number, values: Float32Array) => void,
+  signal?: AbortSignal,
 ): Promise<TensorOutliers | undefined> {
   if (count === 0) return undefined;
   const search = searchOutliers(count);
   for (const look of [search.count, search.refine]) {
-    for await (const { start, values } of readTensorRows(tensor, source)) {
+    for await (const { start, values } of readTensorRows(tensor, source, signal)) {
       checked(start, values);
       look(values);
     }

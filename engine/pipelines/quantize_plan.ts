@@ -10,9 +10,6 @@ import { UnsupportedError } from "../errors.ts";
 import { type BlockLayout, scalars } from "../formats/scalars.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../formats/source.ts";
 
-/** Metadata key of the policy that a file was written by, as JSON. */
-export const POLICY_KEY = "troodon.policy";
-
 /** A tensor and what becomes of it. */
 export interface PlannedTensor {
   readonly tensor: TensorInfo;

@@ -76,7 +76,7 @@ export async function openRounding(
   { levels, calibration: request, importance: given, signal }: RoundingOptions,
 ): Promise<Rounding> {
   const optionsOf = async ({ tensor, target }: PlannedTensor): Promise<EncodeOptions> => {
-    const range = target!.scope === "tensor" ? await rangeOf(tensor) : undefined;
+    const range = target!.scope === "tensor" ? await rangeOf(tensor, signal) : undefined;
     return { ...levels && { levels }, ...range && { range } };
   };
   const toNearest: Rounding["encoderOf"] = async (planned) => {

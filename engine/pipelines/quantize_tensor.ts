@@ -1,9 +1,11 @@
 // One tensor on its way into a quantised file: runs of rows are decoded, rounded, written, and decoded again
 // to be compared. Every value is looked at before it is stored and again after: a NaN, an infinity or a scale
-// that overflows ends the work with the tensor and the index.
+// that overflows ends the work with the tensor and the index. A copy is looked at too: damaged weights are no
+// better in the format that they came in.
 
 import { findNonFinite } from "../../quant/finite.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { pause } from "../decode/pause.ts";
 import { FormatError } from "../errors.ts";
 import type { TensorInfo } from "../formats/source.ts";
 import { readTensorRows } from "../formats/tensor_rows.ts";
@@ -15,7 +17,7 @@ import {
   errorStatistics,
 } from "./error_statistics.ts";
 import { openOutliers, outlierBytes } from "./quantize_outliers.ts";
-import type { PlannedTensor } from "./quantize_plan.ts";
+import { isFloatFormat, type PlannedTensor } from "./quantize_plan.ts";
 import type { Rounding, RoundingMethod } from "./quantize_rounding.ts";
 
 /** What became of a tensor. */
@@ -35,14 +37,14 @@ export interface QuantizedTensor {
   readonly method: RoundingMethod | undefined;
   /** Error of the new values; undefined where bytes were copied. */
   readonly error: ErrorStatistics | undefined;
-  /** Values that were not finite and were replaced. */
+  /** Values that were not finite and were replaced, also where other bytes were copied. */
   readonly saturated: number;
 }
 
 /** Options of {@linkcode writeTensor}; see `QuantizeOptions`. */
 export interface WriteOptions {
   readonly saturate?: boolean;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const LARGEST_F16 = 65504;
@@ -66,25 +68,24 @@ export async function writeTensor(
     ...{ bytes, insteadOf, outliers: planned.outliers },
   };
   if (!target) {
-    await copyBytes(tensor, output, signal);
-    return { ...facts, method: undefined, error: undefined, saturated: 0 };
+    const saturated = await copyTensor(tensor, output, { saturate, signal });
+    return { ...facts, method: undefined, error: undefined, saturated };
   }
   const source = getFormat(from);
   let saturated = 0;
   const { method, change, encode } = await rounding.encoderOf(planned);
   const checked = (start: number, values: Float32Array): void => {
-    signal?.throwIfAborted();
     if (saturate) saturated += makeFinite(values);
     const bad = findNonFinite(values);
     if (bad >= 0) throw refuse(tensor, `value ${start + bad} is ${values[bad]}`, true);
     change?.(start, values);
   };
-  const outliers = await openOutliers(planned, source, checked);
+  const outliers = await openOutliers(planned, source, checked, signal);
   const sums = createErrorSums();
   saturated = 0;
   let encoded = new Uint8Array(0);
   let decoded = new Float32Array(0);
-  for await (const { start, values } of readTensorRows(tensor, source)) {
+  for await (const { start, values } of readTensorRows(tensor, source, signal)) {
     checked(start, values);
     outliers?.takeFrom(values);
     const runBytes = formatBytes(target, values.length);
@@ -121,7 +122,7 @@ function refuse(
     file: source.name,
     place: `tensor ${JSON.stringify(name)}`,
     remedy: saturable
-      ? "The weights are damaged; to store the nearest finite values, ask for saturation"
+      ? "The weights are damaged; to store the nearest finite values, set saturate"
       : "Choose another format for this tensor",
     cause,
   });
@@ -138,6 +139,40 @@ function makeFinite(values: Float32Array): number {
   return count;
 }
 
+/** Copies a tensor; blocks that are not finite are refused, or replaced and counted. */
+async function copyTensor(
+  tensor: TensorInfo,
+  output: NewFile,
+  { saturate, signal }: WriteOptions,
+): Promise<number> {
+  if (!isFloatFormat(tensor.format)) {
+    await copyBytes(tensor, output, signal);
+    return 0;
+  }
+  const format = getFormat(tensor.format);
+  const { blockSize, blockBytes } = format;
+  let saturated = 0;
+  for await (const { start, bytes, values } of readTensorRows(tensor, format, signal)) {
+    const bad = findNonFinite(values);
+    if (bad >= 0) {
+      const message = `value ${start + bad} is ${values[bad]}`;
+      if (!saturate) throw refuse(tensor, message, true);
+      if (!format.encode) {
+        throw refuse(tensor, `${message}, and ${format.name} has no encoder to replace it`, false);
+      }
+      for (let block = Math.floor(bad / blockSize); block * blockSize < values.length; block++) {
+        const part = values.subarray(block * blockSize, (block + 1) * blockSize);
+        const replaced = makeFinite(part);
+        if (replaced === 0) continue;
+        saturated += replaced;
+        format.encode(part, bytes.subarray(block * blockBytes, (block + 1) * blockBytes));
+      }
+    }
+    output.write(bytes);
+  }
+  return saturated;
+}
+
 async function copyBytes(
   { source, offset, byteLength }: TensorInfo,
   output: NewFile,
@@ -145,6 +180,7 @@ async function copyBytes(
 ): Promise<void> {
   const buffer = new Uint8Array(Math.min(byteLength, 1 << 22));
   for (let at = 0; at < byteLength; at += buffer.length) {
+    await pause();
     signal?.throwIfAborted();
     const part = buffer.subarray(0, Math.min(buffer.length, byteLength - at));
     await source.readInto(offset + at, part);
