@@ -99,10 +99,17 @@ async function prepareParts(
     ]),
   );
   const ready: ReadyPart[] = [];
+  const kernels: string[] = [];
   try {
     for (const [i, { home }] of parts.entries()) {
       const own = planPart(graphs[i]!, plan);
       const prepared = home === "gpu" ? await withPlainWeights(own, options) : own;
+      const computed = prepared.graph.nodes.filter(({ op }) => !getOp(op).view);
+      kernels.push(
+        ...computed.map((node) =>
+          home === "gpu" ? kernelOf(node, capabilities, options)! : `host:${node.op}`
+        ),
+      );
       const backend = await backends[home]();
       const executable = await backend.prepare(prepared, options);
       ready.push({
@@ -121,11 +128,6 @@ async function prepareParts(
     for (const { executable } of ready) executable.dispose();
     throw error;
   }
-  const kernels = parts.flatMap(({ home, nodes }) =>
-    nodes.filter(({ op }) => !getOp(op).view).map((node) =>
-      home === "gpu" ? kernelOf(node, capabilities, options)! : `host:${node.op}`
-    )
-  );
   return assemble(plan, ready, { sources, kernels });
 }
 

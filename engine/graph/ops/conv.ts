@@ -13,7 +13,7 @@ import { winogradKernel } from "../lower_conv_winograd.ts";
 import { virtualConvKernel } from "../lower_gpu_conv_virtual.ts";
 import { gpuConvKernels } from "../lower_gpu_network.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
-import type { CaseRandom, OpCase } from "../op_case.ts";
+import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
 import {
   checkInputCount,
   optionalInput,
@@ -170,5 +170,19 @@ function convCases(random: CaseRandom): OpCase[] {
       attributes: { groups, activation, pads: [1, 1, 1, 1] },
     }))
   );
-  return [...plain, ...open, ...active];
+  // Kernels may rearrange weights that are known.
+  const known = ([
+    [[2, 6, 5, 7], [5, 6, 3, 2], { pads: [1, 0, 1, 2], strides: [2, 1], activation: "sigmoid" }],
+    [[1, 16, 4, 5], [16, 8, 1, 1], { groups: 2 }],
+    [[2, 2, 4, 5, 6], [3, 2, 2, 3, 3], { pads: [0, 1, 1, 1, 1, 1] }],
+  ] as typeof CONV_CASES).map(([x, w, attributes]) => ({
+    name: `[${x}] * known [${w}], ${JSON.stringify(attributes)}`,
+    inputs: [
+      random.input(x),
+      { ...random.input(w), role: "constant" } as CaseInput,
+      random.weight("F32", [w[0]!]),
+    ],
+    attributes,
+  }));
+  return [...plain, ...open, ...active, ...known];
 }
