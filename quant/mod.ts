@@ -126,6 +126,18 @@ export function isFormatName(name: string): boolean {
   return formats.has(alias) || rowFormats.has(alias);
 }
 
+/** Whether values can be stored in a format that {@linkcode findFormat} knows. */
+export function hasEncoder(name: string): boolean {
+  // Rows of 256 suit every format whose block is a row.
+  return findFormat(name, 256).encode !== undefined;
+}
+
+/** Names of the formats that values can be stored in; those whose block is a row without the row's length. */
+export function encodedNames(): string[] {
+  const names = [...formats.values()].filter(({ encode }) => encode).map(({ name }) => name);
+  return [...names, ...[...rowFormats.keys()].filter(hasEncoder)];
+}
+
 /** The format of a ggml type id, or undefined if it cannot be decoded here. */
 export function formatOfGgmlType(type: number): NumberFormat | undefined {
   return byGgmlType.get(type);

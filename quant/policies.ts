@@ -3,7 +3,7 @@
 // llama.cpp's rows are those of its quantiser for models other than Falcon, without an importance matrix.
 
 import type { PolicyRule, QuantPolicy } from "./policy.ts";
-import { isFormatName } from "./mod.ts";
+import { encodedNames, hasEncoder, isFormatName } from "./mod.ts";
 
 const output: PolicyRule = { roles: ["output"], format: "Q6_K" };
 const favoured = { layers: { favoured: true } } as const;
@@ -99,16 +99,23 @@ export const policyNames: readonly string[] = [...named.keys()];
  * The policy of a name in either case: a named one (`q4_k_m`, `8/4/4`, and `q8` is ML Drift's), or any
  * format, which then goes to every matrix.
  *
- * @throws {RangeError} If there is none; the message lists the named ones.
+ * @throws {RangeError} If there is none, or nothing can be stored in it; the message lists those there are.
  */
 export function getPolicy(name: string): QuantPolicy {
   const upper = name.toUpperCase();
   const policy = named.get(upper) ?? named.get(`${upper}_M`);
   if (policy) return policy;
-  if (isFormatName(name)) return { name: upper, format: upper, rules: [] };
+  const known = [...new Set([...policyNames, ...encodedNames()])].join(", ");
+  if (!isFormatName(name)) throw new RangeError(`Cannot quantise to "${name}": known are ${known}`);
+  if (hasEncoder(name)) return { name: upper, format: upper, rules: [] };
   throw new RangeError(
-    `Cannot quantise to "${name}": known are ${policyNames.join(", ")} and the number formats`,
+    `Cannot quantise to "${name}": it has no public encoder, those that have one are ${known}`,
   );
+}
+
+/** Whether a policy is one of {@linkcode policyNames}, with its rules as they are. */
+export function isNamedPolicy({ name, rules }: QuantPolicy): boolean {
+  return named.get(name)?.rules === rules;
 }
 
 /** Names that Inferflow's configurations have for tensors of a layer. */

@@ -5,7 +5,7 @@
 // the choice says so.
 
 import { formatBytes, type NumberFormat } from "./format.ts";
-import { findFormat } from "./mod.ts";
+import { findFormat, hasEncoder } from "./mod.ts";
 import { layerOf, roleOf, type TensorRole } from "./tensor_roles.ts";
 
 /** Layers that a rule is for; several parts must all hold. */
@@ -81,6 +81,8 @@ export interface FormatChoice {
   readonly insteadOf?: string;
   /** How many weights are kept apart. */
   readonly outliers: number;
+  /** Number of the rule that decides, from 1; 0 where none does. */
+  readonly rule: number;
   /** Why, for people: `kept`, `rule 3`, or `no rule` where the policy's own format is taken. */
   readonly reason: string;
 }
@@ -110,29 +112,42 @@ export function chooseFormat(
 ): FormatChoice {
   const { name, shape } = tensor;
   const named = roleOf(name, shape);
-  const role = named === "embedding" && model.tiedOutput && hasRule(policy, "output")
-    ? "output"
-    : named;
-  const rule = policy.rules.find((candidate) => fits(candidate, role, tensor, model));
+  const role = roleIn(policy, tensor, model);
+  const rule = policy.rules.find((candidate) => ruleFits(candidate, policy, tensor, model));
+  const number = rule ? policy.rules.indexOf(rule) + 1 : 0;
   const isKept = !rule && (KEPT.includes(role) || shape.length < 2);
   const wanted = rule?.format ?? policy.format;
   const part = role === named ? "" : `, as ${role}`;
-  const why = isKept ? "kept" : rule ? `rule ${policy.rules.indexOf(rule) + 1}` : "no rule";
+  const why = isKept ? "kept" : rule ? `rule ${number}` : "no rule";
   const reason = why + part;
-  if (isKept || wanted === "keep") return { format: undefined, outliers: 0, reason };
+  const facts = { rule: number, reason };
+  if (isKept || wanted === "keep") return { format: undefined, outliers: 0, ...facts };
   const choice = standIn(wanted, shape.at(-1) ?? 1);
   const share = rule?.outliers ?? policy.outliers ?? 0;
   // A table is looked up, a stack of matrices has no sparse product, and a plain float loses next to nothing.
   const isMatrix = named !== "embedding" && !KEPT.includes(role) && shape.length === 2 &&
     choice.format!.blockSize > 1;
-  return { ...choice, outliers: isMatrix ? Math.floor(share * countOf(tensor)) : 0, reason };
+  return { ...choice, outliers: isMatrix ? Math.floor(share * countOf(tensor)) : 0, ...facts };
+}
+
+/** The role that rules go by: an embedding that is the output matrix too is that, if a rule speaks of it. */
+function roleIn(policy: QuantPolicy, { name, shape }: TensorFacts, model: ModelFacts): TensorRole {
+  const role = roleOf(name, shape);
+  return role === "embedding" && model.tiedOutput && hasRule(policy, "output") ? "output" : role;
 }
 
 function hasRule({ rules }: QuantPolicy, role: TensorRole): boolean {
   return rules.some(({ roles }) => roles?.includes(role));
 }
 
-function fits(rule: PolicyRule, role: TensorRole, tensor: TensorFacts, model: ModelFacts): boolean {
+/** Whether a rule of a policy fits a tensor, whatever rules stand before it. */
+export function ruleFits(
+  rule: PolicyRule,
+  policy: QuantPolicy,
+  tensor: TensorFacts,
+  model: ModelFacts,
+): boolean {
+  const role = roleIn(policy, tensor, model);
   const { roles, pattern, layers, queryGroup, experts, below } = rule;
   const { name, shape } = tensor;
   if (roles ? !roles.includes(role) : KEPT.includes(role) || shape.length < 2) return false;
@@ -175,10 +190,12 @@ function standIn(
       throw error;
     }
   };
-  const format = fitting(wanted);
-  if (format && !format.encode) {
-    throw new RangeError(`Cannot store weights as ${format.name}: it has no public encoder`);
+  if (!hasEncoder(wanted)) {
+    throw new RangeError(
+      `Cannot store weights as ${wanted.toUpperCase()}: it has no public encoder`,
+    );
   }
+  const format = fitting(wanted);
   if (format) return { format };
   const other = STAND_INS[wanted.toUpperCase()];
   const instead = (other !== undefined && fitting(other)) || findFormat("F16", columns);

@@ -1,37 +1,54 @@
 // A policy as JSON, in a file of the user's: the same object as in policy.ts, checked key by key, so that
 // a misspelt one is not silently without effect.
 
-import { findFormat, isFormatName } from "./mod.ts";
+import { encodedNames, hasEncoder, isFormatName } from "./mod.ts";
 import { MOST_OUTLIERS } from "./outliers.ts";
 import type { PolicyRule, QuantPolicy } from "./policy.ts";
 import { TENSOR_ROLES } from "./tensor_roles.ts";
 
-type Check = (value: unknown) => boolean;
-const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isText: Check = (value) => typeof value === "string" && value !== "";
-const isRecord: Check = (value) =>
+/** What is wrong with a value, as an end of the sentence, or undefined. */
+type Check = (value: unknown) => string | undefined;
+
+function must(be: string, isRight: (value: unknown) => boolean): Check {
+  return (value) => isRight(value) ? undefined : `it must be ${be}`;
+}
+
+const isRecord = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+const isWhole = (value: unknown, least: number): boolean =>
+  Number.isSafeInteger(value) && (value as number) >= least;
+const count = must("a whole number, 0 or more", (value) => isWhole(value, 0));
+const text = must("a text", (value) => typeof value === "string" && value !== "");
+const share = must(
+  `a number from 0 to ${MOST_OUTLIERS}`,
+  (value) => typeof value === "number" && value >= 0 && value <= MOST_OUTLIERS,
+);
 
 const POLICY_KEYS: Readonly<Record<string, Check>> = {
-  name: isText,
-  format: isFormat,
-  rules: Array.isArray,
-  outliers: isShare,
+  name: text,
+  format: checkFormat,
+  rules: must("a list of rules", Array.isArray),
+  outliers: share,
 };
 const RULE_KEYS: Readonly<Record<string, Check>> = {
-  roles: (value) => Array.isArray(value) && value.every((role) => TENSOR_ROLES.includes(role)),
-  pattern: (value) => isText(value) && isPattern(value as string),
-  layers: isRecord,
-  queryGroup: isCount,
-  experts: isCount,
-  below: isCount,
-  format: isFormat,
-  outliers: isShare,
+  roles: must(
+    `a list of ${TENSOR_ROLES.join(", ")}`,
+    (value) =>
+      Array.isArray(value) && value.length > 0 &&
+      value.every((role) => TENSOR_ROLES.includes(role)),
+  ),
+  pattern: checkPattern,
+  layers: must("an object", isRecord),
+  queryGroup: count,
+  experts: count,
+  below: count,
+  format: checkFormat,
+  outliers: share,
 };
 const LAYER_KEYS: Readonly<Record<string, Check>> = {
-  first: isCount,
-  firstShare: (value) => isCount(value) && value !== 0,
-  favoured: (value) => value === true,
+  first: count,
+  firstShare: must("a whole number, 1 or more", (value) => isWhole(value, 1)),
+  favoured: must("true, or left out", (value) => value === true),
 };
 
 /**
@@ -73,29 +90,30 @@ function checkKeys(
       const known = Object.keys(keys).join(", ");
       throw new RangeError(`Cannot use ${what}: "${key}" is not one of ${known}`);
     }
-    if (!check(part)) {
-      throw new RangeError(`Cannot use ${what}: "${key}" is ${JSON.stringify(part)}`);
-    }
+    const fault = check(part);
+    if (fault === undefined) continue;
+    throw new RangeError(`Cannot use ${what}: "${key}" is ${JSON.stringify(part)}, ${fault}`);
   }
   const missing = required.find((key) => !Object.hasOwn(value as object, key));
   if (missing) throw new RangeError(`Cannot use ${what}: "${missing}" is missing`);
 }
 
-function isFormat(value: unknown): boolean {
-  if (value === "keep") return true;
-  // Rows of 256 suit every format whose block is a row.
-  return typeof value === "string" && isFormatName(value) && !!findFormat(value, 256).encode;
+function checkFormat(value: unknown): string | undefined {
+  if (value === "keep") return undefined;
+  const isKnown = typeof value === "string" && isFormatName(value);
+  if (isKnown && hasEncoder(value)) return undefined;
+  const names = encodedNames().join(", ");
+  return isKnown
+    ? `which has no public encoder; those that have one are ${names}`
+    : `which is no number format: known are keep, ${names}`;
 }
 
-function isShare(value: unknown): boolean {
-  return typeof value === "number" && value >= 0 && value <= MOST_OUTLIERS;
-}
-
-function isPattern(text: string): boolean {
+function checkPattern(value: unknown): string | undefined {
+  if (text(value) !== undefined) return text(value);
   try {
-    new RegExp(text);
-    return true;
-  } catch {
-    return false;
+    new RegExp(value as string);
+    return undefined;
+  } catch (error) {
+    return `which is no regular expression (${(error as Error).message})`;
   }
 }

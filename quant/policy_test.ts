@@ -1,8 +1,9 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
-import { findFormat, getFormat } from "./mod.ts";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { findFormat, formats, getFormat } from "./mod.ts";
 import { getPolicy, inferflowPolicy, policyNames } from "./policies.ts";
 import { chooseFormat, policyBytes, type QuantPolicy, type TensorFacts } from "./policy.ts";
 import { parsePolicy } from "./policy_file.ts";
+import { findIdleParts } from "./policy_use.ts";
 import { layerOf, roleOf } from "./tensor_roles.ts";
 
 /** Tensors of a Llama as GGUF names them. */
@@ -151,8 +152,64 @@ Deno.test("every named policy gives formats that can be encoded", () => {
   }
   assertEquals(getPolicy("q3h").format, "Q3H");
   assertThrows(() => getPolicy("q9_k"), RangeError, 'quantise to "q9_k"');
-  const iq1 = getPolicy("iq1_s");
-  assertThrows(() => chooseFormat(iq1, TINY_LLAMA[0]!, MODEL), RangeError, "no public encoder");
+  const unknown = assertThrows(() => getPolicy("q9_k"), RangeError);
+  for (const name of ["Q4_K_M", "8/4/4", "E0M4_G128", "I4PC", "Q3H_B64T1"]) {
+    assertMatch(unknown.message, new RegExp(`[ ,]${name}(,|$)`));
+  }
+});
+
+Deno.test("a format without an encoder is refused by name and by tensor, whether rows fill its blocks or not", () => {
+  const without = [...formats.values()].filter(({ encode }) => !encode);
+  assert(without.some(({ name }) => name === "IQ2_XXS"));
+  for (const { name, blockSize } of without) {
+    assertThrows(() => getPolicy(name), RangeError, "no public encoder");
+    for (const columns of [blockSize, blockSize + 1]) {
+      const tensor = { name: "blk.0.attn_q.weight", shape: [2, columns] };
+      assertThrows(
+        () => chooseFormat({ name, format: name, rules: [] }, tensor, MODEL),
+        RangeError,
+        "no public encoder",
+      );
+    }
+  }
+});
+
+Deno.test("what of a policy is without effect is said: rules, outliers, a format that no row fits", () => {
+  const idle = (json: unknown, tensors: readonly TensorFacts[] = TINY_LLAMA) =>
+    findIdleParts(parsePolicy(JSON.stringify(json)), tensors, MODEL);
+  const ofRule = (rule: Record<string, unknown>, before: readonly unknown[] = []) =>
+    idle({ format: "q8_0", rules: [...before, { format: "q4_0", ...rule }] }).join();
+  for (
+    const rule of [
+      { pattern: "attn_q" },
+      { roles: ["norm"], pattern: "attn_norm" },
+      { layers: { first: 1 } },
+      { below: 1_000_000 },
+      { queryGroup: 8 },
+    ]
+  ) assertEquals(ofRule(rule), "");
+  assertMatch(ofRule({ pattern: "nothing" }), /^rule 1 .* fits no tensor: no name .*"nothing"$/);
+  assertMatch(ofRule({ pattern: "_norm" }), /norms, biases, routers or tables only/);
+  assertMatch(ofRule({ pattern: "attn_q", below: 5 }), /do not meet its other conditions$/);
+  for (const rule of [{ roles: ["router"] }, { experts: 8 }, { below: 5 }, { queryGroup: 9 }]) {
+    assertEquals(ofRule(rule), "rule 1 of the policy fits no tensor");
+  }
+  const first = { roles: ["ffn_up", "ffn_gate"], format: "q5_0" };
+  assertEquals(
+    ofRule({ roles: ["ffn_up"] }, [first]),
+    "rule 2 of the policy is without effect: rules before it decide for the 22 it fits",
+  );
+  assertEquals(idle({ format: "q4_0", outliers: 0.01 }), []);
+  assertMatch(idle({ format: "f16", outliers: 0.01 }).join(), /^no outliers are kept apart/);
+  const narrow = llama({ layers: 1, dim: 96, hidden: 96, kv: 96, vocab: 8 });
+  assertMatch(idle({ format: "q4_k" }, narrow).join(), /stored as Q4_K: .* Q5_0 stands in$/);
+  assertMatch(idle({ format: "lf8" }, narrow).join(), /stored as LF8: .* F16 stands in$/);
+  assertEquals(idle({ format: "q4_0" }, narrow), []);
+  for (const name of policyNames) {
+    assertEquals(findIdleParts(getPolicy(name), TINY_LLAMA, MODEL), []);
+  }
+  const borrowed = { ...getPolicy("Q4_K_M"), rules: [{ pattern: "nothing", format: "Q4_K" }] };
+  assertEquals(findIdleParts(borrowed, TINY_LLAMA, MODEL).length, 1);
 });
 
 Deno.test("a choice says why", () => {
@@ -246,11 +303,28 @@ Deno.test("a policy in a file is checked to the last key", () => {
     ["{", "Cannot read the policy"],
     [{}, '"format" is missing'],
     [{ format: "q9" }, '"format" is "q9"'],
-    [{ format: "iq1_s" }, '"format" is "iq1_s"'],
+    [{ format: "q9" }, "no number format: known are keep, F32, F16"],
+    [{ format: "iq1_s" }, '"format" is "iq1_s", which has no public encoder; those that have'],
+    [{ format: 4 }, '"format" is 4, which is no number format'],
+    [{ format: "q8_0", name: "" }, '"name" is "", it must be a text'],
+    [{ format: "q8_0", rules: {} }, '"rules" is {}, it must be a list'],
+    [{ format: "q8_0", rules: [{ format: "q4_k", below: -1 }] }, "it must be a whole number"],
+    [
+      { format: "q8_0", rules: [{ format: "q4_k", roles: [] }] },
+      '"roles" is [], it must be a list',
+    ],
+    [{ format: "q8_0", rules: [{ format: "q4_k", layers: 3 }] }, "it must be an object"],
+    [
+      { format: "q8_0", rules: [{ format: "q4_k", layers: { favoured: false } }] },
+      "it must be true, or left out",
+    ],
     [{ format: "q8_0", rulez: [] }, '"rulez" is not one of'],
     [{ format: "q8_0", rules: [{ format: "q4_k", role: "norm" }] }, 'rule 1 of the policy: "role"'],
     [{ format: "q8_0", rules: [{ format: "q4_k", roles: ["nrm"] }] }, '"roles" is ["nrm"]'],
-    [{ format: "q8_0", rules: [{ format: "q4_k", pattern: "(" }] }, '"pattern" is "("'],
+    [
+      { format: "q8_0", rules: [{ format: "q4_k", pattern: "(" }] },
+      '"pattern" is "(", which is no regular',
+    ],
     [{ format: "q8_0", rules: [{ format: "q4_k", layers: { last: 2 } }] }, '"last" is not one of'],
   ];
   for (const [json, message] of refused) {

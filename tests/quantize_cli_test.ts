@@ -9,9 +9,12 @@ import {
   assertStringIncludes,
 } from "@std/assert";
 import { load, perplexity as scorePerplexity } from "../mod.ts";
+import { listPartials } from "../engine/io.ts";
+import { policyNames } from "../quant/policies.ts";
 import { ROOT } from "../tools/support/task.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { writeGguf } from "./support/write_gguf.ts";
 
 async function troodon(...args: readonly string[]) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -75,7 +78,97 @@ Deno.test("troodon quantize follows a policy in a file, and names what is wrong 
     assertEquals(neither.code, 2);
     const unknown = await troodon("quantize", TINY_LLAMA, `${folder}/b`, "--format", "q9");
     assertEquals(unknown.code, 2);
-    assertMatch(unknown.err, /Cannot quantise to "q9": known are/);
+    assertMatch(unknown.err, /Cannot quantise to "q9": known are .*, E0M4_G128,/);
+    const closed = await troodon("quantize", TINY_LLAMA, `${folder}/b`, "--format", "iq2_xxs");
+    assertEquals(closed.code, 2);
+    assertMatch(closed.err, /"iq2_xxs": it has no public encoder/);
+  });
+});
+
+Deno.test("troodon quantize and info say what of a policy is without effect, and quantize what was left", async () => {
+  await withFolder(async (folder) => {
+    const policy = `${folder}/policy.json`, path = `${folder}/new.gguf`;
+    const rules = [{ pattern: "nothing_matches_this", format: "q8_0" }];
+    await Deno.writeTextFile(policy, JSON.stringify({ format: "q4_k", rules }));
+    await Deno.writeTextFile(`${path}.1.partial`, "half");
+    const warnings = [
+      /^rule 1 of the policy fits no tensor: no name contains its pattern "nothing_matches_this"$/,
+      /^no tensor is stored as Q4_K: no row fills its blocks, Q5_0 stands in$/,
+      /new\.gguf\.1\.partial is left of a try that was killed/,
+    ];
+    const args = ["--policy", policy];
+    const { code, err } = await troodon("quantize", TINY_LLAMA, path, ...args);
+    assertEquals(code, 0, err);
+    const lines = err.split("\n").filter((line) => line.startsWith("warning: "));
+    assertEquals(lines.length, 3);
+    const json = await troodon(
+      ...["quantize", TINY_LLAMA, path.replace("new", "b"), ...args, "--json"],
+    );
+    const told: string[] = JSON.parse(json.out).warnings;
+    assertEquals(told.length, 2);
+    const shown = await troodon("info", TINY_LLAMA, ...args);
+    const asJson = await troodon("info", TINY_LLAMA, ...args, "--json");
+    for (const [i, warning] of warnings.entries()) {
+      assertMatch(lines[i]!.slice("warning: ".length), warning);
+      if (i === 2) continue;
+      assertMatch(told[i]!, warning);
+      assertMatch(JSON.parse(asJson.out).policyWarnings[i], warning);
+      assertMatch(shown.out, new RegExp(`^warning: ${warning.source.slice(1)}`, "m"));
+    }
+  });
+});
+
+Deno.test("troodon quantize --help lists mixtures and formats, and a NaN's error names the flag", async () => {
+  const { code, out } = await troodon("quantize", "--help");
+  assertEquals(code, 0);
+  const words = new Set(out.split(/[\s,.]+/));
+  for (const name of [...policyNames, "e0m4_g128", "i4pc", "nvfp4", "w8a8"]) {
+    assert(words.has(name.toLowerCase()), name);
+  }
+  assert(!words.has("iq2_xxs"), "nothing can be stored in it");
+  await withFolder(async (folder) => {
+    const data = new Uint8Array(4 * 64).fill(0xff);
+    const tensors = [{ name: "blk.0.ffn_up.weight", dims: [32, 2], type: 0, data }];
+    const input = `${folder}/bad.gguf`;
+    await Deno.writeFile(
+      input,
+      writeGguf({ "general.architecture": ["string", "llama"] }, tensors),
+    );
+    for (const format of ["q8_0", "f32"]) {
+      const bad = await troodon("quantize", input, `${folder}/b.gguf`, "--format", format);
+      assertEquals(bad.code, 1);
+      assertMatch(bad.err, /"blk.0.ffn_up.weight": value 0 is NaN.* set --saturate/);
+    }
+  });
+});
+
+Deno.test("Ctrl-C and a request to end stop troodon quantize within a second, with no file left", async () => {
+  if (Deno.build.os === "windows") return;
+  await withFolder(async (folder) => {
+    const input = `${folder}/in.gguf`;
+    const data = new Uint8Array(4 << 24);
+    const tensors = [{ name: "blk.0.ffn_up.weight", dims: [1024, 1 << 14], type: 0, data }];
+    await Deno.writeFile(
+      input,
+      writeGguf({ "general.architecture": ["string", "llama"] }, tensors),
+    );
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      const child = new Deno.Command(Deno.execPath(), {
+        args: [
+          ...["run", "-A", "--no-check", `${ROOT}/main.ts`],
+          ...["quantize", input, `${folder}/out.gguf`, "--format", "q4_k"],
+        ],
+        ...{ stdin: "null", stdout: "null", stderr: "null" } as const,
+      }).spawn();
+      while (listPartials(`${folder}/out.gguf`).length === 0) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      const start = performance.now();
+      child.kill(signal);
+      assertEquals((await child.status).code, 130);
+      assertLess(performance.now() - start, 1000);
+      assertEquals([...Deno.readDirSync(folder)].length, 1);
+    }
   });
 });
 

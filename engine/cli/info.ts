@@ -59,7 +59,7 @@ export const info: Command = defineCommand({
     const wanted = {
       ...flags,
       blocks: flags.spec ? describeSpec(file, given) : undefined,
-      formats: await formatRows(file, flags.format, flags.policy),
+      ...await formatRows(file, flags.format, flags.policy),
     };
     if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
     else terminal.out(asText(file, description, wanted, terminal.colours.out) + "\n");
@@ -102,17 +102,22 @@ interface Wanted {
   readonly blocks?: readonly (readonly [string, string])[] | undefined;
   /** Formats by role; a file whose tensors no policy can speak of has none. */
   readonly formats: readonly PolicyRow[];
+  /** What of the policy that is tried is without effect. */
+  readonly idle: readonly string[];
 }
 
 async function formatRows(
   file: WeightFile,
   format: string | undefined,
   path: string | undefined,
-): Promise<PolicyRow[]> {
+): Promise<Pick<Wanted, "formats" | "idle">> {
   const { describeFormats, describeQuantized } = await import("../pipelines/describe_policy.ts");
-  if (format === undefined && path === undefined) return describeFormats(file);
+  if (format === undefined && path === undefined) {
+    return { formats: describeFormats(file), idle: [] };
+  }
   const { choosePolicy } = await import("./quant_policy.ts");
-  return describeQuantized(file, await choosePolicy(format, path));
+  const { rows, warnings } = describeQuantized(file, await choosePolicy(format, path));
+  return { formats: rows, idle: warnings };
 }
 
 function tensorList(file: WeightFile) {
@@ -128,7 +133,7 @@ function asJson(
   name: string,
   file: WeightFile,
   { info, memory, plan }: ModelDescription,
-  { tensors, metadata, blocks, formats }: Wanted,
+  { tensors, metadata, blocks, formats, idle }: Wanted,
 ): unknown {
   return {
     model: name,
@@ -142,6 +147,7 @@ function asJson(
       lowerBoundBytes: plan.lowerBoundBytes,
     },
     formats,
+    ...idle.length > 0 && { policyWarnings: idle },
     ...blocks && { spec: Object.fromEntries(blocks) },
     ...tensors && { tensors: tensorList(file) },
     ...metadata && {
@@ -220,7 +226,9 @@ function asText(
     showTable(wanted.formats.map(formatRow), [2, 3]),
     head("\nMemory, as planned"),
     showTable(use),
-    ...info.warnings.map((warning) => `\n${paint(colours, "yellow", "warning:")} ${warning}`),
+    ...[...info.warnings, ...wanted.idle].map((warning) =>
+      `\n${paint(colours, "yellow", "warning:")} ${warning}`
+    ),
   ];
   if (blocks) parts.push(head("\nBlocks"), showTable(blocks));
   if (tensors) {

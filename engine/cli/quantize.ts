@@ -1,10 +1,25 @@
 // `troodon quantize`: a model in other number formats.
 
 import { type Command, defineCommand } from "./command.ts";
+import { ALIASES } from "../../quant/names.ts";
+import { encodedNames } from "../../quant/mod.ts";
+import { policyNames } from "../../quant/policies.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showBytes, showCount, showSeconds, showTable } from "./format.ts";
 
 const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
+
+// A name without its mixture's size is that of the middle one.
+const SINGLE_FORMATS = encodedNames().filter((name) =>
+  !policyNames.includes(name) && !policyNames.includes(`${name}_M`)
+);
+const SHORT_NAMES = Object.entries(ALIASES).flatMap(([short, name]) =>
+  policyNames.includes(short) ? [] : [`${short} = ${name}`]
+);
+
+function listed(names: readonly string[]): string {
+  return names.join(", ").toLowerCase();
+}
 
 /** The command. */
 export const quantize: Command = defineCommand({
@@ -87,6 +102,11 @@ export const quantize: Command = defineCommand({
     'A policy: {"format":"q4_k","rules":[{"roles":["ffn_down"],"layers":{"favoured":true},' +
     '"format":"q6_k"},{"pattern":"^blk\\\\.0\\\\.","format":"keep"}]}. The first rule that fits ' +
     "decides; norms, biases and tables stay as they are unless a rule names their role.",
+    `Mixtures, and formats of their papers: ${
+      listed(policyNames)
+    }. Formats that go to every matrix: ` +
+    `${listed(SINGLE_FORMATS)}.`,
+    `Short names: ${listed(SHORT_NAMES)}.`,
   ],
 }, async ({ terminal, signal }, { positionals: [input, output], flags }) => {
   const start = performance.now();
@@ -127,6 +147,7 @@ export const quantize: Command = defineCommand({
       terminal.out(JSON.stringify({ output, policy: policy.name, seconds, ...result }) + "\n");
       return 0;
     }
+    for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
     for (const { name, shape, to, insteadOf, saturated } of result.tensors) {
       if (insteadOf) {
         terminal.err(

@@ -42,19 +42,24 @@ export function describeFormats(file: WeightFile): PolicyRow[] {
 }
 
 /**
- * A file as a policy would make it.
+ * A file as a policy would make it, and what of the policy is without effect on it.
  *
  * @throws As `planQuantization`.
  */
-export function describeQuantized(file: WeightFile, policy: QuantPolicy): PolicyRow[] {
-  return rowsOf(
-    planQuantization(file, policy).tensors.map(({ format, byteLength, ...planned }) => ({
+export function describeQuantized(
+  file: WeightFile,
+  policy: QuantPolicy,
+): { readonly rows: PolicyRow[]; readonly warnings: readonly string[] } {
+  const { tensors, warnings } = planQuantization(file, policy);
+  const rows = rowsOf(
+    tensors.map(({ format, byteLength, ...planned }) => ({
       ...planned,
       format: format.name,
       bytes: byteLength + outlierBytes(planned),
       reason: explained(planned),
     })),
   );
+  return { rows, warnings };
 }
 
 function explained(

@@ -10,6 +10,7 @@ import type { WeightFile } from "../formats/source.ts";
 import {
   createFile,
   createFolder,
+  listPartials,
   partialName,
   refuseExisting,
   removeFolder,
@@ -46,6 +47,8 @@ export interface QuantizeResult {
   /** Bytes of the tensors that were read. */
   readonly sourceBytes: number;
   readonly tensors: readonly QuantizedTensor[];
+  /** What of the policy is without effect, and what earlier tries have left. */
+  readonly warnings: readonly string[];
   /** Tokens that were read for calibration, and most bytes of statistics at a time. */
   readonly calibration: { readonly tokens: number; readonly bytes: number } | undefined;
 }
@@ -71,18 +74,28 @@ export async function quantizeModel(
   const head = await createHead(file, plan, policy);
   const parts = { plan, head, rounding };
   refuseExisting(path);
-  if (plan.container !== "folder") return await writeWeights(path, parts, options);
+  if (plan.container !== "folder") {
+    return withLeftovers(path, await writeWeights(path, parts, options));
+  }
   const partial = partialName(path);
   createFolder(partial);
   try {
     const result = await writeWeights(`${partial}/model.safetensors`, parts, options);
     await copyTexts(file, partial);
     renameFolder(partial, path);
-    return result;
+    return withLeftovers(path, result);
   } catch (error) {
     removeFolder(partial);
     throw error;
   }
+}
+
+/** Names what killed tries have left, since nobody else takes it away. */
+function withLeftovers(path: string, result: QuantizeResult): QuantizeResult {
+  const left = listPartials(path).map((name) =>
+    `${name} is left of a try that was killed, or is still running: delete it if none is`
+  );
+  return { ...result, warnings: [...result.warnings, ...left] };
 }
 
 function checkEnding(path: string, { container }: QuantizePlan, { name }: QuantPolicy): void {
@@ -104,7 +117,7 @@ interface Parts {
 
 async function writeWeights(
   path: string,
-  { plan: { container, tensors }, head: { bytes: head, paddingAfter }, rounding }: Parts,
+  { plan: { container, tensors, warnings }, head: { bytes: head, paddingAfter }, rounding }: Parts,
   options: QuantizeOptions,
 ): Promise<QuantizeResult> {
   const output = createFile(path);
@@ -128,5 +141,5 @@ async function writeWeights(
   const sourceBytes = tensors.reduce((sum, { tensor }) => sum + tensor.byteLength, 0);
   const calibration = rounding.calibration &&
     { tokens: rounding.calibration.tokens, bytes: rounding.calibration.bytes };
-  return { container, bytes, sourceBytes, tensors: done, calibration };
+  return { container, bytes, sourceBytes, tensors: done, warnings, calibration };
 }

@@ -5,6 +5,7 @@
 
 import { formatBytes, formats, getFormat, type NumberFormat } from "../../quant/mod.ts";
 import { chooseFormat, type ModelFacts, type QuantPolicy } from "../../quant/policy.ts";
+import { findIdleParts } from "../../quant/policy_use.ts";
 import { layerOf, roleOf } from "../../quant/tensor_roles.ts";
 import { UnsupportedError } from "../errors.ts";
 import { type BlockLayout, scalars } from "../formats/scalars.ts";
@@ -32,6 +33,8 @@ export interface QuantizePlan {
   /** `folder`: safetensors with the texts of a Hugging Face folder. */
   readonly container: "gguf" | "safetensors" | "folder";
   readonly tensors: readonly PlannedTensor[];
+  /** What of the policy is without effect. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -43,14 +46,16 @@ export interface QuantizePlan {
 export function planQuantization(file: WeightFile, policy: QuantPolicy): QuantizePlan {
   const model = modelFacts(file);
   const tensors = [...file.tensors.values()].map((tensor) => planTensor(tensor, policy, model));
+  const weights = [...file.tensors.values()].filter(({ format }) => isFloatFormat(format));
+  const warnings = findIdleParts(policy, weights, model);
   if (file.kind === "gguf") {
     const fits = tensors.every(({ format, outliers }) =>
       format.ggmlType !== undefined && outliers === 0
     );
-    return { container: fits ? "gguf" : "safetensors", tensors };
+    return { container: fits ? "gguf" : "safetensors", tensors, warnings };
   }
   if (file.kind === "safetensors" || file.kind === "pickle") {
-    return { container: "folder", tensors };
+    return { container: "folder", tensors, warnings };
   }
   throw new UnsupportedError(`a ${file.kind} file cannot be quantised`, {
     file: file.name,
