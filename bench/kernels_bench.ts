@@ -2,6 +2,7 @@
 // thread. `deno bench -A bench/kernels_bench.ts`; matrix products have their own table (matmul_table.ts).
 
 import { createMachine, type Machine } from "../wasm/machine.ts";
+import { CACHE_KINDS } from "../wasm/opcodes_activation.ts";
 import { instruction, type OpcodeName, type OperandsOf } from "../wasm/opcodes.ts";
 import { createProgram, type Program } from "../wasm/program.ts";
 
@@ -63,18 +64,24 @@ for (const rows of [1, 128]) {
 }
 
 for (const [rows, length] of [[1, 128], [1, 1024], [128, 128], [128, 1024]] as const) {
-  for (const f16 of [1, 0]) {
+  for (const kind of ["f16", "f32"] as const) {
     const stateBytes = CAPACITY * KV_HEADS * HEAD * 4;
     const block = machine.allocate(2 * stateBytes);
     machine.u16(block, stateBytes).fill(0x3400);
     const positions = integers(Array.from({ length: rows }, (_, i) => length - rows + i));
     bench(
       `attention ${rows} rows, ${length} positions`,
-      f16 ? "float16 cache" : "float32 cache",
+      kind === "f16" ? "float16 cache" : "float32 cache",
       program("attention", {
         ...{ q: x, k: 0, v: stateBytes, positions, slots: integers(Array(rows).fill(0)) },
         ...{ slot_table: integers([block]), slot_count: 1, y, rows, heads: HEADS },
-        ...{ kv_heads: KV_HEADS, head_size: HEAD, value_size: HEAD, capacity: CAPACITY, f16 },
+        ...{
+          kv_heads: KV_HEADS,
+          head_size: HEAD,
+          value_size: HEAD,
+          capacity: CAPACITY,
+          cache: CACHE_KINDS[kind],
+        },
         ...{
           scale: 0.125,
           window: 0,
@@ -87,7 +94,7 @@ for (const [rows, length] of [[1, 128], [1, 1024], [128, 128], [128, 1024]] as c
         },
         ...{ segments: 1, partials: 0, scratch: machine.allocate(1 << 20), scratch_bytes: 1 << 20 },
       }),
-      f16 === 1,
+      kind === "f16",
     );
   }
 }

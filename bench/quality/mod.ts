@@ -62,8 +62,9 @@ async function* encodeFigures({ floats, formats }: QualityBenchOptions): AsyncGe
   }
 }
 
-/** An encoder may be so much worse than ggml's. */
+/** An encoder of these formats may be so much worse than ggml's; others are shown. */
 const LARGEST_ERROR_RATIO = 1.02;
+const HELD_ENCODERS = /^Q\d_(K|[01])$/;
 /** Of llama.cpp's tokens so many must be ours, and others may lose by so much: a tie, seen through 8 bits. */
 const LEAST_EQUAL = 0.9;
 const LARGEST_GAP = 0.5;
@@ -79,7 +80,8 @@ export function qualityFaults(figures: readonly Figure[]): string[] {
       if (!byModel.has(model)) byModel.set(model, new Map());
       byModel.get(model)!.set(format!, value);
     }
-    const isWorse = what === "encode" && ratio! < 1 / LARGEST_ERROR_RATIO;
+    const isWorse = what === "encode" && HELD_ENCODERS.test(format!) &&
+      ratio! < 1 / LARGEST_ERROR_RATIO;
     if (isWorse || (what === "tokens" && value < LEAST_EQUAL)) faults.push(`${name}: ${ratio}`);
     if (what === "gap" && value > LARGEST_GAP) faults.push(`${name}: ${value}`);
   }

@@ -17,6 +17,7 @@ Deno.test("figures that hold are no faults", () => {
     figure("perplexity Q5_B64T1 b at 768", 19),
     figure("perplexity Q4_B32T1A b at 768", 20),
     figure("encode Q4_K minilm", 7, 0.99),
+    figure("encode IQ4_NL minilm", 7, 0.97),
     figure("tokens q4_0 a", 0.99, 0.99),
     figure("gap q4_0 a", 0.1),
   ];

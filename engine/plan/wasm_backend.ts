@@ -26,6 +26,7 @@ import { hostMemory, weightUses } from "./wasm_host_steps.ts";
 import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
 import { memoryParts } from "./wasm_memories.ts";
 import { prepareWasmParts } from "./wasm_parts.ts";
+import type { WasmExecutable } from "./wasm_executable.ts";
 import { createWasmStates } from "./wasm_states.ts";
 import { createSharedMachine } from "./wasm_shared_machine.ts";
 import { placeValues } from "./wasm_values.ts";
@@ -52,19 +53,7 @@ export interface WasmBackendOptions {
   readonly skipBytes?: number;
 }
 
-/** What the WASM backend adds to an executable. */
-export interface WasmExecutable extends Executable {
-  /** Threads in use. */
-  readonly threads: number;
-  /** `baseline` or `relaxed`. */
-  readonly simd: SimdVariant;
-  /** What differs from what was asked for, one sentence each. */
-  readonly notes: readonly string[];
-  /** Names of the chosen kernels, in order of execution. */
-  readonly kernels: readonly string[];
-  /** Bytes of WASM memory that were claimed from the system. */
-  readonly committedBytes: number;
-}
+export type { WasmExecutable } from "./wasm_executable.ts";
 
 /** The WASM backend. */
 export interface WasmBackend extends Backend {

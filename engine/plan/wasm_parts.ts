@@ -11,8 +11,8 @@ import type { PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import type { Plan } from "./plan.ts";
 import { maximumOf, sizeOf } from "./sizes.ts";
-import type { WasmExecutable } from "./wasm_backend.ts";
 import { distinctWeights } from "./wasm_estimate.ts";
+import type { WasmExecutable } from "./wasm_executable.ts";
 
 /** Makes one part ready. */
 export type PreparePart = (plan: Plan, options: PrepareOptions) => Promise<WasmExecutable>;
