@@ -2,9 +2,13 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { DispatchReport } from "../engine/cli/plan_gpu.ts";
+import type { GraphDispatchReport } from "../engine/cli/plan_gpu_graph.ts";
+import { sharedGpu } from "../gpu/shared.ts";
+import { storagesOf } from "../gpu/storage_choice.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import { floats, writeOnnx } from "./support/write_onnx.ts";
 
 const PLAN = ["plan", TINY_LLAMA, "--device", "gpu"];
 
@@ -21,6 +25,50 @@ gpuTest("plan counts the dispatches of a token by layer and in all", async () =>
     for (const { layer, count } of layers) if (layer) assert(count > 0 && count <= 9, layer);
   }
   assertMatch(text!.out, new RegExp(`in all +${reports[0]!.dispatches} dispatches a token`));
+});
+
+/** A convolution and a softmax over images of this height. */
+function network(height: number | string): Uint8Array {
+  const weights = Array.from({ length: 8 * 3 * 9 }, (_, i) => Math.sin(i));
+  return writeOnnx({
+    inputs: [["x", 1, [1, 3, height, 8]]],
+    outputs: [["y", 1, [1, 8, height, 8]]],
+    initializers: [{ name: "w", type: 1, dims: [8, 3, 3, 3], raw: floats(...weights) }],
+    nodes: [
+      {
+        ...{ op: "Conv", inputs: ["x", "w"], outputs: ["c"] },
+        attributes: { pads: { ints: [1, 1, 1, 1] } },
+      },
+      { op: "Softmax", inputs: ["c"], outputs: ["y"] },
+    ],
+  });
+}
+
+gpuTest("plan counts the dispatches, copies and textures of an ONNX graph", async () => {
+  const file = await Deno.makeTempFile({ suffix: ".onnx" });
+  const permissions = [`--allow-read=${file}`];
+  const planned = (...more: string[]) =>
+    troodon(["plan", file, "--device", "gpu", ...more], { permissions });
+  try {
+    await Deno.writeFile(file, network(6));
+    const json = await planned("--json");
+    assertEquals(json.code, 0, json.err);
+    const [report] = JSON.parse(json.out) as GraphDispatchReport[];
+    const { nodes, dispatches, copies, textureBytes, host, parts } = report!;
+    assertEquals([nodes.length, parts, host], [2, 1, []]);
+    assertEquals(nodes.reduce((sum, { count }) => sum + count, 0), dispatches);
+    const { conv } = storagesOf((await sharedGpu()).capabilities);
+    const moved = conv ? [conv.source, conv.target].filter((kind) => kind !== "planes") : [];
+    assertEquals(copies, moved.length);
+    assertEquals(textureBytes > 0, conv !== undefined);
+
+    await Deno.writeFile(file, network("H"));
+    const text = await planned("--bind", "H=6");
+    assertMatch(text.out, /in all +\d+ dispatches in 1 part, 0 of them copies/);
+    assertRefused(await planned("--bind", "H=6,Q=1"), 1, /no input has a dim named Q/);
+  } finally {
+    await Deno.remove(file);
+  }
 });
 
 Deno.test("options of plan that do not go together are refused", async () => {

@@ -1,6 +1,6 @@
 // `troodon plan`: what ONNX graphs would take at given sizes, from their structure alone: steps, arena
 // against its lower bound, a table of the ops with and without a kernel, graphs after each pass. Several files are planned
-// one by one, and with one arena that they share. With --device gpu, dispatches of a language model (plan_gpu.ts).
+// one by one, and with one arena that they share. With --device gpu, dispatches (plan_gpu.ts).
 
 import type { Graph } from "../graph/graph.ts";
 import type { OpRow } from "../plan/op_table.ts";
@@ -32,7 +32,8 @@ export const planCommand: Command = defineCommand({
     device: {
       type: "string",
       choices: ["gpu"],
-      help: "count the dispatches of a token of a language model on it, by layer",
+      help:
+        "count the dispatches on it: of a language model's token by layer, of a graph by kernel",
     },
     context: { type: "integer", value: "N", min: 1, help: "with --device gpu: positions" },
   },
@@ -48,12 +49,13 @@ export const planCommand: Command = defineCommand({
 }, async ({ terminal }, { positionals: files, flags }) => {
   if (files.length === 0) throw new UsageError("troodon plan needs a file");
   if (flags.device === "gpu") {
-    const { bind, policy, alignment, floats, passes } = flags;
-    const given = Object.entries({ bind, policy, alignment, floats, passes })
+    const { policy, alignment, floats, passes } = flags;
+    const given = Object.entries({ policy, alignment, floats, passes })
       .find(([, value]) => value !== undefined && value !== false);
     if (given) throw new UsageError(`--${given[0]} does not go with --device gpu`);
     const { planOnGpu } = await import("./plan_gpu.ts");
-    return await planOnGpu({ terminal }, files, flags);
+    const bind = flags.bind === undefined ? undefined : parseBind(flags.bind);
+    return await planOnGpu({ terminal }, files, { ...flags, bind });
   }
   if (flags.context !== undefined) throw new UsageError("--context goes with --device gpu");
   const { openStructure } = await import("../formats/onnx/open_onnx.ts");

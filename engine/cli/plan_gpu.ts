@@ -1,5 +1,6 @@
 // `troodon plan MODEL --device gpu`: dispatches of a language model's decode step, by layer, from its header
-// alone. A device is opened, since it decides which kernels there are; no weight is read.
+// alone; of an ONNX graph at given sizes, by kernel (plan_gpu_graph.ts). A device is opened, since it decides which kernels
+// there are; no weight is read.
 
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
@@ -13,8 +14,10 @@ import {
   dispatchesByLayer,
   type LayerDispatches,
 } from "../plan/gpu_dispatches.ts";
+import { UsageError } from "./args.ts";
 import type { Context } from "./command.ts";
 import { paint, showTable } from "./format.ts";
+import { type GraphDispatchReport, graphText, reportGraphDispatches } from "./plan_gpu_graph.ts";
 
 /** Dispatches of one token's step. */
 export interface DispatchReport {
@@ -60,26 +63,48 @@ export async function reportDispatches(
 }
 
 function notByToken(file: string): UnsupportedError {
-  return new UnsupportedError("dispatches are counted for GGUF and safetensors language models", {
-    file,
-    remedy: "Leave --device out",
-  });
+  return new UnsupportedError(
+    "dispatches are counted for .onnx files and for GGUF and safetensors language models",
+    {
+      file,
+      remedy: "Leave --device out",
+    },
+  );
 }
+
+/** Graphs are read from files as they lie; language models also by the names of a catalogue, from folders. */
+const GRAPH_FILE = /\.onnx$/i;
 
 /** Prints the reports of some files. */
 export async function planOnGpu(
   { terminal }: Pick<Context, "terminal">,
   files: readonly string[],
-  { json = false, steps = false, context }: {
+  { json = false, steps = false, context, bind }: {
     readonly json?: boolean | undefined;
     readonly steps?: boolean | undefined;
     readonly context?: number | undefined;
+    /** Sizes of the symbols of ONNX graphs; absent: none was given. */
+    readonly bind?: Readonly<Record<string, number>> | undefined;
   },
 ): Promise<number> {
-  const reports: DispatchReport[] = [];
-  for (const file of files) reports.push(...await reportDispatches(file, context));
+  const reports: (DispatchReport | GraphDispatchReport)[] = [];
+  for (const file of files) {
+    if (GRAPH_FILE.test(file)) {
+      if (context !== undefined) throw new UsageError("--context is of language models by token");
+      reports.push(await reportGraphDispatches(file, bind ?? {}));
+    } else {
+      if (bind) throw new UsageError("--bind does not go with --device gpu but for ONNX graphs");
+      reports.push(...await reportDispatches(file, context));
+    }
+  }
+  const colours = terminal.colours.out;
   if (json) terminal.out(JSON.stringify(reports) + "\n");
-  else for (const report of reports) terminal.out(asText(report, steps, terminal.colours.out));
+  else {
+    for (const report of reports) {
+      const text = "host" in report ? graphText(report, colours) : asText(report, steps, colours);
+      terminal.out(text);
+    }
+  }
   return 0;
 }
 

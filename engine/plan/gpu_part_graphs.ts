@@ -1,7 +1,7 @@
 // What the GPU wants changed in the parts of a graph (part_graphs.ts) before it computes one.
 
 import type { Node, Value } from "../graph/graph.ts";
-import type { HostData } from "../graph/host_tensor.ts";
+import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import { readsPacked } from "../graph/packed_inputs.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { loadHostWeights } from "./host_weights.ts";
@@ -14,16 +14,34 @@ import { isMatrix } from "./wasm_estimate.ts";
  * constants. Vectors of float32 are that already.
  */
 export async function withPlainWeights(plan: Plan, options: PrepareOptions): Promise<Plan> {
-  const { graph } = plan;
+  const plain = plainWeights(plan);
+  if (plain.length === 0) return plan;
+  const data = await loadValues(plan, plain, options);
+  return asConstants(plan, plain, ({ id }) => data.get(id)!);
+}
+
+/** The same without reading anything, for counting: the constants have no elements. */
+export function withUnreadWeights(plan: Plan): Plan {
+  const plain = plainWeights(plan);
+  return plain.length === 0 ? plan : asConstants(plan, plain, ({ dtype }) => hostArray(dtype, 0));
+}
+
+function plainWeights({ graph }: Plan): Value[] {
   const isPlain = ({ role, dtype, shape }: Value): boolean =>
     role === "weight" && (dtype !== "f32" || shape.length > 1);
-  const plain = graph.nodes.flatMap(({ op, inputs }) =>
+  return graph.nodes.flatMap(({ op, inputs }) =>
     inputs.filter((value, index) =>
       value && isPlain(value) && !(readsPacked(op, index) && isMatrix(value))
     )
   ) as Value[];
-  if (plain.length === 0) return plan;
-  const data = await loadValues(plan, plain, options);
+}
+
+function asConstants(
+  plan: Plan,
+  plain: readonly Value[],
+  dataOf: (value: Value) => HostData,
+): Plan {
+  const { graph } = plan;
   const constants = new Map<number, Value>();
   // Packed by one node and plain for another, a weight is two values.
   let nextId = Math.max(
@@ -31,12 +49,13 @@ export async function withPlainWeights(plan: Plan, options: PrepareOptions): Pro
       [...inputs, ...outputs].map((value) => value?.id ?? 0)
     ),
   );
-  for (const { tensor: _, ...value } of new Set(plain)) {
+  for (const weight of new Set(plain)) {
+    const { tensor: _, ...value } = weight;
     constants.set(value.id, {
       ...value,
       id: ++nextId,
       role: "constant",
-      data: data.get(value.id)!,
+      data: dataOf(weight),
     });
   }
   const nodes = graph.nodes.map((node) => ({

@@ -8,7 +8,7 @@ import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { Capabilities } from "../../gpu/kernel.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import { compile, product } from "../graph/dim.ts";
-import type { Node, Value } from "../graph/graph.ts";
+import type { Graph, Node, Value } from "../graph/graph.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import { getOp } from "../graph/ops/mod.ts";
 import type { Backend, Executable, PrepareOptions } from "./backend.ts";
@@ -69,13 +69,28 @@ async function capabilitiesOf(options: SharedGpuOptions): Promise<Capabilities |
 function kernelOf(
   node: Node,
   capabilities: Capabilities,
-  { forceKernels, excludeKernels }: PrepareOptions,
+  { forceKernels, excludeKernels }: KernelChoice,
 ): string | undefined {
   const forced = forceKernels?.[node.op];
   return getOp(node.op).kernels.gpu.find((candidate) =>
     (forced === undefined || candidate.name === forced) &&
     !excludeKernels?.has(candidate.name) && candidate.when({ node, capabilities })
   )?.name;
+}
+
+/** Which kernels may be taken. */
+type KernelChoice = Pick<PrepareOptions, "forceKernels" | "excludeKernels">;
+
+/** Where each node of a graph is computed. */
+export function homesOf(
+  { nodes }: Graph,
+  capabilities: Capabilities,
+  options: KernelChoice = {},
+): (node: Node) => Home {
+  const hasKernel = (node: Node) => kernelOf(node, capabilities, options) !== undefined;
+  // Rows of q8 are of one form on the GPU and of another on the host: they do not cross.
+  const keepsRounded = nodes.every((node) => !isRounded(node) || hasKernel(node));
+  return (node) => hasKernel(node) && (keepsRounded || !isRounded(node)) ? "gpu" : "host";
 }
 
 async function prepareParts(
@@ -85,12 +100,7 @@ async function prepareParts(
   capabilities: Capabilities,
 ): Promise<PartedExecutable> {
   const { graph, limits } = plan;
-  const hasKernel = (node: Node) => kernelOf(node, capabilities, options) !== undefined;
-  // Rows of q8 are of one form on the GPU and of another on the host: they do not cross.
-  const keepsRounded = graph.nodes.every((node) => !isRounded(node) || hasKernel(node));
-  const homeOf = (node: Node): Home =>
-    hasKernel(node) && (keepsRounded || !isRounded(node)) ? "gpu" : "host";
-  const parts = partsOf(graph, homeOf);
+  const parts = partsOf(graph, homesOf(graph, capabilities, options));
   const graphs = cut(graph, parts.map(({ nodes }) => nodes));
   const sources = new Map<number, HostData>(
     graph.inputs.map((value) => [
