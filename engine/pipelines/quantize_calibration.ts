@@ -6,6 +6,7 @@
 // the order in which they are asked for; the graph is cut off behind the last one of them. Encoder-decoders and
 // stacked experts are left out: their tensors have no statistics and are rounded to nearest.
 
+import { pause } from "../decode/pause.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph, Value } from "../graph/graph.ts";
@@ -199,6 +200,7 @@ async function runPass(
     const grams = list.map((value) => new Float32Array(columnsOf(value) ** 2));
     let count = 0;
     for (const [i, tokens] of windows.entries()) {
+      await pause();
       signal?.throwIfAborted();
       writeInputs(executable, tokens, slot);
       const rows = tokens.length;

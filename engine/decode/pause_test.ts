@@ -1,0 +1,45 @@
+import { assert, assertLess } from "@std/assert";
+import { pause } from "./pause.ts";
+
+function work(ms: number): void {
+  for (const start = performance.now(); performance.now() - start < ms;);
+}
+
+Deno.test({
+  name: "a signal of the system is seen between steps, long ones and short ones",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    for (const ms of [1, 100]) {
+      let seen = false;
+      const listener = () => void (seen = true);
+      Deno.addSignalListener("SIGUSR1", listener);
+      try {
+        // What runs the loop of events is busy, as it is in the midst of a model.
+        for (let i = 0; i < 3; i++) {
+          work(ms);
+          await pause();
+        }
+        Deno.kill(Deno.pid, "SIGUSR1");
+        const start = performance.now();
+        while (!seen && performance.now() - start < 3000) {
+          work(ms);
+          await pause();
+        }
+        assert(seen);
+        assertLess(performance.now() - start, 1000);
+      } finally {
+        Deno.removeSignalListener("SIGUSR1", listener);
+      }
+    }
+  },
+});
+
+Deno.test("a timer fires between two steps", async () => {
+  let fired = false;
+  setTimeout(() => fired = true, 0);
+  for (let i = 0; i < 1000 && !fired; i++) {
+    work(1);
+    await pause();
+  }
+  assert(fired);
+});
