@@ -41,9 +41,10 @@ Deno.test("troodon quantize writes a file, says what it did, and refuses to do i
     assertEquals(code, 0, err);
     assertMatch(out, /^Q5_0 +\d+ tensors/m);
     assertMatch(out, /30.0 kB became 32.9 kB in/);
+    assertMatch(err, /^warning: the new file is larger than the old one: 32\d+ bytes of 30\d+$/m);
     assertMatch(
       err,
-      /^blk.0.attn_q.weight: rows of 32 are no multiple of Q4_K's block, it is Q5_0$/m,
+      /^blk.0.attn_q.weight, .* and 8 more: rows of 32 are no multiple of Q4_K's block, stored as Q5_0$/m,
     );
     const again = await troodon("quantize", TINY_LLAMA, path, "--format", "q4_k_m");
     assertEquals([again.code, again.out], [1, ""]);
@@ -187,6 +188,15 @@ Deno.test("troodon quantize rounds by a text, says by how much of it, and asks f
     const alone = await troodon(...args, "--method", "awq");
     assertEquals(alone.code, 2);
     assertMatch(alone.err, /--method needs --calibrate TEXT/);
+    const idle = await troodon(
+      ...["quantize", TINY_LLAMA, `${folder}/b.safetensors`, "--format", "q8_log"],
+      ...["--calibrate", text],
+    );
+    assertEquals(idle.code, 1);
+    assertMatch(
+      idle.err,
+      /Cannot round by a text by gptq: no matrix gets a format .*, only .*Q8_LOG/,
+    );
     const both = await troodon(...args, "--calibrate", text, "--imatrix", text);
     assertEquals(both.code, 2);
     const other = await troodon(...args, "--imatrix", text);
@@ -283,6 +293,10 @@ Deno.test("troodon perplexity scores a text", async () => {
     assertAlmostEquals(perplexity, expected.perplexity, 1e-3 * expected.perplexity);
     const short = await troodon(...args, "--windows", "2");
     assertMatch(short.out, /^\d+\.\d+ ± \d+\.\d+ {2}\(\d+ tokens, 2 windows, /);
+    const wide = await troodon(...args.slice(0, -1), "100000");
+    assertEquals(wide.code, 2);
+    assertMatch(wide.err, /--window 100000/);
+    assert(!wide.err.includes("--context"), wide.err);
     const low = `${folder}/low.gguf`;
     assertEquals((await troodon("quantize", TINY_LLAMA, low, "--format", "q4_0")).code, 0);
     const both = ["perplexity", TINY_LLAMA, low, ...args.slice(2), "--windows", "2", "--json"];

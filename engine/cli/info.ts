@@ -224,7 +224,7 @@ function asText(
     showTable(formats, [1, 2]),
     head(isTried(wanted) ? "\nFormats by role, as quantised" : "\nFormats by role"),
     showTable(wanted.formats.map(formatRow), [2, 3]),
-    head("\nMemory, as planned"),
+    head(`\nMemory, as planned${isTried(wanted) ? " for the file as it is" : ""}`),
     showTable(use),
     ...[...info.warnings, ...wanted.idle].map((warning) =>
       `\n${paint(colours, "yellow", "warning:")} ${warning}`

@@ -3,6 +3,7 @@
 
 import type { Model } from "../models/model.ts";
 import type { PerplexityOptions, PerplexityResult } from "../pipelines/perplexity.ts";
+import { UsageError } from "./args.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { showSeconds, showTable } from "./format.ts";
@@ -50,7 +51,7 @@ export const perplexityCommand: Command = defineCommand({
   const scores: Score[] = [];
   for (const name of positionals) {
     const load = { contextLength: window, logitRows: 32, ...loadOptions(flags) };
-    using opened = await openModel(name, flags, load, context);
+    using opened = await named(() => openModel(name, flags, load, context));
     const start = performance.now();
     const isQuiet = !terminal.progress || flags.json === true;
     const result = await scoreText(opened.model, text, options, isQuiet ? undefined : terminal);
@@ -89,6 +90,17 @@ interface Score {
   readonly rise: number;
 }
 
+/** The context is as long as a window, which is the flag that was given. */
+async function named<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    if (!/\bcontextLength\b/.test(error.message)) throw error;
+    throw new UsageError(error.message.replace(/\bcontextLength\b:?/g, "--window"));
+  }
+}
+
 async function scoreText(
   model: Model,
   text: string,
@@ -112,7 +124,9 @@ async function scoreText(
 function describe({ seconds, result }: Score): string {
   const { perplexity, standardError, scored, windows } = result;
   const value = `${perplexity.toFixed(4)} ± ${standardError.toFixed(4)}`;
-  return `${value}  (${scored} tokens, ${windows.length} windows, ${showSeconds(seconds)})`;
+  return `${value}  (${scored} tokens, ${windows.length} window${
+    windows.length === 1 ? "" : "s"
+  }, ${showSeconds(seconds)})`;
 }
 
 /** Mean loss of each window, a line a model. */

@@ -17,6 +17,11 @@ const SHORT_NAMES = Object.entries(ALIASES).flatMap(([short, name]) =>
   policyNames.includes(short) ? [] : [`${short} = ${name}`]
 );
 
+function someNames(tensors: readonly { readonly name: string }[]): string {
+  const names = tensors.slice(0, 3).map(({ name }) => name).join(", ");
+  return tensors.length > 3 ? `${names} and ${tensors.length - 3} more` : names;
+}
+
 function listed(names: readonly string[]): string {
   return names.join(", ").toLowerCase();
 }
@@ -148,12 +153,15 @@ export const quantize: Command = defineCommand({
       return 0;
     }
     for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
-    for (const { name, shape, to, insteadOf, saturated } of result.tensors) {
-      if (insteadOf) {
-        terminal.err(
-          `${name}: rows of ${shape.at(-1)} are no multiple of ${insteadOf}'s block, it is ${to}\n`,
-        );
-      }
+    const standing = Object.groupBy(
+      result.tensors.filter(({ insteadOf }) => insteadOf),
+      ({ shape, to, insteadOf }) =>
+        `rows of ${shape.at(-1)} are no multiple of ${insteadOf}'s block, stored as ${to}`,
+    );
+    for (const [why, tensors = []] of Object.entries(standing)) {
+      terminal.err(`${someNames(tensors)}: ${why}\n`);
+    }
+    for (const { name, saturated } of result.tensors) {
       if (saturated) {
         terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);
       }
@@ -161,9 +169,8 @@ export const quantize: Command = defineCommand({
     const unguided = result.tensors.filter(({ method }) => method === "nearest");
     if ((calibration || importance) && unguided.length > 0) {
       const source = calibration ? "text" : "importance matrix";
-      const names = unguided.slice(0, 3).map(({ name }) => name).join(", ");
-      const more = unguided.length > 3 ? ` and ${unguided.length - 3} more` : "";
-      terminal.err(`rounded to nearest, as the ${source} does not guide them: ${names}${more}\n`);
+      const names = someNames(unguided);
+      terminal.err(`rounded to nearest, as the ${source} does not guide them: ${names}\n`);
     }
     const rows = Object.entries(Object.groupBy(result.tensors, ({ to }) => to)).map(
       ([format, tensors = []]) => {

@@ -75,7 +75,7 @@ export async function quantizeModel(
   const parts = { plan, head, rounding };
   refuseExisting(path);
   if (plan.container !== "folder") {
-    return withLeftovers(path, await writeWeights(path, parts, options));
+    return withFindings(path, await writeWeights(path, parts, options));
   }
   const partial = partialName(path);
   createFolder(partial);
@@ -83,19 +83,23 @@ export async function quantizeModel(
     const result = await writeWeights(`${partial}/model.safetensors`, parts, options);
     await copyTexts(file, partial);
     renameFolder(partial, path);
-    return withLeftovers(path, result);
+    return withFindings(path, result);
   } catch (error) {
     removeFolder(partial);
     throw error;
   }
 }
 
-/** Names what killed tries have left, since nobody else takes it away. */
-function withLeftovers(path: string, result: QuantizeResult): QuantizeResult {
+/** Says that a file grew, and names what killed tries have left, since nobody else takes it away. */
+function withFindings(path: string, result: QuantizeResult): QuantizeResult {
   const left = listPartials(path).map((name) =>
     `${name} is left of a try that was killed, or is still running: delete it if none is`
   );
-  return { ...result, warnings: [...result.warnings, ...left] };
+  const { bytes, sourceBytes } = result;
+  const grown = bytes > 1.05 * sourceBytes
+    ? [`the new file is larger than the old one: ${bytes} bytes of ${sourceBytes}`]
+    : [];
+  return { ...result, warnings: [...result.warnings, ...grown, ...left] };
 }
 
 function checkEnding(path: string, { container }: QuantizePlan, { name }: QuantPolicy): void {

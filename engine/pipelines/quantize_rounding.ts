@@ -2,7 +2,7 @@
 // from a text. Statistics are asked for in the order of writing, so that they need not all be in memory.
 
 import { factorGram, type InputFactor, roundByGptq } from "../../quant/gptq.ts";
-import type { EncodeOptions } from "../../quant/mod.ts";
+import type { EncodeOptions, NumberFormat } from "../../quant/mod.ts";
 import { createRoundingGrid, hasGrid } from "../../quant/rounding.ts";
 import { FormatError } from "../errors.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
@@ -97,6 +97,7 @@ export async function openRounding(
       encode: (values, out) => format.encode!(values, out, options),
     };
   };
+  if (given) refuseIdle(tensors, "an importance matrix", ({ usesImportance }) => !!usesImportance);
   if (!request) {
     return {
       tensors,
@@ -113,6 +114,9 @@ export async function openRounding(
     openCalibration(file, request.text, choose, { ...request, ...signal && { signal } });
   if (request.method === "awq") return await scaledRounding(tensors, toNearest, open);
 
+  const byText = (format: NumberFormat) =>
+    !!format.usesImportance || (request.method !== "importance" && hasGrid(format));
+  refuseIdle(tensors, `a text by ${request.method ?? "gptq"}`, byText);
   const calibration = await open(() => tensors.filter(isCalibrated).map(({ tensor }) => tensor));
   const factors = createFactorCache(Math.max(calibration.bytes, 2 ** 28));
   return {
@@ -183,6 +187,19 @@ async function scaledRounding(
       };
     },
   };
+}
+
+/** Refuses what would be read for nothing. */
+function refuseIdle(
+  tensors: readonly PlannedTensor[],
+  source: string,
+  isGuided: (format: NumberFormat) => boolean,
+): void {
+  if (tensors.some((entry) => isCalibrated(entry) && isGuided(entry.target!))) return;
+  const names = [...new Set(tensors.map(({ format }) => format.name))].join(", ");
+  throw new RangeError(
+    `Cannot round by ${source}: no matrix gets a format whose codes it could guide, only ${names}`,
+  );
 }
 
 // Floats of 16 bits and more have nothing to gain.
