@@ -144,9 +144,9 @@ Deno.test("an engine's configuration becomes options, the first model counts, an
 
 Deno.test("values without a meaning here are told with the reason, and others are refused", () =>
   withFiles(async (folder) => {
-    const read = async (lines: string) => {
+    const read = async (lines: string, more = "") => {
       const warnings = new Set<string>();
-      const text = ENGINE.replace("prompt_template = own", lines);
+      const text = ENGINE.replace("prompt_template = own", lines) + more;
       await readEngineConfig(parseIni(text, `${folder}/engine.ini`), warnings);
       return [...warnings].filter((one) => !one.includes("colour"));
     };
@@ -154,9 +154,10 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     const told = await read(
       "device_weight_data_type = Q4_b32t1\ndevice_kv_cache_data_type = Q8\ndevices = 0&1;2",
     );
-    assertEquals(told.length, 3);
+    assertEquals(told.length, 2);
     assertStringIncludes(told.join("\n"), "as the file stores them");
-    assertStringIncludes(told.join("\n"), "F16 is used instead");
+    const onGpu = await read("device_kv_cache_data_type = Q8", "\n[webgpu]\ndevice = gpu\n");
+    assertStringIncludes(onGpu.join("\n"), "F16 is used instead");
     for (
       const [lines, message] of [
         ["device_weight_data_type = Q9", "number format"],

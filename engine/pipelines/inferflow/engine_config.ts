@@ -136,7 +136,10 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
     throw wrong(config, section, key, "must be the name of a number format");
   }
   const cache = textOf(config, section, "device_kv_cache_data_type")?.toUpperCase();
-  if (cache !== undefined && !["", "F16", "F32"].includes(cache)) {
+  const device = textOf(config, "webgpu", "device");
+  // Only WASM keeps keys and values in 8 bit; whoever leaves the choice of a device open gets one that does.
+  const kvFormat = cache === "F32" ? "F32" : cache === "Q8" && device !== "gpu" ? "Q8_0" : "F16";
+  if (kvFormat === "F16" && cache && cache !== "F16") {
     config.warnings.add(
       `${config.file.name}, [${section}] device_kv_cache_data_type = ${cache}: F16 is used instead`,
     );
@@ -144,10 +147,9 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
   const context = numberOf(config, section, "max_context_len");
   const threads = numberOf(config, engine, "cpu_threads", { max: 256 });
   const sessions = numberOf(config, engine, "max_concurrent_queries", { max: 1024 });
-  const device = textOf(config, "webgpu", "device");
   const precision = textOf(config, "webgpu", "precision");
   return {
-    kvFormat: cache === "F32" ? "F32" : "F16",
+    kvFormat,
     ...context !== undefined && { contextLength: context <= 16 ? MODEL_DEFAULT_CONTEXT : context },
     ...threads && { threads },
     ...sessions && { sessions },

@@ -29,7 +29,9 @@ const model: Readonly<Record<string, KeyRule>> = {
   "device_weight_data_type.ffn_w1": { use: AS_STORED, quiet: [""] },
   "device_weight_data_type.ffn_w2": { use: AS_STORED, quiet: [""] },
   "device_weight_data_type.ffn_w3": { use: AS_STORED, quiet: [""] },
-  device_kv_cache_data_type: { use: "LoadOptions.kvFormat; Q8 becomes F16 with a warning" },
+  device_kv_cache_data_type: {
+    use: "LoadOptions.kvFormat; Q8 is Q8_0, and on a GPU F16 with a warning",
+  },
   host_weight_data_type: { use: AS_STORED, quiet: ["", "F16"] },
   host_kv_cache_data_type: { use: "keys and values are in one place", quiet: ["", "F16"] },
   host_kv_cache_percent: { use: "keys and values are in one place", quiet: FEW },
