@@ -15,7 +15,7 @@ import { DeviceError, ResourceError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
 import type { HostData } from "../graph/op.ts";
-import type { Backend, Executable, PrepareOptions } from "./backend.ts";
+import type { Backend, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { weightsOf } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
