@@ -137,6 +137,32 @@ Deno.test("the Gram matrix of the first norm's output is that of embedded tokens
   }
 });
 
+for (const family of ["gemma", "phi", "qwen2"]) {
+  Deno.test(`a window of ${family} in parts has the statistics of the whole, to the last layer`, async () => {
+    await withFolder(async (folder) => {
+      const file = await openModel(withWords(folder, family));
+      const last = [...file.tensors.values()].findLast(({ name }) =>
+        /1\..*(down_proj|fc2)\.weight$/.test(name)
+      )!;
+      const statistics = async (rows: number) => {
+        const calibration = await openCalibration(file, WORDS, () => [last], {
+          ...{ tokens: 96, window: 48, threads: 1, rows },
+        });
+        return (await calibration.statisticsOf(last))!;
+      };
+      try {
+        const [whole, parts] = [await statistics(64), await statistics(7)];
+        assertEquals(parts.count, whole.count);
+        const largest = Math.max(...whole.gram);
+        assert(largest > 0);
+        whole.gram.forEach((value, i) => assertAlmostEquals(parts.gram[i]!, value, 1e-5 * largest));
+      } finally {
+        file.close();
+      }
+    });
+  });
+}
+
 Deno.test("GPTQ on a text keeps a model's outputs nearer than rounding to nearest", async () => {
   await withFolder(async (folder) => {
     const float = await logitsOf(TINY_LLAMA);

@@ -4,8 +4,17 @@
 import { UnsupportedError } from "../errors.ts";
 import type { Executable } from "../plan/backend.ts";
 
-/** Writes the inputs of a step whose rows are one window, in one slot, each of them wanted. */
-export function writeInputs(executable: Executable, tokens: readonly number[], slot: number): void {
+/**
+ * Writes the inputs of a step whose rows are a part of one window, in one slot, each of them wanted.
+ *
+ * @param start Position of the first token.
+ */
+export function writeInputs(
+  executable: Executable,
+  tokens: readonly number[],
+  slot: number,
+  start = 0,
+): void {
   const count = tokens.length;
   for (const { name } of executable.plan.graph.inputs) {
     const data = executable.input(name) as Int32Array;
@@ -19,7 +28,7 @@ export function writeInputs(executable: Executable, tokens: readonly number[], s
         },
       );
     }
-    for (let row = 0; row < count; row++) data[row] = fill({ tokens, row, count, slot });
+    for (let row = 0; row < count; row++) data[row] = fill({ tokens, row, count, slot, start });
   }
 }
 
@@ -28,11 +37,12 @@ interface RowFacts {
   readonly row: number;
   readonly count: number;
   readonly slot: number;
+  readonly start: number;
 }
 
 const INPUTS: Readonly<Record<string, (facts: RowFacts) => number>> = {
   tokens: ({ tokens, row }) => tokens[row]!,
-  positions: ({ row }) => row,
+  positions: ({ row, start }) => start + row,
   slots: ({ slot }) => slot,
   logit_rows: ({ row }) => row,
   spans: ({ count }) => count,

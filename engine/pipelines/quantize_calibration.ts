@@ -29,6 +29,8 @@ export interface CalibrationOptions {
   readonly tokens?: number | undefined;
   /** Tokens that see each other. Default 512, or the model's context. */
   readonly window?: number | undefined;
+  /** Most rows of a step, between two of which `signal` is looked at; of decoders only. Default 64. */
+  readonly rows?: number | undefined;
   /** Bytes for Gram matrices. Default 1 GiB; a single one may take more. */
   readonly maxBytes?: number | undefined;
   readonly threads?: number | undefined;
@@ -74,6 +76,7 @@ export interface Calibration {
 const DEFAULT_TOKENS = 8192;
 const DEFAULT_WINDOW = 512;
 const DEFAULT_BYTES = 2 ** 30;
+const DEFAULT_ROWS = 64;
 
 /**
  * Prepares statistics of a text.
@@ -120,15 +123,10 @@ export async function openCalibration(
 async function prepareForCalibration(
   file: WeightFile,
   device: Device,
-  { window = DEFAULT_WINDOW }: CalibrationOptions,
+  { window = DEFAULT_WINDOW, rows: most = DEFAULT_ROWS }: CalibrationOptions,
 ): Promise<PreparedModel> {
   // Without fused forms every matrix has a node of its own, with its input.
   const kernels = { ...device, hasIntegerKernel: () => false, hasKernel: () => false };
-  const prepare = (rows: number) =>
-    prepareModel(file, {
-      ...{ precision: "exact", kvFormat: "F32" },
-      ...{ contextLength: rows, batch: rows, logitRows: rows },
-    }, kernels);
   const { info } = await prepareModel(file, { precision: "exact" }, kernels);
   if (info.network === "encoder-decoder") {
     throw new UnsupportedError(
@@ -139,7 +137,13 @@ async function prepareForCalibration(
       },
     );
   }
-  return await prepare(Math.min(window, info.trainedContextLength));
+  const contextLength = Math.min(window, info.trainedContextLength);
+  // What reads whole sequences cannot take them in parts.
+  const rows = info.network === "decoder" ? Math.min(most, contextLength) : contextLength;
+  return await prepareModel(file, {
+    ...{ precision: "exact", kvFormat: "F32" },
+    ...{ contextLength, batch: rows, logitRows: rows },
+  }, kernels);
 }
 
 async function cutWindows(
@@ -200,15 +204,18 @@ async function runPass(
     const grams = list.map((value) => new Float32Array(columnsOf(value) ** 2));
     let count = 0;
     for (const [i, tokens] of windows.entries()) {
-      await pause();
-      signal?.throwIfAborted();
-      writeInputs(executable, tokens, slot);
-      const rows = tokens.length;
-      await executable.run(
-        Object.fromEntries(Object.keys(prepared.plan.limits).map((name) => [name, rows])),
-      );
-      grams.forEach((gram, g) => addTo(gram, executable.output(gramName(g)) as Float32Array));
-      count += rows;
+      for (let from = 0; from < tokens.length; from += prepared.limits.batch) {
+        await pause();
+        signal?.throwIfAborted();
+        const chunk = tokens.slice(from, from + prepared.limits.batch);
+        writeInputs(executable, chunk, slot, from);
+        const rows = chunk.length;
+        await executable.run(
+          Object.fromEntries(Object.keys(prepared.plan.limits).map((name) => [name, rows])),
+        );
+        grams.forEach((gram, g) => addTo(gram, executable.output(gramName(g)) as Float32Array));
+        count += rows;
+      }
       onWindow?.({ pass, windows: i + 1, of: windows.length });
     }
     return new Map(
