@@ -1,6 +1,9 @@
 // What `deno task bench formats` measures: one product of activations with weights in a number format, on one
 // backend. Weights do not fit into a cache, because that is how a model's are read.
 
+import { findFormat } from "../../quant/mod.ts";
+import { Q8_GROUP } from "../../quant/q8_activation.ts";
+
 /** One product: `rows` rows of activations times [outputs, columns]. */
 export interface FormatShape {
   readonly columns: number;
@@ -69,7 +72,20 @@ export function parseShape(text: string): FormatShape {
   if (rest.length > 0 || !sizes.every((n) => Number.isInteger(n) && n! > 0)) {
     throw new RangeError(`Shapes are COLUMNSxOUTPUTS or COLUMNSxOUTPUTSxROWS: got "${text}"`);
   }
+  if (columns! % Q8_GROUP !== 0) {
+    throw new RangeError(`Columns of a shape are a multiple of ${Q8_GROUP}: got "${text}"`);
+  }
   return { columns: columns!, outputs: outputs!, rows };
+}
+
+/** The formats whose blocks fill rows of a shape; others are named on standard error. */
+export function formatsFor({ formats }: FormatBenchOptions, { columns }: FormatShape): string[] {
+  return formats.filter((name) => {
+    const { blockSize } = findFormat(name, columns);
+    if (columns % blockSize === 0) return true;
+    console.error(`${name} is left out: its blocks of ${blockSize} do not fill rows of ${columns}`);
+    return false;
+  });
 }
 
 /** A shape as text. */

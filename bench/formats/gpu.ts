@@ -10,7 +10,12 @@ import type { BenchCase } from "../../tools/bench/gpu_case.ts";
 import { chosenTeam, gemmCase, gemvCase } from "../../tools/bench/gpu_cases.ts";
 import { readTime } from "../../tools/bench/gpu_read.ts";
 import { createGpuTimer } from "../../tools/bench/gpu_timer.ts";
-import type { FormatBenchOptions, FormatFigure, FormatShape } from "./case.ts";
+import {
+  type FormatBenchOptions,
+  type FormatFigure,
+  formatsFor,
+  type FormatShape,
+} from "./case.ts";
 
 const MIB = 2 ** 20;
 
@@ -27,7 +32,7 @@ export async function* gpuFormats(options: FormatBenchOptions): AsyncGenerator<F
   });
   try {
     for (const shape of options.shapes) {
-      for (const name of options.formats) {
+      for (const name of formatsFor(options, shape)) {
         const format = findFormat(name, shape.columns).name;
         const floats = options.exact || !hasGpuIntegerKernel(format);
         const product = productOf(gpu, { ...shape, format, floats }, small);

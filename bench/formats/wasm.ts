@@ -6,7 +6,12 @@ import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { type Limits, measureLimits } from "../support/limits.ts";
 import { type PreparedProduct, prepareProduct } from "../support/matmul.ts";
-import type { FormatBenchOptions, FormatFigure, FormatShape } from "./case.ts";
+import {
+  type FormatBenchOptions,
+  type FormatFigure,
+  formatsFor,
+  type FormatShape,
+} from "./case.ts";
 
 /** Times all formats and shapes. */
 export async function* wasmFormats(options: FormatBenchOptions): AsyncGenerator<FormatFigure> {
@@ -14,7 +19,7 @@ export async function* wasmFormats(options: FormatBenchOptions): AsyncGenerator<
     using machine = await createMachine({ threads });
     const limits = options.shapes.some(({ rows }) => rows > 1) ? measureLimits(machine) : undefined;
     for (const shape of options.shapes) {
-      for (const name of options.formats) {
+      for (const name of formatsFor(options, shape)) {
         yield await measure(machine, name, shape, options, limits);
       }
     }
