@@ -185,7 +185,8 @@ const CASTS: Readonly<Record<string, string>> = {
   "bool u32": "select(0u, 1u, a)",
   "i32 u32": "bitcast<u32>(a)",
   "u32 i32": "bitcast<i32>(a)",
-  "f32 bool": "a != 0.0",
+  // Compilers may take it that there are no NaNs, which are true.
+  "f32 bool": "(bitcast<u32>(a) & 0x7fffffffu) != 0u",
   "i32 bool": "a != 0",
   "u32 bool": "a != 0u",
 };

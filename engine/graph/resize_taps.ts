@@ -66,7 +66,7 @@ function coordinate(place: number, from: number, to: number, options: AxisOption
       return (start + step * (end - start)) * (from - 1);
     }
     case "pytorch_half_pixel":
-      return length === 1 ? -0.5 : (place + 0.5) / scale - 0.5;
+      return length === 1 ? 0 : (place + 0.5) / scale - 0.5;
     case "half_pixel":
       return (place + 0.5) / scale - 0.5;
     case "half_pixel_symmetric":
