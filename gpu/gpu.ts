@@ -21,8 +21,6 @@ export interface GpuOptions {
 
 /** An open device. */
 export interface Gpu {
-  /** Who gave it. Dawn's object must outlive its devices: it takes their events down with it when it is collected. */
-  readonly provider: GpuProvider;
   /** What it can do. */
   readonly capabilities: Capabilities;
   /** For encoding; buffers are made through this object. */
@@ -120,7 +118,7 @@ export const STORAGE_USAGE = BUFFER_USAGE.STORAGE | BUFFER_USAGE.COPY_DST | BUFF
 export async function openGpu(
   { provider = builtIn(), acceptSoftware = true }: GpuOptions = {},
 ): Promise<Gpu> {
-  const adapter = await provider?.requestAdapter({ powerPreference: "high-performance" });
+  const adapter = await fastAdapter(provider);
   if (!provider || !adapter) throw new GpuFailure("no adapter", "this machine offers no GPU");
   const device = await requestDevice(adapter);
   const capabilities = await probeCapabilities(provider, adapter, device);
@@ -128,7 +126,20 @@ export async function openGpu(
     device.destroy();
     throw new GpuFailure("no adapter", `${capabilities.adapter} computes on the CPU`);
   }
-  return createGpu(provider, device, capabilities);
+  return createGpu(device, capabilities);
+}
+
+/**
+ * Providers that gave an adapter, kept until the process ends: Dawn goes on looking for events after the last use of
+ * its object, and finds freed memory if that has been collected.
+ */
+const providers = new Set<GpuProvider>();
+
+/** The fastest adapter of a provider, if there is one. */
+export async function fastAdapter(provider: GpuProvider | undefined): Promise<GPUAdapter | null> {
+  if (!provider) return null;
+  providers.add(provider);
+  return await provider.requestAdapter({ powerPreference: "high-performance" });
 }
 
 /** The provider of this runtime, if it has one. */
@@ -136,7 +147,7 @@ export function builtIn(): GpuProvider | undefined {
   return (navigator as Navigator & { readonly gpu?: GpuProvider }).gpu;
 }
 
-function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capabilities): Gpu {
+function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
   const live = new Set<GPUBuffer | GPUTexture>();
   let failure: GpuFailure | undefined;
   let isLost = false;
@@ -192,7 +203,6 @@ function createGpu(provider: GpuProvider, device: GPUDevice, capabilities: Capab
   }
 
   return {
-    provider,
     capabilities,
     device,
     pipelines: createPipelines(device, capabilities),

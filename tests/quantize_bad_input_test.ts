@@ -13,6 +13,7 @@ import { memorySource } from "../engine/io.ts";
 import { quantizeModel, type QuantizeOptions } from "../engine/pipelines/quantize.ts";
 import { findFormat, formatBytes, formats, type NumberFormat } from "../quant/mod.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
+import { withFolder } from "./support/folder.ts";
 import { normals } from "./support/normals.ts";
 import { f32Bytes, writeGguf } from "./support/write_gguf.ts";
 
@@ -28,15 +29,6 @@ function model(values: Float32Array, columns: number): Uint8Array<ArrayBuffer> {
   return writeGguf({ "general.architecture": ["string", "llama"] }, [
     { name: NAME, dims, type: 0, data: f32Bytes([...values]) },
   ]);
-}
-
-async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 /** Everything in one format, whose row length is left out of its name. */

@@ -20,20 +20,12 @@ import type { CalibrationRequest } from "../engine/pipelines/quantize_rounding.t
 import { getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { writeWordTokenizer } from "./support/toy_encoders.ts";
 
 const TEXT = (await Deno.readTextFile(fixturePath("text/opticks-book3.txt"))).slice(0, 1500);
-
-async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
 
 async function quantizeTo(
   output: string,

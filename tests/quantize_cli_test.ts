@@ -13,6 +13,7 @@ import { listPartials } from "../engine/io.ts";
 import { policyNames } from "../quant/policies.ts";
 import { ROOT } from "../tools/support/task.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { writeGguf } from "./support/write_gguf.ts";
 
@@ -23,15 +24,6 @@ async function troodon(...args: readonly string[]) {
   }).output();
   const decoder = new TextDecoder();
   return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
-}
-
-async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 Deno.test("troodon quantize writes a file, says what it did, and refuses to do it twice", async () => {

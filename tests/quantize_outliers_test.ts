@@ -16,18 +16,10 @@ import { quantizeModel } from "../engine/pipelines/quantize.ts";
 import { getPolicy } from "../quant/policies.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
 import { parsePolicy } from "../quant/policy_file.ts";
+import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 
 const POLICY: QuantPolicy = parsePolicy('{"format":"q4_0","outliers":0.02}');
-
-async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
 
 async function quantizeTo(input: string, output: string, policy: QuantPolicy) {
   const file = await openModel(input);

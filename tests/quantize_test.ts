@@ -26,19 +26,11 @@ import { formatBytes, getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
 import { parsePolicy } from "../quant/policy_file.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "./support/write_gguf.ts";
 
 const FOLDER = fixturePath("models/llama");
-
-async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
 
 async function quantizeTo(
   input: string,

@@ -3,7 +3,7 @@
 // other commands from then on.
 
 import type { GpuProvider } from "../../gpu/capabilities.ts";
-import { builtIn } from "../../gpu/gpu.ts";
+import { builtIn, fastAdapter } from "../../gpu/gpu.ts";
 import { probeCapabilities } from "../../wasm/probe.ts";
 import { cacheFolder, listCache } from "../formats/hub/cache.ts";
 import type { Backend, DeviceName } from "../plan/backend.ts";
@@ -82,7 +82,7 @@ export const doctor: Command = defineCommand({
 async function describeAdapter(
   provider: GpuProvider | undefined = builtIn(),
 ): Promise<Record<string, string> | null> {
-  const adapter = await provider?.requestAdapter().catch(() => null);
+  const adapter = await fastAdapter(provider).catch(() => null);
   if (!adapter) return null;
   const { vendor, architecture, device, description } = adapter.info;
   return {

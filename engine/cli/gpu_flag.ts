@@ -17,12 +17,6 @@ const PACKAGE = "webgpu@0.6.2";
 /** Subgroup matrices are an experiment; halves on NVIDIA's cards wait for a fix of an old driver. */
 const FEATURES = "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia";
 
-/**
- * Objects of Dawn that were made. They stay until the process ends: Dawn goes on looking for events of a device
- * after the last use of the object, and finds freed memory if it has been collected.
- */
-const providers: GpuProvider[] = [];
-
 /** What the package and its library alone export. */
 interface DawnModule {
   create(options: readonly string[]): GpuProvider;
@@ -45,9 +39,7 @@ export async function gpuOption(
   const path = gpu === "dawn" ? undefined : realPath(gpu);
   try {
     const { create } = await (path === undefined ? packaged() : library(path));
-    const provider = create([FEATURES]);
-    providers.push(provider);
-    return { gpu: provider };
+    return { gpu: create([FEATURES]) };
   } catch (error) {
     throw new UnsupportedError(`cannot open Dawn: ${(error as Error).message.split("\n")[0]}`, {
       file: path ?? `npm:${PACKAGE}`,

@@ -28,6 +28,8 @@ export class TimelineSession implements Session {
   readonly #embedding: Float32Array | undefined;
   /** Best logits of the last token, while the others are left on the device. */
   #best: BestLogits | undefined;
+  /** The arrays of the last ones, for the next. */
+  #bestRoom: BestLogits | undefined;
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
@@ -278,7 +280,7 @@ export class TimelineSession implements Session {
       if (chunk.logits === 0) return;
       const best = chunk.wish && executable.bestLogits?.();
       if (best) {
-        this.#best = copyBest(best);
+        this.#best = this.#bestRoom = copyBest(best, this.#bestRoom);
         return;
       }
       const all = executable.output("logits") as Float32Array;
@@ -335,8 +337,19 @@ export class TimelineSession implements Session {
   }
 }
 
-function copyBest({ ids, logits, count, step }: BestLogits): BestLogits {
-  return { ids: ids.slice(0, count), logits: logits.slice(0, count), count, step };
+/** Copies into arrays of the session's own; they are made anew only where they are too short. */
+function copyBest(
+  { ids, logits, count, step }: BestLogits,
+  room: Pick<BestLogits, "ids" | "logits"> | undefined,
+): BestLogits {
+  const own = room && room.ids.length >= count
+    ? room
+    : { ids: new Uint32Array(count), logits: new Float32Array(count) };
+  for (let i = 0; i < count; i++) {
+    own.ids[i] = ids[i]!;
+    own.logits[i] = logits[i]!;
+  }
+  return { ids: own.ids, logits: own.logits, count, step };
 }
 
 function copyRow(rows: Float32Array, row: number, target: Float32Array): void {

@@ -137,14 +137,21 @@ function tapsOf({ inputs: [, w] }: Node): number {
   return product(w!.shape.slice(1)) as number;
 }
 
-function convOperands(lowering: WasmLowering, { window, ...sizes }: Convolution) {
-  const { inputs: [x], outputs: [y] } = lowering.node;
+/** Addresses of what every convolution reads and writes, and its batch. */
+export function tensorOperands(lowering: WasmLowering) {
   return {
     x: inputAddress(lowering, 0),
     w: inputAddress(lowering, 1),
     b: inputAddress(lowering, 2),
     y: outputAddress(lowering),
-    batch: x!.shape[0]!,
+    batch: lowering.node.inputs[0]!.shape[0]!,
+  };
+}
+
+function convOperands(lowering: WasmLowering, { window, ...sizes }: Convolution) {
+  const { inputs: [x], outputs: [y] } = lowering.node;
+  return {
+    ...tensorOperands(lowering),
     ...sizes,
     ...isPointwise(window, x!, y!) ? flatOperands(x!) : planeOperands(x!, y!),
     ...windowOperands(window),

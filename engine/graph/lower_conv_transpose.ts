@@ -7,6 +7,7 @@ import {
   type Convolution,
   loweredWindow,
   planeOperands,
+  tensorOperands,
   windowOperands,
 } from "./lower_conv.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
@@ -20,11 +21,7 @@ export const convTransposeKernel: WasmKernel = {
     const { inputs: [x], outputs: [y] } = lowering.node;
     const { window, ...sizes } = transposedOf(lowering.node)!;
     emit(lowering, "conv_transpose", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
+      ...tensorOperands(lowering),
       ...sizes,
       ...planeOperands(x!, y!),
       ...windowOperands(window),

@@ -2,7 +2,7 @@
 // when it is chosen, so that a script that uses one of them does not start with all.
 
 import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
-import { builtIn } from "../../gpu/gpu.ts";
+import { builtIn, fastAdapter } from "../../gpu/gpu.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
 import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
@@ -135,7 +135,6 @@ async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
 /** Whether there is an adapter that does not compute on the CPU. */
 export async function hasGpu({ gpu }: DeviceOptions): Promise<boolean> {
   if (!gpu && !mayHaveGpu()) return false;
-  const adapter = await (gpu ?? builtIn())?.requestAdapter({ powerPreference: "high-performance" })
-    .catch(() => null);
-  return adapter !== null && adapter !== undefined && !isSoftware(adapter);
+  const adapter = await fastAdapter(gpu ?? builtIn()).catch(() => null);
+  return adapter !== null && !isSoftware(adapter);
 }
