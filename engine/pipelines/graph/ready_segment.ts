@@ -26,6 +26,7 @@ import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import type { Pass, PassContext } from "../../plan/passes/pass.ts";
+import { joinAttentionProducts } from "../../plan/passes/join_attention_products.ts";
 import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
@@ -114,7 +115,7 @@ const DEVICE_PASSES: readonly Pass[] = [
 ];
 
 /** Passes that fuse what is left, at the end. */
-const LAST_PASSES: readonly Pass[] = [fuseElementwise, deadCode];
+const LAST_PASSES: readonly Pass[] = [joinAttentionProducts, deadCode, fuseElementwise, deadCode];
 
 /** Passes that round, for precision "fast": products of 8-bit activations and weights. */
 const ROUNDING_PASSES: readonly Pass[] = [
