@@ -47,7 +47,7 @@ export function sources(root: string = ROOT): string[] {
     for (const { name, isDirectory } of entries(`${root}/${folder}`)) {
       const path = `${folder}/${name}`;
       if (isDirectory) {
-        if (name !== "fixtures" && name !== "node_modules" && name !== "assembly") walk(path);
+        if (path !== "tests/fixtures" && name !== "node_modules" && name !== "assembly") walk(path);
       } else if (name.endsWith(".ts")) found.push(path);
     }
   };

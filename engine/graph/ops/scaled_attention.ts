@@ -21,10 +21,10 @@ import { attentionCases } from "../scaled_attention_cases.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** What the second output holds: products, products after the cap, with the mask added, or weights. */
-export const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const;
+const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const;
 
 /** Where new keys stand: behind all others, or behind those of them that `key_counts` leaves valid. */
-export const NEW_ROWS = ["behind_all", "behind_valid"] as const;
+const NEW_ROWS = ["behind_all", "behind_valid"] as const;
 
 /**
  * (q, k?, v?, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →

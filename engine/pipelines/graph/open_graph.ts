@@ -152,7 +152,7 @@ function checkDeclared(name: string, value: HostValue, type: OnnxType | undefine
 }
 
 /** `f32[batch, 3, 224, 224]`; `?` for what is not declared. */
-export function describeType(type: OnnxType | undefined): string {
+function describeType(type: OnnxType | undefined): string {
   if (!type) return "of no declared type";
   if (type.kind === "tensor") {
     return type.dtype + (type.shape ? `[${type.shape.map((dim) => dim ?? "?").join(", ")}]` : "");
