@@ -131,7 +131,7 @@ export const scaledAttention: OpRecord = defineOp({
 });
 
 /** Whether q holds keys and values too. */
-export function isPacked(inputs: readonly unknown[]): boolean {
+function isPacked(inputs: readonly unknown[]): boolean {
   return inputs[1] === undefined && inputs[2] === undefined;
 }
 
