@@ -31,7 +31,7 @@ export function joinInputs(nodes: readonly Node[], index: number): TensorInfo | 
 }
 
 /** Tensors of one format and one row length, one behind the other. */
-function joinRows(tensors: readonly TensorInfo[]): TensorInfo {
+export function joinRows(tensors: readonly TensorInfo[]): TensorInfo {
   const [first] = tensors as [TensorInfo];
   const size = tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const rows = tensors.reduce((sum, { shape }) => sum + shape[0]!, 0);
