@@ -309,6 +309,12 @@ function describeWriteError(path: string, cause: unknown): Error {
   });
 }
 
+/** Whether a module may be started as a worker without asking; what comes from the network is not known before. */
+export function mayReadModule(url: URL): boolean {
+  if (url.protocol !== "file:") return true;
+  return Deno.permissions.querySync({ name: "read", path: url }).state === "granted";
+}
+
 /** True if the error says that a file does not exist, rather than that it cannot be read. */
 export function isMissing(error: unknown): boolean {
   return error instanceof SourceError && error.cause instanceof Deno.errors.NotFound;

@@ -5,6 +5,7 @@
 // rounds: a factor of columns² is too large for a copy a thread, and V8 takes twice as long to round with one in shared
 // memory (654 ms became 1283 for 128 rows of 1,024).
 
+import { mayReadModule } from "../io.ts";
 import { type EncodedRun, type EncodeJob, encodeRun } from "./encode_run.ts";
 import type { RunOrder, RunReply } from "./encode_worker.ts";
 
@@ -77,10 +78,12 @@ export function createEncodePool(threads: number = navigator.hardwareConcurrency
 
 /** All of them, or none. */
 async function startEncoders(count: number): Promise<Encoder[]> {
+  const url = new URL("./encode_worker.ts", import.meta.url);
+  if (!mayReadModule(url)) return [];
   const started: Worker[] = [];
   try {
     return await Promise.all(Array.from({ length: count }, async () => {
-      const worker = new Worker(new URL("./encode_worker.ts", import.meta.url), { type: "module" });
+      const worker = new Worker(url, { type: "module" });
       started.push(worker);
       await answerOf(worker);
       return { worker, job: undefined, last: Promise.resolve(), waiting: 0 };
