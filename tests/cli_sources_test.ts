@@ -5,6 +5,9 @@ import { assert, assertEquals, assertLess, assertMatch } from "@std/assert";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { type FileServer, startFileServer } from "./support/file_server.ts";
 import { fixturePath } from "./support/fixtures.ts";
+import { withFolder } from "./support/folder.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+import { writeDecoder } from "./support/onnx_decoder.ts";
 
 const GGUF = await Deno.readFile(fixturePath("models/llama_formats/llama.Q8_0.gguf"));
 const HUB = "/o/r/resolve/main";
@@ -27,6 +30,30 @@ async function withServer(
 function part(name: string): Uint8Array {
   return Deno.readFileSync(fixturePath(`models/llama_formats/${name}`));
 }
+
+Deno.test("info names the container that the weights lie in", async () => {
+  await withFolder(async (folder) => {
+    const ours = `${folder}/e0m4.safetensors`;
+    await troodon(["quantize", TINY_LLAMA, ours, "--format", "e0m4_g32"]);
+    const decoder = `${folder}/decoder.onnx`;
+    await Deno.writeFile(decoder, writeDecoder());
+    const formats = (name: string) => fixturePath(`models/llama_formats/${name}`);
+    const rows = [
+      [TINY_LLAMA, "gguf", "GGUF"],
+      [ours, "safetensors", "safetensors, made of GGUF"],
+      [fixturePath("models/llama"), "safetensors", "safetensors"],
+      [formats("pytorch_model.bin"), "pickle", "PyTorch checkpoint"],
+      [formats("llama2c_v2_q80.bin"), "llama2c", "llama2.c checkpoint"],
+      [decoder, "onnx", "ONNX"],
+    ] as const;
+    for (const [path, container, shown] of rows) {
+      const json = await troodon(["info", path, "--json"]);
+      assertEquals(json.code, 0, json.err);
+      assertEquals(JSON.parse(json.out).info.container, container);
+      assertMatch((await troodon(["info", path])).out, new RegExp(`^container +${shown}$`, "m"));
+    }
+  });
+});
 
 const ANSWER = ["--raw", "-p", "a", "--max-tokens", "4", "--json"];
 

@@ -170,7 +170,8 @@ Deno.test("tokenize goes there and back", async () => {
 Deno.test("info shows architecture, formats and memory, as text and as JSON", async () => {
   const text = await troodon(["info", MODEL]);
   assertEquals(text.code, 0, text.err);
-  assertMatch(text.out, /architecture\s+llama \(gguf\)/);
+  assertMatch(text.out, /architecture\s+llama$/m);
+  assertMatch(text.out, /container\s+GGUF$/m);
   assertStringIncludes(text.out, "Q8_0");
   const { info, memory } = JSON.parse((await troodon(["info", MODEL, "--json"])).out);
   assertEquals(info.architecture, "llama");

@@ -2,13 +2,13 @@
 // added without touching this file; a device is one row here.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { createCaseRandom } from "../engine/graph/case_random.ts";
+import { createGraphBuilder } from "../engine/graph/builder.ts";
 import { ops } from "../engine/graph/ops/mod.ts";
-import type { Backend } from "../engine/plan/backend.ts";
-import { runCase } from "../engine/plan/case_run.ts";
+import type { Backend, Executable } from "../engine/plan/backend.ts";
 import { fusedForms } from "../engine/plan/passes.ts";
+import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
+import { checkKernels, createReferences, kernelNames } from "../engine/plan/kernel_checks.ts";
 import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
 
 const SEED = 1;
@@ -18,24 +18,35 @@ const devices: readonly { readonly name: string; readonly backend: Backend }[] =
     name: "wasm, baseline SIMD, one thread",
     backend: createWasmBackend({ variant: "baseline", threads: 1 }),
   },
-  { name: "wasm, probed SIMD, two threads", backend: createWasmBackend({ threads: 2 }) },
+  {
+    name: "wasm, probed SIMD, two threads",
+    backend: createWasmBackend({ threads: 2, shared: true }),
+  },
   {
     // pc-wasm-01: pointers are unsigned in every kernel.
     name: "wasm, above 2 GiB",
-    backend: createWasmBackend({ threads: 1, skipBytes: 2 ** 31 }),
+    backend: createWasmBackend({ threads: 1, skipBytes: 2 ** 31, shared: true }),
   },
 ];
 
+/** Something that runs on a shared machine, so that it is not started anew for every case. */
+function holdMachine(backend: Backend): Promise<Executable> {
+  const builder = createGraphBuilder("hold");
+  const x = builder.input("x", [1], "f32");
+  builder.output("y", builder.op("add", [x, x], {}, "add")[0]!);
+  return backend.prepare(plan(builder.build(), { limits: {} }), { slots: 1 });
+}
+
+const references = createReferences(SEED);
 const computing = [...ops.values()].filter((op) => !op.view);
 
 for (const op of computing) {
   Deno.test(`${op.name} has cases and its reference gives finite numbers on all of them`, async () => {
-    const cases = op.cases?.(createCaseRandom(SEED)) ?? [];
+    const cases = references.cases(op);
     assertGreater(cases.length, 0);
     let computed = 0;
     for (const opCase of cases) {
-      const results = await runCase(createReferenceBackend(), op, opCase);
-      for (const [name, values] of results) {
+      for (const [name, values] of await references.result(op, opCase)) {
         assert(values.every(Number.isFinite), `${opCase.name}: ${name} is not finite`);
         computed += values.filter((value) => value !== 0).length;
       }
@@ -50,12 +61,14 @@ for (const { name: device, backend } of devices) {
     const kernels = kernelNames(op, backend.name);
     if (kernels.length === 0) continue;
     Deno.test(`${op.name} on ${device} equals its reference (seed ${SEED})`, async () => {
+      const held = await holdMachine(backend);
       const passed = new Set<string>();
-      for await (const check of checkKernels(backend, { seed: SEED, ops: [op.name] })) {
+      for await (const check of checkKernels(backend, { ops: [op.name], references })) {
         const { kernel, outcome, reason } = check;
         assert(outcome !== "failed", `${kernel} on ${check.case}: ${reason}`);
         if (outcome === "passed") passed.add(kernel);
       }
+      held.dispose();
       assertEquals([...passed].sort(), [...kernels].sort(), "a kernel that takes no case");
     });
   }

@@ -250,6 +250,28 @@ Deno.test("troodon quant-error compares formats side by side", async () => {
   assertEquals((await troodon("quant-error", TINY_LLAMA)).code, 2);
 });
 
+Deno.test("troodon quant-error says which tensors get a stand-in, as quantize does", async () => {
+  const args = ["quant-error", TINY_LLAMA, "--format", "q4_b64t1", "--format", "q8_0"];
+  const { code, out, err } = await troodon(...args);
+  assertEquals(code, 0, err);
+  assertMatch(
+    err,
+    /^token_embd.weight, .* and \d+ more: rows of 32 are no multiple of Q4_B64T1's block, stored as F16$/m,
+  );
+  assert(!err.includes("Q8_0"), "its blocks fill all rows");
+  assertMatch(out, /^Q4_B64T1 /m);
+  const json = await troodon(...args, "--json");
+  type Tensor = { name: string; format: string; insteadOf?: string };
+  const [blocks, rows] = json.out.trim().split("\n").map((line): Tensor[] =>
+    JSON.parse(line).tensors
+  );
+  const of = (tensors: Tensor[], name: string) => tensors.find((tensor) => tensor.name === name)!;
+  const { format, insteadOf } = of(blocks!, "blk.0.attn_q.weight");
+  assertEquals([format, insteadOf], ["F16", "Q4_B64T1"]);
+  assertEquals(of(blocks!, "blk.0.ffn_down.weight").insteadOf, undefined);
+  assert(rows!.every((tensor) => tensor.insteadOf === undefined));
+});
+
 Deno.test("troodon quant-error puts the mean errors of a layer's matrices side by side", async () => {
   const two = ["--format", "e0m4_g32", "--format", "int4_g32", "--only", "^blk\\.0\\."];
   const { code, out, err } = await troodon("quant-error", TINY_LLAMA, ...two, "--tensors");

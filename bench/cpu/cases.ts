@@ -1,9 +1,11 @@
 // The cases of `deno task bench cpu`, each a generator of what it measured. `alternate` starts the contenders,
 // lets them take turns and ends them.
 
-import type { Order, Reply, Runner } from "../support/runner.ts";
+import type { BenchModel } from "../support/models.ts";
+import type { Reply, Runner } from "../support/runner.ts";
 import { startBusy } from "./busy.ts";
 import type { CaseInput, CaseName, Contender, Measured, Samples } from "./case.ts";
+import type { CaseWork, Peer } from "./peers.ts";
 import { readingMs } from "./reading.ts";
 
 /** A case. */
@@ -88,11 +90,25 @@ async function attempt<T>(
   }
 }
 
-function able({ contenders, model }: CaseInput, order: Order["op"], context = 0): Contender[] {
-  return contenders.filter(({ peer }) =>
-    !peer || ((peer.orders as ReadonlySet<string>).has(order) && context <= peer.longest &&
-      (peer.takesTokens || !model.isTemporary) && !model.isOwnFormat)
-  );
+/** Who takes part; the others are named with the reason. */
+function able({ contenders, model }: CaseInput, work: CaseWork, context = 0): Contender[] {
+  return contenders.filter(({ name, peer }) => {
+    const why = peer && (peer.refuses[work] ?? whyNot(peer, model, context));
+    if (why !== undefined) console.error(`left out: ${name}, ${why}`);
+    return why === undefined;
+  });
+}
+
+function whyNot(
+  { takesTokens, longest }: Peer,
+  { isOwnFormat, isTemporary }: BenchModel,
+  context: number,
+): string | undefined {
+  if (isOwnFormat) return "it does not read the number format of this model";
+  if (isTemporary && !takesTokens) return "it takes text, and random weights have none";
+  return context > longest
+    ? `to end in time it is asked for ${longest} tokens at most, not for ${context}`
+    : undefined;
 }
 
 async function* decode(input: CaseInput): AsyncGenerator<Measured> {
@@ -155,7 +171,7 @@ async function* busy(input: CaseInput): AsyncGenerator<Measured> {
   const { model: { ids }, threads, options: { rounds, decode: count } } = input;
   if (threads === 1) return;
   const order = { op: "decode", ids: ids.slice(0, PREFIX), count: Math.min(count, 32) } as const;
-  const contenders = able(input, "decode");
+  const contenders = able(input, "busy");
   const parts = new Map(contenders.map((contender) => [contender, [] as number[]]));
   const samples = await alternate(
     contenders,
@@ -186,7 +202,7 @@ async function* memory(input: CaseInput): AsyncGenerator<Measured> {
 /** Fresh processes: from the start to the first token of a short prompt, and what of it is loading. */
 async function* start(input: CaseInput): AsyncGenerator<Measured> {
   const { model: { ids, path }, options: { rounds } } = input;
-  const contenders = able(input, "prefill");
+  const contenders = able(input, "start");
   const first = new Map(contenders.map((contender) => [contender, [] as number[]]));
   const load = new Map(contenders.map((contender) => [contender, [] as number[]]));
   const own = contenders.find(({ peer }) => !peer)!;

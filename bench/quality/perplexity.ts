@@ -11,6 +11,7 @@ import { perplexity } from "../../engine/pipelines/perplexity.ts";
 import { type QuantizedTensor, quantizeModel } from "../../engine/pipelines/quantize.ts";
 import { findFormat } from "../../quant/mod.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
+import { deleteAtInterrupt } from "../../tools/support/children.ts";
 import { type Figure, machineName, ratioOf } from "../support/figures.ts";
 import { turnModel } from "./turn.ts";
 
@@ -56,6 +57,7 @@ export async function* perplexityBench(options: PerplexityBenchOptions): AsyncGe
     prefix: "troodon-quality-",
     ...options.folder !== undefined && { dir: options.folder },
   });
+  deleteAtInterrupt(folder);
   try {
     for (const model of options.models) yield* figuresOfModel(model, folder, options);
   } finally {

@@ -2,6 +2,7 @@
 // should not fetch gigabytes. Made where temporary files go, deleted by the caller.
 
 import { type LlamaShape, writeRandomLlama } from "../../tests/support/random_llama.ts";
+import { deleteAtInterrupt } from "../../tools/support/children.ts";
 
 interface RandomShape {
   readonly shape: LlamaShape;
@@ -43,6 +44,7 @@ export async function makeRandomModel(name: string): Promise<RandomModel> {
     prefix: `${name}-`,
     suffix: model.format === "LF8" ? ".safetensors" : ".gguf",
   });
+  deleteAtInterrupt(path);
   await writeRandomLlama(path, model.shape, model.format);
   // Bytes and control tokens come first in the vocabulary.
   const { vocabulary } = model.shape;

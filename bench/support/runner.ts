@@ -2,6 +2,8 @@
 // against each other never share a process, so neither sees the other's memory, threads or warm caches,
 // and the bench can alternate between them case by case.
 
+import { startChild } from "../../tools/support/children.ts";
+
 /** One order to an engine. */
 export type Order =
   | { readonly op: "prefill"; readonly ids: readonly number[] }
@@ -106,13 +108,12 @@ export function startRunner(args: readonly string[]): Promise<Runner> {
 /** Starts another program that answers orders, and waits until the model is loaded. */
 export async function startProgram(program: string, args: readonly string[]): Promise<Runner> {
   const start = performance.now();
-  const command = new Deno.Command(program, {
+  const child = startChild(program, {
     args: [...args],
     stdin: "piped",
     stdout: "piped",
     stderr: "inherit",
   });
-  const child = command.spawn();
   const replies = jsonLines(child.stdout) as AsyncGenerator<Reply>;
   const orders = child.stdin.getWriter();
   const next = async (): Promise<Reply> => {

@@ -166,6 +166,20 @@ function brief(value: unknown): unknown {
   return list.length > 16 ? `${list.length} values` : Array.from(list, brief);
 }
 
+const CONTAINERS: Readonly<Record<string, string>> = {
+  gguf: "GGUF",
+  safetensors: "safetensors",
+  pickle: "PyTorch checkpoint",
+  llama2c: "llama2.c checkpoint",
+  onnx: "ONNX",
+};
+
+/** A container by its name; beside it the one that names and metadata come from, if that is another. */
+function showContainer(container: string, kind: string): string {
+  const name = CONTAINERS[container] ?? container;
+  return kind === container ? name : `${name}, made of ${CONTAINERS[kind] ?? kind}`;
+}
+
 function showPrecision({ precision, rounded }: ModelDescription["info"]): string {
   if (rounded === 0) return precision;
   return `${precision}: ${rounded} of its float matrices are rounded to 7 bit when it is loaded`;
@@ -192,7 +206,8 @@ function asText(
   const facts: [string, string][] = [
     ["name", info.name],
     ["file", file.name],
-    ["architecture", `${info.architecture} (${info.container})`],
+    ["container", showContainer(info.container, file.kind)],
+    ["architecture", info.architecture],
     ["licence", info.license ?? "not stated"],
     ["parameters", showCount(info.parameters)],
     ["vocabulary", `${info.vocabulary}`],

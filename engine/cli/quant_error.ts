@@ -6,6 +6,7 @@ import { type Command, defineCommand } from "./command.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showTable } from "./format.ts";
 import type { Plot } from "./plot.ts";
+import { type StandingIn, standInLines } from "./stand_ins.ts";
 
 /** The command. */
 export const quantError: Command = defineCommand({
@@ -93,6 +94,9 @@ export const quantError: Command = defineCommand({
     }
     return 0;
   }
+  for (const line of results.flatMap(({ error }) => standInLines(error.tensors.map(asStored)))) {
+    terminal.err(`${line}\n`);
+  }
   if (flags.tensors && results.length > 1) terminal.out(sideBySide(results) + "\n");
   const rows = results.flatMap(({ name: format, error }) => [
     ...(flags.tensors && results.length === 1
@@ -108,6 +112,10 @@ export const quantError: Command = defineCommand({
 interface Result {
   readonly name: string;
   readonly error: ModelError;
+}
+
+function asStored({ format, ...tensor }: ModelError["tensors"][number]): StandingIn {
+  return { ...tensor, to: format };
 }
 
 function patternOf(text: string | undefined): RegExp | undefined {

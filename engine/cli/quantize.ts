@@ -6,6 +6,7 @@ import { encodedNames } from "../../quant/mod.ts";
 import { policyNames } from "../../quant/policies.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
 import { showBytes, showCount, showSeconds, showTable } from "./format.ts";
+import { someNames, standInLines } from "./stand_ins.ts";
 
 const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
 
@@ -16,11 +17,6 @@ const SINGLE_FORMATS = encodedNames().filter((name) =>
 const SHORT_NAMES = Object.entries(ALIASES).flatMap(([short, name]) =>
   policyNames.includes(short) ? [] : [`${short} = ${name}`]
 );
-
-function someNames(tensors: readonly { readonly name: string }[]): string {
-  const names = tensors.slice(0, 3).map(({ name }) => name).join(", ");
-  return tensors.length > 3 ? `${names} and ${tensors.length - 3} more` : names;
-}
 
 function listed(names: readonly string[]): string {
   return names.join(", ").toLowerCase();
@@ -153,14 +149,7 @@ export const quantize: Command = defineCommand({
       return 0;
     }
     for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
-    const standing = Object.groupBy(
-      result.tensors.filter(({ insteadOf }) => insteadOf),
-      ({ shape, to, insteadOf }) =>
-        `rows of ${shape.at(-1)} are no multiple of ${insteadOf}'s block, stored as ${to}`,
-    );
-    for (const [why, tensors = []] of Object.entries(standing)) {
-      terminal.err(`${someNames(tensors)}: ${why}\n`);
-    }
+    for (const line of standInLines(result.tensors)) terminal.err(`${line}\n`);
     for (const { name, saturated } of result.tensors) {
       if (saturated) {
         terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);

@@ -81,8 +81,10 @@ export type MetadataValue =
 
 /** A parsed model file (or set of shards): metadata and tensors, no weights loaded. */
 export interface WeightFile {
-  /** `gguf`, `safetensors`, … */
+  /** Whose names and metadata it has: `gguf`, `safetensors` (those of Hugging Face), `pickle`, `llama2c`, `onnx`. */
   readonly kind: string;
+  /** What it lies in, where that is not `kind`: safetensors that were written from a GGUF file. */
+  readonly container?: string;
   /** Path or URL, for messages. */
   readonly name: string;
   /** GGUF key/value pairs, or `config.json` of a Hugging Face folder. */

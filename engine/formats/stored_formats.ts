@@ -83,7 +83,7 @@ export async function applyStoredFormats(file: WeightFile): Promise<WeightFile> 
   const { metadata } = await readGgufHeader(
     memorySource(`${file.name}, ${GGUF_HEADER_TENSOR}`, bytes),
   );
-  return { ...file, kind: "gguf", metadata, tensors };
+  return { ...file, kind: "gguf", container: file.kind, metadata, tensors };
 }
 
 /** The GGUF header that lies in a safetensors file which {@linkcode applyStoredFormats} took for GGUF. */

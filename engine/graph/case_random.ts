@@ -22,10 +22,12 @@ export function createCaseRandom(seed: number): CaseRandom {
   }
 
   function normal(count: number, scale = 1): Float32Array {
-    return Float32Array.from(
-      { length: count },
-      () => scale * Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform()),
-    );
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i++) {
+      const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
+      values[i] = scale * radius * Math.cos(2 * Math.PI * uniform());
+    }
+    return values;
   }
 
   // For formats without an encoder: random bytes, until they stand for ordinary numbers.

@@ -36,7 +36,7 @@ export function describeModel(
     name: textAt(file, "general.name") ?? baseName(file.name),
     architecture,
     network,
-    container: file.kind,
+    container: file.container ?? file.kind,
     license: textAt(file, "general.license"),
     parameters: countParameters(tensors, graph),
     tensors: countFormats(tensors),

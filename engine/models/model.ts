@@ -35,7 +35,7 @@ export interface ModelInfo {
   readonly architecture: string;
   /** Whether it continues text, reads whole texts, or reads one and writes another. */
   readonly network: Network;
-  /** `gguf`, `safetensors`, `onnx`, … */
+  /** What the weights lie in: `gguf`, `safetensors`, `pickle`, `llama2c` or `onnx`. */
   readonly container: string;
   /** As the file states it. */
   readonly license: string | undefined;

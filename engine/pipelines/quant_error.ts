@@ -21,8 +21,11 @@ import { isFloatFormat, modelFacts } from "./quantize_plan.ts";
 /** Errors of one tensor. */
 export interface TensorError extends ErrorStatistics {
   readonly name: string;
+  readonly shape: readonly number[];
   /** The format that was tried, or that of the other file. */
   readonly format: string;
+  /** The format that was to be tried, where its blocks do not fill the rows. */
+  readonly insteadOf: string | undefined;
   /** Bits a weight of that format. */
   readonly bits: number;
 }
@@ -60,7 +63,7 @@ export async function policyError(
   const all: Measured[] = [];
   for (const tensor of file.tensors.values()) {
     if (!isFloatFormat(tensor.format) || (only && !only.test(tensor.name))) continue;
-    const { format } = chooseFormat(policy, tensor, model);
+    const { format, insteadOf } = chooseFormat(policy, tensor, model);
     if (!format) continue;
     const range = format.scope === "tensor" ? await rangeOf(tensor, signal) : undefined;
     const options = { levels, ...range && { range } };
@@ -69,7 +72,7 @@ export async function policyError(
     for await (const { start, values } of rows) {
       addErrors(sums, values, encodeAndDecode(tensor, start, values, format, options));
     }
-    all.push({ tensor, format, sums });
+    all.push({ tensor, format, insteadOf, sums });
   }
   return summarize(all);
 }
@@ -109,6 +112,7 @@ export async function fileError(
 interface Measured {
   readonly tensor: TensorInfo;
   readonly format: NumberFormat;
+  readonly insteadOf?: string | undefined;
   readonly sums: ErrorSums;
 }
 
@@ -153,13 +157,15 @@ export async function rangeOf(
 function summarize(all: readonly Measured[]): ModelError {
   const total = createErrorSums();
   let bits = 0;
-  const tensors = all.map(({ tensor, format, sums }) => {
+  const tensors = all.map(({ tensor, format, insteadOf, sums }) => {
     mergeErrors(total, sums);
     const bitsEach = format.blockBytes * 8 / format.blockSize;
     bits += bitsEach * sums.count;
     return {
       name: tensor.name,
+      shape: tensor.shape,
       format: format.name,
+      insteadOf,
       bits: bitsEach,
       ...errorStatistics(sums),
     };

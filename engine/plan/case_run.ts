@@ -1,6 +1,6 @@
 // Runs one case of an op on any backend through a one-node graph, and compares two such runs.
 
-import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { formatBytes, getFormat, type NumberFormat } from "../../quant/mod.ts";
 import { type Dim, type DimEnv, evaluate } from "../graph/dim.ts";
 import { elementCount } from "../graph/host_tensor.ts";
 import type { OpRecord } from "../graph/op.ts";
@@ -74,27 +74,32 @@ function countOf(shape: readonly Dim[], bindings: DimEnv): number {
 }
 
 function encodeStates(states: readonly StateInput[], slot: number): Uint8Array {
-  const parts = states.map((state) => {
-    const format = getFormat(state.dtype.toUpperCase());
+  const bytes = new Uint8Array(states.reduce((sum, state) => sum + bytesOf(state), 0));
+  let at = 0;
+  for (const state of states) {
     const values = state.slots[slot] ?? new Float32Array(elementCount(state.shape));
-    const bytes = new Uint8Array(formatBytes(format, values.length));
-    format.encode!(values, bytes);
-    return bytes;
-  });
-  return new Uint8Array(parts.flatMap((bytes) => [...bytes]));
+    formatOf(state).encode!(values, bytes.subarray(at, at += bytesOf(state)));
+  }
+  return bytes;
 }
 
 function decodeStates(states: readonly StateInput[], bytes: Uint8Array): Float32Array {
-  let at = 0;
-  const parts = states.map((state) => {
-    const format = getFormat(state.dtype.toUpperCase());
-    const values = new Float32Array(elementCount(state.shape));
-    const length = formatBytes(format, values.length);
-    format.decode(bytes.subarray(at, at + length), values);
-    at += length;
-    return values;
-  });
-  return new Float32Array(parts.flatMap((values) => [...values]));
+  const counts = states.map(({ shape }) => elementCount(shape));
+  const values = new Float32Array(counts.reduce((a, b) => a + b, 0));
+  let from = 0, to = 0;
+  for (const [i, state] of states.entries()) {
+    const part = bytes.subarray(from, from += bytesOf(state));
+    formatOf(state).decode(part, values.subarray(to, to += counts[i]!));
+  }
+  return values;
+}
+
+function formatOf({ dtype }: StateInput): NumberFormat {
+  return getFormat(dtype.toUpperCase());
+}
+
+function bytesOf(state: StateInput): number {
+  return formatBytes(formatOf(state), elementCount(state.shape));
 }
 
 /** The first result that is further off than the tolerance, as a sentence; undefined if none is. */

@@ -31,6 +31,31 @@ export interface SelfTestOptions {
   readonly seed?: number;
   /** Restricts the test to some ops. */
   readonly ops?: readonly string[];
+  /** Cases and what the reference gives on them, for who checks several devices; they decide about the seed. */
+  readonly references?: References;
+}
+
+/** Cases of ops, and what the scalar reference gives on them. */
+export interface References {
+  cases(op: OpRecord): readonly OpCase[];
+  result(op: OpRecord, opCase: OpCase): Promise<CaseResult>;
+}
+
+/** Makes each case, and computes its result, once. */
+export function createReferences(seed: number): References {
+  const cases = new Map<OpRecord, readonly OpCase[]>();
+  const results = new Map<OpCase, Promise<CaseResult>>();
+  return {
+    cases: (op) => remembered(cases, op, () => op.cases?.(createCaseRandom(seed)) ?? []),
+    result: (op, opCase) =>
+      remembered(results, opCase, () => runCase(createReferenceBackend(), op, opCase)),
+  };
+}
+
+function remembered<K, V>(known: Map<K, V>, key: K, make: () => V): V {
+  const value = known.get(key) ?? make();
+  known.set(key, value);
+  return value;
 }
 
 const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in another order" };
@@ -43,14 +68,15 @@ export function kernelNames(op: OpRecord, device: Backend["name"]): readonly str
 /** Runs every kernel of the backend on every case of its op. */
 export async function* checkKernels(
   backend: Backend,
-  { seed = 1, ops: only }: SelfTestOptions = {},
+  { seed = 1, ops: only, references }: SelfTestOptions = {},
 ): AsyncGenerator<KernelCheck> {
   for (const op of ops.values()) {
     if (only && !only.includes(op.name)) continue;
     const kernels = kernelNames(op, backend.name);
     if (kernels.length === 0) continue;
-    for (const opCase of op.cases?.(createCaseRandom(seed)) ?? []) {
-      const expected = await runCase(createReferenceBackend(), op, opCase);
+    const { cases, result } = references ?? createReferences(seed);
+    for (const opCase of cases(op)) {
+      const expected = await result(op, opCase);
       for (const kernel of kernels) {
         const check = { op: op.name, kernel, case: opCase.name };
         yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };

@@ -3,7 +3,7 @@
 // size is fixed when it is made, because programs hold addresses: an arena that grew would have to move, and
 // every program with it. Weights, inputs and constants stay each executable's own.
 
-import type { Machine, MachineOptions } from "../../wasm/machine.ts";
+import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
 import { ResourceError } from "../errors.ts";
 import { createSharedMachine } from "./wasm_shared_machine.ts";
 
@@ -23,7 +23,7 @@ export interface WasmArena {
 
 /** Makes one of so many bytes; nothing is reserved before the first borrowing. */
 export function createWasmArena(bytes: number, options: MachineOptions): WasmArena {
-  const shared = createSharedMachine(options);
+  const shared = createSharedMachine(() => createMachine(options));
   let own: Promise<{ readonly machine: Machine; readonly address: number }> | undefined;
   let address = 0;
   let disposed = false;

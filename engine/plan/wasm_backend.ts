@@ -73,14 +73,18 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   };
   const { memoryBytes = ADDRESS_SPACE } = options;
-  const shared = options.shared ? createSharedMachine(machineOptions) : undefined;
+  const start = async () => {
+    const machine = await createMachine(machineOptions);
+    if (options.skipBytes) machine.allocate(options.skipBytes);
+    return machine;
+  };
+  const shared = options.shared ? createSharedMachine(start) : undefined;
   return {
     name: "wasm",
     async prepare(plan, prepare) {
       const parts = memoryParts(plan, prepare.slots, memoryBytes);
       if (parts.length > 1) {
         const own = { ...options, arena: undefined };
-        const start = () => createMachine(machineOptions);
         return await prepareWasmParts(
           plan,
           parts,
@@ -94,8 +98,8 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         prepare,
         () =>
           plan.graph.states.length > 0
-            ? createMachine(machineOptions)
-            : options.arena?.borrow() ?? shared?.borrow() ?? createMachine(machineOptions),
+            ? start()
+            : options.arena?.borrow() ?? shared?.borrow() ?? start(),
       );
     },
     warm: () => compileKernels(options.variant),
@@ -117,7 +121,6 @@ async function prepareWasm(
   // Workers start while weights are read.
   const machine = await start();
   try {
-    if (options.skipBytes) machine.allocate(options.skipBytes);
     return await assemble(machine, plan, options, prepare);
   } catch (error) {
     machine.dispose();

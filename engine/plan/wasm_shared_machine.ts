@@ -2,7 +2,7 @@
 // sizes grow. Each borrows it and gives back what it allocated; workers start once, and stop when nobody
 // borrows any more. Executables that keep states do not share: their memory must be fresh.
 
-import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
+import type { Machine } from "../../wasm/machine.ts";
 
 /** A machine to borrow. */
 export interface SharedMachine {
@@ -10,14 +10,14 @@ export interface SharedMachine {
   borrow(): Promise<Machine>;
 }
 
-/** Starts nothing before the first borrowing. */
-export function createSharedMachine(options: MachineOptions): SharedMachine {
+/** Calls `start` at the first borrowing, and again after everything was given back. */
+export function createSharedMachine(start: () => Promise<Machine>): SharedMachine {
   const current: { machine?: Promise<Machine>; borrowers: number } = { borrowers: 0 };
 
   return {
     async borrow() {
       current.borrowers++;
-      current.machine ??= createMachine(options);
+      current.machine ??= start();
       try {
         return lend(await current.machine, giveBack);
       } catch (error) {

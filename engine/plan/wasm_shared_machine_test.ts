@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { createMachine } from "../../wasm/machine.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
 import { plan } from "./planner.ts";
@@ -13,7 +14,7 @@ function sum(width: number): Graph {
 }
 
 Deno.test("borrowers have one memory; what one gives back the next one gets", async () => {
-  const shared = createSharedMachine({ threads: 1 });
+  const shared = createSharedMachine(() => createMachine({ threads: 1 }));
   const first = await shared.borrow(), second = await shared.borrow();
   assertStrictEquals(first.memory, second.memory);
   const base = second.usedBytes;

@@ -36,6 +36,8 @@ export interface DecoderForm {
   readonly extraInput?: string;
   /** Name of the dim of sequences; without it is 1. */
   readonly batch?: string;
+  /** Declares one token a step. */
+  readonly oneToken?: boolean;
 }
 
 export const VOCABULARY = 11;
@@ -51,7 +53,7 @@ export function writeDecoder(form: DecoderForm = {}): Uint8Array {
   return writeOnnx(
     graphOf(form, {
       nodes: [...embedding("input_ids"), ...layers, ...head(form, `h${LAYERS}`)],
-      inputs: [["input_ids", LONG, [form.batch ?? 1, "N"]]],
+      inputs: [["input_ids", LONG, [form.batch ?? 1, rowsOf(form)]]],
       outputs: outputsOf(form),
       layers: names,
     }),
@@ -166,26 +168,32 @@ function graphOf(
   };
 }
 
-function stepPorts({ mask = "added", extraInput, batch: many }: DecoderForm): Port[] {
-  const batch = many ?? 1;
+function rowsOf({ oneToken }: DecoderForm): number | string {
+  return oneToken ? 1 : "N";
+}
+
+function stepPorts(form: DecoderForm): Port[] {
+  const { mask = "added", extraInput, batch: many } = form;
+  const batch = many ?? 1, rows = rowsOf(form);
   const masks: Readonly<Record<string, Port>> = {
-    added: ["attention_mask", FLOAT, [batch, 1, "N", "sumN"]],
-    hidden: ["attention_mask", BOOL, [batch, 1, "N", "sumN"]],
+    added: ["attention_mask", FLOAT, [batch, 1, rows, "sumN"]],
+    hidden: ["attention_mask", BOOL, [batch, 1, rows, "sumN"]],
     seen: ["attention_mask", LONG, [batch, "sumN"]],
   };
   return [
     ...mask === "counted" ? [] : [masks[mask]!],
     ["seqlens_k", INT, [batch]],
     ["total_sequence_length", INT, []],
-    ["position_ids", LONG, [batch, "N"]],
-    ["cache_position", LONG, ["N"]],
+    ["position_ids", LONG, [batch, rows]],
+    ["cache_position", LONG, [rows]],
     ...extraInput ? [[extraInput, FLOAT, [1, 3]] as Port] : [],
   ];
 }
 
-function outputsOf({ lastOnly, best, names, batch: many }: DecoderForm): Port[] {
+function outputsOf(form: DecoderForm): Port[] {
+  const { lastOnly, best, names, batch: many } = form;
   const batch = many ?? 1;
-  const rows = lastOnly ? 1 : "N";
+  const rows = lastOnly ? 1 : rowsOf(form);
   if (best === undefined) {
     const name = names === "past_key_values" ? "logits" : "lm_logits";
     return [[name, FLOAT, [batch, rows, VOCABULARY]]];

@@ -10,6 +10,7 @@ import {
   UsageError,
 } from "../../engine/cli/args.ts";
 import { TroodonError } from "../../engine/errors.ts";
+import { startChild } from "./children.ts";
 
 /** The repository's root, wherever a task is called from. */
 export const ROOT: string = import.meta.dirname!.replace(/[\\/]tools[\\/]support$/, "");
@@ -43,7 +44,7 @@ export async function deno(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<number> {
-  const command = new Deno.Command(Deno.execPath(), {
+  const child = startChild(Deno.execPath(), {
     args: [...args],
     cwd: ROOT,
     env,
@@ -51,5 +52,5 @@ export async function deno(
     stdout: "inherit",
     stderr: "inherit",
   });
-  return (await command.spawn().status).code;
+  return (await child.status).code;
 }

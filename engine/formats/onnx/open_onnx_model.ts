@@ -13,6 +13,8 @@ export interface OnnxFile extends WeightFile {
   readonly kind: "onnx";
   /** In the order in which they run. */
   readonly models: readonly OnnxModel[];
+  /** Steps are of one token each: the graph was traced so, and may leave out what hides later tokens. */
+  readonly oneTokenSteps: boolean;
 }
 
 /** True for a model of ONNX files. */
@@ -28,8 +30,15 @@ const PARTS: readonly RegExp[] = [
   /^lm_head\.onnx$/,
 ];
 
+/**
+ * Optimum's file for the steps behind a first one. A first step is one behind an empty past, so the file for it,
+ * which holds all weights once more, is not opened.
+ */
+const WITH_PAST = "decoder_with_past_model.onnx";
+const WITHOUT_PAST = "decoder_model.onnx";
+
 /** Files that are a model by themselves, best first. */
-const WHOLE: readonly string[] = ["model.onnx", "decoder_model_merged.onnx"];
+const WHOLE: readonly string[] = ["model.onnx", "decoder_model_merged.onnx", WITH_PAST];
 
 /** Most bytes of a text beside the graphs. */
 const MAX_TEXT = 100_000_000;
@@ -89,8 +98,13 @@ export function openOnnxFile({ name: path, close }: ByteSource): OnnxFile {
   const own = path.replace(/^.*[/\\]/, "");
   const folder = path.slice(0, path.length - own.length).replace(/(.)[/\\]$/, "$1") || ".";
   const names = readableNames(folder);
-  const isPart = PARTS.some((pattern) => pattern.test(own));
-  return openFiles({ folder, names, files: isPart ? findParts(names, own) : [own], name: path });
+  return openFiles({ folder, names, files: filesOf(own, names), name: path });
+}
+
+/** The files that a file runs with. */
+function filesOf(own: string, names: readonly string[]): string[] {
+  if (own === WITHOUT_PAST && names.includes(WITH_PAST)) return [WITH_PAST];
+  return PARTS.some((pattern) => pattern.test(own)) ? findParts(names, own) : [own];
 }
 
 function findParts(names: readonly string[], own: string): string[] {
@@ -134,6 +148,7 @@ function openFiles({ folder, names, files, name = folder, texts = [folder] }: Pl
       kind: "onnx",
       name,
       models,
+      oneTokenSteps: files.includes(WITH_PAST),
       metadata: configOf(read("config.json"), folder),
       tensors: tensorsOf(models),
       readText: (file) => {

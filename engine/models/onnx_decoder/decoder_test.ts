@@ -44,7 +44,10 @@ async function logitsByGraph(form: DecoderForm, tokens: readonly number[]): Prom
   const path = await Deno.makeTempFile({ suffix: ".onnx" });
   try {
     const plain = form.mask === "counted" ? "added" : form.mask ?? "added";
-    const same = { ...form, mask: plain, lastOnly: false, names: "past_key_in" } as const;
+    const same = {
+      ...{ ...form, mask: plain, lastOnly: false, oneToken: false },
+      names: "past_key_in",
+    } as const;
     await Deno.writeFile(path, writeDecoder(same));
     using graph = await loadGraph(path, { device: "reference" });
     const n = tokens.length;
@@ -103,6 +106,7 @@ const FORMS: Readonly<Record<string, DecoderForm>> = {
   "a mask of seen keys and cache_position": { mask: "seen" },
   "grouped attention that is told the number of keys": { mask: "counted" },
   "a symbol for sequences and Optimum's names": { batch: "batch", names: "past_key_values" },
+  "steps of one token, by its shapes": { batch: "batch", names: "past_key_values", oneToken: true },
 };
 
 for (const [name, form] of Object.entries(FORMS)) {

@@ -21,7 +21,8 @@ export interface LimitsInput {
   readonly config: DecoderConfig;
   readonly derived: readonly DerivedStage[];
   readonly padTo: number;
-  readonly isBranching: boolean;
+  /** Steps are of one token each. */
+  readonly oneToken: boolean;
 }
 
 /**
@@ -31,7 +32,7 @@ export interface LimitsInput {
  * @throws {UnsupportedError} If the caches have another number format than asked for.
  */
 export function limitsOf(
-  { file, options, config, derived, padTo, isBranching }: LimitsInput,
+  { file, options, config, derived, padTo, oneToken }: LimitsInput,
 ): ResolvedLimits & { readonly trained: number } {
   const tables = derived.flatMap(({ positionLimit }) => positionLimit ?? []);
   const stated = config.context === undefined ? [] : [config.context];
@@ -42,7 +43,7 @@ export function limitsOf(
       `Cannot use contextLength ${contextLength}: the model was made for ${trained}`,
     );
   }
-  const batch = isBranching ? 1 : Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
+  const batch = oneToken ? 1 : Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
   const cached = derived.filter(({ ports }) => ports.caches.length > 0);
   const sizes = { contextLength, batch };
   for (const { ports, bind } of cached) bind(largestStep(ports, sizes, padTo));
@@ -91,11 +92,11 @@ export interface LogitsFacts {
 export function logitsOf(
   derived: readonly DerivedStage[],
   config: DecoderConfig,
-  { name: file }: OnnxFile,
+  { file: { name: file }, oneToken }: Pick<LimitsInput, "file" | "oneToken">,
 ): LogitsFacts {
   const last = derived.at(-1)!;
   const { result, best } = last.ports;
-  const sizes: StepSizes = { rows: 3, length: 0, held: 0 };
+  const sizes: StepSizes = { rows: oneToken ? 1 : 3, length: 0, held: 0 };
   const shape = last.shapeOf(result ?? best!.ids, sizes);
   const count = shape.reduce((a, b) => a * b, 1);
   if (result !== undefined) {

@@ -139,6 +139,11 @@ export function growingAxes({ dims }: Port): number[] {
   });
 }
 
+/** Whether a graph was exported for one token a step. */
+export function takesOneToken({ dims }: Port): boolean {
+  return dims.length === 2 && dims[1] === 1;
+}
+
 const RANKS: Readonly<Record<PortRole, readonly number[]>> = {
   tokens: [2],
   hidden: [3],
@@ -166,6 +171,7 @@ function checkShapes(roles: Partial<Record<PortRole, Port>>, file: string): void
       : isInteger;
     if (!fits) throw unknown(`takes no ${role} of type`, port, file);
     if ((role === "tokens" || role === "hidden") && growingAxes(port).length === 0) {
+      if (takesOneToken(port)) continue;
       throw unknown("was exported for a fixed number of tokens:", port, file);
     }
   }

@@ -14,7 +14,7 @@ import { blocksOf } from "./executable.ts";
 import { describeDecoder } from "./facts.ts";
 import { largestStep, limitsOf, logitsOf } from "./limits.ts";
 import { replaceKnown } from "./known_inputs.ts";
-import { type DecoderPorts, portsOf } from "./ports.ts";
+import { type DecoderPorts, portsOf, takesOneToken } from "./ports.ts";
 import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
 import { checkPadding } from "./step_sizes.ts";
 
@@ -49,9 +49,13 @@ export async function prepareDecoder(
   const precision = options.precision ?? "fast";
   const parts = file.models.map((model) => ({ model, ports: portsOf(model) }));
   checkChain(file, parts.map(({ ports }) => ports));
+  const isBranching = parts.some(({ ports }) => ports.useCache);
+  const oneToken = isBranching || file.oneTokenSteps ||
+    parts.some(({ ports }) => ports.tokens && takesOneToken(ports.tokens));
   const derived = parts.map((part) => {
     const { model, ports } = replaceKnown(part.model, part.ports);
     return deriveStage(model, ports, {
+      oneToken,
       rowsOf: ports.caches.length > 0 && part === parts.at(-1) ? ports.result : undefined,
       results: ports.result !== undefined
         ? [ports.result]
@@ -70,9 +74,8 @@ export async function prepareDecoder(
   const leading = cached[0]!.ports;
   cached.forEach(({ ports }) => checkPadding(ports, options.padTo));
   const padTo = options.padTo ?? (leading.past === "exact" ? 1 : DEFAULT_PADDING);
-  const isBranching = parts.some(({ ports }) => ports.useCache);
-  const limits = limitsOf({ file, options, config, derived, padTo, isBranching });
-  const { vocabulary, rowsOfLogits, best } = logitsOf(derived, config, file);
+  const limits = limitsOf({ file, options, config, derived, padTo, oneToken });
+  const { vocabulary, rowsOfLogits, best } = logitsOf(derived, config, { file, oneToken });
   const logitRows = rowsOfLogits === "last" ? 1 : limits.logitRows;
   const largest = { ...largestStep(leading, limits, padTo), wanted: logitRows };
   const tail = derived.findLastIndex(({ ports }) => ports.caches.length > 0) + 1;
@@ -94,6 +97,8 @@ export async function prepareDecoder(
       ? [
         "the file has a branch for its first step, which is left out: prompts are read token by token",
       ]
+      : oneToken
+      ? ["the graph was exported for steps of one token: prompts are read token by token"]
       : [],
     ...best !== undefined
       ? [`the file gives out the best ${best} tokens, not all logits: samplers choose among them`]

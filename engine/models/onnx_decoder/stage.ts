@@ -57,6 +57,8 @@ export interface DeriveOptions {
   readonly results: readonly string[];
   /** The result of which a step may want some rows only. */
   readonly rowsOf: string | undefined;
+  /** Steps are of one token each. */
+  readonly oneToken: boolean;
   readonly device: DeviceName;
   readonly passes: PassContext;
 }
@@ -84,7 +86,7 @@ export function deriveStage(
   let ports = declared;
   checkSupport(model, model.graph, model.opsets);
   const outputs = [...options.results, ...ports.caches.map(({ present }) => present)];
-  const variant = derive(model, ports, outputs);
+  const variant = derive(model, ports, outputs, options.oneToken);
   const { fetches, copies } = variant.segment;
   const missing = outputs.find((name) => !fetches.has(name));
   if (missing !== undefined || !variant.graph || copies.size > 0) {
@@ -135,8 +137,13 @@ function optimizeStage(graph: Graph, { device, passes }: DeriveOptions): Graph {
 }
 
 // What a file declares may contradict a step: such a hint is not believed (symbols.ts).
-function derive(model: OnnxModel, ports: DecoderPorts, outputs: readonly string[]): Variant {
-  const shapes = PROBES.map((sizes) => shapesAt(ports, sizes));
+function derive(
+  model: OnnxModel,
+  ports: DecoderPorts,
+  outputs: readonly string[],
+  oneToken: boolean,
+): Variant {
+  const shapes = PROBES.map((sizes) => shapesAt(ports, oneToken ? { ...sizes, rows: 1 } : sizes));
   const graph = withOneSequence(model.graph, shapes);
   const prepared = prepareGraph(model, graph, model.opsets);
   const dropped = new Set(shapes.flatMap((some) => [...contradictions(graph.inputs, some)]));
