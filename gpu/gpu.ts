@@ -233,7 +233,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
 }
 
 /** The failure behind an error of the device. */
-export function failureOf(error: unknown): GpuFailure {
+function failureOf(error: unknown): GpuFailure {
   const name = (error as { constructor?: { name?: string } } | null)?.constructor?.name;
   const kind = name === "GPUOutOfMemoryError" ? "memory" : "validation";
   return new GpuFailure(kind, messageOf(error), { cause: error });

@@ -36,7 +36,7 @@ export function deviceClassOf(
 }
 
 /** What was measured to be best. */
-export const STORAGE_CHOICE: Readonly<Record<DeviceClass, KernelStorages>> = {
+const STORAGE_CHOICE: Readonly<Record<DeviceClass, KernelStorages>> = {
   software: { conv: { source: "texture_2d_array", weights: "texture_2d", target: "planes" } },
   subgroups: {},
   plain: {},

@@ -219,7 +219,7 @@ export function write(tensor: VirtualTensor, at: Coordinates, value: string): st
 }
 
 /** WGSL type of the variable. */
-export function typeOf({ storage, element }: VirtualTensor, access: "read" | "write"): string {
+function typeOf({ storage, element }: VirtualTensor, access: "read" | "write"): string {
   if (storage === "planes") return "array<f32>";
   if (storage === "buffer") return `array<vec4<${element}>>`;
   const texel = element === "f16" ? "rgba16float" : "rgba32float";

@@ -83,6 +83,41 @@ Deno.test("every source file keeps the laws of tools/lint_plugin.ts", () => {
   assertEquals(broken, []);
 });
 
+/** Names that a file takes from another: imported, exported anew, or read off a file that is imported when needed. */
+function namesTaken(path: string): (readonly [from: string, name: string])[] {
+  const text = code(path);
+  const at = (target: string) => new URL(target, `file:///${path}`).pathname.slice(1);
+  const lists = text.matchAll(
+    /\b(?:import|export)\s+(?:type\s+)?(?:\w+\s*,\s*)?\{([^}]*)\}\s*from\s*"(\.[^"]+)"/g,
+  );
+  const named = [...lists].flatMap(([, names, target]) =>
+    names!.split(",").map((name) =>
+      [at(target!), name.trim().replace(/^type\s+/, "").split(/\s/)[0]!] as const
+    )
+  );
+  const whole = text.matchAll(/(?:\bimport\(\s*|\*(?:\s+as\s+\w+)?\s+from\s*)"(\.[^"]+)"/g);
+  const words = new Set(text.match(/\w+/g));
+  return [
+    ...named,
+    ...[...whole].flatMap(([, target]) => [...words].map((word) => [at(target!), word] as const)),
+  ];
+}
+
+Deno.test("what a file of the product exports is used by another", () => {
+  const generators = [...Deno.readDirSync(`${ROOT}/wasm/assembly/gen`)]
+    .map(({ name }) => `wasm/assembly/gen/${name}`);
+  const readers = [...sources(), ...generators];
+  const taken = new Set(readers.flatMap(namesTaken).map((entry) => entry.join(" ")));
+  const product = sources().filter((path) =>
+    /^(engine|quant|wasm|gpu)\//.test(path) && !/_test\.ts$|\.gen\.ts$|^wasm\/assembly\//.test(path)
+  );
+  const idle = product.flatMap((path) =>
+    [...code(path).matchAll(/^export (?:async )?(?:function\*?|const|let|class) (\w+)/gm)]
+      .map(([, name]) => `${path} ${name}`)
+  ).filter((entry) => !taken.has(entry));
+  assertEquals(idle, []);
+});
+
 Deno.test("no file imports itself through others", () => {
   const edges = new Map(sources().map((path) => [path, importsOf(path)]));
   assertEquals(findCycle(edges)?.join(" → "), undefined);

@@ -1,6 +1,8 @@
 // `deno task test [FILTER]`: the tests whose path matches, with counts as the last line. Types are the
 // business of `deno task ok`; here they are left out so that a narrow run starts at once. The examples
-// in JSDoc of the matching files are tests too (`--docs`, or a run without a filter).
+// in JSDoc of the matching files are tests too. Files run side by side, because most of them load modules,
+// compile shaders or wait for a process on one processor; those that measure or change their process follow,
+// one at a time.
 
 import { deno, ROOT, runTask } from "./support/task.ts";
 import { readJunit, type TestOutcome } from "./support/junit.ts";
@@ -45,7 +47,7 @@ export function sources(root: string = ROOT): string[] {
     for (const { name, isDirectory } of entries(`${root}/${folder}`)) {
       const path = `${folder}/${name}`;
       if (isDirectory) {
-        if (name !== "fixtures" && name !== "node_modules" && name !== "assembly") walk(path);
+        if (path !== "tests/fixtures" && name !== "node_modules" && name !== "assembly") walk(path);
       } else if (name.endsWith(".ts")) found.push(path);
     }
   };
@@ -64,18 +66,66 @@ function withExamples(paths: readonly string[]): string[] {
   );
 }
 
-function report(outcomes: readonly TestOutcome[], exit: number, strict: boolean): number {
+/** What a file looks at or changes that belongs to the process, and so to all files that run in it. */
+const OF_THE_PROCESS =
+  /performance\.now\(|\bleastMs\(|memoryUsage\(|env\.(set|delete)\(|addSignalListener\(/;
+
+/** Files that take all processors for most of their time: side by side they would wait for each other. */
+const ON_ALL_PROCESSORS: ReadonlySet<string> = new Set(["tests/golden_test.ts"]);
+
+function runsAlone(path: string): boolean {
+  return ON_ALL_PROCESSORS.has(path) ||
+    path.endsWith("_test.ts") && OF_THE_PROCESS.test(Deno.readTextFileSync(`${ROOT}/${path}`));
+}
+
+// A few are enough: each file may have WASM threads of its own, and the GPU is one.
+const MOST_JOBS = 4;
+
+/** What came of some files. */
+interface Part {
+  readonly exit: number;
+  readonly outcomes: readonly TestOutcome[];
+}
+
+/** Runs files, side by side if there are processors; the exit code, and outcomes by test. */
+async function runFiles(
+  files: readonly string[],
+  flags: readonly string[],
+  jobs: number,
+): Promise<Part> {
+  const junit = await Deno.makeTempFile({ suffix: ".xml" });
+  try {
+    const sideBySide = jobs > 1 && files.length > 1;
+    const exit = await deno([
+      ...["test", "--allow-all", "--no-check", `--junit-path=${junit}`],
+      ...sideBySide ? ["--parallel"] : [],
+      ...flags,
+      ...files,
+    ], sideBySide ? { DENO_JOBS: String(jobs) } : {});
+    return { exit, outcomes: readJunit(await Deno.readTextFile(junit)) };
+  } finally {
+    await Deno.remove(junit);
+  }
+}
+
+function report(parts: readonly Part[], strict: boolean): number {
+  const outcomes = parts.flatMap((part) => part.outcomes);
   const count = (outcome: string) => outcomes.filter((o) => o.outcome === outcome);
   const [passed, failed, skipped] = [count("passed"), count("failed"), count("skipped")];
   for (const { file, name } of failed) console.log(`failed: ${file}: ${name}`);
   for (const { file, name } of skipped) console.log(`skipped: ${file}: ${name}`);
   // A file that does not load, or a leak found after a test, fails the run without a failed test.
-  const unnamed = exit !== 0 && failed.length === 0 ? 1 : 0;
-  if (unnamed) console.log("failed: a test file did not load, or the run was cut short: see above");
+  const unnamed =
+    parts.filter(({ exit, outcomes }) =>
+      exit !== 0 && outcomes.every(({ outcome }) => outcome !== "failed")
+    ).length;
+  if (unnamed > 0) {
+    console.log("failed: a test file did not load, or the run was cut short: see above");
+  }
   const skips = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
   console.log(`${passed.length} passed, ${failed.length + unnamed} failed${skips}`);
   if (strict && skipped.length > 0) return 1;
-  return exit === 0 && failed.length === 0 ? 0 : 1;
+  return unnamed + failed.length === 0 ? 0 : 1;
 }
 
 if (import.meta.main) {
@@ -89,24 +139,22 @@ if (import.meta.main) {
       console.error(`error: no test file has ${positionals.join(" or ")} in its path`);
       return 1;
     }
-    const junit = await Deno.makeTempFile({ suffix: ".xml" });
-    try {
-      const exit = await deno([
-        "test",
-        "--allow-all",
-        "--no-check",
-        `--junit-path=${junit}`,
-        ...docs.length > 0 ? ["--doc"] : [],
-        ...flags["trace-leaks"] ? ["--trace-leaks"] : [],
-        ...flags["fail-fast"] ? ["--fail-fast"] : [],
-        ...flags.name === undefined ? [] : [`--filter=${flags.name}`],
-        ...tests,
-        ...docs,
-      ]);
-      const strict = flags.strict ?? Deno.env.get("CI") === "true";
-      return report(readJunit(await Deno.readTextFile(junit)), exit, strict);
-    } finally {
-      await Deno.remove(junit);
+    const common = [
+      ...flags["trace-leaks"] ? ["--trace-leaks"] : [],
+      ...flags["fail-fast"] ? ["--fail-fast"] : [],
+      ...flags.name === undefined ? [] : [`--filter=${flags.name}`],
+    ];
+    const parts = [
+      { files: [...tests.filter((path) => !runsAlone(path)), ...docs], jobs: MOST_JOBS },
+      { files: tests.filter(runsAlone), jobs: 1 },
+    ].filter(({ files }) => files.length > 0);
+    const done: Part[] = [];
+    for (const { files, jobs } of parts) {
+      if (flags["fail-fast"] && done.some(({ exit }) => exit !== 0)) break;
+      const doc = files.some((path) => docs.includes(path)) ? ["--doc"] : [];
+      const most = Math.min(jobs, navigator.hardwareConcurrency);
+      done.push(await runFiles(files, [...common, ...doc], most));
     }
+    return report(done, flags.strict ?? Deno.env.get("CI") === "true");
   });
 }

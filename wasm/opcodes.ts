@@ -26,7 +26,7 @@ export const OPCODES: Readonly<Record<OpcodeName, OpcodeRecord>> = TABLE;
 export const OPCODE_NAMES: readonly OpcodeName[] = Object.keys(TABLE) as OpcodeName[];
 
 /** Opcode of a kernel. */
-export function opcodeOf(name: OpcodeName): number {
+function opcodeOf(name: OpcodeName): number {
   return OPCODE_NAMES.indexOf(name);
 }
 

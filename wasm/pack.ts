@@ -41,7 +41,7 @@ export interface Packed {
 }
 
 /** What stands for the format of a matrix that was rounded to 7 bit. */
-export const INT7 = "INT7";
+const INT7 = "INT7";
 
 /** Most bytes that are read at once. */
 const STAGING_BYTES = 1 << 20;

@@ -22,7 +22,7 @@ export interface ChatCommand {
 }
 
 /** Commands by name. */
-export const chatCommands: Readonly<Record<string, ChatCommand>> = {
+const chatCommands: Readonly<Record<string, ChatCommand>> = {
   help: { summary: "show this list", run: () => helpText() },
   reset: {
     summary: "forget the conversation, keep the instruction",
@@ -92,7 +92,7 @@ function isMessage(value: unknown): value is ChatMessage {
  *
  * @throws {TypeError} If it is something else.
  */
-export function parseConversation(
+function parseConversation(
   path: string,
   text: string,
 ): { readonly system: string | undefined; readonly messages: ChatMessage[] } {

@@ -15,7 +15,7 @@ import { inFlags } from "./option_names.ts";
 import { isBrokenPipe, type Terminal } from "./terminal.ts";
 
 /** Flags that every command has. */
-export const COMMON_FLAGS = {
+const COMMON_FLAGS = {
   json: { type: "boolean", help: "machine-readable output" },
   debug: { type: "boolean", help: "on failure print the stack trace" },
 } as const satisfies Flags;

@@ -35,7 +35,7 @@ export interface DispatchReport {
  * @throws {DeviceError} If there is no adapter.
  * @throws {UnsupportedError} If a node has no kernel on the GPU, or the model does not answer token by token.
  */
-export async function reportDispatches(
+async function reportDispatches(
   file: string,
   contextLength: number | undefined,
 ): Promise<DispatchReport[]> {

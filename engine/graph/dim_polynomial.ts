@@ -76,7 +76,7 @@ export function termsOf(dim: Dim): readonly Term[] {
 }
 
 /** Monomial order: higher degree first, then by factors; it is compatible with multiplication. */
-export function compareTerms(a: Term, b: Term): number {
+function compareTerms(a: Term, b: Term): number {
   if (a.factors.length !== b.factors.length) return b.factors.length - a.factors.length;
   for (let i = 0; i < a.factors.length; i++) {
     const left = a.factors[i]!.text, right = b.factors[i]!.text;

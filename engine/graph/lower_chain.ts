@@ -9,10 +9,10 @@ import { emit, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
 
 /** Most inputs of a chain; constants are not counted. */
-export const MOST_CHAIN_INPUTS = 4;
+const MOST_CHAIN_INPUTS = 4;
 
 /** Most steps of a chain. */
-export const MOST_CHAIN_STEPS = 24;
+const MOST_CHAIN_STEPS = 24;
 
 const RANK = 3;
 const MOST_REGISTERS = 64;

@@ -3,7 +3,7 @@
 
 import { ATTENTION_FLAGS } from "../../wasm/opcodes_nn.ts";
 import { type Dim, equal, product } from "./dim.ts";
-import type { Value } from "./graph.ts";
+import type { Attributes, Value } from "./graph.ts";
 import { roundUp64 } from "./lower_conv.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
@@ -18,6 +18,20 @@ function flagsOf(flags: Readonly<Record<keyof typeof ATTENTION_FLAGS, boolean>>)
     (sum, [name, bit]) => sum + (flags[name as keyof typeof ATTENTION_FLAGS] ? bit : 0),
     0,
   );
+}
+
+/** How queries, keys and values lie, which may be one tensor. */
+function headLayouts([q, k, v]: readonly (Value | undefined)[], attributes: Attributes) {
+  const qHeads = attributes.q_heads as number, kvHeads = attributes.kv_heads as number;
+  if (!k || !v) {
+    const all = heads(q!.shape, qHeads + 2 * kvHeads);
+    return { query: all, key: all, value: all };
+  }
+  return {
+    query: heads(q!.shape, qHeads),
+    key: heads(k.shape, kvHeads),
+    value: heads(v.shape, kvHeads),
+  };
 }
 
 /** Strides of a mask under [B, H, S, T], in elements; 0 where it repeats. */
@@ -36,35 +50,36 @@ function maskOperands(mask: Value | undefined) {
 export const scaledAttentionKernel: WasmKernel = {
   name: "scaled_attention_f32",
   when({ node: { inputs: [q, k, v, mask, , sinks, newK, newV], attributes } }) {
-    const width = (value: Value, count: unknown) => heads(value.shape, count as number).width;
+    const { query, value } = headLayouts([q, k, v], attributes);
     return [q, k, v, newK, newV].every((value) => !value || value.dtype === "f32") &&
-      attributes.scores === "none" &&
-      isStatic(width(q!, attributes.q_heads)) && isStatic(width(v!, attributes.kv_heads)) &&
+      attributes.scores === "none" && isStatic(query.width) && isStatic(value.width) &&
       (!mask || (mask.shape.length <= 4 && (mask.dtype === "f32" || mask.dtype === "bool"))) &&
       (!sinks || sinks.dtype === "f32");
   },
   lower(lowering) {
     const { inputs: [q, k, v, mask, counts, , newK, newV], attributes } = lowering.node;
     const qHeads = attributes.q_heads as number, kvHeads = attributes.kv_heads as number;
-    const { batch, rows, width } = heads(q!.shape, qHeads) as Layout<Dim>;
-    const keys = heads(k!.shape, kvHeads).rows;
-    const value_width = heads(v!.shape, kvHeads).width as number;
+    const { query, key, value } = headLayouts([q, k, v], attributes);
+    const { batch, rows, width } = query, keys = key.rows;
+    const value_width = value.width as number;
     const padded = Math.ceil(value_width / 8) * 8;
+    const qkv = inputAddress(lowering, 0), headBytes = 4 * (width as number);
     // Scores, sums, two numbers a row, a packed panel: wasm/assembly/nn_attention.ts.
     const panel = Math.max(width as number, 128) * 32;
     const bytes = 32 * 128 * 4 + 32 * padded * 4 + 2 * 32 * 4 + panel;
     emit(lowering, "scaled_attention", {
-      q: inputAddress(lowering, 0),
-      k: inputAddress(lowering, 1),
-      v: inputAddress(lowering, 2),
+      q: qkv,
+      k: k ? inputAddress(lowering, 1) : qkv + qHeads * headBytes,
+      v: v ? inputAddress(lowering, 2) : qkv + (qHeads + kvHeads) * headBytes,
       y: outputAddress(lowering),
       mask: inputAddress(lowering, 3),
       counts: inputAddress(lowering, 4),
       sinks: inputAddress(lowering, 5),
       flags: flagsOf({
         q_joined: isJoined(q!),
-        k_joined: isJoined(k!),
-        v_joined: isJoined(v!),
+        k_joined: k !== undefined && isJoined(k),
+        v_joined: v !== undefined && isJoined(v),
+        packed: !k && !v,
         causal: attributes.causal === true,
         from_end: attributes.from_end === true,
         wide: counts?.dtype === "i64",

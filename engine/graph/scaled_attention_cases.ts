@@ -49,7 +49,26 @@ export function attentionCases(random: CaseRandom): OpCase[] {
       attributes,
     }))
   );
-  return [...plain, ...valid, ...appendedCases(random)];
+  return [...plain, ...valid, ...appendedCases(random), ...packedCases(random)];
+}
+
+/** Queries, keys and values in one tensor: few rows and many, grouped heads, a mask, valid keys. */
+function packedCases(random: CaseRandom): OpCase[] {
+  const plain = { q_heads: 3, kv_heads: 3, scale: 0.3 };
+  const grouped = { q_heads: 4, kv_heads: 2, scale: 0.25, causal: true };
+  return [2, 41, 150].flatMap((rows): OpCase[] => [{
+    name: `${rows} rows in one tensor, mask`,
+    inputs: [random.input([2, rows, 9 * 12]), undefined, undefined, random.input([rows, rows])],
+    attributes: plain,
+  }, {
+    name: `${rows} rows of grouped heads in one tensor, valid keys`,
+    inputs: [
+      random.input([2, rows, 8 * 16]),
+      ...[undefined, undefined, undefined],
+      random.indices([rows, rows - 1]),
+    ],
+    attributes: grouped,
+  }]);
 }
 
 /** New keys in tensors of their own, of planes and of rows; one row and many. */

@@ -62,6 +62,22 @@ export function appended(before: Operand, fresh: Operand, counts: Numbers | unde
   return { values, layout };
 }
 
+/** Heads side by side in rows, taken apart. */
+export function unpacked({ values, layout }: Operand, counts: readonly number[]): Operand[] {
+  const { batch, rows, width, heads: all } = layout;
+  let from = 0;
+  return counts.map((count) => {
+    const own = new Float64Array(batch * rows * count * width);
+    for (let row = 0; row < batch * rows; row++) {
+      for (let i = 0; i < count * width; i++) {
+        own[row * count * width + i] = values[(row * all + from) * width + i]!;
+      }
+    }
+    from += count;
+    return { values: own, layout: { ...layout, heads: count } };
+  });
+}
+
 /** One call, complete. */
 export interface AttendRows {
   readonly q: Operand;

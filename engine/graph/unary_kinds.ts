@@ -100,7 +100,7 @@ export const UNARY_NAMES = [
 export type UnaryName = typeof UNARY_NAMES[number];
 
 /** Nearest whole number, halves to the even one. */
-export function roundToEven(x: number): number {
+function roundToEven(x: number): number {
   const floor = Math.floor(x), rest = x - floor;
   if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
   return floor % 2 === 0 ? floor : floor + 1;

@@ -5,7 +5,7 @@ import { choice, integersFrom } from "./attributes.ts";
 import { add, ceilDiv, type Dim, floorDiv, min, mul, sub } from "./dim.ts";
 
 /** How pads come about: as given, or such that the output has ⌈size / stride⌉ places. */
-export const PADDING_NAMES = ["explicit", "same_upper", "same_lower"] as const;
+const PADDING_NAMES = ["explicit", "same_upper", "same_lower"] as const;
 
 /** Attributes of every windowed op; an empty list stands for ones (strides, dilations) or zeros (pads). */
 export const WINDOW_RULES = {

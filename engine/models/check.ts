@@ -16,7 +16,7 @@ export interface Rule<T> {
 }
 
 /** Makes a rule. */
-export function rule<T>(schema: Schema, check: (value: unknown, place: Place) => T): Rule<T> {
+function rule<T>(schema: Schema, check: (value: unknown, place: Place) => T): Rule<T> {
   return Object.assign(check, { schema });
 }
 

@@ -9,7 +9,7 @@ import type { ModelSpec } from "./spec.ts";
 import { chooseSpec } from "./specs/mod.ts";
 
 /** Names and descriptions of a model's blocks, in the order of computation. */
-export function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string][] {
+function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string][] {
   const { embedding, head = {} } = spec;
   return [
     ["spec", spec.name],

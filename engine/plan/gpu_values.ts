@@ -82,7 +82,7 @@ export function layOutValues(
 }
 
 /** The constants that nodes read, each once. */
-export function constantsOf({ graph }: Plan): Value[] {
+function constantsOf({ graph }: Plan): Value[] {
   const inputs = graph.nodes.flatMap((node) => node.inputs);
   return [...new Set(inputs.filter((value) => value?.data))] as Value[];
 }

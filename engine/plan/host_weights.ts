@@ -60,7 +60,7 @@ async function decodeTensor(tensor: TensorInfo): Promise<Float32Array> {
  *
  * @throws {FormatError} If its bytes do not fit its shape.
  */
-export async function readElements(tensor: TensorInfo, dtype: DataType): Promise<HostData> {
+async function readElements(tensor: TensorInfo, dtype: DataType): Promise<HostData> {
   const { name, shape, source, offset, byteLength } = tensor;
   const count = elementCount(shape);
   if (count * hostElementBytes(dtype) !== byteLength) {

@@ -26,7 +26,7 @@ export function overlapInTime(a: Item, b: Item): boolean {
  *
  * @throws {ResourceError} Beyond 2^53.
  */
-export function alignUp(bytes: number, alignment: number): number {
+function alignUp(bytes: number, alignment: number): number {
   return checkedBytes(Math.ceil(bytes / alignment) * alignment);
 }
 

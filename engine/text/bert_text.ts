@@ -34,7 +34,7 @@ export function lowercaseEach(text: string): string {
 }
 
 /** Removes combining marks after taking letters and marks apart. */
-export function stripAccents(text: string): string {
+function stripAccents(text: string): string {
   return text.normalize("NFD").replace(/\p{Mn}/gu, "");
 }
 

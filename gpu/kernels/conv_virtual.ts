@@ -18,7 +18,7 @@ import { coordinatesOf, mapCount } from "./virtual_map.ts";
 import { EPILOGUES } from "./windows.ts";
 
 /** Invocations of a workgroup. */
-export const CONV_BLOCK = 64;
+const CONV_BLOCK = 64;
 
 /** Along depth, height and width. */
 type Three = readonly [number, number, number];

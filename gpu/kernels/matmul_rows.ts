@@ -82,7 +82,7 @@ function plainFrame(shape: RowsShape): RowsFrame {
 }
 
 /** Uniforms of chosen matrices: also items of a row, and how many of them share a row of x. */
-export const CHOSEN_UNIFORMS = { ...MATMUL_UNIFORMS, items: "u32", sharing: "u32" } as const;
+const CHOSEN_UNIFORMS = { ...MATMUL_UNIFORMS, items: "u32", sharing: "u32" } as const;
 
 function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
   const { outputs } = shape;

@@ -32,6 +32,8 @@ const NEW_V_JOINED: u32 = 128;
 const BEHIND_VALID: u32 = 256;
 const TRUTHS: u32 = 512;
 const ONE_COLUMN: u32 = 1024;
+/** Queries, keys and values side by side in rows of one tensor. */
+const PACKED: u32 = 2048;
 const ROWS: u32 = 32;
 const BLOCK: u32 = 128;
 
@@ -44,33 +46,37 @@ export function scaled_attention(ip: usize): void {
   }
 }
 
-/** Address of row 0 of a head, and in `strideOf` the bytes from row to row. */
-@inline function planeOf(base: usize, joined: u32, item: u32, head: u32, heads: u32, rows: u32, width: u32): usize {
-  const at = joined ? <usize>item * rows * heads + head : (<usize>item * heads + head) * rows;
-  return base + ((at * width) << 2);
+/** Address of row 0 of a head, and in `strideOf` the bytes from row to row; `columns` is 0 for planes of heads. */
+@inline function planeOf(base: usize, columns: u32, item: u32, head: u32, heads: u32, rows: u32, width: u32): usize {
+  const at = columns ? <usize>item * rows * columns + head * width : (<usize>item * heads + head) * rows * width;
+  return base + (at << 2);
 }
-@inline function strideOf(joined: u32, heads: u32, width: u32): usize {
-  return <usize>(joined ? heads * width : width) << 2;
+@inline function strideOf(columns: u32, width: u32): usize {
+  return <usize>(columns ? columns : width) << 2;
 }
 
 function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): void {
   const heads = u32At(ip, SCALED_ATTENTION_HEADS), kvHeads = u32At(ip, SCALED_ATTENTION_KV_HEADS);
   const rows = u32At(ip, SCALED_ATTENTION_ROWS), keys = u32At(ip, SCALED_ATTENTION_KEYS);
   const width = u32At(ip, SCALED_ATTENTION_WIDTH), valueWidth = u32At(ip, SCALED_ATTENTION_VALUE_WIDTH);
-  const qJoined = (u32At(ip, SCALED_ATTENTION_FLAGS) & Q_JOINED), kJoined = (u32At(ip, SCALED_ATTENTION_FLAGS) & K_JOINED);
-  const vJoined = (u32At(ip, SCALED_ATTENTION_FLAGS) & V_JOINED), kvHead = head / (heads / kvHeads);
-  const qStride = strideOf(qJoined, heads, width), kStride = strideOf(kJoined, kvHeads, width);
-  const vStride = strideOf(vJoined, kvHeads, valueWidth), yStride = strideOf(qJoined, heads, valueWidth);
-  const q = planeOf(addressAt(ip, SCALED_ATTENTION_Q), qJoined, item, head, heads, rows, width) + first * qStride;
-  const k = planeOf(addressAt(ip, SCALED_ATTENTION_K), kJoined, item, kvHead, kvHeads, keys, width);
-  const v = planeOf(addressAt(ip, SCALED_ATTENTION_V), vJoined, item, kvHead, kvHeads, keys, valueWidth);
-  const y = planeOf(addressAt(ip, SCALED_ATTENTION_Y), qJoined, item, head, heads, rows, valueWidth) + first * yStride;
+  const flags = u32At(ip, SCALED_ATTENTION_FLAGS);
+  const all = flags & PACKED ? (heads + 2 * kvHeads) * width : 0;
+  const qColumns = all ? all : flags & Q_JOINED ? heads * width : 0, yColumns = qColumns ? heads * valueWidth : 0;
+  const kColumns = all ? all : flags & K_JOINED ? kvHeads * width : 0;
+  const vColumns = all ? all : flags & V_JOINED ? kvHeads * valueWidth : 0;
+  const kvHead = head / (heads / kvHeads);
+  const qStride = strideOf(qColumns, width), kStride = strideOf(kColumns, width);
+  const vStride = strideOf(vColumns, valueWidth), yStride = strideOf(yColumns, valueWidth);
+  const q = planeOf(addressAt(ip, SCALED_ATTENTION_Q), qColumns, item, head, heads, rows, width) + first * qStride;
+  const k = planeOf(addressAt(ip, SCALED_ATTENTION_K), kColumns, item, kvHead, kvHeads, keys, width);
+  const v = planeOf(addressAt(ip, SCALED_ATTENTION_V), vColumns, item, kvHead, kvHeads, keys, valueWidth);
+  const y = planeOf(addressAt(ip, SCALED_ATTENTION_Y), yColumns, item, head, heads, rows, valueWidth) + first * yStride;
   const fresh = u32At(ip, SCALED_ATTENTION_FRESH), valid = validKeys(ip, item, keys + fresh);
   const split = firstNew(ip, valid, keys, fresh);
-  const newKJoined = u32At(ip, SCALED_ATTENTION_FLAGS) & NEW_K_JOINED, newKStride = strideOf(newKJoined, kvHeads, width);
-  const newVJoined = u32At(ip, SCALED_ATTENTION_FLAGS) & NEW_V_JOINED, newVStride = strideOf(newVJoined, kvHeads, valueWidth);
-  const newK = planeOf(addressAt(ip, SCALED_ATTENTION_NEW_K), newKJoined, item, kvHead, kvHeads, fresh, width);
-  const newV = planeOf(addressAt(ip, SCALED_ATTENTION_NEW_V), newVJoined, item, kvHead, kvHeads, fresh, valueWidth);
+  const newKColumns = flags & NEW_K_JOINED ? kvHeads * width : 0, newKStride = strideOf(newKColumns, width);
+  const newVColumns = flags & NEW_V_JOINED ? kvHeads * valueWidth : 0, newVStride = strideOf(newVColumns, valueWidth);
+  const newK = planeOf(addressAt(ip, SCALED_ATTENTION_NEW_K), newKColumns, item, kvHead, kvHeads, fresh, width);
+  const newV = planeOf(addressAt(ip, SCALED_ATTENTION_NEW_V), newVColumns, item, kvHead, kvHeads, fresh, valueWidth);
   const own = ownKey(ip, valid, rows) + <i32>first;
   // Keys that any row of the tile may see.
   const causal = (u32At(ip, SCALED_ATTENTION_FLAGS) & CAUSAL), window = i32At(ip, SCALED_ATTENTION_WINDOW);

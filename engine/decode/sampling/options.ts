@@ -119,7 +119,7 @@ export function resolveOptions(options: SamplerOptions): ResolvedOptions {
 }
 
 /** `top_k` to `topK`; camelCase stays. */
-export function camelCase(name: string): string {
+function camelCase(name: string): string {
   return name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 

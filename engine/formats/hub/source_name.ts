@@ -47,7 +47,7 @@ export function parseModelSource(text: string): ModelSource {
 }
 
 /** The forms of a model name, for help texts and errors. */
-export function describeForms(): string {
+function describeForms(): string {
   return `a path, an https URL, hf:owner/repo/file, pypi:package/file, or one of ${
     [...catalogue.keys()].join(", ")
   }`;

@@ -44,7 +44,7 @@ const WHOLE: readonly string[] = ["model.onnx", "decoder_model_merged.onnx", WIT
 const MAX_TEXT = 100_000_000;
 
 /** Names of the ONNX files of a folder, as they run; empty if there are none. */
-export function findOnnx(names: readonly string[]): string[] {
+function findOnnx(names: readonly string[]): string[] {
   const whole = WHOLE.find((name) => names.includes(name));
   if (whole !== undefined) return [whole];
   const parts = PARTS.flatMap((pattern) =>

@@ -210,7 +210,7 @@ function guessKind(
 }
 
 /** An input, output or intermediate value in `[start, end)`. */
-export function readValueInfo(reader: WireReader, { start, end }: Range): OnnxValueInfo {
+function readValueInfo(reader: WireReader, { start, end }: Range): OnnxValueInfo {
   let name = "";
   let type: OnnxType | undefined;
   for (const field of reader.fields(start, end)) {

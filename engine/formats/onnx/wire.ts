@@ -7,7 +7,7 @@ import { FormatError } from "../../errors.ts";
 import type { ByteSource } from "../source.ts";
 
 /** Wire types that protobuf still uses. */
-export const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 /** A field of a message: its number, wire type, and where its contents lie (of a varint: its value). */
 export interface WireField {

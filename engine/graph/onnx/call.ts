@@ -113,7 +113,7 @@ export function buildNode(
 }
 
 /** Integers that may depend on symbols; known if none does. */
-export function tensorOfDims(
+function tensorOfDims(
   dims: readonly Dim[],
   { dtype, shape }: { readonly dtype: HostTensor["dtype"]; readonly shape: readonly number[] },
 ): Tensor {
@@ -165,10 +165,4 @@ function simplified(tensor: Tensor): Tensor {
   return dims?.every((dim) => typeof dim === "number")
     ? tensorOfDims(dims, { dtype: type.dtype, shape: type.shape as readonly number[] })
     : tensor;
-}
-
-/** Whether two tensors have the same shape, proven. */
-export function sameShape(a: Tensor, b: Tensor): boolean {
-  const left = a.type.shape, right = b.type.shape;
-  return left.length === right.length && left.every((dim, i) => equal(dim, right[i]!));
 }

@@ -14,7 +14,7 @@ import {
 } from "./prepare.ts";
 
 /** Newest version of ai.onnx that this build was checked with. */
-export const NEWEST_OPSET = 27;
+const NEWEST_OPSET = 27;
 
 /** An op and the version in force. */
 export interface FoundOp {

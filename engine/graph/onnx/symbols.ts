@@ -242,7 +242,7 @@ function coefficientOf(dim: Dim, name: string): number | undefined {
  * The equation that makes two dims equal, solved for the symbol declared last; undefined if none of their
  * symbols can be expressed by integers.
  */
-export function solveEqual(a: Dim, b: Dim, order: readonly string[]): Equation | undefined {
+function solveEqual(a: Dim, b: Dim, order: readonly string[]): Equation | undefined {
   const difference = sub(a, b);
   const names = [...symbolsOf(difference).keys()]
     .sort((x, y) => order.indexOf(y) - order.indexOf(x));

@@ -47,7 +47,7 @@ export const convInteger: OpRecord = defineOp({
 });
 
 /** Codes less their zero points, of which there is one, or one for each of `rows` rows. */
-export function lessZero(
+function lessZero(
   codes: HostTensor,
   zero: HostTensor | undefined,
   rows: number,

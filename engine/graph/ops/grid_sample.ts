@@ -11,7 +11,7 @@ import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** What is beyond the edge. */
-export const PADDING_MODES = ["zeros", "border", "reflection"] as const;
+const PADDING_MODES = ["zeros", "border", "reflection"] as const;
 
 /** (x [N, C, …d dims], grid [N, …d dims, d]) → [N, C, …]. */
 export const gridSample: OpRecord = defineOp({

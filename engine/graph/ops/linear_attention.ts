@@ -11,7 +11,7 @@ import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** How a row changes the memory. */
-export const UPDATE_RULES = ["linear", "gated", "delta", "gated_delta"] as const;
+const UPDATE_RULES = ["linear", "gated", "delta", "gated_delta"] as const;
 
 /**
  * (q [B, T, H·K], k [B, T, Hkv·K], v [B, T, Hkv·V], state [B, Hkv, K, V]?, decay [B, T, Hkv or Hkv·K]?,

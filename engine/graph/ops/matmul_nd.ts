@@ -117,7 +117,7 @@ export function eachMatrix(
 }
 
 /** Flat index in a tensor that broadcasts to `shape`. */
-export function broadcastIndex(
+function broadcastIndex(
   index: number,
   shape: readonly number[],
   source: readonly number[],

@@ -13,7 +13,7 @@ import { roundToEven, scaleIndex } from "../quantization.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
 
 /** Types of codes and, of integers, their range. */
-export const CODE_RANGES: Readonly<Partial<Record<DataType, readonly [number, number]>>> = {
+const CODE_RANGES: Readonly<Partial<Record<DataType, readonly [number, number]>>> = {
   u8: [0, 255],
   i8: [-128, 127],
   u16: [0, 65535],

@@ -13,7 +13,7 @@ import type { CaseRandom, OpCase } from "../op_case.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** Directions. */
-export const DIRECTIONS = ["forward", "reverse", "bidirectional"] as const;
+const DIRECTIONS = ["forward", "reverse", "bidirectional"] as const;
 
 /**
  * (x [S, B, I], w [D, G·H, I], r [D, G·H, H], bias [D, 2·G·H]?, lengths i32[B]?, h [D, B, H]?, c [D, B,

@@ -13,6 +13,7 @@ import {
   heads,
   type Layout,
   type Operand,
+  unpacked,
 } from "../scaled_attention_rows.ts";
 import { scaledAttentionKernel } from "../lower_scaled_attention.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
@@ -20,18 +21,19 @@ import { attentionCases } from "../scaled_attention_cases.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** What the second output holds: products, products after the cap, with the mask added, or weights. */
-export const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const;
+const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const;
 
 /** Where new keys stand: behind all others, or behind those of them that `key_counts` leaves valid. */
-export const NEW_ROWS = ["behind_all", "behind_valid"] as const;
+const NEW_ROWS = ["behind_all", "behind_valid"] as const;
 
 /**
- * (q, k, v, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
+ * (q, k?, v?, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
  * (like q, [B, H, S, T]?).
  *
  * New keys and values may come in tensors of their own, so that a cache need not be copied to be appended to
  * (spec TL-12); T counts them, and so do `key_counts`.
- * q, k and v are [B, heads, rows, width] or [B, rows, heads · width] each. A mask is boolean (true:
+ * q, k and v are [B, heads, rows, width] or [B, rows, heads · width] each. Without k and v, q holds all three,
+ * [B, rows, (q_heads + 2 · kv_heads) · width]: queries, keys, values, as one product makes them. A mask is boolean (true:
  * seen) or added; where it has fewer columns than there are keys, the rest is not seen. With `causal`
  * row s sees keys up to s + offset, or up to s + (key_counts - S) with `from_end`.
  */
@@ -53,9 +55,16 @@ export const scaledAttention: OpRecord = defineOp({
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 8);
-    const q = requireHeads(inputs, 0, "q", attributes.q_heads);
-    const k = requireHeads(inputs, 1, "k", attributes.kv_heads);
-    const v = requireHeads(inputs, 2, "v", attributes.kv_heads);
+    const packed = isPacked(inputs);
+    const all = attributes.q_heads + 2 * attributes.kv_heads;
+    const q = requireHeads(inputs, 0, "q", packed ? all : attributes.q_heads);
+    const k = packed ? q : requireHeads(inputs, 1, "k", attributes.kv_heads);
+    const v = packed ? q : requireHeads(inputs, 2, "v", attributes.kv_heads);
+    if (packed && (!q.joined || inputs[6] || inputs[7])) {
+      throw new TypeError(
+        "queries, keys and values in one tensor are rows, without new ones beside",
+      );
+    }
     optionalInput(inputs, 3, "mask", { dtype: ["bool", ...FLOATS] });
     optionalInput(inputs, 4, "key_counts", { dtype: ["i32", "i64"], rank: 1 });
     optionalInput(inputs, 5, "sinks", { dtype: FLOATS, rank: 1 });
@@ -85,25 +94,29 @@ export const scaledAttention: OpRecord = defineOp({
   },
   reference({ inputs, outputs: [out, scores], attributes, env }) {
     const [q, k, v, mask, counts, sinks, newK, newV] = inputs;
+    const { q_heads, kv_heads } = attributes;
     const operand = (tensor: HostTensor, count: number): Operand => ({
       values: numbersOf(tensor),
       layout: heads(tensor.shape, count) as Layout<number>,
     });
+    const parts = k && v ? undefined : unpacked(operand(q!, q_heads + 2 * kv_heads), [
+      ...[q_heads, kv_heads, kv_heads],
+    ]);
     const valid = counts && numbersOf(counts);
     const starts = attributes.new_rows === "behind_valid" ? valid : undefined;
     const whole = (tensor: HostTensor, fresh: HostTensor | undefined) => {
-      const before = operand(tensor, attributes.kv_heads);
-      return fresh ? appended(before, operand(fresh, attributes.kv_heads), starts) : before;
+      const before = operand(tensor, kv_heads);
+      return fresh ? appended(before, operand(fresh, kv_heads), starts) : before;
     };
     const y = new Float64Array(out!.data.length);
     const seen = new Float64Array(scores?.data.length ?? 0);
     attendRows({
       ...attributes,
       offset: evaluate(attributes.offset, env),
-      q: operand(q!, attributes.q_heads),
-      k: whole(k!, newK),
-      v: whole(v!, newV),
-      out: { values: y, layout: heads(out!.shape, attributes.q_heads) as Layout<number> },
+      q: parts?.[0] ?? operand(q!, q_heads),
+      k: parts?.[1] ?? whole(k!, newK),
+      v: parts?.[2] ?? whole(v!, newV),
+      out: { values: y, layout: heads(out!.shape, q_heads) as Layout<number> },
       mask,
       counts: valid,
       sinks: sinks && numbersOf(sinks),
@@ -116,6 +129,11 @@ export const scaledAttention: OpRecord = defineOp({
   tolerance: { ofLargest: 1e-4, reason: "float32 exponentials of long rows" },
   kernels: { wasm: [scaledAttentionKernel], gpu: [] },
 });
+
+/** Whether q holds keys and values too. */
+function isPacked(inputs: readonly unknown[]): boolean {
+  return inputs[1] === undefined && inputs[2] === undefined;
+}
 
 function requireHeads(
   inputs: readonly (TensorType | undefined)[],

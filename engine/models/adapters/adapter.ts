@@ -36,7 +36,7 @@ export interface Adapter extends AdapterContent {
  * @throws {FormatError} If it is no adapter, or its matrices do not fit together.
  * @throws {UnsupportedError} If it holds more than pairs of matrices.
  */
-export async function openAdapter(
+async function openAdapter(
   { path, scale = 1, name = nameOf(path) }: AdapterOptions,
 ): Promise<Adapter> {
   if (!Number.isFinite(scale)) {

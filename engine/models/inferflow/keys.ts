@@ -13,7 +13,7 @@ export interface SpecKey {
 const key = (rule: Rule<unknown>, use: string): SpecKey => ({ rule, use });
 
 /** Types of networks, and which of the built-in tensor maps they have. */
-export const NETWORK_TYPES = [
+const NETWORK_TYPES = [
   "general",
   "transformer",
   "transformer.encoder_decoder",

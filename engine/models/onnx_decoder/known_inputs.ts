@@ -7,7 +7,7 @@ import { memorySource } from "../../io.ts";
 import type { DecoderPorts, Port } from "./ports.ts";
 
 /** Name of the input that is as long as there are keys; nothing reads what is in it. */
-export const KEYS_INPUT = "keys of the session";
+const KEYS_INPUT = "keys of the session";
 
 /** A file and its ports without such inputs. */
 export interface KnownInputs {

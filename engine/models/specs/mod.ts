@@ -23,11 +23,6 @@ const CONVENTIONS: Readonly<Record<string, { convention: Convention; key: string
 /** The spec files themselves, for tests and tools. */
 export const specFiles: readonly SpecFile[] = specs;
 
-/** Architectures that can be loaded. */
-export function architectureNames(): string[] {
-  return specs.map((spec) => spec.name);
-}
-
 /** A spec chosen for a file, and the file's own name of its architecture. */
 export interface ChosenSpec {
   readonly resolved: ResolvedSpec;

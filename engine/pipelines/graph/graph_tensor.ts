@@ -3,7 +3,7 @@
 // the codes of bfloat16. float16 is a Float16Array, or a Uint16Array of its codes.
 
 import type { OnnxDataType, OnnxType } from "../../formats/onnx/model.ts";
-import { elementCount, hostArray, type HostData } from "../../graph/host_tensor.ts";
+import { elementCount, type HostData, isStorageOf } from "../../graph/host_tensor.ts";
 import type { DataType } from "../../graph/graph.ts";
 import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 
@@ -115,8 +115,7 @@ function hostTensorOf(
   if (data instanceof Float16Array) return { dtype: "f16", shape: dims, data: codesOf(data) };
   const plain = OF_ARRAY.find(([array]) => data instanceof array)?.[1];
   if (plain === undefined) throw new TypeError(`Cannot run: input "${name}" is no typed array`);
-  const shared = wanted !== undefined && wanted !== "string" &&
-    hostArray(wanted, 0).constructor === data.constructor;
+  const shared = wanted !== undefined && wanted !== "string" && isStorageOf(wanted, data);
   return { dtype: shared ? wanted : plain, shape: dims, data };
 }
 

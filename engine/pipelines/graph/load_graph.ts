@@ -3,6 +3,8 @@
 
 import { openOnnx } from "../../formats/onnx/open_onnx.ts";
 import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
+import type { HostData } from "../../graph/host_tensor.ts";
+import type { HostValue } from "../../graph/onnx/tensor.ts";
 import { openDevice } from "../../models/devices.ts";
 import type { Precision } from "../../models/model.ts";
 import type { DeviceName } from "../../plan/backend.ts";
@@ -17,6 +19,7 @@ import {
   typeName,
 } from "./graph_tensor.ts";
 import { type OpenGraph, openGraph } from "./open_graph.ts";
+import type { ResultArrays } from "./ready_segment.ts";
 import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
 
 /** Options of {@linkcode loadGraph}. */
@@ -194,19 +197,27 @@ export async function loadGraph(
     plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: backend.name })),
     profile: () => graph.profile(),
     async run(inputs, { outputs, signal, into } = {}) {
-      const given = Object.entries(inputs)
-        .map(([name, value]) => [name, hostValueOf(name, value, declared.get(name))] as const);
-      const arrays = into && new Map(
-        Object.entries(into).map(([name, array]) => [name, codesOf(array)]),
-      );
-      const request = { ...outputs && { outputs }, signal, into: arrays };
-      const run = () => graph.run(new Map(given), request);
-      const results = await (access ? access.use(run) : run());
-      return Object.fromEntries([...results].map(([name, value]) => [name, graphValueOf(value)]));
+      const given = new Map<string, HostValue>();
+      for (const [name, value] of Object.entries(inputs)) {
+        given.set(name, hostValueOf(name, value, declared.get(name)));
+      }
+      const request = { ...outputs && { outputs }, signal, into: into && arraysOf(into) };
+      const results = access
+        ? await access.use(() => graph.run(given, request))
+        : await graph.run(given, request);
+      const values: Record<string, GraphValue> = {};
+      for (const [name, value] of results) values[name] = graphValueOf(value);
+      return values;
     },
     dispose,
     [Symbol.dispose]: dispose,
   };
+}
+
+function arraysOf(into: NonNullable<RunGraphOptions["into"]>): ResultArrays {
+  const arrays = new Map<string, HostData>();
+  for (const [name, array] of Object.entries(into)) arrays.set(name, codesOf(array));
+  return arrays;
 }
 
 function checkLimits(model: OnnxModel, limits: Readonly<Record<string, number>>): void {

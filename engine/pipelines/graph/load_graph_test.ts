@@ -290,6 +290,35 @@ Deno.test("sizes are derived once: later runs bind them and prepare nothing", as
   graph.dispose();
 });
 
+for (const device of ["reference", "wasm"] as const) {
+  Deno.test(`a run is bound to its own shapes, outputs and order of inputs, whatever the one before had, on ${device}`, () =>
+    withGraph(shapeChain!, async (graph) => {
+      const x3 = ones(3, 4), x1 = ones(1, 4), mask2 = ones(1, 2), mask7 = ones(1, 7);
+      const runs: [Record<string, GraphTensor>, string[], Record<string, number[]>][] = [
+        [{ x: x3, mask: mask2 }, ["y", "z"], { y: [3, 2, 2], z: [3, 2] }],
+        [{ x: x3, mask: mask2 }, ["y", "z"], { y: [3, 2, 2], z: [3, 2] }],
+        [{ mask: mask2, x: x3 }, ["y", "z"], { y: [3, 2, 2], z: [3, 2] }],
+        [{ x: x3, mask: mask2 }, ["z"], { z: [3, 2] }],
+        [{ x: x3, mask: mask2 }, ["z", "y"], { z: [3, 2], y: [3, 2, 2] }],
+        [{ x: x1, mask: mask2 }, ["z", "y"], { z: [1, 2], y: [1, 2, 2] }],
+        [{ x: x1, mask: mask7 }, ["z", "y"], { z: [1, 7], y: [1, 2, 2] }],
+        [{ x: x3, mask: mask2 }, ["y", "z"], { y: [3, 2, 2], z: [3, 2] }],
+      ];
+      for (const [i, [inputs, outputs, dims]] of runs.entries()) {
+        const results = await graph.run(inputs, { outputs });
+        assertEquals(Object.keys(results), outputs);
+        for (const [name, wanted] of Object.entries(dims)) {
+          const found = plain(results[name]);
+          assertEquals(found.dims, wanted, `run ${i}, ${name}`);
+          if (name === "z") assert(found.data.every((value) => value === 5), `run ${i}`);
+          // What the caller does to a result stays with that result.
+          (found.dims as number[]).fill(99);
+          ((results[name] as GraphTensor).data as Float32Array).fill(-1);
+        }
+      }
+    }, { device, threads: 1 }));
+}
+
 Deno.test("results go into arrays of the caller, whose kind and length are checked", async () => {
   for (const [file, name] of [[shapeChain!, "z"], [controlFlow!, "y"]] as const) {
     await withGraph(file, async (graph) => {

@@ -54,6 +54,7 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   const symbolic = createSymbolicProgram(context, prepared, runtime);
   symbolic.check(graph.inputs.filter(({ name }) => !graph.initializers.has(name)), outputNames);
   const names = new Set(graph.inputs.map(({ name }) => name));
+  const optional = graph.inputs.filter(({ type }) => type?.kind === "optional");
 
   function check(inputs: ReadonlyMap<string, HostValue>): void {
     for (const name of inputs.keys()) {
@@ -90,9 +91,9 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
         );
       }
       check(inputs);
-      const given = new Map(inputs);
-      for (const { name, type } of graph.inputs) {
-        if (!given.has(name) && type?.kind === "optional") given.set(name, { dtype: "optional" });
+      const given = optional.length === 0 ? inputs : new Map(inputs);
+      for (const { name } of optional) {
+        if (!given.has(name)) (given as Map<string, HostValue>).set(name, { dtype: "optional" });
       }
       return await symbolic.run(given, outputs, into) ??
         copyInto(await program.run(given, { outputs, signal }), into);
@@ -151,7 +152,7 @@ function checkDeclared(name: string, value: HostValue, type: OnnxType | undefine
 }
 
 /** `f32[batch, 3, 224, 224]`; `?` for what is not declared. */
-export function describeType(type: OnnxType | undefined): string {
+function describeType(type: OnnxType | undefined): string {
   if (!type) return "of no declared type";
   if (type.kind === "tensor") {
     return type.dtype + (type.shape ? `[${type.shape.map((dim) => dim ?? "?").join(", ")}]` : "");

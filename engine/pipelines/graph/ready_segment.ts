@@ -9,6 +9,7 @@ import {
   hostArray,
   type HostData,
   type HostTensor,
+  isStorageOf,
 } from "../../graph/host_tensor.ts";
 import type { Segment } from "../../graph/onnx/segment.ts";
 import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
@@ -25,6 +26,7 @@ import { fuseBias } from "../../plan/passes/fuse_bias.ts";
 import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
 import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
 import type { Pass, PassContext } from "../../plan/passes/pass.ts";
+import { joinAttentionProducts } from "../../plan/passes/join_attention_products.ts";
 import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
 import { widenHalf } from "../../plan/passes/widen_half.ts";
 import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
@@ -113,7 +115,7 @@ const DEVICE_PASSES: readonly Pass[] = [
 ];
 
 /** Passes that fuse what is left, at the end. */
-const LAST_PASSES: readonly Pass[] = [fuseElementwise, deadCode];
+const LAST_PASSES: readonly Pass[] = [joinAttentionProducts, deadCode, fuseElementwise, deadCode];
 
 /** Passes that round, for precision "fast": products of 8-bit activations and weights. */
 const ROUNDING_PASSES: readonly Pass[] = [
@@ -139,27 +141,47 @@ export async function readySegment(
     reuseInputs: backend.name !== "gpu",
   });
   const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
+  // Callers give the same object for the same sizes.
+  let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
   return {
-    async run(environment, bindings = {}, into) {
+    async run(environment, bindings = NO_BINDINGS, into) {
       for (const { name } of graph.inputs) {
         const value = environment.get(name);
         if (!isHostTensor(value)) throw new TypeError(`Cannot feed ${name}: it is no tensor`);
         write(executable.input(name) as Uint8Array, value.data as Uint8Array);
       }
       await executable.run(bindings);
+      if (sized?.bindings !== bindings) sized = { bindings, results: sizesOf(segment, bindings) };
       const results = new Map<string, HostTensor>();
-      for (const [name, { output, tensor: { type } }] of segment.fetches) {
-        const shape = type.shape.map((dim) => evaluate(dim, bindings));
-        const count = elementCount(shape);
-        const data = arrayFor(name, type.dtype, count, into?.get(name));
+      for (const { name, output, dtype, shape, count } of sized.results) {
+        const data = arrayFor(name, dtype, count, into?.get(name));
         write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);
-        results.set(name, { dtype: type.dtype, shape, data });
+        results.set(name, { dtype, shape: shape.slice(), data });
       }
       return results;
     },
     profile: () => executable.profile?.() ?? [],
     dispose: () => executable.dispose(),
   };
+}
+
+const NO_BINDINGS: DimEnv = {};
+
+/** A result at some sizes. */
+interface SizedResult {
+  readonly name: string;
+  /** Name of the graph's output. */
+  readonly output: string;
+  readonly dtype: DataType;
+  readonly shape: readonly number[];
+  readonly count: number;
+}
+
+function sizesOf({ fetches }: Segment, bindings: DimEnv): SizedResult[] {
+  return [...fetches].map(([name, { output, tensor: { type } }]) => {
+    const shape = type.shape.map((dim) => evaluate(dim, bindings));
+    return { name, output, dtype: type.dtype, shape, count: elementCount(shape) };
+  });
 }
 
 /**
@@ -173,9 +195,8 @@ export function arrayFor(
   count: number,
   given: HostData | undefined,
 ): HostData {
-  const fresh = hostArray(dtype, given ? 0 : count);
-  if (!given) return fresh;
-  if (given.constructor !== fresh.constructor) {
+  if (!given) return hostArray(dtype, count);
+  if (!isStorageOf(dtype, given)) {
     throw new TypeError(`Cannot write result "${name}" (${dtype}) into that kind of array`);
   }
   if (given.length < count) {

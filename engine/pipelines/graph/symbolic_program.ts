@@ -75,6 +75,21 @@ export interface SymbolicProgram {
   dispose(): void;
 }
 
+/** A variant and what a run's shapes make of its symbols. */
+interface Bound {
+  readonly variant: ReadyVariant;
+  readonly bindings: DimEnv;
+}
+
+/** The shapes of a run, and what they came to. */
+interface LastRun {
+  readonly names: readonly string[];
+  readonly shapes: readonly (readonly number[])[];
+  readonly outputs: readonly string[];
+  readonly decision: string;
+  readonly bound: Bound;
+}
+
 interface ReadyVariant extends Variant {
   symbols?: ReadonlySet<string>;
   ready?: { readonly segment: ReadySegment; readonly limits: DimEnv };
@@ -104,6 +119,8 @@ export function createSymbolicProgram(
   const deciding = decidingInputs(prepared);
   const decisions = new Set<string>();
   const fixedKeys = new Set<string>();
+  // Most runs have the shapes of the one before: then nothing is looked up and no closure evaluated.
+  let last: LastRun | undefined;
 
   /** Values of the inputs that decide, and their key; undefined: too many have come. */
   function decide(inputs: ReadonlyMap<string, HostValue>): Decision | undefined {
@@ -124,7 +141,7 @@ export function createSymbolicProgram(
     shapes: InputShapes,
     outputs: readonly string[],
     known: Decision["known"] = NO_DECISION.known,
-  ): { readonly variant: ReadyVariant; readonly bindings: DimEnv } | undefined {
+  ): Bound | undefined {
     const made = variants.get(key) ?? [];
     variants.set(key, made);
     for (const variant of made) {
@@ -168,6 +185,26 @@ export function createSymbolicProgram(
     }
   }
 
+  /** The variant for a run; undefined where symbols do not serve. */
+  function bindRun(
+    inputs: ReadonlyMap<string, HostValue>,
+    shapes: InputShapes,
+    outputs: readonly string[],
+    decision: Decision,
+  ): Bound | undefined {
+    const key = `${keyOf(inputs.keys(), outputs)}\n\n${decision.key}`;
+    if (hopeless.has(key)) return undefined;
+    try {
+      const found = findDecided(key, shapes, outputs, decision.known);
+      return found && { variant: found.variant, bindings: ownSymbols(found) };
+    } catch (error) {
+      if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
+      reasons.push(error.message);
+      hopeless.add(key);
+      return undefined;
+    }
+  }
+
   return {
     reasons,
     check(inputs, outputs) {
@@ -186,32 +223,62 @@ export function createSymbolicProgram(
       }
     },
     async run(inputs, outputs, into) {
-      const shapes = shapesOf(inputs);
-      if (!shapes) return undefined;
       const decision = decide(inputs);
       if (!decision) return undefined;
-      const key = `${keyOf(inputs.keys(), outputs)}\n\n${decision.key}`;
-      if (hopeless.has(key)) return undefined;
-      let found: ReturnType<typeof find>;
-      try {
-        found = findDecided(key, shapes, outputs, decision.known);
-      } catch (error) {
-        if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
-        reasons.push(error.message);
-        hopeless.add(key);
-        return undefined;
+      if (!last || !isAlike(last, inputs, outputs, decision.key)) {
+        const shapes = shapesOf(inputs);
+        if (!shapes) return undefined;
+        const bound = bindRun(inputs, shapes, outputs, decision);
+        if (!bound) return undefined;
+        last = {
+          names: [...shapes.keys()],
+          shapes: [...shapes.values()].map((shape) => [...shape]),
+          outputs: [...outputs],
+          decision: decision.key,
+          bound,
+        };
       }
-      if (!found) return undefined;
-      const { variant, bindings } = found;
-      return await runVariant(variant, runtime, { bindings, inputs, outputs, into });
+      return await runVariant(last.bound, runtime, { inputs, outputs, into });
     },
     profile: () =>
       [...variants.values()].flat().flatMap(({ ready }) => ready?.segment.profile() ?? []),
     dispose() {
       for (const { ready } of [...variants.values()].flat()) ready?.segment.dispose();
       variants.clear();
+      last = undefined;
     },
   };
+}
+
+/** Whether a run has the shapes, the results and the deciding values of another. */
+function isAlike(
+  { names, shapes, outputs, decision }: LastRun,
+  inputs: ReadonlyMap<string, HostValue>,
+  wanted: readonly string[],
+  decided: string,
+): boolean {
+  if (decided !== decision || inputs.size !== names.length) return false;
+  if (wanted.length !== outputs.length || wanted.some((name, i) => name !== outputs[i])) {
+    return false;
+  }
+  let i = 0;
+  for (const [name, value] of inputs) {
+    const shape = shapes[i]!;
+    if (name !== names[i++] || !isHostTensor(value) || value.shape.length !== shape.length) {
+      return false;
+    }
+    for (let axis = 0; axis < shape.length; axis++) {
+      if (shape[axis] !== value.shape[axis]) return false;
+    }
+  }
+  return true;
+}
+
+/** The symbols that a variant's graph mentions: a plan for some of them serves all values of the others. */
+function ownSymbols({ variant, bindings }: Bound): DimEnv {
+  if (!variant.graph) return {};
+  const symbols = variant.symbols ??= usedSymbols(variant.graph);
+  return Object.fromEntries(Object.entries(bindings).filter(([name]) => symbols.has(name)));
 }
 
 function checkMemory(graph: Graph, { backend, maxBytes }: Runtime): void {
@@ -318,44 +385,42 @@ function finishVariant(
 }
 
 interface VariantRun {
-  readonly bindings: DimEnv;
   readonly inputs: ReadonlyMap<string, HostValue>;
   readonly outputs: readonly string[];
   readonly into: ResultArrays | undefined;
 }
 
 async function runVariant(
-  variant: ReadyVariant,
+  { variant, bindings }: Bound,
   runtime: Runtime,
-  { bindings, inputs, outputs, into }: VariantRun,
+  { inputs, outputs, into }: VariantRun,
 ): Promise<Map<string, HostValue>> {
-  const environment = new Map(inputs);
   const { segment, graph } = variant;
+  let results: Map<string, HostValue> = new Map();
   if (graph) {
-    variant.symbols ??= usedSymbols(graph);
-    const present = Object.fromEntries(
-      Object.entries(bindings).filter(([name]) => variant.symbols!.has(name)),
-    );
     const before = variant.ready?.limits;
-    if (!before || Object.entries(present).some(([name, value]) => value > before[name]!)) {
+    if (!before || isBeyond(bindings, before)) {
       variant.ready?.segment.dispose();
-      const limits = nextLimits(present, before, runtime.limits);
+      const limits = nextLimits(bindings, before, runtime.limits);
       variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
     }
-    const results = await variant.ready!.segment.run(environment, present, into);
-    for (const [name, value] of results) environment.set(name, value);
+    results = await variant.ready!.segment.run(inputs, bindings, into);
   }
-  for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
-  return new Map(outputs.map((name) => [name, valueOf(segment, name, environment)]));
+  const valueNamed = (name: string) => results.get(name) ?? inputs.get(name);
+  for (const [name, source] of segment.copies) results.set(name, valueNamed(source)!);
+  const wanted = new Map<string, HostValue>();
+  for (const name of outputs) {
+    wanted.set(name, valueNamed(name) ?? constantNamed(segment, name));
+  }
+  return wanted;
 }
 
-function valueOf(
-  { entries }: Segment,
-  name: string,
-  environment: ReadonlyMap<string, HostValue>,
-): HostValue {
-  const value = environment.get(name);
-  if (value) return value;
+function isBeyond(bindings: DimEnv, limits: DimEnv): boolean {
+  for (const name in bindings) if (bindings[name]! > limits[name]!) return true;
+  return false;
+}
+
+function constantNamed({ entries }: Segment, name: string): HostValue {
   const entry = entries.get(name);
   const constant = entry?.kind === "tensor" ? entry.known ?? entry.stored?.load() : entry?.value;
   if (constant) return constant;

@@ -211,7 +211,7 @@ function readGenerateOptions(
 }
 
 /** A name, or a record with one. */
-export function parseStrategy(text: string, fail: () => Error): ChainEntry {
+function parseStrategy(text: string, fail: () => Error): ChainEntry {
   if (!text.trimStart().startsWith("{")) return text.trim();
   try {
     return JSON.parse(text) as ChainEntry;

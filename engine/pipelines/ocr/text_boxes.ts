@@ -19,7 +19,7 @@ export interface TextBoxOptions {
 }
 
 /** The settings of PP-OCRv4. */
-export const TEXT_BOX_OPTIONS: TextBoxOptions = { threshold: 0.3, boxThreshold: 0.5, unclip: 1.6 };
+const TEXT_BOX_OPTIONS: TextBoxOptions = { threshold: 0.3, boxThreshold: 0.5, unclip: 1.6 };
 
 /** Probabilities, row by row. */
 export interface TextMap {

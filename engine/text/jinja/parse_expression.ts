@@ -258,7 +258,7 @@ function parseSubscript(reader: TokenReader, object: Expression, line: number): 
 }
 
 /** Parses arguments in parentheses. */
-export function parseArguments(reader: TokenReader): Arguments {
+function parseArguments(reader: TokenReader): Arguments {
   const { line } = reader.expect("operator", "(");
   const positional: Expression[] = [];
   const named: [string, Expression][] = [];

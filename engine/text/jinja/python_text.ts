@@ -18,7 +18,7 @@ import {
 } from "./values.ts";
 
 /** A float: the shortest digits that give it back, with an exponent below 1e-4 and from 1e16. */
-export function floatText(value: number): string {
+function floatText(value: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
   if (Object.is(value, -0)) return "-0.0";
@@ -47,7 +47,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /** A text in quotes: single ones, unless only they occur inside. */
-export function quotedText(text: string): string {
+function quotedText(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   let body = "";
   for (const char of text) {
@@ -68,7 +68,7 @@ function escapedPoint(char: string): string {
 }
 
 /** `repr`: texts in quotes. */
-export function reprText(value: Value, budget: Budget): string {
+function reprText(value: Value, budget: Budget): string {
   budget.spend(1);
   if (typeof value === "string") {
     budget.spend(value.length);

@@ -22,7 +22,7 @@ const SPACE_RUN = /\p{White_Space}+/u;
 const LINE_END = /\r\n|[\n\r\v\f\x85\u2028\u2029]/;
 
 /** Characters of a text, by code point. */
-export function characters(text: string): readonly string[] {
+function characters(text: string): readonly string[] {
   return Array.from(text);
 }
 
@@ -109,7 +109,7 @@ export function replaceText(text: string, call: Call): string {
 }
 
 /** `str.title`. */
-export function titleText(text: string): string {
+function titleText(text: string): string {
   return text.toLowerCase().replace(/\p{L}+/gu, (word) => capitalizeText(word));
 }
 

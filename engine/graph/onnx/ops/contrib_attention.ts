@@ -15,7 +15,7 @@ import { multiplyMatrices } from "./matmul.ts";
 const domain = "com.microsoft";
 
 /** Columns `from` to `from + count` of a tensor. */
-export function columnsOf(
+function columnsOf(
   call: Pick<OnnxCall, "one">,
   x: Tensor,
   from: number,

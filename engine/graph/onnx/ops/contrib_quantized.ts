@@ -160,7 +160,7 @@ const gatherBlockQuantized = defineOnnxOp({
 });
 
 /** The last dim cut to what a shape has: packed zero points may end in the middle of a byte. */
-export function fitted(call: Building, x: Tensor, shape: readonly Dim[]): Tensor {
+function fitted(call: Building, x: Tensor, shape: readonly Dim[]): Tensor {
   if (equal(x.type.shape.at(-1)!, shape.at(-1)!)) return x;
   return call.one("slice", [x], {
     starts: shape.map(() => 0),

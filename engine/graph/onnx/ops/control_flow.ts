@@ -10,7 +10,7 @@ import { defineOnnxOp, type HostCall, type OnnxOp } from "../op.ts";
 import { type HostValue, isHostTensor } from "../tensor.ts";
 
 /** Most trips of a Loop. */
-export const MOST_TRIPS = 1_000_000;
+const MOST_TRIPS = 1_000_000;
 const PAUSE_MS = 50;
 
 /** If. */

@@ -18,7 +18,7 @@ interface Cut {
 }
 
 /** Elements of an integer input as dims; what is beyond 2^53 is as good as 2^53. */
-export function positions(call: OnnxCall<unknown>, index: number): readonly Dim[] {
+function positions(call: OnnxCall<unknown>, index: number): readonly Dim[] {
   const { known } = call.input(index);
   if (!known) return call.dims(index);
   const most = Number.MAX_SAFE_INTEGER;

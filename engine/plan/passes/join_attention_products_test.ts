@@ -1,0 +1,117 @@
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { getFormat } from "../../../quant/mod.ts";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { createCaseRandom } from "../../graph/case_random.ts";
+import { symbol } from "../../graph/dim.ts";
+import type { Graph, Value } from "../../graph/graph.ts";
+import { verify } from "../../graph/verify.ts";
+import type { Backend } from "../backend.ts";
+import { tensorInMemory } from "../case_graph.ts";
+import { plan } from "../planner.ts";
+import { createReferenceBackend } from "../reference_backend.ts";
+import { createWasmBackend } from "../wasm_backend.ts";
+import { deadCode } from "./dead_code.ts";
+import { joinAttentionProducts } from "./join_attention_products.ts";
+import type { PassContext } from "./pass.ts";
+
+const CONTEXT: PassContext = {
+  precision: "fast",
+  hasIntegerKernel: () => true,
+  hasKernel: () => true,
+};
+const B = symbol("B", { min: 1 }), T = symbol("T", { min: 1 });
+const LIMITS = { B: 2, T: 37 };
+const COLUMNS = 64, WIDTH = 16;
+
+interface Projections {
+  readonly op: "matmul" | "matmul_q8" | "matmul_int7";
+  /** Number format of queries, keys and values. */
+  readonly formats: readonly [string, string, string];
+  readonly kvHeads?: number;
+  readonly bias?: boolean;
+  /** The products have two dims, as exporters that flatten rows write them. */
+  readonly flat?: boolean;
+  /** Keys are of another input. */
+  readonly cross?: boolean;
+  /** Something else reads the values. */
+  readonly readTwice?: boolean;
+}
+
+/** Four query heads of 16 channels over rows of 64. */
+function build(given: Projections): Graph {
+  const { op, formats, kvHeads = 4, bias = false, flat = false, cross, readTwice } = given;
+  const builder = createGraphBuilder("projections"), random = createCaseRandom(3);
+  const one = (name: string, op: string, inputs: readonly (Value | undefined)[], attributes = {}) =>
+    builder.op(op, inputs, attributes, name)[0]!;
+  const source = (name: string) => {
+    const x = builder.input(name, [B, T, COLUMNS], "f32");
+    return op === "matmul" ? x : one(`${name}.q8`, "quantize_q8", [x]);
+  };
+  const x = source("x"), other = cross ? source("other") : x;
+  const [q, k, v] = (["q", "k", "v"] as const).map((name, i) => {
+    const rows = WIDTH * (i === 0 ? 4 : kvHeads), format = getFormat(formats[i]!);
+    const bytes = new Uint8Array(rows * COLUMNS / format.blockSize * format.blockBytes);
+    format.encode!(random.normal(rows * COLUMNS), bytes);
+    const tensor = tensorInMemory(name, format.name, [rows, COLUMNS], bytes);
+    const added = bias ? [builder.constant(`${name}.bias`, random.normal(rows))] : [];
+    const from = i === 1 ? other : x;
+    const product = one(name, op, [from, builder.weight(`${name}.w`, tensor), ...added]);
+    if (!flat) return product;
+    const split = one(`${name}.split`, "reshape", [product], { shape: [B, T, rows / 16, 16] });
+    return one(`${name}.rows`, "reshape", [split], { shape: [B, T, rows] });
+  }) as [Value, Value, Value];
+  const attributes = { q_heads: 4, kv_heads: kvHeads, scale: 0.25 };
+  builder.output("y", one("attention", "scaled_attention", [q, k, v], attributes));
+  if (readTwice) builder.output("v", one("scaled", "scale", [v], { factor: 2 }));
+  return builder.build();
+}
+
+async function outputOf(backend: Backend, graph: Graph): Promise<Float32Array> {
+  const executable = await backend.prepare(plan(graph, { limits: LIMITS }), { slots: 1 });
+  const data = executable.input("x") as Float32Array;
+  data.set(createCaseRandom(5).normal(data.length));
+  await executable.run(LIMITS);
+  const result = (executable.output("y") as Float32Array).slice();
+  executable.dispose();
+  return result;
+}
+
+const JOINED: Readonly<Record<string, Projections>> = {
+  "8-bit rows and codes": { op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q4_0"] },
+  "floats in 7 bit, biases": { op: "matmul_int7", formats: ["F32", "F32", "F32"], bias: true },
+  "fewer heads of keys, views": {
+    ...{ op: "matmul_q8", formats: ["Q8_0", "Q8_0", "Q8_0"], kvHeads: 2, bias: true, flat: true },
+  },
+};
+
+for (const [name, projections] of Object.entries(JOINED)) {
+  Deno.test(`attention reads one product for three (${name}), bit by bit the same`, async () => {
+    const before = build(projections);
+    const after = deadCode.run(joinAttentionProducts.run(before, CONTEXT), CONTEXT);
+    verify(after);
+    const products = after.nodes.filter(({ op }) => op === projections.op);
+    const rows = WIDTH * (4 + 2 * (projections.kvHeads ?? 4));
+    assertEquals(products.map(({ outputs }) => outputs[0]!.shape.at(-1)), [rows]);
+    for (const backend of [createReferenceBackend(), createWasmBackend({ threads: 2 })]) {
+      const wanted = await outputOf(backend, before);
+      assert(wanted.some((value) => value !== 0));
+      assertEquals(await outputOf(backend, after), wanted);
+    }
+  });
+}
+
+const APART: Readonly<Record<string, Projections>> = {
+  "products of floats, which lose by it": { op: "matmul", formats: ["F32", "F32", "F32"] },
+  "weights of several formats": { op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q8_0"] },
+  "keys of another input": { op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q4_0"], cross: true },
+  "values that are read twice": {
+    ...{ op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q4_0"], readTwice: true },
+  },
+};
+
+for (const [name, projections] of Object.entries(APART)) {
+  Deno.test(`what cannot be one product stays as it is: ${name}`, () => {
+    const graph = build(projections);
+    assertStrictEquals(joinAttentionProducts.run(graph, CONTEXT), graph);
+  });
+}
