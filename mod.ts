@@ -114,6 +114,26 @@ export {
   type WindowLoss,
 } from "./engine/pipelines/perplexity.ts";
 
+// Number formats
+export {
+  quantError,
+  type QuantErrorOptions,
+  quantize,
+  type QuantizeOptions,
+} from "./engine/pipelines/quantization.ts";
+export type { QuantizedTensor, QuantizeResult } from "./engine/pipelines/quantize.ts";
+export type { ModelQuantError, TensorQuantError } from "./engine/pipelines/quant_error.ts";
+export type { ErrorStatistics } from "./engine/pipelines/error_statistics.ts";
+export type { CalibrationRequest, RoundingMethod } from "./engine/pipelines/quantize_rounding.ts";
+export type {
+  CalibrationOptions,
+  CalibrationProgress,
+} from "./engine/pipelines/quantize_calibration.ts";
+export type { LayerRange, PolicyRule, QuantPolicy } from "./quant/policy.ts";
+export type { TensorRole } from "./quant/tensor_roles.ts";
+export { getPolicy, policyNames } from "./quant/policies.ts";
+export { parsePolicy } from "./quant/policy_file.ts";
+
 // Vectors and judgements from an encoder
 export { embed, type EmbedOptions } from "./engine/pipelines/embed.ts";
 export type { EncoderCallOptions } from "./engine/decode/encoder_run.ts";

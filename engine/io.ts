@@ -249,6 +249,19 @@ export function createFolder(path: string): void {
   }
 }
 
+/**
+ * Creates an empty folder where the system has its temporary files; {@linkcode removeFolder} takes it away.
+ *
+ * @throws {SourceError} If it may not be written to.
+ */
+export function createTemporaryFolder(prefix: string): string {
+  try {
+    return Deno.makeTempDirSync({ prefix });
+  } catch (error) {
+    throw describeWriteError("the folder for temporary files/", error);
+  }
+}
+
 /** Gives a folder of {@linkcode createFolder} its final name, which must be free. */
 export function renameFolder(from: string, to: string): void {
   refuseExisting(to);
@@ -283,12 +296,23 @@ function describeWriteError(path: string, cause: unknown): Error {
     return new ResourceError("the disk is full", { file: path, remedy: "Make room", cause });
   }
   const isRefused = cause instanceof Deno.errors.NotCapable;
+  if (cause instanceof Deno.errors.NotFound) {
+    const problem = `there is no folder ${folderOf(path.replace(/[/\\]+$/, "")) || "."}`;
+    return new SourceError(problem, { file: path, remedy: "Create it first", cause });
+  }
   const message = cause instanceof Error ? cause.message : String(cause);
   return new SourceError(isRefused ? "Deno may not write it" : `cannot be written (${message})`, {
     file: path,
-    ...isRefused && { remedy: `Run with --allow-write=${path}` },
+    // It is written under another name beside it first.
+    ...isRefused && { remedy: `Run with --allow-write=${folderOf(path) || "."}` },
     cause,
   });
+}
+
+/** Whether a module may be started as a worker without asking; what comes from the network is not known before. */
+export function mayReadModule(url: URL): boolean {
+  if (url.protocol !== "file:") return true;
+  return Deno.permissions.querySync({ name: "read", path: url }).state === "granted";
 }
 
 /** True if the error says that a file does not exist, rather than that it cannot be read. */

@@ -5,6 +5,7 @@
 // Who divides the inputs, a norm or a product before, is no matter of this file.
 
 import { type EncodeOptions, formatBytes, type NumberFormat } from "./format.ts";
+import type { Steps } from "./steps.ts";
 
 /** One of the matrices that read the same inputs. */
 export interface ScaledMatrix {
@@ -28,28 +29,31 @@ const STEPS = 10;
 const LEAST = 1e-4;
 
 /**
- * Searches for the scales of the inputs of some matrices.
+ * Searches for the scales of the inputs of some matrices, in steps of a row of one of them.
  *
  * @param gram Σ x xᵀ over the inputs, [columns, columns].
  */
-export function searchScales(
+export function* searchScales(
   matrices: readonly ScaledMatrix[],
   gram: Float32Array,
   columns: number,
-): InputScales {
+): Steps<InputScales> {
   const sizes = Float64Array.from(
     { length: columns },
     (_, i) => Math.sqrt(Math.max(0, gram[i * columns + i]!)),
   );
   let best: InputScales = { scales: new Float32Array(columns).fill(1), alpha: 0, ratio: 1 };
-  const error = (scales: Float32Array) =>
-    matrices.reduce((sum, matrix) => sum + scaledError(matrix, scales, gram), 0);
-  const plain = error(best.scales);
+  function* error(scales: Float32Array): Steps<number> {
+    let sum = 0;
+    for (const matrix of matrices) sum += yield* scaledError(matrix, scales, gram);
+    return sum;
+  }
+  const plain = yield* error(best.scales);
   if (!(plain > 0)) return best;
   for (let step = 1; step <= STEPS; step++) {
     const alpha = step / STEPS;
     const scales = powers(sizes, alpha);
-    const ratio = error(scales) / plain;
+    const ratio = (yield* error(scales)) / plain;
     if (ratio < best.ratio) best = { scales, alpha, ratio };
   }
   return best;
@@ -65,11 +69,11 @@ function powers(sizes: Float64Array, alpha: number): Float32Array {
 }
 
 /** Σ e H eᵀ over the rows, where e is what rounding the scaled row changes in the row. */
-function scaledError(
+function* scaledError(
   { format, values, options }: ScaledMatrix,
   scales: Float32Array,
   gram: Float32Array,
-): number {
+): Steps<number> {
   const columns = scales.length;
   const scaled = values.map((value, i) => value * scales[i % columns]!);
   const bytes = new Uint8Array(formatBytes(format, values.length));
@@ -81,6 +85,7 @@ function scaledError(
   }
   let sum = 0;
   for (let at = 0; at < errors.length; at += columns) {
+    yield;
     for (let i = 0; i < columns; i++) {
       const row = i * columns;
       let product = 0;

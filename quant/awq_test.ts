@@ -1,6 +1,7 @@
 import { assert, assertAlmostEquals, assertEquals, assertLess } from "@std/assert";
 import { normals } from "../tests/support/normals.ts";
 import { searchScales } from "./awq.ts";
+import { completed } from "./steps.ts";
 import { formatBytes, getFormat } from "./mod.ts";
 
 const COLUMNS = 128;
@@ -17,7 +18,7 @@ for (const name of ["Q4_0", "Q4_B32T1A", "INT4_G128", "E0M4_G128", "Q3_B32T1B", 
     const format = getFormat(name);
     const values = normals(8 * COLUMNS, 3);
     const gram = spikedGram();
-    const { scales, alpha, ratio } = searchScales([{ format, values }], gram, COLUMNS);
+    const { scales, alpha, ratio } = completed(searchScales([{ format, values }], gram, COLUMNS));
     assert(alpha > 0 && scales[3]! > scales[4]!);
     assertLess(ratio, 0.8);
     // What the search says of itself, by the long way.
@@ -43,16 +44,18 @@ Deno.test("scales stay 1 where inputs are alike or absent, and where nothing is 
   const equal = new Float32Array(COLUMNS * COLUMNS);
   for (let i = 0; i < COLUMNS; i++) equal[i * (COLUMNS + 1)] = 7;
   const q4 = getFormat("Q4_0");
-  assertEquals(searchScales([{ format: q4, values }], equal, COLUMNS).scales, ones);
+  assertEquals(completed(searchScales([{ format: q4, values }], equal, COLUMNS)).scales, ones);
   const nothing = new Float32Array(COLUMNS * COLUMNS);
-  assertEquals(searchScales([{ format: q4, values }], nothing, COLUMNS).scales, ones);
-  const exact = searchScales([{ format: getFormat("F32"), values }], spikedGram(), COLUMNS);
+  assertEquals(completed(searchScales([{ format: q4, values }], nothing, COLUMNS)).scales, ones);
+  const exact = completed(
+    searchScales([{ format: getFormat("F32"), values }], spikedGram(), COLUMNS),
+  );
   assertEquals([exact.alpha, exact.ratio], [0, 1]);
 });
 
 Deno.test("least and greatest scale are as far from 1", () => {
   const format = getFormat("Q4_0");
   const values = normals(4 * COLUMNS, 7);
-  const { scales } = searchScales([{ format, values }], spikedGram(), COLUMNS);
+  const { scales } = completed(searchScales([{ format, values }], spikedGram(), COLUMNS));
   assertAlmostEquals(Math.min(...scales) * Math.max(...scales), 1, 1e-5);
 });

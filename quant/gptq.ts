@@ -13,6 +13,7 @@ import type { EncodeOptions } from "./format.ts";
 import { findNonFinite } from "./finite.ts";
 import type { RoundingGrid } from "./rounding.ts";
 import { subtractProduct } from "./row_updates.ts";
+import type { Steps } from "./steps.ts";
 
 /** What is known of the inputs of a matrix, prepared for rounding in groups of one size. */
 export interface InputFactor {
@@ -35,15 +36,15 @@ export interface FactorOptions {
 }
 
 /**
- * Decomposes a Gram matrix.
+ * Decomposes a Gram matrix, in steps: columns³ / 3 products are minutes for wide matrices.
  *
  * @param gram Σ x xᵀ over the inputs, [columns, columns], symmetric.
  * @throws {RangeError} If it is not finite, or no Gram matrix.
  */
-export function factorGram(
+export function* factorGram(
   gram: Float32Array,
   { columns, group, damping = 0.01 }: FactorOptions,
-): InputFactor {
+): Steps<InputFactor> {
   const bad = findNonFinite(gram);
   if (bad >= 0) {
     throw new RangeError(
@@ -61,7 +62,7 @@ export function factorGram(
     // Inputs that are always zero tell nothing: their columns are rounded to nearest.
     unit[i * columns + i]! += mean === 0 ? 1 : damping * mean;
   }
-  decompose(unit, columns);
+  yield* decompose(unit, columns);
   return { columns, group, order, unit };
 }
 
@@ -79,7 +80,7 @@ function roundingOrder(diagonal: Float64Array, group: number): Uint32Array {
 const PANEL = 32;
 
 /** H to U in place, from the upper triangle; H = W Wᵀ backwards, then U = W D^(-1/2). */
-function decompose(h: Float64Array, n: number): void {
+function* decompose(h: Float64Array, n: number): Steps<void> {
   const panel = new Float64Array(PANEL * n);
   const matrix = { data: h, at: 0, stride: n };
   for (let hi = n; hi > 0; hi -= PANEL) {
@@ -104,6 +105,7 @@ function decompose(h: Float64Array, n: number): void {
     for (let from = 0; from < lo; from += PANEL) {
       const range = { from, rows: Math.min(PANEL, lo - from), first: from, last: lo };
       subtractProduct(matrix, factors, source, hi - lo, range);
+      yield;
     }
   }
   for (let i = 0; i < n; i++) {

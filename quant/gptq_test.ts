@@ -1,5 +1,6 @@
 import { assert, assertAlmostEquals, assertEquals, assertLess, assertThrows } from "@std/assert";
 import { factorGram, roundByGptq } from "./gptq.ts";
+import { completed } from "./steps.ts";
 import { formatBytes, formats, getFormat, type NumberFormat } from "./mod.ts";
 import { createRoundingGrid, hasGrid } from "./rounding.ts";
 import { normals } from "../tests/support/normals.ts";
@@ -58,7 +59,7 @@ function decode(format: NumberFormat, bytes: Uint8Array, count: number): Float32
 
 function rounded(format: NumberFormat, values: Float32Array, gram: Float32Array, columns: number) {
   const bytes = new Uint8Array(formatBytes(format, values.length));
-  const factor = factorGram(gram, { columns, group: format.blockSize });
+  const factor = completed(factorGram(gram, { columns, group: format.blockSize }));
   roundByGptq(createRoundingGrid(format), values, factor, bytes);
   return decode(format, bytes, values.length);
 }
@@ -199,8 +200,12 @@ Deno.test("rows do not depend on each other, nor on how many are rounded at a ti
 Deno.test("inputs that are not finite are refused, and groups must be those of the grid", () => {
   const gram = gram256.slice();
   gram[5] = NaN;
-  assertThrows(() => factorGram(gram, { columns: 256, group: 32 }), RangeError, "not finite");
-  const factor = factorGram(gram256, { columns: 256, group: 64 });
+  assertThrows(
+    () => completed(factorGram(gram, { columns: 256, group: 32 })),
+    RangeError,
+    "not finite",
+  );
+  const factor = completed(factorGram(gram256, { columns: 256, group: 64 }));
   const grid = createRoundingGrid(getFormat("Q4_0"));
   const values = normals(256, 1);
   assertThrows(

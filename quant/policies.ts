@@ -105,8 +105,15 @@ export function getPolicy(name: string): QuantPolicy {
   const upper = name.toUpperCase();
   const policy = named.get(upper) ?? named.get(`${upper}_M`);
   if (policy) return policy;
-  const known = [...new Set([...policyNames, ...encodedNames()])].join(", ");
-  if (!isFormatName(name)) throw new RangeError(`Cannot quantise to "${name}": known are ${known}`);
+  const names = [...new Set([...policyNames, ...encodedNames()])];
+  const known = names.join(", ");
+  if (!isFormatName(name)) {
+    const plain = (text: string) => text.replace(/[^A-Z0-9]/g, "");
+    const meant = names.find((other) => plain(other) === plain(upper)) ??
+      names.find((other) => plain(other) === `${plain(upper)}M`);
+    const guess = meant === undefined ? "" : `did you mean ${meant}? `;
+    throw new RangeError(`Cannot quantise to "${name}": ${guess}known are ${known}`);
+  }
   if (hasEncoder(name)) return { name: upper, format: upper, rules: [] };
   throw new RangeError(
     `Cannot quantise to "${name}": it has no public encoder, those that have one are ${known}`,
@@ -129,9 +136,12 @@ const INFERFLOW_ROLES = {
   ffn_w3: "ffn_up",
 } as const;
 
+/** Names of tensors that may have formats of their own there. */
+export const INFERFLOW_TENSORS: readonly string[] = Object.keys(INFERFLOW_ROLES);
+
 /** Settings of Inferflow's configuration that choose formats. */
 export interface InferflowWeights {
-  /** `device_weight_data_type`. */
+  /** `device_weight_data_type`, or `keep`. */
   readonly format: string;
   /** `device_weight_data_type.attn_wq` and so on. */
   readonly tensors?: Readonly<Partial<Record<keyof typeof INFERFLOW_ROLES, string>>>;
@@ -141,17 +151,21 @@ export interface InferflowWeights {
   readonly outliers?: number;
 }
 
-/** Inferflow's policy: embeddings, norms and biases in F16, and whatever is below the threshold. */
+/**
+ * Inferflow's policy: embeddings, norms and biases in F16, and whatever is below the threshold. Where most are kept,
+ * that goes for the tensors that have formats of their own only.
+ */
 export function inferflowPolicy(
   { format, tensors = {}, threshold = 4_000_000, outliers = 0 }: InferflowWeights,
 ): QuantPolicy {
-  const rules: PolicyRule[] = [
-    { roles: ["embedding", "norm", "bias"], format: "F16" },
-    { below: threshold, format: "F16" },
-  ];
-  for (const [name, role] of Object.entries(INFERFLOW_ROLES)) {
+  const own = Object.entries(INFERFLOW_ROLES).flatMap(([name, role]): PolicyRule[] => {
     const chosen = tensors[name as keyof typeof INFERFLOW_ROLES];
-    if (chosen !== undefined) rules.push({ roles: [role], format: chosen });
-  }
+    return chosen === undefined ? [] : [{ roles: [role], format: chosen }];
+  });
+  const small: PolicyRule = format === "keep"
+    ? { roles: own.flatMap(({ roles = [] }) => roles), below: threshold, format: "F16" }
+    : { below: threshold, format: "F16" };
+  const vectors: PolicyRule = { roles: ["embedding", "norm", "bias"], format: "F16" };
+  const rules = [...format === "keep" ? [] : [vectors], small, ...own];
   return { name: `Inferflow ${format}`, format, rules, outliers };
 }

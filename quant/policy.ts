@@ -4,7 +4,7 @@
 // A format whose blocks do not fill a row gives way to a stand-in, at last to F16; nobody is left to guess:
 // the choice says so.
 
-import { formatBytes, type NumberFormat } from "./format.ts";
+import type { NumberFormat } from "./format.ts";
 import { findFormat, hasEncoder } from "./mod.ts";
 import { layerOf, roleOf, type TensorRole } from "./tensor_roles.ts";
 
@@ -200,20 +200,4 @@ function standIn(
   const other = STAND_INS[wanted.toUpperCase()];
   const instead = (other !== undefined && fitting(other)) || findFormat("F16", columns);
   return { format: instead, insteadOf: wanted.toUpperCase() };
-}
-
-/**
- * Bytes that tensors take under a policy; those that it keeps count as `kept` says, F32 unless told.
- */
-export function policyBytes(
-  policy: QuantPolicy,
-  tensors: readonly TensorFacts[],
-  model: ModelFacts,
-  kept: NumberFormat = findFormat("F32", 1),
-): number {
-  return tensors.reduce((sum, tensor) => {
-    const { format = kept, outliers } = chooseFormat(policy, tensor, model);
-    const sparse = outliers === 0 ? 0 : 4 * (tensor.shape[0]! + 1) + 8 * outliers;
-    return sum + formatBytes(format, countOf(tensor)) + sparse;
-  }, 0);
 }

@@ -3,7 +3,7 @@
 
 import { encodedNames, hasEncoder, isFormatName } from "./mod.ts";
 import { MOST_OUTLIERS } from "./outliers.ts";
-import type { PolicyRule, QuantPolicy } from "./policy.ts";
+import type { QuantPolicy } from "./policy.ts";
 import { TENSOR_ROLES } from "./tensor_roles.ts";
 
 /** What is wrong with a value, as an end of the sentence, or undefined. */
@@ -29,6 +29,7 @@ const POLICY_KEYS: Readonly<Record<string, Check>> = {
   format: checkFormat,
   rules: must("a list of rules", Array.isArray),
   outliers: share,
+  ggufFileType: count,
 };
 const RULE_KEYS: Readonly<Record<string, Check>> = {
   roles: must(
@@ -52,7 +53,7 @@ const LAYER_KEYS: Readonly<Record<string, Check>> = {
 };
 
 /**
- * The policy of a JSON text.
+ * The policy of a JSON text, such as `{"format":"q4_k","rules":[{"roles":["ffn_down"],"format":"q6_k"}]}`.
  *
  * @throws {RangeError} If it is no JSON, or a key or value is not one of a policy.
  */
@@ -63,18 +64,22 @@ export function parsePolicy(text: string): QuantPolicy {
   } catch (error) {
     throw new RangeError(`Cannot read the policy: ${(error as Error).message}`);
   }
+  return checkPolicy(json);
+}
+
+/**
+ * A policy of plain data; its name and its rules may be left out.
+ *
+ * @throws {RangeError} If a key or value is not one of a policy.
+ */
+export function checkPolicy(json: unknown): QuantPolicy {
   checkKeys("the policy", json, POLICY_KEYS, ["format"]);
-  const { name = "policy", format, rules = [], outliers } = json as {
-    name?: string;
-    format: string;
-    rules?: readonly PolicyRule[];
-    outliers?: number;
-  };
+  const { name = "policy", rules = [], ...others } = json as QuantPolicy;
   for (const [i, rule] of rules.entries()) {
     checkKeys(`rule ${i + 1} of the policy`, rule, RULE_KEYS, ["format"]);
     if (rule.layers) checkKeys(`layers of rule ${i + 1}`, rule.layers, LAYER_KEYS, []);
   }
-  return { name, format, rules, ...outliers !== undefined && { outliers } };
+  return { ...others, name, rules };
 }
 
 function checkKeys(

@@ -12,6 +12,8 @@ interface Example {
   readonly models: readonly string[];
   /** Makes what it reads; returns its arguments. */
   args?(folder: string): string[];
+  /** Whether it writes into that folder. */
+  readonly writes?: true;
 }
 
 const LANGUAGE_MODEL: Example = { models: ["smollm2-135m"] };
@@ -24,6 +26,13 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   onnx_embeddings: { models: ["minilm", "minilm-int8"] },
   ocr: { models: ["ppocr-v4"], args: () => [fixturePath("pictures/page.png")] },
   speech: { models: ["silero-vad"], args: speechFile },
+  quantize: {
+    models: [],
+    writes: true,
+    args: (folder) => [
+      ...[TINY_LLAMA, `${folder}/small.gguf`, fixturePath("text/opticks-book3.txt")],
+    ],
+  },
 };
 
 /** A WAV file of 16 kHz with the signal of the golden file. */
@@ -69,11 +78,12 @@ Deno.test("every example is tested here and fits on a screen", () => {
   }
 });
 
-for (const [name, { models, args }] of Object.entries(EXAMPLES)) {
+for (const [name, { models, args, writes }] of Object.entries(EXAMPLES)) {
   testWith(models.map(modelNeed), `examples/${name}.ts runs`, async () => {
     const folder = Deno.makeTempDirSync();
     try {
-      const command = ["--allow-read", "--allow-env", `examples/${name}.ts`];
+      const write = writes ? [`--allow-write=${folder}`] : [];
+      const command = ["--allow-read", "--allow-env", ...write, `examples/${name}.ts`];
       const { code, out, err } = await run([...command, ...args?.(folder) ?? []]);
       assertEquals([code, err], [0, ""]);
       assert(out.trim().length > 0, "it printed nothing");

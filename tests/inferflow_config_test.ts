@@ -24,6 +24,10 @@ import {
 } from "../engine/pipelines/inferflow/small_configs.ts";
 import { checkKeys, openConfiguration } from "../engine/pipelines/inferflow/values.ts";
 import { generate } from "../engine/decode/generate.ts";
+import { openModel } from "../engine/formats/open_model.ts";
+import { quantizeModel } from "../engine/pipelines/quantize.ts";
+import { inferflowPolicy } from "../quant/policies.ts";
+import { chooseFormat } from "../quant/policy.ts";
 import { load } from "../engine/models/load.ts";
 import { perplexity } from "../engine/pipelines/perplexity.ts";
 import { ROOT } from "../tools/support/task.ts";
@@ -152,7 +156,7 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     };
     assertEquals(await read("devices = 0\nbe_host_embeddings = true\ndelta_tensor_ratio = 0"), []);
     const told = await read(
-      "device_weight_data_type = Q4_b32t1\ndevice_kv_cache_data_type = Q8\ndevices = 0&1;2",
+      "host_weight_data_type = Q4_b32t1\ndevice_kv_cache_data_type = Q8\ndevices = 0&1;2",
     );
     assertEquals(told.length, 2);
     assertStringIncludes(told.join("\n"), "as the file stores them");
@@ -161,6 +165,9 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     for (
       const [lines, message] of [
         ["device_weight_data_type = Q9", "number format"],
+        ["device_weight_data_type = Q4_B32T2", "can be stored"],
+        ["delta_tensor_ratio = 0.2", "delta_tensor_ratio"],
+        ["tensor_quant_threshold = some", "tensor_quant_threshold"],
         ["max_context_len = many", "max_context_len"],
         ["decoding_strategy = nonsense", "nonsense"],
         ['decoding_strategy = {"name":', "JSON"],
@@ -171,6 +178,42 @@ Deno.test("values without a meaning here are told with the reason, and others ar
     ) {
       const error = await assertRejects(() => read(lines), Error);
       assertStringIncludes((error as Error).message, message);
+    }
+  }));
+
+Deno.test("formats of weights become a policy; F16 is what the file has", () =>
+  withFiles(async (folder) => {
+    const read = async (lines: string) => {
+      const text = ENGINE.replace("prompt_template = own", lines);
+      return (await readEngineConfig(parseIni(text, `${folder}/engine.ini`), new Set())).weights;
+    };
+    assertEquals(
+      await read("device_weight_data_type = F16\ntensor_quant_threshold = 7"),
+      undefined,
+    );
+    const { rules, ...others } = (await read(
+      "device_weight_data_type = q4\ndevice_weight_data_type.ffn_w2 = Q6\n" +
+        "tensor_quant_threshold = 20*50\ndelta_tensor_ratio = 0.001",
+    ))!;
+    assertEquals(others, { name: "Inferflow Q4", format: "Q4", outliers: 0.001 });
+    assertEquals(rules.slice(1), [
+      { below: 1000, format: "F16" },
+      { roles: ["ffn_down"], format: "Q6" },
+    ]);
+    const own = await read("device_weight_data_type.attn_wq = Q8");
+    assertEquals([own!.format, own!.rules.length], ["keep", 2]);
+    const names =
+      "q8 q6 q5 q4 q3h q3 q2 q8_gl q8_log q8_b32t1 q8_b32t2 q6_b64t1 q5_b32t1 q5_b64t1 " +
+      "q4_b16 q4_b32t1 q4_b32t1a q4_b32t1b q4_b64t1 q3h_b64t1 q3_b32t1 q3_b32t1a q3_b32t1b " +
+      "q2_b32t1 q2_b32t1a q2_b32t1b";
+    for (const name of names.split(" ")) {
+      const policy = await read(`device_weight_data_type = ${name}\ntensor_quant_threshold = 0`);
+      const { format, insteadOf } = chooseFormat(
+        policy!,
+        { name: "blk.0.attn_q.weight", shape: [64, 64] },
+        { layers: 1 },
+      );
+      assertEquals([format !== undefined, insteadOf], [true, undefined], name);
     }
   }));
 
@@ -253,6 +296,43 @@ Deno.test("troodon --config answers a query list, by templates and a description
       assertEquals(answers[index].finishReason, direct.finishReason);
     }
     assertStringIncludes(err, "colour: is not known");
+  }));
+
+Deno.test("troodon --config rounds weights to the formats of the configuration, and leaves no copy", () =>
+  withFiles(async (folder) => {
+    const lines =
+      "prompt_template = own\ndevice_weight_data_type = Q4_b32t1\ntensor_quant_threshold = 1";
+    await Deno.writeTextFile(
+      `${folder}/engine.ini`,
+      ENGINE.replace("prompt_template = own", lines),
+    );
+    const temporary = `${folder}/temporary`;
+    await Deno.mkdir(temporary);
+    const command = new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["run", "-A", "--no-check", `${ROOT}/main.ts`],
+        ...["--config", `${folder}/llm_inference.ini`, "--json"],
+      ],
+      ...{ stdin: "null", stdout: "piped", stderr: "piped", env: { TMPDIR: temporary } },
+    });
+    const { code, stdout, stderr } = await command.output();
+    assertEquals(code, 0, new TextDecoder().decode(stderr));
+    assertEquals([...Deno.readDirSync(temporary)], []);
+    const answers = new TextDecoder().decode(stdout).trim().split("\n").map((line) =>
+      JSON.parse(line)
+    );
+    const file = await openModel(TINY_LLAMA);
+    const rounded = `${folder}/rounded.safetensors`;
+    const policy = inferflowPolicy({ format: "Q4_B32T1", threshold: 1 });
+    const { tensors } = await quantizeModel(file, rounded, policy, { levels: "upstream" })
+      .finally(() => file.close());
+    assertEquals(tensors.find(({ name }) => name === "blk.0.ffn_up.weight")!.to, "Q4_B32T1A");
+    using model = await load(rounded, {
+      ...{ device: "reference", kvFormat: "F32", contextLength: 64 },
+    });
+    const prompt = model.tokenizer.encode("a a\nb\n", { addSpecial: false });
+    const options = { temperature: 0, eosBypassingMax: 2, onContextFull: "stop" } as const;
+    assertEquals(answers[0].ids, (await generate(model, prompt, options).result).ids);
   }));
 
 Deno.test("troodon --config measures a text, and sends the request of a client", () =>

@@ -10,7 +10,7 @@ import { openSafetensors } from "../engine/formats/safetensors.ts";
 import type { TensorInfo } from "../engine/formats/source.ts";
 import { createSafetensorsHead } from "../engine/formats/write_safetensors.ts";
 import { memorySource } from "../engine/io.ts";
-import { quantizeModel, type QuantizeOptions } from "../engine/pipelines/quantize.ts";
+import { quantizeModel, type QuantizeModelOptions } from "../engine/pipelines/quantize.ts";
 import { findFormat, formatBytes, formats, type NumberFormat } from "../quant/mod.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
 import { withFolder } from "./support/folder.ts";
@@ -40,7 +40,7 @@ async function quantize(
   folder: string,
   values: Float32Array,
   format: NumberFormat,
-  options: QuantizeOptions & { readonly columns?: number } = {},
+  options: QuantizeModelOptions & { readonly columns?: number } = {},
 ) {
   const { columns = COLUMNS, ...rest } = options;
   await Deno.writeFile(`${folder}/in.gguf`, model(values, columns));

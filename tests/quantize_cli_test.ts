@@ -236,6 +236,66 @@ Deno.test("troodon info shows which roles have which format, why, and what stand
   });
 });
 
+Deno.test("mistakes that are made first are told with what to do", async () => {
+  await withFolder(async (folder) => {
+    const out = `${folder}/out.gguf`;
+    const llama2c = fixturePath("models/llama_formats/llama2c_v2_q80.bin");
+    const rows: readonly (readonly [readonly string[], number, RegExp])[] = [
+      [["quantize", TINY_LLAMA, out, "--format", "q4km"], 2, /did you mean Q4_K_M\? known are/],
+      [["info", TINY_LLAMA, "--format", "q3k"], 2, /did you mean Q3_K\?/],
+      [
+        ["quantize", TINY_LLAMA, `${folder}/no/out.gguf`, "--format", "q4_0"],
+        1,
+        /out.gguf: there is no folder .*no\/\. Create it first$/m,
+      ],
+      [
+        ["quantize", TINY_LLAMA, out, "--format", "q4_0", "--outliers", "0.01"],
+        1,
+        /becomes safetensors, as GGUF has no place for outliers/,
+      ],
+      [
+        ["quantize", TINY_LLAMA, out, "--format", "q4_0", "--calibrate", TINY_LLAMA],
+        1,
+        /is no text in UTF-8/,
+      ],
+      [
+        ["quantize", llama2c, out, "--format", "q4_0"],
+        1,
+        /llama2.c checkpoint cannot be quantised/,
+      ],
+      [
+        ["quant-error", TINY_LLAMA, fixturePath("models/llama")],
+        1,
+        /"token_embd.weight": is missing. Give another file of the model that/,
+      ],
+      [["perplexity", TINY_LLAMA, "--text", `${folder}/none.txt`], 1, /none.txt: no such file/],
+    ];
+    for (const [args, code, message] of rows) {
+      const outcome = await troodon(...args);
+      assertEquals([outcome.code, outcome.out], [code, ""], outcome.err);
+      assertMatch(outcome.err, message);
+      assertEquals(outcome.err.trimEnd().split("\n").length, 1, outcome.err);
+    }
+    assertEquals([...Deno.readDirSync(folder)], []);
+    await Deno.writeTextFile(`${folder}/short.txt`, "a few words, and no more");
+    const calibrated = await troodon(
+      ...["quantize", TINY_LLAMA, out, "--format", "q4_0", "--calibrate", `${folder}/short.txt`],
+    );
+    assertMatch(
+      calibrated.err,
+      /^warning: the text has \d+ tokens: calibration wants some thousand/m,
+    );
+    const scored = await troodon(
+      "perplexity",
+      TINY_LLAMA,
+      "--text",
+      `${folder}/short.txt`,
+      "--json",
+    );
+    assertEquals([scored.code, JSON.parse(scored.out).window], [0, 64], scored.err);
+  });
+});
+
 Deno.test("troodon quant-error compares formats side by side", async () => {
   const { code, out, err } = await troodon(
     ...["quant-error", TINY_LLAMA, "--format", "q4", "--format", "i8pc", "--json"],

@@ -70,11 +70,11 @@ function withExamples(paths: readonly string[]): string[] {
 const OF_THE_PROCESS =
   /performance\.now\(|\bleastMs\(|memoryUsage\(|env\.(set|delete)\(|addSignalListener\(/;
 
-/** Files that take all processors for most of their time: side by side they would wait for each other. */
-const ON_ALL_PROCESSORS: ReadonlySet<string> = new Set(["tests/golden_test.ts"]);
+/** Files that take all processors for most of their time, and one whose support measures. */
+const ALONE: ReadonlySet<string> = new Set(["tests/golden_test.ts", "tests/onnx_plans_test.ts"]);
 
 function runsAlone(path: string): boolean {
-  return ON_ALL_PROCESSORS.has(path) ||
+  return ALONE.has(path) ||
     path.endsWith("_test.ts") && OF_THE_PROCESS.test(Deno.readTextFileSync(`${ROOT}/${path}`));
 }
 

@@ -22,7 +22,7 @@ const PREFIX = 32;
 const FIRST_PROMPT = 30;
 const BATCH_ROWS = 8;
 const SLACK = 32;
-/** A peer whose turn took longer takes part in two rounds only. */
+/** A peer whose turn took longer takes part in two rounds only, or in one if it is far behind anyway. */
 const SLOW_MS = 10_000;
 const SLOW_ROUNDS = 2;
 /** From this context on three rounds have to do. */
@@ -61,10 +61,13 @@ async function alternate(
         const start = performance.now();
         const value = await attempt(contender, () => measure(runner, contender));
         if (contender.peer && performance.now() - start > SLOW_MS) {
-          one.left = Math.min(one.left, SLOW_ROUNDS - values.length);
+          const most = contender.peer.isFarBehind ? 1 : SLOW_ROUNDS;
+          one.left = Math.max(0, Math.min(one.left, most - values.length));
         }
-        if (value === undefined) running = running.filter((other) => other !== one);
-        else if (round >= 0) {
+        if (value === undefined) {
+          running = running.filter((other) => other !== one);
+          runner.close().catch(() => {}); // Its process may have ended by itself.
+        } else if (round >= 0) {
           values.push(value);
           one.left--;
         }

@@ -34,6 +34,8 @@ export interface Peer {
   readonly takesTokens: boolean;
   /** Most tokens of a context that it is asked for: a slow peer would take the rest of the day. */
   readonly longest: number;
+  /** Whether a figure of it may come from one round, where rounds take long: no drift makes up for its distance. */
+  readonly isFarBehind: boolean;
   /** Arguments of `deno run`. */
   command(start: Start): string[];
 }
@@ -45,6 +47,7 @@ const llamaCpp: Peer = {
   refuses: {},
   takesTokens: true,
   longest: Infinity,
+  isFarBehind: false,
   command: ({ path, threads, context, sequences }) => [
     ...PLAIN,
     ...["bench/cpu/llama_cpp.ts", path, `${threads}`, `${context}`, `${sequences}`],
@@ -82,6 +85,7 @@ function wllama(packages: string, chromium: string): Peer {
     },
     takesTokens: false,
     longest: 600,
+    isFarBehind: true,
     command: ({ path, threads, context }) => [
       ...PLAIN,
       "--node-modules-dir=manual",

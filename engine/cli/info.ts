@@ -1,6 +1,7 @@
 // `troodon info`: what a model is and what memory it would take, from its header alone. A remote file is
 // read by ranges: a few hundred kilobytes instead of a download.
 
+import { containerName } from "../formats/container_names.ts";
 import { listCache } from "../formats/hub/cache.ts";
 import { defaultModel, modelBytes } from "../formats/hub/catalogue.ts";
 import { type ModelSource, parseModelSource } from "../formats/hub/source_name.ts";
@@ -166,18 +167,10 @@ function brief(value: unknown): unknown {
   return list.length > 16 ? `${list.length} values` : Array.from(list, brief);
 }
 
-const CONTAINERS: Readonly<Record<string, string>> = {
-  gguf: "GGUF",
-  safetensors: "safetensors",
-  pickle: "PyTorch checkpoint",
-  llama2c: "llama2.c checkpoint",
-  onnx: "ONNX",
-};
-
 /** A container by its name; beside it the one that names and metadata come from, if that is another. */
 function showContainer(container: string, kind: string): string {
-  const name = CONTAINERS[container] ?? container;
-  return kind === container ? name : `${name}, made of ${CONTAINERS[kind] ?? kind}`;
+  const name = containerName(container);
+  return kind === container ? name : `${name}, made of ${containerName(kind)}`;
 }
 
 function showPrecision({ precision, rounded }: ModelDescription["info"]): string {

@@ -5,9 +5,11 @@ import type { Model } from "../models/model.ts";
 import type { PerplexityOptions, PerplexityResult } from "../pipelines/perplexity.ts";
 import { UsageError } from "./args.ts";
 import { type Command, type Context, defineCommand } from "./command.ts";
+import type { SourceFlags } from "./fetch.ts";
 import { LOAD_FLAGS, loadOptions } from "./flags.ts";
 import { showSeconds, showTable } from "./format.ts";
 import type { Plot } from "./plot.ts";
+import { specOption } from "./spec_flag.ts";
 
 /** The command. */
 export const perplexityCommand: Command = defineCommand({
@@ -16,7 +18,12 @@ export const perplexityCommand: Command = defineCommand({
   positionals: ["MODEL", "[OTHER…]"],
   flags: {
     text: { type: "string", value: "FILE", help: "text to predict; - or nothing: standard input" },
-    window: { type: "integer", value: "N", min: 2, help: "tokens that are scored together (512)" },
+    window: {
+      type: "integer",
+      value: "N",
+      min: 2,
+      help: "tokens scored together (512, or all a model was trained for)",
+    },
     stride: { type: "integer", value: "N", min: 1, help: "from one window to the next (window)" },
     windows: { type: "integer", value: "N", min: 1, help: "most windows to score (all)" },
     plot: { type: "string", value: "FILE", help: "also draw an SVG: the loss of each window" },
@@ -40,7 +47,7 @@ export const perplexityCommand: Command = defineCommand({
   const text = fromStdin
     ? await textOrStdin(terminal, flags.text, "--text")
     : await readText(flags.text!);
-  const window = flags.window ?? 512;
+  const window = flags.window ?? await defaultWindow(positionals[0], flags, context);
   const { openModel } = await import("./open_model.ts");
   const options = {
     window,
@@ -88,6 +95,21 @@ interface Score {
   readonly result: PerplexityResult;
   /** Over the first model, as a share of it. */
   readonly rise: number;
+}
+
+const DEFAULT_WINDOW = 512;
+
+/** The usual window, or all that the first model was trained for. */
+async function defaultWindow(
+  name: string | undefined,
+  flags: Parameters<typeof loadOptions>[0] & Parameters<typeof specOption>[0] & SourceFlags,
+  context: Context,
+): Promise<number> {
+  const { fetchModel } = await import("./fetch.ts");
+  const { inspectModel } = await import("../models/load.ts");
+  const path = await fetchModel(name, flags, context);
+  const { info } = await inspectModel(path, { ...loadOptions(flags), ...await specOption(flags) });
+  return Math.min(DEFAULT_WINDOW, info.trainedContextLength);
 }
 
 /** The context is as long as a window, which is the flag that was given. */

@@ -1,6 +1,6 @@
 // `troodon quant-error`: how far number formats are from a model's weights.
 
-import type { ModelError } from "../pipelines/quant_error.ts";
+import type { ModelQuantError } from "../pipelines/quant_error.ts";
 import { UsageError } from "./args.ts";
 import { type Command, defineCommand } from "./command.ts";
 import { SOURCE_FLAGS } from "./flags.ts";
@@ -111,10 +111,10 @@ export const quantError: Command = defineCommand({
 
 interface Result {
   readonly name: string;
-  readonly error: ModelError;
+  readonly error: ModelQuantError;
 }
 
-function asStored({ format, ...tensor }: ModelError["tensors"][number]): StandingIn {
+function asStored({ format, ...tensor }: ModelQuantError["tensors"][number]): StandingIn {
   return { ...tensor, to: format };
 }
 
@@ -127,7 +127,7 @@ function patternOf(text: string | undefined): RegExp | undefined {
   }
 }
 
-function row(name: string, bits: number, error: ModelError["total"]): string[] {
+function row(name: string, bits: number, error: ModelQuantError["total"]): string[] {
   const { max, min, mean, std, relative, eachMean, eachStd } = error;
   const figures = [max, min, mean, std].map((value) => value.toExponential(2));
   const percent = (value: number) => `${(value * 100).toPrecision(3)} %`;

@@ -29,13 +29,24 @@ export async function choosePolicy(
   }
 }
 
-/** A text file, read whole. */
+/**
+ * A text file, read whole.
+ *
+ * @throws {FormatError} If it is no UTF-8.
+ */
 export async function readText(path: string): Promise<string> {
   const source = openFile(path);
   try {
     const bytes = new Uint8Array(source.size);
     await source.readInto(0, bytes);
-    return new TextDecoder().decode(bytes);
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new FormatError("is no text in UTF-8", {
+      file: path,
+      remedy: "Give a text file, or convert it",
+      cause: error,
+    });
   } finally {
     source.close();
   }

@@ -74,7 +74,12 @@ export const quantize: Command = defineCommand({
       value: "FILE",
       help: "importance matrix of llama.cpp, GGUF or .dat, instead of a text",
     },
-    threads: { type: "integer", value: "N", min: 1, help: "threads for --calibrate (all cores)" },
+    threads: {
+      type: "integer",
+      value: "N",
+      min: 1,
+      help: "CPU threads (all, 4 of them to encode)",
+    },
     ...SOURCE_FLAGS,
   },
   examples: [
@@ -130,6 +135,7 @@ export const quantize: Command = defineCommand({
       signal,
       ...flags.levels && { levels: flags.levels },
       ...flags.saturate && { saturate: true },
+      ...flags.threads !== undefined && { threads: flags.threads },
       ...importance && { importance },
       ...calibration && {
         calibration: {

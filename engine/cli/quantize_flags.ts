@@ -17,7 +17,7 @@ export async function readCalibration(
   },
 ): Promise<CalibrationRequest | undefined> {
   if (flags.calibrate === undefined) {
-    for (const name of ["method", "calibrate-tokens", "threads"] as const) {
+    for (const name of ["method", "calibrate-tokens"] as const) {
       if (flags[name] !== undefined) throw new UsageError(`--${name} needs --calibrate TEXT`);
     }
     return undefined;
@@ -39,14 +39,7 @@ export async function readImportance(
 ): Promise<ImportanceMatrix | undefined> {
   if (imatrix === undefined) return undefined;
   if (calibrate !== undefined) throw new UsageError("Give either --calibrate or --imatrix");
-  const { readImatrix } = await import("../formats/imatrix.ts");
-  const { openFile } = await import("../io.ts");
-  const source = openFile(imatrix);
-  try {
-    return await readImatrix(source);
-  } finally {
-    source.close();
-  }
+  return await (await import("../pipelines/quantization.ts")).readImportance(imatrix);
 }
 
 /** A policy with another share of outliers where no rule of it has its own. */

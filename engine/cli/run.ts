@@ -3,7 +3,7 @@
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { IniFile } from "../formats/ini/ini.ts";
-import type { Model } from "../models/model.ts";
+import type { LoadOptions, Model } from "../models/model.ts";
 import type { EngineConfig } from "../pipelines/inferflow/engine_config.ts";
 import type { InferenceConfig, InferflowQuery } from "../pipelines/inferflow/queries.ts";
 import { streamAnswer } from "./answer.ts";
@@ -77,15 +77,30 @@ async function openEngine(path: string, input: RunInput): Promise<EngineConfig> 
   return engine;
 }
 
+/** Loads the model of a configuration, its weights rounded first where that is asked for. */
+async function loadEngine(
+  { path, load: options, weights }: EngineConfig,
+  more: LoadOptions,
+  { warnings, context: { signal } }: RunInput,
+): Promise<Model> {
+  const { load } = await import("../models/load.ts");
+  const work = (file: string) => load(file, { ...options, ...more, signal });
+  if (!weights) return await work(path);
+  const { withRoundedWeights } = await import("../pipelines/inferflow/device_weights.ts");
+  const { pullModel } = await import("../formats/hub/pull.ts");
+  return await withRoundedWeights(await pullModel(path, { signal }), weights, {
+    ...{ signal, warnings, work },
+  });
+}
+
 async function answerQueries(input: RunInput): Promise<number> {
   const { context: { terminal, signal } } = input;
   const { readInferenceConfig } = await import("../pipelines/inferflow/queries.ts");
-  const { load } = await import("../models/load.ts");
   const inference = readInferenceConfig(input.file, input.warnings);
   const engine = await openEngine(inference.engine, input);
   const { queries } = inference;
   const sessions = Math.max(1, Math.min(engine.load.sessions ?? 1, queries.length));
-  using model = await load(engine.path, { ...engine.load, sessions, signal });
+  using model = await loadEngine(engine, { sessions }, input);
   for (const warning of model.info.warnings) input.warnings.add(warning);
   tell(input);
   if (model.info.network === "encoder") return await fillMasks(model, queries, input);
@@ -155,11 +170,11 @@ async function measure(input: RunInput): Promise<number> {
   const { readPerplexityConfig } = await import("../pipelines/inferflow/small_configs.ts");
   const { readTextFile } = await import("../formats/ini/read_ini.ts");
   const { perplexity } = await import("../pipelines/perplexity.ts");
-  const { load } = await import("../models/load.ts");
   const { engine: path, data, window, stride } = readPerplexityConfig(input.file, input.warnings);
   const engine = await openEngine(path, input);
   const text = await readTextFile(data);
-  using model = await load(engine.path, { ...engine.load, sessions: 1, logitRows: 32, signal });
+  using model = await loadEngine(engine, { sessions: 1, logitRows: 32 }, input);
+  tell(input);
   const { windows, ...rest } = await perplexity(model, text, { window, stride, signal });
   if (json) terminal.out(`${JSON.stringify({ ...rest, windows: windows.length })}\n`);
   else {

@@ -12,6 +12,8 @@ type Immediate = (callback: () => void) => unknown;
 const LONGEST = 200;
 const turns = { idleAt: 0 };
 
+import type { Steps } from "../../quant/steps.ts";
+
 /** Resolves after pending events have been served. */
 export function pause(): Promise<void> {
   const immediate = (globalThis as { setImmediate?: Immediate }).setImmediate;
@@ -22,4 +24,24 @@ export function pause(): Promise<void> {
       resolve();
     }, 0);
   });
+}
+
+// Milliseconds of steps between two turns.
+const LONGEST_RUN = 20;
+
+/**
+ * Runs work in steps, and lets events through between them.
+ *
+ * @param signal Stops between two steps, with its reason.
+ */
+export async function runSteps<T>(steps: Steps<T>, signal?: AbortSignal): Promise<T> {
+  let turn = performance.now();
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    if (performance.now() - turn < LONGEST_RUN) continue;
+    await pause();
+    signal?.throwIfAborted();
+    turn = performance.now();
+  }
 }

@@ -1,5 +1,5 @@
-import { assert, assertLess } from "@std/assert";
-import { pause } from "./pause.ts";
+import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
+import { pause, runSteps } from "./pause.ts";
 
 function work(ms: number): void {
   for (const start = performance.now(); performance.now() - start < ms;);
@@ -42,4 +42,21 @@ Deno.test("a timer fires between two steps", async () => {
     await pause();
   }
   assert(fired);
+});
+
+Deno.test("work in steps ends with its result, and a signal stops it between two of them", async () => {
+  let done = 0;
+  function* steps() {
+    for (; done < 200; done++) {
+      work(1);
+      yield;
+    }
+    return "result";
+  }
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(new Error("enough")), 5);
+  await assertRejects(() => runSteps(steps(), controller.signal), Error, "enough");
+  assertLess(done, 100);
+  done = 190;
+  assertEquals(await runSteps(steps()), "result");
 });

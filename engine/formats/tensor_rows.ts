@@ -21,6 +21,11 @@ export interface TensorRows {
 /** Values of a run, unless one row is longer. */
 const RUN_VALUES = 1 << 17;
 
+/** Runs that {@linkcode readTensorRows} cuts a tensor into, about. */
+export function runsOf({ shape }: TensorInfo): number {
+  return Math.ceil(shape.reduce((product, size) => product * size, 1) / RUN_VALUES);
+}
+
 /**
  * Reads and decodes a tensor, its outliers in their places.
  *

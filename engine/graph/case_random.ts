@@ -67,7 +67,8 @@ export function createCaseRandom(seed: number): CaseRandom {
       const format = getFormat(name);
       const count = elementCount(shape);
       const bytes = new Uint8Array(formatBytes(format, count));
-      if (format.encode) format.encode(normal(count), bytes);
+      // Q4_B16 has scales of fixed point, for weights as models have them.
+      if (format.encode) format.encode(normal(count, name === "Q4_B16" ? 0.25 : 1), bytes);
       else randomBlocks(format, bytes);
       return { role: "weight", format: name, shape, bytes };
     },

@@ -1,6 +1,8 @@
 // Sizes and shapes that most ops' cases share. A symbolic first dim makes the self-test plan for more
 // rows than it runs, so that a kernel that works on the planned size is found out.
 
+import { encodedNames, findFormat, formats } from "../../quant/mod.ts";
+import { numbers } from "../../quant/numbers.ts";
 import { type Dim, symbol } from "./dim.ts";
 import type { Attributes } from "./graph.ts";
 import type { CaseRandom, OpCase } from "./op_case.ts";
@@ -16,6 +18,24 @@ export const WEIGHT_FORMATS: readonly string[] = [
   ...["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"],
   ...["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "NB4"],
 ];
+
+/**
+ * Every other format of the table: a case of each will do, since they differ from the usual ones in how codes are
+ * unpacked only. Those whose block is a row are named without its length.
+ */
+export const OTHER_FORMATS: readonly string[] = [
+  ...new Set([...formats.keys(), ...encodedNames()]),
+].filter((name) => !WEIGHT_FORMATS.includes(name) && !numbers.some((one) => one.name === name));
+
+/** A format by the name that it has for rows of so many blocks, and their length, 32 at least. */
+export function rowsOfBlocks(
+  name: string,
+  blocks: number,
+): { readonly format: string; readonly columns: number } {
+  const { blockSize } = findFormat(name, 32);
+  const columns = blocks * Math.max(32, blockSize);
+  return { format: findFormat(name, columns).name, columns };
+}
 
 /** The symbol of a case's rows. */
 export const ROWS: Dim = symbol("M");

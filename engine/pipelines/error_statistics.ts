@@ -6,18 +6,19 @@
 export interface ErrorStatistics {
   /** Values compared. */
   readonly count: number;
-  /** Greatest, smallest and mean magnitude of the error, and the standard deviation of magnitudes. */
+  /** Greatest magnitude of the error. */
   readonly max: number;
+  /** Smallest magnitude. */
   readonly min: number;
+  /** Mean magnitude. */
   readonly mean: number;
+  /** Standard deviation of the magnitudes. */
   readonly std: number;
   /** Root mean square of the error, divided by that of the values; 0 where all values are 0. */
   readonly relative: number;
-  /**
-   * Mean and standard deviation of each error as a share of its value, over values that are not 0: a few values
-   * near 0 decide them.
-   */
+  /** Mean of each error as a share of its value, over values that are not 0: a few values near 0 decide it. */
   readonly eachMean: number;
+  /** Standard deviation of these shares. */
   readonly eachStd: number;
 }
 

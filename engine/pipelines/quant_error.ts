@@ -19,8 +19,10 @@ import {
 import { isFloatFormat, modelFacts } from "./quantize_plan.ts";
 
 /** Errors of one tensor. */
-export interface TensorError extends ErrorStatistics {
+export interface TensorQuantError extends ErrorStatistics {
+  /** As in the file. */
   readonly name: string;
+  /** Outermost dimension first. */
   readonly shape: readonly number[];
   /** The format that was tried, or that of the other file. */
   readonly format: string;
@@ -31,8 +33,9 @@ export interface TensorError extends ErrorStatistics {
 }
 
 /** Errors of a model. */
-export interface ModelError {
-  readonly tensors: readonly TensorError[];
+export interface ModelQuantError {
+  /** Of each matrix, in the order of the file. */
+  readonly tensors: readonly TensorQuantError[];
   /** Over all tensors. */
   readonly total: ErrorStatistics;
   /** Bits a weight, over all tensors. */
@@ -40,7 +43,7 @@ export interface ModelError {
 }
 
 /** Options of the functions here. */
-export interface QuantErrorOptions {
+export interface PolicyErrorOptions {
   /** Levels of Inferflow's blocks and of LF8. Default `paper`. */
   readonly levels?: EncodeOptions["levels"];
   /** Only tensors of such names. */
@@ -57,8 +60,8 @@ export interface QuantErrorOptions {
 export async function policyError(
   file: WeightFile,
   policy: QuantPolicy,
-  { levels = "paper", only, signal }: QuantErrorOptions = {},
-): Promise<ModelError> {
+  { levels = "paper", only, signal }: PolicyErrorOptions = {},
+): Promise<ModelQuantError> {
   const model = modelFacts(file);
   const all: Measured[] = [];
   for (const tensor of file.tensors.values()) {
@@ -85,8 +88,8 @@ export async function policyError(
 export async function fileError(
   file: WeightFile,
   other: WeightFile,
-  { only, signal }: QuantErrorOptions = {},
-): Promise<ModelError> {
+  { only, signal }: PolicyErrorOptions = {},
+): Promise<ModelQuantError> {
   const all: Measured[] = [];
   for (const tensor of file.tensors.values()) {
     if (!isFloatFormat(tensor.format) || tensor.shape.length < 2) continue;
@@ -95,7 +98,8 @@ export async function fileError(
     if (!twin || twin.shape.join() !== tensor.shape.join()) {
       const place = `tensor ${JSON.stringify(tensor.name)}`;
       const problem = twin ? `has the shape [${twin.shape}], not [${tensor.shape}]` : "is missing";
-      throw new FormatError(problem, { file: other.name, place });
+      const remedy = `Give another file of the model that ${file.name} is`;
+      throw new FormatError(problem, { file: other.name, place, remedy });
     }
     const format = getFormat(twin.format);
     const sums = createErrorSums();
@@ -154,7 +158,7 @@ export async function rangeOf(
   return [min, max];
 }
 
-function summarize(all: readonly Measured[]): ModelError {
+function summarize(all: readonly Measured[]): ModelQuantError {
   const total = createErrorSums();
   let bits = 0;
   const tensors = all.map(({ tensor, format, insteadOf, sums }) => {

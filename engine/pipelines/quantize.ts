@@ -16,6 +16,7 @@ import {
   removeFolder,
   renameFolder,
 } from "../io.ts";
+import { createEncodePool } from "./encode_pool.ts";
 import { copyTexts, createHead, type Head } from "./quantize_head.ts";
 import { planQuantization, type QuantizePlan } from "./quantize_plan.ts";
 import { type CalibrationRequest, openRounding, type Rounding } from "./quantize_rounding.ts";
@@ -24,11 +25,13 @@ import { type QuantizedTensor, writeTensor } from "./quantize_tensor.ts";
 export type { QuantizedTensor } from "./quantize_tensor.ts";
 
 /** Options of {@linkcode quantizeModel}. */
-export interface QuantizeOptions {
+export interface QuantizeModelOptions {
   /** Levels of Inferflow's blocks and of LF8. Default `paper`. */
   readonly levels?: EncodeOptions["levels"];
   /** Stores NaN as 0 and infinities as the greatest 16-bit float instead of refusing them. */
   readonly saturate?: boolean;
+  /** Threads that encode: what is written does not depend on them. Default: all processors, 4 at most. */
+  readonly threads?: number;
   /** Stops between two runs of rows. */
   readonly signal?: AbortSignal;
   /** A text to round by; without it every value is rounded to the nearest. */
@@ -41,11 +44,13 @@ export interface QuantizeOptions {
 
 /** What was written. */
 export interface QuantizeResult {
-  readonly container: QuantizePlan["container"];
+  /** What it lies in; `folder`: safetensors with the texts of a Hugging Face folder. */
+  readonly container: "gguf" | "safetensors" | "folder";
   /** Bytes of the file of weights. */
   readonly bytes: number;
   /** Bytes of the tensors that were read. */
   readonly sourceBytes: number;
+  /** What became of each, in the order of the file. */
   readonly tensors: readonly QuantizedTensor[];
   /** What of the policy is without effect, and what earlier tries have left. */
   readonly warnings: readonly string[];
@@ -65,7 +70,7 @@ export async function quantizeModel(
   file: WeightFile,
   path: string,
   policy: QuantPolicy,
-  options: QuantizeOptions = {},
+  options: QuantizeModelOptions = {},
 ): Promise<QuantizeResult> {
   const wanted = planQuantization(file, policy);
   checkEnding(path, wanted, policy);
@@ -90,7 +95,10 @@ export async function quantizeModel(
   }
 }
 
-/** Says that a file grew, and names what killed tries have left, since nobody else takes it away. */
+/** Fewer than these say little of a model's inputs. */
+const FEW_TOKENS = 1024;
+
+/** Says that a text was short, or a file grew, and names what killed tries have left, since nobody else takes it away. */
 function withFindings(path: string, result: QuantizeResult): QuantizeResult {
   const left = listPartials(path).map((name) =>
     `${name} is left of a try that was killed, or is still running: delete it if none is`
@@ -99,15 +107,27 @@ function withFindings(path: string, result: QuantizeResult): QuantizeResult {
   const grown = bytes > 1.05 * sourceBytes
     ? [`the new file is larger than the old one: ${bytes} bytes of ${sourceBytes}`]
     : [];
-  return { ...result, warnings: [...result.warnings, ...grown, ...left] };
+  const tokens = result.calibration?.tokens ?? Infinity;
+  const short = tokens < FEW_TOKENS
+    ? [`the text has ${tokens} tokens: calibration wants some thousand to do better than without`]
+    : [];
+  return { ...result, warnings: [...result.warnings, ...short, ...grown, ...left] };
 }
 
-function checkEnding(path: string, { container }: QuantizePlan, { name }: QuantPolicy): void {
+function checkEnding(
+  path: string,
+  { container, tensors }: QuantizePlan,
+  { name }: QuantPolicy,
+): void {
   const ending = /\.(gguf|safetensors)$/.exec(path)?.[1] ?? "folder";
   if (ending === container) return;
   const wanted = {
     gguf: "GGUF: give a name that ends in .gguf",
-    safetensors: "safetensors, as ggml lacks a format of it: give a name that ends in .safetensors",
+    safetensors: `safetensors, as ${
+      tensors.some(({ outliers }) => outliers > 0)
+        ? "GGUF has no place for outliers"
+        : "ggml lacks a format of it"
+    }: give a name that ends in .safetensors`,
     folder: "a folder with the weights and their texts: give a name without ending",
   }[container];
   throw new RangeError(`Cannot write ${path}: ${name} of this model becomes ${wanted}`);
@@ -122,15 +142,16 @@ interface Parts {
 async function writeWeights(
   path: string,
   { plan: { container, tensors, warnings }, head: { bytes: head, paddingAfter }, rounding }: Parts,
-  options: QuantizeOptions,
+  options: QuantizeModelOptions,
 ): Promise<QuantizeResult> {
   const output = createFile(path);
+  using pool = createEncodePool(options.threads);
   const done: QuantizedTensor[] = [];
   let bytes = head.length;
   try {
     output.write(head);
     for (const planned of tensors) {
-      const result = await writeTensor(planned, output, rounding, options);
+      const result = await writeTensor(planned, output, rounding, { ...options, pool });
       const padding = paddingAfter(planned.byteLength);
       output.write(new Uint8Array(padding));
       bytes += planned.byteLength + padding;

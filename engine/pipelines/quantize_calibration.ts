@@ -33,7 +33,9 @@ export interface CalibrationOptions {
   readonly rows?: number | undefined;
   /** Bytes for Gram matrices. Default 1 GiB; a single one may take more. */
   readonly maxBytes?: number | undefined;
+  /** CPU threads that run the model. Default: all. */
   readonly threads?: number | undefined;
+  /** Stops between two steps. */
   readonly signal?: AbortSignal | undefined;
   /** Called after each window of each pass over the text. */
   readonly onWindow?: ((progress: CalibrationProgress) => void) | undefined;
@@ -43,8 +45,9 @@ export interface CalibrationOptions {
 export interface CalibrationProgress {
   /** Number of the pass, from 1. */
   readonly pass: number;
-  /** Windows done and in all. */
+  /** Windows done. */
   readonly windows: number;
+  /** Windows in all. */
   readonly of: number;
 }
 

@@ -8,6 +8,7 @@ import { chooseFormat, type ModelFacts, type QuantPolicy } from "../../quant/pol
 import { findIdleParts } from "../../quant/policy_use.ts";
 import { layerOf, roleOf } from "../../quant/tensor_roles.ts";
 import { UnsupportedError } from "../errors.ts";
+import { containerName } from "../formats/container_names.ts";
 import { type BlockLayout, scalars } from "../formats/scalars.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../formats/source.ts";
 
@@ -57,9 +58,9 @@ export function planQuantization(file: WeightFile, policy: QuantPolicy): Quantiz
   if (file.kind === "safetensors" || file.kind === "pickle") {
     return { container: "folder", tensors, warnings };
   }
-  throw new UnsupportedError(`a ${file.kind} file cannot be quantised`, {
+  throw new UnsupportedError(`files of the kind ${containerName(file.kind)} cannot be quantised`, {
     file: file.name,
-    remedy: "Give a GGUF file or a Hugging Face folder",
+    remedy: "Give a GGUF file, or a Hugging Face folder with safetensors or a PyTorch checkpoint",
   });
 }
 

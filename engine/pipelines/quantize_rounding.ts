@@ -1,13 +1,15 @@
 // How the tensors of a quantised file are rounded: to the nearest level, or by what is known of their inputs
 // from a text. Statistics are asked for in the order of writing, so that they need not all be in memory.
 
-import { factorGram, type InputFactor, roundByGptq } from "../../quant/gptq.ts";
+import { factorGram, type InputFactor } from "../../quant/gptq.ts";
 import type { EncodeOptions, NumberFormat } from "../../quant/mod.ts";
-import { createRoundingGrid, hasGrid } from "../../quant/rounding.ts";
+import { hasGrid } from "../../quant/rounding.ts";
+import { runSteps } from "../decode/pause.ts";
 import { FormatError } from "../errors.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
+import type { EncodeJob } from "./encode_run.ts";
 import { rangeOf } from "./quant_error.ts";
 import {
   type Calibration,
@@ -33,22 +35,21 @@ import {
  */
 export type RoundingMethod = "nearest" | "importance" | "gptq" | "awq";
 
-/** Methods that need a text. */
-export const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
-
 /** A text to round by. */
 export interface CalibrationRequest extends CalibrationOptions {
+  /** The text itself. */
   readonly text: string;
-  /** Default `gptq`. */
-  readonly method?: typeof CALIBRATED_METHODS[number] | undefined;
+  /** What is made of it. Default `gptq`. */
+  readonly method?: "gptq" | "awq" | "importance" | undefined;
 }
 
-/** Encodes whole rows of a tensor. */
+/** How a tensor is encoded. */
 export interface TensorEncoder {
   readonly method: RoundingMethod;
   /** Changes a run of values, the first of which has the index `start`, to what is to be stored. */
   change?(start: number, values: Float32Array): void;
-  encode(values: Float32Array, out: Uint8Array): void;
+  /** What is then done with runs of whole rows, on any thread. */
+  readonly job: EncodeJob;
 }
 
 /** Ways to round the tensors of a plan. */
@@ -61,7 +62,7 @@ export interface Rounding {
   encoderOf(planned: PlannedTensor): Promise<TensorEncoder>;
 }
 
-/** Options of {@linkcode openRounding}; see `QuantizeOptions`. */
+/** Options of {@linkcode openRounding}; see `QuantizeModelOptions`. */
 export interface RoundingOptions {
   readonly levels?: EncodeOptions["levels"];
   readonly calibration?: CalibrationRequest;
@@ -81,10 +82,7 @@ export async function openRounding(
   };
   const toNearest: Rounding["encoderOf"] = async (planned) => {
     const options = await optionsOf(planned);
-    return {
-      method: "nearest",
-      encode: (values, out) => planned.target!.encode!(values, out, options),
-    };
+    return { method: "nearest", job: { format: planned.target!.name, options } };
   };
   const byImportance = async (
     planned: PlannedTensor,
@@ -94,7 +92,7 @@ export async function openRounding(
     const options = { ...await optionsOf(planned), importance };
     return {
       method: format.usesImportance ? "importance" : "nearest",
-      encode: (values, out) => format.encode!(values, out, options),
+      job: { format: format.name, options },
     };
   };
   if (given) refuseIdle(tensors, "an importance matrix", ({ usesImportance }) => !!usesImportance);
@@ -112,13 +110,15 @@ export async function openRounding(
   }
   const open = (choose: (graph: Graph) => readonly TensorInfo[]) =>
     openCalibration(file, request.text, choose, { ...request, ...signal && { signal } });
-  if (request.method === "awq") return await scaledRounding(tensors, toNearest, open);
+  if (request.method === "awq") {
+    return await scaledRounding(tensors, toNearest, { open, ...signal && { signal } });
+  }
 
   const byText = (format: NumberFormat) =>
     !!format.usesImportance || (request.method !== "importance" && hasGrid(format));
   refuseIdle(tensors, `a text by ${request.method ?? "gptq"}`, byText);
   const calibration = await open(() => tensors.filter(isCalibrated).map(({ tensor }) => tensor));
-  const factors = createFactorCache(Math.max(calibration.bytes, 2 ** 28));
+  const factors = createFactorCache(Math.max(calibration.bytes, 2 ** 28), signal);
   return {
     tensors,
     calibration,
@@ -133,12 +133,8 @@ export async function openRounding(
         return await byImportance(planned, importance);
       }
       const options = { ...await optionsOf(planned), importance };
-      const grid = createRoundingGrid(format);
-      const factor = guarded(planned, () => factors(statistics, grid.group));
-      return {
-        method: "gptq",
-        encode: (values, out) => roundByGptq(grid, values, factor, out, options),
-      };
+      const factor = await guarded(planned, () => factors(statistics, format.blockSize));
+      return { method: "gptq", job: { format: format.name, options, factor } };
     },
   };
 }
@@ -147,7 +143,10 @@ export async function openRounding(
 async function scaledRounding(
   planned: readonly PlannedTensor[],
   toNearest: Rounding["encoderOf"],
-  open: (choose: (graph: Graph) => readonly TensorInfo[]) => Promise<Calibration>,
+  { open, signal }: {
+    readonly open: (choose: (graph: Graph) => readonly TensorInfo[]) => Promise<Calibration>;
+    readonly signal?: AbortSignal;
+  },
 ): Promise<Rounding> {
   let inputs: ScalableInputs[] = [];
   const has = (list: readonly PlannedTensor[], { tensor }: PlannedTensor) =>
@@ -162,7 +161,7 @@ async function scaledRounding(
   const known = new Map<ScalableInputs, Float32Array>();
   async function scalesOf(shared: ScalableInputs): Promise<Float32Array> {
     const scales = known.get(shared) ??
-      await chooseScales(shared, (await calibration.statisticsOf(asked(shared)))!);
+      await chooseScales(shared, (await calibration.statisticsOf(asked(shared)))!, signal);
     known.set(shared, scales);
     return scales;
   }
@@ -222,9 +221,12 @@ function checkColumns(
   );
 }
 
-function guarded<T>({ tensor: { name, source } }: PlannedTensor, action: () => T): T {
+async function guarded<T>(
+  { tensor: { name, source } }: PlannedTensor,
+  action: () => Promise<T>,
+): Promise<T> {
   try {
-    return action();
+    return await action();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new FormatError(error.message, {
@@ -239,14 +241,15 @@ function guarded<T>({ tensor: { name, source } }: PlannedTensor, action: () => T
 /** Factors of the last inputs, since matrices that read the same value are seldom far apart in a file. */
 function createFactorCache(
   maxBytes: number,
-): (statistics: InputStatistics, group: number) => InputFactor {
+  signal: AbortSignal | undefined,
+): (statistics: InputStatistics, group: number) => Promise<InputFactor> {
   const known: { gram: Float32Array; group: number; factor: InputFactor }[] = [];
   const bytes = () => known.reduce((sum, { factor }) => sum + factor.unit.byteLength, 0);
-  return ({ columns, gram }, group) => {
+  return async ({ columns, gram }, group) => {
     const found = known.find((entry) => entry.gram === gram && entry.group === group);
     if (found) return found.factor;
     while (known.length > 0 && bytes() + 8 * columns ** 2 > maxBytes) known.shift();
-    const factor = factorGram(gram, { columns, group });
+    const factor = await runSteps(factorGram(gram, { columns, group }), signal);
     known.push({ gram, group, factor });
     return factor;
   };

@@ -5,6 +5,7 @@
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { searchScales } from "../../quant/awq.ts";
+import { runSteps } from "../decode/pause.ts";
 import { readOutliers } from "../formats/outliers.ts";
 import type { TensorInfo } from "../formats/source.ts";
 import { addSparseRows } from "../../quant/outliers.ts";
@@ -112,10 +113,15 @@ export function planScaled(
 // Rows of each matrix by which scales are chosen.
 const SAMPLE = 32;
 
-/** The scales of inputs, by a sample of the rows of their matrices. */
+/**
+ * The scales of inputs, by a sample of the rows of their matrices.
+ *
+ * @param signal Stops the search.
+ */
 export async function chooseScales(
   { matrices }: ScalableInputs,
   { columns, gram }: InputStatistics,
+  signal?: AbortSignal,
 ): Promise<Float32Array> {
   const samples = [];
   for (const { tensor, target } of matrices) {
@@ -123,7 +129,7 @@ export async function chooseScales(
     if (!target || target.blockSize === 1) continue;
     samples.push({ format: target, values: await sampleRows(tensor) });
   }
-  return searchScales(samples, gram, columns).scales;
+  return (await runSteps(searchScales(samples, gram, columns), signal)).scales;
 }
 
 async function sampleRows(tensor: TensorInfo): Promise<Float32Array> {

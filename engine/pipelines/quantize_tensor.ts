@@ -4,12 +4,13 @@
 // better in the format that they came in.
 
 import { findNonFinite } from "../../quant/finite.ts";
-import { formatBytes, getFormat } from "../../quant/mod.ts";
+import { getFormat } from "../../quant/mod.ts";
 import { pause } from "../decode/pause.ts";
 import { FormatError } from "../errors.ts";
 import type { TensorInfo } from "../formats/source.ts";
-import { readTensorRows } from "../formats/tensor_rows.ts";
+import { readTensorRows, runsOf } from "../formats/tensor_rows.ts";
 import type { NewFile } from "../io.ts";
+import type { EncodePool, PooledRun } from "./encode_pool.ts";
 import {
   addErrors,
   createErrorSums,
@@ -22,10 +23,13 @@ import type { Rounding, RoundingMethod } from "./quantize_rounding.ts";
 
 /** What became of a tensor. */
 export interface QuantizedTensor {
+  /** As in the file. */
   readonly name: string;
+  /** Outermost dimension first. */
   readonly shape: readonly number[];
-  /** Format in the file that was read, and in the new one. */
+  /** Format in the file that was read. */
   readonly from: string;
+  /** Format in the new file. */
   readonly to: string;
   /** Bytes in the new file. */
   readonly bytes: number;
@@ -41,10 +45,18 @@ export interface QuantizedTensor {
   readonly saturated: number;
 }
 
-/** Options of {@linkcode writeTensor}; see `QuantizeOptions`. */
+/** Options of {@linkcode writeTensor}; see `QuantizeModelOptions`. */
 export interface WriteOptions {
   readonly saturate?: boolean;
   readonly signal?: AbortSignal | undefined;
+  readonly pool: EncodePool;
+}
+
+/** A run that is being encoded. */
+interface StartedRun {
+  /** Index of its first value. */
+  readonly start: number;
+  readonly result: Promise<PooledRun>;
 }
 
 const LARGEST_F16 = 65504;
@@ -58,7 +70,7 @@ export async function writeTensor(
   planned: PlannedTensor,
   output: NewFile,
   rounding: Rounding,
-  { saturate = false, signal }: WriteOptions,
+  { saturate = false, signal, pool }: WriteOptions,
 ): Promise<QuantizedTensor> {
   const { tensor, format, byteLength, target, insteadOf } = planned;
   const { name, shape, format: from } = tensor;
@@ -73,7 +85,7 @@ export async function writeTensor(
   }
   const source = getFormat(from);
   let saturated = 0;
-  const { method, change, encode } = await rounding.encoderOf(planned);
+  const { method, change, job } = await rounding.encoderOf(planned);
   const checked = (start: number, values: Float32Array): void => {
     if (saturate) saturated += makeFinite(values);
     const bad = findNonFinite(values);
@@ -83,31 +95,38 @@ export async function writeTensor(
   const outliers = await openOutliers(planned, source, checked, signal);
   const sums = createErrorSums();
   saturated = 0;
-  let encoded = new Uint8Array(0);
-  let decoded = new Float32Array(0);
-  for await (const { start, values } of readTensorRows(tensor, source, signal)) {
-    checked(start, values);
-    outliers?.takeFrom(values);
-    const runBytes = formatBytes(target, values.length);
-    if (encoded.length !== runBytes) encoded = new Uint8Array(runBytes);
-    if (decoded.length !== values.length) decoded = new Float32Array(values.length);
-    try {
-      encode(values, encoded);
-    } catch (error) {
+  async function finish({ start, result }: StartedRun): Promise<void> {
+    const { bytes, decoded, values } = await result.catch((error) => {
       if (!(error instanceof RangeError)) throw error;
       throw refuse(tensor, `in the run from value ${start}: ${error.message}`, false, error);
-    }
-    target.decode(encoded, decoded);
+    });
     const lost = findNonFinite(decoded);
     if (lost >= 0) {
       const value = values[lost];
-      throw refuse(tensor, `value ${start + lost}, ${value}, does not fit ${target.name}`, false);
+      throw refuse(tensor, `value ${start + lost}, ${value}, does not fit ${target!.name}`, false);
     }
     // Other columns make up for what GPTQ's zero in the place of an outlier became.
     outliers?.putBack(start, values, decoded, method === "gptq");
     addErrors(sums, values, decoded);
-    output.write(encoded);
+    output.write(bytes);
   }
+  const started: StartedRun[] = [];
+  await pool.prepare(runsOf(tensor));
+  try {
+    for await (const { start, values } of readTensorRows(tensor, source, signal)) {
+      checked(start, values);
+      outliers?.takeFrom(values);
+      const result = pool.encode(job, values.slice());
+      result.catch(() => {}); // It is looked at in its turn.
+      started.push({ start, result });
+      if (started.length >= pool.depth) await finish(started.shift()!);
+    }
+  } catch (error) {
+    // What is wrong in rows before is what a single thread would have met.
+    if (!signal?.aborted) { for (const run of started) await finish(run); }
+    throw error;
+  }
+  for (const run of started) await finish(run);
   outliers?.writeTo(output);
   return { ...facts, method, error: errorStatistics(sums), saturated };
 }
@@ -143,7 +162,7 @@ function makeFinite(values: Float32Array): number {
 async function copyTensor(
   tensor: TensorInfo,
   output: NewFile,
-  { saturate, signal }: WriteOptions,
+  { saturate, signal }: Omit<WriteOptions, "pool">,
 ): Promise<number> {
   if (!isFloatFormat(tensor.format)) {
     await copyBytes(tensor, output, signal);

@@ -2,7 +2,7 @@
 
 import { getFormat } from "../../../quant/mod.ts";
 import { number } from "../attributes.ts";
-import { WEIGHT_FORMATS } from "../case_sizes.ts";
+import { OTHER_FORMATS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuEmbedKernels } from "../lower_gpu_rows.ts";
@@ -34,15 +34,22 @@ export const embed: OpRecord = defineOp({
       }
     }
   },
-  cases: (random) =>
-    WEIGHT_FORMATS.flatMap((format) => {
+  cases(random) {
+    const embedCase = (format: string, width: number, tokens: readonly number[]) => ({
+      name: `${format}, tokens ${tokens.join(" ")}`,
+      inputs: [random.indices(tokens), random.weight(format, [7, width])],
+      attributes: { scale: tokens.length === 1 ? 25.298 : 1 },
+    });
+    const usual = WEIGHT_FORMATS.flatMap((format) => {
       const width = 2 * getFormat(format).blockSize + (getFormat(format).blockSize === 1 ? 35 : 0);
-      return [[], [0], [6, 0, 3, 3, 5]].map((tokens) => ({
-        name: `${format}, tokens ${tokens.join(" ")}`,
-        inputs: [random.indices(tokens), random.weight(format, [7, width])],
-        attributes: { scale: tokens.length === 1 ? 25.298 : 1 },
-      }));
-    }),
+      return [[], [0], [6, 0, 3, 3, 5]].map((tokens) => embedCase(format, width, tokens));
+    });
+    const others = OTHER_FORMATS.map((name) => {
+      const { format, columns } = rowsOfBlocks(name, 2);
+      return embedCase(format, columns, [5, 2]);
+    });
+    return [...usual, ...others];
+  },
   tolerance: {
     ofLargest: 1e-6,
     reason: "one product of float32 scale and code, then one by the scale",

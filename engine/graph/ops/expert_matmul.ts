@@ -2,7 +2,7 @@
 // choice, item i of a row goes to matrix i, which multiplies each head by a matrix of its own. Matrices that no row
 // chose are not read.
 
-import { WEIGHT_FORMATS } from "../case_sizes.ts";
+import { OTHER_FORMATS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
 import { getFormat } from "../../../quant/mod.ts";
 import { defineOp } from "../define_op.ts";
 import { gpuExpertMatmulKernels } from "../lower_gpu_matmul.ts";
@@ -88,7 +88,7 @@ const EXPERTS = 5;
 
 /** Cases of both forms, over every number format. */
 export function expertCases(random: CaseRandom): OpCase[] {
-  return WEIGHT_FORMATS.flatMap((format) =>
+  const usual = WEIGHT_FORMATS.flatMap((format) =>
     SIZES.map(([rows, count, outputs, shared], i) => {
       const { blockSize } = getFormat(format);
       const columns = blockSize === 1 ? [5, 32, 33, 64, 300, 7][i]! : 2 * blockSize;
@@ -104,6 +104,19 @@ export function expertCases(random: CaseRandom): OpCase[] {
       };
     })
   );
+  const others = OTHER_FORMATS.map((name) => {
+    const { format, columns } = rowsOfBlocks(name, 1);
+    return {
+      name: `${format}, 2 rows, 1 of ${EXPERTS}, [8, ${columns}]`,
+      inputs: [
+        random.input([2, 1, columns]),
+        random.weight(format, [EXPERTS, 8, columns]),
+        choiceOf(random, 2, 1),
+        undefined,
+      ],
+    };
+  });
+  return [...usual, ...others];
 }
 
 function choiceOf(random: CaseRandom, rows: number, count: number): CaseInput {

@@ -2,7 +2,7 @@
 // weights. The weight is [N, K] as files store it, so each output is a dot of two contiguous rows.
 
 import { getFormat } from "../../../quant/mod.ts";
-import { ROWS, WEIGHT_FORMATS } from "../case_sizes.ts";
+import { OTHER_FORMATS, ROWS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { gpuMatmulKernels } from "../lower_gpu_matmul.ts";
 import { getElement, setElement } from "../host_tensor.ts";
@@ -83,12 +83,20 @@ export const SIZES = [
 
 function matmulCases(random: CaseRandom): OpCase[] {
   const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7];
-  return WEIGHT_FORMATS.flatMap((format) =>
+  const usual = WEIGHT_FORMATS.flatMap((format) =>
     SIZES.map(([rows, outputs, blocks], i) => {
       const { blockSize } = getFormat(format);
       const columns = blockSize === 1 ? plain[i]! : blocks * blockSize;
       return matmulCase(random, { format, rows, outputs, columns });
     })
+  );
+  return [...usual, ...otherMatmulCases(random)];
+}
+
+/** A case of every format that is not among the usual ones. */
+export function otherMatmulCases(random: CaseRandom): OpCase[] {
+  return OTHER_FORMATS.map((name, i) =>
+    matmulCase(random, { ...rowsOfBlocks(name, 2), rows: 1 + 2 * (i % 2), outputs: 9 })
   );
 }
 

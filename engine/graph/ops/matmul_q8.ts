@@ -9,7 +9,7 @@ import { matmulQ8Kernel } from "../lower_matmul.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseInput } from "../op_case.ts";
 import { requireInput } from "../shape_rules.ts";
-import { inferMatmul, matmulCase, matmulRows, SIZES } from "./matmul.ts";
+import { inferMatmul, matmulCase, matmulRows, otherMatmulCases, SIZES } from "./matmul.ts";
 
 /** (x q8[…, K], weight [N, K], bias [N]?) → f32[…, N]. */
 export const matmulQ8: OpRecord = defineOp({
@@ -22,16 +22,18 @@ export const matmulQ8: OpRecord = defineOp({
   reference({ inputs: [x, weight, bias], outputs: [out] }) {
     matmulRows(x!, weight!, bias, out!);
   },
-  cases: (random) =>
-    WEIGHT_FORMATS.filter((format) => getFormat(format).blockSize >= 32).flatMap((format) =>
-      SIZES.map(([rows, outputs, blocks]) => {
-        const columns = blocks * getFormat(format).blockSize;
-        const { inputs: [x, ...rest], ...others } = matmulCase(random, {
-          ...{ format, rows, outputs, columns },
-        });
-        return { ...others, inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest] };
-      })
-    ),
+  cases(random) {
+    const usual = WEIGHT_FORMATS.filter((format) => getFormat(format).blockSize >= 32)
+      .flatMap((format) =>
+        SIZES.map(([rows, outputs, blocks]) => {
+          const columns = blocks * getFormat(format).blockSize;
+          return matmulCase(random, { format, rows, outputs, columns });
+        })
+      );
+    return [...usual, ...otherMatmulCases(random)].map(({ inputs: [x, ...rest], ...others }) => (
+      { ...others, inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest] }
+    ));
+  },
   tolerance: {
     // A rounding tie may fall the other way where a kernel multiplies by 1 / scale.
     ofLargest: 2e-3,

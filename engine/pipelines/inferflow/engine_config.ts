@@ -2,6 +2,7 @@
 // `[model.NAME]`, whose keys become options of load() and generate(). What generation_config.json says counts
 // where the configuration is silent, and `default_prompt_template` is used (upstream reads neither, §10).
 
+import type { QuantPolicy } from "../../../quant/policy.ts";
 import type { GenerateOptions } from "../../decode/generate_options.ts";
 import type { ChainEntry } from "../../decode/sampling/chain.ts";
 import { resolveOptions } from "../../decode/sampling/options.ts";
@@ -12,6 +13,7 @@ import { pathKind } from "../../io.ts";
 import type { LoadOptions } from "../../models/model.ts";
 import { readSpecFile } from "../../models/spec_file.ts";
 import { findPromptTemplate, type PromptTemplate } from "../../text/prompt_template.ts";
+import { readWeightPolicy } from "./device_weights.ts";
 import { ENGINE_KEYS } from "./keys.ts";
 import {
   checkKeys,
@@ -32,6 +34,8 @@ export interface EngineConfig {
   /** Path for load(). */
   readonly path: string;
   readonly load: LoadOptions;
+  /** Number formats to round its weights to before it is loaded. */
+  readonly weights: QuantPolicy | undefined;
   /** Options that every query has. */
   readonly generate: GenerateOptions;
   readonly encoderTemplate: PromptTemplate | undefined;
@@ -101,6 +105,7 @@ export async function readEngineConfig(
   return {
     name,
     path: modelPath(modelDir, files),
+    weights: readWeightPolicy(config, section),
     load: { ...readLoadOptions(config, section), ...spec !== undefined && { spec } },
     generate: readGenerateOptions(config, section, hints),
     encoderTemplate: template("encoder_input_template"),
