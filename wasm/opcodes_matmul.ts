@@ -112,6 +112,7 @@ export const MATMUL_OPCODES = {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", chosen: "u32", rows: "u32", count: "u32" },
       ...{ shared: "u32", experts: "u32", columns: "u32", outputs: "u32", layout: "u32" },
       ...{ row_bytes: "u32", tile_bytes: "u32", chunk: "u32", style: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32" },
     },
   },
   /** y[rows, columns] = w[token] · scale; traps on a token outside the vocabulary. */

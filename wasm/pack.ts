@@ -1,15 +1,15 @@
 // Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
 // run of rows at a time, and rearranged by the module (assembly/pack.ts, pack_blocks.ts), so no weight is ever
-// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts). Formats of grid
-// points are rewritten on the way (grid_blocks.ts). What has no layout (format_layouts.ts) is decoded to float32:
+// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts). With the first matrix
+// of a format of grid points its grid comes into memory. What has no layout (format_layouts.ts) is decoded to float32:
 // integers and doubles, which are no weights.
 
 import { formatBytes, getFormat } from "../quant/mod.ts";
 import { type FormatLayout, formatLayout, sourceNumbers } from "./format_layouts.ts";
-import { GRID_BLOCK, gridRewriter } from "./grid_blocks.ts";
 import { int7TileBytes } from "./int7_layout.ts";
 import type { Machine } from "./machine.ts";
 import { instruction, OPCODES, type OperandsOf } from "./opcodes.ts";
+import { type GridName, POINT_GRIDS } from "./point_grids.ts";
 import { type Bindings, createProgram } from "./program.ts";
 import { PADDED_ROWS, TILE_ROWS, tileBytes } from "./weight_layout.ts";
 
@@ -164,12 +164,8 @@ export function createPacker(machine: Machine): Packer {
     const rowBytes = formatBytes(getFormat(format), columns);
     const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
     const decode = decoded ? decoder(format, columns, rowBytes) : undefined;
-    const rewrite = gridRewriter(format);
-    const stagedRowBytes = decode
-      ? 4 * columns
-      : rewrite
-      ? columns / GRID_BLOCK.columns * GRID_BLOCK.bytes
-      : rowBytes;
+    const stagedRowBytes = decode ? 4 * columns : rowBytes;
+    if (layout.points) writeGrid(machine, layout.points.grid);
     const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
     const address = machine.allocate(bytes);
     // A row of floats, or the codes of a cell.
@@ -194,10 +190,6 @@ export function createPacker(machine: Machine): Packer {
         const staging = stagings[turn ^= 1]!.atLeast(count * stagedRowBytes);
         if (decode) {
           await decode(source, row * rowBytes, count, machine.f32(staging, count * columns));
-        } else if (rewrite) {
-          const file = new Uint8Array(count * rowBytes);
-          await source.readInto(row * rowBytes, file);
-          rewrite(file, machine.u8(staging, count * stagedRowBytes));
         } else {
           const read = source.readInto(row * rowBytes, machine.u8(staging, count * rowBytes));
           if (read) await read;
@@ -240,6 +232,13 @@ export function createPacker(machine: Machine): Packer {
       machine.release(bad);
     },
   };
+}
+
+/** The same bytes at every call, so it does not matter who reads them meanwhile. */
+function writeGrid(machine: Machine, name: GridName): void {
+  const { address, entries } = POINT_GRIDS[name];
+  const table = entries();
+  machine.u8(address, table.length).set(table);
 }
 
 /** Memory that grows to the largest size asked for. */

@@ -1,19 +1,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
-import { random, randomWeight } from "../tests/support/weights.ts";
+import { COMMON_FORMATS, random, randomWeight } from "../tests/support/weights.ts";
 import { createMachine } from "./machine.ts";
 import { floatScratchBytes } from "./matmul_scratch.ts";
 import { packedBytes } from "./pack.ts";
-import { formatLayout, LAID_OUT_FORMATS } from "./format_layouts.ts";
-
-/** Formats with packers of their own; format_kernels_test.ts has the others. */
-const FORMATS = LAID_OUT_FORMATS.filter((format) => !formatLayout(format)!.source);
 
 Deno.test("embed gives exactly the numbers of every format, so packing loses nothing", async () => {
   for (const variant of ["baseline", "relaxed"] as const) {
     using machine = await createMachine({ threads: 2, variant });
-    for (const format of FORMATS) {
+    for (const format of COMMON_FORMATS) {
       const block = getFormat(format).blockSize;
       for (const columns of [block, block === 256 ? 768 : block * 45]) {
         const vocabulary = 21;
@@ -59,7 +55,7 @@ function unsignedZeros(values: Float32Array): Float32Array {
 }
 
 Deno.test("packed weights take at most 1.06 of the file's bytes", () => {
-  for (const format of FORMATS) {
+  for (const format of COMMON_FORMATS) {
     const { blockBytes, blockSize } = getFormat(format);
     const file = 192 * 768 / blockSize * blockBytes;
     const ratio = packedBytes(format, 192, 768) / file;

@@ -13,13 +13,21 @@
 // - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).
 // Float formats have cells of one column.
 //
+// Formats of grid points keep points and signs (assembly/gen/point_cells.ts). A cell has, behind its scales:
+// - the numbers of points, of b bits, row after row, without gaps: 4 of a row with points of 8 columns, 8 of 4;
+// - signs, like the 1-bit codes; or, of IQ1_M, shifts: bit p of the low nibble of byte r is up for columns 8p to
+//   8p + 7 of row r, of the high nibble for row 4 + r.
+// TQ1_0 keeps its bytes of five digits: vectors v[k][h], k = 0..12, byte 4r + i of which is byte 4k + i of row
+// 4h + r, its top bit turned (assembly/ternary.ts).
+//
 // Rows are padded with zeros to a multiple of 16, so that matrix products may always take two tiles. Columns
 // that do not fill a cell (I8PC_40) leave the rest of it unread.
 
 import { SCALE_KINDS, type ScaleName } from "./layout_scales.ts";
+import { type GridName, POINT_GRIDS } from "./point_grids.ts";
 
-/** Numbers that codes of 3 or 4 bit stand for. */
-export type CodeTable = "iq4" | "e2m1" | "iq1" | "iq2" | "iq3";
+/** Numbers that codes of 4 bit stand for. */
+export type CodeTable = "iq4" | "e2m1" | "iq2" | "iq3" | "iq3_s";
 
 /** Where the parts of a cell are; offsets in bytes from the start of the cell. */
 export interface WeightLayout {
@@ -33,8 +41,10 @@ export interface WeightLayout {
   readonly kernel: string;
   /** `codes` are integers with scales, `levels` codes of a table of floats, `float` plain numbers. */
   readonly kind: "codes" | "levels" | "float";
-  /** Bits of a code. */
+  /** Bits of a code; of formats of grid points those of a coordinate with its sign or shift. */
   readonly bits: 1 | 2 | 3 | 4 | 5 | 6 | 8;
+  /** Grid whose points a cell names, if any, and what it has for each column or point beside them. */
+  readonly points?: { readonly grid: GridName; readonly beside: "signs" | "shifts" | "nothing" };
   /** What a code is looked up in before it is multiplied. */
   readonly table?: CodeTable;
   /** Columns under one header; 0 for a whole row. */
@@ -43,7 +53,7 @@ export interface WeightLayout {
   readonly headerBytes: number;
   /** Columns of a cell. */
   readonly cellColumns: number;
-  /** Bytes of a cell of eight rows, its scales included. */
+  /** Bytes of a cell of eight rows, its scales included; of TQ1_0, whose cells share bytes, an eighth of a block. */
   readonly cellBytes: number;
   readonly scales: ScaleName;
   /** Bytes of scales at the start of a cell. */
@@ -82,9 +92,18 @@ function levels(kernel: string): Shape {
   return { ...codes(kernel, 8, "none"), kind: "levels" };
 }
 
-/** Codes of single columns of formats of grid points (grid_blocks.ts). */
-function grid(...[kernel, bits, scales, more]: Parameters<typeof codes>): Shape {
-  return codes(kernel, bits, scales, { ...more, blockColumns: 256 });
+/** Points of a grid. */
+function points(
+  grid: GridName,
+  scales: ScaleName,
+  beside: NonNullable<WeightLayout["points"]>["beside"],
+  more: Partial<Pick<Shape, "kernel" | "offset" | "table" | "factor">>,
+): Shape {
+  const { dimensions, indexBits } = POINT_GRIDS[grid];
+  const besideBytes = { signs: 32, shifts: 4, nothing: 0 }[beside];
+  const shape = codes(grid, more.table ? 4 : 5, scales, { ...more, blockColumns: 256 });
+  const cellBytes = shape.scaleBytes + 32 / dimensions * indexBits + besideBytes;
+  return { ...shape, kernel: more.kernel ?? grid, cellBytes, points: { grid, beside } };
 }
 
 function float(kernel: string, bytes: number): Shape {
@@ -131,12 +150,14 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
   IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128 }),
   IQ4_XS: codes("iq4_xs", 4, "f16|level i8", { table: "iq4", offset: 128, blockColumns: 256 }),
-  IQ1_32: grid("grid3_32", 3, "f16|level i8", { table: "iq1", offset: 9, factor: 1 / 8 }),
-  IQ1_16: grid("grid3_16", 3, "f16|level i8 by 16", { table: "iq1", offset: 9, factor: 1 / 8 }),
-  IQ2_32: grid("grid3_32", 3, "f16|level i8", { table: "iq2", offset: 43, factor: 1 / 8 }),
-  IQ2_16: grid("grid3_16", 3, "f16|level i8 by 16", { table: "iq2", offset: 43, factor: 1 / 8 }),
-  IQ3_XXS: grid("iq3_xxs", 4, "f16|level i8", { table: "iq3", offset: 62, factor: 1 / 4 }),
-  IQ3_S: grid("iq3_s", 4, "f16|level i8", { offset: 7.5, factor: 2 }),
+  TQ1_0: { ...codes("tq1_0", 2, "f16|", { blockColumns: 256, offset: 1 }), cellBytes: 52 },
+  IQ1_S: points("iq1", "f16|u3 shift", "nothing", { kernel: "iq1_s", factor: 1 / 4 }),
+  IQ1_M: points("iq1", "f16|u4 by 16", "shifts", { kernel: "iq1_m", offset: 9, factor: 1 / 4 }),
+  IQ2_XXS: points("iq2_xxs", "f16|u4", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
+  IQ2_XS: points("iq2_xs", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
+  IQ2_S: points("iq2_s", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
+  IQ3_XXS: points("iq3_xxs", "f16|u4", "signs", { table: "iq3", offset: 62, factor: 1 / 2 }),
+  IQ3_S: points("iq3_s", "f16|u4", "signs", { table: "iq3_s", offset: 15, factor: 2 }),
   MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12 }),
   NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12 }),
 };
@@ -151,8 +172,8 @@ export function factorBits(
   { bits, table, scales }: Pick<WeightLayout, "bits" | "table" | "scales">,
 ): number {
   if (SCALE_KINDS[scales].form === "signs") return 7;
-  if (table === "iq1" || table === "iq2" || table === "iq3") return 7;
-  return table === "iq4" ? 8 : table === "e2m1" ? 5 : bits;
+  if (table === "iq2" || table === "iq3") return 7;
+  return table === "iq4" ? 8 : table === "e2m1" || table === "iq3_s" ? 5 : bits;
 }
 
 /** Bytes of one tile of eight rows. */

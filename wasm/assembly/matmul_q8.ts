@@ -1,5 +1,5 @@
 // Matrix products on 8-bit activations.
-//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*)
+//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
 //   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
 //             all activation rows (generated/tiles_*)
 // Both do the same float operations in the same order, so a row's result does not depend on how many rows
@@ -19,9 +19,10 @@ import {
 import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
 import { gemv_plain } from "./generated/gemv_plain";
+import { gemvUnpacked } from "./gemv_unpacked";
 import {
   PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
-  groupColumns, panelOf,
+  groupColumns, hasPoints, panelOf,
 } from "./generated/layouts";
 import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "./generated/tiles_dot";
 import {
@@ -65,8 +66,9 @@ export function chooseStyle(forced: u32): void {
 /** Whether the relaxed dot is the way to multiply. */
 export function usesDot(): bool { return style == DOT; }
 
-/** One 8-bit row times one tile: eight outputs. */
-export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize): void {
+/** One 8-bit row times one tile: eight outputs; `scratch` as gemvUnpacked has it. */
+export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize, scratch: usize): void {
+  if (hasPoints(layout)) return gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (style == DOT) gemv_dot(layout, w, x, columns, out, flip);
     else gemv_pair(layout, w, x, columns, out, flip);
@@ -132,10 +134,10 @@ function oneRow(ip: usize): void {
       const at = w + <usize>t * tileBytes;
       const out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
       if (outputs - (t << 3) >= 8) {
-        gemv(layout, at, x, columns, out);
+        gemv(layout, at, x, columns, out, edge + EDGE_BYTES);
         if (bias) addBias(1, 2, out, 0, tileBias);
       } else {
-        gemv(layout, at, x, columns, edge);
+        gemv(layout, at, x, columns, edge, edge + EDGE_BYTES);
         copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
       }
     }

@@ -6,6 +6,12 @@
 export const BIT0_AT: usize = memory.data<u32>([0x01010101, 0x01010101, 0x01010101, 0x01010101], 16);
 /** 0x03 in every byte. */
 export const LOW2_AT: usize = memory.data<u32>([0x03030303, 0x03030303, 0x03030303, 0x03030303], 16);
+/** 0x02 in every byte. */
+export const BIT1_AT: usize = memory.data<u32>([0x02020202, 0x02020202, 0x02020202, 0x02020202], 16);
+/** 0x08 in every byte. */
+export const BIT3_AT: usize = memory.data<u32>([0x08080808, 0x08080808, 0x08080808, 0x08080808], 16);
+/** Each of the first four bytes, four times. */
+export const FOURFOLD_AT: usize = memory.data<u32>([0, 0x01010101, 0x02020202, 0x03030303], 16);
 /** 0x04 in every byte. */
 export const BIT2_AT: usize = memory.data<u32>([0x04040404, 0x04040404, 0x04040404, 0x04040404], 16);
 /** 0x0f in every byte. */

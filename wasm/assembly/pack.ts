@@ -4,19 +4,20 @@
 //   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
 // Whole halves of tiles of the simple formats are transposed as vectors, four rows at once.
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
-// Formats that are not written out here are packed by pack_blocks.ts.
+// Formats that are not written out here are packed by pack_points.ts or pack_blocks.ts.
 
 import {
   LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
-  LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0,
+  LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0, LAYOUT_TQ1_0, hasPoints,
 } from "./generated/layouts";
+import { packPoints, packTernary } from "./pack_points";
 
 const NIBBLES: u32 = 0x0f0f0f0f;
 
 export function notFinite(half: u32): u32 { return (half & 0x7c00) == 0x7c00 ? 1 : 0; }
 
 /** Byte k gets bits k, 4 + k, … 28 + k of `bits`: the fifth bits of columns k, 4 + k, …. */
-function spreadBits(bits: u32): u32 {
+export function spreadBits(bits: u32): u32 {
   let result: u32 = 0;
   for (let k = 0; k < 4; k++) {
     let lane = (bits >> k) & 0x11111111;
@@ -254,8 +255,9 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
     case LAYOUT_Q5_K: return packK(source, supers, row, target, true);
     case LAYOUT_Q6_K: return packQ6K(source, supers, row, target);
     case LAYOUT_NB4: return packWide(source, blocks, row, target);
+    case LAYOUT_TQ1_0: return packTernary(source, supers, row, target);
   }
-  return unreachable();
+  return packPoints(layout, source, supers, row, target);
 }
 
 /** Four rows that fill half of a tile. */
@@ -281,7 +283,7 @@ export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize,
   let bad: u32 = 0;
   for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
     const count = rows - first < 8 ? rows - first : 8;
-    if (count < 8) memory.fill(target, 0, tileBytes);
+    if (count < 8 || hasPoints(layout)) memory.fill(target, 0, tileBytes);
     if (count == 8 && (layout == LAYOUT_F16 || layout == LAYOUT_BF16)) {
       bad += packHalvesEight(source, rowBytes, columns, target, layout == LAYOUT_F16);
       source += 8 * rowBytes;

@@ -20,8 +20,16 @@
 // of memory, and right only where the dot takes bytes as unsigned).
 
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
-import { addsMinima, cellConstants, cellHighBits, codeVector, quadOrder } from "./cells.ts";
+import {
+  addsMinima,
+  cellConstants,
+  cellEpilogue,
+  cellHighBits,
+  codeVector,
+  quadOrder,
+} from "./cells.ts";
 import { dotsOf, type DotStyle, NOTHING, signParts } from "./dots.ts";
+import { gemvTernary } from "./gemv_ternary.ts";
 import { simdImports } from "./imports.ts";
 import {
   CODE_LAYOUTS,
@@ -29,26 +37,9 @@ import {
   moreArguments,
   moreParameters,
   takesBlock,
+  TERNARY,
 } from "./kernel_layouts.ts";
 import { blockHeader, cellScales, groupsOf, HALVES, hasSigns } from "./scales.ts";
-
-/** Statements that add the scaled sums c{g}_{h} to `f{h}`; shared order with tiles.ts. */
-function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
-  const groups = groupsOf(layout);
-  const lines = ["const s = v128.load32_splat(scale), t = v128.load32_splat(sum);"];
-  if (groups === 2) {
-    lines.push("const t0 = v128.load32_splat(halfSum), t1 = f32x4.sub(t, t0);");
-  }
-  for (let g = 0; g < groups; g++) {
-    const total = groups === 2 ? `t${g}` : "t";
-    for (const h of HALVES) {
-      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${g}_${h}), s)`;
-      lines.push(`f${h} = madd(${product}, d${g}_${h}, f${h});`);
-      if (minima) lines.push(`f${h} = madd(${total}, m${g}_${h}, f${h});`);
-    }
-  }
-  return lines;
-}
 
 /** Whether a kernel reads codes of 8 bit as signed. */
 function isRaw(layout: WeightLayout, style: DotStyle): boolean {
@@ -139,7 +130,7 @@ function dispatch(style: DotStyle): string {
     `export function gemv_${style}` +
     "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32): void {",
     "  switch (layout) {",
-    ...CODE_LAYOUTS.map((layout) =>
+    ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
       `(w, x, columns, out, flip${moreArguments(layout)}); return;`
     ),
@@ -153,7 +144,10 @@ function dispatch(style: DotStyle): string {
 export function gemvModule(style: DotStyle): string {
   return [
     simdImports(),
-    ...KERNEL_LAYOUTS.map((layout) => gemv(layout, style)),
+    'import { THIRD_AT, THIRDS_AT } from "../ternary";',
+    ...KERNEL_LAYOUTS.filter(({ points }) => !points).map((layout) =>
+      (layout.kernel === TERNARY ? gemvTernary : gemv)(layout, style)
+    ),
     dispatch(style),
     "",
   ].join("\n");

@@ -3,12 +3,15 @@
 
 const NAMES: readonly string[] = [
   "BIT0_AT",
+  "BIT1_AT",
   "LOW2_AT",
   "LOW4_AT",
   "BIT2_AT",
+  "BIT3_AT",
   "BIT4_AT",
   "BITS45_AT",
   "ONES_AT",
+  "FOURFOLD_AT",
   "LOW_BYTES_AT",
   "LOW_BYTE_AT",
   "HALF_BITS_AT",
@@ -20,7 +23,7 @@ const NAMES: readonly string[] = [
 export function simdImports(): string {
   return [
     `import { ${NAMES.join(", ")} } from "../matmul_simd";`,
-    'import { E2M1_AT, IQ1_AT, IQ2_AT, IQ3_AT, IQ4_AT } from "./code_tables";',
+    'import { E2M1_AT, IQ2_AT, IQ3_AT, IQ3_S_AT, IQ4_AT } from "./code_tables";',
     'import { lookUp, madd } from "../simd";',
   ].join("\n");
 }
