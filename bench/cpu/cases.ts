@@ -22,9 +22,10 @@ const PREFIX = 32;
 const FIRST_PROMPT = 30;
 const BATCH_ROWS = 8;
 const SLACK = 32;
-/** A peer whose turn took longer takes part in two rounds only, or in one if it is far behind anyway. */
-const SLOW_MS = 10_000;
-const SLOW_ROUNDS = 2;
+/** A peer whose turn took longer takes part in so many rounds only. */
+const SLOW = { ms: 10_000, rounds: 2 };
+/** The same of one that is far behind anyway. */
+const FAR = { ms: 4_000, rounds: 1 };
 /** From this context on three rounds have to do. */
 const LONG_CONTEXT = 2000;
 const LONG_ROUNDS = 3;
@@ -60,9 +61,9 @@ async function alternate(
         if (one.left === 0) continue;
         const start = performance.now();
         const value = await attempt(contender, () => measure(runner, contender));
-        if (contender.peer && performance.now() - start > SLOW_MS) {
-          const most = contender.peer.isFarBehind ? 1 : SLOW_ROUNDS;
-          one.left = Math.max(0, Math.min(one.left, most - values.length));
+        const limit = contender.peer?.isFarBehind ? FAR : SLOW;
+        if (contender.peer && performance.now() - start > limit.ms) {
+          one.left = Math.max(0, Math.min(one.left, limit.rounds - values.length));
         }
         if (value === undefined) {
           running = running.filter((other) => other !== one);
