@@ -4,12 +4,7 @@
 
 import { SourceError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
-import { openGguf } from "./gguf.ts";
-import { openLlama2c } from "./llama2c.ts";
 import { openOnnxFile, openOnnxFolder } from "./onnx/open_onnx_model.ts";
-import { openTorchLegacy } from "./pickle/torch_legacy.ts";
-import { openTorchZip } from "./pickle/torch_zip.ts";
-import { openSafetensors } from "./safetensors.ts";
 import {
   findSafetensors,
   openSafetensorsFolder,
@@ -18,18 +13,25 @@ import {
 import { type ModelKind, sniffModel } from "./sniff.ts";
 import type { ByteSource, WeightFile } from "./source.ts";
 
-const SAFETENSORS: WeightsReader = { kind: "safetensors", open: openSafetensors };
+// A reader is imported when there is something for it: a file is of one kind.
+const SAFETENSORS: WeightsReader = {
+  kind: "safetensors",
+  open: async (source) => await (await import("./safetensors.ts")).openSafetensors(source),
+};
 const TORCH: WeightsReader = {
   kind: "pickle",
   open: async (source) =>
     await sniffModel(source) === "torch-legacy"
-      ? await openTorchLegacy(source)
-      : await openTorchZip(source),
+      ? await (await import("./pickle/torch_legacy.ts")).openTorchLegacy(source)
+      : await (await import("./pickle/torch_zip.ts")).openTorchZip(source),
 };
-const LLAMA2C: WeightsReader = { kind: "llama2c", open: openLlama2c };
+const LLAMA2C: WeightsReader = {
+  kind: "llama2c",
+  open: async (source) => await (await import("./llama2c.ts")).openLlama2c(source),
+};
 
 const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<WeightFile>>> = {
-  "gguf": openGguf,
+  "gguf": async (source) => await (await import("./gguf.ts")).openGguf(source),
   "safetensors": (source) => openBesideConfig(source, SAFETENSORS),
   "safetensors-index": (source) => openIndex(source, SAFETENSORS),
   "torch-zip": (source) => openBesideConfig(source, TORCH),
