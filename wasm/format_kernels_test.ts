@@ -13,7 +13,7 @@ import {
 import { formatLayout, hasIntegerKernel, LAID_OUT_FORMATS } from "./format_layouts.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { floatScratchBytes } from "./matmul_scratch.ts";
-import { packedBytes } from "./pack.ts";
+import { packedBytes } from "./place_weight.ts";
 import { factorBits } from "./weight_layout.ts";
 
 /** The common formats are in matmul_test.ts. */

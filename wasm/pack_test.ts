@@ -4,7 +4,7 @@ import { pack, place, run } from "../tests/support/wasm.ts";
 import { COMMON_FORMATS, random, randomWeight } from "../tests/support/weights.ts";
 import { createMachine } from "./machine.ts";
 import { floatScratchBytes } from "./matmul_scratch.ts";
-import { packedBytes } from "./pack.ts";
+import { packedBytes } from "./place_weight.ts";
 
 Deno.test("embed gives exactly the numbers of every format, so packing loses nothing", async () => {
   for (const variant of ["baseline", "relaxed"] as const) {
