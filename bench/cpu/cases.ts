@@ -24,8 +24,8 @@ const BATCH_ROWS = 8;
 const SLACK = 32;
 /** A peer whose turn took longer takes part in so many rounds only. */
 const SLOW = { ms: 10_000, rounds: 2 };
-/** The same of one that is far behind anyway. */
-const FAR = { ms: 4_000, rounds: 1 };
+/** The same of one that is far behind anyway; a first turn as long as `longMs` is no warming up any more, and counts. */
+const FAR = { ms: 4_000, rounds: 1, longMs: 15_000 };
 /** From this context on three rounds have to do. */
 const LONG_CONTEXT = 2000;
 const LONG_ROUNDS = 3;
@@ -61,14 +61,16 @@ async function alternate(
         if (one.left === 0) continue;
         const start = performance.now();
         const value = await attempt(contender, () => measure(runner, contender));
+        const ms = performance.now() - start;
+        const isWarm = round >= 0 || (contender.peer?.isFarBehind && ms > FAR.longMs);
         const limit = contender.peer?.isFarBehind ? FAR : SLOW;
-        if (contender.peer && performance.now() - start > limit.ms) {
+        if (contender.peer && ms > limit.ms) {
           one.left = Math.max(0, Math.min(one.left, limit.rounds - values.length));
         }
         if (value === undefined) {
           running = running.filter((other) => other !== one);
           runner.close().catch(() => {}); // Its process may have ended by itself.
-        } else if (round >= 0) {
+        } else if (isWarm) {
           values.push(value);
           one.left--;
         }
@@ -213,6 +215,7 @@ async function* start(input: CaseInput): AsyncGenerator<Measured> {
   const reading: number[] = [];
   for (let round = 0; round < rounds; round++) {
     for (const contender of round % 2 ? contenders.toReversed() : contenders) {
+      if (contender.peer?.isFarBehind && round >= FAR.rounds) continue;
       reading.push(readingMs(path));
       await attempt(contender, async () => {
         const runner = await contender.start({});
