@@ -4,6 +4,7 @@
 
 import { SourceError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
+import { openGguf } from "./gguf.ts";
 import { openOnnxFile, openOnnxFolder } from "./onnx/open_onnx_model.ts";
 import {
   findSafetensors,
@@ -13,7 +14,7 @@ import {
 import { type ModelKind, sniffModel } from "./sniff.ts";
 import type { ByteSource, WeightFile } from "./source.ts";
 
-// A reader is imported when there is something for it: a file is of one kind.
+// Readers of rarer kinds are imported when there is something for them: a file is of one kind.
 const SAFETENSORS: WeightsReader = {
   kind: "safetensors",
   open: async (source) => await (await import("./safetensors.ts")).openSafetensors(source),
@@ -31,7 +32,7 @@ const LLAMA2C: WeightsReader = {
 };
 
 const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<WeightFile>>> = {
-  "gguf": async (source) => await (await import("./gguf.ts")).openGguf(source),
+  "gguf": openGguf,
   "safetensors": (source) => openBesideConfig(source, SAFETENSORS),
   "safetensors-index": (source) => openIndex(source, SAFETENSORS),
   "torch-zip": (source) => openBesideConfig(source, TORCH),

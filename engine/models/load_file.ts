@@ -21,12 +21,14 @@ import { openForReading } from "./open_source.ts";
 import { type PreparedModel, prepareModel } from "./prepare.ts";
 import { readTextParts, type TextParts } from "./text_parts.ts";
 
-/** `load`, after its options were checked. */
-export async function loadModel(name: string, options: LoadOptions): Promise<LoadedModel> {
-  const device = await openDevice(options.device ?? "auto", options);
+/** `load`, after its options were checked and its device was opened and, if there is such a thing, warmed. */
+export async function loadModel(
+  name: string,
+  options: LoadOptions,
+  device: Device,
+): Promise<LoadedModel> {
   const path = await fetchModel(name, options);
   const start = performance.now();
-  using _warm = device.backend.warm?.();
   const file = await openModel(path);
   try {
     return await loadOn(file, { name, options, device, start });

@@ -90,9 +90,11 @@ function readKinds(
   if (value.length !== texts.length) {
     refuse("token_type", `holds ${value.length} entries for ${texts.length} tokens`);
   }
-  for (let id = 0; id < texts.length; id++) {
-    const kind = Number(value[id]);
-    if (!Number.isInteger(kind) || kind < 0 || kind > 6) {
+  const count = kinds.length;
+  for (let id = 0; id < count; id++) {
+    const given = value[id];
+    const kind = typeof given === "number" ? given : Number(given);
+    if ((kind | 0) !== kind || kind < 0 || kind > 6) {
       refuse("token_type", `entry ${id} is ${value[id]}; types are 0 to 6`);
     }
     kinds[id] = kind === 0 ? TOKEN_KIND.normal : kind;
@@ -135,9 +137,9 @@ function readMerges(
 
 /** Place of the first string with no blank behind its first unit, or -1. */
 function withoutBlank(table: StringTable): number {
-  const { bytes, starts, length } = table;
+  const { bytes, starts, length, lengthBytes } = table;
   for (let i = 0; i < length; i++) {
-    const end = table.endOf(i);
+    const end = starts[i + 1] - lengthBytes;
     // A unit of several bytes has no blank among them.
     let at = starts[i] + 1;
     while (at < end && bytes[at] !== 0x20) at++;

@@ -34,7 +34,8 @@ export function createTableIndex(table: StringTable): TextIndex {
     let at = hash & mask;
     for (let slot = slots[at]; slot !== 0; slot = slots[at]) {
       const other = slot - 1, from = starts[other];
-      const isDouble = hashes[other] === hash && end - start === table.endOf(other) - from &&
+      const isDouble = hashes[other] === hash &&
+        end - start === starts[slot] - lengthBytes - from &&
         isSame(bytes, start, end, bytes, from);
       if (isDouble) break;
       at = (at + 1) & mask;
