@@ -53,6 +53,11 @@ const LINE = {
       value: "F,F",
       help: "formats, quality: number formats (all)",
     },
+    jobs: {
+      type: "integer",
+      min: 1,
+      help: "quality: formats at a time, which share the threads (1)",
+    },
     shapes: {
       type: "string",
       value: "S,S",
@@ -177,6 +182,7 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
         windows: flags.windows ?? 6,
         formats: flags.formats?.flatMap((list) => list.split(",")) ?? [],
         threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+        jobs: flags.jobs ?? 1,
       }),
       flags.json ?? false,
     );
