@@ -20,6 +20,8 @@ export interface QualityBenchOptions {
   /** Model in floats, for `encode`. */
   readonly floats: () => Promise<string>;
   readonly width: number | undefined;
+  /** Seed of the turn, of `perplexity`. */
+  readonly seed: number;
   readonly text: string;
   readonly windows: number;
   /** Formats as the parts write them, in either case; none: all. */

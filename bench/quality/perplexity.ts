@@ -7,13 +7,15 @@ import { deleteAtInterrupt } from "../../tools/support/children.ts";
 import { type Figure, machineName, ratioOf } from "../support/figures.ts";
 import { measureInJobs } from "./jobs.ts";
 import { lossOf, type LossOptions } from "./stored.ts";
-import { turnModel } from "./turn.ts";
+import { turnModel, type TurnOptions } from "./turn.ts";
 
 /** What to measure. */
 export interface PerplexityBenchOptions extends LossOptions {
   readonly models: readonly { readonly name: string; readonly path: string }[];
   /** Dimensions of the turned stream; undefined: the model's own. */
   readonly width: number | undefined;
+  /** Seed of the turn. */
+  readonly seed: number;
   readonly formats: readonly string[];
   /** Formats at a time, which share the threads. */
   readonly jobs: number;
@@ -52,8 +54,11 @@ async function* figuresOfModel(
   options: PerplexityBenchOptions,
 ): AsyncGenerator<Figure> {
   const turned = `${folder}/turned.gguf`;
-  await writeTurned(path, turned, options.width);
-  const label = options.width === undefined ? name : `${name} at ${options.width}`;
+  const { width, seed } = options;
+  await writeTurned(path, turned, { ...width !== undefined && { width }, seed });
+  const label = `${name}${width === undefined ? "" : ` at ${width}`}${
+    seed === 1 ? "" : `, seed ${seed}`
+  }`;
   const figure = (what: string, unit: string, value: number, float?: number): Figure => ({
     ...{ bench: "quality", case: `${what} ${label}`, unit, value },
     peer: float === undefined ? null : "float",
@@ -93,10 +98,10 @@ function spread(loss: PerplexityResult, float: PerplexityResult): number {
     Math.sqrt(squares / (rises.length - 1) / rises.length);
 }
 
-async function writeTurned(path: string, to: string, width: number | undefined): Promise<void> {
+async function writeTurned(path: string, to: string, options: TurnOptions): Promise<void> {
   const file = await openModel(path);
   try {
-    await turnModel(file, to, width === undefined ? {} : { width });
+    await turnModel(file, to, options);
   } finally {
     file.close();
   }
