@@ -11,6 +11,8 @@
 // - 2 bits and 3: p = 0..1, bit pair q % 4 of v[q / 4][h] is column 4q + i's; then the third bits like fifth;
 // - 1 bit: vectors b[h], bit q of a byte is column 4q + i's;
 // - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).
+// Behind them cells of some formats have bytes that mean nothing and change while weights are read: writing to one
+// is what fetches memory ahead of time (assembly/gen/gemv.ts).
 // Float formats have cells of one column.
 //
 // Formats of grid points keep points and signs (assembly/gen/point_cells.ts). A cell has, behind its scales:
@@ -58,6 +60,8 @@ export interface WeightLayout {
   readonly scales: ScaleName;
   /** Bytes of scales at the start of a cell. */
   readonly scaleBytes: number;
+  /** Bytes at the end of a cell that mean nothing; writing there fetches a cell (assembly/gen/gemv.ts). */
+  readonly spareBytes: number;
   /** What is subtracted from a code of a symmetric format; 0 for formats with minima or zeros. */
   readonly offset: number;
   /** A scale covers this many columns of a cell (kind `codes`). */
@@ -77,13 +81,14 @@ function codes(
   kernel: string,
   bits: WeightLayout["bits"],
   scales: ScaleName,
-  more: Partial<Pick<Shape, "blockColumns" | "offset" | "table" | "factor">> = {},
+  more: Partial<Pick<Shape, "blockColumns" | "offset" | "table" | "factor" | "spareBytes">> = {},
 ): Shape {
   const { headerBytes, scaleBytes, groupColumns } = SCALE_KINDS[scales];
+  const { spareBytes = 0 } = more;
   return {
     ...{ kernel, kind: "codes", bits, scales, headerBytes, scaleBytes, groupColumns },
-    ...{ blockColumns: 32, cellColumns: 32, cellBytes: scaleBytes + 32 * bits },
-    ...{ offset: 0, factor: 1, ...more },
+    ...{ blockColumns: 32, cellColumns: 32, cellBytes: scaleBytes + 32 * bits + spareBytes },
+    ...{ offset: 0, factor: 1, spareBytes, ...more },
   };
 }
 
@@ -113,22 +118,25 @@ function float(kernel: string, bytes: number): Shape {
   };
 }
 
+/** Spare bytes of the formats that most weights have: codes and halves stay aligned to 4. */
+const SPARE = 4;
+
 const LAYOUTS: Readonly<Record<string, Shape>> = {
   F32: float("f32", 4),
   F16: float("f16", 2),
   BF16: float("bf16", 2),
-  Q4_0: codes("q4_0", 4, "|f16", { offset: 8 }),
-  Q4_1: codes("q4_1", 4, "|f16 f16"),
-  Q5_0: codes("q5_0", 5, "|f16", { offset: 16 }),
-  Q5_1: codes("q5_1", 5, "|f16 f16"),
-  Q8_0: codes("q8_0", 8, "|f16", { offset: 128 }),
+  Q4_0: codes("q4_0", 4, "|f16", { offset: 8, spareBytes: SPARE }),
+  Q4_1: codes("q4_1", 4, "|f16 f16", { spareBytes: SPARE }),
+  Q5_0: codes("q5_0", 5, "|f16", { offset: 16, spareBytes: SPARE }),
+  Q5_1: codes("q5_1", 5, "|f16 f16", { spareBytes: SPARE }),
+  Q8_0: codes("q8_0", 8, "|f16", { offset: 128, spareBytes: SPARE }),
   Q8_1M: codes("q8_1m", 8, "|f16 f16"),
   NB4: codes("nb4", 4, "|f32 f32"),
   Q2_K: codes("q2_k", 2, "f16 f16|u4+u4 by 16", { blockColumns: 256 }),
   Q3_K: codes("q3_k", 3, "f16|i8 by 16", { blockColumns: 256, offset: 4 }),
-  Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256 }),
-  Q5_K: codes("q5_k", 5, "f16 f16|u8 u8", { blockColumns: 256 }),
-  Q6_K: codes("q6_k", 6, "f16|i8 by 16", { blockColumns: 256, offset: 32 }),
+  Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
+  Q5_K: codes("q5_k", 5, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
+  Q6_K: codes("q6_k", 6, "f16|i8 by 16", { blockColumns: 256, offset: 32, spareBytes: SPARE }),
   Q2_B32: codes("q2_b32", 2, "|f16 f16"),
   Q3_B32: codes("q3_b32", 3, "|f16 f16"),
   Q4_B64: codes("q4_b64", 4, "f16 f16|", { blockColumns: 64 }),

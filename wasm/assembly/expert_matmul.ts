@@ -19,7 +19,7 @@ import {
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "./generated/float_tiles";
 import { gemvFloat } from "./generated/gemv_float";
-import { chooseStyle, gemv } from "./matmul_q8";
+import { chooseStyle, gemv, tilesAhead } from "./matmul_q8";
 
 @inline function expertOf(chosen: usize, item: u32, count: u32): u32 {
   return chosen ? load<u32>(chosen + (<usize>item << 2)) : item % count;
@@ -84,7 +84,7 @@ export function expert_matmul_q8(ip: usize): void {
   const tileBytes = <usize>u32At(ip, EXPERT_MATMUL_Q8_TILE_BYTES), w = addressAt(ip, EXPERT_MATMUL_Q8_W);
   const scratch = addressAt(ip, EXPERT_MATMUL_Q8_SCRATCH) +
     <usize>thread * u32At(ip, EXPERT_MATMUL_Q8_SCRATCH_BYTES);
-  const tiles = outputs >> 3, units = chunksOf(tiles, chunk);
+  const tiles = outputs >> 3, units = chunksOf(tiles, chunk), steps = tilesAhead(tileBytes);
   const total = items ? u32At(ip, EXPERT_MATMUL_Q8_EXPERTS) * units : 0;
   chooseStyle(u32At(ip, EXPERT_MATMUL_Q8_STYLE));
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
@@ -94,7 +94,8 @@ export function expert_matmul_q8(ip: usize): void {
       const row = x + stride * (shared ? item / count : item);
       for (let t = first; t < last; t++) {
         const out = y + ((<usize>item * outputs + 8 * t) << 2);
-        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, row, columns, out, scratch);
+        const ahead = t + steps < last ? steps * tileBytes : 0;
+        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, row, columns, out, scratch, ahead);
         if (bias == 0) continue;
         const from = bias + ((<usize>expert * outputs + 8 * t) << 2);
         v128.store(out, f32x4.add(v128.load(out), v128.load(from)));
