@@ -159,7 +159,8 @@ async function* prefill(input: CaseInput): AsyncGenerator<Measured> {
 
 /** Eight texts at once, every one in a cache of its own; tokens of all together. */
 async function* batch(input: CaseInput): AsyncGenerator<Measured> {
-  const { model: { ids }, options: { rounds, decode: count } } = input;
+  const { model: { ids }, options: { rounds, decode } } = input;
+  const count = Math.min(decode, 32); // times eight sessions
   const prompts = Array.from(
     { length: BATCH_ROWS },
     (_, row) => ids.slice(row * PREFIX, (row + 1) * PREFIX),
