@@ -5,6 +5,8 @@ import { pack } from "../../tests/support/wasm.ts";
 import { randomWeight } from "../../tests/support/weights.ts";
 import { createMachine, type Machine } from "../../wasm/machine.ts";
 import { createFilePacker, type FileBytes } from "../../wasm/pack_files.ts";
+import type { Packed } from "../../wasm/place_weight.ts";
+import { WEIGHT_LAYOUTS } from "../../wasm/weight_layout.ts";
 
 const FORMATS = ["Q4_1", "Q8_0", "F16", "F32", "Q6_K", "IQ4_NL", "IQ2_XS"];
 const ROWS = 261;
@@ -22,6 +24,19 @@ function matrices() {
     return at - bytes.length;
   });
   return { all, file, places };
+}
+
+/** The bytes of a matrix, those zero that mean nothing. */
+function meaningful(machine: Machine, { layout, address, bytes }: Packed): Uint8Array {
+  const { blockColumns, cellColumns, headerBytes, cellBytes, spareBytes } = WEIGHT_LAYOUTS[layout]!;
+  const copy = machine.u8(address, bytes).slice();
+  const blockBytes = headerBytes + blockColumns / cellColumns * cellBytes;
+  for (let block = 0; spareBytes && block < bytes; block += blockBytes) {
+    for (let end = headerBytes + cellBytes; end <= blockBytes; end += cellBytes) {
+      copy.fill(0, block + end - spareBytes, block + end);
+    }
+  }
+  return copy;
 }
 
 async function withFile(bytes: Uint8Array, work: (path: string) => Promise<void>): Promise<void> {
@@ -68,11 +83,7 @@ Deno.test("weights that all threads read are those that one packs", async () => 
             continue;
           }
           const wanted = await pack(machine, FORMATS[i]!, ROWS, COLUMNS, all[i]!);
-          assertEquals(
-            machine.u8(packed!.address, packed!.bytes),
-            machine.u8(wanted.address, wanted.bytes),
-            FORMATS[i],
-          );
+          assertEquals(meaningful(machine, packed!), meaningful(machine, wanted), FORMATS[i]);
         }
         if (!plain.failed) assertEquals(machine.u8(copy, 100).slice(), all[1]!.slice(0, 100));
         assert(failing || !plain.failed);
