@@ -32,6 +32,8 @@ export const LOW_BYTE_AT: usize = memory.data<u32>([0xff, 0xff, 0xff, 0xff], 16)
  * bias, and is exact for subnormals too.
  */
 export const HALF_BITS_AT: usize = memory.data<u32>([0x8fffffff, 0x8fffffff, 0x8fffffff, 0x8fffffff], 16);
+/** 1.5 · 2^23 in every float lane: where sums start that are read as floats (gen/dots.ts). */
+export const SUM_START_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912], 16);
 /** 2^112 in every float lane. */
 export const HALF_SCALE_AT: usize = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);
 /**

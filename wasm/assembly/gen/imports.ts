@@ -17,6 +17,7 @@ const NAMES: readonly string[] = [
   "HALF_BITS_AT",
   "HALF_SCALE_AT",
   "E4M3_FACTOR",
+  "SUM_START_AT",
 ];
 
 /** Imports of the shared constants and functions. */
