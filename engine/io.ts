@@ -15,6 +15,7 @@ import type { ByteSource } from "./formats/source.ts";
 export function openFile(path: string): ByteSource {
   let file: Deno.FsFile;
   let size: number;
+  let identity: string;
   try {
     file = Deno.openSync(path, { read: true });
   } catch (error) {
@@ -29,6 +30,7 @@ export function openFile(path: string): ByteSource {
       });
     }
     size = info.size;
+    identity = JSON.stringify([path, size, info.ino, info.mtime?.getTime() ?? null]);
   } catch (error) {
     file.close();
     throw error;
@@ -37,6 +39,7 @@ export function openFile(path: string): ByteSource {
   return {
     name: path,
     size,
+    file: identity,
     readInto(offset: number, target: Uint8Array): void {
       if (!open) throw new TypeError(`Cannot read ${path}: it is closed`);
       checkRange(path, size, offset, target.length);
@@ -59,6 +62,36 @@ export function openFile(path: string): ByteSource {
     },
   };
 }
+
+/**
+ * How worker threads read the files that {@linkcode openFile} opens (wasm/pool.ts says what it must do): a thread
+ * opens the file by itself, so that threads need not wait for each other's reads, if it is still the same file, and
+ * if that asks nobody for permission.
+ */
+export const FILE_READER = `() => {
+  let known, handle;
+  return (file, offset, target) => {
+    if (file !== known) {
+      handle?.close();
+      known = handle = undefined;
+      if (file === undefined) return false;
+      const [path, size, ino, mtime] = JSON.parse(file);
+      if (Deno.permissions.querySync({ name: "read", path }).state !== "granted") return false;
+      handle = Deno.openSync(path);
+      known = file;
+      const info = handle.statSync();
+      if (info.size !== size || info.ino !== ino || (info.mtime?.getTime() ?? null) !== mtime) known = "";
+    }
+    if (known === "") return false;
+    handle.seekSync(offset, Deno.SeekMode.Start);
+    for (let done = 0; done < target.length;) {
+      const count = handle.readSync(target.subarray(done));
+      if (!count) return false;
+      done += count;
+    }
+    return true;
+  };
+}`;
 
 /** A source over bytes in memory; `bytes` may be any view, also one that starts inside its buffer. */
 export function memorySource(name: string, bytes: Uint8Array): ByteSource {
@@ -307,6 +340,12 @@ function describeWriteError(path: string, cause: unknown): Error {
     ...isRefused && { remedy: `Run with --allow-write=${folderOf(path) || "."}` },
     cause,
   });
+}
+
+/** Whether a module may be started as a worker without asking; what comes from the network is not known before. */
+export function mayReadModule(url: URL): boolean {
+  if (url.protocol !== "file:") return true;
+  return Deno.permissions.querySync({ name: "read", path: url }).state === "granted";
 }
 
 /** True if the error says that a file does not exist, rather than that it cannot be read. */

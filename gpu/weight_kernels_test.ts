@@ -146,6 +146,10 @@ function kernelsOf(layout: string, columns: number, packedDot: boolean): readonl
       ...{ shader: () => gemvF32({ ...one, ...of }), workgroups: ofShape(one) },
     },
     {
+      ...{ name: "rows of floats", x: "floats", uniforms, least: IN_TILES },
+      ...{ shader: () => gemvF32({ ...some, ...of }), workgroups: ofShape(some) },
+    },
+    {
       ...{ name: "tiles of floats", x: "floats", uniforms: tileUniforms, least: IN_FLOAT_TILES },
       ...{ shader: () => gemmF32({ ...TILE, ...of }), workgroups: tiles },
     },

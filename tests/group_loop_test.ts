@@ -3,7 +3,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { compileVariant, sources } from "../tools/build.ts";
-import { KERNEL_LAYOUTS } from "../wasm/assembly/gen/kernel_layouts.ts";
+import { KERNEL_LAYOUTS, TERNARY } from "../wasm/assembly/gen/kernel_layouts.ts";
 
 const STYLES = { RELAXED: ["pair", "dot"], BASELINE: ["plain"] } as const;
 
@@ -38,27 +38,62 @@ function integerProducts(text: string): number {
   return count(text, /i32x4\.(relaxed_)?dot_i|i16x8\.relaxed_dot_i/g);
 }
 
+interface Loops {
+  /** Function, and the module it is of. */
+  readonly name: string;
+  readonly module: string;
+  readonly groupColumns: number;
+  /** Most float products of a group. */
+  readonly most: number;
+}
+
+/** Kernels with one loop over cells: by layout, and for points of grids by the length of their groups. */
+function cellKernels(style: string): Loops[] {
+  const module = `gemv_${style}`, unpacked = `gemv_unpacked_${style}`;
+  const own = KERNEL_LAYOUTS.filter(({ points, kernel }) => !points && kernel !== TERNARY);
+  const groups = new Set(
+    KERNEL_LAYOUTS.flatMap(({ points, groupColumns }) => points ? [groupColumns] : []),
+  );
+  return [
+    ...own.map(({ kernel, groupColumns, scales }) => ({
+      ...{ name: `${module}_${kernel}`, module, groupColumns },
+      most: scales === "f32|" || scales === "f32 z32|" ? 3 : 7,
+    })),
+    ...[...groups].map((groupColumns) => ({
+      ...{ name: `${unpacked}_g${groupColumns}`, module: unpacked, groupColumns, most: 7 },
+    })),
+  ];
+}
+
 for (const [variant, styles] of Object.entries(STYLES)) {
   Deno.test(`kernels on 8-bit activations multiply floats once a group, not once an element (${variant.toLowerCase()})`, async () => {
-    const exports = styles.map((style) => {
-      const names = KERNEL_LAYOUTS.map(({ kernel }) => `gemv_${style}_${kernel}`);
-      return `export { ${names.join(", ")} } from "./generated/gemv_${style}";`;
-    });
-    const texts = await functionTexts(variant, exports.join("\n"));
-    for (const style of styles) {
-      for (const { kernel, groupColumns, scales } of KERNEL_LAYOUTS) {
-        const text = texts.get(`generated/gemv_${style}/gemv_${style}_${kernel}`)!;
-        const [loop, ...others] = innermostLoops(text);
-        assertEquals(others.length, 0, kernel);
-        // A cell: eight rows of 32 columns.
-        assert(integerProducts(loop!) >= 16, `${style} ${kernel}`);
-        const groups = 8 * 32 / groupColumns;
-        const most = scales === "f32|" || scales === "f32 z32|" ? 3 : 7;
-        assert(
-          floatProducts(loop!) <= most * groups,
-          `${style} ${kernel}: ${floatProducts(loop!)} float products for ${groups} groups`,
-        );
-      }
+    const kernels = styles.flatMap(cellKernels);
+    const ternary = styles.map((style) => ({
+      name: `gemv_${style}_${TERNARY}`,
+      module: `gemv_${style}`,
+    }));
+    const lines = [...kernels, ...ternary]
+      .map(({ name, module }) => `export { ${name} } from "./generated/${module}";`);
+    const texts = await functionTexts(variant, lines.join("\n"));
+    const textOf = ({ name, module }: Pick<Loops, "name" | "module">) =>
+      texts.get(`generated/${module}/${name}`)!;
+    for (const kernel of kernels) {
+      const { name, groupColumns, most } = kernel;
+      const [loop, ...others] = innermostLoops(textOf(kernel));
+      assertEquals(others.length, 0, name);
+      // A cell: eight rows of 32 columns.
+      assert(integerProducts(loop!) >= 16, name);
+      const groups = 8 * 32 / groupColumns;
+      assert(
+        floatProducts(loop!) <= most * groups,
+        `${name}: ${floatProducts(loop!)} float products for ${groups} groups`,
+      );
+    }
+    // Its loops add up digits of several cells; floats follow behind them.
+    for (const kernel of ternary) {
+      const loops = innermostLoops(textOf(kernel));
+      assert(loops.length > 0 && loops.every((loop) => integerProducts(loop) > 0), kernel.name);
+      assertEquals(loops.map(floatProducts), loops.map(() => 0), kernel.name);
     }
   });
 }

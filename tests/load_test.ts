@@ -13,6 +13,7 @@ import {
   SourceError,
   UnsupportedError,
 } from "../mod.ts";
+import { StringTable } from "../engine/formats/string_table.ts";
 import { startFileServer } from "./support/file_server.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
@@ -36,6 +37,25 @@ Deno.test("load() fetches a URL once, and then needs no network", async () => {
     await assertRejects(() => load(`${url}2`, { cacheDir, offline: true }), SourceError, "cache");
   } finally {
     await Deno.remove(cacheDir, { recursive: true });
+  }
+});
+
+Deno.test("loading decodes no list of strings, a vocabulary least of all", async () => {
+  const { all } = StringTable.prototype;
+  const decoded: number[] = [];
+  StringTable.prototype.all = function () {
+    decoded.push(this.length);
+    return all.call(this);
+  };
+  try {
+    using model = await load(TINY_LLAMA);
+    assertEquals(
+      model.tokenizer.decode(model.tokenizer.encode("a b", { addSpecial: false })),
+      "a b",
+    );
+    assertEquals(decoded, []);
+  } finally {
+    StringTable.prototype.all = all;
   }
 });
 

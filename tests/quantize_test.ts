@@ -199,7 +199,7 @@ Deno.test("nothing is overwritten, and an ending that is not the container's is 
     await assertRejects(
       () => quantizeTo(TINY_LLAMA, missing, "f16"),
       SourceError,
-      "cannot be written",
+      "there is no folder",
     );
     assertEquals([...Deno.readDirSync(folder)].length, 1);
   });
@@ -389,7 +389,7 @@ Deno.test("a file is the same byte for byte on any number of threads, and so are
       input,
       writeGguf({ "general.architecture": ["string", "llama"] }, [tensor]),
     );
-    const policies = [getPolicy("q4_k"), { ...getPolicy("e0m4_g64"), outliers: 0.001 }];
+    const policies = [getPolicy("q6_k"), { ...getPolicy("e0m4_g64"), outliers: 0.001 }];
     for (const [i, policy] of policies.entries()) {
       const results = [];
       for (const threads of [1, 3]) {

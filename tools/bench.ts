@@ -53,6 +53,12 @@ const LINE = {
       value: "F,F",
       help: "formats, quality: number formats (all)",
     },
+    seed: { type: "integer", min: 1, help: "quality: seed of the turn of perplexity's models (1)" },
+    jobs: {
+      type: "integer",
+      min: 1,
+      help: "quality: formats at a time, which share the threads (1)",
+    },
     shapes: {
       type: "string",
       value: "S,S",
@@ -173,10 +179,12 @@ await runTask(LINE, async ({ positionals: [name, ...rest], flags }) => {
         ),
         floats: () => pullModel("minilm"),
         width: flags.width,
+        seed: flags.seed ?? 1,
         text: Deno.readTextFileSync(flags.text ?? `${ROOT}/tests/fixtures/text/opticks-book3.txt`),
         windows: flags.windows ?? 6,
         formats: flags.formats?.flatMap((list) => list.split(",")) ?? [],
         threads: numbers(flags.threads, "threads", threadCounts()).at(-1)!,
+        jobs: flags.jobs ?? 1,
       }),
       flags.json ?? false,
     );

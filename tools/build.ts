@@ -15,7 +15,7 @@ const TARGET = new URL("kernels.gen.ts", ROOT);
 // spills; hot tiles lose 30 % (wasm/assembly/gen/tiles.ts).
 const OPTIONS = [
   ...["index.ts", "-o", "kernels.wasm", "-O1", "--runtime", "stub", "--noAssert"],
-  ...["--importMemory", "--sharedMemory", "--initialMemory", "1", "--maximumMemory", "65536"],
+  ...["--importMemory", "--sharedMemory", "--initialMemory", "2", "--maximumMemory", "65536"],
   ...[
     "--memoryBase",
     String(CONTROL.END),

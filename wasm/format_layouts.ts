@@ -3,7 +3,6 @@
 // here. `order` undefined: the packer is written for the format (assembly/pack.ts).
 
 import { getFormat } from "../quant/mod.ts";
-import { GRID_BLOCK } from "./grid_blocks.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "./weight_layout.ts";
 
 /** Ways in which a block's codes lie in a file; see assembly/pack_codes.ts. */
@@ -21,7 +20,6 @@ export const CODE_ORDERS = [
   "base_11", // two codes of 0..10 in 7 bits (quant/q3h_b64t1.ts)
   "k_2", // bit pairs of four times 32 columns a byte
   "magnitudes", // bytes, from 128 on negative: 128 less the byte
-  "base_3", // five base-3 digits a byte (quant/tq1_0.ts)
   "k_3", // third bits of eight times 32 columns a byte, then as k_2
 ] as const;
 
@@ -42,7 +40,6 @@ export const SCALE_SOURCES = [
   "q2_k",
   "q3_k",
   "iq4_xs",
-  "grid", // f16 d, a whole number for each 16 columns (grid_blocks.ts)
 ] as const;
 
 /** How a file's block is read. */
@@ -77,9 +74,6 @@ function inferflow(layout: string, order: BlockSource["order"]): Line {
   return [layout, from(order, 4, "base_scale")];
 }
 
-/** Blocks that were rewritten on the way. */
-const GRID = from("signed", GRID_BLOCK.codesAt, "grid");
-
 function e0m4(group: number, exponent: 1 | 2): readonly [string, Line] {
   const layout = group > 32 ? `Z4_${group}` : exponent === 1 ? "Z4_32_EIGHTH" : "Z4_32_QUARTER";
   const name = `E0M4_G${group}${exponent === 1 ? "" : "_N2"}`;
@@ -90,8 +84,10 @@ const GROUPS = [32, 64, 128, 256];
 
 const LINES: ReadonlyMap<string, Line> = new Map(Object.entries<Line>({
   ...Object.fromEntries(
-    ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "NB4", "Q4_K", "Q5_K", "Q6_K"]
-      .map((name): [string, Line] => [name, [name]]),
+    [
+      ...["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "NB4", "Q4_K", "Q5_K"],
+      ...["Q6_K", "TQ1_0", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"],
+    ].map((name): [string, Line] => [name, [name]]),
   ),
   ...Object.fromEntries(GROUPS.flatMap((group) => [e0m4(group, 1), e0m4(group, 2)])),
   ...Object.fromEntries(GROUPS.map((group): [string, Line] => [
@@ -118,16 +114,7 @@ const LINES: ReadonlyMap<string, Line> = new Map(Object.entries<Line>({
   Q3_K: ["Q3_K", from("k_3", 0, "q3_k", 96)],
   Q8_LOG: ["Q8_LOG", from("signed", 0, "none")],
   Q1_0: ["Q1_0", from("bits", 2, "half")],
-  // Digits as bit pairs: a fifth more bytes than in the file, which cost less than multiplying by powers of 3.
-  TQ1_0: ["TQ2_0", from("base_3", 0, "half", 52)],
   TQ2_0: ["TQ2_0", from("k_2", 0, "half", 64)],
-  IQ1_S: ["IQ1_32", GRID],
-  IQ1_M: ["IQ1_16", GRID],
-  IQ2_XXS: ["IQ2_32", GRID],
-  IQ2_XS: ["IQ2_16", GRID],
-  IQ2_S: ["IQ2_16", GRID],
-  IQ3_XXS: ["IQ3_XXS", GRID],
-  IQ3_S: ["IQ3_S", GRID],
   IQ4_NL: ["IQ4_NL", from("halves_32", 2, "half")],
   IQ4_XS: ["IQ4_XS", from("halves_32", 8, "iq4_xs")],
   MXFP4: ["MXFP4", from("halves_32", 1, "e8m0")],
@@ -161,8 +148,7 @@ export function hasIntegerKernel(format: string): boolean {
 
 /** Numbers by which the packer is told of a source: order, place, scales, place, columns and bytes of a block. */
 export function sourceNumbers(format: string, source: BlockSource): number[] {
-  const { blockSize, blockBytes: fileBytes } = getFormat(format);
-  const blockBytes = source === GRID ? GRID_BLOCK.bytes : fileBytes;
+  const { blockSize, blockBytes } = getFormat(format);
   // Codes without scales are as good as blocks that fill a cell.
   const times = blockSize < 16 ? 32 / blockSize : 1;
   return [

@@ -12,7 +12,7 @@ import {
 } from "./int7_layout.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { int7ScratchBytes } from "./matmul_scratch.ts";
-import type { Packed } from "./pack.ts";
+import type { Packed } from "./place_weight.ts";
 import { int7Block } from "./row_blocks.ts";
 import { shareTiles } from "./weight_chunks.ts";
 

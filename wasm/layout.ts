@@ -57,6 +57,7 @@ export const CONTROL: Readonly<
     | "FAULT_LENGTH"
     | "FAULT_TEXT"
     | "FAULT_BYTES"
+    | "GRIDS"
     | "END",
     number
   >
@@ -93,8 +94,10 @@ export const CONTROL: Readonly<
   FAULT_LENGTH: 9472,
   FAULT_TEXT: 9476,
   FAULT_BYTES: 508,
+  /** Tables of grid points (point_grids.ts), 33,792 bytes. */
+  GRIDS: 16384,
   /** Static data of the module starts here. */
-  END: 16384,
+  END: 50176,
 };
 
 /** Most threads that the control block has lines for. */

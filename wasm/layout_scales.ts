@@ -2,6 +2,9 @@
 // front of a block (`headerBytes`) stand those of all its cells, in front of a cell (`scaleBytes`) its own,
 // eight rows side by side:
 //   f16, bf16, f32, e4m3, i8, u8   one number a row; u4+u4 two in a byte, the scale low
+//   u4                             byte r: row r low, row 4 + r high; n stands for n + 1/2
+//   u4 by 16                       byte r: the first group of row r low, the second high; likewise
+//   u3 shift                       as u4, but bit 3 says that z is -9, not -7
 // A group is what one scale covers; cells of 32 columns have one or two. `form` says how a number comes from a
 // code c, its scale d, and what stands beside it:
 //   minimum   d · c + m; a symmetric format has m = -d · offset
@@ -50,7 +53,9 @@ export const SCALE_KINDS = {
   "f32 z32|": kind(64, 0, "zero", true),
   "f16|i8 by 16": kind(16, 16, "minimum", false, 16),
   "f16|level i8": kind(16, 8, "zero", false),
-  "f16|level i8 by 16": kind(16, 16, "zero", false, 16),
+  "f16|u4": kind(16, 4, "zero", false),
+  "f16|u4 by 16": kind(16, 8, "zero", false, 16),
+  "f16|u3 shift": kind(16, 4, "zero", true),
   "f16 f16|u8 u8": kind(32, 16, "minimum", true),
   "f16 f16|u4+u4 by 16": kind(32, 16, "minimum", true, 16),
   "f32 f32|": kind(64, 0, "signs", true),

@@ -6,7 +6,7 @@
 import { ADDRESS_SPACE, type Allocator, createAllocator, OutOfMemoryError } from "./allocator.ts";
 import { BASELINE, RELAXED } from "./kernels.gen.ts";
 import { CONTROL } from "./layout.ts";
-import { createPool, faultText, type Pool, raiseFault } from "./pool.ts";
+import { createPool, faultText, type FileReader, type Pool, raiseFault } from "./pool.ts";
 import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./probe.ts";
 
 /** Functions of the module that the main thread calls. */
@@ -37,6 +37,8 @@ export interface MachineOptions {
   readonly retireMs?: number;
   /** Most bytes of the memory, at most 4 GiB (the default). */
   readonly memoryBytes?: number;
+  /** How workers read files; default: they do not. */
+  readonly reader?: FileReader | undefined;
   /** Milliseconds that a run waits for one chunk of a worker before it gives up; default 60,000. */
   readonly stallMs?: number;
 }
@@ -87,6 +89,13 @@ export interface Machine extends Disposable {
    * between finishes first what was started. @throws As `run`.
    */
   finish(): void;
+  /**
+   * How this thread reads for kernels that read files: fills `bytes` bytes at `target`, or returns false. The file
+   * is described at address `file`: u32 length, text for the workers' {@linkcode MachineOptions.reader}.
+   */
+  readFilesBy(
+    read: ((file: number, offset: number, target: number, bytes: number) => boolean) | undefined,
+  ): void;
   /** Waits until no worker looks at any program, so that its memory can be released. */
   settle(): void;
   /** Stops the workers; using the machine afterwards throws. */
@@ -96,21 +105,16 @@ export interface Machine extends Disposable {
 const PAGE = 65536;
 const DEFAULT_MOST_THREADS = 16;
 
-const modules = new Map<SimdVariant, Promise<WebAssembly.Module>>();
+const modules = new Map<SimdVariant, WebAssembly.Module>();
 
-function moduleOf(variant: SimdVariant): Promise<WebAssembly.Module> {
+// At once, so that workers start at once: V8 compiles functions when they are first called, what is left takes 2 ms.
+function moduleOf(variant: SimdVariant): WebAssembly.Module {
   const known = modules.get(variant);
   if (known) return known;
   const bytes = Uint8Array.fromBase64(variant === "relaxed" ? RELAXED : BASELINE);
-  const compiled = WebAssembly.compile(bytes);
+  const compiled = new WebAssembly.Module(bytes);
   modules.set(variant, compiled);
   return compiled;
-}
-
-/** Begins to compile the kernels that a machine will want, if nobody has yet. */
-export function compileKernels(variant?: SimdVariant): void {
-  // A failure is told to whoever asks for a machine.
-  moduleOf(probeCapabilities(variant).simd).catch(() => {});
 }
 
 function threadCount(asked: number | undefined, notes: string[]): number {
@@ -145,13 +149,19 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const { memoryBytes = ADDRESS_SPACE } = options;
   let threads = threadCount(options.threads, notes);
   const capabilities = probeCapabilities(options.variant);
-  const module = await moduleOf(capabilities.simd);
+  const module = moduleOf(capabilities.simd);
   const memory = new WebAssembly.Memory({
     initial: 16,
     maximum: Math.max(16, Math.floor(memoryBytes / PAGE)),
     shared: true,
   });
-  const env = { memory, now: () => performance.now() };
+  let readFile: Parameters<Machine["readFilesBy"]>[0];
+  const env = {
+    memory,
+    now: () => performance.now(),
+    read: (file: number, offset: number, target: number, bytes: number) =>
+      bytes !== 0 && readFile?.(file >>> 0, offset, target >>> 0, bytes >>> 0) ? 1 : 0,
+  };
   const instance = new WebAssembly.Instance(module, { env });
   const exports = instance.exports as unknown as KernelExports;
   const heap = (instance.exports.heapBase as () => number)() >>> 0;
@@ -168,7 +178,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const ready = threads > 1 ? startPool() : Promise.resolve();
 
   async function startPool(): Promise<void> {
-    pool = createPool({ module, memory, threads });
+    pool = createPool({ module, memory, threads, reader: options.reader });
     try {
       await pool.ready;
     } catch (error) {
@@ -286,6 +296,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     run,
     start,
     finish,
+    readFilesBy: (read) => readFile = read,
     settle,
     dispose,
     [Symbol.dispose]: dispose,

@@ -6,6 +6,11 @@ export function q8ScratchBytes(columns: number): number {
   return 4096 + 16 * columns + 128 * (columns / 16);
 }
 
+/** For expert_matmul_q8: codes and scales of a block (assembly/gemv_unpacked.ts). */
+export function unpackedScratchBytes(): number {
+  return 256 * 8 + 256 / 16 * 64;
+}
+
 /** For matmul and embed: outputs at a ragged edge, unpacked codes and scales, a run of floats. */
 export function floatScratchBytes(): number {
   return 64 * 32 + (256 * 8 + 256 / 16 * 64) + 256 * 32;

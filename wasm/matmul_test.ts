@@ -9,14 +9,12 @@ import {
   type ProductCase,
 } from "../tests/support/products.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
-import { randomValues, randomWeight } from "../tests/support/weights.ts";
-import { formatLayout, hasIntegerKernel, LAID_OUT_FORMATS } from "./format_layouts.ts";
+import { COMMON_FORMATS, randomValues, randomWeight } from "../tests/support/weights.ts";
+import { hasIntegerKernel } from "./format_layouts.ts";
 import { createMachine } from "./machine.ts";
 import { shareTiles } from "./weight_chunks.ts";
 
-/** Formats with packers of their own; format_kernels_test.ts has the others. */
-const FORMATS = LAID_OUT_FORMATS.filter((format) => !formatLayout(format)!.source);
-const INTEGER = FORMATS.filter(hasIntegerKernel);
+const INTEGER = COMMON_FORMATS.filter(hasIntegerKernel);
 const VARIANTS = ["baseline", "relaxed"] as const;
 const PAIR = 1;
 const DOT = 2;
@@ -64,7 +62,7 @@ for (const variant of VARIANTS) {
         }
       });
     }
-    for (const format of FORMATS) {
+    for (const format of COMMON_FORMATS) {
       Deno.test(`matmul of ${format} equals float64 (${variant}, ${threads} threads)`, async () => {
         using machine = await createMachine({ threads, variant });
         for (const c of cases(format)) await checkFloat(machine, c);
@@ -106,7 +104,7 @@ Deno.test("a row gives the same bits alone, in a batch, on any threads and by an
 Deno.test("a float row gives the same bits alone and in a batch", async () => {
   for (const variant of VARIANTS) {
     using machine = await createMachine({ threads: 2, variant });
-    for (const format of FORMATS) {
+    for (const format of COMMON_FORMATS) {
       const columns = blockOf(format) === 256 ? 768 : 96 + (blockOf(format) < 32 ? 3 : 0);
       const weight = randomWeight(format, 20, columns, 7);
       const packed = await pack(machine, format, 20, columns, weight.bytes);

@@ -16,7 +16,8 @@ export const MATMUL_OPCODES = {
       ...{ kind: "u32", layout: "u32", source: "u32", rows: "u32", row_bytes: "u32" },
       ...{ columns: "u32", target: "u32", tile_bytes: "u32", chunk: "u32", bad: "u32" },
       ...{ order: "u32", codes_at: "u32", scales: "u32", scales_at: "u32", block_size: "u32" },
-      ...{ block_bytes: "u32", scratch: "u32", scratch_bytes: "u32" },
+      ...{ block_bytes: "u32", scratch: "u32", scratch_bytes: "u32", file: "u32" },
+      ...{ offset: "u32", offset_high: "u32", staging_bytes: "u32", loaded: "u32" },
     },
   },
   /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */
@@ -112,6 +113,7 @@ export const MATMUL_OPCODES = {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", chosen: "u32", rows: "u32", count: "u32" },
       ...{ shared: "u32", experts: "u32", columns: "u32", outputs: "u32", layout: "u32" },
       ...{ row_bytes: "u32", tile_bytes: "u32", chunk: "u32", style: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32" },
     },
   },
   /** y[rows, columns] = w[token] · scale; traps on a token outside the vocabulary. */

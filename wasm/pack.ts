@@ -1,72 +1,35 @@
 // Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
 // run of rows at a time, and rearranged by the module (assembly/pack.ts, pack_blocks.ts), so no weight is ever
-// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts). Formats of grid
-// points are rewritten on the way (grid_blocks.ts). What has no layout (format_layouts.ts) is decoded to float32:
-// integers and doubles, which are no weights.
+// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts).
+//
+// This is how weights are read that only the main thread can read: from URLs and memory, of formats that JavaScript
+// takes part in. Those of plain files are read by all threads (pack_files.ts), and come here when that failed,
+// so that what is wrong is found and said in one place.
 
-import { formatBytes, getFormat } from "../quant/mod.ts";
-import { type FormatLayout, formatLayout, sourceNumbers } from "./format_layouts.ts";
-import { GRID_BLOCK, gridRewriter } from "./grid_blocks.ts";
-import { int7TileBytes } from "./int7_layout.ts";
+import { getFormat } from "../quant/mod.ts";
 import type { Machine } from "./machine.ts";
-import { instruction, OPCODES, type OperandsOf } from "./opcodes.ts";
+import { instruction, OPCODES } from "./opcodes.ts";
+import {
+  NO_FILE,
+  type Packed,
+  type PackOperands,
+  packSetup,
+  placeWeight,
+  type WeightShape,
+} from "./place_weight.ts";
 import { type Bindings, createProgram } from "./program.ts";
-import { PADDED_ROWS, TILE_ROWS, tileBytes } from "./weight_layout.ts";
+import { TILE_ROWS } from "./weight_layout.ts";
 
 /** A matrix in a file. */
-export interface WeightSource {
+export interface WeightSource extends WeightShape {
   /** For messages. */
   readonly name: string;
-  /** Name of its number format. */
-  readonly format: string;
-  readonly rows: number;
-  readonly columns: number;
   /** Reads bytes from `offset` in the matrix, into shared memory. */
   readInto(offset: number, target: Uint8Array): void | Promise<void>;
 }
 
-/** A matrix in WASM memory. */
-export interface Packed {
-  /** Number of the layout. */
-  readonly layout: number;
-  /** What lies in memory: the file's format, F32 for one without a layout, or INT7 for a rounded matrix. */
-  readonly format: string;
-  readonly address: number;
-  readonly rows: number;
-  readonly columns: number;
-  /** Bytes from one tile of eight rows to the next. */
-  readonly tileBytes: number;
-  /** Bytes in all. */
-  readonly bytes: number;
-}
-
-/** What stands for the format of a matrix that was rounded to 7 bit. */
-const INT7 = "INT7";
-
 /** Most bytes that are read at once. */
 const STAGING_BYTES = 1 << 20;
-
-function layoutFor(format: string): FormatLayout & { readonly decoded: boolean } {
-  const own = formatLayout(format);
-  return { ...own ?? formatLayout("F32")!, decoded: own === undefined };
-}
-
-/**
- * Bytes that a matrix takes in WASM memory.
- *
- * @param rounded To 7 bit (quant/int7_groups.ts).
- * @throws {RangeError} If the columns do not fill whole blocks of the format.
- */
-export function packedBytes(
-  format: string,
-  rows: number,
-  columns: number,
-  rounded = false,
-): number {
-  formatBytes(getFormat(format), columns);
-  const tiles = Math.ceil(rows / PADDED_ROWS) * (PADDED_ROWS / TILE_ROWS);
-  return tiles * (rounded ? int7TileBytes(columns) : tileBytes(layoutFor(format).layout, columns));
-}
 
 /** A matrix that cannot be used; the message names it. */
 export class WeightError extends RangeError {
@@ -88,6 +51,7 @@ export interface Packer extends Disposable {
    *
    * @param progress Told the bytes of the file that were read since the last call.
    * @param rounded Rounds the rows of a float format, of columns in groups of 32, to 7 bit (quant/int7_groups.ts).
+   * @param place Where it is to lie; default: new memory.
    * @throws {RangeError} If the matrix does not fit the format or the memory.
    * @throws {WeightError} If a scale in it, or in the matrix before, is not finite.
    */
@@ -95,13 +59,11 @@ export interface Packer extends Disposable {
     source: WeightSource,
     progress?: (bytes: number) => void,
     rounded?: boolean,
+    place?: Packed,
   ): Promise<Packed>;
   /** Waits for the rest. @throws {WeightError} If a scale in it is not finite. */
   finish(): void;
 }
-
-/** Operands of the kernel, by name. */
-type PackOperands = OperandsOf<"pack_weight", number>;
 
 /** What is being packed. */
 interface Pending {
@@ -157,36 +119,20 @@ export function createPacker(machine: Machine): Packer {
     source: WeightSource,
     progress?: (bytes: number) => void,
     rounded = false,
+    place?: Packed,
   ): Promise<Packed> {
     const { name, format, rows, columns } = source;
-    const { layout, source: blocks, decoded } = layoutFor(format);
-    const bytes = packedBytes(format, rows, columns, rounded);
-    const rowBytes = formatBytes(getFormat(format), columns);
-    const stride = rounded ? int7TileBytes(columns) : tileBytes(layout, columns);
+    const packed = place ?? placeWeight(machine, source, rounded);
+    const { operands, rowBytes, stagedRowBytes, scratchBytes, decoded } = packSetup(
+      source,
+      rounded,
+    );
     const decode = decoded ? decoder(format, columns, rowBytes) : undefined;
-    const rewrite = gridRewriter(format);
-    const stagedRowBytes = decode
-      ? 4 * columns
-      : rewrite
-      ? columns / GRID_BLOCK.columns * GRID_BLOCK.bytes
-      : rowBytes;
     const run = Math.max(TILE_ROWS, Math.floor(STAGING_BYTES / rowBytes / TILE_ROWS) * TILE_ROWS);
-    const address = machine.allocate(bytes);
-    // A row of floats, or the codes of a cell.
-    const scratchBytes = rounded ? 4 * columns : 64;
-    const [order = 0, codes_at = 0, scales = 0, scales_at = 0, block_size = 0, block_bytes = 0] =
-      blocks ? sourceNumbers(format, blocks) : [];
     const shared = {
-      ...{
-        kind: rounded ? 2 : blocks ? 1 : 0,
-        layout: layout.id,
-        row_bytes: stagedRowBytes,
-        columns,
-      },
-      ...{ tile_bytes: stride, bad, order, codes_at, scales, scales_at, block_size, block_bytes },
+      ...{ ...operands, ...NO_FILE, bad },
       chunk: Math.max(1, Math.floor(CHUNK_BYTES / (TILE_ROWS * stagedRowBytes))),
-      scratch: rounded || blocks ? scratch.atLeast(machine.threads * scratchBytes) : 0,
-      scratch_bytes: scratchBytes,
+      scratch: scratchBytes > 0 ? scratch.atLeast(machine.threads * scratchBytes) : 0,
     };
     try {
       for (let row = 0; row < rows; row += run) {
@@ -194,17 +140,13 @@ export function createPacker(machine: Machine): Packer {
         const staging = stagings[turn ^= 1]!.atLeast(count * stagedRowBytes);
         if (decode) {
           await decode(source, row * rowBytes, count, machine.f32(staging, count * columns));
-        } else if (rewrite) {
-          const file = new Uint8Array(count * rowBytes);
-          await source.readInto(row * rowBytes, file);
-          rewrite(file, machine.u8(staging, count * stagedRowBytes));
         } else {
           const read = source.readInto(row * rowBytes, machine.u8(staging, count * rowBytes));
           if (read) await read;
         }
         finish();
         badCount[0] = 0;
-        const target = address + (row / TILE_ROWS) * stride;
+        const target = packed.address + (row / TILE_ROWS) * packed.tileBytes;
         const last: PackOperands = { ...shared, source: staging, rows: count, target };
         program.start(last);
         pending = { name, format, row, rounded };
@@ -214,19 +156,10 @@ export function createPacker(machine: Machine): Packer {
       // Whoever still packs must not write to what is given back.
       if (pending) program.finish();
       pending = undefined;
-      machine.release(address);
+      if (!place) machine.release(packed.address);
       throw error;
     }
-    clearPadding(machine, address, rows, bytes, stride);
-    return {
-      layout: layout.id,
-      format: rounded ? INT7 : decoded ? "F32" : format,
-      address,
-      rows,
-      columns,
-      tileBytes: stride,
-      bytes,
-    };
+    return packed;
   }
 
   return {
@@ -282,18 +215,6 @@ export async function packWeight(
     throw error;
   }
   return packed;
-}
-
-/** The tiles behind the last row are read by kernels that take two at a time. */
-function clearPadding(
-  machine: Machine,
-  address: number,
-  rows: number,
-  bytes: number,
-  stride: number,
-): void {
-  const used = Math.ceil(rows / TILE_ROWS) * stride;
-  machine.u8(address + used, bytes - used).fill(0);
 }
 
 function decoder(name: string, columns: number, rowBytes: number) {

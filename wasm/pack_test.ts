@@ -1,19 +1,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { getFormat } from "../quant/mod.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
-import { random, randomWeight } from "../tests/support/weights.ts";
+import { COMMON_FORMATS, random, randomWeight } from "../tests/support/weights.ts";
 import { createMachine } from "./machine.ts";
 import { floatScratchBytes } from "./matmul_scratch.ts";
-import { packedBytes } from "./pack.ts";
-import { formatLayout, LAID_OUT_FORMATS } from "./format_layouts.ts";
-
-/** Formats with packers of their own; format_kernels_test.ts has the others. */
-const FORMATS = LAID_OUT_FORMATS.filter((format) => !formatLayout(format)!.source);
+import { packedBytes } from "./place_weight.ts";
 
 Deno.test("embed gives exactly the numbers of every format, so packing loses nothing", async () => {
   for (const variant of ["baseline", "relaxed"] as const) {
     using machine = await createMachine({ threads: 2, variant });
-    for (const format of FORMATS) {
+    for (const format of COMMON_FORMATS) {
       const block = getFormat(format).blockSize;
       for (const columns of [block, block === 256 ? 768 : block * 45]) {
         const vocabulary = 21;
@@ -53,13 +49,43 @@ Deno.test("embed gives exactly the numbers of every format, so packing loses not
   }
 });
 
+Deno.test("scales of blocks come out exactly, subnormal ones too", async () => {
+  const halves = Array.from({ length: 0x10000 }, (_, bits) => bits).filter((bits) =>
+    (bits & 0x7fff) < 0x400 ? bits % 3 === 0 : (bits & 0x7fff) < 0x7c00 && bits % 41 === 0
+  );
+  for (const variant of ["baseline", "relaxed"] as const) {
+    using machine = await createMachine({ threads: 1, variant });
+    for (const [format, places] of [["Q6_K", [208]], ["Q4_K", [0, 2]]] as const) {
+      const { blockBytes } = getFormat(format);
+      const { bytes } = randomWeight(format, halves.length, 256, 1);
+      const view = new DataView(bytes.buffer);
+      halves.forEach((bits, row) =>
+        places.forEach((place) => view.setUint16(row * blockBytes + place, bits, true))
+      );
+      const values = new Float32Array(256 * halves.length);
+      getFormat(format).decode(bytes, values);
+      const packed = await pack(machine, format, halves.length, 256, bytes);
+      const y = machine.allocate(4 * values.length);
+      run(machine, "embed", {
+        tokens: place(machine, Int32Array.from(halves.keys())),
+        ...{ w: packed.address, y, rows: halves.length, columns: 256 },
+        ...{ vocabulary: halves.length, layout: packed.layout, tile_bytes: packed.tileBytes },
+        scale: 1,
+        scratch: machine.allocate(floatScratchBytes()),
+        scratch_bytes: floatScratchBytes(),
+      });
+      assertEquals(unsignedZeros(machine.f32(y, values.length)), unsignedZeros(values), format);
+    }
+  }
+});
+
 /** A minimum of -0 may turn -0 into 0; nothing downstream can tell. */
 function unsignedZeros(values: Float32Array): Float32Array {
   return values.map((value) => value + 0);
 }
 
 Deno.test("packed weights take at most 1.06 of the file's bytes", () => {
-  for (const format of FORMATS) {
+  for (const format of COMMON_FORMATS) {
     const { blockBytes, blockSize } = getFormat(format);
     const file = 192 * 768 / blockSize * blockBytes;
     const ratio = packedBytes(format, 192, 768) / file;

@@ -2,6 +2,8 @@
 // machine's module on the shared memory and stays inside `serve` until it is told to stop or has been
 // idle for long. Programs never depend on a worker being there: one that starts late, retires or is slow
 // only leaves more chunks to the others. A worker that traps writes what happened into the control block.
+// Kernels that read files call `read`; how a thread reads is the caller's knowledge and comes as source text,
+// since nothing else of a module reaches a data: URL.
 
 import { CONTROL, MAX_THREADS } from "./layout.ts";
 
@@ -21,13 +23,37 @@ export interface PoolOptions {
   readonly memory: WebAssembly.Memory;
   /** Threads in all, the calling one included. */
   readonly threads: number;
+  /** See {@linkcode FileReader}. */
+  readonly reader?: FileReader | undefined;
 }
 
-const SOURCE = `
+/**
+ * JavaScript of a function that makes a function `(file, offset, target) => boolean`: it fills the bytes `target`,
+ * or says that it can't. `file` is a text that the caller of the machine gave; undefined closes what is open.
+ */
+export type FileReader = string;
+
+const NO_READER: FileReader = "() => () => false";
+
+const SOURCE = (reader: FileReader) => `
+const fill = (${reader})();
+const utf8 = new TextDecoder();
 onmessage = ({ data: { module, memory, thread, control } }) => {
   const words = new Int32Array(memory.buffer, 0, control.END >> 2);
   try {
-    const env = { memory, now: () => performance.now() };
+    const read = (at, offset, target, bytes) => {
+      try {
+        // What the main thread has added to the memory is there, but the object may not have heard of it.
+        if (memory.buffer.byteLength < (target >>> 0) + (bytes >>> 0)) memory.grow(0);
+        const { buffer } = memory;
+        const length = at && new DataView(buffer).getUint32(at >>> 0, true);
+        const file = at ? utf8.decode(new Uint8Array(buffer, (at >>> 0) + 4, length).slice()) : undefined;
+        return fill(file, offset, new Uint8Array(buffer, target >>> 0, bytes >>> 0)) ? 1 : 0;
+      } catch {
+        return 0; // the main thread tries again, and says what is wrong
+      }
+    };
+    const env = { memory, now: () => performance.now(), read };
     const { exports } = new WebAssembly.Instance(module, { env });
     postMessage("ready");
     exports.serve(thread);
@@ -59,13 +85,13 @@ export function raiseFault(memory: WebAssembly.Memory, text: string): void {
  *
  * @throws {RangeError} On more threads than a machine has room for.
  */
-export function createPool({ module, memory, threads }: PoolOptions): Pool {
+export function createPool({ module, memory, threads, reader }: PoolOptions): Pool {
   if (threads > MAX_THREADS) {
     throw new RangeError(`Cannot start ${threads} threads: the most is ${MAX_THREADS}`);
   }
   const words = new Int32Array(memory.buffer, 0, CONTROL.END >> 2);
   const stateOf = (thread: number) => (CONTROL.THREADS + 64 * thread) >> 2;
-  const url = "data:text/javascript," + encodeURIComponent(SOURCE);
+  const url = "data:text/javascript," + encodeURIComponent(SOURCE(reader ?? NO_READER));
   const workers: Worker[] = [];
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => {}); // only `ready` listens, and it may be settled already

@@ -11,15 +11,25 @@
 // - 2 bits and 3: p = 0..1, bit pair q % 4 of v[q / 4][h] is column 4q + i's; then the third bits like fifth;
 // - 1 bit: vectors b[h], bit q of a byte is column 4q + i's;
 // - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).
+// Behind them cells of some formats have bytes that mean nothing and change while weights are read: writing to one
+// is what fetches memory ahead of time (assembly/gen/gemv.ts).
 // Float formats have cells of one column.
+//
+// Formats of grid points keep points and signs (assembly/gen/point_cells.ts). A cell has, behind its scales:
+// - the numbers of points, of b bits, row after row, without gaps: 4 of a row with points of 8 columns, 8 of 4;
+// - signs, like the 1-bit codes; or, of IQ1_M, shifts: bit p of the low nibble of byte r is up for columns 8p to
+//   8p + 7 of row r, of the high nibble for row 4 + r.
+// TQ1_0 keeps its bytes of five digits: vectors v[k][h], k = 0..12, byte 4r + i of which is byte 4k + i of row
+// 4h + r, its top bit turned (assembly/ternary.ts).
 //
 // Rows are padded with zeros to a multiple of 16, so that matrix products may always take two tiles. Columns
 // that do not fill a cell (I8PC_40) leave the rest of it unread.
 
 import { SCALE_KINDS, type ScaleName } from "./layout_scales.ts";
+import { type GridName, POINT_GRIDS } from "./point_grids.ts";
 
-/** Numbers that codes of 3 or 4 bit stand for. */
-export type CodeTable = "iq4" | "e2m1" | "iq1" | "iq2" | "iq3";
+/** Numbers that codes of 4 bit stand for. */
+export type CodeTable = "iq4" | "e2m1" | "iq2" | "iq3" | "iq3_s";
 
 /** Where the parts of a cell are; offsets in bytes from the start of the cell. */
 export interface WeightLayout {
@@ -33,8 +43,10 @@ export interface WeightLayout {
   readonly kernel: string;
   /** `codes` are integers with scales, `levels` codes of a table of floats, `float` plain numbers. */
   readonly kind: "codes" | "levels" | "float";
-  /** Bits of a code. */
+  /** Bits of a code; of formats of grid points those of a coordinate with its sign or shift. */
   readonly bits: 1 | 2 | 3 | 4 | 5 | 6 | 8;
+  /** Grid whose points a cell names, if any, and what it has for each column or point beside them. */
+  readonly points?: { readonly grid: GridName; readonly beside: "signs" | "shifts" | "nothing" };
   /** What a code is looked up in before it is multiplied. */
   readonly table?: CodeTable;
   /** Columns under one header; 0 for a whole row. */
@@ -43,11 +55,13 @@ export interface WeightLayout {
   readonly headerBytes: number;
   /** Columns of a cell. */
   readonly cellColumns: number;
-  /** Bytes of a cell of eight rows, its scales included. */
+  /** Bytes of a cell of eight rows, its scales included; of TQ1_0, whose cells share bytes, an eighth of a block. */
   readonly cellBytes: number;
   readonly scales: ScaleName;
   /** Bytes of scales at the start of a cell. */
   readonly scaleBytes: number;
+  /** Bytes at the end of a cell that mean nothing; writing there fetches a cell (assembly/gen/gemv.ts). */
+  readonly spareBytes: number;
   /** What is subtracted from a code of a symmetric format; 0 for formats with minima or zeros. */
   readonly offset: number;
   /** A scale covers this many columns of a cell (kind `codes`). */
@@ -67,13 +81,14 @@ function codes(
   kernel: string,
   bits: WeightLayout["bits"],
   scales: ScaleName,
-  more: Partial<Pick<Shape, "blockColumns" | "offset" | "table" | "factor">> = {},
+  more: Partial<Pick<Shape, "blockColumns" | "offset" | "table" | "factor" | "spareBytes">> = {},
 ): Shape {
   const { headerBytes, scaleBytes, groupColumns } = SCALE_KINDS[scales];
+  const { spareBytes = 0 } = more;
   return {
     ...{ kernel, kind: "codes", bits, scales, headerBytes, scaleBytes, groupColumns },
-    ...{ blockColumns: 32, cellColumns: 32, cellBytes: scaleBytes + 32 * bits },
-    ...{ offset: 0, factor: 1, ...more },
+    ...{ blockColumns: 32, cellColumns: 32, cellBytes: scaleBytes + 32 * bits + spareBytes },
+    ...{ offset: 0, factor: 1, spareBytes, ...more },
   };
 }
 
@@ -82,9 +97,18 @@ function levels(kernel: string): Shape {
   return { ...codes(kernel, 8, "none"), kind: "levels" };
 }
 
-/** Codes of single columns of formats of grid points (grid_blocks.ts). */
-function grid(...[kernel, bits, scales, more]: Parameters<typeof codes>): Shape {
-  return codes(kernel, bits, scales, { ...more, blockColumns: 256 });
+/** Points of a grid. */
+function points(
+  grid: GridName,
+  scales: ScaleName,
+  beside: NonNullable<WeightLayout["points"]>["beside"],
+  more: Partial<Pick<Shape, "kernel" | "offset" | "table" | "factor">>,
+): Shape {
+  const { dimensions, indexBits } = POINT_GRIDS[grid];
+  const besideBytes = { signs: 32, shifts: 4, nothing: 0 }[beside];
+  const shape = codes(grid, more.table ? 4 : 5, scales, { ...more, blockColumns: 256 });
+  const cellBytes = shape.scaleBytes + 32 / dimensions * indexBits + besideBytes;
+  return { ...shape, kernel: more.kernel ?? grid, cellBytes, points: { grid, beside } };
 }
 
 function float(kernel: string, bytes: number): Shape {
@@ -94,22 +118,25 @@ function float(kernel: string, bytes: number): Shape {
   };
 }
 
+/** Spare bytes of the formats that most weights have: codes and halves stay aligned to 4. */
+const SPARE = 4;
+
 const LAYOUTS: Readonly<Record<string, Shape>> = {
   F32: float("f32", 4),
   F16: float("f16", 2),
   BF16: float("bf16", 2),
-  Q4_0: codes("q4_0", 4, "|f16", { offset: 8 }),
-  Q4_1: codes("q4_1", 4, "|f16 f16"),
-  Q5_0: codes("q5_0", 5, "|f16", { offset: 16 }),
-  Q5_1: codes("q5_1", 5, "|f16 f16"),
-  Q8_0: codes("q8_0", 8, "|f16", { offset: 128 }),
+  Q4_0: codes("q4_0", 4, "|f16", { offset: 8, spareBytes: SPARE }),
+  Q4_1: codes("q4_1", 4, "|f16 f16", { spareBytes: SPARE }),
+  Q5_0: codes("q5_0", 5, "|f16", { offset: 16, spareBytes: SPARE }),
+  Q5_1: codes("q5_1", 5, "|f16 f16", { spareBytes: SPARE }),
+  Q8_0: codes("q8_0", 8, "|f16", { offset: 128, spareBytes: SPARE }),
   Q8_1M: codes("q8_1m", 8, "|f16 f16"),
   NB4: codes("nb4", 4, "|f32 f32"),
   Q2_K: codes("q2_k", 2, "f16 f16|u4+u4 by 16", { blockColumns: 256 }),
   Q3_K: codes("q3_k", 3, "f16|i8 by 16", { blockColumns: 256, offset: 4 }),
-  Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256 }),
-  Q5_K: codes("q5_k", 5, "f16 f16|u8 u8", { blockColumns: 256 }),
-  Q6_K: codes("q6_k", 6, "f16|i8 by 16", { blockColumns: 256, offset: 32 }),
+  Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
+  Q5_K: codes("q5_k", 5, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
+  Q6_K: codes("q6_k", 6, "f16|i8 by 16", { blockColumns: 256, offset: 32, spareBytes: SPARE }),
   Q2_B32: codes("q2_b32", 2, "|f16 f16"),
   Q3_B32: codes("q3_b32", 3, "|f16 f16"),
   Q4_B64: codes("q4_b64", 4, "f16 f16|", { blockColumns: 64 }),
@@ -131,12 +158,14 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
   IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128 }),
   IQ4_XS: codes("iq4_xs", 4, "f16|level i8", { table: "iq4", offset: 128, blockColumns: 256 }),
-  IQ1_32: grid("grid3_32", 3, "f16|level i8", { table: "iq1", offset: 9, factor: 1 / 8 }),
-  IQ1_16: grid("grid3_16", 3, "f16|level i8 by 16", { table: "iq1", offset: 9, factor: 1 / 8 }),
-  IQ2_32: grid("grid3_32", 3, "f16|level i8", { table: "iq2", offset: 43, factor: 1 / 8 }),
-  IQ2_16: grid("grid3_16", 3, "f16|level i8 by 16", { table: "iq2", offset: 43, factor: 1 / 8 }),
-  IQ3_XXS: grid("iq3_xxs", 4, "f16|level i8", { table: "iq3", offset: 62, factor: 1 / 4 }),
-  IQ3_S: grid("iq3_s", 4, "f16|level i8", { offset: 7.5, factor: 2 }),
+  TQ1_0: { ...codes("tq1_0", 2, "f16|", { blockColumns: 256, offset: 1 }), cellBytes: 52 },
+  IQ1_S: points("iq1", "f16|u3 shift", "nothing", { kernel: "iq1_s", factor: 1 / 4 }),
+  IQ1_M: points("iq1", "f16|u4 by 16", "shifts", { kernel: "iq1_m", offset: 9, factor: 1 / 4 }),
+  IQ2_XXS: points("iq2_xxs", "f16|u4", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
+  IQ2_XS: points("iq2_xs", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
+  IQ2_S: points("iq2_s", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
+  IQ3_XXS: points("iq3_xxs", "f16|u4", "signs", { table: "iq3", offset: 62, factor: 1 / 2 }),
+  IQ3_S: points("iq3_s", "f16|u4", "signs", { table: "iq3_s", offset: 15, factor: 2 }),
   MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12 }),
   NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12 }),
 };
@@ -151,8 +180,8 @@ export function factorBits(
   { bits, table, scales }: Pick<WeightLayout, "bits" | "table" | "scales">,
 ): number {
   if (SCALE_KINDS[scales].form === "signs") return 7;
-  if (table === "iq1" || table === "iq2" || table === "iq3") return 7;
-  return table === "iq4" ? 8 : table === "e2m1" ? 5 : bits;
+  if (table === "iq2" || table === "iq3") return 7;
+  return table === "iq4" ? 8 : table === "e2m1" || table === "iq3_s" ? 5 : bits;
 }
 
 /** Bytes of one tile of eight rows. */

@@ -22,9 +22,10 @@ const PREFIX = 32;
 const FIRST_PROMPT = 30;
 const BATCH_ROWS = 8;
 const SLACK = 32;
-/** A peer whose turn took longer takes part in two rounds only, or in one if it is far behind anyway. */
-const SLOW_MS = 10_000;
-const SLOW_ROUNDS = 2;
+/** A peer whose turn took longer takes part in so many rounds only. */
+const SLOW = { ms: 10_000, rounds: 2 };
+/** The same of one that is far behind anyway; a first turn as long as `longMs` is no warming up any more, and counts. */
+const FAR = { ms: 4_000, rounds: 1, longMs: 15_000 };
 /** From this context on three rounds have to do. */
 const LONG_CONTEXT = 2000;
 const LONG_ROUNDS = 3;
@@ -60,14 +61,16 @@ async function alternate(
         if (one.left === 0) continue;
         const start = performance.now();
         const value = await attempt(contender, () => measure(runner, contender));
-        if (contender.peer && performance.now() - start > SLOW_MS) {
-          const most = contender.peer.isFarBehind ? 1 : SLOW_ROUNDS;
-          one.left = Math.max(0, Math.min(one.left, most - values.length));
+        const ms = performance.now() - start;
+        const isWarm = round >= 0 || (contender.peer?.isFarBehind && ms > FAR.longMs);
+        const limit = contender.peer?.isFarBehind ? FAR : SLOW;
+        if (contender.peer && ms > limit.ms) {
+          one.left = Math.max(0, Math.min(one.left, limit.rounds - values.length));
         }
         if (value === undefined) {
           running = running.filter((other) => other !== one);
           runner.close().catch(() => {}); // Its process may have ended by itself.
-        } else if (round >= 0) {
+        } else if (isWarm) {
           values.push(value);
           one.left--;
         }
@@ -156,7 +159,8 @@ async function* prefill(input: CaseInput): AsyncGenerator<Measured> {
 
 /** Eight texts at once, every one in a cache of its own; tokens of all together. */
 async function* batch(input: CaseInput): AsyncGenerator<Measured> {
-  const { model: { ids }, options: { rounds, decode: count } } = input;
+  const { model: { ids }, options: { rounds, decode } } = input;
+  const count = Math.min(decode, 32); // times eight sessions
   const prompts = Array.from(
     { length: BATCH_ROWS },
     (_, row) => ids.slice(row * PREFIX, (row + 1) * PREFIX),
@@ -212,6 +216,7 @@ async function* start(input: CaseInput): AsyncGenerator<Measured> {
   const reading: number[] = [];
   for (let round = 0; round < rounds; round++) {
     for (const contender of round % 2 ? contenders.toReversed() : contenders) {
+      if (contender.peer?.isFarBehind && round >= FAR.rounds) continue;
       reading.push(readingMs(path));
       await attempt(contender, async () => {
         const runner = await contender.start({});

@@ -10,6 +10,7 @@ import type { BenchCase } from "../../tools/bench/gpu_case.ts";
 import { chosenTeam, gemmCase, gemvCase } from "../../tools/bench/gpu_cases.ts";
 import { readTime } from "../../tools/bench/gpu_read.ts";
 import { createGpuTimer } from "../../tools/bench/gpu_timer.ts";
+import { median } from "../support/figures.ts";
 import {
   type FormatBenchOptions,
   type FormatFigure,
@@ -19,7 +20,7 @@ import {
 
 const MIB = 2 ** 20;
 
-/** Times all formats and shapes. */
+/** Times all formats of a shape in turns, since the clock rises from one timing to the next, and hands them out. */
 export async function* gpuFormats(options: FormatBenchOptions): AsyncGenerator<FormatFigure> {
   const gpu = await openGpu();
   const { capabilities } = gpu;
@@ -27,28 +28,37 @@ export async function* gpuFormats(options: FormatBenchOptions): AsyncGenerator<F
   const timer = await createGpuTimer(gpu, {
     poolBytes: small ? 32 * MIB : Math.min(1024 * MIB, capabilities.maxBufferBytes),
     roomBytes: small ? 16 * MIB : 256 * MIB,
-    rounds: options.rounds,
+    rounds: 1,
     warmTurns: small ? 1 : 100_000,
   });
   try {
     for (const shape of options.shapes) {
-      for (const name of formatsFor(options, shape)) {
+      const turns = formatsFor(options, shape).map((name) => {
         const format = findFormat(name, shape.columns).name;
         const floats = options.exact || !hasGpuIntegerKernel(format);
         const product = productOf(gpu, { ...shape, format, floats }, small);
-        timer.reset();
-        const all = await timer.time(product.dispatches(timer));
-        const reading = await readTime(timer, product.bytes!, product.runs);
-        const microseconds = all / product.runs;
+        return { format, floats, product, runs: [] as number[], reads: [] as number[] };
+      });
+      for (let round = 0; round < options.rounds; round++) {
+        for (const { product, runs, reads } of round % 2 === 0 ? turns : turns.toReversed()) {
+          timer.reset();
+          runs.push(await timer.time(product.dispatches(timer)));
+          reads.push(await readTime(timer, product.bytes!, product.runs));
+        }
+      }
+      for (const { format, floats, product, runs, reads } of turns) {
+        const microseconds = median(runs) / product.runs;
         yield {
-          ...{ backend: "gpu", device: capabilities.adapter, format, shape },
+          ...{ backend: "gpu", device: capabilities.adapter, shape },
+          // Whose block is a row, its length says nothing more than the shape.
+          format: format.replace(new RegExp(`_${shape.columns}$`), ""),
           activations: floats ? "f32" : "q8",
           bitsAWeight: 8 * product.bytes! / (shape.columns * shape.outputs),
           bytes: product.bytes!,
           seconds: microseconds / 1e6,
           gbps: product.bytes! / microseconds / 1e3,
           gops: product.operations! / microseconds / 1e3,
-          share: reading / all,
+          share: median(reads) / median(runs),
         };
       }
     }

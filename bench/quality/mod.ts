@@ -20,11 +20,15 @@ export interface QualityBenchOptions {
   /** Model in floats, for `encode`. */
   readonly floats: () => Promise<string>;
   readonly width: number | undefined;
+  /** Seed of the turn, of `perplexity`. */
+  readonly seed: number;
   readonly text: string;
   readonly windows: number;
   /** Formats as the parts write them, in either case; none: all. */
   readonly formats: readonly string[];
   readonly threads: number;
+  /** Formats at a time, of `perplexity`. */
+  readonly jobs: number;
 }
 
 /** Rows of whole blocks of 256, for formats that llama.cpp has. */
@@ -34,8 +38,10 @@ const FILES_WIDTH = 768;
 export async function* qualityBench(options: QualityBenchOptions): AsyncGenerator<Figure> {
   const { parts, formats } = options;
   const among = (all: readonly string[]) => {
-    const wanted = formats.map((name) => name.toUpperCase());
-    return formats.length === 0 ? all : all.filter((name) => wanted.includes(name.toUpperCase()));
+    const known = new Map(all.map((name) => [name.toUpperCase(), name]));
+    // In the order in which they are named.
+    const named = formats.map((name) => known.get(name.toUpperCase()));
+    return formats.length === 0 ? all : named.filter((name) => name !== undefined);
   };
   if (parts.includes("perplexity")) {
     yield* perplexityBench({ ...options, formats: among(QUALITY_FORMATS) });

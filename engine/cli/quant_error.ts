@@ -31,6 +31,12 @@ export const quantError: Command = defineCommand({
       help: "a line for every tensor; of several formats: their mean errors side by side",
     },
     plot: { type: "string", value: "FILE", help: "also draw an SVG: mean errors by tensor" },
+    threads: {
+      type: "integer",
+      value: "N",
+      min: 1,
+      help: "CPU threads that encode (all, 4 at most)",
+    },
     ...SOURCE_FLAGS,
   },
   examples: [
@@ -63,7 +69,12 @@ export const quantError: Command = defineCommand({
   const { fetchModel } = await import("./fetch.ts");
   const { openModel } = await import("../formats/open_model.ts");
   const { fileError, policyError } = await import("../pipelines/quant_error.ts");
-  const options = { signal, ...flags.levels && { levels: flags.levels }, ...only && { only } };
+  const options = {
+    signal,
+    ...flags.levels && { levels: flags.levels },
+    ...flags.threads !== undefined && { threads: flags.threads },
+    ...only && { only },
+  };
   const file = await openModel(await fetchModel(name, flags, context));
   const results: Result[] = [];
   try {

@@ -17,6 +17,7 @@ import {
 } from "./gguf_cursor.ts";
 import { readValue } from "./gguf_metadata.ts";
 import { readString } from "./gguf_strings.ts";
+import { LazyMetadata } from "./lazy_metadata.ts";
 import { type BlockLayout, scalarOfGgmlType } from "./scalars.ts";
 import type { ByteSource, MetadataValue, TensorInfo } from "./source.ts";
 
@@ -90,7 +91,7 @@ function* readMetadata(
   cursor: Cursor,
   count: number,
 ): Steps<Pick<GgufHeader, "metadata" | "ranges">> {
-  const metadata = new Map<string, MetadataValue>();
+  const metadata = new LazyMetadata();
   const ranges = new Map<string, [number, number]>();
   for (let i = 0; i < count; i++) {
     cursor.place = `metadata key ${i + 1} of ${count}`;
@@ -99,7 +100,7 @@ function* readMetadata(
     cursor.place = `key ${JSON.stringify(key)}`;
     if (key === "") throw headerError(cursor, "a metadata key is empty");
     if (metadata.has(key)) throw headerError(cursor, "the key stands twice in the file");
-    metadata.set(key, yield* readValue(cursor, yield* readU32(cursor)));
+    metadata.put(key, yield* readValue(cursor, yield* readU32(cursor)));
     ranges.set(key, [start, cursor.pos]);
   }
   return { metadata, ranges };

@@ -6,6 +6,7 @@
 import { type Cursor, headerError, need, readLength, readU32, type Steps } from "./gguf_cursor.ts";
 import { readString, readStrings } from "./gguf_strings.ts";
 import type { MetadataValue, NumericArray } from "./source.ts";
+import { StringTable } from "./string_table.ts";
 
 interface NumberType {
   readonly name: string;
@@ -42,8 +43,12 @@ function numberType(
   return { name, bytes, read, array };
 }
 
-/** Reads a value of GGUF type `type`. */
-export function* readValue(cursor: Cursor, type: number, depth = 0): Steps<MetadataValue> {
+/** Reads a value of GGUF type `type`; an array of strings stays as it is in the file. */
+export function* readValue(
+  cursor: Cursor,
+  type: number,
+  depth = 0,
+): Steps<MetadataValue | StringTable> {
   if (type === STRING) return yield* readString(cursor, "the value");
   if (type === BOOL) return yield* readBool(cursor);
   if (type === ARRAY) return yield* readArray(cursor, depth);
@@ -54,7 +59,7 @@ export function* readValue(cursor: Cursor, type: number, depth = 0): Steps<Metad
   return typeof value === "bigint" && isExact(value) ? Number(value) : value;
 }
 
-function* readArray(cursor: Cursor, depth: number): Steps<MetadataValue> {
+function* readArray(cursor: Cursor, depth: number): Steps<MetadataValue | StringTable> {
   if (depth === MAX_DEPTH) throw headerError(cursor, `arrays nest deeper than ${MAX_DEPTH}`);
   const type = yield* readU32(cursor);
   if (type === STRING) {
@@ -66,7 +71,8 @@ function* readArray(cursor: Cursor, depth: number): Steps<MetadataValue> {
     const count = yield* readLength(cursor, "the array length", entryBytes);
     const values: MetadataValue[] = [];
     for (let i = 0; i < count; i++) {
-      values.push(type === BOOL ? yield* readBool(cursor) : yield* readArray(cursor, depth + 1));
+      const value = type === BOOL ? yield* readBool(cursor) : yield* readArray(cursor, depth + 1);
+      values.push(value instanceof StringTable ? value.all() : value);
     }
     return values;
   }

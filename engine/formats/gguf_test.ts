@@ -3,7 +3,7 @@ import { f32Bytes, type TensorSpec, writeGguf } from "../../tests/support/write_
 import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
 import { memorySource } from "../io.ts";
 import { openGguf } from "./gguf.ts";
-import { stringBytes } from "./gguf_strings.ts";
+import { stringBytes } from "./string_table.ts";
 import type { ByteSource } from "./source.ts";
 
 const TENSOR: TensorSpec = {

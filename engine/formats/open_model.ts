@@ -5,11 +5,7 @@
 import { SourceError } from "../errors.ts";
 import { listFolder, openFile, pathKind, siblingPath } from "../io.ts";
 import { openGguf } from "./gguf.ts";
-import { openLlama2c } from "./llama2c.ts";
 import { openOnnxFile, openOnnxFolder } from "./onnx/open_onnx_model.ts";
-import { openTorchLegacy } from "./pickle/torch_legacy.ts";
-import { openTorchZip } from "./pickle/torch_zip.ts";
-import { openSafetensors } from "./safetensors.ts";
 import {
   findSafetensors,
   openSafetensorsFolder,
@@ -18,15 +14,22 @@ import {
 import { type ModelKind, sniffModel } from "./sniff.ts";
 import type { ByteSource, WeightFile } from "./source.ts";
 
-const SAFETENSORS: WeightsReader = { kind: "safetensors", open: openSafetensors };
+// Readers of rarer kinds are imported when there is something for them: a file is of one kind.
+const SAFETENSORS: WeightsReader = {
+  kind: "safetensors",
+  open: async (source) => await (await import("./safetensors.ts")).openSafetensors(source),
+};
 const TORCH: WeightsReader = {
   kind: "pickle",
   open: async (source) =>
     await sniffModel(source) === "torch-legacy"
-      ? await openTorchLegacy(source)
-      : await openTorchZip(source),
+      ? await (await import("./pickle/torch_legacy.ts")).openTorchLegacy(source)
+      : await (await import("./pickle/torch_zip.ts")).openTorchZip(source),
 };
-const LLAMA2C: WeightsReader = { kind: "llama2c", open: openLlama2c };
+const LLAMA2C: WeightsReader = {
+  kind: "llama2c",
+  open: async (source) => await (await import("./llama2c.ts")).openLlama2c(source),
+};
 
 const openers: Readonly<Record<ModelKind, (source: ByteSource) => Promise<WeightFile>>> = {
   "gguf": openGguf,

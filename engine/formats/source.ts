@@ -15,6 +15,10 @@ export interface ByteSource {
    */
   readInto(offset: number, target: Uint8Array): void | Promise<void>;
   /**
+   * For sources that other threads can open for themselves: the file, in the words of `FILE_READER` (engine/io.ts).
+   */
+  readonly file?: string;
+  /**
    * Opens the file of that plain name beside this one; absent where there is no folder (memory).
    *
    * @throws {SourceError} If there is no such file.

@@ -5,11 +5,16 @@
 import type { Capabilities, GpuWeight, Shader } from "../../gpu/kernel.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
-import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
+import { gemvF32, isStaged } from "../../gpu/kernels/matmul_gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
 import { type RowsShape, workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
-import { gemmStepGroups, MATMUL_TUNING, teamsFor } from "../../gpu/kernels/matmul_tuning.ts";
+import {
+  gemmStepGroups,
+  MATMUL_TUNING,
+  type TeamKind,
+  teamsFor,
+} from "../../gpu/kernels/matmul_tuning.ts";
 import { planeNames, unitColumns } from "../../gpu/kernels/weight_reader.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { ceilDiv, type Dim, min, mul, product, sub } from "./dim.ts";
@@ -25,6 +30,8 @@ export type Style = "subgroup" | "workgroup";
 export interface Arithmetic {
   readonly name: "q8" | "f32";
   takes(format: string): boolean;
+  /** Teams of products for few rows. */
+  teams(weight: GpuWeight): TeamKind;
   /** Steps of a row of a weight. */
   steps(weight: GpuWeight): number;
   few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
@@ -34,6 +41,7 @@ export interface Arithmetic {
 const FLOATS: Arithmetic = {
   name: "f32",
   takes: () => true,
+  teams: ({ layout }) => isStaged(layout) ? "staged" : "f32",
   steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
   few: (shape) => gemvF32(shape),
   many: (weight) => vectorTile(weight, gemmF32),
@@ -43,6 +51,7 @@ const FLOATS: Arithmetic = {
 export const INTEGERS: Arithmetic = {
   name: "q8",
   takes: hasGpuIntegerKernel,
+  teams: () => "q8",
   steps: ({ columns }) => gemvQ8Steps(columns),
   few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
   many: (weight, capabilities) =>
@@ -104,7 +113,7 @@ export function lowerFew(
     if (wanted === 0 || (atOnce === one && least > one)) continue;
     const shape = {
       ...teamsFor(capabilities, style, {
-        arithmetic: arithmetic.name,
+        kind: arithmetic.teams(weight),
         steps: arithmetic.steps(weight),
         lines: weight.rows,
         rows: atOnce,
@@ -213,7 +222,7 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
       const pairs = mul(y!.shape[0]!, items);
       const shape = {
         ...teamsFor(capabilities, style, {
-          arithmetic: arithmetic.name,
+          kind: arithmetic.teams(weight),
           steps: arithmetic.steps(weight),
           lines: outputs,
           rows: 1,

@@ -70,7 +70,7 @@ function lowerNormRow(lowering: GpuLowering): void {
   const rows = rowsOfX(lowering);
   const shape = {
     ...teamsFor(capabilities, "subgroup", {
-      arithmetic: "q8",
+      kind: "q8",
       steps: INTEGERS.steps(lowering.weight(matrix!)),
       lines: outputs,
       rows: 1,

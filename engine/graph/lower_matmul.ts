@@ -5,7 +5,12 @@
 import { q8RowBytes } from "../../quant/q8_activation.ts";
 import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
 import { int7TileBytes, ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
-import { floatScratchBytes, int7ScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
+import {
+  floatScratchBytes,
+  int7ScratchBytes,
+  q8ScratchBytes,
+  unpackedScratchBytes,
+} from "../../wasm/matmul_scratch.ts";
 import { floatBlock, int7Block } from "../../wasm/row_blocks.ts";
 import { shareTiles, smallChunk } from "../../wasm/weight_chunks.ts";
 import { TILE_ROWS, tileBytes, WEIGHT_LAYOUTS } from "../../wasm/weight_layout.ts";
@@ -134,6 +139,8 @@ export const expertMatmulQ8Kernel: WasmKernel = {
       ...expertOperands(lowering),
       row_bytes: q8RowBytes(columns),
       style: 0,
+      scratch: lowering.scratch(unpackedScratchBytes()),
+      scratch_bytes: unpackedScratchBytes(),
     });
   },
 };

@@ -132,9 +132,9 @@ function* checkTypes(graph: Graph): Iterable<string> {
 function* checkStates(graph: Graph): Iterable<string> {
   const changer = new Map<Value, Node>();
   for (const node of graph.nodes) {
-    const op = getOp(node.op);
-    if (op.view) continue;
-    for (const input of Object.values(op.inPlace ?? {})) {
+    const { view, inPlace } = getOp(node.op);
+    if (view || !inPlace) continue;
+    for (const input of Object.values(inPlace)) {
       const value = node.inputs[input];
       if (!value) continue;
       if (value.role !== "state") yield `${node.name} changes ${value.name}, which is no state`;

@@ -28,8 +28,13 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "./mode
  */
 export async function load(model: string, options: LoadOptions = {}): Promise<Model> {
   checkLoadOptions(options);
-  const { loadModel } = await import("./load_file.ts");
-  return await loadModel(model, options);
+  const { openDevice } = await import("./devices.ts");
+  // The device and its workers start while the rest of the code is read.
+  const code = import("./load_file.ts");
+  const device = await openDevice(options.device ?? "auto", options);
+  using _warm = device.backend.warm?.();
+  const { loadModel } = await code;
+  return await loadModel(model, options, device);
 }
 
 /**

@@ -21,12 +21,14 @@ import { openForReading } from "./open_source.ts";
 import { type PreparedModel, prepareModel } from "./prepare.ts";
 import { readTextParts, type TextParts } from "./text_parts.ts";
 
-/** `load`, after its options were checked. */
-export async function loadModel(name: string, options: LoadOptions): Promise<LoadedModel> {
-  const device = await openDevice(options.device ?? "auto", options);
+/** `load`, after its options were checked and its device was opened and, if there is such a thing, warmed. */
+export async function loadModel(
+  name: string,
+  options: LoadOptions,
+  device: Device,
+): Promise<LoadedModel> {
   const path = await fetchModel(name, options);
   const start = performance.now();
-  device.backend.warm?.();
   const file = await openModel(path);
   try {
     return await loadOn(file, { name, options, device, start });
@@ -125,10 +127,18 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   }
   if (device.backend.name !== "gpu") refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
-  const prepared = await prepareModel(file, options, device, adapters.all);
+  const { backend } = device;
+  const prepared = await prepareModel(
+    ...[file, options, device, adapters.all] as const,
+    async (graph) => await backend.preload?.(graph),
+  );
   // What a GPU has is not known before it is asked for.
   if (device.backend.name !== "gpu") checkMemory(prepared.memory, { file: file.name });
-  const text = await readTextParts(file, options.chatTemplate, prepared.tokenization);
+  let reading: Promise<TextParts> | undefined;
+  const readText = () =>
+    reading ??= readTextParts(file, options.chatTemplate, prepared.tokenization);
+  // Before weights are read where that is this thread's work, while others read them where it is not.
+  if (device.backend.name !== "wasm") await readText();
   const { signal, onProgress, excludeKernels } = options;
   const executable = await device.backend.prepare(prepared.plan, {
     slots: prepared.limits.sessions,
@@ -136,8 +146,10 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     ...signal && { signal },
     ...excludeKernels && { excludeKernels: new Set(excludeKernels) },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
+    meanwhile: async () => void await readText(),
   });
   try {
+    const text = await readText();
     return await finish({ ...input, file, prepared, text, executable, adapters: adapters.all });
   } catch (error) {
     executable.dispose();

@@ -34,7 +34,8 @@ function groupAt(
   path: string,
 ): Record<string, MetadataValue> | undefined {
   const prefix = `${path}.`;
-  const entries = [...metadata].filter(([key]) => key.startsWith(prefix));
-  if (entries.length === 0) return undefined;
-  return Object.fromEntries(entries.map(([key, value]) => [key.slice(prefix.length), value]));
+  // By keys: to look at a value may take decoding it.
+  const keys = [...metadata.keys()].filter((key) => key.startsWith(prefix));
+  if (keys.length === 0) return undefined;
+  return Object.fromEntries(keys.map((key) => [key.slice(prefix.length), metadata.get(key)!]));
 }

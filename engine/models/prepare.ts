@@ -85,6 +85,7 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
 /**
  * Plans a model.
  *
+ * @param onGraph Called with the graph before it is optimised, if its weights will be loaded as they are.
  * @throws {FormatError | UnsupportedError} If the file's model cannot be built; the message says where.
  */
 export async function prepareModel(
@@ -92,6 +93,7 @@ export async function prepareModel(
   options: LoadOptions,
   kernels: KernelQuestions,
   adapters: readonly Adapter[] = [],
+  onGraph: (graph: Graph) => Promise<void> = async () => {},
 ): Promise<PreparedModel> {
   const given = await ownForm(options.spec, file);
   const { resolved, architecture: ownName } = chooseSpec(file, given.json);
@@ -114,6 +116,8 @@ export async function prepareModel(
   });
   changes?.checkUsed();
   const graph = await withOutliers(built.graph, file);
+  // Passes change the nodes of a decoder, not its weights; those of an encoder may be rounded.
+  if (network !== "encoder") await onGraph(graph);
   const warnings = [
     ...given.warnings,
     ...unknownKeysWarning(file, own.resolved, ownName),

@@ -5,6 +5,9 @@
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
+// Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json. And not when it is called for:
+// that would be a wait of its own behind all others.
+import { tokenizerFromGguf } from "../text/gguf_tokenizer.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 
 /** Text side of a model. */
@@ -54,8 +57,6 @@ interface FoundText {
 
 async function readFiles(file: WeightFile): Promise<FoundText> {
   if (file.metadata.has("tokenizer.ggml.model")) {
-    // Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json.
-    const { tokenizerFromGguf } = await import("../text/gguf_tokenizer.ts");
     return {
       tokenizer: tokenizerFromGguf(file.metadata, file.name),
       source: templateText(file.metadata.get("tokenizer.chat_template"), file),

@@ -31,13 +31,15 @@ export function unknownKeys(
   const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]
     .map(named);
   const harmless = names.harmless.map((pattern) => toPattern(named(pattern)));
-  return [...metadata].filter(([key, value]) =>
-    (convention === "huggingface" || key.startsWith(`${architecture}.`)) && asks(value) &&
+  // By keys: to look at a value may take decoding a vocabulary.
+  return [...metadata.keys()].filter((key) =>
+    (convention === "huggingface" || key.startsWith(`${architecture}.`)) &&
+    asks(metadata.get(key)) &&
     !known.some((path) =>
       path === key || path.startsWith(`${key}.`) || key.startsWith(`${path}.`)
     ) &&
     !harmless.some((pattern) => pattern.test(key))
-  ).map(([key]) => key);
+  );
 }
 
 function asks(value: unknown): boolean {

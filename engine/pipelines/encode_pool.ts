@@ -1,10 +1,11 @@
 // Encodes runs of rows on several threads, which is most of the work of `quantize`. A run is sent to the worker that
 // has been idle longest; results are taken in the order of the rows, so that what is written and summed up does not
-// depend on threads. Workers start with the first tensor that is worth it. Where none may be started (they are
+// depend on threads. Workers start with the first run that is worth it. Where none may be started (they are
 // modules of their own, and need permission to read them) the calling thread does it all. It also does all that GPTQ
 // rounds: a factor of columns² is too large for a copy a thread, and V8 takes twice as long to round with one in shared
 // memory (654 ms became 1283 for 128 rows of 1,024).
 
+import { mayReadModule } from "../io.ts";
 import { type EncodedRun, type EncodeJob, encodeRun } from "./encode_run.ts";
 import type { RunOrder, RunReply } from "./encode_worker.ts";
 
@@ -23,13 +24,15 @@ export interface EncodePool {
    * @throws {RangeError} If the format cannot hold them.
    */
   encode(job: EncodeJob, values: Float32Array<ArrayBuffer>): Promise<PooledRun>;
-  /** Starts the workers unless they run; called before a tensor of so many runs. */
-  prepare(runs: number): Promise<void>;
+  /** Called before a tensor of so many runs: few are not worth a thread. */
+  prepare(runs: number): void;
   [Symbol.dispose](): void;
 }
 
-/** A worker takes some 30 MB and as many milliseconds to start: few runs are done sooner without. */
+/** A worker takes some 20 MB and as many milliseconds to start: few runs are done sooner without. */
 const LEAST_RUNS = 8;
+/** Formats whose runs take less are not sent: q8_0 took as long with two threads, e0m4 longer, q4_k 0.55 of the time. */
+const SLOW_MS = 15;
 /** Beyond these the calling thread, which reads, compares and writes, is what they wait for. */
 const MOST_THREADS = 4;
 
@@ -42,23 +45,41 @@ interface Encoder {
   waiting: number;
 }
 
-/** A pool of at most so many threads; default as many as there are processors. */
-export function createEncodePool(threads: number = navigator.hardwareConcurrency): EncodePool {
+/**
+ * A pool.
+ *
+ * @param threads At most so many; default as many as there are processors.
+ * @param slowMs Formats whose first run takes longer are worth a thread.
+ */
+export function createEncodePool(
+  threads: number = navigator.hardwareConcurrency,
+  slowMs: number = SLOW_MS,
+): EncodePool {
   const count = Math.min(threads, MOST_THREADS);
-  let encoders: Encoder[] = [];
-  let isTried = count < 2;
+  const slow = new Map<string, boolean>();
+  let encoders: Encoder[] | undefined;
+  let isLarge = false;
+
+  function encodeHere(job: EncodeJob, values: Float32Array<ArrayBuffer>): PooledRun {
+    const start = performance.now();
+    const run = encodeRun(job, values);
+    if (!slow.has(job.format)) slow.set(job.format, performance.now() - start > slowMs);
+    return { ...run, values };
+  }
+
   return {
     get depth() {
-      return Math.max(1, 2 * encoders.length);
+      return Math.max(1, 2 * (encoders?.length ?? 0));
     },
-    async prepare(runs) {
-      if (isTried || runs < LEAST_RUNS) return;
-      isTried = true;
-      encoders = await startEncoders(count);
+    prepare(runs) {
+      isLarge = runs >= LEAST_RUNS;
     },
     async encode(job, values) {
+      const isSent = count > 1 && isLarge && !job.factor && slow.get(job.format);
+      if (!isSent) return encodeHere(job, values);
+      encoders ??= await startEncoders(count);
       const encoder = encoders.toSorted((a, b) => a.waiting - b.waiting)[0];
-      if (!encoder || job.factor) return { ...encodeRun(job, values), values };
+      if (!encoder) return encodeHere(job, values);
       encoder.waiting++;
       const result = encoder.last.then(() => send(encoder, job, values));
       encoder.last = result.catch(() => {});
@@ -69,7 +90,7 @@ export function createEncodePool(threads: number = navigator.hardwareConcurrency
       }
     },
     [Symbol.dispose]() {
-      for (const { worker } of encoders) worker.terminate();
+      for (const { worker } of encoders ?? []) worker.terminate();
       encoders = [];
     },
   };
@@ -77,10 +98,12 @@ export function createEncodePool(threads: number = navigator.hardwareConcurrency
 
 /** All of them, or none. */
 async function startEncoders(count: number): Promise<Encoder[]> {
+  const url = new URL("./encode_worker.ts", import.meta.url);
+  if (!mayReadModule(url)) return [];
   const started: Worker[] = [];
   try {
     return await Promise.all(Array.from({ length: count }, async () => {
-      const worker = new Worker(new URL("./encode_worker.ts", import.meta.url), { type: "module" });
+      const worker = new Worker(url, { type: "module" });
       started.push(worker);
       await answerOf(worker);
       return { worker, job: undefined, last: Promise.resolve(), waiting: 0 };

@@ -31,8 +31,11 @@ Deno.test("threads give the bytes of one, for every format and for calibrated ro
     options: { levels: "upstream", importance, range: [-2, 2] },
   }));
   jobs.push(guidedJob());
-  using pool = createEncodePool(3);
-  await pool.prepare(100);
+  using pool = createEncodePool(3, -1);
+  pool.prepare(100);
+  // The first run of a format is encoded here, and tells that others are worth a thread.
+  for (const job of jobs) await pool.encode(job, values.slice());
+  await pool.encode(jobs[0]!, values.slice());
   assertEquals(pool.depth, 6);
   const results = await Promise.all(jobs.map((job) => pool.encode(job, values.slice())));
   for (const [i, job] of jobs.entries()) {
@@ -46,8 +49,9 @@ Deno.test("threads give the bytes of one, for every format and for calibrated ro
 Deno.test("a run that a format cannot hold is refused by a thread as by the caller, and the next is not", async () => {
   const job: EncodeJob = { format: "Q4_B16", options: {} };
   const large = new Float32Array(32).fill(3e38);
-  using threads = createEncodePool(2);
-  await threads.prepare(100);
+  using threads = createEncodePool(2, -1);
+  threads.prepare(100);
+  await threads.encode(job, new Float32Array(32));
   using alone = createEncodePool(1);
   const messages = [];
   for (const pool of [threads, alone]) {
@@ -59,25 +63,31 @@ Deno.test("a run that a format cannot hold is refused by a thread as by the call
   assertEquals(messages[0], messages[1]);
 });
 
-Deno.test("few runs start no thread, and one thread none at all", async () => {
-  using many = createEncodePool(4);
-  await many.prepare(2);
-  using one = createEncodePool(1);
-  await one.prepare(1000);
-  assertEquals([many.depth, one.depth], [1, 1]);
+Deno.test("few runs, a fast format, or a limit of one thread start none", async () => {
+  const job: EncodeJob = { format: "Q8_0", options: {} };
+  const pools = [[createEncodePool(4, -1), 2], [createEncodePool(4, 1e6), 100], [
+    createEncodePool(1, -1),
+    100,
+  ]] as const;
+  for (const [pool, runs] of pools) {
+    using _pool = pool;
+    pool.prepare(runs);
+    for (let i = 0; i < 3; i++) await pool.encode(job, new Float32Array(32));
+    assertEquals(pool.depth, 1);
+  }
 });
 
 Deno.test({
   name: "without permission to read the worker's module the caller does it all",
   permissions: { read: false },
   fn: async () => {
-    using pool = createEncodePool(2);
-    await pool.prepare(100);
+    using pool = createEncodePool(2, -1);
+    pool.prepare(100);
+    const job: EncodeJob = { format: "Q8_0", options: {} };
+    for (let i = 0; i < 2; i++) {
+      const { bytes } = await pool.encode(job, new Float32Array(32).fill(1));
+      assert(bytes.some((byte) => byte !== 0));
+    }
     assertEquals(pool.depth, 1);
-    const { bytes } = await pool.encode(
-      { format: "Q8_0", options: {} },
-      new Float32Array(32).fill(1),
-    );
-    assert(bytes.some((byte) => byte !== 0));
   },
 });

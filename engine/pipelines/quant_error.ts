@@ -3,11 +3,13 @@
 // compared, tensor by tensor, which judges any quantiser.
 
 import { findNonFinite } from "../../quant/finite.ts";
-import { type EncodeOptions, formatBytes, getFormat, type NumberFormat } from "../../quant/mod.ts";
+import { type EncodeOptions, getFormat, type NumberFormat } from "../../quant/mod.ts";
 import { chooseFormat, type QuantPolicy } from "../../quant/policy.ts";
 import { FormatError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { readTensorRows } from "../formats/tensor_rows.ts";
+import { createEncodePool } from "./encode_pool.ts";
+import { encodeTensor } from "./encode_tensor.ts";
 import {
   addErrors,
   createErrorSums,
@@ -48,6 +50,8 @@ export interface PolicyErrorOptions {
   readonly levels?: EncodeOptions["levels"];
   /** Only tensors of such names. */
   readonly only?: RegExp;
+  /** Threads that encode. Default: all processors, 4 at most. */
+  readonly threads?: number;
   /** Stops between two runs of rows. */
   readonly signal?: AbortSignal;
 }
@@ -60,9 +64,10 @@ export interface PolicyErrorOptions {
 export async function policyError(
   file: WeightFile,
   policy: QuantPolicy,
-  { levels = "paper", only, signal }: PolicyErrorOptions = {},
+  { levels = "paper", only, threads, signal }: PolicyErrorOptions = {},
 ): Promise<ModelQuantError> {
   const model = modelFacts(file);
+  using pool = createEncodePool(threads);
   const all: Measured[] = [];
   for (const tensor of file.tensors.values()) {
     if (!isFloatFormat(tensor.format) || (only && !only.test(tensor.name))) continue;
@@ -71,10 +76,16 @@ export async function policyError(
     const range = format.scope === "tensor" ? await rangeOf(tensor, signal) : undefined;
     const options = { levels, ...range && { range } };
     const sums = createErrorSums();
-    const rows = readTensorRows(tensor, getFormat(tensor.format), signal);
-    for await (const { start, values } of rows) {
-      addErrors(sums, values, encodeAndDecode(tensor, start, values, format, options));
-    }
+    await encodeTensor(tensor, getFormat(tensor.format), {
+      ...{ pool, job: { format: format.name, options }, signal },
+      before(start, values) {
+        const bad = findNonFinite(values);
+        if (bad >= 0) throw broken(tensor, `value ${start + bad} is ${values[bad]}`);
+      },
+      after: (_start, { values, decoded }) => addErrors(sums, values, decoded),
+      fail: (start, error) =>
+        broken(tensor, `in the run from value ${start}: ${error.message}`, error),
+    });
     all.push({ tensor, format, insteadOf, sums });
   }
   return summarize(all);
@@ -120,27 +131,9 @@ interface Measured {
   readonly sums: ErrorSums;
 }
 
-function encodeAndDecode(
-  { source, name }: TensorInfo,
-  start: number,
-  values: Float32Array,
-  format: NumberFormat,
-  options: EncodeOptions,
-): Float32Array {
-  const fail = (message: string, cause?: unknown) =>
-    new FormatError(message, { file: source.name, place: `tensor ${JSON.stringify(name)}`, cause });
-  const bad = findNonFinite(values);
-  if (bad >= 0) throw fail(`value ${start + bad} is ${values[bad]}`);
-  const bytes = new Uint8Array(formatBytes(format, values.length));
-  const decoded = new Float32Array(values.length);
-  try {
-    format.encode!(values, bytes, options);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw fail(`in the run from value ${start}: ${error.message}`, error);
-  }
-  format.decode(bytes, decoded);
-  return decoded;
+function broken({ source, name }: TensorInfo, message: string, cause?: unknown): FormatError {
+  const place = `tensor ${JSON.stringify(name)}`;
+  return new FormatError(message, { file: source.name, place, cause });
 }
 
 /** Smallest and greatest value of a tensor. */

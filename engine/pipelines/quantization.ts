@@ -43,6 +43,8 @@ export interface QuantErrorOptions extends SourceOptions {
   readonly levels?: "paper" | "upstream";
   /** Only tensors of such names. */
   readonly only?: RegExp;
+  /** Threads that encode. Default: all processors, 4 at most. */
+  readonly threads?: number;
 }
 
 /**

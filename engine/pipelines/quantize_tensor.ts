@@ -8,9 +8,10 @@ import { getFormat } from "../../quant/mod.ts";
 import { pause } from "../decode/pause.ts";
 import { FormatError } from "../errors.ts";
 import type { TensorInfo } from "../formats/source.ts";
-import { readTensorRows, runsOf } from "../formats/tensor_rows.ts";
+import { readTensorRows } from "../formats/tensor_rows.ts";
 import type { NewFile } from "../io.ts";
-import type { EncodePool, PooledRun } from "./encode_pool.ts";
+import type { EncodePool } from "./encode_pool.ts";
+import { encodeTensor } from "./encode_tensor.ts";
 import {
   addErrors,
   createErrorSums,
@@ -52,13 +53,6 @@ export interface WriteOptions {
   readonly pool: EncodePool;
 }
 
-/** A run that is being encoded. */
-interface StartedRun {
-  /** Index of its first value. */
-  readonly start: number;
-  readonly result: Promise<PooledRun>;
-}
-
 const LARGEST_F16 = 65504;
 
 /**
@@ -95,38 +89,26 @@ export async function writeTensor(
   const outliers = await openOutliers(planned, source, checked, signal);
   const sums = createErrorSums();
   saturated = 0;
-  async function finish({ start, result }: StartedRun): Promise<void> {
-    const { bytes, decoded, values } = await result.catch((error) => {
-      if (!(error instanceof RangeError)) throw error;
-      throw refuse(tensor, `in the run from value ${start}: ${error.message}`, false, error);
-    });
-    const lost = findNonFinite(decoded);
-    if (lost >= 0) {
-      const value = values[lost];
-      throw refuse(tensor, `value ${start + lost}, ${value}, does not fit ${target!.name}`, false);
-    }
-    // Other columns make up for what GPTQ's zero in the place of an outlier became.
-    outliers?.putBack(start, values, decoded, method === "gptq");
-    addErrors(sums, values, decoded);
-    output.write(bytes);
-  }
-  const started: StartedRun[] = [];
-  await pool.prepare(runsOf(tensor));
-  try {
-    for await (const { start, values } of readTensorRows(tensor, source, signal)) {
+  await encodeTensor(tensor, source, {
+    ...{ pool, job, signal },
+    before(start, values) {
       checked(start, values);
       outliers?.takeFrom(values);
-      const result = pool.encode(job, values.slice());
-      result.catch(() => {}); // It is looked at in its turn.
-      started.push({ start, result });
-      if (started.length >= pool.depth) await finish(started.shift()!);
-    }
-  } catch (error) {
-    // What is wrong in rows before is what a single thread would have met.
-    if (!signal?.aborted) { for (const run of started) await finish(run); }
-    throw error;
-  }
-  for (const run of started) await finish(run);
+    },
+    after(start, { bytes, decoded, values }) {
+      const lost = findNonFinite(decoded);
+      if (lost >= 0) {
+        const place = `value ${start + lost}, ${values[lost]},`;
+        throw refuse(tensor, `${place} does not fit ${target.name}`, false);
+      }
+      // Other columns make up for what GPTQ's zero in the place of an outlier became.
+      outliers?.putBack(start, values, decoded, method === "gptq");
+      addErrors(sums, values, decoded);
+      output.write(bytes);
+    },
+    fail: (start, error) =>
+      refuse(tensor, `in the run from value ${start}: ${error.message}`, false, error),
+  });
   outliers?.writeTo(output);
   return { ...facts, method, error: errorStatistics(sums), saturated };
 }

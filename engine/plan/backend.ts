@@ -3,6 +3,7 @@
 // Nothing is allocated between the first run and dispose().
 
 import type { DimEnv } from "../graph/dim.ts";
+import type { Graph } from "../graph/graph.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Plan } from "./plan.ts";
 
@@ -23,8 +24,10 @@ export interface PrepareOptions {
   readonly slots: number;
   /** Stops loading; `prepare` then rejects with its reason. */
   readonly signal?: AbortSignal;
-  /** Called after each tensor. */
+  /** Called now and then while weights are read. */
   readonly onProgress?: (progress: LoadProgress) => void;
+  /** What the calling thread does while others load weights, if the device has others; what it throws ends loading. */
+  readonly meanwhile?: () => Promise<void>;
   /**
    * By op name, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
    * which its `when` does not hold.
@@ -118,8 +121,17 @@ export interface Backend {
   readonly name: DeviceName;
   /** Loads the weights, chooses kernels and allocates everything. */
   prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
-  /** Starts what takes time and needs no plan; absent: nothing does. */
-  warm?(): void;
+  /**
+   * Starts what takes time and needs no plan, for the next `prepare`; absent: nothing does.
+   *
+   * @returns What ends it if there is no such call.
+   */
+  warm?(): Disposable;
+  /**
+   * Begins to load the weights of a graph from which the plan of the next `prepare` will be made: the device does it
+   * while the caller plans. To a device that is warm; whether it is of use is left to the device.
+   */
+  preload?(graph: Graph): Promise<void>;
   /**
    * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
    * and no limit to it but the system's.

@@ -4,15 +4,23 @@
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { FormatError } from "../errors.ts";
 import type { TensorInfo } from "../formats/source.ts";
-import type { DataType, Value } from "../graph/graph.ts";
+import type { DataType, Node, Value } from "../graph/graph.ts";
 import { elementCount, hostArray, type HostData, hostElementBytes } from "../graph/host_tensor.ts";
 import type { PrepareOptions } from "./backend.ts";
 import type { Plan } from "./plan.ts";
 
 /** The weights that a plan's nodes read, each once, in order of first use. */
 export function weightsOf({ graph }: Plan): Value[] {
-  const inputs = graph.nodes.flatMap((node) => node.inputs);
-  return [...new Set(inputs.filter((value) => value?.role === "weight"))] as Value[];
+  return weightsOfNodes(graph.nodes);
+}
+
+/** The weights that nodes read, each once, in order of first use. */
+export function weightsOfNodes(nodes: readonly Node[]): Value[] {
+  const found = new Set<Value>();
+  for (const { inputs } of nodes) {
+    for (const value of inputs) if (value?.role === "weight") found.add(value);
+  }
+  return [...found];
 }
 
 /**

@@ -1,27 +1,25 @@
 // The WASM backend: makes a plan ready in the memory of one machine. Order of events: refuse what cannot
-// fit; reserve states, inputs and arena; stream and pack the weights; lower the nodes to one program. A
-// step is then one call into the machine, and nothing is allocated any more.
+// fit; reserve states, inputs, arena and weights; let the workers read and pack the weights; meanwhile lower
+// the nodes to one program; take part in what is left to read. A step is then one call into the machine, and
+// nothing is allocated any more.
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../wasm/allocator.ts";
-import {
-  compileKernels,
-  createMachine,
-  type Machine,
-  type MachineOptions,
-} from "../../wasm/machine.ts";
+import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
 import type { Program } from "../../wasm/program.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
+import { FILE_READER } from "../io.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
 import type { HostData } from "../graph/op.ts";
 import type { Backend, PrepareOptions } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
-import { weightsOf } from "./host_weights.ts";
+import { weightsOf, weightsOfNodes } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import type { WasmArena } from "./wasm_arena.ts";
-import { estimate } from "./wasm_estimate.ts";
+import { roundedWeights } from "./rounded_weights.ts";
+import { estimate, weightBytes } from "./wasm_estimate.ts";
 import { hostMemory, weightUses } from "./wasm_host_steps.ts";
 import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
 import { memoryParts } from "./wasm_memories.ts";
@@ -30,7 +28,7 @@ import type { WasmExecutable } from "./wasm_executable.ts";
 import { createWasmStates } from "./wasm_states.ts";
 import { createSharedMachine } from "./wasm_shared_machine.ts";
 import { placeValues } from "./wasm_values.ts";
-import { loadWasmWeights } from "./wasm_weights.ts";
+import { createWeightLoader, type WeightLoader } from "./wasm_weights.ts";
 import { workOf } from "./work.ts";
 
 /** Options of {@linkcode createWasmBackend}. */
@@ -60,6 +58,25 @@ export interface WasmBackend extends Backend {
   prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable>;
 }
 
+/** A machine without a plan. */
+interface WarmMachine {
+  readonly machine: Promise<Machine>;
+  /** What loads weights into it already. */
+  loader?: WeightLoader;
+}
+
+/** A machine for a plan. */
+interface ReadyMachine {
+  readonly machine: Machine;
+  readonly loader?: WeightLoader | undefined;
+}
+
+/**
+ * The part of a memory up to which weights are loaded before the plan is known: with this much the model will not be
+ * cut, and the time for planning counts.
+ */
+const PRELOADED_PART = 0.25;
+
 /** Operations that are worth waking workers for: some 100 µs. */
 const LEAST_SHARED_WORK = 2 ** 20;
 
@@ -67,23 +84,38 @@ const LEAST_SHARED_WORK = 2 ** 20;
 export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend {
   const machineOptions: MachineOptions = {
     wait: false,
+    reader: FILE_READER,
     ...(options.threads === undefined ? {} : { threads: options.threads }),
     ...(options.variant === undefined ? {} : { variant: options.variant }),
     ...(options.spins === undefined ? {} : { spins: options.spins }),
     ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
   };
   const { memoryBytes = ADDRESS_SPACE } = options;
-  const start = async () => {
+  const create = async (): Promise<Machine> => {
     const machine = await createMachine(machineOptions);
     if (options.skipBytes) machine.allocate(options.skipBytes);
     return machine;
   };
-  const shared = options.shared ? createSharedMachine(start) : undefined;
+  const shared = options.shared ? createSharedMachine(create) : undefined;
+  let warm: WarmMachine | undefined;
+  /** The machine that is warm already, or a new one. */
+  const start = async (): Promise<ReadyMachine> => {
+    const { machine = create(), loader } = warm ?? {};
+    warm = undefined;
+    return { machine: await machine, loader };
+  };
+  function cool(own: WarmMachine): void {
+    warm = undefined;
+    own.machine.then((machine) => machine.dispose(), () => {});
+  }
+  const only = async (machine: Promise<Machine>) => ({ machine: await machine });
   return {
     name: "wasm",
     async prepare(plan, prepare) {
       const parts = memoryParts(plan, prepare.slots, memoryBytes);
       if (parts.length > 1) {
+        // States alone can be what one memory does not hold.
+        if (warm?.loader) cool(warm);
         const own = { ...options, arena: undefined };
         return await prepareWasmParts(
           plan,
@@ -92,17 +124,37 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
           (part, prepare) => prepareWasm(part, own, prepare, start),
         );
       }
-      return await prepareWasm(
-        plan,
-        options,
-        prepare,
-        () =>
-          plan.graph.states.length > 0
-            ? start()
-            : options.arena?.borrow() ?? shared?.borrow() ?? start(),
-      );
+      const { arena } = options;
+      return await prepareWasm(plan, options, prepare, () => {
+        if (plan.graph.states.length > 0) return start();
+        const borrowed = arena?.borrow() ?? shared?.borrow();
+        return borrowed ? only(borrowed) : start();
+      });
     },
-    warm: () => compileKernels(options.variant),
+    warm() {
+      const own: WarmMachine = warm = { machine: create() };
+      own.machine.catch(() => {}); // told to whoever prepares something
+      return {
+        [Symbol.dispose]() {
+          if (warm === own) cool(own);
+        },
+      };
+    },
+    async preload(graph) {
+      const weights = weightsOfNodes(graph.nodes);
+      const bytes = weights.reduce((sum, value) => sum + weightBytes(value, false), 0);
+      if (!warm || bytes > memoryBytes * PRELOADED_PART) return;
+      const own = warm;
+      try {
+        const loader = createWeightLoader(await own.machine);
+        loader.add(weights, new Set());
+        loader.start();
+        own.loader = loader;
+      } catch {
+        // What is wrong is said when there is a plan, by the checks that come before loading.
+        cool(own);
+      }
+    },
     memories: (plan, slots) =>
       memoryParts(plan, slots, memoryBytes).map((part) => {
         const { weights, states, activations } = estimate(part, slots);
@@ -115,13 +167,12 @@ async function prepareWasm(
   plan: Plan,
   options: WasmBackendOptions,
   prepare: PrepareOptions,
-  start: () => Promise<Machine>,
+  start: () => Promise<ReadyMachine>,
 ): Promise<WasmExecutable> {
   prepare.signal?.throwIfAborted();
-  // Workers start while weights are read.
-  const machine = await start();
+  const { machine, loader } = await start();
   try {
-    return await assemble(machine, plan, options, prepare);
+    return await assemble(machine, loader ?? createWeightLoader(machine), plan, options, prepare);
   } catch (error) {
     machine.dispose();
     if (!(error instanceof OutOfMemoryError)) throw error;
@@ -135,6 +186,7 @@ async function prepareWasm(
 
 async function assemble(
   machine: Machine,
+  loader: WeightLoader,
   plan: Plan,
   options: WasmBackendOptions,
   prepare: PrepareOptions,
@@ -146,7 +198,9 @@ async function assemble(
   const values = placeValues(machine, plan, arena);
   const early = prepare.hostSteps ? chooseKernels(machine, plan, prepare) : undefined;
   const uses = early && weightUses(plan, early);
-  const weights = await loadWasmWeights(machine, plan, prepare, uses);
+  const weights = loader.add(weightsOf(plan), roundedWeights(graph.nodes), uses);
+  loader.start();
+  await prepare.meanwhile?.();
   await machine.ready;
   // Threads are final now, and kernels may ask for them.
   const kernels = chooseKernels(machine, plan, prepare);
@@ -162,6 +216,7 @@ async function assemble(
     states,
     memory: hostMemory(machine, plan, addressOf),
   });
+  await loader.finish(prepare);
 
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
   const outputs = new Map(
@@ -221,10 +276,10 @@ async function assemble(
     kernels: plan.steps.map(({ node }, i) => kernels[i]?.name ?? `host:${node.op}`),
     committedBytes: machine.committedBytes,
     memory: {
-      weights: weights.bytes,
+      weights: loader.bytes,
       arena: plan.arenaBytes,
       statePerSlot: states.bytesPerSlot,
-      other: machine.usedBytes - weights.bytes - plan.arenaBytes -
+      other: machine.usedBytes - loader.bytes - plan.arenaBytes -
         prepare.slots * states.bytesPerSlot,
     },
     openSlot: states.open,

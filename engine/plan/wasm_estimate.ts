@@ -1,6 +1,6 @@
 // How many bytes a plan takes in WASM memory, before anything is loaded.
 
-import { packedBytes } from "../../wasm/pack.ts";
+import { packedBytes } from "../../wasm/place_weight.ts";
 import type { Value } from "../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import { weightsOf } from "./host_weights.ts";

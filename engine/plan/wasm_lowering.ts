@@ -3,7 +3,7 @@
 // first ones. Scratch memory is shared by everything that cannot run at the same time.
 
 import type { Machine } from "../../wasm/machine.ts";
-import type { Packed } from "../../wasm/pack.ts";
+import type { Packed } from "../../wasm/place_weight.ts";
 import {
   createProgram,
   type Program,
@@ -86,11 +86,13 @@ export function lowerPlan(
     parts.push(createProgram(machine, inOrder(pending), context));
     pending = [];
   };
-  for (const wave of new Set(plan.steps.map((step) => step.wave))) {
-    pending.push(...lowered.filter((step) => step.wave === wave));
-    const onHost = plan.steps.filter((step, i) => step.wave === wave && !kernels[i]);
-    if (onHost.length > 0) close();
-    for (const { node } of onHost) {
+  const onHost = byWave(plan.steps.filter((_, i) => !kernels[i]));
+  const onMachine = byWave(lowered);
+  for (const wave of byWave(plan.steps).keys()) {
+    pending.push(...onMachine.get(wave) ?? []);
+    const steps = onHost.get(wave) ?? [];
+    if (steps.length > 0) close();
+    for (const { node } of steps) {
       const run = referenceStep(plan, node, context.memory);
       parts.push({ name: `host:${node.op}`, runOnHost: run });
     }
@@ -209,11 +211,21 @@ function toOperand(operand: Operand): ProgramOperand {
   return typeof operand === "number" ? operand : compile(operand);
 }
 
+/** What stands in each wave, in order of first appearance. */
+function byWave<T extends { readonly wave: number }>(list: readonly T[]): Map<number, T[]> {
+  const waves = new Map<number, T[]>();
+  for (const one of list) {
+    const there = waves.get(one.wave);
+    if (there) there.push(one);
+    else waves.set(one.wave, [one]);
+  }
+  return waves;
+}
+
 /** All instructions: waves one after another, in a wave first all first instructions, and so on. */
 function inOrder(lowered: readonly Lowered[]): ProgramInstruction[] {
   const ordered: ProgramInstruction[] = [];
-  for (const wave of new Set(lowered.map((node) => node.wave))) {
-    const nodes = lowered.filter((node) => node.wave === wave);
+  for (const nodes of byWave(lowered).values()) {
     const depth = Math.max(...nodes.map(({ instructions }) => instructions.length));
     for (let phase = 0; phase < depth; phase++) {
       const together = nodes.flatMap(({ instructions }) => instructions.slice(phase, phase + 1));

@@ -38,10 +38,15 @@ export async function prepareWasmParts(
     ]),
   );
   const ready: ReadyPart[] = [];
+  const { meanwhile = async () => {}, ...rest } = options;
   const progress = joinProgress(parts, options);
   try {
     for (const [i, part] of parts.entries()) {
-      const executable = await prepare(part, { ...options, ...progress(i) });
+      const executable = await prepare(part, {
+        ...rest,
+        ...i === 0 && { meanwhile },
+        ...progress(i),
+      });
       const { inputs, outputs } = part.graph;
       const feeds = inputs.map((value) =>
         feed(sources.get(value.id)!, executable.input(value.name), value)

@@ -2,35 +2,58 @@
 // the way (rounded_weights.ts); anything else becomes plain float32, or stays as it lies in the file where
 // the graph wants another type. A tensor that several values share (an embedding that is also the head) is
 // loaded once; one that is read as a matrix by a kernel and element by element by another node is there in
-// both forms.
+// both forms. Places are known before anything is read, so that all else can be made ready while workers load: the
+// loader is started as soon as a graph is built, when nothing is planned yet.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import type { Machine } from "../../wasm/machine.ts";
 import { OutOfMemoryError } from "../../wasm/allocator.ts";
-import { createPacker, type Packed, type Packer, WeightError } from "../../wasm/pack.ts";
+import { createPacker, type Packer, WeightError } from "../../wasm/pack.ts";
+import {
+  createFilePacker,
+  type FileBytes,
+  type FilePacker,
+  type PendingWeight,
+} from "../../wasm/pack_files.ts";
+import { type Packed, placeWeight } from "../../wasm/place_weight.ts";
 import { FormatError } from "../errors.ts";
+import type { TensorInfo } from "../formats/source.ts";
 import type { Value } from "../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../graph/host_tensor.ts";
 import type { PrepareOptions } from "./backend.ts";
-import { weightsOf } from "./host_weights.ts";
-import type { Plan } from "./plan.ts";
-import { roundedWeights } from "./rounded_weights.ts";
-import {
-  distinctWeights,
-  isMatrix,
-  matrixSize,
-  plainBytes,
-  weightBytes,
-  weightKey,
-} from "./wasm_estimate.ts";
+import { isMatrix, matrixSize, plainBytes, weightKey } from "./wasm_estimate.ts";
 
-/** Weights by value id. */
+/** Where weights lie, by value id. */
 export interface WasmWeights {
   readonly matrices: ReadonlyMap<number, Packed>;
   /** Addresses of plain elements. */
   readonly vectors: ReadonlyMap<number, number>;
-  /** Bytes of WASM memory they take. */
+}
+
+/** Loads weights into one machine. */
+export interface WeightLoader {
+  /** Bytes of WASM memory that the weights take. */
   readonly bytes: number;
+  /**
+   * Gives weights their places; those that were added before keep theirs.
+   *
+   * @param rounded Ids of those that are rounded (rounded_weights.ts).
+   * @param useOf How the nodes read a weight.
+   * @throws {FormatError} If a tensor's bytes do not fit its shape.
+   */
+  add(
+    values: readonly Value[],
+    rounded: ReadonlySet<number>,
+    useOf?: (value: Value) => WeightUse,
+  ): WasmWeights;
+  /** Lets the machine's workers load what was added; once. */
+  start(): void;
+  /**
+   * Takes part in loading until all is there that was added.
+   *
+   * @throws {FormatError} If a tensor holds numbers that are not finite, or cannot be read.
+   */
+  finish(options: Pick<PrepareOptions, "signal" | "onProgress">): Promise<void>;
 }
 
 /** How a weight is read. */
@@ -39,72 +62,114 @@ export interface WeightUse {
   readonly plain: boolean;
 }
 
-/**
- * Loads the weights of a plan.
- *
- * @param useOf How the nodes read a weight.
- * @throws {FormatError} If a tensor's bytes do not fit its shape, or hold numbers that are not finite.
- */
-export async function loadWasmWeights(
-  machine: Machine,
-  plan: Plan,
-  { signal, onProgress }: PrepareOptions,
-  useOf: (value: Value) => WeightUse = (value) => ({
-    packed: isMatrix(value),
-    plain: !isMatrix(value),
-  }),
-): Promise<WasmWeights> {
-  const values = weightsOf(plan);
-  const rounded = roundedWeights(plan.graph.nodes);
-  const keyOf = (value: Value) => weightKey(value, rounded.has(value.id));
-  const uses = new Map<string, WeightUse>();
-  for (const value of values) {
-    const { packed, plain } = useOf(value);
-    const known = uses.get(keyOf(value));
-    uses.set(keyOf(value), {
-      packed: packed || known?.packed === true,
-      plain: plain || known?.plain === true,
-    });
-  }
-  const firsts = distinctWeights(plan);
-  const totalBytes = [...firsts.values()].reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
-  const matrices = new Map<number, Packed>();
-  const vectors = new Map<number, number>();
-  let loadedBytes = 0;
+/** A weight in one of its forms. */
+interface Form {
+  readonly value: Value;
+  /** Absent where all threads do it; then what they make of it. */
+  readonly pending: PendingWeight | undefined;
+  /** Bytes of the file, where they are counted for progress. */
+  readonly fileBytes: number;
+  /** Loads it on this thread. */
+  load(packer: Packer, report: (bytes: number) => void): Promise<void>;
+}
+
+/** A weight and where it lies. */
+interface Placed {
+  matrix?: Packed;
+  vector?: number;
+}
+
+const usualUse = (value: Value): WeightUse => ({
+  packed: isMatrix(value),
+  plain: !isMatrix(value),
+});
+
+/** Makes a loader. */
+export function createWeightLoader(machine: Machine): WeightLoader {
+  const files = createFilePacker(machine);
+  const forms: Form[] = [];
+  const known = new Map<string, Placed>();
   let bytes = 0;
-  const report = (read: number) => {
-    loadedBytes += read;
-    onProgress?.({ loadedBytes, totalBytes });
+
+  function place(value: Value, rounded: boolean, { packed, plain }: WeightUse): Placed {
+    const key = weightKey(value, rounded);
+    let placed = known.get(key);
+    if (!placed) {
+      checkLength(value);
+      known.set(key, placed = {});
+    }
+    if (packed && !placed.matrix) {
+      const { form, place } = placeMatrix(machine, files, value, rounded);
+      bytes += place.bytes;
+      placed.matrix = place;
+      forms.push(form);
+    }
+    if (plain && placed.vector === undefined) {
+      const { form, address } = placePlain(machine, files, value);
+      bytes += plainBytes(value);
+      placed.vector = address;
+      forms.push(placed.matrix ? { ...form, fileBytes: 0 } : form);
+    }
+    return placed;
+  }
+
+  return {
+    get bytes() {
+      return bytes;
+    },
+    add(values, rounded, useOf = usualUse) {
+      const matrices = new Map<number, Packed>();
+      const vectors = new Map<number, number>();
+      const placed = values.map((value) => {
+        try {
+          return place(value, rounded.has(value.id), useOf(value));
+        } catch (error) {
+          throw refusal(error, values, value);
+        }
+      });
+      // Also the forms that others want of a tensor.
+      placed.forEach(({ matrix, vector }, i) => {
+        if (matrix) matrices.set(values[i]!.id, matrix);
+        if (vector !== undefined) vectors.set(values[i]!.id, vector);
+      });
+      return { matrices, vectors };
+    },
+    start: () => files.start(),
+    finish: (options) => finishLoading(machine, files, forms, options),
   };
+}
+
+async function finishLoading(
+  machine: Machine,
+  files: FilePacker,
+  forms: readonly Form[],
+  { signal, onProgress }: Pick<PrepareOptions, "signal" | "onProgress">,
+): Promise<void> {
+  const sum = (some: readonly Form[]) => some.reduce((sum, { fileBytes }) => sum + fileBytes, 0);
+  const totalBytes = sum(forms);
+  const shared = sum(forms.filter(({ pending }) => pending));
+  let loadedBytes = 0;
+  const report = (loaded: number) => {
+    loadedBytes = loaded;
+    onProgress?.({ loadedBytes, totalBytes });
+    signal?.throwIfAborted();
+  };
+  signal?.throwIfAborted();
+  files.finish((read) => report(Math.min(read, shared)));
+  if (shared > 0) report(shared);
   using packer = createPacker(machine);
   let current: Value | undefined;
   try {
-    for (const [key, value] of firsts) {
+    for (const { value, pending, load } of forms) {
+      if (pending && !pending.failed) continue;
       signal?.throwIfAborted();
-      checkLength(value);
       current = value;
-      const { packed, plain } = uses.get(key)!;
-      if (packed) {
-        const isRounded = rounded.has(value.id);
-        bytes += weightBytes(value, isRounded);
-        matrices.set(value.id, await loadMatrix(packer, value, report, isRounded));
-      }
-      if (plain) {
-        bytes += plainBytes(value);
-        vectors.set(value.id, await loadPlain(machine, value, packed ? () => {} : report));
-      }
+      await load(packer, (read) => pending || report(loadedBytes + read));
     }
     packer.finish();
   } catch (error) {
-    throw refusal(error, values, current);
+    throw refusal(error, forms.map(({ value }) => value), current);
   }
-  for (const value of values) {
-    const first = firsts.get(keyOf(value))!;
-    const matrix = matrices.get(first.id), vector = vectors.get(first.id);
-    if (matrix) matrices.set(value.id, matrix);
-    if (vector !== undefined) vectors.set(value.id, vector);
-  }
-  return { matrices, vectors, bytes };
 }
 
 function checkLength({ tensor, shape, dtype }: Value): void {
@@ -120,16 +185,53 @@ function checkLength({ tensor, shape, dtype }: Value): void {
   });
 }
 
-async function loadMatrix(
-  packer: Packer,
+/** A tensor as threads read it; undefined if they cannot open what it is in. */
+function fileBytes({ source, offset }: TensorInfo): FileBytes | undefined {
+  const { file } = source;
+  if (file === undefined) return undefined;
+  // What has a file reads at once.
+  return { file, offset, readInto: (at, target) => void source.readInto(at, target) };
+}
+
+function placeMatrix(
+  machine: Machine,
+  files: FilePacker,
   value: Value,
-  report: (bytes: number) => void,
   rounded: boolean,
-): Promise<Packed> {
-  const { name, format, source, offset } = value.tensor!;
+): { readonly form: Form; readonly place: Packed } {
+  const tensor = value.tensor!;
+  const { name, format, source, offset } = tensor;
   const [rows, columns] = matrixSize(value);
-  const readInto = (at: number, target: Uint8Array) => source.readInto(offset + at, target);
-  return await packer.pack({ name, format, rows, columns, readInto }, report, rounded);
+  const matrix = {
+    ...{ name, format, rows, columns },
+    readInto: (at: number, target: Uint8Array) => source.readInto(offset + at, target),
+  };
+  const bytes = fileBytes(tensor);
+  const pending = bytes && files.add(bytes, { format, rows, columns }, rounded);
+  const place = pending?.packed ?? placeWeight(machine, matrix, rounded);
+  const load: Form["load"] = async (packer, report) =>
+    void await packer.pack(matrix, report, rounded, place);
+  return { form: { value, pending, fileBytes: tensor.byteLength, load }, place };
+}
+
+function placePlain(
+  machine: Machine,
+  files: FilePacker,
+  value: Value,
+): { readonly form: Form; readonly address: number } {
+  const { dtype, shape } = value;
+  const tensor = value.tensor!;
+  const { format, byteLength } = tensor;
+  const address = machine.allocate(
+    elementCount(shape as readonly number[]) * hostElementBytes(dtype),
+  );
+  const bytes = fileBytes(tensor);
+  const asIs = dtype !== "f32" || format === "F32";
+  const pending = asIs && bytes && byteLength > 0
+    ? files.addPlain(bytes, address, byteLength)
+    : undefined;
+  const load: Form["load"] = (_packer, report) => loadPlain(machine, value, address, report);
+  return { form: { value, pending, fileBytes: byteLength, load }, address };
 }
 
 /** What a weight is refused for, as an error of its file. */
@@ -146,12 +248,12 @@ function refusal(error: unknown, values: readonly Value[], value: Value | undefi
 async function loadPlain(
   machine: Machine,
   { dtype, shape, tensor }: Value,
+  address: number,
   report: (bytes: number) => void,
-): Promise<number> {
+): Promise<void> {
   const { format, source, offset, byteLength } = tensor!;
-  const count = elementCount(shape as readonly number[]);
-  const address = machine.allocate(count * hostElementBytes(dtype));
   if (dtype === "f32" && format !== "F32") {
+    const count = elementCount(shape as readonly number[]);
     const bytes = new Uint8Array(byteLength);
     await source.readInto(offset, bytes);
     const values = new Float32Array(count);
@@ -159,5 +261,4 @@ async function loadPlain(
     machine.f32(address, count).set(values);
   } else if (byteLength > 0) await source.readInto(offset, machine.u8(address, byteLength));
   report(byteLength);
-  return address;
 }

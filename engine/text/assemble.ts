@@ -150,7 +150,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     encode,
     decode,
     tokenBytes,
-    tokenText: (id) => (check(id), texts[id]),
+    tokenText: (id) => (check(id), texts.get(id)!),
     isSpecial,
     idOf: (token) => ids.get(token),
     findSpecial(text) {

@@ -48,7 +48,7 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
   );
   const textOf = (symbol: number) =>
     symbol >= 0
-      ? texts[symbol]
+      ? texts.get(symbol)!
       : symbol >= -256
       ? BYTE_CHARS[-1 - symbol]
       : BYTE_CHARS[-257 - symbol] + wordSuffix;
@@ -90,7 +90,7 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
 export function byteBpeBytes(vocabulary: Vocabulary, wordSuffix = ""): (id: number) => Uint8Array {
   const { texts, kinds } = vocabulary;
   return (id) => {
-    const text = texts[id];
+    const text = texts.get(id)!;
     if (kinds[id] !== TOKEN_KIND.normal && kinds[id] !== TOKEN_KIND.unused) {
       return UTF8.encode(text);
     }

@@ -4,8 +4,10 @@
 // UTF-8 bytes where the vocabulary has all of them, and is the unknown token otherwise.
 
 import { FormatError } from "../errors.ts";
+import { decodeText, StringTable } from "../formats/string_table.ts";
 import type { MergeTable } from "./byte_bpe.ts";
 import { createMerger, type Merge } from "./merge_bpe.ts";
+import type { TextList } from "./text_list.ts";
 import { byteOfToken, byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 import { rememberWords } from "./word_cache.ts";
 
@@ -62,7 +64,7 @@ export function createCharBpe(options: CharBpeOptions): (text: string, out: numb
 
   // A character without a piece gets a negative symbol, from which it can be told.
   function textOf(symbol: number): string {
-    return symbol >= 0 ? texts[symbol] : String.fromCodePoint(-1 - symbol);
+    return symbol >= 0 ? texts.get(symbol)! : String.fromCodePoint(-1 - symbol);
   }
 
   function symbolOf(char: string): number {
@@ -127,14 +129,34 @@ export function createCharBpe(options: CharBpeOptions): (text: string, out: numb
  * The UTF-16 units that stand before a mark inside any piece, the mark itself always. No merge reaches
  * from another character over a mark, so cutting there changes nothing; it makes repeated words cheap.
  */
-function charactersBeforeMarks(texts: readonly string[]): Set<string> {
+function charactersBeforeMarks(texts: TextList): Set<string> {
   const found = new Set<string>([BLANK_MARK]);
-  for (const text of texts) {
+  if (texts instanceof StringTable) {
+    addBeforeMarks(texts, found);
+    return found;
+  }
+  for (const text of texts.all()) {
     for (let at = text.indexOf(BLANK_MARK, 1); at > 0; at = text.indexOf(BLANK_MARK, at + 1)) {
       found.add(text[at - 1]);
     }
   }
   return found;
+}
+
+/** The same on the bytes of a vocabulary, hardly any of which has to be decoded for it. */
+function addBeforeMarks({ bytes, starts, length, lengthBytes }: StringTable, found: Set<string>) {
+  for (let i = 0; i < length; i++) {
+    const start = starts[i], end = starts[i + 1] - lengthBytes;
+    for (let at = start + 1; at < end - 2; at++) {
+      if (!isMark(bytes, at) || (at >= start + 3 && isMark(bytes, at - 3))) continue;
+      found.add(decodeText(bytes.subarray(start, at)).at(-1)!);
+    }
+  }
+}
+
+/** U+2581 in UTF-8. */
+function isMark(bytes: Uint8Array, at: number): boolean {
+  return bytes[at] === 0xe2 && bytes[at + 1] === 0x96 && bytes[at + 2] === 0x81;
 }
 
 /** Bytes of a piece: byte tokens are their byte, marks are blanks. `encode` gives a text's bytes. */
@@ -143,7 +165,7 @@ export function pieceBytes(
   encode: (text: string) => Uint8Array,
 ): (id: number) => Uint8Array {
   return (id) => {
-    const text = texts[id];
+    const text = texts.get(id)!;
     if (kinds[id] === TOKEN_KIND.byte) {
       const byte = byteOfToken(text);
       if (byte >= 0) return Uint8Array.of(byte);

@@ -4,7 +4,7 @@
 // documented default of the kind is taken and said in `warnings`.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
-import { stringBytes } from "../formats/gguf_strings.ts";
+import { stringBytes } from "../formats/string_table.ts";
 import type { MetadataValue } from "../formats/source.ts";
 import { assembleTokenizer, type TokenizerParts } from "./assemble.ts";
 import { normalizeBertText, splitBertWords } from "./bert_text.ts";
@@ -189,7 +189,9 @@ function buildUnigram(source: GgufVocabulary): KindParts {
 function buildWordPiece(source: GgufVocabulary): KindParts {
   const { vocabulary } = source;
   source.assumeRoles({ bosId: 101, unkId: 100, sepId: 102 });
-  const hasInsideMarks = vocabulary.texts.some((text) => text.length > 2 && text.startsWith("##"));
+  const hasInsideMarks = vocabulary.texts.all().some((text) =>
+    text.length > 2 && text.startsWith("##")
+  );
   const marks: WordPieceMarks = hasInsideMarks
     ? { begin: "", inside: "##" }
     : { begin: BLANK_MARK, inside: "" };
@@ -207,7 +209,7 @@ function buildWordPiece(source: GgufVocabulary): KindParts {
     },
     bytesOf(id) {
       const isWord = vocabulary.kinds[id] !== TOKEN_KIND.normal;
-      const text = vocabulary.texts[id];
+      const text = vocabulary.texts.get(id)!;
       return stringBytes(isWord ? " " + text : wordPieceText(text, marks, true));
     },
     leadingBlanks: 1,

@@ -3,6 +3,9 @@
 
 import { FormatError } from "../errors.ts";
 import type { MetadataValue } from "../formats/source.ts";
+import { LazyMetadata } from "../formats/lazy_metadata.ts";
+import { StringTable } from "../formats/string_table.ts";
+import { createTableIndex } from "./table_index.ts";
 import { createTextIndex, type TextIndex } from "./text_index.ts";
 import { byteOfToken, createVocabulary, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 
@@ -55,7 +58,14 @@ function isArrayLike(value: unknown): value is ArrayLike<unknown> {
   return Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
 }
 
-function readTexts(value: MetadataValue | undefined, refuse: Refuse): readonly string[] {
+function readTexts(
+  value: StringTable | MetadataValue | undefined,
+  refuse: Refuse,
+): readonly string[] | StringTable {
+  if (value instanceof StringTable) {
+    if (value.length === 0) refuse("tokens", "the vocabulary is empty");
+    return value;
+  }
   if (!Array.isArray(value)) return refuse("tokens", "must be an array of strings");
   const odd = value.findIndex((text) => typeof text !== "string");
   if (odd >= 0) refuse("tokens", `entry ${odd} is no string`);
@@ -65,13 +75,13 @@ function readTexts(value: MetadataValue | undefined, refuse: Refuse): readonly s
 
 function readKinds(
   value: MetadataValue | undefined,
-  texts: readonly string[],
+  texts: readonly string[] | StringTable,
   refuse: Refuse,
 ): Uint8Array {
   const kinds = new Uint8Array(texts.length).fill(TOKEN_KIND.normal);
   if (value === undefined) {
     // Without types, byte tokens are told by their spelling and control tokens by their roles.
-    texts.forEach((text, id) => {
+    (texts instanceof StringTable ? texts.all() : texts).forEach((text, id) => {
       if (byteOfToken(text) >= 0) kinds[id] = TOKEN_KIND.byte;
     });
     return kinds;
@@ -80,9 +90,11 @@ function readKinds(
   if (value.length !== texts.length) {
     refuse("token_type", `holds ${value.length} entries for ${texts.length} tokens`);
   }
-  for (let id = 0; id < texts.length; id++) {
-    const kind = Number(value[id]);
-    if (!Number.isInteger(kind) || kind < 0 || kind > 6) {
+  const count = kinds.length;
+  for (let id = 0; id < count; id++) {
+    const given = value[id];
+    const kind = typeof given === "number" ? given : Number(given);
+    if ((kind | 0) !== kind || kind < 0 || kind > 6) {
       refuse("token_type", `entry ${id} is ${value[id]}; types are 0 to 6`);
     }
     kinds[id] = kind === 0 ? TOKEN_KIND.normal : kind;
@@ -103,15 +115,43 @@ function readIds(value: MetadataValue, key: string, count: number, refuse: Refus
     : [readId(value, key, count, refuse)];
 }
 
-function readMerges(value: MetadataValue | undefined, refuse: Refuse): TextIndex {
+function readMerges(
+  value: StringTable | MetadataValue | undefined,
+  refuse: Refuse,
+): TextIndex {
+  const refuseMerge = (rank: number) =>
+    refuse("merges", `merge ${rank} has no blank between two parts`);
+  if (value instanceof StringTable) {
+    const rank = withoutBlank(value);
+    return rank < 0 ? lazyIndex(value) : refuseMerge(rank);
+  }
   if (!Array.isArray(value)) return refuse("merges", "must be an array of strings");
   for (let rank = 0; rank < value.length; rank++) {
     const merge = value[rank];
     if (typeof merge !== "string" || merge.indexOf(" ", 1) < 0) {
-      return refuse("merges", `merge ${rank} has no blank between two parts`);
+      return refuseMerge(rank);
     }
   }
   return createTextIndex(value as readonly string[]);
+}
+
+/** Place of the first string with no blank behind its first unit, or -1. */
+function withoutBlank(table: StringTable): number {
+  const { bytes, starts, length, lengthBytes } = table;
+  for (let i = 0; i < length; i++) {
+    const end = starts[i + 1] - lengthBytes;
+    // A unit of several bytes has no blank among them.
+    let at = starts[i] + 1;
+    while (at < end && bytes[at] !== 0x20) at++;
+    if (at >= end) return i;
+  }
+  return -1;
+}
+
+/** Merges are only looked up when texts are encoded, so a model that is given ids does without. */
+function lazyIndex(table: StringTable): TextIndex {
+  let index: TextIndex | undefined;
+  return { get: (text) => (index ??= createTableIndex(table)).get(text) };
 }
 
 /**
@@ -127,7 +167,9 @@ export function readGgufVocabulary(
     throw new FormatError(message, { file: name, place: PREFIX + key });
   };
   const get = (key: string) => metadata.get(PREFIX + key);
-  const texts = readTexts(get("tokens"), refuse);
+  const list = (key: string) =>
+    metadata instanceof LazyMetadata ? metadata.table(PREFIX + key) ?? get(key) : get(key);
+  const texts = readTexts(list("tokens"), refuse);
   const count = texts.length;
   const kinds = readKinds(get("token_type"), texts, refuse);
   const roles: Roles = {};
@@ -151,6 +193,7 @@ export function readGgufVocabulary(
     if (roles.unkId !== undefined) kinds[roles.unkId] = TOKEN_KIND.unknown;
   }
   const vocabulary = createVocabulary(texts, kinds);
+  const textOf = (id: number) => vocabulary.texts.get(id)!;
   const warnings: string[] = [];
 
   return {
@@ -173,7 +216,7 @@ export function readGgufVocabulary(
       }
       return value as ArrayLike<number | bigint>;
     },
-    merges: () => readMerges(get("merges"), refuse),
+    merges: () => readMerges(list("merges"), refuse),
     bytes(key) {
       const value = get(key);
       if (value === undefined) return new Uint8Array(0);
@@ -186,13 +229,13 @@ export function readGgufVocabulary(
         if (roles[role] !== undefined || id >= count) continue;
         const isTyped = kinds[id] === TOKEN_KIND.control || kinds[id] === TOKEN_KIND.unknown;
         // In a file without types, the name of the token must do.
-        const isNamed = get("token_type") === undefined && /^(<\/?\w+>|\[\w+\])$/.test(texts[id]);
+        const isNamed = get("token_type") === undefined && /^(<\/?\w+>|\[\w+\])$/.test(textOf(id));
         if (!isTyped && !isNamed) continue;
         kinds[id] = role === "unkId" ? TOKEN_KIND.unknown : TOKEN_KIND.control;
         roles[role] = id;
         if (role === "eosId") endIds.push(id);
         warnings.push(
-          `${name}: ${PREFIX}${key} is missing; ${id} (${texts[id]}) is taken, the default of ` +
+          `${name}: ${PREFIX}${key} is missing; ${id} (${textOf(id)}) is taken, the default of ` +
             "this kind of vocabulary",
         );
       }

@@ -77,7 +77,7 @@ export function tokenizerFromJson(
       ? byteBpeBytes(vocabulary, wordSuffix)
       : decoder.hasByteTokens
       ? pieceBytes(vocabulary, textBytes)
-      : (id) => textBytes(vocabulary.texts[id]),
+      : (id) => textBytes(vocabulary.texts.get(id)!),
   });
 }
 
@@ -105,7 +105,7 @@ function readFrame(node: JsonNode | undefined, vocabulary: Vocabulary): Frame {
 
 function pairId(node: JsonNode, key: string, { texts }: Vocabulary): number {
   const id = listField(node, key)[1];
-  return typeof id === "number" && texts[id] !== undefined
+  return typeof id === "number" && texts.get(id) !== undefined
     ? id
     : refuseField(node, key, "must be a pair of text and id of the vocabulary");
 }
@@ -126,7 +126,7 @@ function readTemplate(node: JsonNode, { texts, ids }: Vocabulary): Frame {
     const row = known === undefined ? undefined : childNode(known, text);
     const named = row === undefined ? [ids.get(text)] : listField(row, "ids");
     for (const id of named) {
-      if (typeof id !== "number" || texts[id] === undefined) {
+      if (typeof id !== "number" || texts.get(id) === undefined) {
         return refuseField(special, "id", `${JSON.stringify(text)} is not in the vocabulary`);
       }
       (isBehind ? suffix : prefix).push(id);

@@ -204,7 +204,7 @@ function createNormalizer(
     cutOut(
       text,
       (part) => normal += mapCharacters(part),
-      (id) => normal += vocabulary.texts[id],
+      (id) => normal += vocabulary.texts.get(id)!,
     );
     if (model.removeExtraBlanks) normal = normal.replace(/ +/g, " ").replace(/^ /, "");
     if (normal === "") return "";

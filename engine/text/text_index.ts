@@ -11,7 +11,8 @@ export interface TextIndex {
   get(text: string): number | undefined;
 }
 
-const MAX_PROBES_PER_TEXT = 8;
+/** Steps from slot to slot that a good hash never comes near. */
+export const MAX_PROBES_PER_TEXT = 8;
 
 // FNV-1a over UTF-16 units, with the high bits folded in: neighbours differ in their last unit only.
 function hashOf(text: string): number {

@@ -20,7 +20,8 @@ interface TrieNode {
   id: number;
 }
 
-function buildTrie({ texts, kinds, ids }: Vocabulary): TrieNode {
+function buildTrie({ texts: list, kinds, ids }: Vocabulary): TrieNode {
+  const texts = list.all();
   const root: TrieNode = { id: -1 };
   for (let id = 0; id < texts.length; id++) {
     const isText = kinds[id] === TOKEN_KIND.normal || kinds[id] === TOKEN_KIND.userDefined ||

@@ -1,7 +1,10 @@
 // A vocabulary as data: the text and the kind of each id, with the way back from text to id. Every
 // kind of tokenizer stands on it; where it came from (GGUF keys, tokenizer.json) no longer matters.
 
+import { StringTable } from "../formats/string_table.ts";
+import { createTableIndex } from "./table_index.ts";
 import { createTextIndex, type TextIndex } from "./text_index.ts";
+import { listOf, type TextList } from "./text_list.ts";
 
 /** What a token is for. The numbers are those of the GGUF key `tokenizer.ggml.token_type`. */
 export const TOKEN_KIND = {
@@ -16,7 +19,7 @@ export const TOKEN_KIND = {
 /** Texts, kinds and ids of all tokens. */
 export interface Vocabulary {
   /** Text of each id as the file writes it. */
-  readonly texts: readonly string[];
+  readonly texts: TextList;
   /** Kind of each id, one of {@linkcode TOKEN_KIND}. */
   readonly kinds: Uint8Array;
   /** Id of each text; the first one where two are alike. Empty texts are left out. */
@@ -24,8 +27,13 @@ export interface Vocabulary {
 }
 
 /** Indexes texts and kinds. */
-export function createVocabulary(texts: readonly string[], kinds: Uint8Array): Vocabulary {
-  return { texts, kinds, ids: createTextIndex(texts) };
+export function createVocabulary(
+  texts: readonly string[] | StringTable,
+  kinds: Uint8Array,
+): Vocabulary {
+  return texts instanceof StringTable
+    ? { texts, kinds, ids: createTableIndex(texts) }
+    : { texts: listOf(texts), kinds, ids: createTextIndex(texts) };
 }
 
 /** Texts and ids of the tokens of some kinds. */
@@ -34,9 +42,12 @@ export function tokensOfKinds(
   wanted: readonly number[],
 ): Map<string, number> {
   const found = new Map<string, number>();
-  for (let id = 0; id < texts.length; id++) {
-    if (!wanted.includes(kinds[id]) || texts[id] === "") continue;
-    if (ids.get(texts[id]) === id) found.set(texts[id], id);
+  let isWanted = 0;
+  for (const kind of wanted) isWanted |= 1 << kind;
+  for (let id = 0; id < kinds.length; id++) {
+    if ((isWanted >> kinds[id] & 1) === 0) continue;
+    const text = texts.get(id);
+    if (text && ids.get(text) === id) found.set(text, id);
   }
   return found;
 }

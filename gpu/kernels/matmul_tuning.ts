@@ -21,6 +21,7 @@ export const MATMUL_TUNING = {
   teams: {
     q8: { mostLanes: 128, invocations: 1 << 16 },
     f32: { mostLanes: 32, invocations: 1 << 18 },
+    staged: { mostLanes: 16, invocations: 1 << 16 },
   },
   mostOutputs: 4,
   /** Invocations of which there are enough even if each team makes the most outputs. */
@@ -48,6 +49,9 @@ export const MATMUL_TUNING = {
   splitColumns: 512,
 } as const;
 
+/** Products for few rows that have teams of their own: of bytes, of floats, of floats by way of workgroup memory. */
+export type TeamKind = keyof typeof MATMUL_TUNING.teams;
+
 /** What a product for few rows is cut into. */
 export interface TeamChoice extends TeamSize {
   /** Outputs of a team. */
@@ -63,19 +67,21 @@ export interface TeamChoice extends TeamSize {
 export function teamsFor(
   { subgroupSize }: Capabilities,
   style: "subgroup" | "workgroup",
-  { arithmetic, steps, lines, rows }: {
-    readonly arithmetic: "q8" | "f32";
+  { kind, steps, lines, rows }: {
+    readonly kind: TeamKind;
     readonly steps: number;
     readonly lines: number;
     readonly rows: number;
   },
 ): TeamChoice {
-  const { workgroup, unroll, teams, mostOutputs, manyInvocations } = MATMUL_TUNING;
-  const { mostLanes, invocations } = teams[arithmetic];
+  const { workgroup, teams, mostOutputs, manyInvocations } = MATMUL_TUNING;
+  const { mostLanes, invocations } = teams[kind];
+  // What is staged of several rows must fit the smallest workgroup memory.
+  const unroll = kind === "staged" && rows > 1 ? 1 : MATMUL_TUNING.unroll;
   const wide = powerOf2(Math.min(mostLanes, Math.max(4, steps)));
   const common = { workgroup, unroll, subgroupSize: style === "subgroup" ? subgroupSize : 0 };
   // A device that is over-full in any case does better with two steps a lane than with more outputs.
-  if (arithmetic === "q8" && rows === 1 && lines * wide >= mostOutputs * manyInvocations) {
+  if (kind === "q8" && rows === 1 && lines * wide >= mostOutputs * manyInvocations) {
     return { ...common, lanes: wide / 2, outputs: 2 };
   }
   const wanted = powerOf2(Math.max(1, lines * wide / invocations));

@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { dequantizeQ8Row, q8RowBytes, quantizeQ8Row } from "../../quant/q8_activation.ts";
 import type { Machine } from "../../wasm/machine.ts";
 import { floatScratchBytes, q8ScratchBytes } from "../../wasm/matmul_scratch.ts";
-import type { Packed } from "../../wasm/pack.ts";
+import type { Packed } from "../../wasm/place_weight.ts";
 import { floatBlock } from "../../wasm/row_blocks.ts";
 import { shareTiles } from "../../wasm/weight_chunks.ts";
 import { pack, place, run } from "./wasm.ts";

@@ -2,7 +2,8 @@
 
 import type { Machine } from "../../wasm/machine.ts";
 import { instruction, type OpcodeName } from "../../wasm/opcodes.ts";
-import { type Packed, packWeight } from "../../wasm/pack.ts";
+import { packWeight } from "../../wasm/pack.ts";
+import type { Packed } from "../../wasm/place_weight.ts";
 import { createProgram } from "../../wasm/program.ts";
 
 /** Runs one instruction, operands by name. */

@@ -135,6 +135,11 @@ function familyOf(format: string): string {
   return ROW_FAMILIES.find((family) => format.startsWith(`${family}_`)) ?? format;
 }
 
+/** Formats that models come in most often, which are tested most. */
+export const COMMON_FORMATS: readonly string[] = [
+  ...["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "NB4", "Q4_K", "Q5_K", "Q6_K"],
+];
+
 /** Formats whose block is a row. */
 export const ROW_FAMILIES: readonly string[] = ["I8PC", "I4PC", "Q8_GL"];
 

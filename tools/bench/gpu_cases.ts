@@ -4,7 +4,7 @@
 import type { Capabilities, GpuSlice } from "../../gpu/kernel.ts";
 import { gemmF32 } from "../../gpu/kernels/matmul_gemm_f32.ts";
 import { gemmQ8 } from "../../gpu/kernels/matmul_gemm_q8.ts";
-import { gemvF32 } from "../../gpu/kernels/matmul_gemv_f32.ts";
+import { gemvF32, isStaged } from "../../gpu/kernels/matmul_gemv_f32.ts";
 import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul_gemv_q8.ts";
 import { matmulReduce, REDUCE_RESULTS } from "../../gpu/kernels/matmul_reduce.ts";
 import { workgroupOutputs } from "../../gpu/kernels/matmul_rows.ts";
@@ -103,11 +103,11 @@ export function chosenTeam(
   { format, columns, outputs, rows, floats = !isCodes(format) }: ProductSize,
 ): TeamChoice {
   const hasSubgroups = capabilities.subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
-  const steps = floats
-    ? Math.ceil(columns / unitColumns(gpuLayoutOf(format, columns).id))
-    : gemvQ8Steps(columns);
+  const layout = gpuLayoutOf(format, columns).id;
+  const steps = floats ? Math.ceil(columns / unitColumns(layout)) : gemvQ8Steps(columns);
+  const kind = !floats ? "q8" : isStaged(layout) ? "staged" : "f32";
   return teamsFor(capabilities, hasSubgroups ? "subgroup" : "workgroup", {
-    ...{ arithmetic: floats ? "f32" : "q8", steps, lines: outputs, rows },
+    ...{ kind, steps, lines: outputs, rows },
   });
 }
 

@@ -122,7 +122,7 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
       const isNormed = first && sizes.norm;
       const params = {
         ...teamsFor(capabilities, "subgroup", {
-          ...{ arithmetic: "q8", steps: gemvQ8Steps(columns), lines: outputs, rows: 1 } as const,
+          ...{ kind: "q8", steps: gemvQ8Steps(columns), lines: outputs, rows: 1 } as const,
         }),
         ...sizes.team,
         ...{ layout: gpuLayoutOf(format!, columns).id, columns, rows: 1, bias: false, packedDot },

@@ -95,7 +95,7 @@ function normCase(
   const { packedDot, subgroupSize } = capabilities;
   const params = {
     ...teamsFor(capabilities, "subgroup", {
-      ...{ arithmetic: "q8", steps: gemvQ8Steps(columns), lines: outputs, rows: 1 } as const,
+      ...{ kind: "q8", steps: gemvQ8Steps(columns), lines: outputs, rows: 1 } as const,
     }),
     ...{ layout: gpuLayoutOf(format!, columns).id, columns, rows: 1, bias: false, packedDot },
     norm: { ...NORM, subgroupSize },

@@ -18,6 +18,8 @@ const ROW = 1024;
 const VALUES = 1 << 14;
 /** Standard deviation of the values, as weights have it: Q4_B16 has no room for larger ones. */
 const SPREAD = 0.05;
+/** Models that are widened for every format. */
+const WIDENED: readonly string[] = ["smollm2-135m"];
 /** Formats that are scratch of a product, or plain numbers that are no weights. */
 const LEFT_OUT = /^(Q8_K|Q8_1|I8|I16|I32|I64|F64|NB4)$/;
 
@@ -25,7 +27,7 @@ const LEFT_OUT = /^(Q8_K|Q8_1|I8|I16|I32|I64|F64|NB4)$/;
 export function formatRows(): string[][] {
   const values = normals();
   const quality = readLines("quality").flatMap(perplexityOf);
-  const speeds = readLines("formats").flatMap(speedOf);
+  const speeds = onOneCard(readLines("formats").flatMap(speedOf));
   const all = [
     ...[...formats.values()].filter(({ name }) => !LEFT_OUT.test(name)),
     ...["I8PC", "I4PC", "Q8_GL"].map((name) => findFormat(name, ROW)),
@@ -92,19 +94,37 @@ function readLines(bench: string): Line[] {
   );
 }
 
-/** `24.1 (+2.5 %)` of a line about perplexity; a star where the stream was widened for the format. */
+/** `24.1 (+2.5 %)` of a line about perplexity; a star where the stream was widened for the format alone. */
 function perplexityOf({ case: name, value, peerValue }: Line) {
-  const [what, format, model, ...width] = (name as string).split(" ");
-  if (what !== "perplexity") return [];
+  const found = /^perplexity (\S+) (\S+?)( at \d+)?$/.exec(name as string);
+  if (!found) return [];
+  const [, format, model, width] = found;
   const shown = (value as number) > 1e4
     ? (value as number).toExponential(0)
     : (value as number).toPrecision(4);
   const rise = 100 * ((value as number) / (peerValue as number) - 1);
   const share = rise > 999 ? "" : ` (${rise < 0 ? "" : "+"}${rise.toFixed(rise < 10 ? 2 : 0)} %)`;
-  return [{ format, model, text: `${shown}${share}${width.length > 0 ? " \\*" : ""}` }];
+  const star = width !== undefined && !WIDENED.includes(model!) ? " \\*" : "";
+  return [{ format, model, text: `${shown}${share}${star}` }];
+}
+
+interface Speed {
+  readonly format: string;
+  readonly backend: string;
+  readonly device: string;
+  readonly value: number;
 }
 
 /** Weights a second of a line about speed, in 10⁹: one row of activations times the larger of the shapes. */
-function speedOf({ backend, format, shape, gops }: Line) {
-  return shape === "4096x4096" ? [{ format, backend, value: (gops as number) / 2 }] : [];
+function speedOf({ backend, device, format, shape, gops }: Line): Speed[] {
+  if (shape !== "4096x4096") return [];
+  return [{ format, backend, device, value: (gops as number) / 2 } as Speed];
+}
+
+/** Of several GPUs the one on which most formats were measured: figures of two do not compare. */
+function onOneCard(speeds: readonly Speed[]): readonly Speed[] {
+  const onGpu = speeds.filter(({ backend }) => backend === "gpu");
+  const cards = Map.groupBy(onGpu, ({ device }) => device);
+  const [card] = [...cards].sort(([, a], [, b]) => b.length - a.length)[0] ?? [];
+  return speeds.filter(({ backend, device }) => backend !== "gpu" || device === card);
 }

@@ -5,7 +5,7 @@ const GRACE_MS = 2000;
 
 const children = new Set<Deno.ChildProcess>();
 const temporary = new Set<string>();
-let isListening = false;
+const state = { isListening: false, isEnding: false };
 
 /** Starts a process that ends with the task. */
 export function startChild(name: string, options: Deno.CommandOptions): Deno.ChildProcess {
@@ -41,15 +41,21 @@ export function deleteAtInterrupt(path: string): void {
 }
 
 function listen(): void {
-  if (isListening) return;
-  isListening = true;
+  if (state.isListening) return;
+  state.isListening = true;
   const signals: Deno.Signal[] = Deno.build.os === "windows"
     ? ["SIGINT", "SIGBREAK"]
     : ["SIGINT", "SIGTERM", "SIGHUP"];
   for (const signal of signals) Deno.addSignalListener(signal, endAll);
 }
 
+/** Whether an interrupt is ending the process: what fails now fails because of it. */
+export function isInterrupted(): boolean {
+  return state.isEnding;
+}
+
 async function endAll(): Promise<void> {
+  state.isEnding = true;
   const all = [...children];
   const send = (signal: Deno.Signal) => {
     for (const child of all) {

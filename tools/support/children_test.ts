@@ -4,11 +4,12 @@ import { assert, assertEquals } from "@std/assert";
 import { startChild, succeeds } from "./children.ts";
 import { ROOT } from "./task.ts";
 
-/** A task that has a busy child, one that does not heed SIGTERM, and a file. */
+/** A task that has a busy child, without which it fails, one that does not heed SIGTERM, and a file. */
 const TASK = `
 import { deleteAtInterrupt, startChild } from ${
   JSON.stringify(`${ROOT}/tools/support/children.ts`)
 };
+import { runTask } from ${JSON.stringify(`${ROOT}/tools/support/task.ts`)};
 const path = Deno.makeTempFileSync();
 deleteAtInterrupt(path);
 const deaf = "Deno.addSignalListener('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)";
@@ -16,6 +17,8 @@ const options = { stdin: "null", stdout: "null", stderr: "null" };
 const busy = startChild(Deno.execPath(), { args: ["eval", "for (;;);"], ...options });
 const child = startChild(Deno.execPath(), { args: ["eval", deaf], ...options, stdout: "piped" });
 await child.stdout.getReader().read();
+const lost = () => Promise.reject(new Error("a child is lost"));
+busy.status.then(() => runTask({ name: "x", summary: "x", flags: {} }, lost));
 console.log(JSON.stringify({ path, pids: [busy.pid, child.pid] }));
 setInterval(() => {}, 1000);
 `;

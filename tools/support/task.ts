@@ -10,7 +10,7 @@ import {
   UsageError,
 } from "../../engine/cli/args.ts";
 import { TroodonError } from "../../engine/errors.ts";
-import { startChild } from "./children.ts";
+import { isInterrupted, startChild } from "./children.ts";
 
 /** The repository's root, wherever a task is called from. */
 export const ROOT: string = import.meta.dirname!.replace(/[\\/]tools[\\/]support$/, "");
@@ -28,6 +28,7 @@ export async function runTask<const F extends Flags>(
     }
     Deno.exit(await task(parsed));
   } catch (error) {
+    if (isInterrupted()) return await new Promise<never>(() => {});
     if (error instanceof UsageError) {
       console.error(`error: ${error.message}`);
       Deno.exit(2);

@@ -12,13 +12,14 @@ import {
   EXPERT_MATMUL_SCRATCH_BYTES, EXPERT_MATMUL_SHARED, EXPERT_MATMUL_TILE_BYTES, EXPERT_MATMUL_W, EXPERT_MATMUL_X,
   EXPERT_MATMUL_Y, EXPERT_MATMUL_Q8_BIAS, EXPERT_MATMUL_Q8_CHOSEN, EXPERT_MATMUL_Q8_CHUNK, EXPERT_MATMUL_Q8_COLUMNS,
   EXPERT_MATMUL_Q8_COUNT, EXPERT_MATMUL_Q8_EXPERTS, EXPERT_MATMUL_Q8_LAYOUT, EXPERT_MATMUL_Q8_OUTPUTS,
-  EXPERT_MATMUL_Q8_ROWS, EXPERT_MATMUL_Q8_ROW_BYTES, EXPERT_MATMUL_Q8_SHARED, EXPERT_MATMUL_Q8_STYLE,
+  EXPERT_MATMUL_Q8_ROWS, EXPERT_MATMUL_Q8_ROW_BYTES, EXPERT_MATMUL_Q8_SCRATCH, EXPERT_MATMUL_Q8_SCRATCH_BYTES,
+  EXPERT_MATMUL_Q8_SHARED, EXPERT_MATMUL_Q8_STYLE,
   EXPERT_MATMUL_Q8_TILE_BYTES, EXPERT_MATMUL_Q8_W, EXPERT_MATMUL_Q8_X, EXPERT_MATMUL_Q8_Y,
 } from "./generated/opcodes";
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "./generated/float_tiles";
 import { gemvFloat } from "./generated/gemv_float";
-import { chooseStyle, gemv } from "./matmul_q8";
+import { chooseStyle, gemv, tilesAhead } from "./matmul_q8";
 
 @inline function expertOf(chosen: usize, item: u32, count: u32): u32 {
   return chosen ? load<u32>(chosen + (<usize>item << 2)) : item % count;
@@ -81,7 +82,9 @@ export function expert_matmul_q8(ip: usize): void {
   const x = addressAt(ip, EXPERT_MATMUL_Q8_X), stride = <usize>u32At(ip, EXPERT_MATMUL_Q8_ROW_BYTES);
   const y = addressAt(ip, EXPERT_MATMUL_Q8_Y), bias = addressAt(ip, EXPERT_MATMUL_Q8_BIAS);
   const tileBytes = <usize>u32At(ip, EXPERT_MATMUL_Q8_TILE_BYTES), w = addressAt(ip, EXPERT_MATMUL_Q8_W);
-  const tiles = outputs >> 3, units = chunksOf(tiles, chunk);
+  const scratch = addressAt(ip, EXPERT_MATMUL_Q8_SCRATCH) +
+    <usize>thread * u32At(ip, EXPERT_MATMUL_Q8_SCRATCH_BYTES);
+  const tiles = outputs >> 3, units = chunksOf(tiles, chunk), steps = tilesAhead(tileBytes);
   const total = items ? u32At(ip, EXPERT_MATMUL_Q8_EXPERTS) * units : 0;
   chooseStyle(u32At(ip, EXPERT_MATMUL_Q8_STYLE));
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
@@ -91,7 +94,8 @@ export function expert_matmul_q8(ip: usize): void {
       const row = x + stride * (shared ? item / count : item);
       for (let t = first; t < last; t++) {
         const out = y + ((<usize>item * outputs + 8 * t) << 2);
-        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, row, columns, out);
+        const ahead = t + steps < last ? steps * tileBytes : 0;
+        gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, row, columns, out, scratch, ahead);
         if (bias == 0) continue;
         const from = bias + ((<usize>expert * outputs + 8 * t) << 2);
         v128.store(out, f32x4.add(v128.load(out), v128.load(from)));

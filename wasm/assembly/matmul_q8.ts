@@ -1,5 +1,5 @@
 // Matrix products on 8-bit activations.
-//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*)
+//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
 //   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
 //             all activation rows (generated/tiles_*)
 // Both do the same float operations in the same order, so a row's result does not depend on how many rows
@@ -12,16 +12,17 @@
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "./runtime";
 import { firstTile, lastTile, nextTiles } from "./tile_ranges";
 import {
-  MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
+  CONTROL_THREADS, MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
   MATMUL_Q8_ROWS, MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE,
   MATMUL_Q8_THREADS, MATMUL_Q8_TILE_BYTES, MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
 } from "./generated/opcodes";
 import { gemv_dot } from "./generated/gemv_dot";
 import { gemv_pair } from "./generated/gemv_pair";
 import { gemv_plain } from "./generated/gemv_plain";
+import { gemvUnpacked } from "./gemv_unpacked";
 import {
   PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
-  groupColumns, panelOf,
+  groupColumns, hasPoints, panelOf,
 } from "./generated/layouts";
 import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "./generated/tiles_dot";
 import {
@@ -65,11 +66,26 @@ export function chooseStyle(forced: u32): void {
 /** Whether the relaxed dot is the way to multiply. */
 export function usesDot(): bool { return style == DOT; }
 
-/** One 8-bit row times one tile: eight outputs. */
-export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize): void {
+/** How far ahead of the cells in hand a GEMV fetches others, in bytes. */
+const AHEAD: usize = 4096;
+/** Where a line of CONTROL_THREADS has bytes that nobody reads. */
+const UNREAD: usize = 32;
+
+/** Tiles that lie between the one in hand and the one to fetch. */
+@inline export function tilesAhead(tileBytes: usize): u32 { return <u32>((AHEAD + tileBytes - 1) / tileBytes); }
+
+/**
+ * One 8-bit row times one tile: eight outputs. `ahead` bytes behind it is a tile that will be wanted soon, and is
+ * this thread's alone; 0: none is. `scratch` as gemvUnpacked has it.
+ */
+export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize, scratch: usize, ahead: usize): void {
+  if (hasPoints(layout)) return gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
   if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) gemv_dot(layout, w, x, columns, out, flip);
-    else gemv_pair(layout, w, x, columns, out, flip);
+    if (style == DOT) {
+      // Measured where the dot's second operand is unsigned, which are x86 processors.
+      const fetch = ahead != 0 && flip != 0;
+      gemv_dot(layout, w, x, columns, out, flip, fetch ? -1 : 0, fetch ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD);
+    } else gemv_pair(layout, w, x, columns, out, flip);
   } else gemv_plain(layout, w, x, columns, out, flip);
 }
 
@@ -126,16 +142,16 @@ function oneRow(ip: usize): void {
   const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
   const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const count = (outputs + 7) >> 3;
+  const count = (outputs + 7) >> 3, steps = tilesAhead(tileBytes);
   while (nextTiles(ip, count, large, threads, chunk)) {
     for (let t = firstTile; t < lastTile; t++) {
-      const at = w + <usize>t * tileBytes;
+      const at = w + <usize>t * tileBytes, ahead = t + steps < lastTile ? steps * tileBytes : 0;
       const out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
       if (outputs - (t << 3) >= 8) {
-        gemv(layout, at, x, columns, out);
+        gemv(layout, at, x, columns, out, edge + EDGE_BYTES, ahead);
         if (bias) addBias(1, 2, out, 0, tileBias);
       } else {
-        gemv(layout, at, x, columns, edge);
+        gemv(layout, at, x, columns, edge, edge + EDGE_BYTES, ahead);
         copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
       }
     }

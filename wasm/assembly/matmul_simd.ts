@@ -6,6 +6,12 @@
 export const BIT0_AT: usize = memory.data<u32>([0x01010101, 0x01010101, 0x01010101, 0x01010101], 16);
 /** 0x03 in every byte. */
 export const LOW2_AT: usize = memory.data<u32>([0x03030303, 0x03030303, 0x03030303, 0x03030303], 16);
+/** 0x02 in every byte. */
+export const BIT1_AT: usize = memory.data<u32>([0x02020202, 0x02020202, 0x02020202, 0x02020202], 16);
+/** 0x08 in every byte. */
+export const BIT3_AT: usize = memory.data<u32>([0x08080808, 0x08080808, 0x08080808, 0x08080808], 16);
+/** Each of the first four bytes, four times. */
+export const FOURFOLD_AT: usize = memory.data<u32>([0, 0x01010101, 0x02020202, 0x03030303], 16);
 /** 0x04 in every byte. */
 export const BIT2_AT: usize = memory.data<u32>([0x04040404, 0x04040404, 0x04040404, 0x04040404], 16);
 /** 0x0f in every byte. */
@@ -26,6 +32,8 @@ export const LOW_BYTE_AT: usize = memory.data<u32>([0xff, 0xff, 0xff, 0xff], 16)
  * bias, and is exact for subnormals too.
  */
 export const HALF_BITS_AT: usize = memory.data<u32>([0x8fffffff, 0x8fffffff, 0x8fffffff, 0x8fffffff], 16);
+/** 1.5 · 2^23 in every float lane: where sums start that are read as floats (gen/dots.ts). */
+export const SUM_START_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912], 16);
 /** 2^112 in every float lane. */
 export const HALF_SCALE_AT: usize = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);
 /**

@@ -4,19 +4,20 @@
 //   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
 // Whole halves of tiles of the simple formats are transposed as vectors, four rows at once.
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
-// Formats that are not written out here are packed by pack_blocks.ts.
+// Formats that are not written out here are packed by pack_points.ts or pack_blocks.ts.
 
 import {
   LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
-  LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0,
+  LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0, LAYOUT_TQ1_0, cellBytes, hasPoints,
 } from "./generated/layouts";
+import { packPoints, packTernary } from "./pack_points";
 
 const NIBBLES: u32 = 0x0f0f0f0f;
 
 export function notFinite(half: u32): u32 { return (half & 0x7c00) == 0x7c00 ? 1 : 0; }
 
 /** Byte k gets bits k, 4 + k, … 28 + k of `bits`: the fifth bits of columns k, 4 + k, …. */
-function spreadBits(bits: u32): u32 {
+export function spreadBits(bits: u32): u32 {
   let result: u32 = 0;
   for (let k = 0; k < 4; k++) {
     let lane = (bits >> k) & 0x11111111;
@@ -52,12 +53,12 @@ function spreadBitsFour(bits: v128): v128 {
   return notFinite(halves) + notFinite(halves >> 16);
 }
 
-/** One row: `scales` half floats, perhaps fifth bits, then `words` code words a block. */
-function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32): u32 {
-  const head = 2 * scales + (fifth ? 4 : 0), cellBytes = 16 * scales + (fifth ? 32 : 0) + 32 * words;
+/** One row: `scales` half floats, perhaps fifth bits, then `words` code words a block; `bytes` of a cell. */
+function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32, bytes: u32): u32 {
+  const head = 2 * scales + (fifth ? 4 : 0);
   const lane = laneOf(row);
   let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++, target += cellBytes) {
+  for (let b: u32 = 0; b < blocks; b++, target += bytes) {
     bad += packScales(source, row, target, scales == 2);
     const codes = target + 16 * scales + lane;
     if (fifth) store<u32>(codes + 128, spreadBits(load<u32>(source + 2 * scales)));
@@ -83,11 +84,11 @@ function packWide(source: usize, blocks: u32, row: u32, target: usize): u32 {
 }
 
 /** Four rows, `rowBytes` apart, that fill half of a tile; `row` is the first. */
-function packPlainFour(source: usize, rowBytes: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32): u32 {
-  const head = 2 * scales + (fifth ? 4 : 0), cellBytes = 16 * scales + (fifth ? 32 : 0) + 32 * words;
+function packPlainFour(source: usize, rowBytes: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32, bytes: u32): u32 {
+  const head = 2 * scales + (fifth ? 4 : 0);
   const lane = laneOf(row);
   let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++, target += cellBytes) {
+  for (let b: u32 = 0; b < blocks; b++, target += bytes) {
     for (let r: u32 = 0; r < 4; r++) bad += packScales(source + r * rowBytes, row + r, target, scales == 2);
     const codes = target + 16 * scales + lane;
     if (fifth) {
@@ -121,7 +122,7 @@ function scaleCode(at: usize, i: u32, shift: u32): u32 {
 }
 
 /** Q4_K, and Q5_K with `fifth`. */
-function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool): u32 {
+function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool, bytes: u32): u32 {
   const lane = laneOf(row);
   let bad: u32 = 0;
   for (let b: u32 = 0; b < blocks; b++) {
@@ -131,7 +132,7 @@ function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool)
     const high = source + 16;
     const low = high + (fifth ? 32 : 0);
     target += 32;
-    for (let cell: u32 = 0; cell < 8; cell++, target += fifth ? 176 : 144) {
+    for (let cell: u32 = 0; cell < 8; cell++, target += bytes) {
       store<u8>(target + row, scaleCode(source + 4, cell, 0));
       store<u8>(target + 8 + row, scaleCode(source + 4, cell, 4));
       const words = low + 32 * (cell >> 1);
@@ -152,7 +153,7 @@ function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool)
   return bad;
 }
 
-function packQ6K(source: usize, blocks: u32, row: u32, target: usize): u32 {
+function packQ6K(source: usize, blocks: u32, row: u32, target: usize, bytes: u32): u32 {
   const lane = laneOf(row);
   let bad: u32 = 0;
   for (let b: u32 = 0; b < blocks; b++, source += 210) {
@@ -160,7 +161,7 @@ function packQ6K(source: usize, blocks: u32, row: u32, target: usize): u32 {
     bad += notFinite(half);
     store<u16>(target + 2 * row, half);
     target += 16;
-    for (let cell: u32 = 0; cell < 8; cell++, target += 208) {
+    for (let cell: u32 = 0; cell < 8; cell++, target += bytes) {
       store<u8>(target + row, load<u8>(source + 192 + 2 * cell));
       store<u8>(target + 8 + row, load<u8>(source + 193 + 2 * cell));
       const part = cell >> 2, sub = cell & 3;
@@ -240,33 +241,34 @@ function packHalvesEight(source: usize, rowBytes: usize, columns: u32, target: u
 }
 
 function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usize): u32 {
-  const blocks = columns >> 5, supers = columns >> 8;
+  const blocks = columns >> 5, supers = columns >> 8, bytes = cellBytes(layout);
   switch (layout) {
     case LAYOUT_F32: return packWords(source, columns, row, target);
     case LAYOUT_F16: return packHalves(source, columns, row, target, true);
     case LAYOUT_BF16: return packHalves(source, columns, row, target, false);
-    case LAYOUT_Q4_0: return packPlain(source, blocks, row, target, 1, false, 4);
-    case LAYOUT_Q4_1: return packPlain(source, blocks, row, target, 2, false, 4);
-    case LAYOUT_Q5_0: return packPlain(source, blocks, row, target, 1, true, 4);
-    case LAYOUT_Q5_1: return packPlain(source, blocks, row, target, 2, true, 4);
-    case LAYOUT_Q8_0: return packPlain(source, blocks, row, target, 1, false, 8);
-    case LAYOUT_Q4_K: return packK(source, supers, row, target, false);
-    case LAYOUT_Q5_K: return packK(source, supers, row, target, true);
-    case LAYOUT_Q6_K: return packQ6K(source, supers, row, target);
+    case LAYOUT_Q4_0: return packPlain(source, blocks, row, target, 1, false, 4, bytes);
+    case LAYOUT_Q4_1: return packPlain(source, blocks, row, target, 2, false, 4, bytes);
+    case LAYOUT_Q5_0: return packPlain(source, blocks, row, target, 1, true, 4, bytes);
+    case LAYOUT_Q5_1: return packPlain(source, blocks, row, target, 2, true, 4, bytes);
+    case LAYOUT_Q8_0: return packPlain(source, blocks, row, target, 1, false, 8, bytes);
+    case LAYOUT_Q4_K: return packK(source, supers, row, target, false, bytes);
+    case LAYOUT_Q5_K: return packK(source, supers, row, target, true, bytes);
+    case LAYOUT_Q6_K: return packQ6K(source, supers, row, target, bytes);
     case LAYOUT_NB4: return packWide(source, blocks, row, target);
+    case LAYOUT_TQ1_0: return packTernary(source, supers, row, target);
   }
-  return unreachable();
+  return packPoints(layout, source, supers, row, target);
 }
 
 /** Four rows that fill half of a tile. */
 function packFour(layout: u32, source: usize, rowBytes: usize, columns: u32, row: u32, target: usize): u32 {
-  const blocks = columns >> 5;
+  const blocks = columns >> 5, bytes = cellBytes(layout);
   switch (layout) {
-    case LAYOUT_Q4_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 4);
-    case LAYOUT_Q4_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, false, 4);
-    case LAYOUT_Q5_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, true, 4);
-    case LAYOUT_Q5_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, true, 4);
-    case LAYOUT_Q8_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 8);
+    case LAYOUT_Q4_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 4, bytes);
+    case LAYOUT_Q4_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, false, 4, bytes);
+    case LAYOUT_Q5_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, true, 4, bytes);
+    case LAYOUT_Q5_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, true, 4, bytes);
+    case LAYOUT_Q8_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 8, bytes);
   }
   let bad: u32 = 0;
   for (let r: u32 = 0; r < 4; r++) bad += packRow(layout, source + r * rowBytes, columns, row + r, target);
@@ -281,7 +283,7 @@ export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize,
   let bad: u32 = 0;
   for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
     const count = rows - first < 8 ? rows - first : 8;
-    if (count < 8) memory.fill(target, 0, tileBytes);
+    if (count < 8 || hasPoints(layout)) memory.fill(target, 0, tileBytes);
     if (count == 8 && (layout == LAYOUT_F16 || layout == LAYOUT_BF16)) {
       bad += packHalvesEight(source, rowBytes, columns, target, layout == LAYOUT_F16);
       source += 8 * rowBytes;

@@ -2,7 +2,7 @@
 // wasm/weight_layout.ts. Orders are those of wasm/format_layouts.ts. Plain loops over a row of a cell: packing
 // runs once, while the file is read.
 import {
-  ORDER_BASE_11, ORDER_BASE_3, ORDER_BITS, ORDER_BIT_PAIRS, ORDER_HALVES_16, ORDER_HALVES_32, ORDER_K_2, ORDER_K_3,
+  ORDER_BASE_11, ORDER_BITS, ORDER_BIT_PAIRS, ORDER_HALVES_16, ORDER_HALVES_32, ORDER_K_2, ORDER_K_3,
   ORDER_MAGNITUDES, ORDER_PAIRS, ORDER_SIGNED, ORDER_SPLIT_1_2, ORDER_SPLIT_1_4, ORDER_SPLIT_2_4, ORDER_UNSIGNED,
 } from "./generated/layouts";
 
@@ -40,20 +40,6 @@ function addBase11(at: usize, column: u32, count: u32, out: usize): void {
     const pair = (high << 6) | (middle << 4) | low, odd = pair / 11;
     store<u8>(out, pair - 11 * odd);
     store<u8>(out, odd, 1);
-  }
-}
-
-/**
- * Base-3 digits, five a byte from the highest on (quant/tq1_0.ts): digit n of bytes 0..31 is column 32 n + byte, of
- * bytes 32..47 column 160 + 16 n + byte, of bytes 48..51 column 240 + 4 n + byte.
- */
-function addBase3(at: usize, column: u32, count: u32, out: usize): void {
-  for (let j: u32 = 0; j < count; j++) {
-    const c = column + j, width: u32 = c < 160 ? 32 : c < 240 ? 16 : 4;
-    const inside = c < 160 ? c : c < 240 ? c - 160 : c - 240;
-    let rest = <u32>load<u8>(at + (c < 160 ? 0 : c < 240 ? 32 : 48) + inside % width);
-    for (let n = inside / width; n; n--) rest = (rest * 3) & 0xff;
-    store<u8>(out + j, (rest * 3) >> 8);
   }
 }
 
@@ -106,7 +92,6 @@ export function readCodes(order: u32, at: usize, columns: u32, column: u32, coun
       }
       return;
     }
-    case ORDER_BASE_3: return addBase3(at, column, count, out);
     case ORDER_BITS: return addFields(at, 1, column, count, 0, out);
     case ORDER_BIT_PAIRS: return addFields(at, 2, column, count, 0, out);
     case ORDER_BASE_11: return addBase11(at, column, count, out);

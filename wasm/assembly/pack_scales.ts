@@ -2,8 +2,8 @@
 // are those of wasm/format_layouts.ts. Returns the number of scales that are not finite.
 import {
   SOURCE_ABOVE_BELOW, SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0,
-  SOURCE_GRID, SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_NONE, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE,
-  SOURCE_SINGLE_8, cellBytes, groupColumns, headerBytes,
+  SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_NONE, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE,
+  SOURCE_SINGLE_8, cellBytes, headerBytes,
 } from "./generated/layouts";
 import { halfToFloat } from "./matmul_simd";
 import { notFinite } from "./pack";
@@ -117,14 +117,6 @@ export function storeScales(source: u32, layout: u32, at: usize, header: usize, 
     }
     case SOURCE_Q2_K: return storeQ2K(at, header, row, bytes);
     case SOURCE_Q3_K: return storeQ3K(at, header, row, bytes);
-    case SOURCE_GRID: {
-      store<u16>(header + 2 * row, load<u16>(at));
-      const each: usize = 32 / groupColumns(layout);
-      for (let i: usize = 0; i < 8 * each; i++) {
-        store<u8>(header + 16 + i / each * bytes + 8 * (i % each) + row, load<u8>(at + 2 + 2 / each * i));
-      }
-      return notFinite(load<u16>(at));
-    }
     case SOURCE_IQ4_XS: return storeIq4Xs(at, header, row, bytes);
   }
   return unreachable();

@@ -13,7 +13,8 @@ import {
   RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "./generated/opcodes";
 
-@inline function largest(a: v128, b: v128): v128 { return f32x4.max(a, f32x4.abs(b)); }
+/** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
+@inline function largest(a: v128, b: v128): v128 { return i32x4.max_u(a, f32x4.abs(b)); }
 
 @inline function total(v: v128): i32 {
   const pairs = i32x4.extadd_pairwise_i16x8_s(i16x8.extadd_pairwise_i8x16_s(v));
@@ -41,16 +42,13 @@ function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: 
   const groups = columns >> 3; // bytes of one array of floats
   let y = row + first, scales = row + columns + (first >> 3);
   for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
-    let m = f32x4.abs(v128.load(x));
-    m = largest(m, v128.load(x, 16));
-    m = largest(m, v128.load(x, 32));
-    m = largest(m, v128.load(x, 48));
-    m = largest(m, v128.load(x, 64));
-    m = largest(m, v128.load(x, 80));
-    m = largest(m, v128.load(x, 96));
-    m = largest(m, v128.load(x, 112));
-    m = f32x4.max(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
-    m = f32x4.max(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
+    let m = f32x4.abs(v128.load(x)), n = f32x4.abs(v128.load(x, 16));
+    m = largest(m, v128.load(x, 32)); n = largest(n, v128.load(x, 48));
+    m = largest(m, v128.load(x, 64)); n = largest(n, v128.load(x, 80));
+    m = largest(m, v128.load(x, 96)); n = largest(n, v128.load(x, 112));
+    m = i32x4.max_u(m, n);
+    m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
+    m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
     const scale = f32x4.extract_lane(m, 0) / 127;
     const divisor = f32x4.splat(scale == 0 ? 1 : scale);
     const first = codes(x, divisor);

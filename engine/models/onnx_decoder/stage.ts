@@ -24,7 +24,7 @@ import {
   NotOneSegment,
   usedSymbols,
   type Variant,
-} from "../../pipelines/graph/symbolic_program.ts";
+} from "../../pipelines/graph/variant.ts";
 import type { DeviceName } from "../../plan/backend.ts";
 import type { DecoderPorts } from "./ports.ts";
 import { positionUse } from "./position_use.ts";

@@ -15,7 +15,7 @@ import type { MemoryPolicy, Plan } from "../../plan/plan.ts";
 import { plan } from "../../plan/planner.ts";
 import { neededNodes } from "./program.ts";
 import { deviceGraph, optimizeGraph } from "./ready_segment.ts";
-import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./symbolic_program.ts";
+import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./variant.ts";
 
 /** How to plan. */
 export interface PlanGraphOptions {

@@ -1,56 +1,28 @@
-// The top graph derived once with symbolic shapes (spec TL-1 to TL-3): a run binds the symbols to the
+// Runs of the top graph, derived once with symbolic shapes (variant.ts, spec TL-3): a run binds the symbols to the
 // shapes that come and evaluates closures, nothing is derived again. It serves graphs that are one segment.
 // A hint of the file that contradicts what comes makes a second variant without that hint; what cannot be
 // derived with symbols at all is left to the program, and the reason is kept for reports.
 
 import type { OnnxValueInfo } from "../../formats/onnx/model.ts";
-import { type DimEnv, symbolsOf } from "../../graph/dim.ts";
+import type { DimEnv } from "../../graph/dim.ts";
 import type { Graph } from "../../graph/graph.ts";
-import type { HostData, HostTensor } from "../../graph/host_tensor.ts";
-import type { SegmentRequest } from "../../graph/onnx/derivation.ts";
+import type { HostTensor } from "../../graph/host_tensor.ts";
 import type { ModelContext, PreparedGraph } from "../../graph/onnx/prepare.ts";
-import { constantTensor } from "../../graph/onnx/stored.ts";
-import { constantEntries, deriveSegment, type Segment } from "../../graph/onnx/segment.ts";
-import {
-  assumeEqual,
-  type Assumptions,
-  type Binder,
-  contradictions,
-  createBinder,
-  declareInputs,
-  describeAssumptions,
-  type InputShapes,
-  NO_ASSUMPTIONS,
-} from "../../graph/onnx/symbols.ts";
-import { type Entry, type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
-import { DimsDiffer } from "../../graph/shape_rules.ts";
+import type { Segment } from "../../graph/onnx/segment.ts";
+import { contradictions, type InputShapes } from "../../graph/onnx/symbols.ts";
+import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { plan } from "../../plan/planner.ts";
 import { decidingInputs } from "./deciding_inputs.ts";
 import { likelyShapes } from "./likely_shapes.ts";
-import { neededNodes } from "./program.ts";
 import {
   deviceGraph,
-  optimizeGraph,
   type ProfileEntry,
   type ReadySegment,
   readySegment,
   type ResultArrays,
   type Runtime,
 } from "./ready_segment.ts";
-
-/** A graph derived for all sizes. */
-export interface Variant {
-  readonly segment: Segment;
-  /** The graph after the passes; absent where nothing is computed. */
-  readonly graph: Graph | undefined;
-  readonly binder: Binder;
-  /** Dims of the inputs. */
-  readonly inputs: DeclaredDims;
-  /** What deriving assumed, e.g. `lastSum := sumN - N`. */
-  readonly assumptions: readonly string[];
-}
-
-type DeclaredDims = ReturnType<typeof declareInputs>["dims"];
+import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./variant.ts";
 
 /** Runs of one graph with symbols. */
 export interface SymbolicProgram {
@@ -299,91 +271,6 @@ function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefin
   return shapes;
 }
 
-/** Thrown for a graph that needs the host in between, or the contents of a tensor. */
-export class NotOneSegment extends Error {}
-
-/** What a variant is derived for. */
-export interface VariantRequest {
-  readonly shapes: InputShapes;
-  readonly outputs: readonly string[];
-  /** Axes whose declared dims are not believed. */
-  readonly dropped?: ReadonlySet<string>;
-  /** Inputs whose values are part of the graph. */
-  readonly known?: ReadonlyMap<string, HostTensor>;
-  /** For these shapes alone. */
-  readonly fixed?: boolean;
-  /** Called with the graph after each pass. */
-  readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
-}
-
-/**
- * Derives the graph with symbols.
- *
- * @throws {RangeError} If shapes cannot be proven to fit.
- */
-export function deriveVariant(
-  context: ModelContext,
-  { graph, nodes }: PreparedGraph,
-  { shapes, outputs, dropped = new Set(), known, fixed = false, onPass }: VariantRequest,
-): Variant {
-  let assumptions: Assumptions = { ...NO_ASSUMPTIONS, dropped };
-  const name = graph.name || "graph";
-  const constants = constantEntries(graph);
-  const needed = neededNodes(nodes, outputs);
-  let tries = 0;
-  for (;;) {
-    const { dims, order } = fixed
-      ? { dims: shapes, order: [] }
-      : declareInputs(graph.inputs, shapes, assumptions);
-    const entries = new Map<string, Entry>(constants);
-    for (const { name, type } of graph.inputs) {
-      const shape = dims.get(name), value = known?.get(name);
-      if (value) {
-        // The caller may write into the array before the constant is read.
-        entries.set(name, constantTensor({ ...value, data: value.data.slice() as HostData }));
-        continue;
-      }
-      if (!shape || type?.kind !== "tensor" || type.dtype === "string") continue;
-      entries.set(name, { kind: "tensor", type: { dtype: type.dtype, shape } });
-    }
-    const request: SegmentRequest = { context, name, nodes: needed, entries, outputs };
-    try {
-      return finishVariant(deriveSegment(request), dims, assumptions, onPass);
-    } catch (error) {
-      const differ = dimsDifferIn(error);
-      const more = differ && assumeEqual(...differ.dims, order, assumptions, differ.related);
-      if (!more || ++tries > MOST_TRIES) throw error;
-      assumptions = more;
-    }
-  }
-}
-
-function dimsDifferIn(error: unknown): DimsDiffer | undefined {
-  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof DimsDiffer) return at;
-  return undefined;
-}
-
-function finishVariant(
-  segment: Segment,
-  dims: DeclaredDims,
-  assumptions: Assumptions,
-  onPass: VariantRequest["onPass"],
-): Variant {
-  const [host] = segment.hostNodes;
-  if (host) throw new NotOneSegment(`${host.node.name} (${host.node.opType}) runs on the host`);
-  const [waiting] = segment.contents;
-  if (waiting !== undefined) throw new NotOneSegment(`shapes depend on the contents of ${waiting}`);
-  const binder = createBinder(dims);
-  if (!binder) throw new NotOneSegment("a symbol occurs in expressions only");
-  return {
-    segment,
-    graph: segment.graph && optimizeGraph(segment.graph, onPass),
-    binder,
-    inputs: dims,
-    assumptions: describeAssumptions(assumptions),
-  };
-}
-
 interface VariantRun {
   readonly inputs: ReadonlyMap<string, HostValue>;
   readonly outputs: readonly string[];
@@ -425,16 +312,6 @@ function constantNamed({ entries }: Segment, name: string): HostValue {
   const constant = entry?.kind === "tensor" ? entry.known ?? entry.stored?.load() : entry?.value;
   if (constant) return constant;
   throw new TypeError(`Cannot find the value of "${name}"`);
-}
-
-/** Symbols that a graph's shapes and attributes mention. */
-export function usedSymbols({ inputs, nodes }: Graph): Set<string> {
-  const shapes = [...inputs, ...nodes.flatMap((node) => node.outputs)].flatMap(({ shape }) =>
-    shape
-  );
-  const attributes = nodes.flatMap((node) => Object.values(node.attributes).flat())
-    .filter((attribute) => typeof attribute === "object");
-  return new Set([...shapes, ...attributes].flatMap((dim) => [...symbolsOf(dim).keys()]));
 }
 
 // What comes first is planned as it is; what grows is given room, so that each step need not plan again.

@@ -53,14 +53,16 @@ function fillsGroups({ tensor }: Value): boolean {
 
 /** Whether a node is a product with a weight that may be rounded. */
 function roundedMatmuls(graph: Graph, context: PassContext): (node: Node) => boolean {
-  const readers = readersOf(graph);
+  let found: ReturnType<typeof readersOf> | undefined;
+  // Of use where anything is rounded only.
+  const readersOfValue = (value: Value) => (found ??= readersOf(graph)).get(value);
   const isProduct = ({ op, inputs, outputs }: Node, weight: Value) =>
     op === "matmul" && inputs[1] === weight && inputs[0] !== weight &&
-    !readers.get(outputs[0]!)?.some((reader) => reader.op === "route");
+    !readersOfValue(outputs[0]!)?.some((reader) => reader.op === "route");
   return ({ inputs: [, weight] }) => {
     if (!weight?.tensor || !context.roundsWeights?.(weight.tensor.format)) return false;
     const { shape } = weight.tensor;
     return shape.length === 2 && shape[0]! * shape[1]! >= LARGE && fillsGroups(weight) &&
-      readers.get(weight)!.every((reader) => isProduct(reader, weight));
+      readersOfValue(weight)!.every((reader) => isProduct(reader, weight));
   };
 }

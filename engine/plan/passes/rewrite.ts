@@ -83,8 +83,11 @@ function hasType({ dtype, shape }: Value, other: Value): boolean {
 export function readersOf(graph: Graph): Map<Value, Node[]> {
   const readers = new Map<Value, Node[]>();
   for (const node of graph.nodes) {
-    for (const value of new Set(node.inputs)) {
-      if (value) readers.set(value, [...readers.get(value) ?? [], node]);
+    for (const value of node.inputs) {
+      if (!value) continue;
+      const known = readers.get(value);
+      if (!known) readers.set(value, [node]);
+      else if (known.at(-1) !== node) known.push(node);
     }
   }
   return readers;

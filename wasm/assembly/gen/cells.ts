@@ -5,8 +5,7 @@
 // Constants are loaded once, because V8 builds an immediate vector anew at every use.
 
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
-import { takesTable } from "./kernel_layouts.ts";
-import { HALVES, hasSigns, scaleConstants } from "./scales.ts";
+import { groupsOf, HALVES, hasSigns, scaleConstants } from "./scales.ts";
 
 /** Order of column quads in which each code vector is loaded once. */
 export function quadOrder(layout: WeightLayout): number[] {
@@ -26,8 +25,7 @@ export function cellConstants(layout: WeightLayout, raw = false): string[] {
   if (bits === 3) lines.push("const BIT2 = v128.load(BIT2_AT);");
   if (bits === 5) lines.push("const BIT4 = v128.load(BIT4_AT);");
   if (bits === 6) lines.push("const BITS45 = v128.load(BITS45_AT);");
-  if (takesTable(layout)) lines.push("const TABLE = v128.load(table);");
-  else if (table && table !== "iq4") {
+  if (table && table !== "iq4") {
     lines.push(`const TABLE = v128.load(${table.toUpperCase()}_AT);`);
   }
   if (table === "iq4") {
@@ -88,7 +86,7 @@ export function codeVector(layout: WeightLayout, q: number, h: number, raw = fal
 
 /** The same for codes of 2 and 3 bit. */
 function lowCodeVector(
-  { bits, scaleBytes, table }: WeightLayout,
+  { bits, scaleBytes }: WeightLayout,
   q: number,
   h: number,
 ): string[] {
@@ -98,11 +96,31 @@ function lowCodeVector(
     : [];
   const pair = `v128.and(${shifted(`v${s}_${h}`, -2 * j)}, LOW2)`;
   if (bits === 2) return [...lines, `const ${name} = ${pair};`];
-  const code = `v128.or(${pair}, v128.and(${shifted(`b${h}`, 2 - q)}, BIT2))`;
-  return [...lines, `const ${name} = ${table ? `lookUp(TABLE, ${code})` : code};`];
+  return [
+    ...lines,
+    `const ${name} = v128.or(${pair}, v128.and(${shifted(`b${h}`, 2 - q)}, BIT2));`,
+  ];
 }
 
 /** Whether the sums of a style add minima: not where codes of 8 bit are signed and none are stored. */
 export function addsMinima(layout: WeightLayout, signed: boolean): boolean {
   return !(signed && factorBits(layout) === 8 && layout.offset !== 0);
+}
+
+/** Statements that add the scaled sums c{g}_{h} to `f{h}`; for a GEMV; in the order of tiles.ts. */
+export function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
+  const groups = groupsOf(layout);
+  const lines = ["const s = v128.load32_splat(scale), t = v128.load32_splat(sum);"];
+  if (groups === 2) {
+    lines.push("const t0 = v128.load32_splat(halfSum), t1 = f32x4.sub(t, t0);");
+  }
+  for (let g = 0; g < groups; g++) {
+    const total = groups === 2 ? `t${g}` : "t";
+    for (const h of HALVES) {
+      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${g}_${h}), s)`;
+      lines.push(`f${h} = madd(${product}, d${g}_${h}, f${h});`);
+      if (minima) lines.push(`f${h} = madd(${total}, m${g}_${h}, f${h});`);
+    }
+  }
+  return lines;
 }

@@ -38,6 +38,27 @@ function relaxedDot(): Dots {
   };
 }
 
+/** The relaxed dot with a way to make floats of its sums. */
+export interface FloatSums extends Dots {
+  /** The sum `c` as float. */
+  value(c: string): string;
+}
+
+/**
+ * Sums that start at the bits of 1.5 · 2^23: read as float they are that much too large, exact below 2^22
+ * (32 · 127 · 255 is a quarter of it). Adders, which dots leave idle, take it away; a conversion would wait for the
+ * ports of the dots.
+ */
+function floatDot(): FloatSums {
+  const { operand, add } = relaxedDot();
+  return {
+    constants: ["const ZERO = v128.load(SUM_START_AT);"],
+    operand,
+    add,
+    value: (c) => `f32x4.sub(${c}, ZERO)`,
+  };
+}
+
 const ONES = "const ONES = v128.load(ONES_AT);";
 const PAIR = "i16x8.relaxed_dot_i8x16_i7x16_s";
 
@@ -109,4 +130,10 @@ export function dotsOf(style: DotStyle, bits: number): Dots {
   if (style === "dot") return relaxedDot();
   if (style === "plain") return widenedProducts();
   return bits === 8 ? signSplit() : pairs(bits);
+}
+
+/** The same for sums that become floats at once. */
+export function floatSumsOf(style: DotStyle, bits: number): FloatSums {
+  if (style === "dot") return floatDot();
+  return { ...dotsOf(style, bits), value: (c) => `f32x4.convert_i32x4_s(${c})` };
 }

@@ -13,15 +13,39 @@
 // positive and negative parts made once for all tiles (8-bit codes 2 % faster in cache, IQ4 8 %, no change out of
 // memory). Activations splatted as they are loaded, instead of shuffled: 0 to 9 %, most where codes take most work.
 //
-// On a Xeon with VNNI (style dot; reading alone 7.2 GB/s): Q4_1 4.9 (16.1), Q8_0 5.9 (22.1), Q4_K 4.4 (13.4), Q6_K
-// 3.7 (11.2). There the times of reading and of computing add up (1/4.9 = 1/7.2 + 1/16.1): what is missing is a
-// prefetch, which WebAssembly does not have. Splatting by loads gave 3 to 6 % in cache, up to 2 % out of memory.
-// Not kept: high nibbles unshifted, in sums of their own that are shifted at the end (4 % in cache, nothing out
-// of memory, and right only where the dot takes bytes as unsigned).
+// On a Xeon with VNNI (style dot, a Sapphire Rapids whose cores read 12 GB/s out of memory by one load a line) the
+// scheduler is what is full: 40 operations a line wait for it, so 6 to 10 lines are under way where the processor
+// could have 16 and more. Loads ahead do not help, because they hold up the reorder buffer. A store does not: it is
+// retired before its line comes, and fetches it. So a cell has bytes that mean nothing (`spareBytes`), and
+// while a cell is read one of them is written in the cell 4 to 8 KiB ahead, in tiles that this thread will read.
+// Time of a GEMV out of memory without ÷ with, the longer cells counted in, in turns: Q4_1 1.20 to 1.34 with one and
+// two threads, Q8_0 1.14 to 1.17; with 8, 12 and 16 threads of a larger Xeon Q4_1 1.16, 1.14, 1.03 to 1.05, Q8_0 with
+// 16 1.06 to 1.10; weights in a cache 0.96 to 1.01. Written once in 512 bytes 1.07 to 1.11, once a page 1.08 to 1.13
+// (that is the page's address alone), in every line as much as in every cell; 2 KiB ahead 1.14 where 4, 8 and 16 KiB
+// give 1.36. One spare byte makes codes cross lines: 0.6; 8 bytes instead of 4: up to 1.05 more for Q4_1, less for
+// Q8_0.
+//
+// What limits this kernel on that Xeon when its line has come: ports. A cell of Q4_1 is 141 operations, 70 of them
+// of vectors: 25 cycles. The checks of bounds that V8 makes of 24 loads are 43 operations, and cost nothing
+// (`deno run --v8-flags=--no-wasm-bounds-checks`, no difference). With `--experimental-wasm-revectorize` beside that
+// flag V8 joins the two halves of a tile to 256 bits: 32 GB/s in a cache instead of 19, 7.7 out of memory instead of
+// 6.3. Both are flags of the process, the first is unsafe, and checks between two loads keep V8 from joining them.
+// Not kept there: touches by loads 0.5 to 8 KiB ahead (0.78 to 0.97), a burst of touches for this tile or the next
+// (0.76 to 1.07), activations loaded as vectors and shuffled (0.93 in a cache, 1.0 out of memory), two tiles in one
+// stream (1.07 in a cache, 1.04 to 1.1 out of memory, nothing beside stores), high nibbles unshifted (1.01 to 1.03,
+// right only where the dot takes bytes as unsigned).
 
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
-import { addsMinima, cellConstants, cellHighBits, codeVector, quadOrder } from "./cells.ts";
+import {
+  addsMinima,
+  cellConstants,
+  cellEpilogue,
+  cellHighBits,
+  codeVector,
+  quadOrder,
+} from "./cells.ts";
 import { dotsOf, type DotStyle, NOTHING, signParts } from "./dots.ts";
+import { gemvTernary } from "./gemv_ternary.ts";
 import { simdImports } from "./imports.ts";
 import {
   CODE_LAYOUTS,
@@ -29,26 +53,17 @@ import {
   moreArguments,
   moreParameters,
   takesBlock,
+  TERNARY,
 } from "./kernel_layouts.ts";
 import { blockHeader, cellScales, groupsOf, HALVES, hasSigns } from "./scales.ts";
 
-/** Statements that add the scaled sums c{g}_{h} to `f{h}`; shared order with tiles.ts. */
-function cellEpilogue(layout: WeightLayout, minima: boolean): string[] {
-  const groups = groupsOf(layout);
-  const lines = ["const s = v128.load32_splat(scale), t = v128.load32_splat(sum);"];
-  if (groups === 2) {
-    lines.push("const t0 = v128.load32_splat(halfSum), t1 = f32x4.sub(t, t0);");
-  }
-  for (let g = 0; g < groups; g++) {
-    const total = groups === 2 ? `t${g}` : "t";
-    for (const h of HALVES) {
-      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${g}_${h}), s)`;
-      lines.push(`f${h} = madd(${product}, d${g}_${h}, f${h});`);
-      if (minima) lines.push(`f${h} = madd(${total}, m${g}_${h}, f${h});`);
-    }
-  }
-  return lines;
+/** Whether a kernel fetches cells ahead of time. */
+function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
+  return style === "dot" && spareBytes > 0;
 }
+
+/** At the start of a cell: fetches one that is far ahead, or, `mask` 0, touches a byte of this thread. */
+const FETCH = "store<u8>((w & mask) + spare, 0);";
 
 /** Whether a kernel reads codes of 8 bit as signed. */
 function isRaw(layout: WeightLayout, style: DotStyle): boolean {
@@ -82,7 +97,7 @@ function cell(layout: WeightLayout, style: DotStyle): string[] {
   const groups = groupsOf(layout);
   const steps = 8 / groups;
   const done = new Array<number>(groups).fill(0);
-  const lines = cellHighBits(layout);
+  const lines = [...fetches(layout, style) ? [FETCH] : [], ...cellHighBits(layout)];
   for (const q of quadOrder(layout)) {
     lines.push(`const x${q} = v128.load32_splat(x, ${4 * q});`, ...dots.operand(`x${q}`));
     const g = groups === 2 ? q >> 2 : 0;
@@ -117,7 +132,11 @@ function gemv(layout: WeightLayout, style: DotStyle): string {
   return [
     `/** Eight outputs of ${layout.kernel} weights; \`flip\` is for 8-bit codes, see matmul_q8.ts. */`,
     `export function gemv_${style}_${layout.kernel}` +
-    `(w: usize, x: usize, columns: usize, out: usize, flip: i32${moreParameters(layout)}): void {`,
+    `(w: usize, x: usize, columns: usize, out: usize, flip: i32${moreParameters(layout)}` +
+    `${fetches(layout, style) ? ", mask: usize, ahead: usize" : ""}): void {`,
+    ...fetches(layout, style)
+      ? [`const spare = mask ? ahead + ${layout.cellBytes - 1} : ahead;`]
+      : [],
     ...cellConstants(layout, isRaw(layout, style)),
     ...dotsOf(style, factorBits(layout)).constants,
     ...hasSigns(layout) ? [NOTHING] : [],
@@ -137,11 +156,13 @@ function dispatch(style: DotStyle): string {
   return [
     `/** Calls the kernel of a layout. */`,
     `export function gemv_${style}` +
-    "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32): void {",
+    "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32" +
+    `${style === "dot" ? ", mask: usize, ahead: usize" : ""}): void {`,
     "  switch (layout) {",
-    ...CODE_LAYOUTS.map((layout) =>
+    ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
-      `(w, x, columns, out, flip${moreArguments(layout)}); return;`
+      `(w, x, columns, out, flip${moreArguments(layout)}` +
+      `${fetches(layout, style) ? ", mask, ahead" : ""}); return;`
     ),
     "  }",
     "  unreachable();",
@@ -153,7 +174,10 @@ function dispatch(style: DotStyle): string {
 export function gemvModule(style: DotStyle): string {
   return [
     simdImports(),
-    ...KERNEL_LAYOUTS.map((layout) => gemv(layout, style)),
+    'import { THIRD_AT, THIRDS_AT } from "../ternary";',
+    ...KERNEL_LAYOUTS.filter(({ points }) => !points).map((layout) =>
+      (layout.kernel === TERNARY ? gemvTernary : gemv)(layout, style)
+    ),
     dispatch(style),
     "",
   ].join("\n");

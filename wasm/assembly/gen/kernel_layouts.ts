@@ -12,18 +12,13 @@ export const KERNEL_LAYOUTS: readonly WeightLayout[] = CODE_LAYOUTS.filter(
   ({ kernel }, i) => CODE_LAYOUTS.findIndex((other) => other.kernel === kernel) === i,
 );
 
+/** Kernel whose bytes hold digits of several cells; it is unpacked by ternary.ts, multiplied by gemv_ternary.ts. */
+export const TERNARY = "tq1_0";
+
 /** Kernels whose layouts differ in the length of a block; it is not written into their text. */
 const ANY_BLOCK: ReadonlySet<string> = new Set(["z4", "s8", "s8_signs"]);
 /** Kernels whose layouts differ in the factor of their scales. */
 const ANY_FACTOR: ReadonlySet<string> = new Set(["z4_32"]);
-
-/** Kernels whose layouts differ in what their codes stand for: table, offset, and factor of the scales. */
-const ANY_TABLE: ReadonlySet<string> = new Set(["grid3_32", "grid3_16"]);
-
-/** Whether a kernel is told what its codes stand for. */
-export function takesTable({ kernel }: WeightLayout): boolean {
-  return ANY_TABLE.has(kernel);
-}
 
 /** Whether a kernel is told how many columns a block has. */
 export function takesBlock({ kernel }: WeightLayout): boolean {
@@ -33,17 +28,13 @@ export function takesBlock({ kernel }: WeightLayout): boolean {
 /** Further parameters of a kernel. */
 export function moreParameters(layout: WeightLayout): string {
   return (takesBlock(layout) ? ", block: usize" : "") +
-    (ANY_FACTOR.has(layout.kernel) ? ", factor: f32" : "") +
-    (takesTable(layout) ? ", table: usize, offset: f32, factor: f32" : "");
+    (ANY_FACTOR.has(layout.kernel) ? ", factor: f32" : "");
 }
 
 /** What they are for a layout. */
 export function moreArguments(layout: WeightLayout): string {
   return (takesBlock(layout) ? `, ${layout.blockColumns || "columns"}` : "") +
-    (ANY_FACTOR.has(layout.kernel) ? `, ${layout.factor}` : "") +
-    (takesTable(layout)
-      ? `, ${layout.table!.toUpperCase()}_AT, ${layout.offset}, ${layout.factor}`
-      : "");
+    (ANY_FACTOR.has(layout.kernel) ? `, ${layout.factor}` : "");
 }
 
 /** A loop over cells under one header: text at its start and at its end; `cells` counts down. */

@@ -2,6 +2,8 @@
 
 import { CODE_ORDERS, SCALE_SOURCES } from "../../format_layouts.ts";
 import { SCALE_KINDS } from "../../layout_scales.ts";
+import { getFormat } from "../../../quant/mod.ts";
+import { POINT_GRIDS } from "../../point_grids.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "../../weight_layout.ts";
 import { PANEL_KINDS, panelKind } from "./panels.ts";
 
@@ -19,6 +21,10 @@ function table(name: string, summary: string, of: (layout: WeightLayout) => numb
 
 function constants(prefix: string, names: readonly string[]): string[] {
   return names.map((name, id) => `export const ${prefix}_${name.toUpperCase()}: u32 = ${id};`);
+}
+
+function idsOf(has: (layout: WeightLayout) => boolean): string {
+  return WEIGHT_LAYOUTS.filter(has).map(({ id }) => `layout == ${id}`).join(" || ");
 }
 
 const FORMS: readonly string[] = ["minimum", "zero", "thousandths", "signs"];
@@ -44,12 +50,28 @@ export function layoutsModule(): string {
       ({ scales }) => FORMS.indexOf(SCALE_KINDS[scales].form),
     ),
     ...table("panelOf", "Kind of panel that register tiles get.", panelKind),
+    ...table(
+      "indexBits",
+      "Bits of the number of a grid point; 0: no points.",
+      ({ points }) => points ? POINT_GRIDS[points.grid].indexBits : 0,
+    ),
+    ...table(
+      "pointsOfRow",
+      "Grid points of a row in a cell.",
+      ({ points }) => points ? 32 / POINT_GRIDS[points.grid].dimensions : 0,
+    ),
+    ...table(
+      "fileBlockBytes",
+      "Bytes of a file's block of grid points.",
+      ({ name, points }) => points ? getFormat(name).blockBytes : 0,
+    ),
+    "/** Whether a layout holds points of a grid. */",
+    "export function hasPoints(layout: u32): bool {",
+    `  return ${idsOf(({ points }) => points !== undefined)};`,
+    "}",
     "/** Whether a layout holds codes with scales. */",
     "export function hasCodes(layout: u32): bool {",
-    `  return ${
-      WEIGHT_LAYOUTS.filter(({ kind }) => kind === "codes").map(({ id }) => `layout == ${id}`)
-        .join(" || ")
-    };`,
+    `  return ${idsOf(({ kind }) => kind === "codes")};`,
     "}",
     "",
   ].join("\n");

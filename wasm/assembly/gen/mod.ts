@@ -8,6 +8,7 @@ import { elementwiseRuns } from "./elementwise_runs.ts";
 import { floatTilesModule } from "./float_tiles.ts";
 import { gemvModule } from "./gemv.ts";
 import { gemvFloatModule } from "./gemv_float.ts";
+import { gemvUnpackedModule } from "./gemv_unpacked.ts";
 import { layoutsModule } from "./layouts.ts";
 import { attentionBlocks } from "./attention_blocks.ts";
 import { attentionHalf } from "./attention_half.ts";
@@ -35,6 +36,9 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   gemv_dot: () => gemvModule("dot"),
   gemv_pair: () => gemvModule("pair"),
   gemv_plain: () => gemvModule("plain"),
+  gemv_unpacked_dot: () => gemvUnpackedModule("dot"),
+  gemv_unpacked_pair: () => gemvUnpackedModule("pair"),
+  gemv_unpacked_plain: () => gemvUnpackedModule("plain"),
   tiles_dot: () => tilesModule("dot"),
   tiles_pair: () => tilesModule("pair"),
   tiles_plain: () => tilesModule("plain"),

@@ -6,7 +6,6 @@
 // Eight-bit codes are stored signed and become unsigned where `flip` is 0x80 (matmul_q8.ts), which is what
 // OFFSET and BIAS undo.
 
-import { takesTable } from "./kernel_layouts.ts";
 import { SCALE_KINDS } from "../../layout_scales.ts";
 import { factorBits, type WeightLayout } from "../../weight_layout.ts";
 
@@ -43,7 +42,7 @@ export function scaleConstants(layout: WeightLayout): string[] {
   if (scales === "|level e4m3") lines.push("const E4M3_SCALE = f32x4.splat(E4M3_FACTOR);");
   if (scales === "|f16 z32") lines.push("const FACTOR = f32x4.splat(factor);");
   if (scales.startsWith("f16|") && factor !== 1) {
-    lines.push(`const FACTOR = f32x4.splat(${takesTable(layout) ? "factor" : factor});`);
+    lines.push(`const FACTOR = f32x4.splat(${factor});`);
   }
   if (scales === "|u8 u8") {
     lines.push(
@@ -55,8 +54,7 @@ export function scaleConstants(layout: WeightLayout): string[] {
       ? "BIAS = f32x4.splat(<f32>(<i32>128 - flip))"
       : "OFFSET = f32x4.splat(-<f32>flip)";
     lines.push(`const ${kept};`);
-  } else if (takesTable(layout)) lines.push("const OFFSET = f32x4.splat(-offset);");
-  else if (offset) lines.push(`const OFFSET = f32x4.splat(-${offset});`);
+  } else if (offset) lines.push(`const OFFSET = f32x4.splat(-${offset});`);
   return lines;
 }
 
@@ -70,6 +68,29 @@ function halves(name: string, at: number, factor = ""): string[] {
       const value = `f32x4.mul(v128.and(i32x4.shl(i32x4.extend_${part}_i16x8_s(${name}h), 13), ` +
         `HALF_BITS), HALF_SCALE)`;
       return `const ${name}${h} = ${factor ? `f32x4.mul(${value}, ${factor})` : value};`;
+    }),
+  ];
+}
+
+/**
+ * The same for the scales of blocks, which are subnormal in many files (nearly all of Q6_K: a thousandth of a
+ * weight). Multiplying a subnormal float takes Intel processors 150 cycles, so exponents are added instead, and
+ * what has none gets 2^-14 first and loses it again.
+ */
+function blockHalves(name: string, at: number, factor = ""): string[] {
+  return [
+    `const ${name}h = v128.load(w, ${at});`,
+    ...PARTS.flatMap((part, h) => {
+      const [wide, size, tiny] = ["w", "s", "t"].map((letter) => `${name}${h}${letter}`);
+      const value = `v128.or(f32x4.sub(i32x4.sub(i32x4.add(${size}, i32x4.splat(0x38000000)), ` +
+        `i32x4.shl(${tiny}, 23)), v128.and(${tiny}, i32x4.splat(0x38800000))), ` +
+        `v128.and(${wide}, i32x4.splat(0x80000000)))`;
+      return [
+        `const ${wide} = i32x4.extend_${part}_i16x8_s(${name}h);`,
+        `const ${size} = v128.and(i32x4.shl(${wide}, 13), i32x4.splat(0x0fffe000));`,
+        `const ${tiny} = i32x4.lt_s(${size}, i32x4.splat(0x00800000));`,
+        `const ${name}${h} = ${factor ? `f32x4.mul(${value}, ${factor})` : value};`,
+      ];
     }),
   ];
 }
@@ -125,7 +146,7 @@ function unbiased(layout: WeightLayout): string[] {
 export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
   switch (layout.scales) {
     case "f16|":
-      return [...halves("d0_", 0, layout.factor === 1 ? "" : "FACTOR"), ...symmetric()];
+      return [...blockHalves("d0_", 0, layout.factor === 1 ? "" : "FACTOR"), ...symmetric()];
     case "f32 f32|":
       return [...singles("d0_", 0), ...singles("m0_", 32)];
     case "f16 f16|":
@@ -136,11 +157,13 @@ export function blockHeader(layout: WeightLayout, beside: Beside): string[] {
       return [...singles("d0_", 0), ...storedZeros(32, beside)];
     case "f16|i8 by 16":
     case "f16|level i8":
-    case "f16|level i8 by 16":
-      return halves("D", 0, layout.factor === 1 ? "" : "FACTOR");
+    case "f16|u4":
+    case "f16|u4 by 16":
+    case "f16|u3 shift":
+      return blockHalves("D", 0, layout.factor === 1 ? "" : "FACTOR");
     case "f16 f16|u8 u8":
     case "f16 f16|u4+u4 by 16":
-      return [...halves("D", 0), ...halves("E", 16)];
+      return [...blockHalves("D", 0), ...blockHalves("E", 16)];
   }
   return [];
 }
@@ -184,15 +207,20 @@ export function cellScales(layout: WeightLayout, beside: Beside): string[] {
           `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h}), m${g}_${h} = f32x4.mul(d${g}_${h}, OFFSET);`,
         ]),
       ]);
-    case "f16|level i8 by 16":
-      return [0, 1].flatMap((g) => [
-        `const S${g} = i16x8.extend_${PARTS[g]}_i8x16_s(v128.load(w));`,
-        ...HALVES.flatMap((h) => [
-          widened(`s${g}_`, `S${g}`, h, "s"),
-          `const d${g}_${h} = f32x4.mul(s${g}_${h}, D${h});`,
+    case "f16|u4":
+      return [...nibblesOfRows(), ...halfSteps(0), ...fixedZeros(0, beside)];
+    case "f16|u4 by 16":
+      return [
+        ...nibbles("v128.load64_zero(w)"),
+        ...[0, 1].flatMap((g) => [
+          `const S${g} = i16x8.extend_low_i8x16_u(N${g});`,
+          ...HALVES.map((h) => widened(`n${g}_`, `S${g}`, h, "u")),
+          ...halfSteps(g),
+          ...fixedZeros(g, beside),
         ]),
-        ...fixedZeros(g, beside),
-      ]);
+      ];
+    case "f16|u3 shift":
+      return [...nibblesOfRows(), ...HALVES.flatMap((h) => shiftedZero(h, beside))];
     case "f16|level i8":
       return [
         "const S = i16x8.extend_low_i8x16_s(v128.load64_zero(w));",
@@ -228,6 +256,43 @@ export function cellScales(layout: WeightLayout, beside: Beside): string[] {
       ];
   }
   return [];
+}
+
+/** Nibbles of loaded bytes: the low ones become N0, the high ones N1. */
+function nibbles(bytes: string): string[] {
+  return [
+    `const N = ${bytes}, N0 = v128.and(N, LOW4), N1 = v128.and(i16x8.shr_u(N, 4), LOW4);`,
+  ];
+}
+
+/** One number for each row: n0_{h}. */
+function nibblesOfRows(): string[] {
+  return [
+    ...nibbles("v128.load32_zero(w)"),
+    ...HALVES.map((h) =>
+      `const n0_${h} = ` +
+      `f32x4.convert_i32x4_s(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(N${h})));`
+    ),
+  ];
+}
+
+/** Scales of a group from n{g}_{h}. */
+function halfSteps(g: number): string[] {
+  return HALVES.map((h) => `const d${g}_${h} = f32x4.mul(f32x4.add(n${g}_${h}, ONE_HALF), D${h});`);
+}
+
+/** Scale and zero of rows whose number has a shift down as its bit 3. */
+function shiftedZero(h: number, beside: Beside): string[] {
+  const minimum = `f32x4.mul(d0_${h}, z0_${h})`;
+  return [
+    `const down${h} = f32x4.ge(n0_${h}, f32x4.splat(8));`,
+    `const u${h} = f32x4.sub(n0_${h}, v128.and(down${h}, f32x4.splat(8)));`,
+    `const d0_${h} = f32x4.mul(f32x4.add(u${h}, ONE_HALF), D${h});`,
+    `const z0_${h} = f32x4.sub(f32x4.splat(-7), v128.and(down${h}, f32x4.splat(2)));`,
+    ...beside === "zero"
+      ? []
+      : [`const m0_${h} = ${beside === "either" ? `exact ? z0_${h} : ` : ""}${minimum};`],
+  ];
 }
 
 /** Thousandths and hundredths above -1; whole numbers where a decoder wants them (`exact`). */

@@ -2,13 +2,22 @@
 //   for each group: c = Σ code · q as integers in locals; f += d · (s · c) + m · (s · Σ q)
 // What was measured when these shapes were chosen (Zen 3 without VNNI, one thread, panel in cache):
 // 4 × 16 with 16-bit pair sums 84 G operations a second, 6 × 16 72 (spills), 4 × 8 84; relaxed dots 55.
-// On a Xeon with VNNI (relaxed dots, one thread, Q4_1, 128 rows): 4 × 16 98, 3 × 16 97, 6 × 16 93, 8 × 16 85. Each
-// sum of eight dots costs four instructions for its scales, on the same two ports: 111 is the most to be had.
+// On a Xeon with VNNI (relaxed dots, one thread, Q4_1, 576 columns, panel in cache, in turns with a loop of nothing
+// but dots; share of that loop's operations): a sum of eight dots costs four instructions for its scales, on the two
+// ports of the dots, so 8/12 = 0.667 is the most. Without the conversion (gen/dots.ts, floatSumsOf) it is 8/11.
+//   4 × 16 as below for `pair`                          0.629   62 vectors stored to the stack and 94 read a group
+//   4 × 16, a pointer a vector, no conversion           0.643   V8 checks bounds: a subtraction, a compare, a branch
+//   3 × 16, the same, code vectors one at a time        0.676   kept for `dot`
+//   2 × 24 0.674, 4 × 12 0.667, 3 × 12 0.658, 6 × 8 0.657, 2 × 16 0.627, 4 × 8 0.622
+//   3 × 16 with activations splatted by shuffles        0.592 (another run, 4 × 16 there 0.623)
+// Not kept: two groups of a panel in 80 globals, whose bounds V8 does not check, times all rows before the next two:
+// 3.9 instructions a dot in place of 5.2, 0.688 for 2 × 16 at 120 rows, but 0.604 at 60 and as 4 × 16 0.615; filling
+// the globals costs as much as ten rows.
 // The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads
 // every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
 
 import { simdImports } from "./imports.ts";
-import { dotsOf, type DotStyle, NOTHING, signParts } from "./dots.ts";
+import { type DotStyle, floatSumsOf, NOTHING, signParts } from "./dots.ts";
 import { PANEL_KINDS, type PanelKind, SIGNS } from "./panels.ts";
 
 /** Vectors of four weight rows side by side. */
@@ -33,33 +42,51 @@ const KINDS: Readonly<Record<DotStyle, readonly PanelKind[]>> = {
 const RARE: ReadonlySet<string> = new Set(["g16_7bit", "g32_6bit", "g32_8bit_min"]);
 
 /** Activation rows of the kernels of a kind, most first; two sums an output leave room for fewer. */
-function heightsOf({ signs, name }: PanelKind): readonly number[] {
-  return signs || RARE.has(name) ? [2, 1] : [4, 2, 1];
+function heightsOf(style: DotStyle, { signs, name }: PanelKind): readonly number[] {
+  if (signs || RARE.has(name)) return [2, 1];
+  return style === "dot" ? [3, 2, 1] : [4, 2, 1];
+}
+
+/** Quads of a group: all rows' activations are held and each code vector is loaded once, or the other way round. */
+function quads(style: DotStyle, kind: PanelKind, rows: readonly number[], half: number): string[] {
+  const dots = floatSumsOf(style, kind.bits);
+  const steps = kind.groupColumns / 4, byVector = style === "dot";
+  const lines: string[] = [];
+  const at = (base: string, offset: number) => offset ? `${base} + ${offset}` : base;
+  for (let q = 0; q < steps; q++) {
+    const activation = (r: number) => [
+      `const x${r}_${q} = v128.load32_splat(${at(`x${r}`, 16 * half + 4 * q)});`,
+      ...dots.operand(`x${r}_${q}`),
+    ];
+    const codes = (v: number) => [
+      `const w${q}_${v} = v128.load(${
+        byVector ? `codes${v}, ${64 * q}` : `codes, ${64 * q + 16 * v}`
+      });`,
+      ...kind.signs ? signParts(`${q}_${v}`) : [],
+    ];
+    const product = (r: number, v: number) => {
+      const x = `x${r}_${q}`;
+      if (!kind.signs) return dots.add(`c${r}_${v}`, x, `w${q}_${v}`, q, steps);
+      return [
+        ...dots.add(`c${r}_${v}`, x, `p${q}_${v}`, q, steps),
+        ...dots.add(`b${r}_${v}`, x, `n${q}_${v}`, q, steps),
+      ];
+    };
+    if (byVector) {
+      lines.push(...rows.flatMap(activation));
+      for (const v of VECTORS) lines.push(...codes(v), ...rows.flatMap((r) => product(r, v)));
+    } else {
+      lines.push(...VECTORS.flatMap(codes));
+      for (const r of rows) lines.push(...activation(r), ...VECTORS.flatMap((v) => product(r, v)));
+    }
+  }
+  return lines;
 }
 
 function group(style: DotStyle, kind: PanelKind, height: number, half: number): string[] {
   const rows = [...Array(height).keys()];
-  const dots = dotsOf(style, kind.bits);
-  const steps = kind.groupColumns / 4;
-  const lines: string[] = [];
-  const at = (base: string, offset: number) => offset ? `${base} + ${offset}` : base;
-  for (let q = 0; q < steps; q++) {
-    for (const v of VECTORS) {
-      lines.push(`const w${q}_${v} = v128.load(codes, ${64 * q + 16 * v});`);
-      if (kind.signs) lines.push(...signParts(`${q}_${v}`));
-    }
-    for (const r of rows) {
-      const x = `x${r}_${q}`;
-      lines.push(`const ${x} = v128.load32_splat(${at(`x${r}`, 16 * half + 4 * q)});`);
-      lines.push(...dots.operand(x));
-      for (const v of VECTORS) {
-        if (kind.signs) {
-          lines.push(...dots.add(`c${r}_${v}`, x, `p${q}_${v}`, q, steps));
-          lines.push(...dots.add(`b${r}_${v}`, x, `n${q}_${v}`, q, steps));
-        } else lines.push(...dots.add(`c${r}_${v}`, x, `w${q}_${v}`, q, steps));
-      }
-    }
-  }
+  const { value } = floatSumsOf(style, kind.bits);
+  const lines = quads(style, kind, rows, half);
   const vector = (v: number, minimum: boolean) => 64 * (v >> 1) + 16 * (v & 1) + (minimum ? 32 : 0);
   for (const v of VECTORS) {
     lines.push(`const d${v} = v128.load(scales, ${vector(v, false)});`);
@@ -71,16 +98,26 @@ function group(style: DotStyle, kind: PanelKind, height: number, half: number): 
     lines.push(`const s${r} = v128.load32_splat(x${r}s);`);
     if (kind.minima) lines.push(...groupSum(kind, r, half));
     for (const v of VECTORS) {
-      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${r}_${v}), s${r})`;
+      const product = `f32x4.mul(${value(`c${r}_${v}`)}, s${r})`;
       lines.push(`f${r}_${v} = madd(${product}, d${v}, f${r}_${v});`);
       if (kind.minima) lines.push(`f${r}_${v} = madd(t${r}, m${v}, f${r}_${v});`);
       if (kind.signs) {
-        const below = `f32x4.mul(f32x4.convert_i32x4_s(b${r}_${v}), s${r})`;
+        const below = `f32x4.mul(${value(`b${r}_${v}`)}, s${r})`;
         lines.push(`f${r}_${v} = madd(${below}, m${v}, f${r}_${v});`);
       }
     }
   }
-  return ["{", ...lines, `codes += ${64 * steps};`, "scales += 128;", "}"];
+  const bytes = 16 * kind.groupColumns;
+  const next = codePointers(style).map((name) => `${name} += ${bytes};`);
+  return ["{", ...lines, ...next, "scales += 128;", "}"];
+}
+
+/**
+ * Names of the pointers to codes. One a vector, because V8 subtracts every offset from the size of the memory
+ * before it compares: the four vectors of a quad share that.
+ */
+function codePointers(style: DotStyle): readonly string[] {
+  return style === "dot" ? VECTORS.map((v) => `codes${v}`) : ["codes"];
 }
 
 /** The scaled sum of a group's codes; that of a second half is what the first leaves of the whole. */
@@ -100,11 +137,12 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
     `function tile_${style}_${kind.name}_${height}` +
     "(x: usize, stride: usize, columns: usize, codes: usize, scales: usize, " +
     "out: usize, outStride: usize): void {",
-    ...dotsOf(style, kind.bits).constants,
+    ...floatSumsOf(style, kind.bits).constants,
     ...kind.signs ? [NOTHING] : [],
     "const sums = columns >> 3;",
     ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
     ...each((r, v) => `let f${r}_${v} = f32x4.splat(0);`),
+    ...style === "dot" ? VECTORS.map((v) => `let codes${v} = codes + ${16 * v};`) : [],
     "const end = x + columns;",
     "do {",
     ...halves.flatMap((half) => group(style, kind, height, half)),
@@ -116,19 +154,21 @@ function tile(style: DotStyle, kind: PanelKind, height: number): string {
 }
 
 function dispatch(style: DotStyle, kind: PanelKind): string {
-  const heights = heightsOf(kind).map((height) =>
+  const [most, ...others] = heightsOf(style, kind) as [number, ...number[]];
+  const loop = (condition: string, height: number) =>
     [
-      `  while (rows >= ${height}) {`,
+      `  while (${condition}) {`,
       `    tile_${style}_${kind.name}_${height}(x, stride, columns, codes, scales, out, outStride);`,
       `    rows -= ${height}; x += ${height} * stride; out += ${height} * outStride;`,
       "  }",
-    ].join("\n")
-  );
+    ].join("\n");
   return [
     `/** Any number of rows; panels of ${kind.bits}-bit codes and groups of ${kind.groupColumns}. */`,
     `export function tiles_${style}_${kind.name}(rows: u32, x: usize, stride: usize, ` +
     "columns: usize, codes: usize, scales: usize, out: usize, outStride: usize): void {",
-    ...heights,
+    // two and two rather than three and one
+    loop(most === 3 ? "rows > 4 || rows == 3" : `rows >= ${most}`, most),
+    ...others.map((height) => loop(`rows >= ${height}`, height)),
     "}",
   ].join("\n");
 }
@@ -138,7 +178,7 @@ export function tilesModule(style: DotStyle): string {
   return [
     simdImports(),
     ...KINDS[style].flatMap((kind) => [
-      ...heightsOf(kind).map((height) => tile(style, kind, height)),
+      ...heightsOf(style, kind).map((height) => tile(style, kind, height)),
       dispatch(style, kind),
     ]),
     "",

@@ -3,6 +3,7 @@
 // ones.
 //   codes:  quad after quad, two vectors each, `codeStride` apart
 //   scales: group after group, d0 d1 m0 m1 (vectors), `scaleStride` apart
+// TQ1_0 comes in whole blocks.
 // With strides of 64 and 128 two tiles lie side by side. A run begins at a block, or within one whose header
 // is somewhere else.
 
@@ -15,7 +16,9 @@ import {
   KERNEL_LAYOUTS,
   moreArguments,
   moreParameters,
+  TERNARY,
 } from "./kernel_layouts.ts";
+import { pointConstants, storePoints } from "./point_cells.ts";
 import { blockHeader, cellScales, groupsOf, HALVES } from "./scales.ts";
 
 function cell(layout: WeightLayout): string[] {
@@ -26,6 +29,7 @@ function cell(layout: WeightLayout): string[] {
     );
     lines.push("scales += scaleStride;");
   }
+  if (layout.points) return [...lines, ...storePoints(layout), `w += ${layout.cellBytes};`];
   lines.push(...cellHighBits(layout));
   for (let q = 0; q < 8; q++) {
     for (const h of HALVES) {
@@ -52,7 +56,7 @@ function unpack(layout: WeightLayout): string {
     `/** ${layout.kernel}. */`,
     `function unpack_${layout.kernel}` +
     `(header: usize, w: usize, ${PARAMETERS}${moreParameters(layout)}): void {`,
-    ...cellConstants(layout),
+    ...layout.points ? pointConstants(layout) : cellConstants(layout),
     "let left = (columns + 31) >> 5;",
     "while (left) {",
     ...(layout.headerBytes ? withHeader : []),
@@ -70,13 +74,16 @@ function unpack(layout: WeightLayout): string {
 export function unpackModule(): string {
   return [
     simdImports(),
-    ...KERNEL_LAYOUTS.map(unpack),
+    'import { unpackTernary } from "../ternary";',
+    ...KERNEL_LAYOUTS.filter(({ kernel }) => kernel !== TERNARY).map(unpack),
     "/** `columns` columns from `w`, a cell or the header in front of it; `flip` see matmul_q8.ts. */",
     `export function unpack(layout: u32, header: usize, w: usize, ${PARAMETERS}): void {`,
     "  switch (layout) {",
     ...CODE_LAYOUTS.map((layout) =>
-      `    case ${layout.id}: unpack_${layout.kernel}` +
-      `(header, w, ${ARGUMENTS}${moreArguments(layout)}); return;`
+      layout.kernel === TERNARY
+        ? `    case ${layout.id}: unpackTernary(header, columns, codes, codeStride, scales, scaleStride); return;`
+        : `    case ${layout.id}: unpack_${layout.kernel}` +
+          `(header, w, ${ARGUMENTS}${moreArguments(layout)}); return;`
     ),
     "  }",
     "  unreachable();",

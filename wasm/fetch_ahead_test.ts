@@ -1,0 +1,61 @@
+import { assert, assertEquals } from "@std/assert";
+import { matmulQ8 } from "../tests/support/products.ts";
+import { pack, place } from "../tests/support/wasm.ts";
+import { randomValues, randomWeight } from "../tests/support/weights.ts";
+import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
+import { formatLayout, LAID_OUT_FORMATS } from "./format_layouts.ts";
+import { createMachine } from "./machine.ts";
+import { tileBytes, type WeightLayout } from "./weight_layout.ts";
+
+const FORMATS = LAID_OUT_FORMATS.filter((name) => formatLayout(name)!.layout.spareBytes > 0);
+const GUARD = 64 * 1024;
+
+/** Offsets in a tile of the bytes that mean nothing. */
+function spareOffsets(layout: WeightLayout, columns: number): Set<number> {
+  const { blockColumns, headerBytes, cellColumns, cellBytes, spareBytes } = layout;
+  const offsets = new Set<number>();
+  let at = 0;
+  for (let k = 0; k < columns; k += cellColumns) {
+    if (k % blockColumns === 0) at += headerBytes;
+    at += cellBytes;
+    for (let i = 1; i <= spareBytes; i++) offsets.add(at - i);
+  }
+  assertEquals(at, tileBytes(layout, columns));
+  return offsets;
+}
+
+Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that mean nothing", async () => {
+  assert(FORMATS.length > 7);
+  for (const threads of [1, 2]) {
+    for (const format of FORMATS) {
+      using machine = await createMachine({ threads });
+      const { layout } = formatLayout(format)!;
+      const columns = 768, outputs = 397;
+      const before = place(machine, new Uint8Array(GUARD).fill(0x5a));
+      const weight = randomWeight(format, outputs, columns, 3);
+      const packed = await pack(machine, format, outputs, columns, weight.bytes);
+      const after = place(machine, new Uint8Array(GUARD).fill(0x5a));
+      const spare = spareOffsets(layout, columns);
+      const bytes = machine.u8(packed.address, packed.bytes);
+      bytes.forEach((_, i) => {
+        if (spare.has(i % packed.tileBytes)) bytes[i] = 0xa5;
+      });
+      const kept = bytes.slice();
+      const x = new Uint8Array(q8RowBytes(columns));
+      quantizeQ8Row(randomValues(columns, 5), x);
+      const c = { format, rows: 1, outputs, columns };
+      const first = matmulQ8(machine, c, packed, place(machine, x), undefined);
+      let written = 0;
+      bytes.forEach((byte, i) => {
+        if (byte === kept[i]) return;
+        written++;
+        assert(spare.has(i % packed.tileBytes), `${format}: byte ${i}`);
+      });
+      for (const guard of [before, after]) {
+        assert(machine.u8(guard, GUARD).every((byte) => byte === 0x5a), format);
+      }
+      assertEquals(written > 0, machine.capabilities.dotI8U8Exact, format);
+      assertEquals(matmulQ8(machine, c, packed, place(machine, x), undefined), first, format);
+    }
+  }
+});
