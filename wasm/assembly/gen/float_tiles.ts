@@ -9,6 +9,7 @@
 // shuffles and sums in registers 0.87; two columns at a time: 6 × 8 0.84, 4 × 12 0.86, 4 × 16 0.78; eight columns of
 // four weight rows 0.67; 32 columns that stay while all rows pass, whose sums lie in `out`, 0.84. Where the core is
 // shared with another machine, checks cost more: 0.58 with splatted loads, 0.68 for 4 × 8.
+// In MiniLM, two threads: ratio of medians to 6 × 8 1.05 (batch 1 and 16), of minima 1.12 and 1.08.
 // Fewer than four rows wait for their own sums, so what twelves leave is shared out.
 
 import { simdImports } from "./imports.ts";
