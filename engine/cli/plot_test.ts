@@ -11,7 +11,7 @@ const statistics = (mean: number) => ({
   ...{ eachMean: 0.1, eachStd: 0.2 },
 });
 const tensor = (name: string, mean: number) => ({
-  ...{ name, format: "X", bits: 4, ...statistics(mean) },
+  ...{ name, shape: [2, 2], format: "X", insteadOf: undefined, bits: 4, ...statistics(mean) },
 });
 const error = (...means: number[]) => ({
   tensors: means.map((mean, i) => tensor(`t${i}`, mean)),
