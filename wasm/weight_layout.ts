@@ -118,7 +118,10 @@ function float(kernel: string, bytes: number): Shape {
   };
 }
 
-/** Spare bytes of the formats that most weights have: codes and halves stay aligned to 4. */
+/**
+ * Spare bytes where they pay: codes and halves stay aligned to 4. Not of Q3_K, Q5_B64 and Q6_B64, whose kernels are
+ * slower than memory; Z4_64 and Q4_B64, which Q3H is kept in, would take more than an eighth above their files.
+ */
 const SPARE = 4;
 
 const LAYOUTS: Readonly<Record<string, Shape>> = {
@@ -130,8 +133,8 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   Q5_0: codes("q5_0", 5, "|f16", { offset: 16, spareBytes: SPARE }),
   Q5_1: codes("q5_1", 5, "|f16 f16", { spareBytes: SPARE }),
   Q8_0: codes("q8_0", 8, "|f16", { offset: 128, spareBytes: SPARE }),
-  Q8_1M: codes("q8_1m", 8, "|f16 f16"),
-  NB4: codes("nb4", 4, "|f32 f32"),
+  Q8_1M: codes("q8_1m", 8, "|f16 f16", { spareBytes: SPARE }),
+  NB4: codes("nb4", 4, "|f32 f32", { spareBytes: SPARE }),
   Q2_K: codes("q2_k", 2, "f16 f16|u4+u4 by 16", { blockColumns: 256 }),
   Q3_K: codes("q3_k", 3, "f16|i8 by 16", { blockColumns: 256, offset: 4 }),
   Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
@@ -142,7 +145,7 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   Q4_B64: codes("q4_b64", 4, "f16 f16|", { blockColumns: 64 }),
   Q5_B64: codes("q5_b64", 5, "f16 f16|", { blockColumns: 64 }),
   Q6_B64: codes("q6_b64", 6, "f16 f16|", { blockColumns: 64 }),
-  Q4_B16: codes("q4_b16", 4, "|u8 u8"),
+  Q4_B16: codes("q4_b16", 4, "|u8 u8", { spareBytes: SPARE }),
   Z4_32: codes("z4_32", 4, "|f16 z32"),
   Z4_32_EIGHTH: codes("z4_32", 4, "|f16 z32", { factor: 1 / 8 }),
   Z4_32_QUARTER: codes("z4_32", 4, "|f16 z32", { factor: 1 / 4 }),
@@ -150,14 +153,19 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   Z4_128: codes("z4", 4, "f32 z32|", { blockColumns: 128 }),
   Z4_256: codes("z4", 4, "f32 z32|", { blockColumns: 256 }),
   Z4_ROW: codes("z4", 4, "f32 z32|", { blockColumns: 0 }),
-  S8_256: codes("s8", 8, "f32|", { blockColumns: 256, offset: 128 }),
-  S8_ROW: codes("s8", 8, "f32|", { blockColumns: 0, offset: 128 }),
-  S8_SIGNS: codes("s8_signs", 8, "f32 f32|", { blockColumns: 0 }),
+  S8_256: codes("s8", 8, "f32|", { blockColumns: 256, offset: 128, spareBytes: SPARE }),
+  S8_ROW: codes("s8", 8, "f32|", { blockColumns: 0, offset: 128, spareBytes: SPARE }),
+  S8_SIGNS: codes("s8_signs", 8, "f32 f32|", { blockColumns: 0, spareBytes: SPARE }),
   Q8_LOG: levels("q8_log"),
   Q1_0: codes("q1_0", 1, "f16|", { blockColumns: 128, offset: 0.5, factor: 2 }),
   TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
-  IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128 }),
-  IQ4_XS: codes("iq4_xs", 4, "f16|level i8", { table: "iq4", offset: 128, blockColumns: 256 }),
+  IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128, spareBytes: SPARE }),
+  IQ4_XS: codes("iq4_xs", 4, "f16|level i8", {
+    table: "iq4",
+    offset: 128,
+    blockColumns: 256,
+    spareBytes: SPARE,
+  }),
   TQ1_0: { ...codes("tq1_0", 2, "f16|", { blockColumns: 256, offset: 1 }), cellBytes: 52 },
   IQ1_S: points("iq1", "f16|u3 shift", "nothing", { kernel: "iq1_s", factor: 1 / 4 }),
   IQ1_M: points("iq1", "f16|u4 by 16", "shifts", { kernel: "iq1_m", offset: 9, factor: 1 / 4 }),
@@ -166,8 +174,8 @@ const LAYOUTS: Readonly<Record<string, Shape>> = {
   IQ2_S: points("iq2_s", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
   IQ3_XXS: points("iq3_xxs", "f16|u4", "signs", { table: "iq3", offset: 62, factor: 1 / 2 }),
   IQ3_S: points("iq3_s", "f16|u4", "signs", { table: "iq3_s", offset: 15, factor: 2 }),
-  MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12 }),
-  NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12 }),
+  MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12, spareBytes: SPARE }),
+  NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12, spareBytes: SPARE }),
 };
 
 /** Every layout, in the order of ids. */

@@ -69,10 +69,10 @@ function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: 
 }
 
 /** One row of blocks with two float32 scales and four code words. */
-function packWide(source: usize, blocks: u32, row: u32, target: usize): u32 {
+function packWide(source: usize, blocks: u32, row: u32, target: usize, bytes: u32): u32 {
   const lane = laneOf(row);
   let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++, target += 192, source += 24) {
+  for (let b: u32 = 0; b < blocks; b++, target += bytes, source += 24) {
     for (let s: usize = 0; s < 2; s++) {
       const scale = load<u32>(source + 4 * s);
       if ((scale & 0x7f800000) == 0x7f800000) bad++;
@@ -254,7 +254,7 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
     case LAYOUT_Q4_K: return packK(source, supers, row, target, false, bytes);
     case LAYOUT_Q5_K: return packK(source, supers, row, target, true, bytes);
     case LAYOUT_Q6_K: return packQ6K(source, supers, row, target, bytes);
-    case LAYOUT_NB4: return packWide(source, blocks, row, target);
+    case LAYOUT_NB4: return packWide(source, blocks, row, target, bytes);
     case LAYOUT_TQ1_0: return packTernary(source, supers, row, target);
   }
   return packPoints(layout, source, supers, row, target);
