@@ -126,7 +126,7 @@ Deno.test("bench formats measures products and what reading their weights takes"
     figures.map(({ format, shape, bytes }) => [format, shape, bytes]),
     ["512x8192", "512x8192x4"].flatMap((shape) => [
       ["E0M4_G128", shape, 1024 * (4 * 64 + 16 * 128)],
-      ["I8PC", shape, 1024 * (32 + 16 * 256)],
+      ["I8PC", shape, 1024 * (32 + 16 * 260)],
     ]),
   );
   for (const { share, gbps, gops, seconds } of figures) {

@@ -24,7 +24,8 @@ import { readVocabulary, vocabularyNeed } from "./support/vocabularies.ts";
 import { random } from "./support/weights.ts";
 
 const MEGABYTE_MS = 1000;
-const WORD_MS = 5000;
+/** What is quadratic takes minutes; a slow host half of this. */
+const WORD_MS = 10_000;
 const WORD_BYTES = 5_000_000;
 const MIXED = mixedText(1e6, 7);
 
