@@ -27,7 +27,7 @@ const LEFT_OUT = /^(Q8_K|Q8_1|I8|I16|I32|I64|F64|NB4)$/;
 export function formatRows(): string[][] {
   const values = normals();
   const quality = readLines("quality").flatMap(perplexityOf);
-  const speeds = onOneCard(readLines("formats").flatMap(speedOf));
+  const speeds = onOneDevice(readLines("formats").flatMap(speedOf));
   const all = [
     ...[...formats.values()].filter(({ name }) => !LEFT_OUT.test(name)),
     ...["I8PC", "I4PC", "Q8_GL"].map((name) => findFormat(name, ROW)),
@@ -121,10 +121,10 @@ function speedOf({ backend, device, format, shape, gops }: Line): Speed[] {
   return [{ format, backend, device, value: (gops as number) / 2 } as Speed];
 }
 
-/** Of several GPUs the one on which most formats were measured: figures of two do not compare. */
-function onOneCard(speeds: readonly Speed[]): readonly Speed[] {
-  const onGpu = speeds.filter(({ backend }) => backend === "gpu");
-  const cards = Map.groupBy(onGpu, ({ device }) => device);
-  const [card] = [...cards].sort(([, a], [, b]) => b.length - a.length)[0] ?? [];
-  return speeds.filter(({ backend, device }) => backend !== "gpu" || device === card);
+/** Of several machines of a backend the one on which most formats were measured: figures of two do not compare. */
+function onOneDevice(speeds: readonly Speed[]): readonly Speed[] {
+  return [...Map.groupBy(speeds, ({ backend }) => backend).values()].flatMap((own) => {
+    const devices = [...Map.groupBy(own, ({ device }) => device).values()];
+    return devices.sort((a, b) => b.length - a.length)[0]!;
+  });
 }
