@@ -3,14 +3,14 @@
 //   attention(x·Wq, x·Wk, x·Wv)  →  attention(x·[Wq; Wk; Wv])
 // Products of 8-bit rows alone: there a third of the chunks, each three times as wide, is worth up to an eighth of
 // the products' time (384 columns, 2 threads of a Xeon, alternated: 32 and 128 rows 1.12, 1 to 8 rows 1.02, 512 rows
-// 1.01; MiniLM as a whole 1.00 to 1.02). Products of floats lose where rows are many (128 rows 0.92, 512 rows 0.96;
-// 1 to 32 rows 1.01 to 1.05), and taking the columns apart by slices loses with both (0.84 to 1.09): they stay apart.
+// 1.01; MiniLM as a whole by minima 1.00 to 1.02, by medians 0.99 to 1.04). Products of floats lose where rows are
+// many (128 rows 0.92, 512 rows 0.96; 1 to 32 rows 1.01 to 1.05), and taking the columns apart by slices loses with
+// both (0.84 to 1.09): they stay apart.
 
-import type { TensorInfo } from "../../formats/source.ts";
 import { equal } from "../../graph/dim.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { floatElements, isKnownFloat } from "./computed_weights.ts";
-import { joinRows } from "./joined_weights.ts";
+import { isJoinable, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, matchContext } from "./match.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite } from "./rewrite.ts";
@@ -29,11 +29,11 @@ export const joinAttentionProducts: Pass = {
       const products = found.get(node);
       if (!products) return copy();
       const [first] = products as [Node];
-      const all = joinRows(tensorsOf(products));
+      const all = joinInputs(products, 1)!;
       const x = moved(first.inputs[0]!), w = weight(all.name, all);
       const biases = products.flatMap(({ inputs: [, , bias] }) => bias ?? []);
       const bias = biases.length > 0
-        ? [constant(`${node.name}.qkv.bias`, joinFloats(biases), [all.shape[0]!], "f32")]
+        ? [constant(`${node.name}.qkv.bias`, floatsOf(biases), [all.shape[0]!], "f32")]
         : [];
       const [qkv] = op(first.op, [x, w, ...bias], first.attributes, `${node.name}.qkv`);
       const [batch, rows] = node.inputs[0]!.shape;
@@ -78,28 +78,12 @@ function fit(products: readonly Node[], { attributes }: Node): boolean {
   const counts = [attributes.q_heads, attributes.kv_heads, attributes.kv_heads] as number[];
   const width = weight!.shape[0] as number / counts[0]!;
   return products.every(({ op, inputs: [own, matrix, added] }, i) =>
-    op === first.op && own === x && isAlike(matrix?.tensor, weight?.tensor) &&
+    op === first.op && own === x && isJoinable(matrix, weight) &&
     matrix!.shape[0] === width * counts[i]! &&
     (bias ? added !== undefined && isKnownFloat(added) : !added)
   );
 }
 
-function isAlike(tensor: TensorInfo | undefined, other: TensorInfo | undefined): boolean {
-  return tensor !== undefined && other !== undefined && tensor.format === other.format &&
-    tensor.shape.length === 2 && tensor.shape[1] === other.shape[1];
-}
-
-function tensorsOf(products: readonly Node[]): TensorInfo[] {
-  return products.map(({ inputs }) => inputs[1]!.tensor!);
-}
-
-function joinFloats(values: readonly Value[]): Float32Array {
-  const parts = values.map(floatElements);
-  const joined = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
+function floatsOf(values: readonly Value[]): Float32Array {
+  return Float32Array.from(values.flatMap((value) => [...floatElements(value)]));
 }

@@ -18,7 +18,8 @@ export function canJoin(nodes: readonly (Node | undefined)[]): nodes is readonly
   );
 }
 
-function isJoinable(value: Value | undefined, like: Value | undefined): boolean {
+/** Whether two weights have one format and one row length. */
+export function isJoinable(value: Value | undefined, like: Value | undefined): boolean {
   const tensor = value?.tensor, other = like?.tensor;
   return tensor !== undefined && other !== undefined && tensor.format === other.format &&
     tensor.shape.slice(1).join() === other.shape.slice(1).join();
@@ -31,7 +32,7 @@ export function joinInputs(nodes: readonly Node[], index: number): TensorInfo | 
 }
 
 /** Tensors of one format and one row length, one behind the other. */
-export function joinRows(tensors: readonly TensorInfo[]): TensorInfo {
+function joinRows(tensors: readonly TensorInfo[]): TensorInfo {
   const [first] = tensors as [TensorInfo];
   const size = tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const rows = tensors.reduce((sum, { shape }) => sum + shape[0]!, 0);

@@ -19,8 +19,8 @@
 // retired before its line comes, and fetches it. So a cell has bytes that mean nothing (`spareBytes`), and
 // while a cell is read one of them is written in the cell 4 to 8 KiB ahead, in tiles that this thread will read.
 // Time of a GEMV out of memory without ÷ with, the longer cells counted in, in turns: Q4_1 1.20 to 1.34 with one and
-// two threads, Q8_0 1.14 to 1.17; with 8, 12 and 16 threads of a larger Xeon Q4_1 1.16, 1.14, 1.03 to 1.05, Q8_0 with
-// 16 1.06 to 1.10; weights in a cache 0.96 to 1.01. Written once in 512 bytes 1.07 to 1.11, once a page 1.08 to 1.13
+// two threads, Q8_0 1.14 to 1.17; with 8 bytes a cell, and 8, 12 and 16 threads of a larger Xeon, Q4_1 1.16, 1.14, 1.03
+// to 1.05, Q8_0 with 16 1.06 to 1.10; weights in a cache 0.96 to 1.01. Written once in 512 bytes 1.07 to 1.11, once a page 1.08 to 1.13
 // (that is the page's address alone), in every line as much as in every cell; 2 KiB ahead 1.14 where 4, 8 and 16 KiB
 // give 1.36. One spare byte makes codes cross lines: 0.6; 8 bytes instead of 4: up to 1.05 more for Q4_1, less for
 // Q8_0. Decoding in turns, two threads, with ÷ without: SmolLM2 Q4_1 1.30 and 1.37 (0.76 and 0.85 of llama.cpp), Gemma 3
