@@ -59,3 +59,20 @@ Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that
     }
   }
 });
+
+Deno.test("a GEMV that tries whether to fetch gives the same bits, whatever it finds", async () => {
+  const columns = 768, outputs = 2048;
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads });
+    const weight = randomWeight("Q4_1", outputs, columns, 7);
+    const packed = await pack(machine, "Q4_1", outputs, columns, weight.bytes);
+    const x = new Uint8Array(q8RowBytes(columns));
+    quantizeQ8Row(randomValues(columns, 9), x);
+    const at = place(machine, x), c = { format: "Q4_1", rows: 1, outputs, columns };
+    const first = matmulQ8(machine, c, packed, at, undefined);
+    // A trial comes with every 64th chunk that is large enough (assembly/fetch_trial.ts).
+    for (let run = 0; run < 150; run++) {
+      assertEquals(matmulQ8(machine, c, packed, at, undefined), first);
+    }
+  }
+});
