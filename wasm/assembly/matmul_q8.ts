@@ -67,8 +67,10 @@ export function chooseStyle(forced: u32): void {
 /** Whether the relaxed dot is the way to multiply. */
 export function usesDot(): bool { return style == DOT; }
 
-/** Whether the GEMV of a layout can fetch ahead: measured where the dot's second operand is unsigned, on x86. */
-export function canFetchAhead(layout: u32): bool { return style == DOT && flip != 0 && hasSpareBytes(layout); }
+/** Whether the GEMV of a layout can fetch ahead: on x86, which is where nothing, or an unsigned operand, makes the dot. */
+export function canFetchAhead(layout: u32): bool {
+  return (style == PAIR || (style == DOT && flip != 0)) && hasSpareBytes(layout);
+}
 
 /** How far ahead of the cells in hand a GEMV fetches others, in bytes. */
 const AHEAD: usize = 4096;
@@ -85,9 +87,9 @@ const UNREAD: usize = 32;
 export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize, scratch: usize, ahead: usize): void {
   if (hasPoints(layout)) return gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
   if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) {
-      gemv_dot(layout, w, x, columns, out, flip, ahead ? -1 : 0, ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD);
-    } else gemv_pair(layout, w, x, columns, out, flip);
+    const mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+    if (style == DOT) gemv_dot(layout, w, x, columns, out, flip, mask, target);
+    else gemv_pair(layout, w, x, columns, out, flip, mask, target);
   } else gemv_plain(layout, w, x, columns, out, flip);
 }
 
