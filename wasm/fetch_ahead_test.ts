@@ -4,7 +4,8 @@ import { pack, place } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
 import { formatLayout, LAID_OUT_FORMATS } from "./format_layouts.ts";
-import { createMachine } from "./machine.ts";
+import { createMachine, type Machine } from "./machine.ts";
+import type { WasmCapabilities } from "./probe.ts";
 import { tileBytes, type WeightLayout } from "./weight_layout.ts";
 
 const FORMATS = LAID_OUT_FORMATS.filter((name) => formatLayout(name)!.layout.spareBytes > 0);
@@ -24,38 +25,76 @@ function spareOffsets(layout: WeightLayout, columns: number): Set<number> {
   return offsets;
 }
 
+/** Ways to multiply that can be forced, and whether they fetch here (assembly/matmul_q8.ts). */
+function styles({ simd, dotI8U8Exact, dotI8I8Exact }: WasmCapabilities) {
+  const pair = { style: 1, fetches: simd === "relaxed" };
+  const dot = { style: 2, fetches: dotI8U8Exact };
+  return dotI8U8Exact || dotI8I8Exact ? [pair, dot] : [pair];
+}
+
 Deno.test("a GEMV that fetches ahead writes nothing but bytes of its weight that mean nothing", async () => {
   assert(FORMATS.length > 7);
   for (const threads of [1, 2]) {
     for (const format of FORMATS) {
       using machine = await createMachine({ threads });
-      const { layout } = formatLayout(format)!;
-      const columns = 768, outputs = 397;
-      const before = place(machine, new Uint8Array(GUARD).fill(0x5a));
-      const weight = randomWeight(format, outputs, columns, 3);
-      const packed = await pack(machine, format, outputs, columns, weight.bytes);
-      const after = place(machine, new Uint8Array(GUARD).fill(0x5a));
-      const spare = spareOffsets(layout, columns);
-      const bytes = machine.u8(packed.address, packed.bytes);
-      bytes.forEach((_, i) => {
-        if (spare.has(i % packed.tileBytes)) bytes[i] = 0xa5;
-      });
-      const kept = bytes.slice();
-      const x = new Uint8Array(q8RowBytes(columns));
-      quantizeQ8Row(randomValues(columns, 5), x);
-      const c = { format, rows: 1, outputs, columns };
-      const first = matmulQ8(machine, c, packed, place(machine, x), undefined);
-      let written = 0;
-      bytes.forEach((byte, i) => {
-        if (byte === kept[i]) return;
-        written++;
-        assert(spare.has(i % packed.tileBytes), `${format}: byte ${i}`);
-      });
-      for (const guard of [before, after]) {
-        assert(machine.u8(guard, GUARD).every((byte) => byte === 0x5a), format);
+      for (const { style, fetches } of styles(machine.capabilities)) {
+        await checkWrites(machine, format, style, fetches);
       }
-      assertEquals(written > 0, machine.capabilities.dotI8U8Exact, format);
-      assertEquals(matmulQ8(machine, c, packed, place(machine, x), undefined), first, format);
+    }
+  }
+});
+
+async function checkWrites(
+  machine: Machine,
+  format: string,
+  style: number,
+  fetches: boolean,
+): Promise<void> {
+  const { layout } = formatLayout(format)!;
+  const columns = 768, outputs = 397;
+  const before = place(machine, new Uint8Array(GUARD).fill(0x5a));
+  const weight = randomWeight(format, outputs, columns, 3);
+  const packed = await pack(machine, format, outputs, columns, weight.bytes);
+  const after = place(machine, new Uint8Array(GUARD).fill(0x5a));
+  const spare = spareOffsets(layout, columns);
+  const bytes = machine.u8(packed.address, packed.bytes);
+  bytes.forEach((_, i) => {
+    if (spare.has(i % packed.tileBytes)) bytes[i] = 0xa5;
+  });
+  const kept = bytes.slice();
+  const x = new Uint8Array(q8RowBytes(columns));
+  quantizeQ8Row(randomValues(columns, 5), x);
+  const c = { format, rows: 1, outputs, columns, style };
+  const first = matmulQ8(machine, c, packed, place(machine, x), undefined);
+  let written = 0;
+  bytes.forEach((byte, i) => {
+    if (byte === kept[i]) return;
+    written++;
+    assert(spare.has(i % packed.tileBytes), `${format}: byte ${i}`);
+  });
+  for (const guard of [before, after]) {
+    assert(machine.u8(guard, GUARD).every((byte) => byte === 0x5a), format);
+  }
+  assertEquals(written > 0, fetches, `${format}, style ${style}`);
+  assertEquals(matmulQ8(machine, c, packed, place(machine, x), undefined), first, format);
+}
+
+Deno.test("a GEMV that tries whether to fetch gives the same bits, whatever it finds", async () => {
+  const columns = 768, outputs = 2048;
+  for (const threads of [1, 2]) {
+    using machine = await createMachine({ threads });
+    const weight = randomWeight("Q4_1", outputs, columns, 7);
+    const packed = await pack(machine, "Q4_1", outputs, columns, weight.bytes);
+    const x = new Uint8Array(q8RowBytes(columns));
+    quantizeQ8Row(randomValues(columns, 9), x);
+    const at = place(machine, x);
+    for (const { style } of styles(machine.capabilities)) {
+      const c = { format: "Q4_1", rows: 1, outputs, columns, style };
+      const first = matmulQ8(machine, c, packed, at, undefined);
+      // A trial comes with every 64th chunk that is large enough (assembly/fetch_trial.ts).
+      for (let run = 0; run < 150; run++) {
+        assertEquals(matmulQ8(machine, c, packed, at, undefined), first);
+      }
     }
   }
 });

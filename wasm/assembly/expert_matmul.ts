@@ -19,7 +19,8 @@ import {
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
 import { floatTiles } from "./generated/float_tiles";
 import { gemvFloat } from "./generated/gemv_float";
-import { chooseStyle, gemv, tilesAhead } from "./matmul_q8";
+import { fetchesAhead } from "./fetch_trial";
+import { canFetchAhead, chooseStyle, gemv, tilesAhead } from "./matmul_q8";
 
 @inline function expertOf(chosen: usize, item: u32, count: u32): u32 {
   return chosen ? load<u32>(chosen + (<usize>item << 2)) : item % count;
@@ -87,6 +88,7 @@ export function expert_matmul_q8(ip: usize): void {
   const tiles = outputs >> 3, units = chunksOf(tiles, chunk), steps = tilesAhead(tileBytes);
   const total = items ? u32At(ip, EXPERT_MATMUL_Q8_EXPERTS) * units : 0;
   chooseStyle(u32At(ip, EXPERT_MATMUL_Q8_STYLE));
+  const fetches = canFetchAhead(layout) && fetchesAhead();
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const expert = <u32>c / units, first = <u32>c % units * chunk, last = min(tiles, first + chunk);
     for (let item: u32 = 0; item < items; item++) {
@@ -94,7 +96,7 @@ export function expert_matmul_q8(ip: usize): void {
       const row = x + stride * (shared ? item / count : item);
       for (let t = first; t < last; t++) {
         const out = y + ((<usize>item * outputs + 8 * t) << 2);
-        const ahead = t + steps < last ? steps * tileBytes : 0;
+        const ahead = fetches && t + steps < last ? steps * tileBytes : 0;
         gemv(layout, w + <usize>(expert * tiles + t) * tileBytes, row, columns, out, scratch, ahead);
         if (bias == 0) continue;
         const from = bias + ((<usize>expert * outputs + 8 * t) << 2);

@@ -10,6 +10,7 @@
 // saturates; 4 · 127 · -1 that it is signed; anything else that the dot is made of pair sums, which this
 // code then does better itself.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "./runtime";
+import { beginTrial, endTrial, fetchesAhead, trialTiles, turnTrial } from "./fetch_trial";
 import { firstTile, lastTile, nextTiles } from "./tile_ranges";
 import {
   CONTROL_THREADS, MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
@@ -22,7 +23,7 @@ import { gemv_plain } from "./generated/gemv_plain";
 import { gemvUnpacked } from "./gemv_unpacked";
 import {
   PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
-  groupColumns, hasPoints, panelOf,
+  groupColumns, hasPoints, hasSpareBytes, panelOf,
 } from "./generated/layouts";
 import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "./generated/tiles_dot";
 import {
@@ -66,6 +67,11 @@ export function chooseStyle(forced: u32): void {
 /** Whether the relaxed dot is the way to multiply. */
 export function usesDot(): bool { return style == DOT; }
 
+/** Whether the GEMV of a layout can fetch ahead: on x86, which is where nothing, or an unsigned operand, makes the dot. */
+export function canFetchAhead(layout: u32): bool {
+  return (style == PAIR || (style == DOT && flip != 0)) && hasSpareBytes(layout);
+}
+
 /** How far ahead of the cells in hand a GEMV fetches others, in bytes. */
 const AHEAD: usize = 4096;
 /** Where a line of CONTROL_THREADS has bytes that nobody reads. */
@@ -81,11 +87,9 @@ const UNREAD: usize = 32;
 export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize, scratch: usize, ahead: usize): void {
   if (hasPoints(layout)) return gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
   if (ASC_FEATURE_RELAXED_SIMD) {
-    if (style == DOT) {
-      // Measured where the dot's second operand is unsigned, which are x86 processors.
-      const fetch = ahead != 0 && flip != 0;
-      gemv_dot(layout, w, x, columns, out, flip, fetch ? -1 : 0, fetch ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD);
-    } else gemv_pair(layout, w, x, columns, out, flip);
+    const mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+    if (style == DOT) gemv_dot(layout, w, x, columns, out, flip, mask, target);
+    else gemv_pair(layout, w, x, columns, out, flip, mask, target);
   } else gemv_plain(layout, w, x, columns, out, flip);
 }
 
@@ -136,24 +140,39 @@ export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias
 }
 
 function oneRow(ip: usize): void {
+  const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
+  const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
+  const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
+  while (nextTiles(ip, count, large, threads, chunk)) {
+    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes) : 0;
+    if (run) {
+      const fetchesFirst = beginTrial(), middle = firstTile + run;
+      oneRowTiles(ip, firstTile, middle, fetchesFirst);
+      turnTrial();
+      oneRowTiles(ip, middle, middle + run, !fetchesFirst);
+      endTrial(fetchesFirst);
+    }
+    oneRowTiles(ip, firstTile + 2 * run, lastTile, canFetch && fetchesAhead());
+  }
+}
+
+/** One row times tiles [first, last), fetching them ahead of time or not. */
+function oneRowTiles(ip: usize, first: u32, last: u32, fetches: bool): void {
   const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
   const bias = addressAt(ip, MATMUL_Q8_BIAS);
   const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
   const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
-  const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
   const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
-  const count = (outputs + 7) >> 3, steps = tilesAhead(tileBytes);
-  while (nextTiles(ip, count, large, threads, chunk)) {
-    for (let t = firstTile; t < lastTile; t++) {
-      const at = w + <usize>t * tileBytes, ahead = t + steps < lastTile ? steps * tileBytes : 0;
-      const out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
-      if (outputs - (t << 3) >= 8) {
-        gemv(layout, at, x, columns, out, edge + EDGE_BYTES, ahead);
-        if (bias) addBias(1, 2, out, 0, tileBias);
-      } else {
-        gemv(layout, at, x, columns, edge, edge + EDGE_BYTES, ahead);
-        copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
-      }
+  const steps = tilesAhead(tileBytes), ahead = steps * tileBytes;
+  const fetching = fetches && last > steps ? last - steps : 0;
+  for (let t = first; t < last; t++) {
+    const at = w + <usize>t * tileBytes, out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
+    if (outputs - (t << 3) >= 8) {
+      gemv(layout, at, x, columns, out, edge + EDGE_BYTES, t < fetching ? ahead : 0);
+      if (bias) addBias(1, 2, out, 0, tileBias);
+    } else {
+      gemv(layout, at, x, columns, edge, edge + EDGE_BYTES, t < fetching ? ahead : 0);
+      copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
     }
   }
 }

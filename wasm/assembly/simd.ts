@@ -29,10 +29,7 @@
 
 /** Sums of the lanes of two vectors, in lanes 0 and 1. */
 @inline export function sums2(a: v128, b: v128): v128 {
-  const ab = f32x4.add(
-    i8x16.shuffle(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
-    i8x16.shuffle(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
-  );
+  const ab = pairSums(a, b);
   return f32x4.add(
     i8x16.shuffle(ab, ab, 0, 1, 2, 3, 8, 9, 10, 11, 0, 1, 2, 3, 8, 9, 10, 11),
     i8x16.shuffle(ab, ab, 4, 5, 6, 7, 12, 13, 14, 15, 4, 5, 6, 7, 12, 13, 14, 15),

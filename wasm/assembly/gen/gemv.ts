@@ -24,13 +24,18 @@
 // (that is the page's address alone), in every line as much as in every cell; 2 KiB ahead 1.14 where 4, 8 and 16 KiB
 // give 1.36. One spare byte makes codes cross lines: 0.6; 8 bytes instead of 4: up to 1.05 more for Q4_1, less for
 // Q8_0. Decoding in turns, two threads, with ÷ without: SmolLM2 Q4_1 1.30 and 1.37 (0.76 and 0.85 of llama.cpp), Gemma 3
-// 270M Q4_K_M 1.16 and 1.23 (0.98 and 1.00). Style pair does not fetch ahead: on that Xeon it would gain 1.11 to 1.15
-// (Q4_1) and 1.03 to 1.05 (Q8_0), but no processor that lacks VNNI was at hand to say so; its longer cells cost it 0.97
-// to 1.0.
+// 270M Q4_K_M 1.16 and 1.23 (0.98 and 1.00). Style pair, forced on a
+// Xeon of that kind, whole decoding of SmolLM2's shape in Q4_0, with ÷ without: two threads 1.28, 1.30, 1.30, one thread 1.85;
+// forced on the Zen 5 below, where trials say no, 0.98 to 0.99: the store that goes nowhere.
 //
 // The same for formats that fewer weights have, share of a plain read without → with, 4096 × 4096, two threads: Q8_B32T1
 // 0.80 → 0.91, LF8 0.77 → 0.90, Q8_GL 0.76 → 0.83, NB4 0.76 → 0.90, IQ4_NL 0.65 → 0.76, IQ4_XS 0.61 → 0.71, MXFP4 0.66 →
 // 0.72, NVFP4 0.57 → 0.62, Q4_B16 0.59 → 0.64; Q6_B64, Q5_B64 and Q3_K gained nothing.
+//
+// On a Zen 5 with VNNI (cores that read 36 GB/s alone, 48 together) the same stores cost: out of memory, two threads, with
+// ÷ without: Q4_1 0.90 to 0.92, Q4_0 0.94, Q8_0 and Q4_K 0.98 to 0.99, one thread Q4_1 0.92 to 0.95, wherever between 1 and
+// 16 KiB ahead they go; whole decoding, SmolLM2 0.845, Gemma 0.917. So threads try (fetch_trial.ts): there SmolLM2 1.17 and
+// Gemma 1.07 times as fast as with stores always, 1.18 and 1.09 without any.
 //
 // What limits this kernel on that Xeon when its line has come: ports. A cell of Q4_1 is 141 operations, 70 of them
 // of vectors: 25 cycles. The checks of bounds that V8 makes of 24 loads are 43 operations, and cost nothing
@@ -66,7 +71,7 @@ import { blockHeader, cellScales, groupsOf, HALVES, hasSigns } from "./scales.ts
 
 /** Whether a kernel fetches cells ahead of time. */
 function fetches({ spareBytes }: WeightLayout, style: DotStyle): boolean {
-  return style === "dot" && spareBytes > 0;
+  return style !== "plain" && spareBytes > 0;
 }
 
 /** At the start of a cell: fetches one that is far ahead, or, `mask` 0, touches a byte of this thread. */
@@ -164,7 +169,7 @@ function dispatch(style: DotStyle): string {
     `/** Calls the kernel of a layout. */`,
     `export function gemv_${style}` +
     "(layout: u32, w: usize, x: usize, columns: usize, out: usize, flip: i32" +
-    `${style === "dot" ? ", mask: usize, ahead: usize" : ""}): void {`,
+    `${style === "plain" ? "" : ", mask: usize, ahead: usize"}): void {`,
     "  switch (layout) {",
     ...CODE_LAYOUTS.filter(({ points }) => !points).map((layout) =>
       `    case ${layout.id}: gemv_${style}_${layout.kernel}` +
