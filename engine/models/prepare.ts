@@ -128,6 +128,7 @@ export async function prepareModel(
     precision: limits.precision,
     hasIntegerKernel: (format) => hasIntegerKernel(format),
     hasKernel: (op) => hasKernel(op),
+    ...kernels.picksRowsEarly && { picksRowsEarly: true },
     // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
     roundsWeights: (format) => network === "encoder" && (kernels.roundsWeights?.(format) ?? false),
   });
