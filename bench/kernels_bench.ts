@@ -94,6 +94,7 @@ for (const [rows, length] of [[1, 128], [1, 1024], [128, 128], [128, 1024]] as c
           softcap: 0,
           sinks: 0,
           slopes: 0,
+          threads: 1,
           tile: 10,
           split_rows: 0,
           segment: 128,

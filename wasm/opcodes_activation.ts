@@ -58,7 +58,8 @@ export const ACTIVATION_OPCODES = {
   /**
    * `k`, `v`: offsets in a slot's block. `tile`: query rows that share a read of K and V. Up to
    * `split_rows` rows are cut into at most `segments` segments of at least `segment` positions, merged by
-   * attention_combine from `partials`. `sinks`, `slopes`: one a head, 0 where there are none.
+   * attention_combine from `partials`. `sinks`, `slopes`: one a head, 0 where there are none. `threads`: those that
+   * units are shared out among.
    */
   attention: {
     file: "attention",
@@ -68,7 +69,7 @@ export const ACTIVATION_OPCODES = {
       ...{ head_size: "u32", value_size: "u32", capacity: "u32", cache: "u32", scale: "f32" },
       ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segment: "u32" },
       ...{ segments: "u32", partials: "u32", scratch: "u32", scratch_bytes: "u32" },
-      ...{ sinks: "u32", slopes: "u32" },
+      ...{ sinks: "u32", slopes: "u32", threads: "u32" },
     },
   },
   attention_combine: {

@@ -10,8 +10,10 @@ const SPLIT_ROWS = 4;
 /** Most segments that a row is cut into, and fewest positions of one (whole blocks). */
 const MOST_SEGMENTS = 16;
 const SHORTEST_SEGMENT = 64;
-/** Positions that the kernel takes at once. */
+/** Positions of a block, and, of a cache of float16, queries and positions that the kernel takes at once. */
 const BLOCK = 32;
+const TOGETHER = 4;
+const RUN = 64;
 /** Queries (rows × heads of a group) that share a read of K and V. */
 const MOST_QUERIES = 32;
 
@@ -31,10 +33,14 @@ export const attentionKernel: WasmKernel = {
     const tile = Math.max(1, Math.floor(MOST_QUERIES / group));
     const segments = Math.min(MOST_SEGMENTS, Math.ceil(capacity / SHORTEST_SEGMENT));
     const partialBytes = 4 * SPLIT_ROWS * heads * segments * (valueSize + 4);
-    // per query: q, scores, accumulator, maximum, sum, factor; per block: K and V as float32
-    const queries = tile * group + 1;
-    const scratchBytes = 4 * queries * (size + BLOCK + valueSize + 3) + 64 +
-      4 * BLOCK * (size + valueSize);
+    // per query: q, accumulator, maximum, sum; a unit is a tile of rows of one KV head, or a row of several
+    const queries = Math.max(tile * group + 1, kvHeads * (group + 1));
+    const working = k!.dtype === "f16"
+      // of the queries that go together: scores, four partial sums for each, factor
+      ? TOGETHER * (5 * RUN + 1)
+      // per query: scores and factor; per block: K and V as float32
+      : queries * (BLOCK + 1) + BLOCK * (size + valueSize);
+    const scratchBytes = 4 * (queries * (size + valueSize + 2) + working) + 64;
     const rows = q!.shape[0]!;
     const positions = inputAddress(lowering, 3);
     const partials = segments > 1 ? lowering.sharedScratch(partialBytes) : 0;
@@ -67,6 +73,7 @@ export const attentionKernel: WasmKernel = {
       scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
       sinks: inputAddress(lowering, 5),
       slopes: inputAddress(lowering, 6),
+      threads: lowering.threads,
     });
     if (segments === 1) return;
     emit(lowering, "attention_combine", {

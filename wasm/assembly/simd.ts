@@ -29,30 +29,31 @@
 
 /** Sums of the lanes of two vectors, in lanes 0 and 1. */
 @inline export function sums2(a: v128, b: v128): v128 {
-  const ab = f32x4.add(
-    i8x16.shuffle(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
-    i8x16.shuffle(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
-  );
+  const ab = pairSums(a, b);
   return f32x4.add(
     i8x16.shuffle(ab, ab, 0, 1, 2, 3, 8, 9, 10, 11, 0, 1, 2, 3, 8, 9, 10, 11),
     i8x16.shuffle(ab, ab, 4, 5, 6, 7, 12, 13, 14, 15, 4, 5, 6, 7, 12, 13, 14, 15),
   );
 }
 
-/** Sums of the lanes of four vectors, as one vector. */
-@inline export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
-  const ab = f32x4.add(
+/** Half sums of the lanes of two vectors, two lanes each, for `sumsOfPairs`. */
+@inline export function pairSums(a: v128, b: v128): v128 {
+  return f32x4.add(
     i8x16.shuffle(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
     i8x16.shuffle(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
   );
-  const cd = f32x4.add(
-    i8x16.shuffle(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
-    i8x16.shuffle(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
-  );
+}
+
+@inline export function sumsOfPairs(ab: v128, cd: v128): v128 {
   return f32x4.add(
     i8x16.shuffle(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
     i8x16.shuffle(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31),
   );
+}
+
+/** Sums of the lanes of four vectors, as one vector. */
+@inline export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
+  return sumsOfPairs(pairSums(a, b), pairSums(c, d));
 }
 
 @inline function max(a: f32, b: f32): f32 { return a > b ? a : b; }

@@ -6,7 +6,7 @@
 // 2. Rows of a tile go together as far as they read the same memory: the same slot, or the same sequence.
 // 3. Head sizes that are no multiple of 4 are copied into padded blocks; padding columns of q are 0.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "./runtime";
-import { scores, softmaxStep, values } from "./attention";
+import { scores, softmaxStep, values } from "./attention_parts";
 import { cacheBytes, widenBlocks } from "./cache_blocks";
 import { halfMask, movedHalf4 } from "./half";
 import {

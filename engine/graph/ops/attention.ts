@@ -152,7 +152,25 @@ function attentionCases(random: CaseRandom): OpCase[] {
       }))
     )
   );
-  return [...plain, ...biasedCases(random), ...blockCases(random)];
+  return [...plain, ...halfCases(random), ...biasedCases(random), ...blockCases(random)];
+}
+
+// Keys and values in float16: every number of queries that has a loop of its own, groups of more, and sizes of whole
+// and of broken steps of the channels that such a loop takes.
+function halfCases(random: CaseRandom): OpCase[] {
+  return ([[1, 64, 32], [2, 128, 20], [3, 80, 64], [4, 68, 72], [6, 64, 36], [9, 24, 8]] as const)
+    .flatMap(([group, width, valueWidth]) =>
+      STEPS.map((rows) => {
+        const shape = { heads: 3 * group, kvHeads: 3, width, valueWidth };
+        return {
+          name: `${3 * group}/3 heads of ${width}, f16, rows at ${
+            rows.map(([position]) => position).join(" ")
+          }`,
+          inputs: attentionInputs(random, shape, rows, "f16"),
+          attributes: { scale: width ** -0.5, window: 0, softcap: 0 },
+        };
+      })
+    );
 }
 
 // Keys and values in blocks, for every number of queries that has a loop of its own.
