@@ -49,6 +49,8 @@ export interface Machine extends Disposable {
   readonly threads: number;
   /** Resolves when the workers are up, or it is known that there will be none; never rejects. */
   readonly ready: Promise<void>;
+  /** Whether there is nothing to wait for: messages of workers are heard only by who lets events through. */
+  readonly isReady: boolean;
   readonly capabilities: WasmCapabilities;
   readonly exports: KernelExports;
   readonly memory: WebAssembly.Memory;
@@ -287,6 +289,9 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
       return threads;
     },
     ready,
+    get isReady(): boolean {
+      return threads === 1 || (pool?.isReady ?? false);
+    },
     capabilities,
     exports,
     memory,

@@ -253,3 +253,12 @@ Deno.test("both variants run where the engine has relaxed SIMD", async () => {
     assertEquals(machine.capabilities.simd, variant);
   }
 });
+
+Deno.test("a caller who lets no events through sees that the workers are up", async () => {
+  using machine = await createMachine({ threads: 2, wait: false });
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  for (let waits = 0; !machine.isReady && waits < 10_000; waits++) Atomics.wait(cell, 0, 0, 1);
+  assert(machine.isReady);
+  await machine.ready;
+  assertEquals([machine.threads, machine.notes], [2, []]);
+});

@@ -11,6 +11,8 @@ import { CONTROL, MAX_THREADS } from "./layout.ts";
 export interface Pool {
   /** Resolves when all workers run; rejects, with all stopped, if one cannot. */
   readonly ready: Promise<void>;
+  /** Whether all run, which is seen before their messages are heard. */
+  readonly isReady: boolean;
   /** Replaces workers that retired; cheap when there is none. */
   refresh(): void;
   /** Stops all workers. */
@@ -143,7 +145,17 @@ export function createPool({ module, memory, threads, reader }: PoolOptions): Po
       throw error;
     }
   }
-  return { ready: startAll(), refresh, dispose };
+  return {
+    ready: startAll(),
+    get isReady(): boolean {
+      for (let thread = 1; thread < threads; thread++) {
+        if (Atomics.load(words, stateOf(thread)) === 0) return false;
+      }
+      return true;
+    },
+    refresh,
+    dispose,
+  };
 }
 
 /** What the thread that failed wrote. */

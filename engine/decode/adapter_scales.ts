@@ -27,9 +27,10 @@ export function adapterScales(
 
 /** The model's fingerprint, or one with the scales in it where there are adapters. */
 export async function adaptedFingerprint(
-  { fingerprint }: Pick<Runtime, "fingerprint">,
+  runtime: Pick<Runtime, "fingerprint">,
   scales: readonly number[],
 ): Promise<Uint8Array> {
+  const fingerprint = await runtime.fingerprint();
   if (scales.length === 0) return fingerprint;
   const numbers = new Uint8Array(Float64Array.from(scales).buffer);
   const bytes = new Uint8Array(fingerprint.length + numbers.length);

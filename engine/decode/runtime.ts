@@ -34,7 +34,7 @@ export interface Runtime {
   /** Adapters of the executable, by index. */
   readonly adapters: readonly AdapterInfo[];
   /** SHA-256 of model and cache layout, 32 bytes: saved sessions carry it. */
-  readonly fingerprint: Uint8Array;
+  fingerprint(): Promise<Uint8Array>;
   /** @throws {UnsupportedError} If the model's files hold none. */
   tokenizer(): Tokenizer;
   readonly chatTemplate: ChatTemplate | undefined;

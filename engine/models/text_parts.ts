@@ -4,9 +4,9 @@
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import type { ChatTemplate } from "../text/chat_template.ts";
-// Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json. And not when it is called for:
-// that would be a wait of its own behind all others.
+import { type ChatTemplate, compileChatTemplate } from "../text/chat_template.ts";
+// Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json. And neither this nor templates
+// when they are called for: that would be a wait of its own behind all threads that are busy, 3 to 8 ms.
 import { tokenizerFromGguf } from "../text/gguf_tokenizer.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 
@@ -35,18 +35,13 @@ export async function readTextParts(
   const name = template === undefined ? file.name : "option chatTemplate";
   return {
     tokenizer: () => tokenizer ?? noTokenizer(file),
-    chatTemplate: text === undefined ? undefined : await compile(text, name),
+    chatTemplate: text === undefined ? undefined : compileChatTemplate(text, name),
   };
 }
 
 async function cutBy(own: Tokenizer, algorithm: string, name: string): Promise<Tokenizer> {
   const { byAlgorithm } = await import("../text/tokenization.ts");
   return byAlgorithm(own, algorithm, name);
-}
-
-async function compile(text: string, name: string): Promise<ChatTemplate> {
-  const { compileChatTemplate } = await import("../text/chat_template.ts");
-  return compileChatTemplate(text, name);
 }
 
 interface FoundText {

@@ -209,7 +209,7 @@ async function assemble(
   const weights = loader.add(weightsOf(plan), roundedWeights(graph.nodes), uses);
   loader.start();
   await prepare.meanwhile?.();
-  await machine.ready;
+  if (!machine.isReady) await machine.ready;
   // Threads are final now, and kernels may ask for them.
   const kernels = chooseKernels(machine, plan, prepare);
   const addressOf = (value: Value) =>

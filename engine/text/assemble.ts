@@ -65,6 +65,7 @@ function optionalRoles({ bosId, eosId, unkId, padId }: TokenizerParts): Partial<
 export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   const { vocabulary, prefix, suffix, leadingBlanks } = parts;
   const { texts, kinds, ids } = vocabulary;
+  // At once, which is 7 ms for Gemma's 6,249: while weights are loaded others work too, while a chat begins nobody does.
   const control = tokensOfKinds(vocabulary, [TOKEN_KIND.control, TOKEN_KIND.unknown]);
   const extraWords = tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]);
   const splitPlain = createSpecialSplitter(extraWords);

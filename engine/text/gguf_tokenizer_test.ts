@@ -75,12 +75,20 @@ Deno.test("an unknown kind of pre-tokenizer is refused by its name", () => {
 
 Deno.test("keys that do not fit the vocabulary are refused", () => {
   const keys = charBpeKeys();
+  const types = (odd: number, id: number) => {
+    const list = new Array<number>((keys.tokens as string[]).length).fill(1);
+    list[id] = odd;
+    return list;
+  };
   const refused: [string, unknown, string][] = [
     ["tokens", "text", "must be an array of strings"],
     ["tokens", [], "the vocabulary is empty"],
     ["tokens", ["a", 1], "entry 1 is no string"],
     ["token_type", [1], "holds 1 entries for"],
     ["token_type", new Array(280).fill(9), "entry 0 is 9"],
+    ["token_type", Int32Array.from(types(7, 3)), "entry 3 is 7"],
+    ["token_type", Int32Array.from(types(-1, 2)), "entry 2 is -1"],
+    ["token_type", Uint32Array.from(types(257, 4)), "entry 4 is 257"],
     ["scores", [0], "holds 1 scores for"],
     ["scores", 5, "must be an array of numbers"],
     ["bos_token_id", -1, "id -1 is outside"],
@@ -96,6 +104,19 @@ Deno.test("keys that do not fit the vocabulary are refused", () => {
   }
   const { tokens: _, ...without } = keys;
   assertThrows(() => toyTokenizer(without), FormatError, "tokens");
+});
+
+Deno.test("types are the same from a list and from a typed array, 0 being a normal token", () => {
+  const keys = charBpeKeys();
+  const types = (keys.tokens as string[]).map((_, id) => id % 7);
+  const isSpecial = (token_type: number[] | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) => {
+    const tokenizer = toyTokenizer({ ...keys, token_type });
+    return types.map((_, id) => tokenizer.isSpecial(id));
+  };
+  const expected = types.map((type) => type === 2 || type === 3);
+  for (const list of [types, Int32Array.from(types), Uint32Array.from(types)]) {
+    assertEquals(isSpecial(list), expected);
+  }
 });
 
 Deno.test("a token that ends a turn ends generation though the file does not name it", () => {

@@ -90,6 +90,18 @@ function readKinds(
   if (value.length !== texts.length) {
     refuse("token_type", `holds ${value.length} entries for ${texts.length} tokens`);
   }
+  if (value instanceof Int32Array || value instanceof Uint32Array) {
+    // What is 0 to 7 has no other bits; the rest is for functions that need no compiler.
+    let bits = 0;
+    for (let id = 0; id < value.length; id++) bits |= value[id];
+    if (bits >>> 3 === 0 && !value.includes(7)) {
+      kinds.set(value);
+      for (let id = kinds.indexOf(0); id >= 0; id = kinds.indexOf(0, id + 1)) {
+        kinds[id] = TOKEN_KIND.normal;
+      }
+      return kinds;
+    }
+  }
   const count = kinds.length;
   for (let id = 0; id < count; id++) {
     const given = value[id];
