@@ -1,5 +1,5 @@
 // Writes what can be told from the spec files and the fixtures, so that a new family needs no line of code and
-// no line of prose: the table of specs (engine/models/specs/table.gen.ts) and README's table of families.
+// no line of prose: the table of specs (engine/models/specs/table.gen.json) and README's table of families.
 //
 //   deno run -A tools/families.ts            writes both
 //   deno run -A tools/families.ts --check    says which is stale, and fails
@@ -21,7 +21,7 @@ export interface MadeFile {
 export function madeFiles(): MadeFile[] {
   const part = { name: "families", tool: "tools/families.ts", table: familiesTable() };
   return [
-    { path: "engine/models/specs/table.gen.ts", text: specTable() },
+    { path: "engine/models/specs/table.gen.json", text: specTable() },
     { path: "README.md", text: withTable(readReadme(), part) },
   ];
 }

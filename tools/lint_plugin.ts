@@ -61,13 +61,14 @@ function layerOf(path: string): string {
 }
 
 const SPECS = `${ROOT}/engine/models/specs`;
+const NO_SPECS: readonly string[] = ["names.json", "table.gen.json"];
 
 /** Names of architectures: those of the spec files, and what containers call them. Empty before there are any. */
 export function familyNames(): ReadonlySet<string> {
   try {
     return new Set(
       [...Deno.readDirSync(SPECS)]
-        .filter(({ name }) => name.endsWith(".json") && name !== "names.json")
+        .filter(({ name }) => name.endsWith(".json") && !NO_SPECS.includes(name))
         .flatMap(({ name }) => {
           const { matches } = JSON.parse(Deno.readTextFileSync(`${SPECS}/${name}`));
           return [name.replace(/\.json$/, ""), ...matches.huggingface, ...matches.gguf];

@@ -4,7 +4,7 @@
 // `notes`. It knows nothing of graphs: engine/plan lowers plans to programs.
 
 import { ADDRESS_SPACE, type Allocator, createAllocator, OutOfMemoryError } from "./allocator.ts";
-import { BASELINE, RELAXED } from "./kernels.gen.ts";
+import relaxed from "./kernels_relaxed.gen.json" with { type: "json" };
 import { CONTROL } from "./layout.ts";
 import { createPool, faultText, type FileReader, type Pool, raiseFault } from "./pool.ts";
 import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./probe.ts";
@@ -117,13 +117,23 @@ const LAST_TOUCHED = ADDRESS_SPACE - 2 ** 28;
 const modules = new Map<SimdVariant, WebAssembly.Module>();
 
 // At once, so that workers start at once: V8 compiles functions when they are first called, what is left takes 2 ms.
-function moduleOf(variant: SimdVariant): WebAssembly.Module {
+function moduleOf(variant: SimdVariant): WebAssembly.Module | Promise<WebAssembly.Module> {
   const known = modules.get(variant);
   if (known) return known;
-  const bytes = Uint8Array.fromBase64(variant === "relaxed" ? RELAXED : BASELINE);
-  const compiled = new WebAssembly.Module(bytes);
-  modules.set(variant, compiled);
-  return compiled;
+  const compile = (base64: string) => {
+    const compiled = new WebAssembly.Module(Uint8Array.fromBase64(base64));
+    modules.set(variant, compiled);
+    return compiled;
+  };
+  return variant === "relaxed" ? compile(relaxed.module) : importBaseline().then(compile);
+}
+
+// Half a megabyte that few processors need.
+async function importBaseline(): Promise<string> {
+  const { default: { module } } = await import("./kernels_baseline.gen.json", {
+    with: { type: "json" },
+  });
+  return module;
 }
 
 function threadCount(asked: number | undefined, notes: string[]): number {
@@ -158,7 +168,9 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const { memoryBytes = ADDRESS_SPACE } = options;
   let threads = threadCount(options.threads, notes);
   const capabilities = probeCapabilities(options.variant);
-  const module = moduleOf(capabilities.simd);
+  const compiled = moduleOf(capabilities.simd);
+  // Nothing is awaited that is there: workers start at once.
+  const module = compiled instanceof WebAssembly.Module ? compiled : await compiled;
   const memory = new WebAssembly.Memory({
     initial: 16,
     maximum: Math.max(16, Math.floor(memoryBytes / PAGE)),

@@ -25,6 +25,8 @@ export interface Device {
   hasIntegerKernel(format: string): boolean;
   /** Whether matrices of this float format may be rounded to 7 bit while they are loaded. */
   roundsWeights?(format: string): boolean;
+  /** Whether wanted rows are to be picked before the last products (`PassContext`). */
+  readonly picksRowsEarly?: boolean;
   /** Number formats that keys and values may have; absent: all. */
   readonly kvFormats?: readonly KvFormat[];
   /** Whether an op has a kernel, asked before fused ops are used. */
@@ -63,6 +65,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       backend: createReferenceBackend(),
       hasIntegerKernel,
       roundsWeights: (format) => ROUNDED_FORMATS.includes(format),
+      picksRowsEarly: true,
       hasKernel,
     };
   },
@@ -80,6 +83,7 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
       }),
       hasIntegerKernel: (format) => hasIntegerKernel(format) && hasKernel("matmul_q8"),
       roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && hasKernel("matmul_int7"),
+      picksRowsEarly: true,
       hasKernel,
     };
   },

@@ -10,15 +10,12 @@ import { elementCount } from "../graph/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import type { Executable } from "../plan/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { type Adapter, openAdapters } from "./adapters/adapter.ts";
+import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "./devices.ts";
-import { encoderFacts, sourceMemory } from "./network_facts.ts";
 import { fingerprintOf } from "./fingerprint.ts";
-
 import { LoadedModel } from "./loaded_model.ts";
 import { checkMemory, totalMemory } from "./memory.ts";
 import type { LoadOptions, ModelDescription, ModelProgress, SourceOptions } from "./model.ts";
-import { openForReading } from "./open_source.ts";
 import { type PreparedModel, prepareModel } from "./prepare.ts";
 import { readTextParts, type TextParts } from "./text_parts.ts";
 
@@ -44,6 +41,7 @@ export async function describeModelFile(
   options: LoadOptions,
 ): Promise<ModelDescription> {
   const device = await openDevice(options.device ?? "auto", options);
+  const { openForReading } = await import("./open_source.ts");
   const file = await openForReading(name, options);
   try {
     return await describeFile(file, options, device);
@@ -66,6 +64,11 @@ export async function describeFile(
   if (device.backend.name !== "gpu") refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
   return overMemories(await prepareModel(file, options, device, adapters.all), device);
+}
+
+async function openAdapters(given: LoadOptions["adapters"] = []): Promise<OpenAdapters> {
+  if (given.length === 0) return { all: [], [Symbol.dispose]: () => {} };
+  return await (await import("./adapters/adapter.ts")).openAdapters(given);
 }
 
 /** The description with the memories that the device would take; what does not fit is told, not thrown. */
@@ -189,11 +192,12 @@ async function finish(
   const { info, limits, params, plan } = prepared;
   const { weights, arena, statePerSlot, other } = executable.memory;
   const { network } = info;
+  const facts = network === "decoder" ? undefined : await import("./network_facts.ts");
   const runtime = createRuntime({
     name,
     network,
-    encoder: network === "encoder" ? await encoderFacts(file, prepared) : undefined,
-    source: network === "encoder-decoder" ? sourceMemory(file, prepared) : undefined,
+    encoder: network === "encoder" ? await facts?.encoderFacts(file, prepared) : undefined,
+    source: network === "encoder-decoder" ? facts?.sourceMemory(file, prepared) : undefined,
     executable,
     capacity: limits.contextLength,
     batch: limits.batch,

@@ -12,7 +12,6 @@ import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
 import { roundedWeights } from "../plan/rounded_weights.ts";
 import type { Adapter } from "./adapters/adapter.ts";
-import { createAdapterLookup } from "./adapters/lookup.ts";
 import {
   buildModel,
   type BuildOptions,
@@ -21,11 +20,8 @@ import {
   readModelParts,
 } from "./build.ts";
 import { describeModel, plannedMemory } from "./describe.ts";
-import { buildEncoder } from "./encoder_build.ts";
-import { buildEncoderDecoder } from "./encoder_decoder_build.ts";
 import type { Hyperparameters } from "./hparams.ts";
 import { withOutliers } from "./outliers.ts";
-import { poolParts } from "./pooled_parts.ts";
 import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
 import type { KvFormat, LoadOptions, ModelDescription } from "./model.ts";
 import type { ModelSpec } from "./spec.ts";
@@ -56,6 +52,7 @@ interface NetworkKind {
   symbols(limits: ResolvedLimits, graph: Graph): DimEnv;
 }
 
+// What few models need is imported for them: every module is a fifth of a millisecond of every load.
 const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   decoder: {
     limitsOf: resolveLimits,
@@ -64,7 +61,7 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   },
   encoder: {
     limitsOf: resolveEncoderLimits,
-    build: buildEncoder,
+    build: async (...given) => await (await import("./encoder_build.ts")).buildEncoder(...given),
     // Without a head no row is asked for.
     symbols: ({ batch, logitRows }, { inputs }) => ({
       M: batch,
@@ -73,7 +70,8 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   },
   "encoder-decoder": {
     limitsOf: resolveLimits,
-    build: buildEncoderDecoder,
+    build: async (...given) =>
+      await (await import("./encoder_decoder_build.ts")).buildEncoderDecoder(...given),
     symbols: ({ batch, logitRows, contextLength }) => ({
       M: batch,
       L: logitRows,
@@ -97,13 +95,15 @@ export async function prepareModel(
 ): Promise<PreparedModel> {
   const given = await ownForm(options.spec, file);
   const { resolved, architecture: ownName } = chooseSpec(file, given.json);
-  const own = poolParts(readModelParts(resolved, file, ownName), options.kvHeads);
+  const own = await withHeads(readModelParts(resolved, file, ownName), options.kvHeads);
   const { params } = own;
-  const changes = adapters.length === 0 ? undefined : createAdapterLookup(adapters, {
-    params,
-    convention: own.resolved.convention,
-    architecture: ownName,
-  });
+  const changes = adapters.length === 0
+    ? undefined
+    : (await import("./adapters/lookup.ts")).createAdapterLookup(adapters, {
+      params,
+      convention: own.resolved.convention,
+      architecture: ownName,
+    });
   const parts = { ...own, ...changes && { adapters: changes } };
   const network = parts.resolved.spec.network ?? "decoder";
   const { limitsOf, build, symbols } = NETWORKS[network];
@@ -128,6 +128,7 @@ export async function prepareModel(
     precision: limits.precision,
     hasIntegerKernel: (format) => hasIntegerKernel(format),
     hasKernel: (op) => hasKernel(op),
+    ...kernels.picksRowsEarly && { picksRowsEarly: true },
     // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
     roundsWeights: (format) => network === "encoder" && (kernels.roundsWeights?.(format) ?? false),
   });
@@ -140,6 +141,12 @@ export async function prepareModel(
   const memory = plannedMemory(planned, limits.sessions);
   const { tokenization } = given;
   return { info, memory, plan: planned, params, limits, spec: parts.resolved.spec, tokenization };
+}
+
+async function withHeads(parts: ModelParts, kvHeads: number | undefined): Promise<ModelParts> {
+  if (kvHeads === undefined) return parts;
+  const { poolParts } = await import("./pooled_parts.ts");
+  return poolParts(parts, kvHeads);
 }
 
 function checkKvFormat(format: KvFormat, { kvFormats }: KernelQuestions, file: string): void {

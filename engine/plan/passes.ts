@@ -10,6 +10,7 @@ import { fuseNorm, normForms } from "./passes/fuse_norm.ts";
 import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
 import { fuseResidual, withSum } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
+import { pickRowsEarly } from "./passes/pick_rows_early.ts";
 import { quantizeActivations } from "./passes/quantize_activations.ts";
 import { strictProducts } from "./passes/strict_products.ts";
 
@@ -18,6 +19,7 @@ export type { Pass, PassContext };
 /** All passes, in the order in which they run. */
 export const passes: readonly Pass[] = [
   deadCode,
+  pickRowsEarly,
   quantizeActivations,
   strictProducts,
   commonSubexpressions,

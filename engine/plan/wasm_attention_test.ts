@@ -20,6 +20,8 @@ interface Shape {
   readonly dtype: StateType;
   readonly window?: number;
   readonly softcap?: number;
+  /** By default rows alternate between two. */
+  readonly slots?: readonly number[];
 }
 
 function attentionCase(shape: Shape): OpCase {
@@ -51,7 +53,7 @@ function attentionCase(shape: Shape): OpCase {
       cache(),
       cache(),
       indices(positions),
-      indices(positions.map((_, i) => i % 2)),
+      indices(shape.slots ?? positions.map((_, i) => i % 2)),
     ],
     attributes: { scale: width ** -0.5, window, softcap },
     bindings: { M: rows },
@@ -66,6 +68,12 @@ const SHAPES: readonly Shape[] = [
   { positions: [650, 40], heads: 5, kvHeads: 1, width: 12, dtype: "f16", softcap: 20 },
   { positions: [699, 10, 65], heads: 4, kvHeads: 4, width: 8, dtype: "f32", window: 100 },
   { positions: [690, 691, 692, 693, 694], heads: 6, kvHeads: 2, width: 64, dtype: "f16" },
+  { positions: [699], heads: 9, kvHeads: 3, width: 80, dtype: "f16", window: 150 },
+  { positions: [699, 64, 130, 3, 320], heads: 14, kvHeads: 2, width: 128, dtype: "f16" },
+  ...(["f16", "f32", "q8_0"] as const).map((dtype) => ({
+    ...{ positions: [320, 321, 322, 130, 131, 323], slots: [0, 0, 0, 1, 1, 0] },
+    ...{ heads: 6, kvHeads: 1, width: 128, dtype },
+  })),
   { positions: [699, 0, 128, 300], heads: 9, kvHeads: 3, width: 64, dtype: "q8_0" },
   { positions: [699, 511, 512], heads: 4, kvHeads: 1, width: 32, dtype: "q8_0", window: 512 },
   { positions: [690, 691, 692, 693, 694], heads: 6, kvHeads: 2, width: 64, dtype: "q8_0" },

@@ -12,8 +12,8 @@
 // 2. Positions outside the window of all rows of the tile are skipped, not masked.
 // 3. With few rows (decoding) what a row sees is cut into segments; the segments' (m, l, acc) are merged by
 //    attention_combine. The cut depends on the row's length only, never on threads or on other rows, so results
-//    are the same on any number of threads. How many KV heads of a segment are a unit changes no result: as many
-//    as leave each thread two units, because
+//    are the same on any number of threads. How many KV heads of a segment, or of a row that shares its slot with
+//    none beside it, are a unit changes no result: as many as leave each thread two units, because
 // 4. memory is the limit of a long context, and what lies in a row is one stretch for all heads, but short pieces
 //    with gaps for one. Before it works on a run of positions, a unit reads a byte of every line of it, K and
 //    then V, upwards (touch): the processor's own prefetch follows that, and did not follow the heads' pieces.
@@ -32,8 +32,10 @@
 //   1,000            9/3/64 1.79, 32/8/128 2.2, 16/8/128 2.3, 32/4/64 1.5, 15/5/80 1.9, 24/3/64 1.33, 4/1/256 1.5
 //   4,000            9/3/64 1.68, 3/3/64 1.77, 12/3/64 1.49, 4/1/256 1.66; two threads 9/3/64 1.70 (29 → 49 GFLOPS)
 //   4,000, others    Q8_0 9/3/64 1.48, 32/4/64 1.46; float32 9/3/64 1.75
-// Of that, reading in order alone is 1.46 to 1.7 (all heads in a unit without touching 0.73 to 1.0); what is in L2
-// gained 1.1 by the loops. At 4,000 positions about a quarter of the time is still the touching.
+// Eight rows on eight caches, two threads: 9/3/64 1.5 at 64 positions, 2.1 at 255, 2.4 at 1,000; 32/8/128 1.5, 2.4, 2.9;
+// 4/1/256 2.1, 2.8, 3.0 (all rows of a head were one unit). 128 rows at 1,024 positions 1.10, by the softmax.
+// Of one row's, reading in order alone is 1.46 to 1.7 (all heads in a unit without touching 0.73 to 1.0); what is in L2
+// gained 1.15 by the loops and the softmax. At 4,000 positions about a quarter of the time is still the touching.
 //
 // Tried and not kept: touching what comes next while this run is at work, so that reading and computing overlap
 // (each touch that misses holds up the reorder buffer: 8 or 16 lines four times a position 0.8 to 0.86 of no touching,
@@ -63,6 +65,23 @@ import {
 
 /** Units that a thread has at least, so that threads come out even, if there are so many KV heads. */
 const UNITS: u32 = 2;
+
+/** Whether no row follows one of the same slot. */
+function standAlone(slots: usize, rows: u32): bool {
+  for (const end = slots + (<usize>(rows - 1) << 2); slots < end; slots += 4) {
+    if (load<u32>(slots) == load<u32>(slots, 4)) return false;
+  }
+  return true;
+}
+
+/** Rows of a unit: fewer than would go together where threads would have nothing to do. */
+function tileOf(ip: usize, rows: u32, kvHeads: u32): u32 {
+  let tile = u32At(ip, ATTENTION_TILE);
+  if (u32At(ip, ATTENTION_CACHE) == 2) return tile; // whether queries of Q8_0 are rounded depends on their number
+  const threads = u32At(ip, ATTENTION_THREADS);
+  while (tile > 1 && chunksOf(rows, tile) * kvHeads < threads) tile = (tile + 1) >> 1;
+  return tile;
+}
 
 @inline function attend(
   ip: usize, row: u32, end: u32, kvFirst: u32, kvEnd: u32, segment: u32, partial: bool,
@@ -95,7 +114,15 @@ export function attention(ip: usize): void {
     }
     return;
   }
-  const tile = u32At(ip, ATTENTION_TILE);
+  if (standAlone(slots, rows)) { // they share no read of K and V
+    const parts = partsOf(kvHeads, rows, u32At(ip, ATTENTION_THREADS)), together = kvHeads / parts;
+    for (let c = nextChunk(ip, rows * parts); c >= 0; c = nextChunk(ip, rows * parts)) {
+      const row = <u32>c / parts, first = <u32>c % parts * together;
+      attend(ip, row, row + 1, first, first + together, 0, false);
+    }
+    return;
+  }
+  const tile = tileOf(ip, rows, kvHeads);
   const total = chunksOf(rows, tile) * kvHeads;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     // the last rows see the most positions: begin with them

@@ -60,7 +60,7 @@ export function attendHalf(
   for (let from = from0; from <= last; from += RUN) {
     const count = min(RUN, last + 1 - from);
     const kRows = kBase + from * kStride, vRows = vBase + from * vStride;
-    if (partial) {
+    if (end == row + 1) {
       touch(kRows, kBytes * groups, kStride, count);
       touch(vRows, vBytes * groups, vStride, count);
     }

@@ -1,8 +1,8 @@
 // What attention over caches of every number format shares: the positions that rows see, the softmax of a block of
 // positions, products with K and V in float32, and where results go. attention.ts says what it is about.
 import { addressAt, chunksOf, min, u32At } from "./runtime";
-import { exp4, tanh4 } from "./exp";
-import { madd, max4, sum4, sums4 } from "./simd";
+import { exp4, exponentials, tanh4 } from "./exp";
+import { madd, sum4, sums4 } from "./simd";
 import {
   ATTENTION_CAPACITY, ATTENTION_PARTIALS, ATTENTION_POSITIONS, ATTENTION_SEGMENT, ATTENTION_SEGMENTS,
   ATTENTION_SLOT_COUNT, ATTENTION_SLOT_TABLE, ATTENTION_SLOTS, ATTENTION_WINDOW, ATTENTION_Y,
@@ -151,27 +151,29 @@ export function softmaxStep(
   }
   for (let j: u32 = 0; j < begin && j < ((count + 3) & ~3); j++) store<f32>(s + (<usize>j << 2), LOWEST);
   for (let p = s + (<usize>stop << 2); p < end; p += 4) store<f32>(p, LOWEST);
-  let top = f32x4.splat(LOWEST);
-  for (let p = s; p < end; p += 16) top = f32x4.pmax(top, v128.load(p));
-  const before = load<f32>(highest);
-  const blockTop = max4(top);
-  const after = blockTop > before ? blockTop : before;
   if (begin >= stop) { // sees nothing of this block
     memory.fill(s, 0, end - s);
     store<f32>(factor, 1);
     return;
   }
-  const m = f32x4.splat(after), w = f32x4.splat(weight);
-  let total = f32x4.splat(0);
-  for (let p = s; p < end; p += 16) {
-    const e = exp4(f32x4.sub(v128.load(p), m));
-    v128.store(p, f32x4.mul(e, w));
-    total = f32x4.add(total, e);
+  let top = f32x4.splat(LOWEST);
+  for (let p = s; p < end; p += 16) top = f32x4.pmax(top, v128.load(p));
+  const before = v128.load32_splat(highest);
+  const m = f32x4.pmax(before, all4(top));
+  const total = sum4(exponentials(s, end, m, f32x4.splat(weight)));
+  let shrink: f32 = 1;
+  if (v128.any_true(f32x4.gt(m, before))) {
+    shrink = f32x4.extract_lane(exp4(f32x4.sub(before, m)), 0);
+    v128.store32_lane(highest, m, 0);
   }
-  const shrink = f32x4.extract_lane(exp4(f32x4.splat(before - after)), 0);
-  store<f32>(highest, after);
   store<f32>(factor, shrink);
-  store<f32>(sum, load<f32>(sum) * shrink + sum4(total));
+  store<f32>(sum, load<f32>(sum) * shrink + total);
+}
+
+/** The largest lane, in all lanes. */
+@inline function all4(v: v128): v128 {
+  const pairs = f32x4.pmax(v, i8x16.shuffle(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  return f32x4.pmax(pairs, i8x16.shuffle(pairs, pairs, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
 }
 
 /** acc[i] = acc[i] · factor[i] + Σ p[i][j] · v[j] */

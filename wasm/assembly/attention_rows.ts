@@ -69,7 +69,7 @@ export function attendRows(
   for (let from = from0; from <= last; from += BLOCK) {
     const count = min(BLOCK, last + 1 - from);
     const kRows = kBase + <usize>from * kStride, vRows = vBase + <usize>from * vStride;
-    if (groups > 1) {
+    if (end == row + 1) {
       touch(kRows, kBytes * groups, kStride, count);
       touch(vRows, vBytes * groups, vStride, count);
     }

@@ -1,4 +1,4 @@
-// Chooses the spec of a file among those of this folder. table.gen.ts lists them: `deno run -A
+// Chooses the spec of a file among those of this folder. table.gen.json holds them all: `deno run -A
 // tools/families.ts` writes it from the folder, so that a new architecture is a JSON file and no line of code.
 // Nothing else in the engine knows a name.
 
@@ -7,10 +7,15 @@ import type { WeightFile } from "../../formats/source.ts";
 import { describeNearest, nearestSpec } from "../nearest_spec.ts";
 import { type Convention, type ResolvedSpec, resolveSpec } from "../spec.ts";
 import names from "./names.json" with { type: "json" };
-import { specs } from "./table.gen.ts";
+import table from "./table.gen.json" with { type: "json" };
 
 /** What choosing needs of a spec file; the rest is checked when it is chosen. */
-export type SpecFile = (typeof specs)[number];
+export interface SpecFile {
+  readonly name: string;
+  readonly matches: Readonly<Record<Convention, readonly string[]>>;
+}
+
+const specs: readonly SpecFile[] = table;
 
 /** Where each convention writes the architecture, and in which containers it is used. */
 const CONVENTIONS: Readonly<Record<string, { convention: Convention; key: string }>> = {

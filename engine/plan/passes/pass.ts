@@ -17,6 +17,11 @@ export interface PassContext {
    * while it loads them; absent: never.
    */
   roundsWeights?(format: string): boolean;
+  /**
+   * True if copies of rows cost the device next to nothing, so that rows which are wanted are picked before the last
+   * products; absent: they do cost, as dispatches of a GPU do in every decode step.
+   */
+  readonly picksRowsEarly?: boolean;
   /** True if the device has a kernel for this op; asked before a fused op is used. */
   hasKernel(op: string): boolean;
 }

@@ -1,0 +1,90 @@
+// pick_rows_early: rows whose logits are wanted are picked as soon as no other row is needed any more. Behind the
+// last attention every op works on rows by themselves, so one row goes on where a prompt has 128:
+//   select_rows(add(x, matmul(y, W)), rows) → add(select_rows(x, rows), matmul(select_rows(y, rows), W))
+// A prompt then does without most of its last layer; where no row is wanted (all pieces of a prompt but the last), without
+// all of it behind the attention.
+
+import { equal } from "../../graph/dim.ts";
+import type { Graph, Node, Value } from "../../graph/graph.ts";
+import type { Pass } from "./pass.ts";
+import { readersOf, rewrite } from "./rewrite.ts";
+
+/** Ops that make each row of their result from the same row of their inputs, and of weights. */
+const BY_ROWS: ReadonlySet<string> = new Set([
+  ...["matmul", "add", "mul", "scale", "softcap", "activation", "glu", "clamped_glu"],
+  ...["rms_norm", "layer_norm"],
+]);
+
+/** Moves `select_rows` in front of products, where the device gains by it. */
+export const pickRowsEarly: Pass = {
+  name: "pick_rows_early",
+  run(graph, { picksRowsEarly }) {
+    const first = picksRowsEarly && graph.nodes.find(isPick);
+    if (!first) return graph;
+    const indices = first.inputs[1]!;
+    const narrowed = narrowedValues(graph, indices);
+    const gains = graph.nodes.some(({ op, outputs }) =>
+      op === "matmul" && narrowed.has(outputs[0]!)
+    );
+    if (!gains) return graph;
+    const picked = new Map<Value, Value>();
+    return rewrite(graph, ({ node, inputs, op, moved, copy }) => {
+      const pick = (value: Value): Value => {
+        const known = picked.get(value);
+        if (known) return known;
+        const [made] = op(
+          "select_rows",
+          [moved(value), moved(indices)],
+          {},
+          `${value.name}.picked`,
+        );
+        picked.set(value, made!);
+        return made!;
+      };
+      const [source] = node.inputs;
+      if (isPick(node) && node.inputs[1] === indices) {
+        return [narrowed.has(source!) ? inputs[0]! : pick(source!)];
+      }
+      const [result] = node.outputs;
+      if (!narrowed.has(result!)) return copy();
+      const own = node.inputs.map((value, i) =>
+        value && !narrowed.has(value) && hasRowsOf(value, result!) ? pick(value) : inputs[i]
+      );
+      return op(node.op, own, node.attributes, node.name);
+    });
+  },
+};
+
+function isPick({ op }: Node): boolean {
+  return op === "select_rows";
+}
+
+/** The values of which nothing but the rows `indices` is ever read, and that can be made of those rows alone. */
+function narrowedValues(graph: Graph, indices: Value): ReadonlySet<Value> {
+  const readers = readersOf(graph), outputs = new Set(graph.outputs), narrowed = new Set<Value>();
+  const readsRows = (reader: Node, value: Value) =>
+    isPick(reader) && reader.inputs[1] === indices
+      ? reader.inputs[0] === value
+      : narrowed.has(reader.outputs[0]!);
+  for (const node of graph.nodes.toReversed()) {
+    const [value] = node.outputs;
+    if (!isByRows(node) || outputs.has(value!)) continue;
+    const known = readers.get(value!) ?? [];
+    if (known.length && known.every((reader) => readsRows(reader, value!))) narrowed.add(value!);
+  }
+  return narrowed;
+}
+
+function isByRows({ op, inputs, outputs: [result] }: Node): boolean {
+  if (!BY_ROWS.has(op) || result!.shape.length !== 2 || typeof result!.shape[0] === "number") {
+    return false;
+  }
+  return inputs.every((value) =>
+    !value || value.role === "weight" || value.role === "constant" || hasRowsOf(value, result!)
+  );
+}
+
+function hasRowsOf({ dtype, shape, role }: Value, result: Value): boolean {
+  const isOfStep = role === "activation" || role === "input";
+  return isOfStep && dtype === "f32" && shape.length === 2 && equal(shape[0]!, result.shape[0]!);
+}
