@@ -170,6 +170,19 @@ export const ACTIVATION_OPCODES = {
     file: "softmax",
     operands: { x: "u32", indices: "u32", y: "u32", count: "u32", rows: "u32", bytes: "u32" },
   },
+  /** The `wanted` best of a row of `count` logits, by thread: lists of `list_bytes` each. See best_logits.ts. */
+  best_logits: {
+    file: "best_logits",
+    operands: { row: "u32", count: "u32", wanted: "u32", lists: "u32", list_bytes: "u32" },
+  },
+  /** One list of those of all threads, best first. */
+  best_logits_merge: {
+    file: "best_logits",
+    operands: {
+      ...{ lists: "u32", list_bytes: "u32", threads: "u32", wanted: "u32", ids: "u32" },
+      ...{ logits: "u32" },
+    },
+  },
   /**
    * Rows see [starts, ends) of `limit` rows of k and v; `starts`, `ends`, `slots` and `bias` are 0 where there
    * is none. With `slots`, `k` and `v` are offsets in a slot's block, else addresses. `bias`: 2·`reach` + 1

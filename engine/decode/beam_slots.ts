@@ -5,7 +5,7 @@
 import { ResourceError } from "../errors.ts";
 import type { LoadedModel } from "../models/loaded_model.ts";
 import type { BeamStep } from "./beam_search.ts";
-import { type Runtime, sourceLength, type SourceMemory } from "./runtime.ts";
+import { runStep, type Runtime, sourceLength, type SourceMemory } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
 
 /** Beams of one source. */
@@ -123,7 +123,7 @@ interface Row {
 
 /** One step; logits of the last `wanted` rows, copied. */
 async function runRows(
-  { executable, lock, vocabulary }: Runtime,
+  runtime: Runtime,
   source: SourceMemory,
   { rows, memory, wanted }: {
     readonly rows: readonly Row[];
@@ -131,6 +131,7 @@ async function runRows(
     readonly wanted: number;
   },
 ): Promise<Float32Array[]> {
+  const { executable, lock, vocabulary } = runtime;
   const release = await lock.acquire();
   try {
     const input = (name: string) => executable.input(name) as Int32Array;
@@ -144,7 +145,7 @@ async function runRows(
     input("memory_ends").fill(sourceLength(source, memory), 0, rows.length);
     const logitRows = input("logit_rows");
     for (let i = 0; i < wanted; i++) logitRows[i] = rows.length - wanted + i;
-    await executable.run({ M: rows.length, L: wanted, E: 0 });
+    await runStep(runtime, { M: rows.length, L: wanted, E: 0 });
     const all = executable.output("logits") as Float32Array;
     return Array.from(
       { length: wanted },

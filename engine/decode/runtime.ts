@@ -2,6 +2,7 @@
 // all sessions of a model, so a step (write inputs, run, copy logits) holds the lock; between steps the
 // thread is given up. Nothing here allocates: inputs and outputs are views made once.
 
+import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/op.ts";
 import type { ModelMemory } from "../models/memory.ts";
 import type { Executable, StepWish } from "../plan/backend.ts";
@@ -41,6 +42,16 @@ export interface Runtime {
   readonly loadMs: number;
   readonly memory: ModelMemory;
   readonly lock: Lock;
+  /** Logits that are still on the device alone. */
+  readonly unread: UnreadRow;
+}
+
+/** The row of logits of the last step, where its session has left it on a device that has it at hand. */
+export interface UnreadRow {
+  /** The session's. */
+  slot: number;
+  /** Copies it into the session; absent: nothing was left. */
+  read: (() => void) | undefined;
 }
 
 /** Kinds of models: one that continues, one that reads, and one that reads and then writes. */
@@ -99,8 +110,20 @@ export interface TranslationRule {
 }
 
 /** Adds the lock to the rest. */
-export function createRuntime(parts: Omit<Runtime, "lock">): Runtime {
-  return { ...parts, lock: createLock() };
+export function createRuntime(parts: Omit<Runtime, "lock" | "unread">): Runtime {
+  return { ...parts, lock: createLock(), unread: { slot: 0, read: undefined } };
+}
+
+/** Runs a step for its holder; what another session has left on the device is read before it goes. */
+export async function runStep(
+  { executable, unread }: Runtime,
+  bindings: DimEnv,
+  { slot, wish }: { readonly slot?: number | undefined; readonly wish?: StepWish | undefined } = {},
+): Promise<void> {
+  const { read } = unread;
+  unread.read = undefined;
+  if (slot !== unread.slot) read?.();
+  await executable.run(bindings, wish);
 }
 
 /** A run of tokens of one slot. */
@@ -120,10 +143,11 @@ export interface Chunk {
 
 /** Runs one chunk and hands the outputs to `read` before anyone else may run. */
 export async function runChunk(
-  { executable, lock, source }: Runtime,
+  runtime: Runtime,
   chunk: Chunk,
   read?: (executable: Executable) => void,
 ): Promise<void> {
+  const { executable, lock, source } = runtime;
   const release = await lock.acquire();
   try {
     const rows = chunk.to - chunk.from;
@@ -142,7 +166,7 @@ export async function runChunk(
       (executable.input("memory_slots") as Int32Array).fill(chunk.slot, 0, rows);
       (executable.input("memory_ends") as Int32Array).fill(length, 0, rows);
     }
-    await executable.run({ M: rows, L: chunk.logits, ...source && { E: 0 } }, chunk.wish);
+    await runStep(runtime, { M: rows, L: chunk.logits, ...source && { E: 0 } }, chunk);
     read?.(executable);
   } finally {
     release();
@@ -162,10 +186,11 @@ export function sourceLength({ lengths }: SourceMemory, slot: number): number {
 
 /** Runs the encoder over a source and keeps what the decoder needs of it in a slot. */
 export async function encodeSource(
-  { executable, lock }: Runtime,
+  runtime: Runtime,
   source: SourceMemory,
   { tokens, slot }: { readonly tokens: ArrayLike<number>; readonly slot: number },
 ): Promise<void> {
+  const { executable, lock } = runtime;
   const release = await lock.acquire();
   try {
     const count = tokens.length;
@@ -177,7 +202,7 @@ export async function encodeSource(
     input("ends").fill(count, 0, count);
     input("slots").fill(slot, 0, count);
     source.lengths[slot] = 0;
-    await executable.run({ E: count, M: 0, L: 0 });
+    await runStep(runtime, { E: count, M: 0, L: 0 }, { slot });
     source.lengths[slot] = count;
   } finally {
     release();

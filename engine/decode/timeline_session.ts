@@ -30,6 +30,7 @@ export class TimelineSession implements Session {
   #best: BestLogits | undefined;
   /** The arrays of the last ones, for the next. */
   #bestRoom: BestLogits | undefined;
+  readonly #readLeft = () => this.#readAll();
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
@@ -166,6 +167,7 @@ export class TimelineSession implements Session {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
+    if (this.runtime.unread.read === this.#readLeft) this.runtime.unread.read = undefined;
     this.runtime.source?.lengths.fill(0, this.#slot, this.#slot + 1);
     this.runtime.executable.closeSlot(this.#slot);
     this.#onDispose();
@@ -278,9 +280,16 @@ export class TimelineSession implements Session {
         this.#tokens[this.#length++] = chunk.tokens[row]!;
       }
       if (chunk.logits === 0) return;
+      const last = chunk.logits - 1;
+      if (this.#embedding) {
+        copyRow(executable.output("hidden") as Float32Array, last, this.#embedding);
+      }
       const best = chunk.wish && executable.bestLogits?.();
       if (best) {
         this.#best = this.#bestRoom = copyBest(best, this.#bestRoom);
+        if (executable.isRowAtHand) {
+          Object.assign(this.runtime.unread, { slot: this.#slot, read: this.#readLeft });
+        }
         return;
       }
       const all = executable.output("logits") as Float32Array;
@@ -289,11 +298,7 @@ export class TimelineSession implements Session {
           onLogits(all.subarray(row * vocabulary, (row + 1) * vocabulary), chunk.from + row);
         }
       }
-      const last = chunk.logits - 1;
       copyRow(all, last, this.#logits);
-      if (this.#embedding) {
-        copyRow(executable.output("hidden") as Float32Array, last, this.#embedding);
-      }
     });
   }
 

@@ -107,6 +107,8 @@ export interface Executable {
   bestLogits?(): BestLogits | undefined;
   /** Copies the logits of the step with this number; false if another was run since. */
   readLogits?(step: number, target: Float32Array): boolean;
+  /** Whether `readLogits` is a mere copy in memory, cheaper by far than computing a step again. */
+  readonly isRowAtHand?: boolean;
   /** View of a graph output after `run`, at its maximum size; valid until the next run. */
   output(name: string): HostData;
   /** Time by kernel name since the last call, when profiling was asked for. */

@@ -5,23 +5,24 @@
 
 import { ADDRESS_SPACE, OutOfMemoryError } from "../../wasm/allocator.ts";
 import { createMachine, type Machine, type MachineOptions } from "../../wasm/machine.ts";
-import type { Program } from "../../wasm/program.ts";
+import type { Bindings, ProfileEntry, Program } from "../../wasm/program.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
 import { FILE_READER } from "../io.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
 import type { HostData } from "../graph/op.ts";
-import type { Backend, PrepareOptions } from "./backend.ts";
+import type { Backend, PrepareOptions, StepWish } from "./backend.ts";
 import { checkBindings } from "./bindings.ts";
 import { weightsOf, weightsOfNodes } from "./host_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import type { WasmArena } from "./wasm_arena.ts";
 import { roundedWeights } from "./rounded_weights.ts";
+import { createWasmBestLogits } from "./wasm_best_logits.ts";
 import { estimate, weightBytes } from "./wasm_estimate.ts";
-import { hostMemory, weightUses } from "./wasm_host_steps.ts";
-import { chooseKernels, type HostStep, lowerPlan } from "./wasm_lowering.ts";
+import { createHostClock, hostMemory, weightUses } from "./wasm_host_steps.ts";
+import { chooseKernels, lowerPlan } from "./wasm_lowering.ts";
 import { memoryParts } from "./wasm_memories.ts";
 import { prepareWasmParts } from "./wasm_parts.ts";
 import type { WasmExecutable } from "./wasm_executable.ts";
@@ -71,6 +72,12 @@ interface ReadyMachine {
   readonly loader?: WeightLoader | undefined;
 }
 
+/** Options of a plan, or of a part of one. */
+interface OwnOptions extends WasmBackendOptions {
+  /** The rows of logits of the whole plan. */
+  readonly logits: Value | undefined;
+}
+
 /**
  * The part of a memory up to which weights are loaded before the plan is known: with this much the model will not be
  * cut, and the time for planning counts.
@@ -113,10 +120,11 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     name: "wasm",
     async prepare(plan, prepare) {
       const parts = memoryParts(plan, prepare.slots, memoryBytes);
+      const logits = plan.graph.outputs.find(({ name }) => name === "logits");
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
         if (warm?.loader) cool(warm);
-        const own = { ...options, arena: undefined };
+        const own = { ...options, arena: undefined, logits };
         return await prepareWasmParts(
           plan,
           parts,
@@ -125,7 +133,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         );
       }
       const { arena } = options;
-      return await prepareWasm(plan, options, prepare, () => {
+      return await prepareWasm(plan, { ...options, logits }, prepare, () => {
         if (plan.graph.states.length > 0) return start();
         const borrowed = arena?.borrow() ?? shared?.borrow();
         return borrowed ? only(borrowed) : start();
@@ -165,7 +173,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
 
 async function prepareWasm(
   plan: Plan,
-  options: WasmBackendOptions,
+  options: OwnOptions,
   prepare: PrepareOptions,
   start: () => Promise<ReadyMachine>,
 ): Promise<WasmExecutable> {
@@ -188,7 +196,7 @@ async function assemble(
   machine: Machine,
   loader: WeightLoader,
   plan: Plan,
-  options: WasmBackendOptions,
+  options: OwnOptions,
   prepare: PrepareOptions,
 ): Promise<WasmExecutable> {
   const { graph } = plan;
@@ -216,6 +224,8 @@ async function assemble(
     states,
     memory: hostMemory(machine, plan, addressOf),
   });
+  // In an arena of several executables a row does not stay.
+  const best = arena ? undefined : createWasmBestLogits(machine, plan, values, options);
   await loader.finish(prepare);
 
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
@@ -223,6 +233,7 @@ async function assemble(
     graph.outputs.map((value) => [value.name, values.view(rootOf(plan, value))]),
   );
   const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
+  const clock = createHostClock();
   let disposed = false;
 
   function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
@@ -233,34 +244,31 @@ async function assemble(
     throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
   }
 
-  function run(bindings: DimEnv): void {
+  function run(bindings: DimEnv, wish?: StepWish): void {
     if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
     checkBindings(plan, bindings);
     for (const check of checks) check(bindings);
+    best?.forget();
     for (const part of parts) {
       if (!("runOnHost" in part)) runProgram(part, bindings);
-      else if (options.profile) runMeasured(part, bindings);
+      else if (options.profile) clock.run(part, bindings);
       else part.runOnHost(bindings);
     }
+    const wanted = best?.wanted(bindings, wish) ?? 0;
+    if (wanted === 0) return;
+    runProgram(best!.program, { wanted });
+    best!.found(wanted);
   }
 
-  const hostTimes = new Map<string, { name: string; calls: number; ms: number }>();
-  function runMeasured({ name, runOnHost }: HostStep, bindings: DimEnv): void {
-    const start = performance.now();
-    runOnHost(bindings);
-    const entry = hostTimes.get(name) ?? { name, calls: 0, ms: 0 };
-    entry.calls++;
-    entry.ms += performance.now() - start;
-    hostTimes.set(name, entry);
+  function profile(): ProfileEntry[] {
+    const programs = best ? [...parts, best.program] : parts;
+    return [
+      ...programs.flatMap((part) => "profile" in part ? part.profile() : []),
+      ...clock.take(),
+    ];
   }
 
-  function profile(): { name: string; calls: number; ms: number }[] {
-    const onHost = [...hostTimes.values()];
-    hostTimes.clear();
-    return [...parts.flatMap((part) => "profile" in part ? part.profile() : []), ...onHost];
-  }
-
-  function runProgram(program: Program, bindings: DimEnv): void {
+  function runProgram(program: Program, bindings: Bindings): void {
     try {
       program.run(bindings);
     } catch (cause) {
@@ -289,6 +297,9 @@ async function assemble(
     input: (name) => named(inputs, "input", name),
     output: (name) => named(outputs, "output", name),
     run,
+    bestLogits: () => best?.best(),
+    readLogits: (step, target) => best?.readRow(step, target) ?? false,
+    isRowAtHand: true,
     profile,
     dispose(): void {
       if (disposed) return;

@@ -2,14 +2,15 @@
 // programs. A weight that such a step reads has to be there element by element, whatever kernels need.
 
 import type { Machine } from "../../wasm/machine.ts";
-import { product } from "../graph/dim.ts";
+import type { ProfileEntry } from "../../wasm/program.ts";
+import { type DimEnv, product } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
 import { readsPacked } from "../graph/packed_inputs.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import type { StepMemory } from "./reference_step.ts";
 import { maximumOf } from "./sizes.ts";
 import { isMatrix } from "./wasm_estimate.ts";
-import type { ChosenKernels } from "./wasm_lowering.ts";
+import type { ChosenKernels, HostStep } from "./wasm_lowering.ts";
 import { viewAt } from "./wasm_values.ts";
 import type { WeightUse } from "./wasm_weights.ts";
 
@@ -46,4 +47,28 @@ export function weightUses(plan: Plan, kernels: ChosenKernels): (value: Value) =
   );
   // What only a view reads: elements.
   return (value) => uses.get(value) ?? { packed: false, plain: true };
+}
+
+/** Runs steps of the host and adds up their times. */
+export function createHostClock(): {
+  run(step: HostStep, bindings: DimEnv): void;
+  /** Times by step since the last call. */
+  take(): ProfileEntry[];
+} {
+  const times = new Map<string, { name: string; calls: number; ms: number }>();
+  return {
+    run({ name, runOnHost }, bindings) {
+      const start = performance.now();
+      runOnHost(bindings);
+      const entry = times.get(name) ?? { name, calls: 0, ms: 0 };
+      entry.calls++;
+      entry.ms += performance.now() - start;
+      times.set(name, entry);
+    },
+    take() {
+      const taken = [...times.values()];
+      times.clear();
+      return taken;
+    },
+  };
 }

@@ -91,6 +91,10 @@ function assemble(
   const { graph } = plan;
   const executables = parts.map(({ executable }) => executable);
   const [first] = executables as [WasmExecutable];
+  const logits = graph.outputs.find(({ name }) => name === "logits");
+  const head = executables.find(({ plan }) =>
+    plan.graph.outputs.some(({ id }) => id === logits?.id)
+  );
   const states = createPartStates(plan, executables);
   let disposed = false;
 
@@ -127,14 +131,18 @@ function assemble(
     ...states,
     input: (name) => named(graph.inputs, "input", name),
     output: (name) => named(graph.outputs, "output", name),
-    run(bindings): void {
+    run(bindings, wish): void {
       checkAlive();
       checkBindings(plan, bindings);
       for (const { executable, feeds, symbols } of parts) {
         for (const feed of feeds) feed(bindings);
-        void executable.run(Object.fromEntries(symbols.map((name) => [name, bindings[name]!])));
+        const own = Object.fromEntries(symbols.map((name) => [name, bindings[name]!]));
+        void executable.run(own, wish);
       }
     },
+    bestLogits: () => head?.bestLogits?.(),
+    readLogits: (step, target) => head?.readLogits?.(step, target) ?? false,
+    isRowAtHand: true,
     profile: () => executables.flatMap((executable) => executable.profile?.() ?? []),
     dispose(): void {
       if (disposed) return;
