@@ -296,3 +296,26 @@ Deno.test("both variants run where the engine has relaxed SIMD", async () => {
     assertEquals(machine.capabilities.simd, variant);
   }
 });
+
+Deno.test("memory that is expected is touched by idle workers, keeps what it holds, and is left alone once a run begins", async () => {
+  using machine = await createMachine({ threads: 2 });
+  if (machine.threads < 2) return;
+  const control = machine.u32(0, CONTROL.END >> 2);
+  const next = () => Atomics.load(control, CONTROL.TOUCH_NEXT >> 2);
+  const bytes = 8 * 2 ** 20;
+  machine.expect(bytes);
+  assertGreater(machine.committedBytes, bytes);
+  const words = machine.u32(machine.allocate(bytes), bytes >> 2);
+  const { byteOffset } = words;
+  for (let i = 0; i < words.length; i++) words[i] = i;
+  const start = performance.now();
+  while (next() < byteOffset + bytes && performance.now() - start < 5_000);
+  assertEquals(next() >= byteOffset + bytes, true);
+  assertEquals(words.findIndex((word, i) => word !== i), -1);
+
+  machine.expect(bytes);
+  const cells = clear(machine, 8);
+  using program = createProgram(machine, [check(cells, 8)]);
+  program.run();
+  assertEquals(Atomics.load(control, CONTROL.TOUCH_END >> 2), 0);
+});

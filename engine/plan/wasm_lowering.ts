@@ -70,9 +70,9 @@ export function lowerPlan(
 ): LoweredPart[] {
   const scratch = planScratch();
   // Once to learn how much scratch memory is asked for, once with its addresses.
-  lowerSteps(plan, kernels, context, scratch.measure);
+  lowerSteps(plan, kernels, context, scratch.measure, () => 0);
   const place = scratch.allocate(machine);
-  const lowered = lowerSteps(plan, kernels, context, place);
+  const lowered = lowerSteps(plan, kernels, context, place, operands());
   const parts: LoweredPart[] = [];
   let pending: Unit[][] = [];
   const close = () => {
@@ -172,6 +172,7 @@ function lowerSteps(
   kernels: ChosenKernels,
   context: LoweringContext,
   scratch: Scratch,
+  toOperand: (operand: Operand) => ProgramOperand,
 ): Lowered[] {
   return plan.steps.map(({ node, wave }, index) => {
     const instructions: Omit<ProgramInstruction, "barrier">[] = [];
@@ -200,6 +201,13 @@ function lowerSteps(
   });
 }
 
-function toOperand(operand: Operand): ProgramOperand {
-  return typeof operand === "number" ? operand : compile(operand);
+/** Compiles dims, each once: a program has hundreds of operands and few dims. */
+function operands(): (operand: Operand) => ProgramOperand {
+  const known = new Map<Operand, ProgramOperand>();
+  return (operand) => {
+    if (typeof operand === "number") return operand;
+    let compiled = known.get(operand);
+    if (!compiled) known.set(operand, compiled = compile(operand));
+    return compiled;
+  };
 }
