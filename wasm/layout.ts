@@ -9,7 +9,7 @@ export const INSTRUCTION: Readonly<
   BYTES: 128,
   /** Index of the kernel in the module's function table. */
   KERNEL: 0,
-  /** Bit 0: wait for the wave before. */
+  /** Bit 0: wait for the wave before. Above: how many instructions behind it run on its chunks, as a chain. */
   FLAGS: 4,
   /** Address of the chunk counter: u64, generation above, chunks taken below. */
   COUNTER: 8,

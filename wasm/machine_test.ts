@@ -38,6 +38,49 @@ Deno.test("every chunk of every instruction is executed once a run, on any numbe
   }
 });
 
+Deno.test("each chunk of a chain goes through all links, on any number of threads", async () => {
+  for (const threads of [1, 2]) {
+    for (const profile of [false, true]) {
+      using machine = await createMachine({ threads, spins: 100 });
+      const cells = clear(machine, 300);
+      const link = (cells: number) => ({ ...check(cells, ({ M }) => M!, -1, false), linked: true });
+      // The same cells in every link: a chunk that another thread took on its own would lose additions.
+      using program = createProgram(machine, [
+        check(cells, ({ M }) => M!),
+        link(cells),
+        link(cells),
+        check(cells + 400, 100, -1, false),
+        { ...check(cells + 400, 100, -1, false), linked: true },
+        check(cells, 300),
+      ], { profile });
+      let runs = 0;
+      for (; runs < 60; runs++) program.run({ M: runs % 2 ? 100 : 1 });
+      const counts = machine.u32(cells, 300);
+      // Three links in every run or in every second one, two links, and all at the end.
+      const expected = [4 * runs, 2.5 * runs, 3 * runs, 3 * runs, runs];
+      assertEquals([0, 99, 100, 199, 200].map((cell) => counts[cell]), expected);
+      if (profile) {
+        assertEquals(program.profile().find((e) => e.name === "machine_check")?.calls, 6 * runs);
+      }
+    }
+  }
+});
+
+Deno.test("links that are cut differently are a fault, and a link needs a head", async () => {
+  using machine = await createMachine({ threads: 1 });
+  const cells = clear(machine, 10);
+  const link = { ...check(cells, 9, -1, false), linked: true };
+  using program = createProgram(machine, [check(cells, 10), link]);
+  assertThrows(() => program.run(), Error);
+  using other = await createMachine({ threads: 1 });
+  assertThrows(() => createProgram(other, [link]), RangeError, "must follow");
+  assertThrows(
+    () => createProgram(other, [check(0, 1), { ...link, barrier: true }]),
+    RangeError,
+    "must follow",
+  );
+});
+
 Deno.test("programs that run alone and with workers take turns and lose no chunk", async () => {
   using machine = await createMachine({ threads: 2, spins: 100 });
   const cells = clear(machine, 100);
