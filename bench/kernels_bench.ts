@@ -7,7 +7,7 @@ import { instruction, type OpcodeName, type OperandsOf } from "../wasm/opcodes.t
 import { createProgram, type Program } from "../wasm/program.ts";
 
 const machine: Machine = await createMachine({ threads: 1 });
-const WIDTH = 576, HIDDEN = 1536, HEADS = 9, KV_HEADS = 3, HEAD = 64, CAPACITY = 2048;
+const WIDTH = 576, GROUP = 3, HIDDEN = 1536, HEADS = 9, KV_HEADS = 3, HEAD = 64, CAPACITY = 2048;
 
 function program<Name extends OpcodeName>(name: Name, operands: OperandsOf<Name, number>): Program {
   const [opcode, list] = instruction<Name, number>(name, operands);
@@ -47,13 +47,13 @@ for (const rows of [1, 128]) {
   bench(
     group,
     "add",
-    program("binary_flat", { a: x, b: up, y, count: rows * WIDTH, kind: 0 }),
+    program("binary_flat", { a: x, b: up, y, count: rows * WIDTH, chunk: GROUP * WIDTH, kind: 0 }),
     true,
   );
   bench(
     group,
     "rms_norm",
-    program("rms_norm", { x, w, y, rows, columns: WIDTH, epsilon: 1e-5, base: 0 }),
+    program("rms_norm", { x, w, y, rows, columns: WIDTH, group: GROUP, epsilon: 1e-5, base: 0 }),
   );
   bench(group, "silu", program("activation", { ...flat, kind: 0 }));
   bench(group, "gelu_tanh", program("activation", { ...flat, kind: 1 }));
@@ -63,7 +63,7 @@ for (const rows of [1, 128]) {
     group,
     "rope",
     program("rope", {
-      ...{ x, table: up, y, rows, heads: HEADS, head_size: HEAD, pairs: HEAD / 2 },
+      ...{ x, table: up, y, rows, group: GROUP, heads: HEADS, head_size: HEAD, pairs: HEAD / 2 },
       interleaved: 1,
     }),
   );

@@ -9,7 +9,7 @@ export const INSTRUCTION: Readonly<
   BYTES: 128,
   /** Index of the kernel in the module's function table. */
   KERNEL: 0,
-  /** Bit 0: wait for the wave before. */
+  /** Bit 0: wait for the wave before. Above: how many instructions behind it run on its chunks, as a chain. */
   FLAGS: 4,
   /** Address of the chunk counter: u64, generation above, chunks taken below. */
   COUNTER: 8,
@@ -53,6 +53,8 @@ export const CONTROL: Readonly<
     | "RETIRED"
     | "STATUS"
     | "MAIN_SLEEPS"
+    | "TOUCH_NEXT"
+    | "TOUCH_END"
     | "THREADS"
     | "FAULT_LENGTH"
     | "FAULT_TEXT"
@@ -89,6 +91,9 @@ export const CONTROL: Readonly<
   STATUS: 1236,
   /** 0 where the main thread must not block (the page of a browser): it polls on. */
   MAIN_SLEEPS: 1240,
+  /** Addresses of memory that idle workers touch before it is written to; they count up the first. */
+  TOUCH_NEXT: 1244,
+  TOUCH_END: 1248,
   /** One line a thread: u32 state (0 not started, 1 serving, 2 retired), u32 last generation walked. */
   THREADS: 1280,
   FAULT_LENGTH: 9472,

@@ -66,6 +66,13 @@ export interface Machine extends Disposable {
    * @throws {OutOfMemoryError} If 4 GiB do not suffice, or the system has no more.
    */
   allocate(bytes: number): number;
+  /**
+   * Says that so many bytes will be allocated and written to soon: the memory grows in one step, and workers that have
+   * nothing to do touch it until the next run begins.
+   *
+   * @throws {OutOfMemoryError} As `allocate`.
+   */
+  expect(bytes: number): void;
   /** Gives a block back. */
   release(address: number): void;
   /** Views of memory, `length` in elements. */
@@ -106,6 +113,8 @@ export interface Machine extends Disposable {
 
 const PAGE = 65536;
 const DEFAULT_MOST_THREADS = 16;
+/** Memory beyond is not touched ahead, so that no address that threads count up wraps around. */
+const LAST_TOUCHED = ADDRESS_SPACE - 2 ** 28;
 
 const modules = new Map<SimdVariant, WebAssembly.Module>();
 
@@ -204,6 +213,8 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     }
   }
 
+  // By no more than is missing: before `expect`, steps of 16 MiB loaded SmolLM2 135M 3 % faster and Gemma 270M not, and
+  // first tokens came 1 to 2 % later. V8 counts the memory when it decides to look for garbage, from some 170 MB on.
   function ensure(end: number): void {
     const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
     if (missing <= 0) return;
@@ -217,6 +228,18 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     }
   }
   const allocator: Allocator = createAllocator(heap, ensure, memoryBytes);
+
+  let touching = false;
+  function expect(bytes: number): void {
+    const address = allocator.allocate(bytes);
+    allocator.release(address);
+    if (address + bytes > LAST_TOUCHED) return;
+    touching = true;
+    Atomics.store(control, CONTROL.TOUCH_NEXT >> 2, address);
+    Atomics.store(control, CONTROL.TOUCH_END >> 2, address + bytes);
+    Atomics.add(control, CONTROL.BELL >> 2, 1);
+    Atomics.notify(new Int32Array(memory.buffer), CONTROL.BELL >> 2);
+  }
 
   function run(program: number, patch?: () => void, alone = false): void {
     prepare(program, patch, alone);
@@ -240,6 +263,8 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
     finish();
     if (control[CONTROL.FAULT >> 2]) throw failure();
+    if (touching) Atomics.store(control, CONTROL.TOUCH_END >> 2, 0);
+    touching = false;
     if (!alone) pool?.refresh();
     exports.begin(program);
     patch?.();
@@ -303,6 +328,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
       return memory.buffer.byteLength;
     },
     allocate: allocator.allocate,
+    expect,
     release: allocator.release,
     u8: (address, length) => new Uint8Array(memory.buffer, address, length),
     u16: (address, length) => new Uint16Array(memory.buffer, address, length),

@@ -38,6 +38,49 @@ Deno.test("every chunk of every instruction is executed once a run, on any numbe
   }
 });
 
+Deno.test("each chunk of a chain goes through all links, on any number of threads", async () => {
+  for (const threads of [1, 2]) {
+    for (const profile of [false, true]) {
+      using machine = await createMachine({ threads, spins: 100 });
+      const cells = clear(machine, 300);
+      const link = (cells: number) => ({ ...check(cells, ({ M }) => M!, -1, false), linked: true });
+      // The same cells in every link: a chunk that another thread took on its own would lose additions.
+      using program = createProgram(machine, [
+        check(cells, ({ M }) => M!),
+        link(cells),
+        link(cells),
+        check(cells + 400, 100, -1, false),
+        { ...check(cells + 400, 100, -1, false), linked: true },
+        check(cells, 300),
+      ], { profile });
+      let runs = 0;
+      for (; runs < 60; runs++) program.run({ M: runs % 2 ? 100 : 1 });
+      const counts = machine.u32(cells, 300);
+      // Three links in every run or in every second one, two links, and all at the end.
+      const expected = [4 * runs, 2.5 * runs, 3 * runs, 3 * runs, runs];
+      assertEquals([0, 99, 100, 199, 200].map((cell) => counts[cell]), expected);
+      if (profile) {
+        assertEquals(program.profile().find((e) => e.name === "machine_check")?.calls, 6 * runs);
+      }
+    }
+  }
+});
+
+Deno.test("links that are cut differently are a fault, and a link needs a head", async () => {
+  using machine = await createMachine({ threads: 1 });
+  const cells = clear(machine, 10);
+  const link = { ...check(cells, 9, -1, false), linked: true };
+  using program = createProgram(machine, [check(cells, 10), link]);
+  assertThrows(() => program.run(), Error);
+  using other = await createMachine({ threads: 1 });
+  assertThrows(() => createProgram(other, [link]), RangeError, "must follow");
+  assertThrows(
+    () => createProgram(other, [check(0, 1), { ...link, barrier: true }]),
+    RangeError,
+    "must follow",
+  );
+});
+
 Deno.test("programs that run alone and with workers take turns and lose no chunk", async () => {
   using machine = await createMachine({ threads: 2, spins: 100 });
   const cells = clear(machine, 100);
@@ -261,4 +304,27 @@ Deno.test("a caller who lets no events through sees that the workers are up", as
   assert(machine.isReady);
   await machine.ready;
   assertEquals([machine.threads, machine.notes], [2, []]);
+});
+
+Deno.test("memory that is expected is touched by idle workers, keeps what it holds, and is left alone once a run begins", async () => {
+  using machine = await createMachine({ threads: 2 });
+  if (machine.threads < 2) return;
+  const control = machine.u32(0, CONTROL.END >> 2);
+  const next = () => Atomics.load(control, CONTROL.TOUCH_NEXT >> 2);
+  const bytes = 8 * 2 ** 20;
+  machine.expect(bytes);
+  assertGreater(machine.committedBytes, bytes);
+  const words = machine.u32(machine.allocate(bytes), bytes >> 2);
+  const { byteOffset } = words;
+  for (let i = 0; i < words.length; i++) words[i] = i;
+  const start = performance.now();
+  while (next() < byteOffset + bytes && performance.now() - start < 5_000);
+  assertEquals(next() >= byteOffset + bytes, true);
+  assertEquals(words.findIndex((word, i) => word !== i), -1);
+
+  machine.expect(bytes);
+  const cells = clear(machine, 8);
+  using program = createProgram(machine, [check(cells, 8)]);
+  program.run();
+  assertEquals(Atomics.load(control, CONTROL.TOUCH_END >> 2), 0);
 });

@@ -138,6 +138,7 @@ Deno.test("quantize_q8 gives the bytes of the definition", async () => {
         y,
         rows,
         columns,
+        group: 2,
         row_bytes: rowBytes,
       });
       const expected = new Uint8Array(rows * rowBytes);
@@ -162,7 +163,7 @@ Deno.test("activations that are not numbers give outputs that are none", async (
         const packed = await pack(machine, "Q4_0", 8, columns, weight.bytes);
         const rowBytes = q8RowBytes(columns);
         const y = machine.allocate(rows * rowBytes);
-        const operands = { x: place(machine, x), y, rows, columns, row_bytes: rowBytes };
+        const operands = { x: place(machine, x), y, rows, columns, group: 2, row_bytes: rowBytes };
         run(machine, "quantize_q8", operands);
         const c = { format: "Q4_0", rows, outputs: 8, columns };
         const got = matmulQ8(machine, c, packed, y, undefined);

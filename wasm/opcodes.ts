@@ -25,10 +25,16 @@ export const OPCODES: Readonly<Record<OpcodeName, OpcodeRecord>> = TABLE;
 /** Kernel names in opcode order. */
 export const OPCODE_NAMES: readonly OpcodeName[] = Object.keys(TABLE) as OpcodeName[];
 
-/** Opcode of a kernel. */
-function opcodeOf(name: OpcodeName): number {
-  return OPCODE_NAMES.indexOf(name);
+/** What an instruction of a kernel looks like. */
+interface Form {
+  readonly opcode: number;
+  /** Of its operands, in order. */
+  readonly names: readonly string[];
 }
+
+const FORMS: ReadonlyMap<OpcodeName, Form> = new Map(
+  OPCODE_NAMES.map((name, opcode) => [name, { opcode, names: Object.keys(TABLE[name].operands) }]),
+);
 
 /**
  * Arguments for `emit`: the opcode and the operands in instruction order, given by name so that a call
@@ -41,13 +47,18 @@ export function instruction<Name extends OpcodeName, T>(
   operands: OperandsOf<Name, T>,
 ): [opcode: number, operands: T[]] {
   const given = operands as Readonly<Record<string, T>>;
-  const names = Object.keys(OPCODES[name].operands);
-  const missing = names.find((operand) => given[operand] === undefined);
-  const unknown = Object.keys(given).find((operand) => !names.includes(operand));
-  if (missing !== undefined || unknown !== undefined) {
-    throw new TypeError(
-      `Cannot emit ${name}: operand ${missing ?? unknown} is ${missing ? "missing" : "unknown"}`,
-    );
+  const { opcode, names } = FORMS.get(name)!;
+  const values: T[] = [];
+  for (const operand of names) {
+    const value = given[operand];
+    if (value === undefined) throw refused(name, operand, "missing");
+    values.push(value);
   }
-  return [opcodeOf(name), names.map((operand) => given[operand]!)];
+  const all = Object.keys(given);
+  if (all.length === names.length) return [opcode, values];
+  throw refused(name, all.find((operand) => !names.includes(operand)), "unknown");
+}
+
+function refused(name: OpcodeName, operand: string | undefined, what: string): TypeError {
+  return new TypeError(`Cannot emit ${name}: operand ${operand} is ${what}`);
 }

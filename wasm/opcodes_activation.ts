@@ -1,5 +1,6 @@
 // Kernels on activations and state: everything but the matmul family. See opcodes.ts. Operands are byte
-// addresses unless they are counts; `rows`, `count` and other extents may be symbolic.
+// addresses unless they are counts; `rows`, `count` and other extents may be symbolic. `group` is the rows of a
+// chunk, which links of a chain have alike (engine/graph/row_cut.ts).
 
 import type { OpcodeRecord } from "./opcode_record.ts";
 
@@ -20,7 +21,7 @@ export const ACTIVATION_OPCODES = {
   rms_norm: {
     file: "norm",
     operands: {
-      ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32" },
+      ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32" },
       ...{ epsilon: "f32", base: "f32" },
     },
   },
@@ -28,7 +29,7 @@ export const ACTIVATION_OPCODES = {
   layer_norm: {
     file: "norm",
     operands: {
-      ...{ x: "u32", w: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32" },
+      ...{ x: "u32", w: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32" },
       ...{ epsilon: "f32" },
     },
   },
@@ -43,8 +44,8 @@ export const ACTIVATION_OPCODES = {
   rope: {
     file: "rope",
     operands: {
-      ...{ x: "u32", table: "u32", y: "u32", rows: "u32", heads: "u32", head_size: "u32" },
-      ...{ pairs: "u32", interleaved: "u32" },
+      ...{ x: "u32", table: "u32", y: "u32", rows: "u32", group: "u32", heads: "u32" },
+      ...{ head_size: "u32", pairs: "u32", interleaved: "u32" },
     },
   },
   /** `state`: offset in a slot's block; `width`: elements of one cache row. */
@@ -52,7 +53,14 @@ export const ACTIVATION_OPCODES = {
     file: "kv",
     operands: {
       ...{ x: "u32", state: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
-      ...{ slot_count: "u32", rows: "u32", width: "u32", capacity: "u32", cache: "u32" },
+      ...{
+        slot_count: "u32",
+        rows: "u32",
+        group: "u32",
+        width: "u32",
+        capacity: "u32",
+        cache: "u32",
+      },
     },
   },
   /**
@@ -106,7 +114,7 @@ export const ACTIVATION_OPCODES = {
   /** `kind` of the three: 0 add, 1 mul. Equal shapes. */
   binary_flat: {
     file: "elementwise",
-    operands: { a: "u32", b: "u32", y: "u32", count: "u32", kind: "u32" },
+    operands: { a: "u32", b: "u32", y: "u32", count: "u32", chunk: "u32", kind: "u32" },
   },
   /** `b` is one row, used with every row of `a`. */
   binary_rows: {

@@ -23,14 +23,16 @@ export const MATMUL_OPCODES = {
   /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */
   quantize_q8: {
     file: "quantize",
-    operands: { x: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
+    operands: {
+      ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32", row_bytes: "u32" },
+    },
   },
   /** quantize_q8 of rms_norm; `scratch_bytes` hold a row of floats. */
   rms_norm_q8: {
     file: "quantize",
     operands: {
-      ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
-      ...{ epsilon: "f32", base: "f32", scratch: "u32", scratch_bytes: "u32" },
+      ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32" },
+      ...{ row_bytes: "u32", epsilon: "f32", base: "f32", scratch: "u32", scratch_bytes: "u32" },
     },
   },
   /** quantize_q8 of glu; `scratch_bytes` hold 512 floats. */

@@ -234,10 +234,13 @@ function packInstruction(operands: PackOperands): ProgramInstruction {
   return { name: "pack_weight", opcode: OPCODE, operands: values, barrier: false };
 }
 
+const double = new Float64Array(1);
+const wordsOfDouble = new Uint32Array(double.buffer);
+
 /** A double as two operands. */
 function halves(value: number): Pick<PackOperands, "offset" | "offset_high"> {
-  const [offset, offset_high] = new Uint32Array(Float64Array.of(value).buffer);
-  return { offset: offset!, offset_high: offset_high! };
+  double[0] = value;
+  return { offset: wordsOfDouble[0]!, offset_high: wordsOfDouble[1]! };
 }
 
 /** Length and UTF-8 of a text in memory. */

@@ -20,6 +20,8 @@ export interface ProgramInstruction {
   readonly operands: readonly ProgramOperand[];
   /** Whether it needs results of the instructions before it; without, it may overlap with them. */
   readonly barrier: boolean;
+  /** True: it runs on the chunks of the instruction before it, which must be cut alike; it has no barrier. */
+  readonly linked?: boolean;
 }
 
 /** Time spent by kernel on the calling thread. */
@@ -88,7 +90,8 @@ export function createProgram(
 
   const patches: ((bindings: Bindings) => void)[] = [];
   let wave = -1;
-  instructions.forEach(({ name, opcode, operands, barrier }, index) => {
+  let head = 0;
+  instructions.forEach(({ name, opcode, operands, barrier, linked }, index) => {
     const record = OPCODES[OPCODE_NAMES[opcode]!];
     const kinds = Object.values(record.operands);
     if (operands.length !== kinds.length || operands.length > MAX_OPERANDS) {
@@ -96,10 +99,15 @@ export function createProgram(
         `Cannot encode ${name}: ${operands.length} operands are given, ${kinds.length} expected`,
       );
     }
+    if (linked && (barrier || index === 0)) {
+      throw new RangeError(`Cannot link ${name}: it must follow an instruction without a barrier`);
+    }
     if (barrier || index === 0) wave++;
     const start = at(code + index * INSTRUCTION.BYTES);
     words[start + (INSTRUCTION.KERNEL >> 2)] = machine.exports.kernelIndex(opcode);
     words[start + (INSTRUCTION.FLAGS >> 2)] = barrier && index > 0 ? 1 : 0;
+    if (!linked) head = start;
+    else words[head + (INSTRUCTION.FLAGS >> 2)]! += 2;
     words[start + (INSTRUCTION.COUNTER >> 2)] = counters + index * LINE;
     words[start + (INSTRUCTION.DONE >> 2)] = counters + (count + wave) * LINE;
     operands.forEach((operand, position) => {

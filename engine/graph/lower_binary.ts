@@ -6,6 +6,10 @@ import { type Dim, equal, mul, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { countOf, emit, isStatic, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
+import { rowCut, rowsPerChunk } from "./row_cut.ts";
+
+/** Elements of a chunk where there are no rows. */
+const FLAT_CHUNK = 4096;
 
 const KINDS = { add: 0, mul: 1 } as const;
 
@@ -55,14 +59,17 @@ export function binaryKernels(op: keyof typeof KINDS): WasmKernel[] {
   return [
     {
       name: `${op}_flat_f32`,
+      inRowChunks: true,
       when: ({ node }) => mergedDims(node).every(({ a, b }) => a && b),
       lower(lowering) {
         const { inputs: [a, b], outputs: [y] } = lowering.node;
+        const cut = rowCut(y!.shape);
         emit(lowering, "binary_flat", {
           a: lowering.address(a!),
           b: lowering.address(b!),
           y: outputAddress(lowering),
           count: countOf(y!),
+          chunk: cut ? rowsPerChunk(cut) * cut.width : FLAT_CHUNK,
           kind,
         });
       },

@@ -6,6 +6,7 @@ import { CACHE_KINDS } from "../../wasm/opcodes_activation.ts";
 import { type Dim, product } from "./dim.ts";
 import type { Node, StateType, Value } from "./graph.ts";
 import type { Operand, WasmLowering } from "./op.ts";
+import { rowCut, rowsPerChunk } from "./row_cut.ts";
 
 /** Appends one instruction, operands by name. */
 export function emit<Name extends OpcodeName>(
@@ -35,6 +36,13 @@ export function countOf({ shape }: Value): Dim {
 /** Number of rows: the product of all dims but the last. */
 export function rowsOf({ shape }: Value): Dim {
   return product(shape.slice(0, -1));
+}
+
+/** Rows, in the sense of `rowsOf`, of a chunk of an op that works row by row; the last dim is known. */
+export function rowsOfChunk({ shape }: Value): number {
+  const cut = rowCut(shape);
+  // Nothing is cut where there is nothing.
+  return cut ? rowsPerChunk(cut) * cut.width / (shape.at(-1) as number) : 1;
 }
 
 /** Whether input `index` (0 by default) has a last dim that is known now, and is not empty. */

@@ -9,6 +9,7 @@ import type { VirtualTensor } from "../../gpu/virtual_tensor.ts";
 import type { Dim, DimEnv } from "./dim.ts";
 import type { Attributes, DataType, Node, Value } from "./graph.ts";
 import type { HostData, HostTensor } from "./host_tensor.ts";
+import type { Rowwise } from "./row_cut.ts";
 import type { CaseInput, CaseRandom, OpCase, Tolerance } from "./op_case.ts";
 
 export type { Attributes, CaseInput, CaseRandom, HostData, HostTensor, OpCase, Tolerance };
@@ -100,6 +101,8 @@ export interface WasmKernel {
   readonly name: string;
   /** True if it can run the node. */
   when(context: WasmKernelContext): boolean;
+  /** True: its only instruction takes the rows of the op's `rowwise`, `rowsPerChunk` of them a chunk. */
+  readonly inRowChunks?: boolean;
   /** Appends the instructions of the node. */
   lower(lowering: WasmLowering): void;
 }
@@ -204,6 +207,8 @@ export interface OpRecord {
   readonly inPlace?: Readonly<Record<number, number>>;
   /** True if nothing is computed: the node is no step of a plan and has no kernel. */
   readonly view?: boolean;
+  /** How a node works row by row, so that it can follow another one without a barrier; absent: it does not. */
+  rowwise?(node: Node): Rowwise | undefined;
   /** Inputs to judge kernels by: sizes 0, 1, around SIMD widths and blocks, every attribute. */
   readonly cases?: (random: CaseRandom) => OpCase[];
   /** How far a kernel may be from the reference; the default is 1e-5 of the largest magnitude. */

@@ -6,6 +6,7 @@ import { pullModel } from "../formats/hub/pull.ts";
 import { openModel } from "../formats/open_model.ts";
 import { isOnnxFile } from "../formats/onnx/open_onnx_model.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { elementCount } from "../graph/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
 import type { Executable } from "../plan/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
@@ -129,8 +130,9 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     return await loadDecoder(file, { ...input, onProgress });
   }
   if (device.backend.name !== "gpu") refusePadding(options, file.name);
-  using adapters = await openAdapters(options.adapters);
   const { backend } = device;
+  await backend.expect?.(leastWeightBytes(file));
+  using adapters = await openAdapters(options.adapters);
   const prepared = await prepareModel(
     ...[file, options, device, adapters.all] as const,
     async (graph) => await backend.preload?.(graph),
@@ -158,6 +160,15 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     executable.dispose();
     throw error;
   }
+}
+
+/** Bytes that weights take at least: a device may round floats to 8 bit. */
+function leastWeightBytes({ tensors }: WeightFile): number {
+  let bytes = 0;
+  for (const { byteLength, shape } of tensors.values()) {
+    bytes += Math.min(byteLength, elementCount(shape));
+  }
+  return bytes;
 }
 
 /** @throws {UnsupportedError} If `padTo` is given for a model that has no use for it. */

@@ -16,7 +16,7 @@ export interface ResolvedLimits {
 }
 
 const DEFAULT_CONTEXT = 4096;
-const DEFAULT_BATCH = 128;
+const DEFAULT_BATCH = 256;
 const ENCODER_BATCH = 512;
 const ENCODER_LOGIT_ROWS = 32;
 

@@ -129,6 +129,8 @@ export interface Backend {
    * @returns What ends it if there is no such call.
    */
   warm?(): Disposable;
+  /** Says that at least so many bytes of weights will come; absent: that is of no use to the device. */
+  expect?(bytes: number): Promise<void>;
   /**
    * Begins to load the weights of a graph from which the plan of the next `prepare` will be made: the device does it
    * while the caller plans. To a device that is warm; whether it is of use is left to the device.

@@ -10,7 +10,8 @@ export interface PlanStep {
   /** What runs. */
   readonly node: Node;
   /**
-   * Nodes of one wave do not depend on each other and may run without a barrier between them. Liveness
+   * Nodes of one wave may run without a barrier between them, except that one may take the rows of others
+   * before it in the wave, which must then be there (chains.ts). Liveness
    * is counted in waves, so no two values that are live in the same wave share memory.
    */
   readonly wave: number;

@@ -2,10 +2,11 @@
 // only between waves. Each node starts in the earliest possible wave, which puts q, k and v together and
 // gate and up together; then nodes sink towards their first use as long as that keeps none of their
 // inputs alive longer. So a mask or a rope table, which depends on inputs only, is not computed waves
-// before it is needed. Within a wave the order of the graph is kept.
+// before it is needed. At last nodes that only take other nodes' rows join them (chains.ts).
 
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { getOp } from "../graph/ops/mod.ts";
+import { joinChains, type NodeSets } from "./chains.ts";
 import type { PlanStep } from "./plan.ts";
 
 /**
@@ -15,17 +16,16 @@ import type { PlanStep } from "./plan.ts";
  */
 export function schedule(graph: Graph, roots: ReadonlyMap<number, Value>): PlanStep[] {
   const work = graph.nodes.filter((node) => !getOp(node.op).view);
-  const before = dependencies(graph, work);
+  const { before, makerOf } = dependencies(graph, work);
   const { order, wave } = earliestWaves(graph, work, before);
   sink(order, wave, before, usesOf(graph, work, roots));
-  return order
+  const steps = order
     .map((node) => ({ node, wave: wave.get(node)! }))
     .sort((a, b) => a.wave - b.wave || a.node.id - b.node.id);
+  return joinChains(steps, before, makerOf);
 }
 
-type NodeSets = ReadonlyMap<Node, ReadonlySet<Node>>;
-
-function dependencies(graph: Graph, work: readonly Node[]): NodeSets {
+function dependencies(graph: Graph, work: readonly Node[]) {
   // A view is produced where its input is.
   const producer = new Map<number, Node>();
   // By id of a version of a state, also when it is read through a view.
@@ -46,7 +46,7 @@ function dependencies(graph: Graph, work: readonly Node[]): NodeSets {
       readers.set(id, (readers.get(id) ?? new Set()).add(node));
     }
   }
-  return new Map(work.map((node) => {
+  const sets: NodeSets = new Map(work.map((node) => {
     const before = new Set<Node>();
     for (const input of node.inputs) {
       const made = input && producer.get(input.id);
@@ -60,6 +60,7 @@ function dependencies(graph: Graph, work: readonly Node[]): NodeSets {
     }
     return [node, before];
   }));
+  return { before: sets, makerOf: (value: Value) => producer.get(value.id) };
 }
 
 function earliestWaves(graph: Graph, work: readonly Node[], before: NodeSets) {

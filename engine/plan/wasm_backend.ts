@@ -148,6 +148,14 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         },
       };
     },
+    async expect(bytes) {
+      if (!warm || bytes > memoryBytes * PRELOADED_PART) return;
+      try {
+        (await warm.machine).expect(bytes);
+      } catch {
+        // As below.
+      }
+    },
     async preload(graph) {
       const weights = weightsOfNodes(graph.nodes);
       const bytes = weights.reduce((sum, value) => sum + weightBytes(value, false), 0);

@@ -1,6 +1,5 @@
-// Plan to program: chooses a kernel for every step and collects the instructions. The nodes of a wave run
-// side by side; when a node has several instructions, its second and later ones wait for the wave's
-// first ones. Scratch memory is shared by everything that cannot run at the same time.
+// Plan to program: chooses a kernel for every step and collects the instructions; wasm_order.ts puts them in
+// order. Scratch memory is shared by everything that cannot run at the same time.
 
 import type { Machine } from "../../wasm/machine.ts";
 import type { Packed } from "../../wasm/place_weight.ts";
@@ -18,6 +17,7 @@ import { getOp } from "../graph/ops/mod.ts";
 import type { PrepareOptions } from "./backend.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { referenceStep, type StepMemory } from "./reference_step.ts";
+import { inOrder, type Lowered, phases, type Unit } from "./wasm_order.ts";
 import type { WasmStates } from "./wasm_states.ts";
 
 /** Where things lie. */
@@ -48,12 +48,6 @@ export interface HostStep {
   runOnHost(bindings: DimEnv): void;
 }
 
-/** Instructions of one node. */
-interface Lowered {
-  readonly wave: number;
-  readonly instructions: Omit<ProgramInstruction, "barrier">[];
-}
-
 /**
  * Chooses a kernel for every step.
  *
@@ -76,23 +70,22 @@ export function lowerPlan(
 ): LoweredPart[] {
   const scratch = planScratch();
   // Once to learn how much scratch memory is asked for, once with its addresses.
-  lowerSteps(plan, kernels, context, scratch.measure);
+  lowerSteps(plan, kernels, context, scratch.measure, () => 0);
   const place = scratch.allocate(machine);
-  const lowered = lowerSteps(plan, kernels, context, place);
+  const lowered = lowerSteps(plan, kernels, context, place, operands());
   const parts: LoweredPart[] = [];
-  let pending: Lowered[] = [];
+  let pending: Unit[][] = [];
   const close = () => {
     if (pending.length === 0) return;
     parts.push(createProgram(machine, inOrder(pending), context));
     pending = [];
   };
-  const onHost = byWave(plan.steps.filter((_, i) => !kernels[i]));
-  const onMachine = byWave(lowered);
-  for (const wave of byWave(plan.steps).keys()) {
-    pending.push(...onMachine.get(wave) ?? []);
-    const steps = onHost.get(wave) ?? [];
-    if (steps.length > 0) close();
-    for (const { node } of steps) {
+  for (const units of phases(plan, lowered)) {
+    const onHost = units.filter((unit) => unit.onHost);
+    const onMachine = units.filter((unit) => !unit.onHost);
+    if (onMachine.length > 0) pending.push(onMachine);
+    if (onHost.length > 0) close();
+    for (const { node } of onHost) {
       const run = referenceStep(plan, node, context.memory);
       parts.push({ name: `host:${node.op}`, runOnHost: run });
     }
@@ -179,11 +172,12 @@ function lowerSteps(
   kernels: ChosenKernels,
   context: LoweringContext,
   scratch: Scratch,
+  toOperand: (operand: Operand) => ProgramOperand,
 ): Lowered[] {
-  return plan.steps.flatMap(({ node, wave }, index) => {
-    const instructions: Lowered["instructions"] = [];
+  return plan.steps.map(({ node, wave }, index) => {
+    const instructions: Omit<ProgramInstruction, "barrier">[] = [];
     const kernel = kernels[index];
-    if (!kernel) return [];
+    if (!kernel) return { node, wave, instructions, onHost: true, inRowChunks: false };
     const lowering: WasmLowering = {
       node,
       address: context.addressOf,
@@ -203,34 +197,17 @@ function lowerSteps(
         instructions.push({ name: kernel.name, opcode, operands: operands.map(toOperand) }),
     };
     kernel.lower(lowering);
-    return [{ wave, instructions }];
+    return { node, wave, instructions, onHost: false, inRowChunks: kernel.inRowChunks ?? false };
   });
 }
 
-function toOperand(operand: Operand): ProgramOperand {
-  return typeof operand === "number" ? operand : compile(operand);
-}
-
-/** What stands in each wave, in order of first appearance. */
-function byWave<T extends { readonly wave: number }>(list: readonly T[]): Map<number, T[]> {
-  const waves = new Map<number, T[]>();
-  for (const one of list) {
-    const there = waves.get(one.wave);
-    if (there) there.push(one);
-    else waves.set(one.wave, [one]);
-  }
-  return waves;
-}
-
-/** All instructions: waves one after another, in a wave first all first instructions, and so on. */
-function inOrder(lowered: readonly Lowered[]): ProgramInstruction[] {
-  const ordered: ProgramInstruction[] = [];
-  for (const nodes of byWave(lowered).values()) {
-    const depth = Math.max(...nodes.map(({ instructions }) => instructions.length));
-    for (let phase = 0; phase < depth; phase++) {
-      const together = nodes.flatMap(({ instructions }) => instructions.slice(phase, phase + 1));
-      together.forEach((instruction, i) => ordered.push({ ...instruction, barrier: i === 0 }));
-    }
-  }
-  return ordered;
+/** Compiles dims, each once: a program has hundreds of operands and few dims. */
+function operands(): (operand: Operand) => ProgramOperand {
+  const known = new Map<Operand, ProgramOperand>();
+  return (operand) => {
+    if (typeof operand === "number") return operand;
+    let compiled = known.get(operand);
+    if (!compiled) known.set(operand, compiled = compile(operand));
+    return compiled;
+  };
 }

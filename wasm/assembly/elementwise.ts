@@ -15,7 +15,7 @@ import { coarseGelu4, gelu4, sigmoid4, tanh4 } from "./exp";
 import { madd } from "./simd";
 import {
   ACTIVATION_COUNT, ACTIVATION_KIND, ACTIVATION_X, ACTIVATION_Y, BINARY_FLAT_A, BINARY_FLAT_B,
-  BINARY_FLAT_COUNT, BINARY_FLAT_KIND, BINARY_FLAT_Y, BINARY_ROWS_A, BINARY_ROWS_B, BINARY_ROWS_COLUMNS,
+  BINARY_FLAT_CHUNK, BINARY_FLAT_COUNT, BINARY_FLAT_KIND, BINARY_FLAT_Y, BINARY_ROWS_A, BINARY_ROWS_B, BINARY_ROWS_COLUMNS,
   BINARY_ROWS_KIND, BINARY_ROWS_ROWS, BINARY_ROWS_Y, BINARY_STRIDED_A, BINARY_STRIDED_A0, BINARY_STRIDED_A1,
   BINARY_STRIDED_A2, BINARY_STRIDED_A3, BINARY_STRIDED_B, BINARY_STRIDED_B0, BINARY_STRIDED_B1,
   BINARY_STRIDED_B2, BINARY_STRIDED_B3, BINARY_STRIDED_KIND, BINARY_STRIDED_N0, BINARY_STRIDED_N1,
@@ -178,12 +178,12 @@ function combineRun(kind: u32, a: usize, b: usize, y: usize, count: u32): void {
 
 /** Equal shapes. */
 export function binary_flat(ip: usize): void {
-  const count = u32At(ip, BINARY_FLAT_COUNT), total = chunksOf(count, CHUNK);
+  const count = u32At(ip, BINARY_FLAT_COUNT), chunk = u32At(ip, BINARY_FLAT_CHUNK), total = chunksOf(count, chunk);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const first = <u32>c * CHUNK, at = <usize>first << 2;
+    const first = <u32>c * chunk, at = <usize>first << 2;
     combineRun(
       u32At(ip, BINARY_FLAT_KIND), addressAt(ip, BINARY_FLAT_A) + at, addressAt(ip, BINARY_FLAT_B) + at,
-      addressAt(ip, BINARY_FLAT_Y) + at, min(CHUNK, count - first),
+      addressAt(ip, BINARY_FLAT_Y) + at, min(chunk, count - first),
     );
   }
 }

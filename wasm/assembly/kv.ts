@@ -8,16 +8,16 @@ import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { cacheBytes, storeBlocks } from "./cache_blocks";
 import { storeHalf4, toHalf4 } from "./half";
 import {
-  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_CACHE, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
+  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_CACHE, KV_APPEND_GROUP, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
   KV_APPEND_SLOTS, KV_APPEND_STATE, KV_APPEND_WIDTH, KV_APPEND_X,
 } from "./generated/opcodes";
 
 export function kv_append(ip: usize): void {
   const rows = u32At(ip, KV_APPEND_ROWS), width = u32At(ip, KV_APPEND_WIDTH);
-  const total = chunksOf(rows, 8);
+  const group = u32At(ip, KV_APPEND_GROUP), total = chunksOf(rows, group);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const last = min(rows, <u32>c * 8 + 8);
-    for (let row = <u32>c * 8; row < last; row++) {
+    const last = min(rows, <u32>c * group + group);
+    for (let row = <u32>c * group; row < last; row++) {
       const position = load<u32>(addressAt(ip, KV_APPEND_POSITIONS) + (<usize>row << 2));
       const slot = load<u32>(addressAt(ip, KV_APPEND_SLOTS) + (<usize>row << 2));
       if (position >= u32At(ip, KV_APPEND_CAPACITY) || slot >= u32At(ip, KV_APPEND_SLOT_COUNT)) unreachable();

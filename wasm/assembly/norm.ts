@@ -3,17 +3,15 @@
 //   rms_norm:   y = x · rsqrt(mean(x²) + epsilon) · (base + w)
 //   layer_norm: y = (x - mean) · rsqrt(mean((x - mean)²) + epsilon) · w + b      w, b optional (address 0)
 //
-// 1. A chunk is about 4,096 values, so that one decode row is one chunk and needs no hand-over.
+// 1. A chunk is `group` rows, as in what follows or comes before (engine/graph/row_cut.ts).
 // 2. Square sums use 4 × 4 lanes, which also keeps the rounding error of long rows small.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
 import { madd, sum4 } from "./simd";
 import {
-  LAYER_NORM_B, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON, LAYER_NORM_ROWS, LAYER_NORM_W, LAYER_NORM_X,
-  LAYER_NORM_Y, RMS_NORM_BASE, RMS_NORM_COLUMNS, RMS_NORM_EPSILON, RMS_NORM_ROWS, RMS_NORM_W,
+  LAYER_NORM_B, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON, LAYER_NORM_GROUP, LAYER_NORM_ROWS, LAYER_NORM_W, LAYER_NORM_X,
+  LAYER_NORM_Y, RMS_NORM_BASE, RMS_NORM_COLUMNS, RMS_NORM_EPSILON, RMS_NORM_GROUP, RMS_NORM_ROWS, RMS_NORM_W,
   RMS_NORM_X, RMS_NORM_Y,
 } from "./generated/opcodes";
-
-@inline function rowsPerChunk(columns: u32): u32 { return columns >= 4096 ? 1 : 4096 / columns; }
 
 /** Σ (x - mean)² of a row. */
 function squareSum(x: usize, columns: u32, mean: f32): f32 {
@@ -61,7 +59,7 @@ export function rmsNormRow(x: usize, w: usize, y: usize, columns: u32, epsilon: 
 export function rms_norm(ip: usize): void {
   const rows = u32At(ip, RMS_NORM_ROWS), columns = u32At(ip, RMS_NORM_COLUMNS);
   const w = addressAt(ip, RMS_NORM_W), base = f32At(ip, RMS_NORM_BASE), epsilon = f32At(ip, RMS_NORM_EPSILON);
-  const size = rowsPerChunk(columns), total = chunksOf(rows, size), bytes = <usize>columns << 2;
+  const size = u32At(ip, RMS_NORM_GROUP), total = chunksOf(rows, size), bytes = <usize>columns << 2;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c * size, last = min(rows, first + size);
     for (let row = first; row < last; row++) {
@@ -75,7 +73,7 @@ export function layer_norm(ip: usize): void {
   const rows = u32At(ip, LAYER_NORM_ROWS), columns = u32At(ip, LAYER_NORM_COLUMNS);
   const w = addressAt(ip, LAYER_NORM_W), b = addressAt(ip, LAYER_NORM_B);
   const epsilon = f32At(ip, LAYER_NORM_EPSILON);
-  const size = rowsPerChunk(columns), total = chunksOf(rows, size), bytes = <usize>columns << 2;
+  const size = u32At(ip, LAYER_NORM_GROUP), total = chunksOf(rows, size), bytes = <usize>columns << 2;
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const first = <u32>c * size, last = min(rows, first + size);
     for (let row = first; row < last; row++) {

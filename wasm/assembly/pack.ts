@@ -2,7 +2,8 @@
 // (wasm/weight_layout.ts). Runs while loading, on 32-bit words: the order of nibbles in a cell was chosen
 // so that the words of the simple formats move unchanged.
 //   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
-// Whole halves of tiles of the simple formats are transposed as vectors, four rows at once.
+// Whole halves of tiles are transposed as vectors, four rows at once (pack_four.ts); what is here is for the last rows
+// and for rarer formats.
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
 // Formats that are not written out here are packed by pack_points.ts or pack_blocks.ts.
 
@@ -10,6 +11,7 @@ import {
   LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
   LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0, LAYOUT_TQ1_0, cellBytes, hasPoints,
 } from "./generated/layouts";
+import { packFour, packsFour } from "./pack_four";
 import { packPoints, packTernary } from "./pack_points";
 
 const NIBBLES: u32 = 0x0f0f0f0f;
@@ -25,19 +27,6 @@ export function spreadBits(bits: u32): u32 {
     lane = (lane | (lane >> 6)) & 0x000f000f;
     lane = (lane | (lane >> 12)) & 0xff;
     result |= lane << (8 * k);
-  }
-  return result;
-}
-
-/** The same for four rows at once. */
-function spreadBitsFour(bits: v128): v128 {
-  let result = i32x4.splat(0);
-  for (let k = 0; k < 4; k++) {
-    let lane = v128.and(i32x4.shr_u(bits, k), i32x4.splat(0x11111111));
-    lane = v128.and(v128.or(lane, i32x4.shr_u(lane, 3)), i32x4.splat(0x03030303));
-    lane = v128.and(v128.or(lane, i32x4.shr_u(lane, 6)), i32x4.splat(0x000f000f));
-    lane = v128.and(v128.or(lane, i32x4.shr_u(lane, 12)), i32x4.splat(0xff));
-    result = v128.or(result, i32x4.shl(lane, 8 * k));
   }
   return result;
 }
@@ -79,38 +68,6 @@ function packWide(source: usize, blocks: u32, row: u32, target: usize, bytes: u3
       store<u32>(target + 32 * s + 4 * row, scale);
     }
     for (let p: usize = 0; p < 4; p++) store<u32>(target + 64 + 32 * p + lane, load<u32>(source + 8 + 4 * p));
-  }
-  return bad;
-}
-
-/** Four rows, `rowBytes` apart, that fill half of a tile; `row` is the first. */
-function packPlainFour(source: usize, rowBytes: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32, bytes: u32): u32 {
-  const head = 2 * scales + (fifth ? 4 : 0);
-  const lane = laneOf(row);
-  let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++, target += bytes) {
-    for (let r: u32 = 0; r < 4; r++) bad += packScales(source + r * rowBytes, row + r, target, scales == 2);
-    const codes = target + 16 * scales + lane;
-    if (fifth) {
-      const at = source + 2 * scales;
-      let bits = v128.load32_zero(at);
-      bits = v128.load32_lane(at + rowBytes, bits, 1);
-      bits = v128.load32_lane(at + 2 * rowBytes, bits, 2);
-      bits = v128.load32_lane(at + 3 * rowBytes, bits, 3);
-      v128.store(codes + 128, spreadBitsFour(bits));
-    }
-    source += head;
-    for (let p: u32 = 0; p < words; p += 4, source += 16) {
-      const a = v128.load(source), b = v128.load(source + rowBytes);
-      const c = v128.load(source + 2 * rowBytes), d = v128.load(source + 3 * rowBytes);
-      const ab = v128.shuffle<i32>(a, b, 0, 4, 1, 5), cd = v128.shuffle<i32>(c, d, 0, 4, 1, 5);
-      const ef = v128.shuffle<i32>(a, b, 2, 6, 3, 7), gh = v128.shuffle<i32>(c, d, 2, 6, 3, 7);
-      const at = codes + 32 * p;
-      v128.store(at, v128.shuffle<i64>(ab, cd, 0, 2));
-      v128.store(at, v128.shuffle<i64>(ab, cd, 1, 3), 32);
-      v128.store(at, v128.shuffle<i64>(ef, gh, 0, 2), 64);
-      v128.store(at, v128.shuffle<i64>(ef, gh, 1, 3), 96);
-    }
   }
   return bad;
 }
@@ -260,26 +217,12 @@ function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usi
   return packPoints(layout, source, supers, row, target);
 }
 
-/** Four rows that fill half of a tile. */
-function packFour(layout: u32, source: usize, rowBytes: usize, columns: u32, row: u32, target: usize): u32 {
-  const blocks = columns >> 5, bytes = cellBytes(layout);
-  switch (layout) {
-    case LAYOUT_Q4_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 4, bytes);
-    case LAYOUT_Q4_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, false, 4, bytes);
-    case LAYOUT_Q5_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, true, 4, bytes);
-    case LAYOUT_Q5_1: return packPlainFour(source, rowBytes, blocks, row, target, 2, true, 4, bytes);
-    case LAYOUT_Q8_0: return packPlainFour(source, rowBytes, blocks, row, target, 1, false, 8, bytes);
-  }
-  let bad: u32 = 0;
-  for (let r: u32 = 0; r < 4; r++) bad += packRow(layout, source + r * rowBytes, columns, row + r, target);
-  return bad;
-}
-
 /**
  * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row
  * become zeros. Returns the number of scales that are not finite.
  */
 export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize): u32 {
+  const four = packsFour(layout);
   let bad: u32 = 0;
   for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
     const count = rows - first < 8 ? rows - first : 8;
@@ -290,7 +233,7 @@ export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize,
       continue;
     }
     let row: u32 = 0;
-    for (; row + 4 <= count; row += 4, source += 4 * rowBytes) {
+    for (; four && row + 4 <= count; row += 4, source += 4 * rowBytes) {
       bad += packFour(layout, source, rowBytes, columns, row, target);
     }
     for (; row < count; row++, source += rowBytes) bad += packRow(layout, source, columns, row, target);

@@ -1,6 +1,6 @@
 // Codes of a file's block on their way into a cell: first as bytes, column after column, then as the planes of
-// wasm/weight_layout.ts. Orders are those of wasm/format_layouts.ts. Plain loops over a row of a cell: packing
-// runs once, while the file is read.
+// wasm/weight_layout.ts. Orders are those of wasm/format_layouts.ts. A row of a cell at a time, the orders of
+// formats that models come in as vectors, others as plain loops.
 import {
   ORDER_BASE_11, ORDER_BITS, ORDER_BIT_PAIRS, ORDER_HALVES_16, ORDER_HALVES_32, ORDER_K_2, ORDER_K_3,
   ORDER_MAGNITUDES, ORDER_PAIRS, ORDER_SIGNED, ORDER_SPLIT_1_2, ORDER_SPLIT_1_4, ORDER_SPLIT_2_4, ORDER_UNSIGNED,
@@ -23,6 +23,12 @@ function addFields(at: usize, bits: u32, column: u32, count: u32, shift: u32, ou
 /** Nibbles of groups of `span` columns, the first half of them low. */
 function addHalves(at: usize, span: u32, column: u32, count: u32, out: usize): void {
   const half = span >> 1;
+  if (count == 32) {
+    const bytes = v128.load(at + (column >> 1)), low = v128.and(bytes, i8x16.splat(15)), high = i8x16.shr_u(bytes, 4);
+    v128.store(out, half == 16 ? low : v128.shuffle<i64>(low, high, 0, 2));
+    v128.store(out, half == 16 ? high : v128.shuffle<i64>(low, high, 1, 3), 16);
+    return;
+  }
   for (let j: u32 = 0; j < count; j++) {
     const c = column + j, i = c % span;
     const byte = <u32>load<u8>(at + c / span * half + i % half);
@@ -45,6 +51,12 @@ function addBase11(at: usize, column: u32, count: u32, out: usize): void {
 
 /** Bit pairs of four times 32 columns a byte. */
 function addK2(at: usize, column: u32, count: u32, out: usize): void {
+  if (count == 32) {
+    const bytes = at + (column >> 7 << 5), shift = <i32>(2 * ((column >> 5) & 3)), pair = i8x16.splat(3);
+    v128.store(out, v128.and(i8x16.shr_u(v128.load(bytes), shift), pair));
+    v128.store(out, v128.and(i8x16.shr_u(v128.load(bytes, 16), shift), pair), 16);
+    return;
+  }
   for (let j: u32 = 0; j < count; j++) {
     const c = column + j;
     store<u8>(out + j, (<u32>load<u8>(at + (c >> 7 << 5) + (c & 31)) >> (2 * ((c >> 5) & 3))) & 3);
@@ -56,7 +68,11 @@ function addK2(at: usize, column: u32, count: u32, out: usize): void {
  * length.
  */
 export function readCodes(order: u32, at: usize, columns: u32, column: u32, count: u32, out: usize): void {
-  memory.fill(out, 0, count);
+  if (count == 32) {
+    // A call of memory.fill takes longer than all else here.
+    v128.store(out, i32x4.splat(0));
+    v128.store(out, i32x4.splat(0), 16);
+  } else memory.fill(out, 0, count);
   switch (order) {
     case ORDER_PAIRS: {
       if (count < 32) return addFields(at, 4, column, count, 0, out);
@@ -98,6 +114,14 @@ export function readCodes(order: u32, at: usize, columns: u32, column: u32, coun
     case ORDER_K_2: return addK2(at, column, count, out);
     case ORDER_K_3: {
       addK2(at + 32, column, count, out);
+      if (count == 32) {
+        const shift = <i32>(column >> 5), one = i8x16.splat(1);
+        for (let h: usize = 0; h < 32; h += 16) {
+          const thirds = v128.and(i8x16.shr_u(v128.load(at + h), shift), one);
+          v128.store(out + h, v128.or(v128.load(out + h), i32x4.shl(thirds, 2)));
+        }
+        return;
+      }
       for (let j: u32 = 0; j < count; j++) {
         const c = column + j, third = (<u32>load<u8>(at + (c & 31)) >> (c >> 5)) & 1;
         store<u8>(out + j, <u32>load<u8>(out + j) | (third << 2));

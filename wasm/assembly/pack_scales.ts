@@ -3,7 +3,7 @@
 import {
   SOURCE_ABOVE_BELOW, SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0,
   SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_NONE, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE,
-  SOURCE_SINGLE_8, cellBytes, headerBytes,
+  SOURCE_SINGLE_8,
 } from "./generated/layouts";
 import { halfToFloat } from "./matmul_simd";
 import { notFinite } from "./pack";
@@ -62,11 +62,10 @@ function storeIq4Xs(at: usize, header: usize, row: u32, bytes: usize): u32 {
 }
 
 /**
- * Stores the scales of the block at `at` for one row. `header` is where its block of the layout begins, `cell` its
- * cell, `column` its first column.
+ * Stores the scales of the block at `at` for one row, in a layout with headers (`wide`) or without, of cells of
+ * `bytes`. `header` is where its block of the layout begins, `cell` its cell, `column` its first column.
  */
-export function storeScales(source: u32, layout: u32, at: usize, header: usize, cell: usize, column: u32, row: u32): u32 {
-  const bytes = <usize>cellBytes(layout), wide = headerBytes(layout) > 0;
+export function storeScales(source: u32, wide: bool, bytes: usize, at: usize, header: usize, cell: usize, column: u32, row: u32): u32 {
   const to = wide ? header : cell;
   switch (source) {
     case SOURCE_HALF: {

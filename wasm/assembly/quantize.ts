@@ -8,9 +8,9 @@ import { rmsNormRow } from "./norm";
 import {
   ACTIVATION_Q8_COLUMNS, ACTIVATION_Q8_KIND, ACTIVATION_Q8_ROWS, ACTIVATION_Q8_ROW_BYTES, ACTIVATION_Q8_SCRATCH,
   ACTIVATION_Q8_SCRATCH_BYTES, ACTIVATION_Q8_X, ACTIVATION_Q8_Y, GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
-  GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_ROWS,
+  GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_GROUP, RMS_NORM_Q8_ROWS,
   RMS_NORM_Q8_ROW_BYTES, RMS_NORM_Q8_SCRATCH, RMS_NORM_Q8_SCRATCH_BYTES, RMS_NORM_Q8_W, RMS_NORM_Q8_X,
-  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
+  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
 } from "./generated/opcodes";
 
 /** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
@@ -68,8 +68,12 @@ export function quantize_q8(ip: usize): void {
   const rowBytes = <usize>u32At(ip, QUANTIZE_Q8_ROW_BYTES);
   const x = addressAt(ip, QUANTIZE_Q8_X);
   const y = addressAt(ip, QUANTIZE_Q8_Y);
-  for (let r = nextChunk(ip, rows); r >= 0; r = nextChunk(ip, rows)) {
-    quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns);
+  const group = u32At(ip, QUANTIZE_Q8_GROUP), total = chunksOf(rows, group);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * group + group);
+    for (let r = <u32>c * group; r < last; r++) {
+      quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns);
+    }
   }
 }
 
@@ -79,9 +83,13 @@ export function rms_norm_q8(ip: usize): void {
   const rowBytes = <usize>u32At(ip, RMS_NORM_Q8_ROW_BYTES);
   const epsilon = f32At(ip, RMS_NORM_Q8_EPSILON), base = f32At(ip, RMS_NORM_Q8_BASE);
   const scratch = addressAt(ip, RMS_NORM_Q8_SCRATCH) + <usize>thread * u32At(ip, RMS_NORM_Q8_SCRATCH_BYTES);
-  for (let r = nextChunk(ip, rows); r >= 0; r = nextChunk(ip, rows)) {
-    rmsNormRow(x + 4 * columns * r, w, scratch, columns, epsilon, base);
-    quantizeRun(scratch, y + rowBytes * r, columns, 0, columns);
+  const group = u32At(ip, RMS_NORM_Q8_GROUP), total = chunksOf(rows, group);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * group + group);
+    for (let r = <u32>c * group; r < last; r++) {
+      rmsNormRow(x + 4 * columns * r, w, scratch, columns, epsilon, base);
+      quantizeRun(scratch, y + rowBytes * r, columns, 0, columns);
+    }
   }
 }
 

@@ -9,7 +9,7 @@
 // 2. y may be x.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
 import {
-  ROPE_HEAD_SIZE, ROPE_HEADS, ROPE_INTERLEAVED, ROPE_PAIRS, ROPE_ROWS, ROPE_TABLE, ROPE_TABLE_BEYOND,
+  ROPE_GROUP, ROPE_HEAD_SIZE, ROPE_HEADS, ROPE_INTERLEAVED, ROPE_PAIRS, ROPE_ROWS, ROPE_TABLE, ROPE_TABLE_BEYOND,
   ROPE_TABLE_FREQUENCIES, ROPE_TABLE_LONG, ROPE_TABLE_MAGNITUDE, ROPE_TABLE_SPANS, ROPE_TABLE_PAIRS, ROPE_TABLE_POSITIONS, ROPE_TABLE_ROWS, ROPE_TABLE_Y, ROPE_X, ROPE_Y,
 } from "./generated/opcodes";
 
@@ -37,8 +37,7 @@ export function rope(ip: usize): void {
   const rows = u32At(ip, ROPE_ROWS), heads = u32At(ip, ROPE_HEADS), size = u32At(ip, ROPE_HEAD_SIZE);
   const pairs = u32At(ip, ROPE_PAIRS), interleaved = u32At(ip, ROPE_INTERLEAVED);
   const headBytes = <usize>size << 2, half = <usize>pairs << 2;
-  const group: u32 = heads * size >= 4096 ? 1 : 4096 / (heads * size);
-  const total = chunksOf(rows, group);
+  const group = u32At(ip, ROPE_GROUP), total = chunksOf(rows, group);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const last = min(rows, <u32>c * group + group);
     for (let row = <u32>c * group; row < last; row++) {

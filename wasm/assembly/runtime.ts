@@ -23,12 +23,39 @@ export let completed: u32 = 0;
 
 import { INSTRUCTION_COUNTER } from "./generated/opcodes";
 
+// A chain is run chunk by chunk: its head takes one chunk, the links behind it get the same one, each once.
+const FREE: u32 = 0, ONE: u32 = 1, SAME: u32 = 2, NONE: u32 = 3;
+let mode: u32 = FREE;
+/** The chunk of the chain that this thread works on, -1 when none was left. */
+export let held: i32 = -1;
+
+/** The next kernel takes one chunk at most. */
+export function takeOne(): void { mode = ONE; held = -1; }
+/** The next kernel gets the chunk held. */
+export function takeSame(): void { mode = SAME; }
+export function endChain(): void { mode = FREE; }
+
 export function setThread(value: u32): void { thread = value; }
-export function setGeneration(value: u32): void { generation = value; completed = 0; }
+export function setGeneration(value: u32): void { generation = value; completed = 0; mode = FREE; }
 export function resetCompleted(): void { completed = 0; }
 
 /** Next chunk of the instruction for this thread, or -1 when none is left. */
 export function nextChunk(ip: usize, total: u32): i32 {
+  if (mode != FREE) return nextInChain(ip, total);
+  return takeChunk(ip, total);
+}
+
+/** Links are lowered to be cut alike; a chunk of another cut would leave rows out, so that traps. */
+function nextInChain(ip: usize, total: u32): i32 {
+  const asked = mode;
+  mode = NONE;
+  if (asked == ONE) held = takeChunk(ip, total);
+  else if (asked == NONE) return -1;
+  else if (total != chunks) unreachable();
+  return held;
+}
+
+@inline function takeChunk(ip: usize, total: u32): i32 {
   chunks = total;
   const counter = <usize>load<u32>(ip, INSTRUCTION_COUNTER);
   let seen = atomic.load<u64>(counter);

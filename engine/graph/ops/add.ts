@@ -3,6 +3,8 @@
 import { broadcastElements } from "../broadcast.ts";
 import { BROADCASTS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
+import { equal } from "../dim.ts";
+import { rowCut } from "../row_cut.ts";
 import { binaryKernels } from "../lower_binary.ts";
 import { gpuBinaryKernels } from "../lower_gpu_elementwise.ts";
 import type { OpRecord } from "../op.ts";
@@ -17,6 +19,14 @@ export const add: OpRecord = defineOp({
     checkInputCount(inputs, 2);
     const a = requireInput(inputs, 0, "a"), b = requireInput(inputs, 1, "b");
     return [{ dtype: "f32", shape: broadcastShapes(a.shape, b.shape) }];
+  },
+  rowwise({ inputs, outputs: [y] }) {
+    const cut = rowCut(y!.shape);
+    const alike = inputs.every((value) =>
+      value!.shape.length === y!.shape.length &&
+      value!.shape.every((dim, i) => equal(dim, y!.shape[i]!))
+    );
+    return cut && alike ? { ...cut, inputs: [0, 1] } : undefined;
   },
   reference({ inputs: [a, b], outputs: [out] }) {
     broadcastElements(a!, b!, out!, (x, y) => x + y);

@@ -8,6 +8,7 @@ import { CACHE_TYPES, checkCache, writeQ8Cache } from "../cache_rows.ts";
 import { gpuKvAppend } from "../lower_gpu_attention.ts";
 import { cacheKind, emit, inputAddress, isStatic } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
+import { rowsOfHeads, rowsPerChunk } from "../row_cut.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** (cache state f32|f16|q8_0[C, H, D], x f32[M, H, D], positions i32[M], slots i32[M]) → the cache. */
@@ -28,6 +29,7 @@ export const kvAppend: OpRecord = defineOp({
     checkCache(cache);
     return [{ dtype: cache.dtype, shape: cache.shape }];
   },
+  rowwise: ({ inputs: [, x] }) => rowsOfHeads(x!, [1]),
   reference({ inputs: [cache, x, positions, slots], stateOf }) {
     const [capacity, heads, width] = cache!.shape as [number, number, number];
     for (let row = 0; row < x!.shape[0]!; row++) {
@@ -75,6 +77,7 @@ export const kvAppend: OpRecord = defineOp({
     wasm: [
       {
         name: "kv_append",
+        inRowChunks: true,
         when: ({ node: { inputs: [cache] } }) => cache!.shape.every(isStatic),
         lower(lowering) {
           const { node: { inputs: [cache, x] }, slotTable, slotCount } = lowering;
@@ -87,6 +90,7 @@ export const kvAppend: OpRecord = defineOp({
             slot_table: slotTable,
             slot_count: slotCount,
             rows: x!.shape[0]!,
+            group: rowsPerChunk({ rows: x!.shape[0]!, width: heads * width }),
             width: heads * width,
             capacity,
             cache: cacheKind(cache!),

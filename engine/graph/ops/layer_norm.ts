@@ -6,8 +6,16 @@ import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuLayerNormKernels } from "../lower_gpu_rows.ts";
-import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
+import {
+  emit,
+  hasStaticColumns,
+  inputAddress,
+  outputAddress,
+  rowsOf,
+  rowsOfChunk,
+} from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
+import { rowByRow } from "../row_cut.ts";
 import {
   checkInputCount,
   lastDim,
@@ -30,6 +38,7 @@ export const layerNorm: OpRecord = defineOp({
     if (bias) requireEqual(lastDim(x), bias.shape[0]!, "the last dim of x and the bias");
     return [{ dtype: "f32", shape: x.shape }];
   },
+  rowwise: rowByRow,
   reference({ inputs: [x, weight, bias], outputs: [out], attributes }) {
     const width = x!.shape.at(-1)!;
     for (let row = 0; row + width <= x!.data.length && width > 0; row += width) {
@@ -62,6 +71,7 @@ export const layerNorm: OpRecord = defineOp({
     wasm: [
       {
         name: "layer_norm_f32",
+        inRowChunks: true,
         when: hasStaticColumns,
         lower(lowering) {
           const { inputs: [x], attributes } = lowering.node;
@@ -72,6 +82,7 @@ export const layerNorm: OpRecord = defineOp({
             y: outputAddress(lowering),
             rows: rowsOf(x!),
             columns: lastDim(x!),
+            group: rowsOfChunk(x!),
             epsilon: attributes.epsilon as number,
           });
         },

@@ -7,8 +7,9 @@ import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { defineOp } from "../define_op.ts";
 import { gpuQuantizeQ8Kernels } from "../lower_gpu_quantize.ts";
 import { getElement, setElement } from "../host_tensor.ts";
-import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
+import { emit, inputAddress, outputAddress, rowsOf, rowsOfChunk } from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
+import { rowByRow } from "../row_cut.ts";
 import { checkInputCount, lastDim, requireInput, requireStatic } from "../shape_rules.ts";
 
 const GROUP = 32;
@@ -22,6 +23,7 @@ export const quantizeQ8: OpRecord = defineOp({
     checkInputCount(inputs, 1);
     return [inferQ8(requireInput(inputs, 0, "x", { minRank: 1 }))];
   },
+  rowwise: rowByRow,
   reference({ inputs: [x], outputs: [out] }) {
     quantizeGroups(x!, out!);
   },
@@ -39,6 +41,7 @@ export const quantizeQ8: OpRecord = defineOp({
     wasm: [
       {
         name: "quantize_q8",
+        inRowChunks: true,
         when: () => true,
         lower(lowering) {
           const { inputs: [x] } = lowering.node;
@@ -48,6 +51,7 @@ export const quantizeQ8: OpRecord = defineOp({
             y: outputAddress(lowering),
             rows: rowsOf(x!),
             columns,
+            group: rowsOfChunk(x!),
             row_bytes: q8RowBytes(columns),
           });
         },

@@ -6,8 +6,16 @@ import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuRmsNormKernels } from "../lower_gpu_rows.ts";
-import { emit, hasStaticColumns, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
+import {
+  emit,
+  hasStaticColumns,
+  inputAddress,
+  outputAddress,
+  rowsOf,
+  rowsOfChunk,
+} from "../lower_wasm.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
+import { rowByRow } from "../row_cut.ts";
 import {
   checkInputCount,
   lastDim,
@@ -24,6 +32,7 @@ export const rmsNorm: OpRecord = defineOp({
   infer(inputs) {
     return [{ dtype: "f32", shape: rmsNormInput(inputs).shape }];
   },
+  rowwise: rowByRow,
   reference({ inputs: [x, weight], outputs: [out], attributes }) {
     rmsNormRows(x!, weight, out!, attributes);
   },
@@ -39,6 +48,7 @@ export const rmsNorm: OpRecord = defineOp({
     wasm: [
       {
         name: "rms_norm_f32",
+        inRowChunks: true,
         when: hasStaticColumns,
         lower(lowering) {
           const { inputs: [x], attributes: { epsilon, base } } = lowering.node;
@@ -48,6 +58,7 @@ export const rmsNorm: OpRecord = defineOp({
             y: outputAddress(lowering),
             rows: rowsOf(x!),
             columns: lastDim(x!),
+            group: rowsOfChunk(x!),
             epsilon: epsilon as number,
             base: base as number,
           });

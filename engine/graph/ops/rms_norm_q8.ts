@@ -6,8 +6,9 @@ import { ROWS } from "../case_sizes.ts";
 import { q8RowBytes } from "../../../quant/q8_activation.ts";
 import { defineOp } from "../define_op.ts";
 import { gpuRmsNormQ8Kernels } from "../lower_gpu_quantize.ts";
-import { emit, inputAddress, outputAddress, rowsOf } from "../lower_wasm.ts";
+import { emit, inputAddress, outputAddress, rowsOf, rowsOfChunk } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
+import { rowByRow } from "../row_cut.ts";
 import { lastDim } from "../shape_rules.ts";
 import { inferQ8, q8Sizes, quantizeGroups } from "./quantize_q8.ts";
 import { rmsNormInput, rmsNormRows } from "./rms_norm.ts";
@@ -20,6 +21,7 @@ export const rmsNormQ8: OpRecord = defineOp({
   infer(inputs) {
     return [inferQ8(rmsNormInput(inputs))];
   },
+  rowwise: rowByRow,
   reference({ inputs: [x, weight], outputs: [out], attributes }) {
     rmsNormRows(x!, weight, out!, attributes);
     quantizeGroups(out!, out!);
@@ -42,6 +44,7 @@ export const rmsNormQ8: OpRecord = defineOp({
     wasm: [
       {
         name: "rms_norm_q8",
+        inRowChunks: true,
         when: () => true,
         lower(lowering) {
           const { inputs: [x], attributes: { epsilon, base } } = lowering.node;
@@ -52,6 +55,7 @@ export const rmsNormQ8: OpRecord = defineOp({
             y: outputAddress(lowering),
             rows: rowsOf(x!),
             columns,
+            group: rowsOfChunk(x!),
             row_bytes: q8RowBytes(columns),
             epsilon: epsilon as number,
             base: base as number,

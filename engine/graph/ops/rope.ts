@@ -10,6 +10,7 @@ import { getElement, type HostTensor, setElement } from "../host_tensor.ts";
 import { gpuRopeKernels } from "../lower_gpu_rows.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
+import { rowsOfHeads, rowsPerChunk } from "../row_cut.ts";
 import { checkInputCount, lastDim, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** (x f32[M, H, D], table f32[M, d]) → f32[M, H, D], d ≤ D. */
@@ -27,6 +28,7 @@ export const rope: OpRecord = defineOp({
     }
     return [{ dtype: "f32", shape: x.shape }];
   },
+  rowwise: ({ inputs: [x] }) => rowsOfHeads(x!, [0]),
   reference({ inputs: [x, table], outputs: [out], attributes: { style } }) {
     rotateHeads(x!, table!, out!, style);
   },
@@ -48,6 +50,7 @@ export const rope: OpRecord = defineOp({
     wasm: [
       {
         name: "rope_f32",
+        inRowChunks: true,
         when: ({ node: { inputs: [x, table] } }) =>
           isStatic(x!.shape[1]) && isStatic(x!.shape[2]) && isStatic(table!.shape[1]) &&
           table!.shape[1] % 2 === 0,
@@ -59,6 +62,7 @@ export const rope: OpRecord = defineOp({
             table: inputAddress(lowering, 1),
             y: outputAddress(lowering),
             rows,
+            group: rowsPerChunk({ rows, width: heads * width }),
             heads,
             head_size: width,
             pairs: (table!.shape[1] as number) / 2,

@@ -12,7 +12,7 @@ import type { DerivedStage } from "./stage.ts";
 import { heldRows, type StepSizes } from "./step_sizes.ts";
 
 const DEFAULT_CONTEXT = 4096;
-const DEFAULT_BATCH = 128;
+const DEFAULT_BATCH = 256;
 
 /** What limits depend on. */
 export interface LimitsInput {

@@ -33,7 +33,9 @@ export const commonSubexpressions: Pass = {
       const key = nodeKey(node, merged);
       // Each output of the graph has a name of its own, so it stays a value of its own.
       const known = node.outputs.some((value) => outputs.has(value)) ? undefined : seen.get(key);
-      const results = known ?? op(node.op, merged, node.attributes, node.name);
+      const isSame = merged.every((value, i) => value === inputs[i]);
+      const results = known ??
+        (isSame ? copy() : op(node.op, merged, node.attributes, node.name));
       seen.set(key, results);
       return results;
     });
