@@ -12,7 +12,7 @@ Deno.test("defaults: 4096 of the trained context, half floats unless exact", () 
     precision: "fast",
     contextLength: 4096,
     sessions: 1,
-    batch: 128,
+    batch: 256,
     logitRows: 1,
     kvFormat: "F16",
     embeddings: false,
