@@ -288,7 +288,9 @@ export class TimelineSession implements Session {
       if (best) {
         this.#best = this.#bestRoom = copyBest(best, this.#bestRoom);
         if (executable.isRowAtHand) {
-          Object.assign(this.runtime.unread, { slot: this.#slot, read: this.#readLeft });
+          const { unread } = this.runtime;
+          unread.slot = this.#slot;
+          unread.read = this.#readLeft;
         }
         return;
       }

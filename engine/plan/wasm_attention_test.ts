@@ -74,6 +74,14 @@ const SHAPES: readonly Shape[] = [
     ...{ positions: [320, 321, 322, 130, 131, 323], slots: [0, 0, 0, 1, 1, 0] },
     ...{ heads: 6, kvHeads: 1, width: 128, dtype },
   })),
+  // A tile that threads share out: its rows see other positions than half of it does, and go together in other numbers.
+  ...([[4, 8], [5, 6], [3, 10]] as const).flatMap(([heads, length]) =>
+    (["f16", "f32", "q8_0"] as const).map((dtype) => ({
+      positions: Array.from({ length }, (_, i) => 650 + i),
+      slots: Array(length).fill(0),
+      ...{ heads, kvHeads: 1, width: 64, window: 151, dtype },
+    }))
+  ),
   { positions: [699, 0, 128, 300], heads: 9, kvHeads: 3, width: 64, dtype: "q8_0" },
   { positions: [699, 511, 512], heads: 4, kvHeads: 1, width: 32, dtype: "q8_0", window: 512 },
   { positions: [690, 691, 692, 693, 694], heads: 6, kvHeads: 2, width: 64, dtype: "q8_0" },

@@ -9,7 +9,8 @@
 // 1. The heads of a group and the rows of a tile share each read of K and V: of a float16 cache up to four
 //    queries at a time, which are read where they lie (attention_f16.ts); of float32 and Q8_0, all of a tile
 //    (attention_rows.ts).
-// 2. Positions outside the window of all rows of the tile are skipped, not masked.
+// 2. Blocks of positions outside the window of all rows of the tile are skipped, not masked. They begin at multiples
+//    of their length, so that a row's sums do not hang on the tile that it is in, whose size hangs on the threads.
 // 3. With few rows (decoding) what a row sees is cut into segments; the segments' (m, l, acc) are merged by
 //    attention_combine. The cut depends on the row's length only, never on threads or on other rows, so results
 //    are the same on any number of threads. How many KV heads of a segment, or of a row that shares its slot with

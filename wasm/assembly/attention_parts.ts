@@ -34,7 +34,10 @@ const SINK: usize = memory.data(16, 16);
   return chunksOf(length, segmentLength(length, shortest, most));
 }
 
-/** First and last position that any of the rows sees that `see` was asked about last. */
+/**
+ * First and last position that any of the rows sees that `see` was asked about last; of whole rows the first is that
+ * of its block.
+ */
 export let low: u32 = 0;
 export let high: u32 = 0;
 
@@ -54,7 +57,7 @@ export function see(ip: usize, row: u32, end: u32, segment: u32, partial: bool):
     const length = segmentLength(high + 1 - low, u32At(ip, ATTENTION_SEGMENT), u32At(ip, ATTENTION_SEGMENTS));
     low += segment * length;
     high = min(high, low + length - 1);
-  }
+  } else low &= ~(BLOCK - 1); // blocks begin where they do for any other rows: how many go together changes no sum
   return <usize>load<u32>(addressAt(ip, ATTENTION_SLOT_TABLE) + (<usize>slot << 2));
 }
 
