@@ -2,7 +2,8 @@
 // tokenizer has in common lives here: whole tokens are found first, BOS and EOS go around, decoding
 // is the joined bytes of the ids, and ids are checked before they are trusted.
 
-import { createSpecialSplitter, type SpecialSplitter } from "./special_split.ts";
+import { createNormalizedTokens } from "./normalized_tokens.ts";
+import { createSpecialSplitter, type SpecialSplitter, type TokenManners } from "./special_split.ts";
 import type {
   DecodeOptions,
   EncodeOptions,
@@ -26,18 +27,22 @@ export interface TokenizerParts {
   readonly suffix: readonly number[];
   readonly leadingBlanks: number;
   readonly warnings: readonly string[];
-  /** Blanks that a whole token swallows on its sides; most swallow none. */
-  readonly swallows?: ReadonlyMap<number, Swallow>;
+  /** How whole tokens stand in their text; most have no manners. */
+  readonly manners?: ReadonlyMap<number, TokenManners>;
+  /** Whole tokens that are looked for in normalized text; nothing where all stand in the text as written. */
+  readonly normalized?: NormalizedParts | undefined;
   /** Encodes text that holds no whole tokens; `isFirst` says that the text begins here. */
   encodeStretch(text: string, isFirst: boolean, out: number[]): void;
   /** Bytes that an id stands for. */
   bytesOf(id: number): Uint8Array;
 }
 
-/** Which blanks beside a whole token belong to it. */
-export interface Swallow {
-  readonly left: boolean;
-  readonly right: boolean;
+/** What is needed for tokens of normalized text. */
+export interface NormalizedParts {
+  readonly ids: ReadonlySet<number>;
+  normalize(text: string): string;
+  /** Encodes normalized text that holds no whole tokens. */
+  encodeNormal(text: string, isFirst: boolean, out: number[]): void;
 }
 
 /** Bytes to text: a broken part becomes U+FFFD, a byte order mark stays. */
@@ -61,20 +66,33 @@ function optionalRoles({ bosId, eosId, unkId, padId }: TokenizerParts): Partial<
   };
 }
 
+/** Takes tokens of some ids out of a map; they are a map of their own then. */
+function takeIds(tokens: Map<string, number>, ids: ReadonlySet<number>): Map<string, number> {
+  const taken = new Map([...tokens].filter(([, id]) => ids.has(id)));
+  for (const text of taken.keys()) tokens.delete(text);
+  return taken;
+}
+
 /** Builds the public object. */
 export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
-  const { vocabulary, prefix, suffix, leadingBlanks } = parts;
+  const { vocabulary, prefix, suffix, leadingBlanks, manners } = parts;
   const { texts, kinds, ids } = vocabulary;
   // At once, which is 7 ms for Gemma's 6,249: while weights are loaded others work too, while a chat begins nobody does.
   const control = tokensOfKinds(vocabulary, [TOKEN_KIND.control, TOKEN_KIND.unknown]);
   const extraWords = tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]);
-  const splitPlain = createSpecialSplitter(extraWords);
+  const late = parts.normalized && createNormalizedTokens({
+    control: takeIds(control, parts.normalized.ids),
+    extra: takeIds(extraWords, parts.normalized.ids),
+    manners,
+    ...parts.normalized,
+  });
+  const splitPlain = createSpecialSplitter(extraWords, manners);
   // Thousands of control tokens are worth a trie only once somebody asks for them.
   let splitAll: SpecialSplitter | undefined;
   let splitControl: SpecialSplitter | undefined;
 
   function splitSpecial(): SpecialSplitter {
-    return splitAll ??= createSpecialSplitter(new Map([...extraWords, ...control]));
+    return splitAll ??= createSpecialSplitter(new Map([...extraWords, ...control]), manners);
   }
 
   const bytes = new Map<number, Uint8Array>();
@@ -100,25 +118,15 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
   function encode(text: string, options: EncodeOptions = {}): number[] {
     const { special = false, addSpecial = true, restore } = options;
     const out: number[] = addSpecial ? [...prefix] : [];
-    let swallowsRight = false;
-    const stretches: { text: string; start: number; token: number }[] = [];
     (special ? splitSpecial() : splitPlain)(
       text,
-      (stretch, start) => stretches.push({ text: stretch, start, token: -1 }),
-      (token) => stretches.push({ text: "", start: -1, token }),
+      (stretch, start) => {
+        const isFirst = start === 0;
+        if (late !== undefined) late.encode(stretch, { special, isFirst, restore }, out);
+        else parts.encodeStretch(restore === undefined ? stretch : restore(stretch), isFirst, out);
+      },
+      (token) => out.push(token),
     );
-    stretches.forEach((stretch, i) => {
-      if (stretch.token >= 0) {
-        out.push(stretch.token);
-        swallowsRight = parts.swallows?.get(stretch.token)?.right ?? false;
-        return;
-      }
-      const following = stretches[i + 1]?.token ?? -1;
-      let kept = swallowsRight ? stretch.text.trimStart() : stretch.text;
-      if (parts.swallows?.get(following)?.left) kept = kept.trimEnd();
-      if (kept === "") return;
-      parts.encodeStretch(restore === undefined ? kept : restore(kept), stretch.start === 0, out);
-    });
     if (addSpecial) out.push(...suffix);
     return out;
   }
@@ -155,9 +163,9 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     isSpecial,
     idOf: (token) => ids.get(token),
     findSpecial(text) {
-      const found: number[] = [];
+      const found: number[] = late?.findControl(text) ?? [];
       // By control tokens alone: a word of the vocabulary that overlaps one must not hide it here.
-      splitControl ??= createSpecialSplitter(control);
+      splitControl ??= createSpecialSplitter(control, manners);
       splitControl(text, () => {}, (_id, start) => found.push(start));
       return found;
     },

@@ -20,7 +20,7 @@ import { createTextIndex } from "./text_index.ts";
 import { createUnigram } from "./unigram.ts";
 import { byteOfToken, createVocabulary, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 import { createWordPiece } from "./word_piece.ts";
-import type { Swallow } from "./assemble.ts";
+import type { TokenManners } from "./special_split.ts";
 import type { TokenizerAlgorithm } from "./tokenizer_types.ts";
 
 /** Encodes one word. */
@@ -32,7 +32,9 @@ export interface JsonModel {
   readonly algorithm: TokenizerAlgorithm;
   readonly encodeWord: WordEncoder;
   readonly unkId: number | undefined;
-  readonly swallows: ReadonlyMap<number, Swallow>;
+  readonly manners: ReadonlyMap<number, TokenManners>;
+  /** Ids of added tokens that are looked for in normalized text. */
+  readonly normalizedIds: ReadonlySet<number>;
   /** Text at the end of a word's last piece; empty in most models. */
   readonly wordSuffix: string;
 }
@@ -73,7 +75,8 @@ export function readModel(document: JsonNode, isByteLevel: boolean): JsonModel {
     unkId,
     algorithm: row.algorithm,
     encodeWord: row.read({ node, vocabulary, unkId, isByteLevel }),
-    swallows: readSwallows(added),
+    manners: readManners(added),
+    normalizedIds: readNormalizedIds(added),
     wordSuffix: textField(node, "end_of_word_suffix") ?? "",
   };
 }
@@ -110,7 +113,6 @@ function readVocabulary(node: JsonNode, added: readonly JsonNode[]): Vocabulary 
   const extra = added.map((token): [string, number, boolean] => {
     const id = token.value.id;
     checkId(token, "id", id);
-    if (flagField(token, "single_word")) refuseFeature(token, "an added token with single_word");
     return [textField(token, "content") ?? "", id, flagField(token, "special") ?? false];
   });
   let size = 0;
@@ -144,14 +146,23 @@ function readUnknown(node: JsonNode, { ids, texts }: Vocabulary): number | undef
   return id ?? (text === undefined ? undefined : ids.get(text));
 }
 
-function readSwallows(added: readonly JsonNode[]): Map<number, Swallow> {
-  const found = new Map<number, Swallow>();
+function readManners(added: readonly JsonNode[]): Map<number, TokenManners> {
+  const found = new Map<number, TokenManners>();
   for (const token of added) {
     const left = flagField(token, "lstrip") ?? false;
     const right = flagField(token, "rstrip") ?? false;
-    if (left || right) found.set(token.value.id as number, { left, right });
+    const isWord = flagField(token, "single_word") ?? false;
+    if (left || right || isWord) found.set(token.value.id as number, { left, right, isWord });
   }
   return found;
+}
+
+/** Where the field is missing, the reference's own default: words, but not control tokens. */
+function readNormalizedIds(added: readonly JsonNode[]): Set<number> {
+  const normalized = added.filter((token) =>
+    flagField(token, "normalized") ?? !(flagField(token, "special") ?? false)
+  );
+  return new Set(normalized.map((token) => token.value.id as number));
 }
 
 function readMerges(node: JsonNode): MergeTable {

@@ -42,10 +42,12 @@ const ROWS: ReadonlyMap<string, (node: JsonNode) => WordCutter> = new Map([
   ["WhitespaceSplit", () => (word: string) => word.match(NOT_BLANK) ?? []],
 ]);
 
-/** How matches and the text between them become words. */
-const BEHAVIORS: ReadonlyMap<string, (word: string, pattern: RegExp) => string[]> = new Map([
+type Behavior = (word: string, pattern: RegExp, isInverted?: boolean) => string[];
+
+/** How matches and the text between them become words; inverted, the two change places. */
+const BEHAVIORS: ReadonlyMap<string, Behavior> = new Map([
   ["isolated", isolate],
-  ["removed", (word: string, pattern: RegExp) => word.split(pattern).filter((part) => part !== "")],
+  ["removed", remove],
   ["contiguous", joinMatches],
   ["mergedwithprevious", mergeWithPrevious],
   ["mergedwithnext", mergeWithNext],
@@ -126,14 +128,11 @@ function readPunctuation(node: JsonNode): WordCutter {
 function readSplit(node: JsonNode): WordCutter {
   const pattern = readPattern(node);
   const behave = readBehavior(node);
-  if (!(flagField(node, "invert") ?? false)) return (word) => behave(word, pattern);
-  if (textField(node, "behavior")?.toLowerCase() === "removed") {
-    return (word) => (word.match(pattern) ?? []).filter((part) => part !== "");
-  }
-  return (word) => isolate(word, pattern);
+  const isInverted = flagField(node, "invert") ?? false;
+  return (word) => behave(word, pattern, isInverted);
 }
 
-function readBehavior(node: JsonNode): (word: string, pattern: RegExp) => string[] {
+function readBehavior(node: JsonNode): Behavior {
   const name = textField(node, "behavior") ?? "Isolated";
   return BEHAVIORS.get(name.toLowerCase()) ??
     refuseField(node, "behavior", `${JSON.stringify(name)} is not known`);
@@ -145,51 +144,59 @@ function isolate(word: string, pattern: RegExp): string[] {
   return words;
 }
 
-function joinMatches(word: string, pattern: RegExp): string[] {
-  return mergeWith(word, pattern, (words, match, follows) => {
-    if (follows) words[words.length - 1] += match;
-    else words.push(match);
-  });
+function remove(word: string, pattern: RegExp, isInverted = false): string[] {
+  const kept = isInverted ? word.match(pattern) ?? [] : word.split(pattern);
+  return kept.filter((part) => part !== "");
 }
 
-/** Walks matches and the text between them; `take` places a match, `follows` says right after one. */
-function mergeWith(
+interface Span {
+  readonly start: number;
+  readonly end: number;
+  readonly isMatch: boolean;
+}
+
+/** Matches and the text between them, in order; an empty match right behind another is none. */
+function spansOf(word: string, pattern: RegExp, isInverted: boolean): Span[] {
+  const spans: Span[] = [];
+  let at = 0;
+  for (const { 0: text, index: start } of word.matchAll(pattern)) {
+    if (text === "" && start === at && spans.length > 0) continue;
+    if (start > at) spans.push({ start: at, end: start, isMatch: isInverted });
+    at = start + text.length;
+    spans.push({ start, end: at, isMatch: !isInverted });
+  }
+  if (at < word.length) spans.push({ start: at, end: word.length, isMatch: isInverted });
+  return spans;
+}
+
+/** Words between the places where spans begin that are not joined to the one before. */
+function cutBetween(
   word: string,
-  pattern: RegExp,
-  take: (words: string[], match: string, follows: boolean) => void,
+  spans: readonly Span[],
+  isJoined: (span: Span, before: Span) => boolean,
 ): string[] {
   const words: string[] = [];
   let start = 0;
-  let follows = false;
-  for (const match of word.matchAll(pattern)) {
-    if (match[0] === "") continue;
-    if (match.index > start) {
-      words.push(word.slice(start, match.index));
-      follows = false;
-    }
-    take(words, match[0], follows);
-    follows = true;
-    start = match.index + match[0].length;
+  for (let i = 1; i <= spans.length; i++) {
+    if (i < spans.length && isJoined(spans[i], spans[i - 1])) continue;
+    const end = spans[i - 1].end;
+    if (end > start) words.push(word.slice(start, end));
+    start = end;
   }
-  if (start < word.length) words.push(word.slice(start));
   return words;
 }
 
-function mergeWithPrevious(word: string, pattern: RegExp): string[] {
-  return mergeWith(word, pattern, (words, match, follows) => {
-    if (words.length > 0 && !follows) words[words.length - 1] += match;
-    else words.push(match);
-  });
+function joinMatches(word: string, pattern: RegExp, isInverted = false): string[] {
+  const spans = spansOf(word, pattern, isInverted);
+  return cutBetween(word, spans, (span, before) => span.isMatch === before.isMatch);
 }
 
-function mergeWithNext(word: string, pattern: RegExp): string[] {
-  const cuts = [...word.matchAll(pattern)].filter((match) => match[0] !== "").map((m) => m.index);
-  const words: string[] = [];
-  let start = 0;
-  for (const cut of cuts) {
-    if (cut > start) words.push(word.slice(start, cut));
-    start = cut;
-  }
-  if (start < word.length) words.push(word.slice(start));
-  return words;
+function mergeWithPrevious(word: string, pattern: RegExp, isInverted = false): string[] {
+  const spans = spansOf(word, pattern, isInverted);
+  return cutBetween(word, spans, (span, before) => span.isMatch && !before.isMatch);
+}
+
+function mergeWithNext(word: string, pattern: RegExp, isInverted = false): string[] {
+  const spans = spansOf(word, pattern, isInverted);
+  return cutBetween(word, spans, (span, before) => before.isMatch && !span.isMatch);
 }

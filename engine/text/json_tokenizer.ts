@@ -3,8 +3,7 @@
 // (final sigma, Han characters beyond the basic plane, decoding of word pieces, an empty list of ids)
 // and works on strings for every symbol.
 //
-// Left out: truncation and padding (the caller's business) and added tokens that are looked for in
-// normalized text; they are looked for in the text as written.
+// Left out: truncation and padding (the caller's business).
 
 import { assembleTokenizer } from "./assemble.ts";
 import { byteBpeBytes } from "./byte_bpe.ts";
@@ -52,10 +51,14 @@ export function tokenizerFromJson(
   const normalize = readNormalizer(childNode(document, "normalizer"));
   const { cut, isByteLevel } = readPreTokenizer(childNode(document, "pre_tokenizer"));
   const model = readModel(document, isByteLevel);
-  const { vocabulary, algorithm, encodeWord, unkId, swallows, wordSuffix } = model;
+  const { vocabulary, algorithm, encodeWord, unkId, wordSuffix } = model;
   const decoder = readDecoder(childNode(document, "decoder"));
   const frame = readFrame(childNode(document, "post_processor"), vocabulary);
   const roles = readRoles(tokenizerConfig, vocabulary, name);
+  const encodeNormal = (text: string, isFirst: boolean, out: number[]) => {
+    if (text === "") return;
+    for (const word of cut(text, isFirst)) if (word !== "") encodeWord(word, out);
+  };
   const utf8 = new TextEncoder();
   const textBytes = (text: string) => utf8.encode(decoder.textOf(text));
   return assembleTokenizer({
@@ -67,12 +70,11 @@ export function tokenizerFromJson(
     ...frame,
     leadingBlanks: decoder.leadingBlanks,
     warnings: [],
-    swallows,
-    encodeStretch(text, isFirst, out) {
-      const normal = normalize(text);
-      if (normal === "") return;
-      for (const word of cut(normal, isFirst)) if (word !== "") encodeWord(word, out);
-    },
+    manners: model.manners,
+    ...(model.normalizedIds.size > 0
+      ? { normalized: { ids: model.normalizedIds, normalize, encodeNormal } }
+      : {}),
+    encodeStretch: (text, isFirst, out) => encodeNormal(normalize(text), isFirst, out),
     bytesOf: decoder.isByteLevel
       ? byteBpeBytes(vocabulary, wordSuffix)
       : decoder.hasByteTokens

@@ -2,6 +2,20 @@
 // it: leftmost first, longest among those that begin at the same place. A vocabulary may hold
 // thousands of them that begin alike (`<unused0>` …) or runs of one character, so they stand in a trie:
 // the work at a place is bounded by the longest token, and most places fail at the first unit.
+//
+// A token may have manners: blanks beside it that belong to it, or words that it must not be a part of.
+// They are those of Hugging Face's added tokens (added_vocabulary.rs): a place that they refuse is passed
+// with all of the token's length, and a shorter token there is not tried.
+
+/** How a whole token stands in its text. */
+export interface TokenManners {
+  /** Blanks in front belong to it. */
+  readonly left: boolean;
+  /** Blanks behind belong to it. */
+  readonly right: boolean;
+  /** It is no part of a longer word. */
+  readonly isWord: boolean;
+}
 
 /** Calls `onText` for the stretches between whole tokens and `onToken` for the tokens, in order. */
 export type SpecialSplitter = (
@@ -25,17 +39,35 @@ function buildTrie(tokens: ReadonlyMap<string, number>): TrieNode {
       if (child === undefined) node.next.set(unit, child = { next: new Map(), id: undefined });
       node = child;
     }
-    if (node !== root) node.id = id;
+    // The first of two alike wins.
+    if (node !== root) node.id ??= id;
   }
   return root;
+}
+
+const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u;
+const BLANK = /\p{White_Space}/u;
+
+/** Whether the character that ends before `at` is one of words. */
+function endsWord(text: string, at: number): boolean {
+  const isPair = at > 1 && (text.charCodeAt(at - 1) & 0xfc00) === 0xdc00;
+  return at > 0 && WORD.test(text.slice(isPair ? at - 2 : at - 1, at));
+}
+
+function beginsWord(text: string, at: number): boolean {
+  return at < text.length && WORD.test(String.fromCodePoint(text.codePointAt(at) as number));
 }
 
 /**
  * Makes a splitter for a set of tokens.
  *
  * @param tokens Text of each token and its id; an empty text never matches.
+ * @param manners Of the ids that have any. Blanks that belong to a token are in no stretch.
  */
-export function createSpecialSplitter(tokens: ReadonlyMap<string, number>): SpecialSplitter {
+export function createSpecialSplitter(
+  tokens: ReadonlyMap<string, number>,
+  manners?: ReadonlyMap<number, TokenManners>,
+): SpecialSplitter {
   const root = buildTrie(tokens);
 
   return (text, onText, onToken) => {
@@ -57,10 +89,17 @@ export function createSpecialSplitter(tokens: ReadonlyMap<string, number>): Spec
         at++;
         continue;
       }
-      if (at > start) onText(text.slice(start, at), start);
+      const own = manners?.get(id);
+      if (own?.isWord && (endsWord(text, at) || beginsWord(text, end))) {
+        at = end;
+        continue;
+      }
+      let from = at;
+      if (own?.left) { while (from > start && BLANK.test(text[from - 1])) from--; }
+      if (from > start) onText(text.slice(start, from), start);
       onToken(id, at);
-      at = end;
-      start = end;
+      at = start = end;
+      if (own?.right) { while (start < text.length && BLANK.test(text[start])) start++; }
     }
     if (start < text.length) onText(text.slice(start), start);
   };

@@ -216,23 +216,26 @@ function addedTokens(
 ): AddedToken[] {
   const config = configOf(companions, file);
   const found = new Map<string, AddedToken>();
-  const add = (content: unknown, id: unknown, special: boolean) => {
+  const add = (content: unknown, id: unknown, special: boolean, flags: object = {}) => {
     if (typeof content === "string" && typeof id === "number") {
-      found.set(content, { id, content, special });
+      found.set(content, { ...flags, id, content, special });
     }
   };
   const { value: added } = asNode(companions.added ?? {}, "added_tokens.json", file);
   for (const [content, id] of Object.entries(added)) add(content, id, false);
   const decoder = asNode(config.value.added_tokens_decoder ?? {}, "added_tokens_decoder", file);
   for (const [id, row] of Object.entries(decoder.value)) {
-    const { content, special } = (row ?? {}) as { content?: unknown; special?: unknown };
-    add(content, Number(id), special === true);
+    const { content, special, ...flags } = (row ?? {}) as Record<string, unknown>;
+    add(content, Number(id), special === true, flags);
   }
   const roles = rolesOf(companions, config);
   for (const key of ROLE_KEYS) {
     const content = contentOf(roles[key]);
     if (typeof content !== "string") continue;
-    add(content, Object.hasOwn(ids, content) ? ids[content] : found.get(content)?.id, true);
+    const known = found.get(content);
+    const flags = typeof roles[key] === "object" ? roles[key] : {};
+    const id = Object.hasOwn(ids, content) ? ids[content] : known?.id;
+    add(content, id, true, { ...known, ...flags });
   }
   return [...found.values()].sort((a, b) => a.id - b.id);
 }
