@@ -43,6 +43,42 @@ Deno.test("what is not built is skipped by name, and nothing at all is an error"
   }
 });
 
+Deno.test("a kind is told by what lies in it, below folders of any name, and one case by itself", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const copies = [
+      ["models/llama", ["config.json", "expected.json", "model.safetensors"], "new/some/tiny"],
+      ["public/pc-tmpl-02", ["expected.json"], "reports/of-today"],
+    ] as const;
+    for (const [from, files, to] of copies) {
+      await Deno.mkdir(`${folder}/${to}`, { recursive: true });
+      for (const file of files) {
+        await Deno.copyFile(fixturePath(`${from}/${file}`), `${folder}/${to}/${file}`);
+      }
+    }
+    await Deno.mkdir(`${folder}/new/odd`);
+    const all = await fixtures("--path", folder);
+    assertEquals([all.code, all.lines.at(-1)], [0, "7 passed, 0 failed, 0 skipped"]);
+    assertMatch(all.lines.join("\n"), /^passed models\/tiny\/1$/m);
+    assertMatch(all.lines.join("\n"), /^passed public\/of-today\//m);
+    const one = await fixtures("--path", `${folder}/reports/of-today/`);
+    assertEquals(one.lines.at(-1), "5 passed, 0 failed, 0 skipped");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a precision that a model has not is skipped with the reason", async () => {
+  const path = ["--path", fixturePath("models/llama")];
+  const fast = await fixtures(...path, "--precision", "fast");
+  assertEquals(fast.lines.at(-1), "2 passed, 0 failed, 0 skipped");
+  const strict = await fixtures(...path, "--precision", "strict");
+  assertEquals([strict.code, strict.lines.at(-1)], [0, "0 passed, 0 failed, 2 skipped"]);
+  assertMatch(strict.lines[0]!, /^skipped models\/llama\/0: .*the model has no matrix in LF8/);
+  const odd = await fixtures(...path, "--gpu", "dawn", "--device", "wasm");
+  assertEquals([odd.code, odd.err], [2, "error: --gpu dawn does not go with --device wasm\n"]);
+});
+
 Deno.test("a wrong answer fails by name, with what was wanted", async () => {
   const folder = await Deno.makeTempDir();
   try {

@@ -4,7 +4,7 @@
 import { assertEquals } from "@std/assert";
 import type { DeviceName } from "../engine/plan/backend.ts";
 import { runCase } from "../tools/fixtures/case.ts";
-import { graphCases } from "../tools/fixtures/public_onnx.ts";
+import { reportCases } from "../tools/fixtures/public.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { adapterNeed } from "./support/gpu.ts";
 import { testWith } from "./support/skip.ts";
@@ -16,7 +16,7 @@ const FOLDERS = [...Deno.readDirSync(PUBLIC)].map(({ name }) => name)
 async function failures(device: DeviceName): Promise<string[]> {
   const failed: string[] = [];
   for (const id of FOLDERS) {
-    for (const one of graphCases(`${PUBLIC}/${id}`, id, device)) {
+    for await (const one of reportCases(`${PUBLIC}/${id}`, { device, full: false })) {
       const { name, outcome, reason } = await runCase(one);
       if (outcome !== "passed") failed.push(`${name}: ${reason}`);
     }

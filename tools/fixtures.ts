@@ -2,17 +2,11 @@
 // project, or in one of its kinds. What is not built yet is listed as skipped by name, never failed; no
 // fixture at all is an error. The last line counts.
 
-import {
-  type CaseResult,
-  exists,
-  type FixtureContext,
-  type FixtureKind,
-  namesIn,
-  runCase,
-} from "./fixtures/case.ts";
+import { type CaseResult, exists, type FixtureContext, runCase } from "./fixtures/case.ts";
+import { findKinds, type Found, KINDS } from "./fixtures/kinds.ts";
+import { gpuOption } from "../engine/cli/gpu_flag.ts";
 import { UnsupportedError } from "../engine/errors.ts";
 import { openDevice } from "../engine/models/devices.ts";
-import type { DeviceName } from "../engine/plan/backend.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
 const LINE = {
@@ -25,6 +19,12 @@ const LINE = {
       type: "string",
       choices: ["reference", "wasm", "gpu"],
       help: "where models run (wasm)",
+    },
+    gpu: { type: "string", value: "dawn|FILE", help: "who gives the GPU (Deno)" },
+    precision: {
+      type: "string",
+      choices: ["exact", "fast", "strict"],
+      help: "how models compute; default: as each kind is to be compared, mostly exact",
     },
     full: { type: "boolean", help: "also what takes many minutes: perplexity of the whole text" },
     packages: {
@@ -39,41 +39,13 @@ const LINE = {
     ["deno task fixtures --path tests/fixtures/models --device reference", "one kind"],
     ["deno task fixtures golden/smollm2", "cases whose name contains this"],
   ],
-  notes: ["Kinds: golden, models, gguf, onnx, public."],
+  notes: [`Kinds: ${Object.keys(KINDS).join(", ")}. A folder is told by what lies in it.`],
 } as const;
 
-/** A kind of fixtures whose code is loaded when such a folder is met. */
-const KINDS: Readonly<Record<string, () => Promise<FixtureKind>>> = {
-  gguf: async () => (await import("./fixtures/gguf.ts")).gguf,
-  public: async () => (await import("./fixtures/public.ts")).publicCases,
-  models: async () => (await import("./fixtures/models.ts")).models,
-  golden: async () => (await import("./fixtures/golden.ts")).golden,
-  onnx: async () => (await import("./fixtures/onnx.ts")).onnx,
-};
-
-interface Found {
-  readonly kind: string;
-  readonly folder: string;
-}
-
-/** Kinds below a folder; or the folder itself, told by its name or by what lies in it. */
-async function findKinds(path: string): Promise<Found[]> {
-  const known = Object.keys(KINDS);
-  const below = namesIn(path).filter((name) => known.includes(name));
-  if (below.length > 0) return below.map((kind) => ({ kind, folder: `${path}/${kind}` }));
-  const own = Deno.realPathSync(path).split(/[/\\]/).at(-1)!;
-  if (known.includes(own)) return [{ kind: own, folder: path }];
-  for (const [kind, load] of Object.entries(KINDS)) {
-    const { marks } = await load();
-    if (marks.some((mark) => exists(`${path}/${mark}`))) return [{ kind, folder: path }];
-  }
-  return [];
-}
-
 /** Why nothing can be computed on a device, or undefined when it can. */
-async function whyNoDevice(device: DeviceName): Promise<string | undefined> {
+async function whyNoDevice({ device, gpu }: FixtureContext): Promise<string | undefined> {
   try {
-    await openDevice(device, {});
+    await openDevice(device, { gpu });
     return undefined;
   } catch (error) {
     if (error instanceof UnsupportedError) return error.message;
@@ -82,16 +54,19 @@ async function whyNoDevice(device: DeviceName): Promise<string | undefined> {
 }
 
 async function* allCases(found: readonly Found[], context: FixtureContext) {
-  const noDevice = await whyNoDevice(context.device);
-  for (const { kind, folder } of found) {
-    const load = KINDS[kind]!;
+  const noDevice = await whyNoDevice(context);
+  for (const { name, kind, folder } of found) {
+    if (!kind?.load) {
+      yield { name, notBuilt: kind?.notBuilt ?? `fixtures of a kind that is not known: ${folder}` };
+      continue;
+    }
     try {
-      const { cases, computes } = await load();
-      if (computes && noDevice) yield { name: kind, notBuilt: noDevice };
+      const { cases, computes } = await kind.load();
+      if (computes && noDevice) yield { name, notBuilt: noDevice };
       else yield* cases(folder, context);
     } catch (error) {
       // A fixture file that is broken or of another layout must not hide the other kinds.
-      yield { name: kind, required: true, run: () => Promise.reject(error) };
+      yield { name, required: true, run: () => Promise.reject(error) };
     }
   }
 }
@@ -105,18 +80,23 @@ function show({ name, outcome, reason, ms }: CaseResult): string {
 
 await runTask(LINE, async ({ positionals, flags }) => {
   const shared = `${ROOT}/../shared/fixtures`;
-  const path = flags.path ?? (exists(shared) ? shared : `${ROOT}/tests/fixtures`);
-  const found = exists(path) ? await findKinds(path) : [];
-  if (found.length === 0) {
+  const path = flags.path?.replace(/(?<=.)[/\\]+$/, "") ??
+    (exists(shared) ? shared : `${ROOT}/tests/fixtures`);
+  const found = exists(path) ? findKinds(path) : [];
+  if (!found.some(({ kind }) => kind)) {
     console.error(`error: no fixtures in ${path}. Kinds: ${Object.keys(KINDS).join(", ")}`);
     return 1;
   }
   const counts = { passed: 0, failed: 0, skipped: 0, absent: 0 };
+  // --gpu alone means the GPU.
+  const device = flags.device ?? (flags.gpu === undefined ? "wasm" : "gpu");
   const context = {
-    device: flags.device ?? "wasm",
+    device,
+    ...await gpuOption({ gpu: flags.gpu, device }),
+    precision: flags.precision,
     full: flags.full ?? false,
     packages: flags.packages ?? false,
-  } as const;
+  };
   for await (const fixture of allCases(found, context)) {
     if (positionals.length > 0 && !positionals.some((part) => fixture.name.includes(part))) {
       continue;
@@ -124,7 +104,7 @@ await runTask(LINE, async ({ positionals, flags }) => {
     const result = await runCase(fixture);
     counts[result.outcome]++;
     if (flags.json) console.log(JSON.stringify(result));
-    else if (!flags.quiet || result.outcome !== "passed") console.log(show(result));
+    else if (!flags.quiet || result.reason !== undefined) console.log(show(result));
   }
   const skipped = counts.skipped + counts.absent;
   if (counts.passed + counts.failed + skipped === 0) {

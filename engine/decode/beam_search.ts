@@ -3,9 +3,9 @@
 //   Σ log p(token) / length^lengthPenalty          (length in new tokens, the end token included)
 //
 // so that a penalty above 0 favours long texts; with one beam it is the greedy choice. The rules are those of
-// Hugging Face's BeamSearchScorer with early_stopping=False (arXiv 1609.08144 §7 has the idea): each step
-// looks at the best 2·beams continuations; those that end are put aside if they are among the first `beams`;
-// the search ends when no beginning can get better than the worst of `beams` finished texts.
+// Hugging Face's generate (arXiv 1609.08144 §7 has the idea): each step looks at the best 2·beams continuations;
+// those that end are put aside if they are among the first `beams`; the search ends when `beams` texts are finished
+// and `earlyStopping` says that no beginning is worth going on with.
 //
 // This file knows nothing of models: a step is a function from beams to logits.
 
@@ -25,11 +25,20 @@ export interface Hypothesis {
   readonly score: number;
 }
 
+/**
+ * When a search ends that has `beams` finished texts: at once (true); when no beginning would count more than the
+ * worst of them if it ended as long as it is (false); when none could at any length up to `maxTokens` ("never",
+ * which with a penalty above 0 divides by the greatest length).
+ */
+export type EarlyStopping = boolean | "never";
+
 /** What a search needs. */
 export interface BeamOptions {
   readonly beams: number;
   readonly maxTokens: number;
   readonly lengthPenalty: number;
+  /** Default false. */
+  readonly earlyStopping?: EarlyStopping | undefined;
   readonly endIds: ReadonlySet<number>;
   /** Logits of the first step. */
   readonly first: Float32Array;
@@ -55,6 +64,7 @@ interface Continuation extends BeamStep {
 /** The best `beams` texts. */
 export async function searchBeams(options: BeamOptions): Promise<Hypothesis[]> {
   const { beams: width, maxTokens, lengthPenalty, endIds, step, signal } = options;
+  const { earlyStopping = false } = options;
   const finished: Hypothesis[] = [];
   let beams: Beam[] = [{ ids: [], sum: 0 }];
   let logits: readonly Float32Array[] = [options.first];
@@ -63,6 +73,13 @@ export async function searchBeams(options: BeamOptions): Promise<Hypothesis[]> {
     finished.push({ ids, score: sum / ids.length ** lengthPenalty });
     finished.sort((a, b) => b.score - a.score);
     finished.length = Math.min(finished.length, width);
+  }
+
+  function isDone(length: number): boolean {
+    if (finished.length < width) return false;
+    if (earlyStopping === true) return true;
+    const longest = earlyStopping === "never" && lengthPenalty > 0 ? maxTokens : length;
+    return finished.at(-1)!.score >= beams[0]!.sum / longest ** lengthPenalty;
   }
 
   for (let length = 1; length <= maxTokens; length++) {
@@ -75,10 +92,9 @@ export async function searchBeams(options: BeamOptions): Promise<Hypothesis[]> {
       } else if (next.length < width) next.push(one);
     }
     beams = next.map(({ parent, token, sum }) => ({ ids: [...beams[parent]!.ids, token], sum }));
-    const most = candidates[0]!.sum / length ** lengthPenalty;
-    const isDone = finished.length === width && finished.at(-1)!.score >= most;
-    if (isDone || beams.length === 0) return finished;
-    if (length < maxTokens) logits = await step(next);
+    if (length === maxTokens) break;
+    if (beams.length === 0 || isDone(length)) return finished;
+    logits = await step(next);
   }
   for (const { ids, sum } of beams) finish(ids, sum);
   return finished;

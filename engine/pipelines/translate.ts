@@ -2,7 +2,7 @@
 // for is data of the model's spec: tokens that name the languages, or words in front of the text.
 
 import { adapterScales } from "../decode/adapter_scales.ts";
-import { searchBeams } from "../decode/beam_search.ts";
+import { type EarlyStopping, searchBeams } from "../decode/beam_search.ts";
 import { openBeams } from "../decode/beam_slots.ts";
 import { startGeneration } from "../decode/generate.ts";
 import type { Runtime, SourceMemory } from "../decode/runtime.ts";
@@ -18,6 +18,11 @@ export interface BeamSearchOptions {
   readonly maxTokens?: number;
   /** Exponent of the length by which scores are divided: above 0 favours long texts. Default 1. */
   readonly lengthPenalty?: number;
+  /**
+   * When a search ends that has found `beams` texts: at once (true), when no beginning counts more than the worst of
+   * them (false, the default), or when none could become better at any length ("never").
+   */
+  readonly earlyStopping?: EarlyStopping;
   /** Tokens with which the target begins, behind the model's own beginning. Default none. */
   readonly prefix?: readonly number[];
   /** Ids at which a text ends. Default: the tokenizer's. */
@@ -81,6 +86,7 @@ export async function beamSearch(
     beams,
     maxTokens: Math.min(maxTokens, runtime.capacity - start.length),
     lengthPenalty,
+    earlyStopping: options.earlyStopping,
     endIds,
     signal,
     first: await slots.begin(start),

@@ -1,6 +1,7 @@
 // The public door to ONNX graphs: a path becomes something that runs on tensors. It is one file, opened
 // as it lies; weights are read when the first run makes the graph ready on its device.
 
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
 import { openOnnx } from "../../formats/onnx/open_onnx.ts";
 import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../../formats/onnx/model.ts";
 import type { HostData } from "../../graph/host_tensor.ts";
@@ -29,6 +30,8 @@ export interface LoadGraphOptions {
    * sides at every other node is slower than on either. `gpu` computes the rest beside the GPU.
    */
   readonly device?: DeviceName | "auto" | undefined;
+  /** Who gives the adapter of device `gpu`; default: `navigator.gpu`. */
+  readonly gpu?: GpuProvider | undefined;
   /** Threads of WASM; default: all processors, at most 16. */
   readonly threads?: number | undefined;
   /**
@@ -168,6 +171,7 @@ export async function loadGraph(
   const { backend, ...support } = await openDevice(device === "auto" ? "wasm" : device, {
     threads,
     profile,
+    gpu: options.gpu,
     shared: true,
     arena: await access?.open(),
   });
