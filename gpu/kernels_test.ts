@@ -12,6 +12,7 @@ import { embedShader } from "./kernels/embed.ts";
 import { gatherShader } from "./kernels/gather.ts";
 import { matmulAnyShader } from "./kernels/matmul_any.ts";
 import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
+import { nllLossShader } from "./kernels/nll_loss.ts";
 import { reduceLinesShader } from "./kernels/reduce_lines.ts";
 import { ropeAppendShader } from "./kernels/rope_append.ts";
 import { ropeShader, ropeTableShader } from "./kernels/rope.ts";
@@ -63,6 +64,8 @@ const SHADERS: readonly Shader[] = [
   matmulAnyShader,
   sparseAddShader,
   reduceLinesShader("max"),
+  nllLossShader({ reduction: "none", hasWeight: false }),
+  nllLossShader({ reduction: "mean", hasWeight: true }),
   convShader({ hasBias: true, activation: "silu" }),
   maxPoolShader,
   averagePoolShader,

@@ -280,6 +280,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     const status = control[CONTROL.STATUS >> 2]!;
     if (status === 0) return;
     control[CONTROL.STATUS >> 2] = 0;
+    if (status & 8) throw new RangeError("Cannot divide whole numbers by 0");
     throw new RangeError(
       status & 5
         ? `Cannot store a key or value as ${

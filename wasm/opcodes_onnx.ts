@@ -8,13 +8,15 @@ export const MAP_KINDS = {
   ...{ abs: 1, neg: 2, sign: 3, relu: 4, ceil: 5, floor: 6, round: 7, exp: 8, log: 9, sqrt: 10 },
   ...{ reciprocal: 11, sin: 12, cos: 13, tanh: 14, erf: 15, sigmoid: 16, silu: 17, softplus: 18 },
   ...{ hard_sigmoid: 19, hard_swish: 20, elu: 21, leaky_relu: 22, mish: 23, gelu: 24 },
-  ...{ gelu_tanh: 25, softsign: 26, selu: 27, celu: 28, thresholded_relu: 29 },
+  ...{ gelu_tanh: 25, softsign: 26, selu: 27, celu: 28, thresholded_relu: 29, shrink: 30 },
+  ...{ tan: 31, asin: 32, acos: 33, atan: 34, sinh: 35, cosh: 36, asinh: 37, acosh: 38, atanh: 39 },
 } as const;
 
 /** Numbers of the functions of `combine`; from `equal` on the result is a byte, 0 or 1. */
 export const COMBINE_KINDS = {
   ...{ add: 1, sub: 2, mul: 3, div: 4, min: 5, max: 6, prelu: 7, pow: 8 },
   ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20, differs: 21 },
+  ...{ equals_size: 22 },
 } as const;
 
 /** Numbers of the reductions of `reduce`; `reduce_integers` knows sum, max, min, prod and sum_square. */
@@ -26,15 +28,17 @@ export const REDUCE_KINDS = {
 /** Numbers of the functions of `map_integers`. */
 export const INTEGER_MAP_KINDS = { not: 1, neg: 2, abs: 3, bit_not: 4, sign: 5, relu: 6 } as const;
 
-/** Numbers of element types in instructions: whole numbers below 8, `bool` among them, floats from 8 on. */
+/** Numbers of element types in instructions: whole numbers below 16, `bool` among them, floats from 16 on. */
 export const ELEMENT_KINDS = {
-  ...{ i8: 0, u8: 1, i16: 2, u16: 3, i32: 4, u32: 5, i64: 6, bool: 7 },
-  ...{ f32: 8, f64: 9, f16: 10, bf16: 11 },
+  ...{ i8: 0, u8: 1, i16: 2, u16: 3, i32: 4, u32: 5, i64: 6, bool: 7, u64: 8 },
+  ...{ i4: 9, u4: 10, i2: 11, u2: 12 },
+  ...{ f32: 16, f64: 17, f16: 18, bf16: 19 },
 } as const;
 
 /** Numbers of the functions of `combine_integers`; from `equal` on the result is a byte, 0 or 1. */
 export const INTEGER_KINDS = {
-  ...{ add: 1, sub: 2, mul: 3, min: 5, max: 6, bit_and: 9, bit_or: 10, bit_xor: 11 },
+  ...{ add: 1, sub: 2, mul: 3, div: 4, min: 5, max: 6, mod: 7, fmod: 8 },
+  ...{ bit_and: 9, bit_or: 10, bit_xor: 11, shift_left: 12, shift_right: 13 },
   ...{ and: 9, or: 10, xor: 11 },
   ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20 },
 } as const;
@@ -103,11 +107,11 @@ export const ONNX_OPCODES = {
       ...{ c: "u32", c0: "u32", c1: "u32", c2: "u32", d: "u32", d0: "u32", d1: "u32", d2: "u32" },
     },
   },
-  /** y = c ? a : b, 4-byte elements, with any broadcasting over five dims; c is bytes. */
+  /** y = c ? a : b, elements of `bytes`, with any broadcasting over five dims; c is bytes. */
   choose: {
     file: "onnx_elementwise",
     operands: {
-      ...{ c: "u32", a: "u32", b: "u32", y: "u32" },
+      ...{ c: "u32", a: "u32", b: "u32", y: "u32", bytes: "u32" },
       ...{ n0: "u32", n1: "u32", n2: "u32", n3: "u32", n4: "u32" },
       ...{ c0: "u32", c1: "u32", c2: "u32", c3: "u32", c4: "u32" },
       ...{ a0: "u32", a1: "u32", a2: "u32", a3: "u32", a4: "u32" },
@@ -118,6 +122,25 @@ export const ONNX_OPCODES = {
   convert: {
     file: "onnx_typed",
     operands: { x: "u32", y: "u32", count: "u32", from: "u32", to: "u32" },
+  },
+  /** y = table[x], where x is bytes and y 4-byte elements. */
+  look_up: {
+    file: "onnx_codes",
+    operands: { x: "u32", y: "u32", count: "u32", table: "u32" },
+  },
+  /** y = the byte of the last of `steps` keys that is not above the key of float32 x; `table` has keys, then bytes. */
+  find_code: {
+    file: "onnx_codes",
+    operands: { x: "u32", y: "u32", count: "u32", table: "u32", steps: "u32" },
+  },
+  /** The negative entry of x[o, classes, places] that each of `count` targets names, weighted, summed, averaged. */
+  nll_loss: {
+    file: "onnx_codes",
+    operands: {
+      ...{ x: "u32", target: "u32", weight: "u32", y: "u32", count: "u32", classes: "u32" },
+      ...{ places: "u32", type: "u32", reduction: "u32" },
+      ...{ ignores: "u32", ignored_low: "u32", ignored_high: "u32" },
+    },
   },
   /** y = f(a, b) of whole numbers of `type`, with any broadcasting; y is contiguous. */
   combine_integers: {

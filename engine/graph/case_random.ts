@@ -2,7 +2,7 @@
 
 import { formatBytes, getFormat, type NumberFormat } from "../../quant/mod.ts";
 import { evaluate } from "./dim.ts";
-import { elementCount } from "./host_tensor.ts";
+import { elementCount, hostArray, setElement } from "./host_tensor.ts";
 import type { CaseRandom } from "./op_case.ts";
 
 /** Same seed, same data. */
@@ -51,6 +51,14 @@ export function createCaseRandom(seed: number): CaseRandom {
     },
     indices(values) {
       return { role: "input", dtype: "i32", shape: [values.length], data: Int32Array.from(values) };
+    },
+    typed(dtype, values) {
+      const shape = [values.length], data = hostArray(dtype, values.length);
+      values.forEach((value, i) => {
+        if (typeof value === "bigint") (data as BigInt64Array)[i] = value;
+        else setElement({ dtype, shape, data }, i, value);
+      });
+      return { role: "input", dtype, shape, data };
     },
     truths(shape) {
       const data = Uint8Array.from({ length: elementCount(shape) }, () => integer(0, 1));

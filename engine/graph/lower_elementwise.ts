@@ -1,12 +1,13 @@
 // WASM kernels of elementwise ops on float32, with any broadcasting.
 
 import { COMBINE_KINDS, MAP_KINDS } from "../../wasm/opcodes_onnx.ts";
-import type { Node, Value } from "./graph.ts";
+import type { Node } from "./graph.ts";
 import {
   areFloat32,
   inBytes,
   type Loop,
   mergedLoop,
+  movableBytes,
   numbered,
   repeatingStrides,
 } from "./lower_strided.ts";
@@ -43,21 +44,44 @@ export const mapKernel: WasmKernel = {
 
 const COMBINE_RANK = 6, CHOOSE_RANK = 5;
 
-/** Kernel of `unary` for "is_nan": what differs from itself. */
-export const isNanKernel: WasmKernel = {
-  name: "is_nan_f32",
-  when: ({ node }) => areFloat32(node.inputs) && node.attributes.kind === "is_nan",
-  lower(lowering) {
-    const x = inputAddress(lowering, 0), sizes = [countOf(lowering.node.inputs[0]!)];
-    const steps = inBytes([1], 4);
-    emit(lowering, "combine", {
-      ...{ a: x, b: x, y: outputAddress(lowering), kind: COMBINE_KINDS.differs },
-      ...numbered("n", sizes, { rank: COMBINE_RANK, missing: 1 }),
-      ...numbered("a", steps, { rank: COMBINE_RANK, missing: 0 }),
-      ...numbered("b", steps, { rank: COMBINE_RANK, missing: 0 }),
-    });
-  },
-};
+/** A test of each element against itself or one number. */
+function testKernel(
+  kind: string,
+  test: (attributes: Node["attributes"]) => readonly [keyof typeof COMBINE_KINDS, number?],
+): WasmKernel {
+  return {
+    name: `${kind}_f32`,
+    when: ({ node }) => areFloat32(node.inputs) && node.attributes.kind === kind,
+    lower(lowering) {
+      const { inputs: [value], attributes } = lowering.node;
+      const [name, other] = test(attributes);
+      const x = inputAddress(lowering, 0), sizes = [countOf(value!)];
+      const steps = { rank: COMBINE_RANK, missing: 0 };
+      emit(lowering, "combine", {
+        a: x,
+        b: other === undefined ? x : lowering.words(bitsOf(other)),
+        y: outputAddress(lowering),
+        kind: COMBINE_KINDS[name],
+        ...numbered("n", sizes, { rank: COMBINE_RANK, missing: 1 }),
+        ...numbered("a", [4], steps),
+        ...numbered("b", [other === undefined ? 4 : 0], steps),
+      });
+    },
+  };
+}
+
+function bitsOf(value: number): Uint32Array {
+  return new Uint32Array(Float32Array.of(value).buffer);
+}
+
+/** Kernels of `unary` whose results are truth values: what differs from itself is no number. */
+export const testKernels: readonly WasmKernel[] = [
+  testKernel("is_nan", () => ["differs"]),
+  testKernel("is_infinite", ({ alpha: negative, beta: positive }) => {
+    if (negative && positive) return ["equals_size", Infinity];
+    return ["equal", positive ? Infinity : negative ? -Infinity : NaN];
+  }),
+];
 
 /** Kernel of `binary`, or of an op that is one of its functions. */
 export function combineKernel(name: string, fixed?: keyof typeof COMBINE_KINDS): WasmKernel {
@@ -83,27 +107,25 @@ export function combineKernel(name: string, fixed?: keyof typeof COMBINE_KINDS):
   };
 }
 
-/** Kernel of `where`, for elements of 4 bytes. */
+/** Kernel of `where`. */
 export const chooseKernel: WasmKernel = {
-  name: "where_4_bytes",
-  when: ({ node }) => hasWords(node.outputs[0]!) && broadcastLoop(node).sizes.length <= CHOOSE_RANK,
+  name: "where_elements",
+  when: ({ node }) =>
+    movableBytes(node.outputs[0]!) !== undefined && broadcastLoop(node).sizes.length <= CHOOSE_RANK,
   lower(lowering) {
     const { inputs: [c, a, b] } = lowering.node;
     const { sizes, strides } = broadcastLoop(lowering.node);
-    const rank = { rank: CHOOSE_RANK, missing: 0 };
+    const rank = { rank: CHOOSE_RANK, missing: 0 }, bytes = movableBytes(a!)!;
     emit(lowering, "choose", {
       c: lowering.address(c!),
       a: lowering.address(a!),
       b: lowering.address(b!),
       y: outputAddress(lowering),
+      bytes,
       ...numbered("n", sizes, { rank: CHOOSE_RANK, missing: 1 }),
       ...numbered("c", strides[0]!, rank),
-      ...numbered("a", inBytes(strides[1]!, 4), rank),
-      ...numbered("b", inBytes(strides[2]!, 4), rank),
+      ...numbered("a", inBytes(strides[1]!, bytes), rank),
+      ...numbered("b", inBytes(strides[2]!, bytes), rank),
     });
   },
 };
-
-function hasWords({ dtype }: Value): boolean {
-  return dtype === "f32" || dtype === "i32" || dtype === "u32";
-}

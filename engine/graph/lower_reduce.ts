@@ -26,6 +26,7 @@ export function groupsOf(
   };
 }
 
+const EXTREMES: ReadonlySet<string> = new Set(["max", "min"]);
 const WHOLE: ReadonlySet<string> = new Set(["sum", "max", "min", "prod", "sum_square"]);
 
 /** Kernel of `reduce` on whole numbers; the extreme of nothing is left to the reference. */
@@ -34,7 +35,8 @@ export const reduceIntegersKernel: WasmKernel = {
   when({ node }) {
     const type = elementKind(node.inputs[0]!.dtype) ?? Infinity;
     const groups = groupsOf(node);
-    return type < ELEMENT_KINDS.bool && WHOLE.has(node.attributes.kind as string) &&
+    const kinds = type === ELEMENT_KINDS.bool ? EXTREMES : WHOLE;
+    return type < ELEMENT_KINDS.f32 && kinds.has(node.attributes.kind as string) &&
       groups !== undefined && boundsOf(groups.length).min > 0;
   },
   lower(lowering) {

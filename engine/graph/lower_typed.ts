@@ -1,5 +1,6 @@
 // WASM kernels on elements of any type: conversions, arithmetic on whole numbers, progressions, totals.
 
+import { isSmallFloat, type SmallFloat } from "../../quant/small_floats.ts";
 import { ELEMENT_KINDS, INTEGER_KINDS, INTEGER_MAP_KINDS } from "../../wasm/opcodes_onnx.ts";
 import { add, type Dim, floorDiv, product } from "./dim.ts";
 import type { DataType, Node, Value } from "./graph.ts";
@@ -9,6 +10,7 @@ import { broadcastLoop } from "./lower_elementwise.ts";
 import { inBytes, numbered } from "./lower_strided.ts";
 import { countOf, emit, inputAddress, outputAddress } from "./lower_wasm.ts";
 import type { WasmKernel } from "./op.ts";
+import { smallFloatSteps, smallFloatValues } from "./small_float_steps.ts";
 
 /** Number of an element type in instructions; undefined where no kernel knows it. */
 export function elementKind(dtype: DataType): number | undefined {
@@ -53,11 +55,40 @@ export const convertKernel: WasmKernel = {
   },
 };
 
+/** Kernels of `cast` between float32 and small floats, by tables. */
+export const codeKernels: readonly WasmKernel[] = [{
+  name: "cast_from_codes",
+  when: ({ node: { inputs: [x], outputs: [y] } }) => isSmallFloat(x!.dtype) && y!.dtype === "f32",
+  lower(lowering) {
+    const { inputs: [x] } = lowering.node;
+    emit(lowering, "look_up", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      table: lowering.words(smallFloatValues(x!.dtype as SmallFloat)),
+    });
+  },
+}, {
+  name: "cast_to_codes",
+  when: ({ node: { inputs: [x], outputs: [y] } }) => isSmallFloat(y!.dtype) && x!.dtype === "f32",
+  lower(lowering) {
+    const { inputs: [x], outputs: [y], attributes } = lowering.node;
+    const { count: steps, words } = smallFloatSteps(y!.dtype as SmallFloat, attributes);
+    emit(lowering, "find_code", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      table: lowering.words(words),
+      steps,
+    });
+  },
+}];
+
 /** Kernel of `unary` on whole numbers and truth values. */
 export const mapIntegersKernel: WasmKernel = {
   name: "unary_integers",
   when: ({ node }) =>
-    isInteger(node.inputs[0]) &&
+    isInteger(node.inputs[0]) && node.inputs[0]!.dtype !== "u64" &&
     Object.hasOwn(INTEGER_MAP_KINDS, node.attributes.kind as string),
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;

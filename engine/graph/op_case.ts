@@ -3,7 +3,8 @@
 // seeded generator, so a failure can be repeated from its seed.
 
 import type { Dim, DimEnv } from "./dim.ts";
-import type { Attributes, StateType } from "./graph.ts";
+import type { Attributes, DataType, StateType } from "./graph.ts";
+import type { HostData } from "./host_tensor.ts";
 
 /** A seeded source of test data. */
 export interface CaseRandom {
@@ -15,6 +16,8 @@ export interface CaseRandom {
   input(shape: readonly Dim[], bindings?: DimEnv): CaseInput;
   /** An i32 input of given values. */
   indices(values: readonly number[]): CaseInput;
+  /** A vector of given values in any element type; 64-bit integers may be bigint. */
+  typed(dtype: DataType, values: readonly (number | bigint)[]): CaseInput;
   /** A bool input, evenly 0 and 1. */
   truths(shape: readonly number[]): CaseInput;
   /** An input of 8-bit codes, evenly over all of them. */
@@ -28,9 +31,9 @@ export type CaseInput =
   | {
     /** `quantized` goes through `quantize_q8` first. */
     readonly role: "input" | "constant" | "quantized";
-    readonly dtype: "f32" | "i32" | "bool" | "u8" | "i8";
+    readonly dtype: DataType;
     readonly shape: readonly Dim[];
-    readonly data: Float32Array | Int32Array | Uint8Array | Int8Array;
+    readonly data: HostData;
   }
   | {
     readonly role: "weight";

@@ -22,17 +22,25 @@ type IndexRule = readonly [
   limit: (node: Node) => Dim | "slots",
   /** Negative indices count from the end. */
   fromEnd?: boolean,
+  /** An index that is never used, and may be anything. */
+  unused?: (node: Node) => number | undefined,
 ];
+
+/** Size of the axis of an op's first input. */
+function axisSize({ inputs, attributes }: Node): Dim {
+  const { shape } = inputs[0]!;
+  return shape[axisOf(attributes.axis as number, shape.length)]!;
+}
 
 const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   embed: [[0, ({ inputs }) => inputs[1]!.shape[0]!]],
-  gather: [[
+  gather: [[1, axisSize, true]],
+  gather_elements: [[1, axisSize, true]],
+  nll_loss: [[
     1,
-    ({ inputs, attributes }) => {
-      const { shape } = inputs[0]!;
-      return shape[axisOf(attributes.axis as number, shape.length)]!;
-    },
+    ({ inputs }) => inputs[0]!.shape[1]!,
     true,
+    ({ attributes }) => attributes.ignores ? attributes.ignore_index as number : undefined,
   ]],
   select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
@@ -54,11 +62,11 @@ const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
 export function indexChecks(plan: Plan, context: IndexContext): ((bindings: DimEnv) => void)[] {
   const checks = new Map<string, (bindings: DimEnv) => void>();
   for (const { node } of plan.steps) {
-    for (const [index, limitOf, fromEnd = false] of INDICES[node.op] ?? []) {
+    for (const [index, limitOf, fromEnd = false, unusedOf] of INDICES[node.op] ?? []) {
       const input = node.inputs[index];
       if (input?.role !== "input") continue;
-      const limit = limitOf(node);
-      const key = `${input.id} ${typeof limit === "object" ? node.id : limit}`;
+      const limit = limitOf(node), unused = unusedOf?.(node);
+      const key = `${input.id} ${typeof limit === "object" ? node.id : limit} ${unused}`;
       if (checks.has(key)) continue;
       const count = compile(product(input.shape));
       const data = context.data(input) as Int32Array;
@@ -66,7 +74,7 @@ export function indexChecks(plan: Plan, context: IndexContext): ((bindings: DimE
         key,
         limit === "slots"
           ? (bindings) => checkSlots(context, data, count(bindings))
-          : rangeCheck(plan, input, data, { count, limit: compile(limit), fromEnd }),
+          : rangeCheck(plan, input, data, { count, limit: compile(limit), fromEnd, unused }),
       );
     }
   }
@@ -81,10 +89,11 @@ function rangeCheck(
   { graph }: Plan,
   { name }: Value,
   data: Int32Array,
-  { count, limit, fromEnd }: {
+  { count, limit, fromEnd, unused }: {
     readonly count: CompiledDim;
     readonly limit: CompiledDim;
     readonly fromEnd: boolean;
+    readonly unused: number | undefined;
   },
 ): (bindings: DimEnv) => void {
   return (bindings) => {
@@ -92,6 +101,7 @@ function rangeCheck(
     for (let i = 0; i < length; i++) {
       // 64-bit indices compare as they are.
       if (data[i]! >= least && data[i]! < most) continue;
+      if (unused !== undefined && Number(data[i]) === unused) continue;
       throw new RangeError(
         `Cannot run ${graph.name}: ${name}[${i}] is ${data[i]} and must be in ${least}..${
           most - 1

@@ -46,3 +46,42 @@ for (const { what, shift, good, bad, message } of cases) {
     }
   });
 }
+
+Deno.test("a whole number divided by 0 is an error, and the next run works", async () => {
+  const builder = createGraphBuilder("quotients");
+  const [x, y] = ["x", "y"].map((name) => builder.input(name, [3], "i64"));
+  builder.output("z", builder.op("binary", [x!, y!], { kind: "div" }, "divide")[0]!);
+  const backend = createWasmBackend({ threads: 1 });
+  const executable = await backend.prepare(plan(builder.build(), { limits: {} }), { slots: 1 });
+  try {
+    const divisors = executable.input("y") as BigInt64Array;
+    (executable.input("x") as BigInt64Array).set([-7n, -(2n ** 63n), 9n]);
+    divisors.set([2n, -1n, 0n]);
+    assertThrows(() => executable.run({}), Error, "Cannot divide whole numbers by 0");
+    divisors.set([2n, -1n, -4n]);
+    executable.run({});
+    assertEquals([...executable.output("z")], [-3n, -(2n ** 63n), -2n]);
+  } finally {
+    executable.dispose();
+  }
+});
+
+Deno.test("a target that is ignored may be no class, another one may not", async () => {
+  const builder = createGraphBuilder("loss");
+  const x = builder.input("x", [2, 3], "f32"), target = builder.input("target", [2], "i64");
+  const attributes = { reduction: "sum", ignores: true, ignore_index: -100 };
+  builder.output("loss", builder.op("nll_loss", [x, target], attributes, "loss")[0]!);
+  const backend = createWasmBackend({ threads: 1 });
+  const executable = await backend.prepare(plan(builder.build(), { limits: {} }), { slots: 1 });
+  try {
+    executable.input("x").set(TABLE as never);
+    const targets = executable.input("target") as BigInt64Array;
+    targets.set([2n, 3n]);
+    assertThrows(() => executable.run({}), RangeError, "target[1] is 3 and must be in -3..2");
+    targets.set([2n, -100n]);
+    executable.run({});
+    assertEquals([...executable.output("loss")], [-2]);
+  } finally {
+    executable.dispose();
+  }
+});

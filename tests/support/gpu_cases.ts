@@ -55,7 +55,7 @@ export async function differingRows(
     executable.openSlot();
     opCase.inputs.forEach((input, i) => {
       if (input?.role !== "input" && input?.role !== "quantized") return;
-      (executable.input(`input${i}`) as Float32Array).set(input.data);
+      (executable.input(`input${i}`) as Uint8Array).set(input.data as Uint8Array);
     });
     const found: string[] = [];
     for (const count of rows) {

@@ -6,10 +6,11 @@
 //    are generated (gen/elementwise_runs.ts), those of tests stand here.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
 import { combineRun, mapRun } from "./generated/elementwise_runs";
+import { copyOne } from "./onnx_index";
 import { loadStrided } from "./onnx_functions";
 import {
   CHOOSE_A, CHOOSE_A0, CHOOSE_A1, CHOOSE_A2, CHOOSE_A3, CHOOSE_A4, CHOOSE_B, CHOOSE_B0, CHOOSE_B1, CHOOSE_B2, CHOOSE_B3,
-  CHOOSE_B4, CHOOSE_C, CHOOSE_C0, CHOOSE_C1, CHOOSE_C2, CHOOSE_C3, CHOOSE_C4, CHOOSE_N0, CHOOSE_N1, CHOOSE_N2, CHOOSE_N3,
+  CHOOSE_B4, CHOOSE_BYTES, CHOOSE_C, CHOOSE_C0, CHOOSE_C1, CHOOSE_C2, CHOOSE_C3, CHOOSE_C4, CHOOSE_N0, CHOOSE_N1, CHOOSE_N2, CHOOSE_N3,
   CHOOSE_N4, CHOOSE_Y, COMBINE_A, COMBINE_A0, COMBINE_A1, COMBINE_A2, COMBINE_A3, COMBINE_A4, COMBINE_A5, COMBINE_B,
   COMBINE_B0, COMBINE_B1, COMBINE_B2, COMBINE_B3, COMBINE_B4, COMBINE_B5, COMBINE_KIND, COMBINE_N0, COMBINE_N1, COMBINE_N2,
   COMBINE_N3, COMBINE_N4, COMBINE_N5, COMBINE_Y, MAP_ALPHA, MAP_BETA, MAP_COUNT, MAP_KIND, MAP_X, MAP_Y,
@@ -34,7 +35,8 @@ export function map(ip: usize): void {
   if (kind == 17) return f32x4.gt(a, b);
   if (kind == 18) return f32x4.ge(a, b);
   if (kind == 19) return f32x4.lt(a, b);
-  return kind == 20 ? f32x4.le(a, b) : f32x4.ne(a, b);
+  if (kind == 20) return f32x4.le(a, b);
+  return kind == 21 ? f32x4.ne(a, b) : f32x4.eq(f32x4.abs(a), b);
 }
 
 function testRun(kind: u32, a: usize, b: usize, y: usize, count: u32, sa: usize, sb: usize): void {
@@ -78,7 +80,7 @@ export function combine(ip: usize): void {
 
 export function choose(ip: usize): void {
   const n1 = u32At(ip, CHOOSE_N1), n2 = u32At(ip, CHOOSE_N2), n3 = u32At(ip, CHOOSE_N3), n4 = u32At(ip, CHOOSE_N4);
-  const rows = u32At(ip, CHOOSE_N0) * n1 * n2 * n3;
+  const rows = u32At(ip, CHOOSE_N0) * n1 * n2 * n3, bytes = u32At(ip, CHOOSE_BYTES);
   const group: u32 = n4 == 0 || n4 > CHUNK ? 1 : CHUNK / n4, total = chunksOf(rows, group);
   const sc = addressAt(ip, CHOOSE_C4), sa = addressAt(ip, CHOOSE_A4), sb = addressAt(ip, CHOOSE_B4);
   for (let chunk = nextChunk(ip, total); chunk >= 0; chunk = nextChunk(ip, total)) {
@@ -94,9 +96,15 @@ export function choose(ip: usize): void {
         i3 * u32At(ip, CHOOSE_A3);
       let b = addressAt(ip, CHOOSE_B) + i0 * u32At(ip, CHOOSE_B0) + i1 * u32At(ip, CHOOSE_B1) + i2 * u32At(ip, CHOOSE_B2) +
         i3 * u32At(ip, CHOOSE_B3);
-      let y = addressAt(ip, CHOOSE_Y) + (<usize>row * n4 << 2);
-      for (let i: u32 = 0; i < n4; i++, y += 4, c += sc, a += sa, b += sb) {
-        store<u32>(y, load<u8>(c) ? load<u32>(a) : load<u32>(b));
+      let y = addressAt(ip, CHOOSE_Y) + <usize>row * n4 * bytes;
+      if (bytes == 4) {
+        for (let i: u32 = 0; i < n4; i++, y += 4, c += sc, a += sa, b += sb) {
+          store<u32>(y, load<u8>(c) ? load<u32>(a) : load<u32>(b));
+        }
+      } else {
+        for (let i: u32 = 0; i < n4; i++, y += bytes, c += sc, a += sa, b += sb) {
+          copyOne(load<u8>(c) ? a : b, y, bytes);
+        }
       }
     }
   }

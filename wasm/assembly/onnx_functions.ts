@@ -35,14 +35,15 @@ import { madd } from "./simd";
 }
 
 /** Four numbers from float64. */
-@inline function four(a: f64, b: f64, c: f64, d: f64): v128 {
+@inline export function four(a: f64, b: f64, c: f64, d: f64): v128 {
   let y = f32x4.splat(<f32>a);
   y = f32x4.replace_lane(y, 1, <f32>b);
   y = f32x4.replace_lane(y, 2, <f32>c);
   return f32x4.replace_lane(y, 3, <f32>d);
 }
 
-@inline function lane(x: v128, i: u8): f64 {
+/** A lane as float64. */
+@inline export function lane(x: v128, i: u8): f64 {
   return <f64>(i == 0 ? f32x4.extract_lane(x, 0) : i == 1 ? f32x4.extract_lane(x, 1) : i == 2 ? f32x4.extract_lane(x, 2) : f32x4.extract_lane(x, 3));
 }
 

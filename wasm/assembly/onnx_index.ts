@@ -6,7 +6,7 @@
 // 1. A row is a run along dim 5; scatter_elements is one chunk, because of equal places the last one counts.
 // 2. Of gather and scatter an index outside is reported in the status word.
 import { addressAt, chunksOf, i32At, min, nextChunk, u32At } from "./runtime";
-import { loadFloat, loadInteger } from "./onnx_typed";
+import { bytesOf, F32, loadFloat, loadInteger } from "./onnx_typed";
 import {
   CONTROL_STATUS, GATHER_ELEMENTS_ALONG, GATHER_ELEMENTS_BYTES, GATHER_ELEMENTS_INDICES, GATHER_ELEMENTS_N0,
   GATHER_ELEMENTS_N1, GATHER_ELEMENTS_N2, GATHER_ELEMENTS_N3, GATHER_ELEMENTS_N4, GATHER_ELEMENTS_N5,
@@ -18,7 +18,8 @@ import {
   TRILU_ROWS, TRILU_UPPER, TRILU_X, TRILU_Y,
 } from "./generated/opcodes";
 
-@inline function copyOne(x: usize, y: usize, bytes: u32): void {
+/** One element of 1, 2, 4 or 8 bytes. */
+@inline export function copyOne(x: usize, y: usize, bytes: u32): void {
   if (bytes == 4) store<u32>(y, load<u32>(x));
   else if (bytes == 8) store<u64>(y, load<u64>(x));
   else if (bytes == 2) store<u16>(y, load<u16>(x));
@@ -89,13 +90,13 @@ export function scatter_elements(ip: usize): void {
 export function mark(ip: usize): void {
   const inner = u32At(ip, MARK_INNER), depth = u32At(ip, MARK_DEPTH), type = u32At(ip, MARK_TYPE);
   const lines = u32At(ip, MARK_OUTER) * inner, bytes = u32At(ip, MARK_BYTES), total = chunksOf(lines, 1024);
-  const size: usize = type == 6 || type == 9 ? 8 : type == 4 || type == 5 || type == 8 ? 4 : type == 2 || type == 3 || type >= 10 ? 2 : 1;
+  const size = bytesOf(type);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const last = min(lines, <u32>c * 1024 + 1024);
     for (let line = <u32>c * 1024; line < last; line++) {
       const address = addressAt(ip, MARK_INDICES) + line * size;
       let index: i64;
-      if (type < 8) index = loadInteger(type, address);
+      if (type < F32) index = loadInteger(type, address);
       else {
         const value = loadFloat(type, address);
         if (!(abs<f64>(value) < 4294967296)) continue;

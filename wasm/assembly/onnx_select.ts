@@ -8,7 +8,7 @@
 // 2. An index outside is reported in the status word, and its run is left out.
 // 3. scatter_nd is one chunk: tuples may name a place twice, and the last one counts.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
-import { bytesOf, loadFloat, loadInteger } from "./onnx_typed";
+import { bytesOf, F32, loadFloat, loadInteger, signOf } from "./onnx_typed";
 import {
   ARG_REDUCE_INNER, ARG_REDUCE_LARGEST, ARG_REDUCE_LAST, ARG_REDUCE_LENGTH, ARG_REDUCE_OUTER, ARG_REDUCE_TYPE,
   ARG_REDUCE_WIDE, ARG_REDUCE_X, ARG_REDUCE_Y, CONTROL_STATUS, GATHER_ND_BATCH_BYTES, GATHER_ND_D0, GATHER_ND_DEPTH, GATHER_ND_INDICES,
@@ -32,16 +32,17 @@ export function arg_reduce(ip: usize): void {
   for (let c = nextChunk(ip, lines); c >= 0; c = nextChunk(ip, lines)) {
     let x = addressAt(ip, ARG_REDUCE_X) + (<usize>(<u32>c / inner) * length * inner + <u32>c % inner) * bytes;
     let best: u32 = 0;
-    if (type >= 8) {
+    if (type >= F32) {
       let top = loadFloat(type, x);
       for (let i: u32 = 1; i < length; i++) {
         const value = loadFloat(type, x += stride);
         if ((largest ? value > top : value < top) || (last && value == top)) { top = value; best = i; }
       }
     } else {
-      let top = loadInteger(type, x);
+      const sign = signOf(type);
+      let top = loadInteger(type, x) ^ sign;
       for (let i: u32 = 1; i < length; i++) {
-        const value = loadInteger(type, x += stride);
+        const value = loadInteger(type, x += stride) ^ sign;
         if ((largest ? value > top : value < top) || (last && value == top)) { top = value; best = i; }
       }
     }

@@ -2,8 +2,9 @@
 // so most loops go element by element through 64 bits; only float16 and int32 to and from float32, which
 // whole models consist of, have vector loops.
 //
-// 1. Numbers of element types are those of ELEMENT_KINDS (wasm/opcodes_onnx.ts): below 8 whole numbers.
-// 2. A float becomes a whole number by cutting; what is beyond 2^63 saturates before its low bits are kept.
+// 1. Numbers of element types are those of ELEMENT_KINDS (wasm/opcodes_onnx.ts): below 16 whole numbers.
+//    Those of 64 bits without a sign are their bits, which the few functions that can tell look at.
+// 2. A float becomes a whole number by cutting, and keeps the low bits.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { storeHalf4, toHalf4 } from "./half";
 import {
@@ -13,31 +14,37 @@ import {
   COMBINE_INTEGERS_B0, COMBINE_INTEGERS_B1, COMBINE_INTEGERS_B2, COMBINE_INTEGERS_B3, COMBINE_INTEGERS_B4,
   COMBINE_INTEGERS_B5, COMBINE_INTEGERS_KIND, COMBINE_INTEGERS_N0, COMBINE_INTEGERS_N1, COMBINE_INTEGERS_N2,
   COMBINE_INTEGERS_N3, COMBINE_INTEGERS_N4, COMBINE_INTEGERS_N5, COMBINE_INTEGERS_TYPE, COMBINE_INTEGERS_Y,
-  CONVERT_COUNT, CONVERT_FROM, CONVERT_TO, CONVERT_X, CONVERT_Y, COUNT_UP_COUNT, COUNT_UP_DELTA, COUNT_UP_START,
+  CONTROL_STATUS, CONVERT_COUNT, CONVERT_FROM, CONVERT_TO, CONVERT_X, CONVERT_Y, COUNT_UP_COUNT, COUNT_UP_DELTA, COUNT_UP_START,
   COUNT_UP_TYPE, COUNT_UP_Y, MAP_INTEGERS_COUNT, MAP_INTEGERS_KIND, MAP_INTEGERS_TYPE, MAP_INTEGERS_X, MAP_INTEGERS_Y,
   REDUCE_INTEGERS_INNER, REDUCE_INTEGERS_KIND, REDUCE_INTEGERS_LENGTH, REDUCE_INTEGERS_OUTER, REDUCE_INTEGERS_TYPE,
   REDUCE_INTEGERS_X, REDUCE_INTEGERS_Y, SET_NUMBER_HIGH, SET_NUMBER_LOW, SET_NUMBER_TYPE, SET_NUMBER_Y,
 } from "./generated/opcodes";
 
 const CHUNK: u32 = 4096;
-const F32: u32 = 8, F64: u32 = 9, F16: u32 = 10, U8: u32 = 1, I32: u32 = 4, I64: u32 = 6, BOOL: u32 = 7;
+const U8: u32 = 1, I32: u32 = 4, I64: u32 = 6, BOOL: u32 = 7, U64: u32 = 8, I4: u32 = 9, U4: u32 = 10, I2: u32 = 11, U2: u32 = 12;
+const F64: u32 = 17, F16: u32 = 18;
+/** The first float. */
+export const F32: u32 = 16;
 
 /** Bytes of an element. */
 export function bytesOf(type: u32): usize {
-  if (type == I64 || type == F64) return 8;
+  if (type == I64 || type == U64 || type == F64) return 8;
   if (type == I32 || type == 5 || type == F32) return 4;
   return type == 2 || type == 3 || type >= F16 ? 2 : 1;
 }
 
+/** What turns the order of 64 unsigned bits into that of signed ones. */
+@inline export function signOf(type: u32): i64 { return type == U64 ? i64.MIN_VALUE : 0; }
+
 /** A whole number. */
 export function loadInteger(type: u32, address: usize): i64 {
   switch (type) {
-    case 0: return <i64>load<i8>(address);
+    case 0: case I4: case I2: return <i64>load<i8>(address);
     case 2: return <i64>load<i16>(address);
     case 3: return <i64>load<u16>(address);
     case 4: return <i64>load<i32>(address);
     case 5: return <i64>load<u32>(address);
-    case 6: return load<i64>(address);
+    case I64: case U64: return load<i64>(address);
     default: return <i64>load<u8>(address);
   }
 }
@@ -47,8 +54,12 @@ export function storeInteger(type: u32, address: usize, value: i64): void {
   switch (type) {
     case 2: case 3: store<u16>(address, <u16>value); return;
     case 4: case 5: store<u32>(address, <u32>value); return;
-    case 6: store<i64>(address, value); return;
-    case 7: store<u8>(address, value != 0 ? 1 : 0); return;
+    case I64: case U64: store<i64>(address, value); return;
+    case BOOL: store<u8>(address, value != 0 ? 1 : 0); return;
+    case I4: store<i8>(address, <i8>(value << 60 >> 60)); return;
+    case I2: store<i8>(address, <i8>(value << 62 >> 62)); return;
+    case U4: store<u8>(address, <u8>value & 15); return;
+    case U2: store<u8>(address, <u8>value & 3); return;
     default: store<u8>(address, <u8>value);
   }
 }
@@ -80,10 +91,17 @@ export function storeFloat(type: u32, address: usize, value: f64): void {
   else store<u16>(address, <u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16));
 }
 
-/** Cut towards 0; what is not finite gives 0. */
+/** Cut towards 0, then the low 64 bits; what is not finite gives 0. */
 @inline function whole(value: f64): i64 {
-  if (abs<f64>(value) < 9.2e18) return <i64>value;
-  return abs<f64>(value) < Infinity ? (value > 0 ? i64.MAX_VALUE : i64.MIN_VALUE) : 0;
+  return abs<f64>(value) < 9.2e18 ? <i64>value : lowBits(value);
+}
+
+/** Of numbers so large that the last bit of their fraction is a whole number. */
+function lowBits(value: f64): i64 {
+  const bits = reinterpret<u64>(value);
+  const shift = (bits >> 52 & 0x7ff) - 1075;
+  const size = shift > 63 ? 0 : ((bits & 0xfffffffffffff) | 0x10000000000000) << shift;
+  return value < 0 ? -<i64>size : <i64>size;
 }
 
 function convertOne(from: u32, to: u32, x: usize, y: usize): void {
@@ -94,7 +112,7 @@ function convertOne(from: u32, to: u32, x: usize, y: usize): void {
     else storeInteger(to, y, whole(value));
   } else {
     const value = loadInteger(from, x);
-    if (to >= F32) storeFloat(to, y, <f64>value);
+    if (to >= F32) storeFloat(to, y, from == U64 ? <f64><u64>value : <f64>value);
     else storeInteger(to, y, value);
   }
 }
@@ -135,21 +153,35 @@ export function convert(ip: usize): void {
   }
 }
 
-@inline function combineOne(kind: u32, a: i64, b: i64): i64 {
+/** Quotients are cut towards 0, `mod` has the sign of the divisor and `fmod` that of the dividend. */
+function divide(kind: u32, type: u32, a: i64, b: i64): i64 {
+  if (b == 0) { atomic.or<u32>(CONTROL_STATUS, 8); return 0; }
+  if (type == U64) return kind == 4 ? <i64>(<u64>a / <u64>b) : <i64>(<u64>a % <u64>b);
+  // The least number has no opposite; a division would trap.
+  if (kind == 4) return b == -1 ? -a : a / b;
+  const rest = a % b;
+  return kind == 7 && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+@inline function combineOne(kind: u32, type: u32, a: i64, b: i64): i64 {
+  const sign = signOf(type);
   switch (kind) {
     case 1: return a + b;
     case 2: return a - b;
     case 3: return a * b;
-    case 5: return a < b ? a : b;
-    case 6: return a > b ? a : b;
+    case 4: case 7: case 8: return divide(kind, type, a, b);
+    case 5: return (a ^ sign) < (b ^ sign) ? a : b;
+    case 6: return (a ^ sign) > (b ^ sign) ? a : b;
     case 9: return a & b;
     case 10: return a | b;
     case 11: return a ^ b;
+    case 12: return <u64>b > 63 ? 0 : a << b;
+    case 13: return <u64>b > 63 ? 0 : <i64>(<u64>a >> <u64>b);
     case 16: return a == b ? 1 : 0;
-    case 17: return a > b ? 1 : 0;
-    case 18: return a >= b ? 1 : 0;
-    case 19: return a < b ? 1 : 0;
-    default: return a <= b ? 1 : 0;
+    case 17: return (a ^ sign) > (b ^ sign) ? 1 : 0;
+    case 18: return (a ^ sign) >= (b ^ sign) ? 1 : 0;
+    case 19: return (a ^ sign) < (b ^ sign) ? 1 : 0;
+    default: return (a ^ sign) <= (b ^ sign) ? 1 : 0;
   }
 }
 
@@ -176,7 +208,7 @@ export function combine_integers(ip: usize): void {
         i3 * u32At(ip, COMBINE_INTEGERS_B3) + i4 * u32At(ip, COMBINE_INTEGERS_B4);
       let y = addressAt(ip, COMBINE_INTEGERS_Y) + <usize>row * n5 * sy;
       for (let i: u32 = 0; i < n5; i++, a += sa, b += sb, y += sy) {
-        storeInteger(result, y, combineOne(kind, loadInteger(type, a), loadInteger(type, b)));
+        storeInteger(result, y, combineOne(kind, type, loadInteger(type, a), loadInteger(type, b)));
       }
     }
   }
@@ -207,17 +239,18 @@ export function reduce_integers(ip: usize): void {
   const inner = u32At(ip, REDUCE_INTEGERS_INNER), length = u32At(ip, REDUCE_INTEGERS_LENGTH);
   const lines = u32At(ip, REDUCE_INTEGERS_OUTER) * inner, kind = u32At(ip, REDUCE_INTEGERS_KIND);
   const type = u32At(ip, REDUCE_INTEGERS_TYPE), bytes = bytesOf(type), stride = inner * bytes;
+  const sign = kind == 3 || kind == 4 ? signOf(type) : 0;
   for (let c = nextChunk(ip, lines); c >= 0; c = nextChunk(ip, lines)) {
     let x = addressAt(ip, REDUCE_INTEGERS_X) + (<usize>(<u32>c / inner) * length * inner + <u32>c % inner) * bytes;
     let total: i64 = kind == 5 ? 1 : kind == 3 ? i64.MIN_VALUE : kind == 4 ? i64.MAX_VALUE : 0;
     for (let i: u32 = 0; i < length; i++, x += stride) {
-      const value = loadInteger(type, x);
+      const value = loadInteger(type, x) ^ sign;
       if (kind == 3) total = value > total ? value : total;
       else if (kind == 4) total = value < total ? value : total;
       else if (kind == 5) total *= value;
       else total += kind == 8 ? value * value : value;
     }
-    storeInteger(type, addressAt(ip, REDUCE_INTEGERS_Y) + <usize>c * bytes, total);
+    storeInteger(type, addressAt(ip, REDUCE_INTEGERS_Y) + <usize>c * bytes, total ^ sign);
   }
 }
 

@@ -63,6 +63,17 @@ export const binary: OpRecord = defineOp({
       inputs: [random.indices([7, 1, 3, 100000, 5, 2, 9]), random.indices([3])],
       attributes: { kind },
     })),
+    ...TYPED.flatMap(([dtype, a, b]) =>
+      BINARY_NAMES.filter((kind) => isDefined(kind, dtype)).map((kind) => ({
+        name: `${kind} of ${dtype}`,
+        inputs: [
+          random.typed(dtype, a),
+          // Shifts are by few bits.
+          random.typed(dtype, kind.startsWith("shift") ? b.map((_, i) => 5 * i) : b),
+        ],
+        attributes: { kind },
+      }))
+    ),
     ...(["and", "or", "xor"] as const).map((kind) => ({
       name: `${kind} of truth values`,
       inputs: [random.truths([5, 7]), random.truths([7])],
@@ -71,6 +82,21 @@ export const binary: OpRecord = defineOp({
   ],
   kernels: { wasm: [combineKernel("binary_f32"), integersKernel], gpu: gpuBinaryAnyKernels },
 });
+
+const SMALL = [7, 200, 3, 129, 5], SIGNED = [7, -100, 127, -128, -5], DIVISORS = [3, 7, 200, 2, 9];
+const WIDE = [2n ** 63n, 2n ** 64n - 1n, 5n, 2n ** 62n + 3n, 0n];
+
+/** Two vectors of numbers in which signs, carries and the last bits matter. */
+const TYPED:
+  readonly (readonly [DataType, readonly (number | bigint)[], readonly (number | bigint)[]])[] = [
+    ["u8", SMALL, DIVISORS],
+    ["i8", SIGNED, [3, -7, 100, -1, 9]],
+    ["u16", [7, 60000, 3, 65535, 5], DIVISORS],
+    ["i16", [7, -30000, 32767, -32768, -5], [3, -7, 200, -1, 9]],
+    ["u32", [7, 4e9, 3, 2 ** 32 - 1, 5], DIVISORS],
+    ["i64", WIDE.map((value) => BigInt.asIntN(64, value)), [-1n, 3n, -7n, 2n ** 40n, 9n]],
+    ["u64", WIDE, [3n, 2n ** 63n + 1n, 7n, 2n ** 40n, 9n]],
+  ];
 
 function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {
   const rule: BinaryKind = binaryKinds[kind];

@@ -8,7 +8,7 @@ import { DATA_TYPES, isFloat, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuCastKernels } from "../lower_gpu_strided.ts";
-import { convertKernel } from "../lower_typed.ts";
+import { codeKernels, convertKernel } from "../lower_typed.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { elementsOf } from "../strided.ts";
@@ -40,14 +40,51 @@ export const cast: OpRecord = defineOp({
       }
     } else for (let i = 0; i < count; i++) setElement(out!, i, getElement(x!, i));
   },
-  cases: (random) =>
-    (["f32", "f16", "i32", "bool", "i8", "u8"] as const).flatMap((to) => [
+  cases: (random) => [
+    ...(["f32", "f16", "i32", "bool", "i8", "u8"] as const).flatMap((to) => [
       { name: `f32 to ${to}`, inputs: [random.input([5, 7])], attributes: { to } },
       { name: `i32 to ${to}`, inputs: [random.indices([0, 1, 2, 127])], attributes: { to } },
       { name: `bool to ${to}`, inputs: [random.truths([3, 5])], attributes: { to } },
     ]),
-  kernels: { wasm: [convertKernel], gpu: gpuCastKernels },
+    ...CODES.flatMap((to) =>
+      [true, false].map((saturate, i) => ({
+        name: `f32 to ${to}, ${saturate ? "" : "not "}saturated`,
+        inputs: [random.typed("f32", EDGES)],
+        attributes: { to, saturate, round: (["nearest", "down"] as const)[i]! },
+      }))
+    ),
+    ...[...CODES, ...NARROW].map((from) => ({
+      name: `edges of ${from} to f32`,
+      inputs: [random.typed(from, EDGES)],
+      attributes: { to: "f32" as const },
+    })),
+    ...NARROW.map((to) => ({
+      name: `edges of f32 to ${to}`,
+      inputs: [random.typed("f32", [...EDGES, 2 ** 40, -(2 ** 32) - 256])],
+      attributes: { to },
+    })),
+    ...(["u64", "i64", "f64"] as const).map((to) => ({
+      name: `u64 to ${to}`,
+      inputs: [random.typed("u64", [0n, 1n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 53n + 1n])],
+      attributes: { to },
+    })),
+  ],
+  kernels: { wasm: [convertKernel, ...codeKernels], gpu: gpuCastKernels },
 });
+
+const CODES = [
+  ...["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"] as const,
+];
+const NARROW = [
+  ...["i4", "u4", "i2", "u2", "i8", "u8", "i16", "u16", "i32", "u32", "f16", "bf16"] as const,
+];
+
+/** Signs, ties to even, subnormals, and what is too large for one format or all. */
+const EDGES = [
+  ...[0, -0, 1, -1, 1.5, -2.5, 0.0625, 3.25, 17, 18, 19, -20, 240, 248, 448, 464, 465, -480],
+  ...[57344, 61440, -61441, 65504, 65520, 2 ** -9, 2 ** -10, 2 ** -11, 3 * 2 ** -11, 2 ** -17],
+  ...[2 ** -18, 3 * 2 ** -18, -(2 ** -25), 1e-40, 1e30, Infinity, -Infinity, NaN],
+];
 
 // 64-bit integers that no double holds stay whole, and lose high bits only.
 function castWide(x: HostTensor, out: HostTensor): void {

@@ -5,6 +5,7 @@ import { choice, flag, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
+import { gpuNllLossKernels, nllLossKernel } from "../lower_loss.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
 
@@ -54,5 +55,5 @@ export const nllLoss: OpRecord = defineOp({
       inputs: [random.input([4, 5]), random.indices([0, 4, -1, 2]), random.input([5])],
       attributes: { reduction, ignores: true, ignore_index: 2 },
     })),
-  kernels: { wasm: [], gpu: [] },
+  kernels: { wasm: [nllLossKernel], gpu: gpuNllLossKernels },
 });

@@ -5,7 +5,7 @@ import { choice, number } from "../attributes.ts";
 import { isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
-import { isNanKernel, mapKernel } from "../lower_elementwise.ts";
+import { mapKernel, testKernels } from "../lower_elementwise.ts";
 import { gpuUnaryKernels } from "../lower_gpu_strided.ts";
 import { mapIntegersKernel } from "../lower_typed.ts";
 import { numbersOf, storeNumbers } from "../host_numbers.ts";
@@ -55,6 +55,11 @@ export const unary: OpRecord = defineOp({
       }],
       attributes: { kind: "is_nan" },
     },
+    ...[[0, 1], [1, 0], [1, 1], [0, 0]].map(([alpha, beta]) => ({
+      name: `is_infinite of ${alpha ? "negative" : ""} ${beta ? "positive" : ""}`,
+      inputs: [random.typed("f32", [1, Infinity, -Infinity, NaN, -2])],
+      attributes: { kind: "is_infinite", alpha: alpha!, beta: beta! },
+    })),
     { name: "not", inputs: [random.truths([5, 7])], attributes: { kind: "not" } },
     ...UNARY_NAMES.filter((kind) => unaryKinds[kind].float).flatMap((kind) =>
       [3, 33].map((width) => ({
@@ -64,7 +69,7 @@ export const unary: OpRecord = defineOp({
       }))
     ),
   ],
-  kernels: { wasm: [mapKernel, isNanKernel, mapIntegersKernel], gpu: gpuUnaryKernels },
+  kernels: { wasm: [mapKernel, ...testKernels, mapIntegersKernel], gpu: gpuUnaryKernels },
 });
 
 function functionOf(kind: UnaryKind, dtype: DataType): unknown {

@@ -29,12 +29,17 @@ export const where: OpRecord = defineOp({
       to[index] = holds[offsets[0]!] ? x[offsets[1]!] : y[offsets[2]!];
     });
   },
-  cases: (random) =>
-    [[[5, 33], [5, 33], [5, 33]], [[33], [5, 33], [1]], [[5, 1], [33], [1, 33]], [[1], [], [7]]]
+  cases: (random) => [
+    ...[[[5, 33], [5, 33], [5, 33]], [[33], [5, 33], [1]], [[5, 1], [33], [1, 33]], [[1], [], [7]]]
       .map(([c, a, b]) => ({
         name: `[${c}] of [${a}] and [${b}]`,
         inputs: [random.truths(c!), random.input(a!), random.input(b!)],
       })),
+    ...(["i64", "u64", "f64", "i32", "u16", "i8", "bool"] as const).map((dtype) => ({
+      name: `elements of ${dtype}`,
+      inputs: [random.truths([5]), random.typed(dtype, [1, 0, 1, 1, 0]), random.typed(dtype, [0])],
+    })),
+  ],
   tolerance: { ofLargest: 0, reason: "a copy" },
   kernels: { wasm: [chooseKernel], gpu: gpuWhereKernels },
 });

@@ -35,7 +35,17 @@ const MAPS: Readonly<Record<keyof typeof MAP_KINDS, string>> = {
   selu: "f32x4.mul(beta, negative(f32x4.mul(alpha, expm1_4(v)), v))",
   celu: "negative(f32x4.mul(alpha, expm1_4(f32x4.div(v, alpha))), v)",
   thresholded_relu: "v128.and(v, f32x4.gt(v, alpha))",
+  shrink: "v128.bitselect(f32x4.add(v, beta), v128.and(f32x4.sub(v, beta), f32x4.gt(v, alpha)), " +
+    "f32x4.lt(v, f32x4.neg(alpha)))",
+  ...{ tan: inFloat64("tan"), asin: inFloat64("asin"), acos: inFloat64("acos") },
+  ...{ atan: inFloat64("atan"), sinh: inFloat64("sinh"), cosh: inFloat64("cosh") },
+  ...{ asinh: inFloat64("asinh"), acosh: inFloat64("acosh"), atanh: inFloat64("atanh") },
 };
+
+/** Lane by lane: for functions that models hardly have. */
+function inFloat64(name: string): string {
+  return `four(${[0, 1, 2, 3].map((i) => `NativeMath.${name}(lane(v, ${i}))`).join(", ")})`;
+}
 
 /** Function of vectors `v` and `w`. Tests are not here: their results are bytes. */
 const COMBINES: Readonly<Partial<Record<keyof typeof COMBINE_KINDS, string>>> = {
@@ -122,7 +132,7 @@ export function elementwiseRuns(): string {
     'import { log4 } from "../onnx_log";',
     'import { madd } from "../simd";',
     "import {",
-    "clamp01, cos4, expm1_4, geluTanh4, loadPart, loadStrided, negative, power4, sign4, sin4,",
+    "clamp01, cos4, expm1_4, four, geluTanh4, lane, loadPart, loadStrided, negative, power4, sign4, sin4,",
     "softplus4, storePart,",
     '} from "../onnx_functions";',
     ...maps.map(([name, expression]) => mapFunction(name, expression)),
