@@ -223,10 +223,11 @@ export const specRule = record({
     positions: optional(record({ offset: number })),
     /**
      * Sines and cosines of position + `offset` are added, of frequencies 10000^(-i / (d/2 - 1)) as fairseq has
-     * them (default), or 10000^(-2i / d) (`plain`).
+     * them (default), or 10000^(-2i / d) (`plain`). Token `padId` has none.
      */
     sinusoidal: optional(record({
       offset: number,
+      padId: optional(number),
       frequencies: optional(oneOf("fairseq", "plain")),
     })),
     /** A learnt row for each token's type (which of two texts it is from) is added. */

@@ -51,10 +51,18 @@ export function embedding(context: BlockContext, table: Value): Value {
     x = apply(builder, "add", "embedding.sum", [x, learnt]);
   }
   if (sinusoidal) {
-    const rows = apply(builder, "select_rows", "embedding.sinusoidal", [
+    let rows = apply(builder, "select_rows", "embedding.sinusoidal", [
       sinusoidalTable(context, sinusoidal),
       inputs.positions,
     ]);
+    const { padId } = sinusoidal;
+    if (padId !== undefined) {
+      const isText = new Float32Array(params.vocabulary).fill(1);
+      isText[padId] = 0;
+      const table = builder.constant("embedding.text", isText, [params.vocabulary, 1]);
+      const mask = apply(builder, "select_rows", "embedding.is_text", [table, inputs.tokens]);
+      rows = apply(builder, "mul", "embedding.sinusoidal.text", [rows, mask]);
+    }
     x = apply(builder, "add", "embedding.sum", [x, rows]);
   }
   if (types) {
