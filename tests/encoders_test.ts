@@ -184,6 +184,7 @@ const REFUSED: readonly (readonly [fixture: string, change: Record<string, unkno
   ["roberta", { pad_token_id: 0 }, /pad_token_id: is number 0/],
   ["m2m100", { scale_embedding: false }, /scale_embedding: is boolean false/],
   ["m2m100", { decoder_start_token_id: null }, /decoder_start_token_id: is missing/],
+  ["m2m100", { encoder_attention_heads: 5 }, /encoder_attention_heads: is 5, which does not div/],
   ["m2m100", { encoder_ffn_dim: 41 }, /encoder\.layers\.0\.fc1\.weight: has shape \[40,32\]/],
   ["t5", { relative_attention_max_distance: 2 }, /relativeDistance: is 2/],
   [

@@ -1,6 +1,9 @@
 // JSON of model files, more strictly than JSON.parse takes it: doubled keys, which JSON.parse hides by
 // keeping the last one, are errors, and so is nesting deeper than anything a model file needs. Syntax
 // itself is left to JSON.parse; the scan before it only follows strings and brackets.
+//
+// In one thing it takes more: Python's json writes NaN, Infinity and -Infinity, and files on the hub hold them, as a
+// rule in keys that nobody needs. They are read as these numbers; who needs a number checks that it is finite.
 
 import { FormatError } from "../errors.ts";
 import type { MetadataValue } from "./source.ts";
@@ -23,12 +26,60 @@ export function parseStrictJson(bytes: Uint8Array, file: string): MetadataValue 
     throw new FormatError("its JSON is not UTF-8", { file, remedy: "Fetch it again", cause });
   }
   scanKeys(text, file);
+  return parseJson(text, { file });
+}
+
+/**
+ * Parses a text that another program wrote for a model, without looking for doubled keys: for files that nothing
+ * about tensors stands in, and that may be long.
+ *
+ * @throws {FormatError} If it is not JSON; the message says where.
+ */
+export function parseJson(
+  text: string,
+  at: { readonly file: string; readonly place?: string },
+): MetadataValue {
   try {
     return JSON.parse(text) as MetadataValue;
   } catch (cause) {
+    const value = parseWithPython(text);
+    if (value !== undefined) return value;
     // The reason quotes the text, line ends and all.
     const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\s+/g, " ");
-    throw new FormatError(`not valid JSON (${reason})`, { file, remedy: "Fetch it again", cause });
+    const [, position] = /position (\d+)/.exec(reason) ?? [];
+    const isCut = /end of|unterminated/i.test(reason) || Number(position) >= text.length;
+    throw new FormatError(`is not valid JSON (${reason})`, {
+      ...at,
+      remedy: isCut ? "It is cut short: fetch it again" : "Correct it there, or fetch it again",
+      cause,
+    });
+  }
+}
+
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/sy;
+const LITERAL = /(?<![\w.+-])(?:-?Infinity|NaN)(?![\w.+-]|\s*:)/y;
+
+/** The value of a text that is JSON but for Python's numbers; undefined if it holds none or is wrong elsewhere too. */
+function parseWithPython(text: string): MetadataValue | undefined {
+  // JSON has no number that is NaN, hence a string that stands nowhere in the text.
+  let nan = "NaN";
+  while (text.includes(nan)) nan += "~";
+  let plain = "", from = 0;
+  for (let i = 0; i < text.length; i++) {
+    STRING.lastIndex = LITERAL.lastIndex = i;
+    if (text[i] === '"' && STRING.test(text)) i = STRING.lastIndex - 1;
+    const [literal] = "-IN".includes(text[i]!) ? LITERAL.exec(text) ?? [] : [];
+    if (literal === undefined) continue;
+    const number = { NaN: `"${nan}"`, Infinity: "1e999" }[literal] ?? "-1e999";
+    plain += text.slice(from, i) + number;
+    from = i + literal.length;
+    i = from - 1;
+  }
+  if (from === 0) return undefined;
+  try {
+    return JSON.parse(plain + text.slice(from), (_, value) => value === nan ? NaN : value);
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertFalse, assertThrows } from "@std/assert";
 import { FormatError } from "../errors.ts";
-import { asObject, parseStrictJson } from "./strict_json.ts";
+import { asObject, parseJson, parseStrictJson } from "./strict_json.ts";
 
 function parse(text: string) {
   return parseStrictJson(new TextEncoder().encode(text), "f.json");
@@ -50,5 +50,36 @@ Deno.test("asObject() takes objects only", () => {
   assertEquals(asObject({ a: 1 }), { a: 1 });
   for (const value of [null, [1], "x", 3, undefined, new Float32Array(1)]) {
     assertEquals(asObject(value), undefined);
+  }
+});
+
+// What Python's json.loads gives for the same texts.
+Deno.test("numbers that are none are read as Python writes them, everything else as ever", () => {
+  assertEquals(parse('{"a":Infinity,"b":[-Infinity,NaN],"c":"NaN, -Infinity","d\\"NaN":1e3}'), {
+    a: Infinity,
+    b: [-Infinity, NaN],
+    c: "NaN, -Infinity",
+    'd"NaN': 1000,
+  });
+  assertEquals(parse("NaN"), NaN);
+  assertEquals(parse('[NaN, "NaN~", "NaN"]'), [NaN, "NaN~", "NaN"]);
+  for (
+    const text of [
+      ...["{NaN:1}", "[-NaN]", "[+Infinity]", "[1Infinity]", "[Infinity5]", "[NaN NaN]", "nan"],
+      ...["[infinity]", "[inf]", "[--Infinity]", '{"a":Infinity', "[NaN,]", "[1.Infinity]"],
+    ]
+  ) {
+    assertThrows(() => parse(text), FormatError, "not valid JSON");
+  }
+});
+
+Deno.test("what to do depends on whether the text is cut short", () => {
+  const at = { file: "f.json", place: "p" };
+  for (const text of ['{"a": 1', '{"a": "tex', "", "[1,"]) {
+    assertThrows(() => parseJson(text, at), FormatError, "cut short: fetch it again");
+  }
+  for (const text of ["{'a': 1}", '{"a": 1,}', '{"a": NaN, b}']) {
+    const { message } = assertThrows(() => parseJson(text, at), FormatError, "f.json, p: ");
+    assertFalse(message.includes("cut short"), message);
   }
 });

@@ -110,7 +110,9 @@ function finish(context: BlockContext, x: Value, role: string | undefined): Valu
 /** The encoder's own spec, sizes and tensors, under the names that its blocks ask for. */
 function encoderParts(parts: ModelParts): ModelParts {
   const { resolved, params, tensors } = parts;
-  const { encoderLayers, encoderHeads, encoderFeedForward } = params;
+  const { encoderLayers, encoderHeads, encoderFeedForward, hidden } = params;
+  // Heads of their own number share out the same width; where a file names a width, it is that of both stacks.
+  const headDim = encoderHeads === undefined ? params.headDim : hidden / encoderHeads;
   return {
     ...parts,
     resolved: { ...resolved, spec: { ...resolved.spec, layer: resolved.spec.encoder!.layer } },
@@ -119,6 +121,7 @@ function encoderParts(parts: ModelParts): ModelParts {
       layers: encoderLayers ?? params.layers,
       heads: encoderHeads ?? params.heads,
       kvHeads: encoderHeads ?? params.kvHeads,
+      ...encoderHeads !== undefined && { headDim, valueDim: headDim },
       feedForward: encoderFeedForward ?? params.feedForward,
     },
     tensors: prefixed(tensors, "encoder_"),

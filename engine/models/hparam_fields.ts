@@ -34,6 +34,7 @@ export const FIELDS = {
   normEpsilon: { kind: "positive", max: 1 },
   activation: { kind: "word" },
   tiedHead: { kind: "flag" },
+  headScaled: { kind: "flag" },
   ropeTheta: { kind: "positive", max: 1e15 },
   ropeDim: { kind: "count", max: 1 << 16 },
   ropeFraction: { kind: "positive", max: 1 },

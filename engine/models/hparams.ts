@@ -165,8 +165,9 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
   if (heads % kvHeads !== 0) {
     fail("kvHeads", `is ${kvHeads}, which does not divide the ${heads} query heads`);
   }
-  if (found.headDim === undefined && hidden % heads !== 0) {
-    fail("heads", `is ${heads}, which does not divide the hidden size ${hidden}`);
+  for (const name of ["heads", "encoderHeads"] as const) {
+    if (found.headDim !== undefined || hidden % (found[name] ?? 1) === 0) continue;
+    fail(name, `is ${found[name]}, which does not divide the hidden size ${hidden}`);
   }
   if ((found.expertsUsed ?? 0) > (found.experts ?? Infinity)) {
     fail("expertsUsed", `is ${found.expertsUsed}, and there are ${found.experts} experts`);
@@ -266,6 +267,8 @@ function unwrap(value: MetadataValue, kind: string, at: { file: string; place: s
 function describe(value: unknown): string {
   const text = typeof value === "bigint"
     ? `${value}`
+    : typeof value === "number"
+    ? `number ${value}`
     : `${typeof value} ${JSON.stringify(value) ?? ""}`;
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }

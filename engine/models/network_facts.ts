@@ -4,6 +4,7 @@
 import type { EncoderFacts, Pooling, SourceMemory } from "../decode/runtime.ts";
 import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
+import { asObject, parseJson } from "../formats/strict_json.ts";
 import type { PreparedModel } from "./prepare.ts";
 
 /** Keys of sentence-transformers' pooling file, and what they mean here. */
@@ -104,10 +105,7 @@ async function readJson(
     // A file that was given without its folder has no companions, or none in other folders.
     if (!(error instanceof SourceError || error instanceof FormatError)) throw error;
   }
-  if (text === undefined) return {};
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new FormatError("is not JSON", { file: file.name, place: name, cause });
-  }
+  return text === undefined
+    ? {}
+    : asObject(parseJson(text, { file: file.name, place: name })) ?? {};
 }

@@ -4,6 +4,7 @@
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { parseJson } from "../formats/strict_json.ts";
 import { type ChatTemplate, compileChatTemplate } from "../text/chat_template.ts";
 // Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json. And neither this nor templates
 // when they are called for: that would be a wait of its own behind all threads that are busy, 3 to 8 ms.
@@ -102,10 +103,5 @@ function noTokenizer({ name }: WeightFile): never {
 
 async function readJson(file: WeightFile, name: string): Promise<unknown> {
   const text = await file.readText?.(name);
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new FormatError("is not JSON", { file: file.name, place: name, cause });
-  }
+  return text === undefined ? undefined : parseJson(text, { file: file.name, place: name });
 }

@@ -2,8 +2,9 @@
 // each name under which checkpoints keep one. The first row that finds its files wins; what a file really
 // is decides its content (Llama 3's `tokenizer.model` is a rank file of tiktoken).
 
-import { FormatError, UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { parseJson } from "../formats/strict_json.ts";
 import { tokenizerFromLlama2c } from "./llama2c_tokenizer.ts";
 import { tokenizerFromRemapped } from "./remapped_sentencepiece.ts";
 import { tokenizerFromSentencePiece } from "./sentencepiece.ts";
@@ -100,10 +101,5 @@ async function readCompanions(files: ModelFiles): Promise<VocabularyCompanions> 
 
 async function readJson(files: ModelFiles, name: string): Promise<unknown> {
   const text = await files.readText?.(name);
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new FormatError("is not JSON", { file: files.name, place: name, cause });
-  }
+  return text === undefined ? undefined : parseJson(text, { file: files.name, place: name });
 }

@@ -1,9 +1,9 @@
 // What the texts beside an ONNX decoder say of it: config.json (Hugging Face), generation_config.json and
 // genai_config.json (onnxruntime-genai). All of them may be missing; the graph then speaks for itself.
 
-import { FormatError } from "../../errors.ts";
 import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
 import type { MetadataValue } from "../../formats/source.ts";
+import { asObject, parseJson } from "../../formats/strict_json.ts";
 
 /** Facts that a graph does not state. */
 export interface DecoderConfig {
@@ -46,15 +46,9 @@ export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> 
 
 async function readJson(file: OnnxFile, name: string): Promise<Json> {
   const text = await file.readText?.(name);
-  if (text === undefined) return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === "object" && !Array.isArray(value)
-      ? value as Json
-      : {};
-  } catch (cause) {
-    throw new FormatError("is not JSON", { file: file.name, place: name, cause });
-  }
+  return text === undefined
+    ? {}
+    : asObject(parseJson(text, { file: file.name, place: name })) ?? {};
 }
 
 function objectAt(json: Json, key: string): Json {
