@@ -198,7 +198,7 @@ async function finish(
     name,
     network,
     encoder: network === "encoder" ? await facts?.encoderFacts(file, prepared) : undefined,
-    source: network === "encoder-decoder" ? facts?.sourceMemory(file, prepared) : undefined,
+    source: network === "encoder-decoder" ? await facts?.sourceMemory(file, prepared) : undefined,
     executable,
     capacity: limits.contextLength,
     batch: limits.batch,
@@ -229,7 +229,12 @@ async function finish(
     ...device.note ? [device.note] : [],
     ...info.rounded > 0 ? [roundingNote(info.rounded)] : [],
   ];
-  return new LoadedModel(runtime, { info, device: device.backend.name, notes });
+  const warnings = [...info.warnings, ...text.warnings];
+  return new LoadedModel(runtime, {
+    info: { ...info, warnings },
+    device: device.backend.name,
+    notes,
+  });
 }
 
 function roundingNote(count: number): string {

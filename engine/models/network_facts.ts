@@ -5,6 +5,7 @@ import type { EncoderFacts, Pooling, SourceMemory } from "../decode/runtime.ts";
 import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
+import { readGenerationConfig } from "./generation_config.ts";
 import type { PreparedModel } from "./prepare.ts";
 
 /** Keys of sentence-transformers' pooling file, and what they mean here. */
@@ -76,11 +77,13 @@ async function poolingOf(file: WeightFile): Promise<Pooling> {
  *
  * @throws {FormatError} If the config does not say with which token a target begins.
  */
-export function sourceMemory(
-  { name }: WeightFile,
+export async function sourceMemory(
+  file: WeightFile,
   { limits, params, spec }: PreparedModel,
-): SourceMemory {
-  if (params.targetStart === undefined) {
+): Promise<SourceMemory> {
+  const { name } = file;
+  const start = (await readGenerationConfig(file)).targetStart ?? params.targetStart;
+  if (start === undefined) {
     throw new FormatError("is missing, and without it no target can begin", {
       file: name,
       place: "decoder_start_token_id",
@@ -89,7 +92,7 @@ export function sourceMemory(
   return {
     lengths: new Int32Array(limits.sessions),
     capacity: limits.contextLength,
-    start: [params.targetStart],
+    start: [start],
     translation: spec.translation,
   };
 }

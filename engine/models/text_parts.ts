@@ -2,20 +2,22 @@
 // companions beside the weights, or from what older checkpoints have instead of it. A file without any
 // still computes: ids in, logits out.
 
-import { FormatError, UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { parseJson } from "../formats/strict_json.ts";
 import { type ChatTemplate, compileChatTemplate } from "../text/chat_template.ts";
 // Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json. And neither this nor templates
 // when they are called for: that would be a wait of its own behind all threads that are busy, 3 to 8 ms.
 import { tokenizerFromGguf } from "../text/gguf_tokenizer.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
+import type { ChatTemplates, FoundText } from "./folder_text.ts";
 
 /** Text side of a model. */
 export interface TextParts {
   /** @throws {UnsupportedError} If the files hold none. */
   tokenizer(): Tokenizer;
   readonly chatTemplate: ChatTemplate | undefined;
+  /** What files beside the weights ask for and does not happen; one sentence each. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -30,14 +32,26 @@ export async function readTextParts(
   template?: string | null,
   tokenization = "",
 ): Promise<TextParts> {
-  const { tokenizer: own, source } = await readFiles(file);
+  const { tokenizer: own, templates, warnings } = await readFiles(file);
   const tokenizer = own && tokenization !== "" ? await cutBy(own, tokenization, file.name) : own;
-  const text = template === undefined ? source : template ?? undefined;
-  const name = template === undefined ? file.name : "option chatTemplate";
   return {
     tokenizer: () => tokenizer ?? noTokenizer(file),
-    chatTemplate: text === undefined ? undefined : compileChatTemplate(text, name),
+    chatTemplate: template === undefined
+      ? compileAll(templates, file.name)
+      : template === null
+      ? undefined
+      : compileChatTemplate(template, "option chatTemplate"),
+    warnings,
   };
+}
+
+/** The default template, which the one for tools stands in for where there are some, as in transformers. */
+function compileAll(templates: ChatTemplates, name: string): ChatTemplate | undefined {
+  if (templates.default === undefined) return undefined;
+  const plain = compileChatTemplate(templates.default, name);
+  if (templates.tool_use === undefined) return plain;
+  const withTools = compileChatTemplate(templates.tool_use, name);
+  return { ...plain, render: (input) => (input.tools ? withTools : plain).render(input) };
 }
 
 async function cutBy(own: Tokenizer, algorithm: string, name: string): Promise<Tokenizer> {
@@ -45,52 +59,22 @@ async function cutBy(own: Tokenizer, algorithm: string, name: string): Promise<T
   return byAlgorithm(own, algorithm, name);
 }
 
-interface FoundText {
-  readonly tokenizer: Tokenizer | undefined;
-  /** Jinja text. */
-  readonly source: string | undefined;
-}
-
 async function readFiles(file: WeightFile): Promise<FoundText> {
-  if (file.metadata.has("tokenizer.ggml.model")) {
-    return {
-      tokenizer: tokenizerFromGguf(file.metadata, file.name),
-      source: templateText(file.metadata.get("tokenizer.chat_template"), file),
-    };
+  if (!file.metadata.has("tokenizer.ggml.model")) {
+    return await (await import("./folder_text.ts")).readFolderText(file);
   }
-  const json = await readJson(file, "tokenizer.json");
-  const config = await readJson(file, "tokenizer_config.json") as
-    | { chat_template?: unknown }
-    | undefined;
-  return {
-    tokenizer: json === undefined ? await findOther(file) : await fromJson(json, config, file.name),
-    source: await file.readText?.("chat_template.jinja") ??
-      templateText(config?.chat_template, file),
+  const text = (key: string) => {
+    const value = file.metadata.get(key);
+    return typeof value === "string" ? value : undefined;
   };
-}
-
-async function fromJson(json: unknown, config: unknown, name: string): Promise<Tokenizer> {
-  const { tokenizerFromJson } = await import("../text/tokenizer.ts");
-  return tokenizerFromJson(json, config, name);
-}
-
-async function findOther(file: WeightFile): Promise<Tokenizer | undefined> {
-  const { findTokenizer } = await import("../text/tokenizer_files.ts");
-  return await findTokenizer(file);
-}
-
-// One text, or several with names, of which "default" is for plain conversations.
-function templateText(value: unknown, file: WeightFile): string | undefined {
-  if (value === undefined || value === null || typeof value === "string") return value ?? undefined;
-  const named = Array.isArray(value)
-    ? value.find((item) => (item as { name?: unknown } | null)?.name === "default")
-    : undefined;
-  const template = (named as { template?: unknown } | undefined)?.template;
-  if (typeof template === "string") return template;
-  throw new FormatError("is neither a text nor a list with a default one", {
-    file: file.name,
-    place: "chat_template",
-  });
+  return {
+    tokenizer: tokenizerFromGguf(file.metadata, file.name),
+    templates: {
+      default: text("tokenizer.chat_template"),
+      tool_use: text("tokenizer.chat_template.tool_use"),
+    },
+    warnings: [],
+  };
 }
 
 function noTokenizer({ name }: WeightFile): never {
@@ -99,9 +83,4 @@ function noTokenizer({ name }: WeightFile): never {
     remedy:
       "Put tokenizer.json or tokenizer.model beside the weights, or use a session with token ids",
   });
-}
-
-async function readJson(file: WeightFile, name: string): Promise<unknown> {
-  const text = await file.readText?.(name);
-  return text === undefined ? undefined : parseJson(text, { file: file.name, place: name });
 }

@@ -2,6 +2,7 @@
 // that is then not done, so they are named once. Keys that change no result (dropout, token ids, versions) are
 // listed in specs/names.json; those whose value is null, false, 0 or empty ask for nothing.
 
+import { patternOf } from "../formats/field_table.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { ResolvedSpec } from "./spec.ts";
 
@@ -30,7 +31,7 @@ export function unknownKeys(
   const named = (key: string) => key.replace("{arch}", architecture);
   const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]
     .map(named);
-  const harmless = names.harmless.map((pattern) => toPattern(named(pattern)));
+  const harmless = names.harmless.map((pattern) => patternOf(named(pattern)));
   // By keys: to look at a value may take decoding a vocabulary.
   return [...metadata.keys()].filter((key) =>
     (convention === "huggingface" || key.startsWith(`${architecture}.`)) &&
@@ -48,10 +49,4 @@ function asks(value: unknown): boolean {
   }
   if (typeof value === "object" && value !== null) return Object.keys(value).length > 0;
   return value !== null && value !== false && value !== 0 && value !== "";
-}
-
-/** `*` stands for any part of a key. */
-function toPattern(text: string): RegExp {
-  const parts = text.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`^${parts.join(".*")}$`);
 }

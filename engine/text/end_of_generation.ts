@@ -6,6 +6,7 @@
 // (llama-vocab.cpp, "tokens that cause end-of-generation"). Left out: marks between files and holes of code, behind
 // which a text goes on, and `</s>`, which files name where it is an end, and which is HTML in Gemma's vocabulary.
 
+import type { Tokenizer } from "./tokenizer_types.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 
 const END_TEXTS: readonly string[] = [
@@ -65,4 +66,13 @@ export function endOfGenerationIds(
     if (id !== undefined && beside.every(isMark)) found.delete(id);
   }
   return found;
+}
+
+/** A tokenizer with the ids that files beside it name as ends too. */
+export function withEnds(tokenizer: Tokenizer, ids: readonly number[]): Tokenizer {
+  const own = tokenizer.endOfGenerationIds;
+  const more = ids.filter((id) => id < tokenizer.vocabSize && !own.has(id));
+  return more.length === 0
+    ? tokenizer
+    : { ...tokenizer, endOfGenerationIds: new Set([...own, ...more]) };
 }

@@ -23,6 +23,7 @@ import {
 import { readModel } from "./json_model.ts";
 import { readNormalizer } from "./json_normalizer.ts";
 import { readPreTokenizer } from "./json_pre_tokenizer.ts";
+import { withTokenizerConfig } from "./tokenizer_config.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
 import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
 
@@ -37,7 +38,8 @@ const NO_FRAME: Frame = { prefix: [], suffix: [] };
  * Builds a tokenizer from Hugging Face files.
  *
  * @param tokenizerJson Parsed `tokenizer.json`.
- * @param tokenizerConfig Parsed `tokenizer_config.json`, for the roles of special tokens.
+ * @param tokenizerConfig Parsed `tokenizer_config.json`: roles of special tokens, and settings that count before
+ * those of `tokenizer.json`.
  * @param name File name, for messages.
  * @throws {FormatError} If the file breaks the format.
  * @throws {UnsupportedError} If it asks for a component that is not built; the message names it.
@@ -47,7 +49,7 @@ export function tokenizerFromJson(
   tokenizerConfig: unknown,
   name: string,
 ): Tokenizer {
-  const document = asNode(tokenizerJson, "", name);
+  const document = withTokenizerConfig(asNode(tokenizerJson, "", name), tokenizerConfig);
   const normalize = readNormalizer(childNode(document, "normalizer"));
   const { cut, isByteLevel } = readPreTokenizer(childNode(document, "pre_tokenizer"));
   const model = readModel(document, isByteLevel);

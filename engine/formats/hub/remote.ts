@@ -48,6 +48,8 @@ const TEXTS = [
   "vocab.txt",
   "tokenizer.bin",
   "chat_template.jinja",
+  "chat_template.json",
+  "additional_chat_templates/tool_use.jinja",
   // Of embedding models: a list of parts, the longest text, and how tokens become one vector.
   "modules.json",
   "sentence_bert_config.json",

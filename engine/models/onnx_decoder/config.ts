@@ -1,5 +1,5 @@
-// What the texts beside an ONNX decoder say of it: config.json (Hugging Face), generation_config.json and
-// genai_config.json (onnxruntime-genai). All of them may be missing; the graph then speaks for itself.
+// What the texts beside an ONNX decoder say of it: config.json (Hugging Face) and genai_config.json
+// (onnxruntime-genai). All of them may be missing; the graph then speaks for itself.
 
 import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
 import type { MetadataValue } from "../../formats/source.ts";
@@ -14,7 +14,7 @@ export interface DecoderConfig {
   readonly hidden: number | undefined;
   readonly heads: number | undefined;
   readonly feedForward: number | undefined;
-  /** Tokens that end a text, beside those of the tokenizer. */
+  /** Tokens that end a text, beside those that Hugging Face's files name. */
   readonly endIds: readonly number[];
 }
 
@@ -23,7 +23,6 @@ type Json = Readonly<Record<string, MetadataValue | undefined>>;
 /** @throws {FormatError} If one of the files is not JSON. */
 export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> {
   const config: Json = Object.fromEntries(file.metadata);
-  const generation = await readJson(file, "generation_config.json");
   const genai = await readJson(file, "genai_config.json");
   const model = objectAt(genai, "model"), decoder = objectAt(model, "decoder");
   const first = (...values: (MetadataValue | undefined)[]) => values.find(isCount);
@@ -40,7 +39,7 @@ export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> 
     hidden: first(config.hidden_size, config.n_embd, decoder.hidden_size),
     heads: first(config.num_attention_heads, config.n_head, decoder.num_attention_heads),
     feedForward: first(config.intermediate_size, config.ffn_hidden_size),
-    endIds: [config, generation, model].flatMap((from) => idsAt(from.eos_token_id)),
+    endIds: idsAt(model.eos_token_id),
   };
 }
 

@@ -3,6 +3,7 @@
 
 import { createRuntime } from "../../decode/runtime.ts";
 import type { OnnxFile } from "../../formats/onnx/open_onnx_model.ts";
+import { withEnds } from "../../text/end_of_generation.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 import type { Device } from "../devices.ts";
 import { fingerprintOf } from "../fingerprint.ts";
@@ -75,7 +76,8 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
       }),
     });
     const notes = [...executable.notes ?? [], ...device.note ? [device.note] : []];
-    return new LoadedModel(runtime, { info: prepared.info, device: device.backend.name, notes });
+    const info = { ...prepared.info, warnings: [...prepared.info.warnings, ...text.warnings] };
+    return new LoadedModel(runtime, { info, device: device.backend.name, notes });
   } catch (error) {
     for (const { executable } of stages) executable.dispose();
     throw error;
@@ -114,13 +116,4 @@ function cacheFacts({ stages }: PreparedDecoder) {
       shape: [0, ...dims.map((dim, at) => at === axis ? axis : Number(dim) || 1)],
     }))
   );
-}
-
-// Files beside the tokenizer may name more tokens that end a text.
-function withEnds(tokenizer: Tokenizer, ids: readonly number[]): Tokenizer {
-  const own = tokenizer.endOfGenerationIds;
-  const more = ids.filter((id) => id < tokenizer.vocabSize && !own.has(id));
-  return more.length === 0
-    ? tokenizer
-    : { ...tokenizer, endOfGenerationIds: new Set([...own, ...more]) };
 }

@@ -9,6 +9,7 @@ import { resolveOptions } from "../../decode/sampling/options.ts";
 import { FormatError } from "../../errors.ts";
 import type { IniFile } from "../../formats/ini/ini.ts";
 import { readTextFile } from "../../formats/ini/read_ini.ts";
+import { asObject, parseJson } from "../../formats/strict_json.ts";
 import { pathKind } from "../../io.ts";
 import type { LoadOptions } from "../../models/model.ts";
 import { readSpecFile } from "../../models/spec_file.ts";
@@ -175,13 +176,8 @@ interface GenerationHints {
 
 async function readGenerationConfig(path: string): Promise<GenerationHints> {
   if (pathKind(path) !== "file") return {};
-  let json: unknown;
-  try {
-    json = JSON.parse(await readTextFile(path));
-  } catch (cause) {
-    throw new FormatError("is not JSON", { file: path, cause });
-  }
-  const numbers = Object.entries(json as object).filter(([, value]) => typeof value === "number");
+  const json = asObject(parseJson(await readTextFile(path), { file: path })) ?? {};
+  const numbers = Object.entries(json).filter(([, value]) => typeof value === "number");
   return Object.fromEntries(numbers);
 }
 
