@@ -5,7 +5,9 @@ import { assertEquals } from "@std/assert";
 import type { Shader } from "./kernel.ts";
 import { ACTIVATIONS } from "./kernels/activations.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
+import { BINARY_WIDE, wideFunctions } from "./kernels/binary_functions.ts";
 import { broadcastShader } from "./kernels/broadcast.ts";
+import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
 import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
@@ -60,10 +62,29 @@ const SHADERS: readonly Shader[] = [
     { name: "move", inputs: { a: "u32" }, output: "u32", expression: "a", rank: 1 },
     { placed: true },
   ),
+  stridedShader({
+    ...{ name: "cast", inputs: { a: "f16" }, output: "bf16", expression: "a", rank: 1 },
+  }),
+  stridedShader({
+    ...{ name: "move", inputs: { a: "u8" }, output: "u8", expression: "a", rank: 6 },
+  }),
+  stridedShader({
+    ...{ name: "less", inputs: { a: "pair", b: "pair" }, output: "bool", rank: 1 },
+    ...{ expression: BINARY_WIDE.less!, functions: wideFunctions({ signed: true }) },
+  }),
+  stridedShader({
+    ...{ name: "cast", inputs: { a: "f32" }, output: "i16", rank: 1 },
+    ...{ expression: castExpression("f32", "i32")!, functions: CAST_FUNCTIONS },
+  }),
+  stridedShader({
+    ...{ name: "find_code", inputs: { a: "u32", table: "u32" }, output: "u8", rank: 1 },
+    ...{ expression: "find_code(a)", functions: FIND_CODE, numbers: ["steps"] },
+  }),
   gatherShader,
   matmulAnyShader,
   sparseAddShader,
   reduceLinesShader("max"),
+  reduceLinesShader("log_sum_exp"),
   nllLossShader({ reduction: "none", hasWeight: false }),
   nllLossShader({ reduction: "mean", hasWeight: true }),
   convShader({ hasBias: true, activation: "silu" }),

@@ -24,7 +24,7 @@ import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower_gpu.t
 import { batchDims } from "./lower_matmul_nd.ts";
 import { aroundDims } from "./lower_move.ts";
 import { groupsOf } from "./lower_reduce.ts";
-import { areFloat32 } from "./lower_strided.ts";
+import { areFloat32, movableBytes } from "./lower_strided.ts";
 import { countOf } from "./lower_wasm.ts";
 import type { GpuKernel, GpuLowering } from "./op.ts";
 import { completeWindow, three, type WindowAttributes, windowPads } from "./windows.ts";
@@ -175,15 +175,20 @@ function areChecked({ role }: Value): boolean {
   return role === "input";
 }
 
+/** Words of an element, where it is of whole words. */
+function wordsOf(value: Value): number | undefined {
+  const bytes = movableBytes(value) ?? 0;
+  return bytes % 4 === 0 && bytes > 0 ? bytes / 4 : undefined;
+}
+
 /** Kernels of `gather`. */
 export const gpuGatherKernels: readonly GpuKernel[] = [{
   name: "gpu_gather",
-  when: ({ node: { inputs: [x, indices] } }) =>
-    ["f32", "i32", "u32"].includes(x!.dtype) && areChecked(indices!),
+  when: ({ node: { inputs: [x, indices] } }) => wordsOf(x!) !== undefined && areChecked(indices!),
   lower(lowering) {
     const { inputs: [x, indices], outputs: [y], attributes } = lowering.node;
     const axis = axisOf(attributes.axis as number, x!.shape.length);
-    const count = countOf(y!);
+    const words = wordsOf(x!)!, count = mul(countOf(y!), words);
     lowering.emit({
       shader: gatherShader,
       storage: {
@@ -194,7 +199,7 @@ export const gpuGatherKernels: readonly GpuKernel[] = [{
       uniforms: {
         count,
         size: x!.shape[axis]!,
-        inner: aroundDims(x!.shape, axis).inner,
+        inner: mul(aroundDims(x!.shape, axis).inner, words),
         picks: product(indices!.shape),
         wide: indices!.dtype === "i64" ? 2 : 1,
       },

@@ -1,5 +1,5 @@
 // WebGPU kernels of elementwise ops with any broadcasting, and of the ops that put elements elsewhere: all are
-// one shader with other strides. Element types of 4 bytes, and truth values; everything else is the host's.
+// one shader with other strides. Arithmetic is on float32 and whole numbers; elements of every type are moved.
 
 import {
   BINARY_BOOL,
@@ -7,14 +7,13 @@ import {
   BINARY_FUNCTIONS,
   BINARY_INTEGER,
   BINARY_TESTS,
+  BINARY_UNSIGNED,
+  BINARY_WIDE,
   POWER_FUNCTION,
+  wideFunctions,
 } from "../../gpu/kernels/binary_functions.ts";
-import {
-  STRIDED_BLOCK,
-  type StridedRule,
-  stridedShader,
-  type StridedType,
-} from "../../gpu/kernels/strided_map.ts";
+import { ELEMENTS, type ElementType } from "../../gpu/kernels/element_types.ts";
+import { STRIDED_BLOCK, type StridedRule, stridedShader } from "../../gpu/kernels/strided_map.ts";
 import {
   UNARY_FLOAT,
   UNARY_FUNCTIONS,
@@ -22,23 +21,35 @@ import {
   UNARY_SIGNED,
   UNARY_TESTS,
 } from "../../gpu/kernels/unary_functions.ts";
-import { ceilDiv, type Dim, product } from "./dim.ts";
-import type { Node, Value } from "./graph.ts";
+import { ceilDiv, type Dim, equal, product } from "./dim.ts";
+import type { DataType, Node, Value } from "./graph.ts";
 import { groupsFor } from "./lower_gpu.ts";
 import { broadcastLoop } from "./lower_elementwise.ts";
 import type { Move, Moves } from "./lower_move.ts";
-import { areFloat32, denseStrides, type Loop, mergedLoop } from "./lower_strided.ts";
-import type { GpuKernel, GpuLowering } from "./op.ts";
+import { areFloat32, denseStrides, type Loop, mergedLoop, movableBytes } from "./lower_strided.ts";
+import type { GpuDispatch, GpuKernel, GpuLowering } from "./op.ts";
 
 const RANK = 6;
 const NAMES = ["a", "b", "c", "d", "e"] as const;
 
-const TYPES: Readonly<Partial<Record<Value["dtype"], StridedType>>> = {
-  f32: "f32",
-  i32: "i32",
-  u32: "u32",
-  bool: "bool",
+/** What lies in memory; small floats are codes. */
+const TYPES: Readonly<Partial<Record<DataType, ElementType>>> = {
+  ...{ f32: "f32", i32: "i32", u32: "u32", bool: "bool", f16: "f16", bf16: "bf16" },
+  ...{ i8: "i8", u8: "u8", i16: "i16", u16: "u16", i64: "pair", u64: "pair", f64: "pair" },
+  ...{ i4: "i8", u4: "u8", i2: "i8", u2: "u8" },
 };
+
+/** How a value is read and written by what computes with it. */
+export function elementTypeOf({ dtype }: Value): ElementType | undefined {
+  return TYPES[dtype];
+}
+
+/** Types for what moves elements without looking at them, by their bytes. */
+const BITS: Readonly<Record<number, ElementType>> = { 1: "u8", 2: "u16", 4: "u32", 8: "pair" };
+
+function bitsOf(value: Value): ElementType | undefined {
+  return BITS[movableBytes(value) ?? 0];
+}
 
 /** A function of the inputs' elements. */
 type Rule = Pick<StridedRule, "expression" | "functions" | "constants">;
@@ -68,12 +79,13 @@ function loopUniforms(
 }
 
 /** Emits a function of the inputs, by default broadcast to the output. */
-function emitElements(
+export function emitElements(
   lowering: GpuLowering,
   name: string,
   rule: Rule,
   constants: Readonly<Record<string, number>> = {},
   { sizes, strides }: Loop = broadcastLoop(lowering.node),
+  typeOf = ({ dtype }: Value) => TYPES[dtype]!,
 ): void {
   const { inputs, outputs: [y] } = lowering.node;
   const rank = sizes.length <= 1 ? 1 : RANK;
@@ -87,9 +99,9 @@ function emitElements(
   const shader = stridedShader({
     ...rule,
     name,
-    inputs: Object.fromEntries(inputs.map((input, i) => [NAMES[i]!, TYPES[input!.dtype]!])),
+    inputs: Object.fromEntries(inputs.map((input, i) => [NAMES[i]!, typeOf(input!)])),
     shared: Object.fromEntries(shared),
-    output: TYPES[y!.dtype]!,
+    output: typeOf(y!),
     constants: Object.keys(constants),
     rank,
   });
@@ -99,33 +111,52 @@ function emitElements(
   );
   const operands = Object.fromEntries(strides.map((list, i) => [NAMES[i]!, { strides: list }]));
   const uniforms = loopUniforms(sizes, operands, rank);
-  const count = uniforms.count!;
   lowering.emit({
     shader,
     storage: { ...Object.fromEntries(storage), y: lowering.slice(y!) },
     uniforms: { ...uniforms, ...constants },
-    workgroups: groupsFor(y!.dtype === "bool" ? ceilDiv(count, 4) : count, STRIDED_BLOCK),
+    workgroups: stridedGroups(uniforms.count!, typeOf(y!)),
   });
+}
+
+/** Workgroups for so many elements of a result. */
+export function stridedGroups(count: Dim, output: ElementType): GpuDispatch["workgroups"] {
+  return groupsFor(ceilDiv(count, ELEMENTS[output].perWord), STRIDED_BLOCK);
 }
 
 function hasTypes({ inputs, outputs }: Node): boolean {
   return [...inputs, ...outputs].every((value) => value && TYPES[value.dtype] !== undefined);
 }
 
-function fits(node: Node): boolean {
-  return hasTypes(node) && broadcastLoop(node).sizes.length <= RANK;
+function fitsRank(node: Node): boolean {
+  return broadcastLoop(node).sizes.length <= RANK;
 }
 
+function fits(node: Node): boolean {
+  return hasTypes(node) && fitsRank(node);
+}
+
+/** Families of types that one table serves; floats of 16 bits are widened by the graph. */
+type Family = "float" | "bool" | "signed" | "unsigned" | "wide";
+
+const FAMILIES: Readonly<Partial<Record<DataType, Family>>> = {
+  ...{ f32: "float", bool: "bool", i8: "signed", i16: "signed", i32: "signed" },
+  ...{ u8: "unsigned", u16: "unsigned", u32: "unsigned", i64: "wide", u64: "wide" },
+};
+
+type Table = Readonly<Record<string, string>>;
+
+const UNARY: Readonly<Record<Family, Table>> = {
+  float: { ...UNARY_FLOAT, ...UNARY_TESTS },
+  bool: { not: "!x" },
+  signed: { ...UNARY_INTEGER, ...UNARY_SIGNED },
+  unsigned: UNARY_INTEGER,
+  wide: UNARY_INTEGER,
+};
+
 function unaryRule({ inputs: [x], attributes }: Node): Rule | undefined {
-  const kind = attributes.kind as string, dtype = x!.dtype;
-  const table = dtype === "f32"
-    ? { ...UNARY_FLOAT, ...UNARY_TESTS }
-    : dtype === "i32"
-    ? { ...UNARY_INTEGER, ...UNARY_SIGNED }
-    : dtype === "u32"
-    ? UNARY_INTEGER
-    : { not: "!x" };
-  const expression = (table as Readonly<Record<string, string>>)[kind];
+  const family = FAMILIES[x!.dtype];
+  const expression = family && UNARY[family][attributes.kind as string];
   if (expression === undefined) return undefined;
   return { expression: expression.replace(/\bx\b/g, "a"), functions: UNARY_FUNCTIONS };
 }
@@ -141,14 +172,20 @@ export const gpuUnaryKernels: readonly GpuKernel[] = [{
   },
 }];
 
+const BINARY: Readonly<Record<Family, Table>> = {
+  float: { ...BINARY_FLOAT, ...BINARY_TESTS },
+  bool: BINARY_BOOL,
+  signed: { ...BINARY_INTEGER, ...BINARY_TESTS },
+  unsigned: { ...BINARY_INTEGER, ...BINARY_UNSIGNED, ...BINARY_TESTS },
+  wide: BINARY_WIDE,
+};
+
 function binaryRule({ inputs: [a] }: Node, kind: string): Rule | undefined {
-  const table = a!.dtype === "f32"
-    ? { ...BINARY_FLOAT, ...BINARY_TESTS }
-    : a!.dtype === "bool"
-    ? BINARY_BOOL
-    : { ...BINARY_INTEGER, ...BINARY_TESTS };
-  const expression = (table as Readonly<Record<string, string>>)[kind];
-  return expression === undefined ? undefined : { expression, functions: BINARY_FUNCTIONS };
+  const family = FAMILIES[a!.dtype];
+  const expression = family && BINARY[family][kind];
+  if (expression === undefined) return undefined;
+  if (family !== "wide") return { expression, functions: BINARY_FUNCTIONS };
+  return { expression, functions: wideFunctions({ signed: a!.dtype === "i64" }) };
 }
 
 /** Kernels of `binary`. */
@@ -172,34 +209,16 @@ export const gpuPowKernels: readonly GpuKernel[] = [{
 /** Kernels of `where`. */
 export const gpuWhereKernels: readonly GpuKernel[] = [{
   name: "gpu_where",
-  when: ({ node }) => fits(node),
-  lower: (lowering) => emitElements(lowering, "where", { expression: "select(c, b, a)" }),
-}];
-
-/** Expressions by `from to`: casts that are the same number on both sides. */
-const CASTS: Readonly<Record<string, string>> = {
-  "i32 f32": "f32(a)",
-  "u32 f32": "f32(a)",
-  "bool f32": "select(0.0, 1.0, a)",
-  "bool i32": "select(0, 1, a)",
-  "bool u32": "select(0u, 1u, a)",
-  "i32 u32": "bitcast<u32>(a)",
-  "u32 i32": "bitcast<i32>(a)",
-  // Compilers may take it that there are no NaNs, which are true.
-  "f32 bool": "(bitcast<u32>(a) & 0x7fffffffu) != 0u",
-  "i32 bool": "a != 0",
-  "u32 bool": "a != 0u",
-};
-
-function castRule({ inputs: [x], outputs: [y] }: Node): string | undefined {
-  return x!.dtype === y!.dtype ? "a" : CASTS[`${x!.dtype} ${y!.dtype}`];
-}
-
-/** Kernels of `cast`; what is not finite has no integer in WGSL, so floats become integers on the host. */
-export const gpuCastKernels: readonly GpuKernel[] = [{
-  name: "gpu_cast",
-  when: ({ node }) => hasTypes(node) && castRule(node) !== undefined,
-  lower: (lowering) => emitElements(lowering, "cast", { expression: castRule(lowering.node)! }),
+  when: ({ node }) => bitsOf(node.outputs[0]!) !== undefined && fitsRank(node),
+  lower: (lowering) =>
+    emitElements(
+      lowering,
+      "where",
+      { expression: "select(c, b, a)" },
+      {},
+      undefined,
+      (value) => value === lowering.node.inputs[0] ? "bool" : bitsOf(value)!,
+    ),
 }];
 
 /** The loop over x, with numbers of each channel beside it. */
@@ -231,10 +250,11 @@ export function gpuMoveKernel(
   return {
     name,
     when({ node }) {
-      const type = TYPES[node.outputs[0]!.dtype];
-      if (type === undefined || type === "bool") return false;
-      const moves = plan(node)?.moves;
-      return moves !== undefined && moves.every((move) => loopOf(move).sizes.length <= RANK);
+      const type = bitsOf(node.outputs[0]!), moved = plan(node);
+      if (type === undefined || !moved) return false;
+      // A word of several elements is written by one thread, so there can be but one box, the whole.
+      const isWhole = ELEMENTS[type].perWord === 1 || isOneBox(node, moved);
+      return isWhole && moved.moves.every((move) => loopOf(move).sizes.length <= RANK);
     },
     lower(lowering) {
       const { moves, fill } = plan(lowering.node)!;
@@ -245,29 +265,38 @@ export function gpuMoveKernel(
   };
 }
 
+function isOneBox({ outputs: [y] }: Node, { moves: [move, ...others], fill }: Moves): boolean {
+  if (!move || others.length > 0 || fill) return false;
+  const { sizes, to } = move;
+  const dense = denseStrides(y!.shape);
+  return sizes.length === dense.length && equal(to.start, 0) &&
+    sizes.every((size, axis) =>
+      equal(size, y!.shape[axis]!) && (equal(size, 1) || equal(to.strides[axis]!, dense[axis]!))
+    );
+}
+
 function loopOf({ sizes, from, to }: Move) {
   return mergedLoop({ sizes, strides: [from.strides, to.strides] });
 }
 
-/** Elements are moved as words, so that every type is one shader. */
+/** Elements are moved as bits, so that types of one size are one shader. */
 function emitMove(lowering: GpuLowering, move: Move): void {
+  const { inputs, outputs: [y] } = lowering.node;
   const { sizes, strides: [from, to] } = loopOf(move);
-  const rank = sizes.length <= 1 ? 1 : RANK;
+  const rank = sizes.length <= 1 ? 1 : RANK, type = bitsOf(y!)!;
+  const placed = ELEMENTS[type].perWord === 1;
   const uniforms = loopUniforms(sizes, {
     a: { start: move.from.start, strides: from! },
-    y: { start: move.to.start, strides: to! },
+    ...placed && { y: { start: move.to.start, strides: to! } },
   }, rank);
   lowering.emit({
     shader: stridedShader(
-      { name: "move", inputs: { a: "u32" }, output: "u32", expression: "a", rank },
-      { placed: true },
+      { name: "move", inputs: { a: type }, output: type, expression: "a", rank },
+      { placed },
     ),
-    storage: {
-      a_in: lowering.slice(lowering.node.inputs[move.input]!),
-      y: lowering.slice(lowering.node.outputs[0]!),
-    },
+    storage: { a_in: lowering.slice(inputs[move.input]!), y: lowering.slice(y!) },
     uniforms,
-    workgroups: groupsFor(uniforms.count!, STRIDED_BLOCK),
+    workgroups: stridedGroups(uniforms.count!, type),
   });
 }
 
@@ -275,15 +304,15 @@ function emitFill(
   lowering: GpuLowering,
   { sizes, input }: { readonly sizes: readonly Dim[]; readonly input: number | undefined },
 ): void {
-  const count = product(sizes);
-  const inputs: Record<string, StridedType> = input === undefined ? {} : { a: "u32" };
+  const count = product(sizes), type = bitsOf(lowering.node.outputs[0]!)!;
+  const inputs: Record<string, ElementType> = input === undefined ? {} : { a: type };
   const operands = input === undefined ? {} : { a: { strides: [0] } };
   lowering.emit({
     shader: stridedShader({
       name: "fill",
       inputs,
-      output: "u32",
-      expression: input === undefined ? "0u" : "a",
+      output: type,
+      expression: input === undefined ? `${ELEMENTS[type].value}()` : "a",
       rank: 1,
     }),
     storage: {

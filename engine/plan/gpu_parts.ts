@@ -8,6 +8,7 @@ import { sharedGpu, type SharedGpuOptions } from "../../gpu/shared.ts";
 import type { Capabilities } from "../../gpu/kernel.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import { compile, product } from "../graph/dim.ts";
+import { isWide } from "../graph/data_types.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { hostArray, type HostData } from "../graph/host_tensor.ts";
 import { getOp } from "../graph/ops/mod.ts";
@@ -83,14 +84,51 @@ type KernelChoice = Pick<PrepareOptions, "forceKernels" | "excludeKernels">;
 
 /** Where each node of a graph is computed. */
 export function homesOf(
-  { nodes }: Graph,
+  graph: Graph,
   capabilities: Capabilities,
   options: KernelChoice = {},
 ): (node: Node) => Home {
+  const { nodes } = graph;
   const hasKernel = (node: Node) => kernelOf(node, capabilities, options) !== undefined;
   // Rows of q8 are of one form on the GPU and of another on the host: they do not cross.
   const keepsRounded = nodes.every((node) => !isRounded(node) || hasKernel(node));
-  return (node) => hasKernel(node) && (keepsRounded || !isRounded(node)) ? "gpu" : "host";
+  const onGpu = new Set(
+    nodes.filter((node) =>
+      getOp(node.op).view || hasKernel(node) && (keepsRounded || !isRounded(node))
+    ),
+  );
+  for (const node of indexNodes(graph, onGpu)) onGpu.delete(node);
+  return (node) => onGpu.has(node) ? "gpu" : "host";
+}
+
+/**
+ * Nodes that make 64-bit integers from what is given, for the host alone: indices and sizes. On the GPU they would be
+ * a part of their own, for which the host had to wait.
+ */
+function indexNodes({ nodes, outputs }: Graph, onGpu: ReadonlySet<Node>): Set<Node> {
+  const wanted = new Set(outputs.map(({ id }) => id));
+  const found = new Set<Node>();
+  const isOnHost = (node: Node) => found.has(node) || !onGpu.has(node);
+  const readers = new Map<number, Node[]>();
+  for (const node of nodes) {
+    for (const value of node.inputs) {
+      if (value) readers.set(value.id, [...readers.get(value.id) ?? [], node]);
+    }
+  }
+  const isIndex = (node: Node) =>
+    node.outputs.every(({ id, dtype }) =>
+      isWide(dtype) && !wanted.has(id) && (readers.get(id) ?? []).every(isOnHost)
+    );
+  for (const node of nodes.toReversed()) if (isIndex(node)) found.add(node);
+  const computed = new Set(
+    nodes.filter((node) => !isOnHost(node)).flatMap((node) => node.outputs.map(({ id }) => id)),
+  );
+  for (const node of nodes) {
+    if (!found.has(node) || !node.inputs.some((value) => value && computed.has(value.id))) continue;
+    found.delete(node);
+    for (const { id } of node.outputs) computed.add(id);
+  }
+  return found;
 }
 
 async function prepareParts(

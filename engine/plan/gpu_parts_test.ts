@@ -1,13 +1,14 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import type { Capabilities } from "../../gpu/kernel.ts";
 import { gpuTest } from "../../tests/support/gpu.ts";
 import { UnsupportedError } from "../errors.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import { createCaseRandom } from "../graph/case_random.ts";
 import { symbol } from "../graph/dim.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { Graph, Value } from "../graph/graph.ts";
 import { createGpuBackend } from "./gpu_backend.ts";
 import { partsOf } from "./gpu_part_order.ts";
-import { type PartedExecutable, withHostParts } from "./gpu_parts.ts";
+import { homesOf, type PartedExecutable, withHostParts } from "./gpu_parts.ts";
 import { plan } from "./planner.ts";
 import { createReferenceBackend } from "./reference_backend.ts";
 
@@ -34,6 +35,34 @@ Deno.test("a graph is cut into as few parts as its order allows, and views stay 
     ["host", ["wide", "det", "narrow", "view"]],
     ["gpu", ["late"]],
   ]);
+});
+
+Deno.test("indices that the host alone reads are made there, but not from what the GPU computes", () => {
+  const builder = createGraphBuilder("indices");
+  const x = builder.input("x", [3], "f32"), ids = builder.input("ids", [2], "i64");
+  const truth = builder.input("truth", [2], "bool");
+  const sum = (a: Value, b: Value, name: string) =>
+    builder.op("binary", [a, b], { kind: "add" }, name)[0]!;
+  const made = sum(ids, ids, "made"), early = builder.op("add", [x, x], {}, "early")[0]!;
+  const equal = builder.op("binary", [truth, truth], { kind: "xor" }, "equal")[0]!;
+  const counted = builder.op("cast", [equal], { to: "i64" }, "counted")[0]!;
+  for (const [name, index] of [["first", made], ["second", sum(counted, ids, "mixed")]] as const) {
+    builder.output(name, builder.op("gather", [early, index], { axis: 0 }, name)[0]!);
+  }
+  builder.output("read", sum(ids, made, "result"));
+  const graph = builder.build();
+  const homeOf = homesOf(graph, {} as Capabilities);
+  const homes = Object.fromEntries(graph.nodes.map((node) => [node.name, homeOf(node)]));
+  assertEquals(homes, {
+    ...{ made: "gpu", early: "gpu", equal: "gpu", counted: "gpu", mixed: "gpu", result: "gpu" },
+    ...{ first: "host", second: "host" },
+  });
+  const { result: _, ...alone } = homes;
+  const cut = { ...graph, outputs: graph.outputs.slice(0, 2) };
+  const withoutResult = { ...cut, nodes: graph.nodes.filter(({ name }) => name !== "result") };
+  const homeThen = homesOf(withoutResult, {} as Capabilities);
+  const then = Object.fromEntries(withoutResult.nodes.map((node) => [node.name, homeThen(node)]));
+  assertEquals(then, { ...alone, made: "host" });
 });
 
 gpuTest("what has no kernel on the GPU is computed beside it, at any size", async () => {

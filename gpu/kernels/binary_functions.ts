@@ -27,6 +27,56 @@ export const BINARY_INTEGER: Readonly<Record<string, string>> = {
   bit_xor: "a ^ b",
 };
 
+/** Expressions of `a` and `b` on whole numbers without a sign, of up to 32 bits. */
+export const BINARY_UNSIGNED: Readonly<Record<string, string>> = {
+  shift_left: "select(a << (b & 31u), 0u, b > 31u)",
+  shift_right: "select(a >> (b & 31u), 0u, b > 31u)",
+};
+
+/** Expressions of `a` and `b` on whole numbers of 64 bits, the low word first. */
+export const BINARY_WIDE: Readonly<Record<string, string>> = {
+  add: "sum(a, b)",
+  sub: "sum(a, sum(~b, vec2<u32>(1u, 0u)))",
+  mul: "product(a, b)",
+  min: "select(b, a, is_less(a, b))",
+  max: "select(b, a, is_less(b, a))",
+  bit_and: "a & b",
+  bit_or: "a | b",
+  bit_xor: "a ^ b",
+  equal: "all(a == b)",
+  greater: "is_less(b, a)",
+  greater_equal: "!is_less(a, b)",
+  less: "is_less(a, b)",
+  less_equal: "!is_less(b, a)",
+};
+
+/** The functions that those call. */
+export function wideFunctions({ signed }: { readonly signed: boolean }): string {
+  const high = (x: string) => signed ? `bitcast<i32>(${x}.y)` : `${x}.y`;
+  return wgsl`
+    fn sum(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+      let low = a.x + b.x;
+      return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < a.x));
+    }
+
+    // The low words by halves.
+    fn product(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+      let p = a.x & 0xffffu;
+      let q = a.x >> 16u;
+      let r = b.x & 0xffffu;
+      let s = b.x >> 16u;
+      let middle = q * r + ((p * r) >> 16u);
+      let other = p * s + (middle & 0xffffu);
+      let high = q * s + (middle >> 16u) + (other >> 16u);
+      return vec2<u32>(a.x * b.x, high + a.x * b.y + a.y * b.x);
+    }
+
+    fn is_less(a: vec2<u32>, b: vec2<u32>) -> bool {
+      return ${high("a")} < ${high("b")} || (a.y == b.y && a.x < b.x);
+    }
+  `;
+}
+
 /** Expressions whose result is a truth value, on f32, i32 and u32. */
 export const BINARY_TESTS: Readonly<Record<string, string>> = {
   equal: "a == b",

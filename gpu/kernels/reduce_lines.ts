@@ -40,6 +40,8 @@ export const REDUCTIONS: Readonly<Record<string, Reduction>> = {
   l2: summed("x * x", "sqrt(total)"),
   sum_square: summed("x * x"),
   log_sum: summed("x", "log(total)"),
+  // Shifted by the largest element, so that no exponential overflows.
+  log_sum_exp: summed("exp(x - shift)", "log(total) + shift"),
 };
 
 /** Bits of -∞, which WGSL has no literal for: the value of the uniform `least`. */
@@ -48,6 +50,7 @@ export const MINUS_INFINITY_BITS = 0xff800000;
 /** Uniforms: `lines` in all, `length` of a line, `inner` between its elements, `least`. A workgroup a line. */
 export function reduceLinesShader(kind: string): Shader {
   const { start, element, combine, end } = REDUCTIONS[kind]!;
+  const isShifted = kind === "log_sum_exp";
   return {
     name: `reduce_${kind}`,
     storage: { x_in: "array<f32>", y: "array<f32>" },
@@ -61,6 +64,7 @@ export function reduceLinesShader(kind: string): Shader {
       fn join(a: f32, b: f32) -> f32 {
         return ${combine};
       }
+      ${isShifted ? LARGEST : ""}
 
       @compute @workgroup_size(${SIZE})
       fn main(
@@ -72,6 +76,7 @@ export function reduceLinesShader(kind: string): Shader {
         if (line >= params.lines) { return; }
         let inner = params.inner;
         let at = line / inner * inner * params.length + line % inner;
+        ${isShifted ? SHIFT : ""}
         var part = ${start};
         for (var i = lane; i < params.length; i += ${SIZE}u) {
           let x = x_in[at + i * inner];
@@ -83,3 +88,20 @@ export function reduceLinesShader(kind: string): Shader {
     `,
   };
 }
+
+const LARGEST = wgsl`
+
+  ${workgroupReduction("largest", SIZE, REDUCTIONS.max!.combine)}
+`;
+
+/** A largest element that is not finite shifts nothing. */
+const SHIFT = wgsl`
+  var most = bitcast<f32>(params.least);
+  for (var i = lane; i < params.length; i += ${SIZE}u) {
+    let a = most;
+    let b = x_in[at + i * inner];
+    most = ${REDUCTIONS.max!.combine};
+  }
+  most = largest(lane, most);
+  let shift = select(most, 0.0, is_nan(most) || is_infinite(most));
+`;

@@ -1,32 +1,38 @@
 // One function of the elements of up to five tensors, whatever strides they are read with: broadcasting, transposed
 // and cut inputs are all the same shader with other numbers. An element of the result is taken apart into indices once
-// and put together for each input. Truth values are bytes in memory: a thread then makes the four of a word.
+// and put together for each input. Where several elements of the result lie in a word, a thread makes all of them.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
+import {
+  elementFunctions,
+  ELEMENTS,
+  type ElementType,
+  readElement,
+  writePacked,
+} from "./element_types.ts";
 
-/** Threads of a workgroup, and elements of the result; a quarter of the words where they are bytes. */
+/** Threads of a workgroup, and elements of the result, or words of several. */
 export const STRIDED_BLOCK = 64;
 
 /** Dims of the general shader; 1: every input is read element by element, or is one element. */
 export type StridedRank = 1 | 6;
 
-/** Element types; `bool` is a byte. */
-export type StridedType = "f32" | "i32" | "u32" | "bool";
-
 /** What is computed. */
 export interface StridedRule {
   readonly name: string;
   /** Types of the inputs by name; in the expression the name is the element at hand. */
-  readonly inputs: Readonly<Record<string, StridedType>>;
+  readonly inputs: Readonly<Record<string, ElementType>>;
   /** Storage of an input that lies in the memory of another, by name; default: its own. */
   readonly shared?: Readonly<Record<string, string>>;
-  readonly output: StridedType;
+  readonly output: ElementType;
   readonly expression: string;
   /** Functions that it calls. */
   readonly functions?: string;
   /** f32 uniforms that it reads as `params.name`. */
   readonly constants?: readonly string[];
+  /** u32 uniforms likewise. */
+  readonly numbers?: readonly string[];
   readonly rank: StridedRank;
 }
 
@@ -35,8 +41,8 @@ export interface StridedRule {
  * `<name>_0`…; `y_at` and `y_0`… if the result is `placed` in a part of its memory; the rule's constants.
  */
 export function stridedShader(rule: StridedRule, { placed = false } = {}): Shader {
-  const { name, inputs, shared = {}, output, expression, functions = "", constants = [], rank } =
-    rule;
+  const { name, inputs, shared = {}, output, expression, functions = "", constants = [] } = rule;
+  const { numbers = [], rank } = rule;
   const names = Object.keys(inputs);
   const walked = placed ? [...names, "y"] : names;
   const dims = Array.from({ length: rank }, (_, dim) => dim);
@@ -44,8 +50,8 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
   const own = names.filter((input) => storageOf(input) === input);
   const place = (input: string) =>
     `params.${input}_at + ${dims.map((dim) => `i${dim} * params.${input}_${dim}`).join(" + ")}`;
-  const isBytes = output === "bool";
-  const storage = (type: StridedType) => `array<${type === "bool" ? "u32" : type}>`;
+  const { perWord, encode } = ELEMENTS[output];
+  const storage = (type: ElementType) => `array<${ELEMENTS[type].memory}>`;
   return {
     name,
     storage: {
@@ -61,10 +67,12 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
         ...dims.map((dim) => [`${input}_${dim}`, "u32"]),
       ]),
       ...constants.map((constant) => [constant, "f32"]),
+      ...numbers.map((number) => [number, "u32"]),
     ]),
     code: wgsl`
       ${functions}
-      ${isBytes ? "fn element(i: u32) -> bool {" : "fn make(i: u32) {"}
+      ${elementFunctions([...Object.values(inputs), output])}
+      ${perWord > 1 ? "fn element(i: u32) -> u32 {" : "fn make(i: u32) {"}
         ${
       dims.slice(1).reverse().map((dim, k) =>
         [
@@ -75,8 +83,16 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
     }
         let i0 = ${rank === 1 ? "i" : "rest1"};
         ${names.map((input) => `let ${input}_place = ${place(input)};`)}
-        ${names.map((input) => `let ${input} = ${read(storageOf(input), input, inputs[input]!)};`)}
-        ${isBytes ? `return ${expression};` : `y[${placed ? place("y") : "i"}] = ${expression};`}
+        ${
+      names.map((input) =>
+        `let ${input} = ${readElement(inputs[input]!, `${storageOf(input)}_in`, `${input}_place`)};`
+      )
+    }
+        ${
+      perWord > 1
+        ? `return ${encode(expression)};`
+        : `y[${placed ? place("y") : "i"}] = ${expression};`
+    }
       }
 
       @compute @workgroup_size(${STRIDED_BLOCK})
@@ -86,23 +102,8 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
         @builtin(local_invocation_index) lane: u32,
       ) {
         let i = flat_workgroup(group, groups) * ${STRIDED_BLOCK}u + lane;
-        ${isBytes ? BYTES : "if (i < params.count) { make(i); }"}
+        ${perWord > 1 ? writePacked(perWord) : "if (i < params.count) { make(i); }"}
       }
     `,
   };
-}
-
-const BYTES = wgsl`
-  if (4u * i >= params.count) { return; }
-  var word = 0u;
-  for (var k = 0u; k < 4u; k++) {
-    let at = 4u * i + k;
-    if (at < params.count) { word |= select(0u, 1u, element(at)) << (8u * k); }
-  }
-  y[i] = word;
-`;
-
-function read(storage: string, input: string, type: StridedType): string {
-  if (type !== "bool") return `${storage}_in[${input}_place]`;
-  return `((${storage}_in[${input}_place >> 2u] >> (8u * (${input}_place & 3u))) & 255u) != 0u`;
 }

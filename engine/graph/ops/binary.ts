@@ -63,8 +63,8 @@ export const binary: OpRecord = defineOp({
       inputs: [random.indices([7, 1, 3, 100000, 5, 2, 9]), random.indices([3])],
       attributes: { kind },
     })),
-    ...TYPED.flatMap(([dtype, a, b]) =>
-      BINARY_NAMES.filter((kind) => isDefined(kind, dtype)).map((kind) => ({
+    ...TYPED.flatMap(({ dtype, a, b, kinds }) =>
+      kinds.map((kind) => ({
         name: `${kind} of ${dtype}`,
         inputs: [
           random.typed(dtype, a),
@@ -83,20 +83,37 @@ export const binary: OpRecord = defineOp({
   kernels: { wasm: [combineKernel("binary_f32"), integersKernel], gpu: gpuBinaryAnyKernels },
 });
 
-const SMALL = [7, 200, 3, 129, 5], SIGNED = [7, -100, 127, -128, -5], DIVISORS = [3, 7, 200, 2, 9];
 const WIDE = [2n ** 63n, 2n ** 64n - 1n, 5n, 2n ** 62n + 3n, 0n];
 
-/** Two vectors of numbers in which signs, carries and the last bits matter. */
-const TYPED:
-  readonly (readonly [DataType, readonly (number | bigint)[], readonly (number | bigint)[]])[] = [
-    ["u8", SMALL, DIVISORS],
-    ["i8", SIGNED, [3, -7, 100, -1, 9]],
-    ["u16", [7, 60000, 3, 65535, 5], DIVISORS],
-    ["i16", [7, -30000, 32767, -32768, -5], [3, -7, 200, -1, 9]],
-    ["u32", [7, 4e9, 3, 2 ** 32 - 1, 5], DIVISORS],
-    ["i64", WIDE.map((value) => BigInt.asIntN(64, value)), [-1n, 3n, -7n, 2n ** 40n, 9n]],
-    ["u64", WIDE, [3n, 2n ** 63n + 1n, 7n, 2n ** 40n, 9n]],
-  ];
+/** Two vectors of numbers in which signs, carries and the last bits matter. Each kind is a shader to compile. */
+const TYPED: readonly {
+  readonly dtype: DataType;
+  readonly a: readonly (number | bigint)[];
+  readonly b: readonly (number | bigint)[];
+  readonly kinds: readonly (typeof BINARY_NAMES[number])[];
+}[] = [{
+  ...{ dtype: "u8", a: [7, 200, 3, 129, 5], b: [3, 7, 200, 2, 9] },
+  kinds: ["add", "div", "mod", "less", "shift_left", "shift_right"],
+}, {
+  ...{ dtype: "i8", a: [7, -100, 127, -128, -5], b: [3, -7, 100, -1, 9] },
+  kinds: ["mul", "div", "mod", "fmod", "min"],
+}, {
+  ...{ dtype: "u16", a: [7, 60000, 3, 65535, 5], b: [3, 7, 200, 2, 9], kinds: ["sub", "div"] },
+}, {
+  ...{ dtype: "i16", a: [7, -30000, 32767, -32768, -5], b: [3, -7, 200, -1, 9] },
+  kinds: ["bit_xor", "fmod"],
+}, {
+  ...{ dtype: "u32", a: [7, 4e9, 3, 2 ** 32 - 1, 5], b: [3, 7, 200, 2, 9] },
+  kinds: ["div", "greater", "shift_right"],
+}, {
+  dtype: "i64",
+  a: WIDE.map((value) => BigInt.asIntN(64, value)),
+  b: [-1n, 3n, -7n, 2n ** 40n + 5n, 9n],
+  kinds: ["add", "sub", "mul", "div", "mod", "fmod", "min", "less"],
+}, {
+  ...{ dtype: "u64", a: WIDE, b: [3n, 2n ** 63n + 1n, 7n, 2n ** 40n, 9n] },
+  kinds: ["div", "mod", "max", "greater_equal", "shift_left", "shift_right"],
+}];
 
 function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {
   const rule: BinaryKind = binaryKinds[kind];

@@ -7,7 +7,7 @@ import { choice, flag } from "../attributes.ts";
 import { DATA_TYPES, isFloat, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
-import { gpuCastKernels } from "../lower_gpu_strided.ts";
+import { gpuCastKernels } from "../lower_gpu_cast.ts";
 import { codeKernels, convertKernel } from "../lower_typed.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
