@@ -9,7 +9,8 @@ export type ActivationName = typeof ACTIVATION_NAMES[number];
 /** The definitions. `gelu` is the exact one, `gelu_tanh` the approximation most models train with. */
 export const activations: Readonly<Record<ActivationName, (x: number) => number>> = {
   silu: (x) => x / (1 + Math.exp(-x)),
-  gelu_tanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x * x * x))),
+  // (1 + tanh u) / 2 is the sigmoid of 2u, which keeps the digits of what is nearly 0.
+  gelu_tanh: (x) => x / (1 + Math.exp(-2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x * x * x))),
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   relu: (x) => Math.max(0, x),
   sigmoid: (x) => 1 / (1 + Math.exp(-x)),

@@ -64,8 +64,9 @@ export const binaryKinds: Readonly<Record<BinaryName, BinaryKind>> = {
     integer: (x, y) => x % divisor(y),
     bigint: (x, y) => x % divisor(y),
   },
-  min: { float: Math.min, integer: Math.min, bigint: (x, y) => x < y ? x : y },
-  max: { float: Math.max, integer: Math.max, bigint: (x, y) => x > y ? x : y },
+  // Two parameters, whatever else a caller passes on: Math.min would take it into account.
+  min: { float: least, integer: least, bigint: (x, y) => x < y ? x : y },
+  max: { float: most, integer: most, bigint: (x, y) => x > y ? x : y },
   prelu: {
     float: (x, slope) => x < 0 ? slope * x : x,
     integer: (x, slope) => x < 0 ? Math.imul(slope, x) : x,
@@ -92,9 +93,19 @@ export const binaryKinds: Readonly<Record<BinaryName, BinaryKind>> = {
   },
 };
 
+function least(x: number, y: number): number {
+  return Math.min(x, y);
+}
+
+function most(x: number, y: number): number {
+  return Math.max(x, y);
+}
+
+// A remainder of nothing has the divisor's sign too.
 function floorMod(x: number, y: number): number {
   const rest = x % y;
-  return rest !== 0 && (rest < 0) !== (y < 0) ? rest + y : rest;
+  if (rest === 0) return y < 0 ? -0 : 0;
+  return (rest < 0) !== (y < 0) ? rest + y : rest;
 }
 
 function divisor<T extends number | bigint>(y: T): T {

@@ -3,7 +3,12 @@
 
 import { isSmallFloat, type SmallFloat } from "../../quant/small_floats.ts";
 import { ELEMENTS } from "../../gpu/kernels/element_types.ts";
-import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "../../gpu/kernels/cast_functions.ts";
+import {
+  CAST_FUNCTIONS,
+  castExpression,
+  FIND_CODE,
+  FLOAT_TO_U32,
+} from "../../gpu/kernels/cast_functions.ts";
 import { stridedShader } from "../../gpu/kernels/strided_map.ts";
 import type { DataType, Node } from "./graph.ts";
 import { inputSlice, outputSlice } from "./lower_gpu.ts";
@@ -24,6 +29,7 @@ function castRule({ inputs: [x], outputs: [y] }: Node): string | undefined {
   const from = elementTypeOf(x!), to = elementTypeOf(y!);
   if (!from || !to || x!.dtype === "f64" || y!.dtype === "f64") return undefined;
   if (x!.dtype === y!.dtype) return "a";
+  if (ELEMENTS[from].value === "f32" && y!.dtype === "u32") return FLOAT_TO_U32;
   const value = castExpression(ELEMENTS[from].value, ELEMENTS[to].value);
   return value && (NARROW[y!.dtype]?.(value) ?? value);
 }

@@ -1,7 +1,7 @@
 // WebGPU kernels of elementwise ops: functions of one or two tensors of one shape, and sums and products that
 // broadcast.
 
-import { ACTIVATIONS, SIGMOID_FUNCTION, TANH } from "../../gpu/kernels/activations.ts";
+import { ACTIVATIONS, NAN_LANES, SIGMOID_FUNCTION, TANH } from "../../gpu/kernels/activations.ts";
 import { BROADCAST_BLOCK, broadcastShader } from "../../gpu/kernels/broadcast.ts";
 import {
   ELEMENTWISE_BLOCK,
@@ -96,7 +96,7 @@ export const gpuClampedGluKernels: readonly GpuKernel[] = [{
     emitElementwise(lowering, {
       name: "clamped_glu",
       inputs: ["gate", "up"],
-      functions: `${SIGMOID_FUNCTION}\n${CLAMPED_GLU}`,
+      functions: [NAN_LANES, SIGMOID_FUNCTION, CLAMPED_GLU].join("\n"),
       expression: "clamped_glu(gate, up)",
     }, { limit: limit!, alpha: alpha! });
   },
@@ -104,8 +104,9 @@ export const gpuClampedGluKernels: readonly GpuKernel[] = [{
 
 const CLAMPED_GLU = `fn clamped_glu(gate: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
   let limit = vec4<f32>(params.limit);
-  let g = min(gate, limit);
-  return g * sigmoid(params.alpha * g) * (clamp(up, -limit, limit) + 1.0);
+  let g = select(min(gate, limit), gate, nan_lanes(gate));
+  let u = select(clamp(up, -limit, limit), up, nan_lanes(up));
+  return g * sigmoid(params.alpha * g) * (u + 1.0);
 }`;
 
 /** Kernels of `scale`. */

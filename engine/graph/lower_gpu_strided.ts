@@ -4,6 +4,7 @@
 import {
   BINARY_BOOL,
   BINARY_FLOAT,
+  BINARY_FLOAT_TESTS,
   BINARY_FUNCTIONS,
   BINARY_INTEGER,
   BINARY_TESTS,
@@ -173,7 +174,7 @@ export const gpuUnaryKernels: readonly GpuKernel[] = [{
 }];
 
 const BINARY: Readonly<Record<Family, Table>> = {
-  float: { ...BINARY_FLOAT, ...BINARY_TESTS },
+  float: { ...BINARY_FLOAT, ...BINARY_FLOAT_TESTS },
   bool: BINARY_BOOL,
   signed: { ...BINARY_INTEGER, ...BINARY_TESTS },
   unsigned: { ...BINARY_INTEGER, ...BINARY_UNSIGNED, ...BINARY_TESTS },

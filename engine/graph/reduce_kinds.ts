@@ -34,15 +34,15 @@ export const reductions: Readonly<Record<Exclude<ReduceName, "log_sum_exp">, Red
   log_sum: { start: 0, join: plus, end: Math.log },
 };
 
-/** One reduction on 64-bit integers; the total wraps when it is stored. */
-export interface WideReduction {
+/** One reduction on whole numbers; the total wraps when it is stored. */
+export interface WholeReduction {
   /** Undefined: the first element. */
   readonly start?: bigint;
   join(total: bigint, x: bigint): bigint;
 }
 
 /** The kinds whose result is a whole number. */
-export const wideReductions: Readonly<Partial<Record<ReduceName, WideReduction>>> = {
+export const wholeReductions: Readonly<Partial<Record<ReduceName, WholeReduction>>> = {
   sum: { start: 0n, join: (total, x) => total + x },
   mean: { start: 0n, join: (total, x) => total + x },
   prod: { start: 1n, join: (total, x) => BigInt.asIntN(64, total * x) },

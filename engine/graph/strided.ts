@@ -20,6 +20,16 @@ export function comparableOf(tensor: HostTensor): Numbers {
 }
 
 /**
+ * Compares two elements of `comparableOf`, for `sort`: NaN is above all numbers and equal to itself, as numpy
+ * and PyTorch order it, and both zeros are equal.
+ */
+export function compareElements(a: number, b: number): number {
+  if (a < b) return -1;
+  if (a > b) return 1;
+  return a === b ? 0 : Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+}
+
+/**
  * Visits the indices of `shape` in row-major order. `offsets[k]` starts at `starts[k]` (default 0) and
  * follows `strides[k]`, one stride a dim; the array is the same at every visit.
  */

@@ -99,11 +99,11 @@ export const UNARY_NAMES = [
 /** One of `UNARY_NAMES`. */
 export type UnaryName = typeof UNARY_NAMES[number];
 
-/** Nearest whole number, halves to the even one. */
+/** Nearest whole number, halves to the even one; a 0 has the sign of x. */
 function roundToEven(x: number): number {
   const floor = Math.floor(x), rest = x - floor;
-  if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
-  return floor % 2 === 0 ? floor : floor + 1;
+  const isUp = rest === 0.5 ? floor % 2 !== 0 : !(rest < 0.5);
+  return (isUp ? floor + 1 : floor) || 0 * x;
 }
 
 function softplus(x: number): number {

@@ -1,7 +1,15 @@
 // Activation functions on vec4<f32>. WGSL promises little about tanh() and exp() of large arguments, so
-// nothing here overflows: what is bounded is computed from exponentials of negative numbers.
+// nothing here overflows: what is bounded is computed from exponentials of negative numbers. Arithmetic keeps NaN, while
+// min and max may lose it: where those decide, bits are looked at.
 
 import { wgsl } from "../wgsl.ts";
+
+/** Which lanes are NaN, by their bits. */
+export const NAN_LANES: string = wgsl`
+  fn nan_lanes(x: vec4<f32>) -> vec4<bool> {
+    return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+  }
+`;
 
 /** tanh by the exponential of a number that is not above 0. */
 export const TANH = wgsl`
@@ -31,7 +39,14 @@ const ERF = wgsl`
 
 /** Functions by name of the activation; each defines `activation(vec4<f32>)`. */
 export const ACTIVATIONS: Readonly<Record<string, string>> = {
-  relu: "fn activation(x: vec4<f32>) -> vec4<f32> { return max(x, vec4<f32>(0.0)); }",
+  relu: [
+    NAN_LANES,
+    wgsl`
+      fn activation(x: vec4<f32>) -> vec4<f32> {
+        return select(max(x, vec4<f32>(0.0)), x, nan_lanes(x));
+      }
+    `,
+  ].join("\n"),
   sigmoid: [SIGMOID, "fn activation(x: vec4<f32>) -> vec4<f32> { return sigmoid(x); }"].join("\n"),
   silu: [SIGMOID, "fn activation(x: vec4<f32>) -> vec4<f32> { return x * sigmoid(x); }"].join("\n"),
   gelu: [

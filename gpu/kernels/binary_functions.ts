@@ -12,7 +12,7 @@ export const BINARY_FLOAT: Readonly<Record<string, string>> = {
   div: "a / b",
   min: "select(min(a, b), a + b, is_nan(a) || is_nan(b))",
   max: "select(max(a, b), a + b, is_nan(a) || is_nan(b))",
-  prelu: "select(a, b * a, a < 0.0)",
+  prelu: "select(select(a, b * a, a < 0.0), a, is_nan(a))",
 };
 
 /** Expressions of `a` and `b` on i32 and u32; they wrap. */
@@ -77,7 +77,7 @@ export function wideFunctions({ signed }: { readonly signed: boolean }): string 
   `;
 }
 
-/** Expressions whose result is a truth value, on f32, i32 and u32. */
+/** Expressions whose result is a truth value, on whole numbers of up to 32 bits. */
 export const BINARY_TESTS: Readonly<Record<string, string>> = {
   equal: "a == b",
   greater: "a > b",
@@ -85,6 +85,13 @@ export const BINARY_TESTS: Readonly<Record<string, string>> = {
   less: "a < b",
   less_equal: "a <= b",
 };
+
+/** The same on f32; comparisons with NaN do not hold, which compilers need not keep to. */
+export const BINARY_FLOAT_TESTS: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(BINARY_TESTS).map((
+    [kind, test],
+  ) => [kind, `(${test}) && !is_nan(a) && !is_nan(b)`]),
+);
 
 /** Expressions on truth values. */
 export const BINARY_BOOL: Readonly<Record<string, string>> = {
@@ -106,10 +113,18 @@ export const BINARY_FUNCTIONS: string = wgsl`
 export const POWER_FUNCTION: string = wgsl`
   ${FLOAT_TESTS}
 
+  fn is_odd(y: f32) -> bool {
+    return y == floor(y) && abs(y) < 16777216.0 && (i32(abs(y)) & 1) == 1;
+  }
+
   fn power(x: f32, y: f32) -> f32 {
     if (x == 1.0 || y == 0.0) { return 1.0; }
     if (is_nan(x) || is_nan(y)) { return x + y; }
     if (x == -1.0 && is_infinite(y)) { return 1.0; }
+    if (x == 0.0) {
+      let value = select(x, 1.0 / x, y < 0.0);
+      return select(abs(value), value, is_odd(y));
+    }
     if (y == floor(y) && abs(y) <= 64.0) {
       var rest = u32(abs(y));
       var square = x;
@@ -121,10 +136,11 @@ export const POWER_FUNCTION: string = wgsl`
       }
       return select(result, 1.0 / result, y < 0.0);
     }
-    let size = pow(abs(x), y);
+    let tiny = abs(x) < 1.17549435e-38;
+    let size = pow(abs(x) * select(1.0, 16777216.0, tiny), y) * select(1.0, exp2(-24.0 * y), tiny);
     if (x >= 0.0) { return size; }
     // A negative number has no power that is not whole: NaN, which WGSL has no literal for.
     if (y != floor(y)) { return select(sqrt(x), size, is_infinite(x)); }
-    return select(size, -size, abs(y) < 16777216.0 && (i32(abs(y)) & 1) == 1);
+    return select(size, -size, is_odd(y));
   }
 `;

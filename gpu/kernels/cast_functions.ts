@@ -1,5 +1,6 @@
 // Conversions as WGSL, from and to the types that expressions compute with. WGSL says nothing of floats beyond the
-// range of an integer, so the bits of a float are shifted into place: what is too large keeps its low bits.
+// range of an integer, so the bits of a float are shifted into place: what is too large is the least i32, and keeps its
+// low bits for a u32, as the engine's op `cast` says.
 
 import { wgsl } from "../wgsl.ts";
 import type { ElementCode } from "./element_types.ts";
@@ -10,8 +11,8 @@ const PAIR = "vec2<u32>";
 
 /** Expressions of `a` by `from to`. */
 const CASTS: Readonly<Record<string, string>> = {
-  "f32 i32": "bitcast<i32>(low_bits(a))",
-  "f32 u32": "low_bits(a)",
+  "f32 i32": "bitcast<i32>(whole_bits(a))",
+  "f32 u32": "whole_bits(a)",
   // Compilers may take it that there are no NaNs, which are true.
   "f32 bool": "(bitcast<u32>(a) & 0x7fffffffu) != 0u",
   "i32 f32": "f32(a)",
@@ -36,6 +37,9 @@ export function castExpression(from: ValueType, to: ValueType): string | undefin
   return from === to ? "a" : CASTS[`${from} ${to}`];
 }
 
+/** Expression of `a`, a float, as u32, whose numbers do not fit an i32; smaller types go through one. */
+export const FLOAT_TO_U32 = "low_bits(a)";
+
 /** The functions that the expressions call. */
 export const CAST_FUNCTIONS: string = wgsl`
   fn low_bits(value: f32) -> u32 {
@@ -46,6 +50,10 @@ export const CAST_FUNCTIONS: string = wgsl`
     let digits = (bits & 0x7fffffu) | 0x800000u;
     let size = select(digits >> u32(max(-exponent, 0)), digits << u32(max(exponent, 0)), exponent > 0);
     return select(size, 0u - size, bits >= 0x80000000u);
+  }
+
+  fn whole_bits(value: f32) -> u32 {
+    return select(low_bits(value), 0x80000000u, (bitcast<u32>(value) & 0x7fffffffu) >= 0x4f000000u);
   }
 `;
 

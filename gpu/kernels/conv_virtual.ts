@@ -15,7 +15,7 @@ import {
 import { readWeights, type VirtualWeights } from "../virtual_weights.ts";
 import { wgsl } from "../wgsl.ts";
 import { coordinatesOf, mapCount } from "./virtual_map.ts";
-import { EPILOGUES } from "./windows.ts";
+import { epilogueFunction } from "./windows.ts";
 
 /** Invocations of a workgroup. */
 const CONV_BLOCK = 64;
@@ -66,7 +66,7 @@ export function virtualConvShader(conv: VirtualConv): Shader {
     ]),
     uniforms: {},
     code: wgsl`
-      fn epilogue(x: f32) -> f32 { return ${EPILOGUES[activation]!}; }
+      ${epilogueFunction(activation)}
 
       @compute @workgroup_size(${CONV_BLOCK})
       fn main(

@@ -4,7 +4,7 @@
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
-import { FLOAT_TESTS } from "./unary_functions.ts";
+import { FLOAT_TESTS, SAFE_LOG } from "./unary_functions.ts";
 
 const SIZE = 64;
 
@@ -39,7 +39,7 @@ export const REDUCTIONS: Readonly<Record<string, Reduction>> = {
   l1: summed("abs(x)"),
   l2: summed("x * x", "sqrt(total)"),
   sum_square: summed("x * x"),
-  log_sum: summed("x", "log(total)"),
+  log_sum: summed("x", "safe_log(total)"),
   // Shifted by the largest element, so that no exponential overflows.
   log_sum_exp: summed("exp(x - shift)", "log(total) + shift"),
 };
@@ -58,6 +58,8 @@ export function reduceLinesShader(kind: string): Shader {
     uniforms: { lines: "u32", length: "u32", inner: "u32", least: "u32" },
     code: wgsl`
       ${FLOAT_TESTS}
+
+      ${SAFE_LOG}
 
       ${workgroupReduction("together", SIZE, "join(a, b)")}
 

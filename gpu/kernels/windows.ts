@@ -4,6 +4,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
+import { FLOAT_TESTS } from "./unary_functions.ts";
 
 /** Elements of a workgroup. */
 export const WINDOW_BLOCK = 64;
@@ -78,15 +79,21 @@ function windowShader(
   };
 }
 
-/** Results of products by the names of the engine's epilogues. */
-export const EPILOGUES: Readonly<Record<string, string>> = {
+/** Results of products by the names of the engine's epilogues; they call what `FLOAT_TESTS` defines. */
+const EPILOGUES: Readonly<Record<string, string>> = {
   none: "x",
-  relu: "max(x, 0.0)",
-  relu6: "clamp(x, 0.0, 6.0)",
-  hard_swish: "x * clamp(x + 3.0, 0.0, 6.0) / 6.0",
+  relu: "select(max(x, 0.0), x, is_nan(x))",
+  relu6: "select(clamp(x, 0.0, 6.0), x, is_nan(x))",
+  hard_swish: "select(x * (clamp(x + 3.0, 0.0, 6.0) / 6.0), x, is_nan(x))",
   silu: "x / (1.0 + exp(-x))",
   sigmoid: "1.0 / (1.0 + exp(-x))",
 };
+
+/** `epilogue(x)` of a name, and what it calls. */
+export function epilogueFunction(activation: string): string {
+  const code = `fn epilogue(x: f32) -> f32 { return ${EPILOGUES[activation]!}; }`;
+  return code.includes("is_nan") ? `${FLOAT_TESTS}\n${code}` : code;
+}
 
 /** Uniforms beside those of the window: `filters`, `group_filters` and `group_channels` of a group. */
 export function convShader(
@@ -97,7 +104,7 @@ export function convShader(
     ["x", "weight", ...hasBias ? ["bias"] : []],
     { filters: "u32", group_filters: "u32", group_channels: "u32", groups: "u32" },
     {
-      functions: `fn epilogue(x: f32) -> f32 { return ${EPILOGUES[activation]!}; }`,
+      functions: epilogueFunction(activation),
       body: wgsl`
         let f = plane % params.filters;
         let image = plane / params.filters;

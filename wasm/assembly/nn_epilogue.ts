@@ -10,7 +10,7 @@ import { sigmoid4 } from "./exp";
 @inline export function activated(kind: u32, x: v128): v128 {
   if (kind == 1) return f32x4.max(x, f32x4.splat(0));
   if (kind == 2) return relu6(x);
-  if (kind == 3) return f32x4.mul(f32x4.mul(x, relu6(f32x4.add(x, f32x4.splat(3)))), f32x4.splat(1.0 / 6.0));
+  if (kind == 3) return f32x4.mul(x, f32x4.mul(relu6(f32x4.add(x, f32x4.splat(3))), f32x4.splat(1.0 / 6.0)));
   return kind == 4 ? f32x4.mul(x, sigmoid4(x)) : sigmoid4(x);
 }
 

@@ -2,7 +2,7 @@
 //
 // 1. sin, cos and pow are computed in float64: angles of positions are large.
 // 2. Constants are read from memory: a v128.const is built anew at every use in V8's code.
-import { exp4, sigmoid4, tanh4 } from "./exp";
+import { exp4, sigmoid4, tanh4, wideExp4 } from "./exp";
 import { log4 } from "./onnx_log";
 import { madd } from "./simd";
 
@@ -11,10 +11,11 @@ import { madd } from "./simd";
   return f32x4.mul(tanh4(f32x4.mul(x, f32x4.splat(0.5))), f32x4.add(exp4(x), f32x4.splat(1)));
 }
 
-/** log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)). */
+/** log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|); log(u) · e / (u - 1), u = 1 + e rounded, keeps the digits of e. */
 @inline export function softplus4(x: v128): v128 {
-  const tail = log4(f32x4.add(f32x4.splat(1), exp4(f32x4.neg(f32x4.abs(x)))));
-  return f32x4.add(f32x4.max(x, f32x4.splat(0)), tail);
+  const one = f32x4.splat(1), e = wideExp4(f32x4.neg(f32x4.abs(x))), u = f32x4.add(one, e);
+  const tail = f32x4.mul(log4(u), f32x4.div(e, f32x4.sub(u, one)));
+  return f32x4.add(f32x4.max(x, f32x4.splat(0)), v128.bitselect(e, tail, f32x4.eq(u, one)));
 }
 
 @inline export function clamp01(x: v128): v128 { return f32x4.min(f32x4.max(x, f32x4.splat(0)), f32x4.splat(1)); }
@@ -55,8 +56,10 @@ export function cos4(x: v128): v128 {
   return four(NativeMath.cos(lane(x, 0)), NativeMath.cos(lane(x, 1)), NativeMath.cos(lane(x, 2)), NativeMath.cos(lane(x, 3)));
 }
 
-/** C's pow: 1 to any power is 1. */
-@inline function power(x: f64, y: f64): f64 { return x == 1 ? 1 : NativeMath.pow(x, y); }
+/** C's pow: 1 to any power is 1, and so is -1 to an infinite one. */
+@inline function power(x: f64, y: f64): f64 {
+  return x == 1 || (x == -1 && abs<f64>(y) == Infinity) ? 1 : NativeMath.pow(x, y);
+}
 
 export function power4(x: v128, y: v128): v128 {
   return four(power(lane(x, 0), lane(y, 0)), power(lane(x, 1), lane(y, 1)), power(lane(x, 2), lane(y, 2)), power(lane(x, 3), lane(y, 3)));

@@ -4,7 +4,7 @@
 //   gather_nd:  y[t] = x[tuple t]                               scatter_nd: y[tuple t] = updates[t]
 //
 // 1. top_k keeps the k best so far in order at their place in the result; an element that does not beat the
-//    last of them costs one comparison. Of equal elements the first stays first.
+//    last of them costs one comparison. Of equal elements the first stays first. NaN is above all numbers.
 // 2. An index outside is reported in the status word, and its run is left out.
 // 3. scatter_nd is one chunk: tuples may name a place twice, and the last one counts.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
@@ -25,6 +25,18 @@ const OUTSIDE: usize = -1;
   else store<u32>(address + (<usize>i << 2), value);
 }
 
+/** Whether `a` comes before `b`: NaN is above all numbers, and equal to itself. */
+@inline function isBefore(a: f32, b: f32, largest: u32): bool {
+  if (largest) return a > b || (a != a && b == b);
+  return a < b || (b != b && a == a);
+}
+
+/** Whether `value` takes the place of `top`: NaN is the largest and the least. */
+@inline function isBest(value: f64, top: f64, largest: u32, last: u32): bool {
+  if (value == top || (value != value && top != top)) return last != 0;
+  return top == top && (value != value || (largest ? value > top : value < top));
+}
+
 export function arg_reduce(ip: usize): void {
   const inner = u32At(ip, ARG_REDUCE_INNER), length = u32At(ip, ARG_REDUCE_LENGTH), type = u32At(ip, ARG_REDUCE_TYPE);
   const lines = u32At(ip, ARG_REDUCE_OUTER) * inner, last = u32At(ip, ARG_REDUCE_LAST);
@@ -36,7 +48,7 @@ export function arg_reduce(ip: usize): void {
       let top = loadFloat(type, x);
       for (let i: u32 = 1; i < length; i++) {
         const value = loadFloat(type, x += stride);
-        if ((largest ? value > top : value < top) || (last && value == top)) { top = value; best = i; }
+        if (isBest(value, top, largest, last)) { top = value; best = i; }
       }
     } else {
       const sign = signOf(type);
@@ -63,13 +75,13 @@ export function top_k(ip: usize): void {
       const value = load<f32>(x + (<usize>i * inner << 2));
       if (kept == k) {
         const worst = load<f32>(values + (<usize>(first + (k - 1) * inner) << 2));
-        if (largest ? !(value > worst) : !(value < worst)) continue;
+        if (!isBefore(value, worst, largest)) continue;
       } else kept++;
       let at = kept - 1;
       for (; at > 0; at--) {
         const from = first + (at - 1) * inner, to = first + at * inner;
         const other = load<f32>(values + (<usize>from << 2));
-        if (largest ? !(value > other) : !(value < other)) break;
+        if (!isBefore(value, other, largest)) break;
         store<f32>(values + (<usize>to << 2), other);
         if (wide) store<i64>(indices + (<usize>to << 3), load<i64>(indices + (<usize>from << 3)));
         else store<u32>(indices + (<usize>to << 2), load<u32>(indices + (<usize>from << 2)));

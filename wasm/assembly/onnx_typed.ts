@@ -4,7 +4,7 @@
 //
 // 1. Numbers of element types are those of ELEMENT_KINDS (wasm/opcodes_onnx.ts): below 16 whole numbers.
 //    Those of 64 bits without a sign are their bits, which the few functions that can tell look at.
-// 2. A float becomes a whole number by cutting, and keeps the low bits.
+// 2. A float becomes a whole number by cutting; what does not fit is as `cast` of the engine defines it.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { storeHalf4, toHalf4 } from "./half";
 import {
@@ -21,7 +21,7 @@ import {
 } from "./generated/opcodes";
 
 const CHUNK: u32 = 4096;
-const U8: u32 = 1, I32: u32 = 4, I64: u32 = 6, BOOL: u32 = 7, U64: u32 = 8, I4: u32 = 9, U4: u32 = 10, I2: u32 = 11, U2: u32 = 12;
+const U8: u32 = 1, I32: u32 = 4, U32: u32 = 5, I64: u32 = 6, BOOL: u32 = 7, U64: u32 = 8, I4: u32 = 9, U4: u32 = 10, I2: u32 = 11, U2: u32 = 12;
 const F64: u32 = 17, F16: u32 = 18;
 /** The first float. */
 export const F32: u32 = 16;
@@ -91,17 +91,16 @@ export function storeFloat(type: u32, address: usize, value: f64): void {
   else store<u16>(address, <u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16));
 }
 
-/** Cut towards 0, then the low 64 bits; what is not finite gives 0. */
-@inline function whole(value: f64): i64 {
-  return abs<f64>(value) < 9.2e18 ? <i64>value : lowBits(value);
+/** Cut towards 0; all that does not fit, NaN too, is the least integer. */
+@inline function whole64(value: f64): i64 {
+  return abs<f64>(value) < 9223372036854775808.0 ? <i64>value : i64.MIN_VALUE;
 }
 
-/** Of numbers so large that the last bit of their fraction is a whole number. */
-function lowBits(value: f64): i64 {
-  const bits = reinterpret<u64>(value);
-  const shift = (bits >> 52 & 0x7ff) - 1075;
-  const size = shift > 63 ? 0 : ((bits & 0xfffffffffffff) | 0x10000000000000) << shift;
-  return value < 0 ? -<i64>size : <i64>size;
+/** The same of 32 bits for types that are not wider than i32. */
+function whole(to: u32, value: f64): i64 {
+  if (to == U64 && value >= 9223372036854775808.0) return whole64(value - 9223372036854775808.0) ^ i64.MIN_VALUE;
+  if (to == I64 || to == U32 || to == U64) return whole64(value);
+  return abs<f64>(trunc<f64>(value) + 0.5) < 2147483648.0 ? <i64>value : <i64>i32.MIN_VALUE;
 }
 
 function convertOne(from: u32, to: u32, x: usize, y: usize): void {
@@ -109,7 +108,7 @@ function convertOne(from: u32, to: u32, x: usize, y: usize): void {
     const value = loadFloat(from, x);
     if (to >= F32) storeFloat(to, y, value);
     else if (to == BOOL) store<u8>(y, value != 0 ? 1 : 0);
-    else storeInteger(to, y, whole(value));
+    else storeInteger(to, y, whole(to, value));
   } else {
     const value = loadInteger(from, x);
     if (to >= F32) storeFloat(to, y, from == U64 ? <f64><u64>value : <f64>value);
@@ -143,7 +142,7 @@ export function convert(ip: usize): void {
     } else if (to == F32 && (from == BOOL || from == U8)) {
       for (; i < n; i++) store<f32>(y + (<usize>i << 2), <f32>load<u8>(x + i));
     } else if (from == F32 && to == I64) {
-      for (; i < n; i++) store<i64>(y + (<usize>i << 3), whole(load<f32>(x + (<usize>i << 2))));
+      for (; i < n; i++) store<i64>(y + (<usize>i << 3), whole64(load<f32>(x + (<usize>i << 2))));
     } else if (from == I64 && to == I32) {
       for (; i < n; i++) store<i32>(y + (<usize>i << 2), <i32>load<i64>(x + (<usize>i << 3)));
     } else if (from == I32 && to == I64) {

@@ -1,4 +1,4 @@
-// arg_reduce: where along an axis the largest or smallest element stands.
+// arg_reduce: where along an axis the largest or smallest element stands. NaN is both, as in numpy.
 
 import { choice, flag, integer } from "../attributes.ts";
 import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
@@ -40,7 +40,10 @@ export const argReduce: OpRecord = defineOp({
       let best = 0;
       for (let i = 1; i < size; i++) {
         const value = values[start + i * inner]!, top = values[start + best * inner]!;
-        if (better(value, top) || (last && value === top)) best = i;
+        const isEqual = value === top || (Number.isNaN(value) && Number.isNaN(top));
+        if (isEqual ? last : !Number.isNaN(top) && (better(value, top) || Number.isNaN(value))) {
+          best = i;
+        }
       }
       setElement(out!, line, best);
     }

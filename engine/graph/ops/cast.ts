@@ -1,14 +1,16 @@
 // cast: the same numbers in another element type. Floats round to nearest even; to whole numbers they
-// are cut towards 0. Whole numbers wrap. Small floats take what is too large for them as their largest
+// are cut towards 0, and what does not fit is what onnxruntime and numpy make of it (`castToWhole`). Whole
+// numbers wrap. Small floats take what is too large for them as their largest
 // value (`saturate`) or as infinity or NaN.
 
 import { encodeSmallFloat, isSmallFloat } from "../../../quant/small_floats.ts";
 import { choice, flag } from "../attributes.ts";
-import { DATA_TYPES, isFloat, isWide, requireTyped } from "../data_types.ts";
+import { DATA_TYPES, isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuCastKernels } from "../lower_gpu_cast.ts";
 import { codeKernels, convertKernel } from "../lower_typed.ts";
+import type { DataType } from "../graph.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { elementsOf } from "../strided.ts";
@@ -32,6 +34,8 @@ export const cast: OpRecord = defineOp({
     const count = x!.data.length;
     if (dtype === "bool") {
       for (let i = 0; i < count; i++) setElement(out!, i, Number(getElement(x!, i) !== 0));
+    } else if ((isFloat(x!.dtype) || isSmallFloat(x!.dtype)) && isWhole(dtype)) {
+      for (let i = 0; i < count; i++) castToWhole(out!, i, getElement(x!, i));
     } else if (isWide(x!.dtype) || isWide(dtype)) castWide(x!, out!);
     else if (isSmallFloat(dtype)) {
       const codes = elementsOf(out!);
@@ -85,6 +89,28 @@ const EDGES = [
   ...[57344, 61440, -61441, 65504, 65520, 2 ** -9, 2 ** -10, 2 ** -11, 3 * 2 ** -11, 2 ** -17],
   ...[2 ** -18, 3 * 2 ** -18, -(2 ** -25), 1e-40, 1e30, Infinity, -Infinity, NaN],
 ];
+
+function isWhole(dtype: DataType): boolean {
+  return isInteger(dtype) || /^[iu][24]$/.test(dtype);
+}
+
+/**
+ * Stores a float cut towards 0. ONNX leaves open what becomes of a number that does not fit. Compilers for x86
+ * convert to an integer of 32 bits, or of 64 for u32 and wider, which is the least one for all that is
+ * outside, NaN too, and keep its low bits; numpy and onnxruntime do as they do.
+ */
+function castToWhole(out: HostTensor, index: number, value: number): void {
+  const { dtype } = out;
+  if (!isWide(dtype) && dtype !== "u32") {
+    setElement(out, index, Math.abs(Math.trunc(value) + 0.5) < 2 ** 31 ? value : -(2 ** 31));
+    return;
+  }
+  const moved = dtype === "u64" && value >= 2 ** 63 ? 2 ** 63 : 0;
+  const fits = Math.abs(value - moved) < 2 ** 63;
+  const whole = (fits ? BigInt(Math.trunc(value - moved)) : -(2n ** 63n)) + BigInt(moved);
+  if (isWide(dtype)) (out.data as BigInt64Array)[index] = whole;
+  else setElement(out, index, Number(BigInt.asUintN(32, whole)));
+}
 
 // 64-bit integers that no double holds stay whole, and lose high bits only.
 function castWide(x: HostTensor, out: HostTensor): void {

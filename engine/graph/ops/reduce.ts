@@ -10,9 +10,9 @@ import { gpuReduceKernels } from "../lower_gpu_network.ts";
 import { reduceIntegersKernel, reduceKernel } from "../lower_reduce.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
-import { REDUCE_NAMES, type ReduceName, reductions, wideReductions } from "../reduce_kinds.ts";
+import { REDUCE_NAMES, type ReduceName, reductions, wholeReductions } from "../reduce_kinds.ts";
 import { checkInputCount } from "../shape_rules.ts";
-import { walk } from "../strided.ts";
+import { elementsOf, walk } from "../strided.ts";
 
 /** (x T[…]) → T[… without the axes, or with size 1 there]. */
 export const reduce: OpRecord = defineOp({
@@ -38,8 +38,8 @@ export const reduce: OpRecord = defineOp({
     // Strides of the result under the shape of x.
     const strides = kept.map((stride, axis) => reduced.has(axis) ? 0 : stride);
     const count = elementCount(shape.filter((_, axis) => reduced.has(axis)));
-    if (isWide(x!.dtype) && wideReductions[kind] && count > 0) {
-      reduceWide(x!, out!, strides, { kind, count });
+    if (isInteger(x!.dtype) && wholeReductions[kind] && count > 0) {
+      reduceWhole(x!, out!, strides, { kind, count });
       return;
     }
     const lines: Lines = { values: numbersOf(x!), shape, strides, results: out!.data.length };
@@ -116,20 +116,24 @@ function logSumExp(lines: Lines): Float64Array {
   return totals.map((total, at) => Math.log(total) + shifts[at]!);
 }
 
-function reduceWide(
+// Exactly; what is too large wraps when it is stored.
+function reduceWhole(
   x: HostTensor,
   out: HostTensor,
   strides: readonly number[],
   { kind, count }: Reducing,
 ): void {
-  const { start, join } = wideReductions[kind]!;
-  const from = x.data as BigInt64Array, to = out.data as BigInt64Array;
-  const totals = new Array<bigint | undefined>(to.length).fill(start);
+  const { start, join } = wholeReductions[kind]!;
+  const to = elementsOf(out), wide = isWide(x.dtype);
+  const totals = new Array<bigint | undefined>(out.data.length).fill(start);
   walk(x.shape, [strides], (index, offsets) => {
-    const at = offsets[0]!, total = totals[at];
-    totals[at] = total === undefined ? from[index]! : join(total, from[index]!);
+    const at = offsets[0]!, total = totals[at], value = BigInt(x.data[index]!);
+    totals[at] = total === undefined ? value : join(total, value);
   });
-  totals.forEach((total, at) => to[at] = kind === "mean" ? total! / BigInt(count) : total!);
+  totals.forEach((total, at) => {
+    const result = kind === "mean" ? total! / BigInt(count) : total!;
+    to[at] = wide ? result : Number(BigInt.asIntN(32, result));
+  });
 }
 
 // Nothing's largest element is the least of the type (NumPy's `initial`), and so on.

@@ -1,5 +1,5 @@
 // top_k: the k largest or smallest elements along an axis, with their indices, best first. Of equal
-// elements the one with the lower index comes first.
+// elements the one with the lower index comes first. NaN is above all numbers.
 
 import { choice, dim, flag, integer } from "../attributes.ts";
 import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
@@ -9,7 +9,7 @@ import { setElement } from "../host_tensor.ts";
 import { topKKernel } from "../lower_select.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
-import { aroundAxis, comparableOf, elementsOf } from "../strided.ts";
+import { aroundAxis, comparableOf, compareElements, elementsOf } from "../strided.ts";
 
 /** (x T[…, N, …]) → values T[…, k, …], indices[…, k, …]. */
 export const topK: OpRecord = defineOp({
@@ -36,11 +36,10 @@ export const topK: OpRecord = defineOp({
     for (let line = 0; line < outer * inner; line++) {
       const first = Math.floor(line / inner), rest = line % inner;
       const at = (i: number) => (first * size + i) * inner + rest;
-      const order = Array.from({ length: size }, (_, i) => i).sort((a, b) => {
-        const x = keys[at(a)]!, y = keys[at(b)]!;
-        if (x === y) return a - b;
-        return (x > y) === attributes.largest ? -1 : 1;
-      });
+      // Sorting is stable.
+      const order = Array.from({ length: size }, (_, i) => i).sort((a, b) =>
+        compareElements(keys[at(a)]!, keys[at(b)]!) * (attributes.largest ? -1 : 1)
+      );
       for (let i = 0; i < k; i++) {
         const target = (first * k + i) * inner + rest;
         to[target] = from[at(order[i]!)];

@@ -13,7 +13,7 @@ const MAPS: Readonly<Record<keyof typeof MAP_KINDS, string>> = {
   ceil: "f32x4.ceil(v)",
   floor: "f32x4.floor(v)",
   round: "f32x4.nearest(v)",
-  exp: "exp4(v)",
+  exp: "wideExp4(v)",
   log: "log4(v)",
   sqrt: "f32x4.sqrt(v)",
   reciprocal: "f32x4.div(one, v)",
@@ -128,7 +128,7 @@ export function elementwiseRuns(): string {
   const numbered = (entries: readonly (readonly [string, string])[], kinds: object) =>
     entries.map(([name]) => [name, (kinds as Record<string, number>)[name]!] as const);
   return [
-    'import { erf4, exp4, gelu4, sigmoid4, tanh4 } from "../exp";',
+    'import { erf4, gelu4, sigmoid4, tanh4, wideExp4 } from "../exp";',
     'import { log4 } from "../onnx_log";',
     'import { madd } from "../simd";',
     "import {",
