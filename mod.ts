@@ -149,6 +149,7 @@ export {
   type RankedDocument,
   rerank,
 } from "./engine/pipelines/rerank.ts";
+export type { EarlyStopping } from "./engine/decode/beam_search.ts";
 export {
   type BeamResult,
   beamSearch,

@@ -37,7 +37,7 @@ interface MatrixConfig {
 /** A device with everything that its adapter has and kernels can use. */
 export async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
-  const listed = WANTED.filter((name) => adapter.features.has(name)) as GPUFeatureName[];
+  const listed = WANTED.filter((name) => hasFeature(adapter, name)) as GPUFeatureName[];
   const request = (requiredFeatures: GPUFeatureName[]) =>
     adapter.requestDevice({ requiredFeatures, requiredLimits });
   try {
@@ -46,6 +46,11 @@ export async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
   } catch {
     return await request(listed);
   }
+}
+
+/** Whether there is a feature, also one that the types of a platform do not know. */
+function hasFeature({ features }: GPUAdapter | GPUDevice, name: string): boolean {
+  return features.has(name as GPUFeatureName);
 }
 
 /** Whether an adapter computes on the CPU. */
@@ -71,7 +76,7 @@ export async function probeCapabilities(
   const isKnownSize = subgroupMinSize === subgroupMaxSize && subgroupMinSize > 1;
   const f16 = features.has("shader-f16");
   const offersMatrix = f16 && enabled && isKnownSize &&
-    (features as ReadonlySet<string>).has(SUBGROUP_MATRIX) && [...info.subgroupMatrixConfigs ?? []]
+    hasFeature(device, SUBGROUP_MATRIX) && [...info.subgroupMatrixConfigs ?? []]
     .some(({ componentType, resultComponentType, M, N, K }) =>
       componentType === "f16" && resultComponentType === "f32" && M === 16 && N === 16 && K === 16
     );

@@ -15,6 +15,9 @@ const LINE = {
   notes: ["Tests take the most of it; `deno task test FILTER` runs some of them."],
 } as const;
 
+/** A project with Deno's default options. */
+const OUTSIDE = "tests/outside/deno.json";
+
 interface Step {
   readonly name: string;
   readonly args: readonly string[];
@@ -27,6 +30,10 @@ function steps(tests: boolean): Step[] {
     { name: "format", args: ["fmt", "--check", "--quiet"] },
     { name: "lint", args: ["lint", "--quiet"] },
     { name: "types", args: ["check", "--doc", "--quiet", ...files] },
+    {
+      name: "types for users",
+      args: ["check", "--quiet", "--config", OUTSIDE, "tests/outside/main.ts"],
+    },
     { name: "docs", args: ["doc", "--lint", "--quiet", "mod.ts"] },
     { name: "wasm is up to date", args: ["task", "--quiet", "build", "--check"] },
     ...tests ? [{ name: "tests", args: ["task", "--quiet", "test", "--trace-leaks"] }] : [],

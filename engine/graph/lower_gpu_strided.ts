@@ -307,7 +307,7 @@ function emitFill(
 ): void {
   const count = product(sizes), type = bitsOf(lowering.node.outputs[0]!)!;
   const inputs: Record<string, ElementType> = input === undefined ? {} : { a: type };
-  const operands = input === undefined ? {} : { a: { strides: [0] } };
+  const operands: Record<string, Operand> = input === undefined ? {} : { a: { strides: [0] } };
   lowering.emit({
     shader: stridedShader({
       name: "fill",

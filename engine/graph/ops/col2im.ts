@@ -46,12 +46,12 @@ export const col2im: OpRecord = defineOp({
     {
       name: "windows side by side",
       inputs: [random.input([1, 8, 6])],
-      attributes: { kernel: [2, 2], strides: [2, 2], sizes: [4, 6] },
+      attributes: { kernel: [2, 2], strides: [2, 2], pads: [0, 0, 0, 0], sizes: [4, 6] },
     },
     {
       name: "windows that overlap, with pads",
       inputs: [random.input([2, 9, 20])],
-      attributes: { kernel: [3, 3], pads: [1, 1, 1, 1], sizes: [4, 5] },
+      attributes: { kernel: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1], sizes: [4, 5] },
     },
   ],
   kernels: { wasm: [], gpu: [] },

@@ -9,7 +9,7 @@ import { defineOp } from "../define_op.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { gpuRouteKernels } from "../lower_gpu_mixed.ts";
 import { emit, inputAddress, isStatic } from "../lower_wasm.ts";
-import type { OpRecord } from "../op.ts";
+import type { Attributes, OpRecord } from "../op.ts";
 import {
   checkInputCount,
   lastDim,
@@ -31,6 +31,30 @@ interface Choice {
   readonly groupCount: number;
   readonly groupScore: typeof GROUP_SCORES[number];
 }
+
+/** Numbers of experts, with a correction or without, and attributes. */
+const ROUTE_CASES: readonly {
+  readonly experts: number;
+  readonly correction?: boolean;
+  readonly attributes: Attributes;
+}[] = [
+  { experts: 8, attributes: { score: "softmax", count: 2, normalize: true } },
+  { experts: 6, attributes: { score: "softmax", count: 3, scale: 1.5 } },
+  {
+    experts: 16,
+    attributes: { score: "softmax", count: 3, groups: 4, groupCount: 2 },
+  },
+  {
+    experts: 8,
+    correction: true,
+    attributes: {
+      ...{ score: "sigmoid", count: 4, groups: 4, groupCount: 2, groupScore: "best_two" },
+      ...{ normalize: true, scale: 2.5 },
+    },
+  },
+  { experts: 33, correction: true, attributes: { score: "sigmoid", count: 33 } },
+  { experts: 1, attributes: { score: "softmax", count: 1 } },
+];
 
 /** (logits f32[M, E], correction f32[E]?) → (experts i32[M, count], weights f32[M, count]). */
 export const route: OpRecord = defineOp({
@@ -83,24 +107,7 @@ export const route: OpRecord = defineOp({
     }
   },
   cases: (random) =>
-    [
-      { experts: 8, attributes: { score: "softmax", count: 2, normalize: true } },
-      { experts: 6, attributes: { score: "softmax", count: 3, scale: 1.5 } },
-      {
-        experts: 16,
-        attributes: { score: "softmax", count: 3, groups: 4, groupCount: 2 },
-      },
-      {
-        experts: 8,
-        correction: true,
-        attributes: {
-          ...{ score: "sigmoid", count: 4, groups: 4, groupCount: 2, groupScore: "best_two" },
-          ...{ normalize: true, scale: 2.5 },
-        },
-      },
-      { experts: 33, correction: true, attributes: { score: "sigmoid", count: 33 } },
-      { experts: 1, attributes: { score: "softmax", count: 1 } },
-    ].flatMap(({ experts, correction, attributes }) =>
+    ROUTE_CASES.flatMap(({ experts, correction, attributes }) =>
       CASE_ROWS.map((rows) => ({
         name: `${attributes.count} of ${experts}, ${attributes.score}, ${rows} rows`,
         inputs: [
