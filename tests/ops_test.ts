@@ -2,14 +2,13 @@
 // added without touching this file; a device is one row here.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { createGraphBuilder } from "../engine/graph/builder.ts";
 import { ops } from "../engine/graph/ops/mod.ts";
-import type { Backend, Executable } from "../engine/plan/backend.ts";
+import type { Backend } from "../engine/plan/backend.ts";
 import { fusedForms } from "../engine/plan/passes.ts";
-import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { checkKernels, createReferences, kernelNames } from "../engine/plan/kernel_checks.ts";
 import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
+import { holdMachine } from "./support/hold_machine.ts";
 
 const SEED = 1;
 
@@ -28,14 +27,6 @@ const devices: readonly { readonly name: string; readonly backend: Backend }[] =
     backend: createWasmBackend({ threads: 1, skipBytes: 2 ** 31, shared: true }),
   },
 ];
-
-/** Something that runs on a shared machine, so that it is not started anew for every case. */
-function holdMachine(backend: Backend): Promise<Executable> {
-  const builder = createGraphBuilder("hold");
-  const x = builder.input("x", [1], "f32");
-  builder.output("y", builder.op("add", [x, x], {}, "add")[0]!);
-  return backend.prepare(plan(builder.build(), { limits: {} }), { slots: 1 });
-}
 
 const references = createReferences(SEED);
 const computing = [...ops.values()].filter((op) => !op.view);

@@ -19,7 +19,7 @@ export type ChunkOperands = Pick<
 
 /** Tiles of a small chunk. */
 export function smallChunk(tileBytes: number): number {
-  return Math.max(1, Math.floor(SMALL_BYTES / tileBytes));
+  return Math.max(1, Math.floor(SMALL_BYTES / Math.max(1, tileBytes)));
 }
 
 /** Chunks for a weight of so many tiles, `tileBytes` each. */

@@ -112,7 +112,7 @@ function expertOperands(lowering: WasmLowering) {
     rows: x!.shape[0]!,
     count: y!.shape[1]!,
     shared: x!.shape[1] === 1 ? 1 : 0,
-    chunk: Math.min(smallChunk(tile_bytes), outputs / TILE_ROWS),
+    chunk: Math.min(smallChunk(tile_bytes), Math.max(1, outputs / TILE_ROWS)),
   };
 }
 

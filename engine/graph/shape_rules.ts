@@ -100,6 +100,17 @@ export function requireEqual(a: Dim, b: Dim, what: string): void {
 }
 
 /**
+ * A dim that must be one of some sizes; those of different symbols may turn out equal in a run.
+ *
+ * @throws {RangeError} If it is known to be none of them.
+ */
+export function refuseMisfit(dim: Dim, sizes: readonly Dim[], what: string): void {
+  const isKnown = [dim, ...sizes].every((one) => typeof one === "number");
+  if (!isKnown || sizes.includes(dim)) return;
+  throw new RangeError(`${what} must be ${sizes.join(" or ")}: it is ${dim}`);
+}
+
+/**
  * A dim that must be a plain number.
  *
  * @throws {RangeError} If it is symbolic.

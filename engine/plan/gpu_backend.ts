@@ -12,12 +12,13 @@ import { createProgram, type Program } from "../../gpu/program.ts";
 import { type DispatchTime, timeDispatches } from "../../gpu/timing.ts";
 import { createReadback, type Readback } from "../../gpu/readback.ts";
 import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
+import { writeBytes } from "../../gpu/write.ts";
 import { DeviceError, ResourceError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/host_tensor.ts";
 import type { GpuKernel } from "../graph/op.ts";
 import type { Backend, Executable, PrepareOptions, StepWish } from "./backend.ts";
-import { checkBindings } from "./bindings.ts";
+import { checkBindings, fitsSizes } from "./bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./gpu_ahead.ts";
 import { createCheckedStep } from "./gpu_debug.ts";
 import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./gpu_logits.ts";
@@ -227,14 +228,15 @@ async function prepareGpu(
 /** Bindings of the steps that every answer takes: one token of a short context, and a full step. */
 function usualSteps(plan: Plan): DimEnv[] {
   const limits = limitsWithReach(plan);
-  return [smallest(limits), limits];
+  return [smallest(plan, limits), limits];
 }
 
-/** One of everything, where there may be one. */
-function smallest(limits: DimEnv): DimEnv {
-  return Object.fromEntries(
+/** One of everything, where there may be one; all of it if one is too few for what cuts off. */
+function smallest(plan: Plan, limits: DimEnv): DimEnv {
+  const ones = Object.fromEntries(
     Object.entries(limits).map(([name, most]) => [name, Math.min(1, most)]),
   );
+  return fitsSizes(plan, ones) ? ones : limits;
 }
 
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
@@ -276,7 +278,7 @@ function allocate(
     extraConstantBytes: constantBytes,
   });
   for (const { offset, data } of constants.values()) {
-    gpu.device.queue.writeBuffer(values.constantBuffer, offset, data as BufferSource);
+    writeBytes(gpu.device, { buffer: values.constantBuffer, offset }, data);
   }
   const map: GpuMemoryMap = {
     slice: values.slice,
@@ -462,7 +464,7 @@ async function runOnce(executable: GpuExecutable, states: GpuStates): Promise<vo
   if (states.slotCount === 0) return;
   const slot = states.open();
   try {
-    await executable.run(smallest(executable.plan.limits));
+    await executable.run(smallest(executable.plan, executable.plan.limits));
     states.markUsed();
   } finally {
     states.close(slot);

@@ -4,6 +4,7 @@
 import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
 import { readOnce } from "../../gpu/readback.ts";
+import { writeBytes } from "../../gpu/write.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { sizeOf } from "./sizes.ts";
@@ -98,7 +99,7 @@ export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number
     for (const { buffer, offset, bytes: length } of parts) {
       const part = new Uint8Array(Math.ceil(length / 4) * 4);
       part.set(bytes.subarray(at, at + length));
-      device.queue.writeBuffer(buffer, offset, part);
+      writeBytes(device, { buffer, offset }, part);
       at += length;
     }
   }

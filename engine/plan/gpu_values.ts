@@ -6,6 +6,7 @@
 import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
 import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuSlice } from "../../gpu/kernel.ts";
+import { writeBytes } from "../../gpu/write.ts";
 import { ResourceError, UnsupportedError } from "../errors.ts";
 import { product } from "../graph/dim.ts";
 import type { Value } from "../graph/graph.ts";
@@ -135,11 +136,10 @@ export function createGpuValues(
   for (const value of constantsOf(plan)) {
     if (!constants.has(value.id)) continue;
     const { buffer, byteOffset, byteLength } = value.data!;
-    // Deno panics when it is to write nothing.
-    if (byteLength === 0) continue;
     const bytes = new Uint8Array(Math.ceil(byteLength / 4) * 4);
     bytes.set(new Uint8Array(buffer, byteOffset, byteLength));
-    gpu.device.queue.writeBuffer(constantBuffer, constants.get(value.id)!.offset, bytes);
+    const { offset } = constants.get(value.id)!;
+    writeBytes(gpu.device, { buffer: constantBuffer, offset }, bytes);
   }
   const hostInputs = new ArrayBuffer(inputBytes);
   const views = new Map(plan.graph.inputs.map((value) => {
@@ -173,7 +173,7 @@ export function createGpuValues(
     },
     input: (value) => views.get(value.id)!,
     writeInputs() {
-      if (inputBytes > 0) gpu.device.queue.writeBuffer(arenaBuffer, 0, hostInputs);
+      writeBytes(gpu.device, { buffer: arenaBuffer, offset: 0 }, hostInputs);
     },
     constantBuffer,
   };

@@ -6,6 +6,7 @@
 import { type GpuMemory, STORAGE_USAGE } from "../../gpu/gpu.ts";
 import type { GpuSlice, GpuWeight, GpuWeightPart } from "../../gpu/kernel.ts";
 import { gpuLayoutOf, type GpuWeightLayout } from "../../gpu/weight_layout.ts";
+import { writeBytes } from "../../gpu/write.ts";
 import { findNonFinite } from "../../quant/finite.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { FormatError } from "../errors.ts";
@@ -136,7 +137,7 @@ export async function loadGpuWeights(
   placeOf: VectorPlace,
   { signal, onProgress }: PrepareOptions,
 ): Promise<void> {
-  const { queue } = gpu.device;
+  const { device } = gpu;
   const firsts = [...distinctWeights(plan).values()];
   const totalBytes = firsts.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
   let loadedBytes = 0;
@@ -146,7 +147,7 @@ export async function loadGpuWeights(
     loadedBytes += bytes;
     queued += bytes;
     if (queued > SUBMIT_BYTES) {
-      queue.submit([]);
+      device.queue.submit([]);
       queued = 0;
     }
     onProgress?.({ loadedBytes, totalBytes });
@@ -155,15 +156,13 @@ export async function loadGpuWeights(
   for (const value of firsts) {
     signal?.throwIfAborted();
     const matrix = matrices.get(value.id);
-    if (matrix) await loadMatrix(queue, matrix, value.tensor!, staging, report);
+    if (matrix) await loadMatrix(device, matrix, value.tensor!, staging, report);
     else {
-      const { buffer, offset } = placeOf(value);
-      const values = await readVector(value.tensor!);
-      if (values.length > 0) queue.writeBuffer(buffer, offset, values);
+      writeBytes(device, placeOf(value), await readVector(value.tensor!));
       report(value.tensor!.byteLength);
     }
   }
-  queue.submit([]);
+  device.queue.submit([]);
 }
 
 /** Byte ranges that are used again and again. */
@@ -183,7 +182,7 @@ function createStaging(): Staging {
 }
 
 async function loadMatrix(
-  queue: GPUQueue,
+  device: GPUDevice,
   { layout: id, format, columns, parts }: GpuWeight,
   tensor: TensorInfo,
   staging: Staging,
@@ -208,7 +207,8 @@ async function loadMatrix(
       packRows(layout, file, { format, rows: count, columns }, packed, tensor);
       packed.forEach((bytes, plane) => {
         const { buffer, offset } = planes[plane]!;
-        queue.writeBuffer(buffer, offset + row / rowGroup * planeBytes[plane]!, bytes);
+        const at = offset + row / rowGroup * planeBytes[plane]!;
+        writeBytes(device, { buffer, offset: at }, bytes);
       });
       report(count * rowBytes);
     }

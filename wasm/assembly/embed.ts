@@ -3,7 +3,7 @@
 // Decoding eight rows for one costs microseconds a token and saves a second copy of the table.
 import { nextChunk, addressAt, f32At, min, thread, u32At } from "./runtime";
 import {
-  EMBED_COLUMNS, EMBED_LAYOUT, EMBED_ROWS, EMBED_SCALE, EMBED_SCRATCH, EMBED_SCRATCH_BYTES, EMBED_TILE_BYTES,
+  CONTROL_STATUS, EMBED_COLUMNS, EMBED_LAYOUT, EMBED_ROWS, EMBED_SCALE, EMBED_SCRATCH, EMBED_SCRATCH_BYTES, EMBED_TILE_BYTES,
   EMBED_TOKENS, EMBED_VOCABULARY, EMBED_W, EMBED_Y,
 } from "./generated/opcodes";
 import { DECODE_BYTES, RUN, decodeColumns } from "./decode_tile";
@@ -17,7 +17,7 @@ export function embed(ip: usize): void {
   const panel = scratch + DECODE_BYTES;
   for (let r = nextChunk(ip, rows); r >= 0; r = nextChunk(ip, rows)) {
     const token = load<u32>(tokens + 4 * r);
-    if (token >= vocabulary) unreachable();
+    if (token >= vocabulary) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
     const tile = w + <usize>(token >> 3) * tileBytes;
     let out = y + 4 * <usize>columns * r;
     for (let k: u32 = 0; k < columns; k += RUN) {

@@ -3,7 +3,7 @@
 //   for each row m: cache of slots[m], position positions[m] := x[m], as float32, float16 or blocks of Q8_0
 //
 // What is not finite as float16 (65520 and more, or NaN; of a block its scale) is stored as such and reported in the status word,
-// because attention takes the cache to be finite. A row outside the cache is a fault of the caller that must not overwrite other memory: it traps.
+// because attention takes the cache to be finite. A row outside the cache is a fault of the caller, which must not overwrite other memory: it is reported in the status word.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { cacheBytes, storeBlocks } from "./cache_blocks";
 import { storeHalf4, toHalf4 } from "./half";
@@ -20,14 +20,17 @@ export function kv_append(ip: usize): void {
     for (let row = <u32>c * group; row < last; row++) {
       const position = load<u32>(addressAt(ip, KV_APPEND_POSITIONS) + (<usize>row << 2));
       const slot = load<u32>(addressAt(ip, KV_APPEND_SLOTS) + (<usize>row << 2));
-      if (position >= u32At(ip, KV_APPEND_CAPACITY) || slot >= u32At(ip, KV_APPEND_SLOT_COUNT)) unreachable();
+      if (position >= u32At(ip, KV_APPEND_CAPACITY) || slot >= u32At(ip, KV_APPEND_SLOT_COUNT)) {
+        atomic.or<u32>(CONTROL_STATUS, 2);
+        continue;
+      }
       const block = <usize>load<u32>(addressAt(ip, KV_APPEND_SLOT_TABLE) + (<usize>slot << 2));
       const cache = block + addressAt(ip, KV_APPEND_STATE);
       const x = addressAt(ip, KV_APPEND_X) + <usize>row * width * 4;
       const kind = u32At(ip, KV_APPEND_CACHE);
       const y = cache + <usize>position * cacheBytes(kind, width);
       if (kind == 2) {
-        if (!storeBlocks(x, y, width)) atomic.store<u32>(CONTROL_STATUS, 4);
+        if (!storeBlocks(x, y, width)) atomic.or<u32>(CONTROL_STATUS, 4);
       } else if (kind == 1) {
         let i: u32 = 0;
         let largest = f32x4.splat(0);
@@ -42,7 +45,7 @@ export function kv_append(ip: usize): void {
           const half = toHalf4(v);
           store<u16>(y + (<usize>i << 1), <u16>i32x4.extract_lane(half, 0));
         }
-        if (v128.any_true(i32x4.gt_u(largest, i32x4.splat(0x477fefff)))) atomic.store<u32>(CONTROL_STATUS, 1);
+        if (v128.any_true(i32x4.gt_u(largest, i32x4.splat(0x477fefff)))) atomic.or<u32>(CONTROL_STATUS, 1);
       } else memory.copy(y, x, <usize>width * 4);
     }
   }

@@ -36,7 +36,8 @@ function startRows(rows: u32, out: usize, stride: usize, bias: usize, width: u32
 
 /** Columns of a run: floats are read where they lie, in runs of one length; others are decoded. */
 function runOf(layout: u32, columns: u32): u32 {
-  return layout == LAYOUT_F32 ? (chunksOf(columns, chunksOf(columns, FLOAT_RUN)) + 3) & ~3 : RUN;
+  if (layout != LAYOUT_F32 || columns == 0) return RUN;
+  return (chunksOf(columns, chunksOf(columns, FLOAT_RUN)) + 3) & ~3;
 }
 
 function copyRows(rows: u32, width: u32, from: usize, to: usize, stride: usize): void {

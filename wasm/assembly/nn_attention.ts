@@ -11,7 +11,7 @@ import { floatTiles } from "./generated/float_tiles";
 import { packColumns, packTransposed } from "./nn_matmul";
 import { madd, max4, sum4 } from "./simd";
 import {
-  SCALED_ATTENTION_BATCH, SCALED_ATTENTION_COUNTS, SCALED_ATTENTION_FLAGS, SCALED_ATTENTION_HEADS,
+  CONTROL_STATUS, SCALED_ATTENTION_BATCH, SCALED_ATTENTION_COUNTS, SCALED_ATTENTION_FLAGS, SCALED_ATTENTION_HEADS,
   SCALED_ATTENTION_K, SCALED_ATTENTION_KEYS, SCALED_ATTENTION_KV_HEADS, SCALED_ATTENTION_MASK,
   SCALED_ATTENTION_MASK_BATCH, SCALED_ATTENTION_MASK_COLUMNS,
   SCALED_ATTENTION_MASK_HEAD, SCALED_ATTENTION_MASK_ROW, SCALED_ATTENTION_OFFSET,
@@ -123,7 +123,7 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
   const wide = u32At(ip, SCALED_ATTENTION_FLAGS) & WIDE;
   const count = wide ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
   // Rows that are there to be appended to, and not, are an error; a mere length may be too long.
-  if (count > keys && (u32At(ip, SCALED_ATTENTION_FLAGS) & BEHIND_VALID)) unreachable();
+  if (count > keys && (u32At(ip, SCALED_ATTENTION_FLAGS) & BEHIND_VALID)) atomic.or<u32>(CONTROL_STATUS, 2);
   return min(count, keys);
 }
 

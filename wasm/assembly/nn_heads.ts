@@ -1,14 +1,15 @@
 // What prepares float32 heads for attention.
 //
-//   rotary:      pairs of a head's elements turned by tables; a position outside the tables traps
-//   append_rows: a cache with new rows behind the valid ones; a gap between them traps
+//   rotary:      pairs of a head's elements turned by tables
+//   append_rows: a cache with new rows behind the valid ones
 //
-// A chunk is one row of all heads, or one head of one item.
+// A chunk is one row of all heads, or one head of one item. A position outside the tables, and a gap between the rows,
+// are reported in the status word.
 import { addressAt, min, nextChunk, u32At } from "./runtime";
 import {
   APPEND_ROWS_BATCH, APPEND_ROWS_CAPACITY, APPEND_ROWS_COUNTS, APPEND_ROWS_HEADS, APPEND_ROWS_HELD,
   APPEND_ROWS_JOINED, APPEND_ROWS_PAST, APPEND_ROWS_ROWS, APPEND_ROWS_WIDE, APPEND_ROWS_WIDTH, APPEND_ROWS_X,
-  APPEND_ROWS_Y, ROTARY_BATCH, ROTARY_COS, ROTARY_HALF, ROTARY_HEADS, ROTARY_INTERLEAVED, ROTARY_JOINED,
+  APPEND_ROWS_Y, CONTROL_STATUS, ROTARY_BATCH, ROTARY_COS, ROTARY_HALF, ROTARY_HEADS, ROTARY_INTERLEAVED, ROTARY_JOINED,
   ROTARY_POSITIONS, ROTARY_ROWS, ROTARY_SIN, ROTARY_SINGLE, ROTARY_TABLE, ROTARY_WIDE, ROTARY_WIDTH, ROTARY_X,
   ROTARY_Y,
 } from "./generated/opcodes";
@@ -24,7 +25,7 @@ export function rotary(ip: usize): void {
       const single = u32At(ip, ROTARY_SINGLE), at = single ? 0 : <usize>c;
       entry = u32At(ip, ROTARY_WIDE) ? <u32>load<u64>(positions + (at << 3)) : load<u32>(positions + (at << 2));
       if (single) entry += row;
-      if (entry >= table) unreachable();
+      if (entry >= table) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
     }
     const cos = addressAt(ip, ROTARY_COS) + ((<usize>entry * half) << 2);
     const sin = addressAt(ip, ROTARY_SIN) + ((<usize>entry * half) << 2);
@@ -67,7 +68,7 @@ export function append_rows(ip: usize): void {
     const item = <u32>c / heads, head = <u32>c % heads;
     const count = wide ? <u32>load<u64>(counts + (<usize>item << 3)) : load<u32>(counts + (<usize>item << 2));
     const start = count > rows ? count - rows : 0;
-    if (start > held || start > capacity) unreachable();
+    if (start > held || start > capacity) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
     const y = addressAt(ip, APPEND_ROWS_Y) + <usize>c * capacity * width;
     memory.copy(y, past + <usize>c * held * width, <usize>start * width);
     const fresh = min(rows, capacity - start);

@@ -195,7 +195,7 @@ export function quantize_range(ip: usize): void {
       largest = Mathf.max(largest, load<f32>(partials + (<usize>i << 3), 4));
     }
     const range = largest - least;
-    const step: f32 = (range == 0 ? <f32>1 : range) / <f32>255;
+    const step: f32 = range == 0 ? 1 : range / <f32>255;
     const origin = f32.nearest(Mathf.min(255, Mathf.max(0, -least / step)));
     if (c == 0) {
       store<f32>(addressAt(ip, QUANTIZE_RANGE_SCALE), step);

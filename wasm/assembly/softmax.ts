@@ -1,12 +1,12 @@
 // Softmax over one axis, and selection of rows.
 //
 //   softmax:     for each (outer, inner): y = exp(x - max) / Σ exp(x - max) along the axis
-//   select_rows: y[i] = x[rows[i]]; an index outside x traps
+//   select_rows: y[i] = x[rows[i]]; an index outside x is reported in the status word
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import { exp4 } from "./exp";
 import { sum4 } from "./simd";
 import {
-  SELECT_ROWS_BYTES, SELECT_ROWS_COUNT, SELECT_ROWS_INDICES, SELECT_ROWS_ROWS, SELECT_ROWS_X, SELECT_ROWS_Y,
+  CONTROL_STATUS, SELECT_ROWS_BYTES, SELECT_ROWS_COUNT, SELECT_ROWS_INDICES, SELECT_ROWS_ROWS, SELECT_ROWS_X, SELECT_ROWS_Y,
   SOFTMAX_INNER, SOFTMAX_LENGTH, SOFTMAX_OUTER, SOFTMAX_X, SOFTMAX_Y,
 } from "./generated/opcodes";
 
@@ -57,7 +57,7 @@ export function select_rows(ip: usize): void {
     const last = min(count, <u32>c * 8 + 8);
     for (let i = <u32>c * 8; i < last; i++) {
       const row = load<u32>(addressAt(ip, SELECT_ROWS_INDICES) + (<usize>i << 2));
-      if (row >= u32At(ip, SELECT_ROWS_ROWS)) unreachable();
+      if (row >= u32At(ip, SELECT_ROWS_ROWS)) { atomic.or<u32>(CONTROL_STATUS, 2); continue; }
       memory.copy(addressAt(ip, SELECT_ROWS_Y) + <usize>i * bytes, addressAt(ip, SELECT_ROWS_X) + <usize>row * bytes, bytes);
     }
   }

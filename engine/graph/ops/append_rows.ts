@@ -10,7 +10,13 @@ import { getElement } from "../host_tensor.ts";
 import { heads, type Layout } from "../scaled_attention_rows.ts";
 import { appendRowsKernel } from "../lower_scaled_attention.ts";
 import type { OpRecord } from "../op.ts";
-import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
+import {
+  checkInputCount,
+  optionalInput,
+  refuseMisfit,
+  requireEqual,
+  requireInput,
+} from "../shape_rules.ts";
 
 /**
  * (rows [B, heads, S, D] or [B, S, heads · D], past [B, heads, P, D]?, counts i32|i64[B]) →
@@ -24,8 +30,12 @@ export const appendRows: OpRecord = defineOp({
     checkInputCount(inputs, 3);
     const rows = requireInput(inputs, 0, "rows", { dtype: FLOATS, minRank: 3 });
     const past = optionalInput(inputs, 1, "past", { dtype: rows.dtype, rank: 4 });
-    requireInput(inputs, 2, "counts", { dtype: ["i32", "i64"], rank: 1 });
+    const counts = requireInput(inputs, 2, "counts", { dtype: ["i32", "i64"], rank: 1 });
+    if (rows.shape.length === 4) {
+      refuseMisfit(rows.shape[1]!, [attributes.heads], "the heads of rows");
+    }
     const { batch, width } = heads(rows.shape, attributes.heads) as Layout<Dim>;
+    refuseMisfit(counts.shape[0]!, [batch], "the number of counts");
     if (past) {
       requireEqual(past.shape[0]!, batch, "the batches of past and rows");
       requireEqual(past.shape[1]!, attributes.heads, "the heads of past and rows");

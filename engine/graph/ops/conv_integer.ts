@@ -1,13 +1,14 @@
 // conv_integer: convolution of 8-bit codes with zero points, summed exactly in 32 bit. Pads hold the
 // zero point of x, that is, they count as 0.
 
+import { product } from "../dim.ts";
 import { convolve } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
 import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
 import { convIntegerKernel } from "../lower_conv_integer.ts";
 import type { OpRecord } from "../op.ts";
-import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
+import { checkInputCount, optionalInput, refuseMisfit, requireInput } from "../shape_rules.ts";
 import { CONV_CASES, CONV_RULES, convLoops, convShape } from "./conv.ts";
 
 /**
@@ -21,8 +22,10 @@ export const convInteger: OpRecord = defineOp({
     checkInputCount(inputs, 4);
     const x = requireInput(inputs, 0, "x", { dtype: BYTES, minRank: 3 });
     const w = requireInput(inputs, 1, "w", { dtype: BYTES, rank: x.shape.length });
-    optionalInput(inputs, 2, "x_zero", { dtype: x.dtype });
-    optionalInput(inputs, 3, "w_zero", { dtype: w.dtype });
+    const xZero = optionalInput(inputs, 2, "x_zero", { dtype: x.dtype });
+    const wZero = optionalInput(inputs, 3, "w_zero", { dtype: w.dtype });
+    if (xZero) refuseMisfit(product(xZero.shape), [1], "the zero points of x");
+    if (wZero) refuseMisfit(product(wZero.shape), [1, w.shape[0]!], "the zero points of w");
     return [{ dtype: "i32", shape: convShape(x, w, attributes) }];
   },
   reference({ inputs: [x, w, xZero, wZero], outputs: [out], attributes }) {

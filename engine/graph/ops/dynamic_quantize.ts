@@ -29,7 +29,8 @@ export const dynamicQuantize: OpRecord = defineOp({
       largest = Math.max(largest, getElement(x!, i));
     }
     const range = Math.fround(largest - least);
-    const step = Math.fround((range === 0 ? 1 : range) / 255);
+    // Of nothing but zeros any scale will do: onnxruntime takes 1.
+    const step = range === 0 ? 1 : Math.fround(range / 255);
     const origin = roundToEven(Math.min(255, Math.max(0, Math.fround(-least / step))));
     for (let i = 0; i < x!.data.length; i++) {
       const code = roundToEven(Math.fround(getElement(x!, i) / step)) + origin;

@@ -45,6 +45,7 @@ export function inferExpertMatmul(
   const chosen = optionalInput(inputs, 2, "chosen", { dtype: "i32", rank: 2 });
   const bias = optionalInput(inputs, 3, "bias", { rank: 1 });
   const [experts, outputs] = weights.shape;
+  if (experts === 0) throw new RangeError("weights of no matrix: must be one at least");
   requireEqual(lastDim(x), lastDim(weights), "the columns of x and of the weights");
   if (bias) requireEqual(mul(experts!, outputs!), bias.shape[0]!, "all outputs and the bias");
   if (chosen) requireEqual(x.shape[0]!, chosen.shape[0]!, "the rows of x and of the choice");

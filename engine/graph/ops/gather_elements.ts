@@ -4,6 +4,7 @@
 import { integer } from "../attributes.ts";
 import { INDEX_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
+import { compare, formatDim } from "../dim.ts";
 import { axisOf, stridesOf } from "../host_numbers.ts";
 import { gatherElementsKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
@@ -20,10 +21,16 @@ export const gatherElements: OpRecord = defineOp({
     checkInputCount(inputs, 2);
     const x = requireTyped(inputs, 0, "x");
     const indices = requireTyped(inputs, 1, "indices", INDEX_INPUT);
-    axisOf(attributes.axis, x.shape.length);
+    const along = axisOf(attributes.axis, x.shape.length);
     if (indices.shape.length !== x.shape.length) {
       throw new RangeError(`indices have ${indices.shape.length} dims, x has ${x.shape.length}`);
     }
+    indices.shape.forEach((size, i) => {
+      if (i === along || compare(size, x.shape[i]!) !== ">") return;
+      throw new RangeError(
+        `indices have ${formatDim(size)} elements along dim ${i}, x has ${formatDim(x.shape[i]!)}`,
+      );
+    });
     return [{ dtype: x.dtype, shape: indices.shape }];
   },
   reference({ inputs: [x, indices], outputs: [out], attributes }) {

@@ -2,11 +2,18 @@
 // point of a is one number or one a row, that of b one number or one a column.
 
 import { defineOp } from "../define_op.ts";
+import { product } from "../dim.ts";
 import { BYTES, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
 import { matmulIntegerKernel } from "../lower_integer.ts";
 import type { OpRecord } from "../op.ts";
-import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
+import {
+  checkInputCount,
+  lastDim,
+  optionalInput,
+  refuseMisfit,
+  requireInput,
+} from "../shape_rules.ts";
 import { eachMatrix, matmulShape, multiply } from "./matmul_nd.ts";
 
 /** (a i8|u8[…, M, K], b i8|u8[…, K, N], a_zero?, b_zero?) → i32[…, M, N]. */
@@ -18,8 +25,13 @@ export const matmulInteger: OpRecord = defineOp({
     checkInputCount(inputs, 4);
     const a = requireInput(inputs, 0, "a", { dtype: BYTES, minRank: 1 });
     const b = requireInput(inputs, 1, "b", { dtype: BYTES, minRank: 1 });
-    optionalInput(inputs, 2, "a_zero", { dtype: a.dtype });
-    optionalInput(inputs, 3, "b_zero", { dtype: b.dtype });
+    const aZero = optionalInput(inputs, 2, "a_zero", { dtype: a.dtype });
+    const bZero = optionalInput(inputs, 3, "b_zero", { dtype: b.dtype });
+    if (aZero) {
+      const rows = product(a.shape.slice(0, -1));
+      refuseMisfit(product(aZero.shape), [1, rows], "the zero points of a");
+    }
+    if (bZero) refuseMisfit(bZero.shape.at(-1) ?? 1, [1, lastDim(b)], "the zero points of b");
     return [{ dtype: "i32", shape: matmulShape(a.shape, b.shape) }];
   },
   reference({ inputs: [a, b, aZero, bZero], outputs: [out] }) {

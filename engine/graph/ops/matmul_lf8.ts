@@ -42,7 +42,8 @@ export const matmulLf8: OpRecord = defineOp({
     const [height, bytes] = weight!.shape as [number, number];
     const rows = x!.data as Uint8Array, weights = weight!.data as Uint8Array;
     const target = out!.data as Float32Array;
-    for (let m = 0; m * bytes < rows.length; m++) {
+    const count = height === 0 ? 0 : target.length / height;
+    for (let m = 0; m < count; m++) {
       for (let n = 0; n < height; n++) {
         target[m * height + n] = multiplyLf8Rows(
           rows.subarray(m * bytes, (m + 1) * bytes),

@@ -6,6 +6,7 @@
 
 import { choice, dims, flag, number, numbers } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
+import { formatDim } from "../dim.ts";
 import { BYTES, FLOATS, numbersOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor, setElement } from "../host_tensor.ts";
 import type { DataType } from "../graph.ts";
@@ -50,6 +51,10 @@ export const resize: OpRecord = defineOp({
     if (roi.length !== 0 && roi.length !== 2 * rank) {
       throw new RangeError(`roi has ${roi.length} entries: must have ${2 * rank}`);
     }
+    x.shape.forEach((size, axis) => {
+      if (size !== 0 || sizes[axis] === 0) return;
+      throw new RangeError(`dim ${axis} is empty: cannot be resized to ${formatDim(sizes[axis]!)}`);
+    });
     return [{ dtype: x.dtype, shape: [...sizes] }];
   },
   reference({ inputs: [x], outputs: [out], attributes }) {

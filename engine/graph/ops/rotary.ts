@@ -6,12 +6,13 @@
 
 import { flag, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
+import { mul, product } from "../dim.ts";
 import { FLOATS, numbersOf } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { heads, type Layout } from "../scaled_attention_rows.ts";
 import { rotaryKernel } from "../lower_scaled_attention.ts";
 import type { OpRecord } from "../op.ts";
-import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
+import { checkInputCount, optionalInput, refuseMisfit, requireInput } from "../shape_rules.ts";
 
 /**
  * (x [B, heads, S, D] or [B, S, heads · D], cos, sin, positions i32|i64[B, S] or [1]?) → like x.
@@ -23,13 +24,18 @@ export const rotary: OpRecord = defineOp({
   name: "rotary",
   summary: "pairs of a head's elements turned by tables of angles",
   attributes: { heads: integer(1), interleaved: flag(false) },
-  infer(inputs) {
+  infer(inputs, attributes) {
     checkInputCount(inputs, 4);
     const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
-    requireInput(inputs, 1, "cos", { dtype: FLOATS, minRank: 2 });
-    requireInput(inputs, 2, "sin", { dtype: FLOATS, minRank: 2 });
-    optionalInput(inputs, 3, "positions", { dtype: ["i32", "i64"] });
+    const cos = requireInput(inputs, 1, "cos", { dtype: FLOATS, minRank: 2 });
+    const sin = requireInput(inputs, 2, "sin", { dtype: FLOATS, minRank: 2 });
+    const positions = optionalInput(inputs, 3, "positions", { dtype: ["i32", "i64"] });
     if (x.shape.length > 4) throw new RangeError("x must have 3 or 4 dims");
+    refuseMisfit(product(sin.shape), [product(cos.shape)], "the size of sin");
+    const { batch, rows } = heads(x.shape, attributes.heads);
+    if (positions) {
+      refuseMisfit(product(positions.shape), [1, mul(batch, rows)], "the number of positions");
+    }
     return [{ dtype: x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x, cos, sin, positions], outputs: [out], attributes }) {

@@ -18,7 +18,13 @@ import {
 import { scaledAttentionKernel } from "../lower_scaled_attention.ts";
 import type { HostTensor, OpRecord, TensorType } from "../op.ts";
 import { attentionCases } from "../scaled_attention_cases.ts";
-import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
+import {
+  checkInputCount,
+  optionalInput,
+  refuseMisfit,
+  requireEqual,
+  requireInput,
+} from "../shape_rules.ts";
 
 /** What the second output holds: products, products after the cap, with the mask added, or weights. */
 const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const;
@@ -65,9 +71,15 @@ export const scaledAttention: OpRecord = defineOp({
         "queries, keys and values in one tensor are rows, without new ones beside",
       );
     }
-    optionalInput(inputs, 3, "mask", { dtype: ["bool", ...FLOATS] });
-    optionalInput(inputs, 4, "key_counts", { dtype: ["i32", "i64"], rank: 1 });
-    optionalInput(inputs, 5, "sinks", { dtype: FLOATS, rank: 1 });
+    const mask = optionalInput(inputs, 3, "mask", { dtype: ["bool", ...FLOATS] });
+    const counts = optionalInput(inputs, 4, "key_counts", { dtype: ["i32", "i64"], rank: 1 });
+    const sinks = optionalInput(inputs, 5, "sinks", { dtype: FLOATS, rank: 1 });
+    const scores = [q.batch, attributes.q_heads, q.rows];
+    mask?.shape.slice(-4, -1).forEach((size, i, { length }) =>
+      refuseMisfit(size, [1, scores[3 - length + i]!], `dim ${i} of the mask`)
+    );
+    if (counts) refuseMisfit(counts.shape[0]!, [q.batch], "the number of key_counts");
+    if (sinks) refuseMisfit(sinks.shape[0]!, [attributes.q_heads], "the number of sinks");
     requireEqual(q.batch, k.batch, "the batches of q and k");
     requireEqual(k.batch, v.batch, "the batches of k and v");
     requireEqual(k.rows, v.rows, "the rows of k and v");

@@ -26,19 +26,19 @@ export const slice: OpRecord = defineOp({
       throw new RangeError(`starts, sizes and steps must have one entry a dim of x`);
     }
     if (steps.includes(0)) throw new RangeError("a step is 0: must not be");
+    x.shape.forEach((dim, axis) => {
+      const [start, size] = [starts[axis]!, sizes[axis]!];
+      if (typeof start !== "number" || typeof size !== "number" || typeof dim !== "number") return;
+      checkWithin(start, size, { axis, dim, step: steps[axis]! });
+    });
     return [{ dtype: x.dtype, shape: [...sizes] }];
   },
   reference({ inputs: [x], outputs: [out], attributes, env }) {
     const starts = attributes.starts.map((start) => evaluate(start, env));
     const strides = stridesOf(x!.shape);
     out!.shape.forEach((size, axis) => {
-      const first = starts[axis]!, last = first + (size - 1) * attributes.steps[axis]!;
-      const within = (at: number) => at >= 0 && at < x!.shape[axis]!;
-      if (size > 0 && !(within(first) && within(last))) {
-        throw new RangeError(
-          `Cannot slice ${first}..${last} of dim ${axis}: it has ${x!.shape[axis]} elements`,
-        );
-      }
+      const step = attributes.steps[axis]!;
+      checkWithin(starts[axis]!, size, { axis, dim: x!.shape[axis]!, step });
     });
     const start = starts.reduce((sum, at, axis) => sum + at * strides[axis]!, 0);
     copyStrided(out!, x!, strides.map((stride, axis) => stride * attributes.steps[axis]!), start);
@@ -62,6 +62,16 @@ export const slice: OpRecord = defineOp({
     gpu: [gpuMoveKernel("gpu_slice_move", sliceMoves)],
   },
 });
+
+function checkWithin(
+  first: number,
+  size: number,
+  { axis, dim, step }: { readonly axis: number; readonly dim: number; readonly step: number },
+): void {
+  const last = first + (size - 1) * step;
+  if (size === 0 || Math.min(first, last) >= 0 && Math.max(first, last) < dim) return;
+  throw new RangeError(`Cannot slice ${first}..${last} of dim ${axis}: it has ${dim} elements`);
+}
 
 function sliceMoves(node: Node): Moves {
   const starts = node.attributes.starts as Dim[], steps = node.attributes.steps as number[];

@@ -2,12 +2,19 @@
 // quantised (spec IF-13). Entries lie row by row, as compressed sparse rows.
 
 import { defineOp } from "../define_op.ts";
+import { type Dim, product } from "../dim.ts";
 import { gpuSparseAddKernels } from "../lower_gpu_sparse.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import { emit, inputAddress, isStatic, outputAddress, rowsOf } from "../lower_wasm.ts";
 import type { OpRecord } from "../op.ts";
 import type { CaseRandom, OpCase } from "../op_case.ts";
-import { checkInputCount, lastDim, requireEqual, requireInput } from "../shape_rules.ts";
+import {
+  checkInputCount,
+  lastDim,
+  refuseMisfit,
+  requireEqual,
+  requireInput,
+} from "../shape_rules.ts";
 
 /**
  * (base f32[…, N], x f32[…, K], starts i32[N + 1], columns i32[E], values f32[E]) → f32[…, N]:
@@ -21,7 +28,9 @@ export const sparseAdd: OpRecord = defineOp({
   infer(inputs) {
     checkInputCount(inputs, 5);
     const base = requireInput(inputs, 0, "base", { minRank: 1 });
-    requireInput(inputs, 1, "x", { minRank: 1 });
+    const x = requireInput(inputs, 1, "x", { minRank: 1 });
+    const [rows, xRows] = [base, x].map(({ shape }) => product(shape.slice(0, -1))) as [Dim, Dim];
+    refuseMisfit(xRows, [rows], "the number of rows of x");
     const starts = requireInput(inputs, 2, "starts", { dtype: "i32", rank: 1 });
     const columns = requireInput(inputs, 3, "columns", { dtype: "i32", rank: 1 });
     const values = requireInput(inputs, 4, "values", { rank: 1 });

@@ -48,7 +48,9 @@ function clamped(dim: Dim, at: Dim, low: Dim, high: Dim): Dim {
   if (sign === "unknown" || sign === "<=") {
     throw new RangeError(`whether ${formatDim(at)} counts from the end depends on the bindings`);
   }
-  return max(low, min(high, sign === "<" ? add(dim, at) : at));
+  const place = sign === "<" ? add(dim, at) : at;
+  // The upper bound counts more: of a dim that may be empty it is below the lower one.
+  return [">", ">=", "=="].includes(compare(place, high)) ? high : min(high, max(low, place));
 }
 
 /** The box of `cuts`, by axis, of a tensor. */

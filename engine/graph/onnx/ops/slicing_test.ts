@@ -15,6 +15,8 @@ const cases: readonly (readonly [what: string, Parameters<typeof cutOf>, string,
   ["the new part of a cache", [SUM, sub(SUM, N), END, 1], "sumN - N", "N"],
   ["every second", [N, 0, END, 2], "0", "ceildiv(N, 2)"],
   ["backwards", [N, -1, -END, -1], "N - 1", "N"],
+  ["backwards", [symbol("maybe"), -1, -END, -1], "maybe - 1", "maybe"],
+  ["backwards from 3", [0, 3, -END, -1], "-1", "0"],
   ["a known dim, clamped", [10, -100, 100, 3], "0", "4"],
 ];
 

@@ -1,7 +1,7 @@
 // Softmax, LogSoftmax and Hardmax. Up to version 11 all dims from the axis on are one line; from 13 on
 // the axis alone is.
 
-import { product } from "../../dim.ts";
+import { boundsOf, max, product, sub } from "../../dim.ts";
 import { axisOf } from "../../host_numbers.ts";
 import { int } from "../attributes.ts";
 import { applyBinary, applyUnary, castTo, vectorOf } from "../elementwise.ts";
@@ -50,9 +50,15 @@ function logSoftmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tens
 /** 1 at the first of the largest elements, 0 elsewhere. */
 function hardmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
   const { dtype, shape } = x.type;
-  const best = call.one("arg_reduce", [x], { kind: "max", axis, keep: false });
+  const size = shape[axis]!;
+  // Nothing has no largest element: one is added, which has no place in the result.
+  const after = shape.map((_, i) => i === axis ? max(sub(1, size), 0) : 0);
+  const some = boundsOf(size).min > 0
+    ? x
+    : call.one("pad", [x], { before: shape.map(() => 0), after });
+  const best = call.one("arg_reduce", [some], { kind: "max", axis, keep: false });
   const offOn = vectorOf(call, dtype, [0, 1]);
-  return call.one("one_hot", [best, offOn], { depth: shape[axis]!, axis });
+  return call.one("one_hot", [best, offOn], { depth: size, axis });
 }
 
 /** Normalisations of lines. */
