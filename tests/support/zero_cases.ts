@@ -4,7 +4,7 @@
 
 import { getFormat } from "../../quant/mod.ts";
 import { type Dim, type DimEnv, evaluate, symbol } from "../../engine/graph/dim.ts";
-import type { Attribute, Attributes } from "../../engine/graph/graph.ts";
+import type { Attribute } from "../../engine/graph/graph.ts";
 import { elementCount } from "../../engine/graph/host_tensor.ts";
 import type { OpRecord, TensorType } from "../../engine/graph/op.ts";
 import type { CaseInput, OpCase } from "../../engine/graph/op_case.ts";

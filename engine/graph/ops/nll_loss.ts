@@ -7,7 +7,7 @@ import { FLOATS } from "../host_numbers.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
 import { gpuNllLossKernels, nllLossKernel } from "../lower_loss.ts";
 import type { OpRecord } from "../op.ts";
-import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
+import { checkInputCount, optionalInput, refuseMisfit, requireInput } from "../shape_rules.ts";
 
 /** (x [N, C, …], target i32|i64[N, …], weight [C]?) → [N, …] or []. */
 export const nllLoss: OpRecord = defineOp({
@@ -26,7 +26,11 @@ export const nllLoss: OpRecord = defineOp({
       dtype: ["i32", "i64"],
       rank: x.shape.length - 1,
     });
-    optionalInput(inputs, 2, "weight", { dtype: x.dtype, rank: 1 });
+    const weight = optionalInput(inputs, 2, "weight", { dtype: x.dtype, rank: 1 });
+    if (weight) refuseMisfit(weight.shape[0]!, [x.shape[1]!], "the number of weights");
+    x.shape.toSpliced(1, 1).forEach((size, i) =>
+      refuseMisfit(target.shape[i]!, [size], `dim ${i} of target`)
+    );
     return [{ dtype: x.dtype, shape: reduction === "none" ? target.shape : [] }];
   },
   reference({ inputs: [x, target, weight], outputs: [out], attributes }) {
