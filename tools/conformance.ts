@@ -1,7 +1,8 @@
 // `deno task conformance`: the ONNX backend tests of the PyPI wheel of `onnx`, on any device. A test is in
-// the exclusions file with a reason, or it must pass. Counts by op; the last line counts all.
+// the exclusions file with a reason, or it must pass. On a device it says how many tests ran wholly there, why the
+// others did not, and fails if they were more before. Counts by op; the last line counts all.
 
-import type { Backend } from "../engine/plan/backend.ts";
+import type { DeviceName } from "../engine/plan/backend.ts";
 import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
 import { openDevice } from "../engine/models/devices.ts";
 import { memorySource } from "../engine/io.ts";
@@ -13,6 +14,13 @@ import type { HostValue } from "../engine/graph/onnx/tensor.ts";
 import { openGraph } from "../engine/pipelines/graph/open_graph.ts";
 import type { Runtime } from "../engine/pipelines/graph/ready_segment.ts";
 import { expectEqual } from "./conformance/compare.ts";
+import {
+  counting,
+  describePlaces,
+  noPlaces,
+  type Places,
+  whyEvaluated,
+} from "./conformance/places.ts";
 import { type WheelTest, wheelTests } from "./conformance/wheel.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
@@ -45,29 +53,7 @@ interface Outcome {
   readonly op: string;
   readonly outcome: "passed" | "failed" | "excluded";
   readonly reason?: string;
-  /** Nodes that the device's own kernels computed, and nodes that the host did. */
-  readonly nodes?: NodeCounts;
-}
-
-interface NodeCounts {
-  device: number;
-  host: number;
-}
-
-/** Counts the nodes of everything that a backend makes ready. */
-function counting(backend: Backend, counts: NodeCounts): Backend {
-  return {
-    name: backend.name,
-    async prepare(plan, options) {
-      const executable = await backend.prepare(plan, options);
-      const { kernels } = executable as { readonly kernels?: readonly string[] };
-      const onHost = kernels?.filter((kernel) => kernel.startsWith("host:")).length ??
-        plan.steps.length;
-      counts.host += onHost;
-      counts.device += plan.steps.length - onHost;
-      return executable;
-    },
-  };
+  readonly places?: Places;
 }
 
 async function runTest({ files }: WheelTest, runtime: Runtime): Promise<void> {
@@ -112,47 +98,56 @@ async function opOf({ files }: WheelTest): Promise<string> {
   }
 }
 
+/** For JSON. */
+function sets(_key: string, value: unknown): unknown {
+  return value instanceof Set ? [...value] : value;
+}
+
 function firstLine(error: unknown): string {
   return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 300);
 }
 
 async function runOne(
   test: WheelTest,
-  runtime: Runtime,
+  { device, runtime }: { readonly device: DeviceName; readonly runtime: Runtime },
   exclusion: string | undefined,
 ): Promise<Outcome> {
   const { name } = test;
   const op = await opOf(test);
-  const nodes: NodeCounts = { device: 0, host: 0 };
+  const places = noPlaces();
   if (exclusion !== undefined) return { name, op, outcome: "excluded", reason: exclusion };
   try {
     await runTest(test, {
       ...runtime,
-      backend: counting(runtime.backend, nodes),
-      reference: counting(runtime.reference, nodes),
+      backend: counting(runtime.backend, device, places),
+      reference: counting(runtime.reference, device, places),
+      onHostNode: ({ opType }) => places.elsewhere.add(whyEvaluated(opType)),
     });
-    return { name, op, outcome: "passed", nodes };
+    return { name, op, outcome: "passed", places };
   } catch (error) {
-    return { name, op, outcome: "failed", reason: firstLine(error), nodes };
+    return { name, op, outcome: "failed", reason: firstLine(error), places };
   }
 }
 
-function placesOf({ nodes }: Outcome): string {
-  return nodes ? ` (${nodes.device} on the device, ${nodes.host} on the host)` : "";
+function placesOf({ places }: Outcome): string {
+  if (!places) return "";
+  const elsewhere = places.elsewhere.size > 0
+    ? `, elsewhere: ${[...places.elsewhere].join(", ")}`
+    : "";
+  return ` (${places.device} nodes on the device${elsewhere})`;
 }
 
-/** Where the tests were computed: nodes without a kernel of the device are computed on the host. */
-function showPlaces(outcomes: readonly Outcome[]): void {
-  const counts = outcomes.flatMap(({ nodes }) => nodes ?? []);
-  const tests = (where: (nodes: NodeCounts) => boolean) => counts.filter(where).length;
-  const whole = tests(({ device, host }) => device > 0 && host === 0);
-  const partly = tests(({ device, host }) => device > 0 && host > 0);
-  const onHost = tests(({ device, host }) => device === 0 && host > 0);
-  // Folded when they were derived, or run by control flow alone.
-  const rest = counts.length - whole - partly - onHost;
-  console.log(
-    `on the device: ${whole} whole, ${partly} in part; on the host: ${onHost}; without nodes: ${rest}`,
-  );
+/** Fewest tests that run wholly on each device: a number that only grows. */
+const LEAST = "tests/onnx_on_device.json";
+
+/** Prints where tests were computed; false if fewer of all were on the device than have to be. */
+function showPlaces(outcomes: readonly Outcome[], device: "wasm" | "gpu", all: boolean): boolean {
+  const { whole, lines } = describePlaces(outcomes.flatMap(({ places }) => places ?? []));
+  for (const line of lines) console.log(line);
+  const least = JSON.parse(Deno.readTextFileSync(`${ROOT}/${LEAST}`))[device] as number;
+  if (!all || whole >= least) return true;
+  console.log(`${whole} tests ran wholly on the device: ${LEAST} wants ${least}`);
+  return false;
 }
 
 function showOps(outcomes: readonly Outcome[]): void {
@@ -182,19 +177,23 @@ await runTask(LINE, async ({ flags }) => {
   };
   const outcomes: Outcome[] = [];
   for (const test of tests) {
-    const result = await runOne(test, runtime, flags.all ? undefined : exclusions[test.name]);
+    const result = await runOne(
+      test,
+      { device, runtime },
+      flags.all ? undefined : exclusions[test.name],
+    );
     outcomes.push(result);
-    if (flags.json) console.log(JSON.stringify(result));
+    if (flags.json) console.log(JSON.stringify(result, sets));
     else if (result.outcome === "failed") console.log(`failed ${result.name}: ${result.reason}`);
     else if (!flags.quiet && flags.filter) {
       console.log(`${result.outcome} ${result.name}${placesOf(result)}`);
     }
   }
   if (flags.ops) showOps(outcomes);
-  if (device !== "reference") showPlaces(outcomes);
+  const isOnDevice = device === "reference" || showPlaces(outcomes, device, !flags.filter);
   const count = (outcome: string) => outcomes.filter((one) => one.outcome === outcome).length;
   console.log(
     `${count("passed")} passed, ${count("failed")} failed, ${count("excluded")} excluded`,
   );
-  return count("failed") > 0 || tests.length === 0 ? 1 : 0;
+  return count("failed") > 0 || tests.length === 0 || !isOnDevice ? 1 : 0;
 });

@@ -24,6 +24,8 @@ import { maximumOf } from "./sizes.ts";
 export interface PartedExecutable extends Executable {
   /** Names of the kernels in order of execution; `host:` and the op for what the host computes. */
   readonly kernels: readonly string[];
+  /** The nodes that the host computes. */
+  readonly hostNodes: readonly Node[];
 }
 
 /** One part, ready to run. */
@@ -147,7 +149,7 @@ async function prepareParts(
     ]),
   );
   const ready: ReadyPart[] = [];
-  const kernels: string[] = [];
+  const kernels: string[] = [], hostNodes: Node[] = [];
   try {
     for (const [i, { home }] of parts.entries()) {
       const own = planPart(graphs[i]!, plan);
@@ -158,6 +160,7 @@ async function prepareParts(
           home === "gpu" ? kernelOf(node, capabilities, options)! : `host:${node.op}`
         ),
       );
+      if (home === "host") hostNodes.push(...computed);
       const backend = await backends[home]();
       const executable = await backend.prepare(prepared, options);
       ready.push({
@@ -176,15 +179,14 @@ async function prepareParts(
     for (const { executable } of ready) executable.dispose();
     throw error;
   }
-  return assemble(plan, ready, { sources, kernels });
+  return assemble(plan, ready, { sources, kernels, hostNodes });
 }
 
 function assemble(
   plan: Plan,
   parts: readonly ReadyPart[],
-  { sources, kernels }: {
+  { sources, kernels, hostNodes }: Pick<PartedExecutable, "kernels" | "hostNodes"> & {
     readonly sources: ReadonlyMap<number, HostData>;
-    readonly kernels: readonly string[];
   },
 ): PartedExecutable {
   const { graph } = plan;
@@ -207,6 +209,7 @@ function assemble(
   return {
     plan,
     kernels,
+    hostNodes,
     notes: [...new Set(parts.flatMap(({ executable }) => executable.notes ?? []))],
     memory: {
       weights: sum(({ weights }) => weights),

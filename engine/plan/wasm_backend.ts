@@ -290,6 +290,7 @@ async function assemble(
     simd: machine.capabilities.simd,
     notes: machine.notes,
     kernels: plan.steps.map(({ node }, i) => kernels[i]?.name ?? `host:${node.op}`),
+    hostNodes: plan.steps.flatMap(({ node }, i) => kernels[i] ? [] : [node]),
     committedBytes: machine.committedBytes,
     memory: {
       weights: loader.bytes,

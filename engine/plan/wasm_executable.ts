@@ -1,6 +1,7 @@
 // What a plan made ready on WASM says of itself, in one memory (wasm_backend.ts) or in several (wasm_parts.ts).
 
 import type { SimdVariant } from "../../wasm/probe.ts";
+import type { Node } from "../graph/graph.ts";
 import type { Executable } from "./backend.ts";
 
 /** What the WASM backend adds to an executable. */
@@ -13,6 +14,8 @@ export interface WasmExecutable extends Executable {
   readonly notes: readonly string[];
   /** Names of the chosen kernels, in order of execution. */
   readonly kernels: readonly string[];
+  /** Nodes without a kernel, which run by their reference. */
+  readonly hostNodes: readonly Node[];
   /** Bytes of WASM memory that were claimed from the system. */
   readonly committedBytes: number;
 }

@@ -121,6 +121,7 @@ function assemble(
       ...new Set(executables.flatMap(({ notes }) => notes)),
     ],
     kernels: executables.flatMap(({ kernels }) => kernels),
+    hostNodes: executables.flatMap(({ hostNodes }) => hostNodes),
     committedBytes: sum(({ committedBytes }) => committedBytes),
     memory: {
       weights: sum(({ memory }) => memory.weights),

@@ -170,6 +170,7 @@ export function createProgram(
       run: (body, inputs) => runBody(stage, scoped, body, inputs, environment, signal),
       signal,
     };
+    runtime.onHostNode?.(node);
     return op.evaluate!(call);
   }
 

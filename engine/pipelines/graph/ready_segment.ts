@@ -11,6 +11,7 @@ import {
   type HostTensor,
   isStorageOf,
 } from "../../graph/host_tensor.ts";
+import type { OnnxNode } from "../../formats/onnx/model.ts";
 import type { Segment } from "../../graph/onnx/segment.ts";
 import { type HostValue, isHostTensor } from "../../graph/onnx/tensor.ts";
 import { getOp } from "../../graph/ops/mod.ts";
@@ -46,6 +47,8 @@ export interface Runtime {
   readonly limits: DimEnv;
   /** What may be rounded; absent: nothing. */
   readonly rounding?: Rounding | undefined;
+  /** Told of each ONNX node that the host evaluates itself. */
+  readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
 }
 
 /** What precision "fast" may round on a device. */

@@ -1,0 +1,90 @@
+// Where the nodes of a test were computed, and why not on the device: by what stands in the way first, from
+// values that no device holds to a kernel that nobody has written.
+
+import { isWide } from "../../engine/graph/data_types.ts";
+import type { DataType, Node } from "../../engine/graph/graph.ts";
+import { getOp } from "../../engine/graph/ops/mod.ts";
+import type { Backend, DeviceName } from "../../engine/plan/backend.ts";
+
+/** What was computed where. */
+export interface Places {
+  /** Nodes that the device's own kernels computed. */
+  device: number;
+  /** Nodes that the reference or another device computed, and ONNX ops that the host evaluated: why, each once. */
+  readonly elsewhere: Set<string>;
+}
+
+/** No node yet. */
+export function noPlaces(): Places {
+  return { device: 0, elsewhere: new Set() };
+}
+
+/** Why the host evaluates an ONNX op itself; another op has values of no tensor, as strings, here. */
+const EVALUATED: readonly (readonly [reason: string, ops: RegExp])[] = [
+  ["control flow", /^(If|Loop|Scan|SequenceMap)$/],
+  ["results whose size depends on data", /^(Compress|NonMaxSuppression|NonZero|Unique)$/],
+  ["sequences and optional values", /Sequence|^Optional|^Identity$/],
+  ["strings", /./],
+];
+
+/** Why the host evaluates an ONNX op. */
+export function whyEvaluated(opType: string): string {
+  return EVALUATED.find(([, ops]) => ops.test(opType))![0];
+}
+
+/** Families of element types that kernels may lack. */
+const TYPES: readonly (readonly [reason: string, holds: (dtype: DataType) => boolean])[] = [
+  ["floats of 64 bits", (dtype) => dtype === "f64"],
+  ["integers of 64 bits", isWide],
+  ["floats and integers of up to 16 bits", (dtype) => !/^(f32|i32|u32|bool)$/.test(dtype)],
+];
+
+/** Why a node has no kernel on a device. */
+export function whyElsewhere({ op, inputs, outputs }: Node, device: DeviceName): string {
+  const kernels = getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"];
+  const types = [...inputs, ...outputs].flatMap((value) => value ? [value.dtype] : []);
+  const family = TYPES.find(([, holds]) => types.some(holds));
+  if (kernels.length === 0) return `no kernel: ${op}`;
+  return family ? family[0] : `no kernel for such shapes or attributes: ${op}`;
+}
+
+/** Counts the nodes of everything that a backend makes ready; all of them are `elsewhere` if it is not the device. */
+export function counting(backend: Backend, device: DeviceName, places: Places): Backend {
+  return {
+    name: backend.name,
+    async prepare(plan, options) {
+      const executable = await backend.prepare(plan, options);
+      const nodes = plan.steps.map(({ node }) => node);
+      const { hostNodes = nodes } = executable as { readonly hostNodes?: readonly Node[] };
+      for (const node of hostNodes) places.elsewhere.add(whyElsewhere(node, device));
+      places.device += nodes.length - hostNodes.length;
+      return executable;
+    },
+  };
+}
+
+/** How many tests ran where, as lines; of those not wholly on the device the reasons, the most frequent first. */
+export function describePlaces(
+  all: readonly Places[],
+): { readonly whole: number; readonly lines: string[] } {
+  const isWhole = ({ device, elsewhere }: Places) => device > 0 && elsewhere.size === 0;
+  const isEmpty = ({ device, elsewhere }: Places) => device === 0 && elsewhere.size === 0;
+  const rest = all.filter((places) => !isWhole(places) && !isEmpty(places));
+  const partly = rest.filter(({ device }) => device > 0).length;
+  const whole = all.filter(isWhole).length, empty = all.filter(isEmpty).length;
+  const counts = new Map<string, number>();
+  // A test counts once for each of its reasons.
+  for (const reason of rest.flatMap(({ elsewhere }) => [...elsewhere])) {
+    counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  return {
+    whole,
+    lines: [
+      `wholly on the device: ${whole}; nothing to compute, all being known from shapes: ${empty}`,
+      `in part: ${partly}; not at all: ${
+        rest.length - partly
+      }; why (a test may have several reasons):`,
+      ...[...counts].sort(([, a], [, b]) => b - a).map(([reason, count]) => `  ${count} ${reason}`),
+    ],
+  };
+}

@@ -1,0 +1,69 @@
+import { assertEquals } from "@std/assert";
+import { createGraphBuilder } from "../../engine/graph/builder.ts";
+import type { Graph } from "../../engine/graph/graph.ts";
+import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import { plan } from "../../engine/plan/planner.ts";
+import { createWasmBackend } from "../../engine/plan/wasm_backend.ts";
+import {
+  counting,
+  describePlaces,
+  noPlaces,
+  type Places,
+  whyElsewhere,
+  whyEvaluated,
+} from "./places.ts";
+
+/** A product, which has a kernel, and a determinant, which has none. */
+function mixed(): Graph {
+  const builder = createGraphBuilder("mixed");
+  const x = builder.input("x", [2, 2], "f32");
+  const twice = builder.op("mul", [x, x], {}, "twice")[0]!;
+  builder.output("y", builder.op("det", [twice], {}, "det")[0]!);
+  return builder.build();
+}
+
+Deno.test("nodes are counted where they are computed, whoever makes the plan ready", async () => {
+  const made = plan(mixed(), { limits: {} });
+  const onWasm = noPlaces(), onReference = noPlaces();
+  const options = { slots: 1, hostSteps: true };
+  const wasm = await counting(createWasmBackend({ threads: 1 }), "wasm", onWasm).prepare(
+    made,
+    options,
+  );
+  wasm.dispose();
+  await counting(createReferenceBackend(), "wasm", onReference).prepare(made, options);
+  assertEquals([onWasm.device, [...onWasm.elsewhere]], [1, ["no kernel: det"]]);
+  assertEquals(onReference.device, 0);
+});
+
+Deno.test("a test with one node elsewhere is not wholly on the device, nor is one without nodes", () => {
+  const places = (device: number, ...elsewhere: string[]): Places => ({
+    device,
+    elsewhere: new Set(elsewhere),
+  });
+  const { whole, lines } = describePlaces([
+    ...[places(3), places(1), places(0), places(2, "control flow")],
+    places(0, "control flow", "strings"),
+  ]);
+  assertEquals(whole, 2);
+  assertEquals(lines, [
+    "wholly on the device: 2; nothing to compute, all being known from shapes: 1",
+    "in part: 1; not at all: 1; why (a test may have several reasons):",
+    "  2 control flow",
+    "  1 strings",
+  ]);
+});
+
+Deno.test("a reason is an element type only where the op has kernels for others", () => {
+  const builder = createGraphBuilder("types");
+  const wide = builder.input("wide", [2, 2], "f64");
+  builder.output("sum", builder.op("binary", [wide, wide], { kind: "add" }, "sum")[0]!);
+  builder.output("det", builder.op("det", [wide], {}, "det")[0]!);
+  const [sum, det] = builder.build().nodes;
+  assertEquals(whyElsewhere(sum!, "gpu"), "floats of 64 bits");
+  assertEquals(whyElsewhere(det!, "gpu"), "no kernel: det");
+  assertEquals(["Loop", "Unique", "SequenceAt", "Equal"].map(whyEvaluated), [
+    ...["control flow", "results whose size depends on data", "sequences and optional values"],
+    "strings",
+  ]);
+});
