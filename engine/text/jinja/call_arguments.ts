@@ -4,6 +4,7 @@ import type { Budget } from "./budget.ts";
 import { fail } from "./failure.ts";
 import {
   defined,
+  isFloat,
   isNumber,
   isUndefined,
   plainNumber,
@@ -49,7 +50,7 @@ export function textArgument(value: Value, fallback?: string): string {
 /** An integer argument, or a default. */
 export function integerArgument(value: Value, fallback?: number): number {
   if (isUndefined(value) && fallback !== undefined) return fallback;
-  if (isNumber(value) && Number.isInteger(plainNumber(value))) return plainNumber(value);
+  if (isNumber(value) && !isFloat(value)) return plainNumber(value);
   defined(value);
   return fail(`expected an integer, not ${typeName(value)}`);
 }

@@ -2,7 +2,7 @@
 // Jinja's parser: conditional, or, and, not, comparison, sum, concatenation, product, power, sign, postfix.
 
 import { fail } from "./failure.ts";
-import { FILTER_NAMES } from "./filters.ts";
+import { checkFilter } from "./filters.ts";
 import { unquote } from "./lexer.ts";
 import { PREDICATE_NAMES } from "./predicates.ts";
 import type {
@@ -286,10 +286,18 @@ function parseArguments(reader: TokenReader): Arguments {
   };
 }
 
+/** A name, with more of them behind dots; no built-in has any, but Jinja reads them as one. */
+function parseDottedName(reader: TokenReader): string {
+  let { text } = reader.expect("name");
+  while (reader.accept("operator", ".")) text += "." + reader.expect("name").text;
+  return text;
+}
+
 /** Parses `name` or `name(arguments)` of a filter. */
 export function parseFilter(reader: TokenReader): Application {
-  const { text: name, line } = reader.expect("name");
-  if (!FILTER_NAMES.has(name)) fail(`No filter named '${name}'`, line);
+  const { line } = reader.peek();
+  const name = parseDottedName(reader);
+  checkFilter(name, line);
   return { name, args: reader.isAt("operator", "(") ? parseArguments(reader) : NO_ARGUMENTS, line };
 }
 
@@ -299,23 +307,17 @@ function parseFilters(reader: TokenReader, start: Expression): Expression {
   while (true) {
     const { line } = reader.peek();
     if (reader.accept("operator", "|")) {
-      value = parsePostfix(reader, {
-        type: "filter",
-        input: value,
-        filter: parseFilter(reader),
-        line,
-      });
+      value = { type: "filter", input: value, filter: parseFilter(reader), line };
     } else if (reader.accept("name", "is")) value = parseTest(reader, value, line);
-    else return value;
+    else if (reader.isAt("operator", "(")) {
+      value = { type: "call", callee: value, args: parseArguments(reader), line };
+    } else return value;
   }
 }
 
 function parseTest(reader: TokenReader, input: Expression, line: number): Expression {
   const isNegated = reader.accept("name", "not");
-  const { text: name, type } = reader.next();
-  if (type !== "name" && !(type === "operator" && PREDICATE_NAMES.has(name))) {
-    fail("expected the name of a test behind 'is'", line);
-  }
+  const name = parseDottedName(reader);
   if (!PREDICATE_NAMES.has(name)) fail(`No test named '${name}'`, line);
   const args = reader.isAt("operator", "(") ? parseArguments(reader) : startsOperand(reader)
     ? {
@@ -328,9 +330,10 @@ function parseTest(reader: TokenReader, input: Expression, line: number): Expres
 
 /** Whether a test's one argument follows without parentheses (`x is divisibleby 3`). */
 function startsOperand(reader: TokenReader): boolean {
-  const { type, text } = reader.peek();
+  const { type, text, line } = reader.peek();
+  if (type === "name" && text === "is") fail("You cannot chain multiple tests with is", line);
   if (type === "string" || type === "integer" || type === "float") return true;
   if (type === "operator") return text === "[" || text === "{";
   return type === "name" &&
-    !["else", "or", "and", "is", "if", "in", "not", "recursive"].includes(text);
+    !["else", "or", "and"].includes(text);
 }

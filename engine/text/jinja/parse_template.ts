@@ -1,10 +1,19 @@
-// Statements: one function for each tag, in a table. Tags of Jinja that reach outside the template
-// (extends, include, import, block) are refused by name; tags that nobody knows are, too.
+// Statements: one function for each tag, in a table. Tags of Jinja that are not built are refused by name
+// (refused.ts); tags that nobody knows are, too.
 
 import { fail } from "./failure.ts";
 import { tokenize } from "./lexer.ts";
 import { parseExpression, parseFilter, parseLoopList, parseTuple } from "./parse_expression.ts";
-import type { Application, Body, Expression, Parameter, Statement, Target } from "./syntax.ts";
+import { REFUSED_TAGS, refuseListed } from "./refused.ts";
+import type {
+  Application,
+  Body,
+  Expression,
+  MacroExtra,
+  Parameter,
+  Statement,
+  Target,
+} from "./syntax.ts";
 import { createTokenReader, type TokenReader } from "./token_reader.ts";
 
 const TAGS: ReadonlyMap<string, (reader: TokenReader, line: number) => Statement> = new Map([
@@ -19,8 +28,11 @@ const TAGS: ReadonlyMap<string, (reader: TokenReader, line: number) => Statement
   ["break", parseJump("break")],
   ["continue", parseJump("continue")],
   ["do", parseDo],
+  ["print", parsePrint],
 ]);
-const OUTSIDE_TAGS: readonly string[] = ["extends", "include", "import", "from", "block"];
+
+/** Names of the tags that are built. */
+export const TAG_NAMES: readonly string[] = [...TAGS.keys()];
 
 /** Parses a template. */
 export function parseTemplate(template: string): Body {
@@ -51,9 +63,8 @@ function parseStatement(reader: TokenReader): Statement {
   const { text: name, line } = reader.expect("name");
   const parse = TAGS.get(name);
   if (parse !== undefined) return parse(reader, line);
-  return OUTSIDE_TAGS.includes(name)
-    ? fail(`The tag '${name}' needs other templates, which a chat template does not have`, line)
-    : fail(`Encountered unknown tag '${name}'`, line);
+  refuseListed(name, { what: "tag", table: REFUSED_TAGS, line });
+  return fail(`Encountered unknown tag '${name}'`, line);
 }
 
 function endTag(reader: TokenReader): void {
@@ -165,7 +176,8 @@ function parseMacro(reader: TokenReader, line: number): Statement {
   const name = reader.expect("name").text;
   const parameters = parseParameters(reader);
   endTag(reader);
-  return { type: "macro", name, parameters, body: parseBlock(reader, "endmacro", "macro"), line };
+  const body = parseBlock(reader, "endmacro", "macro");
+  return { type: "macro", name, parameters, uses: extrasOf(body), body, line };
 }
 
 function parseCallBlock(reader: TokenReader, line: number): Statement {
@@ -173,7 +185,8 @@ function parseCallBlock(reader: TokenReader, line: number): Statement {
   const call = parseExpression(reader);
   if (call.type !== "call") fail("expected a call behind 'call'", line);
   endTag(reader);
-  return { type: "callBlock", parameters, call, body: parseBlock(reader, "endcall", "call"), line };
+  const body = parseBlock(reader, "endcall", "call");
+  return { type: "callBlock", parameters, uses: extrasOf(body), call, body, line };
 }
 
 function parseFilterBlock(reader: TokenReader, line: number): Statement {
@@ -207,9 +220,33 @@ function parseJump(type: "break" | "continue") {
   };
 }
 
-// `do` evaluates and writes nothing: a condition with empty branches.
 function parseDo(reader: TokenReader, line: number): Statement {
-  const test = parseTuple(reader);
+  const value = parseTuple(reader);
   endTag(reader);
-  return { type: "if", branches: [{ test, body: [] }], otherwise: [], line };
+  return { type: "discard", value, line };
+}
+
+function parsePrint(reader: TokenReader, line: number): Statement {
+  const body: Statement[] = [];
+  do {
+    if (body.length > 0 && reader.peek().type === "statementEnd") break;
+    body.push({ type: "output", value: parseExpression(reader), line });
+  } while (reader.accept("operator", ","));
+  endTag(reader);
+  return { type: "group", body, line };
+}
+
+const EXTRAS: readonly MacroExtra[] = ["caller", "kwargs", "varargs"];
+
+/** Which of the names that Jinja gives to macros a body reads, wherever it does. */
+function extrasOf(body: Body): MacroExtra[] {
+  const read = new Set<unknown>();
+  const visit = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    const { type, name } = node as { type?: unknown; name?: unknown };
+    if (type === "name") read.add(name);
+    for (const part of Object.values(node)) visit(part);
+  };
+  visit(body);
+  return EXTRAS.filter((name) => read.has(name));
 }

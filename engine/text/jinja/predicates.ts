@@ -1,6 +1,11 @@
 // Jinja's tests, the words behind `is`: one row for each.
 
+import { bind, type Call } from "./call_arguments.ts";
 import { fail } from "./failure.ts";
+import { formatPercent } from "./format_text.ts";
+import { plainText } from "./python_text.ts";
+import { REFUSED_FILTERS } from "./refused.ts";
+import { isLowerText, isUpperText } from "./text_case.ts";
 import {
   areEqual,
   compare,
@@ -9,31 +14,54 @@ import {
   isCallable,
   isDict,
   isFloat,
+  isIndexed,
   isList,
+  isMarkup,
+  isNamespace,
   isNumber,
   isUndefined,
+  kindOf,
   plainNumber,
+  textOf,
   typeName,
   type Value,
 } from "./values.ts";
 
-type Predicate = (value: Value, argument: Value) => boolean;
+/** A test: what stands before `is`, and the argument of those that take one. */
+type Predicate = (value: Value, argument: Value, call: Call) => boolean;
 
 function wholeNumber(value: Value): number {
   defined(value);
   return isNumber(value) ? plainNumber(value) : fail(`expected a number, not ${typeName(value)}`);
 }
 
+/** Whether a number leaves a remainder. Of a text, Python's `%` makes another text, which is no number. */
+function leaves(rest: number, value: Value, by: Value, { budget }: Call): boolean {
+  const text = textOf(value);
+  if (text !== undefined) return formatPercent(text, by, budget) === undefined;
+  const divisor = wholeNumber(by);
+  return divisor === 0 ? fail("division by zero") : Math.abs(wholeNumber(value) % divisor) === rest;
+}
+
 /** Python's `in`. */
 export function isIn(value: Value, container: Value): boolean {
   if (isUndefined(container)) return false;
-  if (typeof container === "string") {
+  const text = textOf(container);
+  if (text !== undefined) {
     defined(value);
-    return typeof value === "string"
-      ? container.includes(value)
-      : fail(`cannot look for a ${typeName(value)} in a text`);
+    const wanted = textOf(value);
+    return wanted === undefined
+      ? fail(`cannot look for a ${typeName(value)} in a text`)
+      : text.includes(wanted);
   }
-  if (isList(container)) return container.some((item) => areEqual(item, value));
+  if (isList(container)) {
+    if (kindOf(container) === "dict_keys") dictKey(value);
+    if (kindOf(container) !== "generator") return container.some((item) => areEqual(item, value));
+    // A generator is gone through as far as the value.
+    const rest = container as Value[];
+    while (rest.length > 0) if (areEqual(rest.shift()!, value)) return true;
+    return false;
+  }
   if (isDict(container)) return container.has(dictKey(value));
   return fail(`cannot look for a value in a ${typeName(container)}`);
 }
@@ -41,57 +69,101 @@ export function isIn(value: Value, container: Value): boolean {
 const isEqual: Predicate = areEqual;
 const isLess: Predicate = (value, other) => compare(value, other) < 0;
 const isLessOrEqual: Predicate = (value, other) => compare(value, other) <= 0;
+const isMore: Predicate = (value, other) => compare(value, other) > 0;
+const isMoreOrEqual: Predicate = (value, other) => compare(value, other) >= 0;
+const isDifferent: Predicate = (value, other) => !areEqual(value, other);
 
-const ROWS: ReadonlyMap<string, Predicate> = new Map<string, Predicate>([
+/** Names of filters, which the table of filters fills in: it needs this one. */
+export const FILTER_NAMES: Set<string> = new Set();
+
+function isReached(value: Value): boolean {
+  return textOf(value) !== undefined || isDict(value) || isUndefined(value);
+}
+
+const PLAIN: ReadonlyMap<string, Predicate> = new Map<string, Predicate>([
   ["boolean", (value) => typeof value === "boolean"],
-  ["callable", isCallable],
-  ["defined", (value) => !isUndefined(value)],
-  ["divisibleby", (value, by) => wholeNumber(value) % wholeNumber(by) === 0],
-  ["eq", isEqual],
-  ["equalto", isEqual],
-  ["==", isEqual],
-  ["even", (value) => wholeNumber(value) % 2 === 0],
-  ["false", (value) => value === false],
-  ["float", isFloat],
-  ["ge", (value, other) => isLessOrEqual(other, value)],
-  [">=", (value, other) => isLessOrEqual(other, value)],
-  ["gt", (value, other) => isLess(other, value)],
-  [">", (value, other) => isLess(other, value)],
-  ["greaterthan", (value, other) => isLess(other, value)],
-  ["in", isIn],
-  ["integer", (value) => typeof value === "number" && Number.isInteger(value)],
-  ["iterable", (value) => typeof value === "string" || isList(value) || isDict(value)],
-  ["le", isLessOrEqual],
-  ["<=", isLessOrEqual],
   [
-    "lower",
-    (value) => typeof value === "string" && /\p{L}/u.test(value) && value === value.toLowerCase(),
+    "callable",
+    (value) => isCallable(value) || isUndefined(value) || (isNamespace(value) && !!value.call),
   ],
-  ["lt", isLess],
-  ["<", isLess],
-  ["lessthan", isLess],
+  ["defined", (value) => !isUndefined(value)],
+  ["escaped", isMarkup],
+  ["even", (value, _other, call) => leaves(0, value, 2, call)],
+  ["false", (value) => value === false],
+  ["filter", (name) => isNamed(name, FILTER_NAMES) || isNamed(name, REFUSED_FILTERS)],
+  ["float", isFloat],
+  ["integer", (value) => typeof value === "number" && !isFloat(value)],
+  [
+    "iterable",
+    (value) =>
+      isReached(value) || isList(value) ||
+      (isNamespace(value) && value.type === "LoopContext"),
+  ],
+  ["lower", (value, _other, { budget }) => isLowerText(plainText(value, budget))],
   ["mapping", isDict],
-  ["ne", (value, other) => !areEqual(value, other)],
-  ["!=", (value, other) => !areEqual(value, other)],
   ["none", (value) => value === null],
   ["number", (value) => isNumber(value)],
-  ["odd", (value) => Math.abs(wholeNumber(value) % 2) === 1],
-  ["sameas", (value, other) => value === other],
-  ["sequence", (value) => typeof value === "string" || isList(value) || isDict(value)],
-  ["string", (value) => typeof value === "string"],
+  ["odd", (value, _other, call) => leaves(1, value, 2, call)],
+  ["sequence", (value) => isReached(value) || (isList(value) && isIndexed(value))],
+  ["string", (value) => textOf(value) !== undefined],
+  ["test", (name) => isNamed(name, PREDICATE_NAMES)],
   ["true", (value) => value === true],
   ["undefined", isUndefined],
-  [
-    "upper",
-    (value) => typeof value === "string" && /\p{L}/u.test(value) && value === value.toUpperCase(),
-  ],
+  ["upper", (value, _other, { budget }) => isUpperText(plainText(value, budget))],
+]);
+
+/** Tests of two values, and what the second is called. */
+const BESIDE: ReadonlyMap<string, readonly [string, Predicate]> = new Map<
+  string,
+  readonly [string, Predicate]
+>([
+  ["!=", ["b", isDifferent]],
+  ["<", ["b", isLess]],
+  ["<=", ["b", isLessOrEqual]],
+  ["==", ["b", isEqual]],
+  [">", ["b", isMore]],
+  [">=", ["b", isMoreOrEqual]],
+  ["divisibleby", ["num", (value, by, call) => leaves(0, value, by, call)]],
+  ["eq", ["b", isEqual]],
+  ["equalto", ["b", isEqual]],
+  ["ge", ["b", isMoreOrEqual]],
+  ["greaterthan", ["b", isMore]],
+  ["gt", ["b", isMore]],
+  ["in", ["seq", isIn]],
+  ["le", ["b", isLessOrEqual]],
+  ["lessthan", ["b", isLess]],
+  ["lt", ["b", isLess]],
+  ["ne", ["b", isDifferent]],
+  ["sameas", ["other", isSame]],
 ]);
 
 /** Names of all tests. */
-export const PREDICATE_NAMES: ReadonlySet<string> = new Set(ROWS.keys());
+export const PREDICATE_NAMES: ReadonlySet<string> = new Set([...PLAIN.keys(), ...BESIDE.keys()]);
 
-/** Applies a test. */
-export function applyPredicate(name: string, value: Value, argument: Value): boolean {
-  const row = ROWS.get(name);
-  return row === undefined ? fail(`No test named '${name}'`) : row(value, argument);
+const UNHASHABLE: readonly string[] = ["dict", "dict_items", "dict_keys", "list"];
+
+function isNamed(name: Value, names: { has(name: string): boolean }): boolean {
+  if (UNHASHABLE.includes(typeName(name))) fail(`unhashable type: '${typeName(name)}'`);
+  const text = textOf(name);
+  return text !== undefined && names.has(text);
+}
+
+/** Python's `is`, where it does not depend on which equal values are kept once. */
+function isSame(value: Value, other: Value): boolean {
+  return value === other || (isUndefined(value) && isUndefined(other) && value.why === other.why);
+}
+
+/** Applies the test that a call names. */
+export function applyPredicate(value: Value, call: Call): boolean {
+  const plain = PLAIN.get(call.name);
+  if (plain !== undefined) {
+    bind(call);
+    return plain(value, null, call);
+  }
+  const row = BESIDE.get(call.name) ?? fail(`No test named '${call.name}'`);
+  const [name, holds] = row;
+  if (call.args.length + call.named.size === 0) {
+    fail(`the test '${call.name}' needs an argument`);
+  }
+  return holds(value, bind(call, name)[0], call);
 }

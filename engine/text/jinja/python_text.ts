@@ -8,12 +8,17 @@ import {
   isCallable,
   isDict,
   isFloat,
+  isIndexed,
   isList,
+  isMarkup,
   isNamespace,
   isNumber,
   isTuple,
   isUndefined,
+  kindOf,
+  type Namespace,
   plainNumber,
+  rangeText,
   type Value,
 } from "./values.ts";
 
@@ -67,18 +72,25 @@ function escapedPoint(char: string): string {
     : "\\U" + code.toString(16).padStart(8, "0");
 }
 
+function listText(value: readonly Value[], budget: Budget): string {
+  const kind = kindOf(value);
+  if (kind === "range") return rangeText(value);
+  if (kind === "generator") return fail("a generator prints an address: put |list behind it");
+  const items = value.map((item) => reprText(item, budget)).join(", ");
+  if (isTuple(value)) return value.length === 1 ? `(${items},)` : `(${items})`;
+  return kind === "list" ? `[${items}]` : `${kind}([${items}])`;
+}
+
 /** `repr`: texts in quotes. */
-function reprText(value: Value, budget: Budget): string {
+export function reprText(value: Value, budget: Budget): string {
   budget.spend(1);
   if (typeof value === "string") {
     budget.spend(value.length);
     return quotedText(value);
   }
-  if (isList(value)) {
-    const items = value.map((item) => reprText(item, budget)).join(", ");
-    if (!isTuple(value)) return `[${items}]`;
-    return value.length === 1 ? `(${items},)` : `(${items})`;
-  }
+  if (isUndefined(value)) return "Undefined";
+  if (isMarkup(value)) return `Markup(${quotedText(value.text)})`;
+  if (isList(value)) return listText(value, budget);
   if (isDict(value)) {
     const pairs = Array.from(
       value,
@@ -89,13 +101,23 @@ function reprText(value: Value, budget: Budget): string {
   return plainText(value, budget);
 }
 
+function namespaceText({ type, values }: Namespace, budget: Budget): string {
+  if (type === "Namespace") return `<Namespace ${reprText(values, budget)}>`;
+  if (type !== "LoopContext") return fail(`a ${type} prints an address`);
+  return `<LoopContext ${values.get("index")}/${values.get("length")}>`;
+}
+
 /** `str`: what printing a value writes. */
 export function plainText(value: Value, budget: Budget): string {
   if (typeof value === "string") return value;
   if (isUndefined(value)) return "";
   if (value === null) return "None";
-  if (isCallable(value)) return `<function ${value.name}>`;
-  if (isNamespace(value)) return "<Namespace>";
+  if (isMarkup(value)) return value.text;
+  if (isCallable(value)) {
+    if (!value.isMacro) return fail("a function prints an address");
+    return `<Macro ${value.name === "" ? "anonymous" : quotedText(value.name)}>`;
+  }
+  if (isNamespace(value)) return namespaceText(value, budget);
   return numberText(value) ?? reprText(value, budget);
 }
 
@@ -122,7 +144,8 @@ export function jsonText(value: Value, style: JsonStyle, budget: Budget, level =
     items.length === 0
       ? open + close
       : open + inner + items.join(style.itemSeparator + inner) + newline + close;
-  if (isList(value)) {
+  if (isMarkup(value)) return jsonString(value.text, style, budget);
+  if (isList(value) && isIndexed(value) && kindOf(value) !== "range") {
     return wrap("[", value.map((item) => jsonText(item, style, budget, level + 1)), "]");
   }
   if (isDict(value)) {

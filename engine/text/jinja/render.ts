@@ -2,26 +2,22 @@
 // macros and `with` have; assignments inside them do not reach out, which is what `namespace` is for.
 
 import { createBudget } from "./budget.ts";
-import { bind, textArgument } from "./call_arguments.ts";
 import { evaluate, filterValue, lookUp, type Scope } from "./evaluate.ts";
 import { fail, TemplateFailure } from "./failure.ts";
 import { plainText } from "./python_text.ts";
-import { formatDate } from "./strftime.ts";
-import type { Body, Parameter, Statement, Target } from "./syntax.ts";
+import { createGlobals } from "./globals.ts";
+import type { Body, MacroParts, Statement, Target } from "./syntax.ts";
 import {
   areEqual,
   type Callable,
   defined,
   fromJavaScript,
-  integerValue,
-  isDict,
-  isList,
   isNamespace,
-  isNumber,
   isTrue,
   iterate,
   type Namespace,
-  plainNumber,
+  orElse,
+  tupleValue,
   typeName,
   undefinedValue,
   type Value,
@@ -68,14 +64,14 @@ const RUNNERS: Runners = {
     assign(target, filters.reduce<Value>((v, f) => filterValue(v, f, scope), text), scope);
     return "normal";
   },
-  macro({ name, parameters, body }, scope) {
-    scope.values.set(name, createMacro(name, parameters, body, scope));
+  macro({ body, ...parts }, scope) {
+    scope.values.set(parts.name, createMacro(parts, body, scope));
     return "normal";
   },
-  callBlock({ parameters, call, body }, scope, out) {
+  callBlock({ call, body, ...parts }, scope, out) {
     if (call.type !== "call") return fail("expected a call");
     const around = inner(scope);
-    around.values.set("caller", createMacro("caller", parameters, body, scope));
+    around.values.set("caller", createMacro({ name: "", ...parts }, body, scope));
     // The macro sees its caller as a named argument, where createMacro looks for it.
     const caller = { type: "name", name: "caller", line: call.line } as const;
     const args = { ...call.args, named: [...call.args.named, ["caller", caller] as const] };
@@ -94,6 +90,10 @@ const RUNNERS: Runners = {
   group: ({ body }, scope, out) => runBody(body, scope, out),
   break: () => "break",
   continue: () => "continue",
+  discard({ value }, scope) {
+    evaluate(value, scope);
+    return "normal";
+  },
 };
 
 function write(text: string, scope: Scope, out: string[]): Outcome {
@@ -199,7 +199,7 @@ function loopValue(
   recurse: (list: Value) => Value,
 ): Namespace {
   const { items, depth } = state;
-  const beside = (at: number, why: string) => items[at] ?? undefinedValue(why);
+  const beside = (at: number, why: string) => orElse(items[at], () => undefinedValue(why));
   const method = (name: string, call: Callable["call"]): Callable => ({
     tag: "callable",
     name,
@@ -232,83 +232,79 @@ function loopValue(
       }),
     ],
   ]);
-  return { tag: "namespace", values, isFixed: true, call: (args) => recurse(args[0] ?? []) };
+  return {
+    tag: "namespace",
+    type: "LoopContext",
+    values,
+    isFixed: true,
+    call: (args) => recurse(orElse(args[0], () => [])),
+  };
 }
 
-function createMacro(
-  name: string,
-  parameters: readonly Parameter[],
-  body: Body,
-  outer: Scope,
-): Callable {
+/** What Jinja gives a macro beside its parameters, where its body asks for it. */
+function bindExtras(
+  { name, parameters, uses }: MacroParts,
+  args: readonly Value[],
+  named: ReadonlyMap<string, Value>,
+): Map<string, Value> {
+  const extras = new Map<string, Value>();
+  const names = parameters.map((parameter) => parameter.name);
+  const rest = new Map<Value, Value>();
+  for (const [key, value] of named) {
+    const place = names.indexOf(key);
+    if (place >= args.length || (place < 0 && key === "caller" && uses.includes("caller"))) {
+      continue;
+    }
+    rest.set(key, value);
+  }
+  if (uses.includes("caller") && !names.includes("caller")) {
+    const caller = named.get("caller");
+    const isMissing = caller === undefined || caller === null;
+    extras.set("caller", isMissing ? undefinedValue("No caller defined") : caller);
+  }
+  if (uses.includes("kwargs")) extras.set("kwargs", rest);
+  else if (rest.size > 0) {
+    fail(`macro '${name}' takes no keyword argument '${plainKey(rest)}'`);
+  }
+  if (uses.includes("varargs")) extras.set("varargs", tupleValue(args.slice(names.length)));
+  else if (args.length > names.length) {
+    fail(`macro '${name}' takes not more than ${names.length} argument(s)`);
+  }
+  return extras;
+}
+
+function plainKey(rest: ReadonlyMap<Value, Value>): string {
+  return String(rest.keys().next().value);
+}
+
+function createMacro(parts: MacroParts, body: Body, outer: Scope): Callable {
+  const { name, parameters, uses } = parts;
   const call: Callable["call"] = (args, named) => {
     const own = inner(outer);
-    const names = parameters.map((parameter) => parameter.name);
-    if (args.length > names.length) {
-      fail(`macro '${name}' takes ${names.length} arguments, ${args.length} given`);
-    }
-    for (const key of named.keys()) {
-      if (key !== "caller" && !names.includes(key)) {
-        fail(`macro '${name}' has no argument '${key}'`);
-      }
-    }
+    for (const [key, value] of bindExtras(parts, args, named)) own.values.set(key, value);
     parameters.forEach(({ name: key, fallback }, i) => {
-      const given = args[i] ?? named.get(key);
-      const value = i < args.length ? args[i] : given;
+      const given = i < args.length ? args[i] : named.get(key);
       own.values.set(
         key,
-        value ??
-          (fallback === undefined
-            ? undefinedValue(`parameter '${key}' was not provided`)
-            : evaluate(fallback, own)),
+        orElse(
+          given,
+          () =>
+            fallback === undefined
+              ? undefinedValue(`parameter '${key}' was not provided`)
+              : evaluate(fallback, own),
+        ),
       );
     });
-    const caller = named.get("caller");
-    if (caller !== undefined) own.values.set("caller", caller);
     return captureBody(body, own);
   };
-  return { tag: "callable", name, call };
-}
-
-const MAX_RANGE = 100_000;
-
-function range(args: readonly Value[]): Value {
-  const numbers = args.map((arg) =>
-    isNumber(arg) ? integerValue(plainNumber(arg)) : fail("range needs integers")
-  );
-  if (numbers.length < 1 || numbers.length > 3) fail("range takes 1 to 3 arguments");
-  const [start, stop] = numbers.length === 1 ? [0, numbers[0]] : numbers;
-  const step = numbers[2] ?? 1;
-  if (step === 0) fail("the step of a range cannot be zero");
-  const count = Math.max(0, Math.ceil((stop - start) / step));
-  if (count > MAX_RANGE) {
-    throw new TemplateFailure(`a range of ${count} is longer than ${MAX_RANGE}`, { isLimit: true });
-  }
-  return Array.from({ length: count }, (_, i) => start + i * step);
-}
-
-function createGlobals(now: Date, scope: Scope): void {
-  const { budget } = scope;
-  const define = (name: string, call: Callable["call"]) =>
-    scope.values.set(name, { tag: "callable", name, call });
-  define("range", (args) => {
-    const list = range(args);
-    budget.spend(isList(list) ? list.length : 0);
-    return list;
-  });
-  define("namespace", (args, named) => {
-    const values = new Map<string, Value>(named);
-    if (args[0] !== undefined && isDict(args[0])) {
-      for (const [key, value] of args[0]) values.set(String(key), value);
-    }
-    return { tag: "namespace", values, isFixed: false };
-  });
-  define("dict", (_args, named) => new Map<Value, Value>(named));
-  define("raise_exception", (args) => fail(plainText(args[0] ?? "", budget)));
-  define("strftime_now", (args, named) => {
-    const [format] = bind({ name: "strftime_now", args, named, budget }, "format");
-    return formatDate(now, textArgument(format));
-  });
+  const attributes = new Map<string, Value>([
+    ["name", name || null],
+    ["arguments", tupleValue(parameters.map((parameter) => parameter.name))],
+    ["caller", uses.includes("caller")],
+    ["catch_kwargs", uses.includes("kwargs")],
+    ["catch_varargs", uses.includes("varargs")],
+  ]);
+  return { tag: "callable", name, isMacro: true, attributes, call };
 }
 
 /**
@@ -323,8 +319,7 @@ export function renderTemplate(
   { budget: units, now }: RenderOptions,
 ): string {
   const budget = createBudget(units);
-  const globals: Scope = { values: new Map(), outer: undefined, budget };
-  createGlobals(now, globals);
+  const globals: Scope = { values: createGlobals(now, budget), outer: undefined, budget };
   const scope: Scope = { values: new Map(), outer: globals, budget };
   for (const [name, value] of Object.entries(context)) {
     if (value !== undefined) scope.values.set(name, fromJavaScript(value));

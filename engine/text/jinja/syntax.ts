@@ -87,6 +87,16 @@ export interface Parameter {
   readonly fallback: Expression | undefined;
 }
 
+/** Names that a macro is given where its body reads them. */
+export type MacroExtra = "caller" | "kwargs" | "varargs";
+
+/** What a macro is beside its body. */
+export interface MacroParts {
+  readonly name: string;
+  readonly parameters: readonly Parameter[];
+  readonly uses: readonly MacroExtra[];
+}
+
 /** Something that writes or changes. */
 export type Statement =
   & { readonly line: number }
@@ -114,15 +124,11 @@ export type Statement =
       readonly filters: readonly Application[];
       readonly body: Body;
     }
-    | {
-      readonly type: "macro";
-      readonly name: string;
-      readonly parameters: readonly Parameter[];
-      readonly body: Body;
-    }
+    | (MacroParts & { readonly type: "macro"; readonly body: Body })
     | {
       readonly type: "callBlock";
       readonly parameters: readonly Parameter[];
+      readonly uses: readonly MacroExtra[];
       readonly call: Expression;
       readonly body: Body;
     }
@@ -137,6 +143,7 @@ export type Statement =
       readonly body: Body;
     }
     | { readonly type: "group"; readonly body: Body }
+    | { readonly type: "discard"; readonly value: Expression }
     | { readonly type: "break" }
     | { readonly type: "continue" }
   );

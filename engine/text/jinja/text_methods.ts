@@ -1,41 +1,41 @@
 // Python's methods of texts, lists and dicts that a template may call: one row for each. Methods that
 // change their object are refused, as Jinja's immutable sandbox does. Positions count code points.
-// Blanks are Unicode's; Python counts the four separators U+001C to U+001F in, which is left out.
+// `format` stands in access.ts, which it needs.
 
 import { bind, type Call, integerArgument, textArgument } from "./call_arguments.ts";
+import { BLANKS, characters, lengthOf } from "./characters.ts";
 import { fail } from "./failure.ts";
+import {
+  capitalizeText,
+  foldText,
+  isLowerText,
+  isTitle,
+  isUpperText,
+  swapCase,
+  titleText,
+} from "./text_case.ts";
 import {
   areEqual,
   type Dict,
   dictKey,
   isList,
+  isTrue,
+  isTuple,
   isUndefined,
   iterate,
+  listOfKind,
+  orElse,
   tupleValue,
   type Value,
 } from "./values.ts";
 
-type Method<T> = (self: T, call: Call) => Value;
+/** A method of a type. */
+export type Method<T> = (self: T, call: Call) => Value;
 
-const SPACE = /\p{White_Space}/u;
-const SPACE_RUN = /\p{White_Space}+/u;
-const LINE_END = /\r\n|[\n\r\v\f\x85\u2028\u2029]/;
-
-/** Characters of a text, by code point. */
-function characters(text: string): readonly string[] {
-  return Array.from(text);
-}
-
-/** Number of code points. */
-export function lengthOf(text: string): number {
-  let length = text.length;
-  for (let i = 0; i + 1 < text.length; i++) {
-    const isPair = (text.charCodeAt(i) & 0xfc00) === 0xd800 &&
-      (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00;
-    if (isPair) length--;
-  }
-  return length;
-}
+const SPACE = new RegExp(`[${BLANKS}]`, "u");
+const WORDS = new RegExp(`[^${BLANKS}]+`, "gu");
+// deno-lint-ignore no-control-regex
+const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
 
 /** Takes characters off the ends: blanks, or those of `set`. */
 export function strip(text: string, set: Value, left: boolean, right: boolean): string {
@@ -51,48 +51,136 @@ export function strip(text: string, set: Value, left: boolean, right: boolean): 
 
 function splitText(text: string, call: Call, fromRight: boolean): Value {
   const [separator, most] = bind(call, "sep", "maxsplit");
-  const limit = integerArgument(most, -1);
+  const asked = integerArgument(most, -1);
+  const limit = asked < 0 ? Infinity : asked;
   call.budget.spend(text.length);
-  const isBlank = isUndefined(separator) || separator === null;
-  const parts = isBlank
-    ? strip(text, null, true, true).split(SPACE_RUN).filter((part) => part !== "")
-    : splitAt(text, textArgument(separator));
-  if (limit < 0 || parts.length <= limit + 1) return parts;
-  return isBlank
-    ? splitBlanksLimited(text, limit, fromRight)
-    : joinRest(parts, textArgument(separator), limit, fromRight);
-}
-
-function splitAt(text: string, separator: string): string[] {
-  return separator === "" ? fail("the separator is empty") : text.split(separator);
-}
-
-function joinRest(parts: string[], separator: string, limit: number, fromRight: boolean): string[] {
+  if (isUndefined(separator) || separator === null) return splitBlanks(text, limit, fromRight);
+  const mark = textArgument(separator);
+  if (mark === "") return fail("the separator is empty");
+  const parts = text.split(mark);
+  if (parts.length <= limit + 1) return parts;
   const cut = fromRight ? parts.length - limit : limit;
   return fromRight
-    ? [parts.slice(0, cut).join(separator), ...parts.slice(cut)]
-    : [...parts.slice(0, cut), parts.slice(cut).join(separator)];
+    ? [parts.slice(0, cut).join(mark), ...parts.slice(cut)]
+    : [...parts.slice(0, cut), parts.slice(cut).join(mark)];
 }
 
-function splitBlanksLimited(text: string, limit: number, fromRight: boolean): string[] {
-  const parts: string[] = [];
-  let rest = strip(text, null, true, true);
-  while (parts.length < limit) {
-    const runs = [...rest.matchAll(new RegExp(SPACE_RUN, "gu"))];
-    const run = fromRight ? runs.at(-1) : runs[0];
-    if (run === undefined) break;
-    const before = rest.slice(0, run.index);
-    const after = rest.slice(run.index + run[0].length);
-    parts.push(fromRight ? after : before);
-    rest = fromRight ? before : after;
+/** Words; beyond the limit the rest stays as it is, with the blanks at its far end. */
+function splitBlanks(text: string, limit: number, fromRight: boolean): string[] {
+  const words = [...text.matchAll(WORDS)];
+  if (words.length <= limit) return words.map(([word]) => word);
+  const cut = fromRight ? words.length - limit : limit;
+  if (fromRight) {
+    const last = words[cut - 1];
+    const rest = text.slice(0, last.index + last[0].length);
+    return [rest, ...words.slice(cut).map(([word]) => word)];
   }
-  return fromRight ? [rest, ...parts.reverse()] : [...parts, rest];
+  return [...words.slice(0, cut).map(([word]) => word), text.slice(words[cut].index)];
 }
 
-function hasAffix(affixes: Value, test: (affix: string) => boolean): boolean {
-  return isList(affixes)
-    ? affixes.some((affix) => test(textArgument(affix)))
-    : test(textArgument(affixes));
+/** The part of a text that `start` and `end` leave, and where it begins; nothing where they cross. */
+function partOf(
+  text: string,
+  start: Value,
+  end: Value,
+): { part: string; from: number } | undefined {
+  if (isUndefined(start) && isUndefined(end)) return { part: text, from: 0 };
+  const chars = characters(text);
+  const place = (value: Value, fallback: number) => {
+    const at = value === null ? fallback : integerArgument(value, fallback);
+    return at < 0 ? Math.max(0, at + chars.length) : at;
+  };
+  const [from, to] = [place(start, 0), Math.min(chars.length, place(end, chars.length))];
+  return from > to ? undefined : { part: chars.slice(from, to).join(""), from };
+}
+
+function hasAffix(test: (text: string, affix: string) => boolean): Method<string> {
+  return (text, call) => {
+    const [affixes, start, end] = bind(call, "affix", "start", "end");
+    const part = partOf(text, start, end)?.part;
+    const holds = (affix: Value) => {
+      const wanted = textArgument(affix);
+      return part !== undefined && test(part, wanted);
+    };
+    return isList(affixes) && isTuple(affixes) ? affixes.some(holds) : holds(affixes);
+  };
+}
+
+/** `find` and its kin; `isNeeded` refuses where nothing is found. */
+function finding(fromRight: boolean, isNeeded: boolean): Method<string> {
+  return (text, call) => {
+    const [sub, start, end] = bind(call, "sub", "start", "end");
+    const wanted = textArgument(sub);
+    const within = partOf(text, start, end);
+    const part = within?.part ?? "";
+    const at = within === undefined
+      ? -1
+      : fromRight
+      ? part.lastIndexOf(wanted)
+      : part.indexOf(wanted);
+    if (at < 0) return isNeeded ? fail("substring not found") : -1;
+    return within!.from + lengthOf(part.slice(0, at));
+  };
+}
+
+function countOf(text: string, call: Call): number {
+  const [sub, start, end] = bind(call, "sub", "start", "end");
+  const wanted = textArgument(sub);
+  const part = partOf(text, start, end)?.part;
+  if (part === undefined) return 0;
+  return wanted === "" ? lengthOf(part) + 1 : part.split(wanted).length - 1;
+}
+
+function partition(fromRight: boolean): Method<string> {
+  return (text, call) => {
+    const separator = textArgument(bind(call, "sep")[0]);
+    if (separator === "") return fail("the separator is empty");
+    const at = fromRight ? text.lastIndexOf(separator) : text.indexOf(separator);
+    if (at < 0) return tupleValue(fromRight ? ["", "", text] : [text, "", ""]);
+    return tupleValue([text.slice(0, at), separator, text.slice(at + separator.length)]);
+  };
+}
+
+/** Where the text stands in a width. */
+export function justify(text: string, call: Call, place: "left" | "right" | "center"): string {
+  const [size, filling] = bind(call, "width", "fillchar");
+  const width = integerArgument(size);
+  const fill = textArgument(filling, " ");
+  if (lengthOf(fill) !== 1) return fail("the fill character must be exactly one character long");
+  const missing = Math.max(0, width - lengthOf(text));
+  call.budget.spend(missing);
+  // CPython's rounding of a center.
+  const left = place === "left"
+    ? 0
+    : place === "right"
+    ? missing
+    : Math.floor(missing / 2) + (missing & width & 1);
+  return fill.repeat(left) + text + fill.repeat(missing - left);
+}
+
+function fillZeros(text: string, call: Call): string {
+  const missing = Math.max(0, integerArgument(bind(call, "width")[0]) - lengthOf(text));
+  call.budget.spend(missing);
+  const sign = /^[-+]/.test(text) ? text[0] : "";
+  return sign + "0".repeat(missing) + text.slice(sign.length);
+}
+
+function expandTabs(text: string, call: Call): string {
+  const size = integerArgument(bind(call, "tabsize")[0], 8);
+  let column = 0;
+  let written = "";
+  for (const char of text) {
+    if (char === "\t") {
+      const blanks = size > 0 ? size - column % size : 0;
+      call.budget.spend(blanks);
+      written += " ".repeat(blanks);
+      column += blanks;
+    } else {
+      written += char;
+      column = char === "\n" || char === "\r" ? 0 : column + 1;
+    }
+  }
+  return written;
 }
 
 /** `str.replace`. */
@@ -108,23 +196,8 @@ export function replaceText(text: string, call: Call): string {
   return used === parts.length - 1 ? head : head + old + parts.slice(used + 1).join(old);
 }
 
-/** `str.title`. */
-function titleText(text: string): string {
-  return text.toLowerCase().replace(/\p{L}+/gu, (word) => capitalizeText(word));
-}
-
-/** `str.capitalize`. */
-export function capitalizeText(text: string): string {
-  const [first = "", ...rest] = characters(text);
-  return first.toUpperCase() + rest.join("").toLowerCase();
-}
-
-/** Position by code points of a position by UTF-16 units. */
-function pointIndex(text: string, index: number): number {
-  return index < 0 ? -1 : lengthOf(text.slice(0, index));
-}
-
-function splitLines(text: string, keepEnds: boolean): string[] {
+/** `str.splitlines`. */
+export function splitLines(text: string, keepEnds: boolean): string[] {
   const pieces = text.split(new RegExp(`(${LINE_END.source})`));
   const lines: string[] = [];
   for (let i = 0; i < pieces.length; i += 2) {
@@ -138,22 +211,35 @@ function allAre(pattern: RegExp): Method<string> {
   return (text) => pattern.test(text);
 }
 
+const DIGIT = "\\p{Nd}²³¹⁰⁴-⁹₀-₉①-⑨⑴-⑼⒈-⒐⓪⓵-⓽⓿❶-❾➀-➈➊-➒";
+
 /** Methods of texts. */
 export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string, Method<string>>([
   ["capitalize", (text) => capitalizeText(text)],
-  ["count", (text, call) => text.split(textArgument(bind(call, "sub")[0])).length - 1],
-  ["endswith", (text, call) => hasAffix(bind(call, "suffix")[0], (affix) => text.endsWith(affix))],
-  ["find", (text, call) => pointIndex(text, text.indexOf(textArgument(bind(call, "sub")[0])))],
+  ["casefold", (text) => foldText(text)],
+  ["center", (text, call) => justify(text, call, "center")],
+  ["count", countOf],
+  ["endswith", hasAffix((text, affix) => text.endsWith(affix))],
+  ["expandtabs", expandTabs],
+  ["find", finding(false, false)],
+  ["index", finding(false, true)],
   ["isalnum", allAre(/^[\p{L}\p{N}]+$/u)],
   ["isalpha", allAre(/^\p{L}+$/u)],
+  ["isascii", allAre(/^[\0-\x7f]*$/)],
   ["isdecimal", allAre(/^\p{Nd}+$/u)],
-  ["isdigit", allAre(/^[\p{Nd}²³¹⁰⁴-⁹₀-₉]+$/u)],
-  ["islower", (text) => /\p{L}/u.test(text) && text === text.toLowerCase()],
+  ["isdigit", allAre(new RegExp(`^[${DIGIT}]+$`, "u"))],
+  ["isidentifier", allAre(/^[\p{XID_Start}_]\p{XID_Continue}*$/u)],
+  ["islower", (text) => isLowerText(text)],
+  ["isnumeric", allAre(/^\p{N}+$/u)],
+  ["isprintable", allAre(/^(?: |[^\p{C}\p{Z}])*$/u)],
   ["isspace", (text) => text !== "" && strip(text, null, true, false) === ""],
-  ["isupper", (text) => /\p{L}/u.test(text) && text === text.toUpperCase()],
+  ["istitle", (text) => isTitle(text)],
+  ["isupper", (text) => isUpperText(text)],
   ["join", (text, call) => joinTexts(iterate(bind(call, "iterable")[0]), text, call)],
+  ["ljust", (text, call) => justify(text, call, "left")],
   ["lower", (text) => text.toLowerCase()],
   ["lstrip", (text, call) => strip(text, bind(call, "chars")[0], true, false)],
+  ["partition", partition(false)],
   ["removeprefix", (text, call) => {
     const prefix = textArgument(bind(call, "prefix")[0]);
     return text.startsWith(prefix) ? text.slice(prefix.length) : text;
@@ -163,18 +249,20 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
     return suffix !== "" && text.endsWith(suffix) ? text.slice(0, -suffix.length) : text;
   }],
   ["replace", replaceText],
-  ["rfind", (text, call) => pointIndex(text, text.lastIndexOf(textArgument(bind(call, "sub")[0])))],
+  ["rfind", finding(true, false)],
+  ["rindex", finding(true, true)],
+  ["rjust", (text, call) => justify(text, call, "right")],
+  ["rpartition", partition(true)],
   ["rsplit", (text, call) => splitText(text, call, true)],
   ["rstrip", (text, call) => strip(text, bind(call, "chars")[0], false, true)],
   ["split", (text, call) => splitText(text, call, false)],
-  ["splitlines", (text, call) => splitLines(text, bind(call, "keepends")[0] === true)],
-  [
-    "startswith",
-    (text, call) => hasAffix(bind(call, "prefix")[0], (affix) => text.startsWith(affix)),
-  ],
+  ["splitlines", (text, call) => splitLines(text, isTrue(bind(call, "keepends")[0]))],
+  ["startswith", hasAffix((text, affix) => text.startsWith(affix))],
   ["strip", (text, call) => strip(text, bind(call, "chars")[0], true, true)],
+  ["swapcase", (text) => swapCase(text)],
   ["title", (text) => titleText(text)],
   ["upper", (text) => text.toUpperCase()],
+  ["zfill", fillZeros],
 ]);
 
 /** Joins texts as `str.join` does. */
@@ -184,7 +272,7 @@ export function joinTexts(items: readonly Value[], separator: string, call: Call
   return texts.join(separator);
 }
 
-/** Methods of lists. */
+/** Methods of lists and, but for `copy`, of tuples and ranges. */
 export const LIST_METHODS: ReadonlyMap<string, Method<readonly Value[]>> = new Map<
   string,
   Method<readonly Value[]>
@@ -195,8 +283,13 @@ export const LIST_METHODS: ReadonlyMap<string, Method<readonly Value[]>> = new M
     return list.filter((item) => areEqual(item, wanted)).length;
   }],
   ["index", (list, call) => {
-    const [wanted] = bind(call, "value");
-    const at = list.findIndex((item) => areEqual(item, wanted));
+    const [wanted, start, stop] = bind(call, "value", "start", "stop");
+    const place = (value: Value, fallback: number) => {
+      const at = integerArgument(value, fallback);
+      return at < 0 ? Math.max(0, at + list.length) : at;
+    };
+    const [from, to] = [place(start, 0), place(stop, list.length)];
+    const at = list.findIndex((item, i) => i >= from && i < to && areEqual(item, wanted));
     return at < 0 ? fail("the value is not in the list") : at;
   }],
 ]);
@@ -206,16 +299,10 @@ export const DICT_METHODS: ReadonlyMap<string, Method<Dict>> = new Map<string, M
   ["copy", (dict) => new Map(dict)],
   ["get", (dict, call) => {
     const [key, fallback] = bind(call, "key", "default");
-    return dict.get(dictKey(key)) ?? (isUndefined(fallback) ? null : fallback);
+    const isGiven = call.args.length > 1 || call.named.has("default");
+    return orElse(dict.get(dictKey(key)), () => isGiven ? fallback : null);
   }],
-  ["items", (dict) => Array.from(dict, tupleValue)],
-  ["keys", (dict) => [...dict.keys()]],
-  ["values", (dict) => [...dict.values()]],
+  ["items", (dict) => listOfKind("dict_items", Array.from(dict, tupleValue))],
+  ["keys", (dict) => listOfKind("dict_keys", dict.keys())],
+  ["values", (dict) => listOfKind("dict_values", dict.values())],
 ]);
-
-/** Methods that change their object, by the object's type. */
-export const FORBIDDEN_METHODS: Readonly<Record<string, readonly string[]>> = {
-  list: ["append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"],
-  dict: ["clear", "pop", "popitem", "setdefault", "update"],
-  str: ["format", "format_map"],
-};

@@ -1,8 +1,9 @@
 // The values of a template and Python's rules for them: truth, equality, order, names of types.
 // Integers are JavaScript numbers; a float whose value is an integer (1.0) is boxed, since it prints
 // and divides differently. Integers beyond 2^53 are refused rather than rounded. Dicts are maps, so
-// that keys keep their order and `__proto__` is a key like any other. Tuples are lists with a mark, which
-// only printing looks at.
+// that keys keep their order and `__proto__` is a key like any other. Everything else that Python goes
+// through is a list with a mark (`ListKind`), because tuples, ranges, views of dicts and generators differ from
+// lists in equality, truth, length and print. A generator is emptied by who goes through it.
 
 import { fail } from "./failure.ts";
 
@@ -23,15 +24,25 @@ export interface WholeFloat {
 export interface Callable {
   readonly tag: "callable";
   readonly name: string;
+  readonly isMacro?: boolean;
+  /** What a template can read of it. */
+  readonly attributes?: ReadonlyMap<string, Value>;
   readonly call: (args: readonly Value[], named: ReadonlyMap<string, Value>) => Value;
 }
 
-/** The only value a template can change: `namespace()`. `loop` is one that it cannot. */
+/** Text that a filter escaped or marked safe; what is added to it is escaped. */
+export interface Markup {
+  readonly tag: "markup";
+  readonly text: string;
+}
+
+/** The only value a template can change: `namespace()`. `loop`, `cycler` and `joiner` are ones that it cannot. */
 export interface Namespace {
   readonly tag: "namespace";
+  readonly type: "Namespace" | "LoopContext" | "Cycler" | "Joiner";
   readonly values: Map<string, Value>;
   readonly isFixed: boolean;
-  /** Set where it can be called as well: `loop` of a recursive loop. */
+  /** Set where it can be called as well: `loop` of a recursive loop, `joiner`. */
   readonly call?: Callable["call"];
 }
 
@@ -48,12 +59,18 @@ export type Value =
   | Dict
   | Undefined
   | WholeFloat
+  | Markup
   | Callable
   | Namespace;
 
 /** The text of no arguments in particular. */
 export function undefinedValue(why: string): Undefined {
   return { tag: "undefined", why };
+}
+
+/** A value that may not be there, or another; none is a value, which `??` would take for missing. */
+export function orElse(value: Value | undefined, other: () => Value): Value {
+  return value === undefined ? other() : value;
 }
 
 /** Whether a value is missing. */
@@ -66,14 +83,65 @@ export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** A tuple: a list that prints with parentheses. */
-export function tupleValue(items: readonly Value[]): readonly Value[] {
-  return Object.assign([...items], { isTuple: true });
+/** What Python goes through, item by item. */
+export type ListKind =
+  | "list"
+  | "tuple"
+  | "group"
+  | "range"
+  | "dict_keys"
+  | "dict_values"
+  | "dict_items"
+  | "generator";
+
+interface Marked {
+  readonly kind?: ListKind;
+  readonly shown?: string;
 }
 
-/** Whether a list is a tuple. */
+/** A list of another kind; `shown` is how a range prints. */
+export function listOfKind(kind: ListKind, items: Iterable<Value>, shown = ""): readonly Value[] {
+  return Object.assign([...items], { kind, shown });
+}
+
+/** The kind of a list. */
+export function kindOf(list: readonly Value[]): ListKind {
+  return (list as Marked).kind ?? "list";
+}
+
+/** A tuple. */
+export function tupleValue(items: readonly Value[]): readonly Value[] {
+  return listOfKind("tuple", items);
+}
+
+/** Whether a list is a tuple; `groupby` makes tuples whose items have names. */
 export function isTuple(list: readonly Value[]): boolean {
-  return "isTuple" in list;
+  return kindOf(list) === "tuple" || kindOf(list) === "group";
+}
+
+/** How a range was written. */
+export function rangeText(list: readonly Value[]): string {
+  return (list as Marked).shown ?? "";
+}
+
+/** Whether a list has items by number: views of dicts and generators have none. */
+export function isIndexed(list: readonly Value[]): boolean {
+  return isTuple(list) || kindOf(list) === "list" || kindOf(list) === "range";
+}
+
+/** Text that was marked. */
+export function markupValue(text: string): Markup {
+  return { tag: "markup", text };
+}
+
+/** Whether a value is marked text. */
+export function isMarkup(value: Value): value is Markup {
+  return tagOf(value) === "markup";
+}
+
+/** The text of a text, marked or not; anything else has none. */
+export function textOf(value: Value): string | undefined {
+  return typeof value === "string" ? value : isMarkup(value) ? value.text : undefined;
 }
 
 /** Whether a value is a dict. */
@@ -128,9 +196,11 @@ export function typeName(value: Value): string {
   if (isFloat(value)) return "float";
   if (typeof value === "number") return "int";
   if (typeof value === "string") return "str";
-  if (isList(value)) return "list";
+  if (isList(value)) return isTuple(value) ? "tuple" : kindOf(value);
   if (isDict(value)) return "dict";
-  return isUndefined(value) ? "Undefined" : isCallable(value) ? "function" : "Namespace";
+  if (isMarkup(value)) return "Markup";
+  if (isNamespace(value)) return value.type;
+  return isUndefined(value) ? "Undefined" : "function";
 }
 
 /** Refuses a missing value; gives any other back. */
@@ -142,7 +212,8 @@ export function defined(value: Value): Value {
 export function isTrue(value: Value): boolean {
   if (isUndefined(value) || value === null) return false;
   if (isNumber(value)) return plainNumber(value) !== 0;
-  if (typeof value === "string" || isList(value)) return value.length > 0;
+  if (isList(value)) return value.length > 0 || kindOf(value) === "generator";
+  if (typeof value === "string" || isMarkup(value)) return textOf(value) !== "";
   return isDict(value) ? value.size > 0 : true;
 }
 
@@ -150,9 +221,8 @@ export function isTrue(value: Value): boolean {
 export function areEqual(a: Value, b: Value): boolean {
   if (isNumber(a) && isNumber(b)) return plainNumber(a) === plainNumber(b);
   if (isUndefined(a) || isUndefined(b)) return isUndefined(a) && isUndefined(b);
-  if (isList(a) && isList(b)) {
-    return a.length === b.length && a.every((item, i) => areEqual(item, b[i]));
-  }
+  if (isMarkup(a) || isMarkup(b)) return textOf(a) !== undefined && textOf(a) === textOf(b);
+  if (isList(a) && isList(b)) return a === b || areEqualLists(a, b);
   if (isDict(a) && isDict(b)) {
     if (a.size !== b.size) return false;
     for (const [key, value] of a) {
@@ -164,11 +234,20 @@ export function areEqual(a: Value, b: Value): boolean {
   return a === b;
 }
 
+function areEqualLists(a: readonly Value[], b: readonly Value[]): boolean {
+  if (typeName(a) !== typeName(b) || a.length !== b.length) return false;
+  if (isIndexed(a)) return a.every((item, i) => areEqual(item, b[i]));
+  // Views of keys and items are sets.
+  const isSet = kindOf(a) === "dict_keys" || kindOf(a) === "dict_items";
+  return isSet && a.every((item) => b.some((other) => areEqual(item, other)));
+}
+
 /** Python's order: negative, 0 or positive. */
 export function compare(a: Value, b: Value): number {
   if (isNumber(a) && isNumber(b)) return plainNumber(a) - plainNumber(b);
-  if (typeof a === "string" && typeof b === "string") return compareTexts(a, b);
-  if (isList(a) && isList(b)) {
+  const [text, other] = [textOf(a), textOf(b)];
+  if (text !== undefined && other !== undefined) return compareTexts(text, other);
+  if (isList(a) && isList(b) && typeName(a) === typeName(b) && /list|tuple/.test(typeName(a))) {
     for (let i = 0; i < Math.min(a.length, b.length); i++) {
       if (!areEqual(a[i], b[i])) return compare(a[i], b[i]);
     }
@@ -192,17 +271,20 @@ function compareTexts(a: string, b: string): number {
 
 /** Key of a dict; a float that is an integer is the integer, as in Python. */
 export function dictKey(key: Value): Value {
-  defined(key);
+  if (isUndefined(key)) fail(`a missing value cannot be a key: ${key.why}`);
   if (isNumber(key)) return typeof key === "boolean" ? key : plainNumber(key);
-  if (isList(key) || isDict(key)) fail(`a ${typeName(key)} cannot be a key`);
+  if (isList(key) || isDict(key) || isMarkup(key)) fail(`a ${typeName(key)} cannot be a key`);
   return key;
 }
 
-/** Items that a loop or a filter goes through. */
+/** Items that a loop or a filter goes through; a generator has none left then. */
 export function iterate(value: Value): readonly Value[] {
-  if (isList(value)) return value;
+  if (isList(value)) {
+    return kindOf(value) === "generator" ? (value as Value[]).splice(0) : value;
+  }
   if (isUndefined(value)) return [];
-  if (typeof value === "string") return Array.from(value);
+  const text = textOf(value);
+  if (text !== undefined) return Array.from(text);
   if (isDict(value)) return [...value.keys()];
   return fail(`a ${typeName(value)} cannot be gone through`);
 }

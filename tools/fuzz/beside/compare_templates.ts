@@ -1,0 +1,64 @@
+// Templates beside Jinja: the same text, or both refuse. What this interpreter leaves out by name is allowed to be
+// refused where Jinja renders; nothing else is.
+
+import { TemplateFailure } from "../../../engine/text/jinja/failure.ts";
+import { parseTemplate } from "../../../engine/text/jinja/parse_template.ts";
+import { renderTemplate } from "../../../engine/text/jinja/render.ts";
+import { type Packages, reference } from "./python.ts";
+
+/** What the reference needs. */
+export const JINJA: Packages = { jinja2: "3.1.6" };
+
+/** Names that every template may use. */
+export const CONTEXT: Readonly<Record<string, unknown>> = {
+  s: "Hello, World",
+  u: "naïve 👋 ☃",
+  n: 5,
+  f: 1.5,
+  z: 0,
+  l: [3, 1, 2],
+  names: ["b", "A", "c"],
+  d: { b: 1, a: 2, C: 3 },
+  o: [{ n: "x", v: 2, t: "p" }, { n: "y", v: 1, t: "q" }, { n: "z", v: 3, t: "p" }],
+  t: true,
+  e: [],
+  ml: "a\nb\n\n c\n",
+  nested: { k: { v: [1, { w: "deep" }] } },
+  m: [{ role: "user", content: "hi <there>" }, { role: "assistant", content: null }],
+};
+
+/** Refusals that say what is left out. */
+const LEFT_OUT =
+  /is not supported|prints an address|does not take marked text|too large|cannot be a key|steps and characters|is more than|a dict cannot be sliced|^No (filter|test) named/;
+
+interface Answer {
+  readonly rendered?: string;
+  readonly error?: string;
+}
+
+function render(template: string): Answer {
+  try {
+    const body = parseTemplate(template);
+    return { rendered: renderTemplate(body, CONTEXT, { budget: 1e6, now: new Date(0) }) };
+  } catch (error) {
+    if (!(error instanceof TemplateFailure)) throw error;
+    return { error: error.message };
+  }
+}
+
+/**
+ * Renders a template here and there.
+ *
+ * @throws {Error} If the two differ. @throws {ResourceError} If there is no reference.
+ */
+export async function compareTemplate(template: string): Promise<void> {
+  const ours = render(template);
+  if (ours.error !== undefined && LEFT_OUT.test(ours.error)) return;
+  const jinja = await reference("jinja_reference.py", JINJA);
+  const theirs = await jinja.ask({ template, context: CONTEXT }) as Answer;
+  const isSame = ours.rendered === theirs.rendered && ("error" in ours) === ("error" in theirs);
+  if (isSame) return;
+  throw new Error(
+    `${template}\n  ours  ${JSON.stringify(ours)}\n  jinja ${JSON.stringify(theirs)}`,
+  );
+}
