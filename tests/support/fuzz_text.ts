@@ -163,7 +163,7 @@ export function templateSeeds(): string[] {
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + (m.content or '') | trim }}" +
     "{{- '<|im_end|>' ~ \"\\n\" }}{% endfor %}{% if add_generation_prompt %}x{% endif %}",
     "{%- set ns = namespace(found=false, n=0) -%}{% macro f(x, y=2) %}{{ x * y }}{{ caller() }}" +
-    "{% endmacro %}{% call f(3) %}c{% endcall %}{%- for i in range(3) if i is odd recursive -%}" +
+    "{% endmacro %}{% call f(3) %}c{% endcall %}{%- for i in range(3) if (i is odd) recursive -%}" +
     "{% set ns.n = ns.n + loop.index %}{{ loop.cycle('a', 'b') }}{% else %}none{% endfor %}{{ ns.n }}",
     "{# c #}{% raw %}{{ x }}{% endraw %}{% set t %}a{% endset %}{{ t | upper | replace('A', 'b') }}" +
     "{{ tools | tojson(indent=2) if tools is defined and tools is not none else [1, 2.5, {'a': none}] }}",

@@ -221,7 +221,7 @@ function escapeAscii(text: string): string {
 const SPEC = /^(?:([\s\S])?([<>=^]))?([-+ ])?(#)?(0)?(\d*)([,_])?(?:\.(\d+))?([a-zA-Z%])?$/u;
 
 /** `format(value, spec)`. */
-export function formatValue(value: Value, text: string, budget: Budget): string {
+function formatValue(value: Value, text: string, budget: Budget): string {
   if (text === "") return plainText(value, budget);
   const match = SPEC.exec(text);
   if (match === null) return fail(`Invalid format specifier '${text}'`);
