@@ -183,10 +183,11 @@ function planUniforms<Env>(dispatches: readonly ProgramDispatch<Env>[]): {
   readonly of: readonly (Uniforms<Env> | undefined)[];
 } {
   const known = new Map<string, Uniforms<Env>>();
-  const ids = new Map<Count<Env>, number>();
+  const ids = new Map<Count<Env> | string, number>();
   const idOf = (value: Count<Env>) => {
-    if (!ids.has(value)) ids.set(value, ids.size);
-    return ids.get(value)!;
+    const key = Object.is(value, -0) ? "-0" : value; // a map takes 0 and -0 for one key
+    if (!ids.has(key)) ids.set(key, ids.size);
+    return ids.get(key)!;
   };
   const of = dispatches.map(({ name, shader, uniforms }) => {
     const members = Object.entries(shader.uniforms).map(([member, type]) => {

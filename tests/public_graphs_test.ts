@@ -30,7 +30,7 @@ for (const device of ["reference", "wasm", "gpu"] as const) {
     needs,
     `graphs of public bug reports do what their operators say on ${device}`,
     async () => {
-      assertEquals([FOLDERS.length, await failures(device)], [10, []]);
+      assertEquals([FOLDERS.length >= 11, await failures(device)], [true, []]);
     },
   );
 }

@@ -10,6 +10,8 @@ export interface AttributeRule<T extends Attribute = Attribute> {
   readonly expected: string;
   /** Absent: the attribute must be given. */
   readonly fallback?: T | undefined;
+  /** All that it may be, where these are words. */
+  readonly words?: readonly T[];
   accepts(value: Attribute): value is T;
 }
 
@@ -57,6 +59,7 @@ export function choice<const T extends string>(
   return {
     expected: `one of ${words.join(", ")}`,
     fallback,
+    words,
     accepts: (value): value is T => (words as readonly Attribute[]).includes(value),
   };
 }

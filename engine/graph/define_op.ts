@@ -10,7 +10,7 @@ export type TypedCall<R extends AttributeRules> = Omit<ReferenceCall, "attribute
 
 /** What an op file writes. */
 export interface OpDefinition<R extends AttributeRules>
-  extends Omit<OpRecord, "attributes" | "infer" | "reference"> {
+  extends Omit<OpRecord, "attributes" | "infer" | "reference" | "rules"> {
   readonly attributes: R;
   infer(
     inputs: readonly (TensorType | undefined)[],
@@ -26,6 +26,7 @@ export function defineOp<const R extends AttributeRules>(definition: OpDefinitio
   return Object.freeze(
     {
       ...definition,
+      rules: definition.attributes,
       attributes: (given) => read(given) as ReturnType<OpRecord["attributes"]>,
       infer: (inputs, given) => definition.infer(inputs, read(given)),
       reference: (call) => definition.reference({ ...call, attributes: read(call.attributes) }),

@@ -6,6 +6,7 @@
 import type { Capabilities, GpuSlice, GpuTexture, GpuWeight, Shader } from "../../gpu/kernel.ts";
 import type { KernelStorages } from "../../gpu/storage_choice.ts";
 import type { VirtualTensor } from "../../gpu/virtual_tensor.ts";
+import type { AttributeRules } from "./attributes.ts";
 import type { Dim, DimEnv } from "./dim.ts";
 import type { Attributes, DataType, Node, Value } from "./graph.ts";
 import type { HostData, HostTensor } from "./host_tensor.ts";
@@ -186,6 +187,8 @@ export interface OpRecord {
   readonly name: string;
   /** One line: what it computes. */
   readonly summary: string;
+  /** What each attribute may be, and its default. */
+  readonly rules: AttributeRules;
   /**
    * The same attributes, checked and with defaults filled in; nodes hold what this returns.
    *

@@ -5,6 +5,7 @@
 import type { GpuSlice, GpuWeight } from "../../gpu/kernel.ts";
 import type { ProgramDispatch } from "../../gpu/program.ts";
 import { type DimEnv, formatDim } from "../graph/dim.ts";
+import { exactText } from "../graph/exact_text.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import type { GpuTextures } from "./gpu_textures.ts";
 
@@ -34,7 +35,7 @@ export function kindOf(kernel: string, { op, inputs, outputs, attributes }: Node
       value.data ? value.id : undefined,
       inputs.indexOf(value),
     ];
-  return JSON.stringify([kernel, op, attributes, inputs.map(describe), outputs.map(describe)]);
+  return exactText([kernel, op, attributes, inputs.map(describe), outputs.map(describe)]);
 }
 
 /** Memory of a node that remembers which range was what. */

@@ -34,9 +34,9 @@ export function applyBinary(call: Translating, kind: BinaryName, a: Tensor, b: T
   return call.one("binary", [a, b], { kind });
 }
 
-/** The tensor in another element type; itself if it has that type. */
+/** The tensor in another element type; itself if it has that type. Not a rounding that the file asks for. */
 export function castTo(call: Translating, x: Tensor, to: DataType): Tensor {
-  return x.type.dtype === to ? x : call.one("cast", [x], { to });
+  return x.type.dtype === to ? x : call.one("cast", [x], { to, rounds: false });
 }
 
 /** A constant vector. */

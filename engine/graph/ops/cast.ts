@@ -24,6 +24,8 @@ export const cast: OpRecord = defineOp({
     saturate: flag(true),
     // How f8e8m0, which has no fraction, rounds.
     round: choice(["nearest", "up", "down"], "up"),
+    // False: not a rounding that a file asks for, but one of an op whose sums are wider than its type.
+    rounds: flag(true),
   },
   infer(inputs, { to }) {
     checkInputCount(inputs, 1);

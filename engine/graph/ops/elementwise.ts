@@ -10,6 +10,7 @@ import type { Dim } from "../dim.ts";
 import { chainKernel } from "../lower_chain.ts";
 import type { Attributes, OpRecord } from "../op.ts";
 import { broadcastShapes, requireInput } from "../shape_rules.ts";
+import { power } from "./pow.ts";
 import { broadcastStrides, walk } from "../strided.ts";
 import { UNARY_NAMES, unaryKinds, type UnaryName } from "../unary_kinds.ts";
 
@@ -87,7 +88,9 @@ function isCombine(kind: string): boolean {
 
 function functionOf(kind: string): (a: number, b: number, c: number) => number {
   if (isMap(kind)) return unaryKinds[kind].float!;
-  return kind === "pow" ? (a, b) => a === 1 ? 1 : a ** b : binaryKinds[kind as BinaryName].float!;
+  if (kind === "pow") return power;
+  const combine = binaryKinds[kind as BinaryName].float!;
+  return (a, b) => combine(a, b); // Math.min would look at a third argument
 }
 
 interface ChainCase {
@@ -97,6 +100,16 @@ interface ChainCase {
 }
 
 const CASES: readonly ChainCase[] = [
+  {
+    name: "clipped powers",
+    shapes: (shape) => [shape],
+    attributes: {
+      kinds: ["abs", "pow", "max", "neg", "max"],
+      operands: [0, -1, 4, 1, 5, 2, 6, -1, 7, 3],
+      parameters: Array(10).fill(0),
+      constants: [1.5, 0.25, -4],
+    },
+  },
   {
     // x · (erf(x / √2) + 1) / 2, as exporters write it.
     name: "gelu by erf",

@@ -41,8 +41,8 @@ function positive(random: CaseRandom, shape: readonly number[]): CaseInput {
   return { role: "input", dtype: "f32", shape, data };
 }
 
-// C's pow: 1 to any power is 1, also to NaN and infinity, where JavaScript says NaN.
-function power(x: number, y: number): number {
+/** C's pow: 1 to any power is 1, also to NaN and infinity, where JavaScript says NaN. */
+export function power(x: number, y: number): number {
   return x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y;
 }
 

@@ -4,6 +4,7 @@
 
 import { FormatError } from "../../errors.ts";
 import type { OnnxGraph } from "../../formats/onnx/model.ts";
+import { exactText } from "../../graph/exact_text.ts";
 import type { HostCall } from "../../graph/onnx/op.ts";
 import { findOp } from "../../graph/onnx/opset.ts";
 import {
@@ -289,7 +290,7 @@ function keyOf(names: Iterable<string>, environment: Environment): string {
 }
 
 function contentKey(value: HostValue): string {
-  return isHostTensor(value) ? `${value.dtype}[${value.shape}] ${value.data.join()}` : "";
+  return isHostTensor(value) ? `${value.dtype}[${value.shape}] ${exactText([...value.data])}` : "";
 }
 
 function tensorOf(value: HostValue) {

@@ -96,7 +96,6 @@ const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode]
 
 /** Passes that suit a device, in order. */
 const DEVICE_PASSES: readonly Pass[] = [
-  widenHalf,
   // A sum may stand between a convolution and its batch norm, a factor behind that.
   foldAffineAfter,
   foldBatchNorm,
@@ -261,8 +260,9 @@ export function deviceGraph(
     ...rounding && { ...rounding, precision: "fast" },
     hasKernel: (op) => getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"].length > 0,
   };
-  // The reference needs no other form of anything; it rounds what devices round.
+  // The reference needs no other form of anything; it rounds what devices round, and no more.
   const passes = [
+    widenHalf,
     ...onDevice ? DEVICE_PASSES : [],
     ...rounding ? ROUNDING_PASSES : [],
     ...onDevice ? LAST_PASSES : [],

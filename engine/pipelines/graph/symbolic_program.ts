@@ -5,6 +5,7 @@
 
 import type { OnnxValueInfo } from "../../formats/onnx/model.ts";
 import type { DimEnv } from "../../graph/dim.ts";
+import { exactText } from "../../graph/exact_text.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { HostTensor } from "../../graph/host_tensor.ts";
 import type { ModelContext, PreparedGraph } from "../../graph/onnx/prepare.ts";
@@ -102,7 +103,9 @@ export function createSymbolicProgram(
       const value = inputs.get(name);
       if (isHostTensor(value)) known.set(name, value);
     }
-    const key = [...known].map(([name, { data }]) => `${name}=${data.join()}`).join("\n");
+    const key = [...known].map(([name, { data }]) => `${name}=${exactText([...data])}`).join(
+      "\n",
+    );
     if (!decisions.has(key) && decisions.size >= MOST_DECISIONS) return undefined;
     decisions.add(key);
     return { key, known };

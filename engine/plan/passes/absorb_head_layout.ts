@@ -6,10 +6,11 @@
 
 import type { Dim } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import type { Pass } from "./pass.ts";
-import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
+import { isList, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
+import type { Visit } from "./rewrite.ts";
 
-const SWAP = "0,2,1,3";
+const SWAP = [0, 2, 1, 3];
 /** Inputs that hold heads, and what is made for them is called. */
 const SIDES: ReadonlyMap<number, string> = new Map([
   [0, "q"],
@@ -20,17 +21,16 @@ const SIDES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Takes transposes of heads into the attention between them. */
-export const absorbHeadLayout: Pass = {
+export const absorbHeadLayout: Pass = definePass({
   name: "absorb_head_layout",
-  run(graph) {
-    const producers = producersOf(graph), readers = readersOf(graph);
-    const outputs = new Set(graph.outputs);
+  reads: { scaled_attention: WHOLE, transpose: ["perm"] },
+  run({ nodes, made, readers, outputs, rewrite }) {
     /** By the input. */
     const splits = new Map<Node, Map<number, Value>>();
-    for (const node of graph.nodes) {
+    for (const node of nodes) {
       if (node.op !== "scaled_attention" || node.attributes.scores !== "none") continue;
       const sources = new Map([...SIDES.keys()].flatMap((i) => {
-        const source = splitSource(node.inputs[i], producers);
+        const source = splitSource(node.inputs[i], made);
         return source ? [[i, source]] : [];
       }));
       // The result lies as q does: where no transpose reads it, one would have to be added.
@@ -39,10 +39,10 @@ export const absorbHeadLayout: Pass = {
       if (!isJoined) sources.delete(0);
       if (sources.size > 0) splits.set(node, sources);
     }
-    if (splits.size === 0) return graph;
+    if (splits.size === 0) return undefined;
     /** Results of attention that lie in rows, as [B, T, H, D], by what stands for them. */
     const inRows = new Map<Value, Value>();
-    return rewrite(graph, (visit) => {
+    return rewrite((visit) => {
       const { node, inputs, copy } = visit;
       const sources = splits.get(node);
       if (sources) return attend(visit, sources, inRows);
@@ -50,24 +50,24 @@ export const absorbHeadLayout: Pass = {
       return rows ? [rows] : copy();
     });
   },
-};
+});
 
 /** The same for one sequence whose rows are the outermost dim (ChatGLM's caches). */
 function isSwapOfOne({ op, attributes, inputs: [x] }: Node): boolean {
-  return op === "transpose" && (attributes.perm as readonly number[]).join() === "1,2,0,3" &&
+  return op === "transpose" && isList(attributes.perm, [1, 2, 0, 3]) &&
     x!.shape[1] === 1;
 }
 
 function isSwap({ op, attributes }: Node): boolean {
-  return op === "transpose" && (attributes.perm as readonly number[]).join() === SWAP;
+  return op === "transpose" && isList(attributes.perm, SWAP);
 }
 
 /** [B, T, H, D], or [T, 1, H, D], of a value that is [B, H, T, D] of it. */
 function splitSource(
   value: Value | undefined,
-  producers: ReadonlyMap<Value, Node>,
+  made: ReadonlyMap<Value, Node>,
 ): Value | undefined {
-  const node = value && producers.get(value);
+  const node = value && made.get(value);
   if (!node || !isSwap(node) && !isSwapOfOne(node)) return undefined;
   const [, , heads, width] = node.inputs[0]!.shape;
   return typeof heads === "number" && typeof width === "number" ? node.inputs[0]! : undefined;
@@ -89,8 +89,7 @@ function attend(
   if (!sources.has(0)) return [y];
   const [batch, heads, rows, width] = node.outputs[0]!.shape as [Dim, Dim, Dim, Dim];
   const [split] = op("reshape", [y], { shape: [batch, rows, heads, width] }, `${node.name}.rows`);
-  const perm = SWAP.split(",").map(Number);
-  const [planes] = op("transpose", [split!], { perm }, `${node.name}.planes`);
+  const [planes] = op("transpose", [split!], { perm: SWAP }, `${node.name}.planes`);
   inRows.set(planes!, split!);
   return [planes!];
 }

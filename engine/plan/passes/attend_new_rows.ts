@@ -6,21 +6,26 @@
 import { type Dim, equal, mul } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../graph/host_numbers.ts";
-import type { Pass } from "./pass.ts";
-import { producersOf, rewrite } from "./rewrite.ts";
+import { WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Takes copies of caches out of the way of attention. */
-export const attendNewRows: Pass = {
+export const attendNewRows: Pass = definePass({
   name: "attend_new_rows",
-  run(graph) {
-    const producers = producersOf(graph);
+  reads: {
+    scaled_attention: WHOLE,
+    concat: ["axis"],
+    reshape: ["shape"],
+    append_rows: ["heads", "capacity"],
+  },
+  run({ nodes, made, rewrite }) {
     const found = new Map<Node, Appended>();
-    for (const node of graph.nodes) {
-      const appended = node.op === "scaled_attention" ? match(node, producers) : undefined;
+    for (const node of nodes) {
+      const appended = node.op === "scaled_attention" ? match(node, made) : undefined;
       if (appended) found.set(node, appended);
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, inputs, op, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return rewrite(({ node, inputs, op, moved, copy }) => {
       const appended = found.get(node);
       if (!appended) return copy();
       const { k, v, newRows } = appended;
@@ -37,7 +42,7 @@ export const attendNewRows: Pass = {
       return op(node.op, [...values, heads(k.rows, k), heads(v.rows, v)], attributes, node.name);
     });
   },
-};
+});
 
 interface Cache {
   readonly past: Value;
@@ -52,14 +57,14 @@ interface Appended {
   readonly newRows: "behind_all" | "behind_valid";
 }
 
-function match(node: Node, producers: ReadonlyMap<Value, Node>): Appended | undefined {
+function match(node: Node, made: ReadonlyMap<Value, Node>): Appended | undefined {
   const { inputs: [, keys, values, , counts, , newK], attributes } = node;
   if (newK || attributes.scores !== "none") return undefined;
-  const before = concatenated(keys!, producers), after = concatenated(values!, producers);
+  const before = concatenated(keys!, made), after = concatenated(values!, made);
   if (before && after && equal(newRowsOf(before), newRowsOf(after))) {
     return { k: before, v: after, newRows: "behind_all" };
   }
-  const k = producers.get(keys!), v = producers.get(values!);
+  const k = made.get(keys!), v = made.get(values!);
   if (!k || !v) return undefined;
   const first = appendedRows(k, counts, attributes.kv_heads);
   const second = appendedRows(v, counts, attributes.kv_heads);
@@ -71,15 +76,16 @@ function newRowsOf({ rows, inRows }: Cache): Dim {
 }
 
 /** Heads that are two values, one behind the other. */
-function concatenated(value: Value, producers: ReadonlyMap<Value, Node>): Cache | undefined {
-  const maker = producers.get(value), isJoined = value.shape.length === 3;
-  const node = isJoined && maker?.op === "reshape" ? producers.get(maker.inputs[0]!) : maker;
+function concatenated(value: Value, made: ReadonlyMap<Value, Node>): Cache | undefined {
+  const maker = made.get(value), isJoined = value.shape.length === 3;
+  const node = isJoined && maker?.op === "reshape" ? made.get(maker.inputs[0]!) : maker;
   const [past, rows] = node?.inputs ?? [];
   if (node?.op !== "concat" || node.inputs.length !== 2 || !past || !rows) return undefined;
   if (past.shape.length !== 4) return undefined;
   const axis = axisOf(node.attributes.axis as number, 4);
   if (!isJoined) return axis === 2 ? { past, rows, inRows: undefined } : undefined;
   const isInRows = (axis === 1 || (axis === 0 && past.shape[1] === 1)) &&
+    equal(value.shape[0]!, past.shape[1 - axis]!) &&
     equal(value.shape[1]!, node.outputs[0]!.shape[axis]!);
   return isInRows ? { past, rows, inRows: { axis } } : undefined;
 }

@@ -2,6 +2,7 @@
 // for all of equal content. Layers that share their rope frequencies so share one table, and q, k and v
 // share one quantised input.
 
+import { exactText } from "../../graph/exact_text.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import type { HostData } from "../../graph/op.ts";
 import { getOp } from "../../graph/ops/mod.ts";
@@ -14,6 +15,7 @@ const MOST_CONSTANT_ELEMENTS = 4096;
 /** Merges equal nodes. */
 export const commonSubexpressions: Pass = {
   name: "common_subexpressions",
+  reads: "everything",
   run(graph) {
     const outputs = new Set(graph.outputs);
     const seen = new Map<string, readonly Value[]>();
@@ -44,7 +46,7 @@ export const commonSubexpressions: Pass = {
 
 function nodeKey({ op, attributes }: Node, inputs: readonly (Value | undefined)[]): string {
   const sorted = Object.entries(attributes).sort(([a], [b]) => a < b ? -1 : 1);
-  return JSON.stringify([op, sorted, inputs.map((value) => value?.id ?? null)]);
+  return exactText([op, sorted, inputs.map((value) => value?.id ?? null)]);
 }
 
 function constantKey({ data, dtype, shape }: Value): string | undefined {

@@ -24,6 +24,24 @@ export function floatElements({ name, data, tensor }: Value): Float32Array {
   return new Float32Array(bytes.buffer);
 }
 
+/**
+ * Whether weights may be multiplied by these factors: normal numbers stay normal numbers. By 0, infinity and NaN, and
+ * close to them, a product of sums is not a sum of products: 0 · ∞, the sign of x / -0, what overflows on the way.
+ */
+export function areFactors(factors: Float64Array): boolean {
+  return factors.every((factor) => Math.abs(factor) >= 2 ** -64 && Math.abs(factor) <= 2 ** 64);
+}
+
+/**
+ * Factors that were not known before weights were loaded.
+ *
+ * @throws {RangeError} If no weight can be multiplied by one of them.
+ */
+export function finiteFactors(factors: Float64Array, name: string): Float64Array {
+  if (factors.every(Number.isFinite)) return factors;
+  throw new RangeError(`Cannot fold into the weights of ${name}: a factor is not finite`);
+}
+
 /** A float32 tensor that is computed when it is read. */
 export function computedTensor(
   name: string,

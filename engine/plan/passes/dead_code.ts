@@ -7,6 +7,7 @@ import type { Pass } from "./pass.ts";
 /** Drops nodes without effect. */
 export const deadCode: Pass = {
   name: "dead_code",
+  reads: "everything",
   run(graph) {
     const needed = new Set<Value>(graph.outputs);
     const kept = graph.nodes.toReversed().filter((node) => {

@@ -6,11 +6,16 @@
 
 import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { computedTensor, floatElements, isKnownFloat } from "./computed_weights.ts";
+import {
+  areFactors,
+  computedTensor,
+  finiteFactors,
+  floatElements,
+  isKnownFloat,
+} from "./computed_weights.ts";
 import { filtersOf } from "./conv_weights.ts";
-import { type MatchContext, matchContext, sameShape } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { readersOf, rewrite } from "./rewrite.ts";
+import { type MatchContext, sameShape, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Folds what follows a convolution. */
 export const foldAffineAfter: Pass = foldingPass("fold_affine_after");
@@ -22,22 +27,25 @@ export const foldAffineAfter: Pass = foldingPass("fold_affine_after");
 export const foldAffineBefore: Pass = foldingPass("fold_affine_before");
 
 function foldingPass(name: "fold_affine_after" | "fold_affine_before"): Pass {
-  return {
+  return definePass({
     name,
-    run(graph) {
-      const context = matchContext(graph), readers = readersOf(graph);
+    reads: {
+      ...{ add: [], binary: ["kind"], mul: [], conv: WHOLE },
+      ...name === "fold_affine_after" && { conv_transpose: WHOLE },
+    },
+    run(context) {
       const found = new Map<Node, Folded>();
-      for (const node of graph.nodes) {
+      for (const node of context.nodes) {
         if (!isKnownConv(node)) continue;
         const folded = name === "fold_affine_before"
           ? stepsBefore(node, context)
-          : stepsAfter(node, { context, readers });
-        if (folded && folded.before.length + folded.after.length > 0) {
+          : stepsAfter(node, context);
+        if (folded && folded.before.length + folded.after.length > 0 && isTame(folded)) {
           found.set(folded.last, folded);
         }
       }
-      if (found.size === 0) return graph;
-      return rewrite(graph, ({ node, op, weight, moved, copy }) => {
+      if (found.size === 0) return undefined;
+      return context.rewrite(({ node, op, weight, moved, copy }) => {
         const folded = found.get(node);
         if (!folded) return copy();
         const { conv, source } = folded;
@@ -57,7 +65,7 @@ function foldingPass(name: "fold_affine_after" | "fold_affine_before"): Pass {
         return op(conv.op, inputs, conv.attributes, conv.name);
       });
     },
-  };
+  });
 }
 
 /** A factor, or a number that is added: one for all channels or one for each. */
@@ -82,16 +90,13 @@ function isKnownConv({ op, inputs: [, kernel, bias] }: Node): boolean {
     (!bias || isKnownFloat(bias));
 }
 
-function stepsAfter(
-  conv: Node,
-  { context, readers }: { context: MatchContext; readers: ReadonlyMap<Value, readonly Node[]> },
-): Folded | undefined {
+function stepsAfter(conv: Node, { uses, readers }: MatchContext): Folded | undefined {
   if (conv.attributes.activation !== "none") return undefined;
   const after: Step[] = [];
   let last = conv;
   for (;;) {
     const value = last.outputs[0]!;
-    const reader = context.uses.get(value) === 1 ? readers.get(value)?.[0] : undefined;
+    const reader = uses.get(value) === 1 ? readers.get(value)?.[0] : undefined;
     const step = reader && stepOf(reader);
     if (!step || step.x !== value) break;
     after.push(step);
@@ -166,6 +171,21 @@ function affineOf(steps: readonly Step[], channels: number): Affine {
   return { scale, shift };
 }
 
+/** Whether the factors that are known before weights are loaded can go into these. */
+function isTame({ conv, before, after }: Folded): boolean {
+  const [channels, filters] = channelCounts(conv), kernel = conv.inputs[1]!;
+  // (x · s + t) · ∞ is no sum of products.
+  if (before.length > 0 && kernel.data && !floatElements(kernel).every(Number.isFinite)) {
+    return false;
+  }
+  return [{ steps: before, count: channels }, { steps: after, count: filters }].every(
+    ({ steps, count }) => {
+      const known = steps.filter(({ kind, value }) => kind !== "add" && value.data);
+      return areFactors(affineOf(known, count).scale);
+    },
+  );
+}
+
 /** The input channel that an element of a kernel meets, by the element's index. */
 function channelsOf({ inputs: [, kernel], attributes }: Node): (at: number) => number {
   const [filters, inner, ...window] = kernel!.shape as number[];
@@ -184,10 +204,12 @@ function channelCounts({ inputs: [x], outputs: [y] }: Node): [number, number] {
 
 function foldKernel({ conv, before, after }: Folded): Float32Array {
   const [channels, filters] = channelCounts(conv);
-  const output = affineOf(after, filters).scale, filterOf = filtersOf(conv);
+  const output = finiteFactors(affineOf(after, filters).scale, conv.name);
+  const filterOf = filtersOf(conv);
   const scaled = floatElements(conv.inputs[1]!).map((value, at) => value * output[filterOf(at)]!);
   if (before.length === 0) return scaled;
-  const input = affineOf(before, channels).scale, channelOf = channelsOf(conv);
+  const input = finiteFactors(affineOf(before, channels).scale, conv.name);
+  const channelOf = channelsOf(conv);
   return scaled.map((value, at) => value * input[channelOf(at)]!);
 }
 

@@ -3,24 +3,35 @@
 
 import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { computedTensor, floatElements, isKnownFloat } from "./computed_weights.ts";
+import { CONV_RULES } from "../../graph/ops/conv.ts";
+import {
+  areFactors,
+  computedTensor,
+  finiteFactors,
+  floatElements,
+  isKnownFloat,
+} from "./computed_weights.ts";
 import { filtersOf } from "./conv_weights.ts";
-import { type MatchContext, matchContext, soleMaker } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { type MatchContext, soleMaker } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Folds batch norms into the convolutions before them. */
-export const foldBatchNorm: Pass = {
+export const foldBatchNorm: Pass = definePass({
   name: "fold_batch_norm",
-  run(graph) {
-    const context = matchContext(graph);
+  // Not `activation`: what comes behind one cannot go into the weights.
+  reads: {
+    batch_norm: ["epsilon"],
+    conv: Object.keys(CONV_RULES),
+    conv_transpose: [...Object.keys(CONV_RULES), "output_padding"],
+  },
+  run(context) {
     const found = new Map<Node, Node>();
-    for (const node of graph.nodes) {
+    for (const node of context.nodes) {
       const conv = match(node, context);
       if (conv) found.set(node, conv);
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, op, weight, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, op, weight, moved, copy }) => {
       const conv = found.get(node);
       if (!conv) return copy();
       const [x, kernel, bias] = conv.inputs as [Value, Value, Value?];
@@ -39,7 +50,7 @@ export const foldBatchNorm: Pass = {
       return op(conv.op, inputs, conv.attributes, node.name);
     });
   },
-};
+});
 
 interface Norm {
   readonly gamma: Value;
@@ -66,7 +77,9 @@ function match(node: Node, context: MatchContext): Node | undefined {
   if (!kernel || !isKnownFloat(kernel) || (bias && !isKnownFloat(bias)) || others.length > 0) {
     return undefined;
   }
-  return equal(conv!.outputs[0]!.shape[1]!, node.inputs[1]!.shape[0]!) ? conv : undefined;
+  const norm = normOf(node);
+  const isTame = !norm.gamma.data || !norm.variance.data || areFactors(factors(norm));
+  return isTame && equal(conv!.outputs[0]!.shape[1]!, norm.gamma.shape[0]!) ? conv : undefined;
 }
 
 function factors({ gamma, variance, epsilon }: Norm): Float64Array {
@@ -75,7 +88,7 @@ function factors({ gamma, variance, epsilon }: Norm): Float64Array {
 }
 
 function scaleFilters(conv: Node, norm: Norm): Float32Array {
-  const factor = factors(norm), filterOf = filtersOf(conv);
+  const factor = finiteFactors(factors(norm), conv.name), filterOf = filtersOf(conv);
   return floatElements(conv.inputs[1]!).map((value, at) => value * factor[filterOf(at)]!);
 }
 

@@ -4,20 +4,28 @@
 //   x · min(max(x + 3, 0), 6) / 6 → hard_swish, the division before or after the product
 
 import { EPILOGUE_NAMES, type EpilogueName } from "../../graph/epilogues.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
-import { matchContext, sameShape, singleNumber } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { readersOf, rewrite } from "./rewrite.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import { isNumber, type MatchContext, sameShape, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 const CONVOLUTIONS: ReadonlySet<string> = new Set(["conv", "conv_transpose"]);
 
 /** Moves activations into the convolutions before them. */
-export const fuseActivation: Pass = {
+export const fuseActivation: Pass = definePass({
   name: "fuse_activation",
-  run(graph, { hasKernel }) {
+  reads: {
+    activation: ["kind"],
+    add: [],
+    binary: ["kind"],
+    conv: WHOLE,
+    conv_transpose: WHOLE,
+    mul: [],
+    unary: ["kind"],
+  },
+  run(context, { hasKernel }) {
     const found = new Map<Node, { readonly conv: Node; readonly activation: EpilogueName }>();
-    const follow = follower(graph);
-    for (const conv of graph.nodes) {
+    const follow = follower(context);
+    for (const conv of context.nodes) {
       if (!CONVOLUTIONS.has(conv.op) || !hasKernel(conv.op)) continue;
       if (conv.attributes.activation !== "none") continue;
       if (conv.outputs[0]!.dtype !== "f32") continue;
@@ -26,8 +34,8 @@ export const fuseActivation: Pass = {
         found.set(match.last, { conv, activation: match.activation });
       }
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, op, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, op, moved, copy }) => {
       const fused = found.get(node);
       if (!fused) return copy();
       const { op: convolution, inputs, attributes, name } = fused.conv;
@@ -35,7 +43,7 @@ export const fuseActivation: Pass = {
       return op(convolution, values, { ...attributes, activation: fused.activation }, name);
     });
   },
-};
+});
 
 interface Found {
   readonly activation: EpilogueName;
@@ -43,9 +51,7 @@ interface Found {
   readonly last: Node;
 }
 
-function follower(graph: Graph): (x: Value) => Found | undefined {
-  const { uses } = matchContext(graph), readers = readersOf(graph);
-
+function follower({ uses, readers }: MatchContext): (x: Value) => Found | undefined {
   /** The nodes that read a value, if nothing else does and there are `count` of them. */
   const only = (value: Value, count: number): readonly Node[] => {
     const nodes = readers.get(value) ?? [];
@@ -101,14 +107,14 @@ function hardSwish(
 /** Whether a node joins its input with this number: the second operand, or either of a sum or product. */
 function isWith(node: Node, kind: string, number: number): boolean {
   const found = node.op === "binary" ? node.attributes.kind : node.op;
-  return found === kind && node.inputs.some((value) => value && singleNumber(value) === number);
+  return found === kind && node.inputs.some((value) => isNumber(value, number));
 }
 
 function isSixth(node: Node): boolean {
   const [, second] = node.inputs;
   if (node.op === "binary" && node.attributes.kind === "div") {
-    return second !== undefined && singleNumber(second) === 6;
+    return isNumber(second, 6);
   }
   return node.op === "mul" &&
-    node.inputs.some((value) => value && singleNumber(value) === Math.fround(1 / 6));
+    node.inputs.some((value) => isNumber(value, Math.fround(1 / 6)));
 }

@@ -6,10 +6,11 @@
 // Queries and keys may be normalised head by head before they are rotated. Weights of different formats cannot be
 // joined: then the three products stay, and rope_append takes their results apart.
 
-import type { Attributes, Graph, Node, Value } from "../../graph/graph.ts";
-import type { Pass } from "./pass.ts";
+import { equal } from "../../graph/dim.ts";
+import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
-import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+import { type MatchContext, sameShape, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** The form of an attention that norms, rotates and stores by itself. */
 export const attendedForms: ReadonlyMap<string, string> = new Map([
@@ -28,18 +29,28 @@ interface AttentionInput {
 }
 
 /** Joins what stands before attentions. */
-export const fuseAttentionInput: Pass = {
+export const fuseAttentionInput: Pass = definePass({
   name: "fuse_attention_input",
-  run(graph, { hasKernel }) {
-    if (!hasKernel("rope_append")) return graph;
-    const matcher = createMatcher(graph);
-    const matches = new Map(graph.nodes.flatMap((node) => {
+  reads: {
+    attention: WHOLE,
+    attention_q8: WHOLE,
+    kv_append: [],
+    matmul: [],
+    matmul_q8: [],
+    reshape: ["shape"],
+    rms_norm: ["epsilon", "base"],
+    rope: ["style"],
+  },
+  suits: ({ hasKernel }) => hasKernel("rope_append"),
+  run(context, { hasKernel }) {
+    const matcher = createMatcher(context);
+    const matches = new Map(context.nodes.flatMap((node) => {
       const match = attendedForms.has(node.op) ? matcher(node) : undefined;
       return match ? [[node, match]] : [];
     }));
     // Appends change states, so they would outlive their readers: they are left out.
     const replaced = new Set([...matches.values()].flatMap(({ appends }) => appends));
-    return rewrite(graph, ({ node, inputs, op, weight, moved, copy }) => {
+    return context.rewrite(({ node, inputs, op, weight, moved, copy }) => {
       /** One product for all, of the same input. */
       function joined(products: readonly Node[], name: string): Value[] {
         const [first] = products as readonly [Node];
@@ -78,29 +89,28 @@ export const fuseAttentionInput: Pass = {
       return op(node.op, [...heads, ...inputs.slice(3)], node.attributes, node.name);
     });
   },
-};
+});
 
 function attributesOf(norms: readonly (Node | undefined)[]): Attributes {
   const norm = norms.find((candidate) => candidate !== undefined);
   return norm ? norm.attributes : {};
 }
 
-function createMatcher(graph: Graph): (attention: Node) => AttentionInput | undefined {
-  const producers = producersOf(graph);
-  const readers = readersOf(graph);
-  const outputs = new Set(graph.outputs);
-
+function createMatcher(
+  { made, readers, outputs }: MatchContext,
+): (attention: Node) => AttentionInput | undefined {
   /** The node of an op that makes a value which nothing else reads. */
   function sole(value: Value | undefined, op: string): Node | undefined {
-    const node = value && producers.get(value);
+    const node = value && made.get(value);
     const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
     return alone && node?.op === op ? node : undefined;
   }
 
   /** The product behind a view of its columns as heads. */
   function productOf(heads: Value | undefined): Node | undefined {
-    const view = sole(heads, "reshape");
-    return view && (sole(view.inputs[0], "matmul") ?? sole(view.inputs[0], "matmul_q8"));
+    const [rows] = sole(heads, "reshape")?.inputs ?? [];
+    const isView = rows?.shape.length === 2 && equal(rows.shape[0]!, heads!.shape[0]!);
+    return isView ? sole(rows, "matmul") ?? sole(rows, "matmul_q8") : undefined;
   }
 
   function rotated(value: Value | undefined) {
@@ -121,7 +131,7 @@ function createMatcher(graph: Graph): (attention: Node) => AttentionInput | unde
     const alike = [
       query.rope.inputs[1] === key.rope.inputs[1],
       query.rope.attributes.style === key.rope.attributes.style,
-      cacheOfKeys!.shape.join() === cacheOfValues!.shape.join(),
+      sameShape(cacheOfKeys!, cacheOfValues!),
       [keys, values].every(({ inputs }) => inputs[2] === positions && inputs[3] === slots),
       (cacheOfKeys!.shape[2] as number) % 2 === 0, // float16 is written in pairs
       haveEqualAttributes(query.norm, key.norm),

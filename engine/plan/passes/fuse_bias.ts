@@ -3,30 +3,29 @@
 
 import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { type MatchContext, matchContext, soleMaker } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { type MatchContext, soleMaker } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Moves sums with a vector into the product before them. */
-export const fuseBias: Pass = {
+export const fuseBias: Pass = definePass({
   name: "fuse_bias",
-  run(graph, { hasKernel }) {
-    if (!hasKernel("matmul")) return graph;
-    const context = matchContext(graph);
+  reads: { matmul: [], add: [] },
+  suits: ({ hasKernel }) => hasKernel("matmul"),
+  run(context) {
     const found = new Map<Node, { readonly product: Node; readonly bias: Value }>();
-    for (const node of graph.nodes) {
+    for (const node of context.nodes) {
       const fused = match(node, context);
       if (fused) found.set(node, fused);
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, op, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, op, moved, copy }) => {
       const fused = found.get(node);
       if (!fused) return copy();
       const [x, weight] = fused.product.inputs as [Value, Value];
       return op("matmul", [moved(x), moved(weight), moved(fused.bias)], {}, node.name);
     });
   },
-};
+});
 
 function match({ op, inputs: [a, b] }: Node, context: MatchContext) {
   if (op !== "add") return undefined;

@@ -3,27 +3,34 @@
 // nothing is computed twice and every step runs over the same elements. Constants of one element become
 // part of the node.
 
-import { equal } from "../../graph/dim.ts";
-import type { Attributes, Graph, Node, Value } from "../../graph/graph.ts";
+import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { canRunChain, hasChainFunction } from "../../graph/lower_chain.ts";
-import type { Pass } from "./pass.ts";
-import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+import { type MatchContext, sameShape, singleNumber } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Joins functions of single elements. */
-export const fuseElementwise: Pass = {
+export const fuseElementwise: Pass = definePass({
   name: "fuse_elementwise",
-  run(graph, context) {
-    if (!context.hasKernel("elementwise")) return graph;
-    const chains = chainsOf(graph);
-    if (chains.size === 0) return graph;
-    return rewrite(graph, ({ node, op, moved, copy }) => {
+  reads: {
+    activation: ["kind"],
+    add: [],
+    binary: ["kind"],
+    mul: [],
+    pow: [],
+    unary: ["kind", "alpha", "beta"],
+  },
+  suits: ({ hasKernel }) => hasKernel("elementwise"),
+  run(context) {
+    const chains = chainsOf(context);
+    if (chains.size === 0) return undefined;
+    return context.rewrite(({ node, op, moved, copy }) => {
       const chain = chains.get(node);
       // Nodes inside a chain are left without readers; dead_code drops them.
       if (!chain) return copy();
       return op("elementwise", chain.inputs.map(moved), chain.attributes, node.name);
     });
   },
-};
+});
 
 interface Chain {
   readonly inputs: readonly Value[];
@@ -58,24 +65,18 @@ function stepOf({ op, inputs, outputs, attributes }: Node): Step | undefined {
   return hasChainFunction(kind) ? { kind, inputs: values, alpha, beta } : undefined;
 }
 
-function sameShape(a: Value, b: Value): boolean {
-  return a.shape.length === b.shape.length && a.shape.every((dim, i) => equal(dim, b.shape[i]!));
-}
-
-function chainsOf(graph: Graph): Map<Node, Chain> {
-  const readers = readersOf(graph), producers = producersOf(graph);
-  const kept = new Set(graph.outputs);
+function chainsOf({ nodes, made, readers, outputs }: MatchContext): Map<Node, Chain> {
   const taken = new Set<Node>();
   const chains = new Map<Node, Chain>();
-  for (const root of graph.nodes.toReversed()) {
+  for (const root of nodes.toReversed()) {
     if (taken.has(root) || !stepOf(root)) continue;
     const members = new Set([root]);
     let chain: Chain | undefined;
     // Each round takes in one more producer that fits; the set of members is what "nobody else" means.
     for (;;) {
-      const next = candidatesOf(members, producers).find((node) => {
+      const next = candidatesOf(members, made).find((node) => {
         const [result] = node.outputs as [Value];
-        return !taken.has(node) && !kept.has(result) && sameShape(result, root.outputs[0]!) &&
+        return !taken.has(node) && !outputs.has(result) && sameShape(result, root.outputs[0]!) &&
           readers.get(result)!.every((reader) => members.has(reader)) &&
           canRunChain(chainOf(new Set([...members, node]), root));
       });
@@ -90,11 +91,11 @@ function chainsOf(graph: Graph): Map<Node, Chain> {
   return chains;
 }
 
-function candidatesOf(members: ReadonlySet<Node>, producers: ReadonlyMap<Value, Node>): Node[] {
+function candidatesOf(members: ReadonlySet<Node>, made: ReadonlyMap<Value, Node>): Node[] {
   const found = new Set<Node>();
   for (const { inputs } of members) {
     for (const value of inputs) {
-      const producer = value && producers.get(value);
+      const producer = value && made.get(value);
       if (producer && !members.has(producer) && stepOf(producer)) found.add(producer);
     }
   }
@@ -108,16 +109,25 @@ function chainOf(members: ReadonlySet<Node>, root: Node): Chain {
   const inputs: Value[] = [], constants: number[] = [];
   const given = ordered.flatMap((node) => stepOf(node)!.inputs)
     .filter((value) => !results.has(value));
+  // A number with dims has a say in the result's rank, unless something else has them too.
+  const rank = root.outputs[0]!.shape.length;
+  const isWide = given.some((value) =>
+    numberOf(value) === undefined && value.shape.length === rank
+  );
+  const immediateOf = (value: Value) =>
+    value.shape.length === 0 || isWide ? numberOf(value) : undefined;
   for (const value of new Set(given)) {
-    const number = immediateOf(value, root.outputs[0]!);
+    const number = immediateOf(value);
     if (number === undefined) inputs.push(value);
-    else if (!constants.includes(number)) constants.push(number);
+    else if (indexOf(constants, number) < 0) constants.push(number);
   }
   const register = (value: Value): number => {
     const step = results.get(value);
     if (step !== undefined) return inputs.length + constants.length + step;
-    const number = immediateOf(value, root.outputs[0]!);
-    return number === undefined ? inputs.indexOf(value) : inputs.length + constants.indexOf(number);
+    const number = immediateOf(value);
+    return number === undefined
+      ? inputs.indexOf(value)
+      : inputs.length + indexOf(constants, number);
   };
   const steps = ordered.map((node) => stepOf(node)!);
   return {
@@ -135,10 +145,14 @@ function chainOf(members: ReadonlySet<Node>, root: Node): Chain {
   };
 }
 
-/** The number of a constant of one element, where its dims do not make the result's. */
-function immediateOf({ data, shape }: Value, result: Value): number | undefined {
-  const numbers = data as Float32Array | undefined;
-  if (numbers?.length !== 1 || shape.length > result.shape.length) return undefined;
-  // A number that JSON and attributes cannot hold stays an input.
-  return Number.isFinite(numbers[0]) ? numbers[0] : undefined;
+/** Where a number stands; 0 is not -0. */
+function indexOf(numbers: readonly number[], number: number): number {
+  return numbers.findIndex((known) => Object.is(known, number));
+}
+
+/** The number of a constant of one element. */
+function numberOf(value: Value): number | undefined {
+  const number = singleNumber(value);
+  // What attributes cannot hold stays an input.
+  return Number.isFinite(number) ? number : undefined;
 }

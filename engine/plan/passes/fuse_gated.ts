@@ -3,9 +3,9 @@
 //   glu(matmul(x, G), matmul(x, U)) → glu_halves(matmul(x, [G; U])), and the same for glu_q8;
 //   glu_q8(matmul_q8(x, G), matmul_q8(x, U)) → matmul_glu_q8(x, [G; U]), where there is a kernel for all of it.
 
-import type { Pass } from "./pass.ts";
+import { WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
-import { producersOf, readersOf, rewrite } from "./rewrite.ts";
 
 /** The form of an op that takes a row of two halves. */
 export const gluHalves: ReadonlyMap<string, string> = new Map([
@@ -17,17 +17,16 @@ export const gluHalves: ReadonlyMap<string, string> = new Map([
 export const gluProduct: string = "matmul_glu_q8";
 
 /** Joins the products before a gate. */
-export const fuseGated: Pass = {
+export const fuseGated: Pass = definePass({
   name: "fuse_gated",
-  run(graph, { hasKernel }) {
-    if (![...gluHalves.values()].some(hasKernel)) return graph;
-    const producers = producersOf(graph);
-    const readers = readersOf(graph);
-    return rewrite(graph, ({ node, op, weight, moved, copy }) => {
+  reads: { glu: WHOLE, glu_q8: WHOLE, matmul: [], matmul_q8: [] },
+  suits: ({ hasKernel }) => [...gluHalves.values()].some(hasKernel),
+  run({ made, readers, rewrite }, { hasKernel }) {
+    return rewrite(({ node, op, weight, moved, copy }) => {
       const halves = gluHalves.get(node.op);
       if (!halves || !hasKernel(halves)) return copy();
       const products = node.inputs.map((value) =>
-        value && readers.get(value)!.length === 1 ? producers.get(value) : undefined
+        value && readers.get(value)!.length === 1 ? made.get(value) : undefined
       );
       if (!canJoin(products)) return copy();
       const [first] = products;
@@ -45,4 +44,4 @@ export const fuseGated: Pass = {
       return op(halves, product, node.attributes, node.name);
     });
   },
-};
+});

@@ -3,8 +3,8 @@
 // Every workgroup then normalises the whole row. For rows up to those of an 8B model that costs less than a dispatch of
 // its own (on an H100 an 8B Llama decodes 401 tokens/s instead of 365); for a vocabulary of outputs it does not.
 
-import type { Pass } from "./pass.ts";
-import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+import { WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Widest rows for which it pays. */
 const MOST_COLUMNS = 4096;
@@ -19,16 +19,15 @@ export const normForms: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Moves norms into the products behind them. */
-export const fuseNorm: Pass = {
+export const fuseNorm: Pass = definePass({
   name: "fuse_norm",
-  run(graph, { hasKernel }) {
-    if (![...normForms.values()].some(hasKernel)) return graph;
-    const producers = producersOf(graph);
-    const readers = readersOf(graph);
-    return rewrite(graph, ({ node, inputs, op, moved, copy }) => {
+  reads: { matmul_q8: [], matmul_glu_q8: WHOLE, rms_norm_q8: WHOLE },
+  suits: ({ hasKernel }) => [...normForms.values()].some(hasKernel),
+  run({ made, readers, rewrite }, { hasKernel }) {
+    return rewrite(({ node, inputs, op, moved, copy }) => {
       const form = normForms.get(node.op);
       const value = node.inputs[0];
-      const norm = value && producers.get(value);
+      const norm = value && made.get(value);
       if (!form || !hasKernel(form) || norm?.op !== "rms_norm_q8") return copy();
       const [rows, columns] = node.inputs[1]!.shape as [number, number];
       const fits = readers.get(value!)!.length === 1 && columns <= MOST_COLUMNS &&
@@ -40,4 +39,4 @@ export const fuseNorm: Pass = {
       return op(form, [x, gain, ...inputs.slice(1)], attributes, node.name);
     });
   },
-};
+});

@@ -4,8 +4,8 @@
 
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import type { Pass } from "./pass.ts";
-import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+import { WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Fused op by the op that is fused with the quantisation of its result. */
 export const quantizedForms: ReadonlyMap<string, string> = new Map([
@@ -16,23 +16,25 @@ export const quantizedForms: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Fuses `quantize_q8` into the op before it. */
-export const fuseQuantized: Pass = {
+export const fuseQuantized: Pass = definePass({
   name: "fuse_quantized",
-  run(graph, { hasKernel }) {
-    const readers = readersOf(graph);
-    const producers = producersOf(graph);
+  reads: {
+    ...Object.fromEntries([...quantizedForms.keys()].map((op) => [op, WHOLE] as const)),
+    quantize_q8: [],
+  },
+  run({ made, readers, outputs, rewrite }, { hasKernel }) {
     const movedInputs = new Map<Node, readonly (Value | undefined)[]>();
-    return rewrite(graph, ({ node, inputs, op, copy }) => {
+    return rewrite(({ node, inputs, op, copy }) => {
       movedInputs.set(node, inputs);
       const value = node.op === "quantize_q8" ? node.inputs[0] : undefined;
-      const producer = value && producers.get(value);
+      const producer = value && made.get(value);
       const fused = producer && quantizedForms.get(producer.op);
-      const alone = value && readers.get(value)!.length === 1 && !graph.outputs.includes(value);
+      const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
       if (!fused || !alone || !hasKernel(fused) || !hasWholeGroups(producer)) return copy();
       return op(fused, movedInputs.get(producer)!, producer.attributes, producer.name);
     });
   },
-};
+});
 
 /** Whether no group is of two heads. */
 function hasWholeGroups({ op, inputs: [, , values] }: Node): boolean {

@@ -2,10 +2,9 @@
 // has a kernel for that (spec MD-9):
 //   add(r, matmul(x, W, b)) → matmul_add(x, W, b, r), and the same for matmul_q8.
 
-import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import type { Pass } from "./pass.ts";
-import { producersOf, readersOf, rewrite } from "./rewrite.ts";
+import { sameShape } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** The form of a product that adds something. */
 export const withSum: ReadonlyMap<string, string> = new Map([
@@ -14,23 +13,20 @@ export const withSum: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Moves sums into the products before them. */
-export const fuseResidual: Pass = {
+export const fuseResidual: Pass = definePass({
   name: "fuse_residual",
-  run(graph, { hasKernel }) {
-    if (![...withSum.values()].some(hasKernel)) return graph;
-    const producers = producersOf(graph);
-    const readers = readersOf(graph);
-    const outputs = new Set(graph.outputs);
-
+  reads: { add: [], matmul: [], matmul_q8: [] },
+  suits: ({ hasKernel }) => [...withSum.values()].some(hasKernel),
+  run({ made, readers, outputs, rewrite }, { hasKernel }) {
     /** The product that may add `other`, if `value` is one. */
     function productOf(value: Value, other: Value): Node | undefined {
-      const product = producers.get(value);
+      const product = made.get(value);
       const form = product && withSum.get(product.op);
       const alone = readers.get(value)!.length === 1 && !outputs.has(value);
-      return form && hasKernel(form) && alone && hasShape(value, other) ? product : undefined;
+      return form && hasKernel(form) && alone && sameShape(value, other) ? product : undefined;
     }
 
-    return rewrite(graph, ({ node, op, moved, copy }) => {
+    return rewrite(({ node, op, moved, copy }) => {
       const [a, b] = node.inputs;
       if (node.op !== "add" || a === b) return copy();
       for (const [value, other] of [[b!, a!], [a!, b!]] as const) {
@@ -43,9 +39,4 @@ export const fuseResidual: Pass = {
       return copy();
     });
   },
-};
-
-function hasShape({ shape }: Value, other: Value): boolean {
-  return other.shape.length === shape.length &&
-    shape.every((dim, i) => equal(dim, other.shape[i]!));
-}
+});

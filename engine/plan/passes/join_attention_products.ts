@@ -8,24 +8,24 @@
 // both (0.84 to 1.09): they stay apart.
 
 import { equal } from "../../graph/dim.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
+import type { Node, Value } from "../../graph/graph.ts";
 import { floatElements, isKnownFloat } from "./computed_weights.ts";
 import { isJoinable, joinInputs } from "./joined_weights.ts";
-import { type MatchContext, matchContext } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { type MatchContext, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Products whose weights are packed row by row, so that joined rows are what they were. */
 const PRODUCTS: ReadonlySet<string> = new Set(["matmul_int7", "matmul_q8"]);
 
 /** Joins what attentions read. */
-export const joinAttentionProducts: Pass = {
+export const joinAttentionProducts: Pass = definePass({
   name: "join_attention_products",
-  run(graph, { hasKernel }) {
-    if (!hasKernel("scaled_attention")) return graph;
-    const found = findProducts(graph);
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, inputs, op, weight, constant, moved, copy }) => {
+  reads: { scaled_attention: WHOLE, reshape: ["shape"], matmul_int7: [], matmul_q8: [] },
+  suits: ({ hasKernel }) => hasKernel("scaled_attention"),
+  run(context) {
+    const found = findProducts(context);
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, inputs, op, weight, constant, moved, copy }) => {
       const products = found.get(node);
       if (!products) return copy();
       const [first] = products as [Node];
@@ -43,12 +43,11 @@ export const joinAttentionProducts: Pass = {
       return op(node.op, [packed, undefined, undefined, ...rest], node.attributes, node.name);
     });
   },
-};
+});
 
-function findProducts(graph: Graph): Map<Node, readonly Node[]> {
-  const context = matchContext(graph);
+function findProducts(context: MatchContext): Map<Node, readonly Node[]> {
   const found = new Map<Node, readonly Node[]>();
-  for (const node of graph.nodes) {
+  for (const node of context.nodes) {
     if (node.op !== "scaled_attention" || node.attributes.scores !== "none") continue;
     if (node.inputs[6] || node.inputs[7]) continue;
     const heads = node.inputs.slice(0, 3);

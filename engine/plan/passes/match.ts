@@ -1,24 +1,71 @@
-// What passes that recognise patterns ask about values and nodes.
+// What passes that recognise patterns see of a graph, and what they ask about values and nodes.
 
 import { type Dim, equal } from "../../graph/dim.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
+import type { Attribute, Graph, Node, Value } from "../../graph/graph.ts";
 import { getElement } from "../../graph/host_tensor.ts";
 import type { HostData } from "../../graph/op.ts";
-import { producersOf, readersOf } from "./rewrite.ts";
+import { getOp } from "../../graph/ops/mod.ts";
+import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
 
-/** Who makes a value, and how often it is read. */
+/** Says that a pass knows all attributes of an op, because it carries them over whatever they are. */
+export const WHOLE = "whole";
+
+/**
+ * The ops that a pass knows, and the attributes of each that it looks at or carries over. A node of another op, or with
+ * another attribute that is not at its default, may mean anything: the pass does not see it.
+ */
+export type Reads = Readonly<Record<string, typeof WHOLE | readonly string[]>>;
+
+/** A graph as far as a pass knows its nodes; of the others it knows only what they read. */
 export interface MatchContext {
+  /** The nodes that it knows, in order. */
+  readonly nodes: readonly Node[];
+  /** Who makes a value, where the pass knows it. */
   readonly made: ReadonlyMap<Value, Node>;
+  /** All that read a value; `UNKNOWN` stands for each that the pass does not know. */
+  readonly readers: ReadonlyMap<Value, readonly Node[]>;
   /** Times a value is read, being an output of the graph included. */
   readonly uses: ReadonlyMap<Value, number>;
+  readonly outputs: ReadonlySet<Value>;
+  /** Builds a new graph; nodes that the pass does not know are copied. See rewrite.ts. */
+  rewrite(visit: (visit: Visit) => readonly Value[]): Graph;
 }
 
-/** The context of a graph. */
-export function matchContext(graph: Graph): MatchContext {
-  const uses = new Map<Value, number>();
-  for (const [value, nodes] of readersOf(graph)) uses.set(value, nodes.length);
+/** A node that a pass knows nothing of. */
+const UNKNOWN: Node = { id: -1, op: "?", name: "?", inputs: [], outputs: [], attributes: {} };
+
+/** What a pass that reads this sees of a graph. */
+export function matchContext(graph: Graph, reads: Reads): MatchContext {
+  const nodes = graph.nodes.filter((node) => isKnown(node, reads)), known = new Set(nodes);
+  const readers = readersOf(graph), uses = new Map<Value, number>();
+  for (const [value, reading] of readers) {
+    uses.set(value, reading.length);
+    readers.set(value, reading.map((node) => known.has(node) ? node : UNKNOWN));
+  }
   for (const value of graph.outputs) uses.set(value, (uses.get(value) ?? 0) + 1);
-  return { made: producersOf(graph), uses };
+  return {
+    nodes,
+    made: producersOf({ nodes }),
+    readers,
+    uses,
+    outputs: new Set(graph.outputs),
+    rewrite: (visit) =>
+      rewrite(graph, (given) => known.has(given.node) ? visit(given) : given.copy()),
+  };
+}
+
+function isKnown({ op, attributes }: Node, reads: Reads): boolean {
+  const known = Object.hasOwn(reads, op) ? reads[op] : undefined;
+  if (!known || known === WHOLE) return known !== undefined;
+  const { rules } = getOp(op);
+  return Object.entries(attributes).every(([name, value]) =>
+    known.includes(name) || isSame(value, rules[name]!.fallback)
+  );
+}
+
+function isSame(value: Attribute, other: Attribute | undefined): boolean {
+  if (!Array.isArray(value) || !Array.isArray(other)) return Object.is(value, other);
+  return value.length === other.length && value.every((item, i) => Object.is(item, other[i]));
 }
 
 /** The node that makes a value, if it is of that op. */
@@ -39,6 +86,11 @@ export function singleNumber({ data, dtype, shape }: Value): number | undefined 
   return getElement({ dtype, shape: shape as readonly number[], data: elements }, 0);
 }
 
+/** Whether a value is this very number in float32; 0 is not -0. */
+export function isNumber(value: Value | undefined, number: number): boolean {
+  return value !== undefined && Object.is(singleNumber(value), number);
+}
+
 /** Whether a value has these sizes, proven. */
 export function hasShape({ shape }: Value, wanted: readonly Dim[]): boolean {
   return shape.length === wanted.length && shape.every((dim, i) => equal(dim, wanted[i]!));
@@ -47,4 +99,9 @@ export function hasShape({ shape }: Value, wanted: readonly Dim[]): boolean {
 /** Whether two values have the same sizes, proven. */
 export function sameShape(a: Value, b: Value): boolean {
   return hasShape(a, b.shape);
+}
+
+/** Whether a list is these numbers. */
+export function isList(value: Attribute | undefined, wanted: readonly number[]): boolean {
+  return isSame(value ?? "", wanted);
 }

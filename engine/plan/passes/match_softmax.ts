@@ -2,7 +2,7 @@
 // sees nothing (all -∞, so that every weight is NaN) becomes zeros: where(is_nan(s), 0, s).
 
 import type { Node, Value } from "../../graph/graph.ts";
-import { makerOf, type MatchContext, singleNumber, soleMaker } from "./match.ts";
+import { isNumber, makerOf, type MatchContext, soleMaker } from "./match.ts";
 
 /** The softmax whose weights a value is, if nothing else reads what lies between. */
 export function softmaxOf(value: Value, context: MatchContext): Node | undefined {
@@ -15,7 +15,7 @@ export function softmaxOf(value: Value, context: MatchContext): Node | undefined
 function safeSoftmaxOf(value: Value, context: MatchContext): Node | undefined {
   const choice = soleMaker(value, "where", context);
   const [condition, zero, weights] = choice?.inputs ?? [];
-  if (!condition || !zero || !weights || singleNumber(zero) !== 0) return undefined;
+  if (!condition || !weights || !isNumber(zero, 0)) return undefined;
   const test = soleMaker(condition, "unary", context);
   const isTest = test?.attributes.kind === "is_nan" && test.inputs[0] === weights;
   return isTest && context.uses.get(weights) === 2

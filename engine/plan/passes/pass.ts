@@ -1,7 +1,9 @@
 // What a pass is: a named, pure function from graph to graph. It never changes its argument, and its
-// result is verified like any other graph.
+// result is verified like any other graph. A pass that knows ops says which of their attributes it knows, and
+// sees no node that has others (match.ts): what it does not know it cannot drop.
 
 import type { Graph } from "../../graph/graph.ts";
+import { type MatchContext, matchContext, type Reads } from "./match.ts";
 
 /** What passes may know about where the graph will run. */
 export interface PassContext {
@@ -30,6 +32,28 @@ export interface PassContext {
 export interface Pass {
   /** As in dumps and messages. */
   readonly name: string;
+  /** What it knows of which ops; `everything`: it moves nodes as they are, whatever they do. */
+  readonly reads: Reads | "everything";
   /** Gives the changed graph, or the same one if nothing changes. */
   run(graph: Graph, context: PassContext): Graph;
+}
+
+/** What a pass that recognises ops is made of. */
+export interface PassDefinition {
+  readonly name: string;
+  readonly reads: Reads;
+  /** False where the pass has nothing to do, e.g. because the device lacks what it makes; default: always. */
+  suits?(context: PassContext): boolean;
+  /** Gives the changed graph, or undefined if nothing changes. */
+  run(seen: MatchContext, context: PassContext): Graph | undefined;
+}
+
+/** Makes a pass that sees of a graph what it reads. */
+export function definePass({ name, reads, suits = () => true, run }: PassDefinition): Pass {
+  return {
+    name,
+    reads,
+    run: (graph, context) =>
+      suits(context) ? run(matchContext(graph, reads), context) ?? graph : graph,
+  };
 }

@@ -7,9 +7,9 @@
 // cuts an attention up hangs on its positions, which must be inputs of the step for that (wasm/assembly/runtime.ts).
 
 import { equal } from "../../graph/dim.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
-import type { Pass } from "./pass.ts";
-import { readersOf, rewrite } from "./rewrite.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import { type MatchContext, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Ops that make each row of their result from the same row of their inputs, and of weights. */
 const BY_ROWS: ReadonlySet<string> = new Set([
@@ -18,19 +18,23 @@ const BY_ROWS: ReadonlySet<string> = new Set([
 ]);
 
 /** Moves `select_rows` in front of products, where the device gains by it. */
-export const pickRowsEarly: Pass = {
+export const pickRowsEarly: Pass = definePass({
   name: "pick_rows_early",
-  run(graph, { picksRowsEarly }) {
-    const first = picksRowsEarly && graph.nodes.find(isPick);
-    if (!first) return graph;
+  reads: {
+    ...Object.fromEntries([...BY_ROWS].map((op) => [op, WHOLE] as const)),
+    select_rows: [],
+  },
+  suits: ({ picksRowsEarly }) => picksRowsEarly === true,
+  run(context) {
+    const { nodes, rewrite } = context;
+    const first = nodes.find(isPick);
+    if (!first) return undefined;
     const indices = first.inputs[1]!;
-    const narrowed = narrowedValues(graph, indices);
-    const gains = graph.nodes.some(({ op, outputs }) =>
-      op === "matmul" && narrowed.has(outputs[0]!)
-    );
-    if (!gains) return graph;
+    const narrowed = narrowedValues(context, indices);
+    const gains = nodes.some(({ op, outputs }) => op === "matmul" && narrowed.has(outputs[0]!));
+    if (!gains) return undefined;
     const picked = new Map<Value, Value>();
-    return rewrite(graph, ({ node, inputs, op, moved, copy }) => {
+    return rewrite(({ node, inputs, op, moved, copy }) => {
       const pick = (value: Value): Value => {
         const known = picked.get(value);
         if (known) return known;
@@ -55,20 +59,23 @@ export const pickRowsEarly: Pass = {
       return op(node.op, own, node.attributes, node.name);
     });
   },
-};
+});
 
 function isPick({ op }: Node): boolean {
   return op === "select_rows";
 }
 
 /** The values of which nothing but the rows `indices` is ever read, and that can be made of those rows alone. */
-function narrowedValues(graph: Graph, indices: Value): ReadonlySet<Value> {
-  const readers = readersOf(graph), outputs = new Set(graph.outputs), narrowed = new Set<Value>();
+function narrowedValues(
+  { nodes, readers, outputs }: MatchContext,
+  indices: Value,
+): ReadonlySet<Value> {
+  const narrowed = new Set<Value>();
   const readsRows = (reader: Node, value: Value) =>
     isPick(reader) && reader.inputs[1] === indices
       ? reader.inputs[0] === value
       : narrowed.has(reader.outputs[0]!);
-  for (const node of graph.nodes.toReversed()) {
+  for (const node of nodes.toReversed()) {
     const [value] = node.outputs;
     if (!isByRows(node) || outputs.has(value!)) continue;
     const known = readers.get(value!) ?? [];

@@ -8,10 +8,10 @@
 // Not so: embeddings (and a head that is one, because a weight is in memory once), what chooses experts, and
 // small matrices, which cost little and are often the sensitive ones.
 
-import type { Graph, Node, Value } from "../../graph/graph.ts";
+import type { Node, Value } from "../../graph/graph.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
-import type { Pass, PassContext } from "./pass.ts";
-import { readersOf, rewrite } from "./rewrite.ts";
+import { type MatchContext, WHOLE } from "./match.ts";
+import { definePass, type Pass, type PassContext } from "./pass.ts";
 
 /** The form of an op on 8-bit activations; activations are input 0, weights input 1. */
 const INTEGER_FORMS: ReadonlyMap<string, string> = new Map([
@@ -23,12 +23,14 @@ const INTEGER_FORMS: ReadonlyMap<string, string> = new Map([
 const LARGE = 1 << 15;
 
 /** Rewrites matmuls to 8-bit activations where the device can. */
-export const quantizeActivations: Pass = {
+export const quantizeActivations: Pass = definePass({
   name: "quantize_activations",
-  run(graph, context) {
-    if (context.precision !== "fast") return graph;
-    const isRounded = roundedMatmuls(graph, context);
-    return rewrite(graph, ({ node, inputs, op, copy }) => {
+  // A product that `route` reads stays, whatever that does with it.
+  reads: { matmul: [], expert_matmul: [], route: WHOLE },
+  suits: ({ precision }) => precision === "fast",
+  run(seen, context) {
+    const isRounded = roundedMatmuls(seen, context);
+    return seen.rewrite(({ node, inputs, op, copy }) => {
       const [x, ...rest] = inputs;
       const form = isRounded(node) ? "matmul_int7" : integerForm(node, context);
       if (!form || !x) return copy();
@@ -36,7 +38,7 @@ export const quantizeActivations: Pass = {
       return op(form, [quantized, ...rest], {}, node.name);
     });
   },
-};
+});
 
 function integerForm({ op, inputs: [, weight] }: Node, context: PassContext): string | undefined {
   const form = INTEGER_FORMS.get(op);
@@ -52,17 +54,17 @@ function fillsGroups({ tensor }: Value): boolean {
 }
 
 /** Whether a node is a product with a weight that may be rounded. */
-function roundedMatmuls(graph: Graph, context: PassContext): (node: Node) => boolean {
-  let found: ReturnType<typeof readersOf> | undefined;
-  // Of use where anything is rounded only.
-  const readersOfValue = (value: Value) => (found ??= readersOf(graph)).get(value);
+function roundedMatmuls(
+  { readers }: MatchContext,
+  context: PassContext,
+): (node: Node) => boolean {
   const isProduct = ({ op, inputs, outputs }: Node, weight: Value) =>
     op === "matmul" && inputs[1] === weight && inputs[0] !== weight &&
-    !readersOfValue(outputs[0]!)?.some((reader) => reader.op === "route");
+    !readers.get(outputs[0]!)?.some((reader) => reader.op === "route");
   return ({ inputs: [, weight] }) => {
     if (!weight?.tensor || !context.roundsWeights?.(weight.tensor.format)) return false;
     const { shape } = weight.tensor;
     return shape.length === 2 && shape[0]! * shape[1]! >= LARGE && fillsGroups(weight) &&
-      readersOfValue(weight)!.every((reader) => isProduct(reader, weight));
+      readers.get(weight)!.every((reader) => isProduct(reader, weight));
   };
 }

@@ -7,28 +7,27 @@
 
 import type { Node, Value } from "../../graph/graph.ts";
 import type { ActivationName } from "../../graph/activations.ts";
-import { makerOf, type MatchContext, matchContext, sameShape, singleNumber } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { makerOf, type MatchContext, sameShape, singleNumber } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Makes one op of an activation that is written out. */
-export const recognizeActivations: Pass = {
+export const recognizeActivations: Pass = definePass({
   name: "recognize_activations",
-  run(graph, { hasKernel }) {
-    if (!hasKernel("activation")) return graph;
-    const context = matchContext(graph);
+  reads: { activation: ["kind"], add: [], binary: ["kind"], mul: [], pow: [], unary: ["kind"] },
+  suits: ({ hasKernel }) => hasKernel("activation"),
+  run(context) {
     const found = new Map<Node, Found>();
-    for (const node of graph.nodes) {
+    for (const node of context.nodes) {
       const match = node.outputs[0]?.dtype === "f32" ? matchNode(node, context) : undefined;
       if (match && sameShape(match.x, node.outputs[0]!)) found.set(node, match);
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, op, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, op, moved, copy }) => {
       const match = found.get(node);
       return match ? op("activation", [moved(match.x)], { kind: match.kind }, node.name) : copy();
     });
   },
-};
+});
 
 interface Found {
   readonly kind: ActivationName;

@@ -9,35 +9,46 @@ import type { Node, Value } from "../../graph/graph.ts";
 import { ungrouped } from "./ungroup_heads.ts";
 import {
   hasShape,
+  isList,
   makerOf,
   type MatchContext,
-  matchContext,
   sameShape,
   singleNumber,
   soleMaker,
 } from "./match.ts";
 import { softmaxOf } from "./match_softmax.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite, type Visit } from "./rewrite.ts";
+import { definePass, type Pass } from "./pass.ts";
+import type { Visit } from "./rewrite.ts";
 
 /** Makes one op of attention that is written out. */
-export const recognizeAttention: Pass = {
+export const recognizeAttention: Pass = definePass({
   name: "recognize_attention",
-  run(graph, { hasKernel }) {
-    if (!hasKernel("scaled_attention")) return graph;
-    const context = matchContext(graph);
+  reads: {
+    add: [],
+    binary: ["kind"],
+    expand: ["shape"],
+    matmul_nd: ["transpose_a", "transpose_b", "alpha"],
+    mul: [],
+    reshape: ["shape"],
+    softmax: ["axis"],
+    transpose: ["perm"],
+    unary: ["kind"],
+    where: [],
+  },
+  suits: ({ hasKernel }) => hasKernel("scaled_attention"),
+  run(context) {
     const found = new Map<Node, Attention>();
-    for (const node of graph.nodes) {
+    for (const node of context.nodes) {
       const attention = match(node, context);
       if (attention) found.set(node, attention);
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, (visit) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite((visit) => {
       const attention = found.get(visit.node);
       return attention ? build(visit, attention) : visit.copy();
     });
   },
-};
+});
 
 interface Attention {
   readonly q: Value;
@@ -98,6 +109,7 @@ function matchScores(value: Value, context: MatchContext) {
     const q = unscaled(parts.a, context), k = unscaled(parts.b, context);
     if (q.value.shape.length !== 4 || k.value.shape.length !== 4) continue;
     const scale = factor * q.factor * k.factor * parts.alpha;
+    if (!Number.isFinite(scale)) continue;
     const key = parts.transposed ? { value: k.value } : untransposed(k.value, context);
     return { q: q.value, k: key, scale, ...mask && { mask } };
   }
@@ -146,7 +158,7 @@ function turnedMatrices(value: Value, context: MatchContext): Value | undefined 
   const turn = outer && makerOf(outer.inputs[0]!, "transpose", context);
   const inner = turn && makerOf(turn.inputs[0]!, "reshape", context);
   const source = inner?.inputs[0]!;
-  if (!source || (turn!.attributes.perm as readonly number[]).join() !== "0,2,1") return undefined;
+  if (!source || !isList(turn!.attributes.perm, [0, 2, 1])) return undefined;
   const [batch, heads, width, keys] = value.shape as [Dim, Dim, Dim, Dim];
   const isWhole = equal(turn!.outputs[0]!.shape[1]!, width) &&
     equal(turn!.outputs[0]!.shape[2]!, keys);

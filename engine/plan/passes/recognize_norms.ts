@@ -4,30 +4,29 @@
 
 import { equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import {
-  makerOf,
-  type MatchContext,
-  matchContext,
-  sameShape,
-  singleNumber,
-  soleMaker,
-} from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { makerOf, type MatchContext, sameShape, singleNumber, soleMaker } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Makes one op of a norm that is written out. */
-export const recognizeNorms: Pass = {
+export const recognizeNorms: Pass = definePass({
   name: "recognize_norms",
-  run(graph, { hasKernel }) {
-    if (!hasKernel("layer_norm") || !hasKernel("rms_norm")) return graph;
-    const context = matchContext(graph);
+  reads: {
+    add: [],
+    binary: ["kind"],
+    mul: [],
+    pow: [],
+    reduce: ["kind", "axes", "keep"],
+    unary: ["kind"],
+  },
+  suits: ({ hasKernel }) => hasKernel("layer_norm") && hasKernel("rms_norm"),
+  run(context) {
     const found = new Map<Node, Norm>();
-    for (const node of graph.nodes) {
+    for (const node of context.nodes) {
       const norm = biased(node, context) ?? weighted(node, context) ?? plain(node, context);
       if (norm) found.set(node, norm);
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, op, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, op, moved, copy }) => {
       const norm = found.get(node);
       if (!norm) return copy();
       const { x, weight, bias, epsilon } = norm;
@@ -35,7 +34,7 @@ export const recognizeNorms: Pass = {
       return op(norm.op, inputs, { epsilon }, node.name);
     });
   },
-};
+});
 
 interface Norm {
   readonly op: "layer_norm" | "rms_norm";
@@ -118,7 +117,7 @@ function epsilonOf(root: Value, of: Value, context: MatchContext): number | unde
   for (const [mean, added] of [[0, 1], [1, 0]] as const) {
     const epsilon = singleNumber(sum.inputs[added]!);
     const squares = meanInput(sum.inputs[mean]!, context);
-    if (epsilon !== undefined && squares && isSquareOf(squares, of, context)) return epsilon;
+    if (Number.isFinite(epsilon) && squares && isSquareOf(squares, of, context)) return epsilon;
   }
   return undefined;
 }

@@ -94,6 +94,6 @@ export function readersOf(graph: Graph): Map<Value, Node[]> {
 }
 
 /** The node that makes each value. */
-export function producersOf(graph: Graph): Map<Value, Node> {
-  return new Map(graph.nodes.flatMap((node) => node.outputs.map((value) => [value, node])));
+export function producersOf({ nodes }: Pick<Graph, "nodes">): Map<Value, Node> {
+  return new Map(nodes.flatMap((node) => node.outputs.map((value) => [value, node])));
 }

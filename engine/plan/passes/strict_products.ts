@@ -6,8 +6,7 @@
 import type { TensorInfo } from "../../formats/source.ts";
 import { lf8RowBytes } from "../../../quant/lf8_products.ts";
 import type { Node } from "../../graph/graph.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /**
  * Rewrites products with LF8 weights.
@@ -15,23 +14,24 @@ import { rewrite } from "./rewrite.ts";
  * Its `run` throws a RangeError if there are none, or if the device has no kernel for them: the caller asked for
  * what it cannot have.
  */
-export const strictProducts: Pass = {
+export const strictProducts: Pass = definePass({
   name: "strict_products",
-  run(graph, { precision, hasKernel }) {
-    if (precision !== "strict") return graph;
+  reads: { matmul: [] },
+  suits: ({ precision }) => precision === "strict",
+  run({ nodes, rewrite }, { hasKernel }) {
     if (!hasKernel("matmul_lf8")) {
       throw new RangeError(
         'Cannot use precision "strict" on this device: take device wasm or reference',
       );
     }
-    if (!graph.nodes.some(isLf8Product)) {
+    if (!nodes.some(isLf8Product)) {
       throw new RangeError(
         'Cannot use precision "strict": the model has no matrix in LF8; quantize it with --format lf8, or take ' +
           'precision "exact"',
       );
     }
     const bytes = new Map<TensorInfo, TensorInfo>();
-    return rewrite(graph, ({ node, inputs: [x, weight, ...rest], op, weight: addWeight, copy }) => {
+    return rewrite(({ node, inputs: [x, weight, ...rest], op, weight: addWeight, copy }) => {
       if (!isLf8Product(node)) return copy();
       const tensor = weight!.tensor!;
       const plain = bytes.get(tensor) ?? asBytes(tensor);
@@ -41,7 +41,7 @@ export const strictProducts: Pass = {
       return op("matmul_lf8", [quantized, stored, ...rest], {}, node.name);
     });
   },
-};
+});
 
 function isLf8Product({ op, inputs: [, weight] }: Node): boolean {
   return op === "matmul" && weight?.tensor?.format === "LF8" && weight.dtype === "f32";

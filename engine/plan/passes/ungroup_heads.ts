@@ -4,24 +4,23 @@
 
 import { type Dim, equal } from "../../graph/dim.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { hasShape, type MatchContext, matchContext } from "./match.ts";
-import type { Pass } from "./pass.ts";
-import { rewrite } from "./rewrite.ts";
+import { hasShape, type MatchContext, WHOLE } from "./match.ts";
+import { definePass, type Pass } from "./pass.ts";
 
 /** Takes the repetition of heads out of the way of attention. */
-export const ungroupHeads: Pass = {
+export const ungroupHeads: Pass = definePass({
   name: "ungroup_heads",
-  run(graph) {
-    const context = matchContext(graph);
+  reads: { scaled_attention: WHOLE, reshape: ["shape"], expand: ["shape"] },
+  run(context) {
     const found = new Map<Node, { readonly k: Value; readonly v: Value }>();
-    for (const node of graph.nodes) {
+    for (const node of context.nodes) {
       const { op, inputs: [, keys, values, , , , newKeys] } = node;
       if (op !== "scaled_attention" || newKeys) continue;
       const k = ungrouped(keys!, context).base, v = ungrouped(values!, context).base;
       if (k !== keys && v !== values && equal(k.shape[1]!, v.shape[1]!)) found.set(node, { k, v });
     }
-    if (found.size === 0) return graph;
-    return rewrite(graph, ({ node, inputs, op, moved, copy }) => {
+    if (found.size === 0) return undefined;
+    return context.rewrite(({ node, inputs, op, moved, copy }) => {
       const heads = found.get(node);
       if (!heads) return copy();
       const { k, v } = heads;
@@ -30,7 +29,7 @@ export const ungroupHeads: Pass = {
       return op(node.op, values, attributes, node.name);
     });
   },
-};
+});
 
 /** What [B, H, T, D] is [B, G, T, D] of, with every head repeated: reshape ← expand ← reshape; else the value. */
 export function ungrouped(value: Value, { made }: MatchContext): { readonly base: Value } {

@@ -1,7 +1,8 @@
 // widen_half: activations of half precision become float32, because kernels compute in float32 and exist
-// for nothing narrower. Inputs are widened once where they come in and results rounded once where they
-// leave; weights keep their format and are decoded as they are loaded. Numbers are closer to what the
-// model means than with a rounding at every op, and nothing overflows at 65504.
+// for nothing narrower; on the reference too, so that all devices round where the others do. Inputs are widened
+// once where they come in and results rounded once where they leave; weights keep their format and are decoded as
+// they are loaded. Numbers are closer to what the model means than with a rounding at every op, and no sum
+// overflows at 65504. A cast that the file writes is a rounding that it means: that one is done.
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
 import type { Attributes, DataType, Graph, Node, StateType, Value } from "../../graph/graph.ts";
@@ -12,6 +13,7 @@ import type { Pass } from "./pass.ts";
 /** Widens float16 and bfloat16. */
 export const widenHalf: Pass = {
   name: "widen_half",
+  reads: "everything",
   run(graph) {
     const values = graph.nodes.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
     return values.some((value) => value && isHalf(value.dtype)) ? widened(graph) : graph;
@@ -39,10 +41,13 @@ function widened(graph: Graph): Graph {
     const outputs = moveNode(builder, node, inputs);
     node.outputs.forEach((value, i) => moved.set(value, outputs[i]!));
   }
+  const taken = new Set<Value>();
   for (const value of graph.outputs) {
     const made = moved.get(value)!;
-    // A value may be an output under several names, or be given; a cast is always a new one.
-    builder.output(value.name, isHalf(value.dtype) ? castTo(builder, made, value.dtype) : made);
+    // What was a cast may be given, or be an output already; a cast is always a value of its own.
+    const isOwn = !isHalf(value.dtype) && made.role === "activation" && !taken.has(made);
+    builder.output(value.name, isOwn ? made : castTo(builder, made, value.dtype));
+    taken.add(made);
   }
   return builder.build();
 }
@@ -69,14 +74,21 @@ function moveNode(
   inputs: readonly (Value | undefined)[],
 ): readonly Value[] {
   const { op, name, attributes } = node;
-  if (op === "cast" && isHalf(node.outputs[0]!.dtype) && inputs[0]!.dtype === "f32") {
-    return [inputs[0]!];
-  }
-  if (op === "cast" && inputs[0]!.dtype === "f32" && node.outputs[0]!.dtype === "f32") {
-    return [inputs[0]!];
-  }
+  if (op === "cast") return [moveCast(builder, node, inputs[0]!)];
   if (op === "bit_cast") return moveBits(builder, node, inputs[0]!);
   return builder.op(op, inputs, wideAttributes(attributes), name);
+}
+
+/** Types of whose numbers each is one of half precision, whichever. */
+const NARROW: ReadonlySet<DataType> = new Set(["bool", "i8", "u8", "i4", "u4", "i2", "u2"]);
+
+function moveCast(builder: GraphBuilder, node: Node, input: Value): Value {
+  const { name, attributes } = node, from = node.inputs[0]!.dtype, to = node.outputs[0]!.dtype;
+  const rounds = isHalf(to) && from !== to && attributes.rounds === true && !NARROW.has(from);
+  if (rounds) return castTo(builder, castTo(builder, input, to), "f32");
+  const wide = isHalf(to) ? "f32" : to;
+  if (input.dtype === "f32" && wide === "f32") return input;
+  return builder.op("cast", [input], { ...attributes, to: wide }, name)[0]!;
 }
 
 /** `dtype` and `to` say what a result is. */

@@ -1,0 +1,313 @@
+// What each pass recognises, in graphs that have every op which it reads. tests/pass_patterns_test.ts makes every
+// attribute, constant and result of them unusual.
+
+import type { Attributes, Value } from "../../engine/graph/graph.ts";
+import {
+  ACTIVATIONS,
+  ATTENTIONS,
+  behind,
+  CACHES,
+  f,
+  i,
+  LAYOUTS,
+  NORMS,
+  WRITTEN_OUT,
+} from "./exporter_patterns.ts";
+import { built, onnx, type OnnxLine, type Pattern } from "./pass_pattern.ts";
+
+const WIDE = 64;
+
+/** Two products of 8-bit rows, and what reads them. */
+const GATED: readonly Pattern[] = [
+  built("glu of two products", ({ op, input, weight }) => {
+    const x = input([3, WIDE]);
+    const [gate, up] = [0, 1].map(() => op("matmul", [x, weight("F32", 96, WIDE)]));
+    return op("glu", [gate, up], { activation: "silu" });
+  }),
+  built("glu_q8 of two products", ({ op, input, weight }) => {
+    const x = op("quantize_q8", [input([3, WIDE])]);
+    const [gate, up] = [0, 1].map(() => op("matmul_q8", [x, weight("Q8_0", 96, WIDE)]));
+    const gated = op("glu_q8", [gate, up], { activation: "gelu_tanh" });
+    return op("matmul_q8", [gated, weight("Q8_0", 32, 96)]);
+  }),
+];
+
+function rotated(q8: boolean, normed: boolean): Pattern {
+  const name = `attention of rotated heads${normed ? ", normed" : ""}${q8 ? ", in 8 bit" : ""}`;
+  return built(name, ({ op, input, state, constant, weight }) => {
+    const given = input([3, 32]), x = q8 ? op("quantize_q8", [given]) : given;
+    const positions = input([3], "i32", "positions"), slots = input([3], "i32", "slots");
+    const gain = weight("F32", 16), table = op("rope_table", [positions, constant(8)]);
+    const heads = (count: number) => {
+      const product = q8 ? "matmul_q8" : "matmul";
+      const rows = op(product, [x, weight(q8 ? "Q8_0" : "F32", 16 * count, 32)]);
+      return op("reshape", [rows], { shape: ["3", String(count), "16"] });
+    };
+    const turned = (count: number) => {
+      const plain = heads(count);
+      const value = normed ? op("rms_norm", [plain, gain], { epsilon: 0.1 }) : plain;
+      return op("rope", [value, table], { style: "half" });
+    };
+    const append = (label: string, rows: Value) =>
+      op("kv_append", [state(label, [4, 2, 16]), rows, positions, slots]);
+    const q = turned(4), keys = append("keys", turned(2)), values = append("values", heads(2));
+    const form = q8 ? "attention_q8" : "attention";
+    const mixed = op(form, [q, keys, values, positions, slots], { scale: 0.25 });
+    return q8 ? op("matmul_q8", [mixed, weight("Q8_0", 8, 64)]) : mixed;
+  });
+}
+
+const QUANTISED: readonly Pattern[] = [
+  ["rms_norm", { epsilon: 0.1 }],
+  ["activation", { kind: "gelu" }],
+].map(([kind, attributes]) =>
+  built(`${kind} that is quantised`, ({ op, input, weight }) => {
+    const made = op(kind as string, [input([3, 32])], attributes as Attributes);
+    return op("matmul_q8", [op("quantize_q8", [made]), weight("Q8_0", 8, 32)]);
+  })
+);
+
+/** The patterns of each pass, by its name. Those of a pass together have every op that it reads. */
+export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
+  absorb_head_layout: LAYOUTS,
+  attend_new_rows: CACHES,
+  common_subexpressions: [
+    onnx("two nodes of the same kind", {
+      inputs: { x: [2, 3] },
+      constants: { a: 0.5, b: 0.5, zero: 0, minus: -0 },
+      nodes: [
+        ["n", "LeakyRelu", "x", { alpha: f(0.25) }],
+        ["m", "LeakyRelu", "x", { alpha: f(0.25) }],
+        ["k", "Div", "n a"],
+        ["l", "Div", "m b"],
+        ["o", "Mul", "k l"],
+        // Of these no two are the same.
+        ["p", "LeakyRelu", "x", { alpha: f(0) }],
+        ["q", "LeakyRelu", "x", { alpha: f(-0) }],
+        ["r", "Div", "o p"],
+        ["s", "Div", "o q"],
+        ["t", "Div", "o zero"],
+        ["u", "Div", "o minus"],
+        ["v", "Max", "r s"],
+        ["w", "Max", "t u"],
+        ["y", "Add", "v w"],
+      ],
+    }),
+  ],
+  dead_code: [
+    built("a result that nobody reads", ({ op, input }) => {
+      const x = input([2, 3]);
+      op("unary", [x], { kind: "elu" });
+      return op("unary", [x], { kind: "neg" });
+    }),
+  ],
+  fold_affine_after: ["Conv", "ConvTranspose"].map((conv) =>
+    behind(
+      conv,
+      "scales and shifts",
+      ["a", "Mul", "c scale"],
+      ["b1", "Add", "shift a"],
+      ["d", "Div", "b1 six"],
+      ["y", "Mul", "half d"],
+    )
+  ).concat([
+    onnx("a scale that a transposed convolution has none of", {
+      inputs: { x: [1, 4, 3, 5] },
+      constants: { w: [6, 4, 1, 1], scale: [6, 1, 1], two: 2 },
+      nodes: [["c", "Conv", "x w"], ["a", "Mul", "c scale"], ["y", "Div", "a two"]],
+    }),
+  ]),
+  fold_affine_before: [
+    onnx("scales and shifts before a convolution of one place", {
+      inputs: { x: [1, 4, 3, 5] },
+      constants: { w: [6, 2, 1, 1], scale: [4, 1, 1], shift: [1, 4, 1, 1], six: 6 },
+      nodes: [
+        ["a", "Mul", "x scale"],
+        ["b", "Add", "a shift"],
+        ["c", "Div", "b six"],
+        ["y", "Conv", "c w", { group: i(2) }],
+      ],
+    }),
+  ],
+  fold_batch_norm: [
+    ...["Conv", "ConvTranspose"].map((conv) =>
+      behind(conv, "BatchNormalization", [
+        "y",
+        "BatchNormalization",
+        "c g b m v",
+        { epsilon: f(0.125) },
+      ])
+    ),
+  ],
+  fuse_activation: ACTIVATIONS,
+  fuse_attention_input: [rotated(false, false), rotated(false, true), rotated(true, false)],
+  fuse_bias: [
+    onnx("a sum behind MatMul", {
+      inputs: { x: [2, 3, 4] },
+      constants: { w: [4, 5], b: [5] },
+      nodes: [["m", "MatMul", "x w"], ["y", "Add", "b m"]],
+    }),
+  ],
+  fuse_elementwise: [
+    built("powers", ({ op, input, number }) => {
+      const x = input([2, 3]), power = op("pow", [op("unary", [x], { kind: "abs" }), number(1.5)]);
+      return op("binary", [power, number(2)], { kind: "sub" });
+    }),
+    onnx("a chain of functions", {
+      inputs: { x: [2, 3], z: [2, 3] },
+      constants: { half: 0.5, one: 1, two: 2, row: [3] },
+      nodes: [
+        ["a", "LeakyRelu", "x", { alpha: f(0.25) }],
+        ["b", "HardSigmoid", "z", { alpha: f(0.3), beta: f(0.4) }],
+        ["c", "Mul", "a b"],
+        ["d", "Add", "c half"],
+        ["e", "Sigmoid", "d"],
+        ["g", "Pow", "e two"],
+        ["h", "Div", "one g"],
+        ["y", "Sub", "h row"],
+      ],
+    }),
+    onnx("two zeros", {
+      inputs: { x: [2, 3] },
+      constants: { zero: 0, minus: -0 },
+      nodes: [["a", "Div", "x zero"], ["b", "Div", "x minus"], ["y", "Max", "a b"]],
+    }),
+    onnx("numbers with dims", {
+      inputs: { x: [] },
+      constants: { a: [1], b: [1] },
+      nodes: [["c", "Add", "x a"], ["d", "Exp", "c"], ["y", "Mul", "d b"]],
+    }),
+  ],
+  fuse_gated: GATED,
+  fuse_norm: [
+    built("norm before a product", ({ op, input, weight }) => {
+      const normed = op("rms_norm_q8", [input([3, WIDE]), weight("F32", WIDE)], { epsilon: 0.1 });
+      return op("matmul_q8", [normed, weight("Q8_0", WIDE, WIDE)]);
+    }),
+    built("norm before a gated product", ({ op, input, weight }) => {
+      const normed = op("rms_norm_q8", [input([3, WIDE]), weight("F32", WIDE)], { epsilon: 0.1 });
+      const gated = op("matmul_glu_q8", [normed, weight("Q8_0", 2 * WIDE, WIDE)], {
+        activation: "gelu",
+      });
+      return op("matmul_q8", [gated, weight("Q8_0", 32, WIDE)]);
+    }),
+  ],
+  fuse_quantized: [
+    ...QUANTISED,
+    built("glu that is quantised", ({ op, input, weight }) => {
+      const parts = [input([3, 32], "f32", "gate"), input([3, 32], "f32", "up")];
+      const made = op("quantize_q8", [op("glu", parts, { activation: "gelu" })]);
+      return op("matmul_q8", [made, weight("Q8_0", 8, 32)]);
+    }),
+    built("attention that is quantised", ({ op, input, state, weight }) => {
+      const positions = input([3], "i32", "positions"), slots = input([3], "i32", "slots");
+      const append = (label: string) =>
+        op("kv_append", [
+          state(label, [4, 2, 32]),
+          input([3, 2, 32], "f32", `${label}.rows`),
+          positions,
+          slots,
+        ]);
+      const heads = [input([3, 4, 32], "f32", "q"), append("keys"), append("values")];
+      const mixed = op("attention", [...heads, positions, slots], { scale: 0.25 });
+      return op("matmul_q8", [op("quantize_q8", [mixed]), weight("Q8_0", 8, 128)]);
+    }),
+  ],
+  fuse_residual: ["matmul", "matmul_q8"].map((product) =>
+    built(`a sum with a ${product}`, ({ op, input, weight }) => {
+      const given = input([3, 32]), isQ8 = product === "matmul_q8";
+      const x = isQ8 ? op("quantize_q8", [given]) : given;
+      const made = op(product, [x, weight(isQ8 ? "Q8_0" : "F32", 32, 32)]);
+      return op("add", [given, made]);
+    })
+  ),
+  join_attention_products: ["matmul_q8", "matmul_int7"].map((product) =>
+    built(`attention of three ${product}`, ({ op, input, weight }) => {
+      const x = op("quantize_q8", [input([2, 3, 32])]);
+      const rows = (count: number) =>
+        op("reshape", [
+          op(product, [x, weight(product === "matmul_q8" ? "Q8_0" : "F32", count, 32)]),
+        ], {
+          shape: [2, 3, count],
+        });
+      const attributes = { q_heads: 4, kv_heads: 2, scale: 0.25 };
+      return op("scaled_attention", [rows(32), rows(16), rows(16)], attributes);
+    })
+  ),
+  pick_rows_early: [
+    built("rows picked behind ops on rows", ({ op, input, weight }) => {
+      const x = input(["M", 32]), rows = input([2], "i32", "rows");
+      const normed = op("rms_norm", [x, weight("F32", 32)], { epsilon: 0.1 });
+      const other = op("layer_norm", [x, weight("F32", 32)], { epsilon: 0.2 });
+      const gate = op("matmul", [normed, weight("F32", 32, 32)]);
+      const up = op("mul", [op("activation", [gate], { kind: "gelu" }), other]);
+      const gated = op("clamped_glu", [op("glu", [gate, up], { activation: "silu" }), up], {
+        ...{ limit: 2, alpha: 1.5 },
+      });
+      const down = op("scale", [op("softcap", [gated], { cap: 5 })], { factor: 0.5 });
+      const last = op("select_rows", [op("add", [x, down]), rows]);
+      return op("matmul", [last, weight("F32", 8, 32)]);
+    }),
+  ],
+  quantize_activations: [
+    built("products, large and of experts", ({ all, op, input, weight }) => {
+      const x = input([3, 32]), rows = op("reshape", [x], { shape: [3, 1, 32] });
+      const scores = op("matmul", [x, weight("F32", 1024, 32)]);
+      const [experts, shares] = all("route", [scores], { score: "softmax", count: 1 });
+      const few = op("binary", [
+        experts!,
+        op("from_dims", [], { values: [4], shape: [], dtype: "i32" }),
+      ], {
+        kind: "mod",
+      });
+      const chosen = op("expert_matmul", [rows, weight("Q8_0", 4, 32, 32), few]);
+      const large = op("matmul", [x, weight("F32", 1024, 32)]);
+      return [op("matmul", [x, weight("Q8_0", 32, 32)]), large, chosen, shares!];
+    }, 0.05),
+  ],
+  recognize_activations: WRITTEN_OUT,
+  recognize_attention: ATTENTIONS,
+  recognize_norms: NORMS,
+  strict_products: [
+    built(
+      "a product with LF8 weights",
+      ({ op, input, weight }) => op("matmul", [input([3, 256]), weight("LF8", 8, 256)]),
+      0.05,
+    ),
+  ],
+  ungroup_heads: [
+    onnx("Attention of repeated heads", {
+      inputs: { q: [1, 4, 3, 4], k: [1, 2, 5, 4], v: [1, 2, 5, 4] },
+      constants: {
+        ...{
+          one: { n: [1, 2, 1, 5, 4] },
+          spread: { n: [1, 2, 2, 5, 4] },
+          all: { n: [1, 4, 5, 4] },
+        },
+      },
+      nodes: [
+        ...["k", "v"].flatMap((name): OnnxLine[] => [
+          [`${name}1`, "Reshape", `${name} one`],
+          [`${name}2`, "Expand", `${name}1 spread`],
+          [`${name}3`, "Reshape", `${name}2 all`],
+        ]),
+        ["y", "Attention", "q k3 v3"],
+      ],
+    }),
+  ],
+  widen_half: [
+    // Results between casts are not rounded; pc-onnx-19 has what casts give.
+    {
+      tolerance: 0.01,
+      ...onnx("casts to half precision and back", {
+        inputs: { x: [2, 3] },
+        nodes: [
+          ["a", "Cast", "x", { to: i(10) }],
+          ["b", "Neg", "a"],
+          ["c", "Cast", "b", { to: i(16) }],
+          ["y", "Cast", "c", { to: i(1) }],
+        ],
+      }),
+    },
+  ],
+};
