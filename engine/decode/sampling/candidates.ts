@@ -35,9 +35,10 @@ export function createCandidates(vocabSize: number): Candidates {
 }
 
 /**
- * Makes every token of the vocabulary a candidate.
+ * Makes every token of the vocabulary a candidate. Logits of +Infinity share all probability: they become 0, all
+ * others -Infinity.
  *
- * @throws {RangeError} If a logit is NaN or +Infinity.
+ * @throws {RangeError} If a logit is NaN, or all are -Infinity.
  */
 export function fillCandidates(candidates: Candidates, logits: Float32Array): void {
   const best = bestToken(logits);
@@ -48,6 +49,11 @@ export function fillCandidates(candidates: Candidates, logits: Float32Array): vo
   candidates.dense = true;
   candidates.max = logits[best]!;
   candidates.mass = NaN;
+  if (candidates.max !== Infinity) return;
+  for (let i = 0; i < candidates.size; i++) {
+    candidates.logits[i] = candidates.logits[i] === Infinity ? 0 : -Infinity;
+  }
+  candidates.max = 0;
 }
 
 /** Makes some tokens the candidates, which are in order: best first, equals by lower id. */
@@ -70,7 +76,7 @@ export function setBest(
 /**
  * The id of the greatest logit, the lowest of equals, in one pass.
  *
- * @throws {RangeError} If a logit is NaN or +Infinity, or all are -Infinity.
+ * @throws {RangeError} If a logit is NaN, or all are -Infinity.
  */
 export function bestToken(logits: Float32Array): number {
   let best = 0;
@@ -82,7 +88,6 @@ export function bestToken(logits: Float32Array): number {
     max = logit;
     best = id;
   }
-  if (max === Infinity) throw badLogit(best, max);
   if (max === -Infinity) throw noCandidate();
   return best;
 }

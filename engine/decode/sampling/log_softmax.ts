@@ -11,20 +11,40 @@ export interface TokenAlternative {
   readonly logProbability: number;
 }
 
+/** The greatest logit, and the logarithm of what all are together, relative to it. */
+interface Normalizer {
+  readonly max: number;
+  readonly logMass: number;
+}
+
+function normalizerOf(logits: Float32Array): Normalizer {
+  let max = -Infinity;
+  for (let i = 0; i < logits.length; i++) if (logits[i]! > max) max = logits[i]!;
+  let mass = 0;
+  for (let i = 0; i < logits.length; i++) mass += expNegative(relativeTo(max, logits[i]!));
+  if (max === -Infinity || Number.isNaN(mass)) {
+    throw new RangeError("Cannot normalise logits: they hold NaN, or all are -Infinity");
+  }
+  return { max, logMass: Math.log(mass) };
+}
+
+// Logits of +Infinity share all probability: they are 0 above each other, and all else is infinitely below.
+function relativeTo(max: number, logit: number): number {
+  return logit === max ? 0 : logit - max;
+}
+
+function logProbabilityIn({ max, logMass }: Normalizer, logit: number): number {
+  return relativeTo(max, logit) - logMass;
+}
+
 /**
  * log Σ exp(logits).
  *
- * @throws {RangeError} If a logit is NaN, or none is finite.
+ * @throws {RangeError} If a logit is NaN, or all are -Infinity.
  */
 export function logSumExp(logits: Float32Array): number {
-  let max = -Infinity;
-  for (let i = 0; i < logits.length; i++) if (logits[i]! > max) max = logits[i]!;
-  let sum = 0;
-  for (let i = 0; i < logits.length; i++) sum += expNegative(logits[i]! - max);
-  if (!Number.isFinite(max) || Number.isNaN(sum)) {
-    throw new RangeError("Cannot normalise logits: they hold NaN or no finite value");
-  }
-  return max + Math.log(sum);
+  const { max, logMass } = normalizerOf(logits);
+  return max + logMass;
 }
 
 /**
@@ -32,37 +52,37 @@ export function logSumExp(logits: Float32Array): number {
  *
  * @param logits `[vocab]`.
  * @param out Receives `[vocab]`; may be `logits` itself. A new array if absent.
- * @throws {RangeError} If a logit is NaN, or none is finite.
+ * @throws {RangeError} If a logit is NaN, or all are -Infinity.
  */
 export function logSoftmax(
   logits: Float32Array,
   out: Float32Array = new Float32Array(logits.length),
 ): Float32Array {
-  const total = logSumExp(logits);
-  for (let i = 0; i < logits.length; i++) out[i] = logits[i]! - total;
+  const normalizer = normalizerOf(logits);
+  for (let i = 0; i < logits.length; i++) out[i] = logProbabilityIn(normalizer, logits[i]!);
   return out;
 }
 
 /**
  * Log-probability of one token.
  *
- * @throws {RangeError} If the token has no logit, a logit is NaN, or none is finite.
+ * @throws {RangeError} If the token has no logit, a logit is NaN, or all are -Infinity.
  */
 export function logProbability(logits: Float32Array, token: number): number {
   const logit = logits[token];
   if (logit === undefined) {
     throw new RangeError(`Cannot score token ${token}: there are ${logits.length} logits`);
   }
-  return logit - logSumExp(logits);
+  return logProbabilityIn(normalizerOf(logits), logit);
 }
 
 /**
  * The `count` most probable tokens, best first, equals by lower id.
  *
- * @throws {RangeError} If a logit is NaN, or none is finite.
+ * @throws {RangeError} If a logit is NaN, or all are -Infinity.
  */
 export function topAlternatives(logits: Float32Array, count: number): TokenAlternative[] {
-  const total = logSumExp(logits);
+  const normalizer = normalizerOf(logits);
   const best: number[] = [];
   if (count < 1) return [];
   for (let id = 0; id < logits.length; id++) {
@@ -73,5 +93,5 @@ export function topAlternatives(logits: Float32Array, count: number): TokenAlter
     if (best.length === count) best.pop();
     best.splice(at, 0, id);
   }
-  return best.map((id) => ({ id, logProbability: logits[id]! - total }));
+  return best.map((id) => ({ id, logProbability: logProbabilityIn(normalizer, logits[id]!) }));
 }

@@ -36,8 +36,17 @@ Deno.test("alternatives equal a full sort", () => {
 });
 
 Deno.test("logits that cannot be normalised are refused", () => {
-  assertThrows(() => logSumExp(Float32Array.of(1, NaN)), RangeError, "NaN or no finite value");
+  assertThrows(() => logSumExp(Float32Array.of(1, NaN)), RangeError, "NaN, or all are -Infinity");
   assertThrows(() => logSumExp(Float32Array.of(-Infinity)), RangeError);
   assertThrows(() => logSumExp(new Float32Array(0)), RangeError);
   assertThrows(() => logProbability(LOGITS, 5), RangeError, "Cannot score token 5");
+});
+
+Deno.test("logits of +Infinity share all probability; NaN beside them is an error", () => {
+  const logits = Float32Array.of(1, Infinity, -Infinity, Infinity);
+  const half = Math.fround(Math.log(0.5));
+  assertEquals([...logSoftmax(logits)], [-Infinity, half, -Infinity, half]);
+  assertEquals(logProbability(logits, 0), -Infinity);
+  assertEquals(logSumExp(logits), Infinity);
+  assertThrows(() => logSoftmax(Float32Array.of(Infinity, NaN)), RangeError, "they hold NaN");
 });

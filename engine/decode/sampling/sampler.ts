@@ -55,7 +55,7 @@ export interface Sampler {
    * Takes a token.
    *
    * @param logits `[vocab]`, not changed.
-   * @throws {RangeError} If a logit is NaN or +Infinity, or no token is left.
+   * @throws {RangeError} If a logit is NaN, or no token is left.
    */
   sample(logits: Float32Array, history: TokenHistory): number;
   /**

@@ -117,6 +117,30 @@ Deno.test("probabilities come in order, sum to 1 and are those that tokens are d
   );
 });
 
+Deno.test("tokens at +Infinity share all probability, whatever the chain", () => {
+  const logits = Float32Array.of(5, Infinity, -Infinity, Infinity, 3e38);
+  const chains = [
+    {},
+    { temperature: 0.7, topK: 4, topP: 0.9, minP: 0.1 },
+    { repeatPenalty: 1.2, temperature: 2, typicalP: 0.9 },
+    { temperature: 1e-9, mirostat: 2 },
+  ];
+  for (const options of chains) {
+    const sampler = createSampler({ seed: 3, ...options });
+    const { ids, probabilities } = sampler.probabilities(logits, EMPTY_HISTORY);
+    assertEquals([[...ids], [...probabilities]], [[1, 3], [0.5, 0.5]]);
+    assertEquals(new Set(draws({ seed: 3, ...options }, 100, logits)), new Set([1, 3]));
+  }
+  assertEquals(createSampler({ temperature: 0 }).sample(logits, EMPTY_HISTORY), 1);
+});
+
+Deno.test("a low temperature of large logits takes the best, as their differences say", () => {
+  const logits = Float32Array.of(1e37, 2e37, -3e38, 2e37);
+  const { ids, probabilities } = createSampler({ seed: 1, temperature: 0.001 })
+    .probabilities(logits, EMPTY_HISTORY);
+  assertEquals([[...ids], [...probabilities]], [[1, 3], [0.5, 0.5]]);
+});
+
 Deno.test("tokens at -Infinity are never drawn and not in the distribution", () => {
   const logits = Float32Array.of(-Infinity, 1, -Infinity, 1, -Infinity);
   assertEquals(new Set(draws({ seed: 3 }, 500, logits)), new Set([1, 3]));
@@ -124,13 +148,13 @@ Deno.test("tokens at -Infinity are never drawn and not in the distribution", () 
   assertEquals([...ids], [1, 3]);
 });
 
-Deno.test("NaN, +Infinity and a vocabulary without candidates are errors", () => {
+Deno.test("NaN and a vocabulary without candidates are errors", () => {
   for (const options of [{}, { seed: 1 }, { seed: 1, topK: 2 }, { repeatPenalty: 1.5 }]) {
     const sampler = createSampler(options);
     const sample = (...logits: number[]) =>
       sampler.sample(Float32Array.from(logits), EMPTY_HISTORY);
     assertThrows(() => sample(1, NaN, 2), RangeError, "the logit of token 1 is NaN");
-    assertThrows(() => sample(1, 2, Infinity), RangeError, "the logit of token 2 is Infinity");
+    assertThrows(() => sample(1, NaN, Infinity), RangeError, "the logit of token 1 is NaN");
     assertThrows(() => sample(-Infinity, -Infinity), RangeError, "every token is excluded");
     assertThrows(() => sample(), RangeError, "0 logits");
     assertEquals(sample(-Infinity, 0), 1);

@@ -3,10 +3,12 @@
 // temperature - range and temperature + range, by the entropy of the candidates relative to the greatest
 // possible, raised to `exponent`.
 
-import { type Candidates, entropy, keepBest } from "../candidates.ts";
+import { type Candidates, entropy, keepBest, maxLogit } from "../candidates.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
 
 const LEAST = 0.001;
+/** Beyond the numbers of float32. */
+const MOST = 3.4e38;
 
 interface TemperatureParameters {
   temperature: number;
@@ -30,10 +32,12 @@ export const temperature: SamplingStep = defineStep<TemperatureParameters>({
     const value = p.range === 0 ? p.temperature : dynamicTemperature(candidates, p);
     if (value === 0) return keepBest(candidates, 1);
     const { logits, size } = candidates;
-    const divisor = Math.max(LEAST, value);
-    for (let i = 0; i < size; i++) logits[i]! /= divisor;
+    const divisor = Math.max(LEAST, value), max = maxLogit(candidates);
+    // Probabilities are of differences: where quotients would overflow, the best logit becomes 0.
+    const shift = Math.abs(max / divisor) < MOST ? 0 : max;
+    for (let i = 0; i < size; i++) logits[i] = (logits[i]! - shift) / divisor;
     // Order stays, and with it the ordered prefix.
-    candidates.max = Math.fround(candidates.max / divisor);
+    candidates.max = Math.fround((max - shift) / divisor);
     candidates.mass = NaN;
   },
 });
