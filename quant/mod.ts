@@ -5,6 +5,7 @@ import { bf16 } from "./bf16.ts";
 import { defineE0m4 } from "./e0m4.ts";
 import { f16 } from "./f16.ts";
 import { f32 } from "./f32.ts";
+import { f8 } from "./f8.ts";
 import type { NumberFormat } from "./format.ts";
 import { inferflowBlocks } from "./inferflow_blocks.ts";
 import { defineInt4 } from "./int4.ts";
@@ -47,7 +48,7 @@ import { tq2_0 } from "./tq2_0.ts";
 export { type EncodeOptions, formatBytes, type NumberFormat } from "./format.ts";
 
 const all: readonly NumberFormat[] = [
-  ...[f32, f16, bf16],
+  ...[f32, f16, bf16, ...f8],
   ...[q4_0, q4_1, q5_0, q5_1, q8_0, q8_1],
   ...[q2_k, q3_k, q4_k, q5_k, q6_k, q8_k],
   ...[iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs],

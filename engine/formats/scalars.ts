@@ -1,6 +1,6 @@
-// Plain element types that files contain but matrix products never use: integers, booleans, float64 and
-// 8-bit floats. They have no record in quant/ (nothing multiplies by them), yet a file that holds, say, a
-// table of int64 positions must open. Here stands only what a reader needs: name and width.
+// Plain element types that files contain but matrix products never use: integers, booleans, float64, complex numbers
+// and exponents. Nothing multiplies by them, yet a file that holds, say, a table of int64 positions must open. Here
+// stands only what a reader needs: name and width.
 
 import type { NumberFormat } from "../../quant/format.ts";
 
@@ -11,8 +11,6 @@ const all: readonly BlockLayout[] = [
   scalar("BOOL", 1),
   scalar("U8", 1),
   scalar("I8", 1),
-  scalar("F8_E4M3", 1),
-  scalar("F8_E5M2", 1),
   scalar("F8_E8M0", 1),
   scalar("U16", 2),
   scalar("I16", 2),

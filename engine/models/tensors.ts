@@ -5,7 +5,8 @@
 // how, and the tensor handed out is a view of it (views/). Where writers differ, the spec lists the places in
 // order. The bias of a role is named like its weight unless the spec names it.
 
-import { FormatError } from "../errors.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
+import { scalars } from "../formats/scalars.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { sourceOfSize } from "./size_source.ts";
 import { sizeOf } from "./sizes.ts";
@@ -97,6 +98,7 @@ export function createTensorLookup(
     if (tensors.length === 0 || tensors.length < stored.length) return undefined;
     for (const { name } of tensors) used.add(name);
     const made = applyRule(ruleOf(role, layer)!, tensors, params);
+    checkNumbers(file, made);
     views.set(key, made);
     return made;
   }
@@ -151,6 +153,30 @@ export function createTensorLookup(
 
 function equalShapes(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((dim, i) => dim === b[i]);
+}
+
+/** What writers call the scales of a tensor, behind its name or in place of `weight`. */
+const SCALES = [/$/, /\bweight$/].flatMap((end) =>
+  ["_scale", "_scale_inv", "weight_scale", "weight_scale_inv", "scale_weight", "scale", "scales"]
+    .map((name) => (tensor: string) => tensor.replace(end, name))
+);
+
+/**
+ * Weights are floats, or codes whose format says what they stand for.
+ *
+ * @throws {UnsupportedError} For codes that lack their scales, or whose scales have no known rule.
+ */
+function checkNumbers(file: WeightFile, { name, format }: TensorInfo): void {
+  const remedy = "Use a checkpoint in F32, F16 or BF16, or the model's GGUF file";
+  const at = { file: file.name, place: `tensor ${name}`, remedy };
+  if (scalars.has(format) && format !== "F64") {
+    throw new UnsupportedError(`holds ${format}, which is no format of weights`, at);
+  }
+  if (!format.startsWith("F8_")) return;
+  const scales = SCALES.map((nameOf) => nameOf(name))
+    .find((other) => other !== name && file.tensors.has(other));
+  if (scales === undefined) return;
+  throw new UnsupportedError(`holds ${format} with scales in ${scales}, which is not built`, at);
 }
 
 const BIAS = "_bias";
