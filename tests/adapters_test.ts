@@ -25,6 +25,7 @@ import {
 } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { TINY_LLAMA } from "./support/models.ts";
+import type { Typed } from "./support/write_gguf.ts";
 
 const IDS = [1, 5, 9, 60, 17, 33];
 const LLAMA = fixturePath("models/llama");
@@ -246,5 +247,30 @@ Deno.test("an adapter that does not fit the model is refused by tensor and shape
       () => load(TINY_LLAMA, { ...EXACT, adapters: [TINY_LLAMA] }),
       FormatError,
       "general.type",
+    );
+  }));
+
+Deno.test("keys of a GGUF adapter that are not done are refused or told", () =>
+  withFolder(async (folder) => {
+    const pair = randomPair("blk.0.attn_q.weight", [32, 32], 8);
+    const warningsOf = async (key: string, value: Typed) => {
+      writeGgufAdapter(`${folder}/a.gguf`, [pair], {
+        "general.architecture": ["string", "llama"],
+        "adapter.lora.alpha": ["f32", 4],
+        [key]: value,
+      });
+      using model = await load(TINY_LLAMA, { ...EXACT, adapters: [`${folder}/a.gguf`] });
+      return model.info.warnings;
+    };
+    const plain = await warningsOf("adapter.lora.task_name", ["string", "x"]);
+    for (const key of ["adapter.lora.prompt_prefix", "adapter.lora.brand_new"]) {
+      const warnings = await warningsOf(key, ["string", "x"]);
+      assertEquals(warnings.filter((one) => !plain.includes(one)).length, 1, key);
+      assert(warnings.some((one) => one.includes(key)), key);
+    }
+    await assertRejects(
+      () => warningsOf("adapter.alora.invocation_tokens", ["array", [5], "u32"]),
+      UnsupportedError,
+      "adapter.alora.invocation_tokens",
     );
   }));

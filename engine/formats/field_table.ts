@@ -62,7 +62,9 @@ export function patternOf(text: string): RegExp {
 
 /** Whether a value says nothing at all. */
 function isEmpty(value: MetadataValue): boolean {
-  if (Array.isArray(value)) return value.length === 0;
+  if (Array.isArray(value) || ArrayBuffer.isView(value)) {
+    return (value as ArrayLike<unknown>).length === 0;
+  }
   return value === null || value === "" ||
     (typeof value === "object" && Object.keys(value).length === 0);
 }

@@ -122,6 +122,7 @@ export async function prepareModel(
     ...given.warnings,
     ...unknownKeysWarning(file, own.resolved, ownName),
     ...built.warnings,
+    ...adapters.flatMap(({ warnings = [] }) => warnings),
   ];
   const { hasIntegerKernel, hasKernel } = kernels;
   const optimized = optimize(graph, {

@@ -3,8 +3,18 @@
 // means that the scale is all there is.
 
 import { FormatError } from "../../errors.ts";
+import { checkFields, type FieldTable, rows } from "../../formats/field_table.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import { type AdapterContent, type Halves, joinPairs, refuseTensor } from "./pairs.ts";
+
+/** Keys that begin with `adapter.`. */
+const FIELDS: FieldTable = {
+  ...rows("read", "adapter.type", "adapter.lora.alpha"),
+  "adapter.lora.task_name": { harmless: "a name" },
+  "adapter.lora.prompt_prefix": { idle: "put it in front of prompts yourself" },
+  // It would count from these tokens of a text on.
+  "adapter.alora.invocation_tokens": { only: [] },
+};
 
 /** The one matrix whose A stands by row: [vocabulary, r]. */
 const EMBEDDING = "token_embd.weight";
@@ -14,6 +24,8 @@ export function readGgufAdapter(file: WeightFile): AdapterContent {
   const { metadata, name } = file;
   expect(file, "general.type", "adapter");
   expect(file, "adapter.type", "lora");
+  const own = [...metadata].filter(([key]) => key.startsWith("adapter."));
+  const warnings = checkFields(Object.fromEntries(own), FIELDS, { file: name, place: "metadata" });
   const alpha = metadata.get("adapter.lora.alpha") ?? 0;
   if (typeof alpha !== "number" || !Number.isFinite(alpha)) {
     throw new FormatError("must be a number", { file: name, place: "adapter.lora.alpha" });
@@ -31,6 +43,7 @@ export function readGgufAdapter(file: WeightFile): AdapterContent {
     convention: "gguf",
     architecture: typeof architecture === "string" ? architecture : undefined,
     pairs: joinPairs(halves, (_, rank) => alpha === 0 ? 1 : alpha / rank),
+    warnings,
   };
 }
 

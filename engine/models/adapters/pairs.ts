@@ -30,6 +30,8 @@ export interface AdapterContent {
   readonly pairs: ReadonlyMap<string, LowRankPair>;
   /** The architecture that it was made for, where it says so. */
   readonly architecture?: string | undefined;
+  /** What it asks for and does not happen; one sentence each. */
+  readonly warnings?: readonly string[];
 }
 
 /**
