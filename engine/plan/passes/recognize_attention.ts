@@ -78,13 +78,11 @@ function match(node: Node, context: MatchContext): Attention | undefined {
   const heads = scores.q.shape[1], kvHeads = (grouped ? k.base : product.b).shape[1];
   if (typeof heads !== "number" || typeof kvHeads !== "number") return undefined;
   if (!sameBatches(scores.q, product.b) || heads % kvHeads !== 0) return undefined;
-  return {
-    ...scores,
-    k: grouped ? { value: k.base } : scores.k,
-    v: grouped ? v.base : product.b,
-    heads,
-    kvHeads,
-  };
+  const keys = grouped ? { value: k.base } : scores.k;
+  // Products repeat keys that are one for all items or heads; attention repeats heads alone, and values with them.
+  const [batch, keyHeads] = (keys.perm ?? [0, 1]).map((axis) => keys.value.shape[axis]!);
+  if (!equal(batch!, scores.q.shape[0]!) || !equal(keyHeads!, kvHeads)) return undefined;
+  return { ...scores, k: keys, v: grouped ? v.base : product.b, heads, kvHeads };
 }
 
 function asProduct({ op, inputs, attributes }: Node) {

@@ -139,6 +139,34 @@ function plainAttention(use: (parts: Parts, scores: Value, weights: Value) => vo
   });
 }
 
+Deno.test("whatever repeats to whatever, items or heads of q, k or v, the result stays", async () => {
+  const sides = [1, 2].flatMap((batch) => [1, 4].map((heads) => [batch, heads] as const));
+  const found = new Set<string>();
+  for (const q of sides) {
+    for (const k of sides) {
+      for (const v of sides) {
+        const before = build(({ one, input }) => {
+          const turned = one("transpose", [input("k", [...k, T, 8])], { perm: [0, 1, 3, 2] });
+          const scores = one("matmul_nd", [input("q", [...q, S, 8]), turned]);
+          const values = input("v", [...v, T, 6]);
+          return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), values]);
+        });
+        const after = deadCode.run(recognizeAttention.run(before, CONTEXT), CONTEXT);
+        verify(after);
+        if (after.nodes.length > 1) continue;
+        found.add(`${q} ${k} ${v}`);
+        const wanted = await outputOf(before), got = await outputOf(after);
+        wanted.forEach((value, i) => assert(Math.abs(value - got[i]!) < 1e-5, `${q} ${k} ${v}`));
+      }
+    }
+  }
+  // Alike, and heads of keys and values that are one for all queries.
+  assertEquals([...found].sort(), [
+    ...["1,1 1,1 1,1", "1,4 1,1 1,1", "1,4 1,4 1,4"],
+    ...["2,1 2,1 2,1", "2,4 2,1 2,1", "2,4 2,4 2,4"],
+  ]);
+});
+
 Deno.test("scores or weights that are read elsewhere stay", () => {
   for (const which of ["scores", "weights"] as const) {
     const graph = plainAttention(({ builder }, scores, weights) =>
