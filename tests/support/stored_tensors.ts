@@ -3,6 +3,7 @@
 import type { GraphTensor } from "../../mod.ts";
 
 const ARRAYS = {
+  float16: Float16Array,
   float32: Float32Array,
   uint8: Uint8Array,
   int8: Int8Array,

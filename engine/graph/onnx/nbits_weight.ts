@@ -7,6 +7,7 @@ import type { ByteSource, TensorInfo } from "../../formats/source.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
 import { load } from "./fold.ts";
 import { isConstant, type Tensor } from "./tensor.ts";
+import type { BlockCodes } from "./unpack_blocks.ts";
 
 /** Values of a block of NB4, and its bytes. */
 const BLOCK = 32, BLOCK_BYTES = 24;
@@ -21,20 +22,18 @@ export interface NBitsSizes {
 }
 
 /**
- * The weight [rows, columns], or undefined where it has to be unpacked: not constant, not of 4 bits, or
- * blocks that are no multiples of 32 columns.
+ * The weight [rows, columns], or undefined where it has to be unpacked: not constant, not of 4 bits, columns in
+ * another order than their blocks, or blocks that are no multiples of 32 columns.
  *
  * @param name Of its own in the model: weights of one name are loaded once.
  */
 export function nbitsWeight(
   name: string,
   { bits, block, rows, columns }: NBitsSizes,
-  codes: Tensor,
-  scales: Tensor,
-  zeros: Tensor | undefined,
+  { codes, scales, zeros, groups }: BlockCodes,
 ): Tensor | undefined {
   const parts = [codes, scales, ...zeros ? [zeros] : []];
-  if (bits !== 4 || block % BLOCK !== 0 || columns % BLOCK !== 0) return undefined;
+  if (groups || bits !== 4 || block % BLOCK !== 0 || columns % BLOCK !== 0) return undefined;
   if (!parts.every(isConstant)) return undefined;
   const byteLength = rows * columns / BLOCK * BLOCK_BYTES;
   const source = blockSource({ name, rows, columns, block }, codes, () => ({
@@ -74,10 +73,15 @@ function blockSource(
   function writeFactors(view: DataView, row: number, group: number): void {
     const { scales, zeros } = factors!;
     const scale = getElement(scales, row * groups + group);
-    const packed = zeros ? getElement(zeros, row * zeroBytes + (group >> 1)) : 0x88;
-    const zero = group % 2 === 0 ? packed & 15 : packed >> 4;
     view.setFloat32(0, scale, true);
-    view.setFloat32(4, -scale * zero, true);
+    view.setFloat32(4, -scale * zeroOf(zeros, row, group), true);
+  }
+
+  function zeroOf(zeros: HostTensor | undefined, row: number, group: number): number {
+    if (!zeros) return 8;
+    if (zeros.dtype !== "u8") return getElement(zeros, row * groups + group);
+    const packed = getElement(zeros, row * zeroBytes + (group >> 1));
+    return group % 2 === 0 ? packed & 15 : packed >> 4;
   }
 
   return {

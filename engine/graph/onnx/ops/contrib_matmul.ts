@@ -5,7 +5,7 @@ import { applyBinary, castTo } from "../elementwise.ts";
 import { nbitsWeight } from "../nbits_weight.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
 import type { Tensor } from "../tensor.ts";
-import { unpackBlocks } from "./contrib_quantized.ts";
+import { unpackBlocks } from "../unpack_blocks.ts";
 import { multiplyMatrices } from "./matmul.ts";
 
 const domain = "com.microsoft";
@@ -56,14 +56,16 @@ const matMulNBits = defineOnnxOp({
   build(call) {
     const { K: columns, N: rows, bits, block_size: block, weight_prepacked } = call.attributes;
     if (weight_prepacked) call.unsupported("weights packed for another device");
-    if (call.inputs[4]) call.unsupported("columns in another order (g_idx)");
     if (![2, 4, 8].includes(bits)) call.unsupported(`weights of ${bits} bits`);
-    const x = call.input(0), zeros = call.inputs[3];
-    if (zeros && zeros.type.dtype !== "u8") call.unsupported("zero points that are not packed");
-    const sizes = { bits, block, rows, columns };
-    const [codes, scales] = [call.input(1), call.input(2)];
-    const weight = nbitsWeight(call.node.outputs[0]!, sizes, codes, scales, zeros) ??
-      unpackBlocks(call, sizes, codes, scales, zeros);
+    const x = call.input(0), sizes = { bits, block, rows, columns };
+    const from = {
+      codes: call.input(1),
+      scales: call.input(2),
+      zeros: call.inputs[3],
+      groups: call.inputs[4],
+    };
+    const weight = nbitsWeight(call.node.outputs[0]!, sizes, from) ??
+      unpackBlocks(call, sizes, from);
     const y = multiplyMatrices(call, castTo(call, x, "f32"), weight, { transposed: true });
     const bias = call.inputs[5];
     const sum = bias ? applyBinary(call, "add", y, castTo(call, bias, "f32")) : y;

@@ -1,65 +1,16 @@
-// Ops on codes of com.microsoft. Sums of products of 8-bit codes are exact; sums of codes with scales
-// of their own are formed of what they stand for.
+// Products of codes, and rows of blocks of codes, of com.microsoft. Sums of products of 8-bit codes are exact.
 
-import { type Dim, equal, mul } from "../../dim.ts";
 import { axisOf } from "../../host_numbers.ts";
 import { float, int } from "../attributes.ts";
 import { applyBinary, castTo } from "../elementwise.ts";
 import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../op.ts";
 import type { Tensor } from "../tensor.ts";
+import { fitted } from "../unpack_blocks.ts";
 import { requantize } from "./requantize.ts";
 
 const domain = "com.microsoft";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;
-
-/** Numbers of codes with a scale, and a zero point if they have one. */
-function numbersOfCodes(
-  call: Building,
-  codes: Tensor,
-  scale: Tensor,
-  zero: Tensor | undefined,
-): Tensor {
-  return call.one("dequantize_linear", [codes, scale, zero], { to: "f32" });
-}
-
-const qLinearAdd = defineOnnxOp({
-  name: "QLinearAdd",
-  domain,
-  versions: [1],
-  build: (call) => [onNumbers(call, "add")],
-});
-
-const qLinearMul = defineOnnxOp({
-  name: "QLinearMul",
-  domain,
-  versions: [1],
-  build: (call) => [onNumbers(call, "mul")],
-});
-
-function onNumbers(call: OnnxCall<unknown>, kind: "add" | "mul"): Tensor {
-  const a = numbersOfCodes(call, call.input(0), call.input(1), call.inputs[2]);
-  const b = numbersOfCodes(call, call.input(3), call.input(4), call.inputs[5]);
-  const result = applyBinary(call, kind, a, b);
-  const to = call.input(0).type.dtype;
-  return call.one("quantize_linear", [result, call.input(6), call.inputs[7]], { to });
-}
-
-const qLinearGlobalAveragePool = defineOnnxOp({
-  name: "QLinearGlobalAveragePool",
-  domain,
-  versions: [1],
-  attributes: { channels_last: int(0) },
-  build(call) {
-    const x = call.input(0), rank = x.type.shape.length;
-    const first = call.attributes.channels_last ? 1 : 2;
-    const axes = Array.from({ length: rank - 2 }, (_, i) => first + i);
-    const values = numbersOfCodes(call, x, call.input(1), call.input(2));
-    const mean = call.one("reduce", [values], { kind: "mean", axes, keep: true });
-    const to = x.type.dtype;
-    return call.op("quantize_linear", [mean, call.input(3), call.input(4)], { to });
-  },
-});
 
 const qGemm = defineOnnxOp({
   name: "QGemm",
@@ -159,62 +110,10 @@ const gatherBlockQuantized = defineOnnxOp({
   },
 });
 
-/** The last dim cut to what a shape has: packed zero points may end in the middle of a byte. */
-function fitted(call: Building, x: Tensor, shape: readonly Dim[]): Tensor {
-  if (equal(x.type.shape.at(-1)!, shape.at(-1)!)) return x;
-  return call.one("slice", [x], {
-    starts: shape.map(() => 0),
-    sizes: [...x.type.shape.slice(0, -1), shape.at(-1)!],
-    steps: shape.map(() => 1),
-  });
-}
-
-/** (x · W of blocks of codes): the codes unpacked, scaled and cut to K columns. */
-export function unpackBlocks(
-  call: Building,
-  { bits, block, rows, columns }: {
-    readonly bits: number;
-    readonly block: number;
-    readonly rows: number;
-    readonly columns: number;
-  },
-  codes: Tensor,
-  scales: Tensor,
-  zeros: Tensor | undefined,
-): Tensor {
-  const blocks = Math.ceil(columns / block);
-  const all = call.one("unpack_bits", [codes], { bits: `${bits}` });
-  const flat = call.one("reshape", [all], { shape: [rows, mul(blocks, block)] });
-  const steps = call.one("reshape", [scales], { shape: [rows, blocks] });
-  const centre = call.one("expand", [call.scalar("u8", 2 ** (bits - 1))], {
-    shape: [rows, blocks],
-  });
-  const zero = zeros ? zeroPoints(call, zeros, bits, rows, blocks) : centre;
-  const attributes = { to: "f32", axis: 1, block } as const;
-  const f32 = castTo(call, steps, "f32");
-  const numbers = call.one("dequantize_linear", [flat, f32, zero], attributes);
-  return fitted(call, numbers, [rows, columns]);
-}
-
-function zeroPoints(
-  call: Building,
-  zeros: Tensor,
-  bits: number,
-  rows: number,
-  blocks: number,
-): Tensor {
-  const bytes = Math.ceil(blocks * bits / 8);
-  const packed = call.one("reshape", [zeros], { shape: [rows, bytes] });
-  return fitted(call, call.one("unpack_bits", [packed], { bits: `${bits}` }), [rows, blocks]);
-}
-
-/** Ops on codes of com.microsoft. */
+/** Products and rows of codes of com.microsoft. */
 export const contribQuantizedOps: readonly OnnxOp[] = [
   dynamicQuantizeMatMul,
   gatherBlockQuantized,
   matMulIntegerToFloat,
   qGemm,
-  qLinearAdd,
-  qLinearGlobalAveragePool,
-  qLinearMul,
 ];

@@ -8,6 +8,7 @@ import { castOps } from "./casts.ts";
 import { contribAttentionOps } from "./contrib_attention.ts";
 import { contribMatmulOps } from "./contrib_matmul.ts";
 import { contribNormOps } from "./contrib_norms.ts";
+import { contribQLinearOps } from "./contrib_qlinear.ts";
 import { contribQuantizedOps } from "./contrib_quantized.ts";
 import { controlFlowOps } from "./control_flow.ts";
 import { convolutionOps } from "./convolution.ts";
@@ -45,6 +46,7 @@ const all: readonly OnnxOp[] = [
   ...contribAttentionOps,
   ...contribMatmulOps,
   ...contribNormOps,
+  ...contribQLinearOps,
   ...contribQuantizedOps,
   ...controlFlowOps,
   ...convolutionOps,

@@ -6,7 +6,8 @@ import { float, int, ints, required, text } from "../attributes.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
 import { windowOf } from "./window_attributes.ts";
 
-const poolAttributes = {
+/** Attributes that pools over windows share. */
+export const poolAttributes = {
   auto_pad: text("NOTSET", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]),
   kernel_shape: required(ints(undefined)),
   pads: ints([]),
