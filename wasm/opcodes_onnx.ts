@@ -10,6 +10,7 @@ export const MAP_KINDS = {
   ...{ hard_sigmoid: 19, hard_swish: 20, elu: 21, leaky_relu: 22, mish: 23, gelu: 24 },
   ...{ gelu_tanh: 25, softsign: 26, selu: 27, celu: 28, thresholded_relu: 29, shrink: 30 },
   ...{ tan: 31, asin: 32, acos: 33, atan: 34, sinh: 35, cosh: 36, asinh: 37, acosh: 38, atanh: 39 },
+  root: 40,
 } as const;
 
 /** Numbers of the functions of `combine`; from `equal` on the result is a byte, 0 or 1. */

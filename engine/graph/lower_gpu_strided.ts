@@ -17,10 +17,10 @@ import { ELEMENTS, type ElementType } from "../../gpu/kernels/element_types.ts";
 import { STRIDED_BLOCK, type StridedRule, stridedShader } from "../../gpu/kernels/strided_map.ts";
 import {
   UNARY_FLOAT,
-  UNARY_FUNCTIONS,
   UNARY_INTEGER,
   UNARY_SIGNED,
   UNARY_TESTS,
+  unaryFunctions,
 } from "../../gpu/kernels/unary_functions.ts";
 import { ceilDiv, type Dim, equal, product } from "./dim.ts";
 import type { DataType, Node, Value } from "./graph.ts";
@@ -159,7 +159,7 @@ function unaryRule({ inputs: [x], attributes }: Node): Rule | undefined {
   const family = FAMILIES[x!.dtype];
   const expression = family && UNARY[family][attributes.kind as string];
   if (expression === undefined) return undefined;
-  return { expression: expression.replace(/\bx\b/g, "a"), functions: UNARY_FUNCTIONS };
+  return { expression: expression.replace(/\bx\b/g, "a"), functions: unaryFunctions(expression) };
 }
 
 /** Kernels of `unary`. */

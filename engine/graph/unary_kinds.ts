@@ -54,6 +54,8 @@ export const unaryKinds = {
   exp: asFloat(Math.exp),
   log: onDomain(Math.log, 0.1, 5),
   sqrt: onDomain(Math.sqrt, 0, 9),
+  // C's pow(x, 0.5): of -∞ it is ∞, of -0 it is 0.
+  root: onDomain((x) => x === -Infinity ? Infinity : Math.sqrt(x) + 0, 0, 9),
   reciprocal: onDomain((x) => 1 / x, 0.5, 5),
   sin: asFloat(Math.sin),
   cos: asFloat(Math.cos),
@@ -88,7 +90,7 @@ export const unaryKinds = {
 /** Names of the kinds. */
 export const UNARY_NAMES = [
   ...["abs", "neg", "sign", "relu", "bit_not", "not", "is_nan", "is_infinite"] as const,
-  ...["ceil", "floor", "round", "exp", "log", "sqrt", "reciprocal"] as const,
+  ...["ceil", "floor", "round", "exp", "log", "sqrt", "root", "reciprocal"] as const,
   ...["sin", "cos", "tan", "asin", "acos", "atan"] as const,
   ...["sinh", "cosh", "tanh", "asinh", "acosh", "atanh"] as const,
   ...["erf", "sigmoid", "silu", "gelu", "gelu_tanh", "softplus", "softsign", "mish"] as const,

@@ -1,6 +1,6 @@
 // Conversions as WGSL, from and to the types that expressions compute with. WGSL says nothing of floats beyond the
-// range of an integer, so the bits of a float are shifted into place: what is too large is the least i32, and keeps its
-// low bits for a u32, as the engine's op `cast` says.
+// range of an integer, so the bits of a float are shifted into place, and what does not fit is as the engine's op `cast`
+// says.
 
 import { wgsl } from "../wgsl.ts";
 import type { ElementCode } from "./element_types.ts";
@@ -38,7 +38,7 @@ export function castExpression(from: ValueType, to: ValueType): string | undefin
 }
 
 /** Expression of `a`, a float, as u32, whose numbers do not fit an i32; smaller types go through one. */
-export const FLOAT_TO_U32 = "low_bits(a)";
+export const FLOAT_TO_U32 = "unsigned_bits(a)";
 
 /** The functions that the expressions call. */
 export const CAST_FUNCTIONS: string = wgsl`
@@ -54,6 +54,13 @@ export const CAST_FUNCTIONS: string = wgsl`
 
   fn whole_bits(value: f32) -> u32 {
     return select(low_bits(value), 0x80000000u, (bitcast<u32>(value) & 0x7fffffffu) >= 0x4f000000u);
+  }
+
+  fn unsigned_bits(value: f32) -> u32 {
+    let bits = bitcast<u32>(value);
+    // From 2^31 to 2^32 there is the upper half, from there to infinity nothing.
+    let upper = select(low_bits(value), 0u, bits >= 0x4f800000u);
+    return select(whole_bits(value), upper, bits >= 0x4f000000u && bits <= 0x7f800000u);
   }
 `;
 

@@ -4,6 +4,7 @@
 // functions whose results would still not be accurate enough over their domain.
 
 import { wgsl } from "../wgsl.ts";
+import { ANGLE_FUNCTIONS } from "./angle_functions.ts";
 
 /** Functions of `x`, `params.alpha` and `params.beta` on f32, which NaN passes through. */
 const FLOAT: Readonly<Record<string, string>> = {
@@ -17,10 +18,11 @@ const FLOAT: Readonly<Record<string, string>> = {
   exp: "wide_exp(x)",
   log: "safe_log(x)",
   sqrt: "sqrt(x)",
+  root: "select(sqrt(x), abs(x), is_infinite(x))",
   reciprocal: "1.0 / x",
-  sin: "sin(x)",
-  cos: "cos(x)",
-  tan: "tan(x)",
+  sin: "sin_of(x)",
+  cos: "cos_of(x)",
+  tan: "tan_of(x)",
   atan: "atan(x)",
   sinh: "safe_sinh(x)",
   cosh: "safe_cosh(x)",
@@ -107,8 +109,12 @@ export const SAFE_LOG: string = wgsl`
   }
 `;
 
-/** The functions that the expressions call. */
-export const UNARY_FUNCTIONS: string = wgsl`
+/** The functions that an expression calls. */
+export function unaryFunctions(expression: string): string {
+  return /\b(sin|cos|tan)_of\b/.test(expression) ? `${FLOAT_TESTS}\n${ANGLE_FUNCTIONS}` : FUNCTIONS;
+}
+
+const FUNCTIONS = wgsl`
   ${FLOAT_TESTS}
 
   ${SAFE_LOG}

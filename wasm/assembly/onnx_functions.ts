@@ -29,6 +29,12 @@ import { madd } from "./simd";
   return v128.bitselect(x, signed, nothing);
 }
 
+/** C's pow(x, 0.5): of -infinity it is infinity, of -0 it is 0. */
+@inline export function root4(x: v128): v128 {
+  const root = f32x4.add(f32x4.sqrt(x), f32x4.splat(0));
+  return v128.bitselect(f32x4.splat(Infinity), root, f32x4.eq(x, f32x4.splat(-Infinity)));
+}
+
 @inline export function geluTanh4(x: v128): v128 {
   const z = f32x4.mul(x, x);
   const u2 = f32x4.mul(x, madd(z, f32x4.splat(0.07135481282553), f32x4.splat(1.59576912160573)));

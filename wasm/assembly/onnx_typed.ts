@@ -96,11 +96,15 @@ export function storeFloat(type: u32, address: usize, value: f64): void {
   return abs<f64>(value) < 9223372036854775808.0 ? <i64>value : i64.MIN_VALUE;
 }
 
-/** The same of 32 bits for types that are not wider than i32. */
+@inline function whole32(value: f64): i64 {
+  return abs<f64>(trunc<f64>(value) + 0.5) < 2147483648.0 ? <i64>value : <i64>i32.MIN_VALUE;
+}
+
+/** As `cast` of the engine defines it. */
 function whole(to: u32, value: f64): i64 {
   if (to == U64 && value >= 9223372036854775808.0) return whole64(value - 9223372036854775808.0) ^ i64.MIN_VALUE;
-  if (to == I64 || to == U32 || to == U64) return whole64(value);
-  return abs<f64>(trunc<f64>(value) + 0.5) < 2147483648.0 ? <i64>value : <i64>i32.MIN_VALUE;
+  if (to == U32 && value >= 2147483648.0) return whole32(value - 2147483648.0) ^ <i64>0x80000000;
+  return to == I64 || to == U64 ? whole64(value) : whole32(value);
 }
 
 function convertOne(from: u32, to: u32, x: usize, y: usize): void {

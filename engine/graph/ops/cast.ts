@@ -98,20 +98,18 @@ function isWhole(dtype: DataType): boolean {
 
 /**
  * Stores a float cut towards 0. ONNX leaves open what becomes of a number that does not fit. Compilers for x86
- * convert to an integer of 32 bits, or of 64 for u32 and wider, which is the least one for all that is
- * outside, NaN too, and keep its low bits; numpy and onnxruntime do as they do.
+ * convert to a signed integer of 32 bits, or of 64 for wider types, which is the least one for all that is outside,
+ * NaN too, and keep its low bits; for u32 and u64 the upper half of their range is moved down before and up again
+ * after. numpy and onnxruntime do as they do.
  */
 function castToWhole(out: HostTensor, index: number, value: number): void {
   const { dtype } = out;
-  if (!isWide(dtype) && dtype !== "u32") {
-    setElement(out, index, Math.abs(Math.trunc(value) + 0.5) < 2 ** 31 ? value : -(2 ** 31));
-    return;
-  }
-  const moved = dtype === "u64" && value >= 2 ** 63 ? 2 ** 63 : 0;
-  const fits = Math.abs(value - moved) < 2 ** 63;
-  const whole = (fits ? BigInt(Math.trunc(value - moved)) : -(2n ** 63n)) + BigInt(moved);
-  if (isWide(dtype)) (out.data as BigInt64Array)[index] = whole;
-  else setElement(out, index, Number(BigInt.asUintN(32, whole)));
+  const half = isWide(dtype) ? 2 ** 63 : 2 ** 31;
+  const moved = (dtype === "u64" || dtype === "u32") && value >= half ? half : 0;
+  const cut = Math.trunc(value - moved);
+  const whole = cut >= -half && cut < half ? cut : -half;
+  if (isWide(dtype)) (out.data as BigInt64Array)[index] = BigInt(whole) + BigInt(moved);
+  else setElement(out, index, whole + moved);
 }
 
 // 64-bit integers that no double holds stay whole, and lose high bits only.

@@ -110,7 +110,7 @@ function quotient(
 /** ε, if a value is √(mean of the squares of `of` + ε). */
 function epsilonOf(root: Value, of: Value, context: MatchContext): number | undefined {
   const node = makerOf(root, "unary", context);
-  const sum = node?.attributes.kind === "sqrt"
+  const sum = node && ["sqrt", "root"].includes(node.attributes.kind as string)
     ? makerOf(node.inputs[0]!, "add", context)
     : undefined;
   if (!sum) return undefined;

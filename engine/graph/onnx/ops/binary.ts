@@ -117,7 +117,7 @@ const pow = defineOnnxOp({
     const known = knownScalar(exponent), isScalar = exponent.type.shape.length === 0;
     if (isScalar && base.type.dtype === "f32") {
       if (known === 2) return [applyBinary(call, "mul", base, base)];
-      if (known === 0.5) return [call.one("unary", [base], { kind: "sqrt" })];
+      if (known === 0.5) return [call.one("unary", [base], { kind: "root" })];
     }
     return [call.one("pow", [base, exponent])];
   },

@@ -1,8 +1,8 @@
 // Losses of classifiers.
 
 import { int, text } from "../attributes.ts";
-import { applyBinary } from "../elementwise.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
+import { logSoftmaxAlong } from "./softmax.ts";
 
 const attributes = {
   ignore_index: int(undefined),
@@ -34,9 +34,7 @@ const softmaxCrossEntropyLoss = defineOnnxOp({
   versions: [12, 13],
   attributes,
   build(call) {
-    const x = call.input(0);
-    const total = call.one("reduce", [x], { kind: "log_sum_exp", axes: [1], keep: true });
-    const logs = applyBinary(call, "sub", x, total);
+    const logs = logSoftmaxAlong(call, call.input(0), 1);
     const inputs = [logs, call.input(1), call.inputs[2]];
     return [call.one("nll_loss", inputs, lossAttributes(call.attributes)), logs];
   },

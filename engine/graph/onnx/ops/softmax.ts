@@ -42,9 +42,12 @@ export function softmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): 
   return applyBinary(call, "div", powers, call.one("reduce", [powers], { kind: "sum", ...along }));
 }
 
-function logSoftmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
-  const total = call.one("reduce", [x], { kind: "log_sum_exp", axes: [axis], keep: true });
-  return applyBinary(call, "sub", x, total);
+/** x - max - log Σ exp(x - max) along an axis: less the maximum first, so that large numbers cancel exactly. */
+export function logSoftmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const along = { axes: [axis], keep: true };
+  const below = applyBinary(call, "sub", x, call.one("reduce", [x], { kind: "max", ...along }));
+  const total = call.one("reduce", [below], { kind: "log_sum_exp", ...along });
+  return applyBinary(call, "sub", below, total);
 }
 
 /** 1 at the first of the largest elements, 0 elsewhere. */
