@@ -35,8 +35,8 @@ for (const format of USERS) {
     assertLess(own, 0.97 * weightedError(format));
   });
 
-  Deno.test(`${format.name} stays near its plain error when all columns count alike, or none`, () => {
-    for (const constant of [1, 0]) {
+  Deno.test(`${format.name} stays near its plain error when all columns count alike, however much, or none`, () => {
+    for (const constant of [1, 2 ** 64, 2 ** -80, 0]) {
       const importance = new Float32Array(COLUMNS).fill(constant);
       assertLess(weightedError(format, { importance }), 1.1 * weightedError(format));
     }
@@ -86,4 +86,21 @@ Deno.test("multiples of a unit err less by weight than those of the greatest par
     assertLess(error(unit), error(Math.max(...parts) / top));
   }
   assertEquals(fitMultiples(new Float32Array(3), weights, 15).unit, 0);
+});
+
+Deno.test("importance that no inputs give, and products beyond float32, are refused with the place", () => {
+  for (const value of [-1, NaN, Infinity, 1e38]) {
+    const importance = new Float32Array(COLUMNS).with(5, value);
+    assertThrows(
+      () => importanceWeights(VALUES, { importance }),
+      RangeError,
+      `the importance of column 5 is ${Math.fround(value)}`,
+    );
+  }
+  const importance = new Float32Array(COLUMNS).fill(4e9);
+  assertThrows(
+    () => importanceWeights(VALUES.with(7, 1e30), { importance }),
+    RangeError,
+    "beyond float32",
+  );
 });

@@ -304,12 +304,19 @@ Deno.test("an importance matrix given by name chooses the scales that the text's
     await quantizeTo(plain, "q5_1");
     const chosen = await Deno.readFile(given);
     assert((await Deno.readFile(plain)).some((byte, i) => byte !== chosen[i]));
-    importance.set("blk.0.ffn_up.weight", new Float32Array(31));
-    await assertRejects(
-      () => quantizeModel(file, `${folder}/bad.gguf`, policy, { importance }),
-      FormatError,
-      "has 32 columns, and the importance matrix has 31",
-    );
+    for (
+      const [values, message] of [
+        [new Float32Array(31), "has 32 columns, and the importance matrix has 31"],
+        [new Float32Array(32).with(3, 1e38), "an importance of 9.99"],
+      ] as const
+    ) {
+      importance.set("blk.0.ffn_up.weight", values);
+      await assertRejects(
+        () => quantizeModel(file, `${folder}/bad.gguf`, policy, { importance }),
+        FormatError,
+        message,
+      );
+    }
     file.close();
   });
 });

@@ -3,6 +3,7 @@
 // name length, name, calls, count and float32 values. Stacks of experts, which have a row for each, are left out: one
 // set of columns cannot speak for all.
 
+import { findBadImportance } from "../../quant/importance.ts";
 import { FormatError } from "../errors.ts";
 import { openGguf } from "./gguf.ts";
 import type { ByteSource, TensorInfo } from "./source.ts";
@@ -15,7 +16,8 @@ const MOST_ENTRIES = 1 << 20;
 /**
  * Reads an importance matrix.
  *
- * @throws {FormatError} If it is none, or cut short, or holds numbers that are negative or not finite.
+ * @throws {FormatError} If it is none, or cut short, or holds numbers that are negative, not finite or
+ *   beyond what inputs can give.
  */
 export async function readImatrix(source: ByteSource): Promise<ImportanceMatrix> {
   const magic = new Uint8Array(Math.min(4, source.size));
@@ -23,7 +25,7 @@ export async function readImatrix(source: ByteSource): Promise<ImportanceMatrix>
   const isGguf = new TextDecoder().decode(magic) === "GGUF";
   const found = isGguf ? await readFromGguf(source) : await readFromDat(source);
   for (const [name, values] of found) {
-    const bad = values.findIndex((value) => !(value >= 0 && value < Infinity));
+    const bad = findBadImportance(values);
     if (bad >= 0) throw broken(source, name, `the importance of column ${bad} is ${values[bad]}`);
   }
   if (found.size === 0) throw broken(source, undefined, "holds no importance of any matrix");

@@ -43,6 +43,9 @@ Deno.test("importance matrices that are broken, of experts alone, or none at all
     [new Uint8Array(16).fill(0xff), "begins with -1 entries"],
     [dat([[NAME, [1, -2]]]), "importance of column 1 is -2"],
     [dat([[NAME, [1, NaN]]]), "importance of column 1 is NaN"],
+    [dat([[NAME, [1, 1, Infinity]]]), `entry "${NAME}": the importance of column 2 is Infinity`],
+    [dat([["a", [1]], [NAME, [1e38, 1]]]), `entry "${NAME}": the importance of column 0 is 9.99`],
+    [gguf([4], [1, 2, 3, 1e20]), `entry "${NAME}": the importance of column 3 is 10000000`],
     [gguf([2, 2], VALUES), "holds no importance"],
   ];
   for (const [bytes, message] of cases) {

@@ -2,6 +2,7 @@
 // from a text. Statistics are asked for in the order of writing, so that they need not all be in memory.
 
 import { factorGram, type InputFactor } from "../../quant/gptq.ts";
+import { findBadImportance } from "../../quant/importance.ts";
 import type { EncodeOptions, NumberFormat } from "../../quant/mod.ts";
 import { hasGrid } from "../../quant/rounding.ts";
 import { runSteps } from "../decode/pause.ts";
@@ -103,7 +104,7 @@ export async function openRounding(
       async encoderOf(planned) {
         const importance = isCalibrated(planned) ? given?.get(planned.tensor.name) : undefined;
         if (!importance) return await toNearest(planned);
-        checkColumns(planned, importance);
+        checkImportance(planned, importance);
         return await byImportance(planned, importance);
       },
     };
@@ -206,19 +207,20 @@ function isCalibrated({ tensor, target }: PlannedTensor): boolean {
   return target !== undefined && target.blockSize > 1 && tensor.shape.length === 2;
 }
 
-function checkColumns(
+function checkImportance(
   { tensor: { name, shape, source } }: PlannedTensor,
   importance: Float32Array,
 ) {
-  if (importance.length === shape.at(-1)) return;
-  throw new FormatError(
-    `has ${shape.at(-1)} columns, and the importance matrix has ${importance.length}`,
-    {
-      file: source.name,
-      place: `tensor ${JSON.stringify(name)}`,
-      remedy: "Give the importance matrix of this model",
-    },
-  );
+  const columns = shape.at(-1), bad = findBadImportance(importance);
+  if (importance.length === columns && bad < 0) return;
+  const message = importance.length !== columns
+    ? `has ${columns} columns, and the importance matrix has ${importance.length}`
+    : `cannot be rounded by an importance of ${importance[bad]}, that of column ${bad}`;
+  throw new FormatError(message, {
+    file: source.name,
+    place: `tensor ${JSON.stringify(name)}`,
+    remedy: "Give the importance matrix of this model",
+  });
 }
 
 async function guarded<T>(
