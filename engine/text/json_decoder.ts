@@ -11,7 +11,7 @@ import {
   refuseFeature,
   textField,
 } from "./json_fields.ts";
-import { readPattern } from "./json_pattern.ts";
+import { readPattern, replaceBy } from "./json_pattern.ts";
 import { wordPieceText } from "./word_piece.ts";
 
 /** What a decoder does to one token. */
@@ -79,9 +79,7 @@ function readMetaspace(node: JsonNode): JsonDecoder {
 }
 
 function readReplace(node: JsonNode): JsonDecoder {
-  const pattern = readPattern(node);
-  const content = textField(node, "content") ?? "";
-  return { ...PLAIN, textOf: (token) => token.replace(pattern, () => content) };
+  return { ...PLAIN, textOf: replaceBy(readPattern(node), textField(node, "content") ?? "") };
 }
 
 function readStrip(node: JsonNode): JsonDecoder {

@@ -74,7 +74,7 @@ export function readModel(document: JsonNode, isByteLevel: boolean): JsonModel {
     vocabulary,
     unkId,
     algorithm: row.algorithm,
-    encodeWord: row.read({ node, vocabulary, unkId, isByteLevel }),
+    encodeWord: row.read({ node, vocabulary: ownVocabulary(node, vocabulary), unkId, isByteLevel }),
     manners: readManners(added),
     normalizedIds: readNormalizedIds(added),
     wordSuffix: textField(node, "end_of_word_suffix") ?? "",
@@ -135,6 +135,22 @@ function readVocabulary(node: JsonNode, added: readonly JsonNode[]): Vocabulary 
     kinds[id] = isControl ? TOKEN_KIND.control : TOKEN_KIND.userDefined;
   }
   return createVocabulary(texts, kinds);
+}
+
+/**
+ * What the model itself may give: neither control tokens, so that text never becomes one, nor what only the added
+ * tokens have, which the reference finds whole or not at all.
+ */
+function ownVocabulary(node: JsonNode, { texts, kinds, ids }: Vocabulary): Vocabulary {
+  const own = new Set(readEntries(node).map(([, id]) => id));
+  const ownKinds = kinds.map((kind, id) =>
+    kind === TOKEN_KIND.userDefined && !own.has(id) ? TOKEN_KIND.control : kind
+  );
+  const get = (text: string) => {
+    const id = ids.get(text);
+    return id === undefined || ownKinds[id] === TOKEN_KIND.control ? undefined : id;
+  };
+  return { texts, kinds: ownKinds, ids: { get } };
 }
 
 function readUnknown(node: JsonNode, { ids, texts }: Vocabulary): number | undefined {

@@ -11,7 +11,7 @@ import {
   refuseField,
   textField,
 } from "./json_fields.ts";
-import { readPattern } from "./json_pattern.ts";
+import { readPattern, replaceBy } from "./json_pattern.ts";
 
 /** Changes a text before it is cut into words. */
 export type Normalizer = (text: string) => string;
@@ -40,6 +40,15 @@ export function readNormalizer(node: JsonNode | undefined): Normalizer {
   const type = needText(node, "type");
   const row = ROWS.get(type);
   return row === undefined ? refuseFeature(node, `normalizer ${JSON.stringify(type)}`) : row(node);
+}
+
+/**
+ * Whether what a normalizer makes of a text begins with what it makes of the first character. Where that is dropped,
+ * the reference takes nothing for the beginning of the text.
+ */
+export function keepsStart(text: string, normalize: Normalizer): boolean {
+  const first = String.fromCodePoint(text.codePointAt(0) ?? 0);
+  return normalize(first) !== "" || normalize(text) !== normalize(text.slice(first.length));
 }
 
 function readSequence(node: JsonNode): Normalizer {
@@ -73,9 +82,7 @@ function readPrepend(node: JsonNode): Normalizer {
 }
 
 function readReplace(node: JsonNode): Normalizer {
-  const pattern = readPattern(node);
-  const content = textField(node, "content") ?? "";
-  return (text) => text.replace(pattern, () => content);
+  return replaceBy(readPattern(node), textField(node, "content") ?? "");
 }
 
 function readPrecompiled(node: JsonNode): Normalizer {

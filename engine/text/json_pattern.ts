@@ -1,5 +1,5 @@
 // Patterns of tokenizer.json as JavaScript regular expressions: a fixed text, or an expression in
-// Oniguruma's dialect (oniguruma.ts).
+// Oniguruma's dialect (oniguruma.ts); and replacing what they match.
 
 import { FormatError } from "../errors.ts";
 import { childNode, type JsonNode, refuseField, textField } from "./json_fields.ts";
@@ -24,4 +24,22 @@ export function readPattern(node: JsonNode): RegExp {
       cause,
     });
   }
+}
+
+/** A function that replaces matches; an empty match right behind another is none, as in Oniguruma. */
+export function replaceBy(pattern: RegExp, content: string): (text: string) => string {
+  const once = new RegExp(pattern, pattern.flags.replace("g", ""));
+  if (!once.test("")) return (text) => text.replace(pattern, () => content);
+  return (text) => {
+    let replaced = "";
+    let at = 0;
+    let isFirst = true;
+    for (const { 0: match, index } of text.matchAll(pattern)) {
+      if (match === "" && index === at && !isFirst) continue;
+      replaced += text.slice(at, index) + content;
+      at = index + match.length;
+      isFirst = false;
+    }
+    return replaced + text.slice(at);
+  };
 }

@@ -78,11 +78,20 @@ function readCutter(node: JsonNode): WordCutter {
 
 function readSequence(node: JsonNode): WordCutter {
   const steps = childNodes(node, "pretokenizers").map(readCutter);
-  return (word, isFirst) =>
-    steps.reduce<readonly string[]>(
-      (words, step) => words.flatMap((part, i) => step(part, isFirst && i === 0)),
-      [word],
-    );
+  return (word, isFirst) => {
+    let isStart = isFirst;
+    return steps.reduce<readonly string[]>((words, step, at) => {
+      // A step that drops what the text begins with leaves nothing that does.
+      if (at > 0) isStart &&= beginsAlike(word, words);
+      return words.flatMap((part, i) => step(part, isStart && i === 0));
+    }, [word]);
+  };
+}
+
+/** Whether words begin where their text does: nothing was dropped, or not there. */
+function beginsAlike(text: string, words: readonly string[]): boolean {
+  return text.startsWith(words[0] ?? "") ||
+    words.reduce((sum, { length }) => sum + length, 0) >= text.length;
 }
 
 function readByteLevel(node: JsonNode): WordCutter {

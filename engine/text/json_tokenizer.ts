@@ -20,8 +20,8 @@ import {
   refuseFeature,
   refuseField,
 } from "./json_fields.ts";
-import { readModel } from "./json_model.ts";
-import { readNormalizer } from "./json_normalizer.ts";
+import { type JsonModel, readModel } from "./json_model.ts";
+import { keepsStart, type Normalizer, readNormalizer } from "./json_normalizer.ts";
 import { readPreTokenizer } from "./json_pre_tokenizer.ts";
 import { withTokenizerConfig } from "./tokenizer_config.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
@@ -53,6 +53,7 @@ export function tokenizerFromJson(
   const normalize = readNormalizer(childNode(document, "normalizer"));
   const { cut, isByteLevel } = readPreTokenizer(childNode(document, "pre_tokenizer"));
   const model = readModel(document, isByteLevel);
+  refuseEmptied(document, model, normalize);
   const { vocabulary, algorithm, encodeWord, unkId, wordSuffix } = model;
   const decoder = readDecoder(childNode(document, "decoder"));
   const frame = readFrame(childNode(document, "post_processor"), vocabulary);
@@ -76,13 +77,23 @@ export function tokenizerFromJson(
     ...(model.normalizedIds.size > 0
       ? { normalized: { ids: model.normalizedIds, normalize, encodeNormal } }
       : {}),
-    encodeStretch: (text, isFirst, out) => encodeNormal(normalize(text), isFirst, out),
+    encodeStretch: (text, isFirst, out) =>
+      encodeNormal(normalize(text), isFirst && keepsStart(text, normalize), out),
     bytesOf: decoder.isByteLevel
       ? byteBpeBytes(vocabulary, wordSuffix)
       : decoder.hasByteTokens
       ? pieceBytes(vocabulary, textBytes)
       : (id) => textBytes(vocabulary.texts.get(id)!),
   });
+}
+
+/** Nothing stands everywhere: what the reference does with a token that its normalizer empties is no intention. */
+function refuseEmptied(document: JsonNode, model: JsonModel, normalize: Normalizer): void {
+  for (const id of model.normalizedIds) {
+    const text = model.vocabulary.texts.get(id)!;
+    if (normalize(text) !== "") continue;
+    refuseFeature(document, `the added token ${JSON.stringify(text)}, which becomes empty,`);
+  }
 }
 
 /** Which ids go around a single text. */

@@ -1,11 +1,13 @@
 // Added tokens with `normalized: true` (Hugging Face's added_vocabulary.rs): they are looked for after those
 // of the text as written, in what the normalizer makes of the stretches between, and are normalized
-// themselves. Where two become alike the control token wins.
+// themselves. Where two become alike the control token wins, then the one of the lower id; the reference's choice
+// changes from run to run.
 //
 // Texts of users stay apart here too (control_guard.ts). What is hidden cannot be told from where a token
 // stands in normalized text, so every character is hidden that a last character of a found token can come
 // from; and since stand-ins pass the normalizer in place of what they hide, that is normalized by itself.
 
+import { keepsStart } from "./json_normalizer.ts";
 import { createSpecialSplitter, type SpecialSplitter, type TokenManners } from "./special_split.ts";
 
 /** What looking for tokens in normalized text needs. */
@@ -67,9 +69,10 @@ export function createNormalizedTokens(options: NormalizedTokensOptions): Normal
 
   return {
     encode(text, { special, isFirst, restore }, out) {
+      const isStart = isFirst && keepsStart(text, normalize);
       (special ? splitAll : splitPlain)(
         normalize(text),
-        (part, start) => encodeNormal(showHidden(part, restore), isFirst && start === 0, out),
+        (part, start) => encodeNormal(showHidden(part, restore), isStart && start === 0, out),
         (id) => out.push(id),
       );
     },
