@@ -42,15 +42,6 @@ export function readNormalizer(node: JsonNode | undefined): Normalizer {
   return row === undefined ? refuseFeature(node, `normalizer ${JSON.stringify(type)}`) : row(node);
 }
 
-/**
- * Whether what a normalizer makes of a text begins with what it makes of the first character. Where that is dropped,
- * the reference takes nothing for the beginning of the text.
- */
-export function keepsStart(text: string, normalize: Normalizer): boolean {
-  const first = String.fromCodePoint(text.codePointAt(0) ?? 0);
-  return normalize(first) !== "" || normalize(text) !== normalize(text.slice(first.length));
-}
-
 function readSequence(node: JsonNode): Normalizer {
   const steps = childNodes(node, "normalizers").map(readNormalizer);
   return (text) => steps.reduce((result, step) => step(result), text);

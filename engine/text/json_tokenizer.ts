@@ -21,7 +21,8 @@ import {
   refuseField,
 } from "./json_fields.ts";
 import { type JsonModel, readModel } from "./json_model.ts";
-import { keepsStart, type Normalizer, readNormalizer } from "./json_normalizer.ts";
+import { type Normalizer, readNormalizer } from "./json_normalizer.ts";
+import { keepsStart } from "./normalized_tokens.ts";
 import { readPreTokenizer } from "./json_pre_tokenizer.ts";
 import { withTokenizerConfig } from "./tokenizer_config.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";

@@ -7,7 +7,6 @@
 // stands in normalized text, so every character is hidden that a last character of a found token can come
 // from; and since stand-ins pass the normalizer in place of what they hide, that is normalized by itself.
 
-import { keepsStart } from "./json_normalizer.ts";
 import { createSpecialSplitter, type SpecialSplitter, type TokenManners } from "./special_split.ts";
 
 /** What looking for tokens in normalized text needs. */
@@ -37,6 +36,15 @@ export interface NormalizedTokens {
   encode(text: string, options: StretchOptions, out: number[]): void;
   /** Places of a text to hide so that it holds no control token. */
   findControl(text: string): number[];
+}
+
+/**
+ * Whether what a normalizer makes of a text begins with what it makes of the first character. Where that is dropped,
+ * the reference takes nothing for the beginning of the text.
+ */
+export function keepsStart(text: string, normalize: (text: string) => string): boolean {
+  const first = String.fromCodePoint(text.codePointAt(0) ?? 0);
+  return normalize(first) !== "" || normalize(text) !== normalize(text.slice(first.length));
 }
 
 /** Makes the encoder of stretches. */

@@ -6,8 +6,6 @@
 // A `.model` file does not say which ids a model wants around a text; the habit of its kind is taken (BOS in
 // front for BPE, EOS behind for unigram) unless the caller knows better from tokenizer_config.json.
 // Left out: sampling of segmentations, word and char models, and splitting merges of unused pieces again.
-// Where two cuts of a unigram model have the same score (long runs of one added word), the reference's choice
-// depends on rounding and may be the other one.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { assembleTokenizer } from "./assemble.ts";
@@ -167,6 +165,7 @@ function buildUnigram(model: SentencePieceModel, vocabulary: Vocabulary, file: s
     scores: unigramScores(model),
     unkId,
     byteFallback: model.byteFallback,
+    isSingle: true,
   });
 }
 

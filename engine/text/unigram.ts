@@ -13,6 +13,8 @@ export interface UnigramOptions {
   readonly scores: ArrayLike<number | bigint>;
   readonly unkId: number;
   readonly byteFallback: boolean;
+  /** Whether sums are rounded to 32 bits at every step, by which SentencePiece decides between equal cuts. */
+  readonly isSingle?: boolean;
 }
 
 interface TrieNode {
@@ -55,16 +57,19 @@ export function createUnigram(options: UnigramOptions): (text: string, out: numb
     if (vocabulary.kinds[id] === TOKEN_KIND.normal) lowest = Math.min(lowest, Number(scores[id]));
   }
   const unknownScore = lowest - 10;
+  const Sums = options.isSingle ? Float32Array : Float64Array;
+  const round = options.isSingle ? Math.fround : Number;
 
   /** Id of the piece that ends the best cut at each place, and where that piece begins. */
   function bestCut(text: string): { ids: Int32Array; starts: Int32Array } {
-    const best = new Float64Array(text.length + 1).fill(-Infinity);
+    const best = new Sums(text.length + 1).fill(-Infinity);
     const ids = new Int32Array(text.length + 1).fill(-1);
     const starts = new Int32Array(text.length + 1);
     best[0] = 0;
     const offer = (start: number, end: number, id: number, score: number) => {
-      if (best[start] + score <= best[end]) return;
-      best[end] = best[start] + score;
+      const sum = round(best[start] + score);
+      if (sum <= best[end]) return;
+      best[end] = sum;
       ids[end] = id;
       starts[end] = start;
     };

@@ -4,7 +4,9 @@ import { TroodonError, UnsupportedError } from "../../../engine/errors.ts";
 import { asNode, childNode } from "../../../engine/text/json_fields.ts";
 import { readNormalizer } from "../../../engine/text/json_normalizer.ts";
 import { type Tokenizer, tokenizerFromJson } from "../../../engine/text/tokenizer.ts";
+import { tokenizerFromSentencePiece } from "../../../engine/text/sentencepiece.ts";
 import { type Packages, reference } from "./python.ts";
+import type { SentencePieceCase } from "./random_sentencepiece.ts";
 import type { TokenizerCase } from "./random_tokenizer.ts";
 
 /** What the references need. */
@@ -35,13 +37,14 @@ export async function compareIds(
   tokenizer: Tokenizer,
   name: string,
   texts: readonly string[],
+  { special = true }: { special?: boolean } = {},
 ): Promise<void> {
   const python = await reference("tokenizer_reference.py", TOKENIZERS);
   const { ids } = await python.ask({ encode: name, texts }) as { ids: (number[] | null)[] };
   texts.forEach((text, i) => {
     const wanted = ids[i];
     if (!wanted) return;
-    const actual = encode(tokenizer, text);
+    const actual = encode(tokenizer, text, special);
     if (actual === undefined || actual.join() === wanted.join()) return;
     throw new Error(
       `${JSON.stringify(text)} is ${actual} here and ${wanted} there (${tokenizer.algorithm})`,
@@ -50,9 +53,9 @@ export async function compareIds(
 }
 
 /** A text without a token for some part of it is refused here, and loses the part there. */
-function encode(tokenizer: Tokenizer, text: string): number[] | undefined {
+function encode(tokenizer: Tokenizer, text: string, special: boolean): number[] | undefined {
   try {
-    return tokenizer.encode(text, { special: true, addSpecial: false });
+    return tokenizer.encode(text, { special, addSpecial: false });
   } catch (error) {
     if (error instanceof TroodonError) return undefined;
     throw error;
@@ -82,4 +85,13 @@ export async function compareTokenizer({ document, texts }: TokenizerCase): Prom
   const refusal = await openReference("fuzz", { kind: "tokenizers", document });
   if (refusal !== undefined) throw new Error(`the reference does not read it: ${refusal}`);
   await compareIds(tokenizer, "fuzz", texts);
+}
+
+/** Compares a SentencePiece model and its texts. Control tokens are no text there, so they are none here. */
+export async function compareSentencePiece({ model, texts }: SentencePieceCase): Promise<void> {
+  const bytes = Uint8Array.fromBase64(model);
+  const tokenizer = tokenizerFromSentencePiece(bytes, "fuzz", { addBos: false, addEos: false });
+  const refusal = await openReference("fuzz", { kind: "sentencepiece", model });
+  if (refusal !== undefined) throw new Error(`the reference does not read it: ${refusal}`);
+  await compareIds(tokenizer, "fuzz", texts, { special: false });
 }
