@@ -25,7 +25,7 @@ export const softmaxShader: Shader = {
       if (line >= params.lines) { return; }
       let inner = params.inner;
       let at = line / inner * inner * params.length + line % inner;
-      var most = -3.4e38;
+      var most = x[at]; // no number of its own: masks hide whole lines with the least there is
       for (var i = lane; i < params.length; i += ${SIZE}u) { most = max(most, x[at + i * inner]); }
       most = largest(lane, most);
       var total = 0.0;

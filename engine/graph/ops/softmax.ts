@@ -45,6 +45,10 @@ export const softmax: OpRecord = defineOp({
       inputs: [random.input([3, 5, 7])],
       attributes: { axis },
     })),
+    {
+      name: "a line that a mask hides with the least number",
+      inputs: [random.typed("f32", Array(5).fill(-3.4028234663852886e38))],
+    },
   ],
   kernels: {
     wasm: [
