@@ -49,11 +49,16 @@ export function fillCandidates(candidates: Candidates, logits: Float32Array): vo
   candidates.dense = true;
   candidates.max = logits[best]!;
   candidates.mass = NaN;
-  if (candidates.max !== Infinity) return;
-  for (let i = 0; i < candidates.size; i++) {
-    candidates.logits[i] = candidates.logits[i] === Infinity ? 0 : -Infinity;
-  }
+  if (candidates.max === Infinity) takeInfinite(candidates);
+}
+
+/** What is infinitely likelier than the rest has all of the probability, in equal parts: 0 and -Infinity. */
+function takeInfinite(candidates: Candidates): void {
+  const { logits, size } = candidates;
+  for (let i = 0; i < size; i++) logits[i] = logits[i] === Infinity ? 0 : -Infinity;
+  candidates.sorted = 0;
   candidates.max = 0;
+  candidates.mass = NaN;
 }
 
 /** Makes some tokens the candidates, which are in order: best first, equals by lower id. */
@@ -108,9 +113,9 @@ export function logitsChanged(candidates: Candidates): void {
 }
 
 /**
- * Greatest logit.
+ * Greatest logit, finite: see {@linkcode takeInfinite}.
  *
- * @throws {RangeError} If it is not finite.
+ * @throws {RangeError} If it is NaN or -Infinity.
  */
 export function maxLogit(candidates: Candidates): number {
   if (Number.isNaN(candidates.max)) {
@@ -118,8 +123,9 @@ export function maxLogit(candidates: Candidates): number {
     let max = logits[0]!;
     if (sorted === 0) { for (let i = 1; i < size; i++) if (logits[i]! > max) max = logits[i]!; }
     if (max === -Infinity) throw noCandidate();
-    if (!Number.isFinite(max)) throw badLogit(candidates.ids[logits.indexOf(max)]!, max);
+    if (Number.isNaN(max)) throw badLogit(candidates.ids[logits.indexOf(max)]!, max);
     candidates.max = max;
+    if (max === Infinity) takeInfinite(candidates);
   }
   return candidates.max;
 }
@@ -142,10 +148,12 @@ export function probabilityAt(candidates: Candidates, index: number): number {
   return expNegative(candidates.logits[index]! - candidates.max) / mass;
 }
 
-/** Logit at which a candidate has exactly this probability. */
-export function logitOfProbability(candidates: Candidates, probability: number): number {
-  const mass = totalMass(candidates);
-  return candidates.max + Math.log(probability * mass);
+/**
+ * How far a logit of exactly this probability is from the best one; negative. Distances are compared, not logits:
+ * beside a logit of 1e30 a distance of 1 is nothing.
+ */
+export function distanceOfProbability(candidates: Candidates, probability: number): number {
+  return Math.log(probability * totalMass(candidates));
 }
 
 /** Shannon entropy of the candidates in nats. */
@@ -173,21 +181,21 @@ export function keepBest(candidates: Candidates, count: number): void {
 }
 
 /**
- * Keeps the candidates whose logit is at least `threshold`, and in any case the best one.
+ * Keeps the candidates whose logit is no further than `distance` from the best one, and in any case that.
  *
  * @param minimum At least so many of the best are kept.
  */
-export function keepFrom(candidates: Candidates, threshold: number, minimum: number = 1): void {
+export function keepWithin(candidates: Candidates, distance: number, minimum: number = 1): void {
   const { ids, logits, size } = candidates;
-  const limit = Math.min(threshold, maxLogit(candidates));
+  const max = maxLogit(candidates), limit = Math.min(distance, 0);
   if (minimum > 1) {
     orderTop(candidates, minimum);
-    if (logits[Math.min(minimum, size) - 1]! < limit) return keepBest(candidates, minimum);
+    if (logits[Math.min(minimum, size) - 1]! - max < limit) return keepBest(candidates, minimum);
   }
   let kept = 0;
   let sorted = 0;
   for (let i = 0; i < size; i++) {
-    if (!(logits[i]! >= limit)) continue;
+    if (!(logits[i]! - max >= limit)) continue;
     if (i < candidates.sorted) sorted++;
     ids[kept] = ids[i]!;
     logits[kept++] = logits[i]!;

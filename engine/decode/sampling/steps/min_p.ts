@@ -1,7 +1,7 @@
 // Min-p (Nguyen et al. 2024): keeps the tokens that are at least p times as probable as the best one.
 // That is a distance between logits, so no exponential is needed.
 
-import { keepFrom, maxLogit } from "../candidates.ts";
+import { keepWithin } from "../candidates.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
 
 interface MinPParameters {
@@ -21,6 +21,6 @@ export const minP: SamplingStep = defineStep<MinPParameters>({
   neutral: { min_p: 0 },
   isOff: ({ min_p }) => min_p === 0,
   apply(candidates, { min_p, min_k }) {
-    keepFrom(candidates, maxLogit(candidates) + Math.log(min_p), min_k);
+    keepWithin(candidates, Math.log(min_p), min_k);
   },
 });

@@ -2,7 +2,7 @@
 // stays), draws from the rest renormalised, and moves μ against the difference between the drawn token's
 // surprise (after renormalising) and the target τ. μ starts at 2τ.
 
-import { keepFrom, logitOfProbability } from "../candidates.ts";
+import { distanceOfProbability, keepBest, keepWithin } from "../candidates.ts";
 import { defineStep, number, type SamplingStep, type StepContext } from "../step.ts";
 
 interface MirostatParameters {
@@ -37,7 +37,10 @@ export const mirostat: SamplingStep = defineStep<MirostatParameters>({
   isDraw: true,
   rules: MIROSTAT_RULES,
   apply(candidates, { tau }, context) {
-    keepFrom(candidates, logitOfProbability(candidates, 2 ** -surpriseLimit(tau, context)));
+    const distance = distanceOfProbability(candidates, 2 ** -surpriseLimit(tau, context));
+    // One token stays where none is as little surprising, also of equals.
+    if (distance > 0) keepBest(candidates, 1);
+    else keepWithin(candidates, distance);
   },
   accept: moveLimit,
 });

@@ -2,7 +2,7 @@
 // greatest one. The deviation is that of all candidates with a finite logit. Both sides scale with
 // temperature, so the set does not depend on it. Zero or less is off, as in llama.cpp.
 
-import { keepFrom, maxLogit } from "../candidates.ts";
+import { keepWithin, maxLogit } from "../candidates.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
 
 /** Keeps logits within n standard deviations of the greatest. */
@@ -27,6 +27,6 @@ export const topNSigma: SamplingStep = defineStep<{ n: number }>({
       squares += difference * difference;
     }
     const mean = sum / count;
-    keepFrom(candidates, max - n * Math.sqrt(Math.max(0, squares / count - mean * mean)));
+    keepWithin(candidates, -n * Math.sqrt(Math.max(0, squares / count - mean * mean)));
   },
 });

@@ -2,7 +2,7 @@
 // that are at least as probable as the threshold only the least probable one stays. Takes one random
 // number for each token, whether or not it then excludes any, so that a seed's sequence keeps its place.
 
-import { type Candidates, countReaching, logitOfProbability, orderTop } from "../candidates.ts";
+import { type Candidates, distanceOfProbability, maxLogit, orderTop } from "../candidates.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
 
 interface XtcParameters {
@@ -34,12 +34,13 @@ export const xtc: SamplingStep = defineStep<XtcParameters>({
   },
 });
 
-// How many tokens reach the threshold; these are then in order. No more than 1 / threshold can.
+// How many tokens that are not excluded reach the threshold; these are then in order. No more than 1 / threshold can.
 function topChoices(candidates: Candidates, threshold: number): number {
-  const limit = logitOfProbability(candidates, threshold);
-  const most = threshold === 0 ? countReaching(candidates, 1) : Math.floor(1 / threshold);
+  const limit = distanceOfProbability(candidates, threshold), max = maxLogit(candidates);
+  const most = Math.min(candidates.size, Math.floor(1 / threshold));
   orderTop(candidates, most);
+  const { logits } = candidates;
   let count = 0;
-  while (count < Math.min(most, candidates.size) && candidates.logits[count]! >= limit) count++;
+  while (count < most && logits[count]! - max >= limit && logits[count]! > -Infinity) count++;
   return count;
 }
