@@ -17,7 +17,7 @@ Deno.test("mutate() depends on seed and index only", () => {
 for (const target of Object.keys(targets)) {
   Deno.test(`1000 mutated inputs do no harm to ${target}`, async () => {
     const replies: FuzzReply[] = [];
-    const progress = new Int32Array(new SharedArrayBuffer(4));
+    const progress = new Int32Array(new SharedArrayBuffer(8));
     const order = { target, seed: 1, from: 0, to: 1000, memory: 512e6, progress };
     await runInputs(order, (reply) => replies.push(reply));
     assertEquals(replies, [{ kind: "done" }]);

@@ -16,20 +16,31 @@ const LINE = {
     count: { type: "integer", min: 1, help: "number of inputs (10000)" },
     seed: { type: "integer", min: 0, help: "first number of the generator (from the clock)" },
     from: { type: "integer", min: 0, help: "index of the first input (0), to repeat one" },
-    seconds: { type: "number", min: 0.1, help: "longest time for one input (5)" },
+    seconds: { type: "number", min: 0.1, help: "longest time for one input (5; graphs 60)" },
     memory: { type: "integer", min: 1, help: "most megabytes by which the process may grow (512)" },
     out: {
       type: "string",
       value: "DIR",
       help: "where failing inputs go (the folder for temporary files)",
     },
+    device: {
+      type: "string",
+      value: "D",
+      choices: ["wasm", "gpu", "reference"],
+      help: "where graphs run (wasm)",
+    },
     json: { type: "boolean", help: "the outcome as one JSON line" },
   },
   examples: [
     ["deno task fuzz gguf --count 100000", "a long run"],
     ["deno task fuzz gguf --seed 7 --from 1234 --count 1", "one input again"],
+    ["deno task fuzz graphs --device gpu --count 2000", "random ONNX graphs beside the reference"],
   ],
-  notes: [`Targets: ${Object.keys(targets).join(", ")}, and all.`],
+  notes: [
+    `Targets: ${Object.keys(targets).join(", ")}, all (of these), and graphs:`,
+    "random ONNX graphs on a device with all passes, beside the reference without any and, where",
+    "Python has it, onnxruntime. A failing graph is made small and written as .onnx, inputs beside it.",
+  ],
 } as const;
 
 await runTask(LINE, async ({ positionals: [name], flags }) => {
@@ -39,16 +50,25 @@ await runTask(LINE, async ({ positionals: [name], flags }) => {
   const out = (flags.out ?? Deno.env.get("TMPDIR") ?? "/tmp").replace(/\/$/, "");
   let failed = 0;
   for (const target of names) {
-    if (!Object.hasOwn(targets, target)) {
-      throw new UsageError(`Unknown target ${target}: ${Object.keys(targets).join(", ")}, all`);
+    const isGraphs = target === "graphs";
+    if (!isGraphs && !Object.hasOwn(targets, target)) {
+      const known = [...Object.keys(targets), "graphs", "all"].join(", ");
+      throw new UsageError(`Unknown target ${target}: ${known}`);
     }
     if (!flags.json) console.log(`target ${target}, seed ${seed}, ${count} inputs from ${from}`);
     const start = performance.now();
-    const progress = new Int32Array(new SharedArrayBuffer(4)).fill(from - 1);
+    const progress = new Int32Array(new SharedArrayBuffer(8)).fill(from - 1);
     const memory = (flags.memory ?? 512) * 1e6;
-    const order = { target, seed, from, to: from + count, memory, progress };
-    const failures = await runWorker(order, flags.seconds ?? 5);
+    const { device } = flags;
+    const order = { target, seed, from, to: from + count, memory, progress, device, out };
+    const failures = await runWorker(order, flags.seconds ?? (isGraphs ? 60 : 5), {
+      note: (message) => flags.json || console.log(message),
+    });
     for (const { index, message } of failures) {
+      if (isGraphs) {
+        console.error(`failing graph ${index}: ${message}`);
+        continue;
+      }
       const path = `${out}/fuzz-${target}-${seed}-${index}.bin`;
       const { seeds, words } = targets[target]!;
       await Deno.writeFile(path, mutate(seeds(), words, seed, index));

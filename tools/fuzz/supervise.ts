@@ -11,12 +11,20 @@ export interface Failure {
   readonly message: string;
 }
 
-/** Runs [from, to) in a worker; resolves with its failures, a hang being the last one. */
-export function runWorker(order: FuzzOrder, seconds: number): Promise<Failure[]> {
+/**
+ * Runs [from, to) in a worker; resolves with its failures, a hang being the last one.
+ *
+ * @param seconds Longest time for one input, or one try of it.
+ */
+export function runWorker(
+  order: FuzzOrder,
+  seconds: number,
+  { note = () => {} }: { note?(message: string): void } = {},
+): Promise<Failure[]> {
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   const failures: Failure[] = [];
   return new Promise((resolve) => {
-    let last = -1;
+    let last = "";
     let since = performance.now();
     const finish = (): void => {
       clearInterval(watch);
@@ -25,7 +33,8 @@ export function runWorker(order: FuzzOrder, seconds: number): Promise<Failure[]>
     };
     const watch = setInterval(() => {
       const index = Atomics.load(order.progress, 0);
-      if (index !== last) [last, since] = [index, performance.now()];
+      const state = order.progress.join();
+      if (state !== last) [last, since] = [state, performance.now()];
       else if (performance.now() - since > seconds * 1000 + 2000 * Number(index < order.from)) {
         failures.push({ index, message: `no end after ${seconds} s` });
         finish();
@@ -33,6 +42,7 @@ export function runWorker(order: FuzzOrder, seconds: number): Promise<Failure[]>
     }, 100);
     worker.onmessage = ({ data }: MessageEvent<FuzzReply>) => {
       if (data.kind === "done") return finish();
+      if (data.kind === "note") return note(data.message);
       failures.push(data);
       if (failures.length >= MOST_FAILURES) finish();
     };

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { runWorker } from "./supervise.ts";
 
 async function messagesOf(target: string, memory = 512e6): Promise<string[]> {
-  const progress = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
+  const progress = new Int32Array(new SharedArrayBuffer(8)).fill(-1);
   const failures = await runWorker({ target, seed: 1, from: 0, to: 20, memory, progress }, 1);
   return failures.map(({ message }) => message);
 }

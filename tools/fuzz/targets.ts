@@ -9,6 +9,7 @@ import {
 } from "../../tests/support/fuzz_formats.ts";
 import { fuzzIni, fuzzSpec, iniSeeds, specSeeds } from "../../tests/support/fuzz_config.ts";
 import { fuzzOnnx, onnxSeeds } from "../../tests/support/fuzz_onnx.ts";
+import { fuzzSampling } from "../../tests/support/fuzz_sampling.ts";
 import { fuzzPickle, pickleSeeds } from "../../tests/support/fuzz_checkpoints.ts";
 import { fuzzSentencePiece, sentencePieceSeeds } from "../../tests/support/fuzz_tokenizers.ts";
 import {
@@ -82,6 +83,7 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
     words: ['"dtype":"F32"', '"shape":[', '"data_offsets":[0,', "__proto__", "1e308", "-1", "[[[["],
     run: fuzzSafetensors,
   },
+  sampling: { seeds: () => [bytesOf("sampling")], words: [], run: fuzzSampling },
   tokenizer: {
     seeds: () => tokenizerJsonSeeds().map(bytesOf),
     words: ['"type":"BPE"', '"vocab":{', '"merges":[', "null", "-1", "1e9", '"\\ud800"', "[[[["],

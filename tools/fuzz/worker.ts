@@ -1,6 +1,7 @@
 // Runs inputs one after the other in a thread of its own, because only from outside can an endless loop
 // be noticed and ended. The number of the input at work lies in shared memory.
 
+import type { DeviceName } from "../../engine/plan/backend.ts";
 import { mutate } from "./mutate.ts";
 import { badTargets, targets } from "./targets.ts";
 
@@ -12,20 +13,27 @@ export interface FuzzOrder {
   readonly to: number;
   /** Bytes by which the process may grow. */
   readonly memory: number;
-  /** [0] = index of the input at work. */
+  /** [0] = index of the input at work; [1] counts what is tried of it. */
   readonly progress: Int32Array<SharedArrayBuffer>;
+  /** Of target `graphs`: where they run. */
+  readonly device?: DeviceName | undefined;
+  /** Of target `graphs`: folder for failing ones. */
+  readonly out?: string | undefined;
 }
 
-/** What it says: `failure` for an input, or `done`. */
+/** What it says: `failure` for an input, `note` for what is no failure, or `done`. */
 export type FuzzReply =
   | { readonly kind: "failure"; readonly index: number; readonly message: string }
+  | { readonly kind: "note"; readonly message: string }
   | { readonly kind: "done" };
 
 /** Runs inputs `from` to `to`; hands every failure to `report`. */
 export async function runInputs(
-  { target, seed, from, to, memory, progress }: FuzzOrder,
+  order: FuzzOrder,
   report: (reply: FuzzReply) => void,
 ): Promise<void> {
+  const { target, seed, from, to, memory, progress } = order;
+  if (target === "graphs") return await runGraphs(order, report);
   const { seeds, words, run } = (targets[target] ?? badTargets[target])!;
   const good = seeds();
   for (const input of good) await run(input); // A seed that fails makes every count worthless.
@@ -45,6 +53,28 @@ export async function runInputs(
       break;
     }
   }
+  report({ kind: "done" });
+}
+
+/** Graphs are made, not mutated, and judged by what others compute. */
+async function runGraphs(order: FuzzOrder, report: (reply: FuzzReply) => void): Promise<void> {
+  // Devices are loaded for this target alone.
+  const { fuzzGraphs, PEER_REMEDY } = await import("./graphs/fuzz_graphs.ts");
+  const { peer, alone } = await fuzzGraphs({
+    ...order,
+    tick(index) {
+      Atomics.store(order.progress, 0, index);
+      Atomics.add(order.progress, 1, 1);
+    },
+    failed: (index, message) => report({ kind: "failure", index, message }),
+  });
+  const refused = [...alone].map(([reason, count]) => `${reason} (${count})`).join(", ");
+  report({
+    kind: "note",
+    message: peer === undefined
+      ? `not compared with onnxruntime, which is missing: ${PEER_REMEDY}`
+      : `compared with onnxruntime ${peer}; it does not run: ${refused || "nothing"}`,
+  });
   report({ kind: "done" });
 }
 

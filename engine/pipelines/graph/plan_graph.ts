@@ -155,7 +155,7 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
     const left = segment.rest.length;
     if (left > 0) split.push(`${left} ${left === 1 ? "node waits" : "nodes wait"} for that`);
     return {
-      graph: segment.graph && optimizeGraph(segment.graph, options.onPass),
+      graph: segment.graph && optimizeGraph(segment.graph, { observe: options.onPass }),
       outputs: sizesOf(segment, {}),
       split,
     };

@@ -49,6 +49,8 @@ export interface Runtime {
   readonly rounding?: Rounding | undefined;
   /** Told of each ONNX node that the host evaluates itself. */
   readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
+  /** Runs graphs as they were derived, without any pass: what passes make is judged by that. */
+  readonly withoutPasses?: boolean | undefined;
 }
 
 /** What precision "fast" may round on a device. */
@@ -131,11 +133,11 @@ const ROUNDING_PASSES: readonly Pass[] = [
 export async function readySegment(
   segment: Segment,
   runtime: Runtime,
-  options: ReadyOptions = { graph: optimizeGraph(segment.graph!), limits: {} },
+  options: ReadyOptions = { graph: optimizeGraph(segment.graph!, runtime), limits: {} },
 ): Promise<ReadySegment> {
   const { limits } = options;
-  const { backend: { name: device }, rounding } = runtime;
-  const graph = deviceGraph(options.graph, device, { rounding });
+  const { backend: { name: device } } = runtime;
+  const graph = deviceGraph(options.graph, device, runtime);
   const backend = hasKernels(graph, device) ? runtime.backend : runtime.reference;
   const made = plan(graph, {
     limits,
@@ -214,17 +216,11 @@ function write(target: Uint8Array, source: Uint8Array): void {
   target.set(source);
 }
 
-/**
- * Runs the passes that change no number.
- *
- * @param observe Called with the graph as derived and after each pass.
- */
-export function optimizeGraph(
-  graph: Graph,
-  observe: (pass: string, graph: Graph) => void = () => {},
-): Graph {
+/** Runs the passes that change no number. */
+export function optimizeGraph(graph: Graph, options: PassOptions = {}): Graph {
+  const { observe = () => {}, withoutPasses } = options;
   observe("derived", graph);
-  return runPasses(graph, EXACT_PASSES, CONTEXT, observe);
+  return withoutPasses ? graph : runPasses(graph, EXACT_PASSES, CONTEXT, observe);
 }
 
 function runPasses(
@@ -240,20 +236,19 @@ function runPasses(
   }, graph);
 }
 
-/** Options of {@linkcode deviceGraph}. */
-export interface DeviceGraphOptions {
-  /** Called with the graph after each pass. */
+/** Which passes run. */
+export interface PassOptions extends Pick<Runtime, "rounding" | "withoutPasses"> {
+  /** Called with the graph as derived, and after each pass. */
   readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
-  /** What may be rounded; absent: nothing. */
-  readonly rounding?: Rounding | undefined;
 }
 
 /** Runs the passes that suit a device: what it has no kernels for in another form, and what fuses. */
 export function deviceGraph(
   graph: Graph,
   device: string,
-  { observe = () => {}, rounding }: DeviceGraphOptions = {},
+  { observe = () => {}, rounding, withoutPasses }: PassOptions = {},
 ): Graph {
+  if (withoutPasses) return graph;
   const onDevice = device !== "reference";
   const context: PassContext = {
     ...CONTEXT,

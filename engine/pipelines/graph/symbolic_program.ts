@@ -87,6 +87,7 @@ export function createSymbolicProgram(
   runtime: Runtime,
 ): SymbolicProgram {
   const variants = new Map<string, ReadyVariant[]>();
+  const { withoutPasses } = runtime;
   const reasons: string[] = [];
   const hopeless = new Set<string>();
   const deciding = decidingInputs(prepared);
@@ -125,13 +126,25 @@ export function createSymbolicProgram(
     }
     if (made.length >= MOST_VARIANTS) return undefined;
     if (fixedKeys.has(key)) {
-      const variant = deriveVariant(context, prepared, { shapes, outputs, known, fixed: true });
+      const variant = deriveVariant(context, prepared, {
+        shapes,
+        outputs,
+        known,
+        fixed: true,
+        withoutPasses,
+      });
       made.push(variant);
       return { variant, bindings: {} };
     }
     const dropped = contradictions(prepared.graph.inputs, shapes);
     for (let tries = 0; tries <= MOST_TRIES; tries++) {
-      const variant = deriveVariant(context, prepared, { shapes, outputs, dropped, known });
+      const variant = deriveVariant(context, prepared, {
+        shapes,
+        outputs,
+        dropped,
+        known,
+        withoutPasses,
+      });
       const bindings = variant.binder.bind(shapes);
       if (!("conflict" in bindings)) {
         made.push(variant);
@@ -256,9 +269,9 @@ function ownSymbols({ variant, bindings }: Bound): DimEnv {
   return Object.fromEntries(Object.entries(bindings).filter(([name]) => symbols.has(name)));
 }
 
-function checkMemory(graph: Graph, { backend, maxBytes }: Runtime): void {
+function checkMemory(graph: Graph, { backend, maxBytes, withoutPasses }: Runtime): void {
   const reuseInputs = backend.name !== "gpu";
-  plan(deviceGraph(graph, backend.name), { limits: {}, maxBytes, reuseInputs });
+  plan(deviceGraph(graph, backend.name, { withoutPasses }), { limits: {}, maxBytes, reuseInputs });
 }
 
 function keyOf(inputs: Iterable<string>, outputs: readonly string[]): string {

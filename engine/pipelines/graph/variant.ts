@@ -22,7 +22,7 @@ import {
 import type { Entry } from "../../graph/onnx/tensor.ts";
 import { DimsDiffer } from "../../graph/shape_rules.ts";
 import { neededNodes } from "./program.ts";
-import { optimizeGraph } from "./ready_segment.ts";
+import { optimizeGraph, type PassOptions } from "./ready_segment.ts";
 
 const MOST_TRIES = 64;
 
@@ -54,7 +54,9 @@ export interface VariantRequest {
   /** For these shapes alone. */
   readonly fixed?: boolean;
   /** Called with the graph after each pass. */
-  readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
+  readonly onPass?: PassOptions["observe"];
+  /** Leaves the graph as it is derived. */
+  readonly withoutPasses?: boolean | undefined;
 }
 
 /**
@@ -65,7 +67,7 @@ export interface VariantRequest {
 export function deriveVariant(
   context: ModelContext,
   { graph, nodes }: PreparedGraph,
-  { shapes, outputs, dropped = new Set(), known, fixed = false, onPass }: VariantRequest,
+  { shapes, outputs, dropped = new Set(), known, fixed = false, ...passes }: VariantRequest,
 ): Variant {
   let assumptions: Assumptions = { ...NO_ASSUMPTIONS, dropped };
   const name = graph.name || "graph";
@@ -89,7 +91,7 @@ export function deriveVariant(
     }
     const request: SegmentRequest = { context, name, nodes: needed, entries, outputs };
     try {
-      return finishVariant(deriveSegment(request), dims, assumptions, onPass);
+      return finishVariant(deriveSegment(request), dims, assumptions, passes);
     } catch (error) {
       const differ = dimsDifferIn(error);
       const more = differ && assumeEqual(...differ.dims, order, assumptions, differ.related);
@@ -108,7 +110,7 @@ function finishVariant(
   segment: Segment,
   dims: DeclaredDims,
   assumptions: Assumptions,
-  onPass: VariantRequest["onPass"],
+  { onPass: observe, withoutPasses }: Pick<VariantRequest, "onPass" | "withoutPasses">,
 ): Variant {
   const [host] = segment.hostNodes;
   if (host) throw new NotOneSegment(`${host.node.name} (${host.node.opType}) runs on the host`);
@@ -118,7 +120,7 @@ function finishVariant(
   if (!binder) throw new NotOneSegment("a symbol occurs in expressions only");
   return {
     segment,
-    graph: segment.graph && optimizeGraph(segment.graph, onPass),
+    graph: segment.graph && optimizeGraph(segment.graph, { observe, withoutPasses }),
     binder,
     inputs: dims,
     assumptions: describeAssumptions(assumptions),
