@@ -95,7 +95,7 @@ export const NORMS: readonly Pattern[] = [
   built("RMS norm by a power", ({ op, input, number }) => {
     const x = input([2, 3, 6]), squares = op("pow", [x, number(2)]);
     const mean = op("reduce", [squares], { kind: "mean", axes: [-1], keep: true });
-    const root = op("unary", [op("add", [mean, number(1e-3)])], { kind: "sqrt" });
+    const root = op("unary", [op("add", [mean, number(1e-3)])], { kind: "root" });
     return op("binary", [x, root], { kind: "div" });
   }),
 ];

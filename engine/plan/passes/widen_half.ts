@@ -79,13 +79,24 @@ function moveNode(
   return builder.op(op, inputs, wideAttributes(attributes), name);
 }
 
-/** Types of whose numbers each is one of half precision, whichever. */
-const NARROW: ReadonlySet<DataType> = new Set(["bool", "i8", "u8", "i4", "u4", "i2", "u2"]);
+/** Types of whose numbers each is one of float16 and of bfloat16. */
+const EXACT: ReadonlySet<DataType> = new Set([
+  ...["bool", "i8", "u8", "i4", "u4", "i2", "u2"] as const,
+  ...["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1"] as const,
+]);
+
+/** Types with numbers that are none of float32: through it they would be rounded twice. */
+const WIDER: ReadonlySet<DataType> = new Set(["f64", "i32", "u32", "i64", "u64"]);
 
 function moveCast(builder: GraphBuilder, node: Node, input: Value): Value {
   const { name, attributes } = node, from = node.inputs[0]!.dtype, to = node.outputs[0]!.dtype;
-  const rounds = isHalf(to) && from !== to && attributes.rounds === true && !NARROW.has(from);
-  if (rounds) return castTo(builder, castTo(builder, input, to), "f32");
+  const rounds = isHalf(to) && from !== to && attributes.rounds === true && !EXACT.has(from);
+  if (rounds) {
+    // Through float32, where that holds each of the numbers: kernels know it best.
+    const isReady = input.dtype === "f32" || WIDER.has(from);
+    const given = isReady ? input : castTo(builder, input, "f32");
+    return castTo(builder, castTo(builder, given, to), "f32");
+  }
   const wide = isHalf(to) ? "f32" : to;
   if (input.dtype === "f32" && wide === "f32") return input;
   return builder.op("cast", [input], { ...attributes, to: wide }, name)[0]!;
