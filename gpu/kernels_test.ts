@@ -4,6 +4,7 @@
 import { assertEquals } from "@std/assert";
 import type { Shader } from "./kernel.ts";
 import { ACTIVATIONS } from "./kernels/activations.ts";
+import { argReduceShader } from "./kernels/arg_reduce.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
 import { BINARY_WIDE, wideFunctions } from "./kernels/binary_functions.ts";
 import { broadcastShader } from "./kernels/broadcast.ts";
@@ -28,7 +29,7 @@ import {
 import { softmaxShader } from "./kernels/softmax.ts";
 import { sparseAddShader } from "./kernels/sparse_add.ts";
 import { topLogitsShader } from "./kernels/top_logits.ts";
-import { stridedShader } from "./kernels/strided_map.ts";
+import { IS_MARKED, stridedShader } from "./kernels/strided_map.ts";
 import { virtualMapShader } from "./kernels/virtual_map.ts";
 import { averagePoolShader, convShader, maxPoolShader } from "./kernels/windows.ts";
 import { virtualTensor } from "./virtual_tensor.ts";
@@ -80,6 +81,13 @@ const SHADERS: readonly Shader[] = [
     ...{ name: "find_code", inputs: { a: "u32", table: "u32" }, output: "u8", rank: 1 },
     ...{ expression: "find_code(a)", functions: FIND_CODE, numbers: ["steps"] },
   }),
+  stridedShader({
+    ...{ name: "one_hot", inputs: { a: "pair", b: "u32" }, output: "u32", rank: 6 },
+    ...{ expression: "select(b_in[0], b_in[1], is_marked(a, i % params.depth))" },
+    ...{ functions: IS_MARKED.pair!, numbers: ["depth"] },
+  }),
+  argReduceShader({ type: "f32", index: "pair", largest: true, last: true }),
+  argReduceShader({ type: "u8", index: "i32", largest: false, last: false }),
   gatherShader,
   matmulAnyShader,
   sparseAddShader,

@@ -39,7 +39,8 @@ export const gpuCastKernels: readonly GpuKernel[] = [{
   name: "gpu_cast",
   when: ({ node }) => castRule(node) !== undefined,
   lower: (lowering) =>
-    emitElements(lowering, "cast", {
+    emitElements(lowering, {
+      name: "cast",
       expression: castRule(lowering.node)!,
       functions: CAST_FUNCTIONS,
     }),

@@ -48,12 +48,26 @@ export function elementTypeOf({ dtype }: Value): ElementType | undefined {
 /** Types for what moves elements without looking at them, by their bytes. */
 const BITS: Readonly<Record<number, ElementType>> = { 1: "u8", 2: "u16", 4: "u32", 8: "pair" };
 
-function bitsOf(value: Value): ElementType | undefined {
+/** How an element is moved. */
+export function bitsOf(value: Value): ElementType | undefined {
   return BITS[movableBytes(value) ?? 0];
 }
 
 /** A function of the inputs' elements. */
-type Rule = Pick<StridedRule, "expression" | "functions" | "constants">;
+type Rule = Pick<StridedRule, "expression" | "functions">;
+
+/** What is computed of a node, over which loop. */
+interface Elements extends Rule {
+  readonly name: string;
+  /** Values of f32 uniforms. */
+  readonly constants?: Readonly<Record<string, number>>;
+  /** Values of u32 uniforms. */
+  readonly numbers?: Readonly<Record<string, Dim>>;
+  /** Default: the inputs are broadcast to the output. */
+  readonly loop?: Loop;
+  /** How inputs and output are read and written; default: as numbers. */
+  readonly typeOf?: (value: Value) => ElementType;
+}
 
 interface Operand {
   readonly start?: Dim;
@@ -79,18 +93,16 @@ function loopUniforms(
   return uniforms;
 }
 
-/** Emits a function of the inputs, by default broadcast to the output. */
+/** Emits a function of the inputs. */
 export function emitElements(
   lowering: GpuLowering,
-  name: string,
-  rule: Rule,
-  constants: Readonly<Record<string, number>> = {},
-  { sizes, strides }: Loop = broadcastLoop(lowering.node),
-  typeOf = ({ dtype }: Value) => TYPES[dtype]!,
+  { loop, typeOf = ({ dtype }) => TYPES[dtype]!, constants = {}, numbers = {}, ...rule }: Elements,
 ): void {
-  const { inputs, outputs: [y] } = lowering.node;
+  const { sizes, strides } = loop ?? broadcastLoop(lowering.node);
+  const { outputs: [y] } = lowering.node;
+  const inputs = lowering.node.inputs.filter((input) => input !== undefined);
   const rank = sizes.length <= 1 ? 1 : RANK;
-  const slices = inputs.map((input) => lowering.slice(input!));
+  const slices = inputs.map(lowering.slice);
   // Views may lie in the same memory: it is bound once.
   const firstAt = slices.map(({ buffer, offset }) =>
     slices.findIndex((other) => other.buffer === buffer && other.offset === offset)
@@ -99,11 +111,11 @@ export function emitElements(
   const shared = firstAt.flatMap((first, i) => first === i ? [] : [[NAMES[i]!, NAMES[first]!]]);
   const shader = stridedShader({
     ...rule,
-    name,
-    inputs: Object.fromEntries(inputs.map((input, i) => [NAMES[i]!, typeOf(input!)])),
+    inputs: Object.fromEntries(inputs.map((input, i) => [NAMES[i]!, typeOf(input)])),
     shared: Object.fromEntries(shared),
     output: typeOf(y!),
     constants: Object.keys(constants),
+    numbers: Object.keys(numbers),
     rank,
   });
   const storage = slices.flatMap((slice, i) =>
@@ -115,7 +127,7 @@ export function emitElements(
   lowering.emit({
     shader,
     storage: { ...Object.fromEntries(storage), y: lowering.slice(y!) },
-    uniforms: { ...uniforms, ...constants },
+    uniforms: { ...uniforms, ...constants, ...numbers },
     workgroups: stridedGroups(uniforms.count!, typeOf(y!)),
   });
 }
@@ -169,7 +181,7 @@ export const gpuUnaryKernels: readonly GpuKernel[] = [{
   lower(lowering) {
     const { kind, alpha, beta } = lowering.node.attributes;
     const constants = { alpha: alpha as number, beta: beta as number };
-    emitElements(lowering, `unary_${kind}`, unaryRule(lowering.node)!, constants);
+    emitElements(lowering, { name: `unary_${kind}`, ...unaryRule(lowering.node)!, constants });
   },
 }];
 
@@ -195,7 +207,7 @@ export const gpuBinaryAnyKernels: readonly GpuKernel[] = [{
   when: ({ node }) => fits(node) && binaryRule(node, node.attributes.kind as string) !== undefined,
   lower(lowering) {
     const kind = lowering.node.attributes.kind as string;
-    emitElements(lowering, `binary_${kind}`, binaryRule(lowering.node, kind)!);
+    emitElements(lowering, { name: `binary_${kind}`, ...binaryRule(lowering.node, kind)! });
   },
 }];
 
@@ -204,7 +216,7 @@ export const gpuPowKernels: readonly GpuKernel[] = [{
   name: "gpu_pow_f32",
   when: ({ node }) => areFloat32(node.inputs) && fits(node),
   lower: (lowering) =>
-    emitElements(lowering, "pow", { expression: "power(a, b)", functions: POWER_FUNCTION }),
+    emitElements(lowering, { name: "pow", expression: "power(a, b)", functions: POWER_FUNCTION }),
 }];
 
 /** Kernels of `where`. */
@@ -212,14 +224,10 @@ export const gpuWhereKernels: readonly GpuKernel[] = [{
   name: "gpu_where",
   when: ({ node }) => bitsOf(node.outputs[0]!) !== undefined && fitsRank(node),
   lower: (lowering) =>
-    emitElements(
-      lowering,
-      "where",
-      { expression: "select(c, b, a)" },
-      {},
-      undefined,
-      (value) => value === lowering.node.inputs[0] ? "bool" : bitsOf(value)!,
-    ),
+    emitElements(lowering, {
+      ...{ name: "where", expression: "select(c, b, a)" },
+      typeOf: (value) => value === lowering.node.inputs[0] ? "bool" : bitsOf(value)!,
+    }),
 }];
 
 /** The loop over x, with numbers of each channel beside it. */
@@ -239,7 +247,7 @@ export const gpuBatchNormKernels: readonly GpuKernel[] = [{
     const { node } = lowering;
     const constants = { epsilon: node.attributes.epsilon as number };
     const expression = "(a - d) * (b / sqrt(e + params.epsilon)) + c";
-    emitElements(lowering, "batch_norm", { expression }, constants, channelLoop(node));
+    emitElements(lowering, { name: "batch_norm", expression, constants, loop: channelLoop(node) });
   },
 }];
 

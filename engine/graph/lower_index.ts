@@ -18,7 +18,7 @@ import type { WasmKernel } from "./op.ts";
 const RANK = 6;
 
 /** The loop over indices, with the strides of the indexed tensor, 0 along the axis. */
-function indexLoop({ inputs: [x, indices], attributes }: Node): Loop {
+export function indexLoop({ inputs: [x, indices], attributes }: Node): Loop {
   const axis = axisOf(attributes.axis as number, x!.shape.length);
   const strides = denseStrides(x!.shape).with(axis, 0);
   return mergedLoop({

@@ -1,7 +1,20 @@
 // What quantize_linear and dequantize_linear share.
 
+import type { DataType } from "./graph.ts";
 import type { HostTensor } from "./host_tensor.ts";
 import { elementCount } from "./host_tensor.ts";
+
+/** Types of codes and, of integers, their range. */
+export const CODE_RANGES: Readonly<Partial<Record<DataType, readonly [number, number]>>> = {
+  u8: [0, 255],
+  i8: [-128, 127],
+  u16: [0, 65535],
+  i16: [-32768, 32767],
+  u4: [0, 15],
+  i4: [-8, 7],
+  u2: [0, 3],
+  i2: [-2, 1],
+};
 
 /** Nearest integer; halves go to the even one. */
 export function roundToEven(x: number): number {

@@ -107,3 +107,24 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
     `,
   };
 }
+
+/** `is_marked(index, place)` by the type of an index: whether it names a place, from the end if it is negative. */
+export const IS_MARKED: Readonly<Partial<Record<ElementType, string>>> = {
+  i32: isMarked("i32", "bitcast<u32>(index)", "index >= 0", "index < 0"),
+  pair: isMarked("vec2<u32>", "index.x", "index.y == 0u", "index.y == 0xffffffffu"),
+  f32: isMarked(
+    "f32",
+    "bitcast<u32>(i32(index))",
+    "index > -1.0 && index < 2147483648.0",
+    "index <= -1.0 && index > -2147483648.0",
+  ),
+};
+
+function isMarked(type: string, low: string, isFront: string, isBack: string): string {
+  return wgsl`
+    fn is_marked(index: ${type}, place: u32) -> bool {
+      let low = ${low};
+      return (${isFront} && low == place) || (${isBack} && low + params.depth == place);
+    }
+  `;
+}

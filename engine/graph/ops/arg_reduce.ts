@@ -5,6 +5,7 @@ import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf } from "../host_numbers.ts";
 import { setElement } from "../host_tensor.ts";
+import { gpuArgReduceKernels } from "../lower_gpu_index.ts";
 import { argReduceKernel } from "../lower_select.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
@@ -48,8 +49,8 @@ export const argReduce: OpRecord = defineOp({
       setElement(out!, line, best);
     }
   },
-  cases: (random) =>
-    (["max", "min"] as const).flatMap((kind) =>
+  cases: (random) => [
+    ...(["max", "min"] as const).flatMap((kind) =>
       [0, 1, 2].flatMap((axis) =>
         [false, true].map((last) => ({
           name: `${kind} along ${axis}, ${last ? "last" : "first"}`,
@@ -58,8 +59,14 @@ export const argReduce: OpRecord = defineOp({
         }))
       )
     ),
+    ...(["i8", "u16", "u64"] as const).map((dtype) => ({
+      name: `elements of ${dtype}`,
+      inputs: [random.typed(dtype, [3, 0, 200, 7, 1])],
+      attributes: { kind: "max" as const, axis: 0 },
+    })),
+  ],
   tolerance: { ofLargest: 0, reason: "indices" },
-  kernels: { wasm: [argReduceKernel], gpu: [] },
+  kernels: { wasm: [argReduceKernel], gpu: gpuArgReduceKernels },
 });
 
 // Few different values, so that there are equal ones.

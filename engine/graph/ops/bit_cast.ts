@@ -5,6 +5,7 @@ import { DATA_TYPES, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType, Node } from "../graph.ts";
 import { hostElementBytes } from "../host_tensor.ts";
+import { gpuMoveKernel } from "../lower_gpu_strided.ts";
 import { moveKernel, type Moves, readMoves } from "../lower_move.ts";
 import { denseStrides } from "../lower_strided.ts";
 import type { OpRecord } from "../op.ts";
@@ -44,7 +45,10 @@ export const bitCast: OpRecord = defineOp({
     },
   ],
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [moveKernel("bit_cast_move", copyMoves)], gpu: [] },
+  kernels: {
+    wasm: [moveKernel("bit_cast_move", copyMoves)],
+    gpu: [gpuMoveKernel("gpu_bit_cast", copyMoves)],
+  },
 });
 
 function bitsOf(dtype: DataType): number {

@@ -5,8 +5,9 @@ import { choice, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
+import { gpuDequantizeKernels } from "../lower_gpu_codes.ts";
 import { dequantizeKernel } from "../lower_integer.ts";
-import type { OpRecord } from "../op.ts";
+import type { CaseInput, OpRecord } from "../op.ts";
 import { scaleIndex } from "../quantization.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
 import { CODE_TYPES } from "./quantize_linear.ts";
@@ -35,8 +36,17 @@ export const dequantizeLinear: OpRecord = defineOp({
       setElement(out!, i, code * getElement(scale!, at));
     }
   },
-  cases: (random) =>
-    (["u8", "i8"] as const).flatMap((dtype) =>
+  cases: (random) => [
+    ...(["u16", "i4"] as const).map((dtype) => ({
+      name: `${dtype}, blocks`,
+      inputs: [
+        { ...random.typed(dtype, [0, 1, 2, 3, 4, 5, 6, 7]), shape: [2, 4] } as CaseInput,
+        { ...random.input([4]), shape: [2, 2] } as CaseInput,
+        { ...random.typed(dtype, [1, 0, 5, 7]), shape: [2, 2] } as CaseInput,
+      ],
+      attributes: { to: "f32" as const, axis: 1, block: 2 },
+    })),
+    ...(["u8", "i8"] as const).flatMap((dtype) =>
       [1, 3].map((count) => ({
         name: `${dtype}, ${count} scales`,
         inputs: [
@@ -47,5 +57,6 @@ export const dequantizeLinear: OpRecord = defineOp({
         attributes: { to: "f32", axis: 1 },
       }))
     ),
-  kernels: { wasm: [dequantizeKernel], gpu: [] },
+  ],
+  kernels: { wasm: [dequantizeKernel], gpu: gpuDequantizeKernels },
 });

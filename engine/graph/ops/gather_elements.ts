@@ -6,6 +6,7 @@ import { INDEX_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { compare, formatDim } from "../dim.ts";
 import { axisOf, stridesOf } from "../host_numbers.ts";
+import { gpuGatherElementsKernels } from "../lower_gpu_index.ts";
 import { gatherElementsKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
@@ -42,8 +43,13 @@ export const gatherElements: OpRecord = defineOp({
       to[index] = from[offsets[0]! + picks[index]! * along];
     });
   },
-  cases: (random) =>
-    [0, 1].map((axis) => ({
+  cases: (random) => [
+    {
+      name: "64 bits",
+      inputs: [random.typed("i64", [5, 6, 7]), random.typed("i64", [2, -3])],
+      attributes: { axis: 0 },
+    },
+    ...[0, 1].map((axis) => ({
       name: `axis ${axis}`,
       inputs: [
         random.input([3, 3]),
@@ -51,6 +57,7 @@ export const gatherElements: OpRecord = defineOp({
       ],
       attributes: { axis },
     })),
+  ],
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [gatherElementsKernel], gpu: [] },
+  kernels: { wasm: [gatherElementsKernel], gpu: gpuGatherElementsKernels },
 });

@@ -5,6 +5,7 @@ import { NUMBER_INPUT, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import { axisOf } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
+import { gpuOneHotKernels } from "../lower_gpu_index.ts";
 import { oneHotKernel } from "../lower_index.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireEqual } from "../shape_rules.ts";
@@ -40,11 +41,13 @@ export const oneHot: OpRecord = defineOp({
     }
   },
   cases: (random) =>
-    [0, 1, -1].map((axis) => ({
-      name: `axis ${axis}`,
-      inputs: [random.indices([0, 3, -1, 4, 9]), random.input([2])],
-      attributes: { depth: 5, axis },
-    })),
+    [0, 1, -1].flatMap((axis) =>
+      (["i32", "i64", "f32"] as const).map((dtype) => ({
+        name: `axis ${axis}, ${dtype}`,
+        inputs: [random.typed(dtype, [0, 3, -1, 4, 9, -5, -6]), random.input([2])],
+        attributes: { depth: 5, axis },
+      }))
+    ),
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [oneHotKernel], gpu: [] },
+  kernels: { wasm: [oneHotKernel], gpu: gpuOneHotKernels },
 });

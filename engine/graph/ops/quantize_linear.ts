@@ -5,24 +5,12 @@ import { encodeSmallFloat, isSmallFloat } from "../../../quant/small_floats.ts";
 import { choice, flag, integer } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
-import { getElement, setElement } from "../host_tensor.ts";
-import type { DataType } from "../graph.ts";
+import { elementCount, getElement, setElement } from "../host_tensor.ts";
+import { gpuQuantizeKernels } from "../lower_gpu_codes.ts";
 import { quantizeKernel } from "../lower_integer.ts";
-import type { OpRecord } from "../op.ts";
-import { roundToEven, scaleIndex } from "../quantization.ts";
+import type { CaseInput, CaseRandom, OpRecord } from "../op.ts";
+import { CODE_RANGES, roundToEven, scaleIndex } from "../quantization.ts";
 import { checkInputCount, optionalInput, requireInput } from "../shape_rules.ts";
-
-/** Types of codes and, of integers, their range. */
-const CODE_RANGES: Readonly<Partial<Record<DataType, readonly [number, number]>>> = {
-  u8: [0, 255],
-  i8: [-128, 127],
-  u16: [0, 65535],
-  i16: [-32768, 32767],
-  u4: [0, 15],
-  i4: [-8, 7],
-  u2: [0, 3],
-  i2: [-2, 1],
-};
 
 /** Types of codes. */
 export const CODE_TYPES = [
@@ -68,8 +56,13 @@ export const quantizeLinear: OpRecord = defineOp({
       }
     }
   },
-  cases: (random) =>
-    (["u8", "i8"] as const).flatMap((to) =>
+  cases: (random) => [
+    ...(["u16", "i4"] as const).map((to) => ({
+      name: `${to}, blocks`,
+      inputs: [random.input([3, 4]), positive(random, [3, 2])],
+      attributes: { to, axis: 1, block: 2 },
+    })),
+    ...(["u8", "i8"] as const).flatMap((to) =>
       [1, 3].map((count) => ({
         name: `${to}, ${count} scales`,
         inputs: [
@@ -85,8 +78,14 @@ export const quantizeLinear: OpRecord = defineOp({
         attributes: { to, axis: 1 },
       }))
     ),
+  ],
   tolerance: { ofLargest: 8e-3, reason: "a quotient at a rounding edge may give the next code" },
-  kernels: { wasm: [quantizeKernel], gpu: [] },
+  kernels: { wasm: [quantizeKernel], gpu: gpuQuantizeKernels },
 });
 
 const ONE = { f32: Float32Array, f64: Float64Array, f16: Uint16Array, bf16: Uint16Array } as const;
+
+function positive(random: CaseRandom, shape: readonly number[]): CaseInput {
+  const data = random.normal(elementCount(shape)).map((value) => Math.abs(value) / 50 + 0.01);
+  return { role: "input", dtype: "f32", shape, data };
+}

@@ -3,8 +3,9 @@
 import { flag, integer } from "../attributes.ts";
 import { requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
+import { gpuTriluKernels } from "../lower_gpu_index.ts";
 import { triluKernel } from "../lower_index.ts";
-import type { OpRecord } from "../op.ts";
+import type { CaseInput, OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 import { elementsOf } from "../strided.ts";
 
@@ -27,14 +28,20 @@ export const trilu: OpRecord = defineOp({
       if (upper ? diagonal >= k : diagonal <= k) to[i] = from[i];
     }
   },
-  cases: (random) =>
-    [true, false].flatMap((upper) =>
+  cases: (random) => [
+    ...[true, false].flatMap((upper) =>
       [-2, 0, 1].map((k) => ({
         name: `${upper ? "upper" : "lower"}, ${k}`,
         inputs: [random.input([2, 4, 5])],
         attributes: { upper, k },
       }))
     ),
+    ...(["i64", "u8"] as const).map((dtype) => ({
+      name: `elements of ${dtype}`,
+      inputs: [{ ...random.typed(dtype, [1, 2, 3, 4, 5, 6]), shape: [3, 2] } as CaseInput],
+      attributes: { upper: true, k: 0 },
+    })),
+  ],
   tolerance: { ofLargest: 0, reason: "a copy" },
-  kernels: { wasm: [triluKernel], gpu: [] },
+  kernels: { wasm: [triluKernel], gpu: gpuTriluKernels },
 });
