@@ -172,18 +172,20 @@ export async function ropeTables(
         place: theta,
       });
     }
+    const record = values[scaling ?? ""] as Hyperparameters["ropeScaling"];
     const frequencies = ropeFrequencies({
       dim: params.ropeDim,
       theta: base * (params.ropeRatio ?? 1),
       context: params.context,
       scaling: scaling === undefined ? undefined : {
-        ...values[scaling] as Hyperparameters["ropeScaling"],
+        ...record,
         ...params.ropeTruncate !== undefined && { truncate: params.ropeTruncate },
         // Some GGUF files hold the two lists as tensors, and then need not name the rule.
         ...long && short && {
           type: "longrope",
           long_factor: [...long],
           short_factor: [...short],
+          attention_factor: record?.attn_factor ?? 1,
         },
       },
       original: params.ropeOriginal,

@@ -13,8 +13,8 @@ import {
   HYPERPARAMETERS,
 } from "./hparam_fields.ts";
 import { metadataAt } from "./metadata.ts";
-import { sizeOf } from "./sizes.ts";
-import type { ExpectedValues, ResolvedSpec } from "./spec.ts";
+import { sizeNames, sizeOf } from "./sizes.ts";
+import type { Convention, ExpectedValues, ResolvedSpec } from "./spec.ts";
 import { createTensorLookup } from "./tensors.ts";
 
 /** Values after defaults and what follows from others. */
@@ -71,14 +71,15 @@ export function readHyperparameters(
   file: WeightFile,
   { architecture, vocabulary }: HyperparameterOptions,
 ): Hyperparameters {
-  const { spec, names } = specializeSpec(resolved, file, architecture);
+  const { spec, names, convention } = specializeSpec(resolved, file, architecture);
   for (const [key, allowed] of Object.entries(names.expected)) {
     checkExpected(file, key.replace("{arch}", architecture), allowed);
   }
   const found = findHyperparameters({ spec, names }, file, architecture);
   const keyOf = (name: FieldName) =>
     names.hyperparameters[name]?.[0]?.replace("{arch}", architecture) ?? name;
-  return complete(found, { file, keyOf, vocabulary, derived: spec.derived ?? {} });
+  const { derived = {}, required = [] } = spec;
+  return complete(found, { file, keyOf, vocabulary, derived, required, convention });
 }
 
 /** What a file says, after defaults. */
@@ -93,9 +94,13 @@ function findHyperparameters(
   const shared = new Set(HYPERPARAMETERS.filter(isListed).flatMap(keysOf));
   const scalar = new Set(HYPERPARAMETERS.filter((name) => !isListed(name)).flatMap(keysOf));
   for (const name of HYPERPARAMETERS) {
-    for (const key of keysOf(name)) {
+    const values = keysOf(name).map((key) => {
       const place = key.replace("{arch}", architecture);
-      const value = metadataAt(file.metadata, place);
+      return { key, place, value: metadataAt(file.metadata, place) };
+    });
+    // null says that there is none: no window, no cap. What is not there says nothing.
+    if (values.some(({ value }) => value === null)) delete found[name];
+    for (const { key, place, value } of values) {
       if (value === undefined || value === null) continue;
       const isBoth = shared.has(key) && scalar.has(key);
       if (isBoth && isList(value) !== isListed(name)) continue;
@@ -134,6 +139,9 @@ interface CompleteOptions {
   readonly vocabulary: number | undefined;
   /** Expressions for what a file leaves out. */
   readonly derived: Readonly<Record<string, string>>;
+  /** What it must not leave out. */
+  readonly required: readonly string[];
+  readonly convention: Convention;
 }
 
 function derive(
@@ -143,6 +151,13 @@ function derive(
   const found: Record<string, unknown> = { ...given };
   for (const [name, expression] of Object.entries(derived)) {
     if (found[name] !== undefined) continue;
+    const gap = sizeNames(expression).find((part) => found[part] === undefined);
+    if (gap !== undefined) {
+      throw new FormatError(`is missing, and ${keyOf(name as FieldName)} follows from it`, {
+        file: file.name,
+        place: keyOf(gap as FieldName),
+      });
+    }
     const at = { file: file.name, place: keyOf(name as FieldName) };
     found[name] = checkField(name as FieldName, sizeOf(expression, found, at.place), at);
   }
@@ -158,6 +173,7 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
   function need<T>(name: FieldName, value: T | undefined): T {
     return value ?? fail(name, "is missing, and the model cannot be built without it");
   }
+  for (const name of options.required as FieldName[]) need<unknown>(name, found[name]);
   const layers = need("layers", found.layers);
   const hidden = need("hidden", found.hidden);
   const heads = need("heads", found.heads);
@@ -186,7 +202,7 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
   }
   return {
     ...found,
-    ...ropeScaling(found),
+    ...ropeScaling(found, options),
     layers,
     hidden,
     heads,
@@ -202,12 +218,15 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
   };
 }
 
-// Before there was a record of the rule, GGUF files had the factor of the linear one alone.
+// A rule of GGUF that has a factor and no name is the linear one. Before there was a record of the rule, files had that
+// factor alone.
 function ropeScaling(
   { ropeScaling, ropeLinearFactor }: FoundHyperparameters,
+  { convention }: CompleteOptions,
 ): Pick<FoundHyperparameters, "ropeScaling"> {
-  if (ropeScaling || ropeLinearFactor === undefined) return {};
-  return { ropeScaling: { type: "linear", factor: ropeLinearFactor } };
+  if (convention !== "gguf" || ropeScaling?.type !== undefined) return {};
+  const factor = ropeScaling?.factor ?? ropeLinearFactor;
+  return factor ? { ropeScaling: { ...ropeScaling, type: "linear", factor } } : {};
 }
 
 function checkField(

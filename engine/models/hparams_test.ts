@@ -143,6 +143,12 @@ Deno.test("the old key of linear scaling counts where there is no record of a ru
   assertEquals(read().ropeScaling, undefined);
 });
 
+// llama.cpp: the type defaults to linear, and a factor of 0 to none.
+Deno.test("a factor without a rule's name is that of the linear one in GGUF", () => {
+  assertEquals(read({ "llama.rope.scaling.factor": 4 }).ropeScaling, { type: "linear", factor: 4 });
+  assertEquals(read({ "llama.rope.scaling.factor": 0 }).ropeScaling, { factor: 0 });
+});
+
 Deno.test("GGUF files must say the epsilon of their norms", () => {
   assertMatch(
     refusal({ "llama.attention.layer_norm_rms_epsilon": undefined }),

@@ -45,6 +45,19 @@ interface RuleResult {
   readonly long?: { readonly inverse: Float64Array; readonly beyond: number };
 }
 
+/** Fields of a record that some rule reads, and those that stand beside them and are read elsewhere. */
+export const ROPE_FIELDS: ReadonlySet<string> = new Set([
+  ...["rope_type", "type", "factor", "original_max_position_embeddings", "original_context_length"],
+  ...["low_freq_factor", "high_freq_factor", "attention_factor", "attn_factor", "yarn_attn_factor"],
+  ...["beta_fast", "yarn_beta_fast", "beta_slow", "yarn_beta_slow", "truncate", "mscale"],
+  ...["mscale_all_dim", "yarn_log_multiplier", "short_factor", "long_factor"],
+  ...["rope_theta", "partial_rotary_factor", "finetuned", "max_position_embeddings"],
+]);
+/** Fields that change frequencies or attention in a way that is not built. */
+const NOT_BUILT: readonly string[] = [
+  ...["alpha", "short_mscale", "long_mscale", "mrope_section", "llama_4_scaling_beta"],
+];
+
 const FACTOR = ["factor"];
 const ORIGINAL = ["original_max_position_embeddings", "original_context_length"];
 
@@ -68,6 +81,7 @@ const RULES: Readonly<Record<string, (input: RuleInput) => RuleResult>> = {
 export function ropeFrequencies(options: RopeOptions): RopeFrequencies {
   const { dim, theta, scaling, factors, file } = options;
   const plain = Float64Array.from({ length: dim / 2 }, (_, i) => theta ** (-2 * i / dim));
+  checkRecord(scaling, file);
   const name = ruleName(scaling);
   const rule = Object.hasOwn(RULES, name) ? RULES[name] : undefined;
   if (!rule) {
@@ -76,7 +90,8 @@ export function ropeFrequencies(options: RopeOptions): RopeFrequencies {
       { file },
     );
   }
-  const { inverse, magnitude, long } = rule({ ...options, plain, value: reader(scaling, file) });
+  const value = reader(scaling, file);
+  const { inverse, magnitude, long } = rule({ ...options, plain, value });
   if (factors && factors.length !== inverse.length) {
     throw new FormatError(
       `holds ${factors.length} rotary factors where ${inverse.length} are needed`,
@@ -87,9 +102,24 @@ export function ropeFrequencies(options: RopeOptions): RopeFrequencies {
     Float32Array.from(values, (f, i) => f / (factors?.[i] ?? 1));
   return {
     inverse: stretched(inverse),
-    magnitude,
+    // GGUF has this factor beside any rule; two of them count it themselves.
+    magnitude: name === "yarn" || name === "longrope"
+      ? magnitude
+      : magnitude * value(["attn_factor"], 1),
     ...long && { long: { inverse: stretched(long.inverse), beyond: long.beyond } },
   };
+}
+
+function checkRecord(scaling: RopeOptions["scaling"], file: string): void {
+  for (const [field, value] of Object.entries(scaling ?? {})) {
+    const at = { file, place: `rotary scaling, ${field}` };
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      throw new FormatError(`must be a number above 0, and is ${value}`, at);
+    }
+    if (NOT_BUILT.includes(field) && value !== null) {
+      throw new UnsupportedError("changes rotations in a way that is not built", at);
+    }
+  }
 }
 
 function ruleName(scaling: RopeOptions["scaling"]): string {
@@ -152,7 +182,7 @@ function yarnMagnitude(
   scaling: RopeOptions["scaling"],
 ): number {
   const temperature = (weight: number) => factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1;
-  if (typeof scaling?.attention_factor === "number") return scaling.attention_factor;
+  if (typeof scaling?.attention_factor === "number") return value(["attention_factor"]);
   // Where GGUF files have this, attention itself takes the temperature, and the table none.
   if (typeof scaling?.yarn_log_multiplier === "number") return 1;
   if (scaling?.mscale && scaling?.mscale_all_dim) {
@@ -171,7 +201,7 @@ function longrope(input: RuleInput): RuleResult {
   };
   const factor = context / beyond;
   const magnitude = typeof scaling?.attention_factor === "number"
-    ? scaling.attention_factor
+    ? value(["attention_factor"])
     : factor <= 1
     ? 1
     : Math.sqrt(1 + Math.log(factor) / Math.log(beyond));

@@ -101,3 +101,30 @@ Deno.test("longrope divides by one list up to the original length and by another
   );
   assertMatch(bad.message, /rotary scaling, long_factor: must be 4 numbers above 0/);
 });
+
+Deno.test("the factor that GGUF has beside any rule strengthens attention", () => {
+  const options = { dim: 8, theta: 10000, context: 64, file: "f" };
+  for (const scaling of [{ attn_factor: 1.5 }, { type: "linear", factor: 4, attn_factor: 1.5 }]) {
+    assertEquals(ropeFrequencies({ ...options, scaling }).magnitude, 1.5);
+  }
+});
+
+Deno.test("a field that changes rotations and is not built is refused, and so is what is no number", () => {
+  const options = { dim: 8, theta: 10000, context: 64, file: "f" };
+  for (
+    const field of ["alpha", "short_mscale", "long_mscale", "mrope_section", "llama_4_scaling_beta"]
+  ) {
+    const scaling = { rope_type: "default", [field]: 2 };
+    assertThrows(() => ropeFrequencies({ ...options, scaling }), UnsupportedError, field);
+  }
+  for (const field of ["factor", "mscale", "mscale_all_dim", "attention_factor", "attn_factor"]) {
+    for (const value of [NaN, Infinity]) {
+      const scaling = { rope_type: "yarn", factor: 2, [field]: value };
+      assertThrows(
+        () => ropeFrequencies({ ...options, scaling }),
+        FormatError,
+        `scaling, ${field}`,
+      );
+    }
+  }
+});

@@ -150,6 +150,7 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
   for (const what of ["defaults", "derived"] as const) {
     for (const key of Object.keys(spec[what] ?? {})) refer(what, key);
   }
+  for (const key of spec.required ?? []) refer("required", key);
   for (const [key, size] of Object.entries(spec.derived ?? {})) referSize(`derived.${key}`, size);
   for (const { when = {}, given = [], absent = [] } of spec.cases ?? []) {
     for (const key of [...Object.keys(when), ...given, ...absent]) refer("cases", key);

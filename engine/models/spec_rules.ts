@@ -201,6 +201,8 @@ export const specRule = record({
   matches: record({ huggingface: list(text), gguf: list(text) }),
   /** Hyperparameters that a file may leave out. */
   defaults: optional(table(scalar)),
+  /** Hyperparameters that a file must state: what it would mean without them is not known. */
+  required: optional(list(text)),
   /** Hyperparameters that follow from others where a file leaves them out. */
   derived: optional(table(text)),
   /** Differences between members of the family: merged over the rest when all conditions hold. */

@@ -4,6 +4,8 @@
 
 import { patternOf } from "../formats/field_table.ts";
 import type { WeightFile } from "../formats/source.ts";
+import { metadataAt } from "./metadata.ts";
+import { ROPE_FIELDS } from "./rope.ts";
 import type { ResolvedSpec } from "./spec.ts";
 
 /** One sentence, or none. */
@@ -33,7 +35,7 @@ export function unknownKeys(
     .map(named);
   const harmless = names.harmless.map((pattern) => patternOf(named(pattern)));
   // By keys: to look at a value may take decoding a vocabulary.
-  return [...metadata.keys()].filter((key) =>
+  const unknown = [...metadata.keys()].filter((key) =>
     (convention === "huggingface" || key.startsWith(`${architecture}.`)) &&
     asks(metadata.get(key)) &&
     !known.some((path) =>
@@ -41,6 +43,24 @@ export function unknownKeys(
     ) &&
     !harmless.some((pattern) => pattern.test(key))
   );
+  const records = ["ropeScaling", "localRopeScaling"].flatMap((name) =>
+    names.hyperparameters[name] ?? []
+  ).map(named);
+  return [...unknown, ...records.flatMap((path) => unknownFields(metadata, path, records))];
+}
+
+/** Fields of the record of a rotary rule that none of the rules reads. */
+function unknownFields(
+  metadata: WeightFile["metadata"],
+  path: string,
+  records: readonly string[],
+): string[] {
+  const record = metadataAt(metadata, path);
+  if (typeof record !== "object" || record === null || Array.isArray(record)) return [];
+  return Object.entries(record)
+    .filter(([field, value]) => asks(value) && !ROPE_FIELDS.has(field))
+    .map(([field]) => `${path}.${field}`)
+    .filter((field) => !records.includes(field));
 }
 
 function asks(value: unknown): boolean {
