@@ -7,6 +7,7 @@ import {
   ggufSeeds,
   safetensorsSeeds,
 } from "../../tests/support/fuzz_formats.ts";
+import { fuzzGgufHeader, fuzzSafetensorsHeader } from "../../tests/support/fuzz_headers.ts";
 import { fuzzIni, fuzzSpec, iniSeeds, specSeeds } from "../../tests/support/fuzz_config.ts";
 import { fuzzOnnx, onnxSeeds } from "../../tests/support/fuzz_onnx.ts";
 import { fuzzSampling } from "../../tests/support/fuzz_sampling.ts";
@@ -73,6 +74,14 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
     ],
     run: fuzzGguf,
   },
+  // Inputs of these three are no files: chains and headers are drawn from their bytes.
+  "gguf-header": { seeds: () => [bytesOf("gguf header")], words: [], run: fuzzGgufHeader },
+  "safetensors-header": {
+    seeds: () => [bytesOf("safetensors header")],
+    words: [],
+    run: fuzzSafetensorsHeader,
+  },
+  sampling: { seeds: () => [bytesOf("sampling")], words: [], run: fuzzSampling },
   onnx: {
     seeds: onnxSeeds,
     words: ["If", "Loop", "Reshape", "Shape", "body", "axis", "sumN", "N"],
@@ -83,7 +92,6 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
     words: ['"dtype":"F32"', '"shape":[', '"data_offsets":[0,', "__proto__", "1e308", "-1", "[[[["],
     run: fuzzSafetensors,
   },
-  sampling: { seeds: () => [bytesOf("sampling")], words: [], run: fuzzSampling },
   tokenizer: {
     seeds: () => tokenizerJsonSeeds().map(bytesOf),
     words: ['"type":"BPE"', '"vocab":{', '"merges":[', "null", "-1", "1e9", '"\\ud800"', "[[[["],
