@@ -158,7 +158,8 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
   });
   device.lost.then(({ message, reason }) => {
     isLost = true;
-    failure ??= new GpuFailure("lost", message || `the device is gone (${reason ?? "unknown"})`);
+    // Whatever else was reported came of it.
+    failure = new GpuFailure("lost", message || `the device is gone (${reason ?? "unknown"})`);
   }).catch(() => {});
 
   function createBuffer(label: string, bytes: number, usage: number): GPUBuffer {
@@ -205,7 +206,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
   return {
     capabilities,
     device,
-    pipelines: createPipelines(device, capabilities),
+    pipelines: createPipelines(device, capabilities, (found) => failure ??= found),
     get liveBuffers() {
       return live.size;
     },

@@ -126,6 +126,49 @@ gpuTest("a shader that the compiler refuses is named with its line", async () =>
   gpu.dispose();
 });
 
+gpuTest(
+  "a shader that is refused on the way to a step is named, at once or at the next check",
+  async () => {
+    const gpu = await openGpu();
+    const buffer = gpu.createBuffer("y", 16, STORAGE_USAGE);
+    const y: GpuSlice = { buffer, offset: 0, bytes: 16, access: "read_write" };
+    const shader = {
+      ...addOne,
+      code: "@compute @workgroup_size(1)\nfn main() { y[0] = nothing; }",
+    };
+    const [kind, message] = await kindOf(async () => {
+      gpu.pipelines.getNow(shader, { y });
+      await gpu.device.queue.onSubmittedWorkDone();
+      await new Promise((resolve) => setTimeout(resolve));
+      gpu.check();
+    });
+    assertEquals(kind, "shader");
+    assert(/^add_one: .*nothing/.test(message), message);
+    gpu.device.createComputePipeline = () => {
+      throw new TypeError("no pipeline");
+    };
+    const [thrown, said] = await kindOf(() => gpu.pipelines.getNow(addOne, { y }));
+    assertEquals([thrown, said], ["shader", "add_one: no pipeline"]);
+    gpu.dispose();
+  },
+);
+
+gpuTest(
+  "a device that is gone before its results are taken is lost, not a type error",
+  async () => {
+    const gpu = await openGpu();
+    const readback = await createReadback(gpu, 4);
+    const encoder = gpu.device.createCommandEncoder();
+    readback.copy(encoder, []);
+    readback.stamp();
+    gpu.device.queue.submit([encoder.finish()]);
+    gpu.device.destroy();
+    assertEquals((await kindOf(async () => await readback.read(0, () => {})))[0], "lost");
+    readback.destroy();
+    gpu.dispose();
+  },
+);
+
 gpuTest("memory that cannot be had is refused with sizes, and what was made is freed", async () => {
   const gpu = await openGpu();
   const { maxBufferBytes } = gpu.capabilities;

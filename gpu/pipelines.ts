@@ -25,14 +25,27 @@ export interface Pipelines {
    * @throws {GpuFailure} `shader`, with the name and the compiler's words.
    */
   get(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): Promise<Pipeline>;
-  /** The same without a promise, for shaders that turn out to be needed; a fault is told by the device's next check. */
+  /**
+   * The same without a promise, for shaders that turn out to be needed; a fault that the device finds later is told by
+   * its next check.
+   *
+   * @throws {GpuFailure} `shader`, if it is refused at once.
+   */
   getNow(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): Pipeline;
   /** How many were compiled so far. */
   readonly count: number;
 }
 
-/** An empty cache. */
-export function createPipelines(device: GPUDevice, capabilities: Capabilities): Pipelines {
+/**
+ * An empty cache.
+ *
+ * @param report Hears of faults that are found after `getNow` has returned.
+ */
+export function createPipelines(
+  device: GPUDevice,
+  capabilities: Capabilities,
+  report: (failure: GpuFailure) => void,
+): Pipelines {
   const pending = new Map<string, Promise<Pipeline>>();
   const compiled = new Map<string, Pipeline>();
   const layouts = new Map<string, GPUBindGroupLayout>();
@@ -93,6 +106,21 @@ export function createPipelines(device: GPUDevice, capabilities: Capabilities): 
     }
   }
 
+  function compileNow(shader: Shader, code: string, layout: GPUBindGroupLayout): Pipeline {
+    const refused = (cause: unknown) =>
+      new GpuFailure("shader", `${shader.name}: ${messageOf(cause)}`, { cause });
+    device.pushErrorScope("validation");
+    try {
+      const module = device.createShaderModule({ label: shader.name, code });
+      return { pipeline: device.createComputePipeline(descriptor(shader, module, layout)), layout };
+    } catch (error) {
+      throw refused(error);
+    } finally {
+      // A scope that a lost device does not close says nothing about the shader.
+      device.popErrorScope().then((error) => error && report(refused(error)), () => {});
+    }
+  }
+
   return {
     layout,
     get(shader, storage) {
@@ -107,10 +135,7 @@ export function createPipelines(device: GPUDevice, capabilities: Capabilities): 
       const code = shaderText(shader, storage, capabilities);
       let found = compiled.get(code);
       if (!found) {
-        const own = layout(shader, storage);
-        const module = device.createShaderModule({ label: shader.name, code });
-        const pipeline = device.createComputePipeline(descriptor(shader, module, own));
-        compiled.set(code, found = { pipeline, layout: own });
+        compiled.set(code, found = compileNow(shader, code, layout(shader, storage)));
       }
       return found;
     },

@@ -107,7 +107,7 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
   }
 
   function take(bytes: number, use: ReadbackUse): void {
-    const range = target.getMappedRange(0, Math.ceil((HEADER + bytes) / 8) * 8);
+    const range = mappedRange(Math.ceil((HEADER + bytes) / 8) * 8);
     try {
       if (new Uint32Array(range, 0, 1)[0] !== number[0]) {
         throw new GpuFailure("validation", "a readback gave the results of another step");
@@ -115,6 +115,15 @@ export async function createReadback(gpu: ReadbackDevice, bytes: number): Promis
       use(range, HEADER);
     } finally {
       target.unmap();
+    }
+  }
+
+  // Of a device that is lost nothing is mapped, and it may be the first thing that shows it.
+  function mappedRange(bytes: number): ArrayBuffer {
+    try {
+      return target.getMappedRange(0, bytes);
+    } catch (cause) {
+      throw new GpuFailure("lost", "the device gave no results", { cause });
     }
   }
 

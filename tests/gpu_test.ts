@@ -20,6 +20,7 @@ import {
   UnsupportedError,
 } from "../mod.ts";
 import { troodon } from "./support/cli.ts";
+import { disguisedGpu } from "./support/disguised_gpu.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { adapterNeed, gpuTest } from "./support/gpu.ts";
 import { modelNeed, modelPath, TINY_LLAMA } from "./support/models.ts";
@@ -198,22 +199,8 @@ gpuTest("loading and disposing again and again leaves nothing on the device", as
   }
 });
 
-/** An adapter that says it is no software. */
-async function disguised(change: (device: GPUDevice) => GPUDevice = (device) => device) {
-  const adapter = (await (navigator as Navigator & { gpu: GPU }).gpu.requestAdapter())!;
-  const members: Record<string, unknown> = {
-    info: { vendor: "test", architecture: "", device: "", description: "disguised" },
-    requestDevice: async (descriptor: GPUDeviceDescriptor) =>
-      change(await adapter.requestDevice(descriptor)),
-  };
-  const disguise = new Proxy(adapter, {
-    get: (target, name) => members[name as string] ?? Reflect.get(target, name, target),
-  });
-  return { requestAdapter: () => Promise.resolve(disguise) };
-}
-
 gpuTest("auto takes a GPU, and falls back with a note where it cannot run a model", async () => {
-  const gpu = await disguised();
+  const gpu = await disguisedGpu();
   {
     using model = await load(TINY_LLAMA, { gpu });
     assertEquals([model.device, model.notes], ["gpu", []]);
@@ -238,7 +225,7 @@ gpuTest("auto takes the CPU where the only adapter is one", async () => {
 });
 
 gpuTest("memory that the device refuses is an error with numbers and a remedy", async () => {
-  const gpu = await disguised((device) => {
+  const gpu = await disguisedGpu((device) => {
     const createBuffer = device.createBuffer.bind(device);
     device.createBuffer = (descriptor) => {
       // The device says so itself when a buffer of this size is asked for.

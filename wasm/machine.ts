@@ -160,10 +160,25 @@ function mayBlock(): boolean {
   }
 }
 
+/** A memory that may grow to so many bytes. */
+function reserve(bytes: number): WebAssembly.Memory {
+  const maximum = Math.max(16, Math.floor(bytes / PAGE));
+  try {
+    return new WebAssembly.Memory({ initial: 16, maximum, shared: true });
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new OutOfMemoryError(
+      `Cannot reserve ${maximum * PAGE} bytes of addresses for WASM memory: the system refuses`,
+      { cause },
+    );
+  }
+}
+
 /**
  * Starts a machine.
  *
  * @throws {RangeError} On a thread count below 1, or a variant that the engine lacks.
+ * @throws {OutOfMemoryError} If the system refuses the memory.
  */
 export async function createMachine(options: MachineOptions = {}): Promise<Machine> {
   const notes: string[] = [];
@@ -173,11 +188,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const compiled = moduleOf(capabilities.simd);
   // Nothing is awaited that is there: workers start at once.
   const module = compiled instanceof WebAssembly.Module ? compiled : await compiled;
-  const memory = new WebAssembly.Memory({
-    initial: 16,
-    maximum: Math.max(16, Math.floor(memoryBytes / PAGE)),
-    shared: true,
-  });
+  const memory = reserve(memoryBytes);
   let readFile: Parameters<Machine["readFilesBy"]>[0];
   const env = {
     memory,

@@ -13,7 +13,8 @@ import { type DispatchTime, timeDispatches } from "../../gpu/timing.ts";
 import { createReadback, type Readback } from "../../gpu/readback.ts";
 import { OFFSET_ALIGNMENT } from "../../gpu/constants.ts";
 import { writeBytes } from "../../gpu/write.ts";
-import { DeviceError, ResourceError } from "../errors.ts";
+import { DeviceError } from "../errors.ts";
+import { explained } from "./gpu_errors.ts";
 import type { DimEnv } from "../graph/dim.ts";
 import type { HostData } from "../graph/host_tensor.ts";
 import type { GpuKernel } from "../graph/op.ts";
@@ -36,18 +37,10 @@ import {
   type GpuValues,
   layOutValues,
 } from "./gpu_values.ts";
-import {
-  allocateGpuWeights,
-  gpuMatrixBytes,
-  type GpuWeights,
-  loadGpuWeights,
-} from "./gpu_weights.ts";
-import { weightsOf } from "./host_weights.ts";
+import { allocateGpuWeights, type GpuWeights, loadGpuWeights } from "./gpu_weights.ts";
 import { indexChecks } from "./index_checks.ts";
 import { type Plan, rootOf } from "./plan.ts";
 import { plan as planGraph } from "./planner.ts";
-import { sizeOf } from "./sizes.ts";
-import { distinctWeights, isMatrix } from "./wasm_estimate.ts";
 
 /** Options of {@linkcode createGpuBackend}. */
 export interface GpuBackendOptions extends SharedGpuOptions {
@@ -131,38 +124,6 @@ function aligned256(plan: Plan): Plan {
   if (plan.alignment % OFFSET_ALIGNMENT === 0) return plan;
   const { graph, limits, policy } = plan;
   return planGraph(graph, { limits, policy, alignment: OFFSET_ALIGNMENT });
-}
-
-/** The engine's error for a failure of the device. */
-function explained(error: unknown, plan: Plan, gpu: Gpu): unknown {
-  if (!(error instanceof GpuFailure)) return error;
-  const { adapter } = gpu.capabilities;
-  const file = weightsOf(plan)[0]?.tensor?.source.name;
-  const details = { file, place: plan.graph.name, cause: error };
-  if (error.kind === "memory") {
-    const weights = [...distinctWeights(plan).values()].filter(isMatrix)
-      .reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
-    const states = plan.graph.states.reduce((sum, state) => sum + sizeOf(state, {}).bytes, 0);
-    return new ResourceError(
-      `needs ${mebibytes(weights)} for weights, ${
-        mebibytes(plan.arenaBytes)
-      } for activations and ` +
-        `${mebibytes(states)} for each session, and ` +
-        `${adapter} has no memory for it: ${error.message}`,
-      {
-        ...details,
-        remedy: "Take a smaller model, lower contextLength or batch, or use device wasm",
-      },
-    );
-  }
-  return new DeviceError(`${adapter}: ${error.message}`, {
-    ...details,
-    ...error.kind === "lost" && { remedy: "Load the model again" },
-  });
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }
 
 interface Memory {
@@ -359,13 +320,23 @@ function assemble(parts: Parts): GpuExecutable {
     for (const check of checks) check(bindings);
     const done = step(bindings, wish);
     // Whoever wished for nothing may hold the view of the logits already.
-    if (!wish && !done) logits?.fetch();
+    if (!wish && !done && logits) onDevice(logits.fetch);
     return done;
   }
 
-  function step(bindings: DimEnv, wish: StepWish | undefined): void | Promise<void> {
+  /** What reaches for the device, its failures explained. */
+  function onDevice<T>(action: () => T): T {
     try {
       gpu.check();
+      return action();
+    } catch (error) {
+      ahead?.forget();
+      throw explained(error, plan, gpu);
+    }
+  }
+
+  function step(bindings: DimEnv, wish: StepWish | undefined): void | Promise<void> {
+    return onDevice(() => {
       const taken = ahead?.take(bindings, wish) ?? false;
       if (taken === true) return;
       if (taken) return finish(taken);
@@ -373,17 +344,15 @@ function assemble(parts: Parts): GpuExecutable {
       const done = compute(bindings, wish);
       if (done) return finish(done, bindings);
       ahead?.learn(bindings);
-    } catch (error) {
-      ahead?.forget();
-      throw explained(error, plan, gpu);
-    }
+    });
   }
 
-  async function finish(done: Promise<void>, computed?: DimEnv): Promise<void> {
+  async function finish<T>(done: Promise<T>, computed?: DimEnv): Promise<T> {
     try {
-      await done;
+      const result = await done;
       gpu.check();
       if (computed) ahead?.learn(computed);
+      return result;
     } catch (error) {
       ahead?.forget();
       throw explained(error, plan, gpu);
@@ -414,17 +383,17 @@ function assemble(parts: Parts): GpuExecutable {
     },
     openSlot() {
       ahead?.forget();
-      return states.open();
+      return onDevice(states.open);
     },
     closeSlot: states.close,
     readState(slot, count) {
       checkAlive();
-      return states.read(slot, count);
+      return finish(onDevice(() => states.read(slot, count)));
     },
     writeState(slot, count, bytes) {
       checkAlive();
       ahead?.forget();
-      states.write(slot, count, bytes);
+      onDevice(() => states.write(slot, count, bytes));
     },
     timeHost(bindings) {
       checkAlive();
@@ -445,12 +414,12 @@ function assemble(parts: Parts): GpuExecutable {
     input: (name) => named(inputs, "input", name),
     output(name) {
       const view = named(byName, "output", name);
-      logits?.fetch();
+      if (logits) onDevice(logits.fetch);
       return view;
     },
     run,
     bestLogits: () => logits?.best(),
-    readLogits: (step, target) => logits?.readRow(step, target) ?? false,
+    readLogits: (step, target) => logits ? onDevice(() => logits.readRow(step, target)) : false,
     dispose(): void {
       if (disposed) return;
       disposed = true;

@@ -186,13 +186,16 @@ async function prepareWasm(
   start: () => Promise<ReadyMachine>,
 ): Promise<WasmExecutable> {
   prepare.signal?.throwIfAborted();
-  const { machine, loader } = await start();
+  let machine: Machine | undefined;
   try {
-    return await assemble(machine, loader ?? createWeightLoader(machine), plan, options, prepare);
+    const started = await start();
+    machine = started.machine;
+    const loader = started.loader ?? createWeightLoader(machine);
+    return await assemble(machine, loader, plan, options, prepare);
   } catch (error) {
-    machine.dispose();
+    machine?.dispose();
     if (!(error instanceof OutOfMemoryError)) throw error;
-    throw new ResourceError(error.message, {
+    throw new ResourceError(`device wasm: ${error.message}`, {
       file: weightsOf(plan)[0]?.tensor?.source.name,
       remedy: "Free memory, take a smaller model, or lower contextLength, sessions or batch",
       cause: error,

@@ -1,0 +1,111 @@
+// Devices that fail under a model or a graph: what is thrown is the engine's own error, with the device and what to do,
+// then and at every later call, and everything can still be disposed.
+
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import type { GpuProvider } from "../gpu/gpu.ts";
+import {
+  DeviceError,
+  generate,
+  load,
+  loadGraph,
+  ResourceError,
+  type TroodonError,
+} from "../mod.ts";
+import { disguisedGpu } from "./support/disguised_gpu.ts";
+import { fixturePath } from "./support/fixtures.ts";
+import { gpuTest } from "./support/gpu.ts";
+import { TINY_LLAMA } from "./support/models.ts";
+
+/** How a device fails. */
+const FAULTS: Readonly<
+  Record<string, { fail(device: GPUDevice): void; kind: typeof TroodonError; says: RegExp }>
+> = {
+  "is lost": {
+    fail: (device) => device.destroy(),
+    kind: DeviceError,
+    says: /disguised: .*\. Load the model again$/,
+  },
+  "has no memory left": {
+    fail(device) {
+      class GPUOutOfMemoryError extends Error {}
+      const error = new GPUOutOfMemoryError("no memory is left");
+      device.dispatchEvent(Object.assign(new Event("uncapturederror"), { error }));
+    },
+    kind: ResourceError,
+    says: /disguised has no memory for it: no memory is left/,
+  },
+  "refuses commands": {
+    fail(device) {
+      device.createCommandEncoder = () => {
+        throw new DOMException("no encoder", "OperationError");
+      };
+    },
+    kind: DeviceError,
+    says: /disguised: no encoder/,
+  },
+};
+
+/** A provider, and the device that it gave. */
+async function watched() {
+  const given: { device?: GPUDevice } = {};
+  const provider = await disguisedGpu((device) => given.device = device) as GpuProvider;
+  return { provider, deviceOf: () => given.device! };
+}
+
+for (const [what, { fail, kind, says }] of Object.entries(FAULTS)) {
+  gpuTest(`a language model whose GPU ${what} between two tokens says so`, async () => {
+    const { provider, deviceOf } = await watched();
+    const model = await load(TINY_LLAMA, {
+      ...{ device: "gpu", gpu: provider, precision: "exact", contextLength: 64 },
+    });
+    const session = model.createSession();
+    const answer = async (failAt: number) => {
+      let count = 0;
+      const options = { maxTokens: 24, temperature: 0, ignoreEos: true };
+      for await (const _ of generate(session, "ab", options)) {
+        if (++count === failAt) fail(deviceOf());
+      }
+    };
+    const error = await assertRejects(() => answer(5), kind) as Error;
+    assertMatch(error.message, says);
+    if (what !== "has no memory left") {
+      assertMatch((await assertRejects(() => answer(0), kind) as Error).message, says);
+    }
+    session.dispose();
+    model.dispose();
+  });
+
+  gpuTest(`a graph whose GPU ${what} between two runs says so`, async () => {
+    const { provider, deviceOf } = await watched();
+    const graph = await loadGraph(fixturePath("public/pc-onnx-25/attn_kheads1.onnx"), {
+      ...{ device: "gpu", gpu: provider },
+    });
+    const inputs = Object.fromEntries(graph.inputs.map(({ name, dims }) => {
+      const sizes = dims as readonly number[];
+      return [name, { data: new Float32Array(sizes.reduce((a, b) => a * b, 1)), dims: sizes }];
+    }));
+    await graph.run(inputs);
+    fail(deviceOf());
+    const error = await assertRejects(() => graph.run(inputs), kind) as Error;
+    assertMatch(error.message, says);
+    if (what !== "has no memory left") await assertRejects(() => graph.run(inputs), kind);
+    graph.dispose();
+  });
+}
+
+Deno.test("a system that refuses WASM its memory is an error with the device and a remedy", async () => {
+  const worker = new Worker(import.meta.resolve("./support/refused_memory_worker.ts"), {
+    type: "module",
+  });
+  const said = await new Promise<readonly (readonly [string, string])[]>((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => reject(new Error(message));
+  });
+  worker.terminate();
+  assertEquals(said.length, 2);
+  for (const [name, message] of said) {
+    assertEquals(name, "ResourceError");
+    assert(message.includes("device wasm: Cannot reserve 4294967296 bytes"), message);
+    assert(message.includes("Free memory"), message);
+  }
+});
