@@ -1,7 +1,7 @@
 // Where the nodes of a test were computed, and why not on the device: by what stands in the way first, from
 // values that no device holds to a kernel that nobody has written.
 
-import { isWide } from "../../engine/graph/data_types.ts";
+import { isInteger, isWide } from "../../engine/graph/data_types.ts";
 import type { DataType, Node } from "../../engine/graph/graph.ts";
 import { getOp } from "../../engine/graph/ops/mod.ts";
 import type { Backend, DeviceName } from "../../engine/plan/backend.ts";
@@ -39,9 +39,19 @@ const TYPES: readonly (readonly [reason: string, holds: (dtype: DataType) => boo
   ["floats and integers of up to 16 bits", (dtype) => !/^(f32|i32|u32|bool)$/.test(dtype)],
 ];
 
+/** Whether a kernel of a node might find out in the middle of a step that it cannot go on: WASM says so, a GPU cannot. */
+function mayFail({ op, inputs, attributes }: Node): boolean {
+  if (op === "binary") {
+    return /^(div|f?mod)$/.test(attributes.kind as string) && isInteger(inputs[0]!.dtype);
+  }
+  return op.startsWith("gather") && inputs[1]!.role !== "input";
+}
+
 /** Why a node has no kernel on a device. */
-export function whyElsewhere({ op, inputs, outputs }: Node, device: DeviceName): string {
+export function whyElsewhere(node: Node, device: DeviceName): string {
+  const { op, inputs, outputs } = node;
   const kernels = getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"];
+  if (device === "gpu" && mayFail(node)) return "quotients of whole numbers and computed indices";
   const types = [...inputs, ...outputs].flatMap((value) => value ? [value.dtype] : []);
   const family = TYPES.find(([, holds]) => types.some(holds));
   if (kernels.length === 0) return `no kernel: ${op}`;

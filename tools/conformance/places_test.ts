@@ -59,7 +59,10 @@ Deno.test("a reason is an element type only where the op has kernels for others"
   const wide = builder.input("wide", [2, 2], "f64");
   builder.output("sum", builder.op("binary", [wide, wide], { kind: "add" }, "sum")[0]!);
   builder.output("det", builder.op("det", [wide], {}, "det")[0]!);
-  const [sum, det] = builder.build().nodes;
+  const whole = builder.input("whole", [2], "i32");
+  builder.output("rest", builder.op("binary", [whole, whole], { kind: "mod" }, "rest")[0]!);
+  const [sum, det, rest] = builder.build().nodes;
+  assertEquals(whyElsewhere(rest!, "gpu"), "quotients of whole numbers and computed indices");
   assertEquals(whyElsewhere(sum!, "gpu"), "floats of 64 bits");
   assertEquals(whyElsewhere(det!, "gpu"), "no kernel: det");
   assertEquals(["Loop", "Unique", "SequenceAt", "Equal"].map(whyEvaluated), [

@@ -34,6 +34,7 @@ import { recognizeActivations } from "../../plan/passes/recognize_activations.ts
 import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
 import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
 import { ungroupHeads } from "../../plan/passes/ungroup_heads.ts";
+import { writeOutAttention } from "../../plan/passes/write_out_attention.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Where segments run. */
@@ -98,6 +99,7 @@ const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode]
 
 /** Passes that suit a device, in order. */
 const DEVICE_PASSES: readonly Pass[] = [
+  writeOutAttention,
   // A sum may stand between a convolution and its batch norm, a factor behind that.
   foldAffineAfter,
   foldBatchNorm,
