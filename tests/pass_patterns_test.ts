@@ -32,7 +32,10 @@ for (const { name } of Deno.readDirSync(FOLDER)) {
   }
 }
 
-/** A device that has everything, and is asked for what the pass is for. */
+/** What a device must lack for a pass to be of use. */
+const LACKING: Readonly<Record<string, string>> = { write_out_attention: "scaled_attention" };
+
+/** A device that has everything else, and is asked for what the pass is for. */
 function contextOf({ name }: Pass, device?: "wasm"): PassContext {
   const precisions: Record<string, PassContext["precision"]> = {
     quantize_activations: "fast",
@@ -42,7 +45,7 @@ function contextOf({ name }: Pass, device?: "wasm"): PassContext {
     precision: precisions[name] ?? "exact",
     hasIntegerKernel: (format) => format === "Q8_0",
     roundsWeights: (format) => format === "F32",
-    hasKernel: (op) => !device || getOp(op).kernels[device].length > 0,
+    hasKernel: (op) => op !== LACKING[name] && (!device || getOp(op).kernels[device].length > 0),
     picksRowsEarly: true,
   };
 }

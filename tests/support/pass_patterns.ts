@@ -310,4 +310,14 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       }),
     },
   ],
+  write_out_attention: [
+    onnx("Attention with a mask", {
+      inputs: { q: [1, 4, 3, 4], k: [1, 2, 5, 4], v: [1, 2, 5, 6], mask: [3, 5] },
+      nodes: [["y", "Attention", "q k v mask"]],
+    }),
+    onnx("Attention of rows of heads", {
+      inputs: { q: [2, 3, 8], k: [2, 5, 8], v: [2, 5, 8] },
+      nodes: [["y", "Attention", "q k v", { q_num_heads: i(2), kv_num_heads: i(2) }]],
+    }),
+  ],
 };
