@@ -88,7 +88,6 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     ...[
       "matmul_nd",
       "nll_loss",
-      "resize",
       "roi_align",
       "rope",
       "rope_table",

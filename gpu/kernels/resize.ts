@@ -1,5 +1,6 @@
 // Interpolation of planes along both of their dims. Which elements make a place, and how much each weighs, comes in
-// tables that were computed before in float64, so that every kind of interpolation is this one shader.
+// tables that were computed before in float64, so that every kind of interpolation is this one shader. An element that
+// weighs nothing is left out, for it may be infinite.
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
@@ -42,9 +43,11 @@ export const resizeShader: Shader = {
         let at = (plane + row_indices[r]) * params.width;
         var line = 0.0;
         for (var c = column * params.column_taps; c < (column + 1u) * params.column_taps; c++) {
-          line += x[at + column_indices[c]] * column_weights[c];
+          let weight = column_weights[c];
+          line += select(x[at + column_indices[c]] * weight, 0.0, weight == 0.0);
         }
-        sum += line * row_weights[r];
+        let weight = row_weights[r];
+        sum += select(line * weight, 0.0, weight == 0.0);
       }
       y[i] = sum;
     }

@@ -40,13 +40,19 @@ export function resize(ip: usize): void {
   }
 }
 
+/** From `a` to `b`; where their difference is not finite, as the sum of what weighs anything. */
+@inline function between(a: f32, b: f32, part: f32): f32 {
+  const way = b - a;
+  if (abs<f32>(way) < Infinity) return a + way * part;
+  return part == 0 ? a : a * (1 - part) + b * part;
+}
+
 function linearRow(upper: usize, lower: usize, down: f32, table: usize, count: u32, y: usize): void {
   for (let i: u32 = 0; i < count; i++, table += 12) {
     const left = <usize>load<u32>(table) << 2, right = <usize>load<u32>(table, 4) << 2, across = load<f32>(table, 8);
-    const a = load<f32>(upper + left), b = load<f32>(lower + left);
-    const above = a + (load<f32>(upper + right) - a) * across;
-    const below = b + (load<f32>(lower + right) - b) * across;
-    store<f32>(y + (<usize>i << 2), above + (below - above) * down);
+    const above = between(load<f32>(upper + left), load<f32>(upper + right), across);
+    const below = between(load<f32>(lower + left), load<f32>(lower + right), across);
+    store<f32>(y + (<usize>i << 2), between(above, below, down));
   }
 }
 

@@ -94,6 +94,8 @@ function along(
         return;
       }
       for (const { index, weight } of tap) {
+        // Nothing of an infinite element is nothing.
+        if (weight === 0) continue;
         const source = (o * from + index) * inner;
         for (let i = 0; i < inner; i++) result[target + i]! += weight * values[source + i]!;
       }
