@@ -3,6 +3,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
+import { FLOAT_TESTS } from "./unary_functions.ts";
 
 /** Rows of a workgroup. */
 export const ROUTE_BLOCK = 32;
@@ -36,6 +37,7 @@ export function routeShader(
     uniforms: { rows: "u32", count: "u32", group_count: "u32", scale: "f32" },
     code: wgsl`
       const LEAST = -3.4e38;
+      ${FLOAT_TESTS}
 
       @compute @workgroup_size(${ROUTE_BLOCK})
       fn main(
@@ -51,6 +53,11 @@ export function routeShader(
         for (var e = 0u; e < ${experts}u; e++) {
           judged[e] = scores[e]${hasCorrection ? " + correction[e]" : ""};
         }
+        // NaN, if a score is: then no weight of the row is a number.
+        var spoilt = 0.0;
+        for (var e = 0u; e < ${experts}u; e++) {
+          if (is_nan(judged[e])) { spoilt = judged[e]; judged[e] = LEAST; }
+        }
         ${groups > 1 ? closeGroups(groups, size, bestTwo) : ""}
         var total = 1e-20;
         for (var i = 0u; i < params.count; i++) {
@@ -65,7 +72,10 @@ export function routeShader(
           weights[row * params.count + i] = scores[best];
         }
         let factor = params.scale${normalize ? " / total" : ""};
-        for (var i = 0u; i < params.count; i++) { weights[row * params.count + i] *= factor; }
+        for (var i = 0u; i < params.count; i++) {
+          let weight = weights[row * params.count + i] * factor;
+          weights[row * params.count + i] = weight + spoilt;
+        }
       }
     `,
   };

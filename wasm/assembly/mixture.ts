@@ -83,8 +83,11 @@ export function route(ip: usize): void {
   const judged = at(scores, experts), groupScores = at(judged, experts);
   for (let row = nextChunk(ip, rows); row >= 0; row = nextChunk(ip, rows)) {
     scoresOf(at(addressAt(ip, ROUTE_LOGITS), <u32>row * experts), scores, experts, u32At(ip, ROUTE_KIND));
+    let spoilt: f32 = 0; // NaN, if a score is: then no weight of the row is a number
     for (let e: u32 = 0; e < experts; e++) {
-      store<f32>(at(judged, e), load<f32>(at(scores, e)) + (correction ? load<f32>(at(correction, e)) : 0));
+      const value = load<f32>(at(scores, e)) + (correction ? load<f32>(at(correction, e)) : 0);
+      if (isNaN(value)) spoilt = value;
+      store<f32>(at(judged, e), isNaN(value) ? TAKEN : value);
     }
     if (open < groups) closeGroups(judged, groupScores, experts / groups, groups, open, u32At(ip, ROUTE_BEST_TWO));
     const chosen = at(addressAt(ip, ROUTE_CHOSEN), <u32>row * count);
@@ -98,7 +101,7 @@ export function route(ip: usize): void {
       sum += load<f32>(at(scores, e));
     }
     const factor = u32At(ip, ROUTE_NORMALIZE) ? scale / sum : scale;
-    for (let i: u32 = 0; i < count; i++) store<f32>(at(weights, i), load<f32>(at(weights, i)) * factor);
+    for (let i: u32 = 0; i < count; i++) store<f32>(at(weights, i), load<f32>(at(weights, i)) * factor + spoilt);
   }
 }
 

@@ -98,11 +98,14 @@ export const route: OpRecord = defineOp({
         ? softmaxOf(values)
         : values.map((x) => 1 / (1 + Math.exp(-x)));
       const judged = scores.map((value, e) => value + (correction ? getElement(correction, e) : 0));
-      const best = chooseExperts(judged, attributes);
+      // NaN has no place in an order: it is chosen last, and then no weight of its row is a number.
+      const numbers = judged.map((value) => Number.isNaN(value) ? -Infinity : value);
+      const spoilt = judged.some(Number.isNaN) ? NaN : 0;
+      const best = chooseExperts(numbers, attributes);
       const sum = best.reduce((total, e) => total + scores[e]!, 0) + LEAST_SUM;
       best.forEach((e, i) => {
         setElement(chosen!, row * count + i, e);
-        setElement(weights!, row * count + i, scores[e]! / (normalize ? sum : 1) * scale);
+        setElement(weights!, row * count + i, scores[e]! / (normalize ? sum : 1) * scale + spoilt);
       });
     }
   },

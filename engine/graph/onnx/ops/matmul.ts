@@ -48,7 +48,8 @@ const gemm = defineOnnxOp({
   build(call) {
     const { alpha, beta, transA, transB } = call.attributes;
     const a = call.input(0), b = call.input(1), { dtype } = a.type;
-    const added = call.inputs[2] && scaled(call, call.inputs[2], beta);
+    // Of a beta of 0 nothing is added, even of what is not finite.
+    const added = call.inputs[2] && beta !== 0 ? scaled(call, call.inputs[2], beta) : undefined;
     if (alpha === 1 && !transA) {
       const perColumn = added && isConstant(added) && added.type.shape.length === 1 &&
         added.type.shape[0] !== 1;
