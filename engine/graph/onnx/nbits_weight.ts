@@ -7,19 +7,10 @@ import type { ByteSource, TensorInfo } from "../../formats/source.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
 import { load } from "./fold.ts";
 import { isConstant, type Tensor } from "./tensor.ts";
-import type { BlockCodes } from "./unpack_blocks.ts";
+import type { BlockCodes, NBitsSizes } from "./unpack_blocks.ts";
 
 /** Values of a block of NB4, and its bytes. */
 const BLOCK = 32, BLOCK_BYTES = 24;
-
-/** What MatMulNBits says of its weight. */
-export interface NBitsSizes {
-  readonly bits: number;
-  /** Columns that share a scale. */
-  readonly block: number;
-  readonly rows: number;
-  readonly columns: number;
-}
 
 /**
  * The weight [rows, columns], or undefined where it has to be unpacked: not constant, not of 4 bits, columns in

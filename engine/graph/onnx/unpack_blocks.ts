@@ -3,11 +3,19 @@
 import { type Dim, equal, mul } from "../dim.ts";
 import { hostArray, setElement } from "../host_tensor.ts";
 import { applyBinary, castTo } from "./elementwise.ts";
-import type { NBitsSizes } from "./nbits_weight.ts";
 import type { OnnxCall } from "./op.ts";
 import type { Tensor } from "./tensor.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar" | "constant">;
+
+/** What MatMulNBits says of its weight. */
+export interface NBitsSizes {
+  readonly bits: number;
+  /** Columns that share a scale. */
+  readonly block: number;
+  readonly rows: number;
+  readonly columns: number;
+}
 
 /** Codes of N rows, with a scale for each block of a row. */
 export interface BlockCodes {
