@@ -31,7 +31,12 @@ import { sparseAddShader } from "./kernels/sparse_add.ts";
 import { topLogitsShader } from "./kernels/top_logits.ts";
 import { IS_MARKED, stridedShader } from "./kernels/strided_map.ts";
 import { virtualMapShader } from "./kernels/virtual_map.ts";
-import { averagePoolShader, convShader, maxPoolShader } from "./kernels/windows.ts";
+import {
+  averagePoolShader,
+  convShader,
+  convTransposeShader,
+  maxPoolShader,
+} from "./kernels/windows.ts";
 import { virtualTensor } from "./virtual_tensor.ts";
 import { virtualWeights } from "./virtual_weights.ts";
 import { shaderText } from "./wgsl.ts";
@@ -96,6 +101,7 @@ const SHADERS: readonly Shader[] = [
   nllLossShader({ reduction: "none", hasWeight: false }),
   nllLossShader({ reduction: "mean", hasWeight: true }),
   convShader({ hasBias: true, activation: "silu" }),
+  convTransposeShader({ hasBias: true, activation: "none" }),
   maxPoolShader,
   averagePoolShader,
   virtualMapShader(

@@ -75,8 +75,11 @@ export const convPatchesKernel: WasmKernel = {
   },
 };
 
-// Pads are those of the forward convolution, whose input is this one's output.
-function transposedOf(node: Node): Convolution | undefined {
+/**
+ * A transposed convolution of which everything but batch and image is known; else undefined. Pads are those of the
+ * forward convolution, whose input is this one's output.
+ */
+export function transposedOf(node: Node): Convolution | undefined {
   const { inputs: [x, w], outputs: [y] } = node;
   if (x!.dtype !== "f32" || !w!.shape.every(isStatic)) return undefined;
   const window = loweredWindow(node, w!.shape.slice(2) as number[], y!.shape.slice(2));

@@ -12,6 +12,7 @@ import {
 import {
   averagePoolShader,
   convShader,
+  convTransposeShader,
   maxPoolShader,
   WINDOW_BLOCK,
 } from "../../gpu/kernels/windows.ts";
@@ -19,7 +20,14 @@ import type { LoweredWindow } from "./conv_setup.ts";
 import { ceilDiv, type Dim, mul, product } from "./dim.ts";
 import type { Node, Value } from "./graph.ts";
 import { axisOf } from "./host_numbers.ts";
-import { knownConvolution, loweredWindow, planeOperands, windowOperands } from "./lower_conv.ts";
+import {
+  type Convolution,
+  knownConvolution,
+  loweredWindow,
+  planeOperands,
+  windowOperands,
+} from "./lower_conv.ts";
+import { transposedOf } from "./lower_conv_transpose.ts";
 import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower_gpu.ts";
 import { batchDims } from "./lower_matmul_nd.ts";
 import { aroundDims } from "./lower_move.ts";
@@ -97,31 +105,41 @@ function windowUniforms(x: Value, y: Value, window: LoweredWindow): Record<strin
   return { count: countOf(y), ...planeOperands(x, y), ...windowOperands(window) };
 }
 
+/** A convolution of either direction, one dispatch. */
+function emitConvolution(
+  lowering: GpuLowering,
+  { window, filters, channels, groups }: Convolution,
+  shaderOf: typeof convShader,
+): void {
+  const { inputs: [x, , bias], outputs: [y], attributes } = lowering.node;
+  lowering.emit({
+    shader: shaderOf({ hasBias: bias !== undefined, activation: attributes.activation as string }),
+    storage: {
+      x: inputSlice(lowering, 0),
+      weight: inputSlice(lowering, 1),
+      ...optionalSlice(lowering, "bias", 2),
+      y: outputSlice(lowering),
+    },
+    uniforms: {
+      ...windowUniforms(x!, y!, window),
+      ...{ filters, groups, group_filters: filters / groups, group_channels: channels / groups },
+    },
+    workgroups: groupsFor(countOf(y!), WINDOW_BLOCK),
+  });
+}
+
 /** Kernels of `conv`. */
 export const gpuConvKernels: readonly GpuKernel[] = [{
   name: "gpu_conv_f32",
   when: ({ node }) => areFloat32(node.inputs.slice(0, 2)) && knownConvolution(node) !== undefined,
-  lower(lowering) {
-    const { inputs: [x, , bias], outputs: [y], attributes } = lowering.node;
-    const { window, filters, channels, groups } = knownConvolution(lowering.node)!;
-    lowering.emit({
-      shader: convShader({
-        hasBias: bias !== undefined,
-        activation: attributes.activation as string,
-      }),
-      storage: {
-        x: inputSlice(lowering, 0),
-        weight: inputSlice(lowering, 1),
-        ...optionalSlice(lowering, "bias", 2),
-        y: outputSlice(lowering),
-      },
-      uniforms: {
-        ...windowUniforms(x!, y!, window),
-        ...{ filters, groups, group_filters: filters / groups, group_channels: channels / groups },
-      },
-      workgroups: groupsFor(countOf(y!), WINDOW_BLOCK),
-    });
-  },
+  lower: (lowering) => emitConvolution(lowering, knownConvolution(lowering.node)!, convShader),
+}];
+
+/** Kernels of `conv_transpose`. */
+export const gpuConvTransposeKernels: readonly GpuKernel[] = [{
+  name: "gpu_conv_transpose_f32",
+  when: ({ node }) => areFloat32(node.inputs.slice(0, 2)) && transposedOf(node) !== undefined,
+  lower: (lowering) => emitConvolution(lowering, transposedOf(lowering.node)!, convTransposeShader),
 }];
 
 function poolWindow({ inputs: [x], attributes }: Node): LoweredWindow | undefined {

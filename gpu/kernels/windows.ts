@@ -122,6 +122,64 @@ export function convShader(
   );
 }
 
+/** Uniforms as of `convShader`; the window's are those of the convolution that it turns round. */
+export function convTransposeShader(
+  { hasBias, activation }: { readonly hasBias: boolean; readonly activation: string },
+): Shader {
+  return windowShader(
+    "conv_transpose",
+    ["x", "weight", ...hasBias ? ["bias"] : []],
+    { filters: "u32", group_filters: "u32", group_channels: "u32", groups: "u32" },
+    {
+      functions: epilogueFunction(activation),
+      body: wgsl`
+        let f = plane % params.filters;
+        let image = plane / params.filters;
+        let taps = u32(params.kernel_d * params.kernel_h * params.kernel_w);
+        let own = f / params.group_filters * params.group_channels;
+        let first = image * params.groups * params.group_channels + own;
+        let step = params.group_filters * taps;
+        var sum = ${hasBias ? "bias[f]" : "0.0"};
+        ${
+        transposedLoop(wgsl`
+          let x_at = first * area + place;
+          let weight_at = own * step + f % params.group_filters * taps + tap;
+          for (var c = 0u; c < params.group_channels; c++) {
+            sum += x[x_at + c * area] * weight[weight_at + c * step];
+          }
+        `)
+      }
+        y[i] = epilogue(sum);
+      `,
+    },
+  );
+}
+
+/** The places whose windows reach an element of the result; `inside` sees one as `place`, and the number of its `tap`. */
+function transposedLoop(inside: string): string {
+  return wgsl`
+    var tap = 0u;
+    for (var kd = 0; kd < params.kernel_d; kd++) {
+      let d = out_d + params.begin_d - kd * params.dilation_d;
+      for (var kh = 0; kh < params.kernel_h; kh++) {
+        let h = out_h + params.begin_h - kh * params.dilation_h;
+        for (var kw = 0; kw < params.kernel_w; kw++) {
+          let w = out_w + params.begin_w - kw * params.dilation_w;
+          let is_reached = d >= 0 && h >= 0 && w >= 0 && d % params.stride_d == 0 &&
+            h % params.stride_h == 0 && w % params.stride_w == 0 && d < params.depth * params.stride_d &&
+            h < params.height * params.stride_h && w < params.width * params.stride_w;
+          if (is_reached) {
+            let row = d / params.stride_d * params.height + h / params.stride_h;
+            let place = u32(row * params.width + w / params.stride_w);
+            ${inside}
+          }
+          tap++;
+        }
+      }
+    }
+  `;
+}
+
 /** Largest elements; a window on pads alone has none, and is -∞. */
 export const maxPoolShader: Shader = windowShader("max_pool", ["x"], { least: "u32" }, {
   body: wgsl`

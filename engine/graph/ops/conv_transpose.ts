@@ -9,6 +9,7 @@ import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import { convPatchesKernel, convTransposeKernel } from "../lower_conv_transpose.ts";
+import { gpuConvTransposeKernels } from "../lower_gpu_network.ts";
 import type { OpRecord } from "../op.ts";
 import {
   checkInputCount,
@@ -79,5 +80,5 @@ export const convTranspose: OpRecord = defineOp({
       ],
       attributes,
     })),
-  kernels: { wasm: [convPatchesKernel, convTransposeKernel], gpu: [] },
+  kernels: { wasm: [convPatchesKernel, convTransposeKernel], gpu: gpuConvTransposeKernels },
 });
