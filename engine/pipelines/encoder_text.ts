@@ -87,11 +87,24 @@ export function maskIdOf(runtime: EncoderRuntime): number {
   });
 }
 
-/** exp(x - max) / Σ, in place. */
+/**
+ * Scores that can be put in order.
+ *
+ * @throws {RangeError} If one is NaN.
+ */
+export function orderedScores(scores: Float32Array): Float32Array {
+  const at = scores.findIndex(Number.isNaN);
+  if (at >= 0) throw new RangeError(`Cannot order scores: that of ${at} is NaN`);
+  return scores;
+}
+
+/** exp(x - max) / Σ, in place; scores of +Infinity share all probability. */
 export function softmaxInPlace(values: Float32Array): Float32Array {
   const largest = values.reduce((a, b) => Math.max(a, b), -Infinity);
   let total = 0;
-  for (let i = 0; i < values.length; i++) total += values[i] = Math.exp(values[i]! - largest);
+  for (let i = 0; i < values.length; i++) {
+    total += values[i] = values[i] === largest ? 1 : Math.exp(values[i]! - largest);
+  }
   for (let i = 0; i < values.length; i++) values[i]! /= total;
   return values;
 }

@@ -2,7 +2,7 @@
 
 import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
 import type { Model } from "../models/model.ts";
-import { encoderOf, maskIdOf, softmaxInPlace, tokensOf } from "./encoder_text.ts";
+import { encoderOf, maskIdOf, orderedScores, softmaxInPlace, tokensOf } from "./encoder_text.ts";
 
 /** Options of {@linkcode fillMask}. */
 export interface FillMaskOptions extends EncoderCallOptions {
@@ -64,7 +64,7 @@ export async function fillMask(
   const results: MaskCandidate[][] = [];
   await encodeSequences(runtime, [{ tokens, wanted }], ({ head }) => {
     for (let mask = 0; mask < wanted.length; mask++) {
-      const logits = head.slice(mask * headWidth, (mask + 1) * headWidth);
+      const logits = orderedScores(head.slice(mask * headWidth, (mask + 1) * headWidth));
       const probabilities = softmaxInPlace(logits.slice());
       const best = Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]!).slice(0, top);
       results.push(best.map((id) => ({

@@ -4,7 +4,14 @@
 import { type EncoderCallOptions, encodeSequences, type Sequence } from "../decode/encoder_run.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { Model } from "../models/model.ts";
-import { type EncoderInput, encoderOf, pairOf, softmaxInPlace, tokensOf } from "./encoder_text.ts";
+import {
+  type EncoderInput,
+  encoderOf,
+  orderedScores,
+  pairOf,
+  softmaxInPlace,
+  tokensOf,
+} from "./encoder_text.ts";
 
 /** Options of {@linkcode rerank} and {@linkcode classify}. */
 export interface JudgeOptions extends EncoderCallOptions {
@@ -121,7 +128,12 @@ async function judge(
   const runtime = encoderOf(model, "judge texts", "scores");
   const rows: Float32Array[] = [];
   const asked = sequences.map((sequence) => ({ ...sequence, wanted: [0] }));
-  await encodeSequences(runtime, asked, ({ head }) => rows.push(head.slice()), options);
+  await encodeSequences(
+    runtime,
+    asked,
+    ({ head }) => rows.push(orderedScores(head.slice())),
+    options,
+  );
   return rows;
 }
 

@@ -2,7 +2,7 @@
 
 import { axisOf } from "../../host_numbers.ts";
 import { elementCount, hostArray, type HostTensor } from "../../host_tensor.ts";
-import { aroundAxis, comparableOf } from "../../strided.ts";
+import { aroundAxis, comparableOf, compareElements } from "../../strided.ts";
 import { int } from "../attributes.ts";
 import { defineOnnxOp, type OnnxOp } from "../op.ts";
 
@@ -16,7 +16,7 @@ const unique = defineOnnxOp({
     const { axis: given, sorted } = call.attributes;
     const shape = given === undefined ? [x.data.length] : x.shape;
     const axis = axisOf(given ?? 0, shape.length);
-    const order = compareLines(x, shape, axis);
+    const order = given === undefined ? compareElementsOf(x) : compareLines(x, shape, axis);
     const lines = Array.from({ length: shape[axis]! }, (_, i) => i);
     const groups: number[][] = [];
     for (const line of lines.toSorted((a, b) => order(a, b) || a - b)) {
@@ -36,7 +36,13 @@ const unique = defineOnnxOp({
   },
 });
 
-// Lexicographic. Each NaN is its own element and comes last, as NumPy has it.
+// NaN comes last. Among single elements all of them are one, among lines each is its own, as NumPy has it.
+function compareElementsOf(x: HostTensor): (a: number, b: number) => number {
+  const values = comparableOf(x);
+  return (a, b) => compareElements(values[a]!, values[b]!);
+}
+
+// Lexicographic.
 function compareLines(
   x: HostTensor,
   shape: readonly number[],
