@@ -136,7 +136,8 @@ function outermostLinearSymbol({ terms }: Expression): SymbolAtom | undefined {
 /** Every symbol of a dim by name, also those inside calls; not those that only bound others. */
 export function symbolsOf(dim: Dim): Map<string, SymbolAtom> {
   const found = new Map<string, SymbolAtom>();
-  for (const { factors } of termsOf(dim === Infinity ? 0 : dim)) {
+  // A bound that is not known is infinite.
+  for (const { factors } of typeof dim === "number" ? [] : dim.terms) {
     for (const atom of factors) {
       if (atom.kind === "symbol") found.set(atom.name, atom);
       else {

@@ -202,3 +202,8 @@ Deno.test("a product of enormous polynomials is refused", () => {
   const error = assertThrows(() => mul(wide, wide), RangeError);
   assertStringIncludes(error.message, "100 and 100 terms");
 });
+
+Deno.test("a symbol of which no least value is known has bounds", () => {
+  const size = symbol("size", { min: -Infinity, max: 4 });
+  assertEquals(boundsOf(add(mul(2, size), 1)), { min: -Infinity, max: 9 });
+});

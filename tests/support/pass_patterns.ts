@@ -32,8 +32,8 @@ const GATED: readonly Pattern[] = [
   }),
 ];
 
-function rotated(q8: boolean, normed: boolean): Pattern {
-  const name = `attention of rotated heads${normed ? ", normed" : ""}${q8 ? ", in 8 bit" : ""}`;
+function rotated(q8: boolean, normed: "no" | "keys" | "queries and keys"): Pattern {
+  const name = `attention of rotated heads, ${normed} normed${q8 ? ", in 8 bit" : ""}`;
   return built(name, ({ op, input, state, constant, weight }) => {
     const given = input([3, 32]), x = q8 ? op("quantize_q8", [given]) : given;
     const positions = input([3], "i32", "positions"), slots = input([3], "i32", "slots");
@@ -45,7 +45,8 @@ function rotated(q8: boolean, normed: boolean): Pattern {
     };
     const turned = (count: number) => {
       const plain = heads(count);
-      const value = normed ? op("rms_norm", [plain, gain], { epsilon: 0.1 }) : plain;
+      const isNormed = normed === "queries and keys" || (normed === "keys" && count === 2);
+      const value = isNormed ? op("rms_norm", [plain, gain], { epsilon: 0.1 }) : plain;
       return op("rope", [value, table], { style: "half" });
     };
     const append = (label: string, rows: Value) =>
@@ -140,7 +141,11 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
     ),
   ],
   fuse_activation: ACTIVATIONS,
-  fuse_attention_input: [rotated(false, false), rotated(false, true), rotated(true, false)],
+  fuse_attention_input: [
+    rotated(false, "no"),
+    rotated(false, "keys"),
+    rotated(true, "queries and keys"),
+  ],
   fuse_bias: [
     onnx("a sum behind MatMul", {
       inputs: { x: [2, 3, 4] },
@@ -251,7 +256,7 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
   ],
   quantize_activations: [
     built("products, large and of experts", ({ all, op, input, weight }) => {
-      const x = input([3, 32]), rows = op("reshape", [x], { shape: [3, 1, 32] });
+      const x = input([1, 32]), rows = op("reshape", [x], { shape: [1, 1, 32] });
       const scores = op("matmul", [x, weight("F32", 1024, 32)]);
       const [experts, shares] = all("route", [scores], { score: "softmax", count: 1 });
       const few = op("binary", [

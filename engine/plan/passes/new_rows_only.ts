@@ -6,7 +6,7 @@ import { type Dim, exactDiv } from "../../graph/dim.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../graph/host_numbers.ts";
 import { copyGraph } from "./copy_graph.ts";
-import { producersOf } from "./rewrite.ts";
+import { matchContext, type Reads } from "./match.ts";
 
 /** The input behind which the new rows of a result stand, and the axis of rows. */
 export interface PastOf {
@@ -21,6 +21,9 @@ export interface NewRowsGraph {
   readonly replaced: ReadonlySet<string>;
 }
 
+/** Ops that put rows behind others. */
+const APPENDING: Reads = { concat: ["axis"], append_rows: ["heads", "capacity"] };
+
 /** New rows, as they lie: with the rest of the dims of the past, or rows of this many heads. */
 interface NewRows {
   readonly rows: Value;
@@ -29,10 +32,10 @@ interface NewRows {
 
 /** Replaces every result that is a past with new rows; others stay whole. */
 export function newRowsOnly(graph: Graph, pasts: ReadonlyMap<string, PastOf>): NewRowsGraph {
-  const producers = producersOf(graph);
+  const { made } = matchContext(graph, APPENDING);
   const fresh = new Map<Value, NewRows>();
   for (const output of graph.outputs) {
-    const past = pasts.get(output.name), node = producers.get(output);
+    const past = pasts.get(output.name), node = made.get(output);
     const found = past && node && newRowsOf(node, past);
     // An output of its own name, or something that no node makes, cannot have a second name.
     const isFree = found?.rows.role === "activation" && !graph.outputs.includes(found.rows) &&

@@ -5,10 +5,10 @@
 import { type Dim, equal } from "../../graph/dim.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { copyGraph } from "./copy_graph.ts";
-import { producersOf } from "./rewrite.ts";
+import { matchContext, type Reads } from "./match.ts";
 
-/** Products whose rows do not depend on each other. */
-const PRODUCTS: ReadonlySet<string> = new Set(["matmul", "matmul_nd"]);
+/** Products whose rows do not depend on each other, and what of them does not matter. */
+const PRODUCTS: Reads = { matmul: [], matmul_nd: ["transpose_b", "alpha"] };
 
 /** Which rows are wanted. */
 export interface WantedRows {
@@ -22,7 +22,7 @@ export interface WantedRows {
 /** The graph that computes wanted rows alone; undefined where its result is no product of rows. */
 export function wantedRowsOnly(graph: Graph, wanted: WantedRows): Graph | undefined {
   const result = graph.outputs.find(({ name }) => name === wanted.result);
-  const product = result && producersOf(graph).get(result);
+  const product = result && matchContext(graph, PRODUCTS).made.get(result);
   if (!product) return undefined;
   const axis = rowAxis(product, result);
   if (axis === undefined || readsOf(graph, result) > 0) return undefined;
@@ -42,8 +42,8 @@ export function wantedRowsOnly(graph: Graph, wanted: WantedRows): Graph | undefi
 }
 
 // The one axis before the last whose size is not 1, if the matrix is a weight.
-function rowAxis({ op, inputs: [x, matrix, ...rest] }: Node, result: Value): number | undefined {
-  const isProduct = PRODUCTS.has(op) && x?.role === "activation" && matrix?.role === "weight" &&
+function rowAxis({ inputs: [x, matrix, ...rest] }: Node, result: Value): number | undefined {
+  const isProduct = x?.role === "activation" && matrix?.role === "weight" &&
     matrix.shape.length === 2 && rest.every((value) => !value || value.shape.length === 1);
   if (!isProduct) return undefined;
   const axes = [...x.shape.keys()].slice(0, -1).filter((axis) => !equal(x.shape[axis]!, 1));

@@ -36,3 +36,15 @@ Deno.test("a result that others read, or that is no product, is left alone", () 
   assertEquals(wantedRowsOnly(graphOf({ isRead: true }), WANTED), undefined);
   assertEquals(wantedRowsOnly(graphOf({ isLast: false }), WANTED), undefined);
 });
+
+Deno.test("a product that reads its rows as columns is left alone", () => {
+  for (const transpose_a of [false, true]) {
+    const builder = createGraphBuilder("toy");
+    const source = memorySource("weights", new Uint8Array(96));
+    const tensor = { name: "w", shape: [4, 6], format: "F32", source, offset: 0, byteLength: 96 };
+    const [x] = builder.op("scale", [builder.input("x", [1, 4, 4], "f32")], { factor: 2 }, "x");
+    const inputs = [x, builder.weight("w", tensor)];
+    builder.output("logits", builder.op("matmul_nd", inputs, { transpose_a }, "product")[0]!);
+    assertEquals(wantedRowsOnly(builder.build(), WANTED) === undefined, transpose_a);
+  }
+});
