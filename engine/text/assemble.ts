@@ -29,6 +29,8 @@ export interface TokenizerParts {
   readonly warnings: readonly string[];
   /** How whole tokens stand in their text; most have no manners. */
   readonly manners?: ReadonlyMap<number, TokenManners>;
+  /** Makes texts alike that are one to the model, without a change of length, before whole tokens are looked for. */
+  readonly unify?: ((text: string) => string) | undefined;
   /** Whole tokens that are looked for in normalized text; nothing where all stand in the text as written. */
   readonly normalized?: NormalizedParts | undefined;
   /** Encodes text that holds no whole tokens; `isFirst` says that the text begins here. */
@@ -75,11 +77,17 @@ function takeIds(tokens: Map<string, number>, ids: ReadonlySet<number>): Map<str
 
 /** Builds the public object. */
 export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
-  const { vocabulary, prefix, suffix, leadingBlanks, manners } = parts;
+  const { vocabulary, prefix, suffix, leadingBlanks, manners, unify = (text) => text } = parts;
   const { texts, kinds, ids } = vocabulary;
   // At once, which is 7 ms for Gemma's 6,249: while weights are loaded others work too, while a chat begins nobody does.
-  const control = tokensOfKinds(vocabulary, [TOKEN_KIND.control, TOKEN_KIND.unknown]);
-  const extraWords = tokensOfKinds(vocabulary, [TOKEN_KIND.userDefined]);
+  const tokensOf = (...wanted: number[]) => {
+    const tokens = tokensOfKinds(vocabulary, wanted);
+    return parts.unify === undefined
+      ? tokens
+      : new Map(Array.from(tokens, ([text, id]) => [unify(text), id]));
+  };
+  const control = tokensOf(TOKEN_KIND.control, TOKEN_KIND.unknown);
+  const extraWords = tokensOf(TOKEN_KIND.userDefined);
   const late = parts.normalized && createNormalizedTokens({
     control: takeIds(control, parts.normalized.ids),
     extra: takeIds(extraWords, parts.normalized.ids),
@@ -115,7 +123,8 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     return known;
   }
 
-  function encode(text: string, options: EncodeOptions = {}): number[] {
+  function encode(written: string, options: EncodeOptions = {}): number[] {
+    const text = unify(written);
     const { special = false, addSpecial = true, restore } = options;
     const out: number[] = addSpecial ? [...prefix] : [];
     (special ? splitSpecial() : splitPlain)(
@@ -166,7 +175,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
       const found: number[] = late?.findControl(text) ?? [];
       // By control tokens alone: a word of the vocabulary that overlaps one must not hide it here.
       splitControl ??= createSpecialSplitter(control, manners);
-      splitControl(text, () => {}, (_id, start) => found.push(start));
+      splitControl(unify(text), () => {}, (_id, start) => found.push(start));
       return found;
     },
   };

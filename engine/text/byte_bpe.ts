@@ -46,6 +46,7 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
     BYTE_CHARS,
     (char, byte) => ids.get(char + wordSuffix) ?? -257 - byte,
   );
+  const losesBytes = unkId === undefined && symbolOfByte.some((symbol) => symbol < 0);
   const textOf = (symbol: number) =>
     symbol >= 0
       ? texts.get(symbol)!
@@ -64,8 +65,10 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
 
   function encodeWord(word: string): number[] {
     const bytes = UTF8.encode(word);
-    const symbols = Int32Array.from(bytes, (byte) => symbolOfByte[byte]);
+    let symbols = Int32Array.from(bytes, (byte) => symbolOfByte[byte]);
     if (wordSuffix !== "") symbols[bytes.length - 1] = lastSymbolOfByte[bytes[bytes.length - 1]];
+    // What encodes to nothing is gone before the merges: they reach over it.
+    if (losesBytes) symbols = symbols.filter((symbol) => symbol >= 0);
     if (options.ignoreMerges) {
       const whole = ids.get(Array.from(bytes, (byte) => BYTE_CHARS[byte]).join(""));
       if (whole !== undefined && kinds[whole] !== TOKEN_KIND.control) return [whole];

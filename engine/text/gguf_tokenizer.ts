@@ -23,6 +23,7 @@ import { createWordPiece, type WordPieceMarks, wordPieceText } from "./word_piec
 interface KindParts {
   readonly algorithm: TokenizerAlgorithm;
   readonly encodeStretch: TokenizerParts["encodeStretch"];
+  readonly unify?: TokenizerParts["unify"];
   readonly bytesOf: TokenizerParts["bytesOf"];
   readonly leadingBlanks: number;
   /** Whether BOS and EOS are added where the file does not say. */
@@ -86,6 +87,7 @@ export function tokenizerFromGguf(
     leadingBlanks: parts.leadingBlanks,
     warnings: source.warnings,
     encodeStretch: parts.encodeStretch,
+    unify: parts.unify,
     bytesOf: parts.bytesOf,
   });
 }
@@ -153,6 +155,8 @@ function buildCharBpe(source: GgufVocabulary): KindParts {
     algorithm: "bpe",
     encodeStretch: (text, _isFirst, out) =>
       encode((addSpace ? BLANK_MARK : "") + text.replaceAll(" ", BLANK_MARK), out),
+    // A mark in the text is a blank, also where words added by hand are looked for.
+    unify: (text) => text.replaceAll(BLANK_MARK, " "),
     bytesOf: pieceBytes(vocabulary, stringBytes),
     leadingBlanks: addSpace ? 1 : 0,
     addBos: true,

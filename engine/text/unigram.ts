@@ -56,9 +56,9 @@ export function createUnigram(options: UnigramOptions): (text: string, out: numb
   for (let id = 0; id < vocabulary.texts.length; id++) {
     if (vocabulary.kinds[id] === TOKEN_KIND.normal) lowest = Math.min(lowest, Number(scores[id]));
   }
-  const unknownScore = lowest - 10;
   const Sums = options.isSingle ? Float32Array : Float64Array;
   const round = options.isSingle ? Math.fround : Number;
+  const unknownScore = round(lowest - 10);
 
   /** Id of the piece that ends the best cut at each place, and where that piece begins. */
   function bestCut(text: string): { ids: Int32Array; starts: Int32Array } {

@@ -60,14 +60,15 @@ const VOCABULARIES: Readonly<Record<string, Vocabulary>> = {
 /** Names of all of them. */
 export const VOCABULARY_NAMES: readonly string[] = Object.keys(VOCABULARIES);
 
-function pathOf(name: string): string {
+/** Where a vocabulary lies in the cache. */
+export function vocabularyPath(name: string): string {
   return `${cacheFolder()}/vocabularies/${VOCABULARIES[name]!.file}`;
 }
 
 /** Fetches a vocabulary into the cache unless it is there. */
 export async function fetchVocabulary(name: string): Promise<void> {
   if (vocabularyNeed(name).present) return;
-  const path = pathOf(name);
+  const path = vocabularyPath(name);
   Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
   const bytes = await VOCABULARIES[name]!.fetch();
   Deno.writeFileSync(`${path}.part`, bytes);
@@ -79,7 +80,7 @@ export function vocabularyNeed(name: string): Need {
   const { source } = VOCABULARIES[name]!;
   let present = true;
   try {
-    Deno.statSync(pathOf(name));
+    Deno.statSync(vocabularyPath(name));
   } catch {
     present = false;
   }
@@ -93,7 +94,7 @@ export function vocabularyNeed(name: string): Need {
 /** The tokenizer of a vocabulary in the cache. */
 export function readVocabulary(name: string): Tokenizer {
   const { build, file } = VOCABULARIES[name]!;
-  return build(Deno.readFileSync(pathOf(name)), file);
+  return build(Deno.readFileSync(vocabularyPath(name)), file);
 }
 
 function buildTiktoken(bytes: Uint8Array, file: string): Tokenizer {
@@ -169,9 +170,16 @@ async function fetchClip(): Promise<Uint8Array> {
   }
 }
 
-/** What the published tokenizer.json of CLIP says, made from the list of merges. */
+const [CLIP_START, CLIP_END] = ["<|startoftext|>", "<|endoftext|>"];
+
 function buildClip(bytes: Uint8Array, file: string): Tokenizer {
-  const merges = new TextDecoder().decode(bytes).split("\n").slice(1, 49152 - 256 - 2 + 1);
+  const document = clipDocument(new TextDecoder().decode(bytes));
+  return tokenizerFromJson(document, { bos_token: CLIP_START, eos_token: CLIP_END }, file);
+}
+
+/** What the published tokenizer.json of CLIP says, made from the list of merges. */
+export function clipDocument(list: string): unknown {
+  const merges = list.split("\n").slice(1, 49152 - 256 - 2 + 1);
   const printable = BYTE_CHARS.filter((char) => char < "\u0100");
   const chars = [...printable, ...BYTE_CHARS.filter((char) => char >= "\u0100")];
   const texts = [
@@ -179,14 +187,17 @@ function buildClip(bytes: Uint8Array, file: string): Tokenizer {
     ...chars.map((char) => `${char}</w>`),
     ...merges.map((merge) => merge.replace(" ", "")),
   ];
-  const [start, end] = ["<|startoftext|>", "<|endoftext|>"];
-  const added = [start, end].map((content, i) => ({
-    id: texts.length + i,
-    content,
+  const [start, end] = [CLIP_START, CLIP_END];
+  const flags = {
     special: true,
-  }));
+    normalized: false,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+  };
+  const added = [start, end].map((content, i) => ({ id: texts.length + i, content, ...flags }));
   const words = String.raw`'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+`;
-  const document = {
+  return {
     added_tokens: added,
     normalizer: {
       type: "Sequence",
@@ -208,14 +219,14 @@ function buildClip(bytes: Uint8Array, file: string): Tokenizer {
       sep: [end, texts.length + 1],
       cls: [start, texts.length],
     },
-    decoder: { type: "ByteLevel" },
+    decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true },
     model: {
       type: "BPE",
+      dropout: null,
       end_of_word_suffix: "</w>",
       unk_token: end,
       vocab: Object.fromEntries([...texts, start, end].map((text, id) => [text, id])),
       merges,
     },
   };
-  return tokenizerFromJson(document, { bos_token: start, eos_token: end }, file);
 }

@@ -7,6 +7,7 @@ import { type Tokenizer, tokenizerFromJson } from "../../../engine/text/tokenize
 import { tokenizerFromSentencePiece } from "../../../engine/text/sentencepiece.ts";
 import { type Packages, reference } from "./python.ts";
 import type { SentencePieceCase } from "./random_sentencepiece.ts";
+import { readReal } from "./real_vocabularies.ts";
 import type { TokenizerCase } from "./random_tokenizer.ts";
 
 /** What the references need. */
@@ -15,6 +16,12 @@ export const TOKENIZERS: Packages = {
   sentencepiece: "0.2.3",
   tiktoken: "0.14.0",
 };
+
+/** A published vocabulary by its name, and texts. */
+export interface RealCase {
+  readonly name: string;
+  readonly texts: readonly string[];
+}
 
 /** A tokenizer of the reference. */
 export type Opening =
@@ -94,4 +101,27 @@ export async function compareSentencePiece({ model, texts }: SentencePieceCase):
   const refusal = await openReference("fuzz", { kind: "sentencepiece", model });
   if (refusal !== undefined) throw new Error(`the reference does not read it: ${refusal}`);
   await compareIds(tokenizer, "fuzz", texts, { special: false });
+}
+
+interface Opened {
+  readonly tokenizer: Tokenizer;
+  /** Of the references only Hugging Face's looks for control tokens in any text. */
+  readonly special: boolean;
+}
+
+const real = new Map<string, Promise<Opened>>();
+
+/** Compares a vocabulary of a published model and a text. */
+export async function compareReal({ name, texts }: RealCase): Promise<void> {
+  let opened = real.get(name);
+  if (opened === undefined) real.set(name, opened = openReal(name));
+  const { tokenizer, special } = await opened;
+  await compareIds(tokenizer, name, texts, { special });
+}
+
+async function openReal(name: string): Promise<Opened> {
+  const { tokenizer, opening } = await readReal(name);
+  const refusal = await openReference(name, opening);
+  if (refusal !== undefined) throw new Error(`the reference does not read ${name}: ${refusal}`);
+  return { tokenizer, special: opening.kind === "tokenizers" };
 }

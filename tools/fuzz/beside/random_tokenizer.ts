@@ -29,6 +29,65 @@ export function randomText(draw: Draw, words: readonly string[] = []): string {
   ).join("");
 }
 
+/** Characters whose kind is the same in every version of Unicode since 8, which some references stay at. */
+const RANGES: readonly (readonly [number, number])[] = [
+  [0x20, 0x7e],
+  [0x20, 0x7e],
+  [0, 0x1f],
+  [0xa0, 0x17f],
+  [0x300, 0x36f],
+  [0x370, 0x52f],
+  [0x591, 0x5f4],
+  [0x620, 0x6ff],
+  [0x900, 0x963],
+  [0xe01, 0xe5b],
+  [0x1100, 0x11ff],
+  [0x2000, 0x206f],
+  [0x2190, 0x23f3],
+  [0x2600, 0x27bf],
+  [0x3041, 0x30ff],
+  [0x4e00, 0x9fcc],
+  [0xac00, 0xd7a3],
+  [0xe000, 0xe0ff],
+  [0xfb00, 0xfb06],
+  [0xfdd0, 0xfdef],
+  [0xff01, 0xffee],
+  [0x1d400, 0x1d7ff],
+  [0x1f300, 0x1f64f],
+  [0x20000, 0x2a6d6],
+];
+const WORDS: readonly string[] = [
+  ...[
+    "▁",
+    "▁▁",
+    "▁▁▁▁",
+    "\0",
+    "\0\0",
+    " ",
+    "  ",
+    "    ",
+    "\n",
+    "\r\n",
+    "\n\n\n",
+    "\t",
+    "the",
+    " The",
+  ],
+  ...["don't", "I'LL", "ing", "▁the", "<s>", "</s>", "<unk>", "<|endoftext|>", "<0x41>", "[MASK]"],
+  ...["123", "3.14", "http://", "ﬃ", "e\u0301", "\u200b", "\ufeff", "\u00ad", "ſ", "İ", "ά", "👩‍👩‍👧"],
+];
+
+/** A text of characters from all over Unicode, and of words that tokenizers treat apart. */
+export function randomUnicode(draw: Draw): string {
+  const length = draw(6) === 0 ? draw(200) : draw(24);
+  let [low, high] = RANGES[draw(RANGES.length)]!;
+  return Array.from({ length }, () => {
+    if (draw(3) === 0) return WORDS[draw(WORDS.length)]!;
+    if (draw(4) === 0) [low, high] = RANGES[draw(RANGES.length)]!;
+    return String.fromCodePoint(low + draw(high - low + 1));
+  }).join("");
+}
+
 type Json = Record<string, unknown>;
 
 const PATTERNS: readonly Json[] = [
