@@ -37,9 +37,10 @@ const LINE = {
     ["deno task fuzz graphs --device gpu --count 2000", "random ONNX graphs beside the reference"],
   ],
   notes: [
-    `Targets: ${Object.keys(targets).join(", ")}, all (of these), and graphs:`,
-    "random ONNX graphs on a device with all passes, beside the reference without any and, where",
-    "Python has it, onnxruntime. A failing graph is made small and written as .onnx, inputs beside it.",
+    `Targets: ${Object.keys(targets).join(", ")}, all (of these), and graphs.`,
+    "graphs: random ONNX graphs on a device with all passes, beside the reference without any and, " +
+    "where Python has it, onnxruntime. A failing graph is made small and written as .onnx, its inputs " +
+    "beside it.",
   ],
 } as const;
 
