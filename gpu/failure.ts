@@ -31,3 +31,11 @@ export function messageOf(error: unknown): string {
   const text = (error as { readonly message?: unknown } | null)?.message ?? error;
   return String(text).replace(/\s+/g, " ").trim();
 }
+
+/** The failure behind an error of the device; calls that find it lost say so before its promise does. */
+export function failureOf(error: unknown): GpuFailure {
+  const name = (error as { constructor?: { name?: string } } | null)?.constructor?.name;
+  const isLoss = /\bdevice (is|was) lost\b/i.test(messageOf(error));
+  const kind = name === "GPUOutOfMemoryError" ? "memory" : isLoss ? "lost" : "validation";
+  return new GpuFailure(kind, messageOf(error), { cause: error });
+}

@@ -5,7 +5,7 @@
 
 import { BUFFER_USAGE, OFFSET_ALIGNMENT } from "./constants.ts";
 import { type GpuProvider, probeCapabilities, requestDevice } from "./capabilities.ts";
-import { GpuFailure, messageOf } from "./failure.ts";
+import { failureOf, GpuFailure } from "./failure.ts";
 import type { Capabilities } from "./kernel.ts";
 import { createPipelines, type Pipelines } from "./pipelines.ts";
 
@@ -231,11 +231,4 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
       device.destroy();
     },
   };
-}
-
-/** The failure behind an error of the device. */
-function failureOf(error: unknown): GpuFailure {
-  const name = (error as { constructor?: { name?: string } } | null)?.constructor?.name;
-  const kind = name === "GPUOutOfMemoryError" ? "memory" : "validation";
-  return new GpuFailure(kind, messageOf(error), { cause: error });
 }

@@ -23,9 +23,24 @@ interface Group {
   readonly cases: readonly Case[];
 }
 
-const { groups } = JSON.parse(await Deno.readTextFile(fixturePath("onnx_empty.json"))) as {
-  groups: readonly Group[];
-};
+/** A graph of several nodes, run with sizes one after another. */
+interface Chain {
+  readonly name: string;
+  readonly model: string;
+  readonly runs: readonly {
+    readonly sizes: Readonly<Record<string, number>>;
+    readonly inputs: Readonly<Record<string, StoredTensor>>;
+    readonly outputs: Readonly<Record<string, StoredTensor>>;
+  }[];
+}
+
+const { groups, chains } = JSON.parse(
+  await Deno.readTextFile(fixturePath("onnx_empty.json")),
+) as { groups: readonly Group[]; chains: readonly Chain[] };
+
+function tensorsOf(stored: readonly (readonly [string, StoredTensor])[]) {
+  return Object.fromEntries(stored.map(([name, tensor]) => [name, tensorOf(tensor)]));
+}
 
 async function failures({ models, cases }: Group, device: DeviceName): Promise<string[]> {
   const failed: string[] = [];
@@ -36,9 +51,7 @@ async function failures({ models, cases }: Group, device: DeviceName): Promise<s
     const wanted = new Set(graph.inputs.map(({ name }) => name));
     const inputs = cases.flatMap(({ inputs }) => Object.entries(inputs))
       .filter(([name]) => wanted.has(name));
-    const results = await graph.run(
-      Object.fromEntries(inputs.map(([name, tensor]) => [name, tensorOf(tensor)])),
-    );
+    const results = await graph.run(tensorsOf(inputs));
     for (const { name, outputs } of cases) {
       for (const [output, expected] of Object.entries(outputs)) {
         // A graph leaves out the cases that onnxruntime refuses in its form.
@@ -52,7 +65,28 @@ async function failures({ models, cases }: Group, device: DeviceName): Promise<s
   return failed;
 }
 
+async function checkChain({ model, runs }: Chain, device: DeviceName): Promise<void> {
+  const path = await Deno.makeTempFile({ suffix: ".onnx" });
+  await Deno.writeFile(path, Uint8Array.fromBase64(model));
+  using graph = await loadGraph(path, { device, threads: 1 });
+  for (const { sizes, inputs, outputs } of runs) {
+    const results = await graph.run(tensorsOf(Object.entries(inputs)));
+    for (const [name, expected] of Object.entries(outputs)) {
+      const reason = differingElement(results[name] as GraphTensor, expected, 1e-4);
+      assertEquals(reason, undefined, `${name} with ${JSON.stringify(sizes)}`);
+    }
+  }
+  await Deno.remove(path);
+}
+
 for (const device of ["reference", "wasm", "gpu"] as const) {
+  for (const chain of chains) {
+    testWith(
+      device === "gpu" ? [adapterNeed] : [],
+      `${chain.name} with sizes of 0 in between gives what onnxruntime gives on ${device}`,
+      () => checkChain(chain, device),
+    );
+  }
   for (const group of groups) {
     testWith(
       device === "gpu" ? [adapterNeed] : [],

@@ -25,6 +25,17 @@ const FAULTS: Readonly<
     kind: DeviceError,
     says: /disguised: .*\. Load the model again$/,
   },
+  "is lost in the middle of a step": {
+    fail(device) {
+      const { queue } = device, { submit } = queue;
+      queue.submit = (commands) => {
+        submit.call(queue, commands);
+        device.destroy();
+      };
+    },
+    kind: DeviceError,
+    says: /disguised: .*\. Load the model again$/,
+  },
   "has no memory left": {
     fail(device) {
       class GPUOutOfMemoryError extends Error {}

@@ -1,6 +1,6 @@
 // What goes wrong on a GPU as the engine's errors: with the model, the adapter, and what to do.
 
-import { GpuFailure, messageOf } from "../../gpu/failure.ts";
+import { failureOf, GpuFailure, messageOf } from "../../gpu/failure.ts";
 import type { Gpu } from "../../gpu/gpu.ts";
 import { DeviceError, ResourceError, TroodonError } from "../errors.ts";
 import { gpuMatrixBytes } from "./gpu_weights.ts";
@@ -15,7 +15,7 @@ function failureBehind(error: unknown, gpu: Gpu): GpuFailure | undefined {
   if (error instanceof TroodonError) return undefined;
   if (gpu.isLost) return new GpuFailure("lost", messageOf(error), { cause: error });
   const isOfDevice = error instanceof DOMException && error.name !== "AbortError";
-  return isOfDevice ? new GpuFailure("validation", error.message, { cause: error }) : undefined;
+  return isOfDevice ? failureOf(error) : undefined;
 }
 
 /** The engine's error for a failure of the device. */
@@ -24,7 +24,8 @@ export function explained(thrown: unknown, plan: Plan, gpu: Gpu): unknown {
   if (!error) return thrown;
   const { adapter } = gpu.capabilities;
   const file = weightsOf(plan)[0]?.tensor?.source.name;
-  const details = { file, place: plan.graph.name, cause: error };
+  const { name } = plan.graph;
+  const details = { file, place: name === file ? undefined : name, cause: error };
   if (error.kind === "memory") {
     const weights = [...distinctWeights(plan).values()].filter(isMatrix)
       .reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
