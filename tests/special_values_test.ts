@@ -156,6 +156,8 @@ function opCaseOf({ name, inputs, attributes }: Row): OpCase {
 interface Accuracy {
   /** Part of a number that it may be off by. */
   readonly relative: number;
+  /** Numbers below this may be zeros, or stay what they were. */
+  readonly smallest: number;
   /** Further by how much, by op or kind of function. */
   readonly absolute: Readonly<Record<string, number>>;
   /** Whether zeros have the right sign. */
@@ -174,15 +176,23 @@ const GATES = {
   erf: TINY,
 };
 
-const REFERENCE: Accuracy = { relative: 1.2e-7, absolute: {}, signs: true, others: () => [] };
+const REFERENCE: Accuracy = {
+  relative: 1.2e-7,
+  smallest: 1.5e-45,
+  absolute: {},
+  signs: true,
+  others: () => [],
+};
 const WASM: Accuracy = {
   relative: 1e-6,
+  smallest: 1.5e-45,
   absolute: { ...GATES, gelu: 1e-6, gelu_tanh: 1e-12, softcap: TINY },
   signs: true,
   others: ({ narrow }) => narrow,
 };
 const GPU: Accuracy = {
   relative: 3e-5,
+  smallest: 1.1754944e-38,
   absolute: { ...GATES, gelu: 1e-6, gelu_tanh: 1e-6, softcap: 1e-6 },
   signs: false,
   others: ({ narrow, flushed }) => [...narrow, ...flushed],
@@ -216,7 +226,8 @@ function differences(row: Row, result: CaseResult, accuracy: Accuracy): string[]
     }
     if (got === 0 && wanted === 0) return false;
     // The last bit of a denormal is a larger part of it.
-    return Math.abs(got - wanted) <= accuracy.relative * Math.abs(wanted) + bound + 1.5e-45;
+    return Math.abs(got - wanted) <=
+      accuracy.relative * Math.abs(wanted) + bound + accuracy.smallest;
   }
 }
 

@@ -2,14 +2,14 @@
 // another number or none: remainders of floats, and quotients of integers, where a divisor of 0 is an error.
 
 import { wgsl } from "../wgsl.ts";
-import { FLOAT_TESTS } from "./unary_functions.ts";
+import { FLOAT_TESTS, QUOTIENT } from "./unary_functions.ts";
 
 /** Expressions of `a` and `b` on f32. */
 export const BINARY_FLOAT: Readonly<Record<string, string>> = {
   add: "a + b",
   sub: "a - b",
   mul: "a * b",
-  div: "a / b",
+  div: "quotient(a, b)",
   min: "select(min(a, b), a + b, is_nan(a) || is_nan(b))",
   max: "select(max(a, b), a + b, is_nan(a) || is_nan(b))",
   prelu: "select(select(a, b * a, a < 0.0), a, is_nan(a))",
@@ -104,6 +104,8 @@ export const BINARY_BOOL: Readonly<Record<string, string>> = {
 /** The functions that the expressions call. */
 export const BINARY_FUNCTIONS: string = wgsl`
   ${FLOAT_TESTS}
+
+  ${QUOTIENT}
 `;
 
 /**

@@ -36,7 +36,7 @@ const FLOAT: Readonly<Record<string, string>> = {
   gelu: "0.5 * x * (1.0 + erf(x * 0.70710678))",
   gelu_tanh: "x * sigmoid(1.5957691 * (x + 0.044715 * x * x * x))",
   softplus: "softplus(x)",
-  softsign: "x / (1.0 + abs(x))",
+  softsign: "quotient(x, 1.0 + abs(x))",
   mish: "x * safe_tanh(softplus(x))",
   hard_sigmoid: "clamp(params.alpha * x + params.beta, 0.0, 1.0)",
   hard_swish: "x * clamp(x / 6.0 + 0.5, 0.0, 1.0)",
@@ -96,6 +96,14 @@ export const FLOAT_TESTS: string = wgsl`
   }
 `;
 
+/** A quotient by numbers beyond 2^126 too, whose reciprocal is a denormal, which devices may take as 0. */
+export const QUOTIENT: string = wgsl`
+  fn quotient(a: f32, b: f32) -> f32 {
+    let s = select(1.0, 2.3283064e-10, abs(b) > 8.5e37);
+    return (a * s) / (b * s);
+  }
+`;
+
 /** A logarithm of denormals too, where the device does not take them as 0; of negative numbers NaN. */
 export const SAFE_LOG: string = wgsl`
   fn nan_like(x: f32) -> f32 {
@@ -116,6 +124,8 @@ export function unaryFunctions(expression: string): string {
 
 const FUNCTIONS = wgsl`
   ${FLOAT_TESTS}
+
+  ${QUOTIENT}
 
   ${SAFE_LOG}
 
@@ -155,17 +165,22 @@ const FUNCTIONS = wgsl`
     return safe_tanh(0.5 * x) * (exp(x) + 1.0);
   }
 
+  // Half of a normal number, by its exponent: compilers may take (0.5 * h) * h for 0.5 * (h * h).
+  fn half_of(h: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(h) - 0x800000u);
+  }
+
   // exp(x / 2) twice: exp(x) overflows before its half does.
   fn safe_sinh(x: f32) -> f32 {
     let z = x * x;
     let near = x + x * z * (((2.7557319e-6 * z + 1.9841270e-4) * z + 8.3333333e-3) * z + 1.6666667e-1);
     let h = exp(0.5 * abs(x));
-    return select(sign(x) * (0.5 * h * h - 0.5 / h / h), near, abs(x) < 1.0);
+    return select(sign(x) * (half_of(h) * h - 0.5 / h / h), near, abs(x) < 1.0);
   }
 
   fn safe_cosh(x: f32) -> f32 {
     let h = exp(0.5 * abs(x));
-    return 0.5 * h * h + 0.5 / h / h;
+    return half_of(h) * h + 0.5 / h / h;
   }
 
   fn safe_asinh(x: f32) -> f32 {
@@ -195,7 +210,8 @@ const FUNCTIONS = wgsl`
     return max(x, 0.0) + log1p(exp(-abs(x)));
   }
 
-  // x · P(x²) / Q(x²) on -4..4, the rational approximation of TensorFlow and Eigen: 5e-7 of the result.
+  // x · P(x²) / Q(x²) on -4..4, the rational approximation of TensorFlow and Eigen: 5e-7 of the result. Beyond it is
+  // exactly 1, since x · (1 - erf) must be 0 for any x.
   fn erf(x: f32) -> f32 {
     let v = clamp(x, -4.0, 4.0);
     let z = v * v;
@@ -204,6 +220,6 @@ const FUNCTIONS = wgsl`
       1.60960333262415e-2;
     let q = (((-1.45660718464996e-5 * z - 2.13374055278905e-4) * z - 1.68282697438203e-3) * z -
       7.37332916720468e-3) * z - 1.42647390514189e-2;
-    return v * p / q;
+    return select(v * p / q, sign(x), abs(x) >= 4.0);
   }
 `;
