@@ -45,12 +45,12 @@ function tensorDifference(
   return undefined;
 }
 
-/** Largest finite magnitude. */
-export function largestOf(tensor: HostTensor): number {
+/** Largest magnitude below a limit. */
+export function largestOf(tensor: HostTensor, limit = Infinity): number {
   let largest = 0;
   for (let i = 0; i < tensor.data.length; i++) {
     const value = Math.abs(getElement(tensor, i));
-    if (value > largest && value < Infinity) largest = value;
+    if (value > largest && value < limit) largest = value;
   }
   return largest;
 }

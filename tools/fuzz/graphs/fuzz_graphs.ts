@@ -37,7 +37,7 @@ export interface GraphCounts {
 /** How to get the peer. */
 export const PEER_REMEDY = "python3 -m pip install onnxruntime==1.32.0";
 
-// Rows cut among threads are for every fourth graph: on a busy machine threads wait for each other.
+// Rows cut among threads are for every eighth graph: on a busy machine threads wait for each other.
 const WASM_THREADS = [1, 2];
 
 /** Judges graphs `from` to `to`. */
@@ -54,7 +54,7 @@ export async function fuzzGraphs(order: GraphOrder): Promise<GraphCounts> {
   for (let index = from; index < to; index++) {
     tick(index);
     const given = randomGraph(seed, index, { few: device === "gpu" });
-    const judges: Judges = { backend: backends[index % 4 === 3 ? backends.length - 1 : 0]!, peer };
+    const judges: Judges = { backend: backends[index % 8 === 7 ? backends.length - 1 : 0]!, peer };
     const verdict = await judge(given, judges);
     if (verdict.kind === "failure") {
       const small = await smallest(given, verdict, { ...judges, tick: () => tick(index) });

@@ -8,6 +8,7 @@ import {
   type HostTensor,
   setElement,
 } from "../../../engine/graph/host_tensor.ts";
+import { numbersOf } from "../../../engine/graph/host_numbers.ts";
 import { isHostTensor } from "../../../engine/graph/onnx/tensor.ts";
 import { readOnnx } from "../../../engine/formats/onnx/open_onnx.ts";
 import { ELEMENT_TYPES } from "../../../engine/formats/onnx/data_types.ts";
@@ -129,9 +130,8 @@ async function realDifference(
   if (!difference(actual, expected)) return undefined;
   const room = new Map<string, number>();
   const straight = await referenceRun(given);
-  const coarse = given.graph.outputs.some(([, type]) => type === HALF)
-    ? HALF_STEPS * await largestInside(given)
-    : 0;
+  const isHalf = given.graph.outputs.some(([, type]) => type === HALF);
+  const coarse = await largestInside(given) * 2 ** (isHalf ? -8 : -22);
   for (let i = 0; i < TRIES; i++) {
     const moved = await referenceRun(nudged(given, createDraw(1, i)));
     for (const [run, tensors] of straight.entries()) {
@@ -150,15 +150,18 @@ async function realDifference(
 }
 
 const HALF = 10;
-// What half precision loses at a few nodes in a row, as a share of the largest number on the way.
-const HALF_STEPS = 2 ** -8;
+// Larger ones are what masks hide with.
+const LARGEST = 1e5;
 
-/** Largest magnitude of any value of a graph. */
+/** Largest magnitude on the way through a graph, a last bit of which may be all that a sum leaves. */
 async function largestInside({ graph, ...given }: GraphCase): Promise<number> {
-  const names = new Set(graph.nodes.flatMap(({ outputs }) => outputs));
-  const outputs = [...names].map((name) => [name, HALF, []] as const);
+  const needed = new Set(graph.nodes.flatMap(({ inputs }) => inputs));
+  const names = graph.nodes.flatMap(({ outputs }) => outputs).filter((name) => needed.has(name));
+  const outputs = [...graph.outputs, ...names.map((name) => [name, HALF, []] as const)];
   const results = await referenceRun({ ...given, graph: { ...graph, outputs } });
-  return Math.max(...results.flatMap((run) => [...run.values()].map(largestOf)));
+  return Math.max(
+    ...results.flatMap((run) => [...run.values()].map((tensor) => largestOf(tensor, LARGEST))),
+  );
 }
 
 const STEPS: Readonly<Record<string, number>> = { f32: 2 ** -22, f64: 2 ** -22, f16: 2 ** -10 };
@@ -188,7 +191,7 @@ function nudgedTensor(tensor: HostTensor, draw: Draw): HostTensor {
   return moved;
 }
 
-// A single number is a scale, a limit or an exponent: whole ones mean what they say.
+// Whole numbers mean what they say: exponents, limits, factors of sizes.
 function nudgedConstant(tensor: Tensor, draw: Draw): Tensor {
   const dtype = ELEMENT_TYPES.get(tensor.type)!.dtype;
   if (dtype !== "f32" && dtype !== "f16") return tensor;
@@ -196,5 +199,6 @@ function nudgedConstant(tensor: Tensor, draw: Draw): Tensor {
   if (count <= 1 || !tensor.raw) return tensor;
   const host = { dtype, shape, data: hostArray(dtype, count) };
   bytesOf(host).set(tensor.raw);
-  return { ...tensor, raw: bytesOf(nudgedTensor(host, draw)) };
+  const isWhole = numbersOf(host).every(Number.isInteger);
+  return isWhole ? tensor : { ...tensor, raw: bytesOf(nudgedTensor(host, draw)) };
 }
