@@ -97,7 +97,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     ...["weighted_sum"],
   ],
   "softmax and gates of rows that have rows here": [
-    ...["attention", "recurrent", "rope_append", "rope_attention", "scaled_attention"],
+    ...["attention", "recurrent", "rope_append", "rope_attention"],
     ...["span_attention"],
   ],
   "codes of 8 bit, which hold finite numbers only": [

@@ -20,7 +20,7 @@ const planes = {
 export const ATTENTION_FLAGS = {
   ...{ q_joined: 1, k_joined: 2, v_joined: 4, causal: 8, from_end: 16, wide: 32 },
   ...{ new_k_joined: 64, new_v_joined: 128, behind_valid: 256 },
-  ...{ truths: 512, one_column: 1024, packed: 2048 },
+  ...{ truths: 512, one_column: 1024, packed: 2048, spoilt: 4096 },
 } as const;
 
 /** Table of these kernels. */
@@ -203,7 +203,7 @@ export const NN_OPCODES = {
   },
   /**
    * Strides of the mask are in elements; addresses of 0: none; `flags`: ATTENTION_FLAGS, `truths` and
-   * `one_column` of the mask, `packed`: q, k and v are columns of one tensor. `fresh` rows of `new_k` and `new_v` stand behind the keys.
+   * `one_column` of the mask, `packed`: q, k and v are columns of one tensor, `spoilt`: rows that see nothing are NaN. `fresh` rows of `new_k` and `new_v` stand behind the keys.
    */
   scaled_attention: {
     file: "nn_attention",

@@ -88,6 +88,7 @@ export const scaledAttentionKernel: WasmKernel = {
         truths: mask?.dtype === "bool",
         one_column: mask !== undefined && equal(mask.shape.at(-1) ?? 1, 1),
         behind_valid: attributes.new_rows === "behind_valid",
+        spoilt: attributes.unseen === "nan",
       }),
       ...{ batch, heads: qHeads, kv_heads: kvHeads, rows, keys, width, value_width },
       scale: attributes.scale as number,

@@ -95,6 +95,7 @@ export interface AttendRows {
   readonly offset: number;
   readonly from_end: boolean;
   readonly window: number;
+  readonly unseen: "zeros" | "nan";
   readonly scores: "none" | "products" | "capped" | "masked" | "weights";
   /** What is asked of the scores, [batch, heads, rows, keys]. */
   readonly seen: Float64Array;
@@ -149,13 +150,13 @@ function attendRow(
     weights[j] = masked;
     if (!(masked <= largest)) largest = masked;
   }
-  // A row that sees nothing gives zeros.
+  // A row that sees nothing gives zeros, or NaN.
   if (largest === -Infinity) largest = 0;
   let total = call.sinks ? Math.exp(call.sinks[h]! - largest) : 0;
   for (let j = 0; j < keys; j++) total += weights[j] = Math.exp(weights[j]! - largest);
-  const target = rowAt(out.layout, b, h, row);
+  const target = rowAt(out.layout, b, h, row), nothing = call.unseen === "nan" ? NaN : 0;
   for (let j = 0; j < keys; j++) {
-    const weight = total === 0 ? 0 : weights[j]! / total;
+    const weight = total === 0 ? nothing : weights[j]! / total;
     if (kind === "weights") seen[record + j] = weight;
     if (weight === 0) continue;
     const value = rowAt(v.layout, b, kvHead, j);

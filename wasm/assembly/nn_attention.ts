@@ -34,6 +34,8 @@ const TRUTHS: u32 = 512;
 const ONE_COLUMN: u32 = 1024;
 /** Queries, keys and values side by side in rows of one tensor. */
 const PACKED: u32 = 2048;
+/** A row that sees nothing is NaN, not zeros. */
+const SPOILT: u32 = 4096;
 const ROWS: u32 = 32;
 const BLOCK: u32 = 128;
 
@@ -111,8 +113,9 @@ function attendTile(ip: usize, item: u32, head: u32, first: u32, height: u32): v
     }
     sumBlock(scores, height, valuesAt, isNew ? newVStride : vStride, count, valueWidth, sums, sumStride, panel);
   }
+  const nothing: f32 = flags & SPOILT && valid ? NaN : 0;
   for (let r: u32 = 0; r < height; r++) {
-    const total = load<f32>(totals + (<usize>r << 2)), factor: f32 = total == 0 ? 0 : <f32>1 / total;
+    const total = load<f32>(totals + (<usize>r << 2)), factor: f32 = total == 0 ? nothing : <f32>1 / total;
     scaleRun(sums + <usize>r * sumStride, y + <usize>r * yStride, factor, valueWidth);
   }
 }

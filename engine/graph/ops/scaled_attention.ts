@@ -32,6 +32,8 @@ const SCORE_KINDS = ["none", "products", "capped", "masked", "weights"] as const
 /** Where new keys stand: behind all others, or behind those of them that `key_counts` leaves valid. */
 const NEW_ROWS = ["behind_all", "behind_valid"] as const;
 
+const UNSEEN = ["zeros", "nan"] as const;
+
 /**
  * (q, k?, v?, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
  * (like q, [B, H, S, T]?).
@@ -58,6 +60,8 @@ export const scaledAttention: OpRecord = defineOp({
     window: integer(0, 0),
     scores: choice(SCORE_KINDS, "none"),
     new_rows: choice(NEW_ROWS, "behind_all"),
+    /** What a row is whose keys are all masked; a softmax by itself gives NaN. */
+    unseen: choice(UNSEEN, "zeros"),
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 8);

@@ -59,6 +59,8 @@ interface Attention {
   readonly scale: number;
   readonly heads: number;
   readonly kvHeads: number;
+  /** What a row is that sees nothing. */
+  readonly unseen: "zeros" | "nan";
 }
 
 function match(node: Node, context: MatchContext): Attention | undefined {
@@ -82,7 +84,9 @@ function match(node: Node, context: MatchContext): Attention | undefined {
   // Products repeat keys that are one for all items or heads; attention repeats heads alone, and values with them.
   const [batch, keyHeads] = (keys.perm ?? [0, 1]).map((axis) => keys.value.shape[axis]!);
   if (!equal(batch!, scores.q.shape[0]!) || !equal(keyHeads!, kvHeads)) return undefined;
-  return { ...scores, k: keys, v: grouped ? v.base : product.b, heads, kvHeads };
+  // A softmax that is not safe gives NaN for a row that sees nothing.
+  const unseen = softmax.outputs[0] === product.a ? "nan" : "zeros";
+  return { ...scores, k: keys, v: grouped ? v.base : product.b, heads, kvHeads, unseen };
 }
 
 function asProduct({ op, inputs, attributes }: Node) {
@@ -168,13 +172,13 @@ function sameBatches(q: Value, v: Value): boolean {
 }
 
 function build({ node, op, moved }: Visit, attention: Attention): readonly Value[] {
-  const { q, k: { value, perm }, v, mask, scale, heads, kvHeads } = attention;
+  const { q, k: { value, perm }, v, mask, scale, heads, kvHeads, unseen } = attention;
   const source = moved(value);
   const k = perm ? op("transpose", [source], { perm }, `${node.name}.k`)[0]! : source;
   return op(
     "scaled_attention",
     [moved(q), k, moved(v), mask && moved(mask)],
-    { q_heads: heads, kv_heads: kvHeads, scale },
+    { q_heads: heads, kv_heads: kvHeads, scale, unseen },
     node.name,
   );
 }

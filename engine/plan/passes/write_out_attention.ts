@@ -20,6 +20,7 @@ export const writeOutAttention: Pass = definePass({
   reads: {
     scaled_attention: [
       ...["q_heads", "kv_heads", "scale", "softcap", "causal", "offset", "from_end", "scores"],
+      "unseen",
     ],
   },
   suits: ({ hasKernel }) => !hasKernel("scaled_attention") && PARTS.every(hasKernel),
@@ -94,9 +95,9 @@ function writeOut(visit: Visit): readonly Value[] {
     ? hide(visit.constant(`${node.name}.seen`, causal.seen, causal.shape, "bool"), chosen)
     : chosen;
   const soft = make("softmax", [masked], { axis: -1 });
-  // A row that sees nothing gives zeros.
+  // A row that sees nothing gives zeros, where softmax gives NaN.
   const largest = () => make("reduce", [masked], { kind: "max", axes: [-1], keep: true });
-  const weights = mask || causal?.hasBlindRow
+  const weights = attributes.unseen === "zeros" && (mask || causal?.hasBlindRow)
     ? make("where", [
       make("binary", [largest(), number(-Infinity)], { kind: "equal" }),
       ...[number(0), soft],
