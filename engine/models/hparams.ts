@@ -185,9 +185,7 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
     if (found.headDim !== undefined || hidden % (found[name] ?? 1) === 0) continue;
     fail(name, `is ${found[name]}, which does not divide the hidden size ${hidden}`);
   }
-  if ((found.expertsUsed ?? 0) > (found.experts ?? Infinity)) {
-    fail("expertsUsed", `is ${found.expertsUsed}, and there are ${found.experts} experts`);
-  }
+  checkExperts(found, fail);
   const headDim = found.headDim ?? hidden / heads;
   const ropeDim = found.ropeDim ?? Math.floor(headDim * (found.ropeFraction ?? 1));
   if (ropeDim > headDim || ropeDim % 2 !== 0) {
@@ -216,6 +214,28 @@ function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperp
     context: need("context", found.context),
     normEpsilon: need("normEpsilon", found.normEpsilon),
   };
+}
+
+/** So many experts must be there to be chosen, in groups of equal size. */
+function checkExperts(
+  { experts, expertsUsed = 0, expertGroups, expertGroupsUsed }: FoundHyperparameters,
+  fail: (name: FieldName, message: string) => never,
+): void {
+  if (!experts) return;
+  if (expertsUsed > experts) {
+    fail("expertsUsed", `is ${expertsUsed}, and there are ${experts} experts`);
+  }
+  if (!expertGroups) return;
+  if (experts % expertGroups !== 0) {
+    fail("expertGroups", `is ${expertGroups}, which does not divide ${experts} experts`);
+  }
+  const groups = expertGroupsUsed || expertGroups;
+  if (groups > expertGroups) {
+    fail("expertGroupsUsed", `is ${groups}, and there are ${expertGroups} groups`);
+  }
+  if (expertsUsed > groups * experts / expertGroups) {
+    fail("expertsUsed", `is ${expertsUsed}, and ${groups} of ${expertGroups} groups hold fewer`);
+  }
 }
 
 // A rule of GGUF that has a factor and no name is the linear one. Before there was a record of the rule, files had that

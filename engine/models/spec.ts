@@ -35,8 +35,8 @@ export interface Names {
   readonly prefixes: readonly string[];
   /** Endings of tensor names that hold nothing needed. */
   readonly ignored: readonly string[];
-  /** Keys that change no result; `*` stands for any part of one. */
-  readonly harmless: readonly string[];
+  /** Keys that change no result, each with the reason; `*` stands for any part of one. */
+  readonly harmless: readonly (readonly [key: string, because: string])[];
   /** Endings of tensor names in older files, and what they are called here. */
   readonly renamed: Readonly<Record<string, string>>;
 }
@@ -59,7 +59,7 @@ const conventionNames = record({
   tensors: tensorRules,
   expected: expectedRule,
   ignored: list(text),
-  harmless: list(text),
+  harmless: table(list(text)),
 });
 
 const wholeRule = table(anything);
@@ -97,7 +97,7 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
       expected: { ...shared.expected, ...own?.expected },
       prefixes: own?.prefixes ?? shared.prefixes,
       ignored: [...shared.ignored, ...own?.ignored ?? []],
-      harmless: [...shared.harmless, ...own?.harmless ?? []],
+      harmless: [shared.harmless, own?.harmless ?? {}].flatMap(byKey),
       renamed: own?.renamed ?? {},
     };
     checkReferences(spec, names, file);
@@ -111,6 +111,11 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
     return { spec, convention, names, specialize };
   };
   return resolve(merged);
+}
+
+function byKey(reasons: Readonly<Record<string, readonly string[]>>): [string, string][] {
+  return Object.entries(reasons)
+    .flatMap(([because, keys]) => keys.map((key): [string, string] => [key, because]));
 }
 
 type Case = NonNullable<ModelSpec["cases"]>[number];

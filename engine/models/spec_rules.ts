@@ -184,8 +184,8 @@ const names = record({
   prefixes: optional(list(text)),
   tensors: optional(tensorRules),
   ignored: optional(list(text)),
-  /** Keys that change no result, `*` standing for any part. */
-  harmless: optional(list(text)),
+  /** Keys that change no result, by the reason; `*` stands for any part. */
+  harmless: optional(table(list(text))),
 });
 
 /** The rules of a spec file without `containers`. */

@@ -33,7 +33,7 @@ export function unknownKeys(
   const named = (key: string) => key.replace("{arch}", architecture);
   const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]
     .map(named);
-  const harmless = names.harmless.map((pattern) => patternOf(named(pattern)));
+  const harmless = names.harmless.map(([pattern]) => patternOf(named(pattern)));
   // By keys: to look at a value may take decoding a vocabulary.
   const unknown = [...metadata.keys()].filter((key) =>
     (convention === "huggingface" || key.startsWith(`${architecture}.`)) &&
@@ -69,4 +69,9 @@ function asks(value: unknown): boolean {
   }
   if (typeof value === "object" && value !== null) return Object.keys(value).length > 0;
   return value !== null && value !== false && value !== 0 && value !== "";
+}
+
+/** Why a key changes no result; undefined where the names do not list it. */
+export function harmlessReason({ names }: ResolvedSpec, key: string): string | undefined {
+  return names.harmless.find(([pattern]) => patternOf(pattern).test(key))?.[1];
 }

@@ -71,6 +71,7 @@ export const phi3: GgufRule = {
   metadata: (config) => ({
     ...common(config, "rms"),
     "rope.scaling.original_context_length": count(config.original_max_position_embeddings),
+    ...config.rope_scaling ? { "rope.scaling.attn_factor": real(attentionFactor(config)) } : {},
     "attention.sliding_window": count(config.sliding_window ?? 0),
   }),
   names: [
@@ -91,6 +92,13 @@ export const phi3: GgufRule = {
     ];
   },
 };
+
+/** How much longer contexts strengthen attention, as the converter writes it. */
+function attentionFactor(config: Config): number {
+  const original = Number(config.original_max_position_embeddings);
+  const scale = Number(config.max_position_embeddings) / original;
+  return scale > 1 ? Math.sqrt(1 + Math.log(scale) / Math.log(original)) : 1;
+}
 
 /** DeepSeek 2 and 3: latents in the form of today, or in that of files from before April 2025. */
 export const deepseek2 = (isSplit: boolean): GgufRule => ({
