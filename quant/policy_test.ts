@@ -94,6 +94,15 @@ Deno.test("Inferflow's policy keeps embeddings, vectors and what is below the th
   assertEquals(formatsOf(low, TINY_LLAMA)["blk.0.attn_k"], "Q4_B32T1A");
 });
 
+Deno.test("vectors of any role and norms of any shape are kept unless a rule names them", () => {
+  const format = (name: string, ...shape: number[]) =>
+    chooseFormat(getPolicy("q4_k_m"), { name, shape }, MODEL).format;
+  assertEquals(format("blk.0.attn_q.bias", 256), undefined);
+  assertEquals(format("blk.0.attn_q.weight", 256), undefined);
+  assertEquals(format("blk.0.something.weight", 256), undefined);
+  assertEquals(format("blk.0.attn_norm.weight", 256, 256), undefined);
+});
+
 Deno.test("Q4_K_M favours the layers that llama.cpp favours", () => {
   const formats = formatsOf(getPolicy("q4_k_m"), TINY_LLAMA);
   const better = Array.from({ length: 22 }, (_, i) => i)

@@ -35,6 +35,17 @@ function folderOf(files: Readonly<Record<string, Uint8Array>>) {
   return { open, log };
 }
 
+Deno.test("tensors are found wherever the header ends", async () => {
+  for (let length = 1; length <= 32; length++) {
+    const bytes = writeGguf({ pad: ["string", "x".repeat(length)] }, [TENSOR]);
+    const { tensors } = await openGguf(memorySource("m", bytes));
+    const { source, offset, byteLength } = tensors.get("w")!;
+    const read = new Uint8Array(byteLength);
+    await source.readInto(offset, read);
+    assertEquals(read, TENSOR.data);
+  }
+});
+
 Deno.test("GGUF values of all thirteen types are read", async () => {
   const bytes = writeGguf({
     u8: ["u8", 255],

@@ -41,6 +41,16 @@ Deno.test("safetensors tensors come with shape, format and place, metadata as st
   assertEquals(read, VALUES);
 });
 
+Deno.test("a header that is longer than the file by one byte is refused by its length", async () => {
+  const bytes = writeSafetensors(PLAIN, VALUES);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(bytes.length - 7), true);
+  await assertRejects(
+    () => openSafetensors(memorySource("m", bytes)),
+    FormatError,
+    `header of ${bytes.length - 7} bytes, ${bytes.length - 8} follow`,
+  );
+});
+
 Deno.test("tensors may stand in any order in the header and empty ones anywhere", async () => {
   const header = {
     b: { dtype: "F32", shape: [2], data_offsets: [8, 16] },

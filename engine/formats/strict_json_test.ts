@@ -11,6 +11,7 @@ Deno.test("parseStrictJson() gives what JSON.parse gives for sound documents", (
     const text of [
       '{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}',
       '{"a":"a","b":"\\"a\\":1,","c\\\\":1}',
+      '{"a":"x\\",\\"a\\":1,\\"a\\":2"}',
       "[1, 2.5, null, true]",
       '"text"',
       ' { "x" : { } , "y" : [ ] } ',

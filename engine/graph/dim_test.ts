@@ -49,6 +49,14 @@ Deno.test("sums and products are canonical", () => {
   expectDim(sub(a, b), "a - b", -5, 8);
 });
 
+Deno.test("a quotient is a number only where it can be no other", () => {
+  assertEquals(floorDiv(a, 11), 0);
+  assertEquals(evaluate(floorDiv(a, 10), { a: 10 }), 1);
+  assertEquals(evaluate(ceilDiv(sub(0, a), 11), { a: 10 }), 0);
+  assertEquals(evaluate(ceilDiv(sub(0, a), 10), { a: 10 }), -1);
+  assertEquals([floorDiv(7, 4), ceilDiv(7, 4), ceilDiv(-7, 4)], [1, 2, -1]);
+});
+
 Deno.test("TL-1: (sumN - N) + N is sumN", () => {
   assert(equal(add(sub(sumN, N), N), sumN));
   expectDim(sub(sumN, N), "sumN - N", 0, 2047);

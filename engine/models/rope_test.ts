@@ -58,6 +58,22 @@ Deno.test("yarn scaling blends by dimension and strengthens attention", () => {
   assertAlmostEquals(magnitude, 0.1 * Math.log(4) + 1, 1e-12);
 });
 
+// dim 64, theta 10000, original length 4096: boundaries 64 ln(4096 / 2π β) / (2 ln 10000) are 10.47 for β = 32 and
+// 22.51 for β = 1; worked by hand.
+Deno.test("yarn's boundaries are those of 32 turns and of 1 where the file names none", () => {
+  const scaling = { rope_type: "yarn", factor: 4, original_max_position_embeddings: 4096 };
+  const blended = (i: number, from: number, to: number) => {
+    const stretched = (i - from) / (to - from);
+    return 10000 ** (-i / 32) * (stretched / 4 + 1 - stretched);
+  };
+  const whole = frequencies({ dim: 64, scaling }).inverse;
+  const exact = frequencies({ dim: 64, scaling: { ...scaling, truncate: false } }).inverse;
+  for (const i of [11, 16, 22]) {
+    assertAlmostEquals(whole[i]! / blended(i, 10, 23), 1, 1e-6);
+    assertAlmostEquals(exact[i]! / blended(i, 10.472241, 22.513441), 1, 1e-6);
+  }
+});
+
 Deno.test("stored factors divide the frequencies, one each", () => {
   const { inverse } = frequencies({ factors: Float32Array.of(1, 1, 2, 4) });
   assertEquals([...inverse], [1, 0.1, 0.005, 0.00025].map(Math.fround));

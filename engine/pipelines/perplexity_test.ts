@@ -44,6 +44,28 @@ Deno.test("perplexity() of an oracle is 1", async () => {
   assertAlmostEquals((await perplexity(model, TEXT)).perplexity, 1, 1e-9);
 });
 
+Deno.test("the loss of the token behind the beginning token counts", async () => {
+  // Sure of everything but what a text begins with.
+  const { model } = fakeModel((tokens) => {
+    const next = (tokens.at(-1)! + 1) % VOCABULARY;
+    return tokens.length === 1 ? uniform() : uniform().map((_, id) => id === next ? 100 : 0);
+  }, [6]);
+  const { nll, scored } = await perplexity(model, TEXT);
+  assertEquals(scored, TEXT.length);
+  assertAlmostEquals(nll, Math.log(VOCABULARY), 1e-9);
+});
+
+Deno.test("the standard error is that of a sample's mean", async () => {
+  // Losses of ln 7 and 0 in turn: 5 of each, a variance of (ln 7)² / 4 over the 9 that are free.
+  const { model } = fakeModel((tokens) => {
+    const next = (tokens.at(-1)! + 1) % VOCABULARY;
+    return uniform().map((_, id) => tokens.length % 2 === 0 && id === next ? 100 : 0);
+  }, [6]);
+  const { perplexity: value, standardError } = await perplexity(model, TEXT);
+  assertAlmostEquals(value, Math.sqrt(VOCABULARY), 1e-9);
+  assertAlmostEquals(standardError, value * Math.log(VOCABULARY) / 2 / 3, 1e-6);
+});
+
 Deno.test("windows start anew and count the beginning token, behind which the first is scored too", async () => {
   const bare = fakeModel(uniform);
   const result = await perplexity(bare.model, TEXT, { window: 4 });

@@ -162,6 +162,7 @@ Deno.test("limits and symbols must correspond", () => {
 });
 
 Deno.test("an arena beyond the device's limit is refused with numbers and the largest tensor", () => {
+  plan(toyDecoder(), { limits: TOY_LIMITS, maxBytes: 11_264 });
   const error = assertThrows(
     () => plan(toyDecoder(), { limits: TOY_LIMITS, maxBytes: 10_000 }),
     ResourceError,

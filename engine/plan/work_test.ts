@@ -15,6 +15,13 @@ Deno.test("work of a product is its multiplications and elements, at the limits"
   assertEquals(work(1000), 100 * work(10));
 });
 
+Deno.test("work of a product of two activations is at least its multiplications", () => {
+  const builder = createGraphBuilder("scores");
+  const [a, b] = [builder.input("a", [3, 40], "f32"), builder.input("b", [40, 5], "f32")];
+  builder.output("y", builder.op("matmul_nd", [a, b], {}, "product")[0]!);
+  assert(workOf(plan(builder.build(), { limits: {} })) >= 3 * 40 * 5);
+});
+
 Deno.test("a sequence counts its weights once a step", () => {
   const builder = createGraphBuilder("lstm");
   const x = builder.input("x", [7, 1, 4], "f32");

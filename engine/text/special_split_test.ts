@@ -36,6 +36,21 @@ Deno.test("whole tokens are found leftmost first and longest first", () => {
   assertEquals(split([""], "text"), ["text"]);
 });
 
+Deno.test("a token takes the blanks on the side that it is said to, and no token's own text", () => {
+  const ids = new Map([["<l>", 0], ["<r>", 1]]);
+  const manners = new Map([
+    [0, { left: true, right: false, isWord: false }],
+    [1, { left: false, right: true, isWord: false }],
+  ]);
+  const parts: (string | number)[] = [];
+  createSpecialSplitter(ids, manners)(
+    "a  <l> b \n<r>\n c<r> <l>",
+    (stretch) => parts.push(stretch),
+    (id) => parts.push(id),
+  );
+  assertEquals(parts, ["a", 0, " b \n", 1, "c", 1, 0]);
+});
+
 Deno.test("splitting equals the definition for any tokens and text", () => {
   const letters = fc.string({ unit: fc.constantFrom("a", "b", "<", "👋"), maxLength: 5 });
   const text = fc.string({ unit: fc.constantFrom("a", "b", "<", "👋"), maxLength: 40 });

@@ -17,8 +17,9 @@ const logit = fc.oneof(
 Deno.test("any sequence of growing prefixes ends in the same order, ties by lower id", () => {
   fc.assert(
     fc.property(
-      fc.array(logit, { minLength: 1, maxLength: 300 }),
-      fc.array(fc.integer({ min: 0, max: 310 }), { minLength: 1, maxLength: 4 }),
+      // Left alone, arrays are too short for the heap, which takes a quarter at most.
+      fc.array(logit, { minLength: 1, maxLength: 300, size: "max" }),
+      fc.array(fc.oneof(fc.nat(310), fc.nat(12)), { minLength: 1, maxLength: 4 }),
       (logits, prefixes) => {
         const candidates = createCandidates(logits.length);
         fillCandidates(candidates, Float32Array.from(logits));
@@ -33,7 +34,7 @@ Deno.test("any sequence of growing prefixes ends in the same order, ties by lowe
         }
       },
     ),
-    { seed: 11, numRuns: 300 },
+    { seed: 11, numRuns: 100 },
   );
 });
 

@@ -229,6 +229,9 @@ Deno.test("XTC leaves the least of the top choices, by chance", () => {
   assertEquals(kept("xtc", { probability: 0.7, threshold: 0.1 }), range(10)); // the coin is 0.73
   assertEquals(kept("xtc", { probability: 0.74, threshold: 0.3 }), range(10)); // one choice only
   assertEquals(kept("xtc", { probability: 1, threshold: 0 }), [9]);
+  const halves = { logits: [3, -Infinity, 3] };
+  assertEquals(kept("xtc", { probability: 1, threshold: 0.5 }, halves), [1, 2]);
+  assertEquals(kept("xtc", { probability: 1, threshold: 0.51 }, halves), [0, 1, 2]);
   assertEquals(kept("xtc", { probability: 1, threshold: 0 }, { logits: [1, -Infinity, 0] }), [
     1,
     2,
@@ -244,6 +247,8 @@ Deno.test("top_n_sigma keeps logits within n deviations of the best, at any temp
   assertEquals(kept("top_n_sigma", { n: 1 }, { logits }), [0, 1, 2]);
   assertEquals(kept("top_n_sigma", { n: 1 }, { logits: logits.map((l) => l / 7) }), [0, 1, 2]);
   assertEquals(kept("top_n_sigma", { n: 0.1 }, { logits }), [0]);
+  // A constant added to all changes no probability.
+  assertEquals(kept("top_n_sigma", { n: 1 }, { logits: logits.map((l) => l + 90) }), [0, 1, 2]);
 });
 
 Deno.test("logit_bias adds, and excludes with -Infinity or false", () => {

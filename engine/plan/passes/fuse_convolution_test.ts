@@ -113,6 +113,22 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
     ({ conv, one, number }, x) => conv(one("add", [x, number(1)]), 3),
     "add, conv none",
   ],
+  "a rectifier behind a convolution that rounds off its own results": [
+    ({ one, random, binary, number }, x) => {
+      const filters = random([CHANNELS, CHANNELS, 1, 1]);
+      const capped = one("conv", [x, filters], { activation: "relu6" });
+      return binary("max", one("unary", [capped], { kind: "neg" }), number(0));
+    },
+    "conv relu6, unary, binary",
+  ],
+  "a sigmoid behind a convolution that has a function": [
+    ({ one, random }, x) => {
+      const filters = random([CHANNELS, CHANNELS, 1, 1]);
+      const active = one("conv", [x, filters], { activation: "relu" });
+      return one("activation", [active], { kind: "sigmoid" });
+    },
+    "conv relu, activation",
+  ],
   "a rectifier by a maximum": [
     ({ conv, binary, number }, x) => binary("max", conv(x, 3), number(0)),
     "conv relu",

@@ -97,6 +97,13 @@ Deno.test("what only looks like a norm stays", () => {
       const root = one("unary", [one("add", [mean, number(1)])], { kind: "sqrt" });
       return one("binary", [x, root], { kind: "div" });
     },
+    // Cubes in place of squares.
+    ({ one, number }, x) => {
+      const cubes = one("pow", [x, number(3)]);
+      const mean = one("reduce", [cubes], { kind: "mean", axes: [2], keep: true });
+      const root = one("unary", [one("add", [mean, number(1)])], { kind: "sqrt" });
+      return one("binary", [x, root], { kind: "div" });
+    },
     // A sum in place of a mean.
     ({ one, number }, x) => {
       const sum = one("reduce", [one("mul", [x, x])], { kind: "sum", axes: [2], keep: true });

@@ -1,0 +1,24 @@
+import { assertEquals } from "@std/assert";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { commonSubexpressions } from "./common_subexpressions.ts";
+import type { PassContext } from "./pass.ts";
+
+const CONTEXT: PassContext = {
+  precision: "exact",
+  hasIntegerKernel: () => false,
+  hasKernel: () => true,
+};
+
+Deno.test("nodes alike become one, and what differs in an attribute alone stays apart", () => {
+  const builder = createGraphBuilder("alike");
+  const x = builder.input("x", [4], "f32");
+  const scaled = (name: string, factor: number) => builder.op("scale", [x], { factor }, name)[0]!;
+  const sum = (name: string, a: number, b: number) =>
+    builder.op("add", [scaled(`${name}.a`, a), scaled(`${name}.b`, b)], {}, name)[0]!;
+  builder.output("y", builder.op("mul", [sum("one", 2, 3), sum("other", 2, 3)], {}, "product")[0]!);
+  const { nodes } = commonSubexpressions.run(builder.build(), CONTEXT);
+  assertEquals(
+    nodes.map(({ name, op, attributes }) => [name, op, attributes.factor ?? ""]),
+    [["one.a", "scale", 2], ["one.b", "scale", 3], ["one", "add", ""], ["product", "mul", ""]],
+  );
+});

@@ -1,0 +1,185 @@
+// Faults in kernels: AssemblyScript, which is compiled for each, and WGSL. Snapshots of shader texts notice every
+// change; these must be noticed by numbers.
+
+import type { FaultGroup } from "./fault.ts";
+
+const ops = ["tests/ops_test.ts"];
+const gpu = ["tests/gpu_test.ts"];
+
+/** From rows of memory to rows of memory. */
+export const kernelFaults: readonly FaultGroup[] = [
+  {
+    file: "wasm/assembly/norm.ts",
+    tests: ops,
+    name: "rms_norm on wasm",
+    faults: [[
+      "epsilon is left out",
+      "/ <f64>columns + <f64>epsilon));\n  const f =",
+      "/ <f64>columns));\n  const f =",
+    ]],
+  },
+  {
+    file: "wasm/assembly/softmax.ts",
+    tests: ops,
+    name: "softmax on wasm",
+    faults: [[
+      "large numbers overflow",
+      "if (v > highest) highest = v;",
+      "if (v < highest) highest = v;",
+    ]],
+  },
+  {
+    file: "wasm/assembly/rope.ts",
+    tests: ops,
+    name: "rope",
+    faults: [
+      [
+        "the second half turns the other way",
+        "f32x4.add(f32x4.mul(b, c), f32x4.mul(a, s)));\n  }\n  for (; i < half; i += 4) rotate(x + i, x + half",
+        "f32x4.sub(f32x4.mul(b, c), f32x4.mul(a, s)));\n  }\n  for (; i < half; i += 4) rotate(x + i, x + half",
+      ],
+      [
+        "a text of the trained length has the frequencies of longer ones",
+        "> <i32>u32At(ip, ROPE_TABLE_BEYOND)",
+        ">= <i32>u32At(ip, ROPE_TABLE_BEYOND)",
+      ],
+    ],
+  },
+  {
+    file: "wasm/assembly/kv.ts",
+    tests: ["engine/plan/wasm_backend_test.ts"],
+    faults: [[
+      "a row just beyond the cache is written",
+      "position >= u32At(ip, KV_APPEND_CAPACITY)",
+      "position > u32At(ip, KV_APPEND_CAPACITY)",
+    ]],
+  },
+  {
+    file: "wasm/assembly/half.ts",
+    tests: ops,
+    name: "kv_append on wasm",
+    faults: [[
+      "ties of halves go up",
+      "i32x4.splat(0xfff - (112 << 23))), odd)",
+      "i32x4.splat(0x1000 - (112 << 23))), i32x4.splat(0))",
+    ]],
+  },
+  {
+    file: "wasm/assembly/best_logits.ts",
+    tests: ["engine/plan/wasm_best_logits_test.ts"],
+    faults: [[
+      "of equal logits the last comes first",
+      "return a > b || (a != a",
+      "return a >= b || (a != a",
+    ]],
+  },
+  {
+    file: "wasm/assembly/mixture.ts",
+    tests: ops,
+    name: "route on wasm",
+    faults: [[
+      "a group is judged by its best expert alone",
+      "bestTwo && size > 1 ? first + second",
+      "bestTwo && size > 99 ? first + second",
+    ]],
+  },
+  {
+    file: "wasm/assembly/quantize.ts",
+    tests: ops,
+    name: "quantize_q8 on wasm",
+    faults: [[
+      "a negative extreme is overlooked",
+      "return i32x4.max_u(a, f32x4.abs(b));",
+      "return f32x4.pmax(a, b);",
+    ]],
+  },
+  {
+    file: "wasm/assembly/elementwise.ts",
+    tests: ops,
+    name: "activation on wasm",
+    faults: [["gelu by tanh has another constant", "0.07135481282553", "0.07235481282553"]],
+  },
+  {
+    file: "wasm/assembly/attention_parts.ts",
+    tests: ops,
+    name: "attention on wasm",
+    faults: [[
+      "a window shows one position less",
+      "position - window + 1 : 0",
+      "position - window + 2 : 0",
+    ]],
+  },
+  {
+    file: "wasm/assembly/nn_pool.ts",
+    tests: ops,
+    name: "pool on wasm",
+    faults: [[
+      "pads behind the input do not count",
+      "dilation < size + end) count++",
+      "dilation < size) count++",
+    ]],
+  },
+  {
+    file: "gpu/kernels/softmax.ts",
+    tests: gpu,
+    name: "softmax on WebGPU",
+    faults: [["a line far below 0 is lost", "var most = -3.4e38;", "var most = 0.0;"]],
+  },
+  {
+    file: "gpu/kernels/norm.ts",
+    tests: gpu,
+    name: "layer_norm on WebGPU",
+    faults: [[
+      "the spread is taken from 0",
+      "let distance = x[at + i] - mean;",
+      "let distance = x[at + i];",
+    ]],
+  },
+  {
+    file: "gpu/kernels/rope.ts",
+    tests: gpu,
+    name: "rope_table on WebGPU",
+    faults: [[
+      "the third quadrant has the cosine of the first",
+      "quadrant == 1u || quadrant == 2u,",
+      "quadrant == 1u,",
+    ]],
+  },
+  {
+    file: "gpu/kernels/resize.ts",
+    tests: gpu,
+    name: "resize on WebGPU",
+    faults: [["rows do not weigh", "sum += line * row_weights[r];", "sum += line;"]],
+  },
+  {
+    file: "gpu/kernels/attention_spans.ts",
+    tests: ["engine/plan/gpu_attention_test.ts"],
+    faults: [
+      [
+        "a window shows one position more",
+        "u32(max(0, position + 1 - ${window}))",
+        "u32(max(0, position - ${window}))",
+      ],
+      ["slopes raise what is far away", '"own - slopes[head]', '"own + slopes[head]'],
+    ],
+  },
+  {
+    file: "gpu/kernels/quantize_group.ts",
+    tests: ["engine/plan/gpu_matmul_test.ts"],
+    faults: [["the greatest code is never reached", "peak${p} / 127.0", "peak${p} / 150.0"]],
+  },
+  {
+    file: "gpu/kernels/kv_append.ts",
+    tests: ["engine/plan/gpu_backend_test.ts"],
+    faults: [[
+      "slots lie in each other",
+      "slots[row] * ${capacity}u + positions[row]",
+      "slots[row] + positions[row]",
+    ]],
+  },
+  {
+    file: "gpu/kernels/argmax.ts",
+    tests: ["engine/plan/gpu_logits_test.ts", "engine/plan/gpu_ahead_test.ts"],
+    faults: [["of equal logits the last is taken", "if (order > best)", "if (order >= best)"]],
+  },
+];

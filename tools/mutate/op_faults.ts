@@ -1,0 +1,77 @@
+// Faults in what ops mean: their references, with which every kernel is compared, and their shapes.
+
+import type { FaultGroup } from "./fault.ts";
+
+const moving = ["engine/graph/ops/moving_ops_test.ts", "engine/graph/ops/references_test.ts"];
+const computing = ["engine/graph/ops/computing_ops_test.ts", "engine/graph/ops/references_test.ts"];
+const network = ["engine/graph/ops/network_ops_test.ts", "engine/graph/ops/references_test.ts"];
+
+/** Definitions. */
+export const opFaults: readonly FaultGroup[] = [
+  {
+    file: "engine/graph/resize_taps.ts",
+    tests: ["engine/graph/resize_taps_test.ts"],
+    faults: [
+      ["half_pixel_symmetric is half_pixel", "from / 2 * (1 - to / length) + (place", "(place"],
+      [
+        "ties go down where up is preferred",
+        "(x) => Math.floor(x + 0.5)",
+        "(x) => Math.ceil(x - 0.5)",
+      ],
+      ["cubic weights are others far away", "- 5 * a) * x + 8 * a)", "- 5 * a) * x + 7 * a)"],
+      [
+        "elements beyond the edge weigh something",
+        "index >= 0 && index < from",
+        "index >= 0 && index <= from",
+      ],
+      [
+        "align_corners leaves out the last element",
+        "(from - 1) / (length - 1)",
+        "(from - 1) / length",
+      ],
+    ],
+  },
+  {
+    file: "engine/graph/ops/cumulative.ts",
+    tests: moving.concat(computing),
+    faults: [["sums always begin in front", "(reverse ? size - 1 - i : i)", "(reverse ? i : i)"]],
+  },
+  {
+    file: "engine/graph/ops/one_hot.ts",
+    tests: moving.concat(computing),
+    faults: [["negative indices set nothing", "if (index < -size ||", "if (index < 0 ||"]],
+  },
+  {
+    file: "engine/graph/ops/trilu.ts",
+    tests: moving.concat(computing),
+    faults: [["the diagonal goes with the lower triangle", "diagonal >= k :", "diagonal > k :"]],
+  },
+  {
+    file: "engine/graph/ops/pool.ts",
+    tests: network,
+    faults: [["averages never count pads", "count_pads ? padded : places", "places"]],
+  },
+  {
+    file: "engine/graph/windows.ts",
+    tests: network,
+    faults: [[
+      "the odd pad of same_upper is in front",
+      'window.padding === "same_upper"',
+      'window.padding === "same_lower"',
+    ]],
+  },
+  {
+    file: "engine/graph/ops/layer_norm.ts",
+    tests: ["engine/graph/ops/references_test.ts", "engine/graph/ops/computing_ops_test.ts"],
+    faults: [["epsilon is left out", "squares / width + attributes.epsilon", "squares / width"]],
+  },
+  {
+    file: "engine/graph/ops/slice.ts",
+    tests: moving,
+    faults: [[
+      "a slice may begin outside",
+      "if (size > 0 && !(within(first) && within(last)))",
+      "if (size > 0 && !within(last))",
+    ]],
+  },
+];

@@ -1,0 +1,124 @@
+// Faults in number formats and in what chooses codes.
+
+import type { FaultGroup } from "./fault.ts";
+
+const formats = ["quant/mod_test.ts", "quant/every_format_test.ts"];
+
+/** How numbers are stored. */
+export const quantFaults: readonly FaultGroup[] = [
+  {
+    file: "quant/q4_k.ts",
+    tests: formats,
+    faults: [["the minimum is added", "& 15) - min;", "& 15) + min;"]],
+  },
+  {
+    file: "quant/q6_k.ts",
+    tests: formats,
+    faults: [["codes are centred at 31", "l] = scale * (q - 32);", "l] = scale * (q - 31);"]],
+  },
+  {
+    file: "quant/q5_k.ts",
+    tests: formats,
+    faults: [["the fifth bit counts half", "| (high << 4);", "| (high << 3);"]],
+  },
+  {
+    file: "quant/k_scales.ts",
+    tests: formats,
+    faults: [
+      [
+        "high bits of a minimum come from its neighbour",
+        "| ((bytes[at + i]! >> 6) << 4)",
+        "| ((bytes[at + i - 4]! >> 6) << 4)",
+      ],
+    ],
+  },
+  {
+    file: "quant/half.ts",
+    tests: ["quant/half_test.ts"],
+    faults: [
+      ["ties of bfloat16 go up", "bits + 0x7fff + ((bits >>> 16) & 1)", "bits + 0x8000"],
+    ],
+  },
+  {
+    file: "quant/q8_0.ts",
+    tests: [...formats, "quant/papers_test.ts"],
+    faults: [[
+      "the greatest code is never reached",
+      "signedExtreme(values, o, 32)) / 127",
+      "signedExtreme(values, o, 32)) / 128",
+    ]],
+  },
+  {
+    file: "quant/e0m4.ts",
+    tests: ["quant/papers_test.ts"],
+    faults: [["the bias is added", "]! - bias) * inverse", "]! + bias) * inverse"]],
+  },
+  {
+    file: "quant/mxfp4.ts",
+    tests: formats,
+    faults: [["a block is twice as large", "2 ** (bytes[b]! - 128)", "2 ** (bytes[b]! - 127)"]],
+  },
+  {
+    file: "quant/iq4_nl.ts",
+    tests: formats,
+    faults: [["both halves are the first", "d * IQ4_LEVELS[q >> 4]!", "d * IQ4_LEVELS[q & 15]!"]],
+  },
+  {
+    file: "quant/tq1_0.ts",
+    tests: formats,
+    faults: [[
+      "base-3 digits are rounded down",
+      "(number * 256 + 242) / 243",
+      "number * 256 / 243",
+    ]],
+  },
+  {
+    file: "quant/lf8.ts",
+    tests: ["quant/papers_test.ts"],
+    faults: [[
+      "the paper's levels are those of the code",
+      '"paper" ? 127.5 : 127',
+      '"paper" ? 127 : 127',
+    ]],
+  },
+  {
+    file: "quant/q8_activation.ts",
+    tests: ["quant/q8_activation_test.ts"],
+    faults: [["ties go up", "floor % 2 === 0 ? floor : floor + 1", "floor + 1"]],
+  },
+  {
+    file: "quant/gptq.ts",
+    tests: ["quant/gptq_test.ts"],
+    faults: [
+      ["damping forgets how large the inputs are", ": damping * mean", ": damping"],
+      [
+        "the least important columns come first",
+        "diagonal[b]! - diagonal[a]! ||",
+        "diagonal[a]! - diagonal[b]! ||",
+      ],
+    ],
+  },
+  {
+    file: "quant/awq.ts",
+    tests: ["quant/awq_test.ts"],
+    faults: [["the worst scales are taken", "ratio < best.ratio", "ratio > best.ratio"]],
+  },
+  {
+    file: "quant/outliers.ts",
+    tests: ["quant/outliers_test.ts"],
+    faults: [[
+      "ties are all taken",
+      "(size === magnitude && tiesLeft-- <= 0)",
+      "(size === magnitude && false)",
+    ]],
+  },
+  {
+    file: "quant/policy.ts",
+    tests: ["quant/policy_test.ts"],
+    faults: [[
+      "vectors are quantised",
+      "(KEPT.includes(role) || shape.length < 2)",
+      "KEPT.includes(role)",
+    ]],
+  },
+];
