@@ -190,8 +190,13 @@ gpuTest("an error that nobody waited for is thrown at the next check, once", asy
   const encoder = gpu.device.createCommandEncoder();
   encoder.copyBufferToBuffer(a, 0, a, 0, 16); // onto itself
   gpu.device.queue.submit([encoder.finish()]);
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  assertEquals((await kindOf(() => gpu.check()))[0], "validation");
+  const error = await assertRejects(async () => {
+    for (let tries = 0; tries < 3000; tries++) {
+      gpu.check();
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }, GpuFailure);
+  assertEquals((error as GpuFailure).kind, "validation");
   gpu.check();
   gpu.dispose();
   assertEquals((await kindOf(() => gpu.check()))[0], "lost");

@@ -29,6 +29,12 @@ Deno.test("parseLine() reads numbers, choices, lists, switches and positionals",
   assertEquals(help, false);
 });
 
+Deno.test("parseLine() takes the least and the greatest number that are allowed", () => {
+  for (const count of [1, 10]) {
+    assertEquals(parseLine(LINE, ["m", "--count", `${count}`]).flags.count, count);
+  }
+});
+
 Deno.test("parseLine() refuses what the command does not state", () => {
   refuses(["m", "--cuont", "3"], /Unknown flag --cuont. Did you mean --count\?/);
   refuses(["m", "-x"], /Unknown flag -x. See troodon demo --help/);
@@ -61,6 +67,7 @@ Deno.test("helpPage() names every flag, value and example", () => {
 
 Deno.test("nearest() finds swaps and prefixes and nothing far", () => {
   assertEquals(nearest("chta", ["chat", "pull"]), "chat");
+  assertEquals(nearest("chta", ["chtxy", "chat"]), "chat"); // a swap is one mistake
   assertEquals(nearest("gen", ["generate", "pull"]), "generate");
   assertEquals(nearest("zzzz", ["generate", "pull"]), undefined);
 });

@@ -57,6 +57,10 @@ Deno.test("a missing or impossible hyperparameter is refused with its key and va
     [{ "llama.block_count": "3" }, /llama\.block_count: must be an integer .* string "3"/],
     [{ "llama.block_count": 4294967295 }, /llama\.block_count: must be .* 4294967295/],
     [{ "llama.context_length": -64 }, /llama\.context_length: must be .* -64/],
+    [
+      { "llama.attention.head_count": 4, "llama.attention.head_count_kv": 3 },
+      /llama\.attention\.head_count_kv: is 3, which does not divide the 4 query heads/,
+    ],
     [{ "llama.attention.head_count": 0 }, /llama\.attention\.head_count: must be .* 0/],
     [{ "llama.attention.head_count": 3 }, /head_count: is 3, which does not divide .* 8/],
     [{ "llama.attention.head_count_kv": 3 }, /head_count_kv: is 3, which does not divide/],

@@ -51,7 +51,11 @@ export const decodingFaults: readonly FaultGroup[] = [
   {
     file: `${STEPS}/min_p.ts`,
     tests,
-    faults: [["the limit lies above the best", "+ Math.log(min_p)", "- Math.log(min_p)"]],
+    faults: [[
+      "the limit is a probability",
+      "candidates, Math.log(min_p)",
+      "candidates, min_p - 1",
+    ]],
   },
   {
     file: `${STEPS}/mirostat.ts`,
@@ -128,8 +132,8 @@ export const decodingFaults: readonly FaultGroup[] = [
       ["entropy has the wrong sign", "Math.log(mass) - sum / mass", "Math.log(mass) + sum / mass"],
       [
         "a token at the limit is dropped",
-        "if (!(logits[i]! >= limit))",
-        "if (!(logits[i]! > limit))",
+        "if (!(logits[i]! - max >= limit))",
+        "if (!(logits[i]! - max > limit))",
       ],
     ],
   },

@@ -135,9 +135,9 @@ export const graphFaults: readonly FaultGroup[] = [
   },
   {
     file: "engine/plan/passes/common_subexpressions.ts",
-    tests: ["engine/plan/passes_test.ts"],
+    tests: ["engine/plan/passes/common_subexpressions_test.ts"],
     faults: [
-      ["attributes do not count", "JSON.stringify([op, sorted,", "JSON.stringify([op,"],
+      ["attributes do not count", "exactText([op, sorted,", "exactText([op,"],
     ],
   },
   {

@@ -45,15 +45,7 @@ export const kernelFaults: readonly FaultGroup[] = [
       ],
     ],
   },
-  {
-    file: "wasm/assembly/kv.ts",
-    tests: ["engine/plan/wasm_backend_test.ts"],
-    faults: [[
-      "a row just beyond the cache is written",
-      "position >= u32At(ip, KV_APPEND_CAPACITY)",
-      "position > u32At(ip, KV_APPEND_CAPACITY)",
-    ]],
-  },
+
   {
     file: "wasm/assembly/half.ts",
     tests: ops,
@@ -123,7 +115,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     file: "gpu/kernels/softmax.ts",
     tests: gpu,
     name: "softmax on WebGPU",
-    faults: [["a line far below 0 is lost", "var most = -3.4e38;", "var most = 0.0;"]],
+    faults: [["a line far below 0 is lost", "var most = x[at];", "var most = 0.0;"]],
   },
   {
     file: "gpu/kernels/norm.ts",
@@ -149,7 +141,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     file: "gpu/kernels/resize.ts",
     tests: gpu,
     name: "resize on WebGPU",
-    faults: [["rows do not weigh", "sum += line * row_weights[r];", "sum += line;"]],
+    faults: [["rows do not weigh", "let weight = row_weights[r];", "let weight = 1.0;"]],
   },
   {
     file: "gpu/kernels/attention_spans.ts",

@@ -229,6 +229,9 @@ Deno.test("XTC leaves the least of the top choices, by chance", () => {
   assertEquals(kept("xtc", { probability: 0.7, threshold: 0.1 }), range(10)); // the coin is 0.73
   assertEquals(kept("xtc", { probability: 0.74, threshold: 0.3 }), range(10)); // one choice only
   assertEquals(kept("xtc", { probability: 1, threshold: 0 }), [9]);
+  const isOff = (threshold: number) =>
+    samplingSteps.get("xtc")!.bind({ probability: 1, threshold }).isOff;
+  assertEquals([isOff(0.5), isOff(0.51)], [false, true]);
   const halves = { logits: [3, -Infinity, 3] };
   assertEquals(kept("xtc", { probability: 1, threshold: 0.5 }, halves), [1, 2]);
   assertEquals(kept("xtc", { probability: 1, threshold: 0.51 }, halves), [0, 1, 2]);
@@ -247,6 +250,9 @@ Deno.test("top_n_sigma keeps logits within n deviations of the best, at any temp
   assertEquals(kept("top_n_sigma", { n: 1 }, { logits }), [0, 1, 2]);
   assertEquals(kept("top_n_sigma", { n: 1 }, { logits: logits.map((l) => l / 7) }), [0, 1, 2]);
   assertEquals(kept("top_n_sigma", { n: 0.1 }, { logits }), [0]);
+  // A sigma of 4 from their mean; from the best it would be one of 8.
+  const apart = [10, 9, 5, 0, 0, 0, 0, 0, 0, -Infinity];
+  assertEquals(kept("top_n_sigma", { n: 1 }, { logits: apart }), [0, 1]);
   // A constant added to all changes no probability.
   assertEquals(kept("top_n_sigma", { n: 1 }, { logits: logits.map((l) => l + 90) }), [0, 1, 2]);
 });

@@ -172,7 +172,7 @@ Deno.test("a partial file that is complete is verified and renamed without a req
 function writeNote(
   target: string,
   server: FileServer,
-  note: { size: number; done: number[][]; etag?: string },
+  note: { size: number; done: number[][]; etag?: string; url?: string },
 ): void {
   const url = `${server.url}/m.gguf`;
   Deno.writeTextFileSync(`${target}.partial.json`, JSON.stringify({ url, etag: '"one"', ...note }));
@@ -192,6 +192,11 @@ Deno.test("partial files that cannot be right are not used: too long, no note, d
     (target) => {
       Deno.writeFileSync(`${target}.partial`, new Uint8Array(SIZE));
       Deno.writeTextFileSync(`${target}.partial.json`, '{"url":');
+    },
+    // Another file that happens to be as long.
+    (target, server) => {
+      Deno.writeFileSync(`${target}.partial`, OTHER);
+      writeNote(target, server, { size: SIZE, done: [[0, SIZE]], url: "http://127.0.0.1/other" });
     },
     // The file was longer when it was begun: the server answers 416 to the rest.
     (target, server) => {

@@ -55,8 +55,27 @@ export const kvAppend: OpRecord = defineOp({
     }
   },
   inPlace: { 0: 0 },
-  cases: (random) =>
-    ([["f32", 20], ["f16", 20], ["q8_0", 64]] as const).flatMap(([dtype, width]) =>
+  cases: (random) => [
+    {
+      name: "f16, halfway between two values",
+      inputs: [
+        {
+          role: "state" as const,
+          dtype: "f16" as const,
+          shape: [12, 2, 20],
+          slots: [random.normal(480), random.normal(480)],
+        },
+        {
+          role: "input" as const,
+          dtype: "f32" as const,
+          shape: [1, 2, 20],
+          data: Float32Array.from({ length: 40 }, (_, i) => 1 + (2 * i + 1) * 2 ** -11),
+        },
+        random.indices([3]),
+        random.indices([1]),
+      ],
+    },
+    ...([["f32", 20], ["f16", 20], ["q8_0", 64]] as const).flatMap(([dtype, width]) =>
       [[], [0], [11], [3, 4, 5, 6, 7]].map((positions) => ({
         name: `${dtype}, positions ${positions.join(" ")}`,
         inputs: [
@@ -72,6 +91,7 @@ export const kvAppend: OpRecord = defineOp({
         ],
       }))
     ),
+  ],
   tolerance: { ofLargest: 0, reason: "a copy, or one rounding to nearest even" },
   kernels: {
     wasm: [

@@ -168,6 +168,19 @@ Deno.test("the average of equal elements is that element, at the edges too", () 
   }
 });
 
+// By hand.
+Deno.test("averages count pads when told to, and the odd pad of same_upper is behind", () => {
+  const three = tensor([1, 1, 3], (i) => i + 1), five = tensor([1, 1, 5], (i) => i + 1);
+  const average = (x: HostTensor, attributes: Attributes) =>
+    Array.from(run("pool", [x], { kind: "average", ...attributes })[0].data, Number);
+  const padded = { kernel: [3], pads: [1, 1] };
+  assertEquals(average(three, padded), [1.5, 2, 2.5]);
+  assertEquals(average(three, { ...padded, count_pads: true }), [1, 2, Math.fround(5 / 3)]);
+  const pairs = { kernel: [2], strides: [2] };
+  assertEquals(average(five, { ...pairs, padding: "same_upper" }), [1.5, 3.5, 5]);
+  assertEquals(average(five, { ...pairs, padding: "same_lower" }), [1, 2.5, 4.5]);
+});
+
 Deno.test("every way to resize keeps a constant, and linear keeps a ramp", () => {
   const constant = tensor([1, 1, 5, 4], () => 2);
   for (const mode of ["nearest", "linear", "cubic"]) {

@@ -52,6 +52,12 @@ const ROUTE_CASES: readonly {
       ...{ normalize: true, scale: 2.5 },
     },
   },
+  {
+    experts: 16,
+    attributes: {
+      ...{ score: "sigmoid", count: 5, groups: 4, groupCount: 2, groupScore: "best_two" },
+    },
+  },
   { experts: 33, correction: true, attributes: { score: "sigmoid", count: 33 } },
   { experts: 1, attributes: { score: "softmax", count: 1 } },
 ];

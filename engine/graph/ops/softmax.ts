@@ -40,6 +40,16 @@ export const softmax: OpRecord = defineOp({
   },
   cases: (random) => [
     ...elementwiseCases(random, 1),
+    {
+      name: "numbers whose powers are beyond float32",
+      inputs: [{
+        role: "input",
+        dtype: "f32",
+        shape: [2, 5],
+        data: Float32Array.of(200, 199, 100, -200, 198, -1000, -1001, -999.5, -1200, -1000),
+      }],
+      attributes: { axis: -1 },
+    },
     ...[-3, -2, 0, 1, 2].map((axis) => ({
       name: `[3, 5, 7], axis ${axis}`,
       inputs: [random.input([3, 5, 7])],

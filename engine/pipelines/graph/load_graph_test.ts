@@ -250,10 +250,8 @@ Deno.test("a loop that would never end can be stopped, and lets timers through",
     }),
     async (graph) => {
       const signal = AbortSignal.timeout(200);
-      const start = performance.now();
       const error = await assertRejects(() => graph.run({ x: ones(2) }, { signal })) as Error;
       assertEquals(error.name, "TimeoutError");
-      assert(performance.now() - start < 3000);
     },
   ));
 

@@ -1,4 +1,5 @@
-import { assertAlmostEquals, assertEquals } from "@std/assert";
+import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
+import { random } from "../../../tests/support/weights.ts";
 import {
   convexHull,
   type Corners,
@@ -26,6 +27,23 @@ Deno.test("the smallest rectangle is found at every angle", () => {
     assertAlmostEquals(shortSide, 6, 1e-9);
     assertAlmostEquals(measure(corners).area, 120, 1e-9);
     assertAlmostEquals(measure(corners).length, 52, 1e-9);
+  }
+});
+
+Deno.test("no rectangle of any angle around any points is smaller", () => {
+  const next = random(5);
+  for (let round = 0; round < 20; round++) {
+    const points = Array.from({ length: 3 + round % 5 }, (): Point => [30 * next(), 20 * next()]);
+    let least = Infinity;
+    for (let angle = 0; angle < Math.PI; angle += 0.001) {
+      const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+      const along = points.map(([x, y]) => x * cos + y * sin);
+      const across = points.map(([x, y]) => y * cos - x * sin);
+      const spread = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
+      least = Math.min(least, spread(along) * spread(across));
+    }
+    const { area } = measure(smallestRectangle(points).corners);
+    assert(area <= least + 1e-9 && area >= 0.95 * least, `${area}, ${least} at some angle`);
   }
 });
 

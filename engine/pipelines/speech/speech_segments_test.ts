@@ -20,6 +20,12 @@ Deno.test("short stretches are dropped, also at the end", () => {
   assertEquals(speechSegments(runs([5, 0], [7, 0.9], [10, 0], [7, 0.9]), audio(29)), []);
 });
 
+Deno.test("a stretch of the least length is too short", () => {
+  const lengths = (minSpeech: number) =>
+    speechSegments(runs([5, 0], [8, 0.9], [10, 0]), audio(23), { minSpeech }).length;
+  assertEquals([lengths(255), lengths(256)], [1, 0]); // 8 chunks are 256 ms
+});
+
 Deno.test("two stretches share a silence that is too short for both rooms", () => {
   const heard = runs([20, 0.9], [4, 0], [20, 0.9]);
   const options = { minSilence: 90, pad: 200 };

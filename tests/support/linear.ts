@@ -1,0 +1,43 @@
+// Whether work grows with its input as it should, told without a clock: one input sixteen times as long beside
+// sixteen short ones, in turns. Linear work takes as long either way, quadratic work sixteen times as long. Times are
+// those that this thread had a processor (thread_time.ts), and a try that is good ends it, so that a busy machine
+// cannot fail what is right.
+
+import { assert } from "@std/assert";
+import { threadMs } from "./thread_time.ts";
+
+const TIMES = 16;
+const TRIES = 5;
+/** Caches make long inputs somewhat slower; the square root of what quadratic work gives. */
+const MOST = 4;
+
+function msOf(run: () => void): number {
+  const start = threadMs();
+  run();
+  return threadMs() - start;
+}
+
+/**
+ * Runs work on inputs of a size and of sixteen times that size.
+ *
+ * @param work Is to take some milliseconds at `size`. Where it keeps what it has seen, short inputs are to be the
+ * parts of the long one that begin at `from`.
+ */
+export function assertLinear(
+  what: string,
+  size: number,
+  work: (size: number, from: number) => void,
+): void {
+  work(size, 0); // compiled
+  let most = Infinity, least = Infinity;
+  for (let tries = 0; tries < TRIES && !(most < MOST * least); tries++) {
+    least = Math.min(
+      least,
+      msOf(() => {
+        for (let i = 0; i < TIMES; i++) work(size, i * size);
+      }),
+    );
+    most = Math.min(most, msOf(() => work(TIMES * size, 0)));
+  }
+  assert(most < MOST * least, `${what}: ${TIMES} short ones ${least} ms, one long one ${most} ms`);
+}
