@@ -330,3 +330,25 @@ Deno.test("the best logits are refused where they do not settle the choice", () 
   assertEquals(sample([3, 4], [1, -Infinity]), undefined);
   assertEquals(sampler.save(), before);
 });
+
+Deno.test("equals go by lower id also where steps before have moved the candidates", () => {
+  // The third and fourth best order a part of the candidates; of equals the first is the most typical one.
+  const logits = Float32Array.from({ length: 400 }, (_, id) => id % 4 === 0 ? 0 : id % 4 - 2);
+  const samplers = [{ name: "min_p", min_p: 0.04, min_k: 3 }, { name: "typical", p: 0 }];
+  const { ids } = createSampler({ samplers, seed: 1 }).probabilities(logits, EMPTY_HISTORY);
+  assertEquals([...ids], [0]);
+});
+
+Deno.test("mirostat leaves one of equals where all surprise too much", () => {
+  const samplers = [{ name: "mirostat", tau: 0.5 }];
+  const { ids } = createSampler({ samplers, seed: 1 })
+    .probabilities(new Float32Array(8), EMPTY_HISTORY);
+  assertEquals([...ids], [0]);
+});
+
+Deno.test("thresholds hold for logits so large that the next number is far away", () => {
+  const logits = Float32Array.of(1e30, 1e30, 1e30, 0);
+  const samplers = [{ name: "xtc", probability: 1, threshold: 0.4 }];
+  const { ids } = createSampler({ samplers, seed: 1 }).probabilities(logits, EMPTY_HISTORY);
+  assertEquals([...ids], [0, 1, 2]);
+});
