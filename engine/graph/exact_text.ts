@@ -3,13 +3,17 @@
 
 /** The text of plain data. */
 export function exactText(value: unknown): string {
-  return JSON.stringify(
-    value,
-    (_, part: unknown) => isPlain(part) ? part : { number: Object.is(part, -0) ? "-0" : `${part}` },
-  );
+  // A replacer makes JSON slow, and is seldom needed.
+  return isPlain(value) ? JSON.stringify(value) : JSON.stringify(value, (_, part) => exact(part));
+}
+
+function exact(part: unknown): unknown {
+  if (typeof part === "object" || isPlain(part)) return part;
+  return { number: Object.is(part, -0) ? "-0" : `${part}` };
 }
 
 function isPlain(value: unknown): boolean {
   if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
-  return typeof value !== "bigint";
+  if (typeof value !== "object" || value === null) return typeof value !== "bigint";
+  return Array.isArray(value) ? value.every(isPlain) : Object.values(value).every(isPlain);
 }

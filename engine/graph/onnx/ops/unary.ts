@@ -119,7 +119,7 @@ const clip = defineOnnxOp({
       attribute === undefined ? call.inputs[index] : call.scalar(x.type.dtype, attribute);
     const low = limit(1, min), high = limit(2, max);
     // ReLU in disguise.
-    if (low && !high && x.type.dtype === "f32" && knownScalar(low) === 0) {
+    if (low && !high && x.type.dtype === "f32" && Object.is(knownScalar(low), 0)) {
       return [applyUnary(call, "relu", x)];
     }
     const raised = low ? applyBinary(call, "max", x, low) : x;
