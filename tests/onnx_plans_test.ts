@@ -15,6 +15,7 @@ Deno.test("the plans that have bounds are here", () => {
       "sd14_text_encoder",
       "sd14_unet",
       "sd14_vae_decoder",
+      "time by node",
       "stable diffusion together",
     ],
   );
