@@ -207,6 +207,41 @@ Deno.test("a config that its tensors contradict, or that asks for more, is refus
   }
 });
 
+Deno.test("files of sentence-transformers that ask for more are refused by name", async () => {
+  const module = (type: string) => ({
+    idx: 2,
+    path: "2",
+    type: `sentence_transformers.models.${type}`,
+  });
+  const path = fixturePath("models/bert");
+  const loadBeside = async (name: string, content: unknown) => {
+    const folder = Deno.makeTempDirSync();
+    for (const file of ["config.json", "model.safetensors"]) {
+      Deno.copyFileSync(`${path}/${file}`, `${folder}/${file}`);
+    }
+    Deno.writeTextFileSync(`${folder}/${name}`, JSON.stringify(content));
+    return (await loadOnce(folder, {})).dispose();
+  };
+  for (const type of ["Dense", "LayerNorm", "CNN"]) {
+    await assertRejects(
+      () => loadBeside("modules.json", [module("Pooling"), module(type)]),
+      UnsupportedError,
+      `modules.json: has a ${type} module`,
+    );
+  }
+  await loadBeside("modules.json", ["Transformer", "Pooling", "Normalize"].map(module));
+  for (
+    const [name, key, fine] of [
+      ["sentence_bert_config.json", "do_lower_case", false],
+      ["config_sentence_transformers.json", "default_prompt_name", null],
+    ] as const
+  ) {
+    await loadBeside(name, { [key]: fine, other: 1 });
+    const wrong = () => loadBeside(name, { [key]: "query" });
+    await assertRejects(wrong, UnsupportedError, `${name}, ${key}: is`);
+  }
+});
+
 Deno.test("each call says what a model of another kind lacks", async () => {
   using encoder = await loadFixture("bert");
   assertThrows(() => encoder.createSession(), UnsupportedError, "Use embed()");

@@ -3,6 +3,7 @@
 
 import type { EncoderFacts, Pooling, SourceMemory } from "../decode/runtime.ts";
 import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
+import { checkFields, type FieldTable } from "../formats/field_table.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
 import { readGenerationConfig } from "./generation_config.ts";
@@ -15,6 +16,21 @@ const POOLINGS: Readonly<Record<string, Pooling>> = {
   pooling_mode_lasttoken: "last",
 };
 
+/** Files of sentence-transformers beside an encoder, and what becomes of their fields. */
+const SENTENCE_FIELDS: Readonly<Record<string, FieldTable>> = {
+  "sentence_bert_config.json": {
+    max_seq_length: "read",
+    do_lower_case: { only: [false] },
+    "*": { harmless: "it is for how the library loads a model" },
+  },
+  "config_sentence_transformers.json": {
+    default_prompt_name: { only: [] },
+    "*": { harmless: "prompts and comparisons are the caller's" },
+  },
+};
+/** Steps behind the encoder that embed() does by itself. */
+const KNOWN_MODULES = /\.(Transformer|Pooling|Normalize)$/;
+
 /** Numbers of GGUF's pooling_type; 4 is a reranker, whose vectors nobody wants. */
 const POOLING_TYPES: Readonly<Record<number, Pooling>> = {
   1: "mean",
@@ -26,12 +42,13 @@ const POOLING_TYPES: Readonly<Record<number, Pooling>> = {
 /**
  * Facts about an encoder.
  *
- * @throws {UnsupportedError} If its files ask for a pooling that is not built.
+ * @throws {UnsupportedError} If its files ask for a pooling, or for steps behind it, that are not built.
  */
 export async function encoderFacts(
   file: WeightFile,
   { plan, limits, spec }: PreparedModel,
 ): Promise<EncoderFacts> {
+  await checkSentenceFiles(file);
   const { max_seq_length: longest } = await readJson(file, "sentence_bert_config.json");
   const head = (["logits", "scores"] as const)
     .find((name) => plan.graph.outputs.some((output) => output.name === name));
@@ -52,6 +69,21 @@ export async function encoderFacts(
     hasTypes: spec.embedding.types === true,
     pairSeparators: spec.pairSeparators ?? 1,
   };
+}
+
+async function checkSentenceFiles(file: WeightFile): Promise<void> {
+  for (const [name, table] of Object.entries(SENTENCE_FIELDS)) {
+    checkFields(await readJson(file, name), table, { file: file.name, place: name });
+  }
+  for (const module of Object.values(await readJson(file, "modules.json"))) {
+    const type = asObject(module)?.type;
+    if (typeof type !== "string" || KNOWN_MODULES.test(type)) continue;
+    throw new UnsupportedError(`has a ${type.split(".").at(-1)} module, which is not built`, {
+      file: file.name,
+      place: "modules.json",
+      remedy: "Vectors without it are others: remove it from the list to have those",
+    });
+  }
 }
 
 async function poolingOf(file: WeightFile): Promise<Pooling> {
@@ -108,7 +140,7 @@ async function readJson(
     // A file that was given without its folder has no companions, or none in other folders.
     if (!(error instanceof SourceError || error instanceof FormatError)) throw error;
   }
-  return text === undefined
-    ? {}
-    : asObject(parseJson(text, { file: file.name, place: name })) ?? {};
+  if (text === undefined) return {};
+  const json = parseJson(text, { file: file.name, place: name });
+  return asObject(Array.isArray(json) ? { ...json } : json) ?? {};
 }

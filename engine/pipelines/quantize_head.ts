@@ -33,7 +33,7 @@ const TEXTS = [
   ...["vocab.json", "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model"],
   ...["sentencepiece.bpe.model", "source.spm", "target.spm"],
   ...["modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "LICENSE"],
-  "additional_chat_templates/tool_use.jinja",
+  ...["additional_chat_templates/tool_use.jinja", "config_sentence_transformers.json"],
 ];
 
 // Version of ggml's block formats.

@@ -205,7 +205,9 @@ function buildWordPiece(source: GgufVocabulary): KindParts {
     unkId: source.need("unkId", "unknown_token_id"),
     maxWordLength: 100,
   });
-  const options = { cleanText: true, spaceHan: true, stripAccents: true, lowercase: true };
+  const lowercase = source.flag("normalizer.lowercase") ?? true;
+  const stripAccents = source.flag("normalizer.strip_accents") ?? lowercase;
+  const options = { cleanText: true, spaceHan: true, stripAccents, lowercase };
   return {
     algorithm: "word_piece",
     encodeStretch: (text, _isFirst, out) => {

@@ -122,6 +122,20 @@ Deno.test("BOS and EOS go around a text by the model's own rule", () => {
   assertEquals(t5.encode("a"), [t5.idOf("▁a"), 1]);
 });
 
+// llama.cpp reads both keys; accents follow the case where only that is given.
+Deno.test("word pieces keep case and accents where the file says so", () => {
+  const encode = (keys: Record<string, boolean>, text: string) =>
+    toyTokenizer({ ...wordPieceKeys(), ...keys }).encode(text, { addSpecial: false });
+  const hello = toyTokenizer(wordPieceKeys()).idOf("▁hello");
+  assertEquals(encode({}, "HÉLLO"), [hello]);
+  assertEquals(encode({ "normalizer.lowercase": false }, "Hello"), [1]);
+  assertEquals(encode({ "normalizer.lowercase": false }, "héllo"), [1]);
+  assertEquals(encode({ "normalizer.strip_accents": false }, "HELLO"), [hello]);
+  assertEquals(encode({ "normalizer.strip_accents": false }, "héllo"), [1]);
+  const accents = { "normalizer.lowercase": false, "normalizer.strip_accents": true };
+  assertEquals(encode(accents, "héllo"), [hello]);
+});
+
 Deno.test("word pieces are joined with blanks, without blanks before punctuation", () => {
   const bert = toyTokenizer(wordPieceKeys());
   const ids = bert.encode("Héllo, unaffable WORLD!", { addSpecial: false });

@@ -53,6 +53,7 @@ const TEXTS = [
   // Of embedding models: a list of parts, the longest text, and how tokens become one vector.
   "modules.json",
   "sentence_bert_config.json",
+  "config_sentence_transformers.json",
   "1_Pooling/config.json",
 ];
 
