@@ -29,6 +29,9 @@ export const REDUCE_KINDS = {
 /** Numbers of the functions of `map_integers`. */
 export const INTEGER_MAP_KINDS = { not: 1, neg: 2, abs: 3, bit_not: 4, sign: 5, relu: 6 } as const;
 
+/** Those of them that it also has for float64, with numbers of their own behind them. */
+export const FLOAT64_MAP_KINDS = { neg: 2, abs: 3, exp: 7, log: 8, sqrt: 9 } as const;
+
 /** Numbers of element types in instructions: whole numbers below 16, `bool` among them, floats from 16 on. */
 export const ELEMENT_KINDS = {
   ...{ i8: 0, u8: 1, i16: 2, u16: 3, i32: 4, u32: 5, i64: 6, bool: 7, u64: 8 },
@@ -143,17 +146,17 @@ export const ONNX_OPCODES = {
       ...{ ignores: "u32", ignored_low: "u32", ignored_high: "u32" },
     },
   },
-  /** y = f(a, b) of whole numbers of `type`, with any broadcasting; y is contiguous. */
+  /** y = f(a, b) of whole numbers, or float64, of `type`, with any broadcasting; y is contiguous. */
   combine_integers: {
     file: "onnx_typed",
     operands: { a: "u32", b: "u32", y: "u32", kind: "u32", type: "u32", ...SIZES, ...A, ...B },
   },
-  /** y = f(x) of whole numbers of `type`. */
+  /** y = f(x) of whole numbers, or float64, of `type`. */
   map_integers: {
     file: "onnx_typed",
     operands: { x: "u32", y: "u32", count: "u32", kind: "u32", type: "u32" },
   },
-  /** y[o, i] = reduction of the whole numbers x[o, :, i]. */
+  /** y[o, i] = reduction of the whole numbers, or float64, x[o, :, i]. */
   reduce_integers: {
     file: "onnx_typed",
     operands: {

@@ -51,6 +51,13 @@ export const reduceIntegersKernel: WasmKernel = {
   },
 };
 
+/** Kernel of `reduce` on float64. */
+export const reduceFloat64Kernel: WasmKernel = {
+  ...reduceIntegersKernel,
+  name: "reduce_float64",
+  when: ({ node }) => node.inputs[0]!.dtype === "f64" && groupsOf(node) !== undefined,
+};
+
 /** Kernel of `reduce`. */
 export const reduceKernel: WasmKernel = {
   name: "reduce_f32",

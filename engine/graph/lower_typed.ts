@@ -1,7 +1,12 @@
 // WASM kernels on elements of any type: conversions, arithmetic on whole numbers, progressions, totals.
 
 import { isSmallFloat, type SmallFloat } from "../../quant/small_floats.ts";
-import { ELEMENT_KINDS, INTEGER_KINDS, INTEGER_MAP_KINDS } from "../../wasm/opcodes_onnx.ts";
+import {
+  ELEMENT_KINDS,
+  FLOAT64_MAP_KINDS,
+  INTEGER_KINDS,
+  INTEGER_MAP_KINDS,
+} from "../../wasm/opcodes_onnx.ts";
 import { add, type Dim, floorDiv, product } from "./dim.ts";
 import type { DataType, Node, Value } from "./graph.ts";
 import { axisOf } from "./host_numbers.ts";
@@ -84,25 +89,39 @@ export const codeKernels: readonly WasmKernel[] = [{
   },
 }];
 
-/** Kernel of `unary` on whole numbers and truth values. */
-export const mapIntegersKernel: WasmKernel = {
-  name: "unary_integers",
-  when: ({ node }) =>
-    isInteger(node.inputs[0]) && node.inputs[0]!.dtype !== "u64" &&
-    Object.hasOwn(INTEGER_MAP_KINDS, node.attributes.kind as string),
-  lower(lowering) {
-    const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "map_integers", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      count: countOf(x!),
-      kind: INTEGER_MAP_KINDS[attributes.kind as keyof typeof INTEGER_MAP_KINDS],
-      type: elementKind(x!.dtype)!,
-    });
-  },
-};
+/** The kernel of `unary` on some types. */
+function mapTypedKernel(
+  name: string,
+  kinds: Readonly<Record<string, number>>,
+  takes: (x: Value) => boolean,
+): WasmKernel {
+  return {
+    name,
+    when: ({ node }) =>
+      takes(node.inputs[0]!) && Object.hasOwn(kinds, node.attributes.kind as string),
+    lower(lowering) {
+      const { inputs: [x], attributes } = lowering.node;
+      emit(lowering, "map_integers", {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        count: countOf(x!),
+        kind: kinds[attributes.kind as string]!,
+        type: elementKind(x!.dtype)!,
+      });
+    },
+  };
+}
+
+/** Kernels of `unary` on whole numbers and truth values, and on float64. */
+export const mapTypedKernels: readonly WasmKernel[] = [
+  mapTypedKernel("unary_integers", INTEGER_MAP_KINDS, (x) => isInteger(x) && x.dtype !== "u64"),
+  mapTypedKernel("unary_float64", FLOAT64_MAP_KINDS, ({ dtype }) => dtype === "f64"),
+];
 
 const RANK = 6;
+
+/** Functions of two whole numbers that are none of float64. */
+const WHOLE_ONLY = /^(mod|and|or|xor|bit_.*|shift_.*)$/;
 
 /** Kernel of `binary` on whole numbers and truth values. */
 export const integersKernel: WasmKernel = {
@@ -124,6 +143,17 @@ export const integersKernel: WasmKernel = {
       ...numbered("a", inBytes(strides[0]!, bytes), rank),
       ...numbered("b", inBytes(strides[1]!, bytes), rank),
     });
+  },
+};
+
+/** The same on float64. */
+export const float64Kernel: WasmKernel = {
+  ...integersKernel,
+  name: "binary_float64",
+  when: ({ node }) => {
+    const { inputs: [a], attributes } = node, kind = attributes.kind as string;
+    return a!.dtype === "f64" && Object.hasOwn(INTEGER_KINDS, kind) && !WHOLE_ONLY.test(kind) &&
+      broadcastLoop(node).sizes.length <= RANK;
   },
 };
 

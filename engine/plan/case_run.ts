@@ -125,10 +125,14 @@ export function difference(
 
 /** What float32 sums may be off by is no excuse for whole numbers and codes, only a step of rounding is. */
 const LEAST_STEP = 1e-3;
+/** Part of a tolerance that float64 has. */
+const FLOAT64_PART = 1e-7;
 
 function boundOf(values: HostData, ofLargest: number): number {
   const isFloat = values instanceof Float32Array || values instanceof Float64Array;
   if (!isFloat && ofLargest < LEAST_STEP) return -1;
   const sizes = Array.from(values as Float32Array, (value) => Math.abs(Number(value)));
-  return ofLargest * sizes.filter(Number.isFinite).reduce((most, size) => Math.max(most, size), 0);
+  const part = values instanceof Float64Array ? FLOAT64_PART : 1;
+  return part * ofLargest *
+    sizes.filter(Number.isFinite).reduce((most, size) => Math.max(most, size), 0);
 }

@@ -5,7 +5,7 @@
 // 1. Numbers of element types are those of ELEMENT_KINDS (wasm/opcodes_onnx.ts): below 16 whole numbers.
 //    Those of 64 bits without a sign are their bits, which the few functions that can tell look at.
 // 2. A float becomes a whole number by cutting; what does not fit is as `cast` of the engine defines it.
-import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
+import { addressAt, chunksOf, min as least, nextChunk, u32At } from "./runtime";
 import { storeHalf4, toHalf4 } from "./half";
 import {
   ACCUMULATE_EXCLUSIVE, ACCUMULATE_INNER, ACCUMULATE_LENGTH, ACCUMULATE_OUTER, ACCUMULATE_PRODUCTS, ACCUMULATE_REVERSE,
@@ -132,7 +132,7 @@ export function convert(ip: usize): void {
   const count = u32At(ip, CONVERT_COUNT), from = u32At(ip, CONVERT_FROM), to = u32At(ip, CONVERT_TO);
   const total = chunksOf(count, CHUNK), sx = bytesOf(from), sy = bytesOf(to);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const n = min(CHUNK, count - <u32>c * CHUNK);
+    const n = least(CHUNK, count - <u32>c * CHUNK);
     const x = addressAt(ip, CONVERT_X) + <usize>c * CHUNK * sx, y = addressAt(ip, CONVERT_Y) + <usize>c * CHUNK * sy;
     let i: u32 = 0;
     if (from == F32 && to == F16) {
@@ -188,6 +188,28 @@ function divide(kind: u32, type: u32, a: i64, b: i64): i64 {
   }
 }
 
+@inline function combineFloats(kind: u32, a: f64, b: f64): f64 {
+  switch (kind) {
+    case 1: return a + b;
+    case 2: return a - b;
+    case 3: return a * b;
+    case 4: return a / b;
+    case 5: return min<f64>(a, b);
+    case 6: return max<f64>(a, b);
+    default: return NativeMath.mod(a, b);
+  }
+}
+
+@inline function testFloats(kind: u32, a: f64, b: f64): u8 {
+  switch (kind) {
+    case 16: return a == b;
+    case 17: return a > b;
+    case 18: return a >= b;
+    case 19: return a < b;
+    default: return a <= b;
+  }
+}
+
 export function combine_integers(ip: usize): void {
   const n1 = u32At(ip, COMBINE_INTEGERS_N1), n2 = u32At(ip, COMBINE_INTEGERS_N2), n3 = u32At(ip, COMBINE_INTEGERS_N3);
   const n4 = u32At(ip, COMBINE_INTEGERS_N4), n5 = u32At(ip, COMBINE_INTEGERS_N5);
@@ -196,7 +218,7 @@ export function combine_integers(ip: usize): void {
   const kind = u32At(ip, COMBINE_INTEGERS_KIND), result = kind >= 16 ? BOOL : type;
   const sa = addressAt(ip, COMBINE_INTEGERS_A5), sb = addressAt(ip, COMBINE_INTEGERS_B5), sy = bytesOf(result);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const last = min(rows, <u32>c * group + group);
+    const last = least(rows, <u32>c * group + group);
     for (let row = <u32>c * group; row < last; row++) {
       let rest = row;
       const i4 = rest % n4; rest /= n4;
@@ -210,6 +232,14 @@ export function combine_integers(ip: usize): void {
         i1 * u32At(ip, COMBINE_INTEGERS_B1) + i2 * u32At(ip, COMBINE_INTEGERS_B2) +
         i3 * u32At(ip, COMBINE_INTEGERS_B3) + i4 * u32At(ip, COMBINE_INTEGERS_B4);
       let y = addressAt(ip, COMBINE_INTEGERS_Y) + <usize>row * n5 * sy;
+      if (type >= F32) {
+        for (let i: u32 = 0; i < n5; i++, a += sa, b += sb, y += sy) {
+          const p = loadFloat(type, a), q = loadFloat(type, b);
+          if (kind >= 16) store<u8>(y, testFloats(kind, p, q));
+          else storeFloat(type, y, combineFloats(kind, p, q));
+        }
+        continue;
+      }
       for (let i: u32 = 0; i < n5; i++, a += sa, b += sb, y += sy) {
         storeInteger(result, y, combineOne(kind, type, loadInteger(type, a), loadInteger(type, b)));
       }
@@ -226,16 +256,51 @@ export function combine_integers(ip: usize): void {
   return x > 0 ? x : 0;
 }
 
+@inline function mapFloat(kind: u32, x: f64): f64 {
+  if (kind == 2) return -x;
+  if (kind == 3) return abs<f64>(x);
+  if (kind == 7) return NativeMath.exp(x);
+  return kind == 8 ? NativeMath.log(x) : sqrt<f64>(x);
+}
+
 export function map_integers(ip: usize): void {
   const count = u32At(ip, MAP_INTEGERS_COUNT), kind = u32At(ip, MAP_INTEGERS_KIND), type = u32At(ip, MAP_INTEGERS_TYPE);
   const total = chunksOf(count, CHUNK), bytes = bytesOf(type);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const last = min(count, <u32>c * CHUNK + CHUNK);
+    const last = least(count, <u32>c * CHUNK + CHUNK);
     for (let i = <u32>c * CHUNK; i < last; i++) {
-      const at = <usize>i * bytes;
-      storeInteger(type, addressAt(ip, MAP_INTEGERS_Y) + at, mapOne(kind, loadInteger(type, addressAt(ip, MAP_INTEGERS_X) + at)));
+      const x = addressAt(ip, MAP_INTEGERS_X) + <usize>i * bytes, y = addressAt(ip, MAP_INTEGERS_Y) + <usize>i * bytes;
+      if (type >= F32) storeFloat(type, y, mapFloat(kind, loadFloat(type, x)));
+      else storeInteger(type, y, mapOne(kind, loadInteger(type, x)));
     }
   }
+}
+
+/** Kinds are those of REDUCE_KINDS; of log Σ exp only the sum, of exponentials shifted by `shift`. */
+function reduceFloats(kind: u32, type: u32, x: usize, length: u32, stride: usize, shift: f64): f64 {
+  let total: f64 = kind == 5 ? 1 : kind == 3 ? -Infinity : kind == 4 ? Infinity : 0;
+  for (let i: u32 = 0; i < length; i++, x += stride) {
+    const value = loadFloat(type, x);
+    if (kind == 3) total = max<f64>(total, value);
+    else if (kind == 4) total = min<f64>(total, value);
+    else if (kind == 5) total *= value;
+    else if (kind == 6) total += abs<f64>(value);
+    else if (kind == 7 || kind == 8) total += value * value;
+    else total += kind == 10 ? NativeMath.exp(value - shift) : value;
+  }
+  return total;
+}
+
+function reduceFloatLine(kind: u32, type: u32, x: usize, length: u32, stride: usize): f64 {
+  let shift: f64 = 0;
+  if (kind == 10) {
+    const largest = reduceFloats(3, type, x, length, stride, 0);
+    if (abs<f64>(largest) < Infinity) shift = largest;
+  }
+  const total = reduceFloats(kind, type, x, length, stride, shift);
+  if (kind == 2) return total / <f64>length;
+  if (kind == 7) return sqrt<f64>(total);
+  return kind >= 9 ? NativeMath.log(total) + shift : total;
 }
 
 export function reduce_integers(ip: usize): void {
@@ -245,6 +310,10 @@ export function reduce_integers(ip: usize): void {
   const sign = kind == 3 || kind == 4 ? signOf(type) : 0;
   for (let c = nextChunk(ip, lines); c >= 0; c = nextChunk(ip, lines)) {
     let x = addressAt(ip, REDUCE_INTEGERS_X) + (<usize>(<u32>c / inner) * length * inner + <u32>c % inner) * bytes;
+    if (type >= F32) {
+      storeFloat(type, addressAt(ip, REDUCE_INTEGERS_Y) + <usize>c * bytes, reduceFloatLine(kind, type, x, length, stride));
+      continue;
+    }
     let total: i64 = kind == 5 ? 1 : kind == 3 ? i64.MIN_VALUE : kind == 4 ? i64.MAX_VALUE : 0;
     for (let i: u32 = 0; i < length; i++, x += stride) {
       const value = loadInteger(type, x) ^ sign;
@@ -261,7 +330,7 @@ export function count_up(ip: usize): void {
   const count = u32At(ip, COUNT_UP_COUNT), type = u32At(ip, COUNT_UP_TYPE), total = chunksOf(count, CHUNK);
   const step = bytesOf(type), start = addressAt(ip, COUNT_UP_START), delta = addressAt(ip, COUNT_UP_DELTA);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
-    const last = min(count, <u32>c * CHUNK + CHUNK);
+    const last = least(count, <u32>c * CHUNK + CHUNK);
     for (let i = <u32>c * CHUNK; i < last; i++) {
       const y = addressAt(ip, COUNT_UP_Y) + <usize>i * step;
       if (type >= F32) storeFloat(type, y, loadFloat(type, start) + <f64>i * loadFloat(type, delta));

@@ -17,7 +17,7 @@ import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { combineKernel } from "../lower_elementwise.ts";
 import { gpuBinaryAnyKernels } from "../lower_gpu_strided.ts";
-import { integersKernel } from "../lower_typed.ts";
+import { float64Kernel, integersKernel } from "../lower_typed.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
 import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
 import { broadcastStrides, elementsOf, walk } from "../strided.ts";
@@ -80,7 +80,10 @@ export const binary: OpRecord = defineOp({
       attributes: { kind },
     })),
   ],
-  kernels: { wasm: [combineKernel("binary_f32"), integersKernel], gpu: gpuBinaryAnyKernels },
+  kernels: {
+    wasm: [combineKernel("binary_f32"), integersKernel, float64Kernel],
+    gpu: gpuBinaryAnyKernels,
+  },
 });
 
 const WIDE = [2n ** 63n, 2n ** 64n - 1n, 5n, 2n ** 62n + 3n, 0n];
@@ -110,6 +113,9 @@ const TYPED: readonly {
   a: WIDE.map((value) => BigInt.asIntN(64, value)),
   b: [-1n, 3n, -7n, 2n ** 40n + 5n, 9n],
   kinds: ["add", "sub", "mul", "div", "mod", "fmod", "min", "less"],
+}, {
+  ...{ dtype: "f64", a: [7, -0.1, 10, NaN, -5], b: [3, -7, 0.3, 1, 0] },
+  kinds: ["add", "sub", "mul", "div", "min", "max", "fmod", "greater", "less_equal"],
 }, {
   ...{ dtype: "u64", a: WIDE, b: [3n, 2n ** 63n + 1n, 7n, 2n ** 40n, 9n] },
   kinds: ["div", "mod", "max", "greater_equal", "shift_left", "shift_right"],

@@ -7,7 +7,7 @@ import type { DataType } from "../graph.ts";
 import { axisOf, type Numbers, numbersOf, storeNumbers, stridesOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
 import { gpuReduceKernels } from "../lower_gpu_network.ts";
-import { reduceIntegersKernel, reduceKernel } from "../lower_reduce.ts";
+import { reduceFloat64Kernel, reduceIntegersKernel, reduceKernel } from "../lower_reduce.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { REDUCE_NAMES, type ReduceName, reductions, wholeReductions } from "../reduce_kinds.ts";
@@ -52,6 +52,11 @@ export const reduce: OpRecord = defineOp({
       inputs: [{ ...random.indices([1, 2, -3, 4, 5, 6]), shape: [2, 3] } as CaseInput],
       attributes: { kind, axes: [kind === "sum" ? 0 : 1] },
     })),
+    ...REDUCE_NAMES.map((kind) => ({
+      name: `${kind} of f64`,
+      inputs: [{ ...random.typed("f64", [0.1, 3, 1e-30, 7, 5, 6]), shape: [2, 3] } as CaseInput],
+      attributes: { kind, axes: [1] },
+    })),
     ...REDUCE_NAMES.flatMap((kind) =>
       (kind === "sum" ? AXES : AXES.slice(0, 2)).map((axes, i) => ({
         name: `${kind} along ${axes}`,
@@ -60,7 +65,10 @@ export const reduce: OpRecord = defineOp({
       }))
     ),
   ],
-  kernels: { wasm: [reduceKernel, reduceIntegersKernel], gpu: gpuReduceKernels },
+  kernels: {
+    wasm: [reduceKernel, reduceIntegersKernel, reduceFloat64Kernel],
+    gpu: gpuReduceKernels,
+  },
 });
 
 // Around 1, so that logarithms and products stay finite.

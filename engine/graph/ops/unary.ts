@@ -7,7 +7,7 @@ import { defineOp } from "../define_op.ts";
 import type { DataType } from "../graph.ts";
 import { mapKernel, testKernels } from "../lower_elementwise.ts";
 import { gpuUnaryKernels } from "../lower_gpu_strided.ts";
-import { mapIntegersKernel } from "../lower_typed.ts";
+import { mapTypedKernels } from "../lower_typed.ts";
 import { numbersOf, storeNumbers } from "../host_numbers.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
@@ -60,6 +60,11 @@ export const unary: OpRecord = defineOp({
       inputs: [random.typed("f32", [1, Infinity, -Infinity, NaN, -2])],
       attributes: { kind: "is_infinite", alpha: alpha!, beta: beta! },
     })),
+    ...(["neg", "abs", "exp", "log", "sqrt"] as const).map((kind) => ({
+      name: `${kind} of f64`,
+      inputs: [random.typed("f64", [0.1, 3, 1e-30, 7])],
+      attributes: { kind },
+    })),
     { name: "not", inputs: [random.truths([5, 7])], attributes: { kind: "not" } },
     ...UNARY_NAMES.filter((kind) => unaryKinds[kind].float).flatMap((kind) =>
       [3, 33].map((width) => ({
@@ -69,7 +74,7 @@ export const unary: OpRecord = defineOp({
       }))
     ),
   ],
-  kernels: { wasm: [mapKernel, ...testKernels, mapIntegersKernel], gpu: gpuUnaryKernels },
+  kernels: { wasm: [mapKernel, ...testKernels, ...mapTypedKernels], gpu: gpuUnaryKernels },
 });
 
 function functionOf(kind: UnaryKind, dtype: DataType): unknown {
