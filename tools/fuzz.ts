@@ -2,6 +2,7 @@
 // the seed first; a failing input is written to a file. A hang, a crash and growing memory are failures.
 
 import { UsageError } from "../engine/cli/args.ts";
+import { besideInput, besideTargets } from "./fuzz/beside/targets.ts";
 import { mutate } from "./fuzz/mutate.ts";
 import { targets } from "./fuzz/targets.ts";
 import { runWorker } from "./fuzz/supervise.ts";
@@ -16,7 +17,11 @@ const LINE = {
     count: { type: "integer", min: 1, help: "number of inputs (10000)" },
     seed: { type: "integer", min: 0, help: "first number of the generator (from the clock)" },
     from: { type: "integer", min: 0, help: "index of the first input (0), to repeat one" },
-    seconds: { type: "number", min: 0.1, help: "longest time for one input (5; graphs 60)" },
+    seconds: {
+      type: "number",
+      min: 0.1,
+      help: "longest time for one input (5; 60 for what is compared)",
+    },
     memory: { type: "integer", min: 1, help: "most megabytes by which the process may grow (512)" },
     out: {
       type: "string",
@@ -41,6 +46,9 @@ const LINE = {
     "graphs: random ONNX graphs on a device with all passes, beside the reference without any and, " +
     "where Python has it, onnxruntime. A failing graph is made small and written as .onnx, its inputs " +
     "beside it.",
+    `Compared with implementations in Python, which must be there: ${
+      Object.keys(besideTargets).join(", ")
+    }.`,
   ],
 } as const;
 
@@ -52,8 +60,10 @@ await runTask(LINE, async ({ positionals: [name], flags }) => {
   let failed = 0;
   for (const target of names) {
     const isGraphs = target === "graphs";
-    if (!isGraphs && !Object.hasOwn(targets, target)) {
-      const known = [...Object.keys(targets), "graphs", "all"].join(", ");
+    const isBeside = Object.hasOwn(besideTargets, target);
+    if (!isGraphs && !isBeside && !Object.hasOwn(targets, target)) {
+      const known = [...Object.keys(targets), "graphs", ...Object.keys(besideTargets), "all"]
+        .join(", ");
       throw new UsageError(`Unknown target ${target}: ${known}`);
     }
     if (!flags.json) console.log(`target ${target}, seed ${seed}, ${count} inputs from ${from}`);
@@ -62,12 +72,18 @@ await runTask(LINE, async ({ positionals: [name], flags }) => {
     const memory = (flags.memory ?? 512) * 1e6;
     const { device } = flags;
     const order = { target, seed, from, to: from + count, memory, progress, device, out };
-    const failures = await runWorker(order, flags.seconds ?? (isGraphs ? 60 : 5), {
+    const failures = await runWorker(order, flags.seconds ?? (isGraphs || isBeside ? 60 : 5), {
       note: (message) => flags.json || console.log(message),
     });
     for (const { index, message } of failures) {
       if (isGraphs) {
         console.error(`failing graph ${index}: ${message}`);
+        continue;
+      }
+      if (isBeside) {
+        const path = `${out}/fuzz-${target}-${seed}-${index}.txt`;
+        await Deno.writeTextFile(path, besideInput(target, seed, index));
+        console.error(`failing input ${index} written to ${path}: ${message}`);
         continue;
       }
       const path = `${out}/fuzz-${target}-${seed}-${index}.bin`;

@@ -1,6 +1,7 @@
 // Runs inputs one after the other in a thread of its own, because only from outside can an endless loop
 // be noticed and ended. The number of the input at work lies in shared memory.
 
+import { ResourceError } from "../../engine/errors.ts";
 import type { DeviceName } from "../../engine/plan/backend.ts";
 import { mutate } from "./mutate.ts";
 import { badTargets, targets } from "./targets.ts";
@@ -34,6 +35,7 @@ export async function runInputs(
 ): Promise<void> {
   const { target, seed, from, to, memory, progress } = order;
   if (target === "graphs") return await runGraphs(order, report);
+  if (!Object.hasOwn({ ...targets, ...badTargets }, target)) return await runBeside(order, report);
   const { seeds, words, run } = (targets[target] ?? badTargets[target])!;
   const good = seeds();
   for (const input of good) await run(input); // A seed that fails makes every count worthless.
@@ -52,6 +54,34 @@ export async function runInputs(
       report({ kind: "failure", index, message });
       break;
     }
+  }
+  report({ kind: "done" });
+}
+
+/** Inputs that are made, and judged by what Python says. */
+async function runBeside(
+  { target, seed, from, to, progress }: FuzzOrder,
+  report: (reply: FuzzReply) => void,
+): Promise<void> {
+  const { besideInput, besideTargets, checkNeeds } = await import("./beside/targets.ts");
+  const { endReferences } = await import("./beside/python.ts");
+  let index = from;
+  try {
+    checkNeeds(target);
+    for (; index < to; index++) {
+      Atomics.store(progress, 0, index);
+      try {
+        await besideTargets[target]!.compare(besideInput(target, seed, index));
+      } catch (error) {
+        // Without a reference there is nothing to go on with.
+        if (error instanceof ResourceError) throw error;
+        report({ kind: "failure", index, message: (error as Error).message });
+      }
+    }
+  } catch (error) {
+    report({ kind: "failure", index, message: (error as Error).message });
+  } finally {
+    await endReferences();
   }
   report({ kind: "done" });
 }

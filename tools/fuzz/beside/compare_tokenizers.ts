@@ -7,7 +7,7 @@ import { type Tokenizer, tokenizerFromJson } from "../../../engine/text/tokenize
 import { tokenizerFromSentencePiece } from "../../../engine/text/sentencepiece.ts";
 import { type Packages, reference } from "./python.ts";
 import type { SentencePieceCase } from "./random_sentencepiece.ts";
-import { readReal } from "./real_vocabularies.ts";
+import { type Opening, readReal } from "./real_vocabularies.ts";
 import type { TokenizerCase } from "./random_tokenizer.ts";
 
 /** What the references need. */
@@ -22,12 +22,6 @@ export interface RealCase {
   readonly name: string;
   readonly texts: readonly string[];
 }
-
-/** A tokenizer of the reference. */
-export type Opening =
-  | { readonly kind: "tokenizers"; readonly document: unknown }
-  | { readonly kind: "sentencepiece"; readonly model: string }
-  | { readonly kind: "tiktoken"; readonly ranks: string; readonly pattern: string };
 
 /** Opens a tokenizer there under a name; the reference's reason where it does not. */
 export async function openReference(name: string, opening: Opening): Promise<string | undefined> {

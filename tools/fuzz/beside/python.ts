@@ -9,6 +9,8 @@ import { startChild } from "../../support/children.ts";
 export interface Reference {
   /** Asks; the answer is what the script returns. */
   ask(question: unknown): Promise<unknown>;
+  /** Ends the process. */
+  close(): Promise<void>;
 }
 
 /** What a script needs: modules by name, with the version that answers are compared with. */
@@ -31,6 +33,15 @@ export function hasPackages(packages: Packages): boolean {
 }
 
 const started = new Map<string, Promise<Reference>>();
+
+/** Ends all processes; the next question starts another. */
+export async function endReferences(): Promise<void> {
+  const running = [...started.values()];
+  started.clear();
+  for (const result of await Promise.allSettled(running)) {
+    if (result.status === "fulfilled") await result.value.close();
+  }
+}
 
 /**
  * The process of a script beside this file, started at the first call.
@@ -61,7 +72,6 @@ async function start(script: string, packages: Packages): Promise<Reference> {
   } catch {
     return refuse("python3 cannot be started");
   }
-  child.unref();
   const writer = child.stdin.getWriter();
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -83,6 +93,11 @@ async function start(script: string, packages: Packages): Promise<Reference> {
     async ask(question) {
       await writer.write(new TextEncoder().encode(JSON.stringify(question) + "\n"));
       return JSON.parse(await readLine());
+    },
+    async close() {
+      await writer.close().catch(() => {});
+      await reader.cancel().catch(() => {});
+      await child.status;
     },
   };
 }

@@ -15,7 +15,12 @@ import {
   vocabularyPath,
 } from "../../../tests/support/vocabularies.ts";
 import { writeSentencePiece } from "../../../tests/support/write_sentencepiece.ts";
-import type { Opening } from "./compare_tokenizers.ts";
+
+/** A tokenizer of the reference. */
+export type Opening =
+  | { readonly kind: "tokenizers"; readonly document: unknown }
+  | { readonly kind: "sentencepiece"; readonly model: string }
+  | { readonly kind: "tiktoken"; readonly ranks: string; readonly pattern: string };
 
 /** A vocabulary here and there. */
 export interface RealVocabulary {
