@@ -125,7 +125,7 @@ Deno.test("graph outputs live to the end and views live as long as what they sho
   const fourth = builder.op("softmax", [third], {}, "fourth")[0]!;
   builder.output("sum", builder.op("scale", [viewOfView], { factor: 1 }, "last")[0]!);
   builder.output("kept", third);
-  builder.output("end", fourth);
+  builder.output("end", builder.op("softmax", [fourth], {}, "fifth")[0]!);
   const made = plan(builder.build(), { limits: {} });
   assertEquals(rootOf(made, viewOfView), first);
   assertEquals(rootOf(made, first), first);
