@@ -132,3 +132,21 @@ Deno.test("a vocabulary without some bytes is used with a warning, and drops the
   assertMatch(tokenizer.warnings.join(), /no token for 1 of 256 bytes/);
   assertEquals(tokenizer.decode(tokenizer.encode("axb")), "ab");
 });
+
+Deno.test("a literal mark is a blank, also in words of blanks that were added by hand", () => {
+  const keys = charBpeKeys();
+  const tokens = [...keys.tokens as string[], "  "];
+  const tokenizer = toyTokenizer({
+    ...keys,
+    add_space_prefix: false,
+    tokens,
+    scores: tokens.map((_, id) => -id),
+    token_type: [...keys.token_type as number[], 4],
+  });
+  const blanks = tokenizer.idOf("  ");
+  // SentencePiece 0.2.3 on a model whose piece "▁▁" is defined by the user: one id for all four.
+  for (const text of ["a  a", "a▁▁a", "a ▁a", "a▁ a"]) {
+    const ids = tokenizer.encode(text, { addSpecial: false });
+    assertEquals(ids, [tokenizer.idOf("a"), blanks, tokenizer.idOf("a")], text);
+  }
+});

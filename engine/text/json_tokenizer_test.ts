@@ -103,6 +103,25 @@ Deno.test("a byte-level file encodes bytes, and a token takes the blanks that be
   assertEquals([...tokenizer.endOfGenerationIds], [260]);
 });
 
+Deno.test("merges reach over bytes that have no token, and whole words stand alone", () => {
+  const tokens = BYTE_CHARS.filter((char) => char !== BYTE_CHARS[6]);
+  const vocab = Object.fromEntries([...tokens, "><"].map((text, id) => [text, id]));
+  const lost = tokenizerFromJson(
+    bpeJson({ added_tokens: [], model: { type: "BPE", vocab, merges: ["> <"] } }),
+    undefined,
+    "toy",
+  );
+  // Hugging Face's tokenizers 0.23.3 drops the byte before it merges.
+  assertEquals(lost.encode(">\u0006<"), [vocab["><"]]);
+  const added_tokens = [{ id: 260, content: "xy", normalized: false, single_word: true }];
+  const whole = tokenizerFromJson(bpeJson({ added_tokens }), undefined, "toy");
+  const isFound = (text: string) => whole.encode(text).includes(260);
+  assertEquals(["xy", "a xy.", "xy ", "txy", "xy_", "axy", "\u4e2dxy"].map(isFound), [
+    ...[true, true, true],
+    ...[false, false, false, false],
+  ]);
+});
+
 Deno.test("words are cut by the patterns of the file, in its own dialect", () => {
   const split = (pattern: unknown, behavior: string, invert = false) => ({
     pre_tokenizer: {

@@ -233,7 +233,7 @@ function randomWordPiece(draw: Draw): Json {
 
 /** Few different scores, so that many cuts tie. */
 function randomUnigram(draw: Draw): Json {
-  const pieces = Object.keys(idsOf([UNK, ..."abcx▁", ...randomPieces(draw, 20 + draw(30))]));
+  const pieces = [...new Set([UNK, ..."abcx▁", ...randomPieces(draw, 20 + draw(30))])];
   return {
     type: "Unigram",
     unk_id: 0,
