@@ -199,5 +199,5 @@ export function getSlice(object: Value, bounds: SliceBounds, budget: Budget): Va
 function sliceOf(list: readonly Value[], taken: readonly Value[]): Value {
   if (isTuple(list)) return listOfKind("tuple", taken);
   if (kindOf(list) !== "range") return taken;
-  return listOfKind("range", taken, "a slice of a range");
+  return listOfKind("range", taken);
 }

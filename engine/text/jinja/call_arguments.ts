@@ -8,6 +8,7 @@ import {
   isNumber,
   isUndefined,
   plainNumber,
+  textOf,
   typeName,
   undefinedValue,
   type Value,
@@ -42,7 +43,8 @@ export function bind(call: Call, ...parameters: string[]): Value[] {
 /** A text argument, or a default. */
 export function textArgument(value: Value, fallback?: string): string {
   if (isUndefined(value) && fallback !== undefined) return fallback;
-  if (typeof value === "string") return value;
+  const text = textOf(value);
+  if (text !== undefined) return text;
   defined(value);
   return fail(`expected a text, not ${typeName(value)}`);
 }

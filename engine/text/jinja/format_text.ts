@@ -11,6 +11,7 @@ import {
   defined,
   isDict,
   isFloat,
+  isIndexed,
   isList,
   isNumber,
   isTuple,
@@ -122,7 +123,7 @@ export function formatPercent(text: string, right: Value, budget: Budget): strin
   const isArguments = isList(right) && isTuple(right);
   const args = isArguments ? right : [right];
   const isMapping = !isArguments && textOf(right) === undefined &&
-    (isDict(right) || isList(right) || isUndefined(right));
+    (isDict(right) || (isList(right) && isIndexed(right)) || isUndefined(right));
   let used = 0;
   let isNamed = false;
   const next = (): Value =>
@@ -185,7 +186,7 @@ function percentValue(value: Value, spec: Spec, budget: Budget): string {
     return fail(`%${type} format: a number is required, not ${typeName(value)}`);
   }
   const number = plainNumber(value);
-  if ("diu".includes(type)) return percentInteger(Math.trunc(number), { ...spec, type: "d" });
+  if ("diu".includes(type)) return percentInteger(Math.trunc(number) + 0, { ...spec, type: "d" });
   if ("oxX".includes(type)) {
     return isFloat(value)
       ? fail(`%${type} format: an integer is required, not float`)

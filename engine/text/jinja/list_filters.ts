@@ -47,11 +47,13 @@ interface Order {
   readonly isCased: boolean;
   readonly by: Value;
   readonly fallback?: Value | undefined;
+  /** Several attributes between commas: lists of keys, whose equal parts need no order. */
+  readonly isMulti?: boolean;
 }
 
 function sorted(items: readonly Value[], order: Order, call: Call): Value[] {
-  const { isReversed, isCased, by, fallback } = order;
-  const paths: Value[] = typeof by === "string" ? by.split(",") : [by];
+  const { isReversed, isCased, by, fallback, isMulti = false } = order;
+  const paths: Value[] = isMulti && typeof by === "string" ? by.split(",") : [by];
   const keyed = items.map((item) => ({
     item,
     keys: paths.map((path) =>
@@ -59,16 +61,18 @@ function sorted(items: readonly Value[], order: Order, call: Call): Value[] {
     ),
   }));
   const direction = isReversed ? -1 : 1;
-  return keyed.sort((a, b) => direction * compareKeys(a.keys, b.keys)).map(({ item }) => item);
+  return keyed.sort((a, b) => direction * compareKeys(a.keys, b.keys, isMulti)).map(({ item }) =>
+    item
+  );
 }
 
-function compareKeys(a: readonly Value[], b: readonly Value[]): number {
-  return a.length === 1 ? compare(a[0], b[0]) : compare(a, b);
+function compareKeys(a: readonly Value[], b: readonly Value[], isMulti: boolean): number {
+  return isMulti ? compare(a, b) : compare(a[0], b[0]);
 }
 
 function sort(value: Value, call: Call): Value {
   const [isReversed, isCased, by] = bind(call, "reverse", "case_sensitive", "attribute");
-  const order = { isReversed: isTrue(isReversed), isCased: isTrue(isCased), by };
+  const order = { isReversed: isTrue(isReversed), isCased: isTrue(isCased), by, isMulti: true };
   return sorted(itemsOf(value, call), order, call);
 }
 

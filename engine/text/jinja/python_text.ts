@@ -74,7 +74,9 @@ function escapedPoint(char: string): string {
 
 function listText(value: readonly Value[], budget: Budget): string {
   const kind = kindOf(value);
-  if (kind === "range") return rangeText(value);
+  if (kind === "range") {
+    return rangeText(value) || fail("printing a slice of a range is not supported");
+  }
   if (kind === "generator") return fail("a generator prints an address: put |list behind it");
   const items = value.map((item) => reprText(item, budget)).join(", ");
   if (isTuple(value)) return value.length === 1 ? `(${items},)` : `(${items})`;
