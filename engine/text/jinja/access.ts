@@ -58,6 +58,9 @@ const MARKED: readonly string[] = [
   "upper",
 ];
 
+/** Methods that give numbers and truths. */
+const READING = /^(?:is|r?find$|r?index$|count$|startswith$|endswith$)/;
+
 function markupMethod(text: string, name: string, budget: Budget): Value | undefined {
   const method = TEXT_METHODS.get(name);
   if (method === undefined) return undefined;
