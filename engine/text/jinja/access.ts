@@ -66,9 +66,10 @@ function markupMethod(text: string, name: string, budget: Budget): Value | undef
   if (method === undefined) return undefined;
   return bindMethod(
     (self: string, call: Call) => {
-      const result = method(self, call);
-      if (typeof result === "string" && MARKED.includes(name)) return markupValue(result);
-      return isNumber(result) ? result : fail(`'${name}' of marked text is not supported`);
+      if (MARKED.includes(name)) return markupValue(method(self, call) as string);
+      return READING.test(name)
+        ? method(self, call)
+        : fail(`'${name}' of marked text is not supported`);
     },
     text,
     name,
