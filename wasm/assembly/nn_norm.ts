@@ -11,12 +11,14 @@ import {
   GROUP_NORM_Y,
 } from "./generated/opcodes";
 
-/** y = x · factor + move. */
-function scaleRun(x: usize, y: usize, count: u32, factor: f32, move: f32): void {
-  const f = f32x4.splat(factor), m = f32x4.splat(move), bytes = <usize>count << 2;
+/** y = (x - mean) · factor + move: x · factor would drown the result where a plane is nearly even. */
+function scaleRun(x: usize, y: usize, count: u32, mean: f32, factor: f32, move: f32): void {
+  const c = f32x4.splat(mean), f = f32x4.splat(factor), m = f32x4.splat(move), bytes = <usize>count << 2;
   let i: usize = 0;
-  for (; i + 16 <= bytes; i += 16) v128.store(y + i, f32x4.add(f32x4.mul(v128.load(x + i), f), m));
-  for (; i < bytes; i += 4) store<f32>(y + i, load<f32>(x + i) * factor + move);
+  for (; i + 16 <= bytes; i += 16) {
+    v128.store(y + i, f32x4.add(f32x4.mul(f32x4.sub(v128.load(x + i), c), f), m));
+  }
+  for (; i < bytes; i += 4) store<f32>(y + i, (load<f32>(x + i) - mean) * factor + move);
 }
 
 export function batch_norm(ip: usize): void {
@@ -26,9 +28,8 @@ export function batch_norm(ip: usize): void {
     const channel = <usize>(<u32>c % channels) << 2, start = (<usize>c * places) << 2;
     const deviation = Math.sqrt(<f64>load<f32>(addressAt(ip, BATCH_NORM_VARIANCE) + channel) + epsilon);
     const factor = <f32>(<f64>load<f32>(addressAt(ip, BATCH_NORM_W) + channel) / deviation);
-    const move = load<f32>(addressAt(ip, BATCH_NORM_B) + channel) -
-      load<f32>(addressAt(ip, BATCH_NORM_MEAN) + channel) * factor;
-    scaleRun(addressAt(ip, BATCH_NORM_X) + start, addressAt(ip, BATCH_NORM_Y) + start, places, factor, move);
+    const mean = load<f32>(addressAt(ip, BATCH_NORM_MEAN) + channel), move = load<f32>(addressAt(ip, BATCH_NORM_B) + channel);
+    scaleRun(addressAt(ip, BATCH_NORM_X) + start, addressAt(ip, BATCH_NORM_Y) + start, places, mean, factor, move);
   }
 }
 
@@ -70,8 +71,8 @@ export function group_norm(ip: usize): void {
     for (let i: u32 = 0; i < perGroup; i++) {
       const channel = <usize>(first + i) << 2, at = (<usize>i * places) << 2;
       const factor = <f32>((w ? <f64>load<f32>(w + channel) : 1) * inverse);
-      const move = (b ? load<f32>(b + channel) : 0) - <f32>((<f64>mean + rest) * <f64>factor);
-      scaleRun(x + at, y + at, places, factor, move);
+      const move = (b ? load<f32>(b + channel) : 0) - <f32>(rest * <f64>factor);
+      scaleRun(x + at, y + at, places, mean, factor, move);
     }
   }
 }

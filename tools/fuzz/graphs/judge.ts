@@ -130,7 +130,8 @@ async function realDifference(
   if (!difference(actual, expected)) return undefined;
   const room = new Map<string, number>();
   const straight = await referenceRun(given);
-  const isHalf = given.graph.outputs.some(([, type]) => type === HALF);
+  const { nodes, outputs } = given.graph;
+  const isHalf = outputs.some(([, type]) => type === HALF) || nodes.some(castsToHalf);
   const coarse = await largestInside(given) * 2 ** (isHalf ? -8 : -22);
   for (let i = 0; i < TRIES; i++) {
     const moved = await referenceRun(nudged(given, createDraw(1, i)));
@@ -149,7 +150,13 @@ async function realDifference(
   );
 }
 
-const HALF = 10;
+const HALF = 10, BFLOAT16 = 16;
+
+function castsToHalf({ op, attributes }: GraphCase["graph"]["nodes"][number]): boolean {
+  const { i } = attributes?.to as { readonly i?: number } ?? {};
+  return op === "Cast" && (i === HALF || i === BFLOAT16);
+}
+
 // Larger ones are what masks hide with.
 const LARGEST = 1e5;
 
