@@ -7,91 +7,91 @@ import { exit, processArguments, systemTerminal } from "./engine/cli/terminal.ts
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   chat: {
     summary: "talk with a model",
-    load: async () => (await import("./engine/cli/chat.ts")).chat,
+    load: async () => (await import("./engine/cli/commands/chat.ts")).chat,
   },
   generate: {
     summary: "answer one prompt, streaming",
-    load: async () => (await import("./engine/cli/generate.ts")).generate,
+    load: async () => (await import("./engine/cli/commands/generate.ts")).generate,
   },
   translate: {
     summary: "translate a text",
-    load: async () => (await import("./engine/cli/translate.ts")).translate,
+    load: async () => (await import("./engine/cli/commands/translate.ts")).translate,
   },
   embed: {
     summary: "turn texts into vectors",
-    load: async () => (await import("./engine/cli/embed.ts")).embed,
+    load: async () => (await import("./engine/cli/commands/embed.ts")).embed,
   },
   "fill-mask": {
     summary: "fill the gaps of a text",
-    load: async () => (await import("./engine/cli/fill_mask.ts")).fillMask,
+    load: async () => (await import("./engine/cli/commands/fill_mask.ts")).fillMask,
   },
   rerank: {
     summary: "order documents by how well they answer a query",
-    load: async () => (await import("./engine/cli/rerank.ts")).rerank,
+    load: async () => (await import("./engine/cli/commands/rerank.ts")).rerank,
   },
   classify: {
     summary: "give texts the labels of a classification model",
-    load: async () => (await import("./engine/cli/classify.ts")).classify,
+    load: async () => (await import("./engine/cli/commands/classify.ts")).classify,
   },
   run: {
     summary: "do what an Inferflow configuration (.ini) says",
-    load: async () => (await import("./engine/cli/run.ts")).run,
+    load: async () => (await import("./engine/cli/commands/run.ts")).run,
   },
   client: {
     summary: "ask a service over HTTP",
-    load: async () => (await import("./engine/cli/client.ts")).client,
+    load: async () => (await import("./engine/cli/commands/client.ts")).client,
   },
   tokenize: {
     summary: "show a text as token ids",
-    load: async () => (await import("./engine/cli/tokenize.ts")).tokenize,
+    load: async () => (await import("./engine/cli/commands/tokenize.ts")).tokenize,
   },
   info: {
     summary: "architecture, tensors and memory of a model, also before a download",
-    load: async () => (await import("./engine/cli/info.ts")).info,
+    load: async () => (await import("./engine/cli/commands/info.ts")).info,
   },
   spec: {
     summary: "check a file that describes a model family, show a model's blocks",
-    load: async () => (await import("./engine/cli/spec.ts")).spec,
+    load: async () => (await import("./engine/cli/commands/spec.ts")).spec,
   },
   pull: {
     summary: "download and verify a model",
-    load: async () => (await import("./engine/cli/pull.ts")).pull,
+    load: async () => (await import("./engine/cli/commands/pull.ts")).pull,
   },
   list: {
     summary: "models in the catalogue and in the cache",
-    load: async () => (await import("./engine/cli/list.ts")).list,
+    load: async () => (await import("./engine/cli/commands/list.ts")).list,
   },
   remove: {
     summary: "delete a model from the cache",
-    load: async () => (await import("./engine/cli/remove.ts")).remove,
+    load: async () => (await import("./engine/cli/commands/remove.ts")).remove,
   },
   quantize: {
     summary: "write a model anew in another number format",
-    load: async () => (await import("./engine/cli/quantize.ts")).quantize,
+    load: async () => (await import("./engine/cli/commands/quantize.ts")).quantize,
   },
   "quant-error": {
     summary: "measure how far number formats are from a model's weights",
-    load: async () => (await import("./engine/cli/quant_error.ts")).quantError,
+    load: async () => (await import("./engine/cli/commands/quant_error.ts")).quantError,
   },
   perplexity: {
     summary: "measure how well a model predicts a text",
-    load: async () => (await import("./engine/cli/perplexity.ts")).perplexityCommand,
+    load: async () => (await import("./engine/cli/commands/perplexity.ts")).perplexityCommand,
   },
   plan: {
     summary: "steps and memory of ONNX graphs, without running them",
-    load: async () => (await import("./engine/cli/plan.ts")).planCommand,
+    load: async () => (await import("./engine/cli/commands/plan.ts")).planCommand,
   },
   graph: {
     summary: "a picture of an ONNX graph and of its memory over time",
-    load: async () => (await import("./engine/cli/graph.ts")).graphCommand,
+    load: async () => (await import("./engine/cli/commands/graph.ts")).graphCommand,
   },
   doctor: {
     summary: "check this machine: permissions, threads, adapter, cache, every kernel",
-    load: async () => (await import("./engine/cli/doctor.ts")).doctor,
+    load: async () => (await import("./engine/cli/commands/doctor.ts")).doctor,
   },
   bench: {
     summary: "measure load, prefill, decode and memory of a model",
-    load: async () => (await import("./engine/cli/bench.ts")).bench,
+    load: async () => (await import("./engine/cli/commands/bench.ts")).bench,
   },
 };
 

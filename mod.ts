@@ -32,7 +32,6 @@
 export { inspectModel, load, loadTokenizer } from "./engine/models/load.ts";
 export type {
   FormatCount,
-  KvFormat,
   LoadOptions,
   Model,
   ModelDescription,
@@ -41,16 +40,17 @@ export type {
   PlanSummary,
   Precision,
   SourceOptions,
-} from "./engine/models/model.ts";
+} from "./engine/decode/model.ts";
+export type { KvFormat } from "./engine/run/backend.ts";
 export type { GpuProvider } from "./gpu/capabilities.ts";
 export { meanPoolKV, type PoolSizes } from "./engine/models/views/pooled_heads.ts";
-export type { AdapterOptions } from "./engine/models/adapters/adapter.ts";
-export type { ModelMemory } from "./engine/models/memory.ts";
-export type { DeviceName } from "./engine/plan/backend.ts";
+export type { AdapterOptions } from "./engine/decode/model.ts";
+export type { ModelMemory } from "./engine/decode/memory.ts";
+export type { DeviceName } from "./engine/run/backend.ts";
 
 // ONNX graphs
-export { type Arena, type ArenaOptions, createArena } from "./engine/pipelines/graph/arena.ts";
-export { loadGraph } from "./engine/pipelines/graph/load_graph.ts";
+export { type Arena, type ArenaOptions, createArena } from "./engine/onnx/running/arena.ts";
+export { loadGraph } from "./engine/onnx/running/load_graph.ts";
 export type {
   GraphMemory,
   GraphPort,
@@ -58,13 +58,13 @@ export type {
   LoadedGraph,
   LoadGraphOptions,
   RunGraphOptions,
-} from "./engine/pipelines/graph/load_graph.ts";
+} from "./engine/onnx/running/load_graph.ts";
 export {
   type SentenceVectorOptions,
   sentenceVectors,
-} from "./engine/pipelines/graph/sentence_vectors.ts";
-export type { GraphTensor, GraphValue, TensorData } from "./engine/pipelines/graph/graph_tensor.ts";
-export type { HostData } from "./engine/graph/host_tensor.ts";
+} from "./engine/pipelines/sentence_vectors.ts";
+export type { GraphTensor, GraphValue, TensorData } from "./engine/onnx/running/graph_tensor.ts";
+export type { HostData } from "./engine/graph/graph.ts";
 
 // Speech and text in pictures
 export {
@@ -81,7 +81,7 @@ export type {
   SpeechSegment,
   SpeechSegmentOptions,
 } from "./engine/pipelines/speech/speech_segments.ts";
-export { readWav, type Wave } from "./engine/formats/wav.ts";
+export { readWav, type Wave } from "./engine/formats/media/wav.ts";
 export {
   readText,
   type ReadTextOptions,
@@ -90,7 +90,7 @@ export {
 } from "./engine/pipelines/ocr/text_reader.ts";
 export type { DecodedText } from "./engine/pipelines/ocr/ctc.ts";
 export type { Corners, Point } from "./engine/pipelines/ocr/rectangle.ts";
-export { type Picture, readPng } from "./engine/formats/png.ts";
+export { type Picture, readPng } from "./engine/formats/media/png.ts";
 
 // Sessions
 export type { EvalOptions, Session, StepOptions } from "./engine/decode/session.ts";
@@ -120,15 +120,12 @@ export {
   type QuantErrorOptions,
   quantize,
   type QuantizeOptions,
-} from "./engine/pipelines/quantization.ts";
-export type { QuantizedTensor, QuantizeResult } from "./engine/pipelines/quantize.ts";
-export type { ModelQuantError, TensorQuantError } from "./engine/pipelines/quant_error.ts";
-export type { ErrorStatistics } from "./engine/pipelines/error_statistics.ts";
-export type { CalibrationRequest, RoundingMethod } from "./engine/pipelines/quantize_rounding.ts";
-export type {
-  CalibrationOptions,
-  CalibrationProgress,
-} from "./engine/pipelines/quantize_calibration.ts";
+} from "./engine/quantize/quantization.ts";
+export type { QuantizedTensor, QuantizeResult } from "./engine/quantize/quantize.ts";
+export type { ModelQuantError, TensorQuantError } from "./engine/quantize/quant_error.ts";
+export type { ErrorStatistics } from "./engine/quantize/error_statistics.ts";
+export type { CalibrationRequest, RoundingMethod } from "./engine/quantize/rounding.ts";
+export type { CalibrationOptions, CalibrationProgress } from "./engine/quantize/calibration.ts";
 export type { LayerRange, PolicyRule, QuantPolicy } from "./quant/policy.ts";
 export type { TensorRole } from "./quant/tensor_roles.ts";
 export { getPolicy, policyNames } from "./quant/policies.ts";

@@ -4,10 +4,10 @@
 // little, so the sum is a bit more than an unmeasured step. Times are those of the calling thread: what other
 // threads were slower by stands under waiting. A share above 1: weights came out of a cache.
 
-import { openModel } from "../engine/formats/open_model.ts";
-import { openDevice } from "../engine/models/devices.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { openDevice } from "../engine/run/devices.ts";
 import { prepareModel } from "../engine/models/prepare.ts";
-import { createWasmBackend, type WasmExecutable } from "../engine/plan/wasm_backend.ts";
+import { createWasmBackend, type WasmExecutable } from "../engine/run/wasm/backend.ts";
 import { machineName } from "./support/figures.ts";
 import { leastMs, type Limits, limitsText, machineLimits } from "./support/limits.ts";
 import { type BenchModel, releaseModel } from "./support/models.ts";

@@ -2,7 +2,7 @@
 // for it (conversion, the reference backend). F32, a copy, is the baseline.
 
 import { formatBytes, formats } from "../quant/mod.ts";
-import { createDraw } from "../tools/fuzz/mutate.ts";
+import { createDraw } from "../tools/support/draw.ts";
 
 const COUNT = 256 * 256;
 

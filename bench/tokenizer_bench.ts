@@ -5,7 +5,7 @@
 
 import { Tokenizer as PeerTokenizer } from "@huggingface/tokenizers";
 import { Template as PeerTemplate } from "@huggingface/jinja";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { CHATML_TEMPLATE, compileChatTemplate } from "../engine/text/chat_template.ts";
 import { createStopFilter } from "../engine/text/stop_strings.ts";
 import { createStreamDecoder } from "../engine/text/stream_decoder.ts";

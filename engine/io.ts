@@ -4,8 +4,8 @@
 // Reads are synchronous: they land straight in the target, which may be a view over shared WASM memory,
 // and that is the fastest way Deno offers (see the probe figures in ARCHITECTURE.md).
 
+import type { ByteSource } from "./byte_source.ts";
 import { FormatError, ResourceError, SourceError } from "./errors.ts";
-import type { ByteSource } from "./formats/source.ts";
 
 /**
  * Opens a local file for random access.

@@ -1,5 +1,5 @@
 // The contract between kernels and the rest of the WebGPU backend, as plain data. A kernel template
-// (gpu/kernels/*.ts) is a function from constants to a Shader; a lowering (engine/graph/lower_gpu*.ts) names
+// (gpu/kernels/*.ts) is a function from constants to a Shader; a lowering (engine/run/gpu/lower/) names
 // the memory that each of its bindings gets. What bindings are declared like, in which order, and what
 // goes into the uniform block follows from the Shader alone: gpu/wgsl.ts writes those lines, so templates
 // hold nothing but the computation.

@@ -13,7 +13,7 @@ import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
 import { embedShader } from "./kernels/embed.ts";
 import { gatherShader } from "./kernels/gather.ts";
-import { matmulAnyShader } from "./kernels/matmul_any.ts";
+import { matmulAnyShader } from "./kernels/matmul/any.ts";
 import { layerNormShader, rmsNormShader } from "./kernels/norm.ts";
 import { nllLossShader } from "./kernels/nll_loss.ts";
 import { reduceLinesShader } from "./kernels/reduce_lines.ts";

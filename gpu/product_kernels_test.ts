@@ -5,24 +5,24 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/a
 import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Shader } from "./kernel.ts";
 import { ACTIVATIONS } from "./kernels/activations.ts";
-import { attentionMerge } from "./kernels/attention_merge.ts";
-import { causalRule, givenRule } from "./kernels/attention_spans.ts";
-import { attentionSplit } from "./kernels/attention_split.ts";
-import { attentionTile } from "./kernels/attention_tile.ts";
-import { attentionWalk } from "./kernels/attention_walk.ts";
+import { attentionMerge } from "./kernels/attention/merge.ts";
+import { causalRule, givenRule } from "./kernels/attention/spans.ts";
+import { attentionSplit } from "./kernels/attention/split.ts";
+import { attentionTile } from "./kernels/attention/tile.ts";
+import { attentionWalk } from "./kernels/attention/walk.ts";
 import { kvAppend } from "./kernels/kv_append.ts";
-import { gemmF32 } from "./kernels/matmul_gemm_f32.ts";
+import { gemmF32 } from "./kernels/matmul/gemm_f32.ts";
 import {
   gemmMatrix,
   matrixBytes,
   matrixOutputs,
   matrixRows,
-} from "./kernels/matmul_gemm_matrix.ts";
-import { gemmQ8 } from "./kernels/matmul_gemm_q8.ts";
-import { gemvF32 } from "./kernels/matmul_gemv_f32.ts";
-import { gemvQ8, type GemvQ8Params } from "./kernels/matmul_gemv_q8.ts";
-import { matmulGluQ8 } from "./kernels/matmul_glu_q8.ts";
-import { matmulReduce } from "./kernels/matmul_reduce.ts";
+} from "./kernels/matmul/gemm_matrix.ts";
+import { gemmQ8 } from "./kernels/matmul/gemm_q8.ts";
+import { gemvF32 } from "./kernels/matmul/gemv_f32.ts";
+import { gemvQ8, type GemvQ8Params } from "./kernels/matmul/gemv_q8.ts";
+import { matmulGluQ8 } from "./kernels/matmul/glu_q8.ts";
+import { matmulReduce } from "./kernels/matmul/reduce.ts";
 import { quantizeQ8 } from "./kernels/quantize_q8.ts";
 import { rmsNormQ8 } from "./kernels/rms_norm_q8.ts";
 

@@ -14,7 +14,7 @@ import { type GpuSlice, type GpuTexture, MAX_WORKGROUPS, type Shader } from "./k
 /** A number that is known now, or a function of a step's bindings. */
 export type Count<Env> = number | ((env: Env) => number);
 
-/** One dispatch; see GpuDispatch in engine/graph/op.ts. */
+/** One dispatch; see GpuDispatch in engine/ops/op.ts. */
 export interface ProgramDispatch<Env> {
   /** Name of the kernel, in profiles. */
   readonly name: string;

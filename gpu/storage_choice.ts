@@ -1,7 +1,7 @@
 // Where kernels over virtual tensors keep their tensors (spec MD-2), as data: class of devices → kernel → storages. What is
 // not listed stays in buffers, in the engine's own order, and is run by the kernels of that order. So it is by default: a
 // texture cannot share memory with a buffer in WebGPU, so whatever goes through one costs a dispatch and a copy each way, and
-// a row is only written where the gain was measured: `deno run -A tools/bench/gpu_storages.ts` measures an adapter and
+// a row is only written where the gain was measured: `deno run -A bench/gpu/storages.ts` measures an adapter and
 // prints its row. Adapters that compute on the CPU check the bounds of every access to a buffer, element by element, and
 // load texels whole: there a convolution in textures takes a twentieth of the time, copies included
 // (bench/results/gpu-storages.md). Cards were not measured yet.

@@ -1,9 +1,9 @@
 // Every layout of codes in every kernel that reads weights, beside sums of the numbers that the formats' own decoders
 // give. Compiling is what takes time on a software adapter: shaders are small here, and it compiles the large ones
-// for one layout of each kind only. The sizes that the engine takes are those of engine/plan/gpu_matmul_test.ts.
+// for one layout of each kind only. The sizes that the engine takes are those of engine/run/gpu/matmul_test.ts.
 
 import { assertEquals } from "@std/assert";
-import { createCaseRandom } from "../engine/graph/case_random.ts";
+import { createCaseRandom } from "../engine/ops/case_random.ts";
 import { formatBytes, formats, getFormat } from "../quant/mod.ts";
 import { dequantizeQ8Row, Q8_GROUP, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
 import { gpuTest } from "../tests/support/gpu.ts";
@@ -11,13 +11,13 @@ import { testGpu } from "../tests/support/gpu_cases.ts";
 import { createBufferScope, STORAGE_USAGE } from "./gpu.ts";
 import type { GpuSlice, Shader } from "./kernel.ts";
 import { EMBED_BLOCK, embedShader } from "./kernels/embed.ts";
-import { gemmF32 } from "./kernels/matmul_gemm_f32.ts";
-import { gemmQ8 } from "./kernels/matmul_gemm_q8.ts";
-import { gemvF32 } from "./kernels/matmul_gemv_f32.ts";
-import { gemvQ8 } from "./kernels/matmul_gemv_q8.ts";
-import { type RowsShape, workgroupOutputs } from "./kernels/matmul_rows.ts";
-import { tileOutputs, tileRows } from "./kernels/matmul_tile.ts";
-import { planeNames, unitColumns } from "./kernels/weight_reader.ts";
+import { gemmF32 } from "./kernels/matmul/gemm_f32.ts";
+import { gemmQ8 } from "./kernels/matmul/gemm_q8.ts";
+import { gemvF32 } from "./kernels/matmul/gemv_f32.ts";
+import { gemvQ8 } from "./kernels/matmul/gemv_q8.ts";
+import { type RowsShape, workgroupOutputs } from "./kernels/matmul/rows.ts";
+import { tileOutputs, tileRows } from "./kernels/matmul/tile.ts";
+import { planeNames, unitColumns } from "./kernels/matmul/weight_reader.ts";
 import { createProgram, type ProgramDispatch } from "./program.ts";
 import { readOnce } from "./readback.ts";
 import { gpuLayoutOf, hasGpuIntegerKernel } from "./weight_layout.ts";

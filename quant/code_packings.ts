@@ -1,7 +1,7 @@
 // The ways in which Inferflow's blocks pack codes of 2 to 8 bits. Wide codes are split: their low part
 // lies in nibbles or pairs (`d`), what is above in fields of their own (`h`) that stand first.
 
-import type { CodePacking } from "./inferflow_block.ts";
+import type { CodePacking } from "./formats/inferflow_block.ts";
 
 /** `count` codes of `bits` bits (1, 2, 4 or 8), the first in the lowest bits of a byte. */
 function fields(bits: number, count: number, shift: number): CodePacking {

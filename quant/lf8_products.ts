@@ -2,7 +2,7 @@
 // weights (equation 1, groups of 256), the sums of a group are whole numbers, and float32 adds
 //   y_i = Σ_j ((Σ_k x_jk · w_ijk) · ws_ij) · xs_j
 // in the order of j. The definition of precision "strict": kernels give the same bits.
-//   a row of K values: for each 256 of them f32 scale, then signed codes (quant/lf8.ts)
+//   a row of K values: for each 256 of them f32 scale, then signed codes (quant/formats/lf8.ts)
 
 import { roundHalfAway, signedExtreme } from "./extremes.ts";
 import { readF32, writeF32 } from "./half.ts";

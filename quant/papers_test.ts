@@ -12,7 +12,7 @@ import {
 import fc from "fast-check";
 import { encodeAffine } from "./affine.ts";
 import { type EncodeOptions, findFormat, formatBytes, getFormat, isFormatName } from "./mod.ts";
-import { joinPair, secondOfPair } from "./q3h_b64t1.ts";
+import { joinPair, secondOfPair } from "./formats/q3h_b64t1.ts";
 import { normals } from "../tests/support/normals.ts";
 
 function roundTrip(name: string, values: Float32Array, options?: EncodeOptions): Float32Array {

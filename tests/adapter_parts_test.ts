@@ -10,7 +10,7 @@ import {
 } from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
-import type { LoadOptions, Model } from "../engine/models/model.ts";
+import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { embed } from "../engine/pipelines/embed.ts";
 import { fillMask } from "../engine/pipelines/fill_mask.ts";
 import { beamSearch } from "../engine/pipelines/translate.ts";

@@ -12,7 +12,7 @@ import {
 import { generate } from "../engine/decode/generate.ts";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
-import type { LoadOptions, Model } from "../engine/models/model.ts";
+import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import {
   type Change,
   merge,

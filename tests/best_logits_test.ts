@@ -3,8 +3,8 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { generate, type GenerateOptions, load, type Model, type Session } from "../mod.ts";
-import type { LoadedModel } from "../engine/models/loaded_model.ts";
-import type { StepWish } from "../engine/plan/backend.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
+import type { StepWish } from "../engine/run/backend.ts";
 import { loadTiny } from "./support/models.ts";
 import { writeRandomLlama } from "./support/random_llama.ts";
 

@@ -1,9 +1,9 @@
 // `troodon client` against services that are nothing but a handler: both forms, streamed and whole, cut at any byte.
 
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { type ClientRequest, formOf, sendRequest } from "../engine/cli/client.ts";
+import { type ClientRequest, formOf, sendRequest } from "../engine/cli/commands/client.ts";
 import type { Context } from "../engine/cli/command.ts";
-import { client } from "../engine/cli/client.ts";
+import { client } from "../engine/cli/commands/client.ts";
 
 type Handler = (request: Request, body: Record<string, unknown>) => Response;
 

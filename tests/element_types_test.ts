@@ -3,7 +3,7 @@
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { load, UnsupportedError } from "../mod.ts";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { decodeSmallFloat, encodeSmallFloat } from "../quant/small_floats.ts";
 import { getFormat } from "../quant/mod.ts";
 import { fixturePath } from "./support/fixtures.ts";

@@ -3,7 +3,7 @@
 
 import { assertEquals, assertGreater } from "@std/assert";
 import { type GraphTensor, loadGraph } from "../mod.ts";
-import type { DeviceName } from "../engine/plan/backend.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { adapterNeed } from "./support/gpu.ts";
 import { differingElement, type StoredTensor, tensorOf } from "./support/stored_tensors.ts";

@@ -24,8 +24,8 @@ import {
   TroodonError,
   UnsupportedError,
 } from "../mod.ts";
-import type { DimEnv } from "../engine/graph/dim.ts";
-import type { LoadedModel } from "../engine/models/loaded_model.ts";
+import type { DimEnv } from "../engine/graph/dim/mod.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { goldenEmbedding } from "../tools/fixtures/golden_embedding.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
 import { modelNeed, modelPath } from "./support/models.ts";

@@ -3,13 +3,13 @@
 // before. Logits and tokens through the public interface are in models_test.ts.
 
 import { assert, assertEquals } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import type { MetadataValue, WeightFile } from "../engine/formats/source.ts";
 import type { Graph } from "../engine/graph/graph.ts";
 import { buildModel, type ModelParts, readModelParts } from "../engine/models/build.ts";
-import { openDevice } from "../engine/models/devices.ts";
+import { openDevice } from "../engine/run/devices.ts";
 import { chooseSpec } from "../engine/models/specs/mod.ts";
-import type { Executable } from "../engine/plan/backend.ts";
+import type { Executable } from "../engine/run/backend.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";

@@ -1,11 +1,11 @@
 // Models in formats of their own generate the same tokens on WASM as on the reference.
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { load } from "../engine/models/load.ts";
-import type { LoadOptions } from "../engine/models/model.ts";
-import { quantizeModel } from "../engine/pipelines/quantize.ts";
-import { planQuantization } from "../engine/pipelines/quantize_plan.ts";
+import type { LoadOptions } from "../engine/decode/model.ts";
+import { quantizeModel } from "../engine/quantize/quantize.ts";
+import { planQuantization } from "../engine/quantize/plan.ts";
 import { generate } from "../mod.ts";
 import { getPolicy } from "../quant/policies.ts";
 import { wideLlama } from "./support/wide_llama.ts";

@@ -1,7 +1,7 @@
 // Random ONNX graphs on the devices of the suite; long runs are `deno task fuzz graphs --count N`.
 
 import { assertEquals } from "@std/assert";
-import type { DeviceName } from "../engine/plan/backend.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
 import { fuzzGraphs, PEER_REMEDY } from "../tools/fuzz/graphs/fuzz_graphs.ts";
 import { modelOf } from "../tools/fuzz/graphs/judge.ts";
 import { openPeer } from "../tools/fuzz/graphs/peer.ts";

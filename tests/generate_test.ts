@@ -13,7 +13,7 @@ import { chat } from "../engine/decode/chat.ts";
 import type { Chunk } from "../engine/decode/generation.ts";
 import { generate } from "../engine/decode/generate.ts";
 import { FormatError, ResourceError, UnsupportedError } from "../engine/errors.ts";
-import type { LoadOptions, Model } from "../engine/models/model.ts";
+import type { LoadOptions, Model } from "../engine/decode/model.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { load } from "../engine/models/load.ts";
 import { loadTiny } from "./support/models.ts";

@@ -3,15 +3,15 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { embed, load } from "../mod.ts";
-import type { LoadedModel } from "../engine/models/loaded_model.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { getFormat } from "../quant/mod.ts";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import type { MetadataValue, WeightFile } from "../engine/formats/source.ts";
 import { buildModel, readModelParts } from "../engine/models/build.ts";
 import { chooseSpec, specFiles } from "../engine/models/specs/mod.ts";
 import { unknownKeysWarning } from "../engine/models/unknown_keys.ts";
 import { plan } from "../engine/plan/planner.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
 import { DISTILBERT, ROBERTA, SOURCE_RULES } from "./support/gguf_networks.ts";
 import { GGUF_RULES } from "./support/gguf_rules.ts";

@@ -2,8 +2,8 @@
 // models: from the models themselves where they are in the cache, from npm packages for the others.
 
 import { assertEquals } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
-import { readTextParts } from "../engine/models/text_parts.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { readTextParts } from "../engine/text/text_parts.ts";
 import { type Tokenizer, tokenizerFromGguf } from "../engine/text/tokenizer.ts";
 import { readFixture } from "./support/fixtures.ts";
 import { modelNeed, modelPath } from "./support/models.ts";

@@ -3,9 +3,9 @@
 // those of gpu/weight_kernels_test.ts: compiling takes most of the time.
 
 import { assertEquals, assertLess } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { load } from "../engine/models/load.ts";
-import { quantizeModel } from "../engine/pipelines/quantize.ts";
+import { quantizeModel } from "../engine/quantize/quantize.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";

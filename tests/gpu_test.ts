@@ -1,16 +1,17 @@
 // The WebGPU device through the public API and the command line, on whatever adapter there is (CI has Mesa's software
-// one). Kernels of products and attention have tests of their own, engine/plan/gpu_*_test.ts, with few shaders:
+// one). Kernels of products and attention have tests of their own, engine/run/gpu/*_test.ts, with few shaders:
 // a software adapter takes 50 ms for the first use of each.
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { createGraphBuilder } from "../engine/graph/builder.ts";
-import { createCaseRandom } from "../engine/graph/case_random.ts";
-import { ops } from "../engine/graph/ops/mod.ts";
-import { createGpuBackend } from "../engine/plan/gpu_backend.ts";
-import { difference, runCase } from "../engine/plan/case_run.ts";
-import { checkKernels, kernelNames } from "../engine/plan/kernel_checks.ts";
+import { createCaseRandom } from "../engine/ops/case_random.ts";
+import { getOp, ops } from "../engine/ops/mod.ts";
+import { difference, runCase } from "../engine/run/case_run.ts";
+import { createGpuBackend } from "../engine/run/gpu/backend.ts";
+import { checkKernels } from "../engine/run/kernel_checks.ts";
+import { kernelNames } from "../engine/run/kernel_choice.ts";
 import { plan } from "../engine/plan/planner.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { sharedGpu } from "../gpu/shared.ts";
 import {
   generate,
@@ -34,7 +35,7 @@ const ELSEWHERE =
   /^(expert_|norm_)?matmul(?!_nd)|^(rope_|span_)?attention|^(rms_norm|glu)_q8$|^quantize_q8$/;
 
 for (const op of ops.values()) {
-  if (kernelNames(op, "gpu").length === 0 || ELSEWHERE.test(op.name)) continue;
+  if (kernelNames(op.name, "gpu").length === 0 || ELSEWHERE.test(op.name)) continue;
   gpuTest(`${op.name} on WebGPU equals its reference`, async () => {
     const passed = new Set<string>();
     for await (const check of checkKernels(createGpuBackend(), { seed: 1, ops: [op.name] })) {
@@ -42,7 +43,7 @@ for (const op of ops.values()) {
       assert(outcome !== "failed", `${kernel} on ${check.case}: ${reason}`);
       if (outcome === "passed") passed.add(kernel);
     }
-    const unused = kernelNames(op, "gpu").filter((name) =>
+    const unused = kernelNames(op.name, "gpu").filter((name) =>
       !passed.has(name) && !/_same_|_virtual_/.test(name)
     );
     assertEquals(unused, [], "a kernel that takes no case");
@@ -50,7 +51,7 @@ for (const op of ops.values()) {
 }
 
 gpuTest("a tensor is added to itself and multiplied by itself", async () => {
-  const builder = createGraphBuilder("same");
+  const builder = createGraphBuilder("same", getOp);
   const x = builder.input("x", [1, 5], "f32");
   for (const op of ["add", "mul"]) builder.output(op, builder.op(op, [x, x], {}, op)[0]!);
   const executable = await createGpuBackend().prepare(plan(builder.build(), { limits: {} }), {
@@ -207,7 +208,7 @@ gpuTest("auto takes a GPU, and falls back with a note where it cannot run a mode
   }
   const without = await load(TINY_LLAMA, {
     gpu,
-    excludeKernels: kernelNames(ops.get("embed")!, "gpu"),
+    excludeKernels: kernelNames("embed", "gpu"),
   });
   using model = without;
   assertEquals(model.device, "wasm");

@@ -1,7 +1,7 @@
 // Half precision is storage: on every device, and on each alike, sums are float32, and casts that a file writes round.
 
 import { assertAlmostEquals, assertEquals } from "@std/assert";
-import type { DeviceName } from "../engine/plan/backend.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
 import { type GraphTensor, loadGraph } from "../mod.ts";
 import { adapterNeed } from "./support/gpu.ts";
 import { testWith } from "./support/skip.ts";

@@ -9,23 +9,23 @@ import {
 } from "@std/assert";
 import { FormatError } from "../engine/errors.ts";
 import { parseIni } from "../engine/formats/ini/ini.ts";
-import { readEngineConfig } from "../engine/pipelines/inferflow/engine_config.ts";
+import { readEngineConfig } from "../engine/inferflow/engine_config.ts";
 import {
   CLIENT_KEYS,
   ENGINE_KEYS,
   INFERENCE_KEYS,
   PERPLEXITY_KEYS,
-} from "../engine/pipelines/inferflow/keys.ts";
-import { readInferenceConfig } from "../engine/pipelines/inferflow/queries.ts";
+} from "../engine/inferflow/keys.ts";
+import { readInferenceConfig } from "../engine/inferflow/queries.ts";
 import {
   configKind,
   readClientConfig,
   readPerplexityConfig,
-} from "../engine/pipelines/inferflow/small_configs.ts";
-import { checkKeys, openConfiguration } from "../engine/pipelines/inferflow/values.ts";
+} from "../engine/inferflow/small_configs.ts";
+import { checkKeys, openConfiguration } from "../engine/inferflow/values.ts";
 import { generate } from "../engine/decode/generate.ts";
-import { openModel } from "../engine/formats/open_model.ts";
-import { quantizeModel } from "../engine/pipelines/quantize.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { quantizeModel } from "../engine/quantize/quantize.ts";
 import { inferflowPolicy } from "../quant/policies.ts";
 import { chooseFormat } from "../quant/policy.ts";
 import { load } from "../engine/models/load.ts";

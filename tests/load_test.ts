@@ -147,7 +147,10 @@ Deno.test("memory that the system refuses is an error with numbers and a remedy"
     // A context that needs more than what a memory begins with.
     const many = { sessions: 200, kvFormat: "F32" } as const;
     const error = await assertRejects(() => load(TINY_LLAMA, many), ResourceError);
-    assertMatch(error.message, /llama\.Q8_0\.gguf: Cannot grow WASM memory from \d+ to \d+ bytes/);
+    assertMatch(
+      error.message,
+      /llama\.Q8_0\.gguf: device wasm: Cannot grow WASM memory from \d+ to \d+ bytes/,
+    );
     assertMatch(error.message, /lower contextLength, sessions or batch/);
   } finally {
     WebAssembly.Memory.prototype.grow = grow;

@@ -3,7 +3,7 @@
 import { assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
-import type { LoadOptions } from "../engine/models/model.ts";
+import type { LoadOptions } from "../engine/decode/model.ts";
 import { meanPoolKV } from "../engine/models/views/pooled_heads.ts";
 import { type Change, randomPair, writeChangedFolder, writePeft } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";

@@ -2,7 +2,7 @@
 // on every device. The cases are those of `deno task fixtures`; here they are tests.
 
 import { assert, assertEquals } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import type { MetadataValue, WeightFile } from "../engine/formats/source.ts";
 import type { Graph } from "../engine/graph/graph.ts";
 import { buildModel, readModelParts } from "../engine/models/build.ts";

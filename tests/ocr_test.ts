@@ -1,8 +1,8 @@
 // PP-OCR's three networks on a drawn page, beside what the package that ships them makes of it.
 
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
-import { readPng } from "../engine/formats/png.ts";
-import { loadGraph } from "../engine/pipelines/graph/load_graph.ts";
+import { readPng } from "../engine/formats/media/png.ts";
+import { loadGraph } from "../engine/onnx/running/load_graph.ts";
 import { readText } from "../engine/pipelines/ocr/text_reader.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed, modelPath } from "./support/models.ts";

@@ -1,9 +1,9 @@
 // MiniLM as ONNX: the published file with 8-bit weights, and one in float32 made of the checkpoint.
 
 import { assert, assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
-import { loadGraph } from "../engine/pipelines/graph/load_graph.ts";
-import { sentenceVectors } from "../engine/pipelines/graph/sentence_vectors.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { loadGraph } from "../engine/onnx/running/load_graph.ts";
+import { sentenceVectors } from "../engine/pipelines/sentence_vectors.ts";
 import { readFixture } from "./support/fixtures.ts";
 import { miniLmOnnx } from "./support/minilm_onnx.ts";
 import { modelNeed, modelPath } from "./support/models.ts";

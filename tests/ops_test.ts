@@ -2,12 +2,13 @@
 // added without touching this file; a device is one row here.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { ops } from "../engine/graph/ops/mod.ts";
-import type { Backend } from "../engine/plan/backend.ts";
+import { ops } from "../engine/ops/mod.ts";
+import type { Backend } from "../engine/run/backend.ts";
 import { fusedForms } from "../engine/plan/passes.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { checkKernels, createReferences, kernelNames } from "../engine/plan/kernel_checks.ts";
-import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
+import { checkKernels, createReferences } from "../engine/run/kernel_checks.ts";
+import { kernelNames } from "../engine/run/kernel_choice.ts";
+import { createWasmBackend } from "../engine/run/wasm/backend.ts";
 import { holdMachine } from "./support/hold_machine.ts";
 
 const SEED = 1;
@@ -52,7 +53,7 @@ for (const op of computing) {
 
 for (const { name: device, backend } of devices) {
   for (const op of computing) {
-    const kernels = kernelNames(op, backend.name);
+    const kernels = kernelNames(op.name, backend.name);
     if (kernels.length === 0) continue;
     Deno.test(`${op.name} on ${device} equals its reference (seed ${SEED})`, async () => {
       const held = await holdMachine(backend);
@@ -77,7 +78,7 @@ const ON_HOST: ReadonlySet<string> = new Set([
 
 Deno.test("every op has a kernel on WASM, but for rare ones and fused forms that are not taken then", () => {
   const without = computing.filter(({ name }) => !fusedForms.has(name) && !ON_HOST.has(name))
-    .filter((op) => kernelNames(op, "wasm").length === 0);
+    .filter((op) => kernelNames(op.name, "wasm").length === 0);
   assertEquals(without.map(({ name }) => name), []);
   assertEquals([...ON_HOST].filter((name) => !ops.has(name)), []);
 });

@@ -4,7 +4,7 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { load } from "../mod.ts";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { decode } from "./support/adapters.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
 import { random } from "./support/weights.ts";

@@ -2,18 +2,19 @@
 // what it gives with the pass off. Graphs run on the reference; as they are, on WASM too.
 
 import { assert, assertEquals } from "@std/assert";
-import { createCaseRandom } from "../engine/graph/case_random.ts";
-import type { DimEnv } from "../engine/graph/dim.ts";
+import { createCaseRandom } from "../engine/ops/case_random.ts";
+import type { DimEnv } from "../engine/graph/dim/mod.ts";
 import type { Graph } from "../engine/graph/graph.ts";
-import { getElement, type HostTensor, setElement } from "../engine/graph/host_tensor.ts";
-import { getOp } from "../engine/graph/ops/mod.ts";
+import { getElement, type HostTensor, setElement } from "../engine/ops/host_tensor.ts";
+import { getOp } from "../engine/ops/mod.ts";
+import { hasKernel } from "../engine/run/kernel_choice.ts";
 import { verify } from "../engine/graph/verify.ts";
-import type { Backend } from "../engine/plan/backend.ts";
+import type { Backend } from "../engine/run/backend.ts";
 import { deadCode } from "../engine/plan/passes/dead_code.ts";
 import type { Pass, PassContext } from "../engine/plan/passes/pass.ts";
 import { plan } from "../engine/plan/planner.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
+import { createWasmBackend } from "../engine/run/wasm/backend.ts";
 import { derive, type OnnxLine, type Pattern } from "./support/pass_pattern.ts";
 import { PATTERNS } from "./support/pass_patterns.ts";
 import { unusualGraphs } from "./support/unusual_graphs.ts";
@@ -45,7 +46,7 @@ function contextOf({ name }: Pass, device?: "wasm"): PassContext {
     precision: precisions[name] ?? "exact",
     hasIntegerKernel: (format) => format === "Q8_0",
     roundsWeights: (format) => format === "F32",
-    hasKernel: (op) => op !== LACKING[name] && (!device || getOp(op).kernels[device].length > 0),
+    hasKernel: (op) => op !== LACKING[name] && (!device || hasKernel(op, device)),
     picksRowsEarly: true,
   };
 }
@@ -53,7 +54,7 @@ function contextOf({ name }: Pass, device?: "wasm"): PassContext {
 function apply(pass: Pass, graph: Graph, device?: "wasm"): Graph {
   const context = contextOf(pass, device);
   const result = deadCode.run(pass.run(graph, context), context);
-  verify(result);
+  verify(result, getOp);
   return result;
 }
 

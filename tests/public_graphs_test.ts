@@ -2,7 +2,7 @@
 // rules say what comes out, or that nothing may.
 
 import { assertEquals } from "@std/assert";
-import type { DeviceName } from "../engine/plan/backend.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
 import { runCase } from "../tools/fixtures/case.ts";
 import { reportCases } from "../tools/fixtures/public.ts";
 import { fixturePath } from "./support/fixtures.ts";

@@ -4,13 +4,13 @@
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { FormatError } from "../engine/errors.ts";
-import { openModel } from "../engine/formats/open_model.ts";
-import { openGguf } from "../engine/formats/gguf.ts";
-import { openSafetensors } from "../engine/formats/safetensors.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { openGguf } from "../engine/formats/gguf/gguf.ts";
+import { openSafetensors } from "../engine/formats/safetensors/safetensors.ts";
 import type { TensorInfo } from "../engine/formats/source.ts";
-import { createSafetensorsHead } from "../engine/formats/write_safetensors.ts";
+import { createSafetensorsHead } from "../engine/formats/safetensors/write.ts";
 import { memorySource } from "../engine/io.ts";
-import { quantizeModel, type QuantizeModelOptions } from "../engine/pipelines/quantize.ts";
+import { quantizeModel, type QuantizeModelOptions } from "../engine/quantize/quantize.ts";
 import { findFormat, formatBytes, formats, type NumberFormat } from "../quant/mod.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
 import { withFolder } from "./support/folder.ts";

@@ -10,13 +10,13 @@ import {
   assertRejects,
 } from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import type { TensorInfo, WeightFile } from "../engine/formats/source.ts";
 import { readTensorRows } from "../engine/formats/tensor_rows.ts";
 import { load } from "../engine/models/load.ts";
-import { importanceOf, openCalibration } from "../engine/pipelines/quantize_calibration.ts";
-import { quantizeModel } from "../engine/pipelines/quantize.ts";
-import type { CalibrationRequest } from "../engine/pipelines/quantize_rounding.ts";
+import { importanceOf, openCalibration } from "../engine/quantize/calibration.ts";
+import { quantizeModel } from "../engine/quantize/quantize.ts";
+import type { CalibrationRequest } from "../engine/quantize/rounding.ts";
 import { getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
 import { fixturePath } from "./support/fixtures.ts";

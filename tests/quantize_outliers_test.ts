@@ -9,10 +9,10 @@ import {
   assertRejects,
 } from "@std/assert";
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { load } from "../engine/models/load.ts";
-import { fileError } from "../engine/pipelines/quant_error.ts";
-import { quantizeModel } from "../engine/pipelines/quantize.ts";
+import { fileError } from "../engine/quantize/quant_error.ts";
+import { quantizeModel } from "../engine/quantize/quantize.ts";
 import { getPolicy } from "../quant/policies.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
 import { parsePolicy } from "../quant/policy_file.ts";

@@ -11,18 +11,18 @@ import {
   assertThrows,
 } from "@std/assert";
 import { FormatError, SourceError, UnsupportedError } from "../engine/errors.ts";
-import { createCaseRandom } from "../engine/graph/case_random.ts";
-import { openModel } from "../engine/formats/open_model.ts";
-import { openSafetensors } from "../engine/formats/safetensors.ts";
+import { createCaseRandom } from "../engine/ops/case_random.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { openSafetensors } from "../engine/formats/safetensors/safetensors.ts";
 import type { WeightFile } from "../engine/formats/source.ts";
 import { readTensorRows } from "../engine/formats/tensor_rows.ts";
 import { POLICY_KEY } from "../engine/formats/stored_formats.ts";
-import { createSafetensorsHead } from "../engine/formats/write_safetensors.ts";
+import { createSafetensorsHead } from "../engine/formats/safetensors/write.ts";
 import { listPartials, memorySource } from "../engine/io.ts";
 import { load } from "../engine/models/load.ts";
-import { describeFormats } from "../engine/pipelines/describe_policy.ts";
-import { fileError, policyError } from "../engine/pipelines/quant_error.ts";
-import { quantizeModel, type QuantizeModelOptions } from "../engine/pipelines/quantize.ts";
+import { describeFormats } from "../engine/quantize/describe_policy.ts";
+import { fileError, policyError } from "../engine/quantize/quant_error.ts";
+import { quantizeModel, type QuantizeModelOptions } from "../engine/quantize/quantize.ts";
 import { formatBytes, getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
 import { parsePolicy } from "../quant/policy_file.ts";
@@ -415,11 +415,11 @@ Deno.test("memory stays below four times the largest tensor and 200 MB", async (
     await Deno.writeFile(`${folder}/big.gguf`, bytes);
     const code = `
       const { openModel } = await import("${new URL(
-      "../engine/formats/open_model.ts",
+      "../engine/models/open_model.ts",
       import.meta.url,
     )}");
       const { quantizeModel } = await import("${new URL(
-      "../engine/pipelines/quantize.ts",
+      "../engine/quantize/quantize.ts",
       import.meta.url,
     )}");
       const { getPolicy } = await import("${new URL("../quant/policies.ts", import.meta.url)}");

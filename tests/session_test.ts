@@ -10,9 +10,9 @@ import {
 } from "@std/assert";
 import { FormatError, ResourceError } from "../engine/errors.ts";
 import type { Session } from "../engine/decode/session.ts";
-import type { LoadedModel } from "../engine/models/loaded_model.ts";
-import type { LoadOptions, Model } from "../engine/models/model.ts";
-import type { WasmExecutable } from "../engine/plan/wasm_backend.ts";
+import type { LoadedModel } from "../engine/decode/loaded_model.ts";
+import type { LoadOptions, Model } from "../engine/decode/model.ts";
+import type { WasmExecutable } from "../engine/run/wasm/backend.ts";
 import { loadTiny } from "./support/models.ts";
 
 const PROMPT = [1, 40, 77, 12, 9, 200, 31, 5, 88, 123, 17];

@@ -2,7 +2,7 @@
 // is read where it lies, without a copy of the rest.
 
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { openModel } from "../engine/formats/open_model.ts";
+import { openModel } from "../engine/models/open_model.ts";
 import { threadMs } from "./support/thread_time.ts";
 import { random } from "./support/weights.ts";
 

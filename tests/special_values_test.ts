@@ -4,28 +4,22 @@
 
 import { assertEquals, assertGreater, assertRejects } from "@std/assert";
 import { UnsupportedError } from "../engine/errors.ts";
-import { ACTIVATION_NAMES } from "../engine/graph/activations.ts";
-import { BINARY_NAMES } from "../engine/graph/binary_kinds.ts";
-import { EPILOGUE_NAMES } from "../engine/graph/epilogues.ts";
-import type { Attributes, DataType } from "../engine/graph/graph.ts";
-import {
-  elementCount,
-  getElement,
-  hostArray,
-  type HostData,
-  type HostTensor,
-} from "../engine/graph/host_tensor.ts";
-import type { CaseInput, OpCase } from "../engine/graph/op_case.ts";
-import { ops } from "../engine/graph/ops/mod.ts";
-import { REDUCE_NAMES } from "../engine/graph/reduce_kinds.ts";
-import { SCATTER_REDUCTIONS } from "../engine/graph/reductions.ts";
-import { UNARY_NAMES } from "../engine/graph/unary_kinds.ts";
-import type { Backend } from "../engine/plan/backend.ts";
-import { type CaseResult, runCase } from "../engine/plan/case_run.ts";
-import { createGpuBackend } from "../engine/plan/gpu_backend.ts";
-import { kernelNames } from "../engine/plan/kernel_checks.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
+import { ACTIVATION_NAMES } from "../engine/ops/activations.ts";
+import { BINARY_NAMES } from "../engine/ops/binary_kinds.ts";
+import { EPILOGUE_NAMES } from "../engine/ops/epilogues.ts";
+import type { Attributes, DataType, HostData } from "../engine/graph/graph.ts";
+import { elementCount, getElement, hostArray, type HostTensor } from "../engine/ops/host_tensor.ts";
+import type { CaseInput, OpCase } from "../engine/ops/op_case.ts";
+import { ops } from "../engine/ops/mod.ts";
+import { REDUCE_NAMES } from "../engine/ops/reduce_kinds.ts";
+import { SCATTER_REDUCTIONS } from "../engine/ops/reductions.ts";
+import { UNARY_NAMES } from "../engine/ops/unary_kinds.ts";
+import type { Backend } from "../engine/run/backend.ts";
+import { type CaseResult, runCase } from "../engine/run/case_run.ts";
+import { createGpuBackend } from "../engine/run/gpu/backend.ts";
+import { kernelNames } from "../engine/run/kernel_choice.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
+import { createWasmBackend } from "../engine/run/wasm/backend.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { gpuTest } from "./support/gpu.ts";
 
@@ -241,7 +235,7 @@ async function check(backend: Backend, accuracy: Accuracy): Promise<void> {
   const ran = new Set<string>();
   for (const row of rows) {
     const op = ops.get(row.op)!;
-    const kernels = backend.name === "reference" ? [undefined] : kernelNames(op, backend.name);
+    const kernels = backend.name === "reference" ? [undefined] : kernelNames(op.name, backend.name);
     for (const kernel of kernels) {
       const result = await resultOf(backend, row, kernel);
       if (!result) continue;

@@ -3,7 +3,7 @@
 import { assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { detectSpeech } from "../engine/pipelines/speech/detect_speech.ts";
 import { createSpeechDetector } from "../engine/pipelines/speech/speech_detector.ts";
-import { loadGraph } from "../engine/pipelines/graph/load_graph.ts";
+import { loadGraph } from "../engine/onnx/running/load_graph.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { modelNeed, modelPath } from "./support/models.ts";
 import { testWith } from "./support/skip.ts";

@@ -118,6 +118,79 @@ Deno.test("what a file of the product exports is used by another", () => {
   assertEquals(idle, []);
 });
 
+/**
+ * The stages of engine/, in order: a file uses its own stage and those before it. What only names types counts too.
+ * ARCHITECTURE.md says what each holds.
+ */
+const STAGES = [
+  ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts"],
+  ...["formats", "text", "graph", "ops", "plan", "run", "decode", "onnx", "models"],
+  ...["quantize", "inferflow", "pipelines", "cli"],
+];
+
+Deno.test("a stage of engine/ uses only stages before it", () => {
+  const stageOf = (path: string) => STAGES.indexOf(path.split("/")[1]!);
+  const product = sources().filter((path) =>
+    path.startsWith("engine/") && !path.endsWith("_test.ts")
+  );
+  assertEquals(product.filter((path) => stageOf(path) < 0), [], "of no stage");
+  const against = product.flatMap((path) =>
+    importsOf(path).filter((to) => to.startsWith("engine/") && stageOf(to) > stageOf(path))
+      .map((to) => `${path} → ${to}`)
+  );
+  assertEquals(against, []);
+});
+
+Deno.test("benches use of tools what is in tools/support, and of tools only deno task bench uses benches", () => {
+  const against = sources().flatMap((path) =>
+    importsOf(path).filter((to) =>
+      path.startsWith("bench/") && to.startsWith("tools/") && !to.startsWith("tools/support/") ||
+      path.startsWith("tools/") && to.startsWith("bench/") && path !== "tools/bench.ts"
+    ).map((to) => `${path} → ${to}`)
+  );
+  assertEquals(against, []);
+});
+
+/** Files that a file reaches by imports that leave something in the code. */
+function reachedByValue(path: string, seen = new Set<string>()): ReadonlySet<string> {
+  if (seen.has(path)) return seen;
+  seen.add(path);
+  for (const [, clause, target] of code(path).matchAll(VALUE_IMPORT)) {
+    if (
+      clause && /^\s*\{/.test(clause) && clause.replace(/[{}]/g, "").split(",").every(isTypeOrBlank)
+    ) {
+      continue;
+    }
+    reachedByValue(new URL(target!, `file:///${path}`).pathname.slice(1), seen);
+  }
+  return seen;
+}
+
+const VALUE_IMPORT = /^\s*(?:import|export)\s+(?!type\b)([^"';]*?)(?:from\s*)?"(\.[^"]+)"/gm;
+
+function isTypeOrBlank(name: string): boolean {
+  return name.trim() === "" || name.trim().startsWith("type ");
+}
+
+Deno.test("building a graph loads neither ops nor devices", () => {
+  const reached = reachedByValue("engine/graph/builder.ts");
+  assertEquals(reached.size <= 40, true, `${reached.size} files`);
+});
+
+/** Folders of one record a file, of one kind. */
+const TABLES = ["engine/ops/records", "quant/formats"];
+
+Deno.test("a folder has at most 40 files, where they are not records of one kind", () => {
+  const product = sources().filter((path) =>
+    /^(engine|gpu|quant|wasm)\//.test(path) && !/_test\.ts$|\.gen\.ts$|^wasm\/assembly\//.test(path)
+  );
+  const folders = Map.groupBy(product, (path) => path.slice(0, path.lastIndexOf("/")));
+  const full = [...folders].filter(([folder, files]) =>
+    files.length > 40 && !TABLES.includes(folder)
+  );
+  assertEquals(full.map(([folder, files]) => `${folder}: ${files.length}`), []);
+});
+
 Deno.test("no file imports itself through others", () => {
   const edges = new Map(sources().map((path) => [path, importsOf(path)]));
   assertEquals(findCycle(edges)?.join(" → "), undefined);

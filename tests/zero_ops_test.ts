@@ -2,15 +2,16 @@
 // and where it refuses (an index into nothing) no device is lost.
 
 import { assertEquals, assertGreater } from "@std/assert";
-import type { OpRecord } from "../engine/graph/op.ts";
-import type { OpCase } from "../engine/graph/op_case.ts";
-import { ops } from "../engine/graph/ops/mod.ts";
-import type { Backend } from "../engine/plan/backend.ts";
-import { type CaseResult, difference, runCase } from "../engine/plan/case_run.ts";
-import { createReferences, kernelNames } from "../engine/plan/kernel_checks.ts";
-import { createGpuBackend } from "../engine/plan/gpu_backend.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { createWasmBackend } from "../engine/plan/wasm_backend.ts";
+import type { OpRecord } from "../engine/ops/op.ts";
+import type { OpCase } from "../engine/ops/op_case.ts";
+import { ops } from "../engine/ops/mod.ts";
+import type { Backend } from "../engine/run/backend.ts";
+import { type CaseResult, difference, runCase } from "../engine/run/case_run.ts";
+import { createReferences } from "../engine/run/kernel_checks.ts";
+import { kernelNames } from "../engine/run/kernel_choice.ts";
+import { createGpuBackend } from "../engine/run/gpu/backend.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
+import { createWasmBackend } from "../engine/run/wasm/backend.ts";
 import { DeviceError, UnsupportedError } from "../mod.ts";
 import { adapterNeed } from "./support/gpu.ts";
 import { testGpu } from "./support/gpu_cases.ts";
@@ -38,7 +39,7 @@ async function expectedOf(op: OpRecord, one: OpCase): Promise<CaseResult | undef
 async function faults(backend: Backend, op: OpRecord, one: OpCase): Promise<string[]> {
   const expected = await expectedOf(op, one);
   const found: string[] = [];
-  for (const kernel of kernelNames(op, backend.name)) {
+  for (const kernel of kernelNames(op.name, backend.name)) {
     const place = `${kernel} on ${one.name}`;
     try {
       const actual = await runCase(backend, op, one, kernel);

@@ -2,17 +2,17 @@
 // the exclusions file with a reason, or it must pass. On a device it says how many tests ran wholly there, why the
 // others did not, and fails if they were more before. Counts by op; the last line counts all.
 
-import type { DeviceName } from "../engine/plan/backend.ts";
-import { createReferenceBackend } from "../engine/plan/reference_backend.ts";
-import { openDevice } from "../engine/models/devices.ts";
+import type { DeviceName } from "../engine/run/backend.ts";
+import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
+import { openDevice } from "../engine/run/devices.ts";
 import { memorySource } from "../engine/io.ts";
-import { readOnnx } from "../engine/formats/onnx/open_onnx.ts";
-import { readValue, type StoredValue } from "../engine/formats/onnx/read_value.ts";
-import type { OnnxType } from "../engine/formats/onnx/model.ts";
-import { valueOfFile } from "../engine/graph/onnx/stored.ts";
-import type { HostValue } from "../engine/graph/onnx/tensor.ts";
-import { openGraph } from "../engine/pipelines/graph/open_graph.ts";
-import type { Runtime } from "../engine/pipelines/graph/ready_segment.ts";
+import { readOnnx } from "../engine/onnx/file/open_onnx.ts";
+import { readValue, type StoredValue } from "../engine/onnx/file/read_value.ts";
+import type { OnnxType } from "../engine/onnx/file/model.ts";
+import { valueOfFile } from "../engine/onnx/derivation/stored.ts";
+import type { HostValue } from "../engine/onnx/derivation/tensor.ts";
+import { openGraph } from "../engine/onnx/running/open_graph.ts";
+import type { Runtime } from "../engine/onnx/running/ready_segment.ts";
 import { expectEqual } from "./conformance/compare.ts";
 import {
   counting,

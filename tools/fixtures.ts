@@ -6,7 +6,7 @@ import { type CaseResult, exists, type FixtureContext, runCase } from "./fixture
 import { findKinds, type Found, KINDS } from "./fixtures/kinds.ts";
 import { gpuOption } from "../engine/cli/gpu_flag.ts";
 import { UnsupportedError } from "../engine/errors.ts";
-import { openDevice } from "../engine/models/devices.ts";
+import { openDevice } from "../engine/run/devices.ts";
 import { ROOT, runTask } from "./support/task.ts";
 
 const LINE = {

@@ -17,7 +17,7 @@ export const CODE_ORDERS = [
   "split_1_2", // third bits, then bit pairs
   "bits", // one bit a column, the first column lowest
   "bit_pairs", // bit pairs, the first column lowest
-  "base_11", // two codes of 0..10 in 7 bits (quant/q3h_b64t1.ts)
+  "base_11", // two codes of 0..10 in 7 bits (quant/formats/q3h_b64t1.ts)
   "k_2", // bit pairs of four times 32 columns a byte
   "magnitudes", // bytes, from 128 on negative: 128 less the byte
   "k_3", // third bits of eight times 32 columns a byte, then as k_2
@@ -36,7 +36,7 @@ export const SCALE_SOURCES = [
   "int4", // f16 d, i16 zero point
   "e8m0", // an exponent, halved
   "e4m3", // a float of 8 bit for each 16 columns, halved
-  "bytes", // base and scale of fixed point (quant/q4_b16.ts)
+  "bytes", // base and scale of fixed point (quant/formats/q4_b16.ts)
   "q2_k",
   "q3_k",
   "iq4_xs",

@@ -1,6 +1,6 @@
 // Kernels on activations and state: everything but the matmul family. See opcodes.ts. Operands are byte
 // addresses unless they are counts; `rows`, `count` and other extents may be symbolic. `group` is the rows of a
-// chunk, which links of a chain have alike (engine/graph/row_cut.ts).
+// chunk, which links of a chain have alike (engine/ops/row_cut.ts).
 
 import type { OpcodeRecord } from "./opcode_record.ts";
 

@@ -36,7 +36,7 @@ export const NN_OPCODES = {
   },
   /**
    * `b` is 0 where there is none; `activation`: a number of EPILOGUE_NAMES; `setup`: words of
-   * engine/graph/conv_setup.ts.
+   * engine/run/wasm/lower/conv_setup.ts.
    */
   conv: {
     file: "nn_conv",

@@ -1,10 +1,10 @@
 // What a model could reach on this machine at most: every op of a step at the nearer of the two limits that were
 // measured on the same threads in the same run. Headers are enough, so nothing is loaded.
 
-import { openModel } from "../../engine/formats/open_model.ts";
-import { openDevice } from "../../engine/models/devices.ts";
+import { openModel } from "../../engine/models/open_model.ts";
+import { openDevice } from "../../engine/run/devices.ts";
 import { prepareModel } from "../../engine/models/prepare.ts";
-import type { Precision } from "../../engine/models/model.ts";
+import type { Precision } from "../../engine/decode/model.ts";
 import type { Plan } from "../../engine/plan/plan.ts";
 import { leastMs, type Limits } from "../support/limits.ts";
 import { workByOp } from "../support/work.ts";

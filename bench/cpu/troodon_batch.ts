@@ -4,9 +4,9 @@
 //
 // deno run -A bench/cpu/troodon_batch.ts MODEL THREADS CONTEXT PRECISION ROWS
 
-import { openModel } from "../../engine/formats/open_model.ts";
-import { openDevice } from "../../engine/models/devices.ts";
-import type { Precision } from "../../engine/models/model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
+import { openDevice } from "../../engine/run/devices.ts";
+import type { Precision } from "../../engine/decode/model.ts";
 import { prepareModel } from "../../engine/models/prepare.ts";
 import { type Engine, serve } from "../support/runner.ts";
 

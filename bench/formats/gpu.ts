@@ -3,13 +3,13 @@
 // stands beside them. What a device could compute is not measured: the share of many rows is that of reading alone.
 
 import { type Gpu, openGpu } from "../../gpu/gpu.ts";
-import { gemmStepGroups, MATMUL_TUNING } from "../../gpu/kernels/matmul_tuning.ts";
+import { gemmStepGroups, MATMUL_TUNING } from "../../gpu/kernels/matmul/tuning.ts";
 import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
 import { findFormat } from "../../quant/mod.ts";
-import type { BenchCase } from "../../tools/bench/gpu_case.ts";
-import { chosenTeam, gemmCase, gemvCase } from "../../tools/bench/gpu_cases.ts";
-import { readTime } from "../../tools/bench/gpu_read.ts";
-import { createGpuTimer } from "../../tools/bench/gpu_timer.ts";
+import type { BenchCase } from "../gpu/case.ts";
+import { chosenTeam, gemmCase, gemvCase } from "../gpu/cases.ts";
+import { readTime } from "../gpu/read.ts";
+import { createGpuTimer } from "../gpu/timer.ts";
 import { median } from "../support/figures.ts";
 import {
   type FormatBenchOptions,

@@ -2,13 +2,13 @@
 // Decoding is measured one token at a time (each is read before the next is submitted) and with steps submitted
 // ahead; both ask for the most probable token, as a greedy answer does. A second of decoding comes before what counts,
 // because clocks and compilers take their time. Loading includes making the random weights. Kernels are measured by GPU
-// timestamps within such a step. Each part runs in a process of its own. Single kernels on rotating weights: tools/bench/gpu_kernels.ts.
+// timestamps within such a step. Each part runs in a process of its own. Single kernels on rotating weights: bench/gpu/kernels.ts.
 
 import { gpuOption } from "../../engine/cli/gpu_flag.ts";
-import type { DimEnv } from "../../engine/graph/dim.ts";
-import { openDevice } from "../../engine/models/devices.ts";
+import type { DimEnv } from "../../engine/graph/dim/mod.ts";
+import { openDevice } from "../../engine/run/devices.ts";
 import { type PreparedModel, prepareModel } from "../../engine/models/prepare.ts";
-import { createGpuBackend, type GpuExecutable } from "../../engine/plan/gpu_backend.ts";
+import { createGpuBackend, type GpuExecutable } from "../../engine/run/gpu/backend.ts";
 import { type Gpu, openGpu } from "../../gpu/gpu.ts";
 import { startChild } from "../../tools/support/children.ts";
 import { type Figure, machineName, median } from "../support/figures.ts";

@@ -2,12 +2,8 @@
 // what a weight is does not matter as long as it is not zero. Weights are Q4_0 (4 bits, a scale per 32), as
 // the peers' figures are.
 
-import type {
-  ByteSource,
-  MetadataValue,
-  TensorInfo,
-  WeightFile,
-} from "../../engine/formats/source.ts";
+import type { ByteSource } from "../../engine/byte_source.ts";
+import type { MetadataValue, TensorInfo, WeightFile } from "../../engine/formats/source.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 
 /** Sizes of a Llama. */

@@ -1,7 +1,7 @@
 // What `deno task bench onnx` runs: graphs with inputs described as data, so that engines in other
 // processes and languages make the same ones.
 
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import { pullModel } from "../../engine/formats/hub/pull.ts";
 import { miniLmOnnx } from "../../tests/support/minilm_onnx.ts";
 import { nbitsDecoder } from "./decoder.ts";

@@ -4,9 +4,9 @@
 // something else. `share` is the part of what float32 multiply-adds in registers reach on the same threads,
 // measured before and after the rounds.
 
-import { openOnnx } from "../../engine/formats/onnx/open_onnx.ts";
-import { multiplyAdds } from "../../engine/plan/op_table.ts";
-import { planGraph } from "../../engine/pipelines/graph/plan_graph.ts";
+import { openOnnx } from "../../engine/onnx/file/open_onnx.ts";
+import { multiplyAdds } from "../../engine/run/op_table.ts";
+import { planGraph } from "../../engine/onnx/running/plan_graph.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
 import { machineLimits } from "../support/limits.ts";
 import { type Runner, startProgram, startRunner } from "../support/runner.ts";

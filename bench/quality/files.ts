@@ -4,9 +4,9 @@
 // have taken another one, the gap between both logits is told. A wrong byte order or scale gives gaps of whole
 // units at once.
 
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import { load } from "../../engine/models/load.ts";
-import { quantizeModel } from "../../engine/pipelines/quantize.ts";
+import { quantizeModel } from "../../engine/quantize/quantize.ts";
 import { getPolicy } from "../../quant/policies.ts";
 import type { PolicyRule } from "../../quant/policy.ts";
 import { deleteAtInterrupt } from "../../tools/support/children.ts";

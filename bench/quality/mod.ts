@@ -2,7 +2,7 @@
 // models whose weights lie on no grid, `encode` holds our encoders beside those of ggml, `files` opens what
 // `quantize` writes in llama.cpp. What must hold is checked at the end (`qualityFaults`).
 
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { Figure } from "../support/figures.ts";
 import { encodeBench } from "./encode.ts";
 import { FILE_FORMATS, filesBench } from "./files.ts";

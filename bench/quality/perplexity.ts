@@ -1,7 +1,7 @@
 // Perplexity by number format, of models whose stream was turned so that their weights lie on no grid
 // (turn.ts): stored.ts says how a format is scored.
 
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { PerplexityResult } from "../../engine/pipelines/perplexity.ts";
 import { deleteAtInterrupt } from "../../tools/support/children.ts";
 import { type Figure, machineName, ratioOf } from "../support/figures.ts";

@@ -4,11 +4,11 @@
 // whole blocks stay in floats; a format that suits less than nine tenths of the weights is left out.
 
 import { FormatError } from "../../engine/errors.ts";
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { TensorInfo } from "../../engine/formats/source.ts";
 import { load } from "../../engine/models/load.ts";
 import { perplexity, type PerplexityResult } from "../../engine/pipelines/perplexity.ts";
-import { type QuantizedTensor, quantizeModel } from "../../engine/pipelines/quantize.ts";
+import { type QuantizedTensor, quantizeModel } from "../../engine/quantize/quantize.ts";
 import { findFormat } from "../../quant/mod.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 

@@ -12,7 +12,7 @@ import {
   paddingAfter,
   readGgufEntries,
   setGgufIntegers,
-} from "../../engine/formats/write_gguf.ts";
+} from "../../engine/formats/gguf/write.ts";
 import { createFile, type NewFile, openFile } from "../../engine/io.ts";
 import { readModelParts } from "../../engine/models/build.ts";
 import { factorOf } from "../../engine/models/sizes.ts";

@@ -3,7 +3,7 @@
 
 import { assert, assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import { UnsupportedError } from "../../engine/errors.ts";
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { MetadataValue } from "../../engine/formats/source.ts";
 import { load } from "../../engine/models/load.ts";
 import { perplexity } from "../../engine/pipelines/perplexity.ts";

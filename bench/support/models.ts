@@ -2,8 +2,8 @@
 // would be the same, but the peers must not meet an end token in the middle of a decode run.
 
 import { pullModel } from "../../engine/formats/hub/pull.ts";
-import { openModel } from "../../engine/formats/open_model.ts";
-import { readTextParts } from "../../engine/models/text_parts.ts";
+import { openModel } from "../../engine/models/open_model.ts";
+import { readTextParts } from "../../engine/text/text_parts.ts";
 import { makeRandomModel, RANDOM_MODELS } from "./random_llama.ts";
 
 /** A model to measure. */

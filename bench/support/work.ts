@@ -3,7 +3,7 @@
 // out. Elementwise steps have no work in this sense, only a time.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
-import { type DimEnv, evaluate } from "../../engine/graph/dim.ts";
+import { type DimEnv, evaluate } from "../../engine/graph/dim/mod.ts";
 import type { Node, Value } from "../../engine/graph/graph.ts";
 import type { Plan } from "../../engine/plan/plan.ts";
 import type { Work } from "./limits.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { TINY_LLAMA } from "../../tests/support/models.ts";
 import { UnsupportedError } from "../errors.ts";
-import { openDevice } from "../models/devices.ts";
+import { openDevice } from "../run/devices.ts";
 import { load } from "../models/load.ts";
 import {
   excludedKernelsPath,

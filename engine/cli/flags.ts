@@ -3,8 +3,7 @@
 
 import type { GenerateOptions } from "../decode/generate_options.ts";
 import type { SamplerOptions } from "../decode/sampling/sampler_options.ts";
-import type { AdapterOptions } from "../models/adapters/adapter.ts";
-import type { LoadOptions } from "../models/model.ts";
+import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
 /** Where models are kept. */

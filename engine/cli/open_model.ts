@@ -3,7 +3,7 @@
 
 import { defaultModel } from "../formats/hub/catalogue.ts";
 import { load } from "../models/load.ts";
-import type { LoadOptions, Model, ModelProgress } from "../models/model.ts";
+import type { LoadOptions, Model, ModelProgress } from "../decode/model.ts";
 import type { Context } from "./command.ts";
 import { readExcludedKernels } from "./excluded_kernels.ts";
 import { fetchModel, type SourceFlags } from "./fetch.ts";

@@ -4,16 +4,12 @@
 
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
-import { isOnnxFile } from "../formats/onnx/open_onnx_model.ts";
-import type { DimEnv } from "../graph/dim.ts";
-import { openDevice } from "../models/devices.ts";
+import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
+import type { DimEnv } from "../graph/dim/mod.ts";
+import { openDevice } from "../run/devices.ts";
 import { openForReading } from "../models/open_source.ts";
 import { prepareModel } from "../models/prepare.ts";
-import {
-  countDispatches,
-  dispatchesByLayer,
-  type LayerDispatches,
-} from "../plan/gpu_dispatches.ts";
+import { countDispatches, dispatchesByLayer, type LayerDispatches } from "../run/gpu/dispatches.ts";
 import { UsageError } from "./args.ts";
 import type { Context } from "./command.ts";
 import { paint, showTable } from "./format.ts";

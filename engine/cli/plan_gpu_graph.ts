@@ -3,10 +3,10 @@
 
 import { sharedGpu } from "../../gpu/shared.ts";
 import { UnsupportedError } from "../errors.ts";
-import { openStructure } from "../formats/onnx/open_onnx.ts";
-import { planGraph, symbolsOfInputs } from "../pipelines/graph/plan_graph.ts";
-import type { NodeDispatches } from "../plan/gpu_dispatches.ts";
-import { countPartDispatches } from "../plan/gpu_part_dispatches.ts";
+import { openStructure } from "../onnx/file/open_onnx.ts";
+import { planGraph, symbolsOfInputs } from "../onnx/running/plan_graph.ts";
+import type { NodeDispatches } from "../run/gpu/dispatches.ts";
+import { countPartDispatches } from "../run/gpu/parts/dispatches.ts";
 import { paint, showBytes, showTable } from "./format.ts";
 
 /** Dispatches of one run. */

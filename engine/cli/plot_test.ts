@@ -2,9 +2,9 @@
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { SourceError } from "../errors.ts";
-import { lossPlot } from "./perplexity.ts";
+import { lossPlot } from "./commands/perplexity.ts";
 import { chartOption, type Plot, writePlot } from "./plot.ts";
-import { errorPlot } from "./quant_error.ts";
+import { errorPlot } from "./commands/quant_error.ts";
 
 const statistics = (mean: number) => ({
   ...{ count: 4, max: 2 * mean, min: 0, mean, std: mean, relative: 0.1 },

@@ -3,7 +3,7 @@
 import { MOST_OUTLIERS } from "../../quant/outliers.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
-import type { CalibrationRequest } from "../pipelines/quantize_rounding.ts";
+import type { CalibrationRequest } from "../quantize/rounding.ts";
 import { UsageError } from "./args.ts";
 import { readText } from "./quant_policy.ts";
 
@@ -39,7 +39,7 @@ export async function readImportance(
 ): Promise<ImportanceMatrix | undefined> {
   if (imatrix === undefined) return undefined;
   if (calibrate !== undefined) throw new UsageError("Give either --calibrate or --imatrix");
-  return await (await import("../pipelines/quantization.ts")).readImportance(imatrix);
+  return await (await import("../quantize/quantization.ts")).readImportance(imatrix);
 }
 
 /** A policy with another share of outliers where no rule of it has its own. */

@@ -1,6 +1,6 @@
 // The flag `--spec-file`, for `load`: apart from the other flags because a file has to be read for it.
 
-import type { LoadOptions } from "../models/model.ts";
+import type { LoadOptions } from "../decode/model.ts";
 
 /** The flag, parsed. */
 export interface SpecFlag {

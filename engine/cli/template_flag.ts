@@ -2,7 +2,7 @@
 // Where no template is wanted (`--raw`) the model's own is not even parsed, so that a broken one does not
 // stand in the way.
 
-import type { LoadOptions } from "../models/model.ts";
+import type { LoadOptions } from "../decode/model.ts";
 import { type Flags, UsageError } from "./args.ts";
 
 /** The flag. */

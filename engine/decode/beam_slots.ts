@@ -3,7 +3,7 @@
 // its parent's slot where it can, and otherwise gets a copy of it. All beams are rows of one step.
 
 import { ResourceError } from "../errors.ts";
-import type { LoadedModel } from "../models/loaded_model.ts";
+import type { LoadedModel } from "./loaded_model.ts";
 import type { BeamStep } from "./beam_search.ts";
 import { runStep, type Runtime, sourceLength, type SourceMemory } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";

@@ -3,7 +3,7 @@
 // token (text/chat_template.ts sees to both).
 
 import { UnsupportedError } from "../errors.ts";
-import type { Model } from "../models/model.ts";
+import type { Model } from "./model.ts";
 import { type ChatMessage, type ChatTemplate, encodeChat } from "../text/chat_template.ts";
 import type { GenerateOptions } from "./generate_options.ts";
 import type { Generation } from "./generation.ts";

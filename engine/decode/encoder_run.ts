@@ -2,7 +2,7 @@
 // padding. What comes out is handed over sequence by sequence as views that the next step overwrites.
 
 import { adapterScales } from "./adapter_scales.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../pause.ts";
 import type { EncoderFacts, Runtime } from "./runtime.ts";
 
 /** A text, or a pair, in ids. */

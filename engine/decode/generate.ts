@@ -2,8 +2,8 @@
 // and hands the loop (run.ts) a session: the caller's own, or one borrowed from the model. chat() is in
 // chat.ts.
 
-import { LoadedModel } from "../models/loaded_model.ts";
-import type { Model } from "../models/model.ts";
+import { LoadedModel } from "./loaded_model.ts";
+import type { Model } from "./model.ts";
 import { adapterScales } from "./adapter_scales.ts";
 import { checkCandidates } from "./candidate_limit.ts";
 import { type GenerateOptions, resolveGenerateOptions } from "./generate_options.ts";

@@ -3,7 +3,7 @@
 // breaking out of a loop ends the work. Chunks are kept, so that text(), result and any number of readers
 // see the same text whoever drove it.
 
-import type { ModelMemory } from "../models/memory.ts";
+import type { ModelMemory } from "./memory.ts";
 import type { TokenAlternative } from "./sampling/log_softmax.ts";
 
 /** One token that was taken. */

@@ -2,10 +2,10 @@
 // all sessions of a model, so a step (write inputs, run, copy logits) holds the lock; between steps the
 // thread is given up. Nothing here allocates: inputs and outputs are views made once.
 
-import type { DimEnv } from "../graph/dim.ts";
-import type { HostData } from "../graph/op.ts";
-import type { ModelMemory } from "../models/memory.ts";
-import type { Executable, StepWish } from "../plan/backend.ts";
+import type { DimEnv } from "../graph/dim/mod.ts";
+import type { HostData } from "../ops/op.ts";
+import type { ModelMemory } from "./memory.ts";
+import type { Executable, StepWish } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";

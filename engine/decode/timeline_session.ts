@@ -3,11 +3,11 @@
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
 import { ResourceError } from "../errors.ts";
-import type { BestLogits, StepWish } from "../plan/backend.ts";
+import type { BestLogits, StepWish } from "../run/backend.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../pause.ts";
 import { type Chunk, encodeSource, runChunk, type Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";

@@ -11,7 +11,7 @@ import {
 import { getFormat } from "../../quant/mod.ts";
 import { TroodonError } from "../errors.ts";
 import { fixturePath, readFixture } from "../../tests/support/fixtures.ts";
-import { openModel } from "./open_model.ts";
+import { openModel } from "../models/open_model.ts";
 import type { TensorInfo, WeightFile } from "./source.ts";
 
 interface HostileCase {

@@ -4,9 +4,10 @@
 // set of columns cannot speak for all.
 
 import { findBadImportance } from "../../quant/importance.ts";
+import type { ByteSource } from "../byte_source.ts";
 import { FormatError } from "../errors.ts";
-import { openGguf } from "./gguf.ts";
-import type { ByteSource, TensorInfo } from "./source.ts";
+import { openGguf } from "./gguf/gguf.ts";
+import type { TensorInfo } from "./source.ts";
 
 /** Mean squares of input columns, up to a factor, by name of the tensor. */
 export type ImportanceMatrix = ReadonlyMap<string, Float32Array>;

@@ -2,9 +2,9 @@
 // and Git LFS pointers under a model's name; a reader that trusts the name then reports nonsense, or takes
 // the letters `<!DOCTYP` for a length.
 
+import type { ByteSource } from "../byte_source.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
-import { isLlama2c } from "./llama2c.ts";
-import type { ByteSource } from "./source.ts";
+import { isLlama2c } from "./llama2c/llama2c.ts";
 
 /** File kinds that are opened here. */
 export type ModelKind =

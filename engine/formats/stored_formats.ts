@@ -6,11 +6,12 @@
 // A model that came from GGUF brings its metadata along, a GGUF header without tensors as one more tensor.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
+import type { ByteSource } from "../byte_source.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import { memorySource } from "../io.ts";
-import { readGgufHeader } from "./gguf_header.ts";
+import { readGgufHeader } from "./gguf/header.ts";
 import { outlierNames } from "./outliers.ts";
-import type { ByteSource, MetadataValue, TensorInfo, WeightFile } from "./source.ts";
+import type { MetadataValue, TensorInfo, WeightFile } from "./source.ts";
 import { asObject, parseStrictJson } from "./strict_json.ts";
 
 /** Metadata key of the policy that a file was written by, as JSON. */

@@ -4,7 +4,7 @@
 
 import { formatBytes, type NumberFormat } from "../../quant/mod.ts";
 import { addSparseRows } from "../../quant/outliers.ts";
-import { pause } from "../decode/pause.ts";
+import { pause } from "../pause.ts";
 import { readOutliers } from "./outliers.ts";
 import type { TensorInfo } from "./source.ts";
 

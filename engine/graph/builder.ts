@@ -3,11 +3,20 @@
 // importer and the passes all build through here.
 
 import type { TensorInfo } from "../formats/source.ts";
-import type { Dim } from "./dim.ts";
-import type { DataType, Graph, Node, StateType, Value, ValueRole } from "./graph.ts";
-import type { Attributes, HostData, TensorType } from "./op.ts";
+import type { Dim } from "./dim/mod.ts";
+import type {
+  Attributes,
+  DataType,
+  Graph,
+  HostData,
+  Node,
+  StateType,
+  TensorType,
+  Value,
+  ValueRole,
+} from "./graph.ts";
 import { errorAt } from "./node_error.ts";
-import { getOp } from "./ops/mod.ts";
+import type { OpLookup } from "./op_rules.ts";
 import { verifyBuilt } from "./verify.ts";
 
 /** A graph in the making. */
@@ -61,8 +70,8 @@ export type ConstantData = HostData;
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Starts an empty graph. */
-export function createGraphBuilder(name: string): GraphBuilder {
+/** Starts an empty graph of ops that `ops` knows. */
+export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
   const values: Draft<Value>[] = [];
   const nodes: Node[] = [];
   const inputs: Value[] = [];
@@ -92,7 +101,7 @@ export function createGraphBuilder(name: string): GraphBuilder {
     label: string,
     inferred?: readonly TensorType[],
   ): Value[] {
-    const op = getOp(opName);
+    const op = ops(opName);
     nodeInputs.forEach((value) => value && checkOwn(value));
     const attributes = op.attributes(given);
     const types = inferred ?? op.infer(nodeInputs, attributes);
@@ -169,7 +178,7 @@ export function createGraphBuilder(name: string): GraphBuilder {
       const lists = { nodes, inputs, states, outputs };
       Object.values(lists).forEach(Object.freeze);
       const graph: Graph = Object.freeze({ name, ...lists });
-      verifyBuilt(graph);
+      verifyBuilt(graph, ops);
       return graph;
     },
   };

@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import { tensorInMemory } from "../plan/case_graph.ts";
 import { UnsupportedError } from "../errors.ts";
+import { tensorInMemory } from "../run/case_graph.ts";
 import { createGraphBuilder } from "./builder.ts";
-import { formatDim, symbol } from "./dim.ts";
+import { formatDim, symbol } from "./dim/mod.ts";
 import type { Graph, Node, Value } from "./graph.ts";
-import { formatType } from "./shape_rules.ts";
-import { verify } from "./verify.ts";
+import { getOp } from "../ops/mod.ts";
+import { formatType, verify } from "./verify.ts";
 
 const M = symbol("M", { max: 8 });
 
@@ -14,7 +14,7 @@ function matrix(rows: number, columns: number) {
 }
 
 Deno.test("shapes are inferred as nodes are added", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 64], "f32");
   const q = builder.op("matmul", [x, builder.weight("w", matrix(96, 64))], {}, "q")[0]!;
   assertEquals(formatType(q), "f32[M, 96]");
@@ -33,7 +33,7 @@ Deno.test("shapes are inferred as nodes are added", () => {
 });
 
 Deno.test("attributes of nodes are complete", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
   builder.output("y", builder.op("rms_norm", [x], { epsilon: 1e-6 }, "norm")[0]!);
   assertEquals(builder.build().nodes[0]!.attributes, { epsilon: 1e-6, base: 0 });
@@ -147,14 +147,14 @@ const refused = [
 
 for (const { name, op, error, message } of refused) {
   Deno.test(`${name} is refused with the node's path`, () => {
-    const builder = createGraphBuilder("g");
+    const builder = createGraphBuilder("g", getOp);
     const thrown = assertThrows(() => op(builder, builder.input("x", [M, 64], "f32")), error);
     assertEquals(thrown.message, message);
   });
 }
 
 Deno.test("an unknown op is an UnsupportedError that lists the known ones", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const error = assertThrows(() => builder.op("no_such_op", [], {}, "conv1"), UnsupportedError);
   assert(
     error.message.startsWith(
@@ -164,14 +164,14 @@ Deno.test("an unknown op is an UnsupportedError that lists the known ones", () =
 });
 
 Deno.test("one tensor is one value", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const tensor = matrix(4, 4);
   assertStrictEquals(builder.weight("a", tensor), builder.weight("b", tensor));
   assert(builder.weight("a", tensor) !== builder.weight("c", matrix(4, 4)));
 });
 
 Deno.test("a built graph is frozen, and its parts are its own", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
   const y = builder.op("scale", [x], { factor: 2 }, "scale")[0]!;
   builder.output("result", y);
@@ -183,14 +183,14 @@ Deno.test("a built graph is frozen, and its parts are its own", () => {
     assert(Object.isFrozen(part));
   }
   assertThrows(
-    () => createGraphBuilder("other").op("scale", [x], { factor: 1 }, "s"),
+    () => createGraphBuilder("other", getOp).op("scale", [x], { factor: 1 }, "s"),
     TypeError,
     "of another graph",
   );
 });
 
 Deno.test("only results of nodes become outputs, once and under a name of their own", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
   assertThrows(() => builder.output("y", x), TypeError, "it is a graph input");
   const y = builder.op("scale", [x], { factor: 2 }, "scale")[0]!;
@@ -201,7 +201,7 @@ Deno.test("only results of nodes become outputs, once and under a name of their 
 });
 
 Deno.test("constants must fill their shape", () => {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   assertThrows(
     () => builder.constant("c", new Float32Array(5), [2, 3]),
     RangeError,
@@ -213,7 +213,7 @@ Deno.test("constants must fill their shape", () => {
 
 Deno.test("two nodes that change one version of a state are refused, a chain is not", () => {
   const build = (chained: boolean) => {
-    const builder = createGraphBuilder("g");
+    const builder = createGraphBuilder("g", getOp);
     const rows = builder.input("rows", [M], "i32");
     const x = builder.input("x", [M, 1, 4], "f32");
     const cache = builder.state("cache", [16, 1, 4], "f32");
@@ -228,7 +228,7 @@ Deno.test("two nodes that change one version of a state are refused, a chain is 
 
 /** A well-formed graph with one node, to be broken. */
 function sound(): Graph {
-  const builder = createGraphBuilder("g");
+  const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
   builder.output("y", builder.op("scale", [x], { factor: 2 }, "scale")[0]!);
   return builder.build();
@@ -277,7 +277,7 @@ const broken: readonly { name: string; change: (graph: Graph) => Graph; message:
 
 for (const { name, change, message } of broken) {
   Deno.test(`verify() finds ${name}`, () => {
-    verify(sound());
-    assertThrows(() => verify(change(sound())), TypeError, message);
+    verify(sound(), getOp);
+    assertThrows(() => verify(change(sound()), getOp), TypeError, message);
   });
 }

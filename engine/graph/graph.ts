@@ -4,13 +4,13 @@
 // (op.ts), never here.
 
 import type { TensorInfo } from "../formats/source.ts";
-import type { Dim, Expression } from "./dim.ts";
+import type { Dim, Expression } from "./dim/mod.ts";
 
 /**
  * Element types of values. 8- and 4-bit floats and `i4 u4 i2 u2` exist for ONNX files: a device keeps one
  * element a byte, floats as their codes, integers as their value. `q8` is an activation row quantised to signed 8 bit in groups of 32 with
  * a float32 scale each (spec LF-3, MD-11); it exists only between `quantize_q8` and `matmul_q8`. `q8_0` is for
- * states: keys and values whose channels lie in blocks of quant/q8_0.ts.
+ * states: keys and values whose channels lie in blocks of quant/formats/q8_0.ts.
  */
 export type DataType =
   | "f32"
@@ -112,3 +112,24 @@ export interface Graph {
   /** Read after every run. */
   readonly outputs: readonly Value[];
 }
+
+/** What a shape rule sees and returns. */
+export interface TensorType {
+  /** Element type. */
+  readonly dtype: DataType;
+  /** Outermost dimension first. */
+  readonly shape: readonly Dim[];
+}
+
+/** Storage of a HostTensor. */
+export type HostData =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;

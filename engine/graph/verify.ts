@@ -2,17 +2,16 @@
 // them; the builder checks those that building does not ensure anyway. A violation is a bug of whoever
 // made the graph, so it throws a TypeError with the name of the rule, never a message for users.
 
-import { equal } from "./dim.ts";
-import type { Graph, Node, Value } from "./graph.ts";
-import { getOp } from "./ops/mod.ts";
-import { formatType } from "./shape_rules.ts";
+import { equal, formatDim } from "./dim/mod.ts";
+import type { OpLookup } from "./op_rules.ts";
+import type { Graph, Node, TensorType, Value } from "./graph.ts";
 
 interface Rule {
   readonly name: string;
   /** True if a graph from the builder cannot break it. */
   readonly built: boolean;
   /** Violations, each a short sentence. */
-  check(graph: Graph): Iterable<string>;
+  check(graph: Graph, ops: OpLookup): Iterable<string>;
 }
 
 const rules: readonly Rule[] = [
@@ -29,8 +28,8 @@ const rules: readonly Rule[] = [
  *
  * @throws {TypeError} On the first violation.
  */
-export function verify(graph: Graph): void {
-  check(graph, rules);
+export function verify(graph: Graph, ops: OpLookup): void {
+  check(graph, { ops, some: rules });
 }
 
 /**
@@ -38,13 +37,16 @@ export function verify(graph: Graph): void {
  *
  * @throws {TypeError} On the first violation.
  */
-export function verifyBuilt(graph: Graph): void {
-  check(graph, rules.filter(({ built }) => !built));
+export function verifyBuilt(graph: Graph, ops: OpLookup): void {
+  check(graph, { ops, some: rules.filter(({ built }) => !built) });
 }
 
-function check(graph: Graph, some: readonly Rule[]): void {
+function check(
+  graph: Graph,
+  { ops, some }: { readonly ops: OpLookup; readonly some: readonly Rule[] },
+): void {
   for (const rule of some) {
-    for (const violation of rule.check(graph)) {
+    for (const violation of rule.check(graph, ops)) {
       throw new TypeError(`Cannot accept graph ${graph.name} (${rule.name}): ${violation}`);
     }
   }
@@ -111,9 +113,9 @@ function* checkRoles(graph: Graph): Iterable<string> {
   for (const value of graph.states) if (value.role !== "state") yield `${value.name} is no state`;
 }
 
-function* checkTypes(graph: Graph): Iterable<string> {
+function* checkTypes(graph: Graph, ops: OpLookup): Iterable<string> {
   for (const node of graph.nodes) {
-    const types = getOp(node.op).infer(node.inputs, node.attributes);
+    const types = ops(node.op).infer(node.inputs, node.attributes);
     if (types.length !== node.outputs.length) {
       yield `${node.name} has ${node.outputs.length} outputs, ${node.op} gives ${types.length}`;
     }
@@ -129,10 +131,10 @@ function* checkTypes(graph: Graph): Iterable<string> {
 }
 
 // Two changes of one version of a state have no defined order; a chain of them has.
-function* checkStates(graph: Graph): Iterable<string> {
+function* checkStates(graph: Graph, ops: OpLookup): Iterable<string> {
   const changer = new Map<Value, Node>();
   for (const node of graph.nodes) {
-    const { view, inPlace } = getOp(node.op);
+    const { view, inPlace } = ops(node.op);
     if (view || !inPlace) continue;
     for (const input of Object.values(inPlace)) {
       const value = node.inputs[input];
@@ -143,4 +145,9 @@ function* checkStates(graph: Graph): Iterable<string> {
       changer.set(value, node);
     }
   }
+}
+
+/** `f32[M, 576]`, for messages and dumps. */
+export function formatType({ dtype, shape }: TensorType): string {
+  return `${dtype}[${shape.map(formatDim).join(", ")}]`;
 }

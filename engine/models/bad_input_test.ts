@@ -2,7 +2,7 @@
 
 import { assertMatch, assertRejects } from "@std/assert";
 import { FormatError, UnsupportedError } from "../errors.ts";
-import { openModel } from "../formats/open_model.ts";
+import { openModel } from "./open_model.ts";
 import type { MetadataValue } from "../formats/source.ts";
 import { checkpointPath } from "../../tests/support/seeded_weights.ts";
 import { TINY_LLAMA } from "../../tests/support/models.ts";

@@ -6,12 +6,13 @@
 // want logits. Inputs: tokens, positions, slots i32[M], logit_rows i32[L]. Outputs: logits f32[L, vocab] and,
 // where asked for, hidden f32[L, hidden]: the state after the final norm.
 
-import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim.ts";
-import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { adapterInput } from "../plan/adapter_scales.ts";
+import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
+import { symbol } from "../graph/dim/mod.ts";
+import type { Graph, StateType, Value } from "../graph/graph.ts";
+import { getOp } from "../ops/mod.ts";
+import { adapterInput } from "../run/adapter_scales.ts";
 import type { AdapterLookup } from "./adapters/lookup.ts";
 import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
@@ -86,7 +87,7 @@ export function readModelParts(
  */
 export async function buildModel(parts: ModelParts, options: BuildOptions): Promise<BuiltModel> {
   const { resolved: { spec }, file, params, tensors } = parts;
-  const builder = createGraphBuilder(file.name);
+  const builder = createGraphBuilder(file.name, getOp);
   const M = symbol("M", { min: 1 });
   const L = symbol("L", { min: 0 });
   const inputs: StepInputs = {

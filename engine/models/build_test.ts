@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { FormatError, UnsupportedError } from "../errors.ts";
-import { openModel } from "../formats/open_model.ts";
+import { openModel } from "./open_model.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph } from "../graph/graph.ts";
 import { fixturePath } from "../../tests/support/fixtures.ts";

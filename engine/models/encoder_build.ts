@@ -6,11 +6,15 @@
 // Outputs: hidden f32[M, hidden], and f32[L, …] of the rows asked for: `logits` over the vocabulary (masked
 // language models), `scores` over labels (classification and reranking).
 
-import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { FormatError } from "../errors.ts";
-import { type Dim, symbol } from "../graph/dim.ts";
+import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
+import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
-import { adapterInput } from "../plan/adapter_scales.ts";
+import { getOp } from "../ops/mod.ts";
+import { adapterInput } from "../run/adapter_scales.ts";
+import { apply, type BlockContext, linear, weight } from "./blocks/context.ts";
+import { embedding, head } from "./blocks/embedding.ts";
+import { buildLayer } from "./blocks/layer.ts";
 import {
   type BuildOptions,
   type BuiltModel,
@@ -18,9 +22,6 @@ import {
   ropeTables,
   unusedWarning,
 } from "./build.ts";
-import { apply, type BlockContext, linear, weight } from "./blocks/context.ts";
-import { embedding, head } from "./blocks/embedding.ts";
-import { buildLayer } from "./blocks/layer.ts";
 import { readConstant } from "./constants.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import { relativeBiasTable } from "./relative_bias.ts";
@@ -32,7 +33,7 @@ import { relativeBiasTable } from "./relative_bias.ts";
  */
 export async function buildEncoder(parts: ModelParts, options: BuildOptions): Promise<BuiltModel> {
   const { resolved: { spec }, params, tensors, file } = parts;
-  const builder = createGraphBuilder(file.name);
+  const builder = createGraphBuilder(file.name, getOp);
   const M = symbol("M", { min: 1 });
   const L = symbol("L", { min: 0 });
   const context = await encoderContext(parts, { builder, options, rows: M, prefix: "" });

@@ -9,8 +9,13 @@
 // Outputs: logits f32[L, vocab], and with `observe` the encoder's output f32[E, hidden].
 
 import { createGraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim.ts";
+import { symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
+import { getOp } from "../ops/mod.ts";
+import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
+import { rememberSource } from "./blocks/cross_attention.ts";
+import { embedding, head } from "./blocks/embedding.ts";
+import { buildLayer } from "./blocks/layer.ts";
 import {
   type BuildOptions,
   type BuiltModel,
@@ -18,10 +23,6 @@ import {
   ropeTables,
   unusedWarning,
 } from "./build.ts";
-import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
-import { rememberSource } from "./blocks/cross_attention.ts";
-import { embedding, head } from "./blocks/embedding.ts";
-import { buildLayer } from "./blocks/layer.ts";
 import { encode, encoderContext, relativeBias, scaleInputs } from "./encoder_build.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import type { TensorLookup } from "./tensors.ts";
@@ -36,7 +37,7 @@ export async function buildEncoderDecoder(
   options: BuildOptions,
 ): Promise<BuiltModel> {
   const { resolved: { spec }, file, params, tensors } = parts;
-  const builder = createGraphBuilder(file.name);
+  const builder = createGraphBuilder(file.name, getOp);
   const M = symbol("M", { min: 0 });
   const E = symbol("E", { min: 0 });
   const L = symbol("L", { min: 0 });

@@ -3,8 +3,8 @@
 // starts at once. A path needs --allow-read of the file and nothing else.
 
 import type { Tokenizer } from "../text/tokenizer.ts";
-import { checkLoadOptions } from "./load_options.ts";
-import type { LoadOptions, Model, ModelDescription, SourceOptions } from "./model.ts";
+import { checkLoadOptions } from "../decode/load_options.ts";
+import type { LoadOptions, Model, ModelDescription, SourceOptions } from "../decode/model.ts";
 
 /**
  * Loads a language model.
@@ -28,7 +28,7 @@ import type { LoadOptions, Model, ModelDescription, SourceOptions } from "./mode
  */
 export async function load(model: string, options: LoadOptions = {}): Promise<Model> {
   checkLoadOptions(options);
-  const { openDevice } = await import("./devices.ts");
+  const { openDevice } = await import("../run/devices.ts");
   // The device and its workers start while the rest of the code is read.
   const code = import("./load_file.ts");
   const device = await openDevice(options.device ?? "auto", options);

@@ -3,21 +3,26 @@
 
 import { createRuntime } from "../decode/runtime.ts";
 import { pullModel } from "../formats/hub/pull.ts";
-import { openModel } from "../formats/open_model.ts";
-import { isOnnxFile } from "../formats/onnx/open_onnx_model.ts";
+import { openModel } from "./open_model.ts";
+import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { elementCount } from "../graph/host_tensor.ts";
+import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
-import type { Executable } from "../plan/backend.ts";
+import type { Executable } from "../run/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
-import { type Device, openDevice } from "./devices.ts";
-import { fingerprintOf } from "./fingerprint.ts";
-import { LoadedModel } from "./loaded_model.ts";
-import { checkMemory, totalMemory } from "./memory.ts";
-import type { LoadOptions, ModelDescription, ModelProgress, SourceOptions } from "./model.ts";
+import { type Device, openDevice } from "../run/devices.ts";
+import { fingerprintOf } from "../decode/fingerprint.ts";
+import { LoadedModel } from "../decode/loaded_model.ts";
+import { checkMemory, totalMemory } from "../decode/memory.ts";
+import type {
+  LoadOptions,
+  ModelDescription,
+  ModelProgress,
+  SourceOptions,
+} from "../decode/model.ts";
 import { type PreparedModel, prepareModel } from "./prepare.ts";
-import { readTextParts, type TextParts } from "./text_parts.ts";
+import { readTextParts, type TextParts } from "../text/text_parts.ts";
 
 /** `load`, after its options were checked and its device was opened and, if there is such a thing, warmed. */
 export async function loadModel(
@@ -57,7 +62,7 @@ export async function describeFile(
   device: Device,
 ): Promise<ModelDescription> {
   if (isOnnxFile(file)) {
-    const { prepareDecoder } = await import("./onnx_decoder/prepare.ts");
+    const { prepareDecoder } = await import("../onnx/decoder/prepare.ts");
     const { info, memory, plan } = await prepareDecoder(file, options, device);
     return { info, memory, plan };
   }
@@ -125,7 +130,7 @@ interface LoadInput {
 async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel> {
   const { options, device } = input;
   if (isOnnxFile(file)) {
-    const { loadDecoder } = await import("./onnx_decoder/load.ts");
+    const { loadDecoder } = await import("../onnx/decoder/load.ts");
     const onProgress = options.onProgress && loadProgress(file.name, options.onProgress);
     return await loadDecoder(file, { ...input, onProgress });
   }

@@ -6,7 +6,7 @@ import { FormatError, SourceError, UnsupportedError } from "../errors.ts";
 import { checkFields, type FieldTable } from "../formats/field_table.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { asObject, parseJson } from "../formats/strict_json.ts";
-import { readGenerationConfig } from "./generation_config.ts";
+import { readGenerationConfig } from "../text/generation_config.ts";
 import type { PreparedModel } from "./prepare.ts";
 
 /** Keys of sentence-transformers' pooling file, and what they mean here. */

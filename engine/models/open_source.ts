@@ -5,9 +5,9 @@ import { SourceError } from "../errors.ts";
 import { pullModel } from "../formats/hub/pull.ts";
 import { parseModelSource } from "../formats/hub/source_name.ts";
 import { openRemoteSource } from "../formats/hub/url_source.ts";
-import { openModel } from "../formats/open_model.ts";
+import { openModel } from "./open_model.ts";
 import type { WeightFile } from "../formats/source.ts";
-import type { LoadOptions } from "./model.ts";
+import type { LoadOptions } from "../decode/model.ts";
 
 /**
  * Opens the header of a model.

@@ -2,11 +2,12 @@
 // graph, plan its memory. Nothing of the weights is read, so the same steps describe a model that is not
 // going to be loaded.
 
-import { UnsupportedError } from "../errors.ts";
 import type { Network } from "../decode/runtime.ts";
+import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import type { DimEnv } from "../graph/dim.ts";
+import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
+import type { KvFormat } from "../run/backend.ts";
 import { optimize, type PassContext } from "../plan/passes.ts";
 import type { Plan } from "../plan/plan.ts";
 import { plan } from "../plan/planner.ts";
@@ -19,11 +20,15 @@ import {
   type ModelParts,
   readModelParts,
 } from "./build.ts";
-import { describeModel, plannedMemory } from "./describe.ts";
+import { describeModel, plannedMemory } from "../decode/describe.ts";
 import type { Hyperparameters } from "./hparams.ts";
+import {
+  type ResolvedLimits,
+  resolveEncoderLimits,
+  resolveLimits,
+} from "../decode/load_options.ts";
+import type { LoadOptions, ModelDescription } from "../decode/model.ts";
 import { withOutliers } from "./outliers.ts";
-import { type ResolvedLimits, resolveEncoderLimits, resolveLimits } from "./load_options.ts";
-import type { KvFormat, LoadOptions, ModelDescription } from "./model.ts";
 import type { ModelSpec } from "./spec.ts";
 import { ownForm } from "./spec_file.ts";
 import { chooseSpec } from "./specs/mod.ts";

@@ -2,7 +2,7 @@
 // "heads // kvHeads * headDim" (the arithmetic of dims), and products of powers such as { "layers": -0.5 }.
 
 import { FormatError } from "../errors.ts";
-import { type DimEnv, evaluate, parseDim, symbolsOf } from "../graph/dim.ts";
+import { type DimEnv, evaluate, parseDim, symbolsOf } from "../graph/dim/mod.ts";
 import type { Factor } from "./spec_rules.ts";
 
 /** Names in an expression. */

@@ -17,7 +17,7 @@ import {
   text,
   textOr,
 } from "./check.ts";
-import { ACTIVATION_NAMES } from "../graph/activations.ts";
+import { ACTIVATION_NAMES } from "../ops/activations.ts";
 
 // A plain value of a config file.
 const scalar: Rule<number | boolean | string> = either(

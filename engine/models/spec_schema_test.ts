@@ -5,7 +5,7 @@ import { checkSpec } from "./spec_check.ts";
 import { specSchema } from "./spec_schema.ts";
 import { specFiles } from "./specs/mod.ts";
 import schema from "./spec_schema.json" with { type: "json" };
-import { openModel } from "../formats/open_model.ts";
+import { openModel } from "./open_model.ts";
 import { fixturePath } from "../../tests/support/fixtures.ts";
 
 /** As much of JSON Schema as the schema of specs uses. */

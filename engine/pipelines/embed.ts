@@ -3,7 +3,7 @@
 
 import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
 import type { Pooling } from "../decode/runtime.ts";
-import type { Model } from "../models/model.ts";
+import type { Model } from "../decode/model.ts";
 import { encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
 
 /** Options of {@linkcode embed}. */

@@ -3,8 +3,8 @@
 
 import type { EncoderRuntime, Sequence } from "../decode/encoder_run.ts";
 import { UnsupportedError } from "../errors.ts";
-import { LoadedModel } from "../models/loaded_model.ts";
-import type { Model } from "../models/model.ts";
+import { LoadedModel } from "../decode/loaded_model.ts";
+import type { Model } from "../decode/model.ts";
 
 /** A text, or its ids with special tokens as the model wants them, to which nothing is added. */
 export type EncoderInput = string | readonly number[];

@@ -1,7 +1,7 @@
 // fillMask(): what a masked language model puts in the place of its mask token.
 
 import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.ts";
-import type { Model } from "../models/model.ts";
+import type { Model } from "../decode/model.ts";
 import { encoderOf, maskIdOf, orderedScores, softmaxInPlace, tokensOf } from "./encoder_text.ts";
 
 /** Options of {@linkcode fillMask}. */

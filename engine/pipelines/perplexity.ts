@@ -5,7 +5,7 @@
 
 import { logProbability } from "../decode/sampling/log_softmax.ts";
 import type { Session } from "../decode/session.ts";
-import type { Model } from "../models/model.ts";
+import type { Model } from "../decode/model.ts";
 
 /** Options of {@linkcode perplexity}. */
 export interface PerplexityOptions {

@@ -1,6 +1,6 @@
 import { assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import type { Session } from "../decode/session.ts";
-import type { Model } from "../models/model.ts";
+import type { Model } from "../decode/model.ts";
 import { perplexity } from "./perplexity.ts";
 
 const VOCABULARY = 7;

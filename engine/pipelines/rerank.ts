@@ -3,7 +3,7 @@
 
 import { type EncoderCallOptions, encodeSequences, type Sequence } from "../decode/encoder_run.ts";
 import { UnsupportedError } from "../errors.ts";
-import type { Model } from "../models/model.ts";
+import type { Model } from "../decode/model.ts";
 import {
   type EncoderInput,
   encoderOf,

@@ -7,8 +7,8 @@ import { openBeams } from "../decode/beam_slots.ts";
 import { startGeneration } from "../decode/generate.ts";
 import type { Runtime, SourceMemory } from "../decode/runtime.ts";
 import { UnsupportedError } from "../errors.ts";
-import { LoadedModel } from "../models/loaded_model.ts";
-import type { Model } from "../models/model.ts";
+import { LoadedModel } from "../decode/loaded_model.ts";
+import type { Model } from "../decode/model.ts";
 
 /** Options of {@linkcode beamSearch}. */
 export interface BeamSearchOptions {

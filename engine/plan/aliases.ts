@@ -2,7 +2,7 @@
 // memory of one of their inputs. Everything that places memory asks for the root of a value here.
 
 import type { Graph, Value } from "../graph/graph.ts";
-import { getOp } from "../graph/ops/mod.ts";
+import { getOp } from "../ops/mod.ts";
 
 /** By value id, the value whose memory it is; values with their own memory are not listed. */
 export function aliasRoots(graph: Graph): ReadonlyMap<number, Value> {

@@ -2,12 +2,13 @@
 
 import { assertEquals, assertThrows } from "@std/assert";
 import { createGraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim.ts";
-import { checkBindings, fitsSizes } from "./bindings.ts";
+import { symbol } from "../graph/dim/mod.ts";
+import { getOp } from "../ops/mod.ts";
+import { checkBindings, fitsSizes } from "../run/bindings.ts";
 import { plan } from "./planner.ts";
 
 Deno.test("bindings that leave fewer rows than are cut off are refused", () => {
-  const builder = createGraphBuilder("cut");
+  const builder = createGraphBuilder("cut", getOp);
   const x = builder.input("x", [symbol("N"), 2], "f32");
   const cut = { before: [-1, 0], after: [-2, 0] };
   builder.output("y", builder.op("pad", [x], cut, "crop")[0]!);

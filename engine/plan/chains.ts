@@ -4,8 +4,8 @@
 // wave in the order of its steps.
 
 import type { Node, Value } from "../graph/graph.ts";
-import { getOp } from "../graph/ops/mod.ts";
-import { cutAlike, type Rowwise } from "../graph/row_cut.ts";
+import { getOp } from "../ops/mod.ts";
+import { cutAlike, type Rowwise } from "../ops/row_cut.ts";
 import type { PlanStep } from "./plan.ts";
 
 /** What a node waits for: makers of its inputs, and readers of a state that it changes. */

@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim.ts";
+import { symbol } from "../graph/dim/mod.ts";
 import type { Graph, Value } from "../graph/graph.ts";
+import { getOp } from "../ops/mod.ts";
 import { aliasRoots } from "./aliases.ts";
 import { schedule } from "./schedule.ts";
 
@@ -15,7 +16,7 @@ function waves(graph: Graph): Record<string, number> {
 }
 
 function built(make: (b: GraphBuilder, x: Value, y: Value) => Value): Record<string, number> {
-  const b = createGraphBuilder("chains");
+  const b = createGraphBuilder("chains", getOp);
   const x = b.input("x", [M, WIDTH], "f32"), y = b.input("y", [M, WIDTH], "f32");
   b.output("out", make(b, x, y));
   return waves(b.build());
@@ -38,7 +39,7 @@ Deno.test("a norm shares the wave of the sum that it reads, and what follows mov
 });
 
 Deno.test("heads are rows of their token: norm, rotation and cache are one chain", () => {
-  const b = createGraphBuilder("heads");
+  const b = createGraphBuilder("heads", getOp);
   const x = b.input("x", [M, WIDTH], "f32"), table = b.input("table", [M, 4], "f32");
   const positions = b.input("positions", [M], "i32"), slots = b.input("slots", [M], "i32");
   const heads = b.op("reshape", [x], { shape: [M, 2, 4] }, "heads")[0]!;

@@ -2,7 +2,7 @@
 // under given bindings, where each result lies, and what the memory planning achieved. Deterministic, so
 // that a change of a plan is a readable diff.
 
-import { type DimEnv, evaluate, formatDim } from "../graph/dim.ts";
+import { type DimEnv, evaluate, formatDim } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { type Plan, rootOf } from "./plan.ts";
 

@@ -3,7 +3,7 @@
 // division of the symbolic sizes gives an established integer that says it is large enough. Sizes that
 // cannot be compared, like N·4096 and sumN·256, never share.
 
-import { type Dim, exactDiv, sub } from "../graph/dim.ts";
+import { type Dim, exactDiv, sub } from "../graph/dim/mod.ts";
 import { type Item, stack } from "./memory.ts";
 
 /** A tensor to be placed whose size is also known as a dim. */

@@ -2,20 +2,21 @@ import { assert, assertEquals } from "@std/assert";
 import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
-import { ops } from "../graph/ops/mod.ts";
+import { getOp, ops } from "../ops/mod.ts";
+import { hasKernel } from "../run/kernel_choice.ts";
 import { verify } from "../graph/verify.ts";
-import type { Executable } from "./backend.ts";
-import { tensorInMemory } from "./case_graph.ts";
-import { deadCode } from "./passes/dead_code.ts";
+import type { Executable } from "../run/backend.ts";
+import { tensorInMemory } from "../run/case_graph.ts";
 import { optimize, type PassContext, passes } from "./passes.ts";
+import { deadCode } from "./passes/dead_code.ts";
 import { plan } from "./planner.ts";
+import { createReferenceBackend } from "../run/reference/reference_backend.ts";
 import { roundedWeights } from "./rounded_weights.ts";
-import { createReferenceBackend } from "./reference_backend.ts";
 
 const EXACT: PassContext = {
   precision: "exact",
   hasIntegerKernel: () => true,
-  hasKernel: (op) => (ops.get(op)?.kernels.wasm.length ?? 0) > 0,
+  hasKernel: (op) => hasKernel(op, "wasm"),
 };
 const FAST: PassContext = { ...EXACT, precision: "fast" };
 /** A device that has a kernel for every fused form. */
@@ -49,7 +50,7 @@ Deno.test("every pass gives a well-formed graph and leaves its argument as it wa
     const before = JSON.stringify(graph.nodes.map(({ name, op }) => [name, op]));
     const seen: string[] = [];
     optimize(graph, context, (name, result) => {
-      verify(result);
+      verify(result, getOp);
       seen.push(name);
     });
     assertEquals(seen, passes.map(({ name }) => name));
@@ -92,7 +93,7 @@ Deno.test("fused and unfused 8-bit graphs give the same numbers to the bit", asy
 });
 
 Deno.test("matmuls keep floats where rows do not divide by 32", () => {
-  const builder = createGraphBuilder("odd");
+  const builder = createGraphBuilder("odd", getOp);
   const x = builder.input("x", [2, 33], "f32");
   const matrix = tensorInMemory("matrix", "F32", [4, 33], new Uint8Array(4 * 4 * 33));
   builder.output("y", builder.op("matmul", [x, builder.weight("w", matrix)], {}, "matmul")[0]!);
@@ -100,13 +101,13 @@ Deno.test("matmuls keep floats where rows do not divide by 32", () => {
 });
 
 Deno.test("two equal outputs of a graph stay two outputs", () => {
-  const builder = createGraphBuilder("twins");
+  const builder = createGraphBuilder("twins", getOp);
   const x = builder.input("x", [2], "f32");
   for (const name of ["a", "b"]) {
     builder.output(name, builder.op("scale", [x], { factor: 2 }, name)[0]!);
   }
   const graph = optimize(builder.build(), EXACT);
-  verify(graph);
+  verify(graph, getOp);
   assertEquals(graph.outputs.map(({ name }) => name), ["a", "b"]);
 });
 
@@ -118,7 +119,7 @@ Deno.test("matmuls keep floats where the format has no integer kernel", () => {
 });
 
 Deno.test("a float result that something else reads too is not fused away", () => {
-  const builder = createGraphBuilder("shared");
+  const builder = createGraphBuilder("shared", getOp);
   const x = builder.input("x", [2, 32], "f32");
   const norm = builder.op("rms_norm", [x], { epsilon: 1e-5 }, "norm")[0]!;
   const quantized = builder.op("quantize_q8", [norm], {}, "q8")[0]!;
@@ -129,7 +130,7 @@ Deno.test("a float result that something else reads too is not fused away", () =
 });
 
 Deno.test("dead code goes, changes of states stay", () => {
-  const builder = createGraphBuilder("dead");
+  const builder = createGraphBuilder("dead", getOp);
   const positions = builder.input("positions", [1], "i32");
   const slots = builder.input("slots", [1], "i32");
   const x = builder.input("x", [1, 1, 4], "f32");
@@ -143,12 +144,12 @@ Deno.test("dead code goes, changes of states stay", () => {
   builder.op("softmax", [builder.op("scale", [x], { factor: 3 }, "dead1")[0]!], {}, "dead2");
   builder.output("y", builder.op("scale", [x], { factor: 4 }, "y")[0]!);
   const graph = deadCode.run(builder.build(), EXACT);
-  verify(graph);
+  verify(graph, getOp);
   assertEquals(graph.nodes.map(({ name }) => name), ["kept", "a", "y"]);
 });
 
 Deno.test("equal constants become one, and nodes with other attributes stay apart", () => {
-  const builder = createGraphBuilder("constants");
+  const builder = createGraphBuilder("constants", getOp);
   const positions = builder.input("positions", [3], "i32");
   const [a, b, c] = [[1, 0.5], [1, 0.5], [1, -0]].map((data, i) =>
     builder.constant(`constant${i}`, Float32Array.from(data))
@@ -172,7 +173,7 @@ Deno.test("large float matrices are rounded for fast precision, each once; what 
   const context: PassContext = { ...FAST, roundsWeights: (format) => format === "F32" };
   const matrix = (name: string, rows: number, columns: number, format = "F32") =>
     tensorInMemory(name, format, [rows, columns], new Uint8Array(0));
-  const b = createGraphBuilder("rounding");
+  const b = createGraphBuilder("rounding", getOp);
   const tokens = b.input("tokens", [3], "i32");
   const table = b.weight("table", matrix("table", 512, 64));
   const [x] = b.op("embed", [tokens, table], {}, "embedding");

@@ -2,7 +2,7 @@
 // every activation. Sizes are taken at the maximum binding, so a plan is valid for every smaller one and
 // nothing is allocated after start (spec TL-4, TL-5, MD-8).
 
-import type { DimEnv } from "../graph/dim.ts";
+import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 
 /** One node in execution order. Views (`OpRecord.view`) are no steps: nothing runs for them. */

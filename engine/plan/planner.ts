@@ -2,7 +2,7 @@
 // function of the graph and the limits; kernels are chosen by the backend that prepares the plan.
 
 import { ResourceError } from "../errors.ts";
-import { type Dim, type DimEnv, symbolsOf } from "../graph/dim.ts";
+import { type Dim, type DimEnv, symbolsOf } from "../graph/dim/mod.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { aliasRoots } from "./aliases.ts";
 import { type Lifetime, lifetimes } from "./liveness.ts";

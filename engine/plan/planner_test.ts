@@ -2,15 +2,15 @@ import { assert, assertEquals, assertGreater, assertThrows } from "@std/assert";
 import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { ResourceError } from "../errors.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
-import { createCaseRandom } from "../graph/case_random.ts";
-import { type DimEnv, evaluate, sub, symbol } from "../graph/dim.ts";
+import { createCaseRandom } from "../ops/case_random.ts";
+import { type DimEnv, evaluate, sub, symbol } from "../graph/dim/mod.ts";
 import type { Graph, Value } from "../graph/graph.ts";
-import type { CaseRandom } from "../graph/op_case.ts";
-import { tensorInMemory } from "./case_graph.ts";
+import type { CaseRandom } from "../ops/op_case.ts";
+import { getOp } from "../ops/mod.ts";
+import { tensorInMemory } from "../run/case_graph.ts";
 import { formatPlan } from "./format_plan.ts";
 import { establishedFit } from "./literal.ts";
-import type { MemoryPolicy, Placement, Plan } from "./plan.ts";
-import { rootOf } from "./plan.ts";
+import { type MemoryPolicy, type Placement, type Plan, rootOf } from "./plan.ts";
 import { plan } from "./planner.ts";
 import { byteSize } from "./sizes.ts";
 
@@ -32,7 +32,7 @@ function overlaps(placements: readonly Placement[], bytes: (p: Placement) => num
 
 /** A random DAG over rows N, sumN and sumN - N, with views, matmuls and values of many readers. */
 function randomGraph(random: CaseRandom): Graph {
-  const builder = createGraphBuilder("random");
+  const builder = createGraphBuilder("random", getOp);
   const sumN = symbol("sumN", { min: 1, max: 4096 });
   const N = symbol("N", { min: 1, max: sumN });
   const rows = [N, sumN, sub(sumN, N)];
@@ -115,7 +115,7 @@ Deno.test("a plan of the toy decoder meets its lower bound", () => {
 });
 
 Deno.test("graph outputs live to the end and views live as long as what they show", () => {
-  const builder = createGraphBuilder("views");
+  const builder = createGraphBuilder("views", getOp);
   const x = builder.input("x", [6], "f32");
   const first = builder.op("scale", [x], { factor: 2 }, "first")[0]!;
   const view = builder.op("reshape", [first], { shape: ["2", "3"] }, "view")[0]!;
@@ -134,7 +134,7 @@ Deno.test("graph outputs live to the end and views live as long as what they sho
 });
 
 Deno.test("a symbol that makes a size smaller does not make its place smaller", () => {
-  const builder = createGraphBuilder("difference");
+  const builder = createGraphBuilder("difference", getOp);
   const sumN = symbol("sumN", { min: 1, max: 100 });
   const past = builder.input("past", [sub(sumN, symbol("N", { min: 1, max: sumN })), 4], "f32");
   builder.output("out", builder.op("scale", [past], { factor: 1 }, "scale")[0]!);
@@ -175,7 +175,7 @@ Deno.test("an arena beyond the device's limit is refused with numbers and the la
 });
 
 Deno.test("sizes beyond 2^53 are refused by the name of the value", () => {
-  const builder = createGraphBuilder("large");
+  const builder = createGraphBuilder("large", getOp);
   const x = builder.input("x", [symbol("N"), 2 ** 30], "f32");
   builder.output("out", builder.op("scale", [x], { factor: 1 }, "scale")[0]!);
   const graph = builder.build();
@@ -188,7 +188,7 @@ Deno.test("sizes beyond 2^53 are refused by the name of the value", () => {
 });
 
 Deno.test("a plan prints with names or with numbers", () => {
-  const builder = createGraphBuilder("small");
+  const builder = createGraphBuilder("small", getOp);
   const M = symbol("M", { max: 8 });
   const x = builder.input("x", [M, 4], "f32");
   const twice = builder.op("scale", [x], { factor: 2 }, "twice")[0]!;

@@ -2,22 +2,10 @@
 // result from element i of each input alone may overwrite one of the same shape. That keeps what fusing
 // elementwise ops into their producers would keep, without a kernel for every pair (spec MD-9).
 
-import { equal } from "../graph/dim.ts";
+import { equal } from "../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
+import { getOp } from "../ops/mod.ts";
 import type { PlanStep } from "./plan.ts";
-
-/** Ops whose kernels and references read element i before they write element i. */
-const ELEMENTWISE: ReadonlySet<string> = new Set([
-  "activation",
-  "add",
-  "binary",
-  "elementwise",
-  "mul",
-  "scale",
-  "softcap",
-  "unary",
-  "where",
-]);
 
 /** Roots of a plan (aliases.ts) in which results also take over the memory of dying inputs. */
 export function reuseInputs(
@@ -33,7 +21,7 @@ export function reuseInputs(
   const last = lastReads(steps, rootOf);
   const kept = new Set(graph.outputs.map((value) => rootOf(value).id));
   for (const { node, wave } of steps) {
-    const source = ELEMENTWISE.has(node.op) && dyingInput(node, wave, { last, kept, rootOf });
+    const source = getOp(node.op).elementwise && dyingInput(node, wave, { last, kept, rootOf });
     if (!source) continue;
     const [output] = node.outputs as [Value];
     taken.set(output.id, source);

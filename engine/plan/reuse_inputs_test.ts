@@ -1,16 +1,17 @@
 import { assert, assertEquals } from "@std/assert";
-import fc from "fast-check";
 import { createGraphBuilder } from "../graph/builder.ts";
-import { symbol } from "../graph/dim.ts";
+import { createCaseRandom } from "../ops/case_random.ts";
+import { symbol } from "../graph/dim/mod.ts";
 import type { Graph, Value } from "../graph/graph.ts";
-import { createCaseRandom } from "../graph/case_random.ts";
+import { getOp } from "../ops/mod.ts";
 import { plan } from "./planner.ts";
-import { createReferenceBackend } from "./reference_backend.ts";
+import { createReferenceBackend } from "../run/reference/reference_backend.ts";
+import fc from "fast-check";
 
 const N = symbol("N", { min: 1 });
 
 function chain(length: number): Graph {
-  const builder = createGraphBuilder("chain");
+  const builder = createGraphBuilder("chain", getOp);
   let value = builder.input("x", [N, 8], "f32");
   for (let i = 0; i < length; i++) {
     [value] = builder.op("add", [value, value], {}, `add.${i}`) as [Value];
@@ -26,7 +27,7 @@ Deno.test("a chain of elementwise ops needs one buffer", () => {
 });
 
 Deno.test("what is read later, is an output, or is of another shape keeps its memory", () => {
-  const builder = createGraphBuilder("kept");
+  const builder = createGraphBuilder("kept", getOp);
   const x = builder.input("x", [4, 8], "f32");
   const row = builder.input("row", [8], "f32");
   const [a] = builder.op("add", [x, x], {}, "a") as [Value];
@@ -45,7 +46,7 @@ Deno.test("what is read later, is an output, or is of another shape keeps its me
 
 /** A random graph of elementwise ops, views and transposes. */
 function randomGraph(choices: readonly (readonly [kind: number, a: number, b: number])[]): Graph {
-  const builder = createGraphBuilder("random");
+  const builder = createGraphBuilder("random", getOp);
   const values: Value[] = [builder.input("x", [N, N], "f32"), builder.input("z", [N, N], "f32")];
   choices.forEach(([kind, a, b], i) => {
     const left = values[a % values.length]!, right = values[b % values.length]!;

@@ -5,7 +5,7 @@
 // before it is needed. At last nodes that only take other nodes' rows join them (chains.ts).
 
 import type { Graph, Node, Value } from "../graph/graph.ts";
-import { getOp } from "../graph/ops/mod.ts";
+import { getOp } from "../ops/mod.ts";
 import { joinChains, type NodeSets } from "./chains.ts";
 import type { PlanStep } from "./plan.ts";
 

@@ -2,9 +2,10 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
+import { getOp } from "../ops/mod.ts";
 import { aliasRoots } from "./aliases.ts";
-import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { rowwiseOf } from "./chains.ts";
+import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { schedule } from "./schedule.ts";
 
 /** Wave of each step by node name. */
@@ -35,7 +36,7 @@ Deno.test("what depends on inputs only is not computed before it is needed", () 
 });
 
 Deno.test("a node sinks only if its inputs do not live longer for it", () => {
-  const builder = createGraphBuilder("sink");
+  const builder = createGraphBuilder("sink", getOp);
   const x = builder.input("x", [8], "f32");
   const scale = (input: typeof x, name: string) =>
     builder.op("scale", [input], { factor: 2 }, name)[0]!;
@@ -85,7 +86,7 @@ Deno.test("views are no steps, and waves are in order", () => {
 });
 
 function stateGraph(): Graph {
-  const builder = createGraphBuilder("state");
+  const builder = createGraphBuilder("state", getOp);
   const positions = builder.input("positions", [1], "i32"),
     slots = builder.input("slots", [1], "i32");
   const x = builder.input("x", [1, 1, 4], "f32");
@@ -109,7 +110,7 @@ Deno.test("whoever reads a state as it was runs before the node that changes it"
 });
 
 Deno.test("reads and changes of a state that contradict each other are refused", () => {
-  const builder = createGraphBuilder("knot");
+  const builder = createGraphBuilder("knot", getOp);
   const positions = builder.input("positions", [1], "i32"),
     slots = builder.input("slots", [1], "i32");
   const x = builder.input("x", [1, 1, 4], "f32");

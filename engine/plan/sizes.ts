@@ -3,7 +3,7 @@
 // sizes that only grow it is the value at the limits.
 
 import { q8RowBytes } from "../../quant/q8_activation.ts";
-import { q8CacheBytes } from "../graph/cache_rows.ts";
+import { q8CacheBytes } from "../ops/cache_rows.ts";
 import { ResourceError } from "../errors.ts";
 import {
   boundsOf,
@@ -17,7 +17,7 @@ import {
   symbol,
   type SymbolAtom,
   symbolsOf,
-} from "../graph/dim.ts";
+} from "../graph/dim/mod.ts";
 import type { DataType, Value } from "../graph/graph.ts";
 
 const ELEMENT_BYTES: Readonly<Record<Exclude<DataType, "q8" | "q8_0">, number>> = {

@@ -10,7 +10,7 @@ import type {
   Tokenizer,
   TokenizerAlgorithm,
 } from "./tokenizer_types.ts";
-import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
+import { TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary/vocabulary.ts";
 
 /** What differs between tokenizers. */
 export interface TokenizerParts {

@@ -5,8 +5,8 @@
 import { BYTE_CHARS, bytesOfByteLevelText } from "./byte_level.ts";
 import { createMerger } from "./merge_bpe.ts";
 import { splitWords } from "./pre_tokenizers.ts";
-import type { TextIndex } from "./text_index.ts";
-import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+import type { TextIndex } from "./vocabulary/text_index.ts";
+import { TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
 import { rememberWords } from "./word_cache.ts";
 
 /** Ranks of merges, by the two texts joined with a separator. */

@@ -7,8 +7,8 @@ import { FormatError } from "../errors.ts";
 import { decodeText, StringTable } from "../formats/string_table.ts";
 import type { MergeTable } from "./byte_bpe.ts";
 import { createMerger, type Merge } from "./merge_bpe.ts";
-import type { TextList } from "./text_list.ts";
-import { byteOfToken, byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+import type { TextList } from "./vocabulary/text_list.ts";
+import { byteOfToken, byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
 import { rememberWords } from "./word_cache.ts";
 
 /** SentencePiece's mark for a blank. */

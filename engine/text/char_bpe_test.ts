@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { FormatError } from "../errors.ts";
 import { createCharBpe, mergeByScore } from "./char_bpe.ts";
-import { createVocabulary, TOKEN_KIND } from "./vocabulary.ts";
+import { createVocabulary, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 const TEXTS = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab", "b▁a", "▁▁", "ba", "aa", "▁ab▁a"];
 

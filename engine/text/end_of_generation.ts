@@ -7,7 +7,7 @@
 // which a text goes on, and `</s>`, which files name where it is an end, and which is HTML in Gemma's vocabulary.
 
 import type { Tokenizer } from "./tokenizer_types.ts";
-import { TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+import { TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
 
 const END_TEXTS: readonly string[] = [
   "<|endoftext|>",

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { endOfGenerationIds } from "./end_of_generation.ts";
-import { createVocabulary, TOKEN_KIND } from "./vocabulary.ts";
+import { createVocabulary, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 /** Texts of the ends in a vocabulary of marks and ordinary words. */
 function endsOf(marks: readonly string[], words: readonly string[] = [], named: number[] = []) {

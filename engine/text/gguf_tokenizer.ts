@@ -12,11 +12,11 @@ import { byteBpeBytes, createByteBpe, missingBytes } from "./byte_bpe.ts";
 import { BLANK_MARK, createCharBpe, mergeByScore, pieceBytes } from "./char_bpe.ts";
 import { createCharsmap } from "./charsmap.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
-import { type GgufVocabulary, readGgufVocabulary } from "./gguf_vocabulary.ts";
+import { type GgufVocabulary, readGgufVocabulary } from "./vocabulary/gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
 import type { Tokenizer, TokenizerAlgorithm } from "./tokenizer_types.ts";
 import { createUnigram } from "./unigram.ts";
-import { TOKEN_KIND } from "./vocabulary.ts";
+import { TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 import { createWordPiece, type WordPieceMarks, wordPieceText } from "./word_piece.ts";
 
 /** What a kind of tokenizer adds to the parts that all kinds share. */

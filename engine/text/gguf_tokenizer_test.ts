@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { fixturePath, readFixture } from "../../tests/support/fixtures.ts";
 import { byteBpeKeys, charBpeKeys, toyTokenizer } from "../../tests/support/toy_vocabularies.ts";
 import { FormatError, TroodonError, UnsupportedError } from "../errors.ts";
-import { openModel } from "../formats/open_model.ts";
+import { openModel } from "../models/open_model.ts";
 import { type Tokenizer, tokenizerFromGguf } from "./tokenizer.ts";
 
 interface FileCase {

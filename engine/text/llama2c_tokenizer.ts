@@ -7,7 +7,7 @@ import { FormatError } from "../errors.ts";
 import { BLANK_MARK } from "./char_bpe.ts";
 import { createSentencePieceTokenizer } from "./sentencepiece.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
-import { byteOfToken, TOKEN_KIND } from "./vocabulary.ts";
+import { byteOfToken, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 const UNK = 0;
 const BOS = 1;

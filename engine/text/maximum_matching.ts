@@ -8,7 +8,7 @@
 import { assembleTokenizer } from "./assemble.ts";
 import { BLANK_MARK } from "./char_bpe.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
-import { createVocabulary, TOKEN_KIND } from "./vocabulary.ts";
+import { createVocabulary, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 interface Match {
   /** -1 where nothing matches. */

@@ -6,11 +6,11 @@
 import { FormatError } from "../errors.ts";
 import { assembleTokenizer } from "./assemble.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
-import { asNode, listField, textField } from "./json_fields.ts";
+import { asNode, listField, textField } from "./tokenizer_json/fields.ts";
 import { tokenizerFromSentencePiece } from "./sentencepiece.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
-import type { VocabularyCompanions } from "./vocabulary_files.ts";
-import { createVocabulary, TOKEN_KIND } from "./vocabulary.ts";
+import type { VocabularyCompanions } from "./vocabulary/vocabulary_files.ts";
+import { createVocabulary, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 /** Ids may leave holes, but not many more of them than tokens. */
 const MAX_HOLES = 1 << 16;

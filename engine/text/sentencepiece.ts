@@ -16,7 +16,12 @@ import { readSentencePieceModel, type SentencePieceModel } from "./sentencepiece
 import { createSpecialSplitter } from "./special_split.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
 import { createUnigram } from "./unigram.ts";
-import { createVocabulary, TOKEN_KIND, tokensOfKinds, type Vocabulary } from "./vocabulary.ts";
+import {
+  createVocabulary,
+  TOKEN_KIND,
+  tokensOfKinds,
+  type Vocabulary,
+} from "./vocabulary/vocabulary.ts";
 
 /** What a file beside the model may say. */
 export interface SentencePieceOptions {

@@ -3,7 +3,7 @@
 
 import { FormatError } from "../errors.ts";
 import { floatOf, int32Of, type ProtoField, readMessage } from "./protobuf.ts";
-import { TOKEN_KIND } from "./vocabulary.ts";
+import { TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 /** What a model file says. */
 export interface SentencePieceModel {

@@ -11,7 +11,7 @@ import { endOfGenerationIds } from "./end_of_generation.ts";
 import { compilePattern } from "./pre_tokenizers.ts";
 import { TIKTOKEN_KINDS, type TiktokenKind } from "./tiktoken_kinds.ts";
 import type { Tokenizer } from "./tokenizer_types.ts";
-import { createVocabulary, TOKEN_KIND } from "./vocabulary.ts";
+import { createVocabulary, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 /** Whether a file looks like one of tiktoken: a first line of base64, a blank and a number. */
 export function isTiktoken(bytes: Uint8Array): boolean {

@@ -6,7 +6,7 @@
 // imports gguf_tokenizer.ts itself.
 
 export { tokenizerFromGguf } from "./gguf_tokenizer.ts";
-export { tokenizerFromJson } from "./json_tokenizer.ts";
+export { tokenizerFromJson } from "./tokenizer_json/tokenizer.ts";
 export type {
   DecodeOptions,
   EncodeOptions,

@@ -3,7 +3,7 @@
 // goes around a text does not: tokenizer.json's post-processor says it.
 
 import { type FieldTable, rows } from "../formats/field_table.ts";
-import { asNode, childNode, flagField, type JsonNode, textField } from "./json_fields.ts";
+import { asNode, childNode, flagField, type JsonNode, textField } from "./tokenizer_json/fields.ts";
 
 const role = { harmless: "no text is encoded by it" };
 const size = { harmless: "padding and truncation are the caller's business" };

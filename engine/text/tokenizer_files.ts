@@ -14,7 +14,7 @@ import {
   tokenizerFromVocabMerges,
   tokenizerFromVocabText,
   type VocabularyCompanions,
-} from "./vocabulary_files.ts";
+} from "./vocabulary/vocabulary_files.ts";
 
 /** Files by plain name; the part of a weight file that this needs. */
 export type ModelFiles = Pick<WeightFile, "name" | "readText" | "readBytes">;

@@ -4,7 +4,7 @@
 // A character that no piece begins with is unknown, at a score below all others (the lowest minus
 // 10, as the reference has it), and may fall apart into byte tokens.
 
-import { byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary.ts";
+import { byteTokenIds, TOKEN_KIND, type Vocabulary } from "./vocabulary/vocabulary.ts";
 
 /** What a unigram model is made of. */
 export interface UnigramOptions {

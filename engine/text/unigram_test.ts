@@ -1,7 +1,7 @@
 import { assertAlmostEquals, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { createUnigram } from "./unigram.ts";
-import { createVocabulary, TOKEN_KIND } from "./vocabulary.ts";
+import { createVocabulary, TOKEN_KIND } from "./vocabulary/vocabulary.ts";
 
 const TEXTS = ["<unk>", "a", "b", "ab", "ba", "aba", "👋", "👋a"];
 

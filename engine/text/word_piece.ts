@@ -3,7 +3,7 @@
 // (`##ing`, the original) or those at its beginning (`▁play`, as GGUF files write them); both become
 // two prefixes here.
 
-import type { Vocabulary } from "./vocabulary.ts";
+import type { Vocabulary } from "./vocabulary/vocabulary.ts";
 
 /** How a vocabulary marks the place of a piece in its word. */
 export interface WordPieceMarks {

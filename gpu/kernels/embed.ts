@@ -3,7 +3,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { quadReader, unitColumns } from "./weight_reader.ts";
+import { quadReader, unitColumns } from "./matmul/weight_reader.ts";
 
 /** Units of a workgroup. */
 export const EMBED_BLOCK = 64;

@@ -4,7 +4,7 @@
 
 import { Q8_GROUP, q8RowBytes } from "../../quant/q8_activation.ts";
 import { wgsl } from "../wgsl.ts";
-import { list } from "./matmul_rows.ts";
+import { list } from "./matmul/rows.ts";
 
 /** What a quantiser is made for. */
 export interface GroupQuantizerParams {

@@ -4,7 +4,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { float, wgsl } from "../wgsl.ts";
-import { list } from "./matmul_rows.ts";
+import { list } from "./matmul/rows.ts";
 import { groupQuantizer } from "./quantize_group.ts";
 
 /** What a shader is made for. */

@@ -1,7 +1,7 @@
 // Layouts of Inferflow's blocks: base and scale, then codes in sequence, cut into high and low bits of which the
 // high ones stand first. The header is turned round, because elsewhere scales come before minima.
 
-import { secondOfPair } from "../../quant/q3h_b64t1.ts";
+import { secondOfPair } from "../../quant/formats/q3h_b64t1.ts";
 import { type BlockReader, type CodeLayout, defineCodeLayout } from "./code_layout.ts";
 import { addBits, addPairs, byteQuads, copySwapped, nibbleQuads } from "./quads.ts";
 
@@ -37,7 +37,7 @@ const BYTES: BlockReader = {
 };
 
 /**
- * Q3H: 7 bits for two codes (quant/q3h_b64t1.ts). They become nibbles, 4.5 bits a column for 4 in the file: what
+ * Q3H: 7 bits for two codes (quant/formats/q3h_b64t1.ts). They become nibbles, 4.5 bits a column for 4 in the file: what
  * the eighth more costs in reading is less than taking pairs apart in every product.
  */
 const CODE_PAIRS: BlockReader = {

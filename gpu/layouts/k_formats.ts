@@ -2,7 +2,7 @@
 // two floats. They stay integers, a byte each: rounding their product to 16 bits would change the weights.
 
 import { minimumCode, scaleCode } from "../../quant/k_scales.ts";
-import { scaleCode as signedScaleCode } from "../../quant/q3_k.ts";
+import { scaleCode as signedScaleCode } from "../../quant/formats/q3_k.ts";
 import { type BlockReader, type CodeLayout, defineCodeLayout } from "./code_layout.ts";
 import { CURVE } from "./ggml_formats.ts";
 import { addFields, copyBytes, type FileRows, splitNibbleQuads, wordAt } from "./quads.ts";

@@ -2,7 +2,7 @@
 // way of applying them is used here: B · A is added to the decoded weights in plain loops.
 
 import { formatBytes, getFormat } from "../../quant/mod.ts";
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { TensorInfo, WeightFile } from "../../engine/formats/source.ts";
 import {
   f32Bytes,

@@ -2,10 +2,11 @@
 // tensor can be read and is no larger than the file, or it throws one of our errors. Nothing is ever
 // run, so nothing but time and memory can go wrong.
 
+import type { ByteSource } from "../../engine/byte_source.ts";
 import { FormatError, UnsupportedError } from "../../engine/errors.ts";
 import { openTorchLegacy } from "../../engine/formats/pickle/torch_legacy.ts";
 import { openTorchZip } from "../../engine/formats/pickle/torch_zip.ts";
-import type { ByteSource, WeightFile } from "../../engine/formats/source.ts";
+import type { WeightFile } from "../../engine/formats/source.ts";
 import { memorySource } from "../../engine/io.ts";
 import {
   dict,

@@ -4,19 +4,19 @@
 
 import { TroodonError } from "../../engine/errors.ts";
 import { parseIni } from "../../engine/formats/ini/ini.ts";
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { WeightFile } from "../../engine/formats/source.ts";
 import { buildModel, readModelParts } from "../../engine/models/build.ts";
 import { checkSpec } from "../../engine/models/spec_check.ts";
 import { ownForm, parseSpecText } from "../../engine/models/spec_file.ts";
 import { chooseSpec } from "../../engine/models/specs/mod.ts";
-import { readEngineConfig } from "../../engine/pipelines/inferflow/engine_config.ts";
-import { readInferenceConfig } from "../../engine/pipelines/inferflow/queries.ts";
+import { readEngineConfig } from "../../engine/inferflow/engine_config.ts";
+import { readInferenceConfig } from "../../engine/inferflow/queries.ts";
 import {
   configKind,
   readClientConfig,
   readPerplexityConfig,
-} from "../../engine/pipelines/inferflow/small_configs.ts";
+} from "../../engine/inferflow/small_configs.ts";
 import { fixturePath } from "./fixtures.ts";
 
 /** Good configurations, one of each kind. */

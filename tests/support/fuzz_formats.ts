@@ -2,10 +2,11 @@
 // inside the file, or they throw one of our errors. Used by `deno task fuzz` with many inputs and by
 // fuzz_formats_test.ts with few. Seeds are good files, small enough that mutations hit their fields.
 
+import type { ByteSource } from "../../engine/byte_source.ts";
 import { FormatError, SourceError, UnsupportedError } from "../../engine/errors.ts";
-import { openGguf } from "../../engine/formats/gguf.ts";
-import { openSafetensors } from "../../engine/formats/safetensors.ts";
-import type { ByteSource, WeightFile } from "../../engine/formats/source.ts";
+import { openGguf } from "../../engine/formats/gguf/gguf.ts";
+import { openSafetensors } from "../../engine/formats/safetensors/safetensors.ts";
+import type { WeightFile } from "../../engine/formats/source.ts";
 import { memorySource } from "../../engine/io.ts";
 import { f32Bytes, joinBytes, writeGguf, writeSafetensors } from "./write_gguf.ts";
 

@@ -2,12 +2,13 @@
 // where an independent reading says. Files are drawn from the bytes of an input: names, types, widths, alignments,
 // the order of keys; and most of them are then damaged, each field in its own way.
 
+import type { ByteSource } from "../../engine/byte_source.ts";
 import { FormatError, UnsupportedError } from "../../engine/errors.ts";
-import { openGguf } from "../../engine/formats/gguf.ts";
-import { openSafetensors } from "../../engine/formats/safetensors.ts";
-import type { ByteSource, WeightFile } from "../../engine/formats/source.ts";
+import { openGguf } from "../../engine/formats/gguf/gguf.ts";
+import { openSafetensors } from "../../engine/formats/safetensors/safetensors.ts";
+import type { WeightFile } from "../../engine/formats/source.ts";
 import { memorySource } from "../../engine/io.ts";
-import { createDraw, type Draw } from "../../tools/fuzz/mutate.ts";
+import { createDraw, type Draw } from "../../tools/support/draw.ts";
 import { numberOf } from "./fuzz_sampling.ts";
 import { readPlainGguf, Undecided } from "./plain_gguf.ts";
 import { type TensorSpec, type Typed, writeGguf, writeSafetensors } from "./write_gguf.ts";

@@ -2,13 +2,13 @@
 // within bounds. Nothing outside the bytes is ever opened: there is no folder here to open anything from.
 
 import { TroodonError } from "../../engine/errors.ts";
-import type { OnnxModel, OnnxValueInfo } from "../../engine/formats/onnx/model.ts";
-import { readOnnx } from "../../engine/formats/onnx/open_onnx.ts";
-import { elementCount, hostArray } from "../../engine/graph/host_tensor.ts";
-import type { HostValue } from "../../engine/graph/onnx/tensor.ts";
+import type { OnnxModel, OnnxValueInfo } from "../../engine/onnx/file/model.ts";
+import { readOnnx } from "../../engine/onnx/file/open_onnx.ts";
+import { elementCount, hostArray } from "../../engine/ops/host_tensor.ts";
+import type { HostValue } from "../../engine/onnx/derivation/tensor.ts";
 import { memorySource } from "../../engine/io.ts";
-import { openGraph } from "../../engine/pipelines/graph/open_graph.ts";
-import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import { openGraph } from "../../engine/onnx/running/open_graph.ts";
+import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
 import { floats, longs, writeOnnx } from "./write_onnx.ts";
 
 const MOST_BYTES = 2 ** 20;

@@ -2,7 +2,7 @@
 // definitions (plain_sampling.ts). A chain, logits and a history are drawn from the bytes of an input.
 
 import { createSampler } from "../../engine/decode/sampling/sampler.ts";
-import { createDraw, type Draw } from "../../tools/fuzz/mutate.ts";
+import { createDraw, type Draw } from "../../tools/support/draw.ts";
 import {
   applyPlain,
   inOrder,

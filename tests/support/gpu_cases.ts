@@ -1,13 +1,13 @@
 // Runs cases of ops on the GPU of this machine, a software adapter where there is no other, beside the
 // reference. Compiling is what takes time there: a case is prepared once and run with several numbers of rows.
 
-import { createGpuBackend } from "../../engine/plan/gpu_backend.ts";
-import type { OpCase } from "../../engine/graph/op_case.ts";
-import { ops } from "../../engine/graph/ops/mod.ts";
-import { caseGraph } from "../../engine/plan/case_graph.ts";
-import { difference, runCase } from "../../engine/plan/case_run.ts";
+import { createGpuBackend } from "../../engine/run/gpu/backend.ts";
+import type { OpCase } from "../../engine/ops/op_case.ts";
+import { ops } from "../../engine/ops/mod.ts";
+import { caseGraph } from "../../engine/run/case_graph.ts";
+import { difference, runCase } from "../../engine/run/case_run.ts";
 import { plan } from "../../engine/plan/planner.ts";
-import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
 import { type Gpu, openGpu } from "../../gpu/gpu.ts";
 import type { Capabilities } from "../../gpu/kernel.ts";
 

@@ -4,7 +4,7 @@
 
 import { cacheFolder, entryFolder, readRecord } from "../../engine/formats/hub/cache.ts";
 import { load } from "../../engine/models/load.ts";
-import type { LoadOptions, Model } from "../../engine/models/model.ts";
+import type { LoadOptions, Model } from "../../engine/decode/model.ts";
 import { fixturePath } from "./fixtures.ts";
 import type { Need } from "./skip.ts";
 

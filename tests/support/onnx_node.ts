@@ -1,13 +1,13 @@
 // A model of one ONNX node, made of plain records and run on the reference: what a record of the op table
 // makes of a node, without a file.
 
-import type { OnnxAttribute, OnnxModel, OnnxTensor } from "../../engine/formats/onnx/model.ts";
-import { ELEMENT_TYPE_OF } from "../../engine/formats/onnx/data_types.ts";
-import type { HostTensor } from "../../engine/graph/host_tensor.ts";
-import { isHostTensor } from "../../engine/graph/onnx/tensor.ts";
-import { openGraph } from "../../engine/pipelines/graph/open_graph.ts";
-import { tensorInMemory } from "../../engine/plan/case_graph.ts";
-import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import type { OnnxAttribute, OnnxModel, OnnxTensor } from "../../engine/onnx/file/model.ts";
+import { ELEMENT_TYPE_OF } from "../../engine/onnx/file/data_types.ts";
+import type { HostTensor } from "../../engine/ops/host_tensor.ts";
+import { isHostTensor } from "../../engine/onnx/derivation/tensor.ts";
+import { openGraph } from "../../engine/onnx/running/open_graph.ts";
+import { tensorInMemory } from "../../engine/run/case_graph.ts";
+import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
 import { hostTensor, type Vector } from "./run_op.ts";
 
 /** An attribute as a test writes it: numbers with a point are floats only where `f` says so. */

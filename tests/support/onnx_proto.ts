@@ -3,14 +3,14 @@
 // package: it wants the whole file in memory. For tests alone, of models without external data.
 
 import onnxProto from "onnx-proto";
-import { ELEMENT_TYPES } from "../../engine/formats/onnx/data_types.ts";
+import { ELEMENT_TYPES } from "../../engine/onnx/file/data_types.ts";
 import type {
   OnnxAttribute,
   OnnxGraph,
   OnnxModel,
   OnnxTensor,
   OnnxType,
-} from "../../engine/formats/onnx/model.ts";
+} from "../../engine/onnx/file/model.ts";
 
 // deno-lint-ignore no-explicit-any
 type Message = any;

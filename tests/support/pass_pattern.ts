@@ -1,15 +1,16 @@
 // How patterns of passes are written: those of exporters as nodes of an ONNX file, which go through the importer,
 // those of language models as the blocks build them.
 
-import { formatBytes, getFormat } from "../../quant/mod.ts";
-import { readOnnx } from "../../engine/formats/onnx/open_onnx.ts";
+import { readOnnx } from "../../engine/onnx/file/open_onnx.ts";
 import { createGraphBuilder, type GraphBuilder } from "../../engine/graph/builder.ts";
-import { createCaseRandom } from "../../engine/graph/case_random.ts";
-import { symbol } from "../../engine/graph/dim.ts";
+import { createCaseRandom } from "../../engine/ops/case_random.ts";
+import { symbol } from "../../engine/graph/dim/mod.ts";
 import type { Attributes, Graph, Value } from "../../engine/graph/graph.ts";
+import { getOp } from "../../engine/ops/mod.ts";
 import { memorySource } from "../../engine/io.ts";
-import { planGraph } from "../../engine/pipelines/graph/plan_graph.ts";
-import { tensorInMemory } from "../../engine/plan/case_graph.ts";
+import { planGraph } from "../../engine/onnx/running/plan_graph.ts";
+import { tensorInMemory } from "../../engine/run/case_graph.ts";
+import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { type Attribute, floats, longs, type NodeParts, writeOnnx } from "./write_onnx.ts";
 
 /** A pattern of one pass. */
@@ -93,7 +94,7 @@ export function built(
     name,
     ...tolerance !== undefined && { tolerance },
     graph() {
-      const builder = createGraphBuilder(name);
+      const builder = createGraphBuilder(name, getOp);
       const results = write(writer(builder));
       [results].flat().forEach((value, i) => builder.output(`y${i}`, value as Value));
       return builder.build();

@@ -3,7 +3,7 @@
 //
 //   deno run … tests/support/pull_once.ts MODEL [OPTIONS as JSON]
 
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import { pullModel } from "../../engine/formats/hub/pull.ts";
 
 const [model, options = "{}"] = Deno.args;

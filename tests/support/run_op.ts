@@ -7,9 +7,9 @@ import {
   hostArray,
   type HostTensor,
   setElement,
-} from "../../engine/graph/host_tensor.ts";
+} from "../../engine/ops/host_tensor.ts";
 import type { Attributes, DataType } from "../../engine/graph/graph.ts";
-import { getOp } from "../../engine/graph/ops/mod.ts";
+import { getOp } from "../../engine/ops/mod.ts";
 
 /** Element type, shape and elements. */
 export type Vector = readonly [DataType, readonly number[], readonly (number | bigint)[]];

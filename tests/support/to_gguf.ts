@@ -3,7 +3,7 @@
 // norms with 1 added. It is told per family what to do and knows nothing of specs, so that it can judge them.
 
 import { getFormat } from "../../quant/mod.ts";
-import { openModel } from "../../engine/formats/open_model.ts";
+import { openModel } from "../../engine/models/open_model.ts";
 import type { MetadataValue } from "../../engine/formats/source.ts";
 import { type TensorSpec, type Typed, writeGguf } from "./write_gguf.ts";
 

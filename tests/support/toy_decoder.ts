@@ -2,12 +2,13 @@
 // the backends. It has what a real one has: grouped-query attention, a rope table shared by the layers,
 // gated feed-forward blocks, tied embeddings, logits for chosen rows only.
 
-import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
-import { createCaseRandom } from "../../engine/graph/case_random.ts";
-import { symbol } from "../../engine/graph/dim.ts";
+import { createCaseRandom } from "../../engine/ops/case_random.ts";
+import { symbol } from "../../engine/graph/dim/mod.ts";
 import type { Graph, Value } from "../../engine/graph/graph.ts";
-import { tensorInMemory } from "../../engine/plan/case_graph.ts";
+import { getOp } from "../../engine/ops/mod.ts";
+import { tensorInMemory } from "../../engine/run/case_graph.ts";
+import { formatBytes, getFormat } from "../../quant/mod.ts";
 
 /** Sizes of the toy. */
 export const TOY = {
@@ -29,7 +30,7 @@ export function toyDecoder(
   kv: "f16" | "f32" = "f16",
   format: string | ((name: string) => string) = "F32",
 ): Graph {
-  const builder = createGraphBuilder("toy");
+  const builder = createGraphBuilder("toy", getOp);
   const random = createCaseRandom(7);
   const { width, heads, kvHeads, headWidth, hidden, vocabulary, capacity } = TOY;
   const M = symbol("M", { max: 8 }), L = symbol("L", { max: 8 });

@@ -2,7 +2,7 @@
 // classification head on top.
 
 import { type TensorSpec, writeGguf } from "./write_gguf.ts";
-import { createCaseRandom } from "../../engine/graph/case_random.ts";
+import { createCaseRandom } from "../../engine/ops/case_random.ts";
 
 const VOCABULARY = 128;
 const CONTROL: Readonly<Record<string, number>> = {

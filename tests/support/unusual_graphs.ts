@@ -1,11 +1,17 @@
 // Graphs that differ from a given one in one unusual thing: an attribute, a constant, the order of operands, a value
 // that something else reads too. What an op refuses is left out.
 
-import type { AttributeRule } from "../../engine/graph/attributes.ts";
+import type { AttributeRule } from "../../engine/ops/attributes.ts";
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
-import type { Attribute, Graph, Node, StateType, Value } from "../../engine/graph/graph.ts";
-import type { HostData } from "../../engine/graph/host_tensor.ts";
-import { getOp } from "../../engine/graph/ops/mod.ts";
+import type {
+  Attribute,
+  Graph,
+  HostData,
+  Node,
+  StateType,
+  Value,
+} from "../../engine/graph/graph.ts";
+import { getOp } from "../../engine/ops/mod.ts";
 
 /** A graph, and what is unusual. */
 export interface Unusual {
@@ -101,7 +107,7 @@ function candidates({ words }: AttributeRule, usual: Attribute): readonly Attrib
 
 /** The graph built anew, or undefined if an op refuses. */
 function changedGraph(graph: Graph, { node: changed, constant, value }: Omit<Change, "what">) {
-  const builder = createGraphBuilder(graph.name);
+  const builder = createGraphBuilder(graph.name, getOp);
   const moved = new Map<Value, Value>();
   for (const input of graph.inputs) {
     moved.set(input, builder.input(input.name, input.shape, input.dtype));

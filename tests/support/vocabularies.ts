@@ -8,7 +8,7 @@ import { downloadWheel, findWheel } from "../../engine/formats/hub/pip.ts";
 import { readZipDirectory, readZipEntry } from "../../engine/formats/hub/zip.ts";
 import { openFile } from "../../engine/io.ts";
 import { BYTE_CHARS, bytesOfByteLevelText } from "../../engine/text/byte_level.ts";
-import { tokenizerFromJson } from "../../engine/text/json_tokenizer.ts";
+import { tokenizerFromJson } from "../../engine/text/tokenizer_json/tokenizer.ts";
 import { tokenizerFromSentencePiece } from "../../engine/text/sentencepiece.ts";
 import { tokenizerFromTiktoken } from "../../engine/text/tiktoken.ts";
 import type { Tokenizer } from "../../engine/text/tokenizer_types.ts";

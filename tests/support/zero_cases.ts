@@ -2,12 +2,12 @@
 // inputs, it becomes 0 in all of them, for good or in the run only. Which of those an op takes, its own shape rule
 // says; what it must give then, its reference.
 
+import { type Dim, type DimEnv, evaluate, symbol } from "../../engine/graph/dim/mod.ts";
+import type { Attribute, TensorType } from "../../engine/graph/graph.ts";
+import { elementCount } from "../../engine/ops/host_tensor.ts";
+import type { OpRecord } from "../../engine/ops/op.ts";
+import type { CaseInput, OpCase } from "../../engine/ops/op_case.ts";
 import { getFormat } from "../../quant/mod.ts";
-import { type Dim, type DimEnv, evaluate, symbol } from "../../engine/graph/dim.ts";
-import type { Attribute } from "../../engine/graph/graph.ts";
-import { elementCount } from "../../engine/graph/host_tensor.ts";
-import type { OpRecord, TensorType } from "../../engine/graph/op.ts";
-import type { CaseInput, OpCase } from "../../engine/graph/op_case.ts";
 
 /** Distinct cases of an op with sizes of 0, at most `most` of them. */
 export function zeroCases(op: OpRecord, cases: readonly OpCase[], most: number): OpCase[] {

@@ -2,8 +2,8 @@
 // within a relative 1e-3 and an absolute 1e-7; sums that cancel may be off by a millionth of the largest
 // element. What is stored in fewer bits than that is judged by one step of its own type.
 
-import { getElement, type HostTensor } from "../../engine/graph/host_tensor.ts";
-import { type HostValue, isHostTensor } from "../../engine/graph/onnx/tensor.ts";
+import { getElement, type HostTensor } from "../../engine/ops/host_tensor.ts";
+import { type HostValue, isHostTensor } from "../../engine/onnx/derivation/tensor.ts";
 
 const RELATIVE: Readonly<Record<string, number>> = {
   f16: 2e-3,

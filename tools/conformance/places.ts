@@ -1,10 +1,10 @@
 // Where the nodes of a test were computed, and why not on the device: by what stands in the way first, from
 // values that no device holds to a kernel that nobody has written.
 
-import { isInteger, isWide } from "../../engine/graph/data_types.ts";
+import { isInteger, isWide } from "../../engine/ops/data_types.ts";
 import type { DataType, Node } from "../../engine/graph/graph.ts";
-import { getOp } from "../../engine/graph/ops/mod.ts";
-import type { Backend, DeviceName } from "../../engine/plan/backend.ts";
+import { hasKernel } from "../../engine/run/kernel_choice.ts";
+import type { Backend, DeviceName } from "../../engine/run/backend.ts";
 
 /** What was computed where. */
 export interface Places {
@@ -50,11 +50,10 @@ function mayFail({ op, inputs, attributes }: Node): boolean {
 /** Why a node has no kernel on a device. */
 export function whyElsewhere(node: Node, device: DeviceName): string {
   const { op, inputs, outputs } = node;
-  const kernels = getOp(op).kernels[device === "gpu" ? "gpu" : "wasm"];
   if (device === "gpu" && mayFail(node)) return "quotients of whole numbers and computed indices";
   const types = [...inputs, ...outputs].flatMap((value) => value ? [value.dtype] : []);
   const family = TYPES.find(([, holds]) => types.some(holds));
-  if (kernels.length === 0) return `no kernel: ${op}`;
+  if (!hasKernel(op, device === "gpu" ? "gpu" : "wasm")) return `no kernel: ${op}`;
   return family ? family[0] : `no kernel for such shapes or attributes: ${op}`;
 }
 

@@ -1,9 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
 import type { Graph } from "../../engine/graph/graph.ts";
-import { createReferenceBackend } from "../../engine/plan/reference_backend.ts";
+import { getOp } from "../../engine/ops/mod.ts";
 import { plan } from "../../engine/plan/planner.ts";
-import { createWasmBackend } from "../../engine/plan/wasm_backend.ts";
+import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
+import { createWasmBackend } from "../../engine/run/wasm/backend.ts";
 import {
   counting,
   describePlaces,
@@ -15,7 +16,7 @@ import {
 
 /** A product, which has a kernel, and a determinant, which has none. */
 function mixed(): Graph {
-  const builder = createGraphBuilder("mixed");
+  const builder = createGraphBuilder("mixed", getOp);
   const x = builder.input("x", [2, 2], "f32");
   const twice = builder.op("mul", [x, x], {}, "twice")[0]!;
   builder.output("y", builder.op("det", [twice], {}, "det")[0]!);
@@ -55,7 +56,7 @@ Deno.test("a test with one node elsewhere is not wholly on the device, nor is on
 });
 
 Deno.test("a reason is an element type only where the op has kernels for others", () => {
-  const builder = createGraphBuilder("types");
+  const builder = createGraphBuilder("types", getOp);
   const wide = builder.input("wide", [2, 2], "f64");
   builder.output("sum", builder.op("binary", [wide, wide], { kind: "add" }, "sum")[0]!);
   builder.output("det", builder.op("det", [wide], {}, "det")[0]!);

@@ -2,7 +2,7 @@
 // be noticed and ended. The number of the input at work lies in shared memory.
 
 import { ResourceError } from "../../engine/errors.ts";
-import type { DeviceName } from "../../engine/plan/backend.ts";
+import type { DeviceName } from "../../engine/run/backend.ts";
 import { mutate } from "./mutate.ts";
 import { badTargets, targets } from "./targets.ts";
 

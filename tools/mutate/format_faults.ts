@@ -5,13 +5,13 @@ import type { FaultGroup } from "./fault.ts";
 /** From bytes to tensors. */
 export const formatFaults: readonly FaultGroup[] = [
   {
-    file: "engine/formats/gguf_cursor.ts",
+    file: "engine/formats/gguf/cursor.ts",
     tests: ["engine/formats/hostile_test.ts"],
     faults: [["a length may go past the end", "if (count > left)", "if (count > 2 * left)"]],
   },
   {
-    file: "engine/formats/gguf_header.ts",
-    tests: ["engine/formats/gguf_test.ts"],
+    file: "engine/formats/gguf/header.ts",
+    tests: ["engine/formats/gguf/gguf_test.ts"],
     faults: [[
       "tensors begin inside the header",
       "Math.ceil(headerBytes / alignment)",
@@ -19,13 +19,13 @@ export const formatFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "engine/formats/gguf_split.ts",
-    tests: ["engine/formats/gguf_test.ts"],
+    file: "engine/formats/gguf/split.ts",
+    tests: ["engine/formats/gguf/gguf_test.ts"],
     faults: [["parts may lack tensors", "total !== tensors.size", "total < tensors.size"]],
   },
   {
-    file: "engine/formats/safetensors.ts",
-    tests: ["engine/formats/safetensors_test.ts", "engine/formats/hostile_test.ts"],
+    file: "engine/formats/safetensors/safetensors.ts",
+    tests: ["engine/formats/safetensors/safetensors_test.ts", "engine/formats/hostile_test.ts"],
     faults: [[
       "a header may be longer than the file",
       "length > BigInt(source.size - 8)",
@@ -49,8 +49,8 @@ export const formatFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "engine/formats/llama2c.ts",
-    tests: ["engine/formats/llama2c_test.ts"],
+    file: "engine/formats/llama2c/llama2c.ts",
+    tests: ["engine/formats/llama2c/llama2c_test.ts"],
     faults: [[
       "any small numbers are a llama2.c file",
       "&& legacySize(shape) === size",
@@ -99,8 +99,8 @@ export const formatFaults: readonly FaultGroup[] = [
     faults: [["one try more is made", "++failures >= attempts", "++failures > attempts"]],
   },
   {
-    file: "engine/formats/wav.ts",
-    tests: ["engine/formats/wav_test.ts"],
+    file: "engine/formats/media/wav.ts",
+    tests: ["engine/formats/media/wav_test.ts"],
     faults: [[
       "silence in 8 bit is not 0",
       "(view.getUint8(at) - 128) / 128",
@@ -108,8 +108,8 @@ export const formatFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "engine/formats/png.ts",
-    tests: ["engine/formats/png_test.ts"],
+    file: "engine/formats/media/png.ts",
+    tests: ["engine/formats/media/png_test.ts"],
     faults: [[
       "what is transparent is black",
       "255 + (pixel[c]! - 255) * opacity",

@@ -5,8 +5,8 @@ import type { FaultGroup } from "./fault.ts";
 /** From dims to placed tensors. */
 export const graphFaults: readonly FaultGroup[] = [
   {
-    file: "engine/graph/dim_bounds.ts",
-    tests: ["engine/graph/dim_test.ts", "engine/graph/dim_property_test.ts"],
+    file: "engine/graph/dim/bounds.ts",
+    tests: ["engine/graph/dim/dim_test.ts", "engine/graph/dim/property_test.ts"],
     faults: [
       [
         "a remainder may be smaller than its bound",
@@ -21,8 +21,8 @@ export const graphFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "engine/graph/dim_calls.ts",
-    tests: ["engine/graph/dim_test.ts"],
+    file: "engine/graph/dim/calls.ts",
+    tests: ["engine/graph/dim/dim_test.ts"],
     faults: [
       [
         "a quotient is never rounded up",
@@ -37,13 +37,13 @@ export const graphFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "engine/graph/dim_arithmetic.ts",
-    tests: ["engine/graph/dim_test.ts", "engine/graph/dim_property_test.ts"],
+    file: "engine/graph/dim/arithmetic.ts",
+    tests: ["engine/graph/dim/dim_test.ts", "engine/graph/dim/property_test.ts"],
     faults: [["what may be equal is called greater", '"==" : ">="', '"==" : ">"']],
   },
   {
-    file: "engine/graph/dim_compile.ts",
-    tests: ["engine/graph/dim_test.ts", "engine/graph/dim_property_test.ts"],
+    file: "engine/graph/dim/compile.ts",
+    tests: ["engine/graph/dim/dim_test.ts", "engine/graph/dim/property_test.ts"],
     faults: [
       [
         "a negative dividend leaves a negative remainder",
@@ -53,8 +53,8 @@ export const graphFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "engine/graph/dim_parse.ts",
-    tests: ["engine/graph/dim_test.ts"],
+    file: "engine/graph/dim/parse.ts",
+    tests: ["engine/graph/dim/dim_test.ts"],
     faults: [[
       "a difference is taken the wrong way round",
       "sub(value, right)",
@@ -106,8 +106,8 @@ export const graphFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "engine/plan/work.ts",
-    tests: ["engine/plan/work_test.ts"],
+    file: "engine/run/wasm/thread_share.ts",
+    tests: ["engine/run/wasm/thread_share_test.ts"],
     faults: [[
       "a product counts as one pass over its inputs",
       "i === 1 ? made * size",

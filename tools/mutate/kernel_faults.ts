@@ -58,7 +58,7 @@ export const kernelFaults: readonly FaultGroup[] = [
   },
   {
     file: "wasm/assembly/best_logits.ts",
-    tests: ["engine/plan/wasm_best_logits_test.ts"],
+    tests: ["engine/run/wasm/best_logits_test.ts"],
     faults: [[
       "of equal logits the last comes first",
       "return a > b || (a != a",
@@ -144,8 +144,8 @@ export const kernelFaults: readonly FaultGroup[] = [
     faults: [["rows do not weigh", "let weight = row_weights[r];", "let weight = 1.0;"]],
   },
   {
-    file: "gpu/kernels/attention_spans.ts",
-    tests: ["engine/plan/gpu_attention_test.ts"],
+    file: "gpu/kernels/attention/spans.ts",
+    tests: ["engine/run/gpu/attention_test.ts"],
     faults: [
       [
         "a window shows one position more",
@@ -157,7 +157,7 @@ export const kernelFaults: readonly FaultGroup[] = [
   },
   {
     file: "gpu/kernels/quantize_group.ts",
-    tests: ["engine/plan/gpu_matmul_test.ts"],
+    tests: ["engine/run/gpu/matmul_test.ts"],
     faults: [["the greatest code is never reached", "peak${p} / 127.0", "peak${p} / 150.0"]],
   },
   {

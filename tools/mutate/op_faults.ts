@@ -2,15 +2,18 @@
 
 import type { FaultGroup } from "./fault.ts";
 
-const moving = ["engine/graph/ops/moving_ops_test.ts", "engine/graph/ops/references_test.ts"];
-const computing = ["engine/graph/ops/computing_ops_test.ts", "engine/graph/ops/references_test.ts"];
-const network = ["engine/graph/ops/network_ops_test.ts", "engine/graph/ops/references_test.ts"];
+const moving = ["engine/ops/records/moving_ops_test.ts", "engine/ops/records/references_test.ts"];
+const computing = [
+  "engine/ops/records/computing_ops_test.ts",
+  "engine/ops/records/references_test.ts",
+];
+const network = ["engine/ops/records/network_ops_test.ts", "engine/ops/records/references_test.ts"];
 
 /** Definitions. */
 export const opFaults: readonly FaultGroup[] = [
   {
-    file: "engine/graph/resize_taps.ts",
-    tests: ["engine/graph/resize_taps_test.ts"],
+    file: "engine/ops/resize_taps.ts",
+    tests: ["engine/ops/resize_taps_test.ts"],
     faults: [
       ["half_pixel_symmetric is half_pixel", "from / 2 * (1 - to / length) + (place", "(place"],
       [
@@ -32,27 +35,27 @@ export const opFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "engine/graph/ops/cumulative.ts",
+    file: "engine/ops/records/cumulative.ts",
     tests: moving.concat(computing),
     faults: [["sums always begin in front", "(reverse ? size - 1 - i : i)", "(reverse ? i : i)"]],
   },
   {
-    file: "engine/graph/ops/one_hot.ts",
+    file: "engine/ops/records/one_hot.ts",
     tests: moving.concat(computing),
     faults: [["negative indices set nothing", "if (index < -size ||", "if (index < 0 ||"]],
   },
   {
-    file: "engine/graph/ops/trilu.ts",
+    file: "engine/ops/records/trilu.ts",
     tests: moving.concat(computing),
     faults: [["the diagonal goes with the lower triangle", "diagonal >= k :", "diagonal > k :"]],
   },
   {
-    file: "engine/graph/ops/pool.ts",
+    file: "engine/ops/records/pool.ts",
     tests: network,
     faults: [["averages never count pads", "count_pads ? padded : places", "places"]],
   },
   {
-    file: "engine/graph/windows.ts",
+    file: "engine/ops/windows.ts",
     tests: network,
     faults: [[
       "the odd pad of same_upper is in front",
@@ -61,12 +64,12 @@ export const opFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "engine/graph/ops/layer_norm.ts",
-    tests: ["engine/graph/ops/references_test.ts", "engine/graph/ops/computing_ops_test.ts"],
+    file: "engine/ops/records/layer_norm.ts",
+    tests: ["engine/ops/records/references_test.ts", "engine/ops/records/computing_ops_test.ts"],
     faults: [["epsilon is left out", "squares / width + attributes.epsilon", "squares / width"]],
   },
   {
-    file: "engine/graph/ops/slice.ts",
+    file: "engine/ops/records/slice.ts",
     tests: moving,
     faults: [["steps are all 1", "stride * attributes.steps[axis]!)", "stride)"]],
   },

@@ -7,17 +7,17 @@ const formats = ["quant/mod_test.ts", "quant/every_format_test.ts"];
 /** How numbers are stored. */
 export const quantFaults: readonly FaultGroup[] = [
   {
-    file: "quant/q4_k.ts",
+    file: "quant/formats/q4_k.ts",
     tests: formats,
     faults: [["the minimum is added", "& 15) - min;", "& 15) + min;"]],
   },
   {
-    file: "quant/q6_k.ts",
+    file: "quant/formats/q6_k.ts",
     tests: formats,
     faults: [["codes are centred at 31", "l] = scale * (q - 32);", "l] = scale * (q - 31);"]],
   },
   {
-    file: "quant/q5_k.ts",
+    file: "quant/formats/q5_k.ts",
     tests: formats,
     faults: [["the fifth bit counts half", "| (high << 4);", "| (high << 3);"]],
   },
@@ -40,7 +40,7 @@ export const quantFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "quant/q8_0.ts",
+    file: "quant/formats/q8_0.ts",
     tests: [...formats, "quant/papers_test.ts"],
     faults: [[
       "the greatest code is never reached",
@@ -49,22 +49,22 @@ export const quantFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "quant/e0m4.ts",
+    file: "quant/formats/e0m4.ts",
     tests: ["quant/papers_test.ts"],
     faults: [["the bias is added", "]! - bias) * inverse", "]! + bias) * inverse"]],
   },
   {
-    file: "quant/mxfp4.ts",
+    file: "quant/formats/mxfp4.ts",
     tests: formats,
     faults: [["a block is twice as large", "2 ** (bytes[b]! - 128)", "2 ** (bytes[b]! - 127)"]],
   },
   {
-    file: "quant/iq4_nl.ts",
+    file: "quant/formats/iq4_nl.ts",
     tests: formats,
     faults: [["both halves are the first", "d * IQ4_LEVELS[q >> 4]!", "d * IQ4_LEVELS[q & 15]!"]],
   },
   {
-    file: "quant/tq1_0.ts",
+    file: "quant/formats/tq1_0.ts",
     tests: formats,
     faults: [[
       "base-3 digits are rounded down",
@@ -73,7 +73,7 @@ export const quantFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "quant/lf8.ts",
+    file: "quant/formats/lf8.ts",
     tests: ["quant/papers_test.ts"],
     faults: [[
       "the paper's levels are those of the code",

@@ -50,8 +50,8 @@ export const textFaults: readonly FaultGroup[] = [
     faults: [["^ is the beginning of the text alone", '"(?<![^\\\\n])"', '"(?<![^])"']],
   },
   {
-    file: "engine/text/json_normalizer.ts",
-    tests: ["engine/text/json_normalizer_test.ts"],
+    file: "engine/text/tokenizer_json/normalizer.ts",
+    tests: ["engine/text/tokenizer_json/normalizer_test.ts"],
     faults: [[
       "accents go though case stays",
       '"strip_accents") ?? lowercase',

@@ -1,4 +1,4 @@
-// Keys and values in blocks of Q8_0 (quant/q8_0.ts): 32 channels are a float16 scale and 32 codes, 34 bytes.
+// Keys and values in blocks of Q8_0 (quant/formats/q8_0.ts): 32 channels are a float16 scale and 32 codes, 34 bytes.
 //
 //   store:   scale = max |x| / 127, code = x / scale to nearest, halves away from zero: bytes as quant/ writes
 //   widen:   code · scale as float32, times 2^-112 like a float16 that was moved (attention.ts, 5)

@@ -38,7 +38,7 @@ export const SUM_START_AT: usize = memory.data<f32>([12582912, 12582912, 1258291
 export const HALF_SCALE_AT: usize = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);
 /**
  * E4M3 without its sign, shifted left by 20, has exponent and mantissa in place; this corrects the exponent's
- * bias and halves, because codes are doubled (quant/nvfp4.ts).
+ * bias and halves, because codes are doubled (quant/formats/nvfp4.ts).
  */
 export const E4M3_FACTOR: f32 = reinterpret<f32>(0x7b000000);
 /** 127 in every byte, and 255: operands of the question in matmul_q8.ts. */

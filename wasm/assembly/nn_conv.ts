@@ -4,7 +4,7 @@
 // (nn_conv_lines.ts), a run of channels at a time, and register tiles of filters pass over the run
 // (gen/conv_tiles.ts). Sums stay in scratch memory, where neighbouring filters do not share cache sets as
 // planes of 2ⁿ elements do, until bias and activation are on them. Sizes of pieces, runs and passes come
-// from engine/graph/conv_setup.ts: few channels make long pieces, which read and write memory in order.
+// from engine/run/wasm/lower/conv_setup.ts: few channels make long pieces, which read and write memory in order.
 //
 // Measured and not kept (Zen 3, one thread): packing taps instead of lines for windows three wide (im2col),
 // which moves each element once a tap: 17 GFLOP/s for 96 → 24 filters of 3 × 3.
@@ -23,7 +23,7 @@ import {
 const PART: u32 = 24;
 const CHUNKS: u32 = 16;
 
-/** Words of `setup`, see engine/graph/conv_setup.ts. */
+/** Words of `setup`, see engine/run/wasm/lower/conv_setup.ts. */
 const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PITCH: usize = 8, LINES: usize = 12, EXTRA: usize = 16;
 const RUN: usize = 20, PLACES: usize = 24, PASS: usize = 28, WAY: usize = 32, KEPT: usize = 36, STARTS: usize = 40;
 

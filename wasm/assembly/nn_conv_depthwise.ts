@@ -2,7 +2,7 @@
 //
 // A chunk is some rows of one plane of the output. For 64 columns of them, the lines under their windows
 // are packed (nn_conv_lines.ts); then sixteen places at a time keep their sums in registers while a table
-// (engine/graph/conv_setup.ts) leads from tap to tap. The last sixteen of a row overlap with those before.
+// (engine/run/wasm/lower/conv_setup.ts) leads from tap to tap. The last sixteen of a row overlap with those before.
 //
 // Measured and not kept: reading planes where they lie, with single places at borders. These were a tenth
 // of 40 × 40 planes, and 5 × 5 windows took nine times as long there.
@@ -22,7 +22,7 @@ const COLUMNS: u32 = 64;
 /** Bytes of sixteen places that are not all wanted. */
 const EDGE: usize = 64;
 
-/** Words of `setup`, see engine/graph/conv_setup.ts. */
+/** Words of `setup`, see engine/run/wasm/lower/conv_setup.ts. */
 const SCRATCH: usize = 0, SCRATCH_BYTES: usize = 4, PITCH: usize = 8, LINES: usize = 12, EXTRA: usize = 16;
 const ROWS: usize = 20, TABLE: usize = 24;
 

@@ -22,7 +22,7 @@ export function conv_few(ip: usize): void {
   const kernel = u32At(ip, CONV_FEW_KERNEL_D) * u32At(ip, CONV_FEW_KERNEL_H) * u32At(ip, CONV_FEW_KERNEL_W);
   const taps = channels * kernel, row = <usize>((taps + 3) & ~3) << 2;
   const parts = chunksOf(filters, FILTERS), total = u32At(ip, CONV_FEW_BATCH) * groups * parts;
-  // See engine/graph/lower_conv.ts.
+  // See engine/run/wasm/lower/conv.ts.
   const packed = addressAt(ip, CONV_FEW_SCRATCH) + <usize>thread * ((8 * row + 63) & ~63);
   const bias = addressAt(ip, CONV_FEW_B), activation = u32At(ip, CONV_FEW_ACTIVATION);
   let last: u32 = -1;

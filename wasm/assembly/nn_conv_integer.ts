@@ -20,7 +20,7 @@ const PAIRS: u32 = 128;
 const PANEL_BYTES: usize = 128 * 32;
 const STARTS_AT: usize = 4 * PANEL_BYTES;
 const EDGE_AT: usize = STARTS_AT + 32 * 12;
-/** See engine/graph/lower_conv_integer.ts. */
+/** See engine/run/wasm/lower/conv_integer.ts. */
 const SCRATCH_BYTES: usize = (EDGE_AT + 4 * 32 + 63) & ~63;
 
 export function conv_integer_weights(ip: usize): void {

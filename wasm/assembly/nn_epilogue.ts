@@ -1,5 +1,5 @@
 // Functions that products apply to a run of results before they leave the cache, by their numbers in
-// engine/graph/epilogues.ts.
+// engine/ops/epilogues.ts.
 import { sigmoid4 } from "./exp";
 
 @inline function relu6(x: v128): v128 {

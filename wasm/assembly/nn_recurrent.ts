@@ -12,7 +12,7 @@ import {
   RECURRENT_X, RECURRENT_Y,
 } from "./generated/opcodes";
 
-/** Numbers of the kinds are those of CELL_KINDS in engine/graph/recurrent_cells.ts. */
+/** Numbers of the kinds are those of CELL_KINDS in engine/ops/recurrent_cells.ts. */
 const RNN: u32 = 0;
 const GRU: u32 = 1;
 

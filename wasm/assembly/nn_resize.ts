@@ -74,7 +74,7 @@ function place(ip: usize, at: u32, from: u32, to: u32, given: f32, entry: usize)
   store<f32>(entry, <f32>(x - left), 8);
 }
 
-/** The coordinate of a place, by the number of the rule in engine/graph/lower_resize.ts. */
+/** The coordinate of a place, by the number of the rule in engine/run/wasm/lower/resize.ts. */
 function coordinate(rule: u32, at: f64, from: f64, to: f64, scale: f64): f64 {
   const length = scale * from;
   if (rule == 0) return (at + 0.5) / scale - 0.5;

@@ -3,7 +3,7 @@
 //   rms_norm:   y = x · rsqrt(mean(x²) + epsilon) · (base + w)
 //   layer_norm: y = (x - mean) · rsqrt(mean((x - mean)²) + epsilon) · w + b      w, b optional (address 0)
 //
-// 1. A chunk is `group` rows, as in what follows or comes before (engine/graph/row_cut.ts).
+// 1. A chunk is `group` rows, as in what follows or comes before (engine/ops/row_cut.ts).
 // 2. Square sums use 4 × 4 lanes, which also keeps the rounding error of long rows small.
 import { addressAt, chunksOf, f32At, min, nextChunk, u32At } from "./runtime";
 import { madd, sum4 } from "./simd";

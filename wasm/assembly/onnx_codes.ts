@@ -1,4 +1,4 @@
-// Codes of a byte and float32, by tables: floats of 8 and 4 bit (engine/graph/small_float_steps.ts). And the
+// Codes of a byte and float32, by tables: floats of 8 and 4 bit (engine/ops/small_float_steps.ts). And the
 // loss that reads one entry of each line.
 //
 //   look_up: y = table[x]     find_code: y = code of the step that x is in     nll_loss: y = -weight[t] · x[t]

@@ -7,7 +7,7 @@ import {
 } from "./generated/opcodes";
 
 const GROUP: u32 = 8192;
-/** Modes, in the order of engine/graph/lower_pad.ts. */
+/** Modes, in the order of engine/run/wasm/lower/pad.ts. */
 const REFLECT: u32 = 0, EDGE: u32 = 1;
 
 /** Index in a dim of `size` elements that index `at`, which may be outside, is taken from. */

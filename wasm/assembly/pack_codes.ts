@@ -36,7 +36,7 @@ function addHalves(at: usize, span: u32, column: u32, count: u32, out: usize): v
   }
 }
 
-/** Two codes of 0..10 in 7 bits, of eight columns at a time (quant/q3h_b64t1.ts). */
+/** Two codes of 0..10 in 7 bits, of eight columns at a time (quant/formats/q3h_b64t1.ts). */
 function addBase11(at: usize, column: u32, count: u32, out: usize): void {
   for (let c = column; c < column + count; c += 2, out += 2) {
     const r = c >> 3, j = (c & 7) >> 1;

@@ -1,4 +1,4 @@
-// Unpacking of TQ1_0, whose bytes have five digits of base 3 (quant/tq1_0.ts): digit n is what 3^n times the byte has
+// Unpacking of TQ1_0, whose bytes have five digits of base 3 (quant/formats/tq1_0.ts): digit n is what 3^n times the byte has
 // above 8 bits, times 3. Bytes come with their top bit turned, which multiplying by 3 keeps, so that digits are two
 // comparisons of signed bytes.
 import { HALF_BITS_AT, HALF_SCALE_AT } from "./matmul_simd";

@@ -12,7 +12,7 @@ import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { f32Bytes, writeGguf, writeSafetensors } from "../../../tests/support/write_gguf.ts";
 import { writeZip } from "../../../tests/support/write_zip.ts";
 import { FormatError, ResourceError, SourceError } from "../../errors.ts";
-import { openModel } from "../open_model.ts";
+import { openModel } from "../../models/open_model.ts";
 import { cacheFolder, entryFolder, listCache, lockPath, removeFromCache } from "./cache.ts";
 import { acquireLock } from "./lock.ts";
 import { openOutput } from "./output.ts";

@@ -2,9 +2,9 @@
 // leaves the weights where they are. Small reads share blocks that are kept for a while; large ones go
 // straight into their target.
 
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, SourceError } from "../../errors.ts";
 import { checkPlainName, checkRange } from "../../io.ts";
-import type { ByteSource } from "../source.ts";
 import { hfHeaders, type HfOptions, hfUrl } from "./hf.ts";
 import { type RequestOptions, requestRange, TransientFailure } from "./http.ts";
 import { type RetryOptions, retryOrExplain } from "./retry.ts";

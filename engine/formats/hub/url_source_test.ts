@@ -3,7 +3,7 @@ import { type FileServer, startFileServer } from "../../../tests/support/file_se
 import { f32Bytes, writeGguf } from "../../../tests/support/write_gguf.ts";
 import { FormatError, SourceError } from "../../errors.ts";
 import { isMissing } from "../../io.ts";
-import { openModel } from "../open_model.ts";
+import { openModel } from "../../models/open_model.ts";
 import { openRemoteSource, openUrl } from "./url_source.ts";
 
 const TENSOR_BYTES = 8 << 20;

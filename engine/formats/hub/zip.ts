@@ -4,8 +4,8 @@
 // off, is refused while it streams. Encrypted archives and other methods are not read.
 
 import { crc32 } from "node:zlib";
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { ByteSource } from "../source.ts";
 
 /** A file in an archive. */
 export interface ZipEntry {

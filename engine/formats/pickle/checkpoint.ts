@@ -2,8 +2,9 @@
 // straight into the file where the elements lie side by side, through strided_source.ts where not.
 // Several tensors may share a storage, and tied ones are the same bytes twice; neither is copied.
 
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
-import type { ByteSource, TensorInfo, WeightFile } from "../source.ts";
+import type { TensorInfo, WeightFile } from "../source.ts";
 import { type CheckpointParts, showKey, type TensorView } from "./checkpoint_tensors.ts";
 import { createStridedSource, isContiguous } from "./strided_source.ts";
 import type { TorchStorage } from "./values.ts";

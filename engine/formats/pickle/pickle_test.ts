@@ -7,7 +7,6 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "@std/assert";
-import fc from "fast-check";
 import { formats } from "../../../quant/mod.ts";
 import { fixturePath, readFixture } from "../../../tests/support/fixtures.ts";
 import {
@@ -21,15 +20,17 @@ import {
   writeTorchLegacy,
   writeTorchZip,
 } from "../../../tests/support/write_pickle.ts";
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, TroodonError, UnsupportedError } from "../../errors.ts";
 import { memorySource } from "../../io.ts";
-import { openModel } from "../open_model.ts";
-import type { ByteSource, TensorInfo, WeightFile } from "../source.ts";
+import { openModel } from "../../models/open_model.ts";
+import type { TensorInfo, WeightFile } from "../source.ts";
 import { runPickle } from "./machine.ts";
 import { createReader } from "./reader.ts";
 import { openTorchLegacy } from "./torch_legacy.ts";
 import { openTorchZip } from "./torch_zip.ts";
 import type { PickleValue } from "./values.ts";
+import fc from "fast-check";
 
 interface HostileCase {
   readonly file: string;

@@ -3,8 +3,8 @@
 // and dropped with the last byte, so that a loaded model does not hold them twice. Gathering needs the span
 // of the view and the result at the same time.
 
+import type { ByteSource } from "../../byte_source.ts";
 import { checkRange } from "../../io.ts";
-import type { ByteSource } from "../source.ts";
 import type { TensorView } from "./checkpoint_tensors.ts";
 
 type Elements = Uint8Array | Uint16Array | Uint32Array | BigUint64Array;

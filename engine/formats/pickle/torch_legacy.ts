@@ -4,8 +4,9 @@
 // of the file is read in growing pieces until the fifth ends. A first pickle in front of a tar archive,
 // torch's format before 0.1.10, is not read.
 
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { ByteSource, WeightFile } from "../source.ts";
+import type { WeightFile } from "../source.ts";
 import { buildCheckpoint, type StoredBytes } from "./checkpoint.ts";
 import { collectTensors, showKey } from "./checkpoint_tensors.ts";
 import { runPickle } from "./machine.ts";

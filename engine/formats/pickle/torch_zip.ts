@@ -4,9 +4,10 @@
 // a tensor is a range of the file. The pickle's CRC is checked; those of storages are not, since tensors
 // are read in parts and out of order.
 
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { readZipDirectory, readZipEntry, zipDataStart, type ZipEntry } from "../hub/zip.ts";
-import type { ByteSource, WeightFile } from "../source.ts";
+import type { WeightFile } from "../source.ts";
 import { buildCheckpoint, type StoredBytes } from "./checkpoint.ts";
 import { collectTensors, showKey } from "./checkpoint_tensors.ts";
 import { runPickle } from "./machine.ts";

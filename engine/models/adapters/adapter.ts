@@ -7,21 +7,12 @@
 // leaves the others.
 
 import { FormatError } from "../../errors.ts";
-import { openModel } from "../../formats/open_model.ts";
+import { openModel } from "../open_model.ts";
 import type { WeightFile } from "../../formats/source.ts";
+import type { AdapterOptions } from "../../decode/model.ts";
 import { readGgufAdapter } from "./gguf_adapter.ts";
 import type { AdapterContent } from "./pairs.ts";
 import { readPeftAdapter } from "./peft.ts";
-
-/** An adapter as `load` takes it. */
-export interface AdapterOptions {
-  /** Path of a GGUF adapter, or of a PEFT folder or its safetensors file. */
-  readonly path: string;
-  /** Factor beside the adapter's own; 1 by default. It may be changed for each generation. */
-  readonly scale?: number;
-  /** By which generations speak of it. Default: name of the folder, or of the file without its ending. */
-  readonly name?: string;
-}
 
 /** An adapter whose header was read. */
 export interface Adapter extends AdapterContent {

@@ -2,7 +2,7 @@
 // erf, "gelu_tanh" the approximation: mixing them up moves logits by up to 7e-3 and no argmax, so a file's word is never guessed.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { ActivationName } from "../../graph/activations.ts";
+import type { ActivationName } from "../../ops/activations.ts";
 import type { BlockContext } from "./context.ts";
 
 const WORDS: Readonly<Record<string, ActivationName>> = {

@@ -5,9 +5,9 @@
 
 import type { TensorInfo } from "../../formats/source.ts";
 import type { GraphBuilder } from "../../graph/builder.ts";
-import { equal, formatDim } from "../../graph/dim.ts";
+import { equal, formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
-import type { Attributes } from "../../graph/op.ts";
+import type { Attributes } from "../../ops/op.ts";
 
 /** The change that one adapter makes to a projection. */
 export interface AdapterTerm {

@@ -3,8 +3,8 @@
 // of the ops, so every family passes through these lines. Shapes: M rows of the step, H query heads, G
 // key/value heads, D channels of a query or key head, E of a value head.
 
-import { q8_0 } from "../../../quant/q8_0.ts";
-import { formatDim } from "../../graph/dim.ts";
+import { q8_0 } from "../../../quant/formats/q8_0.ts";
+import { formatDim } from "../../graph/dim/mod.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { alibiSlopes } from "./alibi.ts";

@@ -1,7 +1,7 @@
 // What every block builder is handed, and the two smallest blocks (linear, norm), which the others are
 // made of. Blocks know roles and shapes; names of tensors and of models never reach them.
 
-import type { Attributes } from "../../graph/op.ts";
+import type { Attributes } from "../../ops/op.ts";
 import type { GraphBuilder } from "../../graph/builder.ts";
 import type { StateType, Value } from "../../graph/graph.ts";
 import { FormatError } from "../../errors.ts";

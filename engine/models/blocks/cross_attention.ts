@@ -1,7 +1,7 @@
 // Attention of a decoder to its source. Keys and values of the encoder's output are made once, by
 // `rememberSource`, and lie in a session's cache while the decoder writes.
 
-import { formatDim } from "../../graph/dim.ts";
+import { formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import { checkHead } from "./attention.ts";
 import { apply, type BlockContext, linear } from "./context.ts";

@@ -3,7 +3,7 @@
 // normalised without a weight and multiplied by all of them as one row. Norms over all heads together are norms like
 // any other and stand in attention.ts.
 
-import { formatDim } from "../../graph/dim.ts";
+import { formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import { apply, type BlockContext, norm, normalized } from "./context.ts";
 

@@ -171,6 +171,7 @@ function specOf(given: Given): Readonly<Record<string, unknown>> {
     hyperparameters: { ...HYPERPARAMETERS, ...given.hasSource && SOURCE_HYPERPARAMETERS },
     prefixes: [""],
     tensors: tensorsOf(given),
+    harmless: { "the form itself says how embeddings are scaled": ["scale_embedding"] },
     ...given.hasSource && { ignored: SOURCE_IGNORED },
   };
   return {

@@ -1,6 +1,6 @@
 // MXFP4 as published checkpoints store it: codes and exponents in two tensors of bytes. A block of 32 values is 16 bytes
 // of codes, value 2j in the low half of byte j and 2j + 1 in the high one, and one exponent. Read as the format of
-// quant/mxfp4.ts, which has the exponent in front of the codes and value j beside value j + 16: the numbers stay
+// quant/formats/mxfp4.ts, which has the exponent in front of the codes and value j beside value j + 16: the numbers stay
 // as they are, only their places change while they are read.
 
 import { FormatError } from "../../errors.ts";

@@ -3,8 +3,9 @@
 // whole. Works on any number format as long as a piece is whole blocks, which rows of a matrix always are.
 
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
-import type { ByteSource, TensorInfo } from "../../formats/source.ts";
+import type { TensorInfo } from "../../formats/source.ts";
 
 /** `count` entries from `start` on of every group of `stride` entries. */
 export interface Part {

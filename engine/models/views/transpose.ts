@@ -4,8 +4,9 @@
 // the inputs.
 
 import { getFormat } from "../../../quant/mod.ts";
+import type { ByteSource } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
-import type { ByteSource, TensorInfo } from "../../formats/source.ts";
+import type { TensorInfo } from "../../formats/source.ts";
 
 const PANEL_BYTES = 16 << 20;
 const BLOCK_BYTES = 1 << 20;

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { getFormat } from "../../../quant/mod.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
-import { tensorInMemory } from "../../plan/case_graph.ts";
+import { tensorInMemory } from "../../run/case_graph.ts";
 import { joinMxfp4 } from "./mxfp4.ts";
 import { padTensor } from "./pad.ts";
 import { inverseRowLengths } from "./row_norms.ts";

@@ -1,7 +1,7 @@
 // Pictures on their way into a network: resizing as OpenCV's INTER_LINEAR does it (sample centres at half
 // pixels, edges repeated), turning, padding, and the planes of numbers that PaddleOCR's networks take.
 
-import type { Picture } from "../../formats/png.ts";
+import type { Picture } from "../../formats/media/png.ts";
 
 /** A picture in which every pixel is black. */
 export function blankPicture(width: number, height: number): Picture {

@@ -1,5 +1,5 @@
 import { assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
-import type { Picture } from "../../formats/png.ts";
+import type { Picture } from "../../formats/media/png.ts";
 import { cropBox } from "./crop.ts";
 import { decodeCtc } from "./ctc.ts";
 import { padRows, resizePicture, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";

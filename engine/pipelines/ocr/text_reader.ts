@@ -2,9 +2,9 @@
 // down, one reads them. Sizes, batches and thresholds are those of RapidOCR 1.4, so that results are the
 // same: the reader gets six lines at once, ordered by shape, as wide as the widest of the six.
 
-import type { Picture } from "../../formats/png.ts";
-import type { GraphTensor } from "../graph/graph_tensor.ts";
-import type { LoadedGraph } from "../graph/load_graph.ts";
+import type { Picture } from "../../formats/media/png.ts";
+import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
+import type { LoadedGraph } from "../../onnx/running/load_graph.ts";
 import { cropBox } from "./crop.ts";
 import { decodeCtc, type DecodedText } from "./ctc.ts";
 import { padRows, resizePicture, roundEven, turnAround, turnLeft, writePlanes } from "./picture.ts";

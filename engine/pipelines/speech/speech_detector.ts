@@ -2,8 +2,8 @@
 // `state` [2, 1, 128] and `sr`, outputs `output` [1, 1] and the next state. A detector is a stream: it
 // keeps the state and the last samples of the chunk before, as the model was trained with them.
 
-import type { GraphTensor } from "../graph/graph_tensor.ts";
-import type { LoadedGraph } from "../graph/load_graph.ts";
+import type { GraphTensor } from "../../onnx/running/graph_tensor.ts";
+import type { LoadedGraph } from "../../onnx/running/load_graph.ts";
 
 /** Samples a second that the model knows. */
 export type SpeechRate = 8000 | 16000;

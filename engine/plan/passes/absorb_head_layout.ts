@@ -4,7 +4,7 @@
 //   transpose(attention, 0 2 1 3)          →  a view of the attention
 // The four transposes of a layer are gone; a reader that wants another order keeps one.
 
-import type { Dim } from "../../graph/dim.ts";
+import type { Dim } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { isList, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";

@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { type Dim, symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { type Dim, symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { absorbHeadLayout } from "./absorb_head_layout.ts";
 import { deadCode } from "./dead_code.ts";
 import type { PassContext } from "./pass.ts";
@@ -30,7 +31,7 @@ interface Layout {
 
 /** Attention with four heads, two of keys; sides in rows come through a transpose. */
 function build({ q, k, v, read }: Layout): Graph {
-  const builder = createGraphBuilder("attention");
+  const builder = createGraphBuilder("attention", getOp);
   let count = 0;
   const one = (op: string, inputs: readonly Value[], attributes = {}): Value =>
     builder.op(op, inputs, attributes, `${op}.${count++}`)[0]!;
@@ -79,7 +80,7 @@ for (const [layout, transposes] of CASES) {
   Deno.test(`of heads that lie so (${name}) ${transposes} transposes are left`, async () => {
     const before = build(layout);
     const after = deadCode.run(absorbHeadLayout.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     assertEquals(after.nodes.filter(({ op }) => op === "transpose").length, transposes);
     const wanted = await outputsOf(before);
     assert(wanted.some((value) => value !== 0));
@@ -88,7 +89,7 @@ for (const [layout, transposes] of CASES) {
 }
 
 Deno.test("keys and values of one sequence may have their rows outermost", async () => {
-  const builder = createGraphBuilder("outermost");
+  const builder = createGraphBuilder("outermost", getOp);
   const one = (op: string, inputs: readonly Value[], attributes = {}): Value =>
     builder.op(op, inputs, attributes, `${op}.${inputs[0]!.name}`)[0]!;
   const side = (name: string) =>
@@ -98,7 +99,7 @@ Deno.test("keys and values of one sequence may have their rows outermost", async
   builder.output("y", one("scaled_attention", [q, side("k"), side("v")], attributes));
   const before = builder.build();
   const after = deadCode.run(absorbHeadLayout.run(before, CONTEXT), CONTEXT);
-  verify(after);
+  verify(after, getOp);
   assertEquals(after.nodes.filter(({ op }) => op === "transpose"), []);
   assertEquals(await outputsOf(after), await outputsOf(before));
 });

@@ -3,9 +3,9 @@
 //   attention(q, concat(K, k), concat(V, v))            →  attention(q, K, V, …, k, v), planes of heads or rows
 //   attention(q, append_rows(k, K), append_rows(v, V))  →  the same, new rows behind the valid ones
 
-import { type Dim, equal, mul } from "../../graph/dim.ts";
+import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { axisOf } from "../../graph/host_numbers.ts";
+import { axisOf } from "../../ops/host_numbers.ts";
 import { WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 

@@ -1,11 +1,12 @@
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { add, type Dim, symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { add, type Dim, symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { attendNewRows } from "./attend_new_rows.ts";
 import { deadCode } from "./dead_code.ts";
 import type { PassContext } from "./pass.ts";
@@ -28,7 +29,7 @@ interface Write {
 }
 
 function build(write: (w: Write) => Value): Graph {
-  const builder = createGraphBuilder("caches");
+  const builder = createGraphBuilder("caches", getOp);
   let count = 0;
   const op: Write["op"] = (name, inputs, attributes = {}) =>
     builder.op(name, inputs, attributes as Record<string, number>, `${name}.${count++}`)[0]!;
@@ -102,7 +103,7 @@ for (const [name, write] of Object.entries(WRITTEN)) {
   Deno.test(`a cache that is ${name} is read where it lies, new rows beside it`, async () => {
     const before = build(write);
     const after = deadCode.run(attendNewRows.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     const left = after.nodes.map(({ op }) => op).filter((op) => op !== "reshape");
     assertEquals(left, ["scaled_attention"]);
     const wanted = await outputOf(before), got = await outputOf(after);

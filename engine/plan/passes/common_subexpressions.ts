@@ -2,10 +2,10 @@
 // for all of equal content. Layers that share their rope frequencies so share one table, and q, k and v
 // share one quantised input.
 
-import { exactText } from "../../graph/exact_text.ts";
+import { exactText } from "../../ops/exact_text.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import type { HostData } from "../../graph/op.ts";
-import { getOp } from "../../graph/ops/mod.ts";
+import type { HostData } from "../../ops/op.ts";
+import { getOp } from "../../ops/mod.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite } from "./rewrite.ts";
 

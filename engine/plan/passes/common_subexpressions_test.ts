@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
+import { getOp } from "../../ops/mod.ts";
 import { commonSubexpressions } from "./common_subexpressions.ts";
 import type { PassContext } from "./pass.ts";
 
@@ -10,7 +11,7 @@ const CONTEXT: PassContext = {
 };
 
 Deno.test("nodes alike become one, and what differs in an attribute alone stays apart", () => {
-  const builder = createGraphBuilder("alike");
+  const builder = createGraphBuilder("alike", getOp);
   const x = builder.input("x", [4], "f32");
   const scaled = (name: string, factor: number) => builder.op("scale", [x], { factor }, name)[0]!;
   const sum = (name: string, a: number, b: number) =>

@@ -1,7 +1,8 @@
 // Weights that passes make out of others: they look like tensors of a file, and are computed when a backend
 // reads them, so that a graph of any size is rewritten without reading it.
 
-import type { ByteSource, TensorInfo } from "../../formats/source.ts";
+import type { ByteSource } from "../../byte_source.ts";
+import type { TensorInfo } from "../../formats/source.ts";
 import type { Value } from "../../graph/graph.ts";
 
 /** Whether the elements of a value are in memory, or in a file as float32. */

@@ -2,8 +2,8 @@
 // leaves as it is.
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import type { Graph, Node, Value } from "../../graph/graph.ts";
-import type { HostData } from "../../graph/host_tensor.ts";
+import type { Graph, HostData, Node, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 
 /** A copy under way; inputs are there already. */
 export interface GraphCopy {
@@ -16,7 +16,7 @@ export interface GraphCopy {
 
 /** Begins a copy of a graph without states. */
 export function copyGraph(graph: Graph): GraphCopy {
-  const builder = createGraphBuilder(graph.name);
+  const builder = createGraphBuilder(graph.name, getOp);
   const moved = new Map<Value, Value>();
   for (const value of graph.inputs) {
     moved.set(value, builder.input(value.name, value.shape, value.dtype));

@@ -1,7 +1,7 @@
 // dead_code: drops nodes that neither reach an output of the graph nor change a state.
 
 import type { Value } from "../../graph/graph.ts";
-import { getOp } from "../../graph/ops/mod.ts";
+import { getOp } from "../../ops/mod.ts";
 import type { Pass } from "./pass.ts";
 
 /** Drops nodes without effect. */

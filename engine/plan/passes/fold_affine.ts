@@ -4,7 +4,7 @@
 //   conv(x·s + t, W, b)    →  conv(x, W·s, b + W·t), where the window is one place: at a border, zeros
 //                             that pad x are not zeros that pad x·s + t
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import {
   areFactors,

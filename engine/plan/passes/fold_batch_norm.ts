@@ -1,9 +1,9 @@
 // fold_batch_norm: a batch norm of constants behind a convolution is a factor and a shift of each of its
 // outputs: they go into the convolution's weights and bias, computed when these are loaded.
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { CONV_RULES } from "../../graph/ops/conv.ts";
+import { CONV_RULES } from "../../ops/records/conv.ts";
 import {
   areFactors,
   computedTensor,

@@ -1,12 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
-import { getOp } from "../../graph/ops/mod.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
-import { tensorInMemory } from "../case_graph.ts";
+import { tensorInMemory } from "../../run/case_graph.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import { foldBatchNorm } from "./fold_batch_norm.ts";
 import type { PassContext } from "./pass.ts";
@@ -22,7 +22,7 @@ const WINDOW = getOp("conv").cases!(createCaseRandom(1))
 
 function normed({ withBias, readTwice }: { withBias: boolean; readTwice: boolean }): Graph {
   const random = createCaseRandom(5);
-  const builder = createGraphBuilder("norm");
+  const builder = createGraphBuilder("norm", getOp);
   const sample = getOp("conv").cases!(createCaseRandom(1))
     .find(({ inputs }) => inputs[1]?.shape.length === 4)!;
   const [xCase, wCase] = sample.inputs;
@@ -57,7 +57,7 @@ for (const withBias of [false, true]) {
   Deno.test(`a batch norm goes into a convolution ${withBias ? "with" : "without"} bias`, async () => {
     const before = normed({ withBias, readTwice: false });
     const after = deadCode.run(foldBatchNorm.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     assertEquals(after.nodes.map(({ op }) => op), ["conv"]);
     const wanted = await outputOf(before), got = await outputOf(after);
     assert(wanted.some((value) => Math.abs(value) > 0.1));
@@ -73,7 +73,7 @@ Deno.test("a convolution that something else reads keeps its batch norm", () => 
 });
 
 Deno.test("a batch norm goes into a transposed convolution in groups", async () => {
-  const random = createCaseRandom(6), builder = createGraphBuilder("norm");
+  const random = createCaseRandom(6), builder = createGraphBuilder("norm", getOp);
   const x = builder.input("x", [1, 4, 3, 5], "f32");
   const constant = (name: string, shape: readonly number[], of = (value: number) => value) =>
     builder.constant(name, random.normal(shape.reduce((a, b) => a * b, 1)).map(of), shape);
@@ -85,7 +85,7 @@ Deno.test("a batch norm goes into a transposed convolution in groups", async () 
   builder.output("y", y!);
   const before = builder.build();
   const after = deadCode.run(foldBatchNorm.run(before, CONTEXT), CONTEXT);
-  verify(after);
+  verify(after, getOp);
   assertEquals(after.nodes.map(({ op }) => op), ["conv_transpose"]);
   const wanted = await outputOf(before), got = await outputOf(after);
   wanted.forEach((value, i) =>

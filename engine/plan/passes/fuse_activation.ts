@@ -3,7 +3,7 @@
 //   max(x, 0) → relu     min(max(x, 0), 6) → relu6     x · sigmoid(x) → silu
 //   x · min(max(x + 3, 0), 6) / 6 → hard_swish, the division before or after the product
 
-import { EPILOGUE_NAMES, type EpilogueName } from "../../graph/epilogues.ts";
+import { EPILOGUE_NAMES, type EpilogueName } from "../../ops/epilogues.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { isNumber, type MatchContext, sameShape, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";

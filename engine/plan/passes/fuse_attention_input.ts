@@ -6,7 +6,7 @@
 // Queries and keys may be normalised head by head before they are rotated. Weights of different formats cannot be
 // joined: then the three products stay, and rope_append takes their results apart.
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, sameShape, WHOLE } from "./match.ts";

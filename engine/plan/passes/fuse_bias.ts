@@ -1,7 +1,7 @@
 // fuse_bias: a vector that is added to a matrix product becomes the product's bias, which its kernel adds
 // while the sums are still in registers. ONNX has no bias on MatMul, so every linear layer comes so.
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { type MatchContext, soleMaker } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";

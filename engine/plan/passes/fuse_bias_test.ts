@@ -1,10 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
-import { tensorInMemory } from "../case_graph.ts";
+import { tensorInMemory } from "../../run/case_graph.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import { fuseBias } from "./fuse_bias.ts";
 import type { PassContext } from "./pass.ts";
@@ -19,7 +20,7 @@ const CONTEXT: PassContext = {
 function product(
   use: (sums: Value, bias: Value, add: (a: Value, b: Value) => Value) => Value,
 ): Graph {
-  const builder = createGraphBuilder("bias");
+  const builder = createGraphBuilder("bias", getOp);
   const x = builder.input("x", [3, 2], "f32");
   const bytes = new Uint8Array(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8).buffer);
   const weight = builder.weight("w", tensorInMemory("w", "F32", [4, 2], bytes));
@@ -46,7 +47,7 @@ Deno.test("a vector that is added on either side becomes the bias", async () => 
   for (const swapped of [false, true]) {
     const before = product((sums, bias, add) => swapped ? add(bias, sums) : add(sums, bias));
     const after = deadCode.run(fuseBias.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     assertEquals(after.nodes.map(({ op }) => op), ["matmul"]);
     assertEquals(await outputOf(after), await outputOf(before));
   }

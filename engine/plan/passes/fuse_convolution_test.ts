@@ -2,13 +2,14 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
-import { EPILOGUE_NAMES } from "../../graph/epilogues.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
+import { EPILOGUE_NAMES } from "../../ops/epilogues.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import { foldAffineAfter, foldAffineBefore } from "./fold_affine.ts";
 import { fuseActivation } from "./fuse_activation.ts";
@@ -23,7 +24,7 @@ const W = symbol("W", { min: 1 });
 const CHANNELS = 4, HEIGHT = 5;
 
 function writer() {
-  const builder = createGraphBuilder("conv");
+  const builder = createGraphBuilder("conv", getOp);
   let count = 0;
   const one = (
     op: string,
@@ -198,7 +199,7 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
 for (const [name, [write, ops]] of Object.entries(CASES)) {
   Deno.test(`convolutions take in what is around them: ${name}`, async () => {
     const graph = build(write), fused = fuse(graph);
-    verify(fused);
+    verify(fused, getOp);
     const found = fused.nodes.map(({ op, attributes }) =>
       op.startsWith("conv") ? `${op} ${attributes.activation}` : op
     );

@@ -4,9 +4,8 @@
 // part of the node.
 
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
-import { canRunChain, hasChainFunction } from "../../graph/lower_chain.ts";
 import { type MatchContext, sameShape, singleNumber } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, type Pass, type PassContext } from "./pass.ts";
 
 /** Joins functions of single elements. */
 export const fuseElementwise: Pass = definePass({
@@ -20,8 +19,8 @@ export const fuseElementwise: Pass = definePass({
     unary: ["kind", "alpha", "beta"],
   },
   suits: ({ hasKernel }) => hasKernel("elementwise"),
-  run(context) {
-    const chains = chainsOf(context);
+  run(context, { takes = () => true }) {
+    const chains = chainsOf(context, takes);
     if (chains.size === 0) return undefined;
     return context.rewrite(({ node, op, moved, copy }) => {
       const chain = chains.get(node);
@@ -62,10 +61,13 @@ function stepOf({ op, inputs, outputs, attributes }: Node): Step | undefined {
     unary: String(attributes.kind),
   };
   const kind = Object.hasOwn(kinds, op) ? kinds[op]! : "";
-  return hasChainFunction(kind) ? { kind, inputs: values, alpha, beta } : undefined;
+  return kind ? { kind, inputs: values, alpha, beta } : undefined;
 }
 
-function chainsOf({ nodes, made, readers, outputs }: MatchContext): Map<Node, Chain> {
+function chainsOf(
+  { nodes, made, readers, outputs }: MatchContext,
+  takes: NonNullable<PassContext["takes"]>,
+): Map<Node, Chain> {
   const taken = new Set<Node>();
   const chains = new Map<Node, Chain>();
   for (const root of nodes.toReversed()) {
@@ -78,7 +80,7 @@ function chainsOf({ nodes, made, readers, outputs }: MatchContext): Map<Node, Ch
         const [result] = node.outputs as [Value];
         return !taken.has(node) && !outputs.has(result) && sameShape(result, root.outputs[0]!) &&
           readers.get(result)!.every((reader) => members.has(reader)) &&
-          canRunChain(chainOf(new Set([...members, node]), root));
+          takes({ op: "elementwise", ...chainOf(new Set([...members, node]), root) });
       });
       if (!next) break;
       members.add(next);

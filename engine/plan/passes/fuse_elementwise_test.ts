@@ -3,10 +3,11 @@
 import { assertAlmostEquals, assertEquals } from "@std/assert";
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
-import { createWasmBackend } from "../wasm_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
+import { createWasmBackend } from "../../run/wasm/backend.ts";
 import { deadCode } from "./dead_code.ts";
 import { fuseElementwise } from "./fuse_elementwise.ts";
 import type { PassContext } from "./pass.ts";
@@ -22,7 +23,7 @@ const ROWS = 3, COLUMNS = 10;
 function build(
   make: (builder: GraphBuilder, x: Value, scalar: (n: number) => Value) => void,
 ): Graph {
-  const builder = createGraphBuilder("chain");
+  const builder = createGraphBuilder("chain", getOp);
   const x = builder.input("x", [ROWS, COLUMNS], "f32");
   let count = 0;
   make(builder, x, (n) => builder.constant(`c${count++}`, Float32Array.of(n), []));
@@ -31,7 +32,7 @@ function build(
 
 function fused(graph: Graph): Graph {
   const result = deadCode.run(fuseElementwise.run(graph, CONTEXT), CONTEXT);
-  verify(result);
+  verify(result, getOp);
   return result;
 }
 

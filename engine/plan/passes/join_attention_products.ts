@@ -7,7 +7,7 @@
 // many (128 rows 0.92, 512 rows 0.96; 1 to 32 rows 1.01 to 1.05), and taking the columns apart by slices loses with
 // both (0.84 to 1.09): they stay apart.
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { floatElements, isKnownFloat } from "./computed_weights.ts";
 import { isJoinable, joinInputs } from "./joined_weights.ts";

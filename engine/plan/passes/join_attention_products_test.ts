@@ -1,15 +1,16 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { getFormat } from "../../../quant/mod.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
-import type { Backend } from "../backend.ts";
-import { tensorInMemory } from "../case_graph.ts";
+import type { Backend } from "../../run/backend.ts";
+import { tensorInMemory } from "../../run/case_graph.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
-import { createWasmBackend } from "../wasm_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
+import { createWasmBackend } from "../../run/wasm/backend.ts";
 import { deadCode } from "./dead_code.ts";
 import { joinAttentionProducts } from "./join_attention_products.ts";
 import type { PassContext } from "./pass.ts";
@@ -40,7 +41,7 @@ interface Projections {
 /** Four query heads of 16 channels over rows of 64. */
 function build(given: Projections): Graph {
   const { op, formats, kvHeads = 4, bias = false, flat = false, cross, readTwice } = given;
-  const builder = createGraphBuilder("projections"), random = createCaseRandom(3);
+  const builder = createGraphBuilder("projections", getOp), random = createCaseRandom(3);
   const one = (name: string, op: string, inputs: readonly (Value | undefined)[], attributes = {}) =>
     builder.op(op, inputs, attributes, name)[0]!;
   const source = (name: string) => {
@@ -88,7 +89,7 @@ for (const [name, projections] of Object.entries(JOINED)) {
   Deno.test(`attention reads one product for three (${name}), bit by bit the same`, async () => {
     const before = build(projections);
     const after = deadCode.run(joinAttentionProducts.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     const products = after.nodes.filter(({ op }) => op === projections.op);
     const rows = WIDTH * (4 + 2 * (projections.kvHeads ?? 4));
     assertEquals(products.map(({ outputs }) => outputs[0]!.shape.at(-1)), [rows]);

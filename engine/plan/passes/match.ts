@@ -1,10 +1,10 @@
 // What passes that recognise patterns see of a graph, and what they ask about values and nodes.
 
-import { type Dim, equal } from "../../graph/dim.ts";
+import { type Dim, equal } from "../../graph/dim/mod.ts";
 import type { Attribute, Graph, Node, Value } from "../../graph/graph.ts";
-import { getElement } from "../../graph/host_tensor.ts";
-import type { HostData } from "../../graph/op.ts";
-import { getOp } from "../../graph/ops/mod.ts";
+import { getElement } from "../../ops/host_tensor.ts";
+import type { HostData } from "../../ops/op.ts";
+import { getOp } from "../../ops/mod.ts";
 import { producersOf, readersOf, rewrite, type Visit } from "./rewrite.ts";
 
 /** Says that a pass knows all attributes of an op, because it carries them over whatever they are. */

@@ -2,9 +2,9 @@
 // new rows alone: whoever feeds the past has it already. Not in the list of
 // passes, because it changes what a graph gives out; the caller is told which results changed.
 
-import { type Dim, exactDiv } from "../../graph/dim.ts";
+import { type Dim, exactDiv } from "../../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
-import { axisOf } from "../../graph/host_numbers.ts";
+import { axisOf } from "../../ops/host_numbers.ts";
 import { copyGraph } from "./copy_graph.ts";
 import { matchContext, type Reads } from "./match.ts";
 

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { symbol } from "../../graph/dim.ts";
+import { symbol } from "../../graph/dim/mod.ts";
+import { getOp } from "../../ops/mod.ts";
 import { newRowsOnly } from "./new_rows_only.ts";
 
 const N = symbol("N", { min: 1, max: 8 }), P = symbol("P", { min: 0, max: 8 });
@@ -8,7 +9,7 @@ const PASTS = new Map([["present", { name: "past", axis: 1 }]]);
 
 /** A cache that grows along an axis, and a reader of all rows. */
 function growing(axis: number, order: "past first" | "past last" = "past first") {
-  const builder = createGraphBuilder("toy");
+  const builder = createGraphBuilder("toy", getOp);
   const x = builder.input("x", axis === 1 ? [2, N, 4] : [N, 2, 4], "f32");
   const past = builder.input("past", axis === 1 ? [2, P, 4] : [P, 2, 4], "f32");
   const [rows] = builder.op("scale", [x], { factor: 2 }, "rows");
@@ -32,7 +33,7 @@ Deno.test("a result that is a past with rows behind it becomes the rows", () => 
 
 Deno.test("a result of append_rows becomes its rows, heads in planes as the past has them", () => {
   for (const shape of [[2, N, 12], [2, 3, N, 4]]) {
-    const builder = createGraphBuilder("toy");
+    const builder = createGraphBuilder("toy", getOp);
     const past = builder.input("past", [2, 3, P, 4], "f32");
     const counts = builder.input("counts", [2], "i32");
     const [rows] = builder.op("scale", [builder.input("x", shape, "f32")], { factor: 2 }, "rows");

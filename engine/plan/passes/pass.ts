@@ -2,8 +2,11 @@
 // result is verified like any other graph. A pass that knows ops says which of their attributes it knows, and
 // sees no node that has others (match.ts): what it does not know it cannot drop.
 
-import type { Graph } from "../../graph/graph.ts";
+import type { Graph, Node } from "../../graph/graph.ts";
 import { type MatchContext, matchContext, type Reads } from "./match.ts";
+
+/** A node that a pass would make. */
+export type NodeDraft = Pick<Node, "op" | "inputs" | "outputs" | "attributes">;
 
 /** What passes may know about where the graph will run. */
 export interface PassContext {
@@ -26,6 +29,8 @@ export interface PassContext {
   readonly picksRowsEarly?: boolean;
   /** True if the device has a kernel for this op; asked before a fused op is used. */
   hasKernel(op: string): boolean;
+  /** True if one of them takes this node, which no graph has yet; absent: each takes whatever its op allows. */
+  takes?(node: NodeDraft): boolean;
 }
 
 /** A pass. */

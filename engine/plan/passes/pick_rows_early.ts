@@ -6,22 +6,19 @@
 // times as fast, SmolLM2 1.034. Not the queries and the attention itself, by their share about 1 % more: how a kernel
 // cuts an attention up hangs on its positions, which must be inputs of the step for that (wasm/assembly/runtime.ts).
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import { getOp, ops } from "../../ops/mod.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
-
-/** Ops that make each row of their result from the same row of their inputs, and of weights. */
-const BY_ROWS: ReadonlySet<string> = new Set([
-  ...["matmul", "add", "mul", "scale", "softcap", "activation", "glu", "clamped_glu"],
-  ...["rms_norm", "layer_norm"],
-]);
 
 /** Moves `select_rows` in front of products, where the device gains by it. */
 export const pickRowsEarly: Pass = definePass({
   name: "pick_rows_early",
   reads: {
-    ...Object.fromEntries([...BY_ROWS].map((op) => [op, WHOLE] as const)),
+    ...Object.fromEntries(
+      [...ops.values()].filter(({ byRows }) => byRows).map(({ name }) => [name, WHOLE] as const),
+    ),
     select_rows: [],
   },
   suits: ({ picksRowsEarly }) => picksRowsEarly === true,
@@ -85,7 +82,7 @@ function narrowedValues(
 }
 
 function isByRows({ op, inputs, outputs: [result] }: Node): boolean {
-  if (!BY_ROWS.has(op) || result!.shape.length !== 2 || typeof result!.shape[0] === "number") {
+  if (!getOp(op).byRows || result!.shape.length !== 2 || typeof result!.shape[0] === "number") {
     return false;
   }
   return inputs.every((value) =>

@@ -1,15 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
 import { getFormat } from "../../../quant/mod.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
-import { tensorInMemory } from "../case_graph.ts";
+import { tensorInMemory } from "../../run/case_graph.ts";
 import { optimize, type PassContext } from "../passes.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
-import { createWasmBackend } from "../wasm_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
+import { createWasmBackend } from "../../run/wasm/backend.ts";
 import { pickRowsEarly } from "./pick_rows_early.ts";
 
 const WIDTH = 64;
@@ -22,7 +23,7 @@ const M = symbol("M", { max: 8 }), L = symbol("L", { min: 0 });
 
 /** A feed-forward block with its residual sum behind something that mixes rows, and picked rows of it. */
 function blockGraph(observed?: "sum" | "hidden"): Graph {
-  const builder = createGraphBuilder("block");
+  const builder = createGraphBuilder("block", getOp);
   const random = createCaseRandom(3);
   const matrix = (name: string) => {
     const record = getFormat("Q8_0");
@@ -71,7 +72,7 @@ Deno.test("picked rows have the same bits, whether they are picked early or late
     const early = optimize(
       blockGraph(),
       { ...PASSES, precision, picksRowsEarly: true },
-      (_, graph) => verify(graph),
+      (_, graph) => verify(graph, getOp),
     );
     assertEquals(opsOf(late).at(-1), "select_rows");
     const picks = opsOf(early).map((op, i) => op === "select_rows" ? i : -1).filter((i) => i >= 0);

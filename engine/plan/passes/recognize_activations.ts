@@ -6,7 +6,7 @@
 // `unary` of one of these names becomes the same op. Constants may differ by what float32 leaves of them.
 
 import type { Node, Value } from "../../graph/graph.ts";
-import type { ActivationName } from "../../graph/activations.ts";
+import type { ActivationName } from "../../ops/activations.ts";
 import { makerOf, type MatchContext, sameShape, singleNumber } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 

@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import type { PassContext } from "./pass.ts";
 import { recognizeActivations } from "./recognize_activations.ts";
@@ -18,7 +19,7 @@ const CONTEXT: PassContext = {
 const N = symbol("N", { min: 1 });
 
 function writer() {
-  const builder = createGraphBuilder("activation");
+  const builder = createGraphBuilder("activation", getOp);
   let count = 0;
   const one = (op: string, inputs: readonly Value[], attributes = {}) =>
     builder.op(op, inputs, attributes, `${op}.${count++}`)[0]!;
@@ -81,7 +82,7 @@ for (const [name, [write, kind]] of Object.entries(WRITTEN)) {
   Deno.test(`${name} becomes one op of the same result`, async () => {
     const before = build(write);
     const after = deadCode.run(recognizeActivations.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     assertEquals(after.nodes.map(({ op, attributes }) => [op, attributes.kind]), [
       ["activation", kind],
     ]);
@@ -114,7 +115,7 @@ Deno.test("an activation that is read on the way stays whole for its readers", a
     return w.mul(x, gate);
   });
   const after = deadCode.run(recognizeActivations.run(graph, CONTEXT), CONTEXT);
-  verify(after);
+  verify(after, getOp);
   assertEquals(after.nodes.map(({ op }) => op), ["unary", "activation"]);
   const wanted = await outputOf(graph), got = await outputOf(after);
   wanted.forEach((value, i) => assert(Math.abs(value - got[i]!) < 1e-6));

@@ -4,7 +4,7 @@
 // heads that were repeated for grouped queries are taken as they were before. A row that sees nothing gives
 // zeros, which is what a safe softmax is for; a plain one would give NaN there.
 
-import { type Dim, equal } from "../../graph/dim.ts";
+import { type Dim, equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { ungrouped } from "./ungroup_heads.ts";
 import {

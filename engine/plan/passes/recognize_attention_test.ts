@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { type Dim, symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { type Dim, symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import type { PassContext } from "./pass.ts";
 import { recognizeAttention } from "./recognize_attention.ts";
@@ -30,7 +31,7 @@ interface Parts {
 }
 
 function build(write: (parts: Parts) => Value): Graph {
-  const builder = createGraphBuilder("attention");
+  const builder = createGraphBuilder("attention", getOp);
   let count = 0;
   const parts: Parts = {
     builder,
@@ -118,7 +119,7 @@ for (const [name, { write, left }] of Object.entries(WRITTEN)) {
   Deno.test(`attention written with ${name} becomes one op of the same result`, async () => {
     const before = build(write);
     const after = deadCode.run(recognizeAttention.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     assertEquals(after.nodes.map(({ op }) => op), [...left]);
     const wanted = await outputOf(before), got = await outputOf(after);
     assert(wanted.some((value) => value !== 0));
@@ -155,7 +156,7 @@ Deno.test("whatever repeats to whatever, items or heads of q, k or v, the result
           return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), values]);
         });
         const after = deadCode.run(recognizeAttention.run(before, CONTEXT), CONTEXT);
-        verify(after);
+        verify(after, getOp);
         if (after.nodes.length > 1) continue;
         found.add(`${q} ${k} ${v}`);
         const wanted = await outputOf(before), got = await outputOf(after);

@@ -2,7 +2,7 @@
 // become one op (spec TL-8). Exporters divide by the root or multiply by its reciprocal; weights and biases
 // are vectors that are multiplied and added behind.
 
-import { equal } from "../../graph/dim.ts";
+import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { makerOf, type MatchContext, sameShape, singleNumber, soleMaker } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";

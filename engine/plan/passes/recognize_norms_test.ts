@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import type { PassContext } from "./pass.ts";
 import { recognizeNorms } from "./recognize_norms.ts";
@@ -20,7 +21,7 @@ const WIDTH = 6;
 
 /** Writes norms as exporters do. */
 function writer() {
-  const builder = createGraphBuilder("norm");
+  const builder = createGraphBuilder("norm", getOp);
   let count = 0;
   const one = (op: string, inputs: readonly Value[], attributes: Record<string, unknown> = {}) =>
     builder.op(op, inputs, attributes as Record<string, number>, `${op}.${count++}`)[0]!;
@@ -78,7 +79,7 @@ for (const [name, [write, op]] of Object.entries(WRITTEN)) {
   Deno.test(`${name} becomes one op of the same result`, async () => {
     const before = build(write);
     const after = deadCode.run(recognizeNorms.run(before, CONTEXT), CONTEXT);
-    verify(after);
+    verify(after, getOp);
     assertEquals(after.nodes.map((node) => node.op), [op]);
     const wanted = await outputOf(before), got = await outputOf(after);
     wanted.forEach((value, i) =>

@@ -2,8 +2,9 @@
 // visitor may put other values in the place of a node's outputs.
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
-import type { Graph, Node, StateType, Value } from "../../graph/graph.ts";
-import type { HostData, TensorType } from "../../graph/op.ts";
+import type { Graph, Node, StateType, TensorType, Value } from "../../graph/graph.ts";
+import type { HostData } from "../../ops/op.ts";
+import { getOp } from "../../ops/mod.ts";
 
 /** One node on its way into the new graph. */
 export interface Visit {
@@ -24,7 +25,7 @@ export interface Visit {
 
 /** Builds a new graph; the visitor returns what stands for the node's outputs. */
 export function rewrite(graph: Graph, visit: (visit: Visit) => readonly Value[]): Graph {
-  const builder = createGraphBuilder(graph.name);
+  const builder = createGraphBuilder(graph.name, getOp);
   const moved = new Map<Value, Value>();
   for (const value of graph.inputs) {
     moved.set(value, builder.input(value.name, value.shape, value.dtype));

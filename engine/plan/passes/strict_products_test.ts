@@ -1,16 +1,17 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { getFormat } from "../../../quant/mod.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
-import type { Backend } from "../backend.ts";
-import { tensorInMemory } from "../case_graph.ts";
+import type { Backend } from "../../run/backend.ts";
+import { tensorInMemory } from "../../run/case_graph.ts";
 import { optimize, type PassContext } from "../passes.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
-import { createWasmBackend } from "../wasm_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
+import { createWasmBackend } from "../../run/wasm/backend.ts";
 
 const STRICT: PassContext = {
   precision: "strict",
@@ -21,7 +22,7 @@ const M = symbol("M", { max: 8 });
 
 /** Two products of one input with one weight of a format, and one with float weights. */
 function graphOf(format: string): Graph {
-  const builder = createGraphBuilder("strict");
+  const builder = createGraphBuilder("strict", getOp);
   const random = createCaseRandom(3);
   const weight = (name: string, format: string, rows: number, columns: number) => {
     const record = getFormat(format);
@@ -57,7 +58,7 @@ async function outputs(backend: Backend, graph: Graph): Promise<Float32Array[]> 
 }
 
 Deno.test("strict products have the same bits on the reference and on WASM", async () => {
-  const graph = optimize(graphOf("LF8"), STRICT, (_, result) => verify(result));
+  const graph = optimize(graphOf("LF8"), STRICT, (_, result) => verify(result, getOp));
   const expected = await outputs(createReferenceBackend(), graph);
   for (const threads of [1, 2]) {
     assertEquals(await outputs(createWasmBackend({ threads }), graph), expected);

@@ -2,7 +2,7 @@
 // is copied; it knows which query head reads which of them.
 //   attention(q, repeat(k), repeat(v))  →  attention(q, k, v) of fewer heads of keys and values
 
-import { type Dim, equal } from "../../graph/dim.ts";
+import { type Dim, equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { hasShape, type MatchContext, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";

@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { createCaseRandom } from "../../graph/case_random.ts";
-import { symbol } from "../../graph/dim.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import { deadCode } from "./dead_code.ts";
 import type { PassContext } from "./pass.ts";
 import { ungroupHeads } from "./ungroup_heads.ts";
@@ -19,7 +20,7 @@ const T = symbol("T", { min: 1 });
 
 /** Six heads of queries; keys and values of six, or of two or three that are repeated. */
 function build(keys: number, values: number): Graph {
-  const builder = createGraphBuilder("groups");
+  const builder = createGraphBuilder("groups", getOp);
   let count = 0;
   const one = (op: string, inputs: readonly Value[], attributes = {}): Value =>
     builder.op(op, inputs, attributes, `${op}.${count++}`)[0]!;
@@ -54,7 +55,7 @@ async function outputOf(graph: Graph): Promise<readonly number[]> {
 Deno.test("heads that are repeated for attention are read as they were before", async () => {
   const before = build(2, 2);
   const after = deadCode.run(ungroupHeads.run(before, CONTEXT), CONTEXT);
-  verify(after);
+  verify(after, getOp);
   assertEquals(after.nodes.map(({ op, attributes }) => [op, attributes.kv_heads]), [
     ["scaled_attention", 2],
   ]);

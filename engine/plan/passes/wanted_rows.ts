@@ -2,7 +2,7 @@
 // indices come in as an input of their own. Not in the list of passes, because it changes what a graph takes
 // and gives; the caller asks for it by the result's name.
 
-import { type Dim, equal } from "../../graph/dim.ts";
+import { type Dim, equal } from "../../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { copyGraph } from "./copy_graph.ts";
 import { matchContext, type Reads } from "./match.ts";

@@ -1,14 +1,15 @@
 import { assertEquals } from "@std/assert";
-import { memorySource } from "../../io.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
-import { symbol } from "../../graph/dim.ts";
+import { symbol } from "../../graph/dim/mod.ts";
+import { getOp } from "../../ops/mod.ts";
+import { memorySource } from "../../io.ts";
 import { wantedRowsOnly } from "./wanted_rows.ts";
 
 const N = symbol("N", { min: 1, max: 8 }), L = symbol("L", { min: 1, max: 8 });
 const WANTED = { result: "logits", input: "rows", count: L };
 
 function graphOf({ isRead = false, isLast = true } = {}) {
-  const builder = createGraphBuilder("toy");
+  const builder = createGraphBuilder("toy", getOp);
   const source = memorySource("weights", new Uint8Array(96));
   const tensor = { name: "w", shape: [6, 4], format: "F32", source, offset: 0, byteLength: 96 };
   const x = builder.input("x", [1, N, 4], "f32");
@@ -39,7 +40,7 @@ Deno.test("a result that others read, or that is no product, is left alone", () 
 
 Deno.test("a product that reads its rows as columns is left alone", () => {
   for (const transpose_a of [false, true]) {
-    const builder = createGraphBuilder("toy");
+    const builder = createGraphBuilder("toy", getOp);
     const source = memorySource("weights", new Uint8Array(96));
     const tensor = { name: "w", shape: [4, 6], format: "F32", source, offset: 0, byteLength: 96 };
     const [x] = builder.op("scale", [builder.input("x", [1, 4, 4], "f32")], { factor: 2 }, "x");

@@ -6,8 +6,9 @@
 
 import { createGraphBuilder, type GraphBuilder } from "../../graph/builder.ts";
 import type { Attributes, DataType, Graph, Node, StateType, Value } from "../../graph/graph.ts";
-import { numbersOf } from "../../graph/host_numbers.ts";
-import type { HostTensor } from "../../graph/host_tensor.ts";
+import { numbersOf } from "../../ops/host_numbers.ts";
+import type { HostTensor } from "../../ops/host_tensor.ts";
+import { getOp } from "../../ops/mod.ts";
 import type { Pass } from "./pass.ts";
 
 /** Widens float16 and bfloat16. */
@@ -25,7 +26,7 @@ function isHalf(dtype: DataType): boolean {
 }
 
 function widened(graph: Graph): Graph {
-  const builder = createGraphBuilder(graph.name);
+  const builder = createGraphBuilder(graph.name, getOp);
   const moved = new Map<Value, Value>();
   for (const value of graph.inputs) {
     const input = builder.input(value.name, value.shape, value.dtype);

@@ -3,10 +3,11 @@
 import { assert, assertAlmostEquals, assertEquals, assertStrictEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import type { Graph } from "../../graph/graph.ts";
-import { getElement, type HostTensor, setElement } from "../../graph/host_tensor.ts";
+import { getElement, type HostTensor, setElement } from "../../ops/host_tensor.ts";
+import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import type { PassContext } from "./pass.ts";
 import { widenHalf } from "./widen_half.ts";
 
@@ -20,7 +21,7 @@ const GIVEN = [0.1, -2, 3.5, 0];
 
 /** out = exp(x · 1.5), once more through its bits, and as float32. */
 function halfGraph(): Graph {
-  const builder = createGraphBuilder("half");
+  const builder = createGraphBuilder("half", getOp);
   const x = builder.input("x", [4], "f16");
   const factor = builder.constant("factor", Uint16Array.of(0x3e00), [], "f16");
   const product = builder.op("binary", [x, factor], { kind: "mul" }, "product")[0]!;
@@ -49,7 +50,7 @@ async function run(graph: Graph): Promise<Map<string, number[]>> {
 
 Deno.test("widening keeps names and types of inputs and outputs, and computes in float32", () => {
   const graph = halfGraph(), wide = widenHalf.run(graph, CONTEXT);
-  verify(wide);
+  verify(wide, getOp);
   const ports = ({ inputs, outputs }: Graph) =>
     [...inputs, ...outputs].map(({ name, dtype }) => `${name} ${dtype}`);
   assertEquals(ports(wide), ports(graph));
@@ -70,7 +71,7 @@ Deno.test("widened results are those of half precision but for its roundings", a
 });
 
 Deno.test("a graph without half precision stays the same graph", () => {
-  const builder = createGraphBuilder("plain");
+  const builder = createGraphBuilder("plain", getOp);
   const x = builder.input("x", [4], "f32");
   builder.output("y", builder.op("unary", [x], { kind: "exp" }, "y")[0]!);
   const graph = builder.build();

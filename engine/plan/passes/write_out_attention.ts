@@ -3,9 +3,9 @@
 // so that products and softmax run where everything around them does. Left out: counts of valid keys, sinks, windows,
 // keys beside a cache or packed with queries, and causal rows of sizes that are not known.
 
-import { type Dim, equal, mul } from "../../graph/dim.ts";
+import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { heads, type Layout } from "../../graph/scaled_attention_rows.ts";
+import { heads, type Layout } from "../../ops/scaled_attention_rows.ts";
 import { definePass, type Pass } from "./pass.ts";
 import type { Visit } from "./rewrite.ts";
 

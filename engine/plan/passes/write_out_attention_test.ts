@@ -1,12 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
-import { createCaseRandom } from "../../graph/case_random.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
 import type { Graph } from "../../graph/graph.ts";
-import { attentionCases } from "../../graph/scaled_attention_cases.ts";
-import type { OpCase } from "../../graph/op_case.ts";
+import type { OpCase } from "../../ops/op_case.ts";
+import { getOp } from "../../ops/mod.ts";
+import { attentionCases } from "../../ops/scaled_attention_cases.ts";
 import { verify } from "../../graph/verify.ts";
-import { caseGraph } from "../case_graph.ts";
+import { caseGraph } from "../../run/case_graph.ts";
 import { plan } from "../planner.ts";
-import { createReferenceBackend } from "../reference_backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import type { PassContext } from "./pass.ts";
 import { writeOutAttention } from "./write_out_attention.ts";
 
@@ -65,7 +66,7 @@ Deno.test("attention that is written out gives what it gave", async () => {
     const before = caseGraph("scaled_attention", opCase);
     const after = writeOutAttention.run(before, CONTEXT);
     if (after === before) continue;
-    verify(after);
+    verify(after, getOp);
     written.add(opCase.name);
     assert(after.nodes.every(({ op }) => op !== "scaled_attention"));
     const wanted = await outputsOf(before, opCase), given = await outputsOf(after, opCase);

@@ -1,8 +1,8 @@
 // Tokenizers beside Hugging Face's: the same ids for the same text. What this reader refuses by name is no difference.
 
 import { TroodonError, UnsupportedError } from "../../../engine/errors.ts";
-import { asNode, childNode } from "../../../engine/text/json_fields.ts";
-import { readNormalizer } from "../../../engine/text/json_normalizer.ts";
+import { asNode, childNode } from "../../../engine/text/tokenizer_json/fields.ts";
+import { readNormalizer } from "../../../engine/text/tokenizer_json/normalizer.ts";
 import { type Tokenizer, tokenizerFromJson } from "../../../engine/text/tokenizer.ts";
 import { tokenizerFromSentencePiece } from "../../../engine/text/sentencepiece.ts";
 import { type Packages, reference } from "./python.ts";

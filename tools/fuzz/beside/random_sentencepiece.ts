@@ -2,7 +2,7 @@
 // settings of the normalizer but its map of characters.
 
 import { type Piece, writeSentencePiece } from "../../../tests/support/write_sentencepiece.ts";
-import type { Draw } from "../mutate.ts";
+import type { Draw } from "../../support/draw.ts";
 import { randomText } from "./random_tokenizer.ts";
 
 /** A model file, and texts to encode with it. */

@@ -1,7 +1,7 @@
 // Random templates: every statement, operator, filter, test, method and global that is built, on values of all types.
 // Expressions are made by the type that is wanted, and now and then by another, since refusals are compared too.
 
-import type { Draw } from "../mutate.ts";
+import type { Draw } from "../../support/draw.ts";
 
 type Kind = "text" | "number" | "list" | "dict" | "bool" | "pairs" | "any";
 type Rule = (make: Maker) => string;

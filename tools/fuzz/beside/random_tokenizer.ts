@@ -2,7 +2,7 @@
 // all manners, over an alphabet of the characters that tokenizers differ about.
 
 import { BYTE_CHARS, bytesOfByteLevelText } from "../../../engine/text/byte_level.ts";
-import type { Draw } from "../mutate.ts";
+import type { Draw } from "../../support/draw.ts";
 
 /** Characters of texts and vocabularies. */
 const CHARS: readonly string[] = [

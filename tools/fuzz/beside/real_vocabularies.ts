@@ -1,10 +1,10 @@
 // The vocabularies of published models, read here and by the reference of each: as tiktoken's ranks, as a SentencePiece
 // model, as tokenizer.json. Those that come in GGUF files are written in the form that their reference reads.
 
-import { openModel } from "../../../engine/formats/open_model.ts";
+import { openModel } from "../../../engine/models/open_model.ts";
 import type { MetadataValue } from "../../../engine/formats/source.ts";
 import { StringTable } from "../../../engine/formats/string_table.ts";
-import { readTextParts } from "../../../engine/models/text_parts.ts";
+import { readTextParts } from "../../../engine/text/text_parts.ts";
 import { type Tokenizer, tokenizerFromJson } from "../../../engine/text/tokenizer.ts";
 import { modelNeed, modelPath } from "../../../tests/support/models.ts";
 import type { Need } from "../../../tests/support/skip.ts";

@@ -2,14 +2,14 @@
 
 import { ResourceError } from "../../../engine/errors.ts";
 import type { Need } from "../../../tests/support/skip.ts";
-import { createDraw, type Draw } from "../mutate.ts";
+import { createDraw, type Draw } from "../../support/draw.ts";
+import { compareTemplate, JINJA } from "./compare_templates.ts";
 import {
   compareReal,
   compareSentencePiece,
   compareTokenizer,
   TOKENIZERS,
 } from "./compare_tokenizers.ts";
-import { compareTemplate, JINJA } from "./compare_templates.ts";
 import { hasPackages, type Packages, remedyOf } from "./python.ts";
 import { randomSentencePiece } from "./random_sentencepiece.ts";
 import { randomTemplate } from "./random_template.ts";

@@ -1,7 +1,7 @@
 // Whether results are the same up to what element types and the order of sums leave open. Whole numbers are the
 // same; floats may differ by a share of the largest element, since a sum that cancels has no more than that.
 
-import { getElement, type HostTensor } from "../../../engine/graph/host_tensor.ts";
+import { getElement, type HostTensor } from "../../../engine/ops/host_tensor.ts";
 import type { Tensors } from "./peer.ts";
 
 /** Share of the largest element, and of an element itself. */

@@ -1,6 +1,6 @@
 // A graph in words for the report of a failure, and its files: a .onnx, and its inputs beside it as JSON.
 
-import { getElement } from "../../../engine/graph/host_tensor.ts";
+import { getElement } from "../../../engine/ops/host_tensor.ts";
 import type { Attribute } from "../../../tests/support/write_onnx.ts";
 import { modelOf } from "./judge.ts";
 import type { GraphCase } from "./writer.ts";

@@ -1,8 +1,8 @@
 // `deno task fuzz graphs`: random graphs on a device, judged one after the other; a failing one is made small and
 // written to files. Used by the fuzz worker with many graphs and by tests/fuzz_graphs_test.ts with few.
 
-import { openDevice } from "../../../engine/models/devices.ts";
-import type { DeviceName } from "../../../engine/plan/backend.ts";
+import { openDevice } from "../../../engine/run/devices.ts";
+import type { DeviceName } from "../../../engine/run/backend.ts";
 import { describe, writeCase } from "./describe.ts";
 import { judge, type Judges, type Verdict } from "./judge.ts";
 import { openPeer } from "./peer.ts";

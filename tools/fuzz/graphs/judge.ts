@@ -2,22 +2,22 @@
 // there. Where numbers differ, the reference runs again with every float moved by a last bit or so: what a
 // graph itself blows up is no fault of a device.
 
+import { ELEMENT_TYPES } from "../../../engine/onnx/file/data_types.ts";
+import { readOnnx } from "../../../engine/onnx/file/open_onnx.ts";
+import { numbersOf } from "../../../engine/ops/host_numbers.ts";
 import {
   getElement,
   hostArray,
   type HostTensor,
   setElement,
-} from "../../../engine/graph/host_tensor.ts";
-import { numbersOf } from "../../../engine/graph/host_numbers.ts";
-import { isHostTensor } from "../../../engine/graph/onnx/tensor.ts";
-import { readOnnx } from "../../../engine/formats/onnx/open_onnx.ts";
-import { ELEMENT_TYPES } from "../../../engine/formats/onnx/data_types.ts";
+} from "../../../engine/ops/host_tensor.ts";
+import { isHostTensor } from "../../../engine/onnx/derivation/tensor.ts";
 import { memorySource } from "../../../engine/io.ts";
-import { openGraph } from "../../../engine/pipelines/graph/open_graph.ts";
-import type { Backend } from "../../../engine/plan/backend.ts";
-import { createReferenceBackend } from "../../../engine/plan/reference_backend.ts";
+import { openGraph } from "../../../engine/onnx/running/open_graph.ts";
+import type { Backend } from "../../../engine/run/backend.ts";
+import { createReferenceBackend } from "../../../engine/run/reference/reference_backend.ts";
 import { type Tensor, writeOnnx } from "../../../tests/support/write_onnx.ts";
-import { createDraw, type Draw } from "../mutate.ts";
+import { createDraw, type Draw } from "../../support/draw.ts";
 import { difference, distance, largestOf } from "./compare.ts";
 import type { Peer, Tensors } from "./peer.ts";
 import { countOf } from "./sizes.ts";

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { readOnnx } from "../../../engine/formats/onnx/open_onnx.ts";
+import { readOnnx } from "../../../engine/onnx/file/open_onnx.ts";
 import { memorySource } from "../../../engine/io.ts";
-import type { Backend } from "../../../engine/plan/backend.ts";
-import { createReferenceBackend } from "../../../engine/plan/reference_backend.ts";
+import type { Backend } from "../../../engine/run/backend.ts";
+import { createReferenceBackend } from "../../../engine/run/reference/reference_backend.ts";
 import { difference } from "./compare.ts";
 import { describe, writeCase } from "./describe.ts";
 import { judge } from "./judge.ts";

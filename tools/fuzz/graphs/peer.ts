@@ -2,7 +2,7 @@
 // package there is no peer, which the caller says. A graph that ends the process is taken as refused.
 
 import type { DataType } from "../../../engine/graph/graph.ts";
-import { hostArray, type HostTensor } from "../../../engine/graph/host_tensor.ts";
+import { hostArray, type HostTensor } from "../../../engine/ops/host_tensor.ts";
 import { startChild } from "../../support/children.ts";
 import { bytesOf } from "./writer.ts";
 import { countOf } from "./sizes.ts";

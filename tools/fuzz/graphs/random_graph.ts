@@ -1,7 +1,7 @@
 // A random graph as a function of (seed, index). It is a chain of 5 to 40 nodes that reads back what it made
 // earlier; of its ends some are also results, and now and then an input is one.
 
-import { createDraw, type Draw } from "../mutate.ts";
+import { createDraw, type Draw } from "../../support/draw.ts";
 import type { Block } from "./block.ts";
 import { elementwiseBlocks } from "./elementwise_blocks.ts";
 import { imageBlocks } from "./image_blocks.ts";

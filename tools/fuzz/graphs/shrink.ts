@@ -2,13 +2,13 @@
 // reference computes there, sizes halved, numbers made round. Each way yields smaller cases, the boldest first; the
 // first that still fails is gone on with.
 
-import { ELEMENT_TYPES } from "../../../engine/formats/onnx/data_types.ts";
+import { ELEMENT_TYPES } from "../../../engine/onnx/file/data_types.ts";
 import {
   getElement,
   hostArray,
   type HostTensor,
   setElement,
-} from "../../../engine/graph/host_tensor.ts";
+} from "../../../engine/ops/host_tensor.ts";
 import type { GraphParts, NodeParts, Port, Tensor } from "../../../tests/support/write_onnx.ts";
 import { referenceRun } from "./judge.ts";
 import type { Tensors } from "./peer.ts";

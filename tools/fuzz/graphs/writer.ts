@@ -2,13 +2,14 @@
 // large its elements are, and whether they are the same on every device (`exact`: whole numbers, and floats that
 // are small multiples of 1/8): only those go where a last bit decides, as in comparisons and roundings.
 
+import { ELEMENT_TYPES } from "../../../engine/onnx/file/data_types.ts";
 import type { DataType } from "../../../engine/graph/graph.ts";
 import {
   elementCount,
   hostArray,
   type HostTensor,
   setElement,
-} from "../../../engine/graph/host_tensor.ts";
+} from "../../../engine/ops/host_tensor.ts";
 import type {
   Attribute,
   GraphParts,
@@ -16,8 +17,7 @@ import type {
   Port,
   Tensor,
 } from "../../../tests/support/write_onnx.ts";
-import { ELEMENT_TYPES } from "../../../engine/formats/onnx/data_types.ts";
-import type { Draw } from "../mutate.ts";
+import type { Draw } from "../../support/draw.ts";
 import { type Shape, shapeAt, type Size } from "./sizes.ts";
 
 /** A value of the graph. */

@@ -4,7 +4,7 @@
 import { E2M1_DOUBLED } from "../../../quant/e2m1.ts";
 import type { NumberFormat } from "../../../quant/format.ts";
 import { IQ4_LEVELS } from "../../../quant/iq4_fit.ts";
-import { q8_log } from "../../../quant/q8_log.ts";
+import { q8_log } from "../../../quant/formats/q8_log.ts";
 import { POINT_LEVELS } from "../../point_grids.ts";
 
 function data(name: string, values: Int8Array): string {

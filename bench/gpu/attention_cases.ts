@@ -1,0 +1,248 @@
+// Attention of the GPU bench: one row at some contexts, and a prompt's chunk, at the heads of known models.
+
+import type { GpuSlice, Shader } from "../../gpu/kernel.ts";
+import { attentionMerge } from "../../gpu/kernels/attention/merge.ts";
+import { causalRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
+import { type HeadShape, headTiles, partialVectors } from "../../gpu/kernels/attention/split.ts";
+import {
+  attentionTile,
+  attentionTileBytes,
+  attentionTileRows,
+} from "../../gpu/kernels/attention/tile.ts";
+import {
+  ATTENTION_TUNING,
+  type SplitChoice,
+  splitChoice,
+  tileSizes,
+} from "../../gpu/kernels/attention/tuning.ts";
+import { attentionWalk, walkBlock } from "../../gpu/kernels/attention/walk.ts";
+import { type BenchCase, type BenchChoice, RUNS } from "./case.ts";
+import type { BenchDispatch, GpuTimer } from "./timer.ts";
+
+const HEADS = [
+  { model: "1B", heads: 32, kvHeads: 8, width: 64, valueWidth: 64, dtype: "f16" },
+  { model: "8B", heads: 32, kvHeads: 8, width: 128, valueWidth: 128, dtype: "f16" },
+  { model: "SmolLM2", heads: 9, kvHeads: 3, width: 64, valueWidth: 64, dtype: "f16" },
+] as const;
+
+/** Sets positions from `first` on, in slot 0. */
+export const positionShader: Shader = {
+  name: "positions",
+  storage: { positions: "array<i32>", slots: "array<u32>" },
+  writes: ["positions", "slots"],
+  uniforms: { first: "u32" },
+  code: `@compute @workgroup_size(1)
+fn main(@builtin(workgroup_id) id: vec3<u32>) {
+  positions[id.x] = i32(params.first + id.x);
+  slots[id.x] = 0u;
+}`,
+};
+
+function rowsAt(timer: GpuTimer, first: number, rows: number): {
+  readonly storage: Record<"positions" | "slots", GpuSlice>;
+  readonly set: BenchDispatch;
+} {
+  const storage = { positions: timer.room(4 * rows), slots: timer.room(4 * rows) };
+  return {
+    storage,
+    set: { shader: positionShader, storage, uniforms: { first }, workgroups: [rows] },
+  };
+}
+
+/** Attention of one row at some contexts. */
+export function attentionCases({ capabilities, sweep, small }: BenchChoice): BenchCase[] {
+  const { subgroupSize } = capabilities;
+  const contexts = small ? [100] : [128, 1024, 4096, 32768];
+  return HEADS.flatMap(({ model, ...shape }) =>
+    contexts.flatMap((context) => {
+      const name = `${model} heads, context ${context}`;
+      const chosen = splitChoice(shape, "subgroup", capabilities, context) ??
+        splitChoice(shape, "workgroup", capabilities, context)!;
+      const variants = sweep
+        ? [1, 2, 4].flatMap((tileHeads) =>
+          [2, 4, 8].flatMap((turn) =>
+            [16, 32, 64, 128].flatMap((splits) =>
+              [64, 128, 256].map((workgroup) => {
+                const sizes = { ...shape, tileHeads, turn, splits, workgroup, subgroupSize };
+                return {
+                  variant:
+                    `heads ${tileHeads} turn ${turn} splits ${splits} workgroup ${workgroup}`,
+                  choice: {
+                    ...{ tileHeads, splits, block: walkBlock(sizes) },
+                    shader: (rule: SpanRule) => attentionWalk({ ...sizes, rule }),
+                  },
+                };
+              })
+            )
+          )
+        )
+        : [];
+      return [
+        ...[{ variant: "chosen", choice: chosen }, ...variants].map(({ variant, choice }) =>
+          decodeCase({ name, variant, context, shape, choice })
+        ),
+        ...context > 8192
+          ? []
+          : [1, 2, 4].flatMap((tileHeads) =>
+            [256, 512, 1024].filter((workgroup) => (workgroup === 512 && tileHeads === 2) || sweep)
+              .map((workgroup) =>
+                directCase({ name, context, shape, tileHeads, workgroup, subgroupSize })
+              )
+          ),
+      ];
+    })
+  );
+}
+
+function decodeCase({ name, variant, context, shape, choice }: {
+  readonly name: string;
+  readonly variant: string;
+  readonly context: number;
+  readonly shape: HeadShape;
+  readonly choice: SplitChoice;
+}): BenchCase {
+  const { heads, kvHeads, width, valueWidth } = shape;
+  const { tileHeads, splits, block } = choice;
+  const cacheBytes = 2 * context * kvHeads * width;
+  const runs = 4 * RUNS;
+  const rule = causalRule({
+    capacity: context,
+    scale: width ** -0.5,
+    window: 0,
+    softcap: 0,
+    slopes: false,
+  });
+  return {
+    group: "attention",
+    name,
+    variant,
+    bytes: 2 * cacheBytes,
+    runs,
+    dispatches(timer) {
+      const rows = rowsAt(timer, context - 1, 1);
+      const partial = timer.room(16 * heads * splits * partialVectors(valueWidth));
+      const q = timer.room(4 * heads * width);
+      const y = timer.room(4 * heads * valueWidth);
+      const shader = choice.shader(rule);
+      const merge = attentionMerge({ ...shape, rule, block, splits, sinks: false });
+      return [
+        rows.set,
+        ...Array.from({ length: runs }, (): BenchDispatch[] => [
+          {
+            shader,
+            storage: {
+              ...{ q, k: timer.next(cacheBytes), v: timer.next(cacheBytes), partial },
+              ...rows.storage,
+            },
+            uniforms: {},
+            workgroups: [headTiles({ ...shape, tileHeads }), splits, 1],
+          },
+          {
+            shader: merge,
+            storage: { partial, y, ...rows.storage },
+            uniforms: {},
+            workgroups: [heads, 1],
+          },
+        ]).flat(),
+      ];
+    },
+  };
+}
+
+/** Attention in one dispatch. */
+function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }: {
+  readonly name: string;
+  readonly context: number;
+  readonly shape: HeadShape;
+  readonly tileHeads: number;
+  readonly workgroup: number;
+  readonly subgroupSize: number;
+}): BenchCase {
+  const { heads, kvHeads, width, valueWidth } = shape;
+  const cacheBytes = 2 * context * kvHeads * width;
+  const runs = 4 * RUNS;
+  const rule = causalRule({
+    capacity: context,
+    scale: width ** -0.5,
+    window: 0,
+    softcap: 0,
+    slopes: false,
+  });
+  const direct = { sinks: false, quantize: false };
+  const size = { tileHeads, turn: ATTENTION_TUNING.walkTurn, splits: 1, workgroup, subgroupSize };
+  return {
+    group: "attention",
+    name,
+    variant: `direct heads ${tileHeads} workgroup ${workgroup}`,
+    bytes: 2 * cacheBytes,
+    runs,
+    dispatches(timer) {
+      const rows = rowsAt(timer, context - 1, 1);
+      const q = timer.room(4 * heads * width);
+      const y = timer.room(4 * heads * valueWidth);
+      const shader = attentionWalk({ ...shape, ...size, rule, direct });
+      return [
+        rows.set,
+        ...Array.from({ length: runs }, (): BenchDispatch => ({
+          shader,
+          storage: { q, k: timer.next(cacheBytes), v: timer.next(cacheBytes), y, ...rows.storage },
+          uniforms: {},
+          workgroups: [headTiles({ ...shape, tileHeads }), 1, 1],
+        })),
+      ];
+    },
+  };
+}
+
+/** Attention of a prompt's chunk of 512. */
+export function prefillCases({ capabilities, sweep, small }: BenchChoice): BenchCase[] {
+  const { maxWorkgroupBytes } = capabilities;
+  const rows = small ? 32 : 512;
+  return HEADS.flatMap(({ model, ...shape }) => {
+    const chosen = tileSizes(shape, maxWorkgroupBytes)!;
+    const variants = [
+      { ...chosen, variant: "chosen" },
+      ...sweep
+        ? [16, 32, 64].flatMap((queries) =>
+          [16, 32, 64].map((block) => ({
+            ...{ ...chosen, queries, block },
+            variant: `queries ${queries} block ${block}`,
+          }))
+        ).filter((size) => attentionTileBytes({ ...shape, ...size }) <= maxWorkgroupBytes)
+        : [],
+    ];
+    const { heads, kvHeads, width, valueWidth } = shape;
+    const rule = causalRule({
+      capacity: rows,
+      scale: width ** -0.5,
+      window: 0,
+      softcap: 0,
+      slopes: false,
+    });
+    return variants.map(({ variant, ...size }): BenchCase => ({
+      group: "prefill",
+      name: `${model} heads, ${rows} rows`,
+      variant,
+      operations: 2 * heads * (rows * rows / 2) * (width + valueWidth),
+      runs: RUNS,
+      dispatches(timer) {
+        const at = rowsAt(timer, 0, rows);
+        const cacheBytes = 2 * rows * kvHeads * width;
+        const params = { ...shape, ...size, rule, sinks: false };
+        const dispatch: BenchDispatch = {
+          shader: attentionTile(params),
+          storage: {
+            q: timer.room(4 * rows * heads * width),
+            k: timer.next(cacheBytes),
+            v: timer.next(cacheBytes),
+            y: timer.room(4 * rows * heads * valueWidth),
+            ...at.storage,
+          },
+          uniforms: { rows },
+          workgroups: [Math.ceil(rows / attentionTileRows(params)), headTiles(params)],
+        };
+        return [at.set, ...Array.from({ length: RUNS }, () => dispatch)];
+      },
+    }));
+  });
+}

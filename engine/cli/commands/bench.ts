@@ -1,0 +1,103 @@
+// `troodon bench`: how fast a model is on this machine, alone. Comparisons with other engines are
+// `deno task bench`.
+
+import type { Model } from "../../decode/model.ts";
+import type { Session } from "../../decode/session.ts";
+import { type Command, defineCommand } from "../command.ts";
+import { LOAD_FLAGS, loadOptions } from "../flags.ts";
+import { showBytes, showTable } from "../format.ts";
+import { machineFacts, peakResidentBytes } from "../machine.ts";
+
+/** The command. */
+export const bench: Command = defineCommand({
+  name: "troodon bench",
+  summary: "Measures load, prefill, decode and memory of a model on this machine.",
+  positionals: ["[MODEL]"],
+  flags: {
+    ...LOAD_FLAGS,
+    prompt: { type: "integer", value: "N", min: 1, help: "tokens of the prompt (512)" },
+    decode: { type: "integer", value: "N", min: 1, help: "tokens of a decode run (64)" },
+    rounds: {
+      type: "integer",
+      value: "N",
+      min: 1,
+      max: 100,
+      help: "rounds; medians are shown (5)",
+    },
+  },
+  examples: [
+    ["troodon bench", "the default model on all threads"],
+    ["troodon bench model.gguf --threads 1 --json", "one thread, as JSON lines"],
+  ],
+}, async (context, { positionals: [name], flags }) => {
+  const { terminal, signal } = context;
+  const prompt = flags.prompt ?? 512;
+  const decode = flags.decode ?? 64;
+  const rounds = flags.rounds ?? 5;
+  const contextLength = flags.context ?? Math.max(prompt, decode + 32) + 1;
+  const { openModel } = await import("../open_model.ts");
+  using opened = await openModel(name, flags, { ...loadOptions(flags), contextLength }, context);
+  const { model } = opened;
+  using session = model.createSession();
+  const measured = await measure(model, session, { prompt, decode, rounds, signal });
+  const figures = [
+    { case: `prefill ${prompt}`, unit: "tokens/s", value: measured.prefill },
+    { case: `decode ${decode}`, unit: "tokens/s", value: measured.decode },
+    { case: "load", unit: "ms", value: model.loadMs },
+    { case: "memory planned", unit: "MB", value: model.memory.total / 1e6 },
+    { case: "memory peak", unit: "MB", value: peakResidentBytes() / 1e6 },
+  ];
+  const { arch, deno, threads } = machineFacts();
+  const machine = `${arch}, ${flags.threads ?? threads} threads, Deno ${deno}`;
+  if (flags.json) {
+    // The fields of `deno task bench`; there is no peer here.
+    const alone = { peer: null, peerValue: null, ratio: null, share: null };
+    for (const figure of figures) {
+      const line = { bench: "model", ...figure, ...alone, machine, model: opened.name };
+      terminal.out(JSON.stringify(line) + "\n");
+    }
+    return 0;
+  }
+  const rows = figures.map(({ case: label, unit, value }) => [
+    label,
+    unit === "MB" ? showBytes(value * 1e6) : `${value.toFixed(1)} ${unit}`,
+  ]);
+  terminal.out(`${model.info.name} on ${model.device}, ${machine}\n${showTable(rows, [1])}\n`);
+  return 0;
+});
+
+/** Medians over rounds, after one that is thrown away. */
+async function measure(
+  model: Model,
+  session: Session,
+  { prompt, decode, rounds, signal }: {
+    readonly prompt: number;
+    readonly decode: number;
+    readonly rounds: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<{ readonly prefill: number; readonly decode: number }> {
+  const ids = (count: number): number[] =>
+    Array.from(
+      { length: count },
+      (_, i) => (i * 7919 + 11) % Math.min(model.info.vocabulary, 4096),
+    );
+  const prefills: number[] = [];
+  const decodes: number[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    session.rewind(0);
+    const start = performance.now();
+    await session.sync(ids(prompt), { signal });
+    prefills.push(prompt / (performance.now() - start) * 1000);
+    session.rewind(0);
+    await session.sync(ids(32), { signal });
+    const decodeStart = performance.now();
+    for (let i = 0; i < decode; i++) await session.eval([100 + i], { signal });
+    decodes.push(decode / (performance.now() - decodeStart) * 1000);
+  }
+  const median = (values: number[]): number => {
+    const sorted = values.slice(1).sort((a, b) => a - b);
+    return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+  };
+  return { prefill: median(prefills), decode: median(decodes) };
+}

@@ -1,0 +1,242 @@
+// `troodon doctor`: what this machine offers, what is permitted, and whether every kernel computes what
+// its scalar reference computes here. A kernel that does not is named, written down, and not used by the
+// other commands from then on.
+
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
+import { builtIn, fastAdapter } from "../../../gpu/gpu.ts";
+import { probeCapabilities } from "../../../wasm/probe.ts";
+import { cacheFolder, listCache } from "../../formats/hub/cache.ts";
+import type { Backend, DeviceName } from "../../run/backend.ts";
+import { type Command, type Context, defineCommand } from "../command.ts";
+import {
+  excludedKernelsPath,
+  readExcludedKernels,
+  writeExcludedKernels,
+} from "../excluded_kernels.ts";
+import { CACHE_FLAGS, LOAD_FLAGS } from "../flags.ts";
+import { paint, showBytes, showTable } from "../format.ts";
+import { gpuOption } from "../gpu_flag.ts";
+import { machineFacts, permissions } from "../machine.ts";
+
+/** What doctor found about one kernel, over all its cases. */
+interface KernelHealth {
+  readonly kernel: string;
+  readonly op: string;
+  passed: number;
+  failed: number;
+  skipped: number;
+  /** First failure. */
+  reason: string | undefined;
+}
+
+/** The command. */
+export const doctor: Command = defineCommand({
+  name: "troodon doctor",
+  summary: "Checks this machine, and every kernel against its scalar reference.",
+  flags: {
+    ...CACHE_FLAGS,
+    quick: { type: "boolean", help: "leave the kernels out" },
+    device: {
+      type: "string",
+      choices: ["wasm", "gpu"],
+      help: "whose kernels to test (wasm, and gpu where there is one)",
+    },
+    gpu: LOAD_FLAGS.gpu,
+    threads: { type: "integer", min: 1, max: 256, help: "CPU threads of the test (all)" },
+    seed: { type: "integer", min: 0, help: "of the test's data (1)" },
+  },
+  examples: [
+    ["troodon doctor", "the whole check"],
+    ["troodon doctor --json", "for a bug report"],
+  ],
+  notes: ["Exit code 1 when a kernel fails."],
+}, async (context, { flags }) => {
+  const { terminal } = context;
+  const { gpu: provider } = await gpuOption(flags);
+  const report = {
+    machine: machineFacts(),
+    simd: probeCapabilities(),
+    sharedMemory: typeof SharedArrayBuffer === "function",
+    adapter: await describeAdapter(provider),
+    permissions: await permissions(),
+    cache: describeCache(flags["cache-dir"]),
+    excluded: await readExcludedKernels(flags["cache-dir"]).catch((e: Error) => [e.message]),
+  };
+  if (!flags.json) terminal.out(asText(report) + "\n");
+  const kernels: KernelHealth[] = [];
+  const devices = flags.quick ? [] : await devicesToTest(flags.device, provider);
+  for (const device of devices) {
+    kernels.push(...await testKernels(context, device, { ...flags, provider }));
+  }
+  const failed = kernels.filter((health) => health.failed > 0).map(({ kernel }) => kernel);
+  const tested = new Set(kernels.map(({ kernel }) => kernel));
+  const excluded = [...report.excluded.filter((name) => !tested.has(name)), ...failed];
+  const noted = flags.quick
+    ? undefined
+    : await note(excluded, report.excluded, { devices, cacheDir: flags["cache-dir"] });
+  if (flags.json) terminal.out(JSON.stringify({ ...report, kernels, failed, noted }) + "\n");
+  else if (!flags.quick) showKernels(context, kernels, noted);
+  return failed.length > 0 ? 1 : 0;
+});
+
+async function describeAdapter(
+  provider: GpuProvider | undefined = builtIn(),
+): Promise<Record<string, string> | null> {
+  const adapter = await fastAdapter(provider).catch(() => null);
+  if (!adapter) return null;
+  const { vendor, architecture, device, description } = adapter.info;
+  return {
+    vendor,
+    architecture,
+    device,
+    description,
+    features: [...adapter.features].sort().join(" "),
+    maxBufferSize: showBytes(adapter.limits.maxBufferSize),
+    maxStorageBufferBindingSize: showBytes(adapter.limits.maxStorageBufferBindingSize),
+  };
+}
+
+function describeCache(cacheDir: string | undefined) {
+  try {
+    const entries = listCache(cacheDir);
+    return {
+      folder: cacheFolder(cacheDir),
+      models: entries.length,
+      bytes: entries.reduce((sum, { bytes }) => sum + bytes, 0),
+    };
+  } catch (error) {
+    return { problem: (error as Error).message };
+  }
+}
+
+/** The one that was asked for, or all that promise speed here. */
+async function devicesToTest(
+  asked: "wasm" | "gpu" | undefined,
+  provider: GpuProvider | undefined,
+): Promise<("wasm" | "gpu")[]> {
+  if (asked) return [asked];
+  const { hasGpu } = await import("../../run/devices.ts");
+  return await hasGpu({ gpu: provider }) ? ["wasm", "gpu"] : ["wasm"];
+}
+
+async function backendOf(
+  device: "wasm" | "gpu",
+  { threads, provider }: Pick<TestOptions, "threads" | "provider">,
+): Promise<Backend> {
+  if (device === "gpu") {
+    return (await import("../../run/gpu/backend.ts")).createGpuBackend({ provider });
+  }
+  const { createWasmBackend } = await import("../../run/wasm/backend.ts");
+  return createWasmBackend(threads === undefined ? {} : { threads });
+}
+
+interface TestOptions {
+  readonly threads?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly json?: boolean | undefined;
+  readonly provider: GpuProvider | undefined;
+}
+
+/** Every kernel of a device on every case of its op. */
+async function testKernels(
+  { terminal, signal }: Context,
+  device: "wasm" | "gpu",
+  { seed, json, ...options }: TestOptions,
+): Promise<KernelHealth[]> {
+  const { checkKernels } = await import("../../run/kernel_checks.ts");
+  const backend = await backendOf(device, options);
+  const found = new Map<string, KernelHealth>();
+  for await (
+    const { op, kernel, outcome, reason, case: name } of checkKernels(backend, {
+      ...seed !== undefined && { seed },
+    })
+  ) {
+    signal.throwIfAborted();
+    let health = found.get(kernel);
+    if (!health) {
+      found.set(
+        kernel,
+        health = { kernel, op, passed: 0, failed: 0, skipped: 0, reason: undefined },
+      );
+      if (terminal.progress && !json) terminal.err(`\r\x1b[Ktesting ${kernel}`);
+    }
+    health[outcome]++;
+    if (outcome === "failed") health.reason ??= `${name}: ${reason}`;
+  }
+  if (terminal.progress && !json) terminal.err("\r\x1b[K");
+  return [...found.values()];
+}
+
+/** Writes the list of failed kernels when it has changed; says what was done. */
+async function note(
+  failed: readonly string[],
+  before: readonly string[],
+  { devices, cacheDir }: {
+    readonly devices: readonly DeviceName[];
+    readonly cacheDir: string | undefined;
+  },
+): Promise<string> {
+  if (failed.join() === before.join()) {
+    return failed.length === 0
+      ? `every ${devices.join(" and ")} kernel is in use`
+      : `${failed.length} kernels stay out of use: ${failed.join(", ")}`;
+  }
+  const path = excludedKernelsPath(cacheDir);
+  if (path === undefined) return "the failed kernels could not be written down: no cache folder";
+  await writeExcludedKernels(path, failed);
+  return failed.length === 0
+    ? `every kernel is in use again (${path})`
+    : `out of use from now on: ${failed.join(", ")} (${path})`;
+}
+
+function asText(report: {
+  readonly machine: ReturnType<typeof machineFacts>;
+  readonly simd: ReturnType<typeof probeCapabilities>;
+  readonly sharedMemory: boolean;
+  readonly adapter: Record<string, string> | null;
+  readonly permissions: readonly { readonly name: string; readonly state: string }[];
+  readonly cache: ReturnType<typeof describeCache>;
+}): string {
+  const { machine, simd, adapter, cache } = report;
+  const exact = simd.dotI8U8Exact ? ", exact 8-bit dot" : "";
+  const rows = [
+    ["system", `${machine.os} ${machine.arch}, Deno ${machine.deno}, V8 ${machine.v8}`],
+    [
+      "threads",
+      `${machine.threads}${report.sharedMemory ? "" : " (no shared memory: one is used)"}`,
+    ],
+    ["WASM SIMD", `${simd.simd}${exact}`],
+    [
+      "WebGPU",
+      adapter ? `${adapter.description || adapter.vendor}: ${adapter.features}` : "no adapter",
+    ],
+    ["permissions", report.permissions.map(({ name, state }) => `${name} ${state}`).join(", ")],
+    [
+      "cache",
+      "problem" in cache
+        ? cache.problem!
+        : `${cache.folder}: ${cache.models} models, ${showBytes(cache.bytes!)}`,
+    ],
+  ];
+  return showTable(rows);
+}
+
+function showKernels(
+  { terminal }: Context,
+  kernels: readonly KernelHealth[],
+  noted: string | undefined,
+): void {
+  const colours = terminal.colours.out;
+  const rows = kernels.map(({ kernel, passed, failed, skipped, reason }) => [
+    failed > 0 ? "FAILED" : passed > 0 ? "ok" : "not here",
+    kernel,
+    `${passed} of ${passed + failed} cases${skipped > 0 ? `, ${skipped} not for it` : ""}`,
+    reason ?? "",
+  ]);
+  terminal.out(`\n${showTable(rows)}\n`);
+  const bad = kernels.filter(({ failed }) => failed > 0).length;
+  const verdict = bad > 0
+    ? paint(colours, "red", `${bad} of ${kernels.length} kernels fail`)
+    : paint(colours, "green", `${kernels.length} kernels agree with the reference`);
+  terminal.out(`\n${verdict}; ${noted}\n`);
+}

@@ -1,0 +1,113 @@
+// `troodon generate`: one prompt, one answer, streamed. A model with a chat template gets the prompt as
+// a user's message; `--raw` continues the text as it is. The engine is loaded when there is something to
+// do, so that `--help` and wrong usage answer at once; the other commands do the same.
+
+import type { GenerateOptions } from "../../decode/generate_options.ts";
+import type { Generation } from "../../decode/generation.ts";
+import type { Model } from "../../decode/model.ts";
+import { showStats, streamAnswer } from "../answer.ts";
+import { UsageError } from "../args.ts";
+import { type Command, defineCommand } from "../command.ts";
+import {
+  LIMIT_FLAGS,
+  limitOptions,
+  LOAD_FLAGS,
+  loadOptions,
+  SAMPLER_FLAGS,
+  samplerOptions,
+} from "../flags.ts";
+import { textOrStdin } from "../stdin.ts";
+import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
+
+const DEFAULT_MAX_TOKENS = 512;
+
+/** The command. */
+export const generate: Command = defineCommand({
+  name: "troodon generate",
+  summary: "Answers one prompt and streams the answer.",
+  positionals: ["[MODEL]"],
+  flags: {
+    prompt: { type: "string", short: "p", help: "what to answer; - or nothing: standard input" },
+    system: { type: "string", help: "instruction to the model (chat models)" },
+    raw: { type: "boolean", help: "continue the text as it is, without the chat template" },
+    ...TEMPLATE_FLAGS,
+    ...LIMIT_FLAGS,
+    ...SAMPLER_FLAGS,
+    logprobs: { type: "integer", min: 0, max: 100, help: "with --json: best N at each token" },
+    stats: { type: "boolean", help: "speed on standard error also where that is no screen" },
+    ...LOAD_FLAGS,
+  },
+  examples: [
+    ['troodon generate --prompt "What is the capital of Japan?"', "the default model"],
+    ["troodon generate gemma3-270m --raw -p 'Once upon a time' --max-tokens 64", "continue a text"],
+    [
+      "troodon generate model.gguf --temperature 0.8 --top-p 0.95 --seed 7 < prompt.txt",
+      "sampling",
+    ],
+    ["troodon generate -p 'Hi' --json | jq .stats", "text, ids and speed as JSON"],
+  ],
+  notes: [`MODEL defaults to smollm2-135m, --max-tokens to ${DEFAULT_MAX_TOKENS}.`],
+}, async ({ terminal, signal }, { positionals: [name], flags }) => {
+  const options = {
+    ...samplerOptions(flags),
+    ...limitOptions(flags, DEFAULT_MAX_TOKENS),
+    signal,
+    ...flags.logprobs !== undefined && { logprobs: flags.logprobs },
+  };
+  const { checkOptions } = await import("../check_options.ts");
+  checkOptions(options);
+  const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
+  const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !flags.raw }) };
+  const { openModel } = await import("../open_model.ts");
+  using opened = await openModel(name, flags, load, { terminal, signal });
+  const { model } = opened;
+  const generation = await start(
+    model,
+    prompt,
+    { system: flags.system, raw: flags.raw ?? false },
+    options,
+  );
+  if (flags.json) {
+    const tokens = [];
+    for await (const chunk of generation) tokens.push(...chunk.tokens);
+    const result = await generation.result;
+    const output = {
+      model: opened.name,
+      device: model.device,
+      prompt,
+      ...flags["chat-template"] !== undefined && { chatTemplate: flags["chat-template"] },
+      ...result,
+      ...flags.logprobs !== undefined && { tokens },
+    };
+    terminal.out(JSON.stringify(output) + "\n");
+    return signal.aborted ? 130 : 0;
+  }
+  const result = await streamAnswer(terminal, generation);
+  if (flags.stats || (terminal.progress && terminal.screen)) showStats(terminal, result);
+  return signal.aborted ? 130 : 0;
+});
+
+async function start(
+  model: Model,
+  prompt: string,
+  { system, raw }: { readonly system: string | undefined; readonly raw: boolean },
+  options: GenerateOptions,
+): Promise<Generation> {
+  if (raw || !model.chatTemplate) {
+    if (system !== undefined) {
+      throw new UsageError(
+        raw
+          ? "--system and --raw exclude each other"
+          : `${model.name} has no chat template: leave --system out`,
+      );
+    }
+    const { generate } = await import("../../decode/generate.ts");
+    return generate(model, prompt, options);
+  }
+  const messages = [
+    ...system === undefined ? [] : [{ role: "system", content: system }],
+    { role: "user", content: prompt },
+  ];
+  const { chat } = await import("../../decode/chat.ts");
+  return chat(model, messages, options);
+}

@@ -1,0 +1,86 @@
+// `troodon graph`: a picture of an ONNX graph as it is planned, and of its arena over time. Graphs are laid
+// out by Graphviz (npm @viz-js/viz), which is named only here and only when this command draws: named in
+// an import, Deno would fetch it, and all of deno.lock, for every command.
+
+import { UnsupportedError } from "../../errors.ts";
+import { createFile } from "../../io.ts";
+import { type Command, defineCommand } from "../command.ts";
+import { parseBind } from "./plan.ts";
+
+/** The command. */
+export const graphCommand: Command = defineCommand({
+  name: "troodon graph",
+  summary: "Draws an ONNX graph as it is planned, and its memory over time.",
+  positionals: ["FILE"],
+  flags: {
+    bind: { type: "string", value: "NAME=N,…", help: "sizes of the symbols in input shapes" },
+    format: {
+      type: "string",
+      choices: ["html", "svg", "dot", "arena"],
+      help: "html: both pictures; svg: the graph; dot: the graph as text; arena: SVG (html)",
+    },
+    out: { type: "string", value: "FILE", help: "where to write it (standard output)" },
+  },
+  examples: [
+    ["troodon graph model.onnx --bind batch=1 --out model.html", "both pictures on a page"],
+    ["troodon graph model.onnx --bind batch=1 --format dot", "for a layout program of your own"],
+  ],
+  notes: [
+    "html and svg fetch npm @viz-js/viz (Graphviz as WASM) on first use; dot and arena fetch nothing.",
+  ],
+}, async ({ terminal }, { positionals: [file], flags }) => {
+  const { openStructure } = await import("../../onnx/file/open_onnx.ts");
+  const { planGraph } = await import("../../onnx/running/plan_graph.ts");
+  const { arenaSvg, dotOf, htmlOf } = await import("../../onnx/running/draw_graph.ts");
+  const model = openStructure(file);
+  try {
+    const { plan, bindings } = planGraph(model, { bind: parseBind(flags.bind) });
+    if (!plan) {
+      throw new UnsupportedError("nothing is computed before the host has run", { file });
+    }
+    const { format = "html" } = flags;
+    const dot = () => dotOf(plan.graph, bindings);
+    const text = format === "dot"
+      ? dot()
+      : format === "arena"
+      ? arenaSvg(plan)
+      : format === "svg"
+      ? await layOut(dot())
+      : htmlOf(file, await layOut(dot()), arenaSvg(plan));
+    if (flags.out === undefined) terminal.out(text);
+    else {
+      const target = createFile(flags.out);
+      try {
+        target.write(new TextEncoder().encode(text));
+        target.finish();
+      } finally {
+        target.discard();
+      }
+    }
+    return 0;
+  } finally {
+    model.close();
+  }
+});
+
+interface Viz {
+  instance(): Promise<{ renderString(dot: string, options: { format: "svg" }): string }>;
+}
+
+// The name is put together, so that no tool that reads imports takes it for one.
+const LAYOUT = ["npm:@viz-js/viz", "3.24.0"];
+
+async function layOut(dot: string): Promise<string> {
+  let viz: Viz;
+  try {
+    viz = await import(LAYOUT.join("@")) as Viz;
+  } catch (cause) {
+    throw new UnsupportedError("cannot load npm @viz-js/viz, which lays out graphs", {
+      remedy: "Allow the network once, or use --format dot",
+      cause,
+    });
+  }
+  const svg = (await viz.instance()).renderString(dot, { format: "svg" });
+  // Without the XML prologue it can stand in a page.
+  return svg.slice(svg.indexOf("<svg"));
+}

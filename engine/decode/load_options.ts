@@ -1,0 +1,103 @@
+// Options of load(), checked and completed. A wrong value is a RangeError that names the option; an option
+// that contradicts another is never quietly dropped.
+
+import type { KvFormat } from "../run/backend.ts";
+import type { LoadOptions, Precision } from "./model.ts";
+
+/** Options with every default filled in. */
+export interface ResolvedLimits {
+  readonly precision: Precision;
+  readonly contextLength: number;
+  readonly sessions: number;
+  readonly batch: number;
+  readonly logitRows: number;
+  readonly kvFormat: KvFormat;
+  readonly embeddings: boolean;
+}
+
+const DEFAULT_CONTEXT = 4096;
+const DEFAULT_BATCH = 256;
+const ENCODER_BATCH = 512;
+const ENCODER_LOGIT_ROWS = 32;
+
+/**
+ * Checks what can be checked before a file is opened.
+ *
+ * @throws {RangeError} Naming the option, its value and what is allowed.
+ */
+export function checkLoadOptions(options: LoadOptions): void {
+  oneOf("device", options.device, ["auto", "wasm", "gpu", "reference"]);
+  oneOf("precision", options.precision, ["fast", "exact", "strict"]);
+  oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
+  count("threads", options.threads, 256);
+  count("contextLength", options.contextLength, 2 ** 24);
+  count("sessions", options.sessions, 1024);
+  count("batch", options.batch, 4096);
+  count("logitRows", options.logitRows, 4096);
+  count("memoryBytes", options.memoryBytes, 2 ** 32, 2 ** 20);
+  count("kvHeads", options.kvHeads, 2 ** 16);
+  if (options.padTo !== undefined && ![1, 64, 128].includes(options.padTo)) {
+    throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
+  }
+  count("stepsAhead", options.stepsAhead, 64, 0);
+  if (options.debug && options.device !== "gpu") {
+    throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
+  }
+}
+
+/**
+ * Completes options for a model.
+ *
+ * @throws {RangeError} If the context is longer than the model was trained for.
+ */
+export function resolveLimits(
+  options: LoadOptions,
+  params: { readonly context: number },
+): ResolvedLimits {
+  const { precision = "fast", sessions = 1, embeddings = false } = options;
+  const contextLength = options.contextLength ?? Math.min(params.context, DEFAULT_CONTEXT);
+  if (contextLength > params.context) {
+    throw new RangeError(
+      `Cannot use contextLength ${contextLength}: the model was trained for ${params.context}`,
+    );
+  }
+  const batch = Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
+  return {
+    precision,
+    contextLength,
+    sessions,
+    batch,
+    logitRows: Math.min(options.logitRows ?? 1, batch),
+    kvFormat: options.kvFormat ?? (precision === "fast" ? "F16" : "F32"),
+    embeddings,
+  };
+}
+
+/**
+ * Completes options for an encoder, which takes whole sequences, as many as fit, in a step.
+ *
+ * @throws {RangeError} As `resolveLimits`, and if a step cannot hold a sequence.
+ */
+export function resolveEncoderLimits(
+  options: LoadOptions,
+  params: { readonly context: number },
+): ResolvedLimits {
+  const limits = resolveLimits(options, params);
+  const batch = options.batch ?? Math.max(ENCODER_BATCH, limits.contextLength);
+  if (batch < limits.contextLength) {
+    throw new RangeError(
+      `Cannot use batch ${batch}: an encoder takes whole sequences, of up to contextLength ${limits.contextLength}`,
+    );
+  }
+  return { ...limits, batch, logitRows: options.logitRows ?? ENCODER_LOGIT_ROWS, embeddings: true };
+}
+
+function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
+  if (value === undefined || allowed.includes(value)) return;
+  throw new RangeError(`Cannot use ${name} "${value}": it is one of ${allowed.join(", ")}`);
+}
+
+function count(name: string, value: number | undefined, max: number, min = 1): void {
+  if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) return;
+  throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
+}

@@ -1,0 +1,142 @@
+// A model in memory. Immutable to its users; what changes are the sessions it hands out. Generations that
+// are started on the model itself borrow a session for their time and wait for each other when there are
+// fewer places than callers.
+
+import { createLock } from "./lock.ts";
+import type { AdapterInfo, Runtime } from "./runtime.ts";
+import type { Session } from "./session.ts";
+import { TimelineSession } from "./timeline_session.ts";
+import { ResourceError, UnsupportedError } from "../errors.ts";
+import type { DeviceName } from "../run/backend.ts";
+import type { ChatTemplate } from "../text/chat_template.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
+import type { ModelMemory } from "./memory.ts";
+import type { Model, ModelInfo, PlanSummary } from "./model.ts";
+
+/** Facts that are not in the runtime. */
+export interface ModelFacts {
+  readonly info: ModelInfo;
+  readonly device: DeviceName;
+  /** What is to be said about the device. */
+  readonly notes: readonly string[];
+}
+
+/** The one implementation of Model. */
+export class LoadedModel implements Model {
+  readonly runtime: Runtime;
+  readonly info: ModelInfo;
+  readonly device: DeviceName;
+  readonly notes: readonly string[];
+  readonly #open = new Set<TimelineSession>();
+  readonly #door = createLock();
+  #borrowed = 0;
+  #onReturn: (() => void) | undefined;
+  #isDisposed = false;
+
+  constructor(runtime: Runtime, { info, device, notes }: ModelFacts) {
+    this.runtime = runtime;
+    this.info = info;
+    this.device = device;
+    this.notes = notes;
+  }
+
+  get name(): string {
+    return this.runtime.name;
+  }
+
+  get tokenizer(): Tokenizer {
+    return this.runtime.tokenizer();
+  }
+
+  get chatTemplate(): ChatTemplate | undefined {
+    return this.runtime.chatTemplate;
+  }
+
+  get threads(): number {
+    return this.runtime.executable.threads ?? 1;
+  }
+
+  get loadMs(): number {
+    return this.runtime.loadMs;
+  }
+
+  get memory(): ModelMemory {
+    return this.runtime.memory;
+  }
+
+  get plan(): PlanSummary {
+    return this.runtime.executable.plan;
+  }
+
+  get adapters(): readonly AdapterInfo[] {
+    return this.runtime.adapters;
+  }
+
+  createSession(): Session {
+    return this.#createSession();
+  }
+
+  /**
+   * A session for one generation.
+   *
+   * @throws {ResourceError} If all places are taken by sessions of the user.
+   */
+  async borrow(signal: AbortSignal): Promise<TimelineSession> {
+    const enter = await this.#door.acquire(signal);
+    try {
+      for (;;) {
+        try {
+          const session = this.#createSession(() => {
+            this.#borrowed--;
+            this.#onReturn?.();
+          });
+          this.#borrowed++;
+          return session;
+        } catch (error) {
+          if (!(error instanceof ResourceError) || this.#borrowed === 0) throw error;
+        }
+        await this.#nextReturn(signal);
+      }
+    } finally {
+      enter();
+    }
+  }
+
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    for (const session of this.#open) session.dispose();
+    this.runtime.executable.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #createSession(onDispose: () => void = () => {}): TimelineSession {
+    if (this.#isDisposed) throw new TypeError(`Cannot use model ${this.name}: it is disposed`);
+    if (this.runtime.network === "encoder") {
+      throw new UnsupportedError("is an encoder, which continues no text", {
+        file: this.name,
+        remedy: "Use embed(), fillMask() or rerank()",
+      });
+    }
+    const session = new TimelineSession(this.runtime, () => {
+      this.#open.delete(session);
+      onDispose();
+    });
+    this.#open.add(session);
+    return session;
+  }
+
+  async #nextReturn(signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const leave = () => reject(signal.reason);
+      signal.addEventListener("abort", leave, { once: true });
+      this.#onReturn = () => {
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+    }).finally(() => this.#onReturn = undefined);
+  }
+}

@@ -1,0 +1,247 @@
+// What a loaded model is to its users: immutable facts, a tokenizer, and a source of sessions. Weights and
+// caches live behind it in the backend; whoever loads a model disposes of it.
+
+import type { GpuProvider } from "../../gpu/capabilities.ts";
+import type { AdapterInfo, Network } from "./runtime.ts";
+import type { Session } from "./session.ts";
+import type { PullProgress } from "../formats/hub/progress.ts";
+import type { DeviceName, KvFormat } from "../run/backend.ts";
+import type { ChatTemplate } from "../text/chat_template.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
+import type { ModelMemory } from "./memory.ts";
+
+/** How exact a model computes. */
+export type Precision = "fast" | "exact" | "strict";
+
+/** Tensors of one number format. */
+export interface FormatCount {
+  /** Name as GGUF writes it, e.g. `Q4_1`. */
+  readonly format: string;
+  /** How many. */
+  readonly tensors: number;
+  /** Bytes of all. */
+  readonly bytes: number;
+}
+
+/** Facts about a model. */
+export interface ModelInfo {
+  /** Name that the file gives itself, else its file name. */
+  readonly name: string;
+  /** Name of the spec by which it is built. */
+  readonly architecture: string;
+  /** Whether it continues text, reads whole texts, or reads one and writes another. */
+  readonly network: Network;
+  /** What the weights lie in: `gguf`, `safetensors`, `pickle`, `llama2c` or `onnx`. */
+  readonly container: string;
+  /** As the file states it. */
+  readonly license: string | undefined;
+  /** Number of weights. */
+  readonly parameters: number;
+  /** By number format, most bytes first. */
+  readonly tensors: readonly FormatCount[];
+  /** Number of token ids. */
+  readonly vocabulary: number;
+  /** Positions a session holds. */
+  readonly contextLength: number;
+  /** Positions the model was trained for. */
+  readonly trainedContextLength: number;
+  /** Number of layers. */
+  readonly layers: number;
+  /** Width of the residual stream. */
+  readonly hidden: number;
+  /** Query heads of a layer. */
+  readonly heads: number;
+  /** Heads of keys and values. */
+  readonly kvHeads: number;
+  /** Channels of a head. */
+  readonly headDim: number;
+  /** Width inside the feed-forward block. */
+  readonly feedForward: number;
+  /** How exact it computes. */
+  readonly precision: Precision;
+  /** Float matrices of an encoder that are rounded to 7 bit while they are loaded; 0 with `exact`. */
+  readonly rounded: number;
+  /** Number format of keys and values. */
+  readonly kvFormat: KvFormat;
+  /** What was odd about the files; one sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/** What a model computes in one step, and the memory for it. */
+export interface PlanSummary {
+  /** One for each kernel call, in order. */
+  readonly steps: readonly object[];
+  /** Groups of steps between which threads wait for each other. */
+  readonly waves: number;
+  /** Bytes for all activations. */
+  readonly arenaBytes: number;
+  /** The same without reuse, for comparison. */
+  readonly naiveBytes: number;
+  /** Most bytes that are live at once: no plan can take less. */
+  readonly lowerBoundBytes: number;
+}
+
+/** What is known of a model before its weights are read. */
+export interface ModelDescription {
+  /** Facts. */
+  readonly info: ModelInfo;
+  /** As planned; `weights` are the bytes in the file. */
+  readonly memory: ModelMemory;
+  /** Schedule and memory of a step. */
+  readonly plan: PlanSummary;
+}
+
+/** A loaded language model. */
+export interface Model extends Disposable {
+  /** Path, URL or name that it was loaded by. */
+  readonly name: string;
+  /** Facts about it. */
+  readonly info: ModelInfo;
+  /** Where it is computed. */
+  readonly device: DeviceName;
+  /** Threads in use. */
+  readonly threads: number;
+  /** What the device had to do without, such as threads; one sentence each. */
+  readonly notes: readonly string[];
+  /** Time that loading took, downloads left out, in milliseconds. */
+  readonly loadMs: number;
+  /**
+   * Text to token ids and back.
+   *
+   * @throws {UnsupportedError} If the model's files hold none (weights without tokenizer.json).
+   */
+  readonly tokenizer: Tokenizer;
+  /** How the model wants conversations written; absent in base models. */
+  readonly chatTemplate: ChatTemplate | undefined;
+  /** Memory in use, by what for. */
+  readonly memory: ModelMemory;
+  /** Schedule and memory of a step. */
+  readonly plan: PlanSummary;
+  /** Adapters that were loaded with it, in the order of the options. */
+  readonly adapters: readonly AdapterInfo[];
+  /**
+   * Opens an empty timeline; dispose of it to make place for another.
+   *
+   * @throws {ResourceError} If as many are open as `sessions` said when the model was loaded.
+   */
+  createSession(): Session;
+  /** Frees weights and caches. Later calls throw a TypeError. */
+  dispose(): void;
+}
+
+/** Told while a model is fetched and loaded. */
+export interface ModelProgress extends Omit<PullProgress, "phase"> {
+  /** What happens right now; `load` is from disk into memory. */
+  readonly phase: PullProgress["phase"] | "load";
+}
+
+/** Options of {@linkcode load}. */
+export interface LoadOptions {
+  /**
+   * Where to compute. `auto` takes the fastest that works; `reference` is the slow definition by which the
+   * others are judged. Default `auto`.
+   */
+  readonly device?: "auto" | DeviceName;
+  /**
+   * What gives the adapter of device `gpu`: by default `navigator.gpu`; the object of the npm package `webgpu`
+   * computes with Dawn.
+   */
+  readonly gpu?: GpuProvider;
+  /**
+   * Most steps of a greedy answer that device `gpu` computes before they are asked for, 0 to 64; an answer that
+   * ends otherwise wastes at most twice as many. Default 8 on a GPU.
+   */
+  readonly stepsAhead?: number;
+  /**
+   * Of device `gpu`: reads what every node made, one by one, and throws a DeviceError that names step and node where
+   * a NaN or an infinity appears first. Slow: for finding out why an answer fails. Default false.
+   */
+  readonly debug?: boolean;
+  /** Threads of the `wasm` device, 1 to 256. Default: the machine's. One where workers are not allowed. */
+  readonly threads?: number;
+  /**
+   * `exact` multiplies the stored weights by float32 activations; `fast` rounds activations to 8 bit in
+   * groups of 32, which moves log-probabilities by hundredths, and large matrices that the file of an encoder
+   * holds as floats to 7 bit in groups of 32; `strict` is exact but for matrices in LF8, whose activations become
+   * LF8 too and whose sums are taken in the order of LlamaF's algorithm 1, to the same bits on `wasm` and
+   * `reference`. Default `fast`.
+   */
+  readonly precision?: Precision;
+  /** Positions a session holds. Default: what the model was trained for, at most 4096. */
+  readonly contextLength?: number;
+  /** Sessions that may be open at once. Default 1. */
+  readonly sessions?: number;
+  /** Most tokens computed in one step; longer prompts go in pieces of it. Default 128. */
+  readonly batch?: number;
+  /** Most tokens of a step that may have logits, see {@linkcode Session.eval}. Default 1. */
+  readonly logitRows?: number;
+  /**
+   * Of ONNX models: the past that a step sees is padded, and what is padded is masked, to a multiple of this,
+   * so that the memory of keys and values is laid out anew once in so many tokens. Default 64; 1 is none.
+   * Of other models on device `gpu`: sizes of a step change once in so many positions (TL-6); by default, with
+   * every doubling of the context. On other devices nothing depends on them.
+   */
+  readonly padTo?: 1 | 64 | 128;
+  /**
+   * Number format of keys and values. `Q8_0` halves the memory of sessions, on device `wasm` and heads of whole
+   * blocks of 32 channels only, and costs about as much fidelity as the rounding of activations. Default `F16`,
+   * with another precision than `fast` `F32`.
+   */
+  readonly kvFormat?: KvFormat;
+  /**
+   * Of device `wasm`: most bytes of one WASM memory, 1 MiB to 4 GiB, the default and the most that 32-bit addresses
+   * reach. A model that is larger is cut between layers and lies in several memories.
+   */
+  readonly memoryBytes?: number;
+  /**
+   * Low-rank adapters (LoRA) to load with the model, by path or with more. What the model computes is that of
+   * merged weights; its own stay as they are. Generations may weigh them otherwise
+   * ({@linkcode GenerateOptions.adapters}).
+   */
+  readonly adapters?: readonly (string | AdapterOptions)[];
+  /**
+   * Heads of keys and values to pool those of the model to, by {@linkcode meanPoolKV}: a smaller cache, and a
+   * model that needs training to be as good again. Default: as many as it has.
+   */
+  readonly kvHeads?: number;
+  /** Jinja text of a chat template to use instead of the file's; null for none. */
+  readonly chatTemplate?: string | null;
+  /**
+   * Names of kernels that must not be used, because `troodon doctor` found them wrong on this machine.
+   * Where no other kernel does the work, load throws an UnsupportedError.
+   */
+  readonly excludeKernels?: readonly string[];
+  /**
+   * Content of a spec file, parsed: the architecture by which to build the model, instead of the shipped one
+   * that its file names. `troodon spec check` checks such a file.
+   */
+  readonly spec?: unknown;
+  /** Whether sessions give out {@linkcode Session.embedding}. Default false. */
+  readonly embeddings?: boolean;
+  /** Folder of downloaded models. Default: the user's cache folder. */
+  readonly cacheDir?: string;
+  /** Address of a Hugging Face mirror for `hf:` sources. Default: HF_ENDPOINT, else huggingface.co. */
+  readonly endpoint?: string;
+  /** Whether only cached models may be used. Default false. */
+  readonly offline?: boolean;
+  /** Stops downloading and loading. */
+  readonly signal?: AbortSignal;
+  /** Called now and then while downloading and loading. */
+  readonly onProgress?: (progress: ModelProgress) => void;
+}
+
+/** Options of finding a model. */
+export type SourceOptions = Pick<
+  LoadOptions,
+  "cacheDir" | "endpoint" | "offline" | "signal" | "onProgress"
+>;
+
+/** An adapter as `load` takes it. */
+export interface AdapterOptions {
+  /** Path of a GGUF adapter, or of a PEFT folder or its safetensors file. */
+  readonly path: string;
+  /** Factor beside the adapter's own; 1 by default. It may be changed for each generation. */
+  readonly scale?: number;
+  /** By which generations speak of it. Default: name of the folder, or of the file without its ending. */
+  readonly name?: string;
+}

@@ -1,0 +1,87 @@
+// WAV files: RIFF chunks with uncompressed samples (Microsoft's RIFF specification, 1991): 8-bit unsigned,
+// 16, 24 and 32-bit integers, 32 and 64-bit floats, any number of channels, which become one by their mean.
+// Compressed kinds are refused by number.
+
+import { FormatError, UnsupportedError } from "../../errors.ts";
+
+/** Sound of one channel. */
+export interface Wave {
+  /** Between -1 and 1. */
+  readonly samples: Float32Array;
+  /** Samples a second. */
+  readonly rate: number;
+}
+
+type ReadSample = (view: DataView, at: number) => number;
+
+const PCM = 1, FLOAT = 3, EXTENSIBLE = 0xfffe;
+
+const READERS: ReadonlyMap<string, ReadSample> = new Map<string, ReadSample>([
+  [`${PCM} 8`, (view, at) => (view.getUint8(at) - 128) / 128],
+  [`${PCM} 16`, (view, at) => view.getInt16(at, true) / 0x8000],
+  [`${PCM} 24`, (view, at) => (view.getUint16(at, true) | view.getInt8(at + 2) << 16) / 0x800000],
+  [`${PCM} 32`, (view, at) => view.getInt32(at, true) / 0x80000000],
+  [`${FLOAT} 32`, (view, at) => view.getFloat32(at, true)],
+  [`${FLOAT} 64`, (view, at) => view.getFloat64(at, true)],
+]);
+
+/**
+ * Reads a WAV file.
+ *
+ * @param file For messages.
+ * @throws {FormatError} If it is none, or is cut off.
+ * @throws {UnsupportedError} If its samples are of another kind.
+ */
+export function readWav(bytes: Uint8Array, file = "sound"): Wave {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const chunks = chunksOf(view, file);
+  const format = chunks.get("fmt "), data = chunks.get("data");
+  if (!format || format.byteLength < 16) throw new FormatError("has no format chunk", { file });
+  if (!data) throw new FormatError("has no data chunk", { file });
+  const channels = format.getUint16(2, true), rate = format.getUint32(4, true);
+  const bits = format.getUint16(14, true);
+  let kind = format.getUint16(0, true);
+  if (kind === EXTENSIBLE && format.byteLength >= 26) kind = format.getUint16(24, true);
+  const read = READERS.get(`${kind} ${bits}`);
+  if (!read) {
+    throw new UnsupportedError(`samples of kind ${kind} with ${bits} bits are not read`, {
+      file,
+      remedy: "Convert it to 16-bit PCM",
+    });
+  }
+  if (channels === 0 || rate === 0) {
+    throw new FormatError(`has ${channels} channels at ${rate} Hz`, { file });
+  }
+  const frameBytes = channels * bits / 8;
+  const samples = new Float32Array(Math.floor(data.byteLength / frameBytes));
+  for (let i = 0; i < samples.length; i++) {
+    let sum = 0;
+    for (let c = 0; c < channels; c++) sum += read(data, i * frameBytes + c * bits / 8);
+    samples[i] = sum / channels;
+  }
+  return { samples, rate };
+}
+
+function chunksOf(view: DataView, file: string): Map<string, DataView> {
+  if (view.byteLength < 12 || tag(view, 0) !== "RIFF" || tag(view, 8) !== "WAVE") {
+    throw new FormatError("is no WAV file", { file });
+  }
+  const chunks = new Map<string, DataView>();
+  for (let at = 12; at + 8 <= view.byteLength;) {
+    const name = tag(view, at), length = view.getUint32(at + 4, true);
+    if (length > view.byteLength - at - 8) {
+      throw new FormatError(`is cut off: ${length} bytes of "${name}" begin at ${at + 8}`, {
+        file,
+      });
+    }
+    if (!chunks.has(name)) {
+      chunks.set(name, new DataView(view.buffer, view.byteOffset + at + 8, length));
+    }
+    at += 8 + length + length % 2;
+  }
+  return chunks;
+}
+
+function tag(view: DataView, at: number): string {
+  return String.fromCharCode(...[0, 1, 2, 3].map((i) => view.getUint8(at + i)));
+}

@@ -1,0 +1,47 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { FormatError, UnsupportedError } from "../../errors.ts";
+import { readWav } from "./wav.ts";
+
+function wav(kind: number, channels: number, bits: number, data: Uint8Array): Uint8Array {
+  const view = new DataView(new ArrayBuffer(44 + data.length));
+  const text = (at: number, name: string) =>
+    [...name].forEach((letter, i) => view.setUint8(at + i, letter.charCodeAt(0)));
+  text(0, "RIFF"), view.setUint32(4, 36 + data.length, true), text(8, "WAVEfmt ");
+  view.setUint32(16, 16, true), view.setUint16(20, kind, true), view.setUint16(22, channels, true);
+  view.setUint32(24, 16000, true), view.setUint16(34, bits, true), text(36, "data");
+  view.setUint32(40, data.length, true);
+  const bytes = new Uint8Array(view.buffer);
+  bytes.set(data, 44);
+  return bytes;
+}
+
+const bytesOf = (array: ArrayBufferView) => new Uint8Array(array.buffer as ArrayBuffer);
+
+Deno.test("samples of every width become numbers between -1 and 1", () => {
+  const cases: readonly (readonly [number, number, Uint8Array])[] = [
+    [1, 8, Uint8Array.of(128, 192, 0)],
+    [1, 16, bytesOf(Int16Array.of(0, 0x4000, -0x8000))],
+    [1, 24, Uint8Array.of(0, 0, 0, 0, 0, 0x40, 0, 0, 0x80)],
+    [1, 32, bytesOf(Int32Array.of(0, 0x40000000, -0x80000000))],
+    [3, 32, bytesOf(Float32Array.of(0, 0.5, -1))],
+    [3, 64, bytesOf(Float64Array.of(0, 0.5, -1))],
+  ];
+  for (const [kind, bits, data] of cases) {
+    const { samples, rate } = readWav(wav(kind, 1, bits, data));
+    assertEquals([rate, ...samples], [16000, 0, 0.5, -1], `${bits} bits`);
+  }
+});
+
+Deno.test("channels become their mean", () => {
+  const { samples } = readWav(wav(3, 2, 32, bytesOf(Float32Array.of(1, 0, -1, -0.5))));
+  assertEquals([...samples], [0.5, -0.75]);
+});
+
+Deno.test("what is no WAV file, cut off or compressed is refused", () => {
+  assertThrows(() => readWav(new Uint8Array(20)), FormatError, "no WAV file");
+  const whole = wav(1, 1, 16, new Uint8Array(8));
+  assertThrows(() => readWav(whole.subarray(0, 48), "a.wav"), FormatError, "cut off");
+  assertThrows(() => readWav(whole.subarray(0, 36)), FormatError, "no data chunk");
+  assertThrows(() => readWav(wav(85, 1, 0, new Uint8Array(2))), UnsupportedError, "kind 85");
+  assertThrows(() => readWav(wav(1, 0, 16, new Uint8Array(2))), FormatError, "0 channels");
+});

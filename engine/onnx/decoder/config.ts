@@ -1,0 +1,65 @@
+// What the texts beside an ONNX decoder say of it: config.json (Hugging Face) and genai_config.json
+// (onnxruntime-genai). All of them may be missing; the graph then speaks for itself.
+
+import type { OnnxFile } from "../file/open_onnx_model.ts";
+import type { MetadataValue } from "../../formats/source.ts";
+import { asObject, parseJson } from "../../formats/strict_json.ts";
+
+/** Facts that a graph does not state. */
+export interface DecoderConfig {
+  readonly architecture: string | undefined;
+  /** Positions it was trained for. */
+  readonly context: number | undefined;
+  readonly vocabulary: number | undefined;
+  readonly hidden: number | undefined;
+  readonly heads: number | undefined;
+  readonly feedForward: number | undefined;
+  /** Tokens that end a text, beside those that Hugging Face's files name. */
+  readonly endIds: readonly number[];
+}
+
+type Json = Readonly<Record<string, MetadataValue | undefined>>;
+
+/** @throws {FormatError} If one of the files is not JSON. */
+export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> {
+  const config: Json = Object.fromEntries(file.metadata);
+  const genai = await readJson(file, "genai_config.json");
+  const model = objectAt(genai, "model"), decoder = objectAt(model, "decoder");
+  const first = (...values: (MetadataValue | undefined)[]) => values.find(isCount);
+  const texts = [config.model_type, model.type].find((value) => typeof value === "string");
+  return {
+    architecture: texts as string | undefined,
+    context: first(
+      config.max_position_embeddings,
+      config.n_positions,
+      config.seq_length,
+      model.context_length,
+    ),
+    vocabulary: first(config.vocab_size, config.padded_vocab_size, model.vocab_size),
+    hidden: first(config.hidden_size, config.n_embd, decoder.hidden_size),
+    heads: first(config.num_attention_heads, config.n_head, decoder.num_attention_heads),
+    feedForward: first(config.intermediate_size, config.ffn_hidden_size),
+    endIds: idsAt(model.eos_token_id),
+  };
+}
+
+async function readJson(file: OnnxFile, name: string): Promise<Json> {
+  const text = await file.readText?.(name);
+  return text === undefined
+    ? {}
+    : asObject(parseJson(text, { file: file.name, place: name })) ?? {};
+}
+
+function objectAt(json: Json, key: string): Json {
+  const value = json[key];
+  return value !== null && typeof value === "object" ? value as Json : {};
+}
+
+function isCount(value: MetadataValue | undefined): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+function idsAt(value: MetadataValue | undefined): number[] {
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return all.filter((id): id is number => Number.isSafeInteger(id) && (id as number) >= 0);
+}

@@ -1,0 +1,238 @@
+// A decoder of ONNX files as one Executable, so that sessions and all that is built on them need not know what
+// they run on. A step is: feed the caches, write ids, positions and masks, run the files one after the other,
+// keep the new rows. Rows of a step belong to one session: a graph has one past. What stands behind the last
+// file with caches (norm and head of a split model) runs on the wanted rows alone.
+
+import { DeviceError, UnsupportedError } from "../../errors.ts";
+import type { DimEnv } from "../../graph/dim/mod.ts";
+import type { HostData } from "../../graph/graph.ts";
+import { elementCount, getElement } from "../../ops/host_tensor.ts";
+import type { Executable } from "../../run/backend.ts";
+import type { Plan } from "../../plan/plan.ts";
+import { type Caches, createCaches } from "./caches.ts";
+import type { BestPort, CachePort, DecoderPorts } from "./ports.ts";
+import { type DerivedStage, resultOf, runStage, type StageResult, WANTED_ROWS } from "./stage.ts";
+import { heldRows, type StepSizes, totalOf, writeInputs } from "./step_sizes.ts";
+
+/** A file that is ready on the device. */
+export interface ReadyStage {
+  readonly derived: DerivedStage;
+  readonly executable: Executable;
+}
+
+/** Sizes of a decoder. */
+export interface DecoderSizes {
+  /** Positions of a session. */
+  readonly capacity: number;
+  /** Tokens of a step. */
+  readonly batch: number;
+  /** Rows of a step with logits. */
+  readonly logitRows: number;
+  readonly vocabulary: number;
+  readonly slots: number;
+  /** Pasts are fed in multiples of it. */
+  readonly padTo: number;
+}
+
+/** Joins files to one executable; `plan` describes all of them. */
+export function createDecoderExecutable(
+  stages: readonly ReadyStage[],
+  plan: Plan,
+  sizes: DecoderSizes,
+): Executable {
+  const { capacity, batch, logitRows, vocabulary, slots, padTo } = sizes;
+  const inputs = {
+    tokens: new Int32Array(batch),
+    positions: new Int32Array(batch),
+    slots: new Int32Array(batch),
+    logit_rows: new Int32Array(logitRows),
+  };
+  const logits = new Float32Array(logitRows * vocabulary);
+  const lastCached = stages.findLastIndex(({ derived }) => derived.ports.caches.length > 0);
+  const body = stages.slice(0, lastCached + 1), tail = stages.slice(lastCached + 1);
+  const cached = body.flatMap((stage) =>
+    stage.derived.ports.caches.map((port) => ({ stage, port, ...blocksOf(port) }))
+  );
+  // Every file of a split model has the same past.
+  const { ports: leading } = stages[lastCached]!.derived;
+  const caches: Caches = createCaches(
+    cached.map(({ stage, port, outer, inner }) => ({
+      dtype: port.dtype,
+      outer,
+      inner,
+      data: stage.executable.input(port.name),
+    })),
+    { slots, capacity, heldFor: (length) => heldRows(leading, length, padTo) },
+  );
+  const inputBytes = cached.reduce(
+    (sum, { stage, port }) => sum + stage.executable.input(port.name).byteLength,
+    0,
+  );
+  let disposed = false;
+
+  function checkStep(rows: number): { readonly slot: number; readonly length: number } {
+    if (disposed) throw new TypeError("Cannot run this model: it has been disposed");
+    const slot = inputs.slots[0]!, length = inputs.positions[0]!;
+    for (let row = 0; row < rows; row++) {
+      if (inputs.slots[row] === slot && inputs.positions[row] === length + row) continue;
+      throw new UnsupportedError("a step of an ONNX decoder holds consecutive rows of one session");
+    }
+    return { slot, length };
+  }
+
+  async function run({ M: rows = 0, L: wanted = 0 }: DimEnv): Promise<void> {
+    const { slot, length } = checkStep(rows);
+    const held = caches.feed(slot, length);
+    const size: StepSizes = { rows, length, held, wanted: Math.max(1, wanted) };
+    let hidden: StageResult | undefined;
+    for (const stage of body) hidden = await runOne(stage, size, hidden);
+    caches.append(length, rows, (i) => {
+      const { stage, port } = cached[i]!;
+      return newRowsOf(stage, port, size);
+    });
+    if (wanted === 0) return;
+    if (tail.length === 0) return takeLogits(hidden!, rows, wanted);
+    const width = hidden!.data.length / rows;
+    hidden = lastRows(hidden!, width, wanted);
+    for (const stage of tail) {
+      hidden = await runOne(stage, { rows: wanted, length: 0, held: 0 }, hidden);
+    }
+    takeLogits(hidden, wanted, wanted);
+  }
+
+  async function runOne(
+    { derived, executable }: ReadyStage,
+    size: StepSizes,
+    hidden: StageResult | undefined,
+  ): Promise<StageResult> {
+    const { ports } = derived;
+    const input = (name: string) => executable.input(name);
+    writeInputs(ports, { sizes: size, tokens: inputs.tokens, input });
+    if (derived.picksRows) {
+      const first = size.rows - size.wanted!;
+      const rows = input(WANTED_ROWS) as Int32Array;
+      for (let row = 0; row < size.wanted!; row++) rows[row] = first + row;
+    }
+    if (ports.hidden) put(input(ports.hidden.name), hidden!.data);
+    await runStage(derived, executable, size);
+    const { result, best } = ports;
+    return result === undefined
+      ? bestRows({ derived, executable }, best!, size, vocabulary)
+      : resultOf(derived, executable, result, size);
+  }
+
+  // A graph gives the logits of all its rows, or of the last one.
+  function takeLogits({ dtype, data, shape }: StageResult, rows: number, wanted: number): void {
+    const given = elementCount(shape) / vocabulary;
+    const first = given - wanted;
+    if (first < 0) {
+      throw new DeviceError(`the graph gives logits of ${given} of ${rows} rows, ${wanted} wanted`);
+    }
+    const count = wanted * vocabulary, from = first * vocabulary;
+    if (data instanceof Float32Array) {
+      logits.set(data.subarray(from, from + count));
+      return;
+    }
+    const source = { dtype, shape, data };
+    for (let i = 0; i < count; i++) logits[i] = getElement(source, from + i);
+  }
+
+  const views: Readonly<Record<string, HostData>> = inputs;
+  return {
+    plan,
+    threads: stages[0]!.executable.threads ?? 1,
+    notes: [...new Set(stages.flatMap(({ executable }) => executable.notes ?? []))],
+    memory: {
+      weights: sumOf(stages, "weights"),
+      arena: sumOf(stages, "arena"),
+      statePerSlot: caches.bytesPerSlot,
+      // The inputs are the cache of one session.
+      other: Math.max(0, sumOf(stages, "other") - inputBytes),
+    },
+    openSlot: caches.open,
+    closeSlot: caches.close,
+    readState: caches.read,
+    writeState: caches.write,
+    input: (name) => views[name] ?? unknownName("input", name),
+    output: (name) => name === "logits" ? logits : unknownName("output", name),
+    run,
+    dispose() {
+      disposed = true;
+      for (const { executable } of stages) executable.dispose();
+    },
+  };
+}
+
+function unknownName(kind: string, name: string): never {
+  throw new RangeError(`An ONNX decoder has no ${kind} "${name}"`);
+}
+
+function sumOf(stages: readonly ReadyStage[], use: "weights" | "arena" | "other"): number {
+  return stages.reduce((sum, { executable }) => sum + executable.memory[use], 0);
+}
+
+// Every storage of one element type is the same kind of array.
+function put(target: HostData, source: HostData): void {
+  (target as Uint8Array).set(source as Uint8Array);
+}
+
+/** How a cache lies in memory: blocks of rows. */
+export function blocksOf(
+  { dims, axis }: CachePort,
+): { readonly outer: number; readonly inner: number } {
+  const sizes = dims.map((dim) => Number(dim) || 1);
+  return {
+    outer: elementCount(sizes.slice(0, axis)),
+    inner: elementCount(sizes.slice(axis + 1)),
+  };
+}
+
+// Behind the past where the graph gives out old rows too.
+function newRowsOf(
+  { derived, executable }: ReadyStage,
+  { present, axis }: CachePort,
+  sizes: StepSizes,
+) {
+  const { data, shape } = resultOf(derived, executable, present, sizes);
+  const { ports } = derived;
+  const stride = derived.givesNewRows(present) ? sizes.rows : shape[axis]!;
+  const from = derived.givesNewRows(present)
+    ? 0
+    : ports.past === "buffered"
+    ? sizes.length
+    : totalOf(ports, sizes) - sizes.rows;
+  return { data, stride, from };
+}
+
+function lastRows(
+  { dtype, data, shape }: StageResult,
+  width: number,
+  wanted: number,
+): StageResult {
+  return { dtype, data: data.subarray(data.length - wanted * width) as HostData, shape };
+}
+
+// Logits that are known of the best tokens alone: the others cannot be taken.
+function bestRows(
+  { derived, executable }: ReadyStage,
+  { values, ids }: BestPort,
+  size: StepSizes,
+  vocabulary: number,
+): StageResult {
+  const found = resultOf(derived, executable, ids, size);
+  const given = values === undefined ? undefined : resultOf(derived, executable, values, size);
+  const k = values === undefined ? 1 : found.shape.at(-1)!;
+  const rows = found.data.length / k;
+  const data = new Float32Array(rows * vocabulary).fill(-Infinity);
+  for (let i = 0; i < rows * k; i++) {
+    const id = Number(found.data[i]);
+    const value = given ? getElement(given, i) : 0;
+    data[Math.floor(i / k) * vocabulary + id] = value;
+  }
+  return { dtype: "f32", data, shape: [rows, vocabulary] };
+}
+
+/** How many candidates a file gives for a row; undefined: all logits. */
+export function candidatesOf({ result, best }: DecoderPorts, k: number): number | undefined {
+  return result === undefined && best ? (best.values === undefined ? 1 : k) : undefined;
+}

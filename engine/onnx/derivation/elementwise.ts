@@ -1,0 +1,58 @@
+// What the translations of elementwise ops share: the engine op for a function of a type, and scalars of
+// a tensor's type. float32 sums, products and the activations of language models go to the ops that have
+// kernels of their own.
+
+import { ACTIVATION_NAMES } from "../../ops/activations.ts";
+import type { BinaryName } from "../../ops/binary_kinds.ts";
+import type { DataType } from "../../graph/graph.ts";
+import { hostArray, setElement } from "../../ops/host_tensor.ts";
+import type { UnaryName } from "../../ops/unary_kinds.ts";
+import type { OnnxCall } from "./op.ts";
+import type { Tensor } from "./tensor.ts";
+
+/** The parts of a call that adding engine ops takes. */
+export type Translating = Pick<OnnxCall, "one" | "scalar">;
+
+/** A function of each element. */
+export function applyUnary(
+  call: Translating,
+  kind: UnaryName,
+  x: Tensor,
+  parameters: { readonly alpha?: number; readonly beta?: number } = {},
+): Tensor {
+  const { dtype } = x.type;
+  const named = (ACTIVATION_NAMES as readonly string[]).includes(kind);
+  const { alpha = 1, beta = 0 } = parameters;
+  if (dtype === "f32" && named && alpha === 1) return call.one("activation", [x], { kind });
+  return call.one("unary", [x], { kind, alpha, beta });
+}
+
+/** A function of two elements, broadcasting. */
+export function applyBinary(call: Translating, kind: BinaryName, a: Tensor, b: Tensor): Tensor {
+  const floats = a.type.dtype === "f32" && b.type.dtype === "f32";
+  if (floats && (kind === "add" || kind === "mul")) return call.one(kind, [a, b]);
+  return call.one("binary", [a, b], { kind });
+}
+
+/** The tensor in another element type; itself if it has that type. Not a rounding that the file asks for. */
+export function castTo(call: Translating, x: Tensor, to: DataType): Tensor {
+  return x.type.dtype === to ? x : call.one("cast", [x], { to, rounds: false });
+}
+
+/** A constant vector. */
+export function vectorOf(
+  call: Pick<OnnxCall, "constant">,
+  dtype: DataType,
+  values: readonly number[],
+): Tensor {
+  const vector = { dtype, shape: [values.length], data: hostArray(dtype, values.length) };
+  values.forEach((value, i) => setElement(vector, i, value));
+  return call.constant(vector);
+}
+
+/** The only element of a tensor, if it is known. */
+export function knownScalar(x: Tensor | undefined): number | undefined {
+  const { known } = x ?? {};
+  if (known?.data.length !== 1 || known.dtype === "f16" || known.dtype === "bf16") return undefined;
+  return Number(known.data[0]);
+}

@@ -1,0 +1,77 @@
+// Constants computed while deriving, by the references of the ops: at once where everything is small and
+// known, later (when the result is loaded) where weights take part, so that no weight is held twice.
+
+import { product } from "../../graph/dim/mod.ts";
+import type { Attributes, TensorType } from "../../graph/graph.ts";
+import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
+import type { OpRecord } from "../../ops/op.ts";
+import { foldFast } from "./fold_fast.ts";
+import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
+
+/** Elements of a constant tensor. */
+export function load(tensor: Tensor): HostTensor {
+  const found = tensor.known ?? tensor.stored?.load();
+  if (found) return found;
+  throw new TypeError("Cannot load a tensor that is no constant");
+}
+
+/** Runs an op's reference on host tensors. */
+export function runReference(
+  op: OpRecord,
+  inputs: readonly (HostTensor | undefined)[],
+  types: readonly TensorType[],
+  attributes: Attributes,
+): HostTensor[] {
+  const outputs = types.map(({ dtype, shape }, i): HostTensor => {
+    const sizes = shape as readonly number[];
+    const source = inputs[op.inPlace?.[i] ?? -1];
+    return { dtype, shape: sizes, data: source?.data ?? hostArray(dtype, elementCount(sizes)) };
+  });
+  op.reference({
+    inputs,
+    outputs,
+    attributes,
+    env: {},
+    stateOf: () => {
+      throw new TypeError(`Cannot fold ${op.name}: it needs a state`);
+    },
+  });
+  return outputs;
+}
+
+/** Results of an op on constants; undefined if they are to be computed at run time. */
+export function fold(
+  op: OpRecord,
+  inputs: readonly (Tensor | undefined)[],
+  types: readonly TensorType[],
+  attributes: Attributes,
+): Tensor[] | undefined {
+  const given = inputs.filter((input) => input !== undefined);
+  if (!given.every(isConstant) || !types.every(isStatic)) return undefined;
+  const counts = types.map(({ shape }) => elementCount(shape as readonly number[]));
+  const small = given.every(({ known }) => known) &&
+    counts.every((count) => count <= MOST_KNOWN_ELEMENTS);
+  if (small) {
+    const known = runReference(op, inputs.map((input) => input?.known), types, attributes);
+    return known.map((tensor, i) => ({ kind: "tensor", type: types[i]!, known: tensor }));
+  }
+  // A result much larger than what it is made of is better made on the device, if at all.
+  const room = 2 * given.reduce((sum, { type }) => sum + elementCount(type.shape as number[]), 64);
+  if (counts.some((count) => count > room)) return undefined;
+  return types.map((type, i): Tensor => ({
+    kind: "tensor",
+    type,
+    stored: {
+      load() {
+        const given = inputs.map((input) => input && load(input));
+        return foldFast(op.name, given, type, attributes) ??
+          runReference(op, given, types, attributes)[i]!;
+      },
+    },
+  }));
+}
+
+function isStatic({ dtype, shape }: TensorType): boolean {
+  return dtype !== "q8" && typeof product(shape) === "number" &&
+    shape.every((dim) => typeof dim === "number");
+}

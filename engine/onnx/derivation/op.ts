@@ -1,0 +1,146 @@
+// The record of an ONNX op: names, versions and attribute rules as data, and how it becomes engine ops.
+// `build` translates one node while the graph is derived; `evaluate` computes on the host at run time and
+// serves what no engine graph can hold (strings, sequences) or size (NonZero). An op may have both: it is
+// built where that is possible. Records live in ops/, one family a file.
+
+import type { OnnxGraph, OnnxNode } from "../file/model.ts";
+import type { Dim } from "../../graph/dim/mod.ts";
+import type { Attributes, DataType } from "../../graph/graph.ts";
+import type { HostTensor } from "../../ops/host_tensor.ts";
+import {
+  type OnnxAttributeRules,
+  type OnnxAttributesOf,
+  readOnnxAttributes,
+} from "./attributes.ts";
+import type { HostValue, Tensor } from "./tensor.ts";
+
+/** What a node's translation may ask and do. */
+export interface OnnxCall<A = Readonly<Record<string, unknown>>> {
+  /** The node. */
+  readonly node: OnnxNode;
+  /** The entry of `versions` in force. */
+  readonly version: number;
+  /** Checked, with defaults. */
+  readonly attributes: A;
+  /** `undefined` stands for an absent optional input; trailing ones are left out. */
+  readonly inputs: readonly (Tensor | undefined)[];
+  /** Which outputs are named, and so wanted. */
+  readonly wanted: readonly boolean[];
+  /** Input `index`. @throws {TypeError} If it is absent. */
+  input(index: number): Tensor;
+  /**
+   * Applies an engine op. The result is computed at once when all inputs are known and it is small, as
+   * dims when they are shapes, and becomes a node otherwise.
+   */
+  op(name: string, inputs: readonly (Tensor | undefined)[], attributes?: Attributes): Tensor[];
+  /** As `op`, for the only output. */
+  one(name: string, inputs: readonly (Tensor | undefined)[], attributes?: Attributes): Tensor;
+  /** A constant. */
+  constant(data: HostTensor): Tensor;
+  /** A constant without dims. */
+  scalar(dtype: DataType, value: number): Tensor;
+  /** An integer tensor whose elements are dims; a vector unless a shape is given. */
+  fromDims(dims: readonly Dim[], dtype?: DataType, shape?: readonly number[]): Tensor;
+  /**
+   * Elements of integer input `index` as dims.
+   *
+   * @throws {NeedsContents} If they are not known: the plan is split, and the node built again with them.
+   */
+  dims(index: number): readonly Dim[];
+  /** Elements of input `index` as plain numbers. @throws {NeedsContents} As `dims`. */
+  numbers(index: number): readonly number[];
+  /** All elements of input `index`. @throws {NeedsContents} As `dims`. */
+  contents(index: number): HostTensor;
+  /**
+   * Derives a body in place: its inputs are `inputs`, names around it are visible.
+   *
+   * @throws {NeedsHost} If it cannot be derived whole.
+   */
+  inline(body: OnnxGraph, inputs: readonly Tensor[]): Tensor[];
+  /** Leaves the node to `evaluate` at run time. */
+  onHost(): never;
+  /** Refuses the node; collected with all others before anything runs. */
+  unsupported(detail: string): never;
+}
+
+/** What an evaluation on the host sees. */
+export interface HostCall<A = Readonly<Record<string, unknown>>> {
+  readonly node: OnnxNode;
+  readonly version: number;
+  readonly attributes: A;
+  readonly inputs: readonly (HostValue | undefined)[];
+  readonly wanted: readonly boolean[];
+  /** Input `index`, a tensor of numbers. @throws {TypeError} If it is absent or something else. */
+  tensor(index: number): HostTensor;
+  /** Runs a body of the node on its inputs. */
+  run(body: OnnxGraph, inputs: readonly HostValue[]): Promise<HostValue[]>;
+  /** Stops long loops. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What an evaluation gives: one entry an output. */
+export type HostResults = readonly (HostValue | undefined)[];
+
+/** An ONNX op. */
+export interface OnnxOp {
+  /** As files write it. */
+  readonly name: string;
+  /** "" (the default) for ai.onnx. */
+  readonly domain?: string;
+  /**
+   * Versions of the operator set that gave the op a meaning or signature of its own, ascending; the
+   * greatest that is not above the model's is in force. An op before the first is unsupported.
+   */
+  readonly versions: readonly number[];
+  /** Attributes of all versions. */
+  readonly attributes: OnnxAttributeRules;
+  /** Checked attributes of a node. @throws {TypeError} As `readOnnxAttributes`. */
+  read(node: OnnxNode, version: number): Readonly<Record<string, unknown>>;
+  /** Translates a node; one entry an output, `undefined` for what is not wanted. */
+  readonly build?: (call: OnnxCall) => readonly (Tensor | undefined)[];
+  /** Computes a node on the host. */
+  readonly evaluate?: (call: HostCall) => HostResults | Promise<HostResults>;
+}
+
+/** What an op's file writes. */
+export interface OnnxOpDefinition<R extends OnnxAttributeRules> {
+  readonly name: string;
+  readonly domain?: string;
+  readonly versions: readonly number[];
+  readonly attributes?: R;
+  readonly build?: (call: OnnxCall<OnnxAttributesOf<R>>) => readonly (Tensor | undefined)[];
+  readonly evaluate?: (
+    call: HostCall<OnnxAttributesOf<R>>,
+  ) => HostResults | Promise<HostResults>;
+}
+
+/** Makes a record from a definition with typed attributes. */
+export function defineOnnxOp<const R extends OnnxAttributeRules>(
+  definition: OnnxOpDefinition<R>,
+): OnnxOp {
+  const rules = definition.attributes ?? {};
+  return Object.freeze(
+    {
+      ...definition,
+      attributes: rules,
+      read: (node, version) => readOnnxAttributes(rules, node.attributes, version),
+    } as OnnxOp,
+  );
+}
+
+/** Thrown by `OnnxCall.dims` and its like: input `index` must be computed before the node can be built. */
+export class NeedsContents extends Error {
+  /** Which input. */
+  readonly index: number;
+
+  constructor(index: number) {
+    super(`the contents of input ${index} are not known`);
+    this.index = index;
+  }
+}
+
+/** Thrown by `OnnxCall.onHost`. */
+export class NeedsHost extends Error {}
+
+/** Thrown by `OnnxCall.unsupported`. */
+export class NotSupported extends Error {}

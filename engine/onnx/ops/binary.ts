@@ -1,0 +1,182 @@
+// Ops on two tensors that broadcast, and their sums over many inputs. Up to version 6 of the operator set
+// broadcasting had to be asked for and aligned the second tensor at an axis.
+
+import type { BinaryName } from "../../ops/binary_kinds.ts";
+import { elementCount } from "../../ops/host_tensor.ts";
+import { broadcastShapes } from "../../ops/shape_rules.ts";
+import { broadcastStrides, walk } from "../../ops/strided.ts";
+import { int, ints, required, text } from "../derivation/attributes.ts";
+import { applyBinary, knownScalar } from "../derivation/elementwise.ts";
+import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import type { Tensor } from "../derivation/tensor.ts";
+
+const consumed = { consumed_inputs: ints(undefined, { until: 5 }) };
+const legacy = {
+  ...consumed,
+  axis: int(undefined, { until: 6 }),
+  broadcast: int(0, { until: 6 }),
+};
+
+/** Both inputs, the second one aligned as old versions ask for. */
+function operands(
+  call: OnnxCall<{ readonly axis?: number | undefined; readonly broadcast?: number }>,
+): [Tensor, Tensor] {
+  const a = call.input(0), b = call.input(1);
+  const { axis } = call.attributes;
+  if (axis === undefined || !call.attributes.broadcast) return [a, b];
+  const { shape } = b.type;
+  const at = axis < 0 ? axis + a.type.shape.length : axis;
+  const behind = a.type.shape.length - at - shape.length;
+  if (behind < 0) throw new RangeError(`b has too many dims to be broadcast from axis ${axis}`);
+  if (behind === 0) return [a, b];
+  return [a, call.one("reshape", [b], { shape: [...shape, ...Array<number>(behind).fill(1)] })];
+}
+
+const plain: readonly (readonly [name: string, kind: BinaryName, versions: readonly number[]])[] = [
+  ["Add", "add", [1, 6, 7]],
+  ["And", "and", [1, 7]],
+  ["BitwiseAnd", "bit_and", [18]],
+  ["BitwiseOr", "bit_or", [18]],
+  ["BitwiseXor", "bit_xor", [18]],
+  ["Div", "div", [1, 6, 7]],
+  ["Greater", "greater", [1, 7]],
+  ["GreaterOrEqual", "greater_equal", [12]],
+  ["Less", "less", [1, 7]],
+  ["LessOrEqual", "less_equal", [12]],
+  ["Mul", "mul", [1, 6, 7]],
+  ["Or", "or", [1, 7]],
+  ["Sub", "sub", [1, 6, 7]],
+  ["Xor", "xor", [1, 7]],
+];
+
+const bitShift = defineOnnxOp({
+  name: "BitShift",
+  versions: [11],
+  attributes: { direction: required(text(undefined, ["LEFT", "RIGHT"])) },
+  build(call) {
+    const kind = call.attributes.direction === "LEFT" ? "shift_left" : "shift_right";
+    return [applyBinary(call, kind, call.input(0), call.input(1))];
+  },
+});
+
+/** Equal: strings are compared on the host. */
+const equal = defineOnnxOp({
+  name: "Equal",
+  versions: [1, 7],
+  attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
+  build(call) {
+    const [a, b] = operands(call);
+    return [applyBinary(call, "equal", a, b)];
+  },
+  evaluate({ inputs: [a, b] }) {
+    if (a?.dtype !== "string" || b?.dtype !== "string") {
+      throw new TypeError("strings can be compared with strings only");
+    }
+    const shape = broadcastShapes(a.shape, b.shape) as number[];
+    const data = new Uint8Array(elementCount(shape));
+    const strides = [broadcastStrides(a.shape, shape), broadcastStrides(b.shape, shape)];
+    walk(shape, strides, (index, offsets) => {
+      data[index] = Number(a.data[offsets[0]!] === b.data[offsets[1]!]);
+    });
+    return [{ dtype: "bool", shape, data }];
+  },
+});
+
+const mod = defineOnnxOp({
+  name: "Mod",
+  versions: [10],
+  attributes: { fmod: int(0) },
+  build(call) {
+    const kind = call.attributes.fmod ? "fmod" : "mod";
+    return [applyBinary(call, kind, call.input(0), call.input(1))];
+  },
+});
+
+/** PRelu: before version 7 the slopes are one a channel, the dim at 1. */
+const prelu = defineOnnxOp({
+  name: "PRelu",
+  versions: [1, 6, 7],
+  attributes: consumed,
+  build(call) {
+    const x = call.input(0), slope = call.input(1);
+    const perChannel = call.version < 7 && slope.type.shape.length === 1 &&
+      x.type.shape.length > 2;
+    const shape = [...slope.type.shape, ...x.type.shape.slice(2).map(() => 1)];
+    const aligned = perChannel ? call.one("reshape", [slope], { shape }) : slope;
+    return [applyBinary(call, "prelu", x, aligned)];
+  },
+});
+
+const pow = defineOnnxOp({
+  name: "Pow",
+  versions: [1, 7],
+  attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
+  build(call) {
+    const [base, exponent] = operands(call);
+    // Squares and roots, as exporters write norms, without the general power.
+    const known = knownScalar(exponent), isScalar = exponent.type.shape.length === 0;
+    if (isScalar && base.type.dtype === "f32") {
+      if (known === 2) return [applyBinary(call, "mul", base, base)];
+      if (known === 0.5) return [call.one("unary", [base], { kind: "root" })];
+    }
+    return [call.one("pow", [base, exponent])];
+  },
+});
+
+function variadic(name: string, kind: BinaryName): OnnxOp {
+  return defineOnnxOp({
+    name,
+    versions: [1, 6, 8],
+    attributes: consumed,
+    build: (call) => [foldInputs(call, kind)],
+  });
+}
+
+function foldInputs(call: OnnxCall<unknown>, kind: BinaryName): Tensor {
+  return call.inputs.map((_, index) => call.input(index))
+    .reduce((total, next) => applyBinary(call, kind, total, next));
+}
+
+const mean = defineOnnxOp({
+  name: "Mean",
+  versions: [1, 6, 8],
+  attributes: consumed,
+  build(call) {
+    const total = foldInputs(call, "add");
+    const count = call.inputs.length;
+    return [
+      count === 1 ? total : applyBinary(call, "div", total, call.scalar(total.type.dtype, count)),
+    ];
+  },
+});
+
+const where = defineOnnxOp({
+  name: "Where",
+  versions: [9],
+  build: (call) => call.op("where", [call.input(0), call.input(1), call.input(2)]),
+});
+
+/** Ops of two and more inputs that broadcast. */
+export const binaryOps: readonly OnnxOp[] = [
+  ...plain.map(([name, kind, versions]) =>
+    defineOnnxOp({
+      name,
+      versions,
+      attributes: versions[0] === 1 ? legacy : {},
+      build(call) {
+        const [a, b] = operands(call);
+        return [applyBinary(call, kind, a, b)];
+      },
+    })
+  ),
+  bitShift,
+  equal,
+  mean,
+  mod,
+  pow,
+  prelu,
+  variadic("Max", "max"),
+  variadic("Min", "min"),
+  variadic("Sum", "add"),
+  where,
+];

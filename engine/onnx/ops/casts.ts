@@ -1,0 +1,57 @@
+// Casts. Version 1 of Cast, which names its type by a word, was never written by an exporter and is left
+// out.
+
+import { dataTypeOf } from "../file/data_types.ts";
+import type { DataType } from "../../graph/graph.ts";
+import { int, required, text } from "../derivation/attributes.ts";
+import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import type { Tensor } from "../derivation/tensor.ts";
+
+const rounding = {
+  saturate: int(1, { since: 19 }),
+  round_mode: text("up", ["up", "down", "nearest"], { since: 24 }),
+};
+
+/** The element type of a `to` or `dtype` attribute; strings stay on the host. */
+export function elementType(call: OnnxCall<unknown>, number: number): DataType {
+  const dtype = dataTypeOf(number);
+  if (dtype === "string") return call.onHost();
+  return dtype ?? call.unsupported(`element type ${number}`);
+}
+
+function build(
+  call: OnnxCall<{ readonly saturate: number; readonly round_mode: string }>,
+  to: DataType,
+): Tensor[] {
+  const x = call.input(0);
+  if (x.type.dtype === to) return [x];
+  const { saturate, round_mode: round } = call.attributes;
+  return [call.one("cast", [x], { to, saturate: saturate !== 0, round })];
+}
+
+const cast = defineOnnxOp({
+  name: "Cast",
+  versions: [6, 19, 24],
+  attributes: { to: required(int()), ...rounding },
+  build: (call) => build(call, elementType(call, call.attributes.to)),
+});
+
+const castLike = defineOnnxOp({
+  name: "CastLike",
+  versions: [15, 19, 24],
+  attributes: rounding,
+  build: (call) => build(call, call.input(1).type.dtype),
+});
+
+const bitCast = defineOnnxOp({
+  name: "BitCast",
+  versions: [26],
+  attributes: { to: required(int()) },
+  build(call) {
+    const x = call.input(0), to = elementType(call, call.attributes.to);
+    return [x.type.dtype === to ? x : call.one("bit_cast", [x], { to })];
+  },
+});
+
+/** Ops that change the element type. */
+export const castOps: readonly OnnxOp[] = [bitCast, cast, castLike];

@@ -1,0 +1,70 @@
+// Reductions along axes. Axes were an attribute before they became an input (ReduceSum at 13, the others
+// at 18); none means all, unless `noop_with_empty_axes` asks for nothing to be reduced.
+
+import type { ReduceName } from "../../ops/reduce_kinds.ts";
+import { int, ints } from "../derivation/attributes.ts";
+import { applyBinary, applyUnary } from "../derivation/elementwise.ts";
+import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import type { Tensor } from "../derivation/tensor.ts";
+
+const kinds: readonly (readonly [name: string, kind: ReduceName])[] = [
+  ["ReduceL1", "l1"],
+  ["ReduceL2", "l2"],
+  ["ReduceLogSum", "log_sum"],
+  ["ReduceLogSumExp", "log_sum_exp"],
+  ["ReduceMax", "max"],
+  ["ReduceMean", "mean"],
+  ["ReduceMin", "min"],
+  ["ReduceProd", "prod"],
+  ["ReduceSum", "sum"],
+  ["ReduceSumSquare", "sum_square"],
+];
+
+function reduction(name: string, kind: ReduceName): OnnxOp {
+  const inputSince = name === "ReduceSum" ? 13 : 18;
+  return defineOnnxOp({
+    name,
+    versions: [1, 11, inputSince],
+    attributes: {
+      axes: ints(undefined, { until: inputSince - 1 }),
+      keepdims: int(1),
+      noop_with_empty_axes: int(0, { since: inputSince }),
+    },
+    build(call) {
+      const x = call.input(0);
+      const { keepdims, noop_with_empty_axes: noop } = call.attributes;
+      const given = call.inputs[1] ? call.numbers(1) : call.attributes.axes ?? [];
+      if (given.length === 0 && noop) return [ofSingles(call, kind, x)];
+      const axes = given.length > 0 ? given : x.type.shape.map((_, axis) => axis);
+      return [call.one("reduce", [x], { kind, axes, keep: keepdims !== 0 })];
+    },
+  });
+}
+
+// With nothing to reduce, each element is a line of its own.
+function ofSingles(call: OnnxCall<unknown>, kind: ReduceName, x: Tensor): Tensor {
+  if (kind === "l1" || kind === "l2") return applyUnary(call, "abs", x);
+  if (kind === "sum_square") return applyBinary(call, "mul", x, x);
+  if (kind === "log_sum") return applyUnary(call, "log", x);
+  return x;
+}
+
+function argOp(name: string, kind: "max" | "min"): OnnxOp {
+  return defineOnnxOp({
+    name,
+    versions: [1, 11, 12],
+    attributes: { axis: int(0), keepdims: int(1), select_last_index: int(0, { since: 12 }) },
+    build(call) {
+      const { axis, keepdims, select_last_index: last } = call.attributes;
+      const attributes = { kind, axis, keep: keepdims !== 0, last: last !== 0 };
+      return [call.one("arg_reduce", [call.input(0)], attributes)];
+    },
+  });
+}
+
+/** Ops that make a line one element. */
+export const reductionOps: readonly OnnxOp[] = [
+  argOp("ArgMax", "max"),
+  argOp("ArgMin", "min"),
+  ...kinds.map(([name, kind]) => reduction(name, kind)),
+];

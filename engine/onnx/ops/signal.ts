@@ -1,0 +1,154 @@
+// Fourier transforms, windows and mel filters.
+
+import { add, type Dim, floorDiv, mul, sub } from "../../graph/dim/mod.ts";
+import { hostArray, setElement } from "../../ops/host_tensor.ts";
+import { int } from "../derivation/attributes.ts";
+import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
+import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import type { Tensor } from "../derivation/tensor.ts";
+import { elementType } from "./casts.ts";
+
+/** The axis was an attribute before it became an input. */
+const dft = defineOnnxOp({
+  name: "DFT",
+  versions: [17, 20],
+  attributes: { axis: int(1, { until: 19 }), inverse: int(0), onesided: int(0) },
+  build(call) {
+    const x = call.input(0), { inverse, onesided } = call.attributes;
+    const given = call.version >= 20
+      ? (call.inputs[2] ? call.numbers(2)[0]! : -2)
+      : call.attributes.axis;
+    const axis = given < 0 ? given + x.type.shape.length : given;
+    const size = x.type.shape[axis]!, halved = inverse !== 0 && onesided !== 0;
+    const length = call.inputs[1] ? call.dims(1)[0]! : halved ? mul(sub(size, 1), 2) : size;
+    return call.op("dft", [x], {
+      ...{ axis, length },
+      inverse: inverse !== 0,
+      onesided: onesided !== 0,
+    });
+  },
+});
+
+const stft = defineOnnxOp({
+  name: "STFT",
+  versions: [17],
+  attributes: { onesided: int(1) },
+  build(call) {
+    const signal = call.input(0), window = call.inputs[2];
+    const step = call.dims(1)[0]!;
+    const length = call.inputs[3] ? call.dims(3)[0]! : window?.type.shape[0] ??
+      signal.type.shape[1]!;
+    const frames = add(floorDiv(sub(signal.type.shape[1]!, length), step), 1);
+    const starts = applyBinary(
+      call,
+      "mul",
+      counting(call, frames, "i64", [frames, 1]),
+      call.fromDims([step], "i64", []),
+    );
+    const places = applyBinary(call, "add", starts, counting(call, length, "i64", [1, length]));
+    let framed = call.one("gather", [signal, places], { axis: 1 });
+    if (window) {
+      const column = call.one("reshape", [window], { shape: [length, 1] });
+      framed = applyBinary(call, "mul", framed, column);
+    }
+    const attributes = { axis: 2, length, onesided: call.attributes.onesided !== 0 };
+    return call.op("dft", [framed], attributes);
+  },
+});
+
+/** 0, 1, … under a shape. */
+function counting(
+  call: OnnxCall<unknown>,
+  size: Dim,
+  dtype: "i64" | "f64",
+  shape: readonly Dim[],
+): Tensor {
+  const line = call.one("range", [call.scalar(dtype, 0), call.scalar(dtype, 1)], { size });
+  return shape.length === 1 ? line : call.one("reshape", [line], { shape });
+}
+
+/** Σ weights[k] · cos(2π · k · n / N), N one less than the size if the window is symmetric. */
+function windowOp(name: string, weights: readonly number[]): OnnxOp {
+  return defineOnnxOp({
+    name,
+    versions: [17],
+    attributes: { output_datatype: int(1), periodic: int(1) },
+    build(call) {
+      const { output_datatype, periodic } = call.attributes;
+      const size = call.dims(0)[0]!;
+      const period = castTo(
+        call,
+        call.fromDims([periodic ? size : sub(size, 1)], "i64", []),
+        "f64",
+      );
+      const turns = applyBinary(call, "div", counting(call, size, "f64", [size]), period);
+      const constant = (value: number) => call.scalar("f64", value);
+      const terms = weights.map((weight, k) => {
+        const angle = applyBinary(call, "mul", turns, constant(2 * Math.PI * k));
+        return applyBinary(call, "mul", applyUnary(call, "cos", angle), constant(weight));
+      });
+      const total = terms.reduce((sum, term) => applyBinary(call, "add", sum, term));
+      return [castTo(call, total, elementType(call, output_datatype))];
+    },
+  });
+}
+
+const melWeightMatrix = defineOnnxOp({
+  name: "MelWeightMatrix",
+  versions: [17],
+  attributes: { output_datatype: int(1) },
+  build(call) {
+    const [bins, length, rate, low, high] = [0, 1, 2, 3, 4].map((i) => call.numbers(i)[0]!) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    const rows = Math.floor(length / 2) + 1;
+    const dtype = elementType(call, call.attributes.output_datatype);
+    const matrix = { dtype, shape: [rows, bins], data: hostArray(dtype, rows * bins) };
+    melFilters({ bins, length, rate, low, high }, rows, (row, bin, weight) => {
+      setElement(matrix, row * bins + bin, weight);
+    });
+    return [call.constant(matrix)];
+  },
+});
+
+// Triangles on the mel scale 2595 · log10(1 + f / 700), their corners on whole rows.
+function melFilters(
+  { bins, length, rate, low, high }: Readonly<Record<string, number>> & {
+    readonly bins: number;
+    readonly length: number;
+    readonly rate: number;
+    readonly low: number;
+    readonly high: number;
+  },
+  rows: number,
+  set: (row: number, bin: number, weight: number) => void,
+): void {
+  const mel = (hertz: number) => 2595 * Math.log10(1 + hertz / 700);
+  const step = (mel(high) - mel(low)) / (bins + 2);
+  const corner = (i: number) => {
+    const hertz = 700 * (10 ** ((mel(low) + i * step) / 2595) - 1);
+    return Math.floor((length + 1) * hertz / rate);
+  };
+  for (let bin = 0; bin < bins; bin++) {
+    const left = corner(bin), centre = corner(bin + 1), right = corner(bin + 2);
+    if (centre === left && centre < rows) set(centre, bin, 1);
+    for (let row = left; row <= centre && left < centre; row++) {
+      set(row, bin, (row - left) / (centre - left));
+    }
+    for (let row = centre; row < right; row++) set(row, bin, (right - row) / (right - centre));
+  }
+}
+
+/** Signal processing. */
+export const signalOps: readonly OnnxOp[] = [
+  dft,
+  melWeightMatrix,
+  stft,
+  windowOp("BlackmanWindow", [0.42, -0.5, 0.08]),
+  windowOp("HammingWindow", [25 / 46, -21 / 46]),
+  windowOp("HannWindow", [0.5, -0.5]),
+];

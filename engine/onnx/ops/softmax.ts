@@ -1,0 +1,72 @@
+// Softmax, LogSoftmax and Hardmax. Up to version 11 all dims from the axis on are one line; from 13 on
+// the axis alone is.
+
+import { boundsOf, max, product, sub } from "../../graph/dim/mod.ts";
+import { axisOf } from "../../ops/host_numbers.ts";
+import { int } from "../derivation/attributes.ts";
+import { applyBinary, applyUnary, castTo, vectorOf } from "../derivation/elementwise.ts";
+import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import type { Tensor } from "../derivation/tensor.ts";
+
+function normalizer(
+  name: string,
+  apply: (call: OnnxCall<unknown>, x: Tensor, axis: number) => Tensor,
+): OnnxOp {
+  return defineOnnxOp({
+    name,
+    versions: [1, 11, 13],
+    attributes: { axis: int() },
+    build(call) {
+      const x = call.input(0);
+      const { shape } = x.type;
+      const axis = axisOf(call.attributes.axis ?? (call.version < 13 ? 1 : -1), shape.length);
+      if (call.version >= 13 || axis === shape.length - 1) return [apply(call, x, axis)];
+      const lines = [product(shape.slice(0, axis)), product(shape.slice(axis))];
+      const flat = apply(call, call.one("reshape", [x], { shape: lines }), 1);
+      return [call.one("reshape", [flat], { shape })];
+    },
+  });
+}
+
+/** exp(x - max) / sum along an axis; along the last one in float32 also for half precision. */
+export function softmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const { dtype, shape } = x.type;
+  // Lines that lie side by side go better all at once than one by one.
+  const isLast = shape.slice(axis + 1).every((dim) => dim === 1);
+  if (dtype !== "f64" && isLast) {
+    return castTo(call, call.one("softmax", [castTo(call, x, "f32")], { axis }), dtype);
+  }
+  const along = { axes: [axis], keep: true };
+  const largest = call.one("reduce", [x], { kind: "max", ...along });
+  const powers = applyUnary(call, "exp", applyBinary(call, "sub", x, largest));
+  return applyBinary(call, "div", powers, call.one("reduce", [powers], { kind: "sum", ...along }));
+}
+
+/** x - max - log Σ exp(x - max) along an axis: less the maximum first, so that large numbers cancel exactly. */
+export function logSoftmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const along = { axes: [axis], keep: true };
+  const below = applyBinary(call, "sub", x, call.one("reduce", [x], { kind: "max", ...along }));
+  const total = call.one("reduce", [below], { kind: "log_sum_exp", ...along });
+  return applyBinary(call, "sub", below, total);
+}
+
+/** 1 at the first of the largest elements, 0 elsewhere. */
+function hardmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+  const { dtype, shape } = x.type;
+  const size = shape[axis]!;
+  // Nothing has no largest element: one is added, which has no place in the result.
+  const after = shape.map((_, i) => i === axis ? max(sub(1, size), 0) : 0);
+  const some = boundsOf(size).min > 0
+    ? x
+    : call.one("pad", [x], { before: shape.map(() => 0), after });
+  const best = call.one("arg_reduce", [some], { kind: "max", axis, keep: false });
+  const offOn = vectorOf(call, dtype, [0, 1]);
+  return call.one("one_hot", [best, offOn], { depth: size, axis });
+}
+
+/** Normalisations of lines. */
+export const softmaxOps: readonly OnnxOp[] = [
+  normalizer("Hardmax", hardmaxAlong),
+  normalizer("LogSoftmax", logSoftmaxAlong),
+  normalizer("Softmax", softmaxAlong),
+];

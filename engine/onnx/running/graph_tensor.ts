@@ -1,0 +1,142 @@
+// Tensors as callers hold them: a typed array (or strings) and dims. The model's declared type decides
+// what an array means where several types share one: Uint8Array is uint8 or bool, Uint16Array may be
+// the codes of bfloat16. float16 is a Float16Array, or a Uint16Array of its codes.
+
+import type { OnnxDataType, OnnxType } from "../file/model.ts";
+import type { DataType, HostData } from "../../graph/graph.ts";
+import { elementCount, isStorageOf } from "../../ops/host_tensor.ts";
+import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
+
+/** Elements of a tensor. */
+export type TensorData = HostData | Float16Array | readonly string[];
+
+/** A tensor: elements in row-major order, outermost dimension first. */
+export interface GraphTensor {
+  /** The elements. */
+  readonly data: TensorData;
+  /** Sizes; empty for a scalar. */
+  readonly dims: readonly number[];
+  /** Element type by its ONNX name, e.g. `float32`; results have it, inputs may leave it out. */
+  readonly type?: string;
+}
+
+/** What a graph takes and gives: a tensor, a list, or nothing where the model allows that. */
+export type GraphValue = GraphTensor | readonly GraphValue[] | null;
+
+const NAMES: Readonly<Record<Exclude<OnnxDataType, "q8" | "q8_0">, string>> = {
+  f32: "float32",
+  f16: "float16",
+  bf16: "bfloat16",
+  f64: "float64",
+  i8: "int8",
+  u8: "uint8",
+  i16: "int16",
+  u16: "uint16",
+  i32: "int32",
+  u32: "uint32",
+  i64: "int64",
+  u64: "uint64",
+  bool: "bool",
+  f8e4m3fn: "float8e4m3fn",
+  f8e4m3fnuz: "float8e4m3fnuz",
+  f8e5m2: "float8e5m2",
+  f8e5m2fnuz: "float8e5m2fnuz",
+  f8e8m0: "float8e8m0",
+  f4e2m1: "float4e2m1",
+  i4: "int4",
+  u4: "uint4",
+  i2: "int2",
+  u2: "uint2",
+  string: "string",
+};
+
+/** ONNX name of an element type. */
+export function typeName(dtype: OnnxDataType): string {
+  return dtype === "q8" || dtype === "q8_0" ? dtype : NAMES[dtype];
+}
+
+const OF_ARRAY: readonly (readonly [new (count: number) => HostData, DataType])[] = [
+  [Float32Array, "f32"],
+  [Float64Array, "f64"],
+  [Int8Array, "i8"],
+  [Uint8Array, "u8"],
+  [Int16Array, "i16"],
+  [Uint16Array, "u16"],
+  [Int32Array, "i32"],
+  [Uint32Array, "u32"],
+  [BigInt64Array, "i64"],
+  [BigUint64Array, "u64"],
+];
+
+/**
+ * A caller's value as the engine holds it.
+ *
+ * @param declared Type that the model declares.
+ * @throws {TypeError} If the array is not one for that type. @throws {RangeError} If it does not fill the dims.
+ */
+export function hostValueOf(
+  name: string,
+  value: GraphValue,
+  declared: OnnxType | undefined,
+): HostValue {
+  if (declared?.kind === "optional") {
+    if (value === null) return { dtype: "optional" };
+    return { dtype: "optional", value: hostValueOf(name, value, declared.element) };
+  }
+  if (value === null) throw new TypeError(`Cannot run: input "${name}" is null`);
+  if (isList(value)) {
+    const element = declared?.kind === "sequence" ? declared.element : undefined;
+    const items = value.map((item, i) => hostValueOf(`${name}[${i}]`, item, element));
+    return { dtype: "sequence", items };
+  }
+  return hostTensorOf(name, value, declared);
+}
+
+function isList(value: GraphTensor | readonly GraphValue[]): value is readonly GraphValue[] {
+  return Array.isArray(value);
+}
+
+function hostTensorOf(
+  name: string,
+  { data, dims }: GraphTensor,
+  declared: OnnxType | undefined,
+): HostValue {
+  if (!Array.isArray(dims) || !dims.every((size) => Number.isSafeInteger(size) && size >= 0)) {
+    throw new TypeError(`Cannot run: input "${name}" has dims ${JSON.stringify(dims)}`);
+  }
+  const count = elementCount(dims);
+  const wanted = declared?.kind === "tensor" ? declared.dtype : undefined;
+  if (data?.length !== count) {
+    throw new RangeError(
+      `Cannot run: input "${name}" has ${data?.length} elements for dims [${dims.join(", ")}]`,
+    );
+  }
+  if (isStrings(data)) return { dtype: "string", shape: dims, data };
+  if (data instanceof Float16Array) return { dtype: "f16", shape: dims, data: codesOf(data) };
+  const plain = OF_ARRAY.find(([array]) => data instanceof array)?.[1];
+  if (plain === undefined) throw new TypeError(`Cannot run: input "${name}" is no typed array`);
+  const shared = wanted !== undefined && wanted !== "string" && isStorageOf(wanted, data);
+  return { dtype: shared ? wanted : plain, shape: dims, data };
+}
+
+/** Float16 numbers as the codes that the engine holds; any other array as it is. */
+export function codesOf(data: HostData | Float16Array): HostData {
+  return data instanceof Float16Array
+    ? new Uint16Array(data.buffer, data.byteOffset, data.length)
+    : data;
+}
+
+function isStrings(data: TensorData): data is readonly string[] {
+  return Array.isArray(data);
+}
+
+/** A value of the engine as callers hold it. */
+export function graphValueOf(value: HostValue): GraphValue {
+  if (value.dtype === "sequence") return value.items.map(graphValueOf);
+  if (value.dtype === "optional") return value.value ? graphValueOf(value.value) : null;
+  const { dtype, shape, data } = value;
+  const type = typeName(dtype);
+  if (!isHostTensor(value) || value.dtype !== "f16") return { data, dims: shape, type };
+  const { buffer, byteOffset, length } = value.data as Uint16Array;
+  return { data: new Float16Array(buffer, byteOffset, length), dims: shape, type };
+}

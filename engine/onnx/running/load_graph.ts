@@ -1,0 +1,263 @@
+// The public door to ONNX graphs: a path becomes something that runs on tensors. It is one file, opened
+// as it lies; weights are read when the first run makes the graph ready on its device.
+
+import type { GpuProvider } from "../../../gpu/capabilities.ts";
+import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.ts";
+import { openOnnx } from "../file/open_onnx.ts";
+import type { HostData } from "../../graph/graph.ts";
+import type { HostValue } from "../derivation/tensor.ts";
+import { openDevice } from "../../run/devices.ts";
+import type { Precision } from "../../decode/model.ts";
+import type { DeviceName } from "../../run/backend.ts";
+import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
+import { accessOf, type Arena } from "./arena.ts";
+import {
+  codesOf,
+  type GraphValue,
+  graphValueOf,
+  hostValueOf,
+  type TensorData,
+  typeName,
+} from "./graph_tensor.ts";
+import { type OpenGraph, openGraph } from "./open_graph.ts";
+import { type GraphPlan, planGraph, symbolsOfInputs } from "./plan_graph.ts";
+import type { ResultArrays } from "./ready_segment.ts";
+
+/** Options of {@linkcode loadGraph}. */
+export interface LoadGraphOptions {
+  /**
+   * Where it runs; default `auto`, which is wasm: many ops have no GPU kernel yet, and a graph that changes
+   * sides at every other node is slower than on either. `gpu` computes the rest beside the GPU.
+   */
+  readonly device?: DeviceName | "auto" | undefined;
+  /** Who gives the adapter of device `gpu`; default: `navigator.gpu`. */
+  readonly gpu?: GpuProvider | undefined;
+  /** Threads of WASM; default: all processors, at most 16. */
+  readonly threads?: number | undefined;
+  /**
+   * Largest values of the symbols in input shapes, e.g. `{ batch: 4, N: 512 }`: memory is planned for them
+   * once. Without, it is planned for what comes and again when something larger comes.
+   */
+  readonly limits?: Readonly<Record<string, number>> | undefined;
+  /**
+   * `exact` (default): floats stay floats. `fast`: products with large constant matrices take activations in 8
+   * bit and weights in 7 or 8. That is for encoders and vision: vectors keep a cosine of about 0.999. Not for
+   * language models, whose own output comes back to them: seven bits cost 2.7 % of perplexity.
+   */
+  readonly precision?: Precision | undefined;
+  /**
+   * Memory for activations that several graphs share, of `createArena`. Their runs
+   * must not overlap.
+   */
+  readonly arena?: Arena | undefined;
+  /** Measure time by kernel on WASM, see {@linkcode LoadedGraph.profile}. */
+  readonly profile?: boolean | undefined;
+  /** Most bytes that activations may take; default 4 GiB. */
+  readonly maxActivationBytes?: number | undefined;
+}
+
+/** Options of one run. */
+export interface RunGraphOptions {
+  /** Names of the results that are wanted; default: all. */
+  readonly outputs?: readonly string[] | undefined;
+  /**
+   * Arrays that results are written into, by name, at least as long as the result: a loop of runs then
+   * allocates none. The result's `data` is the leading part of the array.
+   */
+  readonly into?: Readonly<Record<string, Exclude<TensorData, readonly string[]>>> | undefined;
+  /** Stops between parts of the graph and between trips of a loop. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An input or output. */
+export interface GraphPort {
+  /** As the file calls it. */
+  readonly name: string;
+  /** Element type, e.g. `float32`; `sequence`, `optional` or `unknown` for what is no tensor. */
+  readonly type: string;
+  /** Declared sizes: a number, a symbol or expression of symbols, or `undefined`; absent: not declared. */
+  readonly dims?: readonly (number | string | undefined)[];
+  /** False for an input that has a default in the file. */
+  readonly required: boolean;
+}
+
+/** A loaded graph. */
+export interface LoadedGraph extends Disposable {
+  /** What runs take. */
+  readonly inputs: readonly GraphPort[];
+  /** What runs give. */
+  readonly outputs: readonly GraphPort[];
+  /** Where it runs. */
+  readonly device: DeviceName;
+  /** What the exporter wrote beside the graph, e.g. class names; not interpreted. */
+  readonly metadata: ReadonlyMap<string, string>;
+  /**
+   * Runs the graph once.
+   *
+   * @throws {TypeError | RangeError} If an input is missing, unknown, or of another type or shape; the
+   *   message names it, what was given and what the model expects.
+   * @throws {TypeError} If another graph runs in the same arena.
+   * @throws {ResourceError} If the arena is too small; the message names the bytes.
+   */
+  run(
+    inputs: Readonly<Record<string, GraphValue>>,
+    options?: RunGraphOptions,
+  ): Promise<Record<string, GraphValue>>;
+  /**
+   * What a run at given sizes takes: values of the symbols in `inputs`, e.g. `{ batch: 1, N: 128 }`.
+   *
+   * @throws {RangeError} If a symbol has no value, or the sizes do not fit.
+   */
+  plan(bind?: Readonly<Record<string, number>>): GraphMemory;
+  /** Time by kernel since the last call, most first; empty unless loaded with `profile`. */
+  profile(): GraphProfileEntry[];
+  /** Frees memory and closes the file. */
+  dispose(): void;
+}
+
+/** What a run takes. */
+export interface GraphMemory {
+  /** Sizes of the results. */
+  readonly outputs: Readonly<Record<string, readonly number[]>>;
+  /** Steps that compute. */
+  readonly steps: number;
+  /** Bytes of activations as they are laid out. */
+  readonly arenaBytes: number;
+  /** Bytes that any layout takes. */
+  readonly lowerBoundBytes: number;
+  /** Bytes with a buffer for each. */
+  readonly naiveBytes: number;
+  /** What deriving assumed, e.g. `lastSum := sumN - N`. */
+  readonly assumptions: readonly string[];
+  /** Why the plan ends before the graph does: control flow, sizes that depend on data. */
+  readonly split: readonly string[];
+}
+
+/** Time of one kernel. */
+export interface GraphProfileEntry {
+  /** Name of the kernel, or `host:` and an op. */
+  readonly name: string;
+  /** How often it ran. */
+  readonly calls: number;
+  /** Milliseconds of all calls. */
+  readonly ms: number;
+}
+
+const FOUR_GIB = 2 ** 32;
+
+/**
+ * Loads an ONNX graph.
+ *
+ * @throws {SourceError} If the file, or external data beside it, cannot be opened.
+ * @throws {FormatError} If it is no well-formed ONNX model.
+ * @throws {UnsupportedError} Listing every node, type and attribute that is not served.
+ */
+export async function loadGraph(
+  path: string,
+  options: LoadGraphOptions = {},
+): Promise<LoadedGraph> {
+  const { device = "auto", threads, limits = {}, maxActivationBytes = FOUR_GIB, profile } = options;
+  const { precision = "exact" } = options;
+  if (precision !== "exact" && precision !== "fast") {
+    throw new RangeError(`Cannot load with precision "${precision}": it is exact or fast`);
+  }
+  const access = options.arena && accessOf(options.arena);
+  if (access && device !== "auto" && device !== "wasm") {
+    throw new RangeError(`Cannot load on ${device} with an arena: it is of device wasm`);
+  }
+  if (access && threads !== undefined) {
+    throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
+  }
+  const { backend, ...support } = await openDevice(device === "auto" ? "wasm" : device, {
+    threads,
+    profile,
+    gpu: options.gpu,
+    shared: true,
+    arena: await access?.open(),
+  });
+  const model = openOnnx(path);
+  const runtime = {
+    backend,
+    reference: createReferenceBackend(),
+    maxBytes: maxActivationBytes,
+    limits,
+    ...precision === "fast" && { rounding: support },
+  };
+  let graph: OpenGraph;
+  try {
+    checkLimits(model, limits);
+    graph = openGraph(model, runtime);
+  } catch (error) {
+    model.close();
+    throw error;
+  }
+  const declared = new Map(graph.inputs.map(({ name, type }) => [name, type]));
+  const dispose = () => graph.dispose();
+  return {
+    inputs: graph.inputs.map((info) => portOf(info, !graph.hasDefault(info.name))),
+    outputs: graph.outputs.map((info) => portOf(info, false)),
+    device: backend.name,
+    metadata: model.metadata,
+    plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: backend.name })),
+    profile: () => graph.profile(),
+    async run(inputs, { outputs, signal, into } = {}) {
+      const given = new Map<string, HostValue>();
+      for (const [name, value] of Object.entries(inputs)) {
+        given.set(name, hostValueOf(name, value, declared.get(name)));
+      }
+      const request = { ...outputs && { outputs }, signal, into: into && arraysOf(into) };
+      const results = access
+        ? await access.use(() => graph.run(given, request))
+        : await graph.run(given, request);
+      const values: Record<string, GraphValue> = {};
+      for (const [name, value] of results) values[name] = graphValueOf(value);
+      return values;
+    },
+    dispose,
+    [Symbol.dispose]: dispose,
+  };
+}
+
+function arraysOf(into: NonNullable<RunGraphOptions["into"]>): ResultArrays {
+  const arrays = new Map<string, HostData>();
+  for (const [name, array] of Object.entries(into)) arrays.set(name, codesOf(array));
+  return arrays;
+}
+
+function checkLimits(model: OnnxModel, limits: Readonly<Record<string, number>>): void {
+  const names = symbolsOfInputs(model);
+  for (const [name, limit] of Object.entries(limits)) {
+    if (!names.has(name)) {
+      throw new RangeError(
+        `Cannot set a limit for "${name}": the inputs have ${
+          [...names].join(", ") || "no symbols"
+        }`,
+      );
+    }
+    if (!Number.isSafeInteger(limit) || limit < 1) {
+      throw new RangeError(`Cannot limit "${name}" to ${limit}: give an integer from 1`);
+    }
+  }
+}
+
+function memoryOf({ plan, outputs, assumptions, split }: GraphPlan): GraphMemory {
+  return {
+    outputs,
+    steps: plan?.steps.length ?? 0,
+    arenaBytes: plan?.arenaBytes ?? 0,
+    lowerBoundBytes: plan?.lowerBoundBytes ?? 0,
+    naiveBytes: plan?.naiveBytes ?? 0,
+    assumptions,
+    split,
+  };
+}
+
+function portOf({ name, type }: OnnxValueInfo, required: boolean): GraphPort {
+  const dims: readonly OnnxDim[] | undefined = type?.kind === "tensor" ? type.shape : undefined;
+  return { name, type: kindOf(type), ...dims && { dims }, required };
+}
+
+function kindOf(type: OnnxType | undefined): string {
+  if (!type) return "unknown";
+  return type.kind === "tensor" ? typeName(type.dtype) : type.kind;
+}

@@ -1,0 +1,299 @@
+// Runs a prepared ONNX graph: segment by segment, host nodes between them. What was derived for one set
+// of shapes is kept and used again for the same shapes. A body of a Loop, If or Scan is a program of its
+// own, which sees the values around it. Everything that crosses a segment is a value on the host.
+
+import { FormatError } from "../../errors.ts";
+import type { OnnxGraph } from "../file/model.ts";
+import { exactText } from "../../ops/exact_text.ts";
+import type { HostCall } from "../derivation/op.ts";
+import { findOp } from "../derivation/opset.ts";
+import {
+  type ModelContext,
+  namesReadBy,
+  type PreparedGraph,
+  prepareGraph,
+  type ScopedNode,
+} from "../derivation/prepare.ts";
+import { constantEntries, deriveSegment, type Segment } from "../derivation/segment.ts";
+import { load } from "../derivation/fold.ts";
+import { constantTensor } from "../derivation/stored.ts";
+import { type Entry, type HostValue, isConstant, isHostTensor } from "../derivation/tensor.ts";
+import {
+  type ProfileEntry,
+  type ReadySegment,
+  readySegment,
+  type Runtime,
+} from "./ready_segment.ts";
+
+/** Values by name. */
+export type Environment = ReadonlyMap<string, HostValue>;
+
+/** What a run may ask for. */
+export interface RunRequest {
+  /** Names of the wanted results. */
+  readonly outputs: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A graph that runs on host values. */
+export interface Program {
+  /** @throws {RangeError | TypeError | UnsupportedError} If shapes or types do not fit. */
+  run(inputs: Environment, request: RunRequest): Promise<Map<string, HostValue>>;
+  /** Time by kernel since the last call. */
+  profile(): ProfileEntry[];
+  /** Frees what was made ready. */
+  dispose(): void;
+}
+
+interface Stage {
+  readonly segment: Segment;
+  ready?: ReadySegment;
+  readonly next: Map<string, Stage>;
+  readonly bodies: Map<OnnxGraph, Program>;
+}
+
+// More sets of shapes than this, and the oldest is derived again when it comes back.
+const MOST_STAGES = 32;
+
+/**
+ * Makes a program.
+ *
+ * @param outer Constants around a body.
+ */
+export function createProgram(
+  context: ModelContext,
+  prepared: PreparedGraph,
+  outer: ReadonlyMap<string, Entry>,
+  runtime: Runtime,
+): Program {
+  const { graph, nodes } = prepared;
+  const constants = new Map<string, Entry>([...outer, ...constantEntries(graph)]);
+  const first = new Map<string, Stage>();
+
+  function derive(
+    entries: ReadonlyMap<string, Entry>,
+    left: readonly ScopedNode[],
+    outputs: readonly string[],
+  ): Stage {
+    const name = graph.name || "graph";
+    const segment = deriveSegment({ context, name, nodes: left, entries, outputs });
+    return { segment, next: new Map(), bodies: new Map() };
+  }
+
+  async function run(inputs: Environment, request: RunRequest): Promise<Map<string, HostValue>> {
+    const environment = new Map<string, HostValue>(inputs);
+    const { outputs } = request;
+    const key = `${outputs.join("\n")}\n\n${keyOf(inputs.keys(), environment)}`;
+    let stage = take(first, key, () => {
+      const entries = new Map([...constants, ...entriesOf(inputs.keys(), environment)]);
+      return derive(entries, neededNodes(nodes, outputs), outputs);
+    });
+    for (;;) {
+      request.signal?.throwIfAborted();
+      const fresh = await runStage(stage, environment, request);
+      const { rest, contents, entries } = stage.segment;
+      if (rest.length === 0) break;
+      const values = [...contents].map((name) => [name, contentKey(environment.get(name)!)]);
+      const key = `${keyOf(fresh, environment)}\n${values.join("\n")}`;
+      const before = stage;
+      stage = take(before.next, key, () => {
+        if (fresh.length === 0 && contents.size === 0) {
+          throw new FormatError(`cannot go on at node ${rest[0]!.node.name}`, {
+            file: context.file,
+          });
+        }
+        const known = [...contents].map((name): [string, Entry] => [
+          name,
+          constantTensor(tensorOf(environment.get(name)!)),
+        ]);
+        const kept = [...before.segment.fetches.keys()].filter((name) => !contents.has(name));
+        return derive(
+          new Map([
+            ...entries,
+            ...entriesOf([...fresh, ...kept], environment),
+            ...known,
+          ]),
+          rest,
+          outputs,
+        );
+      });
+    }
+    return new Map(outputs.map((name) => [name, valueNamed(stage, name, environment)]));
+  }
+
+  async function runStage(
+    stage: Stage,
+    environment: Map<string, HostValue>,
+    request: RunRequest,
+  ): Promise<string[]> {
+    const { segment } = stage;
+    if (segment.graph) {
+      stage.ready ??= await readySegment(segment, runtime);
+      for (const [name, value] of await stage.ready.run(environment)) environment.set(name, value);
+    }
+    for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
+    const fresh: string[] = [];
+    for (const scoped of segment.hostNodes) {
+      const results = await evaluate(stage, scoped, environment, request);
+      scoped.node.outputs.forEach((name, i) => {
+        if (name === "") return;
+        const result = results[i];
+        if (!result) throw new TypeError(`${scoped.node.name} gives no output ${i}`);
+        environment.set(name, result);
+        fresh.push(name);
+      });
+    }
+    return fresh;
+  }
+
+  function evaluate(
+    stage: Stage,
+    scoped: ScopedNode,
+    environment: ReadonlyMap<string, HostValue>,
+    { signal }: RunRequest,
+  ) {
+    const { node } = scoped;
+    const { op, version } = findOp(context, scoped);
+    const values = node.inputs.map((name) =>
+      name === "" ? undefined : valueNamed(stage, name, environment)
+    );
+    const call: HostCall = {
+      node,
+      version,
+      attributes: op.read(node, version),
+      inputs: values.slice(0, values.findLastIndex((value) => value !== undefined) + 1),
+      wanted: node.outputs.map((name) => name !== ""),
+      tensor(index) {
+        const value = values[index];
+        if (isHostTensor(value)) return value;
+        throw new TypeError(`input ${index} of ${node.name} must be a tensor of numbers`);
+      },
+      run: (body, inputs) => runBody(stage, scoped, body, inputs, environment, signal),
+      signal,
+    };
+    runtime.onHostNode?.(node);
+    return op.evaluate!(call);
+  }
+
+  async function runBody(
+    stage: Stage,
+    scoped: ScopedNode,
+    body: OnnxGraph,
+    inputs: readonly HostValue[],
+    environment: ReadonlyMap<string, HostValue>,
+    signal: AbortSignal | undefined,
+  ): Promise<HostValue[]> {
+    const { entries } = stage.segment;
+    const captured = new Map<string, HostValue>();
+    for (const name of namesReadBy(scoped.node)) {
+      const value = environment.get(name);
+      if (value) captured.set(name, value);
+    }
+    let program = stage.bodies.get(body);
+    if (!program) {
+      const outer = new Map(
+        [...entries].filter(([name, entry]) => !captured.has(name) && isKnown(entry)),
+      );
+      const names = new Set([...entries.keys(), ...environment.keys()]);
+      const prepared = prepareGraph(context, body, scoped.opsets, names);
+      program = createProgram(context, prepared, outer, runtime);
+      stage.bodies.set(body, program);
+    }
+    body.inputs.forEach(({ name }, i) => inputs[i] && captured.set(name, inputs[i]));
+    const outputs = body.outputs.map(({ name }) => name);
+    const results = await program.run(captured, { outputs, signal });
+    return outputs.map((name) => results.get(name)!);
+  }
+
+  return {
+    run,
+    profile: () => [...first.values()].flatMap(profileOf),
+    dispose() {
+      for (const stage of first.values()) disposeStage(stage);
+      first.clear();
+    },
+  };
+}
+
+function profileOf({ ready, bodies, next }: Stage): ProfileEntry[] {
+  return [
+    ...ready?.profile() ?? [],
+    ...[...bodies.values()].flatMap((body) => body.profile()),
+    ...[...next.values()].flatMap(profileOf),
+  ];
+}
+
+function disposeStage(stage: Stage): void {
+  stage.ready?.dispose();
+  for (const body of stage.bodies.values()) body.dispose();
+  for (const next of stage.next.values()) disposeStage(next);
+}
+
+function take(stages: Map<string, Stage>, key: string, make: () => Stage): Stage {
+  const known = stages.get(key) ?? make();
+  // The one used last stands last.
+  stages.delete(key);
+  stages.set(key, known);
+  if (stages.size > MOST_STAGES) {
+    const [oldest, stage] = stages.entries().next().value!;
+    stages.delete(oldest);
+    disposeStage(stage);
+  }
+  return known;
+}
+
+/** The nodes that the wanted results depend on. */
+export function neededNodes(
+  nodes: readonly ScopedNode[],
+  outputs: readonly string[],
+): ScopedNode[] {
+  const needed = new Set(outputs);
+  const kept = nodes.toReversed().filter(({ node }) => {
+    if (!node.outputs.some((name) => needed.has(name))) return false;
+    for (const name of namesReadBy(node)) needed.add(name);
+    return true;
+  });
+  return kept.reverse();
+}
+
+function valueNamed(
+  { segment }: Stage,
+  name: string,
+  environment: ReadonlyMap<string, HostValue>,
+): HostValue {
+  const given = environment.get(name);
+  if (given) return given;
+  const entry = segment.entries.get(name);
+  if (entry?.kind === "object" && entry.value) return entry.value;
+  if (entry?.kind === "tensor" && isConstant(entry)) return load(entry);
+  throw new TypeError(`Cannot find the value of "${name}"`);
+}
+
+function isKnown(entry: Entry): boolean {
+  return entry.kind === "object" ? entry.value !== undefined : isConstant(entry);
+}
+
+function entriesOf(names: Iterable<string>, environment: Environment): [string, Entry][] {
+  return [...names].map((name) => {
+    const value = environment.get(name)!;
+    if (!isHostTensor(value)) return [name, { kind: "object" }];
+    const { dtype, shape } = value;
+    return [name, { kind: "tensor", type: { dtype, shape } }];
+  });
+}
+
+function keyOf(names: Iterable<string>, environment: Environment): string {
+  return [...names].map((name) => {
+    const value = environment.get(name)!;
+    return `${name} ${value.dtype}${"shape" in value ? `[${value.shape}]` : ""}`;
+  }).join("\n");
+}
+
+function contentKey(value: HostValue): string {
+  return isHostTensor(value) ? `${value.dtype}[${value.shape}] ${exactText([...value.data])}` : "";
+}
+
+function tensorOf(value: HostValue) {
+  if (isHostTensor(value)) return value;
+  throw new TypeError("Cannot look at the contents of what is no tensor of numbers");
+}

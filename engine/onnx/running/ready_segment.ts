@@ -1,0 +1,269 @@
+// A segment made ready on a device: planned at the sizes at hand, weights loaded, inputs written, outputs
+// copied out. A segment without any op that has a kernel runs on the reference: starting a device for it
+// would cost more than the segment.
+
+import type { OnnxNode } from "../file/model.ts";
+import { type DimEnv, evaluate } from "../../graph/dim/mod.ts";
+import type { DataType, Graph, HostData } from "../../graph/graph.ts";
+import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops/host_tensor.ts";
+import type { Segment } from "../derivation/segment.ts";
+import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
+import { hasKernel, takesDraft } from "../../run/kernel_choice.ts";
+import type { Backend, DeviceName } from "../../run/backend.ts";
+import { absorbHeadLayout } from "../../plan/passes/absorb_head_layout.ts";
+import { attendNewRows } from "../../plan/passes/attend_new_rows.ts";
+import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
+import { deadCode } from "../../plan/passes/dead_code.ts";
+import { foldAffineAfter, foldAffineBefore } from "../../plan/passes/fold_affine.ts";
+import { foldBatchNorm } from "../../plan/passes/fold_batch_norm.ts";
+import { fuseActivation } from "../../plan/passes/fuse_activation.ts";
+import { fuseBias } from "../../plan/passes/fuse_bias.ts";
+import { fuseElementwise } from "../../plan/passes/fuse_elementwise.ts";
+import { fuseQuantized } from "../../plan/passes/fuse_quantized.ts";
+import { joinAttentionProducts } from "../../plan/passes/join_attention_products.ts";
+import type { Pass, PassContext } from "../../plan/passes/pass.ts";
+import { quantizeActivations } from "../../plan/passes/quantize_activations.ts";
+import { recognizeActivations } from "../../plan/passes/recognize_activations.ts";
+import { recognizeAttention } from "../../plan/passes/recognize_attention.ts";
+import { recognizeNorms } from "../../plan/passes/recognize_norms.ts";
+import { ungroupHeads } from "../../plan/passes/ungroup_heads.ts";
+import { widenHalf } from "../../plan/passes/widen_half.ts";
+import { writeOutAttention } from "../../plan/passes/write_out_attention.ts";
+import { plan } from "../../plan/planner.ts";
+
+/** Where segments run. */
+export interface Runtime {
+  readonly backend: Backend;
+  /** For segments that the backend has no kernel for. */
+  readonly reference: Backend;
+  /** Most bytes of activations. */
+  readonly maxBytes: number;
+  /** Largest values of symbols. */
+  readonly limits: DimEnv;
+  /** What may be rounded; absent: nothing. */
+  readonly rounding?: Rounding | undefined;
+  /** Told of each ONNX node that the host evaluates itself. */
+  readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
+  /** Runs graphs as they were derived, without any pass: what passes make is judged by that. */
+  readonly withoutPasses?: boolean | undefined;
+}
+
+/** What precision "fast" may round on a device. */
+export type Rounding = Pick<PassContext, "hasIntegerKernel" | "roundsWeights">;
+
+/** A segment that can run. */
+export interface ReadySegment {
+  /** Results by name. */
+  run(
+    environment: ReadonlyMap<string, HostValue>,
+    bindings?: DimEnv,
+    into?: ResultArrays,
+  ): Promise<Map<string, HostTensor>>;
+  /** Time by kernel since the last call, when the backend measures it. */
+  profile(): readonly ProfileEntry[];
+  dispose(): void;
+}
+
+/** Arrays for results by name, each at least as long as its result. */
+export type ResultArrays = ReadonlyMap<string, HostData>;
+
+/** Time that one kernel took. */
+export interface ProfileEntry {
+  readonly name: string;
+  readonly calls: number;
+  readonly ms: number;
+}
+
+/** What a segment with symbols is made ready for. */
+export interface ReadyOptions {
+  /** The segment's graph after the passes. */
+  readonly graph: Graph;
+  /** Largest value of every symbol in it. */
+  readonly limits: DimEnv;
+}
+
+const CONTEXT: PassContext = {
+  precision: "exact",
+  hasIntegerKernel: () => false,
+  hasKernel: () => false,
+};
+
+/** Passes that change no number, whatever the device. */
+const EXACT_PASSES: readonly Pass[] = [deadCode, commonSubexpressions, deadCode];
+
+/** Passes that suit a device, in order. */
+const DEVICE_PASSES: readonly Pass[] = [
+  writeOutAttention,
+  // A sum may stand between a convolution and its batch norm, a factor behind that.
+  foldAffineAfter,
+  foldBatchNorm,
+  foldAffineAfter,
+  fuseActivation,
+  deadCode,
+  foldAffineBefore,
+  recognizeNorms,
+  recognizeActivations,
+  recognizeAttention,
+  ungroupHeads,
+  deadCode,
+  absorbHeadLayout,
+  attendNewRows, // may leave new rows behind a transpose
+  deadCode,
+  absorbHeadLayout,
+  fuseBias,
+  deadCode,
+];
+
+/** Passes that fuse what is left, at the end. */
+const LAST_PASSES: readonly Pass[] = [joinAttentionProducts, deadCode, fuseElementwise, deadCode];
+
+/** Passes that round, for precision "fast": products of 8-bit activations and weights. */
+const ROUNDING_PASSES: readonly Pass[] = [
+  quantizeActivations,
+  commonSubexpressions,
+  fuseQuantized,
+  deadCode,
+];
+
+/** Makes a segment ready; without options, one of concrete shapes. */
+export async function readySegment(
+  segment: Segment,
+  runtime: Runtime,
+  options: ReadyOptions = { graph: optimizeGraph(segment.graph!, runtime), limits: {} },
+): Promise<ReadySegment> {
+  const { limits } = options;
+  const { backend: { name: device } } = runtime;
+  const graph = deviceGraph(options.graph, device, runtime);
+  const backend = hasKernels(graph, device) ? runtime.backend : runtime.reference;
+  const made = plan(graph, {
+    limits,
+    maxBytes: runtime.maxBytes,
+    reuseInputs: backend.name !== "gpu",
+  });
+  const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
+  // Callers give the same object for the same sizes.
+  let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
+  return {
+    async run(environment, bindings = NO_BINDINGS, into) {
+      for (const { name } of graph.inputs) {
+        const value = environment.get(name);
+        if (!isHostTensor(value)) throw new TypeError(`Cannot feed ${name}: it is no tensor`);
+        write(executable.input(name) as Uint8Array, value.data as Uint8Array);
+      }
+      await executable.run(bindings);
+      if (sized?.bindings !== bindings) sized = { bindings, results: sizesOf(segment, bindings) };
+      const results = new Map<string, HostTensor>();
+      for (const { name, output, dtype, shape, count } of sized.results) {
+        const data = arrayFor(name, dtype, count, into?.get(name));
+        write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);
+        results.set(name, { dtype, shape: shape.slice(), data });
+      }
+      return results;
+    },
+    profile: () => executable.profile?.() ?? [],
+    dispose: () => executable.dispose(),
+  };
+}
+
+const NO_BINDINGS: DimEnv = {};
+
+/** A result at some sizes. */
+interface SizedResult {
+  readonly name: string;
+  /** Name of the graph's output. */
+  readonly output: string;
+  readonly dtype: DataType;
+  readonly shape: readonly number[];
+  readonly count: number;
+}
+
+function sizesOf({ fetches }: Segment, bindings: DimEnv): SizedResult[] {
+  return [...fetches].map(([name, { output, tensor: { type } }]) => {
+    const shape = type.shape.map((dim) => evaluate(dim, bindings));
+    return { name, output, dtype: type.dtype, shape, count: elementCount(shape) };
+  });
+}
+
+/**
+ * The caller's array, so that a loop of runs allocates no results; a fresh one without.
+ *
+ * @throws {TypeError | RangeError} If it is of another kind, or too short.
+ */
+export function arrayFor(
+  name: string,
+  dtype: DataType,
+  count: number,
+  given: HostData | undefined,
+): HostData {
+  if (!given) return hostArray(dtype, count);
+  if (!isStorageOf(dtype, given)) {
+    throw new TypeError(`Cannot write result "${name}" (${dtype}) into that kind of array`);
+  }
+  if (given.length < count) {
+    throw new RangeError(
+      `Cannot write result "${name}": it has ${count} elements, the array ${given.length}`,
+    );
+  }
+  return given.subarray(0, count) as HostData;
+}
+
+// Every storage of an element type is the same kind of array; the cast only picks one.
+function write(target: Uint8Array, source: Uint8Array): void {
+  target.set(source);
+}
+
+/** Runs the passes that change no number. */
+export function optimizeGraph(graph: Graph, options: PassOptions = {}): Graph {
+  const { observe = () => {}, withoutPasses } = options;
+  observe("derived", graph);
+  return withoutPasses ? graph : runPasses(graph, EXACT_PASSES, CONTEXT, observe);
+}
+
+function runPasses(
+  graph: Graph,
+  passes: readonly Pass[],
+  context: PassContext,
+  observe: (pass: string, graph: Graph) => void,
+): Graph {
+  return passes.reduce((current, pass) => {
+    const next = pass.run(current, context);
+    observe(pass.name, next);
+    return next;
+  }, graph);
+}
+
+/** Which passes run. */
+export interface PassOptions extends Pick<Runtime, "rounding" | "withoutPasses"> {
+  /** Called with the graph as derived, and after each pass. */
+  readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
+}
+
+/** Runs the passes that suit a device: what it has no kernels for in another form, and what fuses. */
+export function deviceGraph(
+  graph: Graph,
+  device: string,
+  { observe = () => {}, rounding, withoutPasses }: PassOptions = {},
+): Graph {
+  if (withoutPasses) return graph;
+  const onDevice = device !== "reference";
+  const context: PassContext = {
+    ...CONTEXT,
+    ...rounding && { ...rounding, precision: "fast" },
+    hasKernel: (op) => hasKernel(op, device === "gpu" ? "gpu" : "wasm"),
+    takes: takesDraft,
+  };
+  // The reference needs no other form of anything; it rounds what devices round, and no more.
+  const passes = [
+    widenHalf,
+    ...onDevice ? DEVICE_PASSES : [],
+    ...rounding ? ROUNDING_PASSES : [],
+    ...onDevice ? LAST_PASSES : [],
+  ];
+  return runPasses(graph, passes, context, observe);
+}
+
+function hasKernels({ nodes }: Graph, device: DeviceName): boolean {
+  // What the GPU has no kernel for is computed by those of WASM beside it.
+  const onGpu = device === "gpu";
+  return nodes.some(({ op }) => hasKernel(op, "wasm") || onGpu && hasKernel(op, "gpu"));
+}

@@ -1,0 +1,348 @@
+// Runs of the top graph, derived once with symbolic shapes (variant.ts, spec TL-3): a run binds the symbols to the
+// shapes that come and evaluates closures, nothing is derived again. It serves graphs that are one segment.
+// A hint of the file that contradicts what comes makes a second variant without that hint; what cannot be
+// derived with symbols at all is left to the program, and the reason is kept for reports.
+
+import type { OnnxValueInfo } from "../file/model.ts";
+import type { DimEnv } from "../../graph/dim/mod.ts";
+import { exactText } from "../../ops/exact_text.ts";
+import type { Graph } from "../../graph/graph.ts";
+import type { HostTensor } from "../../ops/host_tensor.ts";
+import type { ModelContext, PreparedGraph } from "../derivation/prepare.ts";
+import type { Segment } from "../derivation/segment.ts";
+import { contradictions, type InputShapes } from "../derivation/symbols.ts";
+import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
+import { plan } from "../../plan/planner.ts";
+import { decidingInputs } from "./deciding_inputs.ts";
+import { likelyShapes } from "./likely_shapes.ts";
+import {
+  deviceGraph,
+  type ProfileEntry,
+  type ReadySegment,
+  readySegment,
+  type ResultArrays,
+  type Runtime,
+} from "./ready_segment.ts";
+import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./variant.ts";
+
+/** Runs of one graph with symbols. */
+export interface SymbolicProgram {
+  /** Results, or undefined where symbols do not serve: the caller derives for the shapes at hand. */
+  run(
+    inputs: ReadonlyMap<string, HostValue>,
+    outputs: readonly string[],
+    into?: ResultArrays,
+  ): Promise<Map<string, HostValue> | undefined>;
+  /** Time by kernel since the last call. */
+  profile(): ProfileEntry[];
+  /**
+   * Derives at likely sizes, so that what is not supported shows before anything runs; what is derived
+   * serves later runs. Sizes that do not fit are an error here only where all are declared.
+   *
+   * @throws {UnsupportedError} Listing every node that has no translation.
+   * @throws {RangeError | ResourceError} If declared sizes do not fit, or take too much memory.
+   */
+  check(inputs: readonly OnnxValueInfo[], outputs: readonly string[]): void;
+  /** Why symbols do not serve, if that came up. */
+  readonly reasons: readonly string[];
+  dispose(): void;
+}
+
+/** A variant and what a run's shapes make of its symbols. */
+interface Bound {
+  readonly variant: ReadyVariant;
+  readonly bindings: DimEnv;
+}
+
+/** The shapes of a run, and what they came to. */
+interface LastRun {
+  readonly names: readonly string[];
+  readonly shapes: readonly (readonly number[])[];
+  readonly outputs: readonly string[];
+  readonly decision: string;
+  readonly bound: Bound;
+}
+
+interface ReadyVariant extends Variant {
+  symbols?: ReadonlySet<string>;
+  ready?: { readonly segment: ReadySegment; readonly limits: DimEnv };
+}
+
+const MOST_VARIANTS = 8;
+/** Values of the inputs that decide an If, of which each is derived for itself. */
+const MOST_DECISIONS = 8;
+const MOST_TRIES = 64;
+
+interface Decision {
+  readonly key: string;
+  readonly known: ReadonlyMap<string, HostTensor>;
+}
+
+const NO_DECISION: Decision = { key: "", known: new Map() };
+
+/** Makes it; nothing is derived before the first run. */
+export function createSymbolicProgram(
+  context: ModelContext,
+  prepared: PreparedGraph,
+  runtime: Runtime,
+): SymbolicProgram {
+  const variants = new Map<string, ReadyVariant[]>();
+  const { withoutPasses } = runtime;
+  const reasons: string[] = [];
+  const hopeless = new Set<string>();
+  const deciding = decidingInputs(prepared);
+  const decisions = new Set<string>();
+  const fixedKeys = new Set<string>();
+  // Most runs have the shapes of the one before: then nothing is looked up and no closure evaluated.
+  let last: LastRun | undefined;
+
+  /** Values of the inputs that decide, and their key; undefined: too many have come. */
+  function decide(inputs: ReadonlyMap<string, HostValue>): Decision | undefined {
+    if (deciding.length === 0) return NO_DECISION;
+    const known = new Map<string, HostTensor>();
+    for (const name of deciding) {
+      const value = inputs.get(name);
+      if (isHostTensor(value)) known.set(name, value);
+    }
+    const key = [...known].map(([name, { data }]) => `${name}=${exactText([...data])}`).join(
+      "\n",
+    );
+    if (!decisions.has(key) && decisions.size >= MOST_DECISIONS) return undefined;
+    decisions.add(key);
+    return { key, known };
+  }
+
+  function find(
+    key: string,
+    shapes: InputShapes,
+    outputs: readonly string[],
+    known: Decision["known"] = NO_DECISION.known,
+  ): Bound | undefined {
+    const made = variants.get(key) ?? [];
+    variants.set(key, made);
+    for (const variant of made) {
+      const bindings = variant.binder.bind(shapes);
+      if (!("conflict" in bindings)) return { variant, bindings: bindings as DimEnv };
+    }
+    if (made.length >= MOST_VARIANTS) return undefined;
+    if (fixedKeys.has(key)) {
+      const variant = deriveVariant(context, prepared, {
+        shapes,
+        outputs,
+        known,
+        fixed: true,
+        withoutPasses,
+      });
+      made.push(variant);
+      return { variant, bindings: {} };
+    }
+    const dropped = contradictions(prepared.graph.inputs, shapes);
+    for (let tries = 0; tries <= MOST_TRIES; tries++) {
+      const variant = deriveVariant(context, prepared, {
+        shapes,
+        outputs,
+        dropped,
+        known,
+        withoutPasses,
+      });
+      const bindings = variant.binder.bind(shapes);
+      if (!("conflict" in bindings)) {
+        made.push(variant);
+        return { variant, bindings: bindings as DimEnv };
+      }
+      const conflict = bindings.conflict as string;
+      if (dropped.has(conflict)) return undefined;
+      dropped.add(conflict);
+    }
+    return undefined;
+  }
+
+  // Branches may ask for sizes too: then each set of shapes is derived for itself.
+  function findDecided(
+    key: string,
+    shapes: InputShapes,
+    outputs: readonly string[],
+    known: Decision["known"],
+  ) {
+    try {
+      return find(key, shapes, outputs, known);
+    } catch (error) {
+      if (known.size === 0 || fixedKeys.has(key) || !(error instanceof NotOneSegment)) throw error;
+      fixedKeys.add(key);
+      return find(key, shapes, outputs, known);
+    }
+  }
+
+  /** The variant for a run; undefined where symbols do not serve. */
+  function bindRun(
+    inputs: ReadonlyMap<string, HostValue>,
+    shapes: InputShapes,
+    outputs: readonly string[],
+    decision: Decision,
+  ): Bound | undefined {
+    const key = `${keyOf(inputs.keys(), outputs)}\n\n${decision.key}`;
+    if (hopeless.has(key)) return undefined;
+    try {
+      const found = findDecided(key, shapes, outputs, decision.known);
+      return found && { variant: found.variant, bindings: ownSymbols(found) };
+    } catch (error) {
+      if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
+      reasons.push(error.message);
+      hopeless.add(key);
+      return undefined;
+    }
+  }
+
+  return {
+    reasons,
+    check(inputs, outputs) {
+      const shapes = likelyShapes(inputs);
+      if (!shapes) return;
+      const isFixed = inputs.every(({ type }) =>
+        type?.kind === "tensor" && type.shape!.every((dim) => typeof dim === "number")
+      );
+      try {
+        const found = find(keyOf(shapes.keys(), outputs), shapes, outputs);
+        const graph = isFixed ? found?.variant.graph : undefined;
+        if (graph) checkMemory(graph, runtime);
+      } catch (error) {
+        const isSize = error instanceof RangeError && !isFixed;
+        if (!isSize && !(error instanceof NotOneSegment)) throw error;
+      }
+    },
+    async run(inputs, outputs, into) {
+      const decision = decide(inputs);
+      if (!decision) return undefined;
+      if (!last || !isAlike(last, inputs, outputs, decision.key)) {
+        const shapes = shapesOf(inputs);
+        if (!shapes) return undefined;
+        const bound = bindRun(inputs, shapes, outputs, decision);
+        if (!bound) return undefined;
+        last = {
+          names: [...shapes.keys()],
+          shapes: [...shapes.values()].map((shape) => [...shape]),
+          outputs: [...outputs],
+          decision: decision.key,
+          bound,
+        };
+      }
+      return await runVariant(last.bound, runtime, { inputs, outputs, into });
+    },
+    profile: () =>
+      [...variants.values()].flat().flatMap(({ ready }) => ready?.segment.profile() ?? []),
+    dispose() {
+      for (const { ready } of [...variants.values()].flat()) ready?.segment.dispose();
+      variants.clear();
+      last = undefined;
+    },
+  };
+}
+
+/** Whether a run has the shapes, the results and the deciding values of another. */
+function isAlike(
+  { names, shapes, outputs, decision }: LastRun,
+  inputs: ReadonlyMap<string, HostValue>,
+  wanted: readonly string[],
+  decided: string,
+): boolean {
+  if (decided !== decision || inputs.size !== names.length) return false;
+  if (wanted.length !== outputs.length || wanted.some((name, i) => name !== outputs[i])) {
+    return false;
+  }
+  let i = 0;
+  for (const [name, value] of inputs) {
+    const shape = shapes[i]!;
+    if (name !== names[i++] || !isHostTensor(value) || value.shape.length !== shape.length) {
+      return false;
+    }
+    for (let axis = 0; axis < shape.length; axis++) {
+      if (shape[axis] !== value.shape[axis]) return false;
+    }
+  }
+  return true;
+}
+
+/** The symbols that a variant's graph mentions: a plan for some of them serves all values of the others. */
+function ownSymbols({ variant, bindings }: Bound): DimEnv {
+  if (!variant.graph) return {};
+  const symbols = variant.symbols ??= usedSymbols(variant.graph);
+  return Object.fromEntries(Object.entries(bindings).filter(([name]) => symbols.has(name)));
+}
+
+function checkMemory(graph: Graph, { backend, maxBytes, withoutPasses }: Runtime): void {
+  const reuseInputs = backend.name !== "gpu";
+  plan(deviceGraph(graph, backend.name, { withoutPasses }), { limits: {}, maxBytes, reuseInputs });
+}
+
+function keyOf(inputs: Iterable<string>, outputs: readonly string[]): string {
+  return `${[...inputs].sort().join("\n")}\n\n${outputs.join("\n")}`;
+}
+
+function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefined {
+  const shapes = new Map<string, readonly number[]>();
+  for (const [name, value] of inputs) {
+    if (!isHostTensor(value)) return undefined;
+    shapes.set(name, value.shape);
+  }
+  return shapes;
+}
+
+interface VariantRun {
+  readonly inputs: ReadonlyMap<string, HostValue>;
+  readonly outputs: readonly string[];
+  readonly into: ResultArrays | undefined;
+}
+
+async function runVariant(
+  { variant, bindings }: Bound,
+  runtime: Runtime,
+  { inputs, outputs, into }: VariantRun,
+): Promise<Map<string, HostValue>> {
+  const { segment, graph } = variant;
+  let results: Map<string, HostValue> = new Map();
+  if (graph) {
+    const before = variant.ready?.limits;
+    if (!before || isBeyond(bindings, before)) {
+      variant.ready?.segment.dispose();
+      const limits = nextLimits(bindings, before, runtime.limits);
+      variant.ready = { segment: await readySegment(segment, runtime, { graph, limits }), limits };
+    }
+    results = await variant.ready!.segment.run(inputs, bindings, into);
+  }
+  const valueNamed = (name: string) => results.get(name) ?? inputs.get(name);
+  for (const [name, source] of segment.copies) results.set(name, valueNamed(source)!);
+  const wanted = new Map<string, HostValue>();
+  for (const name of outputs) {
+    wanted.set(name, valueNamed(name) ?? constantNamed(segment, name));
+  }
+  return wanted;
+}
+
+function isBeyond(bindings: DimEnv, limits: DimEnv): boolean {
+  for (const name in bindings) if (bindings[name]! > limits[name]!) return true;
+  return false;
+}
+
+function constantNamed({ entries }: Segment, name: string): HostValue {
+  const entry = entries.get(name);
+  const constant = entry?.kind === "tensor" ? entry.known ?? entry.stored?.load() : entry?.value;
+  if (constant) return constant;
+  throw new TypeError(`Cannot find the value of "${name}"`);
+}
+
+// What comes first is planned as it is; what grows is given room, so that each step need not plan again.
+function nextLimits(present: DimEnv, before: DimEnv | undefined, asked: DimEnv): DimEnv {
+  return Object.fromEntries(
+    Object.entries(present).map(([name, value]) => {
+      const limit = before?.[name] ?? 0;
+      const grown = before && value > limit ? Math.max(value, 2 * limit) : value;
+      return [name, Math.max(grown, limit, askedLimit(name, asked))];
+    }),
+  );
+}
+
+// `H/8` stands for H where H must be a multiple of 8.
+function askedLimit(name: string, asked: DimEnv): number {
+  const [, base = name, unit = "1"] = /^(.*)\/(\d+)$/.exec(name) ?? [];
+  return asked[name] ?? Math.floor((asked[base] ?? 0) / Number(unit));
+}

@@ -1,0 +1,36 @@
+// Turns an op file's definition, with typed attributes, into the plain OpRecord that the rest reads.
+
+import { type AttributeRules, type AttributesOf, readAttributes } from "./attributes.ts";
+import type { TensorType } from "../graph/graph.ts";
+import type { OpRecord, ReferenceCall } from "./op.ts";
+
+/** A ReferenceCall whose attributes have the types of the rules. */
+export type TypedCall<R extends AttributeRules> = Omit<ReferenceCall, "attributes"> & {
+  readonly attributes: AttributesOf<R>;
+};
+
+/** What an op file writes. */
+export interface OpDefinition<R extends AttributeRules>
+  extends Omit<OpRecord, "attributes" | "infer" | "reference" | "rules"> {
+  readonly attributes: R;
+  infer(
+    inputs: readonly (TensorType | undefined)[],
+    attributes: AttributesOf<R>,
+  ): TensorType[];
+  reference(call: TypedCall<R>): void;
+}
+
+/** Makes an op record; attributes are checked and completed before the shape rule or reference runs. */
+export function defineOp<const R extends AttributeRules>(definition: OpDefinition<R>): OpRecord {
+  const read = (given: Readonly<Record<string, unknown>>) =>
+    readAttributes(definition.attributes, given as Parameters<OpRecord["attributes"]>[0]);
+  return Object.freeze(
+    {
+      ...definition,
+      rules: definition.attributes,
+      attributes: (given) => read(given) as ReturnType<OpRecord["attributes"]>,
+      infer: (inputs, given) => definition.infer(inputs, read(given)),
+      reference: (call) => definition.reference({ ...call, attributes: read(call.attributes) }),
+    } satisfies OpRecord,
+  );
+}

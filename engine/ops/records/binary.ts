@@ -1,0 +1,135 @@
+// binary: one function of two elements, with NumPy broadcasting, of any type on which it is defined.
+// `add` and `mul` stay the ops of float32 sums and products.
+
+import { choice } from "../attributes.ts";
+import { BINARY_NAMES, type BinaryKind, binaryKinds } from "../binary_kinds.ts";
+import { broadcastElements } from "../broadcast.ts";
+import { BROADCASTS } from "../case_sizes.ts";
+import {
+  isFloat,
+  isInteger,
+  isUnsigned,
+  isWide,
+  requireSameType,
+  requireTyped,
+} from "../data_types.ts";
+import { defineOp } from "../define_op.ts";
+import type { DataType } from "../../graph/graph.ts";
+import type { HostTensor, OpRecord } from "../op.ts";
+import { broadcastShapes, checkInputCount } from "../shape_rules.ts";
+import { broadcastStrides, elementsOf, walk } from "../strided.ts";
+
+/** (a T[…], b T[…]) → T[broadcast], or bool[broadcast] for tests. */
+export const binary: OpRecord = defineOp({
+  name: "binary",
+  summary: "a function of two elements with NumPy broadcasting",
+  attributes: { kind: choice(BINARY_NAMES) },
+  elementwise: true,
+  infer(inputs, { kind }) {
+    checkInputCount(inputs, 2);
+    const rule = binaryKinds[kind];
+    const must = {
+      accepts: (dtype: DataType) => isDefined(kind, dtype),
+      expected: `of a type that ${kind} is defined on`,
+    };
+    const a = requireTyped(inputs, 0, "a", must), b = requireTyped(inputs, 1, "b", must);
+    requireSameType(a, b, "a and b");
+    const shape = broadcastShapes(a.shape, b.shape);
+    return [{ dtype: rule.test ? "bool" : a.dtype, shape }];
+  },
+  reference({ inputs: [a, b], outputs: [out], attributes: { kind } }) {
+    const rule = binaryKinds[kind];
+    if (isWide(a!.dtype)) wideElements(a!, b!, out!, rule);
+    else {
+      const apply = isFloat(a!.dtype) ? rule.float : a!.dtype === "bool" ? rule.bool : rule.integer;
+      broadcastElements(a!, b!, out!, apply!);
+    }
+  },
+  cases: (random) => [
+    ...BINARY_NAMES.filter((kind) => binaryKinds[kind].float).flatMap((kind) =>
+      // Broadcasting is the same for all.
+      (kind === "sub" ? BROADCASTS : BROADCASTS.slice(0, 2)).map(([a, b]) => ({
+        name: `${kind} of [${a}] and [${b}]`,
+        inputs: [random.input(a!), random.input(b!)],
+        attributes: { kind },
+      }))
+    ),
+    ...BINARY_NAMES.filter((kind) => binaryKinds[kind].integer && kind !== "shift_right").map((
+      kind,
+    ) => ({
+      name: `${kind} of integers`,
+      inputs: [random.indices([7, 1, 3, 100000, 5, 2, 9]), random.indices([3])],
+      attributes: { kind },
+    })),
+    ...TYPED.flatMap(({ dtype, a, b, kinds }) =>
+      kinds.map((kind) => ({
+        name: `${kind} of ${dtype}`,
+        inputs: [
+          random.typed(dtype, a),
+          // Shifts are by few bits.
+          random.typed(dtype, kind.startsWith("shift") ? b.map((_, i) => 5 * i) : b),
+        ],
+        attributes: { kind },
+      }))
+    ),
+    ...(["and", "or", "xor"] as const).map((kind) => ({
+      name: `${kind} of truth values`,
+      inputs: [random.truths([5, 7]), random.truths([7])],
+      attributes: { kind },
+    })),
+  ],
+});
+
+const WIDE = [2n ** 63n, 2n ** 64n - 1n, 5n, 2n ** 62n + 3n, 0n];
+
+/** Two vectors of numbers in which signs, carries and the last bits matter. Each kind is a shader to compile. */
+const TYPED: readonly {
+  readonly dtype: DataType;
+  readonly a: readonly (number | bigint)[];
+  readonly b: readonly (number | bigint)[];
+  readonly kinds: readonly (typeof BINARY_NAMES[number])[];
+}[] = [{
+  ...{ dtype: "u8", a: [7, 200, 3, 129, 5], b: [3, 7, 200, 2, 9] },
+  kinds: ["add", "div", "mod", "less", "shift_left", "shift_right"],
+}, {
+  ...{ dtype: "i8", a: [7, -100, 127, -128, -5], b: [3, -7, 100, -1, 9] },
+  kinds: ["mul", "div", "mod", "fmod", "min"],
+}, {
+  ...{ dtype: "u16", a: [7, 60000, 3, 65535, 5], b: [3, 7, 200, 2, 9], kinds: ["sub", "div"] },
+}, {
+  ...{ dtype: "i16", a: [7, -30000, 32767, -32768, -5], b: [3, -7, 200, -1, 9] },
+  kinds: ["bit_xor", "fmod"],
+}, {
+  ...{ dtype: "u32", a: [7, 4e9, 3, 2 ** 32 - 1, 5], b: [3, 7, 200, 2, 9] },
+  kinds: ["div", "greater", "shift_right"],
+}, {
+  dtype: "i64",
+  a: WIDE.map((value) => BigInt.asIntN(64, value)),
+  b: [-1n, 3n, -7n, 2n ** 40n + 5n, 9n],
+  kinds: ["add", "sub", "mul", "div", "mod", "fmod", "min", "less"],
+}, {
+  ...{ dtype: "f64", a: [7, -0.1, 10, NaN, -5], b: [3, -7, 0.3, 1, 0] },
+  kinds: ["add", "sub", "mul", "div", "min", "max", "fmod", "greater", "less_equal"],
+}, {
+  ...{ dtype: "u64", a: WIDE, b: [3n, 2n ** 63n + 1n, 7n, 2n ** 40n, 9n] },
+  kinds: ["div", "mod", "max", "greater_equal", "shift_left", "shift_right"],
+}];
+
+function isDefined(kind: typeof BINARY_NAMES[number], dtype: DataType): boolean {
+  const rule: BinaryKind = binaryKinds[kind];
+  if (kind === "shift_right" && !isUnsigned(dtype)) return false;
+  if (isWide(dtype)) return rule.bigint !== undefined;
+  if (isInteger(dtype)) return rule.integer !== undefined;
+  if (dtype === "bool") return rule.bool !== undefined;
+  return isFloat(dtype) && rule.float !== undefined;
+}
+
+function wideElements(a: HostTensor, b: HostTensor, out: HostTensor, rule: BinaryKind): void {
+  const x = a.data as BigInt64Array, y = b.data as BigInt64Array;
+  const to = elementsOf(out);
+  const strides = [broadcastStrides(a.shape, out.shape), broadcastStrides(b.shape, out.shape)];
+  walk(out.shape, strides, (index, offsets) => {
+    const result = rule.bigint!(x[offsets[0]!]!, y[offsets[1]!]!);
+    to[index] = rule.test ? Number(result) : result;
+  });
+}

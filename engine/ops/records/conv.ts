@@ -1,0 +1,181 @@
+// conv: cross-correlation over one to three spatial dims, with groups, strides, dilations and pads.
+
+import { choice, integer } from "../attributes.ts";
+import { ROWS } from "../case_sizes.ts";
+import { convolve } from "../convolve.ts";
+import { defineOp } from "../define_op.ts";
+import { type Dim, exactDiv, formatDim, symbol } from "../../graph/dim/mod.ts";
+import { EPILOGUE_NAMES, type EpilogueName, epilogues } from "../epilogues.ts";
+import type { TensorType } from "../../graph/graph.ts";
+import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
+import { getElement } from "../host_tensor.ts";
+import type { HostTensor, OpRecord } from "../op.ts";
+import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
+import {
+  checkInputCount,
+  optionalInput,
+  requireEqual,
+  requireInput,
+  requireStatic,
+} from "../shape_rules.ts";
+import {
+  completeWindow,
+  WINDOW_RULES,
+  type WindowAttributes,
+  windowDims,
+  windowLoops,
+} from "../windows.ts";
+
+/** Attributes of a convolution but the kernel, which the weight tells. */
+export const CONV_RULES = { ...WINDOW_RULES, groups: integer(1, 1) } as const;
+
+/** What `CONV_RULES` lets through. */
+export interface ConvAttributes extends Omit<WindowAttributes, "kernel"> {
+  readonly groups: number;
+}
+
+/** (x [N, C, …], w [F, C / groups, …], bias [F]?) → [N, F, …], of one float type. */
+export const conv: OpRecord = defineOp({
+  name: "conv",
+  summary: "convolution over 1 to 3 spatial dims",
+  attributes: { ...CONV_RULES, activation: choice(EPILOGUE_NAMES, "none") },
+  infer(inputs, attributes) {
+    checkInputCount(inputs, 3);
+    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
+    const w = requireInput(inputs, 1, "w", { dtype: x.dtype, rank: x.shape.length });
+    const bias = optionalInput(inputs, 2, "bias", { dtype: x.dtype, rank: 1 });
+    if (bias) requireEqual(bias.shape[0]!, w.shape[0]!, "the bias and the filters");
+    return [{ dtype: x.dtype, shape: convShape(x, w, attributes) }];
+  },
+  reference({ inputs: [x, w, bias], outputs: [out], attributes }) {
+    const y = new Float64Array(out!.data.length);
+    const places = y.length / (out!.shape[0]! * out!.shape[1]!);
+    if (bias) {
+      for (let i = 0; i < y.length; i++) {
+        y[i] = getElement(bias, Math.floor(i / places) % out!.shape[1]!);
+      }
+    }
+    const { sizes, loops } = convLoops(x!, w!, out!, attributes);
+    convolve(numbersOf(x!), numbersOf(w!), y, sizes, loops);
+    storeNumbers(out!, y.map(epilogues[attributes.activation]));
+  },
+  cases: convCases,
+});
+
+/** Shape of the output. */
+export function convShape(x: TensorType, w: TensorType, attributes: ConvAttributes): Dim[] {
+  const { groups } = attributes;
+  const filters = w.shape[0]!, channels = exactDiv(x.shape[1]!, groups);
+  if (channels === undefined || exactDiv(filters, groups) === undefined) {
+    throw new RangeError(
+      `${formatDim(x.shape[1]!)} channels and ${formatDim(filters)} filters: ` +
+        `must be multiples of ${groups} groups`,
+    );
+  }
+  requireEqual(channels, w.shape[1]!, "the channels of a group and of the weight");
+  const window = completeWindow({ ...attributes, kernel: kernelOf(w) });
+  return [x.shape[0]!, filters, ...windowDims(x.shape.slice(2), window)];
+}
+
+function kernelOf(w: TensorType): number[] {
+  return w.shape.slice(2).map((dim) => requireStatic(dim, "the kernel's extent"));
+}
+
+/** Sizes and loops over concrete tensors. */
+export function convLoops(
+  x: HostTensor,
+  w: HostTensor,
+  out: HostTensor,
+  attributes: ConvAttributes,
+): { sizes: Parameters<typeof convolve>[3]; loops: Parameters<typeof convolve>[4] } {
+  const window = completeWindow({ ...attributes, kernel: w.shape.slice(2) });
+  const [batch, channels] = x.shape as [number, number];
+  const sizes = { batch, channels, filters: w.shape[0]!, groups: attributes.groups };
+  return { sizes, loops: windowLoops(x.shape.slice(2), out.shape.slice(2), window) };
+}
+
+/** Inputs, weights and windows of the cases of convolutions. */
+export const CONV_CASES: readonly (readonly [
+  x: readonly number[],
+  w: readonly number[],
+  attributes: Partial<ConvAttributes> & { readonly activation?: EpilogueName },
+])[] = [
+  [[1, 3, 9], [5, 3, 3], { pads: [1, 1] }],
+  [[2, 4, 7, 9], [6, 4, 1, 1], {}],
+  [[1, 4, 7, 9], [33, 4, 1, 1], { strides: [2, 2] }],
+  [[1, 3, 11, 13], [8, 3, 3, 3], { pads: [1, 1, 1, 1] }],
+  [[1, 3, 11, 13], [7, 3, 3, 3], { strides: [2, 2], padding: "same_upper" }],
+  [[1, 3, 10, 12], [4, 3, 4, 2], { strides: [1, 3], padding: "same_lower" }],
+  [[1, 8, 9, 17], [8, 1, 3, 3], { groups: 8, pads: [1, 1, 1, 1] }],
+  [[1, 6, 9, 17], [6, 1, 5, 5], { groups: 6, strides: [2, 2], pads: [2, 2, 2, 2] }],
+  [[1, 6, 8, 8], [9, 2, 3, 3], { groups: 3, dilations: [2, 1] }],
+  [[1, 16, 20, 36], [24, 16, 3, 3], { pads: [1, 0, 1, 2] }],
+  [[2, 2, 4, 5, 6], [3, 2, 2, 3, 3], { pads: [0, 1, 1, 1, 1, 1] }],
+];
+
+/** Cases that reach the ends of what kernels pack at a time: channels, filters, places. */
+const LARGE_CASES: typeof CONV_CASES = [
+  [[1, 300, 2, 20], [100, 300, 1, 1], {}],
+  [[1, 90, 3, 41], [7, 90, 3, 3], { pads: [1, 1, 1, 1] }],
+  [[2, 60, 9, 31], [27, 60, 3, 3], { pads: [1, 1, 1, 1], activation: "relu" }],
+  [[1, 32, 6, 101], [16, 32, 3, 3], { pads: [0, 2, 1, 0] }],
+  [[1, 60, 5, 67], [26, 60, 3, 3], { strides: [2, 2], pads: [1, 1, 1, 1] }],
+  [[1, 2, 3, 300], [9, 2, 3, 3], { pads: [0, 1, 0, 1] }],
+  [[1, 2, 1, 530], [1, 2, 1, 3], { strides: [1, 2] }],
+  [[2, 5, 70], [9, 5, 32], { strides: [16], pads: [3, 0] }],
+  [[1, 33, 5], [70, 33, 3], { strides: [2], pads: [1, 1] }],
+  [[2, 24, 1, 1], [10, 12, 1, 1], { groups: 2 }],
+  [[1, 3, 5, 21], [2, 3, 2, 3], { dilations: [2, 4] }],
+  [[1, 4, 40, 70], [4, 1, 3, 3], { groups: 4, pads: [1, 1, 1, 1] }],
+  [[1, 3, 9, 30], [6, 1, 3, 5], { groups: 3, strides: [1, 3], dilations: [3, 2] }],
+];
+
+function convCases(random: CaseRandom): OpCase[] {
+  const plain = [...CONV_CASES, ...LARGE_CASES].map(([x, w, attributes], i) => ({
+    name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
+    inputs: [
+      random.input(x),
+      random.input(w),
+      i % 2 ? random.weight("F32", [w[0]!]) : undefined,
+    ],
+    attributes,
+  }));
+  // Planned for larger images than those that come.
+  const height = symbol("H"), width = symbol("W");
+  const open = ([[8, 8, 3, 1], [6, 1, 3, 6], [9, 3, 1, 2]] as const).map((
+    [filters, channels, taps, groups],
+  ) => {
+    const bindings = { M: 2, H: 9, W: 37 };
+    return {
+      name: `any image * [${filters}, ${channels}, ${taps}, ${taps}], ${groups} groups`,
+      inputs: [
+        random.input([ROWS, channels * groups, height, width], bindings),
+        random.input([filters - filters % groups, channels, taps, taps]),
+      ],
+      attributes: { groups, strides: [taps === 1 ? 1 : 2, 1], pads: [1, 1, 1, 1] },
+      bindings,
+    };
+  });
+  const active = EPILOGUE_NAMES.flatMap((activation) =>
+    [1, 8].map((groups) => ({
+      name: `${activation}, ${groups} groups`,
+      inputs: [random.input([1, 8, 5, 21]), random.input([8, 8 / groups, 3, 3])],
+      attributes: { groups, activation, pads: [1, 1, 1, 1] },
+    }))
+  );
+  // Kernels may rearrange weights that are known.
+  const known = ([
+    [[2, 6, 5, 7], [5, 6, 3, 2], { pads: [1, 0, 1, 2], strides: [2, 1], activation: "sigmoid" }],
+    [[1, 16, 4, 5], [16, 8, 1, 1], { groups: 2 }],
+    [[2, 2, 4, 5, 6], [3, 2, 2, 3, 3], { pads: [0, 1, 1, 1, 1, 1] }],
+  ] as typeof CONV_CASES).map(([x, w, attributes]) => ({
+    name: `[${x}] * known [${w}], ${JSON.stringify(attributes)}`,
+    inputs: [
+      random.input(x),
+      { ...random.input(w), role: "constant" } as CaseInput,
+      random.weight("F32", [w[0]!]),
+    ],
+    attributes,
+  }));
+  return [...plain, ...open, ...active, ...known];
+}

@@ -1,0 +1,125 @@
+// expert_matmul: rows times matrices that are chosen row by row: expert e of a stack [E, N, K]. Without a
+// choice, item i of a row goes to matrix i, which multiplies each head by a matrix of its own. Matrices that no row
+// chose are not read.
+
+import { getFormat } from "../../../quant/mod.ts";
+import { OTHER_FORMATS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
+import { defineOp } from "../define_op.ts";
+import { equal, mul } from "../../graph/dim/mod.ts";
+import type { TensorType } from "../../graph/graph.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { HostTensor, OpRecord } from "../op.ts";
+import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
+import {
+  checkInputCount,
+  lastDim,
+  optionalInput,
+  requireEqual,
+  requireInput,
+} from "../shape_rules.ts";
+
+/**
+ * (x f32[M, k or 1, K], weights [E, N, K], chosen i32[M, k]?, bias [E · N]?) → f32[M, k, N]. With one row for
+ * all k of them, x is shared. Without `chosen`, k = E.
+ */
+export const expertMatmul: OpRecord = defineOp({
+  name: "expert_matmul",
+  summary: "rows times matrices chosen row by row",
+  attributes: {},
+  packedInput: 1,
+  infer(inputs) {
+    return inferExpertMatmul(inputs, requireInput(inputs, 0, "x", { rank: 3 }));
+  },
+  reference: ({ inputs, outputs: [out] }) => expertRows(inputs, out!),
+  cases: expertCases,
+});
+
+/** Shape rule of both forms; `x` is input 0. */
+export function inferExpertMatmul(
+  inputs: readonly (TensorType | undefined)[],
+  x: TensorType,
+): TensorType[] {
+  checkInputCount(inputs, 4);
+  const weights = requireInput(inputs, 1, "weights", { rank: 3 });
+  const chosen = optionalInput(inputs, 2, "chosen", { dtype: "i32", rank: 2 });
+  const bias = optionalInput(inputs, 3, "bias", { rank: 1 });
+  const [experts, outputs] = weights.shape;
+  if (experts === 0) throw new RangeError("weights of no matrix: must be one at least");
+  requireEqual(lastDim(x), lastDim(weights), "the columns of x and of the weights");
+  if (bias) requireEqual(mul(experts!, outputs!), bias.shape[0]!, "all outputs and the bias");
+  if (chosen) requireEqual(x.shape[0]!, chosen.shape[0]!, "the rows of x and of the choice");
+  const count = chosen ? chosen.shape[1]! : experts!;
+  if (!equal(x.shape[1]!, 1)) requireEqual(x.shape[1]!, count, "the items of a row of x");
+  return [{ dtype: "f32", shape: [x.shape[0]!, count, outputs!] }];
+}
+
+/** The definition, for both forms. */
+export function expertRows(
+  [x, weights, chosen, bias]: readonly (HostTensor | undefined)[],
+  out: HostTensor,
+): void {
+  const [, outputs, columns] = weights!.shape as [number, number, number];
+  const [rows, count] = out.shape as [number, number, number];
+  const items = x!.shape[1]!;
+  for (let pair = 0; pair < rows * count; pair++) {
+    const expert = chosen ? getElement(chosen, pair) : pair % count;
+    const from = (items === 1 ? Math.floor(pair / count) : pair) * columns;
+    for (let n = 0; n < outputs; n++) {
+      const line = expert * outputs + n;
+      let sum = bias ? getElement(bias, line) : 0;
+      for (let i = 0; i < columns; i++) {
+        sum += getElement(x!, from + i) * getElement(weights!, line * columns + i);
+      }
+      setElement(out, pair * outputs + n, sum);
+    }
+  }
+}
+
+// [rows, chosen of experts (0: by position), outputs, whether x is shared]
+const SIZES = [
+  [0, 2, 8, true],
+  [1, 2, 8, true],
+  [1, 1, 24, false],
+  [3, 2, 16, false],
+  [7, 3, 8, true],
+  [2, 0, 8, false],
+] as const;
+const EXPERTS = 5;
+
+/** Cases of both forms, over every number format. */
+export function expertCases(random: CaseRandom): OpCase[] {
+  const usual = WEIGHT_FORMATS.flatMap((format) =>
+    SIZES.map(([rows, count, outputs, shared], i) => {
+      const { blockSize } = getFormat(format);
+      const columns = blockSize === 1 ? [5, 32, 33, 64, 300, 7][i]! : 2 * blockSize;
+      const items = count || EXPERTS;
+      return {
+        name: `${format}, ${rows} rows, ${items} of ${EXPERTS}, [${outputs}, ${columns}]`,
+        inputs: [
+          random.input([rows, shared ? 1 : items, columns]),
+          random.weight(format, [EXPERTS, outputs, columns]),
+          count ? choiceOf(random, rows, count) : undefined,
+          i % 2 ? random.weight("F32", [EXPERTS * outputs]) : undefined,
+        ],
+      };
+    })
+  );
+  const others = OTHER_FORMATS.map((name) => {
+    const { format, columns } = rowsOfBlocks(name, 1);
+    return {
+      name: `${format}, 2 rows, 1 of ${EXPERTS}, [8, ${columns}]`,
+      inputs: [
+        random.input([2, 1, columns]),
+        random.weight(format, [EXPERTS, 8, columns]),
+        choiceOf(random, 2, 1),
+        undefined,
+      ],
+    };
+  });
+  return [...usual, ...others];
+}
+
+function choiceOf(random: CaseRandom, rows: number, count: number): CaseInput {
+  const data = Int32Array.from({ length: rows * count }, () => random.integer(0, EXPERTS - 1));
+  return { role: "input", dtype: "i32", shape: [rows, count], data };
+}

@@ -1,0 +1,113 @@
+// kv_append: writes new keys or values into the cache at their positions, in place (spec TL-12). Each
+// row names the slot (session) whose cache it goes to. Floats are rounded to the cache's type here.
+
+import { DeviceError } from "../../errors.ts";
+import { CACHE_TYPES, checkCache, writeQ8Cache } from "../cache_rows.ts";
+import { defineOp } from "../define_op.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import { rowsOfHeads } from "../row_cut.ts";
+import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
+
+/** (cache state f32|f16|q8_0[C, H, D], x f32[M, H, D], positions i32[M], slots i32[M]) → the cache. */
+export const kvAppend: OpRecord = defineOp({
+  name: "kv_append",
+  summary: "writes rows into a cache at their positions, in place",
+  attributes: {},
+  infer(inputs) {
+    checkInputCount(inputs, 4);
+    const cache = requireInput(inputs, 0, "cache", { dtype: CACHE_TYPES, rank: 3 });
+    const x = requireInput(inputs, 1, "x", { rank: 3 });
+    const positions = requireInput(inputs, 2, "positions", { dtype: "i32", rank: 1 });
+    const slots = requireInput(inputs, 3, "slots", { dtype: "i32", rank: 1 });
+    requireEqual(cache.shape[1]!, x.shape[1]!, "the heads of the cache and of x");
+    requireEqual(cache.shape[2]!, x.shape[2]!, "the head widths of the cache and of x");
+    requireEqual(x.shape[0]!, positions.shape[0]!, "the rows of x and the positions");
+    requireEqual(x.shape[0]!, slots.shape[0]!, "the rows of x and the slots");
+    checkCache(cache);
+    return [{ dtype: cache.dtype, shape: cache.shape }];
+  },
+  rowwise: ({ inputs: [, x] }) => rowsOfHeads(x!, [1]),
+  reference({ inputs: [cache, x, positions, slots], stateOf }) {
+    const [capacity, heads, width] = cache!.shape as [number, number, number];
+    for (let row = 0; row < x!.shape[0]!; row++) {
+      const position = getElement(positions!, row);
+      if (position < 0 || position >= capacity) {
+        throw new RangeError(`Cannot append at position ${position}: the cache holds ${capacity}`);
+      }
+      const target = stateOf(0, getElement(slots!, row));
+      if (cache!.dtype === "q8_0") {
+        const values = Float32Array.from(
+          { length: heads * width },
+          (_, i) => getElement(x!, row * heads * width + i),
+        );
+        values.forEach(checkQ8);
+        writeQ8Cache(target, position * heads * width, values);
+        continue;
+      }
+      for (let i = 0; i < heads * width; i++) {
+        const value = getElement(x!, row * heads * width + i);
+        if (cache!.dtype === "f16") checkHalf(value);
+        setElement(target, position * heads * width + i, value);
+      }
+    }
+  },
+  inPlace: { 0: 0 },
+  cases: (random) => [
+    {
+      name: "f16, halfway between two values",
+      inputs: [
+        {
+          role: "state" as const,
+          dtype: "f16" as const,
+          shape: [12, 2, 20],
+          slots: [random.normal(480), random.normal(480)],
+        },
+        {
+          role: "input" as const,
+          dtype: "f32" as const,
+          shape: [1, 2, 20],
+          data: Float32Array.from({ length: 40 }, (_, i) => 1 + (2 * i + 1) * 2 ** -11),
+        },
+        random.indices([3]),
+        random.indices([1]),
+      ],
+    },
+    ...([["f32", 20], ["f16", 20], ["q8_0", 64]] as const).flatMap(([dtype, width]) =>
+      [[], [0], [11], [3, 4, 5, 6, 7]].map((positions) => ({
+        name: `${dtype}, positions ${positions.join(" ")}`,
+        inputs: [
+          {
+            role: "state" as const,
+            dtype,
+            shape: [12, 2, width],
+            slots: [random.normal(24 * width), random.normal(24 * width)],
+          },
+          random.input([positions.length, 2, width]),
+          random.indices(positions),
+          random.indices(positions.map((position) => position % 2)),
+        ],
+      }))
+    ),
+  ],
+  tolerance: { ofLargest: 0, reason: "a copy, or one rounding to nearest even" },
+});
+
+// 65520 is the least number that rounds to infinity.
+function checkHalf(value: number): void {
+  if (Math.abs(value) < 65520) return;
+  throw new DeviceError(`Cannot store ${value} as float16: it is beyond 65504 or not a number`, {
+    remedy: "Use a float32 cache",
+  });
+}
+
+// 127 times that.
+function checkQ8(value: number): void {
+  if (Math.abs(value) < 127 * 65520) return;
+  throw new DeviceError(
+    `Cannot store ${value} as Q8_0: its scale is beyond 65504 or not a number`,
+    {
+      remedy: "Use a float32 cache",
+    },
+  );
+}

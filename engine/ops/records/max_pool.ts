@@ -1,0 +1,56 @@
+// max_pool: the largest element of sliding windows, and where it lies in the whole tensor, counted
+// row-major or with the two last spatial dims swapped (`column_major`).
+
+import { flag } from "../attributes.ts";
+import { defineOp } from "../define_op.ts";
+import { BYTES, FLOATS } from "../host_numbers.ts";
+import { getElement, setElement } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import { checkInputCount, requireInput } from "../shape_rules.ts";
+import { eachWindow, POOL_CASES, POOL_RULES, poolLoops, poolShape } from "./pool.ts";
+
+/** (x [N, C, …]) → ([N, C, …], i64[N, C, …]?). */
+export const maxPool: OpRecord = defineOp({
+  name: "max_pool",
+  summary: "largest element of sliding windows",
+  attributes: { ...POOL_RULES, indices: flag(false), column_major: flag(false) },
+  infer(inputs, attributes) {
+    checkInputCount(inputs, 1);
+    const { dtype, shape } = requireInput(inputs, 0, "x", {
+      dtype: [...FLOATS, ...BYTES],
+      minRank: 3,
+    });
+    const pooled = poolShape({ dtype, shape }, attributes);
+    const values = { dtype, shape: pooled };
+    return attributes.indices ? [values, { dtype: "i64", shape: pooled }] : [values];
+  },
+  reference({ inputs: [x], outputs: [out, indices], attributes }) {
+    const loops = poolLoops(x!.shape, out!.shape, attributes);
+    const [depth, height, width] = loops.size;
+    eachWindow(loops, x!.data.length, out!.data.length, (o, inside) => {
+      let largest = -Infinity, place = inside[0] ?? -1;
+      for (const i of inside) {
+        const value = getElement(x!, i);
+        if (value > largest || Number.isNaN(value)) {
+          largest = value;
+          place = i;
+        }
+      }
+      setElement(out!, o, largest);
+      if (!indices) return;
+      const column = place % width, row = Math.floor(place / width) % height;
+      const plane = Math.floor(place / (width * height));
+      const swapped = depth === 1
+        ? plane * width * height + column * height + row
+        : Math.floor(plane / depth) * depth * width * height +
+          (column * height + row) * depth + plane % depth;
+      setElement(indices, o, attributes.column_major ? swapped : place);
+    });
+  },
+  cases: (random) =>
+    POOL_CASES.map(([x, attributes]) => ({
+      name: `[${x}], ${JSON.stringify(attributes)}`,
+      inputs: [random.input(x)],
+      attributes,
+    })),
+});

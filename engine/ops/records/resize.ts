@@ -1,0 +1,138 @@
+// resize: interpolation along every axis in turn, since all of its kinds are separable. A place of the
+// output maps to a coordinate of the input; a kernel (nearest, linear, cubic) weighs the elements
+// around it. With `antialias` the kernel is widened by the scale when shrinking.
+//
+// Coordinates and kernels: ONNX operator Resize-19; the cubic kernel: Keys 1981.
+
+import { choice, dims, flag, number, numbers } from "../attributes.ts";
+import { defineOp } from "../define_op.ts";
+import { formatDim } from "../../graph/dim/mod.ts";
+import type { DataType } from "../../graph/graph.ts";
+import { BYTES, FLOATS, numbersOf } from "../host_numbers.ts";
+import { elementCount, type HostTensor, setElement } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import type { CaseRandom, OpCase } from "../op_case.ts";
+import { axisTaps, COORDINATES, INTERPOLATIONS, ROUNDINGS } from "../resize_taps.ts";
+import { checkInputCount, requireInput } from "../shape_rules.ts";
+
+const ELEMENTS: readonly DataType[] = [...FLOATS, ...BYTES, "i32", "i64", "i16", "u16", "bool"];
+
+/** (x […]) → [sizes]. */
+export const resize: OpRecord = defineOp({
+  name: "resize",
+  summary: "interpolation to another size",
+  attributes: {
+    sizes: dims(),
+    /** One an axis; empty: the ratios of the sizes. */
+    scales: numbers([]),
+    mode: choice(INTERPOLATIONS),
+    coordinates: choice(COORDINATES, "half_pixel"),
+    /** For nearest. */
+    rounding: choice(ROUNDINGS, "round_prefer_floor"),
+    cubic_a: number(-0.75),
+    /** Elements beyond the edge weigh nothing, instead of repeating the edge. */
+    exclude_outside: flag(false),
+    antialias: flag(false),
+    /** Starts then ends, in parts of each axis; for crop_and_resize. */
+    roi: numbers([]),
+    /** Value beyond the input; for crop_and_resize. */
+    extrapolation: number(0),
+  },
+  infer(inputs, { sizes, scales, roi }) {
+    checkInputCount(inputs, 1);
+    const x = requireInput(inputs, 0, "x", { dtype: ELEMENTS, minRank: 1 });
+    const rank = x.shape.length;
+    if (sizes.length !== rank) throw new RangeError(`sizes has ${sizes.length} entries, x ${rank}`);
+    if (scales.length !== 0 && scales.length !== rank) {
+      throw new RangeError(`scales has ${scales.length} entries: must have ${rank}`);
+    }
+    if (roi.length !== 0 && roi.length !== 2 * rank) {
+      throw new RangeError(`roi has ${roi.length} entries: must have ${2 * rank}`);
+    }
+    x.shape.forEach((size, axis) => {
+      if (size !== 0 || sizes[axis] === 0) return;
+      throw new RangeError(`dim ${axis} is empty: cannot be resized to ${formatDim(sizes[axis]!)}`);
+    });
+    return [{ dtype: x.dtype, shape: [...sizes] }];
+  },
+  reference({ inputs: [x], outputs: [out], attributes }) {
+    let values: ArrayLike<number> = numbersOf(x!);
+    const shape = [...x!.shape], rank = shape.length;
+    for (let axis = 0; axis < rank; axis++) {
+      const from = shape[axis]!, to = out!.shape[axis]!;
+      const scale = attributes.scales[axis] ?? to / from;
+      if (from === to && scale === 1 && attributes.coordinates !== "crop_and_resize") continue;
+      const roi = [attributes.roi[axis] ?? 0, attributes.roi[rank + axis] ?? 1] as const;
+      const taps = axisTaps(from, to, { ...attributes, scale, roi });
+      values = along(values, shape, axis, taps, attributes.extrapolation);
+      shape[axis] = to;
+    }
+    store(out!, values);
+  },
+  cases: resizeCases,
+  tolerance: { ofLargest: 1e-4, reason: "coordinates in float32" },
+});
+
+function along(
+  values: ArrayLike<number>,
+  shape: readonly number[],
+  axis: number,
+  taps: ReturnType<typeof axisTaps>,
+  extrapolation: number,
+): Float64Array {
+  const from = shape[axis]!, to = taps.length;
+  const outer = elementCount(shape.slice(0, axis)), inner = elementCount(shape.slice(axis + 1));
+  const result = new Float64Array(outer * to * inner);
+  for (let o = 0; o < outer; o++) {
+    taps.forEach((tap, place) => {
+      const target = (o * to + place) * inner;
+      if (!tap) {
+        result.fill(extrapolation, target, target + inner);
+        return;
+      }
+      for (const { index, weight } of tap) {
+        // Nothing of an infinite element is nothing.
+        if (weight === 0) continue;
+        const source = (o * from + index) * inner;
+        for (let i = 0; i < inner; i++) result[target + i]! += weight * values[source + i]!;
+      }
+    });
+  }
+  return result;
+}
+
+// Integers are rounded to nearest and kept within their type: a cubic kernel overshoots.
+function store(out: HostTensor, values: ArrayLike<number>): void {
+  const range = RANGES[out.dtype];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
+    setElement(
+      out,
+      i,
+      range ? Math.min(range[1], Math.max(range[0], Math.trunc(value))) : value,
+    );
+  }
+}
+
+const RANGES: Partial<Record<DataType, readonly [number, number]>> = {
+  i8: [-128, 127],
+  u8: [0, 255],
+  i16: [-32768, 32767],
+  u16: [0, 65535],
+  i32: [-(2 ** 31), 2 ** 31 - 1],
+  i64: [-(2 ** 53) + 1, 2 ** 53 - 1],
+  bool: [0, 1],
+};
+
+function resizeCases(random: CaseRandom): OpCase[] {
+  const shapes = [[[1, 2, 5, 7], [1, 2, 10, 14]], [[1, 3, 9, 8], [1, 3, 4, 5]]] as const;
+  return shapes.flatMap(([from, to]) =>
+    INTERPOLATIONS.flatMap((mode) =>
+      (["half_pixel", "align_corners", "asymmetric"] as const).map((coordinates) => ({
+        name: `${mode}, ${coordinates}, [${from}] to [${to}]`,
+        inputs: [random.input(from)],
+        attributes: { sizes: to, mode, coordinates },
+      }))
+    )
+  );
+}

@@ -1,0 +1,149 @@
+// The one interface behind which the three engines stand: scalar reference, WASM, WebGPU. A backend
+// turns a Plan into an Executable once; afterwards a step is: write the inputs, run, read the outputs.
+// Nothing is allocated between the first run and dispose().
+
+import type { DimEnv } from "../graph/dim/mod.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { HostData } from "../ops/op.ts";
+import type { Plan } from "../plan/plan.ts";
+
+/** Name of a backend, as `--device` takes it. */
+export type DeviceName = "reference" | "wasm" | "gpu";
+
+/** Told while weights load. */
+export interface LoadProgress {
+  /** Bytes of the file that are in place. */
+  readonly loadedBytes: number;
+  /** Bytes that will be read in all. */
+  readonly totalBytes: number;
+}
+
+/** Common options of all backends. */
+export interface PrepareOptions {
+  /** Sessions that may be open at once; each takes one slot of every state. */
+  readonly slots: number;
+  /** Stops loading; `prepare` then rejects with its reason. */
+  readonly signal?: AbortSignal;
+  /** Called now and then while weights are read. */
+  readonly onProgress?: (progress: LoadProgress) => void;
+  /** What the calling thread does while others load weights, if the device has others; what it throws ends loading. */
+  readonly meanwhile?: () => Promise<void>;
+  /**
+   * By op name, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
+   * which its `when` does not hold.
+   */
+  readonly forceKernels?: Readonly<Record<string, string>>;
+  /**
+   * True: a node without a kernel runs on the CPU between kernels, by its reference, instead of being an
+   * error. Default false.
+   */
+  readonly hostSteps?: boolean;
+  /** Scales of the adapters in the graph, for slots that set none. */
+  readonly adapterScales?: readonly number[];
+  /** Names of kernels that must not be taken, because they failed the self-test. */
+  readonly excludeKernels?: ReadonlySet<string>;
+}
+
+/** What of a step's results will be looked at. */
+export interface StepWish {
+  /**
+   * Of the only row of logits, so many of the best (1: the best). A device that can find them by itself then gives
+   * `bestLogits` and leaves the row where it is; `output("logits")` still gives all of it, but costs time.
+   */
+  readonly bestLogits: number;
+}
+
+/** The best logits of a row. The arrays are the device's: the next step overwrites them. */
+export interface BestLogits {
+  /** Token ids, best first, equal logits by lower id. */
+  readonly ids: Uint32Array;
+  /** Logits, parallel to `ids`; a NaN in the row comes first. */
+  readonly logits: Float32Array;
+  /** How many there are. */
+  readonly count: number;
+  /** Number of the step. */
+  readonly step: number;
+}
+
+/** A plan made ready to run on a device. */
+export interface Executable {
+  /** The plan it was made from. */
+  readonly plan: Plan;
+  /** Threads in use, the calling one included; absent: one. */
+  readonly threads?: number;
+  /** What the device had to do without; one sentence each. */
+  readonly notes?: readonly string[];
+  /** Bytes by use: weights, arena, states of one slot, program and tables. */
+  readonly memory: {
+    readonly weights: number;
+    readonly arena: number;
+    readonly statePerSlot: number;
+    readonly other: number;
+    /** Of weights and other, what lies in textures; absent: nothing. */
+    readonly textures?: number;
+  };
+  /** Takes a free slot (zero-filled); throws ResourceError when all are taken. */
+  openSlot(): number;
+  /** Gives a slot back. */
+  closeSlot(slot: number): void;
+  /**
+   * Copies `count` leading rows (tokens) of every state of a slot out of the device, in the order of
+   * `plan.graph.states`; `writeState` puts them back.
+   */
+  readState(slot: number, count: number): Promise<Uint8Array> | Uint8Array;
+  /** Puts back what `readState` gave. @throws {RangeError} If the length is another. */
+  writeState(slot: number, count: number, bytes: Uint8Array): Promise<void> | void;
+  /**
+   * Sets how much each adapter counts in the rows of a slot from now on; absent where the graph has none.
+   *
+   * @throws {RangeError} If they are not as many as the adapters.
+   */
+  setAdapterScales?(slot: number, scales: readonly number[]): void;
+  /** View of a graph input, at its maximum size; write before `run`. */
+  input(name: string): HostData;
+  /** Runs one step; bindings must not exceed the plan's limits. */
+  run(bindings: DimEnv, wish?: StepWish): void | Promise<void>;
+  /** What the wish of the last step brought; absent or undefined: look at `output("logits")`. */
+  bestLogits?(): BestLogits | undefined;
+  /** Copies the logits of the step with this number; false if another was run since. */
+  readLogits?(step: number, target: Float32Array): boolean;
+  /** Whether `readLogits` is a mere copy in memory, cheaper by far than computing a step again. */
+  readonly isRowAtHand?: boolean;
+  /** View of a graph output after `run`, at its maximum size; valid until the next run. */
+  output(name: string): HostData;
+  /** Time by kernel name since the last call, when profiling was asked for. */
+  profile?(): readonly { readonly name: string; readonly calls: number; readonly ms: number }[];
+  /** Frees the device memory; nothing may be used afterwards. */
+  dispose(): void;
+}
+
+/** One engine. */
+export interface Backend {
+  /** As `--device` takes it. */
+  readonly name: DeviceName;
+  /** Loads the weights, chooses kernels and allocates everything. */
+  prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
+  /**
+   * Starts what takes time and needs no plan, for the next `prepare`; absent: nothing does.
+   *
+   * @returns What ends it if there is no such call.
+   */
+  warm?(): Disposable;
+  /** Says that at least so many bytes of weights will come; absent: that is of no use to the device. */
+  expect?(bytes: number): Promise<void>;
+  /**
+   * Begins to load the weights of a graph from which the plan of the next `prepare` will be made: the device does it
+   * while the caller plans. To a device that is warm; whether it is of use is left to the device.
+   */
+  preload?(graph: Graph): Promise<void>;
+  /**
+   * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
+   * and no limit to it but the system's.
+   *
+   * @throws {ResourceError} If a memory does not hold what cannot be cut.
+   */
+  memories?(plan: Plan, slots: number): readonly number[];
+}
+
+/** Number formats of keys and values, as GGUF writes them. */
+export type KvFormat = "F16" | "F32" | "Q8_0";

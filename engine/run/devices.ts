@@ -1,0 +1,143 @@
+// The places where a model can be computed, and what passes may ask of each. Code of a device is loaded
+// when it is chosen, so that a script that uses one of them does not start with all.
+
+import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
+import { builtIn, fastAdapter } from "../../gpu/gpu.ts";
+import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
+import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
+import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
+import { hasKernel } from "./kernel_choice.ts";
+import { mayHaveGpu } from "../io.ts";
+import { withAdapterScales } from "./adapter_scales.ts";
+import type { Backend, DeviceName, KvFormat } from "./backend.ts";
+import { withSpans } from "./spans.ts";
+import type { WasmArena } from "./wasm/arena.ts";
+
+/** A device made ready. */
+export interface Device {
+  readonly backend: Backend;
+  /** What is to be said about the choice; one sentence. */
+  readonly note?: string;
+  /** The device to take when this one, which was chosen automatically, cannot run a model. */
+  fallback?(reason: string): Promise<Device>;
+  /** Whether 8-bit activations times weights of this number format have a kernel. */
+  hasIntegerKernel(format: string): boolean;
+  /** Whether matrices of this float format may be rounded to 7 bit while they are loaded. */
+  roundsWeights?(format: string): boolean;
+  /** Whether wanted rows are to be picked before the last products (`PassContext`). */
+  readonly picksRowsEarly?: boolean;
+  /** Number formats that keys and values may have; absent: all. */
+  readonly kvFormats?: readonly KvFormat[];
+  /** Whether an op has a kernel, asked before fused ops are used. */
+  hasKernel(op: string): boolean;
+}
+
+/** Options of devices. */
+export interface DeviceOptions {
+  readonly threads?: number | undefined;
+  /** Kernels that must not be used, by name. */
+  readonly excludeKernels?: readonly string[] | undefined;
+  /** Of device wasm: executables without states share one machine. */
+  readonly shared?: boolean | undefined;
+  /** Of device wasm: where executables without states keep their activations. */
+  readonly arena?: WasmArena | undefined;
+  /** Of device wasm: measure time by kernel (`Executable.profile`). */
+  readonly profile?: boolean | undefined;
+  /** Of device wasm: most bytes of one WASM memory. */
+  readonly memoryBytes?: number | undefined;
+  /** Who gives the adapter of device gpu; default: `navigator.gpu`. */
+  readonly gpu?: GpuProvider | undefined;
+  /** Of device gpu. */
+  readonly stepsAhead?: number | undefined;
+  /** Of device gpu: positions in whose multiples the sizes of a step change. */
+  readonly padTo?: number | undefined;
+  /** Of device gpu: looks at what every node makes. */
+  readonly debug?: boolean | undefined;
+}
+
+const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
+  // The reference rounds what wasm rounds, so that "fast" means the same on both.
+  reference: async () => {
+    const { createReferenceBackend } = await import("./reference/reference_backend.ts");
+    const onWasm = (op: string) => hasKernel(op, "wasm");
+    return {
+      backend: createReferenceBackend(),
+      hasIntegerKernel,
+      roundsWeights: (format) => ROUNDED_FORMATS.includes(format),
+      picksRowsEarly: true,
+      hasKernel: onWasm,
+    };
+  },
+  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false, ...more }) => {
+    const { createWasmBackend } = await import("./wasm/backend.ts");
+    const wish = { excludeKernels: new Set(excludeKernels) };
+    const isServed = (op: string) => hasKernel(op, "wasm", wish);
+    return {
+      backend: createWasmBackend({
+        profile,
+        shared,
+        ...threads !== undefined && { threads },
+        ...more.arena && { arena: more.arena },
+        ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
+      }),
+      hasIntegerKernel: (format) => hasIntegerKernel(format) && isServed("matmul_q8"),
+      roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && isServed("matmul_int7"),
+      picksRowsEarly: true,
+      hasKernel: isServed,
+    };
+  },
+  gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, excludeKernels = [] }) => {
+    const { createGpuBackend } = await import("./gpu/backend.ts");
+    const { withHostParts } = await import("./gpu/parts/parts.ts");
+    let host: Promise<Device> | undefined;
+    const wish = { excludeKernels: new Set(excludeKernels) };
+    const isServed = (op: string) => hasKernel(op, "gpu", wish);
+    return {
+      backend: withHostParts(
+        createGpuBackend({
+          provider: gpu,
+          warmUp: true,
+          debug,
+          ...stepsAhead !== undefined && { stepsAhead },
+          ...padTo !== undefined && { padTo },
+        }),
+        async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
+        { provider: gpu },
+      ),
+      hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && isServed("matmul_q8"),
+      kvFormats: ["F16", "F32"],
+      hasKernel: isServed,
+    };
+  },
+};
+
+/**
+ * The device that is meant. `auto` is the GPU where there is one that is none of the CPU's disguises, and
+ * wasm elsewhere.
+ */
+export async function openDevice(
+  name: "auto" | DeviceName,
+  options: DeviceOptions,
+): Promise<Device> {
+  if (name !== "auto") return await open(name, options);
+  if (!await hasGpu(options)) return await open("wasm", options);
+  return {
+    ...await open("gpu", options),
+    fallback: async (reason) => ({
+      ...await open("wasm", options),
+      note: `computed on the CPU, because the GPU cannot run this model: ${reason}`,
+    }),
+  };
+}
+
+async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
+  const device = await OPENERS[name](options);
+  return { ...device, backend: withSpans(withAdapterScales(device.backend)) };
+}
+
+/** Whether there is an adapter that does not compute on the CPU. */
+export async function hasGpu({ gpu }: DeviceOptions): Promise<boolean> {
+  if (!gpu && !mayHaveGpu()) return false;
+  const adapter = await fastAdapter(gpu ?? builtIn()).catch(() => null);
+  return adapter !== null && !isSoftware(adapter);
+}

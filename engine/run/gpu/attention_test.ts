@@ -1,0 +1,162 @@
+import { assertEquals } from "@std/assert";
+import { gpuTest } from "../../../tests/support/gpu.ts";
+import { gpuWith, testGpu } from "../../../tests/support/gpu_cases.ts";
+import type { Gpu } from "../../../gpu/gpu.ts";
+import { canWalk } from "../../../gpu/kernels/attention/walk.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import type { CaseInput, OpCase } from "../../ops/op_case.ts";
+import { ops } from "../../ops/mod.ts";
+import { difference, runCase } from "../case_run.ts";
+import { createGpuBackend } from "./backend.ts";
+import { createReferenceBackend } from "../reference/reference_backend.ts";
+
+const CAPACITY = 150;
+const STYLES = ["subgroup", "workgroup"] as const;
+
+interface Step {
+  /** Query heads, key heads, channels of keys, of values. */
+  readonly shape: readonly [number, number, number, number];
+  readonly dtype: "f32" | "f16";
+  /** Position and slot of each row. */
+  readonly rows: readonly (readonly [number, number])[];
+  readonly window?: number;
+  readonly softcap?: number;
+  readonly sinks?: boolean;
+  readonly slopes?: boolean;
+  /** Positions of a cache; above 512 keys are split over workgroups. */
+  readonly capacity?: number;
+}
+
+function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }: Step): OpCase {
+  const [heads, kvHeads, width, valueWidth] = shape;
+  const random = createCaseRandom(11);
+  const { capacity = CAPACITY } = with_;
+  const state = (channels: number): CaseInput => ({
+    role: "state",
+    dtype,
+    shape: [capacity, kvHeads, channels],
+    slots: [0, 1].map(() => random.normal(capacity * kvHeads * channels)),
+  });
+  return {
+    name: `${rows.length} rows`,
+    inputs: [
+      random.input([rows.length, heads, width]),
+      state(width),
+      state(valueWidth),
+      random.indices(rows.map(([position]) => position)),
+      random.indices(rows.map(([, slot]) => slot)),
+      with_.sinks ? random.weight("F32", [heads]) : undefined,
+      with_.slopes
+        ? {
+          role: "constant",
+          dtype: "f32",
+          shape: [heads],
+          data: Float32Array.from({ length: heads }, (_, h) => 2 ** -(h + 1)),
+        }
+        : undefined,
+    ],
+    attributes: { scale: width ** -0.5, window, softcap },
+  };
+}
+
+async function differs(
+  op: string,
+  opCase: OpCase,
+  kernel: string,
+  gpu?: Gpu,
+): Promise<string | undefined> {
+  const record = ops.get(op)!;
+  const expected = await runCase(createReferenceBackend(), record, opCase);
+  const backend = createGpuBackend({ gpu: gpu ?? await testGpu() });
+  return difference(await runCase(backend, record, opCase, kernel), expected, record.tolerance!);
+}
+
+function rowsFrom(first: number, count: number, slot = 0): (readonly [number, number])[] {
+  return Array.from({ length: count }, (_, i) => [first + i, slot] as const);
+}
+
+const CHUNK = rowsFrom(37, 23);
+// Runs of one session, alternating ones, and one whose cache is elsewhere.
+const MIXED = [...rowsFrom(0, 7), [149, 1], [3, 0], [70, 1], ...rowsFrom(20, 12, 1)] as const;
+
+const CASES: readonly (readonly [name: string, step: Step])[] = [
+  ["a chunk", { shape: [8, 2, 64, 64], dtype: "f16", rows: CHUNK }],
+  ["a chunk, float32, loose widths", { shape: [3, 1, 18, 13], dtype: "f32", rows: CHUNK }],
+  ["a chunk, float16, loose widths", { shape: [3, 3, 6, 10], dtype: "f16", rows: CHUNK }],
+  ["a chunk in a window, capped", {
+    ...{ shape: [4, 4, 16, 24], dtype: "f16", rows: CHUNK, window: 9, softcap: 3 },
+  }],
+  ["rows of several sessions", {
+    ...{ shape: [6, 2, 32, 32], dtype: "f16", rows: MIXED, sinks: true, slopes: true },
+  }],
+  ["many heads of one key head", { shape: [40, 1, 16, 16], dtype: "f32", rows: CHUNK }],
+  ["few rows, walked over in splits", {
+    ...{ shape: [9, 3, 64, 64], dtype: "f16", rows: [[589, 1], [0, 0], [64, 1]] as const },
+    ...{ capacity: 600, sinks: true },
+  }],
+  ["few rows, split", {
+    ...{ shape: [4, 2, 16, 16], dtype: "f32", rows: [[589, 1], [0, 0]] as const, capacity: 600 },
+  }],
+  ["few rows, walked over", {
+    ...{ shape: [9, 3, 64, 64], dtype: "f16", rows: [[149, 1], [0, 0], [64, 1]] as const },
+    ...{ window: 120, sinks: true, slopes: true },
+  }],
+  ["few rows", { shape: [8, 2, 128, 128], dtype: "f16", rows: [[149, 1], [0, 0], [64, 1]] }],
+  ["few rows, many heads of one key head", {
+    ...{ shape: [20, 1, 24, 16], dtype: "f16", rows: [[149, 1], [31, 0]] as const },
+    ...{ window: 100, sinks: true, slopes: true },
+  }],
+  ["few rows of two channels, float32", {
+    shape: [1, 1, 2, 2],
+    dtype: "f32",
+    rows: rowsFrom(0, 4),
+  }],
+  ["few rows of two channels", { shape: [1, 1, 2, 2], dtype: "f16", rows: rowsFrom(0, 4) }],
+];
+
+for (const [i, [name, step]] of CASES.entries()) {
+  gpuTest(`GPU attention of ${name} is the reference's`, async () => {
+    const [heads, kvHeads, width, valueWidth] = step.shape;
+    const shape = { heads, kvHeads, width, valueWidth, dtype: step.dtype };
+    const { capabilities: { subgroupSize } } = await testGpu();
+    const style = canWalk(shape, subgroupSize) ? STYLES[i % 2]! : "workgroup";
+    assertEquals(
+      await differs("attention", attentionCase(step), `gpu_attention_${style}`),
+      undefined,
+    );
+  });
+}
+
+gpuTest("GPU attention takes smaller tiles where there is less workgroup memory", async () => {
+  const gpu = await gpuWith({ maxWorkgroupBytes: 16_384 });
+  for (const rows of [CHUNK.slice(0, 12), CHUNK.slice(0, 2)]) {
+    const step: Step = { shape: [4, 1, 256, 256], dtype: "f16", rows };
+    const kernel = "gpu_attention_workgroup";
+    assertEquals(await differs("attention", attentionCase(step), kernel, gpu), undefined);
+  }
+});
+
+gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", async () => {
+  const random = createCaseRandom(12);
+  const rows = 37, heads = 4, width = 32;
+  // Sequences of 1, 19 and 17 rows; some rows see nothing.
+  const starts = Array.from({ length: rows }, (_, i) => i < 1 ? 0 : i < 20 ? 1 : 20);
+  const ends = starts.map((start, i) =>
+    i % 9 === 5 ? start : start === 0 ? 1 : start === 1 ? 20 : 37
+  );
+  const opCase: OpCase = {
+    name: "sequences",
+    inputs: [
+      random.input([rows, heads, width]),
+      random.input([rows, heads, width]),
+      random.input([rows, heads, width]),
+      random.indices(starts),
+      random.indices(ends),
+      random.indices(starts.map((start, i) => i - start)),
+      undefined,
+      random.input([heads, 11]),
+    ],
+    attributes: { scale: width ** -0.5 },
+  };
+  assertEquals(await differs("span_attention", opCase, "gpu_span_attention_workgroup"), undefined);
+});

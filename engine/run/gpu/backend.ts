@@ -1,0 +1,441 @@
+// The WebGPU backend: makes a plan ready on a device. Order of events: choose kernels; learn how much memory
+// they ask for; make every buffer, which refuses a model that does not fit; lower the nodes to
+// dispatches and compile their shaders while weights stream in; run one step to wake the driver. A step
+// is then: send the inputs, submit one command buffer, take the outputs.
+
+import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
+import { GpuFailure } from "../../../gpu/failure.ts";
+import { type BufferScope, createBufferScope, type Gpu, type GpuMemory } from "../../../gpu/gpu.ts";
+import type { GpuSlice } from "../../../gpu/kernel.ts";
+import { createProgram, type Program } from "../../../gpu/program.ts";
+import { createReadback, type Readback } from "../../../gpu/readback.ts";
+import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
+import type { KernelStorages } from "../../../gpu/storage_choice.ts";
+import { type DispatchTime, timeDispatches } from "../../../gpu/timing.ts";
+import { writeBytes } from "../../../gpu/write.ts";
+import { DeviceError } from "../../errors.ts";
+import type { DimEnv } from "../../graph/dim/mod.ts";
+import type { HostData } from "../../graph/graph.ts";
+import type { GpuKernel } from "./kernel.ts";
+import type { Backend, Executable, PrepareOptions, StepWish } from "../backend.ts";
+import { checkBindings, fitsSizes } from "../bindings.ts";
+import { createStepsAhead, type StepsAhead } from "./ahead.ts";
+import { createCheckedStep } from "./debug.ts";
+import { explained } from "./errors.ts";
+import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./logits.ts";
+import { chooseGpuKernels, lowerSteps, lowerToGpu } from "./lowering.ts";
+import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
+import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
+import type { GpuMemoryMap } from "./replay.ts";
+import { createGpuStates, type GpuStates } from "./states.ts";
+import { createStep, type HostTimes, type RunStep, timeHost } from "./steps.ts";
+import { createGpuTextures, type GpuTextures } from "./textures.ts";
+import {
+  aligned,
+  createGpuValues,
+  type GpuValueLayout,
+  type GpuValues,
+  layOutValues,
+} from "./values.ts";
+import { allocateGpuWeights, type GpuWeights, loadGpuWeights } from "./weights.ts";
+import { indexChecks } from "../index_checks.ts";
+import { type Plan, rootOf } from "../../plan/plan.ts";
+import { plan as planGraph } from "../../plan/planner.ts";
+
+/** Options of {@linkcode createGpuBackend}. */
+export interface GpuBackendOptions extends SharedGpuOptions {
+  /** An open device to use; default: the one that all backends with this provider share. */
+  readonly gpu?: Gpu;
+  /** Runs one step while loading, so that the first token waits for no driver. */
+  readonly warmUp?: boolean;
+  /** Most steps of a greedy answer that are submitted before they are asked for; default 8 on a GPU, 0: none. */
+  readonly stepsAhead?: number;
+  /** Positions in whose multiples the sizes of a step change; default: with every doubling of the context. */
+  readonly padTo?: number;
+  /**
+   * Runs node by node, and throws a DeviceError that names step and node where a NaN or an infinity appears first.
+   * Slow; no steps ahead, no warm-up. Default false.
+   */
+  readonly debug?: boolean;
+  /** Where kernels over virtual tensors keep them (tests, benches); default: by gpu/storage_choice.ts. */
+  readonly storages?: KernelStorages;
+}
+
+/** What is computed in vain costs nothing where the GPU would be idle, and all of the CPU's time where it is none. */
+function defaultStepsAhead({ capabilities }: Gpu): number {
+  return capabilities.isSoftware ? 0 : 8;
+}
+
+/** What the GPU backend adds to an executable. */
+export interface GpuExecutable extends Executable {
+  /** Names of the chosen kernels, a step each. */
+  readonly kernels: readonly string[];
+  /** Dispatches of the last step. */
+  readonly dispatches: number;
+  /** Steps that were ready before they were asked for. */
+  readonly foreseenSteps: number;
+  /** The device. */
+  readonly gpu: Gpu;
+  /**
+   * Runs a step with the inputs at hand and measures each dispatch; needs timestamps. Passes of their own and the clock
+   * make it slower than a step is.
+   *
+   * @throws {UnsupportedError} If the device has no timestamps.
+   */
+  timeDispatches(bindings: DimEnv): Promise<readonly DispatchTime[]>;
+  /** Medians, in ms, of what the host does in a step with the inputs at hand, and of waiting for the GPU. */
+  timeHost(bindings: DimEnv): Promise<HostTimes>;
+}
+
+/** The WebGPU backend. */
+export interface GpuBackend extends Backend {
+  prepare(plan: Plan, options: PrepareOptions): Promise<GpuExecutable>;
+}
+
+/** Makes the WebGPU backend; the device is opened when a plan is prepared. */
+export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
+  return {
+    name: "gpu",
+    async prepare(plan, prepare) {
+      const gpu = options.gpu ?? await openShared(options);
+      try {
+        return await prepareGpu(gpu, aligned256(plan), prepare, options);
+      } catch (error) {
+        throw explained(error, plan, gpu);
+      }
+    },
+  };
+}
+
+async function openShared(options: SharedGpuOptions): Promise<Gpu> {
+  try {
+    return await sharedGpu(options);
+  } catch (error) {
+    if (!(error instanceof GpuFailure)) throw error;
+    throw new DeviceError(`device gpu is not to be had: ${error.message}`, {
+      remedy: "Use device wasm, or auto, which takes it where there is no GPU",
+      cause: error,
+    });
+  }
+}
+
+/** The same plan with offsets that bindings may have. */
+function aligned256(plan: Plan): Plan {
+  if (plan.alignment % OFFSET_ALIGNMENT === 0) return plan;
+  const { graph, limits, policy } = plan;
+  return planGraph(graph, { limits, policy, alignment: OFFSET_ALIGNMENT });
+}
+
+interface Memory {
+  readonly states: GpuStates;
+  readonly values: GpuValues;
+  readonly weights: GpuWeights;
+  readonly layout: GpuValueLayout;
+  readonly textures: GpuTextures;
+}
+
+async function prepareGpu(
+  gpu: Gpu,
+  plan: Plan,
+  options: PrepareOptions,
+  { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, storages }:
+    GpuBackendOptions,
+): Promise<GpuExecutable> {
+  options.signal?.throwIfAborted();
+  gpu.check();
+  const { capabilities } = gpu;
+  const kernels = chooseGpuKernels(plan, capabilities, { ...options, storages });
+  const scope = createBufferScope(gpu);
+  try {
+    const memory = await gpu.allocate(() =>
+      allocate(scope, plan, kernels, options.slots, storages)
+    );
+    const { slots } = options;
+    const lowered = lowerToGpu(plan, kernels, capabilities, slots, memory.map, storages);
+    const [program] = await Promise.all([
+      createProgram(scope, lowered, usualSteps(plan)),
+      loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
+    ]);
+    const { values } = memory;
+    const outputs = gpuOutputs(plan, values);
+    const reach = createReach(plan, values, padTo);
+    const [readback, logits] = await Promise.all([
+      createReadback(scope, Math.max(outputBytes(plan), TOP_BYTES)),
+      debug ? undefined : createGpuLogits({ scope, plan, values, outputs }),
+    ]);
+    const ahead = await createStepsAhead({
+      ...{ scope, plan, values, program, outputs, reach, logits },
+      depth: debug ? 0 : stepsAhead,
+    });
+    const compute = debug
+      ? await createCheckedStep({
+        ...{ scope, plan, kernels, values, outputs, reach },
+        dispatches: lowerSteps(plan, kernels, capabilities, slots, memory.map, storages),
+      })
+      : createStep({ gpu, program, values, outputs, readback, reach, logits });
+    const parts = {
+      ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
+      ...{ compute, scope },
+    };
+    const executable = assemble(parts);
+    if (warmUp && !debug) await runOnce(executable, memory.states);
+    return executable;
+  } catch (error) {
+    scope.free();
+    throw error;
+  }
+}
+
+/** Bindings of the steps that every answer takes: one token of a short context, and a full step. */
+function usualSteps(plan: Plan): DimEnv[] {
+  const limits = limitsWithReach(plan);
+  return [smallest(plan, limits), limits];
+}
+
+/** One of everything, where there may be one; all of it if one is too few for what cuts off. */
+function smallest(plan: Plan, limits: DimEnv): DimEnv {
+  const ones = Object.fromEntries(
+    Object.entries(limits).map(([name, most]) => [name, Math.min(1, most)]),
+  );
+  return fitsSizes(plan, ones) ? ones : limits;
+}
+
+/** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
+function allocate(
+  gpu: GpuMemory,
+  plan: Plan,
+  kernels: readonly GpuKernel[],
+  slots: number,
+  storages: KernelStorages | undefined,
+): Memory & { readonly map: GpuMemoryMap } {
+  const layout = layOutValues(plan, repackedConstants(plan, kernels));
+  const textures = createGpuTextures(gpu);
+  const weights = allocateGpuWeights(gpu, plan);
+  const states = createGpuStates(gpu, plan.graph, slots);
+  const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
+  let scratchBytes = 0;
+  let constantBytes = 0;
+  const nowhere = { buffer: undefined as unknown as GPUBuffer, access: "read_write" } as const;
+  lowerToGpu(plan, kernels, gpu.capabilities, slots, {
+    slice: () => ({ ...nowhere, offset: 0, bytes: 0 }),
+    weight: ({ id }) => weights.matrices.get(id),
+    state: states.slice,
+    scratch(bytes) {
+      scratchBytes = Math.max(scratchBytes, aligned(bytes));
+      return { ...nowhere, offset: 0, bytes };
+    },
+    constant(data) {
+      const key = keyOf(data);
+      if (!constants.has(key)) {
+        constants.set(key, { offset: layout.constantBytes + constantBytes, data });
+        constantBytes += aligned(data.byteLength);
+      }
+      return { ...nowhere, offset: 0, bytes: data.byteLength };
+    },
+    texture: textures.texture,
+  }, storages);
+  const values = createGpuValues(gpu, plan, layout, {
+    scratchBytes,
+    extraConstantBytes: constantBytes,
+  });
+  for (const { offset, data } of constants.values()) {
+    writeBytes(gpu.device, { buffer: values.constantBuffer, offset }, data);
+  }
+  const map: GpuMemoryMap = {
+    slice: values.slice,
+    weight: ({ id }) => weights.matrices.get(id),
+    state: states.slice,
+    scratch: values.scratch,
+    constant: (data): GpuSlice => ({
+      buffer: values.constantBuffer,
+      offset: constants.get(keyOf(data))!.offset,
+      bytes: data.byteLength,
+      access: "read",
+    }),
+    texture: textures.texture,
+  };
+  return { states, values, weights, layout, textures, map };
+}
+
+/** Constants that are read by nothing but kernels which rearrange them. */
+function repackedConstants({ steps }: Plan, kernels: readonly GpuKernel[]): Set<number> {
+  const repacked = new Set<number>(), plain = new Set<number>();
+  steps.forEach(({ node }, step) => {
+    node.inputs.forEach((value, index) => {
+      if (!value?.data) return;
+      (kernels[step]!.repacks?.includes(index) ? repacked : plain).add(value.id);
+    });
+  });
+  return repacked.difference(plain);
+}
+
+function keyOf({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
+  return new Uint8Array(buffer, byteOffset, byteLength).toBase64();
+}
+
+interface Parts {
+  readonly gpu: Gpu;
+  readonly plan: Plan;
+  readonly kernels: readonly GpuKernel[];
+  readonly memory: Memory;
+  readonly program: Program<DimEnv>;
+  readonly readback: Readback;
+  readonly outputs: readonly GpuOutput[];
+  readonly reach: Reach;
+  readonly logits: GpuLogits | undefined;
+  readonly ahead: StepsAhead | undefined;
+  /** Runs a step. */
+  readonly compute: RunStep;
+  readonly scope: BufferScope;
+}
+
+function assemble(parts: Parts): GpuExecutable {
+  const { gpu, plan, kernels, memory, program } = parts;
+  const { states, values, weights, layout, textures } = memory;
+  const { readback, outputs, reach, logits, ahead, compute, scope } = parts;
+  const { graph, arenaBytes } = plan;
+  const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
+  const byName = new Map(outputs.map(({ name, data }) => [name, data]));
+  const checks = indexChecks(plan, {
+    data: (value) => values.input(rootOf(plan, value)),
+    checkSlot: states.check,
+  });
+  let disposed = false;
+
+  function checkAlive(): void {
+    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+  }
+
+  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
+    checkAlive();
+    const view = views.get(name);
+    if (view) return view;
+    const known = [...views.keys()].join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  function run(bindings: DimEnv, wish?: StepWish): void | Promise<void> {
+    checkAlive();
+    checkBindings(plan, bindings);
+    for (const check of checks) check(bindings);
+    const done = step(bindings, wish);
+    // Whoever wished for nothing may hold the view of the logits already.
+    if (!wish && !done && logits) onDevice(logits.fetch);
+    return done;
+  }
+
+  /** What reaches for the device, its failures explained. */
+  function onDevice<T>(action: () => T): T {
+    try {
+      gpu.check();
+      return action();
+    } catch (error) {
+      ahead?.forget();
+      throw explained(error, plan, gpu);
+    }
+  }
+
+  function step(bindings: DimEnv, wish: StepWish | undefined): void | Promise<void> {
+    return onDevice(() => {
+      const taken = ahead?.take(bindings, wish) ?? false;
+      if (taken === true) return;
+      if (taken) return finish(taken);
+      logits?.forget();
+      const done = compute(bindings, wish);
+      if (done) return finish(done, bindings);
+      ahead?.learn(bindings);
+    });
+  }
+
+  async function finish<T>(done: Promise<T>, computed?: DimEnv): Promise<T> {
+    try {
+      const result = await done;
+      gpu.check();
+      if (computed) ahead?.learn(computed);
+      return result;
+    } catch (error) {
+      ahead?.forget();
+      throw explained(error, plan, gpu);
+    }
+  }
+
+  return {
+    plan,
+    gpu,
+    kernels: kernels.map(({ name }) => name),
+    get dispatches() {
+      return program.activeCount;
+    },
+    get foreseenSteps() {
+      return ahead?.count ?? 0;
+    },
+    notes: gpu.capabilities.isSoftware
+      ? [
+        `${gpu.capabilities.adapter} is no GPU: WebGPU runs on the CPU, more slowly than device wasm`,
+      ]
+      : [],
+    memory: {
+      weights: weights.bytes + textures.weightBytes,
+      arena: arenaBytes,
+      statePerSlot: states.bytesPerSlot,
+      other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
+      textures: textures.weightBytes + textures.activationBytes,
+    },
+    openSlot() {
+      ahead?.forget();
+      return onDevice(states.open);
+    },
+    closeSlot: states.close,
+    readState(slot, count) {
+      checkAlive();
+      return finish(onDevice(() => states.read(slot, count)));
+    },
+    writeState(slot, count, bytes) {
+      checkAlive();
+      ahead?.forget();
+      onDevice(() => states.write(slot, count, bytes));
+    },
+    timeHost(bindings) {
+      checkAlive();
+      checkBindings(plan, bindings);
+      ahead?.forget();
+      logits?.forget();
+      return timeHost({ gpu, program, values, outputs, readback, reach, logits }, bindings);
+    },
+    timeDispatches(bindings) {
+      checkAlive();
+      checkBindings(plan, bindings);
+      ahead?.forget();
+      logits?.forget();
+      program.bind(reach.ofInputs(bindings));
+      values.writeInputs();
+      return timeDispatches(scope, program);
+    },
+    input: (name) => named(inputs, "input", name),
+    output(name) {
+      const view = named(byName, "output", name);
+      if (logits) onDevice(logits.fetch);
+      return view;
+    },
+    run,
+    bestLogits: () => logits?.best(),
+    readLogits: (step, target) => logits ? onDevice(() => logits.readRow(step, target)) : false,
+    dispose(): void {
+      if (disposed) return;
+      disposed = true;
+      scope.free();
+    },
+  };
+}
+
+/** One step of one row: drivers finish shaders when they are first used. */
+async function runOnce(executable: GpuExecutable, states: GpuStates): Promise<void> {
+  if (states.slotCount === 0) return;
+  const slot = states.open();
+  try {
+    await executable.run(smallest(executable.plan, executable.plan.limits));
+    states.markUsed();
+  } finally {
+    states.close(slot);
+  }
+}

@@ -1,0 +1,53 @@
+// What goes wrong on a GPU as the engine's errors: with the model, the adapter, and what to do.
+
+import { failureOf, GpuFailure, messageOf } from "../../../gpu/failure.ts";
+import type { Gpu } from "../../../gpu/gpu.ts";
+import { DeviceError, ResourceError, TroodonError } from "../../errors.ts";
+import { gpuMatrixBytes } from "./weights.ts";
+import { weightsOf } from "../host_weights.ts";
+import type { Plan } from "../../plan/plan.ts";
+import { sizeOf } from "../../plan/sizes.ts";
+import { distinctWeights, isMatrix } from "../wasm/estimate.ts";
+
+/** The failure that an error of WebGPU's own calls stands for: those of a lost device throw whatever they like. */
+function failureBehind(error: unknown, gpu: Gpu): GpuFailure | undefined {
+  if (error instanceof GpuFailure) return error;
+  if (error instanceof TroodonError) return undefined;
+  if (gpu.isLost) return new GpuFailure("lost", messageOf(error), { cause: error });
+  const isOfDevice = error instanceof DOMException && error.name !== "AbortError";
+  return isOfDevice ? failureOf(error) : undefined;
+}
+
+/** The engine's error for a failure of the device. */
+export function explained(thrown: unknown, plan: Plan, gpu: Gpu): unknown {
+  const error = failureBehind(thrown, gpu);
+  if (!error) return thrown;
+  const { adapter } = gpu.capabilities;
+  const file = weightsOf(plan)[0]?.tensor?.source.name;
+  const { name } = plan.graph;
+  const details = { file, place: name === file ? undefined : name, cause: error };
+  if (error.kind === "memory") {
+    const weights = [...distinctWeights(plan).values()].filter(isMatrix)
+      .reduce((sum, value) => sum + gpuMatrixBytes(value), 0);
+    const states = plan.graph.states.reduce((sum, state) => sum + sizeOf(state, {}).bytes, 0);
+    return new ResourceError(
+      `needs ${mebibytes(weights)} for weights, ${
+        mebibytes(plan.arenaBytes)
+      } for activations and ` +
+        `${mebibytes(states)} for each session, and ` +
+        `${adapter} has no memory for it: ${error.message}`,
+      {
+        ...details,
+        remedy: "Take a smaller model, lower contextLength or batch, or use device wasm",
+      },
+    );
+  }
+  return new DeviceError(`${adapter}: ${error.message}`, {
+    ...details,
+    ...error.kind === "lost" && { remedy: "Load the model again" },
+  });
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+}

@@ -1,0 +1,149 @@
+// The kernels of WebGPU: for each op in order of preference. The first whose `when` holds is taken, by
+// run/kernel_choice.ts; an op without a line here runs on another device.
+
+import {
+  gpuAttentionKernels,
+  gpuAttentionQ8Kernels,
+  gpuKvAppend,
+  gpuSpanTileKernels,
+} from "./lower/attention.ts";
+import { gpuCastKernels } from "./lower/cast.ts";
+import { gpuDequantizeKernels, gpuQuantizeKernels } from "./lower/codes.ts";
+import { virtualConvKernel } from "./lower/conv_virtual.ts";
+import {
+  gpuActivationKernels,
+  gpuBinaryKernels,
+  gpuClampedGluKernels,
+  gpuGluHalvesKernels,
+  gpuGluKernels,
+  gpuScaleKernels,
+  gpuSoftcapKernels,
+} from "./lower/elementwise.ts";
+import {
+  gpuArgReduceKernels,
+  gpuGatherElementsKernels,
+  gpuOneHotKernels,
+  gpuTriluKernels,
+} from "./lower/index.ts";
+import {
+  gpuExpertMatmulKernels,
+  gpuExpertMatmulQ8Kernels,
+  gpuMatmulAddKernels,
+  gpuMatmulAddQ8Kernels,
+  gpuMatmulKernels,
+  gpuMatmulQ8Kernels,
+} from "./lower/matmul.ts";
+import { gpuMatmulGluQ8Kernels } from "./lower/matmul_glu.ts";
+import { gpuRouteKernels, gpuSpanAttentionKernels } from "./lower/mixed.ts";
+import {
+  gpuConvKernels,
+  gpuConvTransposeKernels,
+  gpuGatherKernels,
+  gpuMatmulNdKernels,
+  gpuMaxPoolKernels,
+  gpuPoolKernels,
+  gpuReduceKernels,
+} from "./lower/network.ts";
+import { gpuNormMatmulGluQ8Kernels, gpuNormMatmulQ8Kernels } from "./lower/norm_matmul.ts";
+import {
+  gpuGluHalvesQ8Kernels,
+  gpuGluQ8Kernels,
+  gpuQuantizeQ8Kernels,
+  gpuRmsNormQ8Kernels,
+} from "./lower/quantize.ts";
+import { gpuResizeKernels } from "./lower/resize.ts";
+import { gpuRopeAppendKernels } from "./lower/rope_append.ts";
+import { gpuRopeAttentionKernels, gpuRopeAttentionQ8Kernels } from "./lower/rope_attention.ts";
+import {
+  gpuEmbedKernels,
+  gpuJoinColumnsKernels,
+  gpuLayerNormKernels,
+  gpuRmsNormKernels,
+  gpuRopeKernels,
+  gpuRopeTableKernels,
+  gpuSelectRowsKernels,
+  gpuSoftmaxKernels,
+  gpuWeightedSumKernels,
+} from "./lower/rows.ts";
+import { gpuSparseAddKernels } from "./lower/sparse.ts";
+import {
+  gpuBatchNormKernels,
+  gpuBinaryAnyKernels,
+  gpuMoveKernel,
+  gpuPowKernels,
+  gpuUnaryKernels,
+  gpuWhereKernels,
+} from "./lower/strided.ts";
+import { gpuNllLossKernels } from "../wasm/lower/loss.ts";
+import type { GpuKernel } from "./kernel.ts";
+
+/** Kernels by op, best first. */
+export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
+  activation: gpuActivationKernels,
+  add: gpuBinaryKernels("add"),
+  arg_reduce: gpuArgReduceKernels,
+  attention: gpuAttentionKernels,
+  attention_q8: gpuAttentionQ8Kernels,
+  batch_norm: gpuBatchNormKernels,
+  binary: gpuBinaryAnyKernels,
+  bit_cast: [gpuMoveKernel("gpu_bit_cast")],
+  cast: gpuCastKernels,
+  clamped_glu: gpuClampedGluKernels,
+  concat: [gpuMoveKernel("gpu_concat_move")],
+  conv: [virtualConvKernel, ...gpuConvKernels],
+  conv_transpose: gpuConvTransposeKernels,
+  dequantize_linear: gpuDequantizeKernels,
+  embed: gpuEmbedKernels,
+  expand: [gpuMoveKernel("gpu_expand_move")],
+  expert_matmul: gpuExpertMatmulKernels,
+  expert_matmul_q8: gpuExpertMatmulQ8Kernels,
+  gather: gpuGatherKernels,
+  gather_elements: gpuGatherElementsKernels,
+  glu: gpuGluKernels,
+  glu_halves: gpuGluHalvesKernels,
+  glu_halves_q8: gpuGluHalvesQ8Kernels,
+  glu_q8: gpuGluQ8Kernels,
+  join_columns: gpuJoinColumnsKernels,
+  kv_append: [gpuKvAppend],
+  layer_norm: gpuLayerNormKernels,
+  matmul: gpuMatmulKernels,
+  matmul_add: gpuMatmulAddKernels,
+  matmul_add_q8: gpuMatmulAddQ8Kernels,
+  matmul_glu_q8: gpuMatmulGluQ8Kernels,
+  matmul_nd: gpuMatmulNdKernels,
+  matmul_q8: gpuMatmulQ8Kernels,
+  max_pool: gpuMaxPoolKernels,
+  mul: gpuBinaryKernels("mul"),
+  nll_loss: gpuNllLossKernels,
+  norm_matmul_glu_q8: gpuNormMatmulGluQ8Kernels,
+  norm_matmul_q8: gpuNormMatmulQ8Kernels,
+  one_hot: gpuOneHotKernels,
+  pad: [gpuMoveKernel("gpu_pad_move")],
+  pool: gpuPoolKernels,
+  pow: gpuPowKernels,
+  quantize_linear: gpuQuantizeKernels,
+  quantize_q8: gpuQuantizeQ8Kernels,
+  reduce: gpuReduceKernels,
+  resize: gpuResizeKernels,
+  rms_norm: gpuRmsNormKernels,
+  rms_norm_q8: gpuRmsNormQ8Kernels,
+  rope: gpuRopeKernels,
+  rope_append: gpuRopeAppendKernels,
+  rope_attention: gpuRopeAttentionKernels,
+  rope_attention_q8: gpuRopeAttentionQ8Kernels,
+  rope_table: gpuRopeTableKernels,
+  route: gpuRouteKernels,
+  scale: gpuScaleKernels,
+  select_rows: gpuSelectRowsKernels,
+  slice: [gpuMoveKernel("gpu_slice_move")],
+  softcap: gpuSoftcapKernels,
+  softmax: gpuSoftmaxKernels,
+  span_attention: [...gpuSpanTileKernels, ...gpuSpanAttentionKernels],
+  sparse_add: gpuSparseAddKernels,
+  tile: [gpuMoveKernel("gpu_tile_move")],
+  transpose: [gpuMoveKernel("gpu_transpose_move")],
+  trilu: gpuTriluKernels,
+  unary: gpuUnaryKernels,
+  weighted_sum: gpuWeightedSumKernels,
+  where: gpuWhereKernels,
+};

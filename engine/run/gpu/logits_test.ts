@@ -1,0 +1,149 @@
+import { assert, assertEquals } from "@std/assert";
+import { openGpu } from "../../../gpu/gpu.ts";
+import { gpuTest } from "../../../tests/support/gpu.ts";
+import { testGpu } from "../../../tests/support/gpu_cases.ts";
+import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
+import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
+import { createRandom, nextDouble } from "../../decode/sampling/random.ts";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { symbol } from "../../graph/dim/mod.ts";
+import { getOp } from "../../ops/mod.ts";
+import type { Executable } from "../backend.ts";
+import { createGpuBackend } from "./backend.ts";
+import { plan } from "../../plan/planner.ts";
+
+/** A graph that gives out the rows of a table as logits, the row by the token. */
+async function rowsOf(table: readonly Float32Array[]): Promise<Executable> {
+  const builder = createGraphBuilder("rows", getOp);
+  const M = symbol("M", { max: 1 }), L = symbol("L", { max: 1 });
+  const tokens = builder.input("tokens", [M], "i32");
+  builder.input("positions", [M], "i32");
+  builder.input("logit_rows", [L], "i32");
+  const width = table[0]!.length;
+  const data = new Float32Array(table.length * width);
+  table.forEach((row, i) => data.set(row, i * width));
+  const rows = builder.constant("rows", data, [table.length, width]);
+  const [logits] = builder.op("gather", [rows, tokens], { axis: 0 }, "gather");
+  builder.output("logits", logits!);
+  const made = plan(builder.build(), { limits: { M: 1, L: 1 } });
+  return await createGpuBackend({ gpu: await testGpu() }).prepare(made, { slots: 1 });
+}
+
+/** As a sampler orders them: equal logits by lower id, zeros of both signs equal. */
+function bestOf(row: Float32Array, count: number): [number, number][] {
+  return [...row.entries()].sort(([i, a], [j, b]) => b - a || i - j).slice(0, count);
+}
+
+/** A row with many equal logits, as a coarse product has, over all of whose places the best are spread. */
+function rowWithTies(seed: number, length: number): Float32Array {
+  const random = createRandom(seed);
+  return Float32Array.from({ length }, () => Math.round(40 * nextDouble(random) - 30) / 4);
+}
+
+gpuTest("the best logits found on the GPU are those of a whole sort, of any length", async () => {
+  for (const length of [64, 2047, 2049, 140_000]) {
+    const rows = [rowWithTies(length, length), new Float32Array(length).fill(-Infinity)];
+    rows[0]!.set([-0, 0, -Infinity], 5);
+    rows[1]!.set([7, -0, 0], length - 3);
+    const executable = await rowsOf(rows);
+    for (const [token, row] of rows.entries()) {
+      executable.input("tokens")[0] = token;
+      for (const wanted of [1, 64]) {
+        await executable.run({ M: 1, L: 1 }, { bestLogits: wanted });
+        const { ids, logits, count } = executable.bestLogits!()!;
+        const found = Array.from({ length: count }, (_, i) => [ids[i]!, logits[i]! + 0]);
+        assertEquals(found, bestOf(row, count).map(([id, logit]) => [id, logit + 0]));
+        assert(count >= wanted);
+      }
+    }
+    executable.dispose();
+  }
+});
+
+gpuTest("a NaN among logits comes first, whatever its sign", async () => {
+  const bits = Uint32Array.of(0x7fc00000, 0xffc00001);
+  for (const nan of bits) {
+    const row = new Float32Array(3000).fill(1);
+    row[2500] = Infinity;
+    new Uint32Array(row.buffer)[2700] = nan;
+    const executable = await rowsOf([row]);
+    for (const wanted of [1, 2]) {
+      await executable.run({ M: 1, L: 1 }, { bestLogits: wanted });
+      const { ids, logits } = executable.bestLogits!()!;
+      assertEquals([ids[0], logits[0]], [2700, NaN]);
+    }
+    executable.dispose();
+  }
+});
+
+/** Greedy tokens to the end of the cache, and the logits of each step, which are asked for after every `period`. */
+async function greedy(executable: Executable, wanted: number | undefined, period: number) {
+  const slot = executable.openSlot();
+  const tokens = [3];
+  const rows: number[][] = [];
+  for (let position = 0; position < TOY.capacity; position++) {
+    executable.input("tokens")[0] = tokens.at(-1)!;
+    executable.input("positions")[0] = position;
+    executable.input("slots")[0] = slot;
+    executable.input("logit_rows")[0] = 0;
+    await executable.run({ M: 1, L: 1 }, wanted === undefined ? undefined : { bestLogits: wanted });
+    const best = executable.bestLogits?.();
+    const row = () => [...executable.output("logits").subarray(0, TOY.vocabulary) as Float32Array];
+    if (position % period === 0) {
+      rows.push(row());
+      if (best) {
+        const copy = new Float32Array(TOY.vocabulary);
+        assert(executable.readLogits!(best.step, copy));
+        assertEquals([...copy], rows.at(-1));
+      }
+    }
+    tokens.push(best ? best.ids[0]! : row().indexOf(Math.max(...row())));
+  }
+  executable.closeSlot(slot);
+  return { tokens, rows };
+}
+
+gpuTest("whatever of the logits is wished for, steps give the same, ahead or not", async () => {
+  const made = plan(toyDecoder(), { limits: TOY_LIMITS });
+  const gpu = await testGpu();
+  const dense = await createGpuBackend({ gpu, stepsAhead: 0 }).prepare(made, { slots: 1 });
+  const expected = await greedy(dense, undefined, 1);
+  for (const stepsAhead of [0, 3]) {
+    const executable = await createGpuBackend({ gpu, stepsAhead }).prepare(made, { slots: 1 });
+    for (const [wanted, period] of [[1, 7], [5, 1], [undefined, 7], [50, 9]] as const) {
+      const { tokens, rows } = await greedy(executable, wanted, period);
+      const label = `${wanted} wished for, ${stepsAhead} ahead`;
+      assertEquals(tokens, expected.tokens, label);
+      assertEquals(rows, expected.rows.filter((_, i) => i % period === 0), label);
+    }
+    assertEquals(executable.foreseenSteps > 0, stepsAhead > 0);
+    executable.dispose();
+  }
+  dense.dispose();
+});
+
+gpuTest("a row can be read until the next step, and no longer", async () => {
+  const executable = await rowsOf([Float32Array.of(1, 3, 2), Float32Array.of(5, 3, 2)]);
+  const target = new Float32Array(3);
+  await executable.run({ M: 1, L: 1 }, { bestLogits: 1 });
+  const { step } = executable.bestLogits!()!;
+  executable.input("tokens")[0] = 1;
+  await executable.run({ M: 1, L: 1 });
+  assertEquals(executable.readLogits!(step, target), false);
+  assertEquals(executable.bestLogits!(), undefined);
+  assertEquals([...executable.output("logits").subarray(0, 3)], [5, 3, 2]);
+  executable.dispose();
+});
+
+gpuTest("where mappings must be awaited every step brings its whole row", async () => {
+  const made = plan(toyDecoder(), { limits: TOY_LIMITS });
+  const gpu = await openGpu();
+  const executable = await createGpuBackend({ gpu: withStrictMapping(gpu), stepsAhead: 3 })
+    .prepare(made, { slots: 1 });
+  executable.openSlot();
+  const logits = executable.output("logits");
+  await executable.run({ M: 1, L: 1 }, { bestLogits: 1 });
+  assertEquals(executable.bestLogits!(), undefined);
+  assert(logits.subarray(0, TOY.vocabulary).some((logit) => logit !== 0));
+  gpu.dispose();
+});

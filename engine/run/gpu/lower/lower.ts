@@ -1,0 +1,30 @@
+// What lowerings to WebGPU share: ranges of inputs and outputs, and the number of workgroups for so many
+// elements.
+
+import type { GpuSlice } from "../../../../gpu/kernel.ts";
+import type { GpuDispatch, GpuLowering } from "../kernel.ts";
+import { ceilDiv, type Dim } from "../../../graph/dim/mod.ts";
+
+/** Range of input `index`. */
+export function inputSlice({ node, slice }: GpuLowering, index: number): GpuSlice {
+  return slice(node.inputs[index]!);
+}
+
+/** `{ name: range }` for an optional input, `{}` if it is absent. */
+export function optionalSlice(
+  lowering: GpuLowering,
+  name: string,
+  index: number,
+): Readonly<Record<string, GpuSlice>> {
+  return lowering.node.inputs[index] ? { [name]: inputSlice(lowering, index) } : {};
+}
+
+/** Range of the first output. */
+export function outputSlice({ node, slice }: GpuLowering): GpuSlice {
+  return slice(node.outputs[0]!);
+}
+
+/** Workgroups for `count` things, `perGroup` in each. */
+export function groupsFor(count: Dim, perGroup: number): GpuDispatch["workgroups"] {
+  return [ceilDiv(count, perGroup)];
+}

@@ -1,0 +1,287 @@
+// The WebGPU kernels of the matrix products. A node is several dispatches of which one kind runs in a step:
+// products for one row, for a few, tiles for more, tiles with split columns while there are too few of them
+// to fill a device. Which one it is depends on symbolic sizes: the others have 0 workgroups.
+
+import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts";
+import { gemmF32 } from "../../../../gpu/kernels/matmul/gemm_f32.ts";
+import { gemmQ8 } from "../../../../gpu/kernels/matmul/gemm_q8.ts";
+import { gemvF32, isStaged } from "../../../../gpu/kernels/matmul/gemv_f32.ts";
+import { gemvQ8, gemvQ8Steps } from "../../../../gpu/kernels/matmul/gemv_q8.ts";
+import { matmulReduce, REDUCE_RESULTS } from "../../../../gpu/kernels/matmul/reduce.ts";
+import { type RowsShape, workgroupOutputs } from "../../../../gpu/kernels/matmul/rows.ts";
+import {
+  gemmStepGroups,
+  MATMUL_TUNING,
+  type TeamKind,
+  teamsFor,
+} from "../../../../gpu/kernels/matmul/tuning.ts";
+import { planeNames, unitColumns } from "../../../../gpu/kernels/matmul/weight_reader.ts";
+import { hasGpuIntegerKernel } from "../../../../gpu/weight_layout.ts";
+import type { GpuKernel, GpuLowering } from "../kernel.ts";
+import { ceilDiv, type Dim, min, mul, product, sub } from "../../../graph/dim/mod.ts";
+import type { Node } from "../../../graph/graph.ts";
+import { isBetween } from "./choice.ts";
+import { matrixTile, splitsOf, type TileProduct, vectorTile } from "./tiles.ts";
+
+/** How sums of few rows are added up. */
+export type Style = "subgroup" | "workgroup";
+
+/** What is multiplied. */
+export interface Arithmetic {
+  readonly name: "q8" | "f32";
+  takes(format: string): boolean;
+  /** Teams of products for few rows. */
+  teams(weight: GpuWeight): TeamKind;
+  /** Steps of a row of a weight. */
+  steps(weight: GpuWeight): number;
+  few(shape: RowsShape & { readonly layout: string }, capabilities: Capabilities): Shader;
+  many(weight: GpuWeight, capabilities: Capabilities): TileProduct;
+}
+
+const FLOATS: Arithmetic = {
+  name: "f32",
+  takes: () => true,
+  teams: ({ layout }) => isStaged(layout) ? "staged" : "f32",
+  steps: ({ layout, columns }) => Math.ceil(columns / unitColumns(layout)),
+  few: (shape) => gemvF32(shape),
+  many: (weight) => vectorTile(weight, gemmF32),
+};
+
+/** Products of 8-bit activations. */
+export const INTEGERS: Arithmetic = {
+  name: "q8",
+  takes: hasGpuIntegerKernel,
+  teams: () => "q8",
+  steps: ({ columns }) => gemvQ8Steps(columns),
+  few: (shape, { packedDot }) => gemvQ8({ ...shape, packedDot }),
+  many: (weight, capabilities) =>
+    matrixTile(weight, capabilities) ??
+      vectorTile(weight, (shape) =>
+        gemmQ8({
+          ...shape,
+          stepGroups: gemmStepGroups(shape.columns),
+          packedDot: capabilities.packedDot,
+        })),
+};
+
+function matmulKernel(op: string, arithmetic: Arithmetic, style: Style): GpuKernel {
+  return {
+    name: `gpu_${op}_${arithmetic.name}_${style}`,
+    when({ node, capabilities }) {
+      return isMatrix(node, 2, arithmetic) && hasStyle(capabilities, style);
+    },
+    lower(lowering) {
+      lowerFew(lowering, arithmetic, style);
+      lowerMany(lowering, arithmetic);
+    },
+  };
+}
+
+function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
+  return style === "workgroup" || subgroupSize >= MATMUL_TUNING.fewestSubgroupLanes;
+}
+
+/** Whether input 1 of a node is a weight of this rank that an arithmetic takes. */
+export function isMatrix(
+  { inputs: [, weight] }: Node,
+  rank: number,
+  { takes }: Arithmetic,
+): boolean {
+  return weight?.role === "weight" && weight.shape.length === rank &&
+    weight.shape.every((dim) => typeof dim === "number" && dim > 0) && takes(weight.tensor!.format);
+}
+
+/** Rows of x as a dim. */
+export function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
+  return product(x!.shape.slice(0, -1));
+}
+
+/** Emits the products for `least` and more rows that are no tiles. */
+export function lowerFew(
+  lowering: GpuLowering,
+  arithmetic: Arithmetic,
+  style: Style,
+  least = 1,
+): void {
+  const { node: { inputs: [x, matrix] }, capabilities } = lowering;
+  const weight = lowering.weight(matrix!);
+  const rows = rowsOfX(lowering);
+  const { has, storage } = resultOf(lowering);
+  const { rowsAtOnce: [one, some], fewRows } = MATMUL_TUNING;
+  for (const atOnce of [one, some]) {
+    const wanted = atOnce === one ? isBetween(rows, least, one) : isBetween(rows, one + 1, fewRows);
+    if (wanted === 0 || (atOnce === one && least > one)) continue;
+    const shape = {
+      ...teamsFor(capabilities, style, {
+        kind: arithmetic.teams(weight),
+        steps: arithmetic.steps(weight),
+        lines: weight.rows,
+        rows: atOnce,
+      }),
+      layout: weight.layout,
+      columns: weight.columns,
+      rows: atOnce,
+      ...has,
+    };
+    const shader = arithmetic.few(shape, capabilities);
+    for (const part of weight.parts) {
+      lowering.emit({
+        shader,
+        storage: {
+          x: lowering.slice(x!),
+          ...planesOf(weight.layout, part.planes),
+          ...storage,
+        },
+        uniforms: { lines: part.rows, first: part.firstRow, outputs: weight.rows, rows },
+        workgroups: [
+          mul(
+            mul(wanted, ceilDiv(rows, atOnce)),
+            Math.ceil(part.rows / workgroupOutputs(shape)),
+          ),
+        ],
+      });
+    }
+  }
+}
+
+/** Where the results go, and what is added to them. */
+function resultOf({ node: { inputs: [, , bias, residual], outputs: [y] }, slice }: GpuLowering) {
+  return {
+    has: { bias: bias !== undefined, residual: residual !== undefined },
+    storage: {
+      y: slice(y!),
+      ...bias && { bias: slice(bias) },
+      ...residual && { residual: slice(residual) },
+    },
+  };
+}
+
+/** Planes of a weight by the names of their bindings. */
+export function planesOf<Slice>(layout: string, planes: readonly Slice[]): Record<string, Slice> {
+  return Object.fromEntries(planeNames(layout).map((name, i) => [name, planes[i]!]));
+}
+
+/** Emits the products for rows that fill tiles. */
+export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
+  const { node: { inputs: [x, matrix] }, capabilities } = lowering;
+  const weight = lowering.weight(matrix!);
+  const { layout, columns, rows: outputs, parts } = weight;
+  const rows = rowsOfX(lowering);
+  const wanted = isBetween(rows, MATMUL_TUNING.fewRows + 1, Infinity);
+  if (wanted === 0) return;
+  const tiles = arithmetic.many(weight, capabilities);
+  const rowTiles = ceilDiv(rows, tiles.rows);
+  const splits = splitsOf(tiles, rowTiles, outputs, columns);
+  const { has, storage } = resultOf(lowering);
+  const hasAddends = has.bias || has.residual;
+  // Where something is added the sums go through scratch memory, even of one split.
+  const isReduced = hasAddends ? 1 : min(1, sub(splits, 1));
+  const tile = tiles.rows * tiles.outputs;
+  const partial = isReduced === 0 ? undefined : lowering.scratch(
+    4 * Math.max(tiles.enough * tile, hasAddends ? lowering.most(rows) * outputs : 0),
+  );
+  for (const reduced of [false, true]) {
+    const chosen = mul(wanted, reduced ? isReduced : sub(1, isReduced));
+    if (chosen === 0) continue;
+    for (const { rows: lines, firstRow, planes } of parts) {
+      lowering.emit({
+        shader: tiles.shader,
+        storage: {
+          x: lowering.slice(x!),
+          ...planesOf(layout, planes),
+          y: reduced ? partial! : storage.y,
+        },
+        uniforms: { lines, first: firstRow, outputs, rows, splits },
+        workgroups: [mul(chosen, rowTiles), Math.ceil(lines / tiles.outputs), splits],
+      });
+    }
+    if (!reduced) continue;
+    const results = mul(rows, outputs);
+    lowering.emit({
+      shader: matmulReduce(has),
+      storage: { partial: partial!, ...storage },
+      uniforms: { results, outputs, splits },
+      workgroups: [mul(chosen, ceilDiv(results, REDUCE_RESULTS))],
+    });
+  }
+}
+
+function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
+  return {
+    name: `gpu_expert_matmul_${arithmetic.name}_${style}`,
+    when({ node, capabilities }) {
+      return isMatrix(node, 3, arithmetic) && hasStyle(capabilities, style);
+    },
+    lower(lowering) {
+      const { node, capabilities } = lowering;
+      const [x, stack, chosen, bias] = node.inputs;
+      const [y] = node.outputs;
+      const weight = lowering.weight(stack!);
+      const outputs = stack!.shape[1] as number;
+      const items = y!.shape[1]!;
+      const pairs = mul(y!.shape[0]!, items);
+      const shape = {
+        ...teamsFor(capabilities, style, {
+          kind: arithmetic.teams(weight),
+          steps: arithmetic.steps(weight),
+          lines: outputs,
+          rows: 1,
+        }),
+        layout: weight.layout,
+        columns: weight.columns,
+        rows: 1,
+        bias: bias !== undefined,
+        chosen: chosen ? "list" : "place",
+      } as const;
+      const shader = arithmetic.few(shape, capabilities);
+      for (const part of weight.parts) {
+        lowering.emit({
+          shader,
+          storage: {
+            x: lowering.slice(x!),
+            ...planesOf(weight.layout, part.planes),
+            y: lowering.slice(y!),
+            ...bias && { bias: lowering.slice(bias) },
+            ...chosen && { chosen: lowering.slice(chosen) },
+          },
+          uniforms: {
+            lines: part.rows,
+            first: part.firstRow,
+            outputs,
+            rows: pairs,
+            items,
+            sharing: x!.shape[1] === 1 ? items : 1,
+          },
+          workgroups: [mul(pairs, Math.ceil(outputs / workgroupOutputs(shape)))],
+        });
+      }
+    },
+  };
+}
+
+const STYLES = ["subgroup", "workgroup"] as const;
+
+/** Float activations. */
+export const gpuMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel("matmul", FLOATS, style)
+);
+/** 8-bit activations. */
+export const gpuMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel("matmul", INTEGERS, style)
+);
+/** Float activations, and a residual that is added. */
+export const gpuMatmulAddKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel("matmul_add", FLOATS, style)
+);
+/** 8-bit activations, and a residual that is added. */
+export const gpuMatmulAddQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  matmulKernel("matmul_add", INTEGERS, style)
+);
+/** Float activations, a matrix a row. */
+export const gpuExpertMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
+  expertKernel(FLOATS, style)
+);
+/** 8-bit activations, a matrix a row. */
+export const gpuExpertMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
+  expertKernel(INTEGERS, style)
+);

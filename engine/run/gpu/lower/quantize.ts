@@ -1,0 +1,114 @@
+// The WebGPU kernels that make 8-bit rows: quantize_q8 and the ops that end with it, with shuffles where
+// subgroups are large enough for a group of 32 columns.
+
+import type { Capabilities, GpuSlice, Shader } from "../../../../gpu/kernel.ts";
+import { ACTIVATIONS } from "../../../../gpu/kernels/activations.ts";
+import {
+  gluHalvesQ8,
+  gluQ8,
+  QUANTIZE_QUADS,
+  type QuantizeParams,
+  quantizeQ8,
+} from "../../../../gpu/kernels/quantize_q8.ts";
+import { rmsNormQ8 } from "../../../../gpu/kernels/rms_norm_q8.ts";
+import type { GpuKernel, GpuLowering } from "../kernel.ts";
+import { ceilDiv, exactDiv, product } from "../../../graph/dim/mod.ts";
+import type { Node, Value } from "../../../graph/graph.ts";
+
+type Style = "subgroup" | "workgroup";
+const STYLES = ["subgroup", "workgroup"] as const;
+
+/** Lanes that share a group of 32 columns. */
+const GROUP_LANES = 8;
+/** Most quads of a row that an invocation of rms_norm_q8 may have: they are kept in registers. */
+const MOST_PASSES = 32;
+
+function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
+  return style === "workgroup" || subgroupSize >= GROUP_LANES;
+}
+
+function columnsOf({ shape }: Value): number {
+  return shape.at(-1) as number;
+}
+
+/** Kernels of an op with an invocation a quad of the result. */
+function quadKernels(
+  op: string,
+  shaderOf: (params: QuantizeParams, node: Node) => Shader,
+  storageOf: (lowering: GpuLowering) => Readonly<Record<string, GpuSlice>>,
+): readonly GpuKernel[] {
+  return STYLES.map((style) => ({
+    name: `gpu_${op}_${style}`,
+    when: ({ capabilities }) => hasStyle(capabilities, style),
+    lower(lowering) {
+      const { node, slice, emit } = lowering;
+      const [y] = node.outputs;
+      const quads = exactDiv(product(y!.shape), 4)!;
+      const params = { columns: columnsOf(y!), subgroups: style === "subgroup" };
+      emit({
+        shader: shaderOf(params, node),
+        storage: { ...storageOf(lowering), y: slice(y!) },
+        uniforms: { quads },
+        workgroups: [ceilDiv(quads, QUANTIZE_QUADS)],
+      });
+    },
+  }));
+}
+
+function activationOf({ attributes }: Node): string {
+  return ACTIVATIONS[attributes.activation as string]!;
+}
+
+function inputX({ node: { inputs: [x] }, slice }: GpuLowering): Readonly<Record<string, GpuSlice>> {
+  return { x: slice(x!) };
+}
+
+/** Kernels of `quantize_q8`. */
+export const gpuQuantizeQ8Kernels: readonly GpuKernel[] = quadKernels(
+  "quantize_q8",
+  quantizeQ8,
+  inputX,
+);
+
+/** Kernels of `glu_q8`. */
+export const gpuGluQ8Kernels: readonly GpuKernel[] = quadKernels(
+  "glu_q8",
+  (params, node) => gluQ8(params, activationOf(node)),
+  ({ node: { inputs: [gate, up] }, slice }) => ({ gate: slice(gate!), up: slice(up!) }),
+);
+
+/** Kernels of `glu_halves_q8`. */
+export const gpuGluHalvesQ8Kernels: readonly GpuKernel[] = quadKernels(
+  "glu_halves_q8",
+  (params, node) => gluHalvesQ8(params, activationOf(node)),
+  inputX,
+);
+
+/** Kernels of `rms_norm_q8`. */
+export const gpuRmsNormQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => ({
+  name: `gpu_rms_norm_q8_${style}`,
+  when: ({ node: { inputs: [x] }, capabilities }) =>
+    hasStyle(capabilities, style) && columnsOf(x!) / 4 <= MOST_PASSES * workgroupOf(x!),
+  lower({ node: { inputs: [x, weight], outputs: [y], attributes }, capabilities, slice, emit }) {
+    const rows = product(x!.shape.slice(0, -1));
+    emit({
+      shader: rmsNormQ8({
+        columns: columnsOf(x!),
+        weight: weight !== undefined,
+        epsilon: attributes.epsilon as number,
+        base: attributes.base as number,
+        workgroup: workgroupOf(x!),
+        subgroupSize: style === "subgroup" ? capabilities.subgroupSize : 0,
+      }),
+      storage: { x: slice(x!), y: slice(y!), ...weight && { gain: slice(weight) } },
+      uniforms: { rows },
+      workgroups: [rows],
+    });
+  },
+}));
+
+/** Invocations for a row: no more than it has quads. */
+function workgroupOf(x: Value): number {
+  const quads = columnsOf(x) / 4;
+  return [32, 64, 128].find((size) => quads <= size) ?? 256;
+}

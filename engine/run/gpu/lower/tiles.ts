@@ -1,0 +1,70 @@
+// The products for many rows on WebGPU: which tile a matrix is made with on a device, and in how many parts its columns
+// are cut.
+
+import type { Capabilities, GpuWeight, Shader } from "../../../../gpu/kernel.ts";
+import {
+  gemmMatrix,
+  matrixBytes,
+  matrixOutputs,
+  matrixRows,
+} from "../../../../gpu/kernels/matmul/gemm_matrix.ts";
+import { tileOutputs, tileRows, type TileShape } from "../../../../gpu/kernels/matmul/tile.ts";
+import { MATMUL_TUNING } from "../../../../gpu/kernels/matmul/tuning.ts";
+import { type Dim, floorDiv, max, min, mul } from "../../../graph/dim/mod.ts";
+
+/** A product for many rows. */
+export interface TileProduct {
+  readonly shader: Shader;
+  /** Rows of a tile. */
+  readonly rows: number;
+  /** Outputs of a tile. */
+  readonly outputs: number;
+  /** Tiles that fill a device. */
+  readonly enough: number;
+}
+
+/** The tile of vectors that all devices have. */
+export function vectorTile(
+  { layout, columns }: GpuWeight,
+  make: (shape: TileShape & { readonly layout: string }) => Shader,
+): TileProduct {
+  const shape = { ...MATMUL_TUNING.tile, layout, columns };
+  return {
+    shader: make(shape),
+    rows: tileRows(shape),
+    outputs: tileOutputs(shape),
+    enough: MATMUL_TUNING.tiles,
+  };
+}
+
+/** The tile of subgroup matrices, where a device has them and room for it. */
+export function matrixTile(
+  { layout, columns, rows: outputs }: GpuWeight,
+  { subgroupMatrix, subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Capabilities,
+): TileProduct | undefined {
+  const { matrixTiles: { wide, narrow }, wideOutputs, matricesTiles } = MATMUL_TUNING;
+  const tile = outputs >= wideOutputs ? wide : narrow;
+  if (
+    !subgroupMatrix || matrixBytes(tile) > maxWorkgroupBytes ||
+    subgroupSize * tile.down * tile.across > maxWorkgroupSize
+  ) return undefined;
+  return {
+    shader: gemmMatrix({ ...tile, layout, columns, subgroupSize }),
+    rows: matrixRows(tile),
+    outputs: matrixOutputs(tile),
+    enough: matricesTiles,
+  };
+}
+
+/** Into how many parts the columns are cut, so that about as many tiles are made as a device wants. */
+export function splitsOf(
+  tile: TileProduct,
+  rowTiles: Dim,
+  outputs: number,
+  columns: number,
+): Dim {
+  const { mostSplits, splitColumns } = MATMUL_TUNING;
+  const lineTiles = Math.ceil(outputs / tile.outputs);
+  const most = Math.max(1, Math.min(mostSplits, Math.floor(columns / splitColumns)));
+  return max(1, min(most, floorDiv(tile.enough, max(1, mul(rowTiles, lineTiles)))));
+}

@@ -1,0 +1,126 @@
+// Plan to dispatches: chooses a kernel for every step and collects what it emits. Lowering needs to know
+// where things lie, and memory needs to know what lowerings ask for; so it runs twice, first on ranges
+// without buffers.
+
+import type { Capabilities } from "../../../gpu/kernel.ts";
+import type { Count, ProgramDispatch } from "../../../gpu/program.ts";
+import { UnsupportedError } from "../../errors.ts";
+import { compile, type Dim, type DimEnv, formatDim } from "../../graph/dim/mod.ts";
+import type { Node, Value } from "../../graph/graph.ts";
+import { chooseGpuKernel, type KernelWish } from "../kernel_choice.ts";
+import type { GpuKernel, GpuKernelContext } from "./kernel.ts";
+import { limitsWithReach, reachDim } from "./cache_reach.ts";
+import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
+import { aligned } from "./values.ts";
+import { type Plan, rootOf } from "../../plan/plan.ts";
+import { maximumOf } from "../../plan/sizes.ts";
+
+/** The kernel of each step of a plan. */
+export function chooseGpuKernels(
+  plan: Plan,
+  capabilities: Capabilities,
+  { storages, ...wish }: KernelWish & Pick<GpuKernelContext, "storages">,
+): GpuKernel[] {
+  return plan.steps.map(({ node }) => {
+    const kernel = chooseGpuKernel({ node, capabilities, storages }, wish);
+    if (kernel) return kernel;
+    throw noKernel(node, wish.forceKernels?.[node.op]);
+  });
+}
+
+function noKernel(node: Node, forced: string | undefined): UnsupportedError {
+  const formats = node.inputs.flatMap((input) => input?.tensor?.format ?? []);
+  const wanted = forced === undefined ? `no kernel for ${node.op}` : `no kernel ${forced}`;
+  const detail = formats.length > 0 ? ` on ${formats.join(", ")}` : "";
+  return new UnsupportedError(`the GPU backend has ${wanted}${detail} with these shapes`, {
+    place: node.name,
+    remedy: "Use device wasm",
+  });
+}
+
+/** Dispatches of a plan, in order. */
+export function lowerToGpu(
+  plan: Plan,
+  kernels: readonly GpuKernel[],
+  capabilities: Capabilities,
+  slotCount: number,
+  memory: GpuMemoryMap,
+  storages?: GpuKernelContext["storages"],
+): ProgramDispatch<DimEnv>[] {
+  return lowerSteps(plan, kernels, capabilities, slotCount, memory, storages).flat();
+}
+
+/** The same, a list for each step of the plan. */
+export function lowerSteps(
+  plan: Plan,
+  kernels: readonly GpuKernel[],
+  capabilities: Capabilities,
+  slotCount: number,
+  memory: GpuMemoryMap,
+  storages?: GpuKernelContext["storages"],
+): ProgramDispatch<DimEnv>[][] {
+  const counts = createCounts();
+  const limits = limitsWithReach(plan), reach = reachDim(plan);
+  const replays = new Map<string, (node: Node) => ProgramDispatch<DimEnv>[]>();
+  const stateOf = (value: Value) => memory.state(rootOf(plan, value));
+
+  function lower(node: Node, kernel: GpuKernel): ProgramDispatch<DimEnv>[] {
+    const kind = kindOf(kernel.name, node);
+    const known = replays.get(kind);
+    if (known) return known(node);
+    const recorder = createRecorder(node, { ...memory, state: stateOf });
+    const dispatches: ProgramDispatch<DimEnv>[] = [];
+    let scratch = 0, textures = 0;
+    kernel.lower({
+      node,
+      capabilities,
+      storages,
+      slotCount,
+      slice: recorder.slice,
+      weight(value) {
+        const packed = recorder.weight(value);
+        if (packed) return packed;
+        throw new TypeError(`${value.name} is not a weight matrix`);
+      },
+      state: recorder.state,
+      constant: recorder.constant,
+      most: (dim) => maximumOf(dim, limits),
+      reach,
+      scratch(bytes) {
+        const at = scratch;
+        scratch += aligned(bytes);
+        const all = memory.scratch(scratch);
+        return recorder.keep({ ...all, offset: all.offset + at, bytes });
+      },
+      texture: (tensor, contents) => memory.texture(tensor, textures++, contents),
+      emit({ shader, storage, textures, uniforms = {}, workgroups }) {
+        dispatches.push({
+          name: kernel.name,
+          shader,
+          storage,
+          textures,
+          uniforms: Object.fromEntries(
+            Object.entries(uniforms).map(([name, dim]) => [name, counts(dim)]),
+          ),
+          workgroups: workgroups.map(counts),
+        });
+      },
+    });
+    const replay = recorder.replay(dispatches);
+    if (replay) replays.set(kind, replay);
+    return dispatches;
+  }
+
+  return plan.steps.map(({ node }, index) => lower(node, kernels[index]!));
+}
+
+/** Equal dims become the same function, so that equal uniforms are found to be equal. */
+function createCounts(): (dim: Dim) => Count<DimEnv> {
+  const known = new Map<string, Count<DimEnv>>();
+  return (dim) => {
+    if (typeof dim === "number") return dim;
+    const key = formatDim(dim);
+    if (!known.has(key)) known.set(key, compile(dim));
+    return known.get(key)!;
+  };
+}

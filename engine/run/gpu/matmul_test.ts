@@ -1,0 +1,125 @@
+import { assertEquals } from "@std/assert";
+import { hasGpuIntegerKernel } from "../../../gpu/weight_layout.ts";
+import { gpuTest } from "../../../tests/support/gpu.ts";
+import { differingRows, gpuWith, type RowsRun, testGpu } from "../../../tests/support/gpu_cases.ts";
+import { getFormat } from "../../../quant/mod.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { WEIGHT_FORMATS } from "../../ops/case_sizes.ts";
+import type { CaseInput, OpCase } from "../../ops/op_case.ts";
+import { matmulCase } from "../../ops/records/matmul.ts";
+
+// Every kind of dispatch, and rows that no tile divides: one row, few, a tile and a bit.
+const COUNTS = [0, 1, 3, 8, 9, 70];
+/** One output more than a tile has; odd numbers get a bias. */
+const OUTPUTS = 65;
+const STYLES = ["subgroup", "workgroup"] as const;
+const Q8_TOLERANCE = 2e-3;
+
+interface Size {
+  readonly format: string;
+  readonly columns: number;
+  readonly outputs?: number;
+  readonly rows?: number;
+}
+
+function product({ format, columns, outputs = OUTPUTS, rows = Math.max(...COUNTS) }: Size): OpCase {
+  return matmulCase(createCaseRandom(7), { format, rows, outputs, columns });
+}
+
+function quantized({ inputs: [x, ...rest], ...others }: OpCase): OpCase {
+  return { ...others, inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest] };
+}
+
+function check(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<string[]> {
+  return differingRows("matmul", product(size), {
+    kernel: `gpu_matmul_f32_${style}`,
+    rows: COUNTS,
+    ...run,
+  });
+}
+
+function checkQ8(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<string[]> {
+  return differingRows("matmul_q8", quantized(product(size)), {
+    kernel: `gpu_matmul_q8_${style}`,
+    rows: COUNTS,
+    ofLargest: Q8_TOLERANCE,
+    ...run,
+  });
+}
+
+for (const [i, format] of WEIGHT_FORMATS.entries()) {
+  const { blockSize } = getFormat(format);
+  // Float formats end within a unit and within a quad.
+  const columns = blockSize === 1 ? [100, 36, 33][i % 3]! : blockSize === 32 ? 64 : 512;
+  const style = STYLES[i % 2]!;
+  gpuTest(`GPU products by ${format} are the reference's for any number of rows`, async () => {
+    assertEquals(await check({ format, columns }, style), []);
+  });
+  if (!hasGpuIntegerKernel(format)) continue;
+  gpuTest(
+    `GPU products of 8 bit by ${format} are the reference's for any number of rows`,
+    async () => {
+      assertEquals(await checkQ8({ format, columns }, style), []);
+    },
+  );
+}
+
+gpuTest("GPU products of 8 bit take odd numbers of groups", async () => {
+  for (const format of ["Q4_0", "Q5_1", "Q8_0"]) {
+    assertEquals(
+      await checkQ8({ format, columns: 96, rows: 9 }, "workgroup", { rows: [1, 9] }),
+      [],
+    );
+  }
+});
+
+gpuTest("GPU products do not depend on how a device adds up", async () => {
+  const size = { format: "Q4_K", columns: 256, rows: 8 };
+  const { capabilities } = await testGpu();
+  for (const style of STYLES) {
+    if (style === "subgroup" && capabilities.subgroupSize === 0) continue;
+    const rows = [1, 3, 8];
+    assertEquals(await check(size, style, { rows }), []);
+    assertEquals(await checkQ8(size, style, { rows }), []);
+  }
+});
+
+gpuTest("GPU products of 8 bit need no packed dots", async () => {
+  const gpu = await gpuWith({ packedDot: false });
+  for (const format of ["Q8_0", "Q6_K"]) {
+    const columns = getFormat(format).blockSize;
+    const size = { format, columns, rows: 9 };
+    assertEquals(await checkQ8(size, "workgroup", { gpu, rows: [1, 9] }), []);
+  }
+});
+
+gpuTest("a weight over the limit of a binding is multiplied part by part", async () => {
+  // 1,200 rows of 96 columns have 57,600 bytes of codes.
+  const size = { format: "Q4_0", columns: 96, outputs: 1199, rows: 9 };
+  const gpu = await gpuWith({ maxBindingBytes: 50_000 });
+  assertEquals(await checkQ8(size, "workgroup", { gpu, rows: [1, 9] }), []);
+});
+
+gpuTest("narrow products with many columns are split over the columns", async () => {
+  const size = { format: "Q4_0", columns: 2048, outputs: 35, rows: 20 };
+  assertEquals(await check(size, "workgroup", { rows: [20], ofLargest: 2e-5 }), []);
+  assertEquals(await checkQ8(size, "workgroup", { rows: [20] }), []);
+});
+
+gpuTest(
+  "products of activations near 60,000 pass the range of float16 and stay right",
+  async () => {
+    for (const format of ["F16", "Q8_0"]) {
+      const columns = 64, rows = 9;
+      const { inputs: [x, weight], ...rest } = product({ format, columns, outputs: 4, rows });
+      const data = (x as { readonly data: Float32Array }).data.map((value) => 60_000 + 100 * value);
+      const opCase = { ...rest, inputs: [{ ...x, data } as CaseInput, weight] };
+      const run = { rows: [1, 9] };
+      const float = { ...run, kernel: "gpu_matmul_f32_workgroup" };
+      assertEquals(await differingRows("matmul", opCase, float), []);
+      if (!hasGpuIntegerKernel(format)) continue;
+      const integer = { ...run, kernel: "gpu_matmul_q8_workgroup", ofLargest: Q8_TOLERANCE };
+      assertEquals(await differingRows("matmul_q8", quantized(opCase), integer), []);
+    }
+  },
+);

@@ -1,0 +1,69 @@
+// Outputs of a plan on the GPU: where they lie there, their copies on the host, and how those are filled from what a
+// readback brought.
+
+import type { CopySource } from "../../../gpu/readback.ts";
+import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
+import type { HostData } from "../../graph/graph.ts";
+import { hostArray } from "../../ops/host_tensor.ts";
+import { type GpuValues, outputElementBytes } from "./values.ts";
+import type { Plan } from "../../plan/plan.ts";
+import { maximumOf } from "../../plan/sizes.ts";
+
+/** Bindings of a step that continues a text by a token. */
+export const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
+
+/** An output on both sides. */
+export interface GpuOutput {
+  readonly name: string;
+  /** Host copy, at its maximum size. */
+  readonly data: HostData;
+  readonly count: CompiledDim;
+  readonly elementBytes: number;
+  readonly source: Omit<CopySource, "bytes">;
+}
+
+/** The outputs of a plan. */
+export function gpuOutputs({ graph, limits }: Plan, values: GpuValues): GpuOutput[] {
+  return graph.outputs.map((value) => {
+    const { buffer, offset } = values.slice(value);
+    return {
+      name: value.name,
+      data: hostArray(value.dtype, maximumOf(product(value.shape), limits)),
+      count: compile(product(value.shape)),
+      elementBytes: outputElementBytes(value),
+      source: { buffer, offset },
+    };
+  });
+}
+
+/** Bytes of all outputs at their largest, each in whole words. */
+export function outputBytes({ graph, limits }: Plan): number {
+  return graph.outputs.reduce((sum, value) => {
+    const bytes = maximumOf(product(value.shape), limits) * outputElementBytes(value);
+    return sum + inWords(bytes);
+  }, 0);
+}
+
+/** Rounded up to whole words, of which copies are made. */
+export function inWords(bytes: number): number {
+  return Math.ceil(bytes / 4) * 4;
+}
+
+/** Where the first row of an output lies. */
+export function rowOf({ source, count, elementBytes }: GpuOutput): CopySource {
+  return { ...source, bytes: count(ONE_ROW) * elementBytes };
+}
+
+/** Copies outputs that lie one behind the other into their host arrays. */
+export function takeOutputs(
+  outputs: readonly GpuOutput[],
+  bytes: readonly number[],
+  range: ArrayBuffer,
+  start: number,
+): void {
+  let at = start;
+  outputs.forEach(({ data }, i) => {
+    new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, bytes[i]!));
+    at += inWords(bytes[i]!);
+  });
+}

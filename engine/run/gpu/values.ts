@@ -1,0 +1,186 @@
+// Where values lie on the GPU. One buffer, the arena, holds the graph's inputs, the activations as they
+// were planned, and scratch memory; it is bound in ranges, always as read_write, because a buffer cannot
+// be bound for reading and for writing at once. A second buffer holds what never changes and is no matrix:
+// constants and one-dimensional weights, as float32.
+
+import { OFFSET_ALIGNMENT } from "../../../gpu/constants.ts";
+import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
+import type { GpuSlice } from "../../../gpu/kernel.ts";
+import { writeBytes } from "../../../gpu/write.ts";
+import { ResourceError, UnsupportedError } from "../../errors.ts";
+import { product } from "../../graph/dim/mod.ts";
+import type { HostData, Value } from "../../graph/graph.ts";
+import { elementCount, hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
+import { weightsOf } from "../host_weights.ts";
+import { type Plan, rootOf } from "../../plan/plan.ts";
+import { maximumOf, sizeOf } from "../../plan/sizes.ts";
+import { isMatrix, weightKey } from "../wasm/estimate.ts";
+
+/** Values without elements are bound too; behind the last value there is room for that. */
+const LEAST_BYTES = OFFSET_ALIGNMENT;
+
+/** Ranges of the arena and of the buffer of constants. */
+export interface GpuValueLayout {
+  /** Offsets in the arena, by id of a root. */
+  readonly arena: ReadonlyMap<number, { readonly offset: number; readonly bytes: number }>;
+  /** Offsets in the constants, by id of a constant or of a one-dimensional weight. */
+  readonly constants: ReadonlyMap<number, { readonly offset: number; readonly bytes: number }>;
+  /** Bytes at the start of the arena that are written before every step. */
+  readonly inputBytes: number;
+  /** Bytes of inputs and activations; scratch memory follows. */
+  readonly arenaBytes: number;
+  /** Bytes of the constants; those of kernels follow. */
+  readonly constantBytes: number;
+}
+
+/**
+ * Lays out the values of a plan whose offsets are multiples of 256.
+ *
+ * @param repacked Ids of constants that get no place, because kernels rearrange them while loading.
+ */
+export function layOutValues(
+  plan: Plan,
+  repacked: ReadonlySet<number> = new Set(),
+): GpuValueLayout {
+  const { graph, limits, placements, arenaBytes } = plan;
+  const arena = new Map<number, { offset: number; bytes: number }>();
+  const constants = new Map<number, { offset: number; bytes: number }>();
+  let at = 0;
+  for (const value of graph.inputs) {
+    const { bytes } = sizeOf(value, limits);
+    arena.set(value.id, { offset: at, bytes });
+    at += aligned(bytes);
+  }
+  const inputBytes = at;
+  for (const { value, offset, bytes } of placements.values()) {
+    arena.set(value.id, { offset: inputBytes + offset, bytes });
+  }
+  let constantBytes = 0;
+  const place = (value: Value, bytes: number) => {
+    constants.set(value.id, { offset: constantBytes, bytes });
+    constantBytes += aligned(bytes);
+  };
+  for (const value of constantsOf(plan)) {
+    if (!repacked.has(value.id)) place(value, value.data!.byteLength);
+  }
+  const vectors = new Map<string, Value>();
+  for (const value of weightsOf(plan)) {
+    if (isMatrix(value)) continue;
+    const first = vectors.get(weightKey(value));
+    if (first) constants.set(value.id, constants.get(first.id)!);
+    else {
+      vectors.set(weightKey(value), value);
+      place(value, 4 * elementCount(value.shape as readonly number[]));
+    }
+  }
+  return {
+    arena,
+    constants,
+    inputBytes,
+    arenaBytes: aligned(inputBytes + arenaBytes),
+    constantBytes,
+  };
+}
+
+/** The constants that nodes read, each once. */
+function constantsOf({ graph }: Plan): Value[] {
+  const inputs = graph.nodes.flatMap((node) => node.inputs);
+  return [...new Set(inputs.filter((value) => value?.data))] as Value[];
+}
+
+/** Rounds up to what bindings begin at. */
+export function aligned(bytes: number): number {
+  return Math.ceil(bytes / OFFSET_ALIGNMENT) * OFFSET_ALIGNMENT;
+}
+
+/** Values in memory. */
+export interface GpuValues {
+  /** The range of an activation, input, constant or vector, views included. */
+  slice(value: Value): GpuSlice;
+  /** Range of the arena behind the activations. */
+  scratch(bytes: number): GpuSlice;
+  /** Host copy of an input, at its maximum size. */
+  input(value: Value): HostData;
+  /** Sends all inputs to the GPU. */
+  writeInputs(): void;
+  readonly constantBuffer: GPUBuffer;
+}
+
+/**
+ * Makes the two buffers.
+ *
+ * @param scratchBytes Most that a kernel needs behind the activations.
+ * @param extraConstantBytes Room for constants of kernels behind those of the graph.
+ */
+export function createGpuValues(
+  gpu: GpuMemory,
+  plan: Plan,
+  layout: GpuValueLayout,
+  { scratchBytes, extraConstantBytes }: {
+    readonly scratchBytes: number;
+    readonly extraConstantBytes: number;
+  },
+): GpuValues {
+  const { arena, constants, inputBytes, arenaBytes, constantBytes } = layout;
+  const { maxBindingBytes } = gpu.capabilities;
+  const arenaBuffer = gpu.createBuffer(
+    "arena",
+    arenaBytes + scratchBytes + LEAST_BYTES,
+    STORAGE_USAGE,
+  );
+  const constantBuffer = gpu.createBuffer(
+    "constants",
+    constantBytes + extraConstantBytes + LEAST_BYTES,
+    STORAGE_USAGE,
+  );
+  for (const value of constantsOf(plan)) {
+    if (!constants.has(value.id)) continue;
+    const { buffer, byteOffset, byteLength } = value.data!;
+    const bytes = new Uint8Array(Math.ceil(byteLength / 4) * 4);
+    bytes.set(new Uint8Array(buffer, byteOffset, byteLength));
+    const { offset } = constants.get(value.id)!;
+    writeBytes(gpu.device, { buffer: constantBuffer, offset }, bytes);
+  }
+  const hostInputs = new ArrayBuffer(inputBytes);
+  const views = new Map(plan.graph.inputs.map((value) => {
+    const count = maximumOf(product(value.shape), plan.limits);
+    return [value.id, hostArray(value.dtype, count, hostInputs, arena.get(value.id)!.offset)];
+  }));
+
+  function slice(value: Value): GpuSlice {
+    const root = rootOf(plan, value);
+    const inArena = arena.get(root.id);
+    const found = inArena ?? constants.get(root.id);
+    if (!found) throw new TypeError(`${value.name} has no place in memory`);
+    if (found.bytes > maxBindingBytes) {
+      throw new ResourceError(
+        `takes ${found.bytes} bytes, and the GPU's kernels can address ${maxBindingBytes} at once`,
+        { place: value.name, remedy: "Lower the batch, or use device wasm" },
+      );
+    }
+    return inArena
+      ? { buffer: arenaBuffer, ...found, access: "read_write" }
+      : { buffer: constantBuffer, ...found, access: "read" };
+  }
+
+  return {
+    slice,
+    scratch(bytes) {
+      if (bytes > scratchBytes) {
+        throw new RangeError(`Cannot give ${bytes} bytes of scratch memory`);
+      }
+      return { buffer: arenaBuffer, offset: arenaBytes, bytes, access: "read_write" };
+    },
+    input: (value) => views.get(value.id)!,
+    writeInputs() {
+      writeBytes(gpu.device, { buffer: arenaBuffer, offset: 0 }, hostInputs);
+    },
+    constantBuffer,
+  };
+}
+
+/** Bytes of one element of an output, which must be readable as a plain array. */
+export function outputElementBytes({ name, dtype }: Value): number {
+  if (dtype !== "q8") return hostElementBytes(dtype);
+  throw new UnsupportedError("cannot show q8 values", { place: name });
+}

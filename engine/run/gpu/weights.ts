@@ -1,0 +1,243 @@
+// Weights on their way from a file to the GPU: a run of rows at a time is read into one staging area, packed
+// for its kernels into another, and handed to the queue, so that host memory stays small whatever the
+// size of a model. Buffers are made before the first byte is read; a model that does not fit is refused at
+// once. A tensor that several values share (an embedding that is also the head) is loaded once.
+
+import { type GpuMemory, STORAGE_USAGE } from "../../../gpu/gpu.ts";
+import type { GpuSlice, GpuWeight, GpuWeightPart } from "../../../gpu/kernel.ts";
+import { gpuLayoutOf, type GpuWeightLayout } from "../../../gpu/weight_layout.ts";
+import { writeBytes } from "../../../gpu/write.ts";
+import { findNonFinite } from "../../../quant/finite.ts";
+import { formatBytes, getFormat } from "../../../quant/mod.ts";
+import { FormatError } from "../../errors.ts";
+import type { TensorInfo } from "../../formats/source.ts";
+import type { Value } from "../../graph/graph.ts";
+import { elementCount } from "../../ops/host_tensor.ts";
+import type { PrepareOptions } from "../backend.ts";
+import { aligned } from "./values.ts";
+import { weightsOf } from "../host_weights.ts";
+import type { Plan } from "../../plan/plan.ts";
+import { distinctWeights, isMatrix, matrixSize, weightKey } from "../wasm/estimate.ts";
+
+/** Most bytes of a file that are held at once. */
+const STAGING_BYTES = 8 << 20;
+/** The queue keeps what is written until it is told to go on. */
+const SUBMIT_BYTES = 64 << 20;
+
+/** Weight matrices by value id, buffers made and still empty. */
+export interface GpuWeights {
+  readonly matrices: ReadonlyMap<number, GpuWeight>;
+  /** Bytes on the GPU. */
+  readonly bytes: number;
+}
+
+/** Bytes that a matrix takes on the GPU. */
+export function gpuMatrixBytes(value: Value): number {
+  const [rows, columns] = matrixSize(value);
+  const layout = gpuLayoutOf(value.tensor!.format, columns);
+  const groups = Math.ceil(rows / layout.rowGroup);
+  return layout.planeBytes(columns).reduce((sum, bytes) => sum + aligned(groups * bytes), 0);
+}
+
+/**
+ * Makes the buffers of all matrices of a plan.
+ *
+ * @throws {FormatError} If a tensor's bytes do not fit its shape.
+ */
+export function allocateGpuWeights(gpu: GpuMemory, plan: Plan): GpuWeights {
+  const matrices = new Map<number, GpuWeight>();
+  const firsts = distinctWeights(plan);
+  const tables = createTables(gpu);
+  let bytes = 0;
+  for (const value of firsts.values()) {
+    checkLength(value);
+    if (!isMatrix(value)) continue;
+    matrices.set(value.id, allocateMatrix(gpu, value, tables));
+    bytes += gpuMatrixBytes(value);
+  }
+  for (const value of weightsOf(plan)) {
+    const matrix = matrices.get(firsts.get(weightKey(value))!.id);
+    if (matrix) matrices.set(value.id, matrix);
+  }
+  return { matrices, bytes };
+}
+
+function checkLength({ tensor, shape }: Value): void {
+  const { name, format, byteLength, source } = tensor!;
+  const columns = (shape as readonly number[]).at(-1) ?? 1;
+  const rows = elementCount(shape as readonly number[]) / (columns || 1);
+  if (columns % getFormat(format).blockSize === 0) {
+    if (rows * formatBytes(getFormat(format), columns) === byteLength) return;
+  }
+  throw new FormatError(`${byteLength} bytes do not hold [${shape}] values of ${format}`, {
+    file: source.name,
+    place: name,
+  });
+}
+
+/** Tables of layouts, each in memory once. */
+type Tables = (layout: GpuWeightLayout) => readonly GpuSlice[];
+
+function createTables(gpu: GpuMemory): Tables {
+  const made = new Map<string, GpuSlice>();
+  return ({ id, table }) => {
+    if (!table) return [];
+    const known = made.get(id);
+    if (known) return [known];
+    const bytes = table.byteLength;
+    const buffer = gpu.createBuffer(`table of ${id}`, bytes, STORAGE_USAGE);
+    gpu.device.queue.writeBuffer(buffer, 0, table);
+    const slice: GpuSlice = { buffer, offset: 0, bytes, access: "read" };
+    made.set(id, slice);
+    return [slice];
+  };
+}
+
+function allocateMatrix(gpu: GpuMemory, value: Value, tables: Tables): GpuWeight {
+  const [rows, columns] = matrixSize(value);
+  const { name, format } = value.tensor!;
+  const layout = gpuLayoutOf(format, columns);
+  const planeBytes = layout.planeBytes(columns);
+  const limit = Math.min(gpu.capabilities.maxBindingBytes, gpu.capabilities.maxBufferBytes);
+  const mostGroups = Math.floor(limit / Math.max(...planeBytes, 1));
+  const groups = Math.ceil(rows / layout.rowGroup);
+  const parts: GpuWeightPart[] = [];
+  for (let first = 0; first < Math.max(1, groups); first += mostGroups) {
+    const count = Math.min(mostGroups, groups - first);
+    const firstRow = first * layout.rowGroup;
+    parts.push({
+      firstRow,
+      rows: Math.min(rows - firstRow, count * layout.rowGroup),
+      planes: [
+        ...planeBytes.map((bytes): GpuSlice => ({
+          buffer: gpu.createBuffer(name, count * bytes, STORAGE_USAGE),
+          offset: 0,
+          bytes: count * bytes,
+          access: "read",
+        })),
+        ...tables(layout),
+      ],
+    });
+  }
+  return { layout: layout.id, format, rows, columns, parts };
+}
+
+/** Where float32 values of a one-dimensional weight go. */
+export type VectorPlace = (value: Value) => { readonly buffer: GPUBuffer; readonly offset: number };
+
+/**
+ * Fills the buffers.
+ *
+ * @throws {FormatError} If a weight holds numbers that are not finite.
+ */
+export async function loadGpuWeights(
+  gpu: GpuMemory,
+  plan: Plan,
+  { matrices }: GpuWeights,
+  placeOf: VectorPlace,
+  { signal, onProgress }: PrepareOptions,
+): Promise<void> {
+  const { device } = gpu;
+  const firsts = [...distinctWeights(plan).values()];
+  const totalBytes = firsts.reduce((sum, { tensor }) => sum + tensor!.byteLength, 0);
+  let loadedBytes = 0;
+  let queued = 0;
+  const report = (bytes: number) => {
+    signal?.throwIfAborted();
+    loadedBytes += bytes;
+    queued += bytes;
+    if (queued > SUBMIT_BYTES) {
+      device.queue.submit([]);
+      queued = 0;
+    }
+    onProgress?.({ loadedBytes, totalBytes });
+  };
+  const staging = createStaging();
+  for (const value of firsts) {
+    signal?.throwIfAborted();
+    const matrix = matrices.get(value.id);
+    if (matrix) await loadMatrix(device, matrix, value.tensor!, staging, report);
+    else {
+      writeBytes(device, placeOf(value), await readVector(value.tensor!));
+      report(value.tensor!.byteLength);
+    }
+  }
+  device.queue.submit([]);
+}
+
+/** Byte ranges that are used again and again. */
+interface Staging {
+  take(name: string, bytes: number): Uint8Array<ArrayBuffer>;
+}
+
+function createStaging(): Staging {
+  const areas = new Map<string, Uint8Array<ArrayBuffer>>();
+  return {
+    take(name, bytes) {
+      let area = areas.get(name);
+      if (!area || area.length < bytes) areas.set(name, area = new Uint8Array(bytes));
+      return area.subarray(0, bytes);
+    },
+  };
+}
+
+async function loadMatrix(
+  device: GPUDevice,
+  { layout: id, format, columns, parts }: GpuWeight,
+  tensor: TensorInfo,
+  staging: Staging,
+  report: (bytes: number) => void,
+): Promise<void> {
+  const layout = gpuLayoutOf(format, columns);
+  if (layout.id !== id) throw new TypeError(`${tensor.name} was placed as ${id}`);
+  const rowBytes = formatBytes(getFormat(format), columns);
+  const planeBytes = layout.planeBytes(columns);
+  const { rowGroup } = layout;
+  const widest = Math.max(rowBytes * rowGroup, ...planeBytes, 1);
+  const run = Math.max(1, Math.floor(STAGING_BYTES / widest)) * rowGroup;
+  for (const { firstRow, rows, planes } of parts) {
+    for (let row = 0; row < rows; row += run) {
+      const count = Math.min(run, rows - row);
+      const file = staging.take("file", count * rowBytes);
+      await tensor.source.readInto(tensor.offset + (firstRow + row) * rowBytes, file);
+      const groups = Math.ceil(count / rowGroup);
+      const packed = planeBytes.map((bytes, plane) =>
+        staging.take(`plane ${plane}`, groups * bytes).fill(0)
+      );
+      packRows(layout, file, { format, rows: count, columns }, packed, tensor);
+      packed.forEach((bytes, plane) => {
+        const { buffer, offset } = planes[plane]!;
+        const at = offset + row / rowGroup * planeBytes[plane]!;
+        writeBytes(device, { buffer, offset: at }, bytes);
+      });
+      report(count * rowBytes);
+    }
+  }
+}
+
+function packRows(
+  layout: GpuWeightLayout,
+  file: Uint8Array,
+  size: { readonly format: string; readonly rows: number; readonly columns: number },
+  planes: readonly Uint8Array[],
+  { name, source }: TensorInfo,
+): void {
+  try {
+    layout.pack(file, size, planes);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new FormatError(cause.message, { file: source.name, place: name, cause });
+  }
+}
+
+async function readVector(
+  { name, format, shape, source, offset, byteLength }: TensorInfo,
+): Promise<Float32Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(byteLength);
+  await source.readInto(offset, bytes);
+  const values = new Float32Array(elementCount(shape));
+  getFormat(format).decode(bytes, values);
+  const bad = findNonFinite(values);
+  if (bad < 0) return values;
+  throw new FormatError(`value ${bad} is ${values[bad]}`, { file: source.name, place: name });
+}

@@ -1,0 +1,103 @@
+// Every kernel of a device against the scalar reference, on the cases that the ops offer. Tests run it
+// for all devices and `troodon doctor` for the user's: a kernel that fails there is named and excluded.
+// Each kernel is forced, not just the one that would be chosen.
+
+import { UnsupportedError } from "../errors.ts";
+import { createCaseRandom } from "../ops/case_random.ts";
+import type { OpRecord } from "../ops/op.ts";
+import type { OpCase, Tolerance } from "../ops/op_case.ts";
+import { ops } from "../ops/mod.ts";
+import type { Backend } from "./backend.ts";
+import { type CaseResult, difference, runCase } from "./case_run.ts";
+import { kernelNames } from "./kernel_choice.ts";
+import { createReferenceBackend } from "./reference/reference_backend.ts";
+
+/** Outcome of one kernel on one case. */
+export interface KernelCheck {
+  /** Name of the op. */
+  readonly op: string;
+  /** Name of the kernel. */
+  readonly kernel: string;
+  /** Name of the case. */
+  readonly case: string;
+  /** `skipped`: the kernel does not take this case, or not on this machine. */
+  readonly outcome: "passed" | "failed" | "skipped";
+  /** Why it failed or was skipped. */
+  readonly reason?: string;
+}
+
+/** Options of a self-test. */
+export interface SelfTestOptions {
+  /** Seed of the cases' data; default 1. */
+  readonly seed?: number;
+  /** Restricts the test to some ops. */
+  readonly ops?: readonly string[];
+  /** Cases and what the reference gives on them, for who checks several devices; they decide about the seed. */
+  readonly references?: References;
+}
+
+/** Cases of ops, and what the scalar reference gives on them. */
+export interface References {
+  cases(op: OpRecord): readonly OpCase[];
+  result(op: OpRecord, opCase: OpCase): Promise<CaseResult>;
+}
+
+/** Makes each case, and computes its result, once. */
+export function createReferences(seed: number): References {
+  const cases = new Map<OpRecord, readonly OpCase[]>();
+  const results = new Map<OpCase, Promise<CaseResult>>();
+  return {
+    cases: (op) => remembered(cases, op, () => op.cases?.(createCaseRandom(seed)) ?? []),
+    result: (op, opCase) =>
+      remembered(results, opCase, () => runCase(createReferenceBackend(), op, opCase)),
+  };
+}
+
+function remembered<K, V>(known: Map<K, V>, key: K, make: () => V): V {
+  const value = known.get(key) ?? make();
+  known.set(key, value);
+  return value;
+}
+
+const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in another order" };
+
+/** Runs every kernel of the backend on every case of its op. */
+export async function* checkKernels(
+  backend: Backend,
+  { seed = 1, ops: only, references }: SelfTestOptions = {},
+): AsyncGenerator<KernelCheck> {
+  for (const op of ops.values()) {
+    if (only && !only.includes(op.name)) continue;
+    const kernels = kernelNames(op.name, backend.name);
+    if (kernels.length === 0) continue;
+    const { cases, result } = references ?? createReferences(seed);
+    for (const opCase of cases(op)) {
+      const expected = await result(op, opCase);
+      for (const kernel of kernels) {
+        const check = { op: op.name, kernel, case: opCase.name };
+        yield { ...check, ...await judge(backend, { op, opCase, kernel, expected }) };
+      }
+    }
+  }
+}
+
+interface Trial {
+  readonly op: OpRecord;
+  readonly opCase: OpCase;
+  readonly kernel: string;
+  readonly expected: CaseResult;
+}
+
+async function judge(
+  backend: Backend,
+  { op, opCase, kernel, expected }: Trial,
+): Promise<Pick<KernelCheck, "outcome" | "reason">> {
+  try {
+    const actual = await runCase(backend, op, opCase, kernel);
+    const reason = difference(actual, expected, op.tolerance ?? DEFAULT_TOLERANCE);
+    return reason === undefined ? { outcome: "passed" } : { outcome: "failed", reason };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { outcome: error instanceof UnsupportedError ? "skipped" : "failed", reason };
+  }
+}

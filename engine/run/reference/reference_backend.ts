@@ -1,0 +1,100 @@
+// The scalar reference as a backend: interprets a Plan node by node with the ops' references. It is slow
+// on purpose and is the definition by which the other backends are judged. It keeps activations at the
+// planned offsets of one arena, so a plan that lets two live tensors overlap gives wrong numbers here
+// too. Weights are decoded to float32; f16 states are stored as f16, which defines how they round.
+
+import { product } from "../../graph/dim/mod.ts";
+import type { HostData, Value } from "../../graph/graph.ts";
+import { hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
+import type { Backend, Executable, PrepareOptions } from "../backend.ts";
+import { checkBindings } from "../bindings.ts";
+import { createHostStates } from "../host_states.ts";
+import { loadHostWeights } from "../host_weights.ts";
+import { type Plan, rootOf } from "../../plan/plan.ts";
+import { referenceStep } from "./reference_step.ts";
+import { maximumOf } from "../../plan/sizes.ts";
+
+/** Makes the reference backend. */
+export function createReferenceBackend(): Backend {
+  return { name: "reference", prepare };
+}
+
+async function prepare(plan: Plan, options: PrepareOptions): Promise<Executable> {
+  const { graph } = plan;
+  const weights = await loadHostWeights(plan, options);
+  const states = createHostStates(graph, options.slots);
+  const storage = new Map<number, HostData>([...weights, ...givenData(plan), ...arenaData(plan)]);
+  const memory = { data: ({ id }: Value) => storage.get(id), state: states.data };
+  const steps = plan.steps.map(({ node }) => referenceStep(plan, node, memory));
+  let disposed = false;
+
+  function checkAlive(): void {
+    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+  }
+
+  function dataNamed(list: readonly Value[], kind: string, name: string): HostData {
+    checkAlive();
+    const value = list.find((candidate) => candidate.name === name);
+    if (value) return storage.get(rootOf(plan, value).id)!;
+    const known = list.map((candidate) => candidate.name).join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  return {
+    plan,
+    memory: {
+      weights: bytesOf(weights.values()),
+      arena: plan.arenaBytes,
+      statePerSlot: states.bytesPerSlot,
+      other: bytesOf(graph.inputs.map(({ id }) => storage.get(id)!)),
+    },
+    openSlot: states.open,
+    closeSlot: states.close,
+    readState: states.read,
+    writeState: states.write,
+    input: (name) => dataNamed(graph.inputs, "input", name),
+    output: (name) => dataNamed(graph.outputs, "output", name),
+    run(bindings) {
+      checkAlive();
+      checkBindings(plan, bindings);
+      for (const step of steps) step(bindings);
+    },
+    dispose() {
+      disposed = true;
+      storage.clear();
+    },
+  };
+}
+
+function bytesOf(data: Iterable<HostData>): number {
+  return [...data].reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+// Elements at the maximum binding.
+function mostElements({ limits }: Plan, { shape }: Value): number {
+  return maximumOf(product(shape), limits);
+}
+
+/** Inputs, at their maximum, and constants. */
+function givenData(plan: Plan): [number, HostData][] {
+  const { inputs, nodes } = plan.graph;
+  const constants = nodes.flatMap((node) => node.inputs).filter((value) => value?.data);
+  return [
+    ...inputs.map((value): [number, HostData] => [
+      value.id,
+      hostArray(value.dtype, mostElements(plan, value)),
+    ]),
+    ...constants.map((value): [number, HostData] => [value!.id, value!.data as HostData]),
+  ];
+}
+
+function arenaData(plan: Plan): [number, HostData][] {
+  const arena = new ArrayBuffer(plan.arenaBytes);
+  return [...plan.placements.values()].map(({ value, offset }) => {
+    const { id, dtype } = value;
+    const count = mostElements(plan, value);
+    // A q8 value is held as the floats it stands for, which are larger than its planned bytes.
+    const fits = dtype !== "q8" && offset % hostElementBytes(dtype) === 0;
+    return [id, fits ? hostArray(dtype, count, arena, offset) : hostArray(dtype, count)];
+  });
+}

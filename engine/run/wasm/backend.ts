@@ -1,0 +1,322 @@
+// The WASM backend: makes a plan ready in the memory of one machine. Order of events: refuse what cannot
+// fit; reserve states, inputs, arena and weights; let the workers read and pack the weights; meanwhile lower
+// the nodes to one program; take part in what is left to read. A step is then one call into the machine, and
+// nothing is allocated any more.
+
+import { ADDRESS_SPACE, OutOfMemoryError } from "../../../wasm/allocator.ts";
+import { createMachine, type Machine, type MachineOptions } from "../../../wasm/machine.ts";
+import type { Bindings, ProfileEntry, Program } from "../../../wasm/program.ts";
+import type { SimdVariant } from "../../../wasm/probe.ts";
+import { DeviceError, ResourceError } from "../../errors.ts";
+import { FILE_READER } from "../../io.ts";
+import type { DimEnv } from "../../graph/dim/mod.ts";
+import type { Value } from "../../graph/graph.ts";
+import type { HostData } from "../../ops/op.ts";
+import type { Backend, PrepareOptions, StepWish } from "../backend.ts";
+import { checkBindings } from "../bindings.ts";
+import { weightsOf, weightsOfNodes } from "../host_weights.ts";
+import { indexChecks } from "../index_checks.ts";
+import { type Plan, rootOf } from "../../plan/plan.ts";
+import type { WasmArena } from "./arena.ts";
+import { roundedWeights } from "../../plan/rounded_weights.ts";
+import { createWasmBestLogits } from "./best_logits.ts";
+import { estimate, weightBytes } from "./estimate.ts";
+import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
+import { chooseKernels, lowerPlan } from "./lowering.ts";
+import { memoryParts } from "./memories.ts";
+import { prepareWasmParts } from "./parts.ts";
+import type { WasmExecutable } from "./executable.ts";
+import { createWasmStates } from "./states.ts";
+import { createSharedMachine } from "./shared_machine.ts";
+import { placeValues } from "./values.ts";
+import { createWeightLoader, type WeightLoader } from "./weights.ts";
+import { workOf } from "./thread_share.ts";
+
+/** Options of {@linkcode createWasmBackend}. */
+export interface WasmBackendOptions {
+  /** Threads in all, the calling one included; default: all processors, at most 16. */
+  readonly threads?: number;
+  /** Forces baseline or relaxed SIMD instead of asking the probe. */
+  readonly variant?: SimdVariant;
+  /** Polls of a waiting thread before it sleeps; default 20,000 (some 50 µs). */
+  readonly spins?: number;
+  /** Measures time by kernel (`Executable.profile`); costs a clock reading an instruction. */
+  readonly profile?: boolean;
+  /** True: executables without states share one machine and its workers. */
+  readonly shared?: boolean;
+  /** Where executables without states keep their activations; it decides about the machine too. */
+  readonly arena?: WasmArena | undefined;
+  /** Most bytes of one WASM memory, at most 4 GiB (the default): a larger model takes several. */
+  readonly memoryBytes?: number;
+  /** Leaves this many bytes below everything unused: tests put all that a kernel touches above 2 GiB. */
+  readonly skipBytes?: number;
+}
+
+export type { WasmExecutable } from "./executable.ts";
+
+/** The WASM backend. */
+export interface WasmBackend extends Backend {
+  prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable>;
+}
+
+/** A machine without a plan. */
+interface WarmMachine {
+  readonly machine: Promise<Machine>;
+  /** What loads weights into it already. */
+  loader?: WeightLoader;
+}
+
+/** A machine for a plan. */
+interface ReadyMachine {
+  readonly machine: Machine;
+  readonly loader?: WeightLoader | undefined;
+}
+
+/** Options of a plan, or of a part of one. */
+interface OwnOptions extends WasmBackendOptions {
+  /** The rows of logits of the whole plan. */
+  readonly logits: Value | undefined;
+}
+
+/**
+ * The part of a memory up to which weights are loaded before the plan is known: with this much the model will not be
+ * cut, and the time for planning counts.
+ */
+const PRELOADED_PART = 0.25;
+
+/** Operations that are worth waking workers for: some 100 µs. */
+const LEAST_SHARED_WORK = 2 ** 20;
+
+/** Makes the WASM backend. */
+export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend {
+  const machineOptions: MachineOptions = {
+    wait: false,
+    reader: FILE_READER,
+    ...(options.threads === undefined ? {} : { threads: options.threads }),
+    ...(options.variant === undefined ? {} : { variant: options.variant }),
+    ...(options.spins === undefined ? {} : { spins: options.spins }),
+    ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
+  };
+  const { memoryBytes = ADDRESS_SPACE } = options;
+  const create = async (): Promise<Machine> => {
+    const machine = await createMachine(machineOptions);
+    if (options.skipBytes) machine.allocate(options.skipBytes);
+    return machine;
+  };
+  const shared = options.shared ? createSharedMachine(create) : undefined;
+  let warm: WarmMachine | undefined;
+  /** The machine that is warm already, or a new one. */
+  const start = async (): Promise<ReadyMachine> => {
+    const { machine = create(), loader } = warm ?? {};
+    warm = undefined;
+    return { machine: await machine, loader };
+  };
+  function cool(own: WarmMachine): void {
+    warm = undefined;
+    own.machine.then((machine) => machine.dispose(), () => {});
+  }
+  const only = async (machine: Promise<Machine>) => ({ machine: await machine });
+  return {
+    name: "wasm",
+    async prepare(plan, prepare) {
+      const parts = memoryParts(plan, prepare.slots, memoryBytes);
+      const logits = plan.graph.outputs.find(({ name }) => name === "logits");
+      if (parts.length > 1) {
+        // States alone can be what one memory does not hold.
+        if (warm?.loader) cool(warm);
+        const own = { ...options, arena: undefined, logits };
+        return await prepareWasmParts(
+          plan,
+          parts,
+          prepare,
+          (part, prepare) => prepareWasm(part, own, prepare, start),
+        );
+      }
+      const { arena } = options;
+      return await prepareWasm(plan, { ...options, logits }, prepare, () => {
+        if (plan.graph.states.length > 0) return start();
+        const borrowed = arena?.borrow() ?? shared?.borrow();
+        return borrowed ? only(borrowed) : start();
+      });
+    },
+    warm() {
+      const own: WarmMachine = warm = { machine: create() };
+      own.machine.catch(() => {}); // told to whoever prepares something
+      return {
+        [Symbol.dispose]() {
+          if (warm === own) cool(own);
+        },
+      };
+    },
+    async expect(bytes) {
+      if (!warm || bytes > memoryBytes * PRELOADED_PART) return;
+      try {
+        (await warm.machine).expect(bytes);
+      } catch {
+        // As below.
+      }
+    },
+    async preload(graph) {
+      const weights = weightsOfNodes(graph.nodes);
+      const bytes = weights.reduce((sum, value) => sum + weightBytes(value, false), 0);
+      if (!warm || bytes > memoryBytes * PRELOADED_PART) return;
+      const own = warm;
+      try {
+        const loader = createWeightLoader(await own.machine);
+        loader.add(weights, new Set());
+        loader.start();
+        own.loader = loader;
+      } catch {
+        // What is wrong is said when there is a plan, by the checks that come before loading.
+        cool(own);
+      }
+    },
+    memories: (plan, slots) =>
+      memoryParts(plan, slots, memoryBytes).map((part) => {
+        const { weights, states, activations } = estimate(part, slots);
+        return weights + states + activations;
+      }),
+  };
+}
+
+async function prepareWasm(
+  plan: Plan,
+  options: OwnOptions,
+  prepare: PrepareOptions,
+  start: () => Promise<ReadyMachine>,
+): Promise<WasmExecutable> {
+  prepare.signal?.throwIfAborted();
+  let machine: Machine | undefined;
+  try {
+    const started = await start();
+    machine = started.machine;
+    const loader = started.loader ?? createWeightLoader(machine);
+    return await assemble(machine, loader, plan, options, prepare);
+  } catch (error) {
+    machine?.dispose();
+    if (!(error instanceof OutOfMemoryError)) throw error;
+    throw new ResourceError(`device wasm: ${error.message}`, {
+      file: weightsOf(plan)[0]?.tensor?.source.name,
+      remedy: "Free memory, take a smaller model, or lower contextLength, sessions or batch",
+      cause: error,
+    });
+  }
+}
+
+async function assemble(
+  machine: Machine,
+  loader: WeightLoader,
+  plan: Plan,
+  options: OwnOptions,
+  prepare: PrepareOptions,
+): Promise<WasmExecutable> {
+  const { graph } = plan;
+  // States come first: memory that was never used is zero and costs nothing until it is touched.
+  const states = createWasmStates(machine, graph, prepare.slots);
+  const arena = graph.states.length === 0 ? options.arena : undefined;
+  const values = placeValues(machine, plan, arena);
+  const early = prepare.hostSteps ? chooseKernels(machine, plan, prepare) : undefined;
+  const uses = early && weightUses(plan, early);
+  const weights = loader.add(weightsOf(plan), roundedWeights(graph.nodes), uses);
+  loader.start();
+  await prepare.meanwhile?.();
+  if (!machine.isReady) await machine.ready;
+  // Threads are final now, and kernels may ask for them.
+  const kernels = chooseKernels(machine, plan, prepare);
+  const addressOf = (value: Value) =>
+    weights.vectors.get(rootOf(plan, value).id) ?? values.addressOf(value);
+  const parts = lowerPlan(machine, plan, kernels, {
+    profile: options.profile ?? false,
+    alone: graph.states.length === 0 && workOf(plan) < LEAST_SHARED_WORK,
+    prepare,
+    threads: machine.threads,
+    addressOf,
+    weightOf: (value) => weights.matrices.get(value.id),
+    states,
+    memory: hostMemory(machine, plan, addressOf),
+  });
+  // In an arena of several executables a row does not stay.
+  const best = arena ? undefined : createWasmBestLogits(machine, plan, values, options);
+  await loader.finish(prepare);
+
+  const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
+  const outputs = new Map(
+    graph.outputs.map((value) => [value.name, values.view(rootOf(plan, value))]),
+  );
+  const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
+  const clock = createHostClock();
+  let disposed = false;
+
+  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
+    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+    const view = views.get(name);
+    if (view) return view;
+    const known = [...views.keys()].join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  function run(bindings: DimEnv, wish?: StepWish): void {
+    if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
+    checkBindings(plan, bindings);
+    for (const check of checks) check(bindings);
+    best?.forget();
+    for (const part of parts) {
+      if (!("runOnHost" in part)) runProgram(part, bindings);
+      else if (options.profile) clock.run(part, bindings);
+      else part.runOnHost(bindings);
+    }
+    const wanted = best?.wanted(bindings, wish) ?? 0;
+    if (wanted === 0) return;
+    runProgram(best!.program, { wanted });
+    best!.found(wanted);
+  }
+
+  function profile(): ProfileEntry[] {
+    const programs = best ? [...parts, best.program] : parts;
+    return [
+      ...programs.flatMap((part) => "profile" in part ? part.profile() : []),
+      ...clock.take(),
+    ];
+  }
+
+  function runProgram(program: Program, bindings: Bindings): void {
+    try {
+      program.run(bindings);
+    } catch (cause) {
+      throw new DeviceError((cause as Error).message, { place: graph.name, cause });
+    }
+  }
+
+  return {
+    plan,
+    threads: machine.threads,
+    simd: machine.capabilities.simd,
+    notes: machine.notes,
+    kernels: plan.steps.map(({ node }, i) => kernels[i]?.name ?? `host:${node.op}`),
+    hostNodes: plan.steps.flatMap(({ node }, i) => kernels[i] ? [] : [node]),
+    committedBytes: machine.committedBytes,
+    memory: {
+      weights: loader.bytes,
+      arena: plan.arenaBytes,
+      statePerSlot: states.bytesPerSlot,
+      other: machine.usedBytes - loader.bytes - plan.arenaBytes -
+        prepare.slots * states.bytesPerSlot,
+    },
+    openSlot: states.open,
+    closeSlot: states.close,
+    readState: states.read,
+    writeState: states.write,
+    input: (name) => named(inputs, "input", name),
+    output: (name) => named(outputs, "output", name),
+    run,
+    bestLogits: () => best?.best(),
+    readLogits: (step, target) => best?.readRow(step, target) ?? false,
+    isRowAtHand: true,
+    profile,
+    dispose(): void {
+      if (disposed) return;
+      disposed = true;
+      machine.dispose();
+    },
+  };
+}

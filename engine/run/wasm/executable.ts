@@ -1,0 +1,21 @@
+// What a plan made ready on WASM says of itself, in one memory (wasm_backend.ts) or in several (wasm_parts.ts).
+
+import type { SimdVariant } from "../../../wasm/probe.ts";
+import type { Node } from "../../graph/graph.ts";
+import type { Executable } from "../backend.ts";
+
+/** What the WASM backend adds to an executable. */
+export interface WasmExecutable extends Executable {
+  /** Threads in use. */
+  readonly threads: number;
+  /** `baseline` or `relaxed`. */
+  readonly simd: SimdVariant;
+  /** What differs from what was asked for, one sentence each. */
+  readonly notes: readonly string[];
+  /** Names of the chosen kernels, in order of execution. */
+  readonly kernels: readonly string[];
+  /** Nodes without a kernel, which run by their reference. */
+  readonly hostNodes: readonly Node[];
+  /** Bytes of WASM memory that were claimed from the system. */
+  readonly committedBytes: number;
+}

@@ -1,0 +1,157 @@
+// The kernels of WASM: for each op in order of preference. The first whose `when` holds is taken, by
+// run/kernel_choice.ts; an op without a line here runs by its reference.
+
+import { attentionKernel } from "./lower/attention.ts";
+import { binaryKernels } from "./lower/binary.ts";
+import { chainKernel } from "./lower/chain.ts";
+import { convKernel, depthwiseKernel, fewPlacesKernel } from "./lower/conv.ts";
+import { convIntegerKernel } from "./lower/conv_integer.ts";
+import { convPatchesKernel, convTransposeKernel } from "./lower/conv_transpose.ts";
+import { winogradKernel } from "./lower/conv_winograd.ts";
+import { chooseKernel, combineKernel, mapKernel, testKernels } from "./lower/elementwise.ts";
+import {
+  gatherElementsKernel,
+  oneHotKernel,
+  scatterElementsKernel,
+  triluKernel,
+} from "./lower/index.ts";
+import {
+  dequantizeKernel,
+  dynamicQuantizeKernel,
+  matmulIntegerKernel,
+  quantizeKernel,
+} from "./lower/integer.ts";
+import { nllLossKernel } from "./lower/loss.ts";
+import {
+  embedKernel,
+  expertMatmulKernel,
+  expertMatmulQ8Kernel,
+  matmulInt7Kernel,
+  matmulKernel,
+  matmulQ8Kernel,
+} from "./lower/matmul.ts";
+import { matmulNdKernel } from "./lower/matmul_nd.ts";
+import { moveKernel } from "./lower/move.ts";
+import { padKernel } from "./lower/pad.ts";
+import { batchNormKernel, groupNormKernel } from "./lower/plane_norms.ts";
+import { averagePoolKernel, maxPoolKernel } from "./lower/pool.ts";
+import { recurrentKernel } from "./lower/recurrent.ts";
+import { reduceFloat64Kernel, reduceIntegersKernel, reduceKernel } from "./lower/reduce.ts";
+import { resizeKernel } from "./lower/resize.ts";
+import { appendRowsKernel, rotaryKernel, scaledAttentionKernel } from "./lower/scaled_attention.ts";
+import { argReduceKernel, gatherNdKernel, scatterNdKernel, topKKernel } from "./lower/select.ts";
+import { spanAttentionKernel } from "./lower/span_attention.ts";
+import {
+  accumulateKernel,
+  codeKernels,
+  convertKernel,
+  float64Kernel,
+  integersKernel,
+  mapTypedKernels,
+  numbersKernel,
+  rangeKernel,
+} from "./lower/typed.ts";
+import type { WasmKernel } from "./kernel.ts";
+import { activationKernels } from "./kernels/activation.ts";
+import { activationQ8Kernels } from "./kernels/activation_q8.ts";
+import { clampedGluKernels } from "./kernels/clamped_glu.ts";
+import { gatherKernels } from "./kernels/gather.ts";
+import { gluKernels } from "./kernels/glu.ts";
+import { gluQ8Kernels } from "./kernels/glu_q8.ts";
+import { joinColumnsKernels } from "./kernels/join_columns.ts";
+import { kvAppendKernels } from "./kernels/kv_append.ts";
+import { layerNormKernels } from "./kernels/layer_norm.ts";
+import { matmulLf8Kernels } from "./kernels/matmul_lf8.ts";
+import { quantizeLf8Kernels } from "./kernels/quantize_lf8.ts";
+import { quantizeQ8Kernels } from "./kernels/quantize_q8.ts";
+import { rmsNormKernels } from "./kernels/rms_norm.ts";
+import { rmsNormQ8Kernels } from "./kernels/rms_norm_q8.ts";
+import { ropeKernels } from "./kernels/rope.ts";
+import { ropeTableKernels } from "./kernels/rope_table.ts";
+import { routeKernels } from "./kernels/route.ts";
+import { scaleKernels } from "./kernels/scale.ts";
+import { selectRowsKernels } from "./kernels/select_rows.ts";
+import { softcapKernels } from "./kernels/softcap.ts";
+import { softmaxKernels } from "./kernels/softmax.ts";
+import { sparseAddKernels } from "./kernels/sparse_add.ts";
+import { weightedSumKernels } from "./kernels/weighted_sum.ts";
+
+/** Kernels by op, best first. */
+export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
+  activation: activationKernels,
+  activation_q8: activationQ8Kernels,
+  add: binaryKernels("add"),
+  append_rows: [appendRowsKernel],
+  arg_reduce: [argReduceKernel],
+  attention: [attentionKernel],
+  batch_norm: [batchNormKernel],
+  binary: [combineKernel("binary_f32"), integersKernel, float64Kernel],
+  bit_cast: [moveKernel("bit_cast_move")],
+  cast: [convertKernel, ...codeKernels],
+  clamped_glu: clampedGluKernels,
+  concat: [moveKernel("concat_move")],
+  conv: [depthwiseKernel, fewPlacesKernel, winogradKernel, convKernel],
+  conv_integer: [convIntegerKernel],
+  conv_transpose: [convPatchesKernel, convTransposeKernel],
+  cumulative: [accumulateKernel],
+  dequantize_linear: [dequantizeKernel],
+  dynamic_quantize: [dynamicQuantizeKernel],
+  elementwise: [chainKernel],
+  embed: [embedKernel],
+  expand: [moveKernel("expand_move")],
+  expert_matmul: [expertMatmulKernel],
+  expert_matmul_q8: [expertMatmulQ8Kernel],
+  from_dims: [numbersKernel],
+  gather: gatherKernels,
+  gather_elements: [gatherElementsKernel],
+  gather_nd: [gatherNdKernel],
+  glu: gluKernels,
+  glu_q8: gluQ8Kernels,
+  group_norm: [groupNormKernel],
+  join_columns: joinColumnsKernels,
+  kv_append: kvAppendKernels,
+  layer_norm: layerNormKernels,
+  matmul: [matmulKernel],
+  matmul_int7: [matmulInt7Kernel],
+  matmul_integer: [matmulIntegerKernel],
+  matmul_lf8: matmulLf8Kernels,
+  matmul_nd: [matmulNdKernel],
+  matmul_q8: [matmulQ8Kernel],
+  max_pool: [maxPoolKernel],
+  mul: binaryKernels("mul"),
+  nll_loss: [nllLossKernel],
+  one_hot: [oneHotKernel],
+  pad: [moveKernel("pad_move"), padKernel],
+  pool: [averagePoolKernel],
+  pow: [combineKernel("pow_f32", "pow")],
+  quantize_lf8: quantizeLf8Kernels,
+  quantize_linear: [quantizeKernel],
+  quantize_q8: quantizeQ8Kernels,
+  range: [rangeKernel],
+  recurrent: [recurrentKernel],
+  reduce: [reduceKernel, reduceIntegersKernel, reduceFloat64Kernel],
+  resize: [resizeKernel],
+  rms_norm: rmsNormKernels,
+  rms_norm_q8: rmsNormQ8Kernels,
+  rope: ropeKernels,
+  rope_table: ropeTableKernels,
+  rotary: [rotaryKernel],
+  route: routeKernels,
+  scale: scaleKernels,
+  scaled_attention: [scaledAttentionKernel],
+  scatter_elements: [scatterElementsKernel],
+  scatter_nd: [scatterNdKernel],
+  select_rows: selectRowsKernels,
+  slice: [moveKernel("slice_move")],
+  softcap: softcapKernels,
+  softmax: softmaxKernels,
+  span_attention: [spanAttentionKernel],
+  sparse_add: sparseAddKernels,
+  tile: [moveKernel("tile_move")],
+  top_k: [topKKernel],
+  transpose: [moveKernel("transpose_move")],
+  trilu: [triluKernel],
+  unary: [mapKernel, ...testKernels, ...mapTypedKernels],
+  weighted_sum: weightedSumKernels,
+  where: [chooseKernel],
+};

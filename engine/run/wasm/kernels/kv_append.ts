@@ -1,0 +1,31 @@
+// WASM kernels of `kv_append`, best first.
+
+import { cacheKind, emit, inputAddress, isStatic } from "../lower/lower.ts";
+import { rowsPerChunk } from "../../../ops/row_cut.ts";
+import type { WasmKernel } from "../kernel.ts";
+
+/** Kernels of `kv_append`. */
+export const kvAppendKernels: readonly WasmKernel[] = [
+  {
+    name: "kv_append",
+    inRowChunks: true,
+    when: ({ node: { inputs: [cache] } }) => cache!.shape.every(isStatic),
+    lower(lowering) {
+      const { node: { inputs: [cache, x] }, slotTable, slotCount } = lowering;
+      const [capacity, heads, width] = cache!.shape as [number, number, number];
+      emit(lowering, "kv_append", {
+        x: inputAddress(lowering, 1),
+        state: lowering.stateOffset(cache!),
+        positions: inputAddress(lowering, 2),
+        slots: inputAddress(lowering, 3),
+        slot_table: slotTable,
+        slot_count: slotCount,
+        rows: x!.shape[0]!,
+        group: rowsPerChunk({ rows: x!.shape[0]!, width: heads * width }),
+        width: heads * width,
+        capacity,
+        cache: cacheKind(cache!),
+      });
+    },
+  },
+];

@@ -1,0 +1,165 @@
+// Lowering of everything that reads packed weights: both matrix products and the embedding. The layout of
+// a weight was fixed when it was loaded; the kernels take its number and choose among their variants by
+// themselves (wasm/assembly/matmul_q8.ts).
+
+import { q8RowBytes } from "../../../../quant/q8_activation.ts";
+import { hasIntegerKernel } from "../../../../wasm/format_layouts.ts";
+import { int7TileBytes, ROUNDED_FORMATS } from "../../../../wasm/int7_layout.ts";
+import {
+  floatScratchBytes,
+  int7ScratchBytes,
+  q8ScratchBytes,
+  unpackedScratchBytes,
+} from "../../../../wasm/matmul_scratch.ts";
+import { floatBlock, int7Block } from "../../../../wasm/row_blocks.ts";
+import { shareTiles, smallChunk } from "../../../../wasm/weight_chunks.ts";
+import { TILE_ROWS, tileBytes, WEIGHT_LAYOUTS } from "../../../../wasm/weight_layout.ts";
+import type { PackedWeight, WasmKernel, WasmLowering } from "../kernel.ts";
+import type { Node, Value } from "../../../graph/graph.ts";
+import { emit, inputAddress, outputAddress, rowsOf } from "./lower.ts";
+
+/** Operands that say where a weight is and how it lies. */
+function weightOperands(weight: PackedWeight) {
+  const { layout, address, columns, rows } = weight;
+  const bytes = tileBytes(WEIGHT_LAYOUTS[layout]!, columns);
+  return { w: address, layout, columns, outputs: rows, tile_bytes: bytes };
+}
+
+/** A weight that was packed: a matrix out of a file. */
+function isPacked(weight: Value | undefined): boolean {
+  return weight?.role === "weight" && weight.shape.length === 2;
+}
+
+function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
+  const [x, weight] = lowering.node.inputs;
+  const where = weightOperands(lowering.weight(weight!));
+  const tiles = Math.ceil(where.outputs / TILE_ROWS);
+  return {
+    x: inputAddress(lowering, 0),
+    y: outputAddress(lowering),
+    bias: inputAddress(lowering, 2),
+    rows: rowsOf(x!),
+    scratch: lowering.scratch(scratchBytes),
+    scratch_bytes: scratchBytes,
+    ...where,
+    ...shareTiles(tiles, where.tile_bytes, lowering.threads),
+  };
+}
+
+/** 8-bit activations, weights with an integer layout. */
+export const matmulQ8Kernel: WasmKernel = {
+  name: "matmul_q8",
+  when({ node: { inputs: [, weight] } }) {
+    return isPacked(weight) && hasIntegerKernel(weight!.tensor!.format);
+  },
+  lower(lowering) {
+    const columns = lowering.node.inputs[1]!.shape[1] as number;
+    emit(lowering, "matmul_q8", {
+      ...matmulOperands(lowering, q8ScratchBytes(columns)),
+      row_bytes: q8RowBytes(columns),
+      style: 0,
+    });
+  },
+};
+
+/** Float activations, weights of any format. */
+export const matmulKernel: WasmKernel = {
+  name: "matmul_f32",
+  when: ({ node: { inputs: [, weight] } }) => isPacked(weight),
+  lower(lowering) {
+    const operands = matmulOperands(lowering, floatScratchBytes());
+    emit(lowering, "matmul", { ...operands, block: floatBlock(operands.columns) });
+  },
+};
+
+/** 8-bit activations, float weights that were rounded to 7 bit while loading. */
+export const matmulInt7Kernel: WasmKernel = {
+  name: "matmul_int7",
+  when({ node: { inputs: [, weight] } }) {
+    return isPacked(weight) && ROUNDED_FORMATS.includes(weight!.tensor!.format);
+  },
+  lower(lowering) {
+    const { x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes } = matmulOperands(
+      lowering,
+      int7ScratchBytes(),
+    );
+    const tile_bytes = int7TileBytes(columns), row_bytes = q8RowBytes(columns);
+    emit(lowering, "matmul_int7", {
+      ...{ x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes, tile_bytes, row_bytes },
+      ...shareTiles(Math.ceil(outputs / TILE_ROWS), tile_bytes, lowering.threads),
+      block: int7Block(columns),
+      style: 0,
+    });
+  },
+};
+
+/** A stack of matrices, each of which begins at a tile of its own. */
+function isPackedStack({ inputs: [x, weights] }: Node): boolean {
+  return weights?.role === "weight" && (weights.shape[1] as number) % TILE_ROWS === 0 &&
+    typeof x!.shape[1] === "number";
+}
+
+function expertOperands(lowering: WasmLowering) {
+  const { inputs: [x, weights], outputs: [y] } = lowering.node;
+  const [experts, outputs] = weights!.shape as [number, number, number];
+  const { w, layout, columns, tile_bytes } = weightOperands(lowering.weight(weights!));
+  return {
+    ...{ w, layout, columns, tile_bytes, experts, outputs },
+    x: inputAddress(lowering, 0),
+    y: outputAddress(lowering),
+    bias: inputAddress(lowering, 3),
+    chosen: inputAddress(lowering, 2),
+    rows: x!.shape[0]!,
+    count: y!.shape[1]!,
+    shared: x!.shape[1] === 1 ? 1 : 0,
+    chunk: Math.min(smallChunk(tile_bytes), Math.max(1, outputs / TILE_ROWS)),
+  };
+}
+
+/** Float activations, matrices chosen row by row. */
+export const expertMatmulKernel: WasmKernel = {
+  name: "expert_matmul_f32",
+  when: ({ node }) => isPackedStack(node),
+  lower(lowering) {
+    emit(lowering, "expert_matmul", {
+      ...expertOperands(lowering),
+      scratch: lowering.scratch(floatScratchBytes()),
+      scratch_bytes: floatScratchBytes(),
+    });
+  },
+};
+
+/** 8-bit activations, matrices chosen row by row, with an integer layout. */
+export const expertMatmulQ8Kernel: WasmKernel = {
+  name: "expert_matmul_q8",
+  when: ({ node }) => isPackedStack(node) && hasIntegerKernel(node.inputs[1]!.tensor!.format),
+  lower(lowering) {
+    const columns = lowering.node.inputs[1]!.shape[2] as number;
+    emit(lowering, "expert_matmul_q8", {
+      ...expertOperands(lowering),
+      row_bytes: q8RowBytes(columns),
+      style: 0,
+      scratch: lowering.scratch(unpackedScratchBytes()),
+      scratch_bytes: unpackedScratchBytes(),
+    });
+  },
+};
+
+/** Rows of a packed table. */
+export const embedKernel: WasmKernel = {
+  name: "embed",
+  when: ({ node: { inputs: [, table] } }) => isPacked(table),
+  lower(lowering) {
+    const { inputs: [tokens, table], attributes: { scale } } = lowering.node;
+    const { w, layout, columns, outputs, tile_bytes } = weightOperands(lowering.weight(table!));
+    emit(lowering, "embed", {
+      ...{ w, layout, columns, tile_bytes, vocabulary: outputs },
+      tokens: inputAddress(lowering, 0),
+      y: outputAddress(lowering),
+      rows: tokens!.shape[0]!,
+      scale: scale as number,
+      scratch: lowering.scratch(floatScratchBytes()),
+      scratch_bytes: floatScratchBytes(),
+    });
+  },
+};

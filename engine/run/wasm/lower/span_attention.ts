@@ -1,0 +1,59 @@
+// The WASM kernel of span_attention: one instruction, units of a tile of rows and a key-value head (see
+// wasm/assembly/span_attention.ts).
+
+import type { WasmKernel } from "../kernel.ts";
+import { cacheKind, emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
+
+/** Positions that the kernel takes at once. */
+const BLOCK = 32;
+/** Queries (rows × heads of a group) that share a read of K and V. */
+const MOST_QUERIES = 32;
+
+/** float32 rows of the step, or any cache; any head size. */
+export const spanAttentionKernel: WasmKernel = {
+  name: "span_attention",
+  when: ({ node: { inputs: [q, k, v] } }) =>
+    [q!.shape[1], ...k!.shape.slice(1), ...v!.shape.slice(1)].every(isStatic) &&
+    k!.dtype === v!.dtype,
+  lower(lowering) {
+    const { node: { inputs, attributes } } = lowering;
+    const [q, k, v, , , , slots, bias] = inputs;
+    const heads = q!.shape[1] as number;
+    const [kvHeads, size] = k!.shape.slice(1) as [number, number];
+    const valueSize = v!.shape[2] as number;
+    const tile = Math.max(1, Math.floor(MOST_QUERIES / (heads / kvHeads)));
+    // per query: q, scores, accumulator, maximum, sum, factor; per block: K and V as float32
+    const queries = tile * heads / kvHeads + 1;
+    const widths = padded(size) + padded(valueSize);
+    const scratchBytes = 4 * queries * (widths + BLOCK + 3) + 64 + 4 * BLOCK * widths;
+    emit(lowering, "span_attention", {
+      q: inputAddress(lowering, 0),
+      k: slots ? lowering.stateOffset(k!) : inputAddress(lowering, 1),
+      v: slots ? lowering.stateOffset(v!) : inputAddress(lowering, 2),
+      starts: inputAddress(lowering, 3),
+      ends: inputAddress(lowering, 4),
+      positions: inputAddress(lowering, 5),
+      slots: inputAddress(lowering, 6),
+      slot_table: lowering.slotTable,
+      slot_count: lowering.slotCount,
+      y: outputAddress(lowering),
+      rows: q!.shape[0]!,
+      limit: k!.shape[0]!,
+      heads,
+      kv_heads: kvHeads,
+      head_size: size,
+      value_size: valueSize,
+      cache: cacheKind(k!),
+      scale: attributes.scale as number,
+      bias: inputAddress(lowering, 7),
+      reach: bias ? ((bias.shape[1] as number) - 1) / 2 : 0,
+      tile,
+      scratch: lowering.scratch(scratchBytes),
+      scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
+    });
+  },
+};
+
+function padded(size: number): number {
+  return Math.ceil(size / 4) * 4;
+}

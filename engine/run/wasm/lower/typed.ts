@@ -1,0 +1,219 @@
+// WASM kernels on elements of any type: conversions, arithmetic on whole numbers, progressions, totals.
+
+import { isSmallFloat, type SmallFloat } from "../../../../quant/small_floats.ts";
+import {
+  ELEMENT_KINDS,
+  FLOAT64_MAP_KINDS,
+  INTEGER_KINDS,
+  INTEGER_MAP_KINDS,
+} from "../../../../wasm/opcodes_onnx.ts";
+import type { WasmKernel } from "../kernel.ts";
+import { add, type Dim, floorDiv, product } from "../../../graph/dim/mod.ts";
+import type { DataType, Node, Value } from "../../../graph/graph.ts";
+import { axisOf } from "../../../ops/host_numbers.ts";
+import { hostElementBytes } from "../../../ops/host_tensor.ts";
+import { broadcastLoop } from "./elementwise.ts";
+import { inBytes, numbered } from "./strided.ts";
+import { countOf, emit, inputAddress, outputAddress } from "./lower.ts";
+import { smallFloatSteps, smallFloatValues } from "../../../ops/small_float_steps.ts";
+
+/** Number of an element type in instructions; undefined where no kernel knows it. */
+export function elementKind(dtype: DataType): number | undefined {
+  return Object.hasOwn(ELEMENT_KINDS, dtype)
+    ? ELEMENT_KINDS[dtype as keyof typeof ELEMENT_KINDS]
+    : undefined;
+}
+
+function isInteger(value: Value | undefined): boolean {
+  return (elementKind(value!.dtype) ?? Infinity) < ELEMENT_KINDS.f32;
+}
+
+/** Lines along an axis: how many before, how long, how many side by side. */
+export function linesOf(
+  { shape }: Value,
+  axis: number,
+): { readonly outer: Dim; readonly length: Dim; readonly inner: Dim } {
+  const at = axisOf(axis, shape.length);
+  return {
+    outer: product(shape.slice(0, at)),
+    length: shape[at]!,
+    inner: product(shape.slice(at + 1)),
+  };
+}
+
+/** Kernel of `cast`; float64 to half precision would round twice. */
+export const convertKernel: WasmKernel = {
+  name: "cast_elements",
+  when({ node: { inputs: [x], outputs: [y] } }) {
+    const known = elementKind(x!.dtype) !== undefined && elementKind(y!.dtype) !== undefined;
+    return known && !(x!.dtype === "f64" && hostElementBytes(y!.dtype) === 2);
+  },
+  lower(lowering) {
+    const { inputs: [x], outputs: [y] } = lowering.node;
+    emit(lowering, "convert", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      from: elementKind(x!.dtype)!,
+      to: elementKind(y!.dtype)!,
+    });
+  },
+};
+
+/** Kernels of `cast` between float32 and small floats, by tables. */
+export const codeKernels: readonly WasmKernel[] = [{
+  name: "cast_from_codes",
+  when: ({ node: { inputs: [x], outputs: [y] } }) => isSmallFloat(x!.dtype) && y!.dtype === "f32",
+  lower(lowering) {
+    const { inputs: [x] } = lowering.node;
+    emit(lowering, "look_up", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      table: lowering.words(smallFloatValues(x!.dtype as SmallFloat)),
+    });
+  },
+}, {
+  name: "cast_to_codes",
+  when: ({ node: { inputs: [x], outputs: [y] } }) => isSmallFloat(y!.dtype) && x!.dtype === "f32",
+  lower(lowering) {
+    const { inputs: [x], outputs: [y], attributes } = lowering.node;
+    const { count: steps, words } = smallFloatSteps(y!.dtype as SmallFloat, attributes);
+    emit(lowering, "find_code", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      count: countOf(x!),
+      table: lowering.words(words),
+      steps,
+    });
+  },
+}];
+
+/** The kernel of `unary` on some types. */
+function mapTypedKernel(
+  name: string,
+  kinds: Readonly<Record<string, number>>,
+  takes: (x: Value) => boolean,
+): WasmKernel {
+  return {
+    name,
+    when: ({ node }) =>
+      takes(node.inputs[0]!) && Object.hasOwn(kinds, node.attributes.kind as string),
+    lower(lowering) {
+      const { inputs: [x], attributes } = lowering.node;
+      emit(lowering, "map_integers", {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        count: countOf(x!),
+        kind: kinds[attributes.kind as string]!,
+        type: elementKind(x!.dtype)!,
+      });
+    },
+  };
+}
+
+/** Kernels of `unary` on whole numbers and truth values, and on float64. */
+export const mapTypedKernels: readonly WasmKernel[] = [
+  mapTypedKernel("unary_integers", INTEGER_MAP_KINDS, (x) => isInteger(x) && x.dtype !== "u64"),
+  mapTypedKernel("unary_float64", FLOAT64_MAP_KINDS, ({ dtype }) => dtype === "f64"),
+];
+
+const RANK = 6;
+
+/** Functions of two whole numbers that are none of float64. */
+const WHOLE_ONLY = /^(mod|and|or|xor|bit_.*|shift_.*)$/;
+
+/** Kernel of `binary` on whole numbers and truth values. */
+export const integersKernel: WasmKernel = {
+  name: "binary_integers",
+  when: ({ node }) =>
+    isInteger(node.inputs[0]) && Object.hasOwn(INTEGER_KINDS, node.attributes.kind as string) &&
+    broadcastLoop(node).sizes.length <= RANK,
+  lower(lowering) {
+    const { inputs: [a, b], attributes } = lowering.node;
+    const { sizes, strides } = broadcastLoop(lowering.node);
+    const bytes = hostElementBytes(a!.dtype), rank = { rank: RANK, missing: 0 };
+    emit(lowering, "combine_integers", {
+      a: lowering.address(a!),
+      b: lowering.address(b!),
+      y: outputAddress(lowering),
+      kind: INTEGER_KINDS[attributes.kind as keyof typeof INTEGER_KINDS],
+      type: elementKind(a!.dtype)!,
+      ...numbered("n", sizes, { rank: RANK, missing: 1 }),
+      ...numbered("a", inBytes(strides[0]!, bytes), rank),
+      ...numbered("b", inBytes(strides[1]!, bytes), rank),
+    });
+  },
+};
+
+/** The same on float64. */
+export const float64Kernel: WasmKernel = {
+  ...integersKernel,
+  name: "binary_float64",
+  when: ({ node }) => {
+    const { inputs: [a], attributes } = node, kind = attributes.kind as string;
+    return a!.dtype === "f64" && Object.hasOwn(INTEGER_KINDS, kind) && !WHOLE_ONLY.test(kind) &&
+      broadcastLoop(node).sizes.length <= RANK;
+  },
+};
+
+/** Kernel of `range`. */
+export const rangeKernel: WasmKernel = {
+  name: "range_elements",
+  when: ({ node }) => elementKind(node.outputs[0]!.dtype) !== undefined,
+  lower(lowering) {
+    const { outputs: [y] } = lowering.node;
+    emit(lowering, "count_up", {
+      start: inputAddress(lowering, 0),
+      delta: inputAddress(lowering, 1),
+      y: outputAddress(lowering),
+      count: countOf(y!),
+      type: elementKind(y!.dtype)!,
+    });
+  },
+};
+
+// Each element is an instruction: this is for shapes, not for tables.
+const MOST_NUMBERS = 64;
+
+/** Kernel of `from_dims`. */
+export const numbersKernel: WasmKernel = {
+  name: "from_dims_elements",
+  when: ({ node }) =>
+    elementKind(node.outputs[0]!.dtype) !== undefined && valuesOf(node).length <= MOST_NUMBERS,
+  lower(lowering) {
+    const { dtype } = lowering.node.outputs[0]!;
+    const address = outputAddress(lowering), bytes = hostElementBytes(dtype);
+    valuesOf(lowering.node).forEach((value, i) => {
+      // Operands keep the low 32 bits of a number.
+      emit(lowering, "set_number", {
+        y: add(address, i * bytes),
+        type: elementKind(dtype)!,
+        low: value,
+        high: floorDiv(value, 2 ** 32),
+      });
+    });
+  },
+};
+
+function valuesOf({ attributes }: Node): readonly Dim[] {
+  return attributes.values as readonly Dim[];
+}
+
+/** Kernel of `cumulative`. */
+export const accumulateKernel: WasmKernel = {
+  name: "cumulative_elements",
+  when: ({ node }) => elementKind(node.inputs[0]!.dtype) !== undefined,
+  lower(lowering) {
+    const { inputs: [x], attributes } = lowering.node;
+    emit(lowering, "accumulate", {
+      x: lowering.address(x!),
+      y: outputAddress(lowering),
+      ...linesOf(x!, attributes.axis as number),
+      type: elementKind(x!.dtype)!,
+      products: attributes.kind === "prod" ? 1 : 0,
+      exclusive: Number(attributes.exclusive),
+      reverse: Number(attributes.reverse),
+    });
+  },
+};

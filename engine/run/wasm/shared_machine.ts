@@ -1,0 +1,67 @@
+// One WASM machine for several executables: the segments of a graph, and plans that follow one another as
+// sizes grow. Each borrows it and gives back what it allocated; workers start once, and stop when nobody
+// borrows any more. Executables that keep states do not share: their memory must be fresh.
+
+import type { Machine } from "../../../wasm/machine.ts";
+
+/** A machine to borrow. */
+export interface SharedMachine {
+  /** The machine; its `dispose` gives back what was allocated through it. */
+  borrow(): Promise<Machine>;
+}
+
+/** Calls `start` at the first borrowing, and again after everything was given back. */
+export function createSharedMachine(start: () => Promise<Machine>): SharedMachine {
+  const current: { machine?: Promise<Machine>; borrowers: number } = { borrowers: 0 };
+
+  return {
+    async borrow() {
+      current.borrowers++;
+      current.machine ??= start();
+      try {
+        return lend(await current.machine, giveBack);
+      } catch (error) {
+        giveBack();
+        throw error;
+      }
+    },
+  };
+
+  function giveBack(): void {
+    if (--current.borrowers > 0) return;
+    current.machine?.then((machine) => machine.dispose(), () => {});
+    delete current.machine;
+  }
+}
+
+function lend(machine: Machine, giveBack: () => void): Machine {
+  const blocks: number[] = [];
+  let returned = false;
+  const dispose = () => {
+    if (returned) return;
+    returned = true;
+    // No worker may still look at a program whose memory is given back.
+    machine.settle();
+    for (const address of blocks) machine.release(address);
+    giveBack();
+  };
+  // Everything else, counters that change included, is the machine's own.
+  return Object.create(machine, {
+    allocate: {
+      value(bytes: number): number {
+        const address = machine.allocate(bytes);
+        blocks.push(address);
+        return address;
+      },
+    },
+    release: {
+      value(address: number): void {
+        const at = blocks.lastIndexOf(address);
+        if (at >= 0) blocks.splice(at, 1);
+        machine.release(address);
+      },
+    },
+    dispose: { value: dispose },
+    [Symbol.dispose]: { value: dispose },
+  }) as Machine;
+}

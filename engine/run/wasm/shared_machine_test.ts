@@ -1,0 +1,54 @@
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { createMachine } from "../../../wasm/machine.ts";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import type { Graph } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
+import { plan } from "../../plan/planner.ts";
+import { createWasmBackend } from "./backend.ts";
+import { createSharedMachine } from "./shared_machine.ts";
+
+function sum(width: number): Graph {
+  const builder = createGraphBuilder("sum", getOp);
+  const x = builder.input("x", [width], "f32");
+  builder.output("y", builder.op("add", [x, x], {}, "add")[0]!);
+  return builder.build();
+}
+
+Deno.test("borrowers have one memory; what one gives back the next one gets", async () => {
+  const shared = createSharedMachine(() => createMachine({ threads: 1 }));
+  const first = await shared.borrow(), second = await shared.borrow();
+  assertStrictEquals(first.memory, second.memory);
+  const base = second.usedBytes;
+  const address = first.allocate(1024);
+  first.allocate(64);
+  assert(second.usedBytes >= base + 1024);
+  first.dispose();
+  first.dispose();
+  assertEquals(second.usedBytes, base);
+  assertEquals(second.allocate(1024), address);
+  second.dispose();
+  // Nobody is left, so the next one starts a machine of its own.
+  const third = await shared.borrow();
+  assert(third.memory !== first.memory);
+  third.dispose();
+});
+
+Deno.test("executables of one shared backend do not disturb each other", async () => {
+  const backend = createWasmBackend({ threads: 1, shared: true });
+  const prepare = (width: number) =>
+    backend.prepare(plan(sum(width), { limits: {} }), { slots: 1 });
+  const one = await prepare(5), other = await prepare(9);
+  (one.input("x") as Float32Array).fill(1);
+  (other.input("x") as Float32Array).fill(2);
+  one.run({});
+  other.run({});
+  assertEquals([...one.output("y") as Float32Array], Array(5).fill(2));
+  one.dispose();
+  const next = await prepare(7);
+  (next.input("x") as Float32Array).fill(4);
+  next.run({});
+  assertEquals([...other.output("y") as Float32Array], Array(9).fill(4));
+  assertEquals([...next.output("y") as Float32Array], Array(7).fill(8));
+  other.dispose();
+  next.dispose();
+});

@@ -1,0 +1,103 @@
+// The hash table of text_index.ts over strings that are not decoded: it hashes and compares their bytes, so
+// that a vocabulary is indexed before any of its texts exists. A text that is looked up is written as bytes first.
+
+import type { StringTable } from "../../formats/string_table.ts";
+import { createTextIndex, MAX_PROBES_PER_TEXT, type TextIndex } from "./text_index.ts";
+
+// FNV-1a over bytes, with the high bits folded in: neighbours differ in their last byte only.
+function hashOf(bytes: Uint8Array, from: number, end: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = from; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  return hash ^ (hash >>> 15);
+}
+
+function isSame(a: Uint8Array, at: number, end: number, b: Uint8Array, from: number): boolean {
+  for (; at < end; at++, from++) if (a[at] !== b[from]) return false;
+  return true;
+}
+
+/** Indexes the strings of a table. */
+export function createTableIndex(table: StringTable): TextIndex {
+  const { bytes, starts, lengthBytes, length: count } = table;
+  let size = 16;
+  while (size < 2 * count) size *= 2;
+  const mask = size - 1;
+  // 0 is an empty slot, n + 1 is string n. With bits of the hash beside it in place of a list of hashes, Gemma's
+  // vocabulary took as long on a cold start (12.6 to 12.8 ms, medians of 15).
+  const slots = new Int32Array(size);
+  const hashes = new Int32Array(count);
+  let longest = 0;
+  let probesLeft = 64 + MAX_PROBES_PER_TEXT * count;
+  for (let i = 0; i < count; i++) {
+    const start = starts[i], end = starts[i + 1] - lengthBytes;
+    if (end - start > longest) longest = end - start;
+    const hash = hashes[i] = hashOf(bytes, start, end);
+    let at = hash & mask;
+    for (let slot = slots[at]; slot !== 0; slot = slots[at]) {
+      const other = slot - 1, from = starts[other];
+      const isDouble = hashes[other] === hash &&
+        end - start === starts[slot] - lengthBytes - from &&
+        isSame(bytes, start, end, bytes, from);
+      if (isDouble) break;
+      at = (at + 1) & mask;
+      // Somebody may have written the list so that it collides: see text_index.ts.
+      if (--probesLeft < 0) return createTextIndex(table.all());
+    }
+    if (slots[at] === 0) slots[at] = i + 1;
+  }
+
+  let written = new Uint8Array(256);
+  return {
+    get(text) {
+      // No text has fewer bytes than units.
+      if (text === "" || text.length > longest) return undefined;
+      if (written.length < 3 * text.length) written = new Uint8Array(3 * text.length);
+      const length = writeText(text, written);
+      const hash = hashOf(written, 0, length);
+      for (let at = hash & mask; slots[at] !== 0; at = (at + 1) & mask) {
+        const place = slots[at] - 1;
+        if (hashes[place] !== hash) continue;
+        const start = starts[place];
+        const isFound = table.endOf(place) - start === length &&
+          isSame(written, 0, length, bytes, start);
+        // Bytes alone may add up to a character that is not written as one.
+        if (isFound && (text.isWellFormed() || table.get(place) === text)) return place;
+      }
+      return undefined;
+    },
+  };
+}
+
+/**
+ * Writes the bytes of a string of a table (`stringBytes`): UTF-8, and a byte for each of U+DC80…U+DCFF alone. For other
+ * halves of characters, which no string has, it writes something.
+ */
+function writeText(text: string, out: Uint8Array): number {
+  let at = 0;
+  for (let i = 0; i < text.length; i++) {
+    let code = text.charCodeAt(i);
+    if (code < 0x80) {
+      out[at++] = code;
+      continue;
+    }
+    if (code < 0x800) {
+      out[at++] = 0xc0 | code >> 6;
+      out[at++] = 0x80 | code & 0x3f;
+      continue;
+    }
+    if (code >= 0xdc80 && code <= 0xdcff) {
+      out[at++] = code - 0xdc00;
+      continue;
+    }
+    const next = text.charCodeAt(i + 1);
+    if (code >= 0xd800 && code < 0xdc00 && next >= 0xdc00 && next < 0xe000) {
+      i++;
+      code = 0x10000 + (code - 0xd800 << 10) + next - 0xdc00;
+      out[at++] = 0xf0 | code >> 18;
+      out[at++] = 0x80 | code >> 12 & 0x3f;
+    } else out[at++] = 0xe0 | code >> 12;
+    out[at++] = 0x80 | code >> 6 & 0x3f;
+    out[at++] = 0x80 | code & 0x3f;
+  }
+  return at;
+}

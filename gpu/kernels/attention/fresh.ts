@@ -1,0 +1,185 @@
+// The newest row of a session on its way into its own attention: attention_walk reads the row's queries, key and value
+// from the product that made them, normalises and rotates them as it goes, attends to the key in registers, and writes
+// key and value to the caches for the rows to come. A dispatch of its own for that (rope_append.ts) costs the host more
+// than all of it costs the GPU. For one row only: rows of one step may attend to each other's keys, which have to be in
+// the cache before.
+//
+// Every workgroup of a row rotates its queries anew, and every tile of a key head the key; one of them stores it. What a
+// float16 cache rounds is rounded before it is attended to, so that the result is the same as by way of the cache.
+
+import type { Shader } from "../../kernel.ts";
+import { float, wgsl } from "../../wgsl.ts";
+import type { HeadShape } from "./split.ts";
+import { HALF_PAIR } from "../kv_append.ts";
+import { list } from "../matmul/rows.ts";
+
+/** How a row becomes heads. */
+export interface FreshRow {
+  /** Channels that are rotated in pairs; see canRotate. */
+  readonly pairs: number;
+  readonly interleaved: boolean;
+  readonly hasQueryNorm: boolean;
+  readonly hasKeyNorm: boolean;
+  /** Of the norms. */
+  readonly epsilon: number;
+  readonly base: number;
+  /** Whether keys and values come in bindings of their own. */
+  readonly isApart: boolean;
+}
+
+/** Parts of a shader that attends to a fresh row. */
+export interface FreshReader {
+  /** Instead of a binding of queries. */
+  readonly storage: Shader["storage"];
+  /** Functions. */
+  readonly declarations: string;
+  /** Statements that define `name{i}`: quads of a lane of query head `head` (an expression), ready to be multiplied. */
+  query(name: string, head: string): string;
+  /** Statements that define `fresh_k{i}` and `fresh_v{i}` of `kv_head`, as the cache will have them. */
+  readonly keyAndValue: string;
+  /** Statements that write them as unit `at` of the caches `k` and `v`. */
+  store(at: string): string;
+}
+
+/** Whether quads of channels stay whole when they are rotated. */
+export function canRotate(
+  { pairs, interleaved }: Pick<FreshRow, "pairs" | "interleaved">,
+): boolean {
+  return pairs % (interleaved ? 2 : 4) === 0;
+}
+
+/**
+ * The parts for heads whose lanes have `quads` quads each, of `lanes` neighbouring invocations.
+ *
+ * @param sum Statements that add a variable up over the lanes of a head.
+ */
+export function freshReader(
+  { heads, kvHeads, width, dtype }: HeadShape,
+  row: FreshRow,
+  { quads, sum }: { readonly quads: number; readonly sum: (name: string) => string },
+): FreshReader {
+  const { hasQueryNorm, hasKeyNorm, isApart, interleaved } = row;
+  const headQuads = width / 4;
+  const f16 = dtype === "f16";
+  const quadsOf = (text: (i: number) => string) => list(quads, text);
+
+  /** Defines the factor of a head's norm. */
+  function factorOf(name: string, source: string, base: string): string {
+    return wgsl`
+      var ${name}_squares = 0.0;
+      ${
+      quadsOf((i) =>
+        wgsl`
+        let ${name}_raw${i} = ${source}[${base} + ${quads}u * lane + ${i}u];
+        ${name}_squares += dot(${name}_raw${i}, ${name}_raw${i});
+      `
+      )
+    }
+      ${sum(`${name}_squares`)}
+      let ${name}_factor = 1.0 / sqrt(${name}_squares / ${width}.0 + ${float(row.epsilon)});
+    `;
+  }
+
+  function headOf(name: string, kind: "q" | "k", source: string, base: string): string {
+    const isNormed = kind === "q" ? hasQueryNorm : hasKeyNorm;
+    const factor = isNormed ? `${name}_factor` : "1.0";
+    return wgsl`
+      ${isNormed ? factorOf(name, source, base) : ""}
+      ${
+      quadsOf((i) =>
+        `let ${name}${i} = turned_${kind}(${base}, ${quads}u * lane + ${i}u, ${factor});`
+      )
+    }
+    `;
+  }
+
+  const keyBase = isApart ? `kv_head * ${headQuads}u` : `(${heads}u + kv_head) * ${headQuads}u`;
+  const valueBase = isApart ? keyBase : `(${heads + kvHeads}u + kv_head) * ${headQuads}u`;
+  const packed = (name: string) =>
+    f16 ? quadsOf((i) => `stored(${name}${i})`).join(", ") : `${name}0`;
+  return {
+    storage: {
+      qkv: "array<vec4<f32>>",
+      table: interleaved ? "array<vec2<f32>>" : "array<vec4<f32>>",
+      ...hasQueryNorm && { query_norm: "array<vec4<f32>>" },
+      ...hasKeyNorm && { key_norm: "array<vec4<f32>>" },
+      ...isApart && { new_k: "array<vec4<f32>>", new_v: "array<vec4<f32>>" },
+    },
+    declarations: wgsl`
+      ${f16 ? HALF_PAIR : ""}
+      ${f16 ? STORED : ""}
+      ${turned("q", "qkv", row, headQuads, hasQueryNorm ? "query_norm" : undefined)}
+      ${turned("k", isApart ? "new_k" : "qkv", row, headQuads, hasKeyNorm ? "key_norm" : undefined)}
+    `,
+    query: (name, head) => headOf(name, "q", "qkv", `${head} * ${headQuads}u`),
+    keyAndValue: wgsl`
+      ${headOf("turned_k", "k", isApart ? "new_k" : "qkv", keyBase)}
+      ${
+      quadsOf((i) => {
+        const value = `${isApart ? "new_v" : "qkv"}[${valueBase} + ${quads}u * lane + ${i}u]`;
+        return wgsl`
+          let fresh_k${i} = ${f16 ? `rounded(turned_k${i})` : `turned_k${i}`};
+          let fresh_v${i} = ${f16 ? `rounded(${value})` : value};
+        `;
+      })
+    }
+    `,
+    store: (at) =>
+      quads === 2
+        ? wgsl`
+          k[${at}] = vec4<u32>(${packed("fresh_k")});
+          v[${at}] = vec4<u32>(${packed("fresh_v")});
+        `
+        : wgsl`
+          k[${at}] = ${packed("fresh_k")};
+          v[${at}] = ${packed("fresh_v")};
+        `,
+  };
+}
+
+const STORED = wgsl`
+  // Four channels of a float16 cache.
+  fn stored(quad: vec4<f32>) -> vec2<u32> {
+    return vec2<u32>(half_pair(quad.xy), half_pair(quad.zw));
+  }
+
+  fn rounded(quad: vec4<f32>) -> vec4<f32> {
+    let pair = stored(quad);
+    return vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
+  }
+`;
+
+/** `turned_NAME(base, quad, factor)`: a quad of the head at `base` after norm and rotation. */
+function turned(
+  name: "q" | "k",
+  source: string,
+  { pairs, interleaved, base }: FreshRow,
+  headQuads: number,
+  norm: string | undefined,
+): string {
+  const raw = (quad: string) =>
+    norm
+      ? `${source}[base + ${quad}] * (factor * (${float(base)} + ${norm}[${quad}]))`
+      : `${source}[base + ${quad}]`;
+  const rest = pairs / 2 < headQuads ? `if (quad >= ${pairs / 2}u) { return own; }` : "";
+  const rotated = interleaved
+    ? wgsl`
+      let cosine = table[quad].xxyy;
+      let sine = table[quad + ${pairs / 2}u].xxyy;
+      return own * cosine + vec4<f32>(-own.y, own.x, -own.w, own.z) * sine;
+    `
+    : wgsl`
+      let is_second = quad >= ${pairs / 4}u;
+      let pair = select(quad, quad - ${pairs / 4}u, is_second);
+      let partner = select(quad + ${pairs / 4}u, pair, is_second);
+      let other = ${raw("partner")};
+      return own * table[pair] + select(-other, other, is_second) * table[pair + ${pairs / 4}u];
+    `;
+  return wgsl`
+    fn turned_${name}(base: u32, quad: u32, factor: f32) -> vec4<f32> {
+      let own = ${raw("quad")};
+      ${rest}
+      ${rotated}
+    }
+  `;
+}

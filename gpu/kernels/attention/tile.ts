@@ -1,0 +1,354 @@
+// Attention for many rows, flash style: a workgroup keeps a tile of queries (some rows × the query heads that
+// share a key head) and walks over the keys that any of them sees, a block at a time; scores exist only for
+// one block. Sums are rescaled as the running maximum of a query moves.
+//
+// Rows of a tile may belong to different sessions: consecutive rows of one cache are a run, and runs are worked
+// off one after the other, the queries of other runs being masked. A prompt's chunk is a single run.
+
+import type { Shader } from "../../kernel.ts";
+import { wgsl } from "../../wgsl.ts";
+import type { SpanRule } from "./spans.ts";
+import { type HeadShape, NO_SCORE } from "./split.ts";
+import { channelReader } from "../channel_reader.ts";
+import { list } from "../matmul/rows.ts";
+import { groupQuantizer } from "../quantize_group.ts";
+
+/** What a shader is made for. */
+export interface AttentionTileParams extends HeadShape {
+  readonly rule: SpanRule;
+  /** Query heads that a workgroup serves, all of one key head. */
+  readonly tileHeads: number;
+  /** Queries of a tile; a multiple of 4, at least `tileHeads`. Four invocations serve each. */
+  readonly queries: number;
+  /** Keys of a block: 8, or a multiple of 16. */
+  readonly block: number;
+  readonly sinks: boolean;
+  /** Write 8-bit rows (heads of a multiple of 32 channels), by shuffles or not; absent: floats. */
+  readonly quantize?: "subgroup" | "workgroup";
+}
+
+/** Rows of a tile. */
+export function attentionTileRows(
+  { queries, tileHeads }: Pick<AttentionTileParams, "queries" | "tileHeads">,
+): number {
+  return Math.floor(queries / tileHeads);
+}
+
+/** Bytes of workgroup memory that a shader takes. */
+export function attentionTileBytes(
+  { queries, block, width, valueWidth }: Pick<
+    AttentionTileParams,
+    "queries" | "block" | "width" | "valueWidth"
+  >,
+): number {
+  const keyVectors = Math.ceil(width / 4 + 1) * (block + 1);
+  const valueVectors = Math.ceil(valueWidth / 4 + 1) * block;
+  const vectors = Math.ceil(width / 4 + 1) * queries + Math.max(keyVectors, valueVectors) +
+    block * queries / 4;
+  return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
+}
+
+/** The shader; bindings q, k, v, y, sinks, those of the rule; workgroups: row tiles, head tiles. */
+export function attentionTile(params: AttentionTileParams): Shader {
+  const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
+  const { tileHeads, queries, block, sinks, quantize } = params;
+  const group = heads / kvHeads;
+  const tilesOfGroup = Math.ceil(group / tileHeads);
+  const rows = attentionTileRows(params);
+  const workgroup = 4 * queries;
+  const q = channelReader("q", "f32", width);
+  const k = channelReader("k", dtype, width);
+  const v = channelReader("v", dtype, valueWidth);
+  const keyQuads = k.units * k.unitQuads, valueQuads = v.units * v.unitQuads;
+  // One vector more than there are keys keeps neighbouring channels in different banks.
+  const keyStride = block + 1;
+  const keyThreads = Math.min(16, block), threadKeys = block / keyThreads;
+  const threadQuads = Math.ceil(valueQuads / 16);
+  const queryQuads = queries / 4;
+  const tileVectors = Math.max(keyQuads * keyStride, valueQuads * block);
+  const laneKeys = block / 4;
+  const quantizer = quantize && groupQuantizer({
+    columns: heads * valueWidth,
+    workgroup,
+    passes: 1,
+    subgroups: quantize === "subgroup",
+  });
+  return {
+    name: quantize ? "attention_tile_q8" : "attention_tile",
+    storage: {
+      q: q.type,
+      k: k.type,
+      v: v.type,
+      y: quantize ? "array<u32>" : "array<f32>",
+      ...sinks ? { sinks: "array<f32>" } : {},
+      ...rule.storage,
+    },
+    writes: ["y"],
+    uniforms: { rows: "u32" },
+    enables: quantizer?.enables ?? [],
+    code: wgsl`
+      ${rule.code}
+
+      ${quantizer?.declarations ?? ""}
+
+      ${quantizer?.put ?? ""}
+
+      ${q.code}
+
+      ${k.code}
+
+      ${v.code}
+
+      // Rows first … last - 1 of the tile, of one cache, and the keys that any of them sees.
+      struct Run { first: u32, last: u32, start: u32, end: u32 }
+
+      var<workgroup> spans: array<Span, ${rows}>;
+      var<workgroup> shared_run: Run;
+      var<workgroup> q_tile: array<vec4<f32>, ${keyQuads * queries}>;
+      var<workgroup> kv_tile: array<vec4<f32>, ${tileVectors}>;
+      var<workgroup> weights: array<vec4<f32>, ${block * queryQuads}>;
+      var<workgroup> lane_peaks: array<f32, ${workgroup}>;
+      var<workgroup> factors: array<vec4<f32>, ${queryQuads}>;
+
+      fn next_run(first: u32, rows_here: u32) -> Run {
+        var run = Run(first, first, 0xffffffffu, 0u);
+        if (first >= rows_here) { return run; }
+        let base = spans[first].base;
+        while (run.last < rows_here) {
+          let span = spans[run.last];
+          if (span.base != base) { break; }
+          if (span.start < span.end) {
+            run.start = min(run.start, span.start);
+            run.end = max(run.end, span.end);
+          }
+          run.last++;
+        }
+        return run;
+      }
+
+      @compute @workgroup_size(${workgroup})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32,
+      ) {
+        let first_row = id.x * ${rows}u;
+        let rows_here = min(${rows}u, params.rows - first_row);
+        let kv_head = id.y / ${tilesOfGroup}u;
+        let first_head = kv_head * ${group}u + id.y % ${tilesOfGroup}u * ${tileHeads}u;
+        let last_head = (kv_head + 1u) * ${group}u - 1u;
+        if (thread < rows_here) { spans[thread] = span_of(first_row + thread); }
+        for (var i = thread; i < ${queries * keyQuads}u; i += ${workgroup}u) {
+          let query = i / ${keyQuads}u;
+          let quad = i % ${keyQuads}u;
+          let row = first_row + min(query / ${tileHeads}u, rows_here - 1u);
+          let head = min(first_head + query % ${tileHeads}u, last_head);
+          q_tile[quad * ${queries}u + query] = q_quad(row * ${heads}u + head, quad);
+        }
+        workgroupBarrier();
+
+        // Scores: four queries and every ${keyThreads}th key.
+        let key_thread = thread % 16u;
+        let query_quad = thread / 16u;
+        // Softmax: one query and every fourth key.
+        let query = thread % ${queries}u;
+        let lane = thread / ${queries}u;
+        var peak = ${NO_SCORE};
+        var total = 0.0;
+        // Sums: four queries and every 16th quad of channels.
+        ${list(4 * threadQuads, (n) => `var sum${n} = vec4<f32>();`)}
+
+        var next = 0u;
+        loop {
+          if (thread == 0u) { shared_run = next_run(next, rows_here); }
+          let run = workgroupUniformLoad(&shared_run);
+          if (run.first >= run.last) { break; }
+          next = run.last;
+          for (var first_key = run.start; first_key < run.end; first_key += ${block}u) {
+            for (var i = thread; i < ${block * k.units}u; i += ${workgroup}u) {
+              let place = i / ${k.units}u;
+              let unit = i % ${k.units}u;
+              let key = min(first_key + place, run.end - 1u);
+              let key_row = (spans[run.first].base + key) * ${kvHeads}u + kv_head;
+              ${k.load("key", "key_row", "unit")}
+              ${
+      list(k.unitQuads, (c) =>
+        `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${keyStride}u + place] = key${c};`)
+    }
+            }
+            workgroupBarrier();
+            if (key_thread < ${keyThreads}u) {
+              ${list(4 * threadKeys, (n) => `var dot${n} = 0.0;`)}
+              for (var quad = 0u; quad < ${keyQuads}u; quad++) {
+                ${
+      list(4, (i) => `let q${i} = q_tile[quad * ${queries}u + 4u * query_quad + ${i}u];`)
+    }
+                ${
+      list(threadKeys, (j) =>
+        wgsl`
+                  let key${j} = kv_tile[quad * ${keyStride}u + key_thread + ${keyThreads * j}u];
+                  ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
+                `)
+    }
+              }
+              ${
+      list(threadKeys, (j) =>
+        wgsl`
+                let place${j} = key_thread + ${keyThreads * j}u;
+                weights[place${j} * ${queryQuads}u + query_quad] = vec4<f32>(
+                  ${
+          list(4, (i) =>
+            `score(run, first_head, last_head, 4u * query_quad + ${i}u, first_key + place${j}, dot${
+              4 * j + i
+            }),`)
+        }
+                );
+              `)
+    }
+            }
+            workgroupBarrier();
+            var most = ${NO_SCORE};
+            ${
+      list(laneKeys, (i) =>
+        wgsl`
+              let score${i} = weights[(lane + ${
+          4 * i
+        }u) * ${queryQuads}u + (query >> 2u)][query & 3u];
+              most = max(most, score${i});
+            `)
+    }
+            lane_peaks[thread] = most;
+            for (var i = thread; i < ${block * v.units}u; i += ${workgroup}u) {
+              let place = i / ${v.units}u;
+              let unit = i % ${v.units}u;
+              let key = min(first_key + place, run.end - 1u);
+              let value_row = (spans[run.first].base + key) * ${kvHeads}u + kv_head;
+              ${v.load("value", "value_row", "unit")}
+              ${
+      list(v.unitQuads, (c) =>
+        `kv_tile[place * ${valueQuads}u + unit * ${v.unitQuads}u + ${c}u] = value${c};`)
+    }
+            }
+            workgroupBarrier();
+            let fresh = max(
+              max(peak, max(lane_peaks[query], lane_peaks[query + ${queries}u])),
+              max(lane_peaks[query + ${2 * queries}u], lane_peaks[query + ${3 * queries}u]),
+            );
+            let factor = exp(peak - fresh);
+            peak = fresh;
+            total *= factor;
+            if (lane == 0u) { factors[query >> 2u][query & 3u] = factor; }
+            ${
+      list(laneKeys, (i) =>
+        wgsl`
+              let weight${i} = select(0.0, exp(score${i} - fresh), score${i} > ${NO_SCORE});
+              total += weight${i};
+              weights[(lane + ${4 * i}u) * ${queryQuads}u + (query >> 2u)][query & 3u] = weight${i};
+            `)
+    }
+            workgroupBarrier();
+            let rescale = factors[query_quad];
+            ${
+      list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)
+    }
+            for (var place = 0u; place < ${block}u; place++) {
+              let weight = weights[place * ${queryQuads}u + query_quad];
+              ${
+      list(threadQuads, (c) =>
+        wgsl`
+                let value${c} = kv_tile[place * ${valueQuads}u + ${channelQuad(c, valueQuads)}];
+                ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
+              `)
+    }
+            }
+            workgroupBarrier();
+          }
+        }
+
+        lane_peaks[thread] = total;
+        workgroupBarrier();
+        if (lane == 0u) {
+          var all = lane_peaks[query] + lane_peaks[query + ${queries}u] +
+            lane_peaks[query + ${2 * queries}u] + lane_peaks[query + ${3 * queries}u];
+          var scale = 1.0;
+          ${sinks ? sinkSum(tileHeads) : ""}
+          factors[query >> 2u][query & 3u] = select(0.0, scale / all, all > 0.0);
+        }
+        workgroupBarrier();
+        let shares = factors[query_quad];
+        ${
+      list(4, (i) =>
+        wgsl`
+        {
+          let query_here = 4u * query_quad + ${i}u;
+          let row = query_here / ${tileHeads}u;
+          let head = first_head + query_here % ${tileHeads}u;
+          let inside = row < rows_here && head <= last_head;
+          ${
+          list(threadQuads, (c) =>
+            wgsl`
+            {
+              let quad = key_thread + ${16 * c}u;
+              let value0 = sum${i * threadQuads + c} * shares.${"xyzw"[i]};
+              ${quantizer ? quantizer.quantize : ""}
+              if (inside && quad < ${valueQuads}u) {
+                ${
+              quantizer
+                ? `put(first_row + row, head * ${valueQuads}u + quad, scale0, codes0, half0, rest0);`
+                : `store(((first_row + row) * ${heads}u + head) * ${valueWidth}u, 4u * quad, value0);`
+            }
+              }
+              ${quantize === "workgroup" ? "workgroupBarrier();" : ""}
+            }
+          `)
+        }
+        }
+      `)
+    }
+      }
+
+      fn score(
+        run: Run,
+        first_head: u32,
+        last_head: u32,
+        query: u32,
+        key: u32,
+        product: f32,
+      ) -> f32 {
+        let row = query / ${tileHeads}u;
+        if (row < run.first || row >= run.last) { return ${NO_SCORE}; }
+        let span = spans[row];
+        if (key < span.start || key >= span.end) { return ${NO_SCORE}; }
+        return adjust(product, min(first_head + query % ${tileHeads}u, last_head), key, span);
+      }
+
+      ${quantizer ? "" : storeQuad(valueWidth)}
+    `,
+  };
+}
+
+function storeQuad(valueWidth: number): string {
+  return wgsl`
+    fn store(at: u32, channel: u32, value: vec4<f32>) {
+      ${
+    list(4, (c) =>
+      `if (channel + ${c}u < ${valueWidth}u) { y[at + channel + ${c}u] = value.${"xyzw"[c]}; }`)
+  }
+    }
+  `;
+}
+
+/** A quad of an invocation; behind the last one any will do. */
+function channelQuad(c: number, quads: number): string {
+  const quad = `key_thread + ${16 * c}u`;
+  return 16 * (c + 1) <= quads ? quad : `min(${quad}, ${quads - 1}u)`;
+}
+
+/** The sink takes part in the maximum and in the sum. */
+function sinkSum(tileHeads: number): string {
+  return wgsl`
+    let sink = sinks[min(first_head + query % ${tileHeads}u, last_head)];
+    let most = max(peak, sink);
+    scale = exp(peak - most);
+    all = all * scale + exp(sink - most);
+  `;
+}

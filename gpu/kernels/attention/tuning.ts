@@ -1,0 +1,190 @@
+// Sizes of the attention kernels, as data: what `deno run -A bench/gpu/kernels.ts` sweeps. They change
+// speed only.
+
+import type { Capabilities, Shader } from "../../kernel.ts";
+import type { FreshRow } from "./fresh.ts";
+import type { SpanRule } from "./spans.ts";
+import { attentionSplit, type HeadShape, headTiles, partialVectors } from "./split.ts";
+import { attentionTileBytes, type AttentionTileParams } from "./tile.ts";
+import { attentionWalk, canWalk, type DirectResult, walkBlock, walkBytes } from "./walk.ts";
+import { channelReader } from "../channel_reader.ts";
+
+/** Sizes of attention. */
+export const ATTENTION_TUNING = {
+  /** Rows up to which keys are split over workgroups. */
+  fewRows: 8,
+  /** Most query heads that share a read of keys. */
+  splitHeads: 8,
+  /** The same of attention_walk, where there are workgroups enough all the same. */
+  walkHeads: 4,
+  /** Invocations of a workgroup; of attention_walk the first that fits into workgroup memory. */
+  splitWorkgroup: 128,
+  walkWorkgroups: [256, 128, 64],
+  /** Keys of a block: the first that fits into workgroup memory. */
+  splitBlocks: [32, 16, 8],
+  /** Keys that a walker takes at once. */
+  walkTurn: 4,
+  /** Keys up to which a single workgroup takes a head, its query heads and invocations. */
+  directKeys: 256,
+  directHeads: 2,
+  directWorkgroups: [256, 128, 64],
+  /** Workgroups that fill a device, and most splits of a row. */
+  split: { workgroups: 1024, mostSplits: 64 },
+  walk: { workgroups: 256, mostSplits: 32 },
+  /** Queries and keys of a tile; the first that fits into workgroup memory. */
+  tiles: [[32, 32], [32, 16], [16, 16], [16, 8], [8, 8], [4, 8]],
+} as const;
+
+/** How channels are added up. */
+export type SplitStyle = "subgroup" | "workgroup";
+
+/** Kernel and sizes of attention for few rows. */
+export interface SplitChoice {
+  readonly tileHeads: number;
+  readonly splits: number;
+  /** Keys of a block; splits are whole blocks. */
+  readonly block: number;
+  /** The shader for a rule; of style `subgroup` also for a row that comes out of its product. */
+  shader(rule: SpanRule, fresh?: FreshRow): Shader;
+}
+
+/**
+ * The kernel for few rows, or undefined if there is none for these heads on this device.
+ *
+ * @param keys Most keys that a row may see.
+ */
+export function splitChoice(
+  shape: HeadShape,
+  style: SplitStyle,
+  capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
+  keys: number,
+): SplitChoice | undefined {
+  return style === "subgroup"
+    ? walkChoice(shape, capabilities, keys)
+    : blockChoice(shape, capabilities.maxWorkgroupBytes, keys);
+}
+
+function walkChoice(
+  shape: HeadShape,
+  { subgroupSize, maxWorkgroupBytes }: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
+  keys: number,
+): SplitChoice | undefined {
+  const { walkHeads, walkWorkgroups, walkTurn: turn, walk } = ATTENTION_TUNING;
+  if (!canWalk(shape, subgroupSize)) return undefined;
+  let tileHeads = headsOfTile(shape, walkHeads);
+  while (
+    tileHeads > 1 && headTiles({ ...shape, tileHeads }) * walk.mostSplits < walk.workgroups
+  ) tileHeads--;
+  const { width } = shape;
+  const workgroup = walkWorkgroups.find((workgroup) =>
+    workgroup >= subgroupSize &&
+    walkBytes({ tileHeads, width, workgroup, subgroupSize }) <= maxWorkgroupBytes
+  );
+  if (workgroup === undefined) return undefined;
+  const block = walkBlock({ ...shape, turn, workgroup });
+  const splits = splitCount({ ...shape, tileHeads }, walk, block, keys);
+  return {
+    ...{ tileHeads, block, splits },
+    shader: (rule, fresh) =>
+      attentionWalk({
+        ...{ ...shape, rule, tileHeads, turn, splits, workgroup, subgroupSize },
+        ...fresh && { fresh },
+      }),
+  };
+}
+
+function blockChoice(
+  shape: HeadShape,
+  maxWorkgroupBytes: number,
+  keys: number,
+): SplitChoice | undefined {
+  const { splitHeads, splitWorkgroup: workgroup, splitBlocks } = ATTENTION_TUNING;
+  const { dtype, width, valueWidth } = shape;
+  const tileHeads = headsOfTile(shape, splitHeads);
+  const k = channelReader("k", dtype, width), v = channelReader("v", dtype, valueWidth);
+  if (k.units > workgroup || v.units > workgroup) return undefined;
+  const block = splitBlocks.find((keys) =>
+    4 * tileHeads * (keys * (k.units + 2) + 2) + 16 * workgroup * v.unitQuads + 32 <=
+      maxWorkgroupBytes
+  );
+  if (block === undefined) return undefined;
+  const splits = splitCount({ ...shape, tileHeads }, ATTENTION_TUNING.split, block, keys);
+  return {
+    ...{ tileHeads, block, splits },
+    shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
+  };
+}
+
+/** Kernel of attention for few rows that see few keys. */
+export interface DirectChoice {
+  readonly tileHeads: number;
+  /** The shader for a rule, and for a row that comes out of its product. */
+  shader(rule: SpanRule, result: DirectResult, fresh?: FreshRow): Shader;
+}
+
+/** The kernel that needs no merging, or undefined if there is none for these heads on this device. */
+export function directChoice(
+  shape: HeadShape,
+  { subgroupSize, maxWorkgroupBytes, maxWorkgroupSize }: Pick<
+    Capabilities,
+    "maxWorkgroupBytes" | "maxWorkgroupSize" | "subgroupSize"
+  >,
+): DirectChoice | undefined {
+  const { directHeads, directWorkgroups, walkTurn: turn } = ATTENTION_TUNING;
+  if (!canWalk(shape, subgroupSize)) return undefined;
+  const tileHeads = headsOfTile(shape, directHeads);
+  const { width } = shape;
+  const workgroup = directWorkgroups.find((workgroup) =>
+    workgroup <= maxWorkgroupSize && workgroup >= subgroupSize &&
+    walkBytes({ tileHeads, width, workgroup, subgroupSize }) <= maxWorkgroupBytes
+  );
+  if (workgroup === undefined) return undefined;
+  return {
+    tileHeads,
+    shader: (rule, direct, fresh) =>
+      attentionWalk({
+        ...{ ...shape, rule, tileHeads, turn, splits: 1, workgroup, subgroupSize, direct },
+        ...fresh && { fresh },
+      }),
+  };
+}
+
+/** Query heads of a tile: those of a key head, in equal parts. */
+function headsOfTile({ heads, kvHeads }: HeadShape, most: number): number {
+  const group = heads / kvHeads;
+  return Math.ceil(group / Math.ceil(group / most));
+}
+
+function splitCount(
+  shape: HeadShape & { readonly tileHeads: number },
+  { workgroups, mostSplits }: { readonly workgroups: number; readonly mostSplits: number },
+  block: number,
+  keys: number,
+): number {
+  const wanted = Math.round(workgroups / headTiles(shape));
+  return Math.max(1, Math.min(mostSplits, wanted, Math.ceil(keys / block)));
+}
+
+/** Bytes of scratch memory that the splits of so many rows leave. */
+export function splitBytes(
+  { heads, valueWidth }: HeadShape,
+  { splits }: SplitChoice,
+  rows: number,
+): number {
+  return 16 * rows * heads * splits * partialVectors(valueWidth);
+}
+
+/** Sizes of the kernel for many rows, or undefined if none fit. */
+export function tileSizes(
+  shape: HeadShape,
+  maxWorkgroupBytes: number,
+): Pick<AttentionTileParams, "queries" | "block" | "tileHeads"> | undefined {
+  const { heads, kvHeads } = shape;
+  const group = heads / kvHeads;
+  for (const [queries, block] of ATTENTION_TUNING.tiles) {
+    if (attentionTileBytes({ ...shape, queries, block }) > maxWorkgroupBytes) continue;
+    const tileHeads = Math.ceil(group / Math.ceil(group / queries));
+    return { queries, block, tileHeads };
+  }
+  return undefined;
+}

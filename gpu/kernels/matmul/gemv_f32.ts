@@ -1,0 +1,141 @@
+// matmul for few rows: float activations by exactly the stored weights, of any layout. As matmul_gemv_q8, with
+// quads of four columns instead of packed bytes; a row of x whose length is no multiple of the layout's unit
+// reads zeros behind its end.
+//
+// On an H200, Q4_0 of 14,336 × 4,096, share of a plain read: lanes that read x where it lies 12 % with one output a
+// team, 20 % with two, 38 % with four; by way of workgroup memory 37 % with two. Of 4,096 × 4,096 21, 34, 38 and 42 to
+// 44 %; with four rows 6 % and 19 %. Teams of 32 lanes are as fast as those of 16 for small matrices and slower for
+// large ones.
+
+import type { Shader } from "../../kernel.ts";
+import { codeLayout } from "../../weight_layout.ts";
+import { wgsl } from "../../wgsl.ts";
+import { list, rowsFrame, rowsMain, type RowsShape } from "./rows.ts";
+import { stagedRows } from "./staged_rows.ts";
+import { teamLoop, teamSum } from "./team_sum.ts";
+import { quadReader, unitColumns } from "./weight_reader.ts";
+
+/** What a shader is made for. */
+export interface GemvF32Params extends RowsShape {
+  /** Id of the weight's layout. */
+  readonly layout: string;
+}
+
+/** Whether x is read by way of workgroup memory: where a lane's columns are many (staged_rows.ts). */
+export function isStaged(layout: string): boolean {
+  return codeLayout(layout) !== undefined;
+}
+
+/** The shader; bindings x, the planes of the weight, y, bias, chosen. */
+export function gemvF32(params: GemvF32Params): Shader {
+  const { columns, rows, outputs } = params;
+  const units = Math.ceil(columns / unitColumns(params.layout));
+  const reader = quadReader(params.layout, `${units}u`);
+  const quads = reader.unitColumns / 4;
+  const frame = rowsFrame(params);
+  const team = teamSum(params, rows * outputs, outputs);
+  const x = floatRows(columns, units * quads);
+  const stage = isStaged(params.layout)
+    ? stagedRows({ ...params, count: units, quads })
+    : undefined;
+  const step = wgsl`
+    ${list(outputs, (o) => reader.load(`w${o}_`, `line${o} * ${units}u + unit`))}
+    ${
+    list(quads, (q) =>
+      wgsl`
+        ${
+        list(
+          rows,
+          (r) =>
+            `let x${r}_${q} = ${
+              stage ? stage.at(r, q) : `x_quad(row${r}, ${quads}u * unit + ${q}u)`
+            };`,
+        )
+      }
+        ${
+        list(rows * outputs, (i) => {
+          const r = Math.floor(i / outputs), o = i % outputs;
+          return `sum${i} += dot(x${r}_${q}, w${o}_${q});`;
+        })
+      }
+      `)
+  }
+  `;
+  return {
+    name: `matmul_gemv_f32_${params.layout}`,
+    storage: { x: x.type, ...reader.storage, ...frame.storage },
+    writes: ["y"],
+    uniforms: frame.uniforms,
+    enables: team.enables,
+    code: wgsl`
+      ${reader.code}
+
+      ${x.code}
+
+      ${stage ? stage.declarations : ""}
+      ${team.declarations}
+      ${frame.declarations}
+
+      ${
+      rowsMain(
+        params,
+        wgsl`
+          ${frame.prologue}
+          ${list(rows * outputs, (i) => `var sum${i} = 0.0;`)}
+          ${stage ? stage.loop(step) : teamLoop(step, { ...params, count: units })}
+          ${team.reduce}
+        `,
+      )
+    }
+    `,
+  };
+}
+
+/**
+ * Reads float rows by quads: type of the binding `x` and `x_quad(row, quad) -> vec4<f32>`, zeros behind the end
+ * of a row, where `quads` is how many of a row are asked for.
+ */
+export function floatRows(
+  columns: number,
+  quads: number,
+): { readonly type: string; readonly code: string } {
+  const own = columns / 4;
+  if (columns % 4 !== 0) {
+    return {
+      type: "array<f32>",
+      code: wgsl`
+        fn x_at(row: u32, column: u32) -> f32 {
+          let value = x[row * ${columns}u + min(column, ${columns - 1}u)];
+          return select(0.0, value, column < ${columns}u);
+        }
+
+        fn x_quad(row: u32, quad: u32) -> vec4<f32> {
+          let column = 4u * quad;
+          return vec4<f32>(
+            x_at(row, column), x_at(row, column + 1u), x_at(row, column + 2u), x_at(row, column + 3u),
+          );
+        }
+      `,
+    };
+  }
+  const type = "array<vec4<f32>>";
+  if (quads === own) {
+    return {
+      type,
+      code: wgsl`
+        fn x_quad(row: u32, quad: u32) -> vec4<f32> {
+          return x[row * ${own}u + quad];
+        }
+      `,
+    };
+  }
+  return {
+    type,
+    code: wgsl`
+      fn x_quad(row: u32, quad: u32) -> vec4<f32> {
+        let value = x[row * ${own}u + min(quad, ${own - 1}u)];
+        return select(vec4<f32>(), value, quad < ${own}u);
+      }
+    `,
+  };
+}

@@ -1,0 +1,166 @@
+// What the products for few rows share, whatever they multiply: which rows and outputs a team of lanes has, and
+// where a result goes. Two frames: rows by one matrix (or a part of it), and each row by a matrix of its own
+// out of a stack (expert_matmul), where lines that lie in another part are left to that part's dispatch.
+// Indices are clamped once, before the loop, instead of being tested in it.
+
+import { wgsl } from "../../wgsl.ts";
+import type { TeamSize } from "./team_sum.ts";
+
+/** Shape of a product for few rows. */
+export interface RowsShape extends TeamSize {
+  /** Columns of the weight. */
+  readonly columns: number;
+  /** Rows of x that a workgroup takes; 1 with `chosen`. */
+  readonly rows: number;
+  /** Outputs of one team. */
+  readonly outputs: number;
+  /** Steps of the loop that are written out. */
+  readonly unroll: number;
+  /** Whether there is a bias. */
+  readonly bias: boolean;
+  /** Whether something like y is added to it; not with `chosen`. */
+  readonly residual?: boolean;
+  /** Matrices of a stack: those of a list, or item i's is matrix i. */
+  readonly chosen?: "list" | "place";
+}
+
+/** Outputs of one workgroup. */
+export function workgroupOutputs({ workgroup, lanes, outputs }: RowsShape): number {
+  return workgroup / lanes * outputs;
+}
+
+/** Parts of a shader that multiplies few rows. */
+export interface RowsFrame {
+  /** WGSL types of y and of the optional bindings. */
+  readonly storage: Readonly<Record<string, string>>;
+  readonly uniforms: Readonly<Record<string, "u32">>;
+  /** Module scope: `store(index, first, sum)` for the results that teamSum makes. */
+  readonly declarations: string;
+  /**
+   * Start of `main`: defines `lane`, `tile`, `first`, the rows `row0`, … of x, and `line0`, … of this part of
+   * the weight, all within bounds.
+   */
+  readonly prologue: string;
+}
+
+/** The frame of a shape. */
+export function rowsFrame(shape: RowsShape): RowsFrame {
+  return shape.chosen ? chosenFrame(shape, shape.chosen) : plainFrame(shape);
+}
+
+/** Uniforms of a product: lines of this part, the first of them, outputs in all, rows. */
+export const MATMUL_UNIFORMS = { lines: "u32", first: "u32", outputs: "u32", rows: "u32" } as const;
+
+function plainFrame(shape: RowsShape): RowsFrame {
+  const { rows, outputs } = shape;
+  return {
+    storage: resultStorage(shape),
+    uniforms: MATMUL_UNIFORMS,
+    declarations: wgsl`
+      var<private> first_row: u32;
+
+      fn store(index: u32, first: u32, sum: f32) {
+        let row = first_row + index / ${outputs}u;
+        let line = first + index % ${outputs}u;
+        if (row < params.rows && line < params.lines) {
+          let output = params.first + line;
+          let at = row * params.outputs + output;
+          y[at] = sum${addends(shape, "output", "at")};
+        }
+      }
+    `,
+    // Workgroups that read the same weights are neighbours.
+    prologue: wgsl`
+      let row_tiles = ${rows === 1 ? "params.rows" : `(params.rows + ${rows - 1}u) / ${rows}u`};
+      let flat = flat_workgroup(id, count);
+      let tile = flat / row_tiles * ${workgroupOutputs(shape)}u;
+      first_row = flat % row_tiles * ${rows}u;
+      ${list(rows, (r) => `let row${r} = min(first_row + ${r}u, params.rows - 1u);`)}
+      ${lanesAndLines(shape, (o) => `first + ${o}u`)}
+    `,
+  };
+}
+
+/** Uniforms of chosen matrices: also items of a row, and how many of them share a row of x. */
+const CHOSEN_UNIFORMS = { ...MATMUL_UNIFORMS, items: "u32", sharing: "u32" } as const;
+
+function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
+  const { outputs } = shape;
+  const matrix = { list: "u32(chosen[item])", place: "item % params.items" };
+  return {
+    storage: {
+      ...resultStorage(shape),
+      ...chosen === "list" ? { chosen: "array<i32>" } : {},
+    },
+    uniforms: CHOSEN_UNIFORMS,
+    declarations: wgsl`
+      var<private> item: u32;
+      var<private> start: u32;
+
+      fn store(index: u32, first: u32, sum: f32) {
+        let output = first + index % ${outputs}u;
+        let line = start + output;
+        // A line before this part wraps around to a number that is too large.
+        if (item < params.rows && output < params.outputs && line - params.first < params.lines) {
+          y[item * params.outputs + output] = sum${addends(shape, "line", "")};
+        }
+      }
+    `,
+    prologue: wgsl`
+      let tiles = (params.outputs + ${workgroupOutputs(shape) - 1}u) / ${workgroupOutputs(shape)}u;
+      let flat = flat_workgroup(id, count);
+      let tile = flat % tiles * ${workgroupOutputs(shape)}u;
+      item = flat / tiles;
+      let row0 = min(item, params.rows - 1u) / params.sharing;
+      if (item < params.rows) { start = ${matrix[chosen]} * params.outputs; }
+      ${lanesAndLines(shape, (o) => `start + first + ${o}u - params.first`)}
+    `,
+  };
+}
+
+function lanesAndLines({ lanes, outputs }: RowsShape, lineOf: (output: number) => string): string {
+  return wgsl`
+    let lane = thread % ${lanes}u;
+    let first = tile + thread / ${lanes}u * ${outputs}u;
+    ${list(outputs, (o) => `let line${o} = min(${lineOf(o)}, params.lines - 1u);`)}
+  `;
+}
+
+/** What may be added to a product. */
+export interface Addends {
+  readonly bias: boolean;
+  readonly residual?: boolean;
+}
+
+/** WGSL types of a product's result and of what is added to it. */
+export function resultStorage({ bias, residual }: Addends): Record<string, string> {
+  return {
+    y: "array<f32>",
+    ...bias ? { bias: "array<f32>" } : {},
+    ...residual ? { residual: "array<f32>" } : {},
+  };
+}
+
+/** ` + …` for a result at `at`, which is output `output` of its row. */
+export function addends({ bias, residual }: Addends, output: string, at: string): string {
+  return `${bias ? ` + bias[${output}]` : ""}${residual ? ` + residual[${at}]` : ""}`;
+}
+
+/** Text for each of 0 … count - 1. */
+export function list(count: number, text: (i: number) => string): string[] {
+  return Array.from({ length: count }, (_, i) => text(i));
+}
+
+/** The entry point around a body, as all products for few rows have it. */
+export function rowsMain({ workgroup }: RowsShape, body: string): string {
+  return wgsl`
+    @compute @workgroup_size(${workgroup})
+    fn main(
+      @builtin(workgroup_id) id: vec3<u32>,
+      @builtin(num_workgroups) count: vec3<u32>,
+      @builtin(local_invocation_index) thread: u32,
+    ) {
+      ${body}
+    }
+  `;
+}

@@ -1,0 +1,135 @@
+// What the products for many rows share: a workgroup makes a tile of rows × outputs, each invocation a block of
+// it in registers; a step brings some columns of both sides into workgroup memory. Each of `params.splits`
+// workgroups makes a sum over a part of the columns, so that narrow outputs fill a device too, and matmul_reduce
+// adds them up. With one split and nothing to add the result is there at once: one shader is for both.
+
+import type { Shader } from "../../kernel.ts";
+import { wgsl } from "../../wgsl.ts";
+import { list, MATMUL_UNIFORMS } from "./rows.ts";
+
+/** Shape of a tile. */
+export interface TileShape {
+  /** Columns of the weight. */
+  readonly columns: number;
+  /** Rows of an invocation's block; a multiple of 4. */
+  readonly blockRows: number;
+  /** Outputs of an invocation's block; a multiple of 4. */
+  readonly blockOutputs: number;
+  /** Invocations along the outputs. */
+  readonly across: number;
+  /** Invocations along the rows. */
+  readonly down: number;
+}
+
+/** Rows of a tile. */
+export function tileRows({ blockRows, down }: Pick<TileShape, "blockRows" | "down">): number {
+  return blockRows * down;
+}
+
+/** Outputs of a tile. */
+export function tileOutputs(
+  { blockOutputs, across }: Pick<TileShape, "blockOutputs" | "across">,
+): number {
+  return blockOutputs * across;
+}
+
+/** The pieces of arithmetic that make a tile kernel. */
+export interface TileArithmetic {
+  readonly name: string;
+  /** WGSL types of x and the planes of the weight. */
+  readonly storage: Readonly<Record<string, string>>;
+  /** Functions and workgroup memory. */
+  readonly declarations: string;
+  /** Steps over all columns. */
+  readonly steps: number;
+  /** Statements that fill workgroup memory for `step`; they use `thread`, `row_tile` and `line_tile`. */
+  readonly fill: string;
+  /**
+   * Statements that add to `sum{i}_{j}: vec4<f32>`: row i of the block and its outputs 4j … 4j + 3. They use
+   * `down` and `across`, the place of the invocation.
+   */
+  readonly multiply: string;
+}
+
+/** Uniforms of a tile kernel. */
+export const TILE_UNIFORMS = { ...MATMUL_UNIFORMS, splits: "u32" } as const;
+
+/** The shader of an arithmetic; y is [splits, rows, outputs]; workgroups: row tiles, line tiles, splits. */
+export function tileShader(shape: TileShape, arithmetic: TileArithmetic): Shader {
+  const { blockRows, blockOutputs, across, down } = shape;
+  const { steps } = arithmetic;
+  const quads = blockOutputs / 4;
+  const sums = (text: (i: number, j: number) => string) =>
+    list(blockRows * quads, (n) => text(Math.floor(n / quads), n % quads));
+  return {
+    name: arithmetic.name,
+    storage: { ...arithmetic.storage, y: "array<f32>" },
+    writes: ["y"],
+    uniforms: TILE_UNIFORMS,
+    code: wgsl`
+      ${arithmetic.declarations}
+
+      fn store(split: u32, row: u32, line: u32, sum: vec4<f32>) {
+        if (row >= params.rows) { return; }
+        let at = (split * params.rows + row) * params.outputs + params.first + line;
+        ${list(4, (i) => `if (line + ${i}u < params.lines) { y[at + ${i}u] = sum.${"xyzw"[i]}; }`)}
+      }
+
+      @compute @workgroup_size(${across}, ${down})
+      fn main(
+        @builtin(workgroup_id) id: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32,
+      ) {
+        let across = thread % ${across}u;
+        let down = thread / ${across}u;
+        let row_tile = id.x * ${tileRows(shape)}u;
+        let line_tile = id.y * ${tileOutputs(shape)}u;
+        let share = (${steps}u + params.splits - 1u) / params.splits;
+        let begin = min(id.z * share, ${steps}u);
+        let end = min(begin + share, ${steps}u);
+        ${sums((i, j) => `var sum${i}_${j} = vec4<f32>();`)}
+        for (var step = begin; step < end; step++) {
+          ${arithmetic.fill}
+          workgroupBarrier();
+          ${arithmetic.multiply}
+          workgroupBarrier();
+        }
+        let row = row_tile + down * ${blockRows}u;
+        let line = line_tile + across * ${blockOutputs}u;
+        ${sums((i, j) => `store(id.z, row + ${i}u, line + ${4 * j}u, sum${i}_${j});`)}
+      }
+    `,
+  };
+}
+
+/**
+ * Statements for `items` items shared by `threads` invocations, written out; `text` uses the item's name, and how many
+ * an invocation has had before. Sharing begins at invocation `first`, so that small jobs are done beside each other.
+ */
+export function shared(
+  { items, threads, first = 0 }: {
+    readonly items: number;
+    readonly threads: number;
+    readonly first?: number;
+  },
+  text: (item: string, number: number) => string,
+): string[] {
+  const start = first % threads;
+  const own = start === 0 ? "thread" : `(thread + ${threads - start}u) % ${threads}u`;
+  return list(Math.ceil(items / threads), (i) => {
+    const item = i === 0 ? own : `${own} + ${i * threads}u`;
+    const isWhole = (i + 1) * threads <= items;
+    return wgsl`
+      {
+        let item = ${item};
+        ${
+      isWhole ? text("item", i) : wgsl`
+          if (item < ${items}u) {
+            ${text("item", i)}
+          }
+        `
+    }
+      }
+    `;
+  });
+}

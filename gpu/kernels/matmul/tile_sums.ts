@@ -1,0 +1,53 @@
+// The sums of a tile of 8-bit products, group by group: as group_product.ts, for the four outputs of a vector at once.
+
+import { type CodeLayout, scaleFacts } from "../../layouts/code_layout.ts";
+import { float } from "../../wgsl.ts";
+
+/**
+ * What a group of x brings to every output: its scale and sum, and the half sum for scales of 16 columns. Where
+ * weights have no minima the sum is multiplied by their offset here, once for all outputs.
+ */
+export function rowScales(layout: CodeLayout): string {
+  const { covers, minima } = scaleFacts(layout);
+  if (covers === "halves") return "vec3<f32>(x_scales(row, group), x_half(row, group))";
+  if (covers === "signs" || minima || layout.offset === 0) return "x_scales(row, group)";
+  return `x_scales(row, group) * vec2<f32>(1.0, ${float(-layout.offset)})`;
+}
+
+/** Integers that a group adds up for every sum of a block: words of the group, and which bytes of the weights. */
+export interface Dots {
+  readonly name: string;
+  readonly words: readonly [from: number, to: number];
+  readonly weights?: (w: string) => string;
+}
+
+export function dotsOf(layout: CodeLayout): readonly Dots[] {
+  const { covers } = scaleFacts(layout);
+  if (covers === "group") return [{ name: "dot", words: [0, 8] }];
+  if (covers === "halves") {
+    return [{ name: "first", words: [0, 4] }, { name: "second", words: [4, 8] }];
+  }
+  return [
+    { name: "first", words: [0, 8], weights: (w) => `${w} & ~negatives(${w})` },
+    { name: "second", words: [0, 8], weights: (w) => `${w} & negatives(${w})` },
+  ];
+}
+
+/** What a group adds to four sums: the integers of {@linkcode dotsOf}, scales `s{c}{j}` of the weights, `a` of x. */
+export function groupSum(layout: CodeLayout, i: number, j: number): string {
+  const { covers, minima } = scaleFacts(layout);
+  const scaled = (name: string) => `a${i}.x * vec4<f32>(${name}${i}_${j})`;
+  if (covers === "signs") return `sx${j} * (${scaled("first")}) + sy${j} * (${scaled("second")})`;
+  if (covers === "group") {
+    if (minima) return `sx${j} * (${scaled("dot")}) + sy${j} * a${i}.y`;
+    const offset = layout.offset === 0 ? "" : ` + vec4<f32>(a${i}.y)`;
+    return `sx${j} * (${scaled("dot")}${offset})`;
+  }
+  if (minima) {
+    return `sx${j} * (${scaled("first")}) + sy${j} * a${i}.z + ` +
+      `sz${j} * (${scaled("second")}) + sw${j} * (a${i}.y - a${i}.z)`;
+  }
+  const offset = float(layout.offset);
+  return `sx${j} * (${scaled("first")} - ${offset} * a${i}.z) + ` +
+    `sy${j} * (${scaled("second")} - ${offset} * (a${i}.y - a${i}.z))`;
+}

@@ -1,0 +1,106 @@
+// Sizes of the matrix products, as data: what `deno run -A bench/gpu/kernels.ts --sweep` measures. Chosen
+// on an H100; they change speed only.
+
+import type { Capabilities } from "../../kernel.ts";
+import type { TeamSize } from "./team_sum.ts";
+
+/** Sizes of the products. */
+export const MATMUL_TUNING = {
+  /** Rows of a workgroup of the products for few rows: one, or some. */
+  rowsAtOnce: [1, 4],
+  /** Rows up to which those are faster than tiles. */
+  fewRows: 8,
+  /** Invocations of their workgroups. */
+  workgroup: 128,
+  /** Steps of their loop that are written out. */
+  unroll: 2,
+  /**
+   * Most lanes of a team (more than a subgroup has need a barrier), and invocations that fill a device: where
+   * there would be more, a team makes several outputs.
+   */
+  teams: {
+    q8: { mostLanes: 128, invocations: 1 << 16 },
+    f32: { mostLanes: 32, invocations: 1 << 18 },
+    staged: { mostLanes: 16, invocations: 1 << 16 },
+  },
+  mostOutputs: 4,
+  /** Invocations of which there are enough even if each team makes the most outputs. */
+  manyInvocations: 1 << 17,
+  /** Most lanes of a team of matmul_glu_q8. */
+  gluLanes: 16,
+  /** Widest row that a product may normalise itself: it is kept in workgroup memory. */
+  normColumns: 8192,
+  /** Subgroups of fewer lanes are of no use. */
+  fewestSubgroupLanes: 4,
+  /** Tiles of the product for many rows. */
+  tile: { blockRows: 4, blockOutputs: 4, across: 16, down: 16 },
+  /** Tiles of subgroup matrices: for matrices of many outputs, and of few. */
+  matrixTiles: {
+    wide: { down: 2, across: 4, unitRows: 4, unitOutputs: 4 },
+    narrow: { down: 2, across: 2, unitRows: 4, unitOutputs: 4 },
+  },
+  /** Outputs from which they are many. */
+  wideOutputs: 8192,
+  /** Tiles that fill a device: below, columns are split. */
+  tiles: 512,
+  matricesTiles: 264,
+  /** Most splits, and fewest columns of one. */
+  mostSplits: 8,
+  splitColumns: 512,
+} as const;
+
+/** Products for few rows that have teams of their own: of bytes, of floats, of floats by way of workgroup memory. */
+export type TeamKind = keyof typeof MATMUL_TUNING.teams;
+
+/** What a product for few rows is cut into. */
+export interface TeamChoice extends TeamSize {
+  /** Outputs of a team. */
+  readonly outputs: number;
+  readonly unroll: number;
+}
+
+/**
+ * Teams for a matrix: lanes for what there is to do in a row, outputs so that the device is not over-full.
+ *
+ * @param steps Steps that a single lane would take over a row.
+ */
+export function teamsFor(
+  { subgroupSize }: Capabilities,
+  style: "subgroup" | "workgroup",
+  { kind, steps, lines, rows }: {
+    readonly kind: TeamKind;
+    readonly steps: number;
+    readonly lines: number;
+    readonly rows: number;
+  },
+): TeamChoice {
+  const { workgroup, teams, mostOutputs, manyInvocations } = MATMUL_TUNING;
+  const { mostLanes, invocations } = teams[kind];
+  // What is staged of several rows must fit the smallest workgroup memory.
+  const unroll = kind === "staged" && rows > 1 ? 1 : MATMUL_TUNING.unroll;
+  const wide = powerOf2(Math.min(mostLanes, Math.max(4, steps)));
+  const common = { workgroup, unroll, subgroupSize: style === "subgroup" ? subgroupSize : 0 };
+  // A device that is over-full in any case does better with two steps a lane than with more outputs.
+  if (kind === "q8" && rows === 1 && lines * wide >= mostOutputs * manyInvocations) {
+    return { ...common, lanes: wide / 2, outputs: 2 };
+  }
+  const wanted = powerOf2(Math.max(1, lines * wide / invocations));
+  // Several rows read more of x than of the weights: several outputs share it.
+  const outputs = Math.min(mostOutputs, rows === 1 ? wanted : Math.max(2, wanted));
+  return { ...common, lanes: wide, outputs };
+}
+
+/** The largest power of 2 that is not above a number. */
+function powerOf2(value: number): number {
+  return 2 ** Math.floor(Math.log2(value));
+}
+
+/** Lanes of a team of matmul_glu_q8, 32 teams of which are a workgroup. */
+export function gluLanes({ subgroupSize }: Capabilities, steps: number): number {
+  return powerOf2(Math.min(MATMUL_TUNING.gluLanes, subgroupSize, Math.max(4, steps)));
+}
+
+/** Groups of 32 columns that a tile of 8-bit products takes at once: two where rows have an even number. */
+export function gemmStepGroups(columns: number): 1 | 2 {
+  return columns % 64 === 0 ? 2 : 1;
+}

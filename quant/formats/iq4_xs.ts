@@ -1,0 +1,68 @@
+// IQ4_XS: 256 values in 136 bytes, 4.25 bits a value. f16 d, 16 bits with the high pairs of eight 6-bit
+// scales, 4 bytes with their low nibbles, then 128 bytes: 16 for each 32 values, value j low nibble,
+// value j + 16 high. x = d * (scale - 32) * level, with the levels of IQ4_NL.
+
+import { inverseScale, roundHalfEven, signedExtreme } from "../extremes.ts";
+import type { NumberFormat } from "../format.ts";
+import { readF16, writeF16 } from "../half.ts";
+import { importanceWeights } from "../importance.ts";
+import { fitIq4, IQ4_LEVELS, nearestLevel } from "../iq4_fit.ts";
+import { writeHalves } from "../nibbles.ts";
+
+const f = Math.fround;
+
+/** 4-bit on a non-linear scale, 8 sub-blocks of 32 under one super-scale. */
+export const iq4_xs: NumberFormat = {
+  name: "IQ4_XS",
+  ggmlType: 23,
+  blockSize: 256,
+  blockBytes: 136,
+  decode(bytes, out) {
+    for (let b = 0, o = 0; o < out.length; b += 136, o += 256) {
+      const d = readF16(bytes, b);
+      const high = bytes[b + 2]! | (bytes[b + 3]! << 8);
+      for (let sub = 0; sub < 8; sub++) {
+        const low = (bytes[b + 4 + (sub >> 1)]! >> (4 * (sub & 1))) & 15;
+        const scale = d * ((low | (((high >> (2 * sub)) & 3) << 4)) - 32);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 8 + sub * 16 + j]!;
+          out[o + sub * 32 + j] = scale * IQ4_LEVELS[q & 15]!;
+          out[o + sub * 32 + j + 16] = scale * IQ4_LEVELS[q >> 4]!;
+        }
+      }
+    }
+  },
+  grid: {
+    codes: 16,
+    places: IQ4_LEVELS,
+    write(codes, out, at) {
+      for (let sub = 0; sub < 8; sub++) {
+        writeHalves(codes.subarray(sub * 32, sub * 32 + 32), out, at + 8 + sub * 16);
+      }
+    },
+  },
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const weights = importanceWeights(values, options);
+    const scales = new Float32Array(8);
+    for (let b = 0, o = 0; o < values.length; b += 136, o += 256) {
+      for (let sub = 0; sub < 8; sub++) {
+        scales[sub] = fitIq4(values, o + sub * 32, {
+          ...{ first: -IQ4_LEVELS[0]!, trials: 7, weights },
+        });
+      }
+      out.fill(0, b, b + 8);
+      const d = f(-signedExtreme(scales, 0, 8) / 32);
+      writeF16(out, b, d);
+      for (let sub = 0; sub < 8; sub++) {
+        const scale = Math.max(-32, Math.min(31, roundHalfEven(f(inverseScale(d) * scales[sub]!))));
+        out[b + 4 + (sub >> 1)]! |= ((scale + 32) & 15) << (4 * (sub & 1));
+        out[b + 2 + (sub >> 2)]! |= ((scale + 32) >> 4) << (2 * (sub & 3));
+        // As in ggml the codes belong to d before it was rounded to f16.
+        const inverse = inverseScale(f(d * scale));
+        const code = (i: number) => nearestLevel(f(inverse * values[o + sub * 32 + i]!));
+        for (let j = 0; j < 16; j++) out[b + 8 + sub * 16 + j] = code(j) | (code(j + 16) << 4);
+      }
+    }
+  },
+};

@@ -1,0 +1,110 @@
+// Q2_K: 256 values in 84 bytes, 2.625 bits a value. 16 bytes, one for 16 values: scale in the low
+// nibble, minimum in the high; 64 bytes of 2-bit codes; f16 d, f16 dmin. x = d * scale * q - dmin * min.
+// Codes of each half of 128 share 32 bytes: byte l holds values l, l + 32, l + 64, l + 96, low bits first.
+
+import { roundHalfEven } from "../extremes.ts";
+import { fitAffine, WEIGHTED_SEARCH } from "../fit.ts";
+import { fitMultiples, type Multiples } from "../fit_multiples.ts";
+import type { NumberFormat } from "../format.ts";
+import { readF16, writeF16 } from "../half.ts";
+import { importanceWeights } from "../importance.ts";
+
+const f = Math.fround;
+const SEARCH = { maxCode: 3, from: -0.5, trials: 15, absolute: true };
+
+/** 2-bit affine, 16 sub-blocks of 16 under one super-scale. */
+export const q2_k: NumberFormat = {
+  name: "Q2_K",
+  ggmlType: 10,
+  blockSize: 256,
+  blockBytes: 84,
+  decode(bytes, out) {
+    for (let b = 0, o = 0; o < out.length; b += 84, o += 256) {
+      const d = readF16(bytes, b + 80);
+      const dmin = readF16(bytes, b + 82);
+      for (let sub = 0; sub < 16; sub++) {
+        const packed = bytes[b + sub]!;
+        const scale = d * (packed & 15);
+        const min = dmin * (packed >> 4);
+        const codes = b + 16 + (sub >> 3) * 32 + (sub & 1) * 16;
+        const shift = sub & 6;
+        for (let l = 0; l < 16; l++) {
+          // d has 11 significant bits, scale 4 and q 2: every product is exact in float32, here and in
+          // all formats of this family. Only the subtraction rounds, at the store.
+          out[o + sub * 16 + l] = scale * ((bytes[codes + l]! >> shift) & 3) - min;
+        }
+      }
+    }
+  },
+  grid: { codes: 4, write: writeCodes },
+  usesImportance: true,
+  encode(values, out, options = {}) {
+    const given = importanceWeights(values, options, 256);
+    const block = new Float32Array(256);
+    const codes = new Uint8Array(256);
+    const trial = new Uint8Array(16);
+    const weights = new Float32Array(16);
+    const scales = new Float32Array(16);
+    const minima = new Float32Array(16);
+    const sums = new Float32Array(16);
+    for (let b = 0, o = 0; o < values.length; b += 84, o += 256) {
+      block.set(values.subarray(o, o + 256));
+      for (let sub = 0; sub < 16; sub++) {
+        const first = o + sub * 16;
+        if (given) weights.set(given.subarray(first, first + 16));
+        else for (let i = 0; i < 16; i++) weights[i] = Math.abs(values[first + i]!);
+        const search = given ? { ...SEARCH, ...WEIGHTED_SEARCH } : SEARCH;
+        const fit = fitAffine(block, sub * 16, weights, search, codes, trial);
+        scales[sub] = fit.scale;
+        minima[sub] = fit.minimum;
+        sums[sub] = weights.reduce((sum, weight) => sum + weight, 0);
+      }
+      writeHeader(out, b, scales, minima, given && sums);
+      chooseCodes(block, out, b, codes);
+      writeCodes(codes, out, b);
+    }
+  },
+};
+
+function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
+  out.fill(0, at + 16, at + 80);
+  for (let i = 0; i < 256; i++) {
+    out[at + 16 + (i >> 7) * 32 + (i & 31)]! |= codes[i]! << (2 * ((i >> 5) & 3));
+  }
+}
+
+function writeHeader(
+  out: Uint8Array,
+  at: number,
+  scales: Float32Array,
+  minima: Float32Array,
+  sums: Float32Array | undefined,
+): void {
+  const fit = (parts: Float32Array) => sums ? fitMultiples(parts, sums, 15) : fourBits(parts);
+  const scale = fit(scales);
+  const minimum = fit(minima);
+  for (let sub = 0; sub < 16; sub++) {
+    out[at + sub] = scale.codes[sub]! | (minimum.codes[sub]! << 4);
+  }
+  writeF16(out, at + 80, scale.unit);
+  writeF16(out, at + 82, minimum.unit);
+}
+
+function fourBits(parts: Float32Array): Multiples {
+  const greatest = Math.max(0, ...parts);
+  const inverse = greatest > 0 ? f(15 / greatest) : 0;
+  const codes = Uint8Array.from(parts, (part) => roundHalfEven(f(inverse * part)));
+  return { unit: f(greatest / 15), codes };
+}
+
+// The codes for the scales and minima as they were rounded. A sub-block of scale 0 keeps the codes it has.
+function chooseCodes(block: Float32Array, out: Uint8Array, at: number, codes: Uint8Array): void {
+  for (let sub = 0; sub < 16; sub++) {
+    const d = f(readF16(out, at + 80) * (out[at + sub]! & 15));
+    if (d === 0) continue;
+    const minimum = f(readF16(out, at + 82) * (out[at + sub]! >> 4));
+    for (let i = sub * 16; i < sub * 16 + 16; i++) {
+      codes[i] = Math.max(0, Math.min(3, roundHalfEven(f(f(block[i]! + minimum) / d))));
+    }
+  }
+}
