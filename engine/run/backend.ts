@@ -41,7 +41,7 @@ export interface PrepareOptions {
   /** Scales of the adapters in the graph, for slots that set none. */
   readonly adapterScales?: readonly number[];
   /** Names of kernels that must not be taken, because they failed the self-test. */
-  readonly excludeKernels?: ReadonlySet<string>;
+  readonly excludeKernels?: ReadonlySet<string> | undefined;
 }
 
 /** What of a step's results will be looked at. */

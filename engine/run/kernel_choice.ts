@@ -45,9 +45,9 @@ export function chooseGpuKernel(
 }
 
 /** Whether a WASM kernel takes a node that a pass would make: of the fused ops, only those of WASM have limits. */
-export function takesDraft(draft: NodeDraft): boolean {
+export function takesDraft(draft: NodeDraft, wish: KernelWish = {}): boolean {
   const node: Node = { id: -1, name: "", ...draft };
-  return chooseWasmKernel({ node, simd: "relaxed", threads: 1 }) !== undefined;
+  return chooseWasmKernel({ node, simd: "relaxed", threads: 1 }, wish) !== undefined;
 }
 
 interface Kernel<Context> {

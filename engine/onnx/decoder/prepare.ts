@@ -61,6 +61,7 @@ export async function prepareDecoder(
         ? [ports.result]
         : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
       device: device.backend.name,
+      excludeKernels: new Set(options.excludeKernels),
       passes: {
         precision,
         hasIntegerKernel: (format) => device.hasIntegerKernel(format),

@@ -55,6 +55,8 @@ export interface DeriveOptions {
   readonly oneToken: boolean;
   readonly device: DeviceName;
   readonly passes: PassContext;
+  /** Names of kernels that must not be taken. */
+  readonly excludeKernels: ReadonlySet<string>;
 }
 
 /** Input with the indices of the rows that are wanted. */
@@ -125,9 +127,9 @@ export function deriveStage(
   };
 }
 
-function optimizeStage(graph: Graph, { device, passes }: DeriveOptions): Graph {
+function optimizeStage(graph: Graph, { device, passes, excludeKernels }: DeriveOptions): Graph {
   const quantized = passes.precision === "fast" ? optimize(graph, passes) : graph;
-  return deviceGraph(quantized, device);
+  return deviceGraph(quantized, device, { excludeKernels });
 }
 
 // What a file declares may contradict a step: such a hint is not believed (symbols.ts).

@@ -50,6 +50,11 @@ export interface LoadGraphOptions {
    * must not overlap.
    */
   readonly arena?: Arena | undefined;
+  /**
+   * Names of kernels that must not be used, because `troodon doctor` found them wrong on this machine. A node that
+   * no other kernel takes is computed by its reference.
+   */
+  readonly excludeKernels?: readonly string[] | undefined;
   /** Measure time by kernel on WASM, see {@linkcode LoadedGraph.profile}. */
   readonly profile?: boolean | undefined;
   /** Most bytes that activations may take; default 4 GiB. */
@@ -173,6 +178,7 @@ export async function loadGraph(
     profile,
     gpu: options.gpu,
     shared: true,
+    excludeKernels: options.excludeKernels,
     arena: await access?.open(),
   });
   const model = openOnnx(path);
@@ -181,6 +187,7 @@ export async function loadGraph(
     reference: createReferenceBackend(),
     maxBytes: maxActivationBytes,
     limits,
+    ...options.excludeKernels && { excludeKernels: new Set(options.excludeKernels) },
     ...precision === "fast" && { rounding: support },
   };
   let graph: OpenGraph;

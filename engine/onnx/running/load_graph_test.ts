@@ -5,6 +5,7 @@ import { floats, type GraphParts, longs, writeOnnx } from "../../../tests/suppor
 import { openStructure, readOnnx } from "../file/open_onnx.ts";
 import { memorySource } from "../../io.ts";
 import type { Backend } from "../../run/backend.ts";
+import { kernelNames } from "../../run/kernel_choice.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import type { GraphTensor, GraphValue } from "./graph_tensor.ts";
 import { type LoadedGraph, loadGraph, type LoadGraphOptions } from "./load_graph.ts";
@@ -442,4 +443,23 @@ Deno.test("with permission for one folder alone, nothing outside of it is even t
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("kernels that are excluded are not taken, and their nodes are computed by the reference", async () => {
+  const run = async (excludeKernels: readonly string[]) => {
+    const outcome = { names: new Set<string>(), y: [] as number[] };
+    await withGraph(convolution!, async (graph) => {
+      outcome.y = plain((await graph.run({ x: ones(1, 2, 3, 4) })).y).data;
+      outcome.names = new Set(graph.profile().map(({ name }) => name));
+    }, { device: "wasm", threads: 1, profile: true, excludeKernels });
+    return outcome;
+  };
+  const usual = await run([]);
+  const taken = [...usual.names].filter((name) => name.startsWith("conv"));
+  assert(taken.length > 0, [...usual.names].join());
+  const every = kernelNames("conv", "wasm");
+  const without = await run(every);
+  assertEquals(every.filter((name) => without.names.has(name)), []);
+  assert(without.names.has("host:conv"), [...without.names].join());
+  assertEquals(without.y, usual.y);
 });

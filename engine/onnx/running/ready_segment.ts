@@ -8,7 +8,7 @@ import type { DataType, Graph, HostData } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops/host_tensor.ts";
 import type { Segment } from "../derivation/segment.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
-import { hasKernel, takesDraft } from "../../run/kernel_choice.ts";
+import { hasKernel, type KernelWish, takesDraft } from "../../run/kernel_choice.ts";
 import type { Backend, DeviceName } from "../../run/backend.ts";
 import { absorbHeadLayout } from "../../plan/passes/absorb_head_layout.ts";
 import { attendNewRows } from "../../plan/passes/attend_new_rows.ts";
@@ -44,6 +44,8 @@ export interface Runtime {
   readonly rounding?: Rounding | undefined;
   /** Told of each ONNX node that the host evaluates itself. */
   readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
+  /** Names of kernels that must not be taken. */
+  readonly excludeKernels?: ReadonlySet<string> | undefined;
   /** Runs graphs as they were derived, without any pass: what passes make is judged by that. */
   readonly withoutPasses?: boolean | undefined;
 }
@@ -134,13 +136,16 @@ export async function readySegment(
   const { limits } = options;
   const { backend: { name: device } } = runtime;
   const graph = deviceGraph(options.graph, device, runtime);
-  const backend = hasKernels(graph, device) ? runtime.backend : runtime.reference;
+  const { excludeKernels } = runtime;
+  const backend = hasKernels(graph, device, { excludeKernels })
+    ? runtime.backend
+    : runtime.reference;
   const made = plan(graph, {
     limits,
     maxBytes: runtime.maxBytes,
     reuseInputs: backend.name !== "gpu",
   });
-  const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
+  const executable = await backend.prepare(made, { slots: 1, hostSteps: true, excludeKernels });
   // Callers give the same object for the same sizes.
   let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
   return {
@@ -233,7 +238,8 @@ function runPasses(
 }
 
 /** Which passes run. */
-export interface PassOptions extends Pick<Runtime, "rounding" | "withoutPasses"> {
+export interface PassOptions
+  extends Pick<Runtime, "rounding" | "withoutPasses" | "excludeKernels"> {
   /** Called with the graph as derived, and after each pass. */
   readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
 }
@@ -242,15 +248,15 @@ export interface PassOptions extends Pick<Runtime, "rounding" | "withoutPasses">
 export function deviceGraph(
   graph: Graph,
   device: string,
-  { observe = () => {}, rounding, withoutPasses }: PassOptions = {},
+  { observe = () => {}, rounding, withoutPasses, excludeKernels }: PassOptions = {},
 ): Graph {
   if (withoutPasses) return graph;
   const onDevice = device !== "reference";
   const context: PassContext = {
     ...CONTEXT,
     ...rounding && { ...rounding, precision: "fast" },
-    hasKernel: (op) => hasKernel(op, device === "gpu" ? "gpu" : "wasm"),
-    takes: takesDraft,
+    hasKernel: (op) => hasKernel(op, device === "gpu" ? "gpu" : "wasm", { excludeKernels }),
+    takes: (draft) => takesDraft(draft, { excludeKernels }),
   };
   // The reference needs no other form of anything; it rounds what devices round, and no more.
   const passes = [
@@ -262,8 +268,8 @@ export function deviceGraph(
   return runPasses(graph, passes, context, observe);
 }
 
-function hasKernels({ nodes }: Graph, device: DeviceName): boolean {
+function hasKernels({ nodes }: Graph, device: DeviceName, wish: KernelWish): boolean {
   // What the GPU has no kernel for is computed by those of WASM beside it.
   const onGpu = device === "gpu";
-  return nodes.some(({ op }) => hasKernel(op, "wasm") || onGpu && hasKernel(op, "gpu"));
+  return nodes.some(({ op }) => hasKernel(op, "wasm", wish) || onGpu && hasKernel(op, "gpu", wish));
 }

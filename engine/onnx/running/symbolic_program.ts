@@ -269,9 +269,9 @@ function ownSymbols({ variant, bindings }: Bound): DimEnv {
   return Object.fromEntries(Object.entries(bindings).filter(([name]) => symbols.has(name)));
 }
 
-function checkMemory(graph: Graph, { backend, maxBytes, withoutPasses }: Runtime): void {
+function checkMemory(graph: Graph, { backend, maxBytes, ...options }: Runtime): void {
   const reuseInputs = backend.name !== "gpu";
-  plan(deviceGraph(graph, backend.name, { withoutPasses }), { limits: {}, maxBytes, reuseInputs });
+  plan(deviceGraph(graph, backend.name, options), { limits: {}, maxBytes, reuseInputs });
 }
 
 function keyOf(inputs: Iterable<string>, outputs: readonly string[]): string {
