@@ -1,8 +1,9 @@
-// Keys of config.json, or of a GGUF file's architecture, that nothing here reads: each could ask for something
-// that is then not done, so they are named once. Keys that change no result (dropout, token ids, versions) are
+// Keys of config.json, or of a GGUF file, that nothing here reads: each could ask for something that is then not done,
+// so they are named once. Keys that change no result (dropout, token ids, versions) are
 // listed in specs/names.json; those whose value is null, false, 0 or empty ask for nothing.
 
 import { patternOf } from "../formats/field_table.ts";
+import { unknownFileKeys } from "../formats/gguf/file_keys.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { metadataAt } from "./metadata.ts";
 import { ROPE_FIELDS } from "./rope.ts";
@@ -24,9 +25,13 @@ export function unknownKeysWarning(
   ];
 }
 
-/** Keys of a file that ask for something and that a spec does not speak of. */
+/**
+ * Keys of a file that ask for something and that a spec does not speak of.
+ *
+ * @throws {UnsupportedError} If a key of a GGUF file beside the architecture's has a value that is not built.
+ */
 export function unknownKeys(
-  { metadata }: WeightFile,
+  { metadata, name }: WeightFile,
   { names, convention }: ResolvedSpec,
   architecture: string,
 ): string[] {
@@ -34,9 +39,12 @@ export function unknownKeys(
   const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]
     .map(named);
   const harmless = names.harmless.map(([pattern]) => patternOf(named(pattern)));
+  const others = convention === "gguf"
+    ? unknownFileKeys(metadata, { file: name, own: [`${architecture}.`, "tokenizer."] })
+    : [];
   // By keys: to look at a value may take decoding a vocabulary.
   const unknown = [...metadata.keys()].filter((key) =>
-    (convention === "huggingface" || key.startsWith(`${architecture}.`)) &&
+    (convention === "huggingface" || key.startsWith(`${architecture}.`) || others.includes(key)) &&
     asks(metadata.get(key)) &&
     !known.some((path) =>
       path === key || path.startsWith(`${key}.`) || key.startsWith(`${path}.`)

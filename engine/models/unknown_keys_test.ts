@@ -32,7 +32,7 @@ Deno.test("keys that ask for nothing are no news", () => {
   assertEquals(warningOf("safetensors", { model_type: "llama", ...nothing }), []);
 });
 
-Deno.test("of GGUF keys only those of the architecture are looked at", () => {
+Deno.test("all keys of a GGUF file are looked at but those of its text, which have a table of their own", () => {
   const keys = {
     "general.architecture": "llama",
     "general.quantized_by": "someone",
@@ -43,6 +43,9 @@ Deno.test("of GGUF keys only those of the architecture are looked at", () => {
   assertEquals(warningOf("gguf", keys), []);
   assertEquals(warningOf("gguf", { ...keys, "llama.attention.clamp_kqv": 8 }), [
     "the file's key llama.attention.clamp_kqv is not understood and has no effect",
+  ]);
+  assertEquals(warningOf("gguf", { ...keys, "general.brand_new": 8, "qwen2.block_count": 2 }), [
+    "2 keys of the file are not understood and have no effect: general.brand_new, qwen2.block_count",
   ]);
 });
 

@@ -80,7 +80,8 @@ const MASK_TOKENS = ["[MASK]", "<mask>"];
  */
 export function maskIdOf(runtime: EncoderRuntime): number {
   const tokenizer = runtime.tokenizer();
-  const id = MASK_TOKENS.map((token) => tokenizer.idOf(token)).find((found) => found !== undefined);
+  const id = tokenizer.maskId ??
+    MASK_TOKENS.map((token) => tokenizer.idOf(token)).find((found) => found !== undefined);
   if (id !== undefined) return id;
   throw new UnsupportedError(`the vocabulary has no mask token (${MASK_TOKENS.join(" or ")})`, {
     file: runtime.name,

@@ -20,6 +20,7 @@ export interface TokenizerParts {
   readonly eosId?: number | undefined;
   readonly unkId?: number | undefined;
   readonly padId?: number | undefined;
+  readonly maskId?: number | undefined;
   readonly endOfGenerationIds: ReadonlySet<number>;
   /** Ids that go in front of every text by the model's own rule. */
   readonly prefix: readonly number[];
@@ -59,12 +60,13 @@ export function countLeadingBlanks(bytes: Uint8Array, most: number): number {
   return count;
 }
 
-function optionalRoles({ bosId, eosId, unkId, padId }: TokenizerParts): Partial<Tokenizer> {
+function optionalRoles({ bosId, eosId, unkId, padId, maskId }: TokenizerParts): Partial<Tokenizer> {
   return {
     ...(bosId === undefined ? {} : { bosId }),
     ...(eosId === undefined ? {} : { eosId }),
     ...(unkId === undefined ? {} : { unkId }),
     ...(padId === undefined ? {} : { padId }),
+    ...(maskId === undefined ? {} : { maskId }),
   };
 }
 

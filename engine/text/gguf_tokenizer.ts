@@ -12,6 +12,7 @@ import { byteBpeBytes, createByteBpe, missingBytes } from "./byte_bpe.ts";
 import { BLANK_MARK, createCharBpe, mergeByScore, pieceBytes } from "./char_bpe.ts";
 import { createCharsmap } from "./charsmap.ts";
 import { endOfGenerationIds } from "./end_of_generation.ts";
+import { checkGgufTextKeys } from "./gguf_text_keys.ts";
 import { type GgufVocabulary, readGgufVocabulary } from "./vocabulary/gguf_vocabulary.ts";
 import { compilePattern, PRE_TOKENIZERS, type PreTokenizer } from "./pre_tokenizers.ts";
 import type { Tokenizer, TokenizerAlgorithm } from "./tokenizer_types.ts";
@@ -71,12 +72,19 @@ export function tokenizerFromGguf(
     });
   }
   const source = readGgufVocabulary(metadata, name);
+  source.warnings.push(...checkGgufTextKeys(metadata, { file: name, kind: model as string }));
   const parts = build(source);
   const { roles } = source;
   const endId = roles[parts.endRole ?? "eosId"];
   const addBos = (source.flag("add_bos_token") ?? parts.addBos) && roles.bosId !== undefined;
-  const addEos = (source.flag(parts.endRole === "sepId" ? "add_sep_token" : "add_eos_token") ??
-    parts.addEos) && endId !== undefined;
+  const endKey = parts.endRole === "sepId" ? "add_sep_token" : "add_eos_token";
+  const addEos = (source.flag(endKey) ?? parts.addEos) && endId !== undefined;
+  for (const [key, id] of [["add_bos_token", roles.bosId], [endKey, endId]] as const) {
+    if (!source.flag(key) || id !== undefined) continue;
+    source.warnings.push(
+      `${name}: tokenizer.ggml.${key} has no effect: the file names no such token`,
+    );
+  }
   return assembleTokenizer({
     vocabulary: source.vocabulary,
     algorithm: parts.algorithm,

@@ -8,6 +8,7 @@ import { type ChatTemplate, compileChatTemplate } from "./chat_template.ts";
 // Not by way of tokenizer.ts: a GGUF file needs nothing of what reads tokenizer.json. And neither this nor templates
 // when they are called for: that would be a wait of its own behind all threads that are busy, 3 to 8 ms.
 import { tokenizerFromGguf } from "./gguf_tokenizer.ts";
+import { ggufTemplate } from "./gguf_text_keys.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { ChatTemplates, FoundText } from "./folder_text.ts";
 
@@ -63,10 +64,7 @@ async function readFiles(file: WeightFile): Promise<FoundText> {
   if (!file.metadata.has("tokenizer.ggml.model")) {
     return await (await import("./folder_text.ts")).readFolderText(file);
   }
-  const text = (key: string) => {
-    const value = file.metadata.get(key);
-    return typeof value === "string" ? value : undefined;
-  };
+  const text = (key: string) => ggufTemplate(file.metadata, { file: file.name, key });
   return {
     tokenizer: tokenizerFromGguf(file.metadata, file.name),
     templates: {

@@ -52,6 +52,8 @@ export interface Tokenizer {
   readonly unkId?: number;
   /** Filler of batches. */
   readonly padId?: number;
+  /** What stands for a hidden word. */
+  readonly maskId?: number;
   /** Every id at which generation ends: end of text, of turn, of message. */
   readonly endOfGenerationIds: ReadonlySet<number>;
   /** Whether the model's own rule puts BOS (or [CLS]) in front. */

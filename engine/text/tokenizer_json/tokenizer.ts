@@ -169,5 +169,6 @@ function readRoles(config: unknown, { ids, kinds }: Vocabulary, name: string) {
     eosId: idOf("eos_token") ?? idOf("sep_token"),
     unkId: idOf("unk_token"),
     padId: idOf("pad_token"),
+    maskId: idOf("mask_token"),
   };
 }

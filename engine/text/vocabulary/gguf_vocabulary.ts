@@ -16,6 +16,7 @@ export interface Roles {
   unkId?: number;
   padId?: number;
   sepId?: number;
+  maskId?: number;
 }
 
 /** Checked access to the tokenizer keys of one file. */
@@ -44,11 +45,13 @@ export interface GgufVocabulary {
 const PREFIX = "tokenizer.ggml.";
 const ROLE_KEYS: readonly (readonly [keyof Roles, string])[] = [
   ["bosId", "bos_token_id"],
+  ["bosId", "cls_token_id"], // what older files of BERT call it
   ["eosId", "eos_token_id"],
   ["unkId", "unknown_token_id"],
   ["padId", "padding_token_id"],
   ["sepId", "seperator_token_id"],
   ["sepId", "separator_token_id"],
+  ["maskId", "mask_token_id"],
 ];
 const END_KEYS: readonly string[] = ["eot_token_id", "eom_token_id"];
 
@@ -191,7 +194,7 @@ export function readGgufVocabulary(
     if (value === undefined) continue;
     const ids = readIds(value, key, count, refuse);
     if (role !== "eosId" && ids.length !== 1) refuse(key, `names ${ids.length} ids instead of one`);
-    if (ids.length > 0) roles[role] = ids[0];
+    if (ids.length > 0) roles[role] ??= ids[0];
     if (role === "eosId") endIds.push(...ids);
   }
   for (const key of END_KEYS) {
