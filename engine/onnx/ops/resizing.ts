@@ -7,14 +7,19 @@ import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { windowOf } from "./window_attributes.ts";
 
-/** ⌊size · scale⌋; a float32 scale is a fraction with a power of two below. */
+/**
+ * ⌊size · scale⌋, the product rounded to float32 as the shape inference of onnx and onnxruntime have it: five times 1.4
+ * is 7, though the nearest float32 of 1.4 lies below it. Of sizes not known yet only where nothing is rounded: a scale
+ * of at most twelve bits.
+ */
 function scaledDim(size: Dim, scale: number): Dim {
-  if (typeof size === "number") return Math.floor(size * scale);
+  if (typeof size === "number") return Math.floor(Math.fround(size * scale));
   let above = scale, below = 1;
   while (!Number.isInteger(above) && below < 2 ** 40) {
     above *= 2;
     below *= 2;
   }
+  if (above >= 2 ** 12) throw new RangeError(`scaling by ${scale} needs known sizes`);
   return floorDiv(mul(size, above), below);
 }
 
