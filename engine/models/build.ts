@@ -174,6 +174,7 @@ export async function ropeTables(
       });
     }
     const record = values[scaling ?? ""] as Hyperparameters["ropeScaling"];
+    if (long && short) checkBesideLists(record, file.name);
     const frequencies = ropeFrequencies({
       dim: params.ropeDim,
       theta: base * (params.ropeRatio ?? 1),
@@ -215,6 +216,27 @@ export async function ropeTables(
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);
+}
+
+/** Divisors that are stored as lists are a rule by themselves: another one beside them would have to be joined to it. */
+function checkBesideLists(record: Hyperparameters["ropeScaling"], file: string): void {
+  const { type = "none", factor = 1 } = record ?? {};
+  for (
+    const [field, value, only] of [["type", type, ["none", "longrope"]], ["factor", factor, [
+      1,
+    ]]] as const
+  ) {
+    if ((only as readonly unknown[]).includes(value)) continue;
+    throw new UnsupportedError(
+      `is ${JSON.stringify(value)} beside lists of divisors, and only ${
+        only.join(" or ")
+      } is built`,
+      {
+        file,
+        place: `rotary scaling, ${field}`,
+      },
+    );
+  }
 }
 
 async function storedFactors(

@@ -80,6 +80,10 @@ function asks(value: unknown): boolean {
 }
 
 /** Why a key changes no result; undefined where the names do not list it. */
-export function harmlessReason({ names }: ResolvedSpec, key: string): string | undefined {
-  return names.harmless.find(([pattern]) => patternOf(pattern).test(key))?.[1];
+export function harmlessReason(
+  { names }: ResolvedSpec,
+  { key, architecture }: { readonly key: string; readonly architecture: string },
+): string | undefined {
+  const fits = (pattern: string) => patternOf(pattern.replace("{arch}", architecture)).test(key);
+  return names.harmless.find(([pattern]) => fits(pattern))?.[1];
 }
