@@ -13,7 +13,10 @@ export interface UnigramOptions {
   readonly scores: ArrayLike<number | bigint>;
   readonly unkId: number;
   readonly byteFallback: boolean;
-  /** Whether sums are rounded to 32 bits at every step, by which SentencePiece decides between equal cuts. */
+  /**
+   * Whether sums are rounded to 32 bits at every step, by which SentencePiece decides between equal cuts. The readers of
+   * tokenizer.json (Hugging Face's unigram/model.rs) and of GGUF (llama.cpp since May 2025) add 64 bits, as ours do.
+   */
   readonly isSingle?: boolean;
 }
 

@@ -43,3 +43,26 @@ Deno.test("the pieces are those with the highest sum of scores", () => {
     { seed: 25, numRuns: 500 },
   );
 });
+
+Deno.test("long runs of equal cuts fall as sums of 32 or of 64 bits do", () => {
+  const texts = ["<unk>", "a", "aa", "aaa"];
+  const kinds = Uint8Array.from([2, 1, 1, 1]);
+  const scores = Float32Array.of(0, -2.3, -4.6, -6.9);
+  const cut = (length: number, isSingle: boolean) => {
+    const out: number[] = [];
+    const vocabulary = createVocabulary(texts, kinds);
+    createUnigram({ vocabulary, scores, unkId: 0, byteFallback: false, isSingle })(
+      "a".repeat(length),
+      out,
+    );
+    return out.join("");
+  };
+  // sentencepiece 0.2.3
+  assertEquals(cut(7, true), "1231");
+  assertEquals(cut(20, true), "1231111112222");
+  assertEquals(cut(40, true), "1231111112222222322223");
+  // tokenizers 0.23.3
+  assertEquals(cut(7, false), "1222");
+  assertEquals(cut(20, false), "2222222222");
+  assertEquals(cut(40, false), "2".repeat(20));
+});

@@ -17,8 +17,10 @@ import {
   isCallable,
   isDict,
   isNamespace,
+  isNumber,
   isTrue,
   iterate,
+  plainNumber,
   tupleValue,
   typeName,
   undefinedValue,
@@ -56,6 +58,14 @@ const EVALUATORS: Evaluators = {
   unary: ({ operator, operand }, scope) => applySign(operator, evaluate(operand, scope)),
   binary: ({ operator, left, right }, scope) =>
     BINARY[operator](evaluate(left, scope), evaluate(right, scope), scope.budget),
+  signedPower({ base, exponent }, scope) {
+    const left = evaluate(base, scope);
+    const right = evaluate(exponent, scope);
+    const number = isNumber(left) ? plainNumber(left) : 0;
+    const hasSign = number < 0 || Object.is(number, -0);
+    if (!hasSign) return BINARY["**"](left, right, scope.budget);
+    return applySign("-", BINARY["**"](applySign("-", left), right, scope.budget));
+  },
   logic({ operator, left, right }, scope) {
     const value = evaluate(left, scope);
     return isTrue(value) === (operator === "and") ? evaluate(right, scope) : value;

@@ -142,9 +142,31 @@ function parseProduct(reader: TokenReader): Expression {
   return parseLeft(reader, ["*", "/", "//", "%"], parsePower);
 }
 
-// In Jinja, unlike Python, powers group from the left and a sign binds stronger.
+// In Jinja, unlike Python, powers group from the left and a sign binds stronger. But a base that Jinja's compiler
+// folds to a number stands bare in the Python it writes, where the power binds stronger than the sign:
+// -3 ** z is -(3 ** z), x ** z of x = -3 is not, and neither is -3 ** 2, which is folded as a whole.
 function parsePower(reader: TokenReader): Expression {
-  return parseLeft(reader, ["**"], parseSigned);
+  let base = parseSigned(reader);
+  while (reader.isAt("operator", "**")) {
+    const { line } = reader.next();
+    const exponent = parseSigned(reader);
+    base = isFolded(base) && !isFolded(exponent)
+      ? { type: "signedPower", base, exponent, line }
+      : { type: "binary", operator: "**", left: base, right: exponent, line };
+  }
+  return base;
+}
+
+/** Filters that Jinja gives the context, for which it waits until it renders. */
+const CONTEXT_FILTERS = ["map", "reject", "rejectattr", "select", "selectattr"];
+
+/** Whether Jinja's compiler knows the value: nothing in it is a name, a call or a filter that wants the context. */
+function isFolded(node: unknown): boolean {
+  if (typeof node !== "object" || node === null) return true;
+  const { type, filter } = node as Partial<Extract<Expression, { type: "filter" }>>;
+  if (["name", "call"].includes(type as string)) return false;
+  if (filter !== undefined && CONTEXT_FILTERS.includes(filter.name)) return false;
+  return Object.values(node).every(isFolded);
 }
 
 function parseSigned(reader: TokenReader): Expression {

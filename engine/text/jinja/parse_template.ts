@@ -5,6 +5,7 @@ import { fail } from "./failure.ts";
 import { tokenize } from "./lexer.ts";
 import { parseExpression, parseFilter, parseLoopList, parseTuple } from "./parse_expression.ts";
 import { REFUSED_TAGS, refuseListed } from "./refused.ts";
+import { hideAssignedLater } from "./scopes.ts";
 import type {
   Application,
   Body,
@@ -36,7 +37,7 @@ export const TAG_NAMES: readonly string[] = [...TAGS.keys()];
 
 /** Parses a template. */
 export function parseTemplate(template: string): Body {
-  return parseBody(createTokenReader(tokenize(template)), [], "");
+  return hideAssignedLater(parseBody(createTokenReader(tokenize(template)), [], ""));
 }
 
 /** Statements until one of the tags `ends`, whose name is left at the cursor. */
@@ -207,10 +208,11 @@ function parseWith(reader: TokenReader, line: number): Statement {
   return { type: "with", values, body: parseBlock(reader, "endwith", "with"), line };
 }
 
-// Marks what an assistant wrote, for training; when rendering, only its content matters.
+// Marks what an assistant wrote, for training; when rendering, only its content matters. It is a scope, since
+// transformers makes a call of it.
 function parseGeneration(reader: TokenReader, line: number): Statement {
   endTag(reader);
-  return { type: "group", body: parseBlock(reader, "endgeneration", "generation"), line };
+  return { type: "scope", body: parseBlock(reader, "endgeneration", "generation"), line };
 }
 
 function parseJump(type: "break" | "continue") {

@@ -1,5 +1,6 @@
-// Runs a parsed template: one function for each type of statement. `if` has no scope of its own, loops,
-// macros and `with` have; assignments inside them do not reach out, which is what `namespace` is for.
+// Runs a parsed template: one function for each type of statement. `if` has no scope of its own, loops (their
+// `else` another), macros and `with` have; assignments inside them do not reach out, which is what
+// `namespace` is for.
 
 import { createBudget } from "./budget.ts";
 import { evaluate, filterValue, lookUp, type Scope } from "./evaluate.ts";
@@ -88,6 +89,11 @@ const RUNNERS: Runners = {
     return runBody(body, own, out);
   },
   group: ({ body }, scope, out) => runBody(body, scope, out),
+  scope: ({ body }, scope, out) => runBody(body, inner(scope), out),
+  hide({ names }, scope) {
+    for (const name of names) scope.values.set(name, undefinedValue(`'${name}' is undefined`));
+    return "normal";
+  },
   break: () => "break",
   continue: () => "continue",
   discard({ value }, scope) {
@@ -182,7 +188,7 @@ function runLoop(
     assign(node.target, items[i], own);
     if (runBody(node.body, own, out) === "break") return "normal";
   }
-  if (items.length === 0) return runBody(node.otherwise, scope, out);
+  if (items.length === 0) return runBody(node.otherwise, inner(scope), out);
   return "normal";
 }
 

@@ -40,6 +40,7 @@ export type Expression =
       readonly left: Expression;
       readonly right: Expression;
     }
+    | { readonly type: "signedPower"; readonly base: Expression; readonly exponent: Expression }
     | {
       readonly type: "logic";
       readonly operator: "and" | "or";
@@ -143,6 +144,9 @@ export type Statement =
       readonly body: Body;
     }
     | { readonly type: "group"; readonly body: Body }
+    | { readonly type: "scope"; readonly body: Body }
+    /** Names that have no value yet, whatever they are outside (scopes.ts). */
+    | { readonly type: "hide"; readonly names: readonly string[] }
     | { readonly type: "discard"; readonly value: Expression }
     | { readonly type: "break" }
     | { readonly type: "continue" }

@@ -291,6 +291,16 @@ const STATEMENTS: readonly ((make: Maker, body: () => string) => string)[] = [
     `{{ ${pick("c.next() ~ c.next() ~ c.current", "c() ~ c() ~ c()")} }}`,
   (_make, body) =>
     `{% for i in range(3) %}{% if i == 1 %}{% continue %}{% endif %}${body()}{% endfor %}`,
+  // Names of the context, which a scope of its own reads above their assignment.
+  ({ of, pick }, body) => {
+    const tag = pick("macro g()", "set g", "for g in [1, 2]", "if t", "generation", "with g = s");
+    const inner = `{{ s }}{{ n }}${body()}`;
+    const set = `{% set ${pick("s", "n", "x")} = ${of("any")} %}`;
+    const place = pick(inner + set, set + inner);
+    return `{% ${tag} %}${place}{% end${tag.match(/^\w+/)![0]} %}${
+      pick("", "{{ g() }}")
+    }${set}{{ s }}${pick("", "{{ g() }}")}`;
+  },
   (_make, body) => `a {%- if t -%} ${body()} {%- endif +%}\n  b`,
 ];
 
