@@ -27,9 +27,12 @@ export const CONTEXT: Readonly<Record<string, unknown>> = {
   m: [{ role: "user", content: "hi <there>" }, { role: "assistant", content: null }],
 };
 
-/** Refusals that say what is left out. */
+/**
+ * Refusals that say what is left out. Slicing what cannot be is among them: Jinja refuses it too, but where it folds
+ * a whole output, as in `{{ 1[2:] }}`.
+ */
 const LEFT_OUT =
-  /is not supported|prints an address|does not take marked text|too large|cannot be a key|steps and characters|is more than|a dict cannot be sliced/;
+  /is not supported|prints an address|does not take marked text|too large|cannot be a key|steps and characters|is more than|cannot be sliced/;
 
 interface Answer {
   readonly rendered?: string;
@@ -58,7 +61,9 @@ export async function compareTemplate(template: string): Promise<void> {
   const jinja = await reference("jinja_reference.py", JINJA);
   const theirs = await jinja.ask({ template, context: CONTEXT }) as Answer;
   const isSame = ours.rendered === theirs.rendered && ("error" in ours) === ("error" in theirs);
-  if (isSame) return;
+  // A generator over nothing that can be gone through shows its address, where ours is refused as it is made.
+  const isAddress = /gone through/.test(error) && / at 0x/.test(theirs.rendered ?? "");
+  if (isSame || isAddress) return;
   throw new Error(
     `${template}\n  ours  ${JSON.stringify(ours)}\n  jinja ${JSON.stringify(theirs)}`,
   );
