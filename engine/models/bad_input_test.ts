@@ -47,6 +47,18 @@ const CONTRADICTIONS: readonly (readonly [Changes, RegExp])[] = [
     { num_key_value_heads: 1 },
     /k_proj\.weight: has shape \[16,32\] where \[8,32\] is needed, since num_key_value_heads is 1, times 8/,
   ],
+  [
+    { num_key_value_heads: 4 },
+    /k_proj\.weight: has shape \[16,32\] where \[32,32\] is needed, since num_key_value_heads is 4, times 8/,
+  ],
+  [
+    { num_attention_heads: 8 },
+    /q_proj\.weight: has shape \[32,32\] where \[64,32\] is needed, since num_attention_heads is 8, times 8/,
+  ],
+  [
+    { rope_scaling: { type: "linear", factor: 4 } },
+    /rope_scaling\.rope_type: is string "linear", and rope_parameters\.rope_type is string "default"\. Keep one/,
+  ],
   [{ vocab_size: 100 }, /vocab_size: is 100, but the embedding tensor has 128 rows/],
   [
     { num_hidden_layers: 3 },

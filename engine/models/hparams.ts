@@ -75,6 +75,7 @@ export function readHyperparameters(
   for (const [key, allowed] of Object.entries(names.expected)) {
     checkExpected(file, key.replace("{arch}", architecture), allowed);
   }
+  if (convention === "huggingface") checkRopeRecords(file);
   const found = findHyperparameters({ spec, names }, file, architecture);
   const keyOf = (name: FieldName) =>
     names.hyperparameters[name]?.[0]?.replace("{arch}", architecture) ?? name;
@@ -131,6 +132,34 @@ function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): 
     file: file.name,
     place: key,
   });
+}
+
+// transformers 5 writes rope_parameters and takes an old rope_scaling beside it alone, theta and all, other engines the
+// new one. Model cards ask to add a rope_scaling for long texts: what is meant is not known where the two differ.
+function checkRopeRecords(file: WeightFile): void {
+  const recordAt = (place: string) => {
+    const value = metadataAt(file.metadata, place);
+    if (value === undefined || value === null) return undefined;
+    const record = checkField("ropeScaling", value, { file: file.name, place }) as object;
+    return new Map(
+      Object.entries(record).map(([key, one]) => [key === "type" ? "rope_type" : key, one]),
+    );
+  };
+  const old = recordAt("rope_scaling");
+  const given = recordAt("rope_parameters.full_attention") ?? recordAt("rope_parameters");
+  if (old === undefined || given === undefined) return;
+  for (const [key, value] of old) {
+    const other = given.get(key);
+    if (JSON.stringify(other) === JSON.stringify(value)) continue;
+    throw new FormatError(
+      `is ${describe(value)}, and rope_parameters.${key} is ${describe(other)}`,
+      {
+        file: file.name,
+        place: `rope_scaling.${key}`,
+        remedy: "Keep one of the two: rope_parameters, with what rope_scaling has",
+      },
+    );
+  }
 }
 
 interface CompleteOptions {

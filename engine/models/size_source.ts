@@ -19,28 +19,44 @@ const PRODUCTS: readonly (readonly [string, string])[] = [
   ["heads", "valueDim"],
 ];
 
+/** Projections, by the axis on which heads are counted. */
+const HEAD_AXIS: Readonly<Record<string, number>> = {
+  query: 0,
+  key: 0,
+  value: 0,
+  attention_output: 1,
+};
+
 /** Where sizes stand. */
 export interface SizeSource {
   readonly file: WeightFile;
   readonly names: Names;
   /** Hyperparameters. */
   readonly params: object;
+  /** Of the tensor; what it is tells apart keys that have the same value. */
+  readonly role: string;
 }
 
 /** `intermediate_size is 100`, or a product of two keys; undefined where no key says it. */
-export function sourceOfSize(size: number, source: SizeSource): string | undefined {
+export function sourceOfSize(
+  { size, axis }: { readonly size: number; readonly axis: number },
+  source: SizeSource,
+): string | undefined {
   const values = source.params as Readonly<Record<string, unknown>>;
   const single = (list: readonly string[]) => {
     const key = list.filter((name) => values[name] === size)
       .map((name) => keyOf(name, source)).find((found) => found !== undefined);
     return key && `${key} is ${size}`;
   };
-  const products = PRODUCTS.flatMap(([first, second]) => {
+  const countsHeads = HEAD_AXIS[source.role] === axis;
+  const ofKeys = source.role === "key" || source.role === "value";
+  const ordered = ofKeys ? PRODUCTS.filter(([first]) => first === "kvHeads") : PRODUCTS;
+  const products = ordered.flatMap(([first, second]) => {
     const a = values[first], b = values[second];
     const key = Number(a) * Number(b) === size ? keyOf(first, source) : undefined;
     return key === undefined ? [] : [`${key} is ${a}, times ${b} channels`];
   });
-  return single(SINGLE) ?? products[0] ?? single(HEADS);
+  return (countsHeads ? products[0] : undefined) ?? single(SINGLE) ?? products[0] ?? single(HEADS);
 }
 
 /** The key of a file under which a hyperparameter stands. */

@@ -111,8 +111,10 @@ export function createTensorLookup(
       if (equalShapes(tensor.shape, shape.slice(shape.findIndex((dim) => dim !== 1)))) {
         return { ...tensor, shape };
       }
-      const odd = shape.find((dim, axis) => dim !== tensor.shape[axis]);
-      const source = odd && sourceOfSize(odd, { file, names, params });
+      const axis = shape.findIndex((dim, i) => dim !== tensor.shape[i]);
+      const source = axis < 0
+        ? undefined
+        : sourceOfSize({ size: shape[axis]!, axis }, { file, names, params, role });
       const because = source ? `, since ${source}` : "";
       throw new FormatError(`has shape [${tensor.shape}] where [${shape}] is needed${because}`, {
         file: file.name,

@@ -87,9 +87,9 @@ const RULES: Readonly<Record<string, Rule>> = {
     }
     if (value === 0) return inOrder(tokens).slice(0, 1);
     // Only distances count: where the best one would leave float32 it is 0.
-    const divisor = Math.max(0.001, value), max = Math.max(...tokens.map(({ logit }) => logit));
-    const shift = Math.abs(max / divisor) < 3.4e38 ? 0 : max;
-    return changed(tokens, ({ logit }) => (logit - shift) / divisor);
+    const max = Math.max(...tokens.map(({ logit }) => logit));
+    const shift = Math.abs(max / value) < 3.4e38 ? 0 : max;
+    return changed(tokens, ({ logit }) => (logit - shift) / value);
   },
   top_k: (tokens, { k }) => k === 0 ? tokens : inOrder(tokens).slice(0, k),
   top_p(tokens, { top_p, min_k = 1, max_k = 0 }, { slack }) {

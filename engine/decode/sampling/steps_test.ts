@@ -97,10 +97,16 @@ Deno.test("temperature 0 leaves the best token, the lowest id of equals", () => 
   assertEquals(kept("temperature", { temperature: 0 }, { logits: [1, 3, 3, 2] }), [1]);
 });
 
-Deno.test("a tiny temperature counts as 0.001 and stays finite", () => {
-  const { candidates } = applyStep("temperature", { temperature: 1e-30 }, { logits: [9, 10] });
-  assertEquals(candidates.logits[1], 10000);
-  assertEquals(probabilityAt(candidates, 1), 1);
+Deno.test("a tiny temperature leaves nothing but the best, and equals of it", () => {
+  for (const temperature of [1e-4, 1e-30, 1e-45, Number.MIN_VALUE]) {
+    const logits = [1, 1, 0.999, -3, -Infinity];
+    const { candidates } = applyStep("temperature", { temperature }, { logits });
+    const wanted = [1, 1, Math.exp(-0.001 / temperature), 0, 0];
+    const mass = 2 + wanted[2]!;
+    wanted.forEach((part, at) =>
+      assertAlmostEquals(probabilityAt(candidates, at), part / mass, 1e-6)
+    );
+  }
 });
 
 Deno.test("dynamic temperature goes from low at no entropy to high at full entropy", () => {

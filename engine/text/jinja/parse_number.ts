@@ -8,7 +8,7 @@ const FLOAT =
 
 /** `int(text, base)`; undefined where Python refuses the text. */
 export function parseIntegerText(text: string, base: number): number | undefined {
-  const bare = strip(text, null, true, true);
+  const bare = plainDigits(strip(text, null, true, true));
   const sign = /^[+-]/.test(bare) ? bare[0] : "";
   let digits = bare.slice(sign.length);
   let radix = base;
@@ -25,10 +25,20 @@ export function parseIntegerText(text: string, base: number): number | undefined
 
 /** `float(text)`; undefined where Python refuses the text. */
 export function parseFloatText(text: string): number | undefined {
-  const bare = strip(text, null, true, true);
+  const bare = plainDigits(strip(text, null, true, true));
   if (FLOAT.test(bare)) return Number(bare.replaceAll("_", ""));
   const word = /^([+-]?)(inf|infinity|nan)$/i.exec(bare);
   if (word === null) return undefined;
   if (word[2].toLowerCase() === "nan") return NaN;
   return word[1] === "-" ? -Infinity : Infinity;
+}
+
+/** With 0 to 9 for the digits of every script; a script has ten in a row, and runs of digits consist of such tens. */
+function plainDigits(text: string): string {
+  return text.replace(/[^\0-\x7f]/gu, (char) => {
+    const code = char.codePointAt(0)!;
+    let before = code;
+    while (/\p{Nd}/u.test(String.fromCodePoint(before))) before--;
+    return before === code ? char : String((code - before - 1) % 10);
+  });
 }

@@ -1,12 +1,10 @@
-// Temperature: divides the logits. 0 leaves the best token alone; what lies between 0 and 0.001 counts
-// as 0.001, below which float32 would overflow. With `range` it is dynamic (kalomaze): between
-// temperature - range and temperature + range, by the entropy of the candidates relative to the greatest
-// possible, raised to `exponent`.
+// Temperature: divides the logits. 0 leaves the best token alone. With `range` it is dynamic (kalomaze):
+// between temperature - range and temperature + range, by the entropy of the candidates relative to the
+// greatest possible, raised to `exponent`.
 
 import { type Candidates, entropy, keepBest, maxLogit } from "../candidates.ts";
 import { defineStep, number, type SamplingStep } from "../step.ts";
 
-const LEAST = 0.001;
 /** Beyond the numbers of float32. */
 const MOST = 3.4e38;
 
@@ -32,12 +30,12 @@ export const temperature: SamplingStep = defineStep<TemperatureParameters>({
     const value = p.range === 0 ? p.temperature : dynamicTemperature(candidates, p);
     if (value === 0) return keepBest(candidates, 1);
     const { logits, size } = candidates;
-    const divisor = Math.max(LEAST, value), max = maxLogit(candidates);
+    const max = maxLogit(candidates);
     // Probabilities are of differences: where quotients would overflow, the best logit becomes 0.
-    const shift = Math.abs(max / divisor) < MOST ? 0 : max;
-    for (let i = 0; i < size; i++) logits[i] = (logits[i]! - shift) / divisor;
+    const shift = Math.abs(max / value) < MOST ? 0 : max;
+    for (let i = 0; i < size; i++) logits[i] = (logits[i]! - shift) / value;
     // Order stays, and with it the ordered prefix.
-    candidates.max = Math.fround((max - shift) / divisor);
+    candidates.max = Math.fround((max - shift) / value);
     candidates.mass = NaN;
   },
 });
