@@ -86,6 +86,14 @@ function readShape(source: ByteSource, view: DataView): Llama2cShape {
   if (view.byteLength < HEADER) throw broken(source, "header", "is cut short");
   const flag = view.getUint8(36);
   if (flag > 1) throw broken(source, "header", `the flag of the classifier is ${flag}`);
+  const end = version === 2 ? 41 : 37;
+  for (let at = end; at < HEADER; at++) {
+    if (view.getUint8(at) === 0) continue;
+    throw new UnsupportedError("is not 0, and version 1 and 2 have no field there", {
+      file: source.name,
+      place: `byte ${at}`,
+    });
+  }
   return {
     ...numbersAt(view, 8),
     version,

@@ -1,8 +1,8 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { fixturePath } from "../../../tests/support/fixtures.ts";
 import { joinBytes } from "../../../tests/support/write_gguf.ts";
 import type { ByteSource } from "../../byte_source.ts";
-import { FormatError, UnsupportedError } from "../../errors.ts";
+import { FormatError, TroodonError, UnsupportedError } from "../../errors.ts";
 import { memorySource } from "../../io.ts";
 import { isLlama2c, openLlama2c } from "./llama2c.ts";
 import { openModel } from "../../models/open_model.ts";
@@ -195,3 +195,38 @@ Deno.test("llama2.c files open by their bytes, with their own metadata though co
   assertEquals((await file.readBytes!("tokenizer.model"))?.length, 4818);
   file.close();
 });
+
+/** Everything that a file says: its facts, and the places and sizes of its tensors. */
+async function contentOf(bytes: Uint8Array): Promise<string> {
+  const { metadata, tensors } = await open(bytes);
+  const places = [...tensors.values()].map(({ name, shape, offset }) => [name, shape, offset]);
+  return JSON.stringify([[...metadata], places, await firsts(await open(bytes))]);
+}
+
+function versionOne(): Uint8Array<ArrayBuffer> {
+  const { emb, norm, q, k, v, o, w1, w2, w3, out } = SIZES;
+  const count = 2 * norm + out + emb + q + k + v + o + w1 + w2 + w3;
+  return joinBytes([header(1, 1), ramp(count, 0)]);
+}
+
+for (
+  const [name, file, start] of [
+    ["legacy", legacyFile(true), 0],
+    ["version 1", versionOne(), 8],
+    ["version 2", quantizedFile(true), 8],
+  ] as const
+) {
+  Deno.test(`${name}: every number of the header changes what is read, or is refused`, async () => {
+    const before = await contentOf(file);
+    const end = start === 0 ? 28 : 256;
+    for (let at = 0; at < end; at++) {
+      const changed = file.slice();
+      changed[at]! ^= at % 4 === 0 || at > 36 ? 1 : 64;
+      try {
+        assertNotEquals(await contentOf(changed), before, `byte ${at}`);
+      } catch (error) {
+        if (!(error instanceof TroodonError)) throw error;
+      }
+    }
+  });
+}

@@ -1,6 +1,6 @@
 // A Hugging Face folder: config.json as metadata, weights in model.safetensors or in shards that
-// model.safetensors.index.json lists. The index is checked against the shards both ways, and names in it
-// never reach outside the folder. Checkpoints of PyTorch have the same layout under other names, so the
+// model.safetensors.index.json lists. Of the index only weight_map counts, which is checked against the shards both
+// ways, and names in it never reach outside the folder; its metadata are sizes and notes, and the shards have sizes. Checkpoints of PyTorch have the same layout under other names, so the
 // reader of one file is a parameter.
 
 import type { ByteSource } from "../../byte_source.ts";

@@ -8,9 +8,16 @@ import { formats } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
 import { type BlockLayout, scalars } from "../scalars.ts";
+import { checkFields, type FieldTable, rows } from "../field_table.ts";
 import type { MetadataValue, TensorInfo, WeightFile } from "../source.ts";
 import { applyStoredFormats } from "../stored_formats.ts";
 import { asObject, parseStrictJson } from "../strict_json.ts";
+
+/** What the header says of a tensor. The format has no other fields: one could be a scale or an order of the values. */
+const ENTRY_FIELDS: FieldTable = {
+  ...rows("read", "dtype", "shape", "data_offsets"),
+  "*": { only: [] },
+};
 
 // The reference reader's limit.
 const MAX_HEADER = 100_000_000;
@@ -86,6 +93,7 @@ function readTensor(
   const place = `tensor ${JSON.stringify(name)}`;
   if (name === "") throw broken(source, place, "has no name");
   const entry = asObject(value) ?? fail(source, place, "is not a JSON object");
+  checkFields(entry, ENTRY_FIELDS, { file: source.name, place });
   const layout = findLayout(source, place, entry.dtype);
   const shape = naturals(entry.shape) ??
     fail(source, place, `its shape ${JSON.stringify(entry.shape)} is no list of sizes`);
