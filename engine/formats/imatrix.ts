@@ -7,6 +7,7 @@ import { findBadImportance } from "../../quant/importance.ts";
 import type { ByteSource } from "../byte_source.ts";
 import { FormatError } from "../errors.ts";
 import { openGguf } from "./gguf/gguf.ts";
+import { checkFields, type FieldTable, rows } from "./field_table.ts";
 import type { TensorInfo } from "./source.ts";
 
 /** Mean squares of input columns, up to a factor, by name of the tensor. */
@@ -34,12 +35,33 @@ export async function readImatrix(source: ByteSource): Promise<ImportanceMatrix>
 }
 
 const SUMS = ".in_sum2";
+/** How many rows were summed, a factor of all values alike; and plain sums, which some writers add. */
+const BESIDE = [".counts", ".in_sum"];
+
+/** Keys of the GGUF form. */
+const FIELDS: FieldTable = {
+  "general.type": { only: ["imatrix"] },
+  "general.*": { harmless: "it says who made the file, and of what" },
+  ...rows(
+    { harmless: "a factor of all values alike" },
+    "imatrix.chunk_count",
+    "imatrix.chunk_size",
+  ),
+  "imatrix.datasets": { harmless: "names of the texts" },
+  "split.*": { harmless: "the reader of GGUF files has joined the parts" },
+  // What it might say of the sums is not known.
+  "*": { only: [] },
+};
 
 async function readFromGguf(source: ByteSource): Promise<Map<string, Float32Array>> {
-  const { tensors } = await openGguf(source);
+  const { tensors, metadata } = await openGguf(source);
+  checkFields(Object.fromEntries(metadata), FIELDS, { file: source.name, place: "metadata" });
   const found = new Map<string, Float32Array>();
   for (const tensor of tensors.values()) {
-    if (!tensor.name.endsWith(SUMS)) continue;
+    if (BESIDE.some((ending) => tensor.name.endsWith(ending))) continue;
+    if (!tensor.name.endsWith(SUMS)) {
+      throw broken(source, tensor.name, `does not end with ${[SUMS, ...BESIDE].join(" or ")}`);
+    }
     const name = tensor.name.slice(0, -SUMS.length);
     if (tensor.format !== "F32") throw broken(source, name, `is ${tensor.format}, not F32`);
     const columns = tensor.shape.at(-1)!;

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { f32Bytes, writeGguf } from "../../tests/support/write_gguf.ts";
-import { FormatError } from "../errors.ts";
+import { f32Bytes, type Typed, writeGguf } from "../../tests/support/write_gguf.ts";
+import { FormatError, UnsupportedError } from "../errors.ts";
 import { memorySource } from "../io.ts";
 import { readImatrix } from "./imatrix.ts";
 
@@ -19,10 +19,15 @@ function dat(entries: readonly (readonly [string, readonly number[]])[]): Uint8A
   return Uint8Array.from([...int(entries.length), ...bytes, ...int(3)]);
 }
 
-function gguf(dims: readonly number[], values: readonly number[]): Uint8Array {
-  return writeGguf({ "general.type": ["string", "imatrix"] }, [
+function gguf(
+  dims: readonly number[],
+  values: readonly number[],
+  keys: Readonly<Record<string, Typed>> = {},
+  more = ".counts",
+): Uint8Array {
+  return writeGguf({ "general.type": ["string", "imatrix"], ...keys }, [
     { name: `${NAME}.in_sum2`, dims, type: 0, data: f32Bytes([...values]) },
-    { name: `${NAME}.counts`, dims: [1], type: 0, data: f32Bytes([512]) },
+    { name: `${NAME}${more}`, dims: [1], type: 0, data: f32Bytes([512]) },
   ]);
 }
 
@@ -51,4 +56,51 @@ Deno.test("importance matrices that are broken, of experts alone, or none at all
   for (const [bytes, message] of cases) {
     await assertRejects(() => read(bytes), FormatError, message);
   }
+});
+
+Deno.test("keys and tensors of an importance matrix are harmless, or refused by name", async () => {
+  const values = new Map([[NAME, Float32Array.from(VALUES)]]);
+  const harmless: readonly (readonly [string, Typed])[] = [
+    ["imatrix.datasets", ["array", ["a.txt", "b.txt"], "string"]],
+    ["imatrix.chunk_count", ["u32", 77]],
+    ["imatrix.chunk_size", ["u32", 77]],
+    ["general.name", ["string", "unusual"]],
+  ];
+  for (const [key, value] of harmless) {
+    assertEquals(await read(gguf([4], VALUES, { [key]: value })), values, key);
+  }
+  for (
+    const [key, value] of [
+      ["general.type", "model"],
+      ["imatrix.brand_new", "x"],
+      ["brand_new", "x"],
+    ] as const
+  ) {
+    await assertRejects(
+      () => read(gguf([4], VALUES, { [key]: ["string", value] })),
+      UnsupportedError,
+      `imatrix, metadata, ${key}: is `,
+    );
+  }
+  assertEquals(await read(gguf([4], VALUES, {}, ".in_sum")), values);
+  await assertRejects(
+    () => read(gguf([4], VALUES, {}, ".unusual")),
+    FormatError,
+    "does not end with",
+  );
+});
+
+Deno.test("of the older container calls are a factor, and lengths are held against the file", async () => {
+  const whole = dat([[NAME, VALUES]]);
+  const at = (place: number, value: number) => {
+    const bytes = whole.slice();
+    new DataView(bytes.buffer).setInt32(place, value, true);
+    return read(bytes);
+  };
+  const calls = 8 + NAME.length;
+  assertEquals(await at(calls, 1000), await read(whole));
+  for (const [place, value] of [[0, 2], [4, 1000], [calls + 4, 1000]] as const) {
+    await assertRejects(() => at(place, value), FormatError, "bytes at byte");
+  }
+  assertEquals((await at(calls + 4, 3)).get(NAME)?.length, 3, "what uses it compares lengths");
 });
