@@ -82,6 +82,17 @@ Deno.test("in GGUF files the key has the architecture's name", async () => {
   assertMatch((error as Error).message, /since llama\.feed_forward_length is 100/);
 });
 
+Deno.test("heads of keys that no key counts are told by those of queries", async () => {
+  const error = await assertRejects(
+    () => build(checkpointPath("llama"), { num_key_value_heads: null, head_dim: 8 }),
+    FormatError,
+  );
+  assertMatch(
+    (error as Error).message,
+    /k_proj\.weight: .* \[32,32\] is needed, since num_attention_heads is 4, times 8 channels/,
+  );
+});
+
 Deno.test("more experts than there are cannot be chosen", async () => {
   const error = await assertRejects(
     () => build(checkpointPath("olmoe"), { num_experts_per_tok: 9 }),

@@ -268,12 +268,17 @@ function checkExperts(
 }
 
 // A rule of GGUF that has a factor and no name is the linear one. Before there was a record of the rule, files had that
-// factor alone.
+// factor alone. A factor of 0 stretches nothing, whatever the rule, as llama.cpp has it.
 function ropeScaling(
   { ropeScaling, ropeLinearFactor }: FoundHyperparameters,
   { convention }: CompleteOptions,
 ): Pick<FoundHyperparameters, "ropeScaling"> {
-  if (convention !== "gguf" || ropeScaling?.type !== undefined) return {};
+  if (convention !== "gguf") return {};
+  const type = ropeScaling?.type;
+  if ((type === "linear" || type === "yarn") && ropeScaling?.factor === 0) {
+    return { ropeScaling: { type: "none" } };
+  }
+  if (type !== undefined) return {};
   const factor = ropeScaling?.factor ?? ropeLinearFactor;
   return factor ? { ropeScaling: { ...ropeScaling, type: "linear", factor } } : {};
 }

@@ -151,6 +151,10 @@ Deno.test("the old key of linear scaling counts where there is no record of a ru
 Deno.test("a factor without a rule's name is that of the linear one in GGUF", () => {
   assertEquals(read({ "llama.rope.scaling.factor": 4 }).ropeScaling, { type: "linear", factor: 4 });
   assertEquals(read({ "llama.rope.scaling.factor": 0 }).ropeScaling, { factor: 0 });
+  for (const type of ["linear", "yarn"]) {
+    const named = { "llama.rope.scaling.type": type, "llama.rope.scaling.factor": 0 };
+    assertEquals(read(named).ropeScaling, { type: "none" });
+  }
 });
 
 Deno.test("GGUF files must say the epsilon of their norms", () => {

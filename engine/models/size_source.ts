@@ -48,15 +48,18 @@ export function sourceOfSize(
       .map((name) => keyOf(name, source)).find((found) => found !== undefined);
     return key && `${key} is ${size}`;
   };
-  const countsHeads = HEAD_AXIS[source.role] === axis;
+  // Where a file does not count the heads of keys, there are as many as queries have.
   const ofKeys = source.role === "key" || source.role === "value";
-  const ordered = ofKeys ? PRODUCTS.filter(([first]) => first === "kvHeads") : PRODUCTS;
+  const ordered = ofKeys ? PRODUCTS.toSorted(([a], [b]) => b.length - a.length) : PRODUCTS;
   const products = ordered.flatMap(([first, second]) => {
     const a = values[first], b = values[second];
     const key = Number(a) * Number(b) === size ? keyOf(first, source) : undefined;
     return key === undefined ? [] : [`${key} is ${a}, times ${b} channels`];
   });
-  return (countsHeads ? products[0] : undefined) ?? single(SINGLE) ?? products[0] ?? single(HEADS);
+  if (HEAD_AXIS[source.role] === axis) return products[0];
+  // Factors of rotation are half as many as channels: no key says that number.
+  if (source.role.startsWith("rope_factors")) return undefined;
+  return single(SINGLE) ?? products[0] ?? single(HEADS);
 }
 
 /** The key of a file under which a hyperparameter stands. */
