@@ -73,20 +73,19 @@ export function createCharBpe(options: CharBpeOptions): (text: string, out: numb
     return -1 - (char.codePointAt(0) as number);
   }
 
-  function pushUnknown(char: string, afterUnknown: boolean, out: number[]): boolean {
+  function pushBytes(char: string, out: number[]): boolean {
     const bytes = options.byteFallback ? utf8.encode(char) : undefined;
-    if (bytes?.every((byte) => byteIds[byte] >= 0)) {
-      for (const byte of bytes) out.push(byteIds[byte]);
-      return false;
-    }
-    if (unkId === undefined) {
-      throw new FormatError(`the vocabulary has no token for ${JSON.stringify(char)}`, {
-        file: name,
-        remedy: "Leave the character out, or use a model with byte tokens or an unknown token",
-      });
-    }
-    if (!(afterUnknown && options.fuseUnknown)) out.push(unkId);
+    if (!bytes?.every((byte) => byteIds[byte] >= 0)) return false;
+    for (const byte of bytes) out.push(byteIds[byte]);
     return true;
+  }
+
+  function needUnknown(char: string): number {
+    if (unkId !== undefined) return unkId;
+    throw new FormatError(`the vocabulary has no token for ${JSON.stringify(char)}`, {
+      file: name,
+      remedy: "Leave the character out, or use a model with byte tokens or an unknown token",
+    });
   }
 
   function encodeWhole(text: string): number[] {
@@ -95,14 +94,25 @@ export function createCharBpe(options: CharBpeOptions): (text: string, out: numb
     let count = 0;
     for (const char of text) symbols[count++] = symbolOf(char);
     count = merge(symbols, count);
-    let afterUnknown = false;
+    // An unknown token waits for the next piece or unknown character, so that byte tokens overtake it, as in Hugging
+    // Face's bpe/model.rs. It shows where a vocabulary has some of the byte tokens only.
+    let waiting = -1;
+    const flush = () => {
+      if (waiting >= 0) out.push(waiting);
+      waiting = -1;
+    };
     for (let i = 0; i < count; i++) {
-      if (symbols[i] < 0) afterUnknown = pushUnknown(textOf(symbols[i]), afterUnknown, out);
-      else {
+      if (symbols[i] >= 0) {
+        flush();
         out.push(symbols[i]);
-        afterUnknown = false;
+        continue;
       }
+      const char = textOf(symbols[i]);
+      if (pushBytes(char, out)) continue;
+      if (!options.fuseUnknown) flush();
+      waiting = needUnknown(char);
     }
+    flush();
     return out;
   }
 

@@ -98,22 +98,21 @@ export function createUnigram(options: UnigramOptions): (text: string, out: numb
     for (let end = text.length; end > 0; end = starts[end]) {
       pieces.push({ id: ids[end], start: starts[end], end });
     }
-    let afterUnknown = false;
-    for (const { id, start, end } of pieces.reverse()) {
+    pieces.reverse();
+    for (let i = 0; i < pieces.length; i++) {
+      const { id, start } = pieces[i];
       if (id !== unkId) {
         out.push(id);
-        afterUnknown = false;
         continue;
       }
-      const bytes = options.byteFallback ? utf8.encode(text.slice(start, end)) : undefined;
+      // Unknown characters in a row are one token, or all of them bytes, as in the reference.
+      while (pieces[i + 1]?.id === unkId) i++;
+      const bytes = options.byteFallback
+        ? utf8.encode(text.slice(start, pieces[i].end))
+        : undefined;
       if (bytes?.every((byte) => byteIds[byte] >= 0)) {
         for (const byte of bytes) out.push(byteIds[byte]);
-        afterUnknown = false;
-      } else {
-        // Unknown characters in a row are one token, as in the reference.
-        if (!afterUnknown) out.push(unkId);
-        afterUnknown = true;
-      }
+      } else out.push(unkId);
     }
   };
 }

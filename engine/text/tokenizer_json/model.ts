@@ -241,8 +241,10 @@ function readWordPiece({ node, vocabulary, unkId }: ModelSource): WordEncoder {
 function readUnigram({ node, vocabulary, unkId }: ModelSource): WordEncoder {
   const scores = new Float64Array(vocabulary.texts.length);
   listField(node, "vocab").forEach((entry, id) => scores[id] = (entry as [string, number])[1]);
+  // The reference finds byte tokens in a text, too, where it spells them.
+  const kinds = vocabulary.kinds.map((kind) => kind === TOKEN_KIND.byte ? TOKEN_KIND.normal : kind);
   return createUnigram({
-    vocabulary,
+    vocabulary: { ...vocabulary, kinds },
     scores,
     unkId: unkId ?? refuseField(node, "unk_id", "the field is missing"),
     byteFallback: flagField(node, "byte_fallback") ?? false,

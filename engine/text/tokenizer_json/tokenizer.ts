@@ -26,6 +26,7 @@ import { keepsStart } from "../normalized_tokens.ts";
 import { readPreTokenizer } from "./pre_tokenizer.ts";
 import { withTokenizerConfig } from "../tokenizer_config.ts";
 import type { Tokenizer } from "../tokenizer_types.ts";
+import { listOf } from "../vocabulary/text_list.ts";
 import { TOKEN_KIND, type Vocabulary } from "../vocabulary/vocabulary.ts";
 
 interface Frame {
@@ -65,6 +66,7 @@ export function tokenizerFromJson(
   };
   const utf8 = new TextEncoder();
   const textBytes = (text: string) => utf8.encode(decoder.textOf(text));
+  const shown = showNormalized(model, normalize);
   return assembleTokenizer({
     vocabulary,
     algorithm,
@@ -81,11 +83,26 @@ export function tokenizerFromJson(
     encodeStretch: (text, isFirst, out) =>
       encodeNormal(normalize(text), isFirst && keepsStart(text, normalize), out),
     bytesOf: decoder.isByteLevel
-      ? byteBpeBytes(vocabulary, wordSuffix)
+      ? byteBpeBytes(shown, wordSuffix)
       : decoder.hasByteTokens
-      ? pieceBytes(vocabulary, textBytes)
-      : (id) => textBytes(vocabulary.texts.get(id)!),
+      ? pieceBytes(shown, textBytes)
+      : (id) => textBytes(shown.texts.get(id)!),
   });
+}
+
+/** What decoding shows: tokens that are found in normalized text are decoded as that, as in the reference. */
+function showNormalized(
+  { vocabulary, normalizedIds }: JsonModel,
+  normalize: Normalizer,
+): Vocabulary {
+  const { texts } = vocabulary;
+  const changed = new Map<number, string>();
+  for (const id of normalizedIds) {
+    const [text, normal] = [texts.get(id)!, normalize(texts.get(id)!)];
+    if (normal !== text) changed.set(id, normal);
+  }
+  if (changed.size === 0) return vocabulary;
+  return { ...vocabulary, texts: listOf(texts.all().map((text, id) => changed.get(id) ?? text)) };
 }
 
 /** Nothing stands everywhere: what the reference does with a token that its normalizer empties is no intention. */

@@ -185,3 +185,64 @@ Deno.test("a file that breaks the format is refused with the field's path", () =
   }
   assertThrows(() => tokenizerFromJson([], null, "toy"), FormatError, "toy, the document: ");
 });
+
+const SOME_BYTES = [
+  "<unk>",
+  "a",
+  "b",
+  "▁",
+  "<0xC3>",
+  "<0xE2>",
+  "<0x82>",
+  "<0xAC>",
+  "<0x0A>",
+  "<0xa9>",
+];
+const BYTE_TEXTS = ["a€b", "é€é", "\n\r", "éé", "<0xC3>é", "👋€", "é"];
+
+Deno.test("some of the byte tokens give the ids that tokenizers 0.23.3 gives", () => {
+  const vocab = Object.fromEntries(SOME_BYTES.map((text, id) => [text, id]));
+  const bpe = { type: "BPE", vocab, merges: [], unk_token: "<unk>", byte_fallback: true };
+  const scored = SOME_BYTES.map((text, id) => [text, id === 0 ? 0 : id < 4 ? -1 : -2]);
+  const unigram = { type: "Unigram", vocab: scored, unk_id: 0, byte_fallback: true };
+  const idsOf = (model: unknown) => {
+    const tokenizer = tokenizerFromJson({ model }, null, "toy");
+    return BYTE_TEXTS.map((text) => tokenizer.encode(text, { addSpecial: false }).join(" "));
+  };
+  assertEquals(
+    idsOf({ ...bpe, fuse_unk: false }),
+    ["1 5 6 7 2", "5 6 7 0 0", "8 0", "0 0", "0 0 0 0 0 0 0", "5 6 7 0", "0"],
+  );
+  assertEquals(
+    idsOf({ ...bpe, fuse_unk: true }),
+    ["1 5 6 7 2", "5 6 7 0", "8 0", "0", "0", "5 6 7 0", "0"],
+  );
+  assertEquals(idsOf(unigram), ["1 5 6 7 2", "0", "0", "0", "4 0", "0", "0"]);
+});
+
+Deno.test("tokens that are found in normalized text are decoded as it, as tokenizers 0.23.3 does", () => {
+  const added_tokens = [{ id: 2, content: "a B", special: false, normalized: true }];
+  const normalizers = [
+    { type: "Lowercase" },
+    { type: "Prepend", prepend: "▁" },
+    { type: "Replace", pattern: { String: " " }, content: "▁" },
+  ];
+  const decoders = [
+    { type: "Replace", pattern: { String: "▁" }, content: " " },
+    { type: "Fuse" },
+    { type: "Strip", content: " ", start: 1, stop: 0 },
+  ];
+  const tokenizer = tokenizerFromJson(
+    {
+      added_tokens,
+      normalizer: { type: "Sequence", normalizers },
+      model: { type: "BPE", vocab: { "▁": 0, x: 1 }, merges: [] },
+      decoder: { type: "Sequence", decoders },
+    },
+    null,
+    "toy",
+  );
+  const ids = tokenizer.encode("x A b x", { addSpecial: false });
+  assertEquals(ids, [0, 1, 2, 0, 1]);
+  assertEquals(tokenizer.decode(ids), "x a b x");
+});

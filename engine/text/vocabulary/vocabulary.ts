@@ -59,12 +59,12 @@ export function byteOfToken(text: string): number {
   return /^<0x[0-9A-Fa-f]{2}>$/.test(text) ? parseInt(text.slice(3, 5), 16) : -1;
 }
 
-/** Ids of the 256 byte tokens; -1 where the vocabulary lacks one. */
+/** Ids of the 256 byte tokens, which references look for in capitals only; -1 where the vocabulary lacks one. */
 export function byteTokenIds(ids: TextIndex): Int32Array {
   const table = new Int32Array(256).fill(-1);
   for (let byte = 0; byte < 256; byte++) {
-    const hex = byte.toString(16).padStart(2, "0");
-    table[byte] = ids.get(`<0x${hex.toUpperCase()}>`) ?? ids.get(`<0x${hex}>`) ?? -1;
+    const hex = byte.toString(16).padStart(2, "0").toUpperCase();
+    table[byte] = ids.get(`<0x${hex}>`) ?? -1;
   }
   return table;
 }
