@@ -45,14 +45,27 @@ interface RuleResult {
   readonly long?: { readonly inverse: Float64Array; readonly beyond: number };
 }
 
-/** Fields of a record that some rule reads, and those that stand beside them and are read elsewhere. */
-export const ROPE_FIELDS: ReadonlySet<string> = new Set([
-  ...["rope_type", "type", "factor", "original_max_position_embeddings", "original_context_length"],
-  ...["low_freq_factor", "high_freq_factor", "attention_factor", "attn_factor", "yarn_attn_factor"],
-  ...["beta_fast", "yarn_beta_fast", "beta_slow", "yarn_beta_slow", "truncate", "mscale"],
-  ...["mscale_all_dim", "yarn_log_multiplier", "short_factor", "long_factor"],
-  ...["rope_theta", "partial_rotary_factor", "finetuned", "max_position_embeddings"],
-]);
+/** Fields of a record that each rule reads. */
+export const RULE_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  default: [],
+  linear: ["factor"],
+  dynamic: ["factor"],
+  llama3: ["factor", "low_freq_factor", "high_freq_factor"],
+  longrope: ["factor", "short_factor", "long_factor", "attention_factor"],
+  yarn: [
+    ...["factor", "attention_factor", "yarn_attn_factor", "yarn_log_multiplier"],
+    ...["beta_fast", "yarn_beta_fast", "beta_slow", "yarn_beta_slow", "truncate"],
+    ...["mscale", "mscale_all_dim"],
+  ],
+};
+/** Fields that may stand beside any rule. */
+const COMMON_FIELDS: readonly string[] = [
+  ...["rope_type", "type", "attn_factor"],
+  // Read elsewhere, too.
+  ...["rope_theta", "partial_rotary_factor", "max_position_embeddings"],
+  // A length that is for rules that ask for it, and how the model came to be.
+  ...["original_max_position_embeddings", "original_context_length", "finetuned"],
+];
 /** Fields that change frequencies or attention in a way that is not built. */
 const NOT_BUILT: readonly string[] = [
   ...["alpha", "short_mscale", "long_mscale", "mrope_section", "llama_4_scaling_beta"],
@@ -108,6 +121,15 @@ export function ropeFrequencies(options: RopeOptions): RopeFrequencies {
       : magnitude * value(["attn_factor"], 1),
     ...long && { long: { inverse: stretched(long.inverse), beyond: long.beyond } },
   };
+}
+
+/** Fields of a record that its rule does not read. */
+export function unreadRopeFields(record: NonNullable<RopeOptions["scaling"]>): string[] {
+  // A rule of GGUF that has a factor and no name is the linear one.
+  const isNamed = record.rope_type !== undefined || record.type !== undefined;
+  const rule = !isNamed && record.factor !== undefined ? "linear" : ruleName(record);
+  const known = [...COMMON_FIELDS, ...RULE_FIELDS[rule] ?? []];
+  return Object.keys(record).filter((field) => !known.includes(field));
 }
 
 function checkRecord(scaling: RopeOptions["scaling"], file: string): void {
@@ -200,8 +222,9 @@ function longrope(input: RuleInput): RuleResult {
     return plain.map((f, i) => f / divisors[i]!);
   };
   const factor = context / beyond;
-  const magnitude = typeof scaling?.attention_factor === "number"
-    ? value(["attention_factor"])
+  const stated = ["attention_factor", "attn_factor"];
+  const magnitude = stated.some((name) => typeof scaling?.[name] === "number")
+    ? value(stated)
     : factor <= 1
     ? 1
     : Math.sqrt(1 + Math.log(factor) / Math.log(beyond));

@@ -4,9 +4,9 @@
 
 import { patternOf } from "../formats/field_table.ts";
 import { unknownFileKeys } from "../formats/gguf/file_keys.ts";
-import type { WeightFile } from "../formats/source.ts";
+import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import { metadataAt } from "./metadata.ts";
-import { ROPE_FIELDS } from "./rope.ts";
+import { unreadRopeFields } from "./rope.ts";
 import type { ResolvedSpec } from "./spec.ts";
 
 /** One sentence, or none. */
@@ -65,9 +65,10 @@ function unknownFields(
 ): string[] {
   const record = metadataAt(metadata, path);
   if (typeof record !== "object" || record === null || Array.isArray(record)) return [];
-  return Object.entries(record)
-    .filter(([field, value]) => asks(value) && !ROPE_FIELDS.has(field))
-    .map(([field]) => `${path}.${field}`)
+  const values = record as Readonly<Record<string, MetadataValue>>;
+  return unreadRopeFields(values)
+    .filter((field) => asks(values[field]))
+    .map((field) => `${path}.${field}`)
     .filter((field) => !records.includes(field));
 }
 
