@@ -4,6 +4,7 @@
 import type { OnnxFile } from "../file/open_onnx_model.ts";
 import type { MetadataValue } from "../../formats/source.ts";
 import { asObject, parseJson } from "../../formats/strict_json.ts";
+import { checkGenaiFields } from "./genai_fields.ts";
 
 /** Facts that a graph does not state. */
 export interface DecoderConfig {
@@ -16,9 +17,11 @@ export interface DecoderConfig {
   readonly feedForward: number | undefined;
   /** Tokens that end a text, beside those that Hugging Face's files name. */
   readonly endIds: readonly number[];
+  /** What the files ask for and does not happen; one sentence each. */
+  readonly warnings: readonly string[];
 }
 
-type Json = Readonly<Record<string, MetadataValue | undefined>>;
+type Json = Readonly<Record<string, MetadataValue>>;
 
 /** @throws {FormatError} If one of the files is not JSON. */
 export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> {
@@ -40,6 +43,7 @@ export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> 
     heads: first(config.num_attention_heads, config.n_head, decoder.num_attention_heads),
     feedForward: first(config.intermediate_size, config.ffn_hidden_size),
     endIds: idsAt(model.eos_token_id),
+    warnings: checkGenaiFields(genai, file.name),
   };
 }
 

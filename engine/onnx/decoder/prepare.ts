@@ -94,6 +94,7 @@ export async function prepareDecoder(
     other: 0,
   });
   const warnings = [
+    ...config.warnings,
     ...isBranching
       ? [
         "the file has a branch for its first step, which is left out: prompts are read token by token",
