@@ -10,11 +10,14 @@ import { UnsupportedError } from "../errors.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
 import type { Model } from "../decode/model.ts";
 
+/** Tokens where nobody says how many, and the model has room for them. */
+const MOST_TOKENS = 200;
+
 /** Options of {@linkcode beamSearch}. */
 export interface BeamSearchOptions {
   /** How many texts are kept in mind, 1 to 64; the model needs one session more. Default 4. */
   readonly beams?: number;
-  /** Most tokens to take. Default 200. */
+  /** Most tokens to take. Default 200, or the model's capacity. */
   readonly maxTokens?: number;
   /** Exponent of the length by which scores are divided: above 0 favours long texts. Default 1. */
   readonly lengthPenalty?: number;
@@ -69,11 +72,16 @@ export async function beamSearch(
   options: BeamSearchOptions = {},
 ): Promise<BeamResult[]> {
   const { runtime, memory } = sourceOf(model, "search with beams");
-  const { beams = 4, maxTokens = 200, lengthPenalty = 1, prefix = [], signal } = options;
+  const { beams = 4, lengthPenalty = 1, prefix = [], signal } = options;
+  const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
   integer("beams", beams, 1, 64);
   integer("maxTokens", maxTokens, 1, runtime.capacity);
   if (!Number.isFinite(lengthPenalty)) {
     throw new RangeError(`Cannot use lengthPenalty ${lengthPenalty}: it is a number`);
+  }
+  const { earlyStopping = false } = options;
+  if (typeof earlyStopping !== "boolean" && earlyStopping !== "never") {
+    throw new RangeError(`Cannot use earlyStopping ${earlyStopping}: it is true, false or "never"`);
   }
   const tokens = typeof source === "string" ? runtime.tokenizer().encode(source) : source;
   const endIds = new Set(options.endIds ?? runtime.tokenizer().endOfGenerationIds);
@@ -86,7 +94,7 @@ export async function beamSearch(
     beams,
     maxTokens: Math.min(maxTokens, runtime.capacity - start.length),
     lengthPenalty,
-    earlyStopping: options.earlyStopping,
+    earlyStopping,
     endIds,
     signal,
     first: await slots.begin(start),
@@ -106,7 +114,7 @@ export interface TranslateOptions {
   readonly beams?: number;
   /** See {@linkcode BeamSearchOptions.lengthPenalty}. */
   readonly lengthPenalty?: number;
-  /** Most tokens to take. Default 200. */
+  /** Most tokens to take. Default 200, or the model's capacity. */
   readonly maxTokens?: number;
   /** How much each adapter counts, by name, as {@linkcode GenerateOptions.adapters}. */
   readonly adapters?: Readonly<Record<string, number>>;
@@ -135,7 +143,8 @@ export async function translate(
   options: TranslateOptions,
 ): Promise<string> {
   const { runtime, memory } = sourceOf(model, "translate");
-  const { beams = 1, maxTokens = 200, lengthPenalty, adapters, signal } = options;
+  const { beams = 1, lengthPenalty, adapters, signal } = options;
+  const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
   integer("beams", beams, 1, 64);
   const { source, prefix } = requestOf(runtime, memory, text, options);
   if (beams > 1) {
