@@ -1,14 +1,19 @@
 // Vocabularies of published models, read from the files that models have, against stored ids of outside
 // implementations.
 
-import { assert } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { checkTokenizer, type TokenizerGolden } from "../tools/fixtures/golden_tokenizer.ts";
 import {
   checkReported,
   REPORTED_VOCABULARIES,
   reportedTexts,
 } from "../tools/fixtures/public_vocabularies.ts";
+import { openModel } from "../engine/models/open_model.ts";
+import { readTextParts } from "../engine/text/text_parts.ts";
+import type { Tokenizer } from "../engine/text/tokenizer.ts";
+import { readReal, REAL_NAMES, realNeed } from "../tools/fuzz/beside/real_vocabularies.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
+import { modelPath } from "./support/models.ts";
 import { testWith } from "./support/skip.ts";
 import { readVocabulary, VOCABULARY_NAMES, vocabularyNeed } from "./support/vocabularies.ts";
 
@@ -30,5 +35,39 @@ for (const [vocabulary, name] of Object.entries(REPORTED_VOCABULARIES)) {
     const texts = REPORTED.filter((one) => one.vocabulary === vocabulary);
     assert(texts.length > 0);
     checkReported(readVocabulary(name), texts);
+  });
+}
+
+const ODD: { texts: readonly string[]; ids: Readonly<Record<string, readonly string[]>> } = JSON
+  .parse(readFixture("tokenizers/odd_texts.json"));
+
+/** Vocabularies in GGUF files, which are read without what their references need. */
+const GGUF_MODELS: ReadonlyMap<string, string> = new Map([
+  ["smollm2", "smollm2-135m"],
+  ["gemma3", "gemma3-270m"],
+]);
+
+async function readTokenizer(name: string): Promise<Tokenizer> {
+  const model = GGUF_MODELS.get(name);
+  if (model === undefined) return (await readReal(name)).tokenizer;
+  const file = await openModel(modelPath(model)!);
+  try {
+    return (await readTextParts(file)).tokenizer();
+  } finally {
+    file.close();
+  }
+}
+
+/** Of the references only Hugging Face's looks for control tokens in any text. */
+const FINDS_CONTROL = ["clip", "minilm", "smollm2"];
+
+for (const name of REAL_NAMES) {
+  testWith([realNeed(name)], `marks, NUL and joined emoji get the ids of ${name}`, async () => {
+    const tokenizer = await readTokenizer(name);
+    const special = FINDS_CONTROL.includes(name);
+    ODD.texts.forEach((text, i) => {
+      const ids = tokenizer.encode(text, { special, addSpecial: false }).join(" ");
+      assertEquals(ids, ODD.ids[name]![i], JSON.stringify(text));
+    });
   });
 }

@@ -1,7 +1,7 @@
 // Added tokens with `normalized: true` (Hugging Face's added_vocabulary.rs): they are looked for after those
 // of the text as written, in what the normalizer makes of the stretches between, and are normalized
-// themselves; they decode as they were normalized. Where two become alike the control token wins, then the one of the lower id; the reference's choice
-// changes from run to run.
+// themselves; they decode as they were normalized. Where two become alike the control token wins, then the
+// one of the lower id; the reference's choice changes from run to run.
 //
 // Texts of users stay apart here too (control_guard.ts). What is hidden cannot be told from where a token
 // stands in normalized text, so every character is hidden that a last character of a found token can come
