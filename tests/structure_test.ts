@@ -228,3 +228,18 @@ Deno.test("fixtures stay small enough to clone: 8 MB", () => {
   const bytes = sizeOf(`${ROOT}/tests/fixtures`);
   assertEquals(bytes > 1e6 && bytes < 8e6, true, `${bytes} bytes`);
 });
+
+Deno.test("a comment names only source files that are there", () => {
+  const assembly = ["wasm/assembly", "wasm/assembly/gen"].flatMap((folder) =>
+    [...Deno.readDirSync(`${ROOT}/${folder}`)].map(({ name }) => `${folder}/${name}`)
+  );
+  const paths = [...sources(), ...assembly].map((path) => `/${path}`);
+  const comment = /^\s*(?:\/\/|\/?\*).*$/gm, file = /(?<![\w/.*-])(?:[\w-]+\/)*[\w-]+\.ts\b/g;
+  // documents_test.ts speaks of file names as such.
+  const missing = sources().filter((path) => path !== "tests/documents_test.ts").flatMap((path) =>
+    (read(path).match(comment) ?? []).flatMap((line) => line.match(file) ?? [])
+      .filter((name) => !paths.some((known) => known.endsWith(`/${name}`)))
+      .map((name) => `${path}: ${name}`)
+  );
+  assertEquals(missing, []);
+});

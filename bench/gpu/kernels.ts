@@ -3,7 +3,7 @@
 //     [--filter TEXT] [--sweep] [--json FILE] [--rounds N] [--small] [--seconds N]
 // Weights rotate over more memory than any cache holds. Figures are medians by GPU timestamps; "% of read" is the
 // share of what a plain read of the same memory reaches in the same run. `--sweep` measures every variant of the
-// shaders: the sizes that the engine takes stand in gpu/kernels/*_tuning.ts.
+// shaders: the sizes that the engine takes stand in gpu/kernels/*/tuning.ts.
 
 import { parseArgs } from "node:util";
 import { openGpu } from "../../gpu/gpu.ts";

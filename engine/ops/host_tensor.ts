@@ -1,6 +1,6 @@
 // Host tensors as references see them: numbers by flat index, whatever the storage. f16 and bf16 are
 // kept as their 16-bit codes and smaller floats as codes of a byte, so writing rounds exactly as a device
-// that stores them does. Strings never reach a device: ONNX host values hold them (onnx/host_value.ts).
+// that stores them does. Strings never reach a device: ONNX host values hold them (onnx/derivation/tensor.ts).
 
 import { bf16ToF32, f16ToF32, f32ToBf16, f32ToF16 } from "../../quant/half.ts";
 import { decodeSmallFloat, encodeSmallFloat, isSmallFloat } from "../../quant/small_floats.ts";

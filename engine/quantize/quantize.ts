@@ -1,6 +1,6 @@
 // Writes a model anew in other number formats: tensor by tensor, each a run of rows at a time, so memory
 // does not grow with the file, unless a text is given to round by: then statistics of the inputs take what
-// quantize_calibration.ts says. The new file appears under its name only when it is whole, and never in
+// calibration.ts says. The new file appears under its name only when it is whole, and never in
 // place of another.
 
 import type { EncodeOptions } from "../../quant/mod.ts";

@@ -1,5 +1,5 @@
-// The parts of a graph as graphs of their own: on the GPU with what the host computes between (gpu_parts.ts), in
-// WASM over several memories (wasm_parts.ts). Values keep their ids: they are unique in the whole graph, so in
+// The parts of a graph as graphs of their own: on the GPU with what the host computes between (gpu/parts/parts.ts), in
+// WASM over several memories (wasm/parts.ts). Values keep their ids: they are unique in the whole graph, so in
 // each part too.
 
 import { type Dim, type DimEnv, symbolsOf } from "../graph/dim/mod.ts";

@@ -1,4 +1,4 @@
-// What a tokenizer is to the rest of the engine. Implementations: gguf_tokenizer.ts, json_tokenizer.ts.
+// What a tokenizer is to the rest of the engine. Implementations: gguf_tokenizer.ts, tokenizer_json/tokenizer.ts.
 //
 // Decoding is a concatenation of the bytes a token stands for (`tokenBytes`), with one rule about the
 // blanks in front of the first token (`leadingBlanks`). That is what lets stream_decoder.ts emit text

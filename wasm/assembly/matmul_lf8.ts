@@ -1,7 +1,7 @@
 // Products in LF8 on both sides (quant/lf8_products.ts), to the bits of the definition. Weights and activations lie
 // as files store them, row by row. The sum of a group is LlamaF's ladder: bytes are widened to 16 bits, products of
 // pairs added as 32, four sums carried through the group and added at its end; then one conversion and two
-// products by scales. No float is touched within a group (matmul_wat_test.ts).
+// products by scales. No float is touched within a group (matmul_lf8_test.ts).
 import { addressAt, chunksOf, min, nextChunk, u32At } from "./runtime";
 import {
   MATMUL_LF8_BIAS, MATMUL_LF8_COLUMNS, MATMUL_LF8_OUTPUTS, MATMUL_LF8_ROWS, MATMUL_LF8_W, MATMUL_LF8_X,

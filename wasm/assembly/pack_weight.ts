@@ -2,7 +2,7 @@
 //   kind 0: rows as packRows takes them    1: as packBlocks does    2: rows that are rounded to 7 bit
 //   3: bytes that stay as they are    4: nothing; the thread closes the file it has open
 // Kinds 1 and 2 have `scratch_bytes` of scratch memory a thread.
-// The rows lie at `source`, or in a file (`file` is not 0, see wasm/file_reader.ts) from `offset` on, a double. Then
+// The rows lie at `source`, or in a file (`file` is not 0, see engine/io.ts) from `offset` on, a double. Then
 // every thread reads the chunks it takes into `staging_bytes` of its own from `source` on, small enough to
 // stay in its cache: no thread waits for another that reads, and the memory that is new to the process is
 // touched for the first time by all of them.

@@ -1,5 +1,5 @@
-// Opens a GGUF model, of one file or of several parts. The work is done elsewhere: gguf_header.ts reads
-// and checks one file, gguf_split.ts finds and joins the parts.
+// Opens a GGUF model, of one file or of several parts. The work is done elsewhere: header.ts reads
+// and checks one file, split.ts finds and joins the parts.
 
 import type { ByteSource } from "../../byte_source.ts";
 import { readGgufHeader } from "./header.ts";

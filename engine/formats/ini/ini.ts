@@ -1,7 +1,7 @@
 // Inferflow's configuration files [IF-1, §4.1]: lines of `key = value` under `[section]`s. A `#` or `;` at the
 // beginning of a line makes it a comment, so keys can be commented out; elsewhere they are text. Of a key
 // that stands twice the later value counts. Values stay text with their macros; macros.ts expands them and
-// settings.ts says what they may be. A line that is neither is an error, not skipped.
+// engine/inferflow/keys.ts says what they may be. A line that is neither is an error, not skipped.
 
 import { FormatError } from "../../errors.ts";
 

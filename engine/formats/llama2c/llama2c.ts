@@ -1,6 +1,6 @@
 // Files of karpathy/llama2.c: the numbers of one Llama model with a header of seven integers and no names.
 // Three layouts (its export.py): legacy (no magic; told by the exact length), version 1 (`ak42`, a header
-// of 256 bytes, all norms first) and version 2 (int8 in groups, scales apart; llama2c_groups.ts).
+// of 256 bytes, all norms first) and version 2 (int8 in groups, scales apart; groups.ts).
 // Query and key rows are in adjacent-pair order, as GGUF stores them, so the file is presented with GGUF's
 // keys and names: `general.architecture` = `llama`, `llama.block_count`, …, `blk.0.attn_q.weight`, and the
 // same spec builds it. What the files leave out is what llama2.c itself assumes: epsilon 1e-5, base 10000.

@@ -2,7 +2,7 @@
 // data. Each tensor says dtype, shape and its range; the ranges must fill the data exactly, without holes,
 // overlap or rest, so nothing can hide in a file. Only the name `__metadata__` is reserved. What this
 // engine's own quantiser notes there is read by stored_formats.ts.
-// Sharded checkpoints are opened through safetensors_folder.ts.
+// Sharded checkpoints are opened through folder.ts.
 
 import { formats } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";

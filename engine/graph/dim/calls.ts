@@ -1,6 +1,6 @@
 // Calls on dims: floor and ceiling division, modulo, minimum, maximum. Each is simplified as far as
 // polynomials and bounds allow and otherwise becomes an opaque atom. Divisors are positive: a constant
-// divisor is checked here, a symbolic one when it is evaluated (dim_compile.ts).
+// divisor is checked here, a symbolic one when it is evaluated (compile.ts).
 
 import { boundsOf } from "./bounds.ts";
 import { add, compare, exactDiv, mul, sub } from "./arithmetic.ts";

@@ -2,9 +2,9 @@
 // once with dims, memory is planned at the maximum of every symbol, and a step only evaluates closures.
 // A result is a plain number whenever it is known, so `typeof dim === "number"` is the test for
 // "static". This is the one import point; the parts are
-//   dim_polynomial.ts  canonical form and text       dim_arithmetic.ts  symbols, + - · /, comparison
-//   dim_bounds.ts      bounds and sign proofs        dim_calls.ts       floordiv ceildiv mod min max
-//   dim_compile.ts     substitution and closures     dim_parse.ts       text to dims
+//   polynomial.ts  canonical form and text       arithmetic.ts  symbols, + - · /, comparison
+//   bounds.ts      bounds and sign proofs        calls.ts       floordiv ceildiv mod min max
+//   compile.ts     substitution and closures     parse.ts       text to dims
 
 export { add, compare, exactDiv, mul, product, sub, symbol } from "./arithmetic.ts";
 export type { Comparison, SymbolBounds } from "./arithmetic.ts";

@@ -2,7 +2,7 @@
 // symbol or a call (floordiv, ceildiv, mod, min, max) that the polynomial cannot look into. Two dims are
 // equal as polynomials exactly when their terms are equal, so equality is a comparison and subtraction
 // that ends in an integer is a proof. Coefficients stay within 2^53; beyond that is an error, never a
-// rounded number. Rules about single calls are in dim_calls.ts, bounds in dim_bounds.ts.
+// rounded number. Rules about single calls are in calls.ts, bounds in bounds.ts.
 
 /** A non-negative size or an integer expression: a plain number whenever its value is known. */
 export type Dim = number | Expression;

@@ -1,6 +1,6 @@
 // What an ONNX file says, as plain records: nodes, tensors by place, declared types. Nothing here knows
 // what an op means. Names are the file's; "" stands for an absent optional input or an unwanted output.
-// Source: onnx.proto (IR version 13). Field numbers are in messages.ts.
+// Source: onnx.proto (IR version 13). Field numbers are in read_graph.ts and read_tensor.ts.
 
 import type { DataType } from "../../graph/graph.ts";
 import type { TensorInfo } from "../../formats/source.ts";

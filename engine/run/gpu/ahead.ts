@@ -3,7 +3,7 @@
 // fetched in batches. To the host nothing changes: it asks for a step as ever, and if that is the one which was
 // foreseen, its logits are there. If it asks for another (a sampler decided otherwise, a stop, another
 // session), what was computed ahead is forgotten: it lies behind the end of the session, where it will be overwritten.
-// Where the host looks at the best logits only (gpu_logits.ts), those are all that is fetched; the rows are kept on the
+// Where the host looks at the best logits only (logits.ts), those are all that is fetched; the rows are kept on the
 // GPU as long as the host may still ask for them.
 //
 // Steps are foreseen only after the host has taken the most probable token several times in a row.

@@ -1,5 +1,5 @@
 // Steps on the GPU: send the inputs, submit one command buffer, take the outputs, or of a row of logits as much as will
-// be looked at (gpu_logits.ts). In decoding every step is encoded like the one before, so its commands are made while the
+// be looked at (logits.ts). In decoding every step is encoded like the one before, so its commands are made while the
 // GPU still works on that one; only submitting and waiting are left between two tokens.
 
 import type { Gpu } from "../../../gpu/gpu.ts";

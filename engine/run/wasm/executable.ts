@@ -1,4 +1,4 @@
-// What a plan made ready on WASM says of itself, in one memory (wasm_backend.ts) or in several (wasm_parts.ts).
+// What a plan made ready on WASM says of itself, in one memory (backend.ts) or in several (parts.ts).
 
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import type { Node } from "../../graph/graph.ts";

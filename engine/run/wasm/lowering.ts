@@ -1,4 +1,4 @@
-// Plan to program: chooses a kernel for every step and collects the instructions; wasm_order.ts puts them in
+// Plan to program: chooses a kernel for every step and collects the instructions; order.ts puts them in
 // order. Scratch memory is shared by everything that cannot run at the same time.
 
 import type { Machine } from "../../../wasm/machine.ts";

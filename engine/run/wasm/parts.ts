@@ -1,4 +1,4 @@
-// A model over several WASM memories (wasm_memories.ts): each part is an executable with a machine of its own,
+// A model over several WASM memories (memories.ts): each part is an executable with a machine of its own,
 // and a step runs them one behind the other; what a part reads of an earlier one is copied between the
 // memories before it runs. Every machine has all threads: those of the others sleep meanwhile. Slots are the
 // same in all parts; a saved session is that of the whole graph, so it does not depend on how it was cut.

@@ -11,7 +11,7 @@ export interface SpanRule {
   readonly storage: Readonly<Record<string, string>>;
   /** `struct Span`, `span_of` and `adjust`. */
   readonly code: string;
-  /** Whether spans end before the row's own key, which is attended to apart (attention_fresh.ts). */
+  /** Whether spans end before the row's own key, which is attended to apart (fresh.ts). */
   readonly leavesOwnKey?: boolean;
 }
 

@@ -4,7 +4,7 @@
 // keeps a running maximum of its own. Keys and values of a turn are loaded before any of them is used. At
 // the end walkers put their sums together. Where contexts are short one large workgroup takes all keys of a
 // head and writes the result itself: a second dispatch would cost more than it brings. The newest row may come as it
-// leaves the product (attention_fresh.ts): then the first walker begins with the row's own key.
+// leaves the product (fresh.ts): then the first walker begins with the row's own key.
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";

@@ -77,7 +77,7 @@ const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
 /**
  * The shader; bindings x, the planes of the weight, y [splits, rows, outputs]; workgroups: row tiles, line tiles,
- * splits. As those of matmul_tile.ts.
+ * splits. As those of tile.ts.
  *
  * @throws {RangeError} If the layout holds no codes.
  */

@@ -1,4 +1,4 @@
-// matmul_q8 of one row with the norm before it in its prologue; see norm_in_front.ts and matmul_gemv_q8.ts.
+// matmul_q8 of one row with the norm before it in its prologue; see norm_in_front.ts and gemv_q8.ts.
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";

@@ -1,4 +1,4 @@
-// Dispatches of a graph that the GPU computes a part of (gpu_parts.ts), known without a weight being read: each of its parts
+// Dispatches of a graph that the GPU computes a part of (parts.ts), known without a weight being read: each of its parts
 // is counted by itself, as it is made ready by itself. What the host computes is named.
 
 import type { Capabilities } from "../../../../gpu/kernel.ts";

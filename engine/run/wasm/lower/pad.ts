@@ -1,4 +1,4 @@
-// Lowering of margins that repeat the tensor; a constant margin is a fill and a move (ops/pad.ts).
+// Lowering of margins that repeat the tensor; a constant margin is a fill and a move (ops/records/pad.ts).
 
 import type { WasmKernel } from "../kernel.ts";
 import { type Dim, equal, mul } from "../../../graph/dim/mod.ts";
