@@ -8,6 +8,8 @@ import { threadMs } from "./thread_time.ts";
 
 const TIMES = 16;
 const TRIES = 5;
+const LEAST_MS = 100;
+const MOST_ROUNDS = 1024;
 /** Caches make long inputs somewhat slower; the square root of what quadratic work gives. */
 const MOST = 4;
 
@@ -28,16 +30,23 @@ export function assertLinear(
   size: number,
   work: (size: number, from: number) => void,
 ): void {
+  const short = (rounds: number) =>
+    msOf(() => {
+      for (let i = 0; i < TIMES * rounds; i++) work(size, i % TIMES * size);
+    });
   work(size, 0); // compiled
+  // The system counts a thread's time in ticks of up to 10 ms: work of less is done more often.
+  let rounds = 1;
+  while (rounds < MOST_ROUNDS && short(rounds) < LEAST_MS) rounds *= 2;
   let most = Infinity, least = Infinity;
   for (let tries = 0; tries < TRIES && !(most < MOST * least); tries++) {
-    least = Math.min(
-      least,
+    least = Math.min(least, short(rounds));
+    most = Math.min(
+      most,
       msOf(() => {
-        for (let i = 0; i < TIMES; i++) work(size, i * size);
+        for (let i = 0; i < rounds; i++) work(TIMES * size, 0);
       }),
     );
-    most = Math.min(most, msOf(() => work(TIMES * size, 0)));
   }
   assert(most < MOST * least, `${what}: ${TIMES} short ones ${least} ms, one long one ${most} ms`);
 }
