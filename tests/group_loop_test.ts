@@ -3,7 +3,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { compileVariant, sources } from "../tools/build.ts";
-import { KERNEL_LAYOUTS, TERNARY } from "../wasm/assembly/gen/kernel_layouts.ts";
+import { KERNEL_LAYOUTS, TERNARY } from "../wasm/gen/kernel_layouts.ts";
 
 const STYLES = { RELAXED: ["pair", "dot"], BASELINE: ["plain"] } as const;
 
@@ -100,8 +100,8 @@ for (const [variant, styles] of Object.entries(STYLES)) {
 
 Deno.test("the group loop of LF8 in strict order has whole numbers only", async () => {
   for (const variant of Object.keys(STYLES)) {
-    const texts = await functionTexts(variant, 'export { matmul_lf8 } from "./matmul_lf8";');
-    const row = texts.get("matmul_lf8/product")!;
+    const texts = await functionTexts(variant, 'export { matmul_lf8 } from "./matmul/lf8";');
+    const row = texts.get("matmul/lf8/product")!;
     const [ladder, ...others] = innermostLoops(row);
     assertEquals(others.length, 0);
     assertEquals(count(ladder!, /\bf32\.|\bf64\.|f32x4\.|f64x2\./g), 0);

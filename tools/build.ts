@@ -5,7 +5,7 @@
 
 import asc from "assemblyscript/asc";
 import { UsageError } from "../engine/cli/args.ts";
-import { GENERATED } from "../wasm/assembly/gen/mod.ts";
+import { GENERATED } from "../wasm/gen/mod.ts";
 import { CONTROL } from "../wasm/layout.ts";
 import { runTask } from "./support/task.ts";
 
@@ -13,7 +13,7 @@ const ROOT = new URL("../wasm/", import.meta.url);
 /** Where a variant goes: files of their own, since a process needs one of them, and JSON, which costs no compiler. */
 const target = (variant: string) => new URL(`kernels_${variant.toLowerCase()}.gen.json`, ROOT);
 // Not -O3: it sinks the sums of a kernel into one long expression, whose loads V8 then does first and
-// spills; hot tiles lose 30 % (wasm/assembly/gen/tiles.ts).
+// spills; hot tiles lose 30 % (wasm/gen/tiles.ts).
 const OPTIONS = [
   ...["index.ts", "-o", "kernels.wasm", "-O1", "--runtime", "stub", "--noAssert"],
   ...["--importMemory", "--sharedMemory", "--initialMemory", "2", "--maximumMemory", "65536"],
@@ -56,9 +56,13 @@ const LINE = {
 /** Every source text by the path under which the compiler asks for it. */
 export async function sources(): Promise<Map<string, string>> {
   const names: string[] = [];
-  for await (const entry of Deno.readDir(new URL("assembly/", ROOT))) {
-    if (entry.isFile && entry.name.endsWith(".ts")) names.push(entry.name);
-  }
+  const walk = async (folder: string): Promise<void> => {
+    for await (const { name, isDirectory } of Deno.readDir(new URL(`assembly/${folder}`, ROOT))) {
+      if (isDirectory) await walk(`${folder}${name}/`);
+      if (name.endsWith(".ts")) names.push(folder + name);
+    }
+  };
+  await walk("");
   const texts = new Map<string, string>();
   for (const name of names.sort()) {
     texts.set(name, await Deno.readTextFile(new URL(`assembly/${name}`, ROOT)));

@@ -25,7 +25,7 @@ function spareOffsets(layout: WeightLayout, columns: number): Set<number> {
   return offsets;
 }
 
-/** Ways to multiply that can be forced, and whether they fetch here (assembly/matmul_q8.ts). */
+/** Ways to multiply that can be forced, and whether they fetch here (assembly/matmul/q8.ts). */
 function styles({ simd, dotI8U8Exact, dotI8I8Exact }: WasmCapabilities) {
   const pair = { style: 1, fetches: simd === "relaxed" };
   const dot = { style: 2, fetches: dotI8U8Exact };
@@ -91,7 +91,7 @@ Deno.test("a GEMV that tries whether to fetch gives the same bits, whatever it f
     for (const { style } of styles(machine.capabilities)) {
       const c = { format: "Q4_1", rows: 1, outputs, columns, style };
       const first = matmulQ8(machine, c, packed, at, undefined);
-      // A trial comes with every 64th chunk that is large enough (assembly/fetch_trial.ts).
+      // A trial comes with every 64th chunk that is large enough (assembly/machine/fetch_trial.ts).
       for (let run = 0; run < 150; run++) {
         assertEquals(matmulQ8(machine, c, packed, at, undefined), first);
       }

@@ -1,11 +1,11 @@
 // Which layout the weights of a number format get, and how the bytes of a file's block become its codes and
 // scales. A format that packs its codes in one of the orders below and has scales of a known kind is one line
-// here. `order` undefined: the packer is written for the format (assembly/pack.ts).
+// here. `order` undefined: the packer is written for the format (assembly/pack/pack.ts).
 
 import { getFormat } from "../quant/mod.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "./weight_layout.ts";
 
-/** Ways in which a block's codes lie in a file; see assembly/pack_codes.ts. */
+/** Ways in which a block's codes lie in a file; see assembly/pack/codes.ts. */
 export const CODE_ORDERS = [
   "pairs", // nibbles, the even column low
   "halves_32", // nibbles, column j low and 16 + j high
@@ -23,7 +23,7 @@ export const CODE_ORDERS = [
   "k_3", // third bits of eight times 32 columns a byte, then as k_2
 ] as const;
 
-/** What a block's scales are in a file; see assembly/pack_scales.ts. */
+/** What a block's scales are in a file; see assembly/pack/scales.ts. */
 export const SCALE_SOURCES = [
   "half", // f16 d
   "base_scale", // f16 m, f16 d

@@ -1,12 +1,12 @@
-// Scratch memory of the matmul kernels, bytes a thread; what is in it is said in assembly/matmul_q8.ts
-// and assembly/decode_tile.ts.
+// Scratch memory of the matmul kernels, bytes a thread; what is in it is said in assembly/matmul/q8.ts
+// and assembly/matmul/decode_tile.ts.
 
 /** For matmul_q8: outputs at a ragged edge, codes of 16 weight rows, their scales for groups of 16. */
 export function q8ScratchBytes(columns: number): number {
   return 4096 + 16 * columns + 128 * (columns / 16);
 }
 
-/** For expert_matmul_q8: codes and scales of a block (assembly/gemv_unpacked.ts). */
+/** For expert_matmul_q8: codes and scales of a block (assembly/matmul/gemv_unpacked.ts). */
 export function unpackedScratchBytes(): number {
   return 256 * 8 + 256 / 16 * 64;
 }

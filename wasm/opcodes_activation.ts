@@ -14,12 +14,12 @@ export const CACHE_KINDS = { f32: 0, f16: 1, q8_0: 2 } as const;
 export const ACTIVATION_OPCODES = {
   /** Adds 1 to `total` cells, a chunk each; traps at chunk `trap_at` (none: -1). Tests the machine. */
   machine_check: {
-    file: "machine_check",
+    file: "machine/check",
     operands: { cells: "u32", total: "u32", trap_at: "u32" },
   },
   /** `w` is 0 where there is none; then `base` is ignored. */
   rms_norm: {
-    file: "norm",
+    file: "rows/norm",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32" },
       ...{ epsilon: "f32", base: "f32" },
@@ -27,7 +27,7 @@ export const ACTIVATION_OPCODES = {
   },
   /** `w` and `b` are 0 where there is none. */
   layer_norm: {
-    file: "norm",
+    file: "rows/norm",
     operands: {
       ...{ x: "u32", w: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32" },
       ...{ epsilon: "f32" },
@@ -35,14 +35,14 @@ export const ACTIVATION_OPCODES = {
   },
   /** `pairs` = half the rotated channels. `spans` 0: none; else rows with more than `beyond` take `long`. */
   rope_table: {
-    file: "rope",
+    file: "attention/rope",
     operands: {
       ...{ positions: "u32", frequencies: "u32", y: "u32", rows: "u32", pairs: "u32" },
       ...{ magnitude: "f32", spans: "u32", long: "u32", beyond: "u32" },
     },
   },
   rope: {
-    file: "rope",
+    file: "attention/rope",
     operands: {
       ...{ x: "u32", table: "u32", y: "u32", rows: "u32", group: "u32", heads: "u32" },
       ...{ head_size: "u32", pairs: "u32", interleaved: "u32" },
@@ -50,7 +50,7 @@ export const ACTIVATION_OPCODES = {
   },
   /** `state`: offset in a slot's block; `width`: elements of one cache row. */
   kv_append: {
-    file: "kv",
+    file: "attention/kv",
     operands: {
       ...{ x: "u32", state: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
       ...{
@@ -70,7 +70,7 @@ export const ACTIVATION_OPCODES = {
    * units are shared out among.
    */
   attention: {
-    file: "attention",
+    file: "attention/attention",
     operands: {
       ...{ q: "u32", k: "u32", v: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
       ...{ slot_count: "u32", y: "u32", rows: "u32", heads: "u32", kv_heads: "u32" },
@@ -81,7 +81,7 @@ export const ACTIVATION_OPCODES = {
     },
   },
   attention_combine: {
-    file: "attention",
+    file: "attention/attention",
     operands: {
       ...{ partials: "u32", positions: "u32", y: "u32", rows: "u32", heads: "u32" },
       ...{ value_size: "u32", window: "u32", split_rows: "u32", segment: "u32", segments: "u32" },
@@ -89,53 +89,53 @@ export const ACTIVATION_OPCODES = {
   },
   /** `kind`: see ACTIVATION_KINDS. */
   glu: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { gate: "u32", up: "u32", y: "u32", count: "u32", kind: "u32" },
   },
   /** y = g · sigmoid(alpha · g) · (u + 1), g at most `limit`, u within ±`limit`. */
   clamped_glu: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: {
       ...{ gate: "u32", up: "u32", y: "u32", count: "u32", limit: "f32", alpha: "f32" },
     },
   },
   activation: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { x: "u32", y: "u32", count: "u32", kind: "u32" },
   },
   scale: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { x: "u32", y: "u32", count: "u32", factor: "f32" },
   },
   softcap: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { x: "u32", y: "u32", count: "u32", cap: "f32" },
   },
   /** `kind` of the three: 0 add, 1 mul. Equal shapes. */
   binary_flat: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { a: "u32", b: "u32", y: "u32", count: "u32", chunk: "u32", kind: "u32" },
   },
   /** `b` is one row, used with every row of `a`. */
   binary_rows: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { a: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32", kind: "u32" },
   },
   /** Four dimensions `n0`…`n3`; strides `a0`…`b3` in elements, 0 where an operand is repeated. */
   binary_strided: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: {
       ...{ a: "u32", b: "u32", y: "u32", kind: "u32", n0: "u32", n1: "u32", n2: "u32", n3: "u32" },
       ...{ a0: "u32", a1: "u32", a2: "u32", a3: "u32", b0: "u32", b1: "u32", b2: "u32", b3: "u32" },
     },
   },
   softmax: {
-    file: "softmax",
+    file: "rows/softmax",
     operands: { x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32" },
   },
   /** Rows of `a` then of `b`, one behind the other; `bytes` of one row. */
   join_columns: {
-    file: "elementwise",
+    file: "rows/elementwise",
     operands: { a: "u32", b: "u32", y: "u32", rows: "u32", a_bytes: "u32", b_bytes: "u32" },
   },
   /**
@@ -143,7 +143,7 @@ export const ACTIVATION_OPCODES = {
    * the best `group_count` of `groups`; `best_two`: a group counts its best two. See mixture.ts.
    */
   route: {
-    file: "mixture",
+    file: "matmul/mixture",
     operands: {
       ...{ logits: "u32", correction: "u32", chosen: "u32", weights: "u32", rows: "u32" },
       ...{ experts: "u32", count: "u32", groups: "u32", group_count: "u32", kind: "u32" },
@@ -152,14 +152,14 @@ export const ACTIVATION_OPCODES = {
   },
   /** y[m] = Σ weights[m, i] · x[m, i], `count` rows of `columns` each. */
   weighted_sum: {
-    file: "mixture",
+    file: "matmul/mixture",
     operands: {
       ...{ x: "u32", weights: "u32", y: "u32", rows: "u32", count: "u32", columns: "u32" },
     },
   },
   /** `rows` rows of `outputs` columns, from rows of `inner` values; entries row by row. See sparse.ts. */
   sparse_add: {
-    file: "sparse",
+    file: "rows/sparse",
     operands: {
       ...{ base: "u32", x: "u32", starts: "u32", columns: "u32", values: "u32", y: "u32" },
       ...{ rows: "u32", outputs: "u32", inner: "u32" },
@@ -167,17 +167,17 @@ export const ACTIVATION_OPCODES = {
   },
   /** Row `indices[i]` of `rows` rows of `bytes` bytes. */
   select_rows: {
-    file: "softmax",
+    file: "rows/softmax",
     operands: { x: "u32", indices: "u32", y: "u32", count: "u32", rows: "u32", bytes: "u32" },
   },
   /** The `wanted` best of a row of `count` logits, by thread: lists of `list_bytes` each. See best_logits.ts. */
   best_logits: {
-    file: "best_logits",
+    file: "rows/best_logits",
     operands: { row: "u32", count: "u32", wanted: "u32", lists: "u32", list_bytes: "u32" },
   },
   /** One list of those of all threads, best first. */
   best_logits_merge: {
-    file: "best_logits",
+    file: "rows/best_logits",
     operands: {
       ...{ lists: "u32", list_bytes: "u32", threads: "u32", wanted: "u32", ids: "u32" },
       ...{ logits: "u32" },
@@ -189,7 +189,7 @@ export const ACTIVATION_OPCODES = {
    * summands for each head, by distance.
    */
   span_attention: {
-    file: "span_attention",
+    file: "attention/spans",
     operands: {
       ...{
         q: "u32",

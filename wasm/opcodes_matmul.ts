@@ -8,10 +8,10 @@ import type { OpcodeRecord } from "./opcode_record.ts";
 export const MATMUL_OPCODES = {
   /**
    * While loading: `rows` rows of a weight, `row_bytes` apart at `source`, into tiles at `target`, `chunk` tiles
-   * at a time; what is not finite is counted at `bad`. `kind` and the rest: see pack_weight.ts.
+   * at a time; what is not finite is counted at `bad`. `kind` and the rest: see pack/weight.ts.
    */
   pack_weight: {
-    file: "pack_weight",
+    file: "pack/weight",
     operands: {
       ...{ kind: "u32", layout: "u32", source: "u32", rows: "u32", row_bytes: "u32" },
       ...{ columns: "u32", target: "u32", tile_bytes: "u32", chunk: "u32", bad: "u32" },
@@ -22,14 +22,14 @@ export const MATMUL_OPCODES = {
   },
   /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */
   quantize_q8: {
-    file: "quantize",
+    file: "matmul/quantize",
     operands: {
       ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32", row_bytes: "u32" },
     },
   },
   /** quantize_q8 of rms_norm; `scratch_bytes` hold a row of floats. */
   rms_norm_q8: {
-    file: "quantize",
+    file: "matmul/quantize",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", group: "u32" },
       ...{ row_bytes: "u32", epsilon: "f32", base: "f32", scratch: "u32", scratch_bytes: "u32" },
@@ -37,7 +37,7 @@ export const MATMUL_OPCODES = {
   },
   /** quantize_q8 of glu; `scratch_bytes` hold 512 floats. */
   glu_q8: {
-    file: "quantize",
+    file: "matmul/quantize",
     operands: {
       ...{ gate: "u32", up: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32" },
       ...{ kind: "u32", scratch: "u32", scratch_bytes: "u32" },
@@ -45,7 +45,7 @@ export const MATMUL_OPCODES = {
   },
   /** quantize_q8 of activation; `scratch_bytes` hold 512 floats. */
   activation_q8: {
-    file: "quantize",
+    file: "matmul/quantize",
     operands: {
       ...{ x: "u32", y: "u32", rows: "u32", columns: "u32", row_bytes: "u32", kind: "u32" },
       ...{ scratch: "u32", scratch_bytes: "u32" },
@@ -56,7 +56,7 @@ export const MATMUL_OPCODES = {
    * `style` 0 lets the kernel ask the processor, 1 forces pair sums, 2 the relaxed dot (tests).
    */
   matmul_q8: {
-    file: "matmul_q8",
+    file: "matmul/q8",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
       ...{ layout: "u32", row_bytes: "u32", tile_bytes: "u32", large: "u32" },
@@ -65,7 +65,7 @@ export const MATMUL_OPCODES = {
   },
   /** y[rows, outputs] = x · wᵀ + bias on 8-bit rows and weights rounded to 7 bit (int7_layout.ts). */
   matmul_int7: {
-    file: "matmul_int7",
+    file: "matmul/int7",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
       ...{ row_bytes: "u32", tile_bytes: "u32", large: "u32", threads: "u32", chunk: "u32" },
@@ -74,12 +74,12 @@ export const MATMUL_OPCODES = {
   },
   /** Rows of float32 to LF8 (quant/lf8_products.ts); `columns` a multiple of 256. */
   quantize_lf8: {
-    file: "matmul_lf8",
+    file: "matmul/lf8",
     operands: { x: "u32", y: "u32", rows: "u32", columns: "u32" },
   },
   /** y[rows, outputs] = x · wᵀ + bias, both sides LF8 as it lies in files, in the order of the definition. */
   matmul_lf8: {
-    file: "matmul_lf8",
+    file: "matmul/lf8",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
     },
@@ -89,7 +89,7 @@ export const MATMUL_OPCODES = {
    * where there are more.
    */
   matmul: {
-    file: "matmul",
+    file: "matmul/matmul",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", rows: "u32", columns: "u32", outputs: "u32" },
       ...{ layout: "u32", tile_bytes: "u32", large: "u32", threads: "u32", chunk: "u32" },
@@ -101,7 +101,7 @@ export const MATMUL_OPCODES = {
    * row, `shared` 1 if x has one row for all. `outputs` of one matrix, a multiple of 8.
    */
   expert_matmul: {
-    file: "expert_matmul",
+    file: "matmul/expert",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", chosen: "u32", rows: "u32", count: "u32" },
       ...{ shared: "u32", experts: "u32", columns: "u32", outputs: "u32", layout: "u32" },
@@ -110,7 +110,7 @@ export const MATMUL_OPCODES = {
   },
   /** The same on 8-bit rows, `row_bytes` apart; `style` as in matmul_q8. */
   expert_matmul_q8: {
-    file: "expert_matmul",
+    file: "matmul/expert",
     operands: {
       ...{ x: "u32", w: "u32", y: "u32", bias: "u32", chosen: "u32", rows: "u32", count: "u32" },
       ...{ shared: "u32", experts: "u32", columns: "u32", outputs: "u32", layout: "u32" },
@@ -120,14 +120,14 @@ export const MATMUL_OPCODES = {
   },
   /** y[rows, columns] = w[token] · scale; traps on a token outside the vocabulary. */
   embed: {
-    file: "embed",
+    file: "rows/embed",
     operands: {
       ...{ tokens: "u32", w: "u32", y: "u32", rows: "u32", columns: "u32", vocabulary: "u32" },
       ...{ layout: "u32", tile_bytes: "u32", scale: "f32", scratch: "u32", scratch_bytes: "u32" },
     },
   },
   /** Reads `bytes` (a multiple of 64) and keeps nothing: what memory gives, the limit in benches. */
-  read_memory: { file: "read_memory", operands: { address: "u32", bytes: "u32" } },
+  read_memory: { file: "machine/read_memory", operands: { address: "u32", bytes: "u32" } },
   /** Computes without memory, `chunks` times `times` steps of a kind (peak_kinds.ts): limits in benches. */
-  peak: { file: "peak", operands: { chunks: "u32", kind: "u32", times: "u32" } },
+  peak: { file: "machine/peak", operands: { chunks: "u32", kind: "u32", times: "u32" } },
 } as const satisfies Record<string, OpcodeRecord>;

@@ -27,7 +27,7 @@ export const ATTENTION_FLAGS = {
 export const NN_OPCODES = {
   /** Batches of `outer` times `batch` products; strides of both in elements, 0 where a side repeats. */
   matmul_nd: {
-    file: "nn_matmul",
+    file: "matmul/nd",
     operands: {
       ...{ a: u32, b: u32, y: u32, rows: u32, inner: u32, columns: u32 },
       ...{ outer: u32, batch: u32, a_outer: u32, a_batch: u32, b_outer: u32, b_batch: u32 },
@@ -39,7 +39,7 @@ export const NN_OPCODES = {
    * engine/run/wasm/lower/conv_setup.ts.
    */
   conv: {
-    file: "nn_conv",
+    file: "network/conv",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32 },
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
@@ -50,7 +50,7 @@ export const NN_OPCODES = {
   },
   /** The operands of `conv`, of which at most eight places are computed. */
   conv_few: {
-    file: "nn_conv_few",
+    file: "network/conv_few",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32 },
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
@@ -61,12 +61,12 @@ export const NN_OPCODES = {
   },
   /** [filters, channels, 3, 3] as points, [16, filters, channels]. */
   conv_winograd_weights: {
-    file: "nn_conv_winograd",
+    file: "network/conv_winograd",
     operands: { w: u32, y: u32, filters: u32, channels: u32 },
   },
   /** `w` are points; `tiles`: of a piece; `run`: channels, `pass`: filters at a time. */
   conv_winograd: {
-    file: "nn_conv_winograd",
+    file: "network/conv_winograd",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32 },
       ...{ height: u32, width: u32, out_height: u32, out_width: u32, begin_h: u32, begin_w: u32 },
@@ -75,14 +75,14 @@ export const NN_OPCODES = {
   },
   /** Weights as 16-bit differences from `zeros` zero points: none, one, or one a filter. */
   conv_integer_weights: {
-    file: "nn_conv_integer",
+    file: "network/conv_integer",
     operands: {
       ...{ w: u32, zero: u32, zeros: u32, signed: u32, filters: u32, taps: u32, y: u32 },
     },
   },
   /** Operands in the places of those of `conv`; `w` are differences. */
   conv_integer: {
-    file: "nn_conv_integer",
+    file: "network/conv_integer",
     operands: {
       ...{ x: u32, w: u32, x_zero: u32, y: u32 },
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
@@ -93,7 +93,7 @@ export const NN_OPCODES = {
   },
   /** One channel a filter, two spatial dims. */
   conv_depthwise: {
-    file: "nn_conv_depthwise",
+    file: "network/conv_depthwise",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32 },
       ...{ height: u32, width: u32, out_height: u32, out_width: u32 },
@@ -104,7 +104,7 @@ export const NN_OPCODES = {
   },
   /** `b` is 0 where there is none. */
   conv_transpose: {
-    file: "nn_conv_transpose",
+    file: "network/conv_transpose",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32 },
       ...{ batch: u32, channels: u32, filters: u32, groups: u32 },
@@ -115,12 +115,12 @@ export const NN_OPCODES = {
   },
   /** Of each group, [channels, columns] becomes [columns, channels]. */
   conv_patches_weights: {
-    file: "nn_conv_patches",
+    file: "network/conv_patches",
     operands: { w: u32, y: u32, groups: u32, channels: u32, columns: u32 },
   },
   /** `places`: of a piece; `run`: channels whose lines, `pitch` bytes each, are packed at a time. */
   conv_patches: {
-    file: "nn_conv_patches",
+    file: "network/conv_patches",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, filters: u32, groups: u32 },
       ...{ height: u32, width: u32, kernel_h: u32, kernel_w: u32, places: u32, run: u32 },
@@ -129,7 +129,7 @@ export const NN_OPCODES = {
   },
   /** `average` 0: the largest. */
   pool: {
-    file: "nn_pool",
+    file: "network/pool",
     operands: {
       ...{ x: u32, y: u32, planes: u32 },
       ...planes,
@@ -138,7 +138,7 @@ export const NN_OPCODES = {
     },
   },
   batch_norm: {
-    file: "nn_norm",
+    file: "network/plane_norms",
     operands: {
       ...{ x: u32, w: u32, b: u32, mean: u32, variance: u32, y: u32 },
       ...{ batch: u32, channels: u32, places: u32, epsilon: "f32" },
@@ -146,7 +146,7 @@ export const NN_OPCODES = {
   },
   /** `w` and `b` are 0 where there is none. */
   group_norm: {
-    file: "nn_norm",
+    file: "network/plane_norms",
     operands: {
       ...{ x: u32, w: u32, b: u32, y: u32, batch: u32, channels: u32, groups: u32, places: u32 },
       ...{ epsilon: "f32" },
@@ -154,7 +154,7 @@ export const NN_OPCODES = {
   },
   /** Scales of 0 stand for the ratio of the sizes. */
   resize: {
-    file: "nn_resize",
+    file: "network/resize",
     operands: {
       ...{ x: u32, y: u32, planes: u32, height: u32, width: u32, out_height: u32, out_width: u32 },
       ...{ scale_h: "f32", scale_w: "f32", linear: u32, coordinates: u32, rounding: u32 },
@@ -163,7 +163,7 @@ export const NN_OPCODES = {
   },
   /** `a_zero` and `b_zero` are 0 where there are none; `b_zeros` counts those of b: 0, 1 or one a column. */
   matmul_integer: {
-    file: "nn_integer",
+    file: "network/integer",
     operands: {
       ...{ a: u32, b: u32, a_zero: u32, b_zero: u32, b_zeros: u32, y: u32 },
       ...{ a_signed: u32, b_signed: u32, rows: u32, inner: u32, columns: u32, batch: u32 },
@@ -171,14 +171,14 @@ export const NN_OPCODES = {
     },
   },
   /** Least and largest of 64 parts, two floats each, 0 among them. */
-  range_partials: { file: "nn_integer", operands: { x: u32, count: u32, partials: u32 } },
+  range_partials: { file: "network/integer", operands: { x: u32, count: u32, partials: u32 } },
   quantize_range: {
-    file: "nn_integer",
+    file: "network/integer",
     operands: { x: u32, y: u32, count: u32, partials: u32, scale: u32, zero: u32 },
   },
   /** With more than one of `channels`, runs of `places` elements take scales in turn. */
   quantize: {
-    file: "nn_integer",
+    file: "network/integer",
     operands: {
       ...{ x: u32, y: u32, scale: u32, zero: u32, count: u32, places: u32, channels: u32 },
       ...{ signed: u32 },
@@ -186,7 +186,7 @@ export const NN_OPCODES = {
   },
   /** `type`: 0 u8, 1 i8, 2 i32. */
   dequantize: {
-    file: "nn_integer",
+    file: "network/integer",
     operands: {
       ...{ x: u32, y: u32, scale: u32, zero: u32, count: u32, places: u32, channels: u32 },
       ...{ type: u32 },
@@ -194,7 +194,7 @@ export const NN_OPCODES = {
   },
   /** `b`, `h` and `c` are 0 where there are none; `linear`: linear_before_reset of gru. */
   recurrent: {
-    file: "nn_recurrent",
+    file: "network/recurrent",
     operands: {
       ...{ x: u32, w: u32, r: u32, b: u32, h: u32, c: u32, y: u32, last_h: u32, last_c: u32 },
       ...{ kind: u32, sequence: u32, batch: u32, width: u32, hidden: u32, directions: u32 },
@@ -206,7 +206,7 @@ export const NN_OPCODES = {
    * `one_column` of the mask, `packed`: q, k and v are columns of one tensor, `spoilt`: rows that see nothing are NaN. `fresh` rows of `new_k` and `new_v` stand behind the keys.
    */
   scaled_attention: {
-    file: "nn_attention",
+    file: "attention/scaled",
     operands: {
       ...{ q: u32, k: u32, v: u32, y: u32, mask: u32, counts: u32, sinks: u32, flags: u32 },
       ...{ batch: u32, heads: u32, kv_heads: u32, rows: u32, keys: u32, width: u32 },
@@ -218,7 +218,7 @@ export const NN_OPCODES = {
   },
   /** `single`: one position, that of row 0; `table`: entries of the tables. */
   rotary: {
-    file: "nn_heads",
+    file: "attention/heads",
     operands: {
       ...{ x: u32, y: u32, cos: u32, sin: u32, positions: u32, wide: u32, single: u32 },
       ...{ batch: u32, rows: u32, heads: u32, width: u32, half: u32, table: u32 },
@@ -226,7 +226,7 @@ export const NN_OPCODES = {
     },
   },
   append_rows: {
-    file: "nn_heads",
+    file: "attention/heads",
     operands: {
       ...{ x: u32, past: u32, counts: u32, wide: u32, y: u32, batch: u32, heads: u32 },
       ...{ rows: u32, width: u32, held: u32, capacity: u32, joined: u32 },

@@ -57,17 +57,17 @@ const B = { b0: "u32", b1: "u32", b2: "u32", b3: "u32", b4: "u32", b5: "u32" } a
 export const ONNX_OPCODES = {
   /** Copies elements of 1, 2, 4 or 8 `bytes` from one box to another; strides may be negative. */
   move: {
-    file: "onnx_move",
+    file: "tensor/move",
     operands: { x: "u32", y: "u32", bytes: "u32", ...SIZES, ...X, ...Y },
   },
   /** The same for 4-byte elements where `x4` and `y5` are 4: the two last dims change places. */
   move_turned: {
-    file: "onnx_move",
+    file: "tensor/move",
     operands: { x: "u32", y: "u32", ...SIZES, ...X, ...Y },
   },
   /** A margin of `before` elements that repeats x, and what `out` leaves for the one behind. */
   pad: {
-    file: "onnx_pad",
+    file: "tensor/pad",
     operands: {
       ...{ x: "u32", y: "u32", bytes: "u32", mode: "u32" },
       ...{ n0: "u32", n1: "u32", n2: "u32", n3: "u32", n4: "u32" },
@@ -77,12 +77,12 @@ export const ONNX_OPCODES = {
   },
   /** Sets `count` elements of `bytes` to the one at `value`; 0: to zero. */
   fill: {
-    file: "onnx_move",
+    file: "tensor/move",
     operands: { value: "u32", y: "u32", bytes: "u32", count: "u32" },
   },
   /** y[o, i] = x[o, indices[i]], entries of `bytes`; `wide` = 64-bit indices. */
   gather: {
-    file: "onnx_move",
+    file: "tensor/move",
     operands: {
       ...{ x: "u32", indices: "u32", y: "u32", outer: "u32", size: "u32", count: "u32" },
       ...{ bytes: "u32", wide: "u32" },
@@ -90,12 +90,12 @@ export const ONNX_OPCODES = {
   },
   /** y = f(x); `alpha` and `beta` are parameters of some functions. */
   map: {
-    file: "onnx_elementwise",
+    file: "tensor/elementwise",
     operands: { x: "u32", y: "u32", count: "u32", kind: "u32", alpha: "f32", beta: "f32" },
   },
   /** y = f(a, b) with any broadcasting; y is contiguous. */
   combine: {
-    file: "onnx_elementwise",
+    file: "tensor/elementwise",
     operands: { a: "u32", b: "u32", y: "u32", kind: "u32", ...SIZES, ...A, ...B },
   },
   /**
@@ -103,7 +103,7 @@ export const ONNX_OPCODES = {
    * `code` and its `constants` are described in the kernel's file. y is contiguous.
    */
   elementwise: {
-    file: "onnx_chain",
+    file: "tensor/chain",
     operands: {
       ...{ code: "u32", steps: "u32", constants: "u32", inputs: "u32", y: "u32" },
       ...{ scratch: "u32", scratch_bytes: "u32", n0: "u32", n1: "u32", n2: "u32" },
@@ -113,7 +113,7 @@ export const ONNX_OPCODES = {
   },
   /** y = c ? a : b, elements of `bytes`, with any broadcasting over five dims; c is bytes. */
   choose: {
-    file: "onnx_elementwise",
+    file: "tensor/elementwise",
     operands: {
       ...{ c: "u32", a: "u32", b: "u32", y: "u32", bytes: "u32" },
       ...{ n0: "u32", n1: "u32", n2: "u32", n3: "u32", n4: "u32" },
@@ -124,22 +124,22 @@ export const ONNX_OPCODES = {
   },
   /** y = x in another element type; to whole numbers cut towards 0. */
   convert: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: { x: "u32", y: "u32", count: "u32", from: "u32", to: "u32" },
   },
   /** y = table[x], where x is bytes and y 4-byte elements. */
   look_up: {
-    file: "onnx_codes",
+    file: "tensor/codes",
     operands: { x: "u32", y: "u32", count: "u32", table: "u32" },
   },
   /** y = the byte of the last of `steps` keys that is not above the key of float32 x; `table` has keys, then bytes. */
   find_code: {
-    file: "onnx_codes",
+    file: "tensor/codes",
     operands: { x: "u32", y: "u32", count: "u32", table: "u32", steps: "u32" },
   },
   /** The negative entry of x[o, classes, places] that each of `count` targets names, weighted, summed, averaged. */
   nll_loss: {
-    file: "onnx_codes",
+    file: "tensor/codes",
     operands: {
       ...{ x: "u32", target: "u32", weight: "u32", y: "u32", count: "u32", classes: "u32" },
       ...{ places: "u32", type: "u32", reduction: "u32" },
@@ -148,17 +148,17 @@ export const ONNX_OPCODES = {
   },
   /** y = f(a, b) of whole numbers, or float64, of `type`, with any broadcasting; y is contiguous. */
   combine_integers: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: { a: "u32", b: "u32", y: "u32", kind: "u32", type: "u32", ...SIZES, ...A, ...B },
   },
   /** y = f(x) of whole numbers, or float64, of `type`. */
   map_integers: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: { x: "u32", y: "u32", count: "u32", kind: "u32", type: "u32" },
   },
   /** y[o, i] = reduction of the whole numbers, or float64, x[o, :, i]. */
   reduce_integers: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: {
       ...{ x: "u32", y: "u32", kind: "u32", type: "u32" },
       ...{ outer: "u32", length: "u32", inner: "u32" },
@@ -166,17 +166,17 @@ export const ONNX_OPCODES = {
   },
   /** y[i] = start + i · delta, both of them one element in memory. */
   count_up: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: { start: "u32", delta: "u32", y: "u32", count: "u32", type: "u32" },
   },
   /** One element becomes the 64-bit number `high`, `low`. */
   set_number: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: { y: "u32", type: "u32", low: "u32", high: "u32" },
   },
   /** Running totals along lines: sums, or products if `products`. */
   accumulate: {
-    file: "onnx_typed",
+    file: "tensor/typed",
     operands: {
       ...{ x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32", type: "u32" },
       ...{ products: "u32", exclusive: "u32", reverse: "u32" },
@@ -184,7 +184,7 @@ export const ONNX_OPCODES = {
   },
   /** Index of the largest (or smallest) element of each line; `wide` = 64-bit indices. */
   arg_reduce: {
-    file: "onnx_select",
+    file: "tensor/select",
     operands: {
       ...{ x: "u32", y: "u32", outer: "u32", length: "u32", inner: "u32", type: "u32" },
       ...{ largest: "u32", last: "u32", wide: "u32" },
@@ -192,7 +192,7 @@ export const ONNX_OPCODES = {
   },
   /** The `k` best float32 of each line, best first, and their indices. */
   top_k: {
-    file: "onnx_select",
+    file: "tensor/select",
     operands: {
       ...{ x: "u32", values: "u32", indices: "u32", outer: "u32", length: "u32", inner: "u32" },
       ...{ k: "u32", largest: "u32", wide: "u32" },
@@ -203,7 +203,7 @@ export const ONNX_OPCODES = {
    * `y`. `per_batch` tuples are of one batch of `batch_bytes`.
    */
   gather_nd: {
-    file: "onnx_select",
+    file: "tensor/select",
     operands: {
       ...{
         x: "u32",
@@ -221,7 +221,7 @@ export const ONNX_OPCODES = {
   },
   /** The other way: runs of `updates` into `y`, in the order of the tuples. */
   scatter_nd: {
-    file: "onnx_select",
+    file: "tensor/select",
     operands: {
       ...{ updates: "u32", indices: "u32", y: "u32", tuples: "u32", depth: "u32", run: "u32" },
       ...{ wide: "u32" },
@@ -234,7 +234,7 @@ export const ONNX_OPCODES = {
    * strides x0, … along the others. Indices and y are contiguous.
    */
   gather_elements: {
-    file: "onnx_index",
+    file: "tensor/index",
     operands: {
       ...{
         x: "u32",
@@ -251,7 +251,7 @@ export const ONNX_OPCODES = {
   },
   /** The other way: y[place i] = updates[i], in order. */
   scatter_elements: {
-    file: "onnx_index",
+    file: "tensor/index",
     operands: {
       ...{ updates: "u32", indices: "u32", y: "u32", bytes: "u32", wide: "u32", size: "u32" },
       ...{ along: "u32" },
@@ -261,7 +261,7 @@ export const ONNX_OPCODES = {
   },
   /** y[o, indices[o, i], i] = the element at `value`; an index outside marks nothing. */
   mark: {
-    file: "onnx_index",
+    file: "tensor/index",
     operands: {
       ...{ indices: "u32", type: "u32", value: "u32", y: "u32", bytes: "u32" },
       ...{ outer: "u32", depth: "u32", inner: "u32" },
@@ -269,7 +269,7 @@ export const ONNX_OPCODES = {
   },
   /** The triangle of matrices above (or below) diagonal `k`; zeros elsewhere. */
   trilu: {
-    file: "onnx_index",
+    file: "tensor/index",
     operands: {
       ...{ x: "u32", y: "u32", bytes: "u32", matrices: "u32", rows: "u32", columns: "u32" },
       ...{ k: "i32", upper: "u32" },
@@ -277,7 +277,7 @@ export const ONNX_OPCODES = {
   },
   /** y[o, i] = reduction of x[o, :, i]. */
   reduce: {
-    file: "onnx_reduce",
+    file: "tensor/reduce",
     operands: {
       ...{ x: "u32", y: "u32", kind: "u32", outer: "u32", length: "u32", inner: "u32" },
     },

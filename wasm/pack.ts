@@ -1,6 +1,6 @@
 // Weights on their way from a file into WASM memory. Bytes are read straight into a staging area there, a
-// run of rows at a time, and rearranged by the module (assembly/pack.ts, pack_blocks.ts), so no weight is ever
-// held twice. While rows are read, other threads pack those before (assembly/pack_weight.ts).
+// run of rows at a time, and rearranged by the module (assembly/pack/pack.ts, pack/blocks.ts), so no weight is ever
+// held twice. While rows are read, other threads pack those before (assembly/pack/weight.ts).
 //
 // This is how weights are read that only the main thread can read: from URLs and memory, of formats that JavaScript
 // takes part in. Those of plain files are read by all threads (pack_files.ts), and come here when that failed,

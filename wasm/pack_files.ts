@@ -1,5 +1,5 @@
 // Weights of plain files, read and packed by all threads at once: one program, an instruction a weight, whose
-// chunks are read by the thread that takes them (assembly/pack_weight.ts). Between `start` and `finish` the main
+// chunks are read by the thread that takes them (assembly/pack/weight.ts). Between `start` and `finish` the main
 // thread is free: it builds tokenizer and programs while the workers load, then takes part in what is left.
 //
 // Nothing is explained here. A chunk that could not be read, or holds what cannot be used, marks its weight, and

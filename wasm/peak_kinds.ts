@@ -1,4 +1,4 @@
-// What `peak` measures, by number (wasm/assembly/gen/peak.ts), and the operations of one step of it: twelve
+// What `peak` measures, by number (wasm/gen/peak.ts), and the operations of one step of it: twelve
 // vectors, multiplications and additions counted apart. Sums of 16 bits are widened once in several steps
 // in real products; `pair` leaves that out, so it is the limit of the best of them.
 

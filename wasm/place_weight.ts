@@ -1,4 +1,4 @@
-// Where a weight goes in WASM memory, and what the packing kernel has to be told of it (assembly/pack_weight.ts):
+// Where a weight goes in WASM memory, and what the packing kernel has to be told of it (assembly/pack/weight.ts):
 // shared by those who read it on the main thread (pack.ts) and on all threads (pack_files.ts). What has no layout
 // (format_layouts.ts) is decoded to float32: integers and doubles, which are no weights.
 

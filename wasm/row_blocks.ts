@@ -6,9 +6,9 @@ import { q8RowBytes } from "../quant/q8_activation.ts";
 
 /** Part of an L2 cache of 512 KiB that a block may fill. */
 const BLOCK_BYTES = 200 * 1024;
-/** Most columns that `matmul` takes through its tiles at once (assembly/matmul.ts). */
+/** Most columns that `matmul` takes through its tiles at once (assembly/matmul/matmul.ts). */
 const FLOAT_RUN = 384;
-/** Rows of register tiles (assembly/gen), of which blocks are multiples. */
+/** Rows of register tiles (gen), of which blocks are multiples. */
 const HEIGHT = 12;
 const MOST_ROWS = 132;
 

@@ -12,15 +12,15 @@
 // - 1 bit: vectors b[h], bit q of a byte is column 4q + i's;
 // - 8 bits: vectors v[q][h], q = 0..7, column 4q + i, as signed bytes (less 128 where the format has 0..255).
 // Behind them cells of some formats have bytes that mean nothing and change while weights are read: writing to one
-// is what fetches memory ahead of time (assembly/gen/gemv.ts).
+// is what fetches memory ahead of time (gen/gemv.ts).
 // Float formats have cells of one column.
 //
-// Formats of grid points keep points and signs (assembly/gen/point_cells.ts). A cell has, behind its scales:
+// Formats of grid points keep points and signs (gen/point_cells.ts). A cell has, behind its scales:
 // - the numbers of points, of b bits, row after row, without gaps: 4 of a row with points of 8 columns, 8 of 4;
 // - signs, like the 1-bit codes; or, of IQ1_M, shifts: bit p of the low nibble of byte r is up for columns 8p to
 //   8p + 7 of row r, of the high nibble for row 4 + r.
 // TQ1_0 keeps its bytes of five digits: vectors v[k][h], k = 0..12, byte 4r + i of which is byte 4k + i of row
-// 4h + r, its top bit turned (assembly/ternary.ts).
+// 4h + r, its top bit turned (assembly/matmul/ternary.ts).
 //
 // Rows are padded with zeros to a multiple of 16, so that matrix products may always take two tiles. Columns
 // that do not fill a cell (I8PC_40) leave the rest of it unread.
@@ -38,7 +38,7 @@ export interface WeightLayout {
   readonly name: string;
   /**
    * Layouts with the same kernel differ only in what it is told: length of a block, factor, or table and offset
-   * (assembly/gen/kernel_layouts.ts).
+   * (gen/kernel_layouts.ts).
    */
   readonly kernel: string;
   /** `codes` are integers with scales, `levels` codes of a table of floats, `float` plain numbers. */
@@ -60,7 +60,7 @@ export interface WeightLayout {
   readonly scales: ScaleName;
   /** Bytes of scales at the start of a cell. */
   readonly scaleBytes: number;
-  /** Bytes at the end of a cell that mean nothing; writing there fetches a cell (assembly/gen/gemv.ts). */
+  /** Bytes at the end of a cell that mean nothing; writing there fetches a cell (gen/gemv.ts). */
   readonly spareBytes: number;
   /** What is subtracted from a code of a symmetric format; 0 for formats with minima or zeros. */
   readonly offset: number;

@@ -1,6 +1,6 @@
 // How ops that make each row of their result from the same rows of their inputs cut their work. Ops that cut
 // alike can run as a chain: the thread that made some rows takes them through all of it, with no barrier
-// between (plan/chains.ts, wasm/assembly/program.ts).
+// between (plan/chains.ts, wasm/assembly/machine/program.ts).
 
 import { type Dim, equal, product } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";

@@ -9,7 +9,7 @@ const gpu = ["tests/gpu_test.ts"];
 /** From rows of memory to rows of memory. */
 export const kernelFaults: readonly FaultGroup[] = [
   {
-    file: "wasm/assembly/norm.ts",
+    file: "wasm/assembly/rows/norm.ts",
     tests: ops,
     name: "rms_norm on wasm",
     faults: [[
@@ -19,7 +19,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/softmax.ts",
+    file: "wasm/assembly/rows/softmax.ts",
     tests: ops,
     name: "softmax on wasm",
     faults: [[
@@ -29,7 +29,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/rope.ts",
+    file: "wasm/assembly/attention/rope.ts",
     tests: ops,
     name: "rope",
     faults: [
@@ -57,7 +57,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/best_logits.ts",
+    file: "wasm/assembly/rows/best_logits.ts",
     tests: ["engine/run/wasm/best_logits_test.ts"],
     faults: [[
       "of equal logits the last comes first",
@@ -66,7 +66,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/mixture.ts",
+    file: "wasm/assembly/matmul/mixture.ts",
     tests: ops,
     name: "route on wasm",
     faults: [[
@@ -76,7 +76,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/quantize.ts",
+    file: "wasm/assembly/matmul/quantize.ts",
     tests: ops,
     name: "quantize_q8 on wasm",
     faults: [[
@@ -86,13 +86,13 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/elementwise.ts",
+    file: "wasm/assembly/rows/elementwise.ts",
     tests: ops,
     name: "activation on wasm",
     faults: [["gelu by tanh has another constant", "0.07135481282553", "0.07235481282553"]],
   },
   {
-    file: "wasm/assembly/attention_parts.ts",
+    file: "wasm/assembly/attention/parts.ts",
     tests: ops,
     name: "attention on wasm",
     faults: [[
@@ -102,7 +102,7 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/nn_pool.ts",
+    file: "wasm/assembly/network/pool.ts",
     tests: ops,
     name: "pool on wasm",
     faults: [[

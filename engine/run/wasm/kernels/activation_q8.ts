@@ -7,7 +7,7 @@ import { emit, inputAddress, outputAddress, rowsOf } from "../lower/lower.ts";
 import { lastDim } from "../../../ops/shape_rules.ts";
 import type { WasmKernel } from "../kernel.ts";
 
-/** The floats of a chunk (wasm/assembly/quantize.ts). */
+/** The floats of a chunk (wasm/assembly/matmul/quantize.ts). */
 const SCRATCH_BYTES = 4 * 512;
 
 /** Kernels of `activation_q8`. */

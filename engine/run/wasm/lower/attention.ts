@@ -1,5 +1,5 @@
 // The WASM kernel of attention: two instructions, the second of which has nothing to do unless few rows
-// meet a long context (see wasm/assembly/attention.ts). All sizes here depend on shapes only, so results
+// meet a long context (see wasm/assembly/attention/attention.ts). All sizes here depend on shapes only, so results
 // are the same on any number of threads.
 
 import type { WasmKernel } from "../kernel.ts";

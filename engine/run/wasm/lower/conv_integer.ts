@@ -4,7 +4,7 @@ import type { WasmKernel } from "../kernel.ts";
 import { knownConvolution, planeOperands, windowOperands } from "./conv.ts";
 import { countOf, emit, inputAddress, outputAddress } from "./lower.ts";
 
-/** Bytes of packed taps, corners of windows and a ragged edge: wasm/assembly/nn_conv_integer.ts. */
+/** Bytes of packed taps, corners of windows and a ragged edge: wasm/assembly/network/conv_integer.ts. */
 const SCRATCH_BYTES = 4 * 128 * 32 + 32 * 12 + 4 * 32;
 
 /** One zero point for x, one or one a filter for w. */

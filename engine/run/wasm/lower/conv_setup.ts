@@ -1,7 +1,7 @@
 // The words that tell convolution kernels how they lay out what lies under their windows. Elements that
 // taps of neighbouring places share are packed once, as a line: with stride s, one line for each remainder
 // of the taps' columns by s. Where windows are too far apart to share, each tap has a line of its own.
-// Read by wasm/assembly/nn_conv.ts and nn_conv_depthwise.ts, in this order:
+// Read by wasm/assembly/network/conv.ts and network/conv_depthwise.ts, in this order:
 //   scratch, bytes of it a thread, bytes of a line, lines of a row of the input, places that a line has more
 //   than its piece; what the kernel needs besides; columns where lines start
 
@@ -83,7 +83,7 @@ function tileLines({ kernel, stride, dilation }: LoweredWindow) {
   return { way: 0, starts, extra: 0 };
 }
 
-/** Of nn_conv_depthwise.ts: columns of a block, bytes of an edge, and rows at most. */
+/** Of network/conv_depthwise.ts: columns of a block, bytes of an edge, and rows at most. */
 const COLUMNS = 64;
 const EDGE_BYTES = 64;
 const ROWS = 16;

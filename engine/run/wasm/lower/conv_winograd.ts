@@ -1,5 +1,5 @@
 // Lowering of float32 convolutions of 3 × 3 windows without strides by Winograd's minimal filtering, see
-// wasm/assembly/nn_conv_winograd.ts. Few channels or filters do not pay for the transforms, nor do small
+// wasm/assembly/network/conv_winograd.ts. Few channels or filters do not pay for the transforms, nor do small
 // planes for those of the weights.
 
 import type { WasmKernel } from "../kernel.ts";

@@ -1,6 +1,6 @@
 // Lowering of everything that reads packed weights: both matrix products and the embedding. The layout of
 // a weight was fixed when it was loaded; the kernels take its number and choose among their variants by
-// themselves (wasm/assembly/matmul_q8.ts).
+// themselves (wasm/assembly/matmul/q8.ts).
 
 import { q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { hasIntegerKernel } from "../../../../wasm/format_layouts.ts";

@@ -7,7 +7,7 @@ import type { Node } from "../../../graph/graph.ts";
 import { roundUp64 } from "./conv.ts";
 import { emit, inputAddress, outputAddress } from "./lower.ts";
 
-/** Bytes of scratch memory: panels of b, rows of a, a ragged edge (wasm/assembly/nn_matmul.ts). */
+/** Bytes of scratch memory: panels of b, rows of a, a ragged edge (wasm/assembly/matmul/nd.ts). */
 const SCRATCH_BYTES = 4 * 256 * 32 + 96 * 256 * 4 + 96 * 32;
 
 /** A batch dim, and whether each side has it. */

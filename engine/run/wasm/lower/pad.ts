@@ -6,7 +6,7 @@ import type { Node } from "../../../graph/graph.ts";
 import { movableBytes } from "./strided.ts";
 import { emit, inputAddress, outputAddress } from "./lower.ts";
 
-/** Modes in the order of their numbers in wasm/assembly/onnx_pad.ts. */
+/** Modes in the order of their numbers in wasm/assembly/tensor/pad.ts. */
 const MODES: readonly unknown[] = ["reflect", "edge", "wrap"];
 const RANK = 5;
 

@@ -14,7 +14,7 @@ const RULES = [
   ...["asymmetric"] as const,
 ];
 
-/** Bytes of a table of 256 columns and one row: see wasm/assembly/nn_resize.ts. */
+/** Bytes of a table of 256 columns and one row: see wasm/assembly/network/resize.ts. */
 const SCRATCH_BYTES = 257 * 12;
 
 function isPlane({ inputs: [x], outputs: [y], attributes }: Node): boolean {

@@ -64,7 +64,7 @@ export const scaledAttentionKernel: WasmKernel = {
     const value_width = value.width as number;
     const padded = Math.ceil(value_width / 8) * 8;
     const qkv = inputAddress(lowering, 0), headBytes = 4 * (width as number);
-    // Scores, sums, two numbers a row, a packed panel: wasm/assembly/nn_attention.ts.
+    // Scores, sums, two numbers a row, a packed panel: wasm/assembly/attention/scaled.ts.
     const panel = Math.max(width as number, 128) * 32;
     const bytes = 32 * 128 * 4 + 32 * padded * 4 + 2 * 32 * 4 + panel;
     emit(lowering, "scaled_attention", {

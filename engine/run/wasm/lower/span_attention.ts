@@ -1,5 +1,5 @@
 // The WASM kernel of span_attention: one instruction, units of a tile of rows and a key-value head (see
-// wasm/assembly/span_attention.ts).
+// wasm/assembly/attention/spans.ts).
 
 import type { WasmKernel } from "../kernel.ts";
 import { cacheKind, emit, inputAddress, isStatic, outputAddress } from "./lower.ts";

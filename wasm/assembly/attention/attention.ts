@@ -1,0 +1,190 @@
+// Attention over the KV cache with an online softmax.
+//
+//   for each unit: rows of one slot, KV heads of theirs:
+//     for blocks of 32 positions from the first to the last that any of the rows sees, for each KV head:
+//       s = q · K; softcap; mask; m' = max(m, max s); p = exp(s - m'); l = l · exp(m - m') + Σ p
+//       acc = acc · exp(m - m') + p · V
+//     y = acc / l
+//
+// 1. The heads of a group and the rows of a tile share each read of K and V: of a float16 cache up to four
+//    queries at a time, which are read where they lie (f16.ts); of float32 and Q8_0, all of a tile
+//    (rows.ts).
+// 2. Blocks of positions outside the window of all rows of the tile are skipped, not masked. They begin at multiples
+//    of their length, so that a row's sums do not hang on the tile that it is in, whose size hangs on the threads.
+// 3. With few rows (decoding) what a row sees is cut into segments; the segments' (m, l, acc) are merged by
+//    attention_combine. The cut depends on the row's length only, never on threads or on other rows, so results
+//    are the same on any number of threads. How many KV heads of a segment, or of a row that shares its slot with
+//    none beside it, are a unit changes no result: as many as leave each thread two units, because
+// 4. memory is the limit of a long context, and what lies in a row is one stretch for all heads, but short pieces
+//    with gaps for one. Before it works on a run of positions, a unit reads a byte of every line of it, K and
+//    then V, upwards (touch): the processor's own prefetch follows that, and did not follow the heads' pieces.
+// 5. A float16 moved to float32's place is its value times 2^-112. Mending that by a multiplication for
+//    each value would cost a quarter of the loop, so q carries 2^100, the scores 2^12, and the
+//    probabilities 2^112 (they are at most 1). kv_append reports what is not finite in float16. The scales of
+//    a cache of Q8_0 are float16 and moved alike (cache_blocks.ts).
+// 6. A sink starts a query's maximum and sum; a slope is added to the scores of a block (never together
+//    with a soft cap, which would come before it).
+// 7. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
+//
+// Decoding, one row, caches of 8 to 30 layers so that none stays in L2, on a Zen 5 (peak 67 GFLOPS a thread, reads 32
+// GB/s with one thread, 42 with two), times as fast as one KV head a unit with K and V not touched ahead and the
+// loops of N queries as they had been (gen/attention_half.ts), medians of turns; queries/KV heads/size, one thread:
+//   255 positions    9/3/64 1.18, 32/8/128 1.14, 32/4/64 1.24, 15/5/80 1.19, 24/3/64 1.22, 4/1/256 1.06
+//   1,000            9/3/64 1.79, 32/8/128 2.2, 16/8/128 2.3, 32/4/64 1.5, 15/5/80 1.9, 24/3/64 1.33, 4/1/256 1.5
+//   4,000            9/3/64 1.68, 3/3/64 1.77, 12/3/64 1.49, 4/1/256 1.66; two threads 9/3/64 1.70 (29 → 49 GFLOPS)
+//   4,000, others    Q8_0 9/3/64 1.48, 32/4/64 1.46; float32 9/3/64 1.75
+// Eight rows on eight caches, two threads: 9/3/64 1.5 at 64 positions, 2.1 at 255, 2.4 at 1,000; 32/8/128 1.5, 2.4, 2.9;
+// 4/1/256 2.1, 2.8, 3.0 (all rows of a head were one unit). 128 rows 1.07 to 1.13, by the softmax.
+// Whole decodes in turns, two threads: SmolLM2 1.05 at 200 positions, 1.38 and 1.43 at 950, 1.52 and 1.66 at 4,000; Gemma 3
+// 270M (most layers see 512) 1.06 and 1.12 at 950, 1.09 at 4,000. On two cores of a Sapphire Rapids, SmolLM2's shape: 1.05 to 1.14 at 64, 1.14 to 1.18 at 1,000, 1.26 at
+// 4,000, prompts of 128 1.01, of 512 1.0 to 1.15.
+// Of one row's, reading in order alone is 1.46 to 1.7 (all heads in a unit without touching 0.73 to 1.0); what is in L2
+// gained 1.15 by the loops and the softmax. At 4,000 positions about a quarter of the time is still the touching.
+//
+// Tried and not kept: touching what comes next while this run is at work, so that reading and computing overlap
+// (each touch that misses holds up the reorder buffer: 8 or 16 lines four times a position 0.8 to 0.86 of no touching,
+// two lines every four positions 0.85 of touching at once), touching downwards (0.55 of upwards), units of 512 and of
+// 1,024 bytes of a row instead of whole rows (0.82 to 0.86 of those for 8 KV heads of 128). For caches in L2 before
+// this, within 3 %: 3 × 4 and 4 × 4 accumulators, caches with the heads stored apart.
+import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
+import { attendHalf } from "./f16";
+import { LOWEST, segmentCount } from "./parts";
+import { attendRows } from "./rows";
+import { exp4 } from "../exp";
+import { madd } from "../simd";
+import {
+  ATTENTION_CACHE, ATTENTION_KV_HEADS, ATTENTION_POSITIONS, ATTENTION_ROWS, ATTENTION_SEGMENT,
+  ATTENTION_SEGMENTS, ATTENTION_SLOTS, ATTENTION_SPLIT_ROWS, ATTENTION_THREADS, ATTENTION_TILE, ATTENTION_WINDOW,
+  ATTENTION_COMBINE_HEADS, ATTENTION_COMBINE_PARTIALS, ATTENTION_COMBINE_POSITIONS, ATTENTION_COMBINE_ROWS,
+  ATTENTION_COMBINE_SEGMENT, ATTENTION_COMBINE_SEGMENTS, ATTENTION_COMBINE_SPLIT_ROWS,
+  ATTENTION_COMBINE_VALUE_SIZE, ATTENTION_COMBINE_WINDOW, ATTENTION_COMBINE_Y,
+} from "../generated/opcodes";
+
+/** Parts that the KV heads of a row are cut into, all alike: as few as give every thread `UNITS` units. */
+@inline function partsOf(kvHeads: u32, segments: u32, threads: u32): u32 {
+  let parts: u32 = 1;
+  while (parts < kvHeads && (parts * segments < UNITS * threads || kvHeads % parts)) parts++;
+  return parts;
+}
+
+/** Units that a thread has at least, so that threads come out even, if there are so many KV heads. */
+const UNITS: u32 = 2;
+
+/** Whether no row follows one of the same slot. */
+function standAlone(slots: usize, rows: u32): bool {
+  for (const end = slots + (<usize>(rows - 1) << 2); slots < end; slots += 4) {
+    if (load<u32>(slots) == load<u32>(slots, 4)) return false;
+  }
+  return true;
+}
+
+/** Rows of a unit: fewer than would go together where threads would have nothing to do. */
+function tileOf(ip: usize, rows: u32, kvHeads: u32): u32 {
+  let tile = u32At(ip, ATTENTION_TILE);
+  if (u32At(ip, ATTENTION_CACHE) == 2) return tile; // whether queries of Q8_0 are rounded depends on their number
+  const threads = u32At(ip, ATTENTION_THREADS);
+  while (tile > 1 && chunksOf(rows, tile) * kvHeads < threads) tile = (tile + 1) >> 1;
+  return tile;
+}
+
+@inline function attend(
+  ip: usize, row: u32, end: u32, kvFirst: u32, kvEnd: u32, segment: u32, partial: bool,
+): void {
+  if (u32At(ip, ATTENTION_CACHE) == 1) attendHalf(ip, row, end, kvFirst, kvEnd, segment, partial);
+  else attendRows(ip, row, end, kvFirst, kvEnd, segment, partial);
+}
+
+export function attention(ip: usize): void {
+  const rows = u32At(ip, ATTENTION_ROWS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
+  const positions = addressAt(ip, ATTENTION_POSITIONS), slots = addressAt(ip, ATTENTION_SLOTS);
+  if (rows <= u32At(ip, ATTENTION_SPLIT_ROWS)) {
+    const window = u32At(ip, ATTENTION_WINDOW);
+    const shortest = u32At(ip, ATTENTION_SEGMENT), most = u32At(ip, ATTENTION_SEGMENTS);
+    let all: u32 = 0;
+    for (let row: u32 = 0; row < rows; row++) {
+      all += segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+    }
+    const parts = partsOf(kvHeads, all, u32At(ip, ATTENTION_THREADS)), together = kvHeads / parts, total = parts * all;
+    for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+      let row: u32 = 0, unit = <u32>c;
+      let segments = segmentCount(load<u32>(positions), window, shortest, most);
+      while (unit >= parts * segments) {
+        unit -= parts * segments;
+        row++;
+        segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+      }
+      const first = unit % parts * together;
+      attend(ip, row, row + 1, first, first + together, unit / parts, segments > 1);
+    }
+    return;
+  }
+  if (standAlone(slots, rows)) { // they share no read of K and V
+    const parts = partsOf(kvHeads, rows, u32At(ip, ATTENTION_THREADS)), together = kvHeads / parts;
+    for (let c = nextChunk(ip, rows * parts); c >= 0; c = nextChunk(ip, rows * parts)) {
+      const row = <u32>c / parts, first = <u32>c % parts * together;
+      attend(ip, row, row + 1, first, first + together, 0, false);
+    }
+    return;
+  }
+  const tile = tileOf(ip, rows, kvHeads);
+  const total = chunksOf(rows, tile) * kvHeads;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    // the last rows see the most positions: begin with them
+    const unit = total - 1 - <u32>c;
+    let row = unit / kvHeads * tile;
+    const end = min(rows, row + tile);
+    while (row < end) { // runs of rows of one slot
+      const slot = load<u32>(slots + (<usize>row << 2));
+      let next = row + 1;
+      while (next < end && load<u32>(slots + (<usize>next << 2)) == slot) next++;
+      attend(ip, row, next, unit % kvHeads, unit % kvHeads + 1, 0, false);
+      row = next;
+    }
+  }
+}
+
+/** Merges the segments of each head: weights exp(m - max m), sums l alike. A chunk is four heads. */
+export function attention_combine(ip: usize): void {
+  const rows = u32At(ip, ATTENTION_COMBINE_ROWS), heads = u32At(ip, ATTENTION_COMBINE_HEADS);
+  const positions = addressAt(ip, ATTENTION_COMBINE_POSITIONS), window = u32At(ip, ATTENTION_COMBINE_WINDOW);
+  const shortest = u32At(ip, ATTENTION_COMBINE_SEGMENT), most = u32At(ip, ATTENTION_COMBINE_SEGMENTS);
+  const parts = chunksOf(heads, 4);
+  let total: u32 = 0; // none if no row was cut
+  if (rows <= u32At(ip, ATTENTION_COMBINE_SPLIT_ROWS)) {
+    for (let row: u32 = 0; row < rows; row++) {
+      if (segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most) > 1) total = rows * parts;
+    }
+  }
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const row = <u32>c / parts, first = <u32>c % parts * 4;
+    const segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
+    if (segments == 1) continue;
+    for (let head = first; head < min(heads, first + 4); head++) mergeHead(ip, <usize>row * heads + head, segments);
+  }
+}
+
+function mergeHead(ip: usize, index: usize, segments: u32): void {
+  const size = u32At(ip, ATTENTION_COMBINE_VALUE_SIZE);
+  const bytes = (<usize>size + 4) << 2;
+  const first = addressAt(ip, ATTENTION_COMBINE_PARTIALS) + index * u32At(ip, ATTENTION_COMBINE_SEGMENTS) * bytes;
+  const y = addressAt(ip, ATTENTION_COMBINE_Y) + index * size * 4;
+  const end = first + <usize>segments * bytes;
+  let highest = LOWEST;
+  for (let part = first; part < end; part += bytes) {
+    const m = load<f32>(part);
+    if (m > highest) highest = m;
+  }
+  let sum: f32 = 0;
+  for (let part = first; part < end; part += bytes) {
+    const weight = f32x4.extract_lane(exp4(f32x4.splat(load<f32>(part) - highest)), 0);
+    sum += load<f32>(part, 4) * weight;
+    store<f32>(part, weight, 8);
+  }
+  for (let d: usize = 0; d < <usize>size << 2; d += 16) {
+    let v = f32x4.splat(0);
+    for (let part = first; part < end; part += bytes) {
+      v = madd(v128.load(part + d, 16), v128.load32_splat(part, 8), v);
+    }
+    v128.store(y + d, f32x4.div(v, f32x4.splat(sum)));
+  }
+}

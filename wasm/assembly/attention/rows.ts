@@ -1,0 +1,115 @@
+// Attention over a cache of float32 or Q8_0: see attention.ts.
+import { addressAt, f32At, min, thread, u32At } from "../machine/runtime";
+import {
+  BLOCK, firstPosition, high, lean, low, LOWEST, scores, see, softmaxStep, storeHead, touch, TWO_100, TWO_112, TWO_12,
+  values,
+} from "./parts";
+import { cacheBytes, roundQuery, widenBlocks } from "./cache_blocks";
+import { scoresBlocks, valuesBlocks } from "../generated/attention_blocks";
+import {
+  ATTENTION_CACHE, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_POSITIONS,
+  ATTENTION_Q, ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SINKS, ATTENTION_SLOPES,
+  ATTENTION_SOFTCAP, ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
+} from "../generated/opcodes";
+
+/** Rows [row, end) of one slot, KV heads [kvFirst, kvEnd), one segment (or, unless partial, all they see). */
+export function attendRows(
+  ip: usize, row: u32, end: u32, kvFirst: u32, kvEnd: u32, segment: u32, partial: bool,
+): void {
+  const heads = u32At(ip, ATTENTION_HEADS), kvHeads = u32At(ip, ATTENTION_KV_HEADS);
+  const size = u32At(ip, ATTENTION_HEAD_SIZE), valueSize = u32At(ip, ATTENTION_VALUE_SIZE);
+  const window = u32At(ip, ATTENTION_WINDOW), kind = u32At(ip, ATTENTION_CACHE);
+  const positions = addressAt(ip, ATTENTION_POSITIONS), softcap = f32At(ip, ATTENTION_SOFTCAP);
+  const group = heads / kvHeads, queries = (end - row) * group, padded = (queries + 1) & ~1;
+  const groups = kvEnd - kvFirst;
+  const slot = see(ip, row, end, segment, partial), from0 = low, last = high;
+
+  // of every KV head: queries, results, maxima, sums; of the one at work: scores, factors, a block of K and of V
+  const qBytes = <usize>padded * size * 4, accBytes = <usize>padded * valueSize * 4, numbers = <usize>padded << 2;
+  const q = addressAt(ip, ATTENTION_SCRATCH) + <usize>thread * u32At(ip, ATTENTION_SCRATCH_BYTES);
+  const acc = q + qBytes * groups;
+  const highest = acc + accBytes * groups;
+  const sums = highest + numbers * groups;
+  const s = (sums + numbers * groups + 15) & ~15;
+  const factors = s + numbers * BLOCK;
+  const kBlock = (factors + numbers + 15) & ~15;
+  const vBlock = kBlock + <usize>BLOCK * size * 4;
+
+  const isFloat = kind == 0, given = f32At(ip, ATTENTION_SCALE);
+  const scale = isFloat ? given : given * TWO_100, weight: f32 = isFloat ? 1 : TWO_112;
+  const sinks = addressAt(ip, ATTENTION_SINKS), slopes = addressAt(ip, ATTENTION_SLOPES);
+  const rounded = !isFloat && queries <= 4;
+  for (let g: u32 = 0; g < groups; g++) {
+    const to = q + qBytes * g;
+    for (let i: u32 = 0; i < padded; i++) {
+      const head = (kvFirst + g) * group + i % group;
+      const from = addressAt(ip, ATTENTION_Q) + (<usize>(row + i / group) * heads + head) * size * 4;
+      if (!rounded) { // vectors of two queries alternate in memory
+        const pair = to + <usize>(i / 2 * 2 * size) * 4 + (<usize>(i % 2) << 4);
+        for (let d: usize = 0; d < <usize>size << 2; d += 16) {
+          v128.store(pair + 2 * d, i < queries ? f32x4.mul(v128.load(from + d), f32x4.splat(scale)) : f32x4.splat(0));
+        }
+      } else if (i < queries) { // factors stand behind queries in 16 bit
+        roundQuery(
+          from, size, given, to + (<usize>i << 4), <usize>queries << 4, to + <usize>queries * size * 2 + (<usize>i << 2));
+      }
+      // a sink is a score that is seen before all others, once
+      const sunk = sinks && segment == 0 && i < queries, at = numbers * g + (<usize>i << 2);
+      store<f32>(highest + at, sunk ? load<f32>(sinks + (<usize>head << 2)) : LOWEST);
+      store<f32>(sums + at, sunk ? 1 : 0);
+    }
+  }
+  memory.fill(acc, 0, accBytes * groups);
+
+  const kBytes = cacheBytes(kind, size), vBytes = cacheBytes(kind, valueSize);
+  const kStride = kBytes * kvHeads, vStride = vBytes * kvHeads;
+  const kBase = slot + addressAt(ip, ATTENTION_K) + kBytes * kvFirst;
+  const vBase = slot + addressAt(ip, ATTENTION_V) + vBytes * kvFirst;
+
+  for (let from = from0; from <= last; from += BLOCK) {
+    const count = min(BLOCK, last + 1 - from);
+    const kRows = kBase + <usize>from * kStride, vRows = vBase + <usize>from * vStride;
+    if (end == row + 1) {
+      touch(kRows, kBytes * groups, kStride, count);
+      touch(vRows, vBytes * groups, vStride, count);
+    }
+    for (let g: u32 = 0; g < groups; g++) {
+      const query = q + qBytes * g, result = acc + accBytes * g, queryFactors = query + <usize>queries * size * 2;
+      let k = kRows + kBytes * g, v = vRows + vBytes * g, kStep = kStride, vStep = vStride;
+      if (!isFloat && !rounded) {
+        widenBlocks(k, kStride, kBlock, count, size);
+        widenBlocks(v, vStride, vBlock, count, valueSize);
+        k = kBlock; v = vBlock;
+        kStep = <usize>size << 2; vStep = <usize>valueSize << 2;
+      }
+      if (rounded) scoresBlocks(queries, query, queryFactors, size, k, kStep, count, s);
+      else scores(query, padded, size, k, kStep, count, s, isFloat ? 1 : TWO_12);
+      for (let i: u32 = 0; i < queries; i++) {
+        const p = load<u32>(positions + (<usize>(row + i / group) << 2));
+        const first = firstPosition(p, window);
+        const at = numbers * g + (<usize>i << 2), line = s + <usize>i * BLOCK * 4;
+        const begin = first > from ? first - from : 0;
+        const stop = p < from ? 0 : min(count, p + 1 - from);
+        if (slopes) {
+          const slope = load<f32>(slopes + (<usize>((kvFirst + g) * group + i % group) << 2));
+          lean(line, count, slope, <f32>(<i32>from - <i32>p));
+        }
+        softmaxStep(line, begin, stop, count, softcap, weight, highest + at, sums + at, factors + (<usize>i << 2));
+      }
+      if (rounded) valuesBlocks(queries, s, factors, v, vStep, count, valueSize, result, kBlock);
+      else {
+        if (padded > queries) memory.fill(s + <usize>queries * BLOCK * 4, 0, BLOCK * 4);
+        values(s, factors, padded, v, vStep, count, valueSize, result);
+      }
+    }
+  }
+
+  for (let g: u32 = 0; g < groups; g++) {
+    for (let i: u32 = 0; i < queries; i++) {
+      const head = (kvFirst + g) * group + i % group, at = numbers * g + (<usize>i << 2);
+      storeHead(
+        ip, <usize>(row + i / group) * heads + head, acc + accBytes * g + <usize>i * valueSize * 4, <usize>valueSize << 2,
+        load<f32>(highest + at), load<f32>(sums + at), segment, partial);
+    }
+  }
+}

@@ -1,0 +1,228 @@
+// Matrix products on 8-bit activations.
+//   one row:  for each tile of eight weight rows: a GEMV (generated/gemv_*, gemv_unpacked.ts)
+//   more:     for each two tiles: unpack them into this thread's scratch memory, then register tiles over
+//             all activation rows (generated/tiles_*)
+// Both do the same float operations in the same order, so a row's result does not depend on how many rows
+// there are, nor on threads: every output is computed by one thread.
+//
+// Not kept for many rows: a thread reads a twelfth of its next panel after every twelve rows, as in a model unpacking
+// waits for memory (a tenth of a product of 128 rows, Q5_0): whole steps of 128 rows on a Zen 5 Gemma 1.024, SmolLM2
+// 1.015 times as fast, on a Xeon 0.98, 0.99 and 1.06. Steps of 256 rows instead of 128 gain more: 1.06 to 1.10.
+//
+// How to multiply is asked of the processor, not configured (gen/dots.ts describes the styles). The
+// relaxed dot of 127 and 255 tells: 4 · 127 · 255 means that the second operand is unsigned and nothing
+// saturates; 4 · 127 · -1 that it is signed; anything else that the dot is made of pair sums, which this
+// code then does better itself.
+import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { beginTrial, endTrial, fetchesAhead, trialTiles, turnTrial } from "../machine/fetch_trial";
+import { firstTile, lastTile, nextTiles } from "./tile_ranges";
+import {
+  CONTROL_THREADS, MATMUL_Q8_BIAS, MATMUL_Q8_CHUNK, MATMUL_Q8_COLUMNS, MATMUL_Q8_LARGE, MATMUL_Q8_LAYOUT, MATMUL_Q8_OUTPUTS,
+  MATMUL_Q8_ROWS, MATMUL_Q8_ROW_BYTES, MATMUL_Q8_SCRATCH, MATMUL_Q8_SCRATCH_BYTES, MATMUL_Q8_STYLE,
+  MATMUL_Q8_THREADS, MATMUL_Q8_TILE_BYTES, MATMUL_Q8_W, MATMUL_Q8_X, MATMUL_Q8_Y,
+} from "../generated/opcodes";
+import { gemv_dot } from "../generated/gemv_dot";
+import { gemv_pair } from "../generated/gemv_pair";
+import { gemv_plain } from "../generated/gemv_plain";
+import { gemvUnpacked } from "./gemv_unpacked";
+import {
+  PANEL_G16, PANEL_G16_7BIT, PANEL_G32_4BIT, PANEL_G32_5BIT, PANEL_G32_6BIT, PANEL_G32_8BIT, PANEL_SIGNS,
+  groupColumns, hasPoints, hasSpareBytes, panelOf,
+} from "../generated/layouts";
+import { tiles_dot_g16, tiles_dot_g32, tiles_dot_signs } from "../generated/tiles_dot";
+import {
+  tiles_pair_g16, tiles_pair_g16_7bit, tiles_pair_g32_4bit, tiles_pair_g32_5bit, tiles_pair_g32_6bit, tiles_pair_g32_8bit,
+  tiles_pair_g32_8bit_min, tiles_pair_signs,
+} from "../generated/tiles_pair";
+import { tiles_plain_g16, tiles_plain_g32, tiles_plain_signs } from "../generated/tiles_plain";
+import { unpack } from "../generated/unpack";
+import { BYTES_127_AT, BYTES_255_AT } from "./shared";
+
+const PLAIN: u32 = 0;
+const PAIR: u32 = 1;
+const DOT: u32 = 2;
+
+/**
+ * Rows of activations whose outputs fit into scratch memory at a ragged edge, and that a thread takes at
+ * once where panels are few for the threads.
+ */
+const EDGE_ROWS: u32 = 64;
+const EDGE_BYTES: usize = 4096;
+
+let style: u32 = PLAIN;
+/** What 8-bit codes are xored with: 0x80 makes them unsigned. */
+let flip: i32 = 0x80;
+
+/** Decides how to multiply; every kernel that does asks first. */
+export function chooseStyle(forced: u32): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    const zero = i32x4.splat(0);
+    const dot = i32x4.relaxed_dot_i8x16_i7x16_add_s(v128.load(BYTES_127_AT), v128.load(BYTES_255_AT), zero);
+    const answer = i32x4.extract_lane(dot, 0);
+    const unsigned = answer == 4 * 127 * 255;
+    style = forced ? forced : unsigned || answer == -4 * 127 ? DOT : PAIR;
+    flip = style == DOT && unsigned ? 0x80 : 0;
+  } else {
+    style = PLAIN;
+    flip = 0x80;
+  }
+}
+
+/** Whether the relaxed dot is the way to multiply. */
+export function usesDot(): bool { return style == DOT; }
+
+/** Whether the GEMV of a layout can fetch ahead: on x86, which is where nothing, or an unsigned operand, makes the dot. */
+export function canFetchAhead(layout: u32): bool {
+  return (style == PAIR || (style == DOT && flip != 0)) && hasSpareBytes(layout);
+}
+
+/** How far ahead of the cells in hand a GEMV fetches others, in bytes. */
+const AHEAD: usize = 4096;
+/** Where a line of CONTROL_THREADS has bytes that nobody reads. */
+const UNREAD: usize = 32;
+
+/** Tiles that lie between the one in hand and the one to fetch. */
+@inline export function tilesAhead(tileBytes: usize): u32 { return <u32>((AHEAD + tileBytes - 1) / tileBytes); }
+
+/**
+ * One 8-bit row times one tile: eight outputs. `ahead` bytes behind it is a tile that will be wanted soon, and is
+ * this thread's alone; 0: none is. `scratch` as gemvUnpacked has it.
+ */
+export function gemv(layout: u32, w: usize, x: usize, columns: usize, out: usize, scratch: usize, ahead: usize): void {
+  if (hasPoints(layout)) return gemvUnpacked(layout, w, x, columns, out, scratch, style == DOT, flip);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    const mask: usize = ahead ? -1 : 0, target = ahead ? ahead : CONTROL_THREADS + 64 * <usize>thread + UNREAD;
+    if (style == DOT) gemv_dot(layout, w, x, columns, out, flip, mask, target);
+    else gemv_pair(layout, w, x, columns, out, flip, mask, target);
+  } else gemv_plain(layout, w, x, columns, out, flip);
+}
+
+function tiles(layout: u32, rows: u32, x: usize, stride: usize, columns: usize, codes: usize, scales: usize,
+    out: usize, outStride: usize): void {
+  const halves = groupColumns(layout) == 16, kind = panelOf(layout);
+  if (kind == PANEL_SIGNS) {
+    if (ASC_FEATURE_RELAXED_SIMD) {
+      if (style == DOT) tiles_dot_signs(rows, x, stride, columns, codes, scales, out, outStride);
+      else tiles_pair_signs(rows, x, stride, columns, codes, scales, out, outStride);
+    } else tiles_plain_signs(rows, x, stride, columns, codes, scales, out, outStride);
+    return;
+  }
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (style == DOT) {
+      if (halves) tiles_dot_g16(rows, x, stride, columns, codes, scales, out, outStride);
+      else tiles_dot_g32(rows, x, stride, columns, codes, scales, out, outStride);
+    } else switch (kind) {
+      case PANEL_G16: tiles_pair_g16(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G16_7BIT: tiles_pair_g16_7bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_4BIT: tiles_pair_g32_4bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_5BIT: tiles_pair_g32_5bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_6BIT: tiles_pair_g32_6bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      case PANEL_G32_8BIT: tiles_pair_g32_8bit(rows, x, stride, columns, codes, scales, out, outStride); return;
+      default: tiles_pair_g32_8bit_min(rows, x, stride, columns, codes, scales, out, outStride);
+    }
+  } else if (halves) tiles_plain_g16(rows, x, stride, columns, codes, scales, out, outStride);
+  else tiles_plain_g32(rows, x, stride, columns, codes, scales, out, outStride);
+}
+
+/** Copies the first `width` columns of `rows` rows of `fromStride` bytes, adding the bias. */
+export function copyEdge(rows: u32, width: u32, from: usize, fromStride: usize, to: usize, toStride: usize, bias: usize): void {
+  for (let r: u32 = 0; r < rows; r++, from += fromStride, to += toStride) {
+    for (let c: u32 = 0; c < width; c++) {
+      const value = load<f32>(from + 4 * c);
+      store<f32>(to + 4 * c, bias ? value + load<f32>(bias + 4 * c) : value);
+    }
+  }
+}
+
+/** Adds `vectors` vectors of bias to each row. */
+export function addBias(rows: u32, vectors: u32, out: usize, stride: usize, bias: usize): void {
+  for (let r: u32 = 0; r < rows; r++, out += stride) {
+    for (let v: u32 = 0; v < vectors; v++) {
+      v128.store(out + 16 * v, f32x4.add(v128.load(out + 16 * v), v128.load(bias + 16 * v)));
+    }
+  }
+}
+
+function oneRow(ip: usize): void {
+  const tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES), count = (u32At(ip, MATMUL_Q8_OUTPUTS) + 7) >> 3;
+  const large = u32At(ip, MATMUL_Q8_LARGE), threads = u32At(ip, MATMUL_Q8_THREADS), chunk = u32At(ip, MATMUL_Q8_CHUNK);
+  const canFetch = canFetchAhead(u32At(ip, MATMUL_Q8_LAYOUT));
+  while (nextTiles(ip, count, large, threads, chunk)) {
+    const run = canFetch ? trialTiles(lastTile - firstTile, tileBytes) : 0;
+    if (run) {
+      const fetchesFirst = beginTrial(), middle = firstTile + run;
+      oneRowTiles(ip, firstTile, middle, fetchesFirst);
+      turnTrial();
+      oneRowTiles(ip, middle, middle + run, !fetchesFirst);
+      endTrial(fetchesFirst);
+    }
+    oneRowTiles(ip, firstTile + 2 * run, lastTile, canFetch && fetchesAhead());
+  }
+}
+
+/** One row times tiles [first, last), fetching them ahead of time or not. */
+function oneRowTiles(ip: usize, first: u32, last: u32, fetches: bool): void {
+  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
+  const bias = addressAt(ip, MATMUL_Q8_BIAS);
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
+  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const steps = tilesAhead(tileBytes), ahead = steps * tileBytes;
+  const fetching = fetches && last > steps ? last - steps : 0;
+  for (let t = first; t < last; t++) {
+    const at = w + <usize>t * tileBytes, out = y + 32 * t, tileBias = bias ? bias + 32 * t : 0;
+    if (outputs - (t << 3) >= 8) {
+      gemv(layout, at, x, columns, out, edge + EDGE_BYTES, t < fetching ? ahead : 0);
+      if (bias) addBias(1, 2, out, 0, tileBias);
+    } else {
+      gemv(layout, at, x, columns, edge, edge + EDGE_BYTES, t < fetching ? ahead : 0);
+      copyEdge(1, outputs - 8 * t, edge, 0, out, 0, tileBias);
+    }
+  }
+}
+
+function manyRows(ip: usize, rows: u32): void {
+  const x = addressAt(ip, MATMUL_Q8_X), w = addressAt(ip, MATMUL_Q8_W), y = addressAt(ip, MATMUL_Q8_Y);
+  const bias = addressAt(ip, MATMUL_Q8_BIAS), stride = <usize>u32At(ip, MATMUL_Q8_ROW_BYTES);
+  const columns = <usize>u32At(ip, MATMUL_Q8_COLUMNS), tileBytes = <usize>u32At(ip, MATMUL_Q8_TILE_BYTES);
+  const outputs = u32At(ip, MATMUL_Q8_OUTPUTS), layout = u32At(ip, MATMUL_Q8_LAYOUT);
+  const edge = addressAt(ip, MATMUL_Q8_SCRATCH) + <usize>thread * u32At(ip, MATMUL_Q8_SCRATCH_BYTES);
+  const codes = edge + EDGE_BYTES, scales = codes + 16 * columns;
+  const outStride = <usize>outputs << 2;
+  const panels = (outputs + 15) >> 4;
+  // Few rows take several panels at once, like a GEMV. Where panels are few, rows are cut too: unpacking
+  // costs about one row, so a block of 64 hides it.
+  const chunk = rows < 8 ? chunksOf(u32At(ip, MATMUL_Q8_CHUNK), 2) : 1;
+  const blockRows = rows > EDGE_ROWS && panels < 8 * u32At(ip, MATMUL_Q8_THREADS) ? EDGE_ROWS : rows;
+  const blocks = chunksOf(rows, blockRows);
+  const total = chunksOf(panels, chunk) * blocks;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const first = <u32>c / blocks * chunk, last = min(first + chunk, panels);
+    const firstRow = <u32>c % blocks * blockRows, lastRow = min(firstRow + blockRows, rows);
+    for (let p = first; p < last; p++) {
+      const at = w + 2 * <usize>p * tileBytes;
+      unpack(layout, at, at, columns, codes, 64, scales, 128, flip, false);
+      unpack(layout, at + tileBytes, at + tileBytes, columns, codes + 32, 64, scales + 64, 128, flip, false);
+      const out = y + 64 * p, panelBias = bias ? bias + 64 * p : 0;
+      if (outputs - (p << 4) >= 16) {
+        const to = out + outStride * firstRow, count = lastRow - firstRow;
+        tiles(layout, count, x + stride * firstRow, stride, columns, codes, scales, to, outStride);
+        if (bias) addBias(count, 4, to, outStride, panelBias);
+        continue;
+      }
+      for (let r = firstRow; r < lastRow; r += EDGE_ROWS) {
+        const some = min(lastRow - r, EDGE_ROWS);
+        tiles(layout, some, x + stride * r, stride, columns, codes, scales, edge, 64);
+        copyEdge(some, outputs - 16 * p, edge, 64, out + outStride * r, outStride, panelBias);
+      }
+    }
+  }
+}
+
+export function matmul_q8(ip: usize): void {
+  const rows = u32At(ip, MATMUL_Q8_ROWS);
+  chooseStyle(u32At(ip, MATMUL_Q8_STYLE));
+  if (rows == 1) oneRow(ip);
+  else if (rows) manyRows(ip, rows);
+  else nextChunk(ip, 0);
+}

@@ -1,0 +1,126 @@
+// Rows of float32 to signed 8 bit in groups of 32; layout and definition in quant/q8_activation.ts.
+//   scale = max|x| / 127; code = clamp(nearest(x / scale)); sum = scale · Σ code
+// It divides as the definition does; a reciprocal would move codes that lie near a half.
+// The fused forms run the op before it into this thread's scratch memory and quantise from there.
+import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
+import { GELU, activationRun, geluRun, gluRun } from "../rows/elementwise";
+import { rmsNormRow } from "../rows/norm";
+import {
+  ACTIVATION_Q8_COLUMNS, ACTIVATION_Q8_KIND, ACTIVATION_Q8_ROWS, ACTIVATION_Q8_ROW_BYTES, ACTIVATION_Q8_SCRATCH,
+  ACTIVATION_Q8_SCRATCH_BYTES, ACTIVATION_Q8_X, ACTIVATION_Q8_Y, GLU_Q8_COLUMNS, GLU_Q8_GATE, GLU_Q8_KIND, GLU_Q8_ROWS, GLU_Q8_ROW_BYTES, GLU_Q8_SCRATCH, GLU_Q8_SCRATCH_BYTES,
+  GLU_Q8_UP, GLU_Q8_Y, RMS_NORM_Q8_BASE, RMS_NORM_Q8_COLUMNS, RMS_NORM_Q8_EPSILON, RMS_NORM_Q8_GROUP, RMS_NORM_Q8_ROWS,
+  RMS_NORM_Q8_ROW_BYTES, RMS_NORM_Q8_SCRATCH, RMS_NORM_Q8_SCRATCH_BYTES, RMS_NORM_Q8_W, RMS_NORM_Q8_X,
+  RMS_NORM_Q8_Y, QUANTIZE_Q8_COLUMNS, QUANTIZE_Q8_GROUP, QUANTIZE_Q8_ROWS, QUANTIZE_Q8_ROW_BYTES, QUANTIZE_Q8_X, QUANTIZE_Q8_Y,
+} from "../generated/opcodes";
+
+/** Bits of magnitudes are ordered as whole numbers, NaN above all; V8 makes nine dependent instructions of f32x4.max. */
+@inline function largest(a: v128, b: v128): v128 { return i32x4.max_u(a, f32x4.abs(b)); }
+
+@inline function total(v: v128): i32 {
+  const pairs = i32x4.extadd_pairwise_i16x8_s(i16x8.extadd_pairwise_i8x16_s(v));
+  const twos = i32x4.add(pairs, v128.shuffle<i32>(pairs, pairs, 2, 3, 0, 1));
+  return i32x4.extract_lane(twos, 0) + i32x4.extract_lane(twos, 1);
+}
+
+/** 1.5 · 2^23: adding it rounds to the nearest integer, ties to even, and leaves it in the low bits. */
+const MAGIC_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912], 16);
+
+@inline function code(x: v128, divisor: v128, magic: v128): v128 {
+  return i32x4.sub(f32x4.add(f32x4.div(x, divisor), magic), magic);
+}
+
+@inline function codes(x: usize, divisor: v128): v128 {
+  const magic = v128.load(MAGIC_AT);
+  const a = code(v128.load(x), divisor, magic), b = code(v128.load(x, 16), divisor, magic);
+  const c = code(v128.load(x, 32), divisor, magic), d = code(v128.load(x, 48), divisor, magic);
+  const narrow = i8x16.narrow_i16x8_s(i16x8.narrow_i32x4_s(a, b), i16x8.narrow_i32x4_s(c, d));
+  return i8x16.max_s(narrow, i8x16.splat(-127));
+}
+
+/** Quantises `count` values, from column `first` of the row at `row`, which has `columns` columns. */
+function quantizeRun(x: usize, row: usize, columns: usize, first: usize, count: usize): void {
+  const groups = columns >> 3; // bytes of one array of floats
+  let y = row + first, scales = row + columns + (first >> 3);
+  for (const end = x + 4 * count; x < end; x += 128, y += 32, scales += 4) {
+    let m = f32x4.abs(v128.load(x)), n = f32x4.abs(v128.load(x, 16));
+    m = largest(m, v128.load(x, 32)); n = largest(n, v128.load(x, 48));
+    m = largest(m, v128.load(x, 64)); n = largest(n, v128.load(x, 80));
+    m = largest(m, v128.load(x, 96)); n = largest(n, v128.load(x, 112));
+    m = i32x4.max_u(m, n);
+    m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 2, 3, 0, 1));
+    m = i32x4.max_u(m, v128.shuffle<i32>(m, m, 1, 0, 3, 2));
+    const scale = f32x4.extract_lane(m, 0) / 127;
+    const divisor = f32x4.splat(scale == 0 ? 1 : scale);
+    const first = codes(x, divisor);
+    const second = codes(x + 64, divisor);
+    v128.store(y, first);
+    v128.store(y, second, 16);
+    const half = total(first);
+    store<f32>(scales, scale);
+    store<f32>(scales + groups, scale * <f32>(half + total(second)));
+    store<f32>(scales + 2 * groups, scale * <f32>half);
+  }
+}
+
+export function quantize_q8(ip: usize): void {
+  const rows = u32At(ip, QUANTIZE_Q8_ROWS);
+  const columns = <usize>u32At(ip, QUANTIZE_Q8_COLUMNS);
+  const rowBytes = <usize>u32At(ip, QUANTIZE_Q8_ROW_BYTES);
+  const x = addressAt(ip, QUANTIZE_Q8_X);
+  const y = addressAt(ip, QUANTIZE_Q8_Y);
+  const group = u32At(ip, QUANTIZE_Q8_GROUP), total = chunksOf(rows, group);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * group + group);
+    for (let r = <u32>c * group; r < last; r++) {
+      quantizeRun(x + 4 * columns * r, y + rowBytes * r, columns, 0, columns);
+    }
+  }
+}
+
+export function rms_norm_q8(ip: usize): void {
+  const rows = u32At(ip, RMS_NORM_Q8_ROWS), columns = u32At(ip, RMS_NORM_Q8_COLUMNS);
+  const x = addressAt(ip, RMS_NORM_Q8_X), y = addressAt(ip, RMS_NORM_Q8_Y), w = addressAt(ip, RMS_NORM_Q8_W);
+  const rowBytes = <usize>u32At(ip, RMS_NORM_Q8_ROW_BYTES);
+  const epsilon = f32At(ip, RMS_NORM_Q8_EPSILON), base = f32At(ip, RMS_NORM_Q8_BASE);
+  const scratch = addressAt(ip, RMS_NORM_Q8_SCRATCH) + <usize>thread * u32At(ip, RMS_NORM_Q8_SCRATCH_BYTES);
+  const group = u32At(ip, RMS_NORM_Q8_GROUP), total = chunksOf(rows, group);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const last = min(rows, <u32>c * group + group);
+    for (let r = <u32>c * group; r < last; r++) {
+      rmsNormRow(x + 4 * columns * r, w, scratch, columns, epsilon, base);
+      quantizeRun(scratch, y + rowBytes * r, columns, 0, columns);
+    }
+  }
+}
+
+/** Columns of a chunk of glu_q8 and activation_q8: short, so that threads share the widest row of a layer. */
+const RUN_COLUMNS: u32 = 512;
+
+export function glu_q8(ip: usize): void {
+  const rows = u32At(ip, GLU_Q8_ROWS), columns = u32At(ip, GLU_Q8_COLUMNS), kind = u32At(ip, GLU_Q8_KIND);
+  const gate = addressAt(ip, GLU_Q8_GATE), up = addressAt(ip, GLU_Q8_UP), y = addressAt(ip, GLU_Q8_Y);
+  const rowBytes = <usize>u32At(ip, GLU_Q8_ROW_BYTES);
+  const scratch = addressAt(ip, GLU_Q8_SCRATCH) + <usize>thread * u32At(ip, GLU_Q8_SCRATCH_BYTES);
+  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
+    const at = 4 * (row * columns + first);
+    gluRun(kind, gate + at, up + at, scratch, count);
+    quantizeRun(scratch, y + rowBytes * row, columns, first, count);
+  }
+}
+
+export function activation_q8(ip: usize): void {
+  const rows = u32At(ip, ACTIVATION_Q8_ROWS), columns = u32At(ip, ACTIVATION_Q8_COLUMNS);
+  const x = addressAt(ip, ACTIVATION_Q8_X), y = addressAt(ip, ACTIVATION_Q8_Y), kind = u32At(ip, ACTIVATION_Q8_KIND);
+  const rowBytes = <usize>u32At(ip, ACTIVATION_Q8_ROW_BYTES);
+  const scratch = addressAt(ip, ACTIVATION_Q8_SCRATCH) + <usize>thread * u32At(ip, ACTIVATION_Q8_SCRATCH_BYTES);
+  const parts = chunksOf(columns, RUN_COLUMNS), total = rows * parts;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
+    const from = x + 4 * (row * columns + first);
+    if (kind == GELU) geluRun(from, scratch, count);
+    else activationRun(kind, from, scratch, count);
+    quantizeRun(scratch, y + rowBytes * row, columns, first, count);
+  }
+}

@@ -1,0 +1,52 @@
+// Vector constants of the matmul family, and small pieces that generated and written kernels share.
+// Constants lie in memory and are loaded into locals at the start of a function: V8 would build an
+// immediate vector anew at every use inside a loop.
+
+/** 0x01 in every byte. */
+export const BIT0_AT: usize = memory.data<u32>([0x01010101, 0x01010101, 0x01010101, 0x01010101], 16);
+/** 0x03 in every byte. */
+export const LOW2_AT: usize = memory.data<u32>([0x03030303, 0x03030303, 0x03030303, 0x03030303], 16);
+/** 0x02 in every byte. */
+export const BIT1_AT: usize = memory.data<u32>([0x02020202, 0x02020202, 0x02020202, 0x02020202], 16);
+/** 0x08 in every byte. */
+export const BIT3_AT: usize = memory.data<u32>([0x08080808, 0x08080808, 0x08080808, 0x08080808], 16);
+/** Each of the first four bytes, four times. */
+export const FOURFOLD_AT: usize = memory.data<u32>([0, 0x01010101, 0x02020202, 0x03030303], 16);
+/** 0x04 in every byte. */
+export const BIT2_AT: usize = memory.data<u32>([0x04040404, 0x04040404, 0x04040404, 0x04040404], 16);
+/** 0x0f in every byte. */
+export const LOW4_AT: usize = memory.data<u32>([0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f], 16);
+/** 0x10 in every byte. */
+export const BIT4_AT: usize = memory.data<u32>([0x10101010, 0x10101010, 0x10101010, 0x10101010], 16);
+/** 0x30 in every byte. */
+export const BITS45_AT: usize = memory.data<u32>([0x30303030, 0x30303030, 0x30303030, 0x30303030], 16);
+/** 1 in every 16-bit lane. */
+export const ONES_AT: usize = memory.data<u32>([0x00010001, 0x00010001, 0x00010001, 0x00010001], 16);
+/** 0xff in every 16-bit lane. */
+export const LOW_BYTES_AT: usize = memory.data<u32>([0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff], 16);
+/** 0xff in every 32-bit lane. */
+export const LOW_BYTE_AT: usize = memory.data<u32>([0xff, 0xff, 0xff, 0xff], 16);
+/**
+ * A half float, sign-extended to 32 bits and shifted left by 13, has its exponent and mantissa in place
+ * and copies of its sign above them. This mask keeps one; multiplying by 2^112 corrects the exponent's
+ * bias, and is exact for subnormals too.
+ */
+export const HALF_BITS_AT: usize = memory.data<u32>([0x8fffffff, 0x8fffffff, 0x8fffffff, 0x8fffffff], 16);
+/** 1.5 · 2^23 in every float lane: where sums start that are read as floats (gen/dots.ts). */
+export const SUM_START_AT: usize = memory.data<f32>([12582912, 12582912, 12582912, 12582912], 16);
+/** 2^112 in every float lane. */
+export const HALF_SCALE_AT: usize = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);
+/**
+ * E4M3 without its sign, shifted left by 20, has exponent and mantissa in place; this corrects the exponent's
+ * bias and halves, because codes are doubled (quant/formats/nvfp4.ts).
+ */
+export const E4M3_FACTOR: f32 = reinterpret<f32>(0x7b000000);
+/** 127 in every byte, and 255: operands of the question in q8.ts. */
+export const BYTES_127_AT: usize = memory.data<u32>([0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f], 16);
+export const BYTES_255_AT: usize = memory.data<u32>([0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff], 16);
+
+/** Value of a half float; exact, infinities are not handled. */
+@inline export function halfToFloat(bits: u32): f32 {
+  const magnitude = reinterpret<f32>((bits & 0x7fff) << 13) * reinterpret<f32>(0x77800000);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}

@@ -1,0 +1,134 @@
+// Pools over windows of float32 planes, up to three spatial dims: the largest element or the average.
+//
+// A chunk is eight rows of the output of one plane. Where the windows of four neighbours lie inside the
+// input and one or two elements apart, they are computed as a vector; others tap by tap. An average
+// divides by the elements under the window, or by the places that are not beyond the pads
+// (`count_pads`).
+import { addressAt, chunksOf, i32At, min, nextChunk, u32At } from "../machine/runtime";
+import {
+  POOL_AVERAGE, POOL_BEGIN_D, POOL_BEGIN_H, POOL_BEGIN_W, POOL_COUNT_PADS, POOL_DEPTH, POOL_DILATION_D,
+  POOL_DILATION_H, POOL_DILATION_W, POOL_END_D, POOL_END_H, POOL_END_W, POOL_HEIGHT, POOL_KERNEL_D, POOL_KERNEL_H,
+  POOL_KERNEL_W, POOL_OUT_DEPTH, POOL_OUT_HEIGHT, POOL_OUT_WIDTH, POOL_PLANES, POOL_STRIDE_D, POOL_STRIDE_H,
+  POOL_STRIDE_W, POOL_WIDTH, POOL_X, POOL_Y,
+} from "../generated/opcodes";
+
+const ROWS: u32 = 8;
+
+export function pool(ip: usize): void {
+  const outRows = u32At(ip, POOL_OUT_DEPTH) * u32At(ip, POOL_OUT_HEIGHT), outWidth = u32At(ip, POOL_OUT_WIDTH);
+  const tiles = chunksOf(outRows, ROWS), total = u32At(ip, POOL_PLANES) * tiles;
+  const inside = <usize>u32At(ip, POOL_DEPTH) * u32At(ip, POOL_HEIGHT) * u32At(ip, POOL_WIDTH);
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const plane = <u32>c / tiles, first = (<u32>c % tiles) * ROWS, last = min(outRows, first + ROWS);
+    const x = addressAt(ip, POOL_X) + ((<usize>plane * inside) << 2);
+    for (let row = first; row < last; row++) {
+      poolRow(ip, x, row, addressAt(ip, POOL_Y) + (((<usize>plane * outRows + row) * outWidth) << 2));
+    }
+  }
+}
+
+/** Places of a window that starts at `start` and are not beyond the pads. */
+@inline function padded(start: i32, kernel: u32, dilation: i32, size: i32, end: i32): u32 {
+  let count: u32 = 0;
+  for (let tap: u32 = 0; tap < kernel; tap++) if (start + <i32>tap * dilation < size + end) count++;
+  return count;
+}
+
+function poolRow(ip: usize, x: usize, row: u32, y: usize): void {
+  const outHeight = u32At(ip, POOL_OUT_HEIGHT), outWidth = i32At(ip, POOL_OUT_WIDTH);
+  const width = i32At(ip, POOL_WIDTH), kw = u32At(ip, POOL_KERNEL_W), dw = i32At(ip, POOL_DILATION_W);
+  const stride = i32At(ip, POOL_STRIDE_W), begin = i32At(ip, POOL_BEGIN_W), average = u32At(ip, POOL_AVERAGE);
+  const depth = <i32>(row / outHeight) * i32At(ip, POOL_STRIDE_D) - i32At(ip, POOL_BEGIN_D);
+  const top = <i32>(row % outHeight) * i32At(ip, POOL_STRIDE_H) - i32At(ip, POOL_BEGIN_H);
+  const span = <i32>(kw - 1) * dw;
+  let out: i32 = 0;
+  while (out < outWidth) {
+    const left = out * stride - begin;
+    if (stride <= 2 && out + 4 <= outWidth && left >= 0 && left + 3 * stride + span < width) {
+      v128.store(y + (<usize>out << 2), fourWindows(ip, x, depth, top, left, stride));
+      out += 4;
+    } else {
+      store<f32>(y + (<usize>out << 2), average
+        ? averageWindow(ip, x, depth, top, left)
+        : largestOf(ip, x, depth, top, left));
+      out++;
+    }
+  }
+}
+
+function fourWindows(ip: usize, x: usize, depth: i32, top: i32, left: i32, stride: i32): v128 {
+  const height = i32At(ip, POOL_HEIGHT), width = i32At(ip, POOL_WIDTH), depths = i32At(ip, POOL_DEPTH);
+  const kd = u32At(ip, POOL_KERNEL_D), kh = u32At(ip, POOL_KERNEL_H), kw = u32At(ip, POOL_KERNEL_W);
+  const dw = <usize>i32At(ip, POOL_DILATION_W) << 2, average = u32At(ip, POOL_AVERAGE);
+  let sum = f32x4.splat(average ? 0 : -Infinity);
+  let rows: u32 = 0;
+  for (let i: u32 = 0; i < kd; i++) {
+    const d = depth + <i32>i * i32At(ip, POOL_DILATION_D);
+    if (<u32>d >= <u32>depths) continue;
+    for (let j: u32 = 0; j < kh; j++) {
+      const h = top + <i32>j * i32At(ip, POOL_DILATION_H);
+      if (<u32>h >= <u32>height) continue;
+      rows++;
+      let at = x + ((<usize>((d * height + h) * width + left)) << 2);
+      for (let k: u32 = 0; k < kw; k++, at += dw) {
+        const v = stride == 1 ? v128.load(at) : i8x16.shuffle(
+          v128.load(at), v128.load(at, 12), 0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31,
+        );
+        sum = average ? f32x4.add(sum, v) : f32x4.max(sum, v);
+      }
+    }
+  }
+  if (!average) return sum;
+  const count = u32At(ip, POOL_COUNT_PADS) ? paddedRows(ip, depth, top) * kw : rows * kw;
+  return f32x4.div(sum, f32x4.splat(<f32>count));
+}
+
+function paddedRows(ip: usize, depth: i32, top: i32): u32 {
+  return padded(depth, u32At(ip, POOL_KERNEL_D), i32At(ip, POOL_DILATION_D), i32At(ip, POOL_DEPTH), i32At(ip, POOL_END_D)) *
+    padded(top, u32At(ip, POOL_KERNEL_H), i32At(ip, POOL_DILATION_H), i32At(ip, POOL_HEIGHT), i32At(ip, POOL_END_H));
+}
+
+function averageWindow(ip: usize, x: usize, depth: i32, top: i32, left: i32): f32 {
+  let sum: f32 = 0;
+  let count: u32 = 0;
+  const height = i32At(ip, POOL_HEIGHT), width = i32At(ip, POOL_WIDTH), depths = i32At(ip, POOL_DEPTH);
+  const kw = u32At(ip, POOL_KERNEL_W), dw = i32At(ip, POOL_DILATION_W);
+  for (let i: u32 = 0; i < u32At(ip, POOL_KERNEL_D); i++) {
+    const d = depth + <i32>i * i32At(ip, POOL_DILATION_D);
+    if (<u32>d >= <u32>depths) continue;
+    for (let j: u32 = 0; j < u32At(ip, POOL_KERNEL_H); j++) {
+      const h = top + <i32>j * i32At(ip, POOL_DILATION_H);
+      if (<u32>h >= <u32>height) continue;
+      for (let k: u32 = 0; k < kw; k++) {
+        const w = left + <i32>k * dw;
+        if (<u32>w >= <u32>width) continue;
+        sum += load<f32>(x + ((<usize>((d * height + h) * width + w)) << 2));
+        count++;
+      }
+    }
+  }
+  if (u32At(ip, POOL_COUNT_PADS)) {
+    count = paddedRows(ip, depth, top) * padded(left, kw, dw, width, i32At(ip, POOL_END_W));
+  }
+  return sum / <f32>count;
+}
+
+function largestOf(ip: usize, x: usize, depth: i32, top: i32, left: i32): f32 {
+  let largest: f32 = -Infinity;
+  const height = i32At(ip, POOL_HEIGHT), width = i32At(ip, POOL_WIDTH), depths = i32At(ip, POOL_DEPTH);
+  const kw = u32At(ip, POOL_KERNEL_W), dw = i32At(ip, POOL_DILATION_W);
+  for (let i: u32 = 0; i < u32At(ip, POOL_KERNEL_D); i++) {
+    const d = depth + <i32>i * i32At(ip, POOL_DILATION_D);
+    if (<u32>d >= <u32>depths) continue;
+    for (let j: u32 = 0; j < u32At(ip, POOL_KERNEL_H); j++) {
+      const h = top + <i32>j * i32At(ip, POOL_DILATION_H);
+      if (<u32>h >= <u32>height) continue;
+      for (let k: u32 = 0; k < kw; k++) {
+        const w = left + <i32>k * dw;
+        if (<u32>w >= <u32>width) continue;
+        largest = max<f32>(largest, load<f32>(x + ((<usize>((d * height + h) * width + w)) << 2)));
+      }
+    }
+  }
+  return largest;
+}

@@ -1,0 +1,64 @@
+// Packs a run of rows of a weight while loading, shared out over the threads in chunks of whole tiles:
+//   kind 0: rows as packRows takes them    1: as packBlocks does    2: rows that are rounded to 7 bit
+//   3: bytes that stay as they are    4: nothing; the thread closes the file it has open
+// Kinds 1 and 2 have `scratch_bytes` of scratch memory a thread.
+// The rows lie at `source`, or in a file (`file` is not 0, see engine/io.ts) from `offset` on, a double. Then
+// every thread reads the chunks it takes into `staging_bytes` of its own from `source` on, small enough to
+// stay in its cache: no thread waits for another that reads, and the memory that is new to the process is
+// touched for the first time by all of them.
+// The number of scales or rows that cannot be used, and of chunks that cannot be read, is added to the word at
+// `bad`; KiB that were read to the word at `loaded`.
+import { packRows } from "./pack";
+import { packBlocks } from "./blocks";
+import { packInt7 } from "./int7";
+import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
+import {
+  PACK_WEIGHT_BAD, PACK_WEIGHT_BLOCK_BYTES, PACK_WEIGHT_BLOCK_SIZE, PACK_WEIGHT_CHUNK, PACK_WEIGHT_CODES_AT,
+  PACK_WEIGHT_COLUMNS, PACK_WEIGHT_FILE, PACK_WEIGHT_KIND, PACK_WEIGHT_LAYOUT, PACK_WEIGHT_LOADED, PACK_WEIGHT_OFFSET,
+  PACK_WEIGHT_ORDER, PACK_WEIGHT_ROWS, PACK_WEIGHT_ROW_BYTES, PACK_WEIGHT_SCALES, PACK_WEIGHT_SCALES_AT, PACK_WEIGHT_SCRATCH,
+  PACK_WEIGHT_SCRATCH_BYTES, PACK_WEIGHT_SOURCE, PACK_WEIGHT_STAGING_BYTES, PACK_WEIGHT_TARGET,
+  PACK_WEIGHT_TILE_BYTES,
+} from "../generated/opcodes";
+
+/** Reads from a file that is described at `file`; 0 if not all could be read. Without bytes: closes what is open. */
+@external("env", "read") declare function read(file: usize, offset: f64, target: usize, bytes: u32): u32;
+
+export function pack_weight(ip: usize): void {
+  const rows = u32At(ip, PACK_WEIGHT_ROWS), kind = u32At(ip, PACK_WEIGHT_KIND);
+  if (kind == 4) { nextChunk(ip, 0); read(0, 0, 0, 0); return; }
+  const step = 8 * u32At(ip, PACK_WEIGHT_CHUNK);
+  const total = step ? chunksOf(rows, step) : 0;
+  for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
+    const bad = pack(ip, kind, <u32>c * step, min(rows, (<u32>c + 1) * step));
+    if (bad) atomic.add<u32>(addressAt(ip, PACK_WEIGHT_BAD), bad);
+  }
+}
+
+/** Rows [row, end), `row` a multiple of 8. */
+function pack(ip: usize, kind: u32, row: u32, end: u32): u32 {
+  const layout = u32At(ip, PACK_WEIGHT_LAYOUT), columns = u32At(ip, PACK_WEIGHT_COLUMNS), count = end - row;
+  const rowBytes = addressAt(ip, PACK_WEIGHT_ROW_BYTES), tileBytes = addressAt(ip, PACK_WEIGHT_TILE_BYTES);
+  const target = addressAt(ip, PACK_WEIGHT_TARGET) + <usize>(row >> 3) * tileBytes;
+  const file = addressAt(ip, PACK_WEIGHT_FILE);
+  let source = addressAt(ip, PACK_WEIGHT_SOURCE);
+  if (file) {
+    // The two words of a double, which has an exact place for every byte of a file.
+    const offset = load<f64>(ip + PACK_WEIGHT_OFFSET) + <f64>row * <f64>rowBytes;
+    source = kind == 3 ? target : source + <usize>thread * addressAt(ip, PACK_WEIGHT_STAGING_BYTES);
+    const bytes = count * <u32>rowBytes;
+    if (!read(file, offset, source, bytes)) return 1;
+    atomic.add<u32>(addressAt(ip, PACK_WEIGHT_LOADED), (bytes + 1023) >> 10);
+  } else source += row * rowBytes;
+  if (kind == 3) return 0;
+  if (kind == 0) return packRows(layout, source, count, rowBytes, columns, target, tileBytes);
+  const scratch = addressAt(ip, PACK_WEIGHT_SCRATCH) + <usize>thread * addressAt(ip, PACK_WEIGHT_SCRATCH_BYTES);
+  if (kind == 1) {
+    return packBlocks(
+      layout, source, count, rowBytes, columns, target, tileBytes,
+      u32At(ip, PACK_WEIGHT_ORDER), addressAt(ip, PACK_WEIGHT_CODES_AT), u32At(ip, PACK_WEIGHT_SCALES),
+      addressAt(ip, PACK_WEIGHT_SCALES_AT), u32At(ip, PACK_WEIGHT_BLOCK_SIZE), addressAt(ip, PACK_WEIGHT_BLOCK_BYTES),
+      scratch,
+    );
+  }
+  return packInt7(layout, source, count, rowBytes, columns, target, tileBytes, scratch);
+}

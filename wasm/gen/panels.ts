@@ -1,0 +1,46 @@
+// Kinds of unpacked panels (unpack.ts), as far as register tiles (tiles.ts) differ by them.
+
+import { factorBits, type WeightLayout } from "../weight_layout.ts";
+import { addsMinima } from "./cells.ts";
+import { hasSigns } from "./scales.ts";
+
+/** A kind of panel. */
+export interface PanelKind {
+  /** Part of a kernel's name. */
+  readonly name: string;
+  /** Most bits of a code. */
+  readonly bits: 4 | 5 | 6 | 7 | 8;
+  readonly groupColumns: 16 | 32;
+  /** Whether minima (or offsets) are added where the style reads codes as signed. */
+  readonly minima: boolean;
+  /** Whether codes are signed, with another scale below zero; minima are those scales then. */
+  readonly signs?: boolean;
+}
+
+/** The kind of layouts with two scales by sign. */
+export const SIGNS: PanelKind = {
+  ...{ name: "signs", bits: 7, groupColumns: 32, minima: false, signs: true },
+};
+
+/** Kinds of panels, in the order of their numbers. */
+export const PANEL_KINDS: readonly PanelKind[] = [
+  { name: "g16", bits: 6, groupColumns: 16, minima: true },
+  { name: "g16_7bit", bits: 7, groupColumns: 16, minima: true },
+  { name: "g32_4bit", bits: 4, groupColumns: 32, minima: true },
+  { name: "g32_5bit", bits: 5, groupColumns: 32, minima: true },
+  { name: "g32_6bit", bits: 6, groupColumns: 32, minima: true },
+  { name: "g32_8bit", bits: 8, groupColumns: 32, minima: false },
+  { name: "g32_8bit_min", bits: 8, groupColumns: 32, minima: true },
+  SIGNS,
+];
+
+/** The number of a layout's kind; 0 for layouts without codes. */
+export function panelKind(layout: WeightLayout): number {
+  if (layout.kind !== "codes") return 0;
+  const bits = factorBits(layout);
+  return PANEL_KINDS.findIndex((kind) =>
+    (kind.signs ?? false) === hasSigns(layout) && kind.groupColumns === layout.groupColumns &&
+    kind.bits >= bits &&
+    (kind.bits < 8 || kind.minima === addsMinima(layout, true))
+  );
+}

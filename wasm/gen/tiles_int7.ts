@@ -1,0 +1,149 @@
+// Register tiles on weights rounded to 7 bit (wasm/int7_layout.ts): R activation rows times the rows of one tile
+// of the layout or of two, whose codes are read where they lie.
+//   for each group of 32 columns: c = Σ q · code as integers; f += d · (s · c) + m · (s · Σ q)
+// The bias is added where a sum is stored, which costs less than another pass over the outputs.
+// - `dot`: twelve rows times two tiles. Eight vectors of codes (two steps of two tiles, four of one) stay in registers
+//   while the rows pass, each with one load that shuffles splat, because V8 checks every load (float_tiles.ts); sums
+//   are spilled. Dots and scales take the same two ports, 16 and 8 a group and row: two thirds of the limit.
+//   On a Sapphire Rapids core, all in caches, G operations a second: 12 × 16 105, 6 × 16 104, 4 × 16 103, 6 × 12 106,
+//   12 × 8 99; with a splatted load an operand 2 × 16 92, 4 × 8 91. Not kept: sums that start at the bits of 1.5 · 2^23
+//   and so are floats without a conversion (12 × 16 111, but other bits than `pair`); codes without minima (6 × 16
+//   113, and coarser). In MiniLM, two threads, the gain over 2 × 16 is within the noise: ratio of medians 1.04 and 1.05,
+//   of minima 0.93 and 0.98 (batch 1 and 16). Groups of 64 and 128 columns (6 × 8 115 and 127): quant/int7_groups.ts.
+// - `pair`, `plain`: two rows times two tiles where there are two, four rows times one where not.
+// Measured on a Zen 3 core without VNNI, weights in cache, G operations a second: 4 × 8 67, 2 × 16 69, 4 × 16
+// 62 (spills), 3 × 8 66; with the relaxed dot in place of a pair product and a widening sum 50 to 58. With
+// one scale a row 80, with none (sums alone) 83 to 87, the dot's operations in registers alone 79: too coarse
+// for what it gains (quant/int7_groups.ts). Products of 16 bit: 55 with a scale a group, 63 with one a row.
+// Two steps in 16 bits that wrap, made right by sums of the activations, need a quarter fewer multiplications and
+// as many instructions more to spill and load: 62.
+
+import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../int7_layout.ts";
+import { simdImports } from "./imports.ts";
+import { type Dots, dotsOf, type DotStyle } from "./dots.ts";
+
+/** Heights of the register tiles, by the tiles of the layout that they span. */
+const HEIGHTS: ReadonlyMap<number, readonly number[]> = new Map([[1, [4, 2, 1]], [2, [2, 1]]]);
+/** The same for `dot`. */
+const DOT_HEIGHTS: typeof HEIGHTS = new Map([[1, [12, 4, 2, 1]], [2, [12, 6, 4, 2, 1]]]);
+const STEPS = 8;
+
+const PARAMETERS =
+  "x: usize, stride: usize, columns: usize, w: usize, tileBytes: usize, bias: usize, " +
+  "out: usize, outStride: usize";
+
+function heightsOf(style: DotStyle): typeof HEIGHTS {
+  return style === "dot" ? DOT_HEIGHTS : HEIGHTS;
+}
+
+/** Half tile `h`: the pointer to its tile, and what it is from there. */
+function half(h: number): { w: string; at: number } {
+  return { w: h < 2 ? "w" : "v", at: 16 * (h & 1) };
+}
+
+/** Loads the activations of a row for some steps, a vector a step. */
+function operands(row: string, steps: readonly number[], dots: Dots): string[] {
+  const first = steps[0]!;
+  if (steps.length === 1) {
+    const x = `${row}_${first}`;
+    return [`const ${x} = v128.load32_splat(${row}, ${4 * first});`, ...dots.operand(x)];
+  }
+  const all = `${row}_${first}x`;
+  const load = steps.length === 4 ? "load" : "load64_zero";
+  return [
+    `const ${all} = v128.${load}(${row}, ${4 * first});`,
+    ...steps.flatMap((q, lane) => {
+      const x = `${row}_${q}`;
+      return [
+        `const ${x} = v128.shuffle<i32>(${all}, ${all}, ${Array(4).fill(lane).join(", ")});`,
+        ...dots.operand(x),
+      ];
+    }),
+  ];
+}
+
+function tile(style: DotStyle, span: number, height: number): string {
+  const rows = [...Array(height).keys()], halves = [...Array(2 * span).keys()];
+  const dots = dotsOf(style, 7);
+  const each = (line: (r: number, h: number) => string) =>
+    rows.flatMap((r) => halves.map((h) => line(r, h)));
+  const codes = (q: number, h: number) => {
+    const { w, at } = half(h);
+    return `const w${q}_${h} = v128.load(${w}, ${INT7_SCALE_BYTES + 32 * q + at});`;
+  };
+  const products = (r: number, q: number) =>
+    halves.flatMap((h) => dots.add(`c${r}_${h}`, `x${r}_${q}`, `w${q}_${h}`, q, STEPS));
+  const group: string[] = [];
+  const run = style === "dot" ? 4 / span : 1;
+  for (let first = 0; first < STEPS; first += run) {
+    const steps = [...Array(run).keys()].map((step) => first + step);
+    group.push(...steps.flatMap((q) => halves.map((h) => codes(q, h))));
+    for (const r of rows) {
+      group.push(...operands(`x${r}`, steps, dots), ...steps.flatMap((q) => products(r, q)));
+    }
+  }
+  for (const h of halves) {
+    const { w, at } = half(h);
+    group.push(`const d${h} = v128.load(${w}, ${at}), m${h} = v128.load(${w}, ${32 + at});`);
+  }
+  for (const r of rows) {
+    group.push(
+      `const s${r} = v128.load32_splat(x${r}s), t${r} = v128.load32_splat(x${r}s + sums);`,
+    );
+    for (const h of halves) {
+      const product = `f32x4.mul(f32x4.convert_i32x4_s(c${r}_${h}), s${r})`;
+      group.push(`f${r}_${h} = madd(${product}, d${h}, f${r}_${h});`);
+      group.push(`f${r}_${h} = madd(t${r}, m${h}, f${r}_${h});`);
+    }
+  }
+  return [
+    `function tile_${style}_int7_${span}_${height}(${PARAMETERS}): void {`,
+    ...dots.constants,
+    "const sums = columns >> 3;",
+    ...rows.map((r) => `let x${r} = x + ${r} * stride, x${r}s = x${r} + columns;`),
+    ...each((r, h) => `let f${r}_${h} = f32x4.splat(0);`),
+    ...span === 2 ? ["let v = w + tileBytes;"] : [],
+    "const end = x + columns;",
+    "do {",
+    ...group,
+    ...rows.map((r) => `x${r} += 32; x${r}s += 4;`),
+    `w += ${INT7_CELL_BYTES};`,
+    ...span === 2 ? [`v += ${INT7_CELL_BYTES};`] : [],
+    "} while (x0 < end);",
+    ...halves.map((h) => `const b${h} = v128.load(bias, ${16 * h});`),
+    ...each((r, h) =>
+      `v128.store(out + ${r} * outStride, f32x4.add(f${r}_${h}, b${h}), ${16 * h});`
+    ),
+    "}",
+  ].join("\n");
+}
+
+/** A function for any number of rows. */
+function runs(style: DotStyle, span: number): string {
+  const what = span === 1 ? "one tile" : "two tiles";
+  return [
+    `/** Any number of rows times ${what}, and a bias. */`,
+    `export function tiles_int7_${style}_${span}(rows: u32, ${PARAMETERS}): void {`,
+    ...heightsOf(style).get(span)!.map((height) =>
+      [
+        `  while (rows >= ${height}) {`,
+        `    tile_${style}_int7_${span}_${height}(x, stride, columns, w, tileBytes, bias, out, outStride);`,
+        `    rows -= ${height}; x += ${height} * stride; out += ${height} * outStride;`,
+        "  }",
+      ].join("\n")
+    ),
+    "}",
+  ].join("\n");
+}
+
+/** Module `generated/tiles_int7_{style}`. */
+export function tilesInt7Module(style: DotStyle): string {
+  return [
+    simdImports(),
+    ...[...heightsOf(style)].flatMap(([span, heights]) => [
+      ...heights.map((height) => tile(style, span, height)),
+      runs(style, span),
+    ]),
+    "",
+  ].join("\n");
+}
