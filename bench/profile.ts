@@ -7,7 +7,7 @@
 import { openModel } from "../engine/models/open_model.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { prepareModel } from "../engine/models/prepare.ts";
-import { createWasmBackend, type WasmExecutable } from "../engine/run/wasm/backend.ts";
+import { createWasmBackend, type WasmPlan } from "../engine/run/wasm/backend.ts";
 import { machineName } from "./support/figures.ts";
 import { leastMs, type Limits, limitsText, machineLimits } from "./support/limits.ts";
 import { type BenchModel, releaseModel } from "./support/models.ts";
@@ -116,7 +116,7 @@ async function* profiles(
 
 /** Runs the steps; time by kernel, and of the whole. */
 async function measureSteps(
-  executable: WasmExecutable,
+  executable: WasmPlan,
   ids: readonly number[],
   { rows, position, steps }: Run,
 ): Promise<{ readonly entries: readonly Entry[]; readonly ms: number }> {
@@ -144,7 +144,7 @@ async function measureSteps(
 }
 
 function figuresOf(
-  executable: WasmExecutable,
+  executable: WasmPlan,
   { rows, position, steps }: Run,
   { entries, ms }: { readonly entries: readonly Entry[]; readonly ms: number },
   limits: Limits,

@@ -9,7 +9,7 @@ import type { Graph } from "../engine/graph/graph.ts";
 import { buildModel, type ModelParts, readModelParts } from "../engine/models/build.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { chooseSpec } from "../engine/models/specs/mod.ts";
-import type { Executable } from "../engine/run/backend.ts";
+import type { PreparedPlan } from "../engine/run/backend.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";
@@ -73,7 +73,7 @@ async function withParts<T>(
 const OPTIONS = { capacity: 32, cacheType: "f32", embeddings: false } as const;
 
 /** Runs a prompt and gives the executable, whose outputs are then read. */
-async function run(executable: Executable, ids: readonly number[]): Promise<void> {
+async function run(executable: PreparedPlan, ids: readonly number[]): Promise<void> {
   const slot = executable.openSlot();
   try {
     ids.forEach((id, row) => {

@@ -12,7 +12,7 @@ import { FormatError, ResourceError } from "../engine/errors.ts";
 import type { Session } from "../engine/decode/session.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
-import type { WasmExecutable } from "../engine/run/wasm/backend.ts";
+import type { WasmPlan } from "../engine/run/wasm/backend.ts";
 import { loadTiny } from "./support/models.ts";
 
 const PROMPT = [1, 40, 77, 12, 9, 200, 31, 5, 88, 123, 17];
@@ -249,9 +249,9 @@ Deno.test("wasm: decode steps allocate neither array buffers nor WASM memory", a
   };
   await decode(80); // warm-up
   const { executable } = (model as LoadedModel).runtime;
-  const committed = (executable as WasmExecutable).committedBytes;
+  const committed = (executable as WasmPlan).committedBytes;
   assertEquals(await countBuffers(() => decode(200)), 0);
-  assertEquals((executable as WasmExecutable).committedBytes, committed);
+  assertEquals((executable as WasmPlan).committedBytes, committed);
 });
 
 Deno.test("countBuffers() sees buffers and arrays that are made, and no views", async () => {

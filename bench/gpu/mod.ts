@@ -8,7 +8,7 @@ import { gpuOption } from "../../engine/cli/gpu_flag.ts";
 import type { DimEnv } from "../../engine/graph/dim/mod.ts";
 import { openDevice } from "../../engine/run/devices.ts";
 import { type PreparedModel, prepareModel } from "../../engine/models/prepare.ts";
-import { createGpuBackend, type GpuExecutable } from "../../engine/run/gpu/backend.ts";
+import { createGpuBackend, type GpuPlan } from "../../engine/run/gpu/backend.ts";
 import { type Gpu, openGpu } from "../../gpu/gpu.ts";
 import { startChild } from "../../tools/support/children.ts";
 import { type Figure, machineName, median } from "../support/figures.ts";
@@ -174,7 +174,7 @@ async function providerOf({ gpu }: GpuBenchOptions) {
   return { ...provider && { provider } };
 }
 
-async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<GpuExecutable> {
+async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<GpuPlan> {
   const backend = createGpuBackend({ gpu, stepsAhead, warmUp: true });
   const executable = await backend.prepare(prepared.plan, { slots: 1 });
   executable.openSlot();
@@ -211,20 +211,20 @@ async function rounds(
   return results;
 }
 
-function inputs(executable: GpuExecutable): Int32Array[] {
+function inputs(executable: GpuPlan): Int32Array[] {
   return ["tokens", "positions", "slots", "logit_rows"].map((name) =>
     executable.input(name) as Int32Array
   );
 }
 
 /** Works for a while: an idle GPU runs at a fifth of its clock, and takes its time to leave it. */
-async function keepBusy(executable: GpuExecutable): Promise<void> {
+async function keepBusy(executable: GpuPlan): Promise<void> {
   const end = performance.now() + BUSY_MS;
   while (performance.now() < end) await prefill(executable, BATCH, 0);
 }
 
 /** Computes `length` tokens from a position on; the milliseconds that it takes, last logits included. */
-async function prefill(executable: GpuExecutable, length: number, from: number): Promise<number> {
+async function prefill(executable: GpuPlan, length: number, from: number): Promise<number> {
   const [tokens, positions, slots, logitRows] = inputs(executable) as [
     Int32Array,
     Int32Array,
@@ -255,7 +255,7 @@ function best(logits: Float32Array): number {
 
 /** Milliseconds of each of `count` greedy steps after `context` positions. */
 async function decode(
-  executable: GpuExecutable,
+  executable: GpuPlan,
   context: number,
   count: number,
 ): Promise<number[]> {
@@ -281,7 +281,7 @@ async function decode(
 
 async function* decodeFigures(
   bench: Bench,
-  executable: GpuExecutable,
+  executable: GpuPlan,
   context: number,
   how: string,
 ): AsyncGenerator<Figure> {
@@ -316,7 +316,7 @@ async function* decodeFigures(
 /** What the host does in a step, apart. */
 async function* hostFigures(
   bench: Bench,
-  executable: GpuExecutable,
+  executable: GpuPlan,
   context: number,
 ): AsyncGenerator<Figure> {
   const figure = figureMaker(bench);
@@ -329,7 +329,7 @@ async function* hostFigures(
 /** Time of a decode step by kernel, and what part of the weights' bytes a second it makes. */
 async function* kernelFigures(
   bench: Bench,
-  executable: GpuExecutable,
+  executable: GpuPlan,
   { context, rows }: { readonly context: number; readonly rows: number },
 ): AsyncGenerator<Figure> {
   const figure = figureMaker(bench);

@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
 import { createCaseRandom } from "../../engine/ops/case_random.ts";
 import { getOp } from "../../engine/ops/mod.ts";
-import { createGpuBackend, type GpuExecutable } from "../../engine/run/gpu/backend.ts";
+import { createGpuBackend, type GpuPlan } from "../../engine/run/gpu/backend.ts";
 import { plan } from "../../engine/plan/planner.ts";
 import { openGpu } from "../../gpu/gpu.ts";
 import { type ConvStorages, deviceClassOf } from "../../gpu/storage_choice.ts";
@@ -71,7 +71,7 @@ function nameOf(storages: ConvStorages | undefined): string {
 async function prepared(
   { x, w, groups = 1 }: Shape,
   conv: ConvStorages | undefined,
-): Promise<GpuExecutable> {
+): Promise<GpuPlan> {
   const builder = createGraphBuilder("conv", getOp);
   const random = createCaseRandom(1);
   const count = w.reduce((product, n) => product * n, 1);
@@ -87,7 +87,7 @@ async function prepared(
 }
 
 /** Milliseconds of a step: the GPU's own clock where it has one, else until its results are there. */
-async function stepTime(executable: GpuExecutable): Promise<number> {
+async function stepTime(executable: GpuPlan): Promise<number> {
   if (capabilities.timestamp && !capabilities.isSoftware) {
     return (await executable.timeDispatches({})).reduce((sum, { ms }) => sum + ms, 0);
   }
@@ -101,7 +101,7 @@ console.log(capabilities.adapter);
 const shares = candidates.map((): number[] => []);
 const results: Record<string, unknown>[] = [];
 for (const shape of shapes) {
-  const executables: GpuExecutable[] = [];
+  const executables: GpuPlan[] = [];
   for (const storages of candidates) executables.push(await prepared(shape, storages));
   const times = executables.map((): number[] => []);
   for (const executable of executables) await stepTime(executable);

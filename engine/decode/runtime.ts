@@ -5,7 +5,7 @@
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { HostData } from "../ops/op.ts";
 import type { ModelMemory } from "./memory.ts";
-import type { Executable, StepWish } from "../run/backend.ts";
+import type { PreparedPlan, StepWish } from "../run/backend.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";
@@ -14,7 +14,7 @@ import { createLock, type Lock } from "./lock.ts";
 export interface Runtime {
   /** Path or name, for messages. */
   readonly name: string;
-  readonly executable: Executable;
+  readonly executable: PreparedPlan;
   /** Positions a session holds. */
   readonly capacity: number;
   /** Rows of a step, and rows of it that may have logits. */
@@ -145,7 +145,7 @@ export interface Chunk {
 export async function runChunk(
   runtime: Runtime,
   chunk: Chunk,
-  read?: (executable: Executable) => void,
+  read?: (executable: PreparedPlan) => void,
 ): Promise<void> {
   const { executable, lock, source } = runtime;
   const release = await lock.acquire();

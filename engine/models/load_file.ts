@@ -8,7 +8,7 @@ import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
-import type { Executable } from "../run/backend.ts";
+import type { PreparedPlan } from "../run/backend.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "../run/devices.ts";
@@ -191,7 +191,7 @@ async function finish(
     readonly file: WeightFile;
     readonly prepared: PreparedModel;
     readonly text: TextParts;
-    readonly executable: Executable;
+    readonly executable: PreparedPlan;
     readonly adapters: readonly Adapter[];
   },
 ): Promise<LoadedModel> {

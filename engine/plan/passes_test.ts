@@ -5,7 +5,7 @@ import type { Graph } from "../graph/graph.ts";
 import { getOp, ops } from "../ops/mod.ts";
 import { hasKernel } from "../run/kernel_choice.ts";
 import { verify } from "../graph/verify.ts";
-import type { Executable } from "../run/backend.ts";
+import type { PreparedPlan } from "../run/backend.ts";
 import { tensorInMemory } from "../run/case_graph.ts";
 import { optimize, type PassContext, passes } from "./passes.ts";
 import { deadCode } from "./passes/dead_code.ts";
@@ -40,7 +40,7 @@ async function logits(graph: Graph): Promise<Float32Array> {
   return Float32Array.from(executable.output("logits") as Float32Array);
 }
 
-function prepared(graph: Graph): Promise<Executable> {
+function prepared(graph: Graph): Promise<PreparedPlan> {
   return createReferenceBackend().prepare(plan(graph, { limits: TOY_LIMITS }), { slots: 1 });
 }
 

@@ -2,7 +2,7 @@
 // of each row.
 
 import { UnsupportedError } from "../errors.ts";
-import type { Executable } from "../run/backend.ts";
+import type { PreparedPlan } from "../run/backend.ts";
 
 /**
  * Writes the inputs of a step whose rows are a part of one window, in one slot, each of them wanted.
@@ -10,7 +10,7 @@ import type { Executable } from "../run/backend.ts";
  * @param start Position of the first token.
  */
 export function writeInputs(
-  executable: Executable,
+  executable: PreparedPlan,
   tokens: readonly number[],
   slot: number,
   start = 0,

@@ -6,7 +6,7 @@
 
 import { compile, type CompiledDim } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { Backend, Executable } from "./backend.ts";
+import type { Backend, PreparedPlan } from "./backend.ts";
 
 const INPUT = /^(.*)adapter\.\d+$/;
 
@@ -36,7 +36,7 @@ interface Table {
   readonly scales: readonly Float32Array[];
 }
 
-function tablesOf({ inputs }: Graph, executable: Executable): Table[] {
+function tablesOf({ inputs }: Graph, executable: PreparedPlan): Table[] {
   const prefixes = new Set(inputs.flatMap(({ name }) => INPUT.exec(name)?.[1] ?? []));
   return [...prefixes].map((prefix) => {
     const scales = inputs.filter(({ name }) => INPUT.exec(name)?.[1] === prefix);
@@ -53,10 +53,10 @@ function tablesOf({ inputs }: Graph, executable: Executable): Table[] {
 }
 
 function writeScales(
-  inner: Executable,
+  inner: PreparedPlan,
   tables: readonly Table[],
   { adapterScales }: { readonly adapterScales?: readonly number[] },
-): Executable {
+): PreparedPlan {
   const count = tables[0]!.scales.length;
   const defaults = adapterScales ?? Array<number>(count).fill(1);
   const scales = new Map<number, readonly number[]>();

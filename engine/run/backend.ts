@@ -1,5 +1,5 @@
 // The one interface behind which the three engines stand: scalar reference, WASM, WebGPU. A backend
-// turns a Plan into an Executable once; afterwards a step is: write the inputs, run, read the outputs.
+// turns a Plan into an PreparedPlan once; afterwards a step is: write the inputs, run, read the outputs.
 // Nothing is allocated between the first run and dispose().
 
 import type { DimEnv } from "../graph/dim/mod.ts";
@@ -66,7 +66,7 @@ export interface BestLogits {
 }
 
 /** A plan made ready to run on a device. */
-export interface Executable {
+export interface PreparedPlan {
   /** The plan it was made from. */
   readonly plan: Plan;
   /** Threads in use, the calling one included; absent: one. */
@@ -122,7 +122,7 @@ export interface Backend {
   /** As `--device` takes it. */
   readonly name: DeviceName;
   /** Loads the weights, chooses kernels and allocates everything. */
-  prepare(plan: Plan, options: PrepareOptions): Promise<Executable>;
+  prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan>;
   /**
    * Starts what takes time and needs no plan, for the next `prepare`; absent: nothing does.
    *

@@ -6,7 +6,7 @@ import type { HostData } from "../graph/graph.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import type { OpRecord } from "../ops/op.ts";
 import type { CaseInput, OpCase, Tolerance } from "../ops/op_case.ts";
-import type { Backend, Executable } from "./backend.ts";
+import type { Backend, PreparedPlan } from "./backend.ts";
 import { caseGraph } from "./case_graph.ts";
 import { plan } from "../plan/planner.ts";
 
@@ -37,7 +37,7 @@ export async function runCase(
 }
 
 async function runPrepared(
-  executable: Executable,
+  executable: PreparedPlan,
   opCase: OpCase,
   { slots, bindings }: { readonly slots: number; readonly bindings: DimEnv },
 ): Promise<CaseResult> {

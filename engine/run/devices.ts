@@ -41,7 +41,7 @@ export interface DeviceOptions {
   readonly shared?: boolean | undefined;
   /** Of device wasm: where executables without states keep their activations. */
   readonly arena?: WasmArena | undefined;
-  /** Of device wasm: measure time by kernel (`Executable.profile`). */
+  /** Of device wasm: measure time by kernel (`PreparedPlan.profile`). */
   readonly profile?: boolean | undefined;
   /** Of device wasm: most bytes of one WASM memory. */
   readonly memoryBytes?: number | undefined;

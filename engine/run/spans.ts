@@ -7,7 +7,7 @@
 import { UnsupportedError } from "../errors.ts";
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { Backend, Executable } from "./backend.ts";
+import type { Backend, PreparedPlan } from "./backend.ts";
 
 const SPANS = "spans";
 
@@ -44,7 +44,7 @@ function changeOf({ inputs, nodes }: Graph): number | undefined {
   return spans && nodes.find((node) => node.inputs.includes(spans))?.attributes.beyond as number;
 }
 
-function rotateAgain(inner: Executable, beyond: number): Executable {
+function rotateAgain(inner: PreparedPlan, beyond: number): PreparedPlan {
   const { limits, graph } = inner.plan;
   const capacity = graph.states[0]!.shape[0] as number;
   const timelines = new Map<number, Timeline>();

@@ -2,11 +2,11 @@
 
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
 import { getOp } from "../../engine/ops/mod.ts";
-import type { Backend, Executable } from "../../engine/run/backend.ts";
+import type { Backend, PreparedPlan } from "../../engine/run/backend.ts";
 import { plan } from "../../engine/plan/planner.ts";
 
 /** Holds the machine until it is disposed. */
-export function holdMachine(backend: Backend): Promise<Executable> {
+export function holdMachine(backend: Backend): Promise<PreparedPlan> {
   const builder = createGraphBuilder("hold", getOp);
   const x = builder.input("x", [1], "f32");
   builder.output("y", builder.op("add", [x, x], {}, "add")[0]!);

@@ -1,4 +1,4 @@
-// A decoder of ONNX files as one Executable, so that sessions and all that is built on them need not know what
+// A decoder of ONNX files as one PreparedPlan, so that sessions and all that is built on them need not know what
 // they run on. A step is: feed the caches, write ids, positions and masks, run the files one after the other,
 // keep the new rows. Rows of a step belong to one session: a graph has one past. What stands behind the last
 // file with caches (norm and head of a split model) runs on the wanted rows alone.
@@ -7,7 +7,7 @@ import { DeviceError, UnsupportedError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import { elementCount, getElement } from "../../ops/host_tensor.ts";
-import type { Executable } from "../../run/backend.ts";
+import type { PreparedPlan } from "../../run/backend.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { type Caches, createCaches } from "./caches.ts";
 import type { BestPort, CachePort, DecoderPorts } from "./ports.ts";
@@ -17,7 +17,7 @@ import { heldRows, type StepSizes, totalOf, writeInputs } from "./step_sizes.ts"
 /** A file that is ready on the device. */
 export interface ReadyStage {
   readonly derived: DerivedStage;
-  readonly executable: Executable;
+  readonly executable: PreparedPlan;
 }
 
 /** Sizes of a decoder. */
@@ -39,7 +39,7 @@ export function createDecoderExecutable(
   stages: readonly ReadyStage[],
   plan: Plan,
   sizes: DecoderSizes,
-): Executable {
+): PreparedPlan {
   const { capacity, batch, logitRows, vocabulary, slots, padTo } = sizes;
   const inputs = {
     tokens: new Int32Array(batch),

@@ -13,7 +13,7 @@ import { prepareGraph } from "../derivation/prepare.ts";
 import { contradictions, type InputShapes } from "../derivation/symbols.ts";
 import { deviceGraph } from "../running/ready_segment.ts";
 import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "../running/variant.ts";
-import type { DeviceName, Executable } from "../../run/backend.ts";
+import type { DeviceName, PreparedPlan } from "../../run/backend.ts";
 import { optimize, type PassContext } from "../../plan/passes.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import { newRowsOnly } from "../../plan/passes/new_rows_only.ts";
@@ -191,7 +191,7 @@ export type StageResult = HostTensor;
 /** Runs one step; results are read by `resultOf` until the next. */
 export async function runStage(
   { bind }: DerivedStage,
-  executable: Executable,
+  executable: PreparedPlan,
   sizes: StepSizes,
 ): Promise<void> {
   await executable.run(bind(sizes));
@@ -200,7 +200,7 @@ export async function runStage(
 /** A result of the last step. */
 export function resultOf(
   { shapeOf, dtypeOf, outputOf }: DerivedStage,
-  executable: Executable,
+  executable: PreparedPlan,
   output: string,
   sizes: StepSizes,
 ): StageResult {

@@ -3,12 +3,12 @@ import { gpuTest } from "../../../tests/support/gpu.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
 import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
 import { openGpu } from "../../../gpu/gpu.ts";
-import type { Executable } from "../backend.ts";
+import type { PreparedPlan } from "../backend.ts";
 import { createGpuBackend } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Greedy tokens up to the end of the cache. */
-async function greedy(executable: Executable): Promise<number[]> {
+async function greedy(executable: PreparedPlan): Promise<number[]> {
   const slot = executable.openSlot();
   const tokens = [3];
   for (let position = 0; position < TOY.capacity; position++) {

@@ -17,7 +17,7 @@ import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { GpuKernel } from "./kernel.ts";
-import type { Backend, Executable, PrepareOptions, StepWish } from "../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions, StepWish } from "../backend.ts";
 import { checkBindings, fitsSizes } from "../bindings.ts";
 import { createStepsAhead, type StepsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
@@ -67,7 +67,7 @@ function defaultStepsAhead({ capabilities }: Gpu): number {
 }
 
 /** What the GPU backend adds to an executable. */
-export interface GpuExecutable extends Executable {
+export interface GpuPlan extends PreparedPlan {
   /** Names of the chosen kernels, a step each. */
   readonly kernels: readonly string[];
   /** Dispatches of the last step. */
@@ -89,7 +89,7 @@ export interface GpuExecutable extends Executable {
 
 /** The WebGPU backend. */
 export interface GpuBackend extends Backend {
-  prepare(plan: Plan, options: PrepareOptions): Promise<GpuExecutable>;
+  prepare(plan: Plan, options: PrepareOptions): Promise<GpuPlan>;
 }
 
 /** Makes the WebGPU backend; the device is opened when a plan is prepared. */
@@ -140,7 +140,7 @@ async function prepareGpu(
   options: PrepareOptions,
   { debug = false, warmUp = false, stepsAhead = defaultStepsAhead(gpu), padTo, storages }:
     GpuBackendOptions,
-): Promise<GpuExecutable> {
+): Promise<GpuPlan> {
   options.signal?.throwIfAborted();
   gpu.check();
   const { capabilities } = gpu;
@@ -289,7 +289,7 @@ interface Parts {
   readonly scope: BufferScope;
 }
 
-function assemble(parts: Parts): GpuExecutable {
+function assemble(parts: Parts): GpuPlan {
   const { gpu, plan, kernels, memory, program } = parts;
   const { states, values, weights, layout, textures } = memory;
   const { readback, outputs, reach, logits, ahead, compute, scope } = parts;
@@ -429,7 +429,7 @@ function assemble(parts: Parts): GpuExecutable {
 }
 
 /** One step of one row: drivers finish shaders when they are first used. */
-async function runOnce(executable: GpuExecutable, states: GpuStates): Promise<void> {
+async function runOnce(executable: GpuPlan, states: GpuStates): Promise<void> {
   if (states.slotCount === 0) return;
   const slot = states.open();
   try {

@@ -6,9 +6,9 @@ import { DeviceError, FormatError, UnsupportedError } from "../../errors.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { getOp } from "../../ops/mod.ts";
 import { hasKernel } from "../kernel_choice.ts";
-import type { Executable, PrepareOptions } from "../backend.ts";
+import type { PreparedPlan, PrepareOptions } from "../backend.ts";
 import { tensorInMemory } from "../case_graph.ts";
-import { createGpuBackend, type GpuExecutable } from "./backend.ts";
+import { createGpuBackend, type GpuPlan } from "./backend.ts";
 import { optimize } from "../../plan/passes.ts";
 import { plan } from "../../plan/planner.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
@@ -30,13 +30,13 @@ function toyPlan({ kv = "f16", format = "F32", precision = "exact" }: ToyOptions
   return plan(graph, { limits: TOY_LIMITS });
 }
 
-function toy(options: ToyOptions = {}): Promise<GpuExecutable> {
+function toy(options: ToyOptions = {}): Promise<GpuPlan> {
   return createGpuBackend().prepare(toyPlan(options), { slots: 2, ...options.prepare });
 }
 
 /** Logits of the last token, `tokens` starting at `start` of a slot. */
 async function step(
-  executable: Executable,
+  executable: PreparedPlan,
   tokens: readonly number[],
   slot = 0,
   start = 0,

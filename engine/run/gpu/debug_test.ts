@@ -8,11 +8,11 @@ import { createGraphBuilder } from "../../graph/builder.ts";
 import { symbol } from "../../graph/dim/mod.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
-import type { Executable } from "../backend.ts";
+import type { PreparedPlan } from "../backend.ts";
 import { createGpuBackend } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
-async function open(graph: Graph, debug: boolean, limits = {}): Promise<Executable> {
+async function open(graph: Graph, debug: boolean, limits = {}): Promise<PreparedPlan> {
   const backend = createGpuBackend({ gpu: await testGpu(), debug, warmUp: true });
   const executable = await backend.prepare(plan(graph, { limits }), { slots: 1 });
   if (graph.states.length > 0) executable.openSlot();
@@ -48,7 +48,7 @@ function cached(): Graph {
   return builder.build();
 }
 
-async function attend(executable: Executable, x: number[], v: number[]): Promise<Float32Array> {
+async function attend(executable: PreparedPlan, x: number[], v: number[]): Promise<Float32Array> {
   executable.input("x").set(x as never);
   executable.input("v").set(v as never);
   executable.input("positions").set([0, 1] as never);

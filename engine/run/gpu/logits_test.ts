@@ -8,12 +8,12 @@ import { createRandom, nextDouble } from "../../decode/sampling/random.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { symbol } from "../../graph/dim/mod.ts";
 import { getOp } from "../../ops/mod.ts";
-import type { Executable } from "../backend.ts";
+import type { PreparedPlan } from "../backend.ts";
 import { createGpuBackend } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** A graph that gives out the rows of a table as logits, the row by the token. */
-async function rowsOf(table: readonly Float32Array[]): Promise<Executable> {
+async function rowsOf(table: readonly Float32Array[]): Promise<PreparedPlan> {
   const builder = createGraphBuilder("rows", getOp);
   const M = symbol("M", { max: 1 }), L = symbol("L", { max: 1 });
   const tokens = builder.input("tokens", [M], "i32");
@@ -77,7 +77,7 @@ gpuTest("a NaN among logits comes first, whatever its sign", async () => {
 });
 
 /** Greedy tokens to the end of the cache, and the logits of each step, which are asked for after every `period`. */
-async function greedy(executable: Executable, wanted: number | undefined, period: number) {
+async function greedy(executable: PreparedPlan, wanted: number | undefined, period: number) {
   const slot = executable.openSlot();
   const tokens = [3];
   const rows: number[][] = [];

@@ -6,7 +6,7 @@
 import { product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
 import { hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
-import type { Backend, Executable, PrepareOptions } from "../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions } from "../backend.ts";
 import { checkBindings } from "../bindings.ts";
 import { createHostStates } from "../host_states.ts";
 import { loadHostWeights } from "../host_weights.ts";
@@ -19,7 +19,7 @@ export function createReferenceBackend(): Backend {
   return { name: "reference", prepare };
 }
 
-async function prepare(plan: Plan, options: PrepareOptions): Promise<Executable> {
+async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {
   const { graph } = plan;
   const weights = await loadHostWeights(plan, options);
   const states = createHostStates(graph, options.slots);

@@ -4,14 +4,14 @@ import { FormatError, ResourceError } from "../../errors.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { symbol } from "../../graph/dim/mod.ts";
 import { getOp } from "../../ops/mod.ts";
-import type { Executable } from "../backend.ts";
+import type { PreparedPlan } from "../backend.ts";
 import { tensorInMemory } from "../case_graph.ts";
 import { plan } from "../../plan/planner.ts";
 import { createReferenceBackend } from "./reference_backend.ts";
 
 async function toy(
   options: { kv?: "f16" | "f32"; slots?: number; naive?: boolean } = {},
-): Promise<Executable> {
+): Promise<PreparedPlan> {
   const { kv = "f16", slots = 2, naive = false } = options;
   const made = plan(toyDecoder(kv), {
     limits: TOY_LIMITS,
@@ -27,7 +27,7 @@ interface Row {
 }
 
 /** Logits of the last row of a step. */
-function step(executable: Executable, rows: readonly Row[]): number[] {
+function step(executable: PreparedPlan, rows: readonly Row[]): number[] {
   executable.input("tokens").set(rows.map(({ token }) => token) as never);
   executable.input("positions").set(rows.map(({ position }) => position) as never);
   executable.input("slots").set(rows.map(({ slot }) => slot) as never);

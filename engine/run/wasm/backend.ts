@@ -25,7 +25,7 @@ import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
 import { chooseKernels, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { prepareWasmParts } from "./parts.ts";
-import type { WasmExecutable } from "./executable.ts";
+import type { WasmPlan } from "./wasm_plan.ts";
 import { createWasmStates } from "./states.ts";
 import { createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
@@ -40,7 +40,7 @@ export interface WasmBackendOptions {
   readonly variant?: SimdVariant;
   /** Polls of a waiting thread before it sleeps; default 20,000 (some 50 µs). */
   readonly spins?: number;
-  /** Measures time by kernel (`Executable.profile`); costs a clock reading an instruction. */
+  /** Measures time by kernel (`PreparedPlan.profile`); costs a clock reading an instruction. */
   readonly profile?: boolean;
   /** True: executables without states share one machine and its workers. */
   readonly shared?: boolean;
@@ -52,11 +52,11 @@ export interface WasmBackendOptions {
   readonly skipBytes?: number;
 }
 
-export type { WasmExecutable } from "./executable.ts";
+export type { WasmPlan } from "./wasm_plan.ts";
 
 /** The WASM backend. */
 export interface WasmBackend extends Backend {
-  prepare(plan: Plan, options: PrepareOptions): Promise<WasmExecutable>;
+  prepare(plan: Plan, options: PrepareOptions): Promise<WasmPlan>;
 }
 
 /** A machine without a plan. */
@@ -184,7 +184,7 @@ async function prepareWasm(
   options: OwnOptions,
   prepare: PrepareOptions,
   start: () => Promise<ReadyMachine>,
-): Promise<WasmExecutable> {
+): Promise<WasmPlan> {
   prepare.signal?.throwIfAborted();
   let machine: Machine | undefined;
   try {
@@ -209,7 +209,7 @@ async function assemble(
   plan: Plan,
   options: OwnOptions,
   prepare: PrepareOptions,
-): Promise<WasmExecutable> {
+): Promise<WasmPlan> {
   const { graph } = plan;
   // States come first: memory that was never used is zero and costs nothing until it is touched.
   const states = createWasmStates(machine, graph, prepare.slots);

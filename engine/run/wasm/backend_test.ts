@@ -8,19 +8,19 @@ import { getOp } from "../../ops/mod.ts";
 import type { PrepareOptions } from "../backend.ts";
 import { plan } from "../../plan/planner.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
-import { createWasmBackend, type WasmBackendOptions, type WasmExecutable } from "./backend.ts";
+import { createWasmBackend, type WasmBackendOptions, type WasmPlan } from "./backend.ts";
 
 interface ToyOptions extends WasmBackendOptions {
   readonly kv?: "f16" | "f32";
   readonly prepare?: Partial<PrepareOptions>;
 }
 
-function toy({ kv = "f16", prepare = {}, ...options }: ToyOptions = {}): Promise<WasmExecutable> {
+function toy({ kv = "f16", prepare = {}, ...options }: ToyOptions = {}): Promise<WasmPlan> {
   const made = plan(toyDecoder(kv), { limits: TOY_LIMITS });
   return createWasmBackend({ threads: 1, ...options }).prepare(made, { slots: 2, ...prepare });
 }
 
-type Steps = Pick<WasmExecutable, "input" | "output" | "run">;
+type Steps = Pick<WasmPlan, "input" | "output" | "run">;
 
 /** Logits of the last token, `tokens` starting at `start` of a slot. */
 function step(executable: Steps, tokens: readonly number[], slot = 0, start = 0): number[] {

@@ -6,13 +6,13 @@ import { symbol } from "../../graph/dim/mod.ts";
 import { getOp } from "../../ops/mod.ts";
 import { plan } from "../../plan/planner.ts";
 import { createWasmArena } from "./arena.ts";
-import { createWasmBackend, type WasmBackendOptions, type WasmExecutable } from "./backend.ts";
+import { createWasmBackend, type WasmBackendOptions, type WasmPlan } from "./backend.ts";
 
 /** A graph that gives out the rows of a table as logits, the row by the token. */
 async function rowsOf(
   table: readonly Float32Array[],
   options: WasmBackendOptions,
-): Promise<WasmExecutable> {
+): Promise<WasmPlan> {
   const builder = createGraphBuilder("rows", getOp);
   const L = symbol("L", { max: 2 });
   const tokens = builder.input("tokens", [L], "i32");

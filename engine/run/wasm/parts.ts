@@ -11,14 +11,14 @@ import { checkBindings } from "../bindings.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { maximumOf, sizeOf } from "../../plan/sizes.ts";
 import { distinctWeights } from "./estimate.ts";
-import type { WasmExecutable } from "./executable.ts";
+import type { WasmPlan } from "./wasm_plan.ts";
 
 /** Makes one part ready. */
-export type PreparePart = (plan: Plan, options: PrepareOptions) => Promise<WasmExecutable>;
+export type PreparePart = (plan: Plan, options: PrepareOptions) => Promise<WasmPlan>;
 
 /** A part and what it takes from others. */
 interface ReadyPart {
-  readonly executable: WasmExecutable;
+  readonly executable: WasmPlan;
   readonly symbols: readonly string[];
   readonly feeds: readonly ((bindings: DimEnv) => void)[];
 }
@@ -29,7 +29,7 @@ export async function prepareWasmParts(
   parts: readonly Plan[],
   options: PrepareOptions,
   prepare: PreparePart,
-): Promise<WasmExecutable> {
+): Promise<WasmPlan> {
   const sources = new Map<number, HostData>(
     plan.graph.inputs.map((value) => [
       value.id,
@@ -86,10 +86,10 @@ function assemble(
   plan: Plan,
   parts: readonly ReadyPart[],
   sources: ReadonlyMap<number, HostData>,
-): WasmExecutable {
+): WasmPlan {
   const { graph } = plan;
   const executables = parts.map(({ executable }) => executable);
-  const [first] = executables as [WasmExecutable];
+  const [first] = executables as [WasmPlan];
   const logits = graph.outputs.find(({ name }) => name === "logits");
   const head = executables.find(({ plan }) =>
     plan.graph.outputs.some(({ id }) => id === logits?.id)
@@ -109,7 +109,7 @@ function assemble(
     throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
   }
 
-  const sum = (of: (executable: WasmExecutable) => number) =>
+  const sum = (of: (executable: WasmPlan) => number) =>
     executables.reduce((total, executable) => total + of(executable), 0);
   return {
     plan,
@@ -155,8 +155,8 @@ function assemble(
 /** Slots and states: those of the parts, in the order of the whole graph. */
 function createPartStates(
   { graph }: Plan,
-  parts: readonly WasmExecutable[],
-): Pick<WasmExecutable, "openSlot" | "closeSlot" | "readState" | "writeState"> {
+  parts: readonly WasmPlan[],
+): Pick<WasmPlan, "openSlot" | "closeSlot" | "readState" | "writeState"> {
   const rowBytes = (state: Value): number => {
     const capacity = state.shape[0] as number;
     return capacity === 0 ? 0 : sizeOf(state, {}).bytes / capacity;

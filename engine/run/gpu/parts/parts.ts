@@ -12,7 +12,7 @@ import type { Graph, HostData, Node, Value } from "../../../graph/graph.ts";
 import { hostArray } from "../../../ops/host_tensor.ts";
 import { getOp } from "../../../ops/mod.ts";
 import { chooseGpuKernel, type KernelWish } from "../../kernel_choice.ts";
-import type { Backend, Executable, PrepareOptions } from "../../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions } from "../../backend.ts";
 import { checkBindings } from "../../bindings.ts";
 import { loadValues, withPlainWeights } from "./graphs.ts";
 import { type Home, partsOf } from "./order.ts";
@@ -21,7 +21,7 @@ import type { Plan } from "../../../plan/plan.ts";
 import { maximumOf } from "../../../plan/sizes.ts";
 
 /** An executable some of whose nodes are computed on the host. */
-export interface PartedExecutable extends Executable {
+export interface PartedPlan extends PreparedPlan {
   /** Names of the kernels in order of execution; `host:` and the op for what the host computes. */
   readonly kernels: readonly string[];
   /** The nodes that the host computes. */
@@ -30,7 +30,7 @@ export interface PartedExecutable extends Executable {
 
 /** One part, ready to run. */
 interface ReadyPart {
-  readonly executable: Executable;
+  readonly executable: PreparedPlan;
   /** Copies what comes from other parts. */
   readonly feeds: readonly ((bindings: DimEnv) => void)[];
   readonly symbols: readonly string[];
@@ -122,7 +122,7 @@ async function prepareParts(
   options: PrepareOptions,
   backends: Readonly<Record<Home, () => Backend | Promise<Backend>>>,
   capabilities: Capabilities,
-): Promise<PartedExecutable> {
+): Promise<PartedPlan> {
   const { graph, limits } = plan;
   const parts = partsOf(graph, homesOf(graph, capabilities, options));
   const graphs = cut(graph, parts.map(({ nodes }) => nodes));
@@ -171,10 +171,10 @@ async function prepareParts(
 function assemble(
   plan: Plan,
   parts: readonly ReadyPart[],
-  { sources, kernels, hostNodes }: Pick<PartedExecutable, "kernels" | "hostNodes"> & {
+  { sources, kernels, hostNodes }: Pick<PartedPlan, "kernels" | "hostNodes"> & {
     readonly sources: ReadonlyMap<number, HostData>;
   },
-): PartedExecutable {
+): PartedPlan {
   const { graph } = plan;
   let disposed = false;
 
@@ -190,7 +190,7 @@ function assemble(
     throw new RangeError(`Graph ${graph.name} has no states`);
   }
 
-  const sum = (of: (memory: Executable["memory"]) => number) =>
+  const sum = (of: (memory: PreparedPlan["memory"]) => number) =>
     parts.reduce((total, { executable }) => total + of(executable.memory), 0);
   return {
     plan,

@@ -9,7 +9,7 @@ import type { Graph, Value } from "../../../graph/graph.ts";
 import { getOp } from "../../../ops/mod.ts";
 import { createGpuBackend } from "../backend.ts";
 import { partsOf } from "./order.ts";
-import { homesOf, type PartedExecutable, withHostParts } from "./parts.ts";
+import { homesOf, type PartedPlan, withHostParts } from "./parts.ts";
 import { plan } from "../../../plan/planner.ts";
 import { createReferenceBackend } from "../../reference/reference_backend.ts";
 
@@ -75,7 +75,7 @@ gpuTest("what has no kernel on the GPU is computed beside it, at any size", asyn
     {},
   );
   const options = { slots: 1, hostSteps: true };
-  const parted = await backend.prepare(made, options) as PartedExecutable;
+  const parted = await backend.prepare(made, options) as PartedPlan;
   const reference = await createReferenceBackend().prepare(made, options);
   assert(parted.kernels.includes("host:det"), parted.kernels.join());
   assert(parted.kernels.some((name) => name.startsWith("gpu_")), parted.kernels.join());

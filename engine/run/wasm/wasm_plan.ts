@@ -2,10 +2,10 @@
 
 import type { SimdVariant } from "../../../wasm/probe.ts";
 import type { Node } from "../../graph/graph.ts";
-import type { Executable } from "../backend.ts";
+import type { PreparedPlan } from "../backend.ts";
 
 /** What the WASM backend adds to an executable. */
-export interface WasmExecutable extends Executable {
+export interface WasmPlan extends PreparedPlan {
   /** Threads in use. */
   readonly threads: number;
   /** `baseline` or `relaxed`. */
