@@ -2,7 +2,6 @@
 // other engines where there is a custom.
 
 import type { GenerateOptions } from "../decode/generate_options.ts";
-import type { SamplerOptions } from "../decode/sampling/sampler_options.ts";
 import type { AdapterOptions, LoadOptions } from "../decode/model.ts";
 import { type Flags, type ParsedLine, UsageError } from "./args.ts";
 
@@ -72,28 +71,6 @@ export const LOAD_FLAGS = {
   },
 } as const satisfies Flags;
 
-/** How tokens are chosen; without any that asks for chance, greedily. */
-export const SAMPLER_FLAGS = {
-  greedy: { type: "boolean", help: "always the most probable token (the default)" },
-  temperature: { type: "number", min: 0, help: "flattens (>1) or sharpens (<1); 0 is greedy" },
-  "top-k": { type: "integer", min: 0, help: "only the N most probable tokens" },
-  "top-p": { type: "number", min: 0, max: 1, help: "only the best tokens up to this probability" },
-  "min-p": { type: "number", min: 0, max: 1, help: "only tokens of this share of the best one's" },
-  "typical-p": { type: "number", min: 0, max: 1, help: "locally typical sampling" },
-  "top-n-sigma": { type: "number", help: "only logits within N deviations of the best" },
-  "repeat-penalty": { type: "number", min: 0, help: "divides logits of tokens in the window" },
-  "repeat-last-n": { type: "integer", min: -1, help: "window of the penalty in tokens (-1: all)" },
-  "frequency-penalty": { type: "number", help: "lowers tokens by how often they were generated" },
-  "presence-penalty": { type: "number", help: "lowers tokens that were generated" },
-  mirostat: { type: "integer", min: 0, max: 2, help: "mirostat version" },
-  seed: { type: "integer", min: 0, help: "same seed, same answer; alone it asks for chance" },
-  sampling: {
-    type: "string",
-    value: "JSON",
-    help: 'any sampler options, e.g. \'{"samplers":["min_p","temperature"],"minP":0.1}\'',
-  },
-} as const satisfies Flags;
-
 /** When an answer ends. */
 export const LIMIT_FLAGS = {
   "max-tokens": { type: "integer", value: "N", min: 0, help: "most tokens of an answer" },
@@ -106,50 +83,6 @@ export const LIMIT_FLAGS = {
     help: "when the context is full: fail, end the answer, or drop the oldest tokens (error)",
   },
 } as const satisfies Flags;
-
-/** Camel case of a flag: `top-k` to `topK`. */
-function optionName(flag: string): string {
-  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-/**
- * Sampler options for `generate` from the flags given.
- *
- * @throws {UsageError} If `--greedy` stands beside a flag that asks for chance, or JSON is broken.
- */
-export function samplerOptions(
-  flags: ParsedLine<typeof SAMPLER_FLAGS>["flags"],
-): SamplerOptions {
-  const { greedy, sampling, ...rest } = flags;
-  const given = Object.fromEntries(
-    Object.entries(rest)
-      .filter(([name, value]) => Object.hasOwn(SAMPLER_FLAGS, name) && value !== undefined)
-      .map(([name, value]) => [optionName(name), value]),
-  );
-  if (greedy) {
-    const chance = ["temperature", "topK", "topP", "minP", "typicalP", "topNSigma", "mirostat"];
-    const other = chance.find((name) => name in given);
-    if (other || sampling) {
-      throw new UsageError("--greedy stands for itself: leave other samplers out");
-    }
-    return { ...given, temperature: 0 };
-  }
-  return { ...parseSampling(sampling), ...given };
-}
-
-function parseSampling(text: string | undefined): SamplerOptions {
-  if (text === undefined) return {};
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new UsageError(`--sampling is no JSON: ${(error as Error).message}`);
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new UsageError("--sampling takes a JSON object of sampler options");
-  }
-  return value;
-}
 
 /** Limits of an answer for `generate` from the flags given; `maxTokens` where none is given. */
 export function limitOptions(

@@ -2,6 +2,7 @@
 // definitions (plain_sampling.ts). A chain, logits and a history are drawn from the bytes of an input.
 
 import { createSampler } from "../../engine/decode/sampling/sampler.ts";
+import { samplingSteps } from "../../engine/decode/sampling/steps/mod.ts";
 import { createDraw, type Draw } from "../../tools/support/draw.ts";
 import {
   applyPlain,
@@ -93,11 +94,17 @@ function plainDraw({ chain, logits, history, seed }: PlainDraw, before: State) {
   const state: PlainState = { ...history, mu: before.mu, slack: before.slack, coin };
   let left: readonly PlainToken[] = [...logits].map((logit, id) => ({ id, logit }));
   const isNothing = (): boolean => left.every(({ logit }) => logit === -Infinity);
+  let last: readonly PlainToken[] = left;
   for (const step of chain) {
     if (isNothing()) break;
+    last = left;
     left = applyPlain(left, step, state);
   }
-  if (isNothing()) return { allowed: ["nothing"], after: () => before };
+  if (isNothing()) {
+    // A sampler that is greedy by its first steps does not look at what later ones exclude.
+    const alone = last.length === 1 ? [last[0]!.id] : [];
+    return { allowed: ["nothing", ...alone] as (number | string)[], after: () => before };
+  }
   const sorted = inOrder(withoutInfinity(left)), probabilities = softmaxOf(sorted);
   const place = coin();
   const allowed: number[] = [];
@@ -158,7 +165,28 @@ function randomLogits(draw: Draw, size: number): Float32Array {
   return logits;
 }
 
-const UNITS = [0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.999, 1];
+/** Numbers for any parameter whose rule allows them. */
+const NUMBERS = [0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.999, 1, 2, 3, 10, 1000, -1];
+
+/** Those of parameters that have turning points of their own, or whose rounding would decide elsewhere. */
+const OWN_NUMBERS: Readonly<Record<string, readonly number[]>> = {
+  "temperature.temperature": [0, 1e-9, 0.001, 0.3, 1, 2, 100, 1000],
+  "temperature.range": [0, 0, 0.5, 3],
+  "temperature.exponent": [0, 1, 2],
+  "top_n_sigma.n": [-1, 0, 0.5, 1, 3, 100],
+  "penalties.repeat_penalty": [0.5, 1, 1.1, 2, 1e3],
+  "penalties.penalty_last_n": [-1, 0, 1, 5, 64, 5000],
+  "penalties.frequency_penalty": [0, 0.1, -0.5, 10],
+  "penalties.presence_penalty": [0, 0.3, -2],
+  "dry.multiplier": [0, 0.8, 3],
+  "dry.base": [1, 1.75, 10],
+  "dry.allowed_length": [0, 1, 2, 5],
+  "dry.penalty_last_n": [-1, 0, 1, 10, 5000],
+  "fsd.n": [1, 2, 3, 4],
+  "random_fsd.n": [1, 2, 3, 4],
+  "mirostat.tau": [0, 1, 5],
+  "mirostat_v1.tau": [0, 1, 5],
+};
 
 /** Excluding comes first, as options put it; mirostat has one memory. */
 function randomChain(draw: Draw, size: number): PlainStep[] {
@@ -171,61 +199,32 @@ function randomChain(draw: Draw, size: number): PlainStep[] {
   ];
 }
 
-/** A step with every parameter stated. */
+/** Any step, with every parameter stated: what its record allows. */
 function randomStep(draw: Draw, size: number): PlainStep {
-  const unit = (): number => draw(3) === 0 ? real(draw, 0, 1) : choose(draw, UNITS);
-  const few = (): number => choose(draw, [0, 1, 2, 3, 10, 1000]);
-  const steps: readonly (() => PlainStep)[] = [
-    () => ({
-      name: "temperature",
-      temperature: choose(draw, [0, 1e-9, 0.001, 0.3, 1, 2, 100, 1000]),
-      range: 0,
-      exponent: 1,
-    }),
-    () => ({
-      name: "temperature",
-      temperature: real(draw, 0.2, 2),
-      range: choose(draw, [0, 0.5, 3]),
-      exponent: choose(draw, [0, 1, 2]),
-    }),
-    () => ({ name: "top_k", k: few() }),
-    () => ({ name: "top_p", top_p: unit(), min_k: few(), max_k: few() }),
-    () => ({ name: "min_p", min_p: unit(), min_k: few() }),
-    () => ({ name: "typical", p: unit() }),
-    () => ({ name: "tfs", z: unit() }),
-    () => ({ name: "top_n_sigma", n: choose(draw, [-1, 0, 0.5, 1, 3, 100]) }),
-    () => ({ name: "xtc", probability: unit(), threshold: choose(draw, [0, 0.01, 0.1, 0.5, 0.9]) }),
-    () => ({
-      name: "penalties",
-      repeat_penalty: choose(draw, [0.5, 1, 1.1, 2, 1e3]),
-      penalty_last_n: choose(draw, [-1, 0, 1, 5, 64, 5000]),
-      frequency_penalty: choose(draw, [0, 0.1, -0.5, 10]),
-      presence_penalty: choose(draw, [0, 0.3, -2]),
-    }),
-    () => ({
-      name: "dry",
-      multiplier: choose(draw, [0, 0.8, 3]),
-      base: choose(draw, [1, 1.75, 10]),
-      allowed_length: choose(draw, [0, 1, 2, 5]),
-      penalty_last_n: choose(draw, [-1, 0, 1, 10, 5000]),
-      sequence_breakers: Array.from({ length: draw(3) }, () => draw(size)),
-    }),
-    () => ({
-      name: "logit_bias",
-      bias: [
-        ...new Map(Array.from({ length: draw(4) }, () => [
-          draw(size),
-          choose(draw, [-20, -1, 0.5, 100]),
-        ])),
-      ],
-    }),
-    () => ({ name: "fsd", k: 1 + draw(8), alpha: unit(), n: 1 + draw(4), beta: unit() }),
-    () => ({
-      name: choose(draw, ["mirostat", "mirostat_v1"]),
-      tau: choose(draw, [0, 1, 5]),
-      eta: choose(draw, [0, 0.1, 1]),
-    }),
-    () => ({ name: choose(draw, ["draw", "greedy", "draw"]) }),
-  ];
-  return choose(draw, steps)();
+  const { name, rules } = choose(draw, [...samplingSteps.values()]);
+  if (name === "temperature" && draw(2) === 0) {
+    return { name, temperature: real(draw, 0.2, 2), range: choose(draw, [0, 0.5, 3]), exponent: 1 };
+  }
+  const values = Object.entries(rules).map(([key, rule]) => {
+    if (key === "sequence_breakers") {
+      return [
+        key,
+        Array.from({ length: draw(3) }, () => draw(size)),
+      ];
+    }
+    if (key === "bias") return [key, randomBias(draw, size)];
+    const numbers = OWN_NUMBERS[`${name}.${key}`];
+    if (numbers) return [key, choose(draw, numbers)];
+    if (rule.limits?.max === 1 && draw(3) === 0) return [key, real(draw, 0, 1)];
+    return [key, choose(draw, NUMBERS.filter((value) => rule.parse(value) !== undefined))];
+  });
+  return { name, ...Object.fromEntries(values) };
+}
+
+function randomBias(draw: Draw, size: number): (readonly [number, number])[] {
+  const pairs = Array.from(
+    { length: draw(4) },
+    () => [draw(size), choose(draw, [-20, -1, 0.5, 100])] as const,
+  );
+  return [...new Map(pairs)];
 }

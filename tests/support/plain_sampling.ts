@@ -189,6 +189,16 @@ const RULES: Readonly<Record<string, Rule>> = {
     const k = (factor * 2 ** mu) ** (1 / s) * (1 + state.slack);
     return sorted.slice(0, Math.max(1, Math.floor(Math.min(k, n))));
   },
+  random_fsd(tokens, p, state) {
+    const isRandom = state.tokens.length - state.promptLength < p.random_tokens! &&
+      state.coin() < p.random_probability!;
+    if (!isRandom) return RULES.fsd!(tokens, p, state);
+    const sorted = inOrder(tokens);
+    return sorted.slice(
+      0,
+      Math.min(p.max_k!, reaching(softmaxOf(sorted), p.top_p! * (1 + state.slack))),
+    );
+  },
   fsd: (tokens, p, state) => {
     const { k = 6, alpha = 0.5, n = 3, beta = 0.9 } = p;
     const sorted = inOrder(tokens), probabilities = softmaxOf(sorted);
@@ -255,7 +265,9 @@ export function applyPlain(given: Tokens, step: PlainStep, state: PlainState): T
     const bias = new Map(step.bias as readonly (readonly [number, number])[]);
     return changed(tokens, ({ id, logit }) => logit + (bias.get(id) ?? 0));
   }
-  return RULES[step.name]!(tokens, step as unknown as Readonly<Record<string, number>>, state);
+  const rule = RULES[step.name];
+  if (!rule) throw new Error(`${step.name} has no definition in tests/support/plain_sampling.ts`);
+  return rule(tokens, step as unknown as Readonly<Record<string, number>>, state);
 }
 
 /** java.util.Random as its documentation has it, in whole numbers: doubles of 53 bits. */

@@ -8,14 +8,8 @@ import { describeStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Conversation, runChatCommand } from "../chat_commands.ts";
 import { type Command, defineCommand } from "../command.ts";
-import {
-  LIMIT_FLAGS,
-  limitOptions,
-  LOAD_FLAGS,
-  loadOptions,
-  SAMPLER_FLAGS,
-  samplerOptions,
-} from "../flags.ts";
+import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
+import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { paint, showBytes } from "../format.ts";
 import { inFlags } from "../option_names.ts";
 import { createPrompter } from "../prompt.ts";

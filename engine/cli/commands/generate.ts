@@ -8,14 +8,8 @@ import type { Model } from "../../decode/model.ts";
 import { showStats, streamAnswer } from "../answer.ts";
 import { UsageError } from "../args.ts";
 import { type Command, defineCommand } from "../command.ts";
-import {
-  LIMIT_FLAGS,
-  limitOptions,
-  LOAD_FLAGS,
-  loadOptions,
-  SAMPLER_FLAGS,
-  samplerOptions,
-} from "../flags.ts";
+import { LIMIT_FLAGS, limitOptions, LOAD_FLAGS, loadOptions } from "../flags.ts";
+import { SAMPLER_FLAGS, samplerOptions } from "../sampler_flags.ts";
 import { textOrStdin } from "../stdin.ts";
 import { TEMPLATE_FLAGS, templateOption } from "../template_flag.ts";
 

@@ -10,46 +10,34 @@
 
 import { bindChain, type ChainEntry, parameterName, readEntry, readParameters } from "./chain.ts";
 import type { SamplerOptions } from "./sampler_options.ts";
-import type { BoundStep } from "./step.ts";
-import { getSamplingStep } from "./steps/mod.ts";
+import type { BoundStep, SamplingStep } from "./step.ts";
+import { getSamplingStep, samplingSteps } from "./steps/mod.ts";
 
-// [option in camelCase, step, parameter]; the first row of a step's parameter is its canonical option.
-const STEP_OPTIONS: readonly (readonly [string, string, string])[] = [
-  ["logitBias", "logit_bias", "bias"],
-  ["repeatPenalty", "penalties", "repeat_penalty"],
-  ["repetitionPenalty", "penalties", "repeat_penalty"],
-  ["penaltyLastN", "penalties", "penalty_last_n"],
-  ["repeatLastN", "penalties", "penalty_last_n"],
-  ["frequencyPenalty", "penalties", "frequency_penalty"],
-  ["presencePenalty", "penalties", "presence_penalty"],
-  ["dryMultiplier", "dry", "multiplier"],
-  ["dryBase", "dry", "base"],
-  ["dryAllowedLength", "dry", "allowed_length"],
-  ["dryPenaltyLastN", "dry", "penalty_last_n"],
-  ["drySequenceBreakers", "dry", "sequence_breakers"],
-  ["topNSigma", "top_n_sigma", "n"],
-  ["topK", "top_k", "k"],
-  ["temperature", "temperature", "temperature"],
-  ["temp", "temperature", "temperature"],
-  ["dynatempRange", "temperature", "range"],
-  ["dynatempExponent", "temperature", "exponent"],
-  ["tfsZ", "tfs", "z"],
-  ["typicalP", "typical", "p"],
-  ["topP", "top_p", "top_p"],
-  ["minP", "min_p", "min_p"],
-  ["xtcProbability", "xtc", "probability"],
-  ["xtcThreshold", "xtc", "threshold"],
-];
+/** An option that a step's record names. */
+export interface StepOption {
+  /** In camelCase. */
+  readonly option: string;
+  /** The step that it belongs to; one of several where it is their version. */
+  readonly step: SamplingStep;
+  /** The parameter that it sets; undefined where it is the version. */
+  readonly parameter: string | undefined;
+}
 
-const OTHER_OPTIONS = [
-  ...["seed", "suppressTokens", "samplers", "strategy", "poolSize", "eosBypassingMax"],
-  ...["mirostat", "mirostatTau", "mirostatEta"],
-];
+/** Every option of every step, in the order of their table; a step's first option of a parameter is its usual name. */
+export const STEP_OPTIONS: readonly StepOption[] = [...samplingSteps.values()].flatMap((step) => [
+  ...step.version ? [{ option: step.version.option, step, parameter: undefined }] : [],
+  ...Object.entries(step.rules).flatMap(([parameter, { options = [] }]) =>
+    options.map((option) => ({ option, step, parameter }))
+  ),
+]);
 
-const DEFAULT_ORDER: readonly string[] = [...new Set(STEP_OPTIONS.map(([, step]) => step))];
-
-// Steps whose options alone do not ask for chance.
-const DETERMINISTIC = new Set(["logit_bias", "penalties", "dry"]);
+// A step with a version is chosen by its number; all others that options speak of have a place in the default order.
+const ORDERED = STEP_OPTIONS.filter(({ step }) => !step.version);
+const DEFAULT_ORDER: readonly string[] = [...new Set(ORDERED.map(({ step }) => step.name))];
+const VERSIONED: ReadonlyMap<string, readonly SamplingStep[]> = Map.groupBy(
+  [...samplingSteps.values()].filter(({ version }) => version),
+  ({ version }) => version!.option,
+);
 
 // Parameters that a `strategy` record may carry beside those of its step.
 const STRATEGY_OPTIONS = [
@@ -59,8 +47,9 @@ const STRATEGY_OPTIONS = [
 
 /** Names of all sampler options, in camelCase; synonyms included. */
 export const SAMPLER_OPTION_NAMES: ReadonlySet<string> = new Set([
-  ...STEP_OPTIONS.map(([option]) => option),
-  ...OTHER_OPTIONS,
+  ...ORDERED.map(({ option }) => option),
+  ...["seed", "suppressTokens", "samplers", "strategy", "poolSize", "eosBypassingMax"],
+  ...STEP_OPTIONS.map(({ option }) => option),
 ]);
 
 /** What options come to. */
@@ -87,6 +76,9 @@ export function resolveOptions(options: SamplerOptions): ResolvedOptions {
   const seed = integerOption(given, "seed", Number.MIN_SAFE_INTEGER);
   const poolSize = integerOption(given, "poolSize", 0) ?? 0;
   const byStep = groupByStep(given);
+  const versions = [...VERSIONED.keys()].flatMap((option) =>
+    versionEntry(option, { number: given.get(option) ?? 0, byStep })
+  );
   suppressTokens(given, byStep);
 
   const entries: ChainEntry[] = poolSize > 0 ? [{ name: "top_k", k: poolSize }] : [];
@@ -107,8 +99,7 @@ export function resolveOptions(options: SamplerOptions): ResolvedOptions {
     entries.push(...made.slice(at));
     if (strategy) entries.push(listedEntry(strategy, byStep));
   }
-  const mirostat = mirostatEntry(given);
-  if (mirostat) entries.push(mirostat);
+  entries.push(...versions);
   if (!asksForChance(given)) entries.push("greedy");
 
   return {
@@ -155,14 +146,21 @@ function readStrategy(given: Given): ChainEntry | undefined {
   return { name, ...own };
 }
 
-function groupByStep(given: Given): Map<string, Record<string, unknown>> {
-  const byStep = new Map<string, Record<string, unknown>>();
-  for (const [option, step, parameter] of STEP_OPTIONS) {
-    if (!given.has(option)) continue;
-    const values = byStep.get(step) ?? {};
+interface Chosen {
+  readonly number: unknown;
+  readonly byStep: ByStep;
+}
+
+type ByStep = Map<string, Record<string, unknown>>;
+
+function groupByStep(given: Given): ByStep {
+  const byStep: ByStep = new Map();
+  for (const { option, step: { name }, parameter } of STEP_OPTIONS) {
+    if (parameter === undefined || !given.has(option)) continue;
+    const values = byStep.get(name) ?? {};
     if (parameter in values) throw new RangeError(`Cannot use ${option}: it is given twice`);
     values[parameter] = given.get(option);
-    byStep.set(step, values);
+    byStep.set(name, values);
   }
   return byStep;
 }
@@ -173,7 +171,7 @@ function neutralEntry(name: string, values: Record<string, unknown>): ChainEntry
 }
 
 // A step that was named: on, with its defaults, unless the options say otherwise.
-function listedEntry(entry: ChainEntry, byStep: Map<string, Record<string, unknown>>): ChainEntry {
+function listedEntry(entry: ChainEntry, byStep: ByStep): ChainEntry {
   const { name, parameters } = readEntry(entry);
   const step = getSamplingStep(name);
   const values = byStep.get(step.name) ?? {};
@@ -191,18 +189,21 @@ function canonical(stepName: string, parameters: Record<string, unknown>): Recor
   return Object.fromEntries(named);
 }
 
-function refuseUnlisted(byStep: Map<string, Record<string, unknown>>): void {
+function refuseUnlisted(byStep: ByStep): void {
   for (const [name, values] of byStep) {
     const step = getSamplingStep(name);
+    if (step.version) continue;
     if (step.bind(readParameters(step, { ...step.neutral, ...values })).isOff) continue;
-    const [option] = STEP_OPTIONS.find(([, owner, p]) => owner === name && p in values)!;
+    const { option } = ORDERED.find(({ step, parameter }) =>
+      step.name === name && parameter! in values
+    )!;
     throw new RangeError(
       `Cannot apply ${option}: samplers does not list its step. Add "${name}" to samplers`,
     );
   }
 }
 
-function suppressTokens(given: Given, byStep: Map<string, Record<string, unknown>>): void {
+function suppressTokens(given: Given, byStep: ByStep): void {
   const tokens = given.get("suppressTokens");
   if (tokens === undefined) return;
   if (!Array.isArray(tokens)) throw new TypeError("Cannot use suppressTokens: give a list of ids");
@@ -212,21 +213,23 @@ function suppressTokens(given: Given, byStep: Map<string, Record<string, unknown
   byStep.set("logit_bias", { bias: [...(bias as ReadonlyMap<number, number>), ...banned] });
 }
 
-function mirostatEntry(given: Given): ChainEntry | undefined {
-  const version = given.get("mirostat") ?? 0;
-  if (version !== 0 && version !== 1 && version !== 2) {
-    throw new RangeError(`Cannot use mirostat ${JSON.stringify(version)}: it must be 0, 1 or 2`);
+/** The step that an option chooses by its number; none where it is 0. */
+function versionEntry(option: string, { number, byStep }: Chosen): ChainEntry[] {
+  const steps = VERSIONED.get(option)!;
+  const step = steps.find(({ version }) => version!.number === number);
+  if (!step && number !== 0) {
+    const numbers = [0, ...steps.map(({ version }) => version!.number)].sort((a, b) => a - b);
+    const known = `${numbers.slice(0, -1).join(", ")} or ${numbers.at(-1)}`;
+    throw new RangeError(`Cannot use ${option} ${JSON.stringify(number)}: it must be ${known}`);
   }
-  const values = { tau: given.get("mirostatTau"), eta: given.get("mirostatEta") };
-  const name = version === 1 ? "mirostat_v1" : "mirostat";
-  readParameters(getSamplingStep(name), values); // checked even where it is off
-  return version === 0 ? undefined : { name, ...values };
+  for (const one of steps) readParameters(one, byStep.get(one.name) ?? {}); // also where it is off
+  return step ? [{ name: step.name, ...byStep.get(step.name) }] : [];
 }
 
 function asksForChance(given: Given): boolean {
   if (["samplers", "strategy", "seed", "poolSize"].some((name) => given.has(name))) return true;
-  if (given.has("mirostat") && given.get("mirostat") !== 0) return true;
-  return STEP_OPTIONS.some(([option, step]) => given.has(option) && !DETERMINISTIC.has(step));
+  if ([...VERSIONED.keys()].some((option) => (given.get(option) ?? 0) !== 0)) return true;
+  return ORDERED.some(({ option, step }) => given.has(option) && step.asksForChance);
 }
 
 function integerOption(given: Given, name: string, min: number): number | undefined {

@@ -14,8 +14,28 @@ export interface ParameterRule<T> {
   readonly aliases?: readonly string[];
   /** What is allowed, for error texts: "a number from 0 to 1". */
   readonly allowed: string;
+  /** Sampler options that set it, in camelCase; synonyms stand behind the usual name. */
+  readonly options?: readonly string[];
+  /** Its flag on the command line; `--sampling` alone sets it where there is none. */
+  readonly flag?: ParameterFlag;
+  /** Limits, if it is a number. */
+  readonly limits?: { readonly min: number; readonly max: number; readonly integer: boolean };
   /** The value, or undefined if it is not allowed. */
   parse(value: unknown): T | undefined;
+}
+
+/** A parameter on the command line: the flag of its first option, unless it has another name. */
+export interface ParameterFlag {
+  readonly name?: string;
+  /** What it does, one line. */
+  readonly help: string;
+}
+
+/** A number by which an option chooses one of several steps; 0 is none of them. */
+export interface StepVersion {
+  readonly option: string;
+  readonly number: number;
+  readonly help: string;
 }
 
 /** What a step may use besides candidates and parameters. */
@@ -71,6 +91,10 @@ export interface SamplingStep {
   readonly rules: Readonly<Record<string, ParameterRule<unknown>>>;
   /** Values with which the step is off, of the parameters that switch it. */
   readonly neutral: Readonly<Record<string, unknown>>;
+  /** Whether its options ask for a draw; without any that do, the best token is taken. */
+  readonly asksForChance: boolean;
+  /** How an option of several steps chooses this one. */
+  readonly version: StepVersion | undefined;
   /** Puts parameter values, complete and checked, in place. */
   bind(parameters: Readonly<Record<string, unknown>>): BoundStep;
 }
@@ -85,6 +109,10 @@ export interface StepDefinition<P> {
   readonly keepsBest?: boolean;
   /** Whether it settles which distribution the token is drawn from. */
   readonly isDraw?: boolean;
+  /** False where it only moves logits, so that its options alone leave the answer greedy. */
+  readonly asksForChance?: false;
+  /** How an option of several steps chooses this one. */
+  readonly version?: StepVersion;
   /** Rule of each parameter. */
   readonly rules: { readonly [K in keyof P]: ParameterRule<P[K]> };
   /** Values with which the step is off, of the parameters that switch it. */
@@ -107,6 +135,8 @@ export function defineStep<P extends object>(definition: StepDefinition<P>): Sam
   return {
     name,
     aliases,
+    asksForChance: definition.asksForChance ?? true,
+    version: definition.version,
     neutral: (definition.neutral ?? {}) as Readonly<Record<string, unknown>>,
     rules: rules as Readonly<Record<string, ParameterRule<unknown>>>,
     bind(parameters) {
@@ -126,10 +156,9 @@ export function defineStep<P extends object>(definition: StepDefinition<P>): Sam
   };
 }
 
-/** Limits of a number. */
-export interface NumberLimits {
-  /** Value where none is given. */
-  readonly default: number;
+/** Rule of a number: its limits, and how it may be given. */
+export interface NumberLimits
+  extends Pick<ParameterRule<number>, "default" | "aliases" | "options" | "flag"> {
   /** Least value; -Infinity if absent. */
   readonly min?: number;
   /** Greatest value; Infinity if absent. */
@@ -138,16 +167,14 @@ export interface NumberLimits {
   readonly above?: boolean;
   /** Whether it is a whole number. */
   readonly integer?: boolean;
-  /** Other names of the parameter. */
-  readonly aliases?: readonly string[];
 }
 
 /** Rule of a finite number within limits. */
 export function number(limits: NumberLimits): ParameterRule<number> {
-  const { min = -Infinity, max = Infinity, above = false, integer = false } = limits;
+  const { min = -Infinity, max = Infinity, above = false, integer = false, ...given } = limits;
   return {
-    default: limits.default,
-    aliases: limits.aliases ?? [],
+    ...given,
+    limits: { min, max, integer },
     allowed: describe(integer ? "a whole number" : "a number", min, max, above),
     parse(value) {
       if (typeof value !== "number" || !Number.isFinite(value)) return undefined;

@@ -1,7 +1,13 @@
 // The laws of the single steps, on the worked example of the specification: logits of ten tokens with
 // the index as id. Sets are given as sorted ids.
 
-import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import fc from "fast-check";
 import {
   type Candidates,
@@ -397,5 +403,39 @@ Deno.test("a step that is off changes nothing", () => {
     const bound = step.bind({ ...defaults(step), ...step.neutral });
     if (Object.keys(step.neutral).length === 0) continue;
     assert(bound.isOff, step.name);
+  }
+});
+
+Deno.test("a step that asks for no chance narrows nothing and takes no random number", () => {
+  const steps = [...samplingSteps.values()].filter(({ asksForChance }) => !asksForChance);
+  assert(steps.length >= 3);
+  const history = historyOf([], [1, 2, 0, 1, 2]);
+  for (const { name, rules } of steps) {
+    for (const value of [0.5, 3, 1, 0]) {
+      const given = Object.fromEntries(
+        Object.entries(rules).map(([key, rule]) => [key, rule.parse(value) ?? rule.default]),
+      );
+      const { candidates, context } = applyStep(name, given, {
+        logits: [3, 2, 1, 0],
+        history,
+        seed: 1,
+      });
+      assertEquals(candidates.size, 4, name);
+      assertEquals(context.coin(), nextDouble(createRandom(1)), name);
+    }
+  }
+});
+
+Deno.test("what a record says of options and flags can be used", () => {
+  const interfaceText = Deno.readTextFileSync(new URL("./sampler_options.ts", import.meta.url));
+  for (const { name, rules, asksForChance, version } of samplingSteps.values()) {
+    const usual = [version?.option, ...Object.values(rules).map(({ options }) => options?.[0])];
+    for (const option of usual) {
+      if (option) assertStringIncludes(interfaceText, `readonly ${option}?:`, name);
+    }
+    for (const [key, { flag, options, limits }] of Object.entries(rules)) {
+      assert(!flag || (options && limits), `${name}.${key}: a flag needs an option and a number`);
+    }
+    assert(asksForChance || !version, name);
   }
 });

@@ -27,6 +27,7 @@ interface DryParameters {
 const breakersRule: ParameterRule<SequenceBreakers> = {
   default: ["\n", ":", '"', "*"],
   aliases: ["dry_sequence_breakers"],
+  options: ["drySequenceBreakers"],
   allowed: "a list of texts and token ids",
   parse(value) {
     if (!Array.isArray(value)) return undefined;
@@ -42,15 +43,28 @@ const MAX_LOG_PENALTY = 88.7;
 /** Punishes tokens that prolong a repetition. */
 export const dry: SamplingStep = defineStep<DryParameters>({
   name: "dry",
+  asksForChance: false,
   rules: {
-    multiplier: number({ default: 0.8, min: 0, aliases: ["dry_multiplier"] }),
-    base: number({ default: 1.75, min: 1, aliases: ["dry_base"] }),
-    allowed_length: number({ default: 2, min: 0, integer: true, aliases: ["dry_allowed_length"] }),
+    multiplier: number({
+      default: 0.8,
+      min: 0,
+      aliases: ["dry_multiplier"],
+      options: ["dryMultiplier"],
+    }),
+    base: number({ default: 1.75, min: 1, aliases: ["dry_base"], options: ["dryBase"] }),
+    allowed_length: number({
+      default: 2,
+      min: 0,
+      integer: true,
+      aliases: ["dry_allowed_length"],
+      options: ["dryAllowedLength"],
+    }),
     penalty_last_n: number({
       default: -1,
       min: -1,
       integer: true,
       aliases: ["dry_penalty_last_n"],
+      options: ["dryPenaltyLastN"],
     }),
     sequence_breakers: breakersRule,
   },

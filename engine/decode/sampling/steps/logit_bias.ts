@@ -11,6 +11,7 @@ export type LogitBias = ReadonlyMap<number, number>;
 const biasRule: ParameterRule<LogitBias> = {
   default: new Map(),
   aliases: ["logit_bias"],
+  options: ["logitBias"],
   allowed: "a map or object from token id to a number, -Infinity or false, or a list of such pairs",
   parse(value) {
     if (typeof value !== "object" || value === null) return undefined;
@@ -33,6 +34,7 @@ const biasRule: ParameterRule<LogitBias> = {
 /** Adds numbers to the logits of single tokens. */
 export const logitBias: SamplingStep = defineStep<{ bias: LogitBias }>({
   name: "logit_bias",
+  asksForChance: false,
   rules: { bias: biasRule },
   isOff: ({ bias }) => bias.size === 0,
   apply(candidates, { bias }, context) {

@@ -15,7 +15,14 @@ export const minP: SamplingStep = defineStep<MinPParameters>({
   aliases: ["minP"],
   keepsBest: true,
   rules: {
-    min_p: number({ default: 0.05, min: 0, max: 1, aliases: ["p", "alpha"] }),
+    min_p: number({
+      default: 0.05,
+      min: 0,
+      max: 1,
+      aliases: ["p", "alpha"],
+      options: ["minP"],
+      flag: { help: "only tokens of this share of the best one's" },
+    }),
     min_k: number({ default: 1, min: 0, integer: true, aliases: ["min_keep"] }),
   },
   neutral: { min_p: 0 },

@@ -12,9 +12,12 @@ interface MirostatParameters {
 
 /** Target surprise in bits and learning rate, as v1 and v2 have them. */
 export const MIROSTAT_RULES = {
-  tau: number({ default: 5, min: 0, aliases: ["mirostat_tau"] }),
-  eta: number({ default: 0.1, min: 0, aliases: ["mirostat_eta"] }),
+  tau: number({ default: 5, min: 0, aliases: ["mirostat_tau"], options: ["mirostatTau"] }),
+  eta: number({ default: 0.1, min: 0, aliases: ["mirostat_eta"], options: ["mirostatEta"] }),
 };
+
+/** The option that says which mirostat it is. */
+export const MIROSTAT_VERSION = { option: "mirostat", help: "mirostat version" } as const;
 
 /** Current surprise limit in bits. */
 export function surpriseLimit(tau: number, context: StepContext): number {
@@ -35,6 +38,7 @@ export const mirostat: SamplingStep = defineStep<MirostatParameters>({
   name: "mirostat",
   aliases: ["mirostat_v2"],
   isDraw: true,
+  version: { ...MIROSTAT_VERSION, number: 2 },
   rules: MIROSTAT_RULES,
   apply(candidates, { tau }, context) {
     const distance = distanceOfProbability(candidates, 2 ** -surpriseLimit(tau, context));

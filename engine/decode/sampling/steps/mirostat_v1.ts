@@ -4,7 +4,7 @@
 
 import { type Candidates, keepBest, orderTop } from "../candidates.ts";
 import { defineStep, type SamplingStep } from "../step.ts";
-import { MIROSTAT_RULES, moveLimit, surpriseLimit } from "./mirostat.ts";
+import { MIROSTAT_RULES, MIROSTAT_VERSION, moveLimit, surpriseLimit } from "./mirostat.ts";
 
 /** Tokens that the exponent is estimated from. */
 const ESTIMATE_FROM = 100;
@@ -36,6 +36,7 @@ export function mirostatK(exponent: number, mu: number, count: number): number {
 export const mirostatV1: SamplingStep = defineStep<{ tau: number; eta: number }>({
   name: "mirostat_v1",
   isDraw: true,
+  version: { ...MIROSTAT_VERSION, number: 1 },
   rules: MIROSTAT_RULES,
   apply(candidates, { tau }, context) {
     if (candidates.size < 2) return;

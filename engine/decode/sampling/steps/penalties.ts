@@ -18,16 +18,36 @@ interface PenaltyParameters {
 export const penalties: SamplingStep = defineStep<PenaltyParameters>({
   name: "penalties",
   aliases: ["penalty"],
+  asksForChance: false,
   rules: {
     repeat_penalty: number({
       default: 1,
       min: 0,
       above: true,
       aliases: ["repetition_penalty", "penalty_repeat"],
+      options: ["repeatPenalty", "repetitionPenalty"],
+      flag: { help: "divides logits of tokens in the window" },
     }),
-    penalty_last_n: number({ default: 64, min: -1, integer: true, aliases: ["repeat_last_n"] }),
-    frequency_penalty: number({ default: 0, aliases: ["penalty_freq", "penalty_frequency"] }),
-    presence_penalty: number({ default: 0, aliases: ["penalty_present", "penalty_presence"] }),
+    penalty_last_n: number({
+      default: 64,
+      min: -1,
+      integer: true,
+      aliases: ["repeat_last_n"],
+      options: ["penaltyLastN", "repeatLastN"],
+      flag: { name: "repeat-last-n", help: "window of the penalty in tokens (-1: all)" },
+    }),
+    frequency_penalty: number({
+      default: 0,
+      aliases: ["penalty_freq", "penalty_frequency"],
+      options: ["frequencyPenalty"],
+      flag: { help: "lowers tokens by how often they were generated" },
+    }),
+    presence_penalty: number({
+      default: 0,
+      aliases: ["penalty_present", "penalty_presence"],
+      options: ["presencePenalty"],
+      flag: { help: "lowers tokens that were generated" },
+    }),
   },
   isOff: (p) =>
     (p.repeat_penalty === 1 || p.penalty_last_n === 0) && p.frequency_penalty === 0 &&

@@ -20,9 +20,20 @@ export const temperature: SamplingStep = defineStep<TemperatureParameters>({
   aliases: ["temp"],
   keepsBest: true,
   rules: {
-    temperature: number({ default: 1, min: 0, aliases: ["temp"] }),
-    range: number({ default: 0, min: 0, aliases: ["dynatemp_range"] }),
-    exponent: number({ default: 1, min: 0, aliases: ["dynatemp_exponent"] }),
+    temperature: number({
+      default: 1,
+      min: 0,
+      aliases: ["temp"],
+      options: ["temperature", "temp"],
+      flag: { help: "flattens (>1) or sharpens (<1); 0 is greedy" },
+    }),
+    range: number({ default: 0, min: 0, aliases: ["dynatemp_range"], options: ["dynatempRange"] }),
+    exponent: number({
+      default: 1,
+      min: 0,
+      aliases: ["dynatemp_exponent"],
+      options: ["dynatempExponent"],
+    }),
   },
   isOff: (p) => p.temperature === 1 && p.range === 0,
   isGreedy: (p) => p.temperature === 0 && p.range === 0,

@@ -14,7 +14,9 @@ export const tfs: SamplingStep = defineStep<{ z: number }>({
   name: "tfs",
   aliases: ["tfs_z", "tfsZ", "tail_free"],
   keepsBest: true,
-  rules: { z: number({ default: 0.95, min: 0, max: 1, aliases: ["tfs_z", "tfs"] }) },
+  rules: {
+    z: number({ default: 0.95, min: 0, max: 1, aliases: ["tfs_z", "tfs"], options: ["tfsZ"] }),
+  },
   neutral: { z: 1 },
   isOff: ({ z }) => z === 1,
   apply(candidates, { z }, context) {

@@ -8,7 +8,16 @@ export const topK: SamplingStep = defineStep<{ k: number }>({
   name: "top_k",
   aliases: ["topK"],
   keepsBest: true,
-  rules: { k: number({ default: 8, min: 0, integer: true, aliases: ["max_k", "top_k"] }) },
+  rules: {
+    k: number({
+      default: 8,
+      min: 0,
+      integer: true,
+      aliases: ["max_k", "top_k"],
+      options: ["topK"],
+      flag: { help: "only the N most probable tokens" },
+    }),
+  },
   neutral: { k: 0 },
   isOff: ({ k }) => k === 0,
   apply(candidates, { k }) {

@@ -10,7 +10,14 @@ export const topNSigma: SamplingStep = defineStep<{ n: number }>({
   name: "top_n_sigma",
   aliases: ["topNSigma"],
   keepsBest: true,
-  rules: { n: number({ default: 1, aliases: ["top_n_sigma", "n_sigma"] }) },
+  rules: {
+    n: number({
+      default: 1,
+      aliases: ["top_n_sigma", "n_sigma"],
+      options: ["topNSigma"],
+      flag: { help: "only logits within N deviations of the best" },
+    }),
+  },
   neutral: { n: 0 },
   isOff: ({ n }) => n <= 0,
   apply(candidates, { n }) {

@@ -16,7 +16,14 @@ export const topP: SamplingStep = defineStep<TopPParameters>({
   aliases: ["topP", "std", "auto"],
   keepsBest: true,
   rules: {
-    top_p: number({ default: 0.9, min: 0, max: 1, aliases: ["p"] }),
+    top_p: number({
+      default: 0.9,
+      min: 0,
+      max: 1,
+      aliases: ["p"],
+      options: ["topP"],
+      flag: { help: "only the best tokens up to this probability" },
+    }),
     min_k: number({ default: 1, min: 0, integer: true, aliases: ["min_keep"] }),
     max_k: number({ default: 8, min: 0, integer: true }),
   },

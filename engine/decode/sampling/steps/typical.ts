@@ -11,7 +11,16 @@ import { clearTable, setTableValue, tableValue } from "../token_table.ts";
 export const typical: SamplingStep = defineStep<{ p: number }>({
   name: "typical",
   aliases: ["typical_p", "typ_p", "typicalP"],
-  rules: { p: number({ default: 0.95, min: 0, max: 1, aliases: ["typical_p", "typical"] }) },
+  rules: {
+    p: number({
+      default: 0.95,
+      min: 0,
+      max: 1,
+      aliases: ["typical_p", "typical"],
+      options: ["typicalP"],
+      flag: { help: "locally typical sampling" },
+    }),
+  },
   neutral: { p: 1 },
   isOff: ({ p }) => p === 1,
   apply(candidates, { p }, context) {

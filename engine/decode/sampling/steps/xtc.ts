@@ -14,8 +14,20 @@ interface XtcParameters {
 export const xtc: SamplingStep = defineStep<XtcParameters>({
   name: "xtc",
   rules: {
-    probability: number({ default: 0.5, min: 0, max: 1, aliases: ["xtc_probability"] }),
-    threshold: number({ default: 0.1, min: 0, max: 1, aliases: ["xtc_threshold"] }),
+    probability: number({
+      default: 0.5,
+      min: 0,
+      max: 1,
+      aliases: ["xtc_probability"],
+      options: ["xtcProbability"],
+    }),
+    threshold: number({
+      default: 0.1,
+      min: 0,
+      max: 1,
+      aliases: ["xtc_threshold"],
+      options: ["xtcThreshold"],
+    }),
   },
   // Two tokens cannot both have more than half.
   neutral: { probability: 0 },
