@@ -51,6 +51,25 @@ for (const op of computing) {
   });
 }
 
+Deno.test("every word, flag and option of an op's attributes is in one of its cases", () => {
+  const missing = [...ops.values()].filter(({ cases }) => cases).flatMap((op) => {
+    const given = references.cases(op).map(({ attributes = {} }) => op.attributes(attributes));
+    return Object.entries(op.rules).flatMap(([name, rule]) => {
+      const flags = [true, false].filter(rule.accepts);
+      const words = rule.words ?? flags;
+      const open = words.filter((word) => !given.some((attributes) => attributes[name] === word));
+      // Of numbers and lists, one that is not the default.
+      const isDefault = words.length === 0 &&
+        given.every((attributes) =>
+          JSON.stringify(attributes[name]) === JSON.stringify(rule.fallback)
+        );
+      return [...open, ...isDefault ? ["another than the default"] : []]
+        .map((value) => `${op.name}: ${name} ${value}`);
+    });
+  });
+  assertEquals(missing, []);
+});
+
 for (const { name: device, backend } of devices) {
   for (const op of computing) {
     const kernels = kernelNames(op.name, backend.name);

@@ -1,9 +1,11 @@
 // Which elements of an axis make a place of a resized one, and how much each weighs.
 
+import { coordinateOf, nearestOf } from "../../wasm/assembly/network/resize_rules.ts";
+
 /** Kernels. */
 export const INTERPOLATIONS = ["nearest", "linear", "cubic"] as const;
 
-/** How a place of the output maps to the input. */
+/** How a place of the output maps to the input, in the order of their numbers in wasm/assembly/network/resize_rules.ts. */
 export const COORDINATES = [
   "half_pixel",
   "half_pixel_symmetric",
@@ -13,7 +15,7 @@ export const COORDINATES = [
   "crop_and_resize",
 ] as const;
 
-/** How a coordinate becomes the nearest index. */
+/** How a coordinate becomes the nearest index, in the order of their numbers there. */
 export const ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] as const;
 
 /** How an axis is resized. */
@@ -46,40 +48,21 @@ export function axisTaps(
     const outside = x < 0 || x > from - 1;
     if (outside && options.coordinates === "crop_and_resize") return undefined;
     if (options.mode === "nearest") {
-      return [{ index: clamp(nearest[options.rounding](x), from), weight: 1 }];
+      const index = nearestOf(ROUNDINGS.indexOf(options.rounding), x);
+      return [{ index: clamp(index, from), weight: 1 }];
     }
     return kernelTaps(x, from, options);
   });
 }
 
 function coordinate(place: number, from: number, to: number, options: AxisOptions): number {
-  const { scale, roi: [start, end] } = options;
-  // The size before it was rounded to a number of places.
-  const length = scale * from;
-  switch (options.coordinates) {
-    case "align_corners":
-      return length === 1 ? 0 : place * (from - 1) / (length - 1);
-    case "asymmetric":
-      return place / scale;
-    case "crop_and_resize": {
-      const step = length === 1 ? 0.5 : place / (length - 1);
-      return (start + step * (end - start)) * (from - 1);
-    }
-    case "pytorch_half_pixel":
-      return length === 1 ? 0 : (place + 0.5) / scale - 0.5;
-    case "half_pixel":
-      return (place + 0.5) / scale - 0.5;
-    case "half_pixel_symmetric":
-      return from / 2 * (1 - to / length) + (place + 0.5) / scale - 0.5;
+  const { coordinates, scale, roi: [start, end] } = options;
+  if (coordinates !== "crop_and_resize") {
+    return coordinateOf(COORDINATES.indexOf(coordinates), place, from, to, scale);
   }
+  const step = scale * from === 1 ? 0.5 : place / (scale * from - 1);
+  return (start + step * (end - start)) * (from - 1);
 }
-
-const nearest: Readonly<Record<AxisOptions["rounding"], (x: number) => number>> = {
-  round_prefer_floor: (x) => Math.ceil(x - 0.5),
-  round_prefer_ceil: (x) => Math.floor(x + 0.5),
-  floor: Math.floor,
-  ceil: Math.ceil,
-};
 
 function kernelTaps(x: number, from: number, options: AxisOptions): Tap[] {
   const narrow = options.antialias ? Math.min(options.scale, 1) : 1;

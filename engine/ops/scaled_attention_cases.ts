@@ -49,7 +49,33 @@ export function attentionCases(random: CaseRandom): OpCase[] {
       attributes,
     }))
   );
-  return [...plain, ...valid, ...appendedCases(random), ...packedCases(random)];
+  return [
+    ...plain,
+    ...valid,
+    ...appendedCases(random),
+    ...packedCases(random),
+    ...wordCases(random),
+  ];
+}
+
+/** Each kind of scores as a second output; a row that sees nothing. */
+function wordCases(random: CaseRandom): OpCase[] {
+  const given = [random.input([2, 5, 32]), random.input([2, 7, 32]), random.input([2, 7, 32])];
+  const base = { q_heads: 4, kv_heads: 4, scale: 0.3, softcap: 5 };
+  const seen = { role: "input", dtype: "bool", shape: [5, 7] } as const;
+  const data = Uint8Array.from({ length: 35 }, (_, i) => i < 14 ? 0 : 1);
+  return [
+    ...["products", "capped", "masked", "weights"].map((scores) => ({
+      name: `scores: ${scores}`,
+      inputs: [...given, random.input([5, 7])],
+      attributes: { ...base, scores },
+    })),
+    {
+      name: "two rows that see nothing are NaN",
+      inputs: [...given, { ...seen, data }],
+      attributes: { ...base, unseen: "nan" },
+    },
+  ];
 }
 
 /** Queries, keys and values in one tensor: few rows and many, grouped heads, a mask, valid keys. */

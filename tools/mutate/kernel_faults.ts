@@ -19,6 +19,23 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
+    file: "wasm/assembly/network/resize_rules.ts",
+    tests: ["engine/ops/resize_taps_test.ts"],
+    faults: [
+      ["half_pixel_symmetric is half_pixel", "from / 2 * (1 - to / length) + (at", "(at"],
+      [
+        "ties go down where up is preferred",
+        "return Math.floor(x + 0.5)",
+        "return Math.ceil(x - 0.5)",
+      ],
+      [
+        "align_corners leaves out the last element",
+        "(from - 1) / (length - 1)",
+        "(from - 1) / length",
+      ],
+    ],
+  },
+  {
     file: "wasm/assembly/rows/softmax.ts",
     tests: ops,
     name: "softmax on wasm",

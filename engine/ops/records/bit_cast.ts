@@ -43,9 +43,23 @@ export const bitCast: OpRecord = defineOp({
       inputs: [random.indices([0, 0x3f800000, 0x40490fdb])],
       attributes: { to: "f32" },
     },
+    // Every pair of types of one size, there and back.
+    ...BITS.flatMap(([from, to]) =>
+      [[from, to], [to, from]].map(([from, to]) => ({
+        name: `${from} to ${to}`,
+        inputs: [random.typed(from!, [0, 1])],
+        attributes: { to: to! },
+      }))
+    ),
   ],
   tolerance: { ofLargest: 0, reason: "a copy" },
 });
+
+const BITS: readonly (readonly [DataType, DataType])[] = [
+  ...[["f64", "i64"], ["u32", "f32"], ["f64", "u64"], ["f16", "i16"], ["bf16", "u16"]] as const,
+  ...[["f8e4m3fn", "i8"], ["f8e4m3fnuz", "u8"], ["f8e5m2", "u8"], ["f8e5m2fnuz", "i8"]] as const,
+  ...[["f8e8m0", "u8"], ["bool", "u8"], ["f4e2m1", "u4"], ["i4", "u4"], ["i2", "u2"]] as const,
+];
 
 function bitsOf(dtype: DataType): number {
   if (dtype === "i2" || dtype === "u2") return 2;

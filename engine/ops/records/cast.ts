@@ -67,6 +67,11 @@ export const cast: OpRecord = defineOp({
       inputs: [random.typed("f32", [...EDGES, 2 ** 40, -(2 ** 32) - 256])],
       attributes: { to },
     })),
+    {
+      name: "f32 to i32, not a rounding of the file",
+      inputs: [random.input([5])],
+      attributes: { to: "i32", rounds: false },
+    },
     ...(["u64", "i64", "f64"] as const).map((to) => ({
       name: `u64 to ${to}`,
       inputs: [random.typed("u64", [0n, 1n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 53n + 1n])],

@@ -68,6 +68,10 @@ export const convTranspose: OpRecord = defineOp({
       [[1, 70, 2, 135], [70, 2, 3, 1], { strides: [3, 1], groups: 2 }],
       [[1, 3, 4, 17], [3, 2, 2, 3], { strides: [2, 3], activation: "hard_swish" }],
       [[1, 4, 5, 7], [4, 2, 3, 3], { strides: [2, 3], padding: "same_upper", groups: 2 }],
+      [[1, 4, 5, 7], [4, 2, 3, 3], {
+        ...{ strides: [2, 3], padding: "same_lower", activation: "silu" },
+      }],
+      [[1, 4, 3, 5], [4, 2, 3, 3], { activation: "sigmoid" }],
       [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2], { strides: [2, 1, 2], dilations: [1, 2, 1] }],
     ] as const).map(([x, w, attributes]) => ({
       name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,

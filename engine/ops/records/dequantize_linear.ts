@@ -55,5 +55,10 @@ export const dequantizeLinear: OpRecord = defineOp({
         attributes: { to: "f32", axis: 1 },
       }))
     ),
+    ...(["f16", "bf16", "f64"] as const).map((to) => ({
+      name: `i8 to ${to}`,
+      inputs: [random.codes("i8", [37]), random.input([])],
+      attributes: { to },
+    })),
   ],
 });

@@ -8,6 +8,10 @@ import { elementCount, setElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 
+const TYPES = [
+  ...["i64", "i32", "u64", "u32", "f32", "f64", "i16", "u16", "i8", "u8", "bool"] as const,
+] as const;
+
 /** () → dtype[shape], elements `values` in row-major order. */
 export const fromDims: OpRecord = defineOp({
   name: "from_dims",
@@ -15,7 +19,7 @@ export const fromDims: OpRecord = defineOp({
   attributes: {
     values: dims(),
     shape: integers(),
-    dtype: choice(["i64", "i32", "u64", "u32", "f32", "f64", "i16", "u16", "i8", "u8", "bool"]),
+    dtype: choice(TYPES),
   },
   infer(inputs, { values, shape, dtype }) {
     checkInputCount(inputs, 0);
@@ -27,10 +31,16 @@ export const fromDims: OpRecord = defineOp({
   reference({ outputs: [out], attributes: { values }, env }) {
     values.forEach((value, i) => setElement(out!, i, evaluate(value, env)));
   },
-  cases: () =>
-    (["i32", "f32"] as const).map((dtype) => ({
+  cases: () => [
+    ...(["i32", "f32"] as const).map((dtype) => ({
       name: `three of ${dtype}`,
       inputs: [],
       attributes: { values: [7, -1, 2 ** 20], shape: [3], dtype },
     })),
+    ...TYPES.map((dtype) => ({
+      name: `two of ${dtype}`,
+      inputs: [],
+      attributes: { values: [1, 0], shape: [2], dtype },
+    })),
+  ],
 });

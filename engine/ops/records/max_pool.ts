@@ -48,9 +48,11 @@ export const maxPool: OpRecord = defineOp({
     });
   },
   cases: (random) =>
-    POOL_CASES.map(([x, attributes]) => ({
-      name: `[${x}], ${JSON.stringify(attributes)}`,
-      inputs: [random.input(x)],
-      attributes,
-    })),
+    POOL_CASES.flatMap(([x, attributes]) =>
+      [{}, { indices: true }, { indices: true, column_major: true }].map((places) => ({
+        name: `[${x}], ${JSON.stringify({ ...attributes, ...places })}`,
+        inputs: [random.input(x)],
+        attributes: { ...attributes, ...places },
+      }))
+    ),
 });

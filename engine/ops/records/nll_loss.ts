@@ -53,9 +53,13 @@ export const nllLoss: OpRecord = defineOp({
     if (attributes.reduction === "mean") setElement(out!, 0, sum / total);
   },
   cases: (random) =>
-    (["none", "sum", "mean"] as const).map((reduction) => ({
+    (["none", "sum", "mean"] as const).flatMap((reduction) => [{
       name: reduction,
       inputs: [random.input([4, 5]), random.indices([0, 4, -1, 2]), random.input([5])],
       attributes: { reduction, ignores: true, ignore_index: 2 },
-    })),
+    }, {
+      name: `${reduction}, nothing is ignored`,
+      inputs: [random.input([4, 5]), random.indices([0, 4, 1, 2])],
+      attributes: { reduction, ignores: false },
+    }]),
 });

@@ -53,14 +53,18 @@ export const pool: OpRecord = defineOp({
   },
   cases: (random) =>
     POOL_CASES.flatMap(([x, attributes]) =>
-      ([{ kind: "average" }, { kind: "average", count_pads: true }, { kind: "norm" }] as const)
-        .map((kind) => ({
-          name: `[${x}], ${JSON.stringify({ ...attributes, ...kind })}`,
-          inputs: [random.input(x)],
-          attributes: { ...attributes, ...kind },
-        }))
+      POOL_KINDS.map((kind) => ({
+        name: `[${x}], ${JSON.stringify({ ...attributes, ...kind })}`,
+        inputs: [random.input(x)],
+        attributes: { ...attributes, ...kind },
+      }))
     ),
 });
+
+const POOL_KINDS = [
+  ...[{ kind: "average" }, { kind: "average", count_pads: true }] as const,
+  ...[{ kind: "norm" }, { kind: "norm", p: 1 }, { kind: "norm", p: 3 }] as const,
+] as const;
 
 /** Inputs and windows of the cases of every pool. */
 export const POOL_CASES = [
@@ -69,6 +73,7 @@ export const POOL_CASES = [
   [[1, 5, 9, 11], { kernel: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] }],
   [[1, 2, 9, 11], { kernel: [3, 2], strides: [2, 3], pads: [1, 0, 1, 1], ceil: true }],
   [[1, 2, 9, 11], { kernel: [3, 3], strides: [2, 2], padding: "same_upper" }],
+  [[1, 2, 8, 11], { kernel: [3, 2], strides: [2, 2], padding: "same_lower" }],
   [[1, 2, 9, 11], { kernel: [3, 3], dilations: [2, 2] }],
   [[1, 2, 4, 5, 6], { kernel: [2, 2, 3], strides: [1, 2, 2] }],
 ] as const;

@@ -55,7 +55,7 @@ export const quantizeLinear: OpRecord = defineOp({
     }
   },
   cases: (random) => [
-    ...(["u16", "i4"] as const).map((to) => ({
+    ...CODE_TYPES.map((to) => ({
       name: `${to}, blocks`,
       inputs: [random.input([3, 4]), positive(random, [3, 2])],
       attributes: { to, axis: 1, block: 2 },
@@ -76,6 +76,16 @@ export const quantizeLinear: OpRecord = defineOp({
         attributes: { to, axis: 1 },
       }))
     ),
+    ...CODE_TYPES.filter((to) => to.startsWith("f")).map((to) => ({
+      name: `${to}, not saturated`,
+      inputs: [random.input([7]), positive(random, [])],
+      attributes: { to, saturate: false },
+    })),
+    ...(["f16", "bf16", "f64"] as const).map((precision) => ({
+      name: `i8, quotients of ${precision}`,
+      inputs: [random.input([37]), positive(random, [])],
+      attributes: { to: "i8" as const, precision },
+    })),
   ],
   tolerance: { ofLargest: 8e-3, reason: "a quotient at a rounding edge may give the next code" },
 });

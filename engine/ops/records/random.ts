@@ -7,6 +7,8 @@ import { createRandomState } from "../mersenne_twister.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount } from "../shape_rules.ts";
 
+const DTYPES = ["f32", "f16", "bf16", "f64"] as const;
+
 /** () → dtype[shape]: uniform in offset..offset + scale, or normal of that mean and deviation. */
 export const random: OpRecord = defineOp({
   name: "random",
@@ -14,7 +16,7 @@ export const random: OpRecord = defineOp({
   attributes: {
     kind: choice(["uniform", "normal"]),
     shape: dims(),
-    dtype: choice(["f32", "f16", "bf16", "f64"], "f32"),
+    dtype: choice(DTYPES, "f32"),
     offset: number(0),
     scale: number(1),
     seed: integer(0, 0),
@@ -28,9 +30,11 @@ export const random: OpRecord = defineOp({
     for (let i = 0; i < out!.data.length; i++) setElement(out!, i, offset + scale * draw());
   },
   cases: () =>
-    (["uniform", "normal"] as const).map((kind) => ({
-      name: kind,
-      inputs: [],
-      attributes: { kind, shape: [5, 7], offset: 1, scale: 2, seed: 7 },
-    })),
+    (["uniform", "normal"] as const).flatMap((kind) =>
+      DTYPES.map((dtype) => ({
+        name: `${kind} ${dtype}`,
+        inputs: [],
+        attributes: { kind, shape: [5, 7], dtype, offset: 1, scale: 2, seed: 7 },
+      }))
+    ),
 });

@@ -110,12 +110,40 @@ function checkShape(
   });
 }
 
+const ACTIVATIONS = {
+  rnn: ["Tanh"],
+  gru: ["Sigmoid", "Tanh"],
+  lstm: ["Sigmoid", "Tanh", "Tanh"],
+};
+
 function recurrentCases(random: CaseRandom): OpCase[] {
-  const activations = {
-    rnn: ["Tanh"],
-    gru: ["Sigmoid", "Tanh"],
-    lstm: ["Sigmoid", "Tanh", "Tanh"],
-  };
+  const [sequence, batch, width, hidden] = [3, 2, 5, 4];
+  const options = CELL_KINDS.flatMap((kind) => [
+    { kind, batch_first: true },
+    { kind, clip: 0.5 },
+    { kind, activations: ACTIVATIONS[kind].map(() => "HardSigmoid"), alphas: [0.3], betas: [0.4] },
+    { kind, activations: ACTIVATIONS[kind].map(() => "Elu") },
+    ...kind === "gru" ? [{ kind, linear_before_reset: true }] : [],
+    ...kind === "lstm" ? [{ kind, input_forget: true }] : [],
+  ]);
+  return [
+    ...sizedCases(random),
+    ...options.map(({ kind, ...options }) => ({
+      name: `${kind}, ${JSON.stringify(options)}`,
+      inputs: [
+        random.input(
+          "batch_first" in options ? [batch, sequence, width] : [sequence, batch, width],
+        ),
+        random.input([1, GATES[kind] * hidden, width]),
+        random.input([1, GATES[kind] * hidden, hidden]),
+        random.input([1, 2 * GATES[kind] * hidden]),
+      ],
+      attributes: { kind, hidden, activations: ACTIVATIONS[kind], ...options },
+    })),
+  ];
+}
+
+function sizedCases(random: CaseRandom): OpCase[] {
   return CELL_KINDS.flatMap((kind) =>
     ([[1, 1, 3, 4, "forward"], [5, 2, 9, 17, "reverse"], [7, 1, 16, 32, "bidirectional"]] as const)
       .map(([sequence, batch, width, hidden, direction]) => {
@@ -132,7 +160,7 @@ function recurrentCases(random: CaseRandom): OpCase[] {
           ],
           attributes: {
             ...{ kind, hidden, direction },
-            activations: Array.from({ length: directions }, () => activations[kind]).flat(),
+            activations: Array.from({ length: directions }, () => ACTIVATIONS[kind]).flat(),
           },
         };
       })

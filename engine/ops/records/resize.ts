@@ -7,7 +7,7 @@
 import { choice, dims, flag, number, numbers } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { formatDim } from "../../graph/dim/mod.ts";
-import type { DataType } from "../../graph/graph.ts";
+import type { Attributes, DataType } from "../../graph/graph.ts";
 import { BYTES, FLOATS, numbersOf } from "../host_numbers.ts";
 import { elementCount, type HostTensor, setElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
@@ -126,13 +126,43 @@ const RANGES: Partial<Record<DataType, readonly [number, number]>> = {
 
 function resizeCases(random: CaseRandom): OpCase[] {
   const shapes = [[[1, 2, 5, 7], [1, 2, 10, 14]], [[1, 3, 9, 8], [1, 3, 4, 5]]] as const;
-  return shapes.flatMap(([from, to]) =>
-    INTERPOLATIONS.flatMap((mode) =>
-      (["half_pixel", "align_corners", "asymmetric"] as const).map((coordinates) => ({
-        name: `${mode}, ${coordinates}, [${from}] to [${to}]`,
-        inputs: [random.input(from)],
-        attributes: { sizes: to, mode, coordinates },
-      }))
-    )
-  );
+  // Sizes that are cut off, where the rules differ most.
+  const x = [1, 2, 8, 9], scales = [1, 1, 1.25, 0.6875];
+  const scaled = { sizes: [1, 2, 10, 6], scales };
+  const ways: Attributes[] = [
+    ...ROUNDINGS.flatMap((rounding) => [
+      // Coordinates in the middle of two elements: half_pixel at half the size, asymmetric at twice.
+      { sizes: [1, 2, 4, 6], mode: "nearest", rounding },
+      { sizes: [1, 2, 16, 6], mode: "nearest", rounding, coordinates: "asymmetric" },
+    ]),
+    ...COORDINATES.flatMap((coordinates) =>
+      INTERPOLATIONS.map((mode) => ({ ...scaled, mode, coordinates }))
+    ),
+    ...COORDINATES.map((coordinates) => ({ sizes: [1, 2, 1, 9], mode: "linear", coordinates })),
+    ...(["linear", "cubic"] as const).flatMap((mode) => [
+      { ...scaled, mode, exclude_outside: true },
+      { ...scaled, mode, antialias: true },
+    ]),
+    { ...scaled, mode: "cubic", cubic_a: -0.5 },
+    {
+      ...{ sizes: [1, 2, 5, 6], mode: "linear", coordinates: "crop_and_resize" },
+      ...{ roi: [0, 0, -0.25, 0.5, 1, 1, 0.75, 1.5], extrapolation: 3 },
+    },
+  ];
+  return [
+    ...shapes.flatMap(([from, to]) =>
+      INTERPOLATIONS.flatMap((mode) =>
+        (["half_pixel", "align_corners", "asymmetric"] as const).map((coordinates) => ({
+          name: `${mode}, ${coordinates}, [${from}] to [${to}]`,
+          inputs: [random.input(from)],
+          attributes: { sizes: to, mode, coordinates },
+        }))
+      )
+    ),
+    ...ways.map((attributes) => ({
+      name: `[${x}], ${JSON.stringify(attributes)}`,
+      inputs: [random.input(x)],
+      attributes,
+    })),
+  ];
 }

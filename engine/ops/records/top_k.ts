@@ -46,13 +46,15 @@ export const topK: OpRecord = defineOp({
       }
     }
   },
-  cases: (random) =>
-    [0, 1, -1].flatMap((axis) =>
+  cases: (random) => [
+    ...[0, 1, -1].flatMap((axis) =>
       [true, false].map((largest) => ({
         name: `axis ${axis}, ${largest ? "largest" : "smallest"}`,
         inputs: [random.input([5, 6, 7])],
         attributes: { k: 3, axis, largest, index: "i32" },
       }))
     ),
+    { name: "wide indices", inputs: [random.input([5, 6])], attributes: { k: 2, index: "i64" } },
+  ],
   tolerance: { ofLargest: 0, reason: "a copy" },
 });

@@ -8,6 +8,7 @@ import {
   RESIZE_ROUNDING, RESIZE_SCALE_H, RESIZE_SCALE_W, RESIZE_SCRATCH, RESIZE_SCRATCH_BYTES, RESIZE_WIDTH, RESIZE_X,
   RESIZE_Y,
 } from "../generated/opcodes";
+import { coordinateOf, nearestOf } from "./resize_rules";
 
 const COLUMNS: u32 = 256;
 const ROWS: u32 = 32;
@@ -59,27 +60,10 @@ function linearRow(upper: usize, lower: usize, down: f32, table: usize, count: u
 /** Writes left, right and weight for place `at`; `given` 0 stands for the ratio of the sizes. */
 function place(ip: usize, at: u32, from: u32, to: u32, given: f32, entry: usize): void {
   const scale = given == 0 ? <f64>to / <f64>from : <f64>given;
-  const x = coordinate(u32At(ip, RESIZE_COORDINATES), <f64>at, <f64>from, <f64>to, scale);
-  let left = x;
-  if (u32At(ip, RESIZE_LINEAR)) left = Math.floor(x);
-  else {
-    const rounding = u32At(ip, RESIZE_ROUNDING);
-    if (rounding == 0) left = Math.ceil(x - 0.5);
-    else if (rounding == 1) left = Math.floor(x + 0.5);
-    else left = rounding == 2 ? Math.floor(x) : Math.ceil(x);
-  }
+  const x = coordinateOf(u32At(ip, RESIZE_COORDINATES), at, from, to, scale);
+  const left = u32At(ip, RESIZE_LINEAR) ? Math.floor(x) : nearestOf(u32At(ip, RESIZE_ROUNDING), x);
   const last = <f64>from - 1;
   store<u32>(entry, <u32>Math.min(last, Math.max(0, left)));
   store<u32>(entry, <u32>Math.min(last, Math.max(0, left + 1)), 4);
   store<f32>(entry, <f32>(x - left), 8);
-}
-
-/** The coordinate of a place, by the number of the rule in engine/run/wasm/lower/resize.ts. */
-function coordinate(rule: u32, at: f64, from: f64, to: f64, scale: f64): f64 {
-  const length = scale * from;
-  if (rule == 0) return (at + 0.5) / scale - 0.5;
-  if (rule == 1) return from / 2 * (1 - to / length) + (at + 0.5) / scale - 0.5;
-  if (rule == 2) return length == 1 ? -0.5 : (at + 0.5) / scale - 0.5;
-  if (rule == 3) return length == 1 ? 0 : at * (from - 1) / (length - 1);
-  return at / scale;
 }

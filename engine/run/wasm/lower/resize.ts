@@ -6,13 +6,7 @@ import { equal, product } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
 import { roundUp64 } from "./conv.ts";
 import { emit, inputAddress, outputAddress } from "./lower.ts";
-import { ROUNDINGS } from "../../../ops/resize_taps.ts";
-
-/** Rules for coordinates in the order of their numbers in the kernel. */
-const RULES = [
-  ...["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners"] as const,
-  ...["asymmetric"] as const,
-];
+import { COORDINATES, ROUNDINGS } from "../../../ops/resize_taps.ts";
 
 /** Bytes of a table of 256 columns and one row: see wasm/assembly/network/resize.ts. */
 const SCRATCH_BYTES = 257 * 12;
@@ -32,7 +26,7 @@ export const resizeKernel: WasmKernel = {
   when({ node }) {
     const { mode, antialias, exclude_outside, coordinates } = node.attributes;
     return mode !== "cubic" && !antialias && !exclude_outside &&
-      (RULES as readonly unknown[]).includes(coordinates) && isPlane(node);
+      coordinates !== "crop_and_resize" && isPlane(node);
   },
   lower(lowering) {
     const { inputs: [x], outputs: [y], attributes } = lowering.node;
@@ -47,7 +41,7 @@ export const resizeKernel: WasmKernel = {
       out_width: y!.shape.at(-1)!,
       ...{ scale_h, scale_w },
       linear: attributes.mode === "linear" ? 1 : 0,
-      coordinates: (RULES as readonly unknown[]).indexOf(attributes.coordinates),
+      coordinates: (COORDINATES as readonly unknown[]).indexOf(attributes.coordinates),
       rounding: (ROUNDINGS as readonly unknown[]).indexOf(attributes.rounding),
       scratch: lowering.scratch(SCRATCH_BYTES),
       scratch_bytes: roundUp64(SCRATCH_BYTES),
