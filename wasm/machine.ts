@@ -224,8 +224,7 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     }
   }
 
-  // By no more than is missing: before `expect`, steps of 16 MiB loaded SmolLM2 135M 3 % faster and Gemma 270M not, and
-  // first tokens came 1 to 2 % later. V8 counts the memory when it decides to look for garbage, from some 170 MB on.
+  // By no more than is missing: larger steps load a small model faster and bring its first token later. V8 counts the memory when it decides to look for garbage, from some 170 MB on.
   function ensure(end: number): void {
     const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
     if (missing <= 0) return;

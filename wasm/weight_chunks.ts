@@ -1,8 +1,7 @@
 // How the tiles of a weight are shared out. Threads take chunks from a counter, so that a slow core does
 // not stall the rest; but weights come out of memory, and a thread that reads on where it stopped gets
 // them faster than one that jumps. So each thread first takes one large chunk, and what is left is taken
-// in small ones. Measured on the weights of SmolLM2, one row, two threads of a Zen 3 (read alone 28 GB/s):
-// chunks of 8 KiB 12.3 GB/s, 32 KiB 16.0, 64 KiB 17.0, three quarters in large chunks 17.8.
+// in small ones (bench/results/kernels.md).
 
 import type { OperandsOf } from "./opcodes.ts";
 

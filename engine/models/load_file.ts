@@ -136,7 +136,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   }
   if (device.backend.name !== "gpu") refusePadding(options, file.name);
   const { backend } = device;
-  // Not from the length of the file, before it is opened: on two processors that loaded 1.08 to 1.15 times as long.
+  // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
   using adapters = await openAdapters(options.adapters);
   const prepared = await prepareModel(

@@ -3,7 +3,7 @@
 // depend on threads. Workers start with the first run that is worth it. Where none may be started (they are
 // modules of their own, and need permission to read them) the calling thread does it all. It also does all that GPTQ
 // rounds: a factor of columns² is too large for a copy a thread, and V8 takes twice as long to round with one in shared
-// memory (654 ms became 1283 for 128 rows of 1,024).
+// memory.
 
 import { mayReadModule } from "../io.ts";
 import { type EncodedRun, type EncodeJob, encodeRun } from "./encode_run.ts";

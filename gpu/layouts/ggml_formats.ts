@@ -57,10 +57,8 @@ const SIXTEENS: BlockReader = {
 };
 
 /**
- * Floats of 4 bits, E2M1, and levels of IQ4_NL and IQ4_XS. How levels are made of codes was measured on an H100,
- * 4096 × 14336 by one row, in GB/s where a plain read of the bytes has 2,430. E2M1: by its bits 1,700, a table of
- * pairs 1,310, a table of levels 1,130, logic on slices of bits 1,230, words shifted 800, a constant array 200.
- * IQ4_NL: a table of pairs 1,410 (from workgroup memory 1,460), of levels 1,170, slices 1,020, words 660, constant 180.
+ * Floats of 4 bits, E2M1, and levels of IQ4_NL and IQ4_XS. E2M1 is made of its
+ * bits and IQ4's levels come from a table of pairs, the fastest of six ways each (bench/results/kernels.md).
  */
 const FLOATS = { codes: "f4", offset: 16 } as const;
 /** The levels. */

@@ -12,10 +12,8 @@
 // 2. Accumulators of channels beyond 64 wait in `sums`, so that a score is summed in the order of channels
 //    whatever the size is.
 //
-// What then limits 3 queries: six sums, four cycles a multiply-add, are 1.5 a cycle of the 2 that a Zen 5 does; scores
-// and values reach 1.37 there, and 0.95 before. Queries in globals are the same text for V8 as locals. Vectors of
-// queries in memory, eight halves a load: 1.03 instead of 1.1. Runs of 32 positions 0.97, of 128 1.0 to 1.03 (the queries
-// of a run cost 340 instructions).
+// What then limits 3 queries are the six sums, four cycles a multiply-add. Queries in globals are the same text for V8
+// as locals; what else was tried is in bench/results/kernels.md.
 
 /** Positions whose scores are made at once; a line of scores has room for so many. */
 export const RUN = 64;

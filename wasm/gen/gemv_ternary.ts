@@ -2,8 +2,8 @@
 // sums of five cells, then of three, are made side by side, so that every byte is read once; floats follow cell by
 // cell, as in gemv.ts.
 //
-// On a Xeon with VNNI, two threads, 2048 × 5632 out of memory: 58 G operations (6.1 GB/s) a second, unpacked first 26;
-// bit pairs, which are a fifth more bytes than the file, made 72.
+// Twice as fast as unpacking first; bit pairs would be faster still, and a fifth more bytes than the file
+// (bench/results/kernels.md).
 
 import type { WeightLayout } from "../weight_layout.ts";
 import { cellEpilogue } from "./cells.ts";

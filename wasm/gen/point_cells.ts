@@ -8,12 +8,8 @@
 // A cell has 32 (or 64) points to look up, each a load that V8 checks, so that multiplying is a small part of the
 // work: these formats have no GEMV of their own, a block is unpacked first (gemv_unpacked.ts).
 //
-// On a Xeon with VNNI, two threads, 2048 × 5632 out of memory (reading alone 15 GB/s), in turns with layouts that had
-// a code of 3 or 4 bit for each column, 1.25 to 2.1 times the bytes of the file:
-//   G operations a second, now and then: IQ1_S 26, 39; IQ1_M 21, 35; IQ2_XXS 15 to 24, 31; IQ2_XS 18, 35; IQ2_S 14, 31;
-//   IQ3_XXS 18, 36; IQ3_S 17, 38. That is 2.0 to 3.7 GB/s.
-// Where lookups are made in a row does not matter: both halves of a quad in turn, or four lookups before the first
-// store, were the same within 3 %.
+// The cells are as small as the file's; layouts with a code for each column are 1.25 to 2.1 times as large and twice as
+// fast to unpack (bench/results/kernels.md).
 
 import { POINT_GRIDS } from "../point_grids.ts";
 import type { WeightLayout } from "../weight_layout.ts";

@@ -1,22 +1,8 @@
 // Register tiles: R activation rows times 16 weight rows out of an unpacked panel (unpack.ts).
 //   for each group: c = Σ code · q as integers in locals; f += d · (s · c) + m · (s · Σ q)
-// What was measured when these shapes were chosen (Zen 3 without VNNI, one thread, panel in cache):
-// 4 × 16 with 16-bit pair sums 84 G operations a second, 6 × 16 72 (spills), 4 × 8 84; relaxed dots 55.
-// On a Xeon with VNNI (relaxed dots, one thread, Q4_1, 576 columns, panel in cache, in turns with a loop of nothing
-// but dots; share of that loop's operations): a sum of eight dots costs four instructions for its scales, on the two
-// ports of the dots, so 8/12 = 0.667 is the most. Without the conversion (gen/dots.ts, floatSumsOf) it is 8/11.
-//   4 × 16 as below for `pair`                          0.629   62 vectors stored to the stack and 94 read a group
-//   4 × 16, a pointer a vector, no conversion           0.643   V8 checks bounds: a subtraction, a compare, a branch
-//   3 × 16, the same, code vectors one at a time        0.676   kept for `dot`
-//   2 × 24 0.674, 4 × 12 0.667, 3 × 12 0.658, 6 × 8 0.657, 2 × 16 0.627, 4 × 8 0.622
-//   3 × 16 with activations splatted by shuffles        0.592 (another run, 4 × 16 there 0.623)
-// Not kept: two groups of a panel in 80 globals, whose bounds V8 does not check, times all rows before the next two:
-// 3.9 instructions a dot in place of 5.2, 0.688 for 2 × 16 at 120 rows, but 0.604 at 60 and as 4 × 16 0.615; filling
-// the globals costs as much as ten rows.
-// A step of 128 rows of SmolLM2 in turns, before and after: products 284 and 267 ms on one thread, 171 and 166 on two.
-// Two threads are 1.6 times as fast as one, and ops on single elements 1.3 times. Not tried: giving each thread rows
-// of its own throughout a step. As it is, panels and rows alternate between threads, so half of what an op reads was
-// written by the other core.
+// Shapes are those that were fastest (bench/results/kernels.md): `pair` and `plain` 4 × 16, since wider ones spill; `dot`
+// 3 × 16 with code vectors one at a time, where scales and dots share two ports, so that 8/12 of the dots' own rate is
+// the most.
 // The text must reach V8 in this order: an optimiser that sinks each sum into one long expression loads
 // every vector early and spills (60 instead of 84), which is why the build uses asc at -O1.
 

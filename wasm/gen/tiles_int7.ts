@@ -5,18 +5,10 @@
 // - `dot`: twelve rows times two tiles. Eight vectors of codes (two steps of two tiles, four of one) stay in registers
 //   while the rows pass, each with one load that shuffles splat, because V8 checks every load (float_tiles.ts); sums
 //   are spilled. Dots and scales take the same two ports, 16 and 8 a group and row: two thirds of the limit.
-//   On a Sapphire Rapids core, all in caches, G operations a second: 12 × 16 105, 6 × 16 104, 4 × 16 103, 6 × 12 106,
-//   12 × 8 99; with a splatted load an operand 2 × 16 92, 4 × 8 91. Not kept: sums that start at the bits of 1.5 · 2^23
-//   and so are floats without a conversion (12 × 16 111, but other bits than `pair`); codes without minima (6 × 16
-//   113, and coarser). In MiniLM, two threads, the gain over 2 × 16 is within the noise: ratio of medians 1.04 and 1.05,
-//   of minima 0.93 and 0.98 (batch 1 and 16). Groups of 64 and 128 columns (6 × 8 115 and 127): quant/int7_groups.ts.
+//   Not kept: sums that start at the bits of 1.5 · 2^23 and so are floats without a conversion (other bits than
+//   `pair`), and codes without minima (coarser). Wider groups are faster and coarser: quant/int7_groups.ts.
 // - `pair`, `plain`: two rows times two tiles where there are two, four rows times one where not.
-// Measured on a Zen 3 core without VNNI, weights in cache, G operations a second: 4 × 8 67, 2 × 16 69, 4 × 16
-// 62 (spills), 3 × 8 66; with the relaxed dot in place of a pair product and a widening sum 50 to 58. With
-// one scale a row 80, with none (sums alone) 83 to 87, the dot's operations in registers alone 79: too coarse
-// for what it gains (quant/int7_groups.ts). Products of 16 bit: 55 with a scale a group, 63 with one a row.
-// Two steps in 16 bits that wrap, made right by sums of the activations, need a quarter fewer multiplications and
-// as many instructions more to spill and load: 62.
+//   One scale a row would be faster, and is too coarse (quant/int7_groups.ts). Figures: bench/results/kernels.md.
 
 import { INT7_CELL_BYTES, INT7_SCALE_BYTES } from "../int7_layout.ts";
 import { simdImports } from "./imports.ts";

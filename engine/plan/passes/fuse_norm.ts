@@ -1,7 +1,7 @@
 // fuse_norm: products of narrow rows normalise their input by themselves, where the device has a kernel for that:
 //   matmul_q8(rms_norm_q8(x, g), W, b) → norm_matmul_q8(x, g, W, b), and the same for matmul_glu_q8.
 // Every workgroup then normalises the whole row. For rows up to those of an 8B model that costs less than a dispatch of
-// its own (on an H100 an 8B Llama decodes 401 tokens/s instead of 365); for a vocabulary of outputs it does not.
+// its own (bench/results/kernels.md); for a vocabulary of outputs it does not.
 
 import { WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";

@@ -2,10 +2,8 @@
 // that nothing is split or copied (spec LF-6):
 //   attention(x·Wq, x·Wk, x·Wv)  →  attention(x·[Wq; Wk; Wv])
 // Products of 8-bit rows alone: there a third of the chunks, each three times as wide, is worth up to an eighth of
-// the products' time (384 columns, 2 threads of a Xeon, alternated: 32 and 128 rows 1.12, 1 to 8 rows 1.02, 512 rows
-// 1.01; MiniLM as a whole by minima 1.00 to 1.02, by medians 0.99 to 1.04). Products of floats lose where rows are
-// many (128 rows 0.92, 512 rows 0.96; 1 to 32 rows 1.01 to 1.05), and taking the columns apart by slices loses with
-// both (0.84 to 1.09): they stay apart.
+// the products' time. Products of floats lose where rows are many, and taking the columns apart by slices loses with
+// both (bench/results/kernels.md): they stay apart.
 
 import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";

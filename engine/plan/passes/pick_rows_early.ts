@@ -2,8 +2,7 @@
 // last attention every op works on rows by themselves, so one row goes on where a prompt has 128:
 //   select_rows(add(x, matmul(y, W)), rows) → add(select_rows(x, rows), matmul(select_rows(y, rows), W))
 // A prompt then does without most of its last layer; where no row is wanted (all pieces of a prompt but the last),
-// without all of it behind the attention. Steps of 128 rows on WASM in turns (Zen 5, two threads): Gemma 3 270M 1.047
-// times as fast, SmolLM2 1.034. Not the queries and the attention itself, by their share about 1 % more: how a kernel
+// without all of it behind the attention. Not the queries and the attention itself, by their share 1 % more: how a kernel
 // cuts an attention up hangs on its positions, which must be inputs of the step for that (wasm/assembly/machine/runtime.ts).
 
 import { equal } from "../../graph/dim/mod.ts";

@@ -1,11 +1,7 @@
-// The best of a step's logits, found by the machine where that is all that will be looked at (StepWish). A scan of
-// 262,144 logits took JavaScript 0.28 ms on one thread, behind a copy of a megabyte (0.02 ms out of the second-level
-// cache). Two threads find the best one in 0.011 ms, the best 40 in 0.022 and the best 64 in 0.035; one thread in 0.022,
-// 0.034 and 0.047 (AMD EPYC, Zen 5). It is a program of its own behind the step's, so that steps without a wish are as
-// they were: a spinning worker takes it up in a third of a microsecond. The row stays where it is until the next step.
-// Decoding in turns with whole rows, two threads and one: Gemma 3 270M 1.05 and 1.04 times as fast if greedy, 1.11 and
-// 1.06 with top-k 40; SmolLM2 (49,152 logits) 1.02 and 1.04, 1.03 and 1.05. What is left between two steps of JavaScript
-// is 0.06 to 0.09 ms, of which 0.03 is the turn of `pause`; no other piece takes 0.02, half a percent of SmolLM2's step.
+// The best of a step's logits, found by the machine where that is all that will be looked at: JavaScript takes ten
+// times as long to scan a large vocabulary, and copies it before (bench/results/kernels.md). It is a program of its own
+// behind the step's, so that other steps are as they were: a spinning worker takes it up in a third of a microsecond.
+// The row stays where it is until the next step.
 
 import type { Machine } from "../../../wasm/machine.ts";
 import { instruction } from "../../../wasm/opcodes.ts";

@@ -3,8 +3,8 @@
 // decoder between two layers, where one row of numbers a token does. Weights, caches and activations lie with
 // the nodes that use them; a weight that two parts read (an embedding that is also the head) is in both.
 //
-// Why not one memory of 64-bit addresses: in Deno 2.9.6 a loop of vector loads out of the cache ran 7 to 19 %
-// slower on one (16.3 against 13.2 to 15.4 GB/s), every kernel would be there twice, AssemblyScript reaches it by an
+// Why not one memory of 64-bit addresses: in Deno 2.9.6 a loop of vector loads out of the cache ran up to a fifth
+// slower on one, every kernel would be there twice, AssemblyScript reaches it by an
 // undocumented way only, and what is gained is a copy of a row between memories, microseconds a token.
 
 import { ResourceError } from "../../errors.ts";

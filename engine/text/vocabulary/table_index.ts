@@ -23,7 +23,7 @@ export function createTableIndex(table: StringTable): TextIndex {
   while (size < 2 * count) size *= 2;
   const mask = size - 1;
   // 0 is an empty slot, n + 1 is string n. With bits of the hash beside it in place of a list of hashes, Gemma's
-  // vocabulary took as long on a cold start (12.6 to 12.8 ms, medians of 15).
+  // vocabulary took as long on a cold start.
   const slots = new Int32Array(size);
   const hashes = new Int32Array(count);
   let longest = 0;

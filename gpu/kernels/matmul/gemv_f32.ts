@@ -2,10 +2,8 @@
 // quads of four columns instead of packed bytes; a row of x whose length is no multiple of the layout's unit
 // reads zeros behind its end.
 //
-// On an H200, Q4_0 of 14,336 × 4,096, share of a plain read: lanes that read x where it lies 12 % with one output a
-// team, 20 % with two, 38 % with four; by way of workgroup memory 37 % with two. Of 4,096 × 4,096 21, 34, 38 and 42 to
-// 44 %; with four rows 6 % and 19 %. Teams of 32 lanes are as fast as those of 16 for small matrices and slower for
-// large ones.
+// Four outputs a team, and x read where it lies: workgroup memory for x, or fewer outputs, were slower on every shape
+// (bench/results/kernels.md).
 
 import type { Shader } from "../../kernel.ts";
 import { codeLayout } from "../../weight_layout.ts";

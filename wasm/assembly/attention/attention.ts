@@ -26,26 +26,8 @@
 //    with a soft cap, which would come before it).
 // 7. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
 //
-// Decoding, one row, caches of 8 to 30 layers so that none stays in L2, on a Zen 5 (peak 67 GFLOPS a thread, reads 32
-// GB/s with one thread, 42 with two), times as fast as one KV head a unit with K and V not touched ahead and the
-// loops of N queries as they had been (gen/attention_half.ts), medians of turns; queries/KV heads/size, one thread:
-//   255 positions    9/3/64 1.18, 32/8/128 1.14, 32/4/64 1.24, 15/5/80 1.19, 24/3/64 1.22, 4/1/256 1.06
-//   1,000            9/3/64 1.79, 32/8/128 2.2, 16/8/128 2.3, 32/4/64 1.5, 15/5/80 1.9, 24/3/64 1.33, 4/1/256 1.5
-//   4,000            9/3/64 1.68, 3/3/64 1.77, 12/3/64 1.49, 4/1/256 1.66; two threads 9/3/64 1.70 (29 → 49 GFLOPS)
-//   4,000, others    Q8_0 9/3/64 1.48, 32/4/64 1.46; float32 9/3/64 1.75
-// Eight rows on eight caches, two threads: 9/3/64 1.5 at 64 positions, 2.1 at 255, 2.4 at 1,000; 32/8/128 1.5, 2.4, 2.9;
-// 4/1/256 2.1, 2.8, 3.0 (all rows of a head were one unit). 128 rows 1.07 to 1.13, by the softmax.
-// Whole decodes in turns, two threads: SmolLM2 1.05 at 200 positions, 1.38 and 1.43 at 950, 1.52 and 1.66 at 4,000; Gemma 3
-// 270M (most layers see 512) 1.06 and 1.12 at 950, 1.09 at 4,000. On two cores of a Sapphire Rapids, SmolLM2's shape: 1.05 to 1.14 at 64, 1.14 to 1.18 at 1,000, 1.26 at
-// 4,000, prompts of 128 1.01, of 512 1.0 to 1.15.
-// Of one row's, reading in order alone is 1.46 to 1.7 (all heads in a unit without touching 0.73 to 1.0); what is in L2
-// gained 1.15 by the loops and the softmax. At 4,000 positions about a quarter of the time is still the touching.
-//
-// Tried and not kept: touching what comes next while this run is at work, so that reading and computing overlap
-// (each touch that misses holds up the reorder buffer: 8 or 16 lines four times a position 0.8 to 0.86 of no touching,
-// two lines every four positions 0.85 of touching at once), touching downwards (0.55 of upwards), units of 512 and of
-// 1,024 bytes of a row instead of whole rows (0.82 to 0.86 of those for 8 KV heads of 128). For caches in L2 before
-// this, within 3 %: 3 × 4 and 4 × 4 accumulators, caches with the heads stored apart.
+// What 1, 3 and 4 gain, and what was tried and not kept (touching while computing, touching downwards, units of a
+// part of a row), is in bench/results/kernels.md.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
 import { attendHalf } from "./f16";
 import { LOWEST, segmentCount } from "./parts";

@@ -13,9 +13,7 @@
 // 3. Waiting polls first (a hand-over takes 0.3 µs) and sleeps on one bell after a bounded number of
 //    polls; whoever completes something rings only if somebody sleeps.
 // 4. Only the head of a chain has a counter. Whoever got a chunk of it takes that through all links, so a late
-//    thread, which gets none, runs no link. SmolLM2's decode waits 335 times a step instead of 424. Whole decodes
-//    in turns, new ÷ old: two threads of a Xeon 1.00 to 1.07, prompts of 128 tokens 1.06; a Zen 5 1.00 to 1.01 and
-//    0.99 to 1.00, one thread 1.00 on both.
+//    thread, which gets none, runs no link. A decode waits a fifth less often (bench/results/kernels.md).
 // 5. An idle worker ends itself after a while, so a script that forgets dispose() still ends.
 // 6. Before it sleeps it touches memory that is about to be written to, if there is any: the system gives a process
 //    its pages one by one at the first write, which takes as long as reading and packing what comes there.

@@ -5,9 +5,8 @@
 // Both do the same float operations in the same order, so a row's result does not depend on how many rows
 // there are, nor on threads: every output is computed by one thread.
 //
-// Not kept for many rows: a thread reads a twelfth of its next panel after every twelve rows, as in a model unpacking
-// waits for memory (a tenth of a product of 128 rows, Q5_0): whole steps of 128 rows on a Zen 5 Gemma 1.024, SmolLM2
-// 1.015 times as fast, on a Xeon 0.98, 0.99 and 1.06. Steps of 256 rows instead of 128 gain more: 1.06 to 1.10.
+// Not kept for many rows: reading a twelfth of the next panel after every twelve rows, since unpacking waits for memory;
+// steps of 256 rows gain more (bench/results/kernels.md).
 //
 // How to multiply is asked of the processor, not configured (gen/dots.ts describes the styles). The
 // relaxed dot of 127 and 255 tells: 4 · 127 · 255 means that the second operand is unsigned and nothing

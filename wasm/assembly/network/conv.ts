@@ -6,8 +6,7 @@
 // planes of 2ⁿ elements do, until bias and activation are on them. Sizes of pieces, runs and passes come
 // from engine/run/wasm/lower/conv_setup.ts: few channels make long pieces, which read and write memory in order.
 //
-// Measured and not kept (Zen 3, one thread): packing taps instead of lines for windows three wide (im2col),
-// which moves each element once a tap: 17 GFLOP/s for 96 → 24 filters of 3 × 3.
+// Not kept: packing taps instead of lines for windows three wide (im2col), which moves each element once a tap.
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { oneTiles, stridedTiles, threeTiles } from "../generated/conv_tiles";
 import { activateInto } from "./epilogue";

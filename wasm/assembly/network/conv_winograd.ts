@@ -5,8 +5,8 @@
 //   conv_winograd:         a chunk is a piece of two rows of the output. V = Bᵀ d B of a run of channels; then
 //                          16 products U · V by the tiles of conv.ts; then Y = Aᵀ M A, bias, activation
 //
-// Measured (Zen 3, one thread, busy machine): text detection, 640 × 640, takes 191 ms of processor time with it, 231 without. The error
-// is that of a few more sums; F(4 × 4) would save more products, and lose two digits.
+// A sixth less processor time for text detection (bench/results/kernels.md). The error is that of a few more sums;
+// F(4 × 4) would save more products, and lose two digits.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { oneTiles } from "../generated/conv_tiles";
 import { activated } from "./epilogue";

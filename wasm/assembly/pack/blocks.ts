@@ -1,10 +1,8 @@
 // Packs rows of any format that is a line of wasm/format_layouts.ts into tiles.
 //   for each block of a row: its scales to a header or cells (scales.ts)
 //   for each cell of a row:  its codes as bytes (codes.ts), then as planes
-// Formats that models come in most often have packers of their own (pack.ts, four.ts), ten times faster. GB/s of
-// the file a thread packs here on a Zen 5, before codes of 32 columns were read as vectors and a layout's sizes asked
-// for once, and since: IQ4_NL 0.10 and 1.05, IQ4_XS 0.11 and 1.23, Q3_K 0.16 and 0.58, Q2_K 0.19 and 0.66, MXFP4 0.10
-// and 1.05, INT4_G64 0.57 and 1.20.
+// Formats that models come in most often have packers of their own (pack.ts, four.ts), ten times faster
+// (bench/results/kernels.md).
 import { blockColumns, cellBytes, codeBits, headerBytes, scaleBytes } from "../generated/layouts";
 import { laneOf } from "./pack";
 import { readCodes, storeCodes } from "./codes";

@@ -1,8 +1,6 @@
 // Four rows that fill half of a tile (pack.ts), as vectors: a vector of 16 bytes of each of four rows becomes four
-// vectors with a word of each row. `row` is the first, 0 or 4. GB/s of the file a thread packs on a Zen 5, into memory
-// that was touched before, against rows one by one (of simple formats: with scales one by one): Q4_0 11.5 and 8.2,
-// Q4_1 12.2 and 7.5, Q5_0 8.1 and 6.4, Q8_0 14.1 and 10.7, Q4_K 11.8 and 2.7, Q5_K 11.2 and 2.0, Q6_K 10.9 and 2.1,
-// F32 18.2 and 6.5.
+// vectors with a word of each row: 1.3 to 5 times as fast as row by row (bench/results/kernels.md). `row` is the first, 0
+// or 4.
 // Every function returns the number of half-float scales that are not finite.
 
 import {
