@@ -10,9 +10,9 @@ import type { DataType, Graph, HostData } from "../../graph/graph.ts";
 import { elementCount, type HostTensor } from "../../ops/host_tensor.ts";
 import { checkSupport } from "../derivation/opset.ts";
 import { prepareGraph } from "../derivation/prepare.ts";
-import { contradictions, type InputShapes } from "../derivation/symbols.ts";
+import type { InputShapes } from "../derivation/symbols.ts";
 import { deviceGraph } from "../running/ready_segment.ts";
-import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "../running/variant.ts";
+import { deriveFitting, NotOneSegment, usedSymbols, type Variant } from "../running/variant.ts";
 import type { DeviceName, PreparedPlan } from "../../run/backend.ts";
 import { optimize, type PassContext } from "../../plan/passes.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
@@ -104,9 +104,9 @@ export function deriveStage(
   const symbols = usedSymbols(graph);
   const bindAll = (sizes: StepSizes): DimEnv => {
     const env = variant.binder.bind(shapesAt(ports, sizes));
-    if (!("conflict" in env)) return { ...env as DimEnv, [WANTED_ROWS]: sizes.wanted ?? 1 };
+    if (typeof env !== "string") return { ...env, [WANTED_ROWS]: sizes.wanted ?? 1 };
     throw new RangeError(
-      `Cannot run ${ports.file}: ${sizes.rows} tokens behind ${sizes.held} do not fit at ${env.conflict}`,
+      `Cannot run ${ports.file}: ${sizes.rows} tokens behind ${sizes.held} do not fit at ${env}`,
     );
   };
   return {
@@ -142,29 +142,19 @@ function derive(
   const shapes = PROBES.map((sizes) => shapesAt(ports, oneToken ? { ...sizes, rows: 1 } : sizes));
   const graph = withOneSequence(model.graph, shapes);
   const prepared = prepareGraph(model, graph, model.opsets);
-  const dropped = new Set(shapes.flatMap((some) => [...contradictions(graph.inputs, some)]));
-  for (;;) {
-    let variant: Variant;
-    try {
-      variant = deriveVariant(model, prepared, { shapes: shapes[0]!, outputs, dropped });
-    } catch (error) {
-      if (!(error instanceof NotOneSegment)) throw error;
-      throw new UnsupportedError(`cannot be a session: ${error.message}`, {
-        file: model.file,
-        remedy: "Run it with loadGraph()",
-        cause: error,
-      });
-    }
-    const conflict = shapes.map((some) => variant.binder.bind(some))
-      .find((env) => "conflict" in env)?.conflict as string | undefined;
-    if (conflict === undefined) return variant;
-    if (dropped.has(conflict)) {
-      throw new UnsupportedError(`cannot be a session: its sizes do not fit at ${conflict}`, {
-        file: model.file,
-        remedy: "Run it with loadGraph()",
-      });
-    }
-    dropped.add(conflict);
+  const remedy = "Run it with loadGraph()", { file } = model;
+  try {
+    const derived = deriveFitting(prepared, { context: model, shapes, outputs });
+    if (!("conflict" in derived)) return derived.variant;
+    const { conflict } = derived;
+    throw new UnsupportedError(`cannot be a session: its sizes do not fit at ${conflict}`, {
+      file,
+      remedy,
+    });
+  } catch (error) {
+    if (!(error instanceof NotOneSegment)) throw error;
+    const message = `cannot be a session: ${error.message}`;
+    throw new UnsupportedError(message, { file, remedy, cause: error });
   }
 }
 

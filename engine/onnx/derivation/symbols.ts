@@ -338,8 +338,8 @@ function multipleFor(
 
 /** Finds values of symbols in the shapes of a run. */
 export interface Binder {
-  /** Values of all symbols, or the first axis that contradicts. */
-  bind(shapes: InputShapes): DimEnv | { readonly conflict: string };
+  /** Values of all symbols, or the key of the first axis that contradicts. */
+  bind(shapes: InputShapes): DimEnv | string;
 }
 
 interface Step {
@@ -384,7 +384,7 @@ export function createBinder(dims: ReadonlyMap<string, readonly Dim[]>): Binder 
       }
       for (const { input, axis, size } of checks) {
         if (holds(size, env, shapes.get(input)![axis]!)) continue;
-        return { conflict: axisKey(input, axis) };
+        return axisKey(input, axis);
       }
       return env;
     },

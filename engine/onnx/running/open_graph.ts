@@ -49,9 +49,9 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   const context: ModelContext = model;
   checkSupport(context, graph, opsets);
   const prepared = prepareGraph(context, graph, opsets);
-  const program: Program = createProgram(context, prepared, new Map(), runtime);
+  const program: Program = createProgram(prepared, { context, runtime });
   const outputNames = graph.outputs.map(({ name }) => name);
-  const symbolic = createSymbolicProgram(context, prepared, runtime);
+  const symbolic = createSymbolicProgram(prepared, { context, runtime });
   symbolic.check(graph.inputs.filter(({ name }) => !graph.initializers.has(name)), outputNames);
   const names = new Set(graph.inputs.map(({ name }) => name));
   const optional = graph.inputs.filter(({ type }) => type?.kind === "optional");

@@ -98,7 +98,8 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
         const known = new Map(shapes);
         for (const key of dropped) placeholderAt(known, key);
         const { onPass } = options;
-        const variant = deriveVariant(model, prepared, { shapes: known, outputs, dropped, onPass });
+        const request = { context: model, shapes: known, outputs, dropped, onPass };
+        const variant = deriveVariant(prepared, request);
         return { ...boundTo(variant, dropped), assumptions: variant.assumptions, split: [] };
       } catch (error) {
         if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;

@@ -14,6 +14,7 @@ import {
   prepareGraph,
   type ScopedNode,
 } from "../derivation/prepare.ts";
+import type { SegmentRequest } from "../derivation/derivation.ts";
 import { constantEntries, deriveSegment, type Segment } from "../derivation/segment.ts";
 import { load } from "../derivation/fold.ts";
 import { constantTensor } from "../derivation/stored.ts";
@@ -55,154 +56,69 @@ interface Stage {
 // More sets of shapes than this, and the oldest is derived again when it comes back.
 const MOST_STAGES = 32;
 
-/**
- * Makes a program.
- *
- * @param outer Constants around a body.
- */
+/** Where a program is. */
+export interface ProgramSurroundings {
+  readonly context: ModelContext;
+  readonly runtime: Runtime;
+  /** Constants around a body. */
+  readonly outer?: ReadonlyMap<string, Entry>;
+}
+
+/** Makes a program. */
 export function createProgram(
-  context: ModelContext,
-  prepared: PreparedGraph,
-  outer: ReadonlyMap<string, Entry>,
-  runtime: Runtime,
+  { graph, nodes }: PreparedGraph,
+  { context, runtime, outer = new Map() }: ProgramSurroundings,
 ): Program {
-  const { graph, nodes } = prepared;
   const constants = new Map<string, Entry>([...outer, ...constantEntries(graph)]);
   const first = new Map<string, Stage>();
 
-  function derive(
-    entries: ReadonlyMap<string, Entry>,
-    left: readonly ScopedNode[],
-    outputs: readonly string[],
-  ): Stage {
-    const name = graph.name || "graph";
-    const segment = deriveSegment({ context, name, nodes: left, entries, outputs });
+  function derive(part: Pick<SegmentRequest, "nodes" | "entries" | "outputs">): Stage {
+    const segment = deriveSegment({ context, name: graph.name || "graph", ...part });
     return { segment, next: new Map(), bodies: new Map() };
   }
 
   async function run(inputs: Environment, request: RunRequest): Promise<Map<string, HostValue>> {
     const environment = new Map<string, HostValue>(inputs);
-    const { outputs } = request;
+    const { outputs, signal } = request;
     const key = `${outputs.join("\n")}\n\n${keyOf(inputs.keys(), environment)}`;
     let stage = take(first, key, () => {
       const entries = new Map([...constants, ...entriesOf(inputs.keys(), environment)]);
-      return derive(entries, neededNodes(nodes, outputs), outputs);
+      return derive({ entries, nodes: neededNodes(nodes, outputs), outputs });
     });
     for (;;) {
-      request.signal?.throwIfAborted();
-      const fresh = await runStage(stage, environment, request);
-      const { rest, contents, entries } = stage.segment;
-      if (rest.length === 0) break;
-      const values = [...contents].map((name) => [name, contentKey(environment.get(name)!)]);
-      const key = `${keyOf(fresh, environment)}\n${values.join("\n")}`;
-      const before = stage;
-      stage = take(before.next, key, () => {
-        if (fresh.length === 0 && contents.size === 0) {
-          throw new FormatError(`cannot go on at node ${rest[0]!.node.name}`, {
-            file: context.file,
-          });
-        }
-        const known = [...contents].map((name): [string, Entry] => [
-          name,
-          constantTensor(tensorOf(environment.get(name)!)),
-        ]);
-        const kept = [...before.segment.fetches.keys()].filter((name) => !contents.has(name));
-        return derive(
-          new Map([
-            ...entries,
-            ...entriesOf([...fresh, ...kept], environment),
-            ...known,
-          ]),
-          rest,
-          outputs,
-        );
-      });
+      signal?.throwIfAborted();
+      const fresh = await runStage({ context, runtime, stage, environment, signal });
+      if (stage.segment.rest.length === 0) break;
+      stage = nextStage(stage, { fresh, environment, outputs });
     }
     return new Map(outputs.map((name) => [name, valueNamed(stage, name, environment)]));
   }
 
-  async function runStage(
-    stage: Stage,
-    environment: Map<string, HostValue>,
-    request: RunRequest,
-  ): Promise<string[]> {
-    const { segment } = stage;
-    if (segment.graph) {
-      stage.ready ??= await readySegment(segment, runtime);
-      for (const [name, value] of await stage.ready.run(environment)) environment.set(name, value);
-    }
-    for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
-    const fresh: string[] = [];
-    for (const scoped of segment.hostNodes) {
-      const results = await evaluate(stage, scoped, environment, request);
-      scoped.node.outputs.forEach((name, i) => {
-        if (name === "") return;
-        const result = results[i];
-        if (!result) throw new TypeError(`${scoped.node.name} gives no output ${i}`);
-        environment.set(name, result);
-        fresh.push(name);
-      });
-    }
-    return fresh;
-  }
-
-  function evaluate(
-    stage: Stage,
-    scoped: ScopedNode,
-    environment: ReadonlyMap<string, HostValue>,
-    { signal }: RunRequest,
-  ) {
-    const { node } = scoped;
-    const { op, version } = findOp(context, scoped);
-    const values = node.inputs.map((name) =>
-      name === "" ? undefined : valueNamed(stage, name, environment)
-    );
-    const call: HostCall = {
-      node,
-      version,
-      attributes: op.read(node, version),
-      inputs: values.slice(0, values.findLastIndex((value) => value !== undefined) + 1),
-      wanted: node.outputs.map((name) => name !== ""),
-      tensor(index) {
-        const value = values[index];
-        if (isHostTensor(value)) return value;
-        throw new TypeError(`input ${index} of ${node.name} must be a tensor of numbers`);
-      },
-      run: (body, inputs) => runBody(stage, scoped, body, inputs, environment, signal),
-      signal,
-    };
-    runtime.onHostNode?.(node);
-    return op.evaluate!(call);
-  }
-
-  async function runBody(
-    stage: Stage,
-    scoped: ScopedNode,
-    body: OnnxGraph,
-    inputs: readonly HostValue[],
-    environment: ReadonlyMap<string, HostValue>,
-    signal: AbortSignal | undefined,
-  ): Promise<HostValue[]> {
-    const { entries } = stage.segment;
-    const captured = new Map<string, HostValue>();
-    for (const name of namesReadBy(scoped.node)) {
-      const value = environment.get(name);
-      if (value) captured.set(name, value);
-    }
-    let program = stage.bodies.get(body);
-    if (!program) {
-      const outer = new Map(
-        [...entries].filter(([name, entry]) => !captured.has(name) && isKnown(entry)),
-      );
-      const names = new Set([...entries.keys(), ...environment.keys()]);
-      const prepared = prepareGraph(context, body, scoped.opsets, names);
-      program = createProgram(context, prepared, outer, runtime);
-      stage.bodies.set(body, program);
-    }
-    body.inputs.forEach(({ name }, i) => inputs[i] && captured.set(name, inputs[i]));
-    const outputs = body.outputs.map(({ name }) => name);
-    const results = await program.run(captured, { outputs, signal });
-    return outputs.map((name) => results.get(name)!);
+  // The rest of the graph, now that the results of a stage are there, and the contents that it waited for.
+  function nextStage(
+    { segment, next }: Stage,
+    { fresh, environment, outputs }: {
+      readonly fresh: readonly string[];
+      readonly environment: Environment;
+      readonly outputs: readonly string[];
+    },
+  ): Stage {
+    const { rest, contents, entries, fetches } = segment;
+    const values = [...contents].map((name) => [name, contentKey(environment.get(name)!)]);
+    return take(next, `${keyOf(fresh, environment)}\n${values.join("\n")}`, () => {
+      if (fresh.length === 0 && contents.size === 0) {
+        throw new FormatError(`cannot go on at node ${rest[0]!.node.name}`, {
+          file: context.file,
+        });
+      }
+      const known = [...contents].map((name): [string, Entry] => [
+        name,
+        constantTensor(tensorOf(environment.get(name)!)),
+      ]);
+      const kept = [...fetches.keys()].filter((name) => !contents.has(name));
+      const made = entriesOf([...fresh, ...kept], environment);
+      return derive({ entries: new Map([...entries, ...made, ...known]), nodes: rest, outputs });
+    });
   }
 
   return {
@@ -213,6 +129,94 @@ export function createProgram(
       first.clear();
     },
   };
+}
+
+/** A stage on its way. */
+interface StageRun {
+  readonly context: ModelContext;
+  readonly runtime: Runtime;
+  readonly stage: Stage;
+  /** Values so far; results go here. */
+  readonly environment: Map<string, HostValue>;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Runs a stage's graph and its host nodes. Names of what the host made. */
+async function runStage(running: StageRun): Promise<string[]> {
+  const { stage, environment, runtime } = running;
+  const { segment } = stage;
+  if (segment.graph) {
+    stage.ready ??= await readySegment(segment, runtime);
+    for (const [name, value] of await stage.ready.run(environment)) environment.set(name, value);
+  }
+  for (const [name, source] of segment.copies) environment.set(name, environment.get(source)!);
+  const fresh: string[] = [];
+  for (const scoped of segment.hostNodes) {
+    const results = await evaluate(running, scoped);
+    scoped.node.outputs.forEach((name, i) => {
+      if (name === "") return;
+      const result = results[i];
+      if (!result) throw new TypeError(`${scoped.node.name} gives no output ${i}`);
+      environment.set(name, result);
+      fresh.push(name);
+    });
+  }
+  return fresh;
+}
+
+function evaluate(running: StageRun, scoped: ScopedNode) {
+  const { context, runtime, stage, environment, signal } = running;
+  const { node } = scoped;
+  const { op, version } = findOp(context, scoped);
+  const values = node.inputs.map((name) =>
+    name === "" ? undefined : valueNamed(stage, name, environment)
+  );
+  const call: HostCall = {
+    node,
+    version,
+    attributes: op.read(node, version),
+    inputs: values.slice(0, values.findLastIndex((value) => value !== undefined) + 1),
+    wanted: node.outputs.map((name) => name !== ""),
+    tensor(index) {
+      const value = values[index];
+      if (isHostTensor(value)) return value;
+      throw new TypeError(`input ${index} of ${node.name} must be a tensor of numbers`);
+    },
+    run: (body, inputs) => runBody(running, { scoped, body, inputs }),
+    signal,
+  };
+  runtime.onHostNode?.(node);
+  return op.evaluate!(call);
+}
+
+async function runBody(
+  { context, runtime, stage, environment, signal }: StageRun,
+  { scoped: { node, opsets }, body, inputs }: {
+    readonly scoped: ScopedNode;
+    readonly body: OnnxGraph;
+    readonly inputs: readonly HostValue[];
+  },
+): Promise<HostValue[]> {
+  const { entries } = stage.segment;
+  const captured = new Map<string, HostValue>();
+  for (const name of namesReadBy(node)) {
+    const value = environment.get(name);
+    if (value) captured.set(name, value);
+  }
+  let program = stage.bodies.get(body);
+  if (!program) {
+    const outer = new Map(
+      [...entries].filter(([name, entry]) => !captured.has(name) && isKnown(entry)),
+    );
+    const names = new Set([...entries.keys(), ...environment.keys()]);
+    const prepared = prepareGraph(context, body, opsets, names);
+    program = createProgram(prepared, { context, runtime, outer });
+    stage.bodies.set(body, program);
+  }
+  body.inputs.forEach(({ name }, i) => inputs[i] && captured.set(name, inputs[i]));
+  const outputs = body.outputs.map(({ name }) => name);
+  const results = await program.run(captured, { outputs, signal });
+  return outputs.map((name) => results.get(name)!);
 }
 
 function profileOf({ ready, bodies, next }: Stage): ProfileEntry[] {

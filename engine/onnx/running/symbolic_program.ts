@@ -8,22 +8,23 @@ import type { DimEnv } from "../../graph/dim/mod.ts";
 import { exactText } from "../../ops/exact_text.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { HostTensor } from "../../ops/host_tensor.ts";
-import type { ModelContext, PreparedGraph } from "../derivation/prepare.ts";
+import type { PreparedGraph } from "../derivation/prepare.ts";
 import type { Segment } from "../derivation/segment.ts";
-import { contradictions, type InputShapes } from "../derivation/symbols.ts";
+import type { InputShapes } from "../derivation/symbols.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
 import { plan } from "../../plan/planner.ts";
+import type { ProgramSurroundings } from "./program.ts";
 import { decidingInputs } from "./deciding_inputs.ts";
 import { likelyShapes } from "./likely_shapes.ts";
 import {
   deviceGraph,
   type ProfileEntry,
-  type ReadySegment,
   readySegment,
   type ResultArrays,
   type Runtime,
 } from "./ready_segment.ts";
-import { deriveVariant, NotOneSegment, usedSymbols, type Variant } from "./variant.ts";
+import { NotOneSegment } from "./variant.ts";
+import { type Bound, createVariants, type Decision } from "./variants.ts";
 
 /** Runs of one graph with symbols. */
 export interface SymbolicProgram {
@@ -48,12 +49,6 @@ export interface SymbolicProgram {
   dispose(): void;
 }
 
-/** A variant and what a run's shapes make of its symbols. */
-interface Bound {
-  readonly variant: ReadyVariant;
-  readonly bindings: DimEnv;
-}
-
 /** The shapes of a run, and what they came to. */
 interface LastRun {
   readonly names: readonly string[];
@@ -63,36 +58,19 @@ interface LastRun {
   readonly bound: Bound;
 }
 
-interface ReadyVariant extends Variant {
-  symbols?: ReadonlySet<string>;
-  ready?: { readonly segment: ReadySegment; readonly limits: DimEnv };
-}
-
-const MOST_VARIANTS = 8;
 /** Values of the inputs that decide an If, of which each is derived for itself. */
 const MOST_DECISIONS = 8;
-const MOST_TRIES = 64;
-
-interface Decision {
-  readonly key: string;
-  readonly known: ReadonlyMap<string, HostTensor>;
-}
-
 const NO_DECISION: Decision = { key: "", known: new Map() };
 
 /** Makes it; nothing is derived before the first run. */
 export function createSymbolicProgram(
-  context: ModelContext,
   prepared: PreparedGraph,
-  runtime: Runtime,
+  surroundings: ProgramSurroundings,
 ): SymbolicProgram {
-  const variants = new Map<string, ReadyVariant[]>();
-  const { withoutPasses } = runtime;
-  const reasons: string[] = [];
-  const hopeless = new Set<string>();
+  const { runtime } = surroundings;
+  const variants = createVariants(prepared, surroundings);
   const deciding = decidingInputs(prepared);
   const decisions = new Set<string>();
-  const fixedKeys = new Set<string>();
   // Most runs have the shapes of the one before: then nothing is looked up and no closure evaluated.
   let last: LastRun | undefined;
 
@@ -112,89 +90,8 @@ export function createSymbolicProgram(
     return { key, known };
   }
 
-  function find(
-    key: string,
-    shapes: InputShapes,
-    outputs: readonly string[],
-    known: Decision["known"] = NO_DECISION.known,
-  ): Bound | undefined {
-    const made = variants.get(key) ?? [];
-    variants.set(key, made);
-    for (const variant of made) {
-      const bindings = variant.binder.bind(shapes);
-      if (!("conflict" in bindings)) return { variant, bindings: bindings as DimEnv };
-    }
-    if (made.length >= MOST_VARIANTS) return undefined;
-    if (fixedKeys.has(key)) {
-      const variant = deriveVariant(context, prepared, {
-        shapes,
-        outputs,
-        known,
-        fixed: true,
-        withoutPasses,
-      });
-      made.push(variant);
-      return { variant, bindings: {} };
-    }
-    const dropped = contradictions(prepared.graph.inputs, shapes);
-    for (let tries = 0; tries <= MOST_TRIES; tries++) {
-      const variant = deriveVariant(context, prepared, {
-        shapes,
-        outputs,
-        dropped,
-        known,
-        withoutPasses,
-      });
-      const bindings = variant.binder.bind(shapes);
-      if (!("conflict" in bindings)) {
-        made.push(variant);
-        return { variant, bindings: bindings as DimEnv };
-      }
-      const conflict = bindings.conflict as string;
-      if (dropped.has(conflict)) return undefined;
-      dropped.add(conflict);
-    }
-    return undefined;
-  }
-
-  // Branches may ask for sizes too: then each set of shapes is derived for itself.
-  function findDecided(
-    key: string,
-    shapes: InputShapes,
-    outputs: readonly string[],
-    known: Decision["known"],
-  ) {
-    try {
-      return find(key, shapes, outputs, known);
-    } catch (error) {
-      if (known.size === 0 || fixedKeys.has(key) || !(error instanceof NotOneSegment)) throw error;
-      fixedKeys.add(key);
-      return find(key, shapes, outputs, known);
-    }
-  }
-
-  /** The variant for a run; undefined where symbols do not serve. */
-  function bindRun(
-    inputs: ReadonlyMap<string, HostValue>,
-    shapes: InputShapes,
-    outputs: readonly string[],
-    decision: Decision,
-  ): Bound | undefined {
-    const key = `${keyOf(inputs.keys(), outputs)}\n\n${decision.key}`;
-    if (hopeless.has(key)) return undefined;
-    try {
-      const found = findDecided(key, shapes, outputs, decision.known);
-      return found && { variant: found.variant, bindings: ownSymbols(found) };
-    } catch (error) {
-      if (!(error instanceof RangeError) && !(error instanceof NotOneSegment)) throw error;
-      reasons.push(error.message);
-      hopeless.add(key);
-      return undefined;
-    }
-  }
-
   return {
-    reasons,
+    reasons: variants.reasons,
     check(inputs, outputs) {
       const shapes = likelyShapes(inputs);
       if (!shapes) return;
@@ -202,7 +99,7 @@ export function createSymbolicProgram(
         type?.kind === "tensor" && type.shape!.every((dim) => typeof dim === "number")
       );
       try {
-        const found = find(keyOf(shapes.keys(), outputs), shapes, outputs);
+        const found = variants.find({ shapes, outputs, decision: NO_DECISION });
         const graph = isFixed ? found?.variant.graph : undefined;
         if (graph) checkMemory(graph, runtime);
       } catch (error) {
@@ -216,7 +113,7 @@ export function createSymbolicProgram(
       if (!last || !isAlike(last, inputs, outputs, decision.key)) {
         const shapes = shapesOf(inputs);
         if (!shapes) return undefined;
-        const bound = bindRun(inputs, shapes, outputs, decision);
+        const bound = variants.serve({ shapes, outputs, decision });
         if (!bound) return undefined;
         last = {
           names: [...shapes.keys()],
@@ -228,10 +125,9 @@ export function createSymbolicProgram(
       }
       return await runVariant(last.bound, runtime, { inputs, outputs, into });
     },
-    profile: () =>
-      [...variants.values()].flat().flatMap(({ ready }) => ready?.segment.profile() ?? []),
+    profile: () => variants.all().flatMap(({ ready }) => ready?.segment.profile() ?? []),
     dispose() {
-      for (const { ready } of [...variants.values()].flat()) ready?.segment.dispose();
+      for (const { ready } of variants.all()) ready?.segment.dispose();
       variants.clear();
       last = undefined;
     },
@@ -262,20 +158,9 @@ function isAlike(
   return true;
 }
 
-/** The symbols that a variant's graph mentions: a plan for some of them serves all values of the others. */
-function ownSymbols({ variant, bindings }: Bound): DimEnv {
-  if (!variant.graph) return {};
-  const symbols = variant.symbols ??= usedSymbols(variant.graph);
-  return Object.fromEntries(Object.entries(bindings).filter(([name]) => symbols.has(name)));
-}
-
 function checkMemory(graph: Graph, { backend, maxBytes, ...options }: Runtime): void {
   const reuseInputs = backend.name !== "gpu";
   plan(deviceGraph(graph, backend.name, options), { limits: {}, maxBytes, reuseInputs });
-}
-
-function keyOf(inputs: Iterable<string>, outputs: readonly string[]): string {
-  return `${[...inputs].sort().join("\n")}\n\n${outputs.join("\n")}`;
 }
 
 function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefined {

@@ -2,7 +2,7 @@
 // inputs declare. What has to be equal for the nodes to fit is assumed, and kept for reports; what cannot be
 // derived with symbols at all is an error that says why.
 
-import { symbolsOf } from "../../graph/dim/mod.ts";
+import { type DimEnv, symbolsOf } from "../../graph/dim/mod.ts";
 import type { Graph, HostData } from "../../graph/graph.ts";
 import type { HostTensor } from "../../ops/host_tensor.ts";
 import type { SegmentRequest } from "../derivation/derivation.ts";
@@ -13,6 +13,7 @@ import {
   assumeEqual,
   type Assumptions,
   type Binder,
+  contradictions,
   createBinder,
   declareInputs,
   describeAssumptions,
@@ -45,6 +46,7 @@ export class NotOneSegment extends Error {}
 
 /** What a variant is derived for. */
 export interface VariantRequest {
+  readonly context: ModelContext;
   readonly shapes: InputShapes;
   readonly outputs: readonly string[];
   /** Axes whose declared dims are not believed. */
@@ -65,9 +67,9 @@ export interface VariantRequest {
  * @throws {RangeError} If shapes cannot be proven to fit.
  */
 export function deriveVariant(
-  context: ModelContext,
   { graph, nodes }: PreparedGraph,
-  { shapes, outputs, dropped = new Set(), known, fixed = false, ...passes }: VariantRequest,
+  { context, shapes, outputs, dropped = new Set(), known, fixed = false, ...passes }:
+    VariantRequest,
 ): Variant {
   let assumptions: Assumptions = { ...NO_ASSUMPTIONS, dropped };
   const name = graph.name || "graph";
@@ -98,6 +100,42 @@ export function deriveVariant(
       if (!more || ++tries > MOST_TRIES) throw error;
       assumptions = more;
     }
+  }
+}
+
+/** A variant that serves some sets of shapes. */
+export interface FittingVariant {
+  readonly variant: Variant;
+  /** Values of the symbols, for each set of shapes. */
+  readonly bindings: readonly DimEnv[];
+}
+
+/**
+ * Derives the graph for all of some sets of shapes. A hint of the file that contradicts one of them is not believed; an
+ * axis that contradicts without any hint is the conflict that is left.
+ *
+ * @throws {RangeError} If shapes cannot be proven to fit.
+ */
+export function deriveFitting(
+  prepared: PreparedGraph,
+  { shapes, ...request }: Omit<VariantRequest, "shapes" | "dropped"> & {
+    readonly shapes: readonly InputShapes[];
+  },
+): FittingVariant | { readonly conflict: string } {
+  const { inputs } = prepared.graph;
+  const dropped = new Set(shapes.flatMap((some) => [...contradictions(inputs, some)]));
+  for (;;) {
+    const variant = deriveVariant(prepared, { ...request, shapes: shapes[0]!, dropped });
+    const bindings: DimEnv[] = [];
+    let conflict: string | undefined;
+    for (const some of shapes) {
+      const bound = variant.binder.bind(some);
+      if (typeof bound === "string") conflict ??= bound;
+      else bindings.push(bound);
+    }
+    if (conflict === undefined) return { variant, bindings };
+    if (dropped.has(conflict)) return { conflict };
+    dropped.add(conflict);
   }
 }
 
