@@ -128,6 +128,22 @@ export function defineOnnxOp<const R extends OnnxAttributeRules>(
   );
 }
 
+/** An op of ai.onnx, or of another domain. */
+export function onnxOp<const R extends OnnxAttributeRules>(
+  name: string,
+  definition: Omit<OnnxOpDefinition<R>, "name">,
+): OnnxOp {
+  return defineOnnxOp({ name, ...definition });
+}
+
+/** An op of com.microsoft, where all are of version 1. */
+export function contribOp<const R extends OnnxAttributeRules>(
+  name: string,
+  definition: Omit<OnnxOpDefinition<R>, "name" | "domain" | "versions">,
+): OnnxOp {
+  return defineOnnxOp({ name, domain: "com.microsoft", versions: [1], ...definition });
+}
+
 /** Thrown by `OnnxCall.dims` and its like: input `index` must be computed before the node can be built. */
 export class NeedsContents extends Error {
   /** Which input. */

@@ -4,7 +4,7 @@
 import { dataTypeOf } from "../file/data_types.ts";
 import type { DataType } from "../../graph/graph.ts";
 import { int, required, text } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const rounding = {
@@ -29,29 +29,24 @@ function build(
   return [call.one("cast", [x], { to, saturate: saturate !== 0, round })];
 }
 
-const cast = defineOnnxOp({
-  name: "Cast",
-  versions: [6, 19, 24],
-  attributes: { to: required(int()), ...rounding },
-  build: (call) => build(call, elementType(call, call.attributes.to)),
-});
-
-const castLike = defineOnnxOp({
-  name: "CastLike",
-  versions: [15, 19, 24],
-  attributes: rounding,
-  build: (call) => build(call, call.input(1).type.dtype),
-});
-
-const bitCast = defineOnnxOp({
-  name: "BitCast",
-  versions: [26],
-  attributes: { to: required(int()) },
-  build(call) {
-    const x = call.input(0), to = elementType(call, call.attributes.to);
-    return [x.type.dtype === to ? x : call.one("bit_cast", [x], { to })];
-  },
-});
-
 /** Ops that change the element type. */
-export const castOps: readonly OnnxOp[] = [bitCast, cast, castLike];
+export const castOps: readonly OnnxOp[] = [
+  onnxOp("BitCast", {
+    versions: [26],
+    attributes: { to: required(int()) },
+    build(call) {
+      const x = call.input(0), to = elementType(call, call.attributes.to);
+      return [x.type.dtype === to ? x : call.one("bit_cast", [x], { to })];
+    },
+  }),
+  onnxOp("Cast", {
+    versions: [6, 19, 24],
+    attributes: { to: required(int()), ...rounding },
+    build: (call) => build(call, elementType(call, call.attributes.to)),
+  }),
+  onnxOp("CastLike", {
+    versions: [15, 19, 24],
+    attributes: rounding,
+    build: (call) => build(call, call.input(1).type.dtype),
+  }),
+];

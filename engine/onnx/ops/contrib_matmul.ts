@@ -3,75 +3,66 @@
 import { float, int, required } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { nbitsWeight } from "../derivation/nbits_weight.ts";
-import { defineOnnxOp, type OnnxOp } from "../derivation/op.ts";
+import { contribOp, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { unpackBlocks } from "../derivation/unpack_blocks.ts";
 import { multiplyMatrices } from "./matmul.ts";
 
-const domain = "com.microsoft";
-
-/** `transBatch` moves the first dim behind the others but the last. */
-const fusedMatMul = defineOnnxOp({
-  name: "FusedMatMul",
-  domain,
-  versions: [1],
-  attributes: {
-    alpha: float(1),
-    transA: int(0),
-    transB: int(0),
-    transBatchA: int(0),
-    transBatchB: int(0),
-  },
-  build(call) {
-    const { alpha, transA, transB, transBatchA, transBatchB } = call.attributes;
-    const moved = (x: Tensor, batch: number) => {
-      const rank = x.type.shape.length;
-      if (!batch || rank < 3) return x;
-      const perm = Array.from(
-        { length: rank },
-        (_, i) => i < rank - 2 ? i + 1 : i === rank - 2 ? 0 : i,
-      );
-      return call.one("transpose", [x], { perm });
-    };
-    return call.op("matmul_nd", [
-      moved(call.input(0), transBatchA),
-      moved(call.input(1), transBatchB),
-    ], { alpha, transpose_a: transA !== 0, transpose_b: transB !== 0 });
-  },
-});
-
-/** `accuracy_level` allows coarser activations and asks for none. */
-const matMulNBits = defineOnnxOp({
-  name: "MatMulNBits",
-  domain,
-  versions: [1],
-  attributes: {
-    K: required(int()),
-    N: required(int()),
-    accuracy_level: int(0),
-    bits: int(4),
-    block_size: required(int()),
-    weight_prepacked: int(0),
-  },
-  build(call) {
-    const { K: columns, N: rows, bits, block_size: block, weight_prepacked } = call.attributes;
-    if (weight_prepacked) call.unsupported("weights packed for another device");
-    if (![2, 4, 8].includes(bits)) call.unsupported(`weights of ${bits} bits`);
-    const x = call.input(0), sizes = { bits, block, rows, columns };
-    const from = {
-      codes: call.input(1),
-      scales: call.input(2),
-      zeros: call.inputs[3],
-      groups: call.inputs[4],
-    };
-    const weight = nbitsWeight(call.node.outputs[0]!, sizes, from) ??
-      unpackBlocks(call, sizes, from);
-    const y = multiplyMatrices(call, castTo(call, x, "f32"), weight, { transposed: true });
-    const bias = call.inputs[5];
-    const sum = bias ? applyBinary(call, "add", y, castTo(call, bias, "f32")) : y;
-    return [castTo(call, sum, x.type.dtype)];
-  },
-});
-
 /** Matrix products of com.microsoft. */
-export const contribMatmulOps: readonly OnnxOp[] = [fusedMatMul, matMulNBits];
+export const contribMatmulOps: readonly OnnxOp[] = [
+  /** `transBatch` moves the first dim behind the others but the last. */
+  contribOp("FusedMatMul", {
+    attributes: {
+      alpha: float(1),
+      transA: int(0),
+      transB: int(0),
+      transBatchA: int(0),
+      transBatchB: int(0),
+    },
+    build(call) {
+      const { alpha, transA, transB, transBatchA, transBatchB } = call.attributes;
+      const moved = (x: Tensor, batch: number) => {
+        const rank = x.type.shape.length;
+        if (!batch || rank < 3) return x;
+        const perm = Array.from(
+          { length: rank },
+          (_, i) => i < rank - 2 ? i + 1 : i === rank - 2 ? 0 : i,
+        );
+        return call.one("transpose", [x], { perm });
+      };
+      return call.op("matmul_nd", [
+        moved(call.input(0), transBatchA),
+        moved(call.input(1), transBatchB),
+      ], { alpha, transpose_a: transA !== 0, transpose_b: transB !== 0 });
+    },
+  }),
+  /** `accuracy_level` allows coarser activations and asks for none. */
+  contribOp("MatMulNBits", {
+    attributes: {
+      K: required(int()),
+      N: required(int()),
+      accuracy_level: int(0),
+      bits: int(4),
+      block_size: required(int()),
+      weight_prepacked: int(0),
+    },
+    build(call) {
+      const { K: columns, N: rows, bits, block_size: block, weight_prepacked } = call.attributes;
+      if (weight_prepacked) call.unsupported("weights packed for another device");
+      if (![2, 4, 8].includes(bits)) call.unsupported(`weights of ${bits} bits`);
+      const x = call.input(0), sizes = { bits, block, rows, columns };
+      const from = {
+        codes: call.input(1),
+        scales: call.input(2),
+        zeros: call.inputs[3],
+        groups: call.inputs[4],
+      };
+      const weight = nbitsWeight(call.node.outputs[0]!, sizes, from) ??
+        unpackBlocks(call, sizes, from);
+      const y = multiplyMatrices(call, castTo(call, x, "f32"), weight, { transposed: true });
+      const bias = call.inputs[5];
+      const sum = bias ? applyBinary(call, "add", y, castTo(call, bias, "f32")) : y;
+      return [castTo(call, sum, x.type.dtype)];
+    },
+  }),
+];

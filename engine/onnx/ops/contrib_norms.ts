@@ -4,15 +4,14 @@
 import { axisOf } from "../../ops/host_numbers.ts";
 import { float, int } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { contribOp, type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { layerNormWithStatistics, normalizeRows } from "./normalization.ts";
 
 const domain = "com.microsoft";
 
 function simplified(of: string): OnnxOp {
-  return defineOnnxOp({
-    name: "SimplifiedLayerNormalization",
+  return onnxOp("SimplifiedLayerNormalization", {
     domain: of,
     versions: [1],
     attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
@@ -43,66 +42,6 @@ function skipNorm(
   return [y, undefined, undefined, sum];
 }
 
-const skipLayerNormalization = defineOnnxOp({
-  name: "SkipLayerNormalization",
-  domain,
-  versions: [1],
-  attributes: { epsilon: float(1e-12) },
-  build: (call) =>
-    skipNorm(call, "layer_norm", {
-      scale: call.input(2),
-      beta: call.inputs[3],
-      bias: call.inputs[4],
-    }),
-});
-
-const skipSimplifiedLayerNormalization = defineOnnxOp({
-  name: "SkipSimplifiedLayerNormalization",
-  domain,
-  versions: [1],
-  attributes: { epsilon: float(1e-12) },
-  build: (call) =>
-    skipNorm(call, "rms_norm", { scale: call.input(2), beta: undefined, bias: call.inputs[3] }),
-});
-
-/** As in ai.onnx, in which models of older operator sets cannot have it. */
-const layerNormalization = defineOnnxOp({
-  name: "LayerNormalization",
-  domain,
-  versions: [1],
-  attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
-  build: (call) => layerNormWithStatistics(call, call.inputs[2]),
-});
-
-const embedLayerNormalization = defineOnnxOp({
-  name: "EmbedLayerNormalization",
-  domain,
-  versions: [1],
-  attributes: { epsilon: float(1e-12), mask_index_type: int(0) },
-  build(call) {
-    const ids = call.input(0), segments = call.inputs[1];
-    const words = call.one("gather", [call.input(2), ids], { axis: 0 });
-    const length = ids.type.shape[1]!;
-    const given = call.inputs[8];
-    const table = call.input(3);
-    const places = given
-      ? call.one("gather", [table, given], { axis: 0 })
-      : call.one("slice", [table], {
-        starts: [0, 0],
-        sizes: [length, table.type.shape[1]!],
-        steps: [1, 1],
-      });
-    let sum = applyBinary(call, "add", words, places);
-    if (segments) {
-      const kinds = call.one("gather", [call.input(4), segments], { axis: 0 });
-      sum = applyBinary(call, "add", sum, kinds);
-    }
-    const norm = { op: "layer_norm", axis: 2, epsilon: call.attributes.epsilon } as const;
-    const y = normalizeRows(call, sum, norm, call.input(5), call.input(6));
-    return [y, call.wanted[1] ? maskIndex(call, ids, call.inputs[7]) : undefined, sum];
-  },
-});
-
 // Words of each item: the ones in its mask.
 function maskIndex(call: OnnxCall<unknown>, ids: Tensor, mask: Tensor | undefined): Tensor {
   if (mask) return call.one("reduce", [mask], { kind: "sum", axes: [1], keep: false });
@@ -110,54 +49,74 @@ function maskIndex(call: OnnxCall<unknown>, ids: Tensor, mask: Tensor | undefine
   return call.one("expand", [zero], { shape: [ids.type.shape[0]!] });
 }
 
-const gelu = defineOnnxOp({
-  name: "Gelu",
-  domain,
-  versions: [1],
-  build: (call) => [applyUnary(call, "gelu", call.input(0))],
-});
-
-const biasGelu = defineOnnxOp({
-  name: "BiasGelu",
-  domain,
-  versions: [1],
-  build: (call) => [
-    applyUnary(call, "gelu", applyBinary(call, "add", call.input(0), call.input(1))),
-  ],
-});
-
-const fastGelu = defineOnnxOp({
-  name: "FastGelu",
-  domain,
-  versions: [1],
-  build(call) {
-    const x = call.input(0), bias = call.inputs[1];
-    return [applyUnary(call, "gelu_tanh", bias ? applyBinary(call, "add", x, bias) : x)];
-  },
-});
-
-/** x · sigmoid(alpha · x). */
-const quickGelu = defineOnnxOp({
-  name: "QuickGelu",
-  domain,
-  versions: [1],
-  attributes: { alpha: float(1.702) },
-  build(call) {
-    const x = call.input(0), { alpha } = call.attributes;
-    return [applyUnary(call, "silu", x, { alpha })];
-  },
-});
-
 /** Norms and activations of com.microsoft. */
 export const contribNormOps: readonly OnnxOp[] = [
-  biasGelu,
-  embedLayerNormalization,
-  fastGelu,
-  gelu,
-  layerNormalization,
-  quickGelu,
+  contribOp("BiasGelu", {
+    build: (call) => [
+      applyUnary(call, "gelu", applyBinary(call, "add", call.input(0), call.input(1))),
+    ],
+  }),
+  contribOp("EmbedLayerNormalization", {
+    attributes: { epsilon: float(1e-12), mask_index_type: int(0) },
+    build(call) {
+      const ids = call.input(0), segments = call.inputs[1];
+      const words = call.one("gather", [call.input(2), ids], { axis: 0 });
+      const length = ids.type.shape[1]!;
+      const given = call.inputs[8];
+      const table = call.input(3);
+      const places = given
+        ? call.one("gather", [table, given], { axis: 0 })
+        : call.one("slice", [table], {
+          starts: [0, 0],
+          sizes: [length, table.type.shape[1]!],
+          steps: [1, 1],
+        });
+      let sum = applyBinary(call, "add", words, places);
+      if (segments) {
+        const kinds = call.one("gather", [call.input(4), segments], { axis: 0 });
+        sum = applyBinary(call, "add", sum, kinds);
+      }
+      const norm = { op: "layer_norm", axis: 2, epsilon: call.attributes.epsilon } as const;
+      const y = normalizeRows(call, sum, norm, call.input(5), call.input(6));
+      return [y, call.wanted[1] ? maskIndex(call, ids, call.inputs[7]) : undefined, sum];
+    },
+  }),
+  contribOp("FastGelu", {
+    build(call) {
+      const x = call.input(0), bias = call.inputs[1];
+      return [applyUnary(call, "gelu_tanh", bias ? applyBinary(call, "add", x, bias) : x)];
+    },
+  }),
+  contribOp("Gelu", {
+    build: (call) => [applyUnary(call, "gelu", call.input(0))],
+  }),
+  /** As in ai.onnx, in which models of older operator sets cannot have it. */
+  contribOp("LayerNormalization", {
+    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
+    build: (call) => layerNormWithStatistics(call, call.inputs[2]),
+  }),
+  /** x · sigmoid(alpha · x). */
+  contribOp("QuickGelu", {
+    attributes: { alpha: float(1.702) },
+    build(call) {
+      const x = call.input(0), { alpha } = call.attributes;
+      return [applyUnary(call, "silu", x, { alpha })];
+    },
+  }),
   simplified(""),
   simplified(domain),
-  skipLayerNormalization,
-  skipSimplifiedLayerNormalization,
+  contribOp("SkipLayerNormalization", {
+    attributes: { epsilon: float(1e-12) },
+    build: (call) =>
+      skipNorm(call, "layer_norm", {
+        scale: call.input(2),
+        beta: call.inputs[3],
+        bias: call.inputs[4],
+      }),
+  }),
+  contribOp("SkipSimplifiedLayerNormalization", {
+    attributes: { epsilon: float(1e-12) },
+    build: (call) =>
+      skipNorm(call, "rms_norm", { scale: call.input(2), beta: undefined, bias: call.inputs[3] }),
+  }),
 ];

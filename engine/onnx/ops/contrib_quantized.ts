@@ -3,35 +3,12 @@
 import { axisOf } from "../../ops/host_numbers.ts";
 import { float, int } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { contribOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { fitted } from "../derivation/unpack_blocks.ts";
 import { requantize } from "./requantize.ts";
 
-const domain = "com.microsoft";
-
 type Building = Pick<OnnxCall, "one" | "scalar">;
-
-const qGemm = defineOnnxOp({
-  name: "QGemm",
-  domain,
-  versions: [1],
-  attributes: { alpha: float(1), transA: int(0), transB: int(0) },
-  build(call) {
-    const { alpha, transA, transB } = call.attributes;
-    const turned = (x: Tensor, turn: number) =>
-      turn ? call.one("transpose", [x], { perm: [1, 0] }) : x;
-    const a = turned(call.input(0), transA), b = turned(call.input(3), transB);
-    let sums = call.one("matmul_integer", [a, b, call.inputs[2], call.inputs[5]]);
-    const added = call.inputs[6];
-    if (added) sums = applyBinary(call, "add", sums, added);
-    let scale = applyBinary(call, "mul", call.input(1), call.input(4));
-    if (alpha !== 1) scale = applyBinary(call, "mul", scale, call.scalar("f32", alpha));
-    const step = call.inputs[7];
-    if (!step) return [applyBinary(call, "mul", castTo(call, sums, "f32"), scale)];
-    return [requantize(call, sums, scale, step, call.input(8))];
-  },
-});
 
 /** a · b of codes as numbers: sums times both scales, plus a bias. */
 export function integerProduct(
@@ -51,69 +28,71 @@ export function integerProduct(
   return bias ? applyBinary(call, "add", product, bias) : product;
 }
 
-const matMulIntegerToFloat = defineOnnxOp({
-  name: "MatMulIntegerToFloat",
-  domain,
-  versions: [1],
-  build: (call) => [
-    integerProduct(
-      call,
-      { codes: call.input(0), scale: call.input(2), zero: call.inputs[4] },
-      { codes: call.input(1), scale: call.input(3), zero: call.inputs[5] },
-      call.inputs[6],
-    ),
-  ],
-});
-
-const dynamicQuantizeMatMul = defineOnnxOp({
-  name: "DynamicQuantizeMatMul",
-  domain,
-  versions: [1],
-  build(call) {
-    const [codes, scale, zero] = call.op("dynamic_quantize", [call.input(0)]) as [
-      Tensor,
-      Tensor,
-      Tensor,
-    ];
-    const b = { codes: call.input(1), scale: call.input(2), zero: call.inputs[3] };
-    return [integerProduct(call, { codes, scale, zero }, b, call.inputs[4])];
-  },
-});
-
-const gatherBlockQuantized = defineOnnxOp({
-  name: "GatherBlockQuantized",
-  domain,
-  versions: [1],
-  attributes: { bits: int(4), block_size: int(128), gather_axis: int(0), quantize_axis: int(1) },
-  build(call) {
-    const { bits, block_size: block, gather_axis, quantize_axis } = call.attributes;
-    const data = call.input(0), indices = call.input(1), scales = call.input(2);
-    const rank = data.type.shape.length;
-    const from = axisOf(gather_axis, rank), along = axisOf(quantize_axis, rank);
-    const rows = (x: Tensor) => call.one("gather", [x, indices], { axis: from });
-    const packed = data.type.dtype === "u8" && bits < 8;
-    const unpacked = (x: Tensor) => packed ? call.one("unpack_bits", [x], { bits: `${bits}` }) : x;
-    const codes = unpacked(rows(data)), steps = rows(scales);
-    // Indices of any rank stand where the gathered axis stood.
-    const axis = along > from ? along + indices.type.shape.length - 1 : along;
-    const given = call.inputs[3] &&
-      fitted(call, unpacked(rows(call.inputs[3])), steps.type.shape);
-    const centre = data.type.dtype === "u8" ? 2 ** (bits - 1) : 0;
-    const zero = given ?? (centre === 0 ? undefined : call.one("expand", [
-      call.scalar("u8", centre),
-    ], { shape: steps.type.shape }));
-    return call.op("dequantize_linear", [codes, steps, zero], {
-      to: scales.type.dtype,
-      axis,
-      block: block === 0 ? 2 ** 30 : block,
-    });
-  },
-});
-
 /** Products and rows of codes of com.microsoft. */
 export const contribQuantizedOps: readonly OnnxOp[] = [
-  dynamicQuantizeMatMul,
-  gatherBlockQuantized,
-  matMulIntegerToFloat,
-  qGemm,
+  contribOp("DynamicQuantizeMatMul", {
+    build(call) {
+      const [codes, scale, zero] = call.op("dynamic_quantize", [call.input(0)]) as [
+        Tensor,
+        Tensor,
+        Tensor,
+      ];
+      const b = { codes: call.input(1), scale: call.input(2), zero: call.inputs[3] };
+      return [integerProduct(call, { codes, scale, zero }, b, call.inputs[4])];
+    },
+  }),
+  contribOp("GatherBlockQuantized", {
+    attributes: { bits: int(4), block_size: int(128), gather_axis: int(0), quantize_axis: int(1) },
+    build(call) {
+      const { bits, block_size: block, gather_axis, quantize_axis } = call.attributes;
+      const data = call.input(0), indices = call.input(1), scales = call.input(2);
+      const rank = data.type.shape.length;
+      const from = axisOf(gather_axis, rank), along = axisOf(quantize_axis, rank);
+      const rows = (x: Tensor) => call.one("gather", [x, indices], { axis: from });
+      const packed = data.type.dtype === "u8" && bits < 8;
+      const unpacked = (x: Tensor) =>
+        packed ? call.one("unpack_bits", [x], { bits: `${bits}` }) : x;
+      const codes = unpacked(rows(data)), steps = rows(scales);
+      // Indices of any rank stand where the gathered axis stood.
+      const axis = along > from ? along + indices.type.shape.length - 1 : along;
+      const given = call.inputs[3] &&
+        fitted(call, unpacked(rows(call.inputs[3])), steps.type.shape);
+      const centre = data.type.dtype === "u8" ? 2 ** (bits - 1) : 0;
+      const zero = given ?? (centre === 0 ? undefined : call.one("expand", [
+        call.scalar("u8", centre),
+      ], { shape: steps.type.shape }));
+      return call.op("dequantize_linear", [codes, steps, zero], {
+        to: scales.type.dtype,
+        axis,
+        block: block === 0 ? 2 ** 30 : block,
+      });
+    },
+  }),
+  contribOp("MatMulIntegerToFloat", {
+    build: (call) => [
+      integerProduct(
+        call,
+        { codes: call.input(0), scale: call.input(2), zero: call.inputs[4] },
+        { codes: call.input(1), scale: call.input(3), zero: call.inputs[5] },
+        call.inputs[6],
+      ),
+    ],
+  }),
+  contribOp("QGemm", {
+    attributes: { alpha: float(1), transA: int(0), transB: int(0) },
+    build(call) {
+      const { alpha, transA, transB } = call.attributes;
+      const turned = (x: Tensor, turn: number) =>
+        turn ? call.one("transpose", [x], { perm: [1, 0] }) : x;
+      const a = turned(call.input(0), transA), b = turned(call.input(3), transB);
+      let sums = call.one("matmul_integer", [a, b, call.inputs[2], call.inputs[5]]);
+      const added = call.inputs[6];
+      if (added) sums = applyBinary(call, "add", sums, added);
+      let scale = applyBinary(call, "mul", call.input(1), call.input(4));
+      if (alpha !== 1) scale = applyBinary(call, "mul", scale, call.scalar("f32", alpha));
+      const step = call.inputs[7];
+      if (!step) return [applyBinary(call, "mul", castTo(call, sums, "f32"), scale)];
+      return [requantize(call, sums, scale, step, call.input(8))];
+    },
+  }),
 ];

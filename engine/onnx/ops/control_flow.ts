@@ -6,59 +6,16 @@ import type { OnnxGraph, OnnxType } from "../file/model.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import { graph, int, ints, required } from "../derivation/attributes.ts";
 import { scalarTensor, singleElement, sliceAt, stack } from "../derivation/host_tensors.ts";
-import { defineOnnxOp, type HostCall, type OnnxOp } from "../derivation/op.ts";
+import { type HostCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
 
 /** Most trips of a Loop. */
 const MOST_TRIPS = 1_000_000;
 const PAUSE_MS = 50;
 
-/** If. */
-const ifOp: OnnxOp = defineOnnxOp({
-  name: "If",
-  versions: [1, 11, 13, 16, 19, 21, 23, 24, 25],
-  attributes: { then_branch: graph(), else_branch: graph() },
-  build(call) {
-    const { known } = call.input(0);
-    if (!known) return call.onHost();
-    const { then_branch, else_branch } = call.attributes;
-    return call.inline(isTrue(known) ? then_branch : else_branch, []);
-  },
-  evaluate(call) {
-    const { then_branch, else_branch } = call.attributes;
-    return call.run(isTrue(call.tensor(0)) ? then_branch : else_branch, []);
-  },
-});
-
 function isTrue(condition: HostTensor): boolean {
   return singleElement(condition, "the condition") !== 0;
 }
-
-/** Loop: `for` and `while` in one. */
-const loop: OnnxOp = defineOnnxOp({
-  name: "Loop",
-  versions: [1, 11, 13, 16, 19, 21, 23, 24, 25],
-  attributes: { body: graph() },
-  async evaluate(call) {
-    const { body } = call.attributes;
-    const trips = call.inputs[0] ? singleElement(call.tensor(0), "the trip count") : Infinity;
-    let goesOn = call.inputs[1] ? isTrue(call.tensor(1)) : true;
-    let carried = call.inputs.slice(2).map((value) => value!);
-    const rows: HostTensor[][] = body.outputs.slice(1 + carried.length).map(() => []);
-    const pace = createPace(call);
-    for (let trip = 0; goesOn && trip < trips; trip++) {
-      if (trip >= MOST_TRIPS) throw new RangeError(`a Loop of more than ${MOST_TRIPS} trips`);
-      await pace();
-      const inputs = [scalarTensor("i64", trip), scalarTensor("bool", 1), ...carried];
-      const [condition, ...results] = await call.run(body, inputs);
-      goesOn = isTrue(asTensor(condition!));
-      carried = results.slice(0, carried.length);
-      results.slice(carried.length).forEach((row, i) => rows[i]!.push(asTensor(row)));
-    }
-    const types = body.outputs.slice(1 + carried.length).map(({ type }) => type);
-    return [...carried, ...rows.map((row, i) => stackRows(row, 0, types[i]))];
-  },
-});
 
 // Bodies are awaited, which lets no event through: a timer does.
 function createPace({ signal }: Pick<HostCall, "signal">): () => Promise<void> {
@@ -91,38 +48,6 @@ function stackRows(
   const shape = inner.toSpliced(axis < 0 ? axis + inner.length + 1 : axis, 0, 0);
   return { dtype: type.dtype, shape, data: hostArray(type.dtype, elementCount(shape)) };
 }
-
-/** Scan, from version 9 on without a batch axis. */
-const scan: OnnxOp = defineOnnxOp({
-  name: "Scan",
-  versions: [8, 9, 11, 16, 19, 21, 23, 24, 25],
-  attributes: {
-    body: graph(),
-    num_scan_inputs: required(int()),
-    directions: ints(undefined, { until: 8 }),
-    scan_input_axes: ints(undefined, { since: 9 }),
-    scan_input_directions: ints(undefined, { since: 9 }),
-    scan_output_axes: ints(undefined, { since: 9 }),
-    scan_output_directions: ints(undefined, { since: 9 }),
-  },
-  evaluate(call) {
-    const { attributes, version, inputs } = call;
-    const given = inputs.slice(version === 8 ? 1 : 0).map((value) => asTensor(value!));
-    const states = given.length - attributes.num_scan_inputs;
-    const options: ScanOptions = {
-      body: attributes.body,
-      states,
-      axes: attributes.scan_input_axes ?? [],
-      directions: attributes.scan_input_directions ?? attributes.directions ?? [],
-      outputAxes: attributes.scan_output_axes ?? [],
-      outputDirections: attributes.scan_output_directions ?? [],
-    };
-    if (version === 8) {
-      return scanBatches(call, given, options, inputs[0] ? call.tensor(0) : undefined);
-    }
-    return scanOnce(call, given, options);
-  },
-});
 
 interface ScanOptions {
   readonly body: OnnxGraph;
@@ -189,7 +114,72 @@ async function scanBatches(
 
 /** Ops with bodies. */
 export const controlFlowOps: readonly OnnxOp[] = [
-  ifOp,
-  loop,
-  scan,
+  onnxOp("If", {
+    versions: [1, 11, 13, 16, 19, 21, 23, 24, 25],
+    attributes: { then_branch: graph(), else_branch: graph() },
+    build(call) {
+      const { known } = call.input(0);
+      if (!known) return call.onHost();
+      const { then_branch, else_branch } = call.attributes;
+      return call.inline(isTrue(known) ? then_branch : else_branch, []);
+    },
+    evaluate(call) {
+      const { then_branch, else_branch } = call.attributes;
+      return call.run(isTrue(call.tensor(0)) ? then_branch : else_branch, []);
+    },
+  }),
+  /** Loop: `for` and `while` in one. */
+  onnxOp("Loop", {
+    versions: [1, 11, 13, 16, 19, 21, 23, 24, 25],
+    attributes: { body: graph() },
+    async evaluate(call) {
+      const { body } = call.attributes;
+      const trips = call.inputs[0] ? singleElement(call.tensor(0), "the trip count") : Infinity;
+      let goesOn = call.inputs[1] ? isTrue(call.tensor(1)) : true;
+      let carried = call.inputs.slice(2).map((value) => value!);
+      const rows: HostTensor[][] = body.outputs.slice(1 + carried.length).map(() => []);
+      const pace = createPace(call);
+      for (let trip = 0; goesOn && trip < trips; trip++) {
+        if (trip >= MOST_TRIPS) throw new RangeError(`a Loop of more than ${MOST_TRIPS} trips`);
+        await pace();
+        const inputs = [scalarTensor("i64", trip), scalarTensor("bool", 1), ...carried];
+        const [condition, ...results] = await call.run(body, inputs);
+        goesOn = isTrue(asTensor(condition!));
+        carried = results.slice(0, carried.length);
+        results.slice(carried.length).forEach((row, i) => rows[i]!.push(asTensor(row)));
+      }
+      const types = body.outputs.slice(1 + carried.length).map(({ type }) => type);
+      return [...carried, ...rows.map((row, i) => stackRows(row, 0, types[i]))];
+    },
+  }),
+  /** Scan, from version 9 on without a batch axis. */
+  onnxOp("Scan", {
+    versions: [8, 9, 11, 16, 19, 21, 23, 24, 25],
+    attributes: {
+      body: graph(),
+      num_scan_inputs: required(int()),
+      directions: ints(undefined, { until: 8 }),
+      scan_input_axes: ints(undefined, { since: 9 }),
+      scan_input_directions: ints(undefined, { since: 9 }),
+      scan_output_axes: ints(undefined, { since: 9 }),
+      scan_output_directions: ints(undefined, { since: 9 }),
+    },
+    evaluate(call) {
+      const { attributes, version, inputs } = call;
+      const given = inputs.slice(version === 8 ? 1 : 0).map((value) => asTensor(value!));
+      const states = given.length - attributes.num_scan_inputs;
+      const options: ScanOptions = {
+        body: attributes.body,
+        states,
+        axes: attributes.scan_input_axes ?? [],
+        directions: attributes.scan_input_directions ?? attributes.directions ?? [],
+        outputAxes: attributes.scan_output_axes ?? [],
+        outputDirections: attributes.scan_output_directions ?? [],
+      };
+      if (version === 8) {
+        return scanBatches(call, given, options, inputs[0] ? call.tensor(0) : undefined);
+      }
+      return scanOnce(call, given, options);
+    },
+  }),
 ];

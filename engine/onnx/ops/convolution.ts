@@ -2,7 +2,7 @@
 
 import { int, ints, text } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { requantize } from "./requantize.ts";
@@ -16,44 +16,6 @@ function checkKernel(kernel: readonly number[] | undefined, w: Tensor): void {
   }
 }
 
-const conv = defineOnnxOp({
-  name: "Conv",
-  versions: [1, 11],
-  attributes: convAttributes,
-  build(call) {
-    const { group: groups, kernel_shape } = call.attributes;
-    checkKernel(kernel_shape, call.input(1));
-    const inputs = [call.input(0), call.input(1), call.inputs[2]];
-    return call.op("conv", inputs, { ...windowOf(call.attributes), groups });
-  },
-});
-
-const convInteger = defineOnnxOp({
-  name: "ConvInteger",
-  versions: [10],
-  attributes: convAttributes,
-  build(call) {
-    const { group: groups } = call.attributes;
-    const inputs = [call.input(0), call.input(1), call.inputs[2], call.inputs[3]];
-    return call.op("conv_integer", inputs, { ...windowOf(call.attributes), groups });
-  },
-});
-
-const qLinearConv = defineOnnxOp({
-  name: "QLinearConv",
-  versions: [10],
-  attributes: convAttributes,
-  build(call) {
-    const { group: groups } = call.attributes;
-    const x = call.input(0), w = call.input(3), bias = call.inputs[8];
-    const inputs = [x, w, call.inputs[2], call.inputs[5]];
-    let sums = call.one("conv_integer", inputs, { ...windowOf(call.attributes), groups });
-    if (bias) sums = applyBinary(call, "add", sums, perChannel(call, bias, x));
-    const scale = applyBinary(call, "mul", call.input(1), perChannel(call, call.input(4), x));
-    return [requantize(call, sums, scale, call.input(6), call.input(7))];
-  },
-});
-
 // [C] as [C, 1, …], to broadcast over [N, C, …].
 function perChannel(call: Pick<OnnxCall, "one">, vector: Tensor, x: Tensor): Tensor {
   const { shape } = vector.type;
@@ -62,23 +24,6 @@ function perChannel(call: Pick<OnnxCall, "one">, vector: Tensor, x: Tensor): Ten
     shape: [shape[0]!, ...x.type.shape.slice(2).map(() => 1)],
   });
 }
-
-const convTranspose = defineOnnxOp({
-  name: "ConvTranspose",
-  versions: [1, 11],
-  attributes: { ...convAttributes, output_padding: ints([]), output_shape: ints(undefined) },
-  build(call) {
-    const { group: groups, kernel_shape, output_padding } = call.attributes;
-    const x = call.input(0), w = call.input(1);
-    checkKernel(kernel_shape, w);
-    return call.op("conv_transpose", [x, w, call.inputs[2]], {
-      output_padding,
-      ...windowOf(call.attributes),
-      ...padsForOutput(call, x.type.shape.slice(2), w.type.shape.slice(2)),
-      groups,
-    });
-  },
-});
 
 // Pads that give the asked output, where one is asked for; what is missing is added at the ends.
 function padsForOutput(
@@ -113,64 +58,101 @@ function padsForOutput(
   return { padding: "explicit", pads: [...begins, ...ends], output_padding: extra };
 }
 
-const deformConv = defineOnnxOp({
-  name: "DeformConv",
-  versions: [19],
-  attributes: {
-    dilations: ints([]),
-    group: int(1),
-    kernel_shape: ints(undefined),
-    offset_group: int(1),
-    pads: ints([]),
-    strides: ints([]),
-  },
-  build(call) {
-    const { group: groups, offset_group: offset_groups, kernel_shape } = call.attributes;
-    checkKernel(kernel_shape, call.input(1));
-    const inputs = [0, 1, 2].map((i) => call.input(i));
-    return call.op("deform_conv", [...inputs, call.inputs[3], call.inputs[4]], {
-      ...windowOf(call.attributes),
-      ...{ groups, offset_groups },
-    });
-  },
-});
-
-/** Depthwise over what came before and what is new; the state is the end of both. */
-const causalConvWithState = defineOnnxOp({
-  name: "CausalConvWithState",
-  versions: [27],
-  attributes: { activation: text("none", ["none", "silu", "swish"]) },
-  build(call) {
-    const x = call.input(0), w = call.input(1), past = call.inputs[3];
-    const [batch, channels, length] = x.type.shape as [Dim, Dim, Dim];
-    const taps = w.type.shape[2]!;
-    if (typeof channels !== "number" || typeof taps !== "number") {
-      throw new RangeError("channels and taps must be known numbers");
-    }
-    const whole = past
-      ? call.one("concat", [past, x], { axis: 2 })
-      : call.one("pad", [x, undefined], { before: [0, 0, taps - 1], after: [0, 0, 0] });
-    const y = call.one("conv", [whole, w, call.inputs[2]], { groups: channels });
-    const active = call.attributes.activation === "none"
-      ? y
-      : castTo(call, applyUnary(call, "silu", castTo(call, y, "f32")), y.type.dtype);
-    const state = call.wanted[1]
-      ? call.one("slice", [whole], {
-        starts: [0, 0, length],
-        sizes: [batch, channels, taps - 1],
-        steps: [1, 1, 1],
-      })
-      : undefined;
-    return [active, state];
-  },
-});
-
 /** Convolutions. */
 export const convolutionOps: readonly OnnxOp[] = [
-  causalConvWithState,
-  conv,
-  convInteger,
-  convTranspose,
-  deformConv,
-  qLinearConv,
+  /** Depthwise over what came before and what is new; the state is the end of both. */
+  onnxOp("CausalConvWithState", {
+    versions: [27],
+    attributes: { activation: text("none", ["none", "silu", "swish"]) },
+    build(call) {
+      const x = call.input(0), w = call.input(1), past = call.inputs[3];
+      const [batch, channels, length] = x.type.shape as [Dim, Dim, Dim];
+      const taps = w.type.shape[2]!;
+      if (typeof channels !== "number" || typeof taps !== "number") {
+        throw new RangeError("channels and taps must be known numbers");
+      }
+      const whole = past
+        ? call.one("concat", [past, x], { axis: 2 })
+        : call.one("pad", [x, undefined], { before: [0, 0, taps - 1], after: [0, 0, 0] });
+      const y = call.one("conv", [whole, w, call.inputs[2]], { groups: channels });
+      const active = call.attributes.activation === "none"
+        ? y
+        : castTo(call, applyUnary(call, "silu", castTo(call, y, "f32")), y.type.dtype);
+      const state = call.wanted[1]
+        ? call.one("slice", [whole], {
+          starts: [0, 0, length],
+          sizes: [batch, channels, taps - 1],
+          steps: [1, 1, 1],
+        })
+        : undefined;
+      return [active, state];
+    },
+  }),
+  onnxOp("Conv", {
+    versions: [1, 11],
+    attributes: convAttributes,
+    build(call) {
+      const { group: groups, kernel_shape } = call.attributes;
+      checkKernel(kernel_shape, call.input(1));
+      const inputs = [call.input(0), call.input(1), call.inputs[2]];
+      return call.op("conv", inputs, { ...windowOf(call.attributes), groups });
+    },
+  }),
+  onnxOp("ConvInteger", {
+    versions: [10],
+    attributes: convAttributes,
+    build(call) {
+      const { group: groups } = call.attributes;
+      const inputs = [call.input(0), call.input(1), call.inputs[2], call.inputs[3]];
+      return call.op("conv_integer", inputs, { ...windowOf(call.attributes), groups });
+    },
+  }),
+  onnxOp("ConvTranspose", {
+    versions: [1, 11],
+    attributes: { ...convAttributes, output_padding: ints([]), output_shape: ints(undefined) },
+    build(call) {
+      const { group: groups, kernel_shape, output_padding } = call.attributes;
+      const x = call.input(0), w = call.input(1);
+      checkKernel(kernel_shape, w);
+      return call.op("conv_transpose", [x, w, call.inputs[2]], {
+        output_padding,
+        ...windowOf(call.attributes),
+        ...padsForOutput(call, x.type.shape.slice(2), w.type.shape.slice(2)),
+        groups,
+      });
+    },
+  }),
+  onnxOp("DeformConv", {
+    versions: [19],
+    attributes: {
+      dilations: ints([]),
+      group: int(1),
+      kernel_shape: ints(undefined),
+      offset_group: int(1),
+      pads: ints([]),
+      strides: ints([]),
+    },
+    build(call) {
+      const { group: groups, offset_group: offset_groups, kernel_shape } = call.attributes;
+      checkKernel(kernel_shape, call.input(1));
+      const inputs = [0, 1, 2].map((i) => call.input(i));
+      return call.op("deform_conv", [...inputs, call.inputs[3], call.inputs[4]], {
+        ...windowOf(call.attributes),
+        ...{ groups, offset_groups },
+      });
+    },
+  }),
+  onnxOp("QLinearConv", {
+    versions: [10],
+    attributes: convAttributes,
+    build(call) {
+      const { group: groups } = call.attributes;
+      const x = call.input(0), w = call.input(3), bias = call.inputs[8];
+      const inputs = [x, w, call.inputs[2], call.inputs[5]];
+      let sums = call.one("conv_integer", inputs, { ...windowOf(call.attributes), groups });
+      if (bias) sums = applyBinary(call, "add", sums, perChannel(call, bias, x));
+      const scale = applyBinary(call, "mul", call.input(1), perChannel(call, call.input(4), x));
+      return [requantize(call, sums, scale, call.input(6), call.input(7))];
+    },
+  }),
 ];

@@ -2,7 +2,7 @@
 
 import { getElement, type HostTensor } from "../../ops/host_tensor.ts";
 import { int } from "../derivation/attributes.ts";
-import { defineOnnxOp, type HostCall, type OnnxOp } from "../derivation/op.ts";
+import { type HostCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { isHostTensor } from "../derivation/tensor.ts";
 
 interface Box {
@@ -11,43 +11,6 @@ interface Box {
   readonly bottom: number;
   readonly right: number;
 }
-
-const nonMaxSuppression = defineOnnxOp({
-  name: "NonMaxSuppression",
-  versions: [10, 11],
-  attributes: { center_point_box: int(0) },
-  evaluate(call) {
-    const boxes = call.tensor(0), scores = call.tensor(1);
-    const most = scalarOf(call, 2) ?? 0, overlap = scalarOf(call, 3) ?? 0;
-    const least = scalarOf(call, 4) ?? -Infinity;
-    const [batches, count] = boxes.shape as [number, number];
-    const classes = scores.shape[1]!;
-    const kept: number[] = [];
-    for (let batch = 0; batch < batches; batch++) {
-      const all = Array.from(
-        { length: count },
-        (_, i) => boxAt(boxes, batch * count + i, call.attributes.center_point_box !== 0),
-      );
-      for (let of = 0; of < classes; of++) {
-        const start = (batch * classes + of) * count;
-        const score = (i: number) => getElement(scores, start + i);
-        const order = all.map((_, i) => i).filter((i) => score(i) > least)
-          .sort((a, b) => score(b) - score(a) || a - b);
-        const chosen: number[] = [];
-        for (const i of order) {
-          if (chosen.length >= most) break;
-          if (chosen.every((j) => overlapOf(all[i]!, all[j]!) <= overlap)) chosen.push(i);
-        }
-        for (const i of chosen) kept.push(batch, of, i);
-      }
-    }
-    return [{
-      dtype: "i64",
-      shape: [kept.length / 3, 3],
-      data: BigInt64Array.from(kept, BigInt),
-    }];
-  },
-});
 
 function scalarOf(call: HostCall<unknown>, index: number): number | undefined {
   const value = call.inputs[index];
@@ -82,4 +45,40 @@ function overlapOf(a: Box, b: Box): number {
 }
 
 /** Detection. */
-export const detectionOps: readonly OnnxOp[] = [nonMaxSuppression];
+export const detectionOps: readonly OnnxOp[] = [
+  onnxOp("NonMaxSuppression", {
+    versions: [10, 11],
+    attributes: { center_point_box: int(0) },
+    evaluate(call) {
+      const boxes = call.tensor(0), scores = call.tensor(1);
+      const most = scalarOf(call, 2) ?? 0, overlap = scalarOf(call, 3) ?? 0;
+      const least = scalarOf(call, 4) ?? -Infinity;
+      const [batches, count] = boxes.shape as [number, number];
+      const classes = scores.shape[1]!;
+      const kept: number[] = [];
+      for (let batch = 0; batch < batches; batch++) {
+        const all = Array.from(
+          { length: count },
+          (_, i) => boxAt(boxes, batch * count + i, call.attributes.center_point_box !== 0),
+        );
+        for (let of = 0; of < classes; of++) {
+          const start = (batch * classes + of) * count;
+          const score = (i: number) => getElement(scores, start + i);
+          const order = all.map((_, i) => i).filter((i) => score(i) > least)
+            .sort((a, b) => score(b) - score(a) || a - b);
+          const chosen: number[] = [];
+          for (const i of order) {
+            if (chosen.length >= most) break;
+            if (chosen.every((j) => overlapOf(all[i]!, all[j]!) <= overlap)) chosen.push(i);
+          }
+          for (const i of chosen) kept.push(batch, of, i);
+        }
+      }
+      return [{
+        dtype: "i64",
+        shape: [kept.length / 3, 3],
+        data: BigInt64Array.from(kept, BigInt),
+      }];
+    },
+  }),
+];

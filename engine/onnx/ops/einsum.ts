@@ -5,7 +5,7 @@
 import { type Dim, equal, mul, product } from "../../graph/dim/mod.ts";
 import { required, text } from "../derivation/attributes.ts";
 import { castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { permuted } from "./layout.ts";
 import { sliced } from "./slicing.ts";
@@ -17,29 +17,6 @@ interface Operand {
 }
 
 type Call = OnnxCall<unknown>;
-
-const einsum = defineOnnxOp({
-  name: "Einsum",
-  versions: [12],
-  attributes: { equation: required(text()) },
-  build(call) {
-    const tensors = call.inputs.map((_, index) => call.input(index));
-    const { terms, output } = parse(call.attributes.equation, tensors);
-    const { dtype } = tensors[0]!.type;
-    // Products exist for floats and wide integers.
-    const computed = ["i8", "u8", "i16", "u16"].includes(dtype) ? "i32" : dtype;
-    const operands = tensors.map((tensor, i) =>
-      diagonal(call, { tensor: castTo(call, tensor, computed), labels: terms[i]! })
-    );
-    const joined = operands.reduce((left, right, i) => {
-      const needed = new Set([...output, ...terms.slice(i + 1).flat()]);
-      return contract(call, left, right, needed);
-    });
-    const summed = sumOut(call, joined, new Set(output));
-    const perm = output.map((label) => summed.labels.indexOf(label));
-    return [castTo(call, permuted(call, summed.tensor, perm), dtype)];
-  },
-});
 
 function parse(
   equation: string,
@@ -168,4 +145,26 @@ function grouped(
 }
 
 /** Einsum. */
-export const einsumOps: readonly OnnxOp[] = [einsum];
+export const einsumOps: readonly OnnxOp[] = [
+  onnxOp("Einsum", {
+    versions: [12],
+    attributes: { equation: required(text()) },
+    build(call) {
+      const tensors = call.inputs.map((_, index) => call.input(index));
+      const { terms, output } = parse(call.attributes.equation, tensors);
+      const { dtype } = tensors[0]!.type;
+      // Products exist for floats and wide integers.
+      const computed = ["i8", "u8", "i16", "u16"].includes(dtype) ? "i32" : dtype;
+      const operands = tensors.map((tensor, i) =>
+        diagonal(call, { tensor: castTo(call, tensor, computed), labels: terms[i]! })
+      );
+      const joined = operands.reduce((left, right, i) => {
+        const needed = new Set([...output, ...terms.slice(i + 1).flat()]);
+        return contract(call, left, right, needed);
+      });
+      const summed = sumOut(call, joined, new Set(output));
+      const perm = output.map((label) => summed.labels.indexOf(label));
+      return [castTo(call, permuted(call, summed.tensor, perm), dtype)];
+    },
+  }),
+];

@@ -2,7 +2,7 @@
 
 import { type Dim, exactDiv, formatDim, mul } from "../../graph/dim/mod.ts";
 import { int, ints, required, text } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 /** Dims in the order `perm`; a view where only dims of size 1 move. */
@@ -15,17 +15,6 @@ export function permuted(call: OnnxCall<unknown>, x: Tensor, perm: readonly numb
   const isSame = perm.every((axis, i) => axis === i);
   return isSame ? x : call.one("reshape", [x], { shape: perm.map((axis) => shape[axis]!) });
 }
-
-const transpose = defineOnnxOp({
-  name: "Transpose",
-  versions: [1],
-  attributes: { perm: ints() },
-  build(call) {
-    const x = call.input(0);
-    const reversed = x.type.shape.map((_, axis) => axis).reverse();
-    return [permuted(call, x, call.attributes.perm ?? reversed)];
-  },
-});
 
 /** Dims split in blocks, put in another order, and joined again. */
 function regroup(
@@ -50,37 +39,43 @@ function divided(dim: Dim, by: number): Dim {
   throw new RangeError(`${formatDim(dim)} must be a multiple of ${by}`);
 }
 
-const depthToSpace = defineOnnxOp({
-  name: "DepthToSpace",
-  versions: [1, 11],
-  attributes: {
-    blocksize: required(int()),
-    mode: text("DCR", ["DCR", "CRD"], { since: 11 }),
-  },
-  build(call) {
-    const [batch, channels, height, width] = imageShape(call);
-    const { blocksize: block, mode } = call.attributes;
-    const depth = divided(channels, block * block);
-    const joined = [batch, depth, mul(height, block), mul(width, block)];
-    return mode === "DCR"
-      ? regroup(call, [batch, block, block, depth, height, width], [0, 3, 4, 1, 5, 2], joined)
-      : regroup(call, [batch, depth, block, block, height, width], [0, 1, 4, 2, 5, 3], joined);
-  },
-});
-
-const spaceToDepth = defineOnnxOp({
-  name: "SpaceToDepth",
-  versions: [1],
-  attributes: { blocksize: required(int()) },
-  build(call) {
-    const [batch, channels, height, width] = imageShape(call);
-    const { blocksize: block } = call.attributes;
-    const rows = divided(height, block), columns = divided(width, block);
-    const split = [batch, channels, rows, block, columns, block];
-    const joined = [batch, mul(channels, block * block), rows, columns];
-    return regroup(call, split, [0, 3, 5, 1, 2, 4], joined);
-  },
-});
-
 /** Ops that reorder dims. */
-export const layoutOps: readonly OnnxOp[] = [depthToSpace, spaceToDepth, transpose];
+export const layoutOps: readonly OnnxOp[] = [
+  onnxOp("DepthToSpace", {
+    versions: [1, 11],
+    attributes: {
+      blocksize: required(int()),
+      mode: text("DCR", ["DCR", "CRD"], { since: 11 }),
+    },
+    build(call) {
+      const [batch, channels, height, width] = imageShape(call);
+      const { blocksize: block, mode } = call.attributes;
+      const depth = divided(channels, block * block);
+      const joined = [batch, depth, mul(height, block), mul(width, block)];
+      return mode === "DCR"
+        ? regroup(call, [batch, block, block, depth, height, width], [0, 3, 4, 1, 5, 2], joined)
+        : regroup(call, [batch, depth, block, block, height, width], [0, 1, 4, 2, 5, 3], joined);
+    },
+  }),
+  onnxOp("SpaceToDepth", {
+    versions: [1],
+    attributes: { blocksize: required(int()) },
+    build(call) {
+      const [batch, channels, height, width] = imageShape(call);
+      const { blocksize: block } = call.attributes;
+      const rows = divided(height, block), columns = divided(width, block);
+      const split = [batch, channels, rows, block, columns, block];
+      const joined = [batch, mul(channels, block * block), rows, columns];
+      return regroup(call, split, [0, 3, 5, 1, 2, 4], joined);
+    },
+  }),
+  onnxOp("Transpose", {
+    versions: [1],
+    attributes: { perm: ints() },
+    build(call) {
+      const x = call.input(0);
+      const reversed = x.type.shape.map((_, axis) => axis).reverse();
+      return [permuted(call, x, call.attributes.perm ?? reversed)];
+    },
+  }),
+];

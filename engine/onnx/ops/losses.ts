@@ -1,7 +1,7 @@
 // Losses of classifiers.
 
 import { int, text } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { logSoftmaxAlong } from "./softmax.ts";
 
 const attributes = {
@@ -17,28 +17,25 @@ function lossAttributes(given: { ignore_index?: number | undefined; reduction: s
   };
 }
 
-const negativeLogLikelihoodLoss = defineOnnxOp({
-  name: "NegativeLogLikelihoodLoss",
-  versions: [12, 13],
-  attributes,
-  build: (call) =>
-    call.op(
-      "nll_loss",
-      [call.input(0), call.input(1), call.inputs[2]],
-      lossAttributes(call.attributes),
-    ),
-});
-
-const softmaxCrossEntropyLoss = defineOnnxOp({
-  name: "SoftmaxCrossEntropyLoss",
-  versions: [12, 13],
-  attributes,
-  build(call) {
-    const logs = logSoftmaxAlong(call, call.input(0), 1);
-    const inputs = [logs, call.input(1), call.inputs[2]];
-    return [call.one("nll_loss", inputs, lossAttributes(call.attributes)), logs];
-  },
-});
-
 /** Losses. */
-export const lossOps: readonly OnnxOp[] = [negativeLogLikelihoodLoss, softmaxCrossEntropyLoss];
+export const lossOps: readonly OnnxOp[] = [
+  onnxOp("NegativeLogLikelihoodLoss", {
+    versions: [12, 13],
+    attributes,
+    build: (call) =>
+      call.op(
+        "nll_loss",
+        [call.input(0), call.input(1), call.inputs[2]],
+        lossAttributes(call.attributes),
+      ),
+  }),
+  onnxOp("SoftmaxCrossEntropyLoss", {
+    versions: [12, 13],
+    attributes,
+    build(call) {
+      const logs = logSoftmaxAlong(call, call.input(0), 1);
+      const inputs = [logs, call.input(1), call.inputs[2]];
+      return [call.one("nll_loss", inputs, lossAttributes(call.attributes)), logs];
+    },
+  }),
+];

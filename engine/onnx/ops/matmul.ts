@@ -3,7 +3,7 @@
 
 import { float, int } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { isConstant, type Tensor } from "../derivation/tensor.ts";
 import { widenedConstant } from "../derivation/widen.ts";
 import { requantize } from "./requantize.ts";
@@ -29,74 +29,10 @@ export function multiplyMatrices(
   return bias ? applyBinary(call, "add", product, bias) : product;
 }
 
-const matMul = defineOnnxOp({
-  name: "MatMul",
-  versions: [1, 9],
-  build: (call) => [multiplyMatrices(call, call.input(0), call.input(1))],
-});
-
-const gemm = defineOnnxOp({
-  name: "Gemm",
-  versions: [1, 7],
-  attributes: {
-    alpha: float(1),
-    beta: float(1),
-    broadcast: int(0, { until: 6 }),
-    transA: int(0),
-    transB: int(0),
-  },
-  build(call) {
-    const { alpha, beta, transA, transB } = call.attributes;
-    const a = call.input(0), b = call.input(1), { dtype } = a.type;
-    // Of a beta of 0 nothing is added, even of what is not finite.
-    const added = call.inputs[2] && beta !== 0 ? scaled(call, call.inputs[2], beta) : undefined;
-    if (alpha === 1 && !transA) {
-      const perColumn = added && isConstant(added) && added.type.shape.length === 1 &&
-        added.type.shape[0] !== 1;
-      const options = { transposed: transB !== 0, ...perColumn && { bias: added } };
-      const product = multiplyMatrices(call, a, b, options);
-      return [added && !perColumn ? applyBinary(call, "add", product, added) : product];
-    }
-    // Whole numbers are scaled after the product; alpha is 1 in practice.
-    const whole = !["f32", "f16", "bf16", "f64"].includes(dtype);
-    const product = call.one("matmul_nd", [a, b], {
-      transpose_a: transA !== 0,
-      transpose_b: transB !== 0,
-      alpha: whole ? 1 : alpha,
-    });
-    const multiple = whole ? scaled(call, product, alpha) : product;
-    return [added ? applyBinary(call, "add", multiple, added) : multiple];
-  },
-});
-
 function scaled(call: Building, x: Tensor, factor: number): Tensor {
   if (factor === 1) return x;
   return applyBinary(call, "mul", x, call.scalar(x.type.dtype, factor));
 }
-
-const matMulInteger = defineOnnxOp({
-  name: "MatMulInteger",
-  versions: [10],
-  build: (call) =>
-    call.op("matmul_integer", [call.input(0), call.input(1), call.inputs[2], call.inputs[3]]),
-});
-
-const qLinearMatMul = defineOnnxOp({
-  name: "QLinearMatMul",
-  versions: [10, 21],
-  build(call) {
-    const product = call.one("matmul_integer", [
-      call.input(0),
-      call.input(3),
-      call.inputs[2],
-      call.inputs[5],
-    ]);
-    const aScale = castTo(call, asColumn(call, call.input(1)), "f32");
-    const bScale = castTo(call, call.input(4), "f32");
-    const scale = applyBinary(call, "mul", aScale, bScale);
-    return [requantize(call, product, scale, call.input(6), call.input(7))];
-  },
-});
 
 // Scales of rows: [M] stands for [M, 1].
 function asColumn(call: Building, scale: Tensor): Tensor {
@@ -106,4 +42,61 @@ function asColumn(call: Building, scale: Tensor): Tensor {
 }
 
 /** Matrix products. */
-export const matmulOps: readonly OnnxOp[] = [gemm, matMul, matMulInteger, qLinearMatMul];
+export const matmulOps: readonly OnnxOp[] = [
+  onnxOp("Gemm", {
+    versions: [1, 7],
+    attributes: {
+      alpha: float(1),
+      beta: float(1),
+      broadcast: int(0, { until: 6 }),
+      transA: int(0),
+      transB: int(0),
+    },
+    build(call) {
+      const { alpha, beta, transA, transB } = call.attributes;
+      const a = call.input(0), b = call.input(1), { dtype } = a.type;
+      // Of a beta of 0 nothing is added, even of what is not finite.
+      const added = call.inputs[2] && beta !== 0 ? scaled(call, call.inputs[2], beta) : undefined;
+      if (alpha === 1 && !transA) {
+        const perColumn = added && isConstant(added) && added.type.shape.length === 1 &&
+          added.type.shape[0] !== 1;
+        const options = { transposed: transB !== 0, ...perColumn && { bias: added } };
+        const product = multiplyMatrices(call, a, b, options);
+        return [added && !perColumn ? applyBinary(call, "add", product, added) : product];
+      }
+      // Whole numbers are scaled after the product; alpha is 1 in practice.
+      const whole = !["f32", "f16", "bf16", "f64"].includes(dtype);
+      const product = call.one("matmul_nd", [a, b], {
+        transpose_a: transA !== 0,
+        transpose_b: transB !== 0,
+        alpha: whole ? 1 : alpha,
+      });
+      const multiple = whole ? scaled(call, product, alpha) : product;
+      return [added ? applyBinary(call, "add", multiple, added) : multiple];
+    },
+  }),
+  onnxOp("MatMul", {
+    versions: [1, 9],
+    build: (call) => [multiplyMatrices(call, call.input(0), call.input(1))],
+  }),
+  onnxOp("MatMulInteger", {
+    versions: [10],
+    build: (call) =>
+      call.op("matmul_integer", [call.input(0), call.input(1), call.inputs[2], call.inputs[3]]),
+  }),
+  onnxOp("QLinearMatMul", {
+    versions: [10, 21],
+    build(call) {
+      const product = call.one("matmul_integer", [
+        call.input(0),
+        call.input(3),
+        call.inputs[2],
+        call.inputs[5],
+      ]);
+      const aScale = castTo(call, asColumn(call, call.input(1)), "f32");
+      const bScale = castTo(call, call.input(4), "f32");
+      const scale = applyBinary(call, "mul", aScale, bScale);
+      return [requantize(call, product, scale, call.input(6), call.input(7))];
+    },
+  }),
+];

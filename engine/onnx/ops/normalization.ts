@@ -6,55 +6,10 @@ import { equal, product } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { float, int, ints, required } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo, type Translating } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const consumed = { consumed_inputs: ints(undefined, { until: 5 }) };
-
-const batchNormalization = defineOnnxOp({
-  name: "BatchNormalization",
-  versions: [1, 6, 7, 9, 14],
-  attributes: {
-    ...consumed,
-    epsilon: float(1e-5),
-    is_test: int(0, { until: 6 }),
-    momentum: float(0.9),
-    spatial: int(1, { until: 8 }),
-    training_mode: int(0, { since: 14 }),
-  },
-  build(call) {
-    const { epsilon, momentum, spatial, training_mode } = call.attributes;
-    const [x, weight, bias, mean, variance] = [0, 1, 2, 3, 4].map((i) => call.input(i)) as [
-      Tensor,
-      Tensor,
-      Tensor,
-      Tensor,
-      Tensor,
-    ];
-    if (!spatial) call.unsupported("statistics of single elements (spatial = 0)");
-    if (!training_mode) {
-      if (call.wanted.slice(1).includes(true)) call.unsupported("statistics of a batch");
-      return [call.one("batch_norm", [x, weight, bias, mean, variance], { epsilon })];
-    }
-    const axes = x.type.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
-    const moments = momentsOf(call, castTo(call, x, "f32"), axes, false);
-    const y = call.one("batch_norm", [x, weight, bias, moments.mean, moments.variance], {
-      epsilon,
-    });
-    const running = (before: Tensor, now: Tensor) => {
-      const { dtype } = before.type;
-      const kept = applyBinary(call, "mul", before, call.scalar(dtype, momentum));
-      const fresh = applyBinary(
-        call,
-        "mul",
-        castTo(call, now, dtype),
-        call.scalar(dtype, 1 - momentum),
-      );
-      return applyBinary(call, "add", kept, fresh);
-    };
-    return [y, running(mean, moments.mean), running(variance, moments.variance)];
-  },
-});
 
 // Mean and biased variance along axes, of x's element type.
 function momentsOf(
@@ -70,41 +25,6 @@ function momentsOf(
   const flat = keep ? mean : call.one("reduce", [x], { kind: "mean", axes, keep: false });
   return { mean: flat, variance, centred };
 }
-
-const instanceNormalization = defineOnnxOp({
-  name: "InstanceNormalization",
-  versions: [1, 6],
-  attributes: { ...consumed, epsilon: float(1e-5) },
-  build: (call) =>
-    call.op("group_norm", [0, 1, 2].map((i) => call.input(i)), {
-      groups: 0,
-      epsilon: call.attributes.epsilon,
-    }),
-});
-
-/** Version 18 scaled by group, 21 scales by channel. */
-const groupNormalization = defineOnnxOp({
-  name: "GroupNormalization",
-  versions: [18, 21],
-  attributes: {
-    epsilon: float(1e-5),
-    num_groups: required(int()),
-    stash_type: int(1, { since: 21 }),
-  },
-  build(call) {
-    const { num_groups: groups, epsilon } = call.attributes;
-    const x = call.input(0), channels = x.type.shape[1]!;
-    const perChannel = (index: number) => {
-      const vector = call.input(index);
-      if (call.version >= 21 || equal(channels, groups)) return vector;
-      if (typeof channels !== "number") throw new RangeError("the channels must be known");
-      const column = call.one("reshape", [vector], { shape: [groups, 1] });
-      const wide = call.one("expand", [column], { shape: [groups, channels / groups] });
-      return call.one("reshape", [wide], { shape: [channels] });
-    };
-    return call.op("group_norm", [x, perChannel(1), perChannel(2)], { groups, epsilon });
-  },
-});
 
 /** x normalised over its dims from `axis` on, before scale and bias. */
 interface RowNorm {
@@ -186,13 +106,6 @@ function inverseDeviation(
   return applyUnary(call, "reciprocal", applyUnary(call, "sqrt", sum));
 }
 
-const layerNormalization = defineOnnxOp({
-  name: "LayerNormalization",
-  versions: [17],
-  attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
-  build: (call) => layerNormWithStatistics(call, call.inputs[2]),
-});
-
 /** Y, and the mean and inverse deviation of each row where they are asked for. */
 export function layerNormWithStatistics(
   call: OnnxCall<{ readonly axis?: number; readonly epsilon: number }>,
@@ -209,53 +122,116 @@ export function layerNormWithStatistics(
   return [y, castTo(call, mean, "f32"), castTo(call, deviation, "f32")];
 }
 
-const rmsNormalization = defineOnnxOp({
-  name: "RMSNormalization",
-  versions: [23],
-  attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
-  build(call) {
-    const x = call.input(0), axis = axisOf(call.attributes.axis, x.type.shape.length);
-    const norm = { op: "rms_norm", axis, epsilon: call.attributes.epsilon } as const;
-    return [normalizeRows(call, x, norm, call.input(1), undefined)];
-  },
-});
-
-const lrn = defineOnnxOp({
-  name: "LRN",
-  versions: [1],
-  attributes: { alpha: float(1e-4), beta: float(0.75), bias: float(1), size: required(int()) },
-  build: (call) => call.op("local_response_norm", [call.input(0)], call.attributes),
-});
-
-const lpNormalization = defineOnnxOp({
-  name: "LpNormalization",
-  versions: [1],
-  attributes: { axis: int(-1), p: int(2) },
-  build: (call) => call.op("lp_normalize", [call.input(0)], call.attributes),
-});
-
-/** (x - mean) / (deviation + 1e-9). */
-const meanVarianceNormalization = defineOnnxOp({
-  name: "MeanVarianceNormalization",
-  versions: [9],
-  attributes: { axes: ints([0, 2, 3]) },
-  build(call) {
-    const x = call.input(0), { dtype } = x.type;
-    const { centred, variance } = momentsOf(call, x, call.attributes.axes, true);
-    const deviation = applyUnary(call, "sqrt", variance);
-    const least = applyBinary(call, "add", deviation, call.scalar(dtype, 1e-9));
-    return [applyBinary(call, "div", centred, least)];
-  },
-});
-
 /** Normalisations. */
 export const normalizationOps: readonly OnnxOp[] = [
-  batchNormalization,
-  groupNormalization,
-  instanceNormalization,
-  layerNormalization,
-  lpNormalization,
-  lrn,
-  meanVarianceNormalization,
-  rmsNormalization,
+  onnxOp("BatchNormalization", {
+    versions: [1, 6, 7, 9, 14],
+    attributes: {
+      ...consumed,
+      epsilon: float(1e-5),
+      is_test: int(0, { until: 6 }),
+      momentum: float(0.9),
+      spatial: int(1, { until: 8 }),
+      training_mode: int(0, { since: 14 }),
+    },
+    build(call) {
+      const { epsilon, momentum, spatial, training_mode } = call.attributes;
+      const [x, weight, bias, mean, variance] = [0, 1, 2, 3, 4].map((i) => call.input(i)) as [
+        Tensor,
+        Tensor,
+        Tensor,
+        Tensor,
+        Tensor,
+      ];
+      if (!spatial) call.unsupported("statistics of single elements (spatial = 0)");
+      if (!training_mode) {
+        if (call.wanted.slice(1).includes(true)) call.unsupported("statistics of a batch");
+        return [call.one("batch_norm", [x, weight, bias, mean, variance], { epsilon })];
+      }
+      const axes = x.type.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
+      const moments = momentsOf(call, castTo(call, x, "f32"), axes, false);
+      const y = call.one("batch_norm", [x, weight, bias, moments.mean, moments.variance], {
+        epsilon,
+      });
+      const running = (before: Tensor, now: Tensor) => {
+        const { dtype } = before.type;
+        const kept = applyBinary(call, "mul", before, call.scalar(dtype, momentum));
+        const fresh = applyBinary(
+          call,
+          "mul",
+          castTo(call, now, dtype),
+          call.scalar(dtype, 1 - momentum),
+        );
+        return applyBinary(call, "add", kept, fresh);
+      };
+      return [y, running(mean, moments.mean), running(variance, moments.variance)];
+    },
+  }),
+  /** Version 18 scaled by group, 21 scales by channel. */
+  onnxOp("GroupNormalization", {
+    versions: [18, 21],
+    attributes: {
+      epsilon: float(1e-5),
+      num_groups: required(int()),
+      stash_type: int(1, { since: 21 }),
+    },
+    build(call) {
+      const { num_groups: groups, epsilon } = call.attributes;
+      const x = call.input(0), channels = x.type.shape[1]!;
+      const perChannel = (index: number) => {
+        const vector = call.input(index);
+        if (call.version >= 21 || equal(channels, groups)) return vector;
+        if (typeof channels !== "number") throw new RangeError("the channels must be known");
+        const column = call.one("reshape", [vector], { shape: [groups, 1] });
+        const wide = call.one("expand", [column], { shape: [groups, channels / groups] });
+        return call.one("reshape", [wide], { shape: [channels] });
+      };
+      return call.op("group_norm", [x, perChannel(1), perChannel(2)], { groups, epsilon });
+    },
+  }),
+  onnxOp("InstanceNormalization", {
+    versions: [1, 6],
+    attributes: { ...consumed, epsilon: float(1e-5) },
+    build: (call) =>
+      call.op("group_norm", [0, 1, 2].map((i) => call.input(i)), {
+        groups: 0,
+        epsilon: call.attributes.epsilon,
+      }),
+  }),
+  onnxOp("LayerNormalization", {
+    versions: [17],
+    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
+    build: (call) => layerNormWithStatistics(call, call.inputs[2]),
+  }),
+  onnxOp("LpNormalization", {
+    versions: [1],
+    attributes: { axis: int(-1), p: int(2) },
+    build: (call) => call.op("lp_normalize", [call.input(0)], call.attributes),
+  }),
+  onnxOp("LRN", {
+    versions: [1],
+    attributes: { alpha: float(1e-4), beta: float(0.75), bias: float(1), size: required(int()) },
+    build: (call) => call.op("local_response_norm", [call.input(0)], call.attributes),
+  }),
+  /** (x - mean) / (deviation + 1e-9). */
+  onnxOp("MeanVarianceNormalization", {
+    versions: [9],
+    attributes: { axes: ints([0, 2, 3]) },
+    build(call) {
+      const x = call.input(0), { dtype } = x.type;
+      const { centred, variance } = momentsOf(call, x, call.attributes.axes, true);
+      const deviation = applyUnary(call, "sqrt", variance);
+      const least = applyBinary(call, "add", deviation, call.scalar(dtype, 1e-9));
+      return [applyBinary(call, "div", centred, least)];
+    },
+  }),
+  onnxOp("RMSNormalization", {
+    versions: [23],
+    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
+    build(call) {
+      const x = call.input(0), axis = axisOf(call.attributes.axis, x.type.shape.length);
+      const norm = { op: "rms_norm", axis, epsilon: call.attributes.epsilon } as const;
+      return [normalizeRows(call, x, norm, call.input(1), undefined)];
+    },
+  }),
 ];

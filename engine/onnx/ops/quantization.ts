@@ -3,7 +3,7 @@
 import { isSmallFloat } from "../../../quant/small_floats.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { int } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { elementType } from "./casts.ts";
 
@@ -12,34 +12,6 @@ function axisFor(x: Tensor, axis: number): number {
   const rank = x.type.shape.length;
   return rank === 0 ? 0 : axis >= rank ? 0 : axisOf(axis, rank);
 }
-
-const quantizeLinear = defineOnnxOp({
-  name: "QuantizeLinear",
-  versions: [10, 13, 19, 21, 23, 24, 25],
-  attributes: {
-    axis: int(1, { since: 13 }),
-    block_size: int(0, { since: 21 }),
-    output_dtype: int(0, { since: 21 }),
-    precision: int(0, { since: 23 }),
-    saturate: int(1, { since: 19 }),
-  },
-  build(call) {
-    const { axis, block_size: block, output_dtype, precision, saturate } = call.attributes;
-    const x = call.input(0), scale = call.input(1), zero = call.inputs[2];
-    const to = zero?.type.dtype ?? (output_dtype ? elementType(call, output_dtype) : "u8");
-    return call.op("quantize_linear", [x, scale, zero], {
-      to,
-      axis: checkedAxis(call, x, scale, axis),
-      block,
-      saturate: saturate !== 0,
-      precision: precision
-        ? elementType(call, precision)
-        : x.type.dtype === "f64" || x.type.dtype === "f16" && scale.type.dtype === "f16"
-        ? x.type.dtype
-        : "f32",
-    });
-  },
-});
 
 function checkedAxis(
   call: OnnxCall<unknown>,
@@ -53,36 +25,55 @@ function checkedAxis(
   return axisFor(x, axis);
 }
 
-const dequantizeLinear = defineOnnxOp({
-  name: "DequantizeLinear",
-  versions: [10, 13, 19, 21, 23, 24, 25],
-  attributes: {
-    axis: int(1, { since: 13 }),
-    block_size: int(0, { since: 21 }),
-    output_dtype: int(0, { since: 23 }),
-  },
-  build(call) {
-    const { axis, block_size: block, output_dtype } = call.attributes;
-    const x = call.input(0), scale = call.input(1), zero = call.inputs[2];
-    // A float code's zero point can only be 0.
-    const used = isSmallFloat(x.type.dtype) ? undefined : zero;
-    return call.op("dequantize_linear", [x, scale, used], {
-      to: output_dtype ? elementType(call, output_dtype) : scale.type.dtype,
-      axis: checkedAxis(call, x, scale, axis),
-      block,
-    });
-  },
-});
-
-const dynamicQuantizeLinear = defineOnnxOp({
-  name: "DynamicQuantizeLinear",
-  versions: [11],
-  build: (call) => call.op("dynamic_quantize", [call.input(0)]),
-});
-
 /** Quantisation. */
 export const quantizationOps: readonly OnnxOp[] = [
-  dequantizeLinear,
-  dynamicQuantizeLinear,
-  quantizeLinear,
+  onnxOp("DequantizeLinear", {
+    versions: [10, 13, 19, 21, 23, 24, 25],
+    attributes: {
+      axis: int(1, { since: 13 }),
+      block_size: int(0, { since: 21 }),
+      output_dtype: int(0, { since: 23 }),
+    },
+    build(call) {
+      const { axis, block_size: block, output_dtype } = call.attributes;
+      const x = call.input(0), scale = call.input(1), zero = call.inputs[2];
+      // A float code's zero point can only be 0.
+      const used = isSmallFloat(x.type.dtype) ? undefined : zero;
+      return call.op("dequantize_linear", [x, scale, used], {
+        to: output_dtype ? elementType(call, output_dtype) : scale.type.dtype,
+        axis: checkedAxis(call, x, scale, axis),
+        block,
+      });
+    },
+  }),
+  onnxOp("DynamicQuantizeLinear", {
+    versions: [11],
+    build: (call) => call.op("dynamic_quantize", [call.input(0)]),
+  }),
+  onnxOp("QuantizeLinear", {
+    versions: [10, 13, 19, 21, 23, 24, 25],
+    attributes: {
+      axis: int(1, { since: 13 }),
+      block_size: int(0, { since: 21 }),
+      output_dtype: int(0, { since: 21 }),
+      precision: int(0, { since: 23 }),
+      saturate: int(1, { since: 19 }),
+    },
+    build(call) {
+      const { axis, block_size: block, output_dtype, precision, saturate } = call.attributes;
+      const x = call.input(0), scale = call.input(1), zero = call.inputs[2];
+      const to = zero?.type.dtype ?? (output_dtype ? elementType(call, output_dtype) : "u8");
+      return call.op("quantize_linear", [x, scale, zero], {
+        to,
+        axis: checkedAxis(call, x, scale, axis),
+        block,
+        saturate: saturate !== 0,
+        precision: precision
+          ? elementType(call, precision)
+          : x.type.dtype === "f64" || x.type.dtype === "f16" && scale.type.dtype === "f16"
+          ? x.type.dtype
+          : "f32",
+      });
+    },
+  }),
 ];

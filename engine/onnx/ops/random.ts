@@ -6,7 +6,7 @@ import type { DataType } from "../../graph/graph.ts";
 import { getElement } from "../../ops/host_tensor.ts";
 import { float, int, ints, required } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { elementType } from "./casts.ts";
 
@@ -42,8 +42,7 @@ const DISTRIBUTIONS = {
 
 function generator(distribution: keyof typeof DISTRIBUTIONS, like: boolean): OnnxOp {
   const { kind, offset, scale, fallbacks } = DISTRIBUTIONS[distribution];
-  return defineOnnxOp({
-    name: `Random${distribution}${like ? "Like" : ""}`,
+  return onnxOp(`Random${distribution}${like ? "Like" : ""}`, {
     versions: [1],
     attributes: {
       dtype: int(),
@@ -69,79 +68,75 @@ function generator(distribution: keyof typeof DISTRIBUTIONS, like: boolean): Onn
   });
 }
 
-const bernoulli = defineOnnxOp({
-  name: "Bernoulli",
-  versions: [15],
-  attributes: { dtype: int(), seed: float() },
-  build(call) {
-    const probabilities = call.input(0);
-    const { dtype, shape } = probabilities.type;
-    const { seed, dtype: to } = call.attributes;
-    const drawn = draw(call, { kind: "uniform", shape, dtype, seed });
-    const hit = applyBinary(call, "less", drawn, probabilities);
-    return [castTo(call, hit, to === undefined ? dtype : elementType(call, to))];
-  },
-});
-
-/** Multinomial: the largest of log-probability plus Gumbel noise is a sample of the distribution. */
-const multinomial = defineOnnxOp({
-  name: "Multinomial",
-  versions: [7],
-  attributes: { dtype: int(6), sample_size: int(1), seed: float() },
-  build(call) {
-    const x = castTo(call, call.input(0), "f32");
-    const [batch, classes] = x.type.shape as [Dim, Dim];
-    const { dtype, sample_size: samples, seed } = call.attributes;
-    const shape = [batch, samples, classes];
-    const drawn = draw(call, { kind: "uniform", shape, dtype: "f32", seed });
-    const spread = applyUnary(call, "neg", applyUnary(call, "log", drawn));
-    const noise = applyUnary(call, "neg", applyUnary(call, "log", spread));
-    const lines = call.one("reshape", [x], { shape: [batch, 1, classes] });
-    const scores = applyBinary(call, "add", noise, lines);
-    const best = call.one("arg_reduce", [scores], { kind: "max", axis: 2, keep: false });
-    return [castTo(call, best, elementType(call, dtype))];
-  },
-});
-
-/** Dropout: the input itself but in training, which version 12 asks for and the first two assume. */
-const dropout = defineOnnxOp({
-  name: "Dropout",
-  versions: [1, 6, 7, 10, 12],
-  attributes: {
-    consumed_inputs: ints(undefined, { until: 5 }),
-    is_test: int(0, { until: 6 }),
-    ratio: float(0.5, { until: 11 }),
-    seed: int(undefined, { since: 12 }),
-  },
-  build(call) {
-    const x = call.input(0);
-    const { dtype, shape } = x.type;
-    const training = call.version < 7
-      ? call.attributes.is_test === 0
-      : call.inputs[2] !== undefined && getElement(call.contents(2), 0) !== 0;
-    const ratio = call.inputs[1] ? getElement(call.contents(1), 0) : call.attributes.ratio;
-    const maskType = call.version < 10 ? dtype : "bool";
-    if (!training || ratio === 0) {
-      if (!call.wanted[1]) return [x];
-      const one = call.scalar("u8", 1);
-      return [x, castTo(call, call.one("expand", [one], { shape }), maskType)];
-    }
-    const drawn = draw(call, { kind: "uniform", shape, dtype: "f64", seed: call.attributes.seed });
-    const kept = applyBinary(call, "greater_equal", drawn, call.scalar("f64", ratio));
-    const factor = call.scalar(dtype, 1 / (1 - ratio));
-    const scaled = applyBinary(call, "mul", x, factor);
-    const dropped = call.one("where", [kept, scaled, call.scalar(dtype, 0)]);
-    return [dropped, call.wanted[1] ? castTo(call, kept, maskType) : undefined];
-  },
-});
-
 /** Ops that draw random numbers. */
 export const randomOps: readonly OnnxOp[] = [
-  bernoulli,
-  dropout,
+  onnxOp("Bernoulli", {
+    versions: [15],
+    attributes: { dtype: int(), seed: float() },
+    build(call) {
+      const probabilities = call.input(0);
+      const { dtype, shape } = probabilities.type;
+      const { seed, dtype: to } = call.attributes;
+      const drawn = draw(call, { kind: "uniform", shape, dtype, seed });
+      const hit = applyBinary(call, "less", drawn, probabilities);
+      return [castTo(call, hit, to === undefined ? dtype : elementType(call, to))];
+    },
+  }),
+  /** Dropout: the input itself but in training, which version 12 asks for and the first two assume. */
+  onnxOp("Dropout", {
+    versions: [1, 6, 7, 10, 12],
+    attributes: {
+      consumed_inputs: ints(undefined, { until: 5 }),
+      is_test: int(0, { until: 6 }),
+      ratio: float(0.5, { until: 11 }),
+      seed: int(undefined, { since: 12 }),
+    },
+    build(call) {
+      const x = call.input(0);
+      const { dtype, shape } = x.type;
+      const training = call.version < 7
+        ? call.attributes.is_test === 0
+        : call.inputs[2] !== undefined && getElement(call.contents(2), 0) !== 0;
+      const ratio = call.inputs[1] ? getElement(call.contents(1), 0) : call.attributes.ratio;
+      const maskType = call.version < 10 ? dtype : "bool";
+      if (!training || ratio === 0) {
+        if (!call.wanted[1]) return [x];
+        const one = call.scalar("u8", 1);
+        return [x, castTo(call, call.one("expand", [one], { shape }), maskType)];
+      }
+      const drawn = draw(call, {
+        kind: "uniform",
+        shape,
+        dtype: "f64",
+        seed: call.attributes.seed,
+      });
+      const kept = applyBinary(call, "greater_equal", drawn, call.scalar("f64", ratio));
+      const factor = call.scalar(dtype, 1 / (1 - ratio));
+      const scaled = applyBinary(call, "mul", x, factor);
+      const dropped = call.one("where", [kept, scaled, call.scalar(dtype, 0)]);
+      return [dropped, call.wanted[1] ? castTo(call, kept, maskType) : undefined];
+    },
+  }),
   generator("Normal", false),
   generator("Normal", true),
   generator("Uniform", false),
   generator("Uniform", true),
-  multinomial,
+  /** Multinomial: the largest of log-probability plus Gumbel noise is a sample of the distribution. */
+  onnxOp("Multinomial", {
+    versions: [7],
+    attributes: { dtype: int(6), sample_size: int(1), seed: float() },
+    build(call) {
+      const x = castTo(call, call.input(0), "f32");
+      const [batch, classes] = x.type.shape as [Dim, Dim];
+      const { dtype, sample_size: samples, seed } = call.attributes;
+      const shape = [batch, samples, classes];
+      const drawn = draw(call, { kind: "uniform", shape, dtype: "f32", seed });
+      const spread = applyUnary(call, "neg", applyUnary(call, "log", drawn));
+      const noise = applyUnary(call, "neg", applyUnary(call, "log", spread));
+      const lines = call.one("reshape", [x], { shape: [batch, 1, classes] });
+      const scores = applyBinary(call, "add", noise, lines);
+      const best = call.one("arg_reduce", [scores], { kind: "max", axis: 2, keep: false });
+      return [castTo(call, best, elementType(call, dtype))];
+    },
+  }),
 ];

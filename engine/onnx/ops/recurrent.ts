@@ -2,7 +2,7 @@
 
 import type { Dim } from "../../graph/dim/mod.ts";
 import { float, floats, int, text, texts } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 const attributes = {
   activation_alpha: floats([]),
@@ -74,36 +74,31 @@ function known(dim: Dim | undefined): number {
   throw new RangeError("the hidden size must be a known number");
 }
 
-const rnn = defineOnnxOp({
-  name: "RNN",
-  versions: [7, 14],
-  attributes,
-  build: (call) => buildLayer(call, { kind: "rnn", activations: ["Tanh"] }),
-});
-
-const gru = defineOnnxOp({
-  name: "GRU",
-  versions: [7, 14],
-  attributes: { ...attributes, linear_before_reset: int(0) },
-  build: (call) =>
-    buildLayer(call, {
-      kind: "gru",
-      activations: ["Sigmoid", "Tanh"],
-      flags: { linear_before_reset: call.attributes.linear_before_reset !== 0 },
-    }),
-});
-
-const lstm = defineOnnxOp({
-  name: "LSTM",
-  versions: [7, 14],
-  attributes: { ...attributes, input_forget: int(0) },
-  build: (call) =>
-    buildLayer(call, {
-      kind: "lstm",
-      activations: ["Sigmoid", "Tanh", "Tanh"],
-      flags: { input_forget: call.attributes.input_forget !== 0 },
-    }),
-});
-
 /** Recurrent layers. */
-export const recurrentOps: readonly OnnxOp[] = [gru, lstm, rnn];
+export const recurrentOps: readonly OnnxOp[] = [
+  onnxOp("GRU", {
+    versions: [7, 14],
+    attributes: { ...attributes, linear_before_reset: int(0) },
+    build: (call) =>
+      buildLayer(call, {
+        kind: "gru",
+        activations: ["Sigmoid", "Tanh"],
+        flags: { linear_before_reset: call.attributes.linear_before_reset !== 0 },
+      }),
+  }),
+  onnxOp("LSTM", {
+    versions: [7, 14],
+    attributes: { ...attributes, input_forget: int(0) },
+    build: (call) =>
+      buildLayer(call, {
+        kind: "lstm",
+        activations: ["Sigmoid", "Tanh", "Tanh"],
+        flags: { input_forget: call.attributes.input_forget !== 0 },
+      }),
+  }),
+  onnxOp("RNN", {
+    versions: [7, 14],
+    attributes,
+    build: (call) => buildLayer(call, { kind: "rnn", activations: ["Tanh"] }),
+  }),
+];

@@ -4,7 +4,7 @@
 import type { ReduceName } from "../../ops/reduce_kinds.ts";
 import { int, ints } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const kinds: readonly (readonly [name: string, kind: ReduceName])[] = [
@@ -22,8 +22,7 @@ const kinds: readonly (readonly [name: string, kind: ReduceName])[] = [
 
 function reduction(name: string, kind: ReduceName): OnnxOp {
   const inputSince = name === "ReduceSum" ? 13 : 18;
-  return defineOnnxOp({
-    name,
+  return onnxOp(name, {
     versions: [1, 11, inputSince],
     attributes: {
       axes: ints(undefined, { until: inputSince - 1 }),
@@ -50,8 +49,7 @@ function ofSingles(call: OnnxCall<unknown>, kind: ReduceName, x: Tensor): Tensor
 }
 
 function argOp(name: string, kind: "max" | "min"): OnnxOp {
-  return defineOnnxOp({
-    name,
+  return onnxOp(name, {
     versions: [1, 11, 12],
     attributes: { axis: int(0), keepdims: int(1), select_last_index: int(0, { since: 12 }) },
     build(call) {

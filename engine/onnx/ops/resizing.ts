@@ -3,7 +3,7 @@
 import { compare, type Dim, floorDiv, mul, sub } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { float, floats, int, ints, text } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { windowOf } from "./window_attributes.ts";
 
@@ -30,52 +30,6 @@ function isGiven(call: OnnxCall<unknown>, index: number): boolean {
 }
 
 const COORDINATES: Readonly<Record<string, string>> = { tf_crop_and_resize: "crop_and_resize" };
-
-const resize = defineOnnxOp({
-  name: "Resize",
-  versions: [10, 11, 13, 18, 19],
-  attributes: {
-    antialias: int(0, { since: 18 }),
-    axes: ints(undefined, { since: 18 }),
-    coordinate_transformation_mode: text("half_pixel", undefined, { since: 11 }),
-    cubic_coeff_a: float(-0.75, { since: 11 }),
-    exclude_outside: int(0, { since: 11 }),
-    extrapolation_value: float(0, { since: 11 }),
-    keep_aspect_ratio_policy: text("stretch", ["stretch", "not_larger", "not_smaller"], {
-      since: 18,
-    }),
-    mode: text("nearest", ["nearest", "linear", "cubic"]),
-    nearest_mode: text("round_prefer_floor", undefined, { since: 11 }),
-  },
-  build(call) {
-    const { attributes: given, version } = call;
-    const x = call.input(0);
-    const axes = (given.axes ?? x.type.shape.map((_, axis) => axis))
-      .map((axis) => axisOf(axis, x.type.shape.length));
-    const plan = targetOf(call, x, axes, version < 11 ? 1 : 2);
-    const rank = x.type.shape.length, roi = new Array<number>(2 * rank).fill(0).fill(1, rank);
-    const crops = given.coordinate_transformation_mode === "tf_crop_and_resize";
-    if (crops) {
-      const parts = call.numbers(1);
-      axes.forEach((axis, i) => {
-        roi[axis] = parts[i]!;
-        roi[rank + axis] = parts[axes.length + i]!;
-      });
-    }
-    const mode = given.coordinate_transformation_mode;
-    return call.op("resize", [x], {
-      ...plan,
-      mode: given.mode,
-      coordinates: version < 11 ? "asymmetric" : COORDINATES[mode] ?? mode,
-      rounding: version < 11 ? "floor" : given.nearest_mode,
-      cubic_a: given.cubic_coeff_a,
-      exclude_outside: given.exclude_outside !== 0,
-      antialias: given.antialias !== 0,
-      roi: crops ? roi : [],
-      extrapolation: given.extrapolation_value,
-    });
-  },
-});
 
 // Sizes of the result and, where they were given, the exact scales.
 function targetOf(
@@ -107,90 +61,7 @@ function targetOf(
   return { sizes, scales };
 }
 
-/** Removed by version 10 of the operator set, still found in files of later ones. */
-const upsample = defineOnnxOp({
-  name: "Upsample",
-  versions: [7, 9],
-  attributes: {
-    mode: text("nearest", ["nearest", "linear"]),
-    scales: floats(undefined, { until: 8 }),
-  },
-  build(call) {
-    const x = call.input(0), scales = call.attributes.scales ?? call.numbers(1);
-    const sizes = x.type.shape.map((size, axis) => scaledDim(size, scales[axis]!));
-    const { mode } = call.attributes;
-    return call.op("resize", [x], {
-      ...{ sizes, scales, mode },
-      coordinates: "asymmetric",
-      rounding: "floor",
-    });
-  },
-});
-
 const MODES: Readonly<Record<string, string>> = { bilinear: "linear", bicubic: "cubic" };
-
-const gridSample = defineOnnxOp({
-  name: "GridSample",
-  versions: [16, 20],
-  attributes: {
-    align_corners: int(0),
-    mode: text("linear", ["linear", "bilinear", "nearest", "cubic", "bicubic"]),
-    padding_mode: text("zeros", ["zeros", "border", "reflection"]),
-  },
-  build(call) {
-    const { align_corners, mode, padding_mode: padding } = call.attributes;
-    return call.op("grid_sample", [call.input(0), call.input(1)], {
-      mode: MODES[mode] ?? mode,
-      padding,
-      align_corners: align_corners !== 0,
-    });
-  },
-});
-
-const affineGrid = defineOnnxOp({
-  name: "AffineGrid",
-  versions: [20],
-  attributes: { align_corners: int(0) },
-  build: (call) =>
-    call.op("affine_grid", [call.input(0)], {
-      sizes: call.dims(1).slice(2),
-      align_corners: call.attributes.align_corners !== 0,
-    }),
-});
-
-const col2Im = defineOnnxOp({
-  name: "Col2Im",
-  versions: [18],
-  attributes: { dilations: ints([]), pads: ints([]), strides: ints([]) },
-  build: (call) =>
-    call.op("col2im", [call.input(0)], {
-      ...windowOf(call.attributes),
-      sizes: call.dims(1),
-      kernel: call.numbers(2),
-    }),
-});
-
-/** Odd differences: a crop takes one more from the end, a pad adds one more there. */
-const centerCropPad = defineOnnxOp({
-  name: "CenterCropPad",
-  versions: [18],
-  attributes: { axes: ints(undefined) },
-  build(call) {
-    const x = call.input(0), { shape } = x.type;
-    const wanted: Dim[] = [...shape], target = call.dims(1);
-    const axes = call.attributes.axes ?? shape.map((_, axis) => axis);
-    axes.forEach((axis, i) => wanted[axisOf(axis, shape.length)] = target[i]!);
-    const cropped = shape.map((size, axis) => smaller(size, wanted[axis]!));
-    const inner = call.one("slice", [x], {
-      starts: shape.map((size, axis) => floorDiv(sub(size, cropped[axis]!), 2)),
-      sizes: cropped,
-      steps: shape.map(() => 1),
-    });
-    const before = cropped.map((size, axis) => floorDiv(sub(wanted[axis]!, size), 2));
-    const after = cropped.map((size, axis) => sub(sub(wanted[axis]!, size), before[axis]!));
-    return call.op("pad", [inner, undefined], { before, after });
-  },
-});
 
 function smaller(a: Dim, b: Dim): Dim {
   const order = compare(a, b);
@@ -200,10 +71,121 @@ function smaller(a: Dim, b: Dim): Dim {
 
 /** Ops that read at other places. */
 export const resizingOps: readonly OnnxOp[] = [
-  affineGrid,
-  centerCropPad,
-  col2Im,
-  gridSample,
-  resize,
-  upsample,
+  onnxOp("AffineGrid", {
+    versions: [20],
+    attributes: { align_corners: int(0) },
+    build: (call) =>
+      call.op("affine_grid", [call.input(0)], {
+        sizes: call.dims(1).slice(2),
+        align_corners: call.attributes.align_corners !== 0,
+      }),
+  }),
+  /** Odd differences: a crop takes one more from the end, a pad adds one more there. */
+  onnxOp("CenterCropPad", {
+    versions: [18],
+    attributes: { axes: ints(undefined) },
+    build(call) {
+      const x = call.input(0), { shape } = x.type;
+      const wanted: Dim[] = [...shape], target = call.dims(1);
+      const axes = call.attributes.axes ?? shape.map((_, axis) => axis);
+      axes.forEach((axis, i) => wanted[axisOf(axis, shape.length)] = target[i]!);
+      const cropped = shape.map((size, axis) => smaller(size, wanted[axis]!));
+      const inner = call.one("slice", [x], {
+        starts: shape.map((size, axis) => floorDiv(sub(size, cropped[axis]!), 2)),
+        sizes: cropped,
+        steps: shape.map(() => 1),
+      });
+      const before = cropped.map((size, axis) => floorDiv(sub(wanted[axis]!, size), 2));
+      const after = cropped.map((size, axis) => sub(sub(wanted[axis]!, size), before[axis]!));
+      return call.op("pad", [inner, undefined], { before, after });
+    },
+  }),
+  onnxOp("Col2Im", {
+    versions: [18],
+    attributes: { dilations: ints([]), pads: ints([]), strides: ints([]) },
+    build: (call) =>
+      call.op("col2im", [call.input(0)], {
+        ...windowOf(call.attributes),
+        sizes: call.dims(1),
+        kernel: call.numbers(2),
+      }),
+  }),
+  onnxOp("GridSample", {
+    versions: [16, 20],
+    attributes: {
+      align_corners: int(0),
+      mode: text("linear", ["linear", "bilinear", "nearest", "cubic", "bicubic"]),
+      padding_mode: text("zeros", ["zeros", "border", "reflection"]),
+    },
+    build(call) {
+      const { align_corners, mode, padding_mode: padding } = call.attributes;
+      return call.op("grid_sample", [call.input(0), call.input(1)], {
+        mode: MODES[mode] ?? mode,
+        padding,
+        align_corners: align_corners !== 0,
+      });
+    },
+  }),
+  onnxOp("Resize", {
+    versions: [10, 11, 13, 18, 19],
+    attributes: {
+      antialias: int(0, { since: 18 }),
+      axes: ints(undefined, { since: 18 }),
+      coordinate_transformation_mode: text("half_pixel", undefined, { since: 11 }),
+      cubic_coeff_a: float(-0.75, { since: 11 }),
+      exclude_outside: int(0, { since: 11 }),
+      extrapolation_value: float(0, { since: 11 }),
+      keep_aspect_ratio_policy: text("stretch", ["stretch", "not_larger", "not_smaller"], {
+        since: 18,
+      }),
+      mode: text("nearest", ["nearest", "linear", "cubic"]),
+      nearest_mode: text("round_prefer_floor", undefined, { since: 11 }),
+    },
+    build(call) {
+      const { attributes: given, version } = call;
+      const x = call.input(0);
+      const axes = (given.axes ?? x.type.shape.map((_, axis) => axis))
+        .map((axis) => axisOf(axis, x.type.shape.length));
+      const plan = targetOf(call, x, axes, version < 11 ? 1 : 2);
+      const rank = x.type.shape.length, roi = new Array<number>(2 * rank).fill(0).fill(1, rank);
+      const crops = given.coordinate_transformation_mode === "tf_crop_and_resize";
+      if (crops) {
+        const parts = call.numbers(1);
+        axes.forEach((axis, i) => {
+          roi[axis] = parts[i]!;
+          roi[rank + axis] = parts[axes.length + i]!;
+        });
+      }
+      const mode = given.coordinate_transformation_mode;
+      return call.op("resize", [x], {
+        ...plan,
+        mode: given.mode,
+        coordinates: version < 11 ? "asymmetric" : COORDINATES[mode] ?? mode,
+        rounding: version < 11 ? "floor" : given.nearest_mode,
+        cubic_a: given.cubic_coeff_a,
+        exclude_outside: given.exclude_outside !== 0,
+        antialias: given.antialias !== 0,
+        roi: crops ? roi : [],
+        extrapolation: given.extrapolation_value,
+      });
+    },
+  }),
+  /** Removed by version 10 of the operator set, still found in files of later ones. */
+  onnxOp("Upsample", {
+    versions: [7, 9],
+    attributes: {
+      mode: text("nearest", ["nearest", "linear"]),
+      scales: floats(undefined, { until: 8 }),
+    },
+    build(call) {
+      const x = call.input(0), scales = call.attributes.scales ?? call.numbers(1);
+      const sizes = x.type.shape.map((size, axis) => scaledDim(size, scales[axis]!));
+      const { mode } = call.attributes;
+      return call.op("resize", [x], {
+        ...{ sizes, scales, mode },
+        coordinates: "asymmetric",
+        rounding: "floor",
+      });
+    },
+  }),
 ];

@@ -11,87 +11,8 @@ import {
   stack,
   withShape,
 } from "../derivation/host_tensors.ts";
-import { defineOnnxOp, type HostCall, type OnnxOp } from "../derivation/op.ts";
+import { type HostCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { type HostValue, isHostTensor, type SequenceValue } from "../derivation/tensor.ts";
-
-/** SequenceConstruct. */
-const sequenceConstruct: OnnxOp = defineOnnxOp({
-  name: "SequenceConstruct",
-  versions: [11],
-  evaluate: ({ inputs }) => [{ dtype: "sequence", items: inputs.map((value) => value!) }],
-});
-
-/** SequenceEmpty. */
-const sequenceEmpty: OnnxOp = defineOnnxOp({
-  name: "SequenceEmpty",
-  versions: [11],
-  attributes: { dtype: int(1) },
-  evaluate: () => [{ dtype: "sequence", items: [] }],
-});
-
-/** SequenceInsert: at the end unless a position is given. */
-const sequenceInsert: OnnxOp = defineOnnxOp({
-  name: "SequenceInsert",
-  versions: [11],
-  evaluate(call) {
-    const { items } = sequenceOf(call, 0);
-    const at = call.inputs[2] ? position(call, 2, items.length, items.length) : items.length;
-    return [{ dtype: "sequence", items: items.toSpliced(at, 0, call.inputs[1]!) }];
-  },
-});
-
-/** SequenceErase: the last unless a position is given. */
-const sequenceErase: OnnxOp = defineOnnxOp({
-  name: "SequenceErase",
-  versions: [11],
-  evaluate(call) {
-    const { items } = sequenceOf(call, 0);
-    const at = call.inputs[1]
-      ? position(call, 1, items.length, items.length - 1)
-      : items.length - 1;
-    return [{ dtype: "sequence", items: items.toSpliced(at, 1) }];
-  },
-});
-
-/** SequenceAt. */
-const sequenceAt: OnnxOp = defineOnnxOp({
-  name: "SequenceAt",
-  versions: [11],
-  evaluate(call) {
-    const { items } = sequenceOf(call, 0);
-    return [items[position(call, 1, items.length, items.length - 1)]!];
-  },
-});
-
-/** SequenceLength. */
-const sequenceLength: OnnxOp = defineOnnxOp({
-  name: "SequenceLength",
-  versions: [11],
-  evaluate: (call) => [scalarTensor("i64", sequenceOf(call, 0).items.length)],
-});
-
-/** SplitToSequence: parts of given sizes, or of one size; without either, single entries. */
-const splitToSequence: OnnxOp = defineOnnxOp({
-  name: "SplitToSequence",
-  versions: [11, 24],
-  attributes: { axis: int(0), keepdims: int(1) },
-  evaluate(call) {
-    const x = call.tensor(0);
-    const axis = axisOf(call.attributes.axis, x.shape.length);
-    const total = x.shape[axis]!;
-    const split = call.inputs[1] ? call.tensor(1) : undefined;
-    const sizes = partSizes(split, total);
-    let start = 0;
-    const items = sizes.map((size) => {
-      const part = slicePart(x, axis, start, size);
-      start += size;
-      return split || call.attributes.keepdims
-        ? part
-        : withShape(part, part.shape.toSpliced(axis, 1));
-    });
-    return [{ dtype: "sequence", items }];
-  },
-});
 
 function partSizes(split: HostTensor | undefined, total: number): number[] {
   if (split && split.shape.length > 0) {
@@ -110,40 +31,6 @@ function partSizes(split: HostTensor | undefined, total: number): number[] {
   );
 }
 
-/** ConcatFromSequence: along an axis that is there, or a new one. */
-const concatFromSequence: OnnxOp = defineOnnxOp({
-  name: "ConcatFromSequence",
-  versions: [11],
-  attributes: { axis: int(0), new_axis: int(0) },
-  evaluate(call) {
-    const tensors = sequenceOf(call, 0).items.filter(isHostTensor);
-    if (tensors.length === 0) throw new RangeError("cannot join an empty sequence of tensors");
-    const { axis, new_axis } = call.attributes;
-    const rank = tensors[0]!.shape.length;
-    if (new_axis) return [stack(tensors, axisOf(axis, rank + 1))];
-    return [applyOnHost("concat", tensors, { axis: axisOf(axis, rank) })];
-  },
-});
-
-/** SequenceMap: a body for every item. */
-const sequenceMap: OnnxOp = defineOnnxOp({
-  name: "SequenceMap",
-  versions: [17],
-  attributes: { body: graph() },
-  async evaluate(call) {
-    const { body } = call.attributes;
-    const { items } = sequenceOf(call, 0);
-    const results: HostValue[][] = body.outputs.map(() => []);
-    for (let i = 0; i < items.length; i++) {
-      const inputs = call.inputs.map((value): HostValue =>
-        value?.dtype === "sequence" ? value.items[i]! : value!
-      );
-      (await call.run(body, inputs)).forEach((value, output) => results[output]!.push(value));
-    }
-    return results.map((list): SequenceValue => ({ dtype: "sequence", items: list }));
-  },
-});
-
 function sequenceOf({ inputs, node }: HostCall, index: number): SequenceValue {
   const value = inputs[index];
   if (value?.dtype === "sequence") return value;
@@ -159,13 +46,95 @@ function position(call: HostCall, index: number, length: number, most: number): 
 
 /** Ops on sequences. */
 export const sequenceOps: readonly OnnxOp[] = [
-  concatFromSequence,
-  sequenceAt,
-  sequenceConstruct,
-  sequenceEmpty,
-  sequenceErase,
-  sequenceInsert,
-  sequenceLength,
-  sequenceMap,
-  splitToSequence,
+  /** ConcatFromSequence: along an axis that is there, or a new one. */
+  onnxOp("ConcatFromSequence", {
+    versions: [11],
+    attributes: { axis: int(0), new_axis: int(0) },
+    evaluate(call) {
+      const tensors = sequenceOf(call, 0).items.filter(isHostTensor);
+      if (tensors.length === 0) throw new RangeError("cannot join an empty sequence of tensors");
+      const { axis, new_axis } = call.attributes;
+      const rank = tensors[0]!.shape.length;
+      if (new_axis) return [stack(tensors, axisOf(axis, rank + 1))];
+      return [applyOnHost("concat", tensors, { axis: axisOf(axis, rank) })];
+    },
+  }),
+  onnxOp("SequenceAt", {
+    versions: [11],
+    evaluate(call) {
+      const { items } = sequenceOf(call, 0);
+      return [items[position(call, 1, items.length, items.length - 1)]!];
+    },
+  }),
+  onnxOp("SequenceConstruct", {
+    versions: [11],
+    evaluate: ({ inputs }) => [{ dtype: "sequence", items: inputs.map((value) => value!) }],
+  }),
+  onnxOp("SequenceEmpty", {
+    versions: [11],
+    attributes: { dtype: int(1) },
+    evaluate: () => [{ dtype: "sequence", items: [] }],
+  }),
+  /** SequenceErase: the last unless a position is given. */
+  onnxOp("SequenceErase", {
+    versions: [11],
+    evaluate(call) {
+      const { items } = sequenceOf(call, 0);
+      const at = call.inputs[1]
+        ? position(call, 1, items.length, items.length - 1)
+        : items.length - 1;
+      return [{ dtype: "sequence", items: items.toSpliced(at, 1) }];
+    },
+  }),
+  /** SequenceInsert: at the end unless a position is given. */
+  onnxOp("SequenceInsert", {
+    versions: [11],
+    evaluate(call) {
+      const { items } = sequenceOf(call, 0);
+      const at = call.inputs[2] ? position(call, 2, items.length, items.length) : items.length;
+      return [{ dtype: "sequence", items: items.toSpliced(at, 0, call.inputs[1]!) }];
+    },
+  }),
+  onnxOp("SequenceLength", {
+    versions: [11],
+    evaluate: (call) => [scalarTensor("i64", sequenceOf(call, 0).items.length)],
+  }),
+  /** SequenceMap: a body for every item. */
+  onnxOp("SequenceMap", {
+    versions: [17],
+    attributes: { body: graph() },
+    async evaluate(call) {
+      const { body } = call.attributes;
+      const { items } = sequenceOf(call, 0);
+      const results: HostValue[][] = body.outputs.map(() => []);
+      for (let i = 0; i < items.length; i++) {
+        const inputs = call.inputs.map((value): HostValue =>
+          value?.dtype === "sequence" ? value.items[i]! : value!
+        );
+        (await call.run(body, inputs)).forEach((value, output) => results[output]!.push(value));
+      }
+      return results.map((list): SequenceValue => ({ dtype: "sequence", items: list }));
+    },
+  }),
+  /** SplitToSequence: parts of given sizes, or of one size; without either, single entries. */
+  onnxOp("SplitToSequence", {
+    versions: [11, 24],
+    attributes: { axis: int(0), keepdims: int(1) },
+    evaluate(call) {
+      const x = call.tensor(0);
+      const axis = axisOf(call.attributes.axis, x.shape.length);
+      const total = x.shape[axis]!;
+      const split = call.inputs[1] ? call.tensor(1) : undefined;
+      const sizes = partSizes(split, total);
+      let start = 0;
+      const items = sizes.map((size) => {
+        const part = slicePart(x, axis, start, size);
+        start += size;
+        return split || call.attributes.keepdims
+          ? part
+          : withShape(part, part.shape.toSpliced(axis, 1));
+      });
+      return [{ dtype: "sequence", items }];
+    },
+  }),
 ];

@@ -4,65 +4,8 @@ import { type Dim, product } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { broadcastShapes } from "../../ops/shape_rules.ts";
 import { int, ints } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
-
-const shapeOf = defineOnnxOp({
-  name: "Shape",
-  versions: [1, 15],
-  attributes: { start: int(0, { since: 15 }), end: int(undefined, { since: 15 }) },
-  build(call) {
-    const { start, end } = call.attributes;
-    // Like JavaScript's slice, which clamps as the op does.
-    return [call.fromDims(call.input(0).type.shape.slice(start, end))];
-  },
-});
-
-const size = defineOnnxOp({
-  name: "Size",
-  versions: [1],
-  build: (call) => [call.fromDims([product(call.input(0).type.shape)], "i64", [])],
-});
-
-const identity = defineOnnxOp({
-  name: "Identity",
-  versions: [1],
-  build: (call) => [call.input(0)],
-  // Strings, sequences and optionals.
-  evaluate: (call) => [call.inputs[0]],
-});
-
-const flatten = defineOnnxOp({
-  name: "Flatten",
-  versions: [1, 9, 11],
-  attributes: { axis: int(1) },
-  build(call) {
-    const x = call.input(0);
-    const { shape } = x.type;
-    const axis = call.attributes.axis === shape.length
-      ? shape.length
-      : axisOf(call.attributes.axis, shape.length);
-    return view(call, x, [product(shape.slice(0, axis)), product(shape.slice(axis))]);
-  },
-});
-
-const squeeze = defineOnnxOp({
-  name: "Squeeze",
-  versions: [1, 11, 13],
-  attributes: { axes: ints(undefined, { until: 12 }) },
-  build(call) {
-    const x = call.input(0);
-    const { shape } = x.type;
-    const given = call.inputs[1] ? call.numbers(1) : call.attributes.axes;
-    const axes = given?.map((axis) => axisOf(axis, shape.length)) ?? unitAxes(shape);
-    for (const axis of axes) {
-      if (typeof shape[axis] === "number" && shape[axis] !== 1) {
-        throw new RangeError(`cannot squeeze dim ${axis}, which is ${shape[axis]}`);
-      }
-    }
-    return view(call, x, shape.filter((_, axis) => !axes.includes(axis)));
-  },
-});
 
 function unitAxes(shape: readonly Dim[]): number[] {
   return shape.flatMap((dim, axis) => {
@@ -71,46 +14,6 @@ function unitAxes(shape: readonly Dim[]): number[] {
   });
 }
 
-const unsqueeze = defineOnnxOp({
-  name: "Unsqueeze",
-  versions: [1, 11, 13],
-  attributes: { axes: ints(undefined, { until: 12 }) },
-  build(call) {
-    const x = call.input(0);
-    const given = call.version < 13 ? call.attributes.axes : call.numbers(1);
-    if (!given) throw new TypeError("axes are missing");
-    const rank = x.type.shape.length + given.length;
-    const axes = given.map((axis) => axisOf(axis, rank));
-    if (new Set(axes).size < axes.length) throw new RangeError(`axes [${given}] name one twice`);
-    const shape: Dim[] = [...x.type.shape];
-    for (const axis of axes.toSorted((a, b) => a - b)) shape.splice(axis, 0, 1);
-    return view(call, x, shape);
-  },
-});
-
-const expand = defineOnnxOp({
-  name: "Expand",
-  versions: [8],
-  build(call) {
-    const x = call.input(0);
-    const shape = broadcastShapes(x.type.shape, call.dims(1));
-    return call.op("expand", [x], { shape });
-  },
-});
-
-/** Tile: up to version 5 the same number along one axis, given as two scalars. */
-const tile = defineOnnxOp({
-  name: "Tile",
-  versions: [1, 6],
-  build(call) {
-    const x = call.input(0);
-    if (call.version >= 6) return call.op("tile", [x], { repeats: call.dims(1) });
-    const [times] = call.dims(1), [axis] = call.numbers(2);
-    const repeats = x.type.shape.map((_, at): Dim => at === axis ? times! : 1);
-    return call.op("tile", [x], { repeats });
-  },
-});
-
 /** The same elements under another shape. */
 function view(call: OnnxCall<unknown>, x: Tensor, shape: readonly Dim[]): Tensor[] {
   return call.op("reshape", [x], { shape });
@@ -118,12 +21,85 @@ function view(call: OnnxCall<unknown>, x: Tensor, shape: readonly Dim[]): Tensor
 
 /** Ops about shapes, Reshape aside. */
 export const shapeOps: readonly OnnxOp[] = [
-  expand,
-  flatten,
-  identity,
-  shapeOf,
-  size,
-  squeeze,
-  tile,
-  unsqueeze,
+  onnxOp("Expand", {
+    versions: [8],
+    build(call) {
+      const x = call.input(0);
+      const shape = broadcastShapes(x.type.shape, call.dims(1));
+      return call.op("expand", [x], { shape });
+    },
+  }),
+  onnxOp("Flatten", {
+    versions: [1, 9, 11],
+    attributes: { axis: int(1) },
+    build(call) {
+      const x = call.input(0);
+      const { shape } = x.type;
+      const axis = call.attributes.axis === shape.length
+        ? shape.length
+        : axisOf(call.attributes.axis, shape.length);
+      return view(call, x, [product(shape.slice(0, axis)), product(shape.slice(axis))]);
+    },
+  }),
+  onnxOp("Identity", {
+    versions: [1],
+    build: (call) => [call.input(0)],
+    // Strings, sequences and optionals.
+    evaluate: (call) => [call.inputs[0]],
+  }),
+  onnxOp("Shape", {
+    versions: [1, 15],
+    attributes: { start: int(0, { since: 15 }), end: int(undefined, { since: 15 }) },
+    build(call) {
+      const { start, end } = call.attributes;
+      // Like JavaScript's slice, which clamps as the op does.
+      return [call.fromDims(call.input(0).type.shape.slice(start, end))];
+    },
+  }),
+  onnxOp("Size", {
+    versions: [1],
+    build: (call) => [call.fromDims([product(call.input(0).type.shape)], "i64", [])],
+  }),
+  onnxOp("Squeeze", {
+    versions: [1, 11, 13],
+    attributes: { axes: ints(undefined, { until: 12 }) },
+    build(call) {
+      const x = call.input(0);
+      const { shape } = x.type;
+      const given = call.inputs[1] ? call.numbers(1) : call.attributes.axes;
+      const axes = given?.map((axis) => axisOf(axis, shape.length)) ?? unitAxes(shape);
+      for (const axis of axes) {
+        if (typeof shape[axis] === "number" && shape[axis] !== 1) {
+          throw new RangeError(`cannot squeeze dim ${axis}, which is ${shape[axis]}`);
+        }
+      }
+      return view(call, x, shape.filter((_, axis) => !axes.includes(axis)));
+    },
+  }),
+  /** Tile: up to version 5 the same number along one axis, given as two scalars. */
+  onnxOp("Tile", {
+    versions: [1, 6],
+    build(call) {
+      const x = call.input(0);
+      if (call.version >= 6) return call.op("tile", [x], { repeats: call.dims(1) });
+      const [times] = call.dims(1), [axis] = call.numbers(2);
+      const repeats = x.type.shape.map((_, at): Dim => at === axis ? times! : 1);
+      return call.op("tile", [x], { repeats });
+    },
+  }),
+  onnxOp("Unsqueeze", {
+    versions: [1, 11, 13],
+    attributes: { axes: ints(undefined, { until: 12 }) },
+    build(call) {
+      const x = call.input(0);
+      const given = call.version < 13 ? call.attributes.axes : call.numbers(1);
+      if (!given) throw new TypeError("axes are missing");
+      const rank = x.type.shape.length + given.length;
+      const axes = given.map((axis) => axisOf(axis, rank));
+      if (new Set(axes).size < axes.length) throw new RangeError(`axes [${given}] name one twice`);
+      const shape: Dim[] = [...x.type.shape];
+      for (const axis of axes.toSorted((a, b) => a - b)) shape.splice(axis, 0, 1);
+      return view(call, x, shape);
+    },
+  }),
 ];

@@ -4,57 +4,9 @@ import { add, type Dim, floorDiv, mul, sub } from "../../graph/dim/mod.ts";
 import { hostArray, setElement } from "../../ops/host_tensor.ts";
 import { int } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { elementType } from "./casts.ts";
-
-/** The axis was an attribute before it became an input. */
-const dft = defineOnnxOp({
-  name: "DFT",
-  versions: [17, 20],
-  attributes: { axis: int(1, { until: 19 }), inverse: int(0), onesided: int(0) },
-  build(call) {
-    const x = call.input(0), { inverse, onesided } = call.attributes;
-    const given = call.version >= 20
-      ? (call.inputs[2] ? call.numbers(2)[0]! : -2)
-      : call.attributes.axis;
-    const axis = given < 0 ? given + x.type.shape.length : given;
-    const size = x.type.shape[axis]!, halved = inverse !== 0 && onesided !== 0;
-    const length = call.inputs[1] ? call.dims(1)[0]! : halved ? mul(sub(size, 1), 2) : size;
-    return call.op("dft", [x], {
-      ...{ axis, length },
-      inverse: inverse !== 0,
-      onesided: onesided !== 0,
-    });
-  },
-});
-
-const stft = defineOnnxOp({
-  name: "STFT",
-  versions: [17],
-  attributes: { onesided: int(1) },
-  build(call) {
-    const signal = call.input(0), window = call.inputs[2];
-    const step = call.dims(1)[0]!;
-    const length = call.inputs[3] ? call.dims(3)[0]! : window?.type.shape[0] ??
-      signal.type.shape[1]!;
-    const frames = add(floorDiv(sub(signal.type.shape[1]!, length), step), 1);
-    const starts = applyBinary(
-      call,
-      "mul",
-      counting(call, frames, "i64", [frames, 1]),
-      call.fromDims([step], "i64", []),
-    );
-    const places = applyBinary(call, "add", starts, counting(call, length, "i64", [1, length]));
-    let framed = call.one("gather", [signal, places], { axis: 1 });
-    if (window) {
-      const column = call.one("reshape", [window], { shape: [length, 1] });
-      framed = applyBinary(call, "mul", framed, column);
-    }
-    const attributes = { axis: 2, length, onesided: call.attributes.onesided !== 0 };
-    return call.op("dft", [framed], attributes);
-  },
-});
 
 /** 0, 1, … under a shape. */
 function counting(
@@ -69,8 +21,7 @@ function counting(
 
 /** Σ weights[k] · cos(2π · k · n / N), N one less than the size if the window is symmetric. */
 function windowOp(name: string, weights: readonly number[]): OnnxOp {
-  return defineOnnxOp({
-    name,
+  return onnxOp(name, {
     versions: [17],
     attributes: { output_datatype: int(1), periodic: int(1) },
     build(call) {
@@ -92,28 +43,6 @@ function windowOp(name: string, weights: readonly number[]): OnnxOp {
     },
   });
 }
-
-const melWeightMatrix = defineOnnxOp({
-  name: "MelWeightMatrix",
-  versions: [17],
-  attributes: { output_datatype: int(1) },
-  build(call) {
-    const [bins, length, rate, low, high] = [0, 1, 2, 3, 4].map((i) => call.numbers(i)[0]!) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    const rows = Math.floor(length / 2) + 1;
-    const dtype = elementType(call, call.attributes.output_datatype);
-    const matrix = { dtype, shape: [rows, bins], data: hostArray(dtype, rows * bins) };
-    melFilters({ bins, length, rate, low, high }, rows, (row, bin, weight) => {
-      setElement(matrix, row * bins + bin, weight);
-    });
-    return [call.constant(matrix)];
-  },
-});
 
 // Triangles on the mel scale 2595 · log10(1 + f / 700), their corners on whole rows.
 function melFilters(
@@ -145,9 +74,70 @@ function melFilters(
 
 /** Signal processing. */
 export const signalOps: readonly OnnxOp[] = [
-  dft,
-  melWeightMatrix,
-  stft,
+  /** The axis was an attribute before it became an input. */
+  onnxOp("DFT", {
+    versions: [17, 20],
+    attributes: { axis: int(1, { until: 19 }), inverse: int(0), onesided: int(0) },
+    build(call) {
+      const x = call.input(0), { inverse, onesided } = call.attributes;
+      const given = call.version >= 20
+        ? (call.inputs[2] ? call.numbers(2)[0]! : -2)
+        : call.attributes.axis;
+      const axis = given < 0 ? given + x.type.shape.length : given;
+      const size = x.type.shape[axis]!, halved = inverse !== 0 && onesided !== 0;
+      const length = call.inputs[1] ? call.dims(1)[0]! : halved ? mul(sub(size, 1), 2) : size;
+      return call.op("dft", [x], {
+        ...{ axis, length },
+        inverse: inverse !== 0,
+        onesided: onesided !== 0,
+      });
+    },
+  }),
+  onnxOp("MelWeightMatrix", {
+    versions: [17],
+    attributes: { output_datatype: int(1) },
+    build(call) {
+      const [bins, length, rate, low, high] = [0, 1, 2, 3, 4].map((i) => call.numbers(i)[0]!) as [
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
+      const rows = Math.floor(length / 2) + 1;
+      const dtype = elementType(call, call.attributes.output_datatype);
+      const matrix = { dtype, shape: [rows, bins], data: hostArray(dtype, rows * bins) };
+      melFilters({ bins, length, rate, low, high }, rows, (row, bin, weight) => {
+        setElement(matrix, row * bins + bin, weight);
+      });
+      return [call.constant(matrix)];
+    },
+  }),
+  onnxOp("STFT", {
+    versions: [17],
+    attributes: { onesided: int(1) },
+    build(call) {
+      const signal = call.input(0), window = call.inputs[2];
+      const step = call.dims(1)[0]!;
+      const length = call.inputs[3] ? call.dims(3)[0]! : window?.type.shape[0] ??
+        signal.type.shape[1]!;
+      const frames = add(floorDiv(sub(signal.type.shape[1]!, length), step), 1);
+      const starts = applyBinary(
+        call,
+        "mul",
+        counting(call, frames, "i64", [frames, 1]),
+        call.fromDims([step], "i64", []),
+      );
+      const places = applyBinary(call, "add", starts, counting(call, length, "i64", [1, length]));
+      let framed = call.one("gather", [signal, places], { axis: 1 });
+      if (window) {
+        const column = call.one("reshape", [window], { shape: [length, 1] });
+        framed = applyBinary(call, "mul", framed, column);
+      }
+      const attributes = { axis: 2, length, onesided: call.attributes.onesided !== 0 };
+      return call.op("dft", [framed], attributes);
+    },
+  }),
   windowOp("BlackmanWindow", [0.42, -0.5, 0.08]),
   windowOp("HammingWindow", [25 / 46, -21 / 46]),
   windowOp("HannWindow", [0.5, -0.5]),

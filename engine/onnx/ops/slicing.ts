@@ -15,7 +15,7 @@ import {
 } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { float, int, ints, text } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 /** What exporters write for "to the end": the largest int32 and more. */
@@ -82,59 +82,6 @@ function isWhole({ start, size, step }: Cut, dim: Dim): boolean {
   return step === 1 && start === 0 && compare(size, dim) === "==";
 }
 
-const slice = defineOnnxOp({
-  name: "Slice",
-  versions: [1, 10],
-  attributes: {
-    starts: ints(undefined, { until: 9 }),
-    ends: ints(undefined, { until: 9 }),
-    axes: ints(undefined, { until: 9 }),
-  },
-  build(call) {
-    const x = call.input(0);
-    const { shape } = x.type;
-    const given = call.attributes;
-    const starts = call.version < 10 ? given.starts : positions(call, 1);
-    const ends = call.version < 10 ? given.ends : positions(call, 2);
-    if (!starts || !ends) throw new TypeError("starts or ends are missing");
-    const axes = (call.inputs[3] ? call.numbers(3) : given.axes) ?? starts.map((_, i) => i);
-    const steps = call.inputs[4] ? call.numbers(4) : starts.map(() => 1);
-    if (steps.includes(0)) throw new RangeError("a step is 0: must not be");
-    const cuts = new Map<number, Cut>();
-    for (const [i, given] of axes.entries()) {
-      const axis = axisOf(given, shape.length);
-      cuts.set(axis, cutOf(shape[axis]!, starts[i]!, ends[i]!, steps[i]!));
-    }
-    return [sliced(call, x, cuts)];
-  },
-});
-
-const split = defineOnnxOp({
-  name: "Split",
-  versions: [1, 2, 13, 18],
-  attributes: {
-    axis: int(0),
-    split: ints(undefined, { until: 12 }),
-    num_outputs: int(undefined, { since: 18 }),
-  },
-  build(call) {
-    const x = call.input(0);
-    const axis = axisOf(call.attributes.axis, x.type.shape.length);
-    const given = call.inputs[1] ? call.dims(1) : call.attributes.split;
-    const count = call.attributes.num_outputs ?? call.wanted.length;
-    const sizes = given ?? parts(x.type.shape[axis]!, count, call.version >= 18);
-    if (sizes.length < call.wanted.length) {
-      throw new RangeError(`${sizes.length} parts for ${call.wanted.length} outputs`);
-    }
-    let start: Dim = 0;
-    return call.wanted.map((wanted, i) => {
-      const cut: Cut = { start, size: sizes[i]!, step: 1 };
-      start = add(start, cut.size);
-      return wanted ? sliced(call, x, new Map([[axis, cut]])) : undefined;
-    });
-  },
-});
-
 // Parts of one size; from version 18 on the last may be smaller.
 function parts(dim: Dim, count: number, uneven: boolean): Dim[] {
   const size = exactDiv(dim, count);
@@ -146,54 +93,102 @@ function parts(dim: Dim, count: number, uneven: boolean): Dim[] {
   return Array.from({ length: count }, (_, i) => Math.max(0, Math.min(most, dim - i * most)));
 }
 
-const concat = defineOnnxOp({
-  name: "Concat",
-  versions: [1, 4],
-  attributes: { axis: int() },
-  build(call) {
-    const { axis = call.version < 4 ? 1 : undefined } = call.attributes;
-    if (axis === undefined) throw new TypeError('attribute "axis" is missing');
-    const inputs = call.inputs.map((_, index) => call.input(index));
-    return inputs.length === 1 ? [inputs[0]] : call.op("concat", inputs, { axis });
-  },
-});
-
-const pad = defineOnnxOp({
-  name: "Pad",
-  versions: [1, 2, 11, 18, 19],
-  attributes: {
-    mode: text("constant", ["constant", "reflect", "edge", "wrap"]),
-    paddings: ints(undefined, { until: 1 }),
-    pads: ints(undefined, { since: 2, until: 10 }),
-    value: float(0, { until: 10 }),
-  },
-  build(call) {
-    const x = call.input(0);
-    const { shape } = x.type;
-    const { mode, paddings, pads = paddings, value } = call.attributes;
-    const margins = call.version < 11 ? pads : call.dims(1);
-    if (!margins) throw new TypeError("pads are missing");
-    const axes = (call.inputs[3] ? call.numbers(3) : shape.map((_, axis) => axis))
-      .map((axis) => axisOf(axis, shape.length));
-    if (margins.length !== 2 * axes.length) {
-      throw new RangeError(`${margins.length} pads for ${axes.length} dims: must be twice as many`);
-    }
-    const along = (first: number) =>
-      shape.map((_, axis): Dim => {
-        const at = axes.indexOf(axis);
-        return at < 0 ? 0 : margins[first + at]!;
-      });
-    const filling = call.version < 11
-      ? value === 0 ? undefined : call.scalar(x.type.dtype, value)
-      : call.inputs[2];
-    const constant = mode === "constant" ? filling : undefined;
-    return call.op("pad", constant ? [x, constant] : [x], {
-      before: along(0),
-      after: along(axes.length),
-      mode,
-    });
-  },
-});
-
 /** Ops that cut and join. */
-export const slicingOps: readonly OnnxOp[] = [concat, pad, slice, split];
+export const slicingOps: readonly OnnxOp[] = [
+  onnxOp("Concat", {
+    versions: [1, 4],
+    attributes: { axis: int() },
+    build(call) {
+      const { axis = call.version < 4 ? 1 : undefined } = call.attributes;
+      if (axis === undefined) throw new TypeError('attribute "axis" is missing');
+      const inputs = call.inputs.map((_, index) => call.input(index));
+      return inputs.length === 1 ? [inputs[0]] : call.op("concat", inputs, { axis });
+    },
+  }),
+  onnxOp("Pad", {
+    versions: [1, 2, 11, 18, 19],
+    attributes: {
+      mode: text("constant", ["constant", "reflect", "edge", "wrap"]),
+      paddings: ints(undefined, { until: 1 }),
+      pads: ints(undefined, { since: 2, until: 10 }),
+      value: float(0, { until: 10 }),
+    },
+    build(call) {
+      const x = call.input(0);
+      const { shape } = x.type;
+      const { mode, paddings, pads = paddings, value } = call.attributes;
+      const margins = call.version < 11 ? pads : call.dims(1);
+      if (!margins) throw new TypeError("pads are missing");
+      const axes = (call.inputs[3] ? call.numbers(3) : shape.map((_, axis) => axis))
+        .map((axis) => axisOf(axis, shape.length));
+      if (margins.length !== 2 * axes.length) {
+        throw new RangeError(
+          `${margins.length} pads for ${axes.length} dims: must be twice as many`,
+        );
+      }
+      const along = (first: number) =>
+        shape.map((_, axis): Dim => {
+          const at = axes.indexOf(axis);
+          return at < 0 ? 0 : margins[first + at]!;
+        });
+      const filling = call.version < 11
+        ? value === 0 ? undefined : call.scalar(x.type.dtype, value)
+        : call.inputs[2];
+      const constant = mode === "constant" ? filling : undefined;
+      return call.op("pad", constant ? [x, constant] : [x], {
+        before: along(0),
+        after: along(axes.length),
+        mode,
+      });
+    },
+  }),
+  onnxOp("Slice", {
+    versions: [1, 10],
+    attributes: {
+      starts: ints(undefined, { until: 9 }),
+      ends: ints(undefined, { until: 9 }),
+      axes: ints(undefined, { until: 9 }),
+    },
+    build(call) {
+      const x = call.input(0);
+      const { shape } = x.type;
+      const given = call.attributes;
+      const starts = call.version < 10 ? given.starts : positions(call, 1);
+      const ends = call.version < 10 ? given.ends : positions(call, 2);
+      if (!starts || !ends) throw new TypeError("starts or ends are missing");
+      const axes = (call.inputs[3] ? call.numbers(3) : given.axes) ?? starts.map((_, i) => i);
+      const steps = call.inputs[4] ? call.numbers(4) : starts.map(() => 1);
+      if (steps.includes(0)) throw new RangeError("a step is 0: must not be");
+      const cuts = new Map<number, Cut>();
+      for (const [i, given] of axes.entries()) {
+        const axis = axisOf(given, shape.length);
+        cuts.set(axis, cutOf(shape[axis]!, starts[i]!, ends[i]!, steps[i]!));
+      }
+      return [sliced(call, x, cuts)];
+    },
+  }),
+  onnxOp("Split", {
+    versions: [1, 2, 13, 18],
+    attributes: {
+      axis: int(0),
+      split: ints(undefined, { until: 12 }),
+      num_outputs: int(undefined, { since: 18 }),
+    },
+    build(call) {
+      const x = call.input(0);
+      const axis = axisOf(call.attributes.axis, x.type.shape.length);
+      const given = call.inputs[1] ? call.dims(1) : call.attributes.split;
+      const count = call.attributes.num_outputs ?? call.wanted.length;
+      const sizes = given ?? parts(x.type.shape[axis]!, count, call.version >= 18);
+      if (sizes.length < call.wanted.length) {
+        throw new RangeError(`${sizes.length} parts for ${call.wanted.length} outputs`);
+      }
+      let start: Dim = 0;
+      return call.wanted.map((wanted, i) => {
+        const cut: Cut = { start, size: sizes[i]!, step: 1 };
+        start = add(start, cut.size);
+        return wanted ? sliced(call, x, new Map([[axis, cut]])) : undefined;
+      });
+    },
+  }),
+];

@@ -5,15 +5,14 @@ import { boundsOf, max, product, sub } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { int } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo, vectorOf } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 function normalizer(
   name: string,
   apply: (call: OnnxCall<unknown>, x: Tensor, axis: number) => Tensor,
 ): OnnxOp {
-  return defineOnnxOp({
-    name,
+  return onnxOp(name, {
     versions: [1, 11, 13],
     attributes: { axis: int() },
     build(call) {

@@ -4,37 +4,7 @@ import { axisOf } from "../../ops/host_numbers.ts";
 import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import { aroundAxis, comparableOf, compareElements } from "../../ops/strided.ts";
 import { int } from "../derivation/attributes.ts";
-import { defineOnnxOp, type OnnxOp } from "../derivation/op.ts";
-
-/** Unique: the different lines along an axis (or elements), sorted or in order of appearance. */
-const unique = defineOnnxOp({
-  name: "Unique",
-  versions: [11],
-  attributes: { axis: int(), sorted: int(1) },
-  evaluate(call) {
-    const x = call.tensor(0);
-    const { axis: given, sorted } = call.attributes;
-    const shape = given === undefined ? [x.data.length] : x.shape;
-    const axis = axisOf(given ?? 0, shape.length);
-    const order = given === undefined ? compareElementsOf(x) : compareLines(x, shape, axis);
-    const lines = Array.from({ length: shape[axis]! }, (_, i) => i);
-    const groups: number[][] = [];
-    for (const line of lines.toSorted((a, b) => order(a, b) || a - b)) {
-      const last = groups.at(-1);
-      if (last && order(last[0]!, line) === 0) last.push(line);
-      else groups.push([line]);
-    }
-    if (!sorted) groups.sort((a, b) => a[0]! - b[0]!);
-    const inverse: number[] = [];
-    groups.forEach((group, at) => group.forEach((line) => inverse[line] = at));
-    return [
-      takeLines(x, shape, axis, groups.map((group) => group[0]!)),
-      indexVector(groups.map((group) => group[0]!)),
-      indexVector(inverse),
-      indexVector(groups.map(({ length }) => length)),
-    ];
-  },
-});
+import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 // NaN comes last. Among single elements all of them are one, among lines each is its own, as NumPy has it.
 function compareElementsOf(x: HostTensor): (a: number, b: number) => number {
@@ -89,4 +59,33 @@ function indexVector(values: readonly number[]): HostTensor {
 }
 
 /** Unique. */
-export const uniqueOps: readonly OnnxOp[] = [unique];
+export const uniqueOps: readonly OnnxOp[] = [
+  /** Unique: the different lines along an axis (or elements), sorted or in order of appearance. */
+  onnxOp("Unique", {
+    versions: [11],
+    attributes: { axis: int(), sorted: int(1) },
+    evaluate(call) {
+      const x = call.tensor(0);
+      const { axis: given, sorted } = call.attributes;
+      const shape = given === undefined ? [x.data.length] : x.shape;
+      const axis = axisOf(given ?? 0, shape.length);
+      const order = given === undefined ? compareElementsOf(x) : compareLines(x, shape, axis);
+      const lines = Array.from({ length: shape[axis]! }, (_, i) => i);
+      const groups: number[][] = [];
+      for (const line of lines.toSorted((a, b) => order(a, b) || a - b)) {
+        const last = groups.at(-1);
+        if (last && order(last[0]!, line) === 0) last.push(line);
+        else groups.push([line]);
+      }
+      if (!sorted) groups.sort((a, b) => a[0]! - b[0]!);
+      const inverse: number[] = [];
+      groups.forEach((group, at) => group.forEach((line) => inverse[line] = at));
+      return [
+        takeLines(x, shape, axis, groups.map((group) => group[0]!)),
+        indexVector(groups.map((group) => group[0]!)),
+        indexVector(inverse),
+        indexVector(groups.map(({ length }) => length)),
+      ];
+    },
+  }),
+];
