@@ -6,20 +6,23 @@ import { ResourceError } from "../errors.ts";
 /** Slots 0..count-1. */
 export interface SlotPool {
   readonly count: number;
-  /** The lowest free slot, now taken. @throws {ResourceError} If all are taken. */
+  /** The lowest free slot, now taken; its states are zero. @throws {ResourceError} If all are taken. */
   open(): number;
   /** Frees a slot. @throws {RangeError} If it is not taken. */
   close(slot: number): void;
   /** @throws {RangeError} If the slot is not taken. */
   check(slot: number): void;
+  /** Says that something wrote into all slots, open or not. */
+  markUsed(): void;
 }
 
-/** A pool with all slots free. */
-export function createSlotPool(count: number): SlotPool {
+/** A pool with all slots free. `clear` makes the states of one zero again that was open before. */
+export function createSlotPool(count: number, clear: (slot: number) => void = () => {}): SlotPool {
   if (!Number.isInteger(count) || count < 0) {
     throw new RangeError(`Cannot make ${count} slots: must be an integer of at least 0`);
   }
   const taken = new Array<boolean>(count).fill(false);
+  const used = new Array<boolean>(count).fill(false);
   const check = (slot: number) => {
     if (!taken[slot]) throw new RangeError(`Cannot use slot ${slot}: no session has it open`);
   };
@@ -33,6 +36,8 @@ export function createSlotPool(count: number): SlotPool {
         });
       }
       taken[slot] = true;
+      if (used[slot]) clear(slot);
+      used[slot] = true;
       return slot;
     },
     close(slot) {
@@ -40,5 +45,6 @@ export function createSlotPool(count: number): SlotPool {
       taken[slot] = false;
     },
     check,
+    markUsed: () => void used.fill(true),
   };
 }

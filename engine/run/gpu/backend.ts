@@ -430,7 +430,7 @@ function assemble(parts: Parts): GpuPlan {
 
 /** One step of one row: drivers finish shaders when they are first used. */
 async function runOnce(executable: GpuPlan, states: GpuStates): Promise<void> {
-  if (states.slotCount === 0) return;
+  if (states.count === 0) return;
   const slot = states.open();
   try {
     await executable.run(smallest(executable.plan, executable.plan.limits));

@@ -8,30 +8,15 @@ import { writeBytes } from "../../../gpu/write.ts";
 import { ResourceError, UnsupportedError } from "../../errors.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
 import { sizeOf } from "../../plan/sizes.ts";
+import { inWords } from "./outputs.ts";
 import { createSlotPool } from "../slots.ts";
+import { joinBytes, rowBytes, splitBytes, type States } from "../states.ts";
 
 /** The states of all slots. */
-export interface GpuStates {
-  readonly bytesPerSlot: number;
-  readonly slotCount: number;
+export interface GpuStates extends States {
   /** All slots of a state. */
   slice(state: Value): GpuSlice;
-  /** Takes a slot; its states are zero. */
-  open(): number;
-  close(slot: number): void;
-  /** @throws {RangeError} If the slot is not open. */
-  check(slot: number): void;
-  /** Makes the slots that a warm-up wrote into zero again when they are opened. */
-  markUsed(): void;
-  /** The first `count` rows of every state, in the graph's order. */
   read(slot: number, count: number): Promise<Uint8Array>;
-  write(slot: number, count: number, bytes: Uint8Array): void;
-}
-
-interface Part {
-  readonly buffer: GPUBuffer;
-  readonly offset: number;
-  readonly bytes: number;
 }
 
 /**
@@ -41,7 +26,7 @@ interface Part {
  */
 export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number): GpuStates {
   const { device, capabilities: { maxBindingBytes } } = gpu;
-  const pool = createSlotPool(count);
+  const pool = createSlotPool(count, clear);
   const slotBytes = states.map((state) => sizeOf(state, {}).bytes);
   states.forEach(({ name }, i) => {
     if (slotBytes[i]! % 4 !== 0) {
@@ -60,67 +45,34 @@ export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number
   const buffers = states.map(({ name }, i) =>
     gpu.createBuffer(name, slotBytes[i]! * count, STORAGE_USAGE)
   );
-  const used = new Array<boolean>(count).fill(false);
-
-  function leadingRows(slot: number, rows: number): Part[] {
-    pool.check(slot);
-    return states.map((state, i) => {
-      const capacity = state.shape[0] as number;
-      if (!Number.isInteger(rows) || rows < 0 || rows > capacity) {
-        throw new RangeError(`Cannot copy ${rows} rows of ${state.name}: it has ${capacity}`);
-      }
-      const bytes = capacity === 0 ? 0 : slotBytes[i]! / capacity * rows;
-      return { buffer: buffers[i]!, offset: slot * slotBytes[i]!, bytes };
-    });
-  }
 
   async function read(slot: number, rows: number): Promise<Uint8Array> {
-    const parts = leadingRows(slot, rows);
-    const sources = parts.map(inWords);
-    const words = await readOnce(gpu, sources);
-    const result = new Uint8Array(parts.reduce((sum, { bytes }) => sum + bytes, 0));
-    let from = 0, to = 0;
-    parts.forEach(({ offset, bytes }, i) => {
-      const start = from + offset - sources[i]!.offset;
-      result.set(words.subarray(start, start + bytes), to);
-      to += bytes;
-      from += sources[i]!.bytes;
-    });
-    return result;
+    pool.check(slot);
+    const lengths = rowBytes(states, rows), words = lengths.map(inWords);
+    const bytes = await readOnce(
+      gpu,
+      words.map((bytes, i) => ({ buffer: buffers[i]!, offset: slot * slotBytes[i]!, bytes })),
+    );
+    return joinBytes(splitBytes(bytes, words).map((piece, i) => piece.subarray(0, lengths[i])));
   }
 
   function write(slot: number, rows: number, bytes: Uint8Array): void {
-    const parts = leadingRows(slot, rows);
-    const expected = parts.reduce((sum, { bytes }) => sum + bytes, 0);
-    if (bytes.length !== expected) {
-      throw new RangeError(`Cannot write ${bytes.length} bytes of state: expected ${expected}`);
-    }
-    let at = 0;
-    for (const { buffer, offset, bytes: length } of parts) {
-      const part = new Uint8Array(Math.ceil(length / 4) * 4);
-      part.set(bytes.subarray(at, at + length));
-      writeBytes(device, { buffer, offset }, part);
-      at += length;
-    }
+    pool.check(slot);
+    splitBytes(bytes, rowBytes(states, rows)).forEach((piece, i) => {
+      const part = new Uint8Array(inWords(piece.length));
+      part.set(piece);
+      writeBytes(device, { buffer: buffers[i]!, offset: slot * slotBytes[i]! }, part);
+    });
   }
 
   return {
+    ...pool,
     bytesPerSlot: slotBytes.reduce((sum, bytes) => sum + bytes, 0),
-    slotCount: count,
     slice(state) {
       const at = states.findIndex(({ id }) => id === state.id);
       const bytes = Math.max(4, slotBytes[at]! * count);
       return { buffer: buffers[at]!, offset: 0, bytes, access: "either" };
     },
-    open(): number {
-      const slot = pool.open();
-      if (used[slot]) clear(slot);
-      used[slot] = true;
-      return slot;
-    },
-    close: pool.close,
-    check: pool.check,
-    markUsed: () => void used.fill(true),
     read,
     write,
   };
@@ -133,10 +85,4 @@ export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number
     });
     device.queue.submit([encoder.finish()]);
   }
-}
-
-/** The range widened to whole words. */
-function inWords({ buffer, offset, bytes }: Part): Part {
-  const from = Math.floor(offset / 4) * 4;
-  return { buffer, offset: from, bytes: Math.ceil((offset + bytes) / 4) * 4 - from };
 }

@@ -8,7 +8,7 @@ import type { HostData, Value } from "../../graph/graph.ts";
 import { hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
 import type { Backend, PreparedPlan, PrepareOptions } from "../backend.ts";
 import { checkBindings } from "../bindings.ts";
-import { createHostStates } from "../host_states.ts";
+import { createHostStates } from "./host_states.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { referenceStep } from "./reference_step.ts";

@@ -184,7 +184,7 @@ function lowerSteps(
       },
       stateOffset: (value) => context.states.offsetOf(rootOf(plan, value)),
       slotTable: context.states.table,
-      slotCount: context.states.slotCount,
+      slotCount: context.states.count,
       threads: context.threads,
       scratch: scratch.perThread,
       sharedScratch: (bytes) => scratch.shared(bytes, wave),
