@@ -6,7 +6,7 @@ import { UnsupportedError } from "../errors.ts";
 import { openStructure } from "../onnx/file/open_onnx.ts";
 import { planGraph, symbolsOfInputs } from "../onnx/running/plan_graph.ts";
 import type { NodeDispatches } from "../run/gpu/dispatches.ts";
-import { countPartDispatches } from "../run/gpu/parts/dispatches.ts";
+import { countPartDispatches } from "../run/gpu/part_dispatches.ts";
 import { paint, showBytes, showTable } from "./format.ts";
 
 /** Dispatches of one run. */

@@ -3,7 +3,7 @@
 // Nothing is allocated between the first run and dispose().
 
 import type { DimEnv } from "../graph/dim/mod.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { Graph, Node } from "../graph/graph.ts";
 import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
 
@@ -71,6 +71,10 @@ export interface PreparedPlan {
   readonly plan: Plan;
   /** Threads in use, the calling one included; absent: one. */
   readonly threads?: number;
+  /** Names of the chosen kernels, in order of execution; `host:` and the op for a node of `hostNodes`. */
+  readonly kernels?: readonly string[];
+  /** Nodes that another than the device computes; absent: nothing is known of that. */
+  readonly hostNodes?: readonly Node[];
   /** What the device had to do without; one sentence each. */
   readonly notes?: readonly string[];
   /** Bytes by use: weights, arena, states of one slot, program and tables. */
@@ -136,6 +140,10 @@ export interface Backend {
    * while the caller plans. To a device that is warm; whether it is of use is left to the device.
    */
   preload?(graph: Graph): Promise<void>;
+  /** Which nodes it has kernels for; absent or undefined: `prepare` says what is wrong. */
+  takes?(
+    wish: Pick<PrepareOptions, "forceKernels" | "excludeKernels">,
+  ): Promise<((node: Node) => boolean) | undefined>;
   /**
    * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
    * and no limit to it but the system's.

@@ -88,12 +88,12 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
   },
   gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("./gpu/backend.ts");
-    const { withHostParts } = await import("./gpu/parts/parts.ts");
+    const { besideHost } = await import("./parts/beside.ts");
     let host: Promise<Device> | undefined;
     const wish = { excludeKernels: new Set(excludeKernels) };
     const isServed = (op: string) => hasKernel(op, "gpu", wish);
     return {
-      backend: withHostParts(
+      backend: besideHost(
         createGpuBackend({
           provider: gpu,
           warmUp: true,
@@ -102,7 +102,6 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
           ...padTo !== undefined && { padTo },
         }),
         async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
-        { provider: gpu },
       ),
       hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && isServed("matmul_q8"),
       kvFormats: ["F16", "F32"],

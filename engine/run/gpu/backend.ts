@@ -23,9 +23,10 @@ import { createStepsAhead, type StepsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
 import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./logits.ts";
-import { chooseGpuKernels, lowerSteps, lowerToGpu } from "./lowering.ts";
+import { chooseGpuKernels, lowerSteps, lowerToGpu, takenBy } from "./lowering.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
+import { withPlainWeights } from "./plain_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
 import { createGpuStates, type GpuStates } from "./states.ts";
 import { createStep, type HostTimes, type RunStep, timeHost } from "./steps.ts";
@@ -96,10 +97,19 @@ export interface GpuBackend extends Backend {
 export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
   return {
     name: "gpu",
+    async takes(wish) {
+      try {
+        const { capabilities } = options.gpu ?? await sharedGpu(options);
+        return takenBy(capabilities, wish);
+      } catch {
+        return undefined;
+      }
+    },
     async prepare(plan, prepare) {
       const gpu = options.gpu ?? await openShared(options);
       try {
-        return await prepareGpu(gpu, aligned256(plan), prepare, options);
+        const own = prepare.hostSteps ? await withPlainWeights(plan, prepare) : plan;
+        return await prepareGpu(gpu, aligned256(own), prepare, options);
       } catch (error) {
         throw explained(error, plan, gpu);
       }
@@ -363,6 +373,7 @@ function assemble(parts: Parts): GpuPlan {
     plan,
     gpu,
     kernels: kernels.map(({ name }) => name),
+    hostNodes: [],
     get dispatches() {
       return program.activeCount;
     },

@@ -15,7 +15,7 @@ import type { GpuKernel } from "./kernel.ts";
 import { type GpuOutput, inWords, outputBytes, takeOutputs } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuValues } from "./values.ts";
-import { weightsOf } from "../host_weights.ts";
+import { weightsOf } from "../plan_weights.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { sizeOf } from "../../plan/sizes.ts";
 

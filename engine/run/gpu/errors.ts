@@ -4,10 +4,9 @@ import { failureOf, GpuFailure, messageOf } from "../../../gpu/failure.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
 import { DeviceError, ResourceError, TroodonError } from "../../errors.ts";
 import { gpuMatrixBytes } from "./weights.ts";
-import { weightsOf } from "../host_weights.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { sizeOf } from "../../plan/sizes.ts";
-import { distinctWeights, isMatrix } from "../wasm/estimate.ts";
+import { distinctWeights, isMatrix, weightsOf } from "../plan_weights.ts";
 
 /** The failure that an error of WebGPU's own calls stands for: those of a lost device throw whatever they like. */
 function failureBehind(error: unknown, gpu: Gpu): GpuFailure | undefined {

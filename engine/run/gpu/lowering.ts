@@ -15,6 +15,14 @@ import { aligned } from "./values.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
 
+/** Whether a device has a kernel for a node. */
+export function takenBy(
+  capabilities: Capabilities,
+  wish: KernelWish = {},
+): (node: Node) => boolean {
+  return (node) => chooseGpuKernel({ node, capabilities }, wish) !== undefined;
+}
+
 /** The kernel of each step of a plan. */
 export function chooseGpuKernels(
   plan: Plan,

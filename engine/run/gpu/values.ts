@@ -11,10 +11,9 @@ import { ResourceError, UnsupportedError } from "../../errors.ts";
 import { product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
 import { elementCount, hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
-import { weightsOf } from "../host_weights.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { maximumOf, sizeOf } from "../../plan/sizes.ts";
-import { isMatrix, weightKey } from "../wasm/estimate.ts";
+import { isMatrix, weightKey, weightsOf } from "../plan_weights.ts";
 
 /** Values without elements are bound too; behind the last value there is room for that. */
 const LEAST_BYTES = OFFSET_ALIGNMENT;

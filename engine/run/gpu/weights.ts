@@ -15,9 +15,8 @@ import type { Value } from "../../graph/graph.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
 import type { PrepareOptions } from "../backend.ts";
 import { aligned } from "./values.ts";
-import { weightsOf } from "../host_weights.ts";
 import type { Plan } from "../../plan/plan.ts";
-import { distinctWeights, isMatrix, matrixSize, weightKey } from "../wasm/estimate.ts";
+import { distinctWeights, isMatrix, matrixSize, weightKey, weightsOf } from "../plan_weights.ts";
 
 /** Most bytes of a file that are held at once. */
 const STAGING_BYTES = 8 << 20;

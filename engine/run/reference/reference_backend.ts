@@ -10,6 +10,7 @@ import type { Backend, PreparedPlan, PrepareOptions } from "../backend.ts";
 import { checkBindings } from "../bindings.ts";
 import { createHostStates } from "./host_states.ts";
 import { loadHostWeights } from "../host_weights.ts";
+import { weightsOf } from "../plan_weights.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { referenceStep } from "./reference_step.ts";
 import { maximumOf } from "../../plan/sizes.ts";
@@ -21,7 +22,7 @@ export function createReferenceBackend(): Backend {
 
 async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {
   const { graph } = plan;
-  const weights = await loadHostWeights(plan, options);
+  const weights = await loadHostWeights(weightsOf(plan), options);
   const states = createHostStates(graph, options.slots);
   const storage = new Map<number, HostData>([...weights, ...givenData(plan), ...arenaData(plan)]);
   const memory = { data: ({ id }: Value) => storage.get(id), state: states.data };

@@ -12,10 +12,11 @@ import { FILE_READER } from "../../io.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { HostData } from "../../ops/op.ts";
-import type { Backend, PrepareOptions, StepWish } from "../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions, StepWish } from "../backend.ts";
 import { checkBindings } from "../bindings.ts";
-import { weightsOf, weightsOfNodes } from "../host_weights.ts";
+import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
+import { prepareParts } from "../parts/run_parts.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { WasmArena } from "./arena.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
@@ -24,8 +25,6 @@ import { estimate, weightBytes } from "./estimate.ts";
 import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
 import { chooseKernels, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
-import { prepareWasmParts } from "./parts.ts";
-import type { WasmPlan } from "./wasm_plan.ts";
 import { createWasmStates } from "./states.ts";
 import { createSharedMachine } from "./shared_machine.ts";
 import { placeValues } from "./values.ts";
@@ -52,7 +51,12 @@ export interface WasmBackendOptions {
   readonly skipBytes?: number;
 }
 
-export type { WasmPlan } from "./wasm_plan.ts";
+/** What the WASM backend adds to an executable. */
+export interface WasmPlan extends PreparedPlan {
+  readonly kernels: readonly string[];
+  /** Bytes of WASM memory that were claimed from the system. */
+  readonly committedBytes: number;
+}
 
 /** The WASM backend. */
 export interface WasmBackend extends Backend {
@@ -70,12 +74,6 @@ interface WarmMachine {
 interface ReadyMachine {
   readonly machine: Machine;
   readonly loader?: WeightLoader | undefined;
-}
-
-/** Options of a plan, or of a part of one. */
-interface OwnOptions extends WasmBackendOptions {
-  /** The rows of logits of the whole plan. */
-  readonly logits: Value | undefined;
 }
 
 /**
@@ -119,21 +117,27 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
   return {
     name: "wasm",
     async prepare(plan, prepare) {
-      const parts = memoryParts(plan, prepare.slots, memoryBytes);
-      const logits = plan.graph.outputs.find(({ name }) => name === "logits");
+      const parts = memoryParts(plan, { slots: prepare.slots, memoryBytes });
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
         if (warm?.loader) cool(warm);
-        const own = { ...options, arena: undefined, logits };
-        return await prepareWasmParts(
-          plan,
+        const own = { ...options, arena: undefined };
+        const joined = await prepareParts(plan, {
           parts,
-          prepare,
-          (part, prepare) => prepareWasm(part, own, prepare, start),
-        );
+          options: prepare,
+          prepare: ({ plan }, prepare) => prepareWasm(plan, own, prepare, start),
+        });
+        return {
+          ...joined,
+          notes: [
+            `the model lies in ${parts.length} WASM memories, because one does not hold it`,
+            ...joined.notes,
+          ],
+          committedBytes: joined.parts.reduce((sum, part) => sum + part.committedBytes, 0),
+        };
       }
       const { arena } = options;
-      return await prepareWasm(plan, { ...options, logits }, prepare, () => {
+      return await prepareWasm(plan, options, prepare, () => {
         if (plan.graph.states.length > 0) return start();
         const borrowed = arena?.borrow() ?? shared?.borrow();
         return borrowed ? only(borrowed) : start();
@@ -172,8 +176,8 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
       }
     },
     memories: (plan, slots) =>
-      memoryParts(plan, slots, memoryBytes).map((part) => {
-        const { weights, states, activations } = estimate(part, slots);
+      memoryParts(plan, { slots, memoryBytes }).map(({ plan }) => {
+        const { weights, states, activations } = estimate(plan, slots);
         return weights + states + activations;
       }),
   };
@@ -181,7 +185,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
 
 async function prepareWasm(
   plan: Plan,
-  options: OwnOptions,
+  options: WasmBackendOptions,
   prepare: PrepareOptions,
   start: () => Promise<ReadyMachine>,
 ): Promise<WasmPlan> {
@@ -207,7 +211,7 @@ async function assemble(
   machine: Machine,
   loader: WeightLoader,
   plan: Plan,
-  options: OwnOptions,
+  options: WasmBackendOptions,
   prepare: PrepareOptions,
 ): Promise<WasmPlan> {
   const { graph } = plan;
@@ -290,7 +294,6 @@ async function assemble(
   return {
     plan,
     threads: machine.threads,
-    simd: machine.capabilities.simd,
     notes: machine.notes,
     kernels: plan.steps.map(({ node }, i) => kernels[i]?.name ?? `host:${node.op}`),
     hostNodes: plan.steps.flatMap(({ node }, i) => kernels[i] ? [] : [node]),

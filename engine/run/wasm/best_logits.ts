@@ -7,7 +7,6 @@ import type { Machine } from "../../../wasm/machine.ts";
 import { instruction } from "../../../wasm/opcodes.ts";
 import { createProgram, type Program, type ProgramOperand } from "../../../wasm/program.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { Value } from "../../graph/graph.ts";
 import type { BestLogits, StepWish } from "../backend.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { PlacedValues } from "./values.ts";
@@ -34,17 +33,14 @@ export interface WasmBestLogits {
   readRow(step: number, target: Float32Array): boolean;
 }
 
-/** Prepares that for a plan whose outputs have the rows of logits; undefined for others. */
+/** Prepares that for a plan with rows of logits among its outputs; undefined for others. */
 export function createWasmBestLogits(
   machine: Machine,
   plan: Plan,
   values: PlacedValues,
-  { logits: rows, profile = false }: {
-    readonly logits: Value | undefined;
-    readonly profile?: boolean;
-  },
+  { profile = false }: { readonly profile?: boolean },
 ): WasmBestLogits | undefined {
-  const output = plan.graph.outputs.find(({ id }) => id === rows?.id);
+  const output = plan.graph.outputs.find(({ name }) => name === "logits");
   const vocabulary = output?.shape.at(-1);
   const isRow = output?.dtype === "f32" && output.shape.length === 2 &&
     typeof vocabulary === "number" && vocabulary > 0;

@@ -3,7 +3,7 @@
 import { packedBytes } from "../../../wasm/place_weight.ts";
 import type { Value } from "../../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../../ops/host_tensor.ts";
-import { weightsOf } from "../host_weights.ts";
+import { distinctWeights, isMatrix, matrixSize } from "../plan_weights.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
 import { sizeOf } from "../../plan/sizes.ts";
@@ -29,17 +29,6 @@ export function estimate(plan: Plan, slots: number): WasmEstimate {
   return { weights, states, activations: plan.arenaBytes };
 }
 
-/** Whether a weight is packed for matrix kernels, a stack of matrices as one; others stay plain. */
-export function isMatrix({ shape, dtype }: Pick<Value, "shape" | "dtype">): boolean {
-  return dtype === "f32" && (shape.length === 2 || shape.length === 3);
-}
-
-/** Rows, those of all matrices of a stack together, and columns. */
-export function matrixSize({ shape }: Pick<Value, "shape">): [rows: number, columns: number] {
-  const sizes = shape as readonly number[];
-  return [elementCount(sizes.slice(0, -1)), sizes.at(-1)!];
-}
-
 /** Bytes of a weight in WASM memory, `rounded` to 7 bit or as it is. */
 export function weightBytes(value: Value, rounded: boolean): number {
   if (!isMatrix(value)) return plainBytes(value);
@@ -49,21 +38,4 @@ export function weightBytes(value: Value, rounded: boolean): number {
 /** Bytes of a weight in WASM memory that is not packed. */
 export function plainBytes({ shape, dtype }: Pick<Value, "shape" | "dtype">): number {
   return hostElementBytes(dtype) * elementCount(shape as readonly number[]);
-}
-
-/** The weights to load: of values that share a tensor, the first. */
-export function distinctWeights(plan: Plan): Map<string, Value> {
-  const firsts = new Map<string, Value>();
-  const rounded = roundedWeights(plan.graph.nodes);
-  for (const value of weightsOf(plan)) {
-    const key = weightKey(value, rounded.has(value.id));
-    if (!firsts.has(key)) firsts.set(key, value);
-  }
-  return firsts;
-}
-
-/** Equal for values that share their bytes in memory. */
-export function weightKey({ tensor, shape, dtype }: Value, rounded = false): string {
-  const { source, offset, format } = tensor!;
-  return [source.name, offset, format, dtype, shape.join("×"), rounded].join("\n");
 }

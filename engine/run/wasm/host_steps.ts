@@ -5,11 +5,10 @@ import type { Machine } from "../../../wasm/machine.ts";
 import type { ProfileEntry } from "../../../wasm/program.ts";
 import { type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
-import { getOp } from "../../ops/mod.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { StepMemory } from "../reference/reference_step.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-import { isMatrix } from "./estimate.ts";
+import { readsPacked } from "../plan_weights.ts";
 import type { ChosenKernels, HostStep } from "./lowering.ts";
 import { viewAt } from "./values.ts";
 import type { WeightUse } from "./weights.ts";
@@ -40,8 +39,7 @@ export function weightUses(plan: Plan, kernels: ChosenKernels): (value: Value) =
       if (root?.role !== "weight") return;
       const use = uses.get(root) ?? { packed: false, plain: false };
       uses.set(root, use);
-      const packed = root === value && kernels[step] !== undefined && isMatrix(root) &&
-        getOp(node.op).packedInput === index;
+      const packed = root === value && kernels[step] !== undefined && readsPacked(node, index);
       use[packed ? "packed" : "plain"] = true;
     })
   );

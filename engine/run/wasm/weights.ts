@@ -21,7 +21,8 @@ import type { TensorInfo } from "../../formats/source.ts";
 import type { Value } from "../../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../../ops/host_tensor.ts";
 import type { PrepareOptions } from "../backend.ts";
-import { isMatrix, matrixSize, plainBytes, weightKey } from "./estimate.ts";
+import { isMatrix, matrixSize, weightKey } from "../plan_weights.ts";
+import { plainBytes } from "./estimate.ts";
 
 /** Where weights lie, by value id. */
 export interface WasmWeights {

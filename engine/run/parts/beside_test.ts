@@ -1,17 +1,18 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import type { Capabilities } from "../../../../gpu/kernel.ts";
-import { gpuTest } from "../../../../tests/support/gpu.ts";
-import { UnsupportedError } from "../../../errors.ts";
-import { createGraphBuilder } from "../../../graph/builder.ts";
-import { createCaseRandom } from "../../../ops/case_random.ts";
-import { symbol } from "../../../graph/dim/mod.ts";
-import type { Graph, Value } from "../../../graph/graph.ts";
-import { getOp } from "../../../ops/mod.ts";
-import { createGpuBackend } from "../backend.ts";
-import { partsOf } from "./order.ts";
-import { homesOf, type PartedPlan, withHostParts } from "./parts.ts";
-import { plan } from "../../../plan/planner.ts";
-import { createReferenceBackend } from "../../reference/reference_backend.ts";
+import type { Capabilities } from "../../../gpu/kernel.ts";
+import { gpuTest } from "../../../tests/support/gpu.ts";
+import { UnsupportedError } from "../../errors.ts";
+import { createGraphBuilder } from "../../graph/builder.ts";
+import { createCaseRandom } from "../../ops/case_random.ts";
+import { symbol } from "../../graph/dim/mod.ts";
+import type { Graph, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
+import { createGpuBackend } from "../gpu/backend.ts";
+import { takenBy } from "../gpu/lowering.ts";
+import { besideHost, partitionBeside } from "./beside.ts";
+import { partsOf } from "./cut.ts";
+import { plan } from "../../plan/planner.ts";
+import { createReferenceBackend } from "../reference/reference_backend.ts";
 
 /** Sums that the GPU computes, with a determinant of 64-bit floats between them, which it does not. */
 function mixedGraph(): Graph {
@@ -30,11 +31,12 @@ function mixedGraph(): Graph {
 
 Deno.test("a graph is cut into as few parts as its order allows, and views stay with their data", () => {
   const graph = mixedGraph();
-  const parts = partsOf(graph, ({ op }) => op === "add" || op === "mul" ? "gpu" : "host");
-  assertEquals(parts.map(({ home, nodes }) => [home, nodes.map(({ name }) => name)]), [
-    ["gpu", ["early"]],
+  const partition = partitionBeside(graph, ({ op }) => op === "add" || op === "mul");
+  const parts = partsOf(graph, { places: ["host", "device"], partition });
+  assertEquals(parts.map(({ place, nodes }) => [place, nodes.map(({ name }) => name)]), [
+    ["device", ["early"]],
     ["host", ["wide", "det", "narrow", "view"]],
-    ["gpu", ["late"]],
+    ["device", ["late"]],
   ]);
 });
 
@@ -52,33 +54,35 @@ Deno.test("indices that the host alone reads are made there, but not from what t
   }
   builder.output("read", sum(ids, made, "result"));
   const graph = builder.build();
-  const homeOf = homesOf(graph, {} as Capabilities);
-  const homes = Object.fromEntries(graph.nodes.map((node) => [node.name, homeOf(node)]));
-  assertEquals(homes, {
-    ...{ made: "gpu", early: "gpu", equal: "gpu", counted: "gpu", mixed: "gpu", result: "gpu" },
-    ...{ first: "host", second: "host" },
+  const sidesOf = (graph: Graph) =>
+    Object.fromEntries(
+      [...partitionBeside(graph, takenBy({} as Capabilities))].map((
+        [{ name }, side],
+      ) => [name, side]),
+    );
+  const sides = sidesOf(graph);
+  assertEquals(sides, {
+    ...{ made: "device", early: "device", equal: "device", counted: "device" },
+    ...{ mixed: "device", result: "device", first: "host", second: "host" },
   });
-  const { result: _, ...alone } = homes;
+  const { result: _, ...alone } = sides;
   const cut = { ...graph, outputs: graph.outputs.slice(0, 2) };
   const withoutResult = { ...cut, nodes: graph.nodes.filter(({ name }) => name !== "result") };
-  const homeThen = homesOf(withoutResult, {} as Capabilities);
-  const then = Object.fromEntries(withoutResult.nodes.map((node) => [node.name, homeThen(node)]));
-  assertEquals(then, { ...alone, made: "host" });
+  assertEquals(sidesOf(withoutResult), { ...alone, made: "host" });
 });
 
 gpuTest("what has no kernel on the GPU is computed beside it, at any size", async () => {
   const graph = mixedGraph();
   const made = plan(graph, { limits: { N: 4 } });
-  const backend = withHostParts(
+  const backend = besideHost(
     createGpuBackend(),
     () => Promise.resolve(createReferenceBackend()),
-    {},
   );
   const options = { slots: 1, hostSteps: true };
-  const parted = await backend.prepare(made, options) as PartedPlan;
+  const parted = await backend.prepare(made, options);
   const reference = await createReferenceBackend().prepare(made, options);
-  assert(parted.kernels.includes("host:det"), parted.kernels.join());
-  assert(parted.kernels.some((name) => name.startsWith("gpu_")), parted.kernels.join());
+  assert(parted.kernels!.includes("host:det"), parted.kernels!.join());
+  assert(parted.kernels!.some((name) => name.startsWith("gpu_")), parted.kernels!.join());
   const random = createCaseRandom(5);
   for (const N of [4, 1, 3]) {
     const values = random.normal(9 * N);
@@ -100,10 +104,9 @@ gpuTest("what has no kernel on the GPU is computed beside it, at any size", asyn
 });
 
 gpuTest("without leave for steps of the host, a node without a kernel is an error", async () => {
-  const backend = withHostParts(
+  const backend = besideHost(
     createGpuBackend(),
     () => Promise.resolve(createReferenceBackend()),
-    {},
   );
   const made = plan(mixedGraph(), { limits: { N: 4 } });
   await assertRejects(

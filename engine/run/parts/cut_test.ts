@@ -1,0 +1,94 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
+import { UnsupportedError } from "../../errors.ts";
+import type { Node } from "../../graph/graph.ts";
+import { plan } from "../../plan/planner.ts";
+import type { Backend, PreparedPlan } from "../backend.ts";
+import { createReferenceBackend } from "../reference/reference_backend.ts";
+import { createWasmBackend } from "../wasm/backend.ts";
+import { besideHost } from "./beside.ts";
+import { cutPlan } from "./cut.ts";
+import { prepareParts } from "./run_parts.ts";
+
+const MADE = plan(toyDecoder(), { limits: TOY_LIMITS });
+const OPTIONS = { slots: 2 };
+const TOKENS = [3, 1, 4, 1, 5, 9];
+
+/** The second layer and what follows. */
+const isLate = ({ name }: Node) => !/^(embed|layers\.0)/.test(name);
+
+async function logitsOf(
+  executable: PreparedPlan,
+  { slot, tokens, first }: {
+    readonly slot: number;
+    readonly tokens: readonly number[];
+    readonly first: number;
+  },
+): Promise<number[]> {
+  executable.input("tokens").set(tokens as never);
+  executable.input("positions").set(tokens.map((_, i) => first + i) as never);
+  executable.input("slots").set(tokens.map(() => slot) as never);
+  executable.input("logit_rows").set([tokens.length - 1] as never);
+  await executable.run({ M: tokens.length, L: 1 });
+  return [...executable.output("logits").subarray(0, TOY.vocabulary)] as number[];
+}
+
+/** A prompt, and what follows when its state was moved to another slot, in bytes that do not depend on the cut. */
+async function answer(executable: PreparedPlan): Promise<[number[], Uint8Array, number[]]> {
+  const slots = [executable.openSlot(), executable.openSlot()] as const;
+  const prompt = await logitsOf(executable, { slot: slots[0], tokens: TOKENS, first: 0 });
+  const saved = await executable.readState(slots[0], TOKENS.length);
+  await executable.writeState(slots[1], TOKENS.length, saved);
+  const next = await logitsOf(executable, { slot: slots[1], tokens: [7], first: TOKENS.length });
+  executable.dispose();
+  return [prompt, saved, next];
+}
+
+Deno.test("layers with states on any places give what one place gives, and save the same bytes", async () => {
+  const reference = createReferenceBackend(), wasm = createWasmBackend({ threads: 1 });
+  const expected = await answer(await reference.prepare(MADE, OPTIONS));
+  const partition = new Map(MADE.graph.nodes.map((node) => [node, isLate(node) ? 1 : 0]));
+  const parts = cutPlan(MADE, { places: [0, 1], partition });
+  assertEquals(parts.map(({ plan: { graph } }) => graph.states.length), [2, 2]);
+  for (const places of [[reference, reference], [wasm, reference], [reference, wasm]] as const) {
+    const executable = await prepareParts<number, PreparedPlan>(MADE, {
+      parts,
+      options: OPTIONS,
+      prepare: ({ place, plan }, options) => places[place]!.prepare(plan, options),
+    });
+    const actual = await answer(executable);
+    const isExact = places.every((backend) => backend === reference);
+    for (const [i, values] of [expected[0], expected[2]].entries()) {
+      const worst = Math.max(...values.map((value, at) => Math.abs(value - actual[2 * i]![at]!)));
+      assertEquals(worst <= (isExact ? 0 : 1e-4), true, `off by ${worst}`);
+    }
+    assertEquals(actual[1].length, expected[1].length);
+    if (isExact) assertEquals(actual, expected);
+  }
+});
+
+Deno.test("nodes that use states are on one side of a device that lacks a kernel for one of them", async () => {
+  const reference = createReferenceBackend();
+  const device: Backend = {
+    ...reference,
+    takes: () => Promise.resolve(({ name, op }) => op !== "attention" || isLate({ name } as Node)),
+  };
+  const backend = besideHost(device, () => Promise.resolve(reference));
+  const executable = await backend.prepare(MADE, { ...OPTIONS, hostSteps: true });
+  const onHost = new Set(executable.hostNodes!.map(({ op }) => op));
+  assertEquals(onHost, new Set(["attention", "kv_append"]));
+  assertEquals(await answer(executable), await answer(await reference.prepare(MADE, OPTIONS)));
+});
+
+Deno.test("a state is of one part, and every node has a place", () => {
+  const { nodes } = MADE.graph;
+  const partition = new Map(nodes.map((node) => [node, node.op === "attention" ? 1 : 0]));
+  const error = assertThrows(
+    () => cutPlan(MADE, { places: [0, 1], partition }),
+    UnsupportedError,
+    "would be used in two parts of the graph",
+  );
+  assertEquals(error.message.includes("layers.0"), true, error.message);
+  partition.delete(nodes[0]!);
+  assertThrows(() => cutPlan(MADE, { places: [0, 1], partition }), TypeError, "has no place");
+});
