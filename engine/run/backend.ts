@@ -1,5 +1,5 @@
 // The one interface behind which the three engines stand: scalar reference, WASM, WebGPU. A backend
-// turns a Plan into an PreparedPlan once; afterwards a step is: write the inputs, run, read the outputs.
+// turns a Plan into a PreparedPlan once; afterwards a step is: write the inputs, run, read the outputs.
 // Nothing is allocated between the first run and dispose().
 
 import type { DimEnv } from "../graph/dim/mod.ts";
