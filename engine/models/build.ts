@@ -6,7 +6,7 @@
 // want logits. Inputs: tokens, positions, slots i32[M], logit_rows i32[L]. Outputs: logits f32[L, vocab] and,
 // where asked for, hidden f32[L, hidden]: the state after the final norm.
 
-import { FormatError, UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim/mod.ts";
@@ -14,10 +14,18 @@ import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/adapter_scales.ts";
 import type { AdapterLookup } from "./adapters/lookup.ts";
-import { apply, type BlockContext, norm, type StepInputs, weight } from "./blocks/context.ts";
+import {
+  apply,
+  type BlockContext,
+  needed,
+  norm,
+  type StepInputs,
+  weight,
+} from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
 import { readConstant } from "./constants.ts";
+import type { FieldName } from "./hparam_fields.ts";
 import { type Hyperparameters, readHyperparameters, specializeSpec } from "./hparams.ts";
 import { layerKinds } from "./layer_kinds.ts";
 import { renameTensors } from "./renamed.ts";
@@ -166,18 +174,12 @@ export async function ropeTables(
   const tables = new Map<string, Value>();
   for (const [kind, { theta, scaling }] of Object.entries(spec.attention.kinds)) {
     if (theta === undefined) continue;
-    const base = values[theta];
-    if (typeof base !== "number") {
-      throw new FormatError("is missing, and the model cannot be built without it", {
-        file: file.name,
-        place: theta,
-      });
-    }
+    const base = needed({ params, file: file.name }, [theta as FieldName])[theta as FieldName];
     const record = values[scaling ?? ""] as Hyperparameters["ropeScaling"];
     if (long && short) checkBesideLists(record, file.name);
     const frequencies = ropeFrequencies({
       dim: params.ropeDim,
-      theta: base * (params.ropeRatio ?? 1),
+      theta: base as number * (params.ropeRatio ?? 1),
       context: params.context,
       scaling: scaling === undefined ? undefined : {
         ...record,

@@ -12,7 +12,7 @@ import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { adapterInput } from "../run/adapter_scales.ts";
-import { apply, type BlockContext, linear, weight } from "./blocks/context.ts";
+import { apply, type BlockContext, linear, needed, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";
 import {
@@ -129,7 +129,11 @@ export async function relativeBias(
   isBidirectional: boolean,
 ): Promise<Value | undefined> {
   if (!spec.attention.relativeBias) return undefined;
-  const { heads, relativeBuckets: buckets = 32, relativeDistance: farthest = 128 } = params;
+  const { heads } = params;
+  const { relativeBuckets: buckets, relativeDistance: farthest } = needed(
+    { params, file: file.name },
+    ["relativeBuckets", "relativeDistance"],
+  );
   // Half of the classes are for single distances, the rest for up to `farthest`.
   if (buckets < 4 || farthest <= buckets / 2) {
     throw new FormatError(

@@ -18,7 +18,7 @@ export type FieldKind =
   | "indices"
   | "record";
 
-/** What each hyperparameter is. */
+/** What each hyperparameter is; `none` is what a file means that says null, where that is a value. */
 export const FIELDS = {
   layers: { kind: "count", max: 10_000 },
   blocks: { kind: "count", max: 10_000 },
@@ -42,7 +42,7 @@ export const FIELDS = {
   ropeLinearFactor: { kind: "positive", max: 1e9 },
   localRopeTheta: { kind: "positive", max: 1e15 },
   localRopeScaling: { kind: "record" },
-  window: { kind: "index", max: 2 ** 31 },
+  window: { kind: "index", max: 2 ** 31, none: 0 },
   windowPeriod: { kind: "count", max: 10_000 },
   windowEnabled: { kind: "flag" },
   windowStart: { kind: "index", max: 10_000 },
@@ -97,7 +97,7 @@ export const FIELDS = {
   targetStart: { kind: "index", max: 1 << 26 },
   relativeBuckets: { kind: "count", max: 1 << 16 },
   relativeDistance: { kind: "count", max: 1 << 13 },
-} as const satisfies Record<string, { kind: FieldKind; max?: number }>;
+} as const satisfies Record<string, { kind: FieldKind; max?: number; none?: number }>;
 
 /** Names that specs may use. */
 export const HYPERPARAMETERS: readonly string[] = Object.keys(FIELDS);

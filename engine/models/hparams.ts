@@ -100,7 +100,11 @@ function findHyperparameters(
       return { key, place, value: metadataAt(file.metadata, place) };
     });
     // null says that there is none: no window, no cap. What is not there says nothing.
-    if (values.some(({ value }) => value === null)) delete found[name];
+    if (values.some(({ value }) => value === null)) {
+      const { none } = FIELDS[name as FieldName] as { none?: number };
+      if (none === undefined) delete found[name];
+      else found[name] = none;
+    }
     for (const { key, place, value } of values) {
       if (value === undefined || value === null) continue;
       const isBoth = shared.has(key) && scalar.has(key);

@@ -2,6 +2,8 @@
 // pattern rule decides (every sixth layer sees all, layers from the 28th on have a window, …).
 
 import { FormatError, UnsupportedError } from "../errors.ts";
+import { needed } from "./blocks/context.ts";
+import type { FieldName } from "./hparam_fields.ts";
 import type { Hyperparameters } from "./hparams.ts";
 import type { ModelSpec } from "./spec.ts";
 
@@ -33,7 +35,9 @@ export function layerKinds(
       );
     });
   }
-  const isKind = RULES[pattern.rule](pattern, params);
+  const valueOf = (name: string): unknown =>
+    needed({ params, file }, [name as FieldName])[name as FieldName];
+  const isKind = RULES[pattern.rule](pattern, valueOf);
   return Array.from(
     { length: params.layers },
     (_, layer) => isKind(layer) ? pattern.kind : pattern.others ?? pattern.kind,
@@ -42,21 +46,21 @@ export function layerKinds(
 
 type Pattern = ModelSpec["attention"]["pattern"];
 
-function valueOf(params: Hyperparameters, name: string | undefined): unknown {
-  return (params as unknown as Record<string, unknown>)[name ?? ""];
-}
-
+/** Whether a layer is of the pattern's `kind`; the keys that a rule needs are there (spec_reads.ts). */
 const RULES: Readonly<
-  Record<Pattern["rule"], (pattern: Pattern, params: Hyperparameters) => (layer: number) => boolean>
+  Record<
+    Pattern["rule"],
+    (pattern: Pattern, valueOf: (name: string) => unknown) => (layer: number) => boolean
+  >
 > = {
   uniform: () => () => true,
-  every: ({ period }, params) => {
-    const every = Number(valueOf(params, period) ?? 1);
+  every: ({ period }, valueOf) => {
+    const every = valueOf(period!) as number;
     return (layer) => (layer + 1) % every === 0;
   },
-  from: ({ when, start }, params) => {
-    const on = when === undefined || valueOf(params, when) === true;
-    const first = Number(valueOf(params, start) ?? 0);
-    return (layer) => on && layer >= first;
+  from: ({ when, start }, valueOf) => {
+    if (when !== undefined && valueOf(when) !== true) return () => false;
+    const first = valueOf(start!) as number;
+    return (layer) => layer >= first;
   },
 };

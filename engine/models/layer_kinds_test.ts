@@ -28,7 +28,25 @@ Deno.test("patterns give the kind of each layer", () => {
   assertEquals(kinds(EVERY, { windowPeriod: 1 }), "fffffff");
   assertEquals(kinds(FROM, { windowEnabled: true, windowStart: 4 }), "ffffsss");
   assertEquals(kinds(FROM, { windowEnabled: false, windowStart: 4 }), "fffffff");
-  assertEquals(kinds(FROM, { windowStart: 4 }), "fffffff");
+  assertEquals(
+    kinds({ rule: "from", start: "windowStart", kind: "sliding", others: "full" }, {
+      windowStart: 4,
+    }),
+    "ffffsss",
+  );
+});
+
+Deno.test("a number that the pattern asks for and the file lacks is no number", () => {
+  for (
+    const [pattern, params, name] of [
+      [EVERY, {}, "windowPeriod"],
+      [FROM, { windowStart: 4 }, "windowEnabled"],
+      [FROM, { windowEnabled: true }, "windowStart"],
+    ] as const
+  ) {
+    const error = assertThrows(() => kinds(pattern, params), FormatError);
+    assertMatch(error.message, new RegExp(`${name}: is missing`));
+  }
 });
 
 Deno.test("a file's own list wins over the pattern", () => {

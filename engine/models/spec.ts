@@ -11,6 +11,7 @@ import { anything, list, record, table, text } from "./check.ts";
 import { FormatError } from "../errors.ts";
 import { type FoundHyperparameters, HYPERPARAMETERS } from "./hparam_fields.ts";
 import { sizeNames } from "./sizes.ts";
+import { checkReads } from "./spec_reads.ts";
 import {
   expectedRule,
   type ExpectedValues,
@@ -100,6 +101,7 @@ export function resolveSpec(json: unknown, common: unknown, context: SpecContext
       harmless: [shared.harmless, own?.harmless ?? {}].flatMap(byKey),
       renamed: own?.renamed ?? {},
     };
+    checkReads(spec, file);
     checkReferences(spec, names, file);
     const specialize = (found: FoundHyperparameters, has: HasRole = () => false): ResolvedSpec => {
       const stores = (role: string) => has(role, names);

@@ -1,4 +1,4 @@
-// The format of a spec file as rules: which atoms there are and what each may be. An atom is a word or a
+// The format of a spec file as rules: which atoms there are and what each may be; spec_reads.ts says which go together. An atom is a word or a
 // number in a JSON file; what it does is in blocks/. Sizes that depend on the model are expressions of
 // hyperparameters ("heads // kvHeads * headDim"), factors are powers of them ({ "layers": -0.5 }).
 
@@ -77,7 +77,7 @@ const attention = record({
   headNorm: optional(oneOf("head", "per_head", "full")),
   /** A learnt score a head that takes part in the softmax and has no value. */
   sinks: optional(flag),
-  ropeStyle: oneOf("half", "interleaved"),
+  ropeStyle: optional(oneOf("half", "interleaved")),
   /** Scores grow with the temperature that the scaling rule of the rotation asks for. */
   ropeTemperature: optional(flag),
   /** A learnt summand for each head and class of distances, one table for all layers of a stack (T5). */
@@ -102,7 +102,8 @@ const feedForward = record({
   /**
    * - `gated`: down(act(gate x) · up x)
    * - `plain`: down(act(up x))
-   * - `mixture`: a router chooses experts, each `gated`; layers may be dense (see `dense`)
+   * - `mixture`: a router chooses experts, each `gated`; layers that have none (denseLayers, denseOnly,
+   *   sparsePeriod) are `gated` blocks
    */
   kind: oneOf("gated", "plain", "mixture"),
   activation: optional(oneOf(...ACTIVATION_NAMES)),
@@ -110,8 +111,6 @@ const feedForward = record({
   clamped: optional(flag),
   bias,
   router: optional(router),
-  /** Which layers of a mixture have one plain `gated` block instead. */
-  dense: optional(oneOf("gated")),
   /** An expert that all tokens go to; `gated`: weighed by a sigmoid of its own. */
   shared: optional(record({ inner: text, gated: flag })),
 });

@@ -39,7 +39,10 @@ import { type Change, type GgufRule, pairsTogether, transpose, ungroup } from ".
 export const GGUF_RULES: Readonly<Record<string, readonly GgufRule[]>> = {
   baichuan2_13b: [baichuan({
     // llama.cpp tells the one with slopes by its 40 layers.
-    spec: { cases: [], attention: { kinds: { full: { theta: null, alibi: "scaled" } } } },
+    spec: {
+      cases: [],
+      attention: { ropeStyle: null, kinds: { full: { theta: null, alibi: "scaled" } } },
+    },
   })],
   baichuan2_7b: [baichuan()],
   bloom: [{

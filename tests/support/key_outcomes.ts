@@ -5,7 +5,13 @@ import { TroodonError } from "../../engine/errors.ts";
 import type { MetadataValue, WeightFile } from "../../engine/formats/source.ts";
 import { formatDim } from "../../engine/graph/dim/mod.ts";
 import type { Value } from "../../engine/graph/graph.ts";
-import { buildModel, type BuildOptions, readModelParts } from "../../engine/models/build.ts";
+import {
+  buildModel,
+  type BuildOptions,
+  type BuiltModel,
+  type ModelParts,
+  readModelParts,
+} from "../../engine/models/build.ts";
 import { buildEncoder } from "../../engine/models/encoder_build.ts";
 import { buildEncoderDecoder } from "../../engine/models/encoder_decoder_build.ts";
 import { chooseSpec } from "../../engine/models/specs/mod.ts";
@@ -35,12 +41,16 @@ function textOf(value: Value | undefined): unknown {
   ];
 }
 
+/** The graph of a model, whatever its network. */
+export function buildParts(parts: ModelParts): Promise<BuiltModel> {
+  return BUILDERS[parts.resolved.spec.network ?? "decoder"](parts, OPTIONS);
+}
+
 /** Everything that a file's answers depend on. */
 export async function modelOf(file: WeightFile): Promise<string> {
   const { resolved, architecture } = chooseSpec(file);
   const parts = readModelParts(resolved, file, architecture);
-  const { spec } = parts.resolved;
-  const { graph, params } = await BUILDERS[spec.network ?? "decoder"](parts, OPTIONS);
+  const { graph, params } = await buildParts(parts);
   const nodes = graph.nodes.map((
     { op, inputs, attributes },
   ) => [op, inputs.map(textOf), attributes]);

@@ -8,7 +8,16 @@ import { formatDim } from "../../graph/dim/mod.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
 import { alibiSlopes } from "./alibi.ts";
-import { apply, type BlockContext, linear, norm, type SpanInputs, weight } from "./context.ts";
+import type { FieldName } from "../hparam_fields.ts";
+import {
+  apply,
+  type BlockContext,
+  linear,
+  needed,
+  norm,
+  type SpanInputs,
+  weight,
+} from "./context.ts";
 import { normHeads } from "./head_norm.ts";
 import { ropeStyle } from "./rope_style.ts";
 
@@ -156,8 +165,7 @@ function scoreScale({ params }: BlockContext): number {
   return params.attentionScale ?? (params.queryScalar ?? params.headDim) ** -0.5;
 }
 
-function windowOf({ spec, params }: BlockContext, kind: string): number {
-  const name = spec.attention.kinds[kind]!.window;
-  const value = name === undefined ? 0 : (params as unknown as Record<string, unknown>)[name];
-  return typeof value === "number" ? value : 0;
+function windowOf(context: BlockContext, kind: string): number {
+  const name = context.spec.attention.kinds[kind]!.window as FieldName | undefined;
+  return name === undefined ? 0 : needed(context, [name])[name] as number;
 }

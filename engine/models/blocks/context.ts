@@ -86,7 +86,7 @@ export function apply(
  * @throws {FormatError} If the file lacks one.
  */
 export function needed<K extends FieldName>(
-  { params, file }: BlockContext,
+  { params, file }: Pick<BlockContext, "params" | "file">,
   names: readonly K[],
 ): { readonly [N in K]: NonNullable<Hyperparameters[N]> } {
   for (const name of names) {

@@ -56,7 +56,7 @@ export function attentionOf({ network, file }: Given): Record<string, unknown> {
   return {
     bias: "present",
     outputBias: "present",
-    ropeStyle: order === 2 ? "half" : "interleaved",
+    ...position === "rope" && { ropeStyle: order === 2 ? "half" : "interleaved" },
     kinds: { full: kind },
     pattern: { rule: "uniform", kind: "full" },
   };
@@ -98,7 +98,6 @@ export function feedForwardOf({ network, names, file }: Given, isSparse: boolean
     activation,
     bias: "none",
     router: { score: "softmax", bias },
-    dense: "gated",
     ...hasShared && { shared: { inner: "sharedExperts * expertFeedForward", gated: false } },
   };
 }
@@ -183,7 +182,7 @@ export function encoderOf(given: Given): Record<string, unknown> {
 export function headOf({ network, isEncoder, names }: Given): Record<string, unknown> {
   if (isEncoder) {
     if (!names.has(TRANSFORM)) return {};
-    return { head: { norm: false, bias: "present", transform: { norm: "transform_norm" } } };
+    return { head: { bias: "present", transform: { norm: "transform_norm" } } };
   }
   const { out_scale: scale = 1 } = network;
   const head = {
