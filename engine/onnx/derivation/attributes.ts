@@ -19,6 +19,8 @@ export interface OnnxAttributeRule<T = unknown> {
   readonly until?: number;
   /** 64-bit integers as bigint. */
   readonly exact?: boolean;
+  /** An integer as true or false. */
+  readonly truth?: boolean;
 }
 
 /** Rules by name. */
@@ -35,115 +37,53 @@ export interface VersionRange {
   readonly until?: number;
 }
 
-/** An integer; beyond 2^53 rounded (ONNX uses 2^63-1 for "to the end"). */
-export function int(fallback: number, range?: VersionRange): OnnxAttributeRule<number>;
-export function int(
-  fallback?: undefined,
-  range?: VersionRange,
-): OnnxAttributeRule<number | undefined>;
-export function int(
-  fallback?: number,
-  range: VersionRange = {},
-): OnnxAttributeRule<number | undefined> {
-  return { kind: "int", fallback, ...range };
+/** Makes rules of one kind; without a fallback an attribute may be absent. */
+interface RuleMaker<T> {
+  (fallback?: undefined, range?: VersionRange): OnnxAttributeRule<T | undefined>;
+  (fallback: T, range?: VersionRange): OnnxAttributeRule<T>;
 }
 
-/** A number. */
-export function float(fallback: number, range?: VersionRange): OnnxAttributeRule<number>;
-export function float(
-  fallback?: undefined,
-  range?: VersionRange,
-): OnnxAttributeRule<number | undefined>;
-export function float(
-  fallback?: number,
-  range: VersionRange = {},
-): OnnxAttributeRule<number | undefined> {
-  return { kind: "float", fallback, ...range };
+function rulesOf<T>(kind: OnnxAttributeRule["kind"], more?: Partial<OnnxAttributeRule>) {
+  return ((fallback?: T, range?: VersionRange) => ({
+    ...{ kind, fallback },
+    ...more,
+    ...range,
+  })) as RuleMaker<T>;
 }
+
+/** An integer; beyond 2^53 rounded (ONNX uses 2^63-1 for "to the end"). */
+export const int: RuleMaker<number> = rulesOf("int");
+/** An integer that says yes (anything but 0) or no. */
+export const flag: RuleMaker<boolean> = rulesOf("int", { truth: true });
+/** A 64-bit integer, exact. */
+export const bigint: RuleMaker<bigint> = rulesOf("int", { exact: true });
+/** A number. */
+export const float: RuleMaker<number> = rulesOf("float");
+/** A list of integers. */
+export const ints: RuleMaker<readonly number[]> = rulesOf("ints");
+/** A list of 64-bit integers, exact. */
+export const bigints: RuleMaker<readonly bigint[]> = rulesOf("ints", { exact: true });
+/** A list of numbers. */
+export const floats: RuleMaker<readonly number[]> = rulesOf("floats");
+/** A list of words. */
+export const texts: RuleMaker<readonly string[]> = rulesOf("strings");
+/** A tensor. */
+export const tensor: RuleMaker<OnnxTensor> = rulesOf("tensor");
+/** A type. */
+export const type: RuleMaker<OnnxType> = rulesOf("type");
 
 /** A word; `choices` lists the allowed ones. */
-export function text(
-  fallback: string,
+export function text<F extends string | undefined = undefined>(
+  fallback?: F,
   choices?: readonly string[],
   range?: VersionRange,
-): OnnxAttributeRule<string>;
-export function text(
-  fallback?: undefined,
-  choices?: readonly string[],
-  range?: VersionRange,
-): OnnxAttributeRule<string | undefined>;
-export function text(
-  fallback?: string,
-  choices?: readonly string[],
-  range: VersionRange = {},
-): OnnxAttributeRule<string | undefined> {
+): OnnxAttributeRule<F extends string ? string : string | undefined> {
   return { kind: "string", fallback, ...choices && { choices }, ...range };
-}
-
-/** A list of integers. */
-export function ints(
-  fallback: readonly number[],
-  range?: VersionRange,
-): OnnxAttributeRule<readonly number[]>;
-export function ints(
-  fallback?: undefined,
-  range?: VersionRange,
-): OnnxAttributeRule<readonly number[] | undefined>;
-export function ints(
-  fallback?: readonly number[],
-  range: VersionRange = {},
-): OnnxAttributeRule<readonly number[] | undefined> {
-  return { kind: "ints", fallback, ...range };
-}
-
-/** A list of 64-bit integers, exact. */
-export function bigints(
-  range: VersionRange = {},
-): OnnxAttributeRule<readonly bigint[] | undefined> {
-  return { kind: "ints", exact: true, ...range };
-}
-
-/** A 64-bit integer, exact. */
-export function bigint(range: VersionRange = {}): OnnxAttributeRule<bigint | undefined> {
-  return { kind: "int", exact: true, ...range };
-}
-
-/** A list of numbers. */
-export function floats(
-  fallback: readonly number[],
-  range?: VersionRange,
-): OnnxAttributeRule<readonly number[]>;
-export function floats(
-  fallback?: undefined,
-  range?: VersionRange,
-): OnnxAttributeRule<readonly number[] | undefined>;
-export function floats(
-  fallback?: readonly number[],
-  range: VersionRange = {},
-): OnnxAttributeRule<readonly number[] | undefined> {
-  return { kind: "floats", fallback, ...range };
-}
-
-/** A list of words. */
-export function texts(
-  range: VersionRange = {},
-): OnnxAttributeRule<readonly string[] | undefined> {
-  return { kind: "strings", ...range };
-}
-
-/** A tensor. */
-export function tensor(range: VersionRange = {}): OnnxAttributeRule<OnnxTensor | undefined> {
-  return { kind: "tensor", ...range };
 }
 
 /** A body. */
 export function graph(): OnnxAttributeRule<OnnxGraph> {
   return { kind: "graph", required: true };
-}
-
-/** A type. */
-export function type(): OnnxAttributeRule<OnnxType | undefined> {
-  return { kind: "type" };
 }
 
 /** The same rule for an attribute that must be there. */
@@ -191,6 +131,7 @@ function valueOf(name: string, rule: OnnxAttributeRule, attribute: OnnxAttribute
     );
   }
   if (rule.exact && "exact" in attribute) return attribute.exact;
+  if (rule.truth) return attribute.value !== 0;
   if (rule.choices && !rule.choices.includes(attribute.value as string)) {
     throw new TypeError(
       `attribute "${name}" must be one of ${rule.choices.join(", ")}: it is ${

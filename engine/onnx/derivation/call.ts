@@ -72,6 +72,8 @@ export function buildNode(
     inputs: present,
     wanted: node.outputs.map((name) => name !== ""),
     input,
+    take: (required, optional = 0) =>
+      Array.from({ length: required + optional }, (_, i) => i < required ? input(i) : present[i]),
     op: apply,
     one: (name, given, attributes) => apply(name, given, attributes)[0]!,
     constant: constantTensor,

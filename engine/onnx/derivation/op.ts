@@ -28,6 +28,8 @@ export interface OnnxCall<A = Readonly<Record<string, unknown>>> {
   readonly wanted: readonly boolean[];
   /** Input `index`. @throws {TypeError} If it is absent. */
   input(index: number): Tensor;
+  /** The first inputs: so many that must be there, and so many that may be. @throws {TypeError} As `input`. */
+  take(required: number, optional?: number): (Tensor | undefined)[];
   /**
    * Applies an engine op. The result is computed at once when all inputs are known and it is small, as
    * dims when they are shapes, and becomes a node otherwise.

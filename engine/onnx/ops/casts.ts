@@ -3,12 +3,12 @@
 
 import { dataTypeOf } from "../file/data_types.ts";
 import type { DataType } from "../../graph/graph.ts";
-import { int, required, text } from "../derivation/attributes.ts";
+import { flag, int, required, text } from "../derivation/attributes.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const rounding = {
-  saturate: int(1, { since: 19 }),
+  saturate: flag(true, { since: 19 }),
   round_mode: text("up", ["up", "down", "nearest"], { since: 24 }),
 };
 
@@ -20,13 +20,13 @@ export function elementType(call: OnnxCall<unknown>, number: number): DataType {
 }
 
 function build(
-  call: OnnxCall<{ readonly saturate: number; readonly round_mode: string }>,
+  call: OnnxCall<{ readonly saturate: boolean; readonly round_mode: string }>,
   to: DataType,
 ): Tensor[] {
   const x = call.input(0);
   if (x.type.dtype === to) return [x];
   const { saturate, round_mode: round } = call.attributes;
-  return [call.one("cast", [x], { to, saturate: saturate !== 0, round })];
+  return [call.one("cast", [x], { to, saturate, round })];
 }
 
 /** Ops that change the element type. */

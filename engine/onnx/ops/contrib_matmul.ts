@@ -1,6 +1,6 @@
 // Matrix products of com.microsoft: with transposed operands, and with weights in blocks of codes.
 
-import { float, int, required } from "../derivation/attributes.ts";
+import { flag, float, int, required } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { nbitsWeight } from "../derivation/nbits_weight.ts";
 import { contribOp, type OnnxOp } from "../derivation/op.ts";
@@ -14,14 +14,14 @@ export const contribMatmulOps: readonly OnnxOp[] = [
   contribOp("FusedMatMul", {
     attributes: {
       alpha: float(1),
-      transA: int(0),
-      transB: int(0),
-      transBatchA: int(0),
-      transBatchB: int(0),
+      transA: flag(false),
+      transB: flag(false),
+      transBatchA: flag(false),
+      transBatchB: flag(false),
     },
     build(call) {
       const { alpha, transA, transB, transBatchA, transBatchB } = call.attributes;
-      const moved = (x: Tensor, batch: number) => {
+      const moved = (x: Tensor, batch: boolean) => {
         const rank = x.type.shape.length;
         if (!batch || rank < 3) return x;
         const perm = Array.from(
@@ -33,7 +33,7 @@ export const contribMatmulOps: readonly OnnxOp[] = [
       return call.op("matmul_nd", [
         moved(call.input(0), transBatchA),
         moved(call.input(1), transBatchB),
-      ], { alpha, transpose_a: transA !== 0, transpose_b: transB !== 0 });
+      ], { alpha, transpose_a: transA, transpose_b: transB });
     },
   }),
   /** `accuracy_level` allows coarser activations and asks for none. */

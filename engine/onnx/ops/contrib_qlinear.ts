@@ -1,15 +1,21 @@
 // Ops of com.microsoft on codes with a scale and a zero point each, as onnxruntime's quantizer writes them: they are
 // formed of the numbers that codes stand for, and rounded once.
 
-import { product } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
-import { float, int, ints, required } from "../derivation/attributes.ts";
+import {
+  flag,
+  float,
+  int,
+  ints,
+  type OnnxAttributeRules,
+  type OnnxAttributesOf,
+  required,
+} from "../derivation/attributes.ts";
 import { applyBinary, applyUnary } from "../derivation/elementwise.ts";
 import { contribOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
-import { poolAttributes } from "./pooling.ts";
-import { softmaxAlong } from "./softmax.ts";
-import { windowOf } from "./window_attributes.ts";
+import { onLinesFrom, softmaxAlong } from "./softmax.ts";
+import { poolAttributes, poolOf } from "./window_attributes.ts";
 
 type Call = OnnxCall<unknown>;
 
@@ -24,6 +30,18 @@ function codesAt(call: Call, at: number, x: Tensor, { type: { dtype: to } }: Ten
   return call.op("quantize_linear", [x, call.input(at), call.inputs[at + 1]], { to });
 }
 
+/** A function of the codes at input 0; the scale of the result is input 3. */
+function ofOne<const R extends OnnxAttributeRules>(
+  name: string,
+  attributes: R,
+  apply: (call: OnnxCall<OnnxAttributesOf<R>>, x: Tensor) => Tensor,
+): OnnxOp {
+  return contribOp(name, {
+    attributes,
+    build: (call) => codesAt(call, 3, apply(call, numbersAt(call, 0)), call.input(0)),
+  });
+}
+
 function ofTwo(name: string, kind: "add" | "mul"): OnnxOp {
   return contribOp(name, {
     build(call) {
@@ -33,88 +51,61 @@ function ofTwo(name: string, kind: "add" | "mul"): OnnxOp {
   });
 }
 
+const poolRules = {
+  ...poolAttributes,
+  ...{ ceil_mode: flag(false), channels_last: flag(false), count_include_pad: flag(false) },
+} as const;
+
 /** Ops on codes with scales of their own. */
 export const contribQLinearOps: readonly OnnxOp[] = [
-  contribOp("QLinearAveragePool", {
-    attributes: {
-      ...poolAttributes,
-      ceil_mode: int(0),
-      channels_last: int(0),
-      count_include_pad: int(0),
-    },
-    build(call) {
-      const { kernel_shape: kernel, ceil_mode, channels_last, count_include_pad } = call.attributes;
-      const x = numbersAt(call, 0), axes = x.type.shape.map((_, axis) => axis);
-      const turned = (x: Tensor, perm: readonly number[]) =>
-        channels_last ? call.one("transpose", [x], { perm }) : x;
-      const pooled = call.one("pool", [turned(x, [0, axes.length - 1, ...axes.slice(1, -1)])], {
-        ...windowOf(call.attributes),
-        ...{ kind: "average", kernel },
-        ceil: ceil_mode !== 0,
-        count_pads: count_include_pad !== 0,
-      });
-      return codesAt(call, 3, turned(pooled, [0, ...axes.slice(2), 1]), call.input(0));
-    },
+  ofTwo("QLinearAdd", "add"),
+  ofOne("QLinearAveragePool", poolRules, (call, x) => {
+    const { channels_last, count_include_pad: count_pads } = call.attributes;
+    const axes = x.type.shape.map((_, axis) => axis);
+    const turned = (x: Tensor, perm: readonly number[]) =>
+      channels_last ? call.one("transpose", [x], { perm }) : x;
+    const pooled = call.one("pool", [turned(x, [0, axes.length - 1, ...axes.slice(1, -1)])], {
+      ...poolOf(call.attributes),
+      ...{ kind: "average", count_pads },
+    });
+    return turned(pooled, [0, ...axes.slice(2), 1]);
   }),
   /** Inputs: scale and zero point of the result, then codes, scale and zero point of each part. */
   contribOp("QLinearConcat", {
     attributes: { axis: required(int()) },
     build(call) {
-      const starts = Array.from(
-        { length: Math.floor((call.inputs.length - 1) / 3) },
-        (_, i) => 2 + 3 * i,
-      );
-      const parts = starts.map((at) => numbersAt(call, at));
-      const joined = parts.length === 1
-        ? parts[0]!
-        : call.one("concat", parts, { axis: call.attributes.axis });
+      const count = Math.floor((call.inputs.length - 1) / 3);
+      const parts = Array.from({ length: count }, (_, i) => numbersAt(call, 2 + 3 * i));
+      const joined = parts.length === 1 ? parts[0]! : call.one("concat", parts, call.attributes);
       return codesAt(call, 0, joined, call.input(2));
     },
   }),
-  contribOp("QLinearGlobalAveragePool", {
-    attributes: { channels_last: int(0) },
-    build(call) {
-      const x = numbersAt(call, 0), all = x.type.shape.map((_, axis) => axis);
-      const axes = call.attributes.channels_last ? all.slice(1, -1) : all.slice(2);
-      const mean = call.one("reduce", [x], { kind: "mean", axes, keep: true });
-      return codesAt(call, 3, mean, call.input(0));
-    },
+  ofOne("QLinearGlobalAveragePool", { channels_last: flag(false) }, (call, x) => {
+    const all = x.type.shape.map((_, axis) => axis);
+    const axes = call.attributes.channels_last ? all.slice(1, -1) : all.slice(2);
+    return call.one("reduce", [x], { kind: "mean", axes, keep: true });
   }),
-  contribOp("QLinearLeakyRelu", {
-    attributes: { alpha: float(0.01) },
-    build(call) {
-      const { alpha } = call.attributes;
-      const result = applyUnary(call, "leaky_relu", numbersAt(call, 0), { alpha });
-      return codesAt(call, 3, result, call.input(0));
-    },
-  }),
-  ofTwo("QLinearAdd", "add"),
+  ofOne(
+    "QLinearLeakyRelu",
+    { alpha: float(0.01) },
+    (call, x) => applyUnary(call, "leaky_relu", x, call.attributes),
+  ),
   ofTwo("QLinearMul", "mul"),
-  contribOp("QLinearReduceMean", {
-    attributes: { axes: required(ints(undefined)), keepdims: required(int()) },
-    build(call) {
-      const { axes, keepdims } = call.attributes;
-      const attributes = { kind: "mean", axes, keep: keepdims !== 0 };
-      return codesAt(call, 3, call.one("reduce", [numbersAt(call, 0)], attributes), call.input(0));
+  ofOne(
+    "QLinearReduceMean",
+    { axes: required(ints()), keepdims: required(flag()) },
+    (call, x) => {
+      const { axes, keepdims: keep } = call.attributes;
+      return call.one("reduce", [x], { kind: "mean", axes, keep });
     },
-  }),
-  contribOp("QLinearSigmoid", {
-    build: (call) =>
-      codesAt(call, 3, applyUnary(call, "sigmoid", numbersAt(call, 0)), call.input(0)),
-  }),
+  ),
+  ofOne("QLinearSigmoid", {}, (call, x) => applyUnary(call, "sigmoid", x)),
   /** `opset` is the version of Softmax that it was: below 13 all dims from the axis on are one line. */
-  contribOp("QLinearSoftmax", {
-    attributes: { axis: int(-1), opset: required(int()) },
-    build(call) {
-      const x = numbersAt(call, 0), { shape } = x.type;
-      const axis = axisOf(call.attributes.axis, shape.length);
-      if (call.attributes.opset >= 13) {
-        return codesAt(call, 3, softmaxAlong(call, x, axis), call.input(0));
-      }
-      const lines = [product(shape.slice(0, axis)), product(shape.slice(axis))];
-      const flat = softmaxAlong(call, call.one("reshape", [x], { shape: lines }), 1);
-      return codesAt(call, 3, call.one("reshape", [flat], { shape }), call.input(0));
-    },
+  ofOne("QLinearSoftmax", { axis: int(-1), opset: required(int()) }, (call, x) => {
+    const axis = axisOf(call.attributes.axis, x.type.shape.length);
+    return call.attributes.opset >= 13
+      ? softmaxAlong(call, x, axis)
+      : onLinesFrom(call, { x, axis }, softmaxAlong);
   }),
   contribOp("QLinearWhere", {
     build(call) {

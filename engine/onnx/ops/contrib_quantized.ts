@@ -6,7 +6,7 @@ import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { contribOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { fitted } from "../derivation/unpack_blocks.ts";
-import { requantize } from "./requantize.ts";
+import { requantize } from "./quantization.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;
 

@@ -5,7 +5,7 @@ import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { Tensor } from "../derivation/tensor.ts";
-import { requantize } from "./requantize.ts";
+import { requantize } from "./quantization.ts";
 import { convAttributes, windowOf } from "./window_attributes.ts";
 
 /** Refuses a kernel_shape that contradicts the weight. */

@@ -1,7 +1,7 @@
 // NonMaxSuppression: how many boxes stay is known only from their numbers, so it runs on the host.
 
 import { getElement, type HostTensor } from "../../ops/host_tensor.ts";
-import { int } from "../derivation/attributes.ts";
+import { flag } from "../derivation/attributes.ts";
 import { type HostCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { isHostTensor } from "../derivation/tensor.ts";
 
@@ -48,7 +48,7 @@ function overlapOf(a: Box, b: Box): number {
 export const detectionOps: readonly OnnxOp[] = [
   onnxOp("NonMaxSuppression", {
     versions: [10, 11],
-    attributes: { center_point_box: int(0) },
+    attributes: { center_point_box: flag(false) },
     evaluate(call) {
       const boxes = call.tensor(0), scores = call.tensor(1);
       const most = scalarOf(call, 2) ?? 0, overlap = scalarOf(call, 3) ?? 0;
@@ -59,7 +59,7 @@ export const detectionOps: readonly OnnxOp[] = [
       for (let batch = 0; batch < batches; batch++) {
         const all = Array.from(
           { length: count },
-          (_, i) => boxAt(boxes, batch * count + i, call.attributes.center_point_box !== 0),
+          (_, i) => boxAt(boxes, batch * count + i, call.attributes.center_point_box),
         );
         for (let of = 0; of < classes; of++) {
           const start = (batch * classes + of) * count;

@@ -1,21 +1,17 @@
 // Ops that read or write elements by index.
 
 import { product } from "../../graph/dim/mod.ts";
-import { axisOf } from "../../ops/host_numbers.ts";
-import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
+import type { HostTensor } from "../../ops/host_tensor.ts";
 import { SCATTER_REDUCTIONS } from "../../ops/reductions.ts";
-import { aroundAxis } from "../../ops/strided.ts";
 import { int, text } from "../derivation/attributes.ts";
+import { applyOnHost, withShape } from "../derivation/host_tensors.ts";
 import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 function scatterElements(name: string, versions: readonly number[]): OnnxOp {
   return onnxOp(name, {
     versions,
     attributes: { axis: int(0), reduction: text("none", SCATTER_REDUCTIONS, { since: 16 }) },
-    build(call) {
-      const inputs = [call.input(0), call.input(1), call.input(2)];
-      return call.op("scatter_elements", inputs, call.attributes);
-    },
+    build: (call) => call.op("scatter_elements", call.take(3), call.attributes),
   });
 }
 
@@ -43,51 +39,36 @@ export const gatheringOps: readonly OnnxOp[] = [
       return call.op("gather", [lines, indices], { axis: axis ?? 0 });
     },
     evaluate(call) {
-      const x = call.tensor(0);
-      const { axis: given } = call.attributes;
-      const shape = given === undefined ? [x.data.length] : x.shape;
-      const axis = axisOf(given ?? 0, shape.length);
-      const { outer, size, inner } = aroundAxis(shape, axis);
-      const picks = wherePositive(call.tensor(1)).data as BigInt64Array;
-      if (picks.length > 0 && Number(picks.at(-1)) >= size) {
-        throw new RangeError(`Cannot take element ${picks.at(-1)} of ${size}`);
+      const x = call.tensor(0), { axis } = call.attributes;
+      const lines = axis === undefined ? withShape(x, [x.data.length]) : x;
+      const picks = wherePositive(call.tensor(1)), last = (picks.data as BigInt64Array).at(-1);
+      const size = lines.shape.at(axis ?? 0)!;
+      if (last !== undefined && last >= size) {
+        throw new RangeError(`Cannot take element ${last} of ${size}`);
       }
-      const outShape = shape.with(axis, picks.length);
-      const data = hostArray(x.dtype, elementCount(outShape));
-      const from = x.data as Uint8Array, to = data as Uint8Array;
-      for (let i = 0, at = 0; i < outer; i++) {
-        for (const pick of picks) {
-          const start = (i * size + Number(pick)) * inner;
-          to.set(from.subarray(start, start + inner), at);
-          at += inner;
-        }
-      }
-      return [{ dtype: x.dtype, shape: outShape, data }];
+      return [applyOnHost("gather", [lines, picks], { axis: axis ?? 0 })];
     },
   }),
   onnxOp("Gather", {
     versions: [1, 11],
     attributes: { axis: int(0) },
-    build: (call) => call.op("gather", [call.input(0), call.input(1)], { ...call.attributes }),
+    build: (call) => call.op("gather", call.take(2), call.attributes),
   }),
   onnxOp("GatherElements", {
     versions: [11],
     attributes: { axis: int(0) },
-    build: (call) => call.op("gather_elements", [call.input(0), call.input(1)], call.attributes),
+    build: (call) => call.op("gather_elements", call.take(2), call.attributes),
   }),
   onnxOp("GatherND", {
     versions: [11, 12],
     attributes: { batch_dims: int(0, { since: 12 }) },
-    build: (call) => call.op("gather_nd", [call.input(0), call.input(1)], call.attributes),
+    build: (call) => call.op("gather_nd", call.take(2), call.attributes),
   }),
   scatterElements("Scatter", [9]),
   scatterElements("ScatterElements", [11, 16]),
   onnxOp("ScatterND", {
     versions: [11, 16],
     attributes: { reduction: text("none", SCATTER_REDUCTIONS, { since: 16 }) },
-    build(call) {
-      const inputs = [call.input(0), call.input(1), call.input(2)];
-      return call.op("scatter_nd", inputs, call.attributes);
-    },
+    build: (call) => call.op("scatter_nd", call.take(3), call.attributes),
   }),
 ];

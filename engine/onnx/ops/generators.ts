@@ -66,10 +66,10 @@ export const generatorOps: readonly OnnxOp[] = [
       >,
       value_float: float(undefined, { since: 12 }),
       value_floats: floats(undefined, { since: 12 }),
-      value_int: bigint({ since: 12 }),
-      value_ints: bigints({ since: 12 }),
+      value_int: bigint(undefined, { since: 12 }),
+      value_ints: bigints(undefined, { since: 12 }),
       value_string: text(undefined, undefined, { since: 12 }),
-      value_strings: texts({ since: 12 }),
+      value_strings: texts(undefined, { since: 12 }),
     },
     build(call) {
       const made = constantOf(call.attributes);

@@ -1,12 +1,12 @@
 // Matrix products. One with a constant matrix goes to `matmul`, which reads packed weights row by row
 // and adds up in float32, also what is of half precision; others go to `matmul_nd`.
 
-import { float, int } from "../derivation/attributes.ts";
+import { flag, float, int } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { isConstant, type Tensor } from "../derivation/tensor.ts";
 import { widenedConstant } from "../derivation/widen.ts";
-import { requantize } from "./requantize.ts";
+import { requantize } from "./quantization.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;
 
@@ -49,8 +49,8 @@ export const matmulOps: readonly OnnxOp[] = [
       alpha: float(1),
       beta: float(1),
       broadcast: int(0, { until: 6 }),
-      transA: int(0),
-      transB: int(0),
+      transA: flag(false),
+      transB: flag(false),
     },
     build(call) {
       const { alpha, beta, transA, transB } = call.attributes;
@@ -60,15 +60,15 @@ export const matmulOps: readonly OnnxOp[] = [
       if (alpha === 1 && !transA) {
         const perColumn = added && isConstant(added) && added.type.shape.length === 1 &&
           added.type.shape[0] !== 1;
-        const options = { transposed: transB !== 0, ...perColumn && { bias: added } };
+        const options = { transposed: transB, ...perColumn && { bias: added } };
         const product = multiplyMatrices(call, a, b, options);
         return [added && !perColumn ? applyBinary(call, "add", product, added) : product];
       }
       // Whole numbers are scaled after the product; alpha is 1 in practice.
       const whole = !["f32", "f16", "bf16", "f64"].includes(dtype);
       const product = call.one("matmul_nd", [a, b], {
-        transpose_a: transA !== 0,
-        transpose_b: transB !== 0,
+        transpose_a: transA,
+        transpose_b: transB,
         alpha: whole ? 1 : alpha,
       });
       const multiple = whole ? scaled(call, product, alpha) : product;

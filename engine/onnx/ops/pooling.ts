@@ -2,17 +2,9 @@
 
 import type { Dim } from "../../graph/dim/mod.ts";
 import { add, mul } from "../../graph/dim/mod.ts";
-import { float, int, ints, required, text } from "../derivation/attributes.ts";
+import { flag, float, int, ints, required, text } from "../derivation/attributes.ts";
 import { type OnnxOp, onnxOp } from "../derivation/op.ts";
-import { windowOf } from "./window_attributes.ts";
-
-/** Attributes that pools over windows share. */
-export const poolAttributes = {
-  auto_pad: text("NOTSET", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]),
-  kernel_shape: required(ints(undefined)),
-  pads: ints([]),
-  strides: ints([]),
-} as const;
+import { poolAttributes, poolOf } from "./window_attributes.ts";
 
 function globalPool(name: string, kind: "mean" | "max"): OnnxOp {
   return onnxOp(name, {
@@ -30,17 +22,16 @@ export const poolingOps: readonly OnnxOp[] = [
     versions: [1, 7, 10, 11, 19],
     attributes: {
       ...poolAttributes,
-      ceil_mode: int(0, { since: 10 }),
-      count_include_pad: int(0, { since: 7 }),
+      ceil_mode: flag(false, { since: 10 }),
+      count_include_pad: flag(false, { since: 7 }),
       dilations: ints([], { since: 19 }),
     },
     build(call) {
-      const { kernel_shape: kernel, ceil_mode, count_include_pad } = call.attributes;
+      const { count_include_pad: count_pads } = call.attributes;
       return call.op("pool", [call.input(0)], {
-        ...windowOf(call.attributes),
-        ...{ kind: "average", kernel },
-        ceil: ceil_mode !== 0,
-        count_pads: count_include_pad !== 0,
+        ...poolOf(call.attributes),
+        kind: "average",
+        count_pads,
       });
     },
   }),
@@ -64,57 +55,44 @@ export const poolingOps: readonly OnnxOp[] = [
     versions: [2, 11, 18],
     attributes: {
       ...poolAttributes,
-      ceil_mode: int(0, { since: 18 }),
+      ceil_mode: flag(false, { since: 18 }),
       dilations: ints([], { since: 18 }),
       p: int(2),
     },
-    build(call) {
-      const { kernel_shape: kernel, ceil_mode, p } = call.attributes;
-      return call.op("pool", [call.input(0)], {
-        ...windowOf(call.attributes),
-        ...{ kind: "norm", kernel, p },
-        ceil: ceil_mode !== 0,
-      });
-    },
+    build: (call) =>
+      call.op("pool", [call.input(0)], {
+        ...poolOf(call.attributes),
+        kind: "norm",
+        p: call.attributes.p,
+      }),
   }),
   onnxOp("MaxPool", {
     versions: [1, 8, 10, 11, 12],
     attributes: {
       ...poolAttributes,
-      ceil_mode: int(0, { since: 10 }),
+      ceil_mode: flag(false, { since: 10 }),
       dilations: ints([], { since: 10 }),
-      storage_order: int(0, { since: 8 }),
+      storage_order: flag(false, { since: 8 }),
     },
-    build(call) {
-      const { kernel_shape: kernel, ceil_mode, storage_order } = call.attributes;
-      return call.op("max_pool", [call.input(0)], {
-        ...windowOf(call.attributes),
-        kernel,
-        ceil: ceil_mode !== 0,
+    build: (call) =>
+      call.op("max_pool", [call.input(0)], {
+        ...poolOf(call.attributes),
         indices: call.wanted[1] === true,
-        column_major: storage_order !== 0,
-      });
-    },
+        column_major: call.attributes.storage_order,
+      }),
   }),
   onnxOp("MaxRoiPool", {
     versions: [1],
     attributes: { pooled_shape: required(ints(undefined)), spatial_scale: float(1) },
     build(call) {
       const { pooled_shape: [height, width], spatial_scale: scale } = call.attributes;
-      return call.op("max_roi_pool", [call.input(0), call.input(1)], {
-        height: height!,
-        width: width!,
-        scale,
-      });
+      const size = { height: height!, width: width! };
+      return call.op("max_roi_pool", [call.input(0), call.input(1)], { ...size, scale });
     },
   }),
   onnxOp("MaxUnpool", {
     versions: [9, 11],
-    attributes: {
-      kernel_shape: poolAttributes.kernel_shape,
-      pads: ints([]),
-      strides: ints([]),
-    },
+    attributes: { kernel_shape: required(ints()), pads: ints([]), strides: ints([]) },
     build(call) {
       const { kernel_shape: kernel, pads, strides } = call.attributes;
       const x = call.input(0), rank = kernel.length;

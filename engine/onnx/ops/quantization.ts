@@ -2,7 +2,8 @@
 
 import { isSmallFloat } from "../../../quant/small_floats.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
-import { int } from "../derivation/attributes.ts";
+import { flag, int } from "../derivation/attributes.ts";
+import { applyBinary, castTo, type Translating } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { elementType } from "./casts.ts";
@@ -23,6 +24,19 @@ function checkedAxis(
     call.unsupported("scales of an axis, which version 10 does not have");
   }
   return axisFor(x, axis);
+}
+
+/** Codes of `sums · scale` with the scale and zero point of a result. */
+export function requantize(
+  call: Translating,
+  sums: Tensor,
+  scale: Tensor,
+  outScale: Tensor,
+  outZero: Tensor,
+): Tensor {
+  const x = applyBinary(call, "mul", castTo(call, sums, "f32"), scale);
+  const step = castTo(call, outScale, "f32");
+  return call.one("quantize_linear", [x, step, outZero], { to: outZero.type.dtype });
 }
 
 /** Quantisation. */
@@ -57,7 +71,7 @@ export const quantizationOps: readonly OnnxOp[] = [
       block_size: int(0, { since: 21 }),
       output_dtype: int(0, { since: 21 }),
       precision: int(0, { since: 23 }),
-      saturate: int(1, { since: 19 }),
+      saturate: flag(true, { since: 19 }),
     },
     build(call) {
       const { axis, block_size: block, output_dtype, precision, saturate } = call.attributes;
@@ -67,7 +81,7 @@ export const quantizationOps: readonly OnnxOp[] = [
         to,
         axis: checkedAxis(call, x, scale, axis),
         block,
-        saturate: saturate !== 0,
+        saturate,
         precision: precision
           ? elementType(call, precision)
           : x.type.dtype === "f64" || x.type.dtype === "f16" && scale.type.dtype === "f16"

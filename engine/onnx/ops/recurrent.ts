@@ -1,8 +1,16 @@
 // RNN, GRU and LSTM.
 
 import type { Dim } from "../../graph/dim/mod.ts";
-import { float, floats, int, text, texts } from "../derivation/attributes.ts";
-import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
+import {
+  flag,
+  float,
+  floats,
+  int,
+  type OnnxAttributesOf,
+  text,
+  texts,
+} from "../derivation/attributes.ts";
+import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 const attributes = {
   activation_alpha: floats([]),
@@ -14,38 +22,33 @@ const attributes = {
   layout: int(0, { since: 14 }),
 } as const;
 
+type Given = OnnxAttributesOf<typeof attributes>;
+
 interface Layer {
   readonly kind: "rnn" | "gru" | "lstm";
   /** Of one direction. */
   readonly activations: readonly string[];
-  readonly flags?: Readonly<Record<string, boolean>>;
+  /** An attribute of this kind alone. */
+  readonly own?: "linear_before_reset" | "input_forget";
 }
 
-interface Given {
-  readonly activation_alpha: readonly number[];
-  readonly activation_beta: readonly number[];
-  readonly activations?: readonly string[] | undefined;
-  readonly clip: number;
-  readonly direction: string;
-  readonly hidden_size?: number | undefined;
-  readonly layout?: number;
-}
-
-function buildLayer(call: OnnxCall<Given>, layer: Layer) {
-  const { attributes: given } = call;
-  const hidden = given.hidden_size ?? known(call.input(2).type.shape[2]);
-  const directions = given.direction === "bidirectional" ? 2 : 1;
-  const inputs = [0, 1, 2].map((i) => call.input(i));
-  return call.op("recurrent", [...inputs, ...[3, 4, 5, 6, 7].map((i) => call.inputs[i])], {
-    kind: layer.kind,
-    hidden,
-    direction: given.direction,
-    activations: given.activations ??
-      Array.from({ length: directions }, () => layer.activations).flat(),
-    ...parameters(given),
-    clip: given.clip,
-    batch_first: given.layout === 1,
-    ...layer.flags,
+function layer(name: string, { kind, activations, own }: Layer): OnnxOp {
+  return onnxOp(name, {
+    versions: [7, 14],
+    attributes: { ...attributes, ...own && { [own]: flag(false) } },
+    build(call) {
+      const { attributes: given } = call;
+      const { activations: named, clip, direction, hidden_size, layout } = given;
+      const directions = direction === "bidirectional" ? 2 : 1;
+      return call.op("recurrent", call.take(3, 5), {
+        ...{ kind, direction, clip },
+        hidden: hidden_size ?? known(call.input(2).type.shape[2]),
+        activations: named ?? Array.from({ length: directions }, () => activations).flat(),
+        ...parameters(given),
+        batch_first: layout === 1,
+        ...own && { [own]: (given as Readonly<Record<string, unknown>>)[own] as boolean },
+      });
+    },
   });
 }
 
@@ -76,29 +79,15 @@ function known(dim: Dim | undefined): number {
 
 /** Recurrent layers. */
 export const recurrentOps: readonly OnnxOp[] = [
-  onnxOp("GRU", {
-    versions: [7, 14],
-    attributes: { ...attributes, linear_before_reset: int(0) },
-    build: (call) =>
-      buildLayer(call, {
-        kind: "gru",
-        activations: ["Sigmoid", "Tanh"],
-        flags: { linear_before_reset: call.attributes.linear_before_reset !== 0 },
-      }),
+  layer("GRU", {
+    kind: "gru",
+    activations: ["Sigmoid", "Tanh"],
+    own: "linear_before_reset",
   }),
-  onnxOp("LSTM", {
-    versions: [7, 14],
-    attributes: { ...attributes, input_forget: int(0) },
-    build: (call) =>
-      buildLayer(call, {
-        kind: "lstm",
-        activations: ["Sigmoid", "Tanh", "Tanh"],
-        flags: { input_forget: call.attributes.input_forget !== 0 },
-      }),
+  layer("LSTM", {
+    kind: "lstm",
+    activations: ["Sigmoid", "Tanh", "Tanh"],
+    own: "input_forget",
   }),
-  onnxOp("RNN", {
-    versions: [7, 14],
-    attributes,
-    build: (call) => buildLayer(call, { kind: "rnn", activations: ["Tanh"] }),
-  }),
+  layer("RNN", { kind: "rnn", activations: ["Tanh"] }),
 ];

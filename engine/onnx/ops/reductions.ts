@@ -2,7 +2,7 @@
 // at 18); none means all, unless `noop_with_empty_axes` asks for nothing to be reduced.
 
 import type { ReduceName } from "../../ops/reduce_kinds.ts";
-import { int, ints } from "../derivation/attributes.ts";
+import { flag, int, ints } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
@@ -26,8 +26,8 @@ function reduction(name: string, kind: ReduceName): OnnxOp {
     versions: [1, 11, inputSince],
     attributes: {
       axes: ints(undefined, { until: inputSince - 1 }),
-      keepdims: int(1),
-      noop_with_empty_axes: int(0, { since: inputSince }),
+      keepdims: flag(true),
+      noop_with_empty_axes: flag(false, { since: inputSince }),
     },
     build(call) {
       const x = call.input(0);
@@ -35,7 +35,7 @@ function reduction(name: string, kind: ReduceName): OnnxOp {
       const given = call.inputs[1] ? call.numbers(1) : call.attributes.axes ?? [];
       if (given.length === 0 && noop) return [ofSingles(call, kind, x)];
       const axes = given.length > 0 ? given : x.type.shape.map((_, axis) => axis);
-      return [call.one("reduce", [x], { kind, axes, keep: keepdims !== 0 })];
+      return [call.one("reduce", [x], { kind, axes, keep: keepdims })];
     },
   });
 }
@@ -51,10 +51,14 @@ function ofSingles(call: OnnxCall<unknown>, kind: ReduceName, x: Tensor): Tensor
 function argOp(name: string, kind: "max" | "min"): OnnxOp {
   return onnxOp(name, {
     versions: [1, 11, 12],
-    attributes: { axis: int(0), keepdims: int(1), select_last_index: int(0, { since: 12 }) },
+    attributes: {
+      axis: int(0),
+      keepdims: flag(true),
+      select_last_index: flag(false, { since: 12 }),
+    },
     build(call) {
       const { axis, keepdims, select_last_index: last } = call.attributes;
-      const attributes = { kind, axis, keep: keepdims !== 0, last: last !== 0 };
+      const attributes = { kind, axis, keep: keepdims, last };
       return [call.one("arg_reduce", [call.input(0)], attributes)];
     },
   });

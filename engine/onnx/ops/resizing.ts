@@ -2,7 +2,7 @@
 
 import { compare, type Dim, floorDiv, mul, sub } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
-import { float, floats, int, ints, text } from "../derivation/attributes.ts";
+import { flag, float, floats, ints, text } from "../derivation/attributes.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { windowOf } from "./window_attributes.ts";
@@ -73,11 +73,11 @@ function smaller(a: Dim, b: Dim): Dim {
 export const resizingOps: readonly OnnxOp[] = [
   onnxOp("AffineGrid", {
     versions: [20],
-    attributes: { align_corners: int(0) },
+    attributes: { align_corners: flag(false) },
     build: (call) =>
       call.op("affine_grid", [call.input(0)], {
         sizes: call.dims(1).slice(2),
-        align_corners: call.attributes.align_corners !== 0,
+        align_corners: call.attributes.align_corners,
       }),
   }),
   /** Odd differences: a crop takes one more from the end, a pad adds one more there. */
@@ -113,7 +113,7 @@ export const resizingOps: readonly OnnxOp[] = [
   onnxOp("GridSample", {
     versions: [16, 20],
     attributes: {
-      align_corners: int(0),
+      align_corners: flag(false),
       mode: text("linear", ["linear", "bilinear", "nearest", "cubic", "bicubic"]),
       padding_mode: text("zeros", ["zeros", "border", "reflection"]),
     },
@@ -122,18 +122,18 @@ export const resizingOps: readonly OnnxOp[] = [
       return call.op("grid_sample", [call.input(0), call.input(1)], {
         mode: MODES[mode] ?? mode,
         padding,
-        align_corners: align_corners !== 0,
+        align_corners,
       });
     },
   }),
   onnxOp("Resize", {
     versions: [10, 11, 13, 18, 19],
     attributes: {
-      antialias: int(0, { since: 18 }),
+      antialias: flag(false, { since: 18 }),
       axes: ints(undefined, { since: 18 }),
       coordinate_transformation_mode: text("half_pixel", undefined, { since: 11 }),
       cubic_coeff_a: float(-0.75, { since: 11 }),
-      exclude_outside: int(0, { since: 11 }),
+      exclude_outside: flag(false, { since: 11 }),
       extrapolation_value: float(0, { since: 11 }),
       keep_aspect_ratio_policy: text("stretch", ["stretch", "not_larger", "not_smaller"], {
         since: 18,
@@ -163,8 +163,8 @@ export const resizingOps: readonly OnnxOp[] = [
         coordinates: version < 11 ? "asymmetric" : COORDINATES[mode] ?? mode,
         rounding: version < 11 ? "floor" : given.nearest_mode,
         cubic_a: given.cubic_coeff_a,
-        exclude_outside: given.exclude_outside !== 0,
-        antialias: given.antialias !== 0,
+        exclude_outside: given.exclude_outside,
+        antialias: given.antialias,
         roi: crops ? roi : [],
         extrapolation: given.extrapolation_value,
       });

@@ -3,21 +3,16 @@
 import type { Dim } from "../../graph/dim/mod.ts";
 import { stridesOf } from "../../ops/host_numbers.ts";
 import { getElement } from "../../ops/host_tensor.ts";
-import { int } from "../derivation/attributes.ts";
+import { flag, int } from "../derivation/attributes.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 function cumulative(name: string, kind: "sum" | "prod", versions: readonly number[]): OnnxOp {
   return onnxOp(name, {
     versions,
-    attributes: { exclusive: int(0), reverse: int(0) },
+    attributes: { exclusive: flag(false), reverse: flag(false) },
     build(call) {
-      const { exclusive, reverse } = call.attributes;
-      return call.op("cumulative", [call.input(0)], {
-        kind,
-        axis: call.numbers(1)[0]!,
-        exclusive: exclusive !== 0,
-        reverse: reverse !== 0,
-      });
+      const axis = call.numbers(1)[0]!;
+      return call.op("cumulative", [call.input(0)], { kind, axis, ...call.attributes });
     },
   });
 }
@@ -73,7 +68,7 @@ export const selectionOps: readonly OnnxOp[] = [
     attributes: {
       axis: int(-1),
       k: int(undefined, { until: 1 }),
-      largest: int(1, { since: 11 }),
+      largest: flag(true, { since: 11 }),
       // Unsorted results may come in any order: sorted ones do.
       sorted: int(1, { since: 11 }),
     },
@@ -81,15 +76,15 @@ export const selectionOps: readonly OnnxOp[] = [
       const { axis, largest, k: given } = call.attributes;
       const k = call.version < 10 ? given : call.dims(1)[0];
       if (k === undefined) throw new TypeError("k is missing");
-      return call.op("top_k", [call.input(0)], { axis, k, largest: largest !== 0 });
+      return call.op("top_k", [call.input(0)], { axis, k, largest });
     },
   }),
   onnxOp("Trilu", {
     versions: [14],
-    attributes: { upper: int(1) },
+    attributes: { upper: flag(true) },
     build(call) {
       const k = call.inputs[1] ? call.numbers(1)[0]! : 0;
-      return call.op("trilu", [call.input(0)], { upper: call.attributes.upper !== 0, k });
+      return call.op("trilu", [call.input(0)], { ...call.attributes, k });
     },
   }),
 ];

@@ -2,7 +2,7 @@
 
 import { add, type Dim, floorDiv, mul, sub } from "../../graph/dim/mod.ts";
 import { hostArray, setElement } from "../../ops/host_tensor.ts";
-import { int } from "../derivation/attributes.ts";
+import { flag, int } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
@@ -23,7 +23,7 @@ function counting(
 function windowOp(name: string, weights: readonly number[]): OnnxOp {
   return onnxOp(name, {
     versions: [17],
-    attributes: { output_datatype: int(1), periodic: int(1) },
+    attributes: { output_datatype: int(1), periodic: flag(true) },
     build(call) {
       const { output_datatype, periodic } = call.attributes;
       const size = call.dims(0)[0]!;
@@ -77,19 +77,20 @@ export const signalOps: readonly OnnxOp[] = [
   /** The axis was an attribute before it became an input. */
   onnxOp("DFT", {
     versions: [17, 20],
-    attributes: { axis: int(1, { until: 19 }), inverse: int(0), onesided: int(0) },
+    attributes: { axis: int(1, { until: 19 }), inverse: flag(false), onesided: flag(false) },
     build(call) {
       const x = call.input(0), { inverse, onesided } = call.attributes;
       const given = call.version >= 20
         ? (call.inputs[2] ? call.numbers(2)[0]! : -2)
         : call.attributes.axis;
       const axis = given < 0 ? given + x.type.shape.length : given;
-      const size = x.type.shape[axis]!, halved = inverse !== 0 && onesided !== 0;
+      const size = x.type.shape[axis]!, halved = inverse && onesided;
       const length = call.inputs[1] ? call.dims(1)[0]! : halved ? mul(sub(size, 1), 2) : size;
       return call.op("dft", [x], {
-        ...{ axis, length },
-        inverse: inverse !== 0,
-        onesided: onesided !== 0,
+        axis,
+        length,
+        inverse,
+        onesided,
       });
     },
   }),
@@ -115,7 +116,7 @@ export const signalOps: readonly OnnxOp[] = [
   }),
   onnxOp("STFT", {
     versions: [17],
-    attributes: { onesided: int(1) },
+    attributes: { onesided: flag(true) },
     build(call) {
       const signal = call.input(0), window = call.inputs[2];
       const step = call.dims(1)[0]!;
@@ -134,8 +135,7 @@ export const signalOps: readonly OnnxOp[] = [
         const column = call.one("reshape", [window], { shape: [length, 1] });
         framed = applyBinary(call, "mul", framed, column);
       }
-      const attributes = { axis: 2, length, onesided: call.attributes.onesided !== 0 };
-      return call.op("dft", [framed], attributes);
+      return call.op("dft", [framed], { axis: 2, length, ...call.attributes });
     },
   }),
   windowOp("BlackmanWindow", [0.42, -0.5, 0.08]),

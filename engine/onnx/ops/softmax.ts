@@ -8,21 +8,29 @@ import { applyBinary, applyUnary, castTo, vectorOf } from "../derivation/element
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
-function normalizer(
-  name: string,
-  apply: (call: OnnxCall<unknown>, x: Tensor, axis: number) => Tensor,
-): OnnxOp {
+type Along = (call: OnnxCall<unknown>, x: Tensor, axis: number) => Tensor;
+
+/** All dims from an axis on as one line: what these ops did below version 13. */
+export function onLinesFrom(
+  call: OnnxCall<unknown>,
+  { x, axis }: { readonly x: Tensor; readonly axis: number },
+  apply: Along,
+): Tensor {
+  const { shape } = x.type;
+  const lines = [product(shape.slice(0, axis)), product(shape.slice(axis))];
+  const flat = apply(call, call.one("reshape", [x], { shape: lines }), 1);
+  return call.one("reshape", [flat], { shape });
+}
+
+function normalizer(name: string, apply: Along): OnnxOp {
   return onnxOp(name, {
     versions: [1, 11, 13],
     attributes: { axis: int() },
     build(call) {
-      const x = call.input(0);
-      const { shape } = x.type;
-      const axis = axisOf(call.attributes.axis ?? (call.version < 13 ? 1 : -1), shape.length);
-      if (call.version >= 13 || axis === shape.length - 1) return [apply(call, x, axis)];
-      const lines = [product(shape.slice(0, axis)), product(shape.slice(axis))];
-      const flat = apply(call, call.one("reshape", [x], { shape: lines }), 1);
-      return [call.one("reshape", [flat], { shape })];
+      const x = call.input(0), { length: rank } = x.type.shape;
+      const axis = axisOf(call.attributes.axis ?? (call.version < 13 ? 1 : -1), rank);
+      const isLine = call.version >= 13 || axis === rank - 1;
+      return [isLine ? apply(call, x, axis) : onLinesFrom(call, { x, axis }, apply)];
     },
   });
 }

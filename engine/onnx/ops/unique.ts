@@ -1,9 +1,10 @@
 // Unique: how many different elements there are is known only when they are, so the host computes it.
 
 import { axisOf } from "../../ops/host_numbers.ts";
-import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
+import type { HostTensor } from "../../ops/host_tensor.ts";
 import { aroundAxis, comparableOf, compareElements } from "../../ops/strided.ts";
 import { int } from "../derivation/attributes.ts";
+import { applyOnHost, withShape } from "../derivation/host_tensors.ts";
 import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 // NaN comes last. Among single elements all of them are one, among lines each is its own, as NumPy has it.
@@ -33,27 +34,6 @@ function compareLines(
   };
 }
 
-function takeLines(
-  x: HostTensor,
-  shape: readonly number[],
-  axis: number,
-  lines: readonly number[],
-): HostTensor {
-  const { outer, size, inner } = aroundAxis(shape, axis);
-  const outShape = shape.with(axis, lines.length);
-  const data = hostArray(x.dtype, elementCount(outShape));
-  const from = x.data as Uint8Array, to = data as Uint8Array;
-  let at = 0;
-  for (let i = 0; i < outer; i++) {
-    for (const line of lines) {
-      const start = (i * size + line) * inner;
-      to.set(from.subarray(start, start + inner), at);
-      at += inner;
-    }
-  }
-  return { dtype: x.dtype, shape: outShape, data };
-}
-
 function indexVector(values: readonly number[]): HostTensor {
   return { dtype: "i64", shape: [values.length], data: BigInt64Array.from(values.map(BigInt)) };
 }
@@ -80,9 +60,10 @@ export const uniqueOps: readonly OnnxOp[] = [
       if (!sorted) groups.sort((a, b) => a[0]! - b[0]!);
       const inverse: number[] = [];
       groups.forEach((group, at) => group.forEach((line) => inverse[line] = at));
+      const first = indexVector(groups.map((group) => group[0]!));
       return [
-        takeLines(x, shape, axis, groups.map((group) => group[0]!)),
-        indexVector(groups.map((group) => group[0]!)),
+        applyOnHost("gather", [withShape(x, shape), first], { axis }),
+        first,
         indexVector(inverse),
         indexVector(groups.map(({ length }) => length)),
       ];

@@ -1,16 +1,21 @@
 // Attributes of sliding windows, as convolutions and pools share them, and what engine ops call them.
 
-import { int, ints, text } from "../derivation/attributes.ts";
+import { int, ints, required, text } from "../derivation/attributes.ts";
 
-/** Attributes of convolutions. */
-export const convAttributes = {
+const sliding = {
   auto_pad: text("NOTSET", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]),
-  dilations: ints([]),
-  group: int(1),
-  kernel_shape: ints(undefined),
   pads: ints([]),
   strides: ints([]),
 } as const;
+
+/** Attributes of convolutions. */
+export const convAttributes = {
+  ...sliding,
+  ...{ dilations: ints([]), group: int(1), kernel_shape: ints() },
+} as const;
+
+/** Attributes of pools. */
+export const poolAttributes = { ...sliding, kernel_shape: required(ints()) } as const;
 
 /** What `windowOf` reads. */
 export interface WindowGiven {
@@ -23,12 +28,7 @@ export interface WindowGiven {
 /** A window's attributes for an engine op. */
 export function windowOf(
   { auto_pad = "NOTSET", dilations = [], pads = [], strides = [] }: WindowGiven,
-): {
-  readonly strides: readonly number[];
-  readonly dilations: readonly number[];
-  readonly pads: readonly number[];
-  readonly padding: string;
-} {
+) {
   if (pads.some((pad) => pad < 0)) throw new RangeError(`pads are ${pads}: must not be negative`);
   const same = auto_pad.startsWith("SAME");
   return {
@@ -36,4 +36,14 @@ export function windowOf(
     pads: auto_pad === "NOTSET" ? pads : [],
     padding: same ? auto_pad.toLowerCase() : "explicit",
   };
+}
+
+/** The attributes of a pool for an engine op. */
+export function poolOf(
+  { kernel_shape: kernel, ceil_mode: ceil = false, ...window }: WindowGiven & {
+    readonly kernel_shape: readonly number[];
+    readonly ceil_mode?: boolean;
+  },
+) {
+  return { ...windowOf(window), kernel, ceil };
 }

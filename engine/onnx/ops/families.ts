@@ -1,0 +1,37 @@
+// The families of ONNX ops, one file each, in alphabetical order.
+
+export { attentionOps } from "./attention.ts";
+export { binaryOps } from "./binary.ts";
+export { castOps } from "./casts.ts";
+export { contribAttentionOps } from "./contrib_attention.ts";
+export { contribMatmulOps } from "./contrib_matmul.ts";
+export { contribNormOps } from "./contrib_norms.ts";
+export { contribQLinearOps } from "./contrib_qlinear.ts";
+export { contribQuantizedOps } from "./contrib_quantized.ts";
+export { controlFlowOps } from "./control_flow.ts";
+export { convolutionOps } from "./convolution.ts";
+export { detectionOps } from "./detection.ts";
+export { einsumOps } from "./einsum.ts";
+export { flexAttentionOps } from "./flex_attention.ts";
+export { gatheringOps } from "./gathering.ts";
+export { generatorOps } from "./generators.ts";
+export { layoutOps } from "./layout.ts";
+export { lossOps } from "./losses.ts";
+export { matmulOps } from "./matmul.ts";
+export { normalizationOps } from "./normalization.ts";
+export { optionalOps } from "./optional.ts";
+export { poolingOps } from "./pooling.ts";
+export { quantizationOps } from "./quantization.ts";
+export { randomOps } from "./random.ts";
+export { recurrentOps } from "./recurrent.ts";
+export { reductionOps } from "./reductions.ts";
+export { resizingOps } from "./resizing.ts";
+export { selectionOps } from "./selection.ts";
+export { sequenceOps } from "./sequence.ts";
+export { shapeOps } from "./shapes.ts";
+export { signalOps } from "./signal.ts";
+export { slicingOps } from "./slicing.ts";
+export { softmaxOps } from "./softmax.ts";
+export { tensorScatterOps } from "./tensor_scatter.ts";
+export { unaryOps } from "./unary.ts";
+export { uniqueOps } from "./unique.ts";
