@@ -2,8 +2,7 @@
 // layout gives exactly the numbers of the file. A format without a layout of its own is decoded to float32.
 
 import { getFormat } from "../quant/mod.ts";
-import { GROUP_COLUMNS } from "./layouts/code_layout.ts";
-import { codeLayout, codeLayoutOf } from "./layouts/mod.ts";
+import { codeLayout, codeLayoutOf, GROUP_COLUMNS } from "./layouts/code_layout.ts";
 import type { GpuWeightLayout, PackSize } from "./packed_layout.ts";
 
 export { codeLayout };

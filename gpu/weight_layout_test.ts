@@ -2,10 +2,8 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { formatBytes, formats, getFormat } from "../quant/mod.ts";
 import { E2M1_DOUBLED } from "../quant/e2m1.ts";
 import { decodeSmallFloat } from "../quant/small_floats.ts";
-import type { CodeLayout } from "./layouts/code_layout.ts";
+import { type CodeLayout, codeLayoutOf, codeLayouts } from "./layouts/code_layout.ts";
 import { CODE_KINDS } from "./layouts/code_planes.ts";
-import { CODE_LAYOUTS, codeLayoutOf } from "./layouts/mod.ts";
-import { ROW_LAYOUTS } from "./layouts/paper_formats.ts";
 import { planeNames } from "./kernels/matmul/weight_reader.ts";
 import {
   FLOAT_LAYOUT,
@@ -204,12 +202,12 @@ Deno.test("no layout takes more bindings than a product has to spare of eight", 
 Deno.test("only formats that files hardly have matrices in are decoded to float32", () => {
   const floats = [...formats.keys()].filter((format) => gpuLayoutOf(format, 4096) === FLOAT_LAYOUT);
   const bytes = ["F8_E4M3", "F8_E5M2"]; // without scales, which few files have
-  assertEquals(floats, ["F32", ...bytes, "Q8_1", "Q8_K", "F64", "I8", "I16", "I32", "I64"]);
+  assertEquals(floats, ["F32", ...bytes, "F64", "I8", "I16", "I32", "I64"]);
 });
 
 Deno.test("formats that share a layout agree in all that kernels know", () => {
   const byId = new Map<string, CodeLayout>();
-  for (const layout of [...Object.values(CODE_LAYOUTS), ...Object.values(ROW_LAYOUTS)]) {
+  for (const layout of codeLayouts().values()) {
     const first = byId.get(layout.id) ?? layout;
     byId.set(layout.id, first);
     const facts = ({ codes, scales, span, offset, factor, table }: CodeLayout) => [
@@ -220,9 +218,8 @@ Deno.test("formats that share a layout agree in all that kernels know", () => {
 });
 
 Deno.test("float layouts pad rows with zeros", () => {
-  for (const format of ["F16", "BF16", "F32", "Q8_K"]) {
-    const layout = gpuLayoutOf(format, 256);
-    const columns = format === "Q8_K" ? 256 : 5;
+  for (const format of ["F16", "BF16", "F32", "I8PC_5"]) {
+    const columns = 5, layout = gpuLayoutOf(format, columns);
     const bytes = randomBlocks(format, 2 * columns);
     const [plane] = packed(layout, format, [2, columns], bytes) as [Uint8Array<ArrayBuffer>];
     const stored = layout === FLOAT_LAYOUT ? "F32" : format;

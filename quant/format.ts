@@ -2,6 +2,8 @@
 // quant/mod.ts; files, matmuls, KV cache and tools learn of it through the table only.
 // The scalar decode and encode here are the definition; WASM and WGSL kernels are judged by them.
 
+import type { BlockLayout } from "./block.ts";
+
 /** What an encoder may be told beside the values; formats that have no use for a part leave it. */
 export interface EncodeOptions {
   /**
@@ -38,6 +40,8 @@ export interface NumberFormat {
   readonly blockSize: number;
   /** Bytes of one block. */
   readonly blockBytes: number;
+  /** The name without the columns, of a format whose block is a row. */
+  readonly rowFamily?: string;
   /** `tensor`: the encoder needs the range of the whole tensor, not only of the values it gets. */
   readonly scope?: "tensor";
   /**
@@ -56,6 +60,8 @@ export interface NumberFormat {
   encode?(values: Float32Array, out: Uint8Array, options?: EncodeOptions): void;
   /** Whether `encode` chooses scales by {@linkcode EncodeOptions.importance}; others leave it. */
   readonly usesImportance?: true;
+  /** What of a block kernels have to know; absent for floats and for what they do not read by its codes. */
+  readonly block?: BlockLayout;
   /**
    * What rounding.ts needs to choose codes one by one; absent where a code is no step of its block's
    * scale.

@@ -43,10 +43,13 @@ export function readF16(bytes: Uint8Array, offset: number): number {
 
 /** Writes the nearest binary16, little-endian, at a byte offset. */
 export function writeF16(bytes: Uint8Array, offset: number, value: number): void {
-  halfValue[0] = value;
-  const bits = halfBits[0]!;
+  writeU16(bytes, offset, f32ToF16(value));
+}
+
+/** Writes 16 bits, little-endian, at a byte offset. */
+export function writeU16(bytes: Uint8Array, offset: number, bits: number): void {
   bytes[offset] = bits & 0xff;
-  bytes[offset + 1] = bits >>> 8;
+  bytes[offset + 1] = (bits >>> 8) & 0xff;
 }
 
 /** Value of the little-endian binary32 at a byte offset. */

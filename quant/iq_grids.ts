@@ -36,7 +36,7 @@ const IQ3_XXS_LEVELS = [4, 12, 20, 28, 36, 44, 52, 62];
 const IQ3_S_LEVELS = [1, 3, 5, 7, 9, 11, 13, 15];
 
 /** 2048 points of IQ1_S and IQ1_M. */
-export const iq1Grid: () => Grid = defineGrid(
+const iq1Grid = defineGrid(
   8,
   TERNARY,
   "VSUUhaACQlEIRTGohiCKohoIKiAUhVAUgiBERSUVBaACgiCIGAAIgqADKqCIu6oKkKoLACIACqqMgqAIQFEIRSGIgFAUQl" +
@@ -54,7 +54,7 @@ export const iq1Grid: () => Grid = defineGrid(
 );
 
 /** 256 points of IQ2_XXS. */
-export const iq2XxsGrid: () => Grid = defineGrid(
+const iq2XxsGrid = defineGrid(
   8,
   IQ2_LEVELS,
   "VRUUVRBEQUEABBREABAAAAAEQAAUAEAAAAAABAAAUBBAQREAARQEQFAEQAAQAAAFEAAAUAAAAQAAQAAAQRQEQBQUAAAEAA" +
@@ -72,7 +72,7 @@ export const iq2XxsGrid: () => Grid = defineGrid(
 );
 
 /** 512 points of IQ2_XS. */
-export const iq2XsGrid: () => Grid = defineGrid(
+const iq2XsGrid = defineGrid(
   8,
   IQ2_LEVELS,
   "VVVVUVVFQRVFAVRVVVBFQRAFAQBUURBAQQQAAQEAUFVFQRUVARQEAFBFQQAFAQQEAABAQQAQBQAAQAAAQFUFERQEARAAQE" +
@@ -90,7 +90,7 @@ export const iq2XsGrid: () => Grid = defineGrid(
 );
 
 /** 1024 points of IQ2_S. */
-export const iq2SGrid: () => Grid = defineGrid(
+const iq2SGrid = defineGrid(
   8,
   IQ2_LEVELS,
   "VVVVUVVFVRUFEVVVUVBFVRQFFRRUURBQVQQAEREQUFVFVVVVFVRFUVBVVRRVVRRUURBAVQQAURQEUBAAQBVVEVVVURABAU" +
@@ -108,7 +108,7 @@ export const iq2SGrid: () => Grid = defineGrid(
 );
 
 /** 256 points of IQ3_XXS. */
-export const iq3XxsGrid: () => Grid = defineGrid(
+const iq3XxsGrid = defineGrid(
   4,
   IQ3_XXS_LEVELS,
   "FYoFAgQAACgKBSIFAhAAARUCBYoAggAgggUgAAAAAAEACACAEIAAKIIAAAQABAAAAAAAIAAAEAAAUQAACAACAAoFChWAAQ" +
@@ -122,7 +122,7 @@ export const iq3XxsGrid: () => Grid = defineGrid(
 );
 
 /** 512 points of IQ3_S. */
-export const iq3SGrid: () => Grid = defineGrid(
+const iq3SGrid = defineGrid(
   4,
   IQ3_S_LEVELS,
   "p1cjCKUKBZIXI4kiEAAiBKNJIhGkCgAJCCIFShAFgCIBiBIECQIAARQARQiiAEAIQAoAAgAEAAIVAEUIABEAABerBVIAUA" +
@@ -134,3 +134,16 @@ export const iq3SGrid: () => Grid = defineGrid(
     "AAkAABAAAAEAIAAAAAEAAAAACgAAAAAAAJEABUABEAQABAIQACgAAAASQQIBAAIAAAQAACQACAAAIggBAAABAAAAAAQABA" +
     "AAAAQAAAIAAAAAAQAAAAAAAAA",
 );
+
+/** All sets, by name. */
+export const IQ_GRIDS = {
+  iq1: iq1Grid,
+  iq2_xxs: iq2XxsGrid,
+  iq2_xs: iq2XsGrid,
+  iq2_s: iq2SGrid,
+  iq3_xxs: iq3XxsGrid,
+  iq3_s: iq3SGrid,
+} as const;
+
+/** Name of a set. */
+export type GridName = keyof typeof IQ_GRIDS;

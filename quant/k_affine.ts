@@ -1,16 +1,32 @@
 // What the encoders of Q4_K and Q5_K share: fitting eight sub-blocks of 32 under one super-scale, and
 // choosing the codes anew once scales and minima are rounded to 6 bits. After ggml's reference.
 
+import type { BlockFormat } from "./block_format.ts";
 import { roundHalfEven } from "./extremes.ts";
 import { type AffineSearch, fitAffine, WEIGHTED_SEARCH } from "./fit.ts";
 import { fitMultiples, type Multiples } from "./fit_multiples.ts";
 import { readF16, writeF16 } from "./half.ts";
+import { importanceWeights } from "./importance.ts";
 import { minimumCode, scaleCode, writeScales } from "./k_scales.ts";
 
 const f = Math.fround;
 
+/** The encoder of super-blocks of `bytes`. */
+export function superBlockEncoder(
+  bytes: number,
+  search: AffineSearch,
+): NonNullable<BlockFormat["encode"]> {
+  return ({ values, out, options, writeCodes }) => {
+    const weights = importanceWeights(values, options, 256);
+    const fit = createSuperBlockFitter(search);
+    for (let b = 0, o = 0; o < values.length; b += bytes, o += 256) {
+      writeCodes(fit(values, o, out, b, weights), out, b);
+    }
+  };
+}
+
 /** Fits super-blocks of 256 values into headers and codes. */
-export type SuperBlockFitter = (
+type SuperBlockFitter = (
   values: Float32Array,
   start: number,
   out: Uint8Array,
@@ -23,7 +39,7 @@ export type SuperBlockFitter = (
  * of 256 values at `start` to `out` at `at`, and returns its 256 codes in a buffer that it reuses. With
  * weights, one for each of `values`, it searches longer, as llama.cpp does with an importance matrix.
  */
-export function createSuperBlockFitter(search: AffineSearch): SuperBlockFitter {
+function createSuperBlockFitter(search: AffineSearch): SuperBlockFitter {
   const block = new Float32Array(256);
   const codes = new Uint8Array(256);
   const trial = new Uint8Array(32);

@@ -14,6 +14,14 @@ export function minimumCode(bytes: Uint8Array, at: number, i: number): number {
   return (bytes[at + i + 4]! >> 4) | ((bytes[at + i]! >> 6) << 4);
 }
 
+/** Scale and minimum of all sub-blocks in turn; the 12 bytes stand behind two half floats. */
+export function pairedScales(bytes: Uint8Array, at: number, out: Uint8Array, to: number): void {
+  for (let i = 0; i < 8; i++) {
+    out[to + 2 * i] = scaleCode(bytes, at + 4, i);
+    out[to + 2 * i + 1] = minimumCode(bytes, at + 4, i);
+  }
+}
+
 /** Writes scale and minimum codes (0..63 each) of all eight sub-blocks. */
 export function writeScales(
   bytes: Uint8Array,

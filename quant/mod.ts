@@ -66,6 +66,14 @@ const rowFormats: ReadonlyMap<string, (columns: number) => NumberFormat> = new M
   ["Q8_GL", defineQ8Gl],
 ]);
 
+/** Names of the formats whose block is a row, without its columns. */
+const ROW_FAMILIES: readonly string[] = [...rowFormats.keys()];
+
+/** The same as formats of rows of `columns`. */
+export function rowFormatsOf(columns: number): NumberFormat[] {
+  return [...rowFormats.values()].map((define) => define(columns));
+}
+
 /** Every format of a fixed block that can be decoded, by name. */
 export const formats: ReadonlyMap<string, NumberFormat> = new Map(all.map((f) => [f.name, f]));
 
@@ -94,7 +102,7 @@ const OTHER_GGML_TYPES: Readonly<Record<number, string>> = {
 export function getFormat(name: string): NumberFormat {
   const format = formats.get(name) ?? rowFormat(name);
   if (!format) {
-    const rows = [...rowFormats.keys()].map((family) => `${family}_COLUMNS`);
+    const rows = ROW_FAMILIES.map((family) => `${family}_COLUMNS`);
     throw new RangeError(
       `Cannot use number format "${name}": known are ${[...formats.keys(), ...rows].join(", ")}`,
     );
@@ -136,7 +144,7 @@ export function hasEncoder(name: string): boolean {
 /** Names of the formats that values can be stored in; those whose block is a row without the row's length. */
 export function encodedNames(): string[] {
   const names = [...formats.values()].filter(({ encode }) => encode).map(({ name }) => name);
-  return [...names, ...[...rowFormats.keys()].filter(hasEncoder)];
+  return [...names, ...ROW_FAMILIES.filter(hasEncoder)];
 }
 
 /** The format of a ggml type id, or undefined if it cannot be decoded here. */

@@ -7,7 +7,8 @@ import { type FormatLayout, formatLayout, sourceNumbers } from "./format_layouts
 import { int7TileBytes } from "./int7_layout.ts";
 import type { Machine } from "./machine.ts";
 import type { OperandsOf } from "./opcodes.ts";
-import { type GridName, POINT_GRIDS } from "./point_grids.ts";
+import type { GridName } from "../quant/iq_grids.ts";
+import { POINT_GRIDS } from "./point_grids.ts";
 import { PADDED_ROWS, TILE_ROWS, tileBytes } from "./weight_layout.ts";
 
 /** Format and extents of a matrix. */

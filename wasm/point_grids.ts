@@ -4,19 +4,8 @@
 //   IQ1         8 · (coordinate + 1); the shift by an eighth comes on top
 //   IQ2, IQ3    the rank of the coordinate among the levels, 0..7; with the sign as bit 3 it is looked up once more
 
-import {
-  type Grid,
-  iq1Grid,
-  iq2SGrid,
-  iq2XsGrid,
-  iq2XxsGrid,
-  iq3SGrid,
-  iq3XxsGrid,
-} from "../quant/iq_grids.ts";
+import { type Grid, type GridName, IQ_GRIDS } from "../quant/iq_grids.ts";
 import { CONTROL } from "./layout.ts";
-
-/** Names of the grids. */
-export type GridName = "iq1" | "iq2_xxs" | "iq2_xs" | "iq2_s" | "iq3_xxs" | "iq3_s";
 
 /** A grid's table. */
 export interface PointGrid {
@@ -45,24 +34,24 @@ function ranks(levels: readonly number[]): (grid: Grid) => Uint8Array {
 
 const eighths = ({ coordinates }: Grid) => Uint8Array.from(coordinates, (digit) => 8 * (digit + 1));
 
-type Line = readonly [PointGrid["dimensions"], number, () => Grid, (grid: Grid) => Uint8Array];
+type Line = readonly [PointGrid["dimensions"], number, (grid: Grid) => Uint8Array];
 
 const LINES: Readonly<Record<GridName, Line>> = {
-  iq1: [8, 11, iq1Grid, eighths],
-  iq2_xxs: [8, 8, iq2XxsGrid, ranks(POINT_LEVELS.iq2)],
-  iq2_xs: [8, 9, iq2XsGrid, ranks(POINT_LEVELS.iq2)],
-  iq2_s: [8, 10, iq2SGrid, ranks(POINT_LEVELS.iq2)],
-  iq3_xxs: [4, 8, iq3XxsGrid, ranks(POINT_LEVELS.iq3)],
-  iq3_s: [4, 9, iq3SGrid, ranks(POINT_LEVELS.iq3_s)],
+  iq1: [8, 11, eighths],
+  iq2_xxs: [8, 8, ranks(POINT_LEVELS.iq2)],
+  iq2_xs: [8, 9, ranks(POINT_LEVELS.iq2)],
+  iq2_s: [8, 10, ranks(POINT_LEVELS.iq2)],
+  iq3_xxs: [4, 8, ranks(POINT_LEVELS.iq3)],
+  iq3_s: [4, 9, ranks(POINT_LEVELS.iq3_s)],
 };
 
 function place(): Readonly<Record<GridName, PointGrid>> {
   let address = CONTROL.GRIDS;
-  const grids = Object.entries(LINES).map(([name, [dimensions, indexBits, grid, code]]) => {
+  const grids = Object.entries(LINES).map(([name, [dimensions, indexBits, code]]) => {
     const at = address;
     address += dimensions << indexBits;
     let made: Uint8Array | undefined;
-    const entries = () => made ??= code(grid());
+    const entries = () => made ??= code(IQ_GRIDS[name as GridName]());
     return [name, { dimensions, indexBits, address: at, entries }] as const;
   });
   if (address > CONTROL.END) throw new RangeError(`Grids end at ${address}, beyond CONTROL.END`);

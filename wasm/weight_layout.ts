@@ -26,7 +26,8 @@
 // that do not fill a cell (I8PC_40) leave the rest of it unread.
 
 import { SCALE_KINDS, type ScaleName } from "./layout_scales.ts";
-import { type GridName, POINT_GRIDS } from "./point_grids.ts";
+import type { GridName } from "../quant/iq_grids.ts";
+import { POINT_GRIDS } from "./point_grids.ts";
 
 /** Numbers that codes of 4 bit stand for. */
 export type CodeTable = "iq4" | "e2m1" | "iq2" | "iq3" | "iq3_s";

@@ -1,156 +1,88 @@
 // What a layout of integer codes with scales is: how codes are stored, how scales are, how many columns share one.
 // The three are independent, so a few kinds of each serve every number format, and formats that agree in all of
-// them share their shaders whatever their files look like. Every group of 32 columns is one step of a kernel; group
-// g of row r is number r · K/32 + g in every plane of codes. Scales keep the precision of the file, and what a
-// format derives from integers is derived by the shader: nothing is rounded on the way.
+// them share their shaders whatever their files look like. All of it follows from the description of a format's block
+// (quant/block.ts). Every group of 32 columns is one step of a kernel; group g of row r is number r · K/32 + g in every
+// plane of codes. Scales keep the precision of the file, and what a format derives from integers is derived by the
+// shader: nothing is rounded on the way.
 
-import type { GpuWeightLayout, PackSize } from "../packed_layout.ts";
-import type { FileRows } from "./quads.ts";
-import { CODE_KINDS, type CodeKind, type ColumnKind, groupWriter } from "./code_planes.ts";
+import { type BlockLayout, codeBits } from "../../quant/block.ts";
+import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
+import type { NumberFormat } from "../../quant/format.ts";
+import { formats, getFormat, rowFormatsOf } from "../../quant/mod.ts";
+import { pointScales } from "../../quant/points.ts";
+import {
+  scaleBytes,
+  scaleCopier,
+  type ScaleFacts,
+  scaleFactsOf,
+  type ScaleKind,
+} from "../../quant/scale_kinds.ts";
+import type { GpuWeightLayout } from "../packed_layout.ts";
+import {
+  CODE_KINDS,
+  type CodeKind,
+  type ColumnKind,
+  groupWriter,
+  levelPairs,
+} from "./code_planes.ts";
+import { copiedFrom, type FileRows, GROUP_COLUMNS, quadReader, unitOf } from "./file_codes.ts";
+import { POINT_KINDS, pointTable, pointWriter } from "./point_planes.ts";
 
-/** Columns of a group. */
-export const GROUP_COLUMNS = 32;
-
-/**
- * How scales are stored; x is the value of a code c, o the layout's offset.
- * - `d`: float16 d, x = d (c - o); `f`: the same in float32;
- * - `dm`: float16 pair, x = d (c - o) + m; `fm`: float32 pair;
- * - `dz`: float16 d, int16 zero point z, x = d (c - z);
- * - `e1`, `e2`: float16 inverse and bias of E0M4, x = (2ⁿ + c 2ⁿ⁻⁴ - bias) inverse;
- * - `sides`: float32 pair, x = c times the first if c is positive, the second if it is negative;
- * - `e8`: the 8-bit exponent e of a power of two, x = 2^(e - 128) (c - o);
- * - `k`: per 256 columns a float16 pair (d, m), then a byte pair (s, n) for 32, x = d s c - m n;
- * - `k8`: per 256 columns a float16 d, two bytes of padding, then a signed byte s for 32, x = d s (c - o);
- * - `n8`, `n16`: per 256 columns a float16 d, two bytes of padding, then a nibble n for 32 or 16, the first lowest,
- *   x = d (n + ½) f (c - o), f being the layout's factor;
- * - `k16`: per 256 columns a float16 d, two bytes of padding, then a signed byte s for 16, x = d s (c - o);
- * - `kn16`: per 256 columns a float16 pair (d, m), then a byte for 16: s low, n high, x = d s c - m n;
- * - `e4m3`: an 8-bit float s for 16 columns, of which half counts, x = s / 2 (c - o);
- * - `b16`: bytes (b, s) for 16 columns, x = s / 1000 c + (b - 100) / 100.
- */
-export type ScaleKind = keyof typeof SCALE_KINDS;
-
-/** Facts of a kind of scales. */
-export interface ScaleFacts {
-  /** Bytes under which columns lie. */
-  readonly bytes: number;
-  /** How many columns; absent: the layout's span. */
-  readonly columns?: 32 | 256;
-  /** What a scale covers of a group: all of it, each half by its own, or codes of a sign by its own. */
-  readonly covers: "group" | "halves" | "signs";
-  /** Whether something is added that is no multiple of the scale. */
-  readonly minima: boolean;
-}
-
-const SCALE_KINDS = {
-  d: { bytes: 2, covers: "group", minima: false },
-  f: { bytes: 4, covers: "group", minima: false },
-  dm: { bytes: 4, covers: "group", minima: true },
-  fm: { bytes: 8, covers: "group", minima: true },
-  dz: { bytes: 4, covers: "group", minima: true },
-  e1: { bytes: 4, covers: "group", minima: true },
-  e2: { bytes: 4, covers: "group", minima: true },
-  sides: { bytes: 8, covers: "signs", minima: false },
-  e8: { bytes: 1, columns: 32, covers: "group", minima: false },
-  k: { bytes: 20, columns: 256, covers: "group", minima: true },
-  k8: { bytes: 12, columns: 256, covers: "group", minima: false },
-  n8: { bytes: 8, columns: 256, covers: "group", minima: false },
-  n16: { bytes: 12, columns: 256, covers: "halves", minima: false },
-  k16: { bytes: 20, columns: 256, covers: "halves", minima: false },
-  kn16: { bytes: 20, columns: 256, covers: "halves", minima: true },
-  e4m3: { bytes: 2, columns: 32, covers: "halves", minima: false },
-  b16: { bytes: 4, columns: 32, covers: "halves", minima: true },
-} as const satisfies Record<string, ScaleFacts>;
-
-/** Columns that share a scale, for kinds that do not say it. */
-export type Span = 32 | 64 | 128 | 256 | "row";
+export { GROUP_COLUMNS, type ScaleKind };
 
 /** What kernels have to know about a layout of codes. */
 export interface CodeLayout extends GpuWeightLayout {
   readonly codes: CodeKind;
   readonly scales: ScaleKind;
-  readonly span: Span;
+  /** Columns that share a scale, for kinds that do not say it. */
+  readonly span: number | "row";
   /** What is subtracted from a stored code. */
   readonly offset: number;
   /** By which scales of the kinds `n8` and `n16` are multiplied. */
   readonly factor: number;
 }
 
-/** How blocks of a file give codes and scales. */
-export interface BlockReader {
-  readonly bytes: number;
-  /** A multiple of 32. */
-  readonly columns: number;
-  /**
-   * Codes of a group of the block at byte `at`, four columns a word, the first in the lowest byte.
-   *
-   * @param quads Receives eight words; bits above a code are 0, signed codes fill their byte.
-   */
-  codes(file: FileRows, at: number, group: number, quads: Int32Array): void;
-  /** Of a block of one group whose codes lie in the file as they lie in their only plane: where in it they begin. */
-  readonly codesAt?: number;
-  /** Writes the bytes that the scales of the block at byte `at` take in their plane, from `to` on. */
-  scales(file: FileRows, at: number, plane: Uint8Array, to: number): void;
-}
-
-/** How blocks of a file give the planes of a kind of codes that is no code a column. */
-export interface VectorReader extends Pick<BlockReader, "bytes" | "columns" | "scales"> {
-  /**
-   * Writes the codes of the block at byte `at`.
-   *
-   * @param planes Of all kinds, in their order; block number `block` is to be filled.
-   */
-  planes(file: FileRows, at: number, planes: readonly Uint8Array[], block: number): void;
-}
-
-/** What is known of a layout before its blocks are. */
-export interface CodeShape {
-  readonly codes: CodeKind;
-  readonly scales: ScaleKind;
-  /** Default 32. */
-  readonly span?: Span;
-  /** Default 0. */
-  readonly offset?: number;
-  /** Part of the id where layouts differ in their table or offset only. */
-  readonly variant?: string;
-  /** Made when it is first asked for. */
-  readonly table?: () => Uint32Array<ArrayBuffer>;
-  /** Default 1. */
-  readonly factor?: number;
-}
-
 /** Facts of a layout's scales. */
 export function scaleFacts({ scales }: Pick<CodeLayout, "scales">): ScaleFacts {
-  return SCALE_KINDS[scales];
+  return scaleFactsOf(scales);
 }
 
-/** Bytes of the scales of some columns of a row. */
-function scaleBytes(scales: ScaleKind, span: Span, columns: number): number {
-  const { bytes, columns: own }: ScaleFacts = SCALE_KINDS[scales];
-  return bytes * columns / (own ?? (span === "row" ? columns : span));
-}
+type Codes = Pick<CodeLayout, "codes" | "offset" | "factor"> & {
+  /** Part of the id where layouts differ in their offset only. */
+  readonly variant?: string;
+  readonly table?: () => Uint32Array<ArrayBuffer>;
+};
 
 /**
- * A layout.
- *
- * @param block Of rows of so many columns.
+ * How codes are stored. Floats of 4 bits, E2M1, are made of their bits and IQ4's levels come from a table of pairs, the
+ * fastest of six ways each (bench/results/kernels.md).
  */
-export function defineCodeLayout(
-  { codes, scales, span = 32, offset = 0, factor = 1, variant = "", table }: CodeShape,
-  block: BlockReader | VectorReader | ((columns: number) => BlockReader),
-): CodeLayout {
+function codesOf(block: BlockLayout): Codes {
+  if ("grid" in block) {
+    const table = () => pointTable(block), codes = POINT_KINDS[block.grid];
+    if (!block.shifts && codes !== "p11") return { codes, offset: 0, factor: block.factor, table };
+    return { codes, offset: 16, factor: block.factor / 8, table };
+  }
+  const { levels, offset = 0, signed, codes: packing } = block, factor = 1;
+  if ("pack" in packing && packing.name === "base_3") return { codes: "t5", offset, factor };
+  if (levels?.length === 2) return { codes: "s1", offset: 0, factor };
+  if (levels === E2M1_DOUBLED) return { codes: "f4", offset: 16, factor };
+  if (levels) return { codes: "l4", offset, factor, table: () => levelPairs(levels) };
+  const bits = codeBits(block);
+  if (bits < 8) return { codes: `u${bits}` as CodeKind, offset, factor };
+  return { codes: "i8", ...signed ? { offset } : { variant: "u", offset: -128 }, factor };
+}
+
+function defineCodeLayout({ block, blockSize, rowFamily }: NumberFormat): CodeLayout {
+  const { codes, variant = "", table, offset, factor } = codesOf(block!);
+  const scales = block!.scales.kind, own = scaleFactsOf(scales).columns;
+  const span = own ? GROUP_COLUMNS : rowFamily ? "row" : blockSize;
   // So many rows make the scales of an odd number of groups whole words.
   const rowGroup = scales === "e8" ? 4 : 2;
   let made: Uint32Array<ArrayBuffer> | undefined;
-  const place = span === 32 ? "" : `_${span}`;
   return {
-    id: `${codes}${variant}_${scales}${place}`,
-    codes,
-    scales,
-    span,
-    offset,
-    factor,
-    rowGroup,
+    id: `${codes}${variant}_${scales}${span === GROUP_COLUMNS ? "" : `_${span}`}`,
+    ...{ codes, scales, span, offset, factor, rowGroup },
     get table() {
       return made ??= table?.();
     },
@@ -158,61 +90,97 @@ export function defineCodeLayout(
       const groups = rowGroup * columns / GROUP_COLUMNS;
       return [
         ...CODE_KINDS[codes].map(({ bytes }) => groups * bytes),
-        rowGroup * scaleBytes(scales, span, columns),
+        rowGroup * scaleBytes(scales, span === "row" ? columns : span, columns),
       ];
     },
-    pack(bytes, { rows, columns }: PackSize, planes) {
-      const file = {
-        bytes,
-        view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-      };
-      const reader = typeof block === "function" ? block(columns) : block;
-      const blocks = rows * columns / reader.columns;
-      const own = scaleBytes(scales, span, reader.columns);
-      const scalePlane = planes[CODE_KINDS[codes].length]!;
-      const write = "planes" in reader
-        ? (at: number, b: number) => reader.planes(file, at, planes, b)
-        : reader.codesAt !== undefined
-        ? copiesOf(reader.codesAt, CODE_KINDS[codes][0].bytes / 4, file, planes)
-        : codesOf(reader, codes as ColumnKind, file, planes);
-      for (let b = 0, at = 0; b < blocks; b++, at += reader.bytes) {
-        write(at, b);
-        reader.scales(file, at, scalePlane, b * own);
-      }
+    pack(bytes, { format, rows, columns }, planes) {
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      const blocks = rows * columns / getFormat(format).blockSize;
+      packBlocks({ bytes, view }, { format: getFormat(format), blocks, codes, planes });
     },
   };
 }
 
-/** Copies the codes of a block as they are, so many words. */
-function copiesOf(
-  start: number,
-  words: number,
+/** Blocks of a format, and the planes that they go to. */
+interface PackedBlocks {
+  readonly format: NumberFormat;
+  readonly blocks: number;
+  readonly codes: CodeKind;
+  readonly planes: readonly Uint8Array[];
+}
+
+function packBlocks(file: FileRows, packed: PackedBlocks): void {
+  const { format: { block, blockSize, blockBytes }, blocks, codes, planes } = packed;
+  const copyScales = "grid" in block! ? pointScales(block) : scaleCopier(block!.scales, blockSize);
+  const own = scaleBytes(block!.scales.kind, blockSize, blockSize);
+  const plane = planes[CODE_KINDS[codes].length]!;
+  for (let b = 0; b < blocks; b++) copyScales(file.bytes, b * blockBytes, plane, b * own);
+  const unit = unitOf(packed.format), units = blocks * blockSize / unit.columns;
+  const write = codeWriter(file, packed);
+  for (let u = 0; u < units; u++) write(u * unit.bytes, u);
+}
+
+/** A function that writes the codes of unit number `unit`, which is at byte `at` of the file. */
+function codeWriter(
+  file: FileRows,
+  { format, codes, planes }: PackedBlocks,
+): (at: number, unit: number) => void {
+  const block = format.block!;
+  if ("grid" in block) return pointWriter(block, file.bytes, planes);
+  const { columns } = unitOf(format), groups = columns / GROUP_COLUMNS;
+  // Bytes of base 3 keep the arrangement of the file, in which the digits of one are columns far from each other.
+  const from = codes === "t5" ? 0 : copiedFrom(block);
+  if (from !== undefined) {
+    return wordCopier(file, planes[0]!, { from, words: groups * CODE_KINDS[codes][0]!.bytes / 4 });
+  }
+  const read = quadReader(file, block, format);
+  const write = groupWriter(codes as ColumnKind, planes);
+  const quads = new Int32Array(columns / 4), words = format.blockSize / 4;
+  return (at, unit) => {
+    for (let from = at, to = 0; to < quads.length; from += format.blockBytes, to += words) {
+      read(from, quads, to);
+    }
+    for (let group = 0; group < groups; group++) write(quads, 8 * group, unit * groups + group);
+  };
+}
+
+/** Copies so many words of each unit as they are. */
+function wordCopier(
   { view }: FileRows,
-  [plane]: readonly Uint8Array[],
-): (at: number, block: number) => void {
-  const codes = new Int32Array(plane!.buffer, plane!.byteOffset, plane!.byteLength >> 2);
-  return (at, block) => {
-    const from = at + start, to = words * block;
-    for (let word = 0; word < words; word++) {
-      codes[to + word] = view.getInt32(from + 4 * word, true);
+  plane: Uint8Array,
+  { from, words }: { readonly from: number; readonly words: number },
+): (at: number, unit: number) => void {
+  const codes = new Int32Array(plane.buffer, plane.byteOffset, plane.byteLength >> 2);
+  return (at, unit) => {
+    for (let word = 0, to = words * unit; word < words; word++) {
+      codes[to + word] = view.getInt32(at + from + 4 * word, true);
     }
   };
 }
 
-/** Writes the codes of a block group by group. */
-function codesOf(
-  reader: BlockReader,
-  kind: ColumnKind,
-  file: FileRows,
-  planes: readonly Uint8Array[],
-): (at: number, block: number) => void {
-  const groups = reader.columns / GROUP_COLUMNS;
-  const write = groupWriter(kind, planes);
-  const quads = new Int32Array(8);
-  return (at, block) => {
-    for (let group = 0; group < groups; group++) {
-      reader.codes(file, at, group, quads);
-      write(quads, block * groups + group);
-    }
-  };
+let layouts: ReadonlyMap<string, CodeLayout> | undefined;
+
+/** Layouts of codes by number format, of those whose block is a row by its name without the columns. */
+export function codeLayouts(): ReadonlyMap<string, CodeLayout> {
+  // Rows of 64 stand for all.
+  const all = [...formats.values(), ...rowFormatsOf(64)].filter(({ block }) => block);
+  return layouts ??= new Map(
+    all.map((format) => [format.rowFamily ?? format.name, defineCodeLayout(format)]),
+  );
+}
+
+let byId: ReadonlyMap<string, CodeLayout> | undefined;
+
+/** The layout of an id if it holds codes with scales, which integer kernels read; else undefined. */
+export function codeLayout(id: string): CodeLayout | undefined {
+  byId ??= new Map([...codeLayouts().values()].map((layout) => [layout.id, layout]));
+  return byId.get(id);
+}
+
+/** The layout of codes of a number format whose rows are whole groups of 32 columns; undefined if there is none. */
+export function codeLayoutOf(format: string): CodeLayout | undefined {
+  const own = codeLayouts().get(format);
+  if (own) return own;
+  const [, family = "", columns] = /^(\w+)_(\d+)$/.exec(format) ?? [];
+  return Number(columns) % GROUP_COLUMNS === 0 ? codeLayouts().get(family) : undefined;
 }

@@ -4,7 +4,7 @@
 // - pairs: two words, bit pair q of byte i of word h being column 16h + 4q + i's;
 // - bits: a word, bit q of byte i being column 4q + i's;
 // - bytes: 32 bytes, a column each.
-// Codes of vectors and of base 3 have planes of their own (vector_formats.ts, ternary_formats.ts).
+// Codes of vectors and of base 3 have planes of their own (point_planes.ts, code_layout.ts).
 
 /**
  * Codes of a column each: unsigned ones of 2 to 6 bits, signed bytes, signs alone, indices of levels in a table, and
@@ -32,6 +32,7 @@ export interface CodePlane {
 }
 
 const NIBBLES: CodePlane = { name: "w_codes", type: "vec4<u32>", bytes: 16 };
+const BYTES: CodePlane = { ...NIBBLES, bytes: 32 };
 const PAIRS: CodePlane = { name: "w_pairs", type: "vec2<u32>", bytes: 8 };
 const BITS: CodePlane = { name: "w_bits", type: "u32", bytes: 4 };
 /** Eight bytes of points and four of signs. */
@@ -50,7 +51,7 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   u4: [NIBBLES],
   u5: [NIBBLES, BITS],
   u6: [NIBBLES, PAIRS],
-  i8: [{ ...NIBBLES, bytes: 32 }],
+  i8: [BYTES],
   l4: [NIBBLES],
   f4: [NIBBLES],
   p8: [PAIRS],
@@ -63,68 +64,73 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   t5: [{ name: "w_digits", type: "u32", bytes: 6.5 }],
 };
 
-/** Writes the codes of a group, four columns a word, to its place. */
-export type GroupWriter = (quads: Int32Array, group: number) => void;
+/** Writes the codes of a group, eight words of four columns from `from` on, to its place. */
+export type GroupWriter = (quads: Int32Array, from: number, group: number) => void;
 
 /** The writer of a kind into planes that begin at multiples of 4. */
 export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): GroupWriter {
-  const [first, second] = planes.map(wordsOf) as [Int32Array, Int32Array];
-  switch (kind) {
-    case "s1":
-      return (quads, group) => writeBits(quads, 0, first, group);
-    case "u2":
-      return (quads, group) => writePairs(quads, 0, first, group);
-    case "u3":
-      return (quads, group) => {
-        writePairs(quads, 0, first, group);
-        writeBits(quads, 2, second, group);
-      };
-    case "u4":
-    case "l4":
-    case "f4":
-      return (quads, group) => writeNibbles(quads, first, group);
-    case "u5":
-      return (quads, group) => {
-        writeNibbles(quads, first, group);
-        writeBits(quads, 4, second, group);
-      };
-    case "u6":
-      return (quads, group) => {
-        writeNibbles(quads, first, group);
-        writePairs(quads, 4, second, group);
-      };
-    case "i8":
-      return (quads, group) => {
-        for (let q = 0; q < 8; q++) first[8 * group + q] = quads[q]!;
-      };
-  }
+  const words = planes.map(wordsOf);
+  const parts = CODE_KINDS[kind].map((plane, i) => {
+    const write = plane === NIBBLES
+      ? writeNibbles
+      : plane === PAIRS
+      ? writePairs
+      : plane === BITS
+      ? writeBits
+      : writeBytes;
+    // The second plane has the bits above the first one's.
+    return {
+      write,
+      plane: words[i]!,
+      shift: i === 0 ? 0 : CODE_KINDS[kind][0] === NIBBLES ? 4 : 2,
+    };
+  });
+  const [first, second] = parts;
+  if (!second) return (quads, from, group) => first!.write(quads, from, 0, first!.plane, group);
+  return (quads, from, group) => {
+    first!.write(quads, from, 0, first!.plane, group);
+    second.write(quads, from, second.shift, second.plane, group);
+  };
 }
 
 function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Int32Array {
   return new Int32Array(buffer, byteOffset, byteLength >> 2);
 }
 
-function writeNibbles(quads: Int32Array, plane: Int32Array, group: number): void {
-  const at = 4 * group, mask = 0x0f0f0f0f;
-  plane[at] = (quads[0]! & mask) | ((quads[4]! & mask) << 4);
-  plane[at + 1] = (quads[1]! & mask) | ((quads[5]! & mask) << 4);
-  plane[at + 2] = (quads[2]! & mask) | ((quads[6]! & mask) << 4);
-  plane[at + 3] = (quads[3]! & mask) | ((quads[7]! & mask) << 4);
-}
+type PlaneWriter = (
+  quads: Int32Array,
+  from: number,
+  shift: number,
+  plane: Int32Array,
+  group: number,
+) => void;
 
-function writePairs(quads: Int32Array, shift: number, plane: Int32Array, group: number): void {
+const writeBytes: PlaneWriter = (quads, from, _shift, plane, group) => {
+  for (let q = 0; q < 8; q++) plane[8 * group + q] = quads[from + q]!;
+};
+
+const writeNibbles: PlaneWriter = (quads, from, _shift, plane, group) => {
+  for (let q = 0; q < 4; q++) {
+    const low = quads[from + q]! & 0x0f0f0f0f, high = quads[from + q + 4]! & 0x0f0f0f0f;
+    plane[4 * group + q] = low | (high << 4);
+  }
+};
+
+const writePairs: PlaneWriter = (quads, from, shift, plane, group) => {
   for (let half = 0; half < 2; half++) {
     let word = 0;
-    for (let q = 0; q < 4; q++) word |= ((quads[4 * half + q]! >> shift) & 0x03030303) << (2 * q);
+    for (let q = 0; q < 4; q++) {
+      word |= ((quads[from + 4 * half + q]! >> shift) & 0x03030303) << (2 * q);
+    }
     plane[2 * group + half] = word;
   }
-}
+};
 
-function writeBits(quads: Int32Array, shift: number, plane: Int32Array, group: number): void {
+const writeBits: PlaneWriter = (quads, from, shift, plane, group) => {
   let word = 0;
-  for (let q = 0; q < 8; q++) word |= ((quads[q]! >> shift) & 0x01010101) << q;
+  for (let q = 0; q < 8; q++) word |= ((quads[from + q]! >> shift) & 0x01010101) << q;
   plane[group] = word;
-}
+};
 
 /** Table of `l4`: of two levels, entry low + 16 · high has one in its first byte and one in its third. */
 export function levelPairs(levels: ArrayLike<number>): Uint32Array<ArrayBuffer> {

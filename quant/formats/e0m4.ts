@@ -5,11 +5,11 @@
 // The paper leaves open how the bias is snapped; only truncation to a multiple of a step reproduces its
 // error ratio to INT4, and it makes zero exact. Codes round half up and saturate at 15.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { checkFinite, parameterCode, storableScale } from "../finite.ts";
 import type { NumberFormat } from "../format.ts";
 import { maximum, minimum } from "../extremes.ts";
-import { f16ToF32, f32ToF16, readF16 } from "../half.ts";
-import { readNibbles, writeNibbles } from "../nibbles.ts";
+import { f32ToF16, readF16, writeU16 } from "../half.ts";
 
 /** Where the scale and the bias of a group map its values. */
 interface Placement {
@@ -25,53 +25,24 @@ interface Placement {
 export function defineE0m4(group: number, exponent: 1 | 2): NumberFormat {
   const name = `E0M4_G${group}${exponent === 1 ? "" : `_N${exponent}`}`;
   const blockBytes = 4 + group / 2;
-  const constant = (exponent + 15) << 10;
-  const codes = new Uint8Array(group);
-  return {
-    name,
-    blockSize: group,
-    blockBytes,
-    decode(bytes, out) {
-      const levels = Float32Array.from({ length: 16 }, (_, y) => f16ToF32(constant | (y << 6)));
-      for (let b = 0, o = 0; o < out.length; b += blockBytes, o += group) {
-        const inverse = readF16(bytes, b);
-        const bias = readF16(bytes, b + 2);
-        readNibbles(bytes, b + 4, codes);
-        for (let j = 0; j < group; j++) out[o + j] = (levels[codes[j]!]! - bias) * inverse;
-      }
-    },
-    grid: { codes: 16, write: (codes, out, at) => writeNibbles(out, at + 4, codes) },
-    encode(values, out) {
+  return defineBlockFormat({
+    ...{ name, blockSize: group, blockBytes },
+    codes: [{ at: 4, bits: 4, run: 1 }],
+    scales: { kind: `e${exponent}`, floats: [0, 2] },
+    grid: { codes: 16 },
+    encode({ values, out, writeCodes }) {
       checkFinite(name, values);
+      const codes = new Uint8Array(group);
       for (let b = 0, o = 0; o < values.length; b += blockBytes, o += group) {
         const { inverse, bias } = place(values, o, group, exponent);
-        writeParameters(name, out, b, inverse, bias, o);
-        encodeGroup(
-          values,
-          o,
-          { inverse: readF16(out, b), bias: readF16(out, b + 2) },
-          exponent,
-          codes,
-        );
-        writeNibbles(out, b + 4, codes);
+        writeU16(out, b, parameterCode(name, inverse, o));
+        writeU16(out, b + 2, parameterCode(name, bias, o));
+        const stored = { inverse: readF16(out, b), bias: readF16(out, b + 2) };
+        encodeGroup(values, o, stored, exponent, codes);
+        writeCodes(codes, out, b);
       }
     },
-  };
-}
-
-function writeParameters(
-  name: string,
-  out: Uint8Array,
-  at: number,
-  first: number,
-  second: number,
-  start: number,
-): void {
-  for (const [i, value] of [first, second].entries()) {
-    const code = parameterCode(name, value, start);
-    out[at + 2 * i] = code & 0xff;
-    out[at + 2 * i + 1] = code >> 8;
-  }
+  });
 }
 
 function place(values: Float32Array, start: number, count: number, exponent: number): Placement {

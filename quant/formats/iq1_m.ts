@@ -4,33 +4,13 @@
 // x = d * (2 * scale + 1) * (point +- 1/8), with ternary points.
 
 import type { NumberFormat } from "../format.ts";
-import { f16ToF32 } from "../half.ts";
-import { iq1Grid } from "../iq_grids.ts";
+import { definePoints } from "../points.ts";
 
 /** Ternary vector codes from 2048 points, shifted, scale for 16 values. */
-export const iq1_m: NumberFormat = {
-  name: "IQ1_M",
-  ggmlType: 29,
-  blockSize: 256,
-  blockBytes: 56,
-  decode(bytes, out) {
-    const { coordinates } = iq1Grid();
-    for (let b = 0, o = 0; o < out.length; b += 56, o += 256) {
-      const d = f16ToF32(
-        (bytes[b + 49]! >> 4) | (bytes[b + 51]! & 0xf0) | ((bytes[b + 53]! & 0xf0) << 4) |
-          ((bytes[b + 55]! & 0xf0) << 8),
-      );
-      for (let p = 0; p < 32; p++) {
-        const sub = p >> 1;
-        const scales = bytes[b + 48 + (sub >> 2) * 2]! | (bytes[b + 49 + (sub >> 2) * 2]! << 8);
-        const scale = d * (2 * ((scales >> (3 * (sub & 3))) & 7) + 1);
-        const nibble = (bytes[b + 32 + (p >> 1)]! >> (4 * (p & 1))) & 15;
-        const shift = nibble & 8 ? -0.125 : 0.125;
-        const point = bytes[b + p]! | ((nibble & 7) << 8);
-        for (let i = 0; i < 8; i++) {
-          out[o + p * 8 + i] = scale * (coordinates[point * 8 + i]! + shift);
-        }
-      }
-    }
-  },
-};
+export const iq1_m: NumberFormat = definePoints({
+  ...{ name: "IQ1_M", ggmlType: 29, blockBytes: 56, grid: "iq1", factor: 2 },
+  index: [{ at: 0, bits: 8, step: 8, group: 32 }, { at: 8 * 32, bits: 3, step: 4, group: 16 }],
+  shifts: { at: 8 * 32 + 3, bits: 1, step: 4, group: 16 },
+  scales: { kind: "n16", at: 8 * 48, bits: 3, step: 3, group: 6, pair: 16 },
+  d: [0, 1, 2, 3].map((i) => ({ at: 8 * 48 + 16 * i + 12, bits: 4, step: 0, group: 0 })),
+});

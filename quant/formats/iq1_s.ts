@@ -3,30 +3,13 @@
 // a shift by 1/8. x = d * (2 * scale + 1) * (point +- 1/8), with ternary points.
 
 import type { NumberFormat } from "../format.ts";
-import { readF16 } from "../half.ts";
-import { iq1Grid } from "../iq_grids.ts";
+import { definePoints, HALF_AT_0 } from "../points.ts";
 
 /** Ternary vector codes from 2048 points, shifted, scale for 32 values. */
-export const iq1_s: NumberFormat = {
-  name: "IQ1_S",
-  ggmlType: 19,
-  blockSize: 256,
-  blockBytes: 50,
-  decode(bytes, out) {
-    const { coordinates } = iq1Grid();
-    for (let b = 0, o = 0; o < out.length; b += 50, o += 256) {
-      const d = readF16(bytes, b);
-      for (let sub = 0; sub < 8; sub++) {
-        const high = bytes[b + 34 + sub * 2]! | (bytes[b + 35 + sub * 2]! << 8);
-        const scale = d * (2 * ((high >> 12) & 7) + 1);
-        const shift = high & 0x8000 ? -0.125 : 0.125;
-        for (let p = 0; p < 4; p++) {
-          const point = bytes[b + 2 + sub * 4 + p]! | (((high >> (3 * p)) & 7) << 8);
-          for (let i = 0; i < 8; i++) {
-            out[o + sub * 32 + p * 8 + i] = scale * (coordinates[point * 8 + i]! + shift);
-          }
-        }
-      }
-    }
-  },
-};
+export const iq1_s: NumberFormat = definePoints({
+  ...{ name: "IQ1_S", ggmlType: 19, blockBytes: 50, grid: "iq1", factor: 2 },
+  index: [{ at: 8 * 2, bits: 8, step: 8, group: 32 }, { at: 8 * 34, bits: 3, step: 3, group: 16 }],
+  shifts: { at: 8 * 34 + 15, bits: 1, step: 0, group: 16 },
+  scales: { kind: "n8", at: 8 * 34 + 12, bits: 3, step: 0, group: 16 },
+  d: HALF_AT_0,
+});

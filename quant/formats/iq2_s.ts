@@ -3,27 +3,13 @@
 // values. x = d * (scale + 1/2) / 4 * +-point.
 
 import type { NumberFormat } from "../format.ts";
-import { readF16 } from "../half.ts";
-import { iq2SGrid } from "../iq_grids.ts";
-import { writePoint } from "../iq_points.ts";
+import { definePoints, HALF_AT_0 } from "../points.ts";
 
 /** 2-bit vector codes from 1024 points, with signs. */
-export const iq2_s: NumberFormat = {
-  name: "IQ2_S",
-  ggmlType: 22,
-  blockSize: 256,
-  blockBytes: 82,
-  decode(bytes, out) {
-    const grid = iq2SGrid();
-    for (let b = 0, o = 0; o < out.length; b += 82, o += 256) {
-      const d = readF16(bytes, b);
-      for (let p = 0; p < 32; p++) {
-        const high = (bytes[b + 66 + (p >> 2)]! >> (2 * (p & 3))) & 3;
-        const nibble = (bytes[b + 74 + (p >> 2)]! >> (2 * (p & 2))) & 15;
-        const scale = d * (nibble + 0.5) * 0.25;
-        const point = bytes[b + 2 + p]! | (high << 8);
-        writePoint(out, o + p * 8, grid, point, scale, bytes[b + 34 + p]!);
-      }
-    }
-  },
-};
+export const iq2_s: NumberFormat = definePoints({
+  ...{ name: "IQ2_S", ggmlType: 22, blockBytes: 82, grid: "iq2_s", factor: 0.25 },
+  index: [{ at: 8 * 2, bits: 8, step: 8, group: 32 }, { at: 8 * 66, bits: 2, step: 2, group: 8 }],
+  signs: { at: 8 * 34, bits: 8, step: 8, group: 32 },
+  scales: { kind: "n16", at: 8 * 74, bits: 4, step: 4, group: 8 },
+  d: HALF_AT_0,
+});

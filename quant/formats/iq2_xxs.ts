@@ -3,30 +3,13 @@
 // x = d * (scale + 1/2) / 4 * +-point.
 
 import type { NumberFormat } from "../format.ts";
-import { readF16 } from "../half.ts";
-import { iq2XxsGrid } from "../iq_grids.ts";
-import { completeSigns, writePoint } from "../iq_points.ts";
+import { definePoints, HALF_AT_0 } from "../points.ts";
 
 /** 2-bit vector codes from 256 points, with signs. */
-export const iq2_xxs: NumberFormat = {
-  name: "IQ2_XXS",
-  ggmlType: 16,
-  blockSize: 256,
-  blockBytes: 66,
-  decode(bytes, out) {
-    const grid = iq2XxsGrid();
-    for (let b = 0, o = 0; o < out.length; b += 66, o += 256) {
-      const d = readF16(bytes, b);
-      for (let sub = 0; sub < 8; sub++) {
-        const at = b + 2 + sub * 8;
-        const packed = bytes[at + 4]! | (bytes[at + 5]! << 8) | (bytes[at + 6]! << 16) |
-          (bytes[at + 7]! << 24);
-        const scale = d * ((packed >>> 28) + 0.5) * 0.25;
-        for (let p = 0; p < 4; p++) {
-          const signs = completeSigns((packed >>> (7 * p)) & 127);
-          writePoint(out, o + sub * 32 + p * 8, grid, bytes[at + p]!, scale, signs);
-        }
-      }
-    }
-  },
-};
+export const iq2_xxs: NumberFormat = definePoints({
+  ...{ name: "IQ2_XXS", ggmlType: 16, blockBytes: 66, grid: "iq2_xxs", factor: 0.25 },
+  index: [{ at: 8 * 2, bits: 8, step: 8, group: 64 }],
+  signs: { at: 8 * 6, bits: 7, step: 7, group: 64 },
+  scales: { kind: "n8", at: 8 * 6 + 28, bits: 4, step: 0, group: 64 },
+  d: HALF_AT_0,
+});

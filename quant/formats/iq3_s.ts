@@ -3,27 +3,13 @@
 // x = d * (2 * scale + 1) * +-point.
 
 import type { NumberFormat } from "../format.ts";
-import { readF16 } from "../half.ts";
-import { iq3SGrid } from "../iq_grids.ts";
-import { writePoint } from "../iq_points.ts";
+import { definePoints, HALF_AT_0 } from "../points.ts";
 
 /** 3-bit vector codes from 512 points, with signs. */
-export const iq3_s: NumberFormat = {
-  name: "IQ3_S",
-  ggmlType: 21,
-  blockSize: 256,
-  blockBytes: 110,
-  decode(bytes, out) {
-    const grid = iq3SGrid();
-    for (let b = 0, o = 0; o < out.length; b += 110, o += 256) {
-      const d = readF16(bytes, b);
-      for (let p = 0; p < 64; p++) {
-        const high = (bytes[b + 66 + (p >> 3)]! >> (p & 7)) & 1;
-        const nibble = (bytes[b + 106 + (p >> 4)]! >> (4 * ((p >> 3) & 1))) & 15;
-        const signs = bytes[b + 74 + (p >> 1)]! >> (4 * (p & 1));
-        const point = bytes[b + 2 + p]! | (high << 8);
-        writePoint(out, o + p * 4, grid, point, d * (2 * nibble + 1), signs);
-      }
-    }
-  },
-};
+export const iq3_s: NumberFormat = definePoints({
+  ...{ name: "IQ3_S", ggmlType: 21, blockBytes: 110, grid: "iq3_s", factor: 2 },
+  index: [{ at: 8 * 2, bits: 8, step: 8, group: 64 }, { at: 8 * 66, bits: 1, step: 1, group: 8 }],
+  signs: { at: 8 * 74, bits: 8, step: 8, group: 32 },
+  scales: { kind: "n8", at: 8 * 106, bits: 4, step: 0, group: 4 },
+  d: HALF_AT_0,
+});

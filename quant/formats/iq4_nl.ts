@@ -2,38 +2,25 @@
 // j + 16 high. A code picks one of 16 unevenly spaced levels (iq4_fit.ts). x = d * level.
 // The encoder puts the value furthest from zero on level -127, and then fits d to the chosen levels.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { signedExtreme } from "../extremes.ts";
 import { ZERO_LIMIT } from "../fit.ts";
 import type { NumberFormat } from "../format.ts";
-import { readF16, writeF16 } from "../half.ts";
+import { writeF16 } from "../half.ts";
 import { importanceWeights } from "../importance.ts";
 import { fitIq4, IQ4_LEVELS, nearestLevel } from "../iq4_fit.ts";
-import { writeHalves } from "../nibbles.ts";
 
 /** 4-bit on a non-linear scale, one scale for 32 values. */
-export const iq4_nl: NumberFormat = {
-  name: "IQ4_NL",
-  ggmlType: 20,
-  blockSize: 32,
-  blockBytes: 18,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 18, o += 32) {
-      const d = readF16(bytes, b);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 2 + j]!;
-        out[o + j] = d * IQ4_LEVELS[q & 15]!;
-        out[o + j + 16] = d * IQ4_LEVELS[q >> 4]!;
-      }
-    }
-  },
-  grid: {
-    codes: 16,
-    places: IQ4_LEVELS,
-    write: (codes, out, at) => writeHalves(codes, out, at + 2),
-  },
+export const iq4_nl: NumberFormat = defineBlockFormat({
+  ...{ name: "IQ4_NL", ggmlType: 20, blockSize: 32, blockBytes: 18 },
+  codes: [{ at: 2, bits: 4, run: 16 }],
+  levels: IQ4_LEVELS,
+  scales: { kind: "d", floats: [0] },
+  grid: { codes: 16 },
   usesImportance: true,
-  encode(values, out, options = {}) {
+  encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options);
+    const codes = new Uint8Array(32);
     for (let b = 0, o = 0; o < values.length; b += 18, o += 32) {
       const extreme = signedExtreme(values, o, 32);
       const isZero = Math.abs(extreme) < ZERO_LIMIT;
@@ -43,8 +30,10 @@ export const iq4_nl: NumberFormat = {
       // Without weights codes belong to the scale of the extreme, as in ggml, not to the fitted one.
       const unit = weights ? scale : Math.fround(extreme / IQ4_LEVELS[0]!);
       const inverse = isZero || unit === 0 ? 0 : Math.fround(1 / unit);
-      const code = (i: number) => isZero ? 0 : nearestLevel(Math.fround(inverse * values[i]!));
-      for (let j = 0; j < 16; j++) out[b + 2 + j] = code(o + j) | (code(o + j + 16) << 4);
+      for (let j = 0; j < 32; j++) {
+        codes[j] = isZero ? 0 : nearestLevel(Math.fround(inverse * values[o + j]!));
+      }
+      writeCodes(codes, out, b);
     }
   },
-};
+});

@@ -2,49 +2,36 @@
 // scales, 4 bytes with their low nibbles, then 128 bytes: 16 for each 32 values, value j low nibble,
 // value j + 16 high. x = d * (scale - 32) * level, with the levels of IQ4_NL.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { inverseScale, roundHalfEven, signedExtreme } from "../extremes.ts";
 import type { NumberFormat } from "../format.ts";
-import { readF16, writeF16 } from "../half.ts";
+import { writeF16 } from "../half.ts";
 import { importanceWeights } from "../importance.ts";
 import { fitIq4, IQ4_LEVELS, nearestLevel } from "../iq4_fit.ts";
-import { writeHalves } from "../nibbles.ts";
 
 const f = Math.fround;
 
 /** 4-bit on a non-linear scale, 8 sub-blocks of 32 under one super-scale. */
-export const iq4_xs: NumberFormat = {
-  name: "IQ4_XS",
-  ggmlType: 23,
-  blockSize: 256,
-  blockBytes: 136,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 136, o += 256) {
-      const d = readF16(bytes, b);
-      const high = bytes[b + 2]! | (bytes[b + 3]! << 8);
+export const iq4_xs: NumberFormat = defineBlockFormat({
+  ...{ name: "IQ4_XS", ggmlType: 23, blockSize: 256, blockBytes: 136 },
+  codes: [{ at: 8, bits: 4, run: 16 }],
+  levels: IQ4_LEVELS,
+  scales: {
+    kind: "k8",
+    floats: [0],
+    integers(bytes, at, out, to) {
       for (let sub = 0; sub < 8; sub++) {
-        const low = (bytes[b + 4 + (sub >> 1)]! >> (4 * (sub & 1))) & 15;
-        const scale = d * ((low | (((high >> (2 * sub)) & 3) << 4)) - 32);
-        for (let j = 0; j < 16; j++) {
-          const q = bytes[b + 8 + sub * 16 + j]!;
-          out[o + sub * 32 + j] = scale * IQ4_LEVELS[q & 15]!;
-          out[o + sub * 32 + j + 16] = scale * IQ4_LEVELS[q >> 4]!;
-        }
-      }
-    }
-  },
-  grid: {
-    codes: 16,
-    places: IQ4_LEVELS,
-    write(codes, out, at) {
-      for (let sub = 0; sub < 8; sub++) {
-        writeHalves(codes.subarray(sub * 32, sub * 32 + 32), out, at + 8 + sub * 16);
+        const low = (bytes[at + 4 + (sub >> 1)]! >> (4 * (sub & 1))) & 15;
+        const high = (bytes[at + 2 + (sub >> 2)]! >> (2 * (sub & 3))) & 3;
+        out[to + sub] = (low | (high << 4)) - 32;
       }
     },
   },
+  grid: { codes: 16 },
   usesImportance: true,
-  encode(values, out, options = {}) {
+  encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options);
-    const scales = new Float32Array(8);
+    const scales = new Float32Array(8), codes = new Uint8Array(256);
     for (let b = 0, o = 0; o < values.length; b += 136, o += 256) {
       for (let sub = 0; sub < 8; sub++) {
         scales[sub] = fitIq4(values, o + sub * 32, {
@@ -60,9 +47,11 @@ export const iq4_xs: NumberFormat = {
         out[b + 2 + (sub >> 2)]! |= ((scale + 32) >> 4) << (2 * (sub & 3));
         // As in ggml the codes belong to d before it was rounded to f16.
         const inverse = inverseScale(f(d * scale));
-        const code = (i: number) => nearestLevel(f(inverse * values[o + sub * 32 + i]!));
-        for (let j = 0; j < 16; j++) out[b + 8 + sub * 16 + j] = code(j) | (code(j + 16) << 4);
+        for (let j = sub * 32; j < sub * 32 + 32; j++) {
+          codes[j] = nearestLevel(f(inverse * values[o + j]!));
+        }
       }
+      writeCodes(codes, out, b);
     }
   },
-};
+});

@@ -4,29 +4,20 @@
 // llama2.c, max|r| / 127.
 //   bytes: f32 scale, then 256 signed codes. x = S * q.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { roundHalfAway, signedExtreme } from "../extremes.ts";
 import { checkFinite } from "../finite.ts";
 import type { NumberFormat } from "../format.ts";
-import { readF32, writeF32 } from "../half.ts";
+import { writeF32 } from "../half.ts";
 
 /** 8-bit symmetric, one float32 scale for 256 values. */
-export const lf8: NumberFormat = {
-  name: "LF8",
-  blockSize: 256,
-  blockBytes: 260,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 260, o += 256) {
-      const scale = readF32(bytes, b);
-      for (let j = 0; j < 256; j++) out[o + j] = scale * ((bytes[b + 4 + j]! << 24) >> 24);
-    }
-  },
-  grid: {
-    codes: 256,
-    write(codes, out, at) {
-      for (let j = 0; j < 256; j++) out[at + 4 + j] = codes[j]! - 128;
-    },
-  },
-  encode(values, out, { levels = "paper" } = {}) {
+export const lf8: NumberFormat = defineBlockFormat({
+  ...{ name: "LF8", blockSize: 256, blockBytes: 260 },
+  codes: [{ at: 4, bits: 8, run: 1 }],
+  signed: true,
+  scales: { kind: "f", floats: [0] },
+  grid: { codes: 256, first: -128 },
+  encode({ values, out, options: { levels = "paper" } }) {
     checkFinite("LF8", values);
     for (let b = 0, o = 0; o < values.length; b += 260, o += 256) {
       const extreme = Math.abs(signedExtreme(values, o, 256));
@@ -39,4 +30,4 @@ export const lf8: NumberFormat = {
       }
     }
   },
-};
+});

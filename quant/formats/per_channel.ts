@@ -4,9 +4,10 @@
 // The paper does not say whether the lowest code is used; here it is not, so codes are -127..127, -7..7.
 
 import { roundHalfAway, signedExtreme } from "../extremes.ts";
+import { defineBlockFormat } from "../block_format.ts";
 import { checkFinite } from "../finite.ts";
 import type { NumberFormat } from "../format.ts";
-import { readF32, writeF32 } from "../half.ts";
+import { writeF32 } from "../half.ts";
 
 /**
  * 8 bits, one scale for a row of `columns` values.
@@ -14,35 +15,7 @@ import { readF32, writeF32 } from "../half.ts";
  * @throws {RangeError} If `columns` is not positive.
  */
 export function defineI8pc(columns: number): NumberFormat {
-  const name = `I8PC_${columns}`;
-  checkColumns(name, columns, 1);
-  const blockBytes = 4 + columns;
-  return {
-    name,
-    blockSize: columns,
-    blockBytes,
-    decode(bytes, out) {
-      for (let b = 0, o = 0; o < out.length; b += blockBytes, o += columns) {
-        const scale = readF32(bytes, b);
-        for (let j = 0; j < columns; j++) out[o + j] = scale * ((bytes[b + 4 + j]! << 24) >> 24);
-      }
-    },
-    grid: {
-      codes: 255,
-      write(codes, out, at) {
-        for (let j = 0; j < columns; j++) out[at + 4 + j] = codes[j]! - 127;
-      },
-    },
-    encode(values, out) {
-      checkFinite(name, values);
-      for (let b = 0, o = 0; o < values.length; b += blockBytes, o += columns) {
-        const scale = writeScale(values, o, columns, 127, out, b);
-        for (let j = 0; j < columns; j++) {
-          out[b + 4 + j] = roundCode(values[o + j]!, scale, 127);
-        }
-      }
-    },
-  };
+  return defineRows("I8PC", columns, { bits: 8, top: 127 });
 }
 
 /**
@@ -51,64 +24,42 @@ export function defineI8pc(columns: number): NumberFormat {
  * @throws {RangeError} If `columns` is not positive and even.
  */
 export function defineI4pc(columns: number): NumberFormat {
-  const name = `I4PC_${columns}`;
-  checkColumns(name, columns, 2);
-  const blockBytes = 4 + columns / 2;
-  return {
-    name,
-    blockSize: columns,
-    blockBytes,
-    decode(bytes, out) {
-      for (let b = 0, o = 0; o < out.length; b += blockBytes, o += columns) {
-        const scale = readF32(bytes, b);
-        for (let j = 0; j < columns; j += 2) {
-          const pair = bytes[b + 4 + (j >> 1)]!;
-          out[o + j] = scale * ((pair & 15) - 8);
-          out[o + j + 1] = scale * ((pair >> 4) - 8);
-        }
-      }
-    },
-    grid: {
-      codes: 15,
-      write(codes, out, at) {
-        for (let j = 0; j < columns; j += 2) {
-          out[at + 4 + (j >> 1)] = (codes[j]! + 1) | ((codes[j + 1]! + 1) << 4);
-        }
-      },
-    },
-    encode(values, out) {
+  return defineRows("I4PC", columns, { bits: 4, top: 7 });
+}
+
+function defineRows(
+  rowFamily: string,
+  columns: number,
+  { bits, top }: { readonly bits: 4 | 8; readonly top: number },
+): NumberFormat {
+  const name = `${rowFamily}_${columns}`;
+  const multiple = 8 / bits, offset = bits === 4 ? 8 : 0;
+  if (!Number.isSafeInteger(columns) || columns < 1 || columns % multiple !== 0) {
+    throw new RangeError(`Cannot use ${name}: rows are multiples of ${multiple} values`);
+  }
+  const blockBytes = 4 + columns / multiple;
+  return defineBlockFormat({
+    ...{ name, rowFamily, blockSize: columns, blockBytes },
+    codes: [{ at: 4, bits, run: 1 }],
+    signed: bits === 8,
+    offset,
+    scales: { kind: "f", floats: [0] },
+    grid: { codes: 2 * top + 1, first: offset - top },
+    encode({ values, out, writeCodes }) {
       checkFinite(name, values);
+      const codes = new Uint8Array(columns);
       for (let b = 0, o = 0; o < values.length; b += blockBytes, o += columns) {
-        const scale = writeScale(values, o, columns, 7, out, b);
-        for (let j = 0; j < columns; j += 2) {
-          const even = roundCode(values[o + j]!, scale, 7) + 8;
-          const odd = roundCode(values[o + j + 1]!, scale, 7) + 8;
-          out[b + 4 + (j >> 1)] = even | (odd << 4);
+        const scale = Math.fround(Math.abs(signedExtreme(values, o, columns)) / top);
+        writeF32(out, b, scale);
+        for (let j = 0; j < columns; j++) {
+          codes[j] = offset + (scale === 0 ? 0 : roundCode(values[o + j]! / scale, top));
         }
+        writeCodes(codes, out, b);
       }
     },
-  };
+  });
 }
 
-function checkColumns(name: string, columns: number, multiple: number): void {
-  if (Number.isSafeInteger(columns) && columns > 0 && columns % multiple === 0) return;
-  throw new RangeError(`Cannot use ${name}: rows are multiples of ${multiple} values`);
-}
-
-/** Writes the scale that maps the row's extreme to `top`, and returns it. */
-function writeScale(
-  values: Float32Array,
-  start: number,
-  count: number,
-  top: number,
-  out: Uint8Array,
-  at: number,
-): number {
-  const scale = Math.fround(Math.abs(signedExtreme(values, start, count)) / top);
-  writeF32(out, at, scale);
-  return scale;
-}
-
-function roundCode(value: number, scale: number, top: number): number {
-  return scale === 0 ? 0 : Math.max(-top, Math.min(top, roundHalfAway(value / scale)));
+function roundCode(ratio: number, top: number): number {
+  return Math.max(-top, Math.min(top, roundHalfAway(ratio)));
 }

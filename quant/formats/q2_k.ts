@@ -2,6 +2,7 @@
 // nibble, minimum in the high; 64 bytes of 2-bit codes; f16 d, f16 dmin. x = d * scale * q - dmin * min.
 // Codes of each half of 128 share 32 bytes: byte l holds values l, l + 32, l + 64, l + 96, low bits first.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { roundHalfEven } from "../extremes.ts";
 import { fitAffine, WEIGHTED_SEARCH } from "../fit.ts";
 import { fitMultiples, type Multiples } from "../fit_multiples.ts";
@@ -13,32 +14,13 @@ const f = Math.fround;
 const SEARCH = { maxCode: 3, from: -0.5, trials: 15, absolute: true };
 
 /** 2-bit affine, 16 sub-blocks of 16 under one super-scale. */
-export const q2_k: NumberFormat = {
-  name: "Q2_K",
-  ggmlType: 10,
-  blockSize: 256,
-  blockBytes: 84,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 84, o += 256) {
-      const d = readF16(bytes, b + 80);
-      const dmin = readF16(bytes, b + 82);
-      for (let sub = 0; sub < 16; sub++) {
-        const packed = bytes[b + sub]!;
-        const scale = d * (packed & 15);
-        const min = dmin * (packed >> 4);
-        const codes = b + 16 + (sub >> 3) * 32 + (sub & 1) * 16;
-        const shift = sub & 6;
-        for (let l = 0; l < 16; l++) {
-          // d has 11 significant bits, scale 4 and q 2: every product is exact in float32, here and in
-          // all formats of this family. Only the subtraction rounds, at the store.
-          out[o + sub * 16 + l] = scale * ((bytes[codes + l]! >> shift) & 3) - min;
-        }
-      }
-    }
-  },
-  grid: { codes: 4, write: writeCodes },
+export const q2_k: NumberFormat = defineBlockFormat({
+  ...{ name: "Q2_K", ggmlType: 10, blockSize: 256, blockBytes: 84 },
+  codes: [{ at: 16, bits: 2, run: 32 }],
+  scales: { kind: "kn16", floats: [80, 82], integers: 0 },
+  grid: { codes: 4 },
   usesImportance: true,
-  encode(values, out, options = {}) {
+  encode({ values, out, options, writeCodes }) {
     const given = importanceWeights(values, options, 256);
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
@@ -64,14 +46,7 @@ export const q2_k: NumberFormat = {
       writeCodes(codes, out, b);
     }
   },
-};
-
-function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
-  out.fill(0, at + 16, at + 80);
-  for (let i = 0; i < 256; i++) {
-    out[at + 16 + (i >> 7) * 32 + (i & 31)]! |= codes[i]! << (2 * ((i >> 5) & 3));
-  }
-}
+});
 
 function writeHeader(
   out: Uint8Array,

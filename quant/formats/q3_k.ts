@@ -2,6 +2,7 @@
 // 32 h + l's), 64 bytes of low 2 bits laid out as in Q2_K, 12 bytes with sixteen 6-bit scales, f16 d.
 // x = d * (scale - 32) * q, where q is the low bits, less 4 if the third bit is clear.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { roundHalfEven, signedExtreme } from "../extremes.ts";
 import { fitByDescent, fitSymmetric } from "../fit.ts";
 import type { NumberFormat } from "../format.ts";
@@ -11,29 +12,20 @@ import { importanceWeights } from "../importance.ts";
 const f = Math.fround;
 
 /** 3-bit symmetric, 16 sub-blocks of 16 under one super-scale. */
-export const q3_k: NumberFormat = {
-  name: "Q3_K",
-  ggmlType: 11,
-  blockSize: 256,
-  blockBytes: 110,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 110, o += 256) {
-      const d = readF16(bytes, b + 108);
-      for (let sub = 0; sub < 16; sub++) {
-        const scale = d * (scaleCode(bytes, b + 96, sub) - 32);
-        const column = (sub & 1) * 16;
-        const codes = b + 32 + (sub >> 3) * 32 + column;
-        const shift = sub & 6;
-        for (let l = 0; l < 16; l++) {
-          const high = (bytes[b + column + l]! >> (sub >> 1)) & 1;
-          out[o + sub * 16 + l] = scale * (((bytes[codes + l]! >> shift) & 3) - (high ? 0 : 4));
-        }
-      }
-    }
+export const q3_k: NumberFormat = defineBlockFormat({
+  ...{ name: "Q3_K", ggmlType: 11, blockSize: 256, blockBytes: 110 },
+  codes: [{ at: 32, bits: 2, run: 32 }, { at: 0, bits: 1, run: 32 }],
+  offset: 4,
+  scales: {
+    kind: "k16",
+    floats: [108],
+    integers(bytes, at, out, to) {
+      for (let i = 0; i < 16; i++) out[to + i] = scaleCode(bytes, at + 96, i) - 32;
+    },
   },
-  grid: { codes: 8, write: writeCodes },
+  grid: { codes: 8 },
   usesImportance: true,
-  encode(values, out, options = {}) {
+  encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options, 256);
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
@@ -57,15 +49,7 @@ export const q3_k: NumberFormat = {
       writeCodes(codes, out, b);
     }
   },
-};
-
-function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
-  out.fill(0, at, at + 96);
-  for (let i = 0; i < 256; i++) {
-    out[at + (i & 31)]! |= (codes[i]! >> 2) << (i >> 5);
-    out[at + 32 + (i >> 7) * 32 + (i & 31)]! |= (codes[i]! & 3) << (2 * ((i >> 5) & 3));
-  }
-}
+});
 
 function sumsOf16(weights: Float32Array, start: number): Float32Array {
   return Float32Array.from({ length: 16 }, (_, sub) => {
@@ -97,7 +81,7 @@ function writeHeader(
  * Scale code 0..63 of sub-block `i` (0..15); `at` is the offset of the 12 bytes: bytes 0..7 hold the low
  * nibbles of scales 0..7 and 8..15, bytes 8..11 the high bit pairs, scale i's in byte 8 + i % 4.
  */
-export function scaleCode(bytes: Uint8Array, at: number, i: number): number {
+function scaleCode(bytes: Uint8Array, at: number, i: number): number {
   const low = (bytes[at + (i & 7)]! >> (i < 8 ? 0 : 4)) & 15;
   const high = (bytes[at + 8 + (i & 3)]! >> (2 * (i >> 2))) & 3;
   return low | (high << 4);

@@ -6,8 +6,8 @@
 //   d[2r]:    low nibbles of c0 and c1; d[2r + 1]: of c2 and c3      16 bytes
 // Dividing by 11 is a product and a shift, exact for all codes of 7 bits.
 
+import type { CodePacking } from "../block.ts";
 import { defineInferflowBlock } from "./inferflow_block.ts";
-import type { CodePacking } from "./inferflow_block.ts";
 import type { NumberFormat } from "../format.ts";
 
 /** Pair code of two codes of 0 to 10. */
@@ -21,8 +21,10 @@ export function secondOfPair(pair: number): number {
 }
 
 const packing: CodePacking = {
-  bytes: 28,
-  pack(codes, out, at) {
+  ...{ name: "base_11", bits: 4, at: 4 },
+  pack(codes, out, block) {
+    const at = block + 4;
+    out.fill(0, at, at + 28);
     for (let r = 0; r < 8; r++) {
       for (let j = 0; j < 4; j++) {
         const pair = joinPair(codes[8 * r + 2 * j]!, codes[8 * r + 2 * j + 1]!);
@@ -32,7 +34,8 @@ const packing: CodePacking = {
       }
     }
   },
-  unpack(bytes, at, codes) {
+  unpack(bytes, block, codes) {
+    const at = block + 4;
     for (let r = 0; r < 8; r++) {
       for (let j = 0; j < 4; j++) {
         const high = (bytes[at + (r >> 1)]! >> (4 * (r & 1) + j)) & 1;
@@ -51,6 +54,7 @@ const packing: CodePacking = {
 export const q3h_b64t1: NumberFormat = defineInferflowBlock({
   name: "Q3H_B64T1",
   blockSize: 64,
+  blockBytes: 32,
   grid: { top: 10 },
-  packing,
+  codes: packing,
 });

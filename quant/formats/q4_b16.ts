@@ -3,27 +3,18 @@
 // So it holds values between -1 and about 5 only, and in steps of 0.001 at least; a block that does not
 // fit is refused. Codes are chosen for the base and scale as stored.
 
+import { defineBlockFormat } from "../block_format.ts";
 import { maximum, minimum } from "../extremes.ts";
 import { checkFinite } from "../finite.ts";
 import type { NumberFormat } from "../format.ts";
-import { readNibbles, writeNibbles } from "../nibbles.ts";
 
 /** 4-bit, one byte each of base and scale for 16 values. */
-export const q4_b16: NumberFormat = {
-  name: "Q4_B16",
-  blockSize: 16,
-  blockBytes: 10,
-  decode(bytes, out) {
-    const codes = new Uint8Array(16);
-    for (let b = 0, o = 0; o < out.length; b += 10, o += 16) {
-      const base = (bytes[b]! - 100) / 100;
-      const scale = bytes[b + 1]! / 1000;
-      readNibbles(bytes, b + 2, codes);
-      for (let j = 0; j < 16; j++) out[o + j] = codes[j]! * scale + base;
-    }
-  },
-  grid: { codes: 16, write: (codes, out, at) => writeNibbles(out, at + 2, codes) },
-  encode(values, out) {
+export const q4_b16: NumberFormat = defineBlockFormat({
+  ...{ name: "Q4_B16", blockSize: 16, blockBytes: 10 },
+  codes: [{ at: 2, bits: 4, run: 1 }],
+  scales: { kind: "b16", integers: 0 },
+  grid: { codes: 16 },
+  encode({ values, out, writeCodes }) {
     checkFinite("Q4_B16", values);
     const codes = new Uint8Array(16);
     for (let b = 0, o = 0; o < values.length; b += 10, o += 16) {
@@ -43,7 +34,7 @@ export const q4_b16: NumberFormat = {
       for (let j = 0; j < 16; j++) {
         codes[j] = Math.max(0, Math.min(15, Math.round((values[o + j]! - base) * inverse)));
       }
-      writeNibbles(out, b + 2, codes);
+      writeCodes(codes, out, b);
     }
   },
-};
+});

@@ -3,6 +3,7 @@
 // A half of 128 values takes 64 low bytes (values 0..63 low nibble, 64..127 high) and 32 high bytes
 // (byte l: values l, l + 32, l + 64, l + 96, low bits first).
 
+import { defineBlockFormat } from "../block_format.ts";
 import { roundHalfEven, signedExtreme } from "../extremes.ts";
 import { fitSymmetric, ZERO_LIMIT } from "../fit.ts";
 import type { NumberFormat } from "../format.ts";
@@ -12,32 +13,14 @@ import { importanceWeights } from "../importance.ts";
 const f = Math.fround;
 
 /** 6-bit symmetric, 16 sub-blocks of 16 under one super-scale. */
-export const q6_k: NumberFormat = {
-  name: "Q6_K",
-  ggmlType: 14,
-  blockSize: 256,
-  blockBytes: 210,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 210, o += 256) {
-      const d = readF16(bytes, b + 208);
-      for (let sub = 0; sub < 16; sub++) {
-        const scale = d * ((bytes[b + 192 + sub]! << 24) >> 24);
-        const half = sub >> 3;
-        const low = b + half * 64 + (sub & 3) * 16;
-        const lowShift = sub & 4;
-        const high = b + 128 + half * 32 + (sub & 1) * 16;
-        const highShift = sub & 6;
-        for (let l = 0; l < 16; l++) {
-          const q = ((bytes[low + l]! >> lowShift) & 15) |
-            (((bytes[high + l]! >> highShift) & 3) << 4);
-          out[o + sub * 16 + l] = scale * (q - 32);
-        }
-      }
-    }
-  },
-  grid: { codes: 64, write: writeCodes },
+export const q6_k: NumberFormat = defineBlockFormat({
+  ...{ name: "Q6_K", ggmlType: 14, blockSize: 256, blockBytes: 210 },
+  codes: [{ at: 0, bits: 4, run: 64 }, { at: 128, bits: 2, run: 32 }],
+  offset: 32,
+  scales: { kind: "k16", floats: [208], integers: 192 },
+  grid: { codes: 64 },
   usesImportance: true,
-  encode(values, out, options = {}) {
+  encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options, 256);
     const block = new Float32Array(256);
     const codes = new Uint8Array(256);
@@ -64,13 +47,4 @@ export const q6_k: NumberFormat = {
       writeCodes(codes, out, b);
     }
   },
-};
-
-function writeCodes(codes: Uint8Array, out: Uint8Array, at: number): void {
-  out.fill(0, at, at + 192);
-  for (let i = 0; i < 256; i++) {
-    const half = i >> 7;
-    out[at + half * 64 + (i & 63)]! |= (codes[i]! & 15) << (4 * ((i >> 6) & 1));
-    out[at + 128 + half * 32 + (i & 31)]! |= (codes[i]! >> 4) << (2 * ((i >> 5) & 3));
-  }
-}
+});

@@ -5,6 +5,8 @@
 // "Soft" extremes, which upstream may cut outliers by, are the true extremes here: outliers have a place
 // of their own in a policy.
 
+import type { CodePacking } from "../block.ts";
+import { defineBlockFormat } from "../block_format.ts";
 import { roundHalfAway } from "../extremes.ts";
 import { checkFinite } from "../finite.ts";
 import type { NumberFormat } from "../format.ts";
@@ -21,11 +23,13 @@ export function defineQ8Gl(columns: number): NumberFormat {
     throw new RangeError(`Cannot use ${name}: rows have at least one value`);
   }
   const blockBytes = 8 + columns;
-  return {
-    name,
-    blockSize: columns,
-    blockBytes,
+  return defineBlockFormat({
+    ...{ name, blockSize: columns, blockBytes },
+    rowFamily: "Q8_GL",
     scope: "tensor",
+    codes: magnitudes(columns),
+    signed: true,
+    scales: { kind: "sides", floats: [0, 4] },
     decode(bytes, out) {
       for (let b = 0, o = 0; o < out.length; b += blockBytes, o += columns) {
         const above = readF32(bytes, b);
@@ -36,19 +40,40 @@ export function defineQ8Gl(columns: number): NumberFormat {
         }
       }
     },
-    encode(values, out, { range = rangeOf(values) } = {}) {
+    encode({ values, out, options: { range = rangeOf(values) }, writeCodes }) {
       checkFinite(name, values);
       const above = Math.fround(Math.max(0, range[1]) / 127);
       const below = Math.fround(Math.max(0, -range[0]) / 127);
       const code = (value: number): number => {
         const scale = value < 0 ? below : above;
         const magnitude = scale === 0 ? 0 : Math.min(127, roundHalfAway(Math.abs(value) / scale));
-        return value < 0 && magnitude > 0 ? 128 + magnitude : magnitude;
+        return value < 0 ? -magnitude : magnitude;
       };
+      const codes = new Uint8Array(columns);
       for (let b = 0, o = 0; o < values.length; b += blockBytes, o += columns) {
         writeF32(out, b, above);
         writeF32(out, b + 4, below);
-        for (let j = 0; j < columns; j++) out[b + 8 + j] = code(values[o + j]!);
+        for (let j = 0; j < columns; j++) codes[j] = code(values[o + j]!);
+        writeCodes(codes, out, b);
+      }
+    },
+  });
+}
+
+/** Signed bytes as a magnitude under a sign. */
+function magnitudes(columns: number): CodePacking {
+  return {
+    ...{ name: "magnitudes", bits: 8, at: 8 },
+    pack(codes, out, at) {
+      for (let j = 0; j < columns; j++) {
+        const code = codes[j]!;
+        out[at + 8 + j] = code < 128 ? code : 128 + (256 - code);
+      }
+    },
+    unpack(bytes, at, codes) {
+      for (let j = 0; j < columns; j++) {
+        const byte = bytes[at + 8 + j]!;
+        codes[j] = byte < 128 ? byte : 128 - byte;
       }
     },
   };

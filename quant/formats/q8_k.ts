@@ -2,23 +2,18 @@
 // ggml quantises activations to it for the K formats and never stores it in files. The value furthest
 // from zero becomes -127 or 127 with d of either sign, as in ggml.
 
+import { defineBlockFormat } from "../block_format.ts";
 import type { NumberFormat } from "../format.ts";
 import { roundHalfEven, signedExtreme } from "../extremes.ts";
-import { readF32, writeF32 } from "../half.ts";
+import { writeF32 } from "../half.ts";
 
 /** 8-bit symmetric, one float32 scale for 256 values, with sums, for activations. */
-export const q8_k: NumberFormat = {
-  name: "Q8_K",
-  ggmlType: 15,
-  blockSize: 256,
-  blockBytes: 292,
-  decode(bytes, out) {
-    for (let b = 0, o = 0; o < out.length; b += 292, o += 256) {
-      const d = readF32(bytes, b);
-      for (let j = 0; j < 256; j++) out[o + j] = d * ((bytes[b + 4 + j]! << 24) >> 24);
-    }
-  },
-  encode(values, out) {
+export const q8_k: NumberFormat = defineBlockFormat({
+  ...{ name: "Q8_K", ggmlType: 15, blockSize: 256, blockBytes: 292 },
+  codes: [{ at: 4, bits: 8, run: 1 }],
+  signed: true,
+  scales: { kind: "f", floats: [0] },
+  encode({ values, out }) {
     for (let b = 0, o = 0; o < values.length; b += 292, o += 256) {
       const extreme = signedExtreme(values, o, 256);
       const inverse = extreme === 0 ? 0 : Math.fround(-127 / extreme);
@@ -35,4 +30,4 @@ export const q8_k: NumberFormat = {
       }
     }
   },
-};
+});

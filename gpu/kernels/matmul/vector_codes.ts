@@ -1,5 +1,5 @@
-// WGSL that reads codes of several columns: indices of points with signs, digits of base 3 (layouts/vector_formats.ts,
-// layouts/ternary_formats.ts). Coordinates of points are bytes of `w_table`, so that a point of eight columns is two
+// WGSL that reads codes of several columns: indices of points with signs, digits of base 3 (layouts/point_planes.ts,
+// layouts/code_layout.ts). Coordinates of points are bytes of `w_table`, so that a point of eight columns is two
 // of its words, and signs are applied to four bytes at a time.
 
 import type { VectorKind } from "../../layouts/code_planes.ts";
