@@ -1,6 +1,7 @@
 // Every hyperparameter that specs may speak of, and what its value may be. A new atom that needs a new
 // number adds a line here; where files write it is data (specs/names.json and the specs themselves).
 
+import { FormatError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue } from "../formats/source.ts";
 
 /**
@@ -115,3 +116,78 @@ type FieldValue<K> = K extends "count" | "positive" | "index" ? number
 export type FoundHyperparameters = {
   readonly [K in FieldName]?: FieldValue<typeof FIELDS[K]["kind"]>;
 };
+
+/**
+ * A value of a file or a spec, as its field takes it.
+ *
+ * @throws {FormatError} Naming the place, what is allowed and what it is.
+ * @throws {UnsupportedError} For values per layer that differ.
+ */
+export function checkField(
+  name: FieldName,
+  raw: MetadataValue,
+  at: { file: string; place: string },
+): unknown {
+  const { kind, max = Infinity } = FIELDS[name] as { kind: FieldKind; max?: number };
+  const value = unwrap(raw, kind, at);
+  const fail = (wanted: string): never => {
+    throw new FormatError(`must be ${wanted}, and is ${describe(value)}`, at);
+  };
+  switch (kind) {
+    case "count":
+    case "index": {
+      const min = kind === "count" ? 1 : 0;
+      const fits = typeof value === "number" && Number.isInteger(value);
+      return fits && value >= min && value <= max
+        ? value
+        : fail(`an integer from ${min} to ${max}`);
+    }
+    case "positive":
+      return typeof value === "number" && value > 0 && value <= max
+        ? value
+        : fail(`a number above 0, at most ${max}`);
+    case "flag":
+      return typeof value === "boolean" ? value : fail("true or false");
+    case "word":
+      return typeof value === "string" ? value : fail("a string");
+    case "words":
+      return Array.isArray(value) &&
+          value.every((item) => ["string", "number", "boolean"].includes(typeof item))
+        ? value.map(String)
+        : fail("a list of strings");
+    case "indices":
+      return Array.isArray(value) && value.every((item) => Number.isInteger(item))
+        ? value
+        : fail("a list of whole numbers");
+    case "record":
+      return typeof value === "object" && value !== null && !Array.isArray(value)
+        ? value
+        : fail("an object");
+  }
+}
+
+// Some writers store one value per layer; where all are equal they mean the plain number.
+function unwrap(value: MetadataValue, kind: string, at: { file: string; place: string }): unknown {
+  if (!isList(value) || kind === "words" || kind === "indices") return value;
+  const items = Array.from(value as ArrayLike<unknown>);
+  if (items.length > 0 && items.every((item) => item === items[0])) return items[0];
+  throw new UnsupportedError(
+    `has a value per layer (${describe(items)}), and layers of different sizes are not built`,
+    at,
+  );
+}
+
+/** A value in a message. */
+export function describe(value: unknown): string {
+  const text = typeof value === "bigint"
+    ? `${value}`
+    : typeof value === "number"
+    ? `number ${value}`
+    : `${typeof value} ${JSON.stringify(value) ?? ""}`;
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+/** Whether a value is a list of any kind. */
+export function isList(value: unknown): boolean {
+  return Array.isArray(value) || ArrayBuffer.isView(value);
+}

@@ -6,11 +6,13 @@
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue, WeightFile } from "../formats/source.ts";
 import {
-  type FieldKind,
+  checkField,
+  describe,
   type FieldName,
   FIELDS,
   type FoundHyperparameters,
   HYPERPARAMETERS,
+  isList,
 } from "./hparam_fields.ts";
 import { metadataAt } from "./metadata.ts";
 import { sizeNames, sizeOf } from "./sizes.ts";
@@ -80,7 +82,7 @@ export function readHyperparameters(
   const keyOf = (name: FieldName) =>
     names.hyperparameters[name]?.[0]?.replace("{arch}", architecture) ?? name;
   const { derived = {}, required = [] } = spec;
-  return complete(found, { file, keyOf, vocabulary, derived, required, convention });
+  return completeHyperparameters(found, { file, keyOf, vocabulary, derived, required, convention });
 }
 
 /** What a file says, after defaults. */
@@ -119,10 +121,6 @@ function findHyperparameters(
 function isListed(name: string): boolean {
   const { kind } = FIELDS[name as FieldName];
   return kind === "words" || kind === "indices";
-}
-
-function isList(value: unknown): boolean {
-  return Array.isArray(value) || ArrayBuffer.isView(value);
 }
 
 function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): void {
@@ -166,8 +164,9 @@ function checkRopeRecords(file: WeightFile): void {
   }
 }
 
-interface CompleteOptions {
-  readonly file: WeightFile;
+/** What is known of a model beside the numbers in its file. */
+export interface CompleteOptions {
+  readonly file: Pick<WeightFile, "name">;
   readonly keyOf: (name: FieldName) => string;
   readonly vocabulary: number | undefined;
   /** Expressions for what a file leaves out. */
@@ -197,7 +196,15 @@ function derive(
   return found as FoundHyperparameters;
 }
 
-function complete(given: FoundHyperparameters, options: CompleteOptions): Hyperparameters {
+/**
+ * Numbers with what follows from others, checked.
+ *
+ * @throws {FormatError} If one is missing or impossible.
+ */
+export function completeHyperparameters(
+  given: FoundHyperparameters,
+  options: CompleteOptions,
+): Hyperparameters {
   const { file, keyOf } = options;
   const found = derive(given, options);
   const fail = (name: FieldName, message: string): never => {
@@ -285,67 +292,4 @@ function ropeScaling(
   if (type !== undefined) return {};
   const factor = ropeScaling?.factor ?? ropeLinearFactor;
   return factor ? { ropeScaling: { ...ropeScaling, type: "linear", factor } } : {};
-}
-
-function checkField(
-  name: FieldName,
-  raw: MetadataValue,
-  at: { file: string; place: string },
-): unknown {
-  const { kind, max = Infinity } = FIELDS[name] as { kind: FieldKind; max?: number };
-  const value = unwrap(raw, kind, at);
-  const fail = (wanted: string): never => {
-    throw new FormatError(`must be ${wanted}, and is ${describe(value)}`, at);
-  };
-  switch (kind) {
-    case "count":
-    case "index": {
-      const min = kind === "count" ? 1 : 0;
-      const fits = typeof value === "number" && Number.isInteger(value);
-      return fits && value >= min && value <= max
-        ? value
-        : fail(`an integer from ${min} to ${max}`);
-    }
-    case "positive":
-      return typeof value === "number" && value > 0 && value <= max
-        ? value
-        : fail(`a number above 0, at most ${max}`);
-    case "flag":
-      return typeof value === "boolean" ? value : fail("true or false");
-    case "word":
-      return typeof value === "string" ? value : fail("a string");
-    case "words":
-      return Array.isArray(value) &&
-          value.every((item) => ["string", "number", "boolean"].includes(typeof item))
-        ? value.map(String)
-        : fail("a list of strings");
-    case "indices":
-      return Array.isArray(value) && value.every((item) => Number.isInteger(item))
-        ? value
-        : fail("a list of whole numbers");
-    case "record":
-      return typeof value === "object" && value !== null && !Array.isArray(value)
-        ? value
-        : fail("an object");
-  }
-}
-
-// Some writers store one value per layer; where all are equal they mean the plain number.
-function unwrap(value: MetadataValue, kind: string, at: { file: string; place: string }): unknown {
-  if (!isList(value) || kind === "words" || kind === "indices") return value;
-  const items = Array.from(value as ArrayLike<unknown>);
-  if (items.length > 0 && items.every((item) => item === items[0])) return items[0];
-  throw new UnsupportedError(
-    `has a value per layer (${describe(items)}), and layers of different sizes are not built`,
-    at,
-  );
-}
-
-function describe(value: unknown): string {
-  const text = typeof value === "bigint"
-    ? `${value}`
-    : typeof value === "number"
-    ? `number ${value}`
-    : `${typeof value} ${JSON.stringify(value) ?? ""}`;
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }

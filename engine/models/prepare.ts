@@ -85,6 +85,11 @@ const NETWORKS: Readonly<Record<Network, NetworkKind>> = {
   },
 };
 
+/** The graph of a model, whatever its network. @throws As `buildModel`. */
+export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<BuiltModel> {
+  return NETWORKS[parts.resolved.spec.network ?? "decoder"].build(parts, options);
+}
+
 /**
  * Plans a model.
  *
@@ -111,10 +116,10 @@ export async function prepareModel(
     });
   const parts = { ...own, ...changes && { adapters: changes } };
   const network = parts.resolved.spec.network ?? "decoder";
-  const { limitsOf, build, symbols } = NETWORKS[network];
+  const { limitsOf, symbols } = NETWORKS[network];
   const limits = limitsOf(options, params);
   checkKvFormat(limits.kvFormat, kernels, file.name);
-  const built = await build(parts, {
+  const built = await buildNetwork(parts, {
     capacity: limits.contextLength,
     cacheType: limits.kvFormat.toLowerCase() as Lowercase<KvFormat>,
     embeddings: limits.embeddings,

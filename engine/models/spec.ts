@@ -9,7 +9,12 @@
 
 import { anything, list, record, table, text } from "./check.ts";
 import { FormatError } from "../errors.ts";
-import { type FoundHyperparameters, HYPERPARAMETERS } from "./hparam_fields.ts";
+import {
+  checkField,
+  type FieldName,
+  type FoundHyperparameters,
+  HYPERPARAMETERS,
+} from "./hparam_fields.ts";
 import { sizeNames } from "./sizes.ts";
 import { checkReads } from "./spec_reads.ts";
 import {
@@ -157,10 +162,17 @@ function checkReferences(spec: ModelSpec, names: Names, file: string): void {
   for (const what of ["defaults", "derived"] as const) {
     for (const key of Object.keys(spec[what] ?? {})) refer(what, key);
   }
+  const check = (place: string, values: object = {}) => {
+    for (const [key, value] of Object.entries(values)) {
+      checkField(key as FieldName, value, { file, place: `${place}.${key}` });
+    }
+  };
+  check("defaults", spec.defaults);
   for (const key of spec.required ?? []) refer("required", key);
   for (const [key, size] of Object.entries(spec.derived ?? {})) referSize(`derived.${key}`, size);
   for (const { when = {}, given = [], absent = [] } of spec.cases ?? []) {
     for (const key of [...Object.keys(when), ...given, ...absent]) refer("cases", key);
+    check("cases", when);
   }
   const factors = {
     embedding: spec.embedding.scale,

@@ -1,9 +1,9 @@
 // Checks a spec file as a whole, for whoever writes one: under every convention that it matches, and with
-// each of its cases, so that a fault in a branch that no file at hand takes is found too.
+// each of its cases, so that a fault in a branch that no file at hand takes is found too; each is built.
 
 import { FormatError } from "../errors.ts";
-import type { FoundHyperparameters } from "./hparam_fields.ts";
 import { type Convention, type ResolvedSpec, resolveSpec } from "./spec.ts";
+import { tryBuild } from "./spec_trial.ts";
 import names from "./specs/names.json" with { type: "json" };
 
 /** What was checked. */
@@ -15,11 +15,12 @@ export interface SpecReport {
 }
 
 /**
- * Checks the content of a spec file.
+ * Checks the content of a spec file, and builds small models of it.
  *
  * @throws {FormatError} Naming the key, what stood there and what is allowed.
+ * @throws {UnsupportedError} If its blocks do not go together.
  */
-export function checkSpec(json: unknown, file: string): SpecReport {
+export async function checkSpec(json: unknown, file: string): Promise<SpecReport> {
   const all: readonly Convention[] = ["huggingface", "gguf"];
   const resolve = (convention: Convention) => resolveSpec(json, names, { convention, file });
   const { spec } = resolve("huggingface");
@@ -27,15 +28,17 @@ export function checkSpec(json: unknown, file: string): SpecReport {
   if (conventions.length === 0) {
     throw new FormatError("names no architecture of any container", { file, place: "matches" });
   }
-  const cases = conventions.map((convention) => tryCases(resolve(convention)));
-  return { name: spec.name, conventions, cases: cases.reduce((a, b) => a + b, 0) };
+  let cases = 0;
+  for (const convention of conventions) cases += await tryCases(resolve(convention), file);
+  return { name: spec.name, conventions, cases };
 }
 
-function tryCases({ spec, specialize }: ResolvedSpec): number {
-  const cases = spec.cases ?? [];
-  for (const { when = {}, given = [], stored = [] } of cases) {
-    const found = { ...Object.fromEntries(given.map((name) => [name, 1])), ...when };
-    specialize(found as FoundHyperparameters, (role) => stored.includes(role));
+async function tryCases(resolved: ResolvedSpec, file: string): Promise<number> {
+  const cases = resolved.spec.cases ?? [];
+  for (const hasAll of [true, false]) await tryBuild(resolved, { has: () => hasAll }, file);
+  for (const { when = {}, given = [], absent = [], stored = [] } of cases) {
+    const conditions = { when, given, absent, has: (role: string) => stored.includes(role) };
+    await tryBuild(resolved, conditions, file);
   }
   return cases.length;
 }

@@ -1,9 +1,10 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { FormatError } from "../errors.ts";
 import { describeFile } from "./describe_spec.ts";
 import { checkSpec } from "./spec_check.ts";
 import { specSchema } from "./spec_schema.ts";
 import { specFiles } from "./specs/mod.ts";
+import llama from "./specs/llama.json" with { type: "json" };
 import schema from "./spec_schema.json" with { type: "json" };
 import { openModel } from "./open_model.ts";
 import { fixturePath } from "../../tests/support/fixtures.ts";
@@ -77,14 +78,36 @@ Deno.test("every shipped spec says where an editor finds the schema", () => {
   }
 });
 
-Deno.test("checkSpec() tries every case and names the key of a fault in one", () => {
-  for (const file of specFiles) assertEquals(checkSpec(file, "x.json").name, file.name);
+Deno.test("checkSpec() tries every case and names the key of a fault in one", async () => {
+  for (const file of specFiles) assertEquals((await checkSpec(file, "x.json")).name, file.name);
   const [good] = specFiles as unknown as readonly Record<string, unknown>[];
   const cases = [{ given: ["experts"], use: { norm: { kind: "batch" } } }];
-  const fault = assertThrows(() => checkSpec({ ...good, cases }, "mine.json"), FormatError);
+  const fault = await assertRejects(() => checkSpec({ ...good, cases }, "mine.json"), FormatError);
   assertMatch(fault.message, /mine\.json, norm\.kind: must be one of/);
   const nobody = { ...good, matches: { huggingface: [], gguf: [] } };
-  assertThrows(() => checkSpec(nobody, "mine.json"), FormatError);
+  await assertRejects(() => checkSpec(nobody, "mine.json"), FormatError);
+});
+
+Deno.test("checkSpec() tells a spec that no model can be built of", async () => {
+  const refused = async (change: object, message: RegExp) => {
+    const error = await assertRejects(() => checkSpec({ ...llama, ...change }, "mine.json"));
+    assertMatch((error as Error).message, message);
+  };
+  await refused({ defaults: { ...llama.defaults, headDim: 33 } }, /rotates 33 channels of heads/);
+  await refused({ defaults: { ...llama.defaults, heads: 6, kvHeads: 4 } }, /does not divide the 6/);
+  await refused({ defaults: { ...llama.defaults, activation: "mish" } }, /"mish" is not built/);
+  const { attention, containers: { huggingface, gguf: { cases: _cases, ...gguf } } } = llama;
+  const containers = { huggingface, gguf };
+  const sliding = {
+    ...attention,
+    kinds: { full: { ...attention.kinds.full, window: "windowStart" } },
+  };
+  await refused(
+    { attention: sliding, containers },
+    /windowStart: is missing, and the model cannot/,
+  );
+  const embedding = { scale: 1, positions: { offset: 0 } };
+  await refused({ embedding }, /names\.tensors\.positions: has no name for it/);
 });
 
 Deno.test("describeFile() tells the blocks of a model after its cases", async () => {

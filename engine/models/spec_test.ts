@@ -80,6 +80,19 @@ Deno.test("a wrong value is refused with its path, what is allowed and what it i
   assertMatch(messageOf({ embedding: {} }), /embedding\.scale: is missing/);
 });
 
+Deno.test("a default that its field cannot have is refused", () => {
+  assertMatch(
+    messageOf({ defaults: { layers: 2.5 } }),
+    /defaults\.layers: must be an integer from 1/,
+  );
+  assertMatch(
+    messageOf({ defaults: { normEpsilon: "rms" } }),
+    /defaults\.normEpsilon: must be a num/,
+  );
+  const cases = [{ when: { heads: true }, use: {} }];
+  assertMatch(messageOf({ cases }), /cases\.heads: must be an integer/);
+});
+
 Deno.test("a reference to an unknown kind, hyperparameter or tensor is refused", () => {
   const attention = (change: Record<string, unknown>) =>
     messageOf({

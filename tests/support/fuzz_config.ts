@@ -136,7 +136,7 @@ async function tryText(text: string): Promise<void> {
     const model = await openModel(fixturePath("models/llama"));
     try {
       const { json } = await ownForm(given, model);
-      if (json === given) checkSpec(json, "fuzz.json");
+      if (json === given) await checkSpec(json, "fuzz.json");
       await build(model, json);
     } finally {
       model.close();

@@ -64,7 +64,7 @@ async function check(file: string, json: boolean, { terminal }: Context): Promis
     return 0;
   }
   const { checkSpec } = await import("../../models/spec_check.ts");
-  const report = checkSpec(content, file);
+  const report = await checkSpec(content, file);
   const { name, conventions, cases } = report;
   terminal.out(
     json
