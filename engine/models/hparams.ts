@@ -4,7 +4,7 @@
 // is refused with the key that said so (fixtures: stage "model build").
 
 import { FormatError, UnsupportedError } from "../errors.ts";
-import type { MetadataValue, WeightFile } from "../formats/source.ts";
+import type { WeightFile } from "../formats/source.ts";
 import {
   checkField,
   describe,
