@@ -86,8 +86,8 @@ Deno.test("a default that its field cannot have is refused", () => {
     /defaults\.layers: must be an integer from 1/,
   );
   assertMatch(
-    messageOf({ defaults: { normEpsilon: "rms" } }),
-    /defaults\.normEpsilon: must be a num/,
+    messageOf({ defaults: { ropeTheta: "rms" } }),
+    /defaults\.ropeTheta: must be a num/,
   );
   const cases = [{ when: { heads: true }, use: {} }];
   assertMatch(messageOf({ cases }), /cases\.heads: must be an integer/);
