@@ -7,6 +7,8 @@
 import { openModel } from "../engine/models/open_model.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { prepareModel } from "../engine/models/prepare.ts";
+import { type PlanExecutable, prepareExecutable } from "../engine/run/executable.ts";
+import { addRows, clearStep, createStep, WANTED } from "../engine/run/step.ts";
 import { createWasmBackend, type WasmPlan } from "../engine/run/wasm/backend.ts";
 import { machineName } from "./support/figures.ts";
 import { leastMs, type Limits, limitsText, machineLimits } from "./support/limits.ts";
@@ -95,7 +97,7 @@ async function* profiles(
   const load = { contextLength: CONTEXT, precision };
   const prepared = await prepareModel(file, load, await openDevice("wasm", { threads }));
   const backend = createWasmBackend({ threads, profile: true });
-  const executable = await backend.prepare(prepared.plan, { slots: 1 });
+  const executable = await prepareExecutable(backend, prepared.plan, { slots: 1 });
   file.close();
   executable.openSlot();
   const batch = prepared.plan.limits.M as number;
@@ -116,25 +118,16 @@ async function* profiles(
 
 /** Runs the steps; time by kernel, and of the whole. */
 async function measureSteps(
-  executable: WasmPlan,
+  executable: PlanExecutable<WasmPlan>,
   ids: readonly number[],
   { rows, position, steps }: Run,
 ): Promise<{ readonly entries: readonly Entry[]; readonly ms: number }> {
-  const [tokens, positions, slots, logitRows] = ["tokens", "positions", "slots", "logit_rows"]
-    .map((name) => executable.input(name) as Int32Array) as [
-      Int32Array,
-      Int32Array,
-      Int32Array,
-      Int32Array,
-    ];
+  const table = createStep(rows);
+  const tokens = Array.from({ length: rows }, (_, row) => ids[row % ids.length]!);
   const step = async (): Promise<void> => {
-    for (let row = 0; row < rows; row++) {
-      tokens[row] = ids[row % ids.length]!;
-      positions[row] = position + row;
-      slots[row] = 0;
-    }
-    logitRows[0] = rows - 1;
-    await executable.run({ M: rows, L: 1 });
+    clearStep(table);
+    addRows(table, { tokens, position, slot: 0, wanted: WANTED.logits });
+    await executable.run(table);
   };
   for (let i = 0; i < 3; i++) await step();
   executable.profile!();
@@ -144,12 +137,12 @@ async function measureSteps(
 }
 
 function figuresOf(
-  executable: WasmPlan,
+  executable: PlanExecutable<WasmPlan>,
   { rows, position, steps }: Run,
   { entries, ms }: { readonly entries: readonly Entry[]; readonly ms: number },
   limits: Limits,
 ): Omit<StepProfile, "case"> {
-  const { plan, kernels } = executable;
+  const { plan, kernels } = executable.prepared;
   const opOf = new Map(plan.steps.map(({ node }, i) => [kernels[i]!, node.op]));
   const work = workByOp(plan, { bindings: { M: rows, L: 1 }, position });
   const inKernels = entries.reduce((sum, entry) => sum + entry.ms, 0);

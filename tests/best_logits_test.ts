@@ -4,7 +4,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { generate, type GenerateOptions, load, type Model, type Session } from "../mod.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
-import type { StepWish } from "../engine/run/backend.ts";
+import { WANTED } from "../engine/run/step.ts";
 import { loadTiny } from "./support/models.ts";
 import { writeRandomLlama } from "./support/random_llama.ts";
 
@@ -31,20 +31,23 @@ function countNarrow(model: Model): { steps: number; count: number } {
   const executable = executableOf(model);
   const { run } = executable;
   const narrow = { steps: 0, count: 0 };
-  executable.run = (bindings, wish) => {
-    const done = run(bindings, wish);
+  executable.run = async (step) => {
+    await run(step);
     narrow.steps++;
-    if (executable.bestLogits!()) narrow.count++;
-    return done;
+    if (executable.best(step.count - 1)) narrow.count++;
   };
   return narrow;
 }
 
-/** Lets no wish through to the device. */
+/** Wants whole rows where the best were wanted. */
 function wishless(model: Model): void {
   const executable = executableOf(model);
   const { run } = executable;
-  executable.run = (bindings, _wish?: StepWish) => run(bindings);
+  executable.run = (step) => {
+    const { wanted, count } = step;
+    for (let row = 0; row < count; row++) if (wanted[row]! > 0) wanted[row] = WANTED.logits;
+    return run(step);
+  };
 }
 
 async function withModels(run: (model: Model, whole: Model) => Promise<void>): Promise<void> {
@@ -145,11 +148,11 @@ Deno.test("a logit of NaN is told, and one of +Infinity taken, as where whole ro
         const executable = executableOf(from);
         const { run } = executable;
         // What the head gives is broken before it is looked at, as by weights that overflow.
-        const before = executable.bestLogits;
-        executable.run = (bindings, wish) => {
-          void run(bindings, wish);
-          executable.output("logits")[17] = value;
-          const best = before!();
+        executable.run = (step) => {
+          void run(step);
+          const row = step.count - 1;
+          executable.logits(row)[17] = value;
+          const best = executable.best(row);
           if (best) Object.assign(best.logits, { 0: value }), best.ids[0] = 17;
         };
         try {

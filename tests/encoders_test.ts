@@ -24,7 +24,6 @@ import {
   TroodonError,
   UnsupportedError,
 } from "../mod.ts";
-import type { DimEnv } from "../engine/graph/dim/mod.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import { goldenEmbedding } from "../tools/fixtures/golden_embedding.ts";
 import { fixturePath, readFixture } from "./support/fixtures.ts";
@@ -316,16 +315,16 @@ Deno.test("a source is encoded once, however long the answer and however many th
   using model = await loadToy("m2m100", { sessions: 4, logitRows: 3 });
   const { executable } = (model as LoadedModel).runtime;
   const run = executable.run;
-  const steps: DimEnv[] = [];
-  executable.run = (bindings) => {
-    steps.push(bindings);
-    return run.call(executable, bindings);
+  const steps: [isSource: boolean, rows: number][] = [];
+  executable.run = (step) => {
+    steps.push([step.isSource, step.count]);
+    return run(step);
   };
   await generate(model, "w45 w91 w26", { maxTokens: 5, ignoreEos: true }).result;
-  assertEquals(steps, [{ E: 4, M: 0, L: 0 }, ...new Array(5).fill({ E: 0, M: 1, L: 1 })]);
+  assertEquals(steps, [[true, 4], ...new Array(5).fill([false, 1])]);
   steps.length = 0;
   await beamSearch(model, "w45 w91 w26", { beams: 3, maxTokens: 4, endIds: [] });
-  assertEquals(steps.map(({ E, M }) => [E, M]), [[4, 0], [0, 1], [0, 3], [0, 3], [0, 3]]);
+  assertEquals(steps, [[true, 4], [false, 1], [false, 3], [false, 3], [false, 3]]);
 });
 
 for (const device of DEVICES) {

@@ -12,6 +12,7 @@ import { FormatError, ResourceError } from "../engine/errors.ts";
 import type { Session } from "../engine/decode/session.ts";
 import type { LoadedModel } from "../engine/decode/loaded_model.ts";
 import type { LoadOptions, Model } from "../engine/decode/model.ts";
+import type { PlanExecutable } from "../engine/run/executable.ts";
 import type { WasmPlan } from "../engine/run/wasm/backend.ts";
 import { loadTiny } from "./support/models.ts";
 
@@ -249,9 +250,10 @@ Deno.test("wasm: decode steps allocate neither array buffers nor WASM memory", a
   };
   await decode(80); // warm-up
   const { executable } = (model as LoadedModel).runtime;
-  const committed = (executable as WasmPlan).committedBytes;
+  const { prepared } = executable as PlanExecutable<WasmPlan>;
+  const committed = prepared.committedBytes;
   assertEquals(await countBuffers(() => decode(200)), 0);
-  assertEquals((executable as WasmPlan).committedBytes, committed);
+  assertEquals(prepared.committedBytes, committed);
 });
 
 Deno.test("countBuffers() sees buffers and arrays that are made, and no views", async () => {

@@ -6,15 +6,11 @@
 
 import { openModel } from "../../engine/models/open_model.ts";
 import { openDevice } from "../../engine/run/devices.ts";
+import { prepareExecutable } from "../../engine/run/executable.ts";
+import { addRows, clearStep, createStep } from "../../engine/run/step.ts";
 import type { Precision } from "../../engine/decode/model.ts";
 import { prepareModel } from "../../engine/models/prepare.ts";
 import { type Engine, serve } from "../support/runner.ts";
-
-function indexOfLargest(values: ArrayLike<number>, from: number, count: number): number {
-  let best = from;
-  for (let i = from + 1; i < from + count; i++) if (values[i]! > values[best]!) best = i;
-  return best - from;
-}
 
 async function start(
   [path, threads, context, precision, rows]: readonly string[],
@@ -29,22 +25,15 @@ async function start(
     logitRows: Number(rows),
   };
   const { plan } = await prepareModel(file, limits, device);
-  const executable = await device.backend.prepare(plan, { slots: limits.sessions });
+  const executable = await prepareExecutable(device.backend, plan, { slots: limits.sessions });
   file.close();
   for (let slot = 0; slot < limits.sessions; slot++) executable.openSlot();
-  const input = (name: string) => executable.input(name) as Int32Array;
-  const tokens = input("tokens"), positions = input("positions"), slots = input("slots");
-  const wanted = input("logit_rows");
-  const logits = executable.output("logits") as Float32Array;
-  const vocabulary = logits.length / (plan.limits.L as number);
+  const step = createStep(plan.limits.M as number);
 
-  async function prefill(prompt: readonly number[], slot: number): Promise<void> {
-    prompt.forEach((id, row) => {
-      tokens[row] = id;
-      positions[row] = row;
-      slots[row] = slot;
-    });
-    await executable.run({ M: prompt.length, L: 0 });
+  async function prefill(tokens: readonly number[], slot: number): Promise<void> {
+    clearStep(step);
+    addRows(step, { tokens, slot });
+    await executable.run(step);
   }
 
   return {
@@ -52,17 +41,14 @@ async function start(
     batch: async (prompts, count) => {
       for (const [slot, prompt] of prompts.entries()) await prefill(prompt.slice(0, -1), slot);
       const start = performance.now();
-      const next = prompts.map((prompt) => prompt.at(-1)!);
-      for (let step = 0; step < count; step++) {
-        for (const [row, id] of next.entries()) {
-          tokens[row] = id;
-          positions[row] = prompts[row]!.length - 1 + step;
-          slots[row] = wanted[row] = row;
+      const next = prompts.map((prompt) => [prompt.at(-1)!]);
+      for (let i = 0; i < count; i++) {
+        clearStep(step);
+        for (const [slot, tokens] of next.entries()) {
+          addRows(step, { tokens, position: prompts[slot]!.length - 1 + i, slot, wanted: 1 });
         }
-        await executable.run({ M: prompts.length, L: prompts.length });
-        for (const row of next.keys()) {
-          next[row] = indexOfLargest(logits, row * vocabulary, vocabulary);
-        }
+        await executable.run(step);
+        for (const [row, tokens] of next.entries()) tokens[0] = executable.best(row)!.ids[0]!;
       }
       return { ms: performance.now() - start };
     },

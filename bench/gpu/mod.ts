@@ -8,7 +8,9 @@ import { gpuOption } from "../../engine/cli/gpu_flag.ts";
 import type { DimEnv } from "../../engine/graph/dim/mod.ts";
 import { openDevice } from "../../engine/run/devices.ts";
 import { type PreparedModel, prepareModel } from "../../engine/models/prepare.ts";
+import { type PlanExecutable, prepareExecutable } from "../../engine/run/executable.ts";
 import { createGpuBackend, type GpuPlan } from "../../engine/run/gpu/backend.ts";
+import { addRows, clearStep, createStep, type Step, WANTED } from "../../engine/run/step.ts";
 import { type Gpu, openGpu } from "../../gpu/gpu.ts";
 import { startChild } from "../../tools/support/children.ts";
 import { type Figure, machineName, median } from "../support/figures.ts";
@@ -174,11 +176,16 @@ async function providerOf({ gpu }: GpuBenchOptions) {
   return { ...provider && { provider } };
 }
 
-async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<GpuPlan> {
+/** What is measured, with the table of its steps. */
+interface Measured extends PlanExecutable<GpuPlan> {
+  readonly step: Step;
+}
+
+async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<Measured> {
   const backend = createGpuBackend({ gpu, stepsAhead, warmUp: true });
-  const executable = await backend.prepare(prepared.plan, { slots: 1 });
+  const executable = await prepareExecutable(backend, prepared.plan, { slots: 1 });
   executable.openSlot();
-  return executable;
+  return { ...executable, step: createStep(BATCH) };
 }
 
 function figureMaker({ gpu, shape, options }: Bench) {
@@ -211,37 +218,23 @@ async function rounds(
   return results;
 }
 
-function inputs(executable: GpuPlan): Int32Array[] {
-  return ["tokens", "positions", "slots", "logit_rows"].map((name) =>
-    executable.input(name) as Int32Array
-  );
-}
-
 /** Works for a while: an idle GPU runs at a fifth of its clock, and takes its time to leave it. */
-async function keepBusy(executable: GpuPlan): Promise<void> {
+async function keepBusy(executable: Measured): Promise<void> {
   const end = performance.now() + BUSY_MS;
   while (performance.now() < end) await prefill(executable, BATCH, 0);
 }
 
 /** Computes `length` tokens from a position on; the milliseconds that it takes, last logits included. */
-async function prefill(executable: GpuPlan, length: number, from: number): Promise<number> {
-  const [tokens, positions, slots, logitRows] = inputs(executable) as [
-    Int32Array,
-    Int32Array,
-    Int32Array,
-    Int32Array,
-  ];
-  const vocabulary = executable.output("logits").length;
+async function prefill(executable: Measured, length: number, from: number): Promise<number> {
+  const { step } = executable;
+  const vocabulary = executable.prepared.output("logits").length;
   const start = performance.now();
   for (let done = 0; done < length; done += BATCH) {
-    const rows = Math.min(BATCH, length - done);
-    for (let row = 0; row < rows; row++) {
-      tokens[row] = (from + done + row) * 7919 % vocabulary;
-      positions[row] = from + done + row;
-      slots[row] = 0;
-    }
-    logitRows[0] = rows - 1;
-    await executable.run({ M: rows, L: 1 });
+    const rows = Math.min(BATCH, length - done), position = from + done;
+    const tokens = Array.from({ length: rows }, (_, row) => (position + row) * 7919 % vocabulary);
+    clearStep(step);
+    addRows(step, { tokens, position, slot: 0, wanted: WANTED.logits });
+    await executable.run(step);
   }
   return performance.now() - start;
 }
@@ -255,25 +248,20 @@ function best(logits: Float32Array): number {
 
 /** Milliseconds of each of `count` greedy steps after `context` positions. */
 async function decode(
-  executable: GpuPlan,
+  executable: Measured,
   context: number,
   count: number,
 ): Promise<number[]> {
-  const [tokens, positions, slots, logitRows] = inputs(executable) as [
-    Int32Array,
-    Int32Array,
-    Int32Array,
-    Int32Array,
-  ];
-  const logits = executable.output("logits") as Float32Array;
+  const { step } = executable;
   const times: number[] = [];
+  const tokens = [0];
   for (let i = 0; i < count; i++) {
     const start = performance.now();
-    tokens[0] = executable.bestLogits?.()?.ids[0] ?? best(logits);
-    positions[0] = context + i;
-    slots[0] = 0;
-    logitRows[0] = 0;
-    await executable.run({ M: 1, L: 1 }, { bestLogits: 1 });
+    if (i > 0) tokens[0] = executable.best(0)?.ids[0] ?? best(executable.logits(0));
+    clearStep(step);
+    addRows(step, { tokens, position: context + i, slot: 0, wanted: 1 });
+    step.feedback = count - i - 1;
+    await executable.run(step);
     times.push(performance.now() - start);
   }
   return times;
@@ -281,7 +269,7 @@ async function decode(
 
 async function* decodeFigures(
   bench: Bench,
-  executable: GpuPlan,
+  executable: Measured,
   context: number,
   how: string,
 ): AsyncGenerator<Figure> {
@@ -308,19 +296,23 @@ async function* decodeFigures(
     "ms",
     slowest[Math.floor(0.95 * slowest.length)]!,
   );
-  if (executable.foreseenSteps > 0) {
-    yield figure(`decode at ${context}, ${how}: steps foreseen`, "", executable.foreseenSteps);
+  if (executable.prepared.foreseenSteps > 0) {
+    yield figure(
+      `decode at ${context}, ${how}: steps foreseen`,
+      "",
+      executable.prepared.foreseenSteps,
+    );
   } else yield* hostFigures(bench, executable, context);
 }
 
 /** What the host does in a step, apart. */
 async function* hostFigures(
   bench: Bench,
-  executable: GpuPlan,
+  executable: Measured,
   context: number,
 ): AsyncGenerator<Figure> {
   const figure = figureMaker(bench);
-  const times = await executable.timeHost({ M: 1, L: 1 });
+  const times = await executable.prepared.timeHost({ M: 1, L: 1 });
   for (const [name, ms] of Object.entries(times)) {
     yield figure(`at ${context}: host, ${name}`, "ms", ms);
   }
@@ -329,7 +321,7 @@ async function* hostFigures(
 /** Time of a decode step by kernel, and what part of the weights' bytes a second it makes. */
 async function* kernelFigures(
   bench: Bench,
-  executable: GpuPlan,
+  executable: Measured,
   { context, rows }: { readonly context: number; readonly rows: number },
 ): AsyncGenerator<Figure> {
   const figure = figureMaker(bench);
@@ -340,7 +332,7 @@ async function* kernelFigures(
   const steps: number[] = [];
   for (let i = 0; i < TIMED; i++) {
     await (rows === 1 ? decode(executable, context, 1) : prefill(executable, rows, context));
-    const times = await executable.timeDispatches(bindings);
+    const times = await executable.prepared.timeDispatches(bindings);
     const step = new Map<string, { ms: number; bytes: number; calls: number }>();
     for (const { name, shader, ms, weightBytes } of times) {
       const key = `${name} ${shader} of ${(weightBytes / 1e6).toFixed(2)} MB`;
@@ -360,7 +352,7 @@ async function* kernelFigures(
   }
   const whole = median(steps);
   yield figure(
-    `GPU time of a step, ${where}, ${executable.dispatches} dispatches`,
+    `GPU time of a step, ${where}, ${executable.prepared.dispatches} dispatches`,
     "ms",
     whole,
   );

@@ -3,9 +3,10 @@
 // its parent's slot where it can, and otherwise gets a copy of it. All beams are rows of one step.
 
 import { ResourceError } from "../errors.ts";
+import { addRows, type RowRun, WANTED } from "../run/step.ts";
 import type { LoadedModel } from "./loaded_model.ts";
 import type { BeamStep } from "./beam_search.ts";
-import { runStep, type Runtime, sourceLength, type SourceMemory } from "./runtime.ts";
+import { runStep, type Runtime } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
 
 /** Beams of one source. */
@@ -23,7 +24,6 @@ export interface BeamSlots extends Disposable {
  */
 export async function openBeams(
   model: LoadedModel,
-  source: SourceMemory,
   { tokens, beams, scales, signal }: {
     readonly tokens: readonly number[];
     readonly beams: number;
@@ -56,8 +56,9 @@ export async function openBeams(
 
   async function begin(prefix: readonly number[]): Promise<Float32Array> {
     places = [slots[0]!];
-    const rows = prefix.map((token, position) => ({ token, position, slot: slots[0]! }));
-    const [logits] = await runRows(runtime, source, { rows, memory, wanted: 1 });
+    const [logits] = await runRows(runtime, [
+      { tokens: prefix, slot: slots[0]!, source: memory, scales, wanted: WANTED.logits },
+    ]);
     length = prefix.length;
     return logits!;
   }
@@ -66,12 +67,14 @@ export async function openBeams(
     const moved = place(next, places, slots);
     for (const { from, to } of moved.copies) await copySlot(runtime, { from, to, length });
     places = moved.places;
-    const rows = next.map(({ token }, beam) => ({ token, position: length, slot: places[beam]! }));
+    const rows = next.map(({ token }, beam) => ({
+      ...{ tokens: [token], position: length, slot: places[beam]!, source: memory, scales },
+      wanted: WANTED.logits,
+    }));
     const logits: Float32Array[] = [];
     const size = Math.min(runtime.batch, runtime.logitRows);
     for (let from = 0; from < rows.length; from += size) {
-      const part = rows.slice(from, from + size);
-      logits.push(...await runRows(runtime, source, { rows: part, memory, wanted: part.length }));
+      logits.push(...await runRows(runtime, rows.slice(from, from + size)));
     }
     length++;
     return logits;
@@ -115,43 +118,16 @@ async function copySlot(
   }
 }
 
-interface Row {
-  readonly token: number;
-  readonly position: number;
-  readonly slot: number;
-}
-
-/** One step; logits of the last `wanted` rows, copied. */
-async function runRows(
-  runtime: Runtime,
-  source: SourceMemory,
-  { rows, memory, wanted }: {
-    readonly rows: readonly Row[];
-    readonly memory: number;
-    readonly wanted: number;
-  },
-): Promise<Float32Array[]> {
-  const { executable, lock, vocabulary } = runtime;
-  const release = await lock.acquire();
-  try {
-    const input = (name: string) => executable.input(name) as Int32Array;
-    const [tokens, positions, slots] = ["tokens", "positions", "slots"].map(input);
-    for (const [row, { token, position, slot }] of rows.entries()) {
-      tokens![row] = token;
-      positions![row] = position;
-      slots![row] = slot;
-    }
-    input("memory_slots").fill(memory, 0, rows.length);
-    input("memory_ends").fill(sourceLength(source, memory), 0, rows.length);
-    const logitRows = input("logit_rows");
-    for (let i = 0; i < wanted; i++) logitRows[i] = rows.length - wanted + i;
-    await runStep(runtime, { M: rows.length, L: wanted, E: 0 });
-    const all = executable.output("logits") as Float32Array;
-    return Array.from(
-      { length: wanted },
-      (_, i) => all.slice(i * vocabulary, (i + 1) * vocabulary),
-    );
-  } finally {
-    release();
-  }
+/** One step; logits of the last row of each run, copied. */
+async function runRows(runtime: Runtime, runs: readonly RowRun[]): Promise<Float32Array[]> {
+  const lasts: number[] = [];
+  return await runStep(runtime, {
+    write(step) {
+      for (const run of runs) {
+        addRows(step, run);
+        lasts.push(step.count - 1);
+      }
+    },
+    read: (executable) => lasts.map((row) => executable.logits(row).slice()),
+  });
 }

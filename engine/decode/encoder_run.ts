@@ -3,14 +3,15 @@
 
 import { adapterScales } from "./adapter_scales.ts";
 import { pause } from "../pause.ts";
-import type { EncoderFacts, Runtime } from "./runtime.ts";
+import { addRows, type Step, WANTED } from "../run/step.ts";
+import { type EncoderFacts, runStep, type Runtime } from "./runtime.ts";
 
 /** A text, or a pair, in ids. */
 export interface Sequence {
   readonly tokens: readonly number[];
   /** Index of the first token of the second text; none: all are of the first. */
   readonly second?: number;
-  /** Indices of the tokens whose head output is wanted. */
+  /** Indices of the tokens whose head output is wanted, rising. */
   readonly wanted?: readonly number[];
 }
 
@@ -50,7 +51,7 @@ export async function encodeSequences(
   read: (encoded: Encoded, index: number) => void,
   { adapters, signal }: EncoderCallOptions = {},
 ): Promise<void> {
-  const { executable, lock, batch, logitRows, encoder, hidden } = runtime;
+  const { batch, logitRows, encoder } = runtime;
   const scales = adapterScales(runtime, adapters);
   for (const sequence of sequences) check(runtime, sequence);
   for (let from = 0; from < sequences.length;) {
@@ -63,29 +64,22 @@ export async function encodeSequences(
       wanted += more.length;
       to++;
     }
-    const release = await lock.acquire(signal);
-    try {
-      const step = sequences.slice(from, to);
-      executable.setAdapterScales?.(0, scales);
-      writeStep(runtime, step);
-      await executable.run({ M: rows, ...encoder.head && { L: wanted } });
-      const states = executable.output("hidden") as Float32Array;
-      const outputs = encoder.head ? executable.output(encoder.head) as Float32Array : NONE;
-      let row = 0, place = 0;
-      for (const [index, sequence] of step.entries()) {
-        const { tokens, wanted: asked = [] } = sequence;
-        const end = row + tokens.length, last = place + asked.length;
-        const views = {
-          hidden: states.subarray(row * hidden, end * hidden),
-          head: outputs.subarray(place * encoder.headWidth, last * encoder.headWidth),
-        };
-        read(views, from + index);
-        row = end;
-        place = last;
-      }
-    } finally {
-      release();
-    }
+    const step = sequences.slice(from, to), first = from;
+    await runStep(runtime, {
+      signal,
+      write: (table) =>
+        step.forEach((sequence, text) => addText(table, sequence, { text, scales })),
+      read(executable) {
+        let row = 0;
+        for (const [index, { tokens, wanted: [asked, ...more] = [] }] of step.entries()) {
+          const head = encoder.head && asked !== undefined
+            ? executable.logits(row + asked, 1 + more.length)
+            : NONE;
+          read({ hidden: executable.hidden(row, tokens.length), head }, first + index);
+          row += tokens.length;
+        }
+      },
+    });
     from = to;
     if (from < sequences.length) await pause();
   }
@@ -113,20 +107,13 @@ function check(
   );
 }
 
-function writeStep({ executable, encoder }: EncoderRuntime, step: readonly Sequence[]): void {
-  const input = (name: string) => executable.input(name) as Int32Array;
-  const [ids, positions, starts, ends] = ["tokens", "positions", "starts", "ends"].map(input);
-  const types = encoder.hasTypes ? input("types") : undefined;
-  const rows = encoder.head ? input("logit_rows") : undefined;
-  let row = 0, place = 0;
-  for (const { tokens, second = tokens.length, wanted = [] } of step) {
-    for (const index of wanted) rows![place++] = row + index;
-    starts!.fill(row, row, row + tokens.length);
-    ends!.fill(row + tokens.length, row, row + tokens.length);
-    for (let index = 0; index < tokens.length; index++, row++) {
-      ids![row] = tokens[index]!;
-      positions![row] = index;
-      if (types) types[row] = index < second ? 0 : 1;
-    }
-  }
+function addText(
+  step: Step,
+  { tokens, second = tokens.length, wanted = [] }: Sequence,
+  { text, scales }: { readonly text: number; readonly scales: readonly number[] },
+): void {
+  const start = step.count;
+  addRows(step, { tokens, slot: text, scales, wanted: WANTED.hidden, wantedRows: tokens.length });
+  step.types.fill(1, start + second, step.count);
+  for (const index of wanted) step.wanted[start + index] = WANTED.logits;
 }

@@ -12,7 +12,6 @@ import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
 import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { pause } from "../pause.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
-import type { StepWish } from "../run/backend.ts";
 import type { TokenHistory } from "./sampling/history.ts";
 import type { Sampler } from "./sampling/sampler.ts";
 import type { Runtime } from "./runtime.ts";
@@ -20,6 +19,9 @@ import type { TimelineSession } from "./timeline_session.ts";
 
 /** Most of the best logits that a step is asked for. */
 const MOST_BEST = 64;
+
+/** Best tokens taken one behind the other that make it likely that the next one is taken too. */
+const CONFIDENCE = 3;
 
 /** A prompt in tokens. */
 export interface Prompt {
@@ -80,7 +82,7 @@ async function* decode(
   const tokenizer = runtime.tokenizer();
   // Where the sampler looks at few logits, a device need not hand over all.
   const isNarrow = logprobs === undefined && sampler.bestNeeded <= MOST_BEST;
-  const wish = isNarrow ? { bestLogits: sampler.bestNeeded } : undefined;
+  const best = isNarrow ? sampler.bestNeeded : undefined;
   const stream = createTextStream({
     decoder: createStreamDecoder(tokenizer, { skipSpecial: true, continues: prompt.continues }),
     stops: stop,
@@ -94,12 +96,15 @@ async function* decode(
     },
   };
   session.useScales(adapterScales(runtime, options.adapters));
-  await prefill(session, prompt, { signal, meter, wish });
+  await prefill(session, prompt, { signal, meter, best });
 
   const next = [0];
+  let streak = 0;
   for (let taken = 0; taken < maxTokens;) {
     const start = performance.now();
+    const likely = session.bestLogits()?.ids[0];
     const id = await sampleNext(session, sampler, history);
+    streak = id === likely ? streak + 1 : 0;
     if (taken++ === 0) meter.firstTokenMs = start - meter.start;
     tokens.push(id);
     meter.decodeTokens = taken;
@@ -123,7 +128,8 @@ async function* decode(
     next[0] = id;
     try {
       signal.throwIfAborted();
-      if (!await append(session, next, { prompt, options, signal, meter, wish })) {
+      const feedback = sampler.isGreedy || streak >= CONFIDENCE ? maxTokens - taken - 1 : 0;
+      if (!await append(session, next, { prompt, options, signal, meter, best, feedback })) {
         yield* flush(stream);
         return "context";
       }
@@ -157,11 +163,11 @@ function* flush(stream: TextStream): Generator<{ text: string; tokens: TokenInfo
 async function prefill(
   session: TimelineSession,
   { tokens, source }: Prompt,
-  { signal, meter, wish }: { signal: AbortSignal; meter: Meter; wish: StepWish | undefined },
+  { signal, meter, best }: { signal: AbortSignal; meter: Meter; best: number | undefined },
 ): Promise<void> {
   const start = performance.now();
   if (source) await session.encodeNow(source);
-  const kept = await session.syncNow(tokens, { signal, wish });
+  const kept = await session.syncNow(tokens, { signal, best });
   meter.prefillTokens = (source?.length ?? 0) + tokens.length - kept;
   meter.prefillMs = performance.now() - start;
 }
@@ -170,17 +176,18 @@ async function prefill(
 async function append(
   session: TimelineSession,
   next: readonly number[],
-  { prompt, options, signal, meter, wish }: {
+  { prompt, options, signal, meter, best, feedback }: {
     prompt: Prompt;
     options: ResolvedGenerateOptions;
     signal: AbortSignal;
     meter: Meter;
-    wish: StepWish | undefined;
+    best: number | undefined;
+    feedback: number;
   },
 ): Promise<boolean> {
   const start = performance.now();
   if (session.length < session.capacity) {
-    await session.evalNow(next, { signal, wish });
+    await session.evalNow(next, { signal, best, feedback });
   } else if (options.onContextFull === "stop") {
     return false;
   } else if (options.onContextFull === "slide") {

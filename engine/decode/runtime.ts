@@ -1,20 +1,21 @@
-// What sessions need of a loaded model, and the one place where steps are run. The executable is shared by
-// all sessions of a model, so a step (write inputs, run, copy logits) holds the lock; between steps the
-// thread is given up. Nothing here allocates: inputs and outputs are views made once.
+// What sessions need of a loaded model, and the one place where steps are run. Executable and step table are
+// shared by all sessions of a model, so a step (write rows, run, take results) holds the lock; between steps the
+// thread is given up. Nothing here allocates buffers: tables and views are made once.
 
-import type { DimEnv } from "../graph/dim/mod.ts";
-import type { HostData } from "../ops/op.ts";
-import type { ModelMemory } from "./memory.ts";
-import type { PreparedPlan, StepWish } from "../run/backend.ts";
+import type { Executable } from "../run/executable.ts";
+import { clearStep, createStep, type Step } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";
+import type { ModelMemory } from "./memory.ts";
 
 /** A prepared model with its limits. */
 export interface Runtime {
   /** Path or name, for messages. */
   readonly name: string;
-  readonly executable: PreparedPlan;
+  readonly executable: Executable;
+  /** Filled anew for every step, by who holds the lock. */
+  readonly step: Step;
   /** Positions a session holds. */
   readonly capacity: number;
   /** Rows of a step, and rows of it that may have logits. */
@@ -42,16 +43,6 @@ export interface Runtime {
   readonly loadMs: number;
   readonly memory: ModelMemory;
   readonly lock: Lock;
-  /** Logits that are still on the device alone. */
-  readonly unread: UnreadRow;
-}
-
-/** The row of logits of the last step, where its session has left it on a device that has it at hand. */
-export interface UnreadRow {
-  /** The session's. */
-  slot: number;
-  /** Copies it into the session; absent: nothing was left. */
-  read: (() => void) | undefined;
 }
 
 /** Kinds of models: one that continues, one that reads, and one that reads and then writes. */
@@ -90,10 +81,8 @@ export interface EncoderFacts {
 /** How the rows of a sequence become one vector. */
 export type Pooling = "mean" | "cls" | "last" | "mask";
 
-/** Sources of the sessions of an encoder-decoder. */
+/** What an encoder-decoder says of its sources and targets. */
 export interface SourceMemory {
-  /** Tokens of each slot's source; 0: none was encoded. */
-  readonly lengths: Int32Array;
   /** Most tokens of a source. */
   readonly capacity: number;
   /** With what every target begins. */
@@ -109,101 +98,33 @@ export interface TranslationRule {
   readonly targetToken?: string | undefined;
 }
 
-/** Adds the lock to the rest. */
-export function createRuntime(parts: Omit<Runtime, "lock" | "unread">): Runtime {
-  return { ...parts, lock: createLock(), unread: { slot: 0, read: undefined } };
+/** Adds lock and step table to the rest. */
+export function createRuntime(parts: Omit<Runtime, "lock" | "step">): Runtime {
+  const rows = Math.max(parts.batch, parts.source?.capacity ?? 0);
+  return { ...parts, lock: createLock(), step: createStep(rows, parts.adapters.length) };
 }
 
-/** Runs a step for its holder; what another session has left on the device is read before it goes. */
-export async function runStep(
-  { executable, unread }: Runtime,
-  bindings: DimEnv,
-  { slot, wish }: { readonly slot?: number | undefined; readonly wish?: StepWish | undefined } = {},
-): Promise<void> {
-  const { read } = unread;
-  unread.read = undefined;
-  if (slot !== unread.slot) read?.();
-  await executable.run(bindings, wish);
+/** A step of one of the model's users. */
+export interface StepJob<T> {
+  /** Fills the empty table. */
+  write(step: Step): void;
+  /** Takes the results, before anyone else may run. */
+  read(executable: Executable): T;
+  /** Stops waiting for others' steps. */
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** A run of tokens of one slot. */
-export interface Chunk {
-  readonly tokens: ArrayLike<number>;
-  /** Range of `tokens` to run; at most `batch` long. */
-  readonly from: number;
-  readonly to: number;
-  /** Position of the token at `from`. */
-  readonly position: number;
-  readonly slot: number;
-  /** How many of the last rows want logits. */
-  readonly logits: number;
-  /** What of them will be looked at; absent: all. */
-  readonly wish?: StepWish | undefined;
-}
-
-/** Runs one chunk and hands the outputs to `read` before anyone else may run. */
-export async function runChunk(
-  runtime: Runtime,
-  chunk: Chunk,
-  read?: (executable: PreparedPlan) => void,
-): Promise<void> {
-  const { executable, lock, source } = runtime;
-  const release = await lock.acquire();
+/** Runs a step. */
+export async function runStep<T>(
+  { executable, step, lock }: Runtime,
+  { write, read, signal }: StepJob<T>,
+): Promise<T> {
+  const release = await lock.acquire(signal);
   try {
-    const rows = chunk.to - chunk.from;
-    const tokens = executable.input("tokens") as Int32Array;
-    const positions = executable.input("positions") as Int32Array;
-    const slots = executable.input("slots") as Int32Array;
-    for (let row = 0; row < rows; row++) {
-      tokens[row] = chunk.tokens[chunk.from + row]!;
-      positions[row] = chunk.position + row;
-      slots[row] = chunk.slot;
-    }
-    const wanted: HostData = executable.input("logit_rows");
-    for (let row = 0; row < chunk.logits; row++) wanted[row] = rows - chunk.logits + row;
-    if (source) {
-      const length = sourceLength(source, chunk.slot);
-      (executable.input("memory_slots") as Int32Array).fill(chunk.slot, 0, rows);
-      (executable.input("memory_ends") as Int32Array).fill(length, 0, rows);
-    }
-    await runStep(runtime, { M: rows, L: chunk.logits, ...source && { E: 0 } }, chunk);
-    read?.(executable);
-  } finally {
-    release();
-  }
-}
-
-/**
- * Length of the source that a slot holds.
- *
- * @throws {TypeError} If it holds none.
- */
-export function sourceLength({ lengths }: SourceMemory, slot: number): number {
-  const length = lengths[slot]!;
-  if (length > 0) return length;
-  throw new TypeError("Cannot compute: this session has no source text yet; call encode first");
-}
-
-/** Runs the encoder over a source and keeps what the decoder needs of it in a slot. */
-export async function encodeSource(
-  runtime: Runtime,
-  source: SourceMemory,
-  { tokens, slot }: { readonly tokens: ArrayLike<number>; readonly slot: number },
-): Promise<void> {
-  const { executable, lock } = runtime;
-  const release = await lock.acquire();
-  try {
-    const count = tokens.length;
-    const input = (name: string) => executable.input(`source_${name}`) as Int32Array;
-    input("tokens").set(Array.from(tokens));
-    const positions = input("positions");
-    for (let row = 0; row < count; row++) positions[row] = row;
-    input("starts").fill(0, 0, count);
-    input("ends").fill(count, 0, count);
-    input("slots").fill(slot, 0, count);
-    source.lengths[slot] = 0;
-    await runStep(runtime, { E: count, M: 0, L: 0 }, { slot });
-    source.lengths[slot] = count;
+    clearStep(step);
+    write(step);
+    await executable.run(step);
+    return read(executable);
   } finally {
     release();
   }

@@ -3,19 +3,22 @@
 // verbs are those of session.ts without the queue, for a generation that holds the session.
 
 import { ResourceError } from "../errors.ts";
-import type { BestLogits, StepWish } from "../run/backend.ts";
+import type { BestLogits } from "../run/backend.ts";
+import { addRows, type RowRun, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
 import { pause } from "../pause.ts";
-import { type Chunk, encodeSource, runChunk, type Runtime } from "./runtime.ts";
+import { runStep, type Runtime } from "./runtime.ts";
 import type { EvalOptions, Session, StepOptions } from "./session.ts";
 import { packSession, unpackSession } from "./session_file.ts";
 
 /** Options of the unqueued verbs. */
 interface NowOptions extends EvalOptions {
-  /** What of the last logits will be looked at: `logits()` then needs `settle()` before. */
-  readonly wish?: StepWish | undefined;
+  /** So many of the best of the last logits will be looked at: `logits()` then needs `settle()` before. Default: all. */
+  readonly best?: number | undefined;
+  /** See {@linkcode Step.feedback}. */
+  readonly feedback?: number | undefined;
 }
 
 /** The session and the unqueued verbs that a generation uses while it holds the session. */
@@ -30,7 +33,6 @@ export class TimelineSession implements Session {
   #best: BestLogits | undefined;
   /** The arrays of the last ones, for the next. */
   #bestRoom: BestLogits | undefined;
-  readonly #readLeft = () => this.#readAll();
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
@@ -41,7 +43,7 @@ export class TimelineSession implements Session {
 
   constructor(runtime: Runtime, onDispose: () => void = () => {}) {
     this.runtime = runtime;
-    this.#slot = runtime.executable.openSlot();
+    this.#slot = runtime.executable.openSlot((logits) => this.#keep(logits));
     this.#scales = runtime.adapters.map(({ scale }) => scale);
     this.#tokens = new Int32Array(runtime.capacity);
     this.#logits = new Float32Array(runtime.vocabulary);
@@ -110,24 +112,19 @@ export class TimelineSession implements Session {
   /** The same by index. */
   useScales(next: readonly number[]): void {
     if (next.every((scale, index) => scale === this.#scales[index])) return;
-    const { executable, name, source } = this.runtime;
-    if (!executable.setAdapterScales) {
-      throw new TypeError(`Cannot weigh adapters: ${name} was loaded without any`);
-    }
-    executable.setAdapterScales(this.#slot, next);
     this.#scales = next;
     this.rewind(0);
     // What was made of a source was made with other scales.
-    source?.lengths.fill(0, this.#slot, this.#slot + 1);
+    this.#setSourceLength(0);
   }
 
   async save(): Promise<Uint8Array> {
     using _turn = await this.acquire();
-    const { executable, lock, source } = this.runtime;
+    const { executable, lock } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const release = await lock.acquire();
     try {
-      const sourceLength = source?.lengths[this.#slot] ?? 0;
+      const sourceLength = executable.sourceLengths?.[this.#slot] ?? 0;
       const rows = Math.max(this.#length, sourceLength);
       const state = await executable.readState(this.#slot, rows);
       const tokens = this.#tokens.subarray(0, this.#length);
@@ -139,7 +136,7 @@ export class TimelineSession implements Session {
 
   async load(bytes: Uint8Array): Promise<void> {
     using _turn = await this.acquire();
-    const { executable, lock, vocabulary, source } = this.runtime;
+    const { executable, lock, vocabulary } = this.runtime;
     const fingerprint = await adaptedFingerprint(this.runtime, this.#scales);
     const { tokens, state, sourceLength } = await unpackSession(bytes, fingerprint);
     const rows = Math.max(tokens.length, sourceLength);
@@ -154,9 +151,9 @@ export class TimelineSession implements Session {
       this.#isComputed = false;
       this.#best = undefined;
       this.#length = 0;
-      if (source) source.lengths[this.#slot] = 0;
+      this.#setSourceLength(0);
       await executable.writeState(this.#slot, rows, state);
-      if (source) source.lengths[this.#slot] = sourceLength;
+      this.#setSourceLength(sourceLength);
       this.#tokens.set(tokens);
       this.#length = tokens.length;
     } finally {
@@ -167,8 +164,6 @@ export class TimelineSession implements Session {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    if (this.runtime.unread.read === this.#readLeft) this.runtime.unread.read = undefined;
-    this.runtime.source?.lengths.fill(0, this.#slot, this.#slot + 1);
     this.runtime.executable.closeSlot(this.#slot);
     this.#onDispose();
   }
@@ -199,7 +194,13 @@ export class TimelineSession implements Session {
     }
     checkTokens(tokens, vocabulary);
     this.rewind(0);
-    await encodeSource(this.runtime, source, { tokens, slot: this.#slot });
+    await runStep(this.runtime, {
+      write: (step) => {
+        step.isSource = true;
+        addRows(step, { tokens, slot: this.#slot, scales: this.#scales });
+      },
+      read: () => {},
+    });
   }
 
   /** Best logits after the last token, if the step was asked for so many and the device brought no others. */
@@ -248,7 +249,7 @@ export class TimelineSession implements Session {
   async #compute(
     tokens: ArrayLike<number>,
     start: number,
-    { signal, onLogits, wish }: NowOptions,
+    { signal, onLogits, best = WANTED.logits, feedback = 0 }: NowOptions,
   ): Promise<void> {
     const { batch, logitRows } = this.runtime;
     const size = onLogits ? Math.min(batch, logitRows) : batch;
@@ -259,57 +260,63 @@ export class TimelineSession implements Session {
         signal?.throwIfAborted();
       }
       this.#check();
-      const to = Math.min(from + size, tokens.length);
-      const isLast = to === tokens.length;
-      const logits = onLogits ? to - from : isLast ? 1 : 0;
+      const to = Math.min(from + size, tokens.length), isLast = to === tokens.length;
       this.#isComputed = false;
       this.#best = undefined;
-      const place = { position: this.#length, slot: this.#slot };
-      await this.#run(
-        { tokens, from, to, ...place, logits, wish: isLast ? wish : undefined },
-        onLogits,
-      );
+      await this.#run({
+        ...{ tokens, from, to, position: this.#length, slot: this.#slot, scales: this.#scales },
+        wanted: isLast ? best : WANTED.logits,
+        wantedRows: onLogits ? to - from : isLast ? 1 : 0,
+      }, { feedback, onLogits });
       this.#isComputed = isLast;
     }
   }
 
-  async #run(chunk: Chunk, onLogits: EvalOptions["onLogits"]): Promise<void> {
-    const { vocabulary } = this.runtime;
-    await runChunk(this.runtime, chunk, (executable) => {
-      for (let row = chunk.from; row < chunk.to; row++) {
-        this.#tokens[this.#length++] = chunk.tokens[row]!;
-      }
-      if (chunk.logits === 0) return;
-      const last = chunk.logits - 1;
-      if (this.#embedding) {
-        copyRow(executable.output("hidden") as Float32Array, last, this.#embedding);
-      }
-      const best = chunk.wish && executable.bestLogits?.();
-      if (best) {
-        this.#best = this.#bestRoom = copyBest(best, this.#bestRoom);
-        if (executable.isRowAtHand) {
-          const { unread } = this.runtime;
-          unread.slot = this.#slot;
-          unread.read = this.#readLeft;
+  async #run(
+    run: RowRun & { readonly from: number; readonly to: number },
+    { feedback, onLogits }: {
+      readonly feedback: number;
+      readonly onLogits: EvalOptions["onLogits"] | undefined;
+    },
+  ): Promise<void> {
+    await runStep(this.runtime, {
+      write(step) {
+        addRows(step, run);
+        step.feedback = feedback;
+      },
+      read: (executable) => {
+        const rows = run.to - run.from, last = rows - 1;
+        for (let row = 0; row < rows; row++) {
+          this.#tokens[this.#length++] = run.tokens[run.from + row]!;
         }
-        return;
-      }
-      const all = executable.output("logits") as Float32Array;
-      if (onLogits) {
-        for (let row = 0; row < chunk.logits; row++) {
-          onLogits(all.subarray(row * vocabulary, (row + 1) * vocabulary), chunk.from + row);
+        if (run.wantedRows === 0) return;
+        this.#embedding?.set(executable.hidden(last));
+        const best = executable.best(last);
+        if (best) {
+          this.#best = this.#bestRoom = copyBest(best, this.#bestRoom);
+          return;
         }
-      }
-      copyRow(all, last, this.#logits);
+        for (let row = 0; onLogits && row < rows; row++) {
+          onLogits(executable.logits(row), run.from + row);
+        }
+        this.#logits.set(executable.logits(last));
+      },
     });
+  }
+
+  #keep(logits: Float32Array): void {
+    this.#logits.set(logits);
+    this.#best = undefined;
   }
 
   // A device that has the best logits at once gives the others at once, until another step is run.
   #readAll(): void {
-    const best = this.#best;
-    if (best && this.runtime.executable.readLogits?.(best.step, this.#logits)) {
-      this.#best = undefined;
-    }
+    const left = this.#best && this.runtime.executable.leftLogits(this.#slot);
+    if (left) this.#keep(left);
+  }
+
+  #setSourceLength(length: number): void {
+    this.runtime.executable.sourceLengths?.fill(length, this.#slot, this.#slot + 1);
   }
 
   #check(): void {
@@ -346,7 +353,7 @@ export class TimelineSession implements Session {
 
 /** Copies into arrays of the session's own; they are made anew only where they are too short. */
 function copyBest(
-  { ids, logits, count, step }: BestLogits,
+  { ids, logits, count }: BestLogits,
   room: Pick<BestLogits, "ids" | "logits"> | undefined,
 ): BestLogits {
   const own = room && room.ids.length >= count
@@ -356,12 +363,7 @@ function copyBest(
     own.ids[i] = ids[i]!;
     own.logits[i] = logits[i]!;
   }
-  return { ids: own.ids, logits: own.logits, count, step };
-}
-
-function copyRow(rows: Float32Array, row: number, target: Float32Array): void {
-  const start = row * target.length;
-  target.set(rows.subarray(start, start + target.length));
+  return { ids: own.ids, logits: own.logits, count };
 }
 
 function checkTokens(tokens: ArrayLike<number>, vocabulary: number): void {

@@ -12,7 +12,7 @@ import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim/mod.ts";
 import type { Graph, StateType, Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
-import { adapterInput } from "../run/adapter_scales.ts";
+import { adapterInput } from "../run/executable.ts";
 import type { AdapterLookup } from "./adapters/lookup.ts";
 import {
   apply,

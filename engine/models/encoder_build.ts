@@ -11,7 +11,7 @@ import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
-import { adapterInput } from "../run/adapter_scales.ts";
+import { adapterInput } from "../run/executable.ts";
 import { apply, type BlockContext, linear, needed, weight } from "./blocks/context.ts";
 import { embedding, head } from "./blocks/embedding.ts";
 import { buildLayer } from "./blocks/layer.ts";

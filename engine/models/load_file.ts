@@ -8,7 +8,7 @@ import { isOnnxFile } from "../onnx/file/open_onnx_model.ts";
 import type { WeightFile } from "../formats/source.ts";
 import { elementCount } from "../ops/host_tensor.ts";
 import { DeviceError, ResourceError, UnsupportedError } from "../errors.ts";
-import type { PreparedPlan } from "../run/backend.ts";
+import { type Executable, prepareExecutable } from "../run/executable.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "../run/devices.ts";
@@ -151,9 +151,8 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   // Before weights are read where that is this thread's work, while others read them where it is not.
   if (device.backend.name !== "wasm") await readText();
   const { signal, onProgress, excludeKernels } = options;
-  const executable = await device.backend.prepare(prepared.plan, {
+  const executable = await prepareExecutable(device.backend, prepared.plan, {
     slots: prepared.limits.sessions,
-    adapterScales: adapters.all.map(({ scale }) => scale),
     ...signal && { signal },
     ...excludeKernels && { excludeKernels: new Set(excludeKernels) },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
@@ -191,7 +190,7 @@ async function finish(
     readonly file: WeightFile;
     readonly prepared: PreparedModel;
     readonly text: TextParts;
-    readonly executable: PreparedPlan;
+    readonly executable: Executable;
     readonly adapters: readonly Adapter[];
   },
 ): Promise<LoadedModel> {

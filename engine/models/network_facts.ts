@@ -122,7 +122,6 @@ export async function sourceMemory(
     });
   }
   return {
-    lengths: new Int32Array(limits.sessions),
     capacity: limits.contextLength,
     start: [start],
     translation: spec.translation,

@@ -85,7 +85,7 @@ export async function beamSearch(
   }
   const tokens = typeof source === "string" ? runtime.tokenizer().encode(source) : source;
   const endIds = new Set(options.endIds ?? runtime.tokenizer().endOfGenerationIds);
-  using slots = await openBeams(model as LoadedModel, memory, {
+  using slots = await openBeams(model as LoadedModel, {
     ...{ tokens, beams, signal },
     scales: adapterScales(runtime, options.adapters),
   });

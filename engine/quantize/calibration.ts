@@ -11,6 +11,8 @@ import { UnsupportedError } from "../errors.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { type Device, openDevice } from "../run/devices.ts";
+import { prepareExecutable } from "../run/executable.ts";
+import { addRows, clearStep, createStep, WANTED } from "../run/step.ts";
 import { type PreparedModel, prepareModel } from "../models/prepare.ts";
 import { readTextParts } from "../text/text_parts.ts";
 import { plan } from "../plan/planner.ts";
@@ -21,7 +23,6 @@ import {
   tensorKey,
   withGrams,
 } from "./calibration_graph.ts";
-import { writeInputs } from "./calibration_inputs.ts";
 
 /** Options of {@linkcode openCalibration}. */
 export interface CalibrationOptions {
@@ -198,26 +199,32 @@ async function runPass(
 ): Promise<Map<Value, InputStatistics>> {
   const list = [...values];
   const graph = withGrams(prepared.plan.graph, list);
-  const executable = await device.backend.prepare(
+  const executable = await prepareExecutable(
+    device.backend,
     plan(graph, { limits: prepared.plan.limits }),
     { slots: 1, ...signal && { signal } },
   );
+  const { batch } = prepared.limits;
+  const step = createStep(batch);
   try {
     const slot = graph.states.length > 0 ? executable.openSlot() : 0;
     const grams = list.map((value) => new Float32Array(columnsOf(value) ** 2));
     let count = 0;
     for (const [i, tokens] of windows.entries()) {
-      for (let from = 0; from < tokens.length; from += prepared.limits.batch) {
+      for (let from = 0; from < tokens.length; from += batch) {
         await pause();
         signal?.throwIfAborted();
-        const chunk = tokens.slice(from, from + prepared.limits.batch);
-        writeInputs(executable, chunk, slot, from);
-        const rows = chunk.length;
-        await executable.run(
-          Object.fromEntries(Object.keys(prepared.plan.limits).map((name) => [name, rows])),
+        const to = Math.min(from + batch, tokens.length), wantedRows = to - from;
+        clearStep(step);
+        addRows(step, {
+          ...{ tokens, from, to, position: from, slot },
+          ...{ wanted: WANTED.logits, wantedRows },
+        });
+        await executable.run(step);
+        grams.forEach((gram, g) =>
+          addTo(gram, executable.prepared.output(gramName(g)) as Float32Array)
         );
-        grams.forEach((gram, g) => addTo(gram, executable.output(gramName(g)) as Float32Array));
-        count += rows;
+        count += wantedRows;
       }
       onWindow?.({ pass, windows: i + 1, of: windows.length });
     }

@@ -1,6 +1,7 @@
-// The one interface behind which the three engines stand: scalar reference, WASM, WebGPU. A backend
-// turns a Plan into a PreparedPlan once; afterwards a step is: write the inputs, run, read the outputs.
-// Nothing is allocated between the first run and dispose().
+// The one interface behind which the three engines stand: scalar reference, WASM, WebGPU. A backend makes a
+// Plan ready once; afterwards a run is: write the inputs, run, read the outputs. Nothing is allocated between
+// the first run and dispose(). What a plan is of, backends do not know: of a language model executable.ts
+// makes a table of rows, on this interface.
 
 import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph, Node } from "../graph/graph.ts";
@@ -38,35 +39,45 @@ export interface PrepareOptions {
    * error. Default false.
    */
   readonly hostSteps?: boolean;
-  /** Scales of the adapters in the graph, for slots that set none. */
-  readonly adapterScales?: readonly number[];
+  /** The output of whose rows a run may want the best values alone; absent: all outputs are wanted whole. */
+  readonly ranked?: RankedOutput | undefined;
   /** Names of kernels that must not be taken, because they failed the self-test. */
   readonly excludeKernels?: ReadonlySet<string> | undefined;
 }
 
-/** What of a step's results will be looked at. */
-export interface StepWish {
-  /**
-   * Of the only row of logits, so many of the best (1: the best). A device that can find them by itself then gives
-   * `bestLogits` and leaves the row where it is; `output("logits")` still gives all of it, but costs time.
-   */
-  readonly bestLogits: number;
+/** An output f32[rows, columns] that is looked at by its largest values, and how one run follows from it. */
+export interface RankedOutput {
+  /** Its name. */
+  readonly output: string;
+  /** Input i32[rows] that takes the column of a row's best value in the run behind it. */
+  readonly fed: string;
+  /** Input i32[rows] that grows by 1 from run to run; it is where a run's row goes in every state. */
+  readonly counted: string;
 }
 
-/** The best logits of a row. The arrays are the device's: the next step overwrites them. */
+/** What a run is asked for of the ranked output, and what may follow it. */
+export interface RankedWish {
+  /** By row, so many of its best values; below 1: all of it. */
+  readonly best: Int32Array;
+  /**
+   * So many runs may follow, each of one row with the best value fed back and all other inputs as they are: a device
+   * may compute them before they are asked for.
+   */
+  readonly repeats: number;
+}
+
+/** The best values of a row. The arrays are the device's: the next run overwrites them. */
 export interface BestLogits {
-  /** Token ids, best first, equal logits by lower id. */
+  /** Columns (token ids), best first, equal values by lower column. */
   readonly ids: Uint32Array;
-  /** Logits, parallel to `ids`; a NaN in the row comes first. */
+  /** Values, parallel to `ids`; a NaN in the row comes first. */
   readonly logits: Float32Array;
   /** How many there are. */
   readonly count: number;
-  /** Number of the step. */
-  readonly step: number;
 }
 
-/** A plan made ready to run on a device. */
-export interface PreparedPlan {
+/** What holds a device's memory for a plan. */
+export interface Loaded {
   /** The plan it was made from. */
   readonly plan: Plan;
   /** Threads in use, the calling one included; absent: one. */
@@ -97,28 +108,24 @@ export interface PreparedPlan {
   readState(slot: number, count: number): Promise<Uint8Array> | Uint8Array;
   /** Puts back what `readState` gave. @throws {RangeError} If the length is another. */
   writeState(slot: number, count: number, bytes: Uint8Array): Promise<void> | void;
-  /**
-   * Sets how much each adapter counts in the rows of a slot from now on; absent where the graph has none.
-   *
-   * @throws {RangeError} If they are not as many as the adapters.
-   */
-  setAdapterScales?(slot: number, scales: readonly number[]): void;
-  /** View of a graph input, at its maximum size; write before `run`. */
-  input(name: string): HostData;
-  /** Runs one step; bindings must not exceed the plan's limits. */
-  run(bindings: DimEnv, wish?: StepWish): void | Promise<void>;
-  /** What the wish of the last step brought; absent or undefined: look at `output("logits")`. */
-  bestLogits?(): BestLogits | undefined;
-  /** Copies the logits of the step with this number; false if another was run since. */
-  readLogits?(step: number, target: Float32Array): boolean;
-  /** Whether `readLogits` is a mere copy in memory, cheaper by far than computing a step again. */
-  readonly isRowAtHand?: boolean;
-  /** View of a graph output after `run`, at its maximum size; valid until the next run. */
-  output(name: string): HostData;
   /** Time by kernel name since the last call, when profiling was asked for. */
   profile?(): readonly { readonly name: string; readonly calls: number; readonly ms: number }[];
   /** Frees the device memory; nothing may be used afterwards. */
   dispose(): void;
+}
+
+/** A plan made ready to run on a device. */
+export interface PreparedPlan extends Loaded {
+  /** View of a graph input, at its maximum size; write before `run`. */
+  input(name: string): HostData;
+  /** Runs once; bindings must not exceed the plan's limits. */
+  run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
+  /** What the last run found of a row of the ranked output; absent or undefined: look at all of it. */
+  best?(row: number): BestLogits | undefined;
+  /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */
+  readonly keepsRows?: boolean;
+  /** View of a graph output after `run`, at its maximum size; valid until the next run. */
+  output(name: string): HostData;
 }
 
 /** One engine. */

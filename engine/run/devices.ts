@@ -8,9 +8,7 @@ import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
 import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
 import { hasKernel } from "./kernel_choice.ts";
 import { mayHaveGpu } from "../io.ts";
-import { withAdapterScales } from "./adapter_scales.ts";
 import type { Backend, DeviceName, KvFormat } from "./backend.ts";
-import { withSpans } from "./spans.ts";
 import type { WasmArena } from "./wasm/arena.ts";
 
 /** A device made ready. */
@@ -118,20 +116,15 @@ export async function openDevice(
   name: "auto" | DeviceName,
   options: DeviceOptions,
 ): Promise<Device> {
-  if (name !== "auto") return await open(name, options);
-  if (!await hasGpu(options)) return await open("wasm", options);
+  if (name !== "auto") return await OPENERS[name](options);
+  if (!await hasGpu(options)) return await OPENERS.wasm(options);
   return {
-    ...await open("gpu", options),
+    ...await OPENERS.gpu(options),
     fallback: async (reason) => ({
-      ...await open("wasm", options),
+      ...await OPENERS.wasm(options),
       note: `computed on the CPU, because the GPU cannot run this model: ${reason}`,
     }),
   };
-}
-
-async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
-  const device = await OPENERS[name](options);
-  return { ...device, backend: withSpans(withAdapterScales(device.backend)) };
 }
 
 /** Whether there is an adapter that does not compute on the CPU. */

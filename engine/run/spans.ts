@@ -1,133 +1,128 @@
 // Models whose rotations depend on how long the whole text is (longrope): when a text outgrows the length
-// where other frequencies begin, or is rewound below it, every cached key is rotated wrongly. This wraps
-// an executable of such a model: it keeps the tokens of each slot, writes the input `spans`, and runs the
-// earlier tokens of a slot again when the frequencies change. Sessions and batches above know nothing
-// of it. Any other model's executable is handed through untouched.
+// where other frequencies begin, or is rewound below it, every cached key is rotated wrongly. This stands before the
+// steps of such a model: it keeps the tokens of each slot, says of each row whether its text is a long one, and runs the
+// earlier tokens of a slot again when that changes. Sessions and batches above know nothing of it.
 
 import { UnsupportedError } from "../errors.ts";
-import type { DimEnv } from "../graph/dim/mod.ts";
-import type { Graph } from "../graph/graph.ts";
-import type { Backend, PreparedPlan } from "./backend.ts";
-
-const SPANS = "spans";
+import type { Plan } from "../plan/plan.ts";
+import { addRows, clearStep, createStep, type Step } from "./step.ts";
 
 /** What is known of a slot. */
 interface Timeline {
+  readonly slot: number;
   readonly tokens: Int32Array;
+  /** Of adapters. */
+  readonly scales: number[];
   /** Leading rows that came from a saved state: their tokens are not known. */
   restored: number;
   /** Whether the cached rows were rotated for a long text. */
   isLong: boolean;
-}
-
-/** Rows of one slot in a step. */
-interface Rows {
+  /** Positions that the step at hand has of it. */
   first: number;
   end: number;
 }
 
-/** A backend whose executables rotate again by themselves. */
-export function withSpans(backend: Backend): Backend {
-  return {
-    ...backend,
-    async prepare(plan, options) {
-      const executable = await backend.prepare(plan, options);
-      const beyond = changeOf(plan.graph);
-      return beyond === undefined ? executable : rotateAgain(executable, beyond);
-    },
-  };
+/** Keeps the rotations of all slots. */
+export interface SpanKeeper {
+  open(slot: number): void;
+  close(slot: number): void;
+  /** Runs a step, after what it changes. */
+  run(step: Step): Promise<void>;
+  /** Says how long the text of each row is, as far as it matters: decoding does not change it from step to step. */
+  write(spans: Int32Array, step: Step): void;
+  /** What is saved is rotated as its length says, so that reading it back needs no more than the length. */
+  beforeRead(slot: number, count: number): Promise<void>;
+  /** To be called when rows of a saved state are in a slot. */
+  restored(slot: number, count: number): void;
 }
 
-/** Length beyond which a graph rotates otherwise; undefined if it never does. */
-function changeOf({ inputs, nodes }: Graph): number | undefined {
-  const spans = inputs.find(({ name }) => name === SPANS);
-  return spans && nodes.find((node) => node.inputs.includes(spans))?.attributes.beyond as number;
-}
-
-function rotateAgain(inner: PreparedPlan, beyond: number): PreparedPlan {
-  const { limits, graph } = inner.plan;
+/**
+ * Makes it for all slots of a plan.
+ *
+ * @param beyond Length from which on texts are long.
+ * @param compute Runs a step as it is.
+ */
+export function createSpanKeeper(
+  { graph, limits }: Plan,
+  { beyond, adapters, compute }: {
+    readonly beyond: number;
+    readonly adapters: number;
+    readonly compute: (step: Step) => void | Promise<void>;
+  },
+): SpanKeeper {
   const capacity = graph.states[0]!.shape[0] as number;
   const timelines = new Map<number, Timeline>();
-  const [tokens, positions, slots, spans] = ["tokens", "positions", "slots", SPANS].map((name) =>
-    inner.input(name) as Int32Array
-  ) as [Int32Array, Int32Array, Int32Array, Int32Array];
+  const again = createStep(limits.M!, adapters);
+  const touched: Timeline[] = [];
 
-  function rowsBySlot(count: number): Map<number, Rows> {
-    const found = new Map<number, Rows>();
-    for (let row = 0; row < count; row++) {
-      const position = positions[row]!;
-      const rows = found.get(slots[row]!) ?? { first: position, end: position + 1 };
-      rows.first = Math.min(rows.first, position);
-      rows.end = Math.max(rows.end, position + 1);
-      found.set(slots[row]!, rows);
-    }
-    return found;
-  }
-
-  /** Runs the first `count` tokens of a slot again, as part of a text of `span` tokens. */
-  async function runAgain(slot: number, timeline: Timeline, count: number, span: number) {
+  /** Runs the first `count` tokens of a slot again. */
+  async function runAgain(timeline: Timeline, count: number, isLong: boolean): Promise<void> {
     if (Math.min(timeline.restored, count) > 0) {
       throw new UnsupportedError(
         `a restored session cannot go across ${beyond} tokens, where the rotations of ${graph.name} change`,
         { remedy: "Rewind it to 0 and give it the whole text" },
       );
     }
-    const most = limits.M!;
-    for (let from = 0; from < count; from += most) {
-      const rows = Math.min(most, count - from);
-      for (let row = 0; row < rows; row++) {
-        tokens[row] = timeline.tokens[from + row]!;
-        positions[row] = from + row;
-        slots[row] = slot;
-        spans[row] = span;
+    const { tokens, scales, slot } = timeline;
+    timeline.isLong = isLong;
+    try {
+      for (let from = 0; from < count; from += limits.M!) {
+        const to = Math.min(from + limits.M!, count);
+        clearStep(again);
+        addRows(again, { tokens, from, to, position: from, slot, scales });
+        await compute(again);
       }
-      await inner.run({ M: rows, L: 0 });
+    } catch (error) {
+      timeline.isLong = !isLong;
+      throw error;
     }
-    timeline.isLong = span > beyond;
   }
 
-  async function run(bindings: DimEnv): Promise<void> {
-    const count = bindings.M!;
-    const step = [tokens, positions, slots].map((view) => view.slice(0, count));
-    const bySlot = rowsBySlot(count);
-    for (const [slot, { first, end }] of bySlot) {
-      const timeline = timelines.get(slot);
-      if (!timeline || end > capacity) continue; // the device names what is wrong
-      timeline.restored = Math.min(timeline.restored, first);
-      const isLong = end > beyond;
-      if (isLong !== timeline.isLong) await runAgain(slot, timeline, first, end);
-      timeline.isLong = isLong;
-    }
-    [tokens, positions, slots].forEach((view, i) => view.set(step[i]!));
-    for (let row = 0; row < count; row++) spans[row] = bySlot.get(slots[row]!)!.end;
-    await inner.run(bindings);
+  function touch({ slots, positions, count }: Step): void {
+    touched.length = 0;
     for (let row = 0; row < count; row++) {
-      timelines.get(slots[row]!)!.tokens[positions[row]!] = tokens[row]!;
+      const timeline = timelines.get(slots[row]!), position = positions[row]!;
+      if (!timeline || position >= capacity) continue; // the device names what is wrong
+      if (!touched.includes(timeline)) {
+        touched.push(timeline);
+        timeline.first = timeline.end = position;
+      }
+      timeline.first = Math.min(timeline.first, position);
+      timeline.end = Math.max(timeline.end, position + 1);
     }
   }
 
   return {
-    ...inner,
-    run,
-    openSlot() {
-      const slot = inner.openSlot();
-      timelines.set(slot, { tokens: new Int32Array(capacity), restored: 0, isLong: false });
-      return slot;
-    },
-    closeSlot(slot) {
-      timelines.delete(slot);
-      inner.closeSlot(slot);
-    },
-    async readState(slot, count) {
-      // What is saved is rotated as its length says, so that reading it back needs no more than the length.
-      const timeline = timelines.get(slot);
-      if (timeline && timeline.isLong !== count > beyond) {
-        await runAgain(slot, timeline, count, count);
+    async run(step) {
+      touch(step);
+      for (const timeline of touched) {
+        timeline.restored = Math.min(timeline.restored, timeline.first);
+        const isLong = timeline.end > beyond;
+        if (isLong !== timeline.isLong) await runAgain(timeline, timeline.first, isLong);
       }
-      return await inner.readState(slot, count);
+      await compute(step);
+      for (let row = 0; row < step.count; row++) {
+        const { tokens, scales } = timelines.get(step.slots[row]!)!;
+        tokens[step.positions[row]!] = step.tokens[row]!;
+        for (let i = 0; i < adapters; i++) scales[i] = step.scales[i]![row]!;
+      }
     },
-    async writeState(slot, count, bytes) {
-      await inner.writeState(slot, count, bytes);
+    write(spans, { slots, count }) {
+      for (let row = 0; row < count; row++) {
+        spans[row] = timelines.get(slots[row]!)?.isLong ? beyond + 1 : beyond;
+      }
+    },
+    open: (slot) =>
+      void timelines.set(slot, {
+        ...{ slot, tokens: new Int32Array(capacity), scales: [] },
+        ...{ restored: 0, isLong: false, first: 0, end: 0 },
+      }),
+    close: (slot) => void timelines.delete(slot),
+    async beforeRead(slot, count) {
+      const timeline = timelines.get(slot), isLong = count > beyond;
+      if (timeline && timeline.isLong !== isLong) await runAgain(timeline, count, isLong);
+    },
+    restored(slot, count) {
       const timeline = timelines.get(slot);
       if (timeline) Object.assign(timeline, { restored: count, isLong: count > beyond });
     },

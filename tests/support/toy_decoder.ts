@@ -7,6 +7,7 @@ import { createCaseRandom } from "../../engine/ops/case_random.ts";
 import { symbol } from "../../engine/graph/dim/mod.ts";
 import type { Graph, Value } from "../../engine/graph/graph.ts";
 import { getOp } from "../../engine/ops/mod.ts";
+import type { RankedWish } from "../../engine/run/backend.ts";
 import { tensorInMemory } from "../../engine/run/case_graph.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 
@@ -21,6 +22,11 @@ export const TOY = {
   vocabulary: 50,
   capacity: 32,
 } as const;
+
+/** Asks for so many of the best logits of each row (0: all of them), and for runs that may follow. */
+export function wishFor(best: number, repeats = 0): RankedWish {
+  return { best: new Int32Array(TOY_LIMITS.L).fill(best), repeats };
+}
 
 /** Largest step of the toy: `M` rows, `L` rows with logits. */
 export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };

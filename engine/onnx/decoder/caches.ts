@@ -5,7 +5,7 @@
 
 import type { DataType, HostData } from "../../graph/graph.ts";
 import { elementCount, hostArray } from "../../ops/host_tensor.ts";
-import { createSlotPool } from "../../run/slots.ts";
+import { createSlotPool, type SlotPool } from "../../run/slots.ts";
 
 /** One cache tensor: `outer` blocks of `rows × inner` elements. */
 export interface CacheTensor {
@@ -25,32 +25,6 @@ export interface NewRows {
   readonly from: number;
 }
 
-/** Caches of all sessions. */
-export interface Caches {
-  readonly bytesPerSlot: number;
-  open(): number;
-  close(slot: number): void;
-  /** Feeds the graph `length` rows of a slot; the rows of a block. */
-  feed(slot: number, length: number): number;
-  /** Appends `count` rows behind `length`, by tensor. */
-  append(length: number, count: number, rows: (tensor: number) => NewRows): void;
-  /** The first `count` rows of every tensor. */
-  read(slot: number, count: number): Uint8Array;
-  /** @throws {RangeError} If the bytes are not as many as `count` rows have. */
-  write(slot: number, count: number, bytes: Uint8Array): void;
-}
-
-/** The slot whose rows lie in the inputs. */
-interface Resident {
-  slot: number;
-  /** Rows that are its own. */
-  length: number;
-  /** Rows of a block. */
-  held: number;
-}
-
-const NOBODY = -1;
-
 /** Sizes of caches. */
 export interface CacheSizes {
   /** Sessions. */
@@ -61,144 +35,164 @@ export interface CacheSizes {
   heldFor(length: number): number;
 }
 
-/** Makes the caches of all sessions. */
-export function createCaches(
-  tensors: readonly CacheTensor[],
-  { slots, capacity, heldFor }: CacheSizes,
-): Caches {
-  const pool = createSlotPool(slots);
-  const asides = new Map<number, readonly HostData[]>();
-  const resident: Resident = { slot: NOBODY, length: 0, held: 0 };
-  const rowBytes = tensors.reduce(
-    (sum, { outer, inner, data }) => sum + outer * inner * data.BYTES_PER_ELEMENT,
-    0,
-  );
+const NOBODY = -1;
 
-  // Arrays of a slot that is not resident, as long as a session may become.
-  function asideOf(slot: number): readonly HostData[] {
-    const known = asides.get(slot) ??
-      tensors.map(({ dtype, outer, inner }) =>
+/** Caches of all sessions. */
+export class Caches {
+  /** Bytes of a session's rows, at most. */
+  readonly bytesPerSlot: number;
+  readonly #tensors: readonly CacheTensor[];
+  readonly #sizes: CacheSizes;
+  readonly #pool: SlotPool;
+  readonly #rowBytes: number;
+  /** Arrays of slots that are not resident, as long as a session may become. */
+  readonly #asides = new Map<number, readonly HostData[]>();
+  /** The slot whose rows lie in the inputs, how many are its own, and how many a block has. */
+  readonly #resident = { slot: NOBODY, length: 0, held: 0 };
+
+  constructor(tensors: readonly CacheTensor[], sizes: CacheSizes) {
+    this.#tensors = tensors;
+    this.#sizes = sizes;
+    this.#pool = createSlotPool(sizes.slots);
+    this.#rowBytes = tensors.reduce(
+      (sum, { outer, inner, data }) => sum + outer * inner * data.BYTES_PER_ELEMENT,
+      0,
+    );
+    this.bytesPerSlot = this.#rowBytes * sizes.capacity;
+  }
+
+  open(): number {
+    const slot = this.#pool.open();
+    this.#asides.delete(slot);
+    return slot;
+  }
+
+  close(slot: number): void {
+    if (this.#resident.slot === slot) this.#resident.slot = NOBODY;
+    this.#asides.delete(slot);
+    this.#pool.close(slot);
+  }
+
+  /** Feeds the graph `length` rows of a slot; the rows of a block. */
+  feed(slot: number, length: number): number {
+    this.#pool.check(slot);
+    const held = this.#sizes.heldFor(length);
+    if (this.#resident.slot !== slot) this.#takeBack(slot, length, held);
+    else if (this.#resident.held !== held) this.#restride(length, held);
+    this.#resident.length = length;
+    return held;
+  }
+
+  /** Appends `count` rows behind `length`, by tensor. */
+  append(length: number, count: number, rows: (tensor: number) => NewRows): void {
+    if (length + count > this.#resident.held) {
+      this.#restride(length, this.#sizes.heldFor(length + count));
+    }
+    this.#tensors.forEach(({ outer, inner, data }, i) => {
+      const { data: source, stride, from } = rows(i);
+      for (let block = 0; block < outer; block++) {
+        const to = (block * this.#resident.held + length) * inner;
+        copy(data, to, source, (block * stride + from) * inner, count * inner);
+      }
+    });
+    this.#resident.length = length + count;
+  }
+
+  /** The first `count` rows of every tensor. */
+  read(slot: number, count: number): Uint8Array {
+    this.#pool.check(slot);
+    const bytes = new Uint8Array(this.#rowBytes * count);
+    const isResident = this.#resident.slot === slot;
+    const sources = isResident ? this.#tensors.map(({ data }) => data) : this.#asideOf(slot);
+    let at = 0;
+    for (const part of this.#blocks(sources, count, isResident ? this.#resident.held : undefined)) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    return bytes;
+  }
+
+  /** @throws {RangeError} If the bytes are not as many as `count` rows have. */
+  write(slot: number, count: number, bytes: Uint8Array): void {
+    this.#pool.check(slot);
+    const expected = this.#rowBytes * count;
+    if (bytes.length !== expected) {
+      throw new RangeError(`Cannot write ${bytes.length} bytes of state: expected ${expected}`);
+    }
+    if (this.#resident.slot === slot) this.#resident.slot = NOBODY;
+    let at = 0;
+    for (const part of this.#blocks(this.#asideOf(slot), count)) {
+      part.set(bytes.subarray(at, at + part.length));
+      at += part.length;
+    }
+  }
+
+  /** The bytes of the leading rows of every block. */
+  *#blocks(
+    sources: readonly HostData[],
+    count: number,
+    stride: number = this.#sizes.capacity,
+  ): Generator<Uint8Array> {
+    for (const [i, { outer, inner }] of this.#tensors.entries()) {
+      const { buffer, byteOffset, BYTES_PER_ELEMENT: bytes } = sources[i]!;
+      for (let block = 0; block < outer; block++) {
+        const from = byteOffset + block * stride * inner * bytes;
+        yield new Uint8Array(buffer, from, count * inner * bytes);
+      }
+    }
+  }
+
+  #asideOf(slot: number): readonly HostData[] {
+    const { capacity } = this.#sizes;
+    const known = this.#asides.get(slot) ??
+      this.#tensors.map(({ dtype, outer, inner }) =>
         hostArray(dtype, elementCount([outer, capacity, inner]))
       );
-    asides.set(slot, known);
+    this.#asides.set(slot, known);
     return known;
   }
 
-  function setAside(): void {
-    const { slot, length, held } = resident;
+  #setAside(): void {
+    const { slot, length, held } = this.#resident;
     if (slot === NOBODY) return;
-    const aside = asideOf(slot);
-    tensors.forEach(({ outer, inner, data }, i) => {
-      for (let block = 0; block < outer; block++) {
-        const from = block * held * inner;
-        copy(aside[i]!, block * capacity * inner, data, from, length * inner);
-      }
+    const aside = this.#asideOf(slot);
+    this.#eachBlock((tensor, block, { inner, data }) => {
+      const to = block * this.#sizes.capacity * inner;
+      copy(aside[tensor]!, to, data, block * held * inner, length * inner);
     });
-    resident.slot = NOBODY;
+    this.#resident.slot = NOBODY;
   }
 
-  function takeBack(slot: number, length: number, held: number): void {
-    setAside();
-    const aside = asides.get(slot);
-    tensors.forEach(({ outer, inner, data }, i) => {
-      for (let block = 0; aside && block < outer; block++) {
-        const to = block * held * inner;
-        copy(data, to, aside[i]!, block * capacity * inner, length * inner);
-      }
+  #takeBack(slot: number, length: number, held: number): void {
+    this.#setAside();
+    const aside = this.#asides.get(slot);
+    this.#eachBlock((tensor, block, { inner, data }) => {
+      const from = block * this.#sizes.capacity * inner;
+      if (aside) copy(data, block * held * inner, aside[tensor]!, from, length * inner);
     });
-    Object.assign(resident, { slot, length, held });
+    Object.assign(this.#resident, { slot, length, held });
+  }
+
+  #eachBlock(use: (tensor: number, block: number, record: CacheTensor) => void): void {
+    this.#tensors.forEach((record, tensor) => {
+      for (let block = 0; block < record.outer; block++) use(tensor, block, record);
+    });
   }
 
   // Blocks move in the order in which none is overwritten before it was moved.
-  function restride(length: number, held: number): void {
-    const before = resident.held;
-    for (const { outer, inner, data } of tensors) {
+  #restride(length: number, held: number): void {
+    const before = this.#resident.held;
+    for (const { outer, inner, data } of this.#tensors) {
       for (let i = 0; i < outer; i++) {
         const block = held > before ? outer - 1 - i : i;
         const from = block * before * inner;
         data.copyWithin(block * held * inner, from, from + length * inner);
       }
     }
-    resident.held = held;
+    this.#resident.held = held;
   }
-
-  return {
-    bytesPerSlot: rowBytes * capacity,
-    open() {
-      const slot = pool.open();
-      asides.delete(slot);
-      return slot;
-    },
-    close(slot) {
-      if (resident.slot === slot) resident.slot = NOBODY;
-      asides.delete(slot);
-      pool.close(slot);
-    },
-    feed(slot, length) {
-      pool.check(slot);
-      const held = heldFor(length);
-      if (resident.slot !== slot) takeBack(slot, length, held);
-      else if (resident.held !== held) restride(length, held);
-      resident.length = length;
-      return held;
-    },
-    append(length, count, rows) {
-      if (length + count > resident.held) restride(length, heldFor(length + count));
-      tensors.forEach(({ outer, inner, data }, i) => {
-        const { data: source, stride, from } = rows(i);
-        for (let block = 0; block < outer; block++) {
-          const to = (block * resident.held + length) * inner;
-          copy(data, to, source, (block * stride + from) * inner, count * inner);
-        }
-      });
-      resident.length = length + count;
-    },
-    read(slot, count) {
-      pool.check(slot);
-      const bytes = new Uint8Array(rowBytes * count);
-      const isResident = resident.slot === slot;
-      const aside = isResident ? undefined : asideOf(slot);
-      let at = 0;
-      tensors.forEach(({ outer, inner, data }, i) => {
-        const source = aside?.[i] ?? data, stride = isResident ? resident.held : capacity;
-        for (let block = 0; block < outer; block++) {
-          const from = block * stride * inner;
-          const part = bytesOf(source, from, count * inner);
-          bytes.set(part, at);
-          at += part.length;
-        }
-      });
-      return bytes;
-    },
-    write(slot, count, bytes) {
-      pool.check(slot);
-      if (bytes.length !== rowBytes * count) {
-        throw new RangeError(
-          `Cannot write ${bytes.length} bytes of state: expected ${rowBytes * count}`,
-        );
-      }
-      if (resident.slot === slot) resident.slot = NOBODY;
-      let at = 0;
-      asideOf(slot).forEach((target, i) => {
-        const { outer, inner } = tensors[i]!;
-        for (let block = 0; block < outer; block++) {
-          const part = bytesOf(target, block * capacity * inner, count * inner);
-          part.set(bytes.subarray(at, at + part.length));
-          at += part.length;
-        }
-      });
-    },
-  };
 }
 
 function copy(target: HostData, to: number, source: HostData, from: number, count: number): void {
   (target as Uint8Array).set(source.subarray(from, from + count) as Uint8Array, to);
-}
-
-function bytesOf({ buffer, byteOffset, BYTES_PER_ELEMENT }: HostData, from: number, count: number) {
-  return new Uint8Array(
-    buffer,
-    byteOffset + from * BYTES_PER_ELEMENT,
-    count * BYTES_PER_ELEMENT,
-  );
 }

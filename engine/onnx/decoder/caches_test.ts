@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
-import { type CacheTensor, createCaches } from "./caches.ts";
+import { Caches, type CacheTensor } from "./caches.ts";
 
 const CAPACITY = 12;
 
@@ -30,7 +30,7 @@ for (const padTo of [1, 4]) {
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         const all = tensors();
         const heldFor = (length: number) => Math.ceil(length / padTo) * padTo;
-        const caches = createCaches(all, { slots: 2, capacity: CAPACITY, heldFor });
+        const caches = new Caches(all, { slots: 2, capacity: CAPACITY, heldFor });
         const slots = [caches.open(), caches.open()];
         const timelines: number[][] = [[], []];
         let next = 0;
@@ -75,7 +75,7 @@ for (const padTo of [1, 4]) {
 }
 
 Deno.test("caches refuse slots that are not open and states of another length", () => {
-  const caches = createCaches(tensors(), { slots: 1, capacity: 4, heldFor: (length) => length });
+  const caches = new Caches(tensors(), { slots: 1, capacity: 4, heldFor: (length) => length });
   assertThrows(() => caches.feed(0, 0), RangeError, "slot 0");
   caches.open();
   assertThrows(() => caches.write(0, 1, new Uint8Array(3)), RangeError, "expected 40");

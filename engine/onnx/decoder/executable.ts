@@ -4,12 +4,13 @@
 // file with caches (norm and head of a split model) runs on the wanted rows alone.
 
 import { DeviceError, UnsupportedError } from "../../errors.ts";
-import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import { elementCount, getElement } from "../../ops/host_tensor.ts";
 import type { PreparedPlan } from "../../run/backend.ts";
+import type { Executable } from "../../run/executable.ts";
+import { type Step, WANTED } from "../../run/step.ts";
 import type { Plan } from "../../plan/plan.ts";
-import { type Caches, createCaches } from "./caches.ts";
+import { Caches } from "./caches.ts";
 import type { BestPort, CachePort, DecoderPorts } from "./ports.ts";
 import { type DerivedStage, resultOf, runStage, type StageResult, WANTED_ROWS } from "./stage.ts";
 import { heldRows, type StepSizes, totalOf, writeInputs } from "./step_sizes.ts";
@@ -24,8 +25,6 @@ export interface ReadyStage {
 export interface DecoderSizes {
   /** Positions of a session. */
   readonly capacity: number;
-  /** Tokens of a step. */
-  readonly batch: number;
   /** Rows of a step with logits. */
   readonly logitRows: number;
   readonly vocabulary: number;
@@ -39,105 +38,40 @@ export function createDecoderExecutable(
   stages: readonly ReadyStage[],
   plan: Plan,
   sizes: DecoderSizes,
-): PreparedPlan {
-  const { capacity, batch, logitRows, vocabulary, slots, padTo } = sizes;
-  const inputs = {
-    tokens: new Int32Array(batch),
-    positions: new Int32Array(batch),
-    slots: new Int32Array(batch),
-    logit_rows: new Int32Array(logitRows),
-  };
-  const logits = new Float32Array(logitRows * vocabulary);
+): Executable {
+  const { vocabulary, logitRows } = sizes;
   const lastCached = stages.findLastIndex(({ derived }) => derived.ports.caches.length > 0);
   const body = stages.slice(0, lastCached + 1), tail = stages.slice(lastCached + 1);
-  const cached = body.flatMap((stage) =>
-    stage.derived.ports.caches.map((port) => ({ stage, port, ...blocksOf(port) }))
-  );
-  // Every file of a split model has the same past.
-  const { ports: leading } = stages[lastCached]!.derived;
-  const caches: Caches = createCaches(
-    cached.map(({ stage, port, outer, inner }) => ({
-      dtype: port.dtype,
-      outer,
-      inner,
-      data: stage.executable.input(port.name),
-    })),
-    { slots, capacity, heldFor: (length) => heldRows(leading, length, padTo) },
-  );
-  const inputBytes = cached.reduce(
-    (sum, { stage, port }) => sum + stage.executable.input(port.name).byteLength,
-    0,
-  );
+  const { cached, caches, inputBytes } = cachesOf(body, sizes);
+  const logits = new Float32Array(logitRows * vocabulary);
+  /** The first row that has logits, of the last step. */
+  let first = 0;
   let disposed = false;
 
-  function checkStep(rows: number): { readonly slot: number; readonly length: number } {
+  async function run(step: Step): Promise<void> {
     if (disposed) throw new TypeError("Cannot run this model: it has been disposed");
-    const slot = inputs.slots[0]!, length = inputs.positions[0]!;
-    for (let row = 0; row < rows; row++) {
-      if (inputs.slots[row] === slot && inputs.positions[row] === length + row) continue;
-      throw new UnsupportedError("a step of an ONNX decoder holds consecutive rows of one session");
-    }
-    return { slot, length };
-  }
-
-  async function run({ M: rows = 0, L: wanted = 0 }: DimEnv): Promise<void> {
-    const { slot, length } = checkStep(rows);
+    const { slot, length } = placeOf(step);
+    const { tokens, count: rows } = step;
+    first = firstWanted(step);
+    const wanted = rows - first;
     const held = caches.feed(slot, length);
     const size: StepSizes = { rows, length, held, wanted: Math.max(1, wanted) };
     let hidden: StageResult | undefined;
-    for (const stage of body) hidden = await runOne(stage, size, hidden);
+    for (const stage of body) hidden = await runOne(stage, { size, tokens, hidden, vocabulary });
     caches.append(length, rows, (i) => {
       const { stage, port } = cached[i]!;
       return newRowsOf(stage, port, size);
     });
     if (wanted === 0) return;
-    if (tail.length === 0) return takeLogits(hidden!, rows, wanted);
-    const width = hidden!.data.length / rows;
-    hidden = lastRows(hidden!, width, wanted);
+    if (tail.length === 0) return takeLogits(logits, hidden!, { rows, wanted, vocabulary });
+    hidden = lastRows(hidden!, hidden!.data.length / rows, wanted);
+    const own: StepSizes = { rows: wanted, length: 0, held: 0 };
     for (const stage of tail) {
-      hidden = await runOne(stage, { rows: wanted, length: 0, held: 0 }, hidden);
+      hidden = await runOne(stage, { size: own, tokens, hidden, vocabulary });
     }
-    takeLogits(hidden, wanted, wanted);
+    takeLogits(logits, hidden, { rows: wanted, wanted, vocabulary });
   }
 
-  async function runOne(
-    { derived, executable }: ReadyStage,
-    size: StepSizes,
-    hidden: StageResult | undefined,
-  ): Promise<StageResult> {
-    const { ports } = derived;
-    const input = (name: string) => executable.input(name);
-    writeInputs(ports, { sizes: size, tokens: inputs.tokens, input });
-    if (derived.picksRows) {
-      const first = size.rows - size.wanted!;
-      const rows = input(WANTED_ROWS) as Int32Array;
-      for (let row = 0; row < size.wanted!; row++) rows[row] = first + row;
-    }
-    if (ports.hidden) put(input(ports.hidden.name), hidden!.data);
-    await runStage(derived, executable, size);
-    const { result, best } = ports;
-    return result === undefined
-      ? bestRows({ derived, executable }, best!, size, vocabulary)
-      : resultOf(derived, executable, result, size);
-  }
-
-  // A graph gives the logits of all its rows, or of the last one.
-  function takeLogits({ dtype, data, shape }: StageResult, rows: number, wanted: number): void {
-    const given = elementCount(shape) / vocabulary;
-    const first = given - wanted;
-    if (first < 0) {
-      throw new DeviceError(`the graph gives logits of ${given} of ${rows} rows, ${wanted} wanted`);
-    }
-    const count = wanted * vocabulary, from = first * vocabulary;
-    if (data instanceof Float32Array) {
-      logits.set(data.subarray(from, from + count));
-      return;
-    }
-    const source = { dtype, shape, data };
-    for (let i = 0; i < count; i++) logits[i] = getElement(source, from + i);
-  }
-
-  const views: Readonly<Record<string, HostData>> = inputs;
   return {
     plan,
     threads: stages[0]!.executable.threads ?? 1,
@@ -149,13 +83,18 @@ export function createDecoderExecutable(
       // The inputs are the cache of one session.
       other: Math.max(0, sumOf(stages, "other") - inputBytes),
     },
-    openSlot: caches.open,
-    closeSlot: caches.close,
-    readState: caches.read,
-    writeState: caches.write,
-    input: (name) => views[name] ?? unknownName("input", name),
-    output: (name) => name === "logits" ? logits : unknownName("output", name),
+    openSlot: () => caches.open(),
+    closeSlot: (slot) => caches.close(slot),
+    readState: (slot, count) => caches.read(slot, count),
+    writeState: (slot, count, bytes) => caches.write(slot, count, bytes),
     run,
+    best: () => undefined,
+    logits: (row, count = 1) =>
+      logits.subarray((row - first) * vocabulary, (row - first + count) * vocabulary),
+    hidden() {
+      throw new TypeError("An ONNX decoder gives out no hidden states");
+    },
+    leftLogits: () => undefined,
     dispose() {
       disposed = true;
       for (const { executable } of stages) executable.dispose();
@@ -163,8 +102,83 @@ export function createDecoderExecutable(
   };
 }
 
-function unknownName(kind: string, name: string): never {
-  throw new RangeError(`An ONNX decoder has no ${kind} "${name}"`);
+/** The caches of the files that have some; every file of a split model has the same past. */
+function cachesOf(stages: readonly ReadyStage[], { slots, capacity, padTo }: DecoderSizes) {
+  const cached = stages.flatMap((stage) =>
+    stage.derived.ports.caches.map((port) => ({
+      ...{ stage, port, ...blocksOf(port), dtype: port.dtype },
+      data: stage.executable.input(port.name),
+    }))
+  );
+  const { ports } = stages.at(-1)!.derived;
+  const heldFor = (length: number) => heldRows(ports, length, padTo);
+  return {
+    cached,
+    caches: new Caches(cached, { slots, capacity, heldFor }),
+    inputBytes: cached.reduce((sum, { data }) => sum + data.byteLength, 0),
+  };
+}
+
+/** @throws {UnsupportedError} If rows are of several slots, or not behind each other. */
+function placeOf({ slots, positions, count }: Step): { slot: number; length: number } {
+  const slot = slots[0]!, length = positions[0]!;
+  for (let row = 0; row < count; row++) {
+    if (slots[row] === slot && positions[row] === length + row) continue;
+    throw new UnsupportedError("a step of an ONNX decoder holds consecutive rows of one session");
+  }
+  return { slot, length };
+}
+
+function firstWanted({ wanted, count }: Step): number {
+  let row = 0;
+  while (row < count && wanted[row] === WANTED.nothing) row++;
+  return row;
+}
+
+/** Runs a file on what the one before it gave. */
+async function runOne(
+  { derived, executable }: ReadyStage,
+  { size, tokens, hidden, vocabulary }: {
+    readonly size: StepSizes;
+    readonly tokens: Int32Array;
+    readonly hidden: StageResult | undefined;
+    readonly vocabulary: number;
+  },
+): Promise<StageResult> {
+  const { ports } = derived;
+  const input = (name: string) => executable.input(name);
+  writeInputs(ports, { sizes: size, tokens, input });
+  if (derived.picksRows) {
+    const first = size.rows - size.wanted!;
+    const rows = input(WANTED_ROWS) as Int32Array;
+    for (let row = 0; row < size.wanted!; row++) rows[row] = first + row;
+  }
+  if (ports.hidden) put(input(ports.hidden.name), hidden!.data);
+  await runStage(derived, executable, size);
+  const { result, best } = ports;
+  return result === undefined
+    ? bestRows({ derived, executable }, best!, size, vocabulary)
+    : resultOf(derived, executable, result, size);
+}
+
+/** Keeps logits of the last rows; a graph gives those of all its rows, or of the last one. */
+function takeLogits(
+  target: Float32Array,
+  { dtype, data, shape }: StageResult,
+  { rows, wanted, vocabulary }: Record<"rows" | "wanted" | "vocabulary", number>,
+): void {
+  const given = elementCount(shape) / vocabulary;
+  const first = given - wanted;
+  if (first < 0) {
+    throw new DeviceError(`the graph gives logits of ${given} of ${rows} rows, ${wanted} wanted`);
+  }
+  const count = wanted * vocabulary, from = first * vocabulary;
+  if (data instanceof Float32Array) {
+    target.set(data.subarray(from, from + count));
+    return;
+  }
+  const source = { dtype, shape, data };
+  for (let i = 0; i < count; i++) target[i] = getElement(source, from + i);
 }
 
 function sumOf(stages: readonly ReadyStage[], use: "weights" | "arena" | "other"): number {

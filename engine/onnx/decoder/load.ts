@@ -39,7 +39,6 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
   try {
     const executable = createDecoderExecutable(stages, prepared.plan, {
       capacity: limits.contextLength,
-      batch: limits.batch,
       logitRows: limits.logitRows,
       vocabulary,
       slots: limits.sessions,

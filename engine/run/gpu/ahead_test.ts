@@ -1,9 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
-import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
+import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
 import { openGpu } from "../../../gpu/gpu.ts";
 import type { PreparedPlan } from "../backend.ts";
+import { RANKED } from "../executable.ts";
 import { createGpuBackend } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
@@ -16,7 +17,7 @@ async function greedy(executable: PreparedPlan): Promise<number[]> {
     executable.input("positions")[0] = position;
     executable.input("slots")[0] = slot;
     executable.input("logit_rows")[0] = 0;
-    await executable.run({ M: 1, L: 1 });
+    await executable.run({ M: 1, L: 1 }, wishFor(0, TOY.capacity - 1 - position));
     const logits = executable.output("logits").subarray(0, TOY.vocabulary) as Float32Array;
     tokens.push(logits.indexOf(Math.max(...logits)));
   }
@@ -30,9 +31,9 @@ gpuTest(
     const [usual, gpu] = [await openGpu(), await openGpu()];
     const strict = withStrictMapping(gpu);
     const expected = await createGpuBackend({ gpu: usual, stepsAhead: 0 })
-      .prepare(made, { slots: 1 });
+      .prepare(made, { slots: 1, ranked: RANKED });
     const executable = await createGpuBackend({ gpu: strict, stepsAhead: 4 })
-      .prepare(made, { slots: 1 });
+      .prepare(made, { slots: 1, ranked: RANKED });
     assertEquals(await greedy(executable), await greedy(expected));
     assert(executable.foreseenSteps > 15, `${executable.foreseenSteps} steps were foreseen`);
     assert(strict.overlapping > 2, `${strict.overlapping} submissions did not wait`);

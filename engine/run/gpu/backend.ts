@@ -17,9 +17,9 @@ import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { GpuKernel } from "./kernel.ts";
-import type { Backend, PreparedPlan, PrepareOptions, StepWish } from "../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { checkBindings, fitsSizes } from "../bindings.ts";
-import { createStepsAhead, type StepsAhead } from "./ahead.ts";
+import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
 import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./logits.ts";
@@ -160,7 +160,7 @@ async function prepareGpu(
     const memory = await gpu.allocate(() =>
       allocate(scope, plan, kernels, options.slots, storages)
     );
-    const { slots } = options;
+    const { slots, ranked } = options;
     const lowered = lowerToGpu(plan, kernels, capabilities, slots, memory.map, storages);
     const [program] = await Promise.all([
       createProgram(scope, lowered, usualSteps(plan)),
@@ -171,11 +171,11 @@ async function prepareGpu(
     const reach = createReach(plan, values, padTo);
     const [readback, logits] = await Promise.all([
       createReadback(scope, Math.max(outputBytes(plan), TOP_BYTES)),
-      debug ? undefined : createGpuLogits({ scope, plan, values, outputs }),
+      debug ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
     ]);
-    const ahead = await createStepsAhead({
-      ...{ scope, plan, values, program, outputs, reach, logits },
-      depth: debug ? 0 : stepsAhead,
+    const ahead = logits && await RunsAhead.create({
+      ...{ scope, plan, ranked: ranked!, values, program, outputs, reach, logits },
+      depth: stepsAhead,
     });
     const compute = debug
       ? await createCheckedStep({
@@ -183,13 +183,12 @@ async function prepareGpu(
         dispatches: lowerSteps(plan, kernels, capabilities, slots, memory.map, storages),
       })
       : createStep({ gpu, program, values, outputs, readback, reach, logits });
-    const parts = {
+    const ready = assemble({
       ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
       ...{ compute, scope },
-    };
-    const executable = assemble(parts);
-    if (warmUp && !debug) await runOnce(executable, memory.states);
-    return executable;
+    });
+    if (warmUp && !debug) await runOnce(ready, memory.states);
+    return ready;
   } catch (error) {
     scope.free();
     throw error;
@@ -293,80 +292,28 @@ interface Parts {
   readonly outputs: readonly GpuOutput[];
   readonly reach: Reach;
   readonly logits: GpuLogits | undefined;
-  readonly ahead: StepsAhead | undefined;
+  readonly ahead: RunsAhead | undefined;
   /** Runs a step. */
   readonly compute: RunStep;
   readonly scope: BufferScope;
 }
 
 function assemble(parts: Parts): GpuPlan {
-  const { gpu, plan, kernels, memory, program } = parts;
-  const { states, values, weights, layout, textures } = memory;
-  const { readback, outputs, reach, logits, ahead, compute, scope } = parts;
-  const { graph, arenaBytes } = plan;
-  const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
-  const byName = new Map(outputs.map(({ name, data }) => [name, data]));
-  const checks = indexChecks(plan, {
-    data: (value) => values.input(rootOf(plan, value)),
-    checkSlot: states.check,
-  });
-  let disposed = false;
+  const { gpu, plan, kernels, memory, program, reach, logits, ahead, scope } = parts;
+  const { states, values } = memory;
+  const runner = createRunner(parts);
+  const { checkAlive, onDevice, finish } = runner;
 
-  function checkAlive(): void {
-    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
+  /** Before something that no run foresees. */
+  function interrupt(): void {
+    checkAlive();
+    ahead?.forget();
   }
 
-  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
-    checkAlive();
-    const view = views.get(name);
-    if (view) return view;
-    const known = [...views.keys()].join(", ");
-    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
-  }
-
-  function run(bindings: DimEnv, wish?: StepWish): void | Promise<void> {
-    checkAlive();
+  function measure(bindings: DimEnv): void {
+    interrupt();
     checkBindings(plan, bindings);
-    for (const check of checks) check(bindings);
-    const done = step(bindings, wish);
-    // Whoever wished for nothing may hold the view of the logits already.
-    if (!wish && !done && logits) onDevice(logits.fetch);
-    return done;
-  }
-
-  /** What reaches for the device, its failures explained. */
-  function onDevice<T>(action: () => T): T {
-    try {
-      gpu.check();
-      return action();
-    } catch (error) {
-      ahead?.forget();
-      throw explained(error, plan, gpu);
-    }
-  }
-
-  function step(bindings: DimEnv, wish: StepWish | undefined): void | Promise<void> {
-    return onDevice(() => {
-      const taken = ahead?.take(bindings, wish) ?? false;
-      if (taken === true) return;
-      if (taken) return finish(taken);
-      logits?.forget();
-      const done = compute(bindings, wish);
-      if (done) return finish(done, bindings);
-      ahead?.learn(bindings);
-    });
-  }
-
-  async function finish<T>(done: Promise<T>, computed?: DimEnv): Promise<T> {
-    try {
-      const result = await done;
-      gpu.check();
-      if (computed) ahead?.learn(computed);
-      return result;
-    } catch (error) {
-      ahead?.forget();
-      throw explained(error, plan, gpu);
-    }
+    logits?.forget();
   }
 
   return {
@@ -385,13 +332,8 @@ function assemble(parts: Parts): GpuPlan {
         `${gpu.capabilities.adapter} is no GPU: WebGPU runs on the CPU, more slowly than device wasm`,
       ]
       : [],
-    memory: {
-      weights: weights.bytes + textures.weightBytes,
-      arena: arenaBytes,
-      statePerSlot: states.bytesPerSlot,
-      other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
-      textures: textures.weightBytes + textures.activationBytes,
-    },
+    memory: bytesOf(plan, memory),
+    ...createAccess(parts, runner),
     openSlot() {
       ahead?.forget();
       return onDevice(states.open);
@@ -402,39 +344,135 @@ function assemble(parts: Parts): GpuPlan {
       return finish(onDevice(() => states.read(slot, count)));
     },
     writeState(slot, count, bytes) {
-      checkAlive();
-      ahead?.forget();
+      interrupt();
       onDevice(() => states.write(slot, count, bytes));
     },
     timeHost(bindings) {
-      checkAlive();
-      checkBindings(plan, bindings);
-      ahead?.forget();
-      logits?.forget();
-      return timeHost({ gpu, program, values, outputs, readback, reach, logits }, bindings);
+      measure(bindings);
+      return timeHost({ ...parts, values }, bindings);
     },
     timeDispatches(bindings) {
-      checkAlive();
-      checkBindings(plan, bindings);
-      ahead?.forget();
-      logits?.forget();
+      measure(bindings);
       program.bind(reach.ofInputs(bindings));
       values.writeInputs();
       return timeDispatches(scope, program);
     },
+    run: runner.run,
+    best: (row) => row === 0 ? logits?.best() : undefined,
+    dispose: runner.dispose,
+  };
+}
+
+function bytesOf(
+  { arenaBytes }: Plan,
+  { weights, states, layout, textures }: Memory,
+): GpuPlan["memory"] {
+  return {
+    weights: weights.bytes + textures.weightBytes,
+    arena: arenaBytes,
+    statePerSlot: states.bytesPerSlot,
+    other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
+    textures: textures.weightBytes + textures.activationBytes,
+  };
+}
+
+/** What all that reaches for the device goes through. */
+interface Runner {
+  run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
+  /** @throws {TypeError} If the plan is disposed. */
+  checkAlive(): void;
+  /** What reaches for the device, its failures explained. */
+  onDevice<T>(action: () => T): T;
+  /** The same of what the device does later. */
+  finish<T>(done: Promise<T>): Promise<T>;
+  dispose(): void;
+}
+
+function createRunner({ gpu, plan, memory, logits, ahead, compute, scope }: Parts): Runner {
+  const { states, values } = memory;
+  const checks = indexChecks(plan, {
+    data: (value) => values.input(rootOf(plan, value)),
+    checkSlot: states.check,
+  });
+  let disposed = false;
+
+  function checkAlive(): void {
+    if (disposed) throw new TypeError(`Cannot use graph ${plan.graph.name}: it has been disposed`);
+  }
+
+  function failed(error: unknown): unknown {
+    ahead?.forget();
+    return explained(error, plan, gpu);
+  }
+
+  function onDevice<T>(action: () => T): T {
+    try {
+      gpu.check();
+      return action();
+    } catch (error) {
+      throw failed(error);
+    }
+  }
+
+  async function finish<T>(done: Promise<T>): Promise<T> {
+    try {
+      const result = await done;
+      gpu.check();
+      return result;
+    } catch (error) {
+      throw failed(error);
+    }
+  }
+
+  function start(bindings: DimEnv, wish: RankedWish | undefined): void | Promise<void> {
+    const taken = ahead?.take(bindings, wish) ?? false;
+    if (taken === true) return;
+    if (taken) return taken;
+    logits?.forget();
+    return compute(bindings, wish);
+  }
+
+  function run(bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
+    checkAlive();
+    checkBindings(plan, bindings);
+    for (const check of checks) check(bindings);
+    const done = onDevice(() => start(bindings, wish));
+    if (done) return finish(done);
+    // Whoever wished for nothing may hold the view of the output already.
+    if (!wish && logits) onDevice(logits.fetch);
+  }
+
+  function dispose(): void {
+    if (disposed) return;
+    disposed = true;
+    scope.free();
+  }
+
+  return { run, checkAlive, onDevice, finish, dispose };
+}
+
+/** Inputs and outputs by name. */
+function createAccess(
+  { plan: { graph }, memory: { values }, outputs, logits }: Parts,
+  { checkAlive, onDevice }: Runner,
+): Pick<GpuPlan, "input" | "output"> {
+  const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
+  const results = new Map(outputs.map(({ name, data }) => [name, data]));
+
+  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
+    checkAlive();
+    const view = views.get(name);
+    if (view) return view;
+    const known = [...views.keys()].join(", ");
+    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
+  }
+
+  return {
     input: (name) => named(inputs, "input", name),
     output(name) {
-      const view = named(byName, "output", name);
+      const view = named(results, "output", name);
       if (logits) onDevice(logits.fetch);
       return view;
-    },
-    run,
-    bestLogits: () => logits?.best(),
-    readLogits: (step, target) => logits ? onDevice(() => logits.readRow(step, target)) : false,
-    dispose(): void {
-      if (disposed) return;
-      disposed = true;
-      scope.free();
     },
   };
 }

@@ -1,13 +1,14 @@
 import { assert, assertEquals, assertLess, assertRejects, assertThrows } from "@std/assert";
 import { openGpu } from "../../../gpu/gpu.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
-import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
+import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
 import { DeviceError, FormatError, UnsupportedError } from "../../errors.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { getOp } from "../../ops/mod.ts";
 import { hasKernel } from "../kernel_choice.ts";
 import type { PreparedPlan, PrepareOptions } from "../backend.ts";
 import { tensorInMemory } from "../case_graph.ts";
+import { RANKED } from "../executable.ts";
 import { createGpuBackend, type GpuPlan } from "./backend.ts";
 import { optimize } from "../../plan/passes.ts";
 import { plan } from "../../plan/planner.ts";
@@ -40,12 +41,13 @@ async function step(
   tokens: readonly number[],
   slot = 0,
   start = 0,
+  repeats = 0,
 ): Promise<number[]> {
   executable.input("tokens").set(tokens as never);
   executable.input("positions").set(tokens.map((_, i) => start + i) as never);
   executable.input("slots").set(tokens.map(() => slot) as never);
   executable.input("logit_rows").set([tokens.length - 1] as never);
-  await executable.run({ M: tokens.length, L: 1 });
+  await executable.run({ M: tokens.length, L: 1 }, repeats > 0 ? wishFor(0, repeats) : undefined);
   return [...executable.output("logits").subarray(0, TOY.vocabulary)] as number[];
 }
 
@@ -82,12 +84,15 @@ function best(logits: readonly number[]): number {
 gpuTest("steps that were computed ahead are those that would have been computed", async () => {
   const made = toyPlan();
   const [plain, ahead] = await Promise.all(
-    [0, 4].map((stepsAhead) => createGpuBackend({ stepsAhead }).prepare(made, { slots: 2 })),
+    [0, 4].map((stepsAhead) =>
+      createGpuBackend({ stepsAhead }).prepare(made, { slots: 2, ranked: RANKED })
+    ),
   );
   const both = async (tokens: readonly number[], slot: number, start: number) => {
+    const repeats = tokens.length === 1 ? TOY.capacity - start : 0;
     const [a, b] = [
-      await step(plain!, tokens, slot, start),
-      await step(ahead!, tokens, slot, start),
+      await step(plain!, tokens, slot, start, repeats),
+      await step(ahead!, tokens, slot, start, repeats),
     ];
     assertEquals(b, a, `tokens ${tokens} at ${start} of slot ${slot}`);
     return best(a);

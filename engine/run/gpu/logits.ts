@@ -1,9 +1,9 @@
-// What of a step's logits reaches the host. A row of them is half a megabyte; a greedy answer needs one id, and a sampler
+// What of a row of values reaches the host. A row of logits is half a megabyte; a greedy answer needs one id, and a sampler
 // that begins with its best few needs those. So they are found on the GPU and fetched alone where that is all that the
-// caller will look at, and the row stays where it is until somebody asks for it after all or the next step is run.
+// caller will look at, and the row stays where it is until somebody asks for it after all or the next run begins.
 //
-// Rows are fetched later only where a readback gives results at once (gpu/readback.ts): whoever reads `output("logits")`
-// does not wait for promises. On other devices every step brings its whole row.
+// Rows are fetched later only where a readback gives results at once (gpu/readback.ts): whoever reads an output does not
+// wait for promises. On other devices, and for several rows, every run brings them whole.
 
 import { type BufferScope, STORAGE_USAGE } from "../../../gpu/gpu.ts";
 import type { GpuSlice } from "../../../gpu/kernel.ts";
@@ -17,8 +17,8 @@ import { TOP_LOGITS, TOP_TILE, topLogitsShader } from "../../../gpu/kernels/top_
 import { createProgram, type Program, type ProgramDispatch } from "../../../gpu/program.ts";
 import { type CopySource, createReadback } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { BestLogits, StepWish } from "../backend.ts";
-import { type GpuOutput, ONE_ROW } from "./outputs.ts";
+import type { BestLogits, RankedOutput, RankedWish } from "../backend.ts";
+import type { GpuOutput } from "./outputs.ts";
 import type { GpuValues } from "./values.ts";
 import type { Plan } from "../../plan/plan.ts";
 
@@ -30,13 +30,13 @@ const ENTRY_BYTES = 8;
 /** Bytes of the best few: what a readback must have room for. */
 export const TOP_BYTES: number = ENTRY_BYTES * TOP_LOGITS;
 
-/** The logits of the last step, as far as they are known on the host. */
+/** The ranked output of the last run, as far as it is known on the host. */
 export interface GpuLogits {
   /** Length of a row. */
   readonly vocabulary: number;
-  /** What to fetch of a step. */
-  kindOf(bindings: DimEnv, wish: StepWish | undefined): LogitsKind;
-  /** Finds the best logit, feeds its id back as the next token and moves the position on. */
+  /** What to fetch of a run. */
+  kindOf(bindings: DimEnv, wish: RankedWish | undefined): LogitsKind;
+  /** Finds the best value, and feeds its column back where the plan is for that. */
   readonly feedback: Program<DimEnv>;
   /** Finds the best few. */
   readonly top: Program<DimEnv>;
@@ -44,33 +44,32 @@ export interface GpuLogits {
   source(kind: LogitsKind): CopySource | undefined;
   /** Takes fetched entries; the row lies in `row` until `forget`. */
   take(kind: LogitsKind, range: ArrayBuffer, at: number, row: CopySource): void;
-  /** To be called before a step, or when its row has arrived. */
+  /** To be called before a run, or when its row has arrived. */
   forget(): void;
-  /** Fetches the row of the last step if that was put off. */
+  /** Fetches the row of the last run if that was put off. */
   fetch(): void;
-  /** What is known of the last step without its row. */
+  /** What is known of the last run without its row. */
   best(): BestLogits | undefined;
-  /** Copies the row of a step, if it is still the last one. */
-  readRow(step: number, target: Float32Array): boolean;
 }
 
-/** Reads for a plan whose only output are rows of logits; undefined for others. */
+/** Reads for a plan whose only output are rows that can be fed back; undefined for others. */
 export async function createGpuLogits(
-  { scope, plan, values, outputs }: {
+  { scope, plan, values, outputs, ranked }: {
     readonly scope: BufferScope;
     readonly plan: Plan;
     readonly values: GpuValues;
     readonly outputs: readonly GpuOutput[];
+    readonly ranked: RankedOutput | undefined;
   },
 ): Promise<GpuLogits | undefined> {
   const { graph } = plan;
-  const inputs = new Map(graph.inputs.map((value) => [value.name, value]));
-  const [output] = outputs, tokens = inputs.get("tokens"), positions = inputs.get("positions");
-  const isRow = outputs.length === 1 && output!.name === "logits" && output!.data instanceof
-      Float32Array &&
-    tokens && positions;
+  const [output] = outputs;
+  const input = (name: string | undefined) => graph.inputs.find((value) => value.name === name);
+  const tokens = input(ranked?.fed), positions = input(ranked?.counted);
+  const isRow = outputs.length === 1 && output!.name === ranked?.output &&
+    output!.data instanceof Float32Array && tokens && positions;
   if (!isRow) return undefined;
-  const vocabulary = output.count(ONE_ROW);
+  const vocabulary = graph.outputs[0]!.shape.at(-1) as number;
   const logits = values.slice(graph.outputs[0]!);
   const slice = (label: string, entries: number): GpuSlice => ({
     buffer: scope.createBuffer(label, ENTRY_BYTES * entries, STORAGE_USAGE),
@@ -101,7 +100,7 @@ export async function createGpuLogits(
   ]);
   // Compiled when a sampler first asks for it.
   const top = await createProgram<DimEnv>(scope, stages, []);
-  feedback.bind(ONE_ROW);
+  feedback.bind({});
   const readback = await createReadback(scope, 4 * vocabulary);
   const sources: Readonly<Record<LogitsKind, CopySource | undefined>> = {
     row: undefined,
@@ -112,29 +111,31 @@ export async function createGpuLogits(
   const ids = new Uint32Array(TOP_LOGITS), bits = new Uint32Array(TOP_LOGITS);
   const scores = new Float32Array(bits.buffer);
   let count = 0;
-  let step = 0;
-  /** Where the row of the last step is, if the host has not got it. */
+  /** Where the row of the last run is, if the host has not got it. */
   let row: CopySource | undefined;
 
-  function read(target: Float32Array): void {
+  function read(source: CopySource): void {
     const { device } = scope;
     const encoder = device.createCommandEncoder();
-    readback.copy(encoder, [row!]);
+    readback.copy(encoder, [source]);
     readback.stamp();
     device.queue.submit([encoder.finish()]);
-    readback.read(row!.bytes, (range, at) => target.set(new Float32Array(range, at, vocabulary)));
+    readback.read(source.bytes, (range, at) => {
+      (output!.data as Float32Array).set(new Float32Array(range, at, vocabulary));
+    });
   }
 
   return {
     vocabulary,
-    kindOf({ L }, wish) {
-      const isEnough = wish !== undefined && wish.bestLogits <= Math.min(TOP_LOGITS, vocabulary);
-      if (!readback.isImmediate || L !== 1 || !isEnough) return "row";
-      return wish.bestLogits === 1 ? "best" : "top";
+    kindOf(bindings, wish) {
+      const wanted = wish?.best[0] ?? 0;
+      const isFew = wanted > 0 && wanted <= Math.min(TOP_LOGITS, vocabulary);
+      if (!readback.isImmediate || output.count(bindings) !== vocabulary || !isFew) return "row";
+      return wanted === 1 ? "best" : "top";
     },
     feedback,
     get top() {
-      top.bind(ONE_ROW);
+      top.bind({});
       return top;
     },
     source: (kind) => sources[kind],
@@ -146,24 +147,16 @@ export async function createGpuLogits(
         ids[i] = entries[2 * i + 1]!;
       }
       row = from;
-      step++;
     },
     forget() {
-      if (count > 0) step++;
       row = undefined;
       count = 0;
     },
     fetch() {
-      if (row) read(output.data as Float32Array);
+      if (row) read(row);
       row = undefined;
     },
-    best: () => count > 0 ? { ids, logits: scores, count, step } : undefined,
-    readRow(asked, target) {
-      if (asked !== step || count === 0) return false;
-      if (row) read(target);
-      else target.set((output.data as Float32Array).subarray(0, vocabulary));
-      return true;
-    },
+    best: () => count > 0 ? { ids, logits: scores, count } : undefined,
   };
 }
 

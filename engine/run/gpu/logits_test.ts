@@ -3,12 +3,13 @@ import { openGpu } from "../../../gpu/gpu.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
-import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
+import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
 import { createRandom, nextDouble } from "../../decode/sampling/random.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { symbol } from "../../graph/dim/mod.ts";
 import { getOp } from "../../ops/mod.ts";
 import type { PreparedPlan } from "../backend.ts";
+import { RANKED } from "../executable.ts";
 import { createGpuBackend } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
@@ -26,7 +27,10 @@ async function rowsOf(table: readonly Float32Array[]): Promise<PreparedPlan> {
   const [logits] = builder.op("gather", [rows, tokens], { axis: 0 }, "gather");
   builder.output("logits", logits!);
   const made = plan(builder.build(), { limits: { M: 1, L: 1 } });
-  return await createGpuBackend({ gpu: await testGpu() }).prepare(made, { slots: 1 });
+  return await createGpuBackend({ gpu: await testGpu() }).prepare(made, {
+    slots: 1,
+    ranked: RANKED,
+  });
 }
 
 /** As a sampler orders them: equal logits by lower id, zeros of both signs equal. */
@@ -49,8 +53,8 @@ gpuTest("the best logits found on the GPU are those of a whole sort, of any leng
     for (const [token, row] of rows.entries()) {
       executable.input("tokens")[0] = token;
       for (const wanted of [1, 64]) {
-        await executable.run({ M: 1, L: 1 }, { bestLogits: wanted });
-        const { ids, logits, count } = executable.bestLogits!()!;
+        await executable.run({ M: 1, L: 1 }, wishFor(wanted));
+        const { ids, logits, count } = executable.best!(0)!;
         const found = Array.from({ length: count }, (_, i) => [ids[i]!, logits[i]! + 0]);
         assertEquals(found, bestOf(row, count).map(([id, logit]) => [id, logit + 0]));
         assert(count >= wanted);
@@ -68,8 +72,8 @@ gpuTest("a NaN among logits comes first, whatever its sign", async () => {
     new Uint32Array(row.buffer)[2700] = nan;
     const executable = await rowsOf([row]);
     for (const wanted of [1, 2]) {
-      await executable.run({ M: 1, L: 1 }, { bestLogits: wanted });
-      const { ids, logits } = executable.bestLogits!()!;
+      await executable.run({ M: 1, L: 1 }, wishFor(wanted));
+      const { ids, logits } = executable.best!(0)!;
       assertEquals([ids[0], logits[0]], [2700, NaN]);
     }
     executable.dispose();
@@ -86,17 +90,11 @@ async function greedy(executable: PreparedPlan, wanted: number | undefined, peri
     executable.input("positions")[0] = position;
     executable.input("slots")[0] = slot;
     executable.input("logit_rows")[0] = 0;
-    await executable.run({ M: 1, L: 1 }, wanted === undefined ? undefined : { bestLogits: wanted });
-    const best = executable.bestLogits?.();
+    const wish = wanted === undefined ? undefined : wishFor(wanted, TOY.capacity - 1 - position);
+    await executable.run({ M: 1, L: 1 }, wish);
+    const best = executable.best?.(0);
     const row = () => [...executable.output("logits").subarray(0, TOY.vocabulary) as Float32Array];
-    if (position % period === 0) {
-      rows.push(row());
-      if (best) {
-        const copy = new Float32Array(TOY.vocabulary);
-        assert(executable.readLogits!(best.step, copy));
-        assertEquals([...copy], rows.at(-1));
-      }
-    }
+    if (position % period === 0) rows.push(row());
     tokens.push(best ? best.ids[0]! : row().indexOf(Math.max(...row())));
   }
   executable.closeSlot(slot);
@@ -106,11 +104,17 @@ async function greedy(executable: PreparedPlan, wanted: number | undefined, peri
 gpuTest("whatever of the logits is wished for, steps give the same, ahead or not", async () => {
   const made = plan(toyDecoder(), { limits: TOY_LIMITS });
   const gpu = await testGpu();
-  const dense = await createGpuBackend({ gpu, stepsAhead: 0 }).prepare(made, { slots: 1 });
+  const dense = await createGpuBackend({ gpu, stepsAhead: 0 }).prepare(made, {
+    slots: 1,
+    ranked: RANKED,
+  });
   const expected = await greedy(dense, undefined, 1);
   for (const stepsAhead of [0, 3]) {
-    const executable = await createGpuBackend({ gpu, stepsAhead }).prepare(made, { slots: 1 });
-    for (const [wanted, period] of [[1, 7], [5, 1], [undefined, 7], [50, 9]] as const) {
+    const executable = await createGpuBackend({ gpu, stepsAhead }).prepare(made, {
+      slots: 1,
+      ranked: RANKED,
+    });
+    for (const [wanted, period] of [[1, 7], [5, 1], [0, 7], [undefined, 7], [50, 9]] as const) {
       const { tokens, rows } = await greedy(executable, wanted, period);
       const label = `${wanted} wished for, ${stepsAhead} ahead`;
       assertEquals(tokens, expected.tokens, label);
@@ -122,16 +126,16 @@ gpuTest("whatever of the logits is wished for, steps give the same, ahead or not
   dense.dispose();
 });
 
-gpuTest("a row can be read until the next step, and no longer", async () => {
+gpuTest("a row can be read until the next run, which leaves nothing of it", async () => {
   const executable = await rowsOf([Float32Array.of(1, 3, 2), Float32Array.of(5, 3, 2)]);
-  const target = new Float32Array(3);
-  await executable.run({ M: 1, L: 1 }, { bestLogits: 1 });
-  const { step } = executable.bestLogits!()!;
+  const row = () => [...executable.output("logits").subarray(0, 3)];
+  await executable.run({ M: 1, L: 1 }, wishFor(1));
+  assertEquals(executable.best!(0)?.ids[0], 1);
+  assertEquals(row(), [1, 3, 2]);
   executable.input("tokens")[0] = 1;
   await executable.run({ M: 1, L: 1 });
-  assertEquals(executable.readLogits!(step, target), false);
-  assertEquals(executable.bestLogits!(), undefined);
-  assertEquals([...executable.output("logits").subarray(0, 3)], [5, 3, 2]);
+  assertEquals(executable.best!(0), undefined);
+  assertEquals(row(), [5, 3, 2]);
   executable.dispose();
 });
 
@@ -139,11 +143,11 @@ gpuTest("where mappings must be awaited every step brings its whole row", async 
   const made = plan(toyDecoder(), { limits: TOY_LIMITS });
   const gpu = await openGpu();
   const executable = await createGpuBackend({ gpu: withStrictMapping(gpu), stepsAhead: 3 })
-    .prepare(made, { slots: 1 });
+    .prepare(made, { slots: 1, ranked: RANKED });
   executable.openSlot();
   const logits = executable.output("logits");
-  await executable.run({ M: 1, L: 1 }, { bestLogits: 1 });
-  assertEquals(executable.bestLogits!(), undefined);
+  await executable.run({ M: 1, L: 1 }, wishFor(1));
+  assertEquals(executable.best!(0), undefined);
   assert(logits.subarray(0, TOY.vocabulary).some((logit) => logit !== 0));
   gpu.dispose();
 });

@@ -2,15 +2,12 @@
 // readback brought.
 
 import type { CopySource } from "../../../gpu/readback.ts";
-import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
+import { compile, type CompiledDim, product } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import { type GpuValues, outputElementBytes } from "./values.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-
-/** Bindings of a step that continues a text by a token. */
-export const ONE_ROW: DimEnv = Object.freeze({ M: 1, L: 1 });
 
 /** An output on both sides. */
 export interface GpuOutput {
@@ -18,6 +15,8 @@ export interface GpuOutput {
   /** Host copy, at its maximum size. */
   readonly data: HostData;
   readonly count: CompiledDim;
+  /** Elements of a row, where rows have a fixed length. */
+  readonly width: number;
   readonly elementBytes: number;
   readonly source: Omit<CopySource, "bytes">;
 }
@@ -30,6 +29,7 @@ export function gpuOutputs({ graph, limits }: Plan, values: GpuValues): GpuOutpu
       name: value.name,
       data: hostArray(value.dtype, maximumOf(product(value.shape), limits)),
       count: compile(product(value.shape)),
+      width: Number(value.shape.at(-1) ?? 1),
       elementBytes: outputElementBytes(value),
       source: { buffer, offset },
     };
@@ -50,8 +50,8 @@ export function inWords(bytes: number): number {
 }
 
 /** Where the first row of an output lies. */
-export function rowOf({ source, count, elementBytes }: GpuOutput): CopySource {
-  return { ...source, bytes: count(ONE_ROW) * elementBytes };
+export function rowOf({ source, width, elementBytes }: GpuOutput): CopySource {
+  return { ...source, bytes: width * elementBytes };
 }
 
 /** Copies outputs that lie one behind the other into their host arrays. */

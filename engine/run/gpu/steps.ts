@@ -6,7 +6,7 @@ import type { Gpu } from "../../../gpu/gpu.ts";
 import { isSameEnv, type Program } from "../../../gpu/program.ts";
 import type { Readback, ReadbackUse } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { StepWish } from "../backend.ts";
+import type { RankedWish } from "../backend.ts";
 import type { GpuLogits, LogitsKind } from "./logits.ts";
 import { type GpuOutput, inWords, rowOf, takeOutputs } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
@@ -57,7 +57,7 @@ export function createStep(parts: StepParts): RunStep {
 }
 
 /** Runs a step; the promise is there where results cannot be taken at once. */
-export type RunStep = (bindings: DimEnv, wish?: StepWish) => void | Promise<void>;
+export type RunStep = (bindings: DimEnv, wish?: RankedWish) => void | Promise<void>;
 
 /** Takes what was fetched: outputs, or what is known of a row of logits. */
 function takeResults(
@@ -98,12 +98,14 @@ function totalOf(bytes: readonly number[]): number {
 export type HostTimes = Readonly<Record<"encode" | "inputs" | "submit" | "wait and read", number>>;
 
 const HOST_STEPS = 20;
+/** What a greedy answer wants. */
+const BEST: RankedWish = { best: Int32Array.of(1), repeats: 0 };
 
 /** Measures the parts of a greedy answer's step on the host, one behind the other. */
 export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTimes> {
   const { gpu: { device }, program, values, readback, reach, logits } = parts;
   const bindings = reach.ofInputs(given);
-  const kind = logits?.kindOf(given, { bestLogits: 1 }) ?? "row";
+  const kind = logits?.kindOf(given, BEST) ?? "row";
   const times: Record<keyof HostTimes, number[]> = {
     "encode": [],
     "inputs": [],

@@ -9,7 +9,7 @@ import type { HostData, Node, Value } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-import type { PreparedPlan, PrepareOptions, StepWish } from "../backend.ts";
+import type { PreparedPlan, PrepareOptions, RankedOutput, RankedWish } from "../backend.ts";
 import { checkBindings } from "../bindings.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { distinctWeights } from "../plan_weights.ts";
@@ -78,7 +78,7 @@ export async function prepareParts<Place, E extends PreparedPlan>(
     for (const { executable } of ready) executable.dispose();
     throw error;
   }
-  return assemble(plan, ready, held);
+  return assemble(plan, ready, { held, ranked: options.ranked });
 }
 
 function bytesOf(weights: readonly Value[]): number {
@@ -109,14 +109,17 @@ function feed(source: HostData, target: HostData, { shape }: Value): (bindings: 
 function assemble<E extends PreparedPlan>(
   plan: Plan,
   ready: readonly ReadyPart<E>[],
-  held: ReadonlyMap<number, HostData>,
+  { held, ranked }: {
+    readonly held: ReadonlyMap<number, HostData>;
+    readonly ranked: RankedOutput | undefined;
+  },
 ): PartedPlan<E> {
   const { graph } = plan;
   const parts = ready.map(({ executable }) => executable);
   const makers = new Map(
     parts.flatMap((part) => part.plan.graph.outputs.map(({ name }) => [name, part] as const)),
   );
-  const head = makers.get("logits");
+  const head = ranked && makers.get(ranked.output);
   let disposed = false;
 
   function checkAlive(): void {
@@ -132,7 +135,7 @@ function assemble<E extends PreparedPlan>(
   }
 
   /** Runs the parts from one on; waits only for those that have to be waited for. */
-  function runFrom(first: number, bindings: DimEnv, wish?: StepWish): void | Promise<void> {
+  function runFrom(first: number, bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
     for (let i = first; i < ready.length; i++) {
       const { executable, feeds, symbols } = ready[i]!;
       for (const feed of feeds) feed(bindings);
@@ -170,9 +173,8 @@ function assemble<E extends PreparedPlan>(
       checkBindings(plan, bindings);
       return runFrom(0, bindings, wish);
     },
-    bestLogits: () => head?.bestLogits?.(),
-    readLogits: (step, target) => head?.readLogits?.(step, target) ?? false,
-    isRowAtHand: head?.isRowAtHand ?? false,
+    best: (row) => head?.best?.(row),
+    keepsRows: head?.keepsRows ?? false,
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
     dispose(): void {
       if (disposed) return;

@@ -12,7 +12,7 @@ import { FILE_READER } from "../../io.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { HostData } from "../../ops/op.ts";
-import type { Backend, PreparedPlan, PrepareOptions, StepWish } from "../backend.ts";
+import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { checkBindings } from "../bindings.ts";
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
@@ -240,7 +240,10 @@ async function assemble(
     memory: hostMemory(machine, plan, addressOf),
   });
   // In an arena of several executables a row does not stay.
-  const best = arena ? undefined : createWasmBestLogits(machine, plan, values, options);
+  const best = arena ? undefined : createWasmBestLogits(machine, plan, values, {
+    ranked: prepare.ranked?.output,
+    profile: options.profile ?? false,
+  });
   await loader.finish(prepare);
 
   const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
@@ -259,7 +262,7 @@ async function assemble(
     throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
   }
 
-  function run(bindings: DimEnv, wish?: StepWish): void {
+  function run(bindings: DimEnv, wish?: RankedWish): void {
     if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
     checkBindings(plan, bindings);
     for (const check of checks) check(bindings);
@@ -269,10 +272,7 @@ async function assemble(
       else if (options.profile) clock.run(part, bindings);
       else part.runOnHost(bindings);
     }
-    const wanted = best?.wanted(bindings, wish) ?? 0;
-    if (wanted === 0) return;
-    runProgram(best!.program, { wanted });
-    best!.found(wanted);
+    if (wish) best?.find(bindings, wish, runProgram);
   }
 
   function profile(): ProfileEntry[] {
@@ -312,9 +312,8 @@ async function assemble(
     input: (name) => named(inputs, "input", name),
     output: (name) => named(outputs, "output", name),
     run,
-    bestLogits: () => best?.best(),
-    readLogits: (step, target) => best?.readRow(step, target) ?? false,
-    isRowAtHand: true,
+    best: (row) => best?.best(row),
+    keepsRows: true,
     profile,
     dispose(): void {
       if (disposed) return;

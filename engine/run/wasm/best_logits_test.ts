@@ -1,10 +1,11 @@
-import { assert, assertEquals } from "@std/assert";
-import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
+import { assertEquals } from "@std/assert";
+import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
 import { createRandom, nextDouble } from "../../decode/sampling/random.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { symbol } from "../../graph/dim/mod.ts";
 import { getOp } from "../../ops/mod.ts";
 import { plan } from "../../plan/planner.ts";
+import { RANKED } from "../executable.ts";
 import { createWasmArena } from "./arena.ts";
 import { createWasmBackend, type WasmBackendOptions, type WasmPlan } from "./backend.ts";
 
@@ -23,7 +24,7 @@ async function rowsOf(
   const [logits] = builder.op("gather", [rows, tokens], { axis: 0 }, "gather");
   builder.output("logits", logits!);
   const made = plan(builder.build(), { limits: { L: 2 } });
-  return await createWasmBackend(options).prepare(made, { slots: 1 });
+  return await createWasmBackend(options).prepare(made, { slots: 1, ranked: RANKED });
 }
 
 /** As a sampler orders them: equal logits by lower id, zeros of both signs equal; a NaN first. */
@@ -64,8 +65,8 @@ for (const variant of ["baseline", "relaxed"] as const) {
           executable.input("tokens")[0] = token;
           const expected = sorted(row);
           for (const wanted of [1, 7, 64]) {
-            executable.run({ L: 1 }, { bestLogits: wanted });
-            const { ids, logits, count } = executable.bestLogits!()!;
+            executable.run({ L: 1 }, wishFor(wanted));
+            const { ids, logits, count } = executable.best!(0)!;
             assertEquals(count, Math.min(wanted, length));
             assertEquals(
               Array.from({ length: count }, (_, i) => [ids[i]!, logits[i]!]),
@@ -80,37 +81,52 @@ for (const variant of ["baseline", "relaxed"] as const) {
   }
 }
 
-Deno.test("a row can be read until the next step, and no longer", async () => {
+Deno.test("a row can be read until the next run, which leaves nothing of it", async () => {
   const executable = await rowsOf(
     [Float32Array.of(1, 3, 2), Float32Array.of(5, 3, 2)],
     { threads: 1 },
   );
-  const target = new Float32Array(3);
-  executable.run({ L: 1 }, { bestLogits: 1 });
-  const { step } = executable.bestLogits!()!;
-  assert(executable.readLogits!(step, target));
-  assertEquals([...target], [1, 3, 2]);
+  const row = () => [...executable.output("logits").subarray(0, 3)];
+  executable.run({ L: 1 }, wishFor(1));
+  assertEquals(executable.best!(0)?.ids[0], 1);
+  assertEquals(row(), [1, 3, 2]);
   executable.input("tokens")[0] = 1;
   executable.run({ L: 1 });
-  assertEquals(executable.readLogits!(step, target), false);
-  assertEquals(executable.bestLogits!(), undefined);
-  assertEquals([...executable.output("logits").subarray(0, 3)], [5, 3, 2]);
+  assertEquals(executable.best!(0), undefined);
+  assertEquals(row(), [5, 3, 2]);
   executable.dispose();
 });
 
-Deno.test("several rows, more than 64 and rows in a shared arena are left to the host", async () => {
+Deno.test("every row of a run gives as many of its best as it was asked for", async () => {
+  const table = hardRows(2047).slice(0, 2);
+  const executable = await rowsOf(table, { threads: 2 });
+  executable.input("tokens").set([1, 0] as never);
+  for (const wanted of [[1, 40], [64, 0], [0, 3], [65, 7]]) {
+    executable.run({ L: 2 }, { best: Int32Array.from(wanted), repeats: 0 });
+    for (const [row, count] of wanted.entries()) {
+      const found = executable.best!(row);
+      const isFound = count > 0 && count <= 64;
+      const expected = sorted(table[1 - row]!).slice(0, isFound ? count : 0);
+      assertEquals(found?.count ?? 0, expected.length);
+      assertEquals(expected.map((_, i) => [found!.ids[i]!, found!.logits[i]!]), expected);
+    }
+  }
+  executable.run({ L: 1 }, wishFor(1));
+  assertEquals(executable.best!(1), undefined);
+  executable.dispose();
+});
+
+Deno.test("more than 64, and rows in a shared arena, are left to the host", async () => {
   const table = [new Float32Array(100), new Float32Array(100)];
   const arena = createWasmArena(4096, { threads: 1 });
   const own = await rowsOf(table, { threads: 1 });
   const shared = await rowsOf(table, { threads: 1, arena });
-  own.run({ L: 2 }, { bestLogits: 1 });
-  assertEquals(own.bestLogits!(), undefined);
-  own.run({ L: 1 }, { bestLogits: 65 });
-  assertEquals(own.bestLogits!(), undefined);
-  own.run({ L: 1 }, { bestLogits: 64 });
-  assertEquals(own.bestLogits!()!.count, 64);
-  shared.run({ L: 1 }, { bestLogits: 1 });
-  assertEquals(shared.bestLogits!(), undefined);
+  own.run({ L: 1 }, wishFor(65));
+  assertEquals(own.best!(0), undefined);
+  own.run({ L: 1 }, wishFor(64));
+  assertEquals(own.best!(0)!.count, 64);
+  shared.run({ L: 1 }, wishFor(1));
+  assertEquals(shared.best!(0), undefined);
   own.dispose();
   shared.dispose();
   arena.dispose();
@@ -120,7 +136,10 @@ Deno.test("whatever of the logits is wished for, a decoder's steps give the same
   const made = plan(toyDecoder(), { limits: TOY_LIMITS });
   const runs: number[][][] = [];
   for (const wanted of [undefined, 1, 7, 64]) {
-    const executable = await createWasmBackend({ threads: 2 }).prepare(made, { slots: 1 });
+    const executable = await createWasmBackend({ threads: 2 }).prepare(made, {
+      slots: 1,
+      ranked: RANKED,
+    });
     const slot = executable.openSlot();
     let token = 3;
     const rows: number[][] = [];
@@ -130,10 +149,10 @@ Deno.test("whatever of the logits is wished for, a decoder's steps give the same
       }
       executable.input("slots")[0] = slot;
       executable.input("logit_rows")[0] = 0;
-      executable.run({ M: 1, L: 1 }, wanted === undefined ? undefined : { bestLogits: wanted });
+      executable.run({ M: 1, L: 1 }, wanted === undefined ? undefined : wishFor(wanted));
       const row = executable.output("logits").subarray(0, TOY.vocabulary) as Float32Array;
       token = sorted(row)[0]![0];
-      const best = executable.bestLogits!();
+      const best = executable.best!(0);
       assertEquals(best?.ids[0], wanted && token);
       rows.push([...row]);
     }

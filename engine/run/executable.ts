@@ -1,0 +1,324 @@
+// Steps of a language model on a prepared plan, of whatever backend: the one place that writes a step's table into the
+// inputs of a graph, and the only one that knows how those are called. A graph takes
+//
+//   rows of texts     tokens, positions, slots i32[M]; logit_rows i32[L], the rows of which something is wanted
+//   encoders          starts, ends i32[M], the rows of a row's text; types i32[M] where tokens have types
+//   sources           the same with `source_` in front, i32[E]: an encoder-decoder reads or writes in a step
+//   their readers     memory_slots, memory_ends i32[M]: whose source a row sees, and how long it is
+//   adapters          adapter.0, adapter.1, … f32[M, 1], and source_adapter.0, … f32[E, 1]
+//   long texts        spans i32[M]: how long a row's whole text is (spans.ts)
+//
+// and gives `logits` or `scores` f32[L, …] and `hidden`, of the wanted rows or of all. What it does not have is left out.
+//
+// Where the best of a row's logits are all that is wanted, the row stays on the device. Its slot may ask for it until
+// that slot goes on; if another one's step is about to take its place, whoever has the slot open is given it first.
+
+import { type DimEnv, equal } from "../graph/dim/mod.ts";
+import type { Value } from "../graph/graph.ts";
+import type { Plan } from "../plan/plan.ts";
+import type {
+  BestLogits,
+  Loaded,
+  PreparedPlan,
+  PrepareOptions,
+  RankedOutput,
+  RankedWish,
+} from "./backend.ts";
+import type { SpanKeeper } from "./spans.ts";
+import { type Step, WANTED } from "./step.ts";
+
+/** A language model made ready on a device: it runs steps. */
+export interface Executable extends Loaded {
+  /**
+   * Takes a free slot; throws ResourceError when all are taken.
+   *
+   * @param keep Given the row of logits of which the best were asked for, when another slot's step replaces it.
+   */
+  openSlot(keep?: (logits: Float32Array) => void): number;
+  /** Runs a step. What it gives is valid until the next one. */
+  run(step: Step): void | Promise<void>;
+  /** The best logits of a row of the last step, if it wanted those and the device could find them. */
+  best(row: number): BestLogits | undefined;
+  /** All logits of a row that wanted some, and of the wanted rows behind it: a view. */
+  logits(row: number, count?: number): Float32Array;
+  /** Hidden states of a row and of those behind it: a view. */
+  hidden(row: number, count?: number): Float32Array;
+  /** All logits of the row of which a slot wanted the best, if they are still there. */
+  leftLogits(slot: number): Float32Array | undefined;
+  /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */
+  readonly sourceLengths?: Int32Array;
+}
+
+/** An executable on one prepared plan. */
+export interface PlanExecutable<P extends PreparedPlan> extends Executable {
+  readonly prepared: P;
+}
+
+/** In front of the inputs for rows of sources. */
+const SOURCE = "source_";
+/** Logits are looked at by their best, and the best token is fed back one position further on. */
+export const RANKED: RankedOutput = { output: "logits", fed: "tokens", counted: "positions" };
+/** Outputs with a row for each wanted one. */
+const HEADS = ["logits", "scores"];
+
+/** Names of inputs with the scales of an adapter. */
+const SCALES = /^(.*)adapter\.(\d+)$/;
+
+/** Name of the input that has the scales of an adapter; the prefix is that of all inputs of these rows. */
+export function adapterInput(adapter: number, prefix = ""): string {
+  return `${prefix}adapter.${adapter}`;
+}
+
+/** Makes a plan ready to run steps. */
+export async function prepareExecutable<P extends PreparedPlan>(
+  backend: { prepare(plan: Plan, options: PrepareOptions): Promise<P> },
+  plan: Plan,
+  options: Omit<PrepareOptions, "ranked">,
+): Promise<PlanExecutable<P>> {
+  const has = (name: string) => plan.graph.inputs.some((input) => input.name === name);
+  const isRanked = plan.graph.outputs.some(({ name }) => name === "logits") && has("slots");
+  const prepared = await backend.prepare(plan, { ...options, ...isRanked && { ranked: RANKED } });
+  return await createExecutable(prepared, options.slots);
+}
+
+/** Puts steps on a plan that is ready. */
+async function createExecutable<P extends PreparedPlan>(
+  prepared: P,
+  slotCount: number,
+): Promise<PlanExecutable<P>> {
+  const { limits } = prepared.plan;
+  const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
+  const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
+  const results = createResults(prepared);
+  const left = createLeftRows(prepared, slotCount, results.logits);
+  const spans = rows.spans && await spansOf(prepared.plan, rows.scales.length, compute);
+
+  function compute(step: Step): void | Promise<void> {
+    left.makeWay(step);
+    const inputs = step.isSource ? sources : rows;
+    writeRows(inputs, step);
+    if (step.isSource) countSources(sourceLengths!, step, 0);
+    else if (inputs.memory_ends) writeMemoryEnds(inputs.memory_ends, step, sourceLengths!);
+    spans?.write(inputs.spans!, step);
+    const wanted = results.choose(step);
+    const bindings = bindingsOf(limits, step, wanted);
+    const done = prepared.run(bindings, results.wishOf(step, wanted));
+    if (done) return done.then(() => finish(step));
+    finish(step);
+  }
+
+  function finish(step: Step): void {
+    if (step.isSource) countSources(sourceLengths!, step, 1);
+    else left.note(step, results.best);
+  }
+
+  return {
+    ...prepared,
+    prepared,
+    ...sourceLengths && { sourceLengths },
+    run: spans?.run ?? compute,
+    best: results.best,
+    logits: results.logits,
+    hidden: results.hidden,
+    leftLogits: left.of,
+    openSlot(keep) {
+      const slot = prepared.openSlot();
+      left.reset(slot, keep);
+      spans?.open(slot);
+      sourceLengths?.fill(0, slot, slot + 1);
+      return slot;
+    },
+    closeSlot(slot) {
+      left.reset(slot);
+      spans?.close(slot);
+      prepared.closeSlot(slot);
+    },
+    async readState(slot, count) {
+      await spans?.beforeRead(slot, count);
+      return await prepared.readState(slot, count);
+    },
+    async writeState(slot, count, bytes) {
+      await prepared.writeState(slot, count, bytes);
+      spans?.restored(slot, count);
+    },
+  };
+}
+
+/** What few models need is read for them. */
+async function spansOf(
+  plan: Plan,
+  adapters: number,
+  compute: (step: Step) => void | Promise<void>,
+): Promise<SpanKeeper> {
+  const { createSpanKeeper } = await import("./spans.ts");
+  const reader = plan.graph.nodes.find(({ inputs }) =>
+    inputs.some((value) => value?.name === "spans")
+  );
+  return createSpanKeeper(plan, { beyond: reader!.attributes.beyond as number, adapters, compute });
+}
+
+/** Inputs that take a column as it is. */
+const COLUMNS = {
+  tokens: "tokens",
+  positions: "positions",
+  slots: "slots",
+  types: "types",
+  memory_slots: "sources",
+} as const;
+/** Inputs that follow from the columns. */
+const DERIVED = ["starts", "ends", "memory_ends", "spans"] as const;
+
+/** Inputs of a graph for rows of one kind. */
+interface RowInputs
+  extends Readonly<Partial<Record<keyof typeof COLUMNS | typeof DERIVED[number], Int32Array>>> {
+  /** With the columns that they take. */
+  readonly columns: readonly (readonly [Int32Array, typeof COLUMNS[keyof typeof COLUMNS]])[];
+  /** With the adapter that they are of. */
+  readonly scales: readonly (readonly [Float32Array, number])[];
+}
+
+function inputsOf(prepared: PreparedPlan, prefix: string): RowInputs {
+  const names = new Set(prepared.plan.graph.inputs.map(({ name }) => name));
+  const found = (wanted: readonly string[]) =>
+    wanted.filter((name) => names.has(prefix + name))
+      .map((name) => [name, prepared.input(prefix + name)] as const);
+  const scales = prepared.plan.graph.inputs.flatMap(({ name }) => {
+    const [, place, adapter] = SCALES.exec(name) ?? [];
+    if (place !== prefix) return [];
+    return [[prepared.input(name) as Float32Array, Number(adapter)] as const];
+  });
+  const columns = found(Object.keys(COLUMNS)).map(([name, input]) =>
+    [input as Int32Array, COLUMNS[name as keyof typeof COLUMNS]] as const
+  );
+  return { ...Object.fromEntries(found(DERIVED)), columns, scales };
+}
+
+function writeRows({ columns, scales, starts, ends }: RowInputs, step: Step): void {
+  for (const [input, name] of columns) copyRows(input, step[name], step.count);
+  for (const [input, adapter] of scales) copyRows(input, step.scales[adapter]!, step.count);
+  if (!starts || !ends) return;
+  const { slots, count } = step;
+  for (let from = 0, to = 0; from < count; from = to) {
+    while (to < count && slots[to] === slots[from]) to++;
+    starts.fill(from, from, to);
+    ends.fill(to, from, to);
+  }
+}
+
+function copyRows<T extends Int32Array | Float32Array>(target: T, source: T, count: number): void {
+  for (let row = 0; row < count; row++) target[row] = source[row]!;
+}
+
+/** Forgets the sources of a step's slots, and counts 1 for each of its rows when they are computed. */
+function countSources(lengths: Int32Array, { slots, count }: Step, each: 0 | 1): void {
+  for (let row = 0; row < count; row++) lengths[slots[row]!] = each && lengths[slots[row]!]! + 1;
+}
+
+/** @throws {TypeError} If a row looks at a slot that holds no source. */
+function writeMemoryEnds(ends: Int32Array, { sources, count }: Step, lengths: Int32Array): void {
+  for (let row = 0; row < count; row++) {
+    ends[row] = lengths[sources[row]!]!;
+    if (ends[row]! > 0) continue;
+    throw new TypeError("Cannot compute: this session has no source text yet; call encode first");
+  }
+}
+
+function bindingsOf(limits: DimEnv, { count, isSource }: Step, wanted: number): DimEnv {
+  const M = isSource ? 0 : count;
+  if ("E" in limits) return { M, L: wanted, E: isSource ? count : 0 };
+  return "L" in limits ? { M, L: wanted } : { M };
+}
+
+/** What of a step is wanted, and where it lies. */
+interface Results extends Pick<Executable, "best" | "logits" | "hidden"> {
+  /** Tells the graph which rows are wanted; their number. */
+  choose(step: Step): number;
+  /** Undefined: all logits, and no step follows. */
+  wishOf(step: Step, wanted: number): RankedWish | undefined;
+}
+
+function createResults(prepared: PreparedPlan): Results {
+  const { graph: { inputs, outputs }, limits } = prepared.plan;
+  const rows = inputs.find(({ name }) => name === "logit_rows");
+  const logitRows = rows && prepared.input(rows.name) as Int32Array;
+  const head = outputs.find(({ name }) => HEADS.includes(name));
+  const state = outputs.find(({ name }) => name === "hidden");
+  const isStateOfWanted = rows && state && equal(rows.shape[0]!, state.shape[0]!);
+  const places = new Int32Array(limits.M!);
+  const wish = { best: new Int32Array(limits.L ?? 0), repeats: 0 };
+
+  function view(output: Value | undefined, place: number, count: number): Float32Array {
+    if (!output) throw new TypeError(`${prepared.plan.graph.name} does not give that out`);
+    const width = output.shape.at(-1) as number;
+    const all = prepared.output(output.name) as Float32Array;
+    return all.subarray(place * width, (place + count) * width);
+  }
+
+  return {
+    choose({ wanted, count }) {
+      let chosen = 0;
+      for (let row = 0; logitRows && row < count; row++) {
+        const what = wanted[row]!;
+        if (what === WANTED.nothing || what === WANTED.hidden && !isStateOfWanted) continue;
+        logitRows[chosen] = row;
+        wish.best[chosen] = what;
+        places[row] = chosen++;
+      }
+      return chosen;
+    },
+    wishOf({ feedback, count }, wanted) {
+      wish.repeats = count === 1 && wanted === 1 ? feedback : 0;
+      if (wish.repeats > 0) return wish;
+      for (let place = 0; place < wanted; place++) if (wish.best[place]! > 0) return wish;
+      return undefined;
+    },
+    best: (row) => prepared.best?.(places[row]!),
+    logits: (row, count = 1) => view(head, places[row]!, count),
+    hidden: (row, count = 1) => view(state, isStateOfWanted ? places[row]! : row, count),
+  };
+}
+
+/** Rows of logits that the last step has left on the device. */
+interface LeftRows {
+  /** Forgets a slot's row. */
+  reset(slot: number, keep?: (logits: Float32Array) => void): void;
+  /** To be called before a step. */
+  makeWay(step: Step): void;
+  /** To be called behind a step. */
+  note(step: Step, best: Executable["best"]): void;
+  of(slot: number): Float32Array | undefined;
+}
+
+function createLeftRows(
+  { keepsRows }: PreparedPlan,
+  slotCount: number,
+  logits: Executable["logits"],
+): LeftRows {
+  const keepers = new Array<((logits: Float32Array) => void) | undefined>(slotCount);
+  /** By slot, the row of the step; −1: none was left. */
+  const rows = new Int32Array(slotCount).fill(-1);
+  let count = 0;
+  return {
+    reset(slot, keep) {
+      keepers[slot] = keep;
+      rows[slot] = -1;
+    },
+    makeWay(step) {
+      if (count === 0) return;
+      for (let row = 0; row < step.count; row++) rows[step.slots[row]!] = -1;
+      for (let slot = 0; keepsRows && slot < slotCount; slot++) {
+        if (rows[slot]! >= 0) keepers[slot]?.(logits(rows[slot]!));
+      }
+      rows.fill(-1);
+      count = 0;
+    },
+    note(step, best) {
+      for (let row = 0; row < step.count; row++) {
+        if (step.wanted[row]! <= 0 || !best(row)) continue;
+        rows[step.slots[row]!] = row;
+        count++;
+      }
+    },
+    of: (slot) => rows[slot]! >= 0 ? logits(rows[slot]!) : undefined,
+  };
+}

@@ -1,0 +1,93 @@
+// A step of a language model: a table of rows. Each row has a token, the slot of the session that it belongs to, its
+// position there, how much each adapter counts, and what is wanted of it. A token, a prompt's chunk, beams and many
+// sessions are the same table. It is made once and filled anew for every step; executable.ts gives it to a graph.
+
+/** Codes of `Step.wanted`; a number above 0 wants so many of the row's best logits. */
+export const WANTED = {
+  /** The row is computed for the rows behind it. */
+  nothing: 0,
+  /** All logits, and the hidden state where the graph gives it out. */
+  logits: -1,
+  /** The hidden state alone. */
+  hidden: -2,
+} as const;
+
+/** Rows to compute at once; of each column the first `count` entries hold. */
+export interface Step {
+  /** Rows in use. */
+  count: number;
+  /** The rows are of sources, which an encoder-decoder reads before it writes. */
+  isSource: boolean;
+  /**
+   * So many steps may follow, each with the best token of the only row before it fed back: the device may compute them
+   * before they are asked for.
+   */
+  feedback: number;
+  readonly tokens: Int32Array;
+  readonly positions: Int32Array;
+  /** Of encoders, and of sources, rows of one slot stand together: they are a text. */
+  readonly slots: Int32Array;
+  /** Whether a token is of the first or second text of a pair, for encoders that tell them apart. */
+  readonly types: Int32Array;
+  /** The slot whose source a row of an encoder-decoder looks at. */
+  readonly sources: Int32Array;
+  /** See {@linkcode WANTED}. */
+  readonly wanted: Int32Array;
+  /** By adapter, how much it counts in each row. */
+  readonly scales: readonly Float32Array[];
+}
+
+/** Makes a table of at most so many rows, for a model with so many adapters. */
+export function createStep(rows: number, adapters = 0): Step {
+  const column = () => new Int32Array(rows);
+  return {
+    ...{ count: 0, isSource: false, feedback: 0 },
+    ...{ tokens: column(), positions: column(), slots: column(), types: column() },
+    ...{ sources: column(), wanted: column() },
+    scales: Array.from({ length: adapters }, () => new Float32Array(rows)),
+  };
+}
+
+/** Empties the table. */
+export function clearStep(step: Step): void {
+  step.count = 0;
+  step.isSource = false;
+  step.feedback = 0;
+}
+
+/** Consecutive tokens of one slot. */
+export interface RowRun {
+  readonly tokens: ArrayLike<number>;
+  /** The range of `tokens` that is meant; default: all. */
+  readonly from?: number;
+  readonly to?: number;
+  /** Position of the first of them; default 0. */
+  readonly position?: number;
+  readonly slot: number;
+  /** Slot of their source; default: their own. */
+  readonly source?: number;
+  /** By adapter; default: 0. */
+  readonly scales?: readonly number[];
+  /** What is wanted of the last of them; default: nothing. */
+  readonly wanted?: number;
+  /** Of how many of the last it is wanted; default 1. */
+  readonly wantedRows?: number;
+}
+
+/** Appends rows. */
+export function addRows(step: Step, run: RowRun): void {
+  const { tokens, from = 0, to = tokens.length, position = 0, slot, source = slot, scales } = run;
+  const { wanted = WANTED.nothing, wantedRows = 1 } = run;
+  const start = step.count, end = start + to - from;
+  for (let row = start; row < end; row++) {
+    step.tokens[row] = tokens[from + row - start]!;
+    step.positions[row] = position + row - start;
+  }
+  step.slots.fill(slot, start, end);
+  step.sources.fill(source, start, end);
+  step.types.fill(0, start, end);
+  step.wanted.fill(WANTED.nothing, start, end - wantedRows);
+  step.wanted.fill(wanted, Math.max(start, end - wantedRows), end);
+  step.scales.forEach((column, adapter) => column.fill(scales?.[adapter] ?? 0, start, end));
+  step.count = end;
+}
