@@ -15,7 +15,7 @@ import { systemTerminal } from "../engine/cli/terminal.ts";
 import { importedModules } from "./support/modules.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { startFileServer } from "./support/file_server.ts";
-import { fixturePath } from "./support/fixtures.ts";
+import { fixturePath, readFixture } from "./support/fixtures.ts";
 
 const MODEL = fixturePath("models/llama_formats/llama.Q8_0.gguf");
 
@@ -169,6 +169,35 @@ Deno.test("info shows architecture, formats and memory, as text and as JSON", as
   const { info, memory } = JSON.parse((await troodon(["info", MODEL, "--json"])).out);
   assertEquals(info.architecture, "llama");
   assert(memory.total > memory.weights);
+});
+
+Deno.test("info works from config.json alone, and tells what differs from the nearest family", async () => {
+  const config = JSON.parse(readFixture("models/granite/config.json"));
+  const folder = await Deno.makeTempDir();
+  const write = (changes: Record<string, unknown>) =>
+    Deno.writeTextFile(`${folder}/config.json`, JSON.stringify({ ...config, ...changes }));
+  try {
+    await write({ colour: "red" });
+    for (const name of [folder, `${folder}/config.json`]) {
+      const known = await troodon(["info", name]);
+      assertEquals(known.code, 0, known.err);
+      assertMatch(known.out, /^architecture\s+granite$/m);
+      assertMatch(known.out, /^attention\s+\d+ heads of/m);
+      assertMatch(known.out, /warning: the file's key colour is not understood/);
+    }
+    await write({ model_type: "mine", architectures: null, colour: "red", mlp_bias: true });
+    const own = await troodon(["info", folder]);
+    assertMatch(own.out, /^nearest\s+granite$/m);
+    assertMatch(own.out, /^keys that it does not know\s+colour/m);
+    const { nearest } = JSON.parse((await troodon(["info", folder, "--json"])).out);
+    assertEquals([nearest.families, nearest.keys[0]], [["granite"], "colour"]);
+    await write({ num_attention_heads: 0 });
+    assertRefused(await troodon(["info", folder]), 1, /num_attention_heads: must be an integer/);
+    await Deno.writeTextFile(`${folder}/config.json`, "[]");
+    assertRefused(await troodon(["info", folder]), 1, /config\.json: is not a JSON object/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("info reads a remote header by ranges, before any download", async () => {

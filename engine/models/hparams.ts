@@ -123,12 +123,16 @@ function isListed(name: string): boolean {
   return kind === "words" || kind === "indices";
 }
 
-function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): void {
+/** Whether a key of a file has a value that is built. */
+export function isExpected(file: WeightFile, key: string, allowed: ExpectedValues): boolean {
   const value = metadataAt(file.metadata, key);
-  if (
-    allowed === "any" || value === undefined || value === null ||
-    (allowed as readonly unknown[]).includes(value)
-  ) return;
+  return allowed === "any" || value === undefined || value === null ||
+    (allowed as readonly unknown[]).includes(value);
+}
+
+function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): void {
+  if (isExpected(file, key, allowed)) return;
+  const value = metadataAt(file.metadata, key);
   const wanted = ["absent", ...allowed].join(" or ");
   throw new UnsupportedError(`is ${describe(value)}, and only ${wanted} is built`, {
     file: file.name,

@@ -2,6 +2,7 @@
 // one that leaves the fewest over. Whoever adds a family starts from there.
 
 import type { WeightFile } from "../formats/source.ts";
+import { isExpected } from "./hparams.ts";
 import { metadataAt } from "./metadata.ts";
 import type { Names, ResolvedSpec } from "./spec.ts";
 import { unknownKeys } from "./unknown_keys.ts";
@@ -16,9 +17,16 @@ export interface Nearest {
   readonly missing: readonly string[];
   /** Keys of the file that the family does not know. */
   readonly keys: readonly string[];
+  /** Keys of the family's own that the file lacks. */
+  readonly absent: readonly string[];
+  /** Keys of the file whose values are not built for the family. */
+  readonly refused: readonly string[];
 }
 
-/** The nearest of some families; undefined where none explains most of the file. */
+/**
+ * The nearest of some families; undefined where none explains most of the file. A file without tensors is judged by
+ * its keys.
+ */
 export function nearestSpec(
   file: WeightFile,
   candidates: readonly ResolvedSpec[],
@@ -27,15 +35,21 @@ export function nearestSpec(
   const tensors = [...file.tensors.keys()];
   const judged = candidates.map((candidate) => {
     const nearest = {
-      ...judge(candidate, tensors),
+      ...tensors.length > 0
+        ? judge(candidate, tensors)
+        : { families: [candidate.spec.name], unknown: [], missing: [] },
       keys: unknownKeys(file, candidate, architecture),
+      absent: absentKeys(candidate, file),
+      refused: Object.entries(candidate.names.expected)
+        .map(([key, allowed]) => [key.replace("{arch}", architecture), allowed] as const)
+        .filter(([key, allowed]) => !isExpected(file, key, allowed)).map(([key]) => key),
     };
     // Keys count less than tensors: many change nothing.
-    const keys = nearest.keys.length + absentKeys(candidate, file);
+    const keys = nearest.keys.length + nearest.absent.length;
     return { ...nearest, distance: distance(nearest) + keys / 2 };
   });
   const [best] = judged.sort((a, b) => a.distance - b.distance);
-  if (!best || best.unknown.length >= tensors.length / 2) return undefined;
+  if (!best || (tensors.length > 0 && best.unknown.length >= tensors.length / 2)) return undefined;
   const near = judged.filter(({ distance }) => distance === best.distance);
   return { ...best, families: near.flatMap(({ families }) => families) };
 }
@@ -54,20 +68,21 @@ export function describeNearest({ families, unknown, missing, keys }: Nearest): 
   return `The ${names}: ${parts.join(", and ") || "all tensors and keys have its names"}`;
 }
 
-function distance({ unknown, missing }: Omit<Nearest, "keys">): number {
+function distance({ unknown, missing }: Pick<Nearest, "unknown" | "missing">): number {
   return unknown.length + missing.length;
 }
 
 /** Hyperparameters of the family's own that the file does not state: tells siblings of equal names apart. */
-function absentKeys({ spec, convention }: ResolvedSpec, { metadata }: WeightFile): number {
+function absentKeys({ spec, convention }: ResolvedSpec, { metadata }: WeightFile): string[] {
   const own = Object.values(spec.names?.[convention]?.hyperparameters ?? {});
-  return own.filter((keys) => !keys.some((key) => metadataAt(metadata, key) !== undefined)).length;
+  return own.filter((keys) => !keys.some((key) => metadataAt(metadata, key) !== undefined))
+    .map(([first = "none"]) => first);
 }
 
 function judge(
   { spec, convention, names }: ResolvedSpec,
   tensors: readonly string[],
-): Omit<Nearest, "keys"> {
+): Pick<Nearest, "families" | "unknown" | "missing"> {
   const patterns = patternsOf(names);
   const own = Object.values(spec.names?.[convention]?.tensors ?? {});
   const roles = spec.layer.flatMap(({ before, after, sum }) => [before, after, sum]);

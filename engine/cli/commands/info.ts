@@ -39,6 +39,7 @@ export const info: Command = defineCommand({
     ["troodon info smollm2-135m", "a model in the cache"],
     ["troodon info hf:owner/Model-GGUF/model.Q4_K_M.gguf", "before any download, by ranges"],
     ["troodon info model.gguf --context 8192 --json", "memory with a longer context"],
+    ["troodon info hf:owner/Model/config.json", "what it is, or is nearest to, without weights"],
     ["troodon info model-f16.gguf --format q4_k_m", "what a mixture makes of each role"],
   ],
 }, async (context, { positionals: [name = defaultModel], flags }) => {
@@ -52,6 +53,17 @@ export const info: Command = defineCommand({
   const { openForReading } = await import("../../models/open_source.ts");
   const { ownForm } = await import("../../models/spec_file.ts");
   const { describeFile } = await import("../../models/load_file.ts");
+  const { describeConfig, openConfig } = await import("../../models/config_file.ts");
+  const config = await openConfig(name, options);
+  if (config) {
+    const { configJson, configText } = await import("../config_info.ts");
+    const described = describeConfig(config, (await ownForm(options.spec, config)).json);
+    const shown = flags.json
+      ? JSON.stringify(configJson(config, described))
+      : configText(config, described, terminal.colours.out);
+    terminal.out(shown + "\n");
+    return 0;
+  }
   const file = await openForReading(name, options);
   try {
     const device = await openDevice(options.device ?? "auto", options);

@@ -164,10 +164,12 @@ function withPolicy(config: WeightFile["metadata"] | undefined, own: WeightFile[
     : config ?? own;
 }
 
-async function readConfig(
+/** The configuration beside the weights; undefined where there is none. @throws {FormatError} If it is no JSON object. */
+export async function readConfig(
   open: OpenInFolder,
+  name: string = "config.json",
 ): Promise<ReadonlyMap<string, MetadataValue> | undefined> {
-  const config = await readOptional("config.json", open);
+  const config = await readOptional(name, open);
   if (!config) return undefined;
   const json = asObject(parseStrictJson(config.bytes, config.name));
   if (!json) throw new FormatError("is not a JSON object", { file: config.name });

@@ -4,7 +4,7 @@
 
 import { UnsupportedError } from "../../errors.ts";
 import type { WeightFile } from "../../formats/source.ts";
-import { describeNearest, nearestSpec } from "../nearest_spec.ts";
+import { describeNearest, type Nearest, nearestSpec } from "../nearest_spec.ts";
 import { type Convention, type ResolvedSpec, resolveSpec } from "../spec.ts";
 import names from "./names.json" with { type: "json" };
 import table from "./table.gen.json" with { type: "json" };
@@ -62,7 +62,7 @@ export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
     throw new UnsupportedError("the file does not say which architecture it is", {
       file: file.name,
       place: key,
-      remedy: isAlone ? "Put config.json beside the weights" : nearestTo(file, convention, ""),
+      remedy: isAlone ? "Put config.json beside the weights" : nearestTo(file),
     });
   }
   const spec = specs.find(({ matches }) => matches[convention].includes(stated)) ??
@@ -71,19 +71,20 @@ export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
   const known = specs.flatMap(({ matches }) => matches[convention]);
   throw new UnsupportedError(
     `architecture "${stated}" is not built: known are ${known.join(", ")}`,
-    { file: file.name, place: key, remedy: nearestTo(file, convention, stated) },
+    { file: file.name, place: key, remedy: nearestTo(file) },
   );
 }
 
-/** One sentence about the family that a file resembles; undefined where there is none. */
-function nearestTo(
-  file: WeightFile,
-  convention: Convention,
-  architecture: string,
-): string | undefined {
+/** The shipped family that a file resembles; undefined where there is none. */
+export function nearestFamily(file: WeightFile): Nearest | undefined {
+  const { convention, key } = CONVENTIONS[file.kind]!;
   const candidates = specs.filter(({ matches }) => matches[convention].length > 0)
     .map((candidate) => resolve(candidate, convention));
-  const nearest = nearestSpec(file, candidates, architecture);
+  return nearestSpec(file, candidates, architectureOf(file, key) ?? "");
+}
+
+function nearestTo(file: WeightFile): string | undefined {
+  const nearest = nearestFamily(file);
   return nearest && describeNearest(nearest);
 }
 
