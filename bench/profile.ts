@@ -13,7 +13,7 @@ import { createWasmBackend, type WasmPlan } from "../engine/run/wasm/backend.ts"
 import { machineName } from "./support/figures.ts";
 import { leastMs, type Limits, limitsText, machineLimits } from "./support/limits.ts";
 import { type BenchModel, releaseModel } from "./support/models.ts";
-import { type ProfileRow, profileRow, workByOp } from "./support/work.ts";
+import { type ProfileRow, profileRow, workByKernel } from "./support/work.ts";
 
 /** What to profile. */
 export interface ProfileOptions {
@@ -143,13 +143,12 @@ function figuresOf(
   limits: Limits,
 ): Omit<StepProfile, "case"> {
   const { plan, kernels } = executable.prepared;
-  const opOf = new Map(plan.steps.map(({ node }, i) => [kernels[i]!, node.op]));
-  const work = workByOp(plan, { bindings: { M: rows, L: 1 }, position });
+  const work = workByKernel(plan, kernels, { bindings: { M: rows, L: 1 }, position });
   const inKernels = entries.reduce((sum, entry) => sum + entry.ms, 0);
   const all = [...entries, { name: "(dispatch)", calls: steps, ms: Math.max(0, ms - inKernels) }];
   const total = all.reduce((sum, entry) => sum + entry.ms, 0);
   const ops = all.map((entry): OpFigures => {
-    const op = opOf.get(entry.name) ?? entry.name;
+    const op = entry.name;
     const done = work.get(op);
     const each = entry.ms / steps;
     const counts = done !== undefined && done.operations > 0 && each > 0;

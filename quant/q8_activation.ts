@@ -1,4 +1,4 @@
-// Rows of activations in signed 8 bit, as they lie in memory between quantize_q8 and matmul_q8
+// Rows of activations in signed 8 bit, as they lie in memory between quantize and matmul
 // (spec LF-3, MD-11). A row of K values, K a multiple of 32, is
 //   K int8 codes · K/32 float32 scales · K/32 float32 sums · K/32 float32 half sums · padding to 16 bytes
 // where a group of 32 has scale = max|x| / 127, code = x / scale to nearest, ties to even, sum = scale ·

@@ -4,14 +4,14 @@
 import { assert, assertEquals } from "@std/assert";
 import { createCaseRandom } from "../engine/ops/case_random.ts";
 import type { DimEnv } from "../engine/graph/dim/mod.ts";
-import type { Graph } from "../engine/graph/graph.ts";
+import type { Graph, Node } from "../engine/graph/graph.ts";
 import { getElement, type HostTensor, setElement } from "../engine/ops/host_tensor.ts";
 import { getOp } from "../engine/ops/mod.ts";
-import { hasKernel } from "../engine/run/kernel_choice.ts";
+import { hasKernel, takesDraft } from "../engine/run/kernel_choice.ts";
 import { verify } from "../engine/graph/verify.ts";
 import type { Backend } from "../engine/run/backend.ts";
 import { deadCode } from "../engine/plan/passes/dead_code.ts";
-import type { Pass, PassContext } from "../engine/plan/passes/pass.ts";
+import type { NodeDraft, Pass, PassContext } from "../engine/plan/passes/pass.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { createWasmBackend } from "../engine/run/wasm/backend.ts";
@@ -44,11 +44,17 @@ function contextOf({ name }: Pass, device?: "wasm"): PassContext {
   };
   return {
     precision: precisions[name] ?? "exact",
-    hasIntegerKernel: (format) => format === "Q8_0",
-    roundsWeights: (format) => format === "F32",
+    roundsWeights: true,
+    takes: (draft) => device ? takesDraft(draft, device) : multipliesAsMeant(draft),
     hasKernel: (op) => op !== LACKING[name] && (!device || hasKernel(op, device)),
     picksRowsEarly: true,
   };
+}
+
+/** Whether rows of 8 bit meet codes, or weights that are rounded. */
+function multipliesAsMeant({ inputs: [x, weight], attributes }: NodeDraft): boolean {
+  if (x?.dtype !== "q8") return true;
+  return weight?.tensor?.format === (attributes.rounded ? "F32" : "Q8_0");
 }
 
 function apply(pass: Pass, graph: Graph, device?: "wasm"): Graph {
@@ -177,8 +183,10 @@ Deno.test("what a pass reads exists, and what has no default it reads", () => {
 /** What may be refused: a cache takes no NaN, and precision "strict" no other weights. */
 const REFUSED = /Cannot store NaN as float16|Cannot use precision "strict"/;
 
-/** Ops that passes make for the GPU, and that keep no floats. */
-const GPU_ALONE: ReadonlySet<string> = new Set(["attention_q8", "matmul_glu_q8"]);
+/** Whether a pass makes such a node for the GPU alone. */
+function isForGpu({ op, attributes }: Node): boolean {
+  return op === "attention_q8" || op === "matmul" && attributes.gate !== "none";
+}
 
 const reference = createReferenceBackend();
 const wasm = createWasmBackend({ threads: 1, shared: true });
@@ -210,7 +218,7 @@ for (const [name, patterns] of Object.entries(PATTERNS)) {
   Deno.test(`${name} changes no number on WASM`, async () => {
     for (const pattern of patterns) {
       const { tolerance = 1e-4 } = pattern, graph = pattern.graph();
-      if (graph.nodes.some(({ op }) => GPU_ALONE.has(op))) continue;
+      if (graph.nodes.some(isForGpu)) continue;
       const got = await run(apply(pass, graph, "wasm"), wasm);
       assertEquals(
         difference(await run(graph, reference), got, tolerance),

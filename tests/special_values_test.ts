@@ -11,6 +11,7 @@ import type { Attributes, DataType, HostData } from "../engine/graph/graph.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../engine/ops/host_tensor.ts";
 import type { CaseInput, OpCase } from "../engine/ops/op_case.ts";
 import { ops } from "../engine/ops/mod.ts";
+import { GATE_NAMES } from "../engine/ops/records/glu.ts";
 import { REDUCE_NAMES } from "../engine/ops/reduce_kinds.ts";
 import { SCATTER_REDUCTIONS } from "../engine/ops/reductions.ts";
 import { UNARY_NAMES } from "../engine/ops/unary_kinds.ts";
@@ -76,7 +77,6 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
       "grid_sample",
       "linear_attention",
       "matmul",
-      "matmul_add",
       "matmul_integer",
     ],
     ...[
@@ -95,10 +95,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     ...["span_attention"],
   ],
   "codes of 8 bit, which hold finite numbers only": [
-    ...["activation_q8", "attention_q8", "dynamic_quantize", "expert_matmul_q8", "glu_halves_q8"],
-    ...["glu_q8", "matmul_add_q8", "matmul_glu_q8", "matmul_int7", "matmul_lf8", "matmul_q8"],
-    ...["norm_matmul_glu_q8", "norm_matmul_q8", "quantize_lf8", "quantize_q8", "rms_norm_q8"],
-    ...["rope_attention_q8"],
+    ...["attention_q8", "dynamic_quantize", "quantize", "rope_attention_q8"],
   ],
 };
 
@@ -113,8 +110,7 @@ const KINDS: Readonly<Record<string, readonly [attribute: string, names: readonl
   binary: ["kind", BINARY_NAMES],
   reduce: ["kind", REDUCE_NAMES],
   activation: ["kind", ACTIVATION_NAMES],
-  glu: ["activation", ACTIVATION_NAMES],
-  glu_halves: ["activation", ACTIVATION_NAMES],
+  glu: ["activation", GATE_NAMES],
   conv: ["activation", EPILOGUE_NAMES],
   conv_transpose: ["activation", EPILOGUE_NAMES],
   scatter_elements: ["reduction", SCATTER_REDUCTIONS],
@@ -165,7 +161,7 @@ const GATES = {
   silu: TINY,
   sigmoid: TINY,
   mish: TINY,
-  clamped_glu: TINY,
+  clamped: TINY,
   softmax: TINY,
   erf: TINY,
 };

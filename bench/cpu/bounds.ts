@@ -1,13 +1,14 @@
-// What a model could reach on this machine at most: every op of a step at the nearer of the two limits that were
+// What a model could reach on this machine at most: every kernel of a step at the nearer of the two limits that were
 // measured on the same threads in the same run. Headers are enough, so nothing is loaded.
 
 import { openModel } from "../../engine/models/open_model.ts";
 import { openDevice } from "../../engine/run/devices.ts";
+import { chooseWasmKernel } from "../../engine/run/kernel_choice.ts";
 import { prepareModel } from "../../engine/models/prepare.ts";
 import type { Precision } from "../../engine/decode/model.ts";
 import type { Plan } from "../../engine/plan/plan.ts";
 import { leastMs, type Limits } from "../support/limits.ts";
-import { workByOp } from "../support/work.ts";
+import { workByKernel } from "../support/work.ts";
 
 /** Bounds of a model with some threads, in tokens a second. */
 export interface Bounds {
@@ -48,6 +49,9 @@ function stepMs(
   limits: Limits,
   { rows, position }: { readonly rows: number; readonly position: number },
 ): number {
-  const work = workByOp(plan, { bindings: { M: rows, L: 1 }, position });
+  const kernels = plan.steps.map(({ node }) =>
+    chooseWasmKernel({ node, simd: "relaxed", threads: 1 })?.name ?? node.op
+  );
+  const work = workByKernel(plan, kernels, { bindings: { M: rows, L: 1 }, position });
   return [...work.values()].reduce((sum, each) => sum + leastMs(each, limits), 0);
 }

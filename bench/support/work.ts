@@ -34,18 +34,22 @@ const ROWS: readonly (readonly [RegExp, ProfileRow])[] = [
   [/waiting/, "waiting"],
 ];
 
-/** The row of a kernel, by the name of its op. */
-export function profileRow(op: string): ProfileRow {
-  return ROWS.find(([pattern]) => pattern.test(op))?.[1] ?? "other";
+/** The row of a kernel. */
+export function profileRow(kernel: string): ProfileRow {
+  return ROWS.find(([pattern]) => pattern.test(kernel))?.[1] ?? "other";
 }
 
-/** Work of all steps by op. */
-export function workByOp(plan: Plan, step: CountedStep): Map<string, Work> {
+/** Work of all steps by kernel; `kernels` are those of the plan's steps. */
+export function workByKernel(
+  plan: Plan,
+  kernels: readonly string[],
+  step: CountedStep,
+): Map<string, Work> {
   const all = new Map<string, Work>();
-  for (const { node } of plan.steps) {
-    const before = all.get(node.op) ?? { bytes: 0, operations: 0, isFloat: false };
+  for (const [i, { node }] of plan.steps.entries()) {
+    const before = all.get(kernels[i]!) ?? { bytes: 0, operations: 0, isFloat: false };
     const { bytes, operations, isFloat } = workOf(node, step);
-    all.set(node.op, {
+    all.set(kernels[i]!, {
       bytes: before.bytes + bytes,
       operations: before.operations + operations,
       isFloat: before.isFloat || isFloat,
@@ -68,7 +72,7 @@ function workOf(node: Node, step: CountedStep): Work {
 }
 
 /** Every matrix among the inputs is read once; a row of a stack of experts uses some of them. */
-function productWork({ op, inputs, outputs }: Node, { bindings }: CountedStep): Work {
+function productWork({ inputs, outputs, attributes }: Node, { bindings }: CountedStep): Work {
   const rows = evaluate(outputs[0]!.shape[0]!, bindings);
   let bytes = 0;
   let operations = 0;
@@ -78,19 +82,19 @@ function productWork({ op, inputs, outputs }: Node, { bindings }: CountedStep): 
     const stack = shape.length === 3 ? shape[0]! : 1;
     const chosen = shape.length === 3 ? outputs[0]!.shape[1] as number : 1;
     const used = Math.min(stack, rows * chosen);
-    bytes += rows === 0 ? 0 : used * weightBytes(weight, op, outputsOf * columns);
+    bytes += rows === 0 ? 0 : used * weightBytes(weight, attributes, outputsOf * columns);
     operations += 2 * rows * chosen * outputsOf * columns;
   }
-  return { bytes, operations, isFloat: !/q8|int7/.test(op) };
+  return { bytes, operations, isFloat: inputs[0]!.dtype === "f32" && !attributes.normed };
 }
 
 function isMatrix(value: Value | undefined): value is Value {
   return value?.role === "weight" && value.tensor !== undefined && value.shape.length > 1;
 }
 
-function weightBytes({ tensor }: Value, op: string, values: number): number {
+function weightBytes({ tensor }: Value, { rounded }: Node["attributes"], values: number): number {
   // Rounded while loading, to a byte a value.
-  return op.includes("int7") ? values : formatBytes(getFormat(tensor!.format), values);
+  return rounded === true ? values : formatBytes(getFormat(tensor!.format), values);
 }
 
 /** Keys and values of one slot are read once, however many rows and heads look at them. */

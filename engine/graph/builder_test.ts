@@ -36,7 +36,7 @@ Deno.test("attributes of nodes are complete", () => {
   const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
   builder.output("y", builder.op("rms_norm", [x], { epsilon: 1e-6 }, "norm")[0]!);
-  assertEquals(builder.build().nodes[0]!.attributes, { epsilon: 1e-6, base: 0 });
+  assertEquals(builder.build().nodes[0]!.attributes, { epsilon: 1e-6, base: 0, to: "f32" });
 });
 
 const refused = [
@@ -64,12 +64,9 @@ const refused = [
   },
   {
     name: "a missing input",
-    op: (b: ReturnType<typeof createGraphBuilder>, x: Value) =>
-      b.op("glu", [x], {
-        activation: "silu",
-      }, "glu"),
+    op: (b: ReturnType<typeof createGraphBuilder>) => b.op("softcap", [], { cap: 2 }, "cap"),
     error: TypeError,
-    message: "Cannot add glu at glu: input 1 (up) is missing",
+    message: "Cannot add softcap at cap: input 0 (x) is missing",
   },
   {
     name: "too many inputs",
@@ -83,7 +80,7 @@ const refused = [
     op: (b: ReturnType<typeof createGraphBuilder>, x: Value) =>
       b.op("rms_norm", [x], { epsilon: 1, eps: 2 }, "norm"),
     error: TypeError,
-    message: 'Cannot add rms_norm at norm: unknown attribute "eps" (known: epsilon, base)',
+    message: 'Cannot add rms_norm at norm: unknown attribute "eps" (known: epsilon, base, to)',
   },
   {
     name: "a missing attribute",
@@ -116,9 +113,9 @@ const refused = [
   {
     name: "rows that do not divide into groups",
     op: (b: ReturnType<typeof createGraphBuilder>) =>
-      b.op("quantize_q8", [b.input("odd", [M, 33], "f32")], {}, "q8"),
+      b.op("quantize", [b.input("odd", [M, 33], "f32")], {}, "q8"),
     error: RangeError,
-    message: "Cannot add quantize_q8 at q8: the last dim of x must be a multiple of 32: it is 33",
+    message: "Cannot add quantize at q8: the last dim of x must be a multiple of 32: it is 33",
   },
   {
     name: "shapes that do not broadcast",

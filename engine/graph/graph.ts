@@ -9,7 +9,7 @@ import type { Dim, Expression } from "./dim/mod.ts";
 /**
  * Element types of values. 8- and 4-bit floats and `i4 u4 i2 u2` exist for ONNX files: a device keeps one
  * element a byte, floats as their codes, integers as their value. `q8` is an activation row quantised to signed 8 bit in groups of 32 with
- * a float32 scale each (spec LF-3, MD-11); it exists only between `quantize_q8` and `matmul_q8`. `q8_0` is for
+ * a float32 scale each (spec LF-3, MD-11); it exists only between what writes and what multiplies such rows. `q8_0` is for
  * states: keys and values whose channels lie in blocks of quant/formats/q8_0.ts.
  */
 export type DataType =

@@ -134,14 +134,13 @@ export async function prepareModel(
     ...built.warnings,
     ...adapters.flatMap(({ warnings = [] }) => warnings),
   ];
-  const { hasIntegerKernel, hasKernel } = kernels;
   const optimized = optimize(graph, {
     precision: limits.precision,
-    hasIntegerKernel: (format) => hasIntegerKernel(format),
-    hasKernel: (op) => hasKernel(op),
+    hasKernel: (op) => kernels.hasKernel(op),
+    takes: (draft) => kernels.takes(draft),
     ...kernels.picksRowsEarly && { picksRowsEarly: true },
     // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
-    roundsWeights: (format) => network === "encoder" && (kernels.roundsWeights?.(format) ?? false),
+    roundsWeights: network === "encoder",
   });
   const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;

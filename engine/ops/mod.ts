@@ -3,7 +3,6 @@
 import { UnsupportedError } from "../errors.ts";
 import type { OpRecord } from "./op.ts";
 import { activation } from "./records/activation.ts";
-import { activationQ8 } from "./records/activation_q8.ts";
 import { add } from "./records/add.ts";
 import { affineGrid } from "./records/affine_grid.ts";
 import { appendRows } from "./records/append_rows.ts";
@@ -14,7 +13,6 @@ import { batchNorm } from "./records/batch_norm.ts";
 import { binary } from "./records/binary.ts";
 import { bitCast } from "./records/bit_cast.ts";
 import { cast } from "./records/cast.ts";
-import { clampedGlu } from "./records/clamped_glu.ts";
 import { col2im } from "./records/col2im.ts";
 import { concat } from "./records/concat.ts";
 import { conv } from "./records/conv.ts";
@@ -30,16 +28,12 @@ import { elementwise } from "./records/elementwise.ts";
 import { embed } from "./records/embed.ts";
 import { expand } from "./records/expand.ts";
 import { expertMatmul } from "./records/expert_matmul.ts";
-import { expertMatmulQ8 } from "./records/expert_matmul_q8.ts";
 import { eye } from "./records/eye.ts";
 import { fromDims } from "./records/from_dims.ts";
 import { gather } from "./records/gather.ts";
 import { gatherElements } from "./records/gather_elements.ts";
 import { gatherNd } from "./records/gather_nd.ts";
 import { glu } from "./records/glu.ts";
-import { gluHalves } from "./records/glu_halves.ts";
-import { gluHalvesQ8 } from "./records/glu_halves_q8.ts";
-import { gluQ8 } from "./records/glu_q8.ts";
 import { gridSample } from "./records/grid_sample.ts";
 import { groupNorm } from "./records/group_norm.ts";
 import { joinColumns } from "./records/join_columns.ts";
@@ -49,28 +43,19 @@ import { linearAttention } from "./records/linear_attention.ts";
 import { localResponseNorm } from "./records/local_response_norm.ts";
 import { lpNormalize } from "./records/lp_normalize.ts";
 import { matmul } from "./records/matmul.ts";
-import { matmulInt7 } from "./records/matmul_int7.ts";
-import { matmulLf8 } from "./records/matmul_lf8.ts";
 import { matmulInteger } from "./records/matmul_integer.ts";
 import { matmulNd } from "./records/matmul_nd.ts";
-import { matmulAdd } from "./records/matmul_add.ts";
-import { matmulAddQ8 } from "./records/matmul_add_q8.ts";
-import { matmulGluQ8 } from "./records/matmul_glu_q8.ts";
-import { matmulQ8 } from "./records/matmul_q8.ts";
 import { maxPool } from "./records/max_pool.ts";
 import { maxRoiPool } from "./records/max_roi_pool.ts";
 import { maxUnpool } from "./records/max_unpool.ts";
 import { mul } from "./records/mul.ts";
 import { nllLoss } from "./records/nll_loss.ts";
-import { normMatmulGluQ8 } from "./records/norm_matmul_glu_q8.ts";
-import { normMatmulQ8 } from "./records/norm_matmul_q8.ts";
 import { oneHot } from "./records/one_hot.ts";
 import { pad } from "./records/pad.ts";
 import { pool } from "./records/pool.ts";
 import { pow } from "./records/pow.ts";
+import { quantize } from "./records/quantize.ts";
 import { quantizeLinear } from "./records/quantize_linear.ts";
-import { quantizeLf8 } from "./records/quantize_lf8.ts";
-import { quantizeQ8 } from "./records/quantize_q8.ts";
 import { random } from "./records/random.ts";
 import { range } from "./records/range.ts";
 import { recurrent } from "./records/recurrent.ts";
@@ -79,7 +64,6 @@ import { reshape } from "./records/reshape.ts";
 import { resize } from "./records/resize.ts";
 import { reverseSequence } from "./records/reverse_sequence.ts";
 import { rmsNorm } from "./records/rms_norm.ts";
-import { rmsNormQ8 } from "./records/rms_norm_q8.ts";
 import { roiAlign } from "./records/roi_align.ts";
 import { rope } from "./records/rope.ts";
 import { ropeAppend } from "./records/rope_append.ts";
@@ -109,7 +93,6 @@ import { where } from "./records/where.ts";
 
 const all: readonly OpRecord[] = [
   activation,
-  activationQ8,
   add,
   affineGrid,
   appendRows,
@@ -120,7 +103,6 @@ const all: readonly OpRecord[] = [
   binary,
   bitCast,
   cast,
-  clampedGlu,
   col2im,
   concat,
   conv,
@@ -136,16 +118,12 @@ const all: readonly OpRecord[] = [
   embed,
   expand,
   expertMatmul,
-  expertMatmulQ8,
   eye,
   fromDims,
   gather,
   gatherElements,
   gatherNd,
   glu,
-  gluHalves,
-  gluHalvesQ8,
-  gluQ8,
   gridSample,
   groupNorm,
   joinColumns,
@@ -155,16 +133,8 @@ const all: readonly OpRecord[] = [
   localResponseNorm,
   lpNormalize,
   matmul,
-  matmulInt7,
-  matmulLf8,
   matmulInteger,
   matmulNd,
-  matmulAdd,
-  matmulAddQ8,
-  matmulGluQ8,
-  matmulQ8,
-  normMatmulGluQ8,
-  normMatmulQ8,
   maxPool,
   maxRoiPool,
   maxUnpool,
@@ -174,9 +144,8 @@ const all: readonly OpRecord[] = [
   pad,
   pool,
   pow,
+  quantize,
   quantizeLinear,
-  quantizeLf8,
-  quantizeQ8,
   random,
   range,
   recurrent,
@@ -185,7 +154,6 @@ const all: readonly OpRecord[] = [
   resize,
   reverseSequence,
   rmsNorm,
-  rmsNormQ8,
   roiAlign,
   rope,
   ropeAppend,

@@ -28,7 +28,7 @@ export interface CaseRandom {
 /** An input of a case, by how it reaches the node. */
 export type CaseInput =
   | {
-    /** `quantized` goes through `quantize_q8` first. */
+    /** `quantized` goes through `quantize` first. */
     readonly role: "input" | "constant" | "quantized";
     readonly dtype: DataType;
     readonly shape: readonly Dim[];
@@ -59,6 +59,8 @@ export interface OpCase {
   readonly attributes?: Attributes;
   /** Values of the symbols in the inputs' shapes; plans are made for larger ones. */
   readonly bindings?: DimEnv;
+  /** How far a kernel may be from the reference here; default: what the op says. */
+  readonly tolerance?: Tolerance;
 }
 
 /** A bound on |actual - expected|. */

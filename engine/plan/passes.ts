@@ -5,10 +5,10 @@ import type { Graph } from "../graph/graph.ts";
 import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
 import { attendedForms, fuseAttentionInput } from "./passes/fuse_attention_input.ts";
-import { fuseGated, gluHalves, gluProduct } from "./passes/fuse_gated.ts";
-import { fuseNorm, normForms } from "./passes/fuse_norm.ts";
-import { fuseQuantized, quantizedForms } from "./passes/fuse_quantized.ts";
-import { fuseResidual, withSum } from "./passes/fuse_residual.ts";
+import { fuseGated } from "./passes/fuse_gated.ts";
+import { fuseNorm } from "./passes/fuse_norm.ts";
+import { fuseQuantized } from "./passes/fuse_quantized.ts";
+import { fuseResidual } from "./passes/fuse_residual.ts";
 import type { Pass, PassContext } from "./passes/pass.ts";
 import { pickRowsEarly } from "./passes/pick_rows_early.ts";
 import { quantizeActivations } from "./passes/quantize_activations.ts";
@@ -38,11 +38,7 @@ export const passes: readonly Pass[] = [
  * they stand for.
  */
 export const fusedForms: ReadonlySet<string> = new Set([
-  ...quantizedForms.values(),
-  ...gluHalves.values(),
-  gluProduct,
-  ...withSum.values(),
-  ...normForms.values(),
+  "attention_q8",
   "rope_append",
   ...attendedForms.values(),
 ]);

@@ -2,8 +2,9 @@ import { assert, assertEquals } from "@std/assert";
 import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
-import { getOp, ops } from "../ops/mod.ts";
-import { hasKernel } from "../run/kernel_choice.ts";
+import { getOp } from "../ops/mod.ts";
+import { besidesProduct } from "../ops/records/matmul.ts";
+import { hasKernel, takesDraft } from "../run/kernel_choice.ts";
 import { verify } from "../graph/verify.ts";
 import type { PreparedPlan } from "../run/backend.ts";
 import { tensorInMemory } from "../run/case_graph.ts";
@@ -15,16 +16,25 @@ import { roundedWeights } from "./rounded_weights.ts";
 
 const EXACT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => true,
   hasKernel: (op) => hasKernel(op, "wasm"),
+  takes: (draft) => takesDraft(draft, "wasm"),
 };
 const FAST: PassContext = { ...EXACT, precision: "fast" };
-/** A device that has a kernel for every fused form. */
-const FUSED = { hasKernel: (op: string) => ops.has(op) };
+/** A device that has kernels for fused forms. */
+const FUSED: Pick<PassContext, "hasKernel" | "takes"> = {
+  hasKernel: (op) => hasKernel(op, "gpu"),
+  takes: (draft) => takesDraft(draft, "gpu"),
+};
 
+/** Nodes by op; of products by what they multiply and do besides, of others that write 8-bit rows with that. */
 function countOps({ nodes }: Graph): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const { op } of nodes) counts[op] = (counts[op] ?? 0) + 1;
+  for (const node of nodes) {
+    const { op, inputs: [x], attributes: { to } } = node;
+    const words = op === "matmul" ? [x!.dtype, besidesProduct(node)] : [to === "q8" ? "q8" : ""];
+    const form = [op, ...words].filter((word) => word !== "" && word !== "f32").join(" ");
+    counts[form] = (counts[form] ?? 0) + 1;
+  }
   return counts;
 }
 
@@ -69,16 +79,16 @@ Deno.test("exact precision keeps the numbers to the bit", async () => {
 Deno.test("fast precision quantises each input of matmuls once, in the op before where it can", () => {
   const counts = countOps(optimize(toyDecoder("f16", "Q8_0"), FAST));
   assertEquals(counts.matmul, undefined);
-  assertEquals(counts.matmul_q8, 2 * 7 + 1);
+  assertEquals(counts["matmul q8"], 2 * 7 + 1);
   // Norms and gated units quantise themselves; attention's result and the last rows are left.
-  assertEquals(counts.rms_norm_q8, 4);
-  assertEquals(counts.glu_q8, 2);
-  assertEquals(counts.quantize_q8, 2 + 1);
+  assertEquals(counts["rms_norm q8"], 4);
+  assertEquals(counts["glu q8"], 2);
+  assertEquals(counts.quantize, 2 + 1);
   assertEquals([counts.rms_norm, counts.glu], [undefined, undefined]);
 });
 
 Deno.test("fast precision changes the numbers by 8-bit rounding only", async () => {
-  const graph = toyDecoder();
+  const graph = toyDecoder("f16", "Q8_0");
   const exact = await logits(graph), fast = await logits(optimize(graph, FAST));
   const largest = exact.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   const worst = exact.reduce((most, value, i) => Math.max(most, Math.abs(value - fast[i]!)), 0);
@@ -86,9 +96,10 @@ Deno.test("fast precision changes the numbers by 8-bit rounding only", async () 
 });
 
 Deno.test("fused and unfused 8-bit graphs give the same numbers to the bit", async () => {
-  const graph = toyDecoder();
-  const unfused = optimize(graph, { ...FAST, hasKernel: () => false });
-  assertEquals(countOps(unfused).rms_norm_q8, undefined);
+  const graph = toyDecoder("f16", "Q8_0");
+  const takes: PassContext["takes"] = (draft) => draft.op === "matmul" && FAST.takes(draft);
+  const unfused = optimize(graph, { ...FAST, takes });
+  assertEquals(countOps(unfused)["rms_norm q8"], undefined);
   assertEquals(await logits(optimize(graph, FAST)), await logits(unfused));
 });
 
@@ -112,21 +123,22 @@ Deno.test("two equal outputs of a graph stay two outputs", () => {
 });
 
 Deno.test("matmuls keep floats where the format has no integer kernel", () => {
-  const withoutKernel = { ...FAST, hasIntegerKernel: (format: string) => format !== "Q8_0" };
-  assertEquals(countOps(optimize(toyDecoder("f16", "Q8_0"), withoutKernel)).matmul_q8, undefined);
-  const only = { ...FAST, hasIntegerKernel: (format: string) => format === "Q8_0" };
-  assertEquals(countOps(optimize(toyDecoder("f16", "Q8_0"), only)).matmul, undefined);
+  const graph = toyDecoder("f16", "Q8_0");
+  const without = optimize(graph, { ...FAST, takes: () => false });
+  assertEquals(countOps(without)["matmul q8"], undefined);
+  assertEquals(countOps(optimize(toyDecoder("f16", "F16"), FAST))["matmul q8"], undefined);
+  assertEquals(countOps(optimize(graph, FAST)).matmul, undefined);
 });
 
 Deno.test("a float result that something else reads too is not fused away", () => {
   const builder = createGraphBuilder("shared", getOp);
   const x = builder.input("x", [2, 32], "f32");
   const norm = builder.op("rms_norm", [x], { epsilon: 1e-5 }, "norm")[0]!;
-  const quantized = builder.op("quantize_q8", [norm], {}, "q8")[0]!;
+  const quantized = builder.op("quantize", [norm], {}, "q8")[0]!;
   const matrix = builder.constant("matrix", new Float32Array(32 * 32), [32, 32]);
-  builder.output("y", builder.op("matmul_q8", [quantized, matrix], {}, "matmul")[0]!);
+  builder.output("y", builder.op("matmul", [quantized, matrix], {}, "matmul")[0]!);
   builder.output("z", builder.op("scale", [norm], { factor: 2 }, "scale")[0]!);
-  assertEquals(countOps(optimize(builder.build(), FAST)).rms_norm_q8, undefined);
+  assertEquals(countOps(optimize(builder.build(), FAST))["rms_norm q8"], undefined);
 });
 
 Deno.test("dead code goes, changes of states stay", () => {
@@ -170,7 +182,11 @@ Deno.test("equal constants become one, and nodes with other attributes stay apar
 });
 
 Deno.test("large float matrices are rounded for fast precision, each once; what is sensitive stays", () => {
-  const context: PassContext = { ...FAST, roundsWeights: (format) => format === "F32" };
+  const context: PassContext = {
+    ...FAST,
+    roundsWeights: true,
+    takes: (draft) => draft.inputs[1]!.tensor!.format === "F32" && FAST.takes(draft),
+  };
   const matrix = (name: string, rows: number, columns: number, format = "F32") =>
     tensorInMemory(name, format, [rows, columns], new Uint8Array(0));
   const b = createGraphBuilder("rounding", getOp);
@@ -192,16 +208,13 @@ Deno.test("large float matrices are rounded for fast precision, each once; what 
   const [, weights] = b.op("route", [router], { count: 2, score: "softmax" }, "route");
   for (const [i, result] of [...results, weights!].entries()) b.output(`output${i}`, result);
   const graph = b.build();
-  const named = (op: string) => (nodes: Graph["nodes"]) =>
-    nodes.filter((node) => node.op === op).map(({ name }) => name).join();
+  const rounded = (nodes: Graph["nodes"]) =>
+    nodes.filter(({ attributes }) => attributes.rounded).map(({ name }) => name).join();
   const { nodes } = optimize(graph, context);
-  assertEquals(named("matmul_int7")(nodes), "large,first,second");
+  assertEquals(rounded(nodes), "large,first,second");
   assertEquals(roundedWeights(nodes).size, 2);
-  assertEquals(
-    countOps(optimize(graph, { ...context, precision: "exact" })).matmul_int7,
-    undefined,
-  );
-  const unable: PassContext = { ...FAST, hasIntegerKernel: () => false };
+  assertEquals(rounded(optimize(graph, { ...context, precision: "exact" }).nodes), "");
+  const unable: PassContext = { ...FAST, takes: () => false };
   assertEquals(countOps(optimize(graph, unable)).matmul, 7);
 });
 
@@ -209,17 +222,25 @@ Deno.test("products of one input become one where a device takes their result as
   const graph = toyDecoder("f16", "Q8_0");
   const fused = optimize(graph, { ...FAST, ...FUSED });
   const counts = countOps(fused);
-  assertEquals([attended(counts), counts.norm_matmul_q8, counts.norm_matmul_glu_q8], [2, 2, 2]);
-  assertEquals([counts.rope, counts.kv_append, counts.glu_q8], [undefined, undefined, undefined]);
+  assertEquals([attended(counts), counts["matmul normed"], counts["matmul normed gated q8"]], [
+    2,
+    2,
+    2,
+  ]);
+  assertEquals([counts.rope, counts.kv_append, counts["glu q8"]], [
+    undefined,
+    undefined,
+    undefined,
+  ]);
   // Per layer: output, down. The head has a norm of its own: its outputs are no multiple of 64.
-  assertEquals([counts.matmul_add_q8, counts.matmul_q8], [2 * 2, 1]);
+  assertEquals([counts["matmul q8 residual"], counts["matmul q8"]], [2 * 2, 1]);
   assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
 });
 
 Deno.test("heads are rotated and stored apart where attention cannot do it by itself", async () => {
   const graph = toyDecoder("f16", "Q8_0");
-  const hasKernel = (op: string) => FUSED.hasKernel(op) && !op.startsWith("rope_attention");
-  const fused = optimize(graph, { ...FAST, hasKernel });
+  const hasNoOther = (op: string) => FUSED.hasKernel(op) && !op.startsWith("rope_attention");
+  const fused = optimize(graph, { ...FAST, ...FUSED, hasKernel: hasNoOther });
   const counts = countOps(fused);
   assertEquals([counts.rope_append, attended(counts), counts.kv_append], [2, 0, undefined]);
   assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
@@ -233,7 +254,8 @@ function attended({ rope_attention, rope_attention_q8 }: Readonly<Record<string,
 Deno.test("fused forms of float products give the same numbers", async () => {
   const graph = toyDecoder("f32");
   const fused = optimize(graph, { ...EXACT, ...FUSED });
-  assertEquals(countOps(fused).glu_halves, 2);
+  const gates = fused.nodes.filter(({ op }) => op === "glu");
+  assertEquals(gates.map(({ inputs }) => inputs.length), [1, 1]);
   assertEquals(await logits(fused), await logits(graph));
 });
 
@@ -242,6 +264,6 @@ Deno.test("products of weights in different formats stay apart, and their heads 
   const fused = optimize(mixed, { ...FAST, ...FUSED });
   const counts = countOps(fused);
   assertEquals([attended(counts), counts.rope, counts.kv_append], [2, undefined, undefined]);
-  assertEquals((counts.matmul_q8 ?? 0) + (counts.matmul_add_q8 ?? 0), 2 * 5 + 1);
+  assertEquals((counts["matmul q8"] ?? 0) + (counts["matmul q8 residual"] ?? 0), 2 * 5 + 1);
   assertEquals(await logits(fused), await logits(optimize(mixed, FAST)));
 });

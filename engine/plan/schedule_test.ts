@@ -30,7 +30,7 @@ Deno.test("what depends on inputs only is not computed before it is needed", () 
     assertEquals(wave[`${layer}.rope_table`], wave[`${layer}.q_rope`]! - 1);
   }
   const shared = waves(commonSubexpressions.run(toyDecoder(), {
-    ...{ precision: "exact", hasIntegerKernel: () => false, hasKernel: () => false },
+    ...{ precision: "exact", hasKernel: () => false, takes: () => false },
   }));
   assertEquals(shared["layers.0.rope_table"], shared["layers.0.q_rope"]! - 1);
 });

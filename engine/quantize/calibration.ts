@@ -130,7 +130,7 @@ async function prepareForCalibration(
   { window = DEFAULT_WINDOW, rows: most = DEFAULT_ROWS }: CalibrationOptions,
 ): Promise<PreparedModel> {
   // Without fused forms every matrix has a node of its own, with its input.
-  const kernels = { ...device, hasIntegerKernel: () => false, hasKernel: () => false };
+  const kernels = { ...device, hasKernel: () => false, takes: () => false };
   const { info } = await prepareModel(file, { precision: "exact" }, kernels);
   if (info.network === "encoder-decoder") {
     throw new UnsupportedError(

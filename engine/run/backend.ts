@@ -30,7 +30,7 @@ export interface PrepareOptions {
   /** What the calling thread does while others load weights, if the device has others; what it throws ends loading. */
   readonly meanwhile?: () => Promise<void>;
   /**
-   * By op name, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
+   * By name of a node, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
    * which its `when` does not hold.
    */
   readonly forceKernels?: Readonly<Record<string, string>>;

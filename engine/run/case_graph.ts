@@ -1,5 +1,5 @@
 // A tiny graph around one case of an op: inputs `input0`, `input1`, …, the node, outputs `output0`, ….
-// q8 values cannot enter or leave a graph, so a quantised input goes through quantize_q8 and a quantised
+// q8 values cannot enter or leave a graph, so a quantised input goes through quantize and a quantised
 // output is multiplied by a diagonal matrix.
 
 import { getFormat } from "../../quant/mod.ts";
@@ -36,7 +36,7 @@ function addInput(
     return builder.constant(name, input.data, input.shape as readonly number[]);
   }
   const value = builder.input(name, input.shape, input.dtype);
-  return input.role === "input" ? value : builder.op("quantize_q8", [value], {}, `${name}.q8`)[0]!;
+  return input.role === "input" ? value : builder.op("quantize", [value], {}, `${name}.q8`)[0]!;
 }
 
 function readable(builder: ReturnType<typeof createGraphBuilder>, value: Value): Value {
@@ -50,7 +50,7 @@ function readable(builder: ReturnType<typeof createGraphBuilder>, value: Value):
     "diagonal",
     tensorInMemory("diagonal", "Q8_0", [width, width], bytes),
   );
-  return builder.op("matmul_q8", [value, weight], {}, "readable")[0]!;
+  return builder.op("matmul", [value, weight], {}, "readable")[0]!;
 }
 
 /** A tensor whose bytes are in memory. */

@@ -3,10 +3,8 @@
 
 import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
 import { builtIn, fastAdapter } from "../../gpu/gpu.ts";
-import { hasGpuIntegerKernel } from "../../gpu/weight_layout.ts";
-import { hasIntegerKernel } from "../../wasm/format_layouts.ts";
-import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
-import { hasKernel } from "./kernel_choice.ts";
+import type { NodeDraft } from "../plan/passes/pass.ts";
+import { hasKernel, type KernelWish, takesDraft } from "./kernel_choice.ts";
 import { mayHaveGpu } from "../io.ts";
 import type { Backend, DeviceName, KvFormat } from "./backend.ts";
 import type { WasmArena } from "./wasm/arena.ts";
@@ -18,16 +16,14 @@ export interface Device {
   readonly note?: string;
   /** The device to take when this one, which was chosen automatically, cannot run a model. */
   fallback?(reason: string): Promise<Device>;
-  /** Whether 8-bit activations times weights of this number format have a kernel. */
-  hasIntegerKernel(format: string): boolean;
-  /** Whether matrices of this float format may be rounded to 7 bit while they are loaded. */
-  roundsWeights?(format: string): boolean;
   /** Whether wanted rows are to be picked before the last products (`PassContext`). */
   readonly picksRowsEarly?: boolean;
   /** Number formats that keys and values may have; absent: all. */
   readonly kvFormats?: readonly KvFormat[];
-  /** Whether an op has a kernel, asked before fused ops are used. */
+  /** Whether an op has a kernel, for whatever nodes. */
   hasKernel(op: string): boolean;
+  /** Whether there is a kernel for a node that a pass would make. */
+  takes(node: NodeDraft): boolean;
 }
 
 /** Options of devices. */
@@ -53,23 +49,22 @@ export interface DeviceOptions {
   readonly debug?: boolean | undefined;
 }
 
+/** What passes may ask about a device's kernels. */
+function kernelsOf(device: DeviceName, wish?: KernelWish): Pick<Device, "hasKernel" | "takes"> {
+  return {
+    hasKernel: (op) => hasKernel(op, device, wish),
+    takes: (draft) => takesDraft(draft, device, wish),
+  };
+}
+
 const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
   // The reference rounds what wasm rounds, so that "fast" means the same on both.
   reference: async () => {
     const { createReferenceBackend } = await import("./reference/reference_backend.ts");
-    const onWasm = (op: string) => hasKernel(op, "wasm");
-    return {
-      backend: createReferenceBackend(),
-      hasIntegerKernel,
-      roundsWeights: (format) => ROUNDED_FORMATS.includes(format),
-      picksRowsEarly: true,
-      hasKernel: onWasm,
-    };
+    return { backend: createReferenceBackend(), picksRowsEarly: true, ...kernelsOf("wasm") };
   },
   wasm: async ({ threads, excludeKernels = [], profile = false, shared = false, ...more }) => {
     const { createWasmBackend } = await import("./wasm/backend.ts");
-    const wish = { excludeKernels: new Set(excludeKernels) };
-    const isServed = (op: string) => hasKernel(op, "wasm", wish);
     return {
       backend: createWasmBackend({
         profile,
@@ -78,18 +73,14 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
         ...more.arena && { arena: more.arena },
         ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
       }),
-      hasIntegerKernel: (format) => hasIntegerKernel(format) && isServed("matmul_q8"),
-      roundsWeights: (format) => ROUNDED_FORMATS.includes(format) && isServed("matmul_int7"),
       picksRowsEarly: true,
-      hasKernel: isServed,
+      ...kernelsOf("wasm", { excludeKernels: new Set(excludeKernels) }),
     };
   },
   gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, excludeKernels = [] }) => {
     const { createGpuBackend } = await import("./gpu/backend.ts");
     const { besideHost } = await import("./parts/beside.ts");
     let host: Promise<Device> | undefined;
-    const wish = { excludeKernels: new Set(excludeKernels) };
-    const isServed = (op: string) => hasKernel(op, "gpu", wish);
     return {
       backend: besideHost(
         createGpuBackend({
@@ -101,9 +92,8 @@ const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<D
         }),
         async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
       ),
-      hasIntegerKernel: (format) => hasGpuIntegerKernel(format) && isServed("matmul_q8"),
       kvFormats: ["F16", "F32"],
-      hasKernel: isServed,
+      ...kernelsOf("gpu", { excludeKernels: new Set(excludeKernels) }),
     };
   },
 };

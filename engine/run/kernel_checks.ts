@@ -32,6 +32,8 @@ export interface SelfTestOptions {
   readonly seed?: number;
   /** Restricts the test to some ops. */
   readonly ops?: readonly string[];
+  /** Restricts it to some kernels, by name. */
+  readonly kernels?: (name: string) => boolean;
   /** Cases and what the reference gives on them, for who checks several devices; they decide about the seed. */
   readonly references?: References;
 }
@@ -64,11 +66,11 @@ const DEFAULT_TOLERANCE: Tolerance = { ofLargest: 1e-5, reason: "float32 sums in
 /** Runs every kernel of the backend on every case of its op. */
 export async function* checkKernels(
   backend: Backend,
-  { seed = 1, ops: only, references }: SelfTestOptions = {},
+  { seed = 1, ops: only, kernels: wanted = () => true, references }: SelfTestOptions = {},
 ): AsyncGenerator<KernelCheck> {
   for (const op of ops.values()) {
     if (only && !only.includes(op.name)) continue;
-    const kernels = kernelNames(op.name, backend.name);
+    const kernels = kernelNames(op.name, backend.name).filter(wanted);
     if (kernels.length === 0) continue;
     const { cases, result } = references ?? createReferences(seed);
     for (const opCase of cases(op)) {
@@ -94,7 +96,11 @@ async function judge(
 ): Promise<Pick<KernelCheck, "outcome" | "reason">> {
   try {
     const actual = await runCase(backend, op, opCase, kernel);
-    const reason = difference(actual, expected, op.tolerance ?? DEFAULT_TOLERANCE);
+    const reason = difference(
+      actual,
+      expected,
+      opCase.tolerance ?? op.tolerance ?? DEFAULT_TOLERANCE,
+    );
     return reason === undefined ? { outcome: "passed" } : { outcome: "failed", reason };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

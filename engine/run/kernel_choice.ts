@@ -1,6 +1,7 @@
 // The one place that chooses kernels, for every backend and every front end: of those that a device has for
 // an op, the first that takes the node and is not excluded. Callers never ask for features of a device.
 
+import type { Capabilities } from "../../gpu/kernel.ts";
 import type { Node } from "../graph/graph.ts";
 import type { NodeDraft } from "../plan/passes/pass.ts";
 import type { DeviceName, PrepareOptions } from "./backend.ts";
@@ -44,10 +45,21 @@ export function chooseGpuKernel(
   return choose(GPU_KERNELS[context.node.op], context, wish);
 }
 
-/** Whether a WASM kernel takes a node that a pass would make: of the fused ops, only those of WASM have limits. */
-export function takesDraft(draft: NodeDraft, wish: KernelWish = {}): boolean {
+/** What every adapter can do: a kernel that asks for more has one beside it that does not. */
+const LEAST: Capabilities = {
+  ...{ f16: false, subgroupSize: 0, subgroupsNeedEnable: false, packedDot: false },
+  ...{ subgroupMatrix: false, timestamp: false, isSoftware: false, adapter: "" },
+  ...{ maxBindingBytes: 2 ** 27, maxBufferBytes: 2 ** 28, maxStorageBindings: 8 },
+  ...{ maxWorkgroupBytes: 2 ** 14, maxWorkgroupSize: 256 },
+  ...{ maxTexture2d: 8192, maxTexture3d: 2048, maxTextureLayers: 256 },
+};
+
+/** Whether a device has a kernel for a node that a pass would make; the reference computes what WASM does. */
+export function takesDraft(draft: NodeDraft, device: DeviceName, wish: KernelWish = {}): boolean {
   const node: Node = { id: -1, name: "", ...draft };
-  return chooseWasmKernel({ node, simd: "relaxed", threads: 1 }, wish) !== undefined;
+  return device === "gpu"
+    ? chooseGpuKernel({ node, capabilities: LEAST }, wish) !== undefined
+    : chooseWasmKernel({ node, simd: "relaxed", threads: 1 }, wish) !== undefined;
 }
 
 interface Kernel<Context> {
@@ -60,7 +72,7 @@ function choose<Context extends { readonly node: Node }, K extends Kernel<Contex
   context: Context,
   { forceKernels, excludeKernels }: KernelWish,
 ): K | undefined {
-  const forced = forceKernels?.[context.node.op];
+  const forced = forceKernels?.[context.node.name];
   return kernels.find((candidate) =>
     (forced === undefined || candidate.name === forced) &&
     !excludeKernels?.has(candidate.name) && candidate.when(context)

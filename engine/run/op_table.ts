@@ -60,12 +60,8 @@ export function opTable(
 const COUNTS: Readonly<Record<string, (node: Node, env: DimEnv) => number>> = {
   conv: countOfFilter,
   conv_integer: countOfFilter,
-  matmul: countOfRows,
-  matmul_add: countOfRows,
-  matmul_add_q8: countOfRows,
-  matmul_int7: countOfRows,
+  matmul: ({ inputs: [x, weight] }, env) => elementsOf(x!, env) * evaluate(weight!.shape[0]!, env),
   matmul_integer: countOfRows,
-  matmul_q8: countOfRows,
   matmul_nd: ({ inputs: [a], outputs: [out], attributes }, env) => {
     const inner = attributes.transpose_a === true && a!.shape.length > 1 ? -2 : -1;
     return elementsOf(out!, env) * evaluate(a!.shape.at(inner)!, env);

@@ -135,7 +135,8 @@ function writer(builder: GraphBuilder) {
   };
 }
 
-type Writer = ReturnType<typeof writer>;
+/** What patterns are written with. */
+export type Writer = ReturnType<typeof writer>;
 
 function countOf(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);

@@ -13,7 +13,7 @@ import {
   NORMS,
   WRITTEN_OUT,
 } from "./exporter_patterns.ts";
-import { built, onnx, type OnnxLine, type Pattern } from "./pass_pattern.ts";
+import { built, onnx, type OnnxLine, type Pattern, type Writer } from "./pass_pattern.ts";
 
 const WIDE = 64;
 
@@ -24,23 +24,22 @@ const GATED: readonly Pattern[] = [
     const [gate, up] = [0, 1].map(() => op("matmul", [x, weight("F32", 96, WIDE)]));
     return op("glu", [gate, up], { activation: "silu" });
   }),
-  built("glu_q8 of two products", ({ op, input, weight }) => {
-    const x = op("quantize_q8", [input([3, WIDE])]);
-    const [gate, up] = [0, 1].map(() => op("matmul_q8", [x, weight("Q8_0", 96, WIDE)]));
-    const gated = op("glu_q8", [gate, up], { activation: "gelu_tanh" });
-    return op("matmul_q8", [gated, weight("Q8_0", 32, 96)]);
+  built("glu of two products, in 8 bit", ({ op, input, weight }) => {
+    const x = op("quantize", [input([3, WIDE])]);
+    const [gate, up] = [0, 1].map(() => op("matmul", [x, weight("Q8_0", 96, WIDE)]));
+    const gated = op("glu", [gate, up], { activation: "gelu_tanh", to: "q8" });
+    return op("matmul", [gated, weight("Q8_0", 32, 96)]);
   }),
 ];
 
 function rotated(q8: boolean, normed: "no" | "keys" | "queries and keys"): Pattern {
   const name = `attention of rotated heads, ${normed} normed${q8 ? ", in 8 bit" : ""}`;
   return built(name, ({ op, input, state, constant, weight }) => {
-    const given = input([3, 32]), x = q8 ? op("quantize_q8", [given]) : given;
+    const given = input([3, 32]), x = q8 ? op("quantize", [given]) : given;
     const positions = input([3], "i32", "positions"), slots = input([3], "i32", "slots");
     const gain = weight("F32", 16), table = op("rope_table", [positions, constant(8)]);
     const heads = (count: number) => {
-      const product = q8 ? "matmul_q8" : "matmul";
-      const rows = op(product, [x, weight(q8 ? "Q8_0" : "F32", 16 * count, 32)]);
+      const rows = op("matmul", [x, weight(q8 ? "Q8_0" : "F32", 16 * count, 32)]);
       return op("reshape", [rows], { shape: ["3", String(count), "16"] });
     };
     const turned = (count: number) => {
@@ -54,8 +53,12 @@ function rotated(q8: boolean, normed: "no" | "keys" | "queries and keys"): Patte
     const q = turned(4), keys = append("keys", turned(2)), values = append("values", heads(2));
     const form = q8 ? "attention_q8" : "attention";
     const mixed = op(form, [q, keys, values, positions, slots], { scale: 0.25 });
-    return q8 ? op("matmul_q8", [mixed, weight("Q8_0", 8, 64)]) : mixed;
+    return q8 ? op("matmul", [mixed, weight("Q8_0", 8, 64)]) : mixed;
   });
+}
+
+function normOf(op: Writer["op"], x: Value, gain: Value): Value {
+  return op("rms_norm", [x, gain], { epsilon: 0.1, to: "q8" });
 }
 
 const QUANTISED: readonly Pattern[] = [
@@ -64,7 +67,7 @@ const QUANTISED: readonly Pattern[] = [
 ].map(([kind, attributes]) =>
   built(`${kind} that is quantised`, ({ op, input, weight }) => {
     const made = op(kind as string, [input([3, 32])], attributes as Attributes);
-    return op("matmul_q8", [op("quantize_q8", [made]), weight("Q8_0", 8, 32)]);
+    return op("matmul", [op("quantize", [made]), weight("Q8_0", 8, 32)]);
   })
 );
 
@@ -186,23 +189,22 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
   fuse_gated: GATED,
   fuse_norm: [
     built("norm before a product", ({ op, input, weight }) => {
-      const normed = op("rms_norm_q8", [input([3, WIDE]), weight("F32", WIDE)], { epsilon: 0.1 });
-      return op("matmul_q8", [normed, weight("Q8_0", WIDE, WIDE)]);
+      const normed = normOf(op, input([3, WIDE]), weight("F32", WIDE));
+      return op("matmul", [normed, weight("Q8_0", WIDE, WIDE)]);
     }),
     built("norm before a gated product", ({ op, input, weight }) => {
-      const normed = op("rms_norm_q8", [input([3, WIDE]), weight("F32", WIDE)], { epsilon: 0.1 });
-      const gated = op("matmul_glu_q8", [normed, weight("Q8_0", 2 * WIDE, WIDE)], {
-        activation: "gelu",
-      });
-      return op("matmul_q8", [gated, weight("Q8_0", 32, WIDE)]);
+      const normed = normOf(op, input([3, WIDE]), weight("F32", WIDE));
+      const attributes = { gate: "gelu", to: "q8" };
+      const gated = op("matmul", [normed, weight("Q8_0", 2 * WIDE, WIDE)], attributes);
+      return op("matmul", [gated, weight("Q8_0", 32, WIDE)]);
     }),
   ],
   fuse_quantized: [
     ...QUANTISED,
     built("glu that is quantised", ({ op, input, weight }) => {
       const parts = [input([3, 32], "f32", "gate"), input([3, 32], "f32", "up")];
-      const made = op("quantize_q8", [op("glu", parts, { activation: "gelu" })]);
-      return op("matmul_q8", [made, weight("Q8_0", 8, 32)]);
+      const made = op("quantize", [op("glu", parts, { activation: "gelu" })]);
+      return op("matmul", [made, weight("Q8_0", 8, 32)]);
     }),
     built("attention that is quantised", ({ op, input, state, weight }) => {
       const positions = input([3], "i32", "positions"), slots = input([3], "i32", "slots");
@@ -215,23 +217,23 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
         ]);
       const heads = [input([3, 4, 32], "f32", "q"), append("keys"), append("values")];
       const mixed = op("attention", [...heads, positions, slots], { scale: 0.25 });
-      return op("matmul_q8", [op("quantize_q8", [mixed]), weight("Q8_0", 8, 128)]);
+      return op("matmul", [op("quantize", [mixed]), weight("Q8_0", 8, 128)]);
     }),
   ],
-  fuse_residual: ["matmul", "matmul_q8"].map((product) =>
-    built(`a sum with a ${product}`, ({ op, input, weight }) => {
-      const given = input([3, 32]), isQ8 = product === "matmul_q8";
-      const x = isQ8 ? op("quantize_q8", [given]) : given;
-      const made = op(product, [x, weight(isQ8 ? "Q8_0" : "F32", 32, 32)]);
+  fuse_residual: ["floats", "8-bit rows"].map((rows) =>
+    built(`a sum with a product of ${rows}`, ({ op, input, weight }) => {
+      const given = input([3, 32]), isQ8 = rows === "8-bit rows";
+      const x = isQ8 ? op("quantize", [given]) : given;
+      const made = op("matmul", [x, weight(isQ8 ? "Q8_0" : "F32", 32, 32)]);
       return op("add", [given, made]);
     })
   ),
-  join_attention_products: ["matmul_q8", "matmul_int7"].map((product) =>
-    built(`attention of three ${product}`, ({ op, input, weight }) => {
-      const x = op("quantize_q8", [input([2, 3, 32])]);
+  join_attention_products: [false, true].map((rounded) =>
+    built(`attention of three products${rounded ? " in 7 bit" : ""}`, ({ op, input, weight }) => {
+      const x = op("quantize", [input([2, 3, 32])]);
       const rows = (count: number) =>
         op("reshape", [
-          op(product, [x, weight(product === "matmul_q8" ? "Q8_0" : "F32", count, 32)]),
+          op("matmul", [x, weight(rounded ? "F32" : "Q8_0", count, 32)], { rounded }),
         ], {
           shape: [2, 3, count],
         });
@@ -246,8 +248,8 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       const other = op("layer_norm", [x, weight("F32", 32)], { epsilon: 0.2 });
       const gate = op("matmul", [normed, weight("F32", 32, 32)]);
       const up = op("mul", [op("activation", [gate], { kind: "gelu" }), other]);
-      const gated = op("clamped_glu", [op("glu", [gate, up], { activation: "silu" }), up], {
-        ...{ limit: 2, alpha: 1.5 },
+      const gated = op("glu", [op("glu", [gate, up], { activation: "silu" }), up], {
+        ...{ activation: "clamped", limit: 2, alpha: 1.5 },
       });
       const down = op("scale", [op("softcap", [gated], { cap: 5 })], { factor: 0.5 });
       const last = op("select_rows", [op("add", [x, down]), rows]);

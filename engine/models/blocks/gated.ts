@@ -36,7 +36,7 @@ export function glu(context: BlockContext, gate: Value, up: Value, name: string)
   const { builder, spec } = context;
   if (spec.feedForward.clamped) {
     const { gluLimit: limit, gluAlpha: alpha } = needed(context, ["gluLimit", "gluAlpha"]);
-    return apply(builder, "clamped_glu", name, [gate, up], { limit, alpha });
+    return apply(builder, "glu", name, [gate, up], { activation: "clamped", limit, alpha });
   }
   return apply(builder, "glu", name, [gate, up], { activation: activationOf(context) });
 }

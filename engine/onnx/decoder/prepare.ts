@@ -64,10 +64,10 @@ export async function prepareDecoder(
       excludeKernels: new Set(options.excludeKernels),
       passes: {
         precision,
-        hasIntegerKernel: (format) => device.hasIntegerKernel(format),
         hasKernel: (op) => device.hasKernel(op),
+        takes: (draft) => device.takes(draft),
         // Seven bits are not enough for a model that is fed its own output (quant/int7_groups.ts).
-        roundsWeights: () => false,
+        roundsWeights: false,
       },
     });
   });

@@ -188,7 +188,7 @@ export async function loadGraph(
     maxBytes: maxActivationBytes,
     limits,
     ...options.excludeKernels && { excludeKernels: new Set(options.excludeKernels) },
-    ...precision === "fast" && { rounding: support },
+    ...precision === "fast" && { rounding: true },
   };
   let graph: OpenGraph;
   try {

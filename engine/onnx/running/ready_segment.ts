@@ -40,8 +40,8 @@ export interface Runtime {
   readonly maxBytes: number;
   /** Largest values of symbols. */
   readonly limits: DimEnv;
-  /** What may be rounded; absent: nothing. */
-  readonly rounding?: Rounding | undefined;
+  /** Whether activations and weights may be rounded: precision "fast"; default: not. */
+  readonly rounding?: boolean | undefined;
   /** Told of each ONNX node that the host evaluates itself. */
   readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
   /** Names of kernels that must not be taken. */
@@ -49,9 +49,6 @@ export interface Runtime {
   /** Runs graphs as they were derived, without any pass: what passes make is judged by that. */
   readonly withoutPasses?: boolean | undefined;
 }
-
-/** What precision "fast" may round on a device. */
-export type Rounding = Pick<PassContext, "hasIntegerKernel" | "roundsWeights">;
 
 /** A segment that can run. */
 export interface ReadySegment {
@@ -86,8 +83,8 @@ export interface ReadyOptions {
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
   hasKernel: () => false,
+  takes: () => false,
 };
 
 /** Passes that change no number, whatever the device. */
@@ -251,12 +248,12 @@ export function deviceGraph(
   { observe = () => {}, rounding, withoutPasses, excludeKernels }: PassOptions = {},
 ): Graph {
   if (withoutPasses) return graph;
-  const onDevice = device !== "reference";
+  const onDevice = device !== "reference", computing = device === "gpu" ? "gpu" : "wasm";
   const context: PassContext = {
     ...CONTEXT,
-    ...rounding && { ...rounding, precision: "fast" },
-    hasKernel: (op) => hasKernel(op, device === "gpu" ? "gpu" : "wasm", { excludeKernels }),
-    takes: (draft) => takesDraft(draft, { excludeKernels }),
+    ...rounding && { roundsWeights: true, precision: "fast" },
+    hasKernel: (op) => hasKernel(op, computing, { excludeKernels }),
+    takes: (draft) => takesDraft(draft, computing, { excludeKernels }),
   };
   // The reference needs no other form of anything; it rounds what devices round, and no more.
   const passes = [

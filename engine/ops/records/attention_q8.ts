@@ -5,7 +5,7 @@ import { integer, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import type { OpRecord } from "../op.ts";
 import { attention } from "./attention.ts";
-import { inferQ8, quantizeGroups } from "./quantize_q8.ts";
+import { inferQ8, quantizeGroups } from "../q8_rows.ts";
 
 /** As `attention`, with q8[M, H·Dv] as result. */
 export const attentionQ8: OpRecord = defineOp({

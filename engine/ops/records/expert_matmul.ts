@@ -1,6 +1,6 @@
 // expert_matmul: rows times matrices that are chosen row by row: expert e of a stack [E, N, K]. Without a
 // choice, item i of a row goes to matrix i, which multiplies each head by a matrix of its own. Matrices that no row
-// chose are not read.
+// chose are not read. Rows are floats or 8-bit rows (ops/q8_rows.ts).
 
 import { getFormat } from "../../../quant/mod.ts";
 import { OTHER_FORMATS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
@@ -9,6 +9,7 @@ import { equal, mul } from "../../graph/dim/mod.ts";
 import type { TensorType } from "../../graph/graph.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
+import { quantized } from "../matmul_cases.ts";
 import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
 import {
   checkInputCount,
@@ -19,7 +20,7 @@ import {
 } from "../shape_rules.ts";
 
 /**
- * (x f32[M, k or 1, K], weights [E, N, K], chosen i32[M, k]?, bias [E · N]?) → f32[M, k, N]. With one row for
+ * (x f32 or q8[M, k or 1, K], weights [E, N, K], chosen i32[M, k]?, bias [E · N]?) → f32[M, k, N]. With one row for
  * all k of them, x is shared. Without `chosen`, k = E.
  */
 export const expertMatmul: OpRecord = defineOp({
@@ -27,19 +28,19 @@ export const expertMatmul: OpRecord = defineOp({
   summary: "rows times matrices chosen row by row",
   attributes: {},
   packedInput: 1,
-  infer(inputs) {
-    return inferExpertMatmul(inputs, requireInput(inputs, 0, "x", { rank: 3 }));
-  },
+  infer: inferExpertMatmul,
   reference: ({ inputs, outputs: [out] }) => expertRows(inputs, out!),
-  cases: expertCases,
+  cases: (random) => [
+    ...expertCases(random),
+    ...expertCases(random).filter(({ inputs: [, weights] }) =>
+      weights?.role === "weight" && getFormat(weights.format).blockSize >= 32
+    ).map(quantized),
+  ],
 });
 
-/** Shape rule of both forms; `x` is input 0. */
-export function inferExpertMatmul(
-  inputs: readonly (TensorType | undefined)[],
-  x: TensorType,
-): TensorType[] {
+function inferExpertMatmul(inputs: readonly (TensorType | undefined)[]): TensorType[] {
   checkInputCount(inputs, 4);
+  const x = requireInput(inputs, 0, "x", { dtype: ["f32", "q8"], rank: 3 });
   const weights = requireInput(inputs, 1, "weights", { rank: 3 });
   const chosen = optionalInput(inputs, 2, "chosen", { dtype: "i32", rank: 2 });
   const bias = optionalInput(inputs, 3, "bias", { rank: 1 });
@@ -53,8 +54,7 @@ export function inferExpertMatmul(
   return [{ dtype: "f32", shape: [x.shape[0]!, count, outputs!] }];
 }
 
-/** The definition, for both forms. */
-export function expertRows(
+function expertRows(
   [x, weights, chosen, bias]: readonly (HostTensor | undefined)[],
   out: HostTensor,
 ): void {
@@ -86,8 +86,8 @@ const SIZES = [
 ] as const;
 const EXPERTS = 5;
 
-/** Cases of both forms, over every number format. */
-export function expertCases(random: CaseRandom): OpCase[] {
+/** Cases over every number format. */
+function expertCases(random: CaseRandom): OpCase[] {
   const usual = WEIGHT_FORMATS.flatMap((format) =>
     SIZES.map(([rows, count, outputs, shared], i) => {
       const { blockSize } = getFormat(format);

@@ -1,13 +1,20 @@
-// matmul: rows of x times the rows of a weight matrix, float activations and exactly the stored
-// weights. The weight is [N, K] as files store it, so each output is a dot of two contiguous rows.
+// matmul: rows of x times the rows of a weight matrix [N, K] as files store it, so that each result is a dot of two
+// contiguous rows. Rows of x are floats, 8-bit rows (ops/q8_rows.ts), or LF8 as bytes (quant/lf8_products.ts); the meaning
+// is the product of the numbers that both sides stand for, but for LF8, whose order of sums LlamaF's algorithm 1 gives,
+// so that the weight comes as the bytes of the file too. Passes put into a product what stands around it: a norm before
+// it (fuse_norm.ts), a gate (fuse_gated.ts), a sum behind it (fuse_residual.ts). matmul_nd is another op: neither of its
+// sides is a weight that kernels read packed.
 
-import { getFormat } from "../../../quant/mod.ts";
-import { OTHER_FORMATS, ROWS, rowsOfBlocks, WEIGHT_FORMATS } from "../case_sizes.ts";
+import { roundInt7Row } from "../../../quant/int7_groups.ts";
+import { multiplyLf8Rows } from "../../../quant/lf8_products.ts";
+import { ACTIVATION_NAMES } from "../activations.ts";
+import { choice, flag, number } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
-import type { TensorType } from "../../graph/graph.ts";
-import { getElement, setElement } from "../host_tensor.ts";
-import type { HostTensor, OpRecord } from "../op.ts";
-import type { CaseRandom, OpCase } from "../op_case.ts";
+import type { Node, TensorType } from "../../graph/graph.ts";
+import { elementCount, getElement, type HostTensor, setElement } from "../host_tensor.ts";
+import { matmulCases } from "../matmul_cases.ts";
+import type { OpRecord } from "../op.ts";
+import { inferQ8, quantizeGroups, RESULT_TYPE, resultOf } from "../q8_rows.ts";
 import {
   checkInputCount,
   lastDim,
@@ -15,44 +22,107 @@ import {
   requireEqual,
   requireInput,
 } from "../shape_rules.ts";
+import { gateRows, halfOf, plainGate } from "./glu.ts";
+import { checkGain, rmsNormRows } from "./rms_norm.ts";
 
-/** (x f32[…, K], weight [N, K], bias [N]?) → f32[…, N]. */
+/**
+ * (x f32, q8 or u8[…, K], weight [N, K], bias [N]?, residual f32[…, N]?, gain [K]?) → f32 or q8[…, N]; with a gate
+ * […, N / 2] and so the residual: the weight has the rows of the gate, then the others.
+ */
 export const matmul: OpRecord = defineOp({
   name: "matmul",
-  summary: "x · weightᵀ + bias with float32 activations",
-  attributes: {},
+  summary: "x · weightᵀ + bias, with what stands around it where passes say so",
+  attributes: {
+    // Weights are rounded to 7 bit while they are loaded (quant/int7_groups.ts): by part of the op, so the reference
+    // does it too.
+    rounded: flag(false),
+    // x is rms_norm(x, gain) with epsilon and base, in 8 bit.
+    normed: flag(false),
+    epsilon: number(0),
+    base: number(0),
+    gate: choice(["none", ...ACTIVATION_NAMES], "none"),
+    to: RESULT_TYPE,
+  },
   byRows: true,
   packedInput: 1,
-  infer(inputs) {
-    return inferMatmul(inputs, requireInput(inputs, 0, "x", { minRank: 1 }));
+  infer(inputs, { rounded, normed, gate, to }) {
+    checkInputCount(inputs, 5);
+    const dtypes = normed ? ["f32"] as const : ["f32", "q8", "u8"] as const;
+    const x = requireInput(inputs, 0, "x", { dtype: dtypes, minRank: 1 });
+    const isLf8 = x.dtype === "u8";
+    if (isLf8 && rounded) throw new TypeError("weights in LF8 cannot be rounded");
+    const weight = requireInput(inputs, 1, "weight", { dtype: isLf8 ? "u8" : "f32", rank: 2 });
+    const bias = optionalInput(inputs, 2, "bias", { rank: 1 });
+    const units = isLf8 ? "the bytes of a row" : "the columns";
+    requireEqual(lastDim(x), weight.shape[1]!, `${units} of x and of the weight`);
+    if (bias) requireEqual(weight.shape[0]!, bias.shape[0]!, "the rows of the weight and the bias");
+    const gain = optionalInput(inputs, 4, "gain", { rank: 1 });
+    if (gain && !normed) throw new TypeError("a gain belongs to a norm");
+    checkGain(x, gain);
+    if (normed) inferQ8(x);
+    const product: TensorType = {
+      dtype: "f32",
+      shape: [...x.shape.slice(0, -1), weight.shape[0]!],
+    };
+    const result = gate === "none" ? product : halfOf(product);
+    const residual = optionalInput(inputs, 3, "residual", { rank: result.shape.length });
+    if (residual) {
+      result.shape.forEach((dim, i) =>
+        requireEqual(dim, residual.shape[i]!, "the dims of the product and the residual")
+      );
+    }
+    return [resultOf(result, to)];
   },
-  reference({ inputs: [x, weight, bias], outputs: [out] }) {
-    matmulRows(x!, weight!, bias, out!);
+  reference({ inputs: [x, weight, bias, residual, gain], outputs: [out], attributes }) {
+    const { rounded, normed, gate, to } = attributes;
+    const rows = normed ? floatsLike(x!, x!.shape) : x!;
+    if (normed) {
+      rmsNormRows(x!, gain, rows, attributes);
+      quantizeGroups(rows, rows);
+    }
+    const shape = [...out!.shape.slice(0, -1), weight!.shape[0]!];
+    const product = gate === "none" ? out! : floatsLike(out!, shape);
+    const matrix = rounded ? roundedRows(weight!) : weight!;
+    const multiply = x!.dtype === "u8" ? multiplyLf8 : multiplyFloats;
+    multiply(rows, matrix, bias, product);
+    if (gate !== "none") gateRows(product, undefined, { out: out!, apply: plainGate(gate) });
+    for (let i = 0; residual && i < out!.data.length; i++) {
+      setElement(out!, i, getElement(out!, i) + getElement(residual, i));
+    }
+    if (to === "q8") quantizeGroups(out!, out!);
   },
   cases: matmulCases,
 });
 
-/** Shape rule of both matmuls; `x` is input 0. */
-export function inferMatmul(
-  inputs: readonly (TensorType | undefined)[],
-  x: TensorType,
-): TensorType[] {
-  checkInputCount(inputs, 3);
-  const weight = requireInput(inputs, 1, "weight", { rank: 2 });
-  const bias = optionalInput(inputs, 2, "bias", { rank: 1 });
-  requireEqual(lastDim(x), weight.shape[1]!, "the columns of x and of the weight");
-  const rows = weight.shape[0]!;
-  if (bias) requireEqual(rows, bias.shape[0]!, "the rows of the weight and the bias");
-  return [{ dtype: "f32", shape: [...x.shape.slice(0, -1), rows] }];
+/**
+ * What a node does besides multiplying and adding a bias, in this order: of `normed`, `rounded`, `gated`, `residual` and
+ * `q8`, apart by blanks. A kernel is made for one such text.
+ */
+export function besidesProduct(
+  { inputs, attributes }: Pick<Node, "inputs" | "attributes">,
+): string {
+  const { normed, rounded, gate, to } = attributes;
+  return [
+    normed ? "normed" : "",
+    rounded ? "rounded" : "",
+    gate === "none" ? "" : "gated",
+    inputs[3] ? "residual" : "",
+    to === "q8" ? "q8" : "",
+  ].filter((word) => word !== "").join(" ");
 }
 
-/** The definition, for both matmuls. */
-export function matmulRows(
+function floatsLike(like: HostTensor, shape: readonly number[]): HostTensor {
+  return { ...like, dtype: "f32", shape, data: new Float32Array(elementCount(shape)) };
+}
+
+type Multiply = (
   x: HostTensor,
   weight: HostTensor,
   bias: HostTensor | undefined,
   out: HostTensor,
-): void {
+) => void;
+
+const multiplyFloats: Multiply = (x, weight, bias, out) => {
   const [height, width] = weight.shape as [number, number];
   const rows = height === 0 ? 0 : out.data.length / height;
   for (let row = 0; row < rows; row++) {
@@ -64,60 +134,28 @@ export function matmulRows(
       setElement(out, row * height + column, sum);
     }
   }
-}
+};
 
-// [rows, outputs, columns in blocks]: tails of every tile of rows and outputs, one and several blocks.
-/** Rows, outputs and blocks of the cases of both matmuls. */
-export const SIZES = [
-  [0, 5, 1],
-  [1, 1, 1],
-  [1, 8, 2],
-  [1, 33, 3],
-  [2, 16, 1],
-  [3, 9, 2],
-  [5, 17, 1],
-  [6, 24, 2],
-  [7, 31, 1],
-  [13, 40, 1],
-] as const;
+const multiplyLf8: Multiply = (x, weight, bias, out) => {
+  const [height, bytes] = weight.shape as [number, number];
+  const rows = x.data as Uint8Array, weights = weight.data as Uint8Array;
+  for (let at = 0; at < out.data.length; at++) {
+    const m = Math.floor(at / height), n = at % height;
+    const sum = multiplyLf8Rows(
+      rows.subarray(m * bytes, (m + 1) * bytes),
+      weights.subarray(n * bytes, (n + 1) * bytes),
+    );
+    setElement(out, at, sum + (bias ? getElement(bias, n) : 0));
+  }
+};
 
-function matmulCases(random: CaseRandom): OpCase[] {
-  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7];
-  const usual = WEIGHT_FORMATS.flatMap((format) =>
-    SIZES.map(([rows, outputs, blocks], i) => {
-      const { blockSize } = getFormat(format);
-      const columns = blockSize === 1 ? plain[i]! : blocks * blockSize;
-      return matmulCase(random, { format, rows, outputs, columns });
-    })
-  );
-  return [...usual, ...otherMatmulCases(random)];
-}
-
-/** A case of every format that is not among the usual ones. */
-export function otherMatmulCases(random: CaseRandom): OpCase[] {
-  return OTHER_FORMATS.map((name, i) =>
-    matmulCase(random, { ...rowsOfBlocks(name, 2), rows: 1 + 2 * (i % 2), outputs: 9 })
-  );
-}
-
-/** One matmul case of any format and size; odd numbers of outputs get a bias. */
-export function matmulCase(
-  random: CaseRandom,
-  size: {
-    readonly format: string;
-    readonly rows: number;
-    readonly outputs: number;
-    readonly columns: number;
-  },
-): OpCase {
-  const { format, rows, outputs, columns } = size;
-  return {
-    name: `${format}, [${rows}, ${columns}] · [${outputs}, ${columns}]ᵀ`,
-    inputs: [
-      random.input([ROWS, columns], { M: rows }),
-      random.weight(format, [outputs, columns]),
-      outputs % 2 ? random.weight("F32", [outputs]) : undefined,
-    ],
-    bindings: { M: rows },
-  };
+/** The numbers that rounded rows stand for. */
+function roundedRows(weight: HostTensor): HostTensor {
+  const [height, width] = weight.shape as [number, number];
+  const rounded = floatsLike(weight, weight.shape), data = rounded.data as Float32Array;
+  for (let i = 0; i < data.length; i++) data[i] = getElement(weight, i);
+  for (let row = 0; row < height; row++) {
+    roundInt7Row(data.subarray(row * width, (row + 1) * width));
+  }
+  return rounded;
 }

@@ -208,7 +208,7 @@ const vectors: readonly Vector[] = [
     expected: [0.1, -0.4],
   },
   {
-    op: "quantize_q8",
+    op: "quantize",
     what: "rounds ties to even in steps of largest / 127",
     inputs: [{
       shape: [32],
@@ -295,21 +295,21 @@ Deno.test("kv_append: what does not fit a half float is an error with the remedy
 
 Deno.test("a group of zeros quantises to zeros", () => {
   const zeros = { shape: [64], data: new Array(64).fill(0) };
-  expectNumbers(run("quantize_q8", [zeros]), zeros.data);
+  expectNumbers(run("quantize", [zeros]), zeros.data);
 });
 
-Deno.test("fused forms are what their parts are", () => {
+Deno.test("results in 8 bit are what quantize makes of floats", () => {
   const random = Array.from({ length: 64 }, (_, i) => Math.sin(i * i) * 3);
   const x: Tensor = { shape: [2, 32], data: random };
   const up: Tensor = { shape: [2, 32], data: random.toReversed() };
   const parts = (float: HostTensor) =>
-    run("quantize_q8", [{ shape: [2, 32], data: [...float.data] as number[] }]);
+    run("quantize", [{ shape: [2, 32], data: [...float.data] as number[] }]);
   assertEquals(
-    run("rms_norm_q8", [x], { epsilon: 1e-5 }).data,
+    run("rms_norm", [x], { epsilon: 1e-5, to: "q8" }).data,
     parts(run("rms_norm", [x], { epsilon: 1e-5 })).data,
   );
   assertEquals(
-    run("glu_q8", [x, up], { activation: "silu" }).data,
+    run("glu", [x, up], { activation: "silu", to: "q8" }).data,
     parts(run("glu", [x, up], { activation: "silu" })).data,
   );
 });

@@ -1,12 +1,13 @@
 // rms_norm: x / sqrt(mean(x²) + epsilon) · (base + weight) over the last dim. Gemma stores weights
-// around 0 and sets base to 1.
+// around 0 and sets base to 1. The result may be 8-bit rows, so that it is never stored as floats.
 
 import { number } from "../attributes.ts";
-import { CASE_WIDTHS, elementwiseCases } from "../case_sizes.ts";
+import { CASE_WIDTHS, elementwiseCases, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
 import type { TensorType } from "../../graph/graph.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import type { HostTensor, OpRecord } from "../op.ts";
+import { Q8_STEP, q8Sizes, quantizeGroups, RESULT_TYPE, resultOf } from "../q8_rows.ts";
 import { rowByRow } from "../row_cut.ts";
 import {
   checkInputCount,
@@ -16,18 +17,22 @@ import {
   requireInput,
 } from "../shape_rules.ts";
 
-/** (x f32[…, D], weight [D]?) → f32[…, D]. */
+/** (x f32[…, D], weight [D]?) → f32 or q8[…, D]. */
 export const rmsNorm: OpRecord = defineOp({
   name: "rms_norm",
   summary: "x / sqrt(mean(x²) + epsilon) · (base + weight) over the last dim",
-  attributes: { epsilon: number(), base: number(0) },
+  attributes: { epsilon: number(), base: number(0), to: RESULT_TYPE },
   byRows: true,
-  infer(inputs) {
-    return [{ dtype: "f32", shape: rmsNormInput(inputs).shape }];
+  infer(inputs, { to }) {
+    checkInputCount(inputs, 2);
+    const x = requireInput(inputs, 0, "x", { minRank: 1 });
+    checkGain(x, optionalInput(inputs, 1, "weight", { rank: 1 }));
+    return [resultOf(x, to)];
   },
   rowwise: rowByRow,
   reference({ inputs: [x, weight], outputs: [out], attributes }) {
     rmsNormRows(x!, weight, out!, attributes);
+    if (attributes.to === "q8") quantizeGroups(out!, out!);
   },
   cases: (random) => [
     ...elementwiseCases(random, 1, [{ epsilon: 1e-5 }]),
@@ -36,19 +41,25 @@ export const rmsNorm: OpRecord = defineOp({
       inputs: [random.input([2, 3, width]), random.weight("F32", [width])],
       attributes: { epsilon: 1e-6, base: width % 2 },
     })),
+    ...q8Sizes.map(({ rows, width }) => ({
+      name: `[${rows}, ${width}]${width === 64 ? "" : ", weight"}, in 8 bit`,
+      inputs: [
+        random.input([ROWS, width], { M: rows }),
+        width === 64 ? undefined : random.weight("F32", [width]),
+      ],
+      attributes: { epsilon: 1e-5, base: width === 96 ? 1 : 0, to: "q8" },
+      bindings: { M: rows },
+      tolerance: Q8_STEP,
+    })),
   ],
 });
 
-/** Checks the inputs of rms_norm and of its fused forms; returns x. */
-export function rmsNormInput(inputs: readonly (TensorType | undefined)[]): TensorType {
-  checkInputCount(inputs, 2);
-  const x = requireInput(inputs, 0, "x", { minRank: 1 });
-  const weight = optionalInput(inputs, 1, "weight", { rank: 1 });
+/** Checks the weight of a norm of `x`. */
+export function checkGain(x: TensorType, weight: TensorType | undefined): void {
   if (weight) requireEqual(lastDim(x), weight.shape[0]!, "the last dim of x and the weight");
-  return x;
 }
 
-/** The definition, for the fused forms too. */
+/** The definition, for the ops too that norm their input. */
 export function rmsNormRows(
   x: HostTensor,
   weight: HostTensor | undefined,

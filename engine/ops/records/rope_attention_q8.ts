@@ -4,7 +4,7 @@
 import { defineOp } from "../define_op.ts";
 import type { OpRecord } from "../op.ts";
 import { attentionQ8 } from "./attention_q8.ts";
-import { inferQ8, quantizeGroups } from "./quantize_q8.ts";
+import { inferQ8, quantizeGroups } from "../q8_rows.ts";
 import {
   attendToRotated,
   inferRopeAttention,

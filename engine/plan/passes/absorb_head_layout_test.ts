@@ -13,7 +13,7 @@ import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 const S = symbol("S", { min: 1 }), T = symbol("T", { min: 1 });

@@ -13,7 +13,7 @@ import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 const N = symbol("N", { min: 1 }), P = symbol("P", { min: 0 });

@@ -6,7 +6,7 @@ import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 

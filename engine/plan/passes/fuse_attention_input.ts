@@ -36,7 +36,6 @@ export const fuseAttentionInput: Pass = definePass({
     attention_q8: WHOLE,
     kv_append: [],
     matmul: [],
-    matmul_q8: [],
     reshape: ["shape"],
     rms_norm: ["epsilon", "base"],
     rope: ["style"],
@@ -93,7 +92,7 @@ export const fuseAttentionInput: Pass = definePass({
 
 function attributesOf(norms: readonly (Node | undefined)[]): Attributes {
   const norm = norms.find((candidate) => candidate !== undefined);
-  return norm ? norm.attributes : {};
+  return norm ? { epsilon: norm.attributes.epsilon!, base: norm.attributes.base! } : {};
 }
 
 function createMatcher(
@@ -110,7 +109,7 @@ function createMatcher(
   function productOf(heads: Value | undefined): Node | undefined {
     const [rows] = sole(heads, "reshape")?.inputs ?? [];
     const isView = rows?.shape.length === 2 && equal(rows.shape[0]!, heads!.shape[0]!);
-    return isView ? sole(rows, "matmul") ?? sole(rows, "matmul_q8") : undefined;
+    return isView ? sole(rows, "matmul") : undefined;
   }
 
   function rotated(value: Value | undefined) {

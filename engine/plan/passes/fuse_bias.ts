@@ -21,8 +21,8 @@ export const fuseBias: Pass = definePass({
     return context.rewrite(({ node, op, moved, copy }) => {
       const fused = found.get(node);
       if (!fused) return copy();
-      const [x, weight] = fused.product.inputs as [Value, Value];
-      return op("matmul", [moved(x), moved(weight), moved(fused.bias)], {}, node.name);
+      const [x, weight, , ...rest] = fused.product.inputs.map((value) => value && moved(value));
+      return op("matmul", [x, weight, moved(fused.bias), ...rest], {}, node.name);
     });
   },
 });

@@ -17,7 +17,7 @@ import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 const W = symbol("W", { min: 1 });

@@ -19,7 +19,7 @@ export const fuseElementwise: Pass = definePass({
     unary: ["kind", "alpha", "beta"],
   },
   suits: ({ hasKernel }) => hasKernel("elementwise"),
-  run(context, { takes = () => true }) {
+  run(context, { takes }) {
     const chains = chainsOf(context, takes);
     if (chains.size === 0) return undefined;
     return context.rewrite(({ node, op, moved, copy }) => {
@@ -66,7 +66,7 @@ function stepOf({ op, inputs, outputs, attributes }: Node): Step | undefined {
 
 function chainsOf(
   { nodes, made, readers, outputs }: MatchContext,
-  takes: NonNullable<PassContext["takes"]>,
+  takes: PassContext["takes"],
 ): Map<Node, Chain> {
   const taken = new Set<Node>();
   const chains = new Map<Node, Chain>();

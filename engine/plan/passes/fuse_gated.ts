@@ -1,47 +1,69 @@
 // fuse_gated: both halves of a gated feed-forward block come out of one product, where the device has a kernel that
 // takes them as halves of a row:
-//   glu(matmul(x, G), matmul(x, U)) → glu_halves(matmul(x, [G; U])), and the same for glu_q8;
-//   glu_q8(matmul_q8(x, G), matmul_q8(x, U)) → matmul_glu_q8(x, [G; U]), where there is a kernel for all of it.
+//   glu(matmul(x, G), matmul(x, U)) → glu(matmul(x, [G; U])), whatever type the result has;
+//   the same in 8 bit → matmul(x, [G; U]) with a gate, where there is a kernel for all of it.
 
-import { WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import type { TensorInfo } from "../../formats/source.ts";
+import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
+import { type MatchContext, WHOLE } from "./match.ts";
+import { definePass, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
 
-/** The form of an op that takes a row of two halves. */
-export const gluHalves: ReadonlyMap<string, string> = new Map([
-  ["glu", "glu_halves"],
-  ["glu_q8", "glu_halves_q8"],
-]);
-
-/** Product, gate and quantisation in one. */
-export const gluProduct: string = "matmul_glu_q8";
+/** A gate, and the products before it as one. */
+interface Gated {
+  readonly x: Value;
+  readonly matrix: TensorInfo;
+  readonly bias: TensorInfo | undefined;
+  /** Of the product. */
+  readonly name: string;
+  /** Of a product that gates by itself; absent: the device has none. */
+  readonly whole: Attributes | undefined;
+}
 
 /** Joins the products before a gate. */
 export const fuseGated: Pass = definePass({
   name: "fuse_gated",
-  reads: { glu: WHOLE, glu_q8: WHOLE, matmul: [], matmul_q8: [] },
-  suits: ({ hasKernel }) => [...gluHalves.values()].some(hasKernel),
-  run({ made, readers, rewrite }, { hasKernel }) {
-    return rewrite(({ node, op, weight, moved, copy }) => {
-      const halves = gluHalves.get(node.op);
-      if (!halves || !hasKernel(halves)) return copy();
-      const products = node.inputs.map((value) =>
-        value && readers.get(value)!.length === 1 ? made.get(value) : undefined
-      );
-      if (!canJoin(products)) return copy();
-      const [first] = products;
-      const name = `${first!.name}_up`;
-      const joined = joinInputs(products, 1)!, bias = joinInputs(products, 2);
-      const inputs = [
-        moved(first!.inputs[0]!),
-        weight(joined.name, joined),
-        bias && weight(bias.name, bias),
-      ];
-      if (node.op === "glu_q8" && first!.op === "matmul_q8" && hasKernel(gluProduct)) {
-        return op(gluProduct, inputs, node.attributes, node.name);
-      }
-      const product = op(first!.op, inputs, {}, name);
-      return op(halves, product, node.attributes, node.name);
+  reads: { glu: WHOLE, matmul: [] },
+  run(seen, { takes }) {
+    const found = new Map(seen.nodes.flatMap((node) => {
+      const gated = match(node, seen, takes);
+      return gated ? [[node, gated]] : [];
+    }));
+    if (found.size === 0) return undefined;
+    return seen.rewrite(({ node, op, weight, moved, copy }) => {
+      const gated = found.get(node);
+      if (!gated) return copy();
+      const { x, matrix, bias, name, whole } = gated;
+      const inputs = [moved(x), weight(matrix.name, matrix), bias && weight(bias.name, bias)];
+      if (whole) return op("matmul", inputs, whole, node.name);
+      return op("glu", op("matmul", inputs, {}, name), node.attributes, node.name);
     });
   },
 });
+
+function match(
+  { op, inputs, attributes }: Node,
+  { made, readers }: MatchContext,
+  takes: PassContext["takes"],
+): Gated | undefined {
+  if (op !== "glu") return undefined;
+  const products = inputs.map((value) =>
+    value && readers.get(value)!.length === 1 ? made.get(value) : undefined
+  );
+  if (!canJoin(products)) return undefined;
+  const [first] = products as [Node];
+  const x = first.inputs[0]!;
+  const matrix = joinInputs(products, 1)!, bias = joinInputs(products, 2);
+  const draft = [x, ...[matrix, bias].map((tensor) => tensor && draftWeight(tensor))];
+  const { outputs } = draftOf("matmul", draft);
+  if (!takes(draftOf("glu", outputs, attributes))) return undefined;
+  const { activation, to } = attributes;
+  const gated = { gate: activation!, to: to! };
+  const isGate = to === "q8" && x.dtype === "q8" && activation !== "clamped";
+  const whole = isGate && takes(draftOf("matmul", draft, gated)) ? gated : undefined;
+  return { x, matrix, bias, name: `${first.name}_up`, whole };
+}
+
+function draftWeight(tensor: TensorInfo): Value {
+  return draftValue({ dtype: "f32", shape: tensor.shape }, { role: "weight", tensor });
+}

@@ -1,10 +1,11 @@
 // fuse_norm: products of narrow rows normalise their input by themselves, where the device has a kernel for that:
-//   matmul_q8(rms_norm_q8(x, g), W, b) → norm_matmul_q8(x, g, W, b), and the same for matmul_glu_q8.
+//   matmul(rms_norm(x, g) to q8, W, b) → matmul(x, W, b) of the normed x, with a gate or not.
 // Every workgroup then normalises the whole row. For rows up to those of an 8B model that costs less than a dispatch of
 // its own (bench/results/kernels.md); for a vocabulary of outputs it does not.
 
-import { WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import type { Node } from "../../graph/graph.ts";
+import { type MatchContext, WHOLE } from "./match.ts";
+import { definePass, draftOf, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Widest rows for which it pays. */
 const MOST_COLUMNS = 4096;
@@ -12,31 +13,36 @@ const MOST_OUTPUTS = 32_768;
 /** Rows of weights come in this many, so that results are whole groups. */
 const GROUP_ROWS = 64;
 
-/** The form of a product that normalises. */
-export const normForms: ReadonlyMap<string, string> = new Map([
-  ["matmul_q8", "norm_matmul_q8"],
-  ["matmul_glu_q8", "norm_matmul_glu_q8"],
-]);
-
 /** Moves norms into the products behind them. */
 export const fuseNorm: Pass = definePass({
   name: "fuse_norm",
-  reads: { matmul_q8: [], matmul_glu_q8: WHOLE, rms_norm_q8: WHOLE },
-  suits: ({ hasKernel }) => [...normForms.values()].some(hasKernel),
-  run({ made, readers, rewrite }, { hasKernel }) {
-    return rewrite(({ node, inputs, op, moved, copy }) => {
-      const form = normForms.get(node.op);
-      const value = node.inputs[0];
-      const norm = value && made.get(value);
-      if (!form || !hasKernel(form) || norm?.op !== "rms_norm_q8") return copy();
-      const [rows, columns] = node.inputs[1]!.shape as [number, number];
-      const fits = readers.get(value!)!.length === 1 && columns <= MOST_COLUMNS &&
-        rows <= MOST_OUTPUTS && columns % GROUP_ROWS === 0 && rows % GROUP_ROWS === 0 &&
-        node.inputs[1]!.tensor;
-      if (!fits) return copy();
-      const [x, gain] = norm.inputs.map((input) => input && moved(input));
-      const attributes = { ...norm.attributes, ...node.attributes };
-      return op(form, [x, gain, ...inputs.slice(1)], attributes, node.name);
+  reads: { matmul: ["gate", "to"], rms_norm: WHOLE },
+  run(seen, { takes }) {
+    const found = new Map(seen.nodes.flatMap((node) => {
+      const normed = match(node, seen);
+      return normed && takes(normed) ? [[node, normed]] : [];
+    }));
+    if (found.size === 0) return undefined;
+    return seen.rewrite(({ node, op, moved, copy }) => {
+      const normed = found.get(node);
+      if (!normed) return copy();
+      const inputs = normed.inputs.map((value) => value && moved(value));
+      return op(normed.op, inputs, normed.attributes, node.name);
     });
   },
 });
+
+function match({ op, inputs, attributes }: Node, seen: MatchContext): NodeDraft | undefined {
+  const [rows, weight, bias, residual] = inputs;
+  const norm = rows && seen.made.get(rows);
+  if (op !== "matmul" || norm?.op !== "rms_norm" || norm.attributes.to !== "q8") return undefined;
+  const [outputs, columns] = weight!.shape as [number, number];
+  const fits = seen.readers.get(rows!)!.length === 1 && columns <= MOST_COLUMNS &&
+    outputs <= MOST_OUTPUTS && columns % GROUP_ROWS === 0 && outputs % GROUP_ROWS === 0 &&
+    weight!.tensor;
+  if (!fits) return undefined;
+  const [x, gain] = norm.inputs;
+  const { epsilon, base } = norm.attributes as Readonly<Record<string, number>>;
+  const given = { ...attributes, normed: true, epsilon: epsilon!, base: base! };
+  return draftOf("matmul", [x, weight, bias, residual, gain], given);
+}

@@ -1,42 +1,48 @@
 // fuse_quantized: an op whose only reader quantises its result writes the quantised form itself, where
-// the device has a kernel for that. A table: one row a fused op. What is left of the unfused op has no
+// the device has a kernel for that. A table: one row an op. What is left of the unfused op has no
 // reader any more and goes with dead_code.
 
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, draftOf, type NodeDraft, type Pass } from "./pass.ts";
 
-/** Fused op by the op that is fused with the quantisation of its result. */
-export const quantizedForms: ReadonlyMap<string, string> = new Map([
-  ["rms_norm", "rms_norm_q8"], // quantize_q8(rms_norm(x, w)) → rms_norm_q8(x, w)
-  ["glu", "glu_q8"], //           quantize_q8(glu(g, u))      → glu_q8(g, u)
-  ["activation", "activation_q8"], // quantize_q8(activation(x)) → activation_q8(x)
-  ["attention", "attention_q8"], // the same for attention, where no group is of two heads
-]);
+type Form = Pick<NodeDraft, "op" | "attributes">;
 
-/** Fuses `quantize_q8` into the op before it. */
+/** What a node becomes when its result is quantised. */
+const FORMS: Readonly<Record<string, (node: Node) => Form | undefined>> = {
+  rms_norm: inQ8, //   quantize(rms_norm(x, w)) → rms_norm(x, w) to q8
+  glu: inQ8, //        quantize(glu(g, u))      → glu(g, u) to q8
+  // quantize(activation(x)) → quantize(x) after that function
+  activation: ({ attributes: { kind } }) => ({ op: "quantize", attributes: { activation: kind! } }),
+  // The same for attention, where no group is of two heads.
+  attention: ({ inputs: [, , values], attributes }) =>
+    (values!.shape[2] as number) % Q8_GROUP === 0 ? { op: "attention_q8", attributes } : undefined,
+};
+
+function inQ8({ op, attributes }: Node): Form {
+  return { op, attributes: { ...attributes, to: "q8" } };
+}
+
+/** Fuses `quantize` into the op before it. */
 export const fuseQuantized: Pass = definePass({
   name: "fuse_quantized",
   reads: {
-    ...Object.fromEntries([...quantizedForms.keys()].map((op) => [op, WHOLE] as const)),
-    quantize_q8: [],
+    ...Object.fromEntries(Object.keys(FORMS).map((op) => [op, WHOLE] as const)),
+    quantize: [],
   },
-  run({ made, readers, outputs, rewrite }, { hasKernel }) {
+  run({ made, readers, outputs, rewrite }, { takes }) {
     const movedInputs = new Map<Node, readonly (Value | undefined)[]>();
     return rewrite(({ node, inputs, op, copy }) => {
       movedInputs.set(node, inputs);
-      const value = node.op === "quantize_q8" ? node.inputs[0] : undefined;
+      const value = node.op === "quantize" ? node.inputs[0] : undefined;
       const producer = value && made.get(value);
-      const fused = producer && quantizedForms.get(producer.op);
+      const form = producer && FORMS[producer.op]?.(producer);
       const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
-      if (!fused || !alone || !hasKernel(fused) || !hasWholeGroups(producer)) return copy();
-      return op(fused, movedInputs.get(producer)!, producer.attributes, producer.name);
+      if (!form || !alone) return copy();
+      const given = movedInputs.get(producer)!;
+      if (!takes(draftOf(form.op, given, form.attributes))) return copy();
+      return op(form.op, given, form.attributes, producer.name);
     });
   },
 });
-
-/** Whether no group is of two heads. */
-function hasWholeGroups({ op, inputs: [, , values] }: Node): boolean {
-  return op !== "attention" || (values!.shape[2] as number) % Q8_GROUP === 0;
-}

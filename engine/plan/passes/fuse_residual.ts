@@ -1,42 +1,42 @@
 // fuse_residual: a product whose only reader adds it to something of its shape adds it by itself, where the device
 // has a kernel for that (spec MD-9):
-//   add(r, matmul(x, W, b)) → matmul_add(x, W, b, r), and the same for matmul_q8.
+//   add(r, matmul(x, W, b)) → matmul(x, W, b, r)
 
-import type { Node, Value } from "../../graph/graph.ts";
-import { sameShape } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
-
-/** The form of a product that adds something. */
-export const withSum: ReadonlyMap<string, string> = new Map([
-  ["matmul", "matmul_add"],
-  ["matmul_q8", "matmul_add_q8"],
-]);
+import type { Node } from "../../graph/graph.ts";
+import { type MatchContext, sameShape } from "./match.ts";
+import { definePass, draftOf, type NodeDraft, type Pass, type PassContext } from "./pass.ts";
 
 /** Moves sums into the products before them. */
 export const fuseResidual: Pass = definePass({
   name: "fuse_residual",
-  reads: { add: [], matmul: [], matmul_q8: [] },
-  suits: ({ hasKernel }) => [...withSum.values()].some(hasKernel),
-  run({ made, readers, outputs, rewrite }, { hasKernel }) {
-    /** The product that may add `other`, if `value` is one. */
-    function productOf(value: Value, other: Value): Node | undefined {
-      const product = made.get(value);
-      const form = product && withSum.get(product.op);
-      const alone = readers.get(value)!.length === 1 && !outputs.has(value);
-      return form && hasKernel(form) && alone && sameShape(value, other) ? product : undefined;
-    }
-
-    return rewrite(({ node, op, moved, copy }) => {
-      const [a, b] = node.inputs;
-      if (node.op !== "add" || a === b) return copy();
-      for (const [value, other] of [[b!, a!], [a!, b!]] as const) {
-        const product = productOf(value, other);
-        if (!product) continue;
-        const [x, weight, bias] = product.inputs.map((input) => input && moved(input));
-        const inputs = [x, weight, bias, moved(other)];
-        return op(withSum.get(product.op)!, inputs, {}, node.name);
-      }
-      return copy();
+  reads: { add: [], matmul: [] },
+  run(seen, { takes }) {
+    const found = new Map(seen.nodes.flatMap((node) => {
+      const sum = match(node, seen, takes);
+      return sum ? [[node, sum]] : [];
+    }));
+    if (found.size === 0) return undefined;
+    return seen.rewrite(({ node, op, moved, copy }) => {
+      const sum = found.get(node);
+      if (!sum) return copy();
+      return op(sum.op, sum.inputs.map((value) => value && moved(value)), {}, node.name);
     });
   },
 });
+
+function match(
+  { op, inputs: [a, b] }: Node,
+  { made, readers, outputs }: MatchContext,
+  takes: PassContext["takes"],
+): NodeDraft | undefined {
+  if (op !== "add" || a === b) return undefined;
+  for (const [value, other] of [[b!, a!], [a!, b!]] as const) {
+    const product = made.get(value);
+    const alone = readers.get(value)!.length === 1 && !outputs.has(value);
+    if (product?.op !== "matmul" || product.inputs[3] || !alone) continue;
+    if (!sameShape(value, other)) continue;
+    const draft = draftOf("matmul", [...[0, 1, 2].map((i) => product.inputs[i]), other]);
+    if (takes(draft)) return draft;
+  }
+  return undefined;
+}

@@ -12,13 +12,10 @@ import { isJoinable, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
-/** Products whose weights are packed row by row, so that joined rows are what they were. */
-const PRODUCTS: ReadonlySet<string> = new Set(["matmul_int7", "matmul_q8"]);
-
 /** Joins what attentions read. */
 export const joinAttentionProducts: Pass = definePass({
   name: "join_attention_products",
-  reads: { scaled_attention: WHOLE, reshape: ["shape"], matmul_int7: [], matmul_q8: [] },
+  reads: { scaled_attention: WHOLE, reshape: ["shape"], matmul: ["rounded"] },
   suits: ({ hasKernel }) => hasKernel("scaled_attention"),
   run(context) {
     const found = findProducts(context);
@@ -65,7 +62,10 @@ function productOf(value: Value, context: MatchContext): Node | undefined {
   if (context.uses.get(value) !== 1) return undefined;
   const node = context.made.get(value);
   if (node?.op === "reshape") return productOf(node.inputs[0]!, context);
-  return node && PRODUCTS.has(node.op) ? node : undefined;
+  // Weights of such products are packed row by row: joined rows are what they were.
+  return node?.op === "matmul" && node.inputs[0]!.dtype === "q8" && !node.inputs[3]
+    ? node
+    : undefined;
 }
 
 /** Whether products of one input can be one, whose rows are heads of one width. */
@@ -74,8 +74,8 @@ function fit(products: readonly Node[], { attributes }: Node): boolean {
   const [x, weight, bias] = first.inputs;
   const counts = [attributes.q_heads, attributes.kv_heads, attributes.kv_heads] as number[];
   const width = weight!.shape[0] as number / counts[0]!;
-  return products.every(({ op, inputs: [own, matrix, added] }, i) =>
-    op === first.op && own === x && isJoinable(matrix, weight) &&
+  return products.every(({ inputs: [own, matrix, added], attributes: { rounded } }, i) =>
+    rounded === first.attributes.rounded && own === x && isJoinable(matrix, weight) &&
     matrix!.shape[0] === width * counts[i]! &&
     (bias ? added !== undefined && isKnownFloat(added) : !added)
   );

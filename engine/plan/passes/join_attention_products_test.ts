@@ -17,7 +17,7 @@ import type { PassContext } from "./pass.ts";
 
 const CONTEXT: PassContext = {
   precision: "fast",
-  hasIntegerKernel: () => true,
+  takes: () => true,
   hasKernel: () => true,
 };
 const B = symbol("B", { min: 1 }), T = symbol("T", { min: 1 });
@@ -25,7 +25,8 @@ const LIMITS = { B: 2, T: 37 };
 const COLUMNS = 64, WIDTH = 16;
 
 interface Projections {
-  readonly op: "matmul" | "matmul_q8" | "matmul_int7";
+  /** What is multiplied; rounded ones are 8-bit rows by weights in 7 bit. */
+  readonly rows: "f32" | "q8" | "rounded";
   /** Number format of queries, keys and values. */
   readonly formats: readonly [string, string, string];
   readonly kvHeads?: number;
@@ -40,13 +41,13 @@ interface Projections {
 
 /** Four query heads of 16 channels over rows of 64. */
 function build(given: Projections): Graph {
-  const { op, formats, kvHeads = 4, bias = false, flat = false, cross, readTwice } = given;
+  const { rows: kind, formats, kvHeads = 4, bias = false, flat = false, cross, readTwice } = given;
   const builder = createGraphBuilder("projections", getOp), random = createCaseRandom(3);
   const one = (name: string, op: string, inputs: readonly (Value | undefined)[], attributes = {}) =>
     builder.op(op, inputs, attributes, name)[0]!;
   const source = (name: string) => {
     const x = builder.input(name, [B, T, COLUMNS], "f32");
-    return op === "matmul" ? x : one(`${name}.q8`, "quantize_q8", [x]);
+    return kind === "f32" ? x : one(`${name}.q8`, "quantize", [x]);
   };
   const x = source("x"), other = cross ? source("other") : x;
   const [q, k, v] = (["q", "k", "v"] as const).map((name, i) => {
@@ -56,7 +57,8 @@ function build(given: Projections): Graph {
     const tensor = tensorInMemory(name, format.name, [rows, COLUMNS], bytes);
     const added = bias ? [builder.constant(`${name}.bias`, random.normal(rows))] : [];
     const from = i === 1 ? other : x;
-    const product = one(name, op, [from, builder.weight(`${name}.w`, tensor), ...added]);
+    const inputs = [from, builder.weight(`${name}.w`, tensor), ...added];
+    const product = one(name, "matmul", inputs, { rounded: kind === "rounded" });
     if (!flat) return product;
     const split = one(`${name}.split`, "reshape", [product], { shape: [B, T, rows / 16, 16] });
     return one(`${name}.rows`, "reshape", [split], { shape: [B, T, rows] });
@@ -78,10 +80,10 @@ async function outputOf(backend: Backend, graph: Graph): Promise<Float32Array> {
 }
 
 const JOINED: Readonly<Record<string, Projections>> = {
-  "8-bit rows and codes": { op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q4_0"] },
-  "floats in 7 bit, biases": { op: "matmul_int7", formats: ["F32", "F32", "F32"], bias: true },
+  "8-bit rows and codes": { rows: "q8", formats: ["Q4_0", "Q4_0", "Q4_0"] },
+  "floats in 7 bit, biases": { rows: "rounded", formats: ["F32", "F32", "F32"], bias: true },
   "fewer heads of keys, views": {
-    ...{ op: "matmul_q8", formats: ["Q8_0", "Q8_0", "Q8_0"], kvHeads: 2, bias: true, flat: true },
+    ...{ rows: "q8", formats: ["Q8_0", "Q8_0", "Q8_0"], kvHeads: 2, bias: true, flat: true },
   },
 };
 
@@ -90,7 +92,7 @@ for (const [name, projections] of Object.entries(JOINED)) {
     const before = build(projections);
     const after = deadCode.run(joinAttentionProducts.run(before, CONTEXT), CONTEXT);
     verify(after, getOp);
-    const products = after.nodes.filter(({ op }) => op === projections.op);
+    const products = after.nodes.filter(({ op }) => op === "matmul");
     const rows = WIDTH * (4 + 2 * (projections.kvHeads ?? 4));
     assertEquals(products.map(({ outputs }) => outputs[0]!.shape.at(-1)), [rows]);
     for (const backend of [createReferenceBackend(), createWasmBackend({ threads: 2 })]) {
@@ -102,11 +104,11 @@ for (const [name, projections] of Object.entries(JOINED)) {
 }
 
 const APART: Readonly<Record<string, Projections>> = {
-  "products of floats, which lose by it": { op: "matmul", formats: ["F32", "F32", "F32"] },
-  "weights of several formats": { op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q8_0"] },
-  "keys of another input": { op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q4_0"], cross: true },
+  "products of floats, which lose by it": { rows: "f32", formats: ["F32", "F32", "F32"] },
+  "weights of several formats": { rows: "q8", formats: ["Q4_0", "Q4_0", "Q8_0"] },
+  "keys of another input": { rows: "q8", formats: ["Q4_0", "Q4_0", "Q4_0"], cross: true },
   "values that are read twice": {
-    ...{ op: "matmul_q8", formats: ["Q4_0", "Q4_0", "Q4_0"], readTwice: true },
+    ...{ rows: "q8", formats: ["Q4_0", "Q4_0", "Q4_0"], readTwice: true },
   },
 };
 

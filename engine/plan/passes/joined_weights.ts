@@ -4,16 +4,13 @@
 import type { TensorInfo } from "../../formats/source.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 
-/** Matrix products, `[x, weight, bias?]`. */
-const PRODUCTS: ReadonlySet<string> = new Set(["matmul", "matmul_q8"]);
-
-/** Whether all are products of the same kind, of the same input, with weights that can be joined. */
+/** Whether all are products of the same input, with nothing besides, with weights that can be joined. */
 export function canJoin(nodes: readonly (Node | undefined)[]): nodes is readonly Node[] {
   const [first] = nodes;
-  if (!first || !PRODUCTS.has(first.op)) return false;
-  const [x, weight, bias] = first.inputs;
+  const [x, weight, bias] = first?.inputs ?? [];
   return nodes.every((node) =>
-    node?.op === first.op && node.inputs[0] === x && isJoinable(node.inputs[1], weight) &&
+    node?.op === "matmul" && node.inputs[0] === x && x?.dtype !== "u8" && !node.inputs[3] &&
+    isJoinable(node.inputs[1], weight) &&
     (bias ? isJoinable(node.inputs[2], bias) : !node.inputs[2])
   );
 }

@@ -2,7 +2,8 @@
 // result is verified like any other graph. A pass that knows ops says which of their attributes it knows, and
 // sees no node that has others (match.ts): what it does not know it cannot drop.
 
-import type { Graph, Node } from "../../graph/graph.ts";
+import type { Attributes, Graph, Node, TensorType, Value } from "../../graph/graph.ts";
+import { getOp } from "../../ops/mod.ts";
 import { type MatchContext, matchContext, type Reads } from "./match.ts";
 
 /** A node that a pass would make. */
@@ -15,22 +16,36 @@ export interface PassContext {
    * `strict`: exact, but LF8 on both sides where weights are.
    */
   readonly precision: "exact" | "fast" | "strict";
-  /** True if the device multiplies 8-bit activations by weights of this number format. */
-  hasIntegerKernel(format: string): boolean;
-  /**
-   * True if the device multiplies 8-bit activations by weights of this float format that it rounds to 7 bit
-   * while it loads them; absent: never.
-   */
-  roundsWeights?(format: string): boolean;
+  /** True if large matrices of floats may be rounded to 7 bit while they are loaded; absent: they may not. */
+  readonly roundsWeights?: boolean;
   /**
    * True if copies of rows cost the device next to nothing, so that rows which are wanted are picked before the last
    * products; absent: they do cost, as dispatches of a GPU do in every decode step.
    */
   readonly picksRowsEarly?: boolean;
-  /** True if the device has a kernel for this op; asked before a fused op is used. */
+  /** True if the device has a kernel for this op, for whatever nodes of it. */
   hasKernel(op: string): boolean;
-  /** True if one of them takes this node, which no graph has yet; absent: each takes whatever its op allows. */
-  takes?(node: NodeDraft): boolean;
+  /** True if the device has a kernel for this node, which no graph has yet; asked before one is made. */
+  takes(node: NodeDraft): boolean;
+}
+
+/** A node of an op, as `PassContext.takes` is asked about it. */
+export function draftOf(
+  op: string,
+  inputs: readonly (Value | undefined)[],
+  given: Attributes = {},
+): NodeDraft {
+  const record = getOp(op), attributes = record.attributes(given);
+  const outputs = record.infer(inputs, attributes).map((type) => draftValue(type));
+  return { op, inputs, attributes, outputs };
+}
+
+/** A value that no graph has yet. */
+export function draftValue(
+  type: TensorType,
+  given: Partial<Pick<Value, "role" | "tensor">> = {},
+): Value {
+  return { id: -1, name: "", role: "activation", ...type, ...given };
 }
 
 /** A pass. */

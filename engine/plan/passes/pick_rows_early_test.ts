@@ -7,6 +7,7 @@ import type { Graph, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { tensorInMemory } from "../../run/case_graph.ts";
+import { takesDraft } from "../../run/kernel_choice.ts";
 import { optimize, type PassContext } from "../passes.ts";
 import { plan } from "../planner.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
@@ -16,8 +17,8 @@ import { pickRowsEarly } from "./pick_rows_early.ts";
 const WIDTH = 64;
 const PASSES: PassContext = {
   precision: "fast",
-  hasIntegerKernel: (format) => format === "Q8_0",
-  hasKernel: (op) => !op.includes("matmul_"),
+  hasKernel: () => true,
+  takes: (draft) => takesDraft(draft, "wasm"),
 };
 const M = symbol("M", { max: 8 }), L = symbol("L", { min: 0 });
 

@@ -1,23 +1,15 @@
 // quantize_activations, for precision "fast": every matmul whose weight format has an integer kernel
 // takes its input in 8 bit. The quantised input is a node of its own, so matmuls of one input share it
 // after common_subexpressions.
-//   matmul(x, W, b)           → matmul_q8(quantize_q8(x), W, b)
-//   expert_matmul(x, W, e, b) → expert_matmul_q8(quantize_q8(x), W, e, b)
-// A large matrix that the file holds as floats is rounded to 7 bit while it is loaded:
-//   matmul(x, W, b)           → matmul_int7(quantize_q8(x), W, b)
+//   matmul(x, W, b) → matmul(quantize(x), W, b), and the same for expert_matmul
+// A large matrix that the file holds as floats is rounded to 7 bit while it is loaded, where that is allowed.
 // Not so: embeddings (and a head that is one, because a weight is in memory once), what chooses experts, and
 // small matrices, which cost little and are often the sensitive ones.
 
 import type { Node, Value } from "../../graph/graph.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, type Pass, type PassContext } from "./pass.ts";
-
-/** The form of an op on 8-bit activations; activations are input 0, weights input 1. */
-const INTEGER_FORMS: ReadonlyMap<string, string> = new Map([
-  ["matmul", "matmul_q8"],
-  ["expert_matmul", "expert_matmul_q8"],
-]);
+import { definePass, draftOf, draftValue, type Pass } from "./pass.ts";
 
 /** Weights of a matrix that is worth rounding. */
 const LARGE = 1 << 15;
@@ -28,43 +20,33 @@ export const quantizeActivations: Pass = definePass({
   // A product that `route` reads stays, whatever that does with it.
   reads: { matmul: [], expert_matmul: [], route: WHOLE },
   suits: ({ precision }) => precision === "fast",
-  run(seen, context) {
-    const isRounded = roundedMatmuls(seen, context);
+  run(seen, { roundsWeights, takes }) {
     return seen.rewrite(({ node, inputs, op, copy }) => {
       const [x, ...rest] = inputs;
-      const form = isRounded(node) ? "matmul_int7" : integerForm(node, context);
-      if (!form || !x) return copy();
-      const [quantized] = op("quantize_q8", [x], {}, `${x.name}.q8`);
-      return op(form, [quantized, ...rest], {}, node.name);
+      if (!readsFloats(node)) return copy();
+      const rows = draftValue({ dtype: "q8", shape: x!.shape });
+      const forms = roundsWeights && mayRound(node, seen) ? [{ rounded: true }, {}] : [{}];
+      const form = forms.find((given) => takes(draftOf(node.op, [rows, ...rest], given)));
+      if (!form) return copy();
+      const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);
+      return op(node.op, [quantized, ...rest], form, node.name);
     });
   },
 });
 
-function integerForm({ op, inputs: [, weight] }: Node, context: PassContext): string | undefined {
-  const form = INTEGER_FORMS.get(op);
-  if (!form || !weight?.tensor || !context.hasIntegerKernel(weight.tensor.format)) return undefined;
-  // That a format has an integer kernel speaks of plain products.
-  if (!fillsGroups(weight) || (op !== "matmul" && !context.hasKernel(form))) return undefined;
-  return form;
+/** Whether a node multiplies rows of floats by a weight, and the rows are whole groups. */
+function readsFloats({ op, inputs: [x, weight] }: Node): boolean {
+  const columns = weight?.tensor?.shape.at(-1) ?? 0;
+  return (op === "matmul" || op === "expert_matmul") && x?.dtype === "f32" &&
+    columns > 0 && columns % Q8_GROUP === 0;
 }
 
-function fillsGroups({ tensor }: Value): boolean {
-  const columns = tensor!.shape.at(-1)!;
-  return columns > 0 && columns % Q8_GROUP === 0;
-}
-
-/** Whether a node is a product with a weight that may be rounded. */
-function roundedMatmuls(
-  { readers }: MatchContext,
-  context: PassContext,
-): (node: Node) => boolean {
+/** Whether a weight is large, and nothing reads it but products that may be rounded. */
+function mayRound({ inputs: [, weight] }: Node, { readers }: MatchContext): boolean {
   const isProduct = ({ op, inputs, outputs }: Node, weight: Value) =>
     op === "matmul" && inputs[1] === weight && inputs[0] !== weight &&
     !readers.get(outputs[0]!)?.some((reader) => reader.op === "route");
-  return ({ inputs: [, weight] }) => {
-    if (!weight?.tensor || !context.roundsWeights?.(weight.tensor.format)) return false;
-    const { shape } = weight.tensor;
-    return shape.length === 2 && shape[0]! * shape[1]! >= LARGE && fillsGroups(weight) &&
-      readers.get(weight)!.every((reader) => isProduct(reader, weight));
-  };
+  const shape = weight!.tensor!.shape;
+  return shape.length === 2 && shape[0]! * shape[1]! >= LARGE &&
+    readers.get(weight!)!.every((reader) => isProduct(reader, weight!));
 }

@@ -13,7 +13,7 @@ import { recognizeActivations } from "./recognize_activations.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 const N = symbol("N", { min: 1 });

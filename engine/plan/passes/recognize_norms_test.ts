@@ -13,7 +13,7 @@ import { recognizeNorms } from "./recognize_norms.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 const N = symbol("N", { min: 1 });

@@ -1,12 +1,15 @@
 // strict_products, for precision "strict": every matmul with LF8 weights takes its input in LF8 too, and adds up as
 // LlamaF's algorithm 1 does (quant/lf8_products.ts); all else stays exact.
-//   matmul(x, W, b) → matmul_lf8(quantize_lf8(x), bytes of W, b)
+//   matmul(x, W, b) → matmul(quantize(x) as lf8, bytes of W, b)
 // The weight is read as the bytes of the file. A table that is the head too is then in memory twice.
 
 import type { TensorInfo } from "../../formats/source.ts";
-import { lf8RowBytes } from "../../../quant/lf8_products.ts";
+import { LF8_GROUP, lf8RowBytes } from "../../../quant/lf8_products.ts";
 import type { Node } from "../../graph/graph.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, draftOf, draftValue, type Pass } from "./pass.ts";
+
+/** The bytes of a row or a weight of one group. */
+const LF8_ROW = draftValue({ dtype: "u8", shape: [1, lf8RowBytes(LF8_GROUP)] });
 
 /**
  * Rewrites products with LF8 weights.
@@ -18,8 +21,8 @@ export const strictProducts: Pass = definePass({
   name: "strict_products",
   reads: { matmul: [] },
   suits: ({ precision }) => precision === "strict",
-  run({ nodes, rewrite }, { hasKernel }) {
-    if (!hasKernel("matmul_lf8")) {
+  run({ nodes, rewrite }, { takes }) {
+    if (!takes(draftOf("matmul", [LF8_ROW, LF8_ROW]))) {
       throw new RangeError(
         'Cannot use precision "strict" on this device: take device wasm or reference',
       );
@@ -36,9 +39,9 @@ export const strictProducts: Pass = definePass({
       const tensor = weight!.tensor!;
       const plain = bytes.get(tensor) ?? asBytes(tensor);
       bytes.set(tensor, plain);
-      const [quantized] = op("quantize_lf8", [x], {}, `${x!.name}.lf8`);
+      const [quantized] = op("quantize", [x], { format: "lf8" }, `${x!.name}.lf8`);
       const stored = addWeight(`${weight!.name}.bytes`, plain, "u8");
-      return op("matmul_lf8", [quantized, stored, ...rest], {}, node.name);
+      return op("matmul", [quantized, stored, ...rest], {}, node.name);
     });
   },
 });

@@ -13,7 +13,7 @@ import { ungroupHeads } from "./ungroup_heads.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => true,
 };
 const T = symbol("T", { min: 1 });

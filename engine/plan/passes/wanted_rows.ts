@@ -43,7 +43,7 @@ export function wantedRowsOnly(graph: Graph, wanted: WantedRows): Graph | undefi
 
 // The one axis before the last whose size is not 1, if the matrix is a weight.
 function rowAxis({ inputs: [x, matrix, ...rest] }: Node, result: Value): number | undefined {
-  const isProduct = x?.role === "activation" && matrix?.role === "weight" &&
+  const isProduct = x?.role === "activation" && x.dtype !== "q8" && matrix?.role === "weight" &&
     matrix.shape.length === 2 && rest.every((value) => !value || value.shape.length === 1);
   if (!isProduct) return undefined;
   const axes = [...x.shape.keys()].slice(0, -1).filter((axis) => !equal(x.shape[axis]!, 1));

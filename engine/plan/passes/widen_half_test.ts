@@ -13,7 +13,7 @@ import { widenHalf } from "./widen_half.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: () => false,
 };
 

@@ -13,7 +13,7 @@ import { writeOutAttention } from "./write_out_attention.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  hasIntegerKernel: () => false,
+  takes: () => true,
   hasKernel: (op) => op !== "scaled_attention",
 };
 

@@ -5,7 +5,7 @@ import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy
 import { DeviceError, FormatError, UnsupportedError } from "../../errors.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { getOp } from "../../ops/mod.ts";
-import { hasKernel } from "../kernel_choice.ts";
+import { hasKernel, takesDraft } from "../kernel_choice.ts";
 import type { PreparedPlan, PrepareOptions } from "../backend.ts";
 import { tensorInMemory } from "../case_graph.ts";
 import { RANKED } from "../executable.ts";
@@ -25,7 +25,7 @@ interface ToyOptions {
 function toyPlan({ kv = "f16", format = "F32", precision = "exact" }: ToyOptions = {}) {
   const graph = optimize(toyDecoder(kv, format), {
     precision,
-    hasIntegerKernel: () => true,
+    takes: (draft) => takesDraft(draft, "gpu"),
     hasKernel: (op) => hasKernel(op, "gpu"),
   });
   return plan(graph, { limits: TOY_LIMITS });

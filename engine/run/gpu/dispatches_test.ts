@@ -3,7 +3,7 @@ import { SHAPES, syntheticLlama } from "../../../bench/gpu/synthetic.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
-import { hasKernel } from "../kernel_choice.ts";
+import { hasKernel, takesDraft } from "../kernel_choice.ts";
 import { openDevice } from "../devices.ts";
 import { prepareModel } from "../../models/prepare.ts";
 import { createGpuBackend } from "./backend.ts";
@@ -15,7 +15,7 @@ import { plan } from "../../plan/planner.ts";
 function toyPlan() {
   const graph = optimize(toyDecoder("f16", "Q4_0"), {
     precision: "fast",
-    hasIntegerKernel: () => true,
+    takes: (draft) => takesDraft(draft, "gpu"),
     hasKernel: (op) => hasKernel(op, "gpu"),
   });
   return plan(graph, { limits: TOY_LIMITS });

@@ -8,13 +8,11 @@ import {
   gpuSpanTileKernels,
 } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
-import { gpuDequantizeKernels, gpuQuantizeKernels } from "./lower/codes.ts";
+import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
 import {
   gpuActivationKernels,
   gpuBinaryKernels,
-  gpuClampedGluKernels,
-  gpuGluHalvesKernels,
   gpuGluKernels,
   gpuScaleKernels,
   gpuSoftcapKernels,
@@ -25,15 +23,8 @@ import {
   gpuOneHotKernels,
   gpuTriluKernels,
 } from "./lower/index.ts";
-import {
-  gpuExpertMatmulKernels,
-  gpuExpertMatmulQ8Kernels,
-  gpuMatmulAddKernels,
-  gpuMatmulAddQ8Kernels,
-  gpuMatmulKernels,
-  gpuMatmulQ8Kernels,
-} from "./lower/matmul.ts";
-import { gpuMatmulGluQ8Kernels } from "./lower/matmul_glu.ts";
+import { gpuExpertMatmulKernels, gpuMatmulKernels } from "./lower/matmul.ts";
+import { gpuGatedMatmulKernels } from "./lower/matmul_glu.ts";
 import { gpuRouteKernels, gpuSpanAttentionKernels } from "./lower/mixed.ts";
 import {
   gpuConvKernels,
@@ -44,13 +35,8 @@ import {
   gpuPoolKernels,
   gpuReduceKernels,
 } from "./lower/network.ts";
-import { gpuNormMatmulGluQ8Kernels, gpuNormMatmulQ8Kernels } from "./lower/norm_matmul.ts";
-import {
-  gpuGluHalvesQ8Kernels,
-  gpuGluQ8Kernels,
-  gpuQuantizeQ8Kernels,
-  gpuRmsNormQ8Kernels,
-} from "./lower/quantize.ts";
+import { gpuNormedMatmulKernels } from "./lower/norm_matmul.ts";
+import { gpuGluQ8Kernels, gpuQuantizeKernels, gpuRmsNormQ8Kernels } from "./lower/quantize.ts";
 import { gpuResizeKernels } from "./lower/resize.ts";
 import { gpuRopeAppendKernels } from "./lower/rope_append.ts";
 import { gpuRopeAttentionKernels, gpuRopeAttentionQ8Kernels } from "./lower/rope_attention.ts";
@@ -88,7 +74,6 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   binary: gpuBinaryAnyKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],
   cast: gpuCastKernels,
-  clamped_glu: gpuClampedGluKernels,
   concat: [gpuMoveKernel("gpu_concat_move")],
   conv: [virtualConvKernel, ...gpuConvKernels],
   conv_transpose: gpuConvTransposeKernels,
@@ -96,37 +81,26 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   embed: gpuEmbedKernels,
   expand: [gpuMoveKernel("gpu_expand_move")],
   expert_matmul: gpuExpertMatmulKernels,
-  expert_matmul_q8: gpuExpertMatmulQ8Kernels,
   gather: gpuGatherKernels,
   gather_elements: gpuGatherElementsKernels,
-  glu: gpuGluKernels,
-  glu_halves: gpuGluHalvesKernels,
-  glu_halves_q8: gpuGluHalvesQ8Kernels,
-  glu_q8: gpuGluQ8Kernels,
+  glu: [...gpuGluKernels, ...gpuGluQ8Kernels],
   join_columns: gpuJoinColumnsKernels,
   kv_append: [gpuKvAppend],
   layer_norm: gpuLayerNormKernels,
-  matmul: gpuMatmulKernels,
-  matmul_add: gpuMatmulAddKernels,
-  matmul_add_q8: gpuMatmulAddQ8Kernels,
-  matmul_glu_q8: gpuMatmulGluQ8Kernels,
+  matmul: [...gpuMatmulKernels, ...gpuGatedMatmulKernels, ...gpuNormedMatmulKernels],
   matmul_nd: gpuMatmulNdKernels,
-  matmul_q8: gpuMatmulQ8Kernels,
   max_pool: gpuMaxPoolKernels,
   mul: gpuBinaryKernels("mul"),
   nll_loss: gpuNllLossKernels,
-  norm_matmul_glu_q8: gpuNormMatmulGluQ8Kernels,
-  norm_matmul_q8: gpuNormMatmulQ8Kernels,
   one_hot: gpuOneHotKernels,
   pad: [gpuMoveKernel("gpu_pad_move")],
   pool: gpuPoolKernels,
   pow: gpuPowKernels,
-  quantize_linear: gpuQuantizeKernels,
-  quantize_q8: gpuQuantizeQ8Kernels,
+  quantize: gpuQuantizeKernels,
+  quantize_linear: gpuQuantizeLinearKernels,
   reduce: gpuReduceKernels,
   resize: gpuResizeKernels,
-  rms_norm: gpuRmsNormKernels,
-  rms_norm_q8: gpuRmsNormQ8Kernels,
+  rms_norm: [...gpuRmsNormKernels, ...gpuRmsNormQ8Kernels],
   rope: gpuRopeKernels,
   rope_append: gpuRopeAppendKernels,
   rope_attention: gpuRopeAttentionKernels,

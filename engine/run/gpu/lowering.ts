@@ -32,7 +32,7 @@ export function chooseGpuKernels(
   return plan.steps.map(({ node }) => {
     const kernel = chooseGpuKernel({ node, capabilities, storages }, wish);
     if (kernel) return kernel;
-    throw noKernel(node, wish.forceKernels?.[node.op]);
+    throw noKernel(node, wish.forceKernels?.[node.name]);
   });
 }
 

@@ -6,7 +6,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import { createCaseRandom } from "../../ops/case_random.ts";
 import { WEIGHT_FORMATS } from "../../ops/case_sizes.ts";
 import type { CaseInput, OpCase } from "../../ops/op_case.ts";
-import { matmulCase } from "../../ops/records/matmul.ts";
+import { matmulCase, quantized } from "../../ops/matmul_cases.ts";
 
 // Every kind of dispatch, and rows that no tile divides: one row, few, a tile and a bit.
 const COUNTS = [0, 1, 3, 8, 9, 70];
@@ -26,10 +26,6 @@ function product({ format, columns, outputs = OUTPUTS, rows = Math.max(...COUNTS
   return matmulCase(createCaseRandom(7), { format, rows, outputs, columns });
 }
 
-function quantized({ inputs: [x, ...rest], ...others }: OpCase): OpCase {
-  return { ...others, inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest] };
-}
-
 function check(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<string[]> {
   return differingRows("matmul", product(size), {
     kernel: `gpu_matmul_f32_${style}`,
@@ -39,7 +35,7 @@ function check(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<s
 }
 
 function checkQ8(size: Size, style: string, run: Partial<RowsRun> = {}): Promise<string[]> {
-  return differingRows("matmul_q8", quantized(product(size)), {
+  return differingRows("matmul", quantized(product(size)), {
     kernel: `gpu_matmul_q8_${style}`,
     rows: COUNTS,
     ofLargest: Q8_TOLERANCE,
@@ -119,7 +115,7 @@ gpuTest(
       assertEquals(await differingRows("matmul", opCase, float), []);
       if (!hasGpuIntegerKernel(format)) continue;
       const integer = { ...run, kernel: "gpu_matmul_q8_workgroup", ofLargest: Q8_TOLERANCE };
-      assertEquals(await differingRows("matmul_q8", quantized(opCase), integer), []);
+      assertEquals(await differingRows("matmul", quantized(opCase), integer), []);
     }
   },
 );

@@ -180,7 +180,11 @@ Deno.test("progress grows to the total, and loading can be aborted", async () =>
 });
 
 Deno.test("kernels can be forced and excluded", async () => {
-  const executable = await toy({ prepare: { forceKernels: { add: "add_strided_f32" } } });
+  const sums = [0, 1].flatMap((layer) => [`layers.${layer}.add1`, `layers.${layer}.add2`]);
+  const forceKernels = Object.fromEntries(sums.map((name) => [name, "add_strided_f32"]));
+  const executable = await toy({
+    prepare: { forceKernels },
+  });
   assert(executable.kernels.includes("add_strided_f32"));
   assert(!executable.kernels.includes("add_flat_f32"));
   executable.dispose();

@@ -22,14 +22,7 @@ import {
   quantizeKernel,
 } from "./lower/integer.ts";
 import { nllLossKernel } from "./lower/loss.ts";
-import {
-  embedKernel,
-  expertMatmulKernel,
-  expertMatmulQ8Kernel,
-  matmulInt7Kernel,
-  matmulKernel,
-  matmulQ8Kernel,
-} from "./lower/matmul.ts";
+import { embedKernel, expertMatmulKernels, matmulKernels } from "./lower/matmul.ts";
 import { matmulNdKernel } from "./lower/matmul_nd.ts";
 import { moveKernel } from "./lower/move.ts";
 import { padKernel } from "./lower/pad.ts";
@@ -53,19 +46,13 @@ import {
 } from "./lower/typed.ts";
 import type { WasmKernel } from "./kernel.ts";
 import { activationKernels } from "./kernels/activation.ts";
-import { activationQ8Kernels } from "./kernels/activation_q8.ts";
-import { clampedGluKernels } from "./kernels/clamped_glu.ts";
 import { gatherKernels } from "./kernels/gather.ts";
 import { gluKernels } from "./kernels/glu.ts";
-import { gluQ8Kernels } from "./kernels/glu_q8.ts";
 import { joinColumnsKernels } from "./kernels/join_columns.ts";
 import { kvAppendKernels } from "./kernels/kv_append.ts";
 import { layerNormKernels } from "./kernels/layer_norm.ts";
-import { matmulLf8Kernels } from "./kernels/matmul_lf8.ts";
-import { quantizeLf8Kernels } from "./kernels/quantize_lf8.ts";
-import { quantizeQ8Kernels } from "./kernels/quantize_q8.ts";
+import { quantizeKernels } from "./kernels/quantize.ts";
 import { rmsNormKernels } from "./kernels/rms_norm.ts";
-import { rmsNormQ8Kernels } from "./kernels/rms_norm_q8.ts";
 import { ropeKernels } from "./kernels/rope.ts";
 import { ropeTableKernels } from "./kernels/rope_table.ts";
 import { routeKernels } from "./kernels/route.ts";
@@ -79,7 +66,6 @@ import { weightedSumKernels } from "./kernels/weighted_sum.ts";
 /** Kernels by op, best first. */
 export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   activation: activationKernels,
-  activation_q8: activationQ8Kernels,
   add: binaryKernels("add"),
   append_rows: [appendRowsKernel],
   arg_reduce: [argReduceKernel],
@@ -88,7 +74,6 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   binary: [combineKernel("binary_f32"), integersKernel, float64Kernel],
   bit_cast: [moveKernel("bit_cast_move")],
   cast: [convertKernel, ...codeKernels],
-  clamped_glu: clampedGluKernels,
   concat: [moveKernel("concat_move")],
   conv: [depthwiseKernel, fewPlacesKernel, winogradKernel, convKernel],
   conv_integer: [convIntegerKernel],
@@ -99,24 +84,19 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   elementwise: [chainKernel],
   embed: [embedKernel],
   expand: [moveKernel("expand_move")],
-  expert_matmul: [expertMatmulKernel],
-  expert_matmul_q8: [expertMatmulQ8Kernel],
+  expert_matmul: expertMatmulKernels,
   from_dims: [numbersKernel],
   gather: gatherKernels,
   gather_elements: [gatherElementsKernel],
   gather_nd: [gatherNdKernel],
   glu: gluKernels,
-  glu_q8: gluQ8Kernels,
   group_norm: [groupNormKernel],
   join_columns: joinColumnsKernels,
   kv_append: kvAppendKernels,
   layer_norm: layerNormKernels,
-  matmul: [matmulKernel],
-  matmul_int7: [matmulInt7Kernel],
+  matmul: matmulKernels,
   matmul_integer: [matmulIntegerKernel],
-  matmul_lf8: matmulLf8Kernels,
   matmul_nd: [matmulNdKernel],
-  matmul_q8: [matmulQ8Kernel],
   max_pool: [maxPoolKernel],
   mul: binaryKernels("mul"),
   nll_loss: [nllLossKernel],
@@ -124,15 +104,13 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   pad: [moveKernel("pad_move"), padKernel],
   pool: [averagePoolKernel],
   pow: [combineKernel("pow_f32", "pow")],
-  quantize_lf8: quantizeLf8Kernels,
+  quantize: quantizeKernels,
   quantize_linear: [quantizeKernel],
-  quantize_q8: quantizeQ8Kernels,
   range: [rangeKernel],
   recurrent: [recurrentKernel],
   reduce: [reduceKernel, reduceIntegersKernel, reduceFloat64Kernel],
   resize: [resizeKernel],
   rms_norm: rmsNormKernels,
-  rms_norm_q8: rmsNormQ8Kernels,
   rope: ropeKernels,
   rope_table: ropeTableKernels,
   rotary: [rotaryKernel],

@@ -99,7 +99,7 @@ function chooseKernel(
   node: Node,
   { hostSteps = false, ...wish }: LoweringContext["prepare"],
 ): WasmKernel | undefined {
-  const forced = wish.forceKernels?.[node.op];
+  const forced = wish.forceKernels?.[node.name];
   const kernel = chooseWasmKernel({ node, simd: capabilities.simd, threads }, wish);
   if (kernel || (hostSteps && forced === undefined)) return kernel;
   const formats = node.inputs.flatMap((input) => input?.tensor?.format ?? []);

@@ -60,7 +60,7 @@ export const gpuDequantizeKernels: readonly GpuKernel[] = [{
 }];
 
 /** Kernels of `quantize_linear`. */
-export const gpuQuantizeKernels: readonly GpuKernel[] = [{
+export const gpuQuantizeLinearKernels: readonly GpuKernel[] = [{
   name: "gpu_quantize_codes",
   when: ({ node }) =>
     areFloat32(node.inputs.slice(0, 2)) && node.attributes.precision === "f32" &&

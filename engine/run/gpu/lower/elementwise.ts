@@ -61,51 +61,56 @@ export const gpuActivationKernels: readonly GpuKernel[] = [{
   },
 }];
 
-/** Kernels of `glu`. */
-export const gpuGluKernels: readonly GpuKernel[] = [{
-  name: "gpu_glu_f32",
-  when: isDistinct,
-  lower(lowering) {
-    const functions = ACTIVATIONS[lowering.node.attributes.activation as string]!;
-    emitElementwise(lowering, {
-      name: "glu",
-      inputs: ["gate", "up"],
-      functions,
-      expression: "activation(gate) * up",
-    });
-  },
-}];
+function gates({ attributes }: Node, kind: "plain" | "clamped"): boolean {
+  return attributes.to === "f32" && (attributes.activation === "clamped") === (kind === "clamped");
+}
 
-/** Kernels of `glu_halves`. */
-export const gpuGluHalvesKernels: readonly GpuKernel[] = [{
-  name: "gpu_glu_halves_f32",
-  when: ({ node: { outputs: [y] } }) => isStatic(y!.shape.at(-1)),
-  lower(lowering) {
-    const { outputs: [y], attributes } = lowering.node;
-    const count = countOf(y!);
-    lowering.emit({
-      shader: gluHalvesShader(ACTIVATIONS[attributes.activation as string]!),
-      storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
-      uniforms: { count, width: y!.shape.at(-1)! },
-      workgroups: groupsFor(count, ROWS_BLOCK),
-    });
+/** Kernels of `glu` with floats as result; they take no memory twice. */
+export const gpuGluKernels: readonly GpuKernel[] = [
+  {
+    name: "gpu_glu_f32",
+    when: (context) =>
+      gates(context.node, "plain") && context.node.inputs[1] !== undefined && isDistinct(context),
+    lower(lowering) {
+      const functions = ACTIVATIONS[lowering.node.attributes.activation as string]!;
+      emitElementwise(lowering, {
+        name: "glu",
+        inputs: ["gate", "up"],
+        functions,
+        expression: "activation(gate) * up",
+      });
+    },
   },
-}];
-
-/** Kernels of `clamped_glu`. */
-export const gpuClampedGluKernels: readonly GpuKernel[] = [{
-  name: "gpu_clamped_glu_f32",
-  when: isDistinct,
-  lower(lowering) {
-    const { limit, alpha } = lowering.node.attributes as Readonly<Record<string, number>>;
-    emitElementwise(lowering, {
-      name: "clamped_glu",
-      inputs: ["gate", "up"],
-      functions: [NAN_LANES, SIGMOID_FUNCTION, CLAMPED_GLU].join("\n"),
-      expression: "clamped_glu(gate, up)",
-    }, { limit: limit!, alpha: alpha! });
+  {
+    name: "gpu_glu_halves_f32",
+    when: ({ node }) =>
+      gates(node, "plain") && !node.inputs[1] && isStatic(node.outputs[0]!.shape.at(-1)),
+    lower(lowering) {
+      const { outputs: [y], attributes } = lowering.node;
+      const count = countOf(y!);
+      lowering.emit({
+        shader: gluHalvesShader(ACTIVATIONS[attributes.activation as string]!),
+        storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
+        uniforms: { count, width: y!.shape.at(-1)! },
+        workgroups: groupsFor(count, ROWS_BLOCK),
+      });
+    },
   },
-}];
+  {
+    name: "gpu_clamped_glu_f32",
+    when: (context) =>
+      gates(context.node, "clamped") && context.node.inputs[1] !== undefined && isDistinct(context),
+    lower(lowering) {
+      const { limit, alpha } = lowering.node.attributes as Readonly<Record<string, number>>;
+      emitElementwise(lowering, {
+        name: "clamped_glu",
+        inputs: ["gate", "up"],
+        functions: [NAN_LANES, SIGMOID_FUNCTION, CLAMPED_GLU].join("\n"),
+        expression: "clamped_glu(gate, up)",
+      }, { limit: limit!, alpha: alpha! });
+    },
+  },
+];
 
 const CLAMPED_GLU = `fn clamped_glu(gate: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
   let limit = vec4<f32>(params.limit);

@@ -20,6 +20,7 @@ import { hasGpuIntegerKernel } from "../../../../gpu/weight_layout.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, type Dim, min, mul, product, sub } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
+import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
 import { matrixTile, splitsOf, type TileProduct, vectorTile } from "./tiles.ts";
 
@@ -64,11 +65,13 @@ export const INTEGERS: Arithmetic = {
         })),
 };
 
-function matmulKernel(op: string, arithmetic: Arithmetic, style: Style): GpuKernel {
+function matmulKernel(besides: "" | "residual", arithmetic: Arithmetic, style: Style): GpuKernel {
+  const form = besides === "residual" ? "matmul_add" : "matmul";
   return {
-    name: `gpu_${op}_${arithmetic.name}_${style}`,
+    name: `gpu_${form}_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
-      return isMatrix(node, 2, arithmetic) && hasStyle(capabilities, style);
+      return besidesProduct(node) === besides && isMatrix(node, 2, arithmetic) &&
+        takesRows(node, arithmetic) && hasStyle(capabilities, style);
     },
     lower(lowering) {
       lowerFew(lowering, arithmetic, style);
@@ -89,6 +92,11 @@ export function isMatrix(
 ): boolean {
   return weight?.role === "weight" && weight.shape.length === rank &&
     weight.shape.every((dim) => typeof dim === "number" && dim > 0) && takes(weight.tensor!.format);
+}
+
+/** Whether rows of x are what is multiplied, as they are. */
+export function takesRows({ inputs: [x] }: Node, { name }: Arithmetic): boolean {
+  return x!.dtype === name;
 }
 
 /** Rows of x as a dim. */
@@ -210,7 +218,8 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
   return {
     name: `gpu_expert_matmul_${arithmetic.name}_${style}`,
     when({ node, capabilities }) {
-      return isMatrix(node, 3, arithmetic) && hasStyle(capabilities, style);
+      return isMatrix(node, 3, arithmetic) && takesRows(node, arithmetic) &&
+        hasStyle(capabilities, style);
     },
     lower(lowering) {
       const { node, capabilities } = lowering;
@@ -261,27 +270,16 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
 
 const STYLES = ["subgroup", "workgroup"] as const;
 
-/** Float activations. */
-export const gpuMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
-  matmulKernel("matmul", FLOATS, style)
+/** Products, and those that add something, of floats and of 8-bit rows. */
+export const gpuMatmulKernels: readonly GpuKernel[] = (["", "residual"] as const).flatMap((
+  besides,
+) =>
+  [FLOATS, INTEGERS].flatMap((arithmetic) =>
+    STYLES.map((style) => matmulKernel(besides, arithmetic, style))
+  )
 );
-/** 8-bit activations. */
-export const gpuMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
-  matmulKernel("matmul", INTEGERS, style)
-);
-/** Float activations, and a residual that is added. */
-export const gpuMatmulAddKernels: readonly GpuKernel[] = STYLES.map((style) =>
-  matmulKernel("matmul_add", FLOATS, style)
-);
-/** 8-bit activations, and a residual that is added. */
-export const gpuMatmulAddQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
-  matmulKernel("matmul_add", INTEGERS, style)
-);
-/** Float activations, a matrix a row. */
-export const gpuExpertMatmulKernels: readonly GpuKernel[] = STYLES.map((style) =>
-  expertKernel(FLOATS, style)
-);
-/** 8-bit activations, a matrix a row. */
-export const gpuExpertMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
-  expertKernel(INTEGERS, style)
-);
+
+/** A matrix a row. */
+export const gpuExpertMatmulKernels: readonly GpuKernel[] = [FLOATS, INTEGERS].flatMap((
+  arithmetic,
+) => STYLES.map((style) => expertKernel(arithmetic, style)));

@@ -1,4 +1,4 @@
-// The WebGPU kernels of matmul_glu_q8: one dispatch for one row where subgroups allow it; otherwise, and for
+// The WebGPU kernels of gated products: one dispatch for one row where subgroups allow it; otherwise, and for
 // more rows, the product goes to scratch memory as floats and a second dispatch gates and quantises it.
 
 import type { Capabilities } from "../../../../gpu/kernel.ts";
@@ -10,7 +10,7 @@ import type { NormOfX } from "../../../../gpu/kernels/matmul/norm_in_front.ts";
 import { gluHalvesQ8, QUANTIZE_QUADS } from "../../../../gpu/kernels/quantize_q8.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, exactDiv, mul, product } from "../../../graph/dim/mod.ts";
-import type { Value } from "../../../graph/graph.ts";
+import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
 import {
   INTEGERS,
@@ -20,6 +20,7 @@ import {
   planesOf,
   rowsOfX,
   type Style,
+  takesRows,
 } from "./matmul.ts";
 
 /** Lanes that share a group of 32 columns when they are quantised. */
@@ -30,12 +31,9 @@ function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
 }
 
 /** One row in one dispatch, after a norm of it if there is one; false where that cannot be. */
-export function lowerGluRow(
-  lowering: GpuLowering,
-  norm?: { readonly of: NormOfX; readonly gain: Value | undefined },
-): boolean {
+export function lowerGluRow(lowering: GpuLowering, norm?: NormOfX): boolean {
   const { node, capabilities, slice, emit } = lowering;
-  const { inputs: [x, matrix, bias], outputs: [y], attributes } = node;
+  const { inputs: [x, matrix, bias, , gain], outputs: [y], attributes } = node;
   const { layout, columns, rows: lines, parts } = lowering.weight(matrix!);
   const lanes = gluLanes(capabilities, gemvQ8Steps(columns));
   if (parts.length !== 1 || gluWorkgroup(lanes) > capabilities.maxWorkgroupSize) return false;
@@ -45,15 +43,15 @@ export function lowerGluRow(
       ...{ layout, columns, results, lanes, bias: bias !== undefined },
       unroll: MATMUL_TUNING.unroll,
       packedDot: capabilities.packedDot,
-      activation: ACTIVATIONS[attributes.activation as string]!,
-      ...norm && { norm: norm.of },
+      activation: ACTIVATIONS[attributes.gate as string]!,
+      ...norm && { norm },
     }),
     storage: {
       x: slice(x!),
       ...planesOf(layout, parts[0]!.planes),
       y: slice(y!),
       ...bias && { bias: slice(bias) },
-      ...norm?.gain && { gain: slice(norm.gain) },
+      ...gain && { gain: slice(gain) },
     },
     workgroups: [mul(isBetween(rowsOfX(lowering), 1, 1), gluWorkgroups({ results }))],
   });
@@ -77,7 +75,7 @@ export function lowerGluRows(lowering: GpuLowering, style: Style, least: 1 | 2):
   emit({
     shader: gluHalvesQ8(
       { columns, subgroups: style === "subgroup" },
-      ACTIVATIONS[attributes.activation as string]!,
+      ACTIVATIONS[attributes.gate as string]!,
     ),
     storage: { x: floats, y: slice(y!) },
     uniforms: { quads },
@@ -86,11 +84,12 @@ export function lowerGluRows(lowering: GpuLowering, style: Style, least: 1 | 2):
 }
 
 /** (x q8[M, K], weight [2F, K], bias [2F]?) → q8[M, F]: gates and ups in one matrix, gates first. */
-export const gpuMatmulGluQ8Kernels: readonly GpuKernel[] = (["subgroup", "workgroup"] as const)
+export const gpuGatedMatmulKernels: readonly GpuKernel[] = (["subgroup", "workgroup"] as const)
   .map((style) => ({
     name: `gpu_matmul_glu_q8_${style}`,
     when({ node, capabilities }) {
-      return isMatrix(node, 2, INTEGERS) && hasStyle(capabilities, style) &&
+      return besidesProduct(node) === "gated q8" && takesRows(node, INTEGERS) &&
+        isMatrix(node, 2, INTEGERS) && hasStyle(capabilities, style) &&
         (node.inputs[1]!.shape[0] as number) % 64 === 0;
     },
     lower(lowering) {

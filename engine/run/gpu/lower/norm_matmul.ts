@@ -11,6 +11,7 @@ import { q8RowBytes } from "../../../../quant/q8_activation.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { mul } from "../../../graph/dim/mod.ts";
 import type { Node } from "../../../graph/graph.ts";
+import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
 import {
   INTEGERS,
@@ -26,13 +27,10 @@ import { lowerGluRow, lowerGluRows } from "./matmul_glu.ts";
 /** Lanes that share a group of 32 columns when they are quantised. */
 const GROUP_LANES = 8;
 
-/** The node of the product alone. */
-function productOf(node: Node): Node {
-  const [x, , matrix, bias] = node.inputs;
-  return { ...node, inputs: [x, matrix, bias] };
-}
-
-function normOf({ inputs: [, gain], attributes }: Node, { subgroupSize }: Capabilities): NormOfX {
+function normOf(
+  { inputs: [, , , , gain], attributes }: Node,
+  { subgroupSize }: Capabilities,
+): NormOfX {
   return {
     weight: gain !== undefined,
     epsilon: attributes.epsilon as number,
@@ -44,7 +42,7 @@ function normOf({ inputs: [, gain], attributes }: Node, { subgroupSize }: Capabi
 /** Normalises `least` and more rows; the lowering of the product that reads them. */
 function normalized(lowering: GpuLowering, style: Style, least: 1 | 2): GpuLowering {
   const { node, capabilities, slice, emit } = lowering;
-  const [x, gain, matrix] = node.inputs;
+  const [x, matrix, , , gain] = node.inputs;
   const columns = matrix!.shape[1] as number;
   const rows = rowsOfX(lowering);
   const codes = lowering.scratch(lowering.most(rows) * q8RowBytes(columns));
@@ -56,16 +54,12 @@ function normalized(lowering: GpuLowering, style: Style, least: 1 | 2): GpuLower
     uniforms: { rows },
     workgroups: [mul(isBetween(rows, least, Infinity), rows)],
   });
-  return {
-    ...lowering,
-    node: productOf(node),
-    slice: (value) => value === x ? codes : slice(value),
-  };
+  return { ...lowering, slice: (value) => value === x ? codes : slice(value) };
 }
 
 function lowerNormRow(lowering: GpuLowering): void {
   const { node, capabilities, slice, emit } = lowering;
-  const { inputs: [x, gain, matrix, bias], outputs: [y] } = node;
+  const { inputs: [x, matrix, bias, , gain], outputs: [y] } = node;
   const { layout, columns, rows: outputs, parts } = lowering.weight(matrix!);
   const rows = rowsOfX(lowering);
   const shape = {
@@ -99,16 +93,16 @@ function lowerNormRow(lowering: GpuLowering): void {
 
 function canRun(node: Node, { subgroupSize }: Capabilities, style: Style): boolean {
   if (style === "subgroup" && subgroupSize < GROUP_LANES) return false;
-  return isMatrix(productOf(node), 2, INTEGERS) &&
-    (node.inputs[2]!.shape[1] as number) <= MATMUL_TUNING.normColumns;
+  return isMatrix(node, 2, INTEGERS) &&
+    (node.inputs[1]!.shape[1] as number) <= MATMUL_TUNING.normColumns;
 }
 
 const STYLES = ["subgroup", "workgroup"] as const;
 
-/** (x f32[…, K], gain [K]?, weight [N, K], bias [N]?) → f32[…, N]. */
-export const gpuNormMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => ({
+const normMatmulKernels: readonly GpuKernel[] = STYLES.map((style) => ({
   name: `gpu_norm_matmul_q8_${style}`,
-  when: ({ node, capabilities }) => canRun(node, capabilities, style),
+  when: ({ node, capabilities }) =>
+    besidesProduct(node) === "normed" && canRun(node, capabilities, style),
   lower(lowering) {
     const isFused = style === "subgroup";
     if (isFused) lowerNormRow(lowering);
@@ -118,16 +112,20 @@ export const gpuNormMatmulQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =
   },
 }));
 
-/** (x f32[…, K], gain [K]?, weight [2F, K], bias [2F]?) → q8[…, F]: gates and ups in one matrix, gates first. */
-export const gpuNormMatmulGluQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => ({
+const normGatedMatmulKernels: readonly GpuKernel[] = STYLES.map((style) => ({
   name: `gpu_norm_matmul_glu_q8_${style}`,
   when: ({ node, capabilities }) =>
-    canRun(node, capabilities, style) && (node.inputs[2]!.shape[0] as number) % 64 === 0,
+    besidesProduct(node) === "normed gated q8" && canRun(node, capabilities, style) &&
+    (node.inputs[1]!.shape[0] as number) % 64 === 0,
   lower(lowering) {
     const { node, capabilities } = lowering;
-    const norm = { of: normOf(node, capabilities), gain: node.inputs[1] };
-    const isFused = style === "subgroup" &&
-      lowerGluRow({ ...lowering, node: productOf(node) }, norm);
+    const isFused = style === "subgroup" && lowerGluRow(lowering, normOf(node, capabilities));
     lowerGluRows(normalized(lowering, style, isFused ? 2 : 1), style, isFused ? 2 : 1);
   },
 }));
+
+/** Of products that norm their input by themselves, with a gate and without. */
+export const gpuNormedMatmulKernels: readonly GpuKernel[] = [
+  ...normMatmulKernels,
+  ...normGatedMatmulKernels,
+];

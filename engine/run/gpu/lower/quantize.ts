@@ -1,4 +1,4 @@
-// The WebGPU kernels that make 8-bit rows: quantize_q8 and the ops that end with it, with shuffles where
+// The WebGPU kernels that make 8-bit rows: quantize and the ops that end with it, with shuffles where
 // subgroups are large enough for a group of 32 columns.
 
 import type { Capabilities, GpuSlice, Shader } from "../../../../gpu/kernel.ts";
@@ -31,15 +31,18 @@ function columnsOf({ shape }: Value): number {
   return shape.at(-1) as number;
 }
 
-/** Kernels of an op with an invocation a quad of the result. */
-function quadKernels(
-  op: string,
-  shaderOf: (params: QuantizeParams, node: Node) => Shader,
-  storageOf: (lowering: GpuLowering) => Readonly<Record<string, GpuSlice>>,
-): readonly GpuKernel[] {
+/** What kernels with an invocation a quad of the result are made of. */
+interface QuadKernels {
+  readonly name: string;
+  when(node: Node): boolean;
+  shaderOf(params: QuantizeParams, node: Node): Shader;
+  storageOf(lowering: GpuLowering): Readonly<Record<string, GpuSlice>>;
+}
+
+function quadKernels({ name, when, shaderOf, storageOf }: QuadKernels): readonly GpuKernel[] {
   return STYLES.map((style) => ({
-    name: `gpu_${op}_${style}`,
-    when: ({ capabilities }) => hasStyle(capabilities, style),
+    name: `gpu_${name}_${style}`,
+    when: ({ node, capabilities }) => when(node) && hasStyle(capabilities, style),
     lower(lowering) {
       const { node, slice, emit } = lowering;
       const [y] = node.outputs;
@@ -63,32 +66,43 @@ function inputX({ node: { inputs: [x] }, slice }: GpuLowering): Readonly<Record<
   return { x: slice(x!) };
 }
 
-/** Kernels of `quantize_q8`. */
-export const gpuQuantizeQ8Kernels: readonly GpuKernel[] = quadKernels(
-  "quantize_q8",
-  quantizeQ8,
-  inputX,
-);
+/** Kernels of `quantize`. */
+export const gpuQuantizeKernels: readonly GpuKernel[] = quadKernels({
+  name: "quantize_q8",
+  when: ({ attributes: { format, activation } }) => format === "q8" && activation === "none",
+  shaderOf: quantizeQ8,
+  storageOf: inputX,
+});
 
-/** Kernels of `glu_q8`. */
-export const gpuGluQ8Kernels: readonly GpuKernel[] = quadKernels(
-  "glu_q8",
-  (params, node) => gluQ8(params, activationOf(node)),
-  ({ node: { inputs: [gate, up] }, slice }) => ({ gate: slice(gate!), up: slice(up!) }),
-);
+function gates({ attributes }: Node): boolean {
+  return attributes.to === "q8" && attributes.activation !== "clamped";
+}
 
-/** Kernels of `glu_halves_q8`. */
-export const gpuGluHalvesQ8Kernels: readonly GpuKernel[] = quadKernels(
-  "glu_halves_q8",
-  (params, node) => gluHalvesQ8(params, activationOf(node)),
-  inputX,
-);
+/** Kernels of `glu` with 8-bit rows as result. */
+export const gpuGluQ8Kernels: readonly GpuKernel[] = [
+  ...quadKernels({
+    name: "glu_q8",
+    when: (node) => gates(node) && node.inputs[1] !== undefined,
+    shaderOf: (params, node) => gluQ8(params, activationOf(node)),
+    storageOf: ({ node: { inputs: [gate, up] }, slice }) => ({
+      gate: slice(gate!),
+      up: slice(up!),
+    }),
+  }),
+  ...quadKernels({
+    name: "glu_halves_q8",
+    when: (node) => gates(node) && !node.inputs[1],
+    shaderOf: (params, node) => gluHalvesQ8(params, activationOf(node)),
+    storageOf: inputX,
+  }),
+];
 
-/** Kernels of `rms_norm_q8`. */
+/** Kernels of `rms_norm` with 8-bit rows as result. */
 export const gpuRmsNormQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => ({
   name: `gpu_rms_norm_q8_${style}`,
-  when: ({ node: { inputs: [x] }, capabilities }) =>
-    hasStyle(capabilities, style) && columnsOf(x!) / 4 <= MOST_PASSES * workgroupOf(x!),
+  when: ({ node: { inputs: [x], attributes }, capabilities }) =>
+    attributes.to === "q8" && hasStyle(capabilities, style) &&
+    columnsOf(x!) / 4 <= MOST_PASSES * workgroupOf(x!),
   lower({ node: { inputs: [x, weight], outputs: [y], attributes }, capabilities, slice, emit }) {
     const rows = product(x!.shape.slice(0, -1));
     emit({

@@ -25,7 +25,7 @@ import { lastDim } from "../../../ops/shape_rules.ts";
 /** Kernels of `rms_norm`. */
 export const gpuRmsNormKernels: readonly GpuKernel[] = [{
   name: "gpu_rms_norm_f32",
-  when: hasStaticColumns,
+  when: (context) => context.node.attributes.to === "f32" && hasStaticColumns(context),
   lower(lowering) {
     const { inputs: [x, weight], attributes: { epsilon, base } } = lowering.node;
     const rows = rowsOf(x!);

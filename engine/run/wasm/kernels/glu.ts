@@ -1,24 +1,73 @@
-// WASM kernels of `glu`, best first.
+// WASM kernels of `glu`, best first. What passes make for other devices, gates in one row with what they gate, has none.
 
+import { q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { ACTIVATION_KINDS } from "../../../../wasm/opcodes_activation.ts";
+import type { Node } from "../../../graph/graph.ts";
 import type { ActivationName } from "../../../ops/activations.ts";
-import { countOf, emit, inputAddress, outputAddress } from "../lower/lower.ts";
-import type { WasmKernel } from "../kernel.ts";
+import { countOf, emit, inputAddress, outputAddress, rowsOf } from "../lower/lower.ts";
+import { lastDim } from "../../../ops/shape_rules.ts";
+import type { WasmKernel, WasmLowering } from "../kernel.ts";
+import { SCRATCH_BYTES } from "./quantize.ts";
 
 /** Kernels of `glu`. */
 export const gluKernels: readonly WasmKernel[] = [
   {
     name: "glu_f32",
-    when: () => true,
+    when: ({ node }) => writes(node, "f32") && !isClamped(node),
     lower(lowering) {
-      const { inputs: [gate], attributes } = lowering.node;
-      emit(lowering, "glu", {
-        gate: inputAddress(lowering, 0),
-        up: inputAddress(lowering, 1),
-        y: outputAddress(lowering),
+      const { inputs: [gate] } = lowering.node;
+      const kind = kindOf(lowering.node);
+      emit(lowering, "glu", { ...addresses(lowering), count: countOf(gate!), kind });
+    },
+  },
+  {
+    name: "glu_q8",
+    when: ({ node }) => writes(node, "q8") && !isClamped(node),
+    lower(lowering) {
+      const { inputs: [gate] } = lowering.node;
+      const columns = lastDim(gate!) as number;
+      emit(lowering, "glu_q8", {
+        ...addresses(lowering),
+        rows: rowsOf(gate!),
+        columns,
+        row_bytes: q8RowBytes(columns),
+        kind: kindOf(lowering.node),
+        scratch: lowering.scratch(SCRATCH_BYTES),
+        scratch_bytes: SCRATCH_BYTES,
+      });
+    },
+  },
+  {
+    name: "clamped_glu_f32",
+    when: ({ node }) => writes(node, "f32") && isClamped(node),
+    lower(lowering) {
+      const { inputs: [gate], attributes: { limit, alpha } } = lowering.node;
+      emit(lowering, "clamped_glu", {
+        ...addresses(lowering),
         count: countOf(gate!),
-        kind: ACTIVATION_KINDS[attributes.activation as ActivationName],
+        limit: limit as number,
+        alpha: alpha as number,
       });
     },
   },
 ];
+
+function writes({ inputs: [, up], attributes }: Node, type: "f32" | "q8"): boolean {
+  return up !== undefined && attributes.to === type;
+}
+
+function isClamped({ attributes }: Node): boolean {
+  return attributes.activation === "clamped";
+}
+
+function kindOf({ attributes }: Node): number {
+  return ACTIVATION_KINDS[attributes.activation as ActivationName];
+}
+
+function addresses(lowering: WasmLowering) {
+  return {
+    gate: inputAddress(lowering, 0),
+    up: inputAddress(lowering, 1),
+    y: outputAddress(lowering),
+  };
+}

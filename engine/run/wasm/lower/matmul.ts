@@ -2,6 +2,7 @@
 // a weight was fixed when it was loaded; the kernels take its number and choose among their variants by
 // themselves (wasm/assembly/matmul/q8.ts).
 
+import { LF8_GROUP, lf8RowBytes } from "../../../../quant/lf8_products.ts";
 import { q8RowBytes } from "../../../../quant/q8_activation.ts";
 import { hasIntegerKernel } from "../../../../wasm/format_layouts.ts";
 import { int7TileBytes, ROUNDED_FORMATS } from "../../../../wasm/int7_layout.ts";
@@ -16,6 +17,7 @@ import { shareTiles, smallChunk } from "../../../../wasm/weight_chunks.ts";
 import { TILE_ROWS, tileBytes, WEIGHT_LAYOUTS } from "../../../../wasm/weight_layout.ts";
 import type { PackedWeight, WasmKernel, WasmLowering } from "../kernel.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
+import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { emit, inputAddress, outputAddress, rowsOf } from "./lower.ts";
 
 /** Operands that say where a weight is and how it lies. */
@@ -46,11 +48,17 @@ function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
   };
 }
 
+/** Whether a node multiplies rows of a type, with nothing but this besides. */
+function isProduct(node: Node, rows: "f32" | "q8" | "u8", besides = ""): boolean {
+  return node.inputs[0]!.dtype === rows && besidesProduct(node) === besides;
+}
+
 /** 8-bit activations, weights with an integer layout. */
-export const matmulQ8Kernel: WasmKernel = {
+const matmulQ8: WasmKernel = {
   name: "matmul_q8",
-  when({ node: { inputs: [, weight] } }) {
-    return isPacked(weight) && hasIntegerKernel(weight!.tensor!.format);
+  when({ node }) {
+    const [, weight] = node.inputs;
+    return isProduct(node, "q8") && isPacked(weight) && hasIntegerKernel(weight!.tensor!.format);
   },
   lower(lowering) {
     const columns = lowering.node.inputs[1]!.shape[1] as number;
@@ -63,9 +71,9 @@ export const matmulQ8Kernel: WasmKernel = {
 };
 
 /** Float activations, weights of any format. */
-export const matmulKernel: WasmKernel = {
+const matmulF32: WasmKernel = {
   name: "matmul_f32",
-  when: ({ node: { inputs: [, weight] } }) => isPacked(weight),
+  when: ({ node }) => isProduct(node, "f32") && isPacked(node.inputs[1]),
   lower(lowering) {
     const operands = matmulOperands(lowering, floatScratchBytes());
     emit(lowering, "matmul", { ...operands, block: floatBlock(operands.columns) });
@@ -73,10 +81,12 @@ export const matmulKernel: WasmKernel = {
 };
 
 /** 8-bit activations, float weights that were rounded to 7 bit while loading. */
-export const matmulInt7Kernel: WasmKernel = {
+const matmulInt7: WasmKernel = {
   name: "matmul_int7",
-  when({ node: { inputs: [, weight] } }) {
-    return isPacked(weight) && ROUNDED_FORMATS.includes(weight!.tensor!.format);
+  when({ node }) {
+    const [, weight] = node.inputs;
+    return isProduct(node, "q8", "rounded") && isPacked(weight) &&
+      ROUNDED_FORMATS.includes(weight!.tensor!.format);
   },
   lower(lowering) {
     const { x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes } = matmulOperands(
@@ -92,6 +102,28 @@ export const matmulInt7Kernel: WasmKernel = {
     });
   },
 };
+
+/** LF8 on both sides, as the bytes of the file. */
+const matmulLf8: WasmKernel = {
+  name: "matmul_lf8",
+  when: ({ node }) => isProduct(node, "u8"),
+  lower(lowering) {
+    const { inputs: [x, weight] } = lowering.node;
+    const [outputs, bytes] = weight!.shape as [number, number];
+    emit(lowering, "matmul_lf8", {
+      x: inputAddress(lowering, 0),
+      w: inputAddress(lowering, 1),
+      y: outputAddress(lowering),
+      bias: inputAddress(lowering, 2),
+      rows: rowsOf(x!),
+      columns: bytes / lf8RowBytes(LF8_GROUP) * LF8_GROUP,
+      outputs,
+    });
+  },
+};
+
+/** Kernels of `matmul`; no two take the same node. */
+export const matmulKernels: readonly WasmKernel[] = [matmulF32, matmulQ8, matmulInt7, matmulLf8];
 
 /** A stack of matrices, each of which begins at a tile of its own. */
 function isPackedStack({ inputs: [x, weights] }: Node): boolean {
@@ -117,9 +149,9 @@ function expertOperands(lowering: WasmLowering) {
 }
 
 /** Float activations, matrices chosen row by row. */
-export const expertMatmulKernel: WasmKernel = {
+const expertMatmulF32: WasmKernel = {
   name: "expert_matmul_f32",
-  when: ({ node }) => isPackedStack(node),
+  when: ({ node }) => node.inputs[0]!.dtype === "f32" && isPackedStack(node),
   lower(lowering) {
     emit(lowering, "expert_matmul", {
       ...expertOperands(lowering),
@@ -130,9 +162,11 @@ export const expertMatmulKernel: WasmKernel = {
 };
 
 /** 8-bit activations, matrices chosen row by row, with an integer layout. */
-export const expertMatmulQ8Kernel: WasmKernel = {
+const expertMatmulQ8: WasmKernel = {
   name: "expert_matmul_q8",
-  when: ({ node }) => isPackedStack(node) && hasIntegerKernel(node.inputs[1]!.tensor!.format),
+  when: ({ node }) =>
+    node.inputs[0]!.dtype === "q8" && isPackedStack(node) &&
+    hasIntegerKernel(node.inputs[1]!.tensor!.format),
   lower(lowering) {
     const columns = lowering.node.inputs[1]!.shape[2] as number;
     emit(lowering, "expert_matmul_q8", {
@@ -144,6 +178,9 @@ export const expertMatmulQ8Kernel: WasmKernel = {
     });
   },
 };
+
+/** Kernels of `expert_matmul`. */
+export const expertMatmulKernels: readonly WasmKernel[] = [expertMatmulF32, expertMatmulQ8];
 
 /** Rows of a packed table. */
 export const embedKernel: WasmKernel = {

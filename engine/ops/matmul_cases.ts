@@ -1,0 +1,199 @@
+// Cases of matmul: every number format with floats and 8-bit rows, LF8, and what passes put into products.
+
+import { LF8_GROUP, lf8RowBytes, quantizeLf8Row } from "../../quant/lf8_products.ts";
+import { getFormat } from "../../quant/mod.ts";
+import { ROUNDED_FORMATS } from "../../wasm/int7_layout.ts";
+import { ACTIVATION_NAMES } from "./activations.ts";
+import { OTHER_FORMATS, ROWS, rowsOfBlocks, WEIGHT_FORMATS } from "./case_sizes.ts";
+import type { CaseInput, CaseRandom, OpCase } from "./op_case.ts";
+
+// [rows, outputs, columns in blocks]: tails of every tile of rows and outputs, one and several blocks.
+const SIZES = [
+  [0, 5, 1],
+  [1, 1, 1],
+  [1, 8, 2],
+  [1, 33, 3],
+  [2, 16, 1],
+  [3, 9, 2],
+  [5, 17, 1],
+  [6, 24, 2],
+  [7, 31, 1],
+  [13, 40, 1],
+] as const;
+
+/** All of them. */
+export function matmulCases(random: CaseRandom): OpCase[] {
+  return [
+    ...floatCases(random),
+    ...withResidual(random, floatCases(random)),
+    ...q8Cases(random),
+    ...withResidual(random, q8Cases(random)),
+    ...roundedCases(random),
+    ...LF8_SIZES.map((size) => lf8Case(random, size)),
+    ...gatedCases(random),
+    ...normedCases(random),
+    ...normedCases(random).map((opCase, i) => ({
+      ...opCase,
+      name: `gated ${opCase.name}`,
+      attributes: { ...opCase.attributes, gate: activation(i), to: "q8" },
+      tolerance: {
+        ofLargest: 1 / 50,
+        reason: "one 8-bit step of the result, and those of activations before the gate",
+      },
+    })),
+  ];
+}
+
+function floatCases(random: CaseRandom): OpCase[] {
+  const plain = [1, 3, 4, 5, 8, 31, 33, 64, 100, 7];
+  const usual = WEIGHT_FORMATS.flatMap((format) =>
+    SIZES.map(([rows, outputs, blocks], i) => {
+      const { blockSize } = getFormat(format);
+      const columns = blockSize === 1 ? plain[i]! : blocks * blockSize;
+      return matmulCase(random, { format, rows, outputs, columns });
+    })
+  );
+  return [...usual, ...otherCases(random)];
+}
+
+function q8Cases(random: CaseRandom): OpCase[] {
+  const usual = WEIGHT_FORMATS.filter((format) => getFormat(format).blockSize >= 32)
+    .flatMap((format) =>
+      SIZES.map(([rows, outputs, blocks]) => {
+        const columns = blocks * getFormat(format).blockSize;
+        return matmulCase(random, { format, rows, outputs, columns });
+      })
+    );
+  return [...usual, ...otherCases(random)].map(quantized);
+}
+
+/** A case of every format that is not among the usual ones. */
+function otherCases(random: CaseRandom): OpCase[] {
+  return OTHER_FORMATS.map((name, i) =>
+    matmulCase(random, { ...rowsOfBlocks(name, 2), rows: 1 + 2 * (i % 2), outputs: 9 })
+  );
+}
+
+function roundedCases(random: CaseRandom): OpCase[] {
+  return ROUNDED_FORMATS.flatMap((format) =>
+    [...SIZES, [131, 50, 4] as const].map(([rows, outputs, blocks]) => {
+      const opCase = quantized(matmulCase(random, { format, rows, outputs, columns: 32 * blocks }));
+      return { ...opCase, name: `rounded ${opCase.name}`, attributes: { rounded: true } };
+    })
+  );
+}
+
+/** One matmul case of any format and size; odd numbers of outputs get a bias. */
+export function matmulCase(
+  random: CaseRandom,
+  size: {
+    readonly format: string;
+    readonly rows: number;
+    readonly outputs: number;
+    readonly columns: number;
+  },
+): OpCase {
+  const { format, rows, outputs, columns } = size;
+  return {
+    name: `${format}, [${rows}, ${columns}] · [${outputs}, ${columns}]ᵀ`,
+    inputs: [
+      random.input([ROWS, columns], { M: rows }),
+      random.weight(format, [outputs, columns]),
+      outputs % 2 ? random.weight("F32", [outputs]) : undefined,
+    ],
+    bindings: { M: rows },
+  };
+}
+
+/** The same case with 8-bit rows. */
+export function quantized({ inputs: [x, ...rest], name, ...others }: OpCase): OpCase {
+  return {
+    ...others,
+    name: `8-bit rows, ${name}`,
+    inputs: [{ ...x, role: "quantized" } as CaseInput, ...rest],
+    // A rounding tie may fall the other way where a kernel multiplies by 1 / scale.
+    tolerance: { ofLargest: 2e-3, reason: "one 8-bit step of one activation" },
+  };
+}
+
+/** Cases of products, with something to add to them. */
+function withResidual(random: CaseRandom, cases: readonly OpCase[]): OpCase[] {
+  return cases.map(({ inputs: [x, weight, bias], name, ...rest }) => ({
+    ...rest,
+    name: `residual, ${name}`,
+    inputs: [x, weight, bias, random.input([x!.shape[0]!, weight!.shape[0]!], rest.bindings)],
+  }));
+}
+
+const LF8_SIZES = [[0, 5, 1], [1, 1, 1], [1, 33, 3], [3, 16, 2], [7, 50, 1]] as const;
+
+function lf8Case(
+  random: CaseRandom,
+  [rows, outputs, groups]: readonly [rows: number, outputs: number, groups: number],
+): OpCase {
+  const columns = groups * LF8_GROUP, bytes = lf8RowBytes(columns);
+  const x = new Uint8Array(rows * bytes), weight = new Uint8Array(outputs * bytes);
+  for (let m = 0; m < rows; m++) quantizeLf8Row(random.normal(columns), x.subarray(m * bytes));
+  getFormat("LF8").encode!(random.normal(outputs * columns), weight);
+  return {
+    name: `LF8 on both sides, [${rows}, ${columns}] · [${outputs}, ${columns}]ᵀ`,
+    inputs: [
+      { role: "input", dtype: "u8", shape: [ROWS, bytes], data: x },
+      { role: "input", dtype: "u8", shape: [outputs, bytes], data: weight },
+      outputs % 2 ? random.weight("F32", [outputs]) : undefined,
+    ],
+    bindings: { M: rows },
+  };
+}
+
+function activation(i: number): string {
+  return ACTIVATION_NAMES[i % ACTIVATION_NAMES.length]!;
+}
+
+function gatedCases(random: CaseRandom): OpCase[] {
+  return ["Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K"].flatMap((format, f) =>
+    ([[0, 32], [1, 32], [1, 96], [3, 64], [6, 32], [13, 64]] as const).map(([rows, width], i) => {
+      const columns = getFormat(format).blockSize * (1 + i % 2);
+      const x = random.input([ROWS, columns], { M: rows });
+      return {
+        name: `gated ${format}, [${rows}, ${columns}] · [2 · ${width}, ${columns}]ᵀ`,
+        inputs: [
+          { ...x, role: "quantized" } as CaseInput,
+          random.weight(format, [2 * width, columns]),
+          i % 2 ? random.weight("F32", [2 * width]) : undefined,
+        ],
+        attributes: { gate: activation(f + i), to: "q8" },
+        bindings: { M: rows },
+        tolerance: {
+          ofLargest: 1 / 60,
+          reason: "one 8-bit step of the result, and one of an activation before the gate",
+        },
+      };
+    })
+  );
+}
+
+/** Outputs are multiples of 64. */
+function normedCases(random: CaseRandom): OpCase[] {
+  const sizes = [
+    ["Q4_0", 64, 128, 0],
+    ["Q4_0", 64, 128, 1],
+    ["Q4_K", 256, 192, 1],
+    ["Q6_K", 512, 64, 3],
+    ["Q4_1", 96, 128, 12],
+    ["Q8_0", 576, 64, 1],
+  ] as const;
+  return sizes.map(([format, columns, outputs, rows], i) => ({
+    name: `normed ${format}, [${rows}, ${columns}] · [${outputs}, ${columns}]ᵀ`,
+    inputs: [
+      random.input([ROWS, columns], { M: rows }),
+      random.weight(format, [outputs, columns]),
+      i % 3 ? random.weight("F32", [outputs]) : undefined,
+      undefined,
+      i % 2 ? random.weight("F32", [columns]) : undefined,
+    ],
+    attributes: { normed: true, epsilon: 1e-5, base: i === 3 ? 1 : 0 },
+    bindings: { M: rows },
+    tolerance: { ofLargest: 5e-3, reason: "one 8-bit step of some activations" },
+  }));
+}

@@ -1,0 +1,61 @@
+// Values in 8-bit rows (spec LF-3, MD-11): signed codes in groups of 32. A group's scale is its largest magnitude / 127
+// in float32; q = x / scale rounded to nearest, ties to even, within ±127. The bytes in memory are a backend's business
+// (quant/q8_activation.ts); here a q8 value is the numbers it stands for.
+
+import { Q8_GROUP } from "../../quant/q8_activation.ts";
+import type { DataType, TensorType } from "../graph/graph.ts";
+import { type AttributeRule, choice } from "./attributes.ts";
+import { getElement, type HostTensor, setElement } from "./host_tensor.ts";
+import type { Tolerance } from "./op_case.ts";
+import { roundToEven } from "./quantization.ts";
+import { lastDim, requireStatic } from "./shape_rules.ts";
+
+/** Attribute of ops that can write their result as 8-bit rows. */
+export const RESULT_TYPE: AttributeRule<"f32" | "q8"> = choice(["f32", "q8"], "f32");
+
+/**
+ * The quantised type of a float type.
+ *
+ * @throws {RangeError} If rows are not a known multiple of 32 long.
+ */
+export function inferQ8(x: TensorType): TensorType {
+  const width = requireStatic(lastDim(x), "the last dim of x");
+  if (width === 0 || width % Q8_GROUP !== 0) {
+    throw new RangeError(`the last dim of x must be a multiple of ${Q8_GROUP}: it is ${width}`);
+  }
+  return { dtype: "q8", shape: x.shape };
+}
+
+/** The type of a result that is computed as floats and written as `to`. */
+export function resultOf(x: Pick<TensorType, "shape">, to: DataType): TensorType {
+  const floats: TensorType = { dtype: "f32", shape: x.shape };
+  return to === "q8" ? inferQ8(floats) : floats;
+}
+
+/** The definition; `x` and `out` may be one tensor. */
+export function quantizeGroups(x: HostTensor, out: HostTensor): void {
+  for (let group = 0; group < x.data.length; group += Q8_GROUP) {
+    let largest = 0;
+    for (let i = 0; i < Q8_GROUP; i++) {
+      largest = Math.max(largest, Math.abs(getElement(x, group + i)));
+    }
+    const scale = Math.fround(largest / 127);
+    for (let i = 0; i < Q8_GROUP; i++) {
+      const ratio = scale === 0 ? 0 : Math.fround(getElement(x, group + i) / scale);
+      const quantized = Math.min(127, Math.max(-127, roundToEven(ratio)));
+      setElement(out, group + i, quantized * scale);
+    }
+  }
+}
+
+/** Sizes of the cases of ops that quantise. */
+export const q8Sizes: readonly { readonly rows: number; readonly width: number }[] = [
+  ...[0, 1, 2, 7].map((rows) => ({ rows, width: 64 })),
+  ...[32, 96, 128, 576].map((width) => ({ rows: 3, width })),
+];
+
+/** Of results in 8-bit rows. */
+export const Q8_STEP: Tolerance = {
+  ofLargest: 1 / 126,
+  reason: "one 8-bit step where a rounding tie falls the other way",
+};

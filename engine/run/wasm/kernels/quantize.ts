@@ -1,0 +1,57 @@
+// WASM kernels of `quantize`, best first.
+
+import { q8RowBytes } from "../../../../quant/q8_activation.ts";
+import { ACTIVATION_KINDS } from "../../../../wasm/opcodes_activation.ts";
+import type { ActivationName } from "../../../ops/activations.ts";
+import { emit, inputAddress, outputAddress, rowsOf, rowsOfChunk } from "../lower/lower.ts";
+import { lastDim } from "../../../ops/shape_rules.ts";
+import type { WasmKernel, WasmLowering } from "../kernel.ts";
+
+/** The floats of a chunk (wasm/assembly/matmul/quantize.ts). */
+export const SCRATCH_BYTES: number = 4 * 512;
+
+/** Kernels of `quantize`. */
+export const quantizeKernels: readonly WasmKernel[] = [
+  {
+    name: "quantize_q8",
+    inRowChunks: true,
+    when: ({ node: { attributes: { format, activation } } }) =>
+      format === "q8" && activation === "none",
+    lower(lowering) {
+      const { x, y, rows, columns } = rowOperands(lowering);
+      const group = rowsOfChunk(lowering.node.inputs[0]!);
+      emit(lowering, "quantize_q8", { x, y, rows, columns, group, row_bytes: q8RowBytes(columns) });
+    },
+  },
+  {
+    name: "activation_q8",
+    when: ({ node: { attributes: { format, activation } } }) =>
+      format === "q8" && activation !== "none",
+    lower(lowering) {
+      const operands = rowOperands(lowering);
+      emit(lowering, "activation_q8", {
+        ...operands,
+        row_bytes: q8RowBytes(operands.columns),
+        kind: ACTIVATION_KINDS[lowering.node.attributes.activation as ActivationName],
+        scratch: lowering.scratch(SCRATCH_BYTES),
+        scratch_bytes: SCRATCH_BYTES,
+      });
+    },
+  },
+  {
+    name: "quantize_lf8",
+    when: ({ node: { attributes: { format, activation } } }) =>
+      format === "lf8" && activation === "none",
+    lower: (lowering) => emit(lowering, "quantize_lf8", rowOperands(lowering)),
+  },
+];
+
+function rowOperands(lowering: WasmLowering) {
+  const { inputs: [x] } = lowering.node;
+  return {
+    x: inputAddress(lowering, 0),
+    y: outputAddress(lowering),
+    rows: rowsOf(x!),
+    columns: lastDim(x!) as number,
+  };
+}
