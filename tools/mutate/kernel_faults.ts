@@ -95,7 +95,7 @@ export const kernelFaults: readonly FaultGroup[] = [
   {
     file: "wasm/assembly/matmul/quantize.ts",
     tests: ops,
-    name: "quantize_q8 on wasm",
+    name: "quantize on wasm",
     faults: [[
       "a negative extreme is overlooked",
       "return i32x4.max_u(a, f32x4.abs(b));",

@@ -173,7 +173,7 @@ export async function loadGraph(
   if (access && threads !== undefined) {
     throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
   }
-  const { backend, ...support } = await openDevice(device === "auto" ? "wasm" : device, {
+  const { backend } = await openDevice(device === "auto" ? "wasm" : device, {
     threads,
     profile,
     gpu: options.gpu,
