@@ -75,6 +75,28 @@ const LEFT = `subgroup_matrix_left<f16, ${UNIT}, ${UNIT}>`;
 const RIGHT = `subgroup_matrix_right<f16, ${UNIT}, ${UNIT}>`;
 const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
 
+/** What the parts of the text share. */
+interface Parts {
+  readonly layout: CodeLayout;
+  /** Rows and outputs of a tile. */
+  readonly rows: number;
+  readonly lines: number;
+  /** Steps of all columns. */
+  readonly groups: number;
+  /** Halves of steps of x, and lines of the weight, that the invocations share out. */
+  readonly xItems: { readonly items: number; readonly threads: number };
+  readonly wItems: { readonly items: number; readonly threads: number };
+}
+
+function partsOf(params: GemmMatrixParams): Parts {
+  const layout = codeLayout(params.layout);
+  if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
+  const rows = matrixRows(params), lines = matrixOutputs(params);
+  const threads = params.subgroupSize * params.down * params.across;
+  const xItems = { items: 2 * rows, threads }, wItems = { items: lines, threads };
+  return { layout, rows, lines, groups: params.columns / STEP, xItems, wItems };
+}
+
 /**
  * The shader; bindings x, the planes of the weight, y [splits, rows, outputs]; workgroups: row tiles, line tiles,
  * splits. As those of tile.ts.
@@ -83,15 +105,11 @@ const RESULT = `subgroup_matrix_result<f32, ${UNIT}, ${UNIT}>`;
  */
 export function gemmMatrix(params: GemmMatrixParams): Shader {
   const { columns, down, across, unitRows, unitOutputs, subgroupSize } = params;
-  const layout = codeLayout(params.layout);
-  if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
-  const reader = codeReader(layout, `${columns / STEP}u`);
-  const rows = matrixRows(params), lines = matrixOutputs(params);
-  const threads = subgroupSize * down * across;
-  const groups = columns / STEP;
+  const parts = partsOf(params);
+  const { layout, rows, lines, groups, xItems, wItems } = parts, { threads } = xItems;
+  const reader = codeReader(layout, `${groups}u`);
   const sums = (text: (i: number, j: number) => string) =>
     list(unitRows * unitOutputs, (n) => text(Math.floor(n / unitOutputs), n % unitOutputs));
-  const xItems = { items: 2 * rows, threads }, wItems = { items: lines, threads };
   const perThread = ({ items }: { readonly items: number }) => Math.ceil(items / threads);
   return {
     name: `matmul_matrix_${params.layout}`,
@@ -151,112 +169,114 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
       list(perThread(wItems), (i) =>
         `var w_codes${i}: Codes; var w_scales${i}: ${scaleType(layout)};`)
     }
-        ${fetch("begin")}
+        ${fetch(parts, "begin")}
         for (var step = begin; step < end; step++) {
-          ${fill()}
+          ${fill(parts)}
           workgroupBarrier();
-          ${fetch("min(step + 1u, end - 1u)")}
-          ${list(STEP / UNIT, multiply)}
+          ${fetch(parts, "min(step + 1u, end - 1u)")}
+          ${list(STEP / UNIT, (k) => multiply(params, k))}
           workgroupBarrier();
         }
-        ${sums(store)}
+        ${sums((i, j) => store(params, i, j))}
       }
     `,
   };
+}
 
-  function fetch(step: string): string {
-    return wgsl`
-      {
-        let next = ${step};
-        ${
-      shared(xItems, (item, i) =>
-        wgsl`
-          let row = min(row_tile + ${item} / 2u, params.rows - 1u);
-          x_codes${i} = x_half_codes(row, 2u * next + ${item} % 2u);
-          x_scale${i} = f16(x_scales(row, next).x * x_inverse[${item} / 2u]);
-        `)
-    }
-        ${
-      shared(wItems, (item, i) =>
-        wgsl`
-          let line = min(line_tile + ${item}, params.lines - 1u);
-          w_codes${i} = weight_codes(line * ${groups}u + next);
-          w_scales${i} = weight_scales(line * ${groups}u + next);
-        `)
-    }
-      }
-    `;
-  }
-
-  function fill(): string {
-    return wgsl`
+/** Reads what a step needs into registers. */
+function fetch({ groups, xItems, wItems }: Parts, step: string): string {
+  return wgsl`
+    {
+      let next = ${step};
       ${
-      shared(xItems, (item, i) =>
-        wgsl`
-          let at = (${item} / 2u) * ${STRIDE / 4}u + (${item} % 2u) * 4u;
+    shared(xItems, (item, i) =>
+      wgsl`
+        let row = min(row_tile + ${item} / 2u, params.rows - 1u);
+        x_codes${i} = x_half_codes(row, 2u * next + ${item} % 2u);
+        x_scale${i} = f16(x_scales(row, next).x * x_inverse[${item} / 2u]);
+      `)
+  }
+      ${
+    shared(wItems, (item, i) =>
+      wgsl`
+        let line = min(line_tile + ${item}, params.lines - 1u);
+        w_codes${i} = weight_codes(line * ${groups}u + next);
+        w_scales${i} = weight_scales(line * ${groups}u + next);
+      `)
+  }
+    }
+  `;
+}
+
+/** Writes what was read as tiles of halves. */
+function fill({ layout, xItems, wItems }: Parts): string {
+  return wgsl`
+    ${
+    shared(xItems, (item, i) =>
+      wgsl`
+        let at = (${item} / 2u) * ${STRIDE / 4}u + (${item} % 2u) * 4u;
+        ${
+        list(4, (q) =>
+          `x_tile[at + ${q}u] = halves(x_codes${i}.${
+            "xyzw"[q]
+          } ^ 0x80808080u, 128h) * x_scale${i};`)
+      }
+      `)
+  }
+    ${
+    shared(wItems, (item, i) =>
+      wgsl`
+        let at = ${item} * ${STRIDE / 4}u;
+        ${list(8, (q) => `w_tile[at + ${q}u] = ${weightHalves(layout, i, q)};`)}
+      `)
+  }
+  `;
+}
+
+function multiply({ unitRows, unitOutputs }: MatrixTile, k: number): string {
+  const from = (tile: string, matrix: string, order: string, line: string) =>
+    `subgroupMatrixLoad<${matrix}, ${order}>(&${tile}, (${line}) * ${STRIDE / 4}u + ` +
+    `${k * UNIT / 4}u, ${STRIDE / 4}u)`;
+  return wgsl`
+    {
+      ${
+    list(
+      unitRows,
+      (i) => `let left${i} = ${from("x_tile", LEFT, "row_major", `first_row + ${UNIT * i}u`)};`,
+    )
+  }
+      ${
+    list(unitOutputs, (j) =>
+      wgsl`
+        {
+          let right = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};
           ${
-          list(4, (q) =>
-            `x_tile[at + ${q}u] = halves(x_codes${i}.${
-              "xyzw"[q]
-            } ^ 0x80808080u, 128h) * x_scale${i};`)
-        }
-        `)
-    }
-      ${
-      shared(wItems, (item, i) =>
-        wgsl`
-          let at = ${item} * ${STRIDE / 4}u;
-          ${list(8, (q) => `w_tile[at + ${q}u] = ${weightHalves(layout!, i, q)};`)}
-        `)
-    }
-    `;
-  }
-
-  function multiply(k: number): string {
-    const from = (tile: string, matrix: string, order: string, line: string) =>
-      `subgroupMatrixLoad<${matrix}, ${order}>(&${tile}, (${line}) * ${STRIDE / 4}u + ` +
-      `${k * UNIT / 4}u, ${STRIDE / 4}u)`;
-    return wgsl`
-      {
-        ${
-      list(
-        unitRows,
-        (i) => `let left${i} = ${from("x_tile", LEFT, "row_major", `first_row + ${UNIT * i}u`)};`,
-      )
-    }
-        ${
-      list(unitOutputs, (j) =>
-        wgsl`
-          {
-            let right = ${from("w_tile", RIGHT, "col_major", `first_line + ${UNIT * j}u`)};
-            ${
-          list(unitRows, (i) =>
-            `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left${i}, right, sum${i}_${j});`)
-        }
-          }
-        `)
-    }
+        list(unitRows, (i) =>
+          `sum${i}_${j} = subgroupMatrixMultiplyAccumulate(left${i}, right, sum${i}_${j});`)
       }
-    `;
-  }
-
-  // What a matrix holds where is its own affair: it goes through memory, where rows get their scale.
-  function store(i: number, j: number): string {
-    return wgsl`
-      subgroupMatrixStore<row_major>(&y_tile, subgroup * ${UNIT * UNIT}u, sum${i}_${j}, ${UNIT}u);
-      workgroupBarrier();
-      for (var at = lane; at < ${UNIT * UNIT}u; at += ${subgroupSize}u) {
-        let member = first_row + ${UNIT * i}u + at / ${UNIT}u;
-        let row = row_tile + member;
-        let line = line_tile + first_line + ${UNIT * j}u + at % ${UNIT}u;
-        if (row < params.rows && line < params.lines) {
-          y[(id.z * params.rows + row) * params.outputs + params.first + line] =
-            y_tile[subgroup * ${UNIT * UNIT}u + at] * x_top[member];
         }
-      }
-      workgroupBarrier();
-    `;
+      `)
   }
+    }
+  `;
+}
+
+// What a matrix holds where is its own affair: it goes through memory, where rows get their scale.
+function store({ subgroupSize }: GemmMatrixParams, i: number, j: number): string {
+  return wgsl`
+    subgroupMatrixStore<row_major>(&y_tile, subgroup * ${UNIT * UNIT}u, sum${i}_${j}, ${UNIT}u);
+    workgroupBarrier();
+    for (var at = lane; at < ${UNIT * UNIT}u; at += ${subgroupSize}u) {
+      let member = first_row + ${UNIT * i}u + at / ${UNIT}u;
+      let row = row_tile + member;
+      let line = line_tile + first_line + ${UNIT * j}u + at % ${UNIT}u;
+      if (row < params.rows && line < params.lines) {
+        y[(id.z * params.rows + row) * params.outputs + params.first + line] =
+          y_tile[subgroup * ${UNIT * UNIT}u + at] * x_top[member];
+      }
+    }
+    workgroupBarrier();
+  `;
 }
 
 /** A quad of weight number `i` of an invocation: their numbers, as `vec4<f16>`. */
