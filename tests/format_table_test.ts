@@ -1,14 +1,8 @@
 // README's table of number formats says what the formats and the measured lines say.
 
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { formats } from "../quant/mod.ts";
-import { formatRows, HEADINGS } from "../tools/formats/rows.ts";
-import { readmeWithFormats } from "../tools/formats.ts";
-import { readReadme } from "../tools/support/made_table.ts";
-
-Deno.test("README's table of formats is what `deno run -A tools/formats.ts` writes", () => {
-  assert(readmeWithFormats() === readReadme(), "README.md is stale: deno run -A tools/formats.ts");
-});
+import { formatRows, HEADINGS } from "../tools/build/format_rows.ts";
 
 Deno.test("every format with an encoder has a row with its bits and an error that falls with them", () => {
   const rows = new Map(formatRows().map((row) => [row[0]!, row]));

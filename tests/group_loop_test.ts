@@ -2,7 +2,7 @@
 // never single elements.
 
 import { assert, assertEquals } from "@std/assert";
-import { compileVariant, sources } from "../tools/build.ts";
+import { compileVariant, sources } from "../tools/build/wasm.ts";
 import { KERNEL_LAYOUTS, TERNARY } from "../wasm/gen/kernel_layouts.ts";
 
 const STYLES = { RELAXED: ["pair", "dot"], BASELINE: ["plain"] } as const;

@@ -1,140 +1,60 @@
-// `deno task build`: compiles wasm/assembly with AssemblyScript inside Deno, once for baseline SIMD and
-// once for relaxed SIMD, and writes each into a wasm/kernels_*.gen.json as base64. The result is committed, so
-// that a script needs neither a build step nor read permission; `--check` says whether it is up to date
-// by comparing the hash of everything that the compiler sees.
+// `deno task build`: writes the files that are made from others, as tools/build/generators.ts lists them; `--check` says
+// which are stale, without a network and without compiling anything.
 
-import asc from "assemblyscript/asc";
 import { UsageError } from "../engine/cli/args.ts";
-import { GENERATED } from "../wasm/gen/mod.ts";
-import { CONTROL } from "../wasm/layout.ts";
+import { type Generator, GENERATORS } from "./build/generators.ts";
+import { compileVariant, sources, VARIANT_NAMES } from "./build/wasm.ts";
 import { runTask } from "./support/task.ts";
 
-const ROOT = new URL("../wasm/", import.meta.url);
-/** Where a variant goes: files of their own, since a process needs one of them, and JSON, which costs no compiler. */
-const target = (variant: string) => new URL(`kernels_${variant.toLowerCase()}.gen.json`, ROOT);
-// Not -O3: it sinks the sums of a kernel into one long expression, whose loads V8 then does first and
-// spills; hot tiles lose 30 % (wasm/gen/tiles.ts).
-const OPTIONS = [
-  ...["index.ts", "-o", "kernels.wasm", "-O1", "--runtime", "stub", "--noAssert"],
-  ...["--importMemory", "--sharedMemory", "--initialMemory", "2", "--maximumMemory", "65536"],
-  ...[
-    "--memoryBase",
-    String(CONTROL.END),
-    "--use",
-    "abort=",
-    "--enable",
-    "simd",
-    "--enable",
-    "threads",
-  ],
-];
-const VARIANTS: Readonly<Record<string, readonly string[]>> = {
-  BASELINE: [],
-  RELAXED: ["--enable", "relaxed-simd"],
-};
+const NAMES = GENERATORS.map(({ name }) => name);
 
 const LINE = {
   name: "deno task build",
-  summary: "Compiles wasm/assembly into wasm/kernels_*.gen.json.",
+  summary: "Writes the files that are made from others: compiled kernels, tables, a schema.",
+  positionals: ["[NAME…]"],
   flags: {
-    check: {
-      type: "boolean",
-      help: "compile nothing; fail when wasm/kernels_*.gen.json are older than their sources",
-    },
+    check: { type: "boolean", help: "write nothing; fail when one is not what its sources say" },
     text: {
       type: "string",
-      choices: ["BASELINE", "RELAXED"],
+      choices: VARIANT_NAMES,
       help: "print the WebAssembly text of a variant, for reading",
     },
   },
   examples: [
-    ["deno task build", "after a change in wasm/assembly"],
+    [
+      "deno task build",
+      "after a change in wasm/assembly, a spec, a number format or a sampling step",
+    ],
     ["deno task build --check", "what the gate does"],
+    ["deno task build families", "README's table of families alone"],
   ],
+  notes: [GENERATORS.map(({ name, files }) => `${name}: ${files}`).join("; ") + "."],
 } as const;
 
-/** Every source text by the path under which the compiler asks for it. */
-export async function sources(): Promise<Map<string, string>> {
-  const names: string[] = [];
-  const walk = async (folder: string): Promise<void> => {
-    for await (const { name, isDirectory } of Deno.readDir(new URL(`assembly/${folder}`, ROOT))) {
-      if (isDirectory) await walk(`${folder}${name}/`);
-      if (name.endsWith(".ts")) names.push(folder + name);
-    }
-  };
-  await walk("");
-  const texts = new Map<string, string>();
-  for (const name of names.sort()) {
-    texts.set(name, await Deno.readTextFile(new URL(`assembly/${name}`, ROOT)));
+function chosen(names: readonly string[]): readonly Generator[] {
+  const unknown = names.find((name) => !NAMES.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`Nothing is called ${unknown}: ${NAMES.join(", ")}`);
   }
-  for (const name of Object.keys(GENERATED).sort()) {
-    texts.set(`generated/${name}.ts`, GENERATED[name]!());
-  }
-  return texts;
+  return names.length === 0 ? GENERATORS : GENERATORS.filter(({ name }) => names.includes(name));
 }
 
-/** SHA-256 over options and sources, in hexadecimal. */
-export async function sourceHash(texts: ReadonlyMap<string, string>): Promise<string> {
-  const all = JSON.stringify([asc.version, OPTIONS, VARIANTS, [...texts]]);
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(all));
-  return new Uint8Array(digest).toHex();
-}
-
-/** Compiles one variant; returns the module's bytes, or its text. */
-export async function compileVariant(
-  texts: ReadonlyMap<string, string>,
-  variant: string,
-  text = false,
-): Promise<Uint8Array | string> {
-  const outputs = new Map<string, Uint8Array | string>();
-  const format = text ? ["-t", "kernels.wat"] : [];
-  const { error, stderr } = await asc.main([...OPTIONS, ...VARIANTS[variant]!, ...format], {
-    readFile: (name: string) => texts.get(name) ?? null,
-    writeFile: (name: string, contents: Uint8Array | string) => {
-      outputs.set(name, contents);
-    },
-    listFiles: () => [],
-  });
-  const output = outputs.get(text ? "kernels.wat" : "kernels.wasm");
-  if (error !== null || output === undefined) {
-    throw new Error(`Cannot compile wasm/assembly (${variant}): ${error}\n${stderr}`);
-  }
-  return output;
-}
-
-async function build(): Promise<void> {
-  const start = performance.now();
-  const texts = await sources();
-  const hash = await sourceHash(texts);
-  for (const variant of Object.keys(VARIANTS)) {
-    const bytes = await compileVariant(texts, variant) as Uint8Array;
-    console.log(`${variant.toLowerCase()}: ${bytes.length} bytes`);
-    const content = { sourceHash: hash, module: bytes.toBase64() };
-    await Deno.writeTextFile(target(variant), JSON.stringify(content, undefined, 1) + "\n");
-  }
-  console.log(
-    `wasm/kernels_*.gen.json written in ${((performance.now() - start) / 1e3).toFixed(1)} s`,
-  );
-}
-
-async function check(): Promise<number> {
-  const expected = await sourceHash(await sources());
-  for (const variant of Object.keys(VARIANTS)) {
-    const current = await Deno.readTextFile(target(variant)).catch(() => "");
-    if (current.includes(`"${expected}"`)) continue;
-    console.error(`error: ${target(variant).pathname} is stale. Run: deno task build`);
-    return 1;
-  }
-  console.log("wasm/kernels_*.gen.json are up to date");
-  return 0;
-}
-
-if (import.meta.main) {
-  await runTask(LINE, async ({ flags }) => {
-    if (flags.check && flags.text) throw new UsageError("--check and --text exclude each other");
-    if (flags.check) return await check();
-    if (flags.text) console.log(await compileVariant(await sources(), flags.text, true));
-    else await build();
+await runTask(LINE, async ({ positionals, flags: { check, text } }) => {
+  if (check && text) throw new UsageError("--check and --text exclude each other");
+  if (text) {
+    console.log(await compileVariant(await sources(), text, true));
     return 0;
-  });
-}
+  }
+  let code = 0;
+  for (const { name, files, stale, write } of chosen(positionals)) {
+    const paths = await stale();
+    if (paths.length > 0 && check) {
+      console.error(`error: ${paths.join(", ")} is stale. Run: deno task build ${name}`);
+      code = 1;
+    } else if (paths.length > 0 || (!check && name === "wasm")) {
+      await write();
+      console.log(`${name}: written, ${files}`);
+    } else console.log(`${name}: up to date`);
+  }
+  return code;
+});

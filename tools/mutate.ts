@@ -125,7 +125,7 @@ async function tryFault(copy: string, fault: Fault): Promise<boolean | undefined
   try {
     Deno.writeTextFileSync(`${copy}/${fault.file}`, texts[0]!.replace(fault.from, () => fault.to));
     if (isKernel(fault)) {
-      const built = await run(copy, ["run", "--allow-all", "tools/build.ts"]);
+      const built = await run(copy, ["run", "--allow-all", "tools/build.ts", "wasm"]);
       if (built.code !== 0) {
         console.error(`error: ${fault.file}, "${fault.to}" does not compile\n${built.output}`);
         return undefined;

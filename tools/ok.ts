@@ -6,7 +6,7 @@ import { sources } from "./test.ts";
 
 const LINE = {
   name: "deno task ok",
-  summary: "The whole gate: format, lint, types, docs, WASM up to date, tests with leak tracing.",
+  summary: "The whole gate: format, lint, types, docs, generated files, tests with leak tracing.",
   flags: {
     "fail-fast": { type: "boolean", help: "stop at the first step that fails" },
     "no-tests": { type: "boolean", help: "everything but the tests" },
@@ -35,7 +35,7 @@ function steps(tests: boolean): Step[] {
       args: ["check", "--quiet", "--config", OUTSIDE, "tests/outside/main.ts"],
     },
     { name: "docs", args: ["doc", "--lint", "--quiet", "mod.ts"] },
-    { name: "wasm is up to date", args: ["task", "--quiet", "build", "--check"] },
+    { name: "generated files are up to date", args: ["task", "--quiet", "build", "--check"] },
     ...tests ? [{ name: "tests", args: ["task", "--quiet", "test", "--trace-leaks"] }] : [],
   ];
 }

@@ -1,5 +1,5 @@
-// Chooses the spec of a file among those of this folder. table.gen.json holds them all: `deno run -A
-// tools/families.ts` writes it from the folder, so that a new architecture is a JSON file and no line of code.
+// Chooses the spec of a file among those of this folder. table.gen.json holds them all: `deno task
+// build` writes it from the folder, so that a new architecture is a JSON file and no line of code.
 // Nothing else in the engine knows a name.
 
 import { UnsupportedError } from "../../errors.ts";

@@ -5,13 +5,14 @@
 import { createRandom, nextDouble } from "../../engine/decode/sampling/random.ts";
 import { findFormat, formatBytes, formats, type NumberFormat } from "../../quant/mod.ts";
 import { ROOT } from "../support/task.ts";
+import { alignedTable } from "./readme_table.ts";
 
 /** Columns of the table. */
 export const HEADINGS: readonly string[] = [
   ...["format", "bits", "GGUF", "error", "SmolLM2", "Gemma 3", "WASM", "GPU"],
 ];
 /** Those that hold numbers. */
-export const NUMBERS: readonly number[] = [1, 3, 4, 5, 6, 7];
+const NUMBERS: readonly number[] = [1, 3, 4, 5, 6, 7];
 
 /** Length of rows where the block is a row. */
 const ROW = 1024;
@@ -22,6 +23,16 @@ const SPREAD = 0.05;
 const WIDENED: readonly string[] = ["smollm2-135m"];
 /** Formats that are scratch of a product, or plain numbers that are no weights. */
 const LEFT_OUT = /^(Q8_K|Q8_1|I8|I16|I32|I64|F64|NB4)$/;
+
+/** The table, aligned as `deno fmt` aligns it. */
+export function formatsTable(): string {
+  const rows = formatRows();
+  // Columns that nobody has measured are left out.
+  const filled = HEADINGS.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== ""));
+  const pick = <T>(cells: readonly T[]) => filled.map((i) => cells[i]!);
+  const right = filled.flatMap((column, i) => NUMBERS.includes(column) ? [i] : []);
+  return alignedTable(pick(HEADINGS), rows.map(pick), right);
+}
 
 /** A row a format, from many bits to few. */
 export function formatRows(): string[][] {

@@ -1,13 +1,11 @@
-// Markdown tables that tools write into README, between two comments that say which tool.
+// Markdown tables that `deno task build` writes into README, between two comments.
 
-import { ROOT } from "./task.ts";
+import { ROOT } from "../support/task.ts";
 
-/** README's text with a table in its place. @throws {Error} If the place is not marked. */
-export function withTable(
-  text: string,
-  { name, tool, table }: { readonly name: string; readonly tool: string; readonly table: string },
-): string {
-  const [first, last] = [`<!-- ${name}: written by ${tool} -->`, `<!-- end of ${name} -->`];
+/** README with a table in its place. @throws {Error} If the place is not marked. */
+export function readmeWith(name: string, table: string): string {
+  const text = readReadme();
+  const [first, last] = [`<!-- ${name}: written by deno task build -->`, `<!-- end of ${name} -->`];
   const [begin, end] = [text.indexOf(first), text.indexOf(last)];
   if (begin < 0 || end < begin) throw new Error(`README.md: no "${first}" before "${last}"`);
   return `${text.slice(0, begin + first.length)}\n\n${table}\n${text.slice(end)}`;

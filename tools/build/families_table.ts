@@ -4,7 +4,7 @@
 
 import type { SpecFile } from "../../engine/models/specs/mod.ts";
 import { INFERFLOW_CONFIGURATIONS } from "../../tests/support/inferflow_configurations.ts";
-import { alignedTable } from "../support/made_table.ts";
+import { alignedTable } from "./readme_table.ts";
 import { ROOT } from "../support/task.ts";
 import { specFileNames } from "./spec_table.ts";
 
