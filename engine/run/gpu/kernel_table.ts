@@ -24,7 +24,7 @@ import {
   gpuTriluKernels,
 } from "./lower/index.ts";
 import { gpuExpertMatmulKernels, gpuMatmulKernels } from "./lower/matmul.ts";
-import { gpuGatedMatmulKernels } from "./lower/matmul_glu.ts";
+import { gpuFusedMatmulKernels } from "./lower/matmul_fused.ts";
 import { gpuRouteKernels, gpuSpanAttentionKernels } from "./lower/mixed.ts";
 import {
   gpuConvKernels,
@@ -35,7 +35,6 @@ import {
   gpuPoolKernels,
   gpuReduceKernels,
 } from "./lower/network.ts";
-import { gpuNormedMatmulKernels } from "./lower/norm_matmul.ts";
 import { gpuGluQ8Kernels, gpuQuantizeKernels, gpuRmsNormQ8Kernels } from "./lower/quantize.ts";
 import { gpuResizeKernels } from "./lower/resize.ts";
 import { gpuRopeAppendKernels } from "./lower/rope_append.ts";
@@ -87,7 +86,7 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   join_columns: gpuJoinColumnsKernels,
   kv_append: [gpuKvAppend],
   layer_norm: gpuLayerNormKernels,
-  matmul: [...gpuMatmulKernels, ...gpuGatedMatmulKernels, ...gpuNormedMatmulKernels],
+  matmul: [...gpuMatmulKernels, ...gpuFusedMatmulKernels],
   matmul_nd: gpuMatmulNdKernels,
   max_pool: gpuMaxPoolKernels,
   mul: gpuBinaryKernels("mul"),

@@ -24,8 +24,11 @@ import { besidesProduct } from "../../../ops/records/matmul.ts";
 import { isBetween } from "./choice.ts";
 import { matrixTile, splitsOf, type TileProduct, vectorTile } from "./tiles.ts";
 
-/** How sums of few rows are added up. */
-export type Style = "subgroup" | "workgroup";
+/** How sums of few rows are added up, best first. */
+export const STYLES = ["subgroup", "workgroup"] as const;
+
+/** One of them. */
+export type Style = typeof STYLES[number];
 
 /** What is multiplied. */
 export interface Arithmetic {
@@ -65,7 +68,11 @@ export const INTEGERS: Arithmetic = {
         })),
 };
 
-function matmulKernel(besides: "" | "residual", arithmetic: Arithmetic, style: Style): GpuKernel {
+function matmulKernel({ besides, arithmetic, style }: {
+  readonly besides: "" | "residual";
+  readonly arithmetic: Arithmetic;
+  readonly style: Style;
+}): GpuKernel {
   const form = besides === "residual" ? "matmul_add" : "matmul";
   return {
     name: `gpu_${form}_${arithmetic.name}_${style}`,
@@ -74,7 +81,7 @@ function matmulKernel(besides: "" | "residual", arithmetic: Arithmetic, style: S
         takesRows(node, arithmetic) && hasStyle(capabilities, style);
     },
     lower(lowering) {
-      lowerFew(lowering, arithmetic, style);
+      lowerFew(lowering, arithmetic, { style, least: 1 });
       lowerMany(lowering, arithmetic);
     },
   };
@@ -104,12 +111,17 @@ export function rowsOfX({ node: { inputs: [x] } }: GpuLowering): Dim {
   return product(x!.shape.slice(0, -1));
 }
 
-/** Emits the products for `least` and more rows that are no tiles. */
+/** So many rows and more. */
+export interface SomeRows {
+  readonly style: Style;
+  readonly least: number;
+}
+
+/** Emits the products for some rows that are no tiles. */
 export function lowerFew(
   lowering: GpuLowering,
   arithmetic: Arithmetic,
-  style: Style,
-  least = 1,
+  { style, least }: SomeRows,
 ): void {
   const { node: { inputs: [x, matrix] }, capabilities } = lowering;
   const weight = lowering.weight(matrix!);
@@ -268,14 +280,12 @@ function expertKernel(arithmetic: Arithmetic, style: Style): GpuKernel {
   };
 }
 
-const STYLES = ["subgroup", "workgroup"] as const;
-
 /** Products, and those that add something, of floats and of 8-bit rows. */
 export const gpuMatmulKernels: readonly GpuKernel[] = (["", "residual"] as const).flatMap((
   besides,
 ) =>
   [FLOATS, INTEGERS].flatMap((arithmetic) =>
-    STYLES.map((style) => matmulKernel(besides, arithmetic, style))
+    STYLES.map((style) => matmulKernel({ besides, arithmetic, style }))
   )
 );
 

@@ -12,18 +12,17 @@ import {
 } from "../../../../gpu/kernels/quantize_q8.ts";
 import { rmsNormQ8 } from "../../../../gpu/kernels/rms_norm_q8.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
+import { type Style, STYLES } from "./matmul.ts";
 import { ceilDiv, exactDiv, product } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
-
-type Style = "subgroup" | "workgroup";
-const STYLES = ["subgroup", "workgroup"] as const;
 
 /** Lanes that share a group of 32 columns. */
 const GROUP_LANES = 8;
 /** Most quads of a row that an invocation of rms_norm_q8 may have: they are kept in registers. */
 const MOST_PASSES = 32;
 
-function hasStyle({ subgroupSize }: Capabilities, style: Style): boolean {
+/** Whether subgroups, where they are to be used, are large enough to quantise groups. */
+export function takesGroups({ subgroupSize }: Capabilities, style: Style): boolean {
   return style === "workgroup" || subgroupSize >= GROUP_LANES;
 }
 
@@ -42,7 +41,7 @@ interface QuadKernels {
 function quadKernels({ name, when, shaderOf, storageOf }: QuadKernels): readonly GpuKernel[] {
   return STYLES.map((style) => ({
     name: `gpu_${name}_${style}`,
-    when: ({ node, capabilities }) => when(node) && hasStyle(capabilities, style),
+    when: ({ node, capabilities }) => when(node) && takesGroups(capabilities, style),
     lower(lowering) {
       const { node, slice, emit } = lowering;
       const [y] = node.outputs;
@@ -101,7 +100,7 @@ export const gpuGluQ8Kernels: readonly GpuKernel[] = [
 export const gpuRmsNormQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => ({
   name: `gpu_rms_norm_q8_${style}`,
   when: ({ node: { inputs: [x], attributes }, capabilities }) =>
-    attributes.to === "q8" && hasStyle(capabilities, style) &&
+    attributes.to === "q8" && takesGroups(capabilities, style) &&
     columnsOf(x!) / 4 <= MOST_PASSES * workgroupOf(x!),
   lower({ node: { inputs: [x, weight], outputs: [y], attributes }, capabilities, slice, emit }) {
     const rows = product(x!.shape.slice(0, -1));
