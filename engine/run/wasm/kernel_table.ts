@@ -48,7 +48,6 @@ import type { WasmKernel } from "./kernel.ts";
 import { activationKernels } from "./kernels/activation.ts";
 import { gatherKernels } from "./kernels/gather.ts";
 import { gluKernels } from "./kernels/glu.ts";
-import { joinColumnsKernels } from "./kernels/join_columns.ts";
 import { kvAppendKernels } from "./kernels/kv_append.ts";
 import { layerNormKernels } from "./kernels/layer_norm.ts";
 import { quantizeKernels } from "./kernels/quantize.ts";
@@ -56,12 +55,15 @@ import { rmsNormKernels } from "./kernels/rms_norm.ts";
 import { ropeKernels } from "./kernels/rope.ts";
 import { ropeTableKernels } from "./kernels/rope_table.ts";
 import { routeKernels } from "./kernels/route.ts";
+import {
+  joinColumnsKernels,
+  selectRowsKernels,
+  softmaxKernels,
+  sparseAddKernels,
+  weightedSumKernels,
+} from "./kernels/rows.ts";
 import { scaleKernels } from "./kernels/scale.ts";
-import { selectRowsKernels } from "./kernels/select_rows.ts";
 import { softcapKernels } from "./kernels/softcap.ts";
-import { softmaxKernels } from "./kernels/softmax.ts";
-import { sparseAddKernels } from "./kernels/sparse_add.ts";
-import { weightedSumKernels } from "./kernels/weighted_sum.ts";
 
 /** Kernels by op, best first. */
 export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
