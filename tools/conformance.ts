@@ -7,9 +7,9 @@ import { createReferenceBackend } from "../engine/run/reference/reference_backen
 import { openDevice } from "../engine/run/devices.ts";
 import { memorySource } from "../engine/io.ts";
 import { readOnnx } from "../engine/onnx/file/open_onnx.ts";
-import { readValue, type StoredValue } from "../engine/onnx/file/read_value.ts";
+import { readValue, type StoredValue } from "./conformance/read_value.ts";
 import type { OnnxType } from "../engine/onnx/file/model.ts";
-import { valueOfFile } from "../engine/onnx/derivation/stored.ts";
+import { tensorOfFile, valueOfEntry } from "../engine/onnx/derivation/stored.ts";
 import type { HostValue } from "../engine/onnx/derivation/tensor.ts";
 import { openGraph } from "../engine/onnx/running/open_graph.ts";
 import type { Runtime } from "../engine/onnx/running/ready_segment.ts";
@@ -84,7 +84,7 @@ async function runTest({ files }: WheelTest, runtime: Runtime): Promise<void> {
 }
 
 function hostValue(value: StoredValue): HostValue {
-  if (value.kind === "tensor") return valueOfFile(value.tensor);
+  if (value.kind === "tensor") return valueOfEntry(tensorOfFile(value.tensor))!;
   if (value.kind === "sequence") return { dtype: "sequence", items: value.items.map(hostValue) };
   return { dtype: "optional", ...value.value && { value: hostValue(value.value) } };
 }

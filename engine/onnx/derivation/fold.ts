@@ -6,14 +6,8 @@ import type { Attributes, TensorType } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import type { OpRecord } from "../../ops/op.ts";
 import { foldFast } from "./fold_fast.ts";
+import { load } from "./stored.ts";
 import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
-
-/** Elements of a constant tensor. */
-export function load(tensor: Tensor): HostTensor {
-  const found = tensor.known ?? tensor.stored?.load();
-  if (found) return found;
-  throw new TypeError("Cannot load a tensor that is no constant");
-}
 
 /** Runs an op's reference on host tensors. */
 export function runReference(

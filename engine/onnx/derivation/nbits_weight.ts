@@ -6,7 +6,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import { getElement, type HostTensor } from "../../ops/host_tensor.ts";
-import { load } from "./fold.ts";
+import { load } from "./stored.ts";
 import { isConstant, type Tensor } from "./tensor.ts";
 import type { BlockCodes, NBitsSizes } from "./unpack_blocks.ts";
 
@@ -108,12 +108,10 @@ function layCodes(bytes: Uint8Array, at: number, out: Uint8Array): void {
 }
 
 /** Bytes of the codes, read where they lie. */
-function codeRows({ known, stored }: Tensor, offset: number, count: number): Uint8Array {
-  if (stored?.tensor) {
-    const bytes = new Uint8Array(count);
-    stored.tensor.source.readInto(stored.tensor.offset + offset, bytes);
-    return bytes;
-  }
-  const { data } = known ?? stored!.load();
-  return (data as Uint8Array).subarray(offset, offset + count);
+function codeRows(tensor: Tensor, offset: number, count: number): Uint8Array {
+  const place = tensor.stored?.tensor;
+  if (!place) return (load(tensor).data as Uint8Array).subarray(offset, offset + count);
+  const bytes = new Uint8Array(count);
+  place.source.readInto(place.offset + offset, bytes);
+  return bytes;
 }

@@ -29,8 +29,6 @@ export interface Fetch {
 export interface Segment {
   /** Absent: nothing is computed. */
   readonly graph?: Graph;
-  /** Names that the graph's inputs are fed from; an input has the name of its source. */
-  readonly feeds: readonly string[];
   /** By name: what is fetched. */
   readonly fetches: ReadonlyMap<string, Fetch>;
   /** By name: another name for the same value, which is there already. */
@@ -191,15 +189,5 @@ function finish(
     fetches.set(name, { output, tensor });
   }
   const graph = taken.size > 0 ? builder.build() : undefined;
-  const feeds = graph ? graph.inputs.map(({ name }) => name) : [];
-  return {
-    ...graph && { graph },
-    feeds,
-    fetches,
-    copies,
-    hostNodes,
-    contents,
-    rest,
-    entries,
-  };
+  return { ...graph && { graph }, fetches, copies, hostNodes, contents, rest, entries };
 }

@@ -13,7 +13,14 @@ import {
   hostElementBytes,
   type HostTensor,
 } from "../../ops/host_tensor.ts";
-import { type Entry, MOST_KNOWN_ELEMENTS, type StringTensor, type Tensor } from "./tensor.ts";
+import { numbersOf } from "../../ops/host_numbers.ts";
+import {
+  type Entry,
+  type HostValue,
+  MOST_KNOWN_ELEMENTS,
+  type StringTensor,
+  type Tensor,
+} from "./tensor.ts";
 
 /** A host tensor as a constant: known if it is small. */
 export function constantTensor(tensor: HostTensor): Tensor {
@@ -39,9 +46,34 @@ export function tensorOfFile(tensor: OnnxTensor): Entry {
   };
 }
 
-/** The host value of a tensor of a file. */
-export function valueOfFile(tensor: OnnxTensor): HostTensor | StringTensor {
-  return tensor.dtype === "string" ? stringTensor(tensor) : readTensor(tensor);
+/** What a name is known to hold: a constant, or something on the host; undefined where it is made in a run. */
+export function valueOfEntry(entry: Entry | undefined): HostValue | undefined {
+  if (entry?.kind === "object") return entry.value;
+  return entry?.known ?? entry?.stored?.load();
+}
+
+/** Elements of a constant tensor. */
+export function load({ known, stored }: Tensor): HostTensor {
+  const found = known ?? stored?.load();
+  if (found) return found;
+  throw new TypeError("Cannot load a tensor that is no constant");
+}
+
+/** A constant of half precision as a float32 weight, decoded when it is loaded; itself if it is none. */
+export function widenedConstant(tensor: Tensor): Tensor {
+  const { dtype, shape } = tensor.type;
+  if (dtype !== "f16" && dtype !== "bf16") return tensor;
+  return {
+    kind: "tensor",
+    type: { dtype: "f32", shape },
+    stored: {
+      load() {
+        const narrow = load(tensor);
+        return { dtype: "f32", shape: narrow.shape, data: Float32Array.from(numbersOf(narrow)) };
+      },
+      narrow: tensor,
+    },
+  };
 }
 
 function stringTensor({ shape, strings = [] }: OnnxTensor): StringTensor {
@@ -114,7 +146,7 @@ export function storedInfo(name: string, tensor: Tensor): TensorInfo {
   const shape = type.shape as readonly number[];
   const byteLength = elementCount(shape) * hostElementBytes(type.dtype);
   const format = ELEMENT_TYPE_OF.get(type.dtype)?.format ?? type.dtype;
-  const source = lazySource(name, byteLength, () => tensor.known ?? stored!.load());
+  const source = lazySource(name, byteLength, () => load(tensor));
   return { name, shape, format, source, offset: 0, byteLength };
 }
 

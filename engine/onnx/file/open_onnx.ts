@@ -29,33 +29,24 @@ import { type WireField, WireReader } from "./wire.ts";
  * @throws {FormatError} If it is no well-formed ONNX model.
  */
 export function openOnnx(path: string): OnnxModel {
-  const source = openFile(path);
-  const opened = new Map<string, ByteSource>();
-  const close = () => [source, ...opened.values()].forEach((file) => file.close());
-  try {
-    const model = readOnnx(source, (name) => {
-      const known = opened.get(name) ?? openInside(path, name);
-      opened.set(name, known);
-      return known;
-    });
-    return { ...model, close };
-  } catch (error) {
-    close();
-    throw error;
-  }
+  return openWith(path, (name) => openInside(path, name));
 }
 
 /** Opens a model file for its structure: external data that does not exist is left out. */
 export function openStructure(path: string): OnnxModel {
+  return openWith(path, (name) => {
+    const isThere = pathKind(siblingPath(path, name)) !== undefined;
+    return isThere ? openInside(path, name) : absentSource(name);
+  });
+}
+
+function openWith(path: string, openExternal: OpenExternal): OnnxModel {
   const source = openFile(path);
   const opened = new Map<string, ByteSource>();
   const close = () => [source, ...opened.values()].forEach((file) => file.close());
   try {
     const model = readOnnx(source, (name) => {
-      const known = opened.get(name) ??
-        (pathKind(siblingPath(path, name)) === undefined
-          ? absentSource(name)
-          : openInside(path, name));
+      const known = opened.get(name) ?? openExternal(name);
       opened.set(name, known);
       return known;
     });

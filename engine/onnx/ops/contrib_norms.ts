@@ -1,12 +1,12 @@
 // Norms and activations of com.microsoft, and SimplifiedLayerNormalization, which onnxruntime also
 // takes in the default domain.
 
-import { axisOf } from "../../ops/host_numbers.ts";
 import { float, int } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary } from "../derivation/elementwise.ts";
 import { contribOp, type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
-import { layerNormWithStatistics, normalizeRows } from "./normalization.ts";
+import { layerNorm, normalizeRows, rmsNorm, rowNormAttributes } from "./normalization.ts";
+import { sliced } from "./slicing.ts";
 
 const domain = "com.microsoft";
 
@@ -14,32 +14,29 @@ function simplified(of: string): OnnxOp {
   return onnxOp("SimplifiedLayerNormalization", {
     domain: of,
     versions: [1],
-    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
+    attributes: rowNormAttributes,
     build(call) {
-      const x = call.input(0), axis = axisOf(call.attributes.axis, x.type.shape.length);
       if (call.wanted[1]) call.unsupported("the inverse deviation as an output");
-      const norm = { op: "rms_norm", axis, epsilon: call.attributes.epsilon } as const;
-      return [normalizeRows(call, x, norm, call.input(1), undefined)];
+      return rmsNorm(call);
     },
   });
 }
 
-// Input, skip and bias added up, and the norm of the sum.
-function skipNorm(
-  call: OnnxCall<{ readonly epsilon: number }>,
-  op: "layer_norm" | "rms_norm",
-  { scale, beta, bias }: {
-    readonly scale: Tensor;
-    readonly beta: Tensor | undefined;
-    readonly bias: Tensor | undefined;
-  },
-): (Tensor | undefined)[] {
-  if (call.wanted[1] || call.wanted[2]) call.unsupported("statistics of rows as outputs");
-  const skipped = applyBinary(call, "add", call.input(0), call.input(1));
-  const sum = bias ? applyBinary(call, "add", skipped, bias) : skipped;
-  const axis = sum.type.shape.length - 1;
-  const y = normalizeRows(call, sum, { op, axis, epsilon: call.attributes.epsilon }, scale, beta);
-  return [y, undefined, undefined, sum];
+/** Input, skip and bias added up, and the norm of the sum; a layer norm has a beta before the bias. */
+function skipNorm(name: string, op: "layer_norm" | "rms_norm"): OnnxOp {
+  return contribOp(name, {
+    attributes: { epsilon: float(1e-12) },
+    build(call) {
+      if (call.wanted[1] || call.wanted[2]) call.unsupported("statistics of rows as outputs");
+      const [x, skip, scale, ...others] = call.take(3, op === "layer_norm" ? 2 : 1);
+      const [bias, beta] = others.reverse();
+      const skipped = applyBinary(call, "add", x!, skip!);
+      const sum = bias ? applyBinary(call, "add", skipped, bias) : skipped;
+      const axis = sum.type.shape.length - 1, { epsilon } = call.attributes;
+      const y = normalizeRows(call, sum, { op, axis, epsilon, scale, bias: beta });
+      return [y, undefined, undefined, sum];
+    },
+  });
 }
 
 // Words of each item: the ones in its mask.
@@ -59,25 +56,19 @@ export const contribNormOps: readonly OnnxOp[] = [
   contribOp("EmbedLayerNormalization", {
     attributes: { epsilon: float(1e-12), mask_index_type: int(0) },
     build(call) {
-      const ids = call.input(0), segments = call.inputs[1];
+      const ids = call.input(0), segments = call.inputs[1], given = call.inputs[8];
       const words = call.one("gather", [call.input(2), ids], { axis: 0 });
-      const length = ids.type.shape[1]!;
-      const given = call.inputs[8];
-      const table = call.input(3);
+      const table = call.input(3), front = { start: 0, size: ids.type.shape[1]!, step: 1 };
       const places = given
         ? call.one("gather", [table, given], { axis: 0 })
-        : call.one("slice", [table], {
-          starts: [0, 0],
-          sizes: [length, table.type.shape[1]!],
-          steps: [1, 1],
-        });
+        : sliced(call, table, new Map([[0, front]]));
       let sum = applyBinary(call, "add", words, places);
       if (segments) {
         const kinds = call.one("gather", [call.input(4), segments], { axis: 0 });
         sum = applyBinary(call, "add", sum, kinds);
       }
-      const norm = { op: "layer_norm", axis: 2, epsilon: call.attributes.epsilon } as const;
-      const y = normalizeRows(call, sum, norm, call.input(5), call.input(6));
+      const { epsilon } = call.attributes, scale = call.input(5), bias = call.input(6);
+      const y = normalizeRows(call, sum, { op: "layer_norm", axis: 2, epsilon, scale, bias });
       return [y, call.wanted[1] ? maskIndex(call, ids, call.inputs[7]) : undefined, sum];
     },
   }),
@@ -92,8 +83,8 @@ export const contribNormOps: readonly OnnxOp[] = [
   }),
   /** As in ai.onnx, in which models of older operator sets cannot have it. */
   contribOp("LayerNormalization", {
-    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
-    build: (call) => layerNormWithStatistics(call, call.inputs[2]),
+    attributes: rowNormAttributes,
+    build: layerNorm,
   }),
   /** x · sigmoid(alpha · x). */
   contribOp("QuickGelu", {
@@ -105,18 +96,6 @@ export const contribNormOps: readonly OnnxOp[] = [
   }),
   simplified(""),
   simplified(domain),
-  contribOp("SkipLayerNormalization", {
-    attributes: { epsilon: float(1e-12) },
-    build: (call) =>
-      skipNorm(call, "layer_norm", {
-        scale: call.input(2),
-        beta: call.inputs[3],
-        bias: call.inputs[4],
-      }),
-  }),
-  contribOp("SkipSimplifiedLayerNormalization", {
-    attributes: { epsilon: float(1e-12) },
-    build: (call) =>
-      skipNorm(call, "rms_norm", { scale: call.input(2), beta: undefined, bias: call.inputs[3] }),
-  }),
+  skipNorm("SkipLayerNormalization", "layer_norm"),
+  skipNorm("SkipSimplifiedLayerNormalization", "rms_norm"),
 ];

@@ -10,20 +10,22 @@ import { requantize } from "./quantization.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;
 
+interface Codes {
+  readonly codes: Tensor;
+  readonly scale: Tensor;
+  readonly zero: Tensor | undefined;
+}
+
 /** a · b of codes as numbers: sums times both scales, plus a bias. */
 export function integerProduct(
   call: Building,
-  a: { readonly codes: Tensor; readonly scale: Tensor; readonly zero: Tensor | undefined },
-  b: { readonly codes: Tensor; readonly scale: Tensor; readonly zero: Tensor | undefined },
+  a: Codes,
+  b: Codes,
   bias: Tensor | undefined,
 ): Tensor {
   const sums = call.one("matmul_integer", [a.codes, b.codes, a.zero, b.zero]);
-  const scale = applyBinary(
-    call,
-    "mul",
-    castTo(call, a.scale, "f32"),
-    castTo(call, b.scale, "f32"),
-  );
+  const [aScale, bScale] = [a, b].map(({ scale }) => castTo(call, scale, "f32"));
+  const scale = applyBinary(call, "mul", aScale!, bScale!);
   const product = applyBinary(call, "mul", castTo(call, sums, "f32"), scale);
   return bias ? applyBinary(call, "add", product, bias) : product;
 }

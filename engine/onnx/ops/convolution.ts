@@ -1,12 +1,13 @@
 // Convolutions.
 
-import { int, ints, text } from "../derivation/attributes.ts";
+import { int, ints, type OnnxAttributesOf, text } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { requantize } from "./quantization.ts";
-import { convAttributes, windowOf } from "./window_attributes.ts";
+import { sliced } from "./slicing.ts";
+import { convAttributes, convOf, plainConvAttributes } from "./window_attributes.ts";
 
 /** Refuses a kernel_shape that contradicts the weight. */
 function checkKernel(kernel: readonly number[] | undefined, w: Tensor): void {
@@ -25,15 +26,14 @@ function perChannel(call: Pick<OnnxCall, "one">, vector: Tensor, x: Tensor): Ten
   });
 }
 
+const transposeAttributes = {
+  ...convAttributes,
+  ...{ output_padding: ints([]), output_shape: ints() },
+} as const;
+
 // Pads that give the asked output, where one is asked for; what is missing is added at the ends.
 function padsForOutput(
-  call: OnnxCall<{
-    readonly auto_pad: string;
-    readonly dilations: readonly number[];
-    readonly strides: readonly number[];
-    readonly output_padding: readonly number[];
-    readonly output_shape?: readonly number[] | undefined;
-  }>,
+  call: OnnxCall<OnnxAttributesOf<typeof transposeAttributes>>,
   sizes: readonly Dim[],
   kernel: readonly Dim[],
 ) {
@@ -66,7 +66,7 @@ export const convolutionOps: readonly OnnxOp[] = [
     attributes: { activation: text("none", ["none", "silu", "swish"]) },
     build(call) {
       const x = call.input(0), w = call.input(1), past = call.inputs[3];
-      const [batch, channels, length] = x.type.shape as [Dim, Dim, Dim];
+      const [, channels, length] = x.type.shape as [Dim, Dim, Dim];
       const taps = w.type.shape[2]!;
       if (typeof channels !== "number" || typeof taps !== "number") {
         throw new RangeError("channels and taps must be known numbers");
@@ -78,67 +78,46 @@ export const convolutionOps: readonly OnnxOp[] = [
       const active = call.attributes.activation === "none"
         ? y
         : castTo(call, applyUnary(call, "silu", castTo(call, y, "f32")), y.type.dtype);
-      const state = call.wanted[1]
-        ? call.one("slice", [whole], {
-          starts: [0, 0, length],
-          sizes: [batch, channels, taps - 1],
-          steps: [1, 1, 1],
-        })
-        : undefined;
-      return [active, state];
+      const end = { start: length, size: taps - 1, step: 1 };
+      return [active, call.wanted[1] ? sliced(call, whole, new Map([[2, end]])) : undefined];
     },
   }),
   onnxOp("Conv", {
     versions: [1, 11],
     attributes: convAttributes,
     build(call) {
-      const { group: groups, kernel_shape } = call.attributes;
-      checkKernel(kernel_shape, call.input(1));
-      const inputs = [call.input(0), call.input(1), call.inputs[2]];
-      return call.op("conv", inputs, { ...windowOf(call.attributes), groups });
+      checkKernel(call.attributes.kernel_shape, call.input(1));
+      return call.op("conv", call.take(2, 1), convOf(call.attributes));
     },
   }),
   onnxOp("ConvInteger", {
     versions: [10],
     attributes: convAttributes,
-    build(call) {
-      const { group: groups } = call.attributes;
-      const inputs = [call.input(0), call.input(1), call.inputs[2], call.inputs[3]];
-      return call.op("conv_integer", inputs, { ...windowOf(call.attributes), groups });
-    },
+    build: (call) => call.op("conv_integer", call.take(2, 2), convOf(call.attributes)),
   }),
   onnxOp("ConvTranspose", {
     versions: [1, 11],
-    attributes: { ...convAttributes, output_padding: ints([]), output_shape: ints(undefined) },
+    attributes: transposeAttributes,
     build(call) {
-      const { group: groups, kernel_shape, output_padding } = call.attributes;
+      const { kernel_shape, output_padding } = call.attributes;
       const x = call.input(0), w = call.input(1);
       checkKernel(kernel_shape, w);
       return call.op("conv_transpose", [x, w, call.inputs[2]], {
         output_padding,
-        ...windowOf(call.attributes),
+        ...convOf(call.attributes),
         ...padsForOutput(call, x.type.shape.slice(2), w.type.shape.slice(2)),
-        groups,
       });
     },
   }),
   onnxOp("DeformConv", {
     versions: [19],
-    attributes: {
-      dilations: ints([]),
-      group: int(1),
-      kernel_shape: ints(undefined),
-      offset_group: int(1),
-      pads: ints([]),
-      strides: ints([]),
-    },
+    attributes: { ...plainConvAttributes, offset_group: int(1) },
     build(call) {
-      const { group: groups, offset_group: offset_groups, kernel_shape } = call.attributes;
+      const { offset_group: offset_groups, kernel_shape } = call.attributes;
       checkKernel(kernel_shape, call.input(1));
-      const inputs = [0, 1, 2].map((i) => call.input(i));
-      return call.op("deform_conv", [...inputs, call.inputs[3], call.inputs[4]], {
-        ...windowOf(call.attributes),
-        ...{ groups, offset_groups },
+      return call.op("deform_conv", call.take(3, 2), {
+        ...convOf(call.attributes),
+        offset_groups,
       });
     },
   }),
@@ -146,10 +125,9 @@ export const convolutionOps: readonly OnnxOp[] = [
     versions: [10],
     attributes: convAttributes,
     build(call) {
-      const { group: groups } = call.attributes;
       const x = call.input(0), w = call.input(3), bias = call.inputs[8];
       const inputs = [x, w, call.inputs[2], call.inputs[5]];
-      let sums = call.one("conv_integer", inputs, { ...windowOf(call.attributes), groups });
+      let sums = call.one("conv_integer", inputs, convOf(call.attributes));
       if (bias) sums = applyBinary(call, "add", sums, perChannel(call, bias, x));
       const scale = applyBinary(call, "mul", call.input(1), perChannel(call, call.input(4), x));
       return [requantize(call, sums, scale, call.input(6), call.input(7))];

@@ -1,6 +1,6 @@
 // Ops that make tensors from sizes or from attributes.
 
-import type { OnnxSparseTensor, OnnxTensor } from "../file/model.ts";
+import type { OnnxSparseTensor } from "../file/model.ts";
 import { ceilDiv, compare, type Dim, max, mul, sub } from "../../graph/dim/mod.ts";
 import { getElement } from "../../ops/host_tensor.ts";
 import {
@@ -10,6 +10,7 @@ import {
   floats,
   int,
   type OnnxAttributeRule,
+  type OnnxAttributesOf,
   tensor,
   text,
   texts,
@@ -19,18 +20,18 @@ import { constantTensor, readTensor, tensorOfFile, tensorOfSparse } from "../der
 import type { Entry } from "../derivation/tensor.ts";
 import { elementType } from "./casts.ts";
 
-interface ConstantAttributes {
-  readonly value: OnnxTensor | undefined;
-  readonly sparse_value: OnnxSparseTensor | undefined;
-  readonly value_float: number | undefined;
-  readonly value_floats: readonly number[] | undefined;
-  readonly value_int: bigint | undefined;
-  readonly value_ints: readonly bigint[] | undefined;
-  readonly value_string: string | undefined;
-  readonly value_strings: readonly string[] | undefined;
-}
+const constantAttributes = {
+  value: tensor(),
+  sparse_value: { kind: "sparse", since: 11 } as OnnxAttributeRule<OnnxSparseTensor | undefined>,
+  value_float: float(undefined, { since: 12 }),
+  value_floats: floats(undefined, { since: 12 }),
+  value_int: bigint(undefined, { since: 12 }),
+  value_ints: bigints(undefined, { since: 12 }),
+  value_string: text(undefined, undefined, { since: 12 }),
+  value_strings: texts(undefined, { since: 12 }),
+} as const;
 
-function constantOf(given: ConstantAttributes): Entry {
+function constantOf(given: OnnxAttributesOf<typeof constantAttributes>): Entry {
   const count = Object.values(given).filter((value) => value !== undefined).length;
   if (count !== 1) throw new TypeError(`${count} values are given: must be one`);
   const { value_float: float, value_int: int, value_string: string } = given;
@@ -59,18 +60,7 @@ export const generatorOps: readonly OnnxOp[] = [
   /** Constant: one of these attributes; from version 1 on `value`, the others came later. */
   onnxOp("Constant", {
     versions: [1, 11, 12],
-    attributes: {
-      value: tensor(),
-      sparse_value: { kind: "sparse", since: 11 } as OnnxAttributeRule<
-        OnnxSparseTensor | undefined
-      >,
-      value_float: float(undefined, { since: 12 }),
-      value_floats: floats(undefined, { since: 12 }),
-      value_int: bigint(undefined, { since: 12 }),
-      value_ints: bigints(undefined, { since: 12 }),
-      value_string: text(undefined, undefined, { since: 12 }),
-      value_strings: texts(undefined, { since: 12 }),
-    },
+    attributes: constantAttributes,
     build(call) {
       const made = constantOf(call.attributes);
       return made.kind === "tensor" ? [made] : call.onHost();
@@ -102,12 +92,8 @@ export const generatorOps: readonly OnnxOp[] = [
         throw new RangeError(`the input has ${shape.length} dims: must have 2`);
       }
       const { dtype: to, k } = call.attributes;
-      return call.op("eye", [], {
-        rows: shape[0]!,
-        columns: shape[1]!,
-        k,
-        dtype: to === undefined ? dtype : elementType(call, to),
-      });
+      const made = to === undefined ? dtype : elementType(call, to);
+      return call.op("eye", [], { rows: shape[0]!, columns: shape[1]!, k, dtype: made });
     },
   }),
   /** Range: from version 27 on half precision counts in the type that `stash_type` names. */

@@ -5,7 +5,7 @@ import { flag, float, int } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { isConstant, type Tensor } from "../derivation/tensor.ts";
-import { widenedConstant } from "../derivation/widen.ts";
+import { widenedConstant } from "../derivation/stored.ts";
 import { requantize } from "./quantization.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;
@@ -81,18 +81,13 @@ export const matmulOps: readonly OnnxOp[] = [
   }),
   onnxOp("MatMulInteger", {
     versions: [10],
-    build: (call) =>
-      call.op("matmul_integer", [call.input(0), call.input(1), call.inputs[2], call.inputs[3]]),
+    build: (call) => call.op("matmul_integer", call.take(2, 2)),
   }),
   onnxOp("QLinearMatMul", {
     versions: [10, 21],
     build(call) {
-      const product = call.one("matmul_integer", [
-        call.input(0),
-        call.input(3),
-        call.inputs[2],
-        call.inputs[5],
-      ]);
+      const inputs = [call.input(0), call.input(3), call.inputs[2], call.inputs[5]];
+      const product = call.one("matmul_integer", inputs);
       const aScale = castTo(call, asColumn(call, call.input(1)), "f32");
       const bScale = castTo(call, call.input(4), "f32");
       const scale = applyBinary(call, "mul", aScale, bScale);

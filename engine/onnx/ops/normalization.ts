@@ -4,48 +4,49 @@
 
 import { equal, product } from "../../graph/dim/mod.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
-import { float, int, ints, required } from "../derivation/attributes.ts";
+import {
+  flag,
+  float,
+  int,
+  ints,
+  type OnnxAttributesOf,
+  required,
+} from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, castTo, type Translating } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const consumed = { consumed_inputs: ints(undefined, { until: 5 }) };
 
-// Mean and biased variance along axes, of x's element type.
-function momentsOf(
-  call: Translating,
-  x: Tensor,
-  axes: readonly number[],
-  keep: boolean,
-): { readonly mean: Tensor; readonly variance: Tensor; readonly centred: Tensor } {
-  const mean = call.one("reduce", [x], { kind: "mean", axes, keep: true });
+/** Attributes of norms of rows. */
+export const rowNormAttributes = { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) };
+
+// Mean and biased variance along axes, dims kept, of x's element type.
+function momentsOf(call: Translating, x: Tensor, axes: readonly number[]) {
+  const along = { kind: "mean", axes, keep: true };
+  const mean = call.one("reduce", [x], along);
   const centred = applyBinary(call, "sub", x, mean);
-  const squares = applyBinary(call, "mul", centred, centred);
-  const variance = call.one("reduce", [squares], { kind: "mean", axes, keep });
-  const flat = keep ? mean : call.one("reduce", [x], { kind: "mean", axes, keep: false });
-  return { mean: flat, variance, centred };
+  const variance = call.one("reduce", [applyBinary(call, "mul", centred, centred)], along);
+  return { mean, variance, centred };
 }
 
-/** x normalised over its dims from `axis` on, before scale and bias. */
-interface RowNorm {
+/** How rows, the dims from `axis` on, are normalised, scaled and moved. */
+export interface RowNorm {
   readonly op: "layer_norm" | "rms_norm";
   readonly axis: number;
   readonly epsilon: number;
+  readonly scale: Tensor | undefined;
+  readonly bias?: Tensor | undefined;
 }
 
 /**
  * A layer or RMS norm from an axis on, with scale and bias. The kernels' op takes vectors of the width
  * of a row; scales of another shape are applied after it.
  */
-export function normalizeRows(
-  call: Translating,
-  x: Tensor,
-  { op, axis, epsilon }: RowNorm,
-  scale: Tensor | undefined,
-  bias: Tensor | undefined,
-): Tensor {
+export function normalizeRows(call: Translating, x: Tensor, norm: RowNorm): Tensor {
+  const { op, axis, epsilon, scale, bias } = norm;
   const { dtype, shape } = x.type;
-  if (dtype === "f64") return normalizeDoubles(call, x, { op, axis, epsilon }, scale, bias);
+  if (dtype === "f64") return normalizeDoubles(call, x, norm);
   const width = product(shape.slice(axis)), last = axis === shape.length - 1;
   const rows = last
     ? x
@@ -60,45 +61,32 @@ export function normalizeRows(
     const f32 = castTo(call, given, "f32");
     return last ? f32 : call.one("reshape", [f32], { shape: [width] });
   };
-  const inputs = op === "layer_norm"
-    ? [castTo(call, rows, "f32"), vector(scale), vector(bias)]
-    : [castTo(call, rows, "f32"), vector(scale)];
-  const normal = castTo(call, call.one(op, inputs, { epsilon }), dtype);
-  const shaped = last ? normal : call.one("reshape", [normal], { shape });
-  if (!fused) return scaleAndMove(call, shaped, scale, bias);
+  const vectors = op === "layer_norm" ? [vector(scale), vector(bias)] : [vector(scale)];
+  const normal = call.one(op, [castTo(call, rows, "f32"), ...vectors], { epsilon });
+  const rounded = castTo(call, normal, dtype);
+  const shaped = last ? rounded : call.one("reshape", [rounded], { shape });
+  if (!fused) return scaleAndMove(call, shaped, norm);
   return op === "rms_norm" && bias ? applyBinary(call, "add", shaped, bias) : shaped;
 }
 
-function scaleAndMove(
-  call: Translating,
-  x: Tensor,
-  scale: Tensor | undefined,
-  bias: Tensor | undefined,
-): Tensor {
+function scaleAndMove(call: Translating, x: Tensor, { scale, bias }: RowNorm): Tensor {
   const { dtype } = x.type;
   const scaled = scale ? applyBinary(call, "mul", x, castTo(call, scale, dtype)) : x;
   return bias ? applyBinary(call, "add", scaled, castTo(call, bias, dtype)) : scaled;
 }
 
-function normalizeDoubles(
-  call: Translating,
-  x: Tensor,
-  { op, axis, epsilon }: RowNorm,
-  scale: Tensor | undefined,
-  bias: Tensor | undefined,
-): Tensor {
-  const axes = x.type.shape.map((_, i) => i).slice(axis);
-  const { centred } = op === "layer_norm" ? momentsOf(call, x, axes, true) : { centred: x };
-  const inverse = inverseDeviation(call, centred, axes, epsilon);
-  return scaleAndMove(call, applyBinary(call, "mul", centred, inverse), scale, bias);
+function normalizeDoubles(call: Translating, x: Tensor, norm: RowNorm): Tensor {
+  const axes = x.type.shape.map((_, i) => i).slice(norm.axis);
+  const { centred } = norm.op === "layer_norm" ? momentsOf(call, x, axes) : { centred: x };
+  const inverse = inverseDeviation(call, centred, { axes, epsilon: norm.epsilon });
+  return scaleAndMove(call, applyBinary(call, "mul", centred, inverse), norm);
 }
 
 // 1 / sqrt(mean of squares + epsilon), dims kept.
 function inverseDeviation(
   call: Translating,
   centred: Tensor,
-  axes: readonly number[],
-  epsilon: number,
+  { axes, epsilon }: { readonly axes: readonly number[]; readonly epsilon: number },
 ): Tensor {
   const squares = applyBinary(call, "mul", centred, centred);
   const variance = call.one("reduce", [squares], { kind: "mean", axes, keep: true });
@@ -106,20 +94,26 @@ function inverseDeviation(
   return applyUnary(call, "reciprocal", applyUnary(call, "sqrt", sum));
 }
 
-/** Y, and the mean and inverse deviation of each row where they are asked for. */
-export function layerNormWithStatistics(
-  call: OnnxCall<{ readonly axis?: number; readonly epsilon: number }>,
-  bias: Tensor | undefined,
-): (Tensor | undefined)[] {
-  const { axis: given = -1, epsilon } = call.attributes;
-  const x = call.input(0), axis = axisOf(given, x.type.shape.length);
-  const y = normalizeRows(call, x, { op: "layer_norm", axis, epsilon }, call.input(1), bias);
+type RowNormCall = OnnxCall<OnnxAttributesOf<typeof rowNormAttributes>>;
+
+/** LayerNormalization: y, and the mean and inverse deviation of each row where they are asked for. */
+export function layerNorm(call: RowNormCall): (Tensor | undefined)[] {
+  const { axis: given, epsilon } = call.attributes;
+  const [x, scale, bias] = call.take(2, 1), axis = axisOf(given, x!.type.shape.length);
+  const y = normalizeRows(call, x!, { op: "layer_norm", axis, epsilon, scale, bias });
   if (!call.wanted[1] && !call.wanted[2]) return [y];
-  const axes = x.type.shape.map((_, i) => i).slice(axis);
-  const wide = x.type.dtype === "f64" ? x : castTo(call, x, "f32");
-  const { mean, centred } = momentsOf(call, wide, axes, true);
-  const deviation = inverseDeviation(call, centred, axes, epsilon);
+  const axes = x!.type.shape.map((_, i) => i).slice(axis);
+  const wide = x!.type.dtype === "f64" ? x! : castTo(call, x!, "f32");
+  const { mean, centred } = momentsOf(call, wide, axes);
+  const deviation = inverseDeviation(call, centred, { axes, epsilon });
   return [y, castTo(call, mean, "f32"), castTo(call, deviation, "f32")];
+}
+
+/** RMSNormalization, of one output. */
+export function rmsNorm(call: RowNormCall): Tensor[] {
+  const { axis: given, epsilon } = call.attributes;
+  const x = call.input(0), axis = axisOf(given, x.type.shape.length);
+  return [normalizeRows(call, x, { op: "rms_norm", axis, epsilon, scale: call.input(1) })];
 }
 
 /** Normalisations. */
@@ -132,39 +126,28 @@ export const normalizationOps: readonly OnnxOp[] = [
       is_test: int(0, { until: 6 }),
       momentum: float(0.9),
       spatial: int(1, { until: 8 }),
-      training_mode: int(0, { since: 14 }),
+      training_mode: flag(false, { since: 14 }),
     },
     build(call) {
       const { epsilon, momentum, spatial, training_mode } = call.attributes;
-      const [x, weight, bias, mean, variance] = [0, 1, 2, 3, 4].map((i) => call.input(i)) as [
-        Tensor,
-        Tensor,
-        Tensor,
-        Tensor,
-        Tensor,
-      ];
+      const [x, weight, bias, mean, variance] = call.take(5);
       if (!spatial) call.unsupported("statistics of single elements (spatial = 0)");
       if (!training_mode) {
         if (call.wanted.slice(1).includes(true)) call.unsupported("statistics of a batch");
-        return [call.one("batch_norm", [x, weight, bias, mean, variance], { epsilon })];
+        return call.op("batch_norm", [x, weight, bias, mean, variance], { epsilon });
       }
-      const axes = x.type.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
-      const moments = momentsOf(call, castTo(call, x, "f32"), axes, false);
-      const y = call.one("batch_norm", [x, weight, bias, moments.mean, moments.variance], {
-        epsilon,
-      });
+      const { shape } = x!.type, axes = shape.map((_, axis) => axis).filter((axis) => axis !== 1);
+      const moments = momentsOf(call, castTo(call, x!, "f32"), axes);
+      const [newMean, newVariance] = [moments.mean, moments.variance].map((kept) =>
+        call.one("reshape", [kept], { shape: [shape[1]!] })
+      );
+      const y = call.one("batch_norm", [x, weight, bias, newMean, newVariance], { epsilon });
       const running = (before: Tensor, now: Tensor) => {
-        const { dtype } = before.type;
-        const kept = applyBinary(call, "mul", before, call.scalar(dtype, momentum));
-        const fresh = applyBinary(
-          call,
-          "mul",
-          castTo(call, now, dtype),
-          call.scalar(dtype, 1 - momentum),
-        );
-        return applyBinary(call, "add", kept, fresh);
+        const { dtype } = before.type, fresh = castTo(call, now, dtype);
+        const part = (x: Tensor, of: number) => applyBinary(call, "mul", x, call.scalar(dtype, of));
+        return applyBinary(call, "add", part(before, momentum), part(fresh, 1 - momentum));
       };
-      return [y, running(mean, moments.mean), running(variance, moments.variance)];
+      return [y, running(mean!, newMean!), running(variance!, newVariance!)];
     },
   }),
   /** Version 18 scaled by group, 21 scales by channel. */
@@ -193,15 +176,12 @@ export const normalizationOps: readonly OnnxOp[] = [
     versions: [1, 6],
     attributes: { ...consumed, epsilon: float(1e-5) },
     build: (call) =>
-      call.op("group_norm", [0, 1, 2].map((i) => call.input(i)), {
-        groups: 0,
-        epsilon: call.attributes.epsilon,
-      }),
+      call.op("group_norm", call.take(3), { groups: 0, epsilon: call.attributes.epsilon }),
   }),
   onnxOp("LayerNormalization", {
     versions: [17],
-    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
-    build: (call) => layerNormWithStatistics(call, call.inputs[2]),
+    attributes: rowNormAttributes,
+    build: layerNorm,
   }),
   onnxOp("LpNormalization", {
     versions: [1],
@@ -219,7 +199,7 @@ export const normalizationOps: readonly OnnxOp[] = [
     attributes: { axes: ints([0, 2, 3]) },
     build(call) {
       const x = call.input(0), { dtype } = x.type;
-      const { centred, variance } = momentsOf(call, x, call.attributes.axes, true);
+      const { centred, variance } = momentsOf(call, x, call.attributes.axes);
       const deviation = applyUnary(call, "sqrt", variance);
       const least = applyBinary(call, "add", deviation, call.scalar(dtype, 1e-9));
       return [applyBinary(call, "div", centred, least)];
@@ -227,11 +207,7 @@ export const normalizationOps: readonly OnnxOp[] = [
   }),
   onnxOp("RMSNormalization", {
     versions: [23],
-    attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
-    build(call) {
-      const x = call.input(0), axis = axisOf(call.attributes.axis, x.type.shape.length);
-      const norm = { op: "rms_norm", axis, epsilon: call.attributes.epsilon } as const;
-      return [normalizeRows(call, x, norm, call.input(1), undefined)];
-    },
+    attributes: rowNormAttributes,
+    build: rmsNorm,
   }),
 ];

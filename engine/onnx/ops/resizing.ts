@@ -29,14 +29,27 @@ function isGiven(call: OnnxCall<unknown>, index: number): boolean {
   return shape !== undefined && shape[0] !== 0;
 }
 
-const COORDINATES: Readonly<Record<string, string>> = { tf_crop_and_resize: "crop_and_resize" };
+/** What version 10 and Upsample do. */
+const OLD_RULES = { coordinates: "asymmetric", rounding: "floor" } as const;
+
+/** Starts and ends of what is cropped of all axes, as the second input gives them for some. */
+function roiOf(call: OnnxCall<unknown>, axes: readonly number[], rank: number): number[] {
+  const roi = new Array<number>(2 * rank).fill(0).fill(1, rank), parts = call.numbers(1);
+  axes.forEach((axis, i) => {
+    roi[axis] = parts[i]!;
+    roi[rank + axis] = parts[axes.length + i]!;
+  });
+  return roi;
+}
 
 // Sizes of the result and, where they were given, the exact scales.
 function targetOf(
   call: OnnxCall<{ readonly keep_aspect_ratio_policy: string }>,
-  x: Tensor,
-  axes: readonly number[],
-  scalesIndex: number,
+  { x, axes, scalesIndex }: {
+    readonly x: Tensor;
+    readonly axes: readonly number[];
+    readonly scalesIndex: number;
+  },
 ): { readonly sizes: readonly Dim[]; readonly scales: readonly number[] } {
   const sizes: Dim[] = [...x.type.shape];
   if (!isGiven(call, 3)) {
@@ -119,11 +132,8 @@ export const resizingOps: readonly OnnxOp[] = [
     },
     build(call) {
       const { align_corners, mode, padding_mode: padding } = call.attributes;
-      return call.op("grid_sample", [call.input(0), call.input(1)], {
-        mode: MODES[mode] ?? mode,
-        padding,
-        align_corners,
-      });
+      const attributes = { mode: MODES[mode] ?? mode, padding, align_corners };
+      return call.op("grid_sample", call.take(2), attributes);
     },
   }),
   onnxOp("Resize", {
@@ -146,26 +156,17 @@ export const resizingOps: readonly OnnxOp[] = [
       const x = call.input(0);
       const axes = (given.axes ?? x.type.shape.map((_, axis) => axis))
         .map((axis) => axisOf(axis, x.type.shape.length));
-      const plan = targetOf(call, x, axes, version < 11 ? 1 : 2);
-      const rank = x.type.shape.length, roi = new Array<number>(2 * rank).fill(0).fill(1, rank);
-      const crops = given.coordinate_transformation_mode === "tf_crop_and_resize";
-      if (crops) {
-        const parts = call.numbers(1);
-        axes.forEach((axis, i) => {
-          roi[axis] = parts[i]!;
-          roi[rank + axis] = parts[axes.length + i]!;
-        });
-      }
-      const mode = given.coordinate_transformation_mode;
+      const { mode, cubic_coeff_a: cubic_a, exclude_outside, antialias } = given;
+      const coordinates = given.coordinate_transformation_mode;
+      const crops = coordinates === "tf_crop_and_resize";
       return call.op("resize", [x], {
-        ...plan,
-        mode: given.mode,
-        coordinates: version < 11 ? "asymmetric" : COORDINATES[mode] ?? mode,
-        rounding: version < 11 ? "floor" : given.nearest_mode,
-        cubic_a: given.cubic_coeff_a,
-        exclude_outside: given.exclude_outside,
-        antialias: given.antialias,
-        roi: crops ? roi : [],
+        ...targetOf(call, { x, axes, scalesIndex: version < 11 ? 1 : 2 }),
+        ...{ mode, cubic_a, exclude_outside, antialias },
+        ...version < 11 ? OLD_RULES : {
+          coordinates: crops ? "crop_and_resize" : coordinates,
+          rounding: given.nearest_mode,
+        },
+        roi: crops ? roiOf(call, axes, x.type.shape.length) : [],
         extrapolation: given.extrapolation_value,
       });
     },
@@ -180,12 +181,7 @@ export const resizingOps: readonly OnnxOp[] = [
     build(call) {
       const x = call.input(0), scales = call.attributes.scales ?? call.numbers(1);
       const sizes = x.type.shape.map((size, axis) => scaledDim(size, scales[axis]!));
-      const { mode } = call.attributes;
-      return call.op("resize", [x], {
-        ...{ sizes, scales, mode },
-        coordinates: "asymmetric",
-        rounding: "floor",
-      });
+      return call.op("resize", [x], { sizes, scales, mode: call.attributes.mode, ...OLD_RULES });
     },
   }),
 ];

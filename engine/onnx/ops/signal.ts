@@ -27,11 +27,8 @@ function windowOp(name: string, weights: readonly number[]): OnnxOp {
     build(call) {
       const { output_datatype, periodic } = call.attributes;
       const size = call.dims(0)[0]!;
-      const period = castTo(
-        call,
-        call.fromDims([periodic ? size : sub(size, 1)], "i64", []),
-        "f64",
-      );
+      const whole = call.fromDims([periodic ? size : sub(size, 1)], "i64", []);
+      const period = castTo(call, whole, "f64");
       const turns = applyBinary(call, "div", counting(call, size, "f64", [size]), period);
       const constant = (value: number) => call.scalar("f64", value);
       const terms = weights.map((weight, k) => {
@@ -46,13 +43,9 @@ function windowOp(name: string, weights: readonly number[]): OnnxOp {
 
 // Triangles on the mel scale 2595 · log10(1 + f / 700), their corners on whole rows.
 function melFilters(
-  { bins, length, rate, low, high }: Readonly<Record<string, number>> & {
-    readonly bins: number;
-    readonly length: number;
-    readonly rate: number;
-    readonly low: number;
-    readonly high: number;
-  },
+  { bins, length, rate, low, high }: Readonly<
+    Record<"bins" | "length" | "rate" | "low" | "high", number>
+  >,
   rows: number,
   set: (row: number, bin: number, weight: number) => void,
 ): void {
@@ -98,13 +91,9 @@ export const signalOps: readonly OnnxOp[] = [
     versions: [17],
     attributes: { output_datatype: int(1) },
     build(call) {
-      const [bins, length, rate, low, high] = [0, 1, 2, 3, 4].map((i) => call.numbers(i)[0]!) as [
-        number,
-        number,
-        number,
-        number,
-        number,
-      ];
+      const numberAt = (index: number) => call.numbers(index)[0]!;
+      const bins = numberAt(0), length = numberAt(1), rate = numberAt(2);
+      const low = numberAt(3), high = numberAt(4);
       const rows = Math.floor(length / 2) + 1;
       const dtype = elementType(call, call.attributes.output_datatype);
       const matrix = { dtype, shape: [rows, bins], data: hostArray(dtype, rows * bins) };
@@ -123,17 +112,13 @@ export const signalOps: readonly OnnxOp[] = [
       const length = call.inputs[3] ? call.dims(3)[0]! : window?.type.shape[0] ??
         signal.type.shape[1]!;
       const frames = add(floorDiv(sub(signal.type.shape[1]!, length), step), 1);
-      const starts = applyBinary(
-        call,
-        "mul",
-        counting(call, frames, "i64", [frames, 1]),
-        call.fromDims([step], "i64", []),
-      );
+      const column = counting(call, frames, "i64", [frames, 1]);
+      const starts = applyBinary(call, "mul", column, call.fromDims([step], "i64", []));
       const places = applyBinary(call, "add", starts, counting(call, length, "i64", [1, length]));
       let framed = call.one("gather", [signal, places], { axis: 1 });
       if (window) {
-        const column = call.one("reshape", [window], { shape: [length, 1] });
-        framed = applyBinary(call, "mul", framed, column);
+        const weights = call.one("reshape", [window], { shape: [length, 1] });
+        framed = applyBinary(call, "mul", framed, weights);
       }
       return call.op("dft", [framed], { axis: 2, length, ...call.attributes });
     },

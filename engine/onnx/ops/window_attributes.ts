@@ -2,20 +2,20 @@
 
 import { int, ints, required, text } from "../derivation/attributes.ts";
 
-const sliding = {
-  auto_pad: text("NOTSET", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]),
-  pads: ints([]),
-  strides: ints([]),
-} as const;
+const places = { pads: ints([]), strides: ints([]) } as const;
+const auto_pad = text("NOTSET", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]);
 
-/** Attributes of convolutions. */
-export const convAttributes = {
-  ...sliding,
+/** Attributes of convolutions whose pads are given. */
+export const plainConvAttributes = {
+  ...places,
   ...{ dilations: ints([]), group: int(1), kernel_shape: ints() },
 } as const;
 
+/** Attributes of convolutions. */
+export const convAttributes = { ...plainConvAttributes, auto_pad } as const;
+
 /** Attributes of pools. */
-export const poolAttributes = { ...sliding, kernel_shape: required(ints()) } as const;
+export const poolAttributes = { ...places, auto_pad, kernel_shape: required(ints()) } as const;
 
 /** What `windowOf` reads. */
 export interface WindowGiven {
@@ -36,6 +36,11 @@ export function windowOf(
     pads: auto_pad === "NOTSET" ? pads : [],
     padding: same ? auto_pad.toLowerCase() : "explicit",
   };
+}
+
+/** The attributes of a convolution for an engine op. */
+export function convOf({ group: groups, ...window }: WindowGiven & { readonly group: number }) {
+  return { ...windowOf(window), groups };
 }
 
 /** The attributes of a pool for an engine op. */

@@ -16,8 +16,7 @@ import {
 } from "../derivation/prepare.ts";
 import type { SegmentRequest } from "../derivation/derivation.ts";
 import { constantEntries, deriveSegment, type Segment } from "../derivation/segment.ts";
-import { load } from "../derivation/fold.ts";
-import { constantTensor } from "../derivation/stored.ts";
+import { constantTensor, valueOfEntry } from "../derivation/stored.ts";
 import { type Entry, type HostValue, isConstant, isHostTensor } from "../derivation/tensor.ts";
 import {
   type ProfileEntry,
@@ -265,11 +264,13 @@ function valueNamed(
   name: string,
   environment: ReadonlyMap<string, HostValue>,
 ): HostValue {
-  const given = environment.get(name);
-  if (given) return given;
-  const entry = segment.entries.get(name);
-  if (entry?.kind === "object" && entry.value) return entry.value;
-  if (entry?.kind === "tensor" && isConstant(entry)) return load(entry);
+  return environment.get(name) ?? constantNamed(segment, name);
+}
+
+/** What a segment knows by itself. @throws {TypeError} If a run makes it. */
+export function constantNamed({ entries }: Segment, name: string): HostValue {
+  const constant = valueOfEntry(entries.get(name));
+  if (constant) return constant;
   throw new TypeError(`Cannot find the value of "${name}"`);
 }
 

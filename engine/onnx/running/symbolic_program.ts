@@ -9,11 +9,10 @@ import { exactText } from "../../ops/exact_text.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { HostTensor } from "../../ops/host_tensor.ts";
 import type { PreparedGraph } from "../derivation/prepare.ts";
-import type { Segment } from "../derivation/segment.ts";
 import type { InputShapes } from "../derivation/symbols.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
 import { plan } from "../../plan/planner.ts";
-import type { ProgramSurroundings } from "./program.ts";
+import { constantNamed, type ProgramSurroundings } from "./program.ts";
 import { decidingInputs } from "./deciding_inputs.ts";
 import { likelyShapes } from "./likely_shapes.ts";
 import {
@@ -206,13 +205,6 @@ async function runVariant(
 function isBeyond(bindings: DimEnv, limits: DimEnv): boolean {
   for (const name in bindings) if (bindings[name]! > limits[name]!) return true;
   return false;
-}
-
-function constantNamed({ entries }: Segment, name: string): HostValue {
-  const entry = entries.get(name);
-  const constant = entry?.kind === "tensor" ? entry.known ?? entry.stored?.load() : entry?.value;
-  if (constant) return constant;
-  throw new TypeError(`Cannot find the value of "${name}"`);
 }
 
 // What comes first is planned as it is; what grows is given room, so that each step need not plan again.

@@ -1,9 +1,9 @@
 // Values in files of their own, as conformance tests keep them: TensorProto, SequenceProto, OptionalProto.
 
-import type { ByteSource } from "../../byte_source.ts";
-import type { OnnxTensor, OnnxType } from "./model.ts";
-import { readTensor } from "./read_tensor.ts";
-import { type WireField, WireReader } from "./wire.ts";
+import type { ByteSource } from "../../engine/byte_source.ts";
+import type { OnnxTensor, OnnxType } from "../../engine/onnx/file/model.ts";
+import { readTensor } from "../../engine/onnx/file/read_tensor.ts";
+import { type WireField, WireReader } from "../../engine/onnx/file/wire.ts";
 
 /** A value as a file holds it. */
 export type StoredValue =
