@@ -2,39 +2,13 @@
 // decoder, the order in which encoders write codes, the packing for WebGPU (gpu/layouts/) and for WASM
 // (wasm/format_layouts.ts) and the scales that tests draw all follow from it, so that a format is described once.
 
+import type { CodeField, Codes } from "./fields.ts";
 import type { GridName } from "./iq_grids.ts";
 import type { ScaleKind, ScaleSource } from "./scale_kinds.ts";
 
-/**
- * Bits that every code of a block has. A run of bytes holds 8 / bits times as many columns: byte i those of column i
- * lowest, then of column i + run, and so on.
- */
-export interface CodeField {
-  /** Byte of the block at which the first run begins. */
-  readonly at: number;
-  readonly bits: 1 | 2 | 4 | 8;
-  /** Bytes of a run; 1: columns in sequence. A block is whole runs. */
-  readonly run: 1 | 8 | 16 | 32 | 64;
-}
-
-/** Codes that lie in no fields. */
-export interface CodePacking {
-  /** By which packers know it; see wasm/format_layouts.ts. */
-  readonly name: "base_11" | "base_3" | "magnitudes";
-  /** Of a code once it is unpacked. */
-  readonly bits: 2 | 4 | 8;
-  /** Byte of the block at which codes begin. */
-  readonly at: number;
-  /** Writes the codes of a block that begins at `at`. */
-  pack(codes: Uint8Array, out: Uint8Array, at: number): void;
-  /** Reads them. */
-  unpack(bytes: Uint8Array, at: number, codes: Uint8Array): void;
-}
-
 /** A block of codes, one a column. */
 export interface CodeBlock {
-  /** Fields of a code, the lowest bits first. */
-  readonly codes: readonly CodeField[] | CodePacking;
+  readonly codes: Codes;
   /** Whether codes of 8 bits have a sign. */
   readonly signed?: boolean | undefined;
   /** What codes stand for, if not for themselves. */
@@ -78,69 +52,8 @@ export interface PointBlock {
 export type BlockLayout = CodeBlock | PointBlock;
 
 /** Whether a block's codes are fields. */
-export function hasFields(block: CodeBlock): block is CodeBlock & { codes: readonly CodeField[] } {
+export function hasFields<B extends Pick<CodeBlock, "codes">>(
+  block: B,
+): block is B & { readonly codes: readonly CodeField[] } {
   return Array.isArray(block.codes);
-}
-
-/** Bits of a code. */
-export function codeBits({ codes }: Pick<CodeBlock, "codes">): number {
-  return "bits" in codes ? codes.bits : codes.reduce((sum, { bits }) => sum + bits, 0);
-}
-
-/** Reads and writes the codes of whole blocks. */
-export function codePacking(
-  { codes }: Pick<CodeBlock, "codes">,
-): Pick<CodePacking, "pack" | "unpack"> {
-  if ("pack" in codes) return codes;
-  const below = codes.map((_, i) => codeBits({ codes: codes.slice(0, i) }));
-  return {
-    pack(values, out, block) {
-      codes.forEach((field, i) => packField(field, values, below[i]!, out.subarray(block)));
-    },
-    unpack(bytes, block, values) {
-      values.fill(0);
-      for (let i = 0; i < codes.length; i++) {
-        unpackField(codes[i]!, bytes, block, values, below[i]!);
-      }
-    },
-  };
-}
-
-function packField(
-  { at, bits, run }: CodeField,
-  codes: Uint8Array,
-  below: number,
-  out: Uint8Array,
-): void {
-  const each = 8 / bits, mask = (1 << bits) - 1;
-  for (let first = 0, byte = at; first < codes.length; first += each * run) {
-    for (let j = first; j < first + run; j++, byte++) {
-      let value = 0;
-      for (let t = 0; t < each; t++) value |= ((codes[j + t * run]! >> below) & mask) << (bits * t);
-      out[byte] = value;
-    }
-  }
-}
-
-function unpackField(
-  { at, bits, run }: CodeField,
-  bytes: Uint8Array,
-  block: number,
-  codes: Uint8Array,
-  below: number,
-): void {
-  const mask = (1 << bits) - 1, columns = codes.length;
-  let byte = block + at;
-  if (run === 1) {
-    for (let j = 0; j < columns; byte++) {
-      const value = bytes[byte]!;
-      for (let bit = 0; bit < 8; bit += bits, j++) codes[j]! |= ((value >> bit) & mask) << below;
-    }
-    return;
-  }
-  for (let j = 0; j < columns; byte += run) {
-    for (let bit = 0; bit < 8; bit += bits, j += run) {
-      for (let i = 0; i < run; i++) codes[j + i]! |= ((bytes[byte + i]! >> bit) & mask) << below;
-    }
-  }
 }

@@ -1,7 +1,8 @@
 // Number formats that are described by their block (block.ts): the decoder follows from it, and the encoder only chooses
 // codes and scales.
 
-import { type CodeBlock, type CodePacking, codePacking } from "./block.ts";
+import type { CodeBlock } from "./block.ts";
+import { type CodePacking, codePacking } from "./fields.ts";
 import type { CodeGrid, EncodeOptions, NumberFormat } from "./format.ts";
 import { scaleCopier, scaleFactsOf } from "./scale_kinds.ts";
 

@@ -67,7 +67,7 @@ const rowFormats: ReadonlyMap<string, (columns: number) => NumberFormat> = new M
 ]);
 
 /** Names of the formats whose block is a row, without its columns. */
-const ROW_FAMILIES: readonly string[] = [...rowFormats.keys()];
+export const ROW_FAMILIES: readonly string[] = [...rowFormats.keys()];
 
 /** The same as formats of rows of `columns`. */
 export function rowFormatsOf(columns: number): NumberFormat[] {

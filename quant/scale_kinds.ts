@@ -18,6 +18,7 @@
 // - `e4m3`: an 8-bit float s for 16 columns, of which half counts, x = s / 2 (c - o);
 // - `b16`: bytes (b, s) for 16 columns, x = s / 1000 c + (b - 100) / 100.
 
+import { type CodeField, codePacking } from "./fields.ts";
 import { readF16, readF32 } from "./half.ts";
 
 /** Reads a number of scale `i` of those that begin at byte `at`. */
@@ -133,6 +134,9 @@ const SCALE_KINDS = {
 /** Name of a kind of scales. */
 export type ScaleKind = keyof typeof SCALE_KINDS;
 
+/** Names of all kinds. */
+export const SCALE_KIND_NAMES: readonly ScaleKind[] = Object.keys(SCALE_KINDS) as ScaleKind[];
+
 /** Facts of a kind. */
 export function scaleFactsOf(kind: ScaleKind): ScaleFacts {
   return SCALE_KINDS[kind];
@@ -158,8 +162,15 @@ export interface ScaleSource {
   readonly kind: ScaleKind;
   /** Bytes of the block at which its floats lie, in the order of the kind. */
   readonly floats?: readonly number[];
-  /** The same of its integers, which lie as in the kind; or how they are made. */
-  readonly integers?: number | ScaleIntegers;
+  /** The same of its integers, which lie as in the kind; or their fields, and what is subtracted; or how they are made. */
+  readonly integers?: number | IntegerFields | ScaleIntegers;
+}
+
+/** Integers of scales that are cut into fields like codes. */
+export interface IntegerFields {
+  /** Lowest bits first. */
+  readonly fields: readonly CodeField[];
+  readonly offset: number;
 }
 
 /** Bytes of the scales of so many columns of a row, `span` of which share one where the kind does not say it. */
@@ -181,12 +192,27 @@ export function scaleCopier(
       for (let i = 0; i < count; i++) out[to + i] = bytes[at + from[i]!]!;
     };
   }
-  const own = scaleBytes(kind, columns, columns) - headBytes;
-  const write: ScaleIntegers = typeof integers === "function" ? integers : (bytes, at, out, to) => {
-    for (let i = 0; i < own; i++) out[to + i] = bytes[at + integers + i]!;
-  };
+  const write = integerWriter(integers, scaleBytes(kind, columns, columns) - headBytes);
   return (bytes, at, out, to) => {
     for (let i = 0; i < count; i++) out[to + i] = bytes[at + from[i]!]!;
     write(bytes, at, out, to + headBytes);
+  };
+}
+
+function integerWriter(
+  integers: NonNullable<ScaleSource["integers"]>,
+  count: number,
+): ScaleIntegers {
+  if (typeof integers === "function") return integers;
+  if (typeof integers === "number") {
+    return (bytes, at, out, to) => {
+      for (let i = 0; i < count; i++) out[to + i] = bytes[at + integers + i]!;
+    };
+  }
+  const { fields, offset } = integers, { unpack } = codePacking({ codes: fields });
+  const codes = new Uint8Array(count);
+  return (bytes, at, out, to) => {
+    unpack(bytes, at, codes);
+    for (let i = 0; i < count; i++) out[to + i] = codes[i]! - offset;
   };
 }

@@ -25,6 +25,8 @@ export interface ScaleKind {
   readonly form: "minimum" | "zero" | "thousandths" | "signs";
   /** Whether a minimum or a zero is stored. */
   readonly stored: boolean;
+  /** What kernels are told by their caller, because layouts that share them differ in it. */
+  readonly told?: "blockColumns" | "factor";
 }
 
 function kind(
@@ -42,15 +44,15 @@ export const SCALE_KINDS = {
   "|f16": kind(0, 16, "minimum", false),
   "|f16 f16": kind(0, 32, "minimum", true),
   "|f32 f32": kind(0, 64, "minimum", true),
-  "|f16 z32": kind(0, 48, "zero", true),
+  "|f16 z32": { ...kind(0, 48, "zero", true), told: "factor" },
   "|level f16": kind(0, 16, "zero", false),
   "|level bf16": kind(0, 16, "zero", false),
   "|level e4m3": kind(0, 16, "zero", false, 16),
   "|u8 u8": kind(0, 32, "thousandths", true, 16),
   "f16|": kind(16, 0, "minimum", false),
   "f16 f16|": kind(32, 0, "minimum", true),
-  "f32|": kind(32, 0, "zero", false),
-  "f32 z32|": kind(64, 0, "zero", true),
+  "f32|": { ...kind(32, 0, "zero", false), told: "blockColumns" },
+  "f32 z32|": { ...kind(64, 0, "zero", true), told: "blockColumns" },
   "f16|i8 by 16": kind(16, 16, "minimum", false, 16),
   "f16|level i8": kind(16, 8, "zero", false),
   "f16|u4": kind(16, 4, "zero", false),
@@ -58,7 +60,7 @@ export const SCALE_KINDS = {
   "f16|u3 shift": kind(16, 4, "zero", true),
   "f16 f16|u8 u8": kind(32, 16, "minimum", true),
   "f16 f16|u4+u4 by 16": kind(32, 16, "minimum", true, 16),
-  "f32 f32|": kind(64, 0, "signs", true),
+  "f32 f32|": { ...kind(64, 0, "signs", true), told: "blockColumns" },
   none: kind(0, 0, "minimum", false),
 } as const satisfies Record<string, ScaleKind>;
 

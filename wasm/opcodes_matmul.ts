@@ -15,9 +15,10 @@ export const MATMUL_OPCODES = {
     operands: {
       ...{ kind: "u32", layout: "u32", source: "u32", rows: "u32", row_bytes: "u32" },
       ...{ columns: "u32", target: "u32", tile_bytes: "u32", chunk: "u32", bad: "u32" },
-      ...{ order: "u32", codes_at: "u32", scales: "u32", scales_at: "u32", block_size: "u32" },
-      ...{ block_bytes: "u32", scratch: "u32", scratch_bytes: "u32", file: "u32" },
-      ...{ offset: "u32", offset_high: "u32", staging_bytes: "u32", loaded: "u32" },
+      ...{ codes: "u32", codes_above: "u32", scales: "u32", floats: "u32", integers: "u32" },
+      ...{ integers_above: "u32", offset: "u32", block_size: "u32", block_bytes: "u32" },
+      ...{ scratch: "u32", scratch_bytes: "u32", file: "u32", file_offset: "u32" },
+      ...{ file_offset_high: "u32", staging_bytes: "u32", loaded: "u32" },
     },
   },
   /** Rows of float32 to 8 bit (quant/q8_activation.ts), `row_bytes` apart. */

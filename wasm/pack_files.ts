@@ -8,6 +8,7 @@
 import type { Machine } from "./machine.ts";
 import { instruction, OPCODES } from "./opcodes.ts";
 import {
+  NO_BLOCKS,
   NO_FILE,
   type Packed,
   type PackOperands,
@@ -220,9 +221,9 @@ function launch(machine: Machine, items: readonly Item[]): Running {
 /** An instruction that does nothing. */
 const NOTHING: PackOperands = {
   ...NO_FILE,
+  ...NO_BLOCKS,
   ...{ kind: 0, layout: 0, source: 0, rows: 0, row_bytes: 0, columns: 0, target: 0, tile_bytes: 0 },
-  ...{ chunk: 0, bad: 0, order: 0, codes_at: 0, scales: 0, scales_at: 0, block_size: 0 },
-  ...{ block_bytes: 0, scratch: 0, scratch_bytes: 0 },
+  ...{ chunk: 0, bad: 0, scratch: 0, scratch_bytes: 0 },
 };
 
 const [OPCODE] = instruction("pack_weight", NOTHING);
@@ -238,9 +239,9 @@ const double = new Float64Array(1);
 const wordsOfDouble = new Uint32Array(double.buffer);
 
 /** A double as two operands. */
-function halves(value: number): Pick<PackOperands, "offset" | "offset_high"> {
+function halves(value: number): Pick<PackOperands, "file_offset" | "file_offset_high"> {
   double[0] = value;
-  return { offset: wordsOfDouble[0]!, offset_high: wordsOfDouble[1]! };
+  return { file_offset: wordsOfDouble[0]!, file_offset_high: wordsOfDouble[1]! };
 }
 
 /** Length and UTF-8 of a text in memory. */

@@ -56,7 +56,19 @@ export interface PackSetup {
 }
 
 /** Operands of rows that lie in memory. */
-export const NO_FILE = { file: 0, offset: 0, offset_high: 0, staging_bytes: 0, loaded: 0 };
+export const NO_FILE = {
+  file: 0,
+  file_offset: 0,
+  file_offset_high: 0,
+  staging_bytes: 0,
+  loaded: 0,
+};
+
+/** Operands of rows whose packer needs none of blocks. */
+export const NO_BLOCKS = {
+  ...{ codes: 0, codes_above: 0, scales: 0, floats: 0, integers: 0, integers_above: 0, offset: 0 },
+  ...{ block_size: 0, block_bytes: 0 },
+};
 
 /** What packing a matrix takes. */
 export function packSetup({ format, columns }: WeightShape, rounded: boolean): PackSetup {
@@ -65,12 +77,10 @@ export function packSetup({ format, columns }: WeightShape, rounded: boolean): P
   const stagedRowBytes = decoded ? 4 * columns : rowBytes;
   // A row of floats, or the codes of a cell.
   const scratchBytes = rounded ? 4 * columns : blocks ? 64 : 0;
-  const [order = 0, codes_at = 0, scales = 0, scales_at = 0, block_size = 0, block_bytes = 0] =
-    blocks ? sourceNumbers(format, blocks) : [];
   const operands = {
     ...{ kind: rounded ? 2 : blocks ? 1 : 0, layout: layout.id, row_bytes: stagedRowBytes },
-    ...{ columns, tile_bytes: strideOf(format, columns, rounded), order, codes_at, scales },
-    ...{ scales_at, block_size, block_bytes, scratch_bytes: scratchBytes },
+    ...{ columns, tile_bytes: strideOf(format, columns, rounded), scratch_bytes: scratchBytes },
+    ...blocks ? sourceNumbers(format, blocks) : NO_BLOCKS,
   };
   return { operands, rowBytes, stagedRowBytes, scratchBytes, decoded };
 }

@@ -13,6 +13,8 @@ export interface PointGrid {
   readonly dimensions: 4 | 8;
   /** Bits of a point's number. */
   readonly indexBits: number;
+  /** Levels of the coordinates, of grids with signs. */
+  readonly table?: keyof typeof POINT_LEVELS | undefined;
   /** Address in WASM memory. */
   readonly address: number;
   /** Coordinates of all points, `dimensions << indexBits` long. */
@@ -28,31 +30,31 @@ export const POINT_LEVELS: Readonly<Record<Signed, readonly number[]>> = {
   iq3_s: [1, 3, 5, 7, 9, 11, 13, 15],
 };
 
-function ranks(levels: readonly number[]): (grid: Grid) => Uint8Array {
-  return ({ coordinates }) => Uint8Array.from(coordinates, (level) => levels.indexOf(level));
+/** Bytes of coordinates: ranks of levels, or of ternary ones eighths above the least. */
+function entriesOf({ coordinates }: Grid, table: Signed | undefined): Uint8Array {
+  const levels = table && POINT_LEVELS[table];
+  return Uint8Array.from(coordinates, (level) => levels ? levels.indexOf(level) : 8 * (level + 1));
 }
 
-const eighths = ({ coordinates }: Grid) => Uint8Array.from(coordinates, (digit) => 8 * (digit + 1));
-
-type Line = readonly [PointGrid["dimensions"], number, (grid: Grid) => Uint8Array];
+type Line = readonly [PointGrid["dimensions"], indexBits: number, table?: Signed];
 
 const LINES: Readonly<Record<GridName, Line>> = {
-  iq1: [8, 11, eighths],
-  iq2_xxs: [8, 8, ranks(POINT_LEVELS.iq2)],
-  iq2_xs: [8, 9, ranks(POINT_LEVELS.iq2)],
-  iq2_s: [8, 10, ranks(POINT_LEVELS.iq2)],
-  iq3_xxs: [4, 8, ranks(POINT_LEVELS.iq3)],
-  iq3_s: [4, 9, ranks(POINT_LEVELS.iq3_s)],
+  iq1: [8, 11],
+  iq2_xxs: [8, 8, "iq2"],
+  iq2_xs: [8, 9, "iq2"],
+  iq2_s: [8, 10, "iq2"],
+  iq3_xxs: [4, 8, "iq3"],
+  iq3_s: [4, 9, "iq3_s"],
 };
 
 function place(): Readonly<Record<GridName, PointGrid>> {
   let address = CONTROL.GRIDS;
-  const grids = Object.entries(LINES).map(([name, [dimensions, indexBits, code]]) => {
+  const grids = Object.entries(LINES).map(([name, [dimensions, indexBits, table]]) => {
     const at = address;
     address += dimensions << indexBits;
     let made: Uint8Array | undefined;
-    const entries = () => made ??= code(IQ_GRIDS[name as GridName]());
-    return [name, { dimensions, indexBits, address: at, entries }] as const;
+    const entries = () => made ??= entriesOf(IQ_GRIDS[name as GridName](), table);
+    return [name, { dimensions, indexBits, table, address: at, entries }] as const;
   });
   if (address > CONTROL.END) throw new RangeError(`Grids end at ${address}, beyond CONTROL.END`);
   return Object.fromEntries(grids) as Record<GridName, PointGrid>;

@@ -2,7 +2,8 @@
 // holds 32 columns of all eight, so that one 16-byte vector carries four columns of four rows and a dot
 // product leaves one row a lane. Scales stand before the codes that they cover and keep the precision of
 // the file; nothing is rounded, so decoding a layout gives exactly the numbers of the format. Number formats
-// share layouts; which has which, and how a file's bytes get there, is in format_layouts.ts.
+// that agree in what kernels have to know share a layout. Layouts follow from the descriptions of blocks
+// (quant/block.ts); how a file's bytes get there is in format_layouts.ts.
 //
 // Codes of a cell, as 16-byte vectors v[p][h], h = 0..1, byte 4r + i of which belongs to row 4h + r:
 // - 4 bits and more: p = 0..3, the low nibble is column 4p + i, the high nibble column 16 + 4p + i;
@@ -25,9 +26,16 @@
 // Rows are padded with zeros to a multiple of 16, so that matrix products may always take two tiles. Columns
 // that do not fill a cell (I8PC_40) leave the rest of it unread.
 
-import { SCALE_KINDS, type ScaleName } from "./layout_scales.ts";
+import type { CodeBlock, PointBlock } from "../quant/block.ts";
+import { codeBits } from "../quant/fields.ts";
+import { E2M1_DOUBLED } from "../quant/e2m1.ts";
+import type { NumberFormat } from "../quant/format.ts";
+import { IQ4_LEVELS } from "../quant/iq4_fit.ts";
 import type { GridName } from "../quant/iq_grids.ts";
-import { POINT_GRIDS } from "./point_grids.ts";
+import { formats, rowFormatsOf } from "../quant/mod.ts";
+import type { ScaleKind } from "../quant/scale_kinds.ts";
+import { SCALE_KINDS, type ScaleKind as ScaleFacts, type ScaleName } from "./layout_scales.ts";
+import { POINT_GRIDS, POINT_LEVELS } from "./point_grids.ts";
 
 /** Numbers that codes of 4 bit stand for. */
 export type CodeTable = "iq4" | "e2m1" | "iq2" | "iq3" | "iq3_s";
@@ -36,6 +44,7 @@ export type CodeTable = "iq4" | "e2m1" | "iq2" | "iq3" | "iq3_s";
 export interface WeightLayout {
   /** Number that kernels get. */
   readonly id: number;
+  /** That of the first number format that has it, without the columns of a row. */
   readonly name: string;
   /**
    * Layouts with the same kernel differ only in what it is told: length of a block, factor, or table and offset
@@ -76,113 +85,149 @@ export const TILE_ROWS = 8;
 /** Row counts are padded to a multiple of this. */
 export const PADDED_ROWS = 16;
 
-type Shape = Omit<WeightLayout, "id" | "name">;
+type Shape = Omit<WeightLayout, "id" | "name" | "kernel">;
 
-function codes(
-  kernel: string,
+function shapeOf(
   bits: WeightLayout["bits"],
   scales: ScaleName,
-  more: Partial<Pick<Shape, "blockColumns" | "offset" | "table" | "factor" | "spareBytes">> = {},
+  more: Partial<Shape> = {},
 ): Shape {
   const { headerBytes, scaleBytes, groupColumns } = SCALE_KINDS[scales];
-  const { spareBytes = 0 } = more;
+  const spareBytes = hasSpare(bits, scales) ? SPARE : 0;
   return {
-    ...{ kernel, kind: "codes", bits, scales, headerBytes, scaleBytes, groupColumns },
+    ...{ kind: "codes", bits, scales, headerBytes, scaleBytes, groupColumns, spareBytes },
     ...{ blockColumns: 32, cellColumns: 32, cellBytes: scaleBytes + 32 * bits + spareBytes },
-    ...{ offset: 0, factor: 1, spareBytes, ...more },
+    ...{ offset: 0, factor: 1, ...more },
   };
 }
 
-/** Codes that a table of floats is asked for. */
-function levels(kernel: string): Shape {
-  return { ...codes(kernel, 8, "none"), kind: "levels" };
+const SPARE = 4;
+
+/**
+ * Spare bytes where they pay: codes and halves stay aligned to 4. Not where kernels are slower than memory, and not of
+ * scales that stand before blocks of 64, which would take more than an eighth above their files.
+ */
+function hasSpare(bits: number, scales: ScaleName): boolean {
+  return bits >= 4 && !["f16 f16|", "f32 z32|", "|f16 z32", "none"].includes(scales);
+}
+
+/** Scales in a cell, and before a block of several cells, by kind (quant/scale_kinds.ts). */
+const SCALE_NAMES: Readonly<Record<ScaleKind, readonly [cell: ScaleName, block: ScaleName]>> = {
+  d: ["|f16", "f16|"],
+  f: ["f32|", "f32|"],
+  dm: ["|f16 f16", "f16 f16|"],
+  fm: ["|f32 f32", "|f32 f32"],
+  dz: ["|f16 z32", "f32 z32|"],
+  e1: ["|f16 z32", "f32 z32|"],
+  e2: ["|f16 z32", "f32 z32|"],
+  sides: ["f32 f32|", "f32 f32|"],
+  e8: ["|level bf16", "|level bf16"],
+  k: ["f16 f16|u8 u8", "f16 f16|u8 u8"],
+  k8: ["f16|level i8", "f16|level i8"],
+  n8: ["f16|u4", "f16|u4"],
+  n16: ["f16|u4 by 16", "f16|u4 by 16"],
+  k16: ["f16|i8 by 16", "f16|i8 by 16"],
+  kn16: ["f16 f16|u4+u4 by 16", "f16 f16|u4+u4 by 16"],
+  e4m3: ["|level e4m3", "|level e4m3"],
+  b16: ["|u8 u8", "|u8 u8"],
+};
+
+/** Tables of levels. */
+const TABLES: ReadonlyMap<Int8Array, CodeTable> = new Map([
+  [IQ4_LEVELS, "iq4"],
+  [E2M1_DOUBLED, "e2m1"],
+]);
+
+/** What scales in a cell are multiplied by, if not by one: E0M4 counts in sixteenths of a power of two. */
+const CELL_FACTORS: Partial<Record<ScaleKind, number>> = { e1: 1 / 8, e2: 1 / 4 };
+
+function codesShape(
+  block: CodeBlock,
+  { blockSize, rowFamily }: NumberFormat,
+): Shape | undefined {
+  const { codes, levels, signed, offset = 0, scales: { kind } } = block;
+  const inCell = blockSize <= 32 && !rowFamily, bits = codeBits(block) as WeightLayout["bits"];
+  const named = SCALE_NAMES[kind][inCell ? 0 : 1];
+  const scales = kind === "f" && bits < 8 ? "f32 z32|" : named;
+  const columns = SCALE_KINDS[scales].headerBytes === 0 ? 32 : rowFamily ? 0 : blockSize;
+  const shape = (more: Partial<Shape>, name = scales) =>
+    shapeOf(bits, name, { blockColumns: columns, ...more });
+  if (levels?.length === 2) return shape({ offset: 0.5, factor: 2 });
+  if (levels) {
+    const table = TABLES.get(levels);
+    if (!table) return undefined;
+    // Codes of IQ4 are signed bytes when they are multiplied, those of E2M1 count from the least.
+    const least = table === "iq4" ? 128 : -Math.min(...levels);
+    return shape({ table, offset: least }, scales === "|f16" ? "|level f16" : scales);
+  }
+  if ("name" in codes && codes.name === "base_3") return { ...shape({ offset }), cellBytes: 52 };
+  const { form, stored } = SCALE_KINDS[scales];
+  if (form === "signs" || form === "zero" && stored) {
+    return shape({ factor: inCell ? CELL_FACTORS[kind] ?? 1 : 1 });
+  }
+  return shape({ offset: bits === 8 && signed ? 128 : offset });
 }
 
 /** Points of a grid. */
-function points(
-  grid: GridName,
-  scales: ScaleName,
-  beside: NonNullable<WeightLayout["points"]>["beside"],
-  more: Partial<Pick<Shape, "kernel" | "offset" | "table" | "factor">>,
-): Shape {
-  const { dimensions, indexBits } = POINT_GRIDS[grid];
+function pointsShape({ grid, signs, shifts, factor, scales: { kind } }: PointBlock): Shape {
+  const { dimensions, indexBits, table } = POINT_GRIDS[grid];
+  const moved = shifts !== undefined, inScale = moved && kind === "n8";
+  const beside = signs ? "signs" : inScale ? "nothing" : "shifts";
+  const shape = shapeOf(signs ? 4 : 5, inScale ? "f16|u3 shift" : SCALE_NAMES[kind][1]);
   const besideBytes = { signs: 32, shifts: 4, nothing: 0 }[beside];
-  const shape = codes(grid, more.table ? 4 : 5, scales, { ...more, blockColumns: 256 });
-  const cellBytes = shape.scaleBytes + 32 / dimensions * indexBits + besideBytes;
-  return { ...shape, kernel: more.kernel ?? grid, cellBytes, points: { grid, beside } };
-}
-
-function float(kernel: string, bytes: number): Shape {
   return {
-    ...codes(kernel, 8, "none"),
-    ...{ kind: "float", blockColumns: 1, cellColumns: 1, cellBytes: TILE_ROWS * bytes },
+    ...shape,
+    ...{ blockColumns: 256, spareBytes: 0, points: { grid, beside } },
+    cellBytes: shape.scaleBytes + 32 / dimensions * indexBits + besideBytes,
+    ...table ? { table, offset: POINT_LEVELS[table].at(-1)! } : { offset: inScale ? 0 : 9 },
+    factor: moved ? factor / 8 : factor,
   };
 }
 
-/**
- * Spare bytes where they pay: codes and halves stay aligned to 4. Not of Q3_K, Q5_B64 and Q6_B64, whose kernels are
- * slower than memory; Z4_64 and Q4_B64, which Q3H is kept in, would take more than an eighth above their files.
- */
-const SPARE = 4;
+function float(bytes: number): Shape {
+  const cellBytes = TILE_ROWS * bytes;
+  return { ...shapeOf(8, "none"), kind: "float", blockColumns: 1, cellColumns: 1, cellBytes };
+}
 
-const LAYOUTS: Readonly<Record<string, Shape>> = {
-  F32: float("f32", 4),
-  F16: float("f16", 2),
-  BF16: float("bf16", 2),
-  Q4_0: codes("q4_0", 4, "|f16", { offset: 8, spareBytes: SPARE }),
-  Q4_1: codes("q4_1", 4, "|f16 f16", { spareBytes: SPARE }),
-  Q5_0: codes("q5_0", 5, "|f16", { offset: 16, spareBytes: SPARE }),
-  Q5_1: codes("q5_1", 5, "|f16 f16", { spareBytes: SPARE }),
-  Q8_0: codes("q8_0", 8, "|f16", { offset: 128, spareBytes: SPARE }),
-  Q8_1M: codes("q8_1m", 8, "|f16 f16", { spareBytes: SPARE }),
-  NB4: codes("nb4", 4, "|f32 f32", { spareBytes: SPARE }),
-  Q2_K: codes("q2_k", 2, "f16 f16|u4+u4 by 16", { blockColumns: 256 }),
-  Q3_K: codes("q3_k", 3, "f16|i8 by 16", { blockColumns: 256, offset: 4 }),
-  Q4_K: codes("q4_k", 4, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
-  Q5_K: codes("q5_k", 5, "f16 f16|u8 u8", { blockColumns: 256, spareBytes: SPARE }),
-  Q6_K: codes("q6_k", 6, "f16|i8 by 16", { blockColumns: 256, offset: 32, spareBytes: SPARE }),
-  Q2_B32: codes("q2_b32", 2, "|f16 f16"),
-  Q3_B32: codes("q3_b32", 3, "|f16 f16"),
-  Q4_B64: codes("q4_b64", 4, "f16 f16|", { blockColumns: 64 }),
-  Q5_B64: codes("q5_b64", 5, "f16 f16|", { blockColumns: 64 }),
-  Q6_B64: codes("q6_b64", 6, "f16 f16|", { blockColumns: 64 }),
-  Q4_B16: codes("q4_b16", 4, "|u8 u8", { spareBytes: SPARE }),
-  Z4_32: codes("z4_32", 4, "|f16 z32"),
-  Z4_32_EIGHTH: codes("z4_32", 4, "|f16 z32", { factor: 1 / 8 }),
-  Z4_32_QUARTER: codes("z4_32", 4, "|f16 z32", { factor: 1 / 4 }),
-  Z4_64: codes("z4", 4, "f32 z32|", { blockColumns: 64 }),
-  Z4_128: codes("z4", 4, "f32 z32|", { blockColumns: 128 }),
-  Z4_256: codes("z4", 4, "f32 z32|", { blockColumns: 256 }),
-  Z4_ROW: codes("z4", 4, "f32 z32|", { blockColumns: 0 }),
-  S8_256: codes("s8", 8, "f32|", { blockColumns: 256, offset: 128, spareBytes: SPARE }),
-  S8_ROW: codes("s8", 8, "f32|", { blockColumns: 0, offset: 128, spareBytes: SPARE }),
-  S8_SIGNS: codes("s8_signs", 8, "f32 f32|", { blockColumns: 0, spareBytes: SPARE }),
-  Q8_LOG: levels("q8_log"),
-  Q1_0: codes("q1_0", 1, "f16|", { blockColumns: 128, offset: 0.5, factor: 2 }),
-  TQ2_0: codes("tq2_0", 2, "f16|", { blockColumns: 256, offset: 1 }),
-  IQ4_NL: codes("iq4_nl", 4, "|level f16", { table: "iq4", offset: 128, spareBytes: SPARE }),
-  IQ4_XS: codes("iq4_xs", 4, "f16|level i8", {
-    table: "iq4",
-    offset: 128,
-    blockColumns: 256,
-    spareBytes: SPARE,
-  }),
-  TQ1_0: { ...codes("tq1_0", 2, "f16|", { blockColumns: 256, offset: 1 }), cellBytes: 52 },
-  IQ1_S: points("iq1", "f16|u3 shift", "nothing", { kernel: "iq1_s", factor: 1 / 4 }),
-  IQ1_M: points("iq1", "f16|u4 by 16", "shifts", { kernel: "iq1_m", offset: 9, factor: 1 / 4 }),
-  IQ2_XXS: points("iq2_xxs", "f16|u4", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
-  IQ2_XS: points("iq2_xs", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
-  IQ2_S: points("iq2_s", "f16|u4 by 16", "signs", { table: "iq2", offset: 43, factor: 1 / 4 }),
-  IQ3_XXS: points("iq3_xxs", "f16|u4", "signs", { table: "iq3", offset: 62, factor: 1 / 2 }),
-  IQ3_S: points("iq3_s", "f16|u4", "signs", { table: "iq3_s", offset: 15, factor: 2 }),
-  MXFP4: codes("mxfp4", 4, "|level bf16", { table: "e2m1", offset: 12, spareBytes: SPARE }),
-  NVFP4: codes("nvfp4", 4, "|level e4m3", { table: "e2m1", offset: 12, spareBytes: SPARE }),
+/** Layouts of formats without blocks. */
+const PLAIN: Readonly<Record<string, Shape>> = {
+  ...{ F32: float(4), F16: float(2), BF16: float(2) },
+  Q8_LOG: { ...shapeOf(8, "none"), kind: "levels" },
 };
 
+function shapeOfFormat(format: NumberFormat): Shape | undefined {
+  const { name, block } = format;
+  if (!block) return PLAIN[name];
+  return "grid" in block ? pointsShape(block) : codesShape(block, format);
+}
+
+/** Every layout, and layouts by format, that of a row without its columns. Formats that agree in all share one. */
+function makeLayouts() {
+  const byFormat = new Map<string, WeightLayout>();
+  const byShape = new Map<string, WeightLayout>(), kernels = new Map<string, string>();
+  // Rows of 64 stand for all.
+  for (const format of [...formats.values(), ...rowFormatsOf(64)]) {
+    const shape = shapeOfFormat(format), name = format.rowFamily ?? format.name;
+    if (!shape) continue;
+    const { told } = SCALE_KINDS[shape.scales] as ScaleFacts;
+    const key = format.block ? JSON.stringify(shape) : name;
+    const kernelKey = told ? JSON.stringify({ ...shape, [told]: 0 }) : key;
+    const kernel = kernels.get(kernelKey) ?? name.toLowerCase();
+    const layout = byShape.get(key) ?? { id: byShape.size, name, kernel, ...shape };
+    kernels.set(kernelKey, kernel);
+    byShape.set(key, layout);
+    byFormat.set(name, layout);
+  }
+  return { all: [...byShape.values()], byFormat };
+}
+
+const made = makeLayouts();
+
 /** Every layout, in the order of ids. */
-export const WEIGHT_LAYOUTS: readonly WeightLayout[] = Object.entries(LAYOUTS).map(
-  ([name, layout], id) => ({ id, name, ...layout }),
-);
+export const WEIGHT_LAYOUTS: readonly WeightLayout[] = made.all;
+
+/** Layouts by number format, of those whose block is a row by its name without the columns. */
+export const LAYOUTS_BY_FORMAT: ReadonlyMap<string, WeightLayout> = made.byFormat;
 
 /** Bits of what a code becomes before it is multiplied. */
 export function factorBits(

@@ -5,7 +5,8 @@
 // plane of codes. Scales keep the precision of the file, and what a format derives from integers is derived by the
 // shader: nothing is rounded on the way.
 
-import { type BlockLayout, codeBits } from "../../quant/block.ts";
+import type { BlockLayout } from "../../quant/block.ts";
+import { codeBits } from "../../quant/fields.ts";
 import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
 import type { NumberFormat } from "../../quant/format.ts";
 import { formats, getFormat, rowFormatsOf } from "../../quant/mod.ts";

@@ -2,7 +2,8 @@
 // Blocks may begin at any byte, so words are read through a view; matrices have gigabytes, so nothing here
 // makes an object while it packs.
 
-import { type CodeBlock, type CodeField, codePacking, hasFields } from "../../quant/block.ts";
+import { type CodeBlock, hasFields } from "../../quant/block.ts";
+import { type CodeField, codePacking } from "../../quant/fields.ts";
 import type { NumberFormat } from "../../quant/format.ts";
 
 /** Rows of a file. */

@@ -19,12 +19,9 @@ export const iq4_xs: NumberFormat = defineBlockFormat({
   scales: {
     kind: "k8",
     floats: [0],
-    integers(bytes, at, out, to) {
-      for (let sub = 0; sub < 8; sub++) {
-        const low = (bytes[at + 4 + (sub >> 1)]! >> (4 * (sub & 1))) & 15;
-        const high = (bytes[at + 2 + (sub >> 2)]! >> (2 * (sub & 3))) & 3;
-        out[to + sub] = (low | (high << 4)) - 32;
-      }
+    integers: {
+      fields: [{ at: 4, bits: 4, run: 1 }, { at: 2, bits: 2, run: 1 }],
+      offset: 32,
     },
   },
   grid: { codes: 16 },

@@ -19,8 +19,9 @@ export const q3_k: NumberFormat = defineBlockFormat({
   scales: {
     kind: "k16",
     floats: [108],
-    integers(bytes, at, out, to) {
-      for (let i = 0; i < 16; i++) out[to + i] = scaleCode(bytes, at + 96, i) - 32;
+    integers: {
+      fields: [{ at: 96, bits: 4, run: 8 }, { at: 104, bits: 2, run: 4 }],
+      offset: 32,
     },
   },
   grid: { codes: 8 },

@@ -6,7 +6,7 @@
 //   d[2r]:    low nibbles of c0 and c1; d[2r + 1]: of c2 and c3      16 bytes
 // Dividing by 11 is a product and a shift, exact for all codes of 7 bits.
 
-import type { CodePacking } from "../block.ts";
+import type { CodePacking } from "../fields.ts";
 import { defineInferflowBlock } from "./inferflow_block.ts";
 import type { NumberFormat } from "../format.ts";
 

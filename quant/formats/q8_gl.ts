@@ -5,7 +5,7 @@
 // "Soft" extremes, which upstream may cut outliers by, are the true extremes here: outliers have a place
 // of their own in a policy.
 
-import type { CodePacking } from "../block.ts";
+import type { CodePacking } from "../fields.ts";
 import { defineBlockFormat } from "../block_format.ts";
 import { roundHalfAway } from "../extremes.ts";
 import { checkFinite } from "../finite.ts";

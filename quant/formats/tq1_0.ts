@@ -4,7 +4,7 @@
 // from the most significant by multiplying with 3 and taking what exceeds 8 bits. Digit n of bytes
 // 0..31 is value 32 n + byte, of bytes 32..47 value 160 + 16 n + byte, of bytes 48..51 240 + 4 n + byte.
 
-import type { CodePacking } from "../block.ts";
+import type { CodePacking } from "../fields.ts";
 import { defineBlockFormat } from "../block_format.ts";
 import { ternaryEncoder } from "../encoders.ts";
 import type { NumberFormat } from "../format.ts";

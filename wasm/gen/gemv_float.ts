@@ -4,7 +4,7 @@
 //   y += x[k] · (d · code + m)      the product d · code is exact in every format with minima
 //   y += x[k] · (d · (code + z))    and so is the sum code + z
 
-import { WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
+import { LAYOUTS_BY_FORMAT, WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
 import { cellConstants, cellHighBits, codeVector } from "./cells.ts";
 import { simdImports } from "./imports.ts";
 import {
@@ -20,10 +20,12 @@ import { blockHeader, cellScales, groupsOf, HALVES, hasZeros } from "./scales.ts
  * Kernels that have one here, those of formats that models come in most often: each is as large as all else that
  * its layout has. Of the others a run of columns is decoded first, as for many rows.
  */
-const KERNELS: ReadonlySet<string> = new Set([
-  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "nb4", "q4_k", "q5_k", "q6_k"],
-  ...["z4", "s8"],
-]);
+const KERNELS: ReadonlySet<string> = new Set(
+  [
+    ...["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "NB4", "Q4_K", "Q5_K", "Q6_K"],
+    ...["INT4_G128", "I8PC"],
+  ].map((format) => LAYOUTS_BY_FORMAT.get(format)!.kernel),
+);
 
 const FLOATS: readonly string[] = ["F16", "BF16"];
 

@@ -1,5 +1,6 @@
 // Which layouts get generated kernels, and what a kernel that several of them share is told by its caller.
 
+import { SCALE_KINDS, type ScaleKind } from "../layout_scales.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
 
 /** Layouts of codes with scales. */
@@ -15,26 +16,25 @@ export const KERNEL_LAYOUTS: readonly WeightLayout[] = CODE_LAYOUTS.filter(
 /** Kernel whose bytes hold digits of several cells; it is unpacked by ternary.ts, multiplied by gemv_ternary.ts. */
 export const TERNARY = "tq1_0";
 
-/** Kernels whose layouts differ in the length of a block; it is not written into their text. */
-const ANY_BLOCK: ReadonlySet<string> = new Set(["z4", "s8", "s8_signs"]);
-/** Kernels whose layouts differ in the factor of their scales. */
-const ANY_FACTOR: ReadonlySet<string> = new Set(["z4_32"]);
+function isTold({ scales }: WeightLayout, what: ScaleKind["told"]): boolean {
+  return (SCALE_KINDS[scales] as ScaleKind).told === what;
+}
 
-/** Whether a kernel is told how many columns a block has. */
-export function takesBlock({ kernel }: WeightLayout): boolean {
-  return ANY_BLOCK.has(kernel);
+/** Whether a kernel is told how many columns a block has; it is not written into its text. */
+export function takesBlock(layout: WeightLayout): boolean {
+  return isTold(layout, "blockColumns");
 }
 
 /** Further parameters of a kernel. */
 export function moreParameters(layout: WeightLayout): string {
   return (takesBlock(layout) ? ", block: usize" : "") +
-    (ANY_FACTOR.has(layout.kernel) ? ", factor: f32" : "");
+    (isTold(layout, "factor") ? ", factor: f32" : "");
 }
 
 /** What they are for a layout. */
 export function moreArguments(layout: WeightLayout): string {
   return (takesBlock(layout) ? `, ${layout.blockColumns || "columns"}` : "") +
-    (ANY_FACTOR.has(layout.kernel) ? `, ${layout.factor}` : "");
+    (isTold(layout, "factor") ? `, ${layout.factor}` : "");
 }
 
 /** A loop over cells under one header: text at its start and at its end; `cells` counts down. */

@@ -1,8 +1,10 @@
 // Layout numbers and what kernels must know about each, as AssemblyScript constants and functions.
 
-import { CODE_ORDERS, SCALE_SOURCES } from "../format_layouts.ts";
+import { CODE_PACKINGS } from "../format_layouts.ts";
 import { SCALE_KINDS } from "../layout_scales.ts";
+import type { BitField, PointBlock } from "../../quant/block.ts";
 import { getFormat } from "../../quant/mod.ts";
+import { SCALE_KIND_NAMES } from "../../quant/scale_kinds.ts";
 import { POINT_GRIDS } from "../point_grids.ts";
 import { WEIGHT_LAYOUTS, type WeightLayout } from "../weight_layout.ts";
 import { PANEL_KINDS, panelKind } from "./panels.ts";
@@ -29,12 +31,100 @@ function idsOf(has: (layout: WeightLayout) => boolean): string {
 
 const FORMS: readonly string[] = ["minimum", "zero", "thousandths", "signs"];
 
+/** Layouts of grid points, and the blocks that are packed into them. */
+const POINTS = WEIGHT_LAYOUTS.filter(({ points }) => points).map(({ id, name }) => ({
+  id,
+  block: getFormat(name).block as PointBlock,
+}));
+
+/** A field of cell `c` of the block at `at`, with its bits above bit `above`. */
+interface Part {
+  readonly field: BitField;
+  /** Which entry, a number or an expression, of so many. */
+  readonly entry: number | string;
+  readonly entries: number;
+  readonly above: number;
+}
+
+function partText({ field, entry, entries, above }: Part): string {
+  const { at, bits, step, group, pair = 2 * group } = field;
+  // Two cells may share bytes, and so may entries; then they differ by a shift.
+  const byCell = pair === 2 * group && group % 8 === 0, byEntry = step % 8 === 0;
+  const cell = byCell ? `c * ${group / 8}` : `(c >> 1) * ${pair / 8}`;
+  const address = `at + ${at >> 3} + ${cell}` + (byEntry ? ` + ${entry} * ${step / 8}` : "");
+  const shift = `${at & 7}` + (byCell ? "" : ` + (c & 1) * ${group}`) +
+    (byEntry ? "" : ` + ${entry} * ${step}`);
+  const most = (at & 7) + (byCell ? 0 : group) + (byEntry ? 0 : (entries - 1) * step) + bits;
+  const word = most <= 8 ? "u8" : most <= 16 ? "u16" : "u32";
+  return `(((<u32>load<${word}>(${address}) >> (${shift})) & ${2 ** bits - 1}) << ${above})`;
+}
+
+/** Parts put together; each begins where the bits of the one before end, or at `apart` times its number. */
+function partsText(parts: readonly Omit<Part, "above">[], apart?: number): string {
+  let below = 0;
+  return parts.map((part, i) => {
+    const text = partText({ ...part, above: apart === undefined ? below : apart * i });
+    below += part.field.bits;
+    return text;
+  }).join(" | ");
+}
+
+/** The number of point `i` of a cell. */
+function pointText({ index, grid }: PointBlock): string {
+  const entries = 32 / POINT_GRIDS[grid].dimensions;
+  return partsText(index.map((field) => ({ field, entry: "i", entries })));
+}
+
+/** All signs of a cell, seven bits or eight for eight columns; or the shifts of its points, up. */
+function signsText({ signs, shifts, scales }: PointBlock): string {
+  const field = signs ?? shifts!;
+  if (shifts && scales.kind === "n8") return "0";
+  const parts = [0, 1, 2, 3].map((entry) => ({ field, entry, entries: 4 }));
+  return `(${partsText(parts, field.bits)})${shifts ? " ^ 15" : ""}`;
+}
+
+/** The scale of a cell, 4 bit, or of its two groups; a shift of all is on top of three bits. */
+function scaleText({ scales, shifts }: PointBlock): string {
+  const entries = scales.kind === "n8" ? 1 : 2;
+  const numbers = Array.from(
+    { length: entries },
+    (_, entry) => ({ field: scales, entry, entries }),
+  );
+  const shift = shifts && entries === 1 ? [{ field: shifts, entry: 0, entries: 1 }] : [];
+  return partsText([...numbers, ...shift], entries === 2 ? 4 : undefined);
+}
+
+function pointReader(name: string, parameters: string, of: (block: PointBlock) => string) {
+  return [
+    `export function ${name}(layout: u32, at: usize${parameters}): u32 {`,
+    "  switch (layout) {",
+    ...POINTS.map(({ id, block }) => `    case ${id}: return ${of(block)};`),
+    "  }",
+    "  return unreachable();",
+    "}",
+  ];
+}
+
+/** Functions that read blocks of grid points: `c` is a cell, `i` a point of it. */
+function pointReaders(): string[] {
+  return [
+    ...pointReader("pointOf", ", c: u32, i: u32", pointText),
+    ...pointReader("signsOf", ", c: u32", signsText),
+    ...pointReader("scaleOf", ", c: u32", scaleText),
+    ...pointReader(
+      "halfOf",
+      ", c: u32 = 0",
+      ({ d }) => partsText(d.map((field) => ({ field, entry: 0, entries: 1 }))),
+    ),
+  ];
+}
+
 /** Module `generated/layouts`. */
 export function layoutsModule(): string {
   return [
     ...constants("LAYOUT", WEIGHT_LAYOUTS.map(({ name }) => name)),
-    ...constants("ORDER", CODE_ORDERS),
-    ...constants("SOURCE", SCALE_SOURCES),
+    ...constants("PACKING", ["fields", ...CODE_PACKINGS]),
+    ...constants("SCALES", ["none", ...SCALE_KIND_NAMES]),
     ...constants("FORM", FORMS),
     ...constants("PANEL", PANEL_KINDS.map(({ name }) => name)),
     ...table("blockColumns", "Columns of a block; 0: a row.", (layout) => layout.blockColumns),
@@ -65,6 +155,11 @@ export function layoutsModule(): string {
       "Bytes of a file's block of grid points.",
       ({ name, points }) => points ? getFormat(name).blockBytes : 0,
     ),
+    "/** Whether a layout's signs are seven bits for eight columns in a file. */",
+    "export function hasSevenSigns(layout: u32): bool {",
+    `  return ${idsOf(({ id }) => POINTS.some((p) => p.id === id && p.block.signs?.bits === 7))};`,
+    "}",
+    ...pointReaders(),
     "/** Whether a layout holds points of a grid. */",
     "export function hasPoints(layout: u32): bool {",
     `  return ${idsOf(({ points }) => points !== undefined)};`,

@@ -1,23 +1,27 @@
-// Packs rows of any format that is a line of wasm/format_layouts.ts into tiles.
+// Packs rows of any format that is described by its block (quant/block.ts) into tiles.
 //   for each block of a row: its scales to a header or cells (scales.ts)
 //   for each cell of a row:  its codes as bytes (codes.ts), then as planes
 // Formats that models come in most often have packers of their own (pack.ts, four.ts), ten times faster
 // (bench/results/kernels.md).
 import { blockColumns, cellBytes, codeBits, headerBytes, scaleBytes } from "../generated/layouts";
+import { addressAt, u32At } from "../machine/runtime";
+import {
+  PACK_WEIGHT_BLOCK_BYTES, PACK_WEIGHT_BLOCK_SIZE, PACK_WEIGHT_CODES, PACK_WEIGHT_CODES_ABOVE, PACK_WEIGHT_LAYOUT,
+} from "../generated/opcodes";
 import { laneOf } from "./pack";
 import { readCodes, storeCodes } from "./codes";
 import { storeScales } from "./scales";
 
 /**
  * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row become
- * zeros. What is between is as in wasm/format_layouts.ts; `codes` are 32 bytes of scratch memory. Returns the number
- * of scales that are not finite.
+ * zeros. The instruction at `ip` says what a block is like (wasm/format_layouts.ts); `codes` are 32 bytes of scratch
+ * memory. Returns the number of scales that are not finite.
  */
 export function packBlocks(
-  layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize,
-  order: u32, codesAt: usize, scales: u32, scalesAt: usize, blockSize: u32, blockBytes: usize,
-  codes: usize,
+  ip: usize, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize, codes: usize,
 ): u32 {
+  const layout = u32At(ip, PACK_WEIGHT_LAYOUT), low = u32At(ip, PACK_WEIGHT_CODES), high = u32At(ip, PACK_WEIGHT_CODES_ABOVE);
+  const blockSize = u32At(ip, PACK_WEIGHT_BLOCK_SIZE), blockBytes = addressAt(ip, PACK_WEIGHT_BLOCK_BYTES);
   const bits = codeBits(layout), codeOffset = <usize>scaleBytes(layout);
   // Asked for once: each of these is a switch over all layouts.
   const header = <usize>headerBytes(layout), bytes = <usize>cellBytes(layout);
@@ -28,9 +32,9 @@ export function packBlocks(
     const row = r & 7, tile = target + <usize>(r >> 3) * tileBytes;
     if (row == 0 && (rows - r < 8 || columns & 31)) memory.fill(tile, 0, tileBytes);
     for (let k: u32 = 0; k < columns; k += blockSize) {
-      const at = source + <usize>(k / blockSize) * blockBytes + scalesAt;
+      const at = source + <usize>(k / blockSize) * blockBytes;
       const inside = span ? k % span : k, start = tile + (span ? <usize>(k / span) * spanBytes : 0);
-      bad += storeScales(scales, header > 0, bytes, at, start, start + header + <usize>(inside >> 5) * bytes, k, row);
+      bad += storeScales(ip, at, header, bytes, start, start + header + <usize>(inside >> 5) * bytes, k, row);
     }
     const step = min<u32>(blockSize, 32);
     let cell = tile, left: u32 = 0;
@@ -41,8 +45,7 @@ export function packBlocks(
       }
       for (let j: u32 = 0; j < 32 && k + j < columns; j += step) {
         const block = (k + j) / blockSize, column = k + j - block * blockSize;
-        const at = source + <usize>block * blockBytes + codesAt;
-        readCodes(order, at, blockSize, column, min(step, columns - k - j), codes + j);
+        readCodes(source + <usize>block * blockBytes, low, high, column, min(step, columns - k - j), codes + j);
       }
       storeCodes(bits, codes, cell + codeOffset + laneOf(row));
     }

@@ -1,43 +1,76 @@
 // Codes of a file's block on their way into a cell: first as bytes, column after column, then as the planes of
-// wasm/weight_layout.ts. Orders are those of wasm/format_layouts.ts. A row of a cell at a time, the orders of
-// formats that models come in as vectors, others as plain loops.
-import {
-  ORDER_BASE_11, ORDER_BITS, ORDER_BIT_PAIRS, ORDER_HALVES_16, ORDER_HALVES_32, ORDER_K_2, ORDER_K_3,
-  ORDER_MAGNITUDES, ORDER_PAIRS, ORDER_SIGNED, ORDER_SPLIT_1_2, ORDER_SPLIT_1_4, ORDER_SPLIT_2_4, ORDER_UNSIGNED,
-} from "../generated/layouts";
+// wasm/weight_layout.ts. Where they lie is told by fields (quant/fields.ts, wasm/format_layouts.ts). A row of a cell at
+// a time, the fields of formats that models come in as vectors, others as plain loops.
+import { PACKING_BASE_11, PACKING_MAGNITUDES } from "../generated/layouts";
 
 const NIBBLES: u32 = 0x0f0f0f0f;
 const LOWEST: u32 = 0x01010101;
 const PAIRS: u32 = 0x03030303;
 
-/** Adds the fields of `bits` bits that begin at `at` to `count` codes, at bit `shift`. */
-function addFields(at: usize, bits: u32, column: u32, count: u32, shift: u32, out: usize): void {
-  const each: u32 = 8 / bits, mask: u32 = (1 << bits) - 1;
-  for (let j: u32 = 0; j < count; j++) {
-    const c = column + j;
-    const field = (<u32>load<u8>(at + c / each) >> (bits * (c % each))) & mask;
-    store<u8>(out + j, <u32>load<u8>(out + j) | (field << shift));
-  }
+/** What a word says of a field: its byte, and the logarithms of the bits of an entry and of the bytes of a run. */
+@inline export function byteOf(field: u32): usize { return field & 0xffff; }
+@inline export function logOf(field: u32): u32 { return (field >> 16) & 15; }
+@inline export function turnOf(field: u32): u32 { return (field >> 20) & 15; }
+@inline function maskOf(bits: u32): u32 { return (<u32>1 << bits) - 1; }
+@inline export function bitsOf(field: u32): u32 { return <u32>1 << logOf(field); }
+/** Unsigned bytes, kept less 128. */
+const UNSIGNED: u32 = 1 << 24;
+
+/** Byte of entry `i`. Divisions are shifts: they would take longer than all else. */
+@inline function placeIn(start: usize, log: u32, turn: u32, i: u32): usize {
+  return start + (i >> (3 - log + turn) << turn) + (i & maskOf(turn));
 }
 
-/** Nibbles of groups of `span` columns, the first half of them low. */
-function addHalves(at: usize, span: u32, column: u32, count: u32, out: usize): void {
-  const half = span >> 1;
-  if (count == 32) {
-    const bytes = v128.load(at + (column >> 1)), low = v128.and(bytes, i8x16.splat(15)), high = i8x16.shr_u(bytes, 4);
-    v128.store(out, half == 16 ? low : v128.shuffle<i64>(low, high, 0, 2));
-    v128.store(out, half == 16 ? high : v128.shuffle<i64>(low, high, 1, 3), 16);
-    return;
+/** Bit of an entry in its byte. */
+@inline function shiftIn(log: u32, turn: u32, i: u32): u32 { return ((i >> turn) & maskOf(3 - log)) << log; }
+
+/** Entry `i` of a field that begins at `start`. */
+@inline export function entryIn(start: usize, log: u32, turn: u32, i: u32): u32 {
+  return (<u32>load<u8>(placeIn(start, log, turn, i)) >> shiftIn(log, turn, i)) & maskOf(1 << log);
+}
+
+/** Stores the 32 codes of two vectors, or adds them to what is there, `below` bits up. */
+@inline function putVectors(out: usize, first: v128, second: v128, below: u32): void {
+  if (below) {
+    // No code reaches over its byte, so words may be shifted, which takes one instruction.
+    first = v128.or(v128.load(out), i32x4.shl(first, below));
+    second = v128.or(v128.load(out, 16), i32x4.shl(second, below));
   }
+  v128.store(out, first);
+  v128.store(out, second, 16);
+}
+
+/** Stores the field of codes `column` to `column + count`; one that is `below` bits up is added to what is there. */
+@inline function putField(at: usize, field: u32, column: u32, count: u32, below: u32, out: usize): void {
+  const log = logOf(field), turn = turnOf(field), start = at + byteOf(field);
+  if (count == 32) {
+    if (log == 2 && turn < 5) {
+      const bytes = v128.load(start + (column >> 1)), low = v128.and(bytes, i8x16.splat(15)), high = i8x16.shr_u(bytes, 4);
+      if (turn == 4) return putVectors(out, low, high, below);
+      if (turn == 3) return putVectors(out, v128.shuffle<i64>(low, high, 0, 2), v128.shuffle<i64>(low, high, 1, 3), below);
+      const first = i8x16.shuffle(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      const second = i8x16.shuffle(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+      return putVectors(out, first, second, below);
+    }
+    if (turn >= 5) {
+      const bytes = placeIn(start, log, turn, column), shift = shiftIn(log, turn, column), mask = i8x16.splat(<i8>maskOf(1 << log));
+      const first = i32x4.shr_u(v128.load(bytes), shift), second = i32x4.shr_u(v128.load(bytes, 16), shift);
+      return putVectors(out, v128.and(first, mask), v128.and(second, mask), below);
+    }
+    if (log == 3) {
+      const flip = i8x16.splat(field & UNSIGNED ? -128 : 0), bytes = start + column;
+      return putVectors(out, v128.xor(v128.load(bytes), flip), v128.xor(v128.load(bytes, 16), flip), 0);
+    }
+  }
+  const flip: u32 = field & UNSIGNED ? 128 : 0;
   for (let j: u32 = 0; j < count; j++) {
-    const c = column + j, i = c % span;
-    const byte = <u32>load<u8>(at + c / span * half + i % half);
-    store<u8>(out + j, i < half ? byte & 15 : byte >> 4);
+    const code = entryIn(start, log, turn, column + j) ^ flip;
+    store<u8>(out + j, below ? <u32>load<u8>(out + j) | (code << below) : code);
   }
 }
 
 /** Two codes of 0..10 in 7 bits, of eight columns at a time (quant/formats/q3h_b64t1.ts). */
-function addBase11(at: usize, column: u32, count: u32, out: usize): void {
+function readBase11(at: usize, column: u32, count: u32, out: usize): void {
   for (let c = column; c < column + count; c += 2, out += 2) {
     const r = c >> 3, j = (c & 7) >> 1;
     const high = (<u32>load<u8>(at + (r >> 1)) >> (4 * (r & 1) + j)) & 1;
@@ -49,87 +82,19 @@ function addBase11(at: usize, column: u32, count: u32, out: usize): void {
   }
 }
 
-/** Bit pairs of four times 32 columns a byte. */
-function addK2(at: usize, column: u32, count: u32, out: usize): void {
-  if (count == 32) {
-    const bytes = at + (column >> 7 << 5), shift = <i32>(2 * ((column >> 5) & 3)), pair = i8x16.splat(3);
-    v128.store(out, v128.and(i8x16.shr_u(v128.load(bytes), shift), pair));
-    v128.store(out, v128.and(i8x16.shr_u(v128.load(bytes, 16), shift), pair), 16);
+/** Codes of columns `column` to `column + count` of the block at `at` as bytes: one field or two, or a packing. */
+export function readCodes(at: usize, low: u32, high: u32, column: u32, count: u32, out: usize): void {
+  const packing = low >> 25;
+  if (packing == PACKING_BASE_11) return readBase11(at + byteOf(low), column, count, out);
+  if (packing == PACKING_MAGNITUDES) {
+    for (let j: u32 = 0; j < count; j++) {
+      const byte = <i32>load<u8>(at + byteOf(low) + column + j);
+      store<u8>(out + j, byte < 128 ? byte : 128 - byte);
+    }
     return;
   }
-  for (let j: u32 = 0; j < count; j++) {
-    const c = column + j;
-    store<u8>(out + j, (<u32>load<u8>(at + (c >> 7 << 5) + (c & 31)) >> (2 * ((c >> 5) & 3))) & 3);
-  }
-}
-
-/**
- * Codes of columns `column` to `column + count` of a block as bytes; `at` is where its codes begin, `columns` its
- * length.
- */
-export function readCodes(order: u32, at: usize, columns: u32, column: u32, count: u32, out: usize): void {
-  if (count == 32) {
-    // A call of memory.fill takes longer than all else here.
-    v128.store(out, i32x4.splat(0));
-    v128.store(out, i32x4.splat(0), 16);
-  } else memory.fill(out, 0, count);
-  switch (order) {
-    case ORDER_PAIRS: {
-      if (count < 32) return addFields(at, 4, column, count, 0, out);
-      const bytes = v128.load(at + (column >> 1)), low4 = i8x16.splat(15);
-      const low = v128.and(bytes, low4), high = i8x16.shr_u(bytes, 4);
-      v128.store(out, i8x16.shuffle(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
-      v128.store(out, i8x16.shuffle(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), 16);
-      return;
-    }
-    case ORDER_HALVES_32: return addHalves(at, 32, column, count, out);
-    case ORDER_HALVES_16: return addHalves(at, 16, column, count, out);
-    case ORDER_SIGNED: return memory.copy(out, at + column, count);
-    case ORDER_UNSIGNED: {
-      for (let j: u32 = 0; j < count; j++) store<u8>(out + j, load<u8>(at + column + j) ^ 0x80);
-      return;
-    }
-    case ORDER_SPLIT_1_4: {
-      addFields(at, 1, column, count, 4, out);
-      return addFields(at + (columns >> 3), 4, column, count, 0, out);
-    }
-    case ORDER_SPLIT_2_4: {
-      addFields(at, 2, column, count, 4, out);
-      return addFields(at + (columns >> 2), 4, column, count, 0, out);
-    }
-    case ORDER_SPLIT_1_2: {
-      addFields(at, 1, column, count, 2, out);
-      return addFields(at + (columns >> 3), 2, column, count, 0, out);
-    }
-    case ORDER_MAGNITUDES: {
-      for (let j: u32 = 0; j < count; j++) {
-        const byte = <i32>load<u8>(at + column + j);
-        store<u8>(out + j, byte < 128 ? byte : 128 - byte);
-      }
-      return;
-    }
-    case ORDER_BITS: return addFields(at, 1, column, count, 0, out);
-    case ORDER_BIT_PAIRS: return addFields(at, 2, column, count, 0, out);
-    case ORDER_BASE_11: return addBase11(at, column, count, out);
-    case ORDER_K_2: return addK2(at, column, count, out);
-    case ORDER_K_3: {
-      addK2(at + 32, column, count, out);
-      if (count == 32) {
-        const shift = <i32>(column >> 5), one = i8x16.splat(1);
-        for (let h: usize = 0; h < 32; h += 16) {
-          const thirds = v128.and(i8x16.shr_u(v128.load(at + h), shift), one);
-          v128.store(out + h, v128.or(v128.load(out + h), i32x4.shl(thirds, 2)));
-        }
-        return;
-      }
-      for (let j: u32 = 0; j < count; j++) {
-        const c = column + j, third = (<u32>load<u8>(at + (c & 31)) >> (c >> 5)) & 1;
-        store<u8>(out + j, <u32>load<u8>(out + j) | (third << 2));
-      }
-      return;
-    }
-  }
-  unreachable();
+  putField(at, low, column, count, 0, out);
+  if (high) putField(at, high, column, count, bitsOf(low), out);
 }
 
 /** Field `mask` at bit `shift` of the codes of every fourth column from `codes` on, `width` bits apart, of `count`. */

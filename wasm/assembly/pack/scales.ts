@@ -1,16 +1,20 @@
-// Scales of a file's block on their way to their places in a header or in cells (wasm/layout_scales.ts). Sources
-// are those of wasm/format_layouts.ts. Returns the number of scales that are not finite.
+// Scales of a file's block on their way to their places in a header or in cells (wasm/layout_scales.ts). Kinds are those
+// of quant/scale_kinds.ts. Returns the number of scales that are not finite.
 import {
-  SOURCE_ABOVE_BELOW, SOURCE_BASE_SCALE, SOURCE_BYTES, SOURCE_E0M4_1, SOURCE_E0M4_2, SOURCE_E4M3, SOURCE_E8M0,
-  SOURCE_HALF, SOURCE_INT4, SOURCE_IQ4_XS, SOURCE_NONE, SOURCE_Q2_K, SOURCE_Q3_K, SOURCE_SINGLE,
-  SOURCE_SINGLE_8,
+  SCALES_B16, SCALES_D, SCALES_DM, SCALES_DZ, SCALES_E1, SCALES_E2, SCALES_E4M3, SCALES_E8, SCALES_F, SCALES_K16,
+  SCALES_K8, SCALES_KN16, SCALES_SIDES,
 } from "../generated/layouts";
+import {
+  PACK_WEIGHT_FLOATS, PACK_WEIGHT_INTEGERS, PACK_WEIGHT_INTEGERS_ABOVE, PACK_WEIGHT_OFFSET, PACK_WEIGHT_SCALES,
+} from "../generated/opcodes";
+import { u32At } from "../machine/runtime";
 import { halfToFloat } from "../matmul/shared";
+import { bitsOf, byteOf, entryIn, logOf, turnOf } from "./codes";
 import { notFinite } from "./pack";
 
 @inline function notFiniteSingle(bits: u32): u32 { return (bits & 0x7f800000) == 0x7f800000 ? 1 : 0; }
 
-/** A scale as f32, or as f16 without its factor, and a zero. */
+/** A half-float scale as f32, or as f16 without its factor, and a zero. */
 function storeZero(half: u32, factor: f32, zero: f32, to: usize, row: u32, wide: bool): u32 {
   if (wide) {
     store<f32>(to + 4 * row, halfToFloat(half) * factor);
@@ -22,101 +26,80 @@ function storeZero(half: u32, factor: f32, zero: f32, to: usize, row: u32, wide:
   return notFinite(half) + notFiniteSingle(reinterpret<u32>(zero));
 }
 
-/** Steps of 2^n / 16 from the lowest level, 2^n. */
-function storeE0M4(at: usize, exponent: i32, to: usize, row: u32, wide: bool): u32 {
-  const perUnit: f32 = exponent == 1 ? 8 : 4, bias = load<u16>(at, 2);
-  const zero: f32 = 16 - halfToFloat(bias) * perUnit;
-  return notFinite(bias) + storeZero(load<u16>(at), 1 / perUnit, zero, to, row, wide);
-}
-
-/** Header and sixteen pairs of nibbles. */
-function storeQ2K(at: usize, header: usize, row: u32, bytes: usize): u32 {
-  store<u16>(header + 2 * row, load<u16>(at, 80));
-  store<u16>(header + 16 + 2 * row, load<u16>(at, 82));
-  for (let i: usize = 0; i < 16; i++) {
-    store<u8>(header + 32 + (i >> 1) * bytes + 8 * (i & 1) + row, load<u8>(at + i));
+/** One integer for 32 columns, or one for each half, of one field or two, less an offset, to cells of `bytes`. */
+function storeIntegers(ip: usize, at: usize, to: usize, bytes: usize, row: u32, halves: u32): void {
+  const low = u32At(ip, PACK_WEIGHT_INTEGERS), high = u32At(ip, PACK_WEIGHT_INTEGERS_ABOVE);
+  const lowLog = logOf(low), lowTurn = turnOf(low), highLog = logOf(high), highTurn = turnOf(high), below = bitsOf(low);
+  const offset = u32At(ip, PACK_WEIGHT_OFFSET), lowAt = at + byteOf(low), highAt = at + byteOf(high);
+  for (let i: u32 = 0; i < 8 << halves; i++) {
+    const place = to + <usize>(i >> halves) * bytes + 8 * (i & halves) + row;
+    // One field is whole bytes.
+    const integer = high
+      ? entryIn(lowAt, lowLog, lowTurn, i) | (entryIn(highAt, highLog, highTurn, i) << below)
+      : <u32>load<u8>(lowAt + i);
+    store<u8>(place, integer - offset);
   }
-  return notFinite(load<u16>(at, 80)) + notFinite(load<u16>(at, 82));
-}
-
-/** Header and sixteen scales; `at` is where they are, 12 bytes in front of d. */
-function storeQ3K(at: usize, header: usize, row: u32, bytes: usize): u32 {
-  store<u16>(header + 2 * row, load<u16>(at, 12));
-  for (let i: usize = 0; i < 16; i++) {
-    const low = (<u32>load<u8>(at + (i & 7)) >> (i < 8 ? 0 : 4)) & 15;
-    const high = (<u32>load<u8>(at + 8 + (i & 3)) >> (2 * (<u32>i >> 2))) & 3;
-    store<u8>(header + 16 + (i >> 1) * bytes + 8 * (i & 1) + row, <i32>(low | (high << 4)) - 32);
-  }
-  return notFinite(load<u16>(at, 12));
-}
-
-/** Header and eight scales. */
-function storeIq4Xs(at: usize, header: usize, row: u32, bytes: usize): u32 {
-  store<u16>(header + 2 * row, load<u16>(at));
-  const highs = <u32>load<u16>(at, 2);
-  for (let i: usize = 0; i < 8; i++) {
-    const low = (<u32>load<u8>(at + 4 + (i >> 1)) >> (4 * (<u32>i & 1))) & 15;
-    store<u8>(header + 16 + i * bytes + row, <i32>(low | (((highs >> (2 * <u32>i)) & 3) << 4)) - 32);
-  }
-  return notFinite(load<u16>(at));
 }
 
 /**
- * Stores the scales of the block at `at` for one row, in a layout with headers (`wide`) or without, of cells of
+ * Stores the scales of the block at `at` for one row, in a layout with headers of `above` bytes or without, of cells of
  * `bytes`. `header` is where its block of the layout begins, `cell` its cell, `column` its first column.
  */
-export function storeScales(source: u32, wide: bool, bytes: usize, at: usize, header: usize, cell: usize, column: u32, row: u32): u32 {
-  const to = wide ? header : cell;
-  switch (source) {
-    case SOURCE_HALF: {
-      store<u16>(to + 2 * row, load<u16>(at));
-      return notFinite(load<u16>(at));
+export function storeScales(ip: usize, at: usize, above: usize, bytes: usize, header: usize, cell: usize, column: u32, row: u32): u32 {
+  const wide = above > 0, to = wide ? header : cell, floats = u32At(ip, PACK_WEIGHT_FLOATS);
+  const first = at + (floats & 0xffff), second = at + (floats >> 16), kind = u32At(ip, PACK_WEIGHT_SCALES);
+  // Those without halves in front are bytes.
+  const integers = at + (u32At(ip, PACK_WEIGHT_INTEGERS) & 0xffff);
+  switch (kind) {
+    case 0: return 0;
+    case SCALES_D: case SCALES_K8: case SCALES_K16: {
+      store<u16>(to + 2 * row, load<u16>(first));
+      if (kind != SCALES_D) storeIntegers(ip, at, header + above, bytes, row, kind == SCALES_K8 ? 0 : 1);
+      return notFinite(load<u16>(first));
     }
-    case SOURCE_BASE_SCALE: {
-      store<u16>(to + 2 * row, load<u16>(at, 2));
-      store<u16>(to + 16 + 2 * row, load<u16>(at));
-      return notFinite(load<u16>(at)) + notFinite(load<u16>(at, 2));
+    case SCALES_DM: case SCALES_KN16: {
+      store<u16>(to + 2 * row, load<u16>(first));
+      store<u16>(to + 16 + 2 * row, load<u16>(second));
+      if (kind == SCALES_KN16) storeIntegers(ip, at, header + above, bytes, row, 1);
+      return notFinite(load<u16>(first)) + notFinite(load<u16>(second));
     }
-    case SOURCE_SINGLE: {
-      store<u32>(to + 4 * row, load<u32>(at));
-      return notFiniteSingle(load<u32>(at));
+    case SCALES_F: {
+      store<u32>(to + 4 * row, load<u32>(first));
+      // Codes that are not bytes have a zero beside their scale.
+      if (above == 64) store<f32>(to + 32 + 4 * row, -<f32>u32At(ip, PACK_WEIGHT_OFFSET));
+      return notFiniteSingle(load<u32>(first));
     }
-    case SOURCE_ABOVE_BELOW: {
-      store<f32>(to + 4 * row, load<f32>(at));
-      store<f32>(to + 32 + 4 * row, -load<f32>(at, 4));
-      return notFiniteSingle(load<u32>(at)) + notFiniteSingle(load<u32>(at, 4));
+    case SCALES_SIDES: {
+      store<f32>(to + 4 * row, load<f32>(first));
+      store<f32>(to + 32 + 4 * row, -load<f32>(second));
+      return notFiniteSingle(load<u32>(first)) + notFiniteSingle(load<u32>(second));
     }
-    case SOURCE_NONE: return 0;
-    case SOURCE_SINGLE_8: {
-      store<u32>(to + 4 * row, load<u32>(at));
-      store<f32>(to + 32 + 4 * row, -8);
-      return notFiniteSingle(load<u32>(at));
+    case SCALES_E1: case SCALES_E2: {
+      // Steps of 2^n / 16 from the lowest level, 2^n.
+      const perUnit: f32 = kind == SCALES_E1 ? 8 : 4, bias = load<u16>(second);
+      const zero: f32 = 16 - halfToFloat(bias) * perUnit;
+      return notFinite(bias) + storeZero(load<u16>(first), 1 / perUnit, zero, to, row, wide);
     }
-    case SOURCE_E0M4_1: return storeE0M4(at, 1, to, row, wide);
-    case SOURCE_E0M4_2: return storeE0M4(at, 2, to, row, wide);
-    case SOURCE_INT4: return storeZero(load<u16>(at), 1, -<f32>load<i16>(at, 2), to, row, wide);
-    case SOURCE_E8M0: {
+    case SCALES_DZ: return storeZero(load<u16>(first), 1, -<f32>load<i16>(second), to, row, wide);
+    case SCALES_E8: {
       // 2^(e - 128) as bf16; the two smallest are subnormal.
-      const e = <u32>load<u8>(at);
+      const e = <u32>load<u8>(integers);
       store<u16>(to + 2 * row, <u16>(e < 2 ? <u32>0x20 << e : (e - 1) << 7));
       return 0;
     }
-    case SOURCE_E4M3: {
-      for (let g: usize = 0; g < 4; g++) {
-        const code = load<u8>(at + g);
-        store<u8>(cell + (g >> 1) * bytes + 8 * (g & 1) + row, code == 0x7f ? 0 : code & 0x7f);
+    case SCALES_E4M3: {
+      for (let g: u32 = 0; g < 4; g++) {
+        const code = load<u8>(integers + g);
+        store<u8>(cell + <usize>(g >> 1) * bytes + 8 * (g & 1) + row, code == 0x7f ? 0 : code & 0x7f);
       }
       return 0;
     }
-    case SOURCE_BYTES: {
+    case SCALES_B16: {
       const group = cell + ((column & 31) >> 1) + row;
-      store<u8>(group, load<u8>(at, 1));
-      store<u8>(group + 16, load<u8>(at));
+      store<u8>(group, load<u8>(integers, 1));
+      store<u8>(group + 16, load<u8>(integers));
       return 0;
     }
-    case SOURCE_Q2_K: return storeQ2K(at, header, row, bytes);
-    case SOURCE_Q3_K: return storeQ3K(at, header, row, bytes);
-    case SOURCE_IQ4_XS: return storeIq4Xs(at, header, row, bytes);
   }
   return unreachable();
 }

@@ -2,7 +2,7 @@
 //   kind 0: rows as packRows takes them    1: as packBlocks does    2: rows that are rounded to 7 bit
 //   3: bytes that stay as they are    4: nothing; the thread closes the file it has open
 // Kinds 1 and 2 have `scratch_bytes` of scratch memory a thread.
-// The rows lie at `source`, or in a file (`file` is not 0, see engine/io.ts) from `offset` on, a double. Then
+// The rows lie at `source`, or in a file (`file` is not 0, see engine/io.ts) from `file_offset` on, a double. Then
 // every thread reads the chunks it takes into `staging_bytes` of its own from `source` on, small enough to
 // stay in its cache: no thread waits for another that reads, and the memory that is new to the process is
 // touched for the first time by all of them.
@@ -13,11 +13,9 @@ import { packBlocks } from "./blocks";
 import { packInt7 } from "./int7";
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import {
-  PACK_WEIGHT_BAD, PACK_WEIGHT_BLOCK_BYTES, PACK_WEIGHT_BLOCK_SIZE, PACK_WEIGHT_CHUNK, PACK_WEIGHT_CODES_AT,
-  PACK_WEIGHT_COLUMNS, PACK_WEIGHT_FILE, PACK_WEIGHT_KIND, PACK_WEIGHT_LAYOUT, PACK_WEIGHT_LOADED, PACK_WEIGHT_OFFSET,
-  PACK_WEIGHT_ORDER, PACK_WEIGHT_ROWS, PACK_WEIGHT_ROW_BYTES, PACK_WEIGHT_SCALES, PACK_WEIGHT_SCALES_AT, PACK_WEIGHT_SCRATCH,
-  PACK_WEIGHT_SCRATCH_BYTES, PACK_WEIGHT_SOURCE, PACK_WEIGHT_STAGING_BYTES, PACK_WEIGHT_TARGET,
-  PACK_WEIGHT_TILE_BYTES,
+  PACK_WEIGHT_BAD, PACK_WEIGHT_CHUNK, PACK_WEIGHT_COLUMNS, PACK_WEIGHT_FILE, PACK_WEIGHT_FILE_OFFSET, PACK_WEIGHT_KIND,
+  PACK_WEIGHT_LAYOUT, PACK_WEIGHT_LOADED, PACK_WEIGHT_ROWS, PACK_WEIGHT_ROW_BYTES, PACK_WEIGHT_SCRATCH,
+  PACK_WEIGHT_SCRATCH_BYTES, PACK_WEIGHT_SOURCE, PACK_WEIGHT_STAGING_BYTES, PACK_WEIGHT_TARGET, PACK_WEIGHT_TILE_BYTES,
 } from "../generated/opcodes";
 
 /** Reads from a file that is described at `file`; 0 if not all could be read. Without bytes: closes what is open. */
@@ -43,7 +41,7 @@ function pack(ip: usize, kind: u32, row: u32, end: u32): u32 {
   let source = addressAt(ip, PACK_WEIGHT_SOURCE);
   if (file) {
     // The two words of a double, which has an exact place for every byte of a file.
-    const offset = load<f64>(ip + PACK_WEIGHT_OFFSET) + <f64>row * <f64>rowBytes;
+    const offset = load<f64>(ip + PACK_WEIGHT_FILE_OFFSET) + <f64>row * <f64>rowBytes;
     source = kind == 3 ? target : source + <usize>thread * addressAt(ip, PACK_WEIGHT_STAGING_BYTES);
     const bytes = count * <u32>rowBytes;
     if (!read(file, offset, source, bytes)) return 1;
@@ -52,13 +50,6 @@ function pack(ip: usize, kind: u32, row: u32, end: u32): u32 {
   if (kind == 3) return 0;
   if (kind == 0) return packRows(layout, source, count, rowBytes, columns, target, tileBytes);
   const scratch = addressAt(ip, PACK_WEIGHT_SCRATCH) + <usize>thread * addressAt(ip, PACK_WEIGHT_SCRATCH_BYTES);
-  if (kind == 1) {
-    return packBlocks(
-      layout, source, count, rowBytes, columns, target, tileBytes,
-      u32At(ip, PACK_WEIGHT_ORDER), addressAt(ip, PACK_WEIGHT_CODES_AT), u32At(ip, PACK_WEIGHT_SCALES),
-      addressAt(ip, PACK_WEIGHT_SCALES_AT), u32At(ip, PACK_WEIGHT_BLOCK_SIZE), addressAt(ip, PACK_WEIGHT_BLOCK_BYTES),
-      scratch,
-    );
-  }
+  if (kind == 1) return packBlocks(ip, source, count, rowBytes, columns, target, tileBytes, scratch);
   return packInt7(layout, source, count, rowBytes, columns, target, tileBytes, scratch);
 }

@@ -1,0 +1,94 @@
+// Integers of a few bits, as blocks of number formats hold them: fields of bits that follow a rule, read and written by
+// one pair of loops, or packings that have loops of their own.
+
+/**
+ * Bits that every code of a block has. A run of bytes holds 8 / bits times as many columns: byte i those of column i
+ * lowest, then of column i + run, and so on.
+ */
+export interface CodeField {
+  /** Byte of the block at which the first run begins. */
+  readonly at: number;
+  readonly bits: 1 | 2 | 4 | 8;
+  /** Bytes of a run; 1: columns in sequence. A block is whole runs. */
+  readonly run: 1 | 4 | 8 | 16 | 32 | 64;
+}
+
+/** Codes that lie in no fields. */
+export interface CodePacking {
+  /** By which packers know it; see wasm/format_layouts.ts. */
+  readonly name: "base_11" | "base_3" | "magnitudes";
+  /** Of a code once it is unpacked. */
+  readonly bits: 2 | 4 | 8;
+  /** Byte of the block at which codes begin. */
+  readonly at: number;
+  /** Writes the codes of a block that begins at `at`. */
+  pack(codes: Uint8Array, out: Uint8Array, at: number): void;
+  /** Reads them. */
+  unpack(bytes: Uint8Array, at: number, codes: Uint8Array): void;
+}
+
+/** Codes in fields, the lowest bits first, or in a packing. */
+export type Codes = readonly CodeField[] | CodePacking;
+
+/** Bits of a code. */
+export function codeBits({ codes }: { readonly codes: Codes }): number {
+  return "bits" in codes ? codes.bits : codes.reduce((sum, { bits }) => sum + bits, 0);
+}
+
+/** Reads and writes the codes of whole blocks. */
+export function codePacking(
+  { codes }: { readonly codes: Codes },
+): Pick<CodePacking, "pack" | "unpack"> {
+  if ("pack" in codes) return codes;
+  const below = codes.map((_, i) => codeBits({ codes: codes.slice(0, i) }));
+  return {
+    pack(values, out, block) {
+      codes.forEach((field, i) => packField(field, values, below[i]!, out.subarray(block)));
+    },
+    unpack(bytes, block, values) {
+      values.fill(0);
+      for (let i = 0; i < codes.length; i++) {
+        unpackField(codes[i]!, bytes, block, values, below[i]!);
+      }
+    },
+  };
+}
+
+function packField(
+  { at, bits, run }: CodeField,
+  codes: Uint8Array,
+  below: number,
+  out: Uint8Array,
+): void {
+  const each = 8 / bits, mask = (1 << bits) - 1;
+  for (let first = 0, byte = at; first < codes.length; first += each * run) {
+    for (let j = first; j < first + run; j++, byte++) {
+      let value = 0;
+      for (let t = 0; t < each; t++) value |= ((codes[j + t * run]! >> below) & mask) << (bits * t);
+      out[byte] = value;
+    }
+  }
+}
+
+function unpackField(
+  { at, bits, run }: CodeField,
+  bytes: Uint8Array,
+  block: number,
+  codes: Uint8Array,
+  below: number,
+): void {
+  const mask = (1 << bits) - 1, columns = codes.length;
+  let byte = block + at;
+  if (run === 1) {
+    for (let j = 0; j < columns; byte++) {
+      const value = bytes[byte]!;
+      for (let bit = 0; bit < 8; bit += bits, j++) codes[j]! |= ((value >> bit) & mask) << below;
+    }
+    return;
+  }
+  for (let j = 0; j < columns; byte += run) {
+    for (let bit = 0; bit < 8; bit += bits, j += run) {
+      for (let i = 0; i < run; i++) codes[j + i]! |= ((bytes[byte + i]! >> bit) & mask) << below;
+    }
+  }
+}
