@@ -7,7 +7,7 @@ import { createBufferScope, openGpu, STORAGE_USAGE } from "./gpu.ts";
 import type { GpuSlice, Shader } from "./kernel.ts";
 import { createProgram, spread } from "./program.ts";
 import { createReadback, readOnce } from "./readback.ts";
-import { timeDispatches } from "./timing.ts";
+import { timeDispatches } from "../bench/gpu/timing.ts";
 import { wgsl } from "./wgsl.ts";
 
 const addOne: Shader = {

@@ -15,6 +15,7 @@ import { type Gpu, openGpu } from "../../gpu/gpu.ts";
 import { startChild } from "../../tools/support/children.ts";
 import { type Figure, machineName, median } from "../support/figures.ts";
 import { type LlamaShape, SHAPES, syntheticLlama } from "./synthetic.ts";
+import { timeHost, timeStep } from "./timing.ts";
 
 /** What to measure. */
 export interface GpuBenchOptions {
@@ -312,7 +313,7 @@ async function* hostFigures(
   context: number,
 ): AsyncGenerator<Figure> {
   const figure = figureMaker(bench);
-  const times = await executable.prepared.timeHost({ M: 1, L: 1 });
+  const times = await timeHost(executable.prepared, { M: 1, L: 1 });
   for (const [name, ms] of Object.entries(times)) {
     yield figure(`at ${context}: host, ${name}`, "ms", ms);
   }
@@ -332,7 +333,7 @@ async function* kernelFigures(
   const steps: number[] = [];
   for (let i = 0; i < TIMED; i++) {
     await (rows === 1 ? decode(executable, context, 1) : prefill(executable, rows, context));
-    const times = await executable.prepared.timeDispatches(bindings);
+    const times = await timeStep(executable.prepared, bindings);
     const step = new Map<string, { ms: number; bytes: number; calls: number }>();
     for (const { name, shader, ms, weightBytes } of times) {
       const key = `${name} ${shader} of ${(weightBytes / 1e6).toFixed(2)} MB`;

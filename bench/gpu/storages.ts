@@ -14,6 +14,7 @@ import { plan } from "../../engine/plan/planner.ts";
 import { openGpu } from "../../gpu/gpu.ts";
 import { type ConvStorages, deviceClassOf } from "../../gpu/storage_choice.ts";
 import { STORAGE_KINDS } from "../../gpu/virtual_tensor.ts";
+import { timeStep } from "./timing.ts";
 
 const { values: flags } = parseArgs({
   args: Deno.args,
@@ -89,7 +90,7 @@ async function prepared(
 /** Milliseconds of a step: the GPU's own clock where it has one, else until its results are there. */
 async function stepTime(executable: GpuPlan): Promise<number> {
   if (capabilities.timestamp && !capabilities.isSoftware) {
-    return (await executable.timeDispatches({})).reduce((sum, { ms }) => sum + ms, 0);
+    return (await timeStep(executable, {})).reduce((sum, { ms }) => sum + ms, 0);
   }
   const start = performance.now();
   await executable.run({});

@@ -11,14 +11,12 @@ import { createProgram, type Program } from "../../../gpu/program.ts";
 import { createReadback, type Readback } from "../../../gpu/readback.ts";
 import { sharedGpu, type SharedGpuOptions } from "../../../gpu/shared.ts";
 import type { KernelStorages } from "../../../gpu/storage_choice.ts";
-import { type DispatchTime, timeDispatches } from "../../../gpu/timing.ts";
 import { writeBytes } from "../../../gpu/write.ts";
 import { DeviceError } from "../../errors.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { HostData } from "../../graph/graph.ts";
 import type { GpuKernel } from "./kernel.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
-import { checkBindings, fitsSizes } from "../bindings.ts";
+import { fitsSizes } from "../bindings.ts";
 import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
@@ -29,7 +27,7 @@ import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
 import type { GpuMemoryMap } from "./replay.ts";
 import { createGpuStates, type GpuStates } from "./states.ts";
-import { createStep, type HostTimes, type RunStep, timeHost } from "./steps.ts";
+import { createStep, type RunStep, type StepParts } from "./steps.ts";
 import { createGpuTextures, type GpuTextures } from "./textures.ts";
 import {
   aligned,
@@ -40,6 +38,7 @@ import {
 } from "./values.ts";
 import { allocateGpuWeights, type GpuWeights, loadGpuWeights } from "./weights.ts";
 import { indexChecks } from "../index_checks.ts";
+import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { plan as planGraph } from "../../plan/planner.ts";
 
@@ -77,15 +76,8 @@ export interface GpuPlan extends PreparedPlan {
   readonly foreseenSteps: number;
   /** The device. */
   readonly gpu: Gpu;
-  /**
-   * Runs a step with the inputs at hand and measures each dispatch; needs timestamps. Passes of their own and the clock
-   * make it slower than a step is.
-   *
-   * @throws {UnsupportedError} If the device has no timestamps.
-   */
-  timeDispatches(bindings: DimEnv): Promise<readonly DispatchTime[]>;
-  /** Medians, in ms, of what the host does in a step with the inputs at hand, and of waiting for the GPU. */
-  timeHost(bindings: DimEnv): Promise<HostTimes>;
+  /** What its runs are made of, for who measures them. */
+  readonly stepParts: StepParts;
 }
 
 /** The WebGPU backend. */
@@ -299,28 +291,20 @@ interface Parts {
 }
 
 function assemble(parts: Parts): GpuPlan {
-  const { gpu, plan, kernels, memory, program, reach, logits, ahead, scope } = parts;
+  const { gpu, plan, kernels, memory, program, outputs, logits, ahead, scope } = parts;
   const { states, values } = memory;
-  const runner = createRunner(parts);
-  const { checkAlive, onDevice, finish } = runner;
-
-  /** Before something that no run foresees. */
-  function interrupt(): void {
-    checkAlive();
-    ahead?.forget();
-  }
-
-  function measure(bindings: DimEnv): void {
-    interrupt();
-    checkBindings(plan, bindings);
-    logits?.forget();
-  }
-
+  const host = new Map(outputs.map(({ name, data }) => [name, data]));
+  const use = createPlanUse(plan, {
+    input: values.input,
+    output: ({ name }) => host.get(name)!,
+    free: () => scope.free(),
+  });
+  const { run, onDevice, finish } = createRunner(parts);
   return {
     plan,
     gpu,
+    stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
-    hostNodes: [],
     get dispatches() {
       return program.activeCount;
     },
@@ -333,33 +317,32 @@ function assemble(parts: Parts): GpuPlan {
       ]
       : [],
     memory: bytesOf(plan, memory),
-    ...createAccess(parts, runner),
+    input: use.input,
+    output(name) {
+      const view = use.output(name);
+      if (logits) onDevice(logits.fetch);
+      return view;
+    },
     openSlot() {
       ahead?.forget();
       return onDevice(states.open);
     },
     closeSlot: states.close,
     readState(slot, count) {
-      checkAlive();
+      use.checkAlive();
       return finish(onDevice(() => states.read(slot, count)));
     },
     writeState(slot, count, bytes) {
-      interrupt();
+      use.checkAlive();
+      ahead?.forget();
       onDevice(() => states.write(slot, count, bytes));
     },
-    timeHost(bindings) {
-      measure(bindings);
-      return timeHost({ ...parts, values }, bindings);
+    run(bindings, wish) {
+      use.checkRun(bindings);
+      return run(bindings, wish);
     },
-    timeDispatches(bindings) {
-      measure(bindings);
-      program.bind(reach.ofInputs(bindings));
-      values.writeInputs();
-      return timeDispatches(scope, program);
-    },
-    run: runner.run,
     best: (row) => row === 0 ? logits?.best() : undefined,
-    dispose: runner.dispose,
+    dispose: use.dispose,
   };
 }
 
@@ -379,26 +362,18 @@ function bytesOf(
 /** What all that reaches for the device goes through. */
 interface Runner {
   run(bindings: DimEnv, wish?: RankedWish): void | Promise<void>;
-  /** @throws {TypeError} If the plan is disposed. */
-  checkAlive(): void;
   /** What reaches for the device, its failures explained. */
   onDevice<T>(action: () => T): T;
   /** The same of what the device does later. */
   finish<T>(done: Promise<T>): Promise<T>;
-  dispose(): void;
 }
 
-function createRunner({ gpu, plan, memory, logits, ahead, compute, scope }: Parts): Runner {
+function createRunner({ gpu, plan, memory, logits, ahead, compute }: Parts): Runner {
   const { states, values } = memory;
   const checks = indexChecks(plan, {
     data: (value) => values.input(rootOf(plan, value)),
     checkSlot: states.check,
   });
-  let disposed = false;
-
-  function checkAlive(): void {
-    if (disposed) throw new TypeError(`Cannot use graph ${plan.graph.name}: it has been disposed`);
-  }
 
   function failed(error: unknown): unknown {
     ahead?.forget();
@@ -432,48 +407,16 @@ function createRunner({ gpu, plan, memory, logits, ahead, compute, scope }: Part
     return compute(bindings, wish);
   }
 
-  function run(bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
-    checkAlive();
-    checkBindings(plan, bindings);
-    for (const check of checks) check(bindings);
-    const done = onDevice(() => start(bindings, wish));
-    if (done) return finish(done);
-    // Whoever wished for nothing may hold the view of the output already.
-    if (!wish && logits) onDevice(logits.fetch);
-  }
-
-  function dispose(): void {
-    if (disposed) return;
-    disposed = true;
-    scope.free();
-  }
-
-  return { run, checkAlive, onDevice, finish, dispose };
-}
-
-/** Inputs and outputs by name. */
-function createAccess(
-  { plan: { graph }, memory: { values }, outputs, logits }: Parts,
-  { checkAlive, onDevice }: Runner,
-): Pick<GpuPlan, "input" | "output"> {
-  const inputs = new Map(graph.inputs.map((value) => [value.name, values.input(value)]));
-  const results = new Map(outputs.map(({ name, data }) => [name, data]));
-
-  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
-    checkAlive();
-    const view = views.get(name);
-    if (view) return view;
-    const known = [...views.keys()].join(", ");
-    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
-  }
-
   return {
-    input: (name) => named(inputs, "input", name),
-    output(name) {
-      const view = named(results, "output", name);
-      if (logits) onDevice(logits.fetch);
-      return view;
+    run(bindings, wish) {
+      for (const check of checks) check(bindings);
+      const done = onDevice(() => start(bindings, wish));
+      if (done) return finish(done);
+      // Whoever wished for nothing may hold the view of the output already.
+      if (!wish && logits) onDevice(logits.fetch);
     },
+    onDevice,
+    finish,
   };
 }
 

@@ -12,7 +12,7 @@ import { DeviceError } from "../../errors.ts";
 import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { GpuKernel } from "./kernel.ts";
-import { type GpuOutput, inWords, outputBytes, takeOutputs } from "./outputs.ts";
+import { type GpuOutput, inWords, outputBytes, outputCopies } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuValues } from "./values.ts";
 import { weightsOf } from "../plan_weights.ts";
@@ -112,13 +112,11 @@ export async function createCheckedStep(
         );
       }
     }
-    const bytes = outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
-    const total = bytes.reduce((sum, count) => sum + inWords(count), 0);
-    if (total === 0) return;
+    const { sources, bytes, take } = outputCopies(outputs, bindings);
+    if (bytes === 0) return;
     const encoder = device.createCommandEncoder();
-    const sources = outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }));
-    readback.copy(encoder, sources.filter(({ bytes }) => bytes > 0));
-    await submit(encoder, total, (range, start) => takeOutputs(outputs, bytes, range, start));
+    readback.copy(encoder, sources);
+    await submit(encoder, bytes, take);
   };
 }
 

@@ -1,8 +1,8 @@
 // Outputs of a plan on the GPU: where they lie there, their copies on the host, and how those are filled from what a
 // readback brought.
 
-import type { CopySource } from "../../../gpu/readback.ts";
-import { compile, type CompiledDim, product } from "../../graph/dim/mod.ts";
+import type { CopySource, ReadbackUse } from "../../../gpu/readback.ts";
+import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import { type GpuValues, outputElementBytes } from "./values.ts";
@@ -54,16 +54,27 @@ export function rowOf({ source, width, elementBytes }: GpuOutput): CopySource {
   return { ...source, bytes: width * elementBytes };
 }
 
-/** Copies outputs that lie one behind the other into their host arrays. */
-export function takeOutputs(
-  outputs: readonly GpuOutput[],
-  bytes: readonly number[],
-  range: ArrayBuffer,
-  start: number,
-): void {
-  let at = start;
-  outputs.forEach(({ data }, i) => {
-    new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, bytes[i]!));
-    at += inWords(bytes[i]!);
-  });
+/** What there is to copy of the outputs of a run, one behind the other. */
+export interface OutputCopies {
+  readonly sources: readonly CopySource[];
+  readonly bytes: number;
+  /** Fills the host arrays with it. */
+  readonly take: ReadbackUse;
+}
+
+/** The copies of a run with such bindings. */
+export function outputCopies(outputs: readonly GpuOutput[], bindings: DimEnv): OutputCopies {
+  const lengths = outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
+  return {
+    sources: outputs.map(({ source }, i) => ({ ...source, bytes: inWords(lengths[i]!) }))
+      .filter(({ bytes }) => bytes > 0),
+    bytes: lengths.reduce((sum, length) => sum + inWords(length), 0),
+    take(range, start) {
+      let at = start;
+      outputs.forEach(({ data }, i) => {
+        new Uint8Array(data.buffer, data.byteOffset).set(new Uint8Array(range, at, lengths[i]!));
+        at += inWords(lengths[i]!);
+      });
+    },
+  };
 }

@@ -8,7 +8,7 @@ import type { Readback, ReadbackUse } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { RankedWish } from "../backend.ts";
 import type { GpuLogits, LogitsKind } from "./logits.ts";
-import { type GpuOutput, inWords, rowOf, takeOutputs } from "./outputs.ts";
+import { type GpuOutput, type OutputCopies, outputCopies, rowOf } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuValues } from "./values.ts";
 
@@ -28,8 +28,9 @@ interface Encoded {
   readonly bindings: DimEnv;
   readonly kind: LogitsKind;
   readonly commands: GPUCommandBuffer;
-  /** Bytes of the outputs. */
-  readonly bytes: readonly number[];
+  /** Bytes that they bring, and what takes them. */
+  readonly bytes: number;
+  readonly take: ReadbackUse;
 }
 
 /** Makes the function that runs a step. */
@@ -42,35 +43,23 @@ export function createStep(parts: StepParts): RunStep {
     const kind = logits?.kindOf(given, wish) ?? "row";
     program.bind(bindings);
     const isPrepared = prepared?.kind === kind && isSameEnv(prepared.bindings, bindings);
-    const { commands, bytes } = isPrepared ? prepared! : encode(parts, bindings, kind);
+    const { commands, bytes, take } = isPrepared ? prepared! : encode(parts, bindings, kind);
     prepared = undefined;
-    const total = totalOf(bytes);
     values.writeInputs();
-    if (total > 0) readback.stamp();
+    if (bytes > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
     if (last && isSameEnv(last, bindings)) prepared = encode(parts, bindings, kind);
     last = bindings;
-    if (total === 0) return;
-    return readback.read(total, takeResults(parts, kind, bytes));
+    if (bytes > 0) return readback.read(bytes, take);
   };
 }
 
 /** Runs a step; the promise is there where results cannot be taken at once. */
 export type RunStep = (bindings: DimEnv, wish?: RankedWish) => void | Promise<void>;
 
-/** Takes what was fetched: outputs, or what is known of a row of logits. */
-function takeResults(
-  { outputs, logits }: StepParts,
-  kind: LogitsKind,
-  bytes: readonly number[],
-): ReadbackUse {
-  return kind === "row"
-    ? (range, at) => takeOutputs(outputs, bytes, range, at)
-    : (range, at) => logits!.take(kind, range, at, rowOf(outputs[0]!));
-}
-
-function encode(parts: StepParts, bindings: DimEnv, kind: LogitsKind): Encoded {
+/** Encodes a step that brings its outputs, or of a row of logits as much as will be looked at. */
+export function encode(parts: StepParts, bindings: DimEnv, kind: LogitsKind): Encoded {
   const { gpu, program, outputs, readback, logits } = parts;
   const encoder = gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();
@@ -78,56 +67,14 @@ function encode(parts: StepParts, bindings: DimEnv, kind: LogitsKind): Encoded {
   if (kind === "best") logits!.feedback.encode(pass);
   if (kind === "top") logits!.top.encode(pass);
   pass.end();
-  const source = logits?.source(kind);
-  const bytes = source
-    ? [source.bytes]
-    : outputs.map(({ count, elementBytes }) => count(bindings) * elementBytes);
-  const sources = source
-    ? [source]
-    : outputs.map(({ source }, i) => ({ ...source, bytes: inWords(bytes[i]!) }));
-  const wanted = sources.filter(({ bytes }) => bytes > 0);
-  if (wanted.length > 0) readback.copy(encoder, wanted);
-  return { bindings, kind, commands: encoder.finish(), bytes };
-}
-
-function totalOf(bytes: readonly number[]): number {
-  return bytes.reduce((sum, count) => sum + inWords(count), 0);
-}
-
-/** Medians, in ms, over some steps. */
-export type HostTimes = Readonly<Record<"encode" | "inputs" | "submit" | "wait and read", number>>;
-
-const HOST_STEPS = 20;
-/** What a greedy answer wants. */
-const BEST: RankedWish = { best: Int32Array.of(1), repeats: 0 };
-
-/** Measures the parts of a greedy answer's step on the host, one behind the other. */
-export async function timeHost(parts: StepParts, given: DimEnv): Promise<HostTimes> {
-  const { gpu: { device }, program, values, readback, reach, logits } = parts;
-  const bindings = reach.ofInputs(given);
-  const kind = logits?.kindOf(given, BEST) ?? "row";
-  const times: Record<keyof HostTimes, number[]> = {
-    "encode": [],
-    "inputs": [],
-    "submit": [],
-    "wait and read": [],
-  };
-  program.bind(bindings);
-  for (let i = 0; i < HOST_STEPS; i++) {
-    const marks = [performance.now()];
-    const { commands, bytes } = encode(parts, bindings, kind);
-    marks.push(performance.now());
-    values.writeInputs();
-    readback.stamp();
-    marks.push(performance.now());
-    device.queue.submit([commands]);
-    marks.push(performance.now());
-    await readback.read(totalOf(bytes), takeResults(parts, kind, bytes));
-    marks.push(performance.now());
-    Object.values(times).forEach((list, n) => list.push(marks[n + 1]! - marks[n]!));
-  }
-  const middle = (list: number[]) => list.sort((a, b) => a - b)[list.length >> 1]!;
-  return Object.fromEntries(
-    Object.entries(times).map(([name, list]) => [name, middle(list)]),
-  ) as HostTimes;
+  const found = logits?.source(kind);
+  const { sources, bytes, take }: OutputCopies = found
+    ? {
+      sources: [found],
+      bytes: found.bytes,
+      take: (range, at) => logits!.take(kind, range, at, rowOf(outputs[0]!)),
+    }
+    : outputCopies(outputs, bindings);
+  if (bytes > 0) readback.copy(encoder, sources);
+  return { bindings, kind, commands: encoder.finish(), bytes, take };
 }

@@ -10,8 +10,8 @@ import { hostArray } from "../../ops/host_tensor.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
 import type { PreparedPlan, PrepareOptions, RankedOutput, RankedWish } from "../backend.ts";
-import { checkBindings } from "../bindings.ts";
 import { loadHostWeights } from "../host_weights.ts";
+import { createPlanUse } from "../plan_use.ts";
 import { distinctWeights } from "../plan_weights.ts";
 import { joinBytes, rowBytes, splitBytes } from "../states.ts";
 import type { PlannedPart } from "./cut.ts";
@@ -114,25 +114,16 @@ function assemble<E extends PreparedPlan>(
     readonly ranked: RankedOutput | undefined;
   },
 ): PartedPlan<E> {
-  const { graph } = plan;
   const parts = ready.map(({ executable }) => executable);
   const makers = new Map(
     parts.flatMap((part) => part.plan.graph.outputs.map(({ name }) => [name, part] as const)),
   );
   const head = ranked && makers.get(ranked.output);
-  let disposed = false;
-
-  function checkAlive(): void {
-    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
-  }
-
-  function named(list: readonly Value[], kind: string, name: string): HostData {
-    checkAlive();
-    const value = list.find((candidate) => candidate.name === name);
-    if (value) return held.get(value.id)!;
-    const known = list.map((candidate) => candidate.name).join(", ");
-    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
-  }
+  const heldOf = ({ id }: Value) => held.get(id)!;
+  const use = createPlanUse(plan, {
+    ...{ input: heldOf, output: heldOf },
+    free: () => parts.forEach((part) => part.dispose()),
+  });
 
   /** Runs the parts from one on; waits only for those that have to be waited for. */
   function runFrom(first: number, bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
@@ -162,25 +153,20 @@ function assemble<E extends PreparedPlan>(
       textures: sum(({ textures = 0 }) => textures),
     },
     ...statesOf(plan, parts),
-    input: (name) => named(graph.inputs, "input", name),
+    input: use.input,
     output(name) {
-      const view = named(graph.outputs, "output", name);
+      const view = use.output(name);
       // A device may have to fetch what it has found the best of only.
       return makers.get(name)?.output(name) ?? view;
     },
     run(bindings, wish) {
-      checkAlive();
-      checkBindings(plan, bindings);
+      use.checkRun(bindings);
       return runFrom(0, bindings, wish);
     },
     best: (row) => head?.best?.(row),
     keepsRows: head?.keepsRows ?? false,
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
-    dispose(): void {
-      if (disposed) return;
-      disposed = true;
-      for (const part of parts) part.dispose();
-    },
+    dispose: use.dispose,
   };
 }
 

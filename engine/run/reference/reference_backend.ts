@@ -7,11 +7,11 @@ import { product } from "../../graph/dim/mod.ts";
 import type { HostData, Value } from "../../graph/graph.ts";
 import { hostArray, hostElementBytes } from "../../ops/host_tensor.ts";
 import type { Backend, PreparedPlan, PrepareOptions } from "../backend.ts";
-import { checkBindings } from "../bindings.ts";
 import { createHostStates } from "./host_states.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { weightsOf } from "../plan_weights.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
+import { createPlanUse } from "../plan_use.ts";
 import { referenceStep } from "./reference_step.ts";
 import { maximumOf } from "../../plan/sizes.ts";
 
@@ -27,20 +27,11 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPla
   const storage = new Map<number, HostData>([...weights, ...givenData(plan), ...arenaData(plan)]);
   const memory = { data: ({ id }: Value) => storage.get(id), state: states.data };
   const steps = plan.steps.map(({ node }) => referenceStep(plan, node, memory));
-  let disposed = false;
-
-  function checkAlive(): void {
-    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
-  }
-
-  function dataNamed(list: readonly Value[], kind: string, name: string): HostData {
-    checkAlive();
-    const value = list.find((candidate) => candidate.name === name);
-    if (value) return storage.get(rootOf(plan, value).id)!;
-    const known = list.map((candidate) => candidate.name).join(", ");
-    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
-  }
-
+  const dataOf = (value: Value) => storage.get(rootOf(plan, value).id)!;
+  const use = createPlanUse(plan, {
+    ...{ input: dataOf, output: dataOf },
+    free: () => storage.clear(),
+  });
   return {
     plan,
     memory: {
@@ -53,17 +44,13 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPla
     closeSlot: states.close,
     readState: states.read,
     writeState: states.write,
-    input: (name) => dataNamed(graph.inputs, "input", name),
-    output: (name) => dataNamed(graph.outputs, "output", name),
+    input: use.input,
+    output: use.output,
     run(bindings) {
-      checkAlive();
-      checkBindings(plan, bindings);
+      use.checkRun(bindings);
       for (const step of steps) step(bindings);
     },
-    dispose() {
-      disposed = true;
-      storage.clear();
-    },
+    dispose: use.dispose,
   };
 }
 

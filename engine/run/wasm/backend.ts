@@ -11,12 +11,11 @@ import { DeviceError, ResourceError } from "../../errors.ts";
 import { FILE_READER } from "../../io.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
-import type { HostData } from "../../ops/op.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
-import { checkBindings } from "../bindings.ts";
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
 import { prepareParts } from "../parts/run_parts.ts";
+import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { WasmArena } from "./arena.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
@@ -246,25 +245,16 @@ async function assemble(
   });
   await loader.finish(prepare);
 
-  const inputs = new Map(graph.inputs.map((value) => [value.name, values.view(value)]));
-  const outputs = new Map(
-    graph.outputs.map((value) => [value.name, values.view(rootOf(plan, value))]),
-  );
+  const use = createPlanUse(plan, {
+    input: values.view,
+    output: (value) => values.view(rootOf(plan, value)),
+    free: () => machine.dispose(),
+  });
   const checks = indexChecks(plan, { data: values.view, checkSlot: states.check });
   const clock = createHostClock();
-  let disposed = false;
-
-  function named(views: ReadonlyMap<string, HostData>, kind: string, name: string): HostData {
-    if (disposed) throw new TypeError(`Cannot use graph ${graph.name}: it has been disposed`);
-    const view = views.get(name);
-    if (view) return view;
-    const known = [...views.keys()].join(", ");
-    throw new RangeError(`Graph ${graph.name} has no ${kind} "${name}": it has ${known}`);
-  }
 
   function run(bindings: DimEnv, wish?: RankedWish): void {
-    if (disposed) throw new TypeError(`Cannot run graph ${graph.name}: it has been disposed`);
-    checkBindings(plan, bindings);
+    use.checkRun(bindings);
     for (const check of checks) check(bindings);
     best?.forget();
     for (const part of parts) {
@@ -309,16 +299,12 @@ async function assemble(
     closeSlot: states.close,
     readState: states.read,
     writeState: states.write,
-    input: (name) => named(inputs, "input", name),
-    output: (name) => named(outputs, "output", name),
+    input: use.input,
+    output: use.output,
     run,
     best: (row) => best?.best(row),
     keepsRows: true,
     profile,
-    dispose(): void {
-      if (disposed) return;
-      disposed = true;
-      machine.dispose();
-    },
+    dispose: use.dispose,
   };
 }
