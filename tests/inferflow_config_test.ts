@@ -10,12 +10,7 @@ import {
 import { FormatError } from "../engine/errors.ts";
 import { parseIni } from "../engine/formats/ini/ini.ts";
 import { readEngineConfig } from "../engine/inferflow/engine_config.ts";
-import {
-  CLIENT_KEYS,
-  ENGINE_KEYS,
-  INFERENCE_KEYS,
-  PERPLEXITY_KEYS,
-} from "../engine/inferflow/keys.ts";
+import { keysOf } from "../engine/inferflow/keys.ts";
 import { readInferenceConfig } from "../engine/inferflow/queries.ts";
 import {
   configKind,
@@ -237,7 +232,7 @@ Deno.test("a query list has texts and records", () => {
 });
 
 Deno.test("every key of the format is known, and no unknown one", () => {
-  for (const table of [ENGINE_KEYS, INFERENCE_KEYS, PERPLEXITY_KEYS, CLIENT_KEYS]) {
+  for (const table of (["engine", "inference", "perplexity", "client"] as const).map(keysOf)) {
     const lines = Object.entries(table).flatMap(([section, keys]) => [
       `[${section.replace("*", "x")}]`,
       ...Object.entries(keys).map(([key, { quiet }]) =>

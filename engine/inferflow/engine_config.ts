@@ -15,7 +15,7 @@ import type { LoadOptions } from "../decode/model.ts";
 import { readSpecFile } from "../models/spec_file.ts";
 import { findPromptTemplate, type PromptTemplate } from "../text/prompt_template.ts";
 import { readWeightPolicy } from "./device_weights.ts";
-import { ENGINE_KEYS } from "./keys.ts";
+import { keysOf } from "./keys.ts";
 import {
   checkKeys,
   type Configuration,
@@ -89,7 +89,7 @@ export async function readEngineConfig(
       ...globalDir === undefined ? [] : [["global_model_dir", globalDir] as const],
     ]),
   };
-  checkKeys(config, ENGINE_KEYS, (one) => one.startsWith("model.") && one !== section);
+  checkKeys(config, keysOf("engine"), (one) => one.startsWith("model.") && one !== section);
   const modelDir = resolve(file, neededText(config, section, "model_dir"));
   const specKey = ["model_specification_file", "model_spec_file"]
     .find((key) => textOf(config, section, key));

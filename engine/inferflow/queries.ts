@@ -3,7 +3,7 @@
 
 import { FormatError } from "../errors.ts";
 import type { IniFile } from "../formats/ini/ini.ts";
-import { INFERENCE_KEYS } from "./keys.ts";
+import { keysOf } from "./keys.ts";
 import { resolve } from "./engine_config.ts";
 import { checkKeys, neededText, numbered, numberOf, openConfiguration } from "./values.ts";
 
@@ -49,7 +49,7 @@ export function readInferenceConfig(file: IniFile, warnings: Set<string>): Infer
       place: "[main] query_list",
     });
   }
-  checkKeys(config, INFERENCE_KEYS);
+  checkKeys(config, keysOf("inference"));
   const texts = numbered(config, section, { count: "query_count", item: "query" });
   return {
     engine: resolve(file, neededText(config, "main", "inference_engine_config")),

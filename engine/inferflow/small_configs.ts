@@ -2,7 +2,7 @@
 
 import type { IniFile } from "../formats/ini/ini.ts";
 import { resolve } from "./engine_config.ts";
-import { CLIENT_KEYS, PERPLEXITY_KEYS } from "./keys.ts";
+import { keysOf } from "./keys.ts";
 import { checkKeys, neededText, numberOf, openConfiguration } from "./values.ts";
 
 /** perplexity.ini */
@@ -27,7 +27,7 @@ export interface ClientConfig {
 /** Reads perplexity.ini. @throws {FormatError} Naming section and key. */
 export function readPerplexityConfig(file: IniFile, warnings: Set<string>): PerplexityConfig {
   const config = openConfiguration(file, warnings);
-  checkKeys(config, PERPLEXITY_KEYS);
+  checkKeys(config, keysOf("perplexity"));
   const window = numberOf(config, "main", "max_length", { min: 1 }) ?? 512;
   return {
     engine: resolve(file, neededText(config, "main", "inference_engine_config")),
@@ -40,7 +40,7 @@ export function readPerplexityConfig(file: IniFile, warnings: Set<string>): Perp
 /** Reads inferflow_client.ini. @throws {FormatError} Naming section and key. */
 export function readClientConfig(file: IniFile, warnings: Set<string>): ClientConfig {
   const config = openConfiguration(file, warnings);
-  checkKeys(config, CLIENT_KEYS);
+  checkKeys(config, keysOf("client"));
   return {
     service: neededText(config, "main", "service"),
     request: neededText(config, "main", "request"),

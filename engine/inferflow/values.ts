@@ -4,7 +4,7 @@
 import { FormatError } from "../errors.ts";
 import type { IniFile } from "../formats/ini/ini.ts";
 import { expandMacros } from "../formats/ini/macros.ts";
-import type { KeyRule } from "./keys.ts";
+import type { KeyTable } from "./keys.ts";
 
 /** A configuration with its macros' surroundings. */
 export interface Configuration {
@@ -122,7 +122,7 @@ export function numbered(
  */
 export function checkKeys(
   config: Configuration,
-  table: Readonly<Record<string, Readonly<Record<string, KeyRule>>>>,
+  table: KeyTable,
   skip: (section: string) => boolean = () => false,
 ): void {
   const { file: { name, sections }, warnings } = config;

@@ -38,141 +38,153 @@ export function pythonPattern(
 
 type Fail = (what: string) => never;
 
-const REPETITION = /([*+?])|\{(\d*)(,?)(\d*)\}/y;
+/** Where reading is. */
+interface Cursor {
+  readonly pattern: string;
+  readonly fail: Fail;
+  at: number;
+  depth: number;
+}
 
 function parse(pattern: string, fail: Fail): Part {
-  let at = 0;
-  let depth = 0;
-
-  function choices(): Part {
-    if (++depth > MAX_DEPTH) fail(`is nested deeper than ${MAX_DEPTH}`);
-    const all = [sequence()];
-    while (pattern[at] === "|") {
-      at++;
-      all.push(sequence());
-    }
-    depth--;
-    return all.length === 1
-      ? all[0]!
-      : remembered((text, from, memory) => union(all.map((part) => part(text, from, memory))));
-  }
-
-  function sequence(): Part {
-    const parts: Part[] = [];
-    while (at < pattern.length && pattern[at] !== "|" && pattern[at] !== ")") {
-      parts.push(repeated(atom()));
-    }
-    return remembered((text, from, memory) =>
-      parts.reduce<ReadonlySet<number>>(
-        (places, part) => step(part, places, { text, memory }),
-        new Set([from]),
-      )
-    );
-  }
-
-  function repeated(part: Part): Part {
-    for (;;) {
-      REPETITION.lastIndex = at;
-      const [whole, sign, least, comma, most] = REPETITION.exec(pattern) ?? [];
-      if (whole === undefined || whole === "{}" || whole === "{,}") return part;
-      at += whole.length;
-      if (pattern[at] === "+") fail("has a possessive repetition, which is not read");
-      if (pattern[at] === "?") at++; // lazy: the same texts match
-      const from = sign === "+" ? 1 : sign === undefined ? Number(least || 0) : 0;
-      const to = sign === undefined
-        ? comma === "" ? from : most === "" ? Infinity : Number(most)
-        : sign === "?"
-        ? 1
-        : Infinity;
-      if (from > MAX_REPEAT || (to !== Infinity && to > MAX_REPEAT)) {
-        fail(`repeats a part more than ${MAX_REPEAT} times`);
-      }
-      part = repeat(part, from, to);
-    }
-  }
-
-  function atom(): Part {
-    const character = pattern[at++]!;
-    switch (character) {
-      case "(":
-        return group();
-      case "[":
-        return one(characterClass());
-      case ".":
-        return one((c) => c !== "\n");
-      case "^":
-        return where((_, from) => from === 0);
-      case "$":
-        return where((text, from) =>
-          from === text.length || (from === text.length - 1 && text[from] === "\n")
-        );
-      case "\\":
-        return escaped();
-      case "*":
-      case "+":
-      case "?":
-        return fail(`repeats nothing at ${at - 1}`);
-      default:
-        return one((c) => c === character);
-    }
-  }
-
-  function group(): Part {
-    const [opening] = /^(\?(:|=|!|P<\w+>))?/.exec(pattern.slice(at))!;
-    at += opening.length;
-    if (opening === "" && pattern[at] === "?") fail("has a kind of group that is not read");
-    const inner = choices();
-    if (pattern[at++] !== ")") fail("has a group without an end");
-    if (opening !== "?=" && opening !== "?!") return inner;
-    return (text, from, memory) => {
-      const isAhead = inner(text, from, memory).size > 0;
-      return new Set(isAhead === (opening === "?=") ? [from] : []);
-    };
-  }
-
-  function escaped(): Part {
-    const letter = pattern[at++] ?? fail("ends in a backslash");
-    const border = (text: string, from: number) => isWord(text[from - 1]) !== isWord(text[from]);
-    if (letter === "b") return where(border);
-    if (letter === "B") return where((text, from) => !border(text, from));
-    if (letter === "A") return where((_, from) => from === 0);
-    if (letter === "Z") return where((text, from) => from === text.length);
-    return one(escapedCharacter(letter));
-  }
-
-  function escapedCharacter(letter: string): (c: string) => boolean {
-    const known = CLASSES[letter];
-    if (known) return known;
-    if (/[a-zA-Z0-9]/.test(letter)) fail(`has \\${letter}, which is not read`);
-    return (c) => c === letter;
-  }
-
-  function characterClass(): (c: string) => boolean {
-    const isNegated = pattern[at] === "^";
-    if (isNegated) at++;
-    const isRange = () => pattern[at] === "-" && ![undefined, "]"].includes(pattern[at + 1]);
-    const tests: ((c: string) => boolean)[] = [];
-    for (let isFirst = true; isFirst || pattern[at] !== "]"; isFirst = false) {
-      const low = pattern[at++] ?? fail("has a class without an end");
-      if (low === "\\") {
-        tests.push(escapedCharacter(pattern[at++] ?? fail("ends in a backslash")));
-        if (isRange()) fail("has a range that is not read");
-      } else if (isRange()) {
-        const high = pattern[at + 1]!;
-        if (high === "\\" || high < low) fail("has a range that is not read");
-        at += 2;
-        tests.push((c) => c >= low && c <= high);
-      } else {
-        tests.push((c) => c === low);
-      }
-    }
-    at++;
-    return (c) => tests.some((test) => test(c)) !== isNegated;
-  }
-
-  const whole = choices();
-  if (at < pattern.length) fail("closes a group that it did not open");
+  const cursor: Cursor = { pattern, fail, at: 0, depth: 0 };
+  const whole = choices(cursor);
+  if (cursor.at < pattern.length) fail("closes a group that it did not open");
   return whole;
+}
+
+/** The next character. */
+function take(cursor: Cursor, gone: string): string {
+  return cursor.pattern[cursor.at++] ?? cursor.fail(gone);
+}
+
+function choices(cursor: Cursor): Part {
+  if (++cursor.depth > MAX_DEPTH) cursor.fail(`is nested deeper than ${MAX_DEPTH}`);
+  const all = [sequence(cursor)];
+  while (cursor.pattern[cursor.at] === "|") {
+    cursor.at++;
+    all.push(sequence(cursor));
+  }
+  cursor.depth--;
+  return all.length === 1
+    ? all[0]!
+    : remembered((text, from, memory) => union(all.map((part) => part(text, from, memory))));
+}
+
+function sequence(cursor: Cursor): Part {
+  const parts: Part[] = [];
+  while (![undefined, "|", ")"].includes(cursor.pattern[cursor.at])) {
+    parts.push(repeated(cursor, atom(cursor)));
+  }
+  return remembered((text, from, memory) =>
+    parts.reduce<ReadonlySet<number>>(
+      (places, part) => step(part, places, { text, memory }),
+      new Set([from]),
+    )
+  );
+}
+
+const REPETITION = /([*+?])|\{(\d*)(,?)(\d*)\}/y;
+
+function repeated(cursor: Cursor, part: Part): Part {
+  const { pattern, fail } = cursor;
+  for (;;) {
+    REPETITION.lastIndex = cursor.at;
+    const [whole, sign, least, comma, most] = REPETITION.exec(pattern) ?? [];
+    if (whole === undefined || whole === "{}" || whole === "{,}") return part;
+    cursor.at += whole.length;
+    if (pattern[cursor.at] === "+") fail("has a possessive repetition, which is not read");
+    if (pattern[cursor.at] === "?") cursor.at++; // lazy: the same texts match
+    const from = sign === "+" ? 1 : Number(least || 0);
+    const open = sign === "*" || sign === "+" || (comma === "," && most === "");
+    const to = open ? Infinity : sign === "?" ? 1 : comma === "" ? from : Number(most);
+    if (from > MAX_REPEAT || (to !== Infinity && to > MAX_REPEAT)) {
+      fail(`repeats a part more than ${MAX_REPEAT} times`);
+    }
+    part = repeat(part, from, to);
+  }
+}
+
+function atom(cursor: Cursor): Part {
+  const character = cursor.pattern[cursor.at++]!;
+  switch (character) {
+    case "(":
+      return group(cursor);
+    case "[":
+      return one(characterClass(cursor));
+    case ".":
+      return one((c) => c !== "\n");
+    case "^":
+      return where((_, from) => from === 0);
+    case "$":
+      return where((text, from) =>
+        from === text.length || (from === text.length - 1 && text[from] === "\n")
+      );
+    case "\\":
+      return escaped(cursor);
+    case "*":
+    case "+":
+    case "?":
+      return cursor.fail(`repeats nothing at ${cursor.at - 1}`);
+    default:
+      return one((c) => c === character);
+  }
+}
+
+function group(cursor: Cursor): Part {
+  const { pattern, fail } = cursor;
+  const [opening] = /^(\?(:|=|!|P<\w+>))?/.exec(pattern.slice(cursor.at))!;
+  cursor.at += opening.length;
+  if (opening === "" && pattern[cursor.at] === "?") fail("has a kind of group that is not read");
+  const inner = choices(cursor);
+  if (pattern[cursor.at++] !== ")") fail("has a group without an end");
+  if (opening !== "?=" && opening !== "?!") return inner;
+  return (text, from, memory) => {
+    const isAhead = inner(text, from, memory).size > 0;
+    return new Set(isAhead === (opening === "?=") ? [from] : []);
+  };
+}
+
+function escaped(cursor: Cursor): Part {
+  const letter = take(cursor, "ends in a backslash");
+  const border = (text: string, from: number) => isWord(text[from - 1]) !== isWord(text[from]);
+  if (letter === "b") return where(border);
+  if (letter === "B") return where((text, from) => !border(text, from));
+  if (letter === "A") return where((_, from) => from === 0);
+  if (letter === "Z") return where((text, from) => from === text.length);
+  return one(escapedCharacter(letter, cursor.fail));
+}
+
+function escapedCharacter(letter: string, fail: Fail): (c: string) => boolean {
+  const known = CLASSES[letter];
+  if (known) return known;
+  if (/[a-zA-Z0-9]/.test(letter)) fail(`has \\${letter}, which is not read`);
+  return (c) => c === letter;
+}
+
+function characterClass(cursor: Cursor): (c: string) => boolean {
+  const { pattern, fail } = cursor;
+  const isNegated = pattern[cursor.at] === "^";
+  if (isNegated) cursor.at++;
+  const isRange = () =>
+    pattern[cursor.at] === "-" && ![undefined, "]"].includes(pattern[cursor.at + 1]);
+  const tests: ((c: string) => boolean)[] = [];
+  for (let isFirst = true; isFirst || pattern[cursor.at] !== "]"; isFirst = false) {
+    const low = take(cursor, "has a class without an end");
+    if (low === "\\") {
+      tests.push(escapedCharacter(take(cursor, "ends in a backslash"), fail));
+      if (isRange()) fail("has a range that is not read");
+    } else if (isRange()) {
+      const high = pattern[cursor.at + 1]!;
+      if (high === "\\" || high < low) fail("has a range that is not read");
+      cursor.at += 2;
+      tests.push((c) => c >= low && c <= high);
+    } else {
+      tests.push((c) => c === low);
+    }
+  }
+  cursor.at++;
+  return (c) => tests.some((test) => test(c)) !== isNegated;
 }
 
 const isWord = (c: string | undefined): boolean => c !== undefined && /[\p{L}\p{N}_]/u.test(c);

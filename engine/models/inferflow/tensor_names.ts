@@ -4,6 +4,10 @@
 // of here exists.
 
 import { FormatError } from "../../errors.ts";
+import tables from "./names.json" with { type: "json" };
+
+/** Names in a layer by what they begin with, and what stands behind `dec.{i}.` of the standard. */
+const { layers } = tables;
 
 const both = (source: string, target: string): [string, string][] => [
   [`${source}.weight`, `${target}.weight`],
@@ -21,56 +25,9 @@ const EMBEDDINGS: readonly [string, string][] = [
   ),
 ];
 
-/** By what the names of a layer begin with. */
-const LAYERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  "layers.{i}.": {
-    "self_attn.qkv": "self_attn.qkv",
-    "self_attn.W_pack": "self_attn.qkv",
-    "self_attn.q_proj": "self_attn.wq",
-    "self_attn.k_proj": "self_attn.wk",
-    "self_attn.v_proj": "self_attn.wv",
-    "self_attn.o_proj": "self_attn.wo",
-    "self_attn.out_proj": "self_attn.wo",
-    "attention.wq": "self_attn.wq",
-    "attention.wk": "self_attn.wk",
-    "attention.wv": "self_attn.wv",
-    "attention.wo": "self_attn.wo",
-    "attention.query_key_value": "self_attn.qkv",
-    "mlp.gate_proj": "feed_forward.w1",
-    "mlp.down_proj": "feed_forward.w2",
-    "mlp.up_proj": "feed_forward.w3",
-    "feed_forward.w1": "feed_forward.w1",
-    "feed_forward.w2": "feed_forward.w2",
-    "feed_forward.w3": "feed_forward.w3",
-    "input_layernorm": "self_attn.pre_norm",
-    "attention_norm": "self_attn.pre_norm",
-    "post_attention_layernorm": "feed_forward.pre_norm",
-    "ffn_norm": "feed_forward.pre_norm",
-  },
-  "{i}.": {
-    "attn_q": "self_attn.wq",
-    "attn_k": "self_attn.wk",
-    "attn_v": "self_attn.wv",
-    "attn_output": "self_attn.wo",
-    "attn_norm": "self_attn.pre_norm",
-    "ffn_gate": "feed_forward.w1",
-    "ffn_down": "feed_forward.w2",
-    "ffn_up": "feed_forward.w3",
-    "ffn_norm": "feed_forward.pre_norm",
-  },
-  "h.{i}.": {
-    "self_attention.query_key_value": "self_attn.qkv",
-    "self_attention.dense": "self_attn.wo",
-    "mlp.dense_h_to_4h": "feed_forward.w1",
-    "mlp.dense_4h_to_h": "feed_forward.w2",
-    "input_layernorm": "self_attn.pre_norm",
-    "post_attention_layernorm": "feed_forward.pre_norm",
-  },
-};
-
 /** @param outer In front of `start`, in files whose reader gives names of its own (llama2.c). */
-function layerNames(start: string, outer = ""): [string, string][] {
-  return Object.entries(LAYERS[start]!).flatMap(([source, target]) =>
+function layerNames(start: keyof typeof layers, outer = ""): [string, string][] {
+  return Object.entries(layers[start]).flatMap(([source, target]) =>
     both(outer + start + source, `dec.{i}.${target}`)
   );
 }

@@ -1,51 +1,14 @@
-// Names of tensors by role, from names by Inferflow's standard. Fused ones are cut, and experts stacked.
+// Names of tensors by role, from names by Inferflow's standard. Fused ones are cut, and experts stacked. names.json has
+// the roles of standard names, but for `w1` and the fused ones, which depend on others; a decoder behind an encoder has
+// further ones, and in an encoder alone what is in front of the head is a block.
 
 import { fail, FFN, type Given, type Network, refuse } from "./given.ts";
+import tables from "./names.json" with { type: "json" };
 
-/** Roles by standard name; `w1` and the fused ones depend on others. */
-const ROLES: Readonly<Record<string, string>> = {
-  "dec.token_embeddings": "embedding",
-  "dec.pos_embeddings": "positions",
-  "dec.token_type_embeddings": "token_types",
-  "dec.input_norm": "embedding_norm",
-  "dec.output_norm": "output_norm",
-  "output": "head",
-  "input_transform": "embedding_in",
-  "output_transform": "embedding_out",
-  "dec.{i}.self_attn.pre_norm": "attention_norm",
-  "dec.{i}.self_attn.post_norm": "attention_post_norm",
-  "dec.{i}.self_attn.wq": "query",
-  "dec.{i}.self_attn.wk": "key",
-  "dec.{i}.self_attn.wv": "value",
-  "dec.{i}.self_attn.wo": "attention_output",
-  "dec.{i}.feed_forward.pre_norm": "feed_forward_norm",
-  "dec.{i}.feed_forward.post_norm": "feed_forward_post_norm",
-  "dec.{i}.feed_forward.w2": "down",
-  "dec.{i}.feed_forward.w3": "up",
-  "dec.{i}.moe.gate": "router",
-  "dec.{i}.moe.expert.{j}.w1": "experts_gate",
-  "dec.{i}.moe.expert.{j}.w2": "experts_down",
-  "dec.{i}.moe.expert.{j}.w3": "experts_up",
-  "dec.{i}.moe.shared_expert.w1": "shared_gate",
-  "dec.{i}.moe.shared_expert.w2": "shared_down",
-  "dec.{i}.moe.shared_expert.w3": "shared_up",
-};
-
-/** Roles of what only a decoder behind an encoder has. */
-const CROSS_ROLES: Readonly<Record<string, string>> = {
-  "dec.{i}.cross_attn.pre_norm": "cross_norm",
-  "dec.{i}.cross_attn.post_norm": "cross_post_norm",
-  "dec.{i}.cross_attn.wq": "cross_query",
-  "dec.{i}.cross_attn.wk": "cross_key",
-  "dec.{i}.cross_attn.wv": "cross_value",
-  "dec.{i}.cross_attn.wo": "cross_output",
-};
-
-/** Roles that differ in encoders: what is in front of the head is a block there. */
-const ENCODER_ROLES: Readonly<Record<string, string>> = {
-  "output_transform": "transform",
-  "output_transform.post_norm": "transform_norm",
-};
+type Roles = Readonly<Record<string, string>>;
+const ROLES: Roles = tables.roles;
+const CROSS_ROLES: Roles = tables.crossRoles;
+const ENCODER_ROLES: Roles = tables.encoderRoles;
 
 /** For `names.tensors` of a spec. @throws {FormatError} For a standard name that there is none. */
 export function tensorsOf(given: Given): Record<string, unknown> {
