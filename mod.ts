@@ -43,7 +43,7 @@ export type {
 } from "./engine/decode/model.ts";
 export type { KvFormat } from "./engine/run/backend.ts";
 export type { GpuProvider } from "./gpu/capabilities.ts";
-export { meanPoolKV, type PoolSizes } from "./engine/models/views/pooled_heads.ts";
+export { meanPoolKV, type PoolSizes } from "./engine/models/derived_tensors/pooled_heads.ts";
 export type { AdapterOptions } from "./engine/decode/model.ts";
 export type { ModelMemory } from "./engine/decode/memory.ts";
 export type { DeviceName } from "./engine/run/backend.ts";

@@ -4,7 +4,7 @@ import { assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@
 import { FormatError, UnsupportedError } from "../engine/errors.ts";
 import { load } from "../engine/models/load.ts";
 import type { LoadOptions } from "../engine/decode/model.ts";
-import { meanPoolKV } from "../engine/models/views/pooled_heads.ts";
+import { meanPoolKV } from "../engine/models/derived_tensors/pooled_heads.ts";
 import { type Change, randomPair, writeChangedFolder, writePeft } from "./support/adapters.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { checkpointPath } from "./support/seeded_weights.ts";

@@ -4,7 +4,7 @@
 import { UnsupportedError } from "../errors.ts";
 import type { ModelParts } from "./build.ts";
 import type { TensorLookup } from "./tensors.ts";
-import { poolHeads } from "./views/pooled_heads.ts";
+import { poolHeads } from "./derived_tensors/pooled_heads.ts";
 
 const ROLE = /^(?:encoder_|cross_)?(key|value)(_bias)?$/;
 

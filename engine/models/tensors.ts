@@ -2,7 +2,7 @@
 // shapes, and remembers what was asked for, so that what nobody asked for can be named at the end: a
 // forgotten tensor is the commonest way to a model that loads and speaks nonsense. Where a file stores a
 // role inside another tensor (fused projections), turned, or in many tensors (experts), the spec says
-// how, and the tensor handed out is a view of it (views/). Where writers differ, the spec lists the places in
+// how, and the tensor handed out is a view of it (derived_tensors/). Where writers differ, the spec lists the places in
 // order. The bias of a role is named like its weight unless the spec names it.
 
 import { FormatError, UnsupportedError } from "../errors.ts";
@@ -11,10 +11,10 @@ import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { sourceOfSize } from "./size_source.ts";
 import { sizeOf } from "./sizes.ts";
 import type { Names, TensorRule, TensorRules } from "./spec.ts";
-import { joinMxfp4 } from "./views/mxfp4.ts";
-import { type Part, sliceTensor } from "./views/slice.ts";
-import { stackTensors } from "./views/stack.ts";
-import { transposeTensor } from "./views/transpose.ts";
+import { joinMxfp4 } from "./derived_tensors/mxfp4.ts";
+import { type Part, sliceTensor } from "./derived_tensors/slice.ts";
+import { stackTensors } from "./derived_tensors/stack.ts";
+import { transposeTensor } from "./derived_tensors/transpose.ts";
 
 /** Tensors by role. */
 export interface TensorLookup {

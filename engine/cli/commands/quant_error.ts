@@ -6,7 +6,7 @@ import { type Command, defineCommand } from "../command.ts";
 import { SOURCE_FLAGS } from "../flags.ts";
 import { showTable } from "../format.ts";
 import type { Plot } from "../plot.ts";
-import { type StandingIn, standInLines } from "../stand_ins.ts";
+import { type FallbackFormat, fallbackLines } from "../fallback_formats.ts";
 
 /** The command. */
 export const quantError: Command = defineCommand({
@@ -105,7 +105,7 @@ export const quantError: Command = defineCommand({
     }
     return 0;
   }
-  for (const line of results.flatMap(({ error }) => standInLines(error.tensors.map(asStored)))) {
+  for (const line of results.flatMap(({ error }) => fallbackLines(error.tensors.map(asStored)))) {
     terminal.err(`${line}\n`);
   }
   if (flags.tensors && results.length > 1) terminal.out(sideBySide(results) + "\n");
@@ -125,7 +125,7 @@ interface Result {
   readonly error: ModelQuantError;
 }
 
-function asStored({ format, ...tensor }: ModelQuantError["tensors"][number]): StandingIn {
+function asStored({ format, ...tensor }: ModelQuantError["tensors"][number]): FallbackFormat {
   return { ...tensor, to: format };
 }
 

@@ -6,7 +6,7 @@ import { encodedNames } from "../../../quant/mod.ts";
 import { policyNames } from "../../../quant/policies.ts";
 import { SOURCE_FLAGS } from "../flags.ts";
 import { showBytes, showCount, showSeconds, showTable } from "../format.ts";
-import { someNames, standInLines } from "../stand_ins.ts";
+import { fallbackLines, someNames } from "../fallback_formats.ts";
 
 const CALIBRATED_METHODS = ["gptq", "awq", "importance"] as const;
 
@@ -155,7 +155,7 @@ export const quantize: Command = defineCommand({
       return 0;
     }
     for (const warning of result.warnings) terminal.err(`warning: ${warning}\n`);
-    for (const line of standInLines(result.tensors)) terminal.err(`${line}\n`);
+    for (const line of fallbackLines(result.tensors)) terminal.err(`${line}\n`);
     for (const { name, saturated } of result.tensors) {
       if (saturated) {
         terminal.err(`${name}: ${saturated} values were not finite and were replaced\n`);

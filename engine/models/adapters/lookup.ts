@@ -8,9 +8,9 @@ import type { TensorInfo } from "../../formats/source.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { AdapterInputs, AdapterTerm } from "../blocks/adapted.ts";
 import { partOf, type StoredRole, type TensorLookup } from "../tensors.ts";
-import { padTensor } from "../views/pad.ts";
-import { sliceTensor } from "../views/slice.ts";
-import { stackTensors } from "../views/stack.ts";
+import { padTensor } from "../derived_tensors/pad.ts";
+import { sliceTensor } from "../derived_tensors/slice.ts";
+import { stackTensors } from "../derived_tensors/stack.ts";
 import type { Adapter } from "./adapter.ts";
 import type { LowRankPair } from "./pairs.ts";
 

@@ -7,7 +7,7 @@
 import { FormatError } from "../../errors.ts";
 import type { WeightFile } from "../../formats/source.ts";
 import { asObject, parseStrictJson } from "../../formats/strict_json.ts";
-import { transposeTensor } from "../views/transpose.ts";
+import { transposeTensor } from "../derived_tensors/transpose.ts";
 import { type AdapterContent, type Halves, joinPairs, refuseTensor } from "./pairs.ts";
 import { readPeftConfig } from "./peft_config.ts";
 

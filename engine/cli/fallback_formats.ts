@@ -1,7 +1,7 @@
 // What commands that quantise say of tensors whose rows do not fill the blocks of the format that was asked for.
 
 /** A tensor, with the format that it got and, if that is another, the one that was wanted. */
-export interface StandingIn {
+export interface FallbackFormat {
   readonly name: string;
   readonly shape: readonly number[];
   readonly to: string;
@@ -9,7 +9,7 @@ export interface StandingIn {
 }
 
 /** One line for all tensors with the same rows, format and stand-in. */
-export function standInLines(tensors: readonly StandingIn[]): string[] {
+export function fallbackLines(tensors: readonly FallbackFormat[]): string[] {
   const groups = Map.groupBy(
     tensors.filter(({ insteadOf }) => insteadOf !== undefined),
     ({ shape, to, insteadOf }) =>
