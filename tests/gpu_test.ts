@@ -9,6 +9,7 @@ import { getOp, ops } from "../engine/ops/mod.ts";
 import { difference, runCase } from "../engine/run/case_run.ts";
 import { createGpuBackend } from "../engine/run/gpu/backend.ts";
 import { checkKernels } from "../engine/run/kernel_checks.ts";
+import { GPU_KERNELS } from "../engine/run/gpu/kernel_table.ts";
 import { kernelNames } from "../engine/run/kernel_choice.ts";
 import { plan } from "../engine/plan/planner.ts";
 import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
@@ -35,7 +36,7 @@ const OPS_ELSEWHERE = /^(expert_)?matmul$|^(rope_|span_)?attention|^quantize$/;
 const isElsewhere = (kernel: string) => /^gpu_(rms_norm|glu|glu_halves)_q8_/.test(kernel);
 
 for (const op of ops.values()) {
-  const kernels = kernelNames(op.name, "gpu").filter((name) => !isElsewhere(name));
+  const kernels = kernelNames(GPU_KERNELS, op.name).filter((name) => !isElsewhere(name));
   if (kernels.length === 0 || OPS_ELSEWHERE.test(op.name)) continue;
   gpuTest(`${op.name} on WebGPU equals its reference`, async () => {
     const passed = new Set<string>();
@@ -201,7 +202,7 @@ gpuTest("auto takes a GPU, and falls back with a note where it cannot run a mode
   }
   const without = await load(TINY_LLAMA, {
     gpu,
-    excludeKernels: kernelNames("embed", "gpu"),
+    excludeKernels: kernelNames(GPU_KERNELS, "embed"),
   });
   using model = without;
   assertEquals(model.device, "wasm");

@@ -8,6 +8,7 @@ import { fusedForms } from "../engine/plan/passes.ts";
 import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { checkKernels, createReferences } from "../engine/run/kernel_checks.ts";
 import { kernelNames } from "../engine/run/kernel_choice.ts";
+import { WASM_KERNELS } from "../engine/run/wasm/kernel_table.ts";
 import { createWasmBackend } from "../engine/run/wasm/backend.ts";
 import { holdMachine } from "./support/hold_machine.ts";
 
@@ -72,7 +73,7 @@ Deno.test("every word, flag and option of an op's attributes is in one of its ca
 
 for (const { name: device, backend } of devices) {
   for (const op of computing) {
-    const kernels = kernelNames(op.name, backend.name);
+    const kernels = kernelNames(backend.kernels, op.name);
     if (kernels.length === 0) continue;
     Deno.test(`${op.name} on ${device} equals its reference (seed ${SEED})`, async () => {
       const held = await holdMachine(backend);
@@ -97,7 +98,7 @@ const ON_HOST: ReadonlySet<string> = new Set([
 
 Deno.test("every op has a kernel on WASM, but for rare ones and fused forms that are not taken then", () => {
   const without = computing.filter(({ name }) => !fusedForms.has(name) && !ON_HOST.has(name))
-    .filter((op) => kernelNames(op.name, "wasm").length === 0);
+    .filter((op) => kernelNames(WASM_KERNELS, op.name).length === 0);
   assertEquals(without.map(({ name }) => name), []);
   assertEquals([...ON_HOST].filter((name) => !ops.has(name)), []);
 });
@@ -105,6 +106,7 @@ Deno.test("every op has a kernel on WASM, but for rare ones and fused forms that
 Deno.test("a kernel that is wrong in one element fails the self-test", async () => {
   const wrong: Backend = {
     name: "wasm",
+    kernels: WASM_KERNELS,
     async prepare(plan, options) {
       const { forceKernels: _, ...others } = options;
       const executable = await createReferenceBackend().prepare(plan, others);

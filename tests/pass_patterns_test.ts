@@ -7,7 +7,8 @@ import type { DimEnv } from "../engine/graph/dim/mod.ts";
 import type { Graph, Node } from "../engine/graph/graph.ts";
 import { getElement, type HostTensor, setElement } from "../engine/ops/host_tensor.ts";
 import { getOp } from "../engine/ops/mod.ts";
-import { hasKernel, takesDraft } from "../engine/run/kernel_choice.ts";
+import { answersOf } from "../engine/run/kernel_choice.ts";
+import { LEAST_WASM, WASM_KERNELS } from "../engine/run/wasm/kernel_table.ts";
 import { verify } from "../engine/graph/verify.ts";
 import type { Backend } from "../engine/run/backend.ts";
 import { deadCode } from "../engine/plan/passes/dead_code.ts";
@@ -36,6 +37,8 @@ for (const { name } of Deno.readDirSync(FOLDER)) {
 /** What a device must lack for a pass to be of use. */
 const LACKING: Readonly<Record<string, string>> = { write_out_attention: "scaled_attention" };
 
+const ON_WASM = answersOf(WASM_KERNELS, LEAST_WASM);
+
 /** A device that has everything else, and is asked for what the pass is for. */
 function contextOf({ name }: Pass, device?: "wasm"): PassContext {
   const precisions: Record<string, PassContext["precision"]> = {
@@ -45,8 +48,8 @@ function contextOf({ name }: Pass, device?: "wasm"): PassContext {
   return {
     precision: precisions[name] ?? "exact",
     roundsWeights: true,
-    takes: (draft) => device ? takesDraft(draft, device) : multipliesAsMeant(draft),
-    hasKernel: (op) => op !== LACKING[name] && (!device || hasKernel(op, device)),
+    takes: (draft) => device ? ON_WASM.takes(draft) : multipliesAsMeant(draft),
+    hasKernel: (op) => op !== LACKING[name] && (!device || ON_WASM.hasKernel(op)),
     picksRowsEarly: true,
   };
 }

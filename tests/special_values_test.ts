@@ -231,7 +231,9 @@ async function check(backend: Backend, accuracy: Accuracy): Promise<void> {
   const ran = new Set<string>();
   for (const row of rows) {
     const op = ops.get(row.op)!;
-    const kernels = backend.name === "reference" ? [undefined] : kernelNames(op.name, backend.name);
+    const kernels = backend.name === "reference"
+      ? [undefined]
+      : kernelNames(backend.kernels, op.name);
     for (const kernel of kernels) {
       const result = await resultOf(backend, row, kernel);
       if (!result) continue;

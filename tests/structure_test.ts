@@ -163,7 +163,7 @@ function reachedByValue(path: string, seen = new Set<string>()): ReadonlySet<str
   return seen;
 }
 
-const VALUE_IMPORT = /^\s*(?:import|export)\s+(?!type\b)([^"';]*?)(?:from\s*)?"(\.[^"]+)"/gm;
+const VALUE_IMPORT = /^\s*(?:import|export)\s+(?!type\b)([^"';]*?)(?:from\s*)?"(\.{1,2}\/[^"]+)"/gm;
 
 function isTypeOrBlank(name: string): boolean {
   return name.trim() === "" || name.trim().startsWith("type ");
@@ -172,6 +172,27 @@ function isTypeOrBlank(name: string): boolean {
 Deno.test("building a graph loads neither ops nor devices", () => {
   const reached = reachedByValue("engine/graph/builder.ts");
   assertEquals(reached.size <= 40, true, `${reached.size} files`);
+});
+
+/** Files that an opener of run/devices.ts imports when its device is chosen, and those that these reach. */
+function reachedByDevice(name: string): ReadonlySet<string> {
+  const path = "engine/run/devices.ts";
+  const opener = new RegExp(`^  ${name}: async [\\s\\S]*?^  },$`, "m").exec(code(path))![0];
+  const answers = /^async function answersOfWasm[\s\S]*?^}$/m.exec(code(path))![0];
+  const reached = new Set(reachedByValue(path));
+  for (const [, , target] of (opener + answers).matchAll(IMPORT)) {
+    reachedByValue(new URL(target!, `file:///${path}`).pathname.slice(1), reached);
+  }
+  return reached;
+}
+
+Deno.test("who computes on the CPU loads no code of a GPU", () => {
+  const isOfGpu = (path: string) => /^(gpu\/kernels|engine\/run\/gpu)\//.test(path);
+  assertEquals([...reachedByDevice("gpu")].filter(isOfGpu).length > 100, true);
+  const reached = ["wasm", "reference"].flatMap((name) => [...reachedByDevice(name)]);
+  const all = ["mod.ts", "engine/models/load_file.ts"].flatMap((path) => [...reachedByValue(path)]);
+  assertEquals([...reached, ...all].filter(isOfGpu), []);
+  assertEquals(reached.includes("engine/run/wasm/kernel_table.ts"), true);
 });
 
 /** Folders of one record a file, of one kind. */

@@ -39,7 +39,7 @@ async function expectedOf(op: OpRecord, one: OpCase): Promise<CaseResult | undef
 async function faults(backend: Backend, op: OpRecord, one: OpCase): Promise<string[]> {
   const expected = await expectedOf(op, one);
   const found: string[] = [];
-  for (const kernel of kernelNames(op.name, backend.name)) {
+  for (const kernel of kernelNames(backend.kernels, op.name)) {
     const place = `${kernel} on ${one.name}`;
     try {
       const actual = await runCase(backend, op, one, kernel);

@@ -2,7 +2,6 @@
 // the exclusions file with a reason, or it must pass. On a device it says how many tests ran wholly there, why the
 // others did not, and fails if they were more before. Counts by op; the last line counts all.
 
-import type { DeviceName } from "../engine/run/backend.ts";
 import { createReferenceBackend } from "../engine/run/reference/reference_backend.ts";
 import { openDevice } from "../engine/run/devices.ts";
 import { memorySource } from "../engine/io.ts";
@@ -109,18 +108,19 @@ function firstLine(error: unknown): string {
 
 async function runOne(
   test: WheelTest,
-  { device, runtime }: { readonly device: DeviceName; readonly runtime: Runtime },
+  runtime: Runtime,
   exclusion: string | undefined,
 ): Promise<Outcome> {
   const { name } = test;
+  const { backend } = runtime.device;
   const op = await opOf(test);
   const places = noPlaces();
   if (exclusion !== undefined) return { name, op, outcome: "excluded", reason: exclusion };
   try {
     await runTest(test, {
       ...runtime,
-      backend: counting(runtime.backend, device, places),
-      reference: counting(runtime.reference, device, places),
+      device: { ...runtime.device, backend: counting(backend, { device: backend, places }) },
+      reference: counting(runtime.reference, { device: backend, places }),
       onHostNode: ({ opType }) => places.elsewhere.add(whyEvaluated(opType)),
     });
     return { name, op, outcome: "passed", places };
@@ -168,9 +168,8 @@ await runTask(LINE, async ({ flags }) => {
   ) as Record<string, string>;
   const tests = (await wheelTests()).filter(({ name }) => name.includes(flags.filter ?? ""));
   const device = flags.device ?? "reference";
-  const { backend } = await openDevice(device, { threads: 1, shared: true });
   const runtime = {
-    backend,
+    device: await openDevice(device, { threads: 1, shared: true }),
     reference: createReferenceBackend(),
     maxBytes: MOST_BYTES,
     limits: {},
@@ -179,7 +178,7 @@ await runTask(LINE, async ({ flags }) => {
   for (const test of tests) {
     const result = await runOne(
       test,
-      { device, runtime },
+      runtime,
       flags.all ? undefined : exclusions[test.name],
     );
     outcomes.push(result);

@@ -3,7 +3,8 @@
 
 import { openModel } from "../../engine/models/open_model.ts";
 import { openDevice } from "../../engine/run/devices.ts";
-import { chooseWasmKernel } from "../../engine/run/kernel_choice.ts";
+import { chooseKernel } from "../../engine/run/kernel_choice.ts";
+import { LEAST_WASM, WASM_KERNELS } from "../../engine/run/wasm/kernel_table.ts";
 import { prepareModel } from "../../engine/models/prepare.ts";
 import type { Precision } from "../../engine/decode/model.ts";
 import type { Plan } from "../../engine/plan/plan.ts";
@@ -50,7 +51,7 @@ function stepMs(
   { rows, position }: { readonly rows: number; readonly position: number },
 ): number {
   const kernels = plan.steps.map(({ node }) =>
-    chooseWasmKernel({ node, simd: "relaxed", threads: 1 })?.name ?? node.op
+    chooseKernel(WASM_KERNELS, { ...LEAST_WASM, node })?.name ?? node.op
   );
   const work = workByKernel(plan, kernels, { bindings: { M: rows, L: 1 }, position });
   return [...work.values()].reduce((sum, each) => sum + leastMs(each, limits), 0);

@@ -5,6 +5,7 @@
 // measured before and after the rounds.
 
 import { openOnnx } from "../../engine/onnx/file/open_onnx.ts";
+import { openDevice } from "../../engine/run/devices.ts";
 import { multiplyAdds } from "../../engine/run/op_table.ts";
 import { planGraph } from "../../engine/onnx/running/plan_graph.ts";
 import { type Figure, machineName, median, ratioOf } from "../support/figures.ts";
@@ -45,7 +46,7 @@ export async function* onnxBench(options: OnnxBenchOptions): AsyncGenerator<Figu
   );
   for (const one of cases) {
     const path = await one.model(folder);
-    const work = one.counted && operationsOf(path, one.counted);
+    const work = one.counted && await operationsOf(path, one.counted);
     for (const count of threads) {
       const limit = work ? [(await machineLimits(count)).float] : [];
       const contenders = await startAll(one, path, count, peers);
@@ -68,10 +69,13 @@ export async function* onnxBench(options: OnnxBenchOptions): AsyncGenerator<Figu
 }
 
 /** Multiplications and additions of a run. */
-function operationsOf(path: string, bind: Readonly<Record<string, number>>): number {
+async function operationsOf(
+  path: string,
+  bind: Readonly<Record<string, number>>,
+): Promise<number> {
   const model = openOnnx(path);
   try {
-    const { plan, bindings } = planGraph(model, { bind });
+    const { plan, bindings } = planGraph(model, { bind, device: await openDevice("wasm", {}) });
     return 2 * plan!.steps.reduce((sum, { node }) => sum + multiplyAdds(node, bindings), 0);
   } finally {
     model.close();

@@ -6,6 +6,7 @@ import { UnsupportedError } from "../errors.ts";
 import { openStructure } from "../onnx/file/open_onnx.ts";
 import { planGraph, symbolsOfInputs } from "../onnx/running/plan_graph.ts";
 import type { NodeDispatches } from "../run/gpu/dispatches.ts";
+import { openDevice } from "../run/devices.ts";
 import { countPartDispatches } from "../run/gpu/part_dispatches.ts";
 import { paint, showBytes, showTable } from "./format.ts";
 
@@ -40,7 +41,10 @@ export async function reportGraphDispatches(
     const known = symbolsOfInputs(model);
     const unknown = Object.keys(bind).filter((name) => !known.has(name));
     if (unknown.length > 0) throw new RangeError(`no input has a dim named ${unknown.join(", ")}`);
-    const { plan, bindings, split } = planGraph(model, { bind, device: "gpu" });
+    const { plan, bindings, split } = planGraph(model, {
+      bind,
+      device: await openDevice("gpu", {}),
+    });
     if (!plan || split.length > 0) {
       const place = split[0] ?? "nothing is computed";
       throw new UnsupportedError(`dispatches are counted for graphs of one plan: ${place}`, {

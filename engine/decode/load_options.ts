@@ -2,6 +2,7 @@
 // that contradicts another is never quietly dropped.
 
 import type { KvFormat } from "../run/backend.ts";
+import { DEVICE_CHOICES, factsOf } from "../run/device_facts.ts";
 import type { LoadOptions, Precision } from "./model.ts";
 
 /** Options with every default filled in. */
@@ -26,7 +27,7 @@ const ENCODER_LOGIT_ROWS = 32;
  * @throws {RangeError} Naming the option, its value and what is allowed.
  */
 export function checkLoadOptions(options: LoadOptions): void {
-  oneOf("device", options.device, ["auto", "wasm", "gpu", "reference"]);
+  oneOf("device", options.device, DEVICE_CHOICES);
   oneOf("precision", options.precision, ["fast", "exact", "strict"]);
   oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
   count("threads", options.threads, 256);
@@ -40,7 +41,7 @@ export function checkLoadOptions(options: LoadOptions): void {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
   }
   count("stepsAhead", options.stepsAhead, 64, 0);
-  if (options.debug && options.device !== "gpu") {
+  if (options.debug && !factsOf(options.device)?.debugs) {
     throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
   }
 }

@@ -66,7 +66,7 @@ export async function describeFile(
     const { info, memory, plan } = await prepareDecoder(file, options, device);
     return { info, memory, plan };
   }
-  if (device.backend.name !== "gpu") refusePadding(options, file.name);
+  if (!device.padsSteps) refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
   return overMemories(await prepareModel(file, options, device, adapters.all), device);
 }
@@ -134,7 +134,7 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     const onProgress = options.onProgress && loadProgress(file.name, options.onProgress);
     return await loadDecoder(file, { ...input, onProgress });
   }
-  if (device.backend.name !== "gpu") refusePadding(options, file.name);
+  if (!device.padsSteps) refusePadding(options, file.name);
   const { backend } = device;
   // Not from the length of the file, before it is opened: that loads more slowly.
   await backend.expect?.(leastWeightBytes(file));
@@ -144,17 +144,16 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
     async (graph) => await backend.preload?.(graph),
   );
   // What a GPU has is not known before it is asked for.
-  if (device.backend.name !== "gpu") checkMemory(prepared.memory, { file: file.name });
+  if (device.inHostMemory) checkMemory(prepared.memory, { file: file.name });
   let reading: Promise<TextParts> | undefined;
   const readText = () =>
     reading ??= readTextParts(file, options.chatTemplate, prepared.tokenization);
   // Before weights are read where that is this thread's work, while others read them where it is not.
-  if (device.backend.name !== "wasm") await readText();
-  const { signal, onProgress, excludeKernels } = options;
+  if (!device.loadsAside) await readText();
+  const { signal, onProgress } = options;
   const executable = await prepareExecutable(device.backend, prepared.plan, {
     slots: prepared.limits.sessions,
     ...signal && { signal },
-    ...excludeKernels && { excludeKernels: new Set(excludeKernels) },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },
     meanwhile: async () => void await readText(),
   });

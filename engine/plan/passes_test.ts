@@ -4,7 +4,9 @@ import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
 import { getOp } from "../ops/mod.ts";
 import { besidesProduct } from "../ops/records/matmul.ts";
-import { hasKernel, takesDraft } from "../run/kernel_choice.ts";
+import { GPU_KERNELS, LEAST_GPU } from "../run/gpu/kernel_table.ts";
+import { answersOf } from "../run/kernel_choice.ts";
+import { LEAST_WASM, WASM_KERNELS } from "../run/wasm/kernel_table.ts";
 import { verify } from "../graph/verify.ts";
 import type { PreparedPlan } from "../run/backend.ts";
 import { tensorInMemory } from "../run/case_graph.ts";
@@ -16,15 +18,11 @@ import { roundedWeights } from "./rounded_weights.ts";
 
 const EXACT: PassContext = {
   precision: "exact",
-  hasKernel: (op) => hasKernel(op, "wasm"),
-  takes: (draft) => takesDraft(draft, "wasm"),
+  ...answersOf(WASM_KERNELS, LEAST_WASM),
 };
 const FAST: PassContext = { ...EXACT, precision: "fast" };
 /** A device that has kernels for fused forms. */
-const FUSED: Pick<PassContext, "hasKernel" | "takes"> = {
-  hasKernel: (op) => hasKernel(op, "gpu"),
-  takes: (draft) => takesDraft(draft, "gpu"),
-};
+const FUSED = answersOf(GPU_KERNELS, LEAST_GPU);
 
 /** Nodes by op; of products by what they multiply and do besides, of others that write 8-bit rows with that. */
 function countOps({ nodes }: Graph): Record<string, number> {

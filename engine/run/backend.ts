@@ -7,6 +7,7 @@ import type { DimEnv } from "../graph/dim/mod.ts";
 import type { Graph, Node } from "../graph/graph.ts";
 import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
+import type { KernelTable, KernelWish } from "./kernel_choice.ts";
 
 /** Name of a backend, as `--device` takes it. */
 export type DeviceName = "reference" | "wasm" | "gpu";
@@ -20,7 +21,7 @@ export interface LoadProgress {
 }
 
 /** Common options of all backends. */
-export interface PrepareOptions {
+export interface PrepareOptions extends KernelWish {
   /** Sessions that may be open at once; each takes one slot of every state. */
   readonly slots: number;
   /** Stops loading; `prepare` then rejects with its reason. */
@@ -30,19 +31,12 @@ export interface PrepareOptions {
   /** What the calling thread does while others load weights, if the device has others; what it throws ends loading. */
   readonly meanwhile?: () => Promise<void>;
   /**
-   * By name of a node, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
-   * which its `when` does not hold.
-   */
-  readonly forceKernels?: Readonly<Record<string, string>>;
-  /**
    * True: a node without a kernel runs on the CPU between kernels, by its reference, instead of being an
    * error. Default false.
    */
   readonly hostSteps?: boolean;
   /** The output of whose rows a run may want the best values alone; absent: all outputs are wanted whole. */
   readonly ranked?: RankedOutput | undefined;
-  /** Names of kernels that must not be taken, because they failed the self-test. */
-  readonly excludeKernels?: ReadonlySet<string> | undefined;
 }
 
 /** An output f32[rows, columns] that is looked at by its largest values, and how one run follows from it. */
@@ -132,6 +126,8 @@ export interface PreparedPlan extends Loaded {
 export interface Backend {
   /** As `--device` takes it. */
   readonly name: DeviceName;
+  /** Its kernels; the reference needs none. */
+  readonly kernels: KernelTable;
   /** Loads the weights, chooses kernels and allocates everything. */
   prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan>;
   /**
@@ -148,9 +144,7 @@ export interface Backend {
    */
   preload?(graph: Graph): Promise<void>;
   /** Which nodes it has kernels for; absent or undefined: `prepare` says what is wrong. */
-  takes?(
-    wish: Pick<PrepareOptions, "forceKernels" | "excludeKernels">,
-  ): Promise<((node: Node) => boolean) | undefined>;
+  takes?(wish: KernelWish): Promise<((node: Node) => boolean) | undefined>;
   /**
    * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
    * and no limit to it but the system's.

@@ -1,29 +1,22 @@
 // The places where a model can be computed, and what passes may ask of each. Code of a device is loaded
 // when it is chosen, so that a script that uses one of them does not start with all.
 
-import { type GpuProvider, isSoftware } from "../../gpu/capabilities.ts";
-import { builtIn, fastAdapter } from "../../gpu/gpu.ts";
-import type { NodeDraft } from "../plan/passes/pass.ts";
-import { hasKernel, type KernelWish, takesDraft } from "./kernel_choice.ts";
+import type { GpuProvider } from "../../gpu/capabilities.ts";
 import { mayHaveGpu } from "../io.ts";
-import type { Backend, DeviceName, KvFormat } from "./backend.ts";
+import type { Backend, DeviceName } from "./backend.ts";
+import { DEVICE_FACTS, type DeviceFacts } from "./device_facts.ts";
+import { answersOf, type KernelAnswers, type KernelWish } from "./kernel_choice.ts";
 import type { WasmArena } from "./wasm/arena.ts";
 
 /** A device made ready. */
-export interface Device {
+export interface Device extends DeviceFacts, KernelAnswers {
   readonly backend: Backend;
+  /** Whether an op has a kernel here, or on what computes the rest beside the device. */
+  computes(op: string): boolean;
   /** What is to be said about the choice; one sentence. */
   readonly note?: string;
   /** The device to take when this one, which was chosen automatically, cannot run a model. */
   fallback?(reason: string): Promise<Device>;
-  /** Whether wanted rows are to be picked before the last products (`PassContext`). */
-  readonly picksRowsEarly?: boolean;
-  /** Number formats that keys and values may have; absent: all. */
-  readonly kvFormats?: readonly KvFormat[];
-  /** Whether an op has a kernel, for whatever nodes. */
-  hasKernel(op: string): boolean;
-  /** Whether there is a kernel for a node that a pass would make. */
-  takes(node: NodeDraft): boolean;
 }
 
 /** Options of devices. */
@@ -49,54 +42,62 @@ export interface DeviceOptions {
   readonly debug?: boolean | undefined;
 }
 
-/** What passes may ask about a device's kernels. */
-function kernelsOf(device: DeviceName, wish?: KernelWish): Pick<Device, "hasKernel" | "takes"> {
-  return {
-    hasKernel: (op) => hasKernel(op, device, wish),
-    takes: (draft) => takesDraft(draft, device, wish),
-  };
-}
+type Opened = KernelAnswers & Pick<Device, "backend" | "computes">;
 
-const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Device>>> = {
+const OPENERS: Readonly<Record<DeviceName, (options: DeviceOptions) => Promise<Opened>>> = {
   // The reference rounds what wasm rounds, so that "fast" means the same on both.
   reference: async () => {
+    const answers = await answersOfWasm({});
     const { createReferenceBackend } = await import("./reference/reference_backend.ts");
-    return { backend: createReferenceBackend(), picksRowsEarly: true, ...kernelsOf("wasm") };
+    return { ...answers, backend: createReferenceBackend() };
   },
-  wasm: async ({ threads, excludeKernels = [], profile = false, shared = false, ...more }) => {
+  wasm: async ({ threads, profile = false, shared = false, ...more }) => {
+    const answers = await answersOfWasm(wishOf(more));
     const { createWasmBackend } = await import("./wasm/backend.ts");
-    return {
-      backend: createWasmBackend({
-        profile,
-        shared,
-        ...threads !== undefined && { threads },
-        ...more.arena && { arena: more.arena },
-        ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
-      }),
-      picksRowsEarly: true,
-      ...kernelsOf("wasm", { excludeKernels: new Set(excludeKernels) }),
-    };
+    const backend = createWasmBackend({
+      profile,
+      shared,
+      ...threads !== undefined && { threads },
+      ...more.arena && { arena: more.arena },
+      ...more.memoryBytes !== undefined && { memoryBytes: more.memoryBytes },
+    });
+    return { ...answers, backend };
   },
-  gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, excludeKernels = [] }) => {
+  gpu: async ({ gpu, stepsAhead, padTo, debug = false, threads, ...more }) => {
     const { createGpuBackend } = await import("./gpu/backend.ts");
+    const { GPU_KERNELS, LEAST_GPU } = await import("./gpu/kernel_table.ts");
     const { besideHost } = await import("./parts/beside.ts");
-    let host: Promise<Device> | undefined;
+    const wish = wishOf(more);
+    const answers = answersOf(GPU_KERNELS, LEAST_GPU, wish);
+    const beside = await answersOfWasm(wish);
+    let host: Promise<Opened> | undefined;
+    const device = createGpuBackend({
+      provider: gpu,
+      warmUp: true,
+      debug,
+      ...stepsAhead !== undefined && { stepsAhead },
+      ...padTo !== undefined && { padTo },
+    });
     return {
       backend: besideHost(
-        createGpuBackend({
-          provider: gpu,
-          warmUp: true,
-          debug,
-          ...stepsAhead !== undefined && { stepsAhead },
-          ...padTo !== undefined && { padTo },
-        }),
+        device,
         async () => (await (host ??= OPENERS.wasm({ threads, shared: true }))).backend,
       ),
-      kvFormats: ["F16", "F32"],
-      ...kernelsOf("gpu", { excludeKernels: new Set(excludeKernels) }),
+      ...answers,
+      computes: (op) => answers.hasKernel(op) || beside.computes(op),
     };
   },
 };
+
+function wishOf({ excludeKernels }: DeviceOptions): KernelWish {
+  return { excludeKernels: new Set(excludeKernels) };
+}
+
+async function answersOfWasm(wish: KernelWish): Promise<Omit<Opened, "backend">> {
+  const { LEAST_WASM, WASM_KERNELS } = await import("./wasm/kernel_table.ts");
+  const answers = answersOf(WASM_KERNELS, LEAST_WASM, wish);
+  return { ...answers, computes: answers.hasKernel };
+}
 
 /**
  * The device that is meant. `auto` is the GPU where there is one that is none of the CPU's disguises, and
@@ -106,20 +107,39 @@ export async function openDevice(
   name: "auto" | DeviceName,
   options: DeviceOptions,
 ): Promise<Device> {
-  if (name !== "auto") return await OPENERS[name](options);
-  if (!await hasGpu(options)) return await OPENERS.wasm(options);
+  if (name !== "auto") return await open(name, options);
+  if (!await hasGpu(options)) return await open("wasm", options);
   return {
-    ...await OPENERS.gpu(options),
+    ...await open("gpu", options),
     fallback: async (reason) => ({
-      ...await OPENERS.wasm(options),
+      ...await open("wasm", options),
       note: `computed on the CPU, because the GPU cannot run this model: ${reason}`,
     }),
+  };
+}
+
+async function open(name: DeviceName, options: DeviceOptions): Promise<Device> {
+  const { backend, ...answers } = await OPENERS[name](options);
+  return {
+    ...DEVICE_FACTS[name],
+    ...answers,
+    backend: without(backend, wishOf(options)),
+  };
+}
+
+/** The backend without some of its kernels. */
+function without(backend: Backend, wish: KernelWish): Backend {
+  return {
+    ...backend,
+    prepare: (plan, options) => backend.prepare(plan, { ...wish, ...options }),
   };
 }
 
 /** Whether there is an adapter that does not compute on the CPU. */
 export async function hasGpu({ gpu }: DeviceOptions): Promise<boolean> {
   if (!gpu && !mayHaveGpu()) return false;
+  const { isSoftware } = await import("../../gpu/capabilities.ts");
+  const { builtIn, fastAdapter } = await import("../../gpu/gpu.ts");
   const adapter = await fastAdapter(gpu ?? builtIn()).catch(() => null);
   return adapter !== null && !isSoftware(adapter);
 }

@@ -70,7 +70,7 @@ export async function* checkKernels(
 ): AsyncGenerator<KernelCheck> {
   for (const op of ops.values()) {
     if (only && !only.includes(op.name)) continue;
-    const kernels = kernelNames(op.name, backend.name).filter(wanted);
+    const kernels = kernelNames(backend.kernels, op.name).filter(wanted);
     if (kernels.length === 0) continue;
     const { cases, result } = references ?? createReferences(seed);
     for (const opCase of cases(op)) {

@@ -1,80 +1,77 @@
 // The one place that chooses kernels, for every backend and every front end: of those that a device has for
-// an op, the first that takes the node and is not excluded. Callers never ask for features of a device.
+// an op, the first that takes the node and is not excluded. Callers never ask for features of a device. The tables come
+// with the devices, so that a script loads the kernels of those that it uses.
 
-import type { Capabilities } from "../../gpu/kernel.ts";
 import type { Node } from "../graph/graph.ts";
 import type { NodeDraft } from "../plan/passes/pass.ts";
-import type { DeviceName, PrepareOptions } from "./backend.ts";
-import type { GpuKernel, GpuKernelContext } from "./gpu/kernel.ts";
-import { GPU_KERNELS } from "./gpu/kernel_table.ts";
-import type { WasmKernel, WasmKernelContext } from "./wasm/kernel.ts";
-import { WASM_KERNELS } from "./wasm/kernel_table.ts";
 
 /** Which kernels may be taken. */
-export type KernelWish = Pick<PrepareOptions, "forceKernels" | "excludeKernels">;
-
-const TABLES = { wasm: WASM_KERNELS, gpu: GPU_KERNELS } as const;
-
-/** Names of an op's kernels on a device, best first; the reference needs none. */
-export function kernelNames(op: string, device: DeviceName): string[] {
-  return device === "reference" ? [] : (TABLES[device][op] ?? []).map(({ name }) => name);
+export interface KernelWish {
+  /**
+   * By name of a node, the kernel to take (tests, doctor). `prepare` throws an UnsupportedError for a node for
+   * which its `when` does not hold.
+   */
+  readonly forceKernels?: Readonly<Record<string, string>>;
+  /** Names of kernels that must not be taken, because they failed the self-test. */
+  readonly excludeKernels?: ReadonlySet<string> | undefined;
 }
 
-/** Whether an op has a kernel on a device, for whatever nodes. */
+/** Kernels by op, best first. */
+export type KernelTable<Kernel extends { readonly name: string } = { readonly name: string }> =
+  Readonly<Record<string, readonly Kernel[]>>;
+
+/** Names of an op's kernels, best first. */
+export function kernelNames(kernels: KernelTable, op: string): string[] {
+  return (kernels[op] ?? []).map(({ name }) => name);
+}
+
+/** Whether an op has a kernel, for whatever nodes. */
 export function hasKernel(
+  kernels: KernelTable,
   op: string,
-  device: DeviceName,
   { excludeKernels }: KernelWish = {},
 ): boolean {
-  return kernelNames(op, device).some((name) => !excludeKernels?.has(name));
+  return kernelNames(kernels, op).some((name) => !excludeKernels?.has(name));
 }
 
-/** The WASM kernel that runs a node; undefined: none does. */
-export function chooseWasmKernel(
-  context: WasmKernelContext,
-  wish: KernelWish = {},
-): WasmKernel | undefined {
-  return choose(WASM_KERNELS[context.node.op], context, wish);
-}
-
-/** The WebGPU kernel that runs a node; undefined: none does. */
-export function chooseGpuKernel(
-  context: GpuKernelContext,
-  wish: KernelWish = {},
-): GpuKernel | undefined {
-  return choose(GPU_KERNELS[context.node.op], context, wish);
-}
-
-/** What every adapter can do: a kernel that asks for more has one beside it that does not. */
-const LEAST: Capabilities = {
-  ...{ f16: false, subgroupSize: 0, subgroupsNeedEnable: false, packedDot: false },
-  ...{ subgroupMatrix: false, timestamp: false, isSoftware: false, adapter: "" },
-  ...{ maxBindingBytes: 2 ** 27, maxBufferBytes: 2 ** 28, maxStorageBindings: 8 },
-  ...{ maxWorkgroupBytes: 2 ** 14, maxWorkgroupSize: 256 },
-  ...{ maxTexture2d: 8192, maxTexture3d: 2048, maxTextureLayers: 256 },
-};
-
-/** Whether a device has a kernel for a node that a pass would make; the reference computes what WASM does. */
-export function takesDraft(draft: NodeDraft, device: DeviceName, wish: KernelWish = {}): boolean {
-  const node: Node = { id: -1, name: "", ...draft };
-  return device === "gpu"
-    ? chooseGpuKernel({ node, capabilities: LEAST }, wish) !== undefined
-    : chooseWasmKernel({ node, simd: "relaxed", threads: 1 }, wish) !== undefined;
-}
-
-interface Kernel<Context> {
+interface Chooser<Context> {
   readonly name: string;
   when(context: Context): boolean;
 }
 
-function choose<Context extends { readonly node: Node }, K extends Kernel<Context>>(
-  kernels: readonly K[] = [],
+/** The kernel that runs a node; undefined: none does. */
+export function chooseKernel<Context extends { readonly node: Node }, K extends Chooser<Context>>(
+  kernels: KernelTable<K>,
   context: Context,
-  { forceKernels, excludeKernels }: KernelWish,
+  { forceKernels, excludeKernels }: KernelWish = {},
 ): K | undefined {
-  const forced = forceKernels?.[context.node.name];
-  return kernels.find((candidate) =>
+  const { op, name } = context.node;
+  const forced = forceKernels?.[name];
+  return kernels[op]?.find((candidate) =>
     (forced === undefined || candidate.name === forced) &&
     !excludeKernels?.has(candidate.name) && candidate.when(context)
   );
+}
+
+/** What passes ask before they make something. */
+export interface KernelAnswers {
+  /** Whether an op has a kernel, for whatever nodes. */
+  hasKernel(op: string): boolean;
+  /** Whether there is a kernel for a node that a pass would make. */
+  takes(draft: NodeDraft): boolean;
+}
+
+/** Answers from a table, for devices of a kind; `least` is what every one of them can do. */
+export function answersOf<Context extends { readonly node: Node }>(
+  kernels: KernelTable<Chooser<Context>>,
+  least: Omit<Context, "node">,
+  wish: KernelWish = {},
+): KernelAnswers {
+  return {
+    hasKernel: (op) => hasKernel(kernels, op, wish),
+    takes(draft) {
+      const node: Node = { id: -1, name: "", ...draft };
+      return chooseKernel(kernels, { ...least, node } as Context, wish) !== undefined;
+    },
+  };
 }

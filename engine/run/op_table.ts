@@ -5,7 +5,8 @@
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { type DimEnv, evaluate, product } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import { chooseWasmKernel } from "./kernel_choice.ts";
+import { chooseKernel } from "./kernel_choice.ts";
+import { WASM_KERNELS } from "./wasm/kernel_table.ts";
 import type { Plan } from "../plan/plan.ts";
 import { byteSize } from "../plan/sizes.ts";
 
@@ -46,7 +47,7 @@ export function opTable(
     rows.set(op, row);
     row.count++;
     const context = { node, simd, threads: 1 };
-    if (chooseWasmKernel(context)) row.onDevice++;
+    if (chooseKernel(WASM_KERNELS, context)) row.onDevice++;
     else row.onHost++;
     for (const value of node.outputs) row.outputBytes += evaluate(byteSize(value), bindings);
     row.multiplyAdds += multiplyAdds(node, bindings);

@@ -8,6 +8,7 @@ import { elementCount, hostArray } from "../../engine/ops/host_tensor.ts";
 import type { HostValue } from "../../engine/onnx/derivation/tensor.ts";
 import { memorySource } from "../../engine/io.ts";
 import { openGraph } from "../../engine/onnx/running/open_graph.ts";
+import { openDevice } from "../../engine/run/devices.ts";
 import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
 import { floats, longs, writeOnnx } from "./write_onnx.ts";
 
@@ -35,10 +36,9 @@ export async function fuzzOnnx(bytes: Uint8Array): Promise<void> {
 }
 
 async function runModel(model: OnnxModel): Promise<void> {
-  const reference = createReferenceBackend();
   const graph = openGraph(model, {
-    backend: reference,
-    reference,
+    device: await openDevice("reference", {}),
+    reference: createReferenceBackend(),
     maxBytes: MOST_BYTES,
     limits: {},
   });

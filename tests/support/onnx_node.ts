@@ -7,6 +7,7 @@ import type { HostTensor } from "../../engine/ops/host_tensor.ts";
 import { isHostTensor } from "../../engine/onnx/derivation/tensor.ts";
 import { openGraph } from "../../engine/onnx/running/open_graph.ts";
 import { tensorInMemory } from "../../engine/run/case_graph.ts";
+import { openDevice } from "../../engine/run/devices.ts";
 import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
 import { hostTensor, type Vector } from "./run_op.ts";
 
@@ -32,7 +33,7 @@ export async function runNode(given: NodeCase): Promise<HostTensor[]> {
   const { inputs, constantsFrom = inputs.length, outputs: count = 1 } = given;
   const outputs = Array.from({ length: count }, (_, i) => `output${i}`);
   const graph = openGraph(modelOf(given, outputs), {
-    backend: createReferenceBackend(),
+    device: await openDevice("reference", {}),
     reference: createReferenceBackend(),
     limits: {},
     maxBytes: 2 ** 24,

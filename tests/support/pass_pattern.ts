@@ -10,6 +10,7 @@ import { getOp } from "../../engine/ops/mod.ts";
 import { memorySource } from "../../engine/io.ts";
 import { planGraph } from "../../engine/onnx/running/plan_graph.ts";
 import { tensorInMemory } from "../../engine/run/case_graph.ts";
+import { openDevice } from "../../engine/run/devices.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import { type Attribute, floats, longs, type NodeParts, writeOnnx } from "./write_onnx.ts";
 
@@ -44,6 +45,7 @@ interface Whole {
   readonly n: readonly number[];
 }
 
+const REFERENCE = await openDevice("reference", {});
 const OPSETS = { "": 24, "com.microsoft": 1 };
 
 /** The engine graph of an ONNX graph, before any pass. */
@@ -73,7 +75,7 @@ export function derive({ nodes, inputs, constants = {} }: OnnxPattern): Graph {
   let derived: Graph | undefined;
   planGraph(readOnnx(memorySource("pattern.onnx", file)), {
     bind: {},
-    device: "reference",
+    device: REFERENCE,
     onPass: (_, graph) => derived ??= graph,
   });
   return derived!;

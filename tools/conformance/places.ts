@@ -4,7 +4,7 @@
 import { isInteger, isWide } from "../../engine/ops/data_types.ts";
 import type { DataType, Node } from "../../engine/graph/graph.ts";
 import { hasKernel } from "../../engine/run/kernel_choice.ts";
-import type { Backend, DeviceName } from "../../engine/run/backend.ts";
+import type { Backend } from "../../engine/run/backend.ts";
 
 /** What was computed where. */
 export interface Places {
@@ -48,23 +48,28 @@ function mayFail({ op, inputs, attributes }: Node): boolean {
 }
 
 /** Why a node has no kernel on a device. */
-export function whyElsewhere(node: Node, device: DeviceName): string {
+export function whyElsewhere(node: Node, device: Pick<Backend, "name" | "kernels">): string {
   const { op, inputs, outputs } = node;
-  if (device === "gpu" && mayFail(node)) return "quotients of whole numbers and computed indices";
+  if (device.name === "gpu" && mayFail(node)) {
+    return "quotients of whole numbers and computed indices";
+  }
   const types = [...inputs, ...outputs].flatMap((value) => value ? [value.dtype] : []);
   const family = TYPES.find(([, holds]) => types.some(holds));
-  if (!hasKernel(op, device === "gpu" ? "gpu" : "wasm")) return `no kernel: ${op}`;
+  if (!hasKernel(device.kernels, op)) return `no kernel: ${op}`;
   return family ? family[0] : `no kernel for such shapes or attributes: ${op}`;
 }
 
 /** Counts the nodes of everything that a backend makes ready; all of them are `elsewhere` if it is not the device. */
-export function counting(backend: Backend, device: DeviceName, places: Places): Backend {
+export function counting(
+  backend: Backend,
+  { device, places }: { readonly device: Backend; readonly places: Places },
+): Backend {
   return {
-    name: backend.name,
+    ...backend,
     async prepare(plan, options) {
       const executable = await backend.prepare(plan, options);
       const nodes = plan.steps.map(({ node }) => node);
-      const { hostNodes = nodes } = executable as { readonly hostNodes?: readonly Node[] };
+      const { hostNodes = nodes } = executable;
       for (const node of hostNodes) places.elsewhere.add(whyElsewhere(node, device));
       places.device += nodes.length - hostNodes.length;
       return executable;

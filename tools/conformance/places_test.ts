@@ -3,6 +3,7 @@ import { createGraphBuilder } from "../../engine/graph/builder.ts";
 import type { Graph } from "../../engine/graph/graph.ts";
 import { getOp } from "../../engine/ops/mod.ts";
 import { plan } from "../../engine/plan/planner.ts";
+import { GPU_KERNELS } from "../../engine/run/gpu/kernel_table.ts";
 import { createReferenceBackend } from "../../engine/run/reference/reference_backend.ts";
 import { createWasmBackend } from "../../engine/run/wasm/backend.ts";
 import {
@@ -27,12 +28,10 @@ Deno.test("nodes are counted where they are computed, whoever makes the plan rea
   const made = plan(mixed(), { limits: {} });
   const onWasm = noPlaces(), onReference = noPlaces();
   const options = { slots: 1, hostSteps: true };
-  const wasm = await counting(createWasmBackend({ threads: 1 }), "wasm", onWasm).prepare(
-    made,
-    options,
-  );
+  const device = createWasmBackend({ threads: 1 });
+  const wasm = await counting(device, { device, places: onWasm }).prepare(made, options);
   wasm.dispose();
-  await counting(createReferenceBackend(), "wasm", onReference).prepare(made, options);
+  await counting(createReferenceBackend(), { device, places: onReference }).prepare(made, options);
   assertEquals([onWasm.device, [...onWasm.elsewhere]], [1, ["no kernel: det"]]);
   assertEquals(onReference.device, 0);
 });
@@ -62,10 +61,11 @@ Deno.test("a reason is an element type only where the op has kernels for others"
   builder.output("det", builder.op("det", [wide], {}, "det")[0]!);
   const whole = builder.input("whole", [2], "i32");
   builder.output("rest", builder.op("binary", [whole, whole], { kind: "mod" }, "rest")[0]!);
+  const gpu = { name: "gpu", kernels: GPU_KERNELS } as const;
   const [sum, det, rest] = builder.build().nodes;
-  assertEquals(whyElsewhere(rest!, "gpu"), "quotients of whole numbers and computed indices");
-  assertEquals(whyElsewhere(sum!, "gpu"), "floats of 64 bits");
-  assertEquals(whyElsewhere(det!, "gpu"), "no kernel: det");
+  assertEquals(whyElsewhere(rest!, gpu), "quotients of whole numbers and computed indices");
+  assertEquals(whyElsewhere(sum!, gpu), "floats of 64 bits");
+  assertEquals(whyElsewhere(det!, gpu), "no kernel: det");
   assertEquals(["Loop", "Unique", "SequenceAt", "Equal"].map(whyEvaluated), [
     ...["control flow", "results whose size depends on data", "sequences and optional values"],
     "strings",

@@ -31,15 +31,18 @@ export const graphCommand: Command = defineCommand({
 }, async ({ terminal }, { positionals: [file], flags }) => {
   const { openStructure } = await import("../../onnx/file/open_onnx.ts");
   const { planGraph } = await import("../../onnx/running/plan_graph.ts");
+  const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
+  const { openDevice } = await import("../../run/devices.ts");
   const { arenaSvg, dotOf, htmlOf } = await import("../../onnx/running/draw_graph.ts");
   const model = openStructure(file);
   try {
-    const { plan, bindings } = planGraph(model, { bind: parseBind(flags.bind) });
+    const device = await openDevice(AUTO_FOR_GRAPHS, {});
+    const { plan, bindings } = planGraph(model, { bind: parseBind(flags.bind), device });
     if (!plan) {
       throw new UnsupportedError("nothing is computed before the host has run", { file });
     }
     const { format = "html" } = flags;
-    const dot = () => dotOf(plan.graph, bindings);
+    const dot = () => dotOf(plan.graph, { env: bindings, hasKernel: device.hasKernel });
     const text = format === "dot"
       ? dot()
       : format === "arena"

@@ -61,6 +61,8 @@ export const planCommand: Command = defineCommand({
   const { openStructure } = await import("../../onnx/file/open_onnx.ts");
   const { planGraph, symbolsOfInputs } = await import("../../onnx/running/plan_graph.ts");
   const { opTable } = await import("../../run/op_table.ts");
+  const { AUTO_FOR_GRAPHS } = await import("../../run/device_facts.ts");
+  const device = await (await import("../../run/devices.ts")).openDevice(AUTO_FOR_GRAPHS, {});
   const bind = parseBind(flags.bind);
   const planned: Planned[] = [];
   const names = new Set<string>();
@@ -73,6 +75,7 @@ export const planCommand: Command = defineCommand({
       own.forEach((name) => names.add(name));
       const passes: { readonly name: string; readonly graph: Graph }[] = [];
       const plan = planGraph(model, {
+        device,
         bind: Object.fromEntries(Object.entries(bind).filter(([name]) => own.has(name))),
         policy: flags.policy,
         alignment: flags.alignment,

@@ -31,7 +31,7 @@ export interface LoadDecoderInput {
 export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Promise<LoadedModel> {
   const { name, options, device, start } = input;
   const prepared = await prepareDecoder(file, options, device);
-  if (device.backend.name !== "gpu") checkMemory(prepared.memory, { file: file.name });
+  if (device.inHostMemory) checkMemory(prepared.memory, { file: file.name });
   const { limits, vocabulary, config } = prepared;
   const text = await readTextParts(file, options.chatTemplate);
   let tokenizer: Tokenizer | undefined;
@@ -85,7 +85,7 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
 
 async function readyStages(
   { stages }: PreparedDecoder,
-  { options: { signal, excludeKernels }, device, onProgress }: LoadDecoderInput,
+  { options: { signal }, device, onProgress }: LoadDecoderInput,
 ): Promise<ReadyStage[]> {
   const ready: ReadyStage[] = [];
   try {
@@ -94,7 +94,6 @@ async function readyStages(
         slots: 1,
         hostSteps: true,
         ...signal && { signal },
-        ...excludeKernels && { excludeKernels: new Set(excludeKernels) },
         ...onProgress && { onProgress },
       });
       ready.push({ derived, executable });

@@ -60,8 +60,7 @@ export async function prepareDecoder(
       results: ports.result !== undefined
         ? [ports.result]
         : [ports.best!.ids, ...ports.best!.values === undefined ? [] : [ports.best!.values]],
-      device: device.backend.name,
-      excludeKernels: new Set(options.excludeKernels),
+      device,
       passes: {
         precision,
         hasKernel: (op) => device.hasKernel(op),

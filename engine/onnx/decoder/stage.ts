@@ -13,7 +13,8 @@ import { prepareGraph } from "../derivation/prepare.ts";
 import type { InputShapes } from "../derivation/symbols.ts";
 import { deviceGraph } from "../running/ready_segment.ts";
 import { deriveFitting, NotOneSegment, usedSymbols, type Variant } from "../running/variant.ts";
-import type { DeviceName, PreparedPlan } from "../../run/backend.ts";
+import type { PreparedPlan } from "../../run/backend.ts";
+import type { Device } from "../../run/devices.ts";
 import { optimize, type PassContext } from "../../plan/passes.ts";
 import { deadCode } from "../../plan/passes/dead_code.ts";
 import { newRowsOnly } from "../../plan/passes/new_rows_only.ts";
@@ -53,10 +54,8 @@ export interface DeriveOptions {
   readonly rowsOf: string | undefined;
   /** Steps are of one token each. */
   readonly oneToken: boolean;
-  readonly device: DeviceName;
+  readonly device: Device;
   readonly passes: PassContext;
-  /** Names of kernels that must not be taken. */
-  readonly excludeKernels: ReadonlySet<string>;
 }
 
 /** Input with the indices of the rows that are wanted. */
@@ -127,9 +126,9 @@ export function deriveStage(
   };
 }
 
-function optimizeStage(graph: Graph, { device, passes, excludeKernels }: DeriveOptions): Graph {
+function optimizeStage(graph: Graph, { device, passes }: DeriveOptions): Graph {
   const quantized = passes.precision === "fast" ? optimize(graph, passes) : graph;
-  return deviceGraph(quantized, device, { excludeKernels });
+  return deviceGraph(quantized, device);
 }
 
 // What a file declares may contradict a step: such a hint is not believed (symbols.ts).

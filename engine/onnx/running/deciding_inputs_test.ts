@@ -5,7 +5,7 @@ import { prepareGraph } from "../derivation/prepare.ts";
 import type { HostTensor } from "../../ops/host_tensor.ts";
 import { isHostTensor } from "../derivation/tensor.ts";
 import { memorySource } from "../../io.ts";
-import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
+import { openDevice } from "../../run/devices.ts";
 import { decidingInputs } from "./deciding_inputs.ts";
 import { openGraph } from "./open_graph.ts";
 
@@ -44,9 +44,10 @@ function model(condition: "rate" | "data" | "shape") {
   return readOnnx(memorySource("if.onnx", file));
 }
 
+const DEVICE = await openDevice("reference", {});
+
 function open(condition: "rate" | "data" | "shape") {
-  const backend = createReferenceBackend();
-  const options = { backend, reference: backend, maxBytes: 2 ** 20, limits: {} };
+  const options = { device: DEVICE, reference: DEVICE.backend, maxBytes: 2 ** 20, limits: {} };
   const graph = openGraph(model(condition), options);
   const run = async (x: readonly number[], rate: number) => {
     const { y } = Object.fromEntries(

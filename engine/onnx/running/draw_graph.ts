@@ -5,11 +5,17 @@
 import { type DimEnv, evaluate, formatDim } from "../../graph/dim/mod.ts";
 import type { Graph, Node, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
-import { hasKernel } from "../../run/kernel_choice.ts";
 import type { Plan } from "../../plan/plan.ts";
 
-/** The graph in the DOT language; shapes at bindings, or symbolic. */
-export function dotOf({ name, nodes, inputs, outputs }: Graph, env?: DimEnv): string {
+/** The graph in the DOT language; shapes at bindings, or symbolic. What a device has kernels for is blue. */
+export function dotOf(
+  { name, nodes, inputs, outputs }: Graph,
+  { env, hasKernel }: {
+    readonly env?: DimEnv | undefined;
+    /** Whether the device has a kernel for an op. */
+    hasKernel(op: string): boolean;
+  },
+): string {
   const lines = [
     `digraph ${quote(name)} {`,
     "  rankdir=TB;",
@@ -21,11 +27,7 @@ export function dotOf({ name, nodes, inputs, outputs }: Graph, env?: DimEnv): st
   }
   const maker = new Map<Value, Node>();
   for (const node of nodes) {
-    const colour = getOp(node.op).view
-      ? "#ffffff"
-      : hasKernel(node.op, "wasm")
-      ? "#dbe7f6"
-      : "#f6e3db";
+    const colour = getOp(node.op).view ? "#ffffff" : hasKernel(node.op) ? "#dbe7f6" : "#f6e3db";
     const label = `${node.op}\n${node.name}`;
     lines.push(`  n${node.id} [label=${quote(label)}, fillcolor="${colour}"];`);
     for (const value of node.outputs) maker.set(value, node);

@@ -6,6 +6,7 @@ import type { OnnxDim, OnnxModel, OnnxType, OnnxValueInfo } from "../file/model.
 import { openOnnx } from "../file/open_onnx.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { HostValue } from "../derivation/tensor.ts";
+import { AUTO_FOR_GRAPHS, DEVICE_FACTS } from "../../run/device_facts.ts";
 import { openDevice } from "../../run/devices.ts";
 import type { Precision } from "../../decode/model.ts";
 import type { DeviceName } from "../../run/backend.ts";
@@ -167,13 +168,14 @@ export async function loadGraph(
     throw new RangeError(`Cannot load with precision "${precision}": it is exact or fast`);
   }
   const access = options.arena && accessOf(options.arena);
-  if (access && device !== "auto" && device !== "wasm") {
+  const name = device === "auto" ? AUTO_FOR_GRAPHS : device;
+  if (access && !DEVICE_FACTS[name].sharesArenas) {
     throw new RangeError(`Cannot load on ${device} with an arena: it is of device wasm`);
   }
   if (access && threads !== undefined) {
     throw new RangeError("Cannot set threads of a graph in an arena: give them to createArena()");
   }
-  const { backend } = await openDevice(device === "auto" ? "wasm" : device, {
+  const opened = await openDevice(name, {
     threads,
     profile,
     gpu: options.gpu,
@@ -183,12 +185,10 @@ export async function loadGraph(
   });
   const model = openOnnx(path);
   const runtime = {
-    backend,
+    device: opened,
     reference: createReferenceBackend(),
     maxBytes: maxActivationBytes,
-    limits,
-    ...options.excludeKernels && { excludeKernels: new Set(options.excludeKernels) },
-    ...precision === "fast" && { rounding: true },
+    ...{ limits, precision },
   };
   let graph: OpenGraph;
   try {
@@ -203,9 +203,9 @@ export async function loadGraph(
   return {
     inputs: graph.inputs.map((info) => portOf(info, !graph.hasDefault(info.name))),
     outputs: graph.outputs.map((info) => portOf(info, false)),
-    device: backend.name,
+    device: name,
     metadata: model.metadata,
-    plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: backend.name })),
+    plan: (bind = {}) => memoryOf(planGraph(model, { bind, device: opened })),
     profile: () => graph.profile(),
     async run(inputs, { outputs, signal, into } = {}) {
       const given = new Map<string, HostValue>();

@@ -5,7 +5,9 @@ import { floats, type GraphParts, longs, writeOnnx } from "../../../tests/suppor
 import { openStructure, readOnnx } from "../file/open_onnx.ts";
 import { memorySource } from "../../io.ts";
 import type { Backend } from "../../run/backend.ts";
+import { openDevice } from "../../run/devices.ts";
 import { kernelNames } from "../../run/kernel_choice.ts";
+import { WASM_KERNELS } from "../../run/wasm/kernel_table.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
 import type { GraphTensor, GraphValue } from "./graph_tensor.ts";
 import { type LoadedGraph, loadGraph, type LoadGraphOptions } from "./load_graph.ts";
@@ -13,6 +15,7 @@ import { openGraph } from "./open_graph.ts";
 import { planGraph } from "./plan_graph.ts";
 
 const SMALL = { device: "reference" } as const;
+const DEVICE = await openDevice("wasm", {});
 
 async function withGraph(
   file: Uint8Array,
@@ -266,7 +269,8 @@ Deno.test("sizes are derived once: later runs bind them and prepare nothing", as
       return reference.prepare(...args);
     },
   };
-  const runtime = { backend: counting, reference: counting, maxBytes: 2 ** 20 };
+  const device = { ...await openDevice("reference", {}), backend: counting };
+  const runtime = { device, reference: counting, maxBytes: 2 ** 20 };
   const graph = openGraph(readOnnx(memorySource("m", shapeChain!)), {
     ...runtime,
     limits: { N: 4, sumN: 8 },
@@ -371,7 +375,10 @@ Deno.test("limits of symbols that the graph lacks, or below 1, are refused", asy
 
 Deno.test("after derivation no node computes a shape, and memory is close to its bound", () => {
   const model = readOnnx(memorySource("m", shapeChain!));
-  const { plan, bindings, assumptions, split } = planGraph(model, { bind: { N: 3, sumN: 5 } });
+  const { plan, bindings, assumptions, split } = planGraph(model, {
+    bind: { N: 3, sumN: 5 },
+    device: DEVICE,
+  });
   assertEquals(plan!.steps.map(({ node }) => node.op).sort(), ["add", "matmul", "reduce"]);
   assertEquals([bindings, assumptions, split], [{ N: 3, sumN: 5 }, [], []]);
 });
@@ -387,7 +394,7 @@ Deno.test("planning asks for the symbols that it misses, and refuses others", as
     ]] as const;
     for (const [bind, message] of failures) {
       const error = await assertRejects(
-        () => Promise.try(() => planGraph(model, { bind })),
+        () => Promise.try(() => planGraph(model, { bind, device: DEVICE })),
         RangeError,
       );
       assertMatch(error.message, message);
@@ -457,7 +464,7 @@ Deno.test("kernels that are excluded are not taken, and their nodes are computed
   const usual = await run([]);
   const taken = [...usual.names].filter((name) => name.startsWith("conv"));
   assert(taken.length > 0, [...usual.names].join());
-  const every = kernelNames("conv", "wasm");
+  const every = kernelNames(WASM_KERNELS, "conv");
   const without = await run(every);
   assertEquals(every.filter((name) => without.names.has(name)), []);
   assert(without.names.has("host:conv"), [...without.names].join());

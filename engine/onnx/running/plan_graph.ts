@@ -10,7 +10,7 @@ import { prepareGraph } from "../derivation/prepare.ts";
 import { constantEntries, deriveSegment, type Segment } from "../derivation/segment.ts";
 import { axisKey, inventedName } from "../derivation/symbols.ts";
 import type { Entry } from "../derivation/tensor.ts";
-import type { DeviceName } from "../../run/backend.ts";
+import type { Device } from "../../run/devices.ts";
 import type { MemoryPolicy, Plan } from "../../plan/plan.ts";
 import { plan } from "../../plan/planner.ts";
 import { neededNodes } from "./program.ts";
@@ -27,8 +27,8 @@ export interface PlanGraphOptions {
   readonly floatBytes?: 2 | 4 | undefined;
   /** Names of the results that are wanted; default: all. */
   readonly outputs?: readonly string[] | undefined;
-  /** What passes suit; default `wasm`. */
-  readonly device?: DeviceName | undefined;
+  /** What passes suit. */
+  readonly device: Device;
   /** Called with the graph after each pass. */
   readonly onPass?: ((name: string, graph: Graph) => void) | undefined;
 }
@@ -59,6 +59,7 @@ export interface GraphPlan {
  */
 export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPlan {
   const { graph, opsets } = model;
+  const { device, onPass: observe } = options;
   const start = performance.now();
   checkSupport(model, graph, opsets);
   const prepared = prepareGraph(model, graph, opsets);
@@ -66,12 +67,12 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   const { shapes, missing } = shapesAt(inputs, options.bind);
   const outputs = options.outputs ?? graph.outputs.map(({ name }) => name);
   const derived = derive();
-  const suited = derived.graph && forDevice(derived.graph);
+  const suited = derived.graph && deviceGraph(derived.graph, device, { observe });
   const middle = performance.now();
   const { bindings, assumptions, split } = derived;
   const done = suited && plan(suited, {
     limits: bindings,
-    reuseInputs: true,
+    reuseInputs: device.reusesInputs,
     ...options.policy && { policy: options.policy },
     ...options.alignment && { alignment: options.alignment },
     ...options.floatBytes && { floatBytes: options.floatBytes },
@@ -85,10 +86,6 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
     split,
     times: { derive: middle - start, plan: performance.now() - middle },
   };
-
-  function forDevice(graph: Graph): Graph {
-    return deviceGraph(graph, options.device ?? "wasm", { observe: options.onPass });
-  }
 
   function derive() {
     let problem: unknown;

@@ -8,8 +8,8 @@ import type { DataType, Graph, HostData } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor, isStorageOf } from "../../ops/host_tensor.ts";
 import type { Segment } from "../derivation/segment.ts";
 import { type HostValue, isHostTensor } from "../derivation/tensor.ts";
-import { hasKernel, type KernelWish, takesDraft } from "../../run/kernel_choice.ts";
-import type { Backend, DeviceName } from "../../run/backend.ts";
+import type { Backend } from "../../run/backend.ts";
+import type { Device } from "../../run/devices.ts";
 import { absorbHeadLayout } from "../../plan/passes/absorb_head_layout.ts";
 import { attendNewRows } from "../../plan/passes/attend_new_rows.ts";
 import { commonSubexpressions } from "../../plan/passes/common_subexpressions.ts";
@@ -33,19 +33,17 @@ import { plan } from "../../plan/planner.ts";
 
 /** Where segments run. */
 export interface Runtime {
-  readonly backend: Backend;
-  /** For segments that the backend has no kernel for. */
+  readonly device: Device;
+  /** For segments that the device has no kernel for. */
   readonly reference: Backend;
   /** Most bytes of activations. */
   readonly maxBytes: number;
   /** Largest values of symbols. */
   readonly limits: DimEnv;
-  /** Whether activations and weights may be rounded: precision "fast"; default: not. */
-  readonly rounding?: boolean | undefined;
+  /** Default `exact`; `fast`: activations and weights are rounded. */
+  readonly precision?: "exact" | "fast" | undefined;
   /** Told of each ONNX node that the host evaluates itself. */
   readonly onHostNode?: ((node: OnnxNode) => void) | undefined;
-  /** Names of kernels that must not be taken. */
-  readonly excludeKernels?: ReadonlySet<string> | undefined;
   /** Runs graphs as they were derived, without any pass: what passes make is judged by that. */
   readonly withoutPasses?: boolean | undefined;
 }
@@ -130,19 +128,16 @@ export async function readySegment(
   runtime: Runtime,
   options: ReadyOptions = { graph: optimizeGraph(segment.graph!, runtime), limits: {} },
 ): Promise<ReadySegment> {
-  const { limits } = options;
-  const { backend: { name: device } } = runtime;
+  const { device, reference, maxBytes } = runtime;
   const graph = deviceGraph(options.graph, device, runtime);
-  const { excludeKernels } = runtime;
-  const backend = hasKernels(graph, device, { excludeKernels })
-    ? runtime.backend
-    : runtime.reference;
+  const isComputed = graph.nodes.some(({ op }) => device.computes(op));
   const made = plan(graph, {
-    limits,
-    maxBytes: runtime.maxBytes,
-    reuseInputs: backend.name !== "gpu",
+    limits: options.limits,
+    maxBytes,
+    reuseInputs: device.reusesInputs || !isComputed,
   });
-  const executable = await backend.prepare(made, { slots: 1, hostSteps: true, excludeKernels });
+  const backend = isComputed ? device.backend : reference;
+  const executable = await backend.prepare(made, { slots: 1, hostSteps: true });
   // Callers give the same object for the same sizes.
   let sized: { readonly bindings: DimEnv; readonly results: readonly SizedResult[] } | undefined;
   return {
@@ -235,8 +230,7 @@ function runPasses(
 }
 
 /** Which passes run. */
-export interface PassOptions
-  extends Pick<Runtime, "rounding" | "withoutPasses" | "excludeKernels"> {
+export interface PassOptions extends Pick<Runtime, "precision" | "withoutPasses"> {
   /** Called with the graph as derived, and after each pass. */
   readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
 }
@@ -244,29 +238,23 @@ export interface PassOptions
 /** Runs the passes that suit a device: what it has no kernels for in another form, and what fuses. */
 export function deviceGraph(
   graph: Graph,
-  device: string,
-  { observe = () => {}, rounding, withoutPasses, excludeKernels }: PassOptions = {},
+  device: Device,
+  { observe = () => {}, precision = "exact", withoutPasses }: PassOptions = {},
 ): Graph {
   if (withoutPasses) return graph;
-  const onDevice = device !== "reference", computing = device === "gpu" ? "gpu" : "wasm";
+  const { hasKernel, takes, wantsForms } = device;
+  const rounds = precision === "fast";
   const context: PassContext = {
     ...CONTEXT,
-    ...rounding && { roundsWeights: true, precision: "fast" },
-    hasKernel: (op) => hasKernel(op, computing, { excludeKernels }),
-    takes: (draft) => takesDraft(draft, computing, { excludeKernels }),
+    ...rounds && { precision, roundsWeights: true },
+    ...{ hasKernel, takes },
   };
   // The reference needs no other form of anything; it rounds what devices round, and no more.
   const passes = [
     widenHalf,
-    ...onDevice ? DEVICE_PASSES : [],
-    ...rounding ? ROUNDING_PASSES : [],
-    ...onDevice ? LAST_PASSES : [],
+    ...wantsForms ? DEVICE_PASSES : [],
+    ...rounds ? ROUNDING_PASSES : [],
+    ...wantsForms ? LAST_PASSES : [],
   ];
   return runPasses(graph, passes, context, observe);
-}
-
-function hasKernels({ nodes }: Graph, device: DeviceName, wish: KernelWish): boolean {
-  // What the GPU has no kernel for is computed by those of WASM beside it.
-  const onGpu = device === "gpu";
-  return nodes.some(({ op }) => hasKernel(op, "wasm", wish) || onGpu && hasKernel(op, "gpu", wish));
 }

@@ -157,9 +157,9 @@ function isAlike(
   return true;
 }
 
-function checkMemory(graph: Graph, { backend, maxBytes, ...options }: Runtime): void {
-  const reuseInputs = backend.name !== "gpu";
-  plan(deviceGraph(graph, backend.name, options), { limits: {}, maxBytes, reuseInputs });
+function checkMemory(graph: Graph, { device, maxBytes, ...options }: Runtime): void {
+  const reuseInputs = device.reusesInputs;
+  plan(deviceGraph(graph, device, options), { limits: {}, maxBytes, reuseInputs });
 }
 
 function shapesOf(inputs: ReadonlyMap<string, HostValue>): InputShapes | undefined {

@@ -7,7 +7,8 @@ import type { Graph, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
 import { tensorInMemory } from "../../run/case_graph.ts";
-import { takesDraft } from "../../run/kernel_choice.ts";
+import { answersOf } from "../../run/kernel_choice.ts";
+import { LEAST_WASM, WASM_KERNELS } from "../../run/wasm/kernel_table.ts";
 import { optimize, type PassContext } from "../passes.ts";
 import { plan } from "../planner.ts";
 import { createReferenceBackend } from "../../run/reference/reference_backend.ts";
@@ -18,7 +19,7 @@ const WIDTH = 64;
 const PASSES: PassContext = {
   precision: "fast",
   hasKernel: () => true,
-  takes: (draft) => takesDraft(draft, "wasm"),
+  takes: answersOf(WASM_KERNELS, LEAST_WASM).takes,
 };
 const M = symbol("M", { max: 8 }), L = symbol("L", { min: 0 });
 

@@ -21,6 +21,7 @@ import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
 import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./logits.ts";
+import { GPU_KERNELS } from "./kernel_table.ts";
 import { chooseGpuKernels, lowerSteps, lowerToGpu, takenBy } from "./lowering.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
@@ -89,6 +90,7 @@ export interface GpuBackend extends Backend {
 export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
   return {
     name: "gpu",
+    kernels: GPU_KERNELS,
     async takes(wish) {
       try {
         const { capabilities } = options.gpu ?? await sharedGpu(options);

@@ -5,7 +5,8 @@ import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy
 import { DeviceError, FormatError, UnsupportedError } from "../../errors.ts";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { getOp } from "../../ops/mod.ts";
-import { hasKernel, takesDraft } from "../kernel_choice.ts";
+import { answersOf } from "../kernel_choice.ts";
+import { GPU_KERNELS, LEAST_GPU } from "./kernel_table.ts";
 import type { PreparedPlan, PrepareOptions } from "../backend.ts";
 import { tensorInMemory } from "../case_graph.ts";
 import { RANKED } from "../executable.ts";
@@ -25,8 +26,7 @@ interface ToyOptions {
 function toyPlan({ kv = "f16", format = "F32", precision = "exact" }: ToyOptions = {}) {
   const graph = optimize(toyDecoder(kv, format), {
     precision,
-    takes: (draft) => takesDraft(draft, "gpu"),
-    hasKernel: (op) => hasKernel(op, "gpu"),
+    ...answersOf(GPU_KERNELS, LEAST_GPU),
   });
   return plan(graph, { limits: TOY_LIMITS });
 }

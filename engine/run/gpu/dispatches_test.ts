@@ -3,7 +3,8 @@ import { SHAPES, syntheticLlama } from "../../../bench/gpu/synthetic.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
-import { hasKernel, takesDraft } from "../kernel_choice.ts";
+import { answersOf } from "../kernel_choice.ts";
+import { GPU_KERNELS, LEAST_GPU } from "./kernel_table.ts";
 import { openDevice } from "../devices.ts";
 import { prepareModel } from "../../models/prepare.ts";
 import { createGpuBackend } from "./backend.ts";
@@ -15,8 +16,7 @@ import { plan } from "../../plan/planner.ts";
 function toyPlan() {
   const graph = optimize(toyDecoder("f16", "Q4_0"), {
     precision: "fast",
-    takes: (draft) => takesDraft(draft, "gpu"),
-    hasKernel: (op) => hasKernel(op, "gpu"),
+    ...answersOf(GPU_KERNELS, LEAST_GPU),
   });
   return plan(graph, { limits: TOY_LIMITS });
 }

@@ -10,7 +10,8 @@ import { ops } from "../../ops/mod.ts";
 import { caseGraph } from "../case_graph.ts";
 import { difference, runCase } from "../case_run.ts";
 import { createGpuBackend } from "./backend.ts";
-import { chooseGpuKernel, kernelNames } from "../kernel_choice.ts";
+import { chooseKernel, kernelNames } from "../kernel_choice.ts";
+import { GPU_KERNELS } from "./kernel_table.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
 
 /** Cases of each kernel by op; those that have tests of their own are left out. */
@@ -40,9 +41,9 @@ for (const [name, [count, left]] of Object.entries(COUNTS)) {
       const node = caseGraph(name, opCase).nodes.find((node) => node.name === name)!;
       return { opCase, context: { node, capabilities: gpu.capabilities } };
     });
-    for (const kernel of kernelNames(name, "gpu").filter((one) => !left?.test(one))) {
+    for (const kernel of kernelNames(GPU_KERNELS, name).filter((one) => !left?.test(one))) {
       const taken = cases.filter(({ context }) =>
-        chooseGpuKernel(context, { forceKernels: { [name]: kernel } })
+        chooseKernel(GPU_KERNELS, context, { forceKernels: { [name]: kernel } })
       ).map(({ opCase }) => opCase);
       assert(taken.length > 0, `${kernel} has no case`);
       for (const opCase of inTurn(taken, count)) {

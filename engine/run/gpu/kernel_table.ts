@@ -1,6 +1,7 @@
 // The kernels of WebGPU: for each op in order of preference. The first whose `when` holds is taken, by
 // run/kernel_choice.ts; an op without a line here runs on another device.
 
+import type { Capabilities } from "../../../gpu/kernel.ts";
 import {
   gpuAttentionKernels,
   gpuAttentionQ8Kernels,
@@ -23,6 +24,7 @@ import {
   gpuOneHotKernels,
   gpuTriluKernels,
 } from "./lower/index.ts";
+import { gpuNllLossKernels } from "./lower/loss.ts";
 import { gpuExpertMatmulKernels, gpuMatmulKernels } from "./lower/matmul.ts";
 import { gpuFusedMatmulKernels } from "./lower/matmul_fused.ts";
 import { gpuRouteKernels, gpuSpanAttentionKernels } from "./lower/mixed.ts";
@@ -59,8 +61,18 @@ import {
   gpuUnaryKernels,
   gpuWhereKernels,
 } from "./lower/strided.ts";
-import { gpuNllLossKernels } from "../wasm/lower/loss.ts";
 import type { GpuKernel } from "./kernel.ts";
+
+/** What every adapter can do: a kernel that asks for more has one beside it that does not. */
+export const LEAST_GPU: { readonly capabilities: Capabilities } = {
+  capabilities: {
+    ...{ f16: false, subgroupSize: 0, subgroupsNeedEnable: false, packedDot: false },
+    ...{ subgroupMatrix: false, timestamp: false, isSoftware: false, adapter: "" },
+    ...{ maxBindingBytes: 2 ** 27, maxBufferBytes: 2 ** 28, maxStorageBindings: 8 },
+    ...{ maxWorkgroupBytes: 2 ** 14, maxWorkgroupSize: 256 },
+    ...{ maxTexture2d: 8192, maxTexture3d: 2048, maxTextureLayers: 256 },
+  },
+};
 
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {

@@ -7,7 +7,8 @@ import type { Count, ProgramDispatch } from "../../../gpu/program.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { compile, type Dim, type DimEnv, formatDim } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { chooseGpuKernel, type KernelWish } from "../kernel_choice.ts";
+import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
+import { GPU_KERNELS } from "./kernel_table.ts";
 import type { GpuKernel, GpuKernelContext } from "./kernel.ts";
 import { limitsWithReach, reachDim } from "./cache_reach.ts";
 import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
@@ -20,7 +21,7 @@ export function takenBy(
   capabilities: Capabilities,
   wish: KernelWish = {},
 ): (node: Node) => boolean {
-  return (node) => chooseGpuKernel({ node, capabilities }, wish) !== undefined;
+  return (node) => chooseKernel(GPU_KERNELS, { node, capabilities }, wish) !== undefined;
 }
 
 /** The kernel of each step of a plan. */
@@ -30,7 +31,7 @@ export function chooseGpuKernels(
   { storages, ...wish }: KernelWish & Pick<GpuKernelContext, "storages">,
 ): GpuKernel[] {
   return plan.steps.map(({ node }) => {
-    const kernel = chooseGpuKernel({ node, capabilities, storages }, wish);
+    const kernel = chooseKernel(GPU_KERNELS, { node, capabilities, storages }, wish);
     if (kernel) return kernel;
     throw noKernel(node, wish.forceKernels?.[node.name]);
   });

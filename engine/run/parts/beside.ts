@@ -43,9 +43,9 @@ export function partsBeside(plan: Plan, takes: (node: Node) => boolean): Planned
 }
 
 /** What the host computes is named by its op, whatever kernel the host has for it. */
-function named(executable: PreparedPlan): PreparedPlan {
-  const nodes = executable.plan.steps.map(({ node }) => node);
-  return { ...executable, hostNodes: nodes, kernels: nodes.map(({ op }) => `host:${op}`) };
+function named(prepared: PreparedPlan): PreparedPlan {
+  const nodes = prepared.plan.steps.map(({ node }) => node);
+  return { ...prepared, hostNodes: nodes, kernels: nodes.map(({ op }) => `host:${op}`) };
 }
 
 /** What has one form on a device and another on the host, or lies at one place: all such nodes are on one side. */

@@ -1,4 +1,4 @@
-// The parts of a plan as one executable: each is made ready by the backend of its place, and a step runs them one behind
+// The parts of a plan as one prepared plan: each is made ready by the backend of its place, and a step runs them one behind
 // the other. Whoever reads an input or makes a value first holds it; what others read of it is copied to them, in host
 // memory, before they run. Slots are the same in all parts; a saved session is that of the whole graph, so it
 // does not depend on how it was cut. Left out: values that the host never looks at still come back between
@@ -17,41 +17,41 @@ import { joinBytes, rowBytes, splitBytes } from "../states.ts";
 import type { PlannedPart } from "./cut.ts";
 
 /** A part that runs. */
-interface ReadyPart<E extends PreparedPlan> {
-  readonly executable: E;
+interface ReadyPart<P extends PreparedPlan> {
+  readonly prepared: P;
   readonly symbols: readonly string[];
   /** Copy what others hold. */
   readonly feeds: readonly ((bindings: DimEnv) => void)[];
 }
 
 /** A plan in parts. */
-export interface PartedPlan<E extends PreparedPlan> extends PreparedPlan {
+export interface PartedPlan<P extends PreparedPlan> extends PreparedPlan {
   readonly notes: readonly string[];
   readonly kernels: readonly string[];
   readonly hostNodes: readonly Node[];
-  readonly parts: readonly E[];
+  readonly parts: readonly P[];
 }
 
 /** Makes the parts of a plan ready, in order. */
-export async function prepareParts<Place, E extends PreparedPlan>(
+export async function prepareParts<Place, P extends PreparedPlan>(
   plan: Plan,
   { parts, options, prepare }: {
     readonly parts: readonly PlannedPart<Place>[];
     readonly options: PrepareOptions;
     /** Makes one ready at its place. */
-    readonly prepare: (part: PlannedPart<Place>, options: PrepareOptions) => Promise<E>;
+    readonly prepare: (part: PlannedPart<Place>, options: PrepareOptions) => Promise<P>;
   },
-): Promise<PartedPlan<E>> {
+): Promise<PartedPlan<P>> {
   const { graph, limits } = plan;
   const { meanwhile, onProgress, ...rest } = options;
   const held = new Map<number, HostData>();
-  const ready: ReadyPart<E>[] = [];
+  const ready: ReadyPart<P>[] = [];
   const bytes = parts.map(({ plan }) => bytesOf([...distinctWeights(plan).values()]));
   const totalBytes = bytes.reduce((sum, own) => sum + own, 0);
   let before = 0;
   try {
     for (const [i, part] of parts.entries()) {
-      const executable = await prepare(part, {
+      const prepared = await prepare(part, {
         ...rest,
         ...i === 0 && meanwhile && { meanwhile },
         ...onProgress && {
@@ -60,14 +60,14 @@ export async function prepareParts<Place, E extends PreparedPlan>(
         },
       });
       const { inputs, outputs } = part.plan.graph;
-      const feeds: ReadyPart<E>["feeds"][number][] = [];
-      ready.push({ executable, feeds, symbols: Object.keys(part.plan.limits) });
+      const feeds: ReadyPart<P>["feeds"][number][] = [];
+      ready.push({ prepared, feeds, symbols: Object.keys(part.plan.limits) });
       for (const value of inputs) {
-        const target = executable.input(value.name), source = held.get(value.id);
+        const target = prepared.input(value.name), source = held.get(value.id);
         if (source) feeds.push(feed(source, target, value));
         else held.set(value.id, target);
       }
-      for (const { id, name } of outputs) held.set(id, executable.output(name));
+      for (const { id, name } of outputs) held.set(id, prepared.output(name));
       before += bytes[i]!;
     }
     for (const { id, dtype, shape } of graph.inputs) {
@@ -75,7 +75,7 @@ export async function prepareParts<Place, E extends PreparedPlan>(
     }
     for (const [id, data] of await loadGiven(plan, rest)) held.set(id, data);
   } catch (error) {
-    for (const { executable } of ready) executable.dispose();
+    for (const { prepared } of ready) prepared.dispose();
     throw error;
   }
   return assemble(plan, ready, { held, ranked: options.ranked });
@@ -106,15 +106,15 @@ function feed(source: HostData, target: HostData, { shape }: Value): (bindings: 
     (target as Uint8Array).set(source.subarray(0, count(bindings)) as Uint8Array);
 }
 
-function assemble<E extends PreparedPlan>(
+function assemble<P extends PreparedPlan>(
   plan: Plan,
-  ready: readonly ReadyPart<E>[],
+  ready: readonly ReadyPart<P>[],
   { held, ranked }: {
     readonly held: ReadonlyMap<number, HostData>;
     readonly ranked: RankedOutput | undefined;
   },
-): PartedPlan<E> {
-  const parts = ready.map(({ executable }) => executable);
+): PartedPlan<P> {
+  const parts = ready.map(({ prepared }) => prepared);
   const makers = new Map(
     parts.flatMap((part) => part.plan.graph.outputs.map(({ name }) => [name, part] as const)),
   );
@@ -128,10 +128,10 @@ function assemble<E extends PreparedPlan>(
   /** Runs the parts from one on; waits only for those that have to be waited for. */
   function runFrom(first: number, bindings: DimEnv, wish?: RankedWish): void | Promise<void> {
     for (let i = first; i < ready.length; i++) {
-      const { executable, feeds, symbols } = ready[i]!;
+      const { prepared, feeds, symbols } = ready[i]!;
       for (const feed of feeds) feed(bindings);
       const own = Object.fromEntries(symbols.map((name) => [name, bindings[name]!]));
-      const done = executable.run(own, executable === head ? wish : undefined);
+      const done = prepared.run(own, prepared === head ? wish : undefined);
       if (done) return done.then(() => runFrom(i + 1, bindings, wish));
     }
   }

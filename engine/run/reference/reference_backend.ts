@@ -17,7 +17,7 @@ import { maximumOf } from "../../plan/sizes.ts";
 
 /** Makes the reference backend. */
 export function createReferenceBackend(): Backend {
-  return { name: "reference", prepare };
+  return { name: "reference", kernels: {}, prepare };
 }
 
 async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {

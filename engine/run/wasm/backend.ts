@@ -22,6 +22,7 @@ import { roundedWeights } from "../../plan/rounded_weights.ts";
 import { createWasmBestLogits } from "./best_logits.ts";
 import { estimate, weightBytes } from "./estimate.ts";
 import { createHostClock, hostMemory, weightUses } from "./host_steps.ts";
+import { WASM_KERNELS } from "./kernel_table.ts";
 import { chooseKernels, lowerPlan } from "./lowering.ts";
 import { memoryParts } from "./memories.ts";
 import { createWasmStates } from "./states.ts";
@@ -115,6 +116,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
   const only = async (machine: Promise<Machine>) => ({ machine: await machine });
   return {
     name: "wasm",
+    kernels: WASM_KERNELS,
     async prepare(plan, prepare) {
       const parts = memoryParts(plan, { slots: prepare.slots, memoryBytes });
       if (parts.length > 1) {

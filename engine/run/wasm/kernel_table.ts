@@ -65,6 +65,9 @@ import {
 import { scaleKernels } from "./kernels/scale.ts";
 import { softcapKernels } from "./kernels/softcap.ts";
 
+/** Of which forms of nodes passes are told: those that have a kernel with all instructions. */
+export const LEAST_WASM = { simd: "relaxed", threads: 1 } as const;
+
 /** Kernels by op, best first. */
 export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   activation: activationKernels,

@@ -12,7 +12,8 @@ import {
 import { UnsupportedError } from "../../errors.ts";
 import { compile, type DimEnv } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { chooseWasmKernel } from "../kernel_choice.ts";
+import { chooseKernel } from "../kernel_choice.ts";
+import { WASM_KERNELS } from "./kernel_table.ts";
 import type { Operand, WasmKernel, WasmLowering } from "./kernel.ts";
 import type { PrepareOptions } from "../backend.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -58,7 +59,7 @@ export function chooseKernels(
   { steps }: Plan,
   prepare: LoweringContext["prepare"],
 ): ChosenKernels {
-  return steps.map(({ node }) => chooseKernel(machine, node, prepare));
+  return steps.map(({ node }) => kernelFor(machine, node, prepare));
 }
 
 /** Lowers a plan to programs, cut where the host has work to do. */
@@ -94,13 +95,13 @@ export function lowerPlan(
   return parts;
 }
 
-function chooseKernel(
+function kernelFor(
   { capabilities, threads }: Machine,
   node: Node,
   { hostSteps = false, ...wish }: LoweringContext["prepare"],
 ): WasmKernel | undefined {
   const forced = wish.forceKernels?.[node.name];
-  const kernel = chooseWasmKernel({ node, simd: capabilities.simd, threads }, wish);
+  const kernel = chooseKernel(WASM_KERNELS, { node, simd: capabilities.simd, threads }, wish);
   if (kernel || (hostSteps && forced === undefined)) return kernel;
   const formats = node.inputs.flatMap((input) => input?.tensor?.format ?? []);
   const wanted = forced === undefined ? `no kernel for ${node.op}` : `no kernel ${forced}`;

@@ -43,9 +43,9 @@ const WASM_THREADS = [1, 2];
 /** Judges graphs `from` to `to`. */
 export async function fuzzGraphs(order: GraphOrder): Promise<GraphCounts> {
   const { seed, from, to, device = "wasm", tick = () => {}, failed } = order;
-  const backends = await Promise.all(
-    (device === "wasm" ? WASM_THREADS : [1]).map(async (threads) =>
-      (await openDevice(device, { shared: true, threads })).backend
+  const devices = await Promise.all(
+    (device === "wasm" ? WASM_THREADS : [1]).map((threads) =>
+      openDevice(device, { shared: true, threads })
     ),
   );
   await using peer = await openPeer();
@@ -54,7 +54,7 @@ export async function fuzzGraphs(order: GraphOrder): Promise<GraphCounts> {
   for (let index = from; index < to; index++) {
     tick(index);
     const given = randomGraph(seed, index, { few: device === "gpu" });
-    const judges: Judges = { backend: backends[index % 8 === 7 ? backends.length - 1 : 0]!, peer };
+    const judges: Judges = { device: devices[index % 8 === 7 ? devices.length - 1 : 0]!, peer };
     const verdict = await judge(given, judges);
     if (verdict.kind === "failure") {
       const small = await smallest(given, verdict, { ...judges, tick: () => tick(index) });

@@ -14,8 +14,7 @@ import {
 import { isHostTensor } from "../../../engine/onnx/derivation/tensor.ts";
 import { memorySource } from "../../../engine/io.ts";
 import { openGraph } from "../../../engine/onnx/running/open_graph.ts";
-import type { Backend } from "../../../engine/run/backend.ts";
-import { createReferenceBackend } from "../../../engine/run/reference/reference_backend.ts";
+import { type Device, openDevice } from "../../../engine/run/devices.ts";
 import { type Tensor, writeOnnx } from "../../../tests/support/write_onnx.ts";
 import { createDraw, type Draw } from "../../support/draw.ts";
 import { difference, distance, largestOf } from "./compare.ts";
@@ -39,11 +38,11 @@ export type Verdict =
 
 /** Who judges. */
 export interface Judges {
-  readonly backend: Backend;
+  readonly device: Device;
   readonly peer: Peer | undefined;
 }
 
-const REFERENCE = createReferenceBackend();
+const REFERENCE = await openDevice("reference", {});
 const MOST_BYTES = 2 ** 28;
 const VERSIONS = { "com.microsoft": 1, "": 0 };
 
@@ -55,11 +54,11 @@ export function modelOf({ graph, opset }: GraphCase): Uint8Array<ArrayBuffer> {
 /** Runs a case, one binding after another on the same loaded graph. */
 export async function runCase(
   given: GraphCase,
-  { backend, withoutPasses }: { readonly backend: Backend; readonly withoutPasses?: boolean },
+  { device, withoutPasses }: { readonly device: Device; readonly withoutPasses?: boolean },
 ): Promise<Tensors[]> {
   const graph = openGraph(readOnnx(memorySource("fuzz", modelOf(given))), {
-    backend,
-    reference: REFERENCE,
+    device,
+    reference: REFERENCE.backend,
     maxBytes: MOST_BYTES,
     limits: {},
     withoutPasses,
@@ -83,11 +82,11 @@ export async function runCase(
 
 /** Runs a case on the reference alone. */
 export function referenceRun(given: GraphCase): Promise<Tensors[]> {
-  return runCase(given, { backend: REFERENCE, withoutPasses: true });
+  return runCase(given, { device: REFERENCE, withoutPasses: true });
 }
 
 /** Compares everything that can run a case. */
-export async function judge(given: GraphCase, { backend, peer }: Judges): Promise<Verdict> {
+export async function judge(given: GraphCase, { device, peer }: Judges): Promise<Verdict> {
   const second = await peer?.run(modelOf(given), given.runs);
   let wanted: Tensors[];
   try {
@@ -99,13 +98,13 @@ export async function judge(given: GraphCase, { backend, peer }: Judges): Promis
   }
   let actual: Tensors[];
   try {
-    actual = await runCase(given, { backend });
+    actual = await runCase(given, { device });
   } catch (error) {
-    const message = `${backend.name} throws: ${textOf(error)}`;
+    const message = `${device.backend.name} throws: ${textOf(error)}`;
     return { kind: "failure", who: "device error", message };
   }
   const found = await realDifference(given, actual, wanted);
-  if (found) return { kind: "failure", who: "device", message: `${backend.name}: ${found}` };
+  if (found) return { kind: "failure", who: "device", message: `${device.backend.name}: ${found}` };
   if (typeof second === "string") return { kind: "alone", message: second };
   const apart = second && await realDifference(given, second, wanted);
   if (apart) {

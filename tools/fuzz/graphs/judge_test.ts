@@ -2,6 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { readOnnx } from "../../../engine/onnx/file/open_onnx.ts";
 import { memorySource } from "../../../engine/io.ts";
 import type { Backend } from "../../../engine/run/backend.ts";
+import { type Device, openDevice } from "../../../engine/run/devices.ts";
 import { createReferenceBackend } from "../../../engine/run/reference/reference_backend.ts";
 import { difference } from "./compare.ts";
 import { describe, writeCase } from "./describe.ts";
@@ -10,10 +11,11 @@ import { randomGraph } from "./random_graph.ts";
 import { shrink } from "./shrink.ts";
 import type { GraphCase } from "./writer.ts";
 
-/** The reference, but wherever a graph has one of these ops its results are off. */
-function wrongAt(op: string): Backend {
+/** The reference in the place of wasm, but wherever a graph has one of these ops its results are off. */
+async function wrongAt(op: string): Promise<Device> {
   const reference = createReferenceBackend();
-  return {
+  const backend: Backend = {
+    ...reference,
     name: "wasm",
     async prepare(plan, options) {
       const executable = await reference.prepare(plan, options);
@@ -27,24 +29,25 @@ function wrongAt(op: string): Backend {
       };
     },
   };
+  return { ...await openDevice("wasm", {}), backend };
 }
 
 /** The first random graph that a device does wrong, and where. */
-async function firstFailure(backend: Backend): Promise<GraphCase> {
+async function firstFailure(device: Device): Promise<GraphCase> {
   for (let index = 0; index < 200; index++) {
     const given = randomGraph(3, index);
-    const verdict = await judge(given, { backend, peer: undefined });
+    const verdict = await judge(given, { device, peer: undefined });
     if (verdict.kind === "failure") return given;
   }
   throw new Error("no graph of 200 is wrong");
 }
 
 Deno.test("a device that is wrong about one op is noticed, and the graph shrinks to that op", async () => {
-  const backend = wrongAt("softmax");
-  const given = await firstFailure(backend);
+  const device = await wrongAt("softmax");
+  const given = await firstFailure(device);
   const small = await shrink(given, {
     async fails(candidate) {
-      return (await judge(candidate, { backend, peer: undefined })).kind === "failure";
+      return (await judge(candidate, { device, peer: undefined })).kind === "failure";
     },
   });
   assertEquals(small.graph.nodes.map(({ op }) => op).filter((op) => op !== "Constant"), [

@@ -1,0 +1,67 @@
+// What is known of a device by its name, before any of its code is loaded. Nobody else asks what a device is called:
+// what depends on a device is a fact here, or one of the opened device (devices.ts).
+
+import type { DeviceName, KvFormat } from "./backend.ts";
+
+/** Facts of a device. */
+export interface DeviceFacts {
+  /** Whether what it holds lies in this process's memory, of which it is known how much is free. */
+  readonly inHostMemory: boolean;
+  /** Whether it reads weights beside the caller, who does something else meanwhile. */
+  readonly loadsAside: boolean;
+  /** Whether executables can share an arena. */
+  readonly sharesArenas: boolean;
+  /** Whether it can look at what every node makes. */
+  readonly debugs: boolean;
+  /** Whether `padTo` says in which multiples the sizes of its steps change. */
+  readonly padsSteps: boolean;
+  /** Whether graphs are brought into forms that its kernels take; otherwise it takes any. */
+  readonly wantsForms: boolean;
+  /** Whether results may take the memory of inputs that end: it reads and writes one buffer in the same step. */
+  readonly reusesInputs: boolean;
+  /** Whether wanted rows are to be picked before the last products (`PassContext`). */
+  readonly picksRowsEarly: boolean;
+  /** Number formats that keys and values may have. */
+  readonly kvFormats: readonly KvFormat[];
+}
+
+/** On the CPU, in this process. */
+const IN_PROCESS = {
+  inHostMemory: true,
+  debugs: false,
+  padsSteps: false,
+  reusesInputs: true,
+  picksRowsEarly: true,
+  kvFormats: ["F16", "F32", "Q8_0"],
+} as const;
+
+/** The devices. */
+export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
+  wasm: { ...IN_PROCESS, loadsAside: true, sharesArenas: true, wantsForms: true },
+  gpu: {
+    inHostMemory: false,
+    loadsAside: false,
+    sharesArenas: false,
+    debugs: true,
+    padsSteps: true,
+    wantsForms: true,
+    reusesInputs: false,
+    picksRowsEarly: false,
+    kvFormats: ["F16", "F32"],
+  },
+  reference: { ...IN_PROCESS, loadsAside: false, sharesArenas: false, wantsForms: false },
+};
+
+/** Names of devices, and `auto`. */
+export const DEVICE_CHOICES = ["auto", ...Object.keys(DEVICE_FACTS) as DeviceName[]] as const;
+
+/** Facts of the device of that name; undefined for `auto`, and where there is none. */
+export function factsOf(name: string | undefined): DeviceFacts | undefined {
+  return new Map<string | undefined, DeviceFacts>(Object.entries(DEVICE_FACTS)).get(name);
+}
+
+/**
+ * What `auto` is for graphs: many ops have no GPU kernel yet, and a graph that changes sides at every other node is slower
+ * than on either.
+ */
+export const AUTO_FOR_GRAPHS: DeviceName = "wasm";
