@@ -8,7 +8,7 @@ import { memorySource } from "../engine/io.ts";
 import { readOnnx } from "../engine/onnx/file/open_onnx.ts";
 import { readValue, type StoredValue } from "./conformance/read_value.ts";
 import type { OnnxType } from "../engine/onnx/file/model.ts";
-import { tensorOfFile, valueOfEntry } from "../engine/onnx/derivation/stored.ts";
+import { tensorOfFile, valueOfEntry } from "../engine/onnx/derivation/constants.ts";
 import type { HostValue } from "../engine/onnx/derivation/tensor.ts";
 import { openGraph } from "../engine/onnx/running/open_graph.ts";
 import type { Runtime } from "../engine/onnx/running/ready_segment.ts";

@@ -4,7 +4,7 @@
 //                    at the same time, else behind the last of them; ends are rounded up
 //   shared objects   the same order, whole buffers instead of gaps: for memory that cannot be cut
 //   naive            one place each
-// The policy of Transformer-Lite, which compares symbolic sizes, is in literal.ts.
+// The policy of Transformer-Lite, which compares symbolic sizes, is in transformer_lite.ts.
 
 import { ResourceError } from "../errors.ts";
 

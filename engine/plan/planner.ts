@@ -6,7 +6,7 @@ import { type Dim, type DimEnv, symbolsOf } from "../graph/dim/mod.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { aliasRoots } from "./aliases.ts";
 import { type Lifetime, lifetimes } from "./liveness.ts";
-import { placeLiterally, type SymbolicItem } from "./literal.ts";
+import { placeAsTransformerLite, type SymbolicItem } from "./transformer_lite.ts";
 import {
   naiveBytes,
   peak,
@@ -44,7 +44,7 @@ const policies: Readonly<
 > = {
   gbs: placeGreedyBySize,
   shared: placeSharedObjects,
-  literal: placeLiterally,
+  literal: placeAsTransformerLite,
   naive: placeNaively,
 };
 

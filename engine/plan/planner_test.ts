@@ -9,7 +9,7 @@ import type { CaseRandom } from "../ops/op_case.ts";
 import { getOp } from "../ops/mod.ts";
 import { tensorInMemory } from "../run/case_graph.ts";
 import { formatPlan } from "./format_plan.ts";
-import { establishedFit } from "./literal.ts";
+import { establishedFit } from "./transformer_lite.ts";
 import { type MemoryPolicy, type Placement, type Plan, rootOf } from "./plan.ts";
 import { plan } from "./planner.ts";
 import { byteSize } from "./sizes.ts";

@@ -4,7 +4,7 @@
 import type { GraphBuilder } from "../../graph/builder.ts";
 import type { ModelContext, ScopedNode } from "./prepare.ts";
 import type { Entry } from "./tensor.ts";
-import type { Values } from "./values.ts";
+import type { Values } from "./engine_values.ts";
 
 /** What a segment starts from. */
 export interface SegmentRequest {

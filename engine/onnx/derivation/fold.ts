@@ -5,8 +5,8 @@ import { product } from "../../graph/dim/mod.ts";
 import type { Attributes, TensorType } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import type { OpRecord } from "../../ops/op.ts";
-import { foldFast } from "./fold_fast.ts";
-import { load } from "./stored.ts";
+import { foldFast } from "./weight_folds.ts";
+import { load } from "./constants.ts";
 import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
 
 /** Runs an op's reference on host tensors. */

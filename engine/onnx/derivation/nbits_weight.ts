@@ -6,7 +6,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import type { TensorInfo } from "../../formats/source.ts";
 import { getElement, type HostTensor } from "../../ops/host_tensor.ts";
-import { load } from "./stored.ts";
+import { load } from "./constants.ts";
 import { isConstant, type Tensor } from "./tensor.ts";
 import type { BlockCodes, NBitsSizes } from "./unpack_blocks.ts";
 

@@ -9,14 +9,14 @@ import { createGraphBuilder } from "../../graph/builder.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
 import { errorAt } from "../../graph/node_error.ts";
 import { getOp } from "../../ops/mod.ts";
-import { buildNode } from "./call.ts";
+import { buildNode } from "./build_node.ts";
 import type { Derivation, SegmentRequest } from "./derivation.ts";
 import { NeedsContents, NeedsHost, NotSupported } from "./op.ts";
 import { findOp } from "./opset.ts";
 import { broken, namesReadBy, prepareGraph, type ScopedNode } from "./prepare.ts";
-import { tensorOfFile, tensorOfSparse } from "./stored.ts";
+import { tensorOfFile, tensorOfSparse } from "./constants.ts";
 import { type Entry, isConstant, type Tensor } from "./tensor.ts";
-import { createValues } from "./values.ts";
+import { createValues } from "./engine_values.ts";
 
 /** A result of a segment's graph. */
 export interface Fetch {

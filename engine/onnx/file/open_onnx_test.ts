@@ -11,7 +11,7 @@ import {
 } from "../../../tests/support/write_onnx.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, SourceError, UnsupportedError } from "../../errors.ts";
-import { readTensor } from "../derivation/stored.ts";
+import { readTensor } from "../derivation/constants.ts";
 import { memorySource } from "../../io.ts";
 import { openOnnx, readOnnx } from "./open_onnx.ts";
 import { MOST_NESTED_GRAPHS } from "./read_graph.ts";

@@ -16,7 +16,12 @@ import {
   texts,
 } from "../derivation/attributes.ts";
 import { type OnnxOp, onnxOp } from "../derivation/op.ts";
-import { constantTensor, readTensor, tensorOfFile, tensorOfSparse } from "../derivation/stored.ts";
+import {
+  constantTensor,
+  readTensor,
+  tensorOfFile,
+  tensorOfSparse,
+} from "../derivation/constants.ts";
 import type { Entry } from "../derivation/tensor.ts";
 import { elementType } from "./casts.ts";
 

@@ -5,7 +5,7 @@ import { flag, float, int } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import { isConstant, type Tensor } from "../derivation/tensor.ts";
-import { widenedConstant } from "../derivation/stored.ts";
+import { widenedConstant } from "../derivation/constants.ts";
 import { requantize } from "./quantization.ts";
 
 type Building = Pick<OnnxCall, "one" | "scalar">;

@@ -16,7 +16,7 @@ import {
 } from "../derivation/prepare.ts";
 import type { SegmentRequest } from "../derivation/derivation.ts";
 import { constantEntries, deriveSegment, type Segment } from "../derivation/segment.ts";
-import { constantTensor, valueOfEntry } from "../derivation/stored.ts";
+import { constantTensor, valueOfEntry } from "../derivation/constants.ts";
 import { type Entry, type HostValue, isConstant, isHostTensor } from "../derivation/tensor.ts";
 import {
   type ProfileEntry,

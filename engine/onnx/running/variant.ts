@@ -8,7 +8,7 @@ import type { HostTensor } from "../../ops/host_tensor.ts";
 import type { SegmentRequest } from "../derivation/derivation.ts";
 import type { ModelContext, PreparedGraph } from "../derivation/prepare.ts";
 import { constantEntries, deriveSegment, type Segment } from "../derivation/segment.ts";
-import { constantTensor } from "../derivation/stored.ts";
+import { constantTensor } from "../derivation/constants.ts";
 import {
   assumeEqual,
   type Assumptions,

@@ -1,6 +1,6 @@
 // The folds that weights go through while a model loads, in loops that suit many millions of elements:
 // conversion to float32, products and sums with something smaller, transposes of matrices. Each gives the
-// bits that the op's reference gives (fold_fast_test.ts compares them); whatever is not listed here takes
+// bits that the op's reference gives (weight_folds_test.ts compares them); whatever is not listed here takes
 // the reference.
 
 import type { Attributes, TensorType } from "../../graph/graph.ts";

@@ -6,7 +6,7 @@ import type { TensorInfo } from "../../formats/source.ts";
 import type { GraphBuilder } from "../../graph/builder.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { HostData } from "../../ops/op.ts";
-import { storedInfo } from "./stored.ts";
+import { storedInfo } from "./constants.ts";
 import type { Entry, Tensor } from "./tensor.ts";
 
 /** The values of one segment. */

@@ -18,8 +18,8 @@ import { DimsDiffer } from "../../ops/shape_rules.ts";
 import type { Derivation } from "./derivation.ts";
 import { fold } from "./fold.ts";
 import { NeedsContents, NeedsHost, NotSupported, type OnnxCall, type OnnxOp } from "./op.ts";
-import { constantTensor } from "./stored.ts";
-import { dimsOf, evaluateOnDims } from "./symbolic.ts";
+import { constantTensor } from "./constants.ts";
+import { dimsOf, evaluateOnDims } from "./dim_arithmetic.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** A node to be translated. */

@@ -4,7 +4,7 @@ import type { DataType } from "../../graph/graph.ts";
 import { elementCount, hostArray, type HostTensor, setElement } from "../../ops/host_tensor.ts";
 import { getOp } from "../../ops/mod.ts";
 import { runReference } from "./fold.ts";
-import { foldFast } from "./fold_fast.ts";
+import { foldFast } from "./weight_folds.ts";
 
 const random = createCaseRandom(11);
 

@@ -20,7 +20,10 @@ export function establishedFit(buffer: Dim, size: Dim): boolean {
 }
 
 /** Offsets under the policy; items must come in order of production. */
-export function placeLiterally(items: readonly SymbolicItem[], alignment: number): number[] {
+export function placeAsTransformerLite(
+  items: readonly SymbolicItem[],
+  alignment: number,
+): number[] {
   const buffers: { readonly first: SymbolicItem; freeAfter: number }[] = [];
   const bufferOf = items.map((item) => {
     // The first fit in order of creation: the paper names no other choice.
