@@ -73,7 +73,7 @@ Deno.test("attention that is written out gives what it gave", async () => {
     assertEquals(given.length, wanted.length);
     given.forEach((value, i) =>
       assert(
-        value === wanted[i] || Math.abs(value - wanted[i]!) < 1e-5,
+        Object.is(value, wanted[i]) || Math.abs(value - wanted[i]!) < 1e-5,
         `${opCase.name}: ${value} at ${i}, ${wanted[i]} wanted`,
       )
     );
