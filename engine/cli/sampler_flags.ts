@@ -18,7 +18,7 @@ function flagName(option: string): string {
   return option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** The flag of an option, if it is the first of a parameter that has one, or a version. */
+/** The flag that is named after an option: of a parameter that has one, or of a version. */
 function flagsOf({ option, step, parameter }: StepOption): SamplerFlag[] {
   const { asksForChance, version } = step;
   if (parameter === undefined) {
@@ -31,18 +31,18 @@ function flagsOf({ option, step, parameter }: StepOption): SamplerFlag[] {
     };
     return [{ name: flagName(option), option, flag, asksForChance }];
   }
-  const { options, flag, limits } = step.rules[parameter]!;
-  if (option !== options![0] || !flag) return [];
+  const { options, flag: help, flagOption = options![0], limits } = step.rules[parameter]!;
+  if (option !== flagOption || !help) return [];
   const { min, max, integer } = limits!;
   return [{
-    name: flag.name ?? flagName(option),
+    name: flagName(option),
     option,
     asksForChance,
     flag: {
       type: integer ? "integer" : "number",
       ...min > -Infinity && { min },
       ...max < Infinity && { max },
-      help: flag.help,
+      help,
     },
   }];
 }

@@ -16,19 +16,14 @@ export interface ParameterRule<T> {
   readonly allowed: string;
   /** Sampler options that set it, in camelCase; synonyms stand behind the usual name. */
   readonly options?: readonly string[];
-  /** Its flag on the command line; `--sampling` alone sets it where there is none. */
-  readonly flag?: ParameterFlag;
+  /** What its flag does, one line; `--sampling` alone sets it where there is none. */
+  readonly flag?: string;
+  /** The option that the flag is named after, where it is not the first. */
+  readonly flagOption?: string;
   /** Limits, if it is a number. */
   readonly limits?: { readonly min: number; readonly max: number; readonly integer: boolean };
   /** The value, or undefined if it is not allowed. */
   parse(value: unknown): T | undefined;
-}
-
-/** A parameter on the command line: the flag of its first option, unless it has another name. */
-export interface ParameterFlag {
-  readonly name?: string;
-  /** What it does, one line. */
-  readonly help: string;
 }
 
 /** A number by which an option chooses one of several steps; 0 is none of them. */
@@ -156,9 +151,9 @@ export function defineStep<P extends object>(definition: StepDefinition<P>): Sam
   };
 }
 
-/** Rule of a number: its limits, and how it may be given. */
+/** Limits of a number, and how it may be given. */
 export interface NumberLimits
-  extends Pick<ParameterRule<number>, "default" | "aliases" | "options" | "flag"> {
+  extends Pick<ParameterRule<number>, "aliases" | "options" | "flag" | "flagOption"> {
   /** Least value; -Infinity if absent. */
   readonly min?: number;
   /** Greatest value; Infinity if absent. */
@@ -169,11 +164,12 @@ export interface NumberLimits
   readonly integer?: boolean;
 }
 
-/** Rule of a finite number within limits. */
-export function number(limits: NumberLimits): ParameterRule<number> {
+/** Rule of a finite number within limits, `value` where none is given. */
+export function number(value: number, limits: NumberLimits = {}): ParameterRule<number> {
   const { min = -Infinity, max = Infinity, above = false, integer = false, ...given } = limits;
   return {
     ...given,
+    default: value,
     limits: { min, max, integer },
     allowed: describe(integer ? "a whole number" : "a number", min, max, above),
     parse(value) {
@@ -183,6 +179,14 @@ export function number(limits: NumberLimits): ParameterRule<number> {
     },
   };
 }
+
+/** Rule of a number from 0 to 1. */
+export const share = (value: number, given: NumberLimits = {}): ParameterRule<number> =>
+  number(value, { min: 0, max: 1, ...given });
+
+/** Rule of a whole number of at least 0. */
+export const count = (value: number, given: NumberLimits = {}): ParameterRule<number> =>
+  number(value, { min: 0, integer: true, ...given });
 
 function describe(kind: string, min: number, max: number, above: boolean): string {
   if (min === -Infinity) return max === Infinity ? kind : `${kind} up to ${max}`;

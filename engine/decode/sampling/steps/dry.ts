@@ -7,6 +7,7 @@
 
 import { logitsChanged } from "../candidates.ts";
 import {
+  count,
   defineStep,
   number,
   type ParameterRule,
@@ -45,22 +46,10 @@ export const dry: SamplingStep = defineStep<DryParameters>({
   name: "dry",
   asksForChance: false,
   rules: {
-    multiplier: number({
-      default: 0.8,
-      min: 0,
-      aliases: ["dry_multiplier"],
-      options: ["dryMultiplier"],
-    }),
-    base: number({ default: 1.75, min: 1, aliases: ["dry_base"], options: ["dryBase"] }),
-    allowed_length: number({
-      default: 2,
-      min: 0,
-      integer: true,
-      aliases: ["dry_allowed_length"],
-      options: ["dryAllowedLength"],
-    }),
-    penalty_last_n: number({
-      default: -1,
+    multiplier: number(0.8, { min: 0, aliases: ["dry_multiplier"], options: ["dryMultiplier"] }),
+    base: number(1.75, { min: 1, aliases: ["dry_base"], options: ["dryBase"] }),
+    allowed_length: count(2, { aliases: ["dry_allowed_length"], options: ["dryAllowedLength"] }),
+    penalty_last_n: number(-1, {
       min: -1,
       integer: true,
       aliases: ["dry_penalty_last_n"],

@@ -8,7 +8,7 @@
 
 import { type Candidates, keepOnly, orderTop, probabilityAt } from "../candidates.ts";
 import type { TokenHistory } from "../history.ts";
-import { defineStep, number, type SamplingStep, type StepContext } from "../step.ts";
+import { defineStep, number, type SamplingStep, share, type StepContext } from "../step.ts";
 import { addTableValue, clearTable, tableValue } from "../token_table.ts";
 
 /** Parameters of FSD. */
@@ -25,10 +25,10 @@ export interface FsdParameters {
 
 /** Rules of FSD's parameters. */
 export const FSD_RULES = {
-  k: number({ default: 6, min: 1, integer: true, aliases: ["fsd_k", "top_k"] }),
-  alpha: number({ default: 0.5, min: 0, max: 1, aliases: ["penalty_alpha"] }),
-  n: number({ default: 3, min: 1, integer: true }),
-  beta: number({ default: 0.9, min: 0, max: 1 }),
+  k: number(6, { min: 1, integer: true, aliases: ["fsd_k", "top_k"] }),
+  alpha: share(0.5, { aliases: ["penalty_alpha"] }),
+  n: number(3, { min: 1, integer: true }),
+  beta: share(0.9),
 };
 
 /**

@@ -2,7 +2,7 @@
 // That is a distance between logits, so no exponential is needed.
 
 import { keepWithin } from "../candidates.ts";
-import { defineStep, number, type SamplingStep } from "../step.ts";
+import { count, defineStep, type SamplingStep, share } from "../step.ts";
 
 interface MinPParameters {
   min_p: number;
@@ -15,15 +15,12 @@ export const minP: SamplingStep = defineStep<MinPParameters>({
   aliases: ["minP"],
   keepsBest: true,
   rules: {
-    min_p: number({
-      default: 0.05,
-      min: 0,
-      max: 1,
+    min_p: share(0.05, {
       aliases: ["p", "alpha"],
       options: ["minP"],
-      flag: { help: "only tokens of this share of the best one's" },
+      flag: "only tokens of this share of the best one's",
     }),
-    min_k: number({ default: 1, min: 0, integer: true, aliases: ["min_keep"] }),
+    min_k: count(1, { aliases: ["min_keep"] }),
   },
   neutral: { min_p: 0 },
   isOff: ({ min_p }) => min_p === 0,

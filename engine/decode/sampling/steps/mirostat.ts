@@ -12,8 +12,8 @@ interface MirostatParameters {
 
 /** Target surprise in bits and learning rate, as v1 and v2 have them. */
 export const MIROSTAT_RULES = {
-  tau: number({ default: 5, min: 0, aliases: ["mirostat_tau"], options: ["mirostatTau"] }),
-  eta: number({ default: 0.1, min: 0, aliases: ["mirostat_eta"], options: ["mirostatEta"] }),
+  tau: number(5, { min: 0, aliases: ["mirostat_tau"], options: ["mirostatTau"] }),
+  eta: number(0.1, { min: 0, aliases: ["mirostat_eta"], options: ["mirostatEta"] }),
 };
 
 /** The option that says which mirostat it is. */

@@ -20,33 +20,30 @@ export const penalties: SamplingStep = defineStep<PenaltyParameters>({
   aliases: ["penalty"],
   asksForChance: false,
   rules: {
-    repeat_penalty: number({
-      default: 1,
+    repeat_penalty: number(1, {
       min: 0,
       above: true,
       aliases: ["repetition_penalty", "penalty_repeat"],
       options: ["repeatPenalty", "repetitionPenalty"],
-      flag: { help: "divides logits of tokens in the window" },
+      flag: "divides logits of tokens in the window",
     }),
-    penalty_last_n: number({
-      default: 64,
+    penalty_last_n: number(64, {
       min: -1,
       integer: true,
       aliases: ["repeat_last_n"],
       options: ["penaltyLastN", "repeatLastN"],
-      flag: { name: "repeat-last-n", help: "window of the penalty in tokens (-1: all)" },
+      flag: "window of the penalty in tokens (-1: all)",
+      flagOption: "repeatLastN",
     }),
-    frequency_penalty: number({
-      default: 0,
+    frequency_penalty: number(0, {
       aliases: ["penalty_freq", "penalty_frequency"],
       options: ["frequencyPenalty"],
-      flag: { help: "lowers tokens by how often they were generated" },
+      flag: "lowers tokens by how often they were generated",
     }),
-    presence_penalty: number({
-      default: 0,
+    presence_penalty: number(0, {
       aliases: ["penalty_present", "penalty_presence"],
       options: ["presencePenalty"],
-      flag: { help: "lowers tokens that were generated" },
+      flag: "lowers tokens that were generated",
     }),
   },
   isOff: (p) =>

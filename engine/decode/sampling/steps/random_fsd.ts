@@ -2,7 +2,7 @@
 // them every token is FSD's. It gives FSD, which never draws, several answers to a prompt.
 
 import { countReaching, keepBest } from "../candidates.ts";
-import { defineStep, number, type SamplingStep } from "../step.ts";
+import { count, defineStep, number, type SamplingStep, share } from "../step.ts";
 import { applyFsd, FSD_RULES, type FsdParameters } from "./fsd.ts";
 
 interface RandomFsdParameters extends FsdParameters {
@@ -18,10 +18,10 @@ export const randomFsd: SamplingStep = defineStep<RandomFsdParameters>({
   isDraw: true,
   rules: {
     ...FSD_RULES,
-    top_p: number({ default: 0.93, min: 0, max: 1 }),
-    max_k: number({ default: 8, min: 1, integer: true }),
-    random_tokens: number({ default: 10, min: 0, integer: true }),
-    random_probability: number({ default: 0.5, min: 0, max: 1 }),
+    top_p: share(0.93),
+    max_k: number(8, { min: 1, integer: true }),
+    random_tokens: count(10),
+    random_probability: share(0.5),
   },
   apply(candidates, parameters, context) {
     const generated = context.history.length - context.history.promptLength;

@@ -20,20 +20,14 @@ export const temperature: SamplingStep = defineStep<TemperatureParameters>({
   aliases: ["temp"],
   keepsBest: true,
   rules: {
-    temperature: number({
-      default: 1,
+    temperature: number(1, {
       min: 0,
       aliases: ["temp"],
       options: ["temperature", "temp"],
-      flag: { help: "flattens (>1) or sharpens (<1); 0 is greedy" },
+      flag: "flattens (>1) or sharpens (<1); 0 is greedy",
     }),
-    range: number({ default: 0, min: 0, aliases: ["dynatemp_range"], options: ["dynatempRange"] }),
-    exponent: number({
-      default: 1,
-      min: 0,
-      aliases: ["dynatemp_exponent"],
-      options: ["dynatempExponent"],
-    }),
+    range: number(0, { min: 0, aliases: ["dynatemp_range"], options: ["dynatempRange"] }),
+    exponent: number(1, { min: 0, aliases: ["dynatemp_exponent"], options: ["dynatempExponent"] }),
   },
   isOff: (p) => p.temperature === 1 && p.range === 0,
   isGreedy: (p) => p.temperature === 0 && p.range === 0,

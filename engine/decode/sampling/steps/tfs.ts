@@ -5,7 +5,7 @@
 // so over a whole vocabulary this is the slowest filter.
 
 import { keepBest, orderTop, probabilityAt } from "../candidates.ts";
-import { defineStep, number, type SamplingStep } from "../step.ts";
+import { defineStep, type SamplingStep, share } from "../step.ts";
 
 const FLAT = 1e-6;
 
@@ -15,7 +15,7 @@ export const tfs: SamplingStep = defineStep<{ z: number }>({
   aliases: ["tfs_z", "tfsZ", "tail_free"],
   keepsBest: true,
   rules: {
-    z: number({ default: 0.95, min: 0, max: 1, aliases: ["tfs_z", "tfs"], options: ["tfsZ"] }),
+    z: share(0.95, { aliases: ["tfs_z", "tfs"], options: ["tfsZ"] }),
   },
   neutral: { z: 1 },
   isOff: ({ z }) => z === 1,

@@ -1,7 +1,7 @@
 // Top-k (Fan et al. 2018): keeps the k best tokens, equals by lower id. 0 is off.
 
 import { keepBest } from "../candidates.ts";
-import { defineStep, number, type SamplingStep } from "../step.ts";
+import { count, defineStep, type SamplingStep } from "../step.ts";
 
 /** Keeps the k best tokens. */
 export const topK: SamplingStep = defineStep<{ k: number }>({
@@ -9,13 +9,10 @@ export const topK: SamplingStep = defineStep<{ k: number }>({
   aliases: ["topK"],
   keepsBest: true,
   rules: {
-    k: number({
-      default: 8,
-      min: 0,
-      integer: true,
+    k: count(8, {
       aliases: ["max_k", "top_k"],
       options: ["topK"],
-      flag: { help: "only the N most probable tokens" },
+      flag: "only the N most probable tokens",
     }),
   },
   neutral: { k: 0 },

@@ -11,11 +11,10 @@ export const topNSigma: SamplingStep = defineStep<{ n: number }>({
   aliases: ["topNSigma"],
   keepsBest: true,
   rules: {
-    n: number({
-      default: 1,
+    n: number(1, {
       aliases: ["top_n_sigma", "n_sigma"],
       options: ["topNSigma"],
-      flag: { help: "only logits within N deviations of the best" },
+      flag: "only logits within N deviations of the best",
     }),
   },
   neutral: { n: 0 },

@@ -2,7 +2,7 @@
 // probabilities sum to at least p, but no fewer than min_k and no more than max_k (0: no limit).
 
 import { countReaching, keepBest } from "../candidates.ts";
-import { defineStep, number, type SamplingStep } from "../step.ts";
+import { count, defineStep, type SamplingStep, share } from "../step.ts";
 
 interface TopPParameters {
   top_p: number;
@@ -16,16 +16,13 @@ export const topP: SamplingStep = defineStep<TopPParameters>({
   aliases: ["topP", "std", "auto"],
   keepsBest: true,
   rules: {
-    top_p: number({
-      default: 0.9,
-      min: 0,
-      max: 1,
+    top_p: share(0.9, {
       aliases: ["p"],
       options: ["topP"],
-      flag: { help: "only the best tokens up to this probability" },
+      flag: "only the best tokens up to this probability",
     }),
-    min_k: number({ default: 1, min: 0, integer: true, aliases: ["min_keep"] }),
-    max_k: number({ default: 8, min: 0, integer: true }),
+    min_k: count(1, { aliases: ["min_keep"] }),
+    max_k: count(8),
   },
   neutral: { top_p: 1, max_k: 0 },
   isOff: ({ top_p, max_k }) => top_p === 1 && max_k === 0,

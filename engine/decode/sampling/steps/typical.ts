@@ -4,7 +4,7 @@
 
 import { type Candidates, entropy, totalMass } from "../candidates.ts";
 import { expNegative } from "../exp.ts";
-import { defineStep, number, type SamplingStep, type StepContext } from "../step.ts";
+import { defineStep, type SamplingStep, share, type StepContext } from "../step.ts";
 import { clearTable, setTableValue, tableValue } from "../token_table.ts";
 
 /** Keeps the tokens of most typical surprise. */
@@ -12,13 +12,10 @@ export const typical: SamplingStep = defineStep<{ p: number }>({
   name: "typical",
   aliases: ["typical_p", "typ_p", "typicalP"],
   rules: {
-    p: number({
-      default: 0.95,
-      min: 0,
-      max: 1,
+    p: share(0.95, {
       aliases: ["typical_p", "typical"],
       options: ["typicalP"],
-      flag: { help: "locally typical sampling" },
+      flag: "locally typical sampling",
     }),
   },
   neutral: { p: 1 },

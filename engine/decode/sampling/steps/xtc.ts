@@ -3,7 +3,7 @@
 // number for each token, whether or not it then excludes any, so that a seed's sequence keeps its place.
 
 import { type Candidates, distanceOfProbability, maxLogit, orderTop } from "../candidates.ts";
-import { defineStep, number, type SamplingStep } from "../step.ts";
+import { defineStep, type SamplingStep, share } from "../step.ts";
 
 interface XtcParameters {
   probability: number;
@@ -14,20 +14,8 @@ interface XtcParameters {
 export const xtc: SamplingStep = defineStep<XtcParameters>({
   name: "xtc",
   rules: {
-    probability: number({
-      default: 0.5,
-      min: 0,
-      max: 1,
-      aliases: ["xtc_probability"],
-      options: ["xtcProbability"],
-    }),
-    threshold: number({
-      default: 0.1,
-      min: 0,
-      max: 1,
-      aliases: ["xtc_threshold"],
-      options: ["xtcThreshold"],
-    }),
+    probability: share(0.5, { aliases: ["xtc_probability"], options: ["xtcProbability"] }),
+    threshold: share(0.1, { aliases: ["xtc_threshold"], options: ["xtcThreshold"] }),
   },
   // Two tokens cannot both have more than half.
   neutral: { probability: 0 },
