@@ -1,7 +1,7 @@
 // What the parts of the translation are handed, and how they complain.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { NETWORK_KEYS } from "./keys.ts";
+import type { NETWORK_KEYS } from "./read.ts";
 
 /** Values of `network_structure`, unchecked keys left out. */
 export type Network = { readonly [K in keyof typeof NETWORK_KEYS]?: unknown };

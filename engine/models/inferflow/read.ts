@@ -1,8 +1,23 @@
-// Checks the content of model_spec.json: every value by the table of keys; keys that are not in it are named in one
-// warning.
+// Checks the content of model_spec.json by keys.json: every key of it [§4.2], what its value may be (a list is of
+// words) and what becomes of it here. So nothing is read that is not in it, and nothing in it is forgotten: keys that
+// are not there are named in one warning.
 
 import { FormatError } from "../../errors.ts";
-import { NETWORK_KEYS, type SpecKey, TOP_KEYS } from "./keys.ts";
+import { anything, flag, list, number, oneOf, type Rule, table, text } from "../check.ts";
+import keys from "./keys.json" with { type: "json" };
+
+interface SpecKey {
+  readonly rule: string | readonly string[];
+  /** How it is honoured, or why it changes nothing. */
+  readonly use: string;
+}
+
+/** Keys of `network_structure`. */
+export const NETWORK_KEYS = keys.network;
+
+const RULES: Readonly<Record<string, Rule<unknown>>> = {
+  ...{ anything, flag, number, text, list: list(text), table: table(text) },
+};
 
 /** A checked description. */
 export interface InferflowSpec {
@@ -18,7 +33,7 @@ export interface InferflowSpec {
  */
 export function readInferflowSpec(json: unknown, file: string): InferflowSpec {
   const unknown: string[] = [];
-  const top = readKeys(json, TOP_KEYS, { file, path: "", unknown });
+  const top = readKeys(json, keys.top, { file, path: "", unknown });
   const network = readKeys(top.network_structure, NETWORK_KEYS, {
     file,
     path: "network_structure",
@@ -45,7 +60,11 @@ function readKeys(
   for (const [name, item] of Object.entries(value)) {
     const place = path === "" ? name : `${path}.${name}`;
     if (!Object.hasOwn(keys, name)) unknown.push(place);
-    else if (item !== null) read[name] = keys[name]!.rule(item, { file, path: place });
+    else if (item !== null) {
+      const { rule } = keys[name]!;
+      const check = typeof rule === "string" ? RULES[rule]! : oneOf(...rule);
+      read[name] = check(item, { file, path: place });
+    }
   }
   return read;
 }
