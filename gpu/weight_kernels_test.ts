@@ -4,7 +4,7 @@
 
 import { assertEquals } from "@std/assert";
 import { createCaseRandom } from "../engine/ops/case_random.ts";
-import { formatBytes, formats, getFormat } from "../quant/mod.ts";
+import { formatBytes, formats, getFormat, rowFormatsOf } from "../quant/mod.ts";
 import { dequantizeQ8Row, Q8_GROUP, q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
 import { gpuTest } from "../tests/support/gpu.ts";
 import { testGpu } from "../tests/support/gpu_cases.ts";
@@ -35,7 +35,7 @@ const FORMATS: readonly (readonly [format: string, columns: number])[] = [
   ),
   // No product on 8-bit activations.
   ["Q8_LOG", 96],
-  ...["I8PC_96", "I4PC_96", "Q8_GL_96"].map((format) => [format, 96] as const),
+  ...rowFormatsOf(96).map(({ name }) => [name, 96] as const),
 ];
 
 /** What differs in tiles: minima of halves, scales of signs, a scale of several groups. */

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { formatBytes, formats, getFormat } from "../quant/mod.ts";
+import { formatBytes, formats, getFormat, rowFormatsOf } from "../quant/mod.ts";
 import { E2M1_DOUBLED } from "../quant/e2m1.ts";
 import { decodeSmallFloat } from "../quant/small_floats.ts";
 import { type CodeLayout, codeLayoutOf, codeLayouts } from "./layouts/code_layout.ts";
@@ -149,7 +149,7 @@ const FORMATS = [
   ...[...formats.keys()].filter(hasGpuIntegerKernel).map((format) =>
     [format, getFormat(format).blockSize <= 32 ? 96 : 256] as const
   ),
-  ...["I8PC_96", "I4PC_96", "Q8_GL_96"].map((format) => [format, 96] as const),
+  ...rowFormatsOf(96).map(({ name }) => [name, 96] as const),
 ];
 
 /** Codes of several columns are read by shaders alone, which weight_kernels_test.ts holds against the decoders. */
@@ -182,8 +182,8 @@ for (const [format, columns] of FORMATS) {
 
 Deno.test("a layout takes at most an eighth more than the format's own bytes", () => {
   for (const [format] of FORMATS) {
-    const family = /^(I8PC|I4PC|Q8_GL)/.exec(format)?.[0];
-    const name = family ? `${family}_4096` : format;
+    const { rowFamily } = getFormat(format);
+    const name = rowFamily ? `${rowFamily}_4096` : format;
     const layout = gpuLayoutOf(name, 4096);
     const bytes = layout.planeBytes(4096).reduce((sum, size) => sum + size, 0);
     const own = formatBytes(getFormat(name), 4096 * layout.rowGroup);

@@ -30,6 +30,29 @@ export interface CodeGrid {
   write(codes: Uint8Array, out: Uint8Array, at: number): void;
 }
 
+/** What encoding does to numbers; tests hold encoders to it. */
+export interface EncodingBounds {
+  /**
+   * Largest error as a fraction of the block's largest magnitude: half a step (a whole one where the other extreme is
+   * clipped) and what the scale loses. Encoders that minimise the error of a block, not of a value, have looser ones.
+   * Absent where no scale follows the values; every other encoder states it.
+   */
+  readonly error?: number;
+  /** Greatest magnitude that can be stored. */
+  readonly largest?: number;
+  /** Relative error of a block of one value; default 5e-4, that of a 16-bit float, twice, for a scale and a code. */
+  readonly relative?: number;
+  /** Least step of what is stored, which comes on top. */
+  readonly step?: number;
+  /**
+   * By which part of the greatest magnitude numbers may move that were decoded and are encoded again: levels do not
+   * reach both ends of a block.
+   */
+  readonly shrink?: number;
+  /** The encoder searches, and finds a better scale for numbers that lie on a grid already; then they stay. */
+  readonly settles?: true;
+}
+
 /** One number format: how a run of values is stored in bytes. */
 export interface NumberFormat {
   /** Name as GGUF writes it, e.g. `Q4_1`, `F16`. */
@@ -62,6 +85,11 @@ export interface NumberFormat {
   readonly usesImportance?: true;
   /** What of a block kernels have to know; absent for floats and for what they do not read by its codes. */
   readonly block?: BlockLayout;
+  readonly bounds?: EncodingBounds;
+  /** What it is for if not for weights of files: plain numbers, or scratch memory of products. */
+  readonly use?: "numbers" | "scratch";
+  /** Left out by benches unless it is named: it differs from its like in a constant. */
+  readonly variant?: true;
   /**
    * What rounding.ts needs to choose codes one by one; absent where a code is no step of its block's
    * scale.

@@ -32,8 +32,8 @@ function model(values: Float32Array, columns: number): Uint8Array<ArrayBuffer> {
 }
 
 /** Everything in one format, whose row length is left out of its name. */
-function policyOf({ name }: NumberFormat): QuantPolicy {
-  return { name, format: name.replace(/^(I8PC|I4PC|Q8_GL)_\d+$/, "$1"), rules: [] };
+function policyOf({ name, rowFamily = name }: NumberFormat): QuantPolicy {
+  return { name, format: rowFamily, rules: [] };
 }
 
 async function quantize(

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { formatBytes, formats, getFormat } from "../quant/mod.ts";
+import { formatBytes, formats, getFormat, ROW_FAMILIES } from "../quant/mod.ts";
 import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
 import { checkFloat, checkQ8, matmulQ8, output } from "../tests/support/products.ts";
 import { pack, place, run } from "../tests/support/wasm.ts";
@@ -8,7 +8,6 @@ import {
   formatOfRows,
   randomValues,
   randomWeight,
-  ROW_FAMILIES,
 } from "../tests/support/weights.ts";
 import { formatLayout, hasIntegerKernel, LAID_OUT_FORMATS } from "./format_layouts.ts";
 import { createMachine, type Machine } from "./machine.ts";

@@ -1,7 +1,8 @@
 // What `deno task bench formats` measures: one product of activations with weights in a number format, on one
 // backend. Weights do not fit into a cache, because that is how a model's are read.
 
-import { findFormat } from "../../quant/mod.ts";
+import { gpuLayoutOf } from "../../gpu/weight_layout.ts";
+import { findFormat, formats, type NumberFormat, rowFormatsOf } from "../../quant/mod.ts";
 import { Q8_GROUP } from "../../quant/q8_activation.ts";
 
 /** One product: `rows` rows of activations times [outputs, columns]. */
@@ -47,13 +48,20 @@ export interface FormatBenchOptions {
   readonly exact: boolean;
 }
 
+/** Formats of weights in less than 16 bits, from many bits to few, but for those that differ from another in a constant. */
+export function benchedFormats(): NumberFormat[] {
+  const bits = ({ blockBytes, blockSize }: NumberFormat) => blockBytes / blockSize;
+  return [...formats.values(), ...rowFormatsOf(4096)]
+    .filter((format) => bits(format) < 2 && !format.use && !format.variant)
+    .sort((a, b) => bits(b) - bits(a));
+}
+
 /** Measured unless told otherwise: one of each kind of code and of scale. */
-export const DEFAULT_FORMATS: readonly string[] = [
-  ...["Q8_0", "Q8_B32T1", "LF8", "I8PC", "Q8_GL", "Q6_K", "Q6_B64T1", "Q5_0", "Q5_K", "Q5_B64T1"],
-  ...["Q4_0", "Q4_1", "Q4_K", "Q4_B64T1", "Q4_B16", "I4PC", "INT4_G32", "INT4_G128", "E0M4_G32"],
-  ...["E0M4_G128", "E0M4_G128_N2", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"],
-  ...["Q3H_B64T1", "Q3_K", "Q3_B32T1B", "IQ3_S", "IQ2_XS", "Q2_K", "Q2_B32T1B", "TQ2_0"],
-];
+export const DEFAULT_FORMATS: readonly string[] = benchedFormats()
+  .filter(({ block }) => block)
+  .map(({ name, rowFamily = name }) => ({ name: rowFamily, kind: gpuLayoutOf(name, 4096).id }))
+  .filter(({ kind }, i, all) => all.findIndex((other) => other.kind === kind) === i)
+  .map(({ name }) => name);
 
 /** A row of a 1.1B and of an 8B model. */
 export const DEFAULT_SHAPES: readonly FormatShape[] = [

@@ -12,14 +12,12 @@ import { formatBytes, formats, getFormat, type NumberFormat } from "../../quant/
 import { type Figure, machineName } from "../support/figures.ts";
 import type { Ggml } from "./ggml.ts";
 
-/** Floats, and formats that serve as scratch of a product, say nothing of an encoder. */
-const LEFT_OUT: ReadonlySet<string> = new Set(["F32", "F16", "BF16", "Q8_1", "Q8_K"]);
 const ROW = 256;
 
-/** Formats that both sides encode. */
+/** Formats that both sides encode. Floats, and formats that serve as scratch of a product, say nothing of an encoder. */
 export function sharedFormats(): NumberFormat[] {
-  return [...formats.values()].filter(({ name, ggmlType, encode }) =>
-    ggmlType !== undefined && encode && !LEFT_OUT.has(name)
+  return [...formats.values()].filter(({ ggmlType, encode, block, use }) =>
+    ggmlType !== undefined && encode && block && !use
   );
 }
 

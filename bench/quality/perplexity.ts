@@ -1,6 +1,7 @@
 // Perplexity by number format, of models whose stream was turned so that their weights lie on no grid
 // (turn.ts): stored.ts says how a format is scored.
 
+import { benchedFormats } from "../formats/case.ts";
 import { openModel } from "../../engine/models/open_model.ts";
 import type { PerplexityResult } from "../../engine/pipelines/perplexity.ts";
 import { deleteAtInterrupt } from "../../tools/support/children.ts";
@@ -23,14 +24,9 @@ export interface PerplexityBenchOptions extends LossOptions {
   readonly folder?: string;
 }
 
-/** Formats that are measured unless some are named: all that can be stored. */
+/** Formats that are measured unless some are named: all that can be stored, and some with codes chosen by rounding. */
 export const QUALITY_FORMATS: readonly string[] = [
-  ...["Q8_0", "Q6_B64T1", "Q5_B64T1", "Q4_B32T1A", "Q4_B64T1", "Q3H_B64T1", "Q3_B32T1B"],
-  ...["E0M4_G128", "INT4_G128", "E0M4_G64", "INT4_G64", "E0M4_G32", "INT4_G32"],
-  ...["Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"],
-  ...["Q6_K", "Q5_K", "Q4_K", "Q3_K", "Q2_K", "TQ2_0", "TQ1_0", "Q1_0"],
-  ...["Q8_B32T1", "Q4_B32T1B", "Q3_B32T1A", "Q2_B32T1A", "Q2_B32T1B"],
-  ...["Q4_B16", "Q8_LOG", "Q8_GL", "LF8", "I8PC", "I4PC", "NB4"],
+  ...benchedFormats().filter(({ encode }) => encode).map(({ name, rowFamily = name }) => rowFamily),
   ...["GPTQ:Q4_0", "GPTQ:Q4_B64T1", "GPTQ:INT4_G128", "GPTQ:E0M4_G128", "AWQ:INT4_G128"],
 ];
 

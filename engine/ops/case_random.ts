@@ -75,8 +75,9 @@ export function createCaseRandom(seed: number): CaseRandom {
       const format = getFormat(name);
       const count = elementCount(shape);
       const bytes = new Uint8Array(formatBytes(format, count));
-      // Q4_B16 has scales of fixed point, for weights as models have them.
-      if (format.encode) format.encode(normal(count, name === "Q4_B16" ? 0.25 : 1), bytes);
+      // Some formats hold weights as models have them, and no larger numbers.
+      const { largest = Infinity } = format.bounds ?? {};
+      if (format.encode) format.encode(normal(count, Math.min(1, largest / 4)), bytes);
       else randomBlocks(format, bytes);
       return { role: "weight", format: name, shape, bytes };
     },

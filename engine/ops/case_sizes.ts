@@ -2,7 +2,6 @@
 // rows than it runs, so that a kernel that works on the planned size is found out.
 
 import { encodedNames, findFormat, formats } from "../../quant/mod.ts";
-import { numbers } from "../../quant/formats/numbers.ts";
 import { type Dim, symbol } from "../graph/dim/mod.ts";
 import type { Attributes } from "../graph/graph.ts";
 import type { CaseRandom, OpCase } from "./op_case.ts";
@@ -25,7 +24,7 @@ export const WEIGHT_FORMATS: readonly string[] = [
  */
 export const OTHER_FORMATS: readonly string[] = [
   ...new Set([...formats.keys(), ...encodedNames()]),
-].filter((name) => !WEIGHT_FORMATS.includes(name) && !numbers.some((one) => one.name === name));
+].filter((name) => !WEIGHT_FORMATS.includes(name) && formats.get(name)?.use !== "numbers");
 
 /** A format by the name that it has for rows of so many blocks, and their length, 32 at least. */
 export function rowsOfBlocks(

@@ -9,6 +9,7 @@ export const bf16: NumberFormat = {
   ggmlType: 30,
   blockSize: 1,
   blockBytes: 2,
+  bounds: { error: 2 ** -8, relative: 2 ** -8 },
   decode(bytes, out) {
     for (let i = 0; i < out.length; i++) {
       out[i] = bf16ToF32(bytes[2 * i]! | (bytes[2 * i + 1]! << 8));

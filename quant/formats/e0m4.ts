@@ -30,6 +30,9 @@ export function defineE0m4(group: number, exponent: 1 | 2): NumberFormat {
     codes: [{ at: 4, bits: 4, run: 1 }],
     scales: { kind: `e${exponent}`, floats: [0, 2] },
     grid: { codes: 16 },
+    // The bias is snapped to a step, so the ends may be a whole one off.
+    bounds: { error: 2 * 1.5 / 16 + 0.002, shrink: 2 / 16 },
+    ...(exponent === 2 || group === 256) && { variant: true },
     encode({ values, out, writeCodes }) {
       checkFinite(name, values);
       const codes = new Uint8Array(group);

@@ -9,6 +9,7 @@ export const f16: NumberFormat = {
   ggmlType: 1,
   blockSize: 1,
   blockBytes: 2,
+  bounds: { error: 2 ** -11 },
   decode(bytes, out) {
     for (let i = 0; i < out.length; i++) out[i] = readF16(bytes, i * 2);
   },

@@ -9,6 +9,7 @@ export const f32: NumberFormat = {
   ggmlType: 0,
   blockSize: 1,
   blockBytes: 4,
+  bounds: { error: 0 },
   decode(bytes, out) {
     for (let i = 0; i < out.length; i++) out[i] = readF32(bytes, i * 4);
   },

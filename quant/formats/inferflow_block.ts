@@ -5,7 +5,7 @@ import { type AffineGrid, encodeAffine } from "../affine.ts";
 import type { CodeBlock } from "../block.ts";
 import { defineBlockFormat } from "../block_format.ts";
 import { checkFinite, parameterCode } from "../finite.ts";
-import type { NumberFormat } from "../format.ts";
+import type { EncodingBounds, NumberFormat } from "../format.ts";
 import { writeU16 } from "../half.ts";
 
 /** One of Inferflow's formats. */
@@ -29,6 +29,7 @@ export function defineInferflowBlock(
     ...block,
     scales: { kind: "dm", floats: [2, 0] },
     grid: { codes: grid.top + 1 },
+    bounds: boundsOf(grid),
     encode({ values, out, options: { levels = "paper" }, writeCodes }) {
       checkFinite(name, values);
       const chosen = levels === "paper" ? grid : upstream;
@@ -41,4 +42,11 @@ export function defineInferflowBlock(
       }
     },
   });
+}
+
+/** Half a step of the range, which is twice the extreme, and what base and scale lose in f16. */
+function boundsOf({ top, midpoint }: AffineGrid): EncodingBounds {
+  if (!midpoint) return { error: 1 / top + 0.002 };
+  // Levels in the middle of cells are half a step off the ends.
+  return { error: 1 / (top + 1) + 0.002, shrink: 1 / (top + 1) };
 }

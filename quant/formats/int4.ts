@@ -18,6 +18,9 @@ export function defineInt4(group: number): NumberFormat {
     codes: [{ at: 4, bits: 4, run: 1 }],
     scales: { kind: "dz", floats: [0, 2] },
     grid: { codes: 16 },
+    // A whole step at the ends: the zero point is rounded.
+    bounds: { error: 2 / 15 + 0.002 },
+    ...group === 256 && { variant: true },
     encode({ values, out, writeCodes }) {
       checkFinite(name, values);
       const codes = new Uint8Array(group);

@@ -18,6 +18,7 @@ export const iq4_nl: NumberFormat = defineBlockFormat({
   scales: { kind: "d", floats: [0] },
   grid: { codes: 16 },
   usesImportance: true,
+  bounds: { error: 1 / 6 },
   encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options);
     const codes = new Uint8Array(32);

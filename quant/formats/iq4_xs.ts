@@ -26,6 +26,7 @@ export const iq4_xs: NumberFormat = defineBlockFormat({
   },
   grid: { codes: 16 },
   usesImportance: true,
+  bounds: { error: 1 / 6, settles: true, relative: 1 / 64 },
   encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options);
     const scales = new Float32Array(8), codes = new Uint8Array(256);

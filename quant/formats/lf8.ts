@@ -17,6 +17,7 @@ export const lf8: NumberFormat = defineBlockFormat({
   signed: true,
   scales: { kind: "f", floats: [0] },
   grid: { codes: 256, first: -128 },
+  bounds: { error: 1 / 255 + 0.0001, relative: 1 / 254, shrink: 1.001 / 255 },
   encode({ values, out, options: { levels = "paper" } }) {
     checkFinite("LF8", values);
     for (let b = 0, o = 0; o < values.length; b += 260, o += 256) {

@@ -13,6 +13,7 @@ export const mxfp4: NumberFormat = defineBlockFormat({
   codes: [{ at: 1, bits: 4, run: 16 }],
   levels: E2M1_DOUBLED,
   scales: { kind: "e8", integers: 0 },
+  bounds: { error: 1 / 4, relative: 1 / 4 },
   encode({ values, out, writeCodes }) {
     const codes = new Uint8Array(32);
     for (let b = 0, o = 0; o < values.length; b += 17, o += 32) {

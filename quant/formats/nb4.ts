@@ -15,6 +15,9 @@ export const nb4: NumberFormat = defineBlockFormat({
   codes: [{ at: 8, bits: 4, run: 16 }],
   scales: { kind: "fm", floats: [0, 4] },
   grid: { codes: 16 },
+  // The float32 scale is found from rounded ends.
+  bounds: { error: 1 / 15 + 0.0001, shrink: 1e-6 },
+  use: "scratch",
   encode({ values, out, writeCodes }) {
     const codes = new Uint8Array(32);
     for (let b = 0, o = 0; o < values.length; b += 24, o += 32) {

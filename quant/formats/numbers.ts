@@ -17,6 +17,7 @@ function defineNumber(
     ggmlType,
     blockSize: 1,
     blockBytes,
+    use: "numbers",
     decode(bytes, out) {
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       for (let i = 0; i < out.length; i++) out[i] = read(view, i * blockBytes);

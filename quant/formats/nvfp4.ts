@@ -14,6 +14,8 @@ export const nvfp4: NumberFormat = defineBlockFormat({
   codes: [{ at: 4, bits: 4, run: 8 }],
   levels: E2M1_DOUBLED,
   scales: { kind: "e4m3", integers: 0 },
+  // The step is that of E4M3 times the largest code.
+  bounds: { error: 1 / 6 + 1 / 12, relative: 1 / 16, step: 2 ** -9 * 6 },
   encode({ values, out, writeCodes }) {
     const codes = new Uint8Array(64);
     for (let b = 0, o = 0; o < values.length; b += 36, o += 64) {

@@ -11,6 +11,7 @@ export const q1_0: NumberFormat = defineBlockFormat({
   codes: [{ at: 2, bits: 1, run: 1 }],
   levels: Int8Array.of(-1, 1),
   scales: { kind: "d", floats: [0] },
+  bounds: { error: 2 },
   encode({ values, out, writeCodes }) {
     const codes = new Uint8Array(128);
     for (let b = 0, o = 0; o < values.length; b += 18, o += 128) {

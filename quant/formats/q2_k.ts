@@ -20,6 +20,7 @@ export const q2_k: NumberFormat = defineBlockFormat({
   scales: { kind: "kn16", floats: [80, 82], integers: 0 },
   grid: { codes: 4 },
   usesImportance: true,
+  bounds: { error: 1 / 2, settles: true },
   encode({ values, out, options, writeCodes }) {
     const given = importanceWeights(values, options, 256);
     const block = new Float32Array(256);

@@ -26,6 +26,7 @@ export const q3_k: NumberFormat = defineBlockFormat({
   },
   grid: { codes: 8 },
   usesImportance: true,
+  bounds: { error: 1 / 3, settles: true },
   encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options, 256);
     const block = new Float32Array(256);

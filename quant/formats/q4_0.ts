@@ -14,5 +14,6 @@ export const q4_0: NumberFormat = defineBlockFormat({
   scales: { kind: "d", floats: [0] },
   grid: { codes: 16 },
   usesImportance: true,
+  bounds: { error: 1 / 8 + 0.001 },
   encode: symmetricEncoder(18, 8),
 });

@@ -12,5 +12,6 @@ export const q4_1: NumberFormat = defineBlockFormat({
   scales: { kind: "dm", floats: [0, 2] },
   grid: { codes: 16 },
   usesImportance: true,
+  bounds: { error: 1 / 15 + 0.002 },
   encode: affineEncoder(20, 15),
 });

@@ -14,6 +14,7 @@ export const q4_b16: NumberFormat = defineBlockFormat({
   codes: [{ at: 2, bits: 4, run: 1 }],
   scales: { kind: "b16", integers: 0 },
   grid: { codes: 16 },
+  bounds: { largest: 1, step: 0.005 },
   encode({ values, out, writeCodes }) {
     checkFinite("Q4_B16", values);
     const codes = new Uint8Array(16);

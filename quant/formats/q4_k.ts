@@ -14,5 +14,6 @@ export const q4_k: NumberFormat = defineBlockFormat({
   scales: { kind: "k", floats: [0, 2], integers: pairedScales },
   grid: { codes: 16 },
   usesImportance: true,
+  bounds: { error: 1 / 8, settles: true },
   encode: superBlockEncoder(144, { maxCode: 15, from: -1, trials: 20, absolute: false }),
 });

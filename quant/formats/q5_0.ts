@@ -13,5 +13,6 @@ export const q5_0: NumberFormat = defineBlockFormat({
   scales: { kind: "d", floats: [0] },
   grid: { codes: 32 },
   usesImportance: true,
+  bounds: { error: 1 / 16 + 0.001 },
   encode: symmetricEncoder(22, 16),
 });

@@ -12,5 +12,6 @@ export const q5_1: NumberFormat = defineBlockFormat({
   scales: { kind: "dm", floats: [0, 2] },
   grid: { codes: 32 },
   usesImportance: true,
+  bounds: { error: 1 / 31 + 0.002 },
   encode: affineEncoder(24, 31),
 });

@@ -14,5 +14,6 @@ export const q5_k: NumberFormat = defineBlockFormat({
   scales: { kind: "k", floats: [0, 2], integers: pairedScales },
   grid: { codes: 32 },
   usesImportance: true,
+  bounds: { error: 1 / 15, settles: true },
   encode: superBlockEncoder(176, { maxCode: 31, from: -0.5, trials: 15, absolute: false }),
 });

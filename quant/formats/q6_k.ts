@@ -20,6 +20,7 @@ export const q6_k: NumberFormat = defineBlockFormat({
   scales: { kind: "k16", floats: [208], integers: 192 },
   grid: { codes: 64 },
   usesImportance: true,
+  bounds: { error: 1 / 24, settles: true, relative: 1 / 64 },
   encode({ values, out, options, writeCodes }) {
     const weights = importanceWeights(values, options, 256);
     const block = new Float32Array(256);

@@ -12,5 +12,6 @@ export const q8_0: NumberFormat = defineBlockFormat({
   signed: true,
   scales: { kind: "d", floats: [0] },
   grid: { codes: 255, first: -127 },
+  bounds: { error: 1 / 254 + 0.0005 },
   encode: byteEncoder(2),
 });

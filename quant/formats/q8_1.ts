@@ -11,6 +11,8 @@ export const q8_1: NumberFormat = defineBlockFormat({
   ...{ name: "Q8_1", ggmlType: 9, blockSize: 32, blockBytes: 36 },
   codes: [{ at: 4, bits: 8, run: 1 }],
   signed: true,
+  use: "scratch",
   scales: { kind: "d", floats: [0] },
+  bounds: { error: 1 / 254 + 0.0005 },
   encode: byteEncoder(4, (out, b, { sum, d }) => writeF16(out, b + 2, Math.fround(sum * d))),
 });

@@ -12,7 +12,9 @@ export const q8_k: NumberFormat = defineBlockFormat({
   ...{ name: "Q8_K", ggmlType: 15, blockSize: 256, blockBytes: 292 },
   codes: [{ at: 4, bits: 8, run: 1 }],
   signed: true,
+  use: "scratch",
   scales: { kind: "f", floats: [0] },
+  bounds: { error: 1 / 254 + 0.0001 },
   encode({ values, out }) {
     for (let b = 0, o = 0; o < values.length; b += 292, o += 256) {
       const extreme = signedExtreme(values, o, 256);

@@ -17,6 +17,7 @@ export const q8_log: NumberFormat = {
   name: "Q8_LOG",
   blockSize: 1,
   blockBytes: 1,
+  bounds: { largest: 69, relative: 0.05 },
   decode(bytes, out) {
     for (let i = 0; i < out.length; i++) {
       const code = (bytes[i]! << 24) >> 24;

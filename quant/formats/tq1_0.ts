@@ -45,5 +45,6 @@ export const tq1_0: NumberFormat = defineBlockFormat({
   codes: packing,
   offset: 1,
   scales: { kind: "d", floats: [52] },
+  bounds: { error: 1 / 2 + 0.001 },
   encode: ternaryEncoder({ bytes: 54, scaleAt: 52 }),
 });

@@ -12,5 +12,6 @@ export const tq2_0: NumberFormat = defineBlockFormat({
   codes: [{ at: 0, bits: 2, run: 32 }],
   offset: 1,
   scales: { kind: "d", floats: [64] },
+  bounds: { error: 1 / 2 + 0.001 },
   encode: ternaryEncoder({ bytes: 66, scaleAt: 64 }),
 });

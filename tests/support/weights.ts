@@ -1,7 +1,9 @@
 // Random matrices in every number format, for kernel tests: any codes, and scales that are ordinary,
 // negative, zero, subnormal or large, but finite. Seeded, so a failure can be repeated.
 
-import { formatBytes, getFormat } from "../../quant/mod.ts";
+import type { BitField } from "../../quant/block.ts";
+import { formatBytes, getFormat, type NumberFormat, ROW_FAMILIES } from "../../quant/mod.ts";
+import type { ScaleKind } from "../../quant/scale_kinds.ts";
 import { f16ToF32, f32ToF16 } from "../../quant/half.ts";
 
 /** A generator of numbers in [0, 1), xorshift. */
@@ -27,121 +29,90 @@ export function randomValues(count: number, seed: number): Float32Array {
   return values;
 }
 
-/** Writes the scales of a block. */
-type ScaleWriter = (view: DataView, block: number, next: () => number, extreme: boolean) => void;
+/** Writes the scales of the block at `block`, whose floats are at some bytes of it. */
+type ScaleWriter = (block: DataView, floats: readonly number[], draw: Draw) => void;
 
-/** Half-float scales at offsets in a block. */
-function halves(...offsets: readonly number[]): ScaleWriter {
-  return (view, block, next, extreme) => {
-    for (const at of offsets) view.setUint16(block + at, scale(next, extreme), true);
-  };
+/** Where numbers come from, and whether those that hurt most are mixed in. */
+interface Draw {
+  readonly next: () => number;
+  readonly extreme: boolean;
 }
 
-/** float32 scales with half-float values, so that a product with a code is exact and all ways to multiply agree. */
-function coarseSingles(...offsets: readonly number[]): ScaleWriter {
-  return (view, block, next, extreme) => {
-    for (const at of offsets) {
-      view.setFloat32(block + at, f16ToF32(scale(next, extreme)), true);
-    }
-  };
-}
+const halves: ScaleWriter = (block, floats, draw) => {
+  for (const at of floats) block.setUint16(at, scale(draw), true);
+};
 
-/** One float32 scale of any value. */
-const single: ScaleWriter = (view, block, next, extreme) =>
-  view.setFloat32(block, f16ToF32(scale(next, extreme)) * (1 + next() / 3), true);
+const single: ScaleWriter = (block, floats, draw) => {
+  for (const at of floats) {
+    block.setFloat32(at, f16ToF32(scale(draw)) * (1 + draw.next() / 3), true);
+  }
+};
 
 /** A scale and a bias of whole steps, as encoders of E0M4 write it. */
 function e0m4(step: number): ScaleWriter {
-  return (view, block, next, extreme) => {
-    halves(0)(view, block, next, extreme);
-    const steps = Math.floor(4096 * (next() - 0.5) * (next() < 0.8 ? 1 / 64 : 1));
-    view.setUint16(block + 2, f32ToF16(step * steps), true);
+  return (block, [first, second], draw) => {
+    halves(block, [first!], draw);
+    const steps = Math.floor(4096 * (draw.next() - 0.5) * (draw.next() < 0.8 ? 1 / 64 : 1));
+    block.setUint16(second!, f32ToF16(step * steps), true);
   };
 }
 
-const int4: ScaleWriter = (view, block, next, extreme) => {
-  halves(0)(view, block, next, extreme);
-  const zero = next() < 0.8 ? Math.floor(40 * next()) - 12 : Math.floor(65536 * next()) - 32768;
-  view.setInt16(block + 2, zero, true);
+/** By kind of scales (quant/scale_kinds.ts); of others every byte can be used. */
+const WRITERS: Partial<Record<ScaleKind, ScaleWriter>> = {
+  ...{ d: halves, dm: halves, k: halves, k8: halves, k16: halves, kn16: halves },
+  f: single,
+  // Half-float values, so that a product with a code is exact and all ways to multiply agree.
+  fm(block, floats, draw) {
+    for (const at of floats) block.setFloat32(at, f16ToF32(scale(draw)), true);
+  },
+  sides(block, floats, draw) {
+    single(block, floats, draw);
+    for (const at of floats) block.setFloat32(at, Math.abs(block.getFloat32(at, true)), true);
+  },
+  e1: e0m4(1 / 8),
+  e2: e0m4(1 / 4),
+  dz(block, [first, second], draw) {
+    halves(block, [first!], draw);
+    const { next } = draw;
+    const zero = next() < 0.8 ? Math.floor(40 * next()) - 12 : Math.floor(65536 * next()) - 32768;
+    block.setInt16(second!, zero, true);
+  },
+  /** Exponents, the two smallest among them, that leave numbers finite. */
+  e8(block, _floats, { next, extreme }) {
+    const exponent = next() < 0.1 ? 4 * next() : 110 + (extreme ? 110 : 20) * next();
+    block.setUint8(0, Math.floor(exponent));
+  },
 };
 
-/** Exponents, the two smallest among them, that leave numbers finite. */
-const mxfp4: ScaleWriter = (view, block, next, extreme) =>
-  view.setUint8(
-    block,
-    next() < 0.1 ? Math.floor(4 * next()) : 110 + Math.floor((extreme ? 110 : 20) * next()),
-  );
+function writeScales({ name, block }: NumberFormat, at: DataView, draw: Draw): void {
+  if (!block) {
+    if (name === "F16") halves(at, [0], draw);
+  } else if ("grid" in block) writeFields(at, block.d, scale(draw));
+  else {WRITERS[block.scales.kind]?.(
+      at,
+      (block.scales.floats ?? []).toSorted((a, b) => a - b),
+      draw,
+    );}
+}
 
-const SCALES: Readonly<Record<string, ScaleWriter>> = {
-  ...Object.fromEntries(
-    [
-      ...["F16", "Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS"],
-      ...["IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"],
-    ].map((name) => [name, halves(0)]),
-  ),
-  ...Object.fromEntries(
-    ["Q4_1", "Q5_1", "Q8_1", "Q4_K", "Q5_K", "Q8_B32T1", "Q6_B64T1", "Q5_B64T1", "Q4_B64T1"]
-      .map((name) => [name, halves(0, 2)]),
-  ),
-  ...Object.fromEntries(
-    ["Q4_B32T1A", "Q4_B32T1B", "Q3H_B64T1", "Q3_B32T1A", "Q3_B32T1B", "Q2_B32T1A", "Q2_B32T1B"]
-      .map((name) => [name, halves(0, 2)]),
-  ),
-  ...Object.fromEntries([32, 64, 128, 256].flatMap((group) => [
-    [`E0M4_G${group}`, e0m4(1 / 8)],
-    [`E0M4_G${group}_N2`, e0m4(1 / 4)],
-    [`INT4_G${group}`, int4],
-  ])),
-  IQ1_S: halves(0),
-  IQ1_M: (view, block, next, extreme) => {
-    const d = scale(next, extreme);
-    [49, 51, 53, 55].forEach((at, i) => {
-      view.setUint8(block + at, (view.getUint8(block + at) & 15) | (((d >> (4 * i)) & 15) << 4));
-    });
-  },
-  Q2_K: halves(80, 82),
-  Q3_K: halves(108),
-  Q6_K: halves(208),
-  TQ2_0: halves(64),
-  NB4: coarseSingles(0, 4),
-  LF8: single,
-  Q8_K: single,
-  Q8_GL: (view, block, next, extreme) => {
-    for (const at of [0, 4]) {
-      view.setFloat32(
-        block + at,
-        Math.abs(f16ToF32(scale(next, extreme))) * (1 + next() / 3),
-        true,
-      );
-    }
-  },
-  Q1_0: halves(0),
-  TQ1_0: halves(52),
-  I8PC: single,
-  I4PC: single,
-  MXFP4: mxfp4,
-  // Every byte is a scale that can be used.
-  NVFP4: () => {},
-  Q4_B16: () => {},
-  Q8_LOG: () => {},
-};
+/** Writes 16 bits, or four times four. */
+function writeFields(block: DataView, fields: readonly BitField[], value: number): void {
+  if (fields.length === 1) return block.setUint16(0, value, true);
+  fields.forEach(({ at }, i) => {
+    const byte = block.getUint8(at >> 3) & 15;
+    block.setUint8(at >> 3, byte | (((value >> (4 * i)) & 15) << 4));
+  });
+}
 
 /** The name under which a format stores rows of `columns`: a family of row formats gets them appended. */
 export function formatOfRows(family: string, columns: number): string {
   return ROW_FAMILIES.includes(family) ? `${family}_${columns}` : family;
 }
 
-function familyOf(format: string): string {
-  return ROW_FAMILIES.find((family) => format.startsWith(`${family}_`)) ?? format;
-}
-
 /** Formats that models come in most often, which are tested most. */
 export const COMMON_FORMATS: readonly string[] = [
   ...["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "NB4", "Q4_K", "Q5_K", "Q6_K"],
 ];
-
-/** Formats whose block is a row. */
-export const ROW_FAMILIES: readonly string[] = ["I8PC", "I4PC", "Q8_GL"];
 
 /** A matrix as a file stores it, and its numbers. */
 export interface RandomWeight {
@@ -160,13 +131,13 @@ export function randomWeight(
   const record = getFormat(format);
   const bytes = new Uint8Array(formatBytes(record, rows * columns));
   const next = random(seed);
-  const view = new DataView(bytes.buffer);
   if (format === "F32" || format === "BF16") {
     record.encode!(randomValues(rows * columns, seed), bytes);
   } else {
     for (let i = 0; i < bytes.length; i++) bytes[i] = extreme ? 255 : Math.floor(256 * next());
     for (let block = 0; block < bytes.length; block += record.blockBytes) {
-      SCALES[familyOf(format)]!(view, block, next, extreme);
+      const bytesOfBlock = new DataView(bytes.buffer, block, record.blockBytes);
+      writeScales(record, bytesOfBlock, { next, extreme });
       // -128, which encoders never write
       if (extreme && format === "Q8_0") bytes.fill(128, block + 2, block + 34);
     }
@@ -176,7 +147,8 @@ export function randomWeight(
   return { bytes, values };
 }
 
-function scale(next: () => number, extreme: boolean): number {
+/** Bits of a half float. */
+function scale({ next, extreme }: Draw): number {
   const kind = next();
   const sign = next() < 0.5 ? 0x8000 : 0;
   if (kind < 0.05) return sign;

@@ -3,7 +3,7 @@
 // read from the lines that lie in bench/results.
 
 import { createRandom, nextDouble } from "../../engine/decode/sampling/random.ts";
-import { findFormat, formatBytes, formats, type NumberFormat } from "../../quant/mod.ts";
+import { formatBytes, formats, type NumberFormat, rowFormatsOf } from "../../quant/mod.ts";
 import { ROOT } from "../support/task.ts";
 import { alignedTable } from "./readme_table.ts";
 
@@ -21,8 +21,6 @@ const VALUES = 1 << 14;
 const SPREAD = 0.05;
 /** Models that are widened for every format. */
 const WIDENED: readonly string[] = ["smollm2-135m"];
-/** Formats that are scratch of a product, or plain numbers that are no weights. */
-const LEFT_OUT = /^(Q8_K|Q8_1|I8|I16|I32|I64|F64|NB4)$/;
 
 /** The table, aligned as `deno fmt` aligns it. */
 export function formatsTable(): string {
@@ -40,8 +38,8 @@ export function formatRows(): string[][] {
   const quality = readLines("quality").flatMap(perplexityOf);
   const speeds = onOneDevice(readLines("formats").flatMap(speedOf));
   const all = [
-    ...[...formats.values()].filter(({ name }) => !LEFT_OUT.test(name)),
-    ...["I8PC", "I4PC", "Q8_GL"].map((name) => findFormat(name, ROW)),
+    ...[...formats.values()].filter(({ use }) => !use),
+    ...rowFormatsOf(ROW),
   ];
   return all
     .map((format) => ({ format, bits: 8 * format.blockBytes / format.blockSize }))
