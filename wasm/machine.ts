@@ -3,25 +3,12 @@
 // starts with the machine. Where workers are not allowed the machine has one thread and says so in
 // `notes`. It knows nothing of graphs: engine/plan lowers plans to programs.
 
-import { ADDRESS_SPACE, type Allocator, createAllocator, OutOfMemoryError } from "./allocator.ts";
+import { ADDRESS_SPACE, createAllocator, OutOfMemoryError } from "./allocator.ts";
 import relaxed from "./kernels_relaxed.gen.json" with { type: "json" };
 import { CONTROL } from "./layout.ts";
-import { createPool, faultText, type FileReader, type Pool, raiseFault } from "./pool.ts";
+import { createPool, type FileReader, type Pool, type PoolOptions } from "./pool.ts";
 import { probeCapabilities, type SimdVariant, type WasmCapabilities } from "./probe.ts";
-
-/** Functions of the module that the main thread calls. */
-export interface KernelExports {
-  begin(program: number): void;
-  execute(program: number): number;
-  launch(program: number): void;
-  join(program: number): number;
-  /** The same without workers. */
-  executeAlone(program: number): number;
-  release(threads: number): void;
-  kernelIndex(opcode: number): number;
-  /** Helpers that families export, e.g. for packing weights. */
-  readonly [name: string]: (...parameters: number[]) => number | void;
-}
+import { createRuns, type KernelExports, type Runs } from "./runs.ts";
 
 /** Options of {@linkcode createMachine}. */
 export interface MachineOptions {
@@ -44,7 +31,7 @@ export interface MachineOptions {
 }
 
 /** A machine. Addresses are byte addresses, unsigned. */
-export interface Machine extends Disposable {
+export interface Machine extends Disposable, Runs {
   /** Threads that take part in a run, the calling one included; final once `ready`. */
   readonly threads: number;
   /** Resolves when the workers are up, or it is known that there will be none; never rejects. */
@@ -82,22 +69,6 @@ export interface Machine extends Disposable {
   i32(address: number, length: number): Int32Array;
   f32(address: number, length: number): Float32Array;
   f64(address: number, length: number): Float64Array;
-  /**
-   * Runs a program (see program.ts). `patch` is called when operands may be changed; `alone`: on this
-   * thread only.
-   *
-   * @throws {RangeError} If a key or value does not fit the number format of its cache, or an index is outside its
-   *   dim; the machine stays usable.
-   * @throws {Error} If a thread failed; the machine is unusable afterwards.
-   */
-  run(program: number, patch?: () => void, alone?: boolean): void;
-  /** First half of a run: the workers begin, and the caller goes on with something else. */
-  start(program: number, patch?: () => void): void;
-  /**
-   * Second half: the caller takes part until all is done, if it is not already: whatever runs on the machine in
-   * between finishes first what was started. @throws As `run`.
-   */
-  finish(): void;
   /**
    * How this thread reads for kernels that read files: fills `bytes` bytes at `target`, or returns false. The file
    * is described at address `file`: u32 length, text for the workers' {@linkcode MachineOptions.reader}.
@@ -174,6 +145,104 @@ function reserve(bytes: number): WebAssembly.Memory {
   }
 }
 
+// By no more than is missing: larger steps load a small model faster and bring its first token later. V8 counts the
+// memory when it decides to look for garbage, from some 170 MB on.
+function grow(memory: WebAssembly.Memory, end: number): void {
+  const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
+  if (missing <= 0) return;
+  try {
+    memory.grow(missing);
+  } catch (cause) {
+    throw new OutOfMemoryError(
+      `Cannot grow WASM memory from ${memory.buffer.byteLength} to ${end} bytes: the system refuses`,
+      { cause },
+    );
+  }
+}
+
+/** The control block, written with what threads do by options. */
+function writeControl(memory: WebAssembly.Memory, options: MachineOptions): Uint32Array {
+  const control = new Uint32Array(memory.buffer, 0, CONTROL.END >> 2);
+  control[CONTROL.SPINS >> 2] = options.spins ?? 20_000;
+  control[CONTROL.RETIRE_MS >> 2] = options.retireMs ?? 1_000;
+  control[CONTROL.STALL_MS >> 2] = options.stallMs ?? 60_000;
+  control[CONTROL.MAIN_SLEEPS >> 2] = mayBlock() ? 1 : 0;
+  return control;
+}
+
+/** The threads of a machine. */
+interface Crew extends Pool {
+  /** The calling one included; final once `ready`, which never rejects. */
+  readonly threads: number;
+  /** Whether there are workers. */
+  readonly hasWorkers: boolean;
+  readonly isDisposed: boolean;
+}
+
+/** Starts the workers; where they cannot start the calling thread is alone, and a note says so. */
+function startCrew(
+  options: PoolOptions,
+  { control, notes }: { readonly control: Uint32Array; readonly notes: string[] },
+): Crew {
+  let { threads } = options;
+  let pool: Pool | undefined;
+  let isDisposed = false;
+  const ready = threads > 1 ? start() : Promise.resolve();
+
+  async function start(): Promise<void> {
+    pool = createPool(options);
+    try {
+      await pool.ready;
+    } catch (error) {
+      pool = undefined;
+      threads = 1;
+      if (isDisposed) return;
+      notes.push(`one thread is used, because workers cannot start: ${(error as Error).message}`);
+      control[CONTROL.FAULT >> 2] = 0;
+    }
+  }
+
+  return {
+    get threads() {
+      return threads;
+    },
+    get hasWorkers() {
+      return pool !== undefined;
+    },
+    get isDisposed() {
+      return isDisposed;
+    },
+    get isReady() {
+      return threads === 1 || (pool?.isReady ?? false);
+    },
+    ready,
+    refresh: () => pool?.refresh(),
+    dispose() {
+      isDisposed = true;
+      pool?.dispose();
+    },
+  };
+}
+
+/** Lets idle workers touch memory before it is used; `stop` ends that. */
+function createToucher(memory: WebAssembly.Memory, control: Uint32Array) {
+  let touching = false;
+  return {
+    touch(address: number, end: number): void {
+      if (end > LAST_TOUCHED) return;
+      touching = true;
+      Atomics.store(control, CONTROL.TOUCH_NEXT >> 2, address);
+      Atomics.store(control, CONTROL.TOUCH_END >> 2, end);
+      Atomics.add(control, CONTROL.BELL >> 2, 1);
+      Atomics.notify(new Int32Array(memory.buffer), CONTROL.BELL >> 2);
+    },
+    stop(): void {
+      if (touching) Atomics.store(control, CONTROL.TOUCH_END >> 2, 0);
+      touching = false;
+    },
+  };
+}
+
 /**
  * Starts a machine.
  *
@@ -182,8 +251,8 @@ function reserve(bytes: number): WebAssembly.Memory {
  */
 export async function createMachine(options: MachineOptions = {}): Promise<Machine> {
   const notes: string[] = [];
-  const { memoryBytes = ADDRESS_SPACE } = options;
-  let threads = threadCount(options.threads, notes);
+  const { memoryBytes = ADDRESS_SPACE, reader, wait = true } = options;
+  const threads = threadCount(options.threads, notes);
   const capabilities = probeCapabilities(options.variant);
   const compiled = moduleOf(capabilities.simd);
   // Nothing is awaited that is there: workers start at once.
@@ -199,147 +268,37 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const instance = new WebAssembly.Instance(module, { env });
   const exports = instance.exports as unknown as KernelExports;
   const heap = (instance.exports.heapBase as () => number)() >>> 0;
+  const control = writeControl(memory, options);
+  const crew = startCrew({ module, memory, threads, reader }, { control, notes });
+  const allocator = createAllocator(heap, (end) => grow(memory, end), memoryBytes);
+  const toucher = createToucher(memory, control);
+  const runs = createRuns({ memory, control, exports, crew, idleWork: toucher });
 
-  const control = new Uint32Array(memory.buffer, 0, CONTROL.END >> 2);
-  control[CONTROL.SPINS >> 2] = options.spins ?? 20_000;
-  control[CONTROL.RETIRE_MS >> 2] = options.retireMs ?? 1_000;
-  control[CONTROL.STALL_MS >> 2] = options.stallMs ?? 60_000;
-  control[CONTROL.MAIN_SLEEPS >> 2] = mayBlock() ? 1 : 0;
-
-  let pool: Pool | undefined;
-  let started: number | undefined;
-  let disposed = false;
-  const ready = threads > 1 ? startPool() : Promise.resolve();
-
-  async function startPool(): Promise<void> {
-    pool = createPool({ module, memory, threads, reader: options.reader });
-    try {
-      await pool.ready;
-    } catch (error) {
-      pool = undefined;
-      threads = 1;
-      if (disposed) return;
-      notes.push(`one thread is used, because workers cannot start: ${(error as Error).message}`);
-      control[CONTROL.FAULT >> 2] = 0;
-    }
-  }
-
-  // By no more than is missing: larger steps load a small model faster and bring its first token later. V8 counts the memory when it decides to look for garbage, from some 170 MB on.
-  function ensure(end: number): void {
-    const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
-    if (missing <= 0) return;
-    try {
-      memory.grow(missing);
-    } catch (cause) {
-      throw new OutOfMemoryError(
-        `Cannot grow WASM memory from ${memory.buffer.byteLength} to ${end} bytes: the system refuses`,
-        { cause },
-      );
-    }
-  }
-  const allocator: Allocator = createAllocator(heap, ensure, memoryBytes);
-
-  let touching = false;
-  function expect(bytes: number): void {
-    const address = allocator.allocate(bytes);
-    allocator.release(address);
-    if (address + bytes > LAST_TOUCHED) return;
-    touching = true;
-    Atomics.store(control, CONTROL.TOUCH_NEXT >> 2, address);
-    Atomics.store(control, CONTROL.TOUCH_END >> 2, address + bytes);
-    Atomics.add(control, CONTROL.BELL >> 2, 1);
-    Atomics.notify(new Int32Array(memory.buffer), CONTROL.BELL >> 2);
-  }
-
-  function run(program: number, patch?: () => void, alone = false): void {
-    prepare(program, patch, alone);
-    watch(() => alone ? exports.executeAlone(program) : exports.execute(program));
-  }
-
-  function start(program: number, patch?: () => void): void {
-    prepare(program, patch, false);
-    started = program;
-    exports.launch(program);
-  }
-
-  function finish(): void {
-    const program = started;
-    if (program === undefined) return;
-    started = undefined;
-    watch(() => exports.join(program));
-  }
-
-  function prepare(program: number, patch: (() => void) | undefined, alone: boolean): void {
-    if (disposed) throw new Error("Cannot run a program: the WASM machine was disposed");
-    finish();
-    if (control[CONTROL.FAULT >> 2]) throw failure();
-    if (touching) Atomics.store(control, CONTROL.TOUCH_END >> 2, 0);
-    touching = false;
-    if (!alone) pool?.refresh();
-    exports.begin(program);
-    patch?.();
-  }
-
-  function watch(execute: () => number): void {
-    try {
-      execute();
-    } catch (error) {
-      raiseFault(memory, String(error));
-    }
-    if (control[CONTROL.FAULT >> 2]) throw failure();
-    const status = control[CONTROL.STATUS >> 2]!;
-    if (status === 0) return;
-    control[CONTROL.STATUS >> 2] = 0;
-    if (status & 8) throw new RangeError("Cannot divide whole numbers by 0");
-    throw new RangeError(
-      status & 5
-        ? `Cannot store a key or value as ${
-          status & 1 ? "float16: it" : "Q8_0: its scale"
-        } is beyond 65504 or not a number. Use a float32 cache`
-        : "Cannot use an index that a graph has computed: it is outside its dim. " +
-          "Check ids and positions given to it",
-    );
-  }
-
-  function failure(): Error {
-    const stalled = control[CONTROL.FAULT >> 2] === 2;
-    const text = stalled
-      ? `no worker answered for ${control[CONTROL.STALL_MS >> 2]} ms`
-      : faultText(memory);
-    return new Error(`The WASM machine has failed: ${text}. Load the model again`);
-  }
-
-  function settle(): void {
-    finish();
-    if (pool && !control[CONTROL.FAULT >> 2]) exports.release(threads);
-  }
-
-  function dispose(): void {
-    disposed = true;
-    pool?.dispose();
-  }
-
-  if (options.wait ?? true) await ready;
+  if (wait) await crew.ready;
   return {
-    get threads(): number {
-      return threads;
+    get threads() {
+      return crew.threads;
     },
-    ready,
-    get isReady(): boolean {
-      return threads === 1 || (pool?.isReady ?? false);
+    ready: crew.ready,
+    get isReady() {
+      return crew.isReady;
     },
     capabilities,
     exports,
     memory,
     notes,
-    get usedBytes(): number {
+    get usedBytes() {
       return allocator.usedBytes;
     },
-    get committedBytes(): number {
+    get committedBytes() {
       return memory.buffer.byteLength;
     },
     allocate: allocator.allocate,
-    expect,
+    expect(bytes) {
+      const address = allocator.allocate(bytes);
+      allocator.release(address);
+      toucher.touch(address, address + bytes);
+    },
     release: allocator.release,
     u8: (address, length) => new Uint8Array(memory.buffer, address, length),
     u16: (address, length) => new Uint16Array(memory.buffer, address, length),
@@ -347,12 +306,13 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
     i32: (address, length) => new Int32Array(memory.buffer, address, length),
     f32: (address, length) => new Float32Array(memory.buffer, address, length),
     f64: (address, length) => new Float64Array(memory.buffer, address, length),
-    run,
-    start,
-    finish,
+    ...runs,
     readFilesBy: (read) => readFile = read,
-    settle,
-    dispose,
-    [Symbol.dispose]: dispose,
+    settle() {
+      runs.finish();
+      if (crew.hasWorkers && !control[CONTROL.FAULT >> 2]) exports.release(crew.threads);
+    },
+    dispose: crew.dispose,
+    [Symbol.dispose]: crew.dispose,
   };
 }
