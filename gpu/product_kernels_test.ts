@@ -6,7 +6,7 @@ import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Shader } from "./kernel.ts";
 import { ACTIVATIONS } from "./kernels/activations.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
-import { causalRule, givenRule } from "./kernels/attention/spans.ts";
+import { rowsRule, tensorRule } from "./kernels/attention/spans.ts";
 import { attentionSplit } from "./kernels/attention/split.ts";
 import { attentionTile } from "./kernels/attention/tile.ts";
 import { attentionWalk } from "./kernels/attention/walk.ts";
@@ -31,13 +31,29 @@ const SNAPSHOT = new URL("product_kernels.snapshot.txt", import.meta.url);
 const TEAM = { workgroup: 64, lanes: 16, outputs: 1, unroll: 1, rows: 1 };
 const TILE = { blockRows: 4, blockOutputs: 4, across: 16, down: 16 };
 const HEADS = { heads: 4, kvHeads: 2, width: 16, valueWidth: 16, dtype: "f16" } as const;
-const CAUSAL = causalRule({ capacity: 100, scale: 0.25, window: 9, softcap: 3, slopes: true });
-const OWN_ROW = causalRule({
-  ...{ capacity: 100, scale: 0.25, window: 0, softcap: 0, slopes: false, leavesOwnKey: true },
+const CAUSAL = rowsRule({
+  ...{ capacity: 100, scale: 0.25, window: 9, softcap: 3, slopes: true, positions: true },
 });
-const GIVEN = givenRule({
+const OWN_ROW = rowsRule({
+  ...{ capacity: 100, scale: 0.25, window: 0, softcap: 0, positions: true, leavesOwnKey: true },
+});
+const GIVEN = rowsRule({
   ...{ capacity: 0, scale: 1, starts: true, ends: true, positions: true, reach: 7 },
 });
+
+/** Planes of queries and of values, rows of keys, a mask of truth values, valid keys of 64 bit, causal in the end. */
+const TENSORS = tensorRule({
+  ...{ heads: 4, kvHeads: 2, scale: 0.25, softcap: 3, window: 9, causal: true, fromEnd: true },
+  ...{ countWords: 2, mask: "truths", planes: { q: true, k: false, v: true } },
+  ...{ packed: false, spoilt: true },
+});
+/** Queries, keys and values in one tensor, a mask that is added. */
+const PACKED = tensorRule({
+  ...{ heads: 4, kvHeads: 2, scale: 0.25, softcap: 0, window: 0, causal: true, fromEnd: false },
+  ...{ countWords: 0, mask: "added", planes: { q: false, k: false, v: false } },
+  ...{ packed: true, spoilt: false },
+});
+const FLOAT_HEADS = { ...HEADS, dtype: "f32" } as const;
 
 function gemv(params: Partial<GemvQ8Params>): Shader {
   return gemvQ8({
@@ -106,6 +122,14 @@ const SHADERS: readonly Shader[] = [
   }),
   attentionSplit({
     ...{ ...HEADS, width: 18, rule: GIVEN, tileHeads: 2, block: 8, splits: 4, workgroup: 64 },
+  }),
+  attentionWalk({
+    ...{ ...FLOAT_HEADS, rule: TENSORS, tileHeads: 1, turn: 1, splits: 1, workgroup: 32 },
+    ...{ subgroupSize: 32, direct: { sinks: false, quantize: false } },
+  }),
+  attentionTile({
+    ...{ ...FLOAT_HEADS, rule: PACKED, tileHeads: 2, queries: 8, block: 8, sinks: false },
+    memory: { k: "q", v: "q" },
   }),
   attentionMerge({ ...HEADS, rule: GIVEN, block: 8, splits: 4, sinks: true }),
   attentionMerge({ ...HEADS, rule: OWN_ROW, block: 8, splits: 4, sinks: false }),

@@ -32,7 +32,7 @@ import { testWith } from "./support/skip.ts";
 const TOKENS = 3;
 
 /** Ops whose kernels are tested elsewhere, and such kernels of others. */
-const OPS_ELSEWHERE = /^(expert_)?matmul$|^(rope_|span_)?attention|^quantize$/;
+const OPS_ELSEWHERE = /^(expert_)?matmul$|^attention|^quantize$/;
 const isElsewhere = (kernel: string) => /^gpu_(rms_norm|glu|glu_halves)_q8_/.test(kernel);
 
 for (const op of ops.values()) {

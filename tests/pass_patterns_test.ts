@@ -34,8 +34,8 @@ for (const { name } of Deno.readDirSync(FOLDER)) {
   }
 }
 
-/** What a device must lack for a pass to be of use. */
-const LACKING: Readonly<Record<string, string>> = { write_out_attention: "scaled_attention" };
+/** What no kernel of a device may take for a pass to be of use. */
+const LACKING: Readonly<Record<string, string>> = { write_out_attention: "attention" };
 
 const ON_WASM = answersOf(WASM_KERNELS, LEAST_WASM);
 
@@ -48,8 +48,10 @@ function contextOf({ name }: Pass, device?: "wasm"): PassContext {
   return {
     precision: precisions[name] ?? "exact",
     roundsWeights: true,
-    takes: (draft) => device ? ON_WASM.takes(draft) : multipliesAsMeant(draft),
-    hasKernel: (op) => op !== LACKING[name] && (!device || ON_WASM.hasKernel(op)),
+    takes: (draft) =>
+      draft.op !== LACKING[name] &&
+      (device ? ON_WASM.takes(draft) : multipliesAsMeant(draft)),
+    hasKernel: (op) => !device || ON_WASM.hasKernel(op),
     picksRowsEarly: true,
   };
 }
@@ -188,7 +190,8 @@ const REFUSED = /Cannot store NaN as float16|Cannot use precision "strict"/;
 
 /** Whether a pass makes such a node for the GPU alone. */
 function isForGpu({ op, attributes }: Node): boolean {
-  return op === "attention_q8" || op === "matmul" && attributes.gate !== "none";
+  return op === "attention" && attributes.to === "q8" ||
+    op === "matmul" && attributes.gate !== "none";
 }
 
 const reference = createReferenceBackend();

@@ -91,11 +91,10 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     ...["weighted_sum"],
   ],
   "softmax and gates of rows that have rows here": [
-    ...["attention", "recurrent", "rope_append", "rope_attention"],
-    ...["span_attention"],
+    ...["recurrent"],
   ],
   "codes of 8 bit, which hold finite numbers only": [
-    ...["attention_q8", "dynamic_quantize", "quantize", "rope_attention_q8"],
+    ...["dynamic_quantize", "quantize"],
   ],
 };
 

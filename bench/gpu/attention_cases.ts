@@ -2,8 +2,9 @@
 
 import type { GpuSlice, Shader } from "../../gpu/kernel.ts";
 import { attentionMerge } from "../../gpu/kernels/attention/merge.ts";
-import { causalRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
-import { type HeadShape, headTiles, partialVectors } from "../../gpu/kernels/attention/split.ts";
+import { rowsRule, type SpanRule } from "../../gpu/kernels/attention/spans.ts";
+import { type HeadShape, headTiles } from "../../gpu/kernels/attention/heads.ts";
+import { partialVectors } from "../../gpu/kernels/attention/split.ts";
 import {
   attentionTile,
   attentionTileBytes,
@@ -105,7 +106,8 @@ function decodeCase({ name, variant, context, shape, choice }: {
   const { tileHeads, splits, block } = choice;
   const cacheBytes = 2 * context * kvHeads * width;
   const runs = 4 * RUNS;
-  const rule = causalRule({
+  const rule = rowsRule({
+    positions: true,
     capacity: context,
     scale: width ** -0.5,
     window: 0,
@@ -161,7 +163,8 @@ function directCase({ name, context, shape, tileHeads, workgroup, subgroupSize }
   const { heads, kvHeads, width, valueWidth } = shape;
   const cacheBytes = 2 * context * kvHeads * width;
   const runs = 4 * RUNS;
-  const rule = causalRule({
+  const rule = rowsRule({
+    positions: true,
     capacity: context,
     scale: width ** -0.5,
     window: 0,
@@ -212,7 +215,8 @@ export function prefillCases({ capabilities, sweep, small }: BenchChoice): Bench
         : [],
     ];
     const { heads, kvHeads, width, valueWidth } = shape;
-    const rule = causalRule({
+    const rule = rowsRule({
+      positions: true,
       capacity: rows,
       scale: width ** -0.5,
       window: 0,

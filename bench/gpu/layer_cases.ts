@@ -2,8 +2,8 @@
 // shows only here. Variants take other sizes of teams and walks.
 
 import { ACTIVATIONS } from "../../gpu/kernels/activations.ts";
-import { causalRule } from "../../gpu/kernels/attention/spans.ts";
-import { headTiles } from "../../gpu/kernels/attention/split.ts";
+import { rowsRule } from "../../gpu/kernels/attention/spans.ts";
+import { headTiles } from "../../gpu/kernels/attention/heads.ts";
 import { attentionWalk } from "../../gpu/kernels/attention/walk.ts";
 import { gemvQ8, gemvQ8Steps } from "../../gpu/kernels/matmul/gemv_q8.ts";
 import { gluWorkgroups, matmulGluQ8 } from "../../gpu/kernels/matmul/glu_q8.ts";
@@ -139,7 +139,8 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
         workgroups: [Math.ceil(outputs / workgroupOutputs(params))],
       };
     };
-    const rule = causalRule({
+    const rule = rowsRule({
+      positions: true,
       capacity: CONTEXT,
       scale: 0.125,
       window: 0,

@@ -60,13 +60,10 @@ export function workByKernel(
 
 function workOf(node: Node, step: CountedStep): Work {
   if (/matmul/.test(node.op)) return productWork(node, step);
-  const { op, inputs: [x, second, third, fourth], outputs: [out] } = node;
-  if (op === "attention" || op === "attention_q8") {
-    return attentionWork({ ...node, heads: x!.shape[1] as number, k: second!, v: third! }, step);
-  }
-  if (op === "rope_attention" || op === "rope_attention_q8") {
-    const heads = (out!.shape[1] as number) / (third!.shape[2] as number);
-    return attentionWork({ ...node, heads, k: third!, v: fourth! }, step);
+  const { op, inputs: [, k, v], outputs: [out], attributes } = node;
+  if (op === "attention" && attributes.q_heads === 0) {
+    const heads = (out!.shape[1] as number) / (v!.shape[2] as number);
+    return attentionWork({ ...node, heads, k: k!, v: v! }, step);
   }
   return { bytes: 0, operations: 0, isFloat: false };
 }

@@ -42,6 +42,6 @@ Deno.test("without the integer kernel a model runs on floats", async () => {
 });
 
 Deno.test("loading fails by name where an op has no other kernel", async () => {
-  const options = { excludeKernels: ["attention"], threads: 1 };
+  const options = { excludeKernels: ["attention", "span_attention"], threads: 1 };
   await assertRejects(() => load(TINY_LLAMA, options), UnsupportedError, "attention");
 });

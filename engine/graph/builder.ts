@@ -105,8 +105,9 @@ export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
     nodeInputs.forEach((value) => value && checkOwn(value));
     const attributes = op.attributes(given);
     const types = inferred ?? op.infer(nodeInputs, attributes);
+    const inPlace = op.inPlace?.(attributes);
     const results = types.map((type, i) => {
-      const source = nodeInputs[op.inPlace?.[i] ?? -1];
+      const source = nodeInputs[inPlace?.[i] ?? -1];
       const role = source?.role === "state" ? "state" : "activation";
       return addValue(types.length === 1 ? label : `${label}.${i}`, role, type);
     });

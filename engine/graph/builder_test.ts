@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
+import { attentionList } from "../ops/attention_inputs.ts";
 import { UnsupportedError } from "../errors.ts";
 import { tensorInMemory } from "../run/case_graph.ts";
 import { createGraphBuilder } from "./builder.ts";
@@ -131,7 +132,10 @@ const refused = [
       const cache = b.state("cache", [16, 2, 8], "f32");
       return b.op(
         "attention",
-        [b.input("q", [M, 3, 8], "f32"), cache, cache, rows, rows],
+        attentionList({
+          q: b.input("q", [M, 3, 8], "f32"),
+          ...{ k: cache, v: cache, positions: rows, slots: rows },
+        }),
         { scale: 1 },
         "attention",
       );

@@ -21,7 +21,7 @@ export interface OpRules {
     attributes: Attributes,
   ): TensorType[];
   /** `inPlace[o] = i`: output `o` is input `i`'s memory, changed (states) or seen anew (views). */
-  readonly inPlace?: Readonly<Record<number, number>>;
+  inPlace?(attributes: Attributes): Readonly<Record<number, number>>;
   /** True if nothing is computed: the node is no step of a plan and has no kernel. */
   readonly view?: boolean;
 }

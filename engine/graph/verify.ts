@@ -134,9 +134,9 @@ function* checkTypes(graph: Graph, ops: OpLookup): Iterable<string> {
 function* checkStates(graph: Graph, ops: OpLookup): Iterable<string> {
   const changer = new Map<Value, Node>();
   for (const node of graph.nodes) {
-    const { view, inPlace } = ops(node.op);
-    if (view || !inPlace) continue;
-    for (const input of Object.values(inPlace)) {
+    const op = ops(node.op);
+    if (op.view) continue;
+    for (const input of Object.values(op.inPlace?.(node.attributes) ?? {})) {
       const value = node.inputs[input];
       if (!value) continue;
       if (value.role !== "state") yield `${node.name} changes ${value.name}, which is no state`;

@@ -3,9 +3,10 @@
 // read as the numbers that the blocks stand for. That is the definition: kernels round alike, to the bit.
 
 import { q8_0 } from "../../quant/formats/q8_0.ts";
+import { DeviceError } from "../errors.ts";
 import type { Dim } from "../graph/dim/mod.ts";
 import type { TensorType } from "../graph/graph.ts";
-import type { HostTensor } from "./host_tensor.ts";
+import { getElement, type HostTensor, setElement } from "./host_tensor.ts";
 
 /** Element types that a cache may have. */
 export const CACHE_TYPES = ["f32", "f16", "q8_0"] as const;
@@ -36,11 +37,58 @@ function checkChannels(channels: Dim): void {
   );
 }
 
-/** Writes channels of whole blocks to a q8_0 cache, `index` elements behind its start. */
-export function writeQ8Cache({ data }: HostTensor, index: number, channels: Float32Array): void {
-  const bytes = data as Uint8Array;
-  const at = q8CacheBytes(index);
-  q8_0.encode!(channels, bytes.subarray(at, at + q8CacheBytes(channels.length)));
+/** A row of heads on its way into a cache. */
+export interface CacheRow {
+  readonly position: number;
+  /** Rows of the cache. */
+  readonly capacity: number;
+  /** [rows, heads, width], and which of them. */
+  readonly rows: HostTensor;
+  readonly row: number;
+}
+
+/**
+ * Writes one row of heads; floats are rounded to the cache's type here.
+ *
+ * @throws {RangeError} If the cache does not reach so far. @throws {DeviceError} On a number beyond float16.
+ */
+export function writeCacheRow(
+  cache: HostTensor,
+  { position, capacity, rows, row }: CacheRow,
+): void {
+  if (position < 0 || position >= capacity) {
+    throw new RangeError(`Cannot append at position ${position}: the cache holds ${capacity}`);
+  }
+  const [, heads, width] = rows.shape as [number, number, number];
+  const count = heads * width, at = position * count;
+  const values = Float32Array.from({ length: count }, (_, i) => getElement(rows, row * count + i));
+  if (cache.dtype === "q8_0") {
+    values.forEach(checkQ8);
+    const bytes = cache.data as Uint8Array, start = q8CacheBytes(at);
+    q8_0.encode!(values, bytes.subarray(start, start + q8CacheBytes(count)));
+    return;
+  }
+  if (cache.dtype === "f16") values.forEach(checkHalf);
+  values.forEach((value, i) => setElement(cache, at + i, value));
+}
+
+// 65520 is the least number that rounds to infinity.
+function checkHalf(value: number): void {
+  if (Math.abs(value) < 65520) return;
+  throw new DeviceError(`Cannot store ${value} as float16: it is beyond 65504 or not a number`, {
+    remedy: "Use a float32 cache",
+  });
+}
+
+// 127 times that.
+function checkQ8(value: number): void {
+  if (Math.abs(value) < 127 * 65520) return;
+  throw new DeviceError(
+    `Cannot store ${value} as Q8_0: its scale is beyond 65504 or not a number`,
+    {
+      remedy: "Use a float32 cache",
+    },
+  );
 }
 
 /** The cache itself, or the numbers of the first `rows` rows of one of q8_0. */

@@ -1,6 +1,7 @@
 // The table of ops: one file beside this one and one line here for each.
 
 import { UnsupportedError } from "../errors.ts";
+import type { Node } from "../graph/graph.ts";
 import type { OpRecord } from "./op.ts";
 import { activation } from "./records/activation.ts";
 import { add } from "./records/add.ts";
@@ -8,7 +9,6 @@ import { affineGrid } from "./records/affine_grid.ts";
 import { appendRows } from "./records/append_rows.ts";
 import { argReduce } from "./records/arg_reduce.ts";
 import { attention } from "./records/attention.ts";
-import { attentionQ8 } from "./records/attention_q8.ts";
 import { batchNorm } from "./records/batch_norm.ts";
 import { binary } from "./records/binary.ts";
 import { bitCast } from "./records/bit_cast.ts";
@@ -66,14 +66,10 @@ import { reverseSequence } from "./records/reverse_sequence.ts";
 import { rmsNorm } from "./records/rms_norm.ts";
 import { roiAlign } from "./records/roi_align.ts";
 import { rope } from "./records/rope.ts";
-import { ropeAppend } from "./records/rope_append.ts";
-import { ropeAttention } from "./records/rope_attention.ts";
-import { ropeAttentionQ8 } from "./records/rope_attention_q8.ts";
 import { ropeTable } from "./records/rope_table.ts";
 import { rotary } from "./records/rotary.ts";
 import { route } from "./records/route.ts";
 import { scale } from "./records/scale.ts";
-import { scaledAttention } from "./records/scaled_attention.ts";
 import { scatterElements } from "./records/scatter_elements.ts";
 import { scatterNd } from "./records/scatter_nd.ts";
 import { selectRows } from "./records/select_rows.ts";
@@ -81,7 +77,6 @@ import { slice } from "./records/slice.ts";
 import { softcap } from "./records/softcap.ts";
 import { softmax } from "./records/softmax.ts";
 import { sparseAdd } from "./records/sparse_add.ts";
-import { spanAttention } from "./records/span_attention.ts";
 import { tile } from "./records/tile.ts";
 import { topK } from "./records/top_k.ts";
 import { transpose } from "./records/transpose.ts";
@@ -98,7 +93,6 @@ const all: readonly OpRecord[] = [
   appendRows,
   argReduce,
   attention,
-  attentionQ8,
   batchNorm,
   binary,
   bitCast,
@@ -156,14 +150,10 @@ const all: readonly OpRecord[] = [
   rmsNorm,
   roiAlign,
   rope,
-  ropeAppend,
-  ropeAttention,
-  ropeAttentionQ8,
   ropeTable,
   rotary,
   route,
   scale,
-  scaledAttention,
   scatterElements,
   scatterNd,
   selectRows,
@@ -171,7 +161,6 @@ const all: readonly OpRecord[] = [
   softcap,
   softmax,
   sparseAdd,
-  spanAttention,
   tile,
   topK,
   transpose,
@@ -196,4 +185,10 @@ export function getOp(name: string): OpRecord {
   throw new UnsupportedError(`Cannot use op "${name}": this build does not have it`, {
     remedy: `Known ops are ${[...ops.keys()].join(", ")}`,
   });
+}
+
+/** Whether a node changes a state, so that it happens as often as it is written. */
+export function changesState({ op, attributes }: Pick<Node, "op" | "attributes">): boolean {
+  const { view, inPlace } = getOp(op);
+  return !view && Object.keys(inPlace?.(attributes) ?? {}).length > 0;
 }

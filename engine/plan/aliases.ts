@@ -8,7 +8,7 @@ import { getOp } from "../ops/mod.ts";
 export function aliasRoots(graph: Graph): ReadonlyMap<number, Value> {
   const roots = new Map<number, Value>();
   for (const node of graph.nodes) {
-    const { inPlace } = getOp(node.op);
+    const inPlace = getOp(node.op).inPlace?.(node.attributes);
     node.outputs.forEach((output, i) => {
       const source = node.inputs[inPlace?.[i] ?? -1];
       if (source) roots.set(output.id, roots.get(source.id) ?? source);

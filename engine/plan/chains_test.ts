@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { attentionList } from "../ops/attention_inputs.ts";
 import { createGraphBuilder, type GraphBuilder } from "../graph/builder.ts";
 import { symbol } from "../graph/dim/mod.ts";
 import type { Graph, Value } from "../graph/graph.ts";
@@ -48,7 +49,9 @@ Deno.test("heads are rows of their token: norm, rotation and cache are one chain
   const kept = b.op("kv_append", [cache, rotated, positions, slots], {}, "append")[0]!;
   b.output(
     "y",
-    b.op("attention", [rotated, kept, kept, positions, slots], { scale: 1 }, "attend")[0]!,
+    b.op("attention", attentionList({ q: rotated, k: kept, v: kept, positions, slots }), {
+      scale: 1,
+    }, "attend")[0]!,
   );
   assertEquals(waves(b.build()), { head_norm: 0, rope: 0, append: 0, attend: 1 });
 });

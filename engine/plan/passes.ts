@@ -4,7 +4,7 @@
 import type { Graph } from "../graph/graph.ts";
 import { commonSubexpressions } from "./passes/common_subexpressions.ts";
 import { deadCode } from "./passes/dead_code.ts";
-import { attendedForms, fuseAttentionInput } from "./passes/fuse_attention_input.ts";
+import { fuseAttentionInput } from "./passes/fuse_attention_input.ts";
 import { fuseGated } from "./passes/fuse_gated.ts";
 import { fuseNorm } from "./passes/fuse_norm.ts";
 import { fuseQuantized } from "./passes/fuse_quantized.ts";
@@ -32,16 +32,6 @@ export const passes: readonly Pass[] = [
   fuseNorm,
   deadCode,
 ];
-
-/**
- * Ops that only passes make, where a device has a kernel for them. A device may do without any: passes then leave what
- * they stand for.
- */
-export const fusedForms: ReadonlySet<string> = new Set([
-  "attention_q8",
-  "rope_append",
-  ...attendedForms.values(),
-]);
 
 /**
  * Runs all passes.

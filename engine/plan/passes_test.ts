@@ -220,7 +220,7 @@ Deno.test("products of one input become one where a device takes their result as
   const graph = toyDecoder("f16", "Q8_0");
   const fused = optimize(graph, { ...FAST, ...FUSED });
   const counts = countOps(fused);
-  assertEquals([attended(counts), counts["matmul normed"], counts["matmul normed gated q8"]], [
+  assertEquals([attended(fused), counts["matmul normed"], counts["matmul normed gated q8"]], [
     2,
     2,
     2,
@@ -237,16 +237,18 @@ Deno.test("products of one input become one where a device takes their result as
 
 Deno.test("heads are rotated and stored apart where attention cannot do it by itself", async () => {
   const graph = toyDecoder("f16", "Q8_0");
-  const hasNoOther = (op: string) => FUSED.hasKernel(op) && !op.startsWith("rope_attention");
-  const fused = optimize(graph, { ...FAST, ...FUSED, hasKernel: hasNoOther });
+  const takes: PassContext["takes"] = (draft) =>
+    FUSED.takes(draft) && (draft.op !== "attention" || draft.attributes.style === "none");
+  const fused = optimize(graph, { ...FAST, ...FUSED, takes });
   const counts = countOps(fused);
-  assertEquals([counts.rope_append, attended(counts), counts.kv_append], [2, 0, undefined]);
+  assertEquals([attended(fused), counts.rope, counts.kv_append], [0, 2 * 2, 2 * 2]);
   assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
 });
 
 /** Attentions that rotate and store by themselves. */
-function attended({ rope_attention, rope_attention_q8 }: Readonly<Record<string, number>>): number {
-  return (rope_attention ?? 0) + (rope_attention_q8 ?? 0);
+function attended({ nodes }: Graph): number {
+  return nodes.filter(({ op, attributes }) => op === "attention" && attributes.style !== "none")
+    .length;
 }
 
 Deno.test("fused forms of float products give the same numbers", async () => {
@@ -261,7 +263,7 @@ Deno.test("products of weights in different formats stay apart, and their heads 
   const mixed = toyDecoder("f16", (name) => name.endsWith(".v.weight") ? "Q4_0" : "Q8_0");
   const fused = optimize(mixed, { ...FAST, ...FUSED });
   const counts = countOps(fused);
-  assertEquals([attended(counts), counts.rope, counts.kv_append], [2, undefined, undefined]);
+  assertEquals([attended(fused), counts.rope, counts.kv_append], [2, undefined, undefined]);
   assertEquals((counts["matmul q8"] ?? 0) + (counts["matmul q8 residual"] ?? 0), 2 * 5 + 1);
   assertEquals(await logits(fused), await logits(optimize(mixed, FAST)));
 });

@@ -53,7 +53,7 @@ function dependencies(graph: Graph, work: readonly Node[]) {
       if (made) before.add(made);
     }
     // Whoever reads a version of a state runs before the node that changes it.
-    for (const input of Object.values(getOp(node.op).inPlace ?? {})) {
+    for (const input of Object.values(getOp(node.op).inPlace?.(node.attributes) ?? {})) {
       for (const reader of readers.get(node.inputs[input]?.id ?? -1) ?? []) {
         if (reader !== node) before.add(reader);
       }

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { attentionList } from "../ops/attention_inputs.ts";
 import { toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { createGraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -94,7 +95,9 @@ function stateGraph(): Graph {
   const append = (input: typeof x, name: string) =>
     builder.op("kv_append", [old, input, positions, slots], {}, name)[0]!;
   const attend = (cache: typeof x, name: string) =>
-    builder.op("attention", [x, cache, cache, positions, slots], { scale: 1 }, name)[0]!;
+    builder.op("attention", attentionList({ q: x, k: cache, v: cache, positions, slots }), {
+      scale: 1,
+    }, name)[0]!;
   const appended = append(x, "append");
   const fresh = attend(appended, "fresh");
   const stale = attend(old, "stale");
@@ -118,7 +121,7 @@ Deno.test("reads and changes of a state that contradict each other are refused",
   const written = builder.op("kv_append", [cache, x, positions, slots], {}, "append")[0]!;
   const fresh = builder.op(
     "attention",
-    [x, written, written, positions, slots],
+    attentionList({ q: x, k: written, v: written, positions, slots }),
     { scale: 1 },
     "a",
   )[0]!;
@@ -126,7 +129,7 @@ Deno.test("reads and changes of a state that contradict each other are refused",
   // Needs the result of the write, and the state before it.
   const stale = builder.op(
     "attention",
-    [heads, cache, cache, positions, slots],
+    attentionList({ q: heads, k: cache, v: cache, positions, slots }),
     { scale: 1 },
     "b",
   )[0]!;

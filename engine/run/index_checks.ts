@@ -11,6 +11,7 @@ import {
   product,
 } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import { ATTENTION_INPUTS } from "../ops/attention_inputs.ts";
 import { axisOf } from "../ops/host_numbers.ts";
 import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
@@ -39,6 +40,10 @@ function axisSize({ inputs, attributes }: Node): Dim {
   return shape[axisOf(attributes.axis as number, shape.length)]!;
 }
 
+const [POSITIONS, SLOTS, STARTS, ENDS] = (["positions", "slots", "starts", "ends"] as const).map(
+  (name) => ATTENTION_INPUTS.indexOf(name),
+) as [number, number, number, number];
+
 const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   embed: [[0, ({ inputs }) => inputs[1]!.shape[0]!]],
   gather: [[1, axisSize, true]],
@@ -51,17 +56,12 @@ const INDICES: Readonly<Record<string, readonly IndexRule[]>> = {
   ]],
   select_rows: [[1, ({ inputs }) => inputs[0]!.shape[0]!]],
   kv_append: [[2, ({ inputs }) => inputs[0]!.shape[0]!], [3, () => "slots"]],
-  rope_append: [[4, ({ inputs }) => inputs[2]!.shape[0]!], [5, () => "slots"]],
-  rope_attention: [[4, ({ inputs }) => inputs[2]!.shape[0]!], [5, () => "slots"]],
-  rope_attention_q8: [[4, ({ inputs }) => inputs[2]!.shape[0]!], [5, () => "slots"]],
-  attention: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
-  attention_q8: [[3, ({ inputs }) => inputs[1]!.shape[0]!], [4, () => "slots"]],
-  // The end of a span is behind its last row.
-  span_attention: [
-    [3, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
-    [4, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
-    [5, ({ inputs }) => inputs[4] ? 2 ** 31 : inputs[1]!.shape[0]!],
-    [6, () => "slots"],
+  // The end of a span is behind its last row; where it is given, a position is for distances alone.
+  attention: [
+    [STARTS, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
+    [ENDS, ({ inputs }) => add(inputs[1]!.shape[0]!, 1)],
+    [POSITIONS, ({ inputs }) => inputs[ENDS] ? 2 ** 31 : inputs[1]!.shape[0]!],
+    [SLOTS, () => "slots"],
   ],
 };
 

@@ -68,9 +68,11 @@ const COUNTS: Readonly<Record<string, (node: Node, env: DimEnv) => number>> = {
     return elementsOf(out!, env) * evaluate(a!.shape.at(inner)!, env);
   },
   // Every element of q meets every key, and every element of the result is a sum over all keys.
-  scaled_attention: ({ inputs: [q, k, , , , , newK], outputs: [out] }, env) =>
-    (elementsOf(q!, env) + elementsOf(out!, env)) *
-    (evaluate(k!.shape.at(-2)!, env) + (newK ? evaluate(newK.shape.at(-2)!, env) : 0)),
+  attention: ({ inputs: [q, k, , , , , newK], outputs: [out], attributes }, env) => {
+    if (attributes.q_heads === 0) return 0;
+    const rows = (value: Value | undefined) => value ? evaluate(value.shape.at(-2)!, env) : 0;
+    return (elementsOf(k ? q! : out!, env) + elementsOf(out!, env)) * (rows(k ?? q) + rows(newK));
+  },
 };
 
 /** Multiply-adds of a node, masked ones included; 0 where it is no product that this table knows. */

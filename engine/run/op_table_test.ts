@@ -41,7 +41,7 @@ Deno.test("multiply-adds of a convolution count its filter, those of attention b
   const k = builder.input("k", [2, 1, 7, 16], "f32");
   const v = builder.input("v", [2, 1, 7, 32], "f32");
   const heads = { q_heads: 4, kv_heads: 1, scale: 1 };
-  builder.op("scaled_attention", [q, k, v], heads, "attention");
+  builder.op("attention", [q, k, v], heads, "attention");
   const [conv, attention] = builder.build().nodes;
   assertEquals(multiplyAdds(conv!, {}), 12 * 8 * 8 * (4 * 3 * 3));
   assertEquals(multiplyAdds(attention!, { N: 5 }), 2 * 4 * 5 * 7 * (16 + 32));

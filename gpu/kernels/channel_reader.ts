@@ -18,22 +18,28 @@ export interface ChannelReader {
   load(name: string, row: string, unit: string): string;
 }
 
-/** Reader of a binding. */
-export function channelReader(
-  binding: string,
-  dtype: "f32" | "f16",
-  width: number,
-): ChannelReader {
-  if (dtype === "f16" && width % 8 === 0) return pairReader(binding, width);
+/** What is read. */
+export interface Channels {
+  readonly dtype: "f32" | "f16";
+  /** Of a row. */
+  readonly width: number;
+  /** The binding that holds them; default: the reader's name. */
+  readonly memory?: string;
+}
+
+/** Reader of rows, by a name of its own. */
+export function channelReader(name: string, channels: Channels): ChannelReader {
+  const { dtype, width } = channels;
+  if (dtype === "f16" && width % 8 === 0) return pairReader(name, channels);
   const units = Math.ceil(width / 4);
   return {
     type: `array<${elementType(dtype, width)}>`,
     code: wgsl`
-      ${width % 4 === 0 ? wholeQuads(binding, dtype, units) : looseQuads(binding, dtype, width)}
+      ${width % 4 === 0 ? wholeQuads(name, channels, units) : looseQuads(name, channels)}
     `,
     unitQuads: 1,
     units,
-    load: (name, row, unit) => `let ${name}0 = ${binding}_quad(${row}, ${unit});`,
+    load: (to, row, unit) => `let ${to}0 = ${name}_quad(${row}, ${unit});`,
   };
 }
 
@@ -42,64 +48,64 @@ function elementType(dtype: "f32" | "f16", width: number): string {
   return dtype === "f32" ? "vec4<f32>" : "vec2<u32>";
 }
 
-function pairReader(binding: string, width: number): ChannelReader {
+function pairReader(reader: string, { width, memory = reader }: Channels): ChannelReader {
   return {
     type: "array<vec4<u32>>",
-    code: halves(binding),
+    code: halves(reader),
     unitQuads: 2,
     units: width / 8,
     load: (name, row, unit) =>
       wgsl`
-      let ${name}_packed = ${binding}[${row} * ${width / 8}u + ${unit}];
-      let ${name}0 = ${binding}_halves(${name}_packed.xy);
-      let ${name}1 = ${binding}_halves(${name}_packed.zw);
+      let ${name}_packed = ${memory}[${row} * ${width / 8}u + ${unit}];
+      let ${name}0 = ${reader}_halves(${name}_packed.xy);
+      let ${name}1 = ${reader}_halves(${name}_packed.zw);
     `,
   };
 }
 
-function halves(binding: string): string {
+function halves(name: string): string {
   return wgsl`
-    fn ${binding}_halves(pair: vec2<u32>) -> vec4<f32> {
+    fn ${name}_halves(pair: vec2<u32>) -> vec4<f32> {
       return vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
     }
   `;
 }
 
-function wholeQuads(binding: string, dtype: "f32" | "f16", units: number): string {
-  const element = `${binding}[row * ${units}u + quad]`;
+function wholeQuads(name: string, { dtype, memory = name }: Channels, units: number): string {
+  const element = `${memory}[row * ${units}u + quad]`;
   if (dtype === "f32") {
     return wgsl`
-      fn ${binding}_quad(row: u32, quad: u32) -> vec4<f32> {
+      fn ${name}_quad(row: u32, quad: u32) -> vec4<f32> {
         return ${element};
       }
     `;
   }
   return wgsl`
-    ${halves(binding)}
+    ${halves(name)}
 
-    fn ${binding}_quad(row: u32, quad: u32) -> vec4<f32> {
-      return ${binding}_halves(${element});
+    fn ${name}_quad(row: u32, quad: u32) -> vec4<f32> {
+      return ${name}_halves(${element});
     }
   `;
 }
 
-function looseQuads(binding: string, dtype: "f32" | "f16", width: number): string {
+function looseQuads(name: string, { dtype, width, memory = name }: Channels): string {
   const value = dtype === "f32"
-    ? `${binding}[at]`
-    : `unpack2x16float(${binding}[at >> 1u] >> ((at & 1u) << 4u)).x`;
+    ? `${memory}[at]`
+    : `unpack2x16float(${memory}[at >> 1u] >> ((at & 1u) << 4u)).x`;
   return wgsl`
-    fn ${binding}_channel(row: u32, channel: u32) -> f32 {
+    fn ${name}_channel(row: u32, channel: u32) -> f32 {
       let at = row * ${width}u + min(channel, ${width - 1}u);
       return select(0.0, ${value}, channel < ${width}u);
     }
 
-    fn ${binding}_quad(row: u32, quad: u32) -> vec4<f32> {
+    fn ${name}_quad(row: u32, quad: u32) -> vec4<f32> {
       let channel = 4u * quad;
       return vec4<f32>(
-        ${binding}_channel(row, channel),
-        ${binding}_channel(row, channel + 1u),
-        ${binding}_channel(row, channel + 2u),
-        ${binding}_channel(row, channel + 3u),
+        ${name}_channel(row, channel),
+        ${name}_channel(row, channel + 1u),
+        ${name}_channel(row, channel + 2u),
+        ${name}_channel(row, channel + 3u),
       );
     }
   `;

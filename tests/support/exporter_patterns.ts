@@ -249,7 +249,7 @@ export const CACHES: readonly Pattern[] = [
         counts,
       ], { heads: 2, capacity: 6 });
     const q = input([1, 2, 8], "f32", "q"), k = append("k"), v = append("v");
-    return op("scaled_attention", [q, k, v, undefined, counts], {
+    return op("attention", [q, k, v, undefined, counts], {
       ...{ q_heads: 2, kv_heads: 2, scale: 0.5, causal: true, from_end: true },
     });
   }),

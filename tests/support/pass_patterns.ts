@@ -2,6 +2,7 @@
 // attribute, constant and result of them unusual.
 
 import type { Attributes, Value } from "../../engine/graph/graph.ts";
+import { attentionList } from "../../engine/ops/attention_inputs.ts";
 import {
   ACTIVATIONS,
   ATTENTIONS,
@@ -51,8 +52,8 @@ function rotated(q8: boolean, normed: "no" | "keys" | "queries and keys"): Patte
     const append = (label: string, rows: Value) =>
       op("kv_append", [state(label, [4, 2, 16]), rows, positions, slots]);
     const q = turned(4), keys = append("keys", turned(2)), values = append("values", heads(2));
-    const form = q8 ? "attention_q8" : "attention";
-    const mixed = op(form, [q, keys, values, positions, slots], { scale: 0.25 });
+    const seen = attentionList({ q, k: keys, v: values, positions, slots });
+    const mixed = op("attention", seen, { scale: 0.25, to: q8 ? "q8" : "f32" });
     return q8 ? op("matmul", [mixed, weight("Q8_0", 8, 64)]) : mixed;
   });
 }
@@ -215,8 +216,8 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
           positions,
           slots,
         ]);
-      const heads = [input([3, 4, 32], "f32", "q"), append("keys"), append("values")];
-      const mixed = op("attention", [...heads, positions, slots], { scale: 0.25 });
+      const heads = { q: input([3, 4, 32], "f32", "q"), k: append("keys"), v: append("values") };
+      const mixed = op("attention", attentionList({ ...heads, positions, slots }), { scale: 0.25 });
       return op("matmul", [op("quantize", [mixed]), weight("Q8_0", 8, 128)]);
     }),
   ],
@@ -238,7 +239,7 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
           shape: [2, 3, count],
         });
       const attributes = { q_heads: 4, kv_heads: 2, scale: 0.25 };
-      return op("scaled_attention", [rows(32), rows(16), rows(16)], attributes);
+      return op("attention", [rows(32), rows(16), rows(16)], attributes);
     })
   ),
   pick_rows_early: [

@@ -3,6 +3,7 @@
 // gated feed-forward blocks, tied embeddings, logits for chosen rows only.
 
 import { createGraphBuilder } from "../../engine/graph/builder.ts";
+import { attentionList } from "../../engine/ops/attention_inputs.ts";
 import { createCaseRandom } from "../../engine/ops/case_random.ts";
 import { symbol } from "../../engine/graph/dim/mod.ts";
 import type { Graph, Value } from "../../engine/graph/graph.ts";
@@ -91,7 +92,9 @@ export function toyDecoder(
     const keys = op("kv_append", [cache("keys"), k, positions, slots], {}, "k_append");
     const values = op("kv_append", [cache("values"), v, positions, slots], {}, "v_append");
     const scale = headWidth ** -0.5;
-    const mixed = op("attention", [q, keys, values, positions, slots], { scale }, "attention");
+    const mixed = op("attention", attentionList({ q: q, k: keys, v: values, positions, slots }), {
+      scale,
+    }, "attention");
     x = op("add", [x, matmul(mixed, "o", width, width)], {}, "add1");
     const m = norm(x, "norm2");
     const gate = matmul(m, "gate", hidden, width), up = matmul(m, "up", hidden, width);

@@ -7,6 +7,7 @@ import { q8_0 } from "../../../quant/formats/q8_0.ts";
 import { formatDim } from "../../graph/dim/mod.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { Value } from "../../graph/graph.ts";
+import { attentionList } from "../../ops/attention_inputs.ts";
 import { alibiSlopes } from "./alibi.ts";
 import type { FieldName } from "../hparam_fields.ts";
 import {
@@ -123,9 +124,8 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
     `layers.${layer}.attention.slopes`,
     alibiSlopes(params.heads).map((slope) => alibi === "raw" ? slope * scale : slope),
   );
-  const extra = slopes ? [sinks, slopes] : sinks ? [sinks] : [];
-  const inputs = [query, keys, values, positions, slots, ...extra];
-  return apply(builder, "attention", `layers.${layer}.attention`, inputs, {
+  const seen = { q: query, k: keys, v: values, positions, slots, sinks, slopes };
+  return apply(builder, "attention", `layers.${layer}.attention`, attentionList(seen), {
     scale,
     window: windowOf(context, kind),
     softcap: params.scoreCap ?? 0,
@@ -152,13 +152,8 @@ function attendSpan(
   }
   const positions = bias || !ends ? inputs.positions : undefined;
   const slots = isCached ? inputs.slots : undefined;
-  return apply(
-    builder,
-    "span_attention",
-    `layers.${layer}.attention`,
-    [query, keys, values, starts, ends, positions, slots, bias],
-    { scale },
-  );
+  const seen = { q: query, k: keys, v: values, starts, ends, positions, slots, bias };
+  return apply(builder, "attention", `layers.${layer}.attention`, attentionList(seen), { scale });
 }
 
 function scoreScale({ params }: BlockContext): number {

@@ -30,7 +30,7 @@ export interface SpanInputs {
   readonly ends?: Value;
   /** Keys and values outlive the step. */
   readonly isCached: boolean;
-  /** f32[H, 2R+1], see the op span_attention. */
+  /** f32[H, 2R+1], see the op attention. */
   readonly bias?: Value | undefined;
 }
 

@@ -3,6 +3,7 @@
 
 import { formatDim } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
+import { attentionList } from "../../ops/attention_inputs.ts";
 import { checkHead } from "./attention.ts";
 import { apply, type BlockContext, linear } from "./context.ts";
 
@@ -24,8 +25,9 @@ export function crossAttention(
   const shape = [formatDim(inputs.tokens.shape[0]!), `${heads}`, `${headDim}`];
   const query = apply(builder, "reshape", `${path}.query.heads`, [flat], { shape });
   const scale = params.attentionScale ?? headDim ** -0.5;
-  const seen = [query, keys, values, undefined, source!.ends, undefined, source!.slots];
-  const mixed = apply(builder, "span_attention", path, seen, { scale });
+  const { ends, slots } = source!;
+  const seen = attentionList({ q: query, k: keys, v: values, ends, slots });
+  const mixed = apply(builder, "attention", path, seen, { scale });
   return linear(context, mixed, {
     ...{ role: "cross_output", name: `${path}.output`, rows: hidden, columns: heads * valueDim },
     ...{ layer, bias: outputBias },

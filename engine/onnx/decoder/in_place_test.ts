@@ -34,7 +34,7 @@ for (const [name, form] of Object.entries(FORMS)) {
       for (const { derived: { graph, ports, givesNewRows } } of stages) {
         for (const { name, present, axis } of ports.caches) {
           const past = graph.inputs.find((input) => input.name === name)!;
-          assertEquals(readersOf(graph, past), ["scaled_attention"], name);
+          assertEquals(readersOf(graph, past), ["attention"], name);
           assertEquals(givesNewRows(present), true, present);
           const rows = graph.outputs.filter((output) => output.shape.length === past.shape.length);
           assertEquals(rows.some(({ shape }) => equal(shape[axis]!, past.shape[axis]!)), false);

@@ -16,9 +16,10 @@ export function runReference(
   types: readonly TensorType[],
   attributes: Attributes,
 ): HostTensor[] {
+  const inPlace = op.inPlace?.(attributes);
   const outputs = types.map(({ dtype, shape }, i): HostTensor => {
     const sizes = shape as readonly number[];
-    const source = inputs[op.inPlace?.[i] ?? -1];
+    const source = inputs[inPlace?.[i] ?? -1];
     return { dtype, shape: sizes, data: source?.data ?? hostArray(dtype, elementCount(sizes)) };
   });
   op.reference({

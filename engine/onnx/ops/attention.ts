@@ -69,7 +69,7 @@ const attention = defineOnnxOp({
     const values = cached ? joinRows(call, pastValue, splitHeads(call, v, kvHeads)) : v;
     const scores = call.wanted[3] ? SCORES[given.qk_matmul_output_mode] : "none";
     if (!scores) throw new TypeError(`qk_matmul_output_mode is ${given.qk_matmul_output_mode}`);
-    const [y, seen] = call.op("scaled_attention", [q, keys, values, mask, counts], {
+    const [y, seen] = call.op("attention", [q, keys, values, mask, counts], {
       q_heads: qHeads,
       kv_heads: kvHeads,
       scale: given.scale ?? 1 / Math.sqrt(headWidth(q, qHeads)),

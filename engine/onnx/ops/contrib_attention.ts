@@ -1,6 +1,6 @@
 // Attention of com.microsoft: with its projections (Attention, QAttention), after them
 // (MultiHeadAttention) and for decoders that share key-value heads (GroupQueryAttention). All of them
-// become scaled_attention.
+// become the op attention.
 
 import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import { float, int, ints, required } from "../derivation/attributes.ts";
@@ -77,7 +77,7 @@ interface Attending {
 function attend(call: OnnxCall<unknown>, given: Attending): Tensor[] {
   const { q, k, v, heads, scale, causal, past, masking, bias, weights } = given;
   const mask = sumOf(call, masking.mask, bias);
-  return call.op("scaled_attention", [q, k, v, mask, masking.counts], {
+  return call.op("attention", [q, k, v, mask, masking.counts], {
     q_heads: heads,
     kv_heads: heads,
     scale: scale || 1 / Math.sqrt(headWidth(q, heads)),

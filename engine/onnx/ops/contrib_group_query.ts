@@ -106,7 +106,7 @@ export const groupQueryAttention: OnnxOp = defineOnnxOp({
       (given.smooth_softmax > 0 ? zeros(call, q, qHeads) : undefined);
     const kind = given.qk_output === 0 ? "none" : given.qk_output === 1 ? "masked" : "weights";
     const inputs = [q, keys, values, call.inputs[10], counts, sinks];
-    const [y, scores] = call.op("scaled_attention", inputs, {
+    const [y, scores] = call.op("attention", inputs, {
       q_heads: qHeads,
       kv_heads: kvHeads,
       scale: given.scale || 1 / Math.sqrt(width),

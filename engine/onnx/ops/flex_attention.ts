@@ -33,7 +33,7 @@ const flexAttention = defineOnnxOp({
     const scale = given ?? 1 / Math.sqrt(headWidth(q, qHeads));
     if (!prob_mod && !score_mod) {
       const attributes = { q_heads: qHeads, kv_heads: kvHeads, scale };
-      return call.op("scaled_attention", [q, k, v], attributes);
+      return call.op("attention", [q, k, v], attributes);
     }
     const precision: DataType = softmax_precision
       ? elementType(call, softmax_precision)

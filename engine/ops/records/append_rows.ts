@@ -8,7 +8,7 @@ import type { Dim } from "../../graph/dim/mod.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
-import { heads, type Layout } from "../scaled_attention_rows.ts";
+import { heads, type Layout } from "../attention_rows.ts";
 import {
   checkInputCount,
   optionalInput,

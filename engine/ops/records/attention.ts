@@ -1,233 +1,219 @@
-// attention: each row attends to the cached positions of its own slot up to its own position; with a
-// window, to the last `window` of them, its own included. Query head h reads key-value head
-// ⌊h / (H / Hkv)⌋ (grouped-query attention). Rows of one step may belong to different sessions. A head may
-// have a sink, a score that takes part in the softmax and has no value, and a slope, by which scores fall with
-// the distance of the key (ALiBi).
+// attention: softmax(cap(q·kᵀ·scale) + …)·v. Query head h reads key-value head ⌊h / (H / Hkv)⌋ (grouped queries). Heads
+// come in two ways. As rows of a step [M, H, D], each of which sees a span of keys: those of its own slot's cache, which
+// is what sessions of a Model are made of, or rows of the same step, as in encoders. Or as tensors of items, as ONNX
+// graphs have them, with masks and counts of valid keys. What a row may not see is decided by all that is given
+// together: its span, the mask, the valid keys of its item, causality and a window.
+//
+// With `style` the rows of a step come as the product of queries, keys and values that they are made by: heads are
+// normalised if the model does that, queries and keys rotated, keys and values written to the caches (spec MD-10, TL-12,
+// TL-13), so that a row which is alone in its step needs no pass over its heads in between. A pass makes that
+// (engine/plan/passes/fuse_attention_input.ts) where the device has a kernel for it, as one makes `to` q8.
 
-import { integer, number } from "../attributes.ts";
-import { CACHE_TYPES, checkCache, readableCache } from "../cache_rows.ts";
-import { defineOp } from "../define_op.ts";
-import { exactDiv, mul } from "../../graph/dim/mod.ts";
-import type { StateType } from "../../graph/graph.ts";
-import { getElement, setElement } from "../host_tensor.ts";
-import type { HostTensor, OpRecord } from "../op.ts";
-import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
-import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
+import { choice, dim, flag, integer, number } from "../attributes.ts";
+import { attentionCases } from "../attention_cases.ts";
+import { type AttentionInputs, attentionInputs } from "../attention_inputs.ts";
+import {
+  appended,
+  attendRows,
+  heads,
+  type Layout,
+  type Operand,
+  type Seen,
+  unpacked,
+} from "../attention_rows.ts";
+import { inferAttention } from "../attention_shapes.ts";
+import { readableCache, writeCacheRow } from "../cache_rows.ts";
+import { defineOp, type TypedCall } from "../define_op.ts";
+import { evaluate } from "../../graph/dim/mod.ts";
+import { numbersOf, storeNumbers } from "../host_numbers.ts";
+import { getElement, type HostTensor } from "../host_tensor.ts";
+import type { OpRecord } from "../op.ts";
+import { quantizeGroups } from "../q8_rows.ts";
+import { rmsNormRows } from "./rms_norm.ts";
+import { rotateHeads } from "./rope.ts";
+
+const ATTRIBUTES = {
+  /** Factor of products. */
+  scale: number(),
+  /** Heads in tensors; 0: rows of a step, whose heads are a dim. */
+  q_heads: integer(0, 0),
+  kv_heads: integer(0, 0),
+  /** Bound of scores; 0: none. */
+  softcap: number(0),
+  /** Of tensors: row s sees keys up to s + `offset`, or up to s + (key_counts - S) with `from_end`. */
+  causal: flag(false),
+  offset: dim(0),
+  from_end: flag(false),
+  /** Keys that a row sees at most, its own included; 0: all. */
+  window: integer(0, 0),
+  /** What the second output holds: products, products after the cap, with the mask added, or weights. */
+  scores: choice(["none", "products", "capped", "masked", "weights"], "none"),
+  /** Where new keys stand: behind all others, or behind those of them that `key_counts` leaves valid. */
+  new_rows: choice(["behind_all", "behind_valid"], "behind_all"),
+  /** What a row is whose keys are all masked; a softmax by itself gives NaN. */
+  unseen: choice(["zeros", "nan"], "zeros"),
+  /** `q8`: the result is what quantize makes of it. */
+  to: choice(["f32", "q8"], "f32"),
+  /** How queries and keys are rotated on their way from q (see rope). */
+  style: choice(["none", "half", "interleaved"], "none"),
+  /** Of query_norm and key_norm, as those of rms_norm. */
+  epsilon: number(1e-6),
+  base: number(0),
+} as const;
+
+type Call = TypedCall<typeof ATTRIBUTES>;
+type Given = AttentionInputs<HostTensor>;
 
 /**
- * (q f32[M, H, D], k state[C, Hkv, D], v state[C, Hkv, Dv], positions i32[M], slots i32[M], sinks f32[H]?,
- * slopes f32[H]?) → f32[M, H·Dv]. `window` 0 and `softcap` 0 mean none.
+ * Rows of a step: (q f32[M, H, D], k [C, Hkv, D], v [C, Hkv, Dv], sinks f32[H]?, positions i32[M]?, slots i32[M]?,
+ * slopes f32[H]?, starts i32[M]?, ends i32[M]?, bias f32[H, 2R+1]?) → f32[M, H·Dv]. With `slots` k and v are states,
+ * else rows of the step. Without `starts` spans begin at 0; without `ends` they end behind the row's position. A sink
+ * is a score that takes part in the softmax and has no value. Scores fall with a key's distance times the head's
+ * slope (ALiBi); `bias[h, R + d]` is added to the score of a key whose distance from the row, (key - start) - position,
+ * is d; d beyond ±R counts as ±R (T5). An empty span gives zeros.
+ *
+ * The same with `style`: q is f32[M, (H + 2Hkv)·D], a row having the queries of all heads, then the keys, then the values;
+ * or the queries alone, where weights of different formats could not be joined, and new_k and new_v f32[M, Hkv·D] are
+ * given. Further table f32[M, d], query_norm f32[D]?, key_norm f32[D]?. → (f32[M, H·D], keys, values).
+ *
+ * Tensors: (q, k?, v?, mask [… of B, H, S, T]?, key_counts i32|i64[B]?, sinks [H]?, new_k?, new_v?) →
+ * (like q, [B, H, S, T]?). New keys and values may come in tensors of their own, so that a cache need not be copied to be
+ * appended to; T counts them, and so do `key_counts`. q, k and v are [B, heads, rows, width] or
+ * [B, rows, heads · width] each. Without k and v, q holds all three, [B, rows, (q_heads + 2 · kv_heads) · width]: queries,
+ * keys, values, as one product makes them. A mask is boolean (true: seen) or added; where it has fewer columns than
+ * there are keys, the rest is not seen.
  */
 export const attention: OpRecord = defineOp({
   name: "attention",
-  summary: "softmax(q·k·scale)·v over the cached positions of a row's slot",
-  attributes: { scale: number(), window: integer(0, 0), softcap: number(0) },
-  infer(inputs) {
-    checkInputCount(inputs, 7);
-    const q = requireInput(inputs, 0, "q", { rank: 3 });
-    const k = requireInput(inputs, 1, "k", { dtype: CACHE_TYPES, rank: 3 });
-    const v = requireInput(inputs, 2, "v", { dtype: CACHE_TYPES, rank: 3 });
-    const positions = requireInput(inputs, 3, "positions", { dtype: "i32", rank: 1 });
-    const slots = requireInput(inputs, 4, "slots", { dtype: "i32", rank: 1 });
-    checkCache(k);
-    checkCache(v);
-    requireEqual(q.shape[2]!, k.shape[2]!, "the head widths of q and k");
-    requireEqual(k.shape[0]!, v.shape[0]!, "the capacities of k and v");
-    requireEqual(k.shape[1]!, v.shape[1]!, "the heads of k and v");
-    requireEqual(q.shape[0]!, positions.shape[0]!, "the rows of q and the positions");
-    requireEqual(q.shape[0]!, slots.shape[0]!, "the rows of q and the slots");
-    for (const [index, name] of [[5, "sinks"], [6, "slopes"]] as const) {
-      const perHead = optionalInput(inputs, index, name, { rank: 1 });
-      if (perHead) requireEqual(q.shape[1]!, perHead.shape[0]!, `the heads of q and the ${name}`);
-    }
-    if (exactDiv(q.shape[1]!, k.shape[1]!) === undefined) {
-      throw new RangeError("the heads of q must be a multiple of the heads of k");
-    }
-    return [{ dtype: "f32", shape: [q.shape[0]!, mul(q.shape[1]!, v.shape[2]!)] }];
-  },
-  reference({ inputs, outputs: [out], attributes, stateOf }) {
-    const [q, k, , positions, slots, sinks, slopes] = inputs;
-    const [rows, heads] = q!.shape as [number, number];
-    const capacity = k!.shape[0]!;
-    for (let row = 0; row < rows; row++) {
-      const position = getElement(positions!, row);
-      if (position < 0 || position >= capacity) {
-        throw new RangeError(`Cannot attend at position ${position}: the cache holds ${capacity}`);
-      }
-      const slot = getElement(slots!, row);
-      const first = attributes.window === 0 ? 0 : Math.max(0, position - attributes.window + 1);
-      const keys = readableCache(stateOf(1, slot), position + 1);
-      const values = readableCache(stateOf(2, slot), position + 1);
-      for (let head = 0; head < heads; head++) {
-        const sink = sinks && getElement(sinks, head);
-        const slope = slopes ? getElement(slopes, head) : 0;
-        const seen = { row, head, first, position, sink, slope };
-        attendHead({ q: q!, keys, values, out: out!, ...seen, ...attributes });
-      }
-    }
+  summary: "softmax(q·kᵀ·scale + mask)·v",
+  attributes: ATTRIBUTES,
+  infer: inferAttention,
+  inPlace: ({ style }) => style === "none" ? {} : { 1: 1, 2: 2 },
+  reference(call) {
+    const { inputs, outputs: [out, second], attributes, env } = call;
+    const given = attentionInputs(inputs);
+    const { q, v, seenBy, keys } = attributes.q_heads > 0
+      ? tensors(given, attributes, evaluate(attributes.offset, env))
+      : rowsOfStep(given, call);
+    const width = v.layout.width;
+    const values = new Float64Array(q.layout.batch * q.layout.rows * q.layout.heads * width);
+    const scores = attributes.scores === "none" ? undefined : second;
+    const record = new Float64Array(scores?.data.length ?? 0);
+    attendRows({
+      ...attributes,
+      ...{ q, keys, seenBy, record, mask: given.mask, bias: given.bias },
+      out: { values, layout: { ...q.layout, width } },
+      sinks: given.sinks && numbersOf(given.sinks),
+      slopes: given.slopes && numbersOf(given.slopes),
+    });
+    storeNumbers(out!, values);
+    if (attributes.to === "q8") quantizeGroups(out!, out!);
+    if (scores) storeNumbers(scores, record);
   },
   cases: attentionCases,
   tolerance: { ofLargest: 1e-4, reason: "float32 exponentials of long rows" },
 });
 
-interface HeadCall {
-  readonly q: HostTensor;
-  readonly keys: HostTensor;
-  readonly values: HostTensor;
-  readonly out: HostTensor;
-  readonly row: number;
-  readonly head: number;
-  readonly first: number;
-  readonly position: number;
-  readonly scale: number;
-  readonly softcap: number;
-  readonly sink: number | undefined;
-  readonly slope: number;
+/** What the loops ask of either form. */
+interface Source {
+  readonly q: Operand;
+  readonly v: Pick<Operand, "layout">;
+  readonly keys: number;
+  seenBy(item: number, row: number): Seen;
 }
 
-function attendHead(call: HeadCall): void {
-  const { q, keys, values, out, row, head, first, position, scale, softcap, sink, slope } = call;
-  const [, heads, width] = q.shape as [number, number, number];
-  const [, kvHeads, valueWidth] = values.shape as [number, number, number];
-  const kvHead = Math.floor(head / (heads / kvHeads));
-  const scores = new Float64Array(position - first + 1);
-  for (let j = 0; j < scores.length; j++) {
-    const key = ((first + j) * kvHeads + kvHead) * width;
-    let dot = 0;
-    for (let i = 0; i < width; i++) {
-      dot += getElement(q, (row * heads + head) * width + i) * getElement(keys, key + i);
+function operand(tensor: HostTensor, count: number): Operand {
+  return { values: numbersOf(tensor), layout: heads(tensor.shape, count) as Layout<number> };
+}
+
+function tensors(given: Given, attributes: Call["attributes"], offset: number): Source {
+  const { q_heads, kv_heads, causal, from_end, window, new_rows } = attributes;
+  const { q, k: before, v, key_counts, new_k, new_v } = given;
+  const valid = key_counts && numbersOf(key_counts);
+  const starts = new_rows === "behind_valid" ? valid : undefined;
+  const whole = (tensor: HostTensor, fresh: HostTensor | undefined) => {
+    const held = operand(tensor, kv_heads);
+    return fresh ? appended(held, operand(fresh, kv_heads), starts) : held;
+  };
+  const parts = before && v
+    ? [operand(q!, q_heads), whole(before, new_k), whole(v, new_v)]
+    : unpacked(operand(q!, q_heads + 2 * kv_heads), [q_heads, kv_heads, kv_heads]);
+  const [queries, k, values] = parts as [Operand, Operand, Operand];
+  const { rows } = queries.layout, keys = k.layout.rows;
+  const seenBy = (item: number, row: number): Seen => {
+    const count = valid?.[item] ?? keys;
+    // Rows beyond the valid keys of a padded prompt count from the front.
+    const own = row + (from_end ? Math.max(0, count - rows) : offset);
+    const end = Math.min(count, keys, causal ? own + 1 : keys);
+    const first = window > 0 ? Math.max(0, own - window + 1) : 0;
+    return { first, end, own, start: 0, k, v: values };
+  };
+  return { q: queries, v: values, keys, seenBy };
+}
+
+function rowsOfStep(given: Given, call: Call): Source {
+  const { attributes: { window, style }, stateOf } = call;
+  const { k, v, positions, slots, starts, ends } = given;
+  const q = style === "none" ? given.q! : rotateAndStore(given, call);
+  const capacity = k!.shape[0]!;
+  const layout = heads(v!.shape, 0) as Layout<number>;
+  const step = slots ? undefined : { k: operand(k!, 0), v: operand(v!, 0) };
+  const cached = (input: number, row: number, end: number): Operand =>
+    operand(headOf(readableCache(stateOf(input, getElement(slots!, row)), end), end), 0);
+  const seenBy = (_: number, row: number): Seen => {
+    const own = positions ? getElement(positions, row) : 0;
+    if (!ends && (own < 0 || own >= capacity)) {
+      throw new RangeError(`Cannot attend at position ${own}: the cache holds ${capacity}`);
     }
-    const score = softcap === 0 ? dot * scale : softcap * Math.tanh(dot * scale / softcap);
-    scores[j] = score - slope * (position - first - j);
-  }
-  const largest = scores.reduce((a, b) => Math.max(a, b), sink ?? -Infinity);
-  const weights = scores.map((score) => Math.exp(score - largest));
-  const total = weights.reduce((a, b) => a + b, sink === undefined ? 0 : Math.exp(sink - largest));
-  for (let i = 0; i < valueWidth; i++) {
-    let sum = 0;
-    for (let j = 0; j < weights.length; j++) {
-      const value = ((first + j) * kvHeads + kvHead) * valueWidth + i;
-      sum += weights[j]! * getElement(values, value);
+    const start = starts ? getElement(starts, row) : 0;
+    const end = ends ? getElement(ends, row) : own + 1;
+    if (start < 0 || end > capacity) {
+      throw new RangeError(`Cannot attend to rows ${start} to ${end}: there are ${capacity}`);
     }
-    setElement(out, (row * heads + head) * valueWidth + i, sum / total);
-  }
+    const first = window > 0 ? Math.max(start, own - window + 1) : start;
+    const source = step ?? { k: cached(1, row, end), v: cached(2, row, end) };
+    return { first, end, own, start, ...source };
+  };
+  return { q: operand(q, 0), v: { layout }, keys: capacity, seenBy };
 }
 
-interface AttentionShape {
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly width: number;
-  readonly valueWidth: number;
+/** The first rows of a cache. */
+function headOf({ dtype, shape, data }: HostTensor, rows: number): HostTensor {
+  const [, count, width] = shape as [number, number, number];
+  const part = (data as Float32Array).subarray(0, Math.max(0, rows) * count * width);
+  return { dtype, shape: [rows, count, width], data: part };
 }
 
-const CAPACITY = 150;
-// [position, slot] of each row: one token, a chunk, two sessions at once, the cache's last row.
-const STEPS = [
-  [],
-  [[0, 0]],
-  [[0, 0], [1, 0], [2, 0], [3, 0], [4, 0], [5, 0], [6, 0]],
-  [[70, 1], [4, 0], [71, 1]],
-  [[CAPACITY - 1, 1]],
-] as const;
-
-function attentionCases(random: CaseRandom): OpCase[] {
-  const shapes: readonly AttentionShape[] = [
-    { heads: 8, kvHeads: 8, width: 16, valueWidth: 16 },
-    { heads: 8, kvHeads: 2, width: 64, valueWidth: 64 },
-    { heads: 3, kvHeads: 1, width: 20, valueWidth: 12 },
-  ];
-  const plain = shapes.flatMap((shape) =>
-    STEPS.flatMap((rows) =>
-      ([[0, 0, "f32"], [3, 0, "f16"], [64, 20, "f16"]] as const).map((
-        [window, softcap, dtype],
-      ) => ({
-        name: `${shape.heads}/${shape.kvHeads} heads of ${shape.width}, ${dtype}, rows at ${
-          rows.map(([position]) => position).join(" ")
-        }, window ${window}, softcap ${softcap}`,
-        inputs: attentionInputs(random, shape, rows, dtype),
-        attributes: { scale: shape.width ** -0.5, window, softcap },
-      }))
-    )
-  );
-  return [...plain, ...halfCases(random), ...biasedCases(random), ...blockCases(random)];
-}
-
-// Keys and values in float16: every number of queries that has a loop of its own, groups of more, and sizes of whole
-// and of broken steps of the channels that such a loop takes.
-function halfCases(random: CaseRandom): OpCase[] {
-  return ([[1, 64, 32], [2, 128, 20], [3, 80, 64], [4, 68, 72], [6, 64, 36], [9, 24, 8]] as const)
-    .flatMap(([group, width, valueWidth]) =>
-      STEPS.map((rows) => {
-        const shape = { heads: 3 * group, kvHeads: 3, width, valueWidth };
-        return {
-          name: `${3 * group}/3 heads of ${width}, f16, rows at ${
-            rows.map(([position]) => position).join(" ")
-          }`,
-          inputs: attentionInputs(random, shape, rows, "f16"),
-          attributes: { scale: width ** -0.5, window: 0, softcap: 0 },
-        };
-      })
+/** Queries ready to be attended with; keys and values go to the caches. */
+function rotateAndStore(given: Given, { outputs: [out], attributes, stateOf }: Call): HostTensor {
+  const { q: qkv, k: keys, table, query_norm, key_norm, new_k, new_v, positions, slots } = given;
+  const [capacity, groups, width] = keys!.shape as [number, number, number];
+  const count = out!.shape[1]! / width, style = attributes.style as "half" | "interleaved";
+  const queries = headsOf(qkv!, 0, count, width);
+  const fresh = new_k ? headsOf(new_k, 0, groups, width) : headsOf(qkv!, count, groups, width);
+  const read = new_v
+    ? headsOf(new_v, 0, groups, width)
+    : headsOf(qkv!, count + groups, groups, width);
+  if (query_norm) rmsNormRows(queries, query_norm, queries, attributes);
+  if (key_norm) rmsNormRows(fresh, key_norm, fresh, attributes);
+  for (const rows of [queries, fresh]) rotateHeads(rows, table!, rows, style);
+  for (let row = 0; row < qkv!.shape[0]!; row++) {
+    const position = getElement(positions!, row), slot = getElement(slots!, row);
+    [fresh, read].forEach((rows, i) =>
+      writeCacheRow(stateOf(1 + i, slot), { position, capacity, rows, row })
     );
+  }
+  return queries;
 }
 
-// Keys and values in blocks, for every number of queries that has a loop of its own.
-function blockCases(random: CaseRandom): OpCase[] {
-  return [1, 2, 3, 4, 6].flatMap((group) =>
-    STEPS.flatMap((rows) =>
-      ([[0, 0], [40, 20]] as const).map(([window, softcap]) => {
-        const shape = { heads: 2 * group, kvHeads: 2, width: 64, valueWidth: 32 };
-        return {
-          name: `${2 * group}/2 heads, q8_0, rows at ${
-            rows.map(([position]) => position).join(" ")
-          }, window ${window}, softcap ${softcap}`,
-          inputs: attentionInputs(random, shape, rows, "q8_0"),
-          attributes: { scale: shape.width ** -0.5, window, softcap },
-        };
-      })
-    )
-  );
-}
-
-// Sinks, slopes and both, where they matter: over several blocks and segments, with windows.
-function biasedCases(random: CaseRandom): OpCase[] {
-  const shape = { heads: 6, kvHeads: 2, width: 16, valueWidth: 8 };
-  return STEPS.flatMap((rows) =>
-    ([["sinks", "f32", 0], ["slopes", "f16", 0], ["both", "f16", 40]] as const).map((
-      [name, dtype, window],
-    ) => ({
-      name: `${name}, ${dtype}, rows at ${rows.map(([position]) => position).join(" ")}`,
-      inputs: [
-        ...attentionInputs(random, shape, rows, dtype),
-        name === "slopes" ? undefined : random.weight("F32", [shape.heads]),
-        name === "sinks" ? undefined : {
-          role: "constant" as const,
-          dtype: "f32" as const,
-          shape: [shape.heads],
-          data: Float32Array.from({ length: shape.heads }, (_, h) => 2 ** -(h + 1)),
-        },
-      ],
-      attributes: { scale: shape.width ** -0.5, window, softcap: 0 },
-    }))
-  );
-}
-
-function attentionInputs(
-  random: CaseRandom,
-  { heads, kvHeads, width, valueWidth }: AttentionShape,
-  rows: readonly (readonly [number, number])[],
-  dtype: StateType,
-): CaseInput[] {
-  const state = (channels: number): CaseInput => ({
-    role: "state",
-    dtype,
-    shape: [CAPACITY, kvHeads, channels],
-    slots: [0, 1].map(() => random.normal(CAPACITY * kvHeads * channels)),
-  });
-  return [
-    random.input([rows.length, heads, width]),
-    state(width),
-    state(valueWidth),
-    random.indices(rows.map(([position]) => position)),
-    random.indices(rows.map(([, slot]) => slot)),
-  ];
+/** A copy of `count` heads of every row. */
+function headsOf(qkv: HostTensor, first: number, count: number, width: number): HostTensor {
+  const [rows, columns] = qkv.shape as [number, number];
+  const data = new Float32Array(rows * count * width);
+  for (let row = 0; row < rows; row++) {
+    for (let i = 0; i < count * width; i++) {
+      data[row * count * width + i] = getElement(qkv, row * columns + first * width + i);
+    }
+  }
+  return { dtype: "f32", shape: [rows, count, width], data };
 }

@@ -1,10 +1,9 @@
 // kv_append: writes new keys or values into the cache at their positions, in place (spec TL-12). Each
 // row names the slot (session) whose cache it goes to. Floats are rounded to the cache's type here.
 
-import { DeviceError } from "../../errors.ts";
-import { CACHE_TYPES, checkCache, writeQ8Cache } from "../cache_rows.ts";
+import { CACHE_TYPES, checkCache, writeCacheRow } from "../cache_rows.ts";
 import { defineOp } from "../define_op.ts";
-import { getElement, setElement } from "../host_tensor.ts";
+import { getElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
 import { rowsOfHeads } from "../row_cut.ts";
 import { checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
@@ -29,30 +28,13 @@ export const kvAppend: OpRecord = defineOp({
   },
   rowwise: ({ inputs: [, x] }) => rowsOfHeads(x!, [1]),
   reference({ inputs: [cache, x, positions, slots], stateOf }) {
-    const [capacity, heads, width] = cache!.shape as [number, number, number];
     for (let row = 0; row < x!.shape[0]!; row++) {
-      const position = getElement(positions!, row);
-      if (position < 0 || position >= capacity) {
-        throw new RangeError(`Cannot append at position ${position}: the cache holds ${capacity}`);
-      }
       const target = stateOf(0, getElement(slots!, row));
-      if (cache!.dtype === "q8_0") {
-        const values = Float32Array.from(
-          { length: heads * width },
-          (_, i) => getElement(x!, row * heads * width + i),
-        );
-        values.forEach(checkQ8);
-        writeQ8Cache(target, position * heads * width, values);
-        continue;
-      }
-      for (let i = 0; i < heads * width; i++) {
-        const value = getElement(x!, row * heads * width + i);
-        if (cache!.dtype === "f16") checkHalf(value);
-        setElement(target, position * heads * width + i, value);
-      }
+      const position = getElement(positions!, row);
+      writeCacheRow(target, { position, capacity: cache!.shape[0]!, rows: x!, row });
     }
   },
-  inPlace: { 0: 0 },
+  inPlace: () => ({ 0: 0 }),
   cases: (random) => [
     {
       name: "f16, halfway between two values",
@@ -92,22 +74,3 @@ export const kvAppend: OpRecord = defineOp({
   ],
   tolerance: { ofLargest: 0, reason: "a copy, or one rounding to nearest even" },
 });
-
-// 65520 is the least number that rounds to infinity.
-function checkHalf(value: number): void {
-  if (Math.abs(value) < 65520) return;
-  throw new DeviceError(`Cannot store ${value} as float16: it is beyond 65504 or not a number`, {
-    remedy: "Use a float32 cache",
-  });
-}
-
-// 127 times that.
-function checkQ8(value: number): void {
-  if (Math.abs(value) < 127 * 65520) return;
-  throw new DeviceError(
-    `Cannot store ${value} as Q8_0: its scale is beyond 65504 or not a number`,
-    {
-      remedy: "Use a float32 cache",
-    },
-  );
-}

@@ -237,8 +237,8 @@ Deno.test("heads may lie in rows or in planes", () => {
     const [split] = run("reshape", [x], { shape });
     return run("transpose", [{ ...split, data: x.data }], { perm: [0, 2, 1, 3] })[0];
   };
-  const [rows] = run("scaled_attention", [q, k, v], HEADS);
-  const [apart] = run("scaled_attention", [planes(q, 4), planes(k, 2), planes(v, 2)], HEADS);
+  const [rows] = run("attention", [q, k, v], HEADS);
+  const [apart] = run("attention", [planes(q, 4), planes(k, 2), planes(v, 2)], HEADS);
   assertClose(planes(rows, 4), apart);
 });
 
@@ -246,17 +246,17 @@ Deno.test("causality, windows and key counts are masks", () => {
   const q = normal([1, 4, 32], 1), k = normal([1, 6, 16], 2), v = normal([1, 6, 16], 3);
   const masked = (sees: (row: number, key: number) => boolean) => {
     const mask = tensor([4, 6], (i) => Number(sees(Math.floor(i / 6), i % 6)), "bool");
-    return run("scaled_attention", [q, k, v, mask], HEADS)[0];
+    return run("attention", [q, k, v, mask], HEADS)[0];
   };
   const causal = { ...HEADS, causal: true, offset: 2 };
-  assertClose(run("scaled_attention", [q, k, v], causal)[0], masked((r, j) => j <= r + 2));
+  assertClose(run("attention", [q, k, v], causal)[0], masked((r, j) => j <= r + 2));
   assertClose(
-    run("scaled_attention", [q, k, v], { ...causal, window: 2 })[0],
+    run("attention", [q, k, v], { ...causal, window: 2 })[0],
     masked((r, j) => j <= r + 2 && j > r),
   );
   const counts = tensor([1], () => 4, "i64");
   assertClose(
-    run("scaled_attention", [q, k, v, undefined, counts], HEADS)[0],
+    run("attention", [q, k, v, undefined, counts], HEADS)[0],
     masked((_, j) => j < 4),
   );
 });
@@ -264,7 +264,7 @@ Deno.test("causality, windows and key counts are masks", () => {
 Deno.test("a row that sees no key gives zeros, not NaN", () => {
   const x = normal([1, 2, 16], 1), mask = tensor([2, 2], (i) => Number(i > 1), "bool");
   const attributes = { q_heads: 2, kv_heads: 2, scale: 1 };
-  const [y] = run("scaled_attention", [x, x, x, mask], attributes);
+  const [y] = run("attention", [x, x, x, mask], attributes);
   for (let i = 0; i < 16; i++) assertEquals(getElement(y, i), 0);
   assert(getElement(y, 16) !== 0);
 });
@@ -377,7 +377,7 @@ Deno.test("what does not fit is refused with the numbers that disagree", () => {
   refused("conv", [x, normal([2, 3, 5, 5], 2)], {}, "a window of 5 does not fit");
   refused("conv", [x, normal([2, 3, 1, 1], 2)], { strides: [1] }, "strides has 1 entries");
   refused("group_norm", [x], { groups: 2, epsilon: 0 }, "must be a multiple of 2 groups");
-  refused("scaled_attention", [normal([1, 2, 9], 1), normal([1, 2, 9], 1), normal([1, 2, 9], 1)], {
+  refused("attention", [normal([1, 2, 9], 1), normal([1, 2, 9], 1), normal([1, 2, 9], 1)], {
     ...{ q_heads: 3, kv_heads: 2, scale: 1 },
   }, "must be a multiple of 2 heads");
 });

@@ -3,6 +3,7 @@
 // references (tests/ops_test.ts).
 
 import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
+import { attentionList } from "../attention_inputs.ts";
 import { DeviceError } from "../../errors.ts";
 import { erf } from "../activations.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../host_tensor.ts";
@@ -230,13 +231,12 @@ function attend(position: number, attributes: Attributes, slot = 0): HostTensor 
   const bySlot = (tensor: Tensor) => slot === 0 ? [host(tensor)] : [empty(tensor), host(tensor)];
   return run(
     "attention",
-    [
-      { shape: [1, 2, 2], data: [1, 0.5, -1, 2] },
-      KEYS,
-      VALUES,
-      { shape: [1], data: [position], dtype: "i32" },
-      { shape: [1], data: [slot], dtype: "i32" },
-    ],
+    attentionList<Tensor>({
+      q: { shape: [1, 2, 2], data: [1, 0.5, -1, 2] },
+      ...{ k: KEYS, v: VALUES },
+      positions: { shape: [1], data: [position], dtype: "i32" },
+      slots: { shape: [1], data: [slot], dtype: "i32" },
+    }),
     { scale: 0.7, ...attributes },
     { 1: bySlot(KEYS), 2: bySlot(VALUES) },
   );

@@ -58,6 +58,6 @@ export const reshape: OpRecord = defineOp({
     return [{ dtype: x.dtype, shape }];
   },
   reference() {},
-  inPlace: { 0: 0 },
+  inPlace: () => ({ 0: 0 }),
   view: true,
 });

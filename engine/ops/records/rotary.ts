@@ -10,7 +10,7 @@ import { mul, product } from "../../graph/dim/mod.ts";
 import { FLOATS, numbersOf } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
-import { heads, type Layout } from "../scaled_attention_rows.ts";
+import { heads, type Layout } from "../attention_rows.ts";
 import { checkInputCount, optionalInput, refuseMisfit, requireInput } from "../shape_rules.ts";
 
 /**

@@ -23,12 +23,12 @@ const SIDES: ReadonlyMap<number, string> = new Map([
 /** Takes transposes of heads into the attention between them. */
 export const absorbHeadLayout: Pass = definePass({
   name: "absorb_head_layout",
-  reads: { scaled_attention: WHOLE, transpose: ["perm"] },
+  reads: { attention: WHOLE, transpose: ["perm"] },
   run({ nodes, made, readers, outputs, rewrite }) {
     /** By the input. */
     const splits = new Map<Node, Map<number, Value>>();
     for (const node of nodes) {
-      if (node.op !== "scaled_attention" || node.attributes.scores !== "none") continue;
+      if (node.op !== "attention" || !isOfTensors(node)) continue;
       const sources = new Map([...SIDES.keys()].flatMap((i) => {
         const source = splitSource(node.inputs[i], made);
         return source ? [[i, source]] : [];
@@ -51,6 +51,10 @@ export const absorbHeadLayout: Pass = definePass({
     });
   },
 });
+
+function isOfTensors({ attributes }: Node): boolean {
+  return attributes.q_heads !== 0 && attributes.scores === "none";
+}
 
 /** The same for one sequence whose rows are the outermost dim (ChatGLM's caches). */
 function isSwapOfOne({ op, attributes, inputs: [x] }: Node): boolean {

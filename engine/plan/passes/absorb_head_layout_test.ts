@@ -40,7 +40,7 @@ function build({ q, k, v, read }: Layout): Graph {
     const flat = builder.input(name, [2, rows, 8 * heads], "f32");
     return one("transpose", [one("reshape", [flat], { shape: [2, rows, heads, 8] })], SWAP);
   };
-  const y = one("scaled_attention", [
+  const y = one("attention", [
     side("q", q, 4, S),
     side("k", k, 2, T),
     side("v", v, 2, T),
@@ -96,7 +96,7 @@ Deno.test("keys and values of one sequence may have their rows outermost", async
     one("transpose", [builder.input(name, [T, 1, 2, 8], "f32")], { perm: [1, 2, 0, 3] });
   const q = builder.input("q", [1, 4, S, 8], "f32");
   const attributes = { q_heads: 4, kv_heads: 2, scale: 0.3 };
-  builder.output("y", one("scaled_attention", [q, side("k"), side("v")], attributes));
+  builder.output("y", one("attention", [q, side("k"), side("v")], attributes));
   const before = builder.build();
   const after = deadCode.run(absorbHeadLayout.run(before, CONTEXT), CONTEXT);
   verify(after, getOp);

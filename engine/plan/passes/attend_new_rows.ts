@@ -7,22 +7,22 @@ import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Takes copies of caches out of the way of attention. */
 export const attendNewRows: Pass = definePass({
   name: "attend_new_rows",
   reads: {
-    scaled_attention: WHOLE,
+    attention: WHOLE,
     concat: ["axis"],
     reshape: ["shape"],
     append_rows: ["heads", "capacity"],
   },
-  run({ nodes, made, rewrite }) {
+  run({ nodes, made, rewrite }, { takes }) {
     const found = new Map<Node, Appended>();
     for (const node of nodes) {
-      const appended = node.op === "scaled_attention" ? match(node, made) : undefined;
-      if (appended) found.set(node, appended);
+      const appended = node.op === "attention" ? match(node, made) : undefined;
+      if (appended && takes(drafted(node, appended))) found.set(node, appended);
     }
     if (found.size === 0) return undefined;
     return rewrite(({ node, inputs, op, moved, copy }) => {
@@ -51,6 +51,13 @@ interface Cache {
   readonly inRows: { readonly axis: number } | undefined;
 }
 
+/** The node that is made; what becomes rows lies as it did. */
+function drafted(node: Node, { k, v, newRows }: Appended): NodeDraft {
+  const [q, , , mask, counts, sinks] = node.inputs;
+  const inputs = [q, k.past, v.past, mask, counts, sinks, k.rows, v.rows];
+  return { ...node, inputs, attributes: { ...node.attributes, new_rows: newRows } };
+}
+
 interface Appended {
   readonly k: Cache;
   readonly v: Cache;
@@ -59,7 +66,7 @@ interface Appended {
 
 function match(node: Node, made: ReadonlyMap<Value, Node>): Appended | undefined {
   const { inputs: [, keys, values, , counts, , newK], attributes } = node;
-  if (newK || attributes.scores !== "none") return undefined;
+  if (newK || attributes.q_heads === 0 || attributes.scores !== "none") return undefined;
   const before = concatenated(keys!, made), after = concatenated(values!, made);
   if (before && after && equal(newRowsOf(before), newRowsOf(after))) {
     return { k: before, v: after, newRows: "behind_all" };

@@ -42,7 +42,7 @@ function build(write: (w: Write) => Value): Graph {
 function concatenated({ op, planes }: Write): Value {
   const cache = (name: string) =>
     op("concat", [planes(`past_${name}`, 2, P), planes(name, 2, N)], { axis: 2 });
-  return op("scaled_attention", [planes("q", 4, N), cache("k"), cache("v")], {
+  return op("attention", [planes("q", 4, N), cache("k"), cache("v")], {
     ...HEADS,
     offset: P,
   });
@@ -58,7 +58,7 @@ function inRows({ builder, op }: Write, axis: 0 | 1): Value {
     return op("reshape", [all], { shape: [batch, add(P, N), 16] });
   };
   const q = builder.input("q", [batch, 4, N, 8], "f32");
-  return op("scaled_attention", [q, cache("k"), cache("v")], { ...HEADS, offset: P });
+  return op("attention", [q, cache("k"), cache("v")], { ...HEADS, offset: P });
 }
 
 function appended({ builder, op, planes }: Write): Value {
@@ -71,7 +71,7 @@ function appended({ builder, op, planes }: Write): Value {
     });
   };
   const q = builder.input("q", [2, N, 32], "f32");
-  return op("scaled_attention", [q, cache("k"), cache("v"), undefined, counts], {
+  return op("attention", [q, cache("k"), cache("v"), undefined, counts], {
     ...HEADS,
     from_end: true,
   });
@@ -105,7 +105,7 @@ for (const [name, write] of Object.entries(WRITTEN)) {
     const after = deadCode.run(attendNewRows.run(before, CONTEXT), CONTEXT);
     verify(after, getOp);
     const left = after.nodes.map(({ op }) => op).filter((op) => op !== "reshape");
-    assertEquals(left, ["scaled_attention"]);
+    assertEquals(left, ["attention"]);
     const wanted = await outputOf(before), got = await outputOf(after);
     assert(wanted.some((value) => value !== 0));
     wanted.forEach((value, i) => assertAlmostEquals(got[i]!, value, 1e-6));
@@ -117,7 +117,7 @@ Deno.test("a cache that the graph gives out is still made, and attention does no
   const [keys] = before.nodes.filter(({ op }) => op === "concat");
   const outputs = [...before.outputs, keys!.outputs[0]!];
   const after = deadCode.run(attendNewRows.run({ ...before, outputs }, CONTEXT), CONTEXT);
-  assertEquals(after.nodes.map(({ op }) => op), ["concat", "scaled_attention"]);
+  assertEquals(after.nodes.map(({ op }) => op), ["concat", "attention"]);
   assertEquals(after.nodes[1]!.inputs.slice(1, 3).map((value) => value!.role), ["input", "input"]);
 });
 
@@ -126,12 +126,12 @@ Deno.test("keys joined along another axis, or counted otherwise than appended, s
     const { op, planes } = w;
     const keys = (name: string) =>
       op("concat", [planes(`a_${name}`, 1, N), planes(`b_${name}`, 1, N)], { axis: 1 });
-    return op("scaled_attention", [planes("q", 4, N), keys("k"), keys("v")], HEADS);
+    return op("attention", [planes("q", 4, N), keys("k"), keys("v")], HEADS);
   });
   assertEquals(attendNewRows.run(wide, CONTEXT), wide);
   const counted = build(appended);
   const others = counted.nodes.map((node) =>
-    node.op === "scaled_attention" ? { ...node, inputs: node.inputs.slice(0, 4) } : node
+    node.op === "attention" ? { ...node, inputs: node.inputs.slice(0, 4) } : node
   );
   const graph = { ...counted, nodes: others };
   assertEquals(attendNewRows.run(graph, CONTEXT), graph);

@@ -5,7 +5,7 @@
 import { exactText } from "../../ops/exact_text.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import type { HostData } from "../../ops/op.ts";
-import { getOp } from "../../ops/mod.ts";
+import { changesState } from "../../ops/mod.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite } from "./rewrite.ts";
 
@@ -28,9 +28,8 @@ export const commonSubexpressions: Pass = {
       return known;
     };
     return rewrite(graph, ({ node, inputs, op, copy }) => {
-      const { inPlace, view } = getOp(node.op);
       // A change of a state happens as often as it is written.
-      if (inPlace && !view) return copy();
+      if (changesState(node)) return copy();
       const merged = inputs.map(first);
       const key = nodeKey(node, merged);
       // Each output of the graph has a name of its own, so it stays a value of its own.

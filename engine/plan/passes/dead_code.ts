@@ -1,7 +1,7 @@
 // dead_code: drops nodes that neither reach an output of the graph nor change a state.
 
 import type { Value } from "../../graph/graph.ts";
-import { getOp } from "../../ops/mod.ts";
+import { changesState } from "../../ops/mod.ts";
 import type { Pass } from "./pass.ts";
 
 /** Drops nodes without effect. */
@@ -11,9 +11,7 @@ export const deadCode: Pass = {
   run(graph) {
     const needed = new Set<Value>(graph.outputs);
     const kept = graph.nodes.toReversed().filter((node) => {
-      const { inPlace, view } = getOp(node.op);
-      const changesState = inPlace !== undefined && !view;
-      if (!changesState && !node.outputs.some((value) => needed.has(value))) return false;
+      if (!changesState(node) && !node.outputs.some((value) => needed.has(value))) return false;
       for (const value of node.inputs) if (value) needed.add(value);
       return true;
     });

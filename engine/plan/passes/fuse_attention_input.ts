@@ -1,22 +1,16 @@
 // fuse_attention_input: queries, keys and values come out of one product, and one op norms, rotates and stores them
 // (spec LF-6, MD-10), where the device has a kernel for that:
 //   attention(rope(q), append(K, rope(k)), append(V, v)) with q, k, v = matmul(x, …), viewed as heads
-//     → q, K, V = rope_append(matmul(x, [Q; K; V]), …); attention(q, K, V)
-//     → rope_attention(matmul(x, [Q; K; V]), …), where there is a kernel for that too
+//     → attention(matmul(x, [Q; K; V]), …) with a style of rotation
 // Queries and keys may be normalised head by head before they are rotated. Weights of different formats cannot be
-// joined: then the three products stay, and rope_append takes their results apart.
+// joined: then the three products stay, and attention takes their results apart.
 
-import { equal } from "../../graph/dim/mod.ts";
+import { add, type Dim, equal } from "../../graph/dim/mod.ts";
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
+import { attentionInputs, attentionList } from "../../ops/attention_inputs.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, sameShape, WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
-
-/** The form of an attention that norms, rotates and stores by itself. */
-export const attendedForms: ReadonlyMap<string, string> = new Map([
-  ["attention", "rope_attention"],
-  ["attention_q8", "rope_attention_q8"],
-]);
+import { definePass, type NodeDraft, type Pass } from "./pass.ts";
 
 /** What stands before an attention. */
 interface AttentionInput {
@@ -33,62 +27,60 @@ export const fuseAttentionInput: Pass = definePass({
   name: "fuse_attention_input",
   reads: {
     attention: WHOLE,
-    attention_q8: WHOLE,
     kv_append: [],
     matmul: [],
     reshape: ["shape"],
     rms_norm: ["epsilon", "base"],
     rope: ["style"],
   },
-  suits: ({ hasKernel }) => hasKernel("rope_append"),
-  run(context, { hasKernel }) {
+  suits: ({ hasKernel }) => hasKernel("attention"),
+  run(context, { takes }) {
     const matcher = createMatcher(context);
     const matches = new Map(context.nodes.flatMap((node) => {
-      const match = attendedForms.has(node.op) ? matcher(node) : undefined;
-      return match ? [[node, match]] : [];
+      const match = node.op === "attention" ? matcher(node) : undefined;
+      return match && takes(drafted(node, match)) ? [[node, match]] : [];
     }));
     // Appends change states, so they would outlive their readers: they are left out.
     const replaced = new Set([...matches.values()].flatMap(({ appends }) => appends));
     return context.rewrite(({ node, inputs, op, weight, moved, copy }) => {
       /** One product for all, of the same input. */
-      function joined(products: readonly Node[], name: string): Value[] {
+      function joined(products: readonly Node[], name: string): Value {
         const [first] = products as readonly [Node];
         const all = joinInputs(products, 1)!, bias = joinInputs(products, 2);
         const x = moved(first.inputs[0]!);
         const inputs = [x, weight(all.name, all), bias && weight(bias.name, bias)];
-        return op(first.op, inputs, {}, name);
+        return op(first.op, inputs, {}, name)[0]!;
       }
 
       if (replaced.has(node)) return [inputs[0]!];
       const match = matches.get(node);
       if (!match) return copy();
-      const { products, table, style, appends, norms } = match;
-      const [qkv, ...apart] = canJoin([...products])
-        ? joined(products, `${node.name}.qkv`)
-        : products.map(({ outputs }) => moved(outputs[0]!));
-      const [cacheOfKeys, , positions, slots] = appends[0].inputs;
-      const rotary = [
-        qkv,
-        moved(table),
-        moved(cacheOfKeys!),
-        moved(appends[1].inputs[0]!),
-        moved(positions!),
-        moved(slots!),
-        ...norms.map((norm) => norm && moved(norm.inputs[1]!)),
-        ...apart,
-      ];
-      const rope = { style, ...attributesOf(norms) };
-      const form = attendedForms.get(node.op)!;
-      if (hasKernel(form)) {
-        const keysAndValues = apart.length > 0 ? [] : [undefined, undefined];
-        const attend = [...rotary, ...keysAndValues, ...inputs.slice(5)];
-        return op(form, attend, { ...rope, ...node.attributes }, node.name).slice(0, 1);
-      }
-      const heads = op("rope_append", rotary, rope, `${node.name}.rope_append`);
-      return op(node.op, [...heads, ...inputs.slice(3)], node.attributes, node.name);
+      const draft = drafted(node, match), isJoined = canJoin([...match.products]);
+      const q = isJoined ? joined(match.products, `${node.name}.qkv`) : moved(draft.inputs[0]!);
+      const others = draft.inputs.slice(1).map((value) => value && moved(value));
+      return op(node.op, [q, ...others], draft.attributes, node.name).slice(0, 1);
     });
   },
 });
+
+/** The attention that an attention and what stands before it become; a joined product is not there yet. */
+function drafted(
+  node: Node,
+  { products, table, style, appends: [keys, values], norms }: AttentionInput,
+): NodeDraft {
+  const [q, new_k, new_v] = products.map(({ outputs }) => outputs[0]!) as [Value, Value, Value];
+  const columns = [q, new_k, new_v].reduce<Dim>((sum, { shape }) => add(sum, shape[1]!), 0);
+  const [query_norm, key_norm] = norms.map((norm) => norm?.inputs[1]);
+  const inputs = attentionList({
+    ...attentionInputs(node.inputs),
+    ...canJoin([...products])
+      ? { q: { ...q, shape: [q.shape[0]!, columns] } }
+      : { q, new_k, new_v },
+    ...{ k: keys.inputs[0], v: values.inputs[0], table, query_norm, key_norm },
+  });
+  const attributes = { ...node.attributes, ...attributesOf(norms), style };
+  return { op: node.op, inputs, outputs: node.outputs, attributes };
+}
 
 function attributesOf(norms: readonly (Node | undefined)[]): Attributes {
   const norm = norms.find((candidate) => candidate !== undefined);
@@ -120,7 +112,8 @@ function createMatcher(
   }
 
   return (attention) => {
-    const [q, k, v, positions, slots] = attention.inputs;
+    const { q, k, v, positions, slots, starts, ends, bias } = attentionInputs(attention.inputs);
+    if (!positions || !slots || starts || ends || bias) return undefined;
     const query = rotated(q);
     const keys = sole(k, "kv_append"), values = sole(v, "kv_append");
     const key = rotated(keys?.inputs[1]);

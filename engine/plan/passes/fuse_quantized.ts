@@ -17,10 +17,12 @@ const FORMS: Readonly<Record<string, (node: Node) => Form | undefined>> = {
   activation: ({ attributes: { kind } }) => ({ op: "quantize", attributes: { activation: kind! } }),
   // The same for attention, where no group is of two heads.
   attention: ({ inputs: [, , values], attributes }) =>
-    (values!.shape[2] as number) % Q8_GROUP === 0 ? { op: "attention_q8", attributes } : undefined,
+    attributes.q_heads === 0 && (values!.shape[2] as number) % Q8_GROUP === 0
+      ? inQ8({ op: "attention", attributes })
+      : undefined,
 };
 
-function inQ8({ op, attributes }: Node): Form {
+function inQ8({ op, attributes }: Form): Form {
   return { op, attributes: { ...attributes, to: "q8" } };
 }
 

@@ -10,15 +10,15 @@ import type { Node, Value } from "../../graph/graph.ts";
 import { floatElements, isKnownFloat } from "./computed_weights.ts";
 import { isJoinable, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
 
 /** Joins what attentions read. */
 export const joinAttentionProducts: Pass = definePass({
   name: "join_attention_products",
-  reads: { scaled_attention: WHOLE, reshape: ["shape"], matmul: ["rounded"] },
-  suits: ({ hasKernel }) => hasKernel("scaled_attention"),
-  run(context) {
-    const found = findProducts(context);
+  reads: { attention: WHOLE, reshape: ["shape"], matmul: ["rounded"] },
+  suits: ({ hasKernel }) => hasKernel("attention"),
+  run(context, { takes }) {
+    const found = findProducts(context, takes);
     if (found.size === 0) return undefined;
     return context.rewrite(({ node, inputs, op, weight, constant, moved, copy }) => {
       const products = found.get(node);
@@ -40,11 +40,14 @@ export const joinAttentionProducts: Pass = definePass({
   },
 });
 
-function findProducts(context: MatchContext): Map<Node, readonly Node[]> {
+function findProducts(
+  context: MatchContext,
+  takes: PassContext["takes"],
+): Map<Node, readonly Node[]> {
   const found = new Map<Node, readonly Node[]>();
   for (const node of context.nodes) {
-    if (node.op !== "scaled_attention" || node.attributes.scores !== "none") continue;
-    if (node.inputs[6] || node.inputs[7]) continue;
+    if (node.op !== "attention" || node.attributes.q_heads === 0) continue;
+    if (node.attributes.scores !== "none" || node.inputs[6] || node.inputs[7]) continue;
     const heads = node.inputs.slice(0, 3);
     if (!heads.every((value) => value?.shape.length === 3)) continue;
     const [q, k, v] = heads as [Value, Value, Value];
@@ -52,7 +55,11 @@ function findProducts(context: MatchContext): Map<Node, readonly Node[]> {
       [k, v].every(({ shape }) => equal(shape[axis]!, q.shape[axis]!))
     );
     const products = heads.flatMap((value) => productOf(value!, context) ?? []);
-    if (isOneSequence && products.length === 3 && fit(products, node)) found.set(node, products);
+    if (!isOneSequence || products.length !== 3 || !fit(products, node)) continue;
+    const columns = products.reduce((sum, { inputs }) => sum + (inputs[1]!.shape[0] as number), 0);
+    const packed = draftValue({ dtype: q.dtype, shape: [...q.shape.slice(0, 2), columns] });
+    const inputs = [packed, undefined, undefined, ...node.inputs.slice(3)];
+    if (takes(draftOf(node.op, inputs, node.attributes))) found.set(node, products);
   }
   return found;
 }

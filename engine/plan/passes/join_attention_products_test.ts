@@ -64,7 +64,7 @@ function build(given: Projections): Graph {
     return one(`${name}.rows`, "reshape", [split], { shape: [B, T, rows] });
   }) as [Value, Value, Value];
   const attributes = { q_heads: 4, kv_heads: kvHeads, scale: 0.25 };
-  builder.output("y", one("attention", "scaled_attention", [q, k, v], attributes));
+  builder.output("y", one("attention", "attention", [q, k, v], attributes));
   if (readTwice) builder.output("v", one("scaled", "scale", [v], { factor: 2 }));
   return builder.build();
 }

@@ -1,5 +1,5 @@
 // recognize_attention: softmax(q·kᵀ·scale + mask)·v written as products, a softmax and what stands between
-// becomes one scaled_attention, so that scores are never stored (spec TL-8; without them the arena of a
+// becomes one attention, so that scores are never stored (spec TL-8; without them the arena of a
 // diffusion net is a tenth). Scales may stand on q, on k or on the product; k may come transposed in any way;
 // heads that were repeated for grouped queries are taken as they were before. A row that sees nothing gives
 // zeros, which is what a safe softmax is for; a plain one would give NaN there.
@@ -17,7 +17,7 @@ import {
   soleMaker,
 } from "./match.ts";
 import { softmaxOf } from "./match_softmax.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { definePass, draftOf, type NodeDraft, type Pass } from "./pass.ts";
 import type { Visit } from "./rewrite.ts";
 
 /** Makes one op of attention that is written out. */
@@ -35,12 +35,12 @@ export const recognizeAttention: Pass = definePass({
     unary: ["kind"],
     where: [],
   },
-  suits: ({ hasKernel }) => hasKernel("scaled_attention"),
-  run(context) {
+  suits: ({ hasKernel }) => hasKernel("attention"),
+  run(context, { takes }) {
     const found = new Map<Node, Attention>();
     for (const node of context.nodes) {
       const attention = match(node, context);
-      if (attention) found.set(node, attention);
+      if (attention && takes(drafted(attention))) found.set(node, attention);
     }
     if (found.size === 0) return undefined;
     return context.rewrite((visit) => {
@@ -171,14 +171,18 @@ function sameBatches(q: Value, v: Value): boolean {
   return v.shape.length === 4 && equal(q.shape[0]!, v.shape[0]!);
 }
 
-function build({ node, op, moved }: Visit, attention: Attention): readonly Value[] {
+/** The node that is made; keys that are still to be turned are not there yet. */
+function drafted(attention: Attention): NodeDraft {
   const { q, k: { value, perm }, v, mask, scale, heads, kvHeads, unseen } = attention;
-  const source = moved(value);
+  const k = perm ? { ...value, shape: perm.map((axis) => value.shape[axis]!) } : value;
+  const attributes = { q_heads: heads, kv_heads: kvHeads, scale, unseen };
+  return draftOf("attention", [q, k, v, mask], attributes);
+}
+
+function build({ node, op, moved }: Visit, attention: Attention): readonly Value[] {
+  const { k: { value, perm } } = attention, source = moved(value);
   const k = perm ? op("transpose", [source], { perm }, `${node.name}.k`)[0]! : source;
-  return op(
-    "scaled_attention",
-    [moved(q), k, moved(v), mask && moved(mask)],
-    { q_heads: heads, kv_heads: kvHeads, scale, unseen },
-    node.name,
-  );
+  const draft = drafted(attention);
+  const inputs = draft.inputs.map((input, i) => i === 1 ? k : input && moved(input));
+  return op(draft.op, inputs, draft.attributes, node.name);
 }

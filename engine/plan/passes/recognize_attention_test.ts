@@ -53,7 +53,7 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
       const scores = one("matmul_nd", [q, one("mul", [k, number(0.7)])]);
       return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), input("v", [1, 4, T, 6])]);
     },
-    left: ["transpose", "scaled_attention"],
+    left: ["transpose", "attention"],
   },
   "a quotient and a mask on the scores": {
     write({ one, number, input }) {
@@ -63,7 +63,7 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
       const masked = one("add", [input("mask", [1, 1, S, T]), divided]);
       return one("matmul_nd", [one("softmax", [masked], { axis: -1 }), input("v", [1, 2, T, 8])]);
     },
-    left: ["scaled_attention"],
+    left: ["attention"],
   },
   "a safe softmax, k transposed without heads": {
     write({ one, number, input }) {
@@ -79,7 +79,7 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
       const safe = one("where", [nothing, number(0), weights]);
       return one("matmul_nd", [safe, input("v", [2, 3, T, 8])]);
     },
-    left: ["scaled_attention"],
+    left: ["attention"],
   },
   "heads repeated for grouped queries": {
     write({ one, input }) {
@@ -93,7 +93,7 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
       const scores = one("matmul_nd", [input("q", [1, 6, S, 8]), turned]);
       return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), v]);
     },
-    left: ["scaled_attention"],
+    left: ["attention"],
   },
 };
 

@@ -10,13 +10,13 @@ import { definePass, type Pass } from "./pass.ts";
 /** Takes the repetition of heads out of the way of attention. */
 export const ungroupHeads: Pass = definePass({
   name: "ungroup_heads",
-  reads: { scaled_attention: WHOLE, reshape: ["shape"], expand: ["shape"] },
+  reads: { attention: WHOLE, reshape: ["shape"], expand: ["shape"] },
   run(context) {
     const found = new Map<Node, { readonly k: Value; readonly v: Value }>();
     for (const node of context.nodes) {
-      const { op, inputs: [, keys, values, , , , newKeys] } = node;
-      if (op !== "scaled_attention" || newKeys) continue;
-      const k = ungrouped(keys!, context).base, v = ungrouped(values!, context).base;
+      const { op, inputs: [, keys, values, , , , newKeys], attributes } = node;
+      if (op !== "attention" || attributes.q_heads === 0 || !keys || !values || newKeys) continue;
+      const k = ungrouped(keys, context).base, v = ungrouped(values, context).base;
       if (k !== keys && v !== values && equal(k.shape[1]!, v.shape[1]!)) found.set(node, { k, v });
     }
     if (found.size === 0) return undefined;

@@ -1,11 +1,12 @@
-// write_out_attention: what recognize_attention does, the other way round, for a device without a kernel for the whole:
-//   scaled_attention(q, k, v, mask)  →  softmax(q·kᵀ·scale + mask)·v
+// write_out_attention: what recognize_attention does, the other way round, where a device has no kernel for the whole,
+// because scores are results too or heads are too wide:
+//   attention(q, k, v, mask)  →  softmax(q·kᵀ·scale + mask)·v
 // so that products and softmax run where everything around them does. Left out: counts of valid keys, sinks, windows,
 // keys beside a cache or packed with queries, and causal rows of sizes that are not known.
 
 import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { heads, type Layout } from "../../ops/scaled_attention_rows.ts";
+import { heads, type Layout } from "../../ops/attention_rows.ts";
 import { definePass, type Pass } from "./pass.ts";
 import type { Visit } from "./rewrite.ts";
 
@@ -18,14 +19,16 @@ const PARTS = ["matmul_nd", "softmax", "binary", "where", "reduce", "transpose"]
 export const writeOutAttention: Pass = definePass({
   name: "write_out_attention",
   reads: {
-    scaled_attention: [
+    attention: [
       ...["q_heads", "kv_heads", "scale", "softcap", "causal", "offset", "from_end", "scores"],
       "unseen",
     ],
   },
-  suits: ({ hasKernel }) => !hasKernel("scaled_attention") && PARTS.every(hasKernel),
-  run({ nodes, rewrite }) {
-    const plain = new Set(nodes.filter(isPlain));
+  suits: ({ hasKernel }) => PARTS.every((op) => hasKernel(op)),
+  run({ nodes, rewrite }, { takes }) {
+    const plain = new Set(
+      nodes.filter((node) => node.op === "attention" && !takes(node)).filter(isPlain),
+    );
     if (plain.size === 0) return undefined;
     return rewrite((visit) => plain.has(visit.node) ? writeOut(visit) : visit.copy());
   },
@@ -48,7 +51,7 @@ function sizesOf({ inputs: [q, k, v], attributes }: Node): Sizes {
 
 function isPlain(node: Node): boolean {
   const { inputs: [q, k, v, mask, ...others], attributes } = node;
-  if (!k || !v || others.some((value) => value)) return false;
+  if (attributes.q_heads === 0 || !k || !v || others.some((value) => value)) return false;
   if (![q!, k, v].every(({ dtype }) => dtype === "f32")) return false;
   const { q: { rows }, k: { rows: keys } } = sizesOf(node);
   if (attributes.causal) {

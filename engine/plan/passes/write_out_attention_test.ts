@@ -3,7 +3,7 @@ import { createCaseRandom } from "../../ops/case_random.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { OpCase } from "../../ops/op_case.ts";
 import { getOp } from "../../ops/mod.ts";
-import { attentionCases } from "../../ops/scaled_attention_cases.ts";
+import { tensorCases } from "../../ops/attention_tensor_cases.ts";
 import { verify } from "../../graph/verify.ts";
 import { caseGraph } from "../../run/case_graph.ts";
 import { plan } from "../planner.ts";
@@ -13,8 +13,8 @@ import { writeOutAttention } from "./write_out_attention.ts";
 
 const CONTEXT: PassContext = {
   precision: "exact",
-  takes: () => true,
-  hasKernel: (op) => op !== "scaled_attention",
+  takes: ({ op }) => op !== "attention",
+  hasKernel: () => true,
 };
 
 const random = createCaseRandom(3);
@@ -62,13 +62,13 @@ async function outputsOf(graph: Graph, { inputs }: OpCase): Promise<readonly num
 
 Deno.test("attention that is written out gives what it gave", async () => {
   const written = new Set<string>();
-  for (const opCase of [...attentionCases(random), ...OWN]) {
-    const before = caseGraph("scaled_attention", opCase);
+  for (const opCase of [...tensorCases(random), ...OWN]) {
+    const before = caseGraph("attention", opCase);
     const after = writeOutAttention.run(before, CONTEXT);
     if (after === before) continue;
     verify(after, getOp);
     written.add(opCase.name);
-    assert(after.nodes.every(({ op }) => op !== "scaled_attention"));
+    assert(after.nodes.every(({ op }) => op !== "attention"));
     const wanted = await outputsOf(before, opCase), given = await outputsOf(after, opCase);
     assertEquals(given.length, wanted.length);
     given.forEach((value, i) =>
@@ -90,9 +90,9 @@ Deno.test("attention that is written out gives what it gave", async () => {
 });
 
 Deno.test("attention stays whole where it has a kernel, or counts keys, or looks through a window", () => {
-  for (const opCase of attentionCases(random)) {
-    const graph = caseGraph("scaled_attention", opCase);
-    assertEquals(writeOutAttention.run(graph, { ...CONTEXT, hasKernel: () => true }), graph);
+  for (const opCase of tensorCases(random)) {
+    const graph = caseGraph("attention", opCase);
+    assertEquals(writeOutAttention.run(graph, { ...CONTEXT, takes: () => true }), graph);
     if (/window|valid|one tensor|behind/.test(opCase.name)) {
       assertEquals(writeOutAttention.run(graph, CONTEXT), graph, opCase.name);
     }

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { attentionList } from "../../ops/attention_inputs.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { gpuWith, testGpu } from "../../../tests/support/gpu_cases.ts";
 import type { Gpu } from "../../../gpu/gpu.ts";
@@ -39,14 +40,14 @@ function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }
   });
   return {
     name: `${rows.length} rows`,
-    inputs: [
-      random.input([rows.length, heads, width]),
-      state(width),
-      state(valueWidth),
-      random.indices(rows.map(([position]) => position)),
-      random.indices(rows.map(([, slot]) => slot)),
-      with_.sinks ? random.weight("F32", [heads]) : undefined,
-      with_.slopes
+    inputs: attentionList<CaseInput>({
+      q: random.input([rows.length, heads, width]),
+      k: state(width),
+      v: state(valueWidth),
+      positions: random.indices(rows.map(([position]) => position)),
+      slots: random.indices(rows.map(([, slot]) => slot)),
+      sinks: with_.sinks ? random.weight("F32", [heads]) : undefined,
+      slopes: with_.slopes
         ? {
           role: "constant",
           dtype: "f32",
@@ -54,18 +55,17 @@ function attentionCase({ shape, dtype, rows, window = 0, softcap = 0, ...with_ }
           data: Float32Array.from({ length: heads }, (_, h) => 2 ** -(h + 1)),
         }
         : undefined,
-    ],
+    }),
     attributes: { scale: width ** -0.5, window, softcap },
   };
 }
 
 async function differs(
-  op: string,
   opCase: OpCase,
   kernel: string,
   gpu?: Gpu,
 ): Promise<string | undefined> {
-  const record = ops.get(op)!;
+  const record = ops.get("attention")!;
   const expected = await runCase(createReferenceBackend(), record, opCase);
   const backend = createGpuBackend({ gpu: gpu ?? await testGpu() });
   return difference(await runCase(backend, record, opCase, kernel), expected, record.tolerance!);
@@ -121,7 +121,7 @@ for (const [i, [name, step]] of CASES.entries()) {
     const { capabilities: { subgroupSize } } = await testGpu();
     const style = canWalk(shape, subgroupSize) ? STYLES[i % 2]! : "workgroup";
     assertEquals(
-      await differs("attention", attentionCase(step), `gpu_attention_${style}`),
+      await differs(attentionCase(step), `gpu_attention_${style}`),
       undefined,
     );
   });
@@ -132,7 +132,7 @@ gpuTest("GPU attention takes smaller tiles where there is less workgroup memory"
   for (const rows of [CHUNK.slice(0, 12), CHUNK.slice(0, 2)]) {
     const step: Step = { shape: [4, 1, 256, 256], dtype: "f16", rows };
     const kernel = "gpu_attention_workgroup";
-    assertEquals(await differs("attention", attentionCase(step), kernel, gpu), undefined);
+    assertEquals(await differs(attentionCase(step), kernel, gpu), undefined);
   }
 });
 
@@ -146,17 +146,16 @@ gpuTest("spans of many rows are attended to by tiles, empty ones give zeros", as
   );
   const opCase: OpCase = {
     name: "sequences",
-    inputs: [
-      random.input([rows, heads, width]),
-      random.input([rows, heads, width]),
-      random.input([rows, heads, width]),
-      random.indices(starts),
-      random.indices(ends),
-      random.indices(starts.map((start, i) => i - start)),
-      undefined,
-      random.input([heads, 11]),
-    ],
+    inputs: attentionList({
+      q: random.input([rows, heads, width]),
+      k: random.input([rows, heads, width]),
+      v: random.input([rows, heads, width]),
+      starts: random.indices(starts),
+      ends: random.indices(ends),
+      positions: random.indices(starts.map((start, i) => i - start)),
+      bias: random.input([heads, 11]),
+    }),
     attributes: { scale: width ** -0.5 },
   };
-  assertEquals(await differs("span_attention", opCase, "gpu_span_attention_workgroup"), undefined);
+  assertEquals(await differs(opCase, "gpu_attention_workgroup"), undefined);
 });

@@ -4,6 +4,7 @@
 
 import { compile, type Dim, type DimEnv, symbol } from "../../graph/dim/mod.ts";
 import type { Value } from "../../graph/graph.ts";
+import { attentionInputs } from "../../ops/attention_inputs.ts";
 import type { GpuValues } from "./values.ts";
 import type { Plan } from "../../plan/plan.ts";
 
@@ -12,26 +13,18 @@ const REACH = "reach";
 /** Shorter contexts are not told apart. */
 const LEAST = 64;
 
-/** Where the positions of attentions stand among their inputs, and where the cache is. */
-/** Ops that look back, with the indices of their cache and their positions. */
-const ATTENTIONS: Readonly<Record<string, readonly [cache: number, positions: number]>> = {
-  attention: [1, 3],
-  attention_q8: [1, 3],
-  rope_attention: [2, 4],
-  rope_attention_q8: [2, 4],
-};
-
 /** Positions of the rows that attend, and the largest cache. */
 function positionsOf(
   { graph }: Plan,
 ): { readonly inputs: readonly Value[]; readonly capacity: number } {
   const found = graph.nodes.flatMap(({ op, inputs }) => {
-    const places = Object.hasOwn(ATTENTIONS, op) ? ATTENTIONS[op]! : undefined;
-    return places ? [places.map((index) => inputs[index]!)] : [];
+    if (op !== "attention") return [];
+    const { k, positions, slots, ends, bias } = attentionInputs(inputs);
+    return k && slots && positions && !ends && !bias ? [{ k, positions }] : [];
   });
-  const inputs = [...new Set(found.map(([, positions]) => positions!))];
+  const inputs = [...new Set(found.map(({ positions }) => positions))];
   const known = inputs.length > 0 && inputs.every(({ role }) => role === "input");
-  const capacity = Math.max(0, ...found.map(([cache]) => cache!.shape[0] as number));
+  const capacity = Math.max(0, ...found.map(({ k }) => k.shape[0] as number));
   return known ? { inputs, capacity } : { inputs: [], capacity: 0 };
 }
 

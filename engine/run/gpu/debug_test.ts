@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { attentionList } from "../../ops/attention_inputs.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { TOY, TOY_LIMITS, toyDecoder } from "../../../tests/support/toy_decoder.ts";
@@ -43,7 +44,8 @@ function cached(): Graph {
       {},
       name,
     )[0]!;
-  const inputs = [x, append("keys", x), append("values", v), positions, slots];
+  const caches = { k: append("keys", x), v: append("values", v) };
+  const inputs = attentionList({ q: x, ...caches, positions, slots });
   builder.output("logits", builder.op("attention", inputs, { scale: 1 }, "layer.7.attention")[0]!);
   return builder.build();
 }

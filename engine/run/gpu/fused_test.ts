@@ -21,9 +21,7 @@ const COUNTS: Readonly<Record<string, readonly [count: number, left?: RegExp]>> 
   glu: [5, /_f32$/],
   expert_matmul: [5],
   matmul: [4, /^gpu_matmul_(f32|q8)_/],
-  attention_q8: [6],
-  rope_attention: [7],
-  rope_attention_q8: [5],
+  attention: [12],
 };
 
 /** So many cases, evenly chosen. */

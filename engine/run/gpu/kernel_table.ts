@@ -2,12 +2,8 @@
 // run/kernel_choice.ts; an op without a line here runs on another device.
 
 import type { Capabilities } from "../../../gpu/kernel.ts";
-import {
-  gpuAttentionKernels,
-  gpuAttentionQ8Kernels,
-  gpuKvAppend,
-  gpuSpanTileKernels,
-} from "./lower/attention.ts";
+import { gpuKvAppend } from "./lower/append.ts";
+import { gpuAttentionKernels } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
@@ -27,7 +23,7 @@ import {
 import { gpuNllLossKernels } from "./lower/loss.ts";
 import { gpuExpertMatmulKernels, gpuMatmulKernels } from "./lower/matmul.ts";
 import { gpuFusedMatmulKernels } from "./lower/matmul_fused.ts";
-import { gpuRouteKernels, gpuSpanAttentionKernels } from "./lower/mixed.ts";
+import { gpuRouteKernels } from "./lower/route.ts";
 import {
   gpuConvKernels,
   gpuConvTransposeKernels,
@@ -39,8 +35,6 @@ import {
 } from "./lower/network.ts";
 import { gpuGluQ8Kernels, gpuQuantizeKernels, gpuRmsNormQ8Kernels } from "./lower/quantize.ts";
 import { gpuResizeKernels } from "./lower/resize.ts";
-import { gpuRopeAppendKernels } from "./lower/rope_append.ts";
-import { gpuRopeAttentionKernels, gpuRopeAttentionQ8Kernels } from "./lower/rope_attention.ts";
 import {
   gpuEmbedKernels,
   gpuJoinColumnsKernels,
@@ -80,7 +74,6 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   add: gpuBinaryKernels("add"),
   arg_reduce: gpuArgReduceKernels,
   attention: gpuAttentionKernels,
-  attention_q8: gpuAttentionQ8Kernels,
   batch_norm: gpuBatchNormKernels,
   binary: gpuBinaryAnyKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],
@@ -113,9 +106,6 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   resize: gpuResizeKernels,
   rms_norm: [...gpuRmsNormKernels, ...gpuRmsNormQ8Kernels],
   rope: gpuRopeKernels,
-  rope_append: gpuRopeAppendKernels,
-  rope_attention: gpuRopeAttentionKernels,
-  rope_attention_q8: gpuRopeAttentionQ8Kernels,
   rope_table: gpuRopeTableKernels,
   route: gpuRouteKernels,
   scale: gpuScaleKernels,
@@ -123,7 +113,6 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   slice: [gpuMoveKernel("gpu_slice_move")],
   softcap: gpuSoftcapKernels,
   softmax: gpuSoftmaxKernels,
-  span_attention: [...gpuSpanTileKernels, ...gpuSpanAttentionKernels],
   sparse_add: gpuSparseAddKernels,
   tile: [gpuMoveKernel("gpu_tile_move")],
   transpose: [gpuMoveKernel("gpu_transpose_move")],

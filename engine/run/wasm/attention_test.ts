@@ -1,10 +1,11 @@
 // Attention on contexts that are cut into segments, which the ops' own cases are too short for.
 
 import { assertEquals } from "@std/assert";
+import { attentionList } from "../../ops/attention_inputs.ts";
 import { createCaseRandom } from "../../ops/case_random.ts";
 import { symbol } from "../../graph/dim/mod.ts";
 import type { StateType } from "../../graph/graph.ts";
-import type { OpCase } from "../../ops/op_case.ts";
+import type { CaseInput, OpCase } from "../../ops/op_case.ts";
 import { getOp } from "../../ops/mod.ts";
 import { difference, runCase } from "../case_run.ts";
 import { createReferenceBackend } from "../reference/reference_backend.ts";
@@ -43,18 +44,18 @@ function attentionCase(shape: Shape): OpCase {
   });
   return {
     name: JSON.stringify(shape),
-    inputs: [
-      {
+    inputs: attentionList<CaseInput>({
+      q: {
         role: "input",
         dtype: "f32",
         shape: [M, heads, width],
         data: random.normal(rows * heads * width),
       },
-      cache(),
-      cache(),
-      indices(positions),
-      indices(shape.slots ?? positions.map((_, i) => i % 2)),
-    ],
+      k: cache(),
+      v: cache(),
+      positions: indices(positions),
+      slots: indices(shape.slots ?? positions.map((_, i) => i % 2)),
+    }),
     attributes: { scale: width ** -0.5, window, softcap },
     bindings: { M: rows },
   };

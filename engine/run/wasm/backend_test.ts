@@ -189,7 +189,7 @@ Deno.test("kernels can be forced and excluded", async () => {
   assert(!executable.kernels.includes("add_flat_f32"));
   executable.dispose();
   const error = await assertRejects(
-    () => toy({ prepare: { excludeKernels: new Set(["attention"]) } }),
+    () => toy({ prepare: { excludeKernels: new Set(["attention", "span_attention"]) } }),
     UnsupportedError,
   );
   assertEquals(

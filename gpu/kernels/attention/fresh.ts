@@ -9,7 +9,7 @@
 
 import type { Shader } from "../../kernel.ts";
 import { float, wgsl } from "../../wgsl.ts";
-import type { HeadShape } from "./split.ts";
+import type { HeadShape } from "./heads.ts";
 import { HALF_PAIR } from "../kv_append.ts";
 import { list } from "../matmul/rows.ts";
 

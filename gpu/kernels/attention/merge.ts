@@ -4,13 +4,14 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
-import type { SpanRule } from "./spans.ts";
-import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./split.ts";
+import type { HeadShape } from "./heads.ts";
+import { layoutOf, NO_SCORE, type SpanRule, whereSeen } from "./spans.ts";
+import { partialVectors, shareOf } from "./split.ts";
 import { list } from "../matmul/rows.ts";
 import { groupQuantizer } from "../quantize_group.ts";
 
 /** What a shader is made for. */
-export interface MergeParams extends Pick<HeadShape, "heads" | "valueWidth"> {
+export interface MergeParams extends Pick<HeadShape, "heads" | "kvHeads" | "valueWidth"> {
   readonly rule: SpanRule;
   /** As of the kernel that made the splits. */
   readonly block: number;
@@ -23,9 +24,8 @@ export interface MergeParams extends Pick<HeadShape, "heads" | "valueWidth"> {
 const PARTS = "(span.end - span.start + share - 1u) / share";
 
 /** The shader; bindings partial, y, sinks, those of the rule; workgroups: heads, rows. */
-export function attentionMerge(
-  { heads, valueWidth, rule, block, splits, sinks, quantize }: MergeParams,
-): Shader {
+export function attentionMerge(params: MergeParams): Shader {
+  const { heads, valueWidth, rule, block, splits, sinks, quantize } = params;
   const vectors = partialVectors(valueWidth);
   const quads = vectors - 1;
   const workgroup = Math.max(128, Math.ceil(quads / 32) * 32, Math.ceil(splits / 32) * 32);
@@ -46,7 +46,7 @@ export function attentionMerge(
       ...rule.storage,
     },
     writes: ["y"],
-    uniforms: {},
+    uniforms: rule.uniforms ?? {},
     enables: quantizer?.enables ?? [],
     code: wgsl`
       ${rule.code}
@@ -116,7 +116,7 @@ export function attentionMerge(
         let total = total4.x + total4.y + total4.z + total4.w${
       sinks ? " + exp(sinks[head] - most)" : ""
     };
-        all *= select(0.0, 1.0 / total, total > 0.0);
+        all *= ${whereSeen(rule, "total", "1.0 / total")};
         ${
       quantizer
         ? wgsl`
@@ -127,7 +127,7 @@ export function attentionMerge(
         }
       `
         : wgsl`
-        let at = (row * ${heads}u + head) * ${valueWidth}u + 4u * thread;
+        let at = (${layoutOf(rule, params).result("row", "head")}) * ${valueWidth}u + 4u * thread;
         ${
           list(
             4,

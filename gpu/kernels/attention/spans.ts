@@ -1,18 +1,30 @@
-// Which keys a row sees and what its scores become: the part in which the attention ops differ. Kernels ask
-// `span_of(row)` and `adjust(score, head, key, span)` and know nothing of windows, slots or biases.
+// Which keys a row sees, what its scores become and where heads lie: the part in which attentions differ. Kernels ask
+// `span_of(row)` and `adjust(score, head, key, span)` and know nothing of windows, slots, masks or biases.
 // Scores are in base-2 units nowhere: `exp` is the same instruction after one multiplication.
 
+import type { Shader } from "../../kernel.ts";
 import { float, wgsl } from "../../wgsl.ts";
 import { TANH } from "../activations.ts";
+
+/** A score that no key has. */
+export const NO_SCORE: string = float(-3e38);
+/** The least that a key has which is seen, however large a number a mask takes off. */
+const LEAST_SCORE = float(-2.9e38);
 
 /** WGSL of one kind of attention. */
 export interface SpanRule {
   /** WGSL types of its bindings. */
   readonly storage: Readonly<Record<string, string>>;
+  /** Of its uniforms; absent: there are none. */
+  readonly uniforms?: Shader["uniforms"];
   /** `struct Span`, `span_of` and `adjust`. */
   readonly code: string;
   /** Whether spans end before the row's own key, which is attended to apart (fresh.ts). */
   readonly leavesOwnKey?: boolean;
+  /** How heads lie; absent: side by side in rows. */
+  readonly layout?: HeadLayout;
+  /** What a row is that sees nothing, a quad or a number; absent: zeros, and NaN is as little as nothing. */
+  readonly nothing?: string;
 }
 
 const SPAN = wgsl`
@@ -20,99 +32,233 @@ const SPAN = wgsl`
   struct Span { start: u32, end: u32, base: u32, position: i32 }
 `;
 
-/** What a causal rule is made for. */
-export interface CausalRule {
-  readonly capacity: number;
+/** What the rule of a step's rows is made for. */
+export interface RowsRule {
   readonly scale: number;
-  /** Last keys that a row sees; 0: all. */
-  readonly window: number;
   /** Bound of scores; 0: none. */
-  readonly softcap: number;
+  readonly softcap?: number;
+  /** Rows of a slot of the cache; 0: keys are rows of the step. */
+  readonly capacity: number;
+  /** Last keys that a row sees; 0: all. */
+  readonly window?: number;
   /** Whether scores fall with distance. */
-  readonly slopes: boolean;
+  readonly slopes?: boolean;
+  /** Which of these lists there are. */
+  readonly starts?: boolean;
+  readonly ends?: boolean;
+  readonly positions?: boolean;
+  /** Greatest distance of the table of biases; absent: there is none. */
+  readonly reach?: number | undefined;
   /** See SpanRule; default: no. */
   readonly leavesOwnKey?: boolean;
 }
 
-/** The op attention; bindings positions, slots, slopes. */
-export function causalRule(
-  { capacity, scale, window, softcap, slopes, leavesOwnKey = false }: CausalRule,
-): SpanRule {
-  const end = leavesOwnKey ? "u32(position)" : "u32(position + 1)";
-  const start = window === 0 ? "0u" : `u32(max(0, position + 1 - ${window}))`;
-  const capped = softcap === 0
-    ? `let own = score * ${float(scale)};`
-    : `let own = ${float(softcap)} * safe_tanh(vec4<f32>(score * ${float(scale / softcap)})).x;`;
+/** Rows that see spans, or what is before them; bindings positions, slots, slopes, starts, ends, bias. */
+export function rowsRule(given: RowsRule): SpanRule {
+  const { capacity, starts, ends, positions, window = 0, slopes, reach, leavesOwnKey } = given;
+  const least = starts ? "starts[row]" : "0";
+  const start = window > 0
+    ? `u32(max(${least}, position + 1 - ${window}))`
+    : starts
+    ? `u32(${least})`
+    : "0u";
+  const end = !ends
+    ? leavesOwnKey ? "u32(position)" : "u32(position + 1)"
+    : `u32(max(${least}, ends[row]))`;
   const biased = slopes ? "own - slopes[head] * f32(span.position - i32(key))" : "own";
   return {
-    leavesOwnKey,
-    storage: {
-      positions: "array<i32>",
-      slots: "array<u32>",
-      ...slopes ? { slopes: "array<f32>" } : {},
-    },
-    code: wgsl`
-      ${SPAN}
-
-      fn span_of(row: u32) -> Span {
-        let position = positions[row];
-        return Span(${start}, ${end}, slots[row] * ${capacity}u, position);
-      }
-
-      ${softcap === 0 ? "" : TANH}
-
-      fn adjust(score: f32, head: u32, key: u32, span: Span) -> f32 {
-        ${capped}
-        return ${biased};
-      }
-    `,
-  };
-}
-
-/** What a rule of given spans is made for. */
-export interface GivenRule {
-  /** Rows of a slot of the cache; 0 where keys are rows of the step. */
-  readonly capacity: number;
-  readonly scale: number;
-  readonly starts: boolean;
-  readonly ends: boolean;
-  readonly positions: boolean;
-  /** Greatest distance of the table of biases; undefined: there is none. */
-  readonly reach: number | undefined;
-}
-
-/** The op span_attention; bindings starts, ends, positions, slots, bias. */
-export function givenRule(
-  { capacity, scale, starts, ends, positions, reach }: GivenRule,
-): SpanRule {
-  const position = positions ? "positions[row]" : "0";
-  const bias = reach === undefined ? "" : wgsl`
-    let distance = clamp(i32(key) - i32(span.start) - span.position, ${-reach}, ${reach});
-    return own + bias[head * ${2 * reach + 1}u + u32(distance + ${reach})];
-  `;
-  return {
+    leavesOwnKey: leavesOwnKey ?? false,
     storage: {
       ...starts ? { starts: "array<i32>" } : {},
       ...ends ? { ends: "array<i32>" } : {},
       ...positions ? { positions: "array<i32>" } : {},
       ...capacity > 0 ? { slots: "array<u32>" } : {},
+      ...slopes ? { slopes: "array<f32>" } : {},
       ...reach === undefined ? {} : { bias: "array<f32>" },
     },
     code: wgsl`
       ${SPAN}
 
       fn span_of(row: u32) -> Span {
-        let position = ${position};
-        let start = ${starts ? "starts[row]" : "0"};
-        let end = ${ends ? "ends[row]" : "position + 1"};
-        let base = ${capacity > 0 ? `slots[row] * ${capacity}u` : "0u"};
-        return Span(u32(start), u32(max(start, end)), base, position);
+        let position = ${positions ? "positions[row]" : "0"};
+        return Span(${start}, ${end}, ${
+      capacity > 0 ? `slots[row] * ${capacity}u` : "0u"
+    }, position);
       }
 
+      ${given.softcap ? TANH : ""}
+
       fn adjust(score: f32, head: u32, key: u32, span: Span) -> f32 {
-        let own = score * ${float(scale)};
-        ${bias || "return own;"}
+        ${capped(given)}
+        ${reach === undefined ? `return ${biased};` : byDistance(reach, biased)}
       }
     `,
   };
+}
+
+function capped({ scale, softcap = 0 }: Pick<RowsRule, "scale" | "softcap">): string {
+  return softcap === 0
+    ? `let own = score * ${float(scale)};`
+    : `let own = ${float(softcap)} * safe_tanh(vec4<f32>(score * ${float(scale / softcap)})).x;`;
+}
+
+function byDistance(reach: number, own: string): string {
+  return wgsl`
+    let distance = clamp(i32(key) - i32(span.start) - span.position, ${-reach}, ${reach});
+    return ${own} + bias[head * ${2 * reach + 1}u + u32(distance + ${reach})];
+  `;
+}
+
+/** How heads lie: the index of a head's row of channels, of expressions. */
+export interface HeadLayout {
+  query(row: string, head: string): string;
+  result(row: string, head: string): string;
+  key(base: string, key: string, kvHead: string): string;
+  value(base: string, key: string, kvHead: string): string;
+}
+
+/** How heads of so many lie by a rule. */
+export function layoutOf(
+  { layout }: SpanRule,
+  { heads, kvHeads }: { readonly heads: number; readonly kvHeads: number },
+): HeadLayout {
+  return layout ?? {
+    ...{ query: joinedRow(heads), result: joinedRow(heads) },
+    ...{ key: joinedKey(kvHeads), value: joinedKey(kvHeads) },
+  };
+}
+
+function joinedRow(heads: number): HeadLayout["query"] {
+  return (row, head) => `${row} * ${heads}u + ${head}`;
+}
+
+function joinedKey(heads: number, first = 0): HeadLayout["key"] {
+  return (base, key, kvHead) =>
+    `(${base} + ${key}) * ${heads}u + ${first > 0 ? `${first}u + ` : ""}${kvHead}`;
+}
+
+function planeRow(heads: number): HeadLayout["query"] {
+  return (row, head) =>
+    `(${row} / params.item_rows * ${heads}u + ${head}) * params.item_rows + ${row} % params.item_rows`;
+}
+
+function planeKey(kvHeads: number): HeadLayout["key"] {
+  return (base, key, kvHead) => `${base} * ${kvHeads}u + ${kvHead} * params.keys + ${key}`;
+}
+
+/** What the rule of tensors is made for. */
+export interface TensorRule {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly scale: number;
+  readonly softcap: number;
+  readonly window: number;
+  readonly causal: boolean;
+  readonly fromEnd: boolean;
+  /** Words of a count of valid keys; 0: all keys are valid. */
+  readonly countWords: 0 | 1 | 2;
+  /** Whether a mask is added, or says what is seen. */
+  readonly mask: "none" | "added" | "truths";
+  /** Whether heads are planes [B, H, S, D]; otherwise [B, S, H · D]. */
+  readonly planes: { readonly q: boolean; readonly k: boolean; readonly v: boolean };
+  /** Whether q holds keys and values too. */
+  readonly packed: boolean;
+  readonly spoilt: boolean;
+}
+
+/**
+ * Items with rows of their own; bindings counts, mask. Uniforms: `item_rows` and `keys` of an item, `offset` of a causal
+ * row, strides and columns of a mask. Span.position is where the row's mask begins.
+ */
+export function tensorRule(given: TensorRule): SpanRule {
+  const { heads, kvHeads, window, causal, fromEnd, countWords, mask, planes, packed } = given;
+  const valid = countWords > 0 ? `min(counts[item * ${countWords}u], params.keys)` : "params.keys";
+  const first = fromEnd ? "max(0, i32(valid) - i32(params.item_rows))" : "params.offset";
+  const all = heads + 2 * kvHeads;
+  return {
+    storage: {
+      ...countWords > 0 ? { counts: "array<u32>" } : {},
+      ...mask === "none" ? {} : { mask: mask === "added" ? "array<f32>" : "array<u32>" },
+    },
+    uniforms: {
+      ...{ item_rows: "u32", keys: "u32", offset: "i32" },
+      ...mask === "none"
+        ? {}
+        : { mask_batch: "u32", mask_head: "u32", mask_row: "u32", mask_columns: "u32" },
+    },
+    layout: {
+      query: packed ? joinedRow(all) : planes.q ? planeRow(heads) : joinedRow(heads),
+      result: planes.q ? planeRow(heads) : joinedRow(heads),
+      key: packed ? joinedKey(all, heads) : planes.k ? planeKey(kvHeads) : joinedKey(kvHeads),
+      value: packed
+        ? joinedKey(all, heads + kvHeads)
+        : planes.v
+        ? planeKey(kvHeads)
+        : joinedKey(kvHeads),
+    },
+    nothing: given.spoilt
+      ? "select(bitcast<f32>(params.keys | 0x7fc00000u), 0.0, params.keys == 0u)"
+      : "0.0",
+    code: wgsl`
+      ${SPAN}
+
+      fn span_of(row: u32) -> Span {
+        let item = row / params.item_rows;
+        let place = row % params.item_rows;
+        let valid = ${valid};
+        let own = i32(place) + ${first};
+        var end = ${causal ? "u32(clamp(own + 1, 0, i32(valid)))" : "valid"};
+        ${mask === "none" ? "" : MASKED_END}
+        let start = ${window > 0 ? `min(u32(max(0, own - ${window - 1})), end)` : "0u"};
+        let masked = ${
+      mask === "none" ? "0u" : "item * params.mask_batch + place * params.mask_row"
+    };
+        return Span(start, end, item * params.keys, i32(masked));
+      }
+
+      ${given.softcap > 0 ? TANH : ""}
+
+      // What is no number makes a row that is none, whatever else it sees; infinity does that too.
+      fn held(score: f32) -> f32 {
+        let bits = bitcast<u32>(score);
+        let is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+        return select(max(score, ${LEAST_SCORE}), bitcast<f32>(bits & 0x7f800000u), is_nan);
+      }
+
+      fn adjust(score: f32, head: u32, key: u32, span: Span) -> f32 {
+        ${capped(given)}
+        ${MASKS[mask]}
+      }
+    `,
+  };
+}
+
+// Where a mask has fewer columns than there are keys, the rest is not seen; a single one is for all.
+const MASKED_END = "if (params.mask_columns != 1u) { end = min(end, params.mask_columns); }";
+
+const MASK_PLACE = wgsl`
+  let column = select(key, 0u, params.mask_columns == 1u);
+  let at = u32(span.position) + head * params.mask_head + column;
+`;
+
+const MASKS: Readonly<Record<TensorRule["mask"], string>> = {
+  none: "return held(own);",
+  added: wgsl`
+    ${MASK_PLACE}
+    let added = mask[at];
+    if (bitcast<u32>(added) == 0xff800000u) { return ${NO_SCORE}; }
+    return held(own + added);
+  `,
+  truths: wgsl`
+    ${MASK_PLACE}
+    if ((extractBits(mask[at >> 2u], (at & 3u) * 8u, 8u)) == 0u) { return ${NO_SCORE}; }
+    return held(own);
+  `,
+};
+
+/** `factor` where a row sees something, by the sum of its exponentials. */
+export function whereSeen({ nothing }: SpanRule, sum: string, factor: string): string {
+  return nothing === undefined
+    ? `select(0.0, ${factor}, ${sum} > 0.0)`
+    : `select(${factor}, ${nothing}, ${sum} == 0.0)`;
 }

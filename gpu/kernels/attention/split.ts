@@ -8,22 +8,10 @@
 // splits are at work follows from the length of the row, so no size of a step has to be known on the CPU.
 
 import type { Shader } from "../../kernel.ts";
-import { float, wgsl } from "../../wgsl.ts";
-import type { SpanRule } from "./spans.ts";
-import { channelReader } from "../channel_reader.ts";
+import { wgsl } from "../../wgsl.ts";
+import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
+import { layoutOf, NO_SCORE, type SpanRule } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
-
-/** Sizes of the heads of an attention. */
-export interface HeadShape {
-  readonly heads: number;
-  readonly kvHeads: number;
-  /** Channels of a query and a key. */
-  readonly width: number;
-  /** Channels of a value. */
-  readonly valueWidth: number;
-  /** Element type of keys and values. */
-  readonly dtype: "f32" | "f16";
-}
 
 /** What a shader is made for. */
 export interface SplitParams extends HeadShape {
@@ -37,19 +25,9 @@ export interface SplitParams extends HeadShape {
   readonly workgroup: number;
 }
 
-/** A score that no key has. */
-export const NO_SCORE: string = float(-3e38);
-
 /** Vectors of a split of a head in scratch memory: channels, then (maximum, sum, 0, 0). */
 export function partialVectors(valueWidth: number): number {
   return Math.ceil(valueWidth / 4) + 1;
-}
-
-/** Workgroups that the query heads of all key heads take. */
-export function headTiles(
-  { heads, kvHeads, tileHeads }: Pick<SplitParams, "heads" | "kvHeads" | "tileHeads">,
-): number {
-  return kvHeads * Math.ceil(heads / kvHeads / tileHeads);
 }
 
 /** `share_of(span)`: keys of a split, whole blocks; the same in attention_merge. */
@@ -64,25 +42,15 @@ export function shareOf(block: number, splits: number): string {
 
 /** The shader; bindings q, k, v, partial, those of the rule; workgroups: head tiles, splits, rows. */
 export function attentionSplit(params: SplitParams): Shader {
-  const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
-  const { tileHeads, block, splits, workgroup } = params;
-  const group = heads / kvHeads;
-  const tilesOfGroup = Math.ceil(group / tileHeads);
-  const q = channelReader("q", "f32", width);
-  const k = channelReader("k", dtype, width);
-  const v = channelReader("v", dtype, valueWidth);
-  const keysAtOnce = Math.floor(workgroup / k.units);
-  const valuesAtOnce = Math.floor(workgroup / v.units);
-  const vectors = partialVectors(valueWidth);
-  const quads = block / 4;
-  // One float more than there are lanes keeps neighbours in different banks.
-  const lanes = k.units + 1;
-  const dots = (h: number) => list(k.unitQuads, (i) => `dot(q${h}_${i}, key${i})`).join(" + ");
+  const { heads, kvHeads, rule, tileHeads, block, splits, workgroup } = params;
+  const group = heads / kvHeads, tiles = tilesOfGroup(params), quads = block / 4;
+  const readers = headReaders(params), { q, k, v } = readers;
+  const { query } = layoutOf(rule, params);
   return {
     name: "attention_split",
-    storage: { q: q.type, k: k.type, v: v.type, partial: "array<vec4<f32>>", ...rule.storage },
+    storage: { q: q.type, ...readers.storage, partial: "array<vec4<f32>>", ...rule.storage },
     writes: ["partial"],
-    uniforms: {},
+    uniforms: rule.uniforms ?? {},
     code: wgsl`
       ${rule.code}
 
@@ -96,10 +64,10 @@ export function attentionSplit(params: SplitParams): Shader {
 
       var<workgroup> range: Span;
       var<workgroup> scores: array<vec4<f32>, ${tileHeads * quads}>;
-      var<workgroup> lanes: array<f32, ${tileHeads * block * lanes}>;
+      var<workgroup> lanes: array<f32, ${tileHeads * block * lanesOf(readers)}>;
       var<workgroup> peaks: array<f32, ${tileHeads}>;
       var<workgroup> factors: array<f32, ${tileHeads}>;
-      var<workgroup> sums: array<vec4<f32>, ${valuesAtOnce * v.units * v.unitQuads}>;
+      var<workgroup> sums: array<vec4<f32>, ${valuesAtOnce(params, readers) * quadsOf(readers)}>;
 
       var<private> span: Span;
       var<private> first_head: u32;
@@ -118,8 +86,8 @@ export function attentionSplit(params: SplitParams): Shader {
         @builtin(local_invocation_index) thread: u32,
       ) {
         let row = id.z;
-        let kv_head = id.x / ${tilesOfGroup}u;
-        let tile = id.x % ${tilesOfGroup}u;
+        let kv_head = id.x / ${tiles}u;
+        let tile = id.x % ${tiles}u;
         first_head = kv_head * ${group}u + tile * ${tileHeads}u;
         if (thread == 0u) { range = span_of(row); }
         let whole = workgroupUniformLoad(&range);
@@ -134,7 +102,7 @@ export function attentionSplit(params: SplitParams): Shader {
         ${
       list(tileHeads * k.unitQuads, (n) => {
         const h = Math.floor(n / k.unitQuads), i = n % k.unitQuads;
-        const at = `row * ${heads}u + min(first_head + ${h}u, ${heads - 1}u)`;
+        const at = query("row", `min(first_head + ${h}u, ${heads - 1}u)`);
         return `let q${h}_${i} = q_quad(${at}, ${k.unitQuads}u * lane + ${i}u);`;
       })
     }
@@ -151,94 +119,147 @@ export function attentionSplit(params: SplitParams): Shader {
         // Private variables are not uniform, so loops around barriers have counters of their own.
         for (var base = begin; base < end; base += ${block}u) {
           first_key = base;
-          for (var start = 0u; start < ${block}u; start += ${keysAtOnce}u) {
-            let place = start + key_thread;
-            let inside = key_thread < ${keysAtOnce}u && place < ${block}u;
-            let key_row = (span.base + min(first_key + place, end - 1u)) * ${kvHeads}u + kv_head;
-            ${k.load("key", "key_row", "lane")}
-            if (inside) {
-              ${
-      list(tileHeads, (h) => `lanes[(${h * block}u + place) * ${lanes}u + lane] = ${dots(h)};`)
-    }
-            }
-          }
-          workgroupBarrier();
-          for (var i = thread; i < ${tileHeads * block}u; i += ${workgroup}u) {
-            var score = 0.0;
-            for (var other = 0u; other < ${k.units}u; other++) { score += lanes[i * ${lanes}u + other]; }
-            put_score(i / ${block}u, i % ${block}u, score);
-          }
-          workgroupBarrier();
-          if (thread < ${tileHeads}u) {
-            var most = scores[thread * ${quads}u];
-            for (var i = 1u; i < ${quads}u; i++) { most = max(most, scores[thread * ${quads}u + i]); }
-            let next = max(peak, max(max(most.x, most.y), max(most.z, most.w)));
-            let factor = exp(peak - next);
-            peak = next;
-            total *= factor;
-            peaks[thread] = next;
-            factors[thread] = factor;
-          }
-          workgroupBarrier();
-          for (var i = thread; i < ${tileHeads * quads}u; i += ${workgroup}u) {
-            let own = scores[i];
-            let weights = exp(own - peaks[i / ${quads}u]);
-            scores[i] = select(vec4<f32>(), weights, own > vec4<f32>(${NO_SCORE}));
-          }
-          workgroupBarrier();
-          if (thread < ${tileHeads}u) {
-            var all = vec4<f32>();
-            for (var i = 0u; i < ${quads}u; i++) { all += scores[thread * ${quads}u + i]; }
-            total += all.x + all.y + all.z + all.w;
-          }
-          ${
-      list(tileHeads, (h) =>
-        wgsl`
-          let factor${h} = factors[${h}];
-          ${list(v.unitQuads, (i) => `sum${h}_${i} *= factor${h};`)}
-        `)
-    }
-          if (value_thread < ${valuesAtOnce}u) {
-            let count = min(${block}u, end - first_key);
-            for (var place = value_thread; place < count; place += ${valuesAtOnce}u) {
-              let value_row = (span.base + first_key + place) * ${kvHeads}u + kv_head;
-              ${v.load("value", "value_row", "unit")}
-              ${
-      list(tileHeads, (h) =>
-        wgsl`
-                let weight${h} = scores[${h * quads}u + (place >> 2u)][place & 3u];
-                ${list(v.unitQuads, (i) => `sum${h}_${i} += weight${h} * value${i};`)}
-              `)
-    }
-            }
-          }
-          workgroupBarrier();
+          ${scoreBlock(params, readers)}
+          ${weighBlock(params)}
+          ${sumBlock(params, readers)}
         }
 
-        ${
-      list(tileHeads, (h) =>
-        wgsl`
-          if (value_thread < ${valuesAtOnce}u) {
-            ${list(v.unitQuads, (i) => `sums[thread * ${v.unitQuads}u + ${i}u] = sum${h}_${i};`)}
-          }
-          workgroupBarrier();
-          if (first_head + ${h}u < (kv_head + 1u) * ${group}u) {
-            let at = ((row * ${heads}u + first_head + ${h}u) * ${splits}u + id.y) * ${vectors}u;
-            for (var i = thread; i < ${v.units * v.unitQuads}u; i += ${workgroup}u) {
-              var all = vec4<f32>();
-              for (var other = 0u; other < ${valuesAtOnce}u; other++) {
-                all += sums[other * ${v.units * v.unitQuads}u + i];
-              }
-              partial[at + i] = all;
-            }
-            if (thread == ${h}u) {
-              partial[at + ${vectors - 1}u] = vec4<f32>(peak, total, 0.0, 0.0);
-            }
-          }
-          workgroupBarrier();
-        `)
-    }
+        ${writePartials(params, readers)}
       }
     `,
   };
+}
+
+/** Floats that the lanes of a key leave; one more than there are lanes keeps neighbours in different banks. */
+function lanesOf({ k }: HeadReaders): number {
+  return k.units + 1;
+}
+
+/** Quads of a row of values. */
+function quadsOf({ v }: HeadReaders): number {
+  return v.units * v.unitQuads;
+}
+
+/** Values that a workgroup takes at once. */
+function valuesAtOnce({ workgroup }: SplitParams, { v }: HeadReaders): number {
+  return Math.floor(workgroup / v.units);
+}
+
+/** Scores of a block: lanes multiply, then each score is added up. */
+function scoreBlock(params: SplitParams, readers: HeadReaders): string {
+  const { rule, tileHeads, block, workgroup } = params;
+  const { k } = readers, lanes = lanesOf(readers);
+  const keysAtOnce = Math.floor(workgroup / k.units);
+  const keyRow = layoutOf(rule, params).key(
+    "span.base",
+    "min(first_key + place, end - 1u)",
+    "kv_head",
+  );
+  const dots = (h: number) => list(k.unitQuads, (i) => `dot(q${h}_${i}, key${i})`).join(" + ");
+  return wgsl`
+    for (var start = 0u; start < ${block}u; start += ${keysAtOnce}u) {
+      let place = start + key_thread;
+      let inside = key_thread < ${keysAtOnce}u && place < ${block}u;
+      let key_row = ${keyRow};
+      ${k.load("key", "key_row", "lane")}
+      if (inside) {
+        ${list(tileHeads, (h) => `lanes[(${h * block}u + place) * ${lanes}u + lane] = ${dots(h)};`)}
+      }
+    }
+    workgroupBarrier();
+    for (var i = thread; i < ${tileHeads * block}u; i += ${workgroup}u) {
+      var score = 0.0;
+      for (var other = 0u; other < ${k.units}u; other++) { score += lanes[i * ${lanes}u + other]; }
+      put_score(i / ${block}u, i % ${block}u, score);
+    }
+    workgroupBarrier();
+  `;
+}
+
+/** Scores of a block become weights relative to the largest so far. */
+function weighBlock({ tileHeads, block, workgroup }: SplitParams): string {
+  const quads = block / 4;
+  return wgsl`
+    if (thread < ${tileHeads}u) {
+      var most = scores[thread * ${quads}u];
+      for (var i = 1u; i < ${quads}u; i++) { most = max(most, scores[thread * ${quads}u + i]); }
+      let next = max(peak, max(max(most.x, most.y), max(most.z, most.w)));
+      let factor = exp(peak - next);
+      peak = next;
+      total *= factor;
+      peaks[thread] = next;
+      factors[thread] = factor;
+    }
+    workgroupBarrier();
+    for (var i = thread; i < ${tileHeads * quads}u; i += ${workgroup}u) {
+      let own = scores[i];
+      let weights = exp(own - peaks[i / ${quads}u]);
+      scores[i] = select(vec4<f32>(), weights, own > vec4<f32>(${NO_SCORE}));
+    }
+    workgroupBarrier();
+    if (thread < ${tileHeads}u) {
+      var all = vec4<f32>();
+      for (var i = 0u; i < ${quads}u; i++) { all += scores[thread * ${quads}u + i]; }
+      total += all.x + all.y + all.z + all.w;
+    }
+  `;
+}
+
+/** Adds the weighted values of a block to the sums. */
+function sumBlock(params: SplitParams, readers: HeadReaders): string {
+  const { rule, tileHeads, block } = params, { v } = readers, quads = block / 4;
+  const atOnce = valuesAtOnce(params, readers);
+  const valueRow = layoutOf(rule, params).value("span.base", "first_key + place", "kv_head");
+  return wgsl`
+    ${
+    list(tileHeads, (h) =>
+      wgsl`
+      let factor${h} = factors[${h}];
+      ${list(v.unitQuads, (i) => `sum${h}_${i} *= factor${h};`)}
+    `)
+  }
+    if (value_thread < ${atOnce}u) {
+      let count = min(${block}u, end - first_key);
+      for (var place = value_thread; place < count; place += ${atOnce}u) {
+        let value_row = ${valueRow};
+        ${v.load("value", "value_row", "unit")}
+        ${
+    list(tileHeads, (h) =>
+      wgsl`
+          let weight${h} = scores[${h * quads}u + (place >> 2u)][place & 3u];
+          ${list(v.unitQuads, (i) => `sum${h}_${i} += weight${h} * value${i};`)}
+        `)
+  }
+      }
+    }
+    workgroupBarrier();
+  `;
+}
+
+/** Puts the sums of the workgroup together, head by head. */
+function writePartials(params: SplitParams, readers: HeadReaders): string {
+  const { heads, kvHeads, tileHeads, splits, workgroup, valueWidth } = params;
+  const { v } = readers, vectors = partialVectors(valueWidth), quads = quadsOf(readers);
+  const atOnce = valuesAtOnce(params, readers);
+  return list(tileHeads, (h) =>
+    wgsl`
+    if (value_thread < ${atOnce}u) {
+      ${list(v.unitQuads, (i) => `sums[thread * ${v.unitQuads}u + ${i}u] = sum${h}_${i};`)}
+    }
+    workgroupBarrier();
+    if (first_head + ${h}u < (kv_head + 1u) * ${heads / kvHeads}u) {
+      let at = ((row * ${heads}u + first_head + ${h}u) * ${splits}u + id.y) * ${vectors}u;
+      for (var i = thread; i < ${quads}u; i += ${workgroup}u) {
+        var all = vec4<f32>();
+        for (var other = 0u; other < ${atOnce}u; other++) {
+          all += sums[other * ${quads}u + i];
+        }
+        partial[at + i] = all;
+      }
+      if (thread == ${h}u) {
+        partial[at + ${vectors - 1}u] = vec4<f32>(peak, total, 0.0, 0.0);
+      }
+    }
+    workgroupBarrier();
+  `).join("\n");
 }

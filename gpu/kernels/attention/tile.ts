@@ -7,11 +7,10 @@
 
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
-import type { SpanRule } from "./spans.ts";
-import { type HeadShape, NO_SCORE } from "./split.ts";
-import { channelReader } from "../channel_reader.ts";
+import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
+import { layoutOf, NO_SCORE, type SpanRule, whereSeen } from "./spans.ts";
 import { list } from "../matmul/rows.ts";
-import { groupQuantizer } from "../quantize_group.ts";
+import { type GroupQuantizer, groupQuantizer } from "../quantize_group.ts";
 
 /** What a shader is made for. */
 export interface AttentionTileParams extends HeadShape {
@@ -48,43 +47,58 @@ export function attentionTileBytes(
   return 16 * vectors + 4 * 6 * queries + 16 * queries + 32 * queries + 64;
 }
 
+/** What the pieces of the text are made of. */
+interface Tile extends AttentionTileParams {
+  readonly readers: HeadReaders;
+  readonly workgroup: number;
+  /** Quads of a query or key, and of a value; four queries make a vector of weights. */
+  readonly keyQuads: number;
+  readonly valueQuads: number;
+  readonly queryQuads: number;
+  /** Invocations that share the keys of a block, and keys of each. */
+  readonly keyThreads: number;
+  readonly threadKeys: number;
+  /** Quads of values of an invocation. */
+  readonly threadQuads: number;
+  readonly quantizer: GroupQuantizer | undefined;
+}
+
+function tileOf(params: AttentionTileParams): Tile {
+  const { heads, valueWidth, queries, block, quantize } = params;
+  const readers = headReaders(params), { k, v } = readers;
+  const workgroup = 4 * queries, keyThreads = Math.min(16, block);
+  const valueQuads = v.units * v.unitQuads;
+  return {
+    ...{ ...params, readers, workgroup, keyThreads, valueQuads },
+    ...{ keyQuads: k.units * k.unitQuads, queryQuads: queries / 4 },
+    ...{ threadKeys: block / keyThreads, threadQuads: Math.ceil(valueQuads / 16) },
+    quantizer: quantize && groupQuantizer({
+      columns: heads * valueWidth,
+      ...{ workgroup, passes: 1, subgroups: quantize === "subgroup" },
+    }),
+  };
+}
+
+/** Vectors between channels of a key; one more than there are keys keeps neighbours in different banks. */
+function keyStride({ block }: Tile): number {
+  return block + 1;
+}
+
 /** The shader; bindings q, k, v, y, sinks, those of the rule; workgroups: row tiles, head tiles. */
 export function attentionTile(params: AttentionTileParams): Shader {
-  const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
-  const { tileHeads, queries, block, sinks, quantize } = params;
-  const group = heads / kvHeads;
-  const tilesOfGroup = Math.ceil(group / tileHeads);
-  const rows = attentionTileRows(params);
-  const workgroup = 4 * queries;
-  const q = channelReader("q", "f32", width);
-  const k = channelReader("k", dtype, width);
-  const v = channelReader("v", dtype, valueWidth);
-  const keyQuads = k.units * k.unitQuads, valueQuads = v.units * v.unitQuads;
-  // One vector more than there are keys keeps neighbouring channels in different banks.
-  const keyStride = block + 1;
-  const keyThreads = Math.min(16, block), threadKeys = block / keyThreads;
-  const threadQuads = Math.ceil(valueQuads / 16);
-  const queryQuads = queries / 4;
-  const tileVectors = Math.max(keyQuads * keyStride, valueQuads * block);
-  const laneKeys = block / 4;
-  const quantizer = quantize && groupQuantizer({
-    columns: heads * valueWidth,
-    workgroup,
-    passes: 1,
-    subgroups: quantize === "subgroup",
-  });
+  const tile = tileOf(params);
+  const { rule, queries, block, sinks, quantize, valueWidth } = params;
+  const { readers: { q, k, v, storage }, workgroup, keyQuads, valueQuads, queryQuads } = tile;
+  const { quantizer, threadQuads } = tile;
   return {
     name: quantize ? "attention_tile_q8" : "attention_tile",
     storage: {
-      q: q.type,
-      k: k.type,
-      v: v.type,
-      y: quantize ? "array<u32>" : "array<f32>",
+      ...{ q: q.type, ...storage, y: quantize ? "array<u32>" : "array<f32>" },
       ...sinks ? { sinks: "array<f32>" } : {},
       ...rule.storage,
     },
     writes: ["y"],
-    uniforms: { rows: "u32" },
+    uniforms: { rows: "u32", ...rule.uniforms },
     enables: quantizer?.enables ?? [],
     code: wgsl`
       ${rule.code}
@@ -102,51 +116,27 @@ export function attentionTile(params: AttentionTileParams): Shader {
       // Rows first … last - 1 of the tile, of one cache, and the keys that any of them sees.
       struct Run { first: u32, last: u32, start: u32, end: u32 }
 
-      var<workgroup> spans: array<Span, ${rows}>;
+      var<workgroup> spans: array<Span, ${attentionTileRows(params)}>;
       var<workgroup> shared_run: Run;
       var<workgroup> q_tile: array<vec4<f32>, ${keyQuads * queries}>;
-      var<workgroup> kv_tile: array<vec4<f32>, ${tileVectors}>;
+      var<workgroup> kv_tile: array<vec4<f32>, ${
+      Math.max(keyQuads * keyStride(tile), valueQuads * block)
+    }>;
       var<workgroup> weights: array<vec4<f32>, ${block * queryQuads}>;
       var<workgroup> lane_peaks: array<f32, ${workgroup}>;
       var<workgroup> factors: array<vec4<f32>, ${queryQuads}>;
 
-      fn next_run(first: u32, rows_here: u32) -> Run {
-        var run = Run(first, first, 0xffffffffu, 0u);
-        if (first >= rows_here) { return run; }
-        let base = spans[first].base;
-        while (run.last < rows_here) {
-          let span = spans[run.last];
-          if (span.base != base) { break; }
-          if (span.start < span.end) {
-            run.start = min(run.start, span.start);
-            run.end = max(run.end, span.end);
-          }
-          run.last++;
-        }
-        return run;
-      }
+      ${NEXT_RUN}
 
       @compute @workgroup_size(${workgroup})
       fn main(
         @builtin(workgroup_id) id: vec3<u32>,
         @builtin(local_invocation_index) thread: u32,
       ) {
-        let first_row = id.x * ${rows}u;
-        let rows_here = min(${rows}u, params.rows - first_row);
-        let kv_head = id.y / ${tilesOfGroup}u;
-        let first_head = kv_head * ${group}u + id.y % ${tilesOfGroup}u * ${tileHeads}u;
-        let last_head = (kv_head + 1u) * ${group}u - 1u;
-        if (thread < rows_here) { spans[thread] = span_of(first_row + thread); }
-        for (var i = thread; i < ${queries * keyQuads}u; i += ${workgroup}u) {
-          let query = i / ${keyQuads}u;
-          let quad = i % ${keyQuads}u;
-          let row = first_row + min(query / ${tileHeads}u, rows_here - 1u);
-          let head = min(first_head + query % ${tileHeads}u, last_head);
-          q_tile[quad * ${queries}u + query] = q_quad(row * ${heads}u + head, quad);
-        }
+        ${loadQueries(tile)}
         workgroupBarrier();
 
-        // Scores: four queries and every ${keyThreads}th key.
+        // Scores: four queries and every ${tile.keyThreads}th key.
         let key_thread = thread % 16u;
         let query_quad = thread / 16u;
         // Softmax: one query and every fourth key.
@@ -164,166 +154,248 @@ export function attentionTile(params: AttentionTileParams): Shader {
           if (run.first >= run.last) { break; }
           next = run.last;
           for (var first_key = run.start; first_key < run.end; first_key += ${block}u) {
-            for (var i = thread; i < ${block * k.units}u; i += ${workgroup}u) {
-              let place = i / ${k.units}u;
-              let unit = i % ${k.units}u;
-              let key = min(first_key + place, run.end - 1u);
-              let key_row = (spans[run.first].base + key) * ${kvHeads}u + kv_head;
-              ${k.load("key", "key_row", "unit")}
-              ${
-      list(k.unitQuads, (c) =>
-        `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${keyStride}u + place] = key${c};`)
-    }
-            }
-            workgroupBarrier();
-            if (key_thread < ${keyThreads}u) {
-              ${list(4 * threadKeys, (n) => `var dot${n} = 0.0;`)}
-              for (var quad = 0u; quad < ${keyQuads}u; quad++) {
-                ${
-      list(4, (i) => `let q${i} = q_tile[quad * ${queries}u + 4u * query_quad + ${i}u];`)
-    }
-                ${
-      list(threadKeys, (j) =>
-        wgsl`
-                  let key${j} = kv_tile[quad * ${keyStride}u + key_thread + ${keyThreads * j}u];
-                  ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
-                `)
-    }
-              }
-              ${
-      list(threadKeys, (j) =>
-        wgsl`
-                let place${j} = key_thread + ${keyThreads * j}u;
-                weights[place${j} * ${queryQuads}u + query_quad] = vec4<f32>(
-                  ${
-          list(4, (i) =>
-            `score(run, first_head, last_head, 4u * query_quad + ${i}u, first_key + place${j}, dot${
-              4 * j + i
-            }),`)
-        }
-                );
-              `)
-    }
-            }
-            workgroupBarrier();
-            var most = ${NO_SCORE};
-            ${
-      list(laneKeys, (i) =>
-        wgsl`
-              let score${i} = weights[(lane + ${
-          4 * i
-        }u) * ${queryQuads}u + (query >> 2u)][query & 3u];
-              most = max(most, score${i});
-            `)
-    }
-            lane_peaks[thread] = most;
-            for (var i = thread; i < ${block * v.units}u; i += ${workgroup}u) {
-              let place = i / ${v.units}u;
-              let unit = i % ${v.units}u;
-              let key = min(first_key + place, run.end - 1u);
-              let value_row = (spans[run.first].base + key) * ${kvHeads}u + kv_head;
-              ${v.load("value", "value_row", "unit")}
-              ${
-      list(v.unitQuads, (c) =>
-        `kv_tile[place * ${valueQuads}u + unit * ${v.unitQuads}u + ${c}u] = value${c};`)
-    }
-            }
-            workgroupBarrier();
-            let fresh = max(
-              max(peak, max(lane_peaks[query], lane_peaks[query + ${queries}u])),
-              max(lane_peaks[query + ${2 * queries}u], lane_peaks[query + ${3 * queries}u]),
-            );
-            let factor = exp(peak - fresh);
-            peak = fresh;
-            total *= factor;
-            if (lane == 0u) { factors[query >> 2u][query & 3u] = factor; }
-            ${
-      list(laneKeys, (i) =>
-        wgsl`
-              let weight${i} = select(0.0, exp(score${i} - fresh), score${i} > ${NO_SCORE});
-              total += weight${i};
-              weights[(lane + ${4 * i}u) * ${queryQuads}u + (query >> 2u)][query & 3u] = weight${i};
-            `)
-    }
-            workgroupBarrier();
-            let rescale = factors[query_quad];
-            ${
-      list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)
-    }
-            for (var place = 0u; place < ${block}u; place++) {
-              let weight = weights[place * ${queryQuads}u + query_quad];
-              ${
-      list(threadQuads, (c) =>
-        wgsl`
-                let value${c} = kv_tile[place * ${valueQuads}u + ${channelQuad(c, valueQuads)}];
-                ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
-              `)
-    }
-            }
-            workgroupBarrier();
+            ${scoreBlock(tile)}
+            ${peaksAndValues(tile)}
+            ${weighBlock(tile)}
+            ${sumBlock(tile)}
           }
         }
 
-        lane_peaks[thread] = total;
-        workgroupBarrier();
-        if (lane == 0u) {
-          var all = lane_peaks[query] + lane_peaks[query + ${queries}u] +
-            lane_peaks[query + ${2 * queries}u] + lane_peaks[query + ${3 * queries}u];
-          var scale = 1.0;
-          ${sinks ? sinkSum(tileHeads) : ""}
-          factors[query >> 2u][query & 3u] = select(0.0, scale / all, all > 0.0);
-        }
-        workgroupBarrier();
-        let shares = factors[query_quad];
-        ${
-      list(4, (i) =>
-        wgsl`
-        {
-          let query_here = 4u * query_quad + ${i}u;
-          let row = query_here / ${tileHeads}u;
-          let head = first_head + query_here % ${tileHeads}u;
-          let inside = row < rows_here && head <= last_head;
-          ${
-          list(threadQuads, (c) =>
-            wgsl`
-            {
-              let quad = key_thread + ${16 * c}u;
-              let value0 = sum${i * threadQuads + c} * shares.${"xyzw"[i]};
-              ${quantizer ? quantizer.quantize : ""}
-              if (inside && quad < ${valueQuads}u) {
-                ${
-              quantizer
-                ? `put(first_row + row, head * ${valueQuads}u + quad, scale0, codes0, half0, rest0);`
-                : `store(((first_row + row) * ${heads}u + head) * ${valueWidth}u, 4u * quad, value0);`
-            }
-              }
-              ${quantize === "workgroup" ? "workgroupBarrier();" : ""}
-            }
-          `)
-        }
-        }
-      `)
-    }
+        ${shareOut(tile)}
+        ${writeRows(tile)}
       }
 
-      fn score(
-        run: Run,
-        first_head: u32,
-        last_head: u32,
-        query: u32,
-        key: u32,
-        product: f32,
-      ) -> f32 {
-        let row = query / ${tileHeads}u;
-        if (row < run.first || row >= run.last) { return ${NO_SCORE}; }
-        let span = spans[row];
-        if (key < span.start || key >= span.end) { return ${NO_SCORE}; }
-        return adjust(product, min(first_head + query % ${tileHeads}u, last_head), key, span);
-      }
+      ${scoreFunction(tile)}
 
       ${quantizer ? "" : storeQuad(valueWidth)}
     `,
   };
+}
+
+const NEXT_RUN = wgsl`
+  fn next_run(first: u32, rows_here: u32) -> Run {
+    var run = Run(first, first, 0xffffffffu, 0u);
+    if (first >= rows_here) { return run; }
+    let base = spans[first].base;
+    while (run.last < rows_here) {
+      let span = spans[run.last];
+      if (span.base != base) { break; }
+      if (span.start < span.end) {
+        run.start = min(run.start, span.start);
+        run.end = max(run.end, span.end);
+      }
+      run.last++;
+    }
+    return run;
+  }
+`;
+
+function loadQueries(tile: Tile): string {
+  const { heads, kvHeads, rule, tileHeads, queries, keyQuads, workgroup } = tile;
+  const group = heads / kvHeads, tiles = tilesOfGroup(tile), rows = attentionTileRows(tile);
+  return wgsl`
+    let first_row = id.x * ${rows}u;
+    let rows_here = min(${rows}u, params.rows - first_row);
+    let kv_head = id.y / ${tiles}u;
+    let first_head = kv_head * ${group}u + id.y % ${tiles}u * ${tileHeads}u;
+    let last_head = (kv_head + 1u) * ${group}u - 1u;
+    if (thread < rows_here) { spans[thread] = span_of(first_row + thread); }
+    for (var i = thread; i < ${queries * keyQuads}u; i += ${workgroup}u) {
+      let query = i / ${keyQuads}u;
+      let quad = i % ${keyQuads}u;
+      let row = first_row + min(query / ${tileHeads}u, rows_here - 1u);
+      let head = min(first_head + query % ${tileHeads}u, last_head);
+      q_tile[quad * ${queries}u + query] = q_quad(${
+    layoutOf(rule, tile).query("row", "head")
+  }, quad);
+    }
+  `;
+}
+
+/** Keys into workgroup memory, and the scores of the block. */
+function scoreBlock(tile: Tile): string {
+  const { rule, queries, block, workgroup, readers: { k }, threadKeys, keyThreads } = tile;
+  const { queryQuads } = tile, stride = keyStride(tile);
+  const keyRow = layoutOf(rule, tile).key("spans[run.first].base", "key", "kv_head");
+  return wgsl`
+    for (var i = thread; i < ${block * k.units}u; i += ${workgroup}u) {
+      let place = i / ${k.units}u;
+      let unit = i % ${k.units}u;
+      let key = min(first_key + place, run.end - 1u);
+      let key_row = ${keyRow};
+      ${k.load("key", "key_row", "unit")}
+      ${
+    list(k.unitQuads, (c) =>
+      `kv_tile[(unit * ${k.unitQuads}u + ${c}u) * ${stride}u + place] = key${c};`)
+  }
+    }
+    workgroupBarrier();
+    if (key_thread < ${keyThreads}u) {
+      ${list(4 * threadKeys, (n) => `var dot${n} = 0.0;`)}
+      for (var quad = 0u; quad < ${tile.keyQuads}u; quad++) {
+        ${list(4, (i) => `let q${i} = q_tile[quad * ${queries}u + 4u * query_quad + ${i}u];`)}
+        ${
+    list(threadKeys, (j) =>
+      wgsl`
+          let key${j} = kv_tile[quad * ${stride}u + key_thread + ${keyThreads * j}u];
+          ${list(4, (i) => `dot${4 * j + i} += dot(q${i}, key${j});`)}
+        `)
+  }
+      }
+      ${
+    list(threadKeys, (j) =>
+      wgsl`
+        let place${j} = key_thread + ${keyThreads * j}u;
+        weights[place${j} * ${queryQuads}u + query_quad] = vec4<f32>(
+          ${
+        list(4, (i) =>
+          `score(run, first_head, last_head, 4u * query_quad + ${i}u, first_key + place${j}, dot${
+            4 * j + i
+          }),`)
+      }
+        );
+      `)
+  }
+    }
+    workgroupBarrier();
+  `;
+}
+
+/** Largest scores of an invocation's keys; values into workgroup memory meanwhile. */
+function peaksAndValues(tile: Tile): string {
+  const { rule, block, workgroup, readers: { v }, valueQuads, queryQuads } = tile;
+  const valueRow = layoutOf(rule, tile).value("spans[run.first].base", "key", "kv_head");
+  return wgsl`
+    var most = ${NO_SCORE};
+    ${
+    list(block / 4, (i) =>
+      wgsl`
+      let score${i} = weights[(lane + ${4 * i}u) * ${queryQuads}u + (query >> 2u)][query & 3u];
+      most = max(most, score${i});
+    `)
+  }
+    lane_peaks[thread] = most;
+    for (var i = thread; i < ${block * v.units}u; i += ${workgroup}u) {
+      let place = i / ${v.units}u;
+      let unit = i % ${v.units}u;
+      let key = min(first_key + place, run.end - 1u);
+      let value_row = ${valueRow};
+      ${v.load("value", "value_row", "unit")}
+      ${
+    list(v.unitQuads, (c) =>
+      `kv_tile[place * ${valueQuads}u + unit * ${v.unitQuads}u + ${c}u] = value${c};`)
+  }
+    }
+    workgroupBarrier();
+  `;
+}
+
+/** Scores become weights relative to the largest so far. */
+function weighBlock({ queries, block, queryQuads }: Tile): string {
+  return wgsl`
+    let fresh = max(
+      max(peak, max(lane_peaks[query], lane_peaks[query + ${queries}u])),
+      max(lane_peaks[query + ${2 * queries}u], lane_peaks[query + ${3 * queries}u]),
+    );
+    let factor = exp(peak - fresh);
+    peak = fresh;
+    total *= factor;
+    if (lane == 0u) { factors[query >> 2u][query & 3u] = factor; }
+    ${
+    list(block / 4, (i) =>
+      wgsl`
+      let weight${i} = select(0.0, exp(score${i} - fresh), score${i} > ${NO_SCORE});
+      total += weight${i};
+      weights[(lane + ${4 * i}u) * ${queryQuads}u + (query >> 2u)][query & 3u] = weight${i};
+    `)
+  }
+    workgroupBarrier();
+  `;
+}
+
+function sumBlock({ block, queryQuads, threadQuads, valueQuads }: Tile): string {
+  return wgsl`
+    let rescale = factors[query_quad];
+    ${list(4 * threadQuads, (n) => `sum${n} *= rescale.${"xyzw"[Math.floor(n / threadQuads)]};`)}
+    for (var place = 0u; place < ${block}u; place++) {
+      let weight = weights[place * ${queryQuads}u + query_quad];
+      ${
+    list(threadQuads, (c) =>
+      wgsl`
+        let value${c} = kv_tile[place * ${valueQuads}u + ${channelQuad(c, valueQuads)}];
+        ${list(4, (i) => `sum${i * threadQuads + c} += weight.${"xyzw"[i]} * value${c};`)}
+      `)
+  }
+    }
+    workgroupBarrier();
+  `;
+}
+
+/** What each query's sums are multiplied by in the end. */
+function shareOut({ rule, queries, tileHeads, sinks }: Tile): string {
+  return wgsl`
+    lane_peaks[thread] = total;
+    workgroupBarrier();
+    if (lane == 0u) {
+      var all = lane_peaks[query] + lane_peaks[query + ${queries}u] +
+        lane_peaks[query + ${2 * queries}u] + lane_peaks[query + ${3 * queries}u];
+      var scale = 1.0;
+      ${sinks ? sinkSum(tileHeads) : ""}
+      factors[query >> 2u][query & 3u] = ${whereSeen(rule, "all", "scale / all")};
+    }
+    workgroupBarrier();
+    let shares = factors[query_quad];
+  `;
+}
+
+function writeRows(tile: Tile): string[] {
+  const { rule, tileHeads, valueWidth, valueQuads, threadQuads, quantizer, quantize } = tile;
+  const resultRow = layoutOf(rule, tile).result("(first_row + row)", "head");
+  const written = quantizer
+    ? `put(first_row + row, head * ${valueQuads}u + quad, scale0, codes0, half0, rest0);`
+    : `store((${resultRow}) * ${valueWidth}u, 4u * quad, value0);`;
+  return list(4, (i) =>
+    wgsl`
+    {
+      let query_here = 4u * query_quad + ${i}u;
+      let row = query_here / ${tileHeads}u;
+      let head = first_head + query_here % ${tileHeads}u;
+      let inside = row < rows_here && head <= last_head;
+      ${
+      list(threadQuads, (c) =>
+        wgsl`
+        {
+          let quad = key_thread + ${16 * c}u;
+          let value0 = sum${i * threadQuads + c} * shares.${"xyzw"[i]};
+          ${quantizer ? quantizer.quantize : ""}
+          if (inside && quad < ${valueQuads}u) {
+            ${written}
+          }
+          ${quantize === "workgroup" ? "workgroupBarrier();" : ""}
+        }
+      `)
+    }
+    }
+  `);
+}
+
+function scoreFunction({ tileHeads }: Tile): string {
+  return wgsl`
+    fn score(
+      run: Run,
+      first_head: u32,
+      last_head: u32,
+      query: u32,
+      key: u32,
+      product: f32,
+    ) -> f32 {
+      let row = query / ${tileHeads}u;
+      if (row < run.first || row >= run.last) { return ${NO_SCORE}; }
+      let span = spans[row];
+      if (key < span.start || key >= span.end) { return ${NO_SCORE}; }
+      return adjust(product, min(first_head + query % ${tileHeads}u, last_head), key, span);
+    }
+  `;
 }
 
 function storeQuad(valueWidth: number): string {

@@ -4,10 +4,10 @@
 import type { Capabilities, Shader } from "../../kernel.ts";
 import type { FreshRow } from "./fresh.ts";
 import type { SpanRule } from "./spans.ts";
-import { attentionSplit, type HeadShape, headTiles, partialVectors } from "./split.ts";
+import { headReaders, type HeadShape, headTiles } from "./heads.ts";
+import { attentionSplit, partialVectors } from "./split.ts";
 import { attentionTileBytes, type AttentionTileParams } from "./tile.ts";
 import { attentionWalk, canWalk, type DirectResult, walkBlock, walkBytes } from "./walk.ts";
-import { channelReader } from "../channel_reader.ts";
 
 /** Sizes of attention. */
 export const ATTENTION_TUNING = {
@@ -99,9 +99,7 @@ function blockChoice(
   keys: number,
 ): SplitChoice | undefined {
   const { splitHeads, splitWorkgroup: workgroup, splitBlocks } = ATTENTION_TUNING;
-  const { dtype, width, valueWidth } = shape;
-  const tileHeads = headsOfTile(shape, splitHeads);
-  const k = channelReader("k", dtype, width), v = channelReader("v", dtype, valueWidth);
+  const tileHeads = headsOfTile(shape, splitHeads), { k, v } = headReaders(shape);
   if (k.units > workgroup || v.units > workgroup) return undefined;
   const block = splitBlocks.find((keys) =>
     4 * tileHeads * (keys * (k.units + 2) + 2) + 16 * workgroup * v.unitQuads + 32 <=

@@ -9,8 +9,9 @@
 import type { Shader } from "../../kernel.ts";
 import { wgsl } from "../../wgsl.ts";
 import { type FreshReader, freshReader, type FreshRow } from "./fresh.ts";
-import type { SpanRule } from "./spans.ts";
-import { type HeadShape, NO_SCORE, partialVectors, shareOf } from "./split.ts";
+import { type HeadReaders, headReaders, type HeadShape, tilesOfGroup } from "./heads.ts";
+import { layoutOf, NO_SCORE, type SpanRule, whereSeen } from "./spans.ts";
+import { partialVectors, shareOf } from "./split.ts";
 import { channelReader } from "../channel_reader.ts";
 import { list } from "../matmul/rows.ts";
 import { groupQuantizer } from "../quantize_group.ts";
@@ -42,7 +43,7 @@ export interface DirectResult {
 
 /** Whether heads of this shape can be walked over: a key and a value take the same lanes, a power of 2. */
 export function canWalk({ width, valueWidth, dtype }: HeadShape, subgroupSize: number): boolean {
-  const { units } = channelReader("k", dtype, width);
+  const { units } = channelReader("k", { dtype, width });
   return width === valueWidth && width % 4 === 0 && units <= subgroupSize &&
     Number.isInteger(Math.log2(units));
 }
@@ -51,7 +52,7 @@ export function canWalk({ width, valueWidth, dtype }: HeadShape, subgroupSize: n
 export function walkBlock(
   { width, dtype, turn, workgroup }: Pick<WalkParams, "width" | "dtype" | "turn" | "workgroup">,
 ): number {
-  return workgroup / channelReader("k", dtype, width).units * turn;
+  return workgroup / channelReader("k", { dtype, width }).units * turn;
 }
 
 /** Bytes of workgroup memory that a shader takes. */
@@ -64,46 +65,57 @@ export function walkBytes(
   return workgroup / subgroupSize * tileHeads * (4 * width + 8) + 64;
 }
 
+/** What the pieces of the text are made of. */
+interface Walk extends WalkParams {
+  readonly readers: HeadReaders;
+  /** Lanes of a walker, and quads of a lane. */
+  readonly lanes: number;
+  readonly quads: number;
+  readonly subgroups: number;
+  readonly freshReader: FreshReader | undefined;
+  readonly quantize: string | undefined;
+}
+
+/** Statements that combine a variable over lanes whose numbers differ by `least` … `below` / 2. */
+function shuffles(
+  name: string,
+  { least = 1, below }: { readonly least?: number; readonly below: number },
+  combine: (other: string) => string,
+): string[] {
+  return list(
+    Math.log2(below / least),
+    (i) => `${name} = ${combine(`subgroupShuffleXor(${name}, ${least << i}u)`)};`,
+  );
+}
+
+function sumOfLanes(name: string, lanes: number): string {
+  return shuffles(name, { below: lanes }, (other) => `${name} + ${other}`).join("\n");
+}
+
 /**
  * The shader; bindings q (or those of a fresh row), k, v, partial or y, sinks, the rule's; workgroups: head tiles,
  * splits, rows.
  */
 export function attentionWalk(params: WalkParams): Shader {
-  const { heads, kvHeads, width, valueWidth, dtype, rule } = params;
-  const { tileHeads, turn, splits, workgroup, subgroupSize, direct } = params;
-  const group = heads / kvHeads;
-  const tilesOfGroup = Math.ceil(group / tileHeads);
-  const q = channelReader("q", "f32", width);
-  const k = channelReader("k", dtype, width);
-  const v = channelReader("v", dtype, valueWidth);
-  const lanes = k.units, quads = k.unitQuads;
-  const shuffles = (
-    name: string,
-    least: number,
-    below: number,
-    combine: (other: string) => string,
-  ) =>
-    list(
-      Math.log2(below / least),
-      (i) => `${name} = ${combine(`subgroupShuffleXor(${name}, ${least << i}u)`)};`,
-    );
-  const sumOfLanes = (name: string) =>
-    shuffles(name, 1, lanes, (other) => `${name} + ${other}`).join("\n");
-  const fresh = params.fresh && freshReader(params, params.fresh, { quads, sum: sumOfLanes });
-  const walkers = workgroup / lanes;
-  const block = walkBlock(params);
-  const subgroups = workgroup / subgroupSize;
-  const headQuads = lanes * quads;
+  const { heads, kvHeads, valueWidth, rule } = params;
+  const { tileHeads, splits, workgroup, subgroupSize, direct } = params;
+  const group = heads / kvHeads, tiles = tilesOfGroup(params);
+  const readers = headReaders(params), { q, k, v } = readers;
+  const lanes = k.units, quads = k.unitQuads, subgroups = workgroup / subgroupSize;
+  const fresh = params.fresh &&
+    freshReader(params, params.fresh, { quads, sum: (name) => sumOfLanes(name, lanes) });
   const quantizer = direct?.quantize
     ? groupQuantizer({ columns: heads * valueWidth, workgroup, passes: 1, subgroups: true })
     : undefined;
-  const each = (text: (h: number) => string) => list(tileHeads, text);
-  const perKey = (text: (j: number) => string) => list(turn, text);
+  const walk: Walk = {
+    ...{ ...params, readers, lanes, quads, subgroups, freshReader: fresh },
+    quantize: quantizer?.quantize,
+  };
   return {
     name: direct ? "attention_walk_direct" : "attention_walk",
     storage: {
       ...fresh ? fresh.storage : { q: q.type },
-      ...{ k: k.type, v: v.type },
+      ...readers.storage,
       ...direct
         ? {
           y: quantizer ? "array<u32>" : "array<vec4<f32>>",
@@ -113,12 +125,12 @@ export function attentionWalk(params: WalkParams): Shader {
       ...rule.storage,
     },
     writes: [direct ? "y" : "partial", ...fresh ? ["k", "v"] : []],
-    uniforms: {},
+    uniforms: rule.uniforms ?? {},
     enables: ["subgroups"],
     code: wgsl`
       ${rule.code}
 
-      ${shareOf(block, splits)}
+      ${shareOf(walkBlock(params), splits)}
 
       ${fresh ? fresh.declarations : q.code}
 
@@ -131,7 +143,7 @@ export function attentionWalk(params: WalkParams): Shader {
       ${quantizer?.put ?? ""}
 
       var<workgroup> range: Span;
-      var<workgroup> sums: array<vec4<f32>, ${subgroups * tileHeads * headQuads}>;
+      var<workgroup> sums: array<vec4<f32>, ${subgroups * tileHeads * lanes * quads}>;
       var<workgroup> stats: array<vec2<f32>, ${subgroups * tileHeads}>;
 
       @compute @workgroup_size(${workgroup})
@@ -140,8 +152,8 @@ export function attentionWalk(params: WalkParams): Shader {
         @builtin(local_invocation_index) thread: u32,
       ) {
         let row = id.z;
-        let kv_head = id.x / ${tilesOfGroup}u;
-        let first_head = kv_head * ${group}u + id.x % ${tilesOfGroup}u * ${tileHeads}u;
+        let kv_head = id.x / ${tiles}u;
+        let first_head = kv_head * ${group}u + id.x % ${tiles}u * ${tileHeads}u;
         let last_head = (kv_head + 1u) * ${group}u - 1u;
         if (thread == 0u) { range = span_of(row); }
         let span = workgroupUniformLoad(&range);
@@ -152,134 +164,163 @@ export function attentionWalk(params: WalkParams): Shader {
 
         let lane = thread % ${lanes}u;
         let walker = thread / ${lanes}u;
-        ${
-      each((h) =>
-        wgsl`
-        let head${h} = min(first_head + ${h}u, last_head);
-        ${
-          fresh
-            ? fresh.query(`q${h}_`, `head${h}`)
-            : list(quads, (i) =>
-              `let q${h}_${i} = q_quad(row * ${heads}u + head${h}, ${quads}u * lane + ${i}u);`)
-        }
-        var peak${h} = ${NO_SCORE};
-        var total${h} = 0.0;
-        ${
-          list(quads, (i) => `var sum${h}_${i} = vec4<f32>();`)
-        }
-      `
-      )
-    }
-        ${fresh ? beginWithOwnKey(params, fresh, { lanes, quads, tilesOfGroup, sumOfLanes }) : ""}
-        for (var base = begin; base < end; base += ${block}u) {
-          ${
-      perKey((j) =>
-        wgsl`
-          let key${j} = base + walker + ${j * walkers}u;
-          let line${j} = (span.base + min(key${j}, end - 1u)) * ${kvHeads}u + kv_head;
-          ${k.load(`k${j}_`, `line${j}`, "lane")}
-          ${v.load(`v${j}_`, `line${j}`, "lane")}
-        `
-      )
-    }
-          ${
-      each((h) =>
-        wgsl`
-          ${
-          perKey((j) =>
-            wgsl`
-            var score${h}_${j} = ${list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`).join(" + ")};
-            ${shuffles(`score${h}_${j}`, 1, lanes, (other) => `score${h}_${j} + ${other}`)}
-            score${h}_${j} = select(
-              ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), key${j} < end,
-            );
-          `
-          )
-        }
-          let fresh${h} = ${
-          Array.from({ length: turn }, (_, j) => `score${h}_${j}`)
-            .reduce((most, score) => `max(${most}, ${score})`, `peak${h}`)
-        };
-          let factor${h} = exp(peak${h} - fresh${h});
-          peak${h} = fresh${h};
-          ${
-          perKey((j) =>
-            `let weight${h}_${j} = select(0.0, exp(score${h}_${j} - fresh${h}), key${j} < end);`
-          )
-        }
-          total${h} = total${h} * factor${h} + ${perKey((j) => `weight${h}_${j}`).join(" + ")};
-          ${
-          list(quads, (i) =>
-            `sum${h}_${i} = sum${h}_${i} * factor${h} + ${
-              perKey((j) => `weight${h}_${j} * v${j}_${i}`).join(" + ")
-            };`)
-        }
-        `
-      )
-    }
+        ${beginHeads(walk)}
+        ${fresh ? beginWithOwnKey(walk, fresh) : ""}
+        for (var base = begin; base < end; base += ${walkBlock(params)}u) {
+          ${takeTurn(walk)}
         }
 
         let subgroup = thread / ${subgroupSize}u;
-        ${
-      each((h) =>
-        wgsl`
-        var most${h} = peak${h};
-        ${shuffles(`most${h}`, lanes, subgroupSize, (other) => `max(most${h}, ${other})`)}
-        let share${h} = exp(peak${h} - most${h});
-        total${h} *= share${h};
-        ${shuffles(`total${h}`, lanes, subgroupSize, (other) => `total${h} + ${other}`)}
-        ${
-          list(quads, (i) =>
-            wgsl`
-          sum${h}_${i} *= share${h};
-          ${shuffles(`sum${h}_${i}`, lanes, subgroupSize, (other) => `sum${h}_${i} + ${other}`)}
-        `)
-        }
-        if (thread % ${subgroupSize}u < ${lanes}u) {
-          let at = (subgroup * ${tileHeads}u + ${h}u) * ${headQuads}u + ${quads}u * lane;
-          ${list(quads, (i) => `sums[at + ${i}u] = sum${h}_${i};`)}
-          if (lane == 0u) {
-            stats[subgroup * ${tileHeads}u + ${h}u] = vec2<f32>(most${h}, total${h});
-          }
-        }
-      `
-      )
-    }
+        ${leaveSums(walk)}
         workgroupBarrier();
-        for (var start = 0u; start < ${tileHeads * headQuads}u; start += ${workgroup}u) {
-          let i = min(start + thread, ${tileHeads * headQuads - 1}u);
-          let inside = start + thread < ${tileHeads * headQuads}u;
-          let head = i / ${headQuads}u;
-          let quad = i % ${headQuads}u;
-          ${list(subgroups, (s) => `let stat${s} = stats[${s * tileHeads}u + head];`)}
-          let most = ${
-      list(subgroups, (s) => `stat${s}.x`).reduce((most, own) => `max(${most}, ${own})`)
-    };
-          ${list(subgroups, (s) => `let part${s} = exp(stat${s}.x - most);`)}
-          let total = ${list(subgroups, (s) => `part${s} * stat${s}.y`).join(" + ")};
-          let all = ${
-      list(subgroups, (s) => `part${s} * sums[(${s * tileHeads}u + head) * ${headQuads}u + quad]`)
-        .join(" + ")
-    };
-          let isHead = first_head + head <= last_head;
-          ${direct ? writeResult(params, direct, quantizer?.quantize) : writePartial(params)}
-        }
+        ${joinSums(walk)}
       }
     `,
   };
 }
 
+/** Queries, and sums of nothing. */
+function beginHeads(walk: Walk): string[] {
+  const { tileHeads, quads, freshReader: fresh, rule } = walk;
+  const { query } = layoutOf(rule, walk);
+  return list(tileHeads, (h) =>
+    wgsl`
+    let head${h} = min(first_head + ${h}u, last_head);
+    ${
+      fresh ? fresh.query(`q${h}_`, `head${h}`) : list(
+        quads,
+        (i) => `let q${h}_${i} = q_quad(${query("row", `head${h}`)}, ${quads}u * lane + ${i}u);`,
+      )
+    }
+    var peak${h} = ${NO_SCORE};
+    var total${h} = 0.0;
+    ${list(quads, (i) => `var sum${h}_${i} = vec4<f32>();`)}
+  `);
+}
+
+/** The keys of one turn, all loaded before any is used. */
+function takeTurn(walk: Walk): string {
+  const { rule, turn, lanes, workgroup, tileHeads, readers: { k, v } } = walk;
+  const { key, value } = layoutOf(rule, walk);
+  const perKey = (text: (j: number) => string) => list(turn, text);
+  return wgsl`
+    ${
+    perKey((j) => {
+      const place = ["span.base", `min(key${j}, end - 1u)`, "kv_head"] as const;
+      const keyLine = key(...place), valueLine = value(...place);
+      const isApart = valueLine !== keyLine;
+      return wgsl`
+      let key${j} = base + walker + ${j * (workgroup / lanes)}u;
+      let line${j} = ${keyLine};
+      ${[
+        k.load(`k${j}_`, `line${j}`, "lane"),
+        ...isApart ? [`let value_line${j} = ${valueLine};`] : [],
+        v.load(`v${j}_`, isApart ? `value_line${j}` : `line${j}`, "lane"),
+      ]}
+    `;
+    })
+  }
+    ${list(tileHeads, (h) => takeKeys(walk, h))}
+  `;
+}
+
+/** Scores of a turn's keys for one head, and their weights on the sums. */
+function takeKeys({ rule, turn, lanes, quads }: Walk, h: number): string {
+  const perKey = (text: (j: number) => string) => list(turn, text);
+  // A mask hides keys of the span.
+  const isSeen = (j: number) =>
+    rule.nothing === undefined ? `key${j} < end` : `score${h}_${j} > ${NO_SCORE}`;
+  return wgsl`
+    ${
+    perKey((j) =>
+      wgsl`
+      var score${h}_${j} = ${list(quads, (i) => `dot(q${h}_${i}, k${j}_${i})`).join(" + ")};
+      ${shuffles(`score${h}_${j}`, { below: lanes }, (other) => `score${h}_${j} + ${other}`)}
+      score${h}_${j} = select(
+        ${NO_SCORE}, adjust(score${h}_${j}, head${h}, key${j}, span), key${j} < end,
+      );
+    `
+    )
+  }
+    let fresh${h} = ${
+    Array.from({ length: turn }, (_, j) => `score${h}_${j}`)
+      .reduce((most, score) => `max(${most}, ${score})`, `peak${h}`)
+  };
+    let factor${h} = exp(peak${h} - fresh${h});
+    peak${h} = fresh${h};
+    ${
+    perKey((j) =>
+      `let weight${h}_${j} = select(0.0, exp(score${h}_${j} - fresh${h}), ${isSeen(j)});`
+    )
+  }
+    total${h} = total${h} * factor${h} + ${perKey((j) => `weight${h}_${j}`).join(" + ")};
+    ${
+    list(quads, (i) =>
+      `sum${h}_${i} = sum${h}_${i} * factor${h} + ${
+        perKey((j) =>
+          `weight${h}_${j} * v${j}_${i}`
+        ).join(" + ")
+      };`)
+  }
+  `;
+}
+
+/** What the walkers of a subgroup have seen, put together. */
+function leaveSums({ tileHeads, lanes, quads, subgroupSize }: Walk): string[] {
+  const walkers = { least: lanes, below: subgroupSize };
+  return list(tileHeads, (h) =>
+    wgsl`
+    var most${h} = peak${h};
+    ${shuffles(`most${h}`, walkers, (other) => `max(most${h}, ${other})`)}
+    let share${h} = exp(peak${h} - most${h});
+    total${h} *= share${h};
+    ${shuffles(`total${h}`, walkers, (other) => `total${h} + ${other}`)}
+    ${
+      list(quads, (i) =>
+        wgsl`
+      sum${h}_${i} *= share${h};
+      ${shuffles(`sum${h}_${i}`, walkers, (other) => `sum${h}_${i} + ${other}`)}
+    `)
+    }
+    if (thread % ${subgroupSize}u < ${lanes}u) {
+      let at = (subgroup * ${tileHeads}u + ${h}u) * ${lanes * quads}u + ${quads}u * lane;
+      ${list(quads, (i) => `sums[at + ${i}u] = sum${h}_${i};`)}
+      if (lane == 0u) {
+        stats[subgroup * ${tileHeads}u + ${h}u] = vec2<f32>(most${h}, total${h});
+      }
+    }
+  `);
+}
+
+/** What the subgroups have seen, put together and written. */
+function joinSums(walk: Walk): string {
+  const { tileHeads, lanes, quads, subgroups, workgroup, direct } = walk;
+  const headQuads = lanes * quads;
+  return wgsl`
+    for (var start = 0u; start < ${tileHeads * headQuads}u; start += ${workgroup}u) {
+      let i = min(start + thread, ${tileHeads * headQuads - 1}u);
+      let inside = start + thread < ${tileHeads * headQuads}u;
+      let head = i / ${headQuads}u;
+      let quad = i % ${headQuads}u;
+      ${list(subgroups, (s) => `let stat${s} = stats[${s * tileHeads}u + head];`)}
+      let most = ${
+    list(subgroups, (s) => `stat${s}.x`).reduce((most, own) => `max(${most}, ${own})`)
+  };
+      ${list(subgroups, (s) => `let part${s} = exp(stat${s}.x - most);`)}
+      let total = ${list(subgroups, (s) => `part${s} * stat${s}.y`).join(" + ")};
+      let all = ${
+    list(subgroups, (s) => `part${s} * sums[(${s * tileHeads}u + head) * ${headQuads}u + quad]`)
+      .join(" + ")
+  };
+      let isHead = first_head + head <= last_head;
+      ${direct ? writeResult(walk, direct) : writePartial(walk)}
+    }
+  `;
+}
+
 /** The first walker of the first split begins with the row's own key; the first tile of a key head stores it. */
-function beginWithOwnKey(
-  { kvHeads, tileHeads }: WalkParams,
-  fresh: FreshReader,
-  { lanes, quads, tilesOfGroup, sumOfLanes }: {
-    readonly lanes: number;
-    readonly quads: number;
-    readonly tilesOfGroup: number;
-    readonly sumOfLanes: (name: string) => string;
-  },
-): string {
+function beginWithOwnKey(walk: Walk, fresh: FreshReader): string {
+  const { kvHeads, tileHeads, lanes, quads } = walk;
   return wgsl`
     if (id.y == 0u) {
       let own_key = u32(span.position);
@@ -289,7 +330,7 @@ function beginWithOwnKey(
     list(tileHeads, (h) =>
       wgsl`
       var own${h} = ${list(quads, (i) => `dot(q${h}_${i}, fresh_k${i})`).join(" + ")};
-      ${sumOfLanes(`own${h}`)}
+      ${sumOfLanes(`own${h}`, lanes)}
       if (is_first) {
         peak${h} = adjust(own${h}, head${h}, own_key, span);
         total${h} = 1.0;
@@ -297,7 +338,7 @@ function beginWithOwnKey(
       }
     `)
   }
-      if (is_first && id.x % ${tilesOfGroup}u == 0u) {
+      if (is_first && id.x % ${tilesOfGroup(walk)}u == 0u) {
         let at = ((span.base + own_key) * ${kvHeads}u + kv_head) * ${lanes}u + lane;
         ${fresh.store("at")}
       }
@@ -316,11 +357,8 @@ function writePartial({ heads, splits, valueWidth }: WalkParams): string {
   `;
 }
 
-function writeResult(
-  { heads, valueWidth }: WalkParams,
-  { sinks }: DirectResult,
-  quantize: string | undefined,
-): string {
+function writeResult(walk: Walk, { sinks }: DirectResult): string {
+  const { heads, valueWidth, rule, quantize } = walk;
   const quads = valueWidth / 4;
   const shared = sinks
     ? wgsl`
@@ -334,16 +372,15 @@ function writeResult(
       let whole = total;
     `;
   const place = `(first_head + head) * ${quads}u + quad`;
+  const result = rule.layout
+    ? `(${rule.layout.result("row", "first_head + head")}) * ${quads}u + quad`
+    : `row * ${heads * quads}u + ${place}`;
   return wgsl`
     ${shared}
-    let value0 = all * select(0.0, scale / whole, whole > 0.0);
+    let value0 = all * ${whereSeen(rule, "whole", "scale / whole")};
     ${quantize ?? ""}
     if (inside && isHead) {
-      ${
-    quantize
-      ? `put(row, ${place}, scale0, codes0, half0, rest0);`
-      : `y[row * ${heads * quads}u + ${place}] = value0;`
-  }
+      ${quantize ? `put(row, ${place}, scale0, codes0, half0, rest0);` : `y[${result}] = value0;`}
     }
   `;
 }

@@ -1,205 +1,86 @@
-// The WebGPU kernels of the attention ops and of kv_append. A node is dispatches for few rows (keys split over
-// workgroups, then merged) and for many (tiles of queries); which run depends on the rows of the step.
+// The WebGPU kernels of attention. Rows of a step that come out of their product (`style`) are one row alone, which is
+// what decoding is made of: one dispatch where contexts are short and two where they are long, its queries rotated where
+// they are attended with, its key and value stored on the way (gpu/kernels/attention/fresh.ts). More rows, and heads that
+// subgroups cannot walk over, are stored first.
 
-import type { Capabilities, GpuSlice } from "../../../../gpu/kernel.ts";
-import type { FreshRow } from "../../../../gpu/kernels/attention/fresh.ts";
-import { attentionMerge } from "../../../../gpu/kernels/attention/merge.ts";
-import {
-  type CausalRule,
-  causalRule,
-  givenRule,
-  type SpanRule,
-} from "../../../../gpu/kernels/attention/spans.ts";
-import { type HeadShape, headTiles } from "../../../../gpu/kernels/attention/split.ts";
-import { attentionTile, attentionTileRows } from "../../../../gpu/kernels/attention/tile.ts";
-import {
-  ATTENTION_TUNING,
-  directChoice,
-  splitBytes,
-  splitChoice,
-  type SplitStyle,
-  tileSizes,
-} from "../../../../gpu/kernels/attention/tuning.ts";
-import { KV_APPEND_PAIRS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
-import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
-import { ceilDiv, type Dim, exactDiv, mul, product, sub } from "../../../graph/dim/mod.ts";
-import type { Attributes, Node, Value } from "../../../graph/graph.ts";
-import { isBetween } from "./choice.ts";
+import type { GpuSlice } from "../../../../gpu/kernel.ts";
+import { canRotate, type FreshRow } from "../../../../gpu/kernels/attention/fresh.ts";
+import type { HeadShape, SharedMemory } from "../../../../gpu/kernels/attention/heads.ts";
+import { rowsRule, type SpanRule, tensorRule } from "../../../../gpu/kernels/attention/spans.ts";
+import type { SplitStyle } from "../../../../gpu/kernels/attention/tuning.ts";
+import { type Dim, mul } from "../../../graph/dim/mod.ts";
+import type { Node, Value } from "../../../graph/graph.ts";
+import { attentionInputs } from "../../../ops/attention_inputs.ts";
+import { heads, type Layout } from "../../../ops/attention_rows.ts";
+import { maskStrides } from "../../../ops/attention_shapes.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
+import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
+import { canRopeAppend, emitRopeAppend, queryHeads } from "./append.ts";
+import {
+  type AttentionCall,
+  canAttend,
+  canQuantizeHeads,
+  lowerAttention,
+  lowerFew,
+} from "./attention_dispatches.ts";
+import { isBetween } from "./choice.ts";
 
-/** What an attention reads, apart from its kernels. */
-export interface AttentionCall {
-  readonly shape: HeadShape;
-  /** Rows of the step, and how many there must be: fewer are served otherwise. */
-  readonly rows: Dim;
-  readonly least: number;
-  readonly rule: SpanRule;
-  /** Most keys of a row, if known. */
-  readonly keys: number | undefined;
-  readonly q: GpuSlice;
-  readonly k: GpuSlice;
-  readonly v: GpuSlice;
-  /** Bindings of the rule. */
-  readonly ruleStorage: Readonly<Record<string, GpuSlice>>;
-  readonly sinks: GpuSlice | undefined;
-  /** Whether rows see the positions of a cache up to their own. */
-  readonly isCausal: boolean;
-  /** Whether the result is written in 8 bit. */
-  readonly quantized: boolean;
-}
+/** How rows become attended heads: a row alone in one go, or by way of the caches. */
+type Way = "fresh" | SplitStyle;
 
-/** A row that comes out of its product (gpu/kernels/attention/fresh.ts). */
-export interface FreshCall {
-  readonly row: FreshRow;
-  /** Bindings in the place of the queries. */
-  readonly storage: Readonly<Record<string, GpuSlice>>;
-}
-
-/** Keys that rows are expected to see where that is not known. */
-const USUAL_KEYS = 512;
-
-function shapeOf({ inputs: [q, k, v] }: Node): HeadShape {
+function attentionKernel(way: Way): GpuKernel {
+  const style = way === "fresh" ? "subgroup" : way;
   return {
-    heads: q!.shape[1] as number,
-    kvHeads: k!.shape[1] as number,
-    width: q!.shape[2] as number,
-    valueWidth: v!.shape[2] as number,
-    dtype: k!.dtype as "f32" | "f16",
+    name: `gpu_attention_${way}`,
+    when: (context) => canRun(context, way, style),
+    lower(lowering) {
+      const { attributes } = lowering.node;
+      if (attributes.q_heads !== 0) lowerAttention(lowering, callOfTensors(lowering, style));
+      else if (attributes.style !== "none") lowerRotated(lowering, way, style);
+      else lowerAttention(lowering, callOfRows(lowering, style));
+    },
   };
 }
 
-function fits({ node, capabilities }: GpuKernelContext, style: SplitStyle): boolean {
-  const [q, k, v] = node.inputs;
-  const sizes = [...q!.shape.slice(1), ...k!.shape.slice(1), ...v!.shape.slice(1)];
-  if (!sizes.every(isStatic) || k!.dtype !== v!.dtype || k!.dtype === "q8_0") return false;
-  return canAttend(shapeOf(node), style, capabilities);
-}
+/** Attention, a row alone from its product first. */
+export const gpuAttentionKernels: readonly GpuKernel[] = [
+  ...["fresh", "subgroup", "workgroup"] as const,
+].map(attentionKernel);
 
-/** Whether there are kernels for heads of a shape. */
-export function canAttend(
-  shape: HeadShape,
-  style: SplitStyle,
-  capabilities: Capabilities,
-): boolean {
-  return splitChoice(shape, style, capabilities, USUAL_KEYS) !== undefined &&
-    tileSizes(shape, capabilities.maxWorkgroupBytes) !== undefined;
-}
-
-/** Whether a kernel of a style can write the heads of values of so many channels in 8 bit. */
-export function canQuantizeHeads(
-  valueWidth: number,
-  style: SplitStyle,
-  { subgroupSize }: Capabilities,
-): boolean {
-  return valueWidth % 32 === 0 && (style !== "subgroup" || subgroupSize >= GROUP_LANES);
-}
-
-/** Emits the dispatches of an attention for few rows and for many. */
-export function lowerAttention(
-  lowering: GpuLowering,
-  call: AttentionCall,
-  style: SplitStyle,
-): void {
-  const { rows, least } = call;
-  const few = isBetween(rows, least, ATTENTION_TUNING.fewRows);
-  const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
-  if (few !== 0) lowerFew(lowering, call, style, mul(few, rows));
-  if (many !== 0) lowerTile(lowering, call, { rows, many, style });
-}
-
-/** All keys in one workgroup where the step's rows see few, else split and merged. */
-export function lowerFew(
-  lowering: GpuLowering,
-  call: AttentionCall,
-  style: SplitStyle,
-  rows: Dim,
-  fresh?: FreshCall,
-): void {
-  const { shape, rule, k, v, ruleStorage, sinks, quantized } = call;
-  const { capabilities, node: { outputs: [y] } } = lowering;
-  const direct = style === "subgroup" ? directChoice(shape, capabilities) : undefined;
-  const isShort = direct ? seesFew(lowering, call) : 0;
-  if (direct && isShort !== 0) {
-    lowering.emit({
-      shader: direct.shader(
-        rule,
-        { sinks: sinks !== undefined, quantize: quantized },
-        fresh?.row,
-      ),
-      storage: {
-        ...queriesOf(call, fresh),
-        ...{ k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
-      },
-      workgroups: [headTiles({ ...shape, tileHeads: direct.tileHeads }), 1, mul(rows, isShort)],
-    });
+function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: SplitStyle): boolean {
+  const { inputs, attributes } = node, { k, v, bias } = attentionInputs(inputs);
+  const isRotated = attributes.style !== "none";
+  if (attributes.q_heads !== 0) {
+    return way !== "fresh" && suitsTensors(node) &&
+      canAttend(shapeOfTensors(node), style, capabilities);
   }
-  if (isShort !== 1) lowerSplit(lowering, call, style, mul(rows, sub(1, isShort)), fresh);
+  if (isRotated ? !canRopeAppend(node) : way === "fresh") return false;
+  // A span begins where its distances are counted from.
+  if (bias && attributes.window !== 0) return false;
+  if (k!.dtype !== v!.dtype || k!.dtype === "q8_0") return false;
+  const shape = shapeOfRows(node), isCached = attentionInputs(inputs).slots !== undefined;
+  if (![shape.heads, shape.kvHeads, shape.width, shape.valueWidth].every(isStatic)) return false;
+  if (isCached && !isStatic(k!.shape[0])) return false;
+  if (attributes.to === "q8" && !canQuantizeHeads(shape.valueWidth, style, capabilities)) {
+    return false;
+  }
+  if (!canAttend(shape, style, capabilities)) return false;
+  const bindings = inputs.filter((value) => value !== undefined).length + 1;
+  return way !== "fresh" ||
+    canRotate(freshRow(node)) && bindings <= capabilities.maxStorageBindings;
 }
 
-function queriesOf(
-  { q }: AttentionCall,
-  fresh: FreshCall | undefined,
-): Readonly<Record<string, GpuSlice>> {
-  return fresh ? fresh.storage : { q };
-}
-
-/** 1 where the rows of a step see few keys, else 0. */
-function seesFew({ reach }: GpuLowering, { keys, isCausal }: AttentionCall): Dim {
-  const { directKeys } = ATTENTION_TUNING;
-  if (keys !== undefined && keys <= directKeys) return 1;
-  return isCausal && reach !== undefined ? isBetween(reach, 0, directKeys) : 0;
-}
-
-function lowerSplit(
-  lowering: GpuLowering,
-  call: AttentionCall,
-  style: SplitStyle,
-  rows: Dim,
-  fresh: FreshCall | undefined,
-): void {
-  const { shape, rule, keys = USUAL_KEYS, k, v, ruleStorage, sinks, quantized } = call;
-  const { capabilities, node: { outputs: [y] } } = lowering;
-  const choice = splitChoice(shape, style, capabilities, keys)!;
-  const { tileHeads, block, splits } = choice;
-  const partial = lowering.scratch(splitBytes(shape, choice, ATTENTION_TUNING.fewRows));
-  lowering.emit({
-    shader: choice.shader(rule, fresh?.row),
-    storage: { ...queriesOf(call, fresh), k, v, partial, ...ruleStorage },
-    workgroups: [headTiles({ ...shape, tileHeads }), splits, rows],
-  });
-  lowering.emit({
-    shader: attentionMerge({
-      ...{ ...shape, rule, block, splits, sinks: sinks !== undefined },
-      ...quantized && { quantize: style },
-    }),
-    storage: { partial, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
-    workgroups: [shape.heads, rows],
-  });
-}
-
-function lowerTile(
-  lowering: GpuLowering,
-  { shape, rule, q, k, v, ruleStorage, sinks, quantized }: AttentionCall,
-  { rows, many, style }: { readonly rows: Dim; readonly many: Dim; readonly style: SplitStyle },
-): void {
-  const { capabilities: { maxWorkgroupBytes }, node: { outputs: [y] } } = lowering;
-  const params = {
-    ...shape,
-    ...tileSizes(shape, maxWorkgroupBytes)!,
-    rule,
-    sinks: sinks !== undefined,
-    ...quantized && { quantize: style },
+function shapeOfRows(node: Node): HeadShape {
+  const [q, k, v] = node.inputs as [Value, Value, Value];
+  const [, kvHeads, width] = k.shape as [Dim, number, number];
+  return {
+    heads: node.attributes.style === "none" ? q.shape[1] as number : queryHeads(node),
+    ...{ kvHeads, width, valueWidth: v.shape[2] as number, dtype: k.dtype as "f32" | "f16" },
   };
-  lowering.emit({
-    shader: attentionTile(params),
-    storage: { q, k, v, y: lowering.slice(y!), ...sinks && { sinks }, ...ruleStorage },
-    uniforms: { rows },
-    workgroups: [mul(many, ceilDiv(rows, attentionTileRows(params))), headTiles(params)],
-  });
 }
 
-/** Ranges of optional inputs by name; `undefined` ones are left out. */
-export function slices(
+/** Ranges by name; absent values are left out. */
+function slices(
   { slice }: GpuLowering,
   values: Readonly<Record<string, Value | undefined>>,
 ): Record<string, GpuSlice> {
@@ -208,123 +89,163 @@ export function slices(
   );
 }
 
-/** Lanes that share a group of 32 channels when they are quantised. */
-const GROUP_LANES = 8;
-
-function attentionKernel(style: SplitStyle, quantized: boolean): GpuKernel {
+/**
+ * Rows of a step.
+ *
+ * @param queries Where queries lie that are none of the inputs.
+ * @param leavesOwnKey See SpanRule.
+ */
+function callOfRows(
+  lowering: GpuLowering,
+  style: SplitStyle,
+  { queries, leavesOwnKey = false }: { queries?: GpuSlice; leavesOwnKey?: boolean } = {},
+): AttentionCall {
+  const { node: { inputs, attributes } } = lowering;
+  const { q, k, v, sinks, slopes, starts, ends, bias, ...others } = attentionInputs(inputs);
+  const { scale, softcap, window } = attributes as Record<string, number>;
+  // Positions count only where something is measured from them.
+  const isMeasured = !ends || bias || slopes || window! > 0;
+  const positions = isMeasured ? others.positions : undefined, { slots } = others;
+  const [rows] = q!.shape, [limit] = k!.shape;
+  const known = typeof limit === "number" ? limit : undefined;
+  const source = slots ? lowering.state : lowering.slice;
+  const mergeStorage = slices(lowering, { starts, ends, positions, slots, slopes, bias });
   return {
-    name: `gpu_attention_${quantized ? "q8_" : ""}${style}`,
-    when(context) {
-      const { node: { inputs: [, k, v] }, capabilities } = context;
-      const width = v!.shape[2] as number;
-      if (quantized && !canQuantizeHeads(width, style, capabilities)) return false;
-      return isStatic(k!.shape[0]) && fits(context, style);
+    ...{ shape: shapeOfRows(lowering.node), style, rows: rows!, least: 1, mergeStorage },
+    rule: rowsRule({
+      ...{ scale: scale!, softcap: softcap!, window: window!, leavesOwnKey },
+      capacity: slots ? known! : 0,
+      slopes: slopes !== undefined,
+      starts: starts !== undefined,
+      ends: ends !== undefined,
+      positions: positions !== undefined,
+      reach: bias && ((bias.shape[1] as number) - 1) / 2,
+    }),
+    keys: slots && window! > 0 ? Math.min(window!, known!) : known,
+    reach: slots && !ends && !bias ? lowering.reach : undefined,
+    storage: {
+      ...{ q: queries ?? lowering.slice(q!), k: source(k!), v: source(v!) },
+      ...{ ...slices(lowering, { sinks }), ...mergeStorage },
     },
-    lower(lowering) {
-      const { inputs: [q, k, v, positions, slots, sinks, slopes], attributes } = lowering.node;
-      const capacity = k!.shape[0] as number;
-      lowerAttention(lowering, {
-        ...{ shape: shapeOf(lowering.node), rows: q!.shape[0]!, least: 1 },
-        ...causal(attributes, { capacity, slopes: slopes !== undefined }),
-        q: lowering.slice(q!),
-        k: lowering.state(k!),
-        v: lowering.state(v!),
-        ruleStorage: slices(lowering, { positions, slots, slopes }),
-        sinks: sinks && lowering.slice(sinks),
-        quantized,
-      }, style);
-    },
+    sinks: sinks !== undefined,
+    quantized: attributes.to === "q8",
   };
 }
 
-/** What follows from the attributes of a causal attention. */
-export function causal(
-  attributes: Attributes,
-  cache: Pick<CausalRule, "capacity" | "slopes" | "leavesOwnKey">,
-): Pick<AttentionCall, "rule" | "keys" | "isCausal"> {
-  const { scale, window, softcap } = attributes as Readonly<
-    Record<"scale" | "window" | "softcap", number>
-  >;
+function freshRow({ inputs, attributes }: Node): FreshRow {
+  const { table, query_norm, key_norm, new_k } = attentionInputs(inputs);
   return {
-    rule: causalRule({ ...cache, scale, window, softcap }),
-    keys: window > 0 ? Math.min(window, cache.capacity) : cache.capacity,
-    isCausal: true,
+    pairs: (table!.shape[1] as number) / 2,
+    interleaved: attributes.style === "interleaved",
+    hasQueryNorm: query_norm !== undefined,
+    hasKeyNorm: key_norm !== undefined,
+    epsilon: attributes.epsilon as number,
+    base: attributes.base as number,
+    isApart: new_k !== undefined,
   };
 }
 
-function spanAttentionKernel(style: SplitStyle): GpuKernel {
+function lowerRotated(lowering: GpuLowering, way: Way, style: SplitStyle): void {
+  const { node, most, scratch } = lowering, { heads, width } = shapeOfRows(node);
+  const { q: qkv, table, query_norm, key_norm, new_k, new_v } = attentionInputs(node.inputs);
+  const rows = qkv!.shape[0]!;
+  const queries = scratch(4 * most(rows) * heads * width);
+  const one = way === "fresh" ? isBetween(rows, 1, 1) : 0;
+  if (one !== 0) {
+    const call = callOfRows(lowering, style, { queries, leavesOwnKey: true });
+    const { q: _, ...storage } = call.storage;
+    const own = slices(lowering, { qkv, table, query_norm, key_norm, new_k, new_v });
+    const fresh = { fresh: freshRow(node), storage: { ...own, ...storage } };
+    lowerFew(lowering, { ...call, ...fresh }, one);
+  }
+  const least = way === "fresh" ? 2 : 1;
+  const others = mul(isBetween(rows, least, Infinity), rows);
+  if (others === 0) return;
+  emitRopeAppend(lowering, { queries, rows: others });
+  lowerAttention(lowering, { ...callOfRows(lowering, style, { queries }), least });
+}
+
+/** How queries, keys and values of tensors lie. */
+function layoutsOf({ inputs: [q, k, v], attributes }: Node): Record<"q" | "k" | "v", Layout<Dim>> {
+  const { q_heads, kv_heads } = attributes as Record<"q_heads" | "kv_heads", number>;
+  if (!k || !v) {
+    const all = heads(q!.shape, q_heads + 2 * kv_heads);
+    return { q: all, k: all, v: all };
+  }
+  return { q: heads(q!.shape, q_heads), k: heads(k.shape, kv_heads), v: heads(v.shape, kv_heads) };
+}
+
+function suitsTensors(node: Node): boolean {
+  const { inputs, attributes } = node;
+  const { mask, sinks, new_k, q, k, v } = attentionInputs(inputs);
+  const layouts = layoutsOf(node);
+  return !new_k && attributes.scores === "none" && attributes.to === "f32" &&
+    [q, k, v, sinks].every((value) => !value || value.dtype === "f32") &&
+    [layouts.q.width, layouts.v.width].every(isStatic) &&
+    (!mask || mask.shape.length <= 4 && ["f32", "bool"].includes(mask.dtype));
+}
+
+function shapeOfTensors(node: Node): HeadShape {
+  const { q, v } = layoutsOf(node);
+  const { q_heads, kv_heads } = node.attributes as Record<"q_heads" | "kv_heads", number>;
   return {
-    name: `gpu_span_attention_${style}`,
-    when: (context) => fits(context, style),
-    lower(lowering) {
-      const { inputs, attributes } = lowering.node;
-      const [q, k, v, starts, ends, positions, slots, bias] = inputs;
-      const capacity = k!.shape[0]!;
-      const source = slots ? lowering.state : lowering.slice;
-      // Positions count only where there is no end or a bias.
-      const asked = ends && !bias ? undefined : positions;
-      lowerAttention(lowering, {
-        ...{ shape: shapeOf(lowering.node), rows: q!.shape[0]!, least: 1 },
-        rule: givenRule({
-          capacity: slots ? capacity as number : 0,
-          scale: attributes.scale as number,
-          starts: starts !== undefined,
-          ends: ends !== undefined,
-          positions: asked !== undefined,
-          reach: bias && ((bias.shape[1] as number) - 1) / 2,
-        }),
-        keys: typeof capacity === "number" ? capacity : undefined,
-        q: lowering.slice(q!),
-        k: source(k!),
-        v: source(v!),
-        ruleStorage: slices(lowering, { starts, ends, positions: asked, slots, bias }),
-        sinks: undefined,
-        isCausal: false,
-        quantized: false,
-      }, style);
+    ...{ heads: q_heads, kvHeads: kv_heads, dtype: "f32" },
+    ...{ width: q.width as number, valueWidth: v.width as number },
+  };
+}
+
+function ruleOfTensors(node: Node): SpanRule {
+  const { k, mask, key_counts } = attentionInputs(node.inputs), { attributes } = node;
+  const { q, k: keys, v } = layoutsOf(node), { heads, kvHeads } = shapeOfTensors(node);
+  const { scale, softcap, window } = attributes as Record<string, number>;
+  return tensorRule({
+    ...{ heads, kvHeads, scale: scale!, softcap: softcap!, window: window! },
+    causal: attributes.causal === true,
+    fromEnd: attributes.from_end === true,
+    countWords: !key_counts ? 0 : key_counts.dtype === "i64" ? 2 : 1,
+    mask: !mask ? "none" : mask.dtype === "bool" ? "truths" : "added",
+    planes: { q: !q.joined, k: !keys.joined, v: !v.joined },
+    packed: k === undefined,
+    spoilt: attributes.unseen === "nan",
+  });
+}
+
+function callOfTensors(lowering: GpuLowering, style: SplitStyle): AttentionCall {
+  const { node } = lowering;
+  const { q, k, v, mask, key_counts: counts, sinks } = attentionInputs(node.inputs);
+  const layouts = layoutsOf(node), { batch, rows } = layouts.q, keys = layouts.k.rows;
+  const mergeStorage = slices(lowering, { counts, mask });
+  const { memory, storage } = headMemory(lowering, [q!, k ?? q!, v ?? q!]);
+  return {
+    shape: { ...shapeOfTensors(node), memory },
+    ...{ style, rows: mul(batch, rows), least: 1, rule: ruleOfTensors(node) },
+    uniforms: {
+      ...{ item_rows: rows, keys, offset: node.attributes.offset as Dim },
+      ...mask && maskStrides(mask.shape),
     },
+    keys: typeof keys === "number" ? keys : undefined,
+    reach: keys,
+    storage: { ...storage, ...slices(lowering, { sinks }), ...mergeStorage },
+    ...{ mergeStorage, sinks: sinks !== undefined, quantized: false },
   };
 }
 
-/** kv_append. */
-export const gpuKvAppend: GpuKernel = {
-  name: "gpu_kv_append",
-  when: ({ node: { inputs: [cache] } }) =>
-    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0 && cache!.dtype !== "q8_0",
-  lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit }) {
-    const width = rowWidth(cache!);
-    const pairs = exactDiv(product(x!.shape), 2)!;
-    emit({
-      shader: kvAppend({
-        dtype: cache!.dtype as "f32" | "f16",
-        width,
-        capacity: cache!.shape[0] as number,
-      }),
-      storage: {
-        x: slice(x!),
-        cache: state(cache!),
-        positions: slice(positions!),
-        slots: slice(slots!),
-      },
-      uniforms: { pairs },
-      workgroups: [ceilDiv(pairs, KV_APPEND_PAIRS)],
-    });
-  },
-};
-
-function rowWidth({ shape: [, heads, width] }: Value): number {
-  return (heads as number) * (width as number);
+/** Views may lie in the same memory, and so do heads of one tensor: it is bound once. */
+function headMemory(
+  { slice }: GpuLowering,
+  values: readonly [Value, Value, Value],
+): { readonly memory: SharedMemory; readonly storage: Record<string, GpuSlice> } {
+  const names = ["q", "k", "v"] as const, found = values.map(slice);
+  const first = found.map(({ buffer, offset }) =>
+    found.findIndex((other) => other.buffer === buffer && other.offset === offset)
+  );
+  // A copy is not known to be the memory of this input, so other nodes are not lowered like this one.
+  const isOwn = first.every((at, i) => at === i || values[at] === values[i]);
+  const own = names.flatMap((name, i) =>
+    first[i] === i ? [[name, isOwn ? found[i]! : { ...found[i]! }] as const] : []
+  );
+  return {
+    memory: { k: names[first[1]!] as "q" | "k", v: names[first[2]!]! },
+    storage: Object.fromEntries(own),
+  };
 }
-
-const STYLES = ["subgroup", "workgroup"] as const;
-
-/** Attention over the cache of a row's session. */
-export const gpuAttentionKernels: readonly GpuKernel[] = STYLES.map((style) =>
-  attentionKernel(style, false)
-);
-/** The same with a result in 8 bit. */
-export const gpuAttentionQ8Kernels: readonly GpuKernel[] = STYLES.map((style) =>
-  attentionKernel(style, true)
-);
-/** Attention over given spans. */
-export const gpuSpanTileKernels: readonly GpuKernel[] = STYLES.map(spanAttentionKernel);

@@ -3,7 +3,15 @@
 // are the same on any number of threads.
 
 import type { WasmKernel } from "../kernel.ts";
-import { cacheKind, emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
+import { attentionInputs } from "../../../ops/attention_inputs.ts";
+import {
+  attentionAddress,
+  cacheKind,
+  emit,
+  inputAddress,
+  isStatic,
+  outputAddress,
+} from "./lower.ts";
 
 /** Up to this many rows a long context is split over units of work. */
 const SPLIT_ROWS = 4;
@@ -20,10 +28,15 @@ const MOST_QUERIES = 32;
 /** Any cache, any head size that is a multiple of 4. */
 export const attentionKernel: WasmKernel = {
   name: "attention",
-  when: ({ node: { inputs: [q, k, v, , , , slopes], attributes } }) =>
-    !(slopes && attributes.softcap !== 0) &&
-    [q!.shape[1], ...k!.shape, ...v!.shape].every(isStatic) && k!.dtype === v!.dtype &&
-    (k!.shape[2] as number) % 4 === 0 && (v!.shape[2] as number) % 4 === 0,
+  when({ node: { inputs, attributes } }) {
+    const { q, k, v, positions, slots, slopes, starts, ends, bias } = attentionInputs(inputs);
+    const { q_heads, style, to, softcap } = attributes;
+    if (q_heads !== 0 || style !== "none" || to === "q8") return false;
+    return slots !== undefined && positions !== undefined && !starts && !ends && !bias &&
+      !(slopes && softcap !== 0) &&
+      [q!.shape[1], ...k!.shape, ...v!.shape].every(isStatic) && k!.dtype === v!.dtype &&
+      (k!.shape[2] as number) % 4 === 0 && (v!.shape[2] as number) % 4 === 0;
+  },
   lower(lowering) {
     const { node: { inputs: [q, k, v], attributes } } = lowering;
     const heads = q!.shape[1] as number;
@@ -42,7 +55,7 @@ export const attentionKernel: WasmKernel = {
       : queries * (BLOCK + 1) + BLOCK * (size + valueSize);
     const scratchBytes = 4 * (queries * (size + valueSize + 2) + working) + 64;
     const rows = q!.shape[0]!;
-    const positions = inputAddress(lowering, 3);
+    const positions = attentionAddress(lowering, "positions");
     const partials = segments > 1 ? lowering.sharedScratch(partialBytes) : 0;
     const y = outputAddress(lowering);
     emit(lowering, "attention", {
@@ -50,7 +63,7 @@ export const attentionKernel: WasmKernel = {
       k: lowering.stateOffset(k!),
       v: lowering.stateOffset(v!),
       positions,
-      slots: inputAddress(lowering, 4),
+      slots: attentionAddress(lowering, "slots"),
       slot_table: lowering.slotTable,
       slot_count: lowering.slotCount,
       y,
@@ -71,8 +84,8 @@ export const attentionKernel: WasmKernel = {
       partials,
       scratch: lowering.scratch(scratchBytes),
       scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
-      sinks: inputAddress(lowering, 5),
-      slopes: inputAddress(lowering, 6),
+      sinks: attentionAddress(lowering, "sinks"),
+      slopes: attentionAddress(lowering, "slopes"),
       threads: lowering.threads,
     });
     if (segments === 1) return;

@@ -6,6 +6,7 @@ import { CACHE_KINDS } from "../../../../wasm/opcodes_activation.ts";
 import type { Operand, WasmLowering } from "../kernel.ts";
 import { type Dim, product } from "../../../graph/dim/mod.ts";
 import type { Node, StateType, Value } from "../../../graph/graph.ts";
+import { ATTENTION_INPUTS, type AttentionInput } from "../../../ops/attention_inputs.ts";
 import { rowCut, rowsPerChunk } from "../../../ops/row_cut.ts";
 
 /** Appends one instruction, operands by name. */
@@ -21,6 +22,11 @@ export function emit<Name extends OpcodeName>(
 export function inputAddress({ node, address }: WasmLowering, index: number): number {
   const value = node.inputs[index];
   return value ? address(value) : 0;
+}
+
+/** Address of an input of attention, 0 for an absent one. */
+export function attentionAddress(lowering: WasmLowering, name: AttentionInput): number {
+  return inputAddress(lowering, ATTENTION_INPUTS.indexOf(name));
 }
 
 /** Address of the first output. */

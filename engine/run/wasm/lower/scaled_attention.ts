@@ -7,7 +7,8 @@ import { type Dim, equal, product } from "../../../graph/dim/mod.ts";
 import type { Attributes, Value } from "../../../graph/graph.ts";
 import { roundUp64 } from "./conv.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
-import { heads, type Layout } from "../../../ops/scaled_attention_rows.ts";
+import { maskStrides } from "../../../ops/attention_shapes.ts";
+import { heads, type Layout } from "../../../ops/attention_rows.ts";
 
 const isJoined = (value: Value): boolean => value.shape.length === 3;
 const isWide = (value: Value | undefined): 0 | 1 => value?.dtype === "i64" ? 1 : 0;
@@ -34,22 +35,11 @@ function headLayouts([q, k, v]: readonly (Value | undefined)[], attributes: Attr
   };
 }
 
-/** Strides of a mask under [B, H, S, T], in elements; 0 where it repeats. */
-function maskOperands(mask: Value | undefined) {
-  const shape: Dim[] = [...new Array<Dim>(4).fill(1), ...mask?.shape ?? []].slice(-4);
-  const step = (axis: number) => equal(shape[axis]!, 1) ? 0 : product(shape.slice(axis + 1));
-  return {
-    mask_batch: step(0),
-    mask_head: step(1),
-    mask_row: step(2),
-    mask_columns: shape[3]!,
-  };
-}
-
 /** Float32 heads of known widths, without scores as an output. */
 export const scaledAttentionKernel: WasmKernel = {
   name: "scaled_attention_f32",
   when({ node: { inputs: [q, k, v, mask, , sinks, newK, newV], attributes } }) {
+    if (attributes.q_heads === 0 || attributes.to === "q8") return false;
     const { query, value } = headLayouts([q, k, v], attributes);
     return [q, k, v, newK, newV].every((value) => !value || value.dtype === "f32") &&
       attributes.scores === "none" && isStatic(query.width) && isStatic(value.width) &&
@@ -95,7 +85,7 @@ export const scaledAttentionKernel: WasmKernel = {
       softcap: attributes.softcap as number,
       offset: attributes.offset as Dim,
       window: attributes.window as number,
-      ...maskOperands(mask),
+      ...maskStrides(mask?.shape),
       new_k: inputAddress(lowering, 6),
       new_v: inputAddress(lowering, 7),
       fresh: newK ? heads(newK.shape, kvHeads).rows : 0,

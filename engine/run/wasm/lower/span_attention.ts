@@ -1,8 +1,16 @@
-// The WASM kernel of span_attention: one instruction, units of a tile of rows and a key-value head (see
+// The WASM kernel of attention to spans: one instruction, units of a tile of rows and a key-value head (see
 // wasm/assembly/attention/spans.ts).
 
 import type { WasmKernel } from "../kernel.ts";
-import { cacheKind, emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
+import { attentionInputs } from "../../../ops/attention_inputs.ts";
+import {
+  attentionAddress,
+  cacheKind,
+  emit,
+  inputAddress,
+  isStatic,
+  outputAddress,
+} from "./lower.ts";
 
 /** Positions that the kernel takes at once. */
 const BLOCK = 32;
@@ -12,12 +20,17 @@ const MOST_QUERIES = 32;
 /** float32 rows of the step, or any cache; any head size. */
 export const spanAttentionKernel: WasmKernel = {
   name: "span_attention",
-  when: ({ node: { inputs: [q, k, v] } }) =>
-    [q!.shape[1], ...k!.shape.slice(1), ...v!.shape.slice(1)].every(isStatic) &&
-    k!.dtype === v!.dtype,
+  when({ node: { inputs, attributes } }) {
+    const { q, k, v, sinks, slopes } = attentionInputs(inputs);
+    const { q_heads, style, to, window, softcap } = attributes;
+    if (q_heads !== 0 || style !== "none" || to === "q8") return false;
+    return !sinks && !slopes && window === 0 && softcap === 0 &&
+      [q!.shape[1], ...k!.shape.slice(1), ...v!.shape.slice(1)].every(isStatic) &&
+      k!.dtype === v!.dtype;
+  },
   lower(lowering) {
     const { node: { inputs, attributes } } = lowering;
-    const [q, k, v, , , , slots, bias] = inputs;
+    const { q, k, v, slots, bias } = attentionInputs(inputs);
     const heads = q!.shape[1] as number;
     const [kvHeads, size] = k!.shape.slice(1) as [number, number];
     const valueSize = v!.shape[2] as number;
@@ -30,10 +43,10 @@ export const spanAttentionKernel: WasmKernel = {
       q: inputAddress(lowering, 0),
       k: slots ? lowering.stateOffset(k!) : inputAddress(lowering, 1),
       v: slots ? lowering.stateOffset(v!) : inputAddress(lowering, 2),
-      starts: inputAddress(lowering, 3),
-      ends: inputAddress(lowering, 4),
-      positions: inputAddress(lowering, 5),
-      slots: inputAddress(lowering, 6),
+      starts: attentionAddress(lowering, "starts"),
+      ends: attentionAddress(lowering, "ends"),
+      positions: attentionAddress(lowering, "positions"),
+      slots: attentionAddress(lowering, "slots"),
       slot_table: lowering.slotTable,
       slot_count: lowering.slotCount,
       y: outputAddress(lowering),
@@ -45,7 +58,7 @@ export const spanAttentionKernel: WasmKernel = {
       value_size: valueSize,
       cache: cacheKind(k!),
       scale: attributes.scale as number,
-      bias: inputAddress(lowering, 7),
+      bias: attentionAddress(lowering, "bias"),
       reach: bias ? ((bias.shape[1] as number) - 1) / 2 : 0,
       tile,
       scratch: lowering.scratch(scratchBytes),

@@ -1,9 +1,8 @@
-// The loops of scaled_attention in doubles, and how heads lie in tensors of three and four dims.
+// The loops of attention in doubles, and how heads lie in tensors.
 
 import { type Dim, exactDiv } from "../graph/dim/mod.ts";
-import type { Numbers } from "./host_numbers.ts";
+import { type Numbers, stridesOf } from "./host_numbers.ts";
 import { getElement, type HostTensor } from "./host_tensor.ts";
-import { stridesOf } from "./host_numbers.ts";
 
 /** Rows of heads. */
 export interface Layout<T extends Dim> {
@@ -15,8 +14,15 @@ export interface Layout<T extends Dim> {
   readonly joined: boolean;
 }
 
-/** How heads lie in [batch, heads, rows, width] or [batch, rows, heads · width]. */
+/**
+ * How heads lie in [batch, heads, rows, width] or [batch, rows, heads · width], or, where they are counted by their shape
+ * (0), in [rows, heads, width].
+ */
 export function heads<T extends Dim>(shape: readonly T[], count: number): Layout<Dim> {
+  if (count === 0) {
+    const [rows, own, width] = shape as readonly [T, number, T];
+    return { batch: 1, heads: own, rows, width, joined: true };
+  }
   if (shape.length === 4) {
     const [batch, , rows, width] = shape as readonly [T, T, T, T];
     return { batch, heads: count, rows, width, joined: false };
@@ -78,86 +84,103 @@ export function unpacked({ values, layout }: Operand, counts: readonly number[])
   });
 }
 
+/** The keys that a row may see: `first` … `end` - 1 of those of its item. */
+export interface Seen {
+  readonly first: number;
+  readonly end: number;
+  /** Where the row itself stands among them, for what depends on distance. */
+  readonly own: number;
+  /** Where its sequence begins. */
+  readonly start: number;
+  readonly k: Operand;
+  readonly v: Operand;
+}
+
 /** One call, complete. */
 export interface AttendRows {
   readonly q: Operand;
-  readonly k: Operand;
-  readonly v: Operand;
   readonly out: { readonly values: Float64Array; readonly layout: Layout<number> };
+  /** Keys of an item. */
+  readonly keys: number;
+  seenBy(item: number, row: number): Seen;
   readonly mask: HostTensor | undefined;
-  /** Valid keys of each item. */
-  readonly counts: Numbers | undefined;
   /** A score of each head that takes part in the softmax and has no value. */
   readonly sinks: Numbers | undefined;
+  /** What a head's scores lose with each step of distance. */
+  readonly slopes: Numbers | undefined;
+  /** Summands by head and distance, of an odd number of distances. */
+  readonly bias: HostTensor | undefined;
   readonly scale: number;
   readonly softcap: number;
-  readonly causal: boolean;
-  readonly offset: number;
-  readonly from_end: boolean;
-  readonly window: number;
   readonly unseen: "zeros" | "nan";
   readonly scores: "none" | "products" | "capped" | "masked" | "weights";
   /** What is asked of the scores, [batch, heads, rows, keys]. */
-  readonly seen: Float64Array;
+  readonly record: Float64Array;
 }
 
 /** Attends with every row of every head. */
 export function attendRows(call: AttendRows): void {
   const { batch, heads: count, rows } = call.q.layout;
-  const keys = call.k.layout.rows;
-  const maskOf = maskReader(call.mask, [batch, count, rows, keys]);
+  const maskOf = maskReader(call.mask, [batch, count, rows, call.keys]);
   for (let b = 0; b < batch; b++) {
-    const valid = call.counts?.[b] ?? keys;
-    for (let h = 0; h < count; h++) {
-      for (let row = 0; row < rows; row++) {
-        // Rows beyond the valid keys of a padded prompt count from the front.
-        const own = row + (call.from_end ? Math.max(0, valid - rows) : call.offset);
-        const last = Math.min(valid - 1, call.causal ? own : keys - 1);
-        const first = call.window > 0 ? own - call.window + 1 : 0;
-        const bias = (key: number) =>
-          key < first || key > last ? -Infinity : maskOf(b, h, row, key);
-        attendRow(call, b, h, row, bias);
+    for (let row = 0; row < rows; row++) {
+      const seen = call.seenBy(b, row);
+      for (let h = 0; h < count; h++) {
+        const added = (key: number) => maskOf(b, h, row, key) + byDistance(call, h, key, seen);
+        attendRow(call, { b, h, row }, seen, added);
       }
     }
   }
 }
 
+function byDistance({ slopes, bias }: AttendRows, h: number, key: number, seen: Seen): number {
+  const falling = slopes ? -slopes[h]! * (seen.own - key) : 0;
+  if (!bias) return falling;
+  const columns = bias.shape[1]!, reach = (columns - 1) / 2;
+  const distance = Math.max(-reach, Math.min(reach, key - seen.start - seen.own));
+  return falling + getElement(bias, h * columns + reach + distance);
+}
+
 function attendRow(
   call: AttendRows,
-  b: number,
-  h: number,
-  row: number,
-  bias: (key: number) => number,
+  { b, h, row }: { readonly b: number; readonly h: number; readonly row: number },
+  { first, end, k, v }: Seen,
+  addedTo: (key: number) => number,
 ): void {
-  const { q, k, v, out, scale, softcap, scores: kind, seen } = call;
-  const keys = k.layout.rows, width = q.layout.width;
+  const { q, out, keys, scale, softcap, scores: kind, record } = call;
+  const width = q.layout.width;
   const kvHead = Math.floor(h / (q.layout.heads / k.layout.heads));
   const query = rowAt(q.layout, b, h, row);
-  const record = ((b * q.layout.heads + h) * q.layout.rows + row) * keys;
-  const weights = new Float64Array(keys);
+  const recorded = ((b * q.layout.heads + h) * q.layout.rows + row) * keys;
+  // Scores that are asked for are those of all keys.
+  const from = kind === "none" ? first : 0, to = kind === "none" ? end : keys;
+  const weights = new Float64Array(Math.max(0, to - from));
   let largest = call.sinks?.[h] ?? -Infinity;
-  for (let j = 0; j < keys; j++) {
+  for (let j = from; j < to; j++) {
     const key = rowAt(k.layout, b, kvHead, j);
     let dot = 0;
     for (let i = 0; i < width; i++) dot += q.values[query + i]! * k.values[key + i]!;
     const product = dot * scale;
     const capped = softcap > 0 ? softcap * Math.tanh(product / softcap) : product;
     // A key that is not seen does not count, whatever its product is, even NaN.
-    const added = bias(j), masked = added === -Infinity ? -Infinity : capped + added;
-    if (kind === "products") seen[record + j] = product;
-    else if (kind === "capped") seen[record + j] = capped;
-    else if (kind === "masked") seen[record + j] = masked;
-    weights[j] = masked;
+    const added = j < first || j >= end ? -Infinity : addedTo(j);
+    const masked = added === -Infinity ? -Infinity : capped + added;
+    if (kind === "products") record[recorded + j] = product;
+    else if (kind === "capped") record[recorded + j] = capped;
+    else if (kind === "masked") record[recorded + j] = masked;
+    weights[j - from] = masked;
     if (!(masked <= largest)) largest = masked;
   }
-  // A row that sees nothing gives zeros, or NaN.
   if (largest === -Infinity) largest = 0;
   let total = call.sinks ? Math.exp(call.sinks[h]! - largest) : 0;
-  for (let j = 0; j < keys; j++) total += weights[j] = Math.exp(weights[j]! - largest);
-  const target = rowAt(out.layout, b, h, row), nothing = call.unseen === "nan" ? NaN : 0;
-  for (let j = 0; j < keys; j++) {
-    const weight = total === 0 ? nothing : weights[j]! / total;
-    if (kind === "weights") seen[record + j] = weight;
+  weights.forEach((score, j) => total += weights[j] = Math.exp(score - largest));
+  const target = rowAt(out.layout, b, h, row);
+  // A row that sees nothing gives zeros, or NaN.
+  const isSpoilt = total === 0 && call.unseen === "nan" && keys > 0;
+  if (isSpoilt) out.values.fill(NaN, target, target + out.layout.width);
+  for (let j = from; j < to; j++) {
+    const weight = total === 0 ? (isSpoilt ? NaN : 0) : weights[j - from]! / total;
+    if (kind === "weights") record[recorded + j] = weight;
     if (weight === 0) continue;
     const value = rowAt(v.layout, b, kvHead, j);
     for (let i = 0; i < v.layout.width; i++) {

@@ -1,9 +1,9 @@
-// Cases of scaled_attention: how heads lie, masks, grouped heads, windows, valid keys, new rows beside a cache.
+// Cases of attention over tensors: how heads lie, masks, grouped heads, windows, valid keys, new rows beside a cache.
 
 import type { CaseRandom, OpCase } from "./op_case.ts";
 
 /** All of them. */
-export function attentionCases(random: CaseRandom): OpCase[] {
+export function tensorCases(random: CaseRandom): OpCase[] {
   const base = { q_heads: 4, kv_heads: 4, scale: 0.3 };
   const sizes = [
     { name: "rows of heads", q: [2, 5, 32], kv: [2, 7, 32], attributes: base },

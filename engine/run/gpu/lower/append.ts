@@ -1,0 +1,105 @@
+// The WebGPU kernels of rows on their way into caches: kv_append, and the heads of a joined product, which attention
+// stores where rows are many.
+
+import type { GpuSlice } from "../../../../gpu/kernel.ts";
+import { KV_APPEND_PAIRS, kvAppend } from "../../../../gpu/kernels/kv_append.ts";
+import { ropeAppendShader } from "../../../../gpu/kernels/rope_append.ts";
+import type { GpuKernel, GpuLowering } from "../kernel.ts";
+import { ceilDiv, type Dim, exactDiv, mul, product } from "../../../graph/dim/mod.ts";
+import type { Node, Value } from "../../../graph/graph.ts";
+import { attentionInputs } from "../../../ops/attention_inputs.ts";
+import { isStatic } from "../../wasm/lower/lower.ts";
+
+/** kv_append. */
+export const gpuKvAppend: GpuKernel = {
+  name: "gpu_kv_append",
+  when: ({ node: { inputs: [cache] } }) =>
+    cache!.shape.every(isStatic) && rowWidth(cache!) % 2 === 0 && cache!.dtype !== "q8_0",
+  lower({ node: { inputs: [cache, x, positions, slots] }, slice, state, emit }) {
+    const width = rowWidth(cache!);
+    const pairs = exactDiv(product(x!.shape), 2)!;
+    emit({
+      shader: kvAppend({
+        dtype: cache!.dtype as "f32" | "f16",
+        width,
+        capacity: cache!.shape[0] as number,
+      }),
+      storage: {
+        x: slice(x!),
+        cache: state(cache!),
+        positions: slice(positions!),
+        slots: slice(slots!),
+      },
+      uniforms: { pairs },
+      workgroups: [ceilDiv(pairs, KV_APPEND_PAIRS)],
+    });
+  },
+};
+
+function rowWidth({ shape: [, heads, width] }: Value): number {
+  return (heads as number) * (width as number);
+}
+
+/**
+ * Emits the dispatch that norms, rotates and stores the heads of an attention of a `style`.
+ *
+ * @param queries Where the rotated queries go.
+ * @param rows Rows that take part: 0 or all of them.
+ */
+export function emitRopeAppend(
+  lowering: GpuLowering,
+  { queries, rows }: { readonly queries: GpuSlice; readonly rows: Dim },
+): void {
+  const { emit, node, slice, state } = lowering;
+  const given = attentionInputs(node.inputs);
+  const { q, table, k, v, positions, slots, query_norm, key_norm, new_k, new_v } = given;
+  const [capacity, groups, width] = k!.shape as [number, number, number];
+  const heads = queryHeads(node);
+  const items = mul(rows, heads + 2 * groups);
+  const hasNorms = query_norm !== undefined || key_norm !== undefined;
+  emit({
+    shader: ropeAppendShader({
+      width,
+      interleaved: node.attributes.style === "interleaved",
+      f16: k!.dtype === "f16",
+      hasQueryNorm: query_norm !== undefined,
+      hasKeyNorm: key_norm !== undefined,
+      isApart: new_k !== undefined,
+    }),
+    storage: {
+      qkv: slice(q!),
+      table: slice(table!),
+      keys: state(k!),
+      values: state(v!),
+      positions: slice(positions!),
+      slots: slice(slots!),
+      ...query_norm && { query_norm: slice(query_norm) },
+      ...key_norm && { key_norm: slice(key_norm) },
+      ...new_k && { k: slice(new_k) },
+      ...new_v && { v: slice(new_v) },
+      y: queries,
+    },
+    uniforms: {
+      ...{ items, heads, groups, pairs: (table!.shape[1] as number) / 2, capacity },
+      ...hasNorms && {
+        epsilon: node.attributes.epsilon as number,
+        base: node.attributes.base as number,
+      },
+    },
+    workgroups: [items],
+  });
+}
+
+/** Query heads of a row of such an attention. */
+export function queryHeads({ inputs }: Node): number {
+  const { q, k, new_k } = attentionInputs(inputs);
+  const [, groups, width] = k!.shape as [number, number, number];
+  return (q!.shape[1] as number) / width - (new_k ? 0 : 2 * groups);
+}
+
+/** Whether the kernel can run such an attention. */
+export function canRopeAppend({ inputs }: Node): boolean {
+  const { k, table } = attentionInputs(inputs);
+  return k!.shape.every(isStatic) && (k!.shape[2] as number) % 2 === 0 &&
+    isStatic(table!.shape[1]) && table!.shape[1] % 2 === 0;
+}

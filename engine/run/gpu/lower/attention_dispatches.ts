@@ -1,0 +1,149 @@
+// The dispatches of an attention: for few rows (keys split over workgroups, then merged) and for many (tiles of
+// queries); which run depends on the rows of the step.
+
+import type { Capabilities, GpuSlice } from "../../../../gpu/kernel.ts";
+import type { FreshRow } from "../../../../gpu/kernels/attention/fresh.ts";
+import { type HeadShape, headTiles } from "../../../../gpu/kernels/attention/heads.ts";
+import { attentionMerge } from "../../../../gpu/kernels/attention/merge.ts";
+import type { SpanRule } from "../../../../gpu/kernels/attention/spans.ts";
+import { attentionTile, attentionTileRows } from "../../../../gpu/kernels/attention/tile.ts";
+import {
+  ATTENTION_TUNING,
+  directChoice,
+  splitBytes,
+  splitChoice,
+  type SplitStyle,
+  tileSizes,
+} from "../../../../gpu/kernels/attention/tuning.ts";
+import { ceilDiv, type Dim, mul, sub } from "../../../graph/dim/mod.ts";
+import type { GpuLowering } from "../kernel.ts";
+import { isBetween } from "./choice.ts";
+
+/** What an attention reads, apart from its kernels. */
+export interface AttentionCall {
+  readonly shape: HeadShape;
+  readonly style: SplitStyle;
+  /** Rows of the step, and how many there must be: fewer are served otherwise. */
+  readonly rows: Dim;
+  readonly least: number;
+  readonly rule: SpanRule;
+  /** Values of the rule's uniforms. */
+  readonly uniforms?: Readonly<Record<string, Dim>>;
+  /** Most keys of a row, if known. */
+  readonly keys: number | undefined;
+  /** Keys that rows of the step see at most; absent: that is not known. */
+  readonly reach: Dim | undefined;
+  /** Bindings: q or those of a fresh row, k, v, sinks, those of the rule. */
+  readonly storage: Readonly<Record<string, GpuSlice>>;
+  /** Which of them the merging of splits needs. */
+  readonly mergeStorage: Readonly<Record<string, GpuSlice>>;
+  readonly sinks: boolean;
+  /** Whether the result is written in 8 bit. */
+  readonly quantized: boolean;
+  /** Of a row that comes out of its product (gpu/kernels/attention/fresh.ts). */
+  readonly fresh?: FreshRow;
+}
+
+/** Keys that rows are expected to see where that is not known. */
+const USUAL_KEYS = 512;
+
+/** Whether there are kernels for heads of a shape. */
+export function canAttend(
+  shape: HeadShape,
+  style: SplitStyle,
+  capabilities: Capabilities,
+): boolean {
+  return splitChoice(shape, style, capabilities, USUAL_KEYS) !== undefined;
+}
+
+/** Lanes that share a group of 32 channels when they are quantised. */
+const GROUP_LANES = 8;
+
+/** Whether a kernel of a style can write the heads of values of so many channels in 8 bit. */
+export function canQuantizeHeads(
+  valueWidth: number,
+  style: SplitStyle,
+  { subgroupSize }: Capabilities,
+): boolean {
+  return valueWidth % 32 === 0 && (style !== "subgroup" || subgroupSize >= GROUP_LANES);
+}
+
+/** Emits the dispatches of an attention for few rows and for many; where heads are too wide for a tile, row by row. */
+export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void {
+  const { rows, least, shape } = call;
+  const tile = tileSizes(shape, lowering.capabilities.maxWorkgroupBytes);
+  const few = isBetween(rows, least, ATTENTION_TUNING.fewRows);
+  const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
+  if (few !== 0) lowerFew(lowering, call, mul(few, rows));
+  if (many === 0) return;
+  if (!tile) {
+    lowerSplit(lowering, { ...call, keys: 1 }, {
+      rows: mul(many, rows),
+      most: lowering.most(rows),
+    });
+    return;
+  }
+  const { rule, storage, sinks, quantized, style, uniforms } = call;
+  const params = { ...shape, ...tile, rule, sinks, ...quantized && { quantize: style } };
+  lowering.emit({
+    shader: attentionTile(params),
+    storage: { ...storage, y: resultOf(lowering) },
+    uniforms: { rows, ...uniforms },
+    workgroups: [mul(many, ceilDiv(rows, attentionTileRows(params))), headTiles(params)],
+  });
+}
+
+function resultOf({ node: { outputs: [y] }, slice }: GpuLowering): GpuSlice {
+  return slice(y!);
+}
+
+/** All keys in one workgroup where the step's rows see few, else split and merged. */
+export function lowerFew(lowering: GpuLowering, call: AttentionCall, rows: Dim): void {
+  const { shape, style, rule, storage, sinks, quantized, uniforms = {}, fresh } = call;
+  const direct = style === "subgroup" ? directChoice(shape, lowering.capabilities) : undefined;
+  const isShort = direct ? seesFew(call) : 0;
+  if (direct && isShort !== 0) {
+    lowering.emit({
+      shader: direct.shader(rule, { sinks, quantize: quantized }, fresh),
+      storage: { ...storage, y: resultOf(lowering) },
+      uniforms,
+      workgroups: [headTiles({ ...shape, tileHeads: direct.tileHeads }), 1, mul(rows, isShort)],
+    });
+  }
+  if (isShort === 1) return;
+  lowerSplit(lowering, call, { rows: mul(rows, sub(1, isShort)), most: ATTENTION_TUNING.fewRows });
+}
+
+/** 1 where the rows of a step see few keys, else 0. */
+function seesFew({ keys, reach }: AttentionCall): Dim {
+  const { directKeys } = ATTENTION_TUNING;
+  if (keys !== undefined && keys <= directKeys) return 1;
+  return reach !== undefined ? isBetween(reach, 0, directKeys) : 0;
+}
+
+function lowerSplit(
+  lowering: GpuLowering,
+  call: AttentionCall,
+  { rows, most }: { readonly rows: Dim; readonly most: number },
+): void {
+  const { shape, style, rule, keys = USUAL_KEYS, mergeStorage, quantized, uniforms = {} } = call;
+  const { sinks, ...storage } = call.storage;
+  const choice = splitChoice(shape, style, lowering.capabilities, keys)!;
+  const { tileHeads, block, splits } = choice;
+  const partial = lowering.scratch(splitBytes(shape, choice, most));
+  lowering.emit({
+    shader: choice.shader(rule, call.fresh),
+    storage: { ...storage, partial },
+    uniforms,
+    workgroups: [headTiles({ ...shape, tileHeads }), splits, rows],
+  });
+  lowering.emit({
+    shader: attentionMerge({
+      ...{ ...shape, rule, block, splits, sinks: sinks !== undefined },
+      ...quantized && { quantize: style },
+    }),
+    storage: { partial, y: resultOf(lowering), ...sinks && { sinks }, ...mergeStorage },
+    uniforms,
+    workgroups: [shape.heads, rows],
+  });
+}
