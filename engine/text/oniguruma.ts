@@ -40,6 +40,12 @@ const POSIX: Readonly<Record<string, string>> = {
 const SYNTAX = /[\^$\\.*+?()[\]{}|/\-&!#%,:;<=>@`~]/;
 const CONTROLS: Readonly<Record<string, string>> = { a: "\\x07", e: "\\x1b" };
 
+/** A pattern, and how far it is read. */
+interface Cursor {
+  pattern: string;
+  at: number;
+}
+
 interface Group {
   /** Where its text starts in the output. */
   readonly start: number;
@@ -79,24 +85,24 @@ function hasSets(source: string): boolean {
  * @returns The pattern, with the flags `g` and `u` or `v`.
  * @throws {SyntaxError} If it is not well formed, or has a construct that is not known here.
  */
-export function fromOniguruma(pattern: string): RegExp {
+export function fromOniguruma(source: string): RegExp {
+  const cursor: Cursor = { pattern: source, at: 0 };
   const groups: Group[] = [];
   let out = "";
-  let at = 0;
   let atom = 0;
   let names = 0;
 
-  while (at < pattern.length) {
-    const char = String.fromCodePoint(pattern.codePointAt(at)!);
+  while (cursor.at < cursor.pattern.length) {
+    const char = String.fromCodePoint(cursor.pattern.codePointAt(cursor.at)!);
     if (char === "(") openGroup();
     else if (char === ")") closeGroup();
     else if ("*+?{".includes(char)) quantify(char);
     else {
       const before = out.length;
-      if (char === "[") out += readSet();
-      else if (char === "\\") out += readEscape(false);
+      if (char === "[") out += readSet(cursor);
+      else if (char === "\\") out += readEscape(cursor, false);
       else {
-        at += char.length;
+        cursor.at += char.length;
         out += char === "."
           ? "[^\\n]"
           : char === "^"
@@ -114,10 +120,12 @@ export function fromOniguruma(pattern: string): RegExp {
   return compile(out);
 
   function openGroup(): void {
-    const flags = /^\(\?([im]*)(?:-([im]*))?([:)])/.exec(pattern.slice(at, at + 12));
+    const flags = /^\(\?([im]*)(?:-([im]*))?([:)])/.exec(
+      cursor.pattern.slice(cursor.at, cursor.at + 12),
+    );
     if (flags) {
       const [all, on = "", off = "", end] = flags;
-      at += all.length;
+      cursor.at += all.length;
       // Ruby's m lets the dot match line ends; the dot is rewritten, so it would be lost.
       if (on.includes("m") || off.includes("m")) throw new SyntaxError("flag m is not known");
       const open = on === "" && off === "" ? "(?:" : `(?${on}${off && `-${off}`}:`;
@@ -127,11 +135,12 @@ export function fromOniguruma(pattern: string): RegExp {
       out += open;
       return;
     }
-    const kind = /^\((?:\?(?:[=!]|<[=!]|>|<\w+>))?/.exec(pattern.slice(at, at + 40))![0];
-    if (kind === "(" && pattern[at + 1] === "?") {
-      throw new SyntaxError(`${pattern.slice(at, at + 4)} is not known`);
+    const kind =
+      /^\((?:\?(?:[=!]|<[=!]|>|<\w+>))?/.exec(cursor.pattern.slice(cursor.at, cursor.at + 40))![0];
+    if (kind === "(" && cursor.pattern[cursor.at + 1] === "?") {
+      throw new SyntaxError(`${cursor.pattern.slice(cursor.at, cursor.at + 4)} is not known`);
     }
-    at += kind.length;
+    cursor.at += kind.length;
     const name = `a${names}`;
     if (kind === "(?>") names++;
     groups.push({ start: out.length, close: kind === "(?>" ? `))\\k<${name}>)` : ")" });
@@ -145,7 +154,7 @@ export function fromOniguruma(pattern: string): RegExp {
 
   // A flag outside all groups holds to the end of the pattern.
   function rest(): void {
-    pattern += ")";
+    cursor.pattern += ")";
     groups.push({ start: out.length, close: ")" });
   }
 
@@ -154,101 +163,110 @@ export function fromOniguruma(pattern: string): RegExp {
     if (!group) throw new SyntaxError("a parenthesis closes nothing");
     out += group.close;
     atom = group.start;
-    at++;
+    cursor.at++;
   }
 
   function quantify(char: string): void {
     const braces = char === "{"
-      ? /^\{(?:\d+(?:,\d*)?|,\d+)\}/.exec(pattern.slice(at, at + 24))
+      ? /^\{(?:\d+(?:,\d*)?|,\d+)\}/.exec(cursor.pattern.slice(cursor.at, cursor.at + 24))
       : null;
     if (char === "{" && !braces) {
       atom = out.length;
       out += "\\{";
-      at++;
+      cursor.at++;
       return;
     }
     const quantifier = braces ? braces[0].replace("{,", "{0,") : char;
-    at += braces ? braces[0].length : 1;
-    const next = pattern[at];
+    cursor.at += braces ? braces[0].length : 1;
+    const next = cursor.pattern[cursor.at];
     if (next === "?") {
       out += quantifier + next;
-      at++;
+      cursor.at++;
     } else if (next === "+" && !braces) {
       const name = `a${names++}`;
       out = `${out.slice(0, atom)}(?:(?=(?<${name}>${out.slice(atom)}${quantifier}))\\k<${name}>)`;
-      at++;
+      cursor.at++;
     } else if (next === "+") {
       // Only ?+ *+ ++ are possessive in Ruby's syntax; a counted one is repeated.
       out = `${out.slice(0, atom)}(?:${out.slice(atom)}${quantifier})+`;
-      at++;
+      cursor.at++;
     } else {
       out += quantifier;
     }
   }
+}
 
-  function readEscape(inSet: boolean): string {
-    const char = pattern[at + 1];
-    if (char === undefined) throw new SyntaxError("a backslash stands at the end");
-    at += 2;
-    if (char in SETS) return SETS[char]!;
-    if (!inSet && char in ANCHORS) return ANCHORS[char]!;
-    if (inSet && char === "b") return "\\x08";
-    if (char in CONTROLS) return CONTROLS[char]!;
-    if ("nrtfv".includes(char)) return `\\${char}`;
-    if (char === "p" || char === "P") {
-      const [all, negated, name] = /^\{(\^?)([\w=& -]+)\}/.exec(pattern.slice(at, at + 64)) ?? [];
-      if (all === undefined) throw new SyntaxError("a property has no name");
-      at += all.length;
-      return property(name!, (char === "P") !== (negated === "^"));
-    }
-    if (char === "x" || char === "u") {
-      const code = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{4})|([0-9a-fA-F]{2}))/.exec(
-        char === "x" && pattern[at] !== "{" ? pattern.slice(at, at + 2) : pattern.slice(at, at + 8),
-      );
-      if (!code) throw new SyntaxError(`\\${char} has no number`);
-      at += code[0].length;
-      return `\\u{${code[1] ?? code[2] ?? code[3]}}`;
-    }
-    if (/[0-9A-Za-z]/.test(char)) throw new SyntaxError(`\\${char} is not known`);
-    return literal(char);
+/** Reads what a backslash begins, in a set or outside. */
+function readEscape(cursor: Cursor, inSet: boolean): string {
+  const { pattern } = cursor;
+  const char = pattern[cursor.at + 1];
+  if (char === undefined) throw new SyntaxError("a backslash stands at the end");
+  cursor.at += 2;
+  if (char in SETS) return SETS[char]!;
+  if (!inSet && char in ANCHORS) return ANCHORS[char]!;
+  if (inSet && char === "b") return "\\x08";
+  if (char in CONTROLS) return CONTROLS[char]!;
+  if ("nrtfv".includes(char)) return `\\${char}`;
+  if (char === "p" || char === "P") {
+    const [all, negated, name] =
+      /^\{(\^?)([\w=& -]+)\}/.exec(pattern.slice(cursor.at, cursor.at + 64)) ?? [];
+    if (all === undefined) throw new SyntaxError("a property has no name");
+    cursor.at += all.length;
+    return property(name!, (char === "P") !== (negated === "^"));
   }
+  if (char === "x" || char === "u") {
+    const code = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{4})|([0-9a-fA-F]{2}))/.exec(
+      char === "x" && pattern[cursor.at] !== "{"
+        ? pattern.slice(cursor.at, cursor.at + 2)
+        : pattern.slice(cursor.at, cursor.at + 8),
+    );
+    if (!code) throw new SyntaxError(`\\${char} has no number`);
+    cursor.at += code[0].length;
+    return `\\u{${code[1] ?? code[2] ?? code[3]}}`;
+  }
+  if (/[0-9A-Za-z]/.test(char)) throw new SyntaxError(`\\${char} is not known`);
+  return literal(char);
+}
 
-  // A set; `&&` binds weaker than standing side by side, so each side becomes a set of its own.
-  function readSet(): string {
-    const negated = pattern[++at] === "^";
-    if (negated) at++;
-    const sides = [""];
-    for (let first = true;; first = false) {
-      const rest = pattern.slice(at, at + 2);
-      if (rest === "") throw new SyntaxError("a set is not closed");
-      if (rest[0] === "]" && !first) break;
-      const posix = rest === "[:" ? /^\[:(\^?)(\w+):\]/.exec(pattern.slice(at, at + 16)) : null;
-      let item: string;
-      if (rest === "&&") {
-        at += 2;
-        sides.push("");
-        continue;
-      } else if (posix) {
-        const set = POSIX[posix[2]!];
-        if (set === undefined) throw new SyntaxError(`${posix[0]} is not known`);
-        at += posix[0].length;
-        item = posix[1] ? `[^${set}]` : set;
-      } else if (rest[0] === "[") {
-        item = readSet();
-      } else if (rest[0] === "\\") {
-        item = readEscape(true);
-      } else {
-        const char = String.fromCodePoint(pattern.codePointAt(at)!);
-        at += char.length;
-        const isRange = char === "-" && !first && pattern[at] !== "]" && isSingle(sides.at(-1)!);
-        item = isRange ? "-" : literal(char);
-      }
-      sides[sides.length - 1] += item;
+/** Reads a set; `&&` binds weaker than standing side by side, so each side becomes a set of its own. */
+function readSet(cursor: Cursor): string {
+  const { pattern } = cursor;
+  const negated = pattern[++cursor.at] === "^";
+  if (negated) cursor.at++;
+  const sides = [""];
+  for (let first = true;; first = false) {
+    const rest = pattern.slice(cursor.at, cursor.at + 2);
+    if (rest === "") throw new SyntaxError("a set is not closed");
+    if (rest[0] === "]" && !first) break;
+    const posix = rest === "[:"
+      ? /^\[:(\^?)(\w+):\]/.exec(pattern.slice(cursor.at, cursor.at + 16))
+      : null;
+    let item: string;
+    if (rest === "&&") {
+      cursor.at += 2;
+      sides.push("");
+      continue;
+    } else if (posix) {
+      const set = POSIX[posix[2]!];
+      if (set === undefined) throw new SyntaxError(`${posix[0]} is not known`);
+      cursor.at += posix[0].length;
+      item = posix[1] ? `[^${set}]` : set;
+    } else if (rest[0] === "[") {
+      item = readSet(cursor);
+    } else if (rest[0] === "\\") {
+      item = readEscape(cursor, true);
+    } else {
+      const char = String.fromCodePoint(pattern.codePointAt(cursor.at)!);
+      cursor.at += char.length;
+      const isRange = char === "-" && !first && pattern[cursor.at] !== "]" &&
+        isSingle(sides.at(-1)!);
+      item = isRange ? "-" : literal(char);
     }
-    at++;
-    const inner = sides.length === 1 ? sides[0] : sides.map((side) => `[${side}]`).join("&&");
-    return `[${negated ? "^" : ""}${inner}]`;
+    sides[sides.length - 1] += item;
   }
+  cursor.at++;
+  const inner = sides.length === 1 ? sides[0] : sides.map((side) => `[${side}]`).join("&&");
+  return `[${negated ? "^" : ""}${inner}]`;
 }
 
 /** Whether the last item of a set is one character that may begin a range. */
