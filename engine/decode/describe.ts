@@ -29,12 +29,12 @@ export interface DescribeInput {
   readonly warnings: readonly string[];
   /** Matrices that are rounded to 7 bit while they are loaded. */
   readonly rounded: number;
-  readonly graph: Graph;
+  readonly parameters: number;
 }
 
 /** Facts about a model. */
 export function describeModel(
-  { file, architecture, network, params, limits, warnings, graph, rounded }: DescribeInput,
+  { file, architecture, network, params, limits, warnings, rounded, parameters }: DescribeInput,
 ): ModelInfo {
   const tensors = [...file.tensors.values()];
   const { precision, kvFormat, contextLength } = limits;
@@ -45,26 +45,19 @@ export function describeModel(
     network,
     container: file.container ?? file.kind,
     license: textAt(file, "general.license"),
-    parameters: countParameters(tensors, graph),
+    parameters,
     tensors: countFormats(tensors),
     vocabulary,
     contextLength,
     trainedContextLength: params.context,
-    layers,
-    hidden,
-    heads,
-    kvHeads,
-    headDim,
-    feedForward,
-    precision,
-    rounded,
-    kvFormat,
-    warnings,
+    ...{ layers, hidden, heads, kvHeads, headDim, feedForward },
+    ...{ precision, rounded, kvFormat, warnings },
   };
 }
 
 /** Numbers of a file; where plain bytes hold some, as many as the graph sees in them. */
-function countParameters(tensors: readonly TensorInfo[], graph: Graph): number {
+export function countParameters(file: WeightFile, graph: Graph): number {
+  const tensors = [...file.tensors.values()];
   const count = (some: readonly TensorInfo[]) =>
     some.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
   const numbers = tensors.filter(({ format }) => formats.has(format));

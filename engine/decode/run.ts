@@ -12,13 +12,11 @@ import type { FinishReason, GenerationSteps, TokenInfo } from "./generation.ts";
 import { createMeter, type Meter, statsOf } from "./meter.ts";
 import { pause } from "../pause.ts";
 import { logProbability, topAlternatives } from "./sampling/log_softmax.ts";
+import { MOST_BEST } from "../run/step.ts";
 import type { TokenHistory } from "./sampling/history.ts";
 import type { Sampler } from "./sampling/sampler.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TimelineSession } from "./timeline_session.ts";
-
-/** Most of the best logits that a step is asked for. */
-const MOST_BEST = 64;
 
 /** Best tokens taken one behind the other that make it likely that the next one is taken too. */
 const CONFIDENCE = 3;

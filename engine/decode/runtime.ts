@@ -7,7 +7,8 @@ import { clearStep, createStep, type Step } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";
-import type { ModelMemory } from "./memory.ts";
+import type { ResolvedLimits } from "./load_options.ts";
+import { type ModelMemory, totalMemory } from "./memory.ts";
 
 /** A prepared model with its limits. */
 export interface Runtime {
@@ -98,10 +99,30 @@ export interface TranslationRule {
   readonly targetToken?: string | undefined;
 }
 
-/** Adds lock and step table to the rest. */
-export function createRuntime(parts: Omit<Runtime, "lock" | "step">): Runtime {
-  const rows = Math.max(parts.batch, parts.source?.capacity ?? 0);
-  return { ...parts, lock: createLock(), step: createStep(rows, parts.adapters.length) };
+/** What a runtime is made of. */
+export interface RuntimeParts
+  extends
+    Omit<Runtime, "lock" | "step" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
+  readonly limits: ResolvedLimits;
+  /** When loading began, by `performance.now()`. */
+  readonly start: number;
+}
+
+/** Adds lock, step table and figures to the parts. */
+export function createRuntime({ limits, start, ...parts }: RuntimeParts): Runtime {
+  const { weights, arena, statePerSlot, other } = parts.executable.memory;
+  const { contextLength: capacity, batch, logitRows, sessions } = limits;
+  const rows = Math.max(batch, parts.source?.capacity ?? 0);
+  return {
+    ...parts,
+    ...{ capacity, batch, logitRows },
+    lock: createLock(),
+    step: createStep(rows, parts.adapters.length),
+    loadMs: performance.now() - start,
+    memory: totalMemory({
+      ...{ weights, activations: arena, sessionCache: statePerSlot, sessions, other },
+    }),
+  };
 }
 
 /** A step of one of the model's users. */

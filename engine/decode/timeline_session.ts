@@ -4,7 +4,7 @@
 
 import { ResourceError } from "../errors.ts";
 import type { BestLogits } from "../run/backend.ts";
-import { addRows, type RowRun, WANTED } from "../run/step.ts";
+import { addRows, MOST_BEST, type RowRun, WANTED } from "../run/step.ts";
 import { adaptedFingerprint, adapterScales } from "./adapter_scales.ts";
 import { requireAllLogits } from "./candidate_limit.ts";
 import { createLock, type Release } from "./lock.ts";
@@ -29,10 +29,13 @@ export class TimelineSession implements Session {
   readonly #tokens: Int32Array;
   readonly #logits: Float32Array;
   readonly #embedding: Float32Array | undefined;
-  /** Best logits of the last token, while the others are left on the device. */
+  /** Best logits of the last token, while the others are left on the device; a copy, in arrays made once. */
   #best: BestLogits | undefined;
-  /** The arrays of the last ones, for the next. */
-  #bestRoom: BestLogits | undefined;
+  readonly #bestRoom = {
+    ids: new Uint32Array(MOST_BEST),
+    logits: new Float32Array(MOST_BEST),
+    count: 0,
+  };
   readonly #lock = createLock();
   readonly #onDispose: () => void;
   #length = 0;
@@ -292,16 +295,20 @@ export class TimelineSession implements Session {
         if (run.wantedRows === 0) return;
         this.#embedding?.set(executable.hidden(last));
         const best = executable.best(last);
-        if (best) {
-          this.#best = this.#bestRoom = copyBest(best, this.#bestRoom);
-          return;
-        }
+        if (best) return this.#keepBest(best);
         for (let row = 0; onLogits && row < rows; row++) {
           onLogits(executable.logits(row), run.from + row);
         }
         this.#logits.set(executable.logits(last));
       },
     });
+  }
+
+  #keepBest({ ids, logits, count }: BestLogits): void {
+    this.#bestRoom.ids.set(ids);
+    this.#bestRoom.logits.set(logits);
+    this.#bestRoom.count = count;
+    this.#best = this.#bestRoom;
   }
 
   #keep(logits: Float32Array): void {
@@ -349,21 +356,6 @@ export class TimelineSession implements Session {
       { file: name, remedy: "Shorten it, or load the model with a larger contextLength" },
     );
   }
-}
-
-/** Copies into arrays of the session's own; they are made anew only where they are too short. */
-function copyBest(
-  { ids, logits, count }: BestLogits,
-  room: Pick<BestLogits, "ids" | "logits"> | undefined,
-): BestLogits {
-  const own = room && room.ids.length >= count
-    ? room
-    : { ids: new Uint32Array(count), logits: new Float32Array(count) };
-  for (let i = 0; i < count; i++) {
-    own.ids[i] = ids[i]!;
-    own.logits[i] = logits[i]!;
-  }
-  return { ids: own.ids, logits: own.logits, count };
 }
 
 function checkTokens(tokens: ArrayLike<number>, vocabulary: number): void {

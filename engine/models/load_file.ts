@@ -14,7 +14,7 @@ import type { Adapter, OpenAdapters } from "./adapters/adapter.ts";
 import { type Device, openDevice } from "../run/devices.ts";
 import { fingerprintOf } from "../decode/fingerprint.ts";
 import { LoadedModel } from "../decode/loaded_model.ts";
-import { checkMemory, totalMemory } from "../decode/memory.ts";
+import { checkMemory } from "../decode/memory.ts";
 import type {
   LoadOptions,
   ModelDescription,
@@ -194,7 +194,6 @@ async function finish(
   },
 ): Promise<LoadedModel> {
   const { info, limits, params, plan } = prepared;
-  const { weights, arena, statePerSlot, other } = executable.memory;
   const { network } = info;
   const facts = network === "decoder" ? undefined : await import("./network_facts.ts");
   const runtime = createRuntime({
@@ -203,9 +202,8 @@ async function finish(
     encoder: network === "encoder" ? await facts?.encoderFacts(file, prepared) : undefined,
     source: network === "encoder-decoder" ? await facts?.sourceMemory(file, prepared) : undefined,
     executable,
-    capacity: limits.contextLength,
-    batch: limits.batch,
-    logitRows: limits.logitRows,
+    limits,
+    start,
     vocabulary: params.vocabulary,
     hidden: limits.embeddings ? params.hidden : 0,
     adapters: adapters.map(({ name, scale, pairs }) => ({ name, scale, matrices: pairs.size })),
@@ -218,14 +216,6 @@ async function finish(
     ),
     tokenizer: text.tokenizer,
     chatTemplate: text.chatTemplate,
-    loadMs: performance.now() - start,
-    memory: totalMemory({
-      weights,
-      activations: arena,
-      sessionCache: statePerSlot,
-      sessions: limits.sessions,
-      other,
-    }),
   });
   const notes = [
     ...executable.notes ?? [],

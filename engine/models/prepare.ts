@@ -20,7 +20,7 @@ import {
   type ModelParts,
   readModelParts,
 } from "./build.ts";
-import { describeModel, plannedMemory } from "../decode/describe.ts";
+import { countParameters, describeModel, plannedMemory } from "../decode/describe.ts";
 import type { Hyperparameters } from "./hparams.ts";
 import {
   type ResolvedLimits,
@@ -146,7 +146,8 @@ export async function prepareModel(
   const architecture = resolved.spec.name;
   const rounded = roundedWeights(optimized.nodes).size;
   const info = describeModel({
-    ...{ file, architecture, network, params, limits, warnings, graph, rounded },
+    ...{ file, architecture, network, params, limits, warnings, rounded },
+    parameters: countParameters(file, graph),
   });
   const memory = plannedMemory(planned, limits.sessions);
   const { tokenization } = given;

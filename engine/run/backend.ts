@@ -54,8 +54,8 @@ export interface RankedWish {
   /** By row, so many of its best values; below 1: all of it. */
   readonly best: Int32Array;
   /**
-   * So many runs may follow, each of one row with the best value fed back and all other inputs as they are: a device
-   * may compute them before they are asked for.
+   * So many runs may follow, each with the columns of the best values fed back and all other inputs as they are: a
+   * device may compute them before they are asked for.
    */
   readonly repeats: number;
 }

@@ -9,9 +9,6 @@
 //   long texts        spans i32[M]: how long a row's whole text is (spans.ts)
 //
 // and gives `logits` or `scores` f32[L, …] and `hidden`, of the wanted rows or of all. What it does not have is left out.
-//
-// Where the best of a row's logits are all that is wanted, the row stays on the device. Its slot may ask for it until
-// that slot goes on; if another one's step is about to take its place, whoever has the slot open is given it first.
 
 import { type DimEnv, equal } from "../graph/dim/mod.ts";
 import type { Value } from "../graph/graph.ts";
@@ -24,6 +21,7 @@ import type {
   RankedOutput,
   RankedWish,
 } from "./backend.ts";
+import { createLeftRows } from "./left_rows.ts";
 import type { SpanKeeper } from "./spans.ts";
 import { type Step, WANTED } from "./step.ts";
 
@@ -91,7 +89,7 @@ async function createExecutable<P extends PreparedPlan>(
   const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
   const left = createLeftRows(prepared, slotCount, results.logits);
-  const spans = rows.spans && await spansOf(prepared.plan, rows.scales.length, compute);
+  const spans = await spansOf(prepared.plan, rows.scales.length, compute);
 
   function compute(step: Step): void | Promise<void> {
     left.makeWay(step);
@@ -144,17 +142,18 @@ async function createExecutable<P extends PreparedPlan>(
   };
 }
 
-/** What few models need is read for them. */
+/** For graphs that look at the length of texts; what few models need is read for them. */
 async function spansOf(
   plan: Plan,
   adapters: number,
   compute: (step: Step) => void | Promise<void>,
-): Promise<SpanKeeper> {
-  const { createSpanKeeper } = await import("./spans.ts");
+): Promise<SpanKeeper | undefined> {
   const reader = plan.graph.nodes.find(({ inputs }) =>
     inputs.some((value) => value?.name === "spans")
   );
-  return createSpanKeeper(plan, { beyond: reader!.attributes.beyond as number, adapters, compute });
+  if (!reader) return undefined;
+  const { createSpanKeeper } = await import("./spans.ts");
+  return createSpanKeeper(plan, { beyond: reader.attributes.beyond as number, adapters, compute });
 }
 
 /** Inputs that take a column as it is. */
@@ -267,7 +266,7 @@ function createResults(prepared: PreparedPlan): Results {
       return chosen;
     },
     wishOf({ feedback, count }, wanted) {
-      wish.repeats = count === 1 && wanted === 1 ? feedback : 0;
+      wish.repeats = wanted === count ? feedback : 0;
       if (wish.repeats > 0) return wish;
       for (let place = 0; place < wanted; place++) if (wish.best[place]! > 0) return wish;
       return undefined;
@@ -275,50 +274,5 @@ function createResults(prepared: PreparedPlan): Results {
     best: (row) => prepared.best?.(places[row]!),
     logits: (row, count = 1) => view(head, places[row]!, count),
     hidden: (row, count = 1) => view(state, isStateOfWanted ? places[row]! : row, count),
-  };
-}
-
-/** Rows of logits that the last step has left on the device. */
-interface LeftRows {
-  /** Forgets a slot's row. */
-  reset(slot: number, keep?: (logits: Float32Array) => void): void;
-  /** To be called before a step. */
-  makeWay(step: Step): void;
-  /** To be called behind a step. */
-  note(step: Step, best: Executable["best"]): void;
-  of(slot: number): Float32Array | undefined;
-}
-
-function createLeftRows(
-  { keepsRows }: PreparedPlan,
-  slotCount: number,
-  logits: Executable["logits"],
-): LeftRows {
-  const keepers = new Array<((logits: Float32Array) => void) | undefined>(slotCount);
-  /** By slot, the row of the step; −1: none was left. */
-  const rows = new Int32Array(slotCount).fill(-1);
-  let count = 0;
-  return {
-    reset(slot, keep) {
-      keepers[slot] = keep;
-      rows[slot] = -1;
-    },
-    makeWay(step) {
-      if (count === 0) return;
-      for (let row = 0; row < step.count; row++) rows[step.slots[row]!] = -1;
-      for (let slot = 0; keepsRows && slot < slotCount; slot++) {
-        if (rows[slot]! >= 0) keepers[slot]?.(logits(rows[slot]!));
-      }
-      rows.fill(-1);
-      count = 0;
-    },
-    note(step, best) {
-      for (let row = 0; row < step.count; row++) {
-        if (step.wanted[row]! <= 0 || !best(row)) continue;
-        rows[step.slots[row]!] = row;
-        count++;
-      }
-    },
-    of: (slot) => rows[slot]! >= 0 ? logits(rows[slot]!) : undefined,
   };
 }

@@ -2,6 +2,9 @@
 // position there, how much each adapter counts, and what is wanted of it. A token, a prompt's chunk, beams and many
 // sessions are the same table. It is made once and filled anew for every step; executable.ts gives it to a graph.
 
+/** Most of a row's best logits that a device finds; where more are wanted, the whole row is there. */
+export const MOST_BEST = 64;
+
 /** Codes of `Step.wanted`; a number above 0 wants so many of the row's best logits. */
 export const WANTED = {
   /** The row is computed for the rows behind it. */
@@ -19,8 +22,8 @@ export interface Step {
   /** The rows are of sources, which an encoder-decoder reads before it writes. */
   isSource: boolean;
   /**
-   * So many steps may follow, each with the best token of the only row before it fed back: the device may compute them
-   * before they are asked for.
+   * So many steps may follow, each with the best tokens of this one's rows, which all want something, fed back to their
+   * slots: the device may compute them before they are asked for. Those that do so take steps of one row.
    */
   feedback: number;
   readonly tokens: Int32Array;

@@ -1,12 +1,12 @@
 // Facts of an ONNX decoder for ModelInfo: from the graphs where they say it, else from the texts beside them.
 // Numbers that nobody states are 0.
 
-import { formats } from "../../../quant/mod.ts";
 import type { OnnxFile } from "../file/open_onnx_model.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
 import { FLOATS } from "../../ops/host_numbers.ts";
+import { describeModel } from "../../decode/describe.ts";
 import type { ResolvedLimits } from "../../decode/load_options.ts";
-import type { FormatCount, ModelInfo } from "../../decode/model.ts";
+import type { ModelInfo } from "../../decode/model.ts";
 import type { DecoderConfig } from "./config.ts";
 import type { CachePort } from "./ports.ts";
 import type { DerivedStage } from "./stage.ts";
@@ -28,28 +28,18 @@ export function describeDecoder(
 ): ModelInfo {
   const caches = cached.flatMap(({ ports }) => ports.caches);
   const { kvHeads, headDim } = headsOf(caches);
-  return {
-    name: baseName(file.name),
+  return describeModel({
+    ...{ file, network: "decoder", limits, warnings, rounded: 0 },
     architecture: config.architecture ?? "decoder",
-    network: "decoder",
-    container: "onnx",
-    license: undefined,
     parameters: countParameters(derived),
-    tensors: countFormats(file),
-    vocabulary,
-    contextLength: limits.contextLength,
-    trainedContextLength: limits.trained,
-    layers: Math.ceil(caches.length / 2),
-    hidden: config.hidden ?? hiddenOf(derived) ?? 0,
-    heads: config.heads ?? queryHeads(derived) ?? kvHeads,
-    kvHeads,
-    headDim,
-    feedForward: config.feedForward ?? 0,
-    precision: limits.precision,
-    rounded: 0,
-    kvFormat: limits.kvFormat,
-    warnings,
-  };
+    params: {
+      ...{ vocabulary, kvHeads, headDim, context: limits.trained },
+      layers: Math.ceil(caches.length / 2),
+      hidden: config.hidden ?? hiddenOf(derived) ?? 0,
+      heads: config.heads ?? queryHeads(derived) ?? kvHeads,
+      feedForward: config.feedForward ?? 0,
+    },
+  });
 }
 
 // Sizes of a cache beside its positions: heads first, channels last. Where channels stand first (keys of
@@ -88,22 +78,4 @@ function queryHeads(derived: readonly DerivedStage[]): number | undefined {
     graph.nodes.map(({ attributes }) => attributes.q_heads)
   );
   return counts.find((count) => typeof count === "number" && count > 0) as number | undefined;
-}
-
-function countFormats({ tensors }: OnnxFile): FormatCount[] {
-  const groups = Map.groupBy(
-    tensors.values(),
-    ({ format }) => formats.get(format)?.name ?? format,
-  );
-  return [...groups]
-    .map(([format, members]) => ({
-      format,
-      tensors: members.length,
-      bytes: members.reduce((sum, { byteLength }) => sum + byteLength, 0),
-    }))
-    .sort((a, b) => b.bytes - a.bytes);
-}
-
-function baseName(path: string): string {
-  return path.split(/[/\\]/).filter((part) => part !== "").at(-1) ?? path;
 }

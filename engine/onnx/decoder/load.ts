@@ -8,7 +8,7 @@ import type { Tokenizer } from "../../text/tokenizer.ts";
 import type { Device } from "../../run/devices.ts";
 import { fingerprintOf } from "../../decode/fingerprint.ts";
 import { LoadedModel } from "../../decode/loaded_model.ts";
-import { checkMemory, totalMemory } from "../../decode/memory.ts";
+import { checkMemory } from "../../decode/memory.ts";
 import type { LoadOptions } from "../../decode/model.ts";
 import { readTextParts } from "../../text/text_parts.ts";
 import { createDecoderExecutable, type ReadyStage } from "./executable.ts";
@@ -44,16 +44,14 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
       slots: limits.sessions,
       padTo: prepared.padTo,
     });
-    const { weights, arena, statePerSlot, other } = executable.memory;
     const runtime = createRuntime({
       name,
       network: "decoder",
       encoder: undefined,
       source: undefined,
       executable,
-      capacity: limits.contextLength,
-      batch: limits.batch,
-      logitRows: limits.logitRows,
+      limits,
+      start,
       vocabulary,
       candidates: prepared.candidates,
       hidden: 0,
@@ -65,14 +63,6 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
       ),
       tokenizer: () => tokenizer ??= withEnds(text.tokenizer(), config.endIds),
       chatTemplate: text.chatTemplate,
-      loadMs: performance.now() - start,
-      memory: totalMemory({
-        weights,
-        activations: arena,
-        sessionCache: statePerSlot,
-        sessions: limits.sessions,
-        other,
-      }),
     });
     const notes = [...executable.notes ?? [], ...device.note ? [device.note] : []];
     const info = { ...prepared.info, warnings: [...prepared.info.warnings, ...text.warnings] };

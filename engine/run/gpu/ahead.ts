@@ -108,7 +108,7 @@ export class RunsAhead {
     const repeats = wish?.repeats ?? 0;
     this.#kind = this.#parts.logits.kindOf(bindings, wish);
     this.#end = this.#counted[0]! + 1 + repeats;
-    if (!this.#current && repeats > 0) this.#begin(bindings);
+    if (!this.#current && repeats > 0 && this.#isOneRow(bindings)) this.#begin(bindings);
     const batch = this.#current;
     if (!batch) return false;
     const fetched = batch.isFetched ? undefined : this.#fetch(batch, bindings);
@@ -127,13 +127,17 @@ export class RunsAhead {
     const batch = this.#current;
     if (!batch || this.#fed[0] !== this.#value) return false;
     if (this.#counted[0] !== batch.position + this.#served) return false;
-    const { outputs, logits: { vocabulary } } = this.#parts;
-    if (this.#rows(bindings) !== 1 || outputs[0]!.count(bindings) !== vocabulary) return false;
+    if (!this.#isOneRow(bindings)) return false;
     for (const { data, count, then } of this.#constants) {
       const elements = count(bindings);
       for (let i = 0; i < elements; i++) if (data[i] !== then[i]) return false;
     }
     return true;
+  }
+
+  #isOneRow(bindings: DimEnv): boolean {
+    const { outputs, logits: { vocabulary } } = this.#parts;
+    return this.#rows(bindings) === 1 && outputs[0]!.count(bindings) === vocabulary;
   }
 
   #begin(bindings: DimEnv): void {

@@ -8,14 +8,12 @@ import { instruction } from "../../../wasm/opcodes.ts";
 import { createProgram, type Program, type ProgramOperand } from "../../../wasm/program.ts";
 import { compile, type DimEnv } from "../../graph/dim/mod.ts";
 import type { BestLogits, RankedWish } from "../backend.ts";
+import { MOST_BEST } from "../step.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import type { PlacedValues } from "./values.ts";
 
-/** Most that are found; a wish for more is answered with the row alone. */
-const MOST = 64;
-
 /** Bytes of a thread's list: its head and an entry for each, in whole cache lines. */
-const LIST_BYTES = 64 * Math.ceil((16 + 8 * MOST) / 64);
+const LIST_BYTES = 64 * Math.ceil((16 + 8 * MOST_BEST) / 64);
 
 /** The best values of the rows of the last run. */
 export interface WasmBestLogits {
@@ -46,10 +44,11 @@ export function createWasmBestLogits(
   // A list of run 0 is of no run.
   machine.u32(lists, LIST_BYTES * threads >> 2).fill(0);
   const rowsOf = compile(output.shape[0]!), most = rowsOf(plan.limits);
-  const idsAt = machine.allocate(4 * MOST * most), logitsAt = machine.allocate(4 * MOST * most);
+  const idsAt = machine.allocate(4 * MOST_BEST * most),
+    logitsAt = machine.allocate(4 * MOST_BEST * most);
   const found = Array.from({ length: most }, (_, row) => ({
-    ids: machine.u32(idsAt + 4 * MOST * row, MOST),
-    logits: machine.f32(logitsAt + 4 * MOST * row, MOST),
+    ids: machine.u32(idsAt + 4 * MOST_BEST * row, MOST_BEST),
+    logits: machine.f32(logitsAt + 4 * MOST_BEST * row, MOST_BEST),
     count: 0,
   }));
   const first = values.addressOf(rootOf(plan, output));
@@ -63,7 +62,7 @@ export function createWasmBestLogits(
     "best_logits_merge",
     {
       ...{ lists, list_bytes: LIST_BYTES, threads, wanted },
-      ...{ ids: at(idsAt, 4 * MOST), logits: at(logitsAt, 4 * MOST) },
+      ...{ ids: at(idsAt, 4 * MOST_BEST), logits: at(logitsAt, 4 * MOST_BEST) },
     },
   );
   const program = createProgram(machine, [
@@ -82,7 +81,7 @@ export function createWasmBestLogits(
       rows = rowsOf(bindings);
       for (let row = 0; row < rows; row++) {
         const asked = best[row]!;
-        if (asked <= 0 || asked > MOST) continue;
+        if (asked <= 0 || asked > MOST_BEST) continue;
         const count = Math.min(asked, vocabulary);
         run(program, { row, wanted: count });
         found[row]!.count = count;

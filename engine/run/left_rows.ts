@@ -1,0 +1,52 @@
+// Rows of logits that a step has left on the device, because the best of them were all that was wanted. A row's slot may
+// ask for it until that slot goes on; if another one's step is about to take its place, whoever has the slot open is
+// given it first, where the device has it at hand.
+
+import type { BestLogits, PreparedPlan } from "./backend.ts";
+import type { Step } from "./step.ts";
+
+/** Rows that the last step has left. */
+export interface LeftRows {
+  /** Forgets a slot's row. */
+  reset(slot: number, keep?: (logits: Float32Array) => void): void;
+  /** To be called before a step. */
+  makeWay(step: Step): void;
+  /** To be called behind a step. */
+  note(step: Step, best: (row: number) => BestLogits | undefined): void;
+  of(slot: number): Float32Array | undefined;
+}
+
+/** Looks after the rows of all slots; `logits` gives one by its place in the step. */
+export function createLeftRows(
+  { keepsRows }: PreparedPlan,
+  slotCount: number,
+  logits: (row: number) => Float32Array,
+): LeftRows {
+  const keepers = new Array<((logits: Float32Array) => void) | undefined>(slotCount);
+  /** By slot, the row of the step; −1: none was left. */
+  const rows = new Int32Array(slotCount).fill(-1);
+  let count = 0;
+  return {
+    reset(slot, keep) {
+      keepers[slot] = keep;
+      rows[slot] = -1;
+    },
+    makeWay(step) {
+      if (count === 0) return;
+      for (let row = 0; row < step.count; row++) rows[step.slots[row]!] = -1;
+      for (let slot = 0; keepsRows && slot < slotCount; slot++) {
+        if (rows[slot]! >= 0) keepers[slot]?.(logits(rows[slot]!));
+      }
+      rows.fill(-1);
+      count = 0;
+    },
+    note(step, best) {
+      for (let row = 0; row < step.count; row++) {
+        if (step.wanted[row]! <= 0 || !best(row)) continue;
+        rows[step.slots[row]!] = row;
+        count++;
+      }
+    },
+    of: (slot) => rows[slot]! >= 0 ? logits(rows[slot]!) : undefined,
+  };
+}
