@@ -7,7 +7,6 @@ import { clearStep, createStep, type Step } from "../run/step.ts";
 import type { ChatTemplate } from "../text/chat_template.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import { createLock, type Lock } from "./lock.ts";
-import type { ResolvedLimits } from "./load_options.ts";
 import { type ModelMemory, totalMemory } from "./memory.ts";
 
 /** A prepared model with its limits. */
@@ -103,7 +102,7 @@ export interface TranslationRule {
 export interface RuntimeParts
   extends
     Omit<Runtime, "lock" | "step" | "memory" | "capacity" | "batch" | "logitRows" | "loadMs"> {
-  readonly limits: ResolvedLimits;
+  readonly limits: Readonly<Record<"contextLength" | "batch" | "logitRows" | "sessions", number>>;
   /** When loading began, by `performance.now()`. */
   readonly start: number;
 }
