@@ -2,7 +2,7 @@ import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { adapterNeed } from "../../tests/support/gpu.ts";
 import { testGpu } from "../../tests/support/gpu_cases.ts";
 import { testWith } from "../../tests/support/skip.ts";
-import { TOY, TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
+import { TOY_LIMITS, toyDecoder } from "../../tests/support/toy_decoder.ts";
 import { plan } from "../plan/planner.ts";
 import type { Backend, DeviceName } from "./backend.ts";
 import { type Executable, prepareExecutable } from "./executable.ts";
