@@ -5,6 +5,7 @@
 
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { countOf, derivedTensor, readUnits } from "./derived_tensor.ts";
 
 const VALUES = 32;
 const CODES = 16;
@@ -28,35 +29,20 @@ export function joinMxfp4(codes: TensorInfo, exponents: TensorInfo): TensorInfo 
       { file: codes.source.name, place: `tensor ${codes.name}` },
     );
   }
-  const count = outer.reduce((a, b) => a * b, 1);
-  return {
-    ...codes,
+  const byteLength = countOf(outer) * BLOCK;
+  return derivedTensor(codes, {
+    ...{ name: codes.name, label: `${codes.name} as MXFP4`, format: "MXFP4", byteLength },
     shape: [...outer.slice(0, -1), outer.at(-1)! * VALUES],
-    format: "MXFP4",
-    source: {
-      name: `${codes.source.name}: ${codes.name} as MXFP4`,
-      size: count * BLOCK,
-      async readInto(start, target) {
-        const first = Math.floor(start / BLOCK), end = Math.ceil((start + target.length) / BLOCK);
-        for (let block = first; block < end; block += PANEL) {
-          const bytes = await readBlocks({ codes, exponents }, block, Math.min(PANEL, end - block));
-          const at = block * BLOCK - start, skipped = Math.max(0, -at);
-          const room = target.length - Math.max(0, at);
-          target.set(bytes.subarray(skipped, skipped + room), Math.max(0, at));
-        }
-      },
-      close() {},
-    },
-    offset: 0,
-    byteLength: count * BLOCK,
-  };
+    readInto: readUnits(BLOCK, (...blocks) => readBlocks({ codes, exponents }, ...blocks), PANEL),
+  });
 }
 
 async function readBlocks(
   { codes, exponents }: { readonly codes: TensorInfo; readonly exponents: TensorInfo },
   first: number,
-  count: number,
-): Promise<Uint8Array> {
+  end: number,
+): Promise<ArrayBuffer> {
+  const count = end - first;
   const packed = new Uint8Array(count * CODES), scales = new Uint8Array(count);
   await codes.source.readInto(codes.offset + first * CODES, packed);
   await exponents.source.readInto(exponents.offset + first, scales);
@@ -71,5 +57,5 @@ async function readBlocks(
       bytes[to + 1 + j] = low | high << 4;
     }
   }
-  return bytes;
+  return bytes.buffer;
 }

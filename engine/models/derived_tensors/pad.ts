@@ -5,6 +5,7 @@
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { countOf, derivedTensor, readPieces } from "./derived_tensor.ts";
 
 /**
  * A tensor whose axis has `size` entries, the last of them zeros; the tensor itself where it has as many.
@@ -21,32 +22,19 @@ export function padTensor(tensor: TensorInfo, axis: number, size: number): Tenso
       place: `tensor ${name}`,
     });
   }
-  const product = (dims: readonly number[]) => dims.reduce((a, b) => a * b, 1);
-  const entry = formatBytes(getFormat(format), product(shape.slice(axis + 1)));
+  const entry = formatBytes(getFormat(format), countOf(shape.slice(axis + 1)));
   const stored = count * entry, padded = size * entry;
-  const outer = product(shape.slice(0, axis));
   return {
     ...tensor,
-    name: `${name}, axis ${axis} padded to ${size}`,
-    shape: shape.map((dim, i) => i === axis ? size : dim),
-    source: {
-      name: `${source.name}: ${name} padded`,
-      size: outer * padded,
-      async readInto(start, target) {
-        for (let done = 0; done < target.length;) {
-          const piece = Math.floor((start + done) / padded), skipped = (start + done) % padded;
-          const end = skipped < stored ? stored : padded;
-          const part = target.subarray(done, done + Math.min(end - skipped, target.length - done));
-          if (skipped < stored) {
-            const read = source.readInto(offset + piece * stored + skipped, part);
-            if (read) await read;
-          } else part.fill(0);
-          done += part.length;
-        }
-      },
-      close() {},
-    },
-    offset: 0,
-    byteLength: outer * padded,
+    ...derivedTensor(tensor, {
+      ...{ name: `${name}, axis ${axis} padded to ${size}`, label: `${name} padded`, format },
+      shape: shape.with(axis, size),
+      byteLength: countOf(shape.slice(0, axis)) * padded,
+      readInto: readPieces(padded, (piece, skipped, target) => {
+        const kept = target.subarray(0, Math.max(0, stored - skipped));
+        target.fill(0, kept.length);
+        if (kept.length > 0) return source.readInto(offset + piece * stored + skipped, kept);
+      }),
+    }),
   };
 }

@@ -4,6 +4,7 @@
 
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { countOf, derivedTensor, readUnits } from "./derived_tensor.ts";
 
 /** Heads before and after. */
 export interface PoolSizes {
@@ -76,38 +77,28 @@ export function poolHeads(tensor: TensorInfo, sizes: PoolSizes): TensorInfo {
   const group = heads / kvHeads;
   const { name, shape, source, offset } = tensor;
   const [, ...rest] = shape;
-  const columns = rest.reduce((a, b) => a * b, 1);
+  const columns = countOf(rest);
   const format = getFormat(tensor.format);
   const inBytes = formatBytes(format, columns), outBytes = 4 * columns;
-  const rows = kvHeads * headDim;
-  return {
-    name: `${name} pooled to ${kvHeads}`,
-    shape: [rows, ...rest],
-    format: "F32",
-    source: {
-      name: `${source.name}: ${name} pooled to ${kvHeads}`,
-      size: rows * outBytes,
-      async readInto(start, target) {
-        const first = Math.floor(start / outBytes);
-        const end = Math.ceil((start + target.length) / outBytes);
-        const pooled = new Float32Array((end - first) * columns);
-        const bytes = new Uint8Array(inBytes), values = new Float32Array(columns);
-        for (let row = first; row < end; row++) {
-          const sum = new Float64Array(columns);
-          for (const from of sourceRows(row, group, headDim)) {
-            const read = source.readInto(offset + from * inBytes, bytes);
-            if (read) await read;
-            format.decode(bytes, values);
-            for (let i = 0; i < columns; i++) sum[i]! += values[i]!;
-          }
-          pooled.set(sum.map((value) => value / group), (row - first) * columns);
-        }
-        const skipped = start - first * outBytes;
-        target.set(new Uint8Array(pooled.buffer).subarray(skipped, skipped + target.length));
-      },
-      close() {},
-    },
-    offset: 0,
+  async function pooledRows(first: number, end: number): Promise<ArrayBuffer> {
+    const pooled = new Float32Array((end - first) * columns);
+    const bytes = new Uint8Array(inBytes), values = new Float32Array(columns);
+    for (let row = first; row < end; row++) {
+      const sum = new Float64Array(columns);
+      for (const from of sourceRows(row, group, headDim)) {
+        const read = source.readInto(offset + from * inBytes, bytes);
+        if (read) await read;
+        format.decode(bytes, values);
+        for (let i = 0; i < columns; i++) sum[i]! += values[i]!;
+      }
+      pooled.set(sum.map((value) => value / group), (row - first) * columns);
+    }
+    return pooled.buffer;
+  }
+  const rows = kvHeads * headDim, pooledName = `${name} pooled to ${kvHeads}`;
+  return derivedTensor(tensor, {
+    ...{ name: pooledName, label: pooledName, format: "F32", shape: [rows, ...rest] },
     byteLength: rows * outBytes,
-  };
+    readInto: readUnits(outBytes, pooledRows),
+  });
 }

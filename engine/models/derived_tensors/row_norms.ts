@@ -3,6 +3,7 @@
 
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { derivedTensor, readUnits } from "./derived_tensor.ts";
 
 const LEAST_LENGTH = 1e-12;
 
@@ -12,30 +13,20 @@ export function inverseRowLengths(tensor: TensorInfo): TensorInfo {
   const [rows, columns] = shape as [number, number];
   const format = getFormat(tensor.format);
   const rowBytes = formatBytes(format, columns);
-  return {
-    name: `1 / |rows of ${name}|`,
-    shape: [rows],
-    format: "F32",
-    source: {
-      name: `${source.name}: lengths of ${name}`,
-      size: 4 * rows,
-      async readInto(start, target) {
-        const first = Math.floor(start / 4), end = Math.ceil((start + target.length) / 4);
-        const lengths = new Float32Array(end - first);
-        const bytes = new Uint8Array(rowBytes), values = new Float32Array(columns);
-        for (let row = first; row < end; row++) {
-          const read = source.readInto(offset + row * rowBytes, bytes);
-          if (read) await read;
-          format.decode(bytes, values);
-          const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
-          lengths[row - first] = 1 / Math.max(length, LEAST_LENGTH);
-        }
-        const skipped = start - 4 * first;
-        target.set(new Uint8Array(lengths.buffer).subarray(skipped, skipped + target.length));
-      },
-      close() {},
-    },
-    offset: 0,
-    byteLength: 4 * rows,
-  };
+  async function lengthsOf(first: number, end: number): Promise<ArrayBuffer> {
+    const lengths = new Float32Array(end - first);
+    const bytes = new Uint8Array(rowBytes), values = new Float32Array(columns);
+    for (let row = first; row < end; row++) {
+      const read = source.readInto(offset + row * rowBytes, bytes);
+      if (read) await read;
+      format.decode(bytes, values);
+      const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+      lengths[row - first] = 1 / Math.max(length, LEAST_LENGTH);
+    }
+    return lengths.buffer;
+  }
+  return derivedTensor(tensor, {
+    ...{ name: `1 / |rows of ${name}|`, label: `lengths of ${name}`, format: "F32" },
+    ...{ shape: [rows], byteLength: 4 * rows, readInto: readUnits(4, lengthsOf) },
+  });
 }

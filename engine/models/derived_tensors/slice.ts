@@ -3,9 +3,9 @@
 // whole. Works on any number format as long as a piece is whole blocks, which rows of a matrix always are.
 
 import { formatBytes, getFormat } from "../../../quant/mod.ts";
-import type { ByteSource } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { countOf, derivedTensor, readPieces } from "./derived_tensor.ts";
 
 /** `count` entries from `start` on of every group of `stride` entries. */
 export interface Part {
@@ -25,7 +25,7 @@ export interface Part {
  */
 export function sliceTensor(tensor: TensorInfo, part: Part): TensorInfo {
   const { axis, start, count, groups, stride } = part;
-  const { name, shape, source } = tensor;
+  const { name, shape, source, offset } = tensor;
   const size = shape[axis];
   if (size !== groups * stride || start < 0 || count < 1 || start + count > stride) {
     throw new FormatError(
@@ -34,65 +34,32 @@ export function sliceTensor(tensor: TensorInfo, part: Part): TensorInfo {
       { file: source.name, place: `tensor ${name}` },
     );
   }
-  const bytes = bytesOf(tensor);
-  const entry = bytes(shape.slice(axis + 1).reduce((a, b) => a * b, 1));
-  const outer = shape.slice(0, axis).reduce((a, b) => a * b, 1);
-  const label = `${start}+${count} of ${stride}, axis ${axis}, of ${name}`;
+  const entry = entryBytes(tensor, countOf(shape.slice(axis + 1)));
+  const length = count * entry;
   return {
     ...tensor,
-    name: `${name}[${start}+${count}/${stride}]`,
-    shape: shape.map((dim, i) => i === axis ? groups * count : dim),
-    source: pieces(tensor, {
-      label,
-      from: start * entry,
-      length: count * entry,
-      step: stride * entry,
-      count: outer * groups,
+    ...derivedTensor(tensor, {
+      name: `${name}[${start}+${count}/${stride}]`,
+      label: `${start}+${count} of ${stride}, axis ${axis}, of ${name}`,
+      format: tensor.format,
+      shape: shape.with(axis, groups * count),
+      byteLength: countOf(shape.slice(0, axis)) * groups * length,
+      readInto: readPieces(
+        length,
+        (piece, skipped, target) =>
+          source.readInto(offset + piece * stride * entry + start * entry + skipped, target),
+      ),
     }),
-    offset: 0,
-    byteLength: outer * groups * count * entry,
   };
 }
 
-function bytesOf({ name, format, source }: TensorInfo): (count: number) => number {
-  return (count) => {
-    try {
-      return formatBytes(getFormat(format), count);
-    } catch (error) {
-      throw new FormatError(`cannot be cut: ${(error as Error).message}`, {
-        file: source.name,
-        place: `tensor ${name}`,
-      });
-    }
-  };
-}
-
-interface Pieces {
-  readonly label: string;
-  /** Bytes before the piece in its group, of a piece, and from one group to the next. */
-  readonly from: number;
-  readonly length: number;
-  readonly step: number;
-  readonly count: number;
-}
-
-function pieces(
-  { source, offset }: TensorInfo,
-  { label, from, length, step, count }: Pieces,
-): ByteSource {
-  return {
-    name: `${source.name}: ${label}`,
-    size: length * count,
-    async readInto(start, target) {
-      for (let done = 0; done < target.length;) {
-        const piece = Math.floor((start + done) / length), skipped = (start + done) % length;
-        const take = Math.min(length - skipped, target.length - done);
-        const at = offset + piece * step + from + skipped;
-        const read = source.readInto(at, target.subarray(done, done + take));
-        if (read) await read;
-        done += take;
-      }
-    },
-    close() {},
-  };
+function entryBytes({ name, format, source }: TensorInfo, count: number): number {
+  try {
+    return formatBytes(getFormat(format), count);
+  } catch (error) {
+    throw new FormatError(`cannot be cut: ${(error as Error).message}`, {
+      file: source.name,
+      place: `tensor ${name}`,
+    });
+  }
 }

@@ -3,6 +3,7 @@
 
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { derivedTensor, readPieces } from "./derived_tensor.ts";
 
 /**
  * Stacks tensors.
@@ -11,7 +12,7 @@ import type { TensorInfo } from "../../formats/source.ts";
  */
 export function stackTensors(tensors: readonly TensorInfo[]): TensorInfo {
   const [first, ...rest] = tensors as [TensorInfo, ...TensorInfo[]];
-  const { name, shape, format, source, byteLength } = first;
+  const { name, shape, format, byteLength } = first;
   for (const other of rest) {
     if (other.format === format && other.shape.join() === shape.join()) continue;
     throw new FormatError(
@@ -21,26 +22,14 @@ export function stackTensors(tensors: readonly TensorInfo[]): TensorInfo {
   }
   return {
     ...first,
-    name: `${name} and ${rest.length} more`,
-    shape: [tensors.length, ...shape],
-    source: {
-      name: `${source.name}: ${tensors.length} from ${name} on`,
-      size: byteLength * tensors.length,
-      async readInto(start, target) {
-        for (let done = 0; done < target.length;) {
-          const index = Math.floor((start + done) / byteLength);
-          const skipped = (start + done) % byteLength;
-          const take = Math.min(byteLength - skipped, target.length - done);
-          const tensor = tensors[index]!;
-          const part = target.subarray(done, done + take);
-          const read = tensor.source.readInto(tensor.offset + skipped, part);
-          if (read) await read;
-          done += take;
-        }
-      },
-      close() {},
-    },
-    offset: 0,
-    byteLength: byteLength * tensors.length,
+    ...derivedTensor(first, {
+      ...{ name: `${name} and ${rest.length} more`, format, shape: [tensors.length, ...shape] },
+      label: `${tensors.length} from ${name} on`,
+      byteLength: byteLength * tensors.length,
+      readInto: readPieces(byteLength, (index, skipped, target) => {
+        const { source, offset } = tensors[index]!;
+        return source.readInto(offset + skipped, target);
+      }),
+    }),
   };
 }

@@ -7,6 +7,7 @@ import { getFormat } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import { FormatError } from "../../errors.ts";
 import type { TensorInfo } from "../../formats/source.ts";
+import { derivedTensor } from "./derived_tensor.ts";
 
 const PANEL_BYTES = 16 << 20;
 const BLOCK_BYTES = 1 << 20;
@@ -28,10 +29,11 @@ export function transposeTensor(tensor: TensorInfo): TensorInfo {
   const [rows, columns] = shape.slice(-2) as [number, number];
   return {
     ...tensor,
-    name: `${name}ᵀ`,
-    shape: [...shape.slice(0, -2), columns, rows],
-    source: turned(tensor, { rows, columns, element: blockBytes }),
-    offset: 0,
+    ...derivedTensor(tensor, {
+      ...{ name: `${name}ᵀ`, label: `${name} transposed`, format, byteLength: tensor.byteLength },
+      shape: [...shape.slice(0, -2), columns, rows],
+      readInto: readTurned(tensor, { rows, columns, element: blockBytes }),
+    }),
   };
 }
 
@@ -48,26 +50,20 @@ interface Panel {
   readonly bytes: Uint8Array;
 }
 
-function turned(tensor: TensorInfo, matrix: Matrix): ByteSource {
-  const { source, byteLength, name } = tensor;
+function readTurned(tensor: TensorInfo, matrix: Matrix): ByteSource["readInto"] {
   const line = matrix.rows * matrix.element;
   let panel: Panel | undefined;
-  return {
-    name: `${source.name}: ${name} transposed`,
-    size: byteLength,
-    async readInto(start, target) {
-      for (let done = 0; done < target.length;) {
-        const at = start + done;
-        if (!panel || at < panel.start || at >= panel.start + panel.bytes.length) {
-          panel = await readPanel(tensor, matrix, Math.floor(at / line));
-        }
-        const part = panel.bytes.subarray(at - panel.start).subarray(0, target.length - done);
-        target.set(part, done);
-        done += part.length;
-        if (at + part.length === byteLength) panel = undefined;
+  return async (start, target) => {
+    for (let done = 0; done < target.length;) {
+      const at = start + done;
+      if (!panel || at < panel.start || at >= panel.start + panel.bytes.length) {
+        panel = await readPanel(tensor, matrix, Math.floor(at / line));
       }
-    },
-    close() {},
+      const part = panel.bytes.subarray(at - panel.start).subarray(0, target.length - done);
+      target.set(part, done);
+      done += part.length;
+      if (at + part.length === tensor.byteLength) panel = undefined;
+    }
   };
 }
 
