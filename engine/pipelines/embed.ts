@@ -5,6 +5,7 @@ import { type EncoderCallOptions, encodeSequences } from "../decode/encoder_run.
 import type { Pooling } from "../decode/runtime.ts";
 import type { Model } from "../decode/model.ts";
 import { encoderOf, maskIdOf, tokensOf } from "./encoder_text.ts";
+import { meanOfRows, unitVector } from "./vectors.ts";
 
 /** Options of {@linkcode embed}. */
 export interface EmbedOptions extends EncoderCallOptions {
@@ -61,7 +62,7 @@ export async function embed(
       tokens: sequences[index]!.tokens,
       maskId,
     });
-    vectors.push(normalize ? unit(vector) : vector);
+    vectors.push(normalize ? unitVector(vector) : vector);
   }, options);
   return vectors;
 }
@@ -74,13 +75,7 @@ interface Rows {
 }
 
 const POOLINGS: Readonly<Record<Pooling, (rows: Rows) => Float32Array>> = {
-  mean: ({ hidden, width, tokens: { length } }) => {
-    const sum = new Float64Array(width);
-    for (let row = 0, at = 0; row < length; row++) {
-      for (let i = 0; i < width; i++) sum[i]! += hidden[at++]!;
-    }
-    return Float32Array.from(sum, (value) => value / length);
-  },
+  mean: ({ hidden, width, tokens }) => meanOfRows(hidden.subarray(0, tokens.length * width), width),
   cls: (rows) => rowAt(rows, 0),
   last: (rows) => rowAt(rows, rows.tokens.length - 1),
   mask: (rows) => {
@@ -92,9 +87,4 @@ const POOLINGS: Readonly<Record<Pooling, (rows: Rows) => Float32Array>> = {
 
 function rowAt({ hidden, width }: Rows, row: number): Float32Array {
   return hidden.slice(row * width, (row + 1) * width);
-}
-
-function unit(vector: Float32Array): Float32Array {
-  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-  return length === 0 ? vector : vector.map((value) => value / length);
 }

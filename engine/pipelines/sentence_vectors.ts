@@ -4,6 +4,7 @@
 
 import type { GraphTensor } from "../onnx/running/graph_tensor.ts";
 import type { LoadedGraph } from "../onnx/running/load_graph.ts";
+import { meanOfRows, unitVector } from "./vectors.ts";
 
 /** Options of {@linkcode sentenceVectors}. */
 export interface SentenceVectorOptions {
@@ -69,18 +70,7 @@ export async function sentenceVectors(
   const width = found[2]!;
   return sequences.map(({ length }, i) => {
     const start = i * longest * width;
-    const vector = mean(data.subarray(start, start + length * width), width);
-    return normalize ? unit(vector) : vector;
+    const vector = meanOfRows(data.subarray(start, start + length * width), width);
+    return normalize ? unitVector(vector) : vector;
   });
-}
-
-function mean(rows: Float32Array, width: number): Float32Array {
-  const sum = new Float64Array(width);
-  rows.forEach((value, i) => sum[i % width]! += value);
-  return Float32Array.from(sum, (value) => value * width / rows.length);
-}
-
-function unit(vector: Float32Array): Float32Array {
-  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-  return length === 0 ? vector : vector.map((value) => value / length);
 }

@@ -32,6 +32,7 @@ export const embed: Command = defineCommand({
   const texts = await textsOrLines(terminal, flags.text, "--text");
   const { openModel } = await import("../open_model.ts");
   const { embed } = await import("../../pipelines/embed.ts");
+  const { cosine } = await import("../../pipelines/vectors.ts");
   using opened = await openModel(name, flags, loadOptions(flags), context);
   const { model } = opened;
   const vectors = await embed(model, texts, {
@@ -54,13 +55,3 @@ export const embed: Command = defineCommand({
   }
   return 0;
 });
-
-function cosine(a: Float32Array, b: Float32Array): number {
-  let dot = 0, left = 0, right = 0;
-  for (let i = 0; i < a.length; i++) {
-    dot += a[i]! * b[i]!;
-    left += a[i]! ** 2;
-    right += b[i]! ** 2;
-  }
-  return dot / Math.sqrt(left * right);
-}

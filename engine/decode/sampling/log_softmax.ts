@@ -48,22 +48,6 @@ export function logSumExp(logits: Float32Array): number {
 }
 
 /**
- * Log-probabilities of all tokens.
- *
- * @param logits `[vocab]`.
- * @param out Receives `[vocab]`; may be `logits` itself. A new array if absent.
- * @throws {RangeError} If a logit is NaN, or all are -Infinity.
- */
-export function logSoftmax(
-  logits: Float32Array,
-  out: Float32Array = new Float32Array(logits.length),
-): Float32Array {
-  const normalizer = normalizerOf(logits);
-  for (let i = 0; i < logits.length; i++) out[i] = logProbabilityIn(normalizer, logits[i]!);
-  return out;
-}
-
-/**
  * Log-probability of one token.
  *
  * @throws {RangeError} If the token has no logit, a logit is NaN, or all are -Infinity.

@@ -1,21 +1,23 @@
 import { assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
-import { logProbability, logSoftmax, logSumExp, topAlternatives } from "./log_softmax.ts";
+import { logProbability, logSumExp, topAlternatives } from "./log_softmax.ts";
 
 const LOGITS = Float32Array.of(1, 3, -Infinity, 3, 2);
+
+function logProbabilities(logits: Float32Array): number[] {
+  return Array.from(logits, (_, token) => logProbability(logits, token));
+}
 
 Deno.test("log-probabilities are those of the definition and exponentiate to 1", () => {
   const total = Math.log(2 * Math.exp(3) + Math.exp(2) + Math.exp(1));
   assertAlmostEquals(logSumExp(LOGITS), total, 1e-12);
-  const all = logSoftmax(LOGITS);
+  const all = logProbabilities(LOGITS);
   assertEquals(all[2], -Infinity);
   assertAlmostEquals(all.reduce((sum, value) => sum + Math.exp(value), 0), 1, 1e-6);
   assertAlmostEquals(logProbability(LOGITS, 4), 2 - total, 1e-12);
 });
 
-Deno.test("large logits do not overflow and the result may go in place", () => {
-  const logits = Float32Array.of(3e38, 3e38);
-  assertEquals(logSoftmax(logits, logits), logits);
-  assertEquals(Math.abs(logits[0]!) < 1e32, true);
+Deno.test("large logits do not overflow", () => {
+  assertEquals(logProbabilities(Float32Array.of(3e38, 3e38)), [Math.log(0.5), Math.log(0.5)]);
 });
 
 Deno.test("alternatives come best first, equals by lower id", () => {
@@ -44,9 +46,8 @@ Deno.test("logits that cannot be normalised are refused", () => {
 
 Deno.test("logits of +Infinity share all probability; NaN beside them is an error", () => {
   const logits = Float32Array.of(1, Infinity, -Infinity, Infinity);
-  const half = Math.fround(Math.log(0.5));
-  assertEquals([...logSoftmax(logits)], [-Infinity, half, -Infinity, half]);
-  assertEquals(logProbability(logits, 0), -Infinity);
+  const half = Math.log(0.5);
+  assertEquals(logProbabilities(logits), [-Infinity, half, -Infinity, half]);
   assertEquals(logSumExp(logits), Infinity);
-  assertThrows(() => logSoftmax(Float32Array.of(Infinity, NaN)), RangeError, "they hold NaN");
+  assertThrows(() => logSumExp(Float32Array.of(Infinity, NaN)), RangeError, "they hold NaN");
 });

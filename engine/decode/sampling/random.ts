@@ -46,8 +46,3 @@ export function nextBits(state: RandomState, count: number): number {
 export function nextDouble(state: RandomState): number {
   return (nextBits(state, 26) * 2 ** 27 + nextBits(state, 27)) / 2 ** 53;
 }
-
-/** A float32 in [0, 1) with 24 random bits. */
-export function nextFloat(state: RandomState): number {
-  return nextBits(state, 24) / 2 ** 24;
-}

@@ -14,7 +14,7 @@ import {
   probabilityAt,
   setBest,
 } from "./candidates.ts";
-import type { TokenHistory } from "./history.ts";
+import { EMPTY_HISTORY, type TokenHistory } from "./history.ts";
 import { resolveOptions } from "./options.ts";
 import { nextDouble, type RandomState } from "./random.ts";
 import type { SamplerOptions } from "./sampler_options.ts";
@@ -253,7 +253,7 @@ function sampleAmong(
 
 function take(work: Workspace, candidates: Candidates, index: number): number {
   const token = candidates.ids[index]!;
-  const context = contextOf(work, { tokens: [], length: 0, promptLength: 0 });
+  const context = contextOf(work, EMPTY_HISTORY);
   for (const step of work.chain) step.accept(probabilityAt(candidates, index), context);
   work.mu = context.mu;
   return token;
