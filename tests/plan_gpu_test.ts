@@ -8,7 +8,7 @@ import { storagesOf } from "../gpu/storage_choice.ts";
 import { assertRefused, troodon } from "./support/cli.ts";
 import { gpuTest } from "./support/gpu.ts";
 import { TINY_LLAMA } from "./support/models.ts";
-import { floats, writeOnnx } from "./support/write_onnx.ts";
+import { floats, longs, type NodeParts, type Tensor, writeOnnx } from "./support/write_onnx.ts";
 
 const PLAN = ["plan", TINY_LLAMA, "--device", "gpu"];
 
@@ -43,6 +43,68 @@ function network(height: number | string): Uint8Array {
     ],
   });
 }
+
+/** Layers of a small encoder as exporters write them: heads by Reshape and Transpose, a mask added to the scores. */
+function encoder(layers: number): Uint8Array {
+  const nodes: NodeParts[] = [], initializers: Tensor[] = [];
+  let count = 0;
+  const constant = (dims: readonly number[], numbers: readonly number[], whole = false) => {
+    const name = `w${count++}`, raw = whole ? longs(...numbers) : floats(...numbers);
+    initializers.push({ name, type: whole ? 7 : 1, dims, raw });
+    return name;
+  };
+  const add = (op: string, inputs: readonly string[], attributes: NodeParts["attributes"] = {}) => {
+    const name = `v${count++}`;
+    nodes.push({ op, inputs, outputs: [name], attributes });
+    return name;
+  };
+  const matrix = () => constant([32, 32], Array.from({ length: 1024 }, (_, i) => Math.sin(i) / 9));
+  const swap = { perm: { ints: [0, 2, 1, 3] } };
+  let x = "x";
+  for (let layer = 0; layer < layers; layer++) {
+    const [q, k, v] = Array.from({ length: 3 }, () => {
+      const split = add("Reshape", [
+        add("MatMul", [x, matrix()]),
+        constant([4], [1, 6, 4, 8], true),
+      ]);
+      return add("Transpose", [split], swap);
+    }) as [string, string, string];
+    const turned = add("Transpose", [k], { perm: { ints: [0, 1, 3, 2] } });
+    const scores = add("Div", [add("MatMul", [q, turned]), constant([], [8 ** 0.5])]);
+    const mixed = add("MatMul", [add("Softmax", [add("Add", [scores, "mask"])]), v]);
+    const rows = add("Reshape", [add("Transpose", [mixed], swap), constant([3], [1, 6, 32], true)]);
+    const sum = add("Add", [x, add("MatMul", [rows, matrix()])]);
+    x = add("LayerNormalization", [sum, constant([32], Array(32).fill(1))]);
+  }
+  return writeOnnx({
+    inputs: [["x", 1, [1, 6, 32]], ["mask", 1, [1, 1, 1, 6]]],
+    outputs: [[x, 1, [1, 6, 32]]],
+    ...{ initializers, nodes },
+  });
+}
+
+gpuTest(
+  "attention that an exporter wrote out is one dispatch, and a layer eleven at most",
+  async () => {
+    const file = await Deno.makeTempFile({ suffix: ".onnx" });
+    try {
+      await Deno.writeFile(file, encoder(3));
+      const permissions = [`--allow-read=${file}`];
+      const json = await troodon(["plan", file, "--device", "gpu", "--json"], { permissions });
+      assertEquals(json.code, 0, json.err);
+      const [{ nodes, dispatches, host, parts }] = JSON.parse(json.out) as [GraphDispatchReport];
+      assertEquals([host, parts], [[], 1]);
+      const counts = nodes.filter(({ kernel }) => /attention/.test(kernel)).map(({ count }) =>
+        count
+      );
+      assertEquals(counts, [1, 1, 1]);
+      // Four products of up to two dispatches each, attention, sum and norm.
+      assert(dispatches <= 3 * 11, `${dispatches} dispatches`);
+    } finally {
+      await Deno.remove(file);
+    }
+  },
+);
 
 gpuTest("plan counts the dispatches, copies and textures of an ONNX graph", async () => {
   const file = await Deno.makeTempFile({ suffix: ".onnx" });

@@ -18,11 +18,15 @@ export const attendNewRows: Pass = definePass({
     reshape: ["shape"],
     append_rows: ["heads", "capacity"],
   },
-  run({ nodes, made, rewrite }, { takes }) {
+  run({ nodes, made, rewrite }, { hasKernel, takes }) {
+    // Where rows are appended on the host, what attends to them is there too, and no cache crosses.
+    const isOnHost = !hasKernel("append_rows");
     const found = new Map<Node, Appended>();
     for (const node of nodes) {
       const appended = node.op === "attention" ? match(node, made) : undefined;
-      if (appended && takes(drafted(node, appended))) found.set(node, appended);
+      if (!appended) continue;
+      const isNear = isOnHost && appended.newRows === "behind_valid";
+      if (isNear || takes(drafted(node, appended))) found.set(node, appended);
     }
     if (found.size === 0) return undefined;
     return rewrite(({ node, inputs, op, moved, copy }) => {
