@@ -46,10 +46,10 @@ async function reportDispatches(
     if (symbols !== "L,M" || plan.graph.states.length === 0) {
       throw notByToken(file);
     }
-    const oneRow: DimEnv = { M: 1, L: 1 };
+    const bindings: DimEnv = { M: 1, L: 1 };
     const capacity = Math.min(...plan.graph.states.map(({ shape }) => shape[0] as number));
     return [0, capacity - 1].map((position) => {
-      const layers = dispatchesByLayer(countDispatches(plan, capabilities, oneRow, position));
+      const layers = dispatchesByLayer(countDispatches(plan, { capabilities, bindings, position }));
       const dispatches = layers.reduce((sum, { count }) => sum + count, 0);
       return { file, adapter: capabilities.adapter, position, dispatches, layers };
     });

@@ -22,7 +22,7 @@ import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
 import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./logits.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
-import { chooseGpuKernels, lowerSteps, lowerToGpu, takenBy } from "./lowering.ts";
+import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./lowering.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
 import { createReach, limitsWithReach, type Reach } from "./cache_reach.ts";
 import { withPlainWeights } from "./plain_weights.ts";
@@ -151,13 +151,12 @@ async function prepareGpu(
   const kernels = chooseGpuKernels(plan, capabilities, { ...options, storages });
   const scope = createBufferScope(gpu);
   try {
-    const memory = await gpu.allocate(() =>
-      allocate(scope, plan, kernels, options.slots, storages)
-    );
     const { slots, ranked } = options;
-    const lowered = lowerToGpu(plan, kernels, capabilities, slots, memory.map, storages);
+    const chosen = { plan, kernels, capabilities, slotCount: slots, storages };
+    const memory = await gpu.allocate(() => allocate(scope, chosen));
+    const dispatches = lowerSteps(chosen, memory.map);
     const [program] = await Promise.all([
-      createProgram(scope, lowered, usualSteps(plan)),
+      createProgram(scope, dispatches.flat(), usualSteps(plan)),
       loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
     ]);
     const { values } = memory;
@@ -172,10 +171,7 @@ async function prepareGpu(
       depth: stepsAhead,
     });
     const compute = debug
-      ? await createCheckedStep({
-        ...{ scope, plan, kernels, values, outputs, reach },
-        dispatches: lowerSteps(plan, kernels, capabilities, slots, memory.map, storages),
-      })
+      ? await createCheckedStep({ scope, plan, kernels, values, outputs, reach, dispatches })
       : createStep({ gpu, program, values, outputs, readback, reach, logits });
     const ready = assemble({
       ...{ gpu, plan, kernels, memory, program, readback, outputs, reach, logits, ahead },
@@ -206,20 +202,18 @@ function smallest(plan: Plan, limits: DimEnv): DimEnv {
 /** All buffers. What kernels ask for is found by lowering to ranges of no buffer. */
 function allocate(
   gpu: GpuMemory,
-  plan: Plan,
-  kernels: readonly GpuKernel[],
-  slots: number,
-  storages: KernelStorages | undefined,
+  chosen: ChosenPlan,
 ): Memory & { readonly map: GpuMemoryMap } {
+  const { plan, kernels, slotCount } = chosen;
   const layout = layOutValues(plan, repackedConstants(plan, kernels));
   const textures = createGpuTextures(gpu);
   const weights = allocateGpuWeights(gpu, plan);
-  const states = createGpuStates(gpu, plan.graph, slots);
+  const states = createGpuStates(gpu, plan.graph, slotCount);
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   let scratchBytes = 0;
   let constantBytes = 0;
   const nowhere = { buffer: undefined as unknown as GPUBuffer, access: "read_write" } as const;
-  lowerToGpu(plan, kernels, gpu.capabilities, slots, {
+  lowerSteps(chosen, {
     slice: () => ({ ...nowhere, offset: 0, bytes: 0 }),
     weight: ({ id }) => weights.matrices.get(id),
     state: states.slice,
@@ -236,7 +230,7 @@ function allocate(
       return { ...nowhere, offset: 0, bytes: data.byteLength };
     },
     texture: textures.texture,
-  }, storages);
+  });
   const values = createGpuValues(gpu, plan, layout, {
     scratchBytes,
     extraConstantBytes: constantBytes,

@@ -109,7 +109,9 @@ async function chargedGraph(graph: Graph, conv: ConvStorages | undefined, gpu = 
   const made = plan(graph, { limits: {} });
   const storages = conv ? { conv } : {};
   const device = await gpu;
-  const [foretold] = countDispatches(made, device.capabilities, {}, 0, storages);
+  const [foretold] = countDispatches(made, {
+    ...{ capabilities: device.capabilities, bindings: {}, storages },
+  });
   const executable = await createGpuBackend({ gpu: device, storages }).prepare(made, { slots: 0 });
   const { memory } = executable;
   await executable.run({});

@@ -31,17 +31,19 @@ export interface NodeDispatches {
 /**
  * Counts the dispatches of a step, by node.
  *
- * @param bindings Sizes of the step.
- * @param position Largest position of its rows.
- * @param storages Where kernels over virtual tensors keep them; default: by gpu/storage_choice.ts.
  * @throws {UnsupportedError} If a node has no kernel on the device.
  */
 export function countDispatches(
   plan: Plan,
-  capabilities: Capabilities,
-  bindings: DimEnv,
-  position = 0,
-  storages?: KernelStorages,
+  { capabilities, bindings, position = 0, storages }: {
+    readonly capabilities: Capabilities;
+    /** Sizes of the step. */
+    readonly bindings: DimEnv;
+    /** Largest position of its rows; default 0. */
+    readonly position?: number;
+    /** Where kernels over virtual tensors keep them; default: by gpu/storage_choice.ts. */
+    readonly storages?: KernelStorages;
+  },
 ): NodeDispatches[] {
   const kernels = chooseGpuKernels(plan, capabilities, { storages });
   const buffer = undefined as unknown as GPUBuffer;
@@ -66,7 +68,8 @@ export function countDispatches(
     charged.add(texture);
     return texture.bytes;
   };
-  return lowerSteps(plan, kernels, capabilities, 1, map, storages).map((dispatches, i) => {
+  const chosen = { plan, kernels, capabilities, slotCount: 1, storages };
+  return lowerSteps(chosen, map).map((dispatches, i) => {
     const active = dispatches.filter(isActive);
     return {
       node: plan.steps[i]!.node.name,

@@ -30,7 +30,9 @@ gpuTest("a Llama layer keeps to its budget of dispatches in decode", async () =>
     const prepared = await prepareModel(syntheticLlama(shape), options, device);
     // A long context takes one more, because keys are split.
     for (const [position, more] of [[0, 0], [2047, 1]] as const) {
-      const counts = countDispatches(prepared.plan, capabilities, { M: 1, L: 1 }, position);
+      const counts = countDispatches(prepared.plan, {
+        ...{ capabilities, bindings: { M: 1, L: 1 }, position },
+      });
       const layers = dispatchesByLayer(counts).filter(({ layer }) => layer !== "");
       assertEquals(layers.length, shape.layers);
       for (const { count, nodes } of layers) {
@@ -48,7 +50,11 @@ gpuTest("dispatches that are foretold are those of a step", async () => {
   for (const M of [1, 5]) {
     (executable.input("positions") as Int32Array).fill(TOY.capacity - 1);
     await executable.run({ M, L: 1 });
-    const counts = countDispatches(made, gpu.capabilities, { M, L: 1 }, TOY.capacity - 1);
+    const counts = countDispatches(made, {
+      capabilities: gpu.capabilities,
+      bindings: { M, L: 1 },
+      position: TOY.capacity - 1,
+    });
     assertEquals(counts.reduce((sum, { count }) => sum + count, 0), executable.dispatches);
   }
   executable.dispose();

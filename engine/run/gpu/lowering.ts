@@ -9,7 +9,7 @@ import { compile, type Dim, type DimEnv, formatDim } from "../../graph/dim/mod.t
 import type { Node, Value } from "../../graph/graph.ts";
 import { chooseKernel, type KernelWish } from "../kernel_choice.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
-import type { GpuKernel, GpuKernelContext } from "./kernel.ts";
+import type { GpuKernel, GpuKernelContext, GpuLowering } from "./kernel.ts";
 import { limitsWithReach, reachDim } from "./cache_reach.ts";
 import { createRecorder, type GpuMemoryMap, kindOf } from "./replay.ts";
 import { aligned } from "./values.ts";
@@ -47,26 +47,17 @@ function noKernel(node: Node, forced: string | undefined): UnsupportedError {
   });
 }
 
-/** Dispatches of a plan, in order. */
-export function lowerToGpu(
-  plan: Plan,
-  kernels: readonly GpuKernel[],
-  capabilities: Capabilities,
-  slotCount: number,
-  memory: GpuMemoryMap,
-  storages?: GpuKernelContext["storages"],
-): ProgramDispatch<DimEnv>[] {
-  return lowerSteps(plan, kernels, capabilities, slotCount, memory, storages).flat();
+/** A plan with the kernels of its steps, and what they are lowered for. */
+export interface ChosenPlan
+  extends Pick<GpuLowering, "capabilities" | "slotCount">, Pick<GpuKernelContext, "storages"> {
+  readonly plan: Plan;
+  readonly kernels: readonly GpuKernel[];
 }
 
-/** The same, a list for each step of the plan. */
+/** Dispatches of a plan, in order, a list for each step. */
 export function lowerSteps(
-  plan: Plan,
-  kernels: readonly GpuKernel[],
-  capabilities: Capabilities,
-  slotCount: number,
+  { plan, kernels, capabilities, slotCount, storages }: ChosenPlan,
   memory: GpuMemoryMap,
-  storages?: GpuKernelContext["storages"],
 ): ProgramDispatch<DimEnv>[][] {
   const counts = createCounts();
   const limits = limitsWithReach(plan), reach = reachDim(plan);

@@ -30,7 +30,10 @@ export function countPartDispatches(
   return {
     nodes: device.flatMap(({ plan }) => {
       const env = Object.keys(plan.limits).map((name) => [name, bindings[name]!]);
-      return countDispatches(withUnreadWeights(plan), capabilities, Object.fromEntries(env));
+      return countDispatches(withUnreadWeights(plan), {
+        capabilities,
+        bindings: Object.fromEntries(env),
+      });
     }),
     host: host.flatMap(({ plan }) => plan.steps.map(({ node }) => node.op)),
     parts: device.length,
