@@ -1,6 +1,8 @@
 // Micro-benchmarks of the WASM machine and its activation kernels, at the sizes of SmolLM2 135M, one
 // thread. `deno bench -A bench/kernels_bench.ts`; matrix products have their own table (matmul_table.ts).
 
+import { BINARY_NUMBERS } from "../functions/binary.ts";
+import { UNARY_NUMBERS } from "../functions/unary.ts";
 import { createMachine, type Machine } from "../wasm/machine.ts";
 import { CACHE_KINDS } from "../wasm/opcodes_activation.ts";
 import { instruction, type OpcodeName, type OperandsOf } from "../wasm/opcodes.ts";
@@ -43,11 +45,13 @@ const w = floats(WIDTH);
 
 for (const rows of [1, 128]) {
   const group = `${rows} rows`;
-  const flat = { x, y, count: rows * HIDDEN };
+  const flat = { x, y, count: rows * HIDDEN, alpha: 1, beta: 0 };
   bench(
     group,
     "add",
-    program("binary_flat", { a: x, b: up, y, count: rows * WIDTH, chunk: GROUP * WIDTH, kind: 0 }),
+    program("combine_flat", {
+      ...{ a: x, b: up, y, count: rows * WIDTH, chunk: GROUP * WIDTH, kind: BINARY_NUMBERS.add },
+    }),
     true,
   );
   bench(
@@ -55,10 +59,11 @@ for (const rows of [1, 128]) {
     "rms_norm",
     program("rms_norm", { x, w, y, rows, columns: WIDTH, group: GROUP, epsilon: 1e-5, base: 0 }),
   );
-  bench(group, "silu", program("activation", { ...flat, kind: 0 }));
-  bench(group, "gelu_tanh", program("activation", { ...flat, kind: 1 }));
-  bench(group, "gelu", program("activation", { ...flat, kind: 2 }));
-  bench(group, "glu", program("glu", { gate: x, up, y, count: rows * HIDDEN, kind: 0 }));
+  for (const name of ["silu", "gelu_tanh", "gelu"] as const) {
+    bench(group, name, program("map", { ...flat, kind: UNARY_NUMBERS[name] }));
+  }
+  const kind = UNARY_NUMBERS.silu;
+  bench(group, "glu", program("glu", { gate: x, up, y, count: rows * HIDDEN, kind }));
   bench(
     group,
     "rope",

@@ -3,11 +3,14 @@
 
 import { assertEquals } from "@std/assert";
 import type { Shader } from "./kernel.ts";
-import { ACTIVATIONS } from "./kernels/activations.ts";
+import {
+  activationFunction,
+  binaryFunction,
+  lanes,
+  unaryFunction,
+} from "./kernels/element_functions.ts";
 import { argReduceShader } from "./kernels/arg_reduce.ts";
 import { argmaxFeedbackShader, argmaxPartsShader } from "./kernels/argmax.ts";
-import { BINARY_WIDE, wideFunctions } from "./kernels/binary_functions.ts";
-import { broadcastShader } from "./kernels/broadcast.ts";
 import { CAST_FUNCTIONS, castExpression, FIND_CODE } from "./kernels/cast_functions.ts";
 import { virtualConvShader } from "./kernels/conv_virtual.ts";
 import { elementwiseShader } from "./kernels/elementwise.ts";
@@ -50,16 +53,20 @@ const SHADERS: readonly Shader[] = [
   elementwiseShader({
     name: "glu",
     inputs: ["gate", "up"],
-    functions: ACTIVATIONS.silu!,
+    functions: activationFunction("silu"),
     expression: "activation(gate) * up",
   }),
   elementwiseShader({
-    name: "scale",
+    name: "unary_softcap",
     inputs: ["x"],
-    expression: "x * params.factor",
-    constants: ["factor"],
+    functions: unaryFunction("softcap", "float")!,
+    expression: lanes("unary", ["x"], ", params.alpha, params.beta"),
+    constants: ["alpha", "beta"],
   }),
-  broadcastShader("+"),
+  stridedShader({
+    ...{ name: "binary_pow", inputs: { a: "f32", b: "f32" }, output: "f32", rank: 4 },
+    ...{ expression: "binary(a, b)", functions: binaryFunction("pow", "float", { signed: true })! },
+  }),
   stridedShader({
     ...{ name: "equal", inputs: { a: "i32", b: "i32" }, output: "bool", expression: "a == b" },
     ...{ shared: { b: "a" }, rank: 6 },
@@ -76,7 +83,7 @@ const SHADERS: readonly Shader[] = [
   }),
   stridedShader({
     ...{ name: "less", inputs: { a: "pair", b: "pair" }, output: "bool", rank: 1 },
-    ...{ expression: BINARY_WIDE.less!, functions: wideFunctions({ signed: true }) },
+    ...{ expression: "binary(a, b)", functions: binaryFunction("less", "wide", { signed: true })! },
   }),
   stridedShader({
     ...{ name: "cast", inputs: { a: "f32" }, output: "i16", rank: 1 },
@@ -135,7 +142,7 @@ const SHADERS: readonly Shader[] = [
   selectRowsShader,
   joinColumnsShader,
   weightedSumShader,
-  gluHalvesShader(ACTIVATIONS.gelu_tanh!),
+  gluHalvesShader(activationFunction("gelu_tanh")),
   routeShader({
     ...{ experts: 8, groups: 2, softmax: false, bestTwo: true },
     ...{ normalize: true, hasCorrection: true },

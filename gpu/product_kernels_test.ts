@@ -4,7 +4,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkSnapshot, textOf } from "../tests/support/shader_snapshot.ts";
 import type { Shader } from "./kernel.ts";
-import { ACTIVATIONS } from "./kernels/activations.ts";
+import { activationFunction } from "./kernels/element_functions.ts";
 import { attentionMerge } from "./kernels/attention/merge.ts";
 import { rowsRule, tensorRule } from "./kernels/attention/spans.ts";
 import { attentionSplit } from "./kernels/attention/split.ts";
@@ -88,7 +88,7 @@ const SHADERS: readonly Shader[] = [
   gemvF32({ ...TEAM, subgroupSize: 8, layout: "f16", columns: 100, bias: true, chosen: "place" }),
   matmulGluQ8({
     ...{ layout: "i8_d", columns: 64, results: 64, lanes: 8, unroll: 1, bias: true },
-    ...{ packedDot: true, activation: ACTIVATIONS.silu! },
+    ...{ packedDot: true, activation: activationFunction("silu") },
   }),
   gemmQ8({ ...TILE, layout: "u4_d", columns: 64, stepGroups: 1, packedDot: true }),
   gemmF32({ ...TILE, layout: "bf16", columns: 33 }),

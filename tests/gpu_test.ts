@@ -46,7 +46,7 @@ for (const op of ops.values()) {
       assert(outcome !== "failed", `${kernel} on ${check.case}: ${reason}`);
       if (outcome === "passed") passed.add(kernel);
     }
-    const unused = kernels.filter((name) => !passed.has(name) && !/_same_|_virtual_/.test(name));
+    const unused = kernels.filter((name) => !passed.has(name) && !name.includes("_virtual_"));
     assertEquals(unused, [], "a kernel that takes no case");
   });
 }
@@ -54,7 +54,9 @@ for (const op of ops.values()) {
 gpuTest("a tensor is added to itself and multiplied by itself", async () => {
   const builder = createGraphBuilder("same", getOp);
   const x = builder.input("x", [1, 5], "f32");
-  for (const op of ["add", "mul"]) builder.output(op, builder.op(op, [x, x], {}, op)[0]!);
+  for (const kind of ["add", "mul"]) {
+    builder.output(kind, builder.op("binary", [x, x], { kind }, kind)[0]!);
+  }
   const executable = await createGpuBackend().prepare(plan(builder.build(), { limits: {} }), {
     slots: 0,
   });

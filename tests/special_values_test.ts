@@ -4,9 +4,8 @@
 
 import { assertEquals, assertGreater, assertRejects } from "@std/assert";
 import { UnsupportedError } from "../engine/errors.ts";
-import { ACTIVATION_NAMES } from "../engine/ops/activations.ts";
-import { BINARY_NAMES } from "../engine/ops/binary_kinds.ts";
-import { EPILOGUE_NAMES } from "../engine/ops/epilogues.ts";
+import { BINARY_NAMES } from "../functions/binary.ts";
+import { EPILOGUE_NAMES, UNARY_NAMES } from "../functions/unary.ts";
 import type { Attributes, DataType, HostData } from "../engine/graph/graph.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../engine/ops/host_tensor.ts";
 import type { CaseInput, OpCase } from "../engine/ops/op_case.ts";
@@ -14,7 +13,6 @@ import { ops } from "../engine/ops/mod.ts";
 import { GATE_NAMES } from "../engine/ops/records/glu.ts";
 import { REDUCE_NAMES } from "../engine/ops/reduce_kinds.ts";
 import { SCATTER_REDUCTIONS } from "../engine/ops/reductions.ts";
-import { UNARY_NAMES } from "../engine/ops/unary_kinds.ts";
 import type { Backend } from "../engine/run/backend.ts";
 import { type CaseResult, runCase } from "../engine/run/case_run.ts";
 import { createGpuBackend } from "../engine/run/gpu/backend.ts";
@@ -108,7 +106,6 @@ const KINDS: Readonly<Record<string, readonly [attribute: string, names: readonl
   unary: ["kind", UNARY_NAMES],
   binary: ["kind", BINARY_NAMES],
   reduce: ["kind", REDUCE_NAMES],
-  activation: ["kind", ACTIVATION_NAMES],
   glu: ["activation", GATE_NAMES],
   conv: ["activation", EPILOGUE_NAMES],
   conv_transpose: ["activation", EPILOGUE_NAMES],
@@ -188,8 +185,8 @@ const GPU: Accuracy = {
 };
 
 /** Ops whose zeros have the sign that IEEE 754 gives them, and kinds of them that may have either. */
-const SIGNED = ["unary", "binary", "add", "mul", "pow", "scale", "where", "cast", "top_k"];
-const EITHER_ZERO = ["min", "max", "relu", "sign", "gelu", "selu"];
+const SIGNED = ["unary", "binary", "where", "cast", "top_k"];
+const EITHER_ZERO = ["min", "max", "relu", "relu6", "sign", "gelu", "selu"];
 
 /** Elements of a result that are not what they must be, a text each. */
 function differences(row: Row, result: CaseResult, accuracy: Accuracy): string[] {

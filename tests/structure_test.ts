@@ -17,6 +17,7 @@ const FIXED_TOP_LEVEL = [
   "deno.lock",
   "engine",
   "examples",
+  "functions",
   "gpu",
   "main.ts",
   "mod.ts",
@@ -106,7 +107,7 @@ function namesTaken(path: string): (readonly [from: string, name: string])[] {
 Deno.test("what a file of the product exports is used by another", () => {
   const taken = new Set(sources().flatMap(namesTaken).map((entry) => entry.join(" ")));
   const product = sources().filter((path) =>
-    /^(engine|quant|wasm|gpu)\//.test(path) && !/_test\.ts$|^wasm\/gen\//.test(path)
+    /^(engine|functions|quant|wasm|gpu)\//.test(path) && !/_test\.ts$|^wasm\/gen\//.test(path)
   );
   const idle = product.flatMap((path) =>
     [...code(path).matchAll(/^export (?:async )?(?:function\*?|const|let|class) (\w+)/gm)]
@@ -207,7 +208,7 @@ function filesIn(folder: string): string[] {
 
 Deno.test("a folder has at most 40 files, where they are not records of one kind", () => {
   const product = [...sources(), ...filesIn("wasm/assembly")].filter((path) =>
-    /^(engine|gpu|quant|wasm)\//.test(path) && !path.endsWith("_test.ts")
+    /^(engine|functions|gpu|quant|wasm)\//.test(path) && !path.endsWith("_test.ts")
   );
   const folders = Map.groupBy(product, (path) => path.slice(0, path.lastIndexOf("/")));
   const full = [...folders].filter(([folder, files]) =>

@@ -28,7 +28,17 @@ const LINE = {
   ],
 } as const;
 
-const FOLDERS = ["engine", "gpu", "wasm", "quant", "tests", "tools", "bench", "examples"];
+const FOLDERS = [
+  "engine",
+  "gpu",
+  "wasm",
+  "quant",
+  "functions",
+  "tests",
+  "tools",
+  "bench",
+  "examples",
+];
 
 /** What is in a folder; nothing when it is not there (git keeps no empty folders). */
 function entries(path: string): Deno.DirEntry[] {

@@ -1,7 +1,7 @@
 // The error bounds that assembly/exp.ts states, against float64.
 
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { erf } from "../engine/ops/activations.ts";
+import { erf } from "../functions/special.ts";
 import { createMachine, type Machine } from "./machine.ts";
 
 function apply(machine: Machine, f: number, values: Float32Array): Float32Array {

@@ -4,9 +4,6 @@
 
 import type { OpcodeRecord } from "./opcode_record.ts";
 
-/** Numbers of activation functions in instructions. */
-export const ACTIVATION_KINDS = { silu: 0, gelu_tanh: 1, gelu: 2, relu: 3, sigmoid: 4 } as const;
-
 /** Numbers of the element types of keys and values in instructions (`cache`). */
 export const CACHE_KINDS = { f32: 0, f16: 1, q8_0: 2 } as const;
 
@@ -87,7 +84,7 @@ export const ACTIVATION_OPCODES = {
       ...{ value_size: "u32", window: "u32", split_rows: "u32", segment: "u32", segments: "u32" },
     },
   },
-  /** `kind`: see ACTIVATION_KINDS. */
+  /** `kind`: a number of functions/unary.ts. */
   glu: {
     file: "rows/elementwise",
     operands: { gate: "u32", up: "u32", y: "u32", count: "u32", kind: "u32" },
@@ -97,36 +94,6 @@ export const ACTIVATION_OPCODES = {
     file: "rows/elementwise",
     operands: {
       ...{ gate: "u32", up: "u32", y: "u32", count: "u32", limit: "f32", alpha: "f32" },
-    },
-  },
-  activation: {
-    file: "rows/elementwise",
-    operands: { x: "u32", y: "u32", count: "u32", kind: "u32" },
-  },
-  scale: {
-    file: "rows/elementwise",
-    operands: { x: "u32", y: "u32", count: "u32", factor: "f32" },
-  },
-  softcap: {
-    file: "rows/elementwise",
-    operands: { x: "u32", y: "u32", count: "u32", cap: "f32" },
-  },
-  /** `kind` of the three: 0 add, 1 mul. Equal shapes. */
-  binary_flat: {
-    file: "rows/elementwise",
-    operands: { a: "u32", b: "u32", y: "u32", count: "u32", chunk: "u32", kind: "u32" },
-  },
-  /** `b` is one row, used with every row of `a`. */
-  binary_rows: {
-    file: "rows/elementwise",
-    operands: { a: "u32", b: "u32", y: "u32", rows: "u32", columns: "u32", kind: "u32" },
-  },
-  /** Four dimensions `n0`…`n3`; strides `a0`…`b3` in elements, 0 where an operand is repeated. */
-  binary_strided: {
-    file: "rows/elementwise",
-    operands: {
-      ...{ a: "u32", b: "u32", y: "u32", kind: "u32", n0: "u32", n1: "u32", n2: "u32", n3: "u32" },
-      ...{ a0: "u32", a1: "u32", a2: "u32", a3: "u32", b0: "u32", b1: "u32", b2: "u32", b3: "u32" },
     },
   },
   softmax: {

@@ -3,48 +3,17 @@
 
 import type { OpcodeRecord } from "./opcode_record.ts";
 
-/** Numbers of the functions of `map`; 0 is left to names that no kernel knows. */
-export const MAP_KINDS = {
-  ...{ abs: 1, neg: 2, sign: 3, relu: 4, ceil: 5, floor: 6, round: 7, exp: 8, log: 9, sqrt: 10 },
-  ...{ reciprocal: 11, sin: 12, cos: 13, tanh: 14, erf: 15, sigmoid: 16, silu: 17, softplus: 18 },
-  ...{ hard_sigmoid: 19, hard_swish: 20, elu: 21, leaky_relu: 22, mish: 23, gelu: 24 },
-  ...{ gelu_tanh: 25, softsign: 26, selu: 27, celu: 28, thresholded_relu: 29, shrink: 30 },
-  ...{ tan: 31, asin: 32, acos: 33, atan: 34, sinh: 35, cosh: 36, asinh: 37, acosh: 38, atanh: 39 },
-  root: 40,
-} as const;
-
-/** Numbers of the functions of `combine`; from `equal` on the result is a byte, 0 or 1. */
-export const COMBINE_KINDS = {
-  ...{ add: 1, sub: 2, mul: 3, div: 4, min: 5, max: 6, prelu: 7, pow: 8 },
-  ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20, differs: 21 },
-  ...{ equals_size: 22 },
-} as const;
-
 /** Numbers of the reductions of `reduce`; `reduce_integers` knows sum, max, min, prod and sum_square. */
 export const REDUCE_KINDS = {
   ...{ sum: 1, mean: 2, max: 3, min: 4, prod: 5, l1: 6, l2: 7, sum_square: 8, log_sum: 9 },
   ...{ log_sum_exp: 10 },
 } as const;
 
-/** Numbers of the functions of `map_integers`. */
-export const INTEGER_MAP_KINDS = { not: 1, neg: 2, abs: 3, bit_not: 4, sign: 5, relu: 6 } as const;
-
-/** Those of them that it also has for float64, with numbers of their own behind them. */
-export const FLOAT64_MAP_KINDS = { neg: 2, abs: 3, exp: 7, log: 8, sqrt: 9 } as const;
-
 /** Numbers of element types in instructions: whole numbers below 16, `bool` among them, floats from 16 on. */
 export const ELEMENT_KINDS = {
   ...{ i8: 0, u8: 1, i16: 2, u16: 3, i32: 4, u32: 5, i64: 6, bool: 7, u64: 8 },
   ...{ i4: 9, u4: 10, i2: 11, u2: 12 },
   ...{ f32: 16, f64: 17, f16: 18, bf16: 19 },
-} as const;
-
-/** Numbers of the functions of `combine_integers`; from `equal` on the result is a byte, 0 or 1. */
-export const INTEGER_KINDS = {
-  ...{ add: 1, sub: 2, mul: 3, div: 4, min: 5, max: 6, mod: 7, fmod: 8 },
-  ...{ bit_and: 9, bit_or: 10, bit_xor: 11, shift_left: 12, shift_right: 13 },
-  ...{ and: 9, or: 10, xor: 11 },
-  ...{ equal: 16, greater: 17, greater_equal: 18, less: 19, less_equal: 20 },
 } as const;
 
 const SIZES = { n0: "u32", n1: "u32", n2: "u32", n3: "u32", n4: "u32", n5: "u32" } as const;
@@ -92,6 +61,11 @@ export const ONNX_OPCODES = {
   map: {
     file: "tensor/elementwise",
     operands: { x: "u32", y: "u32", count: "u32", kind: "u32", alpha: "f32", beta: "f32" },
+  },
+  /** y = f(a, b) of equal shapes, a `chunk` at a time. */
+  combine_flat: {
+    file: "tensor/elementwise",
+    operands: { a: "u32", b: "u32", y: "u32", count: "u32", chunk: "u32", kind: "u32" },
   },
   /** y = f(a, b) with any broadcasting; y is contiguous. */
   combine: {

@@ -1,7 +1,7 @@
 // A layer's dispatches in turn, as in decoding one token: what changing shaders and waiting for each other cost
 // shows only here. Variants take other sizes of teams and walks.
 
-import { ACTIVATIONS } from "../../gpu/kernels/activations.ts";
+import { activationFunction } from "../../gpu/kernels/element_functions.ts";
 import { rowsRule } from "../../gpu/kernels/attention/spans.ts";
 import { headTiles } from "../../gpu/kernels/attention/heads.ts";
 import { attentionWalk } from "../../gpu/kernels/attention/walk.ts";
@@ -175,7 +175,7 @@ export function layerCases({ capabilities, small, formats: [format] }: BenchChoi
         unroll: 2,
         bias: false,
         packedDot,
-        activation: ACTIVATIONS.silu!,
+        activation: activationFunction("silu"),
       },
       ...sizes.norm && { norm },
     };

@@ -1,6 +1,6 @@
 // What stands between the products in the GPU bench, and what is fused with them.
 
-import { ACTIVATIONS } from "../../gpu/kernels/activations.ts";
+import { activationFunction } from "../../gpu/kernels/element_functions.ts";
 import { gemvQ8Steps } from "../../gpu/kernels/matmul/gemv_q8.ts";
 import { gluWorkgroup, gluWorkgroups, matmulGluQ8 } from "../../gpu/kernels/matmul/glu_q8.ts";
 import { workgroupOutputs } from "../../gpu/kernels/matmul/rows.ts";
@@ -58,7 +58,7 @@ export function rowCases({ capabilities, small }: BenchChoice): BenchCase[] {
           y: timer.room(count * q8RowBytes(columns)),
         };
         return Array.from({ length: 32 }, () => ({
-          shader: gluQ8({ columns, subgroups }, ACTIVATIONS.silu!),
+          shader: gluQ8({ columns, subgroups }, activationFunction("silu")),
           storage,
           uniforms: { quads },
           workgroups: [Math.ceil(quads / QUANTIZE_QUADS)],
@@ -142,7 +142,7 @@ function gluCase(
     dispatches(timer) {
       const shader = matmulGluQ8({
         ...{ layout: gpuLayoutOf(format!, columns).id, columns, results, lanes, packedDot },
-        ...{ unroll: MATMUL_TUNING.unroll, bias: false, activation: ACTIVATIONS.silu! },
+        ...{ unroll: MATMUL_TUNING.unroll, bias: false, activation: activationFunction("silu") },
         ...norm && { norm: { ...NORM, subgroupSize } },
       });
       const x = timer.room(norm ? 4 * columns : q8RowBytes(columns));

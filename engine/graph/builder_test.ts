@@ -30,7 +30,10 @@ Deno.test("shapes are inferred as nodes are added", () => {
     {},
     "table",
   )[0]!;
-  assertEquals(formatType(builder.op("add", [x, table], {}, "sum")[0]!), "f32[M, 64]");
+  assertEquals(
+    formatType(builder.op("binary", [x, table], { kind: "add" }, "sum")[0]!),
+    "f32[M, 64]",
+  );
 });
 
 Deno.test("attributes of nodes are complete", () => {
@@ -65,16 +68,17 @@ const refused = [
   },
   {
     name: "a missing input",
-    op: (b: ReturnType<typeof createGraphBuilder>) => b.op("softcap", [], { cap: 2 }, "cap"),
+    op: (b: ReturnType<typeof createGraphBuilder>) =>
+      b.op("unary", [], { kind: "softcap", alpha: 2 }, "cap"),
     error: TypeError,
-    message: "Cannot add softcap at cap: input 0 (x) is missing",
+    message: "Cannot add unary at cap: input 0 (x) is missing",
   },
   {
     name: "too many inputs",
     op: (b: ReturnType<typeof createGraphBuilder>, x: Value) =>
-      b.op("scale", [x, x], { factor: 2 }, "scale"),
+      b.op("unary", [x, x], { kind: "scale", alpha: 2 }, "scale"),
     error: TypeError,
-    message: "Cannot add scale at scale: got 2 inputs, takes 1",
+    message: "Cannot add unary at scale: got 2 inputs, takes 1",
   },
   {
     name: "an unknown attribute",
@@ -92,10 +96,10 @@ const refused = [
   {
     name: "a mistyped attribute",
     op: (b: ReturnType<typeof createGraphBuilder>, x: Value) =>
-      b.op("activation", [x], { kind: "swish" }, "act"),
+      b.op("glu", [x, x], { activation: "swish" }, "act"),
     error: TypeError,
-    message: 'Cannot add activation at act: attribute "kind" must be one of ' +
-      'silu, gelu_tanh, gelu, relu, sigmoid: it is "swish"',
+    message: 'Cannot add glu at act: attribute "activation" must be one of ' +
+      'silu, gelu_tanh, gelu, relu, sigmoid, clamped: it is "swish"',
   },
   {
     name: "a view of another size",
@@ -121,9 +125,9 @@ const refused = [
   {
     name: "shapes that do not broadcast",
     op: (b: ReturnType<typeof createGraphBuilder>, x: Value) =>
-      b.op("add", [x, b.input("other", [symbol("N"), 64], "f32")], {}, "add"),
+      b.op("binary", [x, b.input("other", [symbol("N"), 64], "f32")], { kind: "add" }, "add"),
     error: RangeError,
-    message: "Cannot add add at add: cannot broadcast dims M and N",
+    message: "Cannot add binary at add: cannot broadcast dims M and N",
   },
   {
     name: "heads that do not divide",
@@ -174,7 +178,7 @@ Deno.test("one tensor is one value", () => {
 Deno.test("a built graph is frozen, and its parts are its own", () => {
   const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
-  const y = builder.op("scale", [x], { factor: 2 }, "scale")[0]!;
+  const y = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "scale")[0]!;
   builder.output("result", y);
   const graph = builder.build();
   assertEquals(graph.outputs.map(({ name }) => name), ["result"]);
@@ -184,7 +188,7 @@ Deno.test("a built graph is frozen, and its parts are its own", () => {
     assert(Object.isFrozen(part));
   }
   assertThrows(
-    () => createGraphBuilder("other", getOp).op("scale", [x], { factor: 1 }, "s"),
+    () => createGraphBuilder("other", getOp).op("unary", [x], { kind: "scale", alpha: 1 }, "s"),
     TypeError,
     "of another graph",
   );
@@ -194,10 +198,10 @@ Deno.test("only results of nodes become outputs, once and under a name of their 
   const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
   assertThrows(() => builder.output("y", x), TypeError, "it is a graph input");
-  const y = builder.op("scale", [x], { factor: 2 }, "scale")[0]!;
+  const y = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "scale")[0]!;
   builder.output("y", y);
   assertThrows(() => builder.output("z", y), TypeError, "it is an output already");
-  builder.output("y", builder.op("scale", [x], { factor: 3 }, "other")[0]!);
+  builder.output("y", builder.op("unary", [x], { kind: "scale", alpha: 3 }, "other")[0]!);
   assertThrows(() => builder.build(), TypeError, "y occurs twice");
 });
 
@@ -231,7 +235,7 @@ Deno.test("two nodes that change one version of a state are refused, a chain is 
 function sound(): Graph {
   const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
-  builder.output("y", builder.op("scale", [x], { factor: 2 }, "scale")[0]!);
+  builder.output("y", builder.op("unary", [x], { kind: "scale", alpha: 2 }, "scale")[0]!);
   return builder.build();
 }
 
@@ -263,7 +267,7 @@ const broken: readonly { name: string; change: (graph: Graph) => Graph; message:
       const output: Value = { ...node.outputs[0]!, shape: [M, 5] };
       return { ...graph, nodes: [{ ...node, outputs: [output] }], outputs: [output] };
     },
-    message: "y is f32[M, 5], scale gives f32[M, 4]",
+    message: "y is f32[M, 5], unary gives f32[M, 4]",
   },
   {
     name: "a weight without a tensor",

@@ -59,7 +59,7 @@ const LLAMA_OPS = {
   kv_append: 4,
   attention: 2,
   glu: 2,
-  add: 4,
+  binary: 4,
   select_rows: 1,
 };
 

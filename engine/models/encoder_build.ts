@@ -152,7 +152,7 @@ function classifier(context: BlockContext, x: Value): Value {
   const { builder, tensors, params: { hidden } } = context;
   const sizes = { columns: hidden, bias: "required" } as const;
   const dense = linear(context, x, { role: "pooler", name: "pooler", rows: hidden, ...sizes });
-  const active = apply(builder, "softcap", "pooler.tanh", [dense], { cap: 1 }); // 1 · tanh(x / 1)
+  const active = apply(builder, "unary", "pooler.tanh", [dense], { kind: "tanh" });
   const labels = tensors.rows("classifier")!;
   return linear(context, active, { role: "classifier", name: "scores", rows: labels, ...sizes });
 }

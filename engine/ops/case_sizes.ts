@@ -49,12 +49,15 @@ export function elementwiseCases(
     ...CASE_WIDTHS.map((width) => ({ rows: 3, width })),
     ...CASE_ROWS.map((rows) => ({ rows, width: 40 })),
   ];
-  return sizes.map(({ rows, width }, i) => ({
-    name: `[${rows}, ${width}]`,
-    inputs: Array.from({ length: inputs }, () => random.input([ROWS, width], { M: rows })),
-    attributes: attributes[i % attributes.length]!,
-    bindings: { M: rows },
-  }));
+  return sizes.map(({ rows, width }, i) => {
+    const given = attributes[i % attributes.length]!;
+    return {
+      name: `${given.kind ? `${given.kind} of ` : ""}[${rows}, ${width}]`,
+      inputs: Array.from({ length: inputs }, () => random.input([ROWS, width], { M: rows })),
+      attributes: given,
+      bindings: { M: rows },
+    };
+  });
 }
 
 /** Pairs of shapes that NumPy broadcasting brings together. */

@@ -3,8 +3,6 @@
 import { UnsupportedError } from "../errors.ts";
 import type { Node } from "../graph/graph.ts";
 import type { OpRecord } from "./op.ts";
-import { activation } from "./records/activation.ts";
-import { add } from "./records/add.ts";
 import { affineGrid } from "./records/affine_grid.ts";
 import { appendRows } from "./records/append_rows.ts";
 import { argReduce } from "./records/arg_reduce.ts";
@@ -48,12 +46,10 @@ import { matmulNd } from "./records/matmul_nd.ts";
 import { maxPool } from "./records/max_pool.ts";
 import { maxRoiPool } from "./records/max_roi_pool.ts";
 import { maxUnpool } from "./records/max_unpool.ts";
-import { mul } from "./records/mul.ts";
 import { nllLoss } from "./records/nll_loss.ts";
 import { oneHot } from "./records/one_hot.ts";
 import { pad } from "./records/pad.ts";
 import { pool } from "./records/pool.ts";
-import { pow } from "./records/pow.ts";
 import { quantize } from "./records/quantize.ts";
 import { quantizeLinear } from "./records/quantize_linear.ts";
 import { random } from "./records/random.ts";
@@ -69,12 +65,10 @@ import { rope } from "./records/rope.ts";
 import { ropeTable } from "./records/rope_table.ts";
 import { rotary } from "./records/rotary.ts";
 import { route } from "./records/route.ts";
-import { scale } from "./records/scale.ts";
 import { scatterElements } from "./records/scatter_elements.ts";
 import { scatterNd } from "./records/scatter_nd.ts";
 import { selectRows } from "./records/select_rows.ts";
 import { slice } from "./records/slice.ts";
-import { softcap } from "./records/softcap.ts";
 import { softmax } from "./records/softmax.ts";
 import { sparseAdd } from "./records/sparse_add.ts";
 import { tile } from "./records/tile.ts";
@@ -87,8 +81,6 @@ import { weightedSum } from "./records/weighted_sum.ts";
 import { where } from "./records/where.ts";
 
 const all: readonly OpRecord[] = [
-  activation,
-  add,
   affineGrid,
   appendRows,
   argReduce,
@@ -132,12 +124,10 @@ const all: readonly OpRecord[] = [
   maxPool,
   maxRoiPool,
   maxUnpool,
-  mul,
   nllLoss,
   oneHot,
   pad,
   pool,
-  pow,
   quantize,
   quantizeLinear,
   random,
@@ -153,12 +143,10 @@ const all: readonly OpRecord[] = [
   ropeTable,
   rotary,
   route,
-  scale,
   scatterElements,
   scatterNd,
   selectRows,
   slice,
-  softcap,
   softmax,
   sparseAdd,
   tile,

@@ -1,6 +1,7 @@
 // The cells of recurrent layers and their loop over a sequence, in doubles. Equations: ONNX operators
 // RNN, GRU and LSTM; LSTM with peepholes: Gers & Schmidhuber 2000.
 
+import { UNARY } from "../../functions/unary.ts";
 import type { Numbers } from "./host_numbers.ts";
 
 /** Kinds of cells. */
@@ -14,21 +15,22 @@ export const GATES: Readonly<Record<CellKind, number>> = { rnn: 1, gru: 3, lstm:
 
 type Activation = (x: number, alpha: number, beta: number) => number;
 
-const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
+/** The activations that are ONNX operators too, whose defaults are theirs. */
+const SHARED = [
+  ...["Relu", "Tanh", "Sigmoid", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu"],
+  ...["Softsign", "Softplus"],
+];
 
 /** Activations by the lower case of ONNX's names, with the defaults of alpha and beta. */
 const ACTIVATIONS: Readonly<Record<string, readonly [Activation, number, number]>> = {
-  relu: [(x) => Math.max(0, x), 0, 0],
-  tanh: [Math.tanh, 0, 0],
-  sigmoid: [sigmoid, 0, 0],
+  ...Object.fromEntries(
+    Object.values(UNARY).filter(({ onnx }) => onnx && SHARED.includes(onnx[0]))
+      .map(({ float, onnx, parameters: [alpha, beta] = [] }) =>
+        [onnx![0].toLowerCase(), [float!, alpha?.[1] ?? 0, beta?.[1] ?? 0]] as const
+      ),
+  ),
   affine: [(x, a, b) => a * x + b, 1, 0],
-  leakyrelu: [(x, a) => x < 0 ? a * x : x, 0.01, 0],
-  thresholdedrelu: [(x, a) => x > a ? x : 0, 1, 0],
   scaledtanh: [(x, a, b) => a * Math.tanh(b * x), 1, 1],
-  hardsigmoid: [(x, a, b) => Math.min(1, Math.max(0, a * x + b)), 0.2, 0.5],
-  elu: [(x, a) => x < 0 ? a * Math.expm1(x) : x, 1, 0],
-  softsign: [(x) => x / (1 + Math.abs(x)), 0, 0],
-  softplus: [(x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))), 0, 0],
 };
 
 /** Whether a name is that of an activation. */

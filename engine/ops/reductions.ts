@@ -1,7 +1,7 @@
 // What happens where two scattered values meet: the reductions of the scatter ops, which are kinds of
 // `binary`.
 
-import { type BinaryKind, binaryKinds } from "./binary_kinds.ts";
+import { BINARY } from "../../functions/binary.ts";
 import { isFloat, isWide } from "./data_types.ts";
 import { getElement, type HostTensor, setElement } from "./host_tensor.ts";
 import { elementsOf } from "./strided.ts";
@@ -17,7 +17,7 @@ export function scatterer(
 ): (i: number, j: number) => void {
   const to = elementsOf(out), from = elementsOf(updates);
   if (reduction === "none") return (i, j) => to[i] = from[j];
-  const kind: BinaryKind = binaryKinds[reduction];
+  const kind = BINARY[reduction];
   if (isWide(out.dtype)) {
     return (i, j) => to[i] = kind.bigint!(to[i] as bigint, from[j] as bigint);
   }

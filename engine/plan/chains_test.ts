@@ -24,7 +24,7 @@ function built(make: (b: GraphBuilder, x: Value, y: Value) => Value): Record<str
 }
 
 const add = (b: GraphBuilder, x: Value, y: Value, name: string) =>
-  b.op("add", [x, y], {}, name)[0]!;
+  b.op("binary", [x, y], { kind: "add" }, name)[0]!;
 const norm = (b: GraphBuilder, x: Value, name: string, weight?: Value) =>
   b.op("rms_norm", [x, weight], { epsilon: 1e-5 }, name)[0]!;
 
@@ -32,7 +32,12 @@ Deno.test("a norm shares the wave of the sum that it reads, and what follows mov
   assertEquals(
     built((b, x, y) => {
       const sum = add(b, norm(b, x, "post"), y, "sum");
-      const scaled = b.op("scale", [norm(b, sum, "next")], { factor: 2 }, "scale")[0]!;
+      const scaled = b.op(
+        "unary",
+        [norm(b, sum, "next")],
+        { kind: "scale", alpha: 2 },
+        "scale",
+      )[0]!;
       return add(b, scaled, sum, "end");
     }),
     { post: 0, sum: 0, next: 0, scale: 1, end: 2 },

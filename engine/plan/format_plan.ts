@@ -4,6 +4,7 @@
 
 import { type DimEnv, evaluate, formatDim } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import { nameOf } from "./passes/match.ts";
 import { type Plan, rootOf } from "./plan.ts";
 
 /**
@@ -35,13 +36,13 @@ function memoryLine({ policy, alignment, arenaBytes, naiveBytes, lowerBoundBytes
 }
 
 function describeStep(plan: Plan, node: Node, env: DimEnv | undefined): string {
-  const inputs = node.inputs.map((value) => value ? nameOf(plan, value) : "-").join(", ");
+  const inputs = node.inputs.map((value) => value ? labelOf(plan, value) : "-").join(", ");
   const outputs = node.outputs.map((value) => describe(value, env) + place(plan, value));
-  return `${node.op}(${inputs}) -> ${outputs.join(", ")}`;
+  return `${nameOf(node)}(${inputs}) -> ${outputs.join(", ")}`;
 }
 
 // A view is no step, so it goes by the name of what it shows; versions of a state keep theirs.
-function nameOf(plan: Plan, value: Value): string {
+function labelOf(plan: Plan, value: Value): string {
   return value.role === "state" ? value.name : rootOf(plan, value).name;
 }
 

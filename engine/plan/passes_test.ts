@@ -113,7 +113,7 @@ Deno.test("two equal outputs of a graph stay two outputs", () => {
   const builder = createGraphBuilder("twins", getOp);
   const x = builder.input("x", [2], "f32");
   for (const name of ["a", "b"]) {
-    builder.output(name, builder.op("scale", [x], { factor: 2 }, name)[0]!);
+    builder.output(name, builder.op("unary", [x], { kind: "scale", alpha: 2 }, name)[0]!);
   }
   const graph = optimize(builder.build(), EXACT);
   verify(graph, getOp);
@@ -135,7 +135,7 @@ Deno.test("a float result that something else reads too is not fused away", () =
   const quantized = builder.op("quantize", [norm], {}, "q8")[0]!;
   const matrix = builder.constant("matrix", new Float32Array(32 * 32), [32, 32]);
   builder.output("y", builder.op("matmul", [quantized, matrix], {}, "matmul")[0]!);
-  builder.output("z", builder.op("scale", [norm], { factor: 2 }, "scale")[0]!);
+  builder.output("z", builder.op("unary", [norm], { kind: "scale", alpha: 2 }, "scale")[0]!);
   assertEquals(countOps(optimize(builder.build(), FAST))["rms_norm q8"], undefined);
 });
 
@@ -144,15 +144,20 @@ Deno.test("dead code goes, changes of states stay", () => {
   const positions = builder.input("positions", [1], "i32");
   const slots = builder.input("slots", [1], "i32");
   const x = builder.input("x", [1, 1, 4], "f32");
-  const kept = builder.op("scale", [x], { factor: 2 }, "kept")[0]!;
+  const kept = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "kept")[0]!;
   builder.op(
     "kv_append",
     [builder.state("cache", [8, 1, 4], "f32"), kept, positions, slots],
     {},
     "a",
   );
-  builder.op("softmax", [builder.op("scale", [x], { factor: 3 }, "dead1")[0]!], {}, "dead2");
-  builder.output("y", builder.op("scale", [x], { factor: 4 }, "y")[0]!);
+  builder.op(
+    "softmax",
+    [builder.op("unary", [x], { kind: "scale", alpha: 3 }, "dead1")[0]!],
+    {},
+    "dead2",
+  );
+  builder.output("y", builder.op("unary", [x], { kind: "scale", alpha: 4 }, "y")[0]!);
   const graph = deadCode.run(builder.build(), EXACT);
   verify(graph, getOp);
   assertEquals(graph.nodes.map(({ name }) => name), ["kept", "a", "y"]);
@@ -171,11 +176,11 @@ Deno.test("equal constants become one, and nodes with other attributes stay apar
     );
   const first = builder.op("rope_table", [positions, a], {}, "t0")[0]!;
   const second = builder.op("rope_table", [positions, b], {}, "t1")[0]!;
-  builder.output("sum", builder.op("add", [first, second], {}, "sum")[0]!);
+  builder.output("sum", builder.op("binary", [first, second], { kind: "add" }, "sum")[0]!);
   table(c, 1, "other_data");
   table(a, 2, "other_magnitude");
   const graph = optimize(builder.build(), EXACT);
-  assertEquals(countOps(graph), { rope_table: 3, add: 1 });
+  assertEquals(countOps(graph), { rope_table: 3, binary: 1 });
   assertEquals(graph.outputs.map(({ name }) => name), ["sum", "other_data", "other_magnitude"]);
 });
 

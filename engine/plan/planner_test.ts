@@ -49,8 +49,8 @@ function randomGraph(random: CaseRandom): Graph {
     const matrix = new Uint8Array(4 * width * random.integer(1, 96));
     const shape = [matrix.length / 4 / width, width];
     const choices: readonly (() => Value[])[] = [
-      () => builder.op("scale", [input], { factor: 2 }, `scale${i}`),
-      () => builder.op("add", [input, input], {}, `add${i}`),
+      () => builder.op("unary", [input], { kind: "scale", alpha: 2 }, `scale${i}`),
+      () => builder.op("binary", [input, input], { kind: "add" }, `add${i}`),
       () => builder.op("select_rows", [input, indices[i % 3]], {}, `select${i}`),
       () =>
         builder.op(
@@ -117,13 +117,13 @@ Deno.test("a plan of the toy decoder meets its lower bound", () => {
 Deno.test("graph outputs live to the end and views live as long as what they show", () => {
   const builder = createGraphBuilder("views", getOp);
   const x = builder.input("x", [6], "f32");
-  const first = builder.op("scale", [x], { factor: 2 }, "first")[0]!;
+  const first = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "first")[0]!;
   const view = builder.op("reshape", [first], { shape: ["2", "3"] }, "view")[0]!;
   const viewOfView = builder.op("reshape", [view], { shape: ["3", "2"] }, "view2")[0]!;
-  const second = builder.op("scale", [x], { factor: 3 }, "second")[0]!;
+  const second = builder.op("unary", [x], { kind: "scale", alpha: 3 }, "second")[0]!;
   const third = builder.op("softmax", [second], {}, "third")[0]!;
   const fourth = builder.op("softmax", [third], {}, "fourth")[0]!;
-  builder.output("sum", builder.op("scale", [viewOfView], { factor: 1 }, "last")[0]!);
+  builder.output("sum", builder.op("unary", [viewOfView], { kind: "scale", alpha: 1 }, "last")[0]!);
   builder.output("kept", third);
   builder.output("end", builder.op("softmax", [fourth], {}, "fifth")[0]!);
   const made = plan(builder.build(), { limits: {} });
@@ -137,7 +137,7 @@ Deno.test("a symbol that makes a size smaller does not make its place smaller", 
   const builder = createGraphBuilder("difference", getOp);
   const sumN = symbol("sumN", { min: 1, max: 100 });
   const past = builder.input("past", [sub(sumN, symbol("N", { min: 1, max: sumN })), 4], "f32");
-  builder.output("out", builder.op("scale", [past], { factor: 1 }, "scale")[0]!);
+  builder.output("out", builder.op("unary", [past], { kind: "scale", alpha: 1 }, "scale")[0]!);
   const { placements } = plan(builder.build(), { limits: { N: 50, sumN: 100 }, alignment: 1 });
   assertEquals([...placements.values()][0]!.bytes, 99 * 4 * 4);
 });
@@ -177,7 +177,7 @@ Deno.test("an arena beyond the device's limit is refused with numbers and the la
 Deno.test("sizes beyond 2^53 are refused by the name of the value", () => {
   const builder = createGraphBuilder("large", getOp);
   const x = builder.input("x", [symbol("N"), 2 ** 30], "f32");
-  builder.output("out", builder.op("scale", [x], { factor: 1 }, "scale")[0]!);
+  builder.output("out", builder.op("unary", [x], { kind: "scale", alpha: 1 }, "scale")[0]!);
   const graph = builder.build();
   assertThrows(
     () => plan(graph, { limits: { N: 2 ** 30 } }),
@@ -191,7 +191,7 @@ Deno.test("a plan prints with names or with numbers", () => {
   const builder = createGraphBuilder("small", getOp);
   const M = symbol("M", { max: 8 });
   const x = builder.input("x", [M, 4], "f32");
-  const twice = builder.op("scale", [x], { factor: 2 }, "twice")[0]!;
+  const twice = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "twice")[0]!;
   const view = builder.op("reshape", [twice], { shape: ["4*M"] }, "view")[0]!;
   builder.output("out", builder.op("softmax", [view], {}, "soft")[0]!);
   const made = plan(builder.build(), { limits: { M: 8 } });

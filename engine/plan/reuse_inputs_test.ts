@@ -14,7 +14,7 @@ function chain(length: number): Graph {
   const builder = createGraphBuilder("chain", getOp);
   let value = builder.input("x", [N, 8], "f32");
   for (let i = 0; i < length; i++) {
-    [value] = builder.op("add", [value, value], {}, `add.${i}`) as [Value];
+    [value] = builder.op("binary", [value, value], { kind: "add" }, `add.${i}`) as [Value];
   }
   builder.output("y", value);
   return builder.build();
@@ -30,11 +30,11 @@ Deno.test("what is read later, is an output, or is of another shape keeps its me
   const builder = createGraphBuilder("kept", getOp);
   const x = builder.input("x", [4, 8], "f32");
   const row = builder.input("row", [8], "f32");
-  const [a] = builder.op("add", [x, x], {}, "a") as [Value];
-  const [b] = builder.op("add", [a, x], {}, "b") as [Value];
-  const [c] = builder.op("mul", [a, b], {}, "c") as [Value];
-  const [short] = builder.op("add", [row, row], {}, "short") as [Value];
-  const [wide] = builder.op("add", [short, c], {}, "wide") as [Value];
+  const [a] = builder.op("binary", [x, x], { kind: "add" }, "a") as [Value];
+  const [b] = builder.op("binary", [a, x], { kind: "add" }, "b") as [Value];
+  const [c] = builder.op("binary", [a, b], { kind: "mul" }, "c") as [Value];
+  const [short] = builder.op("binary", [row, row], { kind: "add" }, "short") as [Value];
+  const [wide] = builder.op("binary", [short, c], { kind: "add" }, "wide") as [Value];
   builder.output("b", b);
   builder.output("y", wide);
   const { roots } = plan(builder.build(), { limits: {}, reuseInputs: true });
@@ -51,9 +51,9 @@ function randomGraph(choices: readonly (readonly [kind: number, a: number, b: nu
   choices.forEach(([kind, a, b], i) => {
     const left = values[a % values.length]!, right = values[b % values.length]!;
     const made = kind === 0
-      ? builder.op("add", [left, right], {}, `add.${i}`)
+      ? builder.op("binary", [left, right], { kind: "add" }, `add.${i}`)
       : kind === 1
-      ? builder.op("mul", [left, right], {}, `mul.${i}`)
+      ? builder.op("binary", [left, right], { kind: "mul" }, `mul.${i}`)
       : kind === 2
       ? builder.op("transpose", [left], { perm: [1, 0] }, `transpose.${i}`)
       : builder.op("reshape", [left], { shape: [N, N] }, `view.${i}`);

@@ -40,16 +40,18 @@ Deno.test("a node sinks only if its inputs do not live longer for it", () => {
   const builder = createGraphBuilder("sink", getOp);
   const x = builder.input("x", [8], "f32");
   const scale = (input: typeof x, name: string) =>
-    builder.op("scale", [input], { factor: 2 }, name)[0]!;
+    builder.op("unary", [input], { kind: "scale", alpha: 2 }, name)[0]!;
   const start = scale(x, "start");
   const chain = scale(scale(scale(start, "a"), "b"), "c");
   // Its input is kept by nobody else: it stays early. `late` reads what the last add keeps alive anyway.
   const early = scale(start, "early");
   const late = scale(chain, "late");
-  const sum = builder.op("add", [chain, early], {}, "sum")[0]!;
+  const sum = builder.op("binary", [chain, early], { kind: "add" }, "sum")[0]!;
   builder.output(
     "result",
-    builder.op("add", [builder.op("add", [sum, late], {}, "s2")[0]!, chain], {}, "s3")[0]!,
+    builder.op("binary", [builder.op("binary", [sum, late], { kind: "add" }, "s2")[0]!, chain], {
+      kind: "add",
+    }, "s3")[0]!,
   );
   const wave = waves(builder.build());
   assertEquals(wave.early, wave.a);

@@ -2,6 +2,7 @@
 // the multiply-adds of products and convolutions. Counted from shapes alone, so it serves before anything
 // is loaded. What is not a product has no count of multiply-adds: its bytes say more.
 
+import { nameOf } from "../plan/passes/match.ts";
 import type { SimdVariant } from "../../wasm/probe.ts";
 import { type DimEnv, evaluate, product } from "../graph/dim/mod.ts";
 import type { Node, Value } from "../graph/graph.ts";
@@ -41,7 +42,7 @@ export function opTable(
 ): OpRow[] {
   const rows = new Map<string, { -readonly [Key in keyof OpRow]: OpRow[Key] }>();
   for (const { node } of steps) {
-    const { op } = node;
+    const op = nameOf(node);
     const row = rows.get(op) ??
       { op, count: 0, onDevice: 0, onHost: 0, outputBytes: 0, multiplyAdds: 0 };
     rows.set(op, row);

@@ -4,7 +4,7 @@
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
 import { ELEMENTS, type ElementType, readElement } from "./element_types.ts";
-import { FLOAT_TESTS } from "./unary_functions.ts";
+import { FLOAT_TESTS } from "./element_functions.ts";
 
 /** Lines of a workgroup. */
 export const ARG_BLOCK = 64;

@@ -4,7 +4,7 @@
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
-import { FLOAT_TESTS, SAFE_LOG } from "./unary_functions.ts";
+import { FLOAT_TESTS, SAFE_LOG } from "./element_functions.ts";
 
 const SIZE = 64;
 

@@ -3,7 +3,7 @@
 
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { FLOAT_TESTS } from "./unary_functions.ts";
+import { FLOAT_TESTS } from "./element_functions.ts";
 
 /** Rows of a workgroup. */
 export const ROUTE_BLOCK = 32;

@@ -15,8 +15,8 @@ import {
 /** Threads of a workgroup, and elements of the result, or words of several. */
 export const STRIDED_BLOCK = 64;
 
-/** Dims of the general shader; 1: every input is read element by element, or is one element. */
-export type StridedRank = 1 | 6;
+/** Dims of the shader; 1: every input is read element by element, or is one element. */
+export type StridedRank = 1 | 4 | 6;
 
 /** What is computed. */
 export interface StridedRule {

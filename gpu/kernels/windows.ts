@@ -2,9 +2,10 @@
 // invocation makes one element of the result and looks at its window itself: no memory beside the result, and
 // any stride, dilation, pad and group. Left out: tiles that share what neighbouring windows read.
 
+import type { UnaryName } from "../../functions/unary.ts";
 import type { Shader } from "../kernel.ts";
 import { wgsl } from "../wgsl.ts";
-import { FLOAT_TESTS } from "./unary_functions.ts";
+import { unaryFunction } from "./element_functions.ts";
 
 /** Elements of a workgroup. */
 export const WINDOW_BLOCK = 64;
@@ -79,20 +80,13 @@ function windowShader(
   };
 }
 
-/** Results of products by the names of the engine's epilogues; they call what `FLOAT_TESTS` defines. */
-const EPILOGUES: Readonly<Record<string, string>> = {
-  none: "x",
-  relu: "select(max(x, 0.0), x, is_nan(x))",
-  relu6: "select(clamp(x, 0.0, 6.0), x, is_nan(x))",
-  hard_swish: "select(x * (clamp(x + 3.0, 0.0, 6.0) / 6.0), x, is_nan(x))",
-  silu: "x / (1.0 + exp(-x))",
-  sigmoid: "1.0 / (1.0 + exp(-x))",
-};
-
 /** `epilogue(x)` of a name, and what it calls. */
 export function epilogueFunction(activation: string): string {
-  const code = `fn epilogue(x: f32) -> f32 { return ${EPILOGUES[activation]!}; }`;
-  return code.includes("is_nan") ? `${FLOAT_TESTS}\n${code}` : code;
+  if (activation === "none") return "fn epilogue(x: f32) -> f32 { return x; }";
+  return [
+    unaryFunction(activation as UnaryName, "float")!,
+    "fn epilogue(x: f32) -> f32 { return unary(x, 1.0, 0.0); }",
+  ].join("\n");
 }
 
 /** Uniforms beside those of the window: `filters`, `group_filters` and `group_channels` of a group. */

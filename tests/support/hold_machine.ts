@@ -9,6 +9,6 @@ import { plan } from "../../engine/plan/planner.ts";
 export function holdMachine(backend: Backend): Promise<PreparedPlan> {
   const builder = createGraphBuilder("hold", getOp);
   const x = builder.input("x", [1], "f32");
-  builder.output("y", builder.op("add", [x, x], {}, "add")[0]!);
+  builder.output("y", builder.op("binary", [x, x], { kind: "add" }, "add")[0]!);
   return backend.prepare(plan(builder.build(), { limits: {} }), { slots: 1 });
 }

@@ -64,7 +64,7 @@ function normOf(op: Writer["op"], x: Value, gain: Value): Value {
 
 const QUANTISED: readonly Pattern[] = [
   ["rms_norm", { epsilon: 0.1 }],
-  ["activation", { kind: "gelu" }],
+  ["unary", { kind: "gelu" }],
 ].map(([kind, attributes]) =>
   built(`${kind} that is quantised`, ({ op, input, weight }) => {
     const made = op(kind as string, [input([3, 32])], attributes as Attributes);
@@ -159,7 +159,8 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
   ],
   fuse_elementwise: [
     built("powers", ({ op, input, number }) => {
-      const x = input([2, 3]), power = op("pow", [op("unary", [x], { kind: "abs" }), number(1.5)]);
+      const x = input([2, 3]),
+        power = op("binary", [op("unary", [x], { kind: "abs" }), number(1.5)], { kind: "pow" });
       return op("binary", [power, number(2)], { kind: "sub" });
     }),
     onnx("a chain of functions", {
@@ -226,7 +227,7 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       const given = input([3, 32]), isQ8 = rows === "8-bit rows";
       const x = isQ8 ? op("quantize", [given]) : given;
       const made = op("matmul", [x, weight(isQ8 ? "Q8_0" : "F32", 32, 32)]);
-      return op("add", [given, made]);
+      return op("binary", [given, made], { kind: "add" });
     })
   ),
   join_attention_products: [false, true].map((rounded) =>
@@ -248,12 +249,15 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
       const normed = op("rms_norm", [x, weight("F32", 32)], { epsilon: 0.1 });
       const other = op("layer_norm", [x, weight("F32", 32)], { epsilon: 0.2 });
       const gate = op("matmul", [normed, weight("F32", 32, 32)]);
-      const up = op("mul", [op("activation", [gate], { kind: "gelu" }), other]);
+      const up = op("binary", [op("unary", [gate], { kind: "gelu" }), other], { kind: "mul" });
       const gated = op("glu", [op("glu", [gate, up], { activation: "silu" }), up], {
         ...{ activation: "clamped", limit: 2, alpha: 1.5 },
       });
-      const down = op("scale", [op("softcap", [gated], { cap: 5 })], { factor: 0.5 });
-      const last = op("select_rows", [op("add", [x, down]), rows]);
+      const down = op("unary", [op("unary", [gated], { kind: "softcap", alpha: 5 })], {
+        kind: "scale",
+        alpha: 0.5,
+      });
+      const last = op("select_rows", [op("binary", [x, down], { kind: "add" }), rows]);
       return op("matmul", [last, weight("F32", 8, 32)]);
     }),
   ],

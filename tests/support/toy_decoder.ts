@@ -95,11 +95,11 @@ export function toyDecoder(
     const mixed = op("attention", attentionList({ q: q, k: keys, v: values, positions, slots }), {
       scale,
     }, "attention");
-    x = op("add", [x, matmul(mixed, "o", width, width)], {}, "add1");
+    x = op("binary", [x, matmul(mixed, "o", width, width)], { kind: "add" }, "add1");
     const m = norm(x, "norm2");
     const gate = matmul(m, "gate", hidden, width), up = matmul(m, "up", hidden, width);
     const gated = op("glu", [gate, up], { activation: "silu" }, "glu");
-    x = op("add", [x, matmul(gated, "down", width, hidden)], {}, "add2");
+    x = op("binary", [x, matmul(gated, "down", width, hidden)], { kind: "add" }, "add2");
   }
   const last = builder.op("select_rows", [x, logitRows], {}, "last_rows")[0]!;
   builder.output("logits", builder.op("matmul", [last, table], {}, "head")[0]!);

@@ -85,9 +85,13 @@ function* unusualConstants(value: Value): Generator<Change> {
 
 function unusualValues(rule: AttributeRule, usual: Attribute): Attribute[] {
   return [...candidates(rule, usual)].filter((value) =>
-    JSON.stringify(value) !== JSON.stringify(usual) && rule.accepts(value)
+    JSON.stringify(value) !== JSON.stringify(usual) && rule.accepts(value) &&
+    !REMAINDERS.includes(value)
   );
 }
+
+/** Functions whose results are far off where an operand is by its last bit. */
+const REMAINDERS: readonly Attribute[] = ["mod", "fmod"];
 
 function candidates({ words }: AttributeRule, usual: Attribute): readonly Attribute[] {
   if (words) return words;

@@ -19,7 +19,7 @@ import {
 function mixed(): Graph {
   const builder = createGraphBuilder("mixed", getOp);
   const x = builder.input("x", [2, 2], "f32");
-  const twice = builder.op("mul", [x, x], {}, "twice")[0]!;
+  const twice = builder.op("binary", [x, x], { kind: "mul" }, "twice")[0]!;
   builder.output("y", builder.op("det", [twice], {}, "det")[0]!);
   return builder.build();
 }

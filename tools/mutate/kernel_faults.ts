@@ -103,9 +103,9 @@ export const kernelFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "wasm/assembly/rows/elementwise.ts",
+    file: "wasm/assembly/tensor/functions.ts",
     tests: ops,
-    name: "activation on wasm",
+    name: "unary on wasm",
     faults: [["gelu by tanh has another constant", "0.07135481282553", "0.07235481282553"]],
   },
   {

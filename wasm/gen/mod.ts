@@ -16,6 +16,7 @@ import { kernelTable, opcodeConstants } from "./opcodes.ts";
 import { peakModule } from "./peak.ts";
 import { tilesModule } from "./tiles.ts";
 import { tilesInt7Module } from "./tiles_int7.ts";
+import { typedFunctions } from "./typed_functions.ts";
 import { unpackModule } from "./unpack.ts";
 
 /** Source text by module name. */
@@ -30,6 +31,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   kernels: kernelTable,
   layouts: layoutsModule,
   code_tables: codeTablesModule,
+  typed_functions: typedFunctions,
   unpack: unpackModule,
   float_tiles: floatTilesModule,
   gemv_float: gemvFloatModule,

@@ -2,26 +2,19 @@
 // erf, "gelu_tanh" the approximation: mixing them up moves logits by up to 7e-3 and no argmax, so a file's word is never guessed.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
-import type { ActivationName } from "../../ops/activations.ts";
+import { UNARY, UNARY_NAMES, type UnaryName } from "../../../functions/unary.ts";
 import type { BlockContext } from "./context.ts";
 
-const WORDS: Readonly<Record<string, ActivationName>> = {
-  silu: "silu",
-  swish: "silu",
-  gelu: "gelu",
-  gelu_tanh: "gelu_tanh",
-  gelu_new: "gelu_tanh",
-  gelu_fast: "gelu_tanh",
-  gelu_pytorch_tanh: "gelu_tanh",
-  relu: "relu",
-};
+const WORDS: ReadonlyMap<string, UnaryName> = new Map(
+  UNARY_NAMES.flatMap((name) => (UNARY[name].words ?? []).map((word) => [word, name] as const)),
+);
 
 /**
  * The activation of a model's feed-forward blocks: the spec's, else what the file says.
  *
  * @throws {UnsupportedError} If nothing here computes it. @throws {FormatError} If neither says one.
  */
-export function activationOf({ spec, params, file }: BlockContext): ActivationName {
+export function activationOf({ spec, params, file }: BlockContext): UnaryName {
   const word = spec.feedForward.activation ?? params.activation;
   if (word === undefined) {
     throw new FormatError("is missing, and the model cannot be built without it", {
@@ -29,10 +22,10 @@ export function activationOf({ spec, params, file }: BlockContext): ActivationNa
       place: "activation",
     });
   }
-  const activation = Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
+  const activation = WORDS.get(word);
   if (activation) return activation;
   throw new UnsupportedError(
-    `activation "${word}" is not built: known are ${Object.keys(WORDS).join(", ")}`,
+    `activation "${word}" is not built: known are ${[...WORDS.keys()].join(", ")}`,
     { file, place: "activation of the feed-forward blocks" },
   );
 }

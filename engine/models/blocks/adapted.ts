@@ -113,13 +113,15 @@ function summed(
     const constant = typeof given === "number" ? given * factor : factor;
     let narrow = multiply(builder.weight(down.name, down), `${path}.down`);
     if (constant !== 1) {
-      narrow = apply("scale", `${path}.factor`, [narrow], { factor: constant });
+      narrow = apply("unary", `${path}.factor`, [narrow], { kind: "scale", alpha: constant });
     }
     if (typeof given !== "number") {
-      narrow = apply("mul", `${path}.scaled`, [narrow, rowsOf(context, given, narrow)]);
+      narrow = apply("binary", `${path}.scaled`, [narrow, rowsOf(context, given, narrow)], {
+        kind: "mul",
+      });
     }
     const change = multiply(builder.weight(up.name, up), `${path}.up`, narrow);
-    sum = apply("add", `${path}.sum`, [sum, change]);
+    sum = apply("binary", `${path}.sum`, [sum, change], { kind: "add" });
   }
   return sum;
 }

@@ -172,7 +172,9 @@ export function norm(context: BlockContext, x: Value, options: NormOptions): Val
   const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
   if (!bias) return normalized(context, x, name, gain);
   if (spec.norm.kind === "layer") return normalized(context, x, name, [gain[0], bias]);
-  return apply(builder, "add", `${name}.bias`, [normalized(context, x, name, gain), bias]);
+  return apply(builder, "binary", `${name}.bias`, [normalized(context, x, name, gain), bias], {
+    kind: "add",
+  });
 }
 
 /** The model's kind of norm with given weights, or with none. */
@@ -195,5 +197,5 @@ export function scaled(
   name: string,
 ): Value {
   const value = factorOf(factor, params, name);
-  return value === 1 ? x : apply(builder, "scale", name, [x], { factor: value });
+  return value === 1 ? x : apply(builder, "unary", name, [x], { kind: "scale", alpha: value });
 }

@@ -48,7 +48,7 @@ export function embedding(context: BlockContext, table: Value): Value {
       "embedding.positions",
       [inputs.positions, positionTable(context, positions.offset)],
     );
-    x = apply(builder, "add", "embedding.sum", [x, learnt]);
+    x = apply(builder, "binary", "embedding.sum", [x, learnt], { kind: "add" });
   }
   if (sinusoidal) {
     let rows = apply(builder, "select_rows", "embedding.sinusoidal", [
@@ -61,15 +61,15 @@ export function embedding(context: BlockContext, table: Value): Value {
       isText[padId] = 0;
       const table = builder.constant("embedding.text", isText, [params.vocabulary, 1]);
       const mask = apply(builder, "select_rows", "embedding.is_text", [table, inputs.tokens]);
-      rows = apply(builder, "mul", "embedding.sinusoidal.text", [rows, mask]);
+      rows = apply(builder, "binary", "embedding.sinusoidal.text", [rows, mask], { kind: "mul" });
     }
-    x = apply(builder, "add", "embedding.sum", [x, rows]);
+    x = apply(builder, "binary", "embedding.sum", [x, rows], { kind: "add" });
   }
   if (types) {
     const { tokenTypes } = needed(context, ["tokenTypes"]);
     const table = weight(context, "token_types", [tokenTypes, hidden]);
     const learnt = apply(builder, "embed", "embedding.types", [inputs.types, table]);
-    x = apply(builder, "add", "embedding.typed", [x, learnt]);
+    x = apply(builder, "binary", "embedding.typed", [x, learnt], { kind: "add" });
   }
   if (role === undefined) return x;
   return norm(context, x, { role, name: "embedding.norm", size: hidden });
@@ -139,12 +139,15 @@ export function head(context: BlockContext, hidden: Value, table: Value): Value 
   if (unitRows) {
     const lengths = inverseRowLengths(matrix.tensor!);
     const factors = builder.weight(lengths.name, lengths);
-    logits = apply(builder, "mul", "logits.unit", [logits, factors]);
+    logits = apply(builder, "binary", "logits.unit", [logits, factors], { kind: "mul" });
   }
   logits = scaled(context, logits, scale, "logits.scaled");
   return params.logitCap === undefined
     ? logits
-    : apply(builder, "softcap", "logits.capped", [logits], { cap: params.logitCap });
+    : apply(builder, "unary", "logits.capped", [logits], {
+      kind: "softcap",
+      alpha: params.logitCap,
+    });
 }
 
 /** norm(activation(dense x)), as masked language models have it in front of their table. */
@@ -154,7 +157,7 @@ function transformed(context: BlockContext, x: Value, { norm: role }: { norm: st
   const dense = linear(context, x, {
     ...{ role: "transform", name, rows: hidden, columns: hidden, bias: "required" },
   });
-  const active = apply(builder, "activation", `${name}.activation`, [dense], {
+  const active = apply(builder, "unary", `${name}.activation`, [dense], {
     kind: activationOf(context),
   });
   return norm(context, active, { role, name: `${name}.norm`, size: hidden });

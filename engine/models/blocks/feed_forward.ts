@@ -28,7 +28,7 @@ function plain(context: BlockContext, x: Value, layer: number): Value {
     layer,
     bias,
   });
-  const active = apply(builder, "activation", `${path}.activation`, [wide], {
+  const active = apply(builder, "unary", `${path}.activation`, [wide], {
     kind: activationOf(context),
   });
   const role = "down", name = `${path}.down`;

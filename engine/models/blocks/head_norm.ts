@@ -43,9 +43,9 @@ function normEach(
   const flat = apply(builder, "reshape", `${name}.rows`, [normalized(context, x, name)], {
     shape: [rows, `${width}`],
   });
-  const gained = apply(builder, "mul", `${name}.gain`, [flat, row(role)]);
+  const gained = apply(builder, "binary", `${name}.gain`, [flat, row(role)], { kind: "mul" });
   const biased = context.spec.norm.bias !== "none" && tensors.has(`${role}_bias`, layer)
-    ? apply(builder, "add", `${name}.bias`, [gained, row(`${role}_bias`)])
+    ? apply(builder, "binary", `${name}.bias`, [gained, row(`${role}_bias`)], { kind: "add" })
     : gained;
   return apply(builder, "reshape", `${name}.heads`, [biased], {
     shape: [rows, ...shape.map(String)],

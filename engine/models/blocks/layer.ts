@@ -24,7 +24,9 @@ export function buildLayer(
     const read = normed(from === "layer" ? input : x, before);
     const branch = BLOCKS[block](context, read, { layer, kind });
     const added = scaled(context, normed(branch, after), spec.residual, `${path}.${block}.scaled`);
-    const total = apply(builder, "add", `${path}.${block}.residual`, [x, added]);
+    const total = apply(builder, "binary", `${path}.${block}.residual`, [x, added], {
+      kind: "add",
+    });
     x = normed(total, sum);
   }
   return x;

@@ -52,7 +52,7 @@ export function mixture(context: BlockContext, x: Value, layer: number): Value {
   if (width === 0) return sum;
   const common = gated(context, x, { layer, inner: width, prefix: "shared_" });
   const weighed = shared.gated ? weighShared(context, x, common, layer) : common;
-  return apply(builder, "add", `${path}.sum`, [sum, weighed]);
+  return apply(builder, "binary", `${path}.sum`, [sum, weighed], { kind: "add" });
 }
 
 /** The chosen experts i32[M, k] and their weights f32[M, k]. */
@@ -111,6 +111,6 @@ function weighShared(context: BlockContext, x: Value, common: Value, layer: numb
   const role = "shared_weight";
   const name = `${path}.${role}`;
   const logit = linear(context, x, { role, name, rows: 1, columns: hidden, layer }); // f32[M, 1]
-  const share = apply(builder, "activation", `${path}.shared_share`, [logit], { kind: "sigmoid" });
-  return apply(builder, "mul", `${path}.shared`, [common, share]);
+  const share = apply(builder, "unary", `${path}.shared_share`, [logit], { kind: "sigmoid" });
+  return apply(builder, "binary", `${path}.shared`, [common, share], { kind: "mul" });
 }

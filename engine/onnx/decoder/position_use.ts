@@ -15,12 +15,10 @@ export interface PositionUse {
 
 /** Ops whose results are still positions, moved or computed with. */
 const CARRIERS: ReadonlySet<string> = new Set([
-  "add",
   "binary",
   "cast",
   "concat",
   "expand",
-  "mul",
   "slice",
   "transpose",
   "unary",

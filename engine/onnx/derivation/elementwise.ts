@@ -1,12 +1,10 @@
 // What the translations of elementwise ops share: the engine op for a function of a type, and scalars of
-// a tensor's type. float32 sums, products and the activations of language models go to the ops that have
-// kernels of their own.
+// a tensor's type.
 
-import { ACTIVATION_NAMES } from "../../ops/activations.ts";
-import type { BinaryName } from "../../ops/binary_kinds.ts";
+import type { BinaryName } from "../../../functions/binary.ts";
+import type { UnaryName } from "../../../functions/unary.ts";
 import type { DataType } from "../../graph/graph.ts";
 import { hostArray, setElement } from "../../ops/host_tensor.ts";
-import type { UnaryName } from "../../ops/unary_kinds.ts";
 import type { OnnxCall } from "./op.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -20,17 +18,12 @@ export function applyUnary(
   x: Tensor,
   parameters: { readonly alpha?: number; readonly beta?: number } = {},
 ): Tensor {
-  const { dtype } = x.type;
-  const named = (ACTIVATION_NAMES as readonly string[]).includes(kind);
   const { alpha = 1, beta = 0 } = parameters;
-  if (dtype === "f32" && named && alpha === 1) return call.one("activation", [x], { kind });
   return call.one("unary", [x], { kind, alpha, beta });
 }
 
 /** A function of two elements, broadcasting. */
 export function applyBinary(call: Translating, kind: BinaryName, a: Tensor, b: Tensor): Tensor {
-  const floats = a.type.dtype === "f32" && b.type.dtype === "f32";
-  if (floats && (kind === "add" || kind === "mul")) return call.one(kind, [a, b]);
   return call.one("binary", [a, b], { kind });
 }
 

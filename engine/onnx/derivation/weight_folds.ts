@@ -24,8 +24,10 @@ const FOLDS: Readonly<Record<string, Fold>> = {
     data.set(x!.data as Float32Array);
     return { dtype, shape: shape as readonly number[], data };
   },
-  add: (inputs, type) => combine(inputs, type, (a, b) => a + b),
-  mul: (inputs, type) => combine(inputs, type, (a, b) => a * b),
+  binary: (inputs, type, { kind }) => {
+    if (kind === "add") return combine(inputs, type, (a, b) => a + b);
+    return kind === "mul" ? combine(inputs, type, (a, b) => a * b) : undefined;
+  },
   transpose: ([x], { dtype, shape }, { perm }) => {
     const order = perm as readonly number[], rank = order.length;
     // The two last dims change places; those before stay.

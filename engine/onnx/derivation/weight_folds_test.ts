@@ -21,7 +21,7 @@ const CASES: readonly (readonly [string, readonly HostTensor[], Record<string, u
   ...(["f64", "i8", "u8", "i16", "u16", "i32", "u32", "bool", "f32"] as const).map((dtype) =>
     ["cast", [tensor(dtype, 7, 5)], { to: "f32" }] as const
   ),
-  ...(["add", "mul"] as const).flatMap((op) =>
+  ...(["add", "mul"] as const).flatMap((kind) =>
     ([
       [[5, 7], [5, 7]],
       [[5, 7], [7]],
@@ -31,7 +31,9 @@ const CASES: readonly (readonly [string, readonly HostTensor[], Record<string, u
       [[1], [4, 3]],
       [[2, 3], []],
       [[0, 3], [3]],
-    ] as const).map(([a, b]) => [op, [tensor("f32", ...a), tensor("f32", ...b)], {}] as const)
+    ] as const).map(([a, b]) =>
+      ["binary", [tensor("f32", ...a), tensor("f32", ...b)], { kind }] as const
+    )
   ),
   ...([[1, 1], [3, 5], [70, 33], [0, 4]] as const).map((shape) =>
     ["transpose", [tensor("f32", ...shape)], { perm: [1, 0] }] as const

@@ -1,12 +1,12 @@
 // Ops on two tensors that broadcast, and their sums over many inputs. Up to version 6 of the operator set
 // broadcasting had to be asked for and aligned the second tensor at an axis.
 
-import type { BinaryName } from "../../ops/binary_kinds.ts";
+import { BINARY, BINARY_NAMES, type BinaryName } from "../../../functions/binary.ts";
 import { elementCount } from "../../ops/host_tensor.ts";
 import { broadcastShapes } from "../../ops/shape_rules.ts";
 import { broadcastStrides, walk } from "../../ops/strided.ts";
 import { int, ints, required, text } from "../derivation/attributes.ts";
-import { applyBinary, knownScalar } from "../derivation/elementwise.ts";
+import { applyBinary, applyUnary, knownScalar } from "../derivation/elementwise.ts";
 import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
@@ -31,23 +31,6 @@ function operands(
   if (behind === 0) return [a, b];
   return [a, call.one("reshape", [b], { shape: [...shape, ...Array<number>(behind).fill(1)] })];
 }
-
-const plain: readonly (readonly [name: string, kind: BinaryName, versions: readonly number[]])[] = [
-  ["Add", "add", [1, 6, 7]],
-  ["And", "and", [1, 7]],
-  ["BitwiseAnd", "bit_and", [18]],
-  ["BitwiseOr", "bit_or", [18]],
-  ["BitwiseXor", "bit_xor", [18]],
-  ["Div", "div", [1, 6, 7]],
-  ["Greater", "greater", [1, 7]],
-  ["GreaterOrEqual", "greater_equal", [12]],
-  ["Less", "less", [1, 7]],
-  ["LessOrEqual", "less_equal", [12]],
-  ["Mul", "mul", [1, 6, 7]],
-  ["Or", "or", [1, 7]],
-  ["Sub", "sub", [1, 6, 7]],
-  ["Xor", "xor", [1, 7]],
-];
 
 const bitShift = defineOnnxOp({
   name: "BitShift",
@@ -117,9 +100,9 @@ const pow = defineOnnxOp({
     const known = knownScalar(exponent), isScalar = exponent.type.shape.length === 0;
     if (isScalar && base.type.dtype === "f32") {
       if (known === 2) return [applyBinary(call, "mul", base, base)];
-      if (known === 0.5) return [call.one("unary", [base], { kind: "root" })];
+      if (known === 0.5) return [applyUnary(call, "root", base)];
     }
-    return [call.one("pow", [base, exponent])];
+    return [applyBinary(call, "pow", base, exponent)];
   },
 });
 
@@ -158,8 +141,11 @@ const where = defineOnnxOp({
 
 /** Ops of two and more inputs that broadcast. */
 export const binaryOps: readonly OnnxOp[] = [
-  ...plain.map(([name, kind, versions]) =>
-    defineOnnxOp({
+  ...BINARY_NAMES.flatMap((kind) => {
+    const { onnx } = BINARY[kind];
+    if (!onnx) return [];
+    const [name, versions] = onnx;
+    return [defineOnnxOp({
       name,
       versions,
       attributes: versions[0] === 1 ? legacy : {},
@@ -167,8 +153,8 @@ export const binaryOps: readonly OnnxOp[] = [
         const [a, b] = operands(call);
         return [applyBinary(call, kind, a, b)];
       },
-    })
-  ),
+    })];
+  }),
   bitShift,
   equal,
   mean,

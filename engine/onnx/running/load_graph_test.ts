@@ -379,7 +379,7 @@ Deno.test("after derivation no node computes a shape, and memory is close to its
     bind: { N: 3, sumN: 5 },
     device: DEVICE,
   });
-  assertEquals(plan!.steps.map(({ node }) => node.op).sort(), ["add", "matmul", "reduce"]);
+  assertEquals(plan!.steps.map(({ node }) => node.op).sort(), ["binary", "matmul", "reduce"]);
   assertEquals([bindings, assumptions, split], [{ N: 3, sumN: 5 }, [], []]);
 });
 

@@ -94,17 +94,17 @@ testOps([
     expected: [["i64", [3], [-1n, 0n, 1n]]],
   },
   {
-    op: "pow",
+    op: "binary",
     what: "an integer base keeps its type",
     inputs: [["i32", [3], [1, 2, 3]], ["f32", [3], [4, 5, 0.5]]],
-    attributes: {},
+    attributes: { kind: "pow" },
     expected: [["i32", [3], [1, 32, 1]]],
   },
   {
-    op: "pow",
+    op: "binary",
     what: "whole powers beyond 2^53 are exact",
     inputs: [["i64", [2], [3n, -2n]], ["i64", [2], [39n, 63n]]],
-    attributes: {},
+    attributes: { kind: "pow" },
     expected: [["i64", [2], [4052555153018976267n, -9223372036854775808n]]],
   },
   {

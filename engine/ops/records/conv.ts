@@ -1,11 +1,12 @@
 // conv: cross-correlation over one to three spatial dims, with groups, strides, dilations and pads.
 
+import { EPILOGUE_NAMES } from "../../../functions/unary.ts";
+import { activations } from "../activations.ts";
 import { choice, integer } from "../attributes.ts";
 import { ROWS } from "../case_sizes.ts";
 import { convolve } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
 import { type Dim, exactDiv, formatDim, symbol } from "../../graph/dim/mod.ts";
-import { EPILOGUE_NAMES, type EpilogueName, epilogues } from "../epilogues.ts";
 import type { TensorType } from "../../graph/graph.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
@@ -57,7 +58,7 @@ export const conv: OpRecord = defineOp({
     }
     const { sizes, loops } = convLoops(x!, w!, out!, attributes);
     convolve(numbersOf(x!), numbersOf(w!), y, sizes, loops);
-    storeNumbers(out!, y.map(epilogues[attributes.activation]));
+    storeNumbers(out!, y.map(activations[attributes.activation]));
   },
   cases: convCases,
 });
@@ -98,7 +99,7 @@ export function convLoops(
 export const CONV_CASES: readonly (readonly [
   x: readonly number[],
   w: readonly number[],
-  attributes: Partial<ConvAttributes> & { readonly activation?: EpilogueName },
+  attributes: Partial<ConvAttributes> & { readonly activation?: typeof EPILOGUE_NAMES[number] },
 ])[] = [
   [[1, 3, 9], [5, 3, 3], { pads: [1, 1] }],
   [[2, 4, 7, 9], [6, 4, 1, 1], {}],

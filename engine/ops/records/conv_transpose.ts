@@ -1,11 +1,12 @@
 // conv_transpose: the transposed (fractionally strided) convolution: each input place adds its multiple
 // of the kernel to the output.
 
+import { EPILOGUE_NAMES } from "../../../functions/unary.ts";
+import { activations } from "../activations.ts";
 import { choice, integer, integersFrom } from "../attributes.ts";
 import { convolveTransposed } from "../convolve.ts";
 import { defineOp } from "../define_op.ts";
 import { exactDiv, formatDim, mul } from "../../graph/dim/mod.ts";
-import { EPILOGUE_NAMES, epilogues } from "../epilogues.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
@@ -58,7 +59,7 @@ export const convTranspose: OpRecord = defineOp({
     const sizes = { batch, channels: x!.shape[1]!, filters, groups: attributes.groups };
     const loops = windowLoops(size, x!.shape.slice(2), window);
     convolveTransposed(numbersOf(x!), numbersOf(w!), y, sizes, loops);
-    storeNumbers(out!, y.map(epilogues[attributes.activation]));
+    storeNumbers(out!, y.map(activations[attributes.activation]));
   },
   cases: (random) =>
     ([

@@ -1,24 +1,23 @@
 // elementwise: a chain of functions of single float32 elements as one op, so that what lies between them
-// never goes through memory (spec MD-9, TL-8). The pass fuse_elementwise makes it from `unary`, `binary`
-// and their like. Registers are numbered: first the inputs, then the constants, then the steps' results;
+// never goes through memory (spec MD-9, TL-8). The pass fuse_elementwise makes it from `unary` and
+// `binary`. Registers are numbered: first the inputs, then the constants, then the steps' results;
 // the last step is the result.
 
+import { BINARY, type BinaryName } from "../../../functions/binary.ts";
+import { UNARY, type UnaryName } from "../../../functions/unary.ts";
 import { integers, numbers, strings } from "../attributes.ts";
-import { BINARY_NAMES, binaryKinds, type BinaryName } from "../binary_kinds.ts";
 import { defineOp } from "../define_op.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { Attributes, OpRecord } from "../op.ts";
 import { broadcastShapes, requireInput } from "../shape_rules.ts";
 import { broadcastStrides, walk } from "../strided.ts";
-import { UNARY_NAMES, unaryKinds, type UnaryName } from "../unary_kinds.ts";
-import { power } from "./pow.ts";
 
 /** (a f32[…], b f32[…]?, …) → f32[broadcast]. */
 export const elementwise: OpRecord = defineOp({
   name: "elementwise",
   summary: "a chain of functions of single elements",
   attributes: {
-    /** Function of each step: a kind of `unary` or `binary`, or `pow`. */
+    /** Function of each step: a kind of `unary` or `binary`. */
     kinds: strings(),
     /** Two registers a step; the second of a function of one value is -1. */
     operands: integers(),
@@ -74,22 +73,21 @@ export const elementwise: OpRecord = defineOp({
 });
 
 function isMap(kind: string): kind is UnaryName {
-  return (UNARY_NAMES as readonly string[]).includes(kind) &&
-    unaryKinds[kind as UnaryName].float !== undefined && !unaryKinds[kind as UnaryName].test;
+  return Object.hasOwn(UNARY, kind) && hasFloats(UNARY[kind as UnaryName]);
 }
 
-function isCombine(kind: string): boolean {
-  if (kind === "pow") return true;
-  if (!(BINARY_NAMES as readonly string[]).includes(kind)) return false;
-  const { float, test } = binaryKinds[kind as BinaryName];
+function isCombine(kind: string): kind is BinaryName {
+  return Object.hasOwn(BINARY, kind) && hasFloats(BINARY[kind as BinaryName]);
+}
+
+function hasFloats(
+  { float, test }: { readonly float?: unknown; readonly test?: boolean },
+): boolean {
   return float !== undefined && !test;
 }
 
 function functionOf(kind: string): (a: number, b: number, c: number) => number {
-  if (isMap(kind)) return unaryKinds[kind].float!;
-  if (kind === "pow") return power;
-  const combine = binaryKinds[kind as BinaryName].float!;
-  return (a, b) => combine(a, b); // Math.min would look at a third argument
+  return isMap(kind) ? UNARY[kind].float! : BINARY[kind as BinaryName].float!;
 }
 
 interface ChainCase {

@@ -5,7 +5,7 @@
 import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
 import { attentionList } from "../attention_inputs.ts";
 import { DeviceError } from "../../errors.ts";
-import { erf } from "../activations.ts";
+import { erf } from "../../../functions/special.ts";
 import { elementCount, getElement, hostArray, type HostTensor } from "../host_tensor.ts";
 import type { Attributes } from "../op.ts";
 import { getOp, ops } from "../mod.ts";
@@ -104,35 +104,35 @@ const vectors: readonly Vector[] = [
     ],
   },
   {
-    op: "softcap",
+    op: "unary",
     what: "keeps values within the cap",
     inputs: [X],
-    attributes: { cap: 2 },
+    attributes: { kind: "softcap", alpha: 2 },
     expected: [0.9242343, -1.5231883, 1.8102965, 0.4898373, 0.248706, 0, -0.9242343, 1.9280552],
   },
   {
-    op: "activation",
+    op: "unary",
     what: "silu",
     inputs: [X],
     attributes: { kind: "silu" },
     expected: [0.7310586, -0.2384058, 2.8577224, 0.3112297, 0.1405441, 0, -0.2689414, 3.9280552],
   },
   {
-    op: "activation",
+    op: "unary",
     what: "gelu by the error function",
     inputs: [X],
     attributes: { kind: "gelu" },
     expected: [0.8413447, -0.0455003, 2.9959503, 0.3457312, 0.1496766, 0, -0.1586553, 3.9998733],
   },
   {
-    op: "activation",
+    op: "unary",
     what: "gelu by its tanh approximation",
     inputs: [X],
     attributes: { kind: "gelu_tanh" },
     expected: [0.841192, -0.0454023, 2.9963626, 0.345714, 0.1496754, 0, -0.158808, 3.9999298],
   },
   {
-    op: "activation",
+    op: "unary",
     what: "relu",
     inputs: [X],
     attributes: { kind: "relu" },
@@ -190,22 +190,24 @@ const vectors: readonly Vector[] = [
     expected: [0.25, 0, -1, 4],
   },
   {
-    op: "add",
+    op: "binary",
+    attributes: { kind: "add" },
     what: "broadcasts both sides",
     inputs: [{ shape: [2, 1], data: [10, 20] }, { shape: [3], data: [1, 2, 3] }],
     expected: [11, 12, 13, 21, 22, 23],
   },
   {
-    op: "mul",
+    op: "binary",
+    attributes: { kind: "mul" },
     what: "broadcasts an inner dim",
     inputs: [{ shape: [2, 1, 2], data: [1, 2, 3, 4] }, { shape: [2, 1], data: [10, 100] }],
     expected: [10, 20, 100, 200, 30, 40, 300, 400],
   },
   {
-    op: "scale",
+    op: "unary",
     what: "multiplies by a float32 factor",
     inputs: [{ shape: [2], data: [1, -4] }],
-    attributes: { factor: 0.1 },
+    attributes: { kind: "scale", alpha: 0.1 },
     expected: [0.1, -0.4],
   },
   {

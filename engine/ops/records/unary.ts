@@ -1,7 +1,9 @@
-// unary: one function on every element, of any type on which it is defined. `activation` stays the op of
-// the functions that language models run on float32; this one is the wide table that ONNX needs.
+// unary: one function on every element, of any type on which it is defined.
 
+import type { UnaryFunction } from "../../../functions/record.ts";
+import { ACTIVATION_NAMES, UNARY, UNARY_NAMES } from "../../../functions/unary.ts";
 import { choice, number } from "../attributes.ts";
+import { elementwiseCases } from "../case_sizes.ts";
 import { isFloat, isInteger, isWide, requireTyped } from "../data_types.ts";
 import { defineOp } from "../define_op.ts";
 import type { DataType } from "../../graph/graph.ts";
@@ -9,7 +11,6 @@ import { numbersOf, storeNumbers } from "../host_numbers.ts";
 import type { CaseInput, OpRecord } from "../op.ts";
 import type { CaseRandom } from "../op_case.ts";
 import { checkInputCount } from "../shape_rules.ts";
-import { UNARY_NAMES, type UnaryKind, unaryKinds } from "../unary_kinds.ts";
 
 /** (x T[…]) → T[…], or bool[…] for tests. */
 export const unary: OpRecord = defineOp({
@@ -17,30 +18,37 @@ export const unary: OpRecord = defineOp({
   summary: "a function on every element",
   attributes: { kind: choice(UNARY_NAMES), alpha: number(1), beta: number(0) },
   elementwise: true,
-  infer(inputs, { kind }) {
+  byRows: true,
+  infer(inputs, { kind, alpha }) {
     checkInputCount(inputs, 1);
-    const rule = unaryKinds[kind];
     const x = requireTyped(inputs, 0, "x", {
-      accepts: (dtype) => functionOf(rule, dtype) !== undefined,
+      accepts: (dtype) => formOf(UNARY[kind], dtype) !== undefined,
       expected: `of a type that ${kind} is defined on`,
     });
-    return [{ dtype: rule.test ? "bool" : x.dtype, shape: x.shape }];
+    if (kind === "softcap" && alpha <= 0) {
+      throw new RangeError(`attribute "alpha" of softcap must be above 0: it is ${alpha}`);
+    }
+    return [{ dtype: UNARY[kind].test ? "bool" : x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x], outputs: [out], attributes: { kind, alpha, beta } }) {
     if (isWide(x!.dtype)) {
       const from = x!.data as BigInt64Array, to = out!.data as BigInt64Array;
-      const apply = unaryKinds[kind].bigint!;
+      const apply = UNARY[kind].bigint!;
       for (let i = 0; i < from.length; i++) to[i] = apply(from[i]!);
       return;
     }
     const values = numbersOf(x!);
-    const apply = functionOf(unaryKinds[kind], x!.dtype) as NonNullable<UnaryKind["float"]>;
+    const apply = formOf(UNARY[kind], x!.dtype) as NonNullable<UnaryFunction["float"]>;
     const results = new Float64Array(values.length);
     for (let i = 0; i < values.length; i++) results[i] = apply(values[i]!, alpha, beta);
     storeNumbers(out!, results);
   },
   cases: (random) => [
-    ...UNARY_NAMES.filter((kind) => unaryKinds[kind].integer).map((kind) => ({
+    ...elementwiseCases(random, 1, ACTIVATION_NAMES.map((kind) => ({ kind }))),
+    ...([["scale", 0.125, -3.3], ["softcap", 30, 0.5]] as const).flatMap(([kind, ...alphas]) =>
+      elementwiseCases(random, 1, alphas.map((alpha) => ({ kind, alpha })))
+    ),
+    ...UNARY_NAMES.filter((kind) => UNARY[kind].integer).map((kind) => ({
       name: `${kind} of integers`,
       inputs: [random.indices([7, 0, -3])],
       attributes: { kind },
@@ -64,21 +72,21 @@ export const unary: OpRecord = defineOp({
       attributes: { kind },
     })),
     { name: "not", inputs: [random.truths([5, 7])], attributes: { kind: "not" } },
-    ...UNARY_NAMES.filter((kind) => unaryKinds[kind].float).flatMap((kind) =>
+    ...UNARY_NAMES.filter((kind) => UNARY[kind].float).flatMap((kind) =>
       [3, 33].map((width) => ({
         name: `${kind} of ${width}`,
-        inputs: [inside(random, width, unaryKinds[kind].domain ?? [-3, 3])],
+        inputs: [inside(random, width, UNARY[kind].domain ?? [-3, 3])],
         attributes: { kind, alpha: 0.75, beta: 0.25 },
       }))
     ),
   ],
 });
 
-function functionOf(kind: UnaryKind, dtype: DataType): unknown {
-  if (isWide(dtype)) return kind.bigint;
-  if (isInteger(dtype)) return kind.integer;
-  if (dtype === "bool") return kind.bool;
-  return isFloat(dtype) ? kind.float : undefined;
+function formOf(rule: UnaryFunction, dtype: DataType): unknown {
+  if (isWide(dtype)) return rule.bigint;
+  if (isInteger(dtype)) return rule.integer;
+  if (dtype === "bool") return rule.bool;
+  return isFloat(dtype) ? rule.float : undefined;
 }
 
 function inside(

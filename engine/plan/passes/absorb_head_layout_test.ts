@@ -48,7 +48,7 @@ function build({ q, k, v, read }: Layout): Graph {
   if (read !== "planes") {
     builder.output("y", one("reshape", [one("transpose", [y], SWAP)], { shape: [2, S, 32] }));
   }
-  if (read !== "rows") builder.output("planes", one("scale", [y], { factor: 2 }));
+  if (read !== "rows") builder.output("planes", one("unary", [y], { kind: "scale", alpha: 2 }));
   return builder.build();
 }
 

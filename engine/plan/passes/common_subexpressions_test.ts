@@ -13,13 +13,24 @@ const CONTEXT: PassContext = {
 Deno.test("nodes alike become one, and what differs in an attribute alone stays apart", () => {
   const builder = createGraphBuilder("alike", getOp);
   const x = builder.input("x", [4], "f32");
-  const scaled = (name: string, factor: number) => builder.op("scale", [x], { factor }, name)[0]!;
+  const scaled = (name: string, factor: number) =>
+    builder.op("unary", [x], { kind: "scale", alpha: factor }, name)[0]!;
   const sum = (name: string, a: number, b: number) =>
-    builder.op("add", [scaled(`${name}.a`, a), scaled(`${name}.b`, b)], {}, name)[0]!;
-  builder.output("y", builder.op("mul", [sum("one", 2, 3), sum("other", 2, 3)], {}, "product")[0]!);
+    builder.op(
+      "binary",
+      [scaled(`${name}.a`, a), scaled(`${name}.b`, b)],
+      { kind: "add" },
+      name,
+    )[0]!;
+  builder.output(
+    "y",
+    builder.op("binary", [sum("one", 2, 3), sum("other", 2, 3)], { kind: "mul" }, "product")[0]!,
+  );
   const { nodes } = commonSubexpressions.run(builder.build(), CONTEXT);
   assertEquals(
-    nodes.map(({ name, op, attributes }) => [name, op, attributes.factor ?? ""]),
+    nodes.map((
+      { name, op, attributes },
+    ) => [name, attributes.kind, op === "unary" ? attributes.alpha : ""]),
     [["one.a", "scale", 2], ["one.b", "scale", 3], ["one", "add", ""], ["product", "mul", ""]],
   );
 });

@@ -14,7 +14,7 @@ import {
   isKnownFloat,
 } from "./computed_weights.ts";
 import { filtersOf } from "./conv_weights.ts";
-import { type MatchContext, sameShape, WHOLE } from "./match.ts";
+import { type MatchContext, nameOf, sameShape, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
 /** Folds what follows a convolution. */
@@ -30,7 +30,7 @@ function foldingPass(name: "fold_affine_after" | "fold_affine_before"): Pass {
   return definePass({
     name,
     reads: {
-      ...{ add: [], binary: ["kind"], mul: [], conv: WHOLE },
+      ...{ binary: ["kind"], conv: WHOLE },
       ...name === "fold_affine_after" && { conv_transpose: WHOLE },
     },
     run(context) {
@@ -124,8 +124,8 @@ function stepsBefore(conv: Node, { made, uses }: MatchContext): Folded | undefin
 }
 
 /** A node as a step on its input `x` [N, C, …]. */
-function stepOf({ op, inputs, outputs, attributes }: Node): Step & { x: Value } | undefined {
-  const kind = op === "binary" ? attributes.kind : op;
+function stepOf(node: Node): Step & { x: Value } | undefined {
+  const { inputs, outputs } = node, kind = nameOf(node);
   if (kind !== "mul" && kind !== "add" && kind !== "div") return undefined;
   const [a, b] = inputs as [Value, Value];
   for (const [x, value] of kind === "div" ? [[a, b]] as const : [[a, b], [b, a]] as const) {

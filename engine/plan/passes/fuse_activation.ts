@@ -3,9 +3,9 @@
 //   max(x, 0) → relu     min(max(x, 0), 6) → relu6     x · sigmoid(x) → silu
 //   x · min(max(x + 3, 0), 6) / 6 → hard_swish, the division before or after the product
 
-import { EPILOGUE_NAMES, type EpilogueName } from "../../ops/epilogues.ts";
+import { EPILOGUE_NAMES } from "../../../functions/unary.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { isNumber, type MatchContext, sameShape, WHOLE } from "./match.ts";
+import { isNumber, type MatchContext, nameOf, sameShape, WHOLE } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
 const CONVOLUTIONS: ReadonlySet<string> = new Set(["conv", "conv_transpose"]);
@@ -14,16 +14,13 @@ const CONVOLUTIONS: ReadonlySet<string> = new Set(["conv", "conv_transpose"]);
 export const fuseActivation: Pass = definePass({
   name: "fuse_activation",
   reads: {
-    activation: ["kind"],
-    add: [],
     binary: ["kind"],
     conv: WHOLE,
     conv_transpose: WHOLE,
-    mul: [],
     unary: ["kind"],
   },
   run(context, { hasKernel }) {
-    const found = new Map<Node, { readonly conv: Node; readonly activation: EpilogueName }>();
+    const found = new Map<Node, { readonly conv: Node; readonly activation: string }>();
     const follow = follower(context);
     for (const conv of context.nodes) {
       if (!CONVOLUTIONS.has(conv.op) || !hasKernel(conv.op)) continue;
@@ -46,7 +43,7 @@ export const fuseActivation: Pass = definePass({
 });
 
 interface Found {
-  readonly activation: EpilogueName;
+  readonly activation: string;
   /** The node whose result is the function's. */
   readonly last: Node;
 }
@@ -63,8 +60,7 @@ function follower({ uses, readers }: MatchContext): (x: Value) => Found | undefi
     const [first, ...others] = only(x, readers.get(x)?.length ?? 0);
     if (!first) return undefined;
     if (others.length === 0) {
-      const name = first.op === "activation" || first.op === "unary" ? first.attributes.kind : "";
-      const plain = EPILOGUE_NAMES.find((known) => known === name && known !== "none");
+      const plain = EPILOGUE_NAMES.find((known) => known === nameOf(first));
       if (plain) return { activation: plain, last: first };
       if (!isWith(first, "max", 0)) return undefined;
       const upper = next(first.outputs[0]!);
@@ -73,10 +69,10 @@ function follower({ uses, readers }: MatchContext): (x: Value) => Found | undefi
     }
     if (others.length !== 1) return undefined;
     for (const [inner, product] of [[first, others[0]!], [others[0]!, first]] as const) {
-      if (product.op !== "mul") continue;
+      if (nameOf(product) !== "mul") continue;
       const factor = product.inputs.find((value) => value !== x);
       if (!factor || factor === x) continue;
-      const silu = inner.outputs[0] === factor && inner.attributes.kind === "sigmoid";
+      const silu = inner.outputs[0] === factor && nameOf(inner) === "sigmoid";
       if (silu && only(factor, 1).length === 1) return { activation: "silu", last: product };
       const last = hardSwish(inner, product, factor, next);
       if (last) return { activation: "hard_swish", last };
@@ -105,16 +101,12 @@ function hardSwish(
 }
 
 /** Whether a node joins its input with this number: the second operand, or either of a sum or product. */
-function isWith(node: Node, kind: string, number: number): boolean {
-  const found = node.op === "binary" ? node.attributes.kind : node.op;
-  return found === kind && node.inputs.some((value) => isNumber(value, number));
+function isWith(node: Node, name: string, number: number): boolean {
+  return nameOf(node) === name && node.inputs.some((value) => isNumber(value, number));
 }
 
 function isSixth(node: Node): boolean {
-  const [, second] = node.inputs;
-  if (node.op === "binary" && node.attributes.kind === "div") {
-    return isNumber(second, 6);
-  }
-  return node.op === "mul" &&
-    node.inputs.some((value) => isNumber(value, Math.fround(1 / 6)));
+  return nameOf(node) === "div"
+    ? isNumber(node.inputs[1], 6)
+    : isWith(node, "mul", Math.fround(1 / 6));
 }

@@ -3,13 +3,13 @@
 
 import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { type MatchContext, soleMaker } from "./match.ts";
+import { type MatchContext, nameOf, soleMaker } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
 /** Moves sums with a vector into the product before them. */
 export const fuseBias: Pass = definePass({
   name: "fuse_bias",
-  reads: { matmul: [], add: [] },
+  reads: { matmul: [], binary: ["kind"] },
   suits: ({ hasKernel }) => hasKernel("matmul"),
   run(context) {
     const found = new Map<Node, { readonly product: Node; readonly bias: Value }>();
@@ -27,8 +27,9 @@ export const fuseBias: Pass = definePass({
   },
 });
 
-function match({ op, inputs: [a, b] }: Node, context: MatchContext) {
-  if (op !== "add") return undefined;
+function match(node: Node, context: MatchContext) {
+  if (nameOf(node) !== "add") return undefined;
+  const [a, b] = node.inputs;
   for (const [sums, bias] of [[a!, b!], [b!, a!]] as const) {
     const isKnown = bias.role === "weight" || bias.role === "constant";
     if (!isKnown || bias.shape.length !== 1 || sums.shape.length === 0) continue;

@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createGraphBuilder } from "../../graph/builder.ts";
 import { createCaseRandom } from "../../ops/case_random.ts";
 import { symbol } from "../../graph/dim/mod.ts";
-import { EPILOGUE_NAMES } from "../../ops/epilogues.ts";
+import { EPILOGUE_NAMES } from "../../../functions/unary.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 import { verify } from "../../graph/verify.ts";
@@ -81,38 +81,45 @@ async function run(graph: Graph): Promise<Float32Array> {
 }
 
 const hardSwish = ({ one, number, binary }: Writer, x: Value, divideFirst: boolean) => {
-  const raised = one("add", [number(3), x]);
+  const raised = one("binary", [number(3), x], { kind: "add" });
   const clipped = binary("min", binary("max", raised, number(0)), number(6));
-  if (divideFirst) return one("mul", [x, binary("div", clipped, number(6))]);
-  return binary("div", one("mul", [x, clipped]), number(6));
+  if (divideFirst) return one("binary", [x, binary("div", clipped, number(6))], { kind: "mul" });
+  return binary("div", one("binary", [x, clipped], { kind: "mul" }), number(6));
 };
 
 const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, ops: string]>> = {
   "factors and sums behind a convolution": [
     ({ conv, one, random, number, binary }, x) => {
-      const scaled = one("mul", [random([1, CHANNELS, 1, 1]), conv(x, 3)]);
-      return binary("div", one("add", [scaled, random([CHANNELS, 1, 1])]), number(3));
+      const scaled = one("binary", [random([1, CHANNELS, 1, 1]), conv(x, 3)], { kind: "mul" });
+      return binary(
+        "div",
+        one("binary", [scaled, random([CHANNELS, 1, 1])], { kind: "add" }),
+        number(3),
+      );
     },
     "conv none",
   ],
   "a factor behind a convolution in groups without bias": [
-    ({ conv, one, number }, x) => one("mul", [conv(x, 3, { groups: 4, bias: false }), number(2)]),
+    ({ conv, one, number }, x) =>
+      one("binary", [conv(x, 3, { groups: 4, bias: false }), number(2)], { kind: "mul" }),
     "conv none",
   ],
   "factors and sums before a single place": [
     ({ conv, one, random, number }, x) =>
       conv(
-        one("add", [
-          one("mul", [one("unary", [x], { kind: "abs" }), random([CHANNELS, 1, 1])]),
+        one("binary", [
+          one("binary", [one("unary", [x], { kind: "abs" }), random([CHANNELS, 1, 1])], {
+            kind: "mul",
+          }),
           number(2),
-        ]),
+        ], { kind: "add" }),
         1,
       ),
     "unary, conv none",
   ],
   "a sum before a padded window stays": [
-    ({ conv, one, number }, x) => conv(one("add", [x, number(1)]), 3),
-    "add, conv none",
+    ({ conv, one, number }, x) => conv(one("binary", [x, number(1)], { kind: "add" }), 3),
+    "binary, conv none",
   ],
   "a rectifier behind a convolution that rounds off its own results": [
     ({ one, random, binary, number }, x) => {
@@ -126,9 +133,9 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
     ({ one, random }, x) => {
       const filters = random([CHANNELS, CHANNELS, 1, 1]);
       const active = one("conv", [x, filters], { activation: "relu" });
-      return one("activation", [active], { kind: "sigmoid" });
+      return one("unary", [active], { kind: "sigmoid" });
     },
-    "conv relu, activation",
+    "conv relu, unary",
   ],
   "a rectifier by a maximum": [
     ({ conv, binary, number }, x) => binary("max", conv(x, 3), number(0)),
@@ -142,9 +149,17 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
   ],
   "a hard swish with learned scales, and the next point": [
     (w, x) => {
-      const scaled = w.one("add", [w.one("mul", [w.number(0.9), w.conv(x, 3)]), w.number(0.5)]);
+      const scaled = w.one("binary", [
+        w.one("binary", [w.number(0.9), w.conv(x, 3)], { kind: "mul" }),
+        w.number(0.5),
+      ], { kind: "add" });
       const active = hardSwish(w, scaled, false);
-      return w.conv(w.one("add", [w.one("mul", [active, w.number(0.4)]), w.number(-1)]), 1);
+      return w.conv(
+        w.one("binary", [w.one("binary", [active, w.number(0.4)], { kind: "mul" }), w.number(-1)], {
+          kind: "add",
+        }),
+        1,
+      );
     },
     "conv hard_swish, conv none",
   ],
@@ -155,34 +170,36 @@ const CASES: Readonly<Record<string, readonly [(w: Writer, x: Value) => Value, o
   "a product with its own sigmoid": [
     ({ conv, one }, x) => {
       const y = conv(x, 3);
-      return one("mul", [y, one("activation", [y], { kind: "sigmoid" })]);
+      return one("binary", [y, one("unary", [y], { kind: "sigmoid" })], { kind: "mul" });
     },
     "conv silu",
   ],
   "a result that something else reads keeps its function apart": [
     ({ conv, binary, number, one }, x) => {
       const y = conv(x, 3);
-      return one("add", [binary("max", y, number(0)), y]);
+      return one("binary", [binary("max", y, number(0)), y], { kind: "add" });
     },
-    "conv none, binary, add",
+    "conv none, binary, binary",
   ],
   "a sum, a norm and a rectifier behind a transposed convolution": [
     ({ transposed, one, random, binary, number }, x) => {
-      const sum = one("add", [transposed(x), random([1, CHANNELS, 1, 1])]);
+      const sum = one("binary", [transposed(x), random([1, CHANNELS, 1, 1])], { kind: "add" });
       const spread = binary("max", random([CHANNELS]), number(0.5));
       const norm = one("batch_norm", [
         sum,
         ...[random([CHANNELS]), random([CHANNELS]), random([CHANNELS])],
         spread,
       ], { epsilon: 1e-3 });
-      return one("activation", [norm], { kind: "relu" });
+      return one("unary", [norm], { kind: "relu" });
     },
-    "conv_transpose none, binary, batch_norm, activation",
+    "conv_transpose none, binary, batch_norm, unary",
   ],
   "a sum and a rectifier behind a transposed convolution in groups": [
     ({ transposed, one, random }, x) => {
-      const scaled = one("mul", [transposed(x, 2), random([1, CHANNELS, 1, 1])]);
-      return one("activation", [one("add", [scaled, random([1, CHANNELS, 1, 1])])], {
+      const scaled = one("binary", [transposed(x, 2), random([1, CHANNELS, 1, 1])], {
+        kind: "mul",
+      });
+      return one("unary", [one("binary", [scaled, random([1, CHANNELS, 1, 1])], { kind: "add" })], {
         kind: "relu",
       });
     },
@@ -216,9 +233,8 @@ for (const [name, [write, ops]] of Object.entries(CASES)) {
 
 Deno.test("a function that already is one node moves into the convolution", () => {
   for (const kind of EPILOGUE_NAMES) {
-    if (kind === "none" || kind === "relu6") continue;
-    const op = kind === "hard_swish" ? "unary" : "activation";
-    const fused = fuse(build(({ conv, one }, x) => one(op, [conv(x, 3)], { kind })));
+    if (kind === "none") continue;
+    const fused = fuse(build(({ conv, one }, x) => one("unary", [conv(x, 3)], { kind })));
     assertEquals(fused.nodes.map(({ attributes }) => attributes.activation), [kind]);
   }
 });

@@ -10,14 +10,7 @@ import { definePass, type Pass, type PassContext } from "./pass.ts";
 /** Joins functions of single elements. */
 export const fuseElementwise: Pass = definePass({
   name: "fuse_elementwise",
-  reads: {
-    activation: ["kind"],
-    add: [],
-    binary: ["kind"],
-    mul: [],
-    pow: [],
-    unary: ["kind", "alpha", "beta"],
-  },
+  reads: { binary: ["kind"], unary: ["kind", "alpha", "beta"] },
   suits: ({ hasKernel }) => hasKernel("elementwise"),
   run(context, { takes }) {
     const chains = chainsOf(context, takes);
@@ -46,22 +39,16 @@ interface Step {
 }
 
 /** The function that a node applies, if it is one of single float32 elements. */
-function stepOf({ op, inputs, outputs, attributes }: Node): Step | undefined {
+function stepOf({ inputs, outputs, attributes }: Node): Step | undefined {
   const values = inputs as readonly Value[];
-  if (outputs.length !== 1 || [...values, outputs[0]!].some((value) => value?.dtype !== "f32")) {
-    return undefined;
-  }
-  const { alpha = 1, beta = 0 } = attributes as { readonly alpha?: number; readonly beta?: number };
-  const kinds: Readonly<Record<string, string>> = {
-    activation: String(attributes.kind),
-    add: "add",
-    binary: String(attributes.kind),
-    mul: "mul",
-    pow: "pow",
-    unary: String(attributes.kind),
+  if ([...values, ...outputs].some((value) => value.dtype !== "f32")) return undefined;
+  const { kind, alpha = 1, beta = 0 } = attributes;
+  return {
+    kind: kind as string,
+    inputs: values,
+    alpha: alpha as number,
+    beta: beta as number,
   };
-  const kind = Object.hasOwn(kinds, op) ? kinds[op]! : "";
-  return kind ? { kind, inputs: values, alpha, beta } : undefined;
 }
 
 function chainsOf(

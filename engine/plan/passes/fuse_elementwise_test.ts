@@ -45,9 +45,9 @@ function geluOfCentred(): Graph {
     const centred = builder.op("binary", [x, mean], { kind: "sub" }, "centred")[0]!;
     const scaled = builder.op("binary", [centred, scalar(Math.SQRT2)], { kind: "div" }, "s")[0]!;
     const erf = builder.op("unary", [scaled], { kind: "erf" }, "erf")[0]!;
-    const shifted = builder.op("add", [erf, scalar(1)], {}, "shifted")[0]!;
-    const product = builder.op("mul", [centred, shifted], {}, "product")[0]!;
-    builder.output("y", builder.op("mul", [product, scalar(0.5)], {}, "half")[0]!);
+    const shifted = builder.op("binary", [erf, scalar(1)], { kind: "add" }, "shifted")[0]!;
+    const product = builder.op("binary", [centred, shifted], { kind: "mul" }, "product")[0]!;
+    builder.output("y", builder.op("binary", [product, scalar(0.5)], { kind: "mul" }, "half")[0]!);
   });
 }
 
@@ -65,18 +65,18 @@ Deno.test("a value that is an output, or read elsewhere, is not taken in", () =>
     builder.output("sum", builder.op("reduce", [power], { kind: "sum", axes: [1] }, "sum")[0]!);
     const root = builder.op("unary", [power], { kind: "sqrt" }, "root")[0]!;
     builder.output("root", root);
-    builder.output("twice", builder.op("add", [root, root], {}, "twice")[0]!);
+    builder.output("twice", builder.op("binary", [root, root], { kind: "add" }, "twice")[0]!);
   }));
-  assertEquals(opsOf(graph), ["unary", "reduce", "unary", "add"]);
+  assertEquals(opsOf(graph), ["unary", "reduce", "unary", "binary"]);
 });
 
 Deno.test("a smaller result that is repeated is not computed again for every repetition", () => {
   const graph = fused(build((builder, x) => {
     const mean = builder.op("reduce", [x], { kind: "mean", axes: [1] }, "mean")[0]!;
     const power = builder.op("unary", [mean], { kind: "exp" }, "power")[0]!;
-    builder.output("y", builder.op("mul", [x, power], {}, "y")[0]!);
+    builder.output("y", builder.op("binary", [x, power], { kind: "mul" }, "y")[0]!);
   }));
-  assertEquals(opsOf(graph), ["reduce", "unary", "mul"]);
+  assertEquals(opsOf(graph), ["reduce", "unary", "binary"]);
 });
 
 Deno.test("a chain gives the numbers of its nodes, on the reference and on WASM", async () => {

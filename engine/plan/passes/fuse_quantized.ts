@@ -2,6 +2,7 @@
 // the device has a kernel for that. A table: one row an op. What is left of the unfused op has no
 // reader any more and goes with dead_code.
 
+import { ACTIVATION_NAMES } from "../../../functions/unary.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { WHOLE } from "./match.ts";
@@ -13,8 +14,11 @@ type Form = Pick<NodeDraft, "op" | "attributes">;
 const FORMS: Readonly<Record<string, (node: Node) => Form | undefined>> = {
   rms_norm: inQ8, //   quantize(rms_norm(x, w)) → rms_norm(x, w) to q8
   glu: inQ8, //        quantize(glu(g, u))      → glu(g, u) to q8
-  // quantize(activation(x)) → quantize(x) after that function
-  activation: ({ attributes: { kind } }) => ({ op: "quantize", attributes: { activation: kind! } }),
+  // quantize(activation(x)) → quantize(x) after that function, of what gates take
+  unary: ({ attributes: { kind, alpha, beta } }) =>
+    ACTIVATION_NAMES.some((name) => name === kind) && alpha === 1 && beta === 0
+      ? { op: "quantize", attributes: { activation: kind! } }
+      : undefined,
   // The same for attention, where no group is of two heads.
   attention: ({ inputs: [, , values], attributes }) =>
     attributes.q_heads === 0 && (values!.shape[2] as number) % Q8_GROUP === 0

@@ -3,13 +3,13 @@
 //   add(r, matmul(x, W, b)) → matmul(x, W, b, r)
 
 import type { Node } from "../../graph/graph.ts";
-import { type MatchContext, sameShape } from "./match.ts";
+import { type MatchContext, nameOf, sameShape } from "./match.ts";
 import { definePass, draftOf, type NodeDraft, type Pass, type PassContext } from "./pass.ts";
 
 /** Moves sums into the products before them. */
 export const fuseResidual: Pass = definePass({
   name: "fuse_residual",
-  reads: { add: [], matmul: [] },
+  reads: { binary: ["kind"], matmul: [] },
   run(seen, { takes }) {
     const found = new Map(seen.nodes.flatMap((node) => {
       const sum = match(node, seen, takes);
@@ -25,11 +25,12 @@ export const fuseResidual: Pass = definePass({
 });
 
 function match(
-  { op, inputs: [a, b] }: Node,
+  node: Node,
   { made, readers, outputs }: MatchContext,
   takes: PassContext["takes"],
 ): NodeDraft | undefined {
-  if (op !== "add" || a === b) return undefined;
+  const [a, b] = node.inputs;
+  if (nameOf(node) !== "add" || a === b) return undefined;
   for (const [value, other] of [[b!, a!], [a!, b!]] as const) {
     const product = made.get(value);
     const alone = readers.get(value)!.length === 1 && !outputs.has(value);

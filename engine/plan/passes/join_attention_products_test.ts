@@ -65,7 +65,7 @@ function build(given: Projections): Graph {
   }) as [Value, Value, Value];
   const attributes = { q_heads: 4, kv_heads: kvHeads, scale: 0.25 };
   builder.output("y", one("attention", "attention", [q, k, v], attributes));
-  if (readTwice) builder.output("v", one("scaled", "scale", [v], { factor: 2 }));
+  if (readTwice) builder.output("v", one("scaled", "unary", [v], { kind: "scale", alpha: 2 }));
   return builder.build();
 }
 

@@ -68,15 +68,21 @@ function isSame(value: Attribute, other: Attribute | undefined): boolean {
   return value.length === other.length && value.every((item, i) => Object.is(item, other[i]));
 }
 
-/** The node that makes a value, if it is of that op. */
-export function makerOf(value: Value, op: string, { made }: MatchContext): Node | undefined {
+/** What passes call a node: the function of a `unary` or `binary` on float32, else its op. */
+export function nameOf({ op, attributes, inputs: [x] }: Node): string {
+  const isFunction = op === "unary" || op === "binary";
+  return isFunction && x!.dtype === "f32" ? attributes.kind as string : op;
+}
+
+/** The node that makes a value, if it goes by that name. */
+export function makerOf(value: Value, name: string, { made }: MatchContext): Node | undefined {
   const node = made.get(value);
-  return node?.op === op ? node : undefined;
+  return node && nameOf(node) === name ? node : undefined;
 }
 
 /** The same, if nothing else reads the value. */
-export function soleMaker(value: Value, op: string, context: MatchContext): Node | undefined {
-  return context.uses.get(value) === 1 ? makerOf(value, op, context) : undefined;
+export function soleMaker(value: Value, name: string, context: MatchContext): Node | undefined {
+  return context.uses.get(value) === 1 ? makerOf(value, name, context) : undefined;
 }
 
 /** The number that a float32 constant of one element holds. */

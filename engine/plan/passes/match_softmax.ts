@@ -16,9 +16,8 @@ function safeSoftmaxOf(value: Value, context: MatchContext): Node | undefined {
   const choice = soleMaker(value, "where", context);
   const [condition, zero, weights] = choice?.inputs ?? [];
   if (!condition || !weights || !isNumber(zero, 0)) return undefined;
-  const test = soleMaker(condition, "unary", context);
-  const isTest = test?.attributes.kind === "is_nan" && test.inputs[0] === weights;
-  return isTest && context.uses.get(weights) === 2
+  const test = soleMaker(condition, "is_nan", context);
+  return test?.inputs[0] === weights && context.uses.get(weights) === 2
     ? makerOf(weights, "softmax", context)
     : undefined;
 }

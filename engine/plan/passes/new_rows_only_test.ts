@@ -12,10 +12,10 @@ function growing(axis: number, order: "past first" | "past last" = "past first")
   const builder = createGraphBuilder("toy", getOp);
   const x = builder.input("x", axis === 1 ? [2, N, 4] : [N, 2, 4], "f32");
   const past = builder.input("past", axis === 1 ? [2, P, 4] : [P, 2, 4], "f32");
-  const [rows] = builder.op("scale", [x], { factor: 2 }, "rows");
+  const [rows] = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "rows");
   const parts = order === "past first" ? [past, rows!] : [rows!, past];
   const [all] = builder.op("concat", parts, { axis }, "all");
-  const [y] = builder.op("scale", [all!], { factor: 3 }, "y");
+  const [y] = builder.op("unary", [all!], { kind: "scale", alpha: 3 }, "y");
   builder.output("present", all!);
   builder.output("y", y!);
   return builder.build();
@@ -28,7 +28,7 @@ Deno.test("a result that is a past with rows behind it becomes the rows", () => 
     ["present", N],
     ["y", graph.nodes[1]!.outputs[0]!.shape[1]],
   ]);
-  assertEquals(graph.nodes.map(({ op }) => op), ["scale", "concat", "scale"]);
+  assertEquals(graph.nodes.map(({ op }) => op), ["unary", "concat", "unary"]);
 });
 
 Deno.test("a result of append_rows becomes its rows, heads in planes as the past has them", () => {
@@ -36,7 +36,10 @@ Deno.test("a result of append_rows becomes its rows, heads in planes as the past
     const builder = createGraphBuilder("toy", getOp);
     const past = builder.input("past", [2, 3, P, 4], "f32");
     const counts = builder.input("counts", [2], "i32");
-    const [rows] = builder.op("scale", [builder.input("x", shape, "f32")], { factor: 2 }, "rows");
+    const [rows] = builder.op("unary", [builder.input("x", shape, "f32")], {
+      kind: "scale",
+      alpha: 2,
+    }, "rows");
     const attributes = { heads: 3, capacity: P };
     const [all] = builder.op("append_rows", [rows!, past, counts], attributes, "all");
     builder.output("present", all!);

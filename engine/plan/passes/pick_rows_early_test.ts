@@ -40,9 +40,13 @@ function blockGraph(observed?: "sum" | "hidden"): Graph {
   const gain = builder.constant("gain", Float32Array.from({ length: WIDTH }, (_, i) => 1 + i / 64));
   const normed = one("rms_norm", [x, gain], "norm", { epsilon: 1e-5, base: 0 });
   const gate = one("matmul", [normed, matrix("gate")], "gate");
-  const up = one("mul", [one("matmul", [normed, matrix("up")], "up"), scales], "scaled");
+  const up = one("binary", [one("matmul", [normed, matrix("up")], "up"), scales], "scaled", {
+    kind: "mul",
+  });
   const hidden = one("glu", [gate, up], "hidden", { activation: "silu" });
-  const sum = one("add", [x, one("matmul", [hidden, matrix("down")], "down")], "sum");
+  const sum = one("binary", [x, one("matmul", [hidden, matrix("down")], "down")], "sum", {
+    kind: "add",
+  });
   builder.output("logits", one("select_rows", [sum, rows], "picked"));
   if (observed) builder.output(observed, observed === "sum" ? sum : hidden);
   return builder.build();

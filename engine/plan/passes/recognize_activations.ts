@@ -1,20 +1,19 @@
-// recognize_activations: functions that exporters write out of sums and products become one `activation`, which
+// recognize_activations: functions that exporters write out of sums and products become one `unary`, which
 // is one pass over memory, and which precision "fast" joins with the rounding behind it (spec TL-8):
 //   x · ½ · (1 + erf(x · √½))                                → gelu, factors in any order
 //   x · ½ · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))         → gelu_tanh
 //   x · sigmoid(x)                                           → silu
-// `unary` of one of these names becomes the same op. Constants may differ by what float32 leaves of them.
+// Constants may differ by what float32 leaves of them.
 
 import type { Node, Value } from "../../graph/graph.ts";
-import type { ActivationName } from "../../ops/activations.ts";
-import { makerOf, type MatchContext, sameShape, singleNumber } from "./match.ts";
+import type { UnaryName } from "../../../functions/unary.ts";
+import { makerOf, type MatchContext, nameOf, sameShape, singleNumber } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
 /** Makes one op of an activation that is written out. */
 export const recognizeActivations: Pass = definePass({
   name: "recognize_activations",
-  reads: { activation: ["kind"], add: [], binary: ["kind"], mul: [], pow: [], unary: ["kind"] },
-  suits: ({ hasKernel }) => hasKernel("activation"),
+  reads: { binary: ["kind"], unary: ["kind"] },
   run(context) {
     const found = new Map<Node, Found>();
     for (const node of context.nodes) {
@@ -24,19 +23,19 @@ export const recognizeActivations: Pass = definePass({
     if (found.size === 0) return undefined;
     return context.rewrite(({ node, op, moved, copy }) => {
       const match = found.get(node);
-      return match ? op("activation", [moved(match.x)], { kind: match.kind }, node.name) : copy();
+      return match ? op("unary", [moved(match.x)], { kind: match.kind }, node.name) : copy();
     });
   },
 });
 
 interface Found {
-  readonly kind: ActivationName;
+  readonly kind: UnaryName;
   readonly x: Value;
 }
 
 /** A table of forms: what is left of a product of x and this factor when numbers are taken off. */
 const FACTORS: readonly {
-  readonly kind: ActivationName;
+  readonly kind: UnaryName;
   /** The number in front. */
   readonly scale: number;
   matches(factor: Value, x: Value, context: MatchContext): boolean;
@@ -46,14 +45,8 @@ const FACTORS: readonly {
   { kind: "silu", scale: 1, matches: isSigmoid },
 ];
 
-const UNARY_KINDS: ReadonlySet<unknown> = new Set(["gelu", "gelu_tanh"]);
-
 function matchNode(node: Node, context: MatchContext): Found | undefined {
-  const { op, attributes, inputs } = node;
-  if (op === "unary" && UNARY_KINDS.has(attributes.kind)) {
-    return { kind: attributes.kind as ActivationName, x: inputs[0]! };
-  }
-  if (op !== "mul") return undefined;
+  if (nameOf(node) !== "mul") return undefined;
   const { factors: [a, b, ...more], scale } = factorsOf(node.outputs[0]!, context, true);
   if (!a || !b || more.length > 0) return undefined;
   for (const [x, factor] of [[a, b], [b, a]] as const) {
@@ -77,11 +70,11 @@ function factorsOf(
   const isInner = isRoot || context.uses.get(value) === 1;
   if (!node || !isInner) return { factors: [value], scale: 1 };
   const [a, b] = node.inputs;
-  if (node.op === "mul") {
+  if (nameOf(node) === "mul") {
     const left = factorsOf(a!, context), right = factorsOf(b!, context);
     return { factors: [...left.factors, ...right.factors], scale: left.scale * right.scale };
   }
-  const divisor = isKind(node, "div") ? singleNumber(b!) : undefined;
+  const divisor = nameOf(node) === "div" ? singleNumber(b!) : undefined;
   if (divisor === undefined) return { factors: [value], scale: 1 };
   const { factors, scale } = factorsOf(a!, context);
   return { factors, scale: scale / divisor };
@@ -132,18 +125,8 @@ function isSigmoid(factor: Value, x: Value, context: MatchContext): boolean {
 }
 
 /** What a function is applied to. */
-function unaryOf(
-  value: Value | undefined,
-  kind: string,
-  { made }: MatchContext,
-): Value | undefined {
-  const node = value && made.get(value);
-  const isFunction = node?.op === "unary" || node?.op === "activation";
-  return isFunction && node.attributes.kind === kind ? node.inputs[0] : undefined;
-}
-
-function isKind({ op, attributes }: Node, kind: string): boolean {
-  return op === "binary" && attributes.kind === kind;
+function unaryOf(value: Value | undefined, kind: string, context: MatchContext): Value | undefined {
+  return value && makerOf(value, kind, context)?.inputs[0];
 }
 
 function isNear(value: number | undefined, wanted: number): boolean {

@@ -12,6 +12,7 @@ import {
   isList,
   makerOf,
   type MatchContext,
+  nameOf,
   sameShape,
   singleNumber,
   soleMaker,
@@ -24,11 +25,9 @@ import type { Visit } from "./rewrite.ts";
 export const recognizeAttention: Pass = definePass({
   name: "recognize_attention",
   reads: {
-    add: [],
     binary: ["kind"],
     expand: ["shape"],
     matmul_nd: ["transpose_a", "transpose_b", "alpha"],
-    mul: [],
     reshape: ["shape"],
     softmax: ["axis"],
     transpose: ["perm"],
@@ -130,10 +129,10 @@ function unscaled(value: Value, { made, uses }: MatchContext): { value: Value; f
   }
 }
 
-function scalarFactor({ op, inputs: [a, b], attributes, outputs }: Node) {
-  const divides = op === "binary" && attributes.kind === "div";
-  if (op !== "mul" && !divides) return undefined;
-  const right = b && singleNumber(b), left = op === "mul" && a ? singleNumber(a) : undefined;
+function scalarFactor(node: Node) {
+  const { inputs: [a, b], outputs } = node, name = nameOf(node), divides = name === "div";
+  if (name !== "mul" && !divides) return undefined;
+  const right = b && singleNumber(b), left = name === "mul" && a ? singleNumber(a) : undefined;
   const [value, number] = right !== undefined ? [a!, right] : [b!, left];
   if (number === undefined || !sameShape(value, outputs[0]!)) return undefined;
   return { value, factor: divides ? 1 / number : number };

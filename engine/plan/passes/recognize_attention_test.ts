@@ -48,9 +48,9 @@ function build(write: (parts: Parts) => Value): Graph {
 const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: readonly string[] }>> = {
   "scales on q and k, k transposed from [B, T, H, D]": {
     write({ one, number, input }) {
-      const q = one("mul", [input("q", [1, 4, S, 8]), number(0.5)]);
+      const q = one("binary", [input("q", [1, 4, S, 8]), number(0.5)], { kind: "mul" });
       const k = one("transpose", [input("k", [1, T, 4, 8])], { perm: [0, 2, 3, 1] });
-      const scores = one("matmul_nd", [q, one("mul", [k, number(0.7)])]);
+      const scores = one("matmul_nd", [q, one("binary", [k, number(0.7)], { kind: "mul" })]);
       return one("matmul_nd", [one("softmax", [scores], { axis: 3 }), input("v", [1, 4, T, 6])]);
     },
     left: ["transpose", "attention"],
@@ -60,7 +60,7 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
       const k = one("transpose", [input("k", [1, 2, T, 8])], { perm: [0, 1, 3, 2] });
       const scores = one("matmul_nd", [input("q", [1, 2, S, 8]), k]);
       const divided = one("binary", [scores, number(2)], { kind: "div" });
-      const masked = one("add", [input("mask", [1, 1, S, T]), divided]);
+      const masked = one("binary", [input("mask", [1, 1, S, T]), divided], { kind: "add" });
       return one("matmul_nd", [one("softmax", [masked], { axis: -1 }), input("v", [1, 2, T, 8])]);
     },
     left: ["attention"],
@@ -69,11 +69,13 @@ const WRITTEN: Readonly<Record<string, { write(parts: Parts): Value; left: reado
     write({ one, number, input }) {
       const k = one("reshape", [input("k", [2, 3, T, 8])], { shape: [6, T, 8] });
       const turned = one("transpose", [k], { perm: [0, 2, 1] });
-      const keys = one("mul", [one("reshape", [turned], { shape: [2, 3, 8, T] }), number(0.6)]);
-      const masked = one("add", [
+      const keys = one("binary", [one("reshape", [turned], { shape: [2, 3, 8, T] }), number(0.6)], {
+        kind: "mul",
+      });
+      const masked = one("binary", [
         one("matmul_nd", [input("q", [2, 3, S, 8]), keys]),
         input("mask", [2, 1, S, T]),
-      ]);
+      ], { kind: "add" });
       const weights = one("softmax", [masked], { axis: -1 });
       const nothing = one("unary", [weights], { kind: "is_nan" });
       const safe = one("where", [nothing, number(0), weights]);

@@ -4,20 +4,13 @@
 
 import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { makerOf, type MatchContext, sameShape, singleNumber, soleMaker } from "./match.ts";
+import { makerOf, type MatchContext, nameOf, sameShape, singleNumber, soleMaker } from "./match.ts";
 import { definePass, type Pass } from "./pass.ts";
 
 /** Makes one op of a norm that is written out. */
 export const recognizeNorms: Pass = definePass({
   name: "recognize_norms",
-  reads: {
-    add: [],
-    binary: ["kind"],
-    mul: [],
-    pow: [],
-    reduce: ["kind", "axes", "keep"],
-    unary: ["kind"],
-  },
+  reads: { binary: ["kind"], reduce: ["kind", "axes", "keep"], unary: ["kind"] },
   suits: ({ hasKernel }) => hasKernel("layer_norm") && hasKernel("rms_norm"),
   run(context) {
     const found = new Map<Node, Norm>();
@@ -45,23 +38,25 @@ interface Norm {
 }
 
 /** norm · weight + bias. */
-function biased({ op, inputs: [a, b] }: Node, context: MatchContext): Norm | undefined {
-  if (op !== "add") return undefined;
+function biased(node: Node, context: MatchContext): Norm | undefined {
+  if (nameOf(node) !== "add") return undefined;
+  const [a, b] = node.inputs;
   for (const [scaled, bias] of [[a!, b!], [b!, a!]] as const) {
-    const node = isVector(bias, scaled) ? soleMaker(scaled, "mul", context) : undefined;
-    const norm = node && weighted(node, context);
+    const product = isVector(bias, scaled) ? soleMaker(scaled, "mul", context) : undefined;
+    const norm = product && weighted(product, context);
     if (norm?.op === "layer_norm") return { ...norm, bias };
   }
   return undefined;
 }
 
 /** norm · weight. */
-function weighted({ op, inputs: [a, b] }: Node, context: MatchContext): Norm | undefined {
-  if (op !== "mul") return undefined;
+function weighted(node: Node, context: MatchContext): Norm | undefined {
+  if (nameOf(node) !== "mul") return undefined;
+  const [a, b] = node.inputs;
   for (const [value, weight] of [[a!, b!], [b!, a!]] as const) {
     if (!isVector(weight, value) || context.uses.get(value) !== 1) continue;
-    const node = context.made.get(value);
-    const norm = node && plain(node, context);
+    const maker = context.made.get(value);
+    const norm = maker && plain(maker, context);
     if (norm) return { ...norm, weight };
   }
   return undefined;
@@ -82,8 +77,7 @@ function plain(node: Node, context: MatchContext): Norm | undefined {
   const { value, root } = parts;
   const epsilon = epsilonOf(root, value, context);
   if (epsilon === undefined) return undefined;
-  const centred = makerOf(value, "binary", context);
-  const x = centred?.attributes.kind === "sub" ? centred.inputs[0]! : undefined;
+  const centred = makerOf(value, "sub", context), x = centred?.inputs[0];
   if (x && sameShape(x, value) && isMeanOf(centred!.inputs[1]!, x, context)) {
     return { op: "layer_norm", x, epsilon };
   }
@@ -91,28 +85,25 @@ function plain(node: Node, context: MatchContext): Norm | undefined {
 }
 
 function quotient(
-  { op, inputs: [a, b], attributes }: Node,
+  node: Node,
   context: MatchContext,
 ): { readonly value: Value; readonly root: Value } | undefined {
-  if (op === "binary" && attributes.kind === "div") return { value: a!, root: b! };
-  if (op !== "mul") return undefined;
+  const [a, b] = node.inputs, name = nameOf(node);
+  if (name === "div") return { value: a!, root: b! };
+  if (name !== "mul") return undefined;
   for (const [value, factor] of [[a!, b!], [b!, a!]] as const) {
-    const inverse = context.made.get(factor);
-    const { op, attributes, inputs } = inverse ?? {};
-    if (op === "unary" && attributes!.kind === "reciprocal") return { value, root: inputs![0]! };
-    const isInverse = op === "binary" && attributes!.kind === "div" &&
-      singleNumber(inputs![0]!) === 1;
-    if (isInverse) return { value, root: inputs![1]! };
+    const inverse = makerOf(factor, "reciprocal", context);
+    if (inverse) return { value, root: inverse.inputs[0]! };
+    const [one, root] = makerOf(factor, "div", context)?.inputs ?? [];
+    if (one && singleNumber(one) === 1) return { value, root: root! };
   }
   return undefined;
 }
 
 /** ε, if a value is √(mean of the squares of `of` + ε). */
 function epsilonOf(root: Value, of: Value, context: MatchContext): number | undefined {
-  const node = makerOf(root, "unary", context);
-  const sum = node && ["sqrt", "root"].includes(node.attributes.kind as string)
-    ? makerOf(node.inputs[0]!, "add", context)
-    : undefined;
+  const node = makerOf(root, "sqrt", context) ?? makerOf(root, "root", context);
+  const sum = node && makerOf(node.inputs[0]!, "add", context);
   if (!sum) return undefined;
   for (const [mean, added] of [[0, 1], [1, 0]] as const) {
     const epsilon = singleNumber(sum.inputs[added]!);
@@ -122,10 +113,11 @@ function epsilonOf(root: Value, of: Value, context: MatchContext): number | unde
   return undefined;
 }
 
-function isSquareOf(value: Value, of: Value, { made }: MatchContext): boolean {
-  const node = made.get(value);
-  if (node?.op === "mul") return node.inputs[0] === of && node.inputs[1] === of;
-  return node?.op === "pow" && node.inputs[0] === of && singleNumber(node.inputs[1]!) === 2;
+function isSquareOf(value: Value, of: Value, context: MatchContext): boolean {
+  const [a, b] = makerOf(value, "mul", context)?.inputs ?? [];
+  if (a) return a === of && b === of;
+  const power = makerOf(value, "pow", context);
+  return power?.inputs[0] === of && singleNumber(power.inputs[1]!) === 2;
 }
 
 function isMeanOf(value: Value, of: Value, context: MatchContext): boolean {

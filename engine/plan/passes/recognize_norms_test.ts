@@ -30,7 +30,9 @@ function writer() {
     builder.constant(`v.${count++}`, createCaseRandom(seed).normal(WIDTH), [WIDTH]);
   const mean = (x: Value) => one("reduce", [x], { kind: "mean", axes: [-1], keep: true });
   const rootOf = (x: Value) =>
-    one("unary", [one("add", [mean(one("mul", [x, x])), number(1e-3)])], { kind: "sqrt" });
+    one("unary", [
+      one("binary", [mean(one("binary", [x, x], { kind: "mul" })), number(1e-3)], { kind: "add" }),
+    ], { kind: "sqrt" });
   const centre = (x: Value) => one("binary", [x, mean(x)], { kind: "sub" });
   return { builder, one, number, vector, mean, rootOf, centre };
 }
@@ -43,7 +45,9 @@ const WRITTEN: Readonly<
   "a layer norm with weight and bias": [({ one, vector, rootOf, centre }, x) => {
     const d = centre(x);
     const norm = one("binary", [d, rootOf(d)], { kind: "div" });
-    return one("add", [one("mul", [norm, vector(1)]), vector(2)]);
+    return one("binary", [one("binary", [norm, vector(1)], { kind: "mul" }), vector(2)], {
+      kind: "add",
+    });
   }, "layer_norm"],
   "a layer norm without weights": [({ one, rootOf, centre }, x) => {
     const d = centre(x);
@@ -51,10 +55,12 @@ const WRITTEN: Readonly<
   }, "layer_norm"],
   "an RMS norm by one divided by the root": [({ one, number, vector, rootOf }, x) => {
     const inverse = one("binary", [number(1), rootOf(x)], { kind: "div" });
-    return one("mul", [vector(3), one("mul", [x, inverse])]);
+    return one("binary", [vector(3), one("binary", [x, inverse], { kind: "mul" })], {
+      kind: "mul",
+    });
   }, "rms_norm"],
   "an RMS norm by a reciprocal": [({ one, rootOf }, x) => {
-    return one("mul", [one("unary", [rootOf(x)], { kind: "reciprocal" }), x]);
+    return one("binary", [one("unary", [rootOf(x)], { kind: "reciprocal" }), x], { kind: "mul" });
   }, "rms_norm"],
 };
 
@@ -94,21 +100,35 @@ Deno.test("what only looks like a norm stays", () => {
     ({ one, rootOf, centre }, x) => one("binary", [x, rootOf(centre(x))], { kind: "div" }),
     // A mean over another dim.
     ({ one, number }, x) => {
-      const mean = one("reduce", [one("mul", [x, x])], { kind: "mean", axes: [0], keep: true });
-      const root = one("unary", [one("add", [mean, number(1)])], { kind: "sqrt" });
+      const mean = one("reduce", [one("binary", [x, x], { kind: "mul" })], {
+        kind: "mean",
+        axes: [0],
+        keep: true,
+      });
+      const root = one("unary", [one("binary", [mean, number(1)], { kind: "add" })], {
+        kind: "sqrt",
+      });
       return one("binary", [x, root], { kind: "div" });
     },
     // Cubes in place of squares.
     ({ one, number }, x) => {
-      const cubes = one("pow", [x, number(3)]);
+      const cubes = one("binary", [x, number(3)], { kind: "pow" });
       const mean = one("reduce", [cubes], { kind: "mean", axes: [2], keep: true });
-      const root = one("unary", [one("add", [mean, number(1)])], { kind: "sqrt" });
+      const root = one("unary", [one("binary", [mean, number(1)], { kind: "add" })], {
+        kind: "sqrt",
+      });
       return one("binary", [x, root], { kind: "div" });
     },
     // A sum in place of a mean.
     ({ one, number }, x) => {
-      const sum = one("reduce", [one("mul", [x, x])], { kind: "sum", axes: [2], keep: true });
-      const root = one("unary", [one("add", [sum, number(1)])], { kind: "sqrt" });
+      const sum = one("reduce", [one("binary", [x, x], { kind: "mul" })], {
+        kind: "sum",
+        axes: [2],
+        keep: true,
+      });
+      const root = one("unary", [one("binary", [sum, number(1)], { kind: "add" })], {
+        kind: "sqrt",
+      });
       return one("binary", [x, root], { kind: "div" });
     },
   ];

@@ -35,7 +35,7 @@ function graphOf(format: string): Graph {
   const [a] = builder.op("matmul", [x, w], {}, "first");
   const [b] = builder.op(
     "matmul",
-    [builder.op("scale", [x], { factor: 3 }, "scaled")[0], w],
+    [builder.op("unary", [x], { kind: "scale", alpha: 3 }, "scaled")[0], w],
     {},
     "second",
   );

@@ -13,10 +13,10 @@ function graphOf({ isRead = false, isLast = true } = {}) {
   const source = memorySource("weights", new Uint8Array(96));
   const tensor = { name: "w", shape: [6, 4], format: "F32", source, offset: 0, byteLength: 96 };
   const x = builder.input("x", [1, N, 4], "f32");
-  const [hidden] = builder.op("scale", [x], { factor: 2 }, "hidden");
+  const [hidden] = builder.op("unary", [x], { kind: "scale", alpha: 2 }, "hidden");
   const [product] = builder.op("matmul", [hidden!, builder.weight("w", tensor)], {}, "product");
   if (isRead || !isLast) {
-    const [y] = builder.op("scale", [product!], { factor: 3 }, "y");
+    const [y] = builder.op("unary", [product!], { kind: "scale", alpha: 3 }, "y");
     builder.output(isLast ? "y" : "logits", y!);
   }
   if (isLast) builder.output("logits", product!);
@@ -29,7 +29,7 @@ Deno.test("a product at the end is computed for the wanted rows", () => {
     "rows",
     "i32",
   ]]);
-  assertEquals(graph.nodes.map(({ op }) => op), ["scale", "gather", "matmul"]);
+  assertEquals(graph.nodes.map(({ op }) => op), ["unary", "gather", "matmul"]);
   assertEquals(graph.outputs[0]!.shape, [1, L, 6]);
 });
 
@@ -43,7 +43,10 @@ Deno.test("a product that reads its rows as columns is left alone", () => {
     const builder = createGraphBuilder("toy", getOp);
     const source = memorySource("weights", new Uint8Array(96));
     const tensor = { name: "w", shape: [4, 6], format: "F32", source, offset: 0, byteLength: 96 };
-    const [x] = builder.op("scale", [builder.input("x", [1, 4, 4], "f32")], { factor: 2 }, "x");
+    const [x] = builder.op("unary", [builder.input("x", [1, 4, 4], "f32")], {
+      kind: "scale",
+      alpha: 2,
+    }, "x");
     const inputs = [x, builder.weight("w", tensor)];
     builder.output("logits", builder.op("matmul_nd", inputs, { transpose_a }, "product")[0]!);
     assertEquals(wantedRowsOnly(builder.build(), WANTED) === undefined, transpose_a);

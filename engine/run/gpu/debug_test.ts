@@ -24,8 +24,8 @@ async function open(graph: Graph, debug: boolean, limits = {}): Promise<Prepared
 function squares(): Graph {
   const builder = createGraphBuilder("squares", getOp);
   const x = builder.input("x", [1, 4], "f32");
-  const square = builder.op("mul", [x, x], {}, "blocks.3.square")[0]!;
-  builder.output("y", builder.op("add", [square, x], {}, "late")[0]!);
+  const square = builder.op("binary", [x, x], { kind: "mul" }, "blocks.3.square")[0]!;
+  builder.output("y", builder.op("binary", [square, x], { kind: "add" }, "late")[0]!);
   return builder.build();
 }
 

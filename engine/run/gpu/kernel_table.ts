@@ -7,13 +7,7 @@ import { gpuAttentionKernels } from "./lower/attention.ts";
 import { gpuCastKernels } from "./lower/cast.ts";
 import { gpuDequantizeKernels, gpuQuantizeLinearKernels } from "./lower/codes.ts";
 import { virtualConvKernel } from "./lower/conv_virtual.ts";
-import {
-  gpuActivationKernels,
-  gpuBinaryKernels,
-  gpuGluKernels,
-  gpuScaleKernels,
-  gpuSoftcapKernels,
-} from "./lower/elementwise.ts";
+import { gpuBinaryKernels, gpuGluKernels, gpuUnaryKernels } from "./lower/elementwise.ts";
 import {
   gpuArgReduceKernels,
   gpuGatherElementsKernels,
@@ -47,14 +41,7 @@ import {
   gpuWeightedSumKernels,
 } from "./lower/rows.ts";
 import { gpuSparseAddKernels } from "./lower/sparse.ts";
-import {
-  gpuBatchNormKernels,
-  gpuBinaryAnyKernels,
-  gpuMoveKernel,
-  gpuPowKernels,
-  gpuUnaryKernels,
-  gpuWhereKernels,
-} from "./lower/strided.ts";
+import { gpuBatchNormKernels, gpuMoveKernel, gpuWhereKernels } from "./lower/strided.ts";
 import type { GpuKernel } from "./kernel.ts";
 
 /** What every adapter can do: a kernel that asks for more has one beside it that does not. */
@@ -70,12 +57,10 @@ export const LEAST_GPU: { readonly capabilities: Capabilities } = {
 
 /** Kernels by op, best first. */
 export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
-  activation: gpuActivationKernels,
-  add: gpuBinaryKernels("add"),
   arg_reduce: gpuArgReduceKernels,
   attention: gpuAttentionKernels,
   batch_norm: gpuBatchNormKernels,
-  binary: gpuBinaryAnyKernels,
+  binary: gpuBinaryKernels,
   bit_cast: [gpuMoveKernel("gpu_bit_cast")],
   cast: gpuCastKernels,
   concat: [gpuMoveKernel("gpu_concat_move")],
@@ -94,12 +79,10 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   matmul: [...gpuMatmulKernels, ...gpuFusedMatmulKernels],
   matmul_nd: gpuMatmulNdKernels,
   max_pool: gpuMaxPoolKernels,
-  mul: gpuBinaryKernels("mul"),
   nll_loss: gpuNllLossKernels,
   one_hot: gpuOneHotKernels,
   pad: [gpuMoveKernel("gpu_pad_move")],
   pool: gpuPoolKernels,
-  pow: gpuPowKernels,
   quantize: gpuQuantizeKernels,
   quantize_linear: gpuQuantizeLinearKernels,
   reduce: gpuReduceKernels,
@@ -108,10 +91,8 @@ export const GPU_KERNELS: Readonly<Record<string, readonly GpuKernel[]>> = {
   rope: gpuRopeKernels,
   rope_table: gpuRopeTableKernels,
   route: gpuRouteKernels,
-  scale: gpuScaleKernels,
   select_rows: gpuSelectRowsKernels,
   slice: [gpuMoveKernel("gpu_slice_move")],
-  softcap: gpuSoftcapKernels,
   softmax: gpuSoftmaxKernels,
   sparse_add: gpuSparseAddKernels,
   tile: [gpuMoveKernel("gpu_tile_move")],

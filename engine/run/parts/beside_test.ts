@@ -19,19 +19,19 @@ function mixedGraph(): Graph {
   const builder = createGraphBuilder("mixed", getOp);
   const n = symbol("N", { min: 1, max: 4 });
   const x = builder.input("x", [n, 3, 3], "f32");
-  const early = builder.op("add", [x, x], {}, "early")[0]!;
+  const early = builder.op("binary", [x, x], { kind: "add" }, "early")[0]!;
   const wide = builder.op("cast", [early], { to: "f64" }, "wide")[0]!;
   const det = builder.op("det", [wide], {}, "det")[0]!;
   const narrow = builder.op("cast", [det], { to: "f32" }, "narrow")[0]!;
   const view = builder.op("reshape", [narrow], { shape: [n, 1, 1] }, "view")[0]!;
-  builder.output("y", builder.op("mul", [early, view], {}, "late")[0]!);
+  builder.output("y", builder.op("binary", [early, view], { kind: "mul" }, "late")[0]!);
   builder.output("det", narrow);
   return builder.build();
 }
 
 Deno.test("a graph is cut into as few parts as its order allows, and views stay with their data", () => {
   const graph = mixedGraph();
-  const partition = partitionBeside(graph, ({ op }) => op === "add" || op === "mul");
+  const partition = partitionBeside(graph, ({ op }) => op === "binary");
   const parts = partsOf(graph, { places: ["host", "device"], partition });
   assertEquals(parts.map(({ place, nodes }) => [place, nodes.map(({ name }) => name)]), [
     ["device", ["early"]],
@@ -46,7 +46,8 @@ Deno.test("indices that the host alone reads are made there, but not from what t
   const truth = builder.input("truth", [2], "bool");
   const sum = (a: Value, b: Value, name: string) =>
     builder.op("binary", [a, b], { kind: "add" }, name)[0]!;
-  const made = sum(ids, ids, "made"), early = builder.op("add", [x, x], {}, "early")[0]!;
+  const made = sum(ids, ids, "made"),
+    early = builder.op("binary", [x, x], { kind: "add" }, "early")[0]!;
   const equal = builder.op("binary", [truth, truth], { kind: "xor" }, "equal")[0]!;
   const counted = builder.op("cast", [equal], { to: "i64" }, "counted")[0]!;
   for (const [name, index] of [["first", made], ["second", sum(counted, ids, "mixed")]] as const) {

@@ -113,7 +113,7 @@ Deno.test("a key beyond float16 is an error that names the remedy, and the devic
   const positions = builder.input("positions", [M], "i32");
   const slots = builder.input("slots", [M], "i32");
   builder.op("kv_append", [cache, x, positions, slots], {}, "append");
-  builder.output("y", builder.op("scale", [x], { factor: 1 }, "y")[0]!);
+  builder.output("y", builder.op("unary", [x], { kind: "scale", alpha: 1 }, "y")[0]!);
   const made = plan(builder.build(), { limits: { M: 4 } });
   const executable = await createWasmBackend({ threads: 1 }).prepare(made, { slots: 1 });
   executable.openSlot();
@@ -181,12 +181,12 @@ Deno.test("progress grows to the total, and loading can be aborted", async () =>
 
 Deno.test("kernels can be forced and excluded", async () => {
   const sums = [0, 1].flatMap((layer) => [`layers.${layer}.add1`, `layers.${layer}.add2`]);
-  const forceKernels = Object.fromEntries(sums.map((name) => [name, "add_strided_f32"]));
+  const forceKernels = Object.fromEntries(sums.map((name) => [name, "binary_f32"]));
   const executable = await toy({
     prepare: { forceKernels },
   });
-  assert(executable.kernels.includes("add_strided_f32"));
-  assert(!executable.kernels.includes("add_flat_f32"));
+  assert(executable.kernels.includes("binary_f32"));
+  assert(!executable.kernels.includes("binary_flat_f32"));
   executable.dispose();
   const error = await assertRejects(
     () => toy({ prepare: { excludeKernels: new Set(["attention", "span_attention"]) } }),
@@ -232,7 +232,10 @@ Deno.test("a tensor whose bytes do not fit its shape is refused", async () => {
     byteLength: 8,
   };
   const x = builder.input("x", [symbol("M", { max: 4 }), 2], "f32");
-  builder.output("y", builder.op("add", [x, builder.weight("w", tensor)], {}, "y")[0]!);
+  builder.output(
+    "y",
+    builder.op("binary", [x, builder.weight("w", tensor)], { kind: "add" }, "y")[0]!,
+  );
   const made = plan(builder.build(), { limits: { M: 4 } });
   await assertRejects(
     () => createWasmBackend({ threads: 1 }).prepare(made, { slots: 1 }),

@@ -2,13 +2,12 @@
 // run/kernel_choice.ts; an op without a line here runs by its reference.
 
 import { attentionKernel } from "./lower/attention.ts";
-import { binaryKernels } from "./lower/binary.ts";
 import { chainKernel } from "./lower/chain.ts";
 import { convKernel, depthwiseKernel, fewPlacesKernel } from "./lower/conv.ts";
 import { convIntegerKernel } from "./lower/conv_integer.ts";
 import { convPatchesKernel, convTransposeKernel } from "./lower/conv_transpose.ts";
 import { winogradKernel } from "./lower/conv_winograd.ts";
-import { chooseKernel, combineKernel, mapKernel, testKernels } from "./lower/elementwise.ts";
+import { chooseKernel, combineKernels, mapKernel } from "./lower/elementwise.ts";
 import {
   gatherElementsKernel,
   oneHotKernel,
@@ -37,15 +36,13 @@ import { spanAttentionKernel } from "./lower/span_attention.ts";
 import {
   accumulateKernel,
   codeKernels,
+  combineTypedKernels,
   convertKernel,
-  float64Kernel,
-  integersKernel,
   mapTypedKernels,
   numbersKernel,
   rangeKernel,
 } from "./lower/typed.ts";
 import type { WasmKernel } from "./kernel.ts";
-import { activationKernels } from "./kernels/activation.ts";
 import { gatherKernels } from "./kernels/gather.ts";
 import { gluKernels } from "./kernels/glu.ts";
 import { kvAppendKernels } from "./kernels/kv_append.ts";
@@ -62,21 +59,17 @@ import {
   sparseAddKernels,
   weightedSumKernels,
 } from "./kernels/rows.ts";
-import { scaleKernels } from "./kernels/scale.ts";
-import { softcapKernels } from "./kernels/softcap.ts";
 
 /** Of which forms of nodes passes are told: those that have a kernel with all instructions. */
 export const LEAST_WASM = { simd: "relaxed", threads: 1 } as const;
 
 /** Kernels by op, best first. */
 export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
-  activation: activationKernels,
-  add: binaryKernels("add"),
   append_rows: [appendRowsKernel],
   arg_reduce: [argReduceKernel],
   attention: [attentionKernel, spanAttentionKernel, scaledAttentionKernel],
   batch_norm: [batchNormKernel],
-  binary: [combineKernel("binary_f32"), integersKernel, float64Kernel],
+  binary: [...combineKernels, ...combineTypedKernels],
   bit_cast: [moveKernel("bit_cast_move")],
   cast: [convertKernel, ...codeKernels],
   concat: [moveKernel("concat_move")],
@@ -103,12 +96,10 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   matmul_integer: [matmulIntegerKernel],
   matmul_nd: [matmulNdKernel],
   max_pool: [maxPoolKernel],
-  mul: binaryKernels("mul"),
   nll_loss: [nllLossKernel],
   one_hot: [oneHotKernel],
   pad: [moveKernel("pad_move"), padKernel],
   pool: [averagePoolKernel],
-  pow: [combineKernel("pow_f32", "pow")],
   quantize: quantizeKernels,
   quantize_linear: [quantizeKernel],
   range: [rangeKernel],
@@ -120,19 +111,17 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   rope_table: ropeTableKernels,
   rotary: [rotaryKernel],
   route: routeKernels,
-  scale: scaleKernels,
   scatter_elements: [scatterElementsKernel],
   scatter_nd: [scatterNdKernel],
   select_rows: selectRowsKernels,
   slice: [moveKernel("slice_move")],
-  softcap: softcapKernels,
   softmax: softmaxKernels,
   sparse_add: sparseAddKernels,
   tile: [moveKernel("tile_move")],
   top_k: [topKKernel],
   transpose: [moveKernel("transpose_move")],
   trilu: [triluKernel],
-  unary: [mapKernel, ...testKernels, ...mapTypedKernels],
+  unary: [mapKernel, ...mapTypedKernels],
   weighted_sum: weightedSumKernels,
   where: [chooseKernel],
 };

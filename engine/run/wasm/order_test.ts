@@ -15,10 +15,10 @@ function residual() {
   const x = b.input("x", [M, WIDTH], "f32"), y = b.input("y", [M, WIDTH], "f32");
   const norm = (value: typeof x, name: string) =>
     b.op("rms_norm", [value], { epsilon: 1e-5 }, name)[0]!;
-  const sum = b.op("add", [norm(x, "post"), y], {}, "sum")[0]!;
+  const sum = b.op("binary", [norm(x, "post"), y], { kind: "add" }, "sum")[0]!;
   const next = norm(sum, "next");
   b.output("sum", sum);
-  b.output("out", b.op("add", [next, sum], {}, "out")[0]!);
+  b.output("out", b.op("binary", [next, sum], { kind: "add" }, "out")[0]!);
   return plan(b.build(), { limits: { M: MOST } });
 }
 

@@ -10,7 +10,7 @@ import { createSharedMachine } from "./shared_machine.ts";
 function sum(width: number): Graph {
   const builder = createGraphBuilder("sum", getOp);
   const x = builder.input("x", [width], "f32");
-  builder.output("y", builder.op("add", [x, x], {}, "add")[0]!);
+  builder.output("y", builder.op("binary", [x, x], { kind: "add" }, "add")[0]!);
   return builder.build();
 }
 

@@ -3,7 +3,8 @@
 // It divides as the definition does; a reciprocal would move codes that lie near a half.
 // The fused forms run the op before it into this thread's scratch memory and quantise from there.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { GELU, activationRun, geluRun, gluRun } from "../rows/elementwise";
+import { GELU, gluRun, mapRun } from "../generated/elementwise_runs";
+import { geluRun } from "../rows/elementwise";
 import { rmsNormRow } from "../rows/norm";
 import {
   ACTIVATION_Q8_COLUMNS, ACTIVATION_Q8_KIND, ACTIVATION_Q8_ROWS, ACTIVATION_Q8_ROW_BYTES, ACTIVATION_Q8_SCRATCH,
@@ -120,7 +121,7 @@ export function activation_q8(ip: usize): void {
     const row = <u32>c / parts, first = (<u32>c % parts) * RUN_COLUMNS, count = min(columns - first, RUN_COLUMNS);
     const from = x + 4 * (row * columns + first);
     if (kind == GELU) geluRun(from, scratch, count);
-    else activationRun(kind, from, scratch, count);
+    else mapRun(kind, from, scratch, count, f32x4.splat(1), f32x4.splat(0));
     quantizeRun(scratch, y + rowBytes * row, columns, first, count);
   }
 }

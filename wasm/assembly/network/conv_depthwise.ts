@@ -7,7 +7,7 @@
 // Measured and not kept: reading planes where they lie, with single places at borders. These were a tenth
 // of 40 × 40 planes, and 5 × 5 windows took nine times as long there.
 import { addressAt, chunksOf, i32At, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { activated } from "./epilogue";
+import { activated } from "../generated/elementwise_runs";
 import { packLine, zeroLine } from "./conv_lines";
 import { madd } from "../simd";
 import {

@@ -9,7 +9,7 @@
 // F(4 × 4) would save more products, and lose two digits.
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import { oneTiles } from "../generated/conv_tiles";
-import { activated } from "./epilogue";
+import { activated } from "../generated/elementwise_runs";
 import { packLine, zeroLine } from "./conv_lines";
 import {
   CONV_WINOGRAD_ACTIVATION, CONV_WINOGRAD_B, CONV_WINOGRAD_BATCH, CONV_WINOGRAD_BEGIN_H, CONV_WINOGRAD_BEGIN_W,

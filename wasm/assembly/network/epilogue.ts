@@ -1,18 +1,6 @@
 // Functions that products apply to a run of results before they leave the cache, by their numbers in
-// engine/ops/epilogues.ts.
-import { sigmoid4 } from "../exp";
-
-@inline function relu6(x: v128): v128 {
-  return f32x4.min(f32x4.max(x, f32x4.splat(0)), f32x4.splat(6));
-}
-
-/** One vector; `kind` is not 0. */
-@inline export function activated(kind: u32, x: v128): v128 {
-  if (kind == 1) return f32x4.max(x, f32x4.splat(0));
-  if (kind == 2) return relu6(x);
-  if (kind == 3) return f32x4.mul(x, f32x4.mul(relu6(f32x4.add(x, f32x4.splat(3))), f32x4.splat(1.0 / 6.0)));
-  return kind == 4 ? f32x4.mul(x, sigmoid4(x)) : sigmoid4(x);
-}
+// EPILOGUE_NAMES (functions/unary.ts).
+import { activated } from "../generated/elementwise_runs";
 
 /** Changes `count` floats in place; kind 0 leaves them. */
 export function activateRun(kind: u32, y: usize, count: u32): void {

@@ -29,6 +29,12 @@ import { madd } from "../simd";
   return v128.bitselect(x, signed, nothing);
 }
 
+/** Whether a number is -infinity, where alpha is not 0, or infinity, where beta is not. */
+@inline export function infinite4(x: v128, alpha: v128, beta: v128): v128 {
+  const zero = f32x4.splat(0), chosen = v128.bitselect(alpha, beta, f32x4.lt(x, zero));
+  return v128.and(f32x4.eq(f32x4.abs(x), f32x4.splat(Infinity)), f32x4.ne(chosen, zero));
+}
+
 /** C's pow(x, 0.5): of -infinity it is infinity, of -0 it is 0. */
 @inline export function root4(x: v128): v128 {
   const root = f32x4.add(f32x4.sqrt(x), f32x4.splat(0));
@@ -86,6 +92,14 @@ export function power4(x: v128, y: v128): v128 {
   v128.store32_lane(address, v, 0);
   if (count > 1) v128.store32_lane(address + 4, v, 1);
   if (count > 2) v128.store32_lane(address + 8, v, 2);
+}
+
+/** Stores the first 1 to 4 answers, all bits of a lane each, as bytes. */
+@inline export function storeAnswers(address: usize, v: v128, count: u32): void {
+  const bits = i32x4.bitmask(v);
+  const bytes = <u32>(bits & 1) | <u32>(bits & 2) << 7 | <u32>(bits & 4) << 14 | <u32>(bits & 8) << 21;
+  if (count >= 4) store<u32>(address, bytes);
+  else for (let k: u32 = 0; k < count; k++) store<u8>(address + k, <u8>(bytes >> (k << 3)));
 }
 
 /** Four values by their byte stride, the first `count` of them from memory. */

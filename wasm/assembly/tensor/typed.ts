@@ -7,17 +7,18 @@
 // 2. A float becomes a whole number by cutting; what does not fit is as `cast` of the engine defines it.
 import { addressAt, chunksOf, min as least, nextChunk, u32At } from "../machine/runtime";
 import { storeHalf4, toHalf4 } from "../half";
+import { FIRST_TEST } from "../generated/elementwise_runs";
+import { combineDoubles, combineIntegers, mapDouble, mapInteger, testDoubles } from "../generated/typed_functions";
+import { rowOffset, rowsOf } from "./elementwise";
 import {
   ACCUMULATE_EXCLUSIVE, ACCUMULATE_INNER, ACCUMULATE_LENGTH, ACCUMULATE_OUTER, ACCUMULATE_PRODUCTS, ACCUMULATE_REVERSE,
-  ACCUMULATE_TYPE, ACCUMULATE_X, ACCUMULATE_Y, COMBINE_INTEGERS_A, COMBINE_INTEGERS_A0, COMBINE_INTEGERS_A1,
-  COMBINE_INTEGERS_A2, COMBINE_INTEGERS_A3, COMBINE_INTEGERS_A4, COMBINE_INTEGERS_A5, COMBINE_INTEGERS_B,
-  COMBINE_INTEGERS_B0, COMBINE_INTEGERS_B1, COMBINE_INTEGERS_B2, COMBINE_INTEGERS_B3, COMBINE_INTEGERS_B4,
-  COMBINE_INTEGERS_B5, COMBINE_INTEGERS_KIND, COMBINE_INTEGERS_N0, COMBINE_INTEGERS_N1, COMBINE_INTEGERS_N2,
-  COMBINE_INTEGERS_N3, COMBINE_INTEGERS_N4, COMBINE_INTEGERS_N5, COMBINE_INTEGERS_TYPE, COMBINE_INTEGERS_Y,
-  CONTROL_STATUS, CONVERT_COUNT, CONVERT_FROM, CONVERT_TO, CONVERT_X, CONVERT_Y, COUNT_UP_COUNT, COUNT_UP_DELTA, COUNT_UP_START,
-  COUNT_UP_TYPE, COUNT_UP_Y, MAP_INTEGERS_COUNT, MAP_INTEGERS_KIND, MAP_INTEGERS_TYPE, MAP_INTEGERS_X, MAP_INTEGERS_Y,
-  REDUCE_INTEGERS_INNER, REDUCE_INTEGERS_KIND, REDUCE_INTEGERS_LENGTH, REDUCE_INTEGERS_OUTER, REDUCE_INTEGERS_TYPE,
-  REDUCE_INTEGERS_X, REDUCE_INTEGERS_Y, SET_NUMBER_HIGH, SET_NUMBER_LOW, SET_NUMBER_TYPE, SET_NUMBER_Y,
+  ACCUMULATE_TYPE, ACCUMULATE_X, ACCUMULATE_Y, COMBINE_INTEGERS_A, COMBINE_INTEGERS_A0, COMBINE_INTEGERS_A5,
+  COMBINE_INTEGERS_B, COMBINE_INTEGERS_B0, COMBINE_INTEGERS_B5, COMBINE_INTEGERS_KIND, COMBINE_INTEGERS_N0,
+  COMBINE_INTEGERS_N5, COMBINE_INTEGERS_TYPE, COMBINE_INTEGERS_Y, CONTROL_STATUS, CONVERT_COUNT, CONVERT_FROM, CONVERT_TO,
+  CONVERT_X, CONVERT_Y, COUNT_UP_COUNT, COUNT_UP_DELTA, COUNT_UP_START, COUNT_UP_TYPE, COUNT_UP_Y, MAP_INTEGERS_COUNT,
+  MAP_INTEGERS_KIND, MAP_INTEGERS_TYPE, MAP_INTEGERS_X, MAP_INTEGERS_Y, REDUCE_INTEGERS_INNER, REDUCE_INTEGERS_KIND,
+  REDUCE_INTEGERS_LENGTH, REDUCE_INTEGERS_OUTER, REDUCE_INTEGERS_TYPE, REDUCE_INTEGERS_X, REDUCE_INTEGERS_Y,
+  SET_NUMBER_HIGH, SET_NUMBER_LOW, SET_NUMBER_TYPE, SET_NUMBER_Y,
 } from "../generated/opcodes";
 
 const CHUNK: u32 = 4096;
@@ -156,111 +157,57 @@ export function convert(ip: usize): void {
   }
 }
 
-/** Quotients are cut towards 0, `mod` has the sign of the divisor and `fmod` that of the dividend. */
-function divide(kind: u32, type: u32, a: i64, b: i64): i64 {
-  if (b == 0) { atomic.or<u32>(CONTROL_STATUS, 8); return 0; }
-  if (type == U64) return kind == 4 ? <i64>(<u64>a / <u64>b) : <i64>(<u64>a % <u64>b);
+/** Whether a divisor is 0, which fails the step. */
+@inline function isZero(b: i64): bool {
+  if (b == 0) atomic.or<u32>(CONTROL_STATUS, 8);
+  return b == 0;
+}
+
+/** Cut towards 0. */
+export function quotient(type: u32, a: i64, b: i64): i64 {
+  if (isZero(b)) return 0;
+  if (type == U64) return <i64>(<u64>a / <u64>b);
   // The least number has no opposite; a division would trap.
-  if (kind == 4) return b == -1 ? -a : a / b;
-  const rest = a % b;
-  return kind == 7 && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  return b == -1 ? -a : a / b;
 }
 
-@inline function combineOne(kind: u32, type: u32, a: i64, b: i64): i64 {
-  const sign = signOf(type);
-  switch (kind) {
-    case 1: return a + b;
-    case 2: return a - b;
-    case 3: return a * b;
-    case 4: case 7: case 8: return divide(kind, type, a, b);
-    case 5: return (a ^ sign) < (b ^ sign) ? a : b;
-    case 6: return (a ^ sign) > (b ^ sign) ? a : b;
-    case 9: return a & b;
-    case 10: return a | b;
-    case 11: return a ^ b;
-    case 12: return <u64>b > 63 ? 0 : a << b;
-    case 13: return <u64>b > 63 ? 0 : <i64>(<u64>a >> <u64>b);
-    case 16: return a == b ? 1 : 0;
-    case 17: return (a ^ sign) > (b ^ sign) ? 1 : 0;
-    case 18: return (a ^ sign) >= (b ^ sign) ? 1 : 0;
-    case 19: return (a ^ sign) < (b ^ sign) ? 1 : 0;
-    default: return (a ^ sign) <= (b ^ sign) ? 1 : 0;
-  }
+/** With the sign of the dividend. */
+export function remainder(type: u32, a: i64, b: i64): i64 {
+  if (isZero(b)) return 0;
+  return type == U64 ? <i64>(<u64>a % <u64>b) : a % b;
 }
 
-@inline function combineFloats(kind: u32, a: f64, b: f64): f64 {
-  switch (kind) {
-    case 1: return a + b;
-    case 2: return a - b;
-    case 3: return a * b;
-    case 4: return a / b;
-    case 5: return min<f64>(a, b);
-    case 6: return max<f64>(a, b);
-    default: return NativeMath.mod(a, b);
-  }
-}
-
-@inline function testFloats(kind: u32, a: f64, b: f64): u8 {
-  switch (kind) {
-    case 16: return a == b;
-    case 17: return a > b;
-    case 18: return a >= b;
-    case 19: return a < b;
-    default: return a <= b;
-  }
+/** With the sign of the divisor. */
+export function floorMod(type: u32, a: i64, b: i64): i64 {
+  const rest = remainder(type, a, b);
+  return type != U64 && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 export function combine_integers(ip: usize): void {
-  const n1 = u32At(ip, COMBINE_INTEGERS_N1), n2 = u32At(ip, COMBINE_INTEGERS_N2), n3 = u32At(ip, COMBINE_INTEGERS_N3);
-  const n4 = u32At(ip, COMBINE_INTEGERS_N4), n5 = u32At(ip, COMBINE_INTEGERS_N5);
-  const rows = u32At(ip, COMBINE_INTEGERS_N0) * n1 * n2 * n3 * n4, type = u32At(ip, COMBINE_INTEGERS_TYPE);
+  const rows = rowsOf(ip, 5, COMBINE_INTEGERS_N0), n5 = u32At(ip, COMBINE_INTEGERS_N5);
+  const type = u32At(ip, COMBINE_INTEGERS_TYPE), sign = signOf(type);
   const group: u32 = n5 == 0 || n5 > CHUNK ? 1 : CHUNK / n5, total = chunksOf(rows, group);
-  const kind = u32At(ip, COMBINE_INTEGERS_KIND), result = kind >= 16 ? BOOL : type;
+  const kind = u32At(ip, COMBINE_INTEGERS_KIND), result = kind >= FIRST_TEST ? BOOL : type;
   const sa = addressAt(ip, COMBINE_INTEGERS_A5), sb = addressAt(ip, COMBINE_INTEGERS_B5), sy = bytesOf(result);
   for (let c = nextChunk(ip, total); c >= 0; c = nextChunk(ip, total)) {
     const last = least(rows, <u32>c * group + group);
     for (let row = <u32>c * group; row < last; row++) {
-      let rest = row;
-      const i4 = rest % n4; rest /= n4;
-      const i3 = rest % n3; rest /= n3;
-      const i2 = rest % n2; rest /= n2;
-      const i1 = rest % n1, i0 = rest / n1;
-      let a = addressAt(ip, COMBINE_INTEGERS_A) + i0 * u32At(ip, COMBINE_INTEGERS_A0) +
-        i1 * u32At(ip, COMBINE_INTEGERS_A1) + i2 * u32At(ip, COMBINE_INTEGERS_A2) +
-        i3 * u32At(ip, COMBINE_INTEGERS_A3) + i4 * u32At(ip, COMBINE_INTEGERS_A4);
-      let b = addressAt(ip, COMBINE_INTEGERS_B) + i0 * u32At(ip, COMBINE_INTEGERS_B0) +
-        i1 * u32At(ip, COMBINE_INTEGERS_B1) + i2 * u32At(ip, COMBINE_INTEGERS_B2) +
-        i3 * u32At(ip, COMBINE_INTEGERS_B3) + i4 * u32At(ip, COMBINE_INTEGERS_B4);
+      let a = addressAt(ip, COMBINE_INTEGERS_A) + rowOffset(ip, row, 5, COMBINE_INTEGERS_N0, COMBINE_INTEGERS_A0);
+      let b = addressAt(ip, COMBINE_INTEGERS_B) + rowOffset(ip, row, 5, COMBINE_INTEGERS_N0, COMBINE_INTEGERS_B0);
       let y = addressAt(ip, COMBINE_INTEGERS_Y) + <usize>row * n5 * sy;
       if (type >= F32) {
         for (let i: u32 = 0; i < n5; i++, a += sa, b += sb, y += sy) {
           const p = loadFloat(type, a), q = loadFloat(type, b);
-          if (kind >= 16) store<u8>(y, testFloats(kind, p, q));
-          else storeFloat(type, y, combineFloats(kind, p, q));
+          if (kind >= FIRST_TEST) store<u8>(y, testDoubles(kind, p, q));
+          else storeFloat(type, y, combineDoubles(kind, p, q));
         }
         continue;
       }
       for (let i: u32 = 0; i < n5; i++, a += sa, b += sb, y += sy) {
-        storeInteger(result, y, combineOne(kind, type, loadInteger(type, a), loadInteger(type, b)));
+        storeInteger(result, y, combineIntegers(kind, type, sign, loadInteger(type, a), loadInteger(type, b)));
       }
     }
   }
-}
-
-@inline function mapOne(kind: u32, x: i64): i64 {
-  if (kind == 1) return x == 0 ? 1 : 0;
-  if (kind == 2) return -x;
-  if (kind == 3) return x < 0 ? -x : x;
-  if (kind == 4) return ~x;
-  if (kind == 5) return x > 0 ? 1 : x < 0 ? -1 : 0;
-  return x > 0 ? x : 0;
-}
-
-@inline function mapFloat(kind: u32, x: f64): f64 {
-  if (kind == 2) return -x;
-  if (kind == 3) return abs<f64>(x);
-  if (kind == 7) return NativeMath.exp(x);
-  return kind == 8 ? NativeMath.log(x) : sqrt<f64>(x);
 }
 
 export function map_integers(ip: usize): void {
@@ -270,8 +217,8 @@ export function map_integers(ip: usize): void {
     const last = least(count, <u32>c * CHUNK + CHUNK);
     for (let i = <u32>c * CHUNK; i < last; i++) {
       const x = addressAt(ip, MAP_INTEGERS_X) + <usize>i * bytes, y = addressAt(ip, MAP_INTEGERS_Y) + <usize>i * bytes;
-      if (type >= F32) storeFloat(type, y, mapFloat(kind, loadFloat(type, x)));
-      else storeInteger(type, y, mapOne(kind, loadInteger(type, x)));
+      if (type >= F32) storeFloat(type, y, mapDouble(kind, loadFloat(type, x)));
+      else storeInteger(type, y, mapInteger(kind, loadInteger(type, x)));
     }
   }
 }

@@ -1,7 +1,7 @@
 // WebGPU kernels of `quantize_linear` and `dequantize_linear` between float32 and whole numbers of up to 32 bits: one
 // function of each element, its scale and its zero point, which are read with strides of their own.
 
-import { FLOAT_TESTS } from "../../../../gpu/kernels/unary_functions.ts";
+import { FLOAT_TESTS } from "../../../../gpu/kernels/element_functions.ts";
 import type { GpuKernel } from "../kernel.ts";
 import { type Dim, equal, product } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";

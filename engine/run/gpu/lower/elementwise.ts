@@ -1,23 +1,27 @@
-// WebGPU kernels of elementwise ops: functions of one or two tensors of one shape, and sums and products that
-// broadcast.
+// WebGPU kernels of functions of one and of two elements, and of gates.
 
+import type { BinaryName } from "../../../../functions/binary.ts";
+import type { UnaryName } from "../../../../functions/unary.ts";
+import { NAN_LANES, SIGMOID } from "../../../../gpu/kernels/activations.ts";
 import {
-  ACTIVATIONS,
-  NAN_LANES,
-  SIGMOID_FUNCTION,
-  TANH,
-} from "../../../../gpu/kernels/activations.ts";
-import { BROADCAST_BLOCK, broadcastShader } from "../../../../gpu/kernels/broadcast.ts";
+  activationFunction,
+  binaryFunction,
+  type Family,
+  lanes,
+  unaryFunction,
+} from "../../../../gpu/kernels/element_functions.ts";
 import {
   ELEMENTWISE_BLOCK,
   type ElementwiseRule,
   elementwiseShader,
 } from "../../../../gpu/kernels/elementwise.ts";
 import { gluHalvesShader, ROWS_BLOCK } from "../../../../gpu/kernels/rows.ts";
-import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
+import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv } from "../../../graph/dim/mod.ts";
-import type { Node } from "../../../graph/graph.ts";
-import { mergedDims, strides } from "../../wasm/lower/binary.ts";
+import type { DataType, Node } from "../../../graph/graph.ts";
+import { broadcastLoop, isFlat } from "../../wasm/lower/elementwise.ts";
+import { areFloat32 } from "../../wasm/lower/strided.ts";
+import { emitElements, fits } from "./strided.ts";
 import { groupsFor, inputSlice, outputSlice } from "./lower.ts";
 import { countOf, isStatic } from "../../wasm/lower/lower.ts";
 
@@ -42,24 +46,9 @@ function emitElementwise(
 }
 
 /** One memory cannot be bound twice where it may be written. */
-function isDistinct({ node: { inputs: [a, b] } }: GpuKernelContext): boolean {
+function isDistinct({ node: { inputs: [a, b] } }: { readonly node: Node }): boolean {
   return a !== b;
 }
-
-/** Kernels of `activation`. */
-export const gpuActivationKernels: readonly GpuKernel[] = [{
-  name: "gpu_activation_f32",
-  when: () => true,
-  lower(lowering) {
-    const functions = ACTIVATIONS[lowering.node.attributes.kind as string]!;
-    emitElementwise(lowering, {
-      name: "activation",
-      inputs: ["x"],
-      functions,
-      expression: "activation(x)",
-    });
-  },
-}];
 
 function gates({ attributes }: Node, kind: "plain" | "clamped"): boolean {
   return attributes.to === "f32" && (attributes.activation === "clamped") === (kind === "clamped");
@@ -72,7 +61,7 @@ export const gpuGluKernels: readonly GpuKernel[] = [
     when: (context) =>
       gates(context.node, "plain") && context.node.inputs[1] !== undefined && isDistinct(context),
     lower(lowering) {
-      const functions = ACTIVATIONS[lowering.node.attributes.activation as string]!;
+      const functions = activationFunction(lowering.node.attributes.activation as string);
       emitElementwise(lowering, {
         name: "glu",
         inputs: ["gate", "up"],
@@ -89,7 +78,7 @@ export const gpuGluKernels: readonly GpuKernel[] = [
       const { outputs: [y], attributes } = lowering.node;
       const count = countOf(y!);
       lowering.emit({
-        shader: gluHalvesShader(ACTIVATIONS[attributes.activation as string]!),
+        shader: gluHalvesShader(activationFunction(attributes.activation as string)),
         storage: { x: inputSlice(lowering, 0), y: outputSlice(lowering) },
         uniforms: { count, width: y!.shape.at(-1)! },
         workgroups: groupsFor(count, ROWS_BLOCK),
@@ -105,7 +94,7 @@ export const gpuGluKernels: readonly GpuKernel[] = [
       emitElementwise(lowering, {
         name: "clamped_glu",
         inputs: ["gate", "up"],
-        functions: [NAN_LANES, SIGMOID_FUNCTION, CLAMPED_GLU].join("\n"),
+        functions: [NAN_LANES, SIGMOID, CLAMPED_GLU].join("\n"),
         expression: "clamped_glu(gate, up)",
       }, { limit: limit!, alpha: alpha! });
     },
@@ -119,92 +108,78 @@ const CLAMPED_GLU = `fn clamped_glu(gate: vec4<f32>, up: vec4<f32>) -> vec4<f32>
   return g * sigmoid(params.alpha * g) * (u + 1.0);
 }`;
 
-/** Kernels of `scale`. */
-export const gpuScaleKernels: readonly GpuKernel[] = [{
-  name: "gpu_scale_f32",
-  when: () => true,
+/** Families of types that one expression serves; floats of 16 bits are widened by the graph. */
+const FAMILIES: Readonly<Partial<Record<DataType, Family>>> = {
+  ...{ f32: "float", bool: "bool", i8: "signed", i16: "signed", i32: "signed" },
+  ...{ u8: "unsigned", u16: "unsigned", u32: "unsigned", i64: "wide", u64: "wide" },
+};
+
+/** `unary` and what it calls; undefined where WGSL has none. */
+function unaryOf({ inputs: [x], attributes: { kind } }: Node): string | undefined {
+  const family = FAMILIES[x!.dtype];
+  return family && unaryFunction(kind as UnaryName, family);
+}
+
+/** Kernels of `unary`, best first. */
+export const gpuUnaryKernels: readonly GpuKernel[] = [{
+  name: "gpu_unary_f32",
+  when: ({ node }) => areFloat32([...node.inputs, ...node.outputs]) && unaryOf(node) !== undefined,
   lower(lowering) {
-    const factor = lowering.node.attributes.factor as number;
+    const { kind, alpha, beta } = lowering.node.attributes;
+    const expression = lanes("unary", ["x"], ", params.alpha, params.beta");
     emitElementwise(
       lowering,
-      { name: "scale", inputs: ["x"], expression: "x * params.factor" },
-      { factor },
+      { name: `unary_${kind}`, inputs: ["x"], functions: unaryOf(lowering.node)!, expression },
+      { alpha: alpha as number, beta: beta as number },
     );
   },
-}];
-
-/** Kernels of `softcap`. */
-export const gpuSoftcapKernels: readonly GpuKernel[] = [{
-  name: "gpu_softcap_f32",
-  when: () => true,
+}, {
+  name: "gpu_unary",
+  when: ({ node }) => fits(node) && unaryOf(node) !== undefined,
   lower(lowering) {
-    const cap = lowering.node.attributes.cap as number;
-    emitElementwise(lowering, {
-      name: "softcap",
-      inputs: ["x"],
-      functions: TANH,
-      expression: "params.cap * safe_tanh(x / params.cap)",
-    }, { cap });
+    const { kind, alpha, beta } = lowering.node.attributes;
+    emitElements(lowering, {
+      name: `unary_${kind}`,
+      expression: "unary(a, params.alpha, params.beta)",
+      functions: unaryOf(lowering.node)!,
+      constants: { alpha: alpha as number, beta: beta as number },
+    });
   },
 }];
 
-const OPERATORS = { add: "+", mul: "*" } as const;
-
-/** Kernels of `add` or `mul`, best first. */
-export function gpuBinaryKernels(op: keyof typeof OPERATORS): readonly GpuKernel[] {
-  const operator = OPERATORS[op];
-  return [
-    {
-      name: `gpu_${op}_same_f32`,
-      when: (context) => !isDistinct(context),
-      lower(lowering) {
-        emitElementwise(lowering, {
-          name: `${op}_same`,
-          inputs: ["x"],
-          expression: `x ${operator} x`,
-        });
-      },
-    },
-    {
-      name: `gpu_${op}_flat_f32`,
-      when: (context) => isDistinct(context) && isFlat(context.node),
-      lower(lowering) {
-        emitElementwise(lowering, {
-          name: op,
-          inputs: ["a", "b"],
-          expression: `a ${operator} b`,
-        });
-      },
-    },
-    {
-      name: `gpu_${op}_strided_f32`,
-      when: (context) => isDistinct(context) && mergedDims(context.node).length <= 4,
-      lower(lowering) {
-        const dims = mergedDims(lowering.node);
-        const front = Array<0>(4 - dims.length).fill(0);
-        const [, n1, n2, n3] = [...front.map(() => 1), ...dims.map(({ size }) => size)];
-        const [a0, a1, a2, a3] = [...front, ...strides(dims, "a")];
-        const [b0, b1, b2, b3] = [...front, ...strides(dims, "b")];
-        const count = countOf(lowering.node.outputs[0]!);
-        lowering.emit({
-          shader: broadcastShader(operator),
-          storage: {
-            a: inputSlice(lowering, 0),
-            b: inputSlice(lowering, 1),
-            y: outputSlice(lowering),
-          },
-          uniforms: {
-            ...{ n1: n1!, n2: n2!, n3: n3!, count },
-            ...{ a0: a0!, a1: a1!, a2: a2!, a3: a3! },
-            ...{ b0: b0!, b1: b1!, b2: b2!, b3: b3! },
-          },
-          workgroups: groupsFor(count, BROADCAST_BLOCK),
-        });
-      },
-    },
-  ];
+/** `binary` and what it calls; undefined where WGSL has none. */
+function binaryOf({ inputs: [a, b], attributes: { kind } }: Node): string | undefined {
+  const family = a!.dtype === b!.dtype ? FAMILIES[a!.dtype] : undefined;
+  return family && binaryFunction(kind as BinaryName, family, { signed: a!.dtype === "i64" });
 }
 
-function isFlat(node: Node): boolean {
-  return mergedDims(node).every(({ a, b }) => a && b);
+function lowerAny(lowering: GpuLowering): void {
+  emitElements(lowering, {
+    name: `binary_${lowering.node.attributes.kind}`,
+    expression: "binary(a, b)",
+    functions: binaryOf(lowering.node)!,
+  });
 }
+
+/** Kernels of `binary`, best first. */
+export const gpuBinaryKernels: readonly GpuKernel[] = [{
+  name: "gpu_binary_flat_f32",
+  when: ({ node }) =>
+    areFloat32([...node.inputs, ...node.outputs]) && isFlat(broadcastLoop(node)) &&
+    binaryOf(node) !== undefined,
+  lower(lowering) {
+    const [a, b] = [inputSlice(lowering, 0), inputSlice(lowering, 1)];
+    // One memory is bound once.
+    if (a.buffer === b.buffer && a.offset === b.offset) return lowerAny(lowering);
+    emitElementwise(lowering, {
+      name: `binary_${lowering.node.attributes.kind}`,
+      inputs: ["a", "b"],
+      functions: binaryOf(lowering.node)!,
+      expression: lanes("binary", ["a", "b"]),
+    });
+  },
+}, {
+  name: "gpu_binary",
+  when: ({ node }) => fits(node) && binaryOf(node) !== undefined,
+  lower: lowerAny,
+}];

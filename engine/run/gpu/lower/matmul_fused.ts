@@ -3,7 +3,7 @@
 // each by a dispatch of its own.
 
 import type { Capabilities } from "../../../../gpu/kernel.ts";
-import { ACTIVATIONS } from "../../../../gpu/kernels/activations.ts";
+import { activationFunction } from "../../../../gpu/kernels/element_functions.ts";
 import { gemvQ8Steps } from "../../../../gpu/kernels/matmul/gemv_q8.ts";
 import { gluWorkgroup, gluWorkgroups, matmulGluQ8 } from "../../../../gpu/kernels/matmul/glu_q8.ts";
 import type { NormOfX } from "../../../../gpu/kernels/matmul/norm_in_front.ts";
@@ -151,7 +151,7 @@ function lowerGluRow(lowering: GpuLowering, norm?: NormOfX): boolean {
       ...{ layout, columns, results, lanes, bias: bias !== undefined },
       unroll: MATMUL_TUNING.unroll,
       packedDot: capabilities.packedDot,
-      activation: ACTIVATIONS[attributes.gate as string]!,
+      activation: activationFunction(attributes.gate as string),
       ...norm && { norm },
     }),
     storage: {
@@ -183,7 +183,7 @@ function lowerGluRows(lowering: GpuLowering, { style, least }: SomeRows): void {
   emit({
     shader: gluHalvesQ8(
       { columns, subgroups: style === "subgroup" },
-      ACTIVATIONS[attributes.gate as string]!,
+      activationFunction(attributes.gate as string),
     ),
     storage: { x: floats, y: slice(y!) },
     uniforms: { quads },

@@ -2,7 +2,7 @@
 // subgroups are large enough for a group of 32 columns.
 
 import type { Capabilities, GpuSlice, Shader } from "../../../../gpu/kernel.ts";
-import { ACTIVATIONS } from "../../../../gpu/kernels/activations.ts";
+import { activationFunction } from "../../../../gpu/kernels/element_functions.ts";
 import {
   gluHalvesQ8,
   gluQ8,
@@ -58,7 +58,7 @@ function quadKernels({ name, when, shaderOf, storageOf }: QuadKernels): readonly
 }
 
 function activationOf({ attributes }: Node): string {
-  return ACTIVATIONS[attributes.activation as string]!;
+  return activationFunction(attributes.activation as string);
 }
 
 function inputX({ node: { inputs: [x] }, slice }: GpuLowering): Readonly<Record<string, GpuSlice>> {

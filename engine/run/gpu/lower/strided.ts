@@ -1,31 +1,12 @@
-// WebGPU kernels of elementwise ops with any broadcasting, and of the ops that put elements elsewhere: all are
+// What WebGPU kernels of elementwise ops with any broadcasting are made of, and kernels of the ops that put elements elsewhere: all are
 // one shader with other strides. Arithmetic is on float32 and whole numbers; elements of every type are moved.
 
-import {
-  BINARY_BOOL,
-  BINARY_FLOAT,
-  BINARY_FLOAT_TESTS,
-  BINARY_FUNCTIONS,
-  BINARY_INTEGER,
-  BINARY_TESTS,
-  BINARY_UNSIGNED,
-  BINARY_WIDE,
-  POWER_FUNCTION,
-  wideFunctions,
-} from "../../../../gpu/kernels/binary_functions.ts";
 import { ELEMENTS, type ElementType } from "../../../../gpu/kernels/element_types.ts";
 import {
   STRIDED_BLOCK,
   type StridedRule,
   stridedShader,
 } from "../../../../gpu/kernels/strided_map.ts";
-import {
-  UNARY_FLOAT,
-  UNARY_INTEGER,
-  UNARY_SIGNED,
-  UNARY_TESTS,
-  unaryFunctions,
-} from "../../../../gpu/kernels/unary_functions.ts";
 import type { GpuDispatch, GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, type Dim, equal, product } from "../../../graph/dim/mod.ts";
 import type { DataType, Node, Value } from "../../../graph/graph.ts";
@@ -36,7 +17,8 @@ import { areFloat32, movableBytes } from "../../wasm/lower/strided.ts";
 import type { Move, Moves } from "../../../ops/moves.ts";
 import { denseStrides, type Loop, mergedLoop } from "../../../ops/strided_loop.ts";
 
-const RANK = 6;
+/** Most dims, and those that are nearly always enough: each is a shader of its own. */
+const RANK = 6, USUAL_RANK = 4;
 const NAMES = ["a", "b", "c", "d", "e"] as const;
 
 /** What lies in memory; small floats are codes. */
@@ -107,7 +89,7 @@ export function emitElements(
   const { sizes, strides } = loop ?? broadcastLoop(lowering.node);
   const { outputs: [y] } = lowering.node;
   const inputs = lowering.node.inputs.filter((input) => input !== undefined);
-  const rank = sizes.length <= 1 ? 1 : RANK;
+  const rank = sizes.length <= 1 ? 1 : sizes.length <= USUAL_RANK ? USUAL_RANK : RANK;
   const slices = inputs.map(lowering.slice);
   // Views may lie in the same memory: it is bound once.
   const firstAt = slices.map(({ buffer, offset }) =>
@@ -143,87 +125,15 @@ export function stridedGroups(count: Dim, output: ElementType): GpuDispatch["wor
   return groupsFor(ceilDiv(count, ELEMENTS[output].perWord), STRIDED_BLOCK);
 }
 
-function hasTypes({ inputs, outputs }: Node): boolean {
-  return [...inputs, ...outputs].every((value) => value && TYPES[value.dtype] !== undefined);
-}
-
 function fitsRank(node: Node): boolean {
   return broadcastLoop(node).sizes.length <= RANK;
 }
 
-function fits(node: Node): boolean {
-  return hasTypes(node) && fitsRank(node);
+/** Whether elements of these types can be computed with, in so many dims. */
+export function fits(node: Node): boolean {
+  const values = [...node.inputs, ...node.outputs];
+  return values.every((value) => value && TYPES[value.dtype] !== undefined) && fitsRank(node);
 }
-
-/** Families of types that one table serves; floats of 16 bits are widened by the graph. */
-type Family = "float" | "bool" | "signed" | "unsigned" | "wide";
-
-const FAMILIES: Readonly<Partial<Record<DataType, Family>>> = {
-  ...{ f32: "float", bool: "bool", i8: "signed", i16: "signed", i32: "signed" },
-  ...{ u8: "unsigned", u16: "unsigned", u32: "unsigned", i64: "wide", u64: "wide" },
-};
-
-type Table = Readonly<Record<string, string>>;
-
-const UNARY: Readonly<Record<Family, Table>> = {
-  float: { ...UNARY_FLOAT, ...UNARY_TESTS },
-  bool: { not: "!x" },
-  signed: { ...UNARY_INTEGER, ...UNARY_SIGNED },
-  unsigned: UNARY_INTEGER,
-  wide: UNARY_INTEGER,
-};
-
-function unaryRule({ inputs: [x], attributes }: Node): Rule | undefined {
-  const family = FAMILIES[x!.dtype];
-  const expression = family && UNARY[family][attributes.kind as string];
-  if (expression === undefined) return undefined;
-  return { expression: expression.replace(/\bx\b/g, "a"), functions: unaryFunctions(expression) };
-}
-
-/** Kernels of `unary`. */
-export const gpuUnaryKernels: readonly GpuKernel[] = [{
-  name: "gpu_unary",
-  when: ({ node }) => hasTypes(node) && unaryRule(node) !== undefined,
-  lower(lowering) {
-    const { kind, alpha, beta } = lowering.node.attributes;
-    const constants = { alpha: alpha as number, beta: beta as number };
-    emitElements(lowering, { name: `unary_${kind}`, ...unaryRule(lowering.node)!, constants });
-  },
-}];
-
-const BINARY: Readonly<Record<Family, Table>> = {
-  float: { ...BINARY_FLOAT, ...BINARY_FLOAT_TESTS },
-  bool: BINARY_BOOL,
-  signed: { ...BINARY_INTEGER, ...BINARY_TESTS },
-  unsigned: { ...BINARY_INTEGER, ...BINARY_UNSIGNED, ...BINARY_TESTS },
-  wide: BINARY_WIDE,
-};
-
-function binaryRule({ inputs: [a] }: Node, kind: string): Rule | undefined {
-  const family = FAMILIES[a!.dtype];
-  const expression = family && BINARY[family][kind];
-  if (expression === undefined) return undefined;
-  if (family !== "wide") return { expression, functions: BINARY_FUNCTIONS };
-  return { expression, functions: wideFunctions({ signed: a!.dtype === "i64" }) };
-}
-
-/** Kernels of `binary`. */
-export const gpuBinaryAnyKernels: readonly GpuKernel[] = [{
-  name: "gpu_binary",
-  when: ({ node }) => fits(node) && binaryRule(node, node.attributes.kind as string) !== undefined,
-  lower(lowering) {
-    const kind = lowering.node.attributes.kind as string;
-    emitElements(lowering, { name: `binary_${kind}`, ...binaryRule(lowering.node, kind)! });
-  },
-}];
-
-/** Kernels of `pow`. */
-export const gpuPowKernels: readonly GpuKernel[] = [{
-  name: "gpu_pow_f32",
-  when: ({ node }) => areFloat32(node.inputs) && fits(node),
-  lower: (lowering) =>
-    emitElements(lowering, { name: "pow", expression: "power(a, b)", functions: POWER_FUNCTION }),
-}];
 
 /** Kernels of `where`. */
 export const gpuWhereKernels: readonly GpuKernel[] = [{

@@ -1,9 +1,8 @@
 // WASM kernels of `glu`, best first. What passes make for other devices, gates in one row with what they gate, has none.
 
+import { UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
 import { q8RowBytes } from "../../../../quant/q8_activation.ts";
-import { ACTIVATION_KINDS } from "../../../../wasm/opcodes_activation.ts";
 import type { Node } from "../../../graph/graph.ts";
-import type { ActivationName } from "../../../ops/activations.ts";
 import { countOf, emit, inputAddress, outputAddress, rowsOf } from "../lower/lower.ts";
 import { lastDim } from "../../../ops/shape_rules.ts";
 import type { WasmKernel, WasmLowering } from "../kernel.ts";
@@ -61,7 +60,7 @@ function isClamped({ attributes }: Node): boolean {
 }
 
 function kindOf({ attributes }: Node): number {
-  return ACTIVATION_KINDS[attributes.activation as ActivationName];
+  return UNARY_NUMBERS[attributes.activation as UnaryName];
 }
 
 function addresses(lowering: WasmLowering) {

@@ -1,8 +1,7 @@
 // WASM kernels of `quantize`, best first.
 
+import { UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
 import { q8RowBytes } from "../../../../quant/q8_activation.ts";
-import { ACTIVATION_KINDS } from "../../../../wasm/opcodes_activation.ts";
-import type { ActivationName } from "../../../ops/activations.ts";
 import { emit, inputAddress, outputAddress, rowsOf, rowsOfChunk } from "../lower/lower.ts";
 import { lastDim } from "../../../ops/shape_rules.ts";
 import type { WasmKernel, WasmLowering } from "../kernel.ts";
@@ -32,7 +31,7 @@ export const quantizeKernels: readonly WasmKernel[] = [
       emit(lowering, "activation_q8", {
         ...operands,
         row_bytes: q8RowBytes(operands.columns),
-        kind: ACTIVATION_KINDS[lowering.node.attributes.activation as ActivationName],
+        kind: UNARY_NUMBERS[lowering.node.attributes.activation as UnaryName],
         scratch: lowering.scratch(SCRATCH_BYTES),
         scratch_bytes: SCRATCH_BYTES,
       });

@@ -1,7 +1,8 @@
 // The WASM kernel of `elementwise`: its steps become code in memory, with blocks of intermediate results
 // that are used again as soon as nobody reads them.
 
-import { COMBINE_KINDS, MAP_KINDS } from "../../../../wasm/opcodes_onnx.ts";
+import { BINARY, BINARY_NUMBERS, type BinaryName } from "../../../../functions/binary.ts";
+import { UNARY, UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
 import type { WasmKernel } from "../kernel.ts";
 import type { Attributes, Node } from "../../../graph/graph.ts";
 import { broadcastLoop } from "./elementwise.ts";
@@ -19,11 +20,10 @@ const MOST_REGISTERS = 64;
 const TABLE_BYTES = 8 * MOST_REGISTERS;
 const BLOCK_BYTES = 4 * 512;
 
-/** True if WASM has a loop for the function. */
+/** True if WASM has a loop for the function; chains have no tests (ops/records/elementwise.ts). */
 function hasChainFunction(kind: string): boolean {
-  return Object.hasOwn(MAP_KINDS, kind) ||
-    (Object.hasOwn(COMBINE_KINDS, kind) &&
-      COMBINE_KINDS[kind as keyof typeof COMBINE_KINDS] < COMBINE_KINDS.equal);
+  const { wasm } = UNARY[kind as UnaryName] ?? BINARY[kind as BinaryName];
+  return wasm?.f32 !== undefined;
 }
 
 /** Kernel of `elementwise`. */
@@ -91,9 +91,7 @@ function chainCode(
     const at = 6 * step;
     const isMap = b < 0;
     code[at] = isMap ? 0 : 1;
-    code[at + 1] = isMap
-      ? MAP_KINDS[kind as keyof typeof MAP_KINDS]
-      : COMBINE_KINDS[kind as keyof typeof COMBINE_KINDS];
+    code[at + 1] = isMap ? UNARY_NUMBERS[kind as UnaryName] : BINARY_NUMBERS[kind as BinaryName];
     code[at + 3] = register(a);
     if (isMap) floats.set(parameters.slice(2 * step, 2 * step + 2), at + 4);
     else code[at + 4] = register(b);

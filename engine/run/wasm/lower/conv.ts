@@ -5,7 +5,7 @@
 import type { WasmKernel, WasmLowering } from "../kernel.ts";
 import { convSetup, depthwiseSetup, type LoweredWindow } from "./conv_setup.ts";
 import { type Dim, equal, product } from "../../../graph/dim/mod.ts";
-import { EPILOGUE_NAMES } from "../../../ops/epilogues.ts";
+import { EPILOGUE_NAMES } from "../../../../functions/unary.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
 import { completeWindow, three, type WindowAttributes, windowPads } from "../../../ops/windows.ts";

@@ -1,8 +1,11 @@
 // WASM kernels of elementwise ops on float32, with any broadcasting.
 
-import { COMBINE_KINDS, MAP_KINDS } from "../../../../wasm/opcodes_onnx.ts";
-import type { WasmKernel } from "../kernel.ts";
+import { BINARY, BINARY_NUMBERS, type BinaryName } from "../../../../functions/binary.ts";
+import { UNARY, UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
+import type { WasmKernel, WasmLowering } from "../kernel.ts";
 import type { Node } from "../../../graph/graph.ts";
+import { rowsPerChunk } from "../../../ops/row_cut.ts";
+import { rowwiseOf } from "../../../plan/chains.ts";
 import { areFloat32, inBytes, movableBytes, numbered } from "./strided.ts";
 import { countOf, emit, inputAddress, outputAddress } from "./lower.ts";
 import { type Loop, mergedLoop, repeatingStrides } from "../../../ops/strided_loop.ts";
@@ -17,18 +20,23 @@ export function broadcastLoop(
   });
 }
 
-/** Kernel of `unary`. */
+/** Whether a loop walks an output and its inputs element by element. */
+export function isFlat({ strides }: Loop): boolean {
+  return strides.every((steps) => steps.length === 0 || steps.length === 1 && steps[0] === 1);
+}
+
+/** Kernel of `unary` on float32. */
 export const mapKernel: WasmKernel = {
   name: "unary_f32",
-  when: ({ node }) =>
-    areFloat32(node.inputs) && Object.hasOwn(MAP_KINDS, node.attributes.kind as string),
+  when: ({ node: { inputs, attributes: { kind } } }) =>
+    areFloat32(inputs) && UNARY[kind as UnaryName].wasm?.f32 !== undefined,
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
     emit(lowering, "map", {
       x: lowering.address(x!),
       y: outputAddress(lowering),
       count: countOf(x!),
-      kind: MAP_KINDS[attributes.kind as keyof typeof MAP_KINDS],
+      kind: UNARY_NUMBERS[attributes.kind as UnaryName],
       alpha: attributes.alpha as number,
       beta: attributes.beta as number,
     });
@@ -37,66 +45,50 @@ export const mapKernel: WasmKernel = {
 
 const COMBINE_RANK = 6, CHOOSE_RANK = 5;
 
-/** A test of each element against itself or one number. */
-function testKernel(
-  kind: string,
-  test: (attributes: Node["attributes"]) => readonly [keyof typeof COMBINE_KINDS, number?],
-): WasmKernel {
-  return {
-    name: `${kind}_f32`,
-    when: ({ node }) => areFloat32(node.inputs) && node.attributes.kind === kind,
-    lower(lowering) {
-      const { inputs: [value], attributes } = lowering.node;
-      const [name, other] = test(attributes);
-      const x = inputAddress(lowering, 0), sizes = [countOf(value!)];
-      const steps = { rank: COMBINE_RANK, missing: 0 };
-      emit(lowering, "combine", {
-        a: x,
-        b: other === undefined ? x : lowering.words(bitsOf(other)),
-        y: outputAddress(lowering),
-        kind: COMBINE_KINDS[name],
-        ...numbered("n", sizes, { rank: COMBINE_RANK, missing: 1 }),
-        ...numbered("a", [4], steps),
-        ...numbered("b", [other === undefined ? 4 : 0], steps),
-      });
-    },
-  };
+/** Elements of a chunk where no chain says how many. */
+const FLAT_CHUNK = 4096;
+
+function canCombine({ inputs, attributes: { kind } }: Node): boolean {
+  return areFloat32(inputs) && BINARY[kind as BinaryName].wasm?.f32 !== undefined;
 }
 
-function bitsOf(value: number): Uint32Array {
-  return new Uint32Array(Float32Array.of(value).buffer);
-}
+/** Kernels of `binary` on float32, best first. */
+export const combineKernels: readonly WasmKernel[] = [{
+  name: "binary_flat_f32",
+  inRowChunks: true,
+  when: ({ node }) =>
+    canCombine(node) && !BINARY[node.attributes.kind as BinaryName].test &&
+    isFlat(broadcastLoop(node)),
+  lower(lowering) {
+    const { node } = lowering, { outputs: [y] } = node;
+    const cut = rowwiseOf(node);
+    emit(lowering, "combine_flat", {
+      a: inputAddress(lowering, 0),
+      b: inputAddress(lowering, 1),
+      y: outputAddress(lowering),
+      count: countOf(y!),
+      chunk: cut ? rowsPerChunk(cut) * cut.width : FLAT_CHUNK,
+      kind: BINARY_NUMBERS[node.attributes.kind as BinaryName],
+    });
+  },
+}, {
+  name: "binary_f32",
+  when: ({ node }) => canCombine(node) && broadcastLoop(node).sizes.length <= COMBINE_RANK,
+  lower: (lowering) => emit(lowering, "combine", combineOperands(lowering, 4)),
+}];
 
-/** Kernels of `unary` whose results are truth values: what differs from itself is no number. */
-export const testKernels: readonly WasmKernel[] = [
-  testKernel("is_nan", () => ["differs"]),
-  testKernel("is_infinite", ({ alpha: negative, beta: positive }) => {
-    if (negative && positive) return ["equals_size", Infinity];
-    return ["equal", positive ? Infinity : negative ? -Infinity : NaN];
-  }),
-];
-
-/** Kernel of `binary`, or of an op that is one of its functions. */
-export function combineKernel(name: string, fixed?: keyof typeof COMBINE_KINDS): WasmKernel {
-  const kindOf = ({ attributes }: Node) => fixed ?? attributes.kind as string;
+/** Operands of a function of two tensors whose elements have so many bytes. */
+export function combineOperands(lowering: WasmLowering, bytes: number) {
+  const { sizes, strides: [a, b] } = broadcastLoop(lowering.node);
+  const steps = { rank: COMBINE_RANK, missing: 0 };
   return {
-    name,
-    when: ({ node }) =>
-      areFloat32(node.inputs) && Object.hasOwn(COMBINE_KINDS, kindOf(node)) &&
-      broadcastLoop(node).sizes.length <= COMBINE_RANK,
-    lower(lowering) {
-      const { inputs: [a, b] } = lowering.node;
-      const { sizes, strides } = broadcastLoop(lowering.node);
-      emit(lowering, "combine", {
-        a: lowering.address(a!),
-        b: lowering.address(b!),
-        y: outputAddress(lowering),
-        kind: COMBINE_KINDS[kindOf(lowering.node) as keyof typeof COMBINE_KINDS],
-        ...numbered("n", sizes, { rank: COMBINE_RANK, missing: 1 }),
-        ...numbered("a", inBytes(strides[0]!, 4), { rank: COMBINE_RANK, missing: 0 }),
-        ...numbered("b", inBytes(strides[1]!, 4), { rank: COMBINE_RANK, missing: 0 }),
-      });
-    },
+    a: inputAddress(lowering, 0),
+    b: inputAddress(lowering, 1),
+    y: outputAddress(lowering),
+    kind: BINARY_NUMBERS[lowering.node.attributes.kind as BinaryName],
+    ...numbered("n", sizes, { rank: COMBINE_RANK, missing: 1 }),
+    ...numbered("a", inBytes(a!, bytes), steps),
+    ...numbered("b", inBytes(b!, bytes), steps),
   };
 }
 

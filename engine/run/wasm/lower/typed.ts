@@ -1,19 +1,15 @@
 // WASM kernels on elements of any type: conversions, arithmetic on whole numbers, progressions, totals.
 
+import { BINARY, type BinaryName } from "../../../../functions/binary.ts";
+import { UNARY, UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
 import { isSmallFloat, type SmallFloat } from "../../../../quant/small_floats.ts";
-import {
-  ELEMENT_KINDS,
-  FLOAT64_MAP_KINDS,
-  INTEGER_KINDS,
-  INTEGER_MAP_KINDS,
-} from "../../../../wasm/opcodes_onnx.ts";
+import { ELEMENT_KINDS } from "../../../../wasm/opcodes_onnx.ts";
 import type { WasmKernel } from "../kernel.ts";
 import { add, type Dim, floorDiv, product } from "../../../graph/dim/mod.ts";
 import type { DataType, Node, Value } from "../../../graph/graph.ts";
 import { axisOf } from "../../../ops/host_numbers.ts";
 import { hostElementBytes } from "../../../ops/host_tensor.ts";
-import { broadcastLoop } from "./elementwise.ts";
-import { inBytes, numbered } from "./strided.ts";
+import { broadcastLoop, combineOperands } from "./elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "./lower.ts";
 import { smallFloatSteps, smallFloatValues } from "../../../ops/small_float_steps.ts";
 
@@ -92,20 +88,20 @@ export const codeKernels: readonly WasmKernel[] = [{
 /** The kernel of `unary` on some types. */
 function mapTypedKernel(
   name: string,
-  kinds: Readonly<Record<string, number>>,
+  form: "i64" | "f64",
   takes: (x: Value) => boolean,
 ): WasmKernel {
   return {
     name,
-    when: ({ node }) =>
-      takes(node.inputs[0]!) && Object.hasOwn(kinds, node.attributes.kind as string),
+    when: ({ node: { inputs: [x], attributes: { kind } } }) =>
+      takes(x!) && UNARY[kind as UnaryName].wasm?.[form] !== undefined,
     lower(lowering) {
       const { inputs: [x], attributes } = lowering.node;
       emit(lowering, "map_integers", {
         x: lowering.address(x!),
         y: outputAddress(lowering),
         count: countOf(x!),
-        kind: kinds[attributes.kind as string]!,
+        kind: UNARY_NUMBERS[attributes.kind as UnaryName],
         type: elementKind(x!.dtype)!,
       });
     },
@@ -114,48 +110,39 @@ function mapTypedKernel(
 
 /** Kernels of `unary` on whole numbers and truth values, and on float64. */
 export const mapTypedKernels: readonly WasmKernel[] = [
-  mapTypedKernel("unary_integers", INTEGER_MAP_KINDS, (x) => isInteger(x) && x.dtype !== "u64"),
-  mapTypedKernel("unary_float64", FLOAT64_MAP_KINDS, ({ dtype }) => dtype === "f64"),
+  mapTypedKernel("unary_integers", "i64", (x) => isInteger(x) && x.dtype !== "u64"),
+  mapTypedKernel("unary_float64", "f64", ({ dtype }) => dtype === "f64"),
 ];
 
 const RANK = 6;
 
-/** Functions of two whole numbers that are none of float64. */
-const WHOLE_ONLY = /^(mod|and|or|xor|bit_.*|shift_.*)$/;
+/** The kernel of `binary` on some types. */
+function combineTypedKernel(
+  name: string,
+  form: "i64" | "f64",
+  takes: (x: Value) => boolean,
+): WasmKernel {
+  return {
+    name,
+    when: ({ node }) =>
+      takes(node.inputs[0]!) &&
+      BINARY[node.attributes.kind as BinaryName].wasm?.[form] !== undefined &&
+      broadcastLoop(node).sizes.length <= RANK,
+    lower(lowering) {
+      const { dtype } = lowering.node.inputs[0]!;
+      emit(lowering, "combine_integers", {
+        ...combineOperands(lowering, hostElementBytes(dtype)),
+        type: elementKind(dtype)!,
+      });
+    },
+  };
+}
 
-/** Kernel of `binary` on whole numbers and truth values. */
-export const integersKernel: WasmKernel = {
-  name: "binary_integers",
-  when: ({ node }) =>
-    isInteger(node.inputs[0]) && Object.hasOwn(INTEGER_KINDS, node.attributes.kind as string) &&
-    broadcastLoop(node).sizes.length <= RANK,
-  lower(lowering) {
-    const { inputs: [a, b], attributes } = lowering.node;
-    const { sizes, strides } = broadcastLoop(lowering.node);
-    const bytes = hostElementBytes(a!.dtype), rank = { rank: RANK, missing: 0 };
-    emit(lowering, "combine_integers", {
-      a: lowering.address(a!),
-      b: lowering.address(b!),
-      y: outputAddress(lowering),
-      kind: INTEGER_KINDS[attributes.kind as keyof typeof INTEGER_KINDS],
-      type: elementKind(a!.dtype)!,
-      ...numbered("n", sizes, { rank: RANK, missing: 1 }),
-      ...numbered("a", inBytes(strides[0]!, bytes), rank),
-      ...numbered("b", inBytes(strides[1]!, bytes), rank),
-    });
-  },
-};
-
-/** The same on float64. */
-export const float64Kernel: WasmKernel = {
-  ...integersKernel,
-  name: "binary_float64",
-  when: ({ node }) => {
-    const { inputs: [a], attributes } = node, kind = attributes.kind as string;
-    return a!.dtype === "f64" && Object.hasOwn(INTEGER_KINDS, kind) && !WHOLE_ONLY.test(kind) &&
-      broadcastLoop(node).sizes.length <= RANK;
-  },
-};
+/** Kernels of `binary` on whole numbers and truth values, and on float64. */
+export const combineTypedKernels: readonly WasmKernel[] = [
+  combineTypedKernel("binary_integers", "i64", isInteger),
+  combineTypedKernel("binary_float64", "f64", ({ dtype }) => dtype === "f64"),
+];
 
 /** Kernel of `range`. */
 export const rangeKernel: WasmKernel = {
