@@ -44,13 +44,16 @@ export function createWasmBestLogits(
   // A list of run 0 is of no run.
   machine.u32(lists, LIST_BYTES * threads >> 2).fill(0);
   const rowsOf = compile(output.shape[0]!), most = rowsOf(plan.limits);
-  const idsAt = machine.allocate(4 * MOST_BEST * most),
-    logitsAt = machine.allocate(4 * MOST_BEST * most);
-  const found = Array.from({ length: most }, (_, row) => ({
-    ids: machine.u32(idsAt + 4 * MOST_BEST * row, MOST_BEST),
-    logits: machine.f32(logitsAt + 4 * MOST_BEST * row, MOST_BEST),
-    count: 0,
-  }));
+  const idsAt = machine.allocate(4 * MOST_BEST * most);
+  const logitsAt = machine.allocate(4 * MOST_BEST * most);
+  // Made when a row is first asked for.
+  const found: { ids: Uint32Array; logits: Float32Array; count: number }[] = [];
+  const placeOf = (row: number) =>
+    found[row] ??= {
+      ids: machine.u32(idsAt + 4 * MOST_BEST * row, MOST_BEST),
+      logits: machine.f32(logitsAt + 4 * MOST_BEST * row, MOST_BEST),
+      count: 0,
+    };
   const first = values.addressOf(rootOf(plan, output));
   const at = (from: number, bytes: number): ProgramOperand => ({ row }) => from + bytes * row!;
   const wanted: ProgramOperand = ({ wanted }) => wanted!;
@@ -69,24 +72,22 @@ export function createWasmBestLogits(
     { name: "best_logits", opcode: scan, operands: scanOperands, barrier: true },
     { name: "best_logits_merge", opcode: merge, operands: mergeOperands, barrier: true },
   ], { profile });
-  let rows = 0;
 
   return {
     program,
     forget() {
-      for (let row = 0; row < rows; row++) found[row]!.count = 0;
-      rows = 0;
+      found.forEach((place) => void (place.count = 0));
     },
     find(bindings, { best }, run) {
-      rows = rowsOf(bindings);
+      const rows = rowsOf(bindings);
       for (let row = 0; row < rows; row++) {
         const asked = best[row]!;
         if (asked <= 0 || asked > MOST_BEST) continue;
-        const count = Math.min(asked, vocabulary);
-        run(program, { row, wanted: count });
-        found[row]!.count = count;
+        const wanted = Math.min(asked, vocabulary);
+        run(program, { row, wanted });
+        placeOf(row).count = wanted;
       }
     },
-    best: (row) => row < rows && found[row]!.count > 0 ? found[row] : undefined,
+    best: (row) => found[row]?.count ? found[row] : undefined,
   };
 }
