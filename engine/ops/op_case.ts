@@ -2,7 +2,7 @@
 // (engine/run/kernel_checks.ts) runs it on a backend and on the reference and compares. Cases come from a
 // seeded generator, so a failure can be repeated from its seed.
 
-import type { Dim, DimEnv } from "../graph/dim/mod.ts";
+import { type Dim, type DimEnv, formatDim } from "../graph/dim/mod.ts";
 import type { Attributes, DataType, HostData, StateType } from "../graph/graph.ts";
 
 /** A seeded source of test data. */
@@ -61,6 +61,27 @@ export interface OpCase {
   readonly bindings?: DimEnv;
   /** How far a kernel may be from the reference here; default: what the op says. */
   readonly tolerance?: Tolerance;
+}
+
+/** A case as an op writes it: without a name it is called after its inputs and attributes. */
+export type CaseDraft = Omit<OpCase, "name"> & { readonly name?: string };
+
+/** The case with its name, e.g. `f32[N, 4], i32[2]; axis 1; N = 3`. */
+export function namedCase(draft: CaseDraft): OpCase {
+  const inputs = draft.inputs.map((input) => {
+    if (!input) return "none";
+    const type = input.role === "weight" ? input.format : input.dtype;
+    return `${type}[${input.shape.map(formatDim).join(", ")}]`;
+  });
+  const attributes = Object.entries(draft.attributes ?? {})
+    .map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const bindings = Object.entries(draft.bindings ?? {}).map(([name, value]) =>
+    `${name} = ${value}`
+  );
+  return {
+    name: [inputs, attributes, bindings].map((list) => list.join(", ")).join("; "),
+    ...draft,
+  };
 }
 
 /** A bound on |actual - expected|. */

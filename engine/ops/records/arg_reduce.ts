@@ -51,14 +51,12 @@ export const argReduce: OpRecord = defineOp({
     ...(["max", "min"] as const).flatMap((kind) =>
       [0, 1, 2].flatMap((axis) =>
         [false, true].map((last) => ({
-          name: `${kind} along ${axis}, ${last ? "last" : "first"}`,
           inputs: [fewValues(random)],
           attributes: { kind, axis, keep: last, last, index: "i32" },
         }))
       )
     ),
     ...(["i8", "u16", "u64"] as const).map((dtype) => ({
-      name: `elements of ${dtype}`,
       inputs: [random.typed(dtype, [3, 0, 200, 7, 1])],
       attributes: { kind: "max" as const, axis: 0 },
     })),

@@ -34,7 +34,6 @@ export const batchNorm: OpRecord = defineOp({
   },
   cases: (random) =>
     [[2, 3, 7, 9], [1, 17, 5, 5], [3, 5, 33], [4, 6]].map((shape) => ({
-      name: `[${shape}]`,
       inputs: [
         random.input(shape),
         ...[1, 2, 3].map(() => random.weight("F32", [shape[1]!])),

@@ -46,7 +46,6 @@ export const bitCast: OpRecord = defineOp({
     // Every pair of types of one size, there and back.
     ...BITS.flatMap(([from, to]) =>
       [[from, to], [to, from]].map(([from, to]) => ({
-        name: `${from} to ${to}`,
         inputs: [random.typed(from!, [0, 1])],
         attributes: { to: to! },
       }))

@@ -52,18 +52,15 @@ export const cast: OpRecord = defineOp({
     ]),
     ...CODES.flatMap((to) =>
       [true, false].map((saturate, i) => ({
-        name: `f32 to ${to}, ${saturate ? "" : "not "}saturated`,
         inputs: [random.typed("f32", EDGES)],
         attributes: { to, saturate, round: (["nearest", "down"] as const)[i]! },
       }))
     ),
     ...[...CODES, ...NARROW].map((from) => ({
-      name: `edges of ${from} to f32`,
       inputs: [random.typed(from, EDGES)],
       attributes: { to: "f32" as const },
     })),
     ...NARROW.map((to) => ({
-      name: `edges of f32 to ${to}`,
       inputs: [random.typed("f32", [...EDGES, 2 ** 40, -(2 ** 32) - 256])],
       attributes: { to },
     })),
@@ -73,7 +70,6 @@ export const cast: OpRecord = defineOp({
       attributes: { to: "i32", rounds: false },
     },
     ...(["u64", "i64", "f64"] as const).map((to) => ({
-      name: `u64 to ${to}`,
       inputs: [random.typed("u64", [0n, 1n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 53n + 1n])],
       attributes: { to },
     })),

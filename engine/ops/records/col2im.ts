@@ -54,7 +54,6 @@ export const col2im: OpRecord = defineOp({
       attributes: { kernel: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1], sizes: [4, 5] },
     },
     ...(["same_upper", "same_lower"] as const).map((padding) => ({
-      name: `gaps in windows, ${padding}`,
       inputs: [random.input([1, 8, 6])],
       attributes: { kernel: [2, 2], strides: [2, 2], dilations: [2, 1], padding, sizes: [4, 5] },
     })),

@@ -51,7 +51,6 @@ export const concat: OpRecord = defineOp({
   },
   cases: (random) =>
     [0, 1, 2, -1].map((axis) => ({
-      name: `axis ${axis}`,
       inputs: [3, 1, 0, 5].map((size) => random.input([2, 4, 7].with(axis, size))),
       attributes: { axis },
     })),

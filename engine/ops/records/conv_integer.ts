@@ -35,7 +35,6 @@ export const convInteger: OpRecord = defineOp({
   },
   cases: (random) =>
     CONV_CASES.map(([x, w, attributes], i) => ({
-      name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
       inputs: [
         random.codes(i % 2 ? "i8" : "u8", x),
         random.codes(i % 3 ? "i8" : "u8", w),

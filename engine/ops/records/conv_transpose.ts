@@ -75,7 +75,6 @@ export const convTranspose: OpRecord = defineOp({
       [[1, 4, 3, 5], [4, 2, 3, 3], { activation: "sigmoid" }],
       [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2], { strides: [2, 1, 2], dilations: [1, 2, 1] }],
     ] as const).map(([x, w, attributes]) => ({
-      name: `[${x}] * [${w}], ${JSON.stringify(attributes)}`,
       inputs: [
         random.input(x),
         random.input(w),

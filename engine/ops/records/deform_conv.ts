@@ -83,7 +83,6 @@ export const deformConv: OpRecord = defineOp({
       attributes: { pads: [1, 1, 1, 1], offset_groups: masked ? 2 : 1 },
     })),
     ...(["same_upper", "same_lower"] as const).map((padding) => ({
-      name: `two groups of channels, strides, gaps, ${padding}`,
       inputs: [random.input([1, 4, 6, 7]), random.input([2, 2, 2, 3]), random.input([1, 12, 3, 4])],
       attributes: { strides: [2, 2], dilations: [1, 2], padding, groups: 2 },
     })),

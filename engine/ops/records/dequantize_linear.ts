@@ -36,7 +36,6 @@ export const dequantizeLinear: OpRecord = defineOp({
   },
   cases: (random) => [
     ...(["u16", "i4"] as const).map((dtype) => ({
-      name: `${dtype}, blocks`,
       inputs: [
         { ...random.typed(dtype, [0, 1, 2, 3, 4, 5, 6, 7]), shape: [2, 4] } as CaseInput,
         { ...random.input([4]), shape: [2, 2] } as CaseInput,
@@ -46,7 +45,6 @@ export const dequantizeLinear: OpRecord = defineOp({
     })),
     ...(["u8", "i8"] as const).flatMap((dtype) =>
       [1, 3].map((count) => ({
-        name: `${dtype}, ${count} scales`,
         inputs: [
           random.codes(dtype, [2, 3, 37]),
           random.input(count === 1 ? [] : [count]),
@@ -56,7 +54,6 @@ export const dequantizeLinear: OpRecord = defineOp({
       }))
     ),
     ...(["f16", "bf16", "f64"] as const).map((to) => ({
-      name: `i8 to ${to}`,
       inputs: [random.codes("i8", [37]), random.input([])],
       attributes: { to },
     })),

@@ -67,7 +67,6 @@ export const dft: OpRecord = defineOp({
   cases: (random) =>
     [1, 2, 7, 16, 33].flatMap((length) =>
       [false, true].map((onesided) => ({
-        name: `${length} places${onesided ? ", one-sided" : ""}`,
         inputs: [random.input([2, length, 3, onesided ? 1 : 2])],
         attributes: { axis: 1, length, onesided, inverse: !onesided && length === 7 },
       }))

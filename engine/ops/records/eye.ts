@@ -28,16 +28,8 @@ export const eye: OpRecord = defineOp({
     }
   },
   cases: () => [
-    ...[-1, 0, 2].map((k) => ({
-      name: `diagonal ${k}`,
-      inputs: [],
-      attributes: { rows: 4, columns: 5, k },
-    })),
-    ...DATA_TYPES.map((dtype) => ({
-      name: `of ${dtype}`,
-      inputs: [],
-      attributes: { rows: 3, columns: 3, dtype },
-    })),
+    ...[-1, 0, 2].map((k) => ({ inputs: [], attributes: { rows: 4, columns: 5, k } })),
+    ...DATA_TYPES.map((dtype) => ({ inputs: [], attributes: { rows: 3, columns: 3, dtype } })),
   ],
   tolerance: { ofLargest: 0, reason: "zeros and ones" },
 });

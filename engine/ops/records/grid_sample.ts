@@ -64,7 +64,6 @@ export const gridSample: OpRecord = defineOp({
   cases: (random) =>
     (["nearest", "linear", "cubic"] as const).flatMap((mode) =>
       PADDING_MODES.map((padding, i) => ({
-        name: `${mode}, ${padding}`,
         inputs: [random.input([1, 2, 5, 7]), random.input([1, 3, 4, 2])],
         attributes: { mode, padding, align_corners: i % 2 === 0 },
       }))

@@ -54,7 +54,6 @@ export const groupNorm: OpRecord = defineOp({
     ([[[2, 6, 5, 7], 3], [[1, 8, 33], 2], [[2, 4, 3, 3], 0], [[1, 5, 17], 1]] as const).map((
       [shape, groups],
     ) => ({
-      name: `[${shape}], ${groups} groups`,
       inputs: [
         random.input(shape),
         random.weight("F32", [shape[1]]),

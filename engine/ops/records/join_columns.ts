@@ -32,7 +32,6 @@ export const joinColumns: OpRecord = defineOp({
   cases: (random) =>
     [[1, 1], [16, 8], [5, 3], [33, 64]].flatMap(([left, right]) =>
       CASE_ROWS.map((rows) => ({
-        name: `[${rows}, 3, ${left}] and ${right}`,
         inputs: [
           random.input([ROWS, 3, left!], { M: rows }),
           random.input([ROWS, 3, right!], { M: rows }),

@@ -36,7 +36,6 @@ export const localResponseNorm: OpRecord = defineOp({
   },
   cases: (random) =>
     [1, 2, 3, 5].map((size) => ({
-      name: `${size} channels`,
       inputs: [random.input([2, 4, 3, 5])],
       attributes: { size, alpha: 1e-2, beta: 0.75, bias: 1 },
     })),

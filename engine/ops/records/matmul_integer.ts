@@ -58,7 +58,6 @@ export const matmulInteger: OpRecord = defineOp({
       [[2, 5, 8], [2, 8, 8], "u8", "i8", 1],
       [[1, 128], [128, 64], "u8", "i8", 0],
     ] as const).map(([a, b, left, right, zeros]) => ({
-      name: `${left}[${a}] · ${right}[${b}], ${zeros} zero points`,
       inputs: [
         random.codes(left, a),
         random.codes(right, b),

@@ -9,7 +9,7 @@ import type { Dim } from "../../graph/dim/mod.ts";
 import { FLOATS, numbersOf, storeNumbers, WIDE_INTEGERS } from "../host_numbers.ts";
 import { elementCount, type HostTensor } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
-import type { CaseRandom, OpCase } from "../op_case.ts";
+import type { CaseDraft, CaseRandom } from "../op_case.ts";
 import { broadcastShapes, checkInputCount, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** (a […, M, K], b […, K, N]) → […, M, N], of one type. */
@@ -175,7 +175,7 @@ const CASES = [
   [[2, 3, 1, 16], [2, 3, 16, 65]],
 ] as const;
 
-function matmulCases(random: CaseRandom): OpCase[] {
+function matmulCases(random: CaseRandom): CaseDraft[] {
   return CASES.flatMap(([a, b]) =>
     ([[false, false], [true, false], [false, true]] as const).map(([transpose_a, transpose_b]) => {
       const swap = (shape: readonly number[], yes: boolean) =>
@@ -184,7 +184,6 @@ function matmulCases(random: CaseRandom): OpCase[] {
           : [...shape];
       const left = swap(a, transpose_a), right = swap(b, transpose_b);
       return {
-        name: `[${left}]${transpose_a ? "ᵀ" : ""} · [${right}]${transpose_b ? "ᵀ" : ""}`,
         inputs: [random.input(left), random.input(right)],
         attributes: { transpose_a, transpose_b, alpha: transpose_b ? 0.5 : 1 },
       };

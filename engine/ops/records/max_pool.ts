@@ -50,7 +50,6 @@ export const maxPool: OpRecord = defineOp({
   cases: (random) =>
     POOL_CASES.flatMap(([x, attributes]) =>
       [{}, { indices: true }, { indices: true, column_major: true }].map((places) => ({
-        name: `[${x}], ${JSON.stringify({ ...attributes, ...places })}`,
         inputs: [random.input(x)],
         attributes: { ...attributes, ...places },
       }))

@@ -54,7 +54,6 @@ export const pool: OpRecord = defineOp({
   cases: (random) =>
     POOL_CASES.flatMap(([x, attributes]) =>
       POOL_KINDS.map((kind) => ({
-        name: `[${x}], ${JSON.stringify({ ...attributes, ...kind })}`,
         inputs: [random.input(x)],
         attributes: { ...attributes, ...kind },
       }))

@@ -56,13 +56,11 @@ export const quantizeLinear: OpRecord = defineOp({
   },
   cases: (random) => [
     ...CODE_TYPES.map((to) => ({
-      name: `${to}, blocks`,
       inputs: [random.input([3, 4]), positive(random, [3, 2])],
       attributes: { to, axis: 1, block: 2 },
     })),
     ...(["u8", "i8"] as const).flatMap((to) =>
       [1, 3].map((count) => ({
-        name: `${to}, ${count} scales`,
         inputs: [
           random.input([2, 3, 37]),
           {
@@ -77,12 +75,10 @@ export const quantizeLinear: OpRecord = defineOp({
       }))
     ),
     ...CODE_TYPES.filter((to) => to.startsWith("f")).map((to) => ({
-      name: `${to}, not saturated`,
       inputs: [random.input([7]), positive(random, [])],
       attributes: { to, saturate: false },
     })),
     ...(["f16", "bf16", "f64"] as const).map((precision) => ({
-      name: `i8, quotients of ${precision}`,
       inputs: [random.input([37]), positive(random, [])],
       attributes: { to: "i8" as const, precision },
     })),

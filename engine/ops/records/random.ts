@@ -32,7 +32,6 @@ export const random: OpRecord = defineOp({
   cases: () =>
     (["uniform", "normal"] as const).flatMap((kind) =>
       DTYPES.map((dtype) => ({
-        name: `${kind} ${dtype}`,
         inputs: [],
         attributes: { kind, shape: [5, 7], dtype, offset: 1, scale: 2, seed: 7 },
       }))

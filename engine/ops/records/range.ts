@@ -31,7 +31,6 @@ export const range: OpRecord = defineOp({
   },
   cases: (random) =>
     [1, 7, 33].map((size) => ({
-      name: `${size} numbers`,
       inputs: [random.input([]), random.input([])],
       attributes: { size },
     })),

@@ -8,7 +8,7 @@ import type { Dim } from "../../graph/dim/mod.ts";
 import type { TensorType } from "../../graph/graph.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
 import type { OpRecord } from "../op.ts";
-import type { CaseRandom, OpCase } from "../op_case.ts";
+import type { CaseDraft, CaseRandom } from "../op_case.ts";
 import { CELL_KINDS, GATES, isCellActivation, runDirection } from "../recurrent_cells.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
@@ -116,7 +116,7 @@ const ACTIVATIONS = {
   lstm: ["Sigmoid", "Tanh", "Tanh"],
 };
 
-function recurrentCases(random: CaseRandom): OpCase[] {
+function recurrentCases(random: CaseRandom): CaseDraft[] {
   const [sequence, batch, width, hidden] = [3, 2, 5, 4];
   const options = CELL_KINDS.flatMap((kind) => [
     { kind, batch_first: true },
@@ -129,7 +129,6 @@ function recurrentCases(random: CaseRandom): OpCase[] {
   return [
     ...sizedCases(random),
     ...options.map(({ kind, ...options }) => ({
-      name: `${kind}, ${JSON.stringify(options)}`,
       inputs: [
         random.input(
           "batch_first" in options ? [batch, sequence, width] : [sequence, batch, width],
@@ -143,13 +142,12 @@ function recurrentCases(random: CaseRandom): OpCase[] {
   ];
 }
 
-function sizedCases(random: CaseRandom): OpCase[] {
+function sizedCases(random: CaseRandom): CaseDraft[] {
   return CELL_KINDS.flatMap((kind) =>
     ([[1, 1, 3, 4, "forward"], [5, 2, 9, 17, "reverse"], [7, 1, 16, 32, "bidirectional"]] as const)
       .map(([sequence, batch, width, hidden, direction]) => {
         const directions = direction === "bidirectional" ? 2 : 1, gates = GATES[kind] * hidden;
         return {
-          name: `${kind}, ${direction}, [${sequence}, ${batch}, ${width}] to ${hidden}`,
           inputs: [
             random.input([sequence, batch, width]),
             random.input([directions, gates, width]),

@@ -46,18 +46,15 @@ export const reduce: OpRecord = defineOp({
   },
   cases: (random) => [
     ...(["sum", "max", "min", "prod", "sum_square"] as const).map((kind) => ({
-      name: `${kind} of integers`,
       inputs: [{ ...random.indices([1, 2, -3, 4, 5, 6]), shape: [2, 3] } as CaseInput],
       attributes: { kind, axes: [kind === "sum" ? 0 : 1] },
     })),
     ...REDUCE_NAMES.map((kind) => ({
-      name: `${kind} of f64`,
       inputs: [{ ...random.typed("f64", [0.1, 3, 1e-30, 7, 5, 6]), shape: [2, 3] } as CaseInput],
       attributes: { kind, axes: [1] },
     })),
     ...REDUCE_NAMES.flatMap((kind) =>
       (kind === "sum" ? AXES : AXES.slice(0, 2)).map((axes, i) => ({
-        name: `${kind} along ${axes}`,
         inputs: [positive(random, [2, 5, 33])],
         attributes: { kind, axes, keep: i % 2 === 0 },
       }))

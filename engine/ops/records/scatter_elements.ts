@@ -43,7 +43,6 @@ export const scatterElements: OpRecord = defineOp({
   cases: (random) =>
     SCATTER_REDUCTIONS.flatMap((reduction) =>
       [0, 1].map((axis) => ({
-        name: `axis ${axis}, ${reduction}`,
         inputs: [
           random.input([3, 3]),
           { ...random.indices([0, 1, 2, -2, 0, 1]), shape: [2, 3] },

@@ -39,7 +39,6 @@ export const scatterNd: OpRecord = defineOp({
   cases: (random) =>
     SCATTER_REDUCTIONS.flatMap((reduction) => [
       {
-        name: `single elements, ${reduction}`,
         inputs: [
           random.input([3, 4]),
           { ...random.indices([0, 1, -1, 3, 0, 1]), shape: [3, 2] },
@@ -48,7 +47,6 @@ export const scatterNd: OpRecord = defineOp({
         attributes: { reduction },
       },
       {
-        name: `rows, ${reduction}`,
         inputs: [
           random.input([3, 4]),
           { ...random.indices([2, 0]), shape: [2, 1] },

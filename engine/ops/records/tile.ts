@@ -36,7 +36,6 @@ export const tile: OpRecord = defineOp({
   },
   cases: (random) =>
     [[1, 1], [2, 1], [1, 3], [2, 3], [0, 2]].map((repeats) => ({
-      name: `${repeats}`,
       inputs: [random.input([3, 5])],
       attributes: { repeats },
     })),

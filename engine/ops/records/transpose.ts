@@ -34,7 +34,6 @@ export const transpose: OpRecord = defineOp({
   cases: (random) =>
     [[0], [1, 0], [0, 2, 1], [2, 1, 0], [1, 0, 2], [0, 2, 1, 3], [3, 1, 0, 2], [0, 2, 3, 1]].map(
       (perm) => ({
-        name: `perm ${perm}`,
         inputs: [random.input([5, 7, 3, 4].slice(0, perm.length))],
         attributes: { perm },
       }),

@@ -37,7 +37,6 @@ export const weightedSum: OpRecord = defineOp({
       ...CASE_WIDTHS.map((width) => [3, 2, width]),
       ...CASE_ROWS.map((rows) => [rows, 5, 40]),
     ].map(([rows, count, width]) => ({
-      name: `[${rows}, ${count}, ${width}]`,
       inputs: [
         random.input([ROWS, count!, width!], { M: rows! }),
         random.input([ROWS, count!], { M: rows! }),
