@@ -9,9 +9,9 @@ import { elementCount, getElement } from "../../ops/host_tensor.ts";
 import type { PreparedPlan } from "../../run/backend.ts";
 import type { Executable } from "../../run/executable.ts";
 import { type Step, WANTED } from "../../run/step.ts";
-import type { Plan } from "../../plan/plan.ts";
 import { Caches } from "./caches.ts";
-import type { BestPort, CachePort, DecoderPorts } from "./ports.ts";
+import { type BestPort, blocksOf, type CachePort } from "./ports.ts";
+import type { PreparedDecoder } from "./prepare.ts";
 import { type DerivedStage, resultOf, runStage, type StageResult, WANTED_ROWS } from "./stage.ts";
 import { heldRows, type StepSizes, totalOf, writeInputs } from "./step_sizes.ts";
 
@@ -21,28 +21,15 @@ export interface ReadyStage {
   readonly executable: PreparedPlan;
 }
 
-/** Sizes of a decoder. */
-export interface DecoderSizes {
-  /** Positions of a session. */
-  readonly capacity: number;
-  /** Rows of a step with logits. */
-  readonly logitRows: number;
-  readonly vocabulary: number;
-  readonly slots: number;
-  /** Pasts are fed in multiples of it. */
-  readonly padTo: number;
-}
-
-/** Joins files to one executable; `plan` describes all of them. */
+/** Joins files to one executable. */
 export function createDecoderExecutable(
   stages: readonly ReadyStage[],
-  plan: Plan,
-  sizes: DecoderSizes,
+  prepared: PreparedDecoder,
 ): Executable {
-  const { vocabulary, logitRows } = sizes;
+  const { plan, vocabulary, limits: { logitRows } } = prepared;
   const lastCached = stages.findLastIndex(({ derived }) => derived.ports.caches.length > 0);
   const body = stages.slice(0, lastCached + 1), tail = stages.slice(lastCached + 1);
-  const { cached, caches, inputBytes } = cachesOf(body, sizes);
+  const { cached, caches, inputBytes } = cachesOf(body, prepared);
   const logits = new Float32Array(logitRows * vocabulary);
   /** The first row that has logits, of the last step. */
   let first = 0;
@@ -103,7 +90,8 @@ export function createDecoderExecutable(
 }
 
 /** The caches of the files that have some; every file of a split model has the same past. */
-function cachesOf(stages: readonly ReadyStage[], { slots, capacity, padTo }: DecoderSizes) {
+function cachesOf(stages: readonly ReadyStage[], { limits, padTo }: PreparedDecoder) {
+  const { sessions: slots, contextLength: capacity } = limits;
   const cached = stages.flatMap((stage) =>
     stage.derived.ports.caches.map((port) => ({
       ...{ stage, port, ...blocksOf(port), dtype: port.dtype },
@@ -190,17 +178,6 @@ function put(target: HostData, source: HostData): void {
   (target as Uint8Array).set(source as Uint8Array);
 }
 
-/** How a cache lies in memory: blocks of rows. */
-export function blocksOf(
-  { dims, axis }: CachePort,
-): { readonly outer: number; readonly inner: number } {
-  const sizes = dims.map((dim) => Number(dim) || 1);
-  return {
-    outer: elementCount(sizes.slice(0, axis)),
-    inner: elementCount(sizes.slice(axis + 1)),
-  };
-}
-
 // Behind the past where the graph gives out old rows too.
 function newRowsOf(
   { derived, executable }: ReadyStage,
@@ -244,9 +221,4 @@ function bestRows(
     data[Math.floor(i / k) * vocabulary + id] = value;
   }
   return { dtype: "f32", data, shape: [rows, vocabulary] };
-}
-
-/** How many candidates a file gives for a row; undefined: all logits. */
-export function candidatesOf({ result, best }: DecoderPorts, k: number): number | undefined {
-  return result === undefined && best ? (best.values === undefined ? 1 : k) : undefined;
 }

@@ -6,8 +6,7 @@ import type { OnnxFile } from "../file/open_onnx_model.ts";
 import type { ResolvedLimits } from "../../decode/load_options.ts";
 import type { LoadOptions } from "../../decode/model.ts";
 import type { DecoderConfig } from "./config.ts";
-import { candidatesOf } from "./executable.ts";
-import type { DecoderPorts } from "./ports.ts";
+import { candidatesOf, type DecoderPorts } from "./ports.ts";
 import type { DerivedStage } from "./stage.ts";
 import { heldRows, type StepSizes } from "./step_sizes.ts";
 

@@ -37,13 +37,7 @@ export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Prom
   let tokenizer: Tokenizer | undefined;
   const stages = await readyStages(prepared, input);
   try {
-    const executable = createDecoderExecutable(stages, prepared.plan, {
-      capacity: limits.contextLength,
-      logitRows: limits.logitRows,
-      vocabulary,
-      slots: limits.sessions,
-      padTo: prepared.padTo,
-    });
+    const executable = createDecoderExecutable(stages, prepared);
     const runtime = createRuntime({
       name,
       network: "decoder",

@@ -6,6 +6,7 @@
 import { UnsupportedError } from "../../errors.ts";
 import type { OnnxDim, OnnxModel, OnnxValueInfo } from "../file/model.ts";
 import type { DataType } from "../../graph/graph.ts";
+import { elementCount } from "../../ops/host_tensor.ts";
 import {
   BATCH_NAMES,
   BEST_NAMES,
@@ -142,6 +143,22 @@ export function growingAxes({ dims }: Port): number[] {
 /** Whether a graph was exported for one token a step. */
 export function takesOneToken({ dims }: Port): boolean {
   return dims.length === 2 && dims[1] === 1;
+}
+
+/** How a cache lies in memory: blocks of rows. */
+export function blocksOf(
+  { dims, axis }: CachePort,
+): { readonly outer: number; readonly inner: number } {
+  const sizes = dims.map((dim) => Number(dim) || 1);
+  return {
+    outer: elementCount(sizes.slice(0, axis)),
+    inner: elementCount(sizes.slice(axis + 1)),
+  };
+}
+
+/** How many candidates a file gives for a row; undefined: all logits. */
+export function candidatesOf({ result, best }: DecoderPorts, k: number): number | undefined {
+  return result === undefined && best ? (best.values === undefined ? 1 : k) : undefined;
 }
 
 const RANKS: Readonly<Record<PortRole, readonly number[]>> = {

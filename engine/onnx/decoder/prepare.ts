@@ -10,11 +10,10 @@ import { totalMemory } from "../../decode/memory.ts";
 import type { LoadOptions, ModelDescription } from "../../decode/model.ts";
 import { weightTensors } from "../../decode/describe.ts";
 import { type DecoderConfig, readDecoderConfig } from "./config.ts";
-import { blocksOf } from "./executable.ts";
 import { describeDecoder } from "./facts.ts";
 import { largestStep, limitsOf, logitsOf } from "./limits.ts";
 import { replaceKnown } from "./known_inputs.ts";
-import { type DecoderPorts, portsOf, takesOneToken } from "./ports.ts";
+import { blocksOf, type DecoderPorts, portsOf, takesOneToken } from "./ports.ts";
 import { type DerivedStage, deriveStage, planStage } from "./stage.ts";
 import { checkPadding } from "./step_sizes.ts";
 
