@@ -8,7 +8,7 @@ export interface FallbackFormat {
   readonly insteadOf?: string | undefined;
 }
 
-/** One line for all tensors with the same rows, format and stand-in. */
+/** One line for all tensors with the same rows, format and wanted format. */
 export function fallbackLines(tensors: readonly FallbackFormat[]): string[] {
   const groups = Map.groupBy(
     tensors.filter(({ insteadOf }) => insteadOf !== undefined),

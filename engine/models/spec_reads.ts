@@ -6,95 +6,60 @@
 import { FormatError } from "../errors.ts";
 import type { ModelSpec } from "./spec_rules.ts";
 
-/** Keys that are read under one condition. */
-interface Condition {
-  /** What must hold, as the message has it. */
-  readonly where: string;
-  holds(spec: ModelSpec): boolean;
-  /** Paths of keys that are read then alone; `*` is any name. */
-  readonly reads?: readonly string[];
-  /** Paths of keys that must be there then, also those that are read otherwise too. */
-  readonly needs?: readonly string[];
-}
+/** What must hold, as messages have it, and the paths of keys that are read then alone; `*` is any name. */
+type Condition = readonly [where: string, holds: (spec: ModelSpec) => boolean, reads: string[]];
 
+const ofRule = (...rules: string[]) => ({ attention }: ModelSpec) =>
+  rules.includes(attention.pattern.rule);
+const ofKind = (...kinds: string[]) => ({ feedForward }: ModelSpec) =>
+  kinds.includes(feedForward.kind);
+const ofNetwork = (...networks: string[]) => ({ network = "decoder" }: ModelSpec) =>
+  networks.includes(network);
 const isLatent = ({ attention }: ModelSpec): boolean => attention.kind === "latent";
-const rotates = ({ attention }: ModelSpec): boolean =>
-  Object.values(attention.kinds).some(({ theta }) => theta !== undefined);
 
+/** A key with `!` must be there then; with `+` too, though it is read otherwise as well. */
 const CONDITIONS: readonly Condition[] = [
-  { where: 'norm.kind is "rms"', holds: (s) => s.norm.kind === "rms", reads: ["norm.base"] },
-  {
-    where: 'attention.kind is "heads"',
-    holds: (spec) => !isLatent(spec),
-    reads: ["attention.headNorm"],
-  },
-  {
-    where: 'attention.kind is "latent"',
-    holds: isLatent,
-    reads: ["attention.ropeTemperature"],
-    needs: ["attention.kinds.*.theta"],
-  },
-  {
-    where: "a kind of attention has theta",
-    holds: rotates,
-    reads: ["attention.ropeStyle"],
-    needs: ["attention.ropeStyle"],
-  },
-  {
-    where: 'attention.pattern.rule is "every"',
-    holds: ({ attention }) => attention.pattern.rule === "every",
-    reads: ["attention.pattern.period"],
-    needs: ["attention.pattern.period"],
-  },
-  {
-    where: 'attention.pattern.rule is "from"',
-    holds: ({ attention }) => attention.pattern.rule === "from",
-    reads: ["attention.pattern.when", "attention.pattern.start"],
-    needs: ["attention.pattern.start"],
-  },
-  {
-    where: 'attention.pattern.rule is "every" or "from"',
-    holds: ({ attention }) => attention.pattern.rule !== "uniform",
-    reads: ["attention.pattern.others"],
-    needs: ["attention.pattern.others"],
-  },
-  {
-    where: 'feedForward.kind is "mixture"',
-    holds: ({ feedForward }) => feedForward.kind === "mixture",
-    reads: ["feedForward.router", "feedForward.shared"],
-    needs: ["feedForward.router"],
-  },
-  {
-    where: 'feedForward.kind is "gated" or "mixture"',
-    holds: ({ feedForward }) => feedForward.kind !== "plain",
-    reads: ["feedForward.clamped"],
-  },
-  {
-    where: "feedForward is not clamped",
-    holds: ({ feedForward, head }) => !feedForward.clamped || head?.transform !== undefined,
-    reads: ["feedForward.activation"],
-  },
-  {
-    where: 'network is "encoder"',
-    holds: ({ network }) => network === "encoder",
-    reads: ["embedding.types", "classifier", "pairSeparators"],
-  },
-  {
-    where: 'network is "encoder-decoder"',
-    holds: ({ network }) => network === "encoder-decoder",
-    reads: ["encoder", "translation"],
-    needs: ["encoder"],
-  },
-  {
-    where: 'network is "encoder" or "encoder-decoder"',
-    holds: ({ network = "decoder" }) => network !== "decoder",
-    reads: ["attention.relativeBias"],
-  },
-  {
-    where: 'network is "decoder" or "encoder-decoder"',
-    holds: ({ network }) => network !== "encoder",
-    reads: ["head.norm"],
-  },
+  ['norm.kind is "rms"', ({ norm }) => norm.kind === "rms", ["norm.base"]],
+  ['attention.kind is "heads"', (spec) => !isLatent(spec), ["attention.headNorm"]],
+  ['attention.kind is "latent"', isLatent, [
+    "attention.ropeTemperature",
+    "attention.kinds.*.theta+",
+  ]],
+  [
+    "a kind of attention has theta",
+    ({ attention: { kinds } }) => Object.values(kinds).some(({ theta }) => theta !== undefined),
+    ["attention.ropeStyle!"],
+  ],
+  ['attention.pattern.rule is "every"', ofRule("every"), ["attention.pattern.period!"]],
+  ['attention.pattern.rule is "from"', ofRule("from"), [
+    "attention.pattern.when",
+    "attention.pattern.start!",
+  ]],
+  ['attention.pattern.rule is "every" or "from"', ofRule("every", "from"), [
+    "attention.pattern.others!",
+  ]],
+  ['feedForward.kind is "mixture"', ofKind("mixture"), [
+    "feedForward.router!",
+    "feedForward.shared",
+  ]],
+  ['feedForward.kind is "gated" or "mixture"', ofKind("gated", "mixture"), [
+    "feedForward.clamped",
+  ]],
+  [
+    "feedForward is not clamped",
+    ({ feedForward, head }) => !feedForward.clamped || head?.transform !== undefined,
+    ["feedForward.activation"],
+  ],
+  ['network is "encoder"', ofNetwork("encoder"), [
+    ...["embedding.types", "classifier", "pairSeparators"],
+  ]],
+  ['network is "encoder-decoder"', ofNetwork("encoder-decoder"), ["encoder!", "translation"]],
+  ['network is "encoder" or "encoder-decoder"', ofNetwork("encoder", "encoder-decoder"), [
+    "attention.relativeBias",
+  ]],
+  ['network is "decoder" or "encoder-decoder"', ofNetwork("decoder", "encoder-decoder"), [
+    "head.norm",
+  ]],
 ];
 
 /**
@@ -103,16 +68,16 @@ const CONDITIONS: readonly Condition[] = [
  * @throws {FormatError} Naming the path of the key and when it is read.
  */
 export function checkReads(spec: ModelSpec, file: string): void {
-  for (const { where, holds, reads = [], needs = [] } of CONDITIONS) {
+  for (const [where, holds, reads] of CONDITIONS) {
     const isRead = holds(spec);
-    for (const pattern of isRead ? needs : reads) {
-      for (const [place, value] of valuesAt(spec, pattern)) {
-        if (isRead === (value !== undefined)) continue;
-        throw new FormatError(
-          isRead ? `is missing: it is needed where ${where}` : `is read only where ${where}`,
-          { file, place },
-        );
-      }
+    for (const [, path, mark] of reads.map((key) => /^(.*?)([!+]?)$/.exec(key)!)) {
+      if (isRead ? mark === "" : mark === "+") continue;
+      const found = valuesAt(spec, path!).find(([, value]) => isRead === (value === undefined));
+      if (!found) continue;
+      throw new FormatError(
+        isRead ? `is missing: it is needed where ${where}` : `is read only where ${where}`,
+        { file, place: found[0] },
+      );
     }
   }
   for (const [name, { theta, scaling }] of Object.entries(spec.attention.kinds)) {
@@ -124,16 +89,12 @@ export function checkReads(spec: ModelSpec, file: string): void {
 
 /** Paths that a pattern stands for, and what is there; the keys above the last must exist. */
 function valuesAt(spec: unknown, pattern: string): [place: string, value: unknown][] {
-  const steps = pattern.split(".");
   let found: [string, unknown][] = [["", spec]];
-  for (const step of steps) {
-    found = found.flatMap(([place, value]) => {
-      if (value === undefined) return [];
-      const names = step === "*" ? Object.keys(value as object) : [step];
-      return names.map((name): [string, unknown] => [
-        place === "" ? name : `${place}.${name}`,
-        (value as Readonly<Record<string, unknown>>)[name],
-      ]);
+  for (const step of pattern.split(".")) {
+    found = found.filter(([, value]) => value !== undefined).flatMap(([place, value]) => {
+      const record = value as Readonly<Record<string, unknown>>;
+      return (step === "*" ? Object.keys(record) : [step])
+        .map((name): [string, unknown] => [place === "" ? name : `${place}.${name}`, record[name]]);
     });
   }
   return found;
