@@ -301,6 +301,7 @@ function assemble(parts: Parts): GpuPlan {
     gpu,
     stepParts: { ...parts, values },
     kernels: kernels.map(({ name }) => name),
+    hostNodes: [],
     get dispatches() {
       return program.activeCount;
     },

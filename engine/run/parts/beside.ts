@@ -19,7 +19,7 @@ export function besideHost(device: Backend, host: () => Promise<Backend>): Backe
     ...device,
     async prepare(plan, options) {
       const takes = options.hostSteps ? await device.takes?.(options) : undefined;
-      const isWhole = takes && plan.graph.nodes.every(takes) &&
+      const isWhole = takes && plan.steps.every(({ node }) => takes(node)) &&
         plan.graph.outputs.every(({ role }) => role === "activation");
       if (!takes || isWhole) return await device.prepare(plan, options);
       return await prepareParts(plan, {
@@ -57,10 +57,11 @@ const BOUND: readonly ((node: Node) => boolean)[] = [
 /** Sends to the host what the device does not take, and what would be computed on the device for the host alone. */
 export function partitionBeside(graph: Graph, takes: (node: Node) => boolean): Partition<Side> {
   const { nodes } = graph;
-  const onDevice = new Set(nodes.filter((node) => isView(node) || takes(node)));
+  const mayBe = (node: Node) => isView(node) || takes(node);
+  const onDevice = new Set(nodes.filter(mayBe));
   for (const isBound of BOUND) {
     const bound = nodes.filter(isBound);
-    if (!bound.every(takes)) bound.forEach((node) => onDevice.delete(node));
+    if (!bound.every(mayBe)) bound.forEach((node) => onDevice.delete(node));
   }
   for (const node of indexNodes(graph, onDevice)) onDevice.delete(node);
   return withViews(graph, (node) => onDevice.has(node) ? "device" : "host");

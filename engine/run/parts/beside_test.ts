@@ -104,6 +104,23 @@ gpuTest("what has no kernel on the GPU is computed beside it, at any size", asyn
   await assertRejects(async () => await parted.run({ N: 1 }), TypeError, "disposed");
 });
 
+gpuTest("what is wholly on the GPU, views included, is one plan there", async () => {
+  const builder = createGraphBuilder("whole", getOp);
+  const x = builder.input("x", [2, 3], "f32");
+  const view = builder.op("reshape", [x], { shape: [3, 2] }, "view")[0]!;
+  builder.output("y", builder.op("add", [view, view], {}, "sum")[0]!);
+  const host = () => Promise.reject(new TypeError("nobody asks the host"));
+  const prepared = await besideHost(createGpuBackend(), host).prepare(
+    plan(builder.build(), { limits: {} }),
+    { slots: 1, hostSteps: true },
+  );
+  assertEquals([prepared.hostNodes, "parts" in prepared], [[], false]);
+  (prepared.input("x") as Float32Array).set([1, 2, 3, 4, 5, 6]);
+  await prepared.run({});
+  assertEquals([...prepared.output("y")].map(Number), [2, 4, 6, 8, 10, 12]);
+  prepared.dispose();
+});
+
 gpuTest("without leave for steps of the host, a node without a kernel is an error", async () => {
   const backend = besideHost(
     createGpuBackend(),
