@@ -76,7 +76,8 @@ function makersOf(
     const makers = maker.inputs[1] && weights(maker.inputs.slice(1));
     return makers && { makers, base: maker.attributes.base as number | undefined ?? 0 };
   }
-  if (maker?.op !== "glu") return undefined;
+  // A clamped gate adds to what it gates: no factor of that goes through it.
+  if (maker?.op !== "glu" || maker.attributes.activation === "clamped") return undefined;
   const up = maker.inputs[1]!;
   const product = producers.get(up);
   if (product?.op !== "matmul" || readers.get(up)!.length !== 1) return undefined;
