@@ -79,7 +79,7 @@ gpuTest("activations near the largest float16 do not overflow in products and no
   const cases = [
     { op: "matmul", inputs: [x, random.weight("F16", [5, 64])] },
     { op: "matmul", inputs: [q8, random.weight("Q4_0", [5, 64])], ofLargest: 2e-3 },
-    { op: "rms_norm", inputs: [x, random.weight("F32", [64])], attributes: { epsilon: 1e-6 } },
+    { op: "norm", inputs: [x, random.weight("F32", [64])], attributes: { epsilon: 1e-6 } },
   ];
   for (const { op: name, ofLargest = 1e-5, ...given } of cases) {
     const op = ops.get(name)!, opCase = { name: "large", ...given };

@@ -39,8 +39,13 @@ Deno.test("shapes are inferred as nodes are added", () => {
 Deno.test("attributes of nodes are complete", () => {
   const builder = createGraphBuilder("g", getOp);
   const x = builder.input("x", [M, 4], "f32");
-  builder.output("y", builder.op("rms_norm", [x], { epsilon: 1e-6 }, "norm")[0]!);
-  assertEquals(builder.build().nodes[0]!.attributes, { epsilon: 1e-6, base: 0, to: "f32" });
+  builder.output("y", builder.op("norm", [x], { epsilon: 1e-6 }, "norm")[0]!);
+  assertEquals(builder.build().nodes[0]!.attributes, {
+    centred: false,
+    epsilon: 1e-6,
+    base: 0,
+    to: "f32",
+  });
 });
 
 const refused = [
@@ -55,9 +60,9 @@ const refused = [
   {
     name: "a wrong element type",
     op: (b: ReturnType<typeof createGraphBuilder>) =>
-      b.op("rms_norm", [b.input("ids", [M], "i32")], { epsilon: 1 }, "norm"),
+      b.op("norm", [b.input("ids", [M], "i32")], { epsilon: 1 }, "norm"),
     error: TypeError,
-    message: "Cannot add rms_norm at norm: input 0 (x) is i32[M]: must be f32",
+    message: "Cannot add norm at norm: input 0 (x) is i32[M]: must be f32",
   },
   {
     name: "a wrong rank",
@@ -83,15 +88,15 @@ const refused = [
   {
     name: "an unknown attribute",
     op: (b: ReturnType<typeof createGraphBuilder>, x: Value) =>
-      b.op("rms_norm", [x], { epsilon: 1, eps: 2 }, "norm"),
+      b.op("norm", [x], { epsilon: 1, eps: 2 }, "norm"),
     error: TypeError,
-    message: 'Cannot add rms_norm at norm: unknown attribute "eps" (known: epsilon, base, to)',
+    message: 'Cannot add norm at norm: unknown attribute "eps" (known: centred, epsilon, base, to)',
   },
   {
     name: "a missing attribute",
-    op: (b: ReturnType<typeof createGraphBuilder>, x: Value) => b.op("rms_norm", [x], {}, "norm"),
+    op: (b: ReturnType<typeof createGraphBuilder>, x: Value) => b.op("norm", [x], {}, "norm"),
     error: TypeError,
-    message: 'Cannot add rms_norm at norm: attribute "epsilon" is missing',
+    message: 'Cannot add norm at norm: attribute "epsilon" is missing',
   },
   {
     name: "a mistyped attribute",

@@ -52,7 +52,7 @@ async function changed(
 const LLAMA_OPS = {
   embed: 1,
   rope_table: 1,
-  rms_norm: 5,
+  norm: 5,
   matmul: 15,
   reshape: 6,
   rope: 4,
@@ -67,8 +67,8 @@ Deno.test("each architecture becomes the ops that its atoms say", async () => {
   const ops = async (name: string) => histogram((await buildFixture(checkpointPath(name))).graph);
   assertEquals(await ops("llama"), LLAMA_OPS);
   assertEquals(await ops("qwen2"), LLAMA_OPS); // biases are inputs of matmul
-  assertEquals(await ops("qwen3"), { ...LLAMA_OPS, rms_norm: 9 }); // two norms of heads a layer
-  assertEquals(await ops("gemma3_text"), { ...LLAMA_OPS, rms_norm: 13, rope_table: 2 });
+  assertEquals(await ops("qwen3"), { ...LLAMA_OPS, norm: 9 }); // two norms of heads a layer
+  assertEquals(await ops("gemma3_text"), { ...LLAMA_OPS, norm: 13, rope_table: 2 });
   assertEquals(await ops("llama_formats/llama.Q8_0.gguf"), LLAMA_OPS);
 });
 

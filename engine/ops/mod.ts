@@ -36,7 +36,6 @@ import { gridSample } from "./records/grid_sample.ts";
 import { groupNorm } from "./records/group_norm.ts";
 import { joinColumns } from "./records/join_columns.ts";
 import { kvAppend } from "./records/kv_append.ts";
-import { layerNorm } from "./records/layer_norm.ts";
 import { linearAttention } from "./records/linear_attention.ts";
 import { localResponseNorm } from "./records/local_response_norm.ts";
 import { lpNormalize } from "./records/lp_normalize.ts";
@@ -47,6 +46,7 @@ import { maxPool } from "./records/max_pool.ts";
 import { maxRoiPool } from "./records/max_roi_pool.ts";
 import { maxUnpool } from "./records/max_unpool.ts";
 import { nllLoss } from "./records/nll_loss.ts";
+import { norm } from "./records/norm.ts";
 import { oneHot } from "./records/one_hot.ts";
 import { pad } from "./records/pad.ts";
 import { pool } from "./records/pool.ts";
@@ -59,7 +59,6 @@ import { reduce } from "./records/reduce.ts";
 import { reshape } from "./records/reshape.ts";
 import { resize } from "./records/resize.ts";
 import { reverseSequence } from "./records/reverse_sequence.ts";
-import { rmsNorm } from "./records/rms_norm.ts";
 import { roiAlign } from "./records/roi_align.ts";
 import { rope } from "./records/rope.ts";
 import { ropeTable } from "./records/rope_table.ts";
@@ -114,7 +113,6 @@ const all: readonly OpRecord[] = [
   groupNorm,
   joinColumns,
   kvAppend,
-  layerNorm,
   linearAttention,
   localResponseNorm,
   lpNormalize,
@@ -125,6 +123,7 @@ const all: readonly OpRecord[] = [
   maxRoiPool,
   maxUnpool,
   nllLoss,
+  norm,
   oneHot,
   pad,
   pool,
@@ -137,7 +136,6 @@ const all: readonly OpRecord[] = [
   reshape,
   resize,
   reverseSequence,
-  rmsNorm,
   roiAlign,
   rope,
   ropeTable,

@@ -26,7 +26,7 @@ function built(make: (b: GraphBuilder, x: Value, y: Value) => Value): Record<str
 const add = (b: GraphBuilder, x: Value, y: Value, name: string) =>
   b.op("binary", [x, y], { kind: "add" }, name)[0]!;
 const norm = (b: GraphBuilder, x: Value, name: string, weight?: Value) =>
-  b.op("rms_norm", [x, weight], { epsilon: 1e-5 }, name)[0]!;
+  b.op("norm", [x, weight], { epsilon: 1e-5 }, name)[0]!;
 
 Deno.test("a norm shares the wave of the sum that it reads, and what follows moves up", () => {
   assertEquals(

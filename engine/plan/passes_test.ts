@@ -79,10 +79,10 @@ Deno.test("fast precision quantises each input of matmuls once, in the op before
   assertEquals(counts.matmul, undefined);
   assertEquals(counts["matmul q8"], 2 * 7 + 1);
   // Norms and gated units quantise themselves; attention's result and the last rows are left.
-  assertEquals(counts["rms_norm q8"], 4);
+  assertEquals(counts["norm q8"], 4);
   assertEquals(counts["glu q8"], 2);
   assertEquals(counts.quantize, 2 + 1);
-  assertEquals([counts.rms_norm, counts.glu], [undefined, undefined]);
+  assertEquals([counts.norm, counts.glu], [undefined, undefined]);
 });
 
 Deno.test("fast precision changes the numbers by 8-bit rounding only", async () => {
@@ -97,7 +97,7 @@ Deno.test("fused and unfused 8-bit graphs give the same numbers to the bit", asy
   const graph = toyDecoder("f16", "Q8_0");
   const takes: PassContext["takes"] = (draft) => draft.op === "matmul" && FAST.takes(draft);
   const unfused = optimize(graph, { ...FAST, takes });
-  assertEquals(countOps(unfused)["rms_norm q8"], undefined);
+  assertEquals(countOps(unfused)["norm q8"], undefined);
   assertEquals(await logits(optimize(graph, FAST)), await logits(unfused));
 });
 
@@ -131,12 +131,12 @@ Deno.test("matmuls keep floats where the format has no integer kernel", () => {
 Deno.test("a float result that something else reads too is not fused away", () => {
   const builder = createGraphBuilder("shared", getOp);
   const x = builder.input("x", [2, 32], "f32");
-  const norm = builder.op("rms_norm", [x], { epsilon: 1e-5 }, "norm")[0]!;
+  const norm = builder.op("norm", [x], { epsilon: 1e-5 }, "norm")[0]!;
   const quantized = builder.op("quantize", [norm], {}, "q8")[0]!;
   const matrix = builder.constant("matrix", new Float32Array(32 * 32), [32, 32]);
   builder.output("y", builder.op("matmul", [quantized, matrix], {}, "matmul")[0]!);
   builder.output("z", builder.op("unary", [norm], { kind: "scale", alpha: 2 }, "scale")[0]!);
-  assertEquals(countOps(optimize(builder.build(), FAST))["rms_norm q8"], undefined);
+  assertEquals(countOps(optimize(builder.build(), FAST))["norm q8"], undefined);
 });
 
 Deno.test("dead code goes, changes of states stay", () => {

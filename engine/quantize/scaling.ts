@@ -72,9 +72,9 @@ function makersOf(
     const makers = values.filter((value) => value !== undefined).map(own);
     return makers.every((entry) => entry !== undefined) ? makers : undefined;
   };
-  if (maker?.op === "rms_norm" || maker?.op === "layer_norm") {
+  if (maker?.op === "norm") {
     const makers = maker.inputs[1] && weights(maker.inputs.slice(1));
-    return makers && { makers, base: maker.attributes.base as number | undefined ?? 0 };
+    return makers && { makers, base: maker.attributes.base as number };
   }
   // A clamped gate adds to what it gates: no factor of that goes through it.
   if (maker?.op !== "glu" || maker.attributes.activation === "clamped") return undefined;

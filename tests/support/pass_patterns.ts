@@ -46,7 +46,7 @@ function rotated(q8: boolean, normed: "no" | "keys" | "queries and keys"): Patte
     const turned = (count: number) => {
       const plain = heads(count);
       const isNormed = normed === "queries and keys" || (normed === "keys" && count === 2);
-      const value = isNormed ? op("rms_norm", [plain, gain], { epsilon: 0.1 }) : plain;
+      const value = isNormed ? op("norm", [plain, gain], { epsilon: 0.1 }) : plain;
       return op("rope", [value, table], { style: "half" });
     };
     const append = (label: string, rows: Value) =>
@@ -59,11 +59,11 @@ function rotated(q8: boolean, normed: "no" | "keys" | "queries and keys"): Patte
 }
 
 function normOf(op: Writer["op"], x: Value, gain: Value): Value {
-  return op("rms_norm", [x, gain], { epsilon: 0.1, to: "q8" });
+  return op("norm", [x, gain], { epsilon: 0.1, to: "q8" });
 }
 
 const QUANTISED: readonly Pattern[] = [
-  ["rms_norm", { epsilon: 0.1 }],
+  ["norm", { epsilon: 0.1 }],
   ["unary", { kind: "gelu" }],
 ].map(([kind, attributes]) =>
   built(`${kind} that is quantised`, ({ op, input, weight }) => {
@@ -246,8 +246,8 @@ export const PATTERNS: Readonly<Record<string, readonly Pattern[]>> = {
   pick_rows_early: [
     built("rows picked behind ops on rows", ({ op, input, weight }) => {
       const x = input(["M", 32]), rows = input([2], "i32", "rows");
-      const normed = op("rms_norm", [x, weight("F32", 32)], { epsilon: 0.1 });
-      const other = op("layer_norm", [x, weight("F32", 32)], { epsilon: 0.2 });
+      const normed = op("norm", [x, weight("F32", 32)], { epsilon: 0.1 });
+      const other = op("norm", [x, weight("F32", 32)], { centred: true, epsilon: 0.2 });
       const gate = op("matmul", [normed, weight("F32", 32, 32)]);
       const up = op("binary", [op("unary", [gate], { kind: "gelu" }), other], { kind: "mul" });
       const gated = op("glu", [op("glu", [gate, up], { activation: "silu" }), up], {

@@ -74,7 +74,7 @@ export function toyDecoder(
     const matmul = (input: Value, label: string, rows: number, columns: number) =>
       op("matmul", [input, weight(`${path}.${label}.weight`, rows, columns)], {}, label);
     const norm = (input: Value, label: string) =>
-      op("rms_norm", [input, weight(`${path}.${label}.weight`, width)], { epsilon: 1e-5 }, label);
+      op("norm", [input, weight(`${path}.${label}.weight`, width)], { epsilon: 1e-5 }, label);
     const split = (input: Value, count: number, label: string) =>
       op("reshape", [input], { shape: ["M", String(count), String(headWidth)] }, label);
     // Every layer makes its table; common_subexpressions leaves one.

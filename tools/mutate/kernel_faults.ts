@@ -11,7 +11,7 @@ export const kernelFaults: readonly FaultGroup[] = [
   {
     file: "wasm/assembly/rows/norm.ts",
     tests: ops,
-    name: "rms_norm on wasm",
+    name: "norm on wasm",
     faults: [[
       "epsilon is left out",
       "/ <f64>columns + <f64>epsilon));\n  const f =",
@@ -137,7 +137,7 @@ export const kernelFaults: readonly FaultGroup[] = [
   {
     file: "gpu/kernels/norm.ts",
     tests: gpu,
-    name: "layer_norm on WebGPU",
+    name: "norm on WebGPU",
     faults: [[
       "the spread is taken from 0",
       "let distance = x[at + i] - mean;",

@@ -53,9 +53,9 @@ export const opFaults: readonly FaultGroup[] = [
     ]],
   },
   {
-    file: "engine/ops/records/layer_norm.ts",
+    file: "engine/ops/records/norm.ts",
     tests: ["engine/ops/records/references_test.ts", "engine/ops/records/computing_ops_test.ts"],
-    faults: [["epsilon is left out", "squares / width + attributes.epsilon", "squares / width"]],
+    faults: [["epsilon is left out", "squares / width + epsilon", "squares / width"]],
   },
   {
     file: "engine/ops/records/slice.ts",

@@ -184,9 +184,9 @@ export function normalized(
   name: string,
   weights: readonly (Value | undefined)[] = [],
 ): Value {
-  return spec.norm.kind === "layer"
-    ? apply(builder, "layer_norm", name, [x, ...weights], { epsilon })
-    : apply(builder, "rms_norm", name, [x, ...weights], { epsilon, base: spec.norm.base ?? 0 });
+  const { kind, base = 0 } = spec.norm;
+  const attributes = kind === "layer" ? { centred: true, epsilon } : { epsilon, base };
+  return apply(builder, "norm", name, [x, ...weights], attributes);
 }
 
 /** x times a factor of the spec; x itself where it is 1. */

@@ -152,7 +152,7 @@ function normalHeads(
   const { shape } = x.type;
   const split = [shape[0]!, shape[1]!, heads, headWidth(x, heads)];
   const apart = call.one("reshape", [x], { shape: split });
-  return call.one("reshape", [call.one("rms_norm", [apart, weight], { epsilon })], { shape });
+  return call.one("reshape", [call.one("norm", [apart, weight], { epsilon })], { shape });
 }
 
 /** Positions [B, S] of the new rows: behind the keys that were there before. */

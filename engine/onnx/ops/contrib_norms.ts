@@ -23,17 +23,17 @@ function simplified(of: string): OnnxOp {
 }
 
 /** Input, skip and bias added up, and the norm of the sum; a layer norm has a beta before the bias. */
-function skipNorm(name: string, op: "layer_norm" | "rms_norm"): OnnxOp {
+function skipNorm(name: string, { centred }: { readonly centred: boolean }): OnnxOp {
   return contribOp(name, {
     attributes: { epsilon: float(1e-12) },
     build(call) {
       if (call.wanted[1] || call.wanted[2]) call.unsupported("statistics of rows as outputs");
-      const [x, skip, scale, ...others] = call.take(3, op === "layer_norm" ? 2 : 1);
+      const [x, skip, scale, ...others] = call.take(3, centred ? 2 : 1);
       const [bias, beta] = others.reverse();
       const skipped = applyBinary(call, "add", x!, skip!);
       const sum = bias ? applyBinary(call, "add", skipped, bias) : skipped;
       const axis = sum.type.shape.length - 1, { epsilon } = call.attributes;
-      const y = normalizeRows(call, sum, { op, axis, epsilon, scale, bias: beta });
+      const y = normalizeRows(call, sum, { centred, axis, epsilon, scale, bias: beta });
       return [y, undefined, undefined, sum];
     },
   });
@@ -68,7 +68,7 @@ export const contribNormOps: readonly OnnxOp[] = [
         sum = applyBinary(call, "add", sum, kinds);
       }
       const { epsilon } = call.attributes, scale = call.input(5), bias = call.input(6);
-      const y = normalizeRows(call, sum, { op: "layer_norm", axis: 2, epsilon, scale, bias });
+      const y = normalizeRows(call, sum, { centred: true, axis: 2, epsilon, scale, bias });
       return [y, call.wanted[1] ? maskIndex(call, ids, call.inputs[7]) : undefined, sum];
     },
   }),
@@ -96,6 +96,6 @@ export const contribNormOps: readonly OnnxOp[] = [
   }),
   simplified(""),
   simplified(domain),
-  skipNorm("SkipLayerNormalization", "layer_norm"),
-  skipNorm("SkipSimplifiedLayerNormalization", "rms_norm"),
+  skipNorm("SkipLayerNormalization", { centred: true }),
+  skipNorm("SkipSimplifiedLayerNormalization", { centred: false }),
 ];

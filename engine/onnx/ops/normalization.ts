@@ -32,7 +32,8 @@ function momentsOf(call: Translating, x: Tensor, axes: readonly number[]) {
 
 /** How rows, the dims from `axis` on, are normalised, scaled and moved. */
 export interface RowNorm {
-  readonly op: "layer_norm" | "rms_norm";
+  /** A layer norm; else an RMS norm. */
+  readonly centred: boolean;
   readonly axis: number;
   readonly epsilon: number;
   readonly scale: Tensor | undefined;
@@ -44,7 +45,7 @@ export interface RowNorm {
  * of a row; scales of another shape are applied after it.
  */
 export function normalizeRows(call: Translating, x: Tensor, norm: RowNorm): Tensor {
-  const { op, axis, epsilon, scale, bias } = norm;
+  const { centred, axis, epsilon, scale, bias } = norm;
   const { dtype, shape } = x.type;
   if (dtype === "f64") return normalizeDoubles(call, x, norm);
   const width = product(shape.slice(axis)), last = axis === shape.length - 1;
@@ -61,12 +62,13 @@ export function normalizeRows(call: Translating, x: Tensor, norm: RowNorm): Tens
     const f32 = castTo(call, given, "f32");
     return last ? f32 : call.one("reshape", [f32], { shape: [width] });
   };
-  const vectors = op === "layer_norm" ? [vector(scale), vector(bias)] : [vector(scale)];
-  const normal = call.one(op, [castTo(call, rows, "f32"), ...vectors], { epsilon });
+  // Kernels add a bias to centred rows only.
+  const vectors = centred ? [vector(scale), vector(bias)] : [vector(scale)];
+  const normal = call.one("norm", [castTo(call, rows, "f32"), ...vectors], { centred, epsilon });
   const rounded = castTo(call, normal, dtype);
   const shaped = last ? rounded : call.one("reshape", [rounded], { shape });
   if (!fused) return scaleAndMove(call, shaped, norm);
-  return op === "rms_norm" && bias ? applyBinary(call, "add", shaped, bias) : shaped;
+  return !centred && bias ? applyBinary(call, "add", shaped, bias) : shaped;
 }
 
 function scaleAndMove(call: Translating, x: Tensor, { scale, bias }: RowNorm): Tensor {
@@ -77,9 +79,9 @@ function scaleAndMove(call: Translating, x: Tensor, { scale, bias }: RowNorm): T
 
 function normalizeDoubles(call: Translating, x: Tensor, norm: RowNorm): Tensor {
   const axes = x.type.shape.map((_, i) => i).slice(norm.axis);
-  const { centred } = norm.op === "layer_norm" ? momentsOf(call, x, axes) : { centred: x };
-  const inverse = inverseDeviation(call, centred, { axes, epsilon: norm.epsilon });
-  return scaleAndMove(call, applyBinary(call, "mul", centred, inverse), norm);
+  const around = norm.centred ? momentsOf(call, x, axes).centred : x;
+  const inverse = inverseDeviation(call, around, { axes, epsilon: norm.epsilon });
+  return scaleAndMove(call, applyBinary(call, "mul", around, inverse), norm);
 }
 
 // 1 / sqrt(mean of squares + epsilon), dims kept.
@@ -100,7 +102,7 @@ type RowNormCall = OnnxCall<OnnxAttributesOf<typeof rowNormAttributes>>;
 export function layerNorm(call: RowNormCall): (Tensor | undefined)[] {
   const { axis: given, epsilon } = call.attributes;
   const [x, scale, bias] = call.take(2, 1), axis = axisOf(given, x!.type.shape.length);
-  const y = normalizeRows(call, x!, { op: "layer_norm", axis, epsilon, scale, bias });
+  const y = normalizeRows(call, x!, { centred: true, axis, epsilon, scale, bias });
   if (!call.wanted[1] && !call.wanted[2]) return [y];
   const axes = x!.type.shape.map((_, i) => i).slice(axis);
   const wide = x!.type.dtype === "f64" ? x! : castTo(call, x!, "f32");
@@ -113,7 +115,7 @@ export function layerNorm(call: RowNormCall): (Tensor | undefined)[] {
 export function rmsNorm(call: RowNormCall): Tensor[] {
   const { axis: given, epsilon } = call.attributes;
   const x = call.input(0), axis = axisOf(given, x.type.shape.length);
-  return [normalizeRows(call, x, { op: "rms_norm", axis, epsilon, scale: call.input(1) })];
+  return [normalizeRows(call, x, { centred: false, axis, epsilon, scale: call.input(1) })];
 }
 
 /** Normalisations. */

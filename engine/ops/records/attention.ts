@@ -29,7 +29,7 @@ import { numbersOf, storeNumbers } from "../host_numbers.ts";
 import { getElement, type HostTensor } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
 import { quantizeGroups } from "../q8_rows.ts";
-import { rmsNormRows } from "./rms_norm.ts";
+import { normRows } from "./norm.ts";
 import { rotateHeads } from "./rope.ts";
 
 const ATTRIBUTES = {
@@ -56,7 +56,7 @@ const ATTRIBUTES = {
   to: choice(["f32", "q8"], "f32"),
   /** How queries and keys are rotated on their way from q (see rope). */
   style: choice(["none", "half", "interleaved"], "none"),
-  /** Of query_norm and key_norm, as those of rms_norm. */
+  /** Of query_norm and key_norm, as those of norm. */
   epsilon: number(1e-6),
   base: number(0),
 } as const;
@@ -194,8 +194,8 @@ function rotateAndStore(given: Given, { outputs: [out], attributes, stateOf }: C
   const read = new_v
     ? headsOf(new_v, 0, groups, width)
     : headsOf(qkv!, count + groups, groups, width);
-  if (query_norm) rmsNormRows(queries, query_norm, queries, attributes);
-  if (key_norm) rmsNormRows(fresh, key_norm, fresh, attributes);
+  if (query_norm) normRows(queries, queries, { ...attributes, weight: query_norm });
+  if (key_norm) normRows(fresh, fresh, { ...attributes, weight: key_norm });
   for (const rows of [queries, fresh]) rotateHeads(rows, table!, rows, style);
   for (let row = 0; row < qkv!.shape[0]!; row++) {
     const position = getElement(positions!, row), slot = getElement(slots!, row);

@@ -23,7 +23,7 @@ import {
   requireInput,
 } from "../shape_rules.ts";
 import { gateRows, halfOf, plainGate } from "./glu.ts";
-import { checkGain, rmsNormRows } from "./rms_norm.ts";
+import { checkVector, normRows } from "./norm.ts";
 
 /**
  * (x f32, q8 or u8[…, K], weight [N, K], bias [N]?, residual f32[…, N]?, gain [K]?) → f32 or q8[…, N]; with a gate
@@ -36,7 +36,7 @@ export const matmul: OpRecord = defineOp({
     // Weights are rounded to 7 bit while they are loaded (quant/int7_groups.ts): by part of the op, so the reference
     // does it too.
     rounded: flag(false),
-    // x is rms_norm(x, gain) with epsilon and base, in 8 bit.
+    // x is norm(x, gain) with epsilon and base, in 8 bit.
     normed: flag(false),
     epsilon: number(0),
     base: number(0),
@@ -58,7 +58,7 @@ export const matmul: OpRecord = defineOp({
     if (bias) requireEqual(weight.shape[0]!, bias.shape[0]!, "the rows of the weight and the bias");
     const gain = optionalInput(inputs, 4, "gain", { rank: 1 });
     if (gain && !normed) throw new TypeError("a gain belongs to a norm");
-    checkGain(x, gain);
+    checkVector(x, gain, "gain");
     if (normed) inferQ8(x);
     const product: TensorType = {
       dtype: "f32",
@@ -77,7 +77,7 @@ export const matmul: OpRecord = defineOp({
     const { rounded, normed, gate, to } = attributes;
     const rows = normed ? floatsLike(x!, x!.shape) : x!;
     if (normed) {
-      rmsNormRows(x!, gain, rows, attributes);
+      normRows(x!, rows, { ...attributes, weight: gain });
       quantizeGroups(rows, rows);
     }
     const shape = [...out!.shape.slice(0, -1), weight!.shape[0]!];

@@ -67,17 +67,17 @@ interface Vector {
 
 const vectors: readonly Vector[] = [
   {
-    op: "rms_norm",
+    op: "norm",
     what: "adds base to the weight",
     inputs: [X, WEIGHT],
     attributes: { epsilon: 1e-5, base: 1 },
     expected: [1.0596244, -3.1788732, 2.3841549, 0, 0.2420907, 0, -0.7262722, 0],
   },
   {
-    op: "layer_norm",
-    what: "uses the biased variance",
+    op: "norm",
+    what: "uses the biased variance of centred rows",
     inputs: [X, WEIGHT, BIAS],
-    attributes: { epsilon: 1e-5 },
+    attributes: { centred: true, epsilon: 1e-5 },
     expected: [
       ...[0.3105584, -2.7478175, 0.9667682, 0.4701861],
       ...[-0.1962382, -0.6557992, -0.1772727, -1.2786831],
@@ -307,8 +307,8 @@ Deno.test("results in 8 bit are what quantize makes of floats", () => {
   const parts = (float: HostTensor) =>
     run("quantize", [{ shape: [2, 32], data: [...float.data] as number[] }]);
   assertEquals(
-    run("rms_norm", [x], { epsilon: 1e-5, to: "q8" }).data,
-    parts(run("rms_norm", [x], { epsilon: 1e-5 })).data,
+    run("norm", [x], { epsilon: 1e-5, to: "q8" }).data,
+    parts(run("norm", [x], { epsilon: 1e-5 })).data,
   );
   assertEquals(
     run("glu", [x, up], { activation: "silu", to: "q8" }).data,

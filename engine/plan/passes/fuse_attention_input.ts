@@ -30,7 +30,7 @@ export const fuseAttentionInput: Pass = definePass({
     kv_append: [],
     matmul: [],
     reshape: ["shape"],
-    rms_norm: ["epsilon", "base"],
+    norm: ["epsilon", "base"],
     rope: ["style"],
   },
   suits: ({ hasKernel }) => hasKernel("attention"),
@@ -106,7 +106,7 @@ function createMatcher(
 
   function rotated(value: Value | undefined) {
     const rope = sole(value, "rope");
-    const norm = sole(rope?.inputs[0], "rms_norm");
+    const norm = sole(rope?.inputs[0], "norm");
     const product = productOf(norm ? norm.inputs[0] : rope?.inputs[0]);
     return rope && product ? { rope, norm, product } : undefined;
   }
@@ -127,7 +127,9 @@ function createMatcher(
       [keys, values].every(({ inputs }) => inputs[2] === positions && inputs[3] === slots),
       (cacheOfKeys!.shape[2] as number) % 2 === 0, // float16 is written in pairs
       haveEqualAttributes(query.norm, key.norm),
-      [query.norm, key.norm].every((norm) => !norm || norm.inputs[1]?.role === "weight"),
+      [query.norm, key.norm].every((norm) =>
+        !norm || norm.inputs[1]?.role === "weight" && !norm.inputs[2]
+      ),
     ].every((isAlike) => isAlike);
     if (!alike) return undefined;
     return {

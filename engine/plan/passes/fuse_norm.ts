@@ -1,5 +1,5 @@
 // fuse_norm: products of narrow rows normalise their input by themselves, where the device has a kernel for that:
-//   matmul(rms_norm(x, g) to q8, W, b) → matmul(x, W, b) of the normed x, with a gate or not.
+//   matmul(norm(x, g) to q8, W, b) → matmul(x, W, b) of the normed x, with a gate or not.
 // Every workgroup then normalises the whole row. For rows up to those of an 8B model that costs less than a dispatch of
 // its own (bench/results/kernels.md); for a vocabulary of outputs it does not.
 
@@ -16,7 +16,7 @@ const GROUP_ROWS = 64;
 /** Moves norms into the products behind them. */
 export const fuseNorm: Pass = definePass({
   name: "fuse_norm",
-  reads: { matmul: ["gate", "to"], rms_norm: WHOLE },
+  reads: { matmul: ["gate", "to"], norm: ["epsilon", "base", "to"] },
   run(seen, { takes }) {
     const found = new Map(seen.nodes.flatMap((node) => {
       const normed = match(node, seen);
@@ -35,13 +35,14 @@ export const fuseNorm: Pass = definePass({
 function match({ op, inputs, attributes }: Node, seen: MatchContext): NodeDraft | undefined {
   const [rows, weight, bias, residual] = inputs;
   const norm = rows && seen.made.get(rows);
-  if (op !== "matmul" || norm?.op !== "rms_norm" || norm.attributes.to !== "q8") return undefined;
+  if (op !== "matmul" || norm?.op !== "norm" || norm.attributes.to !== "q8") return undefined;
   const [outputs, columns] = weight!.shape as [number, number];
   const fits = seen.readers.get(rows!)!.length === 1 && columns <= MOST_COLUMNS &&
     outputs <= MOST_OUTPUTS && columns % GROUP_ROWS === 0 && outputs % GROUP_ROWS === 0 &&
     weight!.tensor;
   if (!fits) return undefined;
-  const [x, gain] = norm.inputs;
+  const [x, gain, shift] = norm.inputs;
+  if (shift) return undefined;
   const { epsilon, base } = norm.attributes as Readonly<Record<string, number>>;
   const given = { ...attributes, normed: true, epsilon: epsilon!, base: base! };
   return draftOf("matmul", [x, weight, bias, residual, gain], given);

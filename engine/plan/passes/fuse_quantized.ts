@@ -12,7 +12,7 @@ type Form = Pick<NodeDraft, "op" | "attributes">;
 
 /** What a node becomes when its result is quantised. */
 const FORMS: Readonly<Record<string, (node: Node) => Form | undefined>> = {
-  rms_norm: inQ8, //   quantize(rms_norm(x, w)) → rms_norm(x, w) to q8
+  norm: inQ8, //       quantize(norm(x, w))     → norm(x, w) to q8
   glu: inQ8, //        quantize(glu(g, u))      → glu(g, u) to q8
   // quantize(activation(x)) → quantize(x) after that function, of what gates take
   unary: ({ attributes: { kind, alpha, beta } }) =>

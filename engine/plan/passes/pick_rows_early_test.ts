@@ -38,7 +38,7 @@ function blockGraph(observed?: "sum" | "hidden"): Graph {
   const rows = builder.input("rows", [L], "i32"), scales = builder.input("scales", [M, 1], "f32");
   const x = one("softmax", [builder.input("x", [M, WIDTH], "f32")], "mixed", { axis: 0 });
   const gain = builder.constant("gain", Float32Array.from({ length: WIDTH }, (_, i) => 1 + i / 64));
-  const normed = one("rms_norm", [x, gain], "norm", { epsilon: 1e-5, base: 0 });
+  const normed = one("norm", [x, gain], "norm", { epsilon: 1e-5, base: 0 });
   const gate = one("matmul", [normed, matrix("gate")], "gate");
   const up = one("binary", [one("matmul", [normed, matrix("up")], "up"), scales], "scaled", {
     kind: "mul",

@@ -11,7 +11,7 @@ import { definePass, type Pass } from "./pass.ts";
 export const recognizeNorms: Pass = definePass({
   name: "recognize_norms",
   reads: { binary: ["kind"], reduce: ["kind", "axes", "keep"], unary: ["kind"] },
-  suits: ({ hasKernel }) => hasKernel("layer_norm") && hasKernel("rms_norm"),
+  suits: ({ hasKernel }) => hasKernel("norm"),
   run(context) {
     const found = new Map<Node, Norm>();
     for (const node of context.nodes) {
@@ -22,15 +22,15 @@ export const recognizeNorms: Pass = definePass({
     return context.rewrite(({ node, op, moved, copy }) => {
       const norm = found.get(node);
       if (!norm) return copy();
-      const { x, weight, bias, epsilon } = norm;
+      const { x, weight, bias, centred, epsilon } = norm;
       const inputs = [moved(x), weight && moved(weight), ...bias ? [moved(bias)] : []];
-      return op(norm.op, inputs, { epsilon }, node.name);
+      return op("norm", inputs, { centred, epsilon }, node.name);
     });
   },
 });
 
 interface Norm {
-  readonly op: "layer_norm" | "rms_norm";
+  readonly centred: boolean;
   readonly x: Value;
   readonly epsilon: number;
   readonly weight?: Value;
@@ -44,7 +44,7 @@ function biased(node: Node, context: MatchContext): Norm | undefined {
   for (const [scaled, bias] of [[a!, b!], [b!, a!]] as const) {
     const product = isVector(bias, scaled) ? soleMaker(scaled, "mul", context) : undefined;
     const norm = product && weighted(product, context);
-    if (norm?.op === "layer_norm") return { ...norm, bias };
+    if (norm?.centred) return { ...norm, bias };
   }
   return undefined;
 }
@@ -79,9 +79,9 @@ function plain(node: Node, context: MatchContext): Norm | undefined {
   if (epsilon === undefined) return undefined;
   const centred = makerOf(value, "sub", context), x = centred?.inputs[0];
   if (x && sameShape(x, value) && isMeanOf(centred!.inputs[1]!, x, context)) {
-    return { op: "layer_norm", x, epsilon };
+    return { centred: true, x, epsilon };
   }
-  return { op: "rms_norm", x: value, epsilon };
+  return { centred: false, x: value, epsilon };
 }
 
 function quotient(

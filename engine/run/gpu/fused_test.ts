@@ -17,7 +17,7 @@ import { createReferenceBackend } from "../reference/reference_backend.ts";
 /** Cases of each kernel by op; those that have tests of their own are left out. */
 const COUNTS: Readonly<Record<string, readonly [count: number, left?: RegExp]>> = {
   quantize: [4],
-  rms_norm: [5, /_f32$/],
+  norm: [5, /_f32$/],
   glu: [5, /_f32$/],
   expert_matmul: [5],
   matmul: [4, /^gpu_matmul_(f32|q8)_/],

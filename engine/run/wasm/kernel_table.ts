@@ -46,9 +46,8 @@ import type { WasmKernel } from "./kernel.ts";
 import { gatherKernels } from "./kernels/gather.ts";
 import { gluKernels } from "./kernels/glu.ts";
 import { kvAppendKernels } from "./kernels/kv_append.ts";
-import { layerNormKernels } from "./kernels/layer_norm.ts";
 import { quantizeKernels } from "./kernels/quantize.ts";
-import { rmsNormKernels } from "./kernels/rms_norm.ts";
+import { normKernels } from "./kernels/norm.ts";
 import { ropeKernels } from "./kernels/rope.ts";
 import { ropeTableKernels } from "./kernels/rope_table.ts";
 import { routeKernels } from "./kernels/route.ts";
@@ -91,12 +90,12 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   group_norm: [groupNormKernel],
   join_columns: joinColumnsKernels,
   kv_append: kvAppendKernels,
-  layer_norm: layerNormKernels,
   matmul: matmulKernels,
   matmul_integer: [matmulIntegerKernel],
   matmul_nd: [matmulNdKernel],
   max_pool: [maxPoolKernel],
   nll_loss: [nllLossKernel],
+  norm: normKernels,
   one_hot: [oneHotKernel],
   pad: [moveKernel("pad_move"), padKernel],
   pool: [averagePoolKernel],
@@ -106,7 +105,6 @@ export const WASM_KERNELS: Readonly<Record<string, readonly WasmKernel[]>> = {
   recurrent: [recurrentKernel],
   reduce: [reduceKernel, reduceIntegersKernel, reduceFloat64Kernel],
   resize: [resizeKernel],
-  rms_norm: rmsNormKernels,
   rope: ropeKernels,
   rope_table: ropeTableKernels,
   rotary: [rotaryKernel],

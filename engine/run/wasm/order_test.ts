@@ -14,7 +14,7 @@ function residual() {
   const b = createGraphBuilder("residual", getOp);
   const x = b.input("x", [M, WIDTH], "f32"), y = b.input("y", [M, WIDTH], "f32");
   const norm = (value: typeof x, name: string) =>
-    b.op("rms_norm", [value], { epsilon: 1e-5 }, name)[0]!;
+    b.op("norm", [value], { epsilon: 1e-5 }, name)[0]!;
   const sum = b.op("binary", [norm(x, "post"), y], { kind: "add" }, "sum")[0]!;
   const next = norm(sum, "next");
   b.output("sum", sum);

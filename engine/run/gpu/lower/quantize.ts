@@ -15,6 +15,7 @@ import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { type Style, STYLES } from "./matmul.ts";
 import { ceilDiv, exactDiv, product } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
+import { isRmsNorm } from "../../../ops/records/norm.ts";
 
 /** Lanes that share a group of 32 columns. */
 const GROUP_LANES = 8;
@@ -96,12 +97,14 @@ export const gpuGluQ8Kernels: readonly GpuKernel[] = [
   }),
 ];
 
-/** Kernels of `rms_norm` with 8-bit rows as result. */
+/** Kernels of `norm` with 8-bit rows as result. */
 export const gpuRmsNormQ8Kernels: readonly GpuKernel[] = STYLES.map((style) => ({
   name: `gpu_rms_norm_q8_${style}`,
-  when: ({ node: { inputs: [x], attributes }, capabilities }) =>
-    attributes.to === "q8" && takesGroups(capabilities, style) &&
-    columnsOf(x!) / 4 <= MOST_PASSES * workgroupOf(x!),
+  when({ node, capabilities }) {
+    const x = node.inputs[0]!;
+    return isRmsNorm(node, "q8") && takesGroups(capabilities, style) &&
+      columnsOf(x) / 4 <= MOST_PASSES * workgroupOf(x);
+  },
   lower({ node: { inputs: [x, weight], outputs: [y], attributes }, capabilities, slice, emit }) {
     const rows = product(x!.shape.slice(0, -1));
     emit({

@@ -15,58 +15,55 @@ import {
   weightedSumShader,
 } from "../../../../gpu/kernels/rows.ts";
 import { softmaxShader } from "../../../../gpu/kernels/softmax.ts";
-import type { GpuKernel } from "../kernel.ts";
+import type { GpuDispatch, GpuKernel, GpuLowering } from "../kernel.ts";
 import { type Dim, mul, product } from "../../../graph/dim/mod.ts";
 import type { Value } from "../../../graph/graph.ts";
 import { groupsFor, inputSlice, optionalSlice, outputSlice } from "./lower.ts";
 import { countOf, hasStaticColumns, isStatic, rowsOf } from "../../wasm/lower/lower.ts";
+import { isLayerNorm, isRmsNorm } from "../../../ops/records/norm.ts";
 import { lastDim } from "../../../ops/shape_rules.ts";
 
-/** Kernels of `rms_norm`. */
-export const gpuRmsNormKernels: readonly GpuKernel[] = [{
-  name: "gpu_rms_norm_f32",
-  when: (context) => context.node.attributes.to === "f32" && hasStaticColumns(context),
-  lower(lowering) {
-    const { inputs: [x, weight], attributes: { epsilon, base } } = lowering.node;
-    const rows = rowsOf(x!);
-    lowering.emit({
-      shader: rmsNormShader({ hasWeight: weight !== undefined }),
-      storage: {
-        x: inputSlice(lowering, 0),
-        ...optionalSlice(lowering, "w", 1),
-        y: outputSlice(lowering),
-      },
-      uniforms: {
-        rows,
-        columns: lastDim(x!),
-        epsilon: epsilon as number,
-        base: base as number,
-      },
-      workgroups: [rows],
-    });
+/** Kernels of `norm` with floats as result. */
+export const gpuNormKernels: readonly GpuKernel[] = [
+  {
+    name: "gpu_rms_norm_f32",
+    when: (context) => isRmsNorm(context.node, "f32") && hasStaticColumns(context),
+    lower(lowering) {
+      const { inputs: [, weight], attributes } = lowering.node;
+      const { storage, uniforms, workgroups } = normDispatch(lowering);
+      const shader = rmsNormShader({ hasWeight: weight !== undefined });
+      const base = attributes.base as number;
+      lowering.emit({ shader, storage, uniforms: { ...uniforms, base }, workgroups });
+    },
   },
-}];
+  {
+    name: "gpu_layer_norm_f32",
+    when: (context) => isLayerNorm(context.node) && hasStaticColumns(context),
+    lower(lowering) {
+      const { inputs: [, weight, bias] } = lowering.node;
+      lowering.emit({
+        shader: layerNormShader({ hasWeight: weight !== undefined, hasBias: bias !== undefined }),
+        ...normDispatch(lowering),
+      });
+    },
+  },
+];
 
-/** Kernels of `layer_norm`. */
-export const gpuLayerNormKernels: readonly GpuKernel[] = [{
-  name: "gpu_layer_norm_f32",
-  when: hasStaticColumns,
-  lower(lowering) {
-    const { inputs: [x, weight, bias], attributes: { epsilon } } = lowering.node;
-    const rows = rowsOf(x!);
-    lowering.emit({
-      shader: layerNormShader({ hasWeight: weight !== undefined, hasBias: bias !== undefined }),
-      storage: {
-        x: inputSlice(lowering, 0),
-        ...optionalSlice(lowering, "w", 1),
-        ...optionalSlice(lowering, "b", 2),
-        y: outputSlice(lowering),
-      },
-      uniforms: { rows, columns: lastDim(x!), epsilon: epsilon as number },
-      workgroups: [rows],
-    });
-  },
-}];
+/** A workgroup a row. */
+function normDispatch(lowering: GpuLowering): Omit<GpuDispatch, "shader"> {
+  const { inputs: [x], attributes } = lowering.node;
+  const rows = rowsOf(x!);
+  return {
+    storage: {
+      x: inputSlice(lowering, 0),
+      ...optionalSlice(lowering, "w", 1),
+      ...optionalSlice(lowering, "b", 2),
+      y: outputSlice(lowering),
+    },
+    uniforms: { rows, columns: lastDim(x!), epsilon: attributes.epsilon as number },
+    workgroups: [rows],
+  };
+}
 
 /** Kernels of `softmax`. */
 export const gpuSoftmaxKernels: readonly GpuKernel[] = [{
