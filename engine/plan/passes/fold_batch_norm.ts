@@ -13,10 +13,10 @@ import {
 } from "./computed_weights.ts";
 import { filtersOf } from "./conv_weights.ts";
 import { type MatchContext, soleMaker } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { defineReplacement, type Pass } from "./pass.ts";
 
 /** Folds batch norms into the convolutions before them. */
-export const foldBatchNorm: Pass = definePass({
+export const foldBatchNorm: Pass = defineReplacement({
   name: "fold_batch_norm",
   // Not `activation`: what comes behind one cannot go into the weights.
   reads: {
@@ -24,31 +24,22 @@ export const foldBatchNorm: Pass = definePass({
     conv: Object.keys(CONV_RULES),
     conv_transpose: [...Object.keys(CONV_RULES), "output_padding"],
   },
-  run(context) {
-    const found = new Map<Node, Node>();
-    for (const node of context.nodes) {
-      const conv = match(node, context);
-      if (conv) found.set(node, conv);
-    }
-    if (found.size === 0) return undefined;
-    return context.rewrite(({ node, op, weight, moved, copy }) => {
-      const conv = found.get(node);
-      if (!conv) return copy();
-      const [x, kernel, bias] = conv.inputs as [Value, Value, Value?];
-      const norm = normOf(node);
-      const scaled = computedTensor(
-        `${node.name}.weight`,
-        sizesOf(kernel),
-        () => scaleFilters(conv, norm),
-      );
-      const shifted = computedTensor(
-        `${node.name}.bias`,
-        sizesOf(norm.beta),
-        () => shift(bias, norm),
-      );
-      const inputs = [moved(x), weight(scaled.name, scaled), weight(shifted.name, shifted)];
-      return op(conv.op, inputs, conv.attributes, node.name);
-    });
+  match,
+  replace({ node, op, weight, moved }, conv: Node) {
+    const [x, kernel, bias] = conv.inputs as [Value, Value, Value?];
+    const norm = normOf(node);
+    const scaled = computedTensor(
+      `${node.name}.weight`,
+      sizesOf(kernel),
+      () => scaleFilters(conv, norm),
+    );
+    const shifted = computedTensor(
+      `${node.name}.bias`,
+      sizesOf(norm.beta),
+      () => shift(bias, norm),
+    );
+    const inputs = [moved(x), weight(scaled.name, scaled), weight(shifted.name, shifted)];
+    return op(conv.op, inputs, conv.attributes, node.name);
   },
 });
 

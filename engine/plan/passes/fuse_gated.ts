@@ -7,7 +7,7 @@ import type { TensorInfo } from "../../formats/source.ts";
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { canJoin, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
+import { defineReplacement, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
 
 /** A gate, and the products before it as one. */
 interface Gated {
@@ -21,30 +21,21 @@ interface Gated {
 }
 
 /** Joins the products before a gate. */
-export const fuseGated: Pass = definePass({
+export const fuseGated: Pass = defineReplacement({
   name: "fuse_gated",
   reads: { glu: WHOLE, matmul: [] },
-  run(seen, { takes }) {
-    const found = new Map(seen.nodes.flatMap((node) => {
-      const gated = match(node, seen, takes);
-      return gated ? [[node, gated]] : [];
-    }));
-    if (found.size === 0) return undefined;
-    return seen.rewrite(({ node, op, weight, moved, copy }) => {
-      const gated = found.get(node);
-      if (!gated) return copy();
-      const { x, matrix, bias, name, whole } = gated;
-      const inputs = [moved(x), weight(matrix.name, matrix), bias && weight(bias.name, bias)];
-      if (whole) return op("matmul", inputs, whole, node.name);
-      return op("glu", op("matmul", inputs, {}, name), node.attributes, node.name);
-    });
+  match,
+  replace({ node, op, weight, moved }, { x, matrix, bias, name, whole }: Gated) {
+    const inputs = [moved(x), weight(matrix.name, matrix), bias && weight(bias.name, bias)];
+    if (whole) return op("matmul", inputs, whole, node.name);
+    return op("glu", op("matmul", inputs, {}, name), node.attributes, node.name);
   },
 });
 
 function match(
   { op, inputs, attributes }: Node,
   { made, readers }: MatchContext,
-  takes: PassContext["takes"],
+  { takes }: PassContext,
 ): Gated | undefined {
   if (op !== "glu") return undefined;
   const products = inputs.map((value) =>

@@ -5,7 +5,7 @@
 
 import type { Node } from "../../graph/graph.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, draftOf, type NodeDraft, type Pass } from "./pass.ts";
+import { defineReplacement, draftOf, makeDraft, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Widest rows for which it pays. */
 const MOST_COLUMNS = 4096;
@@ -14,22 +14,14 @@ const MOST_OUTPUTS = 32_768;
 const GROUP_ROWS = 64;
 
 /** Moves norms into the products behind them. */
-export const fuseNorm: Pass = definePass({
+export const fuseNorm: Pass = defineReplacement({
   name: "fuse_norm",
   reads: { matmul: ["gate", "to"], norm: ["epsilon", "base", "to"] },
-  run(seen, { takes }) {
-    const found = new Map(seen.nodes.flatMap((node) => {
-      const normed = match(node, seen);
-      return normed && takes(normed) ? [[node, normed]] : [];
-    }));
-    if (found.size === 0) return undefined;
-    return seen.rewrite(({ node, op, moved, copy }) => {
-      const normed = found.get(node);
-      if (!normed) return copy();
-      const inputs = normed.inputs.map((value) => value && moved(value));
-      return op(normed.op, inputs, normed.attributes, node.name);
-    });
+  match(node, seen, { takes }) {
+    const normed = match(node, seen);
+    return normed && takes(normed) ? normed : undefined;
   },
+  replace: makeDraft,
 });
 
 function match({ op, inputs, attributes }: Node, seen: MatchContext): NodeDraft | undefined {

@@ -5,6 +5,7 @@
 import type { Attributes, Graph, Node, TensorType, Value } from "../../graph/graph.ts";
 import { getOp } from "../../ops/mod.ts";
 import { type MatchContext, matchContext, type Reads } from "./match.ts";
+import type { Visit } from "./rewrite.ts";
 
 /** A node that a pass would make. */
 export type NodeDraft = Pick<Node, "op" | "inputs" | "outputs" | "attributes">;
@@ -40,6 +41,19 @@ export function draftOf(
   return { op, inputs, attributes, outputs };
 }
 
+/** Puts a node as it was drafted, with values of the graph before, in the place of the visited one. */
+export function makeDraft(
+  { node, op, moved }: Visit,
+  draft: Pick<NodeDraft, "op" | "inputs" | "attributes">,
+): readonly Value[] {
+  return op(
+    draft.op,
+    draft.inputs.map((value) => value && moved(value)),
+    draft.attributes,
+    node.name,
+  );
+}
+
 /** A value that no graph has yet. */
 export function draftValue(
   type: TensorType,
@@ -66,6 +80,35 @@ export interface PassDefinition {
   suits?(context: PassContext): boolean;
   /** Gives the changed graph, or undefined if nothing changes. */
   run(seen: MatchContext, context: PassContext): Graph | undefined;
+}
+
+/** What a pass is made of that puts something else in the place of nodes. */
+export interface Replacement<Found> extends Omit<PassDefinition, "run"> {
+  /** What it knows of a node that it replaces; undefined: the node stays. */
+  match(node: Node, seen: MatchContext, context: PassContext): Found | undefined;
+  /** Gives what stands for the outputs of such a node. */
+  replace(visit: Visit, found: Found): readonly Value[];
+}
+
+/** Makes a pass that replaces nodes; what is left without readers goes with dead_code. */
+export function defineReplacement<Found>(
+  { match, replace, ...rest }: Replacement<Found>,
+): Pass {
+  return definePass({
+    ...rest,
+    run(seen, context) {
+      const found = new Map<Node, Found>();
+      for (const node of seen.nodes) {
+        const result = match(node, seen, context);
+        if (result !== undefined) found.set(node, result);
+      }
+      if (found.size === 0) return undefined;
+      return seen.rewrite((visit) => {
+        const known = found.get(visit.node);
+        return known === undefined ? visit.copy() : replace(visit, known);
+      });
+    },
+  });
 }
 
 /** Makes a pass that sees of a graph what it reads. */

@@ -6,31 +6,30 @@
 // Not so: embeddings (and a head that is one, because a weight is in memory once), what chooses experts, and
 // small matrices, which cost little and are often the sensitive ones.
 
-import type { Node, Value } from "../../graph/graph.ts";
+import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, draftOf, draftValue, type Pass } from "./pass.ts";
+import { defineReplacement, draftOf, draftValue, type Pass } from "./pass.ts";
 
 /** Weights of a matrix that is worth rounding. */
 const LARGE = 1 << 15;
 
 /** Rewrites matmuls to 8-bit activations where the device can. */
-export const quantizeActivations: Pass = definePass({
+export const quantizeActivations: Pass = defineReplacement({
   name: "quantize_activations",
   // A product that `route` reads stays, whatever that does with it.
   reads: { matmul: [], expert_matmul: [], route: WHOLE },
   suits: ({ precision }) => precision === "fast",
-  run(seen, { roundsWeights, takes }) {
-    return seen.rewrite(({ node, inputs, op, copy }) => {
-      const [x, ...rest] = inputs;
-      if (!readsFloats(node)) return copy();
-      const rows = draftValue({ dtype: "q8", shape: x!.shape });
-      const forms = roundsWeights && mayRound(node, seen) ? [{ rounded: true }, {}] : [{}];
-      const form = forms.find((given) => takes(draftOf(node.op, [rows, ...rest], given)));
-      if (!form) return copy();
-      const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);
-      return op(node.op, [quantized, ...rest], form, node.name);
-    });
+  match(node, seen, { roundsWeights, takes }): Attributes | undefined {
+    if (!readsFloats(node)) return undefined;
+    const [x, ...rest] = node.inputs;
+    const rows = draftValue({ dtype: "q8", shape: x!.shape });
+    const forms = roundsWeights && mayRound(node, seen) ? [{ rounded: true }, {}] : [{}];
+    return forms.find((given) => takes(draftOf(node.op, [rows, ...rest], given)));
+  },
+  replace({ node, inputs: [x, ...rest], op }, form) {
+    const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);
+    return op(node.op, [quantized, ...rest], form, node.name);
   },
 });
 
