@@ -4,7 +4,7 @@
 // its own (bench/results/kernels.md); for a vocabulary of outputs it does not.
 
 import type { Node } from "../../graph/graph.ts";
-import { type MatchContext, WHOLE } from "./match.ts";
+import type { MatchContext } from "./match.ts";
 import { defineReplacement, draftOf, makeDraft, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Widest rows for which it pays. */
