@@ -2,7 +2,7 @@
 // For GB/s out of memory and the machine's own limit: bench/matmul_table.ts.
 // deno bench -A bench/matmul_bench.ts
 
-import { hasIntegerKernel, LAID_OUT_FORMATS } from "../wasm/format_layouts.ts";
+import { hasIntegerKernel, laidOutFormats } from "../wasm/format_layouts.ts";
 import { createMachine } from "../wasm/machine.ts";
 import { prepareProduct } from "./support/matmul.ts";
 
@@ -12,7 +12,7 @@ const COLUMNS = 1536;
 const machine = await createMachine({ threads: 1 });
 
 for (const rows of [1, 8, 128]) {
-  for (const format of LAID_OUT_FORMATS) {
+  for (const format of laidOutFormats()) {
     for (const exact of hasIntegerKernel(format) ? [false, true] : [true]) {
       const product = { format, rows, outputs: OUTPUTS, columns: COLUMNS, exact };
       const prepared = await prepareProduct(machine, product, false);

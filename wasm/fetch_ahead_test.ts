@@ -3,12 +3,12 @@ import { matmulQ8 } from "../tests/support/products.ts";
 import { pack, place } from "../tests/support/wasm.ts";
 import { randomValues, randomWeight } from "../tests/support/weights.ts";
 import { q8RowBytes, quantizeQ8Row } from "../quant/q8_activation.ts";
-import { formatLayout, LAID_OUT_FORMATS } from "./format_layouts.ts";
+import { formatLayout, laidOutFormats } from "./format_layouts.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import type { WasmCapabilities } from "./probe.ts";
 import { tileBytes, type WeightLayout } from "./weight_layout.ts";
 
-const FORMATS = LAID_OUT_FORMATS.filter((name) => formatLayout(name)!.layout.spareBytes > 0);
+const FORMATS = laidOutFormats().filter((name) => formatLayout(name)!.layout.spareBytes > 0);
 const GUARD = 64 * 1024;
 
 /** Offsets in a tile of the bytes that mean nothing. */

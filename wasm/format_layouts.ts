@@ -40,7 +40,9 @@ export function formatLayout(name: string): FormatLayout | undefined {
 }
 
 /** Names of the formats with a fixed block that have a layout. */
-export const LAID_OUT_FORMATS: readonly string[] = [...formats.keys()].filter(formatLayout);
+export function laidOutFormats(): string[] {
+  return [...formats.keys()].filter(formatLayout);
+}
 
 /** Whether a format has kernels on 8-bit activations. */
 export function hasIntegerKernel(format: string): boolean {

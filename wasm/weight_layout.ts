@@ -201,6 +201,15 @@ function shapeOfFormat(format: NumberFormat): Shape | undefined {
   return "grid" in block ? pointsShape(block) : codesShape(block, format);
 }
 
+/** What layouts differ in, or kernels, which are told one thing by their caller. */
+function keyOf({ bits, scales, table, points, offset, ...shape }: Shape, kernel: boolean): string {
+  const { told } = SCALE_KINDS[scales] as ScaleFacts;
+  const blockColumns = kernel && told === "blockColumns" ? "" : shape.blockColumns;
+  const factor = kernel && told === "factor" ? "" : shape.factor;
+  return `${bits} ${scales} ${table} ${points?.grid} ${points?.beside} ${offset} ${shape.cellBytes} ` +
+    `${blockColumns} ${factor}`;
+}
+
 /** Every layout, and layouts by format, that of a row without its columns. Formats that agree in all share one. */
 function makeLayouts() {
   const byFormat = new Map<string, WeightLayout>();
@@ -209,9 +218,8 @@ function makeLayouts() {
   for (const format of [...formats.values(), ...rowFormatsOf(64)]) {
     const shape = shapeOfFormat(format), name = format.rowFamily ?? format.name;
     if (!shape) continue;
-    const { told } = SCALE_KINDS[shape.scales] as ScaleFacts;
-    const key = format.block ? JSON.stringify(shape) : name;
-    const kernelKey = told ? JSON.stringify({ ...shape, [told]: 0 }) : key;
+    const kernelKey = format.block ? keyOf(shape, true) : name;
+    const key = format.block ? keyOf(shape, false) : name;
     const kernel = kernels.get(kernelKey) ?? name.toLowerCase();
     const layout = byShape.get(key) ?? { id: byShape.size, name, kernel, ...shape };
     kernels.set(kernelKey, kernel);
