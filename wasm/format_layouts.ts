@@ -1,8 +1,9 @@
 // How the packer is told of a number format: its layout, and where a block of a file has its codes and scales
-// (quant/block.ts). Formats that models come in most often have packers of their own.
+// (quant/block.ts). Those that models come in most often have packers of their own, for four rows at once.
 
 import { type CodeBlock, hasFields } from "../quant/block.ts";
 import type { CodeField, CodePacking } from "../quant/fields.ts";
+import { pairedScales } from "../quant/k_scales.ts";
 import { formats, getFormat, ROW_FAMILIES } from "../quant/mod.ts";
 import { SCALE_KIND_NAMES, type ScaleSource } from "../quant/scale_kinds.ts";
 import { LAYOUTS_BY_FORMAT, type WeightLayout } from "./weight_layout.ts";
@@ -10,8 +11,8 @@ import { LAYOUTS_BY_FORMAT, type WeightLayout } from "./weight_layout.ts";
 /** Codes that lie in no fields, in the order of their numbers; see assembly/pack/codes.ts. */
 export const CODE_PACKINGS: readonly CodePacking["name"][] = ["base_11", "magnitudes", "base_3"];
 
-/** Formats whose packers are written out (assembly/pack/pack.ts). */
-const WRITTEN: ReadonlySet<string> = new Set([
+/** Floats, and formats whose bytes the packer knows (assembly/pack/four.ts) or that it has loops of their own for. */
+const KNOWN: ReadonlySet<string> = new Set([
   ...["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "NB4", "Q4_K", "Q5_K", "Q6_K"],
   "TQ1_0",
 ]);
@@ -24,7 +25,9 @@ const BYTES: BlockSource = { codes: [{ at: 0, bits: 8, run: 1 }], signed: true }
 /** Layout and source of a format. */
 export interface FormatLayout {
   readonly layout: WeightLayout;
-  /** Absent if the packer is written for the format. */
+  /** Whether the packer knows the order of the bytes. */
+  readonly isKnown: boolean;
+  /** Absent for floats and grid points. */
   readonly source?: BlockSource;
 }
 
@@ -32,11 +35,14 @@ export interface FormatLayout {
 export function formatLayout(name: string): FormatLayout | undefined {
   const family = name.replace(/_[1-9]\d*$/, ""), isRow = ROW_FAMILIES.includes(family);
   const layout = LAYOUTS_BY_FORMAT.get(isRow ? family : name);
-  if (!layout || WRITTEN.has(name) || layout.points) return layout && { layout };
+  if (!layout) return undefined;
+  const isKnown = KNOWN.has(name) || layout.points !== undefined;
   // Rows of 64 stand for all.
   const { block } = getFormat(isRow && name === family ? `${name}_64` : name);
-  const source = block && !("grid" in block) ? block : BYTES;
-  return typeof source.scales?.integers === "function" ? undefined : { layout, source };
+  if (layout.kind === "float" || block && "grid" in block) return { layout, isKnown };
+  const { integers } = block?.scales ?? {};
+  if (typeof integers === "function" && integers !== pairedScales) return undefined;
+  return { layout, isKnown, source: block ?? BYTES };
 }
 
 /** Names of the formats with a fixed block that have a layout. */
@@ -86,10 +92,11 @@ function scaleNumbers(source: ScaleSource | undefined, offset = 0) {
   const { kind, floats: [first = 0, second = 0] = [], integers = 0 } = source;
   const fields: readonly CodeField[] = typeof integers === "object"
     ? integers.fields
-    : [{ at: Number(integers), bits: 8, run: 1 }];
+    : [{ at: typeof integers === "number" ? integers : 0, bits: 8, run: 1 }];
   return {
     ...{ scales: 1 + SCALE_KIND_NAMES.indexOf(kind), floats: first | (second << 16) },
     ...{ integers: fieldWord(fields[0]!), integers_above: fields[1] ? fieldWord(fields[1]) : 0 },
-    offset: typeof integers === "object" ? integers.offset : offset,
+    // Of scales; of codes where their zero stands beside the scale.
+    offset: typeof integers === "object" ? integers.offset : kind === "f" ? offset : 0,
   };
 }

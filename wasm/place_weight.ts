@@ -72,15 +72,15 @@ export const NO_BLOCKS = {
 
 /** What packing a matrix takes. */
 export function packSetup({ format, columns }: WeightShape, rounded: boolean): PackSetup {
-  const { layout, source: blocks, decoded } = layoutFor(format);
+  const { layout, source, isKnown, decoded } = layoutFor(format);
   const rowBytes = formatBytes(getFormat(format), columns);
   const stagedRowBytes = decoded ? 4 * columns : rowBytes;
   // A row of floats, or the codes of a cell.
-  const scratchBytes = rounded ? 4 * columns : blocks ? 64 : 0;
+  const scratchBytes = rounded ? 4 * columns : 64;
   const operands = {
-    ...{ kind: rounded ? 2 : blocks ? 1 : 0, layout: layout.id, row_bytes: stagedRowBytes },
+    ...{ kind: rounded ? 2 : isKnown ? 0 : 1, layout: layout.id, row_bytes: stagedRowBytes },
     ...{ columns, tile_bytes: strideOf(format, columns, rounded), scratch_bytes: scratchBytes },
-    ...blocks ? sourceNumbers(format, blocks) : NO_BLOCKS,
+    ...source ? sourceNumbers(format, source) : NO_BLOCKS,
   };
   return { operands, rowBytes, stagedRowBytes, scratchBytes, decoded };
 }

@@ -2,19 +2,16 @@
 // (wasm/weight_layout.ts). Runs while loading, on 32-bit words: the order of nibbles in a cell was chosen
 // so that the words of the simple formats move unchanged.
 //   for each tile, for each of its rows, for each block: scales to the front, code words to their lane
-// Whole halves of tiles are transposed as vectors, four rows at once (four.ts); what is here is for the last rows
-// and for rarer formats.
+// Whole halves of tiles of the formats that models come in most often are transposed as vectors, four rows at once
+// (four.ts); grid points are packed by points.ts, and all else by blocks.ts.
 // Every function returns the number of half-float scales that are not finite; kernels cannot read those.
-// Formats that are not written out here are packed by points.ts or blocks.ts.
 
-import {
-  LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_Q4_0, LAYOUT_Q4_1, LAYOUT_Q4_K,
-  LAYOUT_Q5_0, LAYOUT_Q5_1, LAYOUT_Q5_K, LAYOUT_Q6_K, LAYOUT_Q8_0, LAYOUT_TQ1_0, cellBytes, hasPoints,
-} from "../generated/layouts";
+import { LAYOUT_BF16, LAYOUT_F16, LAYOUT_F32, LAYOUT_NB4, LAYOUT_TQ1_0, cellBytes, hasPoints } from "../generated/layouts";
+import { PACK_WEIGHT_KIND, PACK_WEIGHT_LAYOUT } from "../generated/opcodes";
+import { u32At } from "../machine/runtime";
+import { packBlocks } from "./blocks";
 import { packFour, packsFour } from "./four";
 import { packPoints, packTernary } from "./points";
-
-const NIBBLES: u32 = 0x0f0f0f0f;
 
 export function notFinite(half: u32): u32 { return (half & 0x7c00) == 0x7c00 ? 1 : 0; }
 
@@ -34,29 +31,6 @@ export function spreadBits(bits: u32): u32 {
 /** Where the code words of a row stand in a vector of four rows, counted from the first half's. */
 @inline export function laneOf(row: u32): usize { return (row >> 2 << 4) + ((row & 3) << 2); }
 
-/** Scales of a block of one row of Q4_0 Q4_1 Q5_0 Q5_1 Q8_0; `second` if it has two. */
-@inline function packScales(source: usize, row: u32, target: usize, second: bool): u32 {
-  const halves = second ? load<u32>(source) : <u32>load<u16>(source);
-  store<u16>(target + 2 * row, halves);
-  if (second) store<u16>(target + 16 + 2 * row, halves >> 16);
-  return notFinite(halves) + notFinite(halves >> 16);
-}
-
-/** One row: `scales` half floats, perhaps fifth bits, then `words` code words a block; `bytes` of a cell. */
-function packPlain(source: usize, blocks: u32, row: u32, target: usize, scales: u32, fifth: bool, words: u32, bytes: u32): u32 {
-  const head = 2 * scales + (fifth ? 4 : 0);
-  const lane = laneOf(row);
-  let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++, target += bytes) {
-    bad += packScales(source, row, target, scales == 2);
-    const codes = target + 16 * scales + lane;
-    if (fifth) store<u32>(codes + 128, spreadBits(load<u32>(source + 2 * scales)));
-    source += head;
-    for (let p: u32 = 0; p < words; p++, source += 4) store<u32>(codes + 32 * p, load<u32>(source));
-  }
-  return bad;
-}
-
 /** One row of blocks with two float32 scales and four code words. */
 function packWide(source: usize, blocks: u32, row: u32, target: usize, bytes: u32): u32 {
   const lane = laneOf(row);
@@ -68,76 +42,6 @@ function packWide(source: usize, blocks: u32, row: u32, target: usize, bytes: u3
       store<u32>(target + 32 * s + 4 * row, scale);
     }
     for (let p: usize = 0; p < 4; p++) store<u32>(target + 64 + 32 * p + lane, load<u32>(source + 8 + 4 * p));
-  }
-  return bad;
-}
-
-/** 6-bit scale (`shift` 0) or minimum (4) number `i` out of the 12 bytes of Q4_K and Q5_K. */
-function scaleCode(at: usize, i: u32, shift: u32): u32 {
-  if (i < 4) return load<u8>(at + i + shift) & 63;
-  return ((load<u8>(at + i + 4) >> <u8>shift) & 15) | (load<u8>(at + i - 4 + shift) >> 6 << 4);
-}
-
-/** Q4_K, and Q5_K with `fifth`. */
-function packK(source: usize, blocks: u32, row: u32, target: usize, fifth: bool, bytes: u32): u32 {
-  const lane = laneOf(row);
-  let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++) {
-    bad += notFinite(load<u16>(source)) + notFinite(load<u16>(source, 2));
-    store<u16>(target + 2 * row, load<u16>(source));
-    store<u16>(target + 16 + 2 * row, load<u16>(source, 2));
-    const high = source + 16;
-    const low = high + (fifth ? 32 : 0);
-    target += 32;
-    for (let cell: u32 = 0; cell < 8; cell++, target += bytes) {
-      store<u8>(target + row, scaleCode(source + 4, cell, 0));
-      store<u8>(target + 8 + row, scaleCode(source + 4, cell, 4));
-      const words = low + 32 * (cell >> 1);
-      const shift = 4 * (cell & 1);
-      for (let p: usize = 0; p < 4; p++) {
-        const first = (load<u32>(words + 4 * p) >> shift) & NIBBLES;
-        const second = (load<u32>(words + 4 * p + 16) >> shift) & NIBBLES;
-        store<u32>(target + 16 + 32 * p + lane, first | (second << 4));
-      }
-      if (fifth) {
-        let bits: u32 = 0;
-        for (let q: u32 = 0; q < 8; q++) bits |= ((load<u32>(high + 4 * q) >> cell) & 0x01010101) << q;
-        store<u32>(target + 144 + lane, bits);
-      }
-    }
-    source = low + 128;
-  }
-  return bad;
-}
-
-function packQ6K(source: usize, blocks: u32, row: u32, target: usize, bytes: u32): u32 {
-  const lane = laneOf(row);
-  let bad: u32 = 0;
-  for (let b: u32 = 0; b < blocks; b++, source += 210) {
-    const half = load<u16>(source, 208);
-    bad += notFinite(half);
-    store<u16>(target + 2 * row, half);
-    target += 16;
-    for (let cell: u32 = 0; cell < 8; cell++, target += bytes) {
-      store<u8>(target + row, load<u8>(source + 192 + 2 * cell));
-      store<u8>(target + 8 + row, load<u8>(source + 193 + 2 * cell));
-      const part = cell >> 2, sub = cell & 3;
-      const words = source + 64 * part + 32 * (sub & 1);
-      const shift = 4 * (sub >> 1);
-      for (let p: usize = 0; p < 4; p++) {
-        const first = (load<u32>(words + 4 * p) >> shift) & NIBBLES;
-        const second = (load<u32>(words + 4 * p + 16) >> shift) & NIBBLES;
-        store<u32>(target + 16 + 32 * p + lane, first | (second << 4));
-      }
-      const high = source + 128 + 32 * part;
-      for (let s: usize = 0; s < 2; s++) {
-        let bits: u32 = 0;
-        for (let j: u32 = 0; j < 4; j++) {
-          bits |= ((load<u32>(high + 16 * s + 4 * j) >> (2 * sub)) & 0x03030303) << (2 * j);
-        }
-        store<u32>(target + 144 + 32 * s + lane, bits);
-      }
-    }
   }
   return bad;
 }
@@ -197,36 +101,33 @@ function packHalvesEight(source: usize, rowBytes: usize, columns: u32, target: u
   return bad;
 }
 
-function packRow(layout: u32, source: usize, columns: u32, row: u32, target: usize): u32 {
-  const blocks = columns >> 5, supers = columns >> 8, bytes = cellBytes(layout);
+function packRow(ip: usize, layout: u32, source: usize, columns: u32, row: u32, target: usize, codes: usize): u32 {
   switch (layout) {
     case LAYOUT_F32: return packWords(source, columns, row, target);
     case LAYOUT_F16: return packHalves(source, columns, row, target, true);
     case LAYOUT_BF16: return packHalves(source, columns, row, target, false);
-    case LAYOUT_Q4_0: return packPlain(source, blocks, row, target, 1, false, 4, bytes);
-    case LAYOUT_Q4_1: return packPlain(source, blocks, row, target, 2, false, 4, bytes);
-    case LAYOUT_Q5_0: return packPlain(source, blocks, row, target, 1, true, 4, bytes);
-    case LAYOUT_Q5_1: return packPlain(source, blocks, row, target, 2, true, 4, bytes);
-    case LAYOUT_Q8_0: return packPlain(source, blocks, row, target, 1, false, 8, bytes);
-    case LAYOUT_Q4_K: return packK(source, supers, row, target, false, bytes);
-    case LAYOUT_Q5_K: return packK(source, supers, row, target, true, bytes);
-    case LAYOUT_Q6_K: return packQ6K(source, supers, row, target, bytes);
-    case LAYOUT_NB4: return packWide(source, blocks, row, target, bytes);
-    case LAYOUT_TQ1_0: return packTernary(source, supers, row, target);
+    case LAYOUT_NB4: return packWide(source, columns >> 5, row, target, cellBytes(layout));
+    case LAYOUT_TQ1_0: return packTernary(source, columns >> 8, row, target);
   }
-  return packPoints(layout, source, supers, row, target);
+  return hasPoints(layout)
+    ? packPoints(layout, source, columns >> 8, row, target)
+    : packBlocks(ip, source, columns, row, target, codes);
 }
 
 /**
- * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row
- * become zeros. Returns the number of scales that are not finite.
+ * Packs `rows` rows of `rowBytes` bytes into whole tiles of `tileBytes` at `target`; lanes without a row become zeros.
+ * The instruction at `ip` says what a block is like (blocks.ts); `codes` are 32 bytes of scratch memory. Returns the
+ * number of scales that are not finite.
  */
-export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize): u32 {
-  const four = packsFour(layout);
+export function packRows(
+  ip: usize, source: usize, rows: u32, rowBytes: usize, columns: u32, target: usize, tileBytes: usize, codes: usize,
+): u32 {
+  // Other formats may share a layout with one whose rows are packed by fours.
+  const layout = u32At(ip, PACK_WEIGHT_LAYOUT), four = !u32At(ip, PACK_WEIGHT_KIND) && packsFour(layout);
   let bad: u32 = 0;
   for (let first: u32 = 0; first < rows; first += 8, target += tileBytes) {
     const count = rows - first < 8 ? rows - first : 8;
-    if (count < 8 || hasPoints(layout)) memory.fill(target, 0, tileBytes);
+    if (count < 8 || columns & 31 || hasPoints(layout)) memory.fill(target, 0, tileBytes);
     if (count == 8 && (layout == LAYOUT_F16 || layout == LAYOUT_BF16)) {
       bad += packHalvesEight(source, rowBytes, columns, target, layout == LAYOUT_F16);
       source += 8 * rowBytes;
@@ -236,7 +137,7 @@ export function packRows(layout: u32, source: usize, rows: u32, rowBytes: usize,
     for (; four && row + 4 <= count; row += 4, source += 4 * rowBytes) {
       bad += packFour(layout, source, rowBytes, columns, row, target);
     }
-    for (; row < count; row++, source += rowBytes) bad += packRow(layout, source, columns, row, target);
+    for (; row < count; row++, source += rowBytes) bad += packRow(ip, layout, source, columns, row, target, codes);
   }
   return bad;
 }

@@ -1,7 +1,7 @@
 // Scales of a file's block on their way to their places in a header or in cells (wasm/layout_scales.ts). Kinds are those
 // of quant/scale_kinds.ts. Returns the number of scales that are not finite.
 import {
-  SCALES_B16, SCALES_D, SCALES_DM, SCALES_DZ, SCALES_E1, SCALES_E2, SCALES_E4M3, SCALES_E8, SCALES_F, SCALES_K16,
+  SCALES_B16, SCALES_D, SCALES_DM, SCALES_DZ, SCALES_E1, SCALES_E2, SCALES_E4M3, SCALES_E8, SCALES_F, SCALES_K, SCALES_K16,
   SCALES_K8, SCALES_KN16, SCALES_SIDES,
 } from "../generated/layouts";
 import {
@@ -24,6 +24,12 @@ function storeZero(half: u32, factor: f32, zero: f32, to: usize, row: u32, wide:
     store<f32>(to + 16 + 4 * row, zero);
   }
   return notFinite(half) + notFiniteSingle(reinterpret<u32>(zero));
+}
+
+/** Scale (`shift` 0) or minimum (4) number `i` out of 12 bytes (quant/k_scales.ts). */
+function sixBits(at: usize, i: u32, shift: u32): u32 {
+  if (i < 4) return load<u8>(at + i + shift) & 63;
+  return ((load<u8>(at + i + 4) >> <u8>shift) & 15) | (load<u8>(at + i - 4 + shift) >> 6 << 4);
 }
 
 /** One integer for 32 columns, or one for each half, of one field or two, less an offset, to cells of `bytes`. */
@@ -61,6 +67,16 @@ export function storeScales(ip: usize, at: usize, above: usize, bytes: usize, he
       store<u16>(to + 2 * row, load<u16>(first));
       store<u16>(to + 16 + 2 * row, load<u16>(second));
       if (kind == SCALES_KN16) storeIntegers(ip, at, header + above, bytes, row, 1);
+      return notFinite(load<u16>(first)) + notFinite(load<u16>(second));
+    }
+    case SCALES_K: {
+      store<u16>(to + 2 * row, load<u16>(first));
+      store<u16>(to + 16 + 2 * row, load<u16>(second));
+      for (let i: u32 = 0; i < 8; i++) {
+        const place = header + above + <usize>i * bytes + row;
+        store<u8>(place, sixBits(second + 2, i, 0));
+        store<u8>(place, sixBits(second + 2, i, 4), 8);
+      }
       return notFinite(load<u16>(first)) + notFinite(load<u16>(second));
     }
     case SCALES_F: {

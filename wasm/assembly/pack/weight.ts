@@ -1,7 +1,8 @@
 // Packs a run of rows of a weight while loading, shared out over the threads in chunks of whole tiles:
-//   kind 0: rows as packRows takes them    1: as packBlocks does    2: rows that are rounded to 7 bit
+//   kind 0: rows in the order of bytes that their layout is named after    1: in another one    2: rows that are rounded
+//   to 7 bit
 //   3: bytes that stay as they are    4: nothing; the thread closes the file it has open
-// Kinds 1 and 2 have `scratch_bytes` of scratch memory a thread.
+// Kinds 0 to 2 have `scratch_bytes` of scratch memory a thread.
 // The rows lie at `source`, or in a file (`file` is not 0, see engine/io.ts) from `file_offset` on, a double. Then
 // every thread reads the chunks it takes into `staging_bytes` of its own from `source` on, small enough to
 // stay in its cache: no thread waits for another that reads, and the memory that is new to the process is
@@ -9,7 +10,6 @@
 // The number of scales or rows that cannot be used, and of chunks that cannot be read, is added to the word at
 // `bad`; KiB that were read to the word at `loaded`.
 import { packRows } from "./pack";
-import { packBlocks } from "./blocks";
 import { packInt7 } from "./int7";
 import { addressAt, chunksOf, min, nextChunk, thread, u32At } from "../machine/runtime";
 import {
@@ -48,8 +48,7 @@ function pack(ip: usize, kind: u32, row: u32, end: u32): u32 {
     atomic.add<u32>(addressAt(ip, PACK_WEIGHT_LOADED), (bytes + 1023) >> 10);
   } else source += row * rowBytes;
   if (kind == 3) return 0;
-  if (kind == 0) return packRows(layout, source, count, rowBytes, columns, target, tileBytes);
   const scratch = addressAt(ip, PACK_WEIGHT_SCRATCH) + <usize>thread * addressAt(ip, PACK_WEIGHT_SCRATCH_BYTES);
-  if (kind == 1) return packBlocks(ip, source, count, rowBytes, columns, target, tileBytes, scratch);
+  if (kind < 2) return packRows(ip, source, count, rowBytes, columns, target, tileBytes, scratch);
   return packInt7(layout, source, count, rowBytes, columns, target, tileBytes, scratch);
 }
