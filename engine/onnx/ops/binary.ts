@@ -7,7 +7,7 @@ import { broadcastShapes } from "../../ops/shape_rules.ts";
 import { broadcastStrides, walk } from "../../ops/strided.ts";
 import { int, ints, required, text } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, knownScalar } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 const consumed = { consumed_inputs: ints(undefined, { until: 5 }) };
@@ -32,83 +32,8 @@ function operands(
   return [a, call.one("reshape", [b], { shape: [...shape, ...Array<number>(behind).fill(1)] })];
 }
 
-const bitShift = defineOnnxOp({
-  name: "BitShift",
-  versions: [11],
-  attributes: { direction: required(text(undefined, ["LEFT", "RIGHT"])) },
-  build(call) {
-    const kind = call.attributes.direction === "LEFT" ? "shift_left" : "shift_right";
-    return [applyBinary(call, kind, call.input(0), call.input(1))];
-  },
-});
-
-/** Equal: strings are compared on the host. */
-const equal = defineOnnxOp({
-  name: "Equal",
-  versions: [1, 7],
-  attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
-  build(call) {
-    const [a, b] = operands(call);
-    return [applyBinary(call, "equal", a, b)];
-  },
-  evaluate({ inputs: [a, b] }) {
-    if (a?.dtype !== "string" || b?.dtype !== "string") {
-      throw new TypeError("strings can be compared with strings only");
-    }
-    const shape = broadcastShapes(a.shape, b.shape) as number[];
-    const data = new Uint8Array(elementCount(shape));
-    const strides = [broadcastStrides(a.shape, shape), broadcastStrides(b.shape, shape)];
-    walk(shape, strides, (index, offsets) => {
-      data[index] = Number(a.data[offsets[0]!] === b.data[offsets[1]!]);
-    });
-    return [{ dtype: "bool", shape, data }];
-  },
-});
-
-const mod = defineOnnxOp({
-  name: "Mod",
-  versions: [10],
-  attributes: { fmod: int(0) },
-  build(call) {
-    const kind = call.attributes.fmod ? "fmod" : "mod";
-    return [applyBinary(call, kind, call.input(0), call.input(1))];
-  },
-});
-
-/** PRelu: before version 7 the slopes are one a channel, the dim at 1. */
-const prelu = defineOnnxOp({
-  name: "PRelu",
-  versions: [1, 6, 7],
-  attributes: consumed,
-  build(call) {
-    const x = call.input(0), slope = call.input(1);
-    const perChannel = call.version < 7 && slope.type.shape.length === 1 &&
-      x.type.shape.length > 2;
-    const shape = [...slope.type.shape, ...x.type.shape.slice(2).map(() => 1)];
-    const aligned = perChannel ? call.one("reshape", [slope], { shape }) : slope;
-    return [applyBinary(call, "prelu", x, aligned)];
-  },
-});
-
-const pow = defineOnnxOp({
-  name: "Pow",
-  versions: [1, 7],
-  attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
-  build(call) {
-    const [base, exponent] = operands(call);
-    // Squares and roots, as exporters write norms, without the general power.
-    const known = knownScalar(exponent), isScalar = exponent.type.shape.length === 0;
-    if (isScalar && base.type.dtype === "f32") {
-      if (known === 2) return [applyBinary(call, "mul", base, base)];
-      if (known === 0.5) return [applyUnary(call, "root", base)];
-    }
-    return [applyBinary(call, "pow", base, exponent)];
-  },
-});
-
 function variadic(name: string, kind: BinaryName): OnnxOp {
-  return defineOnnxOp({
-    name,
+  return onnxOp(name, {
     versions: [1, 6, 8],
     attributes: consumed,
     build: (call) => [foldInputs(call, kind)],
@@ -120,33 +45,13 @@ function foldInputs(call: OnnxCall<unknown>, kind: BinaryName): Tensor {
     .reduce((total, next) => applyBinary(call, kind, total, next));
 }
 
-const mean = defineOnnxOp({
-  name: "Mean",
-  versions: [1, 6, 8],
-  attributes: consumed,
-  build(call) {
-    const total = foldInputs(call, "add");
-    const count = call.inputs.length;
-    return [
-      count === 1 ? total : applyBinary(call, "div", total, call.scalar(total.type.dtype, count)),
-    ];
-  },
-});
-
-const where = defineOnnxOp({
-  name: "Where",
-  versions: [9],
-  build: (call) => call.op("where", [call.input(0), call.input(1), call.input(2)]),
-});
-
 /** Ops of two and more inputs that broadcast. */
 export const binaryOps: readonly OnnxOp[] = [
   ...BINARY_NAMES.flatMap((kind) => {
     const { onnx } = BINARY[kind];
     if (!onnx) return [];
     const [name, versions] = onnx;
-    return [defineOnnxOp({
-      name,
+    return [onnxOp(name, {
       versions,
       attributes: versions[0] === 1 ? legacy : {},
       build(call) {
@@ -155,14 +60,86 @@ export const binaryOps: readonly OnnxOp[] = [
       },
     })];
   }),
-  bitShift,
-  equal,
-  mean,
-  mod,
-  pow,
-  prelu,
+  onnxOp("BitShift", {
+    versions: [11],
+    attributes: { direction: required(text(undefined, ["LEFT", "RIGHT"])) },
+    build(call) {
+      const kind = call.attributes.direction === "LEFT" ? "shift_left" : "shift_right";
+      return [applyBinary(call, kind, call.input(0), call.input(1))];
+    },
+  }),
+  /** Equal: strings are compared on the host. */
+  onnxOp("Equal", {
+    versions: [1, 7],
+    attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
+    build(call) {
+      const [a, b] = operands(call);
+      return [applyBinary(call, "equal", a, b)];
+    },
+    evaluate({ inputs: [a, b] }) {
+      if (a?.dtype !== "string" || b?.dtype !== "string") {
+        throw new TypeError("strings can be compared with strings only");
+      }
+      const shape = broadcastShapes(a.shape, b.shape) as number[];
+      const data = new Uint8Array(elementCount(shape));
+      const strides = [broadcastStrides(a.shape, shape), broadcastStrides(b.shape, shape)];
+      walk(shape, strides, (index, offsets) => {
+        data[index] = Number(a.data[offsets[0]!] === b.data[offsets[1]!]);
+      });
+      return [{ dtype: "bool", shape, data }];
+    },
+  }),
+  onnxOp("Mean", {
+    versions: [1, 6, 8],
+    attributes: consumed,
+    build(call) {
+      const total = foldInputs(call, "add");
+      const count = call.inputs.length;
+      return [
+        count === 1 ? total : applyBinary(call, "div", total, call.scalar(total.type.dtype, count)),
+      ];
+    },
+  }),
+  onnxOp("Mod", {
+    versions: [10],
+    attributes: { fmod: int(0) },
+    build(call) {
+      const kind = call.attributes.fmod ? "fmod" : "mod";
+      return [applyBinary(call, kind, call.input(0), call.input(1))];
+    },
+  }),
+  onnxOp("Pow", {
+    versions: [1, 7],
+    attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
+    build(call) {
+      const [base, exponent] = operands(call);
+      // Squares and roots, as exporters write norms, without the general power.
+      const known = knownScalar(exponent), isScalar = exponent.type.shape.length === 0;
+      if (isScalar && base.type.dtype === "f32") {
+        if (known === 2) return [applyBinary(call, "mul", base, base)];
+        if (known === 0.5) return [applyUnary(call, "root", base)];
+      }
+      return [applyBinary(call, "pow", base, exponent)];
+    },
+  }),
+  /** PRelu: before version 7 the slopes are one a channel, the dim at 1. */
+  onnxOp("PRelu", {
+    versions: [1, 6, 7],
+    attributes: consumed,
+    build(call) {
+      const x = call.input(0), slope = call.input(1);
+      const perChannel = call.version < 7 && slope.type.shape.length === 1 &&
+        x.type.shape.length > 2;
+      const shape = [...slope.type.shape, ...x.type.shape.slice(2).map(() => 1)];
+      const aligned = perChannel ? call.one("reshape", [slope], { shape }) : slope;
+      return [applyBinary(call, "prelu", x, aligned)];
+    },
+  }),
   variadic("Max", "max"),
   variadic("Min", "min"),
   variadic("Sum", "add"),
-  where,
+  onnxOp("Where", {
+    versions: [9],
+    build: (call) => call.op("where", [call.input(0), call.input(1), call.input(2)]),
+  }),
 ];

@@ -5,14 +5,12 @@
 import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import { float, int, ints, required } from "../derivation/attributes.ts";
 import { applyBinary, castTo } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { contribOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { headWidth, joinRows, knownDim, splitHeads } from "./attention.ts";
 import { contribRotaryEmbedding, groupQueryAttention } from "./contrib_group_query.ts";
 import { integerProduct } from "./contrib_quantized.ts";
 import { multiplyMatrices } from "./matmul.ts";
-
-const domain = "com.microsoft";
 
 /** Columns `from` to `from + count` of a tensor. */
 function columnsOf(
@@ -86,36 +84,6 @@ function attend(call: OnnxCall<unknown>, given: Attending): Tensor[] {
     scores: weights ? "weights" : "none",
   });
 }
-
-const multiHeadAttention = defineOnnxOp({
-  name: "MultiHeadAttention",
-  domain,
-  versions: [1],
-  attributes: {
-    mask_filter_value: float(-10000),
-    num_heads: required(int()),
-    scale: float(0),
-    unidirectional: int(0),
-  },
-  build(call) {
-    const { mask_filter_value, num_heads: heads, scale, unidirectional } = call.attributes;
-    if (call.inputs[8] || call.inputs[9]) call.unsupported("caches in a shared buffer");
-    const [q, k, v] = withBias(call, splitInputs(call, heads));
-    const pastKey = call.inputs[6], pastValue = call.inputs[7];
-    const cached = pastKey || call.wanted[1] || call.wanted[2];
-    const keys = cached ? joinRows(call, pastKey, splitHeads(call, k, heads)) : k;
-    const values = cached ? joinRows(call, pastValue, splitHeads(call, v, heads)) : v;
-    const [y, weights] = attend(call, {
-      ...{ q, k: keys, v: values, heads, scale },
-      causal: unidirectional !== 0,
-      past: pastKey?.type.shape[2] ?? 0,
-      masking: maskingOf(call, call.inputs[4], q.type.shape[0]!, mask_filter_value),
-      bias: call.inputs[5],
-      weights: call.wanted[3] === true,
-    });
-    return [y, cached ? keys : undefined, cached ? values : undefined, weights];
-  },
-});
 
 // Query, key and value, which may lie together: [B, S, heads, 3, D], or keys and values [B, T, heads,
 // 2, D].
@@ -212,54 +180,70 @@ function pastHalf(call: OnnxCall<unknown>, past: Tensor, index: number): Tensor 
   return call.one("reshape", [half], { shape });
 }
 
-const attention = defineOnnxOp({
-  name: "Attention",
-  domain,
-  versions: [1],
-  attributes: {
-    ...sharedAttributes,
-    qkv_hidden_sizes: ints(undefined),
-    rotary_embedding_dim: int(0),
-  },
-  build(call) {
-    const x = call.input(0), weight = call.input(1), bias = call.inputs[2];
-    const total = knownDim(weight.type.shape[1], "the columns of the weights");
-    const widths = call.attributes.qkv_hidden_sizes ?? [total / 3, total / 3, total / 3];
-    const joint = multiplyMatrices(call, x, weight, bias ? { bias } : {});
-    return afterProjection(call, joint, widths as [number, number, number], {
-      mask: call.inputs[3],
-      past: call.inputs[4],
-      bias: call.inputs[5],
-    });
-  },
-});
-
-const qAttention = defineOnnxOp({
-  name: "QAttention",
-  domain,
-  versions: [1],
-  attributes: sharedAttributes,
-  build(call) {
-    const weight = call.input(1), total = knownDim(weight.type.shape[1], "the columns of weights");
-    const joint = integerProduct(
-      call,
-      { codes: call.input(0), scale: call.input(3), zero: call.inputs[6] },
-      { codes: weight, scale: call.input(4), zero: call.inputs[7] },
-      call.input(2),
-    );
-    return afterProjection(call, joint, [total / 3, total / 3, total / 3], {
-      mask: call.inputs[5],
-      past: call.inputs[8],
-      bias: undefined,
-    });
-  },
-});
-
 /** Attention of com.microsoft. */
 export const contribAttentionOps: readonly OnnxOp[] = [
-  attention,
+  contribOp("Attention", {
+    attributes: {
+      ...sharedAttributes,
+      qkv_hidden_sizes: ints(undefined),
+      rotary_embedding_dim: int(0),
+    },
+    build(call) {
+      const x = call.input(0), weight = call.input(1), bias = call.inputs[2];
+      const total = knownDim(weight.type.shape[1], "the columns of the weights");
+      const widths = call.attributes.qkv_hidden_sizes ?? [total / 3, total / 3, total / 3];
+      const joint = multiplyMatrices(call, x, weight, bias ? { bias } : {});
+      return afterProjection(call, joint, widths as [number, number, number], {
+        mask: call.inputs[3],
+        past: call.inputs[4],
+        bias: call.inputs[5],
+      });
+    },
+  }),
   contribRotaryEmbedding,
   groupQueryAttention,
-  multiHeadAttention,
-  qAttention,
+  contribOp("MultiHeadAttention", {
+    attributes: {
+      mask_filter_value: float(-10000),
+      num_heads: required(int()),
+      scale: float(0),
+      unidirectional: int(0),
+    },
+    build(call) {
+      const { mask_filter_value, num_heads: heads, scale, unidirectional } = call.attributes;
+      if (call.inputs[8] || call.inputs[9]) call.unsupported("caches in a shared buffer");
+      const [q, k, v] = withBias(call, splitInputs(call, heads));
+      const pastKey = call.inputs[6], pastValue = call.inputs[7];
+      const cached = pastKey || call.wanted[1] || call.wanted[2];
+      const keys = cached ? joinRows(call, pastKey, splitHeads(call, k, heads)) : k;
+      const values = cached ? joinRows(call, pastValue, splitHeads(call, v, heads)) : v;
+      const [y, weights] = attend(call, {
+        ...{ q, k: keys, v: values, heads, scale },
+        causal: unidirectional !== 0,
+        past: pastKey?.type.shape[2] ?? 0,
+        masking: maskingOf(call, call.inputs[4], q.type.shape[0]!, mask_filter_value),
+        bias: call.inputs[5],
+        weights: call.wanted[3] === true,
+      });
+      return [y, cached ? keys : undefined, cached ? values : undefined, weights];
+    },
+  }),
+  contribOp("QAttention", {
+    attributes: sharedAttributes,
+    build(call) {
+      const weight = call.input(1),
+        total = knownDim(weight.type.shape[1], "the columns of weights");
+      const joint = integerProduct(
+        call,
+        { codes: call.input(0), scale: call.input(3), zero: call.inputs[6] },
+        { codes: weight, scale: call.input(4), zero: call.inputs[7] },
+        call.input(2),
+      );
+      return afterProjection(call, joint, [total / 3, total / 3, total / 3], {
+        mask: call.inputs[5],
+        past: call.inputs[8],
+        bias: undefined,
+      });
+    },
+  }),
 ];

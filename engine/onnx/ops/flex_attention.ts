@@ -6,51 +6,13 @@ import type { DataType } from "../../graph/graph.ts";
 import { float, int, type OnnxAttributeRule } from "../derivation/attributes.ts";
 import { castTo } from "../derivation/elementwise.ts";
 import type { OnnxGraph } from "../file/model.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { headWidth, knownDim } from "./attention.ts";
 import { elementType } from "./casts.ts";
 import { softmaxAlong } from "./softmax.ts";
 
 const body: OnnxAttributeRule<OnnxGraph | undefined> = { kind: "graph" };
-
-const flexAttention = defineOnnxOp({
-  name: "FlexAttention",
-  domain: "ai.onnx.preview",
-  versions: [1],
-  attributes: {
-    prob_mod: body,
-    scale: float(undefined),
-    score_mod: body,
-    softmax_precision: int(undefined),
-  },
-  build(call) {
-    const { prob_mod, score_mod, softmax_precision, scale: given } = call.attributes;
-    const q = call.input(0), k = call.input(1), v = call.input(2);
-    const [qHeads, kvHeads] = [q, k].map(({ type }) =>
-      knownDim(type.shape[1], "the number of heads")
-    ) as [number, number];
-    const scale = given ?? 1 / Math.sqrt(headWidth(q, qHeads));
-    if (!prob_mod && !score_mod) {
-      const attributes = { q_heads: qHeads, kv_heads: kvHeads, scale };
-      return call.op("attention", [q, k, v], attributes);
-    }
-    const precision: DataType = softmax_precision
-      ? elementType(call, softmax_precision)
-      : q.type.dtype === "f64"
-      ? "f64"
-      : "f32";
-    const [keys, values] = [k, v].map((x) => repeatHeads(call, x, qHeads / kvHeads)) as [
-      Tensor,
-      Tensor,
-    ];
-    const product = call.one("matmul_nd", [q, keys], { transpose_b: true, alpha: scale });
-    const scores = inBody(call, score_mod, castTo(call, product, precision));
-    const weights = inBody(call, prob_mod, softmaxAlong(call, scores, 3));
-    const y = call.one("matmul_nd", [weights, castTo(call, values, precision)]);
-    return [castTo(call, y, v.type.dtype)];
-  },
-});
 
 function inBody(call: OnnxCall, graph: OnnxGraph | undefined, x: Tensor): Tensor {
   return graph ? call.inline(graph, [x])[0]! : x;
@@ -67,4 +29,41 @@ function repeatHeads(call: OnnxCall, x: Tensor, count: number): Tensor {
 }
 
 /** FlexAttention. */
-export const flexAttentionOps: readonly OnnxOp[] = [flexAttention];
+export const flexAttentionOps: readonly OnnxOp[] = [
+  onnxOp("FlexAttention", {
+    domain: "ai.onnx.preview",
+    versions: [1],
+    attributes: {
+      prob_mod: body,
+      scale: float(undefined),
+      score_mod: body,
+      softmax_precision: int(undefined),
+    },
+    build(call) {
+      const { prob_mod, score_mod, softmax_precision, scale: given } = call.attributes;
+      const q = call.input(0), k = call.input(1), v = call.input(2);
+      const [qHeads, kvHeads] = [q, k].map(({ type }) =>
+        knownDim(type.shape[1], "the number of heads")
+      ) as [number, number];
+      const scale = given ?? 1 / Math.sqrt(headWidth(q, qHeads));
+      if (!prob_mod && !score_mod) {
+        const attributes = { q_heads: qHeads, kv_heads: kvHeads, scale };
+        return call.op("attention", [q, k, v], attributes);
+      }
+      const precision: DataType = softmax_precision
+        ? elementType(call, softmax_precision)
+        : q.type.dtype === "f64"
+        ? "f64"
+        : "f32";
+      const [keys, values] = [k, v].map((x) => repeatHeads(call, x, qHeads / kvHeads)) as [
+        Tensor,
+        Tensor,
+      ];
+      const product = call.one("matmul_nd", [q, keys], { transpose_b: true, alpha: scale });
+      const scores = inBody(call, score_mod, castTo(call, product, precision));
+      const weights = inBody(call, prob_mod, softmaxAlong(call, scores, 3));
+      const y = call.one("matmul_nd", [weights, castTo(call, values, precision)]);
+      return [castTo(call, y, v.type.dtype)];
+    },
+  }),
+];

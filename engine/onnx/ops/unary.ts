@@ -4,54 +4,10 @@
 import { UNARY, UNARY_NAMES } from "../../../functions/unary.ts";
 import { float, int, ints, text } from "../derivation/attributes.ts";
 import { applyBinary, applyUnary, knownScalar } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxOp } from "../derivation/op.ts";
+import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 
 // Version 1 had a list by which inputs could be overwritten; it never changed a result.
 const legacy = { consumed_inputs: ints(undefined, { until: 5 }) };
-
-const gelu = defineOnnxOp({
-  name: "Gelu",
-  versions: [20],
-  attributes: { approximate: text("none", ["none", "tanh"]) },
-  build(call) {
-    const kind = call.attributes.approximate === "tanh" ? "gelu_tanh" : "gelu";
-    return [applyUnary(call, kind, call.input(0))];
-  },
-});
-
-const isInf = defineOnnxOp({
-  name: "IsInf",
-  versions: [10],
-  attributes: { detect_negative: int(1), detect_positive: int(1) },
-  build(call) {
-    const { detect_negative: alpha, detect_positive: beta } = call.attributes;
-    return [applyUnary(call, "is_infinite", call.input(0), { alpha, beta })];
-  },
-});
-
-/** Clip: limits were attributes up to version 6. */
-const clip = defineOnnxOp({
-  name: "Clip",
-  versions: [1, 6, 11],
-  attributes: {
-    ...legacy,
-    min: float(undefined, { until: 10 }),
-    max: float(undefined, { until: 10 }),
-  },
-  build(call) {
-    const x = call.input(0);
-    const { min, max } = call.attributes;
-    const limit = (index: number, attribute: number | undefined) =>
-      attribute === undefined ? call.inputs[index] : call.scalar(x.type.dtype, attribute);
-    const low = limit(1, min), high = limit(2, max);
-    // ReLU in disguise.
-    if (low && !high && x.type.dtype === "f32" && Object.is(knownScalar(low), 0)) {
-      return [applyUnary(call, "relu", x)];
-    }
-    const raised = low ? applyBinary(call, "max", x, low) : x;
-    return [high ? applyBinary(call, "min", raised, high) : raised];
-  },
-});
 
 /** Ops of one input that keep its shape. */
 export const unaryOps: readonly OnnxOp[] = [
@@ -59,8 +15,7 @@ export const unaryOps: readonly OnnxOp[] = [
     const { onnx, parameters = [] } = UNARY[kind];
     if (!onnx) return [];
     const [name, versions] = onnx;
-    return [defineOnnxOp({
-      name,
+    return [onnxOp(name, {
       versions,
       attributes: {
         ...versions[0] === 1 ? legacy : {},
@@ -73,7 +28,45 @@ export const unaryOps: readonly OnnxOp[] = [
       },
     })];
   }),
-  clip,
-  gelu,
-  isInf,
+
+  /** Clip: limits were attributes up to version 6. */
+  onnxOp("Clip", {
+    versions: [1, 6, 11],
+    attributes: {
+      ...legacy,
+      min: float(undefined, { until: 10 }),
+      max: float(undefined, { until: 10 }),
+    },
+    build(call) {
+      const x = call.input(0);
+      const { min, max } = call.attributes;
+      const limit = (index: number, attribute: number | undefined) =>
+        attribute === undefined ? call.inputs[index] : call.scalar(x.type.dtype, attribute);
+      const low = limit(1, min), high = limit(2, max);
+      // ReLU in disguise.
+      if (low && !high && x.type.dtype === "f32" && Object.is(knownScalar(low), 0)) {
+        return [applyUnary(call, "relu", x)];
+      }
+      const raised = low ? applyBinary(call, "max", x, low) : x;
+      return [high ? applyBinary(call, "min", raised, high) : raised];
+    },
+  }),
+
+  onnxOp("Gelu", {
+    versions: [20],
+    attributes: { approximate: text("none", ["none", "tanh"]) },
+    build(call) {
+      const kind = call.attributes.approximate === "tanh" ? "gelu_tanh" : "gelu";
+      return [applyUnary(call, kind, call.input(0))];
+    },
+  }),
+
+  onnxOp("IsInf", {
+    versions: [10],
+    attributes: { detect_negative: int(1), detect_positive: int(1) },
+    build(call) {
+      const { detect_negative: alpha, detect_positive: beta } = call.attributes;
+      return [applyUnary(call, "is_infinite", call.input(0), { alpha, beta })];
+    },
+  }),
 ];
