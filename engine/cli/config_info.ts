@@ -19,8 +19,9 @@ export function configJson(
 /** As text. */
 export function configText(
   { name }: WeightFile,
-  { architecture, params, blocks = [], warnings, nearest }: ConfigDescription,
-  colours: boolean,
+  { architecture, params, blocks = [], warnings, nearest, colours }: ConfigDescription & {
+    readonly colours: boolean;
+  },
 ): string {
   const head = (text: string): string => paint(colours, "bold", text);
   const facts = [["file", name], ["architecture", architecture]];

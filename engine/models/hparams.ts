@@ -123,16 +123,15 @@ function isListed(name: string): boolean {
   return kind === "words" || kind === "indices";
 }
 
-/** Whether a key of a file has a value that is built. */
-export function isExpected(file: WeightFile, key: string, allowed: ExpectedValues): boolean {
-  const value = metadataAt(file.metadata, key);
+/** Whether the value of a key is built. */
+export function isExpected(value: unknown, allowed: ExpectedValues): boolean {
   return allowed === "any" || value === undefined || value === null ||
     (allowed as readonly unknown[]).includes(value);
 }
 
 function checkExpected(file: WeightFile, key: string, allowed: ExpectedValues): void {
-  if (isExpected(file, key, allowed)) return;
   const value = metadataAt(file.metadata, key);
+  if (isExpected(value, allowed)) return;
   const wanted = ["absent", ...allowed].join(" or ");
   throw new UnsupportedError(`is ${describe(value)}, and only ${wanted} is built`, {
     file: file.name,

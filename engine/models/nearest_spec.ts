@@ -42,7 +42,9 @@ export function nearestSpec(
       absent: absentKeys(candidate, file),
       refused: Object.entries(candidate.names.expected)
         .map(([key, allowed]) => [key.replace("{arch}", architecture), allowed] as const)
-        .filter(([key, allowed]) => !isExpected(file, key, allowed)).map(([key]) => key),
+        .filter(([key, allowed]) => !isExpected(metadataAt(file.metadata, key), allowed)).map((
+          [key],
+        ) => key),
     };
     // Keys count less than tensors: many change nothing.
     const keys = nearest.keys.length + nearest.absent.length;

@@ -35,10 +35,10 @@ export async function checkSpec(json: unknown, file: string): Promise<SpecReport
 
 async function tryCases(resolved: ResolvedSpec, file: string): Promise<number> {
   const cases = resolved.spec.cases ?? [];
-  for (const hasAll of [true, false]) await tryBuild(resolved, { has: () => hasAll }, file);
+  for (const hasAll of [true, false]) await tryBuild(resolved, { has: () => hasAll, file });
   for (const { when = {}, given = [], absent = [], stored = [] } of cases) {
-    const conditions = { when, given, absent, has: (role: string) => stored.includes(role) };
-    await tryBuild(resolved, conditions, file);
+    const has = (role: string) => stored.includes(role);
+    await tryBuild(resolved, { when, given, absent, has, file });
   }
   return cases.length;
 }

@@ -41,6 +41,8 @@ export interface TrialFile {
   readonly given?: readonly string[];
   readonly absent?: readonly string[];
   readonly has: HasRole;
+  /** For messages. */
+  readonly file: string;
 }
 
 /**
@@ -51,8 +53,7 @@ export interface TrialFile {
  */
 export async function tryBuild(
   general: ResolvedSpec,
-  { when = {}, given = [], absent = [], has }: TrialFile,
-  file: string,
+  { when = {}, given = [], absent = [], has, file }: TrialFile,
 ): Promise<void> {
   const found = {
     ...Object.fromEntries(given.map((name) => [name, smallNumber(name) || true])),

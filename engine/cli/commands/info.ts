@@ -60,7 +60,7 @@ export const info: Command = defineCommand({
     const described = describeConfig(config, (await ownForm(options.spec, config)).json);
     const shown = flags.json
       ? JSON.stringify(configJson(config, described))
-      : configText(config, described, terminal.colours.out);
+      : configText(config, { ...described, colours: terminal.colours.out });
     terminal.out(shown + "\n");
     return 0;
   }

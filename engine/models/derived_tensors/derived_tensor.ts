@@ -40,9 +40,8 @@ export function readPieces(
 
 /** Reads units of `length` bytes; `compute` makes those from `first` up to `end`, `most` at a time. */
 export function readUnits(
-  length: number,
+  { length, most = Infinity }: { readonly length: number; readonly most?: number },
   compute: (first: number, end: number) => Promise<ArrayBuffer>,
-  most: number = Infinity,
 ): ByteSource["readInto"] {
   return async (start, target) => {
     const end = Math.ceil((start + target.length) / length);

@@ -33,7 +33,10 @@ export function joinMxfp4(codes: TensorInfo, exponents: TensorInfo): TensorInfo 
   return derivedTensor(codes, {
     ...{ name: codes.name, label: `${codes.name} as MXFP4`, format: "MXFP4", byteLength },
     shape: [...outer.slice(0, -1), outer.at(-1)! * VALUES],
-    readInto: readUnits(BLOCK, (...blocks) => readBlocks({ codes, exponents }, ...blocks), PANEL),
+    readInto: readUnits(
+      { length: BLOCK, most: PANEL },
+      (...blocks) => readBlocks({ codes, exponents }, ...blocks),
+    ),
   });
 }
 

@@ -99,6 +99,6 @@ export function poolHeads(tensor: TensorInfo, sizes: PoolSizes): TensorInfo {
   return derivedTensor(tensor, {
     ...{ name: pooledName, label: pooledName, format: "F32", shape: [rows, ...rest] },
     byteLength: rows * outBytes,
-    readInto: readUnits(outBytes, pooledRows),
+    readInto: readUnits({ length: outBytes }, pooledRows),
   });
 }

@@ -27,6 +27,6 @@ export function inverseRowLengths(tensor: TensorInfo): TensorInfo {
   }
   return derivedTensor(tensor, {
     ...{ name: `1 / |rows of ${name}|`, label: `lengths of ${name}`, format: "F32" },
-    ...{ shape: [rows], byteLength: 4 * rows, readInto: readUnits(4, lengthsOf) },
+    ...{ shape: [rows], byteLength: 4 * rows, readInto: readUnits({ length: 4 }, lengthsOf) },
   });
 }
