@@ -2,29 +2,20 @@
 // float64; whole numbers of up to 32 bits as numbers and wider ones as bigint, both wrapping when they are stored.
 // An absent form: not defined on those types, or left to the reference.
 
-/** WGSL expressions by family of types: `wide` is whole numbers of 64 bits, as pairs of words, the low one first. */
-export interface WgslForms {
-  readonly float?: string;
-  readonly bool?: string;
-  /** Whole numbers of up to 32 bits. */
-  readonly signed?: string;
-  readonly unsigned?: string;
-  readonly wide?: string;
-}
-
-/** AssemblyScript expressions: of four float32, of one whole number, of one float64. */
-export interface WasmForms {
-  readonly f32?: string;
-  readonly i64?: string;
-  readonly f64?: string;
-}
+/** Families of types beside floats: whole numbers of up to 32 bits, and of 64, as pairs of words, the low one first. */
+export type OtherFamily = "bool" | "signed" | "unsigned" | "wide";
 
 /** What functions of one and of two elements share. */
 interface ElementFunction {
   /** True if the result is a truth value whatever the input is. */
   readonly test?: boolean;
-  readonly wasm?: WasmForms;
-  readonly wgsl?: WgslForms;
+  /** AssemblyScript: of four float32, of one whole number, of one float64. */
+  readonly simd?: string;
+  readonly i64?: string;
+  readonly f64?: string;
+  /** WGSL: of float32, and of what is none. */
+  readonly wgsl?: string;
+  readonly wgslOf?: Readonly<Partial<Record<OtherFamily, string>>>;
   /** Name and versions of the ONNX operator that is this function. */
   readonly onnx?: readonly [name: string, versions: readonly number[]];
 }

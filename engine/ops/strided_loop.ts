@@ -2,6 +2,7 @@
 // become one, so that most shapes fit the few dims of a kernel and inner runs are long.
 
 import { type Dim, equal, mul } from "../graph/dim/mod.ts";
+import type { Node } from "../graph/graph.ts";
 
 /** A loop over dims, and for each operand its strides. */
 export interface Loop {
@@ -46,4 +47,19 @@ export function mergedLoop({ sizes, strides }: Loop): Loop {
     sizes: merged.map(({ size }) => size),
     strides: strides.map((_, i) => merged.map(({ steps }) => steps[i]!)),
   };
+}
+
+/** The loop over an output, with the strides of the inputs. */
+export function broadcastLoop(
+  { inputs, outputs: [y] }: Pick<Node, "inputs" | "outputs">,
+): Loop {
+  return mergedLoop({
+    sizes: y!.shape,
+    strides: inputs.map((input) => repeatingStrides(input!.shape, y!.shape)),
+  });
+}
+
+/** Whether a loop walks an output and its inputs element by element. */
+export function isFlat({ strides }: Loop): boolean {
+  return strides.every((steps) => steps.length === 0 || steps.length === 1 && steps[0] === 1);
 }

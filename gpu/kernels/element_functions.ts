@@ -4,13 +4,13 @@
 // out here.
 
 import { BINARY, type BinaryName } from "../../functions/binary.ts";
-import type { WgslForms } from "../../functions/record.ts";
+import type { OtherFamily, UnaryFunction } from "../../functions/record.ts";
 import { UNARY, type UnaryName } from "../../functions/unary.ts";
 import { wgsl } from "../wgsl.ts";
 import { ANGLE_FUNCTIONS } from "./angle_functions.ts";
 
 /** Families of types that one expression serves. */
-export type Family = keyof WgslForms;
+export type Family = "float" | OtherFamily;
 
 const TYPES: Readonly<Record<Family, string>> = {
   ...{ float: "f32", bool: "bool", signed: "i32", unsigned: "u32", wide: "vec2<u32>" },
@@ -21,10 +21,16 @@ const ORDERS: Readonly<Record<"signed" | "unsigned", string>> = {
   unsigned: isLess((x) => `${x}.y`),
 };
 
+function expressionOf(
+  { wgsl, wgslOf }: Pick<UnaryFunction, "wgsl" | "wgslOf">,
+  family: Family,
+): string | undefined {
+  return family === "float" ? wgsl : wgslOf?.[family];
+}
+
 /** `unary(x, alpha, beta)` and what it calls; undefined where WGSL has none. */
 export function unaryFunction(kind: UnaryName, family: Family): string | undefined {
-  const { wgsl: forms, test, ofNan = "x" } = UNARY[kind];
-  const expression = forms?.[family];
+  const { test, ofNan = "x" } = UNARY[kind], expression = expressionOf(UNARY[kind], family);
   if (expression === undefined) return undefined;
   const value = family === "float" && !test
     ? `select(${expression}, ${ofNan}, is_nan(x))`
@@ -41,8 +47,7 @@ export function binaryFunction(
   family: Family,
   { signed }: { readonly signed: boolean },
 ): string | undefined {
-  const { wgsl: forms, test } = BINARY[kind];
-  const expression = forms?.[family];
+  const { test } = BINARY[kind], expression = expressionOf(BINARY[kind], family);
   if (expression === undefined) return undefined;
   const type = TYPES[family];
   const text = withCalled(

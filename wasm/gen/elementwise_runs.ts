@@ -19,11 +19,10 @@ const DEFAULTS = "const alpha = one, beta = zero;";
 /** A function of a vector `v`, if there is one. */
 interface Vectors {
   readonly test?: boolean;
-  readonly wasm?: { readonly f32?: string };
+  readonly simd?: string;
 }
 
-function mapFunction(name: string, { test, wasm }: Vectors): string {
-  const expression = wasm!.f32!;
+function mapFunction(name: string, { test, simd: expression }: Vectors): string {
   return [
     `function map_${name}(x: usize, y: usize, count: u32, alpha: v128, beta: v128): void {`,
     `${NUMBERS} let i: u32 = 0;`,
@@ -42,8 +41,7 @@ function mapFunction(name: string, { test, wasm }: Vectors): string {
 }
 
 /** Byte strides are 4, or 0 for a value that stays; other strides go lane by lane. */
-function combineFunction(name: string, { test, wasm }: Vectors): string {
-  const expression = wasm!.f32!;
+function combineFunction(name: string, { test, simd: expression }: Vectors): string {
   const loop = (moving: readonly string[]) => [
     "for (; i + 4 <= count; i += 4) {",
     moving.includes("a") ? "const v = v128.load(a);" : "const v = still;",
@@ -75,8 +73,7 @@ function combineFunction(name: string, { test, wasm }: Vectors): string {
 }
 
 /** Two vectors at a time, so that neither waits for its own exponential. */
-function gluFunction(name: string, { wasm }: Vectors): string {
-  const expression = wasm!.f32!;
+function gluFunction(name: string, { simd: expression }: Vectors): string {
   return [
     `function glu_${name}(gate: usize, up: usize, y: usize, count: u32): void {`,
     NUMBERS + DEFAULTS,
@@ -118,8 +115,8 @@ function dispatch(
 
 /** Module `generated/elementwise_runs`. */
 export function elementwiseRuns(): string {
-  const maps = UNARY_NAMES.filter((name) => UNARY[name].wasm?.f32);
-  const combines = BINARY_NAMES.filter((name) => BINARY[name].wasm?.f32);
+  const maps = UNARY_NAMES.filter((name) => UNARY[name].simd);
+  const combines = BINARY_NAMES.filter((name) => BINARY[name].simd);
   const numberOf = (name: typeof maps[number]) => [name, UNARY_NUMBERS[name]] as const;
   return [
     'import { erf4, gelu4, sigmoid4, tanh4, wideExp4 } from "../exp";',
@@ -155,7 +152,7 @@ export function elementwiseRuns(): string {
     "@inline export function activated(kind: u32, v: v128): v128 {",
     NUMBERS + DEFAULTS,
     ...EPILOGUE_NAMES.map((name, kind) =>
-      name === "none" ? "" : `if (kind == ${kind}) return ${UNARY[name].wasm!.f32!};`
+      name === "none" ? "" : `if (kind == ${kind}) return ${UNARY[name].simd!};`
     ),
     "return v;",
     "}",

@@ -20,10 +20,10 @@ function choose(signature: string, choices: Choices): string {
 /** Module `generated/typed_functions`. */
 export function typedFunctions(): string {
   const maps = (form: "i64" | "f64"): Choices =>
-    UNARY_NAMES.map((name) => [UNARY_NUMBERS[name], UNARY[name].wasm?.[form]]);
+    UNARY_NAMES.map((name) => [UNARY_NUMBERS[name], UNARY[name][form]]);
   const combines = (form: "i64" | "f64", tests: boolean): Choices =>
     BINARY_NAMES.filter((name) => form === "i64" || tests === (BINARY[name].test ?? false))
-      .map((name) => [BINARY_NUMBERS[name], BINARY[name].wasm?.[form]]);
+      .map((name) => [BINARY_NUMBERS[name], BINARY[name][form]]);
   return [
     'import { floorMod, quotient, remainder } from "../tensor/typed";',
     choose("mapInteger(kind: u32, x: i64): i64", maps("i64")),

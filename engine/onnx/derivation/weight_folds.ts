@@ -3,6 +3,7 @@
 // bits that the op's reference gives (weight_folds_test.ts compares them); whatever is not listed here takes
 // the reference.
 
+import { BINARY, type BinaryName } from "../../../functions/binary.ts";
 import type { Attributes, TensorType } from "../../graph/graph.ts";
 import { hostArray, type HostTensor } from "../../ops/host_tensor.ts";
 import { broadcastStrides } from "../../ops/strided.ts";
@@ -24,10 +25,8 @@ const FOLDS: Readonly<Record<string, Fold>> = {
     data.set(x!.data as Float32Array);
     return { dtype, shape: shape as readonly number[], data };
   },
-  binary: (inputs, type, { kind }) => {
-    if (kind === "add") return combine(inputs, type, (a, b) => a + b);
-    return kind === "mul" ? combine(inputs, type, (a, b) => a * b) : undefined;
-  },
+  binary: (inputs, type, { kind }) =>
+    type.dtype === "f32" ? combine(inputs, type, BINARY[kind as BinaryName].float!) : undefined,
   transpose: ([x], { dtype, shape }, { perm }) => {
     const order = perm as readonly number[], rank = order.length;
     // The two last dims change places; those before stay.

@@ -19,7 +19,7 @@ import { gluHalvesShader, ROWS_BLOCK } from "../../../../gpu/kernels/rows.ts";
 import type { GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv } from "../../../graph/dim/mod.ts";
 import type { DataType, Node } from "../../../graph/graph.ts";
-import { broadcastLoop, isFlat } from "../../wasm/lower/elementwise.ts";
+import { broadcastLoop, isFlat } from "../../../ops/strided_loop.ts";
 import { areFloat32 } from "../../wasm/lower/strided.ts";
 import { emitElements, fits } from "./strided.ts";
 import { groupsFor, inputSlice, outputSlice } from "./lower.ts";

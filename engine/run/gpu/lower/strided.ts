@@ -11,11 +11,10 @@ import type { GpuDispatch, GpuKernel, GpuLowering } from "../kernel.ts";
 import { ceilDiv, type Dim, equal, product } from "../../../graph/dim/mod.ts";
 import type { DataType, Node, Value } from "../../../graph/graph.ts";
 import { getOp } from "../../../ops/mod.ts";
-import { broadcastLoop } from "../../wasm/lower/elementwise.ts";
 import { groupsFor } from "./lower.ts";
 import { areFloat32, movableBytes } from "../../wasm/lower/strided.ts";
 import type { Move, Moves } from "../../../ops/moves.ts";
-import { denseStrides, type Loop, mergedLoop } from "../../../ops/strided_loop.ts";
+import { broadcastLoop, denseStrides, type Loop, mergedLoop } from "../../../ops/strided_loop.ts";
 
 /** Most dims, and those that are nearly always enough: each is a shader of its own. */
 const RANK = 6, USUAL_RANK = 4;

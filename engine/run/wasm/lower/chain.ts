@@ -5,7 +5,7 @@ import { BINARY, BINARY_NUMBERS, type BinaryName } from "../../../../functions/b
 import { UNARY, UNARY_NUMBERS, type UnaryName } from "../../../../functions/unary.ts";
 import type { WasmKernel } from "../kernel.ts";
 import type { Attributes, Node } from "../../../graph/graph.ts";
-import { broadcastLoop } from "./elementwise.ts";
+import { broadcastLoop } from "../../../ops/strided_loop.ts";
 import { inBytes, numbered } from "./strided.ts";
 import { emit, outputAddress } from "./lower.ts";
 
@@ -22,8 +22,7 @@ const BLOCK_BYTES = 4 * 512;
 
 /** True if WASM has a loop for the function; chains have no tests (ops/records/elementwise.ts). */
 function hasChainFunction(kind: string): boolean {
-  const { wasm } = UNARY[kind as UnaryName] ?? BINARY[kind as BinaryName];
-  return wasm?.f32 !== undefined;
+  return (UNARY[kind as UnaryName] ?? BINARY[kind as BinaryName]).simd !== undefined;
 }
 
 /** Kernel of `elementwise`. */

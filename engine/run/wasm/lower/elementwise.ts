@@ -8,28 +8,13 @@ import { rowsPerChunk } from "../../../ops/row_cut.ts";
 import { rowwiseOf } from "../../../plan/chains.ts";
 import { areFloat32, inBytes, movableBytes, numbered } from "./strided.ts";
 import { countOf, emit, inputAddress, outputAddress } from "./lower.ts";
-import { type Loop, mergedLoop, repeatingStrides } from "../../../ops/strided_loop.ts";
-
-/** The loop over an output, with the strides of the inputs. */
-export function broadcastLoop(
-  { inputs, outputs: [y] }: Pick<Node, "inputs" | "outputs">,
-): Loop {
-  return mergedLoop({
-    sizes: y!.shape,
-    strides: inputs.map((input) => repeatingStrides(input!.shape, y!.shape)),
-  });
-}
-
-/** Whether a loop walks an output and its inputs element by element. */
-export function isFlat({ strides }: Loop): boolean {
-  return strides.every((steps) => steps.length === 0 || steps.length === 1 && steps[0] === 1);
-}
+import { broadcastLoop, isFlat } from "../../../ops/strided_loop.ts";
 
 /** Kernel of `unary` on float32. */
 export const mapKernel: WasmKernel = {
   name: "unary_f32",
   when: ({ node: { inputs, attributes: { kind } } }) =>
-    areFloat32(inputs) && UNARY[kind as UnaryName].wasm?.f32 !== undefined,
+    areFloat32(inputs) && UNARY[kind as UnaryName].simd !== undefined,
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
     emit(lowering, "map", {
@@ -49,7 +34,7 @@ const COMBINE_RANK = 6, CHOOSE_RANK = 5;
 const FLAT_CHUNK = 4096;
 
 function canCombine({ inputs, attributes: { kind } }: Node): boolean {
-  return areFloat32(inputs) && BINARY[kind as BinaryName].wasm?.f32 !== undefined;
+  return areFloat32(inputs) && BINARY[kind as BinaryName].simd !== undefined;
 }
 
 /** Kernels of `binary` on float32, best first. */

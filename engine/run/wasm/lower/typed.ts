@@ -9,7 +9,8 @@ import { add, type Dim, floorDiv, product } from "../../../graph/dim/mod.ts";
 import type { DataType, Node, Value } from "../../../graph/graph.ts";
 import { axisOf } from "../../../ops/host_numbers.ts";
 import { hostElementBytes } from "../../../ops/host_tensor.ts";
-import { broadcastLoop, combineOperands } from "./elementwise.ts";
+import { broadcastLoop } from "../../../ops/strided_loop.ts";
+import { combineOperands } from "./elementwise.ts";
 import { countOf, emit, inputAddress, outputAddress } from "./lower.ts";
 import { smallFloatSteps, smallFloatValues } from "../../../ops/small_float_steps.ts";
 
@@ -94,7 +95,7 @@ function mapTypedKernel(
   return {
     name,
     when: ({ node: { inputs: [x], attributes: { kind } } }) =>
-      takes(x!) && UNARY[kind as UnaryName].wasm?.[form] !== undefined,
+      takes(x!) && UNARY[kind as UnaryName][form] !== undefined,
     lower(lowering) {
       const { inputs: [x], attributes } = lowering.node;
       emit(lowering, "map_integers", {
@@ -126,7 +127,7 @@ function combineTypedKernel(
     name,
     when: ({ node }) =>
       takes(node.inputs[0]!) &&
-      BINARY[node.attributes.kind as BinaryName].wasm?.[form] !== undefined &&
+      BINARY[node.attributes.kind as BinaryName][form] !== undefined &&
       broadcastLoop(node).sizes.length <= RANK,
     lower(lowering) {
       const { dtype } = lowering.node.inputs[0]!;
