@@ -146,8 +146,8 @@ export const graphFaults: readonly FaultGroup[] = [
     faults: [
       [
         "any power is a square",
-        "singleNumber(node.inputs[1]!) === 2",
-        "singleNumber(node.inputs[1]!) !== 1",
+        "singleNumber(power.inputs[1]!) === 2",
+        "singleNumber(power.inputs[1]!) !== 1",
       ],
       ["a mean over any axis is a norm's", "axis === x.shape.length - 1", "axis! >= 0"],
     ],
