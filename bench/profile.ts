@@ -97,7 +97,7 @@ async function* profiles(
   const load = { contextLength: CONTEXT, precision };
   const prepared = await prepareModel(file, load, await openDevice("wasm", { threads }));
   const backend = createWasmBackend({ threads, profile: true });
-  const executable = await prepareExecutable(backend, prepared.plan, { slots: 1 });
+  const executable = await prepareExecutable(backend, { plan: prepared.plan, slots: 1 });
   file.close();
   executable.openSlot();
   const batch = prepared.plan.limits.M as number;

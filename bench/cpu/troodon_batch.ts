@@ -25,7 +25,7 @@ async function start(
     logitRows: Number(rows),
   };
   const { plan } = await prepareModel(file, limits, device);
-  const executable = await prepareExecutable(device.backend, plan, { slots: limits.sessions });
+  const executable = await prepareExecutable(device.backend, { plan, slots: limits.sessions });
   file.close();
   for (let slot = 0; slot < limits.sessions; slot++) executable.openSlot();
   const step = createStep(plan.limits.M as number);

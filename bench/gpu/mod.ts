@@ -184,7 +184,7 @@ interface Measured extends PlanExecutable<GpuPlan> {
 
 async function prepare({ gpu, prepared }: Bench, stepsAhead: number): Promise<Measured> {
   const backend = createGpuBackend({ gpu, stepsAhead, warmUp: true });
-  const executable = await prepareExecutable(backend, prepared.plan, { slots: 1 });
+  const executable = await prepareExecutable(backend, { plan: prepared.plan, slots: 1 });
   executable.openSlot();
   return { ...executable, step: createStep(BATCH) };
 }

@@ -151,7 +151,8 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   // Before weights are read where that is this thread's work, while others read them where it is not.
   if (!device.loadsAside) await readText();
   const { signal, onProgress } = options;
-  const executable = await prepareExecutable(device.backend, prepared.plan, {
+  const executable = await prepareExecutable(device.backend, {
+    plan: prepared.plan,
     slots: prepared.limits.sessions,
     ...signal && { signal },
     ...onProgress && { onProgress: loadProgress(file.name, onProgress) },

@@ -199,11 +199,11 @@ async function runPass(
 ): Promise<Map<Value, InputStatistics>> {
   const list = [...values];
   const graph = withGrams(prepared.plan.graph, list);
-  const executable = await prepareExecutable(
-    device.backend,
-    plan(graph, { limits: prepared.plan.limits }),
-    { slots: 1, ...signal && { signal } },
-  );
+  const executable = await prepareExecutable(device.backend, {
+    plan: plan(graph, { limits: prepared.plan.limits }),
+    slots: 1,
+    ...signal && { signal },
+  });
   const { batch } = prepared.limits;
   const step = createStep(batch);
   try {

@@ -22,7 +22,7 @@ import type {
   RankedWish,
 } from "./backend.ts";
 import { createLeftRows } from "./left_rows.ts";
-import type { SpanKeeper } from "./spans.ts";
+import type { SpanKeeper, SpanParts } from "./spans.ts";
 import { type Step, WANTED } from "./step.ts";
 
 /** A language model made ready on a device: it runs steps. */
@@ -67,11 +67,15 @@ export function adapterInput(adapter: number, prefix = ""): string {
   return `${prefix}adapter.${adapter}`;
 }
 
+/** A plan of a language model, and how it is made ready. */
+export interface ExecutableOptions extends Omit<PrepareOptions, "ranked"> {
+  readonly plan: Plan;
+}
+
 /** Makes a plan ready to run steps. */
 export async function prepareExecutable<P extends PreparedPlan>(
   backend: { prepare(plan: Plan, options: PrepareOptions): Promise<P> },
-  plan: Plan,
-  options: Omit<PrepareOptions, "ranked">,
+  { plan, ...options }: ExecutableOptions,
 ): Promise<PlanExecutable<P>> {
   const has = (name: string) => plan.graph.inputs.some((input) => input.name === name);
   const isRanked = plan.graph.outputs.some(({ name }) => name === "logits") && has("slots");
@@ -88,8 +92,8 @@ async function createExecutable<P extends PreparedPlan>(
   const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
   const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
-  const left = createLeftRows(prepared, slotCount, results.logits);
-  const spans = await spansOf(prepared.plan, rows.scales.length, compute);
+  const left = createLeftRows(prepared, { slotCount, logits: results.logits });
+  const spans = await spansOf(prepared.plan, { adapters: rows.scales.length, compute });
 
   function compute(step: Step): void | Promise<void> {
     left.makeWay(step);
@@ -145,15 +149,14 @@ async function createExecutable<P extends PreparedPlan>(
 /** For graphs that look at the length of texts; what few models need is read for them. */
 async function spansOf(
   plan: Plan,
-  adapters: number,
-  compute: (step: Step) => void | Promise<void>,
+  parts: Omit<SpanParts, "beyond">,
 ): Promise<SpanKeeper | undefined> {
   const reader = plan.graph.nodes.find(({ inputs }) =>
     inputs.some((value) => value?.name === "spans")
   );
   if (!reader) return undefined;
   const { createSpanKeeper } = await import("./spans.ts");
-  return createSpanKeeper(plan, { beyond: reader.attributes.beyond as number, adapters, compute });
+  return createSpanKeeper(plan, { beyond: reader.attributes.beyond as number, ...parts });
 }
 
 /** Inputs that take a column as it is. */

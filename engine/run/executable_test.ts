@@ -21,7 +21,10 @@ function onEach(name: string, test: (executable: Executable) => Promise<void>): 
   for (const device of ["reference", "wasm", "gpu"] as const) {
     testWith(device === "gpu" ? [adapterNeed] : [], `${device}: ${name}`, async () => {
       const made = plan(toyDecoder(), { limits: TOY_LIMITS });
-      const executable = await prepareExecutable(await BACKENDS[device](), made, { slots: 3 });
+      const executable = await prepareExecutable(await BACKENDS[device](), {
+        plan: made,
+        slots: 3,
+      });
       try {
         await test(executable);
       } finally {
@@ -112,7 +115,7 @@ onEach("tokens of many slots are fed back together as they would be alone", asyn
 
 Deno.test("a row that was left on the device is its slot's until others take its place", async () => {
   const made = plan(toyDecoder(), { limits: TOY_LIMITS });
-  const executable = await prepareExecutable(await BACKENDS.wasm(), made, { slots: 2 });
+  const executable = await prepareExecutable(await BACKENDS.wasm(), { plan: made, slots: 2 });
   const kept: number[][] = [];
   const [a, b] = [executable.openSlot((logits) => kept.push([...logits])), executable.openSlot()];
   await run(executable, { tokens: [3, 1], slot: a, wanted: 1 });

@@ -19,8 +19,10 @@ export interface LeftRows {
 /** Looks after the rows of all slots; `logits` gives one by its place in the step. */
 export function createLeftRows(
   { keepsRows }: PreparedPlan,
-  slotCount: number,
-  logits: (row: number) => Float32Array,
+  { slotCount, logits }: {
+    readonly slotCount: number;
+    readonly logits: (row: number) => Float32Array;
+  },
 ): LeftRows {
   const keepers = new Array<((logits: Float32Array) => void) | undefined>(slotCount);
   /** By slot, the row of the step; −1: none was left. */

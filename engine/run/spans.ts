@@ -36,19 +36,19 @@ export interface SpanKeeper {
   restored(slot: number, count: number): void;
 }
 
-/**
- * Makes it for all slots of a plan.
- *
- * @param beyond Length from which on texts are long.
- * @param compute Runs a step as it is.
- */
+/** What it is made of. */
+export interface SpanParts {
+  /** Length from which on texts are long. */
+  readonly beyond: number;
+  readonly adapters: number;
+  /** Runs a step as it is. */
+  readonly compute: (step: Step) => void | Promise<void>;
+}
+
+/** Makes it for all slots of a plan. */
 export function createSpanKeeper(
   { graph, limits }: Plan,
-  { beyond, adapters, compute }: {
-    readonly beyond: number;
-    readonly adapters: number;
-    readonly compute: (step: Step) => void | Promise<void>;
-  },
+  { beyond, adapters, compute }: SpanParts,
 ): SpanKeeper {
   const capacity = graph.states[0]!.shape[0] as number;
   const timelines = new Map<number, Timeline>();
