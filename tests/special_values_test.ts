@@ -83,7 +83,6 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
       "roi_align",
       "rope",
       "rope_table",
-      "rotary",
       "sparse_add",
     ],
     ...["weighted_sum"],

@@ -32,7 +32,7 @@ export function heads<T extends Dim>(shape: readonly T[], count: number): Layout
 }
 
 /** Flat index of a row of a head. */
-function rowAt(layout: Layout<number>, batch: number, head: number, row: number): number {
+export function rowAt(layout: Layout<number>, batch: number, head: number, row: number): number {
   const { heads: count, rows, width, joined } = layout;
   const at = joined ? (batch * rows + row) * count + head : (batch * count + head) * rows + row;
   return at * width;

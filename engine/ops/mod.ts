@@ -62,7 +62,6 @@ import { reverseSequence } from "./records/reverse_sequence.ts";
 import { roiAlign } from "./records/roi_align.ts";
 import { rope } from "./records/rope.ts";
 import { ropeTable } from "./records/rope_table.ts";
-import { rotary } from "./records/rotary.ts";
 import { route } from "./records/route.ts";
 import { scatterElements } from "./records/scatter_elements.ts";
 import { scatterNd } from "./records/scatter_nd.ts";
@@ -139,7 +138,6 @@ const all: readonly OpRecord[] = [
   roiAlign,
   rope,
   ropeTable,
-  rotary,
   route,
   scatterElements,
   scatterNd,

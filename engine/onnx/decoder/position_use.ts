@@ -42,7 +42,7 @@ export function positionUse({ nodes, inputs }: Graph, positions: string | undefi
       ? first!.shape[axisOf(attributes.axis as number, first!.shape.length)]
       : op === "embed" && first && carried.has(first)
       ? second!.shape[0]
-      : op === "rotary" && given[3] // rows are taken by position, whoever counts it
+      : op === "rope" && given[3] // rows are taken by position, whoever counts it
       ? second!.shape[0]
       : undefined;
     if (typeof table === "number") limit = Math.min(limit ?? table, table);

@@ -82,6 +82,11 @@ const attention = defineOnnxOp({
   },
 });
 
+/** How pairs of channels stand, by an attribute. */
+export function rotationStyle(interleaved: number): "half" | "interleaved" {
+  return interleaved === 0 ? "half" : "interleaved";
+}
+
 const rotaryEmbedding = defineOnnxOp({
   name: "RotaryEmbedding",
   versions: [23],
@@ -92,7 +97,7 @@ const rotaryEmbedding = defineOnnxOp({
       ? knownDim(x.type.shape[1], "the number of heads")
       : num_heads;
     const inputs = [x, call.input(1), call.input(2), call.inputs[3]];
-    return call.op("rotary", inputs, { heads, interleaved: interleaved !== 0 });
+    return call.op("rope", inputs, { heads, style: rotationStyle(interleaved) });
   },
 });
 

@@ -7,7 +7,7 @@ import { float, int, required, text } from "../derivation/attributes.ts";
 import { applyBinary } from "../derivation/elementwise.ts";
 import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
-import { headWidth, knownDim } from "./attention.ts";
+import { headWidth, knownDim, rotationStyle } from "./attention.ts";
 
 const domain = "com.microsoft";
 
@@ -32,7 +32,7 @@ export const contribRotaryEmbedding: OnnxOp = defineOnnxOp({
     const heads = shape.length === 4 ? knownDim(shape[1], "the number of heads") : num_heads ||
       knownDim(shape[2], "the columns") / (2 * knownDim(cos.type.shape[1], "angles"));
     const inputs = [x, cos, call.input(3), call.input(1)];
-    return call.op("rotary", inputs, { heads, interleaved: interleaved !== 0 });
+    return call.op("rope", inputs, { heads, style: rotationStyle(interleaved) });
   },
 });
 
@@ -94,9 +94,9 @@ export const groupQueryAttention: OnnxOp = defineOnnxOp({
     if (given.do_rotary) {
       const positions = call.inputs[9] ?? positionsOf(call, counts, rows);
       const turn = (x: Tensor, heads: number) =>
-        call.one("rotary", [x, call.input(7), call.input(8), positions], {
+        call.one("rope", [x, call.input(7), call.input(8), positions], {
           heads,
-          interleaved: given.rotary_interleaved !== 0,
+          style: rotationStyle(given.rotary_interleaved),
         });
       q = turn(q, qHeads);
       k = turn(k, kvHeads);

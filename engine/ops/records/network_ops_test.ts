@@ -288,10 +288,10 @@ Deno.test("rotary turns pairs without changing their length, and back by the neg
   const sin = tensor([5, 4], (i) => Math.sin(getElement(angle, i)));
   const back = tensor([5, 4], (i) => -Math.sin(getElement(angle, i)));
   const positions = tensor([1, 3], (i) => [4, 0, 2][i]!, "i64");
-  for (const interleaved of [false, true]) {
-    const attributes = { heads: 2, interleaved };
-    const [turned] = run("rotary", [x, cos, sin, positions], attributes);
-    assertClose(run("rotary", [turned, cos, back, positions], attributes)[0], x);
+  for (const style of ["half", "interleaved"]) {
+    const attributes = { heads: 2, style };
+    const [turned] = run("rope", [x, cos, sin, positions], attributes);
+    assertClose(run("rope", [turned, cos, back, positions], attributes)[0], x);
   }
 });
 

@@ -1,71 +1,179 @@
-// rope: rotates pairs of channels of every head by the angles of a rope_table. `half` pairs channel i
-// with i + d/2 (Hugging Face order), `interleaved` pairs 2i with 2i + 1 (Llama and GPT-J order).
-// Channels from d on pass through (partial rotary).
+// rope: rotates pairs of channels of every head by angles. `half` pairs channel i with i + d/2 (Hugging Face order),
+// `interleaved` pairs 2i with 2i + 1 (Llama and GPT-J order). Channels from d on pass through (partial rotary). Angles
+// come as a rope_table, a row for each row of a step, or, for heads in tensors, as tables of cosines and sines that
+// positions choose from.
+//
+// Su et al. 2021, "RoFormer", section 3.2.2.
 
-import { choice } from "../attributes.ts";
+import { heads, type Layout, rowAt } from "../attention_rows.ts";
+import { choice, integer } from "../attributes.ts";
 import { CASE_ROWS, ROWS } from "../case_sizes.ts";
 import { defineOp } from "../define_op.ts";
-import { compare } from "../../graph/dim/mod.ts";
+import { compare, mul, product } from "../../graph/dim/mod.ts";
+import type { TensorType } from "../../graph/graph.ts";
+import { FLOATS, type Numbers, numbersOf } from "../host_numbers.ts";
 import { getElement, type HostTensor, setElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
+import type { CaseInput, CaseRandom, OpCase } from "../op_case.ts";
 import { rowsOfHeads } from "../row_cut.ts";
-import { checkInputCount, lastDim, requireEqual, requireInput } from "../shape_rules.ts";
+import {
+  checkInputCount,
+  lastDim,
+  optionalInput,
+  refuseMisfit,
+  requireEqual,
+  requireInput,
+} from "../shape_rules.ts";
 
-/** (x f32[M, H, D], table f32[M, d]) → f32[M, H, D], d ≤ D. */
+/**
+ * (x f32[M, H, D], table f32[M, d]) → f32[M, H, D], d ≤ D; or, with `heads`,
+ * (x [B, heads, S, D] or [B, S, heads · D], cos, sin, positions i32|i64[B, S] or [1]?) → like x.
+ *
+ * With positions cos and sin are [positions, d / 2], where one position is that of row 0; without, they are
+ * [B, S, d / 2].
+ */
 export const rope: OpRecord = defineOp({
   name: "rope",
-  summary: "rotates pairs of channels by the angles of a rope_table",
-  attributes: { style: choice(["half", "interleaved"]) },
-  infer(inputs) {
-    checkInputCount(inputs, 2);
-    const x = requireInput(inputs, 0, "x", { rank: 3 });
-    const table = requireInput(inputs, 1, "table", { rank: 2 });
-    requireEqual(x.shape[0]!, table.shape[0]!, "the rows of x and of the table");
-    if (![">", ">=", "=="].includes(compare(lastDim(x), lastDim(table)))) {
-      throw new RangeError("the table must not be wider than a head");
-    }
-    return [{ dtype: "f32", shape: x.shape }];
+  summary: "rotates pairs of channels by angles",
+  attributes: { style: choice(["half", "interleaved"]), heads: integer(0, 0) },
+  infer: (inputs, { heads: count }) => [count > 0 ? inferTensor(inputs, count) : inferRows(inputs)],
+  rowwise: ({ inputs: [x], attributes }) =>
+    attributes.heads === 0 ? rowsOfHeads(x!, [0]) : undefined,
+  reference({ inputs, outputs: [out], attributes: { style, heads: count } }) {
+    const [x, table] = inputs;
+    if (count > 0) rotateTensor(inputs, out!, heads(x!.shape, count) as Layout<number>, style);
+    else rotateHeads(x!, table!, out!, style);
   },
-  rowwise: ({ inputs: [x] }) => rowsOfHeads(x!, [0]),
-  reference({ inputs: [x, table], outputs: [out], attributes: { style } }) {
-    rotateHeads(x!, table!, out!, style);
-  },
-  cases: (random) =>
-    (["half", "interleaved"] as const).flatMap((style) =>
-      [[2, 2], [8, 8], [10, 10], [16, 6], [64, 64], [20, 16]].flatMap(([width, rotated]) =>
-        CASE_ROWS.map((rows) => ({
-          name: `${style}, ${rotated} of ${width} channels, ${rows} rows`,
-          inputs: [
-            random.input([ROWS, 3, width!], { M: rows }),
-            random.input([ROWS, rotated!], { M: rows }),
-          ],
-          attributes: { style },
-          bindings: { M: rows },
-        }))
-      )
-    ),
+  cases: (random) => [...rowCases(random), ...tensorCases(random)],
 });
 
-/** The definition, for the fused form too; `x` and `out` may be one tensor. */
-export function rotateHeads(
-  x: HostTensor,
-  table: HostTensor,
-  out: HostTensor,
-  style: "half" | "interleaved",
-): void {
-  const [rows, heads, width] = x.shape as [number, number, number];
-  const rotated = table.shape[1]!, half = rotated / 2;
-  for (let head = 0; head < rows * heads; head++) {
-    const angles = Math.floor(head / heads) * rotated;
-    const at = head * width;
-    for (let i = 0; i < half; i++) {
-      const first = at + (style === "half" ? i : 2 * i);
-      const second = style === "half" ? first + half : first + 1;
-      const cos = getElement(table, angles + i), sin = getElement(table, angles + half + i);
-      const a = getElement(x, first), b = getElement(x, second);
-      setElement(out, first, a * cos - b * sin);
-      setElement(out, second, b * cos + a * sin);
-    }
-    for (let i = rotated; i < width; i++) setElement(out, at + i, getElement(x, at + i));
+type Inputs<T> = readonly (T | undefined)[];
+type Style = "half" | "interleaved";
+
+function inferRows(inputs: Inputs<TensorType>): TensorType {
+  checkInputCount(inputs, 2);
+  const x = requireInput(inputs, 0, "x", { rank: 3 });
+  const table = requireInput(inputs, 1, "table", { rank: 2 });
+  requireEqual(x.shape[0]!, table.shape[0]!, "the rows of x and of the table");
+  if (![">", ">=", "=="].includes(compare(lastDim(x), lastDim(table)))) {
+    throw new RangeError("the table must not be wider than a head");
   }
+  return { dtype: "f32", shape: x.shape };
+}
+
+function inferTensor(inputs: Inputs<TensorType>, count: number): TensorType {
+  checkInputCount(inputs, 4);
+  const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
+  const cos = requireInput(inputs, 1, "cos", { dtype: FLOATS, minRank: 2 });
+  const sin = requireInput(inputs, 2, "sin", { dtype: FLOATS, minRank: 2 });
+  const positions = optionalInput(inputs, 3, "positions", { dtype: ["i32", "i64"] });
+  if (x.shape.length > 4) throw new RangeError("x must have 3 or 4 dims");
+  refuseMisfit(product(sin.shape), [product(cos.shape)], "the size of sin");
+  const { batch, rows } = heads(x.shape, count);
+  if (positions) {
+    refuseMisfit(product(positions.shape), [1, mul(batch, rows)], "the number of positions");
+  }
+  return { dtype: x.dtype, shape: x.shape };
+}
+
+/** Angles of a head: where its cosines and its sines begin. */
+interface Angles {
+  readonly cos: Numbers;
+  readonly sin: Numbers;
+  readonly cosAt: number;
+  readonly sinAt: number;
+  /** Pairs that are turned. */
+  readonly pairs: number;
+}
+
+/** One head, the channels from `at` on; `x` and `out` may be one tensor. */
+function turnHead(
+  x: HostTensor,
+  out: HostTensor,
+  { at, width, style }: { readonly at: number; readonly width: number; readonly style: Style },
+  { cos, sin, cosAt, sinAt, pairs }: Angles,
+): void {
+  for (let i = 0; i < pairs; i++) {
+    const first = at + (style === "half" ? i : 2 * i);
+    const second = first + (style === "half" ? pairs : 1);
+    const c = cos[cosAt + i]!, s = sin[sinAt + i]!;
+    const a = getElement(x, first), b = getElement(x, second);
+    setElement(out, first, a * c - b * s);
+    setElement(out, second, b * c + a * s);
+  }
+  for (let i = 2 * pairs; i < width; i++) setElement(out, at + i, getElement(x, at + i));
+}
+
+/** The definition, for attention too; `x` and `out` may be one tensor. */
+export function rotateHeads(x: HostTensor, table: HostTensor, out: HostTensor, style: Style): void {
+  const [rows, count, width] = x.shape as [number, number, number];
+  const rotated = table.shape[1]!, pairs = rotated / 2, cos = numbersOf(table), sin = cos;
+  for (let head = 0; head < rows * count; head++) {
+    const cosAt = Math.floor(head / count) * rotated;
+    const angles = { cos, sin, cosAt, sinAt: cosAt + pairs, pairs };
+    turnHead(x, out, { at: head * width, width, style }, angles);
+  }
+}
+
+function rotateTensor(
+  [x, cosines, sines, positions]: Inputs<HostTensor>,
+  out: HostTensor,
+  layout: Layout<number>,
+  style: Style,
+): void {
+  const { batch, rows, width, heads: count } = layout;
+  const cos = numbersOf(cosines!), sin = numbersOf(sines!);
+  const pairs = cosines!.shape.at(-1)!, entries = cos.length / pairs;
+  if (2 * pairs > width) throw new RangeError(`tables of ${pairs} angles: a head has ${width / 2}`);
+  const isSingle = positions?.data.length === 1;
+  for (let row = 0; row < batch * rows; row++) {
+    const entry = !positions
+      ? row % entries
+      : isSingle
+      ? getElement(positions, 0) + row % rows
+      : getElement(positions, row);
+    if (entry < 0 || entry >= entries) {
+      throw new RangeError(`Cannot turn by position ${entry}: the tables hold ${entries}`);
+    }
+    const angles = { cos, sin, cosAt: entry * pairs, sinAt: entry * pairs, pairs };
+    for (let head = 0; head < count; head++) {
+      const at = rowAt(layout, Math.floor(row / rows), head, row % rows);
+      turnHead(x!, out, { at, width, style }, angles);
+    }
+  }
+}
+
+const STYLES = ["half", "interleaved"] as const;
+
+function rowCases(random: CaseRandom): OpCase[] {
+  return STYLES.flatMap((style) =>
+    [[2, 2], [8, 8], [10, 10], [16, 6], [64, 64], [20, 16]].flatMap(([width, rotated]) =>
+      CASE_ROWS.map((rows) => ({
+        name: `${style}, ${rotated} of ${width} channels, ${rows} rows`,
+        inputs: [
+          random.input([ROWS, 3, width!], { M: rows }),
+          random.input([ROWS, rotated!], { M: rows }),
+        ],
+        attributes: { style },
+        bindings: { M: rows },
+      }))
+    )
+  );
+}
+
+function tensorCases(random: CaseRandom): OpCase[] {
+  return STYLES.flatMap((style) =>
+    [[2, 3, 5, 16], [2, 5, 48], [1, 3, 4, 20]].map((shape) => {
+      const sizes = [shape[0]!, shape.length === 4 ? shape[2]! : shape[1]!];
+      const positions = Array.from({ length: sizes[0]! * sizes[1]! }, () => random.integer(0, 8));
+      return {
+        name: `[${shape}], ${style}`,
+        inputs: [
+          ...[random.input(shape), random.input([9, 8]), random.input([9, 8])],
+          { ...random.indices(positions), shape: sizes } as CaseInput,
+        ],
+        attributes: { style, heads: 3 },
+      };
+    })
+  );
 }

@@ -10,8 +10,9 @@ export const ropeKernels: readonly WasmKernel[] = [
   {
     name: "rope_f32",
     inRowChunks: true,
-    when: ({ node: { inputs: [x, table] } }) =>
-      isStatic(x!.shape[1]) && isStatic(x!.shape[2]) && isStatic(table!.shape[1]) &&
+    when: ({ node: { inputs: [x, table], attributes } }) =>
+      attributes.heads === 0 && isStatic(x!.shape[1]) && isStatic(x!.shape[2]) &&
+      isStatic(table!.shape[1]) &&
       table!.shape[1] % 2 === 0,
     lower(lowering) {
       const { inputs: [x, table], attributes } = lowering.node;

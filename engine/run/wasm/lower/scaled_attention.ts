@@ -99,6 +99,7 @@ export const scaledAttentionKernel: WasmKernel = {
 export const rotaryKernel: WasmKernel = {
   name: "rotary_f32",
   when({ node: { inputs: [x, cos, sin], attributes } }) {
+    if (attributes.heads === 0) return false;
     const { width } = heads(x!.shape, attributes.heads as number), half = cos!.shape.at(-1)!;
     return [x, cos, sin].every((value) => value!.dtype === "f32") && isStatic(width) &&
       isStatic(half) && 2 * half <= width;
@@ -118,7 +119,7 @@ export const rotaryKernel: WasmKernel = {
       half: cos!.shape.at(-1)!,
       table: product(cos!.shape.slice(0, -1)),
       joined: isJoined(x!) ? 1 : 0,
-      interleaved: attributes.interleaved ? 1 : 0,
+      interleaved: attributes.style === "interleaved" ? 1 : 0,
     });
   },
 };
