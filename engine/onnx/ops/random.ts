@@ -35,21 +35,22 @@ function wholeSeed(seed: number | undefined, name: string): number {
   return new Uint32Array(Float32Array.of(seed).buffer)[0]!;
 }
 
+/** What the two parameters are called; their defaults are 0 and 1. */
 const DISTRIBUTIONS = {
-  Normal: { kind: "normal", offset: "mean", scale: "scale", fallbacks: [0, 1] },
-  Uniform: { kind: "uniform", offset: "low", scale: "high", fallbacks: [0, 1] },
+  Normal: { kind: "normal", offset: "mean", scale: "scale" },
+  Uniform: { kind: "uniform", offset: "low", scale: "high" },
 } as const;
 
 function generator(distribution: keyof typeof DISTRIBUTIONS, like: boolean): OnnxOp {
-  const { kind, offset, scale, fallbacks } = DISTRIBUTIONS[distribution];
+  const { kind, offset, scale } = DISTRIBUTIONS[distribution];
   return onnxOp(`Random${distribution}${like ? "Like" : ""}`, {
     versions: [1],
     attributes: {
       dtype: int(),
       seed: float(),
       shape: like ? ints(undefined, { since: Infinity }) : required(ints()),
-      [offset]: float(fallbacks[0]),
-      [scale]: float(fallbacks[1]),
+      [offset]: float(0),
+      [scale]: float(1),
     },
     build(call) {
       const given = call.attributes as Readonly<Record<string, unknown>>;
