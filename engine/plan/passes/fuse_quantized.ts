@@ -4,9 +4,9 @@
 
 import { ACTIVATION_NAMES } from "../../../functions/unary.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
-import type { Node, Value } from "../../graph/graph.ts";
+import type { Node } from "../../graph/graph.ts";
 import { WHOLE } from "./match.ts";
-import { definePass, draftOf, type NodeDraft, type Pass } from "./pass.ts";
+import { defineReplacement, draftOf, type NodeDraft, type Pass } from "./pass.ts";
 
 type Form = Pick<NodeDraft, "op" | "attributes">;
 
@@ -31,24 +31,20 @@ function inQ8({ op, attributes }: Form): Form {
 }
 
 /** Fuses `quantize` into the op before it. */
-export const fuseQuantized: Pass = definePass({
+export const fuseQuantized: Pass = defineReplacement({
   name: "fuse_quantized",
   reads: {
     ...Object.fromEntries(Object.keys(FORMS).map((op) => [op, WHOLE] as const)),
     quantize: [],
   },
-  run({ made, readers, outputs, rewrite }, { takes }) {
-    const movedInputs = new Map<Node, readonly (Value | undefined)[]>();
-    return rewrite(({ node, inputs, op, copy }) => {
-      movedInputs.set(node, inputs);
-      const value = node.op === "quantize" ? node.inputs[0] : undefined;
-      const producer = value && made.get(value);
-      const form = producer && FORMS[producer.op]?.(producer);
-      const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
-      if (!form || !alone) return copy();
-      const given = movedInputs.get(producer)!;
-      if (!takes(draftOf(form.op, given, form.attributes))) return copy();
-      return op(form.op, given, form.attributes, producer.name);
-    });
+  match({ op, inputs: [value] }, { made, readers, outputs }, { takes }) {
+    const producer = op === "quantize" ? made.get(value!) : undefined;
+    const form = producer && FORMS[producer.op]?.(producer);
+    const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
+    if (!form || !alone) return undefined;
+    const draft = draftOf(form.op, producer.inputs, form.attributes);
+    return takes(draft) ? { ...draft, name: producer.name } : undefined;
   },
+  replace: ({ op, moved }, { op: kind, inputs, attributes, name }) =>
+    op(kind, inputs.map((input) => input && moved(input)), attributes, name),
 });

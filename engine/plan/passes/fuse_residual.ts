@@ -4,30 +4,27 @@
 
 import type { Node } from "../../graph/graph.ts";
 import { type MatchContext, nameOf, sameShape } from "./match.ts";
-import { definePass, draftOf, type NodeDraft, type Pass, type PassContext } from "./pass.ts";
+import {
+  defineReplacement,
+  draftOf,
+  makeDraft,
+  type NodeDraft,
+  type Pass,
+  type PassContext,
+} from "./pass.ts";
 
 /** Moves sums into the products before them. */
-export const fuseResidual: Pass = definePass({
+export const fuseResidual: Pass = defineReplacement({
   name: "fuse_residual",
   reads: { binary: ["kind"], matmul: [] },
-  run(seen, { takes }) {
-    const found = new Map(seen.nodes.flatMap((node) => {
-      const sum = match(node, seen, takes);
-      return sum ? [[node, sum]] : [];
-    }));
-    if (found.size === 0) return undefined;
-    return seen.rewrite(({ node, op, moved, copy }) => {
-      const sum = found.get(node);
-      if (!sum) return copy();
-      return op(sum.op, sum.inputs.map((value) => value && moved(value)), {}, node.name);
-    });
-  },
+  match,
+  replace: makeDraft,
 });
 
 function match(
   node: Node,
   { made, readers, outputs }: MatchContext,
-  takes: PassContext["takes"],
+  { takes }: PassContext,
 ): NodeDraft | undefined {
   const [a, b] = node.inputs;
   if (nameOf(node) !== "add" || a === b) return undefined;

@@ -8,24 +8,18 @@
 import type { Node, Value } from "../../graph/graph.ts";
 import type { UnaryName } from "../../../functions/unary.ts";
 import { makerOf, type MatchContext, nameOf, sameShape, singleNumber } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { defineReplacement, type Pass } from "./pass.ts";
 
 /** Makes one op of an activation that is written out. */
-export const recognizeActivations: Pass = definePass({
+export const recognizeActivations: Pass = defineReplacement({
   name: "recognize_activations",
   reads: { binary: ["kind"], unary: ["kind"] },
-  run(context) {
-    const found = new Map<Node, Found>();
-    for (const node of context.nodes) {
-      const match = node.outputs[0]?.dtype === "f32" ? matchNode(node, context) : undefined;
-      if (match && sameShape(match.x, node.outputs[0]!)) found.set(node, match);
-    }
-    if (found.size === 0) return undefined;
-    return context.rewrite(({ node, op, moved, copy }) => {
-      const match = found.get(node);
-      return match ? op("unary", [moved(match.x)], { kind: match.kind }, node.name) : copy();
-    });
+  match(node, seen) {
+    const [result] = node.outputs;
+    const found = result?.dtype === "f32" ? matchNode(node, seen) : undefined;
+    return found && sameShape(found.x, result!) ? found : undefined;
   },
+  replace: ({ node, op, moved }, { kind, x }) => op("unary", [moved(x)], { kind }, node.name),
 });
 
 interface Found {

@@ -18,11 +18,11 @@ import {
   soleMaker,
 } from "./match.ts";
 import { softmaxOf } from "./match_softmax.ts";
-import { definePass, draftOf, type NodeDraft, type Pass } from "./pass.ts";
+import { defineReplacement, draftOf, type NodeDraft, type Pass } from "./pass.ts";
 import type { Visit } from "./rewrite.ts";
 
 /** Makes one op of attention that is written out. */
-export const recognizeAttention: Pass = definePass({
+export const recognizeAttention: Pass = defineReplacement({
   name: "recognize_attention",
   reads: {
     binary: ["kind"],
@@ -35,18 +35,11 @@ export const recognizeAttention: Pass = definePass({
     where: [],
   },
   suits: ({ hasKernel }) => hasKernel("attention"),
-  run(context, { takes }) {
-    const found = new Map<Node, Attention>();
-    for (const node of context.nodes) {
-      const attention = match(node, context);
-      if (attention && takes(drafted(attention))) found.set(node, attention);
-    }
-    if (found.size === 0) return undefined;
-    return context.rewrite((visit) => {
-      const attention = found.get(visit.node);
-      return attention ? build(visit, attention) : visit.copy();
-    });
+  match(node, seen, { takes }) {
+    const attention = match(node, seen);
+    return attention && takes(drafted(attention)) ? attention : undefined;
   },
+  replace: build,
 });
 
 interface Attention {

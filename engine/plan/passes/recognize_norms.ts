@@ -5,27 +5,17 @@
 import { equal } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { makerOf, type MatchContext, nameOf, sameShape, singleNumber, soleMaker } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { defineReplacement, type Pass } from "./pass.ts";
 
 /** Makes one op of a norm that is written out. */
-export const recognizeNorms: Pass = definePass({
+export const recognizeNorms: Pass = defineReplacement({
   name: "recognize_norms",
   reads: { binary: ["kind"], reduce: ["kind", "axes", "keep"], unary: ["kind"] },
   suits: ({ hasKernel }) => hasKernel("norm"),
-  run(context) {
-    const found = new Map<Node, Norm>();
-    for (const node of context.nodes) {
-      const norm = biased(node, context) ?? weighted(node, context) ?? plain(node, context);
-      if (norm) found.set(node, norm);
-    }
-    if (found.size === 0) return undefined;
-    return context.rewrite(({ node, op, moved, copy }) => {
-      const norm = found.get(node);
-      if (!norm) return copy();
-      const { x, weight, bias, centred, epsilon } = norm;
-      const inputs = [moved(x), weight && moved(weight), ...bias ? [moved(bias)] : []];
-      return op("norm", inputs, { centred, epsilon }, node.name);
-    });
+  match: (node, seen) => biased(node, seen) ?? weighted(node, seen) ?? plain(node, seen),
+  replace({ node, op, moved }, { x, weight, bias, centred, epsilon }: Norm) {
+    const inputs = [moved(x), weight && moved(weight), ...bias ? [moved(bias)] : []];
+    return op("norm", inputs, { centred, epsilon }, node.name);
   },
 });
 

@@ -3,31 +3,24 @@
 //   attention(q, repeat(k), repeat(v))  →  attention(q, k, v) of fewer heads of keys and values
 
 import { type Dim, equal } from "../../graph/dim/mod.ts";
-import type { Node, Value } from "../../graph/graph.ts";
+import type { Value } from "../../graph/graph.ts";
 import { hasShape, type MatchContext, WHOLE } from "./match.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { defineReplacement, type Pass } from "./pass.ts";
 
 /** Takes the repetition of heads out of the way of attention. */
-export const ungroupHeads: Pass = definePass({
+export const ungroupHeads: Pass = defineReplacement({
   name: "ungroup_heads",
   reads: { attention: WHOLE, reshape: ["shape"], expand: ["shape"] },
-  run(context) {
-    const found = new Map<Node, { readonly k: Value; readonly v: Value }>();
-    for (const node of context.nodes) {
-      const { op, inputs: [, keys, values, , , , newKeys], attributes } = node;
-      if (op !== "attention" || attributes.q_heads === 0 || !keys || !values || newKeys) continue;
-      const k = ungrouped(keys, context).base, v = ungrouped(values, context).base;
-      if (k !== keys && v !== values && equal(k.shape[1]!, v.shape[1]!)) found.set(node, { k, v });
-    }
-    if (found.size === 0) return undefined;
-    return context.rewrite(({ node, inputs, op, moved, copy }) => {
-      const heads = found.get(node);
-      if (!heads) return copy();
-      const { k, v } = heads;
-      const attributes = { ...node.attributes, kv_heads: k.shape[1] as number };
-      const values = inputs.with(1, moved(k)).with(2, moved(v));
-      return op(node.op, values, attributes, node.name);
-    });
+  match({ op, inputs: [, keys, values, , , , newKeys], attributes }, seen) {
+    const isOfPlanes = op === "attention" && attributes.q_heads !== 0;
+    if (!isOfPlanes || !keys || !values || newKeys) return undefined;
+    const k = ungrouped(keys, seen).base, v = ungrouped(values, seen).base;
+    return k !== keys && v !== values && equal(k.shape[1]!, v.shape[1]!) ? { k, v } : undefined;
+  },
+  replace({ node, inputs, op, moved }, { k, v }) {
+    const attributes = { ...node.attributes, kv_heads: k.shape[1] as number };
+    const values = inputs.with(1, moved(k)).with(2, moved(v));
+    return op(node.op, values, attributes, node.name);
   },
 });
 

@@ -7,7 +7,7 @@
 import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { heads, type Layout } from "../../ops/attention_rows.ts";
-import { definePass, type Pass } from "./pass.ts";
+import { defineReplacement, type Pass } from "./pass.ts";
 import type { Visit } from "./rewrite.ts";
 
 /** Largest constant that says which keys causal rows see. */
@@ -16,7 +16,7 @@ const MOST_SEEN = 2 ** 24;
 const PARTS = ["matmul_nd", "softmax", "binary", "where", "reduce", "transpose"];
 
 /** Writes attention out where there are kernels for its parts only. */
-export const writeOutAttention: Pass = definePass({
+export const writeOutAttention: Pass = defineReplacement({
   name: "write_out_attention",
   reads: {
     attention: [
@@ -25,13 +25,9 @@ export const writeOutAttention: Pass = definePass({
     ],
   },
   suits: ({ hasKernel }) => PARTS.every((op) => hasKernel(op)),
-  run({ nodes, rewrite }, { takes }) {
-    const plain = new Set(
-      nodes.filter((node) => node.op === "attention" && !takes(node)).filter(isPlain),
-    );
-    if (plain.size === 0) return undefined;
-    return rewrite((visit) => plain.has(visit.node) ? writeOut(visit) : visit.copy());
-  },
+  match: (node, _, { takes }) =>
+    node.op === "attention" && !takes(node) && isPlain(node) ? node : undefined,
+  replace: writeOut,
 });
 
 interface Sizes {
