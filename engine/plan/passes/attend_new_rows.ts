@@ -7,10 +7,10 @@ import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
 import { axisOf } from "../../ops/host_numbers.ts";
 import { WHOLE } from "./match.ts";
-import { definePass, type NodeDraft, type Pass } from "./pass.ts";
+import { defineReplacement, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Takes copies of caches out of the way of attention. */
-export const attendNewRows: Pass = definePass({
+export const attendNewRows: Pass = defineReplacement({
   name: "attend_new_rows",
   reads: {
     attention: WHOLE,
@@ -18,33 +18,24 @@ export const attendNewRows: Pass = definePass({
     reshape: ["shape"],
     append_rows: ["heads", "capacity"],
   },
-  run({ nodes, made, rewrite }, { hasKernel, takes }) {
+  match(node, { made }, { hasKernel, takes }) {
+    const appended = node.op === "attention" ? match(node, made) : undefined;
     // Where rows are appended on the host, what attends to them is there too, and no cache crosses.
-    const isOnHost = !hasKernel("append_rows");
-    const found = new Map<Node, Appended>();
-    for (const node of nodes) {
-      const appended = node.op === "attention" ? match(node, made) : undefined;
-      if (!appended) continue;
-      const isNear = isOnHost && appended.newRows === "behind_valid";
-      if (isNear || takes(drafted(node, appended))) found.set(node, appended);
-    }
-    if (found.size === 0) return undefined;
-    return rewrite(({ node, inputs, op, moved, copy }) => {
-      const appended = found.get(node);
-      if (!appended) return copy();
-      const { k, v, newRows } = appended;
-      const [q, , , mask, counts, sinks] = inputs;
-      // Rows of heads are given as one row, as they lie.
-      const heads = (value: Value, { inRows }: Cache): Value => {
-        if (!inRows) return moved(value);
-        const [, , count, width] = value.shape as [Dim, Dim, Dim, Dim];
-        const shape = [value.shape[1 - inRows.axis]!, value.shape[inRows.axis]!, mul(count, width)];
-        return op("reshape", [moved(value)], { shape }, `${value.name}.rows`)[0]!;
-      };
-      const values = [q, heads(k.past, k), heads(v.past, v), mask, counts, sinks];
-      const attributes = { ...node.attributes, new_rows: newRows };
-      return op(node.op, [...values, heads(k.rows, k), heads(v.rows, v)], attributes, node.name);
-    });
+    const isNear = appended?.newRows === "behind_valid" && !hasKernel("append_rows");
+    return appended && (isNear || takes(drafted(node, appended))) ? appended : undefined;
+  },
+  replace({ node, inputs, op, moved }, { k, v, newRows }) {
+    const [q, , , mask, counts, sinks] = inputs;
+    // Rows of heads are given as one row, as they lie.
+    const heads = (value: Value, { inRows }: Cache): Value => {
+      if (!inRows) return moved(value);
+      const [, , count, width] = value.shape as [Dim, Dim, Dim, Dim];
+      const shape = [value.shape[1 - inRows.axis]!, value.shape[inRows.axis]!, mul(count, width)];
+      return op("reshape", [moved(value)], { shape }, `${value.name}.rows`)[0]!;
+    };
+    const values = [q, heads(k.past, k), heads(v.past, v), mask, counts, sinks];
+    const attributes = { ...node.attributes, new_rows: newRows };
+    return op(node.op, [...values, heads(k.rows, k), heads(v.rows, v)], attributes, node.name);
   },
 });
 

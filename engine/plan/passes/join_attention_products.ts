@@ -10,58 +10,51 @@ import type { Node, Value } from "../../graph/graph.ts";
 import { floatElements, isKnownFloat } from "./computed_weights.ts";
 import { isJoinable, joinInputs } from "./joined_weights.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { definePass, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
+import { defineReplacement, draftOf, draftValue, type Pass, type PassContext } from "./pass.ts";
 
 /** Joins what attentions read. */
-export const joinAttentionProducts: Pass = definePass({
+export const joinAttentionProducts: Pass = defineReplacement({
   name: "join_attention_products",
   reads: { attention: WHOLE, reshape: ["shape"], matmul: ["rounded"] },
   suits: ({ hasKernel }) => hasKernel("attention"),
-  run(context, { takes }) {
-    const found = findProducts(context, takes);
-    if (found.size === 0) return undefined;
-    return context.rewrite(({ node, inputs, op, weight, constant, moved, copy }) => {
-      const products = found.get(node);
-      if (!products) return copy();
-      const [first] = products as [Node];
-      const all = joinInputs(products, 1)!;
-      const x = moved(first.inputs[0]!), w = weight(all.name, all);
-      const biases = products.flatMap(({ inputs: [, , bias] }) => bias ?? []);
-      const bias = biases.length > 0
-        ? [constant(`${node.name}.qkv.bias`, floatsOf(biases), [all.shape[0]!], "f32")]
-        : [];
-      const [qkv] = op(first.op, [x, w, ...bias], first.attributes, `${node.name}.qkv`);
-      const [batch, rows] = node.inputs[0]!.shape;
-      const shape = [batch!, rows!, all.shape[0]!];
-      const [packed] = op("reshape", [qkv], { shape }, `${node.name}.qkv.rows`);
-      const rest = inputs.slice(3);
-      return op(node.op, [packed, undefined, undefined, ...rest], node.attributes, node.name);
-    });
+  match: productsOf,
+  replace({ node, inputs, op, weight, constant, moved }, products: readonly Node[]) {
+    const [first] = products as [Node];
+    const all = joinInputs(products, 1)!;
+    const x = moved(first.inputs[0]!), w = weight(all.name, all);
+    const biases = products.flatMap(({ inputs: [, , bias] }) => bias ?? []);
+    const bias = biases.length > 0
+      ? [constant(`${node.name}.qkv.bias`, floatsOf(biases), [all.shape[0]!], "f32")]
+      : [];
+    const [qkv] = op(first.op, [x, w, ...bias], first.attributes, `${node.name}.qkv`);
+    const [batch, rows] = node.inputs[0]!.shape;
+    const shape = [batch!, rows!, all.shape[0]!];
+    const [packed] = op("reshape", [qkv], { shape }, `${node.name}.qkv.rows`);
+    const rest = inputs.slice(3);
+    return op(node.op, [packed, undefined, undefined, ...rest], node.attributes, node.name);
   },
 });
 
-function findProducts(
-  context: MatchContext,
-  takes: PassContext["takes"],
-): Map<Node, readonly Node[]> {
-  const found = new Map<Node, readonly Node[]>();
-  for (const node of context.nodes) {
-    if (node.op !== "attention" || node.attributes.q_heads === 0) continue;
-    if (node.attributes.scores !== "none" || node.inputs[6] || node.inputs[7]) continue;
-    const heads = node.inputs.slice(0, 3);
-    if (!heads.every((value) => value?.shape.length === 3)) continue;
-    const [q, k, v] = heads as [Value, Value, Value];
-    const isOneSequence = [0, 1].every((axis) =>
-      [k, v].every(({ shape }) => equal(shape[axis]!, q.shape[axis]!))
-    );
-    const products = heads.flatMap((value) => productOf(value!, context) ?? []);
-    if (!isOneSequence || products.length !== 3 || !fit(products, node)) continue;
-    const columns = products.reduce((sum, { inputs }) => sum + (inputs[1]!.shape[0] as number), 0);
-    const packed = draftValue({ dtype: q.dtype, shape: [...q.shape.slice(0, 2), columns] });
-    const inputs = [packed, undefined, undefined, ...node.inputs.slice(3)];
-    if (takes(draftOf(node.op, inputs, node.attributes))) found.set(node, products);
-  }
-  return found;
+/** The products of queries, keys and values that an attention reads. */
+function productsOf(
+  node: Node,
+  seen: MatchContext,
+  { takes }: PassContext,
+): readonly Node[] | undefined {
+  if (node.op !== "attention" || node.attributes.q_heads === 0) return undefined;
+  if (node.attributes.scores !== "none" || node.inputs[6] || node.inputs[7]) return undefined;
+  const heads = node.inputs.slice(0, 3);
+  if (!heads.every((value) => value?.shape.length === 3)) return undefined;
+  const [q, k, v] = heads as [Value, Value, Value];
+  const isOneSequence = [0, 1].every((axis) =>
+    [k, v].every(({ shape }) => equal(shape[axis]!, q.shape[axis]!))
+  );
+  const products = heads.flatMap((value) => productOf(value!, seen) ?? []);
+  if (!isOneSequence || products.length !== 3 || !fit(products, node)) return undefined;
+  const columns = products.reduce((sum, { inputs }) => sum + (inputs[1]!.shape[0] as number), 0);
+  const packed = draftValue({ dtype: q.dtype, shape: [...q.shape.slice(0, 2), columns] });
+  const inputs = [packed, undefined, undefined, ...node.inputs.slice(3)];
+  return takes(draftOf(node.op, inputs, node.attributes)) ? products : undefined;
 }
 
 /** The product behind views that nothing else reads. */
