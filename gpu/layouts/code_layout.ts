@@ -115,10 +115,14 @@ function packBlocks(file: FileRows, packed: PackedBlocks): void {
   const copyScales = "grid" in block! ? pointScales(block) : scaleCopier(block!.scales, blockSize);
   const own = scaleBytes(block!.scales.kind, blockSize, blockSize);
   const plane = planes[CODE_KINDS[codes].length]!;
-  for (let b = 0; b < blocks; b++) copyScales(file.bytes, b * blockBytes, plane, b * own);
   const unit = unitOf(packed.format), units = blocks * blockSize / unit.columns;
   const write = codeWriter(file, packed);
-  for (let u = 0; u < units; u++) write(u * unit.bytes, u);
+  for (let u = 0, at = 0, to = 0; u < units; u++) {
+    write(at, u);
+    for (const end = at + unit.bytes; at < end; at += blockBytes, to += own) {
+      copyScales(file.bytes, at, plane, to);
+    }
+  }
 }
 
 /** A function that writes the codes of unit number `unit`, which is at byte `at` of the file. */

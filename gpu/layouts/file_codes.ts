@@ -46,29 +46,30 @@ export function quadReader(
   const count = blockSize / 4;
   let below = 0;
   const readers = block.codes.map((field) => {
-    const placed = { ...field, below, count };
+    const flip = field.bits === 8 && !block.signed ? 0x80808080 | 0 : 0;
+    const placed = { ...field, below, count, flip };
     below += field.bits;
     return field.run === 1 && field.bits < 8
       ? sequentialQuads(file, placed)
       : runQuads(file, placed);
   });
-  const flip = below === 8 && !block.signed ? 0x80808080 | 0 : 0;
   return (at, quads, to) => {
-    quads.fill(flip, to, to + count);
     for (let i = 0; i < readers.length; i++) readers[i]!(at, quads, to);
   };
 }
 
-/** A field, the bits below it in a code, and the words of a block. */
+/** A field, the bits below it in a code, and the words of a block. The lowest field is stored, others are added. */
 interface PlacedField extends CodeField {
   readonly below: number;
   readonly count: number;
+  /** Bits that are turned: the highest of unsigned bytes, which are kept less 128. */
+  readonly flip: number;
 }
 
 /** Four columns are the same bits of four bytes. */
 function runQuads(
   { view }: FileRows,
-  { at: start, bits, run, below, count }: PlacedField,
+  { at: start, bits, run, below, count, flip }: PlacedField,
 ): QuadReader {
   const mask = ((1 << bits) - 1) * 0x01010101 | 0;
   const bytes = bits === 8 ? 4 * count : run, words = bytes / 4;
@@ -78,9 +79,11 @@ function runQuads(
       for (let bit = 0; bit < 8; bit += bits, to += words) {
         // Two at a time: a third less time than one by one.
         for (let w = 0; w < words; w += 2) {
-          const a = view.getInt32(from + 4 * w, true), b = view.getInt32(from + 4 * w + 4, true);
-          quads[to + w]! ^= ((a >>> bit) & mask) << below;
-          quads[to + w + 1]! ^= ((b >>> bit) & mask) << below;
+          const a = view.getInt32(from + 4 * w, true) ^ flip;
+          const b = view.getInt32(from + 4 * w + 4, true) ^ flip;
+          const first = ((a >>> bit) & mask) << below, second = ((b >>> bit) & mask) << below;
+          quads[to + w] = first | (below ? quads[to + w]! : 0);
+          quads[to + w + 1] = second | (below ? quads[to + w + 1]! : 0);
         }
       }
     }
@@ -88,19 +91,35 @@ function runQuads(
 }
 
 /** Four columns are neighbouring bits of one byte, or of two. */
-function sequentialQuads(
-  { bytes }: FileRows,
-  { at: start, bits, below, count }: PlacedField,
-): QuadReader {
-  const mask = (1 << bits) - 1, apart = 8 - bits, second = bits === 4 ? 1 : 0;
+function sequentialQuads({ bytes }: FileRows, field: PlacedField): QuadReader {
+  const { at: start, bits, below, count } = field;
+  if (bits === 4) {
+    return (at, quads, to) => {
+      for (let q = 0, from = at + start; q < count; q++, from += 2) {
+        const a = bytes[from]!, b = bytes[from + 1]!;
+        const quad = (a & 15) | ((a & 0xf0) << 4) | ((b & 15) << 16) | ((b & 0xf0) << 20);
+        quads[to + q] = (below ? quads[to + q]! : 0) | (quad << below);
+      }
+    };
+  }
+  if (bits === 2) {
+    return (at, quads, to) => {
+      for (let q = 0, from = at + start; q < count; q++, from++) {
+        const a = bytes[from]!;
+        quads[to + q] = (below ? quads[to + q]! : 0) |
+          ((a & 3) | ((a & 12) << 6) | ((a & 48) << 12) | ((a & 192) << 18)) <<
+            below;
+      }
+    };
+  }
   return (at, quads, to) => {
-    for (let q = 0; q < count; q++) {
-      const byte = at + start + (bits * q >> 1);
-      const four = (bytes[byte]! | (bytes[byte + second]! << 8)) >> (bits === 1 ? 4 * (q & 1) : 0);
-      const quad = (four & mask) | ((four & (mask << bits)) << apart) |
-        ((four & (mask << (2 * bits))) << (2 * apart)) |
-        ((four & (mask << (3 * bits))) << (3 * apart));
-      quads[to + q]! |= quad << below;
+    for (let q = 0, from = at + start; q < count; q += 2, from++) {
+      // Four copies seven bits apart bring bit i of a nibble to byte i.
+      const a = bytes[from]!,
+        low = Math.imul(a & 15, 0x00204081),
+        high = Math.imul(a >> 4, 0x00204081);
+      quads[to + q] = (below ? quads[to + q]! : 0) | (low & 0x01010101) << below;
+      quads[to + q + 1] = (below ? quads[to + q + 1]! : 0) | (high & 0x01010101) << below;
     }
   };
 }
