@@ -1,6 +1,7 @@
 // The loops of attention in doubles, and how heads lie in tensors.
 
 import { type Dim, exactDiv } from "../graph/dim/mod.ts";
+import type { Attributes } from "../graph/graph.ts";
 import { type Numbers, stridesOf } from "./host_numbers.ts";
 import { getElement, type HostTensor } from "./host_tensor.ts";
 
@@ -29,6 +30,19 @@ export function heads<T extends Dim>(shape: readonly T[], count: number): Layout
   }
   const [batch, rows, columns] = shape as readonly [T, T, T];
   return { batch, heads: count, rows, width: exactDiv(columns, count)!, joined: true };
+}
+
+/** How queries, keys and values of an attention over tensors lie, which may be one. */
+export function layoutsOf(
+  [q, k, v]: readonly ({ readonly shape: readonly Dim[] } | undefined)[],
+  attributes: Attributes,
+): Record<"q" | "k" | "v", Layout<Dim>> {
+  const { q_heads, kv_heads } = attributes as Record<"q_heads" | "kv_heads", number>;
+  if (!k || !v) {
+    const all = heads(q!.shape, q_heads + 2 * kv_heads);
+    return { q: all, k: all, v: all };
+  }
+  return { q: heads(q!.shape, q_heads), k: heads(k.shape, kv_heads), v: heads(v.shape, kv_heads) };
 }
 
 /** Flat index of a row of a head. */

@@ -6,7 +6,7 @@
 
 import { type Dim, equal, mul } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
-import { heads, type Layout } from "../../ops/attention_rows.ts";
+import { type Layout, layoutsOf } from "../../ops/attention_rows.ts";
 import { defineReplacement, type Pass } from "./pass.ts";
 import type { Visit } from "./rewrite.ts";
 
@@ -30,26 +30,11 @@ export const writeOutAttention: Pass = defineReplacement({
   replace: writeOut,
 });
 
-interface Sizes {
-  readonly q: Layout<Dim>;
-  readonly k: Layout<Dim>;
-  readonly v: Layout<Dim>;
-}
-
-function sizesOf({ inputs: [q, k, v], attributes }: Node): Sizes {
-  const { q_heads, kv_heads } = attributes as { q_heads: number; kv_heads: number };
-  return {
-    q: heads(q!.shape, q_heads),
-    k: heads(k!.shape, kv_heads),
-    v: heads(v!.shape, kv_heads),
-  };
-}
-
 function isPlain(node: Node): boolean {
   const { inputs: [q, k, v, mask, ...others], attributes } = node;
   if (attributes.q_heads === 0 || !k || !v || others.some((value) => value)) return false;
   if (![q!, k, v].every(({ dtype }) => dtype === "f32")) return false;
-  const { q: { rows }, k: { rows: keys } } = sizesOf(node);
+  const { q: { rows }, k: { rows: keys } } = layoutsOf(node.inputs, node.attributes);
   if (attributes.causal) {
     const isKnown = [rows, keys, attributes.offset].every((size) => typeof size === "number");
     if (!isKnown || (rows as number) * (keys as number) > MOST_SEEN) return false;
@@ -62,7 +47,8 @@ type Make = (op: string, inputs: readonly Value[], attributes?: Node["attributes
 
 function writeOut(visit: Visit): readonly Value[] {
   const { node, inputs: [q, k, v, mask] } = visit;
-  const { attributes } = node, { q: rows, k: keys, v: values } = sizesOf(node);
+  const { attributes } = node,
+    { q: rows, k: keys, v: values } = layoutsOf(node.inputs, node.attributes);
   let count = 0;
   const make: Make = (op, inputs, given = {}) =>
     visit.op(op, inputs, given, `${node.name}.${op}.${count++}`)[0]!;
@@ -133,7 +119,7 @@ function joined(make: Make, value: Value, shape: readonly Dim[]): Value {
 function causalRows(node: Node) {
   const { attributes } = node;
   if (!attributes.causal) return undefined;
-  const { q: { rows }, k: { rows: keys } } = sizesOf(node) as {
+  const { q: { rows }, k: { rows: keys } } = layoutsOf(node.inputs, node.attributes) as {
     q: Layout<number>;
     k: Layout<number>;
   };

@@ -11,7 +11,7 @@ import type { SplitStyle } from "../../../../gpu/kernels/attention/tuning.ts";
 import { type Dim, mul } from "../../../graph/dim/mod.ts";
 import type { Node, Value } from "../../../graph/graph.ts";
 import { attentionInputs } from "../../../ops/attention_inputs.ts";
-import { heads, type Layout } from "../../../ops/attention_rows.ts";
+import { layoutsOf } from "../../../ops/attention_rows.ts";
 import { maskStrides } from "../../../ops/attention_shapes.ts";
 import { isStatic } from "../../wasm/lower/lower.ts";
 import type { GpuKernel, GpuKernelContext, GpuLowering } from "../kernel.ts";
@@ -165,20 +165,10 @@ function lowerRotated(lowering: GpuLowering, way: Way, style: SplitStyle): void 
   lowerAttention(lowering, { ...callOfRows(lowering, style, { queries }), least });
 }
 
-/** How queries, keys and values of tensors lie. */
-function layoutsOf({ inputs: [q, k, v], attributes }: Node): Record<"q" | "k" | "v", Layout<Dim>> {
-  const { q_heads, kv_heads } = attributes as Record<"q_heads" | "kv_heads", number>;
-  if (!k || !v) {
-    const all = heads(q!.shape, q_heads + 2 * kv_heads);
-    return { q: all, k: all, v: all };
-  }
-  return { q: heads(q!.shape, q_heads), k: heads(k.shape, kv_heads), v: heads(v.shape, kv_heads) };
-}
-
 function suitsTensors(node: Node): boolean {
   const { inputs, attributes } = node;
   const { mask, sinks, new_k, q, k, v } = attentionInputs(inputs);
-  const layouts = layoutsOf(node);
+  const layouts = layoutsOf(node.inputs, node.attributes);
   return !new_k && attributes.scores === "none" && attributes.to === "f32" &&
     [q, k, v, sinks].every((value) => !value || value.dtype === "f32") &&
     [layouts.q.width, layouts.v.width].every(isStatic) &&
@@ -186,7 +176,7 @@ function suitsTensors(node: Node): boolean {
 }
 
 function shapeOfTensors(node: Node): HeadShape {
-  const { q, v } = layoutsOf(node);
+  const { q, v } = layoutsOf(node.inputs, node.attributes);
   const { q_heads, kv_heads } = node.attributes as Record<"q_heads" | "kv_heads", number>;
   return {
     ...{ heads: q_heads, kvHeads: kv_heads, dtype: "f32" },
@@ -196,7 +186,8 @@ function shapeOfTensors(node: Node): HeadShape {
 
 function ruleOfTensors(node: Node): SpanRule {
   const { k, mask, key_counts } = attentionInputs(node.inputs), { attributes } = node;
-  const { q, k: keys, v } = layoutsOf(node), { heads, kvHeads } = shapeOfTensors(node);
+  const { q, k: keys, v } = layoutsOf(node.inputs, node.attributes),
+    { heads, kvHeads } = shapeOfTensors(node);
   const { scale, softcap, window } = attributes as Record<string, number>;
   return tensorRule({
     ...{ heads, kvHeads, scale: scale!, softcap: softcap!, window: window! },
@@ -213,7 +204,9 @@ function ruleOfTensors(node: Node): SpanRule {
 function callOfTensors(lowering: GpuLowering, style: SplitStyle): AttentionCall {
   const { node } = lowering;
   const { q, k, v, mask, key_counts: counts, sinks } = attentionInputs(node.inputs);
-  const layouts = layoutsOf(node), { batch, rows } = layouts.q, keys = layouts.k.rows;
+  const layouts = layoutsOf(node.inputs, node.attributes),
+    { batch, rows } = layouts.q,
+    keys = layouts.k.rows;
   const mergeStorage = slices(lowering, { counts, mask });
   const { memory, storage } = headMemory(lowering, [q!, k ?? q!, v ?? q!]);
   return {

@@ -4,11 +4,11 @@
 import { ATTENTION_FLAGS } from "../../../../wasm/opcodes_nn.ts";
 import type { WasmKernel } from "../kernel.ts";
 import { type Dim, equal, product } from "../../../graph/dim/mod.ts";
-import type { Attributes, Value } from "../../../graph/graph.ts";
+import type { Value } from "../../../graph/graph.ts";
 import { roundUp64 } from "./conv.ts";
 import { emit, inputAddress, isStatic, outputAddress } from "./lower.ts";
 import { maskStrides } from "../../../ops/attention_shapes.ts";
-import { heads, type Layout } from "../../../ops/attention_rows.ts";
+import { heads, type Layout, layoutsOf } from "../../../ops/attention_rows.ts";
 
 const isJoined = (value: Value): boolean => value.shape.length === 3;
 const isWide = (value: Value | undefined): 0 | 1 => value?.dtype === "i64" ? 1 : 0;
@@ -21,37 +21,22 @@ function flagsOf(flags: Readonly<Record<keyof typeof ATTENTION_FLAGS, boolean>>)
   );
 }
 
-/** How queries, keys and values lie, which may be one tensor. */
-function headLayouts([q, k, v]: readonly (Value | undefined)[], attributes: Attributes) {
-  const qHeads = attributes.q_heads as number, kvHeads = attributes.kv_heads as number;
-  if (!k || !v) {
-    const all = heads(q!.shape, qHeads + 2 * kvHeads);
-    return { query: all, key: all, value: all };
-  }
-  return {
-    query: heads(q!.shape, qHeads),
-    key: heads(k.shape, kvHeads),
-    value: heads(v.shape, kvHeads),
-  };
-}
-
 /** Float32 heads of known widths, without scores as an output. */
 export const scaledAttentionKernel: WasmKernel = {
   name: "scaled_attention_f32",
   when({ node: { inputs: [q, k, v, mask, , sinks, newK, newV], attributes } }) {
     if (attributes.q_heads === 0 || attributes.to === "q8") return false;
-    const { query, value } = headLayouts([q, k, v], attributes);
+    const layouts = layoutsOf([q, k, v], attributes);
     return [q, k, v, newK, newV].every((value) => !value || value.dtype === "f32") &&
-      attributes.scores === "none" && isStatic(query.width) && isStatic(value.width) &&
+      attributes.scores === "none" && isStatic(layouts.q.width) && isStatic(layouts.v.width) &&
       (!mask || (mask.shape.length <= 4 && (mask.dtype === "f32" || mask.dtype === "bool"))) &&
       (!sinks || sinks.dtype === "f32");
   },
   lower(lowering) {
     const { inputs: [q, k, v, mask, counts, , newK, newV], attributes } = lowering.node;
     const qHeads = attributes.q_heads as number, kvHeads = attributes.kv_heads as number;
-    const { query, key, value } = headLayouts([q, k, v], attributes);
-    const { batch, rows, width } = query, keys = key.rows;
-    const value_width = value.width as number;
+    const { q: query, k: { rows: keys }, v: value } = layoutsOf([q, k, v], attributes);
+    const { batch, rows, width } = query, value_width = value.width as number;
     const padded = Math.ceil(value_width / 8) * 8;
     const qkv = inputAddress(lowering, 0), headBytes = 4 * (width as number);
     // Scores, sums, two numbers a row, a packed panel: wasm/assembly/attention/scaled.ts.
