@@ -154,7 +154,11 @@ export const decodingFaults: readonly FaultGroup[] = [
   {
     file: "engine/decode/sampling/random.ts",
     tests: ["engine/decode/sampling/random_test.ts"],
-    faults: [["numbers reach 2", "nextBits(state, 24) / 2 ** 24", "nextBits(state, 24) / 2 ** 23"]],
+    faults: [[
+      "numbers reach 2",
+      "nextBits(state, 27)) / 2 ** 53",
+      "nextBits(state, 27)) / 2 ** 52",
+    ]],
   },
   {
     file: "engine/decode/timeline_session.ts",
