@@ -106,7 +106,6 @@ export interface OnnxOp {
 
 /** What an op's file writes. */
 export interface OnnxOpDefinition<R extends OnnxAttributeRules> {
-  readonly name: string;
   readonly domain?: string;
   readonly versions: readonly number[];
   readonly attributes?: R;
@@ -116,13 +115,15 @@ export interface OnnxOpDefinition<R extends OnnxAttributeRules> {
   ) => HostResults | Promise<HostResults>;
 }
 
-/** Makes a record from a definition with typed attributes. */
-export function defineOnnxOp<const R extends OnnxAttributeRules>(
+/** An op of ai.onnx, or of another domain: a record of a definition with typed attributes. */
+export function onnxOp<const R extends OnnxAttributeRules>(
+  name: string,
   definition: OnnxOpDefinition<R>,
 ): OnnxOp {
   const rules = definition.attributes ?? {};
   return Object.freeze(
     {
+      name,
       ...definition,
       attributes: rules,
       read: (node, version) => readOnnxAttributes(rules, node.attributes, version),
@@ -130,20 +131,12 @@ export function defineOnnxOp<const R extends OnnxAttributeRules>(
   );
 }
 
-/** An op of ai.onnx, or of another domain. */
-export function onnxOp<const R extends OnnxAttributeRules>(
-  name: string,
-  definition: Omit<OnnxOpDefinition<R>, "name">,
-): OnnxOp {
-  return defineOnnxOp({ name, ...definition });
-}
-
 /** An op of com.microsoft, where all are of version 1. */
 export function contribOp<const R extends OnnxAttributeRules>(
   name: string,
-  definition: Omit<OnnxOpDefinition<R>, "name" | "domain" | "versions">,
+  definition: Omit<OnnxOpDefinition<R>, "domain" | "versions">,
 ): OnnxOp {
-  return defineOnnxOp({ name, domain: "com.microsoft", versions: [1], ...definition });
+  return onnxOp(name, { domain: "com.microsoft", versions: [1], ...definition });
 }
 
 /** Thrown by `OnnxCall.dims` and its like: input `index` must be computed before the node can be built. */

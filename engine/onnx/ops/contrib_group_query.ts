@@ -5,17 +5,12 @@
 import { type Dim, equal, max } from "../../graph/dim/mod.ts";
 import { float, int, required, text } from "../derivation/attributes.ts";
 import { applyBinary } from "../derivation/elementwise.ts";
-import { defineOnnxOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
+import { contribOp, type OnnxCall, type OnnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 import { headWidth, knownDim, rotationStyle } from "./attention.ts";
 
-const domain = "com.microsoft";
-
 /** RotaryEmbedding. */
-export const contribRotaryEmbedding: OnnxOp = defineOnnxOp({
-  name: "RotaryEmbedding",
-  domain,
-  versions: [1],
+export const contribRotaryEmbedding: OnnxOp = contribOp("RotaryEmbedding", {
   attributes: {
     interleaved: int(0),
     is_packed_batching: int(0),
@@ -42,10 +37,7 @@ interface Given {
 }
 
 /** GroupQueryAttention over floats. */
-export const groupQueryAttention: OnnxOp = defineOnnxOp({
-  name: "GroupQueryAttention",
-  domain,
-  versions: [1],
+export const groupQueryAttention: OnnxOp = contribOp("GroupQueryAttention", {
   attributes: {
     causal: int(1),
     do_rotary: int(0),
