@@ -108,7 +108,7 @@ gpuTest("what is wholly on the GPU, views included, is one plan there", async ()
   const builder = createGraphBuilder("whole", getOp);
   const x = builder.input("x", [2, 3], "f32");
   const view = builder.op("reshape", [x], { shape: [3, 2] }, "view")[0]!;
-  builder.output("y", builder.op("add", [view, view], {}, "sum")[0]!);
+  builder.output("y", builder.op("binary", [view, view], { kind: "add" }, "sum")[0]!);
   const host = () => Promise.reject(new TypeError("nobody asks the host"));
   const prepared = await besideHost(createGpuBackend(), host).prepare(
     plan(builder.build(), { limits: {} }),
