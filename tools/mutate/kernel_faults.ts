@@ -166,8 +166,8 @@ export const kernelFaults: readonly FaultGroup[] = [
     faults: [
       [
         "a window shows one position more",
-        "u32(max(0, position + 1 - ${window}))",
-        "u32(max(0, position - ${window}))",
+        "u32(max(${least}, position + 1 - ${window}))",
+        "u32(max(${least}, position - ${window}))",
       ],
       ["slopes raise what is far away", '"own - slopes[head]', '"own + slopes[head]'],
     ],
