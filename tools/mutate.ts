@@ -5,7 +5,7 @@
 
 import { deleteAtInterrupt, startChild } from "./support/children.ts";
 import { ROOT, runTask } from "./support/task.ts";
-import type { Fault } from "./mutate/fault.ts";
+import { type Fault, occurrences } from "./mutate/fault.ts";
 import { faults } from "./mutate/faults.ts";
 
 const LINE = {
@@ -60,10 +60,6 @@ await runTask(LINE, async ({ positionals, flags }) => {
     await Deno.remove(copy, { recursive: true });
   }
 });
-
-function occurrences({ file, from }: Fault): number {
-  return Deno.readTextFileSync(`${ROOT}/${file}`).split(from).length - 1;
-}
 
 /** All files that git knows or would take, in a folder of their own. */
 async function copyTree(): Promise<string> {

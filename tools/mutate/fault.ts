@@ -1,5 +1,7 @@
 // What a deliberate fault is, and how the tables of this folder state them.
 
+import { ROOT } from "../support/task.ts";
+
 /** One fault. */
 export interface Fault extends Omit<FaultGroup, "faults"> {
   /** What would go wrong. */
@@ -18,6 +20,11 @@ export interface FaultGroup {
   /** Only tests whose name contains this, where a file is long. */
   readonly name?: string;
   readonly faults: readonly (readonly [what: string, from: string, to: string])[];
+}
+
+/** How often a fault's text is in its file: once, or the fault says nothing. */
+export function occurrences({ file, from }: Fault): number {
+  return Deno.readTextFileSync(`${ROOT}/${file}`).split(from).length - 1;
 }
 
 /** The faults of some groups, one by one. */

@@ -9,17 +9,17 @@ export const quantFaults: readonly FaultGroup[] = [
   {
     file: "quant/formats/q4_k.ts",
     tests: formats,
-    faults: [["the minimum is added", "& 15) - min;", "& 15) + min;"]],
+    faults: [["scales and minima change places", "floats: [0, 2]", "floats: [2, 0]"]],
   },
   {
     file: "quant/formats/q6_k.ts",
     tests: formats,
-    faults: [["codes are centred at 31", "l] = scale * (q - 32);", "l] = scale * (q - 31);"]],
+    faults: [["codes are centred at 31", "offset: 32,", "offset: 31,"]],
   },
   {
     file: "quant/formats/q5_k.ts",
     tests: formats,
-    faults: [["the fifth bit counts half", "| (high << 4);", "| (high << 3);"]],
+    faults: [["fifth bits lie as nibbles do", "bits: 1, run: 32", "bits: 1, run: 64"]],
   },
   {
     file: "quant/k_scales.ts",
@@ -40,7 +40,7 @@ export const quantFaults: readonly FaultGroup[] = [
     ],
   },
   {
-    file: "quant/formats/q8_0.ts",
+    file: "quant/encoders.ts",
     tests: [...formats, "quant/papers_test.ts"],
     faults: [[
       "the greatest code is never reached",
@@ -51,17 +51,17 @@ export const quantFaults: readonly FaultGroup[] = [
   {
     file: "quant/formats/e0m4.ts",
     tests: ["quant/papers_test.ts"],
-    faults: [["the bias is added", "]! - bias) * inverse", "]! + bias) * inverse"]],
+    faults: [["scale and bias change places", "floats: [0, 2]", "floats: [2, 0]"]],
   },
   {
     file: "quant/formats/mxfp4.ts",
     tests: formats,
-    faults: [["a block is twice as large", "2 ** (bytes[b]! - 128)", "2 ** (bytes[b]! - 127)"]],
+    faults: [["neighbours share a byte", "bits: 4, run: 16", "bits: 4, run: 1"]],
   },
   {
     file: "quant/formats/iq4_nl.ts",
     tests: formats,
-    faults: [["both halves are the first", "d * IQ4_LEVELS[q >> 4]!", "d * IQ4_LEVELS[q & 15]!"]],
+    faults: [["levels start one byte late", "at: 2, bits: 4", "at: 1, bits: 4"]],
   },
   {
     file: "quant/formats/tq1_0.ts",
