@@ -99,5 +99,11 @@ if (import.meta.main) {
   const args = processArguments();
   // Inferflow's programs are called so.
   const isRun = args[0] === "--config" || args[0]?.startsWith("--config=");
-  exit(await dispatch(COMMANDS, systemTerminal(), isRun ? ["run", ...args] : args, exit));
+  exit(
+    await dispatch(COMMANDS, {
+      terminal: systemTerminal(),
+      args: isRun ? ["run", ...args] : args,
+      exit,
+    }),
+  );
 }

@@ -95,7 +95,10 @@ async function* profiles(
 ): AsyncGenerator<StepProfile> {
   const file = await openModel(path);
   const load = { contextLength: CONTEXT, precision };
-  const prepared = await prepareModel(file, load, await openDevice("wasm", { threads }));
+  const prepared = await prepareModel(file, {
+    options: load,
+    kernels: await openDevice("wasm", { threads }),
+  });
   const backend = createWasmBackend({ threads, profile: true });
   const executable = await prepareExecutable(backend, { plan: prepared.plan, slots: 1 });
   file.close();

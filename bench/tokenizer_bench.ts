@@ -48,7 +48,7 @@ Deno.bench({
 Deno.bench({
   name: "build gpt2 from tokenizer.json",
   group: "build gpt2",
-  fn: () => void tokenizerFromJson(JSON_DOCUMENT, null, "gpt2"),
+  fn: () => void tokenizerFromJson(JSON_DOCUMENT, { tokenizerConfig: null, name: "gpt2" }),
 });
 Deno.bench({
   name: "build gpt2 with @huggingface/tokenizers",

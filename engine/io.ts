@@ -42,7 +42,7 @@ export function openFile(path: string): ByteSource {
     file: identity,
     readInto(offset: number, target: Uint8Array): void {
       if (!open) throw new TypeError(`Cannot read ${path}: it is closed`);
-      checkRange(path, size, offset, target.length);
+      checkRange(path, { size, offset, length: target.length });
       file.seekSync(offset, Deno.SeekMode.Start);
       for (let done = 0; done < target.length;) {
         const count = file.readSync(target.subarray(done));
@@ -99,7 +99,7 @@ export function memorySource(name: string, bytes: Uint8Array): ByteSource {
     name,
     size: bytes.length,
     readInto(offset: number, target: Uint8Array): void {
-      checkRange(name, bytes.length, offset, target.length);
+      checkRange(name, { size: bytes.length, offset, length: target.length });
       target.set(bytes.subarray(offset, offset + target.length));
     },
     close(): void {},
@@ -111,7 +111,14 @@ export function memorySource(name: string, bytes: Uint8Array): ByteSource {
  *
  * @throws {FormatError} If `[offset, offset + length)` leaves a source of `size` bytes.
  */
-export function checkRange(name: string, size: number, offset: number, length: number): void {
+export function checkRange(
+  name: string,
+  { size, offset, length }: {
+    readonly size: number;
+    readonly offset: number;
+    readonly length: number;
+  },
+): void {
   if (!Number.isSafeInteger(offset) || offset < 0 || length > size - offset) {
     throw new FormatError(`cannot read ${length} bytes: the file has ${size}`, {
       file: name,

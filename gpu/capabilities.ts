@@ -61,8 +61,7 @@ export function isSoftware(adapter: GPUAdapter): boolean {
 /** Asks a device and its adapter. */
 export async function probeCapabilities(
   provider: GpuProvider,
-  adapter: GPUAdapter,
-  device: GPUDevice,
+  { adapter, device }: { readonly adapter: GPUAdapter; readonly device: GPUDevice },
 ): Promise<Capabilities> {
   const { features, limits } = device;
   const info = adapter.info as GPUAdapterInfo & {

@@ -121,7 +121,7 @@ export async function openGpu(
   const adapter = await fastAdapter(provider);
   if (!provider || !adapter) throw new GpuFailure("no adapter", "this machine offers no GPU");
   const device = await requestDevice(adapter);
-  const capabilities = await probeCapabilities(provider, adapter, device);
+  const capabilities = await probeCapabilities(provider, { adapter, device });
   if (capabilities.isSoftware && !acceptSoftware) {
     device.destroy();
     throw new GpuFailure("no adapter", `${capabilities.adapter} computes on the CPU`);
@@ -206,7 +206,7 @@ function createGpu(device: GPUDevice, capabilities: Capabilities): Gpu {
   return {
     capabilities,
     device,
-    pipelines: createPipelines(device, capabilities, (found) => failure ??= found),
+    pipelines: createPipelines(device, { capabilities, report: (found) => failure ??= found }),
     get liveBuffers() {
       return live.size;
     },

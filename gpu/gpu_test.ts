@@ -63,22 +63,24 @@ gpuTest("a program follows its bindings, and runs what has something to do", asy
   const buffer = gpu.createBuffer("y", 70_000 * 4, STORAGE_USAGE);
   const y: GpuSlice = { buffer, offset: 0, bytes: 70_000 * 4, access: "read_write" };
   const count = (env: { n: number }) => env.n;
-  const program = await createProgram<{ n: number }>(gpu, [
-    {
-      name: "a",
-      shader: addOne,
-      storage: { y },
-      uniforms: { count, step: 1 },
-      workgroups: [count],
-    },
-    {
-      name: "b",
-      shader: addOne,
-      storage: { y },
-      uniforms: { count: 2, step: 10 },
-      workgroups: [2],
-    },
-  ]);
+  const program = await createProgram<{ n: number }>(gpu, {
+    dispatches: [
+      {
+        name: "a",
+        shader: addOne,
+        storage: { y },
+        uniforms: { count, step: 1 },
+        workgroups: [count],
+      },
+      {
+        name: "b",
+        shader: addOne,
+        storage: { y },
+        uniforms: { count: 2, step: 10 },
+        workgroups: [2],
+      },
+    ],
+  });
   const run = async (n: number): Promise<Uint32Array> => {
     program.bind({ n });
     const encoder = gpu.device.createCommandEncoder();
@@ -108,7 +110,9 @@ gpuTest("values that a shader does not have, and those that it misses, are named
   const buffer = gpu.createBuffer("y", 16, STORAGE_USAGE);
   const storage = { y: { buffer, offset: 0, bytes: 16, access: "read_write" } as const };
   const create = (uniforms: Record<string, number>) =>
-    createProgram(gpu, [{ name: "k", shader: addOne, storage, uniforms, workgroups: [1] }]);
+    createProgram(gpu, {
+      dispatches: [{ name: "k", shader: addOne, storage, uniforms, workgroups: [1] }],
+    });
   await assertRejects(() => create({ count: 1 }), TypeError, "Cannot run k: no value for step");
   await assertRejects(() => create({ count: 1, step: 1, pace: 2 }), TypeError, "has no pace");
   gpu.dispose();

@@ -43,8 +43,10 @@ export interface Pipelines {
  */
 export function createPipelines(
   device: GPUDevice,
-  capabilities: Capabilities,
-  report: (failure: GpuFailure) => void,
+  { capabilities, report }: {
+    readonly capabilities: Capabilities;
+    readonly report: (failure: GpuFailure) => void;
+  },
 ): Pipelines {
   const pending = new Map<string, Promise<Pipeline>>();
   const compiled = new Map<string, Pipeline>();
@@ -52,7 +54,7 @@ export function createPipelines(
 
   function layout(shader: Shader, storage: Readonly<Record<string, GpuSlice>>): GPUBindGroupLayout {
     const types = Object.keys(shader.storage).map((variable): GPUBufferBindingType =>
-      accessOf(shader, variable, storage) === "read" ? "read-only-storage" : "storage"
+      accessOf(shader, { variable, accesses: storage }) === "read" ? "read-only-storage" : "storage"
     );
     const textures = Object.values(shader.textures ?? {});
     const uniforms: GPUBufferBindingType[] = Object.keys(shader.uniforms).length > 0

@@ -70,8 +70,10 @@ interface Uniforms<Env> {
  */
 export async function createProgram<Env>(
   gpu: GpuMemory,
-  dispatches: readonly ProgramDispatch<Env>[],
-  eager?: readonly Env[],
+  { dispatches, eager }: {
+    readonly dispatches: readonly ProgramDispatch<Env>[];
+    readonly eager?: readonly Env[] | undefined;
+  },
 ): Promise<Program<Env>> {
   const { device } = gpu;
   const block = planUniforms(dispatches);

@@ -49,8 +49,10 @@ export function textureBytes({ extent: [x, y, z] }: VirtualTensor): number {
  */
 export function createTensorTexture(
   gpu: TextureMaker,
-  tensor: VirtualTensor,
-  texels?: Float32Array<ArrayBuffer>,
+  { tensor, texels }: {
+    readonly tensor: VirtualTensor;
+    readonly texels?: Float32Array<ArrayBuffer> | undefined;
+  },
 ): GpuTexture {
   const [width, height, depthOrArrayLayers] = tensor.extent;
   const size = { width, height, depthOrArrayLayers };

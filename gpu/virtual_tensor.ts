@@ -58,9 +58,11 @@ export interface VirtualTensor {
  */
 export function virtualTensor(
   name: string,
-  shape: Partial<TensorShape> & Pick<TensorShape, "c">,
-  storage: StorageKind,
-  element: "f32" | "f16" = "f32",
+  { shape, storage, element = "f32" }: {
+    readonly shape: Partial<TensorShape> & Pick<TensorShape, "c">;
+    readonly storage: StorageKind;
+    readonly element?: "f32" | "f16" | undefined;
+  },
 ): VirtualTensor {
   const full = { b: 1, h: 1, w: 1, d: 1, ...shape };
   for (const [axis, size] of Object.entries(full)) {
@@ -195,7 +197,10 @@ export function readOrZero(tensor: VirtualTensor, at: Coordinates): string {
 }
 
 /** Statement that stores a `vec4<f32>`. */
-export function write(tensor: VirtualTensor, at: Coordinates, value: string): string {
+export function write(
+  tensor: VirtualTensor,
+  { at, value }: { readonly at: Coordinates; readonly value: string },
+): string {
   const { name, storage, element } = tensor;
   const place = placeOf(tensor, at);
   switch (storage) {

@@ -22,19 +22,23 @@ import { packWeights, readWeights, virtualWeights } from "./virtual_weights.ts";
 
 Deno.test("objects have the sizes that the paper prints", () => {
   const shape = { b: 1, h: 2, w: 3, c: 5 };
-  const extents = STORAGE_KINDS.map((kind) => virtualTensor("t", shape, kind).extent);
+  const extents = STORAGE_KINDS.map((kind) => virtualTensor("t", { shape, storage: kind }).extent);
   assertEquals(extents, [[12, 1, 1], [3, 4, 1], [3, 2, 2], [3, 2, 2]]);
-  assertThrows(() => virtualTensor("t", { c: 0 }, "buffer"), RangeError, "c is 0");
+  assertThrows(
+    () => virtualTensor("t", { shape: { c: 0 }, storage: "buffer" }),
+    RangeError,
+    "c is 0",
+  );
 });
 
 Deno.test("terms of dims of size 1 are not in the text", () => {
   const at = { b: "b", x: "x", y: "y", s: "s", d: "d" };
-  const text = (shape: Parameters<typeof virtualTensor>[1]) =>
-    placeOf(virtualTensor("t", shape, "buffer"), at)[0];
+  const text = (shape: Parameters<typeof virtualTensor>[1]["shape"]) =>
+    placeOf(virtualTensor("t", { shape, storage: "buffer" }), at)[0];
   assertEquals(text({ w: 3, h: 2, c: 5 }), "(s * 2u + y) * 3u + x");
   assertEquals(text({ b: 2, w: 3, h: 2, c: 5 }), "((s * 2u + y) * 3u + x) * 2u + b");
   assertEquals(text({ c: 4 }), "0u");
-  const texture = virtualTensor("t", { w: 3, h: 2, c: 5 }, "texture_2d");
+  const texture = virtualTensor("t", { shape: { w: 3, h: 2, c: 5 }, storage: "texture_2d" });
   assertEquals(read(texture, at), "textureLoad(t, vec2<u32>(x, y * 2u + s), 0)");
 });
 
@@ -56,7 +60,7 @@ const shapes = fc.record({
 Deno.test("the index in the text is where packing puts the element, for all coordinates", () => {
   fc.assert(
     fc.property(shapes, fc.constantFrom(...STORAGE_KINDS), (shape, kind) => {
-      const tensor = virtualTensor("t", shape, kind);
+      const tensor = virtualTensor("t", { shape, storage: kind });
       const { b, h, w, d, c } = shape;
       const values = Float32Array.from({ length: b * h * w * d * c }, (_, i) => i + 1);
       const packed = packTensor(tensor, values);
@@ -84,7 +88,7 @@ Deno.test("the index in the text is where packing puts the element, for all coor
 });
 
 Deno.test("weights lie in four textures, texel by texel", () => {
-  const weights = virtualWeights("k", { o: 5, h: 2, w: 1, i: 7 });
+  const weights = virtualWeights("k", { shape: { o: 5, h: 2, w: 1, i: 7 } });
   assertEquals(weights.objects.map(({ extent }) => extent), Array(4).fill([2, 4, 1]));
   const values = Float32Array.from({ length: 70 }, (_, i) => i + 1);
   const packed = packWeights(weights, values);
@@ -102,12 +106,12 @@ Deno.test("weights lie in four textures, texel by texel", () => {
     readWeights(weights, 3, at),
     "textureLoad(k3, vec2<u32>(so, (tap) * 2u + si), 0)",
   );
-  const other = packWeights(virtualWeights("k", weights.shape, "o4"), values);
+  const other = packWeights(virtualWeights("k", { shape: weights.shape, index: "o4" }), values);
   assertEquals(other[1]![2], valueAt(1, 0, 2));
 });
 
 Deno.test("a read beyond the edge is zero by the text, not by luck", () => {
-  const tensor = virtualTensor("t", { w: 3, h: 2, c: 4 }, "texture_2d");
+  const tensor = virtualTensor("t", { shape: { w: 3, h: 2, c: 4 }, storage: "texture_2d" });
   assertEquals(
     readOrZero(tensor, { x: "i", y: "j" }),
     "select(vec4<f32>(), textureLoad(t, vec2<u32>(u32(clamp(i, 0, 2)), u32(clamp(j, 0, 1))), 0), " +
@@ -116,7 +120,7 @@ Deno.test("a read beyond the edge is zero by the text, not by luck", () => {
 });
 
 Deno.test("channels of planes are read and written one by one, and only those that there are", () => {
-  const tensor = virtualTensor("t", { b: 2, h: 3, w: 4, c: 6 }, "planes");
+  const tensor = virtualTensor("t", { shape: { b: 2, h: 3, w: 4, c: 6 }, storage: "planes" });
   const at = { b: "b", x: "x", y: "y", s: "s" };
   const first = "((b * 6u + 4u * s) * 3u + y) * 4u + x";
   assertEquals(
@@ -125,18 +129,18 @@ Deno.test("channels of planes are read and written one by one, and only those th
       `select(0.0, t[min(${first} + 24u, 143u)], s < 1u), ` +
       `select(0.0, t[min(${first} + 36u, 143u)], s < 1u))`,
   );
-  const narrow = virtualTensor("t", { w: 4, c: 2 }, "planes");
+  const narrow = virtualTensor("t", { shape: { w: 4, c: 2 }, storage: "planes" });
   assertEquals(read(narrow, { x: "x" }), "vec4<f32>(t[x], t[x + 4u], 0.0, 0.0)");
   assertEquals(
-    write(narrow, { x: "x" }, "v"),
+    write(narrow, { at: { x: "x" }, value: "v" }),
     "{ let lanes = v; t[x] = lanes[0]; t[x + 4u] = lanes[1]; }",
   );
 });
 
 Deno.test("a tensor over the limits of textures does not fit", () => {
   const limits = { maxTexture2d: 8192, maxTexture3d: 2048, maxTextureLayers: 256 } as Capabilities;
-  const fits = (shape: Parameters<typeof virtualTensor>[1], kinds = STORAGE_KINDS) =>
-    kinds.map((kind) => fitsTexture(virtualTensor("t", shape, kind), limits));
+  const fits = (shape: Parameters<typeof virtualTensor>[1]["shape"], kinds = STORAGE_KINDS) =>
+    kinds.map((kind) => fitsTexture(virtualTensor("t", { shape, storage: kind }), limits));
   assertEquals(fits({ w: 2048, h: 100, c: 4 }), [true, true, true, true]);
   assertEquals(fits({ w: 2049, h: 100, c: 4 }), [true, true, false, true]);
   assertEquals(fits({ w: 8193, c: 4 }), [true, false, false, false]);
@@ -149,12 +153,12 @@ gpuTest("a tensor survives the way through every storage", async () => {
   const { device } = gpu;
   const shape = { b: 2, h: 3, w: 4, d: 2, c: 6 };
   const kinds = ["planes", ...STORAGE_KINDS, "planes", "buffer"] as const;
-  const tensors = kinds.map((kind, i) => virtualTensor(`t${i}`, shape, kind));
+  const tensors = kinds.map((kind, i) => virtualTensor(`t${i}`, { shape, storage: kind }));
   const values = Float32Array.from({ length: 2 * 3 * 4 * 2 * 6 }, (_, i) => Math.sin(i));
   const slices = new Map<string, GpuSlice>();
   const textures = new Map<string, GpuTexture>();
   for (const tensor of tensors) {
-    if (isTexture(tensor)) textures.set(tensor.name, createTensorTexture(gpu, tensor));
+    if (isTexture(tensor)) textures.set(tensor.name, createTensorTexture(gpu, { tensor }));
     else {
       const bytes = 16 * tensor.extent[0];
       const buffer = gpu.createBuffer(tensor.name, bytes, STORAGE_USAGE);
@@ -164,14 +168,16 @@ gpuTest("a tensor survives the way through every storage", async () => {
   device.queue.writeBuffer(slices.get("t0")!.buffer, 0, packTensor(tensors[0]!, values));
   const program = await createProgram(
     gpu,
-    tensors.slice(1).map((target, i) => ({
-      name: "copy",
-      shader: virtualMapShader(tensors[i]!, target, "2.0 * value"),
-      storage: Object.fromEntries(slices),
-      textures: Object.fromEntries(textures),
-      uniforms: {},
-      workgroups: [Math.ceil(mapCount(target) / MAP_BLOCK)],
-    })),
+    {
+      dispatches: tensors.slice(1).map((target, i) => ({
+        name: "copy",
+        shader: virtualMapShader(tensors[i]!, { target, expression: "2.0 * value" }),
+        storage: Object.fromEntries(slices),
+        textures: Object.fromEntries(textures),
+        uniforms: {},
+        workgroups: [Math.ceil(mapCount(target) / MAP_BLOCK)],
+      })),
+    },
   );
   program.bind({});
   const encoder = device.createCommandEncoder();

@@ -25,9 +25,11 @@ export interface VirtualWeights {
 /** Chooses the objects `name0` to `name3`. */
 export function virtualWeights(
   name: string,
-  shape: WeightShape,
-  index: "i4" | "o4" = "i4",
-  storage: "texture_2d" | "buffer" = "texture_2d",
+  { shape, index = "i4", storage = "texture_2d" }: {
+    readonly shape: WeightShape;
+    readonly index?: "i4" | "o4" | undefined;
+    readonly storage?: "texture_2d" | "buffer" | undefined;
+  },
 ): VirtualWeights {
   const outputSlices = Math.ceil(shape.o / 4), inputSlices = Math.ceil(shape.i / 4);
   const objects = Array.from(
@@ -35,8 +37,7 @@ export function virtualWeights(
     (_, t) =>
       virtualTensor(
         `${name}${t}`,
-        { w: outputSlices, h: shape.h * shape.w * inputSlices, c: 4 },
-        storage,
+        { shape: { w: outputSlices, h: shape.h * shape.w * inputSlices, c: 4 }, storage },
       ),
   );
   return { shape, index, outputSlices, inputSlices, objects };

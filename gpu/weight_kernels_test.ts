@@ -214,10 +214,15 @@ async function differences(format: string, columns: number): Promise<string[]> {
     const ys = kernels.map(({ x }) => upload(results[x].map(() => NaN)));
     const program = await createProgram<object>(
       gpu,
-      kernels.map(({ name, x, shader, workgroups, uniforms }, i): ProgramDispatch<object> => ({
-        ...{ name, shader: shader(), workgroups, uniforms },
-        storage: { ...inputs[x], ...storage, y: ys[i]! },
-      })),
+      {
+        dispatches: kernels.map((
+          { name, x, shader, workgroups, uniforms },
+          i,
+        ): ProgramDispatch<object> => ({
+          ...{ name, shader: shader(), workgroups, uniforms },
+          storage: { ...inputs[x], ...storage, y: ys[i]! },
+        })),
+      },
     );
     program.bind({});
     const encoder = gpu.device.createCommandEncoder();

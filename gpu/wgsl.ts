@@ -84,8 +84,7 @@ export type Accesses = Readonly<Record<string, Pick<GpuSlice, "access">>>;
  */
 export function accessOf(
   { name, writes }: Shader,
-  variable: string,
-  accesses: Accesses,
+  { variable, accesses }: { readonly variable: string; readonly accesses: Accesses },
 ): "read" | "read_write" {
   const access = accesses[variable]?.access;
   if (!access) throw new TypeError(`Cannot bind ${name}: nothing was given for ${variable}`);
@@ -110,7 +109,7 @@ export function shaderText(
   const hasMatrices = needed.includes("subgroup_matrix");
   const members = Object.entries(uniforms);
   const bindings = Object.entries(storage).map(([variable, type], index) => {
-    const access = accessOf(shader, variable, accesses);
+    const access = accessOf(shader, { variable, accesses });
     return `@group(0) @binding(${index}) var<storage, ${access}> ${variable}: ${type};`;
   });
   for (const [variable, type] of Object.entries(textures)) {

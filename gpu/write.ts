@@ -10,8 +10,10 @@ export interface WriteTarget {
 /** Hands bytes, a multiple of 4, to the queue, if there are any. */
 export function writeBytes(
   { queue }: Pick<GPUDevice, "queue">,
-  { buffer, offset }: WriteTarget,
-  data: AllowSharedBufferSource,
+  { target: { buffer, offset }, data }: {
+    readonly target: WriteTarget;
+    readonly data: AllowSharedBufferSource;
+  },
 ): void {
   if (data.byteLength > 0) queue.writeBuffer(buffer, offset, data as BufferSource);
 }

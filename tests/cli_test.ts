@@ -47,7 +47,7 @@ Deno.test("--help starts like an empty script: a handful of modules, and no comm
   const printed: string[] = [];
   const terminal = { ...systemTerminal(), out: (text: string) => void printed.push(text) };
   const commands = { odd: { summary: "does nothing", load } };
-  assertEquals(await dispatch(commands, terminal, ["--help"], Deno.exit), 0);
+  assertEquals(await dispatch(commands, { terminal, args: ["--help"], exit: Deno.exit }), 0);
   assertStringIncludes(printed.join(""), "odd");
 });
 

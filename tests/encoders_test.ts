@@ -130,7 +130,11 @@ Deno.test("a head judges a text by its first row: out(tanh(dense x))", async () 
     }
     assertAlmostEquals(labels!.reduce((sum, { probability }) => sum + probability, 0), 1, 1e-6);
     assert(labels![0]!.logit >= labels![2]!.logit);
-    await assertRejects(() => rerank(model, "w5", ["w6"]), UnsupportedError, "3 labels");
+    await assertRejects(
+      () => rerank(model, "w5", ["w6"]),
+      UnsupportedError,
+      "3 labels",
+    );
   }
 });
 
@@ -244,7 +248,11 @@ Deno.test("files of sentence-transformers that ask for more are refused by name"
 Deno.test("each call says what a model of another kind lacks", async () => {
   using encoder = await loadFixture("bert");
   assertThrows(() => encoder.createSession(), UnsupportedError, "Use embed()");
-  await assertRejects(() => rerank(encoder, "a", ["b"]), UnsupportedError, "one for masked tokens");
+  await assertRejects(
+    () => rerank(encoder, "a", ["b"]),
+    UnsupportedError,
+    "one for masked tokens",
+  );
   await assertRejects(() => beamSearch(encoder, [5]), UnsupportedError, "no encoder-decoder");
   using decoder = await loadFixture("qwen3");
   await assertRejects(() => embed(decoder, ["a"]), UnsupportedError, "it is no encoder");

@@ -64,7 +64,7 @@ async function withParts<T>(
     const json = readJson<Record<string, MetadataValue>>(`models/${name}/${config}`)!;
     const file: WeightFile = { ...stored, metadata: new Map(Object.entries(json)) };
     const { resolved, architecture } = chooseSpec(file);
-    return await use(readModelParts(resolved, file, architecture));
+    return await use(readModelParts(resolved, { stored: file, architecture }));
   } finally {
     stored.close();
   }

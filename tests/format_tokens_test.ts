@@ -27,7 +27,7 @@ async function quantized(format: string, body: (path: string) => Promise<void>):
     const policy = getPolicy(format);
     try {
       const path = `${folder}/out.${planQuantization(file, policy).container}`;
-      await quantizeModel(file, path, policy);
+      await quantizeModel(file, { path, policy });
       await body(path);
     } finally {
       file.close();

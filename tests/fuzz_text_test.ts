@@ -31,7 +31,7 @@ function mutated(seeds: readonly string[]): fc.Arbitrary<string> {
 Deno.test("the good inputs of the fuzz targets are good", () => {
   for (const seed of tokenizerJsonSeeds()) {
     fuzzTokenizerJson(seed);
-    tokenizerFromJson(JSON.parse(seed), null, "seed").encode("a aa");
+    tokenizerFromJson(JSON.parse(seed), { tokenizerConfig: null, name: "seed" }).encode("a aa");
   }
   for (const seed of templateSeeds()) {
     fuzzTemplate(seed);

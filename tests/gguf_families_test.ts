@@ -77,11 +77,11 @@ async function logitsOf(
   prompts: readonly (readonly number[])[],
 ): Promise<number[][]> {
   const { resolved, architecture } = chooseSpec(file, spec);
-  const parts = readModelParts(resolved, file, architecture);
+  const parts = readModelParts(resolved, { stored: file, architecture });
   const options = { capacity: 32, cacheType: "f32", embeddings: false } as const;
   const { graph, warnings } = await buildModel(parts, options);
   assertEquals(warnings, []);
-  assertEquals(unknownKeysWarning(file, parts.resolved, architecture), []);
+  assertEquals(unknownKeysWarning(file, { resolved: parts.resolved, architecture }), []);
   const planned = plan(graph, { limits: { M: 32, L: 1 } });
   const executable = await createReferenceBackend().prepare(planned, { slots: 1 });
   const all: number[][] = [];
@@ -251,7 +251,8 @@ Deno.test("RoBERTa as a GGUF file of the family bert gives the vectors of its ch
     const file = await withGguf("roberta", ROBERTA, async (path) => await openModel(path));
     const metadata = new Map([...file.metadata, ["tokenizer.ggml.model", kind] as const]);
     const { resolved, architecture } = chooseSpec({ ...file, metadata });
-    const { spec } = readModelParts(resolved, { ...file, metadata }, architecture).resolved;
+    const { spec } =
+      readModelParts(resolved, { stored: { ...file, metadata }, architecture }).resolved;
     file.close();
     return spec.pairSeparators;
   };

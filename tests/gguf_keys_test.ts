@@ -84,7 +84,7 @@ for (const arch of FOLDERS.keys()) {
     const keys = [...WRITTEN, ...OTHER].map((name) => `${arch}.${name}`);
     const absent = keys.filter((key) => !file.metadata.has(key));
     const all = new Map([...file.metadata, ...absent.map((key) => [key, 3] as const)]);
-    const told = unknownKeys({ ...file, metadata: all }, resolved, architecture);
+    const told = unknownKeys({ ...file, metadata: all }, { spec: resolved, architecture });
     for (const key of keys.filter((key) => !told.includes(key))) {
       if (await outcomeOf(file, key, base) === "read past") past.push(key);
     }

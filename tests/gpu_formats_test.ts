@@ -103,7 +103,7 @@ gpuTest("a model of eight number formats gives the reference's tokens on the GPU
     await writeCheckpoint(`${folder}/floats`);
     const path = `${folder}/codes`;
     const source = await openModel(`${folder}/floats`);
-    await quantizeModel(source, path, POLICY);
+    await quantizeModel(source, { path, policy: POLICY });
     source.close();
     const written = await openModel(path);
     for (const [name, format] of Object.entries(FORMATS)) {

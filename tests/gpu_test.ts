@@ -83,8 +83,8 @@ gpuTest("activations near the largest float16 do not overflow in products and no
   ];
   for (const { op: name, ofLargest = 1e-5, ...given } of cases) {
     const op = ops.get(name)!, opCase = { name: "large", ...given };
-    const expected = await runCase(createReferenceBackend(), op, opCase);
-    const actual = await runCase(createGpuBackend(), op, opCase);
+    const expected = await runCase(createReferenceBackend(), { op, opCase });
+    const actual = await runCase(createGpuBackend(), { op, opCase });
     assertEquals(difference(actual, expected, { ofLargest, reason: "" }), undefined);
     assert([...actual.values()].every((values) => values.every(Number.isFinite)));
   }

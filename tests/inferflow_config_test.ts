@@ -240,9 +240,9 @@ Deno.test("every key of the format is known, and no unknown one", () => {
       ),
     ]);
     const warnings = new Set<string>();
-    checkKeys(openConfiguration(parseIni(lines.join("\n"), "a.ini"), warnings), table);
+    checkKeys(openConfiguration(parseIni(lines.join("\n"), "a.ini"), warnings), { table });
     assertEquals([...warnings], []);
-    checkKeys(openConfiguration(parseIni("[main]\nzz = 1\n[zz]", "a.ini"), warnings), table);
+    checkKeys(openConfiguration(parseIni("[main]\nzz = 1\n[zz]", "a.ini"), warnings), { table });
     assertEquals(warnings.size, 2);
   }
 });
@@ -319,7 +319,7 @@ Deno.test("troodon --config rounds weights to the formats of the configuration, 
     const file = await openModel(TINY_LLAMA);
     const rounded = `${folder}/rounded.safetensors`;
     const policy = inferflowPolicy({ format: "Q4_B32T1", threshold: 1 });
-    const { tensors } = await quantizeModel(file, rounded, policy, { levels: "upstream" })
+    const { tensors } = await quantizeModel(file, { path: rounded, policy }, { levels: "upstream" })
       .finally(() => file.close());
     assertEquals(tensors.find(({ name }) => name === "blk.0.ffn_up.weight")!.to, "Q4_B32T1A");
     using model = await load(rounded, {

@@ -98,7 +98,7 @@ Deno.test("older config names build the same graph as today's", async () => {
       const older = JSON.parse(readFixture(`models/${name}/config.v4.json`));
       const build = async (variant: WeightFile) => {
         const { resolved, architecture } = chooseSpec(variant);
-        const parts = readModelParts(resolved, variant, architecture);
+        const parts = readModelParts(resolved, { stored: variant, architecture });
         const options = { capacity: 32, cacheType: "f32", embeddings: false } as const;
         return contents((await buildModel(parts, options)).graph);
       };

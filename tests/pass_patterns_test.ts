@@ -93,7 +93,9 @@ async function run(graph: Graph, backend: Backend): Promise<Results> {
         rows: (at) => 2 - at,
         counts: () => 5,
       };
-      numbers.forEach((number, at) => setElement(tensor, at, whole[name]?.(at) ?? number));
+      numbers.forEach((number, at) =>
+        setElement(tensor, { index: at, value: whole[name]?.(at) ?? number })
+      );
     }
     await executable.run(bindings);
     return new Map(graph.outputs.map(({ name, dtype, shape }) => {

@@ -48,7 +48,11 @@ async function quantize(
   const fits = columns % format.blockSize === 0;
   const ending = format.ggmlType === undefined && fits ? "safetensors" : "gguf";
   try {
-    return await quantizeModel(file, `${folder}/out.${ending}`, policyOf(format), rest);
+    return await quantizeModel(
+      file,
+      { path: `${folder}/out.${ending}`, policy: policyOf(format) },
+      rest,
+    );
   } finally {
     file.close();
     await Deno.remove(`${folder}/out.${ending}`).catch(() => {});
@@ -145,11 +149,11 @@ for (const [name, [at, ...nan]] of Object.entries(DAMAGED)) {
       const keep: QuantPolicy = { name: "keep", format: "keep", rules: [] };
       try {
         await assertRejects(
-          () => quantizeModel(file, out, keep),
+          () => quantizeModel(file, { path: out, policy: keep }),
           FormatError,
           /^F|B/.test(name) ? "value 300 is NaN" : "is NaN",
         );
-        const mended = quantizeModel(file, out, keep, { saturate: true });
+        const mended = quantizeModel(file, { path: out, policy: keep }, { saturate: true });
         if (!format.encode) {
           return void await assertRejects(() => mended, FormatError, "no encoder");
         }

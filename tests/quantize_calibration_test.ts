@@ -35,7 +35,7 @@ async function quantizeTo(
 ) {
   const file = await openModel(input);
   try {
-    return await quantizeModel(file, output, getPolicy(format), {
+    return await quantizeModel(file, { path: output, policy: getPolicy(format) }, {
       ...calibration && { calibration: { text: TEXT, window: 64, threads: 1, ...calibration } },
     });
   } finally {
@@ -60,7 +60,7 @@ const WORDS = Array.from({ length: 200 }, (_, i) => `w${10 + (7 * i + i * i) % 1
 async function valuesOf(file: WeightFile, name: string): Promise<Float32Array> {
   const tensor = file.tensors.get(name)!;
   const parts: number[] = [];
-  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+  for await (const { values } of readTensorRows(tensor, { format: getFormat(tensor.format) })) {
     parts.push(...values);
   }
   return Float32Array.from(parts);
@@ -90,7 +90,7 @@ Deno.test("the Gram matrix of the first norm's output is that of embedded tokens
       TensorInfo,
       ...TensorInfo[],
     ];
-    const calibration = await openCalibration(file, TEXT, () => [q, k!, down!], {
+    const calibration = await openCalibration(file, { text: TEXT, choose: () => [q, k!, down!] }, {
       ...{ tokens: 300, window: 64, threads: 1 },
     });
     const first = (await calibration.statisticsOf(q))!;
@@ -137,7 +137,7 @@ for (const family of ["gemma", "phi", "qwen2"]) {
         /1\..*(down_proj|fc2)\.weight$/.test(name)
       )!;
       const statistics = async (rows: number) => {
-        const calibration = await openCalibration(file, WORDS, () => [last], {
+        const calibration = await openCalibration(file, { text: WORDS, choose: () => [last] }, {
           ...{ tokens: 96, window: 48, threads: 1, rows },
         });
         return (await calibration.statisticsOf(last))!;
@@ -285,7 +285,7 @@ Deno.test("an importance matrix given by name chooses the scales that the text's
   await withFolder(async (folder) => {
     const file = await openModel(TINY_LLAMA);
     const tensors = [...file.tensors.values()].filter(({ shape }) => shape.length === 2);
-    const calibration = await openCalibration(file, TEXT, () => tensors, {
+    const calibration = await openCalibration(file, { text: TEXT, choose: () => tensors }, {
       window: 64,
       threads: 1,
     });
@@ -296,7 +296,7 @@ Deno.test("an importance matrix given by name chooses the scales that the text's
     }
     const [given, own] = [`${folder}/given.gguf`, `${folder}/own.gguf`];
     const policy = getPolicy("q5_1");
-    const result = await quantizeModel(file, given, policy, { importance });
+    const result = await quantizeModel(file, { path: given, policy }, { importance });
     assertEquals(result.tensors.find(({ name }) => /ffn_up/.test(name))!.method, "importance");
     await quantizeTo(own, "q5_1", { method: "importance" });
     assertEquals(await Deno.readFile(given), await Deno.readFile(own));
@@ -312,7 +312,7 @@ Deno.test("an importance matrix given by name chooses the scales that the text's
     ) {
       importance.set("blk.0.ffn_up.weight", values);
       await assertRejects(
-        () => quantizeModel(file, `${folder}/bad.gguf`, policy, { importance }),
+        () => quantizeModel(file, { path: `${folder}/bad.gguf`, policy }, { importance }),
         FormatError,
         message,
       );

@@ -24,7 +24,7 @@ const POLICY: QuantPolicy = parsePolicy('{"format":"q4_0","outliers":0.02}');
 async function quantizeTo(input: string, output: string, policy: QuantPolicy) {
   const file = await openModel(input);
   try {
-    return await quantizeModel(file, output, policy);
+    return await quantizeModel(file, { path: output, policy });
   } finally {
     file.close();
   }

@@ -41,7 +41,7 @@ async function quantizeTo(
 ): ReturnType<typeof quantizeModel> {
   const file = await openModel(input);
   try {
-    return await quantizeModel(file, output, getPolicy(format), options);
+    return await quantizeModel(file, { path: output, policy: getPolicy(format) }, options);
   } finally {
     file.close();
   }
@@ -50,7 +50,7 @@ async function quantizeTo(
 async function valuesOf(file: WeightFile, name: string): Promise<Float32Array> {
   const tensor = file.tensors.get(name)!;
   const parts: number[] = [];
-  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+  for await (const { values } of readTensorRows(tensor, { format: getFormat(tensor.format) })) {
     parts.push(...values);
   }
   return Float32Array.from(parts);
@@ -280,7 +280,7 @@ Deno.test("a signal that fires later stops every way of writing, also copies, an
         };
         const policy = { ...getPolicy(format), outliers };
         await assertRejects(
-          () => quantizeModel(file, `${folder}/out.${ending}`, policy, options),
+          () => quantizeModel(file, { path: `${folder}/out.${ending}`, policy }, options),
           DOMException,
         );
         file.close();
@@ -292,7 +292,7 @@ Deno.test("a signal that fires later stops every way of writing, also copies, an
     const onTensor = () => setTimeout(() => stop.abort(), 0);
     await assertRejects(
       () =>
-        quantizeModel(file, `${folder}/out.gguf`, getPolicy("f16"), {
+        quantizeModel(file, { path: `${folder}/out.gguf`, policy: getPolicy("f16") }, {
           ...{ signal: stop.signal, onTensor },
         }),
       DOMException,
@@ -395,7 +395,7 @@ Deno.test("a file is the same byte for byte on any number of threads, and so are
       for (const threads of [1, 3]) {
         const file = await openModel(input);
         const path = `${folder}/${i}-${threads}.${["gguf", "safetensors"][i]}`;
-        const { tensors } = await quantizeModel(file, path, policy, { threads })
+        const { tensors } = await quantizeModel(file, { path, policy }, { threads })
           .finally(() => file.close());
         results.push({ tensors, bytes: await Deno.readFile(path) });
       }

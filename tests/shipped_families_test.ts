@@ -48,7 +48,7 @@ Deno.test("all 35 of Inferflow's configurations have a spec with their atoms", (
       metadata: new Map(Object.entries(config)),
     };
     const { resolved, architecture } = chooseSpec(file);
-    const { spec } = specializeSpec(resolved, file, architecture);
+    const { spec } = specializeSpec(resolved, { file, architecture });
     assertEquals(summary(spec, config), expected, name);
   }
 });

@@ -122,7 +122,11 @@ for (const [op, [attribute, names]] of Object.entries(KINDS)) {
 }
 
 function tensorOf({ dtype, shape, data }: Stored): HostTensor {
-  return { dtype, shape, data: hostArray(dtype, elementCount(shape), bufferOf(data)) };
+  return {
+    dtype,
+    shape,
+    data: hostArray(dtype, { count: elementCount(shape), buffer: bufferOf(data) }),
+  };
 }
 
 function bufferOf(data: string): ArrayBuffer {
@@ -250,7 +254,7 @@ async function resultOf(
   kernel: string | undefined,
 ): Promise<CaseResult | undefined> {
   try {
-    return await runCase(backend, ops.get(row.op)!, opCaseOf(row), kernel);
+    return await runCase(backend, { op: ops.get(row.op)!, opCase: opCaseOf(row), kernel });
   } catch (error) {
     if (error instanceof UnsupportedError) return undefined;
     throw error;
@@ -276,7 +280,7 @@ Deno.test("a whole number divided by 0 is an error by name", async () => {
     const opCase = { name: kind, inputs: [whole([1, 5]), whole([0, -1])], attributes: { kind } };
     for (const backend of backends) {
       await assertRejects(
-        () => runCase(backend, ops.get("binary")!, opCase),
+        () => runCase(backend, { op: ops.get("binary")!, opCase }),
         Error,
         "Cannot divide whole numbers by 0",
       );

@@ -63,9 +63,12 @@ function tiktoken(): Tokenizer {
   const bytes = BYTE_CHARS.map((_, byte) => String.fromCharCode(byte));
   const pairs = [..."abc"].flatMap((a) => [..."abc"].map((b) => a + b));
   const lines = [...bytes, ...pairs].map((token, rank) => `${btoa(token)} ${rank}\n`);
-  return tokenizerFromTiktoken(lines.join(""), "toy.tiktoken", {
-    patterns: [String.raw`\p{L}+|\P{L}+`],
-    control: {},
+  return tokenizerFromTiktoken(lines.join(""), {
+    file: "toy.tiktoken",
+    kind: {
+      patterns: [String.raw`\p{L}+|\P{L}+`],
+      control: {},
+    },
   });
 }
 

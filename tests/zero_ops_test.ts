@@ -28,7 +28,7 @@ const taken = [...ops.values()].filter(({ name, view }) => !view && !CHECKED_BEF
 /** What the reference gives; undefined where it refuses an index or a place. */
 async function expectedOf(op: OpRecord, one: OpCase): Promise<CaseResult | undefined> {
   try {
-    return await runCase(createReferenceBackend(), op, one);
+    return await runCase(createReferenceBackend(), { op, opCase: one });
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
@@ -42,7 +42,7 @@ async function faults(backend: Backend, op: OpRecord, one: OpCase): Promise<stri
   for (const kernel of kernelNames(backend.kernels, op.name)) {
     const place = `${kernel} on ${one.name}`;
     try {
-      const actual = await runCase(backend, op, one, kernel);
+      const actual = await runCase(backend, { op, opCase: one, kernel });
       const { tolerance = { ofLargest: 1e-5, reason: "" } } = op;
       const reason = expected && difference(actual, expected, tolerance);
       if (reason) found.push(`${place}: ${reason}`);

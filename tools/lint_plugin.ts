@@ -6,6 +6,9 @@
 //   no-math-random  randomness comes from explicit seeds
 //   no-module-let   no mutable state at module level in the engine
 //   no-model-name   no branch on the name of an architecture: differences are data in models/specs
+//   short-function  at most 120 lines a function
+//   few-positionals at most two positional parameters and an options object of what a file exports; a third one
+//                   within a file, and in the loops of number formats (POSITIONAL)
 //
 // tests/structure_test.ts applies them to every file, beside the rules about files as a whole (size,
 // header, cycles). They are not in deno.json's "lint.plugins", because `deno lint` of Deno 2.9.6 crashes
@@ -212,6 +215,69 @@ const noModelName: Deno.lint.Rule = {
   },
 };
 
+type Callable =
+  | Deno.lint.FunctionDeclaration
+  | Deno.lint.FunctionExpression
+  | Deno.lint.ArrowFunctionExpression;
+
+const MAX_LINES = 120;
+
+const shortFunction: Deno.lint.Rule = {
+  create(context) {
+    if (productPath(context.filename) === undefined) return {};
+    const { text } = context.sourceCode;
+    const check = (node: Callable): void => {
+      const lines = text.slice(...node.range).split("\n").length;
+      if (lines <= MAX_LINES) return;
+      context.report({ node, message: `A function of ${lines} lines: ${MAX_LINES} are the limit` });
+    };
+    return {
+      FunctionDeclaration: check,
+      FunctionExpression: check,
+      ArrowFunctionExpression: check,
+    };
+  },
+};
+
+/** Where functions are called for every element, block or candidate, so that an object a call is what they would cost. */
+const POSITIONAL =
+  /^(quant|wasm\/gen|gpu\/layouts)\/|^engine\/(decode\/sampling\/order|text\/vocabulary\/table_index)\.ts$/;
+
+/** What users call by three positional arguments stays as they call it. */
+const PUBLISHED: ReadonlySet<string> = new Set(["encodeChat", "rerank"]);
+
+/** Whether a last parameter is an options object, by its pattern, its name or its type. */
+function isOptions(parameter: Deno.lint.Parameter | undefined): boolean {
+  const plain = parameter?.type === "AssignmentPattern" ? parameter.left : parameter;
+  if (plain?.type === "ObjectPattern" || plain?.type === "RestElement") return true;
+  if (plain?.type !== "Identifier") return false;
+  const type = plain.typeAnnotation?.typeAnnotation;
+  const name = type?.type === "TSTypeReference" && type.typeName.type === "Identifier"
+    ? type.typeName.name
+    : "";
+  return /^(options|wish|more)$/.test(plain.name) || /(Options|Limits|Wish)$/.test(name) ||
+    type?.type === "TSTypeLiteral";
+}
+
+const fewPositionals: Deno.lint.Rule = {
+  create(context) {
+    const path = productPath(context.filename);
+    if (path === undefined || POSITIONAL.test(path)) return {};
+    return {
+      FunctionDeclaration(node) {
+        const most = node.parent.type === "ExportNamedDeclaration" ? 2 : 3;
+        const count = node.params.length - (isOptions(node.params.at(-1)) ? 1 : 0);
+        if (count <= most || PUBLISHED.has(node.id?.name ?? "")) return;
+        context.report({
+          node,
+          message: `${node.id?.name} has ${count} positional parameters: ${most} and an options ` +
+            "object are the limit",
+        });
+      },
+    };
+  },
+};
+
 /** The plugin. */
 const plugin: Deno.lint.Plugin = {
   name: "troodon",
@@ -221,6 +287,8 @@ const plugin: Deno.lint.Plugin = {
     "no-math-random": noMathRandom,
     "no-module-let": noModuleLet,
     "no-model-name": noModelName,
+    "short-function": shortFunction,
+    "few-positionals": fewPositionals,
   },
 };
 

@@ -73,3 +73,25 @@ Deno.test("no-model-name: every name that a spec or a container has is known to 
     assertEquals(rulesBroken("engine/models/a.ts", source), ["no-model-name"], name);
   }
 });
+
+Deno.test("short-function: 120 lines a function", () => {
+  const lines = (count: number) => "  x();\n".repeat(count - 2);
+  assertEquals(rulesBroken("quant/a.ts", `function f() {\n${lines(120)}}`), []);
+  assertEquals(rulesBroken("quant/a.ts", `function f() {\n${lines(121)}}`), ["short-function"]);
+  assertEquals(rulesBroken("gpu/a.ts", `const f = () => {\n${lines(121)}};`), ["short-function"]);
+  assertEquals(rulesBroken("tools/a.ts", `function f() {\n${lines(121)}}`), []);
+});
+
+Deno.test("few-positionals: two and an options object, three within a file", () => {
+  const broken = (parameters: string, lead = "export ") =>
+    rulesBroken("engine/a.ts", `${lead}function f(${parameters}) {}`);
+  assertEquals(broken("a, b, c"), ["few-positionals"]);
+  assertEquals(broken("a, b, c: number[]"), ["few-positionals"]);
+  assertEquals(broken("a, b"), []);
+  for (const last of ["{ c }", "{ c } = {}", "options", "c: { d: 1 }", "c: LoadOptions", "...c"]) {
+    assertEquals(broken(`a, b, ${last}`), [], last);
+  }
+  assertEquals(broken("a, b, c", ""), []);
+  assertEquals(broken("a, b, c, d", "async "), ["few-positionals"]);
+  assertEquals(rulesBroken("quant/a.ts", "export function f(a, b, c) {}"), []);
+});

@@ -38,8 +38,10 @@ interface Range {
  */
 export function createAllocator(
   base: number,
-  ensure: (end: number) => void,
-  limit: number = ADDRESS_SPACE,
+  { ensure, limit = ADDRESS_SPACE }: {
+    readonly ensure: (end: number) => void;
+    readonly limit?: number | undefined;
+  },
 ): Allocator {
   const first = Math.ceil(base / ALIGNMENT) * ALIGNMENT;
   const blocks = new Map<number, number>();

@@ -7,7 +7,7 @@ Deno.test("live blocks never overlap, are aligned, and everything is free in the
   fc.assert(
     fc.property(fc.array(command, { maxLength: 80 }), (commands) => {
       let end = 0;
-      const allocator = createAllocator(100, (to) => end = to, 2 ** 20);
+      const allocator = createAllocator(100, { ensure: (to) => end = to, limit: 2 ** 20 });
       const live: { address: number; bytes: number }[] = [];
       for (const { bytes, release } of commands) {
         if (release < 4 && live.length > release) {
@@ -31,7 +31,7 @@ Deno.test("live blocks never overlap, are aligned, and everything is free in the
 });
 
 Deno.test("releasing what is no block is refused", () => {
-  const allocator = createAllocator(0, () => {});
+  const allocator = createAllocator(0, { ensure: () => {} });
   assertThrows(() => allocator.release(64), RangeError, "Cannot release 64");
   assertThrows(() => allocator.allocate(-1), RangeError, "Cannot allocate -1 bytes");
 });

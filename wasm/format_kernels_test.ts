@@ -170,7 +170,7 @@ async function embedAll(
 ): Promise<Float32Array> {
   const packed = await pack(machine, format, rows, columns, bytes);
   assertEquals(packed.format, format);
-  assertEquals(packed.bytes, packedBytes(format, rows, columns));
+  assertEquals(packed.bytes, packedBytes(format, { rows, columns }));
   const y = machine.allocate(4 * rows * columns);
   const tokens = place(machine, Int32Array.from({ length: rows }, (_, i) => i));
   run(machine, "embed", {
@@ -206,7 +206,7 @@ Deno.test("a large matrix takes at most 12.5 % more than in the file, in every f
   for (const family of [...laidOutFormats(), ...ROW_FAMILIES]) {
     const format = formatOfRows(family, columns);
     const file = rows * formatBytes(getFormat(format), columns);
-    const ratio = packedBytes(format, rows, columns) / file;
+    const ratio = packedBytes(format, { rows, columns }) / file;
     assert(ratio <= 1.125, `${format}: ${ratio}`);
   }
 });

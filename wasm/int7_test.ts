@@ -77,7 +77,10 @@ function multiply(
       outputs,
     },
     ...{ row_bytes: q8RowBytes(columns), tile_bytes: packed.tileBytes, block: int7Block(columns) },
-    ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
+    ...shareTiles(Math.ceil(outputs / 8), {
+      tileBytes: packed.tileBytes,
+      threads: machine.threads,
+    }),
     scratch: machine.allocate(machine.threads * int7ScratchBytes()),
     scratch_bytes: int7ScratchBytes(),
     style,
@@ -182,7 +185,10 @@ Deno.test("float rows give the same bits in blocks as alone", async () => {
     run(machine, "matmul", {
       ...{ x: at, w: packed.address, y, bias: 0, rows: count, columns, outputs, block },
       ...{ layout: packed.layout, tile_bytes: packed.tileBytes },
-      ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
+      ...shareTiles(Math.ceil(outputs / 8), {
+        tileBytes: packed.tileBytes,
+        threads: machine.threads,
+      }),
       ...{ scratch: machine.allocate(2 * 65536), scratch_bytes: 65536 },
     });
     return machine.f32(y, count * outputs).slice();

@@ -31,37 +31,44 @@ export interface ScaleKind {
 
 function kind(
   headerBytes: number,
-  scaleBytes: number,
-  form: ScaleKind["form"],
-  stored: boolean,
-  groupColumns: 16 | 32 = 32,
+  { scaleBytes, form, stored, groupColumns = 32 }: {
+    readonly scaleBytes: number;
+    readonly form: ScaleKind["form"];
+    readonly stored: boolean;
+    readonly groupColumns?: 16 | 32 | undefined;
+  },
 ): ScaleKind {
   return { headerBytes, scaleBytes, form, stored, groupColumns };
 }
 
 /** Kinds of scales; in front of the bar is what stands before a block, behind it what before a cell. */
 export const SCALE_KINDS = {
-  "|f16": kind(0, 16, "minimum", false),
-  "|f16 f16": kind(0, 32, "minimum", true),
-  "|f32 f32": kind(0, 64, "minimum", true),
-  "|f16 z32": { ...kind(0, 48, "zero", true), told: "factor" },
-  "|level f16": kind(0, 16, "zero", false),
-  "|level bf16": kind(0, 16, "zero", false),
-  "|level e4m3": kind(0, 16, "zero", false, 16),
-  "|u8 u8": kind(0, 32, "thousandths", true, 16),
-  "f16|": kind(16, 0, "minimum", false),
-  "f16 f16|": kind(32, 0, "minimum", true),
-  "f32|": { ...kind(32, 0, "zero", false), told: "blockColumns" },
-  "f32 z32|": { ...kind(64, 0, "zero", true), told: "blockColumns" },
-  "f16|i8 by 16": kind(16, 16, "minimum", false, 16),
-  "f16|level i8": kind(16, 8, "zero", false),
-  "f16|u4": kind(16, 4, "zero", false),
-  "f16|u4 by 16": kind(16, 8, "zero", false, 16),
-  "f16|u3 shift": kind(16, 4, "zero", true),
-  "f16 f16|u8 u8": kind(32, 16, "minimum", true),
-  "f16 f16|u4+u4 by 16": kind(32, 16, "minimum", true, 16),
-  "f32 f32|": { ...kind(64, 0, "signs", true), told: "blockColumns" },
-  none: kind(0, 0, "minimum", false),
+  "|f16": kind(0, { scaleBytes: 16, form: "minimum", stored: false }),
+  "|f16 f16": kind(0, { scaleBytes: 32, form: "minimum", stored: true }),
+  "|f32 f32": kind(0, { scaleBytes: 64, form: "minimum", stored: true }),
+  "|f16 z32": { ...kind(0, { scaleBytes: 48, form: "zero", stored: true }), told: "factor" },
+  "|level f16": kind(0, { scaleBytes: 16, form: "zero", stored: false }),
+  "|level bf16": kind(0, { scaleBytes: 16, form: "zero", stored: false }),
+  "|level e4m3": kind(0, { scaleBytes: 16, form: "zero", stored: false, groupColumns: 16 }),
+  "|u8 u8": kind(0, { scaleBytes: 32, form: "thousandths", stored: true, groupColumns: 16 }),
+  "f16|": kind(16, { scaleBytes: 0, form: "minimum", stored: false }),
+  "f16 f16|": kind(32, { scaleBytes: 0, form: "minimum", stored: true }),
+  "f32|": { ...kind(32, { scaleBytes: 0, form: "zero", stored: false }), told: "blockColumns" },
+  "f32 z32|": { ...kind(64, { scaleBytes: 0, form: "zero", stored: true }), told: "blockColumns" },
+  "f16|i8 by 16": kind(16, { scaleBytes: 16, form: "minimum", stored: false, groupColumns: 16 }),
+  "f16|level i8": kind(16, { scaleBytes: 8, form: "zero", stored: false }),
+  "f16|u4": kind(16, { scaleBytes: 4, form: "zero", stored: false }),
+  "f16|u4 by 16": kind(16, { scaleBytes: 8, form: "zero", stored: false, groupColumns: 16 }),
+  "f16|u3 shift": kind(16, { scaleBytes: 4, form: "zero", stored: true }),
+  "f16 f16|u8 u8": kind(32, { scaleBytes: 16, form: "minimum", stored: true }),
+  "f16 f16|u4+u4 by 16": kind(32, {
+    scaleBytes: 16,
+    form: "minimum",
+    stored: true,
+    groupColumns: 16,
+  }),
+  "f32 f32|": { ...kind(64, { scaleBytes: 0, form: "signs", stored: true }), told: "blockColumns" },
+  none: kind(0, { scaleBytes: 0, form: "minimum", stored: false }),
 } as const satisfies Record<string, ScaleKind>;
 
 /** Name of a kind of scales. */

@@ -270,7 +270,10 @@ export async function createMachine(options: MachineOptions = {}): Promise<Machi
   const heap = (instance.exports.heapBase as () => number)() >>> 0;
   const control = writeControl(memory, options);
   const crew = startCrew({ module, memory, threads, reader }, { control, notes });
-  const allocator = createAllocator(heap, (end) => grow(memory, end), memoryBytes);
+  const allocator = createAllocator(heap, {
+    ensure: (end) => grow(memory, end),
+    limit: memoryBytes,
+  });
   const toucher = createToucher(memory, control);
   const runs = createRuns({ memory, control, exports, crew, idleWork: toucher });
 

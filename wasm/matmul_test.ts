@@ -177,7 +177,7 @@ Deno.test("activations that are not numbers give outputs that are none", async (
 Deno.test("tiles are shared out whole: a large chunk a thread, the rest in small ones", () => {
   for (const tiles of [0, 1, 2, 7, 24, 72, 6144]) {
     for (const threads of [1, 2, 3, 16]) {
-      const { large, chunk } = shareTiles(tiles, 2880, threads);
+      const { large, chunk } = shareTiles(tiles, { tileBytes: 2880, threads });
       const rest = tiles - large * threads;
       assert(
         rest >= 0 && chunk >= 1 && chunk * 2880 <= 32768,
@@ -186,6 +186,10 @@ Deno.test("tiles are shared out whole: a large chunk a thread, the rest in small
       assert(large <= tiles / threads);
     }
   }
-  assertEquals(shareTiles(72, 2880, 2), { large: 27, threads: 2, chunk: 9 });
-  assertEquals(shareTiles(72, 1 << 20, 2).chunk, 1);
+  assertEquals(shareTiles(72, { tileBytes: 2880, threads: 2 }), {
+    large: 27,
+    threads: 2,
+    chunk: 9,
+  });
+  assertEquals(shareTiles(72, { tileBytes: 1 << 20, threads: 2 }).chunk, 1);
 });

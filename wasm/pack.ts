@@ -49,20 +49,22 @@ export interface Packer extends Disposable {
    * Reads a matrix and has it packed. While the next run of rows is read, also that of the next matrix, the
    * machine's other threads pack the last one: nothing is there before `finish`.
    *
-   * @param progress Told the bytes of the file that were read since the last call.
-   * @param rounded Rounds the rows of a float format, of columns in groups of 32, to 7 bit (quant/int7_groups.ts).
-   * @param place Where it is to lie; default: new memory.
    * @throws {RangeError} If the matrix does not fit the format or the memory.
    * @throws {WeightError} If a scale in it, or in the matrix before, is not finite.
    */
-  pack(
-    source: WeightSource,
-    progress?: (bytes: number) => void,
-    rounded?: boolean,
-    place?: Packed,
-  ): Promise<Packed>;
+  pack(source: WeightSource, options?: PackOptions): Promise<Packed>;
   /** Waits for the rest. @throws {WeightError} If a scale in it is not finite. */
   finish(): void;
+}
+
+/** How a matrix is packed. */
+export interface PackOptions {
+  /** Told the bytes of the file that were read since the last call. */
+  readonly progress?: ((bytes: number) => void) | undefined;
+  /** Rounds the rows of a float format, of columns in groups of 32, to 7 bit (quant/int7_groups.ts). */
+  readonly rounded?: boolean | undefined;
+  /** Where it is to lie; default: new memory. */
+  readonly place?: Packed | undefined;
 }
 
 /** What is being packed. */
@@ -117,12 +119,10 @@ export function createPacker(machine: Machine): Packer {
 
   async function pack(
     source: WeightSource,
-    progress?: (bytes: number) => void,
-    rounded = false,
-    place?: Packed,
+    { progress, rounded = false, place }: PackOptions = {},
   ): Promise<Packed> {
     const { name, format, rows, columns } = source;
-    const packed = place ?? placeWeight(machine, source, rounded);
+    const packed = place ?? placeWeight(machine, { source, rounded });
     const { operands, rowBytes, stagedRowBytes, scratchBytes, decoded } = packSetup(
       source,
       rounded,
@@ -202,12 +202,14 @@ function createScratch(machine: Machine) {
  */
 export async function packWeight(
   machine: Machine,
-  source: WeightSource,
-  progress?: (bytes: number) => void,
-  rounded = false,
+  { source, progress, rounded = false }: {
+    readonly source: WeightSource;
+    readonly progress?: ((bytes: number) => void) | undefined;
+    readonly rounded?: boolean | undefined;
+  },
 ): Promise<Packed> {
   using packer = createPacker(machine);
-  const packed = await packer.pack(source, progress, rounded);
+  const packed = await packer.pack(source, { progress, rounded });
   try {
     packer.finish();
   } catch (error) {

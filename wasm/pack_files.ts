@@ -104,7 +104,7 @@ export function createFilePacker(machine: Machine): FilePacker {
       if (started || setup.decoded || tileRows > MOST_CHUNK_BYTES) {
         return undefined;
       }
-      const packed = placeWeight(machine, shape, rounded);
+      const packed = placeWeight(machine, { source: shape, rounded });
       const weight = { packed, failed: false };
       const chunk = Math.max(1, Math.floor(CHUNK_BYTES / tileRows));
       const operands = {

@@ -16,7 +16,7 @@ Deno.test("embed gives exactly the numbers of every format, so packing loses not
         for (const extreme of [false, true]) {
           const table = randomWeight(format, vocabulary, columns, columns, extreme);
           const packed = await pack(machine, format, vocabulary, columns, table.bytes);
-          assertEquals(packed.bytes, packedBytes(format, vocabulary, columns));
+          assertEquals(packed.bytes, packedBytes(format, { rows: vocabulary, columns }));
           const next = random(3);
           const tokens = Int32Array.from(
             { length: 30 },
@@ -88,7 +88,7 @@ Deno.test("packed weights take at most 1.06 of the file's bytes", () => {
   for (const format of COMMON_FORMATS) {
     const { blockBytes, blockSize } = getFormat(format);
     const file = 192 * 768 / blockSize * blockBytes;
-    const ratio = packedBytes(format, 192, 768) / file;
+    const ratio = packedBytes(format, { rows: 192, columns: 768 }) / file;
     assert(ratio >= 1 && ratio <= 1.06, `${format}: ${ratio}`);
   }
 });

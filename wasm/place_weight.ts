@@ -95,10 +95,16 @@ function strideOf(format: string, columns: number, rounded: boolean): number {
  *
  * @throws {RangeError} If the matrix does not fit the format or the memory.
  */
-export function placeWeight(machine: Machine, source: WeightShape, rounded = false): Packed {
+export function placeWeight(
+  machine: Machine,
+  { source, rounded = false }: {
+    readonly source: WeightShape;
+    readonly rounded?: boolean | undefined;
+  },
+): Packed {
   const { format, rows, columns } = source;
   const { layout, decoded } = layoutFor(format);
-  const bytes = packedBytes(format, rows, columns, rounded);
+  const bytes = packedBytes(format, { rows, columns, rounded });
   const stride = strideOf(format, columns, rounded);
   if (layout.points) writeGrid(machine, layout.points.grid);
   const address = machine.allocate(bytes);
@@ -132,9 +138,11 @@ function layoutFor(format: string): FormatLayout & { readonly decoded: boolean }
  */
 export function packedBytes(
   format: string,
-  rows: number,
-  columns: number,
-  rounded = false,
+  { rows, columns, rounded = false }: {
+    readonly rows: number;
+    readonly columns: number;
+    readonly rounded?: boolean | undefined;
+  },
 ): number {
   formatBytes(getFormat(format), columns);
   const tiles = Math.ceil(rows / PADDED_ROWS) * (PADDED_ROWS / TILE_ROWS);

@@ -22,7 +22,10 @@ export function smallChunk(tileBytes: number): number {
 }
 
 /** Chunks for a weight of so many tiles, `tileBytes` each. */
-export function shareTiles(tiles: number, tileBytes: number, threads: number): ChunkOperands {
+export function shareTiles(
+  tiles: number,
+  { tileBytes, threads }: { readonly tileBytes: number; readonly threads: number },
+): ChunkOperands {
   const large = Math.floor(LARGE_PART * tiles / threads);
   const rest = tiles - large * threads;
   const chunk = Math.min(smallChunk(tileBytes), Math.max(1, Math.ceil(rest / threads)));

@@ -28,7 +28,7 @@ export async function boundsOf(
   const file = await openModel(path);
   try {
     const device = await openDevice("wasm", { threads });
-    const { plan } = await prepareModel(file, { precision }, device);
+    const { plan } = await prepareModel(file, { options: { precision }, kernels: device });
     return {
       decode: (position) => 1000 / stepMs(plan, limits, { rows: 1, position }),
       prefill(length) {

@@ -24,7 +24,7 @@ async function start(
     sessions: Number(rows),
     logitRows: Number(rows),
   };
-  const { plan } = await prepareModel(file, limits, device);
+  const { plan } = await prepareModel(file, { options: limits, kernels: device });
   const executable = await prepareExecutable(device.backend, { plan, slots: limits.sessions });
   file.close();
   for (let slot = 0; slot < limits.sessions; slot++) executable.openSlot();

@@ -57,8 +57,8 @@ export function attentionCases({ capabilities, sweep, small }: BenchChoice): Ben
   return HEADS.flatMap(({ model, ...shape }) =>
     contexts.flatMap((context) => {
       const name = `${model} heads, context ${context}`;
-      const chosen = splitChoice(shape, "subgroup", capabilities, context) ??
-        splitChoice(shape, "workgroup", capabilities, context)!;
+      const chosen = splitChoice(shape, { style: "subgroup", capabilities, keys: context }) ??
+        splitChoice(shape, { style: "workgroup", capabilities, keys: context })!;
       const variants = sweep
         ? [1, 2, 4].flatMap((tileHeads) =>
           [2, 4, 8].flatMap((turn) =>

@@ -125,8 +125,7 @@ export async function* partFigures(part: Part, options: GpuBenchOptions): AsyncG
   const contextLength = Math.max(...contexts, ...prompts) + decode + BATCH;
   const prepared = await prepareModel(
     syntheticLlama(shape),
-    { contextLength, batch: BATCH, precision },
-    await openDevice("gpu", {}),
+    { options: { contextLength, batch: BATCH, precision }, kernels: await openDevice("gpu", {}) },
   );
   const bench = { gpu, shape, prepared, options };
   const figure = figureMaker(bench);

@@ -126,13 +126,15 @@ export async function createGpuTimer(
 
   const spare = gpu.createBuffer("spare", 4096, STORAGE_USAGE);
   const chain = (turns: number, workgroups: number) =>
-    createProgram<object>(createBufferScope(gpu), [{
-      name: "chain",
-      shader: chainShader,
-      storage: { y: { buffer: spare, offset: 0, bytes: 4096, access: "read_write" } },
-      uniforms: { turns },
-      workgroups: [workgroups],
-    }]);
+    createProgram<object>(createBufferScope(gpu), {
+      dispatches: [{
+        name: "chain",
+        shader: chainShader,
+        storage: { y: { buffer: spare, offset: 0, bytes: 4096, access: "read_write" } },
+        uniforms: { turns },
+        workgroups: [workgroups],
+      }],
+    });
   const PROBE_TURNS = 2000;
   const [warm, probe] = await Promise.all([chain(warmTurns, 1024), chain(PROBE_TURNS, 1)]);
   warm.bind({});
@@ -184,7 +186,7 @@ export async function createGpuTimer(
     const scope = createBufferScope(gpu);
     const program = await createProgram<object>(
       scope,
-      dispatches.map((dispatch) => ({ name: dispatch.shader.name, ...dispatch })),
+      { dispatches: dispatches.map((dispatch) => ({ name: dispatch.shader.name, ...dispatch })) },
     );
     compileMs = performance.now() - start;
     program.bind({});

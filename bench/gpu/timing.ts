@@ -101,7 +101,7 @@ export async function timeHost({ stepParts }: GpuPlan, given: DimEnv): Promise<H
   program.bind(bindings);
   for (let i = 0; i < HOST_STEPS; i++) {
     const marks = [performance.now()];
-    const { commands, bytes, take } = encode(stepParts, bindings, kind);
+    const { commands, bytes, take } = encode(stepParts, { bindings, kind });
     marks.push(performance.now());
     values.writeInputs();
     readback.stamp();

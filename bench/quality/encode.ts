@@ -71,7 +71,7 @@ async function matrices(file: WeightFile): Promise<Run[]> {
     if (tensor.shape.length !== 2 || !["F32", "F16", "BF16"].includes(tensor.format)) continue;
     const [rows, columns] = tensor.shape as [number, number];
     const values = new Float32Array(rows * columns);
-    for await (const run of readTensorRows(tensor, getFormat(tensor.format))) {
+    for await (const run of readTensorRows(tensor, { format: getFormat(tensor.format) })) {
       values.set(run.values, run.start);
     }
     all.push({ values, columns });

@@ -52,7 +52,10 @@ export async function* filesBench(options: FilesBenchOptions): AsyncGenerator<Fi
         const stored = `${folder}/stored.gguf`;
         const source = await openModel(turned);
         const policy = getPolicy(format);
-        await quantizeModel(source, stored, { ...policy, rules: [IN_FLOATS, ...policy.rules] })
+        await quantizeModel(source, {
+          path: stored,
+          policy: { ...policy, rules: [IN_FLOATS, ...policy.rules] },
+        })
           .finally(() => source.close());
         const { equal, gap } = await compare(stored, options);
         await Deno.remove(stored);

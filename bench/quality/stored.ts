@@ -102,7 +102,7 @@ async function store(
     const seen = text.slice(Math.floor(text.length * SCORED_SHARE));
     const facts = { text: seen, tokens: CALIBRATION_TOKENS, threads };
     const calibration = prefix ? { calibration: { ...facts, method: METHODS[prefix] } } : {};
-    const { tensors } = await quantizeModel(file, path, policy, { threads, ...calibration });
+    const { tensors } = await quantizeModel(file, { path, policy }, { threads, ...calibration });
     return { path, ...totalsOf(tensors) };
   } finally {
     file.close();

@@ -58,7 +58,7 @@ export async function turnModel(
   }: TurnOptions = {},
 ): Promise<void> {
   const { resolved, architecture } = chooseSpec(file);
-  const { params, resolved: { spec } } = readModelParts(resolved, file, architecture);
+  const { params, resolved: { spec } } = readModelParts(resolved, { stored: file, architecture });
   if (file.kind !== "gguf" || spec.norm.kind !== "rms") {
     throw new UnsupportedError("only GGUF files of decoders with RMS norms are turned", {
       file: file.name,
@@ -66,7 +66,7 @@ export async function turnModel(
   }
   const turn = createTurn(params.hidden, width ?? params.hidden, seed);
   const scaleOf = (hidden: number) =>
-    factorOf(spec.embedding.scale, { ...params, hidden }, "embedding.scale");
+    factorOf(spec.embedding.scale, { params: { ...params, hidden }, place: "embedding.scale" });
   const surroundings: Surroundings = {
     file,
     turn,
@@ -162,7 +162,7 @@ async function writeTurned(
       const gain = rule.kind === "reads" && rule.norm !== undefined
         ? (await valuesOf(file.tensors.get(rule.norm)!)).map((value) => value * normFactor)
         : new Float32Array(turn.size).fill(rule.kind === "table" ? tableFactor : 1);
-      for await (const { values } of readTensorRows(tensor, getFormat(tensor.format))) {
+      for await (const { values } of readTensorRows(tensor, { format: getFormat(tensor.format) })) {
         for (let i = 0; i < values.length; i++) values[i]! *= gain[i % turn.size]!;
         output.write(bytesOf(turn.rows(values)));
       }
@@ -204,7 +204,9 @@ function transpose(values: Float32Array, rows: number): Float32Array<ArrayBuffer
 
 async function valuesOf(tensor: TensorInfo): Promise<Float32Array<ArrayBuffer>> {
   const all = new Float32Array(tensor.shape.reduce((product, size) => product * size, 1));
-  for await (const { start, values } of readTensorRows(tensor, getFormat(tensor.format))) {
+  for await (
+    const { start, values } of readTensorRows(tensor, { format: getFormat(tensor.format) })
+  ) {
     all.set(values, start);
   }
   return all;

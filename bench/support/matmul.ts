@@ -79,9 +79,11 @@ async function pack(machine: Machine, { format, outputs, columns }: Product): Pr
     return 0x20 | ((state >>> 24) & 0x9f);
   });
   return await packWeight(machine, {
-    ...{ name: "bench", format, rows: outputs, columns },
-    readInto(_offset, target) {
-      for (let at = 0; at < target.length; at += rowBytes) target.set(row, at);
+    source: {
+      ...{ name: "bench", format, rows: outputs, columns },
+      readInto(_offset, target) {
+        for (let at = 0; at < target.length; at += rowBytes) target.set(row, at);
+      },
     },
   });
 }
@@ -105,7 +107,7 @@ function multiply(
 ) {
   const shared = {
     ...{ ...buffers, w: address, bias: 0, rows, columns, outputs, layout },
-    ...{ tile_bytes: tileBytes, ...shareTiles(Math.ceil(outputs / 8), tileBytes, threads) },
+    ...{ tile_bytes: tileBytes, ...shareTiles(Math.ceil(outputs / 8), { tileBytes, threads }) },
   };
   const name: OpcodeName = exact ? "matmul" : "matmul_q8";
   const [opcode, operands] = exact

@@ -36,5 +36,5 @@ export function describeStats({ stats, finishReason }: GenerationResult): string
 
 /** The line below an answer, on a screen or when asked for. */
 export function showStats(terminal: Terminal, result: GenerationResult): void {
-  terminal.err(paint(terminal.colours.err, "dim", describeStats(result)) + "\n");
+  terminal.err(paint(terminal.colours.err, { style: "dim", text: describeStats(result) }) + "\n");
 }

@@ -106,9 +106,11 @@ function complain(terminal: Terminal, error: unknown, args: readonly string[]): 
 /** Runs one command line and returns the exit code of the process. */
 export async function dispatch(
   commands: Readonly<Record<string, CommandEntry>>,
-  terminal: Terminal,
-  args: readonly string[],
-  exit: (code: number) => never,
+  { terminal, args, exit }: {
+    readonly terminal: Terminal;
+    readonly args: readonly string[];
+    readonly exit: (code: number) => never;
+  },
 ): Promise<number> {
   const [name, ...rest] = args;
   const abort = new AbortController();

@@ -23,7 +23,7 @@ export function configText(
     readonly colours: boolean;
   },
 ): string {
-  const head = (text: string): string => paint(colours, "bold", text);
+  const head = (text: string): string => paint(colours, { style: "bold", text });
   const facts = [["file", name], ["architecture", architecture]];
   if (params) {
     const { vocabulary, context, layers, hidden, feedForward, heads, headDim, kvHeads } = params;
@@ -37,7 +37,9 @@ export function configText(
   return [
     showTable(facts),
     ...blocks.length > 0 ? [head("\nBlocks"), showTable(blocks)] : [],
-    ...warnings.map((warning) => `\n${paint(colours, "yellow", "warning:")} ${warning}`),
+    ...warnings.map((warning) =>
+      `\n${paint(colours, { style: "yellow", text: "warning:" })} ${warning}`
+    ),
     ...params ? [] : [`\n${head("No family of this name is built")}`, ...differences(nearest)],
     "\nThis is said by the configuration alone: tensors and memory are not known.",
   ].join("\n");

@@ -34,12 +34,11 @@ export const TEXTS_FLAG = {
  */
 export async function textsOrLines(
   terminal: Terminal,
-  given: readonly string[] | undefined,
-  flag: string,
+  { given, flag }: { readonly given: readonly string[] | undefined; readonly flag: string },
 ): Promise<readonly string[]> {
   if (given && given.length > 0 && !given.includes("-")) return given;
   if (given && given.length > 1) throw new UsageError(`${flag} - stands for itself`);
-  const text = await textOrStdin(terminal, given?.[0], flag);
+  const text = await textOrStdin(terminal, { given: given?.[0], flag });
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
   if (lines.length > 0) return lines;
   throw new UsageError(`Nothing to read: give ${flag} TEXT, or pipe lines in`);

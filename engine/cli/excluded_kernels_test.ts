@@ -28,9 +28,9 @@ Deno.test("what doctor writes down is what the other commands read", async () =>
 Deno.test("without the integer kernel a model runs on floats", async () => {
   const device = await openDevice("wasm", { excludeKernels: ["matmul_q8"] });
   const rows = draftValue({ dtype: "q8", shape: [1, 32] });
-  const tensor = tensorInMemory("w", "Q8_0", [8, 32], new Uint8Array(0));
+  const tensor = tensorInMemory("w", { format: "Q8_0", shape: [8, 32], bytes: new Uint8Array(0) });
   const weight = draftValue({ dtype: "f32", shape: [8, 32] }, { role: "weight", tensor });
-  const product = draftOf("matmul", [rows, weight]);
+  const product = draftOf("matmul", { inputs: [rows, weight] });
   assertEquals([(await openDevice("wasm", {})).takes(product), device.takes(product)], [
     true,
     false,

@@ -15,9 +15,11 @@ export type SourceFlags = ParsedLine<typeof SOURCE_FLAGS>["flags"] & {
 /** Fetches a model that is not here yet (the default one when none is named) and returns its path. */
 export async function fetchModel(
   name: string | undefined,
-  flags: SourceFlags,
-  { terminal, signal }: Pick<Context, "terminal" | "signal">,
-  sha256?: string,
+  { flags, pick: { terminal, signal }, sha256 }: {
+    readonly flags: SourceFlags;
+    readonly pick: Pick<Context, "terminal" | "signal">;
+    readonly sha256?: string | undefined;
+  },
 ): Promise<string> {
   const renderer = createProgressRenderer({
     write: (text) => terminal.err(text),

@@ -43,8 +43,10 @@ export function showTable(
 /** Escape sequences around a text where colours are wanted. */
 export function paint(
   on: boolean,
-  style: "bold" | "dim" | "red" | "green" | "yellow",
-  text: string,
+  { style, text }: {
+    readonly style: "bold" | "dim" | "red" | "green" | "yellow";
+    readonly text: string;
+  },
 ): string {
   const code = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 }[style];
   return on ? `\x1b[${code}m${text}\x1b[0m` : text;

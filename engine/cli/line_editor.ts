@@ -26,7 +26,14 @@ function show(state: EditorState, history: readonly string[], place: number): Ed
   return { characters, cursor: characters.length, place, draft };
 }
 
-function splice(state: EditorState, from: number, to: number, text: string = ""): EditorState {
+function splice(
+  state: EditorState,
+  { from, to, text = "" }: {
+    readonly from: number;
+    readonly to: number;
+    readonly text?: string | undefined;
+  },
+): EditorState {
   const insert = [...text];
   const { characters } = state;
   return {
@@ -45,22 +52,25 @@ function wordStart({ characters, cursor }: EditorState): number {
 }
 
 /** The state after a key; keys without an editing meaning change nothing. */
-export function edit(state: EditorState, key: Key, history: readonly string[]): EditorState {
+export function edit(
+  state: EditorState,
+  { key, history }: { readonly key: Key; readonly history: readonly string[] },
+): EditorState {
   const { characters, cursor } = state;
   const end = characters.length;
   switch (key.name) {
     case "text":
-      return splice(state, cursor, cursor, key.text);
+      return splice(state, { from: cursor, to: cursor, text: key.text });
     case "backspace":
-      return cursor > 0 ? splice(state, cursor - 1, cursor) : state;
+      return cursor > 0 ? splice(state, { from: cursor - 1, to: cursor }) : state;
     case "delete":
-      return cursor < end ? { ...splice(state, cursor, cursor + 1), cursor } : state;
+      return cursor < end ? { ...splice(state, { from: cursor, to: cursor + 1 }), cursor } : state;
     case "kill-line":
-      return splice(state, 0, cursor);
+      return splice(state, { from: 0, to: cursor });
     case "kill-rest":
-      return splice(state, cursor, end);
+      return splice(state, { from: cursor, to: end });
     case "kill-word":
-      return splice(state, wordStart(state), cursor);
+      return splice(state, { from: wordStart(state), to: cursor });
     case "left":
       return { ...state, cursor: Math.max(0, cursor - 1) };
     case "right":

@@ -22,14 +22,16 @@ export interface OpenedModel extends Disposable {
 /** Fetches if need be, then loads; a Ctrl-C stops either. */
 export async function openModel(
   name: string = defaultModel,
-  flags: SourceFlags & SpecFlag & GpuFlag,
-  options: LoadOptions,
-  context: Pick<Context, "terminal" | "signal">,
+  { flags, options, context }: {
+    readonly flags: SourceFlags & SpecFlag & GpuFlag;
+    readonly options: LoadOptions;
+    readonly context: Pick<Context, "terminal" | "signal">;
+  },
 ): Promise<OpenedModel> {
   const { terminal, signal } = context;
   const spec = await specOption(flags);
   const gpu = await gpuOption(flags);
-  const path = await fetchModel(name, flags, context);
+  const path = await fetchModel(name, { flags, pick: context });
   const excludeKernels = await readExcludedKernels(flags["cache-dir"]);
   const start = performance.now();
   let drawn = 0;

@@ -40,7 +40,7 @@ async function reportDispatches(
   const weights = await openForReading(file, options);
   try {
     if (isOnnxFile(weights)) throw notByToken(file);
-    const { plan } = await prepareModel(weights, options, device);
+    const { plan } = await prepareModel(weights, { options, kernels: device });
     const { capabilities } = await sharedGpu();
     const symbols = Object.keys(plan.limits).sort().join();
     if (symbols !== "L,M" || plan.graph.states.length === 0) {
@@ -115,7 +115,10 @@ function asText(report: DispatchReport, steps: boolean, colours: boolean): strin
       : `${count}`,
   ]);
   rows.push(["in all", `${dispatches} dispatches a token`]);
-  const title = paint(colours, "bold", `${file} at position ${position} on ${adapter}`);
+  const title = paint(colours, {
+    style: "bold",
+    text: `${file} at position ${position} on ${adapter}`,
+  });
   return `${title}\n${showTable(rows)}\n`;
 }
 

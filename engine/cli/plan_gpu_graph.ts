@@ -52,7 +52,7 @@ export async function reportGraphDispatches(
         remedy: "Leave --device out",
       });
     }
-    const { nodes, host, parts } = countPartDispatches(plan, capabilities, bindings);
+    const { nodes, host, parts } = countPartDispatches(plan, { capabilities, bindings });
     const sum = (of: (node: NodeDispatches) => number) =>
       nodes.reduce((total, node) => total + of(node), 0);
     return {
@@ -85,5 +85,7 @@ export function graphText(report: GraphDispatchReport, colours: boolean): string
     const ops = [...Map.groupBy(host, (op) => op)].map(([op, { length }]) => `${length} ${op}`);
     rows.push(["on the host", ops.join(", ")]);
   }
-  return `${paint(colours, "bold", `${file} on ${adapter}`)}\n${showTable(rows)}\n`;
+  return `${paint(colours, { style: "bold", text: `${file} on ${adapter}` })}\n${
+    showTable(rows)
+  }\n`;
 }

@@ -77,9 +77,9 @@ function editedLines(terminal: Terminal, history: string[]): (prompt: string) =>
           state = emptyLine(history);
         } else if (key.name === "end-of-input") {
           if (state.characters.length === 0) return { kind: "end" };
-          state = edit(state, { name: "delete" }, history);
+          state = edit(state, { key: { name: "delete" }, history });
         } else if (key.name === "clear-screen") terminal.out("\x1b[H\x1b[2J");
-        else state = edit(state, key, history);
+        else state = edit(state, { key, history });
         draw();
       }
     } finally {

@@ -39,7 +39,7 @@ const texts = (entries: Entry[]) => entries.map((e) => e.kind === "text" ? e.tex
 
 function type(keys: string, history: string[] = []): EditorState {
   return createKeyReader().feed(bytes(keys))
-    .reduce((state, key) => edit(state, key, history), emptyLine(history));
+    .reduce((state, key) => edit(state, { key, history }), emptyLine(history));
 }
 
 Deno.test("the key reader waits for the rest of a character and of an escape sequence", () => {

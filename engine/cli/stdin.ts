@@ -26,8 +26,7 @@ async function readAll(terminal: Terminal): Promise<string> {
  */
 export async function textOrStdin(
   terminal: Terminal,
-  given: string | undefined,
-  flag: string,
+  { given, flag }: { readonly given: string | undefined; readonly flag: string },
 ): Promise<string> {
   if (given !== undefined && given !== "-") return given;
   if (given === undefined && terminal.keyboard) {

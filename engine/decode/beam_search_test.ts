@@ -90,12 +90,12 @@ Deno.test("a search stops when it is told to", async () => {
 
 Deno.test("a beam stays in its parent's slot, and its siblings get copies in slots that are free", () => {
   const step = (parent: number) => ({ parent, token: 0 });
-  const moved = place([step(1), step(1), step(0)], [10, 11, 12], [10, 11, 12]);
+  const moved = place([step(1), step(1), step(0)], { places: [10, 11, 12], slots: [10, 11, 12] });
   assertEquals(moved.places, [11, 12, 10]);
   assertEquals(moved.copies, [{ from: 11, to: 12 }]);
-  const busy = place([step(1), step(1), step(2)], [10, 11, 12], [10, 11, 12]);
+  const busy = place([step(1), step(1), step(2)], { places: [10, 11, 12], slots: [10, 11, 12] });
   assertEquals([busy.places, busy.copies], [[11, 10, 12], [{ from: 11, to: 10 }]]);
-  const grown = place([step(0), step(0), step(0)], [10], [10, 11, 12]);
+  const grown = place([step(0), step(0), step(0)], { places: [10], slots: [10, 11, 12] });
   assertEquals(new Set(grown.places), new Set([10, 11, 12]));
   assertEquals(grown.copies.map(({ from }) => from), [10, 10]);
 });

@@ -64,7 +64,7 @@ export async function openBeams(
   }
 
   async function step(next: readonly BeamStep[]): Promise<readonly Float32Array[]> {
-    const moved = place(next, places, slots);
+    const moved = place(next, { places, slots });
     for (const { from, to } of moved.copies) await copySlot(runtime, { from, to, length });
     places = moved.places;
     const rows = next.map(({ token }, beam) => ({
@@ -86,8 +86,7 @@ export async function openBeams(
 /** Slots of new beams, and which must be copied first. */
 export function place(
   next: readonly BeamStep[],
-  places: readonly number[],
-  slots: readonly number[],
+  { places, slots }: { readonly places: readonly number[]; readonly slots: readonly number[] },
 ): { places: number[]; copies: { from: number; to: number }[] } {
   const parents = new Set(next.map(({ parent }) => places[parent]!));
   const free = slots.filter((slot) => !parents.has(slot));

@@ -47,8 +47,10 @@ export interface EncoderCallOptions {
  */
 export async function encodeSequences(
   runtime: EncoderRuntime,
-  sequences: readonly Sequence[],
-  read: (encoded: Encoded, index: number) => void,
+  { sequences, read }: {
+    readonly sequences: readonly Sequence[];
+    readonly read: (encoded: Encoded, index: number) => void;
+  },
   { adapters, signal }: EncoderCallOptions = {},
 ): Promise<void> {
   const { batch, logitRows, encoder } = runtime;

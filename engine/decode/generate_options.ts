@@ -72,9 +72,9 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
     adapters,
     ...sampler
   } = options;
-  count("maxTokens", maxTokens, 0, 2 ** 31);
-  if (logprobs !== undefined) count("logprobs", logprobs, 0, 100);
-  if (keep !== undefined) count("keep", keep, 0, 2 ** 31);
+  count("maxTokens", { value: maxTokens, min: 0, max: 2 ** 31 });
+  if (logprobs !== undefined) count("logprobs", { value: logprobs, min: 0, max: 100 });
+  if (keep !== undefined) count("keep", { value: keep, min: 0, max: 2 ** 31 });
   if (!CONTEXT_RULES.includes(onContextFull)) {
     throw new RangeError(
       `Cannot use onContextFull "${onContextFull}": it is one of ${CONTEXT_RULES.join(", ")}`,
@@ -97,7 +97,10 @@ export function resolveGenerateOptions(options: GenerateOptions): ResolvedGenera
   };
 }
 
-function count(name: string, value: number, min: number, max: number): void {
+function count(
+  name: string,
+  { value, min, max }: { readonly value: number; readonly min: number; readonly max: number },
+): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
 }

@@ -30,17 +30,17 @@ export function checkLoadOptions(options: LoadOptions): void {
   oneOf("device", options.device, DEVICE_CHOICES);
   oneOf("precision", options.precision, ["fast", "exact", "strict"]);
   oneOf("kvFormat", options.kvFormat, ["F16", "F32", "Q8_0"]);
-  count("threads", options.threads, 256);
-  count("contextLength", options.contextLength, 2 ** 24);
-  count("sessions", options.sessions, 1024);
-  count("batch", options.batch, 4096);
-  count("logitRows", options.logitRows, 4096);
-  count("memoryBytes", options.memoryBytes, 2 ** 32, 2 ** 20);
-  count("kvHeads", options.kvHeads, 2 ** 16);
+  count("threads", { value: options.threads, max: 256 });
+  count("contextLength", { value: options.contextLength, max: 2 ** 24 });
+  count("sessions", { value: options.sessions, max: 1024 });
+  count("batch", { value: options.batch, max: 4096 });
+  count("logitRows", { value: options.logitRows, max: 4096 });
+  count("memoryBytes", { value: options.memoryBytes, max: 2 ** 32, min: 2 ** 20 });
+  count("kvHeads", { value: options.kvHeads, max: 2 ** 16 });
   if (options.padTo !== undefined && ![1, 64, 128].includes(options.padTo)) {
     throw new RangeError(`Cannot use padTo ${options.padTo}: it is one of 1, 64, 128`);
   }
-  count("stepsAhead", options.stepsAhead, 64, 0);
+  count("stepsAhead", { value: options.stepsAhead, max: 64, min: 0 });
   if (options.debug && !factsOf(options.device)?.debugs) {
     throw new RangeError('Cannot use debug without device "gpu": it checks the steps of a GPU');
   }
@@ -98,7 +98,14 @@ function oneOf(name: string, value: string | undefined, allowed: readonly string
   throw new RangeError(`Cannot use ${name} "${value}": it is one of ${allowed.join(", ")}`);
 }
 
-function count(name: string, value: number | undefined, max: number, min = 1): void {
+function count(
+  name: string,
+  { value, max, min = 1 }: {
+    readonly value: number | undefined;
+    readonly max: number;
+    readonly min?: number | undefined;
+  },
+): void {
   if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) return;
   throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
 }

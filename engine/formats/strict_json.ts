@@ -110,7 +110,9 @@ function scanKeys(text: string, file: string): void {
     } else if (character === '"') {
       const end = stringEnd(text, i);
       const keys = open.at(-1);
-      if (keys && isKey(text, end + 1)) addKey(keys, text.slice(i, end + 1), file, i);
+      if (keys && isKey(text, end + 1)) {
+        addKey(keys, { quoted: text.slice(i, end + 1), file, place: i });
+      }
       i = end;
     }
   }
@@ -132,7 +134,14 @@ function isKey(text: string, from: number): boolean {
   return text[i] === ":";
 }
 
-function addKey(keys: Set<string>, quoted: string, file: string, place: number): void {
+function addKey(
+  keys: Set<string>,
+  { quoted, file, place }: {
+    readonly quoted: string;
+    readonly file: string;
+    readonly place: number;
+  },
+): void {
   let key = quoted;
   try {
     key = JSON.parse(quoted) as string; // the same key may be written with and without escapes

@@ -33,8 +33,7 @@ export function runsOf({ shape }: TensorInfo): number {
  */
 export async function* readTensorRows(
   tensor: TensorInfo,
-  format: NumberFormat,
-  signal?: AbortSignal,
+  { format, signal }: { readonly format: NumberFormat; readonly signal?: AbortSignal | undefined },
 ): AsyncGenerator<TensorRows, void, void> {
   const { source, offset, shape, byteLength } = tensor;
   const count = shape.reduce((product, size) => product * size, 1);

@@ -96,10 +96,12 @@ export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
 
   function addNode(
     opName: string,
-    nodeInputs: readonly (Value | undefined)[],
-    given: Attributes,
-    label: string,
-    inferred?: readonly TensorType[],
+    { nodeInputs, given, label, inferred }: {
+      readonly nodeInputs: readonly (Value | undefined)[];
+      readonly given: Attributes;
+      readonly label: string;
+      readonly inferred?: readonly TensorType[] | undefined;
+    },
   ): Value[] {
     const op = ops(opName);
     nodeInputs.forEach((value) => value && checkOwn(value));
@@ -156,7 +158,7 @@ export function createGraphBuilder(name: string, ops: OpLookup): GraphBuilder {
     },
     op(opName, nodeInputs, attributes, label, types) {
       try {
-        return addNode(opName, nodeInputs, attributes, label, types);
+        return addNode(opName, { nodeInputs, given: attributes, label, inferred: types });
       } catch (error) {
         throw errorAt(error, `Cannot add ${opName} at ${label}`);
       }

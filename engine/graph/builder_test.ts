@@ -11,7 +11,11 @@ import { formatType, verify } from "./verify.ts";
 const M = symbol("M", { max: 8 });
 
 function matrix(rows: number, columns: number) {
-  return tensorInMemory("w", "F32", [rows, columns], new Uint8Array(4 * rows * columns));
+  return tensorInMemory("w", {
+    format: "F32",
+    shape: [rows, columns],
+    bytes: new Uint8Array(4 * rows * columns),
+  });
 }
 
 Deno.test("shapes are inferred as nodes are added", () => {

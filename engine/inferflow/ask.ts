@@ -30,8 +30,7 @@ export interface AskOptions {
  */
 export function askModel(
   model: Model,
-  config: EngineConfig,
-  query: InferflowQuery,
+  { config, query }: { readonly config: EngineConfig; readonly query: InferflowQuery },
   { seed, temperature, signal }: AskOptions,
 ): Generation {
   const options: GenerateOptions = {
@@ -81,6 +80,8 @@ function encodeWith(
   template: PromptTemplate | undefined,
   input: PromptInput,
 ): number[] {
-  if (template) return encodePrompt(template, { ...input, tokenCount: info.vocabulary }, tokenizer);
+  if (template) {
+    return encodePrompt(template, { input: { ...input, tokenCount: info.vocabulary }, tokenizer });
+  }
   return tokenizer.encode(`${input.query}${input.answer}`);
 }

@@ -20,10 +20,14 @@ const AS_STORED = ["", "F16", "F32"];
 /** The policy of a model's section; undefined where the weights stay as they are. */
 export function readWeightPolicy(config: Configuration, section: string): QuantPolicy | undefined {
   const formatOf = (key: string): string | undefined => {
-    const format = textOf(config, section, key)?.toUpperCase() ?? "";
+    const format = textOf(config, { section, key })?.toUpperCase() ?? "";
     if (AS_STORED.includes(format)) return undefined;
     if (isFormatName(format) && hasEncoder(format)) return format;
-    throw wrong(config, section, key, "must be a number format in which weights can be stored");
+    throw wrong(config, {
+      section,
+      key,
+      message: "must be a number format in which weights can be stored",
+    });
   };
   const format = formatOf(KEY);
   const tensors = Object.fromEntries(
@@ -33,7 +37,7 @@ export function readWeightPolicy(config: Configuration, section: string): QuantP
     }),
   );
   const threshold = readThreshold(config, section);
-  const outliers = numberOf(config, section, "delta_tensor_ratio", {
+  const outliers = numberOf(config, { section, key: "delta_tensor_ratio" }, {
     ...{ max: MOST_OUTLIERS, integer: false },
   });
   if (format === undefined && Object.keys(tensors).length === 0) return undefined;
@@ -48,11 +52,11 @@ export function readWeightPolicy(config: Configuration, section: string): QuantP
 /** A number of values, or a product as upstream's own files have it (`2000*2000`). */
 function readThreshold(config: Configuration, section: string): number | undefined {
   const key = "tensor_quant_threshold";
-  const factors = textOf(config, section, key)?.split("*").map((part) => part.trim()) ?? [];
+  const factors = textOf(config, { section, key })?.split("*").map((part) => part.trim()) ?? [];
   const isProduct = factors.length > 1 && factors.every((part) => /^\d+$/.test(part));
   return isProduct
     ? factors.reduce((product, part) => product * Number(part), 1)
-    : numberOf(config, section, key, { max: 2 ** 48 });
+    : numberOf(config, { section, key }, { max: 2 ** 48 });
 }
 
 /**
@@ -76,7 +80,10 @@ export async function withRoundedWeights<T>(
     try {
       const { container } = planQuantization(file, policy);
       const copy = `${folder}/model${container === "folder" ? "" : `.${container}`}`;
-      const { tensors } = await quantizeModel(file, copy, policy, { levels: "upstream", signal });
+      const { tensors } = await quantizeModel(file, { path: copy, policy }, {
+        levels: "upstream",
+        signal,
+      });
       const others = tensors.filter(({ insteadOf }) => insteadOf !== undefined);
       if (others.length > 0) {
         const [{ insteadOf, to }] = others as [typeof others[0]];

@@ -69,19 +69,21 @@ export async function readEngineConfig(
   warnings: Set<string>,
 ): Promise<EngineConfig> {
   const outer = openConfiguration(file, warnings);
-  const names = neededText(outer, "transformer_engine", "models").split(/[,;]/);
+  const names = neededText(outer, { section: "transformer_engine", key: "models" }).split(/[,;]/);
   const name = names.map((one) => one.trim()).find((one) => one !== "") ?? "";
   const section = `model.${name}`;
   if (!file.sections.has(section)) {
     const known = [...file.sections.keys()].filter((one) => one.startsWith("model."));
     throw wrong(
       outer,
-      "transformer_engine",
-      "models",
-      `needs a section [${section}]; there are ${known.join(", ") || "none"}`,
+      {
+        section: "transformer_engine",
+        key: "models",
+        message: `needs a section [${section}]; there are ${known.join(", ") || "none"}`,
+      },
     );
   }
-  const globalDir = textOf(outer, "main", "global_model_dir");
+  const globalDir = textOf(outer, { section: "main", key: "global_model_dir" });
   const config: Configuration = {
     ...outer,
     macros: new Map([
@@ -90,20 +92,24 @@ export async function readEngineConfig(
       ...globalDir === undefined ? [] : [["global_model_dir", globalDir] as const],
     ]),
   };
-  checkKeys(config, keysOf("engine"), (one) => one.startsWith("model.") && one !== section);
-  const modelDir = resolve(file, neededText(config, section, "model_dir"));
+  checkKeys(config, {
+    table: keysOf("engine"),
+    skip: (one) => one.startsWith("model.") && one !== section,
+  });
+  const modelDir = resolve(file, neededText(config, { section, key: "model_dir" }));
   const specKey = ["model_specification_file", "model_spec_file"]
-    .find((key) => textOf(config, section, key));
-  const spec = specKey && await readSpecFile(resolve(file, textOf(config, section, specKey)!));
+    .find((key) => textOf(config, { section, key }));
+  const spec = specKey &&
+    await readSpecFile(resolve(file, textOf(config, { section, key: specKey })!));
   const { model_files: files, generation_config: generation = "generation_config.json" } =
     (spec ?? {}) as { model_files?: unknown; generation_config?: unknown };
   const hints = await readGenerationConfig(`${modelDir}/${generation || "generation_config.json"}`);
   const templates = readTemplates(config);
   const template = (...keys: string[]) => {
-    const value = keys.map((key) => textOf(config, section, key)).find((text) => text);
+    const value = keys.map((key) => textOf(config, { section, key })).find((text) => text);
     return value === undefined ? undefined : findPromptTemplate(value, templates);
   };
-  const fallback = textOf(config, "main", "default_prompt_template");
+  const fallback = textOf(config, { section: "main", key: "default_prompt_template" });
   return {
     name,
     path: modelPath(modelDir, files),
@@ -116,7 +122,7 @@ export async function readEngineConfig(
     templates,
     userTokenId: hints.user_token_id,
     assistantTokenId: hints.assistant_token_id,
-    port: numberOf(config, "main", "http_port", { max: 65535 }) ?? 8080,
+    port: numberOf(config, { section: "main", key: "http_port" }, { max: 65535 }) ?? 8080,
   };
 }
 
@@ -140,10 +146,10 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
   for (const [key, { text }] of config.file.sections.get(section)!) {
     const isType = /^(device|host)_(weight|kv_cache)_data_type/.test(key);
     if (!isType || text === "" || WEIGHT_TYPES.has(text.toLowerCase())) continue;
-    throw wrong(config, section, key, "must be the name of a number format");
+    throw wrong(config, { section, key, message: "must be the name of a number format" });
   }
-  const cache = textOf(config, section, "device_kv_cache_data_type")?.toUpperCase();
-  const device = textOf(config, "webgpu", "device");
+  const cache = textOf(config, { section, key: "device_kv_cache_data_type" })?.toUpperCase();
+  const device = textOf(config, { section: "webgpu", key: "device" });
   // Whoever leaves the choice of a device open gets one that keeps keys and values in 8 bit.
   const has8Bit = factsOf(device)?.kvFormats.includes("Q8_0") ?? true;
   const kvFormat = cache === "F32" ? "F32" : cache === "Q8" && has8Bit ? "Q8_0" : "F16";
@@ -152,10 +158,12 @@ function readLoadOptions(config: Configuration, section: string): LoadOptions {
       `${config.file.name}, [${section}] device_kv_cache_data_type = ${cache}: F16 is used instead`,
     );
   }
-  const context = numberOf(config, section, "max_context_len");
-  const threads = numberOf(config, engine, "cpu_threads", { max: 256 });
-  const sessions = numberOf(config, engine, "max_concurrent_queries", { max: 1024 });
-  const precision = textOf(config, "webgpu", "precision");
+  const context = numberOf(config, { section, key: "max_context_len" });
+  const threads = numberOf(config, { section: engine, key: "cpu_threads" }, { max: 256 });
+  const sessions = numberOf(config, { section: engine, key: "max_concurrent_queries" }, {
+    max: 1024,
+  });
+  const precision = textOf(config, { section: "webgpu", key: "precision" });
   return {
     kvFormat,
     ...context !== undefined && { contextLength: context <= 16 ? MODEL_DEFAULT_CONTEXT : context },
@@ -188,11 +196,14 @@ function readGenerateOptions(
   section: string,
   hints: GenerationHints,
 ): GenerateOptions {
-  const given = textOf(config, section, "decoding_strategy");
+  const given = textOf(config, { section, key: "decoding_strategy" });
   const { top_p, top_k, temperature, repetition_penalty: penalty } = hints;
   const options = {
     strategy: given
-      ? parseStrategy(given, () => wrong(config, section, "decoding_strategy", "is no JSON object"))
+      ? parseStrategy(
+        given,
+        () => wrong(config, { section, key: "decoding_strategy", message: "is no JSON object" }),
+      )
       : {
         name: "sample.std",
         ...top_p !== undefined && { top_p },
@@ -204,7 +215,7 @@ function readGenerateOptions(
   try {
     resolveOptions(options);
   } catch (error) {
-    throw wrong(config, section, "decoding_strategy", (error as Error).message);
+    throw wrong(config, { section, key: "decoding_strategy", message: (error as Error).message });
   }
   return {
     ...options,

@@ -41,7 +41,7 @@ const FIELDS = [
  */
 export function readInferenceConfig(file: IniFile, warnings: Set<string>): InferenceConfig {
   const config = openConfiguration(file, warnings);
-  const list = neededText(config, "main", "query_list");
+  const list = neededText(config, { section: "main", key: "query_list" });
   const section = [list, `query_list.${list}`].find((name) => file.sections.has(name));
   if (section === undefined) {
     throw new FormatError(`names ${list}, and there is no such section`, {
@@ -49,15 +49,16 @@ export function readInferenceConfig(file: IniFile, warnings: Set<string>): Infer
       place: "[main] query_list",
     });
   }
-  checkKeys(config, keysOf("inference"));
+  checkKeys(config, { table: keysOf("inference") });
   const texts = numbered(config, section, { count: "query_count", item: "query" });
   return {
-    engine: resolve(file, neededText(config, "main", "inference_engine_config")),
+    engine: resolve(file, neededText(config, { section: "main", key: "inference_engine_config" })),
     queries: texts.map((text, index) =>
       parseQuery(text, { file: file.name, place: `[${section}] query${index + 1}` })
     ),
-    seed: numberOf(config, "main", "query_random_seed", { max: 2 ** 48 }) || undefined,
-    temperature: numberOf(config, "main", "temperature", { integer: false }),
+    seed: numberOf(config, { section: "main", key: "query_random_seed" }, { max: 2 ** 48 }) ||
+      undefined,
+    temperature: numberOf(config, { section: "main", key: "temperature" }, { integer: false }),
   };
 }
 

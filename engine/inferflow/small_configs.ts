@@ -27,23 +27,23 @@ export interface ClientConfig {
 /** Reads perplexity.ini. @throws {FormatError} Naming section and key. */
 export function readPerplexityConfig(file: IniFile, warnings: Set<string>): PerplexityConfig {
   const config = openConfiguration(file, warnings);
-  checkKeys(config, keysOf("perplexity"));
-  const window = numberOf(config, "main", "max_length", { min: 1 }) ?? 512;
+  checkKeys(config, { table: keysOf("perplexity") });
+  const window = numberOf(config, { section: "main", key: "max_length" }, { min: 1 }) ?? 512;
   return {
-    engine: resolve(file, neededText(config, "main", "inference_engine_config")),
-    data: resolve(file, neededText(config, "main", "test_data_file")),
+    engine: resolve(file, neededText(config, { section: "main", key: "inference_engine_config" })),
+    data: resolve(file, neededText(config, { section: "main", key: "test_data_file" })),
     window,
-    stride: numberOf(config, "main", "stride", { min: 1 }) ?? window,
+    stride: numberOf(config, { section: "main", key: "stride" }, { min: 1 }) ?? window,
   };
 }
 
 /** Reads inferflow_client.ini. @throws {FormatError} Naming section and key. */
 export function readClientConfig(file: IniFile, warnings: Set<string>): ClientConfig {
   const config = openConfiguration(file, warnings);
-  checkKeys(config, keysOf("client"));
+  checkKeys(config, { table: keysOf("client") });
   return {
-    service: neededText(config, "main", "service"),
-    request: neededText(config, "main", "request"),
+    service: neededText(config, { section: "main", key: "service" }),
+    request: neededText(config, { section: "main", key: "request" }),
   };
 }
 

@@ -32,7 +32,7 @@ export function openConfiguration(file: IniFile, warnings: Set<string>): Configu
     ["app_name", name],
   ]);
   const plain = { file, macros: new Map(macros), warnings };
-  const root = textOf(plain, "app_env.base", "data_root_dir");
+  const root = textOf(plain, { section: "app_env.base", key: "data_root_dir" });
   if (root !== undefined && root !== "") macros.set("data_root_dir", root);
   macros.set("data_home_dir", macros.get("data_root_dir")!);
   return { file, macros, warnings };
@@ -41,22 +41,26 @@ export function openConfiguration(file: IniFile, warnings: Set<string>): Configu
 /** A value; undefined where the key is absent. */
 export function textOf(
   { file, macros, warnings }: Configuration,
-  section: string,
-  key: string,
+  { section, key }: { readonly section: string; readonly key: string },
 ): string | undefined {
   const value = file.sections.get(section)?.get(key);
   if (value === undefined) return undefined;
   return expandMacros(value.text, {
-    file,
-    section,
-    builtIn: macros,
-    warn: (message) => warnings.add(message),
+    scope: {
+      file,
+      section,
+      builtIn: macros,
+      warn: (message) => warnings.add(message),
+    },
   });
 }
 
 /** @throws {FormatError} Naming the key that must be there. */
-export function neededText(config: Configuration, section: string, key: string): string {
-  const value = textOf(config, section, key);
+export function neededText(
+  config: Configuration,
+  { section, key }: { readonly section: string; readonly key: string },
+): string {
+  const value = textOf(config, { section, key });
   if (value !== undefined && value !== "") return value;
   throw new FormatError("is missing", { file: config.file.name, place: `[${section}] ${key}` });
 }
@@ -64,30 +68,29 @@ export function neededText(config: Configuration, section: string, key: string):
 /** A number within bounds; undefined where the key is absent or empty. */
 export function numberOf(
   config: Configuration,
-  section: string,
-  key: string,
+  { section, key }: { readonly section: string; readonly key: string },
   { min = 0, max = 2 ** 31, integer = true }: { min?: number; max?: number; integer?: boolean } =
     {},
 ): number | undefined {
-  const text = textOf(config, section, key);
+  const text = textOf(config, { section, key });
   if (text === undefined || text === "") return undefined;
   const value = Number(text);
   const fits = integer ? Number.isInteger(value) : Number.isFinite(value);
   if (fits && value >= min && value <= max) return value;
   throw wrong(
     config,
-    section,
-    key,
-    `must be ${integer ? "a whole number" : "a number"}, ${min} or more`,
+    { section, key, message: `must be ${integer ? "a whole number" : "a number"}, ${min} or more` },
   );
 }
 
 /** An error about a value. */
 export function wrong(
   { file }: Configuration,
-  section: string,
-  key: string,
-  message: string,
+  { section, key, message }: {
+    readonly section: string;
+    readonly key: string;
+    readonly message: string;
+  },
 ): FormatError {
   const value = file.sections.get(section)?.get(key);
   const shown = value && JSON.stringify(value.text.slice(0, 60));
@@ -104,9 +107,9 @@ export function numbered(
   section: string,
   { count, item }: { readonly count: string; readonly item: string },
 ): string[] {
-  const total = numberOf(config, section, count, { max: 100_000 }) ?? 0;
+  const total = numberOf(config, { section, key: count }, { max: 100_000 }) ?? 0;
   return Array.from({ length: total }, (_, index) => {
-    const text = textOf(config, section, `${item}${index + 1}`);
+    const text = textOf(config, { section, key: `${item}${index + 1}` });
     if (text !== undefined) return text;
     throw new FormatError(`is missing, and ${count} is ${total}`, {
       file: config.file.name,
@@ -122,8 +125,10 @@ export function numbered(
  */
 export function checkKeys(
   config: Configuration,
-  table: KeyTable,
-  skip: (section: string) => boolean = () => false,
+  { table, skip = () => false }: {
+    readonly table: KeyTable;
+    readonly skip?: ((section: string) => boolean) | undefined;
+  },
 ): void {
   const { file: { name, sections }, warnings } = config;
   for (const [section, values] of sections) {
@@ -140,7 +145,7 @@ export function checkKeys(
       const place = `${name}, line ${line}, [${section}] ${key}`;
       if (!rule) warnings.add(`${place}: is not known and changes nothing`);
       else if (rule.quiet && !skip(section)) {
-        const text = textOf(config, section, key)!;
+        const text = textOf(config, { section, key })!;
         if (!rule.quiet.some((one) => one.toLowerCase() === text.toLowerCase())) {
           warnings.add(`${place} = ${text}: changes nothing, ${rule.use}`);
         }

@@ -21,7 +21,7 @@ async function build(path: string, changes: Changes, spec?: unknown): Promise<vo
     }
     const changed = { ...file, metadata };
     const { resolved, architecture } = chooseSpec(changed, spec);
-    await buildModel(readModelParts(resolved, changed, architecture), {
+    await buildModel(readModelParts(resolved, { stored: changed, architecture }), {
       ...{ capacity: 16, cacheType: "f32", embeddings: false } as const,
     });
   } finally {

@@ -76,14 +76,13 @@ export interface ModelParts {
  */
 export function readModelParts(
   general: ResolvedSpec,
-  stored: WeightFile,
-  architecture: string,
+  { stored, architecture }: { readonly stored: WeightFile; readonly architecture: string },
 ): ModelParts {
   const file = renameTensors(stored, general.names.renamed);
-  const resolved = specializeSpec(general, file, architecture);
-  const vocabulary = createTensorLookup(file, resolved.names).rows("embedding");
+  const resolved = specializeSpec(general, { file, architecture });
+  const vocabulary = createTensorLookup(file, { names: resolved.names }).rows("embedding");
   const params = readHyperparameters(general, file, { architecture, vocabulary });
-  const tensors = createTensorLookup(file, resolved.names, params);
+  const tensors = createTensorLookup(file, { names: resolved.names, params });
   return { resolved, file, params, tensors };
 }
 
@@ -118,27 +117,34 @@ export async function buildModel(parts: ModelParts, options: BuildOptions): Prom
       tensors,
       (adapter) => builder.input(adapterInput(adapter), [M, 1], "f32"),
     ),
-    ropeTable: await ropeTables(parts, builder, inputs.positions, {
+    ropeTable: await ropeTables(parts, { builder, positions: inputs.positions }, {
       capacity: options.capacity,
       ...options.spans && { spans: once(() => builder.input("spans", [M], "i32")) },
     }),
     observe: (name, value) => observed.push([name, value]),
   };
-  const kinds = layerKinds(spec, params, file.name);
-  const table = weight(context, "embedding", [params.vocabulary, params.embeddingDim]);
+  const kinds = layerKinds(spec, { params, file: file.name });
+  const table = weight(context, {
+    role: "embedding",
+    shape: [params.vocabulary, params.embeddingDim],
+  });
   let x = embedding(context, table); // f32[M, hidden]
   context.observe("layers.input", x);
   for (let layer = 0; layer < params.layers; layer++) {
     x = buildLayer(context, x, { layer, kind: kinds[layer]! });
     context.observe(`layers.${layer}.output`, x);
   }
-  const rows = apply(builder, "select_rows", "logit_rows", [x, inputs.logitRows]); // f32[L, hidden]
+  const rows = apply(builder, {
+    op: "select_rows",
+    label: "logit_rows",
+    inputs: [x, inputs.logitRows],
+  }); // f32[L, hidden]
   const hidden = spec.head?.norm === false ? rows : norm(context, rows, {
     role: "output_norm",
     name: "output_norm",
     size: params.hidden,
   });
-  builder.output("logits", head(context, hidden, table));
+  builder.output("logits", head(context, { hidden, table }));
   if (options.embeddings) builder.output("hidden", hidden);
   if (options.observe) { for (const [name, value] of observed) builder.output(name, value); }
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
@@ -163,8 +169,7 @@ export interface RopeContext {
  */
 export async function ropeTables(
   { resolved: { spec }, file, params, tensors }: ModelParts,
-  builder: GraphBuilder,
-  positions: Value,
+  { builder, positions }: { readonly builder: GraphBuilder; readonly positions: Value },
   { capacity, spans }: RopeContext = { capacity: Infinity },
 ): Promise<(kind: string) => Value | undefined> {
   const values = params as unknown as Readonly<Record<string, unknown>>;
@@ -214,7 +219,12 @@ export async function ropeTables(
       ? [...first, spans!(), builder.constant(`${name}.long`, second.inverse)]
       : first;
     const table = tables.get(key) ??
-      apply(builder, "rope_table", name, inputs, { magnitude, beyond: second?.beyond ?? 0 });
+      apply(builder, {
+        op: "rope_table",
+        label: name,
+        inputs,
+        attributes: { magnitude, beyond: second?.beyond ?? 0 },
+      });
     tables.set(key, table).set(kind, table);
   }
   return (kind) => tables.get(kind);

@@ -13,7 +13,7 @@ const OPTIONS = { capacity: 32, cacheType: "f32", embeddings: false } as const;
 
 async function build(file: WeightFile) {
   const { resolved, architecture } = chooseSpec(file);
-  return await buildModel(readModelParts(resolved, file, architecture), OPTIONS);
+  return await buildModel(readModelParts(resolved, { stored: file, architecture }), OPTIONS);
 }
 
 async function buildFixture(name: string) {
@@ -169,7 +169,7 @@ Deno.test("a spec that is handed over builds an architecture that nothing here k
     const metadata = new Map([...file.metadata, ["model_type", "mine"] as const]);
     const mine = { ...llama, name: "mine", matches: { huggingface: ["mine"], gguf: [] } };
     const { resolved, architecture } = chooseSpec({ ...file, metadata }, mine);
-    const parts = readModelParts(resolved, file, architecture);
+    const parts = readModelParts(resolved, { stored: file, architecture });
     assertEquals(histogram((await buildModel(parts, OPTIONS)).graph), LLAMA_OPS);
     const wrong = { ...mine, norm: { kind: "batch" } };
     const error = assertThrows(() => chooseSpec(file, wrong), FormatError);
@@ -204,7 +204,7 @@ Deno.test("GGUF numbers of any width and order are read; absent key/value heads 
     const file = await openModel(fixturePath(`public/pc-gguf-01/${name}`));
     try {
       const { resolved, architecture } = chooseSpec(file);
-      return readModelParts(resolved, file, architecture).params;
+      return readModelParts(resolved, { stored: file, architecture }).params;
     } finally {
       file.close();
     }

@@ -72,7 +72,10 @@ export function oneOf<T extends string>(...allowed: readonly T[]): Rule<T> {
 }
 
 /** The first rule that accepts. */
-export function either<A, B>(first: Rule<A>, second: Rule<B>, wanted: string): Rule<A | B> {
+export function either<A, B>(
+  first: Rule<A>,
+  { second, wanted }: { readonly second: Rule<B>; readonly wanted: string },
+): Rule<A | B> {
   return rule({ anyOf: [first.schema, second.schema] }, (value, place) => {
     try {
       return first(value, place);

@@ -36,14 +36,14 @@ function modelOf(json: Json): Record<string, unknown> {
     close: () => {},
   };
   const { resolved, architecture } = chooseSpec(file);
-  const { spec } = specializeSpec(resolved, file, architecture);
+  const { spec } = specializeSpec(resolved, { file, architecture });
   const params = readHyperparameters(resolved, file, { architecture, vocabulary: undefined });
   const { layerTypes: _listed, activation = "", ...rest } = params;
   const own = spec.feedForward.activation ?? (spec.feedForward.clamped ? "clamped" : undefined);
   const facts = Object.entries(rest).filter(([, value]) => !isNothing(value));
   return {
     ...Object.fromEntries(facts),
-    kinds: layerKinds(spec, params, "toy"),
+    kinds: layerKinds(spec, { params, file: "toy" }),
     activation: own ?? ALIASES[activation] ?? activation,
     layer: spec.layer,
     head: spec.head,

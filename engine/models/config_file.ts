@@ -78,7 +78,7 @@ export function describeConfig(file: WeightFile, given?: unknown): ConfigDescrip
     return { architecture, warnings: [], nearest: nearestFamily(file) };
   }
   const { resolved, architecture } = chosen;
-  const { params, resolved: own } = readModelParts(resolved, file, architecture);
-  const warnings = unknownKeysWarning(file, own, architecture);
+  const { params, resolved: own } = readModelParts(resolved, { stored: file, architecture });
+  const warnings = unknownKeysWarning(file, { resolved: own, architecture });
   return { architecture, params, blocks: describeFile(file, given), warnings };
 }

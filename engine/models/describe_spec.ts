@@ -17,7 +17,7 @@ function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string
     [
       "embedding",
       listed([
-        factor("times", factorOf(embedding.scale, params, "embedding.scale")),
+        factor("times", factorOf(embedding.scale, { params, place: "embedding.scale" })),
         embedding.projection && params.embeddingDim !== params.hidden &&
         `projected from ${params.embeddingDim} to ${params.hidden}`,
         embedding.positions && "plus learnt positions",
@@ -39,7 +39,7 @@ function describeSpec(spec: ModelSpec, params: Hyperparameters): [string, string
         head.norm === false && "no norm",
         head.transform && `${head.transform.norm}(activation(dense x)) first`,
         head.unitRows && "rows of length 1",
-        factor("times", factorOf(head.scale, params, "head.scale")),
+        factor("times", factorOf(head.scale, { params, place: "head.scale" })),
         params.logitCap !== undefined && `capped at ${params.logitCap}`,
       ]),
     ],
@@ -62,7 +62,7 @@ function stream(
   return layer.map(({ block, before, after, sum, from }) => {
     const inner = before === undefined ? "x" : `${before}(${from === "layer" ? "x₀" : "x"})`;
     const branch = after === undefined ? `${block}(${inner})` : `${after}(${block}(${inner}))`;
-    const scale = factorOf(spec.residual, params, "residual");
+    const scale = factorOf(spec.residual, { params, place: "residual" });
     const added = scale === 1 ? branch : `${Number(scale.toPrecision(6))} · ${branch}`;
     return sum === undefined ? `x += ${added}` : `x = ${sum}(x + ${added})`;
   }).join("; ");
@@ -70,7 +70,7 @@ function stream(
 
 function layers(spec: ModelSpec, params: Hyperparameters): [string, string][] {
   const groups = Map.groupBy(
-    layerKinds(spec, params, spec.name).map((kind, layer) => ({ kind, layer })),
+    layerKinds(spec, { params, file: spec.name }).map((kind, layer) => ({ kind, layer })),
     ({ kind }) => kind,
   );
   return [
@@ -140,6 +140,6 @@ function feedForward({ feedForward: spec }: ModelSpec, params: Hyperparameters):
  */
 export function describeFile(file: WeightFile, given?: unknown): [string, string][] {
   const { resolved, architecture } = chooseSpec(file, given);
-  const parts = readModelParts(resolved, file, architecture);
+  const parts = readModelParts(resolved, { stored: file, architecture });
   return describeSpec(parts.resolved.spec, parts.params);
 }

@@ -37,17 +37,24 @@ export async function buildEncoder(parts: ModelParts, options: BuildOptions): Pr
   const M = symbol("M", { min: 1 });
   const L = symbol("L", { min: 0 });
   const context = await encoderContext(parts, { builder, options, rows: M, prefix: "" });
-  const table = weight(context, "embedding", [params.vocabulary, params.embeddingDim]);
+  const table = weight(context, {
+    role: "embedding",
+    shape: [params.vocabulary, params.embeddingDim],
+  });
   const hidden = encode(context, table);
   builder.output("hidden", hidden);
   const isClassifier = spec.classifier === true && tensors.has("classifier");
   const isMasked = spec.head !== undefined && tensors.has("transform");
   if (isClassifier || isMasked) {
     const logitRows = builder.input("logit_rows", [L], "i32");
-    const rows = apply(builder, "select_rows", "logit_rows", [hidden, logitRows]); // f32[L, hidden]
+    const rows = apply(builder, {
+      op: "select_rows",
+      label: "logit_rows",
+      inputs: [hidden, logitRows],
+    }); // f32[L, hidden]
     const judge = { ...context, inputs: { ...context.inputs, logitRows } };
     if (isClassifier) builder.output("scores", classifier(judge, rows));
-    else builder.output("logits", head(judge, rows, table));
+    else builder.output("logits", head(judge, { hidden: rows, table }));
   }
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
@@ -67,8 +74,7 @@ export interface EncoderContextOptions {
 /** Makes the input with an adapter's scales of rows when it is first asked for. */
 export function scaleInputs(
   builder: GraphBuilder,
-  rows: Dim,
-  prefix: string,
+  { rows, prefix }: { readonly rows: Dim; readonly prefix: string },
 ): (adapter: number) => Value {
   const made: Value[] = [];
   return (adapter) =>
@@ -78,7 +84,7 @@ export function scaleInputs(
 /** Inputs and surroundings of an encoder's layers. */
 export async function encoderContext(
   parts: ModelParts,
-  { builder, options, rows, prefix, scales = scaleInputs(builder, rows, prefix) }:
+  { builder, options, rows, prefix, scales = scaleInputs(builder, { rows, prefix }) }:
     EncoderContextOptions,
 ): Promise<BlockContext> {
   const { resolved: { spec }, file, params, tensors } = parts;
@@ -100,13 +106,13 @@ export async function encoderContext(
       starts: input("starts"),
       ends: input("ends"),
       isCached: false,
-      bias: await relativeBias(parts, builder, true),
+      bias: await relativeBias(parts, { builder, isBidirectional: true }),
     },
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
     adapters: parts.adapters?.over(tensors, scales),
-    ropeTable: await ropeTables(parts, builder, positions),
+    ropeTable: await ropeTables(parts, { builder, positions }),
     observe: () => {},
   };
 }
@@ -114,7 +120,7 @@ export async function encoderContext(
 /** Embedding and layers: → f32[M, hidden]. */
 export function encode(context: BlockContext, table: Value): Value {
   const { spec, params, file } = context;
-  const kinds = layerKinds(spec, params, file);
+  const kinds = layerKinds(spec, { params, file });
   let x = embedding(context, table);
   for (let layer = 0; layer < params.layers; layer++) {
     x = buildLayer(context, x, { layer, kind: kinds[layer]! });
@@ -125,8 +131,10 @@ export function encode(context: BlockContext, table: Value): Value {
 /** Summands by distance of a stack, f32[H, 2R+1], where the model has them. */
 export async function relativeBias(
   { resolved: { spec }, tensors, params, file }: ModelParts,
-  builder: GraphBuilder,
-  isBidirectional: boolean,
+  { builder, isBidirectional }: {
+    readonly builder: GraphBuilder;
+    readonly isBidirectional: boolean;
+  },
 ): Promise<Value | undefined> {
   if (!spec.attention.relativeBias) return undefined;
   const { heads } = params;
@@ -152,7 +160,12 @@ function classifier(context: BlockContext, x: Value): Value {
   const { builder, tensors, params: { hidden } } = context;
   const sizes = { columns: hidden, bias: "required" } as const;
   const dense = linear(context, x, { role: "pooler", name: "pooler", rows: hidden, ...sizes });
-  const active = apply(builder, "unary", "pooler.tanh", [dense], { kind: "tanh" });
+  const active = apply(builder, {
+    op: "unary",
+    label: "pooler.tanh",
+    inputs: [dense],
+    attributes: { kind: "tanh" },
+  });
   const labels = tensors.rows("classifier")!;
   return linear(context, active, { role: "classifier", name: "scores", rows: labels, ...sizes });
 }

@@ -43,14 +43,17 @@ export async function buildEncoderDecoder(
   const L = symbol("L", { min: 0 });
   const rows = (name: string, count = M) => builder.input(name, [count], "i32");
 
-  const sourceScales = scaleInputs(builder, E, "source_");
+  const sourceScales = scaleInputs(builder, { rows: E, prefix: "source_" });
   const encoder = await encoderContext(encoderParts(parts), {
     ...{ builder, options, rows: E, prefix: "source_", scales: sourceScales },
   });
-  const table = weight({ ...encoder, tensors }, "embedding", [
-    params.vocabulary,
-    params.embeddingDim,
-  ]);
+  const table = weight({ ...encoder, tensors }, {
+    role: "embedding",
+    shape: [
+      params.vocabulary,
+      params.embeddingDim,
+    ],
+  });
   const output = finish(encoder, encode(encoder, table), spec.encoder!.norm);
   if (options.observe) builder.output("encoder", output);
 
@@ -60,7 +63,7 @@ export async function buildEncoderDecoder(
     slots: rows("slots"),
     logitRows: rows("logit_rows", L),
   };
-  const bias = await relativeBias(parts, builder, false);
+  const bias = await relativeBias(parts, { builder, isBidirectional: false });
   const decoder: BlockContext = {
     builder,
     spec,
@@ -71,8 +74,8 @@ export async function buildEncoderDecoder(
     capacity: options.capacity,
     cacheType: options.cacheType,
     file: file.name,
-    adapters: parts.adapters?.over(tensors, scaleInputs(builder, M, "")),
-    ropeTable: await ropeTables(parts, builder, inputs.positions),
+    adapters: parts.adapters?.over(tensors, scaleInputs(builder, { rows: M, prefix: "" })),
+    ropeTable: await ropeTables(parts, { builder, positions: inputs.positions }),
     observe: () => {},
   };
   const sourceSide = {
@@ -82,11 +85,11 @@ export async function buildEncoderDecoder(
   };
   const caches = Array.from(
     { length: params.layers },
-    (_, layer) => rememberSource(sourceSide, output, layer),
+    (_, layer) => rememberSource(sourceSide, { output, layer }),
   );
   const source = { slots: rows("memory_slots"), ends: rows("memory_ends"), caches };
   const hidden = decode({ ...decoder, source }, table);
-  builder.output("logits", head(decoder, hidden, table));
+  builder.output("logits", head(decoder, { hidden, table }));
   if (options.embeddings) builder.output("hidden", hidden);
   return { graph: builder.build(), params, warnings: unusedWarning(tensors) };
 }
@@ -94,12 +97,16 @@ export async function buildEncoderDecoder(
 /** Layers and final norm of the rows that want logits: → f32[L, hidden]. */
 function decode(context: BlockContext, table: Value): Value {
   const { builder, spec, params, inputs, file } = context;
-  const kinds = layerKinds(spec, params, file);
+  const kinds = layerKinds(spec, { params, file });
   let x = embedding(context, table); // f32[M, hidden]
   for (let layer = 0; layer < params.layers; layer++) {
     x = buildLayer(context, x, { layer, kind: kinds[layer]! });
   }
-  const rows = apply(builder, "select_rows", "logit_rows", [x, inputs.logitRows]);
+  const rows = apply(builder, {
+    op: "select_rows",
+    label: "logit_rows",
+    inputs: [x, inputs.logitRows],
+  });
   return finish(context, rows, spec.head?.norm === false ? undefined : "output_norm");
 }
 

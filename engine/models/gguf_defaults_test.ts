@@ -48,7 +48,7 @@ function modelOf(architecture: string, header: ReadonlyMap<string, MetadataValue
     close: () => {},
   };
   const { resolved } = chooseSpec(file);
-  const { spec } = specializeSpec(resolved, file, architecture);
+  const { spec } = specializeSpec(resolved, { file, architecture });
   const params = readHyperparameters(resolved, file, { architecture, vocabulary: undefined });
   return { spec, params };
 }

@@ -52,13 +52,12 @@ export interface HyperparameterOptions {
  */
 export function specializeSpec(
   resolved: ResolvedSpec,
-  file: WeightFile,
-  architecture: string,
+  { file, architecture }: { readonly file: WeightFile; readonly architecture: string },
 ): ResolvedSpec {
   const found = findHyperparameters(resolved, file, architecture);
   return resolved.specialize(
     found,
-    (role, names) => createTensorLookup(file, names, found).has(role, 0),
+    (role, names) => createTensorLookup(file, { names, params: found }).has(role, 0),
   );
 }
 
@@ -73,7 +72,7 @@ export function readHyperparameters(
   file: WeightFile,
   { architecture, vocabulary }: HyperparameterOptions,
 ): Hyperparameters {
-  const { spec, names, convention } = specializeSpec(resolved, file, architecture);
+  const { spec, names, convention } = specializeSpec(resolved, { file, architecture });
   for (const [key, allowed] of Object.entries(names.expected)) {
     checkExpected(file, key.replace("{arch}", architecture), allowed);
   }
@@ -194,7 +193,11 @@ function derive(
       });
     }
     const at = { file: file.name, place: keyOf(name as FieldName) };
-    found[name] = checkField(name as FieldName, sizeOf(expression, found, at.place), at);
+    found[name] = checkField(
+      name as FieldName,
+      sizeOf(expression, { params: found, place: at.place }),
+      at,
+    );
   }
   return found as FoundHyperparameters;
 }

@@ -28,7 +28,10 @@ function fileOf(kind: string, metadata: Record<string, MetadataValue>): WeightFi
 
 function read(change: Record<string, MetadataValue | undefined> = {}, vocabulary = 4) {
   const merged = Object.entries({ ...PLAIN, ...change }).filter(([, value]) => value !== undefined);
-  const resolved = resolveSpec(llama, names, { convention: "gguf", file: "llama.json" });
+  const resolved = resolveSpec(llama, {
+    common: names,
+    context: { convention: "gguf", file: "llama.json" },
+  });
   return readHyperparameters(
     resolved,
     fileOf("gguf", Object.fromEntries(merged) as Record<string, MetadataValue>),
@@ -104,7 +107,10 @@ Deno.test("both generations of config names give the same numbers", () => {
     query_pre_attn_scalar: 20,
     attn_logit_softcapping: null,
   };
-  const resolved = resolveSpec(gemma3, names, { convention: "huggingface", file: "gemma3.json" });
+  const resolved = resolveSpec(gemma3, {
+    common: names,
+    context: { convention: "huggingface", file: "gemma3.json" },
+  });
   const readConfig = (rope: Record<string, MetadataValue>) => {
     const { ropeTheta, localRopeTheta, ropeScaling } = readHyperparameters(
       resolved,

@@ -15,8 +15,7 @@ import type { ModelSpec } from "./spec.ts";
  */
 export function layerKinds(
   { attention }: ModelSpec,
-  params: Hyperparameters,
-  file: string,
+  { params, file }: { readonly params: Hyperparameters; readonly file: string },
 ): string[] {
   const { pattern, types = {} } = attention;
   const listed = params.layerTypes;

@@ -9,7 +9,7 @@ type Pattern = ModelSpec["attention"]["pattern"];
 function kinds(pattern: Pattern, params: Partial<Hyperparameters>): string {
   const types = { full_attention: "full", sliding_attention: "sliding" };
   const spec = { attention: { pattern, types } } as unknown as ModelSpec;
-  return layerKinds(spec, { layers: 7, ...params } as Hyperparameters, "toy")
+  return layerKinds(spec, { params: { layers: 7, ...params } as Hyperparameters, file: "toy" })
     .map((kind) => kind[0]).join("");
 }
 

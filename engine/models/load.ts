@@ -34,7 +34,7 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
   const device = await openDevice(options.device ?? "auto", options);
   using _warm = device.backend.warm?.();
   const { loadModel } = await code;
-  return await loadModel(model, options, device);
+  return await loadModel(model, { options, device });
 }
 
 /**

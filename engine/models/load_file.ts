@@ -27,8 +27,7 @@ import { readTextParts, type TextParts } from "../text/text_parts.ts";
 /** `load`, after its options were checked and its device was opened and, if there is such a thing, warmed. */
 export async function loadModel(
   name: string,
-  options: LoadOptions,
-  device: Device,
+  { options, device }: { readonly options: LoadOptions; readonly device: Device },
 ): Promise<LoadedModel> {
   const path = await fetchModel(name, options);
   const start = performance.now();
@@ -49,7 +48,7 @@ export async function describeModelFile(
   const { openForReading } = await import("./open_source.ts");
   const file = await openForReading(name, options);
   try {
-    return await describeFile(file, options, device);
+    return await describeFile(file, { options, device });
   } finally {
     file.close();
   }
@@ -58,17 +57,19 @@ export async function describeModelFile(
 /** What is known of an open model before its weights are read. */
 export async function describeFile(
   file: WeightFile,
-  options: LoadOptions,
-  device: Device,
+  { options, device }: { readonly options: LoadOptions; readonly device: Device },
 ): Promise<ModelDescription> {
   if (isOnnxFile(file)) {
     const { prepareDecoder } = await import("../onnx/decoder/prepare.ts");
-    const { info, memory, plan } = await prepareDecoder(file, options, device);
+    const { info, memory, plan } = await prepareDecoder(file, { options, device });
     return { info, memory, plan };
   }
   if (!device.padsSteps) refusePadding(options, file.name);
   using adapters = await openAdapters(options.adapters);
-  return overMemories(await prepareModel(file, options, device, adapters.all), device);
+  return overMemories(
+    await prepareModel(file, { options, kernels: device, adapters: adapters.all }),
+    device,
+  );
 }
 
 async function openAdapters(given: LoadOptions["adapters"] = []): Promise<OpenAdapters> {
@@ -99,7 +100,7 @@ export async function loadModelTokenizer(
 ): Promise<Tokenizer> {
   const file = await openModel(await fetchModel(name, options));
   try {
-    return (await readTextParts(file, null)).tokenizer();
+    return (await readTextParts(file, { template: null })).tokenizer();
   } finally {
     file.close();
   }
@@ -140,14 +141,22 @@ async function loadFile(file: WeightFile, input: LoadInput): Promise<LoadedModel
   await backend.expect?.(leastWeightBytes(file));
   using adapters = await openAdapters(options.adapters);
   const prepared = await prepareModel(
-    ...[file, options, device, adapters.all] as const,
-    async (graph) => await backend.preload?.(graph),
+    file,
+    {
+      options,
+      kernels: device,
+      adapters: adapters.all,
+      onGraph: async (graph) => await backend.preload?.(graph),
+    },
   );
   // What a GPU has is not known before it is asked for.
   if (device.inHostMemory) checkMemory(prepared.memory, { file: file.name });
   let reading: Promise<TextParts> | undefined;
   const readText = () =>
-    reading ??= readTextParts(file, options.chatTemplate, prepared.tokenization);
+    reading ??= readTextParts(file, {
+      template: options.chatTemplate,
+      tokenization: prepared.tokenization,
+    });
   // Before weights are read where that is this thread's work, while others read them where it is not.
   if (!device.loadsAside) await readText();
   const { signal, onProgress } = options;

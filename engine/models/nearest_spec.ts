@@ -29,8 +29,10 @@ export interface Nearest {
  */
 export function nearestSpec(
   file: WeightFile,
-  candidates: readonly ResolvedSpec[],
-  architecture: string,
+  { candidates, architecture }: {
+    readonly candidates: readonly ResolvedSpec[];
+    readonly architecture: string;
+  },
 ): Nearest | undefined {
   const tensors = [...file.tensors.keys()];
   const judged = candidates.map((candidate) => {
@@ -38,7 +40,7 @@ export function nearestSpec(
       ...tensors.length > 0
         ? judge(candidate, tensors)
         : { families: [candidate.spec.name], unknown: [], missing: [] },
-      keys: unknownKeys(file, candidate, architecture),
+      keys: unknownKeys(file, { spec: candidate, architecture }),
       absent: absentKeys(candidate, file),
       refused: Object.entries(candidate.names.expected)
         .map(([key, allowed]) => [key.replace("{arch}", architecture), allowed] as const)

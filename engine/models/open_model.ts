@@ -79,7 +79,7 @@ export async function openModelFolder(path: string): Promise<WeightFile> {
   const open = (name: string) =>
     openFile(name.split("/").reduce((folder, part) => siblingPath(`${folder}/`, part), path));
   const weights = findSafetensors(names);
-  if (weights) return await openSafetensorsFolder(path, weights, open);
+  if (weights) return await openSafetensorsFolder(path, { weights, open });
   const ggufs = names.filter((name) => name.endsWith(".gguf") && !LATER_PART.test(name));
   if (ggufs.length === 1) return await openModel(open(ggufs[0]));
   const torch = findTorch(names);
@@ -118,7 +118,7 @@ async function openBesideConfig(source: ByteSource, reader: WeightsReader): Prom
   if (!source.openSibling) return await reader.open(source);
   const own = fileName(source);
   const open = (name: string) => name === own ? source : source.openSibling!(name);
-  return await openSafetensorsFolder(source.name, own, open, reader);
+  return await openSafetensorsFolder(source.name, { weights: own, open, reader });
 }
 
 /** A file that describes itself: only its companions come from the folder, never config.json. */
@@ -136,7 +136,7 @@ async function openIndex(source: ByteSource, reader: WeightsReader): Promise<Wei
   }
   const own = fileName(source);
   const open = (name: string) => name === own ? source : source.openSibling!(name);
-  return await openSafetensorsFolder(source.name, own, open, reader);
+  return await openSafetensorsFolder(source.name, { weights: own, open, reader });
 }
 
 function fileName(source: ByteSource): string {

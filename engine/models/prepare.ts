@@ -98,14 +98,24 @@ export function buildNetwork(parts: ModelParts, options: BuildOptions): Promise<
  */
 export async function prepareModel(
   file: WeightFile,
-  options: LoadOptions,
-  kernels: KernelQuestions,
-  adapters: readonly Adapter[] = [],
-  onGraph: (graph: Graph) => Promise<void> = async () => {},
+  {
+    options,
+    kernels,
+    adapters = [],
+    onGraph = async () => {},
+  }: {
+    readonly options: LoadOptions;
+    readonly kernels: KernelQuestions;
+    readonly adapters?: readonly Adapter[] | undefined;
+    readonly onGraph?: ((graph: Graph) => Promise<void>) | undefined;
+  },
 ): Promise<PreparedModel> {
   const given = await ownForm(options.spec, file);
   const { resolved, architecture: ownName } = chooseSpec(file, given.json);
-  const own = await withHeads(readModelParts(resolved, file, ownName), options.kvHeads);
+  const own = await withHeads(
+    readModelParts(resolved, { stored: file, architecture: ownName }),
+    options.kvHeads,
+  );
   const { params } = own;
   const changes = adapters.length === 0
     ? undefined
@@ -130,17 +140,19 @@ export async function prepareModel(
   if (network !== "encoder") await onGraph(graph);
   const warnings = [
     ...given.warnings,
-    ...unknownKeysWarning(file, own.resolved, ownName),
+    ...unknownKeysWarning(file, { resolved: own.resolved, architecture: ownName }),
     ...built.warnings,
     ...adapters.flatMap(({ warnings = [] }) => warnings),
   ];
   const optimized = optimize(graph, {
-    precision: limits.precision,
-    hasKernel: (op) => kernels.hasKernel(op),
-    takes: (draft) => kernels.takes(draft),
-    ...kernels.picksRowsEarly && { picksRowsEarly: true },
-    // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
-    roundsWeights: network === "encoder",
+    context: {
+      precision: limits.precision,
+      hasKernel: (op) => kernels.hasKernel(op),
+      takes: (draft) => kernels.takes(draft),
+      ...kernels.picksRowsEarly && { picksRowsEarly: true },
+      // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
+      roundsWeights: network === "encoder",
+    },
   });
   const planned = plan(optimized, { limits: symbols(limits, optimized) });
   const architecture = resolved.spec.name;

@@ -15,7 +15,10 @@ export function sizeNames(text: string): string[] {
  *
  * @throws {FormatError} If a hyperparameter in it is missing; the message names the expression.
  */
-export function sizeOf(size: number | string, params: object, place: string): number {
+export function sizeOf(
+  size: number | string,
+  { params, place }: { readonly params: object; readonly place: string },
+): number {
   if (typeof size === "number") return size;
   try {
     return evaluate(parseDim(size), integers(params));
@@ -37,7 +40,10 @@ function integers(params: object): DimEnv {
  *
  * @throws {FormatError} If a hyperparameter in it is missing, or it is beyond float32.
  */
-export function factorOf(factor: Factor | undefined, params: object, place: string): number {
+export function factorOf(
+  factor: Factor | undefined,
+  { params, place }: { readonly params: object; readonly place: string },
+): number {
   if (factor === undefined) return 1;
   const values = params as Readonly<Record<string, unknown>>;
   const powers = typeof factor === "number" ? {} : factor;

@@ -85,7 +85,10 @@ export interface SpecContext {
  * @param common Names that all architectures of a convention share (specs/names.json).
  * @throws {FormatError} Naming the key, what is allowed and what stood there.
  */
-export function resolveSpec(json: unknown, common: unknown, context: SpecContext): ResolvedSpec {
+export function resolveSpec(
+  json: unknown,
+  { common, context }: { readonly common: unknown; readonly context: SpecContext },
+): ResolvedSpec {
   const { convention, file } = context;
   const { containers = {}, $schema: _editor, ...base } = wholeRule(json, { file, path: "" });
   containersRule(containers, { file, path: "containers" });

@@ -22,7 +22,8 @@ export interface SpecReport {
  */
 export async function checkSpec(json: unknown, file: string): Promise<SpecReport> {
   const all: readonly Convention[] = ["huggingface", "gguf"];
-  const resolve = (convention: Convention) => resolveSpec(json, names, { convention, file });
+  const resolve = (convention: Convention) =>
+    resolveSpec(json, { common: names, context: { convention, file } });
   const { spec } = resolve("huggingface");
   const conventions = all.filter((convention) => spec.matches[convention].length > 0);
   if (conventions.length === 0) {

@@ -60,5 +60,5 @@ export interface GivenSpec {
 export async function ownForm(given: unknown, file: WeightFile): Promise<GivenSpec> {
   if (!isInferflowSpec(given)) return { json: given, warnings: [], tokenization: "" };
   const { translateSpec } = await import("./inferflow/translate.ts");
-  return translateSpec(given, file, "the given spec");
+  return translateSpec(given, { model: file, file: "the given spec" });
 }

@@ -69,7 +69,11 @@ Deno.test("a key that no block reads is refused with its path, and one that a bl
   for (const [spec, path, value, message] of REFUSED) {
     const changed = withValue(spec, path, value);
     const error = assertThrows(
-      () => resolveSpec(changed, names, { convention: "huggingface", file: "toy.json" }),
+      () =>
+        resolveSpec(changed, {
+          common: names,
+          context: { convention: "huggingface", file: "toy.json" },
+        }),
       FormatError,
       undefined,
       path,
@@ -122,7 +126,7 @@ Deno.test("every key of a shipped spec is read when a model of its family is bui
     const file = await openModel(isSeeded(folder) ? checkpointPath(name) : folder);
     try {
       const { resolved, architecture } = chooseSpec(file);
-      const parts = readModelParts(resolved, file, architecture);
+      const parts = readModelParts(resolved, { stored: file, architecture });
       const { spec } = parts.resolved, seen = new Set<string>();
       await buildParts({ ...parts, resolved: { ...parts.resolved, spec: recorded(spec, seen) } });
       const left = leavesOf(spec).filter((path) => !ELSEWHERE.test(path) && !seen.has(path));

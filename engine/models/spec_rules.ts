@@ -22,14 +22,19 @@ import { ACTIVATION_NAMES } from "../ops/activations.ts";
 // A plain value of a config file.
 const scalar: Rule<number | boolean | string> = either(
   number,
-  either(flag, text, ""),
-  "a number, flag or string",
+  { second: either(flag, { second: text, wanted: "" }), wanted: "a number, flag or string" },
 );
 
-const size = either(number, text, "a number or an expression of hyperparameters");
+const size = either(number, {
+  second: text,
+  wanted: "a number or an expression of hyperparameters",
+});
 
 /** A number, or a product of powers of hyperparameters. */
-const factor = either(number, table(number), "a number or powers of hyperparameters");
+const factor = either(number, {
+  second: table(number),
+  wanted: "a number or powers of hyperparameters",
+});
 
 const bias = oneOf("none", "present", "required");
 

@@ -10,7 +10,7 @@ import { specFiles } from "./specs/mod.ts";
 const FILE = "toy.json";
 
 function resolve(json: unknown, convention: "huggingface" | "gguf" = "huggingface") {
-  return resolveSpec(json, names, { convention, file: FILE });
+  return resolveSpec(json, { common: names, context: { convention, file: FILE } });
 }
 
 function messageOf(change: Record<string, unknown>): string {

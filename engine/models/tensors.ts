@@ -50,8 +50,7 @@ export interface StoredRole {
  */
 export function createTensorLookup(
   file: WeightFile,
-  names: Names,
-  params: object = {},
+  { names, params = {} }: { readonly names: Names; readonly params?: object | undefined },
 ): TensorLookup {
   const used = new Set<string>();
   const views = new Map<string, TensorInfo>();
@@ -79,7 +78,7 @@ export function createTensorLookup(
       return [rule, ...exponents === undefined ? [] : [exponents]]
         .map((one) => nameOf(one, { prefix, layer }));
     }
-    const count = sizeOf(rule.stack, params, role);
+    const count = sizeOf(rule.stack, { params, place: role });
     return Array.from({ length: count }, (_, expert) => nameOf(rule, { prefix, layer, expert }));
   }
 
@@ -206,10 +205,9 @@ function nameOf(
 /** The part of an axis that a rule takes, in numbers. */
 export function partOf(
   { start = 0, count, groups = 1, stride }: NonNullable<RowsRule>,
-  params: object,
-  name: string,
+  { params, name }: { readonly params: object; readonly name: string },
 ): Omit<Part, "axis"> {
-  const value = (size: number | string) => sizeOf(size, params, name);
+  const value = (size: number | string) => sizeOf(size, { params, place: name });
   return {
     start: value(start),
     count: value(count),
@@ -229,9 +227,9 @@ function applyRule(rule: TensorRule, tensors: readonly TensorInfo[], params: obj
     ? tensors[0]!
     : stackTensors(tensors);
   if (transposed && matrices === undefined) tensor = transposeTensor(tensor);
-  if (rows) tensor = sliceTensor(tensor, { axis, ...partOf(rows, params, name) });
+  if (rows) tensor = sliceTensor(tensor, { axis, ...partOf(rows, { params, name }) });
   if (matrices === undefined) return tensor;
-  const count = sizeOf(matrices, params, name), [all, ...rest] = tensor.shape;
+  const count = sizeOf(matrices, { params, place: name }), [all, ...rest] = tensor.shape;
   tensor = { ...tensor, shape: [count, all! / count, ...rest] };
   return transposed ? transposeTensor(tensor) : tensor;
 }

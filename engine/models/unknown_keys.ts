@@ -12,10 +12,9 @@ import type { ResolvedSpec } from "./spec.ts";
 /** One sentence, or none. */
 export function unknownKeysWarning(
   file: WeightFile,
-  resolved: ResolvedSpec,
-  architecture: string,
+  { resolved, architecture }: { readonly resolved: ResolvedSpec; readonly architecture: string },
 ): string[] {
-  const unknown = unknownKeys(file, resolved, architecture);
+  const unknown = unknownKeys(file, { spec: resolved, architecture });
   if (unknown.length === 0) return [];
   const shown = unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? ", ..." : "");
   return [
@@ -32,8 +31,10 @@ export function unknownKeysWarning(
  */
 export function unknownKeys(
   { metadata, name }: WeightFile,
-  { names, convention }: ResolvedSpec,
-  architecture: string,
+  { spec: { names, convention }, architecture }: {
+    readonly spec: ResolvedSpec;
+    readonly architecture: string;
+  },
 ): string[] {
   const named = (key: string) => key.replace("{arch}", architecture);
   const known = [...Object.values(names.hyperparameters).flat(), ...Object.keys(names.expected)]

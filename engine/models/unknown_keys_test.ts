@@ -13,7 +13,7 @@ function warningOf(kind: string, metadata: Record<string, MetadataValue>): strin
     close: () => {},
   };
   const { resolved, architecture } = chooseSpec(file);
-  return unknownKeysWarning(file, resolved, architecture);
+  return unknownKeysWarning(file, { resolved, architecture });
 }
 
 Deno.test("keys that nothing reads are named once", () => {

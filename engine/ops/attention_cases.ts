@@ -242,8 +242,8 @@ const REACH = 7;
 
 function spanCases(random: CaseRandom): OpCase[] {
   return SPANNED.flatMap((shape) => [
-    ...[[], [1], [5, 1, 33], [70]].map((lengths) => stepCase(random, shape, lengths)),
-    stepCase(random, shape, [9, 40], true),
+    ...[[], [1], [5, 1, 33], [70]].map((lengths) => stepCase(random, { sizes: shape, lengths })),
+    stepCase(random, { sizes: shape, lengths: [9, 40], biased: true }),
     ...(["f32", "f16", ...shape.width % 32 === 0 ? ["q8_0" as const] : []] as const).flatMap((
       dtype,
     ) => [crossCase(random, shape, dtype), causalCase(random, shape, dtype)]),
@@ -253,9 +253,11 @@ function spanCases(random: CaseRandom): OpCase[] {
 /** Whole sequences of some lengths among the rows of the step. */
 function stepCase(
   random: CaseRandom,
-  { heads, kvHeads, width, valueWidth }: HeadSizes,
-  lengths: readonly number[],
-  biased = false,
+  { sizes: { heads, kvHeads, width, valueWidth }, lengths, biased = false }: {
+    readonly sizes: HeadSizes;
+    readonly lengths: readonly number[];
+    readonly biased?: boolean | undefined;
+  },
 ): OpCase {
   const rows = lengths.flatMap((length, n) => {
     const start = lengths.slice(0, n).reduce((a, b) => a + b, 0);

@@ -46,7 +46,10 @@ export function layoutsOf(
 }
 
 /** Flat index of a row of a head. */
-export function rowAt(layout: Layout<number>, batch: number, head: number, row: number): number {
+export function rowAt(
+  layout: Layout<number>,
+  { batch, head, row }: { readonly batch: number; readonly head: number; readonly row: number },
+): number {
   const { heads: count, rows, width, joined } = layout;
   const at = joined ? (batch * rows + row) * count + head : (batch * count + head) * rows + row;
   return at * width;
@@ -63,7 +66,10 @@ export interface Operand {
  *
  * @throws {RangeError} If there would be a gap between them.
  */
-export function appended(before: Operand, fresh: Operand, counts: Numbers | undefined): Operand {
+export function appended(
+  before: Operand,
+  { fresh, counts }: { readonly fresh: Operand; readonly counts: Numbers | undefined },
+): Operand {
   const { batch, heads: count, rows: held, width } = before.layout, { rows } = fresh.layout;
   const layout = { batch, heads: count, rows: held + rows, width, joined: false };
   const values = new Float64Array(batch * count * layout.rows * width);
@@ -73,8 +79,12 @@ export function appended(before: Operand, fresh: Operand, counts: Numbers | unde
     for (let h = 0; h < count; h++) {
       for (let row = 0; row < start + rows; row++) {
         const source = row < start ? before : fresh;
-        const from = rowAt(source.layout, b, h, row < start ? row : row - start);
-        const to = rowAt(layout, b, h, row);
+        const from = rowAt(source.layout, {
+          batch: b,
+          head: h,
+          row: row < start ? row : row - start,
+        });
+        const to = rowAt(layout, { batch: b, head: h, row });
         for (let i = 0; i < width; i++) values[to + i] = source.values[from + i]!;
       }
     }
@@ -140,14 +150,17 @@ export function attendRows(call: AttendRows): void {
     for (let row = 0; row < rows; row++) {
       const seen = call.seenBy(b, row);
       for (let h = 0; h < count; h++) {
-        const added = (key: number) => maskOf(b, h, row, key) + byDistance(call, h, key, seen);
-        attendRow(call, { b, h, row }, seen, added);
+        const added = (key: number) => maskOf(b, h, row, key) + byDistance(call, { h, key, seen });
+        attendRow(call, { b, h, row, seen }, added);
       }
     }
   }
 }
 
-function byDistance({ slopes, bias }: AttendRows, h: number, key: number, seen: Seen): number {
+function byDistance(
+  { slopes, bias }: AttendRows,
+  { h, key, seen }: { readonly h: number; readonly key: number; readonly seen: Seen },
+): number {
   const falling = slopes ? -slopes[h]! * (seen.own - key) : 0;
   if (!bias) return falling;
   const columns = bias.shape[1]!, reach = (columns - 1) / 2;
@@ -157,21 +170,25 @@ function byDistance({ slopes, bias }: AttendRows, h: number, key: number, seen: 
 
 function attendRow(
   call: AttendRows,
-  { b, h, row }: { readonly b: number; readonly h: number; readonly row: number },
-  { first, end, k, v }: Seen,
+  { b, h, row, seen: { first, end, k, v } }: {
+    readonly b: number;
+    readonly h: number;
+    readonly row: number;
+    readonly seen: Seen;
+  },
   addedTo: (key: number) => number,
 ): void {
   const { q, out, keys, scale, softcap, scores: kind, record } = call;
   const width = q.layout.width;
   const kvHead = Math.floor(h / (q.layout.heads / k.layout.heads));
-  const query = rowAt(q.layout, b, h, row);
+  const query = rowAt(q.layout, { batch: b, head: h, row });
   const recorded = ((b * q.layout.heads + h) * q.layout.rows + row) * keys;
   // Scores that are asked for are those of all keys.
   const from = kind === "none" ? first : 0, to = kind === "none" ? end : keys;
   const weights = new Float64Array(Math.max(0, to - from));
   let largest = call.sinks?.[h] ?? -Infinity;
   for (let j = from; j < to; j++) {
-    const key = rowAt(k.layout, b, kvHead, j);
+    const key = rowAt(k.layout, { batch: b, head: kvHead, row: j });
     let dot = 0;
     for (let i = 0; i < width; i++) dot += q.values[query + i]! * k.values[key + i]!;
     const product = dot * scale;
@@ -188,7 +205,7 @@ function attendRow(
   if (largest === -Infinity) largest = 0;
   let total = call.sinks ? Math.exp(call.sinks[h]! - largest) : 0;
   weights.forEach((score, j) => total += weights[j] = Math.exp(score - largest));
-  const target = rowAt(out.layout, b, h, row);
+  const target = rowAt(out.layout, { batch: b, head: h, row });
   // A row that sees nothing gives zeros, or NaN.
   const isSpoilt = total === 0 && call.unseen === "nan" && keys > 0;
   if (isSpoilt) out.values.fill(NaN, target, target + out.layout.width);
@@ -196,7 +213,7 @@ function attendRow(
     const weight = total === 0 ? (isSpoilt ? NaN : 0) : weights[j - from]! / total;
     if (kind === "weights") record[recorded + j] = weight;
     if (weight === 0) continue;
-    const value = rowAt(v.layout, b, kvHead, j);
+    const value = rowAt(v.layout, { batch: b, head: kvHead, row: j });
     for (let i = 0; i < v.layout.width; i++) {
       out.values[target + i]! += weight * v.values[value + i]!;
     }

@@ -63,8 +63,8 @@ export function inferAttention(
     return ATTENTION_INPUTS.indexOf(name);
   };
   const given: Asked = {
-    required: (name, rule) => requireInput(inputs, at(name), name, rule),
-    optional: (name, rule) => optionalInput(inputs, at(name), name, rule),
+    required: (name, rule) => requireInput(inputs, { index: at(name), name, rule }),
+    optional: (name, rule) => optionalInput(inputs, { index: at(name), name, rule }),
     has: (name) => inputs[ATTENTION_INPUTS.indexOf(name)] !== undefined,
   };
   const isOfTensors = attributes.q_heads > 0;
@@ -100,15 +100,19 @@ function inferRows(
   const starts = optional("starts", INDICES), ends = optional("ends", INDICES);
   const bias = optional("bias", { rank: 2 });
   const sinks = optional("sinks", { rank: 1 }), slopes = optional("slopes", { rank: 1 });
-  requireEqual(q.shape[2]!, k.shape[2]!, "the head widths of q and k");
-  requireEqual(k.shape[0]!, v.shape[0]!, "the rows of k and v");
-  requireEqual(k.shape[1]!, v.shape[1]!, "the heads of k and v");
+  requireEqual(q.shape[2]!, { b: k.shape[2]!, what: "the head widths of q and k" });
+  requireEqual(k.shape[0]!, { b: v.shape[0]!, what: "the rows of k and v" });
+  requireEqual(k.shape[1]!, { b: v.shape[1]!, what: "the heads of k and v" });
   for (const [name, list] of Object.entries({ positions, slots, starts, ends })) {
-    if (list) requireEqual(q.shape[0]!, list.shape[0]!, `the rows of q and the ${name}`);
+    if (list) {
+      requireEqual(q.shape[0]!, { b: list.shape[0]!, what: `the rows of q and the ${name}` });
+    }
   }
   if (!positions && (bias || slopes || window > 0 || !ends)) required("positions");
   for (const [name, perHead] of Object.entries({ sinks, slopes, bias })) {
-    if (perHead) requireEqual(q.shape[1]!, perHead.shape[0]!, `the heads of q and the ${name}`);
+    if (perHead) {
+      requireEqual(q.shape[1]!, { b: perHead.shape[0]!, what: `the heads of q and the ${name}` });
+    }
   }
   if (bias && (bias.shape[1] as number) % 2 !== 1) {
     throw new RangeError("bias must have an odd number of columns: distances -R to R");
@@ -126,17 +130,24 @@ function inferRotated(given: Asked, attributes: ShapedAttributes): TensorType[] 
   const values = required("v", { dtype: [keys.dtype as "f32"], rank: 3 });
   required("slots", INDICES);
   const [, groups, width] = keys.shape as [Dim, number, number];
-  keys.shape.forEach((dim, i) => requireEqual(dim, values.shape[i]!, "the dims of both caches"));
-  requireEqual(qkv.shape[0]!, table.shape[0]!, "the rows of q and the table");
+  keys.shape.forEach((dim, i) =>
+    requireEqual(dim, { b: values.shape[i]!, what: "the dims of both caches" })
+  );
+  requireEqual(qkv.shape[0]!, { b: table.shape[0]!, what: "the rows of q and the table" });
   for (const name of ["query_norm", "key_norm"] as const) {
     const norm = optional(name, { rank: 1 });
-    if (norm) requireEqual(width, norm.shape[0]!, `the width of a head and the ${name}`);
+    if (norm) {
+      requireEqual(width, { b: norm.shape[0]!, what: `the width of a head and the ${name}` });
+    }
   }
   const fresh = ["new_k", "new_v"] as const;
   const apart = fresh.flatMap((name) => optional(name, { rank: 2 }) ?? []);
   apart.forEach((rows, i) => {
-    requireEqual(qkv.shape[0]!, rows.shape[0]!, `the rows of q and ${fresh[i]}`);
-    requireEqual(groups * width, lastDim(rows), `the width of the cache and ${fresh[i]}`);
+    requireEqual(qkv.shape[0]!, { b: rows.shape[0]!, what: `the rows of q and ${fresh[i]}` });
+    requireEqual(groups * width, {
+      b: lastDim(rows),
+      what: `the width of the cache and ${fresh[i]}`,
+    });
   });
   if (apart.length === 1) throw new TypeError("new_k and new_v must be given together");
   const count = exactDiv(sub(lastDim(qkv), apart.length ? 0 : 2 * groups * width), width);
@@ -168,14 +179,16 @@ function inferTensors(given: Asked, attributes: ShapedAttributes): TensorType[] 
   const sinks = optional("sinks", { dtype: FLOATS, rank: 1 });
   const all = [q.batch, q_heads, q.rows];
   mask?.shape.slice(-4, -1).forEach((size, i, { length }) =>
-    refuseMisfit(size, [1, all[3 - length + i]!], `dim ${i} of the mask`)
+    refuseMisfit(size, { sizes: [1, all[3 - length + i]!], what: `dim ${i} of the mask` })
   );
-  if (counts) refuseMisfit(counts.shape[0]!, [q.batch], "the number of key_counts");
-  if (sinks) refuseMisfit(sinks.shape[0]!, [q_heads], "the number of sinks");
-  requireEqual(q.batch, k.batch, "the batches of q and k");
-  requireEqual(k.batch, v.batch, "the batches of k and v");
-  requireEqual(k.rows, v.rows, "the rows of k and v");
-  requireEqual(q.width, k.width, "the head widths of q and k");
+  if (counts) {
+    refuseMisfit(counts.shape[0]!, { sizes: [q.batch], what: "the number of key_counts" });
+  }
+  if (sinks) refuseMisfit(sinks.shape[0]!, { sizes: [q_heads], what: "the number of sinks" });
+  requireEqual(q.batch, { b: k.batch, what: "the batches of q and k" });
+  requireEqual(k.batch, { b: v.batch, what: "the batches of k and v" });
+  requireEqual(k.rows, { b: v.rows, what: "the rows of k and v" });
+  requireEqual(q.width, { b: k.width, what: "the head widths of q and k" });
   if (attributes.new_rows === "behind_valid" && (!fresh || !counts)) {
     throw new TypeError("new rows behind the valid keys need new_k, new_v and key_counts");
   }
@@ -195,7 +208,7 @@ const HEADS: InputRule = { dtype: FLOATS, minRank: 3 };
 
 function headsOf({ shape }: TensorType, count: number, name: string): Layout<Dim> {
   if (shape.length > 4) throw new RangeError(`${name} must have 3 or 4 dims`);
-  if (shape.length === 4) requireEqual(shape[1]!, count, `the heads of ${name}`);
+  if (shape.length === 4) requireEqual(shape[1]!, { b: count, what: `the heads of ${name}` });
   else if (exactDiv(shape[2]!, count) === undefined) {
     throw new RangeError(
       `${name} has rows of ${formatDim(shape[2]!)}: must be a multiple of ${count} heads`,
@@ -213,10 +226,13 @@ function newHeads(
   if (!has("new_k") && !has("new_v")) return undefined;
   const newK = headsOf(required("new_k", HEADS), kv_heads, "new_k");
   const newV = headsOf(required("new_v", HEADS), kv_heads, "new_v");
-  requireEqual(newK.rows, newV.rows, "the rows of new_k and new_v");
+  requireEqual(newK.rows, { b: newV.rows, what: "the rows of new_k and new_v" });
   for (const [fresh, before, name] of [[newK, k, "k"], [newV, v, "v"]] as const) {
-    requireEqual(fresh.batch, before.batch, `the batches of new_${name} and ${name}`);
-    requireEqual(fresh.width, before.width, `the head widths of new_${name} and ${name}`);
+    requireEqual(fresh.batch, { b: before.batch, what: `the batches of new_${name} and ${name}` });
+    requireEqual(fresh.width, {
+      b: before.width,
+      what: `the head widths of new_${name} and ${name}`,
+    });
   }
   return newK;
 }

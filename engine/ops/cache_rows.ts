@@ -69,7 +69,7 @@ export function writeCacheRow(
     return;
   }
   if (cache.dtype === "f16") values.forEach(checkHalf);
-  values.forEach((value, i) => setElement(cache, at + i, value));
+  values.forEach((value, i) => setElement(cache, { index: at + i, value }));
 }
 
 // 65520 is the least number that rounds to infinity.

@@ -53,10 +53,10 @@ export function createCaseRandom(seed: number): CaseRandom {
       return { role: "input", dtype: "i32", shape: [values.length], data: Int32Array.from(values) };
     },
     typed(dtype, values) {
-      const shape = [values.length], data = hostArray(dtype, values.length);
+      const shape = [values.length], data = hostArray(dtype, { count: values.length });
       values.forEach((value, i) => {
         if (typeof value === "bigint") (data as BigInt64Array)[i] = value;
-        else setElement({ dtype, shape, data }, i, value);
+        else setElement({ dtype, shape, data }, { index: i, value });
       });
       return { role: "input", dtype, shape, data };
     },

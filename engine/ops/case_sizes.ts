@@ -42,8 +42,10 @@ export const ROWS: Dim = symbol("M");
 /** Cases of an op that takes `inputs` f32 tensors of one shape [M, width]. */
 export function elementwiseCases(
   random: CaseRandom,
-  inputs: number,
-  attributes: readonly Attributes[] = [{}],
+  { inputs, attributes = [{}] }: {
+    readonly inputs: number;
+    readonly attributes?: readonly Attributes[] | undefined;
+  },
 ): OpCase[] {
   const sizes = [
     ...CASE_WIDTHS.map((width) => ({ rows: 3, width })),

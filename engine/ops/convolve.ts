@@ -19,10 +19,12 @@ const volume = (dims: readonly number[]) => dims.reduce((a, b) => a * b, 1);
 /** x [batch, channels, …], w [filters, channels / groups, …] → y [batch, filters, …], added to y. */
 export function convolve(
   x: Numbers,
-  w: Numbers,
-  y: Float64Array,
-  sizes: ConvolveSizes,
-  loops: WindowLoops,
+  { w, y, sizes, loops }: {
+    readonly w: Numbers;
+    readonly y: Float64Array;
+    readonly sizes: ConvolveSizes;
+    readonly loops: WindowLoops;
+  },
 ): void {
   const { batch, channels, filters, groups } = sizes;
   const inside = volume(loops.size), outside = volume(loops.out), taps = volume(loops.kernel);
@@ -33,13 +35,16 @@ export function convolve(
       const target = y.subarray((n * filters + f) * outside, (n * filters + f + 1) * outside);
       for (let c = 0; c < groupChannels; c++) {
         const source = x.subarray((n * channels + first + c) * inside);
-        convolvePlane(source, w.subarray((f * groupChannels + c) * taps), target, loops);
+        convolvePlane(source, { w: w.subarray((f * groupChannels + c) * taps), y: target, loops });
       }
     }
   }
 }
 
-function convolvePlane(x: Numbers, w: Numbers, y: Float64Array, loops: WindowLoops): void {
+function convolvePlane(
+  x: Numbers,
+  { w, y, loops }: { readonly w: Numbers; readonly y: Float64Array; readonly loops: WindowLoops },
+): void {
   eachTap(loops, (tap, input, output, count) => {
     const factor = w[tap]!, step = loops.stride[2];
     for (let i = 0; i < count; i++) y[output + i]! += factor * x[input + i * step]!;
@@ -49,10 +54,12 @@ function convolvePlane(x: Numbers, w: Numbers, y: Float64Array, loops: WindowLoo
 /** x [batch, channels, …], w [channels, filters / groups, …] → y [batch, filters, …], added to y. */
 export function convolveTransposed(
   x: Numbers,
-  w: Numbers,
-  y: Float64Array,
-  sizes: ConvolveSizes,
-  loops: WindowLoops,
+  { w, y, sizes, loops }: {
+    readonly w: Numbers;
+    readonly y: Float64Array;
+    readonly sizes: ConvolveSizes;
+    readonly loops: WindowLoops;
+  },
 ): void {
   const { batch, channels, filters, groups } = sizes;
   // The loops are those of the forward convolution, whose input is this one's output.
@@ -82,11 +89,11 @@ function eachTap(
   const { size, out, kernel, stride, dilation, begin } = loops;
   let tap = 0;
   for (let kd = 0; kd < kernel[0]; kd++) {
-    const [d0, d1] = tapRange(loops, 0, kd);
+    const [d0, d1] = tapRange(loops, { axis: 0, tap: kd });
     for (let kh = 0; kh < kernel[1]; kh++) {
-      const [h0, h1] = tapRange(loops, 1, kh);
+      const [h0, h1] = tapRange(loops, { axis: 1, tap: kh });
       for (let kw = 0; kw < kernel[2]; kw++, tap++) {
-        const [w0, w1] = tapRange(loops, 2, kw);
+        const [w0, w1] = tapRange(loops, { axis: 2, tap: kw });
         if (w1 <= w0) continue;
         for (let d = d0; d < d1; d++) {
           const depth = d * stride[0] + kd * dilation[0] - begin[0];

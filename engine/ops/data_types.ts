@@ -47,8 +47,7 @@ export function isNumber(dtype: DataType): boolean {
  */
 export function requireTyped(
   inputs: readonly (TensorType | undefined)[],
-  index: number,
-  name: string,
+  { index, name }: { readonly index: number; readonly name: string },
   rule: { readonly accepts: (dtype: DataType) => boolean; readonly expected: string } = MOVABLE,
 ): TensorType {
   const input = inputs[index];
@@ -83,7 +82,10 @@ export const INDEX_INPUT = {
  *
  * @throws {TypeError} If they differ.
  */
-export function requireSameType(a: TensorType, b: TensorType, what: string): void {
+export function requireSameType(
+  a: TensorType,
+  { b, what }: { readonly b: TensorType; readonly what: string },
+): void {
   if (a.dtype !== b.dtype) {
     throw new TypeError(`${what} must have one element type: they are ${a.dtype} and ${b.dtype}`);
   }

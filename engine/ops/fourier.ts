@@ -2,7 +2,10 @@
 // the sum of its definition otherwise.
 
 /** Transforms; the inverse divides by the length. */
-export function fourier(re: Float64Array, im: Float64Array, inverse: boolean): void {
+export function fourier(
+  re: Float64Array,
+  { im, inverse }: { readonly im: Float64Array; readonly inverse: boolean },
+): void {
   const size = re.length;
   if (size < 2) return;
   const sign = inverse ? 1 : -1;

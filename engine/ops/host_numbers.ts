@@ -33,7 +33,7 @@ export function storeNumbers(tensor: HostTensor, values: ArrayLike<number>): voi
     (tensor.data as Float64Array).set(values);
     return;
   }
-  for (let i = 0; i < values.length; i++) setElement(tensor, i, values[i]!);
+  for (let i = 0; i < values.length; i++) setElement(tensor, { index: i, value: values[i]! });
 }
 
 /** Row-major strides of a concrete shape, in elements. */

@@ -62,9 +62,11 @@ export function hostElementBytes(dtype: DataType): number {
 /** `count` elements over a part of a buffer, or over fresh zeros. */
 export function hostArray(
   dtype: DataType,
-  count: number,
-  buffer?: ArrayBuffer,
-  offset = 0,
+  { count, buffer, offset = 0 }: {
+    readonly count: number;
+    readonly buffer?: ArrayBuffer | undefined;
+    readonly offset?: number | undefined;
+  },
 ): HostData {
   // A small array without a buffer of its own is made in a fifth of the time.
   return buffer ? new STORAGE[dtype](buffer, offset, count) : new STORAGE[dtype](count);
@@ -96,7 +98,10 @@ export function getElement({ dtype, data }: HostTensor, index: number): number {
  * Stores a number at a flat index, rounded to the element type. Integers wrap; a fraction is cut, and
  * what is not finite becomes 0, as typed arrays do.
  */
-export function setElement({ dtype, data }: HostTensor, index: number, value: number): void {
+export function setElement(
+  { dtype, data }: HostTensor,
+  { index, value }: { readonly index: number; readonly value: number },
+): void {
   if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
     data[index] = Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
   } else if (dtype === "f16") data[index] = f32ToF16(value);

@@ -24,7 +24,10 @@ export interface Moves {
 }
 
 /** A whole output that is read from one input by strides. */
-export function readMoves(node: Node, strides: readonly Dim[], start: Dim = 0): Moves {
+export function readMoves(
+  node: Node,
+  { strides, start = 0 }: { readonly strides: readonly Dim[]; readonly start?: Dim | undefined },
+): Moves {
   const { shape } = node.outputs[0]!;
   const to = { start: 0, strides: denseStrides(shape) };
   return { moves: [{ input: 0, sizes: shape, from: { start, strides }, to }] };

@@ -43,7 +43,7 @@ export function quantizeGroups(x: HostTensor, out: HostTensor): void {
     for (let i = 0; i < Q8_GROUP; i++) {
       const ratio = scale === 0 ? 0 : Math.fround(getElement(x, group + i) / scale);
       const quantized = Math.min(127, Math.max(-127, roundToEven(ratio)));
-      setElement(out, group + i, quantized * scale);
+      setElement(out, { index: group + i, value: quantized * scale });
     }
   }
 }

@@ -31,9 +31,11 @@ export function roundToEven(x: number): number {
  */
 export function scaleIndex(
   shape: readonly number[],
-  scale: HostTensor,
-  axis: number,
-  block: number,
+  { scale, axis, block }: {
+    readonly scale: HostTensor;
+    readonly axis: number;
+    readonly block: number;
+  },
 ): (index: number) => number {
   const count = scale.data.length;
   if (count === 1) return () => 0;

@@ -12,8 +12,7 @@ export const SCATTER_REDUCTIONS = ["none", "add", "mul", "max", "min"] as const;
 /** Puts element `j` of `updates` into element `i` of `out`. */
 export function scatterer(
   reduction: typeof SCATTER_REDUCTIONS[number],
-  out: HostTensor,
-  updates: HostTensor,
+  { out, updates }: { readonly out: HostTensor; readonly updates: HostTensor },
 ): (i: number, j: number) => void {
   const to = elementsOf(out), from = elementsOf(updates);
   if (reduction === "none") return (i, j) => to[i] = from[j];
@@ -23,5 +22,6 @@ export function scatterer(
   }
   // Truth values: adding is "or", multiplying "and"; both are what min and max of 0 and 1 are.
   const apply = isFloat(out.dtype) ? kind.float! : kind.integer!;
-  return (i, j) => setElement(out, i, apply(getElement(out, i), getElement(updates, j)));
+  return (i, j) =>
+    setElement(out, { index: i, value: apply(getElement(out, i), getElement(updates, j)) });
 }

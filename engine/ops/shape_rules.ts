@@ -22,41 +22,57 @@ export interface InputRule {
  */
 export function requireInput(
   inputs: readonly (TensorType | undefined)[],
-  index: number,
-  name: string,
-  rule: InputRule = {},
+  { index, name, rule = {} }: {
+    readonly index: number;
+    readonly name: string;
+    readonly rule?: InputRule | undefined;
+  },
 ): TensorType {
   const input = inputs[index];
   if (!input) throw new TypeError(`input ${index} (${name}) is missing`);
-  return checkInput(input, index, name, rule);
+  return checkInput(input, { index, name, rule });
 }
 
 /** As `requireInput`, for an input that may be absent. */
 export function optionalInput(
   inputs: readonly (TensorType | undefined)[],
-  index: number,
-  name: string,
-  rule: InputRule = {},
+  { index, name, rule = {} }: {
+    readonly index: number;
+    readonly name: string;
+    readonly rule?: InputRule | undefined;
+  },
 ): TensorType | undefined {
   const input = inputs[index];
-  return input && checkInput(input, index, name, rule);
+  return input && checkInput(input, { index, name, rule });
 }
 
-function checkInput(input: TensorType, index: number, name: string, rule: InputRule): TensorType {
+function checkInput(
+  input: TensorType,
+  { index, name, rule }: {
+    readonly index: number;
+    readonly name: string;
+    readonly rule: InputRule;
+  },
+): TensorType {
   const { dtype = "f32", rank, minRank = 0 } = rule;
   const right = typeof dtype === "string" ? input.dtype === dtype : dtype.includes(input.dtype);
-  if (!right) throw new TypeError(wrongInput(input, index, name, [dtype].flat().join(" or ")));
+  if (!right) {
+    throw new TypeError(wrongInput(input, { index, name, must: [dtype].flat().join(" or ") }));
+  }
   const dims = input.shape.length;
   if (rank !== undefined && dims !== rank) {
-    throw new RangeError(wrongInput(input, index, name, `of ${rank} dims`));
+    throw new RangeError(wrongInput(input, { index, name, must: `of ${rank} dims` }));
   }
   if (dims < minRank) {
-    throw new RangeError(wrongInput(input, index, name, `of at least ${minRank} dims`));
+    throw new RangeError(wrongInput(input, { index, name, must: `of at least ${minRank} dims` }));
   }
   return input;
 }
 
-function wrongInput(input: TensorType, index: number, name: string, must: string): string {
+function wrongInput(
+  input: TensorType,
+  { index, name, must }: { readonly index: number; readonly name: string; readonly must: string },
+): string {
   return `input ${index} (${name}) is ${formatType(input)}: must be ${must}`;
 }
 
@@ -87,7 +103,10 @@ export class DimsDiffer extends RangeError {
  *
  * @throws {RangeError} If that is not proven.
  */
-export function requireEqual(a: Dim, b: Dim, what: string): void {
+export function requireEqual(
+  a: Dim,
+  { b, what }: { readonly b: Dim; readonly what: string },
+): void {
   if (!equal(a, b)) {
     const message = `${what} must be equal: they are ${formatDim(a)} and ${formatDim(b)}`;
     throw new DimsDiffer(a, b, message);
@@ -99,7 +118,10 @@ export function requireEqual(a: Dim, b: Dim, what: string): void {
  *
  * @throws {RangeError} If it is known to be none of them.
  */
-export function refuseMisfit(dim: Dim, sizes: readonly Dim[], what: string): void {
+export function refuseMisfit(
+  dim: Dim,
+  { sizes, what }: { readonly sizes: readonly Dim[]; readonly what: string },
+): void {
   const isKnown = [dim, ...sizes].every((one) => typeof one === "number");
   if (!isKnown || sizes.includes(dim)) return;
   throw new RangeError(`${what} must be ${sizes.join(" or ")}: it is ${dim}`);

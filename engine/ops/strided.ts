@@ -35,9 +35,11 @@ export function compareElements(a: number, b: number): number {
  */
 export function walk(
   shape: readonly number[],
-  strides: readonly (readonly number[])[],
-  visit: (index: number, offsets: readonly number[]) => void,
-  starts: readonly number[] = strides.map(() => 0),
+  { strides, visit, starts = strides.map(() => 0) }: {
+    readonly strides: readonly (readonly number[])[];
+    readonly visit: (index: number, offsets: readonly number[]) => void;
+    readonly starts?: readonly number[] | undefined;
+  },
 ): void {
   const count = elementCount(shape);
   const counters = shape.map(() => 0);
@@ -58,12 +60,18 @@ export function walk(
 /** Fills `out` in row-major order with elements of `source`, from `start` on, by strides. */
 export function copyStrided(
   out: HostTensor,
-  source: HostTensor,
-  strides: readonly number[],
-  start = 0,
+  { source, strides, start = 0 }: {
+    readonly source: HostTensor;
+    readonly strides: readonly number[];
+    readonly start?: number | undefined;
+  },
 ): void {
   const to = elementsOf(out), from = elementsOf(source);
-  walk(out.shape, [strides], (index, offsets) => to[index] = from[offsets[0]!], [start]);
+  walk(out.shape, {
+    strides: [strides],
+    visit: (index, offsets) => to[index] = from[offsets[0]!],
+    starts: [start],
+  });
 }
 
 /** Strides by which a tensor of `shape` is read under the shape `out`; dims that repeat have 0. */

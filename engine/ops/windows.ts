@@ -58,8 +58,10 @@ function span(window: WindowAttributes, axis: number): number {
 /** Output dims; `ceil` counts a last window that is not full, as long as it starts inside. */
 export function windowDims(
   spatial: readonly Dim[],
-  window: WindowAttributes,
-  ceil = false,
+  { window, ceil = false }: {
+    readonly window: WindowAttributes;
+    readonly ceil?: boolean | undefined;
+  },
 ): Dim[] {
   const rank = window.kernel.length;
   if (spatial.length !== rank) {
@@ -101,8 +103,10 @@ export function windowPads(
 /** Dims of the output of a transposed window (the input of the forward one). */
 export function transposedDims(
   spatial: readonly Dim[],
-  window: WindowAttributes,
-  outputPadding: readonly number[],
+  { window, outputPadding }: {
+    readonly window: WindowAttributes;
+    readonly outputPadding: readonly number[];
+  },
 ): Dim[] {
   const rank = window.kernel.length;
   return spatial.map((size, axis) => {
@@ -135,8 +139,7 @@ export interface WindowLoops {
 /** Loops of a window over concrete spatial sizes. */
 export function windowLoops(
   spatial: readonly number[],
-  out: readonly number[],
-  window: WindowAttributes,
+  { out, window }: { readonly out: readonly number[]; readonly window: WindowAttributes },
 ): WindowLoops {
   const pads = windowPads(spatial, window);
   return {
@@ -151,7 +154,10 @@ export function windowLoops(
 }
 
 /** The outputs `from..to` (exclusive) along one dim for which a tap lies inside the input. */
-export function tapRange(loops: WindowLoops, axis: 0 | 1 | 2, tap: number): [number, number] {
+export function tapRange(
+  loops: WindowLoops,
+  { axis, tap }: { readonly axis: 0 | 1 | 2; readonly tap: number },
+): [number, number] {
   const stride = loops.stride[axis];
   const shift = tap * loops.dilation[axis] - loops.begin[axis];
   const from = Math.max(0, Math.ceil(-shift / stride));

@@ -45,7 +45,7 @@ export async function embed(
   texts: readonly (string | readonly number[])[],
   options: EmbedOptions = {},
 ): Promise<Float32Array[]> {
-  const runtime = encoderOf(model, "embed texts");
+  const runtime = encoderOf(model, { use: "embed texts" });
   const { pooling = runtime.encoder.pooling, normalize = true } = options;
   if (!Object.hasOwn(POOLINGS, pooling)) {
     throw new RangeError(
@@ -55,14 +55,17 @@ export async function embed(
   const sequences = texts.map((text) => ({ tokens: tokensOf(runtime, text) }));
   const maskId = pooling === "mask" ? maskIdOf(runtime) : -1;
   const vectors: Float32Array[] = [];
-  await encodeSequences(runtime, sequences, ({ hidden }, index) => {
-    const vector = POOLINGS[pooling]({
-      hidden,
-      width: runtime.hidden,
-      tokens: sequences[index]!.tokens,
-      maskId,
-    });
-    vectors.push(normalize ? unitVector(vector) : vector);
+  await encodeSequences(runtime, {
+    sequences,
+    read: ({ hidden }, index) => {
+      const vector = POOLINGS[pooling]({
+        hidden,
+        width: runtime.hidden,
+        tokens: sequences[index]!.tokens,
+        maskId,
+      });
+      vectors.push(normalize ? unitVector(vector) : vector);
+    },
   }, options);
   return vectors;
 }

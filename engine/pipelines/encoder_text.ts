@@ -19,8 +19,7 @@ export type EncoderInput = string | readonly number[];
  */
 export function encoderOf(
   model: Model,
-  use: string,
-  head?: "logits" | "scores",
+  { use, head }: { readonly use: string; readonly head?: "logits" | "scores" | undefined },
 ): EncoderRuntime {
   if (!(model instanceof LoadedModel)) {
     throw new TypeError(`Cannot ${use}: give a model from load()`);
@@ -53,7 +52,10 @@ export function tokensOf(runtime: EncoderRuntime, input: EncoderInput): readonly
 }
 
 /** Ids of two texts as one sequence; where they are too long the longer one is cut. */
-export function pairOf(runtime: EncoderRuntime, first: string, second: string): Sequence {
+export function pairOf(
+  runtime: EncoderRuntime,
+  { first, second }: { readonly first: string; readonly second: string },
+): Sequence {
   const { prefixIds, suffixIds } = runtime.tokenizer();
   const between = Array.from({ length: runtime.encoder.pairSeparators }, () => suffixIds).flat();
   const a = [...plain(runtime, first)], b = [...plain(runtime, second)];

@@ -47,7 +47,7 @@ export async function fillMask(
   text: string | readonly number[],
   options: FillMaskOptions = {},
 ): Promise<MaskCandidate[][]> {
-  const runtime = encoderOf(model, "fill masks", "logits");
+  const runtime = encoderOf(model, { use: "fill masks", head: "logits" });
   const { top = 5, maskId = maskIdOf(runtime) } = options;
   const { headWidth } = runtime.encoder;
   if (!Number.isInteger(top) || top < 1 || top > headWidth) {
@@ -62,18 +62,24 @@ export async function fillMask(
     ? (id: number) => runtime.tokenizer().tokenText(id)
     : tokenNames(model);
   const results: MaskCandidate[][] = [];
-  await encodeSequences(runtime, [{ tokens, wanted }], ({ head }) => {
-    for (let mask = 0; mask < wanted.length; mask++) {
-      const logits = orderedScores(head.slice(mask * headWidth, (mask + 1) * headWidth));
-      const probabilities = softmaxInPlace(logits.slice());
-      const best = Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]!).slice(0, top);
-      results.push(best.map((id) => ({
-        id,
-        token: nameOf(id),
-        probability: probabilities[id]!,
-        logit: logits[id]!,
-      })));
-    }
+  await encodeSequences(runtime, {
+    sequences: [{ tokens, wanted }],
+    read: ({ head }) => {
+      for (let mask = 0; mask < wanted.length; mask++) {
+        const logits = orderedScores(head.slice(mask * headWidth, (mask + 1) * headWidth));
+        const probabilities = softmaxInPlace(logits.slice());
+        const best = Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]!).slice(
+          0,
+          top,
+        );
+        results.push(best.map((id) => ({
+          id,
+          token: nameOf(id),
+          probability: probabilities[id]!,
+          logit: logits[id]!,
+        })));
+      }
+    },
   }, options);
   return results;
 }

@@ -53,7 +53,7 @@ export async function rerank(
   documents: readonly string[],
   options: JudgeOptions = {},
 ): Promise<RankedDocument[]> {
-  const runtime = encoderOf(model, "rerank documents", "scores");
+  const runtime = encoderOf(model, { use: "rerank documents", head: "scores" });
   const { headWidth } = runtime.encoder;
   if (headWidth !== 1) {
     throw new UnsupportedError(
@@ -62,7 +62,7 @@ export async function rerank(
     );
   }
   const top = topOf(options, documents.length);
-  const pairs = documents.map((document) => pairOf(runtime, query, document));
+  const pairs = documents.map((document) => pairOf(runtime, { first: query, second: document }));
   const logits = await judge(model, pairs, options);
   return logits
     .map(([logit], index) => ({ index, score: logistic(logit!), logit: logit! }))
@@ -101,12 +101,12 @@ export async function classify(
   texts: readonly (string | readonly number[] | { readonly text: string; readonly pair: string })[],
   options: JudgeOptions = {},
 ): Promise<LabelScore[][]> {
-  const runtime = encoderOf(model, "classify texts", "scores");
+  const runtime = encoderOf(model, { use: "classify texts", head: "scores" });
   const { labels, isMultiLabel } = runtime.encoder;
   const top = topOf(options, labels.length);
   const sequences = texts.map((one) =>
     typeof one === "object" && "pair" in one
-      ? pairOf(runtime, one.text, one.pair)
+      ? pairOf(runtime, { first: one.text, second: one.pair })
       : { tokens: tokensOf(runtime, one as EncoderInput) }
   );
   const all = await judge(model, sequences, options);
@@ -125,13 +125,12 @@ async function judge(
   sequences: readonly Sequence[],
   options: EncoderCallOptions,
 ): Promise<Float32Array[]> {
-  const runtime = encoderOf(model, "judge texts", "scores");
+  const runtime = encoderOf(model, { use: "judge texts", head: "scores" });
   const rows: Float32Array[] = [];
   const asked = sequences.map((sequence) => ({ ...sequence, wanted: [0] }));
   await encodeSequences(
     runtime,
-    asked,
-    ({ head }) => rows.push(orderedScores(head.slice())),
+    { sequences: asked, read: ({ head }) => rows.push(orderedScores(head.slice())) },
     options,
   );
   return rows;

@@ -74,8 +74,8 @@ export async function beamSearch(
   const { runtime, memory } = sourceOf(model, "search with beams");
   const { beams = 4, lengthPenalty = 1, prefix = [], signal } = options;
   const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
-  integer("beams", beams, 1, 64);
-  integer("maxTokens", maxTokens, 1, runtime.capacity);
+  integer("beams", { value: beams, min: 1, max: 64 });
+  integer("maxTokens", { value: maxTokens, min: 1, max: runtime.capacity });
   if (!Number.isFinite(lengthPenalty)) {
     throw new RangeError(`Cannot use lengthPenalty ${lengthPenalty}: it is a number`);
   }
@@ -145,7 +145,7 @@ export async function translate(
   const { runtime, memory } = sourceOf(model, "translate");
   const { beams = 1, lengthPenalty, adapters, signal } = options;
   const maxTokens = options.maxTokens ?? Math.min(MOST_TOKENS, runtime.capacity);
-  integer("beams", beams, 1, 64);
+  integer("beams", { value: beams, min: 1, max: 64 });
   const { source, prefix } = requestOf(runtime, memory, text, options);
   if (beams > 1) {
     const [best] = await beamSearch(model, source, {
@@ -225,7 +225,10 @@ function textOrNothing(runtime: Runtime): (ids: readonly number[]) => string {
   }
 }
 
-function integer(name: string, value: number, min: number, max: number): void {
+function integer(
+  name: string,
+  { value, min, max }: { readonly value: number; readonly min: number; readonly max: number },
+): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new RangeError(`Cannot use ${name} ${value}: it is an integer from ${min} to ${max}`);
 }

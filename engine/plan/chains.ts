@@ -14,8 +14,10 @@ export type NodeSets = ReadonlyMap<Node, ReadonlySet<Node>>;
 /** Joins steps that are ordered by wave; the number of waves falls, and every node still follows what it waits for. */
 export function joinChains(
   steps: readonly PlanStep[],
-  before: NodeSets,
-  makerOf: (value: Value) => Node | undefined,
+  { before, makerOf }: {
+    readonly before: NodeSets;
+    readonly makerOf: (value: Value) => Node | undefined;
+  },
 ): PlanStep[] {
   const old = new Map(steps.map(({ node, wave }) => [node, wave]));
   const wave = new Map(old);

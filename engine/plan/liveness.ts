@@ -15,8 +15,10 @@ export interface Lifetime {
 /** Lifetimes in order of production. */
 export function lifetimes(
   graph: Graph,
-  steps: readonly PlanStep[],
-  roots: ReadonlyMap<number, Value>,
+  { steps, roots }: {
+    readonly steps: readonly PlanStep[];
+    readonly roots: ReadonlyMap<number, Value>;
+  },
 ): Lifetime[] {
   const found = new Map<number, { value: Value; first: number; last: number }>();
   const extend = (value: Value | undefined, wave: number) => {

@@ -40,8 +40,10 @@ export const passes: readonly Pass[] = [
  */
 export function optimize(
   graph: Graph,
-  context: PassContext,
-  observe: (pass: string, graph: Graph) => void = () => {},
+  { context, observe = () => {} }: {
+    readonly context: PassContext;
+    readonly observe?: ((pass: string, graph: Graph) => void) | undefined;
+  },
 ): Graph {
   return passes.reduce((current, pass) => {
     const next = pass.run(current, context);

@@ -57,9 +57,12 @@ Deno.test("every pass gives a well-formed graph and leaves its argument as it wa
     const graph = toyDecoder("f16", "Q8_0");
     const before = JSON.stringify(graph.nodes.map(({ name, op }) => [name, op]));
     const seen: string[] = [];
-    optimize(graph, context, (name, result) => {
-      verify(result, getOp);
-      seen.push(name);
+    optimize(graph, {
+      context,
+      observe: (name, result) => {
+        verify(result, getOp);
+        seen.push(name);
+      },
     });
     assertEquals(seen, passes.map(({ name }) => name));
     assertEquals(JSON.stringify(graph.nodes.map(({ name, op }) => [name, op])), before);
@@ -68,14 +71,14 @@ Deno.test("every pass gives a well-formed graph and leaves its argument as it wa
 
 Deno.test("exact precision keeps the numbers to the bit", async () => {
   const graph = toyDecoder();
-  const optimized = optimize(graph, EXACT);
+  const optimized = optimize(graph, { context: EXACT });
   assertEquals(countOps(optimized).rope_table, 1);
   assertEquals(countOps(optimized).matmul, countOps(graph).matmul);
   assertEquals(await logits(optimized), await logits(graph));
 });
 
 Deno.test("fast precision quantises each input of matmuls once, in the op before where it can", () => {
-  const counts = countOps(optimize(toyDecoder("f16", "Q8_0"), FAST));
+  const counts = countOps(optimize(toyDecoder("f16", "Q8_0"), { context: FAST }));
   assertEquals(counts.matmul, undefined);
   assertEquals(counts["matmul q8"], 2 * 7 + 1);
   // Norms and gated units quantise themselves; attention's result and the last rows are left.
@@ -87,7 +90,7 @@ Deno.test("fast precision quantises each input of matmuls once, in the op before
 
 Deno.test("fast precision changes the numbers by 8-bit rounding only", async () => {
   const graph = toyDecoder("f16", "Q8_0");
-  const exact = await logits(graph), fast = await logits(optimize(graph, FAST));
+  const exact = await logits(graph), fast = await logits(optimize(graph, { context: FAST }));
   const largest = exact.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   const worst = exact.reduce((most, value, i) => Math.max(most, Math.abs(value - fast[i]!)), 0);
   assert(worst > 0 && worst < 0.05 * largest, `off by ${worst} of ${largest}`);
@@ -96,17 +99,21 @@ Deno.test("fast precision changes the numbers by 8-bit rounding only", async () 
 Deno.test("fused and unfused 8-bit graphs give the same numbers to the bit", async () => {
   const graph = toyDecoder("f16", "Q8_0");
   const takes: PassContext["takes"] = (draft) => draft.op === "matmul" && FAST.takes(draft);
-  const unfused = optimize(graph, { ...FAST, takes });
+  const unfused = optimize(graph, { context: { ...FAST, takes } });
   assertEquals(countOps(unfused)["norm q8"], undefined);
-  assertEquals(await logits(optimize(graph, FAST)), await logits(unfused));
+  assertEquals(await logits(optimize(graph, { context: FAST })), await logits(unfused));
 });
 
 Deno.test("matmuls keep floats where rows do not divide by 32", () => {
   const builder = createGraphBuilder("odd", getOp);
   const x = builder.input("x", [2, 33], "f32");
-  const matrix = tensorInMemory("matrix", "F32", [4, 33], new Uint8Array(4 * 4 * 33));
+  const matrix = tensorInMemory("matrix", {
+    format: "F32",
+    shape: [4, 33],
+    bytes: new Uint8Array(4 * 4 * 33),
+  });
   builder.output("y", builder.op("matmul", [x, builder.weight("w", matrix)], {}, "matmul")[0]!);
-  assertEquals(countOps(optimize(builder.build(), FAST)), { matmul: 1 });
+  assertEquals(countOps(optimize(builder.build(), { context: FAST })), { matmul: 1 });
 });
 
 Deno.test("two equal outputs of a graph stay two outputs", () => {
@@ -115,17 +122,20 @@ Deno.test("two equal outputs of a graph stay two outputs", () => {
   for (const name of ["a", "b"]) {
     builder.output(name, builder.op("unary", [x], { kind: "scale", alpha: 2 }, name)[0]!);
   }
-  const graph = optimize(builder.build(), EXACT);
+  const graph = optimize(builder.build(), { context: EXACT });
   verify(graph, getOp);
   assertEquals(graph.outputs.map(({ name }) => name), ["a", "b"]);
 });
 
 Deno.test("matmuls keep floats where the format has no integer kernel", () => {
   const graph = toyDecoder("f16", "Q8_0");
-  const without = optimize(graph, { ...FAST, takes: () => false });
+  const without = optimize(graph, { context: { ...FAST, takes: () => false } });
   assertEquals(countOps(without)["matmul q8"], undefined);
-  assertEquals(countOps(optimize(toyDecoder("f16", "F16"), FAST))["matmul q8"], undefined);
-  assertEquals(countOps(optimize(graph, FAST)).matmul, undefined);
+  assertEquals(
+    countOps(optimize(toyDecoder("f16", "F16"), { context: FAST }))["matmul q8"],
+    undefined,
+  );
+  assertEquals(countOps(optimize(graph, { context: FAST })).matmul, undefined);
 });
 
 Deno.test("a float result that something else reads too is not fused away", () => {
@@ -136,7 +146,7 @@ Deno.test("a float result that something else reads too is not fused away", () =
   const matrix = builder.constant("matrix", new Float32Array(32 * 32), [32, 32]);
   builder.output("y", builder.op("matmul", [quantized, matrix], {}, "matmul")[0]!);
   builder.output("z", builder.op("unary", [norm], { kind: "scale", alpha: 2 }, "scale")[0]!);
-  assertEquals(countOps(optimize(builder.build(), FAST))["norm q8"], undefined);
+  assertEquals(countOps(optimize(builder.build(), { context: FAST }))["norm q8"], undefined);
 });
 
 Deno.test("dead code goes, changes of states stay", () => {
@@ -179,7 +189,7 @@ Deno.test("equal constants become one, and nodes with other attributes stay apar
   builder.output("sum", builder.op("binary", [first, second], { kind: "add" }, "sum")[0]!);
   table(c, 1, "other_data");
   table(a, 2, "other_magnitude");
-  const graph = optimize(builder.build(), EXACT);
+  const graph = optimize(builder.build(), { context: EXACT });
   assertEquals(countOps(graph), { rope_table: 3, binary: 1 });
   assertEquals(graph.outputs.map(({ name }) => name), ["sum", "other_data", "other_magnitude"]);
 });
@@ -191,7 +201,7 @@ Deno.test("large float matrices are rounded for fast precision, each once; what 
     takes: (draft) => draft.inputs[1]!.tensor!.format === "F32" && FAST.takes(draft),
   };
   const matrix = (name: string, rows: number, columns: number, format = "F32") =>
-    tensorInMemory(name, format, [rows, columns], new Uint8Array(0));
+    tensorInMemory(name, { format, shape: [rows, columns], bytes: new Uint8Array(0) });
   const b = createGraphBuilder("rounding", getOp);
   const tokens = b.input("tokens", [3], "i32");
   const table = b.weight("table", matrix("table", 512, 64));
@@ -213,17 +223,17 @@ Deno.test("large float matrices are rounded for fast precision, each once; what 
   const graph = b.build();
   const rounded = (nodes: Graph["nodes"]) =>
     nodes.filter(({ attributes }) => attributes.rounded).map(({ name }) => name).join();
-  const { nodes } = optimize(graph, context);
+  const { nodes } = optimize(graph, { context });
   assertEquals(rounded(nodes), "large,first,second");
   assertEquals(roundedWeights(nodes).size, 2);
-  assertEquals(rounded(optimize(graph, { ...context, precision: "exact" }).nodes), "");
+  assertEquals(rounded(optimize(graph, { context: { ...context, precision: "exact" } }).nodes), "");
   const unable: PassContext = { ...FAST, takes: () => false };
-  assertEquals(countOps(optimize(graph, unable)).matmul, 7);
+  assertEquals(countOps(optimize(graph, { context: unable })).matmul, 7);
 });
 
 Deno.test("products of one input become one where a device takes their result as a whole", async () => {
   const graph = toyDecoder("f16", "Q8_0");
-  const fused = optimize(graph, { ...FAST, ...FUSED });
+  const fused = optimize(graph, { context: { ...FAST, ...FUSED } });
   const counts = countOps(fused);
   assertEquals([attended(fused), counts["matmul normed"], counts["matmul normed gated q8"]], [
     2,
@@ -237,17 +247,17 @@ Deno.test("products of one input become one where a device takes their result as
   ]);
   // Per layer: output, down. The head has a norm of its own: its outputs are no multiple of 64.
   assertEquals([counts["matmul q8 residual"], counts["matmul q8"]], [2 * 2, 1]);
-  assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
+  assertEquals(await logits(fused), await logits(optimize(graph, { context: FAST })));
 });
 
 Deno.test("heads are rotated and stored apart where attention cannot do it by itself", async () => {
   const graph = toyDecoder("f16", "Q8_0");
   const takes: PassContext["takes"] = (draft) =>
     FUSED.takes(draft) && (draft.op !== "attention" || draft.attributes.style === "none");
-  const fused = optimize(graph, { ...FAST, ...FUSED, takes });
+  const fused = optimize(graph, { context: { ...FAST, ...FUSED, takes } });
   const counts = countOps(fused);
   assertEquals([attended(fused), counts.rope, counts.kv_append], [0, 2 * 2, 2 * 2]);
-  assertEquals(await logits(fused), await logits(optimize(graph, FAST)));
+  assertEquals(await logits(fused), await logits(optimize(graph, { context: FAST })));
 });
 
 /** Attentions that rotate and store by themselves. */
@@ -258,7 +268,7 @@ function attended({ nodes }: Graph): number {
 
 Deno.test("fused forms of float products give the same numbers", async () => {
   const graph = toyDecoder("f32");
-  const fused = optimize(graph, { ...EXACT, ...FUSED });
+  const fused = optimize(graph, { context: { ...EXACT, ...FUSED } });
   const gates = fused.nodes.filter(({ op }) => op === "glu");
   assertEquals(gates.map(({ inputs }) => inputs.length), [1, 1]);
   assertEquals(await logits(fused), await logits(graph));
@@ -266,9 +276,9 @@ Deno.test("fused forms of float products give the same numbers", async () => {
 
 Deno.test("products of weights in different formats stay apart, and their heads are stored in one", async () => {
   const mixed = toyDecoder("f16", (name) => name.endsWith(".v.weight") ? "Q4_0" : "Q8_0");
-  const fused = optimize(mixed, { ...FAST, ...FUSED });
+  const fused = optimize(mixed, { context: { ...FAST, ...FUSED } });
   const counts = countOps(fused);
   assertEquals([attended(fused), counts.rope, counts.kv_append], [2, undefined, undefined]);
   assertEquals((counts["matmul q8"] ?? 0) + (counts["matmul q8 residual"] ?? 0), 2 * 5 + 1);
-  assertEquals(await logits(fused), await logits(optimize(mixed, FAST)));
+  assertEquals(await logits(fused), await logits(optimize(mixed, { context: FAST })));
 });

@@ -62,8 +62,8 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
   checkLimits(graph, limits);
   const views = aliasRoots(graph);
   const steps = schedule(graph, views);
-  const roots = options.reuseInputs ? reuseInputs(graph, steps, views) : views;
-  const items = lifetimes(graph, steps, roots).map((lifetime) => ({
+  const roots = options.reuseInputs ? reuseInputs(graph, { steps, views }) : views;
+  const items = lifetimes(graph, { steps, roots }).map((lifetime) => ({
     ...lifetime,
     ...sizeOf(stored(lifetime.value, options.floatBytes), limits),
   }));
@@ -74,7 +74,7 @@ export function plan(graph: Graph, options: PlanOptions): Plan {
   ]);
   const arenaBytes = totalBytes(items, offsets);
   const { moment, bytes: lowerBoundBytes } = peak(items);
-  if (arenaBytes > maxBytes) throw tooLarge(graph, items, moment, arenaBytes, maxBytes);
+  if (arenaBytes > maxBytes) throw tooLarge(graph, { items, moment, arenaBytes, maxBytes });
   return Object.freeze({
     graph,
     policy,
@@ -114,10 +114,12 @@ function checkLimits(graph: Graph, limits: DimEnv): void {
 
 function tooLarge(
   graph: Graph,
-  items: readonly (SymbolicItem & Lifetime)[],
-  moment: number,
-  arenaBytes: number,
-  maxBytes: number,
+  { items, moment, arenaBytes, maxBytes }: {
+    readonly items: readonly (SymbolicItem & Lifetime)[];
+    readonly moment: number;
+    readonly arenaBytes: number;
+    readonly maxBytes: number;
+  },
 ): ResourceError {
   const live = items.filter(({ first, last }) => first <= moment && moment <= last);
   const largest = live.reduce((a, b) => b.bytes > a.bytes ? b : a);

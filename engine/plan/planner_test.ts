@@ -55,7 +55,13 @@ function randomGraph(random: CaseRandom): Graph {
       () =>
         builder.op(
           "matmul",
-          [input, builder.weight(`w${i}`, tensorInMemory(`w${i}`, "F32", shape, matrix))],
+          [
+            input,
+            builder.weight(
+              `w${i}`,
+              tensorInMemory(`w${i}`, { format: "F32", shape, bytes: matrix }),
+            ),
+          ],
           {},
           `matmul${i}`,
         ),

@@ -10,8 +10,10 @@ import type { PlanStep } from "./plan.ts";
 /** Roots of a plan (aliases.ts) in which results also take over the memory of dying inputs. */
 export function reuseInputs(
   graph: Graph,
-  steps: readonly PlanStep[],
-  views: ReadonlyMap<number, Value>,
+  { steps, views }: {
+    readonly steps: readonly PlanStep[];
+    readonly views: ReadonlyMap<number, Value>;
+  },
 ): ReadonlyMap<number, Value> {
   const taken = new Map<number, Value>();
   const rootOf = (value: Value): Value => {
@@ -75,7 +77,7 @@ function dyingInput(
     const read = last.get(root.id);
     // Others of the same wave may still be reading it.
     if (
-      read?.wave === wave && read.nodes.size === 1 && !readsOtherwise(node, input, root, rootOf)
+      read?.wave === wave && read.nodes.size === 1 && !readsOtherwise(node, { input, root, rootOf })
     ) {
       return root;
     }
@@ -86,9 +88,11 @@ function dyingInput(
 // The same memory under another shape (a transpose has its own) is read at other indices.
 function readsOtherwise(
   node: Node,
-  input: Value,
-  root: Value,
-  rootOf: (value: Value) => Value,
+  { input, root, rootOf }: {
+    readonly input: Value;
+    readonly root: Value;
+    readonly rootOf: (value: Value) => Value;
+  },
 ): boolean {
   return node.inputs.some((other) =>
     other && other !== input && rootOf(other) === root && !sameShape(other, input)

@@ -18,11 +18,11 @@ export function schedule(graph: Graph, roots: ReadonlyMap<number, Value>): PlanS
   const work = graph.nodes.filter((node) => !getOp(node.op).view);
   const { before, makerOf } = dependencies(graph, work);
   const { order, wave } = earliestWaves(graph, work, before);
-  sink(order, wave, before, usesOf(graph, work, roots));
+  sink(order, { wave, before, usesOfInputs: usesOf(graph, work, roots) });
   const steps = order
     .map((node) => ({ node, wave: wave.get(node)! }))
     .sort((a, b) => a.wave - b.wave || a.node.id - b.node.id);
-  return joinChains(steps, before, makerOf);
+  return joinChains(steps, { before, makerOf });
 }
 
 function dependencies(graph: Graph, work: readonly Node[]) {
@@ -118,9 +118,11 @@ function usesOf(graph: Graph, work: readonly Node[], roots: ReadonlyMap<number, 
 
 function sink(
   order: readonly Node[],
-  wave: Map<Node, number>,
-  before: NodeSets,
-  usesOfInputs: (node: Node) => ReadonlySet<Node>[],
+  { wave, before, usesOfInputs }: {
+    readonly wave: Map<Node, number>;
+    readonly before: NodeSets;
+    readonly usesOfInputs: (node: Node) => ReadonlySet<Node>[];
+  },
 ): void {
   const after = reversed(before);
   for (const node of order.toReversed()) {

@@ -91,8 +91,10 @@ const DEFAULT_ROWS = 64;
  */
 export async function openCalibration(
   file: WeightFile,
-  text: string,
-  choose: (graph: Graph) => readonly TensorInfo[],
+  { text, choose }: {
+    readonly text: string;
+    readonly choose: (graph: Graph) => readonly TensorInfo[];
+  },
   options: CalibrationOptions = {},
 ): Promise<Calibration> {
   const device = await openDevice("wasm", { threads: options.threads });
@@ -117,7 +119,7 @@ export async function openCalibration(
         if (!next) throw new RangeError(`Cannot calibrate ${tensor.name}: it was not announced`);
         // Those of the pass before make room first.
         known = new Map();
-        known = await runPass(device, prepared, next, windows, { ...options, pass });
+        known = await runPass(device, { prepared, values: next, windows }, { ...options, pass });
       }
       return joined(values.map((value) => known.get(value)!));
     },
@@ -131,7 +133,7 @@ async function prepareForCalibration(
 ): Promise<PreparedModel> {
   // Without fused forms every matrix has a node of its own, with its input.
   const kernels = { ...device, hasKernel: () => false, takes: () => false };
-  const { info } = await prepareModel(file, { precision: "exact" }, kernels);
+  const { info } = await prepareModel(file, { options: { precision: "exact" }, kernels });
   if (info.network === "encoder-decoder") {
     throw new UnsupportedError(
       "models of an encoder and a decoder cannot be calibrated on a text",
@@ -145,9 +147,12 @@ async function prepareForCalibration(
   // What reads whole sequences cannot take them in parts.
   const rows = info.network === "decoder" ? Math.min(most, contextLength) : contextLength;
   return await prepareModel(file, {
-    ...{ precision: "exact", kvFormat: "F32" },
-    ...{ contextLength, batch: rows, logitRows: rows },
-  }, kernels);
+    options: {
+      ...{ precision: "exact", kvFormat: "F32" },
+      ...{ contextLength, batch: rows, logitRows: rows },
+    },
+    kernels,
+  });
 }
 
 async function cutWindows(
@@ -156,7 +161,7 @@ async function cutWindows(
   { tokenization, limits }: PreparedModel,
   { tokens: most = DEFAULT_TOKENS }: CalibrationOptions,
 ): Promise<number[][]> {
-  const tokenizer = (await readTextParts(file, null, tokenization)).tokenizer();
+  const tokenizer = (await readTextParts(file, { template: null, tokenization })).tokenizer();
   const ids = tokenizer.encode(text, { addSpecial: false });
   const prefix = tokenizer.prefixIds;
   const length = limits.contextLength - prefix.length;
@@ -192,9 +197,11 @@ function bytesOf(values: ReadonlySet<Value>): number {
 
 async function runPass(
   device: Device,
-  prepared: PreparedModel,
-  values: ReadonlySet<Value>,
-  windows: readonly (readonly number[])[],
+  { prepared, values, windows }: {
+    readonly prepared: PreparedModel;
+    readonly values: ReadonlySet<Value>;
+    readonly windows: readonly (readonly number[])[];
+  },
   { signal, onWindow, pass }: CalibrationOptions & { readonly pass: number },
 ): Promise<Map<Value, InputStatistics>> {
   const list = [...values];

@@ -44,7 +44,7 @@ export async function encodeTensor(
   const started: StartedRun[] = [];
   pool.prepare(runsOf(tensor));
   try {
-    for await (const { start, values } of readTensorRows(tensor, source, signal)) {
+    for await (const { start, values } of readTensorRows(tensor, { format: source, signal })) {
       before(start, values);
       const result = pool.encode(job, values.slice());
       result.catch(() => {}); // It is looked at in its turn.

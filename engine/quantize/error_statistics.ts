@@ -45,7 +45,10 @@ export function createErrorSums(): ErrorSums {
 }
 
 /** Adds the errors of `decoded`. */
-export function addErrors(sums: ErrorSums, values: Float32Array, decoded: Float32Array): void {
+export function addErrors(
+  sums: ErrorSums,
+  { values, decoded }: { readonly values: Float32Array; readonly decoded: Float32Array },
+): void {
   let { max, min, sum, squares, valueSquares, nonZero, shares, shareSquares } = sums;
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;

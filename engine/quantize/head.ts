@@ -42,8 +42,10 @@ const QUANTIZATION_VERSION = 2;
 /** The head of a plan's file. */
 export async function createHead(
   file: WeightFile,
-  { container, tensors }: QuantizePlan,
-  policy: QuantPolicy,
+  { plan: { container, tensors }, policy }: {
+    readonly plan: QuantizePlan;
+    readonly policy: QuantPolicy;
+  },
 ): Promise<Head> {
   const plain = tensors.map(factsOf);
   const facts = tensors.flatMap((planned, i) => [plain[i]!, ...outlierFacts(planned)]);
@@ -52,7 +54,7 @@ export async function createHead(
   const stated = JSON.stringify({ name, format, rules, outliers: share });
   if (container === "folder") {
     return {
-      bytes: createSafetensorsHead(facts, { [POLICY_KEY]: stated }, outliers),
+      bytes: createSafetensorsHead(facts, { metadata: { [POLICY_KEY]: stated }, outliers }),
       paddingAfter: () => 0,
     };
   }
@@ -60,7 +62,7 @@ export async function createHead(
     "general.file_type": policy.ggufFileType,
     "general.quantization_version": QUANTIZATION_VERSION,
   });
-  const entries = setGgufText(numbered, POLICY_KEY, stated);
+  const entries = setGgufText(numbered, { key: POLICY_KEY, text: stated });
   if (container === "gguf") {
     const { bytes, alignment } = createGgufHead(entries, plain);
     return { bytes, paddingAfter: (byteLength) => paddingAfter(byteLength, alignment) };
@@ -73,7 +75,7 @@ export async function createHead(
     byteLength: inner.length,
   };
   // The metadata stand first, so they are written with the head.
-  const head = createSafetensorsHead([header, ...facts], {}, outliers);
+  const head = createSafetensorsHead([header, ...facts], { metadata: {}, outliers });
   const bytes = new Uint8Array(head.length + inner.length);
   bytes.set(head);
   bytes.set(inner, head.length);

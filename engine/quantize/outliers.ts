@@ -36,14 +36,16 @@ export function outlierBytes(
  */
 export async function openOutliers(
   { tensor, outliers: count }: PlannedTensor,
-  source: NumberFormat,
-  checked: (start: number, values: Float32Array) => void,
-  signal?: AbortSignal,
+  { source, checked, signal }: {
+    readonly source: NumberFormat;
+    readonly checked: (start: number, values: Float32Array) => void;
+    readonly signal?: AbortSignal | undefined;
+  },
 ): Promise<TensorOutliers | undefined> {
   if (count === 0) return undefined;
   const search = searchOutliers(count);
   for (const look of [search.count, search.refine]) {
-    for await (const { start, values } of readTensorRows(tensor, source, signal)) {
+    for await (const { start, values } of readTensorRows(tensor, { format: source, signal })) {
       checked(start, values);
       look(values);
     }

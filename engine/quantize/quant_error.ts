@@ -82,7 +82,7 @@ export async function policyError(
         const bad = findNonFinite(values);
         if (bad >= 0) throw broken(tensor, `value ${start + bad} is ${values[bad]}`);
       },
-      after: (_start, { values, decoded }) => addErrors(sums, values, decoded),
+      after: (_start, { values, decoded }) => addErrors(sums, { values, decoded }),
       fail: (start, error) =>
         broken(tensor, `in the run from value ${start}: ${error.message}`, error),
     });
@@ -114,10 +114,12 @@ export async function fileError(
     }
     const format = getFormat(twin.format);
     const sums = createErrorSums();
-    const theirs = readTensorRows(twin, format);
-    for await (const { values } of readTensorRows(tensor, getFormat(tensor.format), signal)) {
+    const theirs = readTensorRows(twin, { format });
+    for await (
+      const { values } of readTensorRows(tensor, { format: getFormat(tensor.format), signal })
+    ) {
       // Runs are of the same rows, since the shapes are equal.
-      addErrors(sums, values, (await theirs.next()).value!.values);
+      addErrors(sums, { values, decoded: (await theirs.next()).value!.values });
     }
     all.push({ tensor, format, sums });
   }
@@ -142,7 +144,9 @@ export async function rangeOf(
   signal?: AbortSignal,
 ): Promise<[number, number]> {
   let min = Infinity, max = -Infinity;
-  for await (const { values } of readTensorRows(tensor, getFormat(tensor.format), signal)) {
+  for await (
+    const { values } of readTensorRows(tensor, { format: getFormat(tensor.format), signal })
+  ) {
     for (const value of values) {
       if (value < min) min = value;
       if (value > max) max = value;

@@ -85,7 +85,7 @@ export async function quantize(
     model,
     options,
     (file) =>
-      quantizeModel(file, path, policy, { ...options, ...matrix && { importance: matrix } }),
+      quantizeModel(file, { path, policy }, { ...options, ...matrix && { importance: matrix } }),
   );
 }
 

@@ -68,15 +68,14 @@ export interface QuantizeResult {
  */
 export async function quantizeModel(
   file: WeightFile,
-  path: string,
-  policy: QuantPolicy,
+  { path, policy }: { readonly path: string; readonly policy: QuantPolicy },
   options: QuantizeModelOptions = {},
 ): Promise<QuantizeResult> {
   const wanted = planQuantization(file, policy);
   checkEnding(path, wanted, policy);
   const rounding = await openRounding(file, wanted, options);
   const plan = { ...wanted, tensors: rounding.tensors };
-  const head = await createHead(file, plan, policy);
+  const head = await createHead(file, { plan, policy });
   const parts = { plan, head, rounding };
   refuseExisting(path);
   if (plan.container !== "folder") {
@@ -151,7 +150,7 @@ async function writeWeights(
   try {
     output.write(head);
     for (const planned of tensors) {
-      const result = await writeTensor(planned, output, rounding, { ...options, pool });
+      const result = await writeTensor(planned, { output, rounding }, { ...options, pool });
       const padding = paddingAfter(planned.byteLength);
       output.write(new Uint8Array(padding));
       bytes += planned.byteLength + padding;

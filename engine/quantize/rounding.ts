@@ -110,7 +110,7 @@ export async function openRounding(
     };
   }
   const open = (choose: (graph: Graph) => readonly TensorInfo[]) =>
-    openCalibration(file, request.text, choose, { ...request, ...signal && { signal } });
+    openCalibration(file, { text: request.text, choose }, { ...request, ...signal && { signal } });
   if (request.method === "awq") {
     return await scaledRounding(tensors, toNearest, { open, ...signal && { signal } });
   }
@@ -162,7 +162,10 @@ async function scaledRounding(
   const known = new Map<ScalableInputs, Float32Array>();
   async function scalesOf(shared: ScalableInputs): Promise<Float32Array> {
     const scales = known.get(shared) ??
-      await chooseScales(shared, (await calibration.statisticsOf(asked(shared)))!, signal);
+      await chooseScales(shared, {
+        statistics: (await calibration.statisticsOf(asked(shared)))!,
+        signal,
+      });
     known.set(shared, scales);
     return scales;
   }

@@ -55,7 +55,7 @@ export function findScalableInputs(
         ? own(node.inputs[1])
         : undefined
     );
-    const makers = makersOf(producers.get(x), producers, readers, own);
+    const makers = makersOf(producers.get(x), { producers, readers, own });
     if (!makers || !matrices.every((entry) => entry !== undefined)) return [];
     if (!matrices.some(({ target }) => target && target.blockSize > 1)) return [];
     return [{ matrices, ...makers }];
@@ -64,9 +64,11 @@ export function findScalableInputs(
 
 function makersOf(
   maker: Node | undefined,
-  producers: ReadonlyMap<Value, Node>,
-  readers: ReadonlyMap<Value, readonly Node[]>,
-  own: (value: Value | undefined) => PlannedTensor | undefined,
+  { producers, readers, own }: {
+    readonly producers: ReadonlyMap<Value, Node>;
+    readonly readers: ReadonlyMap<Value, readonly Node[]>;
+    readonly own: (value: Value | undefined) => PlannedTensor | undefined;
+  },
 ): Pick<ScalableInputs, "makers" | "base"> | undefined {
   const weights = (values: readonly (Value | undefined)[]) => {
     const makers = values.filter((value) => value !== undefined).map(own);
@@ -121,8 +123,10 @@ const SAMPLE = 32;
  */
 export async function chooseScales(
   { matrices }: ScalableInputs,
-  { columns, gram }: InputStatistics,
-  signal?: AbortSignal,
+  { statistics: { columns, gram }, signal }: {
+    readonly statistics: InputStatistics;
+    readonly signal?: AbortSignal | undefined;
+  },
 ): Promise<Float32Array> {
   const samples = [];
   for (const { tensor, target } of matrices) {

@@ -62,8 +62,7 @@ const LARGEST_F16 = 65504;
  */
 export async function writeTensor(
   planned: PlannedTensor,
-  output: NewFile,
-  rounding: Rounding,
+  { output, rounding }: { readonly output: NewFile; readonly rounding: Rounding },
   { saturate = false, signal, pool }: WriteOptions,
 ): Promise<QuantizedTensor> {
   const { tensor, format, byteLength, target, insteadOf } = planned;
@@ -83,10 +82,12 @@ export async function writeTensor(
   const checked = (start: number, values: Float32Array): void => {
     if (saturate) saturated += makeFinite(values);
     const bad = findNonFinite(values);
-    if (bad >= 0) throw refuse(tensor, `value ${start + bad} is ${values[bad]}`, true);
+    if (bad >= 0) {
+      throw refuse(tensor, { message: `value ${start + bad} is ${values[bad]}`, saturable: true });
+    }
     change?.(start, values);
   };
-  const outliers = await openOutliers(planned, source, checked, signal);
+  const outliers = await openOutliers(planned, { source, checked, signal });
   const sums = createErrorSums();
   saturated = 0;
   await encodeTensor(tensor, source, {
@@ -99,15 +100,19 @@ export async function writeTensor(
       const lost = findNonFinite(decoded);
       if (lost >= 0) {
         const place = `value ${start + lost}, ${values[lost]},`;
-        throw refuse(tensor, `${place} does not fit ${target.name}`, false);
+        throw refuse(tensor, { message: `${place} does not fit ${target.name}`, saturable: false });
       }
       // Other columns make up for what GPTQ's zero in the place of an outlier became.
       outliers?.putBack(start, values, decoded, method === "gptq");
-      addErrors(sums, values, decoded);
+      addErrors(sums, { values, decoded });
       output.write(bytes);
     },
     fail: (start, error) =>
-      refuse(tensor, `in the run from value ${start}: ${error.message}`, false, error),
+      refuse(tensor, {
+        message: `in the run from value ${start}: ${error.message}`,
+        saturable: false,
+        cause: error,
+      }),
   });
   outliers?.writeTo(output);
   return { ...facts, method, error: errorStatistics(sums), saturated };
@@ -115,9 +120,11 @@ export async function writeTensor(
 
 function refuse(
   { source, name }: TensorInfo,
-  message: string,
-  saturable: boolean,
-  cause?: unknown,
+  { message, saturable, cause }: {
+    readonly message: string;
+    readonly saturable: boolean;
+    readonly cause?: unknown | undefined;
+  },
 ): FormatError {
   return new FormatError(message, {
     file: source.name,
@@ -153,13 +160,16 @@ async function copyTensor(
   const format = getFormat(tensor.format);
   const { blockSize, blockBytes } = format;
   let saturated = 0;
-  for await (const { start, bytes, values } of readTensorRows(tensor, format, signal)) {
+  for await (const { start, bytes, values } of readTensorRows(tensor, { format, signal })) {
     const bad = findNonFinite(values);
     if (bad >= 0) {
       const message = `value ${start + bad} is ${values[bad]}`;
-      if (!saturate) throw refuse(tensor, message, true);
+      if (!saturate) throw refuse(tensor, { message, saturable: true });
       if (!format.encode) {
-        throw refuse(tensor, `${message}, and ${format.name} has no encoder to replace it`, false);
+        throw refuse(tensor, {
+          message: `${message}, and ${format.name} has no encoder to replace it`,
+          saturable: false,
+        });
       }
       for (let block = Math.floor(bad / blockSize); block * blockSize < values.length; block++) {
         const part = values.subarray(block * blockSize, (block + 1) * blockSize);

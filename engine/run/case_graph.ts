@@ -29,7 +29,7 @@ function addInput(
   const name = `input${index}`;
   if (input.role === "weight") {
     const { format, shape, bytes } = input;
-    return builder.weight(name, tensorInMemory(name, format, shape, bytes));
+    return builder.weight(name, tensorInMemory(name, { format, shape, bytes }));
   }
   if (input.role === "state") return builder.state(name, input.shape, input.dtype);
   if (input.role === "constant") {
@@ -48,7 +48,7 @@ function readable(builder: ReturnType<typeof createGraphBuilder>, value: Value):
   format.encode!(diagonal, bytes);
   const weight = builder.weight(
     "diagonal",
-    tensorInMemory("diagonal", "Q8_0", [width, width], bytes),
+    tensorInMemory("diagonal", { format: "Q8_0", shape: [width, width], bytes }),
   );
   return builder.op("matmul", [value, weight], {}, "readable")[0]!;
 }
@@ -56,9 +56,11 @@ function readable(builder: ReturnType<typeof createGraphBuilder>, value: Value):
 /** A tensor whose bytes are in memory. */
 export function tensorInMemory(
   name: string,
-  format: string,
-  shape: readonly number[],
-  bytes: Uint8Array,
+  { format, shape, bytes }: {
+    readonly format: string;
+    readonly shape: readonly number[];
+    readonly bytes: Uint8Array;
+  },
 ): TensorInfo {
   const source: ByteSource = {
     name: `memory of ${name}`,

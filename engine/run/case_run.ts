@@ -16,9 +16,11 @@ export type CaseResult = ReadonlyMap<string, HostData>;
 /** Runs one case on a backend, with one kernel of the op if named. */
 export async function runCase(
   backend: Backend,
-  op: OpRecord,
-  opCase: OpCase,
-  kernel?: string,
+  { op, opCase, kernel }: {
+    readonly op: OpRecord;
+    readonly opCase: OpCase;
+    readonly kernel?: string | undefined;
+  },
 ): Promise<CaseResult> {
   const { bindings = {} } = opCase;
   const graph = caseGraph(op.name, opCase);

@@ -43,7 +43,7 @@ async function readWeight({ tensor, dtype }: Value): Promise<HostData> {
   }
   const bytes = new Uint8Array(byteLength);
   await source.readInto(offset, bytes);
-  if (!format) return hostArray(dtype, count, bytes.buffer);
+  if (!format) return hostArray(dtype, { count, buffer: bytes.buffer });
   const values = new Float32Array(count);
   format.decode(bytes, values);
   return values;

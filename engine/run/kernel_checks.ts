@@ -53,7 +53,7 @@ export function createReferences(seed: number): References {
   return {
     cases: (op) => remembered(cases, op, () => op.cases?.(createCaseRandom(seed)) ?? []),
     result: (op, opCase) =>
-      remembered(results, opCase, () => runCase(createReferenceBackend(), op, opCase)),
+      remembered(results, opCase, () => runCase(createReferenceBackend(), { op, opCase })),
   };
 }
 
@@ -103,7 +103,7 @@ async function judge(
     chooseKernel(WASM_KERNELS, { ...LEAST_WASM, node }, wish) !== undefined;
   if (!isTaken) return { outcome: "skipped", reason: `${kernel} does not take it` };
   try {
-    const actual = await runCase(backend, op, opCase, kernel);
+    const actual = await runCase(backend, { op, opCase, kernel });
     const reason = difference(
       actual,
       expected,

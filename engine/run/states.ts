@@ -57,8 +57,10 @@ export function splitBytes(bytes: Uint8Array, lengths: readonly number[]): Uint8
 /** Reading and writing of states that lie in memory which the host sees: `view` gives the leading bytes of one. */
 export function viewedStates(
   states: readonly Value[],
-  { check }: SlotPool,
-  view: (state: Value, slot: number, bytes: number) => Uint8Array,
+  { pool: { check }, view }: {
+    readonly pool: SlotPool;
+    readonly view: (state: Value, slot: number, bytes: number) => Uint8Array;
+  },
 ): { read(slot: number, count: number): Uint8Array } & Pick<States, "write"> {
   const leadingRows = (slot: number, rows: number) => {
     check(slot);

@@ -84,8 +84,11 @@ export function createByteBpe(options: ByteBpeOptions): (text: string, out: numb
   const encodeCached = rememberWords(encodeWord);
 
   return (text, out) =>
-    splitWords(text, patterns, (word) => {
-      for (const id of encodeCached(word)) out.push(id);
+    splitWords(text, {
+      patterns,
+      visit: (word) => {
+        for (const id of encodeCached(word)) out.push(id);
+      },
     });
 }
 

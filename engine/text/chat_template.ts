@@ -134,7 +134,7 @@ function translate<T>(name: string, run: () => T, remedy?: string): T {
 /** Characters of all texts in a value. */
 function textLength(value: unknown): number {
   let length = 0;
-  mapTexts(value, (text) => (length += text.length, text));
+  mapTexts(value, { change: (text) => (length += text.length, text) });
   return length;
 }
 

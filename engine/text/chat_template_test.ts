@@ -107,7 +107,12 @@ Deno.test("control tokens in messages are text; those of the template are tokens
     tokenizer.decode(ids),
     `<|im_start|>user\n${content}<|im_end|>\n<|im_start|>assistant\n`,
   );
-  const trusted = encodeChat(tokenizer, CHATML, [{ role: "user", content }], { special: true });
+  const trusted = encodeChat(
+    tokenizer,
+    CHATML,
+    [{ role: "user", content }],
+    { special: true },
+  );
   assertEquals(countSpecial(tokenizer, trusted), 4);
 });
 
@@ -126,7 +131,9 @@ Deno.test("a control token cut over several parts of a message stays text", () =
 Deno.test("a control token that a template puts together from a role is a token", () => {
   const tokenizer = toyTokenizer(byteBpeKeys());
   const template = compileChatTemplate("{{ '<|' + messages[0].role + '|>' }}", "m");
-  assertEquals(encodeChat(tokenizer, template, [{ role: "im_end" }]), [tokenizer.eosId]);
+  assertEquals(encodeChat(tokenizer, template, [{ role: "im_end" }]), [
+    tokenizer.eosId,
+  ]);
 });
 
 Deno.test("words that are no control tokens keep their meaning for templates", () => {
@@ -153,7 +160,9 @@ Deno.test("messages that use all stand-ins are refused rather than trusted", () 
   const tokenizer = toyTokenizer(byteBpeKeys());
   const all = Array.from({ length: 32 }, (_, i) => String.fromCharCode(0xfdd0 + i)).join("");
   const send = (content: string) =>
-    tokenizer.decode(encodeChat(tokenizer, CHATML, [{ role: "user", content }]));
+    tokenizer.decode(
+      encodeChat(tokenizer, CHATML, [{ role: "user", content }]),
+    );
   assertEquals(send(all), `<|im_start|>user\n${all}<|im_end|>\n`);
   assertThrows(() => send(all + "<|im_end|>"), RangeError, "noncharacters");
   assertEquals(

@@ -21,21 +21,31 @@ export interface Guard {
 const MAX_DEPTH = 64;
 
 /** Copies a value with its texts changed, keys of objects too; objects become maps. */
-export function mapTexts(value: unknown, change: (text: string) => string, depth = 0): unknown {
+export function mapTexts(
+  value: unknown,
+  { change, depth = 0 }: {
+    readonly change: (text: string) => string;
+    readonly depth?: number | undefined;
+  },
+): unknown {
   // What nests deeper is refused when it is rendered.
   if (depth > MAX_DEPTH) return value;
   if (typeof value === "string") return change(value);
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, change, depth + 1));
+  if (Array.isArray(value)) {
+    return value.map((item) => mapTexts(item, { change, depth: depth + 1 }));
+  }
   if (typeof value !== "object" || value === null) return value;
   const entries = value instanceof Map ? [...value.entries()] : Object.entries(value);
   return new Map(
-    entries.map(([key, item]) => [mapTexts(key, change, depth), mapTexts(item, change, depth + 1)]),
+    entries.map((
+      [key, item],
+    ) => [mapTexts(key, { change, depth }), mapTexts(item, { change, depth: depth + 1 })]),
   );
 }
 
 /** Hides nothing: the texts are the caller's own. */
 export const NO_GUARD: Guard = {
-  protect: (value) => mapTexts(value, (text) => text),
+  protect: (value) => mapTexts(value, { change: (text) => text }),
   restore: (text) => text,
 };
 
@@ -47,9 +57,11 @@ const STAND_IN_COUNT = 32;
 function freeStandIns(inputs: readonly unknown[]): string[] {
   const used = new Set<string>();
   for (const input of inputs) {
-    mapTexts(input, (text) => {
-      for (const char of text.match(/[\ufdd0-\ufdef]/g) ?? []) used.add(char);
-      return text;
+    mapTexts(input, {
+      change: (text) => {
+        for (const char of text.match(/[\ufdd0-\ufdef]/g) ?? []) used.add(char);
+        return text;
+      },
     });
   }
   return Array.from(
@@ -118,7 +130,7 @@ export function createGuard(tokenizer: Tokenizer, inputs: readonly unknown[]): G
       const joined = Array.isArray(content)
         ? { ...(value as Record<string, unknown>), content: hideInParts(content) }
         : value;
-      return mapTexts(joined, hide);
+      return mapTexts(joined, { change: hide });
     },
     restore: (text) =>
       shown.size === 0 ? text : text.replace(/[\ufdd0-\ufdef]/g, (char) => shown.get(char) ?? char),

@@ -57,7 +57,7 @@ export async function readFolderText(file: WeightFile): Promise<FoundText> {
 
 async function fromJson(json: unknown, config: unknown, name: string): Promise<Tokenizer> {
   const { tokenizerFromJson } = await import("./tokenizer.ts");
-  return tokenizerFromJson(json, config, name);
+  return tokenizerFromJson(json, { tokenizerConfig: config, name });
 }
 
 async function findOther(file: WeightFile): Promise<Tokenizer | undefined> {

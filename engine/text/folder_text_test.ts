@@ -155,7 +155,8 @@ Deno.test("tokens that a config adds to the vocabulary are told", async () => {
 // Ids of transformers 5.24 for the same files.
 Deno.test("settings of tokenizer_config.json count where a class builds its tokenizer itself", () => {
   const ids = (tokenizer_class: string, config: Record<string, unknown>) =>
-    tokenizerFromJson(byteLevel(), { tokenizer_class, ...config }, "toy").encode("ab");
+    tokenizerFromJson(byteLevel(), { tokenizerConfig: { tokenizer_class, ...config }, name: "toy" })
+      .encode("ab");
   for (
     const family of [
       "GPT2Tokenizer",
@@ -216,7 +217,8 @@ Deno.test("Bert's normalizer obeys tokenizer_config.json", () => {
     },
   };
   const ids = (tokenizer_class: string, config: Record<string, unknown>) =>
-    tokenizerFromJson(document, { tokenizer_class, ...config }, "toy").encode("A É e 中中");
+    tokenizerFromJson(document, { tokenizerConfig: { tokenizer_class, ...config }, name: "toy" })
+      .encode("A É e 中中");
   for (const family of ["BertTokenizer", "DistilBertTokenizerFast", "MPNetTokenizer"]) {
     assertEquals(ids(family, {}), [5, 8, 8, 11, 11]);
     assertEquals(ids(family, { do_lower_case: false }), [6, 9, 8, 11, 11]);

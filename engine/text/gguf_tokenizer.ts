@@ -224,7 +224,7 @@ function buildWordPiece(source: GgufVocabulary): KindParts {
     bytesOf(id) {
       const isWord = vocabulary.kinds[id] !== TOKEN_KIND.normal;
       const text = vocabulary.texts.get(id)!;
-      return stringBytes(isWord ? " " + text : wordPieceText(text, marks, true));
+      return stringBytes(isWord ? " " + text : wordPieceText(text, { marks, cleanup: true }));
     },
     leadingBlanks: 1,
     addBos: true,

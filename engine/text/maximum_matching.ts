@@ -67,7 +67,10 @@ function createMatcher(
     .sort((a, b) => compareBytes(a.bytes, b.bytes) || a.id - b.id);
 
   /** First token in a range whose byte at `depth` is `byte` or above. */
-  function lowerBound(low: number, high: number, depth: number, byte: number): number {
+  function lowerBound(
+    low: number,
+    { high, depth, byte }: { readonly high: number; readonly depth: number; readonly byte: number },
+  ): number {
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (tokens[middle].bytes[depth] < byte) low = middle + 1;
@@ -84,8 +87,8 @@ function createMatcher(
       const byte = bytes[at + depth];
       // Tokens that end here come first in the range and have been taken.
       while (low < high && tokens[low].bytes.length === depth) low++;
-      low = lowerBound(low, high, depth, byte);
-      high = lowerBound(low, high, depth, byte + 1);
+      low = lowerBound(low, { high, depth, byte });
+      high = lowerBound(low, { high, depth, byte: byte + 1 });
       if (low === high) break;
       if (tokens[low].bytes.length === depth + 1) best = { id: tokens[low].id, length: depth + 1 };
     }

@@ -16,7 +16,10 @@ function tokenizerOf(normalizer: unknown) {
     normalized: true,
   }));
   const model = { type: "BPE", vocab, merges: [], unk_token: "?" };
-  return tokenizerFromJson({ added_tokens, normalizer, model }, null, "toy");
+  return tokenizerFromJson({ added_tokens, normalizer, model }, {
+    tokenizerConfig: null,
+    name: "toy",
+  });
 }
 
 const NORMALIZERS: Readonly<Record<string, unknown>> = {

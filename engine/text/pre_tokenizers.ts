@@ -174,9 +174,11 @@ export function compilePattern(pattern: string): RegExp {
  */
 export function splitWords(
   text: string,
-  patterns: readonly RegExp[],
-  visit: (word: string) => void,
-  from = 0,
+  { patterns, visit, from = 0 }: {
+    readonly patterns: readonly RegExp[];
+    readonly visit: (word: string) => void;
+    readonly from?: number | undefined;
+  },
 ): void {
   if (from === patterns.length) {
     visit(text);
@@ -185,10 +187,10 @@ export function splitWords(
   let start = 0;
   for (const match of text.matchAll(patterns[from])) {
     if (match.index > start) {
-      splitWords(text.slice(start, match.index), patterns, visit, from + 1);
+      splitWords(text.slice(start, match.index), { patterns, visit, from: from + 1 });
     }
-    if (match[0].length > 0) splitWords(match[0], patterns, visit, from + 1);
+    if (match[0].length > 0) splitWords(match[0], { patterns, visit, from: from + 1 });
     start = match.index + match[0].length;
   }
-  if (start < text.length) splitWords(text.slice(start), patterns, visit, from + 1);
+  if (start < text.length) splitWords(text.slice(start), { patterns, visit, from: from + 1 });
 }

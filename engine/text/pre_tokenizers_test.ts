@@ -5,7 +5,7 @@ import { compilePattern, PRE_TOKENIZERS, splitWords } from "./pre_tokenizers.ts"
 function words(kind: string, text: string): string[] {
   const patterns = PRE_TOKENIZERS.get(kind)?.patterns.map(compilePattern) ?? [];
   const found: string[] = [];
-  splitWords(text, patterns, (word) => found.push(word));
+  splitWords(text, { patterns, visit: (word) => found.push(word) });
   return found;
 }
 

@@ -126,8 +126,7 @@ export function findPromptTemplate(
  */
 export function expandPrompt(
   { name, pieces }: PromptTemplate,
-  input: PromptInput,
-  names: TokenNames,
+  { input, names }: { readonly input: PromptInput; readonly names: TokenNames },
 ): PromptPart[] {
   const parts: PromptPart[] = [];
   let text = "";
@@ -145,7 +144,7 @@ export function expandPrompt(
       text += TEXTS.get(piece.key)!(input);
     } else {
       flush();
-      parts.push({ id: findId(piece.key, name, input, names) });
+      parts.push({ id: findId(piece.key, { name, input, names }) });
     }
   }
   flush();
@@ -160,8 +159,7 @@ export function expandPrompt(
  */
 export function encodePrompt(
   template: PromptTemplate,
-  input: PromptInput,
-  tokenizer: Tokenizer,
+  { input, tokenizer }: { readonly input: PromptInput; readonly tokenizer: Tokenizer },
 ): number[] {
   const { query = "", systemPrompt = "", answer = "" } = input;
   const { protect, restore } = createGuard(tokenizer, [query, systemPrompt, answer]);
@@ -171,12 +169,19 @@ export function encodePrompt(
     answer: protect(answer) as string,
   };
   const options = { addSpecial: false, special: true, restore };
-  return expandPrompt(template, { ...input, ...hidden }, tokenizer).flatMap((part) =>
-    "id" in part ? [part.id] : tokenizer.encode(part.text, options)
-  );
+  return expandPrompt(template, { input: { ...input, ...hidden }, names: tokenizer }).flatMap((
+    part,
+  ) => "id" in part ? [part.id] : tokenizer.encode(part.text, options));
 }
 
-function findId(key: string, name: string, input: PromptInput, names: TokenNames): number {
+function findId(
+  key: string,
+  { name, input, names }: {
+    readonly name: string;
+    readonly input: PromptInput;
+    readonly names: TokenNames;
+  },
+): number {
   const count = Math.max(names.vocabSize, input.tokenCount ?? 0);
   const number = /^#(\d{1,9})$/.exec(key)?.[1];
   const named = IDS.get(key);

@@ -23,15 +23,13 @@ const MAX_HOLES = 1 << 16;
  */
 export function tokenizerFromRemapped(
   model: Uint8Array,
-  vocab: unknown,
-  file: string,
+  { vocab, file }: { readonly vocab: unknown; readonly file: string },
   { config, roles }: VocabularyCompanions = {},
 ): Tokenizer {
   const base = tokenizerFromSentencePiece(model, file, { addBos: false, addEos: false });
   const settings = asNode(
     { ...roles as Record<string, unknown>, ...config as Record<string, unknown> },
-    "",
-    file,
+    { path: "", file },
   );
   const texts = readTexts(vocab, file);
   const languages = listField(settings, "additional_special_tokens").filter((token) =>
@@ -79,7 +77,7 @@ export function tokenizerFromRemapped(
 }
 
 function readTexts(vocab: unknown, file: string): string[] {
-  const entries = Object.entries(asNode(vocab, "vocab.json", file).value);
+  const entries = Object.entries(asNode(vocab, { path: "vocab.json", file }).value);
   const texts: string[] = [];
   for (const [text, id] of entries) {
     const isId = typeof id === "number" && Number.isInteger(id) && id >= 0 &&

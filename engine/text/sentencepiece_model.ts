@@ -84,9 +84,17 @@ export function readSentencePieceModel(bytes: Uint8Array, file: string): Sentenc
       scores.push(piece.score);
       kinds.push(piece.kind);
     } else if (field.number === 2) {
-      readFields(field.bytes, { file, place: "trainer_spec" }, TRAINER_FIELDS, settings);
+      readFields(field.bytes, {
+        at: { file, place: "trainer_spec" },
+        fields: TRAINER_FIELDS,
+        settings,
+      });
     } else if (field.number === 3) {
-      readFields(field.bytes, { file, place: "normalizer_spec" }, NORMALIZER_FIELDS, settings);
+      readFields(field.bytes, {
+        at: { file, place: "normalizer_spec" },
+        fields: NORMALIZER_FIELDS,
+        settings,
+      });
     }
   }
   if (texts.length === 0) {
@@ -105,9 +113,11 @@ export function readSentencePieceModel(bytes: Uint8Array, file: string): Sentenc
 
 function readFields(
   message: Uint8Array,
-  at: { file: string; place: string },
-  fields: ReadonlyMap<number, Read>,
-  settings: Settings,
+  { at, fields, settings }: {
+    readonly at: { file: string; place: string };
+    readonly fields: ReadonlyMap<number, Read>;
+    readonly settings: Settings;
+  },
 ): void {
   for (const field of readMessage(message, at)) fields.get(field.number)?.(settings, field);
 }

@@ -30,8 +30,10 @@ export interface TextParts {
  */
 export async function readTextParts(
   file: WeightFile,
-  template?: string | null,
-  tokenization = "",
+  { template, tokenization = "" }: {
+    readonly template?: string | null | undefined;
+    readonly tokenization?: string | undefined;
+  } = {},
 ): Promise<TextParts> {
   const { tokenizer: own, templates, warnings } = await readFiles(file);
   const tokenizer = own && tokenization !== "" ? await cutBy(own, tokenization, file.name) : own;
@@ -57,7 +59,7 @@ function compileAll(templates: ChatTemplates, name: string): ChatTemplate | unde
 
 async function cutBy(own: Tokenizer, algorithm: string, name: string): Promise<Tokenizer> {
   const { byAlgorithm } = await import("./tokenization.ts");
-  return byAlgorithm(own, algorithm, name);
+  return byAlgorithm(own, { name: algorithm, file: name });
 }
 
 async function readFiles(file: WeightFile): Promise<FoundText> {

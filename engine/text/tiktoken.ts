@@ -29,7 +29,10 @@ const MAX_HOLES = 1 << 16;
  * @throws {FormatError} If a line is none, or a rank stands twice.
  * @throws {UnsupportedError} If no kind is given and the number of ranks is that of no known vocabulary.
  */
-export function tokenizerFromTiktoken(text: string, file: string, kind?: TiktokenKind): Tokenizer {
+export function tokenizerFromTiktoken(
+  text: string,
+  { file, kind }: { readonly file: string; readonly kind?: TiktokenKind | undefined },
+): Tokenizer {
   const texts = readRanks(text, file);
   const { patterns, control, bos, eos, ignoreMerges } = kind ?? findKind(texts.length, file);
   const kinds = new Array<number>(texts.length).fill(TOKEN_KIND.normal);

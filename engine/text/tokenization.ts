@@ -18,7 +18,10 @@ const OWN: ReadonlyMap<string, TokenizerAlgorithm> = new Map([
  * @param file For messages.
  * @throws {UnsupportedError} If the files are of another kind.
  */
-export function byAlgorithm(tokenizer: Tokenizer, name: string, file: string): Tokenizer {
+export function byAlgorithm(
+  tokenizer: Tokenizer,
+  { name, file }: { readonly name: string; readonly file: string },
+): Tokenizer {
   if (name === "fmm" || name === "fmm2") return createMaximumMatching(tokenizer);
   const wanted = OWN.get(name);
   if (wanted === undefined || wanted === tokenizer.algorithm) return tokenizer;

@@ -50,7 +50,7 @@ export const TOKENIZER_FIELDS: FieldTable = {
  */
 export function withTokenizerConfig(document: JsonNode, settings: unknown): JsonNode {
   if (settings === undefined || settings === null) return document;
-  const config = asNode(settings, "tokenizer_config", document.file);
+  const config = asNode(settings, { path: "tokenizer_config", file: document.file });
   const family = textField(config, "tokenizer_class")?.replace(/(Tokenizer)?(Fast)?$/, "") ?? "";
   const changes = CHANGES.filter(({ of }) => of(family)).map((one) =>
     changed(document, config, one)

@@ -50,7 +50,9 @@ export async function findTokenizer(files: ModelFiles): Promise<Tokenizer | unde
 async function fromModelFile(files: ModelFiles, name: string): Promise<Tokenizer | undefined> {
   const bytes = await files.readBytes?.(name);
   if (!bytes) return undefined;
-  if (isTiktoken(bytes)) return tokenizerFromTiktoken(new TextDecoder().decode(bytes), name);
+  if (isTiktoken(bytes)) {
+    return tokenizerFromTiktoken(new TextDecoder().decode(bytes), { file: name });
+  }
   const config = await readJson(files, "tokenizer_config.json") as
     | Record<string, unknown>
     | undefined;
@@ -68,7 +70,7 @@ async function fromRemapped(files: ModelFiles): Promise<Tokenizer | undefined> {
   if (!bytes) return undefined;
   const vocab = await readJson(files, "vocab.json");
   if (vocab !== undefined) {
-    return tokenizerFromRemapped(bytes, vocab, name, await readCompanions(files));
+    return tokenizerFromRemapped(bytes, { vocab, file: name }, await readCompanions(files));
   }
   throw new UnsupportedError("the ids of its pieces are shifted by a rule of the model's own", {
     file: name,
@@ -81,14 +83,18 @@ async function fromVocabMerges(files: ModelFiles): Promise<Tokenizer | undefined
   if (merges === undefined) return undefined;
   const vocab = await readJson(files, "vocab.json");
   if (vocab === undefined) return undefined;
-  return tokenizerFromVocabMerges(vocab, merges, "vocab.json", await readCompanions(files));
+  return tokenizerFromVocabMerges(vocab, {
+    merges,
+    file: "vocab.json",
+    companions: await readCompanions(files),
+  });
 }
 
 async function fromVocabText(files: ModelFiles): Promise<Tokenizer | undefined> {
   const vocab = await files.readText?.("vocab.txt");
   return vocab === undefined
     ? undefined
-    : tokenizerFromVocabText(vocab, "vocab.txt", await readCompanions(files));
+    : tokenizerFromVocabText(vocab, { file: "vocab.txt", companions: await readCompanions(files) });
 }
 
 async function readCompanions(files: ModelFiles): Promise<VocabularyCompanions> {

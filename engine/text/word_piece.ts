@@ -64,7 +64,10 @@ const CLEANUPS: readonly (readonly [string, string])[] = [
 ];
 
 /** Text of a piece behind other text: with a blank in front where it begins a word. */
-export function wordPieceText(text: string, marks: WordPieceMarks, cleanup: boolean): string {
+export function wordPieceText(
+  text: string,
+  { marks, cleanup }: { readonly marks: WordPieceMarks; readonly cleanup: boolean },
+): string {
   const isInside = marks.inside === ""
     ? !text.startsWith(marks.begin)
     : text.startsWith(marks.inside);

@@ -44,10 +44,10 @@ export function argReduceShader({ type, index, largest, last }: ArgReduceShape):
         if (line >= params.lines) { return; }
         let start = line / params.inner * params.inner * params.length + line % params.inner;
         var best = 0u;
-        var top = ${readElement(type, "x", "start")};
+        var top = ${readElement(type, { variable: "x", place: "start" })};
         for (var i = 1u; i < params.length; i++) {
           let at = start + i * params.inner;
-          let a = ${readElement(type, "x", "at")};
+          let a = ${readElement(type, { variable: "x", place: "at" })};
           if (is_better(a, top)) {
             best = i;
             top = a;

@@ -49,7 +49,7 @@ export function virtualConvGroups({ target }: VirtualConv): number {
 /** The kernel; its variables are those of the tensors, and `bias`. */
 export function virtualConvShader(conv: VirtualConv): Shader {
   const { source, weights, target, hasBias, activation, kernel, stride, dilation, begin } = conv;
-  const bias = virtualTensor("bias", { c: target.shape.c }, "planes");
+  const bias = virtualTensor("bias", { shape: { c: target.shape.c }, storage: "planes" });
   const place = (axis: number, out: string, tap: string) =>
     `i32(${out}) * ${stride[axis]} + ${tap} * ${dilation[axis]} - ${begin[axis]}`;
   const at = { b: "b", x: "in_x", y: "in_y", s: "input", d: "in_d" };
@@ -96,7 +96,7 @@ export function virtualConvShader(conv: VirtualConv): Shader {
         }
         sum = vec4<f32>(epilogue(sum.x), epilogue(sum.y), epilogue(sum.z), epilogue(sum.w));
         ${clearPadding(target)}
-        ${write(target, { b: "b", x: "x", y: "y", s: "s", d: "d" }, "sum")}
+        ${write(target, { at: { b: "b", x: "x", y: "y", s: "s", d: "d" }, value: "sum" })}
       }
     `,
   };

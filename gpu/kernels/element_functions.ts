@@ -59,7 +59,13 @@ export function binaryFunction(
 }
 
 /** A function of scalars on each lane of vectors; further arguments are the same for all. */
-export function lanes(name: string, vectors: readonly string[], others = ""): string {
+export function lanes(
+  name: string,
+  { vectors, others = "" }: {
+    readonly vectors: readonly string[];
+    readonly others?: string | undefined;
+  },
+): string {
   const calls = ["x", "y", "z", "w"].map((lane) =>
     `${name}(${vectors.map((vector) => `${vector}.${lane}`).join(", ")}${others})`
   );
@@ -68,7 +74,7 @@ export function lanes(name: string, vectors: readonly string[], others = ""): st
 
 /** `activation(vec4<f32>)`, by the name of a function of one element. */
 export function activationFunction(kind: string): string {
-  const whole = lanes("unary", ["x"], ", 1.0, 0.0");
+  const whole = lanes("unary", { vectors: ["x"], others: ", 1.0, 0.0" });
   return [
     unaryFunction(kind as UnaryName, "float")!,
     `fn activation(x: vec4<f32>) -> vec4<f32> { return ${whole}; }`,

@@ -68,7 +68,10 @@ export const ELEMENTS: Readonly<Record<ElementType, ElementCode>> = {
 };
 
 /** The element at `place` of a storage variable. */
-export function readElement(type: ElementType, variable: string, place: string): string {
+export function readElement(
+  type: ElementType,
+  { variable, place }: { readonly variable: string; readonly place: string },
+): string {
   const { perWord, decode } = ELEMENTS[type];
   if (perWord === 1) return `${variable}[${place}]`;
   const [shift, mask] = perWord === 4 ? [2, 3] : [1, 1], width = 32 / perWord;

@@ -30,7 +30,7 @@ export function nllLossShader({ reduction, hasWeight }: LossShape): Shader {
       ignored: "i32",
     },
     code: wgsl`
-      ${workgroupReduction("together", LOSS_BLOCK, "a + b")}
+      ${workgroupReduction("together", { size: LOSS_BLOCK, combine: "a + b" })}
 
       fn is_ignored(wanted: i32) -> bool {
         return params.ignores != 0u && wanted == params.ignored;

@@ -5,7 +5,7 @@ import { wgsl } from "../wgsl.ts";
 import { workgroupReduction } from "./reduce.ts";
 
 const SIZE = 128;
-const SUM = workgroupReduction("sum", SIZE, "a + b");
+const SUM = workgroupReduction("sum", { size: SIZE, combine: "a + b" });
 
 /** Uniforms: `rows`, `columns`, `epsilon`, and `base`, which is added to the weight. */
 export function rmsNormShader({ hasWeight }: { readonly hasWeight: boolean }): Shader {

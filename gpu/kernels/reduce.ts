@@ -6,7 +6,10 @@ import { wgsl } from "../wgsl.ts";
  * A function `name(lane, value) -> f32` that combines the values of `size` invocations, a power of two. All
  * invocations must call it together.
  */
-export function workgroupReduction(name: string, size: number, combine: string): string {
+export function workgroupReduction(
+  name: string,
+  { size, combine }: { readonly size: number; readonly combine: string },
+): string {
   return wgsl`
     var<workgroup> ${name}_parts: array<f32, ${size}>;
 

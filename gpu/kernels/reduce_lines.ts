@@ -61,7 +61,7 @@ export function reduceLinesShader(kind: string): Shader {
 
       ${SAFE_LOG}
 
-      ${workgroupReduction("together", SIZE, "join(a, b)")}
+      ${workgroupReduction("together", { size: SIZE, combine: "join(a, b)" })}
 
       fn join(a: f32, b: f32) -> f32 {
         return ${combine};
@@ -93,7 +93,7 @@ export function reduceLinesShader(kind: string): Shader {
 
 const LARGEST = wgsl`
 
-  ${workgroupReduction("largest", SIZE, REDUCTIONS.max!.combine)}
+  ${workgroupReduction("largest", { size: SIZE, combine: REDUCTIONS.max!.combine })}
 `;
 
 /** A largest element that is not finite shifts nothing. */

@@ -52,7 +52,7 @@ export function ropeAppendShader(rule: RopeAppendRule): Shader {
     },
     code: wgsl`
       ${f16 ? HALF_PAIR : ""}
-      ${hasNorms ? workgroupReduction("sum", SIZE, "a + b") : ""}
+      ${hasNorms ? workgroupReduction("sum", { size: SIZE, combine: "a + b" }) : ""}
       var<workgroup> channels: array<f32, ${width}>;
 
       // Two neighbouring channels after the rotation.

@@ -13,8 +13,8 @@ export const softmaxShader: Shader = {
   writes: ["y"],
   uniforms: { lines: "u32", length: "u32", inner: "u32" },
   code: wgsl`
-    ${workgroupReduction("sum", SIZE, "a + b")}
-    ${workgroupReduction("largest", SIZE, "max(a, b)")}
+    ${workgroupReduction("sum", { size: SIZE, combine: "a + b" })}
+    ${workgroupReduction("largest", { size: SIZE, combine: "max(a, b)" })}
     @compute @workgroup_size(${SIZE})
     fn main(
       @builtin(workgroup_id) group: vec3<u32>,

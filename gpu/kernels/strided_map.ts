@@ -85,7 +85,12 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
         ${names.map((input) => `let ${input}_place = ${place(input)};`)}
         ${
       names.map((input) =>
-        `let ${input} = ${readElement(inputs[input]!, `${storageOf(input)}_in`, `${input}_place`)};`
+        `let ${input} = ${
+          readElement(inputs[input]!, {
+            variable: `${storageOf(input)}_in`,
+            place: `${input}_place`,
+          })
+        };`
       )
     }
         ${
@@ -110,17 +115,30 @@ export function stridedShader(rule: StridedRule, { placed = false } = {}): Shade
 
 /** `is_marked(index, place)` by the type of an index: whether it names a place, from the end if it is negative. */
 export const IS_MARKED: Readonly<Partial<Record<ElementType, string>>> = {
-  i32: isMarked("i32", "bitcast<u32>(index)", "index >= 0", "index < 0"),
-  pair: isMarked("vec2<u32>", "index.x", "index.y == 0u", "index.y == 0xffffffffu"),
+  i32: isMarked("i32", { low: "bitcast<u32>(index)", isFront: "index >= 0", isBack: "index < 0" }),
+  pair: isMarked("vec2<u32>", {
+    low: "index.x",
+    isFront: "index.y == 0u",
+    isBack: "index.y == 0xffffffffu",
+  }),
   f32: isMarked(
     "f32",
-    "bitcast<u32>(i32(index))",
-    "index > -1.0 && index < 2147483648.0",
-    "index <= -1.0 && index > -2147483648.0",
+    {
+      low: "bitcast<u32>(i32(index))",
+      isFront: "index > -1.0 && index < 2147483648.0",
+      isBack: "index <= -1.0 && index > -2147483648.0",
+    },
   ),
 };
 
-function isMarked(type: string, low: string, isFront: string, isBack: string): string {
+function isMarked(
+  type: string,
+  { low, isFront, isBack }: {
+    readonly low: string;
+    readonly isFront: string;
+    readonly isBack: string;
+  },
+): string {
   return wgsl`
     fn is_marked(index: ${type}, place: u32) -> bool {
       let low = ${low};

@@ -17,8 +17,10 @@ export const MAP_BLOCK = 64;
  */
 export function virtualMapShader(
   source: VirtualTensor,
-  target: VirtualTensor,
-  expression = "value",
+  { target, expression = "value" }: {
+    readonly target: VirtualTensor;
+    readonly expression?: string | undefined;
+  },
 ): Shader {
   const { b, h, w, d, c } = source.shape;
   if (Object.entries(target.shape).some(([axis, size]) => ({ b, h, w, d, c })[axis] !== size)) {
@@ -44,7 +46,7 @@ export function virtualMapShader(
         if (i >= ${mapCount(source)}u) { return; }
         ${coordinatesOf(source)}
         let value = ${read(source, at)};
-        ${write(target, at, expression)}
+        ${write(target, { at, value: expression })}
       }
     `,
   };
@@ -57,7 +59,7 @@ export function isStorageCopy({ name }: Pick<Shader, "name">): boolean {
 
 /** Slices of a tensor at all its places: invocations of a kernel that makes one each. */
 export function mapCount({ shape }: VirtualTensor): number {
-  return virtualTensor("order", shape, "buffer").extent[0];
+  return virtualTensor("order", { shape, storage: "buffer" }).extent[0];
 }
 
 /** Statements that take the coordinates `b`, `x`, `y`, `s`, `d` from the variable `i`, places of a row one by one. */

@@ -146,7 +146,7 @@ async function tryText(text: string): Promise<void> {
 
 async function build(model: WeightFile, json: unknown): Promise<void> {
   const { resolved, architecture } = chooseSpec(model, json);
-  const parts = readModelParts(resolved, model, architecture);
+  const parts = readModelParts(resolved, { stored: model, architecture });
   // Encoders have builders of their own.
   if ((parts.resolved.spec.network ?? "decoder") !== "decoder") return;
   const { graph } = await buildModel(parts, { capacity: 16, cacheType: "f32", embeddings: false });

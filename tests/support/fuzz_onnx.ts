@@ -58,7 +58,7 @@ function someValue({ type }: OnnxValueInfo): HostValue | undefined {
   const shape = (type.shape ?? []).map((dim) => typeof dim === "number" ? dim : 2);
   const count = elementCount(shape);
   if (count > MOST_BYTES) return undefined;
-  return { dtype: type.dtype, shape, data: hostArray(type.dtype, count) };
+  return { dtype: type.dtype, shape, data: hostArray(type.dtype, { count }) };
 }
 
 /** Models that between them use most of what the reader and the derivation know. */

@@ -40,7 +40,10 @@ export function fuzzTokenizerJson(input: string): void {
     throw error;
   }
   answer(() => {
-    const tokenizer = tokenizerFromJson(document, { eos_token: "</s>" }, "fuzz");
+    const tokenizer = tokenizerFromJson(document, {
+      tokenizerConfig: { eos_token: "</s>" },
+      name: "fuzz",
+    });
     for (const text of TEXTS) for (const special of [false, true]) check(tokenizer, text, special);
   });
 }

@@ -44,7 +44,7 @@ export async function differingRows(
   { kernel, rows, gpu, ofLargest = 1e-5 }: RowsRun,
 ): Promise<string[]> {
   const most = Math.max(...rows);
-  const expected = await runCase(createReferenceBackend(), ops.get(op)!, opCase);
+  const expected = await runCase(createReferenceBackend(), { op: ops.get(op)!, opCase });
   const [name, all] = [...expected][0]!;
   const made = plan(caseGraph(op, opCase), { limits: { M: most } });
   const executable = await createGpuBackend({ gpu: gpu ?? await testGpu() }).prepare(made, {

@@ -49,7 +49,7 @@ export function buildParts(parts: ModelParts): Promise<BuiltModel> {
 /** Everything that a file's answers depend on. */
 export async function modelOf(file: WeightFile): Promise<string> {
   const { resolved, architecture } = chooseSpec(file);
-  const parts = readModelParts(resolved, file, architecture);
+  const parts = readModelParts(resolved, { stored: file, architecture });
   const { graph, params } = await buildParts(parts);
   const nodes = graph.nodes.map((
     { op, inputs, attributes },
@@ -86,7 +86,7 @@ export async function outcomeOf(
       if (!(error instanceof TroodonError)) throw error;
       return "refused";
     }
-    if (unknownKeys(changed, resolved, architecture).includes(key)) return "told";
+    if (unknownKeys(changed, { spec: resolved, architecture }).includes(key)) return "told";
     if (harmlessReason(resolved, { key, architecture })) return "harmless";
   }
   // Records and lists have tests of their own.

@@ -99,7 +99,7 @@ function fileTensor(name: string, vector: Vector): OnnxTensor {
   const { dtype, shape, data } = hostTensor(vector);
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   const { format } = ELEMENT_TYPE_OF.get(dtype)!;
-  return { name, dtype, shape, tensor: tensorInMemory(name, format, shape, bytes) };
+  return { name, dtype, shape, tensor: tensorInMemory(name, { format, shape, bytes }) };
 }
 
 function attributeOf(value: GivenAttribute): OnnxAttribute {

@@ -132,7 +132,7 @@ function writer(builder: GraphBuilder) {
       const record = getFormat(format), size = countOf(shape);
       const bytes = new Uint8Array(formatBytes(record, size));
       record.encode!(createCaseRandom(++count).normal(size, shape.at(-1)! ** -0.5), bytes);
-      return builder.weight(`w.${count}`, tensorInMemory(`w.${count}`, format, shape, bytes));
+      return builder.weight(`w.${count}`, tensorInMemory(`w.${count}`, { format, shape, bytes }));
     },
   };
 }

@@ -95,7 +95,10 @@ export function matmulQ8(
     ...{ x, w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
     ...{ rows: c.rows, columns: c.columns, outputs: c.outputs, layout: packed.layout },
     ...{ row_bytes: q8RowBytes(c.columns), tile_bytes: packed.tileBytes },
-    ...shareTiles(Math.ceil(c.outputs / 8), packed.tileBytes, c.threads ?? machine.threads),
+    ...shareTiles(Math.ceil(c.outputs / 8), {
+      tileBytes: packed.tileBytes,
+      threads: c.threads ?? machine.threads,
+    }),
     ...{ scratch: machine.allocate(machine.threads * scratchBytes), scratch_bytes: scratchBytes },
     style: c.style ?? 0,
   });
@@ -130,7 +133,10 @@ export function matmulFloat(
   run(machine, "matmul", {
     ...{ x: place(machine, x, 4), w: packed.address, y, bias: bias ? place(machine, bias, 4) : 0 },
     ...{ rows, columns, outputs, layout: packed.layout, tile_bytes: packed.tileBytes },
-    ...shareTiles(Math.ceil(outputs / 8), packed.tileBytes, machine.threads),
+    ...shareTiles(Math.ceil(outputs / 8), {
+      tileBytes: packed.tileBytes,
+      threads: machine.threads,
+    }),
     scratch: machine.allocate(machine.threads * floatScratchBytes()),
     scratch_bytes: floatScratchBytes(),
     block: floatBlock(columns),

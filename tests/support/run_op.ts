@@ -16,13 +16,13 @@ export type Vector = readonly [DataType, readonly number[], readonly (number | b
 
 /** A vector as host tensor. */
 export function hostTensor([dtype, shape, values]: Vector): HostTensor {
-  const tensor = { dtype, shape, data: hostArray(dtype, elementCount(shape)) };
+  const tensor = { dtype, shape, data: hostArray(dtype, { count: elementCount(shape) }) };
   if (values.length !== tensor.data.length) {
     throw new TypeError(`${values.length} values for [${shape}]`);
   }
   values.forEach((value, i) => {
     if (typeof value === "bigint") (tensor.data as BigInt64Array)[i] = value;
-    else setElement(tensor, i, value);
+    else setElement(tensor, { index: i, value });
   });
   return tensor;
 }
@@ -37,7 +37,7 @@ export function runOp(
   const attributes = op.attributes(given);
   const outputs = op.infer(inputs, attributes).map(({ dtype, shape }) => {
     const sizes = shape as readonly number[];
-    return { dtype, shape: sizes, data: hostArray(dtype, elementCount(sizes)) };
+    return { dtype, shape: sizes, data: hostArray(dtype, { count: elementCount(sizes) }) };
   });
   op.reference({
     inputs,

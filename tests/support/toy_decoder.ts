@@ -53,7 +53,7 @@ export function toyDecoder(
     const bytes = new Uint8Array(formatBytes(record, count));
     // Scaled so that activations stay near 1, as in trained models.
     record.encode!(random.normal(count, shape.length === 1 ? 1 : shape[1]! ** -0.5), bytes);
-    return builder.weight(name, tensorInMemory(name, record.name, shape, bytes));
+    return builder.weight(name, tensorInMemory(name, { format: record.name, shape, bytes }));
   }
 
   const table = weight("embedding", vocabulary, width);

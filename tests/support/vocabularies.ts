@@ -98,7 +98,7 @@ export function readVocabulary(name: string): Tokenizer {
 }
 
 function buildTiktoken(bytes: Uint8Array, file: string): Tokenizer {
-  return tokenizerFromTiktoken(new TextDecoder().decode(bytes), file);
+  return tokenizerFromTiktoken(new TextDecoder().decode(bytes), { file });
 }
 
 /** Runs an npm package's own code in a process without any permission. */
@@ -174,7 +174,10 @@ const [CLIP_START, CLIP_END] = ["<|startoftext|>", "<|endoftext|>"];
 
 function buildClip(bytes: Uint8Array, file: string): Tokenizer {
   const document = clipDocument(new TextDecoder().decode(bytes));
-  return tokenizerFromJson(document, { bos_token: CLIP_START, eos_token: CLIP_END }, file);
+  return tokenizerFromJson(document, {
+    tokenizerConfig: { bos_token: CLIP_START, eos_token: CLIP_END },
+    name: file,
+  });
 }
 
 /** What the published tokenizer.json of CLIP says, made from the list of merges. */

@@ -24,7 +24,11 @@ export function pack(
 ): Promise<Packed> {
   const readInto = (offset: number, target: Uint8Array) =>
     target.set(bytes.subarray(offset, offset + target.length));
-  return packWeight(machine, { name: "test", format, rows, columns, readInto }, undefined, rounded);
+  return packWeight(machine, {
+    source: { name: "test", format, rows, columns, readInto },
+    progress: undefined,
+    rounded,
+  });
 }
 
 /** Copies bytes into WASM memory, at an address off by `shift` from alignment. */

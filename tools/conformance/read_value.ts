@@ -24,7 +24,9 @@ export function readValue(source: ByteSource, type: OnnxType): StoredValue {
 type Range = Pick<WireField, "start" | "end">;
 
 function readAs(reader: WireReader, { start, end }: Range, kind: OnnxType["kind"]): StoredValue {
-  if (kind === "tensor") return { kind, tensor: readTensor(reader, { start, end }, refuse) };
+  if (kind === "tensor") {
+    return { kind, tensor: readTensor(reader, { pick: { start, end }, openExternal: refuse }) };
+  }
   const items: StoredValue[] = [];
   for (const field of reader.fields(start, end)) {
     const inner = innerKind(kind, field.number);

@@ -36,7 +36,11 @@ export const bench: Command = defineCommand({
   const rounds = flags.rounds ?? 5;
   const contextLength = flags.context ?? Math.max(prompt, decode + 32) + 1;
   const { openModel } = await import("../open_model.ts");
-  using opened = await openModel(name, flags, { ...loadOptions(flags), contextLength }, context);
+  using opened = await openModel(name, {
+    flags,
+    options: { ...loadOptions(flags), contextLength },
+    context,
+  });
   const { model } = opened;
   using session = model.createSession();
   const measured = await measure(model, session, { prompt, decode, rounds, signal });

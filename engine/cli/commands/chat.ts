@@ -51,7 +51,7 @@ export const chat: Command = defineCommand({
   const { openModel } = await import("../open_model.ts");
   const { chat: answer } = await import("../../decode/chat.ts");
   const load = { ...loadOptions(flags), ...await templateOption(flags) };
-  using opened = await openModel(name, flags, load, { terminal, signal });
+  using opened = await openModel(name, { flags, options: load, context: { terminal, signal } });
   const { model } = opened;
   if (!model.chatTemplate) {
     throw new UsageError(
@@ -142,5 +142,5 @@ async function takeTurn(
 }
 
 function say(terminal: Terminal, text: string): void {
-  terminal.err(paint(terminal.colours.err, "dim", text) + "\n");
+  terminal.err(paint(terminal.colours.err, { style: "dim", text }) + "\n");
 }

@@ -27,10 +27,10 @@ export const classify: Command = defineCommand({
   ],
 }, async (context, { positionals: [name], flags }) => {
   const { terminal, signal } = context;
-  const texts = await textsOrLines(terminal, flags.text, "--text");
+  const texts = await textsOrLines(terminal, { given: flags.text, flag: "--text" });
   const { openModel } = await import("../open_model.ts");
   const { classify } = await import("../../pipelines/rerank.ts");
-  using opened = await openModel(name, flags, loadOptions(flags), context);
+  using opened = await openModel(name, { flags, options: loadOptions(flags), context });
   const { model } = opened;
   const { pair } = flags;
   const inputs = pair === undefined ? texts : texts.map((text) => ({ text, pair }));

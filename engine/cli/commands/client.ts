@@ -55,7 +55,7 @@ export const client: Command = defineCommand({
   }
   const body = request ??
     JSON.stringify(
-      BODIES[form](await textOrStdin(context.terminal, prompt, "--prompt"), {
+      BODIES[form](await textOrStdin(context.terminal, { given: prompt, flag: "--prompt" }), {
         system: flags.system,
         model: flags.model,
         prefix: flags.prefix,

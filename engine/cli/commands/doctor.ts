@@ -236,7 +236,10 @@ function showKernels(
   terminal.out(`\n${showTable(rows)}\n`);
   const bad = kernels.filter(({ failed }) => failed > 0).length;
   const verdict = bad > 0
-    ? paint(colours, "red", `${bad} of ${kernels.length} kernels fail`)
-    : paint(colours, "green", `${kernels.length} kernels agree with the reference`);
+    ? paint(colours, { style: "red", text: `${bad} of ${kernels.length} kernels fail` })
+    : paint(colours, {
+      style: "green",
+      text: `${kernels.length} kernels agree with the reference`,
+    });
   terminal.out(`\n${verdict}; ${noted}\n`);
 }

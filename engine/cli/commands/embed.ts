@@ -29,11 +29,11 @@ export const embed: Command = defineCommand({
   notes: [`MODEL defaults to ${DEFAULT_ENCODER}.`],
 }, async (context, { positionals: [name = DEFAULT_ENCODER], flags }) => {
   const { terminal, signal } = context;
-  const texts = await textsOrLines(terminal, flags.text, "--text");
+  const texts = await textsOrLines(terminal, { given: flags.text, flag: "--text" });
   const { openModel } = await import("../open_model.ts");
   const { embed } = await import("../../pipelines/embed.ts");
   const { cosine } = await import("../../pipelines/vectors.ts");
-  using opened = await openModel(name, flags, loadOptions(flags), context);
+  using opened = await openModel(name, { flags, options: loadOptions(flags), context });
   const { model } = opened;
   const vectors = await embed(model, texts, {
     ...flags.pooling !== undefined && { pooling: flags.pooling as Pooling },

@@ -26,10 +26,10 @@ export const fillMask: Command = defineCommand({
   ],
 }, async (context, { positionals: [name], flags }) => {
   const { terminal, signal } = context;
-  const text = await textOrStdin(terminal, flags.text, "--text");
+  const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
   const { openModel } = await import("../open_model.ts");
   const { fillMask } = await import("../../pipelines/fill_mask.ts");
-  using opened = await openModel(name, flags, loadOptions(flags), context);
+  using opened = await openModel(name, { flags, options: loadOptions(flags), context });
   const { model } = opened;
   const masks = await fillMask(model, text, { top: flags.top ?? 5, signal });
   if (flags.json) {

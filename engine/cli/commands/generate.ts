@@ -50,10 +50,10 @@ export const generate: Command = defineCommand({
   };
   const { checkOptions } = await import("../check_options.ts");
   checkOptions(options);
-  const prompt = await textOrStdin(terminal, flags.prompt, "--prompt");
+  const prompt = await textOrStdin(terminal, { given: flags.prompt, flag: "--prompt" });
   const load = { ...loadOptions(flags), ...await templateOption(flags, { wanted: !flags.raw }) };
   const { openModel } = await import("../open_model.ts");
-  using opened = await openModel(name, flags, load, { terminal, signal });
+  using opened = await openModel(name, { flags, options: load, context: { terminal, signal } });
   const { model } = opened;
   const generation = await start(
     model,

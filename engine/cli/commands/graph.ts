@@ -49,7 +49,7 @@ export const graphCommand: Command = defineCommand({
       ? arenaSvg(plan)
       : format === "svg"
       ? await layOut(dot())
-      : htmlOf(file, await layOut(dot()), arenaSvg(plan));
+      : htmlOf(file, { graph: await layOut(dot()), arena: arenaSvg(plan) });
     if (flags.out === undefined) terminal.out(text);
     else {
       const target = createFile(flags.out);

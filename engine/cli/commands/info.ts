@@ -67,7 +67,7 @@ export const info: Command = defineCommand({
   const file = await openForReading(name, options);
   try {
     const device = await openDevice(options.device ?? "auto", options);
-    const description = await describeFile(file, options, device);
+    const description = await describeFile(file, { options, device });
     const { json: given } = await ownForm(options.spec, file);
     const wanted = {
       ...flags,
@@ -75,7 +75,7 @@ export const info: Command = defineCommand({
       ...await formatRows(file, flags.format, flags.policy),
     };
     if (flags.json) terminal.out(JSON.stringify(asJson(name, file, description, wanted)) + "\n");
-    else terminal.out(asText(file, description, wanted, terminal.colours.out) + "\n");
+    else terminal.out(asText(file, { description, wanted, colours: terminal.colours.out }) + "\n");
     return 0;
   } finally {
     file.close();
@@ -201,11 +201,13 @@ function formatRow({ role, format, reason, tensors, bytes, outliers }: PolicyRow
 
 function asText(
   file: WeightFile,
-  { info, memory, plan }: ModelDescription,
-  { tensors, metadata, blocks, ...wanted }: Wanted,
-  colours: boolean,
+  {
+    description: { info, memory, plan },
+    wanted: { tensors, metadata, blocks, ...wanted },
+    colours,
+  }: { readonly description: ModelDescription; readonly wanted: Wanted; readonly colours: boolean },
 ): string {
-  const head = (text: string): string => paint(colours, "bold", text);
+  const head = (text: string): string => paint(colours, { style: "bold", text });
   // A graph of another program does not name it.
   const inner = info.feedForward > 0 ? `, feed-forward ${info.feedForward}` : "";
   const facts: [string, string][] = [
@@ -247,7 +249,7 @@ function asText(
     head(`\nMemory, as planned${isTried(wanted) ? " for the file as it is" : ""}`),
     showTable(use),
     ...[...info.warnings, ...wanted.idle].map((warning) =>
-      `\n${paint(colours, "yellow", "warning:")} ${warning}`
+      `\n${paint(colours, { style: "yellow", text: "warning:" })} ${warning}`
     ),
   ];
   if (blocks) parts.push(head("\nBlocks"), showTable(blocks));

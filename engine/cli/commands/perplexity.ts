@@ -45,7 +45,7 @@ export const perplexityCommand: Command = defineCommand({
   const { textOrStdin } = await import("../stdin.ts");
   const fromStdin = flags.text === undefined || flags.text === "-";
   const text = fromStdin
-    ? await textOrStdin(terminal, flags.text, "--text")
+    ? await textOrStdin(terminal, { given: flags.text, flag: "--text" })
     : await readText(flags.text!);
   const window = flags.window ?? await defaultWindow(positionals[0], flags, context);
   const { openModel } = await import("../open_model.ts");
@@ -58,10 +58,14 @@ export const perplexityCommand: Command = defineCommand({
   const scores: Score[] = [];
   for (const name of positionals) {
     const load = { contextLength: window, logitRows: 32, ...loadOptions(flags) };
-    using opened = await named(() => openModel(name, flags, load, context));
+    using opened = await named(() => openModel(name, { flags, options: load, context }));
     const start = performance.now();
     const isQuiet = !terminal.progress || flags.json === true;
-    const result = await scoreText(opened.model, text, options, isQuiet ? undefined : terminal);
+    const result = await scoreText(opened.model, {
+      text,
+      options,
+      progress: isQuiet ? undefined : terminal,
+    });
     const seconds = (performance.now() - start) / 1000;
     const rise = result.perplexity / (scores[0]?.result.perplexity ?? result.perplexity) - 1;
     const score = { name: opened.name, seconds, result, rise };
@@ -107,7 +111,7 @@ async function defaultWindow(
 ): Promise<number> {
   const { fetchModel } = await import("../fetch.ts");
   const { inspectModel } = await import("../../models/load.ts");
-  const path = await fetchModel(name, flags, context);
+  const path = await fetchModel(name, { flags, pick: context });
   const { info } = await inspectModel(path, { ...loadOptions(flags), ...await specOption(flags) });
   return Math.min(DEFAULT_WINDOW, info.trainedContextLength);
 }
@@ -125,9 +129,11 @@ async function named<T>(action: () => Promise<T>): Promise<T> {
 
 async function scoreText(
   model: Model,
-  text: string,
-  options: PerplexityOptions,
-  progress: Context["terminal"] | undefined,
+  { text, options, progress }: {
+    readonly text: string;
+    readonly options: PerplexityOptions;
+    readonly progress: Context["terminal"] | undefined;
+  },
 ): Promise<PerplexityResult> {
   const { perplexity } = await import("../../pipelines/perplexity.ts");
   let nll = 0, scored = 0;

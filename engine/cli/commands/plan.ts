@@ -152,7 +152,7 @@ function asText({ file, plan: { plan, ...rest }, ops, read }: Planned, colours: 
     `read ${read.toFixed(0)} ms, derive ${derive.toFixed(0)}, plan ${planning.toFixed(0)}`,
   ]);
   const table = ops.length > 0 ? `\n${opsText(ops)}` : "";
-  return `${paint(colours, "bold", file)}\n${showTable(rows)}${table}`;
+  return `${paint(colours, { style: "bold", text: file })}\n${showTable(rows)}${table}`;
 }
 
 function opsText(ops: readonly OpRow[]): string {

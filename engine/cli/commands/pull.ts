@@ -27,7 +27,7 @@ export const pull: Command = defineCommand({
   const { fetchModel } = await import("../fetch.ts");
   const { pathKind } = await import("../../io.ts");
   for (const name of positionals) {
-    const path = await fetchModel(name, flags, context, flags.sha256);
+    const path = await fetchModel(name, { flags, pick: context, sha256: flags.sha256 });
     const kind = pathKind(path);
     if (flags.json) context.terminal.out(JSON.stringify({ model: name, path, kind }) + "\n");
     else context.terminal.out(`${name} is at ${path}\n`);

@@ -75,14 +75,14 @@ export const quantError: Command = defineCommand({
     ...flags.threads !== undefined && { threads: flags.threads },
     ...only && { only },
   };
-  const file = await openModel(await fetchModel(name, flags, context));
+  const file = await openModel(await fetchModel(name, { flags, pick: context }));
   const results: Result[] = [];
   try {
     for (const policy of policies) {
       results.push({ name: policy.name, error: await policyError(file, policy, options) });
     }
     if (other !== undefined) {
-      const twin = await openModel(await fetchModel(other, flags, context));
+      const twin = await openModel(await fetchModel(other, { flags, pick: context }));
       try {
         results.push({ name: other, error: await fileError(file, twin, options) });
       } finally {

@@ -125,13 +125,13 @@ export const quantize: Command = defineCommand({
   const { fetchModel } = await import("../fetch.ts");
   const { openModel } = await import("../../models/open_model.ts");
   const { quantizeModel } = await import("../../quantize/quantize.ts");
-  const file = await openModel(await fetchModel(input, flags, { terminal, signal }));
+  const file = await openModel(await fetchModel(input, { flags, pick: { terminal, signal } }));
   let done = 0;
   const show = (progress: string) => {
     if (terminal.progress && !flags.json) terminal.err(`\r\x1b[K${progress}`);
   };
   try {
-    const result = await quantizeModel(file, output!, policy, {
+    const result = await quantizeModel(file, { path: output!, policy }, {
       signal,
       ...flags.levels && { levels: flags.levels },
       ...flags.saturate && { saturate: true },

@@ -34,10 +34,10 @@ export const rerank: Command = defineCommand({
 }, async (context, { positionals: [name], flags }) => {
   const { terminal, signal } = context;
   if (flags.query === undefined) throw new UsageError("Nothing to look for: give --query TEXT");
-  const documents = await textsOrLines(terminal, flags.document, "--document");
+  const documents = await textsOrLines(terminal, { given: flags.document, flag: "--document" });
   const { openModel } = await import("../open_model.ts");
   const { rerank } = await import("../../pipelines/rerank.ts");
-  using opened = await openModel(name, flags, loadOptions(flags), context);
+  using opened = await openModel(name, { flags, options: loadOptions(flags), context });
   const { model } = opened;
   const ranked = await rerank(model, flags.query, documents, {
     ...flags.top !== undefined && { top: flags.top },

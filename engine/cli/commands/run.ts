@@ -64,7 +64,7 @@ const RUNNERS = {
 };
 
 function tell({ warnings, context: { terminal } }: RunInput): void {
-  const label = paint(terminal.colours.err, "yellow", "warning:");
+  const label = paint(terminal.colours.err, { style: "yellow", text: "warning:" });
   for (const warning of warnings) terminal.err(`${label} ${warning}\n`);
   warnings.clear();
 }
@@ -105,7 +105,8 @@ async function answerQueries(input: RunInput): Promise<number> {
   tell(input);
   if (model.info.network === "encoder") return await fillMasks(model, queries, input);
   const { askModel } = await import("../../inferflow/ask.ts");
-  const ask = (query: InferflowQuery) => askModel(model, engine, query, { ...inference, signal });
+  const ask = (query: InferflowQuery) =>
+    askModel(model, { config: engine, query }, { ...inference, signal });
   if (queries.length === 1 && !input.json) {
     showQuery(queries[0]!, 0, input);
     await streamAnswer(terminal, ask(queries[0]!));
@@ -123,7 +124,7 @@ async function answerQueries(input: RunInput): Promise<number> {
 function showQuery({ text, answer }: InferflowQuery, index: number, { context }: RunInput): void {
   const { terminal } = context;
   const title = `Query ${index + 1}: ${text}${answer === "" ? "" : ` / ${answer}`}`;
-  terminal.err(paint(terminal.colours.err, "dim", title) + "\n");
+  terminal.err(paint(terminal.colours.err, { style: "dim", text: title }) + "\n");
 }
 
 function showAnswer(

@@ -42,18 +42,18 @@ export const tokenize: Command = defineCommand({
   const { openModel } = await import("../../models/open_model.ts");
   const { readTextParts } = await import("../../text/text_parts.ts");
   const { chatTemplate } = await templateOption(flags, { wanted: flags.chat ?? false });
-  const file = await openModel(await fetchModel(name, flags, context));
+  const file = await openModel(await fetchModel(name, { flags, pick: context }));
   try {
-    const parts = await readTextParts(file, chatTemplate);
+    const parts = await readTextParts(file, { template: chatTemplate });
     const tokenizer = parts.tokenizer();
     if (flags.decode !== undefined) {
       const text = tokenizer.decode(parseIds(flags.decode));
       terminal.out(flags.json ? JSON.stringify({ text }) + "\n" : text + "\n");
       return 0;
     }
-    const text = await textOrStdin(terminal, flags.text, "--text");
+    const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
     const ids = flags.chat
-      ? await chatIds(file.name, tokenizer, parts.chatTemplate, text)
+      ? await chatIds(file.name, { tokenizer, template: parts.chatTemplate, content: text })
       : tokenizer.encode(text, {
         special: flags.special ?? false,
         addSpecial: !flags["no-bos"],
@@ -74,9 +74,11 @@ export const tokenize: Command = defineCommand({
 
 async function chatIds(
   name: string,
-  tokenizer: Tokenizer,
-  template: ChatTemplate | undefined,
-  content: string,
+  { tokenizer, template, content }: {
+    readonly tokenizer: Tokenizer;
+    readonly template: ChatTemplate | undefined;
+    readonly content: string;
+  },
 ): Promise<readonly number[]> {
   if (!template) throw new UsageError(`${name} has no chat template: leave --chat out`);
   const { encodeChat } = await import("../../text/chat_template.ts");

@@ -28,11 +28,15 @@ export const translate: Command = defineCommand({
   const { terminal, signal } = context;
   const { from, to, beams = 1 } = flags;
   if (from === undefined || to === undefined) throw new UsageError("Give both --from and --to");
-  const text = await textOrStdin(terminal, flags.text, "--text");
+  const text = await textOrStdin(terminal, { given: flags.text, flag: "--text" });
   const { openModel } = await import("../open_model.ts");
   const { translate } = await import("../../pipelines/translate.ts");
   const places = beams > 1 ? { sessions: beams + 1, logitRows: beams } : {};
-  using opened = await openModel(name, flags, { ...loadOptions(flags), ...places }, context);
+  using opened = await openModel(name, {
+    flags,
+    options: { ...loadOptions(flags), ...places },
+    context,
+  });
   const { model } = opened;
   const translation = await translate(model, text, {
     ...{ from, to, beams, signal },

@@ -64,8 +64,11 @@ function takeInfinite(candidates: Candidates): void {
 /** Makes some tokens the candidates, which are in order: best first, equals by lower id. */
 export function setBest(
   candidates: Candidates,
-  { ids, logits }: { readonly ids: ArrayLike<number>; readonly logits: ArrayLike<number> },
-  count: number,
+  { ids, logits, count }: {
+    readonly ids: ArrayLike<number>;
+    readonly logits: ArrayLike<number>;
+    readonly count: number;
+  },
 ): void {
   for (let i = 0; i < count; i++) {
     candidates.ids[i] = ids[i]!;
@@ -185,7 +188,10 @@ export function keepBest(candidates: Candidates, count: number): void {
  *
  * @param minimum At least so many of the best are kept.
  */
-export function keepWithin(candidates: Candidates, distance: number, minimum: number = 1): void {
+export function keepWithin(
+  candidates: Candidates,
+  { distance, minimum = 1 }: { readonly distance: number; readonly minimum?: number | undefined },
+): void {
   const { ids, logits, size } = candidates;
   const max = maxLogit(candidates), limit = Math.min(distance, 0);
   if (minimum > 1) {

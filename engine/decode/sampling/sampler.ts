@@ -115,7 +115,7 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
   const { chain, eosBypassingMax } = resolved;
   checkModel(chain, eosBypassingMax, model);
   const seed = resolved.seed ?? seedFromSystem();
-  const work = createWorkspace(chain, model, seed);
+  const work = createWorkspace(chain, { model, seed });
   const isGreedy = startsGreedy(chain);
   if (model.vocabSize !== undefined && !isGreedy) {
     work.candidates = createCandidates(model.vocabSize);
@@ -147,7 +147,7 @@ export function createSampler(options: SamplerOptions = {}, model: SamplerModel 
           best.ids[i]! < (model.vocabSize ?? Infinity);
         if (!isUsable) return undefined;
       }
-      return isGreedy ? best.ids[0]! : sampleAmong(work, best, count, history);
+      return isGreedy ? best.ids[0]! : sampleAmong(work, { best, count, history });
     },
     probabilities(logits, history) {
       const candidates = narrow(work, checkedLogits(work, logits), history);
@@ -240,13 +240,15 @@ function sampleFrom(work: Workspace, logits: Float32Array, history: TokenHistory
 // What a leading top-k makes of all logits is what is given here.
 function sampleAmong(
   work: Workspace,
-  best: { readonly ids: ArrayLike<number>; readonly logits: ArrayLike<number> },
-  count: number,
-  history: TokenHistory,
+  { best, count, history }: {
+    readonly best: { readonly ids: ArrayLike<number>; readonly logits: ArrayLike<number> };
+    readonly count: number;
+    readonly history: TokenHistory;
+  },
 ): number {
   const length = work.model.vocabSize ?? work.candidates?.ids.length ?? 0;
   const candidates = candidatesOf(work, Math.max(length, count));
-  setBest(candidates, best, count);
+  setBest(candidates, { ...best, count });
   applyChain(work, candidates, history);
   return take(work, candidates, countReaching(candidates, nextDouble(work.random)) - 1);
 }

@@ -171,7 +171,7 @@ export function number(value: number, limits: NumberLimits = {}): ParameterRule<
     ...given,
     default: value,
     limits: { min, max, integer },
-    allowed: describe(integer ? "a whole number" : "a number", min, max, above),
+    allowed: describe(integer ? "a whole number" : "a number", { min, max, above }),
     parse(value) {
       if (typeof value !== "number" || !Number.isFinite(value)) return undefined;
       if (integer && !Number.isInteger(value)) return undefined;
@@ -188,7 +188,10 @@ export const share = (value: number, given: NumberLimits = {}): ParameterRule<nu
 export const count = (value: number, given: NumberLimits = {}): ParameterRule<number> =>
   number(value, { min: 0, integer: true, ...given });
 
-function describe(kind: string, min: number, max: number, above: boolean): string {
+function describe(
+  kind: string,
+  { min, max, above }: { readonly min: number; readonly max: number; readonly above: boolean },
+): string {
   if (min === -Infinity) return max === Infinity ? kind : `${kind} up to ${max}`;
   const from = above ? `above ${min}` : max === Infinity ? `of at least ${min}` : `from ${min}`;
   return max === Infinity ? `${kind} ${from}` : `${kind} ${from} to ${max}`;

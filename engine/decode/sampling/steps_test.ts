@@ -188,14 +188,18 @@ Deno.test("mirostat begins at twice the target", () => {
 Deno.test("mirostat_v1 estimates the exponent and k of the specification", () => {
   const exponent = zipfExponent(candidatesOf(LOGITS));
   assertAlmostEquals(exponent, 1.690730, 1e-6);
-  assertAlmostEquals(mirostatK(exponent, 2, 10), 2.0874, 5e-5);
+  assertAlmostEquals(mirostatK(exponent, { mu: 2, count: 10 }), 2.0874, 5e-5);
   assertEquals(kept("mirostat_v1", {}, { mu: 2 }), [0, 1]);
   assertEquals(kept("mirostat_v1", {}, { mu: -50 }), [0]);
   assertEquals(kept("mirostat_v1", {}, { logits: [1, 1, 1] }), [0, 1, 2]);
 });
 
 Deno.test("mirostat_v1's k is continuous where the exponent is 1", () => {
-  assertAlmostEquals(mirostatK(1, 2, 1000), mirostatK(1 + 1e-7, 2, 1000), 1e-4);
+  assertAlmostEquals(
+    mirostatK(1, { mu: 2, count: 1000 }),
+    mirostatK(1 + 1e-7, { mu: 2, count: 1000 }),
+    1e-4,
+  );
 });
 
 Deno.test("FSD's penalties and choice are those of the specification", () => {
@@ -204,7 +208,12 @@ Deno.test("FSD's penalties and choice are those of the specification", () => {
   orderTop(candidates, 6);
   const penalties = new Float64Array(12);
   const parameters = { k: 6, alpha: 0.5, n: 3, beta: 0.9 };
-  ngramPenalties(candidates, 6, parameters, contextFor(10, history), penalties);
+  ngramPenalties(candidates, {
+    count: 6,
+    parameters,
+    context: contextFor(10, history),
+    out: penalties,
+  });
   [0.496667, 0.333333, 0.333333, 0, 0, 0.166667].forEach((p, i) =>
     assertAlmostEquals(penalties[i]!, p, 1e-6)
   );

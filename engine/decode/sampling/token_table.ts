@@ -45,7 +45,10 @@ export function tableValue(table: TokenTable, id: number): number {
  *
  * @throws {RangeError} If the id is outside the vocabulary.
  */
-export function setTableValue(table: TokenTable, id: number, value: number): void {
+export function setTableValue(
+  table: TokenTable,
+  { id, value }: { readonly id: number; readonly value: number },
+): void {
   if (!(id >= 0 && id < table.stamps.length)) {
     throw new RangeError(
       `Cannot count token ${id}: the vocabulary has ${table.stamps.length} tokens`,
@@ -59,6 +62,9 @@ export function setTableValue(table: TokenTable, id: number, value: number): voi
 }
 
 /** Adds to the value of an id. */
-export function addTableValue(table: TokenTable, id: number, amount: number): void {
-  setTableValue(table, id, tableValue(table, id) + amount);
+export function addTableValue(
+  table: TokenTable,
+  { id, amount }: { readonly id: number; readonly amount: number },
+): void {
+  setTableValue(table, { id, value: tableValue(table, id) + amount });
 }

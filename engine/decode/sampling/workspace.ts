@@ -48,8 +48,7 @@ export interface Workspace {
 /** An empty workspace with its random numbers at the start of a seed's sequence. */
 export function createWorkspace(
   chain: readonly BoundStep[],
-  model: SamplerModel,
-  seed: number,
+  { model, seed }: { readonly model: SamplerModel; readonly seed: number },
 ): Workspace {
   return {
     chain,

@@ -93,7 +93,10 @@ export function* readU64(cursor: Cursor, what: string): Steps<number> {
 /**
  * Reads a count or length and checks that so many entries of at least `entryBytes` can follow.
  */
-export function* readLength(cursor: Cursor, what: string, entryBytes: number): Steps<number> {
+export function* readLength(
+  cursor: Cursor,
+  { what, entryBytes }: { readonly what: string; readonly entryBytes: number },
+): Steps<number> {
   const value = cursor.lengthBytes === 8 ? yield* readU64(cursor, what) : yield* readU32(cursor);
   const left = cursor.source.size - cursor.pos;
   if (value * entryBytes > left) {

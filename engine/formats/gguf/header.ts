@@ -50,14 +50,20 @@ function* parseHeader(cursor: Cursor): Steps<GgufHeader> {
   cursor.place = "header";
   // The smallest tensor entry: name length, number of dimensions, type, offset; the smallest key: key
   // length, value type, one byte.
-  const tensorCount = yield* readLength(cursor, "the tensor count", cursor.lengthBytes + 16);
-  const keyCount = yield* readLength(cursor, "the metadata count", cursor.lengthBytes + 5);
+  const tensorCount = yield* readLength(cursor, {
+    what: "the tensor count",
+    entryBytes: cursor.lengthBytes + 16,
+  });
+  const keyCount = yield* readLength(cursor, {
+    what: "the metadata count",
+    entryBytes: cursor.lengthBytes + 5,
+  });
   const { metadata, ranges } = yield* readMetadata(cursor, keyCount);
   const alignment = readAlignment(cursor, metadata);
   const entries = yield* readEntries(cursor, tensorCount);
   const headerBytes = cursor.pos;
   const dataStart = Math.ceil(headerBytes / alignment) * alignment;
-  const tensors = placeTensors(cursor.source, entries, dataStart, alignment);
+  const tensors = placeTensors(cursor.source, { entries, dataStart, alignment });
   return { version, metadata, ranges, tensors, headerBytes };
 }
 
@@ -97,11 +103,11 @@ function* readMetadata(
   for (let i = 0; i < count; i++) {
     cursor.place = `metadata key ${i + 1} of ${count}`;
     const start = cursor.pos;
-    const key = yield* readString(cursor, "the key", true);
+    const key = yield* readString(cursor, { what: "the key", strictly: true });
     cursor.place = `key ${JSON.stringify(key)}`;
     if (key === "") throw headerError(cursor, "a metadata key is empty");
     if (metadata.has(key)) throw headerError(cursor, "the key stands twice in the file");
-    metadata.put(key, yield* readValue(cursor, yield* readU32(cursor)));
+    metadata.put(key, yield* readValue(cursor, { type: yield* readU32(cursor) }));
     ranges.set(key, [start, cursor.pos]);
   }
   return { metadata, ranges };
@@ -135,7 +141,7 @@ function* readEntries(cursor: Cursor, count: number): Steps<Entry[]> {
   const names = new Set<string>();
   for (let i = 0; i < count; i++) {
     cursor.place = `tensor ${i + 1} of ${count}`;
-    const name = yield* readString(cursor, "the name", true);
+    const name = yield* readString(cursor, { what: "the name", strictly: true });
     if (name === "") throw headerError(cursor, "a tensor has no name");
     cursor.place = `tensor ${JSON.stringify(name)}`;
     if (names.has(name)) throw headerError(cursor, "two tensors have this name");
@@ -197,9 +203,11 @@ function checkedBytes(cursor: Cursor, shape: readonly number[], format: BlockLay
 
 function placeTensors(
   source: ByteSource,
-  entries: readonly Entry[],
-  dataStart: number,
-  alignment: number,
+  { entries, dataStart, alignment }: {
+    readonly entries: readonly Entry[];
+    readonly dataStart: number;
+    readonly alignment: number;
+  },
 ): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
   for (const { name, shape, format, byteLength, offset: relative } of entries) {

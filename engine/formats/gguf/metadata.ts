@@ -16,16 +16,75 @@ interface NumberType {
 }
 
 const numberTypes: ReadonlyMap<number, NumberType> = new Map<number, NumberType>([
-  [0, numberType("u8", 1, (v, p) => v.getUint8(p), (b) => new Uint8Array(b))],
-  [1, numberType("i8", 1, (v, p) => v.getInt8(p), (b) => new Int8Array(b))],
-  [2, numberType("u16", 2, (v, p) => v.getUint16(p, true), (b) => new Uint16Array(b))],
-  [3, numberType("i16", 2, (v, p) => v.getInt16(p, true), (b) => new Int16Array(b))],
-  [4, numberType("u32", 4, (v, p) => v.getUint32(p, true), (b) => new Uint32Array(b))],
-  [5, numberType("i32", 4, (v, p) => v.getInt32(p, true), (b) => new Int32Array(b))],
-  [6, numberType("f32", 4, (v, p) => v.getFloat32(p, true), (b) => new Float32Array(b))],
-  [10, numberType("u64", 8, (v, p) => v.getBigUint64(p, true), (b) => new BigUint64Array(b))],
-  [11, numberType("i64", 8, (v, p) => v.getBigInt64(p, true), (b) => new BigInt64Array(b))],
-  [12, numberType("f64", 8, (v, p) => v.getFloat64(p, true), (b) => new Float64Array(b))],
+  [
+    0,
+    numberType("u8", { bytes: 1, read: (v, p) => v.getUint8(p), array: (b) => new Uint8Array(b) }),
+  ],
+  [1, numberType("i8", { bytes: 1, read: (v, p) => v.getInt8(p), array: (b) => new Int8Array(b) })],
+  [
+    2,
+    numberType("u16", {
+      bytes: 2,
+      read: (v, p) => v.getUint16(p, true),
+      array: (b) => new Uint16Array(b),
+    }),
+  ],
+  [
+    3,
+    numberType("i16", {
+      bytes: 2,
+      read: (v, p) => v.getInt16(p, true),
+      array: (b) => new Int16Array(b),
+    }),
+  ],
+  [
+    4,
+    numberType("u32", {
+      bytes: 4,
+      read: (v, p) => v.getUint32(p, true),
+      array: (b) => new Uint32Array(b),
+    }),
+  ],
+  [
+    5,
+    numberType("i32", {
+      bytes: 4,
+      read: (v, p) => v.getInt32(p, true),
+      array: (b) => new Int32Array(b),
+    }),
+  ],
+  [
+    6,
+    numberType("f32", {
+      bytes: 4,
+      read: (v, p) => v.getFloat32(p, true),
+      array: (b) => new Float32Array(b),
+    }),
+  ],
+  [
+    10,
+    numberType("u64", {
+      bytes: 8,
+      read: (v, p) => v.getBigUint64(p, true),
+      array: (b) => new BigUint64Array(b),
+    }),
+  ],
+  [
+    11,
+    numberType("i64", {
+      bytes: 8,
+      read: (v, p) => v.getBigInt64(p, true),
+      array: (b) => new BigInt64Array(b),
+    }),
+  ],
+  [
+    12,
+    numberType("f64", {
+      bytes: 8,
+      read: (v, p) => v.getFloat64(p, true),
+      array: (b) => new Float64Array(b),
+    }),
+  ],
 ]);
 const BOOL = 7;
 const STRING = 8;
@@ -36,9 +95,11 @@ const MAX_DEPTH = 4;
 
 function numberType(
   name: string,
-  bytes: number,
-  read: NumberType["read"],
-  array: NumberType["array"],
+  { bytes, read, array }: {
+    readonly bytes: number;
+    readonly read: NumberType["read"];
+    readonly array: NumberType["array"];
+  },
 ): NumberType {
   return { name, bytes, read, array };
 }
@@ -46,10 +107,9 @@ function numberType(
 /** Reads a value of GGUF type `type`; an array of strings stays as it is in the file. */
 export function* readValue(
   cursor: Cursor,
-  type: number,
-  depth = 0,
+  { type, depth = 0 }: { readonly type: number; readonly depth?: number | undefined },
 ): Steps<MetadataValue | StringTable> {
-  if (type === STRING) return yield* readString(cursor, "the value");
+  if (type === STRING) return yield* readString(cursor, { what: "the value" });
   if (type === BOOL) return yield* readBool(cursor);
   if (type === ARRAY) return yield* readArray(cursor, depth);
   const { bytes, read } = findType(cursor, type);
@@ -63,12 +123,15 @@ function* readArray(cursor: Cursor, depth: number): Steps<MetadataValue | String
   if (depth === MAX_DEPTH) throw headerError(cursor, `arrays nest deeper than ${MAX_DEPTH}`);
   const type = yield* readU32(cursor);
   if (type === STRING) {
-    const count = yield* readLength(cursor, "the array length", cursor.lengthBytes);
+    const count = yield* readLength(cursor, {
+      what: "the array length",
+      entryBytes: cursor.lengthBytes,
+    });
     return yield* readStrings(cursor, count);
   }
   if (type === BOOL || type === ARRAY) {
     const entryBytes = type === BOOL ? 1 : 4 + cursor.lengthBytes;
-    const count = yield* readLength(cursor, "the array length", entryBytes);
+    const count = yield* readLength(cursor, { what: "the array length", entryBytes });
     const values: MetadataValue[] = [];
     for (let i = 0; i < count; i++) {
       const value = type === BOOL ? yield* readBool(cursor) : yield* readArray(cursor, depth + 1);
@@ -77,7 +140,7 @@ function* readArray(cursor: Cursor, depth: number): Steps<MetadataValue | String
     return values;
   }
   const { bytes, array } = findType(cursor, type);
-  const count = yield* readLength(cursor, "the array length", bytes);
+  const count = yield* readLength(cursor, { what: "the array length", entryBytes: bytes });
   yield* need(cursor, count * bytes);
   const start = cursor.pos;
   cursor.pos += count * bytes;

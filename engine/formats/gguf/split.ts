@@ -33,7 +33,7 @@ export async function openParts(source: ByteSource, first: GgufHeader): Promise<
     sources.push(...await openSiblings(source, names));
     const tensors = new Map(first.tensors);
     for (const [i, part] of sources.entries()) {
-      if (i > 0) await addPart(part, i, count, tensors);
+      if (i > 0) await addPart(part, { no: i, count, tensors });
     }
     const total = integer(source, first, "split.tensors.count");
     if (total !== undefined && total !== tensors.size) {
@@ -49,9 +49,11 @@ export async function openParts(source: ByteSource, first: GgufHeader): Promise<
 
 async function addPart(
   part: ByteSource,
-  no: number,
-  count: number,
-  tensors: Map<string, TensorInfo>,
+  { no, count, tensors }: {
+    readonly no: number;
+    readonly count: number;
+    readonly tensors: Map<string, TensorInfo>;
+  },
 ): Promise<void> {
   const header = await readGgufHeader(part);
   const expected = [["split.no", no], ["split.count", count]] as const;

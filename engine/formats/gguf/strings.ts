@@ -5,8 +5,11 @@ import { type Cursor, headerError, need, readLength, type Steps } from "./cursor
 import { decodeText, StringTable, tryDecode } from "../string_table.ts";
 
 /** Reads one string; `strictly` refuses bytes that are not UTF-8. */
-export function* readString(cursor: Cursor, what: string, strictly = false): Steps<string> {
-  const length = yield* readLength(cursor, `the length of ${what}`, 1);
+export function* readString(
+  cursor: Cursor,
+  { what, strictly = false }: { readonly what: string; readonly strictly?: boolean | undefined },
+): Steps<string> {
+  const length = yield* readLength(cursor, { what: `the length of ${what}`, entryBytes: 1 });
   yield* need(cursor, length);
   const bytes = cursor.bytes.subarray(cursor.pos, cursor.pos + length);
   const text = tryDecode(bytes);
@@ -20,7 +23,7 @@ export function* readStrings(cursor: Cursor, count: number): Steps<StringTable> 
   const begin = cursor.pos;
   const starts = new Uint32Array(count + 1);
   for (let found = 0; found < count;) {
-    found = findStrings(cursor, begin, starts, found);
+    found = findStrings(cursor, { begin, starts, from: found });
     if (found === count) break;
     yield* need(cursor, cursor.lengthBytes);
     yield* need(cursor, cursor.lengthBytes + stringLength(cursor, found, count));
@@ -33,7 +36,14 @@ export function* readStrings(cursor: Cursor, count: number): Steps<StringTable> 
 // Notes where strings lie as far as the buffer reaches; returns the index of the first one that is not
 // whole. A plain function, since loops inside generators are slow, and on bytes, since it is done before anything
 // is compiled, and the interpreter takes twice as long for a call of a DataView.
-function findStrings(cursor: Cursor, begin: number, starts: Uint32Array, from: number): number {
+function findStrings(
+  cursor: Cursor,
+  { begin, starts, from }: {
+    readonly begin: number;
+    readonly starts: Uint32Array;
+    readonly from: number;
+  },
+): number {
   const { bytes, lengthBytes } = cursor;
   const count = starts.length - 1;
   let pos = cursor.pos;

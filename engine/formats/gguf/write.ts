@@ -67,7 +67,10 @@ export function setGgufIntegers(
 }
 
 /** Entries with a text set. */
-export function setGgufText(entries: GgufEntries, key: string, text: string): GgufEntries {
+export function setGgufText(
+  entries: GgufEntries,
+  { key, text }: { readonly key: string; readonly text: string },
+): GgufEntries {
   return new Map(entries).set(key, joinBytes([string(key), u32(STRING), string(text)]));
 }
 

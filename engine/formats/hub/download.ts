@@ -68,7 +68,7 @@ export async function downloadFile(options: DownloadOptions): Promise<Downloaded
   const { url, target } = options;
   const open = options.openOutput ?? openOutput;
   for (let restarts = 0; restarts <= MAX_RESTARTS; restarts++) {
-    const begun = restarts === 0 ? resumePartial(target, url, open) : undefined;
+    const begun = restarts === 0 ? resumePartial(target, { url, open }) : undefined;
     const isWhole = begun?.missing().length === 0;
     if (isWhole) begun.close();
     if (!isWhole && await attempt(options, begun, open) === CHANGED) {
@@ -102,7 +102,7 @@ async function attempt(
       return await fetchWhole(options, reply, open);
     }
     try {
-      partial = takePart(options, reply, begun, open);
+      partial = takePart(options, { reply, begun, open });
     } catch (error) {
       await reply.cancel();
       throw error;
@@ -112,7 +112,7 @@ async function attempt(
     return CHANGED;
   } catch (error) {
     const kept = partial ? `; ${partial.received()} of ${partial.size} bytes are kept` : "";
-    throw explainFailure(error, url, kept);
+    throw explainFailure(error, { url, kept });
   } finally {
     begun?.close();
     partial?.close();
@@ -122,7 +122,7 @@ async function attempt(
 /** An empty file has no range at all. */
 function writeEmpty({ target, url }: DownloadOptions, reply: RangeReply, open: OpenOutput): void {
   if (reply.total === 0) {
-    return createPartial(target, { url, etag: reply.etag, size: 0 }, open).close();
+    return createPartial(target, { content: { url, etag: reply.etag, size: 0 }, open }).close();
   }
   throw new SourceError("the server has no such range", { file: url, remedy: "Try again later" });
 }
@@ -130,18 +130,20 @@ function writeEmpty({ target, url }: DownloadOptions, reply: RangeReply, open: O
 /** The file that the reply belongs to: the one that was begun, a new one, or undefined if they differ. */
 function takePart(
   { url, target, expected }: DownloadOptions,
-  { total, etag }: RangeReply,
-  begun: Partial | undefined,
-  open: OpenOutput,
+  { reply: { total, etag }, begun, open }: {
+    readonly reply: RangeReply;
+    readonly begun: Partial | undefined;
+    readonly open: OpenOutput;
+  },
 ): Partial | undefined {
   const size = total!;
   if (expected?.bytes !== undefined && size !== expected.bytes) {
     begun?.close();
     removePartial(target);
-    checkResult(url, { bytes: size, sha256: "" }, { bytes: expected.bytes });
+    checkResult(url, { found: { bytes: size, sha256: "" }, expected: { bytes: expected.bytes } });
   }
   if (begun) return size === begun.size && etag === begun.etag ? begun : undefined;
-  return createPartial(target, { url, etag, size }, open);
+  return createPartial(target, { content: { url, etag, size }, open });
 }
 
 /** All missing ranges, several at once; the first one has been asked for already. */
@@ -166,7 +168,12 @@ async function fetchRanges(
   const work = async (opened: RangeReply | undefined) => {
     let reply = opened;
     for (let range = queue.shift(); range; range = queue.shift()) {
-      const sound = await fetchRange({ ...options, signal }, partial, range, reply, onWritten);
+      const sound = await fetchRange({ ...options, signal }, {
+        partial,
+        range,
+        opened: reply,
+        onWritten,
+      });
       reply = undefined;
       if (sound) continue;
       changed = true;
@@ -201,10 +208,12 @@ function cut([start, end]: Range, length: number): Range[] {
 /** One range, with retries from where it broke off; false if the content is another one. */
 function fetchRange(
   options: DownloadOptions,
-  partial: Partial,
-  [start, end]: Range,
-  opened: RangeReply | undefined,
-  onWritten: () => Promise<void>,
+  { partial, range: [start, end], opened, onWritten }: {
+    readonly partial: Partial;
+    readonly range: Range;
+    readonly opened: RangeReply | undefined;
+    readonly onWritten: () => Promise<void>;
+  },
 ): Promise<boolean> {
   let position = start;
   let reply = opened;
@@ -252,7 +261,10 @@ async function fetchWhole(
       for await (const chunk of current.chunks) {
         position += chunk.length;
         if (expected?.bytes !== undefined && position > expected.bytes) {
-          checkResult(url, { bytes: position, sha256: "" }, { bytes: expected.bytes });
+          checkResult(url, {
+            found: { bytes: position, sha256: "" },
+            expected: { bytes: expected.bytes },
+          });
         }
         output.write(position - chunk.length, chunk);
         options.onBytes?.(position, total);
@@ -262,7 +274,7 @@ async function fetchWhole(
       }
       await output.sync();
     } catch (error) {
-      throw describeWriteError(error, path, position, total);
+      throw describeWriteError(error, { path, done: position, total });
     } finally {
       await current.cancel();
       output.close();
@@ -275,9 +287,9 @@ async function finish(options: DownloadOptions, resumed: boolean): Promise<Downl
   const { target, url, expected, signal, onVerify } = options;
   const path = partialPath(target);
   const { size } = Deno.statSync(path);
-  const result = await hashFile(path, signal, (done) => onVerify?.(done, size));
+  const result = await hashFile(path, { signal, onBytes: (done) => onVerify?.(done, size) });
   try {
-    checkResult(url, result, expected ?? {});
+    checkResult(url, { found: result, expected: expected ?? {} });
   } catch (error) {
     removePartial(target);
     if (resumed) return undefined;

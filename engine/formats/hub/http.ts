@@ -74,14 +74,14 @@ export async function requestRange(
     });
   } catch (error) {
     watch.stop();
-    throw describeFetchError(url, error, watch.signal, options.signal);
+    throw describeFetchError(url, { error, watched: watch.signal, signal: options.signal });
   }
   const cancel = async () => {
     watch.stop();
     await response.body?.cancel().catch(() => {});
   };
   const etag = response.headers.get("etag") ?? undefined;
-  const chunks = readBody(url, response, watch, options.signal);
+  const chunks = readBody(url, { response, watch, signal: options.signal });
   if (response.status === 206) {
     const total = contentRangeTotal(response, start);
     if (total === undefined) {
@@ -130,7 +130,7 @@ export async function requestHead(url: string, options: RequestOptions = {}): Pr
     if (response.status >= 400) throw statusError(url, response);
     return response;
   } catch (error) {
-    throw describeFetchError(url, error, watch.signal, options.signal);
+    throw describeFetchError(url, { error, watched: watch.signal, signal: options.signal });
   } finally {
     watch.stop();
   }
@@ -181,9 +181,11 @@ function watchIdle({ signal, idleMs = 30_000 }: RequestOptions): Watch {
 
 async function* readBody(
   url: string,
-  response: Response,
-  watch: Watch,
-  signal: AbortSignal | undefined,
+  { response, watch, signal }: {
+    readonly response: Response;
+    readonly watch: Watch;
+    readonly signal: AbortSignal | undefined;
+  },
 ): AsyncGenerator<Uint8Array> {
   if (!response.body) return watch.stop();
   try {
@@ -192,7 +194,7 @@ async function* readBody(
       yield chunk;
     }
   } catch (error) {
-    throw describeFetchError(url, error, watch.signal, signal);
+    throw describeFetchError(url, { error, watched: watch.signal, signal });
   } finally {
     watch.stop();
   }
@@ -200,9 +202,11 @@ async function* readBody(
 
 function describeFetchError(
   url: string,
-  error: unknown,
-  watched: AbortSignal,
-  signal: AbortSignal | undefined,
+  { error, watched, signal }: {
+    readonly error: unknown;
+    readonly watched: AbortSignal;
+    readonly signal: AbortSignal | undefined;
+  },
 ): unknown {
   if (signal?.aborted) return signal.reason;
   if (watched.aborted) return watched.reason;

@@ -37,9 +37,11 @@ export function openOutput(path: string): OutputFile {
 /** Turns a full disk into a ResourceError and passes other errors on. */
 export function describeWriteError(
   error: unknown,
-  path: string,
-  done: number,
-  total?: number,
+  { path, done, total }: {
+    readonly path: string;
+    readonly done: number;
+    readonly total?: number | undefined;
+  },
 ): unknown {
   const code = (error as { code?: unknown } | null)?.code;
   // Deno knows no code for EFBIG (27 on Linux and macOS alike).
@@ -74,8 +76,10 @@ export interface Expected {
 /** Length and sha256 of a file, read in pieces; `onBytes` hears how far it is. */
 export async function hashFile(
   path: string,
-  signal?: AbortSignal,
-  onBytes?: (done: number) => void,
+  { signal, onBytes }: {
+    readonly signal?: AbortSignal | undefined;
+    readonly onBytes?: ((done: number) => void) | undefined;
+  } = {},
 ): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash("sha256");
   const buffer = new Uint8Array(1 << 20);
@@ -94,8 +98,10 @@ export async function hashFile(
 /** Compares a result with what was expected. */
 export function checkResult(
   name: string,
-  found: { readonly bytes: number; readonly sha256: string },
-  expected: Expected,
+  { found, expected }: {
+    readonly found: { readonly bytes: number; readonly sha256: string };
+    readonly expected: Expected;
+  },
 ): void {
   if (expected.bytes !== undefined && found.bytes !== expected.bytes) {
     throw new SourceError(`has ${found.bytes} bytes, must have ${expected.bytes}`, {
@@ -120,8 +126,7 @@ export function checkResult(
  */
 export async function writeVerified(
   target: string,
-  chunks: AsyncIterable<Uint8Array>,
-  expected: Expected,
+  { chunks, expected }: { readonly chunks: AsyncIterable<Uint8Array>; readonly expected: Expected },
   options: { readonly open?: OpenOutput | undefined; onBytes?: (count: number) => void },
 ): Promise<string> {
   const partial = `${target}.partial`;
@@ -142,7 +147,7 @@ export async function writeVerified(
       options.onBytes?.(chunk.length);
     }
     const sha256 = hash.digest("hex");
-    checkResult(target, { bytes, sha256 }, expected);
+    checkResult(target, { found: { bytes, sha256 }, expected });
     await output.sync();
     output.close();
     await Deno.rename(partial, target);
@@ -154,6 +159,6 @@ export async function writeVerified(
       // It was closed already: the rename failed.
     }
     await Deno.remove(partial).catch(() => {});
-    throw describeWriteError(error, partial, bytes, expected.bytes);
+    throw describeWriteError(error, { path: partial, done: bytes, total: expected.bytes });
   }
 }

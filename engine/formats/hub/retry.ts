@@ -49,12 +49,15 @@ export async function retryOrExplain<T>(
   try {
     return await retry(work, options);
   } catch (error) {
-    throw explainFailure(error, url);
+    throw explainFailure(error, { url });
   }
 }
 
 /** Turns a TransientFailure into a SourceError; other errors stay as they are. */
-export function explainFailure(error: unknown, url: string, kept = ""): unknown {
+export function explainFailure(
+  error: unknown,
+  { url, kept = "" }: { readonly url: string; readonly kept?: string | undefined },
+): unknown {
   if (!(error instanceof TransientFailure)) return error;
   return new SourceError(`${error.message}${kept}`, {
     file: url,

@@ -54,7 +54,7 @@ export async function openUrl(url: string, options: UrlOptions = {}): Promise<By
     size,
     async readInto(offset: number, target: Uint8Array): Promise<void> {
       if (!open) throw new TypeError(`Cannot read ${url}: it is closed`);
-      checkRange(url, size, offset, target.length);
+      checkRange(url, { size, offset, length: target.length });
       if (target.length > BLOCK) {
         return await fetchSame(offset, target);
       }

@@ -44,7 +44,7 @@ Deno.test("a line that is nothing, and a broken section, are named", () => {
 
 Deno.test("macros stand for built-ins, keys beside them and keys of other sections, recursively", () => {
   const scope = scopeOf("[main]\nx = 1\ny = ${x}$(x)\n[b/c]\nz = <${y}>\ny = ${main/y}2\n");
-  const expand = (text: string) => expandMacros(text, scope);
+  const expand = (text: string) => expandMacros(text, { scope });
   assertEquals(expand("$(y)-${main/y}-${b/c/z}"), "11-11-<112>");
   assertEquals(
     expand("${data_root_dir}|${DataRootDir}|${ run_name }"),
@@ -56,14 +56,17 @@ Deno.test("macros stand for built-ins, keys beside them and keys of other sectio
 
 Deno.test("an unknown macro leaves its bare name and a warning", () => {
   const scope = scopeOf("[main]\n");
-  assertEquals(expandMacros("a ${none} $(b/none)", scope), "a none b/none");
+  assertEquals(expandMacros("a ${none} $(b/none)", { scope }), "a none b/none");
   assertEquals(scope.warnings.length, 2);
 });
 
 Deno.test("ten levels of macros are expanded, circles and floods are errors", () => {
   const chain = Array.from({ length: 9 }, (_, i) => `k${i} = \${k${i + 1}}`).join("\n");
-  assertEquals(expandMacros("${k0}", scopeOf(`[main]\n${chain}\nk9 = end`)), "end");
-  assertThrows(() => expandMacros("${a}", scopeOf("[main]\na = ${b}\nb = ${a}")), FormatError);
+  assertEquals(expandMacros("${k0}", { scope: scopeOf(`[main]\n${chain}\nk9 = end`) }), "end");
+  assertThrows(
+    () => expandMacros("${a}", { scope: scopeOf("[main]\na = ${b}\nb = ${a}") }),
+    FormatError,
+  );
   const flood = `[main]\na = ${"x".repeat(300_000)}\nb = \${a}\${a}\nc = \${b}\${b}`;
-  assertThrows(() => expandMacros("${c}", scopeOf(flood)), FormatError, "characters");
+  assertThrows(() => expandMacros("${c}", { scope: scopeOf(flood) }), FormatError, "characters");
 });

@@ -26,7 +26,10 @@ export interface MacroScope {
  *
  * @throws {FormatError} If they go in a circle, or the value grows beyond a million characters.
  */
-export function expandMacros(text: string, scope: MacroScope, depth = 0): string {
+export function expandMacros(
+  text: string,
+  { scope, depth = 0 }: { readonly scope: MacroScope; readonly depth?: number | undefined },
+): string {
   if (depth > MAX_DEPTH) {
     throw new FormatError(`macros are nested deeper than ${MAX_DEPTH}: ${text.slice(0, 60)}`, {
       file: scope.file.name,
@@ -38,9 +41,8 @@ export function expandMacros(text: string, scope: MacroScope, depth = 0): string
   return text.replace(/\$(?:\{([^{}]*)\}|\(([^()]*)\))/g, (_, braced, round) => {
     const name = ((braced ?? round) as string).trim();
     const found = lookUp(name, scope);
-    const value = found?.isFinal
-      ? found.text
-      : found && expandMacros(found.text, { ...scope, section: found.section }, depth + 1);
+    const value = found?.isFinal ? found.text : found &&
+      expandMacros(found.text, { scope: { ...scope, section: found.section }, depth: depth + 1 });
     if (value === undefined) {
       scope.warn(`${scope.file.name}, [${scope.section}]: macro ${name} stands for nothing`);
     }

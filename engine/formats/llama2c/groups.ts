@@ -81,7 +81,7 @@ function createGroupSource(
     name,
     size,
     readInto(offset, target) {
-      checkRange(name, size, offset, target.length);
+      checkRange(name, { size, offset, length: target.length });
       if (target.length === 0) return;
       const first = Math.floor(offset / 4);
       const end = Math.ceil((offset + target.length) / 4);

@@ -23,8 +23,10 @@ export interface StoredBytes {
  */
 export async function buildCheckpoint(
   source: ByteSource,
-  { views, metadata }: CheckpointParts,
-  locate: (storage: TorchStorage) => StoredBytes | Promise<StoredBytes>,
+  { parts: { views, metadata }, locate }: {
+    readonly parts: CheckpointParts;
+    readonly locate: (storage: TorchStorage) => StoredBytes | Promise<StoredBytes>;
+  },
 ): Promise<WeightFile> {
   const places = new Map<string, StoredBytes>();
   const formats = new Map<string, string>();

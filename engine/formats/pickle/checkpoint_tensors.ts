@@ -60,22 +60,33 @@ export function collectTensors(
     names: new Set(),
     stepsLeft: 1000 + 2 * pickleBytes,
   };
-  visit(walk, root, "", 0);
+  visit(walk, { value: root, name: "", depth: 0 });
   return { views: walk.views, metadata: walk.metadata };
 }
 
-function visit(walk: Walk, value: PickleValue, name: string, depth: number): void {
+function visit(
+  walk: Walk,
+  { value, name, depth }: {
+    readonly value: PickleValue;
+    readonly name: string;
+    readonly depth: number;
+  },
+): void {
   if (--walk.stepsLeft < 0) throw broken(walk, "", "its parts are shared more than any model's");
   if (depth > MAX_DEPTH) throw broken(walk, "", `its containers nest deeper than ${MAX_DEPTH}`);
   if (name.length > MAX_NAME) throw broken(walk, "", `a name has over ${MAX_NAME} characters`);
   const entries = asKind(value, "dict")?.entries;
   if (entries !== undefined) {
-    for (const [key, item] of entries) visit(walk, item, joinName(walk, name, key), depth + 1);
+    for (const [key, item] of entries) {
+      visit(walk, { value: item, name: joinName(walk, name, key), depth: depth + 1 });
+    }
     return;
   }
   const items = asKind(value, "list")?.items ?? asKind(value, "tuple")?.items;
   if (items !== undefined) {
-    items.forEach((item, i) => visit(walk, item, joinName(walk, name, i), depth + 1));
+    items.forEach((item, i) =>
+      visit(walk, { value: item, name: joinName(walk, name, i), depth: depth + 1 })
+    );
     return;
   }
   const tensor = asKind(value, "tensor");
@@ -105,8 +116,8 @@ function checkView(
   },
 ): TensorView {
   if (name === "") throw broken(walk, name, "is a tensor without a name");
-  const shape = counts(walk, name, size, "sizes");
-  const strides = counts(walk, name, stride, "strides");
+  const shape = counts(walk, { name, value: size, what: "sizes" });
+  const strides = counts(walk, { name, value: stride, what: "strides" });
   if (shape.length !== strides.length || shape.length > MAX_RANK) {
     throw broken(walk, name, `has ${shape.length} sizes and ${strides.length} strides`);
   }
@@ -131,7 +142,14 @@ function checkView(
   return { name, storage, offset: storage.first + offset, shape, strides, count };
 }
 
-function counts(walk: Walk, name: string, value: PickleValue, what: string): readonly number[] {
+function counts(
+  walk: Walk,
+  { name, value, what }: {
+    readonly name: string;
+    readonly value: PickleValue;
+    readonly what: string;
+  },
+): readonly number[] {
   const items = asKind(value, "tuple")?.items ?? asKind(value, "list")?.items;
   if (items?.every(isCount)) return items;
   throw broken(walk, name, `its ${what} are no list of sizes`);

@@ -86,7 +86,10 @@ export const OPCODES: ReadonlyMap<number, Step> = new Map<number, Step>([
   [code("h"), pushed((m) => recall(m, readUnsigned(m.reader, 1)))],
   [code("j"), pushed((m) => recall(m, readUnsigned(m.reader, 4)))],
   // What reaches beyond plain data.
-  [code("c"), pushed((m) => findGlobal(m, readLine(m.reader), readLine(m.reader)))],
+  [
+    code("c"),
+    pushed((m) => findGlobal(m, { module: readLine(m.reader), name: readLine(m.reader) })),
+  ],
   [0x93, pushed(stackGlobal)],
   [code("P"), pushed((m) => persistent(m, readLine(m.reader)))],
   [code("Q"), pushed((m) => persistent(m, popValue(m)))],
@@ -199,7 +202,7 @@ function stackGlobal(machine: PickleMachine): PickleValue {
   if (typeof module !== "string" || typeof name !== "string") {
     throw machineError(machine, "a global has no name");
   }
-  return findGlobal(machine, module, name);
+  return findGlobal(machine, { module, name });
 }
 
 function persistent(machine: PickleMachine, id: PickleValue): PickleValue {

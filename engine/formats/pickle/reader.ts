@@ -24,7 +24,10 @@ const MAX_LINE = 4096;
 const MAX_LONG_BYTES = 16;
 
 /** A reader at `pos`. */
-export function createReader(bytes: Uint8Array, file: string, pos = 0): PickleReader {
+export function createReader(
+  bytes: Uint8Array,
+  { file, pos = 0 }: { readonly file: string; readonly pos?: number | undefined },
+): PickleReader {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return { bytes, view, file, pos };
 }

@@ -56,7 +56,10 @@ export function peekValue(machine: PickleMachine): PickleValue {
  *
  * @throws {UnsupportedError} If it is not on the allow-list.
  */
-export function findGlobal(machine: PickleMachine, module: string, name: string): PickleGlobal {
+export function findGlobal(
+  machine: PickleMachine,
+  { module, name }: { readonly module: string; readonly name: string },
+): PickleGlobal {
   const found = machine.world.globals.get(`${module}.${name}`);
   // A name with a dot would be an attribute of something inside the module.
   if (found !== undefined && !name.includes(".")) return found;

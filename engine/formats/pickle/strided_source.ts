@@ -50,7 +50,7 @@ export function createStridedSource(
     name,
     size,
     readInto(from, target) {
-      checkRange(name, size, from, target.length);
+      checkRange(name, { size, offset: from, length: target.length });
       if (kept !== undefined || target.length === 0) {
         return answer(kept ?? new Uint8Array(0), from, target);
       }

@@ -41,10 +41,13 @@ export async function openTorchLegacy(source: ByteSource): Promise<WeightFile> {
     pickleBytes: head.end,
     fileBytes: source.size,
   });
-  return await buildCheckpoint(source, parts, ({ key }) => {
-    const place = places.get(key);
-    if (place) return place;
-    throw broken(source, `the file does not hold storage ${showKey(key)}`);
+  return await buildCheckpoint(source, {
+    parts,
+    locate: ({ key }) => {
+      const place = places.get(key);
+      if (place) return place;
+      throw broken(source, `the file does not hold storage ${showKey(key)}`);
+    },
   });
 }
 
@@ -57,7 +60,7 @@ async function readHead(source: ByteSource): Promise<LegacyHead> {
     await source.readInto(bytes.length, larger.subarray(bytes.length));
     bytes = larger;
     try {
-      return parseHead(source, createReader(bytes, source.name));
+      return parseHead(source, createReader(bytes, { file: source.name }));
     } catch (error) {
       const canGrow = bytes.length < Math.min(source.size, MAX_HEAD);
       if (!(error instanceof PickleEndError) || !canGrow) throw error;

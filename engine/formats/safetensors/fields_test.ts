@@ -59,8 +59,7 @@ Deno.test("of an index weight_map counts, and sizes and notes in it change nothi
     };
     const file = await openSafetensorsFolder(
       "folder",
-      "x.index.json",
-      (name) => memorySource(name, files[name]!),
+      { weights: "x.index.json", open: (name) => memorySource(name, files[name]!) },
     );
     return [...file.tensors.keys()];
   };

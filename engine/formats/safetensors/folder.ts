@@ -37,9 +37,11 @@ const MAX_TEXT = 100_000_000;
  */
 export async function openSafetensorsFolder(
   folder: string,
-  weights: string,
-  open: OpenInFolder,
-  reader: WeightsReader = SAFETENSORS,
+  { weights, open, reader = SAFETENSORS }: {
+    readonly weights: string;
+    readonly open: OpenInFolder;
+    readonly reader?: WeightsReader | undefined;
+  },
 ): Promise<WeightFile> {
   const parts = weights.endsWith(".index.json")
     ? await openShards(weights, open, reader)
@@ -88,7 +90,7 @@ async function openShards(
   const parts = new Map<string, WeightFile>();
   try {
     for (const shard of new Set(shardOf.values())) {
-      parts.set(shard, await openShard(shard, index.name, open, reader));
+      parts.set(shard, await openShard(shard, { index: index.name, open, reader }));
     }
     checkIndex(index.name, shardOf, parts);
     return [...parts.values()];
@@ -100,9 +102,11 @@ async function openShards(
 
 async function openShard(
   name: string,
-  index: string,
-  open: OpenInFolder,
-  reader: WeightsReader,
+  { index, open, reader }: {
+    readonly index: string;
+    readonly open: OpenInFolder;
+    readonly reader: WeightsReader;
+  },
 ): Promise<WeightFile> {
   let source: ByteSource;
   try {

@@ -35,7 +35,7 @@ export async function openSafetensors(source: ByteSource): Promise<WeightFile> {
   const tensors: TensorInfo[] = [];
   for (const [name, value] of Object.entries(header.json)) {
     if (name === "__metadata__") readMetadata(source, value, metadata);
-    else tensors.push(readTensor(source, name, value, dataStart));
+    else tensors.push(readTensor(source, { name, value, dataStart }));
   }
   tensors.sort((a, b) => a.offset - b.offset || a.byteLength - b.byteLength);
   checkCoverage(source, tensors, dataStart);
@@ -86,9 +86,11 @@ function readMetadata(
 
 function readTensor(
   source: ByteSource,
-  name: string,
-  value: MetadataValue,
-  dataStart: number,
+  { name, value, dataStart }: {
+    readonly name: string;
+    readonly value: MetadataValue;
+    readonly dataStart: number;
+  },
 ): TensorInfo {
   const place = `tensor ${JSON.stringify(name)}`;
   if (name === "") throw broken(source, place, "has no name");

@@ -30,8 +30,10 @@ const METADATA = "__metadata__";
  */
 export function createSafetensorsHead(
   tensors: readonly SafetensorsTensor[],
-  metadata: Readonly<Record<string, string>> = {},
-  outliers: readonly string[] = [],
+  { metadata = {}, outliers = [] }: {
+    readonly metadata?: Readonly<Record<string, string>> | undefined;
+    readonly outliers?: readonly string[] | undefined;
+  } = {},
 ): Uint8Array {
   const stored = new Map<string, StoredFormat>();
   const entries = new Map<string, unknown>();

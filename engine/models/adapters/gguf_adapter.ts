@@ -33,7 +33,9 @@ export function readGgufAdapter(file: WeightFile): AdapterContent {
   const halves = new Map<string, Halves>();
   for (const tensor of file.tensors.values()) {
     const [, base, side] = /^(.*)\.lora_([ab])$/.exec(tensor.name) ?? [];
-    if (base === undefined) refuseTensor(name, tensor.name, "what is no lora_a or lora_b");
+    if (base === undefined) {
+      refuseTensor(name, { tensor: tensor.name, what: "what is no lora_a or lora_b" });
+    }
     const half = halves.get(base!) ?? { isTable: base === EMBEDDING };
     half[side === "a" ? "down" : "up"] = tensor;
     halves.set(base!, half);

@@ -201,12 +201,15 @@ const RANK_STEP = 8;
 
 function padRank({ down, up }: Matrices): Matrices {
   const rank = Math.ceil(up.shape[2]! / RANK_STEP) * RANK_STEP;
-  return { down: padTensor(down, 1, rank), up: padTensor(up, 2, rank) };
+  return {
+    down: padTensor(down, { axis: 1, size: rank }),
+    up: padTensor(up, { axis: 2, size: rank }),
+  };
 }
 
 function cutPair({ down, up }: Matrices, rule: StoredRole["rule"], params: object): Matrices {
   if (typeof rule === "string" || !rule.rows) return { down, up };
-  const part = partOf(rule.rows, params, rule.name);
+  const part = partOf(rule.rows, { params, name: rule.name });
   // Axes before the last two count matrices; the last but one is that of rows.
   const axis = rule.axis ?? 0, last = down.shape.length - 1;
   return axis === last

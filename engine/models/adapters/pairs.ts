@@ -69,7 +69,10 @@ export function joinPairs(
 }
 
 /** An adapter that asks for more than pairs of matrices. */
-export function refuseTensor(file: string, tensor: string, what: string): never {
+export function refuseTensor(
+  file: string,
+  { tensor, what }: { readonly tensor: string; readonly what: string },
+): never {
   throw new UnsupportedError(`${what} is not built`, {
     file,
     place: `tensor ${tensor}`,

@@ -24,7 +24,9 @@ export async function readPeftAdapter(file: WeightFile): Promise<AdapterContent>
   for (const tensor of file.tensors.values()) {
     const table = TABLE.exec(tensor.name);
     const [, module, side] = table ?? HALF.exec(tensor.name) ?? [];
-    if (module === undefined) refuseTensor(file.name, tensor.name, describe(tensor.name));
+    if (module === undefined) {
+      refuseTensor(file.name, { tensor: tensor.name, what: describe(tensor.name) });
+    }
     const base = `${module!.replace(PREFIX, "")}.weight`;
     const half = halves.get(base) ?? { isTable: table !== null };
     if (side === "B") half.up = tensor;

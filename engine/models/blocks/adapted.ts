@@ -49,15 +49,17 @@ export interface AdaptedOptions {
 /** y f32[…, rows] of x f32[…, columns] with what adapters add. */
 export function adapted(
   context: AdaptedContext,
-  x: Value,
-  y: Value,
+  { x, y }: { readonly x: Value; readonly y: Value },
   options: AdaptedOptions,
 ): Value {
   return summed(
     context,
-    y,
-    options,
-    (matrix, label, from = x) => context.builder.op("matmul", [from, matrix], {}, label)[0]!,
+    {
+      y,
+      options,
+      multiply: (matrix, label, from = x) =>
+        context.builder.op("matmul", [from, matrix], {}, label)[0]!,
+    },
   );
 }
 
@@ -69,12 +71,14 @@ export function adaptedEmbedding(
 ): Value {
   return summed(
     context,
-    y,
-    options,
-    (matrix, label, from) =>
-      from
-        ? context.builder.op("matmul", [from, matrix], {}, label)[0]!
-        : context.builder.op("embed", [context.inputs.tokens, matrix], { scale }, label)[0]!,
+    {
+      y,
+      options,
+      multiply: (matrix, label, from) =>
+        from
+          ? context.builder.op("matmul", [from, matrix], {}, label)[0]!
+          : context.builder.op("embed", [context.inputs.tokens, matrix], { scale }, label)[0]!,
+    },
   );
 }
 
@@ -86,10 +90,12 @@ export function adaptedExperts(
 ): Value {
   return summed(
     context,
-    y,
-    options,
-    (matrix, label, from = x) =>
-      context.builder.op("expert_matmul", [from, matrix, chosen], {}, label)[0]!,
+    {
+      y,
+      options,
+      multiply: (matrix, label, from = x) =>
+        context.builder.op("expert_matmul", [from, matrix, chosen], {}, label)[0]!,
+    },
   );
 }
 
@@ -98,9 +104,11 @@ type Multiply = (matrix: Value, label: string, from?: Value) => Value;
 
 function summed(
   context: AdaptedContext,
-  y: Value,
-  { role, name, shape, layer }: AdaptedOptions,
-  multiply: Multiply,
+  { y, options: { role, name, shape, layer }, multiply }: {
+    readonly y: Value;
+    readonly options: AdaptedOptions;
+    readonly multiply: Multiply;
+  },
 ): Value {
   const { builder, adapters } = context;
   if (!adapters) return y;

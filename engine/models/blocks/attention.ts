@@ -47,8 +47,13 @@ export function attention(
     const full = headNorm === "full" && role !== "value"
       ? norm(context, flat, { role: `${role}_norm`, name: `${name}_norm`, size: rows, layer })
       : flat;
-    return apply(builder, "reshape", `${name}.heads`, [full], {
-      shape: [formatDim(context.inputs.tokens.shape[0]!), `${count}`, `${width}`],
+    return apply(builder, {
+      op: "reshape",
+      label: `${name}.heads`,
+      inputs: [full],
+      attributes: {
+        shape: [formatDim(context.inputs.tokens.shape[0]!), `${count}`, `${width}`],
+      },
     });
   }
 
@@ -58,7 +63,12 @@ export function attention(
     const normed = normHeads(context, projected, { role: `${role}_norm`, name, layer });
     const table = context.ropeTable(kind);
     if (!table) return normed;
-    return apply(builder, "rope", `${path}.${role}_rope`, [normed, table], ropeStyle(context));
+    return apply(builder, {
+      op: "rope",
+      label: `${path}.${role}_rope`,
+      inputs: [normed, table],
+      attributes: ropeStyle(context),
+    });
   }
 
   const query = place("query", heads); // f32[M, H, D]
@@ -87,7 +97,11 @@ export function remember(
   checkHead(context, widths.at(-1)!);
   const cache = builder.state(`${path}.${name}`, [capacity, ...widths], cacheType);
   const { positions, slots } = inputs;
-  return apply(builder, "kv_append", `${path}.append_${name}`, [cache, rows, positions, slots]);
+  return apply(builder, {
+    op: "kv_append",
+    label: `${path}.append_${name}`,
+    inputs: [cache, rows, positions, slots],
+  });
 }
 
 /**
@@ -119,16 +133,23 @@ export function attend(context: BlockContext, options: AttendOptions): Value {
   const { query, keys, values, scale, layer, kind } = options;
   if (spans) return attendSpan(context, spans, options);
   const { alibi } = spec.attention.kinds[kind]!;
-  const sinks = spec.attention.sinks ? weight(context, "sinks", [params.heads], layer) : undefined;
+  const sinks = spec.attention.sinks
+    ? weight(context, { role: "sinks", shape: [params.heads], layer })
+    : undefined;
   const slopes = alibi === undefined ? undefined : builder.constant(
     `layers.${layer}.attention.slopes`,
     alibiSlopes(params.heads).map((slope) => alibi === "raw" ? slope * scale : slope),
   );
   const seen = { q: query, k: keys, v: values, positions, slots, sinks, slopes };
-  return apply(builder, "attention", `layers.${layer}.attention`, attentionList(seen), {
-    scale,
-    window: windowOf(context, kind),
-    softcap: params.scoreCap ?? 0,
+  return apply(builder, {
+    op: "attention",
+    label: `layers.${layer}.attention`,
+    inputs: attentionList(seen),
+    attributes: {
+      scale,
+      window: windowOf(context, kind),
+      softcap: params.scoreCap ?? 0,
+    },
   });
 }
 
@@ -153,7 +174,12 @@ function attendSpan(
   const positions = bias || !ends ? inputs.positions : undefined;
   const slots = isCached ? inputs.slots : undefined;
   const seen = { q: query, k: keys, v: values, starts, ends, positions, slots, bias };
-  return apply(builder, "attention", `layers.${layer}.attention`, attentionList(seen), { scale });
+  return apply(builder, {
+    op: "attention",
+    label: `layers.${layer}.attention`,
+    inputs: attentionList(seen),
+    attributes: { scale },
+  });
 }
 
 function scoreScale({ params }: BlockContext): number {

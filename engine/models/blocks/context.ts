@@ -72,10 +72,12 @@ export interface BlockContext {
 /** The one output of an op. */
 export function apply(
   builder: GraphBuilder,
-  op: string,
-  label: string,
-  inputs: readonly (Value | undefined)[],
-  attributes: Attributes = {},
+  { op, label, inputs, attributes = {} }: {
+    readonly op: string;
+    readonly label: string;
+    readonly inputs: readonly (Value | undefined)[];
+    readonly attributes?: Attributes | undefined;
+  },
 ): Value {
   return builder.op(op, inputs, attributes, label)[0]!;
 }
@@ -102,9 +104,11 @@ export function needed<K extends FieldName>(
 /** A weight of a role. */
 export function weight(
   { builder, tensors }: BlockContext,
-  role: string,
-  shape: readonly number[],
-  layer?: number,
+  { role, shape, layer }: {
+    readonly role: string;
+    readonly shape: readonly number[];
+    readonly layer?: number | undefined;
+  },
 ): Value {
   const tensor = tensors.get(role, shape, layer);
   return builder.weight(tensor.name, tensor);
@@ -125,7 +129,7 @@ export function biasOf(
 ): Value | undefined {
   const biasRole = `${role}_bias`;
   const has = rule === "required" || (rule === "present" && context.tensors.has(biasRole, layer));
-  return has ? weight(context, biasRole, shape, layer) : undefined;
+  return has ? weight(context, { role: biasRole, shape, layer }) : undefined;
 }
 
 /** Sizes and place of a projection. */
@@ -142,10 +146,14 @@ export interface LinearOptions {
 /** y = W x (+ b): f32[…, columns] → f32[…, rows]. */
 export function linear(context: BlockContext, x: Value, options: LinearOptions): Value {
   const { role, name, rows, columns, layer, bias: rule } = options;
-  const matrix = weight(context, role, [rows, columns], layer);
+  const matrix = weight(context, { role, shape: [rows, columns], layer });
   const bias = biasOf(context, { role, rule, shape: [rows], layer });
-  const y = apply(context.builder, "matmul", name, bias ? [x, matrix, bias] : [x, matrix]);
-  return adapted(context, x, y, { role, name, layer, shape: [rows, columns] });
+  const y = apply(context.builder, {
+    op: "matmul",
+    label: name,
+    inputs: bias ? [x, matrix, bias] : [x, matrix],
+  });
+  return adapted(context, { x, y }, { role, name, layer, shape: [rows, columns] });
 }
 
 /** A norm: its weight's role, the name of its node, and the width that it is over. */
@@ -164,38 +172,52 @@ export function norm(context: BlockContext, x: Value, options: NormOptions): Val
   const { spec, builder, tensors } = context;
   const { role, name, size, layer } = options;
   if (tensors.stored(role, layer)?.tensors[0]?.shape.length === 2) {
-    const normal = normalized(context, x, name);
+    const normal = normalized(context, { x, name });
     const shape = { rows: size, columns: size, ...layer !== undefined && { layer } };
     return linear(context, normal, { role, name: `${name}.gain`, ...shape, bias: "present" });
   }
-  const gain = spec.norm.weight === false ? [] : [weight(context, role, [size], layer)];
+  const gain = spec.norm.weight === false ? [] : [weight(context, { role, shape: [size], layer })];
   const bias = biasOf(context, { role, rule: spec.norm.bias, shape: [size], layer });
-  if (!bias) return normalized(context, x, name, gain);
-  if (spec.norm.kind === "layer") return normalized(context, x, name, [gain[0], bias]);
-  return apply(builder, "binary", `${name}.bias`, [normalized(context, x, name, gain), bias], {
-    kind: "add",
+  if (!bias) return normalized(context, { x, name, weights: gain });
+  if (spec.norm.kind === "layer") return normalized(context, { x, name, weights: [gain[0], bias] });
+  return apply(builder, {
+    op: "binary",
+    label: `${name}.bias`,
+    inputs: [normalized(context, { x, name, weights: gain }), bias],
+    attributes: {
+      kind: "add",
+    },
   });
 }
 
 /** The model's kind of norm with given weights, or with none. */
 export function normalized(
   { spec, params: { normEpsilon: epsilon }, builder }: BlockContext,
-  x: Value,
-  name: string,
-  weights: readonly (Value | undefined)[] = [],
+  { x, name, weights = [] }: {
+    readonly x: Value;
+    readonly name: string;
+    readonly weights?: readonly (Value | undefined)[];
+  },
 ): Value {
   const { kind, base = 0 } = spec.norm;
   const attributes = kind === "layer" ? { centred: true, epsilon } : { epsilon, base };
-  return apply(builder, "norm", name, [x, ...weights], attributes);
+  return apply(builder, { op: "norm", label: name, inputs: [x, ...weights], attributes });
 }
 
 /** x times a factor of the spec; x itself where it is 1. */
 export function scaled(
   { builder, params }: BlockContext,
-  x: Value,
-  factor: Factor | undefined,
-  name: string,
+  { x, factor, name }: {
+    readonly x: Value;
+    readonly factor: Factor | undefined;
+    readonly name: string;
+  },
 ): Value {
-  const value = factorOf(factor, params, name);
-  return value === 1 ? x : apply(builder, "unary", name, [x], { kind: "scale", alpha: value });
+  const value = factorOf(factor, { params, place: name });
+  return value === 1 ? x : apply(builder, {
+    op: "unary",
+    label: name,
+    inputs: [x],
+    attributes: { kind: "scale", alpha: value },
+  });
 }

@@ -23,11 +23,21 @@ export function crossAttention(
     ...{ layer, bias },
   });
   const shape = [formatDim(inputs.tokens.shape[0]!), `${heads}`, `${headDim}`];
-  const query = apply(builder, "reshape", `${path}.query.heads`, [flat], { shape });
+  const query = apply(builder, {
+    op: "reshape",
+    label: `${path}.query.heads`,
+    inputs: [flat],
+    attributes: { shape },
+  });
   const scale = params.attentionScale ?? headDim ** -0.5;
   const { ends, slots } = source!;
   const seen = attentionList({ q: query, k: keys, v: values, ends, slots });
-  const mixed = apply(builder, "attention", path, seen, { scale });
+  const mixed = apply(builder, {
+    op: "attention",
+    label: path,
+    inputs: seen,
+    attributes: { scale },
+  });
   return linear(context, mixed, {
     ...{ role: "cross_output", name: `${path}.output`, rows: hidden, columns: heads * valueDim },
     ...{ layer, bias: outputBias },
@@ -42,8 +52,7 @@ export function crossAttention(
  */
 export function rememberSource(
   context: BlockContext,
-  output: Value,
-  layer: number,
+  { output, layer }: { readonly output: Value; readonly layer: number },
 ): { readonly keys: Value; readonly values: Value } {
   const { builder, params, spec, inputs, capacity, cacheType } = context;
   const { kvHeads, headDim, valueDim, hidden } = params;
@@ -55,11 +64,20 @@ export function rememberSource(
       ...{ layer, bias: spec.attention.bias },
     });
     const shape = [formatDim(inputs.tokens.shape[0]!), `${kvHeads}`, `${width}`];
-    const rows = apply(builder, "reshape", `${path}.${role}.heads`, [flat], { shape });
+    const rows = apply(builder, {
+      op: "reshape",
+      label: `${path}.${role}.heads`,
+      inputs: [flat],
+      attributes: { shape },
+    });
     checkHead(context, width);
     const cache = builder.state(`${path}.${role}s`, [capacity, kvHeads, width], cacheType);
     const { positions, slots } = inputs;
-    return apply(builder, "kv_append", `${path}.append_${role}s`, [cache, rows, positions, slots]);
+    return apply(builder, {
+      op: "kv_append",
+      label: `${path}.append_${role}s`,
+      inputs: [cache, rows, positions, slots],
+    });
   }
 
   return { keys: keep("key", headDim), values: keep("value", valueDim) };

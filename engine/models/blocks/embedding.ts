@@ -25,8 +25,13 @@ export function embedding(context: BlockContext, table: Value): Value {
   const { builder, spec, params, inputs } = context;
   const { scale, positions, sinusoidal, types, projection, norm: role } = spec.embedding;
   const { hidden } = params;
-  const factor = factorOf(scale, params, "embedding.scale");
-  let x = apply(builder, "embed", "embedding", [inputs.tokens, table], { scale: factor }); // f32[M, embeddingDim]
+  const factor = factorOf(scale, { params, place: "embedding.scale" });
+  let x = apply(builder, {
+    op: "embed",
+    label: "embedding",
+    inputs: [inputs.tokens, table],
+    attributes: { scale: factor },
+  }); // f32[M, embeddingDim]
   // A table that encoder and decoder share is not adapted: its users would disagree.
   if (!context.source) {
     const shape = [params.vocabulary, params.embeddingDim];
@@ -44,32 +49,66 @@ export function embedding(context: BlockContext, table: Value): Value {
   if (positions) {
     const learnt = apply(
       builder,
-      "embed",
-      "embedding.positions",
-      [inputs.positions, positionTable(context, positions.offset)],
+      {
+        op: "embed",
+        label: "embedding.positions",
+        inputs: [inputs.positions, positionTable(context, positions.offset)],
+      },
     );
-    x = apply(builder, "binary", "embedding.sum", [x, learnt], { kind: "add" });
+    x = apply(builder, {
+      op: "binary",
+      label: "embedding.sum",
+      inputs: [x, learnt],
+      attributes: { kind: "add" },
+    });
   }
   if (sinusoidal) {
-    let rows = apply(builder, "select_rows", "embedding.sinusoidal", [
-      sinusoidalTable(context, sinusoidal),
-      inputs.positions,
-    ]);
+    let rows = apply(builder, {
+      op: "select_rows",
+      label: "embedding.sinusoidal",
+      inputs: [
+        sinusoidalTable(context, sinusoidal),
+        inputs.positions,
+      ],
+    });
     const { padId } = sinusoidal;
     if (padId !== undefined) {
       const isText = new Float32Array(params.vocabulary).fill(1);
       isText[padId] = 0;
       const table = builder.constant("embedding.text", isText, [params.vocabulary, 1]);
-      const mask = apply(builder, "select_rows", "embedding.is_text", [table, inputs.tokens]);
-      rows = apply(builder, "binary", "embedding.sinusoidal.text", [rows, mask], { kind: "mul" });
+      const mask = apply(builder, {
+        op: "select_rows",
+        label: "embedding.is_text",
+        inputs: [table, inputs.tokens],
+      });
+      rows = apply(builder, {
+        op: "binary",
+        label: "embedding.sinusoidal.text",
+        inputs: [rows, mask],
+        attributes: { kind: "mul" },
+      });
     }
-    x = apply(builder, "binary", "embedding.sum", [x, rows], { kind: "add" });
+    x = apply(builder, {
+      op: "binary",
+      label: "embedding.sum",
+      inputs: [x, rows],
+      attributes: { kind: "add" },
+    });
   }
   if (types) {
     const { tokenTypes } = needed(context, ["tokenTypes"]);
-    const table = weight(context, "token_types", [tokenTypes, hidden]);
-    const learnt = apply(builder, "embed", "embedding.types", [inputs.types, table]);
-    x = apply(builder, "binary", "embedding.typed", [x, learnt], { kind: "add" });
+    const table = weight(context, { role: "token_types", shape: [tokenTypes, hidden] });
+    const learnt = apply(builder, {
+      op: "embed",
+      label: "embedding.types",
+      inputs: [inputs.types, table],
+    });
+    x = apply(builder, {
+      op: "binary",
+      label: "embedding.typed",
+      inputs: [x, learnt],
+      attributes: { kind: "add" },
+    });
   }
   if (role === undefined) return x;
   return norm(context, x, { role, name: "embedding.norm", size: hidden });
@@ -112,7 +151,10 @@ function sinusoidalTable(
 }
 
 /** f32[L, hidden] → logits f32[L, vocabulary], over a matrix of its own or the embedding's. */
-export function head(context: BlockContext, hidden: Value, table: Value): Value {
+export function head(
+  context: BlockContext,
+  { hidden, table }: { readonly hidden: Value; readonly table: Value },
+): Value {
   const { builder, params, tensors, spec } = context;
   const { bias: rule, unitRows, projection, scale, transform } = spec.head ?? {};
   const width = params.embeddingDim;
@@ -134,20 +176,30 @@ export function head(context: BlockContext, hidden: Value, table: Value): Value 
   const matrix = isTied ? table : builder.weight(stored.name, stored);
   const bias = biasOf(context, { role: "head", rule, shape: [params.vocabulary] });
   const inputs = bias ? [narrow, matrix, bias] : [narrow, matrix];
-  let logits = apply(builder, "matmul", "logits", inputs);
-  if (!isTied) logits = adapted(context, narrow, logits, { role: "head", name: "logits", shape });
+  let logits = apply(builder, { op: "matmul", label: "logits", inputs });
+  if (!isTied) {
+    logits = adapted(context, { x: narrow, y: logits }, { role: "head", name: "logits", shape });
+  }
   if (unitRows) {
     const lengths = inverseRowLengths(matrix.tensor!);
     const factors = builder.weight(lengths.name, lengths);
-    logits = apply(builder, "binary", "logits.unit", [logits, factors], { kind: "mul" });
+    logits = apply(builder, {
+      op: "binary",
+      label: "logits.unit",
+      inputs: [logits, factors],
+      attributes: { kind: "mul" },
+    });
   }
-  logits = scaled(context, logits, scale, "logits.scaled");
-  return params.logitCap === undefined
-    ? logits
-    : apply(builder, "unary", "logits.capped", [logits], {
+  logits = scaled(context, { x: logits, factor: scale, name: "logits.scaled" });
+  return params.logitCap === undefined ? logits : apply(builder, {
+    op: "unary",
+    label: "logits.capped",
+    inputs: [logits],
+    attributes: {
       kind: "softcap",
       alpha: params.logitCap,
-    });
+    },
+  });
 }
 
 /** norm(activation(dense x)), as masked language models have it in front of their table. */
@@ -157,8 +209,13 @@ function transformed(context: BlockContext, x: Value, { norm: role }: { norm: st
   const dense = linear(context, x, {
     ...{ role: "transform", name, rows: hidden, columns: hidden, bias: "required" },
   });
-  const active = apply(builder, "unary", `${name}.activation`, [dense], {
-    kind: activationOf(context),
+  const active = apply(builder, {
+    op: "unary",
+    label: `${name}.activation`,
+    inputs: [dense],
+    attributes: {
+      kind: activationOf(context),
+    },
   });
   return norm(context, active, { role, name: `${name}.norm`, size: hidden });
 }

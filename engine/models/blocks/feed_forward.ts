@@ -8,11 +8,14 @@ import { gated } from "./gated.ts";
 import { isSparse, mixture } from "./mixture.ts";
 
 /** f32[M, hidden] → f32[M, hidden]. */
-export function feedForward(context: BlockContext, x: Value, layer: number): Value {
+export function feedForward(
+  context: BlockContext,
+  { x, layer }: { readonly x: Value; readonly layer: number },
+): Value {
   const { kind } = context.spec.feedForward;
   const inner = context.params.feedForward;
   if (kind === "plain") return plain(context, x, layer);
-  if (kind === "mixture" && isSparse(context, layer)) return mixture(context, x, layer);
+  if (kind === "mixture" && isSparse(context, layer)) return mixture(context, { x, layer });
   return gated(context, x, { layer, inner, prefix: "" });
 }
 
@@ -28,8 +31,13 @@ function plain(context: BlockContext, x: Value, layer: number): Value {
     layer,
     bias,
   });
-  const active = apply(builder, "unary", `${path}.activation`, [wide], {
-    kind: activationOf(context),
+  const active = apply(builder, {
+    op: "unary",
+    label: `${path}.activation`,
+    inputs: [wide],
+    attributes: {
+      kind: activationOf(context),
+    },
   });
   const role = "down", name = `${path}.down`;
   return linear(context, active, { role, name, rows: hidden, columns: inner, layer, bias });

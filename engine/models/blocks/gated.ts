@@ -26,17 +26,30 @@ export function gated(
     const role = `${prefix}${part}`, name = `${path}${part}`;
     return linear(context, x, { role, name, rows: inner, columns: hidden, layer, bias });
   };
-  const product = glu(context, widen("gate"), widen("up"), `${path}glu`);
+  const product = glu(context, { gate: widen("gate"), up: widen("up"), name: `${path}glu` });
   const role = `${prefix}down`, name = `${path}down`;
   return linear(context, product, { role, name, rows: hidden, columns: inner, layer, bias });
 }
 
 /** act(gate) · up, or its bounded form. */
-export function glu(context: BlockContext, gate: Value, up: Value, name: string): Value {
+export function glu(
+  context: BlockContext,
+  { gate, up, name }: { readonly gate: Value; readonly up: Value; readonly name: string },
+): Value {
   const { builder, spec } = context;
   if (spec.feedForward.clamped) {
     const { gluLimit: limit, gluAlpha: alpha } = needed(context, ["gluLimit", "gluAlpha"]);
-    return apply(builder, "glu", name, [gate, up], { activation: "clamped", limit, alpha });
+    return apply(builder, {
+      op: "glu",
+      label: name,
+      inputs: [gate, up],
+      attributes: { activation: "clamped", limit, alpha },
+    });
   }
-  return apply(builder, "glu", name, [gate, up], { activation: activationOf(context) });
+  return apply(builder, {
+    op: "glu",
+    label: name,
+    inputs: [gate, up],
+    attributes: { activation: activationOf(context) },
+  });
 }

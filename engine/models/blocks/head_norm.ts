@@ -40,14 +40,34 @@ function normEach(
     return builder.weight(tensor.name, { ...tensor, shape: [width] });
   };
   const rows = formatDim(x.shape[0]!);
-  const flat = apply(builder, "reshape", `${name}.rows`, [normalized(context, x, name)], {
-    shape: [rows, `${width}`],
+  const flat = apply(builder, {
+    op: "reshape",
+    label: `${name}.rows`,
+    inputs: [normalized(context, { x, name })],
+    attributes: {
+      shape: [rows, `${width}`],
+    },
   });
-  const gained = apply(builder, "binary", `${name}.gain`, [flat, row(role)], { kind: "mul" });
+  const gained = apply(builder, {
+    op: "binary",
+    label: `${name}.gain`,
+    inputs: [flat, row(role)],
+    attributes: { kind: "mul" },
+  });
   const biased = context.spec.norm.bias !== "none" && tensors.has(`${role}_bias`, layer)
-    ? apply(builder, "binary", `${name}.bias`, [gained, row(`${role}_bias`)], { kind: "add" })
+    ? apply(builder, {
+      op: "binary",
+      label: `${name}.bias`,
+      inputs: [gained, row(`${role}_bias`)],
+      attributes: { kind: "add" },
+    })
     : gained;
-  return apply(builder, "reshape", `${name}.heads`, [biased], {
-    shape: [rows, ...shape.map(String)],
+  return apply(builder, {
+    op: "reshape",
+    label: `${name}.heads`,
+    inputs: [biased],
+    attributes: {
+      shape: [rows, ...shape.map(String)],
+    },
   });
 }

@@ -26,48 +26,73 @@ export function latentAttention(
   const path = `layers.${layer}.attention`;
   const { bias, outputBias } = spec.attention;
 
-  function project(from: Value, role: string, rows: number, columns: number): Value {
+  function project(
+    from: Value,
+    { role, rows, columns }: {
+      readonly role: string;
+      readonly rows: number;
+      readonly columns: number;
+    },
+  ): Value {
     return linear(context, from, { role, name: `${path}.${role}`, rows, columns, layer, bias });
   }
   function asHeads(flat: Value, count: number, width: number): Value {
     const shape = ["M", `${count}`, `${width}`];
-    return apply(builder, "reshape", `${flat.name}.heads`, [flat], { shape });
+    return apply(builder, {
+      op: "reshape",
+      label: `${flat.name}.heads`,
+      inputs: [flat],
+      attributes: { shape },
+    });
   }
   function rotate(role: string, rows: Value): Value {
     const table = context.ropeTable(kind)!;
-    return apply(builder, "rope", `${path}.${role}_rope`, [rows, table], ropeStyle(context));
+    return apply(builder, {
+      op: "rope",
+      label: `${path}.${role}_rope`,
+      inputs: [rows, table],
+      attributes: ropeStyle(context),
+    });
   }
   function perHead(role: string, rows: Value, shape: readonly number[]): Value {
-    const matrices = weight(context, role, shape, layer);
-    return apply(builder, "expert_matmul", `${path}.${role}`, [rows, matrices]);
+    const matrices = weight(context, { role, shape, layer });
+    return apply(builder, {
+      op: "expert_matmul",
+      label: `${path}.${role}`,
+      inputs: [rows, matrices],
+    });
   }
   function join(name: string, parts: readonly Value[]): Value {
-    return apply(builder, "join_columns", `${path}.${name}`, parts);
+    return apply(builder, { op: "join_columns", label: `${path}.${name}`, inputs: parts });
   }
 
   // The query comes from a latent of its own in large models.
   const queryRank = params.queryRank;
   const source = queryRank === undefined ? x : norm(
     context,
-    project(x, "query_down", queryRank, hidden),
+    project(x, { role: "query_down", rows: queryRank, columns: hidden }),
     { role: "query_down_norm", name: `${path}.query_down_norm`, size: queryRank, layer },
   );
   const columns = queryRank ?? hidden;
   const role = queryRank === undefined ? "query" : "query_up";
   const queryPlain = asHeads(
-    project(source, `${role}_plain`, heads * plain, columns),
+    project(source, { role: `${role}_plain`, rows: heads * plain, columns }),
     heads,
     plain,
   );
   const queryRotated = rotate(
     "query",
-    asHeads(project(source, `${role}_rotated`, heads * ropeDim, columns), heads, ropeDim),
+    asHeads(
+      project(source, { role: `${role}_rotated`, rows: heads * ropeDim, columns }),
+      heads,
+      ropeDim,
+    ),
   );
   const absorbed = perHead("key_up", queryPlain, [heads, rank, plain]); // f32[M, H, R]
   const query = join("query_row", [absorbed, queryRotated]); // f32[M, H, R + d]
 
   const latent = asHeads(
-    norm(context, project(x, "latent", rank, hidden), {
+    norm(context, project(x, { role: "latent", rows: rank, columns: hidden }), {
       role: "latent_norm",
       name: `${path}.latent_norm`,
       size: rank,
@@ -76,7 +101,10 @@ export function latentAttention(
     1,
     rank,
   );
-  const key = rotate("key", asHeads(project(x, "key_rotated", ropeDim, hidden), 1, ropeDim));
+  const key = rotate(
+    "key",
+    asHeads(project(x, { role: "key_rotated", rows: ropeDim, columns: hidden }), 1, ropeDim),
+  );
   const keys = remember(context, join("key_row", [latent, key]), { path, name: "keys" });
   const values = remember(context, latent, { path, name: "values" });
 
@@ -84,8 +112,13 @@ export function latentAttention(
     (spec.attention.ropeTemperature ? ropeTemperature(params.ropeScaling) ** 2 : 1);
   const mixed = attend(context, { query, keys, values, scale, layer, kind }); // f32[M, H·R]
   const valued = perHead("value_up", asHeads(mixed, heads, rank), [heads, valueDim, rank]);
-  const flat = apply(builder, "reshape", `${path}.mixed`, [valued], {
-    shape: ["M", `${heads * valueDim}`],
+  const flat = apply(builder, {
+    op: "reshape",
+    label: `${path}.mixed`,
+    inputs: [valued],
+    attributes: {
+      shape: ["M", `${heads * valueDim}`],
+    },
   });
   return linear(context, flat, {
     role: "attention_output",

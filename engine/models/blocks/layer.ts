@@ -23,9 +23,18 @@ export function buildLayer(
   for (const { block, before, after, sum, from } of spec.layer) {
     const read = normed(from === "layer" ? input : x, before);
     const branch = BLOCKS[block](context, read, { layer, kind });
-    const added = scaled(context, normed(branch, after), spec.residual, `${path}.${block}.scaled`);
-    const total = apply(builder, "binary", `${path}.${block}.residual`, [x, added], {
-      kind: "add",
+    const added = scaled(context, {
+      x: normed(branch, after),
+      factor: spec.residual,
+      name: `${path}.${block}.scaled`,
+    });
+    const total = apply(builder, {
+      op: "binary",
+      label: `${path}.${block}.residual`,
+      inputs: [x, added],
+      attributes: {
+        kind: "add",
+      },
     });
     x = normed(total, sum);
   }
@@ -40,5 +49,5 @@ const BLOCKS: Readonly<Record<ModelSpec["layer"][number]["block"], Block>> = {
       ? latentAttention(context, x, options)
       : attention(context, x, options),
   cross: crossAttention,
-  feedForward: (context, x, { layer }) => feedForward(context, x, layer),
+  feedForward: (context, x, { layer }) => feedForward(context, { x, layer }),
 };

@@ -15,7 +15,10 @@ export function isSparse({ params }: BlockContext, layer: number): boolean {
 }
 
 /** f32[M, hidden] → f32[M, hidden]. */
-export function mixture(context: BlockContext, x: Value, layer: number): Value {
+export function mixture(
+  context: BlockContext,
+  { x, layer }: { readonly x: Value; readonly layer: number },
+): Value {
   const { builder, params, spec } = context;
   const { hidden } = params;
   const { experts, expertsUsed, expertFeedForward: inner } = needed(context, [
@@ -27,32 +30,55 @@ export function mixture(context: BlockContext, x: Value, layer: number): Value {
   const [chosen, weights] = route(context, x, layer);
   context.observe(`layers.${layer}.experts`, chosen);
 
-  function each(role: string, rows: Value, outputs: number, columns: number): Value {
+  function each(
+    role: string,
+    { rows, outputs, columns }: {
+      readonly rows: Value;
+      readonly outputs: number;
+      readonly columns: number;
+    },
+  ): Value {
     const shape = [experts, outputs, columns];
-    const matrices = weight(context, role, shape, layer);
-    const bias = expertBias(context, role, [experts, outputs], layer);
+    const matrices = weight(context, { role, shape, layer });
+    const bias = expertBias(context, { role, shape: [experts, outputs], layer });
     const inputs = bias ? [rows, matrices, chosen, bias] : [rows, matrices, chosen];
     const name = `${path}.${role}`;
-    const y = apply(builder, "expert_matmul", name, inputs);
+    const y = apply(builder, { op: "expert_matmul", label: name, inputs });
     return adaptedExperts(context, { x: rows, y, chosen }, { role, name, shape, layer });
   }
 
-  const single = apply(builder, "reshape", `${path}.rows`, [x], { shape: ["M", "1", `${hidden}`] });
+  const single = apply(builder, {
+    op: "reshape",
+    label: `${path}.rows`,
+    inputs: [x],
+    attributes: { shape: ["M", "1", `${hidden}`] },
+  });
   const product = glu(
     context,
-    each("experts_gate", single, inner, hidden),
-    each("experts_up", single, inner, hidden),
-    `${path}.experts_glu`,
+    {
+      gate: each("experts_gate", { rows: single, outputs: inner, columns: hidden }),
+      up: each("experts_up", { rows: single, outputs: inner, columns: hidden }),
+      name: `${path}.experts_glu`,
+    },
   ); // f32[M, k, F]
-  const results = each("experts_down", product, hidden, inner); // f32[M, k, hidden]
-  const sum = apply(builder, "weighted_sum", `${path}.experts`, [results, weights]);
+  const results = each("experts_down", { rows: product, outputs: hidden, columns: inner }); // f32[M, k, hidden]
+  const sum = apply(builder, {
+    op: "weighted_sum",
+    label: `${path}.experts`,
+    inputs: [results, weights],
+  });
   const { shared } = spec.feedForward;
   if (!shared || expertsUsed === 0) return sum;
-  const width = sizeOf(shared.inner, params, "feedForward.shared.inner");
+  const width = sizeOf(shared.inner, { params, place: "feedForward.shared.inner" });
   if (width === 0) return sum;
   const common = gated(context, x, { layer, inner: width, prefix: "shared_" });
-  const weighed = shared.gated ? weighShared(context, x, common, layer) : common;
-  return apply(builder, "binary", `${path}.sum`, [sum, weighed], { kind: "add" });
+  const weighed = shared.gated ? weighShared(context, { x, common, layer }) : common;
+  return apply(builder, {
+    op: "binary",
+    label: `${path}.sum`,
+    inputs: [sum, weighed],
+    attributes: { kind: "add" },
+  });
 }
 
 /** The chosen experts i32[M, k] and their weights f32[M, k]. */
@@ -70,7 +96,7 @@ function route(context: BlockContext, x: Value, layer: number): [Value, Value] {
     bias: router.bias,
   });
   const correction = router.correction && tensors.has("router_correction", layer)
-    ? weight(context, "router_correction", [experts], layer)
+    ? weight(context, { role: "router_correction", shape: [experts], layer })
     : undefined;
   const groups = params.expertGroups || 1;
   const [chosen, weights] = builder.op(
@@ -93,9 +119,11 @@ function route(context: BlockContext, x: Value, layer: number): [Value, Value] {
 /** Biases of all experts as one row: f32[E · outputs]. */
 function expertBias(
   context: BlockContext,
-  role: string,
-  shape: readonly [number, number],
-  layer: number,
+  { role, shape, layer }: {
+    readonly role: string;
+    readonly shape: readonly [number, number];
+    readonly layer: number;
+  },
 ): Value | undefined {
   const { builder, spec, tensors } = context;
   const { bias } = spec.feedForward;
@@ -105,12 +133,25 @@ function expertBias(
   return builder.weight(tensor.name, { ...tensor, shape: [shape[0] * shape[1]] });
 }
 
-function weighShared(context: BlockContext, x: Value, common: Value, layer: number): Value {
+function weighShared(
+  context: BlockContext,
+  { x, common, layer }: { readonly x: Value; readonly common: Value; readonly layer: number },
+): Value {
   const { builder, params: { hidden } } = context;
   const path = `layers.${layer}.feed_forward`;
   const role = "shared_weight";
   const name = `${path}.${role}`;
   const logit = linear(context, x, { role, name, rows: 1, columns: hidden, layer }); // f32[M, 1]
-  const share = apply(builder, "unary", `${path}.shared_share`, [logit], { kind: "sigmoid" });
-  return apply(builder, "binary", `${path}.shared`, [common, share], { kind: "mul" });
+  const share = apply(builder, {
+    op: "unary",
+    label: `${path}.shared_share`,
+    inputs: [logit],
+    attributes: { kind: "sigmoid" },
+  });
+  return apply(builder, {
+    op: "binary",
+    label: `${path}.shared`,
+    inputs: [common, share],
+    attributes: { kind: "mul" },
+  });
 }

@@ -13,7 +13,7 @@ import { transposeTensor } from "./transpose.ts";
 /** A tensor whose numbers count up from `start`. */
 function counting(shape: readonly number[], start = 0, name = "w"): TensorInfo {
   const values = Float32Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => start + i);
-  return tensorInMemory(name, "F32", shape, new Uint8Array(values.buffer));
+  return tensorInMemory(name, { format: "F32", shape, bytes: new Uint8Array(values.buffer) });
 }
 
 /** All numbers of a tensor, read in pieces of a size that fits nothing. */
@@ -40,7 +40,7 @@ Deno.test("a part along an inner axis is taken of every outer entry", async () =
 Deno.test("rows of a block format are cut without decoding them", async () => {
   const format = getFormat("Q8_0");
   const bytes = Uint8Array.from({ length: 4 * format.blockBytes }, (_, i) => i);
-  const whole = tensorInMemory("w", "Q8_0", [4, format.blockSize], bytes);
+  const whole = tensorInMemory("w", { format: "Q8_0", shape: [4, format.blockSize], bytes });
   const part = sliceTensor(whole, { axis: 0, start: 2, count: 2, groups: 1, stride: 4 });
   const read = new Uint8Array(part.byteLength);
   await part.source.readInto(0, read);
@@ -53,7 +53,7 @@ Deno.test("groups that do not fill the axis, and pieces of blocks, are refused b
     FormatError,
   );
   assertMatch(wrong.message, /tensor w: has shape \[5,2\] where axis 0 must be 2 times 2/);
-  const blocks = tensorInMemory("w", "Q8_0", [1, 64], new Uint8Array(68));
+  const blocks = tensorInMemory("w", { format: "Q8_0", shape: [1, 64], bytes: new Uint8Array(68) });
   assertThrows(
     () => sliceTensor(blocks, { axis: 1, start: 0, count: 8, groups: 1, stride: 64 }),
     FormatError,
@@ -73,7 +73,7 @@ Deno.test("a transposed tensor exchanges its last axes, whatever is read of it",
   const expected = [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11];
   assertEquals(await numbers(turned), expected);
   assertEquals(await numbers(turned, 1000), expected);
-  const blocks = tensorInMemory("w", "Q8_0", [1, 32], new Uint8Array(34));
+  const blocks = tensorInMemory("w", { format: "Q8_0", shape: [1, 32], bytes: new Uint8Array(34) });
   assertThrows(() => transposeTensor(blocks), FormatError);
 });
 
@@ -92,9 +92,7 @@ Deno.test("views of views read through, and have names of their own", async () =
 Deno.test("inverse row lengths are those of the numbers that a format stands for", async () => {
   const matrix = tensorInMemory(
     "w",
-    "F32",
-    [2, 2],
-    new Uint8Array(Float32Array.of(3, 4, 0, 0).buffer),
+    { format: "F32", shape: [2, 2], bytes: new Uint8Array(Float32Array.of(3, 4, 0, 0).buffer) },
   );
   const lengths = inverseRowLengths(matrix);
   assertEquals(lengths.shape, [2]);
@@ -102,14 +100,14 @@ Deno.test("inverse row lengths are those of the numbers that a format stands for
 });
 
 Deno.test("zeros stand behind an axis, and block formats are refused", async () => {
-  const outer = padTensor(counting([2, 3], 1), 0, 4);
+  const outer = padTensor(counting([2, 3], 1), { axis: 0, size: 4 });
   assertEquals([outer.shape, await numbers(outer)], [[4, 3], [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0]]);
-  const inner = padTensor(counting([2, 3], 1), 1, 5);
+  const inner = padTensor(counting([2, 3], 1), { axis: 1, size: 5 });
   assertEquals([inner.shape, await numbers(inner)], [[2, 5], [1, 2, 3, 0, 0, 4, 5, 6, 0, 0]]);
   const same = counting([2, 3]);
-  assertEquals(padTensor(same, 1, 3), same);
-  const blocks = tensorInMemory("w", "Q8_0", [2, 32], new Uint8Array(68));
-  assertThrows(() => padTensor(blocks, 0, 8), FormatError, "cannot be padded");
+  assertEquals(padTensor(same, { axis: 1, size: 3 }), same);
+  const blocks = tensorInMemory("w", { format: "Q8_0", shape: [2, 32], bytes: new Uint8Array(68) });
+  assertThrows(() => padTensor(blocks, { axis: 0, size: 8 }), FormatError, "cannot be padded");
 });
 
 Deno.test("codes and exponents are one tensor of MXFP4, read in pieces of any size", async () => {
@@ -117,8 +115,8 @@ Deno.test("codes and exponents are one tensor of MXFP4, read in pieces of any si
   const codes = Uint8Array.from({ length: 16 * blocks }, (_, i) => (37 * i + 11) % 256);
   const exponents = Uint8Array.of(127, 126, 130);
   const joined = joinMxfp4(
-    tensorInMemory("codes", "U8", [1, blocks, 16], codes),
-    tensorInMemory("exponents", "U8", [1, blocks], exponents),
+    tensorInMemory("codes", { format: "U8", shape: [1, blocks, 16], bytes: codes }),
+    tensorInMemory("exponents", { format: "U8", shape: [1, blocks], bytes: exponents }),
   );
   assertEquals([joined.shape, joined.format, joined.byteLength], [[1, 96], "MXFP4", 51]);
   const table = [0, 0.5, 1, 1.5, 2, 3, 4, 6];

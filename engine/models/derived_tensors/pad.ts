@@ -12,7 +12,10 @@ import { countOf, derivedTensor, readPieces } from "./derived_tensor.ts";
  *
  * @throws {FormatError} If its numbers are stored in blocks that the axis would cut.
  */
-export function padTensor(tensor: TensorInfo, axis: number, size: number): TensorInfo {
+export function padTensor(
+  tensor: TensorInfo,
+  { axis, size }: { readonly axis: number; readonly size: number },
+): TensorInfo {
   const { name, shape, format, source, offset } = tensor;
   const count = shape[axis]!;
   if (count === size) return tensor;

@@ -20,12 +20,18 @@ export interface Given {
 }
 
 /** A key that contradicts others or the file. */
-export function fail(file: string, key: string, message: string): never {
+export function fail(
+  file: string,
+  { key, message }: { readonly key: string; readonly message: string },
+): never {
   throw new FormatError(message, { file, place: `network_structure.${key}` });
 }
 
 /** A key that asks for what is not built. */
-export function refuse(file: string, key: string, message: string): never {
+export function refuse(
+  file: string,
+  { key, message }: { readonly key: string; readonly message: string },
+): never {
   throw new UnsupportedError(message, { file, place: `network_structure.${key}` });
 }
 

@@ -30,7 +30,10 @@ export function tensorsOf(given: Given): Record<string, unknown> {
     }
     const fused = fusedTensors(plain, { name, suffix, given, isSource });
     if (fused === undefined) {
-      fail(file, "tensor_name_mapping", `"${standard}" is no standard name of a tensor`);
+      fail(file, {
+        key: "tensor_name_mapping",
+        message: `"${standard}" is no standard name of a tensor`,
+      });
     }
     for (const [key, rule] of Object.entries(fused!)) tensors[outer + key] = rule;
   }
@@ -56,11 +59,13 @@ function fusedTensors(
   if (isFused && isSource) {
     refuse(
       file,
-      "tensor_name_mapping",
-      `fuses tensors of an encoder in ${name}, which is not built`,
+      {
+        key: "tensor_name_mapping",
+        message: `fuses tensors of an encoder in ${name}, which is not built`,
+      },
     );
   }
-  if (isAttention) return fusedAttention(name, suffix, network, file);
+  if (isAttention) return fusedAttention(name, { suffix, network, file });
   if (isFused) return fusedGate(name, suffix);
   const third = FFN("w3").replace("dec.", isSource ? "enc." : "dec.");
   return { [(names.has(third) ? "gate" : "up") + suffix]: name };
@@ -68,11 +73,15 @@ function fusedTensors(
 
 function fusedAttention(
   name: string,
-  suffix: string,
-  { qkv_format: format = 0 }: Network,
-  file: string,
+  { suffix, network: { qkv_format: format = 0 }, file }: {
+    readonly suffix: string;
+    readonly network: Network;
+    readonly file: string;
+  },
 ): Record<string, unknown> {
-  if (format !== 0 && format !== 1) fail(file, "qkv_format", `is ${format}: it is 0 or 1`);
+  if (format !== 0 && format !== 1) {
+    fail(file, { key: "qkv_format", message: `is ${format}: it is 0 or 1` });
+  }
   const [query, groups] = format === 0 ? ["heads // kvHeads", "kvHeads"] : ["heads", "1"];
   const [key, stride] = format === 0
     ? ["headDim", "(heads // kvHeads + 2) * headDim"]

@@ -54,7 +54,10 @@ export function chooseSpec(file: WeightFile, given?: unknown): ChosenSpec {
   const { convention, key } = entry;
   const stated = architectureOf(file, key);
   if (given !== undefined) {
-    const resolved = resolveSpec(given, names, { convention, file: "the given spec" });
+    const resolved = resolveSpec(given, {
+      common: names,
+      context: { convention, file: "the given spec" },
+    });
     return { resolved, architecture: stated ?? resolved.spec.name };
   }
   if (stated === undefined) {
@@ -80,7 +83,7 @@ export function nearestFamily(file: WeightFile): Nearest | undefined {
   const { convention, key } = CONVENTIONS[file.kind]!;
   const candidates = specs.filter(({ matches }) => matches[convention].length > 0)
     .map((candidate) => resolve(candidate, convention));
-  return nearestSpec(file, candidates, architectureOf(file, key) ?? "");
+  return nearestSpec(file, { candidates, architecture: architectureOf(file, key) ?? "" });
 }
 
 function nearestTo(file: WeightFile): string | undefined {
@@ -89,7 +92,7 @@ function nearestTo(file: WeightFile): string | undefined {
 }
 
 function resolve(spec: SpecFile, convention: Convention): ResolvedSpec {
-  return resolveSpec(spec, names, { convention, file: `${spec.name}.json` });
+  return resolveSpec(spec, { common: names, context: { convention, file: `${spec.name}.json` } });
 }
 
 /** What a file calls its architecture: its type, or else the class in `architectures`. */

@@ -92,7 +92,7 @@ export class Caches {
       const { data: source, stride, from } = rows(i);
       for (let block = 0; block < outer; block++) {
         const to = (block * this.#resident.held + length) * inner;
-        copy(data, to, source, (block * stride + from) * inner, count * inner);
+        copy(data, { to, source, from: (block * stride + from) * inner, count: count * inner });
       }
     });
     this.#resident.length = length + count;
@@ -146,7 +146,7 @@ export class Caches {
     const { capacity } = this.#sizes;
     const known = this.#asides.get(slot) ??
       this.#tensors.map(({ dtype, outer, inner }) =>
-        hostArray(dtype, elementCount([outer, capacity, inner]))
+        hostArray(dtype, { count: elementCount([outer, capacity, inner]) })
       );
     this.#asides.set(slot, known);
     return known;
@@ -158,7 +158,7 @@ export class Caches {
     const aside = this.#asideOf(slot);
     this.#eachBlock((tensor, block, { inner, data }) => {
       const to = block * this.#sizes.capacity * inner;
-      copy(aside[tensor]!, to, data, block * held * inner, length * inner);
+      copy(aside[tensor]!, { to, source: data, from: block * held * inner, count: length * inner });
     });
     this.#resident.slot = NOBODY;
   }
@@ -168,7 +168,14 @@ export class Caches {
     const aside = this.#asides.get(slot);
     this.#eachBlock((tensor, block, { inner, data }) => {
       const from = block * this.#sizes.capacity * inner;
-      if (aside) copy(data, block * held * inner, aside[tensor]!, from, length * inner);
+      if (aside) {
+        copy(data, {
+          to: block * held * inner,
+          source: aside[tensor]!,
+          from,
+          count: length * inner,
+        });
+      }
     });
     Object.assign(this.#resident, { slot, length, held });
   }
@@ -193,6 +200,14 @@ export class Caches {
   }
 }
 
-function copy(target: HostData, to: number, source: HostData, from: number, count: number): void {
+function copy(
+  target: HostData,
+  { to, source, from, count }: {
+    readonly to: number;
+    readonly source: HostData;
+    readonly from: number;
+    readonly count: number;
+  },
+): void {
   (target as Uint8Array).set(source.subarray(from, from + count) as Uint8Array, to);
 }

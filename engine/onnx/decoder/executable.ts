@@ -99,7 +99,7 @@ function cachesOf(stages: readonly ReadyStage[], { limits, padTo }: PreparedDeco
     }))
   );
   const { ports } = stages.at(-1)!.derived;
-  const heldFor = (length: number) => heldRows(ports, length, padTo);
+  const heldFor = (length: number) => heldRows(ports, { length, padTo });
   return {
     cached,
     caches: new Caches(cached, { slots, capacity, heldFor }),
@@ -142,11 +142,11 @@ async function runOne(
     for (let row = 0; row < size.wanted!; row++) rows[row] = first + row;
   }
   if (ports.hidden) put(input(ports.hidden.name), hidden!.data);
-  await runStage(derived, executable, size);
+  await runStage(derived, { executable, sizes: size });
   const { result, best } = ports;
   return result === undefined
-    ? bestRows({ derived, executable }, best!, size, vocabulary)
-    : resultOf(derived, executable, result, size);
+    ? bestRows({ derived, executable }, { port: best!, size, vocabulary })
+    : resultOf(derived, { executable, output: result, sizes: size });
 }
 
 /** Keeps logits of the last rows; a graph gives those of all its rows, or of the last one. */
@@ -184,7 +184,7 @@ function newRowsOf(
   { present, axis }: CachePort,
   sizes: StepSizes,
 ) {
-  const { data, shape } = resultOf(derived, executable, present, sizes);
+  const { data, shape } = resultOf(derived, { executable, output: present, sizes });
   const { ports } = derived;
   const stride = derived.givesNewRows(present) ? sizes.rows : shape[axis]!;
   const from = derived.givesNewRows(present)
@@ -206,12 +206,16 @@ function lastRows(
 // Logits that are known of the best tokens alone: the others cannot be taken.
 function bestRows(
   { derived, executable }: ReadyStage,
-  { values, ids }: BestPort,
-  size: StepSizes,
-  vocabulary: number,
+  { port: { values, ids }, size, vocabulary }: {
+    readonly port: BestPort;
+    readonly size: StepSizes;
+    readonly vocabulary: number;
+  },
 ): StageResult {
-  const found = resultOf(derived, executable, ids, size);
-  const given = values === undefined ? undefined : resultOf(derived, executable, values, size);
+  const found = resultOf(derived, { executable, output: ids, sizes: size });
+  const given = values === undefined
+    ? undefined
+    : resultOf(derived, { executable, output: values, sizes: size });
   const k = values === undefined ? 1 : found.shape.at(-1)!;
   const rows = found.data.length / k;
   const data = new Float32Array(rows * vocabulary).fill(-Infinity);

@@ -30,7 +30,7 @@ for (const [name, form] of Object.entries(FORMS)) {
       await Deno.writeFile(`${folder}/model.onnx`, writeDecoder(form));
       const file = openOnnxFolder(folder)!;
       const device = await openDevice("wasm", { threads: 1 });
-      const { stages } = await prepareDecoder(file, { contextLength: 32 }, device);
+      const { stages } = await prepareDecoder(file, { options: { contextLength: 32 }, device });
       for (const { derived: { graph, ports, givesNewRows } } of stages) {
         for (const { name, present, axis } of ports.caches) {
           const past = graph.inputs.find((input) => input.name === name)!;

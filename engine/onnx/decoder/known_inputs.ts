@@ -49,9 +49,9 @@ function withTotal(model: OnnxModel, { name, dtype, dims }: Port): OnnxModel {
   const shape = `${name}/shape`, flat = dims.length === 0 ? `${name}/flat` : shape;
   const to = dtype === "i32" ? 6 : 7;
   const nodes: OnnxNode[] = [
-    nodeOf("Shape", [KEYS_INPUT], shape),
-    ...dims.length === 0 ? [nodeOf("Squeeze", [shape], flat)] : [],
-    nodeOf("Cast", [flat], name, to),
+    nodeOf("Shape", { inputs: [KEYS_INPUT], output: shape }),
+    ...dims.length === 0 ? [nodeOf("Squeeze", { inputs: [shape], output: flat })] : [],
+    nodeOf("Cast", { inputs: [flat], output: name, to }),
   ];
   const { graph } = model;
   return {
@@ -64,7 +64,14 @@ function withTotal(model: OnnxModel, { name, dtype, dims }: Port): OnnxModel {
   };
 }
 
-function nodeOf(opType: string, inputs: string[], output: string, to?: number): OnnxNode {
+function nodeOf(
+  opType: string,
+  { inputs, output, to }: {
+    readonly inputs: string[];
+    readonly output: string;
+    readonly to?: number | undefined;
+  },
+): OnnxNode {
   return {
     name: output,
     opType,

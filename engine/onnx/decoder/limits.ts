@@ -45,7 +45,7 @@ export function limitsOf(
   const batch = oneToken ? 1 : Math.min(options.batch ?? DEFAULT_BATCH, contextLength);
   const cached = derived.filter(({ ports }) => ports.caches.length > 0);
   const sizes = { contextLength, batch };
-  for (const { ports, bind } of cached) bind(largestStep(ports, sizes, padTo));
+  for (const { ports, bind } of cached) bind(largestStep(ports, { pick: sizes, padTo }));
   const kvFormat = kvFormatOf(cached[0]!.ports, file, options);
   return {
     precision: options.precision ?? "fast",
@@ -62,10 +62,16 @@ export function limitsOf(
 /** The largest step, for which memory is planned. */
 export function largestStep(
   ports: DecoderPorts,
-  { contextLength, batch }: Pick<ResolvedLimits, "contextLength" | "batch">,
-  padTo: number,
+  { pick: { contextLength, batch }, padTo }: {
+    readonly pick: Pick<ResolvedLimits, "contextLength" | "batch">;
+    readonly padTo: number;
+  },
 ): StepSizes {
-  return { rows: batch, length: contextLength, held: heldRows(ports, contextLength, padTo) };
+  return {
+    rows: batch,
+    length: contextLength,
+    held: heldRows(ports, { length: contextLength, padTo }),
+  };
 }
 
 function kvFormatOf({ caches }: DecoderPorts, { name }: OnnxFile, options: LoadOptions) {

@@ -30,10 +30,10 @@ export interface LoadDecoderInput {
 /** `load` for ONNX files. */
 export async function loadDecoder(file: OnnxFile, input: LoadDecoderInput): Promise<LoadedModel> {
   const { name, options, device, start } = input;
-  const prepared = await prepareDecoder(file, options, device);
+  const prepared = await prepareDecoder(file, { options, device });
   if (device.inHostMemory) checkMemory(prepared.memory, { file: file.name });
   const { limits, vocabulary, config } = prepared;
-  const text = await readTextParts(file, options.chatTemplate);
+  const text = await readTextParts(file, { template: options.chatTemplate });
   let tokenizer: Tokenizer | undefined;
   const stages = await readyStages(prepared, input);
   try {

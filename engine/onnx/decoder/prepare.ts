@@ -40,8 +40,7 @@ const DEFAULT_PADDING = 64;
  */
 export async function prepareDecoder(
   file: OnnxFile,
-  options: LoadOptions,
-  device: Device,
+  { options, device }: { readonly options: LoadOptions; readonly device: Device },
 ): Promise<PreparedDecoder> {
   refuseOptions(file, options);
   const config = await readDecoderConfig(file);
@@ -76,7 +75,7 @@ export async function prepareDecoder(
   const limits = limitsOf({ file, options, config, derived, padTo, oneToken });
   const { vocabulary, rowsOfLogits, best } = logitsOf(derived, config, { file, oneToken });
   const logitRows = rowsOfLogits === "last" ? 1 : limits.logitRows;
-  const largest = { ...largestStep(leading, limits, padTo), wanted: logitRows };
+  const largest = { ...largestStep(leading, { pick: limits, padTo }), wanted: logitRows };
   const tail = derived.findLastIndex(({ ports }) => ports.caches.length > 0) + 1;
   const stages = derived.map((stage, i) => ({
     derived: stage,

@@ -79,9 +79,9 @@ export function deriveStage(
   options: DeriveOptions,
 ): DerivedStage {
   let ports = declared;
-  checkSupport(model, model.graph, model.opsets);
+  checkSupport(model, { graph: model.graph, opsets: model.opsets });
   const outputs = [...options.results, ...ports.caches.map(({ present }) => present)];
-  const variant = derive(model, ports, outputs, options.oneToken);
+  const variant = derive(model, { ports, outputs, oneToken: options.oneToken });
   const { fetches, copies } = variant.segment;
   const missing = outputs.find((name) => !fetches.has(name));
   if (missing !== undefined || !variant.graph || copies.size > 0) {
@@ -127,20 +127,22 @@ export function deriveStage(
 }
 
 function optimizeStage(graph: Graph, { device, passes }: DeriveOptions): Graph {
-  const quantized = passes.precision === "fast" ? optimize(graph, passes) : graph;
+  const quantized = passes.precision === "fast" ? optimize(graph, { context: passes }) : graph;
   return deviceGraph(quantized, device);
 }
 
 // What a file declares may contradict a step: such a hint is not believed (symbols.ts).
 function derive(
   model: OnnxModel,
-  ports: DecoderPorts,
-  outputs: readonly string[],
-  oneToken: boolean,
+  { ports, outputs, oneToken }: {
+    readonly ports: DecoderPorts;
+    readonly outputs: readonly string[];
+    readonly oneToken: boolean;
+  },
 ): Variant {
   const shapes = PROBES.map((sizes) => shapesAt(ports, oneToken ? { ...sizes, rows: 1 } : sizes));
   const graph = withOneSequence(model.graph, shapes);
-  const prepared = prepareGraph(model, graph, model.opsets);
+  const prepared = prepareGraph(model, { graph, opsets: model.opsets });
   const remedy = "Run it with loadGraph()", { file } = model;
   try {
     const derived = deriveFitting(prepared, { context: model, shapes, outputs });
@@ -180,8 +182,7 @@ export type StageResult = HostTensor;
 /** Runs one step; results are read by `resultOf` until the next. */
 export async function runStage(
   { bind }: DerivedStage,
-  executable: PreparedPlan,
-  sizes: StepSizes,
+  { executable, sizes }: { readonly executable: PreparedPlan; readonly sizes: StepSizes },
 ): Promise<void> {
   await executable.run(bind(sizes));
 }
@@ -189,9 +190,11 @@ export async function runStage(
 /** A result of the last step. */
 export function resultOf(
   { shapeOf, dtypeOf, outputOf }: DerivedStage,
-  executable: PreparedPlan,
-  output: string,
-  sizes: StepSizes,
+  { executable, output, sizes }: {
+    readonly executable: PreparedPlan;
+    readonly output: string;
+    readonly sizes: StepSizes;
+  },
 ): StageResult {
   const shape = shapeOf(output, sizes);
   const data = executable.output(outputOf(output));

@@ -26,7 +26,10 @@ export function totalOf({ past }: DecoderPorts, { rows, length, held }: StepSize
 }
 
 /** Rows to feed for a past: whole blocks where the rest can be masked or is found by the graph. */
-export function heldRows({ past }: DecoderPorts, length: number, padTo: number): number {
+export function heldRows(
+  { past }: DecoderPorts,
+  { length, padTo }: { readonly length: number; readonly padTo: number },
+): number {
   return past === "exact" ? length : Math.ceil(length / padTo) * padTo;
 }
 
@@ -88,26 +91,34 @@ export function writeInputs(ports: DecoderPorts, step: StepInputs): void {
     return port && { dtype: port.dtype, shape: [], data: step.input(port.name) };
   };
   const ids = target("tokens");
-  for (let row = 0; ids && tokens && row < rows; row++) setElement(ids, row, tokens[row]!);
+  for (let row = 0; ids && tokens && row < rows; row++) {
+    setElement(ids, { index: row, value: tokens[row]! });
+  }
   const positions = target("positions");
   if (positions) {
     const base = ofAllKeys(ports, ports.positions!) ? total - rows : 0;
-    for (let key = 0; key < base; key++) setElement(positions, key, key < length ? key : 0);
-    for (let row = 0; row < rows; row++) setElement(positions, base + row, length + row);
+    for (let key = 0; key < base; key++) {
+      setElement(positions, { index: key, value: key < length ? key : 0 });
+    }
+    for (let row = 0; row < rows; row++) {
+      setElement(positions, { index: base + row, value: length + row });
+    }
   }
   // Where the graph compares indices of rows in the cache.
   const places = target("cachePositions");
   const count = ports.cachePositions?.dims[0] === 1 ? 1 : rows;
   const first = total - rows;
-  for (let row = 0; places && row < count; row++) setElement(places, row, first + row);
+  for (let row = 0; places && row < count; row++) {
+    setElement(places, { index: row, value: first + row });
+  }
   const lastKeys = target("lastKeys");
-  if (lastKeys) setElement(lastKeys, 0, total - 1);
+  if (lastKeys) setElement(lastKeys, { index: 0, value: total - 1 });
   const mask = target("mask");
   if (!mask) return;
   const pastEnd = ports.past === "buffered" ? length : Math.min(length, held);
   if (ports.mask!.dims.length === 2) {
     for (let key = 0; key < total; key++) {
-      setElement(mask, key, key < pastEnd || key >= total - rows ? 1 : 0);
+      setElement(mask, { index: key, value: key < pastEnd || key >= total - rows ? 1 : 0 });
     }
   } else fillMask(mask, { rows, total, pastEnd });
 }
@@ -127,7 +138,7 @@ export function fillMask(
   const hidden = mask.dtype === "bool" ? 1 : HIDDEN;
   const { data } = mask;
   (data as Uint8Array).fill(0, 0, rows * total);
-  setElement(mask, 0, hidden);
+  setElement(mask, { index: 0, value: hidden });
   const code = data[0] as number;
   data[0] = 0;
   for (let row = 0; row < rows; row++) {

@@ -23,7 +23,7 @@ Deno.test("a mask hides what is later and what is only padding", () => {
   for (const [sizes, expected] of cases) {
     const shape = [sizes.rows, sizes.total];
     for (const dtype of ["f32", "f16", "bool"] as const) {
-      const mask = { dtype, shape, data: hostArray(dtype, sizes.rows * sizes.total) };
+      const mask = { dtype, shape, data: hostArray(dtype, { count: sizes.rows * sizes.total }) };
       (mask.data as Uint8Array).fill(7);
       fillMask(mask, sizes);
       assertEquals(rowsOf(mask), expected);
@@ -36,7 +36,7 @@ Deno.test("a mask hides what is later and what is only padding", () => {
 
 Deno.test("a past is padded to whole blocks only where that can be masked", () => {
   const held = (past: DecoderPorts["past"], length: number, padTo: number) =>
-    heldRows({ past } as DecoderPorts, length, padTo);
+    heldRows({ past } as DecoderPorts, { length, padTo });
   assertEquals([held("masked", 0, 64), held("masked", 1, 64), held("masked", 64, 64)], [0, 64, 64]);
   assertEquals([held("buffered", 65, 128), held("masked", 65, 1)], [128, 65]);
   assertEquals(held("exact", 65, 64), 65);

@@ -75,8 +75,10 @@ export const type: RuleMaker<OnnxType> = rulesOf("type");
 /** A word; `choices` lists the allowed ones. */
 export function text<F extends string | undefined = undefined>(
   fallback?: F,
-  choices?: readonly string[],
-  range?: VersionRange,
+  { choices, range }: {
+    readonly choices?: readonly string[] | undefined;
+    readonly range?: VersionRange | undefined;
+  } = {},
 ): OnnxAttributeRule<F extends string ? string : string | undefined> {
   return { kind: "string", fallback, ...choices && { choices }, ...range };
 }
@@ -99,8 +101,10 @@ export function required<T>(rule: OnnxAttributeRule<T>): OnnxAttributeRule<NonNu
  */
 export function readOnnxAttributes<R extends OnnxAttributeRules>(
   rules: R,
-  given: ReadonlyMap<string, OnnxAttribute>,
-  version: number,
+  { given, version }: {
+    readonly given: ReadonlyMap<string, OnnxAttribute>;
+    readonly version: number;
+  },
 ): OnnxAttributesOf<R> {
   for (const name of given.keys()) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;

@@ -58,10 +58,12 @@ export function buildNode(
   ): Tensor[] {
     return applyOp(
       build,
-      name,
-      given,
-      attributes,
-      count++ ? `${node.name}.${count - 1}` : node.name,
+      {
+        name,
+        inputs: given,
+        given: attributes,
+        label: count++ ? `${node.name}.${count - 1}` : node.name,
+      },
     );
   }
 
@@ -78,8 +80,8 @@ export function buildNode(
     one: (name, given, attributes) => apply(name, given, attributes)[0]!,
     constant: constantTensor,
     scalar(dtype, value) {
-      const tensor: HostTensor = { dtype, shape: [], data: hostArray(dtype, 1) };
-      setElement(tensor, 0, value);
+      const tensor: HostTensor = { dtype, shape: [], data: hostArray(dtype, { count: 1 }) };
+      setElement(tensor, { index: 0, value });
       return constantTensor(tensor);
     },
     fromDims(dims, dtype = "i64", shape = [dims.length]) {
@@ -124,25 +126,27 @@ function tensorOfDims(
   if (!dims.every((dim) => typeof dim === "number")) {
     return { kind: "tensor", type: { dtype, shape }, dims };
   }
-  const known: HostTensor = { dtype, shape, data: hostArray(dtype, dims.length) };
-  dims.forEach((dim, i) => setElement(known, i, dim));
+  const known: HostTensor = { dtype, shape, data: hostArray(dtype, { count: dims.length }) };
+  dims.forEach((dim, i) => setElement(known, { index: i, value: dim }));
   return constantTensor(known);
 }
 
 function applyOp(
   { builder, values }: NodeBuild,
-  name: string,
-  inputs: readonly (Tensor | undefined)[],
-  given: Attributes,
-  label: string,
+  { name, inputs, given, label }: {
+    readonly name: string;
+    readonly inputs: readonly (Tensor | undefined)[];
+    readonly given: Attributes;
+    readonly label: string;
+  },
 ): Tensor[] {
   const op = getOp(name);
   let attributes: Attributes, types: TensorType[];
   try {
     attributes = op.attributes(given);
     types = op.infer(inputs.map((input) => input?.type), attributes);
-    const early = fold(op, inputs, types, attributes) ??
-      evaluateOnDims(op, inputs, types, attributes);
+    const early = fold(op, { inputs, types, attributes }) ??
+      evaluateOnDims(op, { inputs, types, attributes });
     if (early) return early.map(simplified);
   } catch (error) {
     if (error instanceof DimsDiffer) error.related.push(...otherPairs(inputs));

@@ -94,14 +94,23 @@ export function readTensor({ dtype, shape, tensor }: OnnxTensor): HostTensor {
   }
   const count = elementCount(shape);
   const bits = ELEMENT_TYPE_OF.get(dtype)!.bits;
-  const data = bits >= 8
-    ? hostArray(dtype, count, bytes.buffer)
-    : unpack(bytes, bits, hostArray(dtype, count) as Uint8Array, dtype[0] === "i");
+  const data = bits >= 8 ? hostArray(dtype, { count, buffer: bytes.buffer }) : unpack(bytes, {
+    bits,
+    data: hostArray(dtype, { count }) as Uint8Array,
+    signed: dtype[0] === "i",
+  });
   return { dtype, shape, data };
 }
 
 // The first element lies in the low bits.
-function unpack(bytes: Uint8Array, bits: number, data: Uint8Array, signed: boolean): Uint8Array {
+function unpack(
+  bytes: Uint8Array,
+  { bits, data, signed }: {
+    readonly bits: number;
+    readonly data: Uint8Array;
+    readonly signed: boolean;
+  },
+): Uint8Array {
   const perByte = 8 / bits, mask = (1 << bits) - 1;
   for (let i = 0; i < data.length; i++) {
     const code = (bytes[Math.floor(i / perByte)]! >> (i % perByte) * bits) & mask;
@@ -120,7 +129,7 @@ export function tensorOfSparse({ values, indices, shape }: OnnxSparseTensor): En
     type: { dtype, shape },
     stored: {
       load() {
-        const dense = hostArray(dtype, count) as unknown as Record<number, unknown>;
+        const dense = hostArray(dtype, { count }) as unknown as Record<number, unknown>;
         const given = readTensor(values), at = readTensor(indices);
         const places = Array.from(at.data as BigInt64Array, Number);
         for (let i = 0; i < given.data.length; i++) {

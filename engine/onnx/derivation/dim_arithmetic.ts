@@ -74,13 +74,16 @@ export function dimsOf(tensor: Tensor): readonly Dim[] | undefined {
 /** Results of an op on dims; undefined if it is none of those that shapes are computed with. */
 export function evaluateOnDims(
   op: OpRecord,
-  inputs: readonly (Tensor | undefined)[],
-  types: readonly TensorType[],
-  attributes: Attributes,
+  { inputs, types, attributes }: {
+    readonly inputs: readonly (Tensor | undefined)[];
+    readonly types: readonly TensorType[];
+    readonly attributes: Attributes;
+  },
 ): Tensor[] | undefined {
   if (!inputs.some((input) => input?.dims && !input.known)) return undefined;
   if (!types.every(isSmall)) return undefined;
-  const results = move(op, inputs, types, attributes) ?? compute(op, inputs, types, attributes);
+  const results = move(op, { inputs, types, attributes }) ??
+    compute(op, { inputs, types, attributes });
   return results?.map((dims, i): Tensor => ({ kind: "tensor", type: types[i]!, dims }));
 }
 
@@ -92,9 +95,11 @@ function isSmall({ dtype, shape }: TensorType): boolean {
 
 function move(
   op: OpRecord,
-  inputs: readonly (Tensor | undefined)[],
-  types: readonly TensorType[],
-  attributes: Attributes,
+  { inputs, types, attributes }: {
+    readonly inputs: readonly (Tensor | undefined)[];
+    readonly types: readonly TensorType[];
+    readonly attributes: Attributes;
+  },
 ): Dim[][] | undefined {
   const moved = op.movedInputs;
   if (!moved) return undefined;
@@ -106,22 +111,24 @@ function move(
     else if (moved === "all" || moved.includes(i)) {
       const dims = dimsOf(input);
       if (!dims) return undefined;
-      const data = hostArray("i64", dims.length) as BigInt64Array;
+      const data = hostArray("i64", { count: dims.length }) as BigInt64Array;
       dims.forEach((dim, at) => data[at] = BigInt(elements.push(dim) - 1));
       numbered.push({ dtype: "i64", shape: input.type.shape as readonly number[], data });
     } else if (input.known) numbered.push(input.known);
     else return undefined;
   }
   const wide = types.map(({ shape }): TensorType => ({ dtype: "i64", shape }));
-  return runReference(op, numbered, wide, attributes)
+  return runReference(op, { inputs: numbered, types: wide, attributes })
     .map(({ data }) => Array.from(data as BigInt64Array, (number) => elements[Number(number)]!));
 }
 
 function compute(
   op: OpRecord,
-  inputs: readonly (Tensor | undefined)[],
-  [type]: readonly TensorType[],
-  attributes: Attributes,
+  { inputs, types: [type], attributes }: {
+    readonly inputs: readonly (Tensor | undefined)[];
+    readonly types: readonly TensorType[];
+    readonly attributes: Attributes;
+  },
 ): Dim[][] | undefined {
   const given = inputs.map((input) => input && dimsOf(input));
   if (inputs.some((input, i) => input && !given[i])) return undefined;

@@ -14,8 +14,7 @@ export type Translating = Pick<OnnxCall, "one" | "scalar">;
 /** A function of each element. */
 export function applyUnary(
   call: Translating,
-  kind: UnaryName,
-  x: Tensor,
+  { kind, x }: { readonly kind: UnaryName; readonly x: Tensor },
   parameters: { readonly alpha?: number; readonly beta?: number } = {},
 ): Tensor {
   const { alpha = 1, beta = 0 } = parameters;
@@ -23,23 +22,32 @@ export function applyUnary(
 }
 
 /** A function of two elements, broadcasting. */
-export function applyBinary(call: Translating, kind: BinaryName, a: Tensor, b: Tensor): Tensor {
+export function applyBinary(
+  call: Translating,
+  { kind, a, b }: { readonly kind: BinaryName; readonly a: Tensor; readonly b: Tensor },
+): Tensor {
   return call.one("binary", [a, b], { kind });
 }
 
 /** The tensor in another element type; itself if it has that type. Not a rounding that the file asks for. */
-export function castTo(call: Translating, x: Tensor, to: DataType): Tensor {
+export function castTo(
+  call: Translating,
+  { x, to }: { readonly x: Tensor; readonly to: DataType },
+): Tensor {
   return x.type.dtype === to ? x : call.one("cast", [x], { to, rounds: false });
 }
 
 /** A constant vector. */
 export function vectorOf(
   call: Pick<OnnxCall, "constant">,
-  dtype: DataType,
-  values: readonly number[],
+  { dtype, values }: { readonly dtype: DataType; readonly values: readonly number[] },
 ): Tensor {
-  const vector = { dtype, shape: [values.length], data: hostArray(dtype, values.length) };
-  values.forEach((value, i) => setElement(vector, i, value));
+  const vector = {
+    dtype,
+    shape: [values.length],
+    data: hostArray(dtype, { count: values.length }),
+  };
+  values.forEach((value, i) => setElement(vector, { index: i, value }));
   return call.constant(vector);
 }
 

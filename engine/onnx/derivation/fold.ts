@@ -12,15 +12,21 @@ import { isConstant, MOST_KNOWN_ELEMENTS, type Tensor } from "./tensor.ts";
 /** Runs an op's reference on host tensors. */
 export function runReference(
   op: OpRecord,
-  inputs: readonly (HostTensor | undefined)[],
-  types: readonly TensorType[],
-  attributes: Attributes,
+  { inputs, types, attributes }: {
+    readonly inputs: readonly (HostTensor | undefined)[];
+    readonly types: readonly TensorType[];
+    readonly attributes: Attributes;
+  },
 ): HostTensor[] {
   const inPlace = op.inPlace?.(attributes);
   const outputs = types.map(({ dtype, shape }, i): HostTensor => {
     const sizes = shape as readonly number[];
     const source = inputs[inPlace?.[i] ?? -1];
-    return { dtype, shape: sizes, data: source?.data ?? hostArray(dtype, elementCount(sizes)) };
+    return {
+      dtype,
+      shape: sizes,
+      data: source?.data ?? hostArray(dtype, { count: elementCount(sizes) }),
+    };
   });
   op.reference({
     inputs,
@@ -37,9 +43,11 @@ export function runReference(
 /** Results of an op on constants; undefined if they are to be computed at run time. */
 export function fold(
   op: OpRecord,
-  inputs: readonly (Tensor | undefined)[],
-  types: readonly TensorType[],
-  attributes: Attributes,
+  { inputs, types, attributes }: {
+    readonly inputs: readonly (Tensor | undefined)[];
+    readonly types: readonly TensorType[];
+    readonly attributes: Attributes;
+  },
 ): Tensor[] | undefined {
   const given = inputs.filter((input) => input !== undefined);
   if (!given.every(isConstant) || !types.every(isStatic)) return undefined;
@@ -47,7 +55,11 @@ export function fold(
   const small = given.every(({ known }) => known) &&
     counts.every((count) => count <= MOST_KNOWN_ELEMENTS);
   if (small) {
-    const known = runReference(op, inputs.map((input) => input?.known), types, attributes);
+    const known = runReference(op, {
+      inputs: inputs.map((input) => input?.known),
+      types,
+      attributes,
+    });
     return known.map((tensor, i) => ({ kind: "tensor", type: types[i]!, known: tensor }));
   }
   // A result much larger than what it is made of is better made on the device, if at all.
@@ -59,8 +71,8 @@ export function fold(
     stored: {
       load() {
         const given = inputs.map((input) => input && load(input));
-        return foldFast(op.name, given, type, attributes) ??
-          runReference(op, given, types, attributes)[i]!;
+        return foldFast(op.name, { inputs: given, type, attributes }) ??
+          runReference(op, { inputs: given, types, attributes })[i]!;
       },
     },
   }));

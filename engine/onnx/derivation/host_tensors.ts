@@ -14,12 +14,14 @@ import { runReference } from "./fold.ts";
 /** Result of an engine op with one output. */
 export function applyOnHost(
   name: string,
-  inputs: readonly (HostTensor | undefined)[],
-  given: Attributes,
+  { inputs, given }: {
+    readonly inputs: readonly (HostTensor | undefined)[];
+    readonly given: Attributes;
+  },
 ): HostTensor {
   const op = getOp(name);
   const attributes = op.attributes(given);
-  return runReference(op, inputs, op.infer(inputs, attributes), attributes)[0]!;
+  return runReference(op, { inputs, types: op.infer(inputs, attributes), attributes })[0]!;
 }
 
 /** The same elements under another shape. */
@@ -30,34 +32,38 @@ export function withShape({ dtype, data }: HostTensor, shape: readonly number[])
 /** Tensors of one shape along a new axis. */
 export function stack(tensors: readonly HostTensor[], axis: number): HostTensor {
   const grown = tensors.map((tensor) => withShape(tensor, tensor.shape.toSpliced(axis, 0, 1)));
-  return applyOnHost("concat", grown, { axis });
+  return applyOnHost("concat", { inputs: grown, given: { axis } });
 }
 
 /** Entry `index` of an axis, without the axis. */
-export function sliceAt(tensor: HostTensor, axis: number, index: number): HostTensor {
-  const part = slicePart(tensor, axis, index, 1);
+export function sliceAt(
+  tensor: HostTensor,
+  { axis, index }: { readonly axis: number; readonly index: number },
+): HostTensor {
+  const part = slicePart(tensor, { axis, start: index, size: 1 });
   return withShape(part, part.shape.toSpliced(axis, 1));
 }
 
 /** `size` entries of an axis from `start` on. */
 export function slicePart(
   tensor: HostTensor,
-  axis: number,
-  start: number,
-  size: number,
+  { axis, start, size }: { readonly axis: number; readonly start: number; readonly size: number },
 ): HostTensor {
   const { shape } = tensor;
-  return applyOnHost("slice", [tensor], {
-    starts: shape.map((_, i) => i === axis ? start : 0),
-    sizes: shape.map((all, i) => i === axis ? size : all),
-    steps: shape.map(() => 1),
+  return applyOnHost("slice", {
+    inputs: [tensor],
+    given: {
+      starts: shape.map((_, i) => i === axis ? start : 0),
+      sizes: shape.map((all, i) => i === axis ? size : all),
+      steps: shape.map(() => 1),
+    },
   });
 }
 
 /** A tensor without dims. */
 export function scalarTensor(dtype: HostTensor["dtype"], value: number): HostTensor {
-  const tensor: HostTensor = { dtype, shape: [], data: hostArray(dtype, 1) };
-  setElement(tensor, 0, value);
+  const tensor: HostTensor = { dtype, shape: [], data: hostArray(dtype, { count: 1 }) };
+  setElement(tensor, { index: 0, value });
   return tensor;
 }
 

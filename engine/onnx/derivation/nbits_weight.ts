@@ -28,10 +28,14 @@ export function nbitsWeight(
   if (groups || bits !== 4 || block % BLOCK !== 0 || columns % BLOCK !== 0) return undefined;
   if (!parts.every(isConstant)) return undefined;
   const byteLength = rows * columns / BLOCK * BLOCK_BYTES;
-  const source = blockSource({ name, rows, columns, block }, codes, () => ({
-    scales: load(scales),
-    zeros: zeros && load(zeros),
-  }), byteLength);
+  const source = blockSource({ name, rows, columns, block }, {
+    codes,
+    factorsOf: () => ({
+      scales: load(scales),
+      zeros: zeros && load(zeros),
+    }),
+    size: byteLength,
+  });
   const shape = [rows, columns];
   const tensor: TensorInfo = { name, shape, format: "NB4", source, offset: 0, byteLength };
   const type = { dtype: "f32", shape } as const;
@@ -53,9 +57,11 @@ interface Factors {
 
 function blockSource(
   { name, rows, columns, block }: Omit<NBitsSizes, "bits"> & { readonly name: string },
-  codes: Tensor,
-  factorsOf: () => Factors,
-  size: number,
+  { codes, factorsOf, size }: {
+    readonly codes: Tensor;
+    readonly factorsOf: () => Factors;
+    readonly size: number;
+  },
 ): ByteSource {
   const perRow = columns / BLOCK, groups = Math.ceil(columns / block);
   const zeroBytes = Math.ceil(groups / 2), rowBytes = groups * block / 2;

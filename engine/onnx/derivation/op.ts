@@ -126,7 +126,7 @@ export function onnxOp<const R extends OnnxAttributeRules>(
       name,
       ...definition,
       attributes: rules,
-      read: (node, version) => readOnnxAttributes(rules, node.attributes, version),
+      read: (node, version) => readOnnxAttributes(rules, { given: node.attributes, version }),
     } as OnnxOp,
   );
 }

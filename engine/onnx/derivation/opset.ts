@@ -54,8 +54,7 @@ function lookUp({ node, opsets }: ScopedNode): FoundOp | string {
  */
 export function checkSupport(
   context: ModelContext,
-  graph: OnnxGraph,
-  opsets: ReadonlyMap<string, number>,
+  { graph, opsets }: { readonly graph: OnnxGraph; readonly opsets: ReadonlyMap<string, number> },
 ): void {
   const newest = opsets.get("");
   if (newest !== undefined && newest > NEWEST_OPSET) {
@@ -64,7 +63,7 @@ export function checkSupport(
       remedy: "Export it for an older operator set",
     });
   }
-  const problems = [...problemsOf(context, prepareGraph(context, graph, opsets).nodes)];
+  const problems = [...problemsOf(context, prepareGraph(context, { graph, opsets }).nodes)];
   if (problems.length === 0) return;
   throw new UnsupportedError(problems.join("; "), {
     file: context.file,
@@ -94,6 +93,6 @@ function bodyNodes(context: ModelContext, { node, opsets }: ScopedNode): ScopedN
   return bodiesOf(node).flatMap((body) => {
     const outer = new Set(body.nodes.flatMap((inner) => [...namesReadBy(inner)]));
     for (const { name } of body.outputs) outer.add(name);
-    return [...prepareGraph(context, body, opsets, outer).nodes];
+    return [...prepareGraph(context, { graph: body, opsets, outer }).nodes];
   });
 }

@@ -39,31 +39,39 @@ export type ModelContext = Pick<OnnxModel, "file" | "functions">;
  */
 export function prepareGraph(
   context: ModelContext,
-  graph: OnnxGraph,
-  opsets: ReadonlyMap<string, number>,
-  outer: ReadonlySet<string> = new Set(),
+  { graph, opsets, outer = new Set() }: {
+    readonly graph: OnnxGraph;
+    readonly opsets: ReadonlyMap<string, number>;
+    readonly outer?: ReadonlySet<string> | undefined;
+  },
 ): PreparedGraph {
   const nodes: ScopedNode[] = [];
-  for (const node of graph.nodes) expand(context, { node, opsets }, nodes, 0);
-  return { graph, nodes: inOrder(context, graph, nodes, outer) };
+  for (const node of graph.nodes) {
+    expand(context, { scoped: { node, opsets }, into: nodes, depth: 0 });
+  }
+  return { graph, nodes: inOrder(context, { graph, nodes, outer }) };
 }
 
 function expand(
   context: ModelContext,
-  scoped: ScopedNode,
-  into: ScopedNode[],
-  depth: number,
+  { scoped, into, depth }: {
+    readonly scoped: ScopedNode;
+    readonly into: ScopedNode[];
+    readonly depth: number;
+  },
 ): void {
   const { node } = scoped;
   const { domain, opType, overload } = node;
-  const found = context.functions.get(functionKey(domain, opType, overload));
+  const found = context.functions.get(functionKey(domain, { name: opType, overload }));
   if (!found) {
-    if (into.length >= MOST_NODES) throw broken(context, node, `more than ${MOST_NODES} nodes`);
+    if (into.length >= MOST_NODES) {
+      throw broken(context, { node, message: `more than ${MOST_NODES} nodes` });
+    }
     into.push(scoped);
     return;
   }
   if (depth >= MOST_FUNCTION_DEPTH) {
-    throw broken(context, node, `functions nested deeper than ${MOST_FUNCTION_DEPTH}`);
+    throw broken(context, { node, message: `functions nested deeper than ${MOST_FUNCTION_DEPTH}` });
   }
   const names = new Map<string, string>([["", ""]]);
   const path = node.name;
@@ -78,9 +86,11 @@ function expand(
     const renamed = renameNode(inner, rename, attributes);
     expand(
       context,
-      { node: { ...renamed, name: `${path}/${inner.name}` }, opsets: found.opsets },
-      into,
-      depth + 1,
+      {
+        scoped: { node: { ...renamed, name: `${path}/${inner.name}` }, opsets: found.opsets },
+        into,
+        depth: depth + 1,
+      },
     );
   }
 }
@@ -175,9 +185,11 @@ export function bodiesOf({ attributes }: OnnxNode): OnnxGraph[] {
 
 function inOrder(
   context: ModelContext,
-  graph: OnnxGraph,
-  nodes: readonly ScopedNode[],
-  outer: ReadonlySet<string>,
+  { graph, nodes, outer }: {
+    readonly graph: OnnxGraph;
+    readonly nodes: readonly ScopedNode[];
+    readonly outer: ReadonlySet<string>;
+  },
 ): ScopedNode[] {
   const given = new Set([
     ...graph.inputs.map(({ name }) => name),
@@ -190,7 +202,7 @@ function inOrder(
       if (name === "") continue;
       if (maker.has(name) || given.has(name)) {
         const kind = maker.has(name) ? "is written twice" : "is an input or initializer already";
-        throw broken(context, scoped.node, `output "${name}" ${kind}`);
+        throw broken(context, { node: scoped.node, message: `output "${name}" ${kind}` });
       }
       maker.set(name, scoped);
     }
@@ -204,7 +216,10 @@ function inOrder(
       const made = maker.get(name);
       if (made) before.add(made);
       else if (!given.has(name) && !outer.has(name)) {
-        throw broken(context, scoped.node, `input "${name}" is produced by nothing`);
+        throw broken(context, {
+          node: scoped.node,
+          message: `input "${name}" is produced by nothing`,
+        });
       }
     }
     waiting.set(scoped, before.size);
@@ -215,15 +230,17 @@ function inOrder(
       throw new FormatError(`output "${name}" is produced by nothing`, { file: context.file });
     }
   }
-  return topological(context, nodes, waiting, readers);
+  return topological(context, { nodes, waiting, readers });
 }
 
 // Files are nearly always in order already, and then the order stays as it is.
 function topological(
   context: ModelContext,
-  nodes: readonly ScopedNode[],
-  waiting: Map<ScopedNode, number>,
-  readers: ReadonlyMap<ScopedNode, readonly ScopedNode[]>,
+  { nodes, waiting, readers }: {
+    readonly nodes: readonly ScopedNode[];
+    readonly waiting: Map<ScopedNode, number>;
+    readonly readers: ReadonlyMap<ScopedNode, readonly ScopedNode[]>;
+  },
 ): ScopedNode[] {
   const done = new Set<ScopedNode>();
   const ordered: ScopedNode[] = [];
@@ -237,7 +254,10 @@ function topological(
     for (const scoped of left) if (waiting.get(scoped) === 0) finish(scoped);
     const rest = left.filter((scoped) => !done.has(scoped));
     if (rest.length === left.length) {
-      throw broken(context, rest[0]!.node, "it waits for its own result: the graph has a cycle");
+      throw broken(context, {
+        node: rest[0]!.node,
+        message: "it waits for its own result: the graph has a cycle",
+      });
     }
     left = rest;
   }
@@ -245,6 +265,9 @@ function topological(
 }
 
 /** An error at a node. */
-export function broken({ file }: ModelContext, node: OnnxNode, message: string): FormatError {
+export function broken(
+  { file }: ModelContext,
+  { node, message }: { readonly node: OnnxNode; readonly message: string },
+): FormatError {
   return new FormatError(message, { file, place: `node ${node.name} (${node.opType})` });
 }

@@ -84,17 +84,19 @@ function deriveNodes(
     if ([...names].some((name) => lost.has(name))) {
       node.outputs.forEach((name) => lost.add(name));
     } else if (![...names].every((name) => entries.has(name))) deferred.rest.push(scoped);
-    else deriveNode(derivation, scoped, entries, deferred, lost);
+    else deriveNode(derivation, { scoped, entries, deferred, lost });
   }
   return deferred;
 }
 
 function deriveNode(
   derivation: Derivation,
-  scoped: ScopedNode,
-  entries: Map<string, Entry>,
-  { hostNodes, rest, contents }: Deferred,
-  lost: Set<string>,
+  { scoped, entries, deferred: { hostNodes, rest, contents }, lost }: {
+    readonly scoped: ScopedNode;
+    readonly entries: Map<string, Entry>;
+    readonly deferred: Deferred;
+    readonly lost: Set<string>;
+  },
 ): void {
   const { node } = scoped;
   const { context } = derivation.request;
@@ -108,13 +110,13 @@ function deriveNode(
     return;
   }
   const inline = (body: OnnxGraph, given: readonly Tensor[]) =>
-    deriveInline(derivation, scoped, body, entries, given);
+    deriveInline(derivation, { node: scoped, body, outer: entries, given });
   try {
     const results = buildNode({ ...derivation, op, version, node, inline }, inputs as Tensor[]);
     node.outputs.forEach((name, i) => {
       const result = results[i];
       if (name === "") return;
-      if (!result) throw broken(context, node, `output ${i} ("${name}") is not made`);
+      if (!result) throw broken(context, { node, message: `output ${i} ("${name}") is not made` });
       entries.set(name, result);
     });
   } catch (error) {
@@ -132,13 +134,15 @@ function deriveNode(
 // A body that cannot be derived whole is left to the host.
 function deriveInline(
   derivation: Derivation,
-  { opsets }: ScopedNode,
-  body: OnnxGraph,
-  outer: ReadonlyMap<string, Entry>,
-  given: readonly Tensor[],
+  { node: { opsets }, body, outer, given }: {
+    readonly node: ScopedNode;
+    readonly body: OnnxGraph;
+    readonly outer: ReadonlyMap<string, Entry>;
+    readonly given: readonly Tensor[];
+  },
 ): Tensor[] {
   const { context } = derivation.request;
-  const prepared = prepareGraph(context, body, opsets, new Set(outer.keys()));
+  const prepared = prepareGraph(context, { graph: body, opsets, outer: new Set(outer.keys()) });
   const entries = new Map<string, Entry>([...outer, ...constantEntries(body)]);
   body.inputs.forEach(({ name }, i) => given[i] && entries.set(name, given[i]));
   const { hostNodes, rest } = deriveNodes(derivation, prepared.nodes, entries);

@@ -110,10 +110,10 @@ export function declareInputs(
   let symbols = declare();
   // A size that is a difference is not negative: that bounds what comes first in it.
   for (const size of new Set(written.flatMap(({ sizes }) => sizes))) {
-    if (raiseBound(read(size, symbols), 0, order, least)) symbols = declare();
+    if (raiseBound(read(size, symbols), { floor: 0, order, least })) symbols = declare();
   }
   for (const { name, dim } of equations) {
-    if (raiseBound(dim, least.get(name) ?? 0, order, least)) symbols = declare();
+    if (raiseBound(dim, { floor: least.get(name) ?? 0, order, least })) symbols = declare();
   }
   const solved: Record<string, Dim> = {};
   for (const { name, dim } of equations) {
@@ -206,9 +206,11 @@ function declareSymbols(
 // dim >= floor, where dim = last - rest: last >= rest + floor, if last was declared behind all of rest.
 function raiseBound(
   dim: Dim,
-  floor: Dim,
-  order: readonly string[],
-  least: Map<string, Dim>,
+  { floor, order, least }: {
+    readonly floor: Dim;
+    readonly order: readonly string[];
+    readonly least: Map<string, Dim>;
+  },
 ): boolean {
   if (typeof dim === "number" || dim.terms.length < 2) return false;
   if (!dim.terms.some(({ coefficient, factors }) => coefficient < 0 && factors.length > 0)) {
@@ -263,10 +265,12 @@ function solveEqual(a: Dim, b: Dim, order: readonly string[]): Equation | undefi
  */
 export function assumeEqual(
   a: Dim,
-  b: Dim,
-  order: readonly string[],
-  before: Assumptions,
-  related: readonly (readonly [Dim, Dim])[] = [],
+  { b, order, before, related = [] }: {
+    readonly b: Dim;
+    readonly order: readonly string[];
+    readonly before: Assumptions;
+    readonly related?: readonly (readonly [Dim, Dim])[] | undefined;
+  },
 ): Assumptions | undefined {
   const bound = boundFor(a, b) ?? boundFor(b, a);
   if (bound) return { ...before, most: new Map([...before.most, bound]) };

@@ -70,7 +70,7 @@ Deno.test("adding a mask of sumN columns to lastSum + N makes lastSum := sumN - 
   const { dims, order } = declareInputs(LAST_SUM, PREFILL, NO_ASSUMPTIONS);
   const [, , n, sum] = dims.get("attention_mask")!;
   const total = substitute(parseDim("a + b"), { a: dims.get("past_key_in0")![2]!, b: n! });
-  const assumed = assumeEqual(total, sum!, order, NO_ASSUMPTIONS)!;
+  const assumed = assumeEqual(total, { b: sum!, order, before: NO_ASSUMPTIONS })!;
   assertEquals(describeAssumptions(assumed), ["lastSum := sumN - N"]);
   const again = declareInputs(LAST_SUM, PREFILL, assumed);
   assertEquals(shown(again.dims).past_key_in0, "1, 4, sumN - N, 8");
@@ -87,7 +87,7 @@ Deno.test("a size that was halved and doubled again must be a multiple", () => {
   const { dims, order } = declareInputs(image, shapes, NO_ASSUMPTIONS);
   const [, , h] = dims.get("x")!;
   const twice = substitute(parseDim("2 * floordiv(h + 1, 2)"), { h: h! });
-  const assumed = assumeEqual(h!, twice, order, NO_ASSUMPTIONS)!;
+  const assumed = assumeEqual(h!, { b: twice, order, before: NO_ASSUMPTIONS })!;
   assertEquals(describeAssumptions(assumed), ["H is a multiple of 2"]);
   const again = declareInputs(image, shapes, assumed);
   const [, , even] = again.dims.get("x")!;
@@ -99,15 +99,18 @@ Deno.test("a size that was halved and doubled again must be a multiple", () => {
 
 Deno.test("a table cut to N bounds N; a mask cut to a length has that length", () => {
   const N = symbol("N", { min: 1 }), M = symbol("M", { min: 1 });
-  const table = assumeEqual(N, min(32, N), ["N"], NO_ASSUMPTIONS)!;
+  const table = assumeEqual(N, { b: min(32, N), order: ["N"], before: NO_ASSUMPTIONS })!;
   assertEquals(describeAssumptions(table), ["N <= 32"]);
-  const mask = assumeEqual(N, min(N, M), ["N", "M"], NO_ASSUMPTIONS)!;
+  const mask = assumeEqual(N, { b: min(N, M), order: ["N", "M"], before: NO_ASSUMPTIONS })!;
   assertEquals(describeAssumptions(mask), ["M := N"]);
 });
 
 Deno.test("what nothing makes equal is not assumed", () => {
-  assertEquals(assumeEqual(3, 4, [], NO_ASSUMPTIONS), undefined);
-  assertEquals(assumeEqual(parseDim("2 * N"), parseDim("4 * N"), ["N"], NO_ASSUMPTIONS), undefined);
+  assertEquals(assumeEqual(3, { b: 4, order: [], before: NO_ASSUMPTIONS }), undefined);
+  assertEquals(
+    assumeEqual(parseDim("2 * N"), { b: parseDim("4 * N"), order: ["N"], before: NO_ASSUMPTIONS }),
+    undefined,
+  );
 });
 
 Deno.test("declared sizes that contradict a run are found, the first of a name counts", () => {

@@ -30,29 +30,38 @@ export interface BlockCodes {
 }
 
 /** The matrix [rows, columns] that blocks of codes stand for. */
-export function unpackBlocks(call: Building, sizes: NBitsSizes, from: BlockCodes): Tensor {
+export function unpackBlocks(
+  call: Building,
+  { sizes, from }: { readonly sizes: NBitsSizes; readonly from: BlockCodes },
+): Tensor {
   const { bits, block, rows, columns } = sizes;
   const blocks = Math.ceil(columns / block);
   const all = call.one("unpack_bits", [from.codes], { bits: `${bits}` });
   const flat = call.one("reshape", [all], { shape: [rows, mul(blocks, block)] });
   const scales = call.one("reshape", [from.scales], { shape: [rows, blocks] });
-  const steps = castTo(call, scales, "f32");
+  const steps = castTo(call, { x: scales, to: "f32" });
   const zero = zerosOf(call, sizes, from.zeros);
   if (!from.groups && zero.type.dtype === "u8") {
     const attributes = { to: "f32", axis: 1, block } as const;
-    return fitted(call, call.one("dequantize_linear", [flat, steps, zero], attributes), [
-      rows,
-      columns,
-    ]);
+    return fitted(call, {
+      x: call.one("dequantize_linear", [flat, steps, zero], attributes),
+      shape: [
+        rows,
+        columns,
+      ],
+    });
   }
   const groups = from.groups ?? ownBlocks(call, sizes);
-  const byColumn = (x: Tensor) => call.one("gather", [castTo(call, x, "f32"), groups], { axis: 1 });
-  const codes = castTo(call, fitted(call, flat, [rows, columns]), "f32");
+  const byColumn = (x: Tensor) =>
+    call.one("gather", [castTo(call, { x, to: "f32" }), groups], { axis: 1 });
+  const codes = castTo(call, { x: fitted(call, { x: flat, shape: [rows, columns] }), to: "f32" });
   return applyBinary(
     call,
-    "mul",
-    applyBinary(call, "sub", codes, byColumn(zero)),
-    byColumn(steps),
+    {
+      kind: "mul",
+      a: applyBinary(call, { kind: "sub", a: codes, b: byColumn(zero) }),
+      b: byColumn(steps),
+    },
   );
 }
 
@@ -67,18 +76,25 @@ function zerosOf(
   if (zeros.type.dtype !== "u8") return call.one("reshape", [zeros], { shape });
   const bytes = Math.ceil(shape[1]! * bits / 8);
   const packed = call.one("reshape", [zeros], { shape: [rows, bytes] });
-  return fitted(call, call.one("unpack_bits", [packed], { bits: `${bits}` }), shape);
+  return fitted(call, { x: call.one("unpack_bits", [packed], { bits: `${bits}` }), shape });
 }
 
 /** The block that each column lies in. */
 function ownBlocks(call: Building, { block, columns }: NBitsSizes): Tensor {
-  const indices = { dtype: "i32", shape: [columns], data: hostArray("i32", columns) } as const;
-  for (let i = 0; i < columns; i++) setElement(indices, i, Math.floor(i / block));
+  const indices = {
+    dtype: "i32",
+    shape: [columns],
+    data: hostArray("i32", { count: columns }),
+  } as const;
+  for (let i = 0; i < columns; i++) setElement(indices, { index: i, value: Math.floor(i / block) });
   return call.constant(indices);
 }
 
 /** The last dim cut to what a shape has: packed codes may end in the middle of a byte. */
-export function fitted(call: Pick<OnnxCall, "one">, x: Tensor, shape: readonly Dim[]): Tensor {
+export function fitted(
+  call: Pick<OnnxCall, "one">,
+  { x, shape }: { readonly x: Tensor; readonly shape: readonly Dim[] },
+): Tensor {
   if (equal(x.type.shape.at(-1)!, shape.at(-1)!)) return x;
   return call.one("slice", [x], {
     starts: shape.map(() => 0),

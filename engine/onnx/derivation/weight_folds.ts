@@ -34,8 +34,8 @@ const FOLDS: Readonly<Record<string, Fold>> = {
       order.slice(0, -2).every((axis, i) => axis === i);
     if (!swaps) return undefined;
     const [rows, columns] = x!.shape.slice(-2) as [number, number];
-    const data = hostArray(dtype, x!.data.length);
-    turn(x!.data as Float32Array, data as Float32Array, rows, columns);
+    const data = hostArray(dtype, { count: x!.data.length });
+    turn(x!.data as Float32Array, { to: data as Float32Array, rows, columns });
     return { dtype, shape: shape as readonly number[], data };
   },
 };
@@ -43,9 +43,11 @@ const FOLDS: Readonly<Record<string, Fold>> = {
 /** Result of an op on constants, or undefined where its reference has to compute it. */
 export function foldFast(
   op: string,
-  inputs: readonly (HostTensor | undefined)[],
-  type: TensorType,
-  attributes: Attributes,
+  { inputs, type, attributes }: {
+    readonly inputs: readonly (HostTensor | undefined)[];
+    readonly type: TensorType;
+    readonly attributes: Attributes;
+  },
 ): HostTensor | undefined {
   return Object.hasOwn(FOLDS, op) ? FOLDS[op]!(inputs, type, attributes) : undefined;
 }
@@ -61,7 +63,7 @@ function combine(
   const leftStrides = broadcastStrides(a!.shape, sizes);
   const rightStrides = broadcastStrides(b!.shape, sizes);
   const width = sizes[rank - 1]!, p = leftStrides[rank - 1]!, q = rightStrides[rank - 1]!;
-  const data = hostArray("f32", sizes.reduce((x, y) => x * y, 1)) as Float32Array;
+  const data = hostArray("f32", { count: sizes.reduce((x, y) => x * y, 1) }) as Float32Array;
   const counters = new Array<number>(rank).fill(0);
   for (let start = 0, i = 0, j = 0; start < data.length; start += width) {
     for (let k = 0; k < width; k++) data[start + k] = apply(left[i + k * p]!, right[j + k * q]!);
@@ -80,7 +82,14 @@ function combine(
 const TILE = 32;
 
 // Tile by tile, so that both sides stay in the cache.
-function turn(from: Float32Array, to: Float32Array, rows: number, columns: number): void {
+function turn(
+  from: Float32Array,
+  { to, rows, columns }: {
+    readonly to: Float32Array;
+    readonly rows: number;
+    readonly columns: number;
+  },
+): void {
   const size = rows * columns;
   for (let base = 0; base < from.length; base += size) {
     for (let top = 0; top < rows; top += TILE) {

@@ -10,9 +10,9 @@ const random = createCaseRandom(11);
 
 function tensor(dtype: DataType, ...shape: number[]): HostTensor {
   const count = elementCount(shape);
-  const made: HostTensor = { dtype, shape, data: hostArray(dtype, count) };
+  const made: HostTensor = { dtype, shape, data: hostArray(dtype, { count }) };
   random.normal(count, 20).forEach((value, i) =>
-    setElement(made, i, dtype === "bool" ? Number(value > 0) : value)
+    setElement(made, { index: i, value: dtype === "bool" ? Number(value > 0) : value })
   );
   return made;
 }
@@ -48,9 +48,9 @@ for (const [name, inputs, given] of CASES) {
     const op = getOp(name);
     const attributes = op.attributes(given as Record<string, number>);
     const types = op.infer(inputs, attributes);
-    const fast = foldFast(name, inputs, types[0]!, attributes);
+    const fast = foldFast(name, { inputs, type: types[0]!, attributes });
     assert(fast);
-    const [slow] = runReference(op, inputs, types, attributes);
+    const [slow] = runReference(op, { inputs, types, attributes });
     assertEquals([fast.dtype, fast.shape], [slow!.dtype, slow!.shape]);
     assertEquals(fast.data, slow!.data);
   });
@@ -59,7 +59,17 @@ for (const [name, inputs, given] of CASES) {
 Deno.test("what has no fast fold is left to the reference", () => {
   const x = tensor("f32", 2, 3, 4);
   const type = { dtype: "f32", shape: [4, 2, 3] } as const;
-  assertEquals(foldFast("transpose", [x], type, { perm: [2, 0, 1] }), undefined);
-  assertEquals(foldFast("softmax", [x], type, {}), undefined);
-  assertEquals(foldFast("cast", [tensor("i64", 3)], { dtype: "f32", shape: [3] }, {}), undefined);
+  assertEquals(
+    foldFast("transpose", { inputs: [x], type, attributes: { perm: [2, 0, 1] } }),
+    undefined,
+  );
+  assertEquals(foldFast("softmax", { inputs: [x], type, attributes: {} }), undefined);
+  assertEquals(
+    foldFast("cast", {
+      inputs: [tensor("i64", 3)],
+      type: { dtype: "f32", shape: [3] },
+      attributes: {},
+    }),
+    undefined,
+  );
 });

@@ -16,39 +16,41 @@ export interface ElementType {
 
 function element(
   dtype: OnnxDataType,
-  format: string,
-  bits: number,
-  field: ElementType["field"] = "int32",
+  { format, bits, field = "int32" }: {
+    readonly format: string;
+    readonly bits: number;
+    readonly field?: ElementType["field"] | undefined;
+  },
 ): ElementType {
   return { dtype, format, bits, field };
 }
 
 /** By number of TensorProto.DataType; complex numbers are left out. */
 export const ELEMENT_TYPES: ReadonlyMap<number, ElementType> = new Map([
-  [1, element("f32", "F32", 32, "float")],
-  [2, element("u8", "U8", 8)],
-  [3, element("i8", "I8", 8)],
-  [4, element("u16", "U16", 16)],
-  [5, element("i16", "I16", 16)],
-  [6, element("i32", "I32", 32)],
-  [7, element("i64", "I64", 64, "int64")],
-  [8, element("string", "", 0, "string")],
-  [9, element("bool", "BOOL", 8)],
-  [10, element("f16", "F16", 16)],
-  [11, element("f64", "F64", 64, "double")],
-  [12, element("u32", "U32", 32, "uint64")],
-  [13, element("u64", "U64", 64, "uint64")],
-  [16, element("bf16", "BF16", 16)],
-  [17, element("f8e4m3fn", "F8_E4M3", 8)],
-  [18, element("f8e4m3fnuz", "F8_E4M3FNUZ", 8)],
-  [19, element("f8e5m2", "F8_E5M2", 8)],
-  [20, element("f8e5m2fnuz", "F8_E5M2FNUZ", 8)],
-  [21, element("u4", "U4", 4)],
-  [22, element("i4", "I4", 4)],
-  [23, element("f4e2m1", "F4_E2M1", 4)],
-  [24, element("f8e8m0", "F8_E8M0", 8)],
-  [25, element("u2", "U2", 2)],
-  [26, element("i2", "I2", 2)],
+  [1, element("f32", { format: "F32", bits: 32, field: "float" })],
+  [2, element("u8", { format: "U8", bits: 8 })],
+  [3, element("i8", { format: "I8", bits: 8 })],
+  [4, element("u16", { format: "U16", bits: 16 })],
+  [5, element("i16", { format: "I16", bits: 16 })],
+  [6, element("i32", { format: "I32", bits: 32 })],
+  [7, element("i64", { format: "I64", bits: 64, field: "int64" })],
+  [8, element("string", { format: "", bits: 0, field: "string" })],
+  [9, element("bool", { format: "BOOL", bits: 8 })],
+  [10, element("f16", { format: "F16", bits: 16 })],
+  [11, element("f64", { format: "F64", bits: 64, field: "double" })],
+  [12, element("u32", { format: "U32", bits: 32, field: "uint64" })],
+  [13, element("u64", { format: "U64", bits: 64, field: "uint64" })],
+  [16, element("bf16", { format: "BF16", bits: 16 })],
+  [17, element("f8e4m3fn", { format: "F8_E4M3", bits: 8 })],
+  [18, element("f8e4m3fnuz", { format: "F8_E4M3FNUZ", bits: 8 })],
+  [19, element("f8e5m2", { format: "F8_E5M2", bits: 8 })],
+  [20, element("f8e5m2fnuz", { format: "F8_E5M2FNUZ", bits: 8 })],
+  [21, element("u4", { format: "U4", bits: 4 })],
+  [22, element("i4", { format: "I4", bits: 4 })],
+  [23, element("f4e2m1", { format: "F4_E2M1", bits: 4 })],
+  [24, element("f8e8m0", { format: "F8_E8M0", bits: 8 })],
+  [25, element("u2", { format: "U2", bits: 2 })],
+  [26, element("i2", { format: "I2", bits: 2 })],
 ]);
 
 /** By name in graphs. */

@@ -129,6 +129,9 @@ export interface OnnxModel {
 }
 
 /** Key of a function in `OnnxModel.functions`. */
-export function functionKey(domain: string, name: string, overload: string): string {
+export function functionKey(
+  domain: string,
+  { name, overload }: { readonly name: string; readonly overload: string },
+): string {
   return `${domain}::${name}::${overload}`;
 }

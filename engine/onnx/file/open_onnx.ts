@@ -78,10 +78,10 @@ export function readOnnx(source: ByteSource, openExternal: OpenExternal = refuse
       if (graph) throw reader.error("a second graph", field.start);
       graph = readGraph(context, reader.message(field));
     } else if (field.number === 8) readOpset(reader, reader.message(field), opsets);
-    else if (field.number === 14) readEntry(reader, field, metadata);
+    else if (field.number === 14) readEntry(reader, { entry: field, into: metadata });
     else if (field.number === 25) {
       const made = readFunction(context, reader.message(field));
-      functions.set(functionKey(made.domain, made.name, made.overload), made);
+      functions.set(functionKey(made.domain, { name: made.name, overload: made.overload }), made);
     }
   }
   if (!graph) {

@@ -45,7 +45,10 @@ export function readGraph(context: ReadContext, { start, end }: Range): OnnxGrap
     if (field.number === 1) nodes.push(readNode(context, reader.message(field)));
     else if (field.number === 2) name = reader.text(field);
     else if (field.number === 5) {
-      const tensor = readTensor(reader, reader.message(field), context.openExternal);
+      const tensor = readTensor(reader, {
+        pick: reader.message(field),
+        openExternal: context.openExternal,
+      });
       if (initializers.has(tensor.name)) {
         throw reader.error(`initializer "${tensor.name}" occurs twice`, field.start);
       }
@@ -56,7 +59,10 @@ export function readGraph(context: ReadContext, { start, end }: Range): OnnxGrap
       const value = readValueInfo(reader, reader.message(field));
       values.set(value.name, value);
     } else if (field.number === 15) {
-      const tensor = readSparseTensor(reader, reader.message(field), context.openExternal);
+      const tensor = readSparseTensor(reader, {
+        pick: reader.message(field),
+        openExternal: context.openExternal,
+      });
       sparse.set(tensor.values.name, tensor);
     }
   }
@@ -132,7 +138,7 @@ export function readAttribute(
         parts.string = reader.text(field);
         break;
       case 5:
-        parts.tensor = readTensor(reader, reader.message(field), openExternal);
+        parts.tensor = readTensor(reader, { pick: reader.message(field), openExternal });
         break;
       case 6:
         parts.graph = readGraph(inner, reader.message(field));
@@ -147,7 +153,7 @@ export function readAttribute(
         strings.push(reader.text(field));
         break;
       case 10:
-        tensors.push(readTensor(reader, reader.message(field), openExternal));
+        tensors.push(readTensor(reader, { pick: reader.message(field), openExternal }));
         break;
       case 11:
         graphs.push(readGraph(inner, reader.message(field)));
@@ -162,7 +168,7 @@ export function readAttribute(
         reference = reader.text(field);
         break;
       case 22:
-        parts.sparse = readSparseTensor(reader, reader.message(field), openExternal);
+        parts.sparse = readSparseTensor(reader, { pick: reader.message(field), openExternal });
         break;
     }
   }

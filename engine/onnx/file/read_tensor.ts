@@ -34,8 +34,10 @@ const TYPED: Readonly<Record<number, ElementType["field"]>> = {
 /** A tensor in `[start, end)`. */
 export function readTensor(
   reader: WireReader,
-  { start, end }: Pick<WireField, "start" | "end">,
-  openExternal: OpenExternal,
+  { pick: { start, end }, openExternal }: {
+    readonly pick: Pick<WireField, "start" | "end">;
+    readonly openExternal: OpenExternal;
+  },
 ): OnnxTensor {
   const fields = collect(reader, start, end);
   const name = fields.name || "(unnamed)";
@@ -58,14 +60,14 @@ export function readTensor(
   }
   const wanted = Number((count * BigInt(type.bits) + 7n) / 8n);
   const place = fields.isExternal
-    ? externalBytes(fields.external, wanted, openExternal, fail)
+    ? externalBytes(fields.external, { wanted, openExternal, fail })
     : fields.raw
     ? {
       source: reader.source,
       offset: fields.raw.start,
       byteLength: fields.raw.end - fields.raw.start,
     }
-    : typedBytes(reader, fields, type, name);
+    : typedBytes(reader, { fields, type, name });
   if (place.byteLength !== wanted) {
     throw fail(`${place.byteLength} bytes for ${dtype}[${shape}], which takes ${wanted}`);
   }
@@ -91,7 +93,7 @@ function collect(reader: WireReader, start: number, end: number): Fields {
     else if (field.number === 6) fields.strings.push(reader.message(field));
     else if (field.number === 8) fields.name = reader.text(field);
     else if (field.number === 9) fields.raw = reader.message(field);
-    else if (field.number === 13) readEntry(reader, field, fields.external);
+    else if (field.number === 13) readEntry(reader, { entry: field, into: fields.external });
     else if (field.number === 14) fields.isExternal = reader.unsigned(field) === 1n;
     if (fields.dims.length > 64) throw reader.error("a tensor of more than 64 dims", field.start);
   }
@@ -99,7 +101,10 @@ function collect(reader: WireReader, start: number, end: number): Fields {
 }
 
 /** A StringStringEntryProto into a map. */
-export function readEntry(reader: WireReader, entry: WireField, into: Map<string, string>): void {
+export function readEntry(
+  reader: WireReader,
+  { entry, into }: { readonly entry: WireField; readonly into: Map<string, string> },
+): void {
   let key = "", value = "";
   reader.message(entry);
   for (const field of reader.fields(entry.start, entry.end)) {
@@ -127,15 +132,17 @@ interface Place {
 
 function externalBytes(
   entries: ReadonlyMap<string, string>,
-  wanted: number,
-  openExternal: OpenExternal,
-  fail: (message: string) => Error,
+  { wanted, openExternal, fail }: {
+    readonly wanted: number;
+    readonly openExternal: OpenExternal;
+    readonly fail: (message: string) => Error;
+  },
 ): Place {
   const location = entries.get("location");
   if (location === undefined) throw fail("external data without a location");
-  const offset = externalNumber(entries, "offset", 0, fail);
+  const offset = externalNumber(entries, { key: "offset", fallback: 0, fail });
   const source = openExternal(location);
-  const byteLength = externalNumber(entries, "length", wanted, fail);
+  const byteLength = externalNumber(entries, { key: "length", fallback: wanted, fail });
   if (offset > source.size || byteLength > source.size - offset) {
     throw fail(
       `bytes ${offset} to ${offset + byteLength} of ${JSON.stringify(location)}, ` +
@@ -147,9 +154,11 @@ function externalBytes(
 
 function externalNumber(
   entries: ReadonlyMap<string, string>,
-  key: string,
-  fallback: number,
-  fail: (message: string) => Error,
+  { key, fallback, fail }: {
+    readonly key: string;
+    readonly fallback: number;
+    readonly fail: (message: string) => Error;
+  },
 ): number {
   const written = entries.get(key);
   if (written === undefined) return fallback;
@@ -161,9 +170,11 @@ function externalNumber(
 // Typed fields hold small types in wide integers; 4- and 2-bit elements are packed bytes there too.
 function typedBytes(
   reader: WireReader,
-  { typed }: Fields,
-  type: ElementType,
-  name: string,
+  { fields: { typed }, type, name }: {
+    readonly fields: Fields;
+    readonly type: ElementType;
+    readonly name: string;
+  },
 ): Place {
   const fields = typed.get(type.field) ?? [];
   if (typed.size > 0 && fields.length === 0) {
@@ -203,15 +214,19 @@ function narrow(values: readonly bigint[], bits: number): Uint8Array {
 /** A SparseTensorProto in `[start, end)`. */
 export function readSparseTensor(
   reader: WireReader,
-  { start, end }: Pick<WireField, "start" | "end">,
-  openExternal: OpenExternal,
+  { pick: { start, end }, openExternal }: {
+    readonly pick: Pick<WireField, "start" | "end">;
+    readonly openExternal: OpenExternal;
+  },
 ): OnnxSparseTensor {
   let values: OnnxTensor | undefined, indices: OnnxTensor | undefined;
   const shape: number[] = [];
   for (const field of reader.fields(start, end)) {
-    if (field.number === 1) values = readTensor(reader, reader.message(field), openExternal);
-    else if (field.number === 2) indices = readTensor(reader, reader.message(field), openExternal);
-    else if (field.number === 3) shape.push(...[...reader.integers(field)].map(Number));
+    if (field.number === 1) {
+      values = readTensor(reader, { pick: reader.message(field), openExternal });
+    } else if (field.number === 2) {
+      indices = readTensor(reader, { pick: reader.message(field), openExternal });
+    } else if (field.number === 3) shape.push(...[...reader.integers(field)].map(Number));
   }
   if (!values || !indices) throw reader.error("a sparse tensor without values or indices", start);
   return { values, indices, shape };

@@ -15,7 +15,10 @@ export function knownDim(dim: Dim | undefined, what: string): number {
 }
 
 /** [B, S, heads · D] as [B, heads, S, D]; four dims stay as they are. */
-export function splitHeads(call: Building, x: Tensor, heads: number): Tensor {
+export function splitHeads(
+  call: Building,
+  { x, heads }: { readonly x: Tensor; readonly heads: number },
+): Tensor {
   const { shape } = x.type;
   if (shape.length === 4) return x;
   const [batch, rows, columns] = shape as [Dim, Dim, Dim];
@@ -35,7 +38,10 @@ export function headWidth(x: Tensor, heads: number): number {
 }
 
 /** `past` and `now`, both or one of them [B, heads, rows, D], along the rows. */
-export function joinRows(call: Building, past: Tensor | undefined, now: Tensor): Tensor {
+export function joinRows(
+  call: Building,
+  { past, now }: { readonly past: Tensor | undefined; readonly now: Tensor },
+): Tensor {
   if (!past || equal(past.type.shape[2]!, 0)) return now;
   return call.one("concat", [past, now], { axis: 2 });
 }
@@ -71,8 +77,12 @@ export const attentionOps: readonly OnnxOp[] = [
       if (!qHeads || !kvHeads) throw new TypeError("three dims need q_num_heads and kv_num_heads");
       // The caches have four dims, whatever the inputs have.
       const cached = pastKey || call.wanted[1] || call.wanted[2];
-      const keys = cached ? joinRows(call, pastKey, splitHeads(call, k, kvHeads)) : k;
-      const values = cached ? joinRows(call, pastValue, splitHeads(call, v, kvHeads)) : v;
+      const keys = cached
+        ? joinRows(call, { past: pastKey, now: splitHeads(call, { x: k, heads: kvHeads }) })
+        : k;
+      const values = cached
+        ? joinRows(call, { past: pastValue, now: splitHeads(call, { x: v, heads: kvHeads }) })
+        : v;
       const scores = call.wanted[3] ? SCORES[given.qk_matmul_output_mode] : "none";
       if (!scores) throw new TypeError(`qk_matmul_output_mode is ${given.qk_matmul_output_mode}`);
       const [y, seen] = call.op("attention", [q, keys, values, mask, counts], {
@@ -96,7 +106,7 @@ export const attentionOps: readonly OnnxOp[] = [
       kv_num_heads: required(int()),
       q_num_heads: required(int()),
       scale: float(0),
-      update_rule: text("gated_delta", ["linear", "gated", "delta", "gated_delta"]),
+      update_rule: text("gated_delta", { choices: ["linear", "gated", "delta", "gated_delta"] }),
     },
     build(call) {
       const { kv_num_heads: kv_heads, q_num_heads: q_heads, scale, update_rule: rule } =

@@ -42,7 +42,7 @@ function variadic(name: string, kind: BinaryName): OnnxOp {
 
 function foldInputs(call: OnnxCall<unknown>, kind: BinaryName): Tensor {
   return call.inputs.map((_, index) => call.input(index))
-    .reduce((total, next) => applyBinary(call, kind, total, next));
+    .reduce((total, next) => applyBinary(call, { kind, a: total, b: next }));
 }
 
 /** Ops of two and more inputs that broadcast. */
@@ -56,16 +56,16 @@ export const binaryOps: readonly OnnxOp[] = [
       attributes: versions[0] === 1 ? legacy : {},
       build(call) {
         const [a, b] = operands(call);
-        return [applyBinary(call, kind, a, b)];
+        return [applyBinary(call, { kind, a, b })];
       },
     })];
   }),
   onnxOp("BitShift", {
     versions: [11],
-    attributes: { direction: required(text(undefined, ["LEFT", "RIGHT"])) },
+    attributes: { direction: required(text(undefined, { choices: ["LEFT", "RIGHT"] })) },
     build(call) {
       const kind = call.attributes.direction === "LEFT" ? "shift_left" : "shift_right";
-      return [applyBinary(call, kind, call.input(0), call.input(1))];
+      return [applyBinary(call, { kind, a: call.input(0), b: call.input(1) })];
     },
   }),
   /** Equal: strings are compared on the host. */
@@ -74,7 +74,7 @@ export const binaryOps: readonly OnnxOp[] = [
     attributes: { axis: legacy.axis, broadcast: legacy.broadcast },
     build(call) {
       const [a, b] = operands(call);
-      return [applyBinary(call, "equal", a, b)];
+      return [applyBinary(call, { kind: "equal", a, b })];
     },
     evaluate({ inputs: [a, b] }) {
       if (a?.dtype !== "string" || b?.dtype !== "string") {
@@ -83,8 +83,11 @@ export const binaryOps: readonly OnnxOp[] = [
       const shape = broadcastShapes(a.shape, b.shape) as number[];
       const data = new Uint8Array(elementCount(shape));
       const strides = [broadcastStrides(a.shape, shape), broadcastStrides(b.shape, shape)];
-      walk(shape, strides, (index, offsets) => {
-        data[index] = Number(a.data[offsets[0]!] === b.data[offsets[1]!]);
+      walk(shape, {
+        strides,
+        visit: (index, offsets) => {
+          data[index] = Number(a.data[offsets[0]!] === b.data[offsets[1]!]);
+        },
       });
       return [{ dtype: "bool", shape, data }];
     },
@@ -96,7 +99,9 @@ export const binaryOps: readonly OnnxOp[] = [
       const total = foldInputs(call, "add");
       const count = call.inputs.length;
       return [
-        count === 1 ? total : applyBinary(call, "div", total, call.scalar(total.type.dtype, count)),
+        count === 1
+          ? total
+          : applyBinary(call, { kind: "div", a: total, b: call.scalar(total.type.dtype, count) }),
       ];
     },
   }),
@@ -105,7 +110,7 @@ export const binaryOps: readonly OnnxOp[] = [
     attributes: { fmod: int(0) },
     build(call) {
       const kind = call.attributes.fmod ? "fmod" : "mod";
-      return [applyBinary(call, kind, call.input(0), call.input(1))];
+      return [applyBinary(call, { kind, a: call.input(0), b: call.input(1) })];
     },
   }),
   onnxOp("Pow", {
@@ -116,10 +121,10 @@ export const binaryOps: readonly OnnxOp[] = [
       // Squares and roots, as exporters write norms, without the general power.
       const known = knownScalar(exponent), isScalar = exponent.type.shape.length === 0;
       if (isScalar && base.type.dtype === "f32") {
-        if (known === 2) return [applyBinary(call, "mul", base, base)];
-        if (known === 0.5) return [applyUnary(call, "root", base)];
+        if (known === 2) return [applyBinary(call, { kind: "mul", a: base, b: base })];
+        if (known === 0.5) return [applyUnary(call, { kind: "root", x: base })];
       }
-      return [applyBinary(call, "pow", base, exponent)];
+      return [applyBinary(call, { kind: "pow", a: base, b: exponent })];
     },
   }),
   /** PRelu: before version 7 the slopes are one a channel, the dim at 1. */
@@ -132,7 +137,7 @@ export const binaryOps: readonly OnnxOp[] = [
         x.type.shape.length > 2;
       const shape = [...slope.type.shape, ...x.type.shape.slice(2).map(() => 1)];
       const aligned = perChannel ? call.one("reshape", [slope], { shape }) : slope;
-      return [applyBinary(call, "prelu", x, aligned)];
+      return [applyBinary(call, { kind: "prelu", a: x, b: aligned })];
     },
   }),
   variadic("Max", "max"),

@@ -9,7 +9,7 @@ import type { Tensor } from "../derivation/tensor.ts";
 
 const rounding = {
   saturate: flag(true, { since: 19 }),
-  round_mode: text("up", ["up", "down", "nearest"], { since: 24 }),
+  round_mode: text("up", { choices: ["up", "down", "nearest"], range: { since: 24 } }),
 };
 
 /** The element type of a `to` or `dtype` attribute; strings stay on the host. */

@@ -15,9 +15,7 @@ import { multiplyMatrices } from "./matmul.ts";
 /** Columns `from` to `from + count` of a tensor. */
 function columnsOf(
   call: Pick<OnnxCall, "one">,
-  x: Tensor,
-  from: number,
-  count: number,
+  { x, from, count }: { readonly x: Tensor; readonly from: number; readonly count: number },
 ): Tensor {
   const { shape } = x.type;
   return call.one("slice", [x], {
@@ -36,9 +34,11 @@ interface Masking {
 /** Masks of all forms but the packed ones. `filter` is what a masked score loses. */
 function maskingOf(
   call: OnnxCall<unknown>,
-  mask: Tensor | undefined,
-  batch: Dim,
-  filter: number,
+  { mask, batch, filter }: {
+    readonly mask: Tensor | undefined;
+    readonly batch: Dim;
+    readonly filter: number;
+  },
 ): Masking {
   if (!mask) return {};
   const { shape } = mask.type;
@@ -50,13 +50,13 @@ function maskingOf(
   const aligned = shape.length === 4 ? mask : call.one("reshape", [mask], {
     shape: shape.length === 2 ? [shape[0]!, 1, 1, shape[1]!] : [shape[0]!, 1, shape[1]!, shape[2]!],
   });
-  const seen = castTo(call, aligned, "f32");
-  const missing = applyBinary(call, "sub", call.scalar("f32", 1), seen);
-  return { mask: applyBinary(call, "mul", missing, call.scalar("f32", filter)) };
+  const seen = castTo(call, { x: aligned, to: "f32" });
+  const missing = applyBinary(call, { kind: "sub", a: call.scalar("f32", 1), b: seen });
+  return { mask: applyBinary(call, { kind: "mul", a: missing, b: call.scalar("f32", filter) }) };
 }
 
 function sumOf(call: OnnxCall<unknown>, a: Tensor | undefined, b: Tensor | undefined) {
-  return a && b ? applyBinary(call, "add", a, b) : a ?? b;
+  return a && b ? applyBinary(call, { kind: "add", a, b }) : a ?? b;
 }
 
 interface Attending {
@@ -116,9 +116,9 @@ function withBias(
   return inputs.map((x) => {
     if (x.type.shape.length === 4) throw new TypeError("a bias needs inputs of three dims");
     const width = knownDim(x.type.shape[2], "the columns of an input");
-    const part = columnsOf(call, bias, from, width);
+    const part = columnsOf(call, { x: bias, from, count: width });
     from += width;
-    return applyBinary(call, "add", x, part);
+    return applyBinary(call, { kind: "add", a: x, b: part });
   }) as [Tensor, Tensor, Tensor];
 }
 
@@ -150,18 +150,22 @@ function afterProjection(
   const { num_heads: heads, mask_filter_value, scale, unidirectional } = call.attributes;
   if (call.attributes.do_rotary) call.unsupported("rotary positions inside attention");
   if (call.attributes.past_present_share_buffer) call.unsupported("caches in a shared buffer");
-  const q = columnsOf(call, joint, 0, widths[0]);
-  const k = columnsOf(call, joint, widths[0], widths[1]);
-  const v = columnsOf(call, joint, widths[0] + widths[1], widths[2]);
+  const q = columnsOf(call, { x: joint, from: 0, count: widths[0] });
+  const k = columnsOf(call, { x: joint, from: widths[0], count: widths[1] });
+  const v = columnsOf(call, { x: joint, from: widths[0] + widths[1], count: widths[2] });
   const cached = past !== undefined || call.wanted[1] === true;
   const half = (index: number) => past && pastHalf(call, past, index);
-  const keys = cached ? joinRows(call, half(0), splitHeads(call, k, heads)) : k;
-  const values = cached ? joinRows(call, half(1), splitHeads(call, v, heads)) : v;
+  const keys = cached
+    ? joinRows(call, { past: half(0), now: splitHeads(call, { x: k, heads }) })
+    : k;
+  const values = cached
+    ? joinRows(call, { past: half(1), now: splitHeads(call, { x: v, heads }) })
+    : v;
   const [y] = attend(call, {
     ...{ q, k: keys, v: values, heads, scale, bias },
     causal: unidirectional !== 0,
     past: past?.type.shape[3] ?? 0,
-    masking: maskingOf(call, mask, q.type.shape[0]!, mask_filter_value),
+    masking: maskingOf(call, { mask, batch: q.type.shape[0]!, filter: mask_filter_value }),
   });
   if (!cached) return [y];
   const stacked = [keys, values].map((x) =>
@@ -192,7 +196,7 @@ export const contribAttentionOps: readonly OnnxOp[] = [
       const x = call.input(0), weight = call.input(1), bias = call.inputs[2];
       const total = knownDim(weight.type.shape[1], "the columns of the weights");
       const widths = call.attributes.qkv_hidden_sizes ?? [total / 3, total / 3, total / 3];
-      const joint = multiplyMatrices(call, x, weight, bias ? { bias } : {});
+      const joint = multiplyMatrices(call, { a: x, b: weight }, bias ? { bias } : {});
       return afterProjection(call, joint, widths as [number, number, number], {
         mask: call.inputs[3],
         past: call.inputs[4],
@@ -215,13 +219,21 @@ export const contribAttentionOps: readonly OnnxOp[] = [
       const [q, k, v] = withBias(call, splitInputs(call, heads));
       const pastKey = call.inputs[6], pastValue = call.inputs[7];
       const cached = pastKey || call.wanted[1] || call.wanted[2];
-      const keys = cached ? joinRows(call, pastKey, splitHeads(call, k, heads)) : k;
-      const values = cached ? joinRows(call, pastValue, splitHeads(call, v, heads)) : v;
+      const keys = cached
+        ? joinRows(call, { past: pastKey, now: splitHeads(call, { x: k, heads }) })
+        : k;
+      const values = cached
+        ? joinRows(call, { past: pastValue, now: splitHeads(call, { x: v, heads }) })
+        : v;
       const [y, weights] = attend(call, {
         ...{ q, k: keys, v: values, heads, scale },
         causal: unidirectional !== 0,
         past: pastKey?.type.shape[2] ?? 0,
-        masking: maskingOf(call, call.inputs[4], q.type.shape[0]!, mask_filter_value),
+        masking: maskingOf(call, {
+          mask: call.inputs[4],
+          batch: q.type.shape[0]!,
+          filter: mask_filter_value,
+        }),
         bias: call.inputs[5],
         weights: call.wanted[3] === true,
       });
@@ -235,9 +247,11 @@ export const contribAttentionOps: readonly OnnxOp[] = [
         total = knownDim(weight.type.shape[1], "the columns of weights");
       const joint = integerProduct(
         call,
-        { codes: call.input(0), scale: call.input(3), zero: call.inputs[6] },
-        { codes: weight, scale: call.input(4), zero: call.inputs[7] },
-        call.input(2),
+        {
+          a: { codes: call.input(0), scale: call.input(3), zero: call.inputs[6] },
+          b: { codes: weight, scale: call.input(4), zero: call.inputs[7] },
+          bias: call.input(2),
+        },
       );
       return afterProjection(call, joint, [total / 3, total / 3, total / 3], {
         mask: call.inputs[5],

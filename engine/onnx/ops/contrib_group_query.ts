@@ -69,20 +69,24 @@ export const groupQueryAttention: OnnxOp = contribOp("GroupQueryAttention", {
     const width = headWidth(q, qHeads), rows = q.type.shape[1]!;
     q = normalHeads(
       call,
-      q,
-      qHeads,
-      call.inputs[14],
-      given.q_norm_epsilon ?? given.qk_norm_epsilon,
+      {
+        x: q,
+        heads: qHeads,
+        weight: call.inputs[14],
+        epsilon: given.q_norm_epsilon ?? given.qk_norm_epsilon,
+      },
     );
     k = normalHeads(
       call,
-      k,
-      kvHeads,
-      call.inputs[15],
-      given.k_norm_epsilon ?? given.qk_norm_epsilon,
+      {
+        x: k,
+        heads: kvHeads,
+        weight: call.inputs[15],
+        epsilon: given.k_norm_epsilon ?? given.qk_norm_epsilon,
+      },
     );
     // seqlens_k is the number of keys less one.
-    const counts = applyBinary(call, "add", call.input(5), call.scalar("i32", 1));
+    const counts = applyBinary(call, { kind: "add", a: call.input(5), b: call.scalar("i32", 1) });
     if (given.do_rotary) {
       const positions = call.inputs[9] ?? positionsOf(call, counts, rows);
       const turn = (x: Tensor, heads: number) =>
@@ -93,7 +97,7 @@ export const groupQueryAttention: OnnxOp = contribOp("GroupQueryAttention", {
       q = turn(q, qHeads);
       k = turn(k, kvHeads);
     }
-    const [keys, values] = caches(call, k, v, counts);
+    const [keys, values] = caches(call, { k, v, counts });
     const sinks = call.inputs[11] ??
       (given.smooth_softmax > 0 ? zeros(call, q, qHeads) : undefined);
     const kind = given.qk_output === 0 ? "none" : given.qk_output === 1 ? "masked" : "weights";
@@ -135,10 +139,12 @@ function splitJoint(call: OnnxCall<Given>): [Tensor, Tensor, Tensor] {
 /** Each head's row with an RMS norm of its own, if there is a weight for it. */
 function normalHeads(
   call: OnnxCall<unknown>,
-  x: Tensor,
-  heads: number,
-  weight: Tensor | undefined,
-  epsilon: number,
+  { x, heads, weight, epsilon }: {
+    readonly x: Tensor;
+    readonly heads: number;
+    readonly weight: Tensor | undefined;
+    readonly epsilon: number;
+  },
 ): Tensor {
   if (!weight) return x;
   const { shape } = x.type;
@@ -150,18 +156,16 @@ function normalHeads(
 /** Positions [B, S] of the new rows: behind the keys that were there before. */
 function positionsOf(call: OnnxCall<unknown>, counts: Tensor, rows: Dim): Tensor {
   const fresh = call.fromDims([rows], "i32", []);
-  const before = applyBinary(call, "sub", counts, fresh);
-  const start = applyBinary(call, "max", before, call.scalar("i32", 0));
+  const before = applyBinary(call, { kind: "sub", a: counts, b: fresh });
+  const start = applyBinary(call, { kind: "max", a: before, b: call.scalar("i32", 0) });
   const column = call.one("reshape", [start], { shape: [counts.type.shape[0]!, 1] });
   const steps = call.one("range", [call.scalar("i32", 0), call.scalar("i32", 1)], { size: rows });
-  return applyBinary(call, "add", column, steps);
+  return applyBinary(call, { kind: "add", a: column, b: steps });
 }
 
 function caches(
   call: OnnxCall<Given>,
-  k: Tensor,
-  v: Tensor,
-  counts: Tensor,
+  { k, v, counts }: { readonly k: Tensor; readonly v: Tensor; readonly counts: Tensor },
 ): [Tensor, Tensor] {
   const pastKey = call.inputs[3], pastValue = call.inputs[4];
   const total = call.dims(6)[0]!, held = pastKey?.type.shape[2] ?? 0;

@@ -58,11 +58,15 @@ export const contribMatmulOps: readonly OnnxOp[] = [
         groups: call.inputs[4],
       };
       const weight = nbitsWeight(call.node.outputs[0]!, sizes, from) ??
-        unpackBlocks(call, sizes, from);
-      const y = multiplyMatrices(call, castTo(call, x, "f32"), weight, { transposed: true });
+        unpackBlocks(call, { sizes, from });
+      const y = multiplyMatrices(call, { a: castTo(call, { x, to: "f32" }), b: weight }, {
+        transposed: true,
+      });
       const bias = call.inputs[5];
-      const sum = bias ? applyBinary(call, "add", y, castTo(call, bias, "f32")) : y;
-      return [castTo(call, sum, x.type.dtype)];
+      const sum = bias
+        ? applyBinary(call, { kind: "add", a: y, b: castTo(call, { x: bias, to: "f32" }) })
+        : y;
+      return [castTo(call, { x: sum, to: x.type.dtype })];
     },
   }),
 ];

@@ -30,10 +30,13 @@ function skipNorm(name: string, { centred }: { readonly centred: boolean }): Onn
       if (call.wanted[1] || call.wanted[2]) call.unsupported("statistics of rows as outputs");
       const [x, skip, scale, ...others] = call.take(3, centred ? 2 : 1);
       const [bias, beta] = others.reverse();
-      const skipped = applyBinary(call, "add", x!, skip!);
-      const sum = bias ? applyBinary(call, "add", skipped, bias) : skipped;
+      const skipped = applyBinary(call, { kind: "add", a: x!, b: skip! });
+      const sum = bias ? applyBinary(call, { kind: "add", a: skipped, b: bias }) : skipped;
       const axis = sum.type.shape.length - 1, { epsilon } = call.attributes;
-      const y = normalizeRows(call, sum, { centred, axis, epsilon, scale, bias: beta });
+      const y = normalizeRows(call, {
+        x: sum,
+        norm: { centred, axis, epsilon, scale, bias: beta },
+      });
       return [y, undefined, undefined, sum];
     },
   });
@@ -50,7 +53,10 @@ function maskIndex(call: OnnxCall<unknown>, ids: Tensor, mask: Tensor | undefine
 export const contribNormOps: readonly OnnxOp[] = [
   contribOp("BiasGelu", {
     build: (call) => [
-      applyUnary(call, "gelu", applyBinary(call, "add", call.input(0), call.input(1))),
+      applyUnary(call, {
+        kind: "gelu",
+        x: applyBinary(call, { kind: "add", a: call.input(0), b: call.input(1) }),
+      }),
     ],
   }),
   contribOp("EmbedLayerNormalization", {
@@ -61,25 +67,33 @@ export const contribNormOps: readonly OnnxOp[] = [
       const table = call.input(3), front = { start: 0, size: ids.type.shape[1]!, step: 1 };
       const places = given
         ? call.one("gather", [table, given], { axis: 0 })
-        : sliced(call, table, new Map([[0, front]]));
-      let sum = applyBinary(call, "add", words, places);
+        : sliced(call, { x: table, cuts: new Map([[0, front]]) });
+      let sum = applyBinary(call, { kind: "add", a: words, b: places });
       if (segments) {
         const kinds = call.one("gather", [call.input(4), segments], { axis: 0 });
-        sum = applyBinary(call, "add", sum, kinds);
+        sum = applyBinary(call, { kind: "add", a: sum, b: kinds });
       }
       const { epsilon } = call.attributes, scale = call.input(5), bias = call.input(6);
-      const y = normalizeRows(call, sum, { centred: true, axis: 2, epsilon, scale, bias });
+      const y = normalizeRows(call, {
+        x: sum,
+        norm: { centred: true, axis: 2, epsilon, scale, bias },
+      });
       return [y, call.wanted[1] ? maskIndex(call, ids, call.inputs[7]) : undefined, sum];
     },
   }),
   contribOp("FastGelu", {
     build(call) {
       const x = call.input(0), bias = call.inputs[1];
-      return [applyUnary(call, "gelu_tanh", bias ? applyBinary(call, "add", x, bias) : x)];
+      return [
+        applyUnary(call, {
+          kind: "gelu_tanh",
+          x: bias ? applyBinary(call, { kind: "add", a: x, b: bias }) : x,
+        }),
+      ];
     },
   }),
   contribOp("Gelu", {
-    build: (call) => [applyUnary(call, "gelu", call.input(0))],
+    build: (call) => [applyUnary(call, { kind: "gelu", x: call.input(0) })],
   }),
   /** As in ai.onnx, in which models of older operator sets cannot have it. */
   contribOp("LayerNormalization", {
@@ -91,7 +105,7 @@ export const contribNormOps: readonly OnnxOp[] = [
     attributes: { alpha: float(1.702) },
     build(call) {
       const x = call.input(0), { alpha } = call.attributes;
-      return [applyUnary(call, "silu", x, { alpha })];
+      return [applyUnary(call, { kind: "silu", x }, { alpha })];
     },
   }),
   simplified(""),

@@ -45,7 +45,7 @@ function ofOne<const R extends OnnxAttributeRules>(
 function ofTwo(name: string, kind: "add" | "mul"): OnnxOp {
   return contribOp(name, {
     build(call) {
-      const result = applyBinary(call, kind, numbersAt(call, 0), numbersAt(call, 3));
+      const result = applyBinary(call, { kind, a: numbersAt(call, 0), b: numbersAt(call, 3) });
       return codesAt(call, 6, result, call.input(0));
     },
   });
@@ -88,7 +88,7 @@ export const contribQLinearOps: readonly OnnxOp[] = [
   ofOne(
     "QLinearLeakyRelu",
     { alpha: float(0.01) },
-    (call, x) => applyUnary(call, "leaky_relu", x, call.attributes),
+    (call, x) => applyUnary(call, { kind: "leaky_relu", x }, call.attributes),
   ),
   ofTwo("QLinearMul", "mul"),
   ofOne(
@@ -99,13 +99,13 @@ export const contribQLinearOps: readonly OnnxOp[] = [
       return call.one("reduce", [x], { kind: "mean", axes, keep });
     },
   ),
-  ofOne("QLinearSigmoid", {}, (call, x) => applyUnary(call, "sigmoid", x)),
+  ofOne("QLinearSigmoid", {}, (call, x) => applyUnary(call, { kind: "sigmoid", x })),
   /** `opset` is the version of Softmax that it was: below 13 all dims from the axis on are one line. */
   ofOne("QLinearSoftmax", { axis: int(-1), opset: required(int()) }, (call, x) => {
     const axis = axisOf(call.attributes.axis, x.type.shape.length);
     return call.attributes.opset >= 13
-      ? softmaxAlong(call, x, axis)
-      : onLinesFrom(call, { x, axis }, softmaxAlong);
+      ? softmaxAlong(call, { x, axis })
+      : onLinesFrom(call, { x, axis, apply: softmaxAlong });
   }),
   contribOp("QLinearWhere", {
     build(call) {

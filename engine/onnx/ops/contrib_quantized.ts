@@ -19,15 +19,17 @@ interface Codes {
 /** a · b of codes as numbers: sums times both scales, plus a bias. */
 export function integerProduct(
   call: Building,
-  a: Codes,
-  b: Codes,
-  bias: Tensor | undefined,
+  { a, b, bias }: { readonly a: Codes; readonly b: Codes; readonly bias: Tensor | undefined },
 ): Tensor {
   const sums = call.one("matmul_integer", [a.codes, b.codes, a.zero, b.zero]);
-  const [aScale, bScale] = [a, b].map(({ scale }) => castTo(call, scale, "f32"));
-  const scale = applyBinary(call, "mul", aScale!, bScale!);
-  const product = applyBinary(call, "mul", castTo(call, sums, "f32"), scale);
-  return bias ? applyBinary(call, "add", product, bias) : product;
+  const [aScale, bScale] = [a, b].map(({ scale }) => castTo(call, { x: scale, to: "f32" }));
+  const scale = applyBinary(call, { kind: "mul", a: aScale!, b: bScale! });
+  const product = applyBinary(call, {
+    kind: "mul",
+    a: castTo(call, { x: sums, to: "f32" }),
+    b: scale,
+  });
+  return bias ? applyBinary(call, { kind: "add", a: product, b: bias }) : product;
 }
 
 /** Products and rows of codes of com.microsoft. */
@@ -40,7 +42,7 @@ export const contribQuantizedOps: readonly OnnxOp[] = [
         Tensor,
       ];
       const b = { codes: call.input(1), scale: call.input(2), zero: call.inputs[3] };
-      return [integerProduct(call, { codes, scale, zero }, b, call.inputs[4])];
+      return [integerProduct(call, { a: { codes, scale, zero }, b, bias: call.inputs[4] })];
     },
   }),
   contribOp("GatherBlockQuantized", {
@@ -58,7 +60,7 @@ export const contribQuantizedOps: readonly OnnxOp[] = [
       // Indices of any rank stand where the gathered axis stood.
       const axis = along > from ? along + indices.type.shape.length - 1 : along;
       const given = call.inputs[3] &&
-        fitted(call, unpacked(rows(call.inputs[3])), steps.type.shape);
+        fitted(call, { x: unpacked(rows(call.inputs[3])), shape: steps.type.shape });
       const centre = data.type.dtype === "u8" ? 2 ** (bits - 1) : 0;
       const zero = given ?? (centre === 0 ? undefined : call.one("expand", [
         call.scalar("u8", centre),
@@ -74,9 +76,11 @@ export const contribQuantizedOps: readonly OnnxOp[] = [
     build: (call) => [
       integerProduct(
         call,
-        { codes: call.input(0), scale: call.input(2), zero: call.inputs[4] },
-        { codes: call.input(1), scale: call.input(3), zero: call.inputs[5] },
-        call.inputs[6],
+        {
+          a: { codes: call.input(0), scale: call.input(2), zero: call.inputs[4] },
+          b: { codes: call.input(1), scale: call.input(3), zero: call.inputs[5] },
+          bias: call.inputs[6],
+        },
       ),
     ],
   }),
@@ -89,12 +93,18 @@ export const contribQuantizedOps: readonly OnnxOp[] = [
       const a = turned(call.input(0), transA), b = turned(call.input(3), transB);
       let sums = call.one("matmul_integer", [a, b, call.inputs[2], call.inputs[5]]);
       const added = call.inputs[6];
-      if (added) sums = applyBinary(call, "add", sums, added);
-      let scale = applyBinary(call, "mul", call.input(1), call.input(4));
-      if (alpha !== 1) scale = applyBinary(call, "mul", scale, call.scalar("f32", alpha));
+      if (added) sums = applyBinary(call, { kind: "add", a: sums, b: added });
+      let scale = applyBinary(call, { kind: "mul", a: call.input(1), b: call.input(4) });
+      if (alpha !== 1) {
+        scale = applyBinary(call, { kind: "mul", a: scale, b: call.scalar("f32", alpha) });
+      }
       const step = call.inputs[7];
-      if (!step) return [applyBinary(call, "mul", castTo(call, sums, "f32"), scale)];
-      return [requantize(call, sums, scale, step, call.input(8))];
+      if (!step) {
+        return [
+          applyBinary(call, { kind: "mul", a: castTo(call, { x: sums, to: "f32" }), b: scale }),
+        ];
+      }
+      return [requantize(call, { sums, scale, outScale: step, outZero: call.input(8) })];
     },
   }),
 ];

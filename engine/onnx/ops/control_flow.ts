@@ -46,7 +46,7 @@ function stackRows(
   }
   const inner = (type.shape ?? []).map((dim) => typeof dim === "number" ? dim : 0);
   const shape = inner.toSpliced(axis < 0 ? axis + inner.length + 1 : axis, 0, 0);
-  return { dtype: type.dtype, shape, data: hostArray(type.dtype, elementCount(shape)) };
+  return { dtype: type.dtype, shape, data: hostArray(type.dtype, { count: elementCount(shape) }) };
 }
 
 interface ScanOptions {
@@ -62,9 +62,11 @@ interface ScanOptions {
 
 async function scanOnce(
   call: HostCall,
-  given: readonly HostTensor[],
-  { body, states, axes, directions, outputAxes, outputDirections }: ScanOptions,
-  length?: number,
+  { given, options: { body, states, axes, directions, outputAxes, outputDirections }, length }: {
+    readonly given: readonly HostTensor[];
+    readonly options: ScanOptions;
+    readonly length?: number | undefined;
+  },
 ): Promise<HostTensor[]> {
   let carried = given.slice(0, states);
   const scanned = given.slice(states).map((tensor, i) => {
@@ -83,7 +85,7 @@ async function scanOnce(
   for (let step = 0; step < steps; step++) {
     await pace();
     const slices = scanned.map(({ tensor, axis, back }) =>
-      sliceAt(tensor, axis, back ? steps - 1 - step : step)
+      sliceAt(tensor, { axis, index: back ? steps - 1 - step : step })
     );
     const results = (await call.run(body, [...carried, ...slices])).map(asTensor);
     carried = results.slice(0, states);
@@ -99,15 +101,23 @@ async function scanOnce(
 // Version 8: every input has a batch axis in front, and a length for each entry of it.
 async function scanBatches(
   call: HostCall,
-  given: readonly HostTensor[],
-  options: ScanOptions,
-  lengths: HostTensor | undefined,
+  { given, options, lengths }: {
+    readonly given: readonly HostTensor[];
+    readonly options: ScanOptions;
+    readonly lengths: HostTensor | undefined;
+  },
 ): Promise<HostTensor[]> {
   const batches = given[0]?.shape[0] ?? 0;
   const results: HostTensor[][] = [];
   for (let batch = 0; batch < batches; batch++) {
-    const inputs = given.map((tensor) => sliceAt(tensor, 0, batch));
-    results.push(await scanOnce(call, inputs, options, lengths && getElement(lengths, batch)));
+    const inputs = given.map((tensor) => sliceAt(tensor, { axis: 0, index: batch }));
+    results.push(
+      await scanOnce(call, {
+        given: inputs,
+        options,
+        length: lengths && getElement(lengths, batch),
+      }),
+    );
   }
   return results[0]?.map((_, i) => stack(results.map((result) => result[i]!), 0)) ?? [];
 }
@@ -177,9 +187,13 @@ export const controlFlowOps: readonly OnnxOp[] = [
         outputDirections: attributes.scan_output_directions ?? [],
       };
       if (version === 8) {
-        return scanBatches(call, given, options, inputs[0] ? call.tensor(0) : undefined);
+        return scanBatches(call, {
+          given,
+          options,
+          lengths: inputs[0] ? call.tensor(0) : undefined,
+        });
       }
-      return scanOnce(call, given, options);
+      return scanOnce(call, { given, options });
     },
   }),
 ];

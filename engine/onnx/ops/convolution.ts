@@ -63,7 +63,7 @@ export const convolutionOps: readonly OnnxOp[] = [
   /** Depthwise over what came before and what is new; the state is the end of both. */
   onnxOp("CausalConvWithState", {
     versions: [27],
-    attributes: { activation: text("none", ["none", "silu", "swish"]) },
+    attributes: { activation: text("none", { choices: ["none", "silu", "swish"] }) },
     build(call) {
       const x = call.input(0), w = call.input(1), past = call.inputs[3];
       const [, channels, length] = x.type.shape as [Dim, Dim, Dim];
@@ -75,11 +75,15 @@ export const convolutionOps: readonly OnnxOp[] = [
         ? call.one("concat", [past, x], { axis: 2 })
         : call.one("pad", [x, undefined], { before: [0, 0, taps - 1], after: [0, 0, 0] });
       const y = call.one("conv", [whole, w, call.inputs[2]], { groups: channels });
-      const active = call.attributes.activation === "none"
-        ? y
-        : castTo(call, applyUnary(call, "silu", castTo(call, y, "f32")), y.type.dtype);
+      const active = call.attributes.activation === "none" ? y : castTo(call, {
+        x: applyUnary(call, { kind: "silu", x: castTo(call, { x: y, to: "f32" }) }),
+        to: y.type.dtype,
+      });
       const end = { start: length, size: taps - 1, step: 1 };
-      return [active, call.wanted[1] ? sliced(call, whole, new Map([[2, end]])) : undefined];
+      return [
+        active,
+        call.wanted[1] ? sliced(call, { x: whole, cuts: new Map([[2, end]]) }) : undefined,
+      ];
     },
   }),
   onnxOp("Conv", {
@@ -128,9 +132,13 @@ export const convolutionOps: readonly OnnxOp[] = [
       const x = call.input(0), w = call.input(3), bias = call.inputs[8];
       const inputs = [x, w, call.inputs[2], call.inputs[5]];
       let sums = call.one("conv_integer", inputs, convOf(call.attributes));
-      if (bias) sums = applyBinary(call, "add", sums, perChannel(call, bias, x));
-      const scale = applyBinary(call, "mul", call.input(1), perChannel(call, call.input(4), x));
-      return [requantize(call, sums, scale, call.input(6), call.input(7))];
+      if (bias) sums = applyBinary(call, { kind: "add", a: sums, b: perChannel(call, bias, x) });
+      const scale = applyBinary(call, {
+        kind: "mul",
+        a: call.input(1),
+        b: perChannel(call, call.input(4), x),
+      });
+      return [requantize(call, { sums, scale, outScale: call.input(6), outZero: call.input(7) })];
     },
   }),
 ];

@@ -69,14 +69,14 @@ function diagonal(call: Call, operand: Operand): Operand {
   if (first < 0) return operand;
   const second = labels.indexOf(labels[first]!, first + 1);
   const others = labels.map((_, axis) => axis).filter((axis) => axis !== first && axis !== second);
-  const moved = permuted(call, tensor, [...others, first, second]);
+  const moved = permuted(call, { x: tensor, perm: [...others, first, second] });
   const size = tensor.type.shape[first]!;
   if (typeof size !== "number") throw new RangeError("a diagonal needs a known size");
   const shape = others.map((axis) => tensor.type.shape[axis]!);
   const flat = call.one("reshape", [moved], { shape: [...shape, mul(size, size)] });
   const cut = { start: 0, size, step: size + 1 };
   return diagonal(call, {
-    tensor: sliced(call, flat, new Map([[others.length, cut]])),
+    tensor: sliced(call, { x: flat, cuts: new Map([[others.length, cut]]) }),
     labels: [...others.map((axis) => labels[axis]!), labels[first]!],
   });
 }
@@ -92,7 +92,14 @@ function sumOut(call: Call, { tensor, labels }: Operand, needed: ReadonlySet<str
 }
 
 /** One batched matrix product. */
-function contract(call: Call, a: Operand, b: Operand, needed: ReadonlySet<string>): Operand {
+function contract(
+  call: Call,
+  { a, b, needed }: {
+    readonly a: Operand;
+    readonly b: Operand;
+    readonly needed: ReadonlySet<string>;
+  },
+): Operand {
   const left = sumOut(call, a, new Set([...needed, ...b.labels]));
   const right = sumOut(call, b, new Set([...needed, ...a.labels]));
   const shared = left.labels.filter((label) => right.labels.includes(label));
@@ -107,8 +114,16 @@ function contract(call: Call, a: Operand, b: Operand, needed: ReadonlySet<string
       if (known === undefined || equal(known, 1)) sizes.set(label, size);
     });
   }
-  const x = grouped(call, spread(call, left, inner, sizes), [batch, rows, inner]);
-  const y = grouped(call, spread(call, right, inner, sizes), [batch, inner, columns]);
+  const x = grouped(call, spread(call, { operand: left, labels: inner, sizes }), [
+    batch,
+    rows,
+    inner,
+  ]);
+  const y = grouped(call, spread(call, { operand: right, labels: inner, sizes }), [
+    batch,
+    inner,
+    columns,
+  ]);
   const multiplied = call.one("matmul_nd", [x, y]);
   const labels = [...batch, ...rows, ...columns];
   const shape = labels.map((label) => sizes.get(label)!);
@@ -118,9 +133,11 @@ function contract(call: Call, a: Operand, b: Operand, needed: ReadonlySet<string
 /** Repeats dims of size 1 that are summed over together with longer ones. */
 function spread(
   call: Call,
-  operand: Operand,
-  labels: readonly string[],
-  sizes: ReadonlyMap<string, Dim>,
+  { operand, labels, sizes }: {
+    readonly operand: Operand;
+    readonly labels: readonly string[];
+    readonly sizes: ReadonlyMap<string, Dim>;
+  },
 ): Operand {
   const { shape } = operand.tensor.type;
   const full = shape.map((dim, axis) => {
@@ -141,7 +158,7 @@ function grouped(
   const sizes = (group: readonly string[]) =>
     group.map((label) => tensor.type.shape[labels.indexOf(label)]!);
   const shape = [...sizes(batch), product(sizes(first)), product(sizes(second))];
-  return call.one("reshape", [permuted(call, tensor, order)], { shape });
+  return call.one("reshape", [permuted(call, { x: tensor, perm: order })], { shape });
 }
 
 /** Einsum. */
@@ -156,15 +173,15 @@ export const einsumOps: readonly OnnxOp[] = [
       // Products exist for floats and wide integers.
       const computed = ["i8", "u8", "i16", "u16"].includes(dtype) ? "i32" : dtype;
       const operands = tensors.map((tensor, i) =>
-        diagonal(call, { tensor: castTo(call, tensor, computed), labels: terms[i]! })
+        diagonal(call, { tensor: castTo(call, { x: tensor, to: computed }), labels: terms[i]! })
       );
       const joined = operands.reduce((left, right, i) => {
         const needed = new Set([...output, ...terms.slice(i + 1).flat()]);
-        return contract(call, left, right, needed);
+        return contract(call, { a: left, b: right, needed });
       });
       const summed = sumOut(call, joined, new Set(output));
       const perm = output.map((label) => summed.labels.indexOf(label));
-      return [castTo(call, permuted(call, summed.tensor, perm), dtype)];
+      return [castTo(call, { x: permuted(call, { x: summed.tensor, perm }), to: dtype })];
     },
   }),
 ];

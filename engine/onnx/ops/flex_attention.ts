@@ -60,10 +60,10 @@ export const flexAttentionOps: readonly OnnxOp[] = [
         Tensor,
       ];
       const product = call.one("matmul_nd", [q, keys], { transpose_b: true, alpha: scale });
-      const scores = inBody(call, score_mod, castTo(call, product, precision));
-      const weights = inBody(call, prob_mod, softmaxAlong(call, scores, 3));
-      const y = call.one("matmul_nd", [weights, castTo(call, values, precision)]);
-      return [castTo(call, y, v.type.dtype)];
+      const scores = inBody(call, score_mod, castTo(call, { x: product, to: precision }));
+      const weights = inBody(call, prob_mod, softmaxAlong(call, { x: scores, axis: 3 }));
+      const y = call.one("matmul_nd", [weights, castTo(call, { x: values, to: precision })]);
+      return [castTo(call, { x: y, to: v.type.dtype })];
     },
   }),
 ];

@@ -10,7 +10,10 @@ import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 function scatterElements(name: string, versions: readonly number[]): OnnxOp {
   return onnxOp(name, {
     versions,
-    attributes: { axis: int(0), reduction: text("none", SCATTER_REDUCTIONS, { since: 16 }) },
+    attributes: {
+      axis: int(0),
+      reduction: text("none", { choices: SCATTER_REDUCTIONS, range: { since: 16 } }),
+    },
     build: (call) => call.op("scatter_elements", call.take(3), call.attributes),
   });
 }
@@ -46,7 +49,7 @@ export const gatheringOps: readonly OnnxOp[] = [
       if (last !== undefined && last >= size) {
         throw new RangeError(`Cannot take element ${last} of ${size}`);
       }
-      return [applyOnHost("gather", [lines, picks], { axis: axis ?? 0 })];
+      return [applyOnHost("gather", { inputs: [lines, picks], given: { axis: axis ?? 0 } })];
     },
   }),
   onnxOp("Gather", {
@@ -68,7 +71,7 @@ export const gatheringOps: readonly OnnxOp[] = [
   scatterElements("ScatterElements", [11, 16]),
   onnxOp("ScatterND", {
     versions: [11, 16],
-    attributes: { reduction: text("none", SCATTER_REDUCTIONS, { since: 16 }) },
+    attributes: { reduction: text("none", { choices: SCATTER_REDUCTIONS, range: { since: 16 } }) },
     build: (call) => call.op("scatter_nd", call.take(3), call.attributes),
   }),
 ];

@@ -32,7 +32,7 @@ const constantAttributes = {
   value_floats: floats(undefined, { since: 12 }),
   value_int: bigint(undefined, { since: 12 }),
   value_ints: bigints(undefined, { since: 12 }),
-  value_string: text(undefined, undefined, { since: 12 }),
+  value_string: text(undefined, { choices: undefined, range: { since: 12 } }),
   value_strings: texts(undefined, { since: 12 }),
 } as const;
 

@@ -6,7 +6,10 @@ import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
 /** Dims in the order `perm`; a view where only dims of size 1 move. */
-export function permuted(call: OnnxCall<unknown>, x: Tensor, perm: readonly number[]): Tensor {
+export function permuted(
+  call: OnnxCall<unknown>,
+  { x, perm }: { readonly x: Tensor; readonly perm: readonly number[] },
+): Tensor {
   const { shape } = x.type;
   const moving = perm.filter((axis) => shape[axis] !== 1);
   const keepsOrder = perm.length === shape.length &&
@@ -19,12 +22,14 @@ export function permuted(call: OnnxCall<unknown>, x: Tensor, perm: readonly numb
 /** Dims split in blocks, put in another order, and joined again. */
 function regroup(
   call: OnnxCall<unknown>,
-  split: readonly Dim[],
-  perm: readonly number[],
-  joined: readonly Dim[],
+  { split, perm, joined }: {
+    readonly split: readonly Dim[];
+    readonly perm: readonly number[];
+    readonly joined: readonly Dim[];
+  },
 ): Tensor[] {
   const blocks = call.one("reshape", [call.input(0)], { shape: split });
-  return call.op("reshape", [permuted(call, blocks, perm)], { shape: joined });
+  return call.op("reshape", [permuted(call, { x: blocks, perm })], { shape: joined });
 }
 
 function imageShape(call: OnnxCall<unknown>): [Dim, Dim, Dim, Dim] {
@@ -45,7 +50,7 @@ export const layoutOps: readonly OnnxOp[] = [
     versions: [1, 11],
     attributes: {
       blocksize: required(int()),
-      mode: text("DCR", ["DCR", "CRD"], { since: 11 }),
+      mode: text("DCR", { choices: ["DCR", "CRD"], range: { since: 11 } }),
     },
     build(call) {
       const [batch, channels, height, width] = imageShape(call);
@@ -53,8 +58,16 @@ export const layoutOps: readonly OnnxOp[] = [
       const depth = divided(channels, block * block);
       const joined = [batch, depth, mul(height, block), mul(width, block)];
       return mode === "DCR"
-        ? regroup(call, [batch, block, block, depth, height, width], [0, 3, 4, 1, 5, 2], joined)
-        : regroup(call, [batch, depth, block, block, height, width], [0, 1, 4, 2, 5, 3], joined);
+        ? regroup(call, {
+          split: [batch, block, block, depth, height, width],
+          perm: [0, 3, 4, 1, 5, 2],
+          joined,
+        })
+        : regroup(call, {
+          split: [batch, depth, block, block, height, width],
+          perm: [0, 1, 4, 2, 5, 3],
+          joined,
+        });
     },
   }),
   onnxOp("SpaceToDepth", {
@@ -66,7 +79,7 @@ export const layoutOps: readonly OnnxOp[] = [
       const rows = divided(height, block), columns = divided(width, block);
       const split = [batch, channels, rows, block, columns, block];
       const joined = [batch, mul(channels, block * block), rows, columns];
-      return regroup(call, split, [0, 3, 5, 1, 2, 4], joined);
+      return regroup(call, { split, perm: [0, 3, 5, 1, 2, 4], joined });
     },
   }),
   onnxOp("Transpose", {
@@ -75,7 +88,7 @@ export const layoutOps: readonly OnnxOp[] = [
     build(call) {
       const x = call.input(0);
       const reversed = x.type.shape.map((_, axis) => axis).reverse();
-      return [permuted(call, x, call.attributes.perm ?? reversed)];
+      return [permuted(call, { x, perm: call.attributes.perm ?? reversed })];
     },
   }),
 ];

@@ -13,8 +13,7 @@ type Building = Pick<OnnxCall, "one" | "scalar">;
 /** a · b, or a · bᵀ, plus a constant bias of b's columns; the weight is laid out as `matmul` wants it. */
 export function multiplyMatrices(
   call: Building,
-  a: Tensor,
-  b: Tensor,
+  { a, b }: { readonly a: Tensor; readonly b: Tensor },
   { transposed = false, bias }: { readonly transposed?: boolean; readonly bias?: Tensor } = {},
 ): Tensor {
   const { dtype } = a.type;
@@ -22,16 +21,20 @@ export function multiplyMatrices(
     ["f32", "f16", "bf16"].includes(dtype);
   if (packs) {
     const rows = transposed ? b : call.one("transpose", [b], { perm: [1, 0] });
-    const wide = [castTo(call, a, "f32"), widenedConstant(rows), bias && widenedConstant(bias)];
-    return castTo(call, call.one("matmul", wide), dtype);
+    const wide = [
+      castTo(call, { x: a, to: "f32" }),
+      widenedConstant(rows),
+      bias && widenedConstant(bias),
+    ];
+    return castTo(call, { x: call.one("matmul", wide), to: dtype });
   }
   const product = call.one("matmul_nd", [a, b], { transpose_b: transposed });
-  return bias ? applyBinary(call, "add", product, bias) : product;
+  return bias ? applyBinary(call, { kind: "add", a: product, b: bias }) : product;
 }
 
 function scaled(call: Building, x: Tensor, factor: number): Tensor {
   if (factor === 1) return x;
-  return applyBinary(call, "mul", x, call.scalar(x.type.dtype, factor));
+  return applyBinary(call, { kind: "mul", a: x, b: call.scalar(x.type.dtype, factor) });
 }
 
 // Scales of rows: [M] stands for [M, 1].
@@ -61,8 +64,10 @@ export const matmulOps: readonly OnnxOp[] = [
         const perColumn = added && isConstant(added) && added.type.shape.length === 1 &&
           added.type.shape[0] !== 1;
         const options = { transposed: transB, ...perColumn && { bias: added } };
-        const product = multiplyMatrices(call, a, b, options);
-        return [added && !perColumn ? applyBinary(call, "add", product, added) : product];
+        const product = multiplyMatrices(call, { a, b }, options);
+        return [
+          added && !perColumn ? applyBinary(call, { kind: "add", a: product, b: added }) : product,
+        ];
       }
       // Whole numbers are scaled after the product; alpha is 1 in practice.
       const whole = !["f32", "f16", "bf16", "f64"].includes(dtype);
@@ -72,12 +77,12 @@ export const matmulOps: readonly OnnxOp[] = [
         alpha: whole ? 1 : alpha,
       });
       const multiple = whole ? scaled(call, product, alpha) : product;
-      return [added ? applyBinary(call, "add", multiple, added) : multiple];
+      return [added ? applyBinary(call, { kind: "add", a: multiple, b: added }) : multiple];
     },
   }),
   onnxOp("MatMul", {
     versions: [1, 9],
-    build: (call) => [multiplyMatrices(call, call.input(0), call.input(1))],
+    build: (call) => [multiplyMatrices(call, { a: call.input(0), b: call.input(1) })],
   }),
   onnxOp("MatMulInteger", {
     versions: [10],
@@ -88,10 +93,12 @@ export const matmulOps: readonly OnnxOp[] = [
     build(call) {
       const inputs = [call.input(0), call.input(3), call.inputs[2], call.inputs[5]];
       const product = call.one("matmul_integer", inputs);
-      const aScale = castTo(call, asColumn(call, call.input(1)), "f32");
-      const bScale = castTo(call, call.input(4), "f32");
-      const scale = applyBinary(call, "mul", aScale, bScale);
-      return [requantize(call, product, scale, call.input(6), call.input(7))];
+      const aScale = castTo(call, { x: asColumn(call, call.input(1)), to: "f32" });
+      const bScale = castTo(call, { x: call.input(4), to: "f32" });
+      const scale = applyBinary(call, { kind: "mul", a: aScale, b: bScale });
+      return [
+        requantize(call, { sums: product, scale, outScale: call.input(6), outZero: call.input(7) }),
+      ];
     },
   }),
 ];

@@ -25,8 +25,12 @@ export const rowNormAttributes = { axis: int(-1), epsilon: float(1e-5), stash_ty
 function momentsOf(call: Translating, x: Tensor, axes: readonly number[]) {
   const along = { kind: "mean", axes, keep: true };
   const mean = call.one("reduce", [x], along);
-  const centred = applyBinary(call, "sub", x, mean);
-  const variance = call.one("reduce", [applyBinary(call, "mul", centred, centred)], along);
+  const centred = applyBinary(call, { kind: "sub", a: x, b: mean });
+  const variance = call.one(
+    "reduce",
+    [applyBinary(call, { kind: "mul", a: centred, b: centred })],
+    along,
+  );
   return { mean, variance, centred };
 }
 
@@ -44,7 +48,10 @@ export interface RowNorm {
  * A layer or RMS norm from an axis on, with scale and bias. The kernels' op takes vectors of the width
  * of a row; scales of another shape are applied after it.
  */
-export function normalizeRows(call: Translating, x: Tensor, norm: RowNorm): Tensor {
+export function normalizeRows(
+  call: Translating,
+  { x, norm }: { readonly x: Tensor; readonly norm: RowNorm },
+): Tensor {
   const { centred, axis, epsilon, scale, bias } = norm;
   const { dtype, shape } = x.type;
   if (dtype === "f64") return normalizeDoubles(call, x, norm);
@@ -59,29 +66,36 @@ export function normalizeRows(call: Translating, x: Tensor, norm: RowNorm): Tens
   const fused = dtype === "f32" && fits(scale) && fits(bias);
   const vector = (given: Tensor | undefined) => {
     if (!given || !fused) return undefined;
-    const f32 = castTo(call, given, "f32");
+    const f32 = castTo(call, { x: given, to: "f32" });
     return last ? f32 : call.one("reshape", [f32], { shape: [width] });
   };
   // Kernels add a bias to centred rows only.
   const vectors = centred ? [vector(scale), vector(bias)] : [vector(scale)];
-  const normal = call.one("norm", [castTo(call, rows, "f32"), ...vectors], { centred, epsilon });
-  const rounded = castTo(call, normal, dtype);
+  const normal = call.one("norm", [castTo(call, { x: rows, to: "f32" }), ...vectors], {
+    centred,
+    epsilon,
+  });
+  const rounded = castTo(call, { x: normal, to: dtype });
   const shaped = last ? rounded : call.one("reshape", [rounded], { shape });
   if (!fused) return scaleAndMove(call, shaped, norm);
-  return !centred && bias ? applyBinary(call, "add", shaped, bias) : shaped;
+  return !centred && bias ? applyBinary(call, { kind: "add", a: shaped, b: bias }) : shaped;
 }
 
 function scaleAndMove(call: Translating, x: Tensor, { scale, bias }: RowNorm): Tensor {
   const { dtype } = x.type;
-  const scaled = scale ? applyBinary(call, "mul", x, castTo(call, scale, dtype)) : x;
-  return bias ? applyBinary(call, "add", scaled, castTo(call, bias, dtype)) : scaled;
+  const scaled = scale
+    ? applyBinary(call, { kind: "mul", a: x, b: castTo(call, { x: scale, to: dtype }) })
+    : x;
+  return bias
+    ? applyBinary(call, { kind: "add", a: scaled, b: castTo(call, { x: bias, to: dtype }) })
+    : scaled;
 }
 
 function normalizeDoubles(call: Translating, x: Tensor, norm: RowNorm): Tensor {
   const axes = x.type.shape.map((_, i) => i).slice(norm.axis);
   const around = norm.centred ? momentsOf(call, x, axes).centred : x;
   const inverse = inverseDeviation(call, around, { axes, epsilon: norm.epsilon });
-  return scaleAndMove(call, applyBinary(call, "mul", around, inverse), norm);
+  return scaleAndMove(call, applyBinary(call, { kind: "mul", a: around, b: inverse }), norm);
 }
 
 // 1 / sqrt(mean of squares + epsilon), dims kept.
@@ -90,10 +104,14 @@ function inverseDeviation(
   centred: Tensor,
   { axes, epsilon }: { readonly axes: readonly number[]; readonly epsilon: number },
 ): Tensor {
-  const squares = applyBinary(call, "mul", centred, centred);
+  const squares = applyBinary(call, { kind: "mul", a: centred, b: centred });
   const variance = call.one("reduce", [squares], { kind: "mean", axes, keep: true });
-  const sum = applyBinary(call, "add", variance, call.scalar(variance.type.dtype, epsilon));
-  return applyUnary(call, "reciprocal", applyUnary(call, "sqrt", sum));
+  const sum = applyBinary(call, {
+    kind: "add",
+    a: variance,
+    b: call.scalar(variance.type.dtype, epsilon),
+  });
+  return applyUnary(call, { kind: "reciprocal", x: applyUnary(call, { kind: "sqrt", x: sum }) });
 }
 
 type RowNormCall = OnnxCall<OnnxAttributesOf<typeof rowNormAttributes>>;
@@ -102,20 +120,22 @@ type RowNormCall = OnnxCall<OnnxAttributesOf<typeof rowNormAttributes>>;
 export function layerNorm(call: RowNormCall): (Tensor | undefined)[] {
   const { axis: given, epsilon } = call.attributes;
   const [x, scale, bias] = call.take(2, 1), axis = axisOf(given, x!.type.shape.length);
-  const y = normalizeRows(call, x!, { centred: true, axis, epsilon, scale, bias });
+  const y = normalizeRows(call, { x: x!, norm: { centred: true, axis, epsilon, scale, bias } });
   if (!call.wanted[1] && !call.wanted[2]) return [y];
   const axes = x!.type.shape.map((_, i) => i).slice(axis);
-  const wide = x!.type.dtype === "f64" ? x! : castTo(call, x!, "f32");
+  const wide = x!.type.dtype === "f64" ? x! : castTo(call, { x: x!, to: "f32" });
   const { mean, centred } = momentsOf(call, wide, axes);
   const deviation = inverseDeviation(call, centred, { axes, epsilon });
-  return [y, castTo(call, mean, "f32"), castTo(call, deviation, "f32")];
+  return [y, castTo(call, { x: mean, to: "f32" }), castTo(call, { x: deviation, to: "f32" })];
 }
 
 /** RMSNormalization, of one output. */
 export function rmsNorm(call: RowNormCall): Tensor[] {
   const { axis: given, epsilon } = call.attributes;
   const x = call.input(0), axis = axisOf(given, x.type.shape.length);
-  return [normalizeRows(call, x, { centred: false, axis, epsilon, scale: call.input(1) })];
+  return [
+    normalizeRows(call, { x, norm: { centred: false, axis, epsilon, scale: call.input(1) } }),
+  ];
 }
 
 /** Normalisations. */
@@ -139,15 +159,20 @@ export const normalizationOps: readonly OnnxOp[] = [
         return call.op("batch_norm", [x, weight, bias, mean, variance], { epsilon });
       }
       const { shape } = x!.type, axes = shape.map((_, axis) => axis).filter((axis) => axis !== 1);
-      const moments = momentsOf(call, castTo(call, x!, "f32"), axes);
+      const moments = momentsOf(call, castTo(call, { x: x!, to: "f32" }), axes);
       const [newMean, newVariance] = [moments.mean, moments.variance].map((kept) =>
         call.one("reshape", [kept], { shape: [shape[1]!] })
       );
       const y = call.one("batch_norm", [x, weight, bias, newMean, newVariance], { epsilon });
       const running = (before: Tensor, now: Tensor) => {
-        const { dtype } = before.type, fresh = castTo(call, now, dtype);
-        const part = (x: Tensor, of: number) => applyBinary(call, "mul", x, call.scalar(dtype, of));
-        return applyBinary(call, "add", part(before, momentum), part(fresh, 1 - momentum));
+        const { dtype } = before.type, fresh = castTo(call, { x: now, to: dtype });
+        const part = (x: Tensor, of: number) =>
+          applyBinary(call, { kind: "mul", a: x, b: call.scalar(dtype, of) });
+        return applyBinary(call, {
+          kind: "add",
+          a: part(before, momentum),
+          b: part(fresh, 1 - momentum),
+        });
       };
       return [y, running(mean!, newMean!), running(variance!, newVariance!)];
     },
@@ -202,9 +227,9 @@ export const normalizationOps: readonly OnnxOp[] = [
     build(call) {
       const x = call.input(0), { dtype } = x.type;
       const { centred, variance } = momentsOf(call, x, call.attributes.axes);
-      const deviation = applyUnary(call, "sqrt", variance);
-      const least = applyBinary(call, "add", deviation, call.scalar(dtype, 1e-9));
-      return [applyBinary(call, "div", centred, least)];
+      const deviation = applyUnary(call, { kind: "sqrt", x: variance });
+      const least = applyBinary(call, { kind: "add", a: deviation, b: call.scalar(dtype, 1e-9) });
+      return [applyBinary(call, { kind: "div", a: centred, b: least })];
     },
   }),
   onnxOp("RMSNormalization", {

@@ -109,10 +109,13 @@ export const poolingOps: readonly OnnxOp[] = [
   onnxOp("RoiAlign", {
     versions: [10, 16],
     attributes: {
-      coordinate_transformation_mode: text("half_pixel", ["half_pixel", "output_half_pixel"], {
-        since: 16,
+      coordinate_transformation_mode: text("half_pixel", {
+        choices: ["half_pixel", "output_half_pixel"],
+        range: {
+          since: 16,
+        },
       }),
-      mode: text("avg", ["avg", "max"]),
+      mode: text("avg", { choices: ["avg", "max"] }),
       output_height: int(1),
       output_width: int(1),
       sampling_ratio: int(0),

@@ -16,9 +16,7 @@ function axisFor(x: Tensor, axis: number): number {
 
 function checkedAxis(
   call: OnnxCall<unknown>,
-  x: Tensor,
-  scale: Tensor,
-  axis: number,
+  { x, scale, axis }: { readonly x: Tensor; readonly scale: Tensor; readonly axis: number },
 ): number {
   if (call.version === 10 && scale.type.shape.length > 0 && scale.type.shape[0] !== 1) {
     call.unsupported("scales of an axis, which version 10 does not have");
@@ -29,13 +27,15 @@ function checkedAxis(
 /** Codes of `sums · scale` with the scale and zero point of a result. */
 export function requantize(
   call: Translating,
-  sums: Tensor,
-  scale: Tensor,
-  outScale: Tensor,
-  outZero: Tensor,
+  { sums, scale, outScale, outZero }: {
+    readonly sums: Tensor;
+    readonly scale: Tensor;
+    readonly outScale: Tensor;
+    readonly outZero: Tensor;
+  },
 ): Tensor {
-  const x = applyBinary(call, "mul", castTo(call, sums, "f32"), scale);
-  const step = castTo(call, outScale, "f32");
+  const x = applyBinary(call, { kind: "mul", a: castTo(call, { x: sums, to: "f32" }), b: scale });
+  const step = castTo(call, { x: outScale, to: "f32" });
   return call.one("quantize_linear", [x, step, outZero], { to: outZero.type.dtype });
 }
 
@@ -55,7 +55,7 @@ export const quantizationOps: readonly OnnxOp[] = [
       const used = isSmallFloat(x.type.dtype) ? undefined : zero;
       return call.op("dequantize_linear", [x, scale, used], {
         to: output_dtype ? elementType(call, output_dtype) : scale.type.dtype,
-        axis: checkedAxis(call, x, scale, axis),
+        axis: checkedAxis(call, { x, scale, axis }),
         block,
       });
     },
@@ -79,7 +79,7 @@ export const quantizationOps: readonly OnnxOp[] = [
       const to = zero?.type.dtype ?? (output_dtype ? elementType(call, output_dtype) : "u8");
       return call.op("quantize_linear", [x, scale, zero], {
         to,
-        axis: checkedAxis(call, x, scale, axis),
+        axis: checkedAxis(call, { x, scale, axis }),
         block,
         saturate,
         precision: precision

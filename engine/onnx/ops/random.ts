@@ -22,7 +22,7 @@ interface Draw {
 function draw(call: OnnxCall<unknown>, { dtype, seed, ...rest }: Draw): Tensor {
   const drawn = ["f32", "f16", "bf16", "f64"].includes(dtype) ? dtype : "f32";
   const attributes = { ...rest, dtype: drawn, seed: wholeSeed(seed, call.node.name) };
-  return castTo(call, call.one("random", [], attributes), dtype);
+  return castTo(call, { x: call.one("random", [], attributes), to: dtype });
 }
 
 function wholeSeed(seed: number | undefined, name: string): number {
@@ -79,8 +79,8 @@ export const randomOps: readonly OnnxOp[] = [
       const { dtype, shape } = probabilities.type;
       const { seed, dtype: to } = call.attributes;
       const drawn = draw(call, { kind: "uniform", shape, dtype, seed });
-      const hit = applyBinary(call, "less", drawn, probabilities);
-      return [castTo(call, hit, to === undefined ? dtype : elementType(call, to))];
+      const hit = applyBinary(call, { kind: "less", a: drawn, b: probabilities });
+      return [castTo(call, { x: hit, to: to === undefined ? dtype : elementType(call, to) })];
     },
   }),
   /** Dropout: the input itself but in training, which version 12 asks for and the first two assume. */
@@ -103,7 +103,7 @@ export const randomOps: readonly OnnxOp[] = [
       if (!training || ratio === 0) {
         if (!call.wanted[1]) return [x];
         const one = call.scalar("u8", 1);
-        return [x, castTo(call, call.one("expand", [one], { shape }), maskType)];
+        return [x, castTo(call, { x: call.one("expand", [one], { shape }), to: maskType })];
       }
       const drawn = draw(call, {
         kind: "uniform",
@@ -111,11 +111,15 @@ export const randomOps: readonly OnnxOp[] = [
         dtype: "f64",
         seed: call.attributes.seed,
       });
-      const kept = applyBinary(call, "greater_equal", drawn, call.scalar("f64", ratio));
+      const kept = applyBinary(call, {
+        kind: "greater_equal",
+        a: drawn,
+        b: call.scalar("f64", ratio),
+      });
       const factor = call.scalar(dtype, 1 / (1 - ratio));
-      const scaled = applyBinary(call, "mul", x, factor);
+      const scaled = applyBinary(call, { kind: "mul", a: x, b: factor });
       const dropped = call.one("where", [kept, scaled, call.scalar(dtype, 0)]);
-      return [dropped, call.wanted[1] ? castTo(call, kept, maskType) : undefined];
+      return [dropped, call.wanted[1] ? castTo(call, { x: kept, to: maskType }) : undefined];
     },
   }),
   generator("Normal", false),
@@ -127,17 +131,23 @@ export const randomOps: readonly OnnxOp[] = [
     versions: [7],
     attributes: { dtype: int(6), sample_size: int(1), seed: float() },
     build(call) {
-      const x = castTo(call, call.input(0), "f32");
+      const x = castTo(call, { x: call.input(0), to: "f32" });
       const [batch, classes] = x.type.shape as [Dim, Dim];
       const { dtype, sample_size: samples, seed } = call.attributes;
       const shape = [batch, samples, classes];
       const drawn = draw(call, { kind: "uniform", shape, dtype: "f32", seed });
-      const spread = applyUnary(call, "neg", applyUnary(call, "log", drawn));
-      const noise = applyUnary(call, "neg", applyUnary(call, "log", spread));
+      const spread = applyUnary(call, {
+        kind: "neg",
+        x: applyUnary(call, { kind: "log", x: drawn }),
+      });
+      const noise = applyUnary(call, {
+        kind: "neg",
+        x: applyUnary(call, { kind: "log", x: spread }),
+      });
       const lines = call.one("reshape", [x], { shape: [batch, 1, classes] });
-      const scores = applyBinary(call, "add", noise, lines);
+      const scores = applyBinary(call, { kind: "add", a: noise, b: lines });
       const best = call.one("arg_reduce", [scores], { kind: "max", axis: 2, keep: false });
-      return [castTo(call, best, elementType(call, dtype))];
+      return [castTo(call, { x: best, to: elementType(call, dtype) })];
     },
   }),
 ];

@@ -17,7 +17,7 @@ const attributes = {
   activation_beta: floats([]),
   activations: texts(),
   clip: float(0),
-  direction: text("forward", ["forward", "reverse", "bidirectional"]),
+  direction: text("forward", { choices: ["forward", "reverse", "bidirectional"] }),
   hidden_size: int(undefined),
   layout: int(0, { since: 14 }),
 } as const;

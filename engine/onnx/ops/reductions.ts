@@ -42,9 +42,9 @@ function reduction(name: string, kind: ReduceName): OnnxOp {
 
 // With nothing to reduce, each element is a line of its own.
 function ofSingles(call: OnnxCall<unknown>, kind: ReduceName, x: Tensor): Tensor {
-  if (kind === "l1" || kind === "l2") return applyUnary(call, "abs", x);
-  if (kind === "sum_square") return applyBinary(call, "mul", x, x);
-  if (kind === "log_sum") return applyUnary(call, "log", x);
+  if (kind === "l1" || kind === "l2") return applyUnary(call, { kind: "abs", x });
+  if (kind === "sum_square") return applyBinary(call, { kind: "mul", a: x, b: x });
+  if (kind === "log_sum") return applyUnary(call, { kind: "log", x });
   return x;
 }
 

@@ -127,8 +127,8 @@ export const resizingOps: readonly OnnxOp[] = [
     versions: [16, 20],
     attributes: {
       align_corners: flag(false),
-      mode: text("linear", ["linear", "bilinear", "nearest", "cubic", "bicubic"]),
-      padding_mode: text("zeros", ["zeros", "border", "reflection"]),
+      mode: text("linear", { choices: ["linear", "bilinear", "nearest", "cubic", "bicubic"] }),
+      padding_mode: text("zeros", { choices: ["zeros", "border", "reflection"] }),
     },
     build(call) {
       const { align_corners, mode, padding_mode: padding } = call.attributes;
@@ -141,15 +141,21 @@ export const resizingOps: readonly OnnxOp[] = [
     attributes: {
       antialias: flag(false, { since: 18 }),
       axes: ints(undefined, { since: 18 }),
-      coordinate_transformation_mode: text("half_pixel", undefined, { since: 11 }),
+      coordinate_transformation_mode: text("half_pixel", {
+        choices: undefined,
+        range: { since: 11 },
+      }),
       cubic_coeff_a: float(-0.75, { since: 11 }),
       exclude_outside: flag(false, { since: 11 }),
       extrapolation_value: float(0, { since: 11 }),
-      keep_aspect_ratio_policy: text("stretch", ["stretch", "not_larger", "not_smaller"], {
-        since: 18,
+      keep_aspect_ratio_policy: text("stretch", {
+        choices: ["stretch", "not_larger", "not_smaller"],
+        range: {
+          since: 18,
+        },
       }),
-      mode: text("nearest", ["nearest", "linear", "cubic"]),
-      nearest_mode: text("round_prefer_floor", undefined, { since: 11 }),
+      mode: text("nearest", { choices: ["nearest", "linear", "cubic"] }),
+      nearest_mode: text("round_prefer_floor", { choices: undefined, range: { since: 11 } }),
     },
     build(call) {
       const { attributes: given, version } = call;
@@ -175,7 +181,7 @@ export const resizingOps: readonly OnnxOp[] = [
   onnxOp("Upsample", {
     versions: [7, 9],
     attributes: {
-      mode: text("nearest", ["nearest", "linear"]),
+      mode: text("nearest", { choices: ["nearest", "linear"] }),
       scales: floats(undefined, { until: 8 }),
     },
     build(call) {

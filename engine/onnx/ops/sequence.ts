@@ -37,7 +37,14 @@ function sequenceOf({ inputs, node }: HostCall, index: number): SequenceValue {
   throw new TypeError(`input ${index} of ${node.name} must be a sequence`);
 }
 
-function position(call: HostCall, index: number, length: number, most: number): number {
+function position(
+  call: HostCall,
+  { index, length, most }: {
+    readonly index: number;
+    readonly length: number;
+    readonly most: number;
+  },
+): number {
   const written = singleElement(call.tensor(index), "a position");
   const at = written < 0 ? written + length : written;
   if (at >= 0 && at <= most) return at;
@@ -56,14 +63,14 @@ export const sequenceOps: readonly OnnxOp[] = [
       const { axis, new_axis } = call.attributes;
       const rank = tensors[0]!.shape.length;
       if (new_axis) return [stack(tensors, axisOf(axis, rank + 1))];
-      return [applyOnHost("concat", tensors, { axis: axisOf(axis, rank) })];
+      return [applyOnHost("concat", { inputs: tensors, given: { axis: axisOf(axis, rank) } })];
     },
   }),
   onnxOp("SequenceAt", {
     versions: [11],
     evaluate(call) {
       const { items } = sequenceOf(call, 0);
-      return [items[position(call, 1, items.length, items.length - 1)]!];
+      return [items[position(call, { index: 1, length: items.length, most: items.length - 1 })]!];
     },
   }),
   onnxOp("SequenceConstruct", {
@@ -81,7 +88,7 @@ export const sequenceOps: readonly OnnxOp[] = [
     evaluate(call) {
       const { items } = sequenceOf(call, 0);
       const at = call.inputs[1]
-        ? position(call, 1, items.length, items.length - 1)
+        ? position(call, { index: 1, length: items.length, most: items.length - 1 })
         : items.length - 1;
       return [{ dtype: "sequence", items: items.toSpliced(at, 1) }];
     },
@@ -91,7 +98,9 @@ export const sequenceOps: readonly OnnxOp[] = [
     versions: [11],
     evaluate(call) {
       const { items } = sequenceOf(call, 0);
-      const at = call.inputs[2] ? position(call, 2, items.length, items.length) : items.length;
+      const at = call.inputs[2]
+        ? position(call, { index: 2, length: items.length, most: items.length })
+        : items.length;
       return [{ dtype: "sequence", items: items.toSpliced(at, 0, call.inputs[1]!) }];
     },
   }),
@@ -128,7 +137,7 @@ export const sequenceOps: readonly OnnxOp[] = [
       const sizes = partSizes(split, total);
       let start = 0;
       const items = sizes.map((size) => {
-        const part = slicePart(x, axis, start, size);
+        const part = slicePart(x, { axis, start, size });
         start += size;
         return split || call.attributes.keepdims
           ? part

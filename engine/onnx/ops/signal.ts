@@ -11,9 +11,11 @@ import { elementType } from "./casts.ts";
 /** 0, 1, … under a shape. */
 function counting(
   call: OnnxCall<unknown>,
-  size: Dim,
-  dtype: "i64" | "f64",
-  shape: readonly Dim[],
+  { size, dtype, shape }: {
+    readonly size: Dim;
+    readonly dtype: "i64" | "f64";
+    readonly shape: readonly Dim[];
+  },
 ): Tensor {
   const line = call.one("range", [call.scalar(dtype, 0), call.scalar(dtype, 1)], { size });
   return shape.length === 1 ? line : call.one("reshape", [line], { shape });
@@ -28,15 +30,25 @@ function windowOp(name: string, weights: readonly number[]): OnnxOp {
       const { output_datatype, periodic } = call.attributes;
       const size = call.dims(0)[0]!;
       const whole = call.fromDims([periodic ? size : sub(size, 1)], "i64", []);
-      const period = castTo(call, whole, "f64");
-      const turns = applyBinary(call, "div", counting(call, size, "f64", [size]), period);
+      const period = castTo(call, { x: whole, to: "f64" });
+      const turns = applyBinary(call, {
+        kind: "div",
+        a: counting(call, { size, dtype: "f64", shape: [size] }),
+        b: period,
+      });
       const constant = (value: number) => call.scalar("f64", value);
       const terms = weights.map((weight, k) => {
-        const angle = applyBinary(call, "mul", turns, constant(2 * Math.PI * k));
-        return applyBinary(call, "mul", applyUnary(call, "cos", angle), constant(weight));
+        const angle = applyBinary(call, { kind: "mul", a: turns, b: constant(2 * Math.PI * k) });
+        return applyBinary(call, {
+          kind: "mul",
+          a: applyUnary(call, { kind: "cos", x: angle }),
+          b: constant(weight),
+        });
       });
-      const total = terms.reduce((sum, term) => applyBinary(call, "add", sum, term));
-      return [castTo(call, total, elementType(call, output_datatype))];
+      const total = terms.reduce((sum, term) =>
+        applyBinary(call, { kind: "add", a: sum, b: term })
+      );
+      return [castTo(call, { x: total, to: elementType(call, output_datatype) })];
     },
   });
 }
@@ -96,9 +108,9 @@ export const signalOps: readonly OnnxOp[] = [
       const low = numberAt(3), high = numberAt(4);
       const rows = Math.floor(length / 2) + 1;
       const dtype = elementType(call, call.attributes.output_datatype);
-      const matrix = { dtype, shape: [rows, bins], data: hostArray(dtype, rows * bins) };
+      const matrix = { dtype, shape: [rows, bins], data: hostArray(dtype, { count: rows * bins }) };
       melFilters({ bins, length, rate, low, high }, rows, (row, bin, weight) => {
-        setElement(matrix, row * bins + bin, weight);
+        setElement(matrix, { index: row * bins + bin, value: weight });
       });
       return [call.constant(matrix)];
     },
@@ -112,13 +124,21 @@ export const signalOps: readonly OnnxOp[] = [
       const length = call.inputs[3] ? call.dims(3)[0]! : window?.type.shape[0] ??
         signal.type.shape[1]!;
       const frames = add(floorDiv(sub(signal.type.shape[1]!, length), step), 1);
-      const column = counting(call, frames, "i64", [frames, 1]);
-      const starts = applyBinary(call, "mul", column, call.fromDims([step], "i64", []));
-      const places = applyBinary(call, "add", starts, counting(call, length, "i64", [1, length]));
+      const column = counting(call, { size: frames, dtype: "i64", shape: [frames, 1] });
+      const starts = applyBinary(call, {
+        kind: "mul",
+        a: column,
+        b: call.fromDims([step], "i64", []),
+      });
+      const places = applyBinary(call, {
+        kind: "add",
+        a: starts,
+        b: counting(call, { size: length, dtype: "i64", shape: [1, length] }),
+      });
       let framed = call.one("gather", [signal, places], { axis: 1 });
       if (window) {
         const weights = call.one("reshape", [window], { shape: [length, 1] });
-        framed = applyBinary(call, "mul", framed, weights);
+        framed = applyBinary(call, { kind: "mul", a: framed, b: weights });
       }
       return call.op("dft", [framed], { axis: 2, length, ...call.attributes });
     },

@@ -39,17 +39,25 @@ function positions(call: OnnxCall<unknown>, index: number): readonly Dim[] {
 }
 
 /** A slice along one dim, counted from the front and clamped to it. */
-export function cutOf(dim: Dim, start: Dim, end: Dim, step: number): Cut {
+export function cutOf(
+  dim: Dim,
+  { start, end, step }: { readonly start: Dim; readonly end: Dim; readonly step: number },
+): Cut {
   if (step > 0) {
-    const first = clamped(dim, start, 0, dim), last = clamped(dim, end, 0, dim);
+    const first = clamped(dim, { at: start, low: 0, high: dim }),
+      last = clamped(dim, { at: end, low: 0, high: dim });
     return { start: first, size: max(ceilDiv(sub(last, first), step), 0), step };
   }
   const top = sub(dim, 1);
-  const first = clamped(dim, start, 0, top), last = clamped(dim, end, -1, top);
+  const first = clamped(dim, { at: start, low: 0, high: top }),
+    last = clamped(dim, { at: end, low: -1, high: top });
   return { start: first, size: max(ceilDiv(sub(first, last), -step), 0), step };
 }
 
-function clamped(dim: Dim, at: Dim, low: Dim, high: Dim): Dim {
+function clamped(
+  dim: Dim,
+  { at, low, high }: { readonly at: Dim; readonly low: Dim; readonly high: Dim },
+): Dim {
   if (typeof at === "number" && typeof dim !== "number") {
     if (at >= END) return high;
     if (at <= -END) return low;
@@ -66,8 +74,7 @@ function clamped(dim: Dim, at: Dim, low: Dim, high: Dim): Dim {
 /** The box of `cuts`, by axis, of a tensor. */
 export function sliced(
   call: OnnxCall<unknown>,
-  x: Tensor,
-  cuts: ReadonlyMap<number, Cut>,
+  { x, cuts }: { readonly x: Tensor; readonly cuts: ReadonlyMap<number, Cut> },
 ): Tensor {
   const all = x.type.shape.map((size, axis): Cut => cuts.get(axis) ?? { start: 0, size, step: 1 });
   if (all.every((cut, axis) => isWhole(cut, x.type.shape[axis]!))) return x;
@@ -108,7 +115,7 @@ export const slicingOps: readonly OnnxOp[] = [
   onnxOp("Pad", {
     versions: [1, 2, 11, 18, 19],
     attributes: {
-      mode: text("constant", ["constant", "reflect", "edge", "wrap"]),
+      mode: text("constant", { choices: ["constant", "reflect", "edge", "wrap"] }),
       paddings: ints(undefined, { until: 1 }),
       pads: ints(undefined, { since: 2, until: 10 }),
       value: float(0, { until: 10 }),
@@ -162,9 +169,9 @@ export const slicingOps: readonly OnnxOp[] = [
       const cuts = new Map<number, Cut>();
       for (const [i, given] of axes.entries()) {
         const axis = axisOf(given, shape.length);
-        cuts.set(axis, cutOf(shape[axis]!, starts[i]!, ends[i]!, steps[i]!));
+        cuts.set(axis, cutOf(shape[axis]!, { start: starts[i]!, end: ends[i]!, step: steps[i]! }));
       }
-      return [sliced(call, x, cuts)];
+      return [sliced(call, { x, cuts })];
     },
   }),
   onnxOp("Split", {
@@ -187,7 +194,7 @@ export const slicingOps: readonly OnnxOp[] = [
       return call.wanted.map((wanted, i) => {
         const cut: Cut = { start, size: sizes[i]!, step: 1 };
         start = add(start, cut.size);
-        return wanted ? sliced(call, x, new Map([[axis, cut]])) : undefined;
+        return wanted ? sliced(call, { x, cuts: new Map([[axis, cut]]) }) : undefined;
       });
     },
   }),

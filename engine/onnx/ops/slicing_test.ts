@@ -7,7 +7,12 @@ import { cutOf } from "./slicing.ts";
 const N = symbol("N", { min: 1 }), SUM = symbol("sumN", { min: N });
 const END = Number.MAX_SAFE_INTEGER;
 
-const cases: readonly (readonly [what: string, Parameters<typeof cutOf>, string, string])[] = [
+const cases: readonly (readonly [
+  what: string,
+  readonly [dim: Dim, start: Dim, end: Dim, step: number],
+  string,
+  string,
+])[] = [
   ["a whole dim", [N, 0, END, 1], "0", "N"],
   ["all but the first", [N, 1, END, 1], "1", "N - 1"],
   ["all but the last", [N, 0, -1, 1], "0", "N - 1"],
@@ -22,12 +27,16 @@ const cases: readonly (readonly [what: string, Parameters<typeof cutOf>, string,
 
 for (const [what, [dim, start, end, step], first, size] of cases) {
   Deno.test(`${what} of ${formatDim(dim)} is ${size} from ${first}`, () => {
-    const cut = cutOf(dim, start, end, step);
+    const cut = cutOf(dim, { start, end, step });
     assertEquals([formatDim(cut.start), formatDim(cut.size)], [first, size]);
   });
 }
 
 Deno.test("a start whose sign is not proven is an error", () => {
   const unknown: Dim = sub(symbol("a"), symbol("b"));
-  assertThrows(() => cutOf(N, unknown, END, 1), RangeError, "depends on the bindings");
+  assertThrows(
+    () => cutOf(N, { start: unknown, end: END, step: 1 }),
+    RangeError,
+    "depends on the bindings",
+  );
 });

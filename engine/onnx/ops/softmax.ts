@@ -8,17 +8,22 @@ import { applyBinary, applyUnary, castTo, vectorOf } from "../derivation/element
 import { type OnnxCall, type OnnxOp, onnxOp } from "../derivation/op.ts";
 import type { Tensor } from "../derivation/tensor.ts";
 
-type Along = (call: OnnxCall<unknown>, x: Tensor, axis: number) => Tensor;
+/** A tensor, and the axis along which something is done. */
+interface Lines {
+  readonly x: Tensor;
+  readonly axis: number;
+}
+
+type Along = (call: OnnxCall<unknown>, lines: Lines) => Tensor;
 
 /** All dims from an axis on as one line: what these ops did below version 13. */
 export function onLinesFrom(
   call: OnnxCall<unknown>,
-  { x, axis }: { readonly x: Tensor; readonly axis: number },
-  apply: Along,
+  { x, axis, apply }: Lines & { readonly apply: Along },
 ): Tensor {
   const { shape } = x.type;
   const lines = [product(shape.slice(0, axis)), product(shape.slice(axis))];
-  const flat = apply(call, call.one("reshape", [x], { shape: lines }), 1);
+  const flat = apply(call, { x: call.one("reshape", [x], { shape: lines }), axis: 1 });
   return call.one("reshape", [flat], { shape });
 }
 
@@ -30,35 +35,49 @@ function normalizer(name: string, apply: Along): OnnxOp {
       const x = call.input(0), { length: rank } = x.type.shape;
       const axis = axisOf(call.attributes.axis ?? (call.version < 13 ? 1 : -1), rank);
       const isLine = call.version >= 13 || axis === rank - 1;
-      return [isLine ? apply(call, x, axis) : onLinesFrom(call, { x, axis }, apply)];
+      return [isLine ? apply(call, { x, axis }) : onLinesFrom(call, { x, axis, apply })];
     },
   });
 }
 
 /** exp(x - max) / sum along an axis; along the last one in float32 also for half precision. */
-export function softmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+export function softmaxAlong(call: OnnxCall<unknown>, { x, axis }: Lines): Tensor {
   const { dtype, shape } = x.type;
   // Lines that lie side by side go better all at once than one by one.
   const isLast = shape.slice(axis + 1).every((dim) => dim === 1);
   if (dtype !== "f64" && isLast) {
-    return castTo(call, call.one("softmax", [castTo(call, x, "f32")], { axis }), dtype);
+    return castTo(call, {
+      x: call.one("softmax", [castTo(call, { x, to: "f32" })], { axis }),
+      to: dtype,
+    });
   }
   const along = { axes: [axis], keep: true };
   const largest = call.one("reduce", [x], { kind: "max", ...along });
-  const powers = applyUnary(call, "exp", applyBinary(call, "sub", x, largest));
-  return applyBinary(call, "div", powers, call.one("reduce", [powers], { kind: "sum", ...along }));
+  const powers = applyUnary(call, {
+    kind: "exp",
+    x: applyBinary(call, { kind: "sub", a: x, b: largest }),
+  });
+  return applyBinary(call, {
+    kind: "div",
+    a: powers,
+    b: call.one("reduce", [powers], { kind: "sum", ...along }),
+  });
 }
 
 /** x - max - log Σ exp(x - max) along an axis: less the maximum first, so that large numbers cancel exactly. */
-export function logSoftmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+export function logSoftmaxAlong(call: OnnxCall<unknown>, { x, axis }: Lines): Tensor {
   const along = { axes: [axis], keep: true };
-  const below = applyBinary(call, "sub", x, call.one("reduce", [x], { kind: "max", ...along }));
+  const below = applyBinary(call, {
+    kind: "sub",
+    a: x,
+    b: call.one("reduce", [x], { kind: "max", ...along }),
+  });
   const total = call.one("reduce", [below], { kind: "log_sum_exp", ...along });
-  return applyBinary(call, "sub", below, total);
+  return applyBinary(call, { kind: "sub", a: below, b: total });
 }
 
 /** 1 at the first of the largest elements, 0 elsewhere. */
-function hardmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor {
+function hardmaxAlong(call: OnnxCall<unknown>, { x, axis }: Lines): Tensor {
   const { dtype, shape } = x.type;
   const size = shape[axis]!;
   // Nothing has no largest element: one is added, which has no place in the result.
@@ -67,7 +86,7 @@ function hardmaxAlong(call: OnnxCall<unknown>, x: Tensor, axis: number): Tensor 
     ? x
     : call.one("pad", [x], { before: shape.map(() => 0), after });
   const best = call.one("arg_reduce", [some], { kind: "max", axis, keep: false });
-  const offOn = vectorOf(call, dtype, [0, 1]);
+  const offOn = vectorOf(call, { dtype, values: [0, 1] });
   return call.one("one_hot", [best, offOn], { depth: size, axis });
 }
 

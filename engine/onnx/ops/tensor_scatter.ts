@@ -11,7 +11,7 @@ import { type OnnxOp, onnxOp } from "../derivation/op.ts";
 export const tensorScatterOps: readonly OnnxOp[] = [
   onnxOp("TensorScatter", {
     versions: [24],
-    attributes: { axis: int(-2), mode: text("linear", ["linear", "circular"]) },
+    attributes: { axis: int(-2), mode: text("linear", { choices: ["linear", "circular"] }) },
     build(call) {
       const cache = call.input(0), update = call.input(1);
       const rank = cache.type.shape.length;
@@ -28,14 +28,18 @@ export const tensorScatterOps: readonly OnnxOp[] = [
       const places = starts
         ? applyBinary(
           call,
-          "add",
-          along,
-          call.one("reshape", [starts], { shape: only(0, starts.type.shape[0]!) }),
+          {
+            kind: "add",
+            a: along,
+            b: call.one("reshape", [starts], { shape: only(0, starts.type.shape[0]!) }),
+          },
         )
         : along;
-      const wrapped = call.attributes.mode === "linear"
-        ? places
-        : applyBinary(call, "mod", places, call.fromDims([cache.type.shape[axis]!], "i64", []));
+      const wrapped = call.attributes.mode === "linear" ? places : applyBinary(call, {
+        kind: "mod",
+        a: places,
+        b: call.fromDims([cache.type.shape[axis]!], "i64", []),
+      });
       const indices = call.one("expand", [wrapped], { shape: update.type.shape });
       cache.type.shape.forEach((dim, i) => {
         if (i === axis || equal(dim, update.type.shape[i]!)) return;

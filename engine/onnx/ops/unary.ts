@@ -24,7 +24,7 @@ export const unaryOps: readonly OnnxOp[] = [
       build(call) {
         const given = call.attributes as Readonly<Record<string, number>>;
         const [alpha = 1, beta = 0] = parameters.map(([attribute]) => given[attribute]!);
-        return [applyUnary(call, kind, call.input(0), { alpha, beta })];
+        return [applyUnary(call, { kind, x: call.input(0) }, { alpha, beta })];
       },
     })];
   }),
@@ -45,19 +45,19 @@ export const unaryOps: readonly OnnxOp[] = [
       const low = limit(1, min), high = limit(2, max);
       // ReLU in disguise.
       if (low && !high && x.type.dtype === "f32" && Object.is(knownScalar(low), 0)) {
-        return [applyUnary(call, "relu", x)];
+        return [applyUnary(call, { kind: "relu", x })];
       }
-      const raised = low ? applyBinary(call, "max", x, low) : x;
-      return [high ? applyBinary(call, "min", raised, high) : raised];
+      const raised = low ? applyBinary(call, { kind: "max", a: x, b: low }) : x;
+      return [high ? applyBinary(call, { kind: "min", a: raised, b: high }) : raised];
     },
   }),
 
   onnxOp("Gelu", {
     versions: [20],
-    attributes: { approximate: text("none", ["none", "tanh"]) },
+    attributes: { approximate: text("none", { choices: ["none", "tanh"] }) },
     build(call) {
       const kind = call.attributes.approximate === "tanh" ? "gelu_tanh" : "gelu";
-      return [applyUnary(call, kind, call.input(0))];
+      return [applyUnary(call, { kind, x: call.input(0) })];
     },
   }),
 
@@ -66,7 +66,7 @@ export const unaryOps: readonly OnnxOp[] = [
     attributes: { detect_negative: int(1), detect_positive: int(1) },
     build(call) {
       const { detect_negative: alpha, detect_positive: beta } = call.attributes;
-      return [applyUnary(call, "is_infinite", call.input(0), { alpha, beta })];
+      return [applyUnary(call, { kind: "is_infinite", x: call.input(0) }, { alpha, beta })];
     },
   }),
 ];

@@ -62,7 +62,7 @@ export const uniqueOps: readonly OnnxOp[] = [
       groups.forEach((group, at) => group.forEach((line) => inverse[line] = at));
       const first = indexVector(groups.map((group) => group[0]!));
       return [
-        applyOnHost("gather", [withShape(x, shape), first], { axis }),
+        applyOnHost("gather", { inputs: [withShape(x, shape), first], given: { axis } }),
         first,
         indexVector(inverse),
         indexVector(groups.map(({ length }) => length)),

@@ -3,7 +3,7 @@
 import { int, ints, required, text } from "../derivation/attributes.ts";
 
 const places = { pads: ints([]), strides: ints([]) } as const;
-const auto_pad = text("NOTSET", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]);
+const auto_pad = text("NOTSET", { choices: ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] });
 
 /** Attributes of convolutions whose pads are given. */
 export const plainConvAttributes = {

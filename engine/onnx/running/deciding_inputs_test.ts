@@ -66,7 +66,7 @@ function open(condition: "rate" | "data" | "shape") {
 Deno.test("integers that an If compares decide; floats, and sizes of them, do not", () => {
   const found = (["rate", "data", "shape"] as const).map((condition) => {
     const { functions, file, graph, opsets } = model(condition);
-    return decidingInputs(prepareGraph({ functions, file }, graph, opsets));
+    return decidingInputs(prepareGraph({ functions, file }, { graph, opsets }));
   });
   assertEquals(found, [["rate"], [], ["rate"]]);
 });

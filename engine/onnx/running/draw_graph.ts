@@ -97,7 +97,10 @@ export function arenaSvg({ placements, arenaBytes, lowerBoundBytes, waves }: Pla
 }
 
 /** One page with both pictures. */
-export function htmlOf(title: string, graph: string, arena: string): string {
+export function htmlOf(
+  title: string,
+  { graph, arena }: { readonly graph: string; readonly arena: string },
+): string {
   const safe = escape(title);
   return `<!doctype html>
 <html lang="en">

@@ -76,17 +76,18 @@ const OF_ARRAY: readonly (readonly [new (count: number) => HostData, DataType])[
  */
 export function hostValueOf(
   name: string,
-  value: GraphValue,
-  declared: OnnxType | undefined,
+  { value, declared }: { readonly value: GraphValue; readonly declared: OnnxType | undefined },
 ): HostValue {
   if (declared?.kind === "optional") {
     if (value === null) return { dtype: "optional" };
-    return { dtype: "optional", value: hostValueOf(name, value, declared.element) };
+    return { dtype: "optional", value: hostValueOf(name, { value, declared: declared.element }) };
   }
   if (value === null) throw new TypeError(`Cannot run: input "${name}" is null`);
   if (isList(value)) {
     const element = declared?.kind === "sequence" ? declared.element : undefined;
-    const items = value.map((item, i) => hostValueOf(`${name}[${i}]`, item, element));
+    const items = value.map((item, i) =>
+      hostValueOf(`${name}[${i}]`, { value: item, declared: element })
+    );
     return { dtype: "sequence", items };
   }
   return hostTensorOf(name, value, declared);

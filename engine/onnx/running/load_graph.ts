@@ -210,7 +210,7 @@ export async function loadGraph(
     async run(inputs, { outputs, signal, into } = {}) {
       const given = new Map<string, HostValue>();
       for (const [name, value] of Object.entries(inputs)) {
-        given.set(name, hostValueOf(name, value, declared.get(name)));
+        given.set(name, hostValueOf(name, { value, declared: declared.get(name) }));
       }
       const request = { ...outputs && { outputs }, signal, into: into && arraysOf(into) };
       const results = access

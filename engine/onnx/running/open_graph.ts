@@ -47,8 +47,8 @@ export function openGraph(model: OnnxModel, runtime: Runtime): OpenGraph {
   const opsets = model.opsets.size > 0 ? model.opsets : FIRST_OPSET;
   const { graph } = model;
   const context: ModelContext = model;
-  checkSupport(context, graph, opsets);
-  const prepared = prepareGraph(context, graph, opsets);
+  checkSupport(context, { graph, opsets });
+  const prepared = prepareGraph(context, { graph, opsets });
   const program: Program = createProgram(prepared, { context, runtime });
   const outputNames = graph.outputs.map(({ name }) => name);
   const symbolic = createSymbolicProgram(prepared, { context, runtime });
@@ -115,7 +115,7 @@ function copyInto(
   for (const [name, array] of into ?? []) {
     const value = results.get(name);
     if (!isHostTensor(value)) continue;
-    const data = arrayFor(name, value.dtype, value.data.length, array);
+    const data = arrayFor(name, { dtype: value.dtype, count: value.data.length, given: array });
     (data as Uint8Array).set(value.data as Uint8Array);
     results.set(name, { ...value, data });
   }

@@ -61,8 +61,8 @@ export function planGraph(model: OnnxModel, options: PlanGraphOptions): GraphPla
   const { graph, opsets } = model;
   const { device, onPass: observe } = options;
   const start = performance.now();
-  checkSupport(model, graph, opsets);
-  const prepared = prepareGraph(model, graph, opsets);
+  checkSupport(model, { graph, opsets });
+  const prepared = prepareGraph(model, { graph, opsets });
   const inputs = graph.inputs.filter(({ name }) => !graph.initializers.has(name));
   const { shapes, missing } = shapesAt(inputs, options.bind);
   const outputs = options.outputs ?? graph.outputs.map(({ name }) => name);

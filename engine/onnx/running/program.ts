@@ -208,7 +208,7 @@ async function runBody(
       [...entries].filter(([name, entry]) => !captured.has(name) && isKnown(entry)),
     );
     const names = new Set([...entries.keys(), ...environment.keys()]);
-    const prepared = prepareGraph(context, body, opsets, names);
+    const prepared = prepareGraph(context, { graph: body, opsets, outer: names });
     program = createProgram(prepared, { context, runtime, outer });
     stage.bodies.set(body, program);
   }

@@ -151,7 +151,7 @@ export async function readySegment(
       if (sized?.bindings !== bindings) sized = { bindings, results: sizesOf(segment, bindings) };
       const results = new Map<string, HostTensor>();
       for (const { name, output, dtype, shape, count } of sized.results) {
-        const data = arrayFor(name, dtype, count, into?.get(name));
+        const data = arrayFor(name, { dtype, count, given: into?.get(name) });
         write(data as Uint8Array, executable.output(output).subarray(0, count) as Uint8Array);
         results.set(name, { dtype, shape: shape.slice(), data });
       }
@@ -188,11 +188,13 @@ function sizesOf({ fetches }: Segment, bindings: DimEnv): SizedResult[] {
  */
 export function arrayFor(
   name: string,
-  dtype: DataType,
-  count: number,
-  given: HostData | undefined,
+  { dtype, count, given }: {
+    readonly dtype: DataType;
+    readonly count: number;
+    readonly given: HostData | undefined;
+  },
 ): HostData {
-  if (!given) return hostArray(dtype, count);
+  if (!given) return hostArray(dtype, { count });
   if (!isStorageOf(dtype, given)) {
     throw new TypeError(`Cannot write result "${name}" (${dtype}) into that kind of array`);
   }
@@ -213,14 +215,18 @@ function write(target: Uint8Array, source: Uint8Array): void {
 export function optimizeGraph(graph: Graph, options: PassOptions = {}): Graph {
   const { observe = () => {}, withoutPasses } = options;
   observe("derived", graph);
-  return withoutPasses ? graph : runPasses(graph, EXACT_PASSES, CONTEXT, observe);
+  return withoutPasses
+    ? graph
+    : runPasses(graph, { passes: EXACT_PASSES, context: CONTEXT, observe });
 }
 
 function runPasses(
   graph: Graph,
-  passes: readonly Pass[],
-  context: PassContext,
-  observe: (pass: string, graph: Graph) => void,
+  { passes, context, observe }: {
+    readonly passes: readonly Pass[];
+    readonly context: PassContext;
+    readonly observe: (pass: string, graph: Graph) => void;
+  },
 ): Graph {
   return passes.reduce((current, pass) => {
     const next = pass.run(current, context);
@@ -256,5 +262,5 @@ export function deviceGraph(
     ...rounds ? ROUNDING_PASSES : [],
     ...wantsForms ? LAST_PASSES : [],
   ];
-  return runPasses(graph, passes, context, observe);
+  return runPasses(graph, { passes, context, observe });
 }

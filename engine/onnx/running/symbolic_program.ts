@@ -109,7 +109,7 @@ export function createSymbolicProgram(
     async run(inputs, outputs, into) {
       const decision = decide(inputs);
       if (!decision) return undefined;
-      if (!last || !isAlike(last, inputs, outputs, decision.key)) {
+      if (!last || !isAlike(last, { inputs, wanted: outputs, decided: decision.key })) {
         const shapes = shapesOf(inputs);
         if (!shapes) return undefined;
         const bound = variants.serve({ shapes, outputs, decision });
@@ -136,9 +136,11 @@ export function createSymbolicProgram(
 /** Whether a run has the shapes, the results and the deciding values of another. */
 function isAlike(
   { names, shapes, outputs, decision }: LastRun,
-  inputs: ReadonlyMap<string, HostValue>,
-  wanted: readonly string[],
-  decided: string,
+  { inputs, wanted, decided }: {
+    readonly inputs: ReadonlyMap<string, HostValue>;
+    readonly wanted: readonly string[];
+    readonly decided: string;
+  },
 ): boolean {
   if (decided !== decision || inputs.size !== names.length) return false;
   if (wanted.length !== outputs.length || wanted.some((name, i) => name !== outputs[i])) {

@@ -96,7 +96,13 @@ export function deriveVariant(
       return finishVariant(deriveSegment(request), dims, assumptions, passes);
     } catch (error) {
       const differ = dimsDifferIn(error);
-      const more = differ && assumeEqual(...differ.dims, order, assumptions, differ.related);
+      const more = differ &&
+        assumeEqual(differ.dims[0], {
+          b: differ.dims[1],
+          order,
+          before: assumptions,
+          related: differ.related,
+        });
       if (!more || ++tries > MOST_TRIES) throw error;
       assumptions = more;
     }

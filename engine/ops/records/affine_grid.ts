@@ -14,9 +14,19 @@ export const affineGrid: OpRecord = defineOp({
   attributes: { sizes: dims(), align_corners: flag() },
   infer(inputs, { sizes }) {
     checkInputCount(inputs, 1);
-    const theta = requireInput(inputs, 0, "theta", { dtype: FLOATS, rank: 3 });
-    requireEqual(theta.shape[1]!, sizes.length, "the rows of theta and the spatial dims");
-    requireEqual(theta.shape[2]!, sizes.length + 1, "the columns of theta and the spatial dims");
+    const theta = requireInput(inputs, {
+      index: 0,
+      name: "theta",
+      rule: { dtype: FLOATS, rank: 3 },
+    });
+    requireEqual(theta.shape[1]!, {
+      b: sizes.length,
+      what: "the rows of theta and the spatial dims",
+    });
+    requireEqual(theta.shape[2]!, {
+      b: sizes.length + 1,
+      what: "the columns of theta and the spatial dims",
+    });
     return [{ dtype: theta.dtype, shape: [theta.shape[0]!, ...sizes, sizes.length] }];
   },
   reference({ inputs: [theta], outputs: [out], attributes }) {
@@ -39,7 +49,7 @@ export const affineGrid: OpRecord = defineOp({
           const entry = (n * rank + row) * (rank + 1);
           let sum = getElement(theta!, entry + rank);
           at.forEach((value, i) => sum += value * getElement(theta!, entry + i));
-          setElement(out!, (n * places + place) * rank + row, sum);
+          setElement(out!, { index: (n * places + place) * rank + row, value: sum });
         }
       }
     }

@@ -27,18 +27,30 @@ export const appendRows: OpRecord = defineOp({
   attributes: { heads: integer(1), capacity: dim() },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const rows = requireInput(inputs, 0, "rows", { dtype: FLOATS, minRank: 3 });
-    const past = optionalInput(inputs, 1, "past", { dtype: rows.dtype, rank: 4 });
-    const counts = requireInput(inputs, 2, "counts", { dtype: ["i32", "i64"], rank: 1 });
+    const rows = requireInput(inputs, {
+      index: 0,
+      name: "rows",
+      rule: { dtype: FLOATS, minRank: 3 },
+    });
+    const past = optionalInput(inputs, {
+      index: 1,
+      name: "past",
+      rule: { dtype: rows.dtype, rank: 4 },
+    });
+    const counts = requireInput(inputs, {
+      index: 2,
+      name: "counts",
+      rule: { dtype: ["i32", "i64"], rank: 1 },
+    });
     if (rows.shape.length === 4) {
-      refuseMisfit(rows.shape[1]!, [attributes.heads], "the heads of rows");
+      refuseMisfit(rows.shape[1]!, { sizes: [attributes.heads], what: "the heads of rows" });
     }
     const { batch, width } = heads(rows.shape, attributes.heads) as Layout<Dim>;
-    refuseMisfit(counts.shape[0]!, [batch], "the number of counts");
+    refuseMisfit(counts.shape[0]!, { sizes: [batch], what: "the number of counts" });
     if (past) {
-      requireEqual(past.shape[0]!, batch, "the batches of past and rows");
-      requireEqual(past.shape[1]!, attributes.heads, "the heads of past and rows");
-      requireEqual(past.shape[3]!, width, "the head widths of past and rows");
+      requireEqual(past.shape[0]!, { b: batch, what: "the batches of past and rows" });
+      requireEqual(past.shape[1]!, { b: attributes.heads, what: "the heads of past and rows" });
+      requireEqual(past.shape[3]!, { b: width, what: "the head widths of past and rows" });
     }
     return [{ dtype: rows.dtype, shape: [batch, attributes.heads, attributes.capacity, width] }];
   },

@@ -23,7 +23,7 @@ export const argReduce: OpRecord = defineOp({
   },
   infer(inputs, { axis, keep, index }) {
     checkInputCount(inputs, 1);
-    const { shape } = requireTyped(inputs, 0, "x", NUMBER_INPUT);
+    const { shape } = requireTyped(inputs, { index: 0, name: "x" }, NUMBER_INPUT);
     const at = axisOf(axis, shape.length);
     return [{ dtype: index, shape: keep ? shape.with(at, 1) : shape.toSpliced(at, 1) }];
   },
@@ -44,7 +44,7 @@ export const argReduce: OpRecord = defineOp({
           best = i;
         }
       }
-      setElement(out!, line, best);
+      setElement(out!, { index: line, value: best });
     }
   },
   cases: (random) => [

@@ -133,7 +133,7 @@ function tensors(given: Given, attributes: Call["attributes"], offset: number): 
   const starts = new_rows === "behind_valid" ? valid : undefined;
   const whole = (tensor: HostTensor, fresh: HostTensor | undefined) => {
     const held = operand(tensor, kv_heads);
-    return fresh ? appended(held, operand(fresh, kv_heads), starts) : held;
+    return fresh ? appended(held, { fresh: operand(fresh, kv_heads), counts: starts }) : held;
   };
   const parts = before && v
     ? [operand(q!, q_heads), whole(before, new_k), whole(v, new_v)]
@@ -189,14 +189,16 @@ function rotateAndStore(given: Given, { outputs: [out], attributes, stateOf }: C
   const { q: qkv, k: keys, table, query_norm, key_norm, new_k, new_v, positions, slots } = given;
   const [capacity, groups, width] = keys!.shape as [number, number, number];
   const count = out!.shape[1]! / width, style = attributes.style as "half" | "interleaved";
-  const queries = headsOf(qkv!, 0, count, width);
-  const fresh = new_k ? headsOf(new_k, 0, groups, width) : headsOf(qkv!, count, groups, width);
+  const queries = headsOf(qkv!, { first: 0, count, width });
+  const fresh = new_k
+    ? headsOf(new_k, { first: 0, count: groups, width })
+    : headsOf(qkv!, { first: count, count: groups, width });
   const read = new_v
-    ? headsOf(new_v, 0, groups, width)
-    : headsOf(qkv!, count + groups, groups, width);
+    ? headsOf(new_v, { first: 0, count: groups, width })
+    : headsOf(qkv!, { first: count + groups, count: groups, width });
   if (query_norm) normRows(queries, queries, { ...attributes, weight: query_norm });
   if (key_norm) normRows(fresh, fresh, { ...attributes, weight: key_norm });
-  for (const rows of [queries, fresh]) rotateHeads(rows, table!, rows, style);
+  for (const rows of [queries, fresh]) rotateHeads(rows, { table: table!, out: rows, style });
   for (let row = 0; row < qkv!.shape[0]!; row++) {
     const position = getElement(positions!, row), slot = getElement(slots!, row);
     [fresh, read].forEach((rows, i) =>
@@ -207,7 +209,14 @@ function rotateAndStore(given: Given, { outputs: [out], attributes, stateOf }: C
 }
 
 /** A copy of `count` heads of every row. */
-function headsOf(qkv: HostTensor, first: number, count: number, width: number): HostTensor {
+function headsOf(
+  qkv: HostTensor,
+  { first, count, width }: {
+    readonly first: number;
+    readonly count: number;
+    readonly width: number;
+  },
+): HostTensor {
   const [rows, columns] = qkv.shape as [number, number];
   const data = new Float32Array(rows * count * width);
   for (let row = 0; row < rows; row++) {

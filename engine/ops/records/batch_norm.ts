@@ -15,10 +15,17 @@ export const batchNorm: OpRecord = defineOp({
   attributes: { epsilon: number() },
   infer(inputs) {
     checkInputCount(inputs, 5);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 1 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 1 } });
     for (const [i, name] of ["weight", "bias", "mean", "variance"].entries()) {
-      const perChannel = requireInput(inputs, i + 1, name, { dtype: FLOATS, rank: 1 });
-      requireEqual(perChannel.shape[0]!, x.shape[1] ?? 1, `the channels of x and of the ${name}`);
+      const perChannel = requireInput(inputs, {
+        index: i + 1,
+        name,
+        rule: { dtype: FLOATS, rank: 1 },
+      });
+      requireEqual(perChannel.shape[0]!, {
+        b: x.shape[1] ?? 1,
+        what: `the channels of x and of the ${name}`,
+      });
     }
     return [{ dtype: x.dtype, shape: x.shape }];
   },
@@ -29,7 +36,7 @@ export const batchNorm: OpRecord = defineOp({
       const factor = getElement(weight!, c) /
         Math.sqrt(getElement(variance!, c) + attributes.epsilon);
       const centred = getElement(x!, i) - getElement(mean!, c);
-      setElement(out!, i, centred * factor + getElement(bias!, c));
+      setElement(out!, { index: i, value: centred * factor + getElement(bias!, c) });
     }
   },
   cases: (random) =>

@@ -38,8 +38,9 @@ export const binary: OpRecord = defineOp({
       accepts: (dtype: DataType) => isDefined(kind, dtype),
       expected: `of a type that ${kind} is defined on`,
     };
-    const a = requireTyped(inputs, 0, "a", must), b = requireTyped(inputs, 1, "b", must);
-    if (!mixed) requireSameType(a, b, "a and b");
+    const a = requireTyped(inputs, { index: 0, name: "a" }, must),
+      b = requireTyped(inputs, { index: 1, name: "b" }, must);
+    if (!mixed) requireSameType(a, { b, what: "a and b" });
     return [{ dtype: test ? "bool" : a.dtype, shape: broadcastShapes(a.shape, b.shape) }];
   },
   // Sums alone stand between what works row by row; others rather take the memory of an input (plan/chains.ts).
@@ -54,14 +55,16 @@ export const binary: OpRecord = defineOp({
   reference({ inputs: [a, b], outputs: [out], attributes: { kind } }) {
     const rule = BINARY[kind];
     const { dtype } = isFloat(b!.dtype) ? b! : a!;
-    if (isWide(dtype)) wideElements(a!, b!, out!, rule);
+    if (isWide(dtype)) wideElements(a!, { b: b!, out: out!, rule });
     else {
       const apply = isFloat(dtype) ? rule.float : dtype === "bool" ? rule.bool : rule.integer;
-      narrowElements(a!, b!, out!, apply!);
+      narrowElements(a!, { b: b!, out: out!, apply: apply! });
     }
   },
   cases: (random) => [
-    ...(["add", "mul"] as const).flatMap((kind) => elementwiseCases(random, 2, [{ kind }])),
+    ...(["add", "mul"] as const).flatMap((kind) =>
+      elementwiseCases(random, { inputs: 2, attributes: [{ kind }] })
+    ),
     ...BROADCASTS.map(([a, b]) => ({
       name: `[${a}] to the power of [${b}]`,
       inputs: [positive(random, a), random.input(b)],
@@ -147,27 +150,42 @@ function isDefined(kind: BinaryName, dtype: DataType): boolean {
   return isFloat(dtype) && rule.float !== undefined;
 }
 
-function wideElements(a: HostTensor, b: HostTensor, out: HostTensor, rule: BinaryFunction): void {
+function wideElements(
+  a: HostTensor,
+  { b, out, rule }: {
+    readonly b: HostTensor;
+    readonly out: HostTensor;
+    readonly rule: BinaryFunction;
+  },
+): void {
   const x = a.data as BigInt64Array, y = b.data as BigInt64Array;
   const to = elementsOf(out);
   const strides = [broadcastStrides(a.shape, out.shape), broadcastStrides(b.shape, out.shape)];
-  walk(out.shape, strides, (index, offsets) => {
-    const result = rule.bigint!(x[offsets[0]!]!, BigInt(y[offsets[1]!]!));
-    to[index] = rule.test ? Number(result) : result;
+  walk(out.shape, {
+    strides,
+    visit: (index, offsets) => {
+      const result = rule.bigint!(x[offsets[0]!]!, BigInt(y[offsets[1]!]!));
+      to[index] = rule.test ? Number(result) : result;
+    },
   });
 }
 
 function narrowElements(
   a: HostTensor,
-  b: HostTensor,
-  out: HostTensor,
-  apply: (x: number, y: number) => number,
+  { b, out, apply }: {
+    readonly b: HostTensor;
+    readonly out: HostTensor;
+    readonly apply: (x: number, y: number) => number;
+  },
 ): void {
   const x = numbersOf(a), y = numbersOf(b);
   const results = new Float64Array(out.data.length);
   const strides = [broadcastStrides(a.shape, out.shape), broadcastStrides(b.shape, out.shape)];
-  walk(out.shape, strides, (index, offsets) => {
-    results[index] = apply(x[offsets[0]!]!, y[offsets[1]!]!);
+  walk(out.shape, {
+    strides,
+    visit: (index, offsets) => {
+      results[index] = apply(x[offsets[0]!]!, y[offsets[1]!]!);
+    },
   });
   storeNumbers(out, results);
 }

@@ -18,7 +18,7 @@ export const bitCast: OpRecord = defineOp({
   moves: copyMoves,
   infer(inputs, { to }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
     if (bitsOf(x.dtype) !== bitsOf(to)) {
       throw new TypeError(`cannot read bits of ${x.dtype} as ${to}: they differ in size`);
     }
@@ -69,5 +69,5 @@ function bitsOf(dtype: DataType): number {
 // A copy, but of elements that are smaller than their storage.
 function copyMoves(node: Node): Moves | undefined {
   const isWhole = [...node.inputs, ...node.outputs].every((value) => bitsOf(value!.dtype) >= 8);
-  return isWhole ? readMoves(node, denseStrides(node.outputs[0]!.shape)) : undefined;
+  return isWhole ? readMoves(node, { strides: denseStrides(node.outputs[0]!.shape) }) : undefined;
 }

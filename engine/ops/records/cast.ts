@@ -27,13 +27,15 @@ export const cast: OpRecord = defineOp({
   },
   infer(inputs, { to }) {
     checkInputCount(inputs, 1);
-    return [{ dtype: to, shape: requireTyped(inputs, 0, "x").shape }];
+    return [{ dtype: to, shape: requireTyped(inputs, { index: 0, name: "x" }).shape }];
   },
   reference({ inputs: [x], outputs: [out], attributes: { saturate, round } }) {
     const { dtype } = out!;
     const count = x!.data.length;
     if (dtype === "bool") {
-      for (let i = 0; i < count; i++) setElement(out!, i, Number(getElement(x!, i) !== 0));
+      for (let i = 0; i < count; i++) {
+        setElement(out!, { index: i, value: Number(getElement(x!, i) !== 0) });
+      }
     } else if ((isFloat(x!.dtype) || isSmallFloat(x!.dtype)) && isWhole(dtype)) {
       for (let i = 0; i < count; i++) castToWhole(out!, i, getElement(x!, i));
     } else if (isWide(x!.dtype) || isWide(dtype)) castWide(x!, out!);
@@ -42,7 +44,7 @@ export const cast: OpRecord = defineOp({
       for (let i = 0; i < count; i++) {
         codes[i] = encodeSmallFloat(dtype, getElement(x!, i), { saturate, round });
       }
-    } else for (let i = 0; i < count; i++) setElement(out!, i, getElement(x!, i));
+    } else for (let i = 0; i < count; i++) setElement(out!, { index: i, value: getElement(x!, i) });
   },
   cases: (random) => [
     ...(["f32", "f16", "i32", "bool", "i8", "u8"] as const).flatMap((to) => [
@@ -107,7 +109,7 @@ function castToWhole(out: HostTensor, index: number, value: number): void {
   const cut = Math.trunc(value - moved);
   const whole = cut >= -half && cut < half ? cut : -half;
   if (isWide(dtype)) (out.data as BigInt64Array)[index] = BigInt(whole) + BigInt(moved);
-  else setElement(out, index, whole + moved);
+  else setElement(out, { index, value: whole + moved });
 }
 
 // 64-bit integers that no double holds stay whole, and lose high bits only.
@@ -116,8 +118,8 @@ function castWide(x: HostTensor, out: HostTensor): void {
   const toFloat = isFloat(out.dtype) || isSmallFloat(out.dtype);
   for (let i = 0; i < from.length; i++) {
     const value = from[i]!;
-    if (typeof value !== "bigint") setElement(out, i, getElement(x, i));
+    if (typeof value !== "bigint") setElement(out, { index: i, value: getElement(x, i) });
     else if (isWide(out.dtype)) (to as BigInt64Array)[i] = value;
-    else setElement(out, i, Number(toFloat ? value : BigInt.asIntN(32, value)));
+    else setElement(out, { index: i, value: Number(toFloat ? value : BigInt.asIntN(32, value)) });
   }
 }

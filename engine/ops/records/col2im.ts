@@ -17,28 +17,33 @@ export const col2im: OpRecord = defineOp({
   attributes: { ...WINDOW_RULES, kernel: integersFrom(1), sizes: dims() },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, rank: 3 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 3 } });
     const channels = exactDiv(x.shape[1]!, elementCount(attributes.kernel));
     if (channels === undefined) throw new RangeError("the rows of x must be channels times taps");
-    const places = windowDims(attributes.sizes, completeWindow(attributes));
-    requireEqual(product(places), x.shape[2]!, "the columns of x and the windows");
+    const places = windowDims(attributes.sizes, { window: completeWindow(attributes) });
+    requireEqual(product(places), { b: x.shape[2]!, what: "the columns of x and the windows" });
     return [{ dtype: x.dtype, shape: [x.shape[0]!, channels, ...attributes.sizes] }];
   },
   reference({ inputs: [x], outputs: [out], attributes, env }) {
     const [batch, channels] = out!.shape as [number, number];
     const taps = elementCount(attributes.kernel), sizes = out!.shape.slice(2);
     const window = completeWindow(attributes);
-    const places = windowDims(sizes, window).map((dim) => evaluate(dim, env));
+    const places = windowDims(sizes, { window }).map((dim) => evaluate(dim, env));
     const y = new Float64Array(out!.data.length);
     // A transposed convolution whose taps are channels of their own, each with a single weight.
     const one = new Float64Array(taps * taps);
     for (let tap = 0; tap < taps; tap++) one[tap * taps + tap] = 1;
-    const columns = numbersOf(x!), loops = windowLoops(sizes, places, window);
+    const columns = numbersOf(x!), loops = windowLoops(sizes, { out: places, window });
     const perChannel = taps * elementCount(places), plane = elementCount(sizes);
     for (let i = 0; i < batch * channels; i++) {
       const shape = { batch: 1, channels: taps, filters: 1, groups: 1 };
       const target = y.subarray(i * plane, (i + 1) * plane);
-      convolveTransposed(columns.subarray(i * perChannel), one, target, shape, loops);
+      convolveTransposed(columns.subarray(i * perChannel), {
+        w: one,
+        y: target,
+        sizes: shape,
+        loops,
+      });
     }
     storeNumbers(out!, y);
   },

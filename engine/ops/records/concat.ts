@@ -20,18 +20,18 @@ export const concat: OpRecord = defineOp({
   movedInputs: "all",
   moves: concatMoves,
   infer(inputs, attributes) {
-    const first = requireTyped(inputs, 0, "first");
+    const first = requireTyped(inputs, { index: 0, name: "first" });
     const rank = first.shape.length, axis = axisOf(attributes.axis, rank);
     const shape = [...first.shape];
     for (let i = 1; i < inputs.length; i++) {
-      const next = requireTyped(inputs, i, `part ${i}`);
-      requireSameType(first, next, "all inputs");
+      const next = requireTyped(inputs, { index: i, name: `part ${i}` });
+      requireSameType(first, { b: next, what: "all inputs" });
       if (next.shape.length !== rank) {
         throw new RangeError(`input ${i} has ${next.shape.length} dims, the first has ${rank}`);
       }
       next.shape.forEach((dim, at) => {
         if (at === axis) shape[at] = add(shape[at]!, dim);
-        else requireEqual(dim, shape[at]!, `dim ${at} of all inputs`);
+        else requireEqual(dim, { b: shape[at]!, what: `dim ${at} of all inputs` });
       });
     }
     return [{ dtype: first.dtype, shape }];

@@ -42,11 +42,19 @@ export const conv: OpRecord = defineOp({
   attributes: { ...CONV_RULES, activation: choice(EPILOGUE_NAMES, "none") },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
-    const w = requireInput(inputs, 1, "w", { dtype: x.dtype, rank: x.shape.length });
-    const bias = optionalInput(inputs, 2, "bias", { dtype: x.dtype, rank: 1 });
-    if (bias) requireEqual(bias.shape[0]!, w.shape[0]!, "the bias and the filters");
-    return [{ dtype: x.dtype, shape: convShape(x, w, attributes) }];
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+    const w = requireInput(inputs, {
+      index: 1,
+      name: "w",
+      rule: { dtype: x.dtype, rank: x.shape.length },
+    });
+    const bias = optionalInput(inputs, {
+      index: 2,
+      name: "bias",
+      rule: { dtype: x.dtype, rank: 1 },
+    });
+    if (bias) requireEqual(bias.shape[0]!, { b: w.shape[0]!, what: "the bias and the filters" });
+    return [{ dtype: x.dtype, shape: convShape(x, { w, attributes }) }];
   },
   reference({ inputs: [x, w, bias], outputs: [out], attributes }) {
     const y = new Float64Array(out!.data.length);
@@ -56,15 +64,18 @@ export const conv: OpRecord = defineOp({
         y[i] = getElement(bias, Math.floor(i / places) % out!.shape[1]!);
       }
     }
-    const { sizes, loops } = convLoops(x!, w!, out!, attributes);
-    convolve(numbersOf(x!), numbersOf(w!), y, sizes, loops);
+    const { sizes, loops } = convLoops(x!, { w: w!, out: out!, attributes });
+    convolve(numbersOf(x!), { w: numbersOf(w!), y, sizes, loops });
     storeNumbers(out!, y.map(activations[attributes.activation]));
   },
   cases: convCases,
 });
 
 /** Shape of the output. */
-export function convShape(x: TensorType, w: TensorType, attributes: ConvAttributes): Dim[] {
+export function convShape(
+  x: TensorType,
+  { w, attributes }: { readonly w: TensorType; readonly attributes: ConvAttributes },
+): Dim[] {
   const { groups } = attributes;
   const filters = w.shape[0]!, channels = exactDiv(x.shape[1]!, groups);
   if (channels === undefined || exactDiv(filters, groups) === undefined) {
@@ -73,9 +84,9 @@ export function convShape(x: TensorType, w: TensorType, attributes: ConvAttribut
         `must be multiples of ${groups} groups`,
     );
   }
-  requireEqual(channels, w.shape[1]!, "the channels of a group and of the weight");
+  requireEqual(channels, { b: w.shape[1]!, what: "the channels of a group and of the weight" });
   const window = completeWindow({ ...attributes, kernel: kernelOf(w) });
-  return [x.shape[0]!, filters, ...windowDims(x.shape.slice(2), window)];
+  return [x.shape[0]!, filters, ...windowDims(x.shape.slice(2), { window })];
 }
 
 function kernelOf(w: TensorType): number[] {
@@ -85,14 +96,16 @@ function kernelOf(w: TensorType): number[] {
 /** Sizes and loops over concrete tensors. */
 export function convLoops(
   x: HostTensor,
-  w: HostTensor,
-  out: HostTensor,
-  attributes: ConvAttributes,
-): { sizes: Parameters<typeof convolve>[3]; loops: Parameters<typeof convolve>[4] } {
+  { w, out, attributes }: {
+    readonly w: HostTensor;
+    readonly out: HostTensor;
+    readonly attributes: ConvAttributes;
+  },
+): Pick<Parameters<typeof convolve>[1], "sizes" | "loops"> {
   const window = completeWindow({ ...attributes, kernel: w.shape.slice(2) });
   const [batch, channels] = x.shape as [number, number];
   const sizes = { batch, channels, filters: w.shape[0]!, groups: attributes.groups };
-  return { sizes, loops: windowLoops(x.shape.slice(2), out.shape.slice(2), window) };
+  return { sizes, loops: windowLoops(x.shape.slice(2), { out: out.shape.slice(2), window }) };
 }
 
 /** Inputs, weights and windows of the cases of convolutions. */

@@ -19,18 +19,24 @@ export const convInteger: OpRecord = defineOp({
   attributes: CONV_RULES,
   infer(inputs, attributes) {
     checkInputCount(inputs, 4);
-    const x = requireInput(inputs, 0, "x", { dtype: BYTES, minRank: 3 });
-    const w = requireInput(inputs, 1, "w", { dtype: BYTES, rank: x.shape.length });
-    const xZero = optionalInput(inputs, 2, "x_zero", { dtype: x.dtype });
-    const wZero = optionalInput(inputs, 3, "w_zero", { dtype: w.dtype });
-    if (xZero) refuseMisfit(product(xZero.shape), [1], "the zero points of x");
-    if (wZero) refuseMisfit(product(wZero.shape), [1, w.shape[0]!], "the zero points of w");
-    return [{ dtype: "i32", shape: convShape(x, w, attributes) }];
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: BYTES, minRank: 3 } });
+    const w = requireInput(inputs, {
+      index: 1,
+      name: "w",
+      rule: { dtype: BYTES, rank: x.shape.length },
+    });
+    const xZero = optionalInput(inputs, { index: 2, name: "x_zero", rule: { dtype: x.dtype } });
+    const wZero = optionalInput(inputs, { index: 3, name: "w_zero", rule: { dtype: w.dtype } });
+    if (xZero) refuseMisfit(product(xZero.shape), { sizes: [1], what: "the zero points of x" });
+    if (wZero) {
+      refuseMisfit(product(wZero.shape), { sizes: [1, w.shape[0]!], what: "the zero points of w" });
+    }
+    return [{ dtype: "i32", shape: convShape(x, { w, attributes }) }];
   },
   reference({ inputs: [x, w, xZero, wZero], outputs: [out], attributes }) {
     const y = new Float64Array(out!.data.length);
-    const { sizes, loops } = convLoops(x!, w!, out!, attributes);
-    convolve(lessZero(x!, xZero, 1), lessZero(w!, wZero, w!.shape[0]!), y, sizes, loops);
+    const { sizes, loops } = convLoops(x!, { w: w!, out: out!, attributes });
+    convolve(lessZero(x!, xZero, 1), { w: lessZero(w!, wZero, w!.shape[0]!), y, sizes, loops });
     storeNumbers(out!, y);
   },
   cases: (random) =>

@@ -32,20 +32,31 @@ export const convTranspose: OpRecord = defineOp({
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
-    const w = requireInput(inputs, 1, "w", { dtype: x.dtype, rank: x.shape.length });
-    const bias = optionalInput(inputs, 2, "bias", { dtype: x.dtype, rank: 1 });
-    requireEqual(x.shape[1]!, w.shape[0]!, "the channels of x and of the weight");
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+    const w = requireInput(inputs, {
+      index: 1,
+      name: "w",
+      rule: { dtype: x.dtype, rank: x.shape.length },
+    });
+    const bias = optionalInput(inputs, {
+      index: 2,
+      name: "bias",
+      rule: { dtype: x.dtype, rank: 1 },
+    });
+    requireEqual(x.shape[1]!, { b: w.shape[0]!, what: "the channels of x and of the weight" });
     if (exactDiv(x.shape[1]!, attributes.groups) === undefined) {
       throw new RangeError(
         `${formatDim(x.shape[1]!)} channels: must be a multiple of ${attributes.groups} groups`,
       );
     }
     const filters = mul(w.shape[1]!, attributes.groups);
-    if (bias) requireEqual(bias.shape[0]!, filters, "the bias and the filters");
+    if (bias) requireEqual(bias.shape[0]!, { b: filters, what: "the bias and the filters" });
     const kernel = w.shape.slice(2).map((dim) => requireStatic(dim, "the kernel's extent"));
     const window = completeWindow({ ...attributes, kernel });
-    const spatial = transposedDims(x.shape.slice(2), window, attributes.output_padding);
+    const spatial = transposedDims(x.shape.slice(2), {
+      window,
+      outputPadding: attributes.output_padding,
+    });
     return [{ dtype: x.dtype, shape: [x.shape[0]!, filters, ...spatial] }];
   },
   reference({ inputs: [x, w, bias], outputs: [out], attributes }) {
@@ -57,8 +68,8 @@ export const convTranspose: OpRecord = defineOp({
     }
     const window = completeWindow({ ...attributes, kernel: w!.shape.slice(2) });
     const sizes = { batch, channels: x!.shape[1]!, filters, groups: attributes.groups };
-    const loops = windowLoops(size, x!.shape.slice(2), window);
-    convolveTransposed(numbersOf(x!), numbersOf(w!), y, sizes, loops);
+    const loops = windowLoops(size, { out: x!.shape.slice(2), window });
+    convolveTransposed(numbersOf(x!), { w: numbersOf(w!), y, sizes, loops });
     storeNumbers(out!, y.map(activations[attributes.activation]));
   },
   cases: (random) =>

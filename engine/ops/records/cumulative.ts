@@ -20,7 +20,7 @@ export const cumulative: OpRecord = defineOp({
   },
   infer(inputs, { axis }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x", NUMBER_INPUT);
+    const x = requireTyped(inputs, { index: 0, name: "x" }, NUMBER_INPUT);
     axisOf(axis, x.shape.length);
     return [{ dtype: x.dtype, shape: x.shape }];
   },

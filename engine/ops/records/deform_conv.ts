@@ -21,12 +21,12 @@ export const deformConv: OpRecord = defineOp({
   attributes: { ...CONV_RULES, offset_groups: integer(1, 1) },
   infer(inputs, attributes) {
     checkInputCount(inputs, 5);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, rank: 4 });
-    const w = requireInput(inputs, 1, "w", { dtype: x.dtype, rank: 4 });
-    requireInput(inputs, 2, "offset", { dtype: x.dtype, rank: 4 });
-    optionalInput(inputs, 3, "bias", { dtype: x.dtype, rank: 1 });
-    optionalInput(inputs, 4, "mask", { dtype: x.dtype, rank: 4 });
-    return [{ dtype: x.dtype, shape: convShape(x, w, attributes) }];
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 4 } });
+    const w = requireInput(inputs, { index: 1, name: "w", rule: { dtype: x.dtype, rank: 4 } });
+    requireInput(inputs, { index: 2, name: "offset", rule: { dtype: x.dtype, rank: 4 } });
+    optionalInput(inputs, { index: 3, name: "bias", rule: { dtype: x.dtype, rank: 1 } });
+    optionalInput(inputs, { index: 4, name: "mask", rule: { dtype: x.dtype, rank: 4 } });
+    return [{ dtype: x.dtype, shape: convShape(x, { w, attributes }) }];
   },
   reference({ inputs, outputs: [out], attributes }) {
     const [x, w, offset, bias, mask] = inputs.map((input) => input && numbersOf(input));
@@ -41,7 +41,10 @@ export const deformConv: OpRecord = defineOp({
     const y = new Float64Array(out!.data.length);
 
     // One output element: the sum over the channels of its group and the taps.
-    function element(n: number, f: number, row: number, column: number): number {
+    function element(
+      n: number,
+      { f, row, column }: { readonly f: number; readonly row: number; readonly column: number },
+    ): number {
       const place = row * outWidth + column;
       const first = Math.floor(f / groupFilters) * groupChannels;
       let sum = bias ? bias[f]! : 0;
@@ -57,7 +60,7 @@ export const deformConv: OpRecord = defineOp({
           const q = column * window.strides[1]! - pads[1]!.begin +
             (tap % kw) * window.dilations[1]! + offset![(2 * at + 1) * places + place]!;
           const factor = w![(f * groupChannels + c) * taps + tap]!;
-          sum += gate * factor * bilinear(plane, height, width, r, q);
+          sum += gate * factor * bilinear(plane, { height, width, row: r, column: q });
         }
       }
       return sum;
@@ -66,7 +69,7 @@ export const deformConv: OpRecord = defineOp({
     for (let i = 0; i < y.length; i++) {
       const place = i % places, plane = Math.floor(i / places);
       const n = Math.floor(plane / filters), f = plane % filters;
-      y[i] = element(n, f, Math.floor(place / outWidth), place % outWidth);
+      y[i] = element(n, { f, row: Math.floor(place / outWidth), column: place % outWidth });
     }
     storeNumbers(out!, y);
   },
@@ -92,10 +95,12 @@ export const deformConv: OpRecord = defineOp({
 /** The plane at a place between elements; 0 beyond its edges. */
 function bilinear(
   plane: ArrayLike<number>,
-  height: number,
-  width: number,
-  row: number,
-  column: number,
+  { height, width, row, column }: {
+    readonly height: number;
+    readonly width: number;
+    readonly row: number;
+    readonly column: number;
+  },
 ): number {
   const top = Math.floor(row), left = Math.floor(column);
   const down = row - top, right = column - left;

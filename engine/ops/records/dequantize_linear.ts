@@ -22,16 +22,20 @@ export const dequantizeLinear: OpRecord = defineOp({
   },
   infer(inputs, { to }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: [...CODE_TYPES, "i32"] });
-    requireInput(inputs, 1, "scale", { dtype: [...FLOATS, "f8e8m0"] });
-    optionalInput(inputs, 2, "zero", { dtype: x.dtype });
+    const x = requireInput(inputs, {
+      index: 0,
+      name: "x",
+      rule: { dtype: [...CODE_TYPES, "i32"] },
+    });
+    requireInput(inputs, { index: 1, name: "scale", rule: { dtype: [...FLOATS, "f8e8m0"] } });
+    optionalInput(inputs, { index: 2, name: "zero", rule: { dtype: x.dtype } });
     return [{ dtype: to, shape: x.shape }];
   },
   reference({ inputs: [x, scale, zero], outputs: [out], attributes: { axis, block } }) {
-    const indexOf = scaleIndex(x!.shape, scale!, axis, block);
+    const indexOf = scaleIndex(x!.shape, { scale: scale!, axis, block });
     for (let i = 0; i < x!.data.length; i++) {
       const at = indexOf(i), code = getElement(x!, i) - (zero ? getElement(zero, at) : 0);
-      setElement(out!, i, code * getElement(scale!, at));
+      setElement(out!, { index: i, value: code * getElement(scale!, at) });
     }
   },
   cases: (random) => [

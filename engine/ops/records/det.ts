@@ -13,9 +13,9 @@ export const det: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 1);
-    const { dtype, shape } = requireTyped(inputs, 0, "x", FLOAT_INPUT);
+    const { dtype, shape } = requireTyped(inputs, { index: 0, name: "x" }, FLOAT_INPUT);
     if (shape.length < 2) throw new RangeError(`x has ${shape.length} dims: must have at least 2`);
-    requireEqual(shape.at(-1)!, shape.at(-2)!, "rows and columns");
+    requireEqual(shape.at(-1)!, { b: shape.at(-2)!, what: "rows and columns" });
     return [{ dtype, shape: shape.slice(0, -2) }];
   },
   reference({ inputs: [x], outputs: [out] }) {

@@ -25,7 +25,7 @@ export const dft: OpRecord = defineOp({
   },
   infer(inputs, { axis, length, inverse, onesided }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 2 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 2 } });
     const shape: Dim[] = [...x.shape], at = axisOf(axis, shape.length);
     if (at === shape.length - 1) {
       throw new RangeError("the last axis holds real and imaginary parts");
@@ -55,7 +55,7 @@ export const dft: OpRecord = defineOp({
         im[i] = parts === 2 ? values[at(i) + 1]! : 0;
       }
       if (inverse && onesided) mirror(re, im);
-      fourier(re, im, inverse);
+      fourier(re, { im, inverse });
       for (let i = 0; i < results; i++) {
         const target = ((o * results + i) * inner + n) * outParts;
         y[target] = re[i]!;

@@ -14,7 +14,7 @@ export const dynamicQuantize: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x");
+    const x = requireInput(inputs, { index: 0, name: "x" });
     return [
       { dtype: "u8", shape: x.shape },
       { dtype: "f32", shape: [] },
@@ -33,10 +33,10 @@ export const dynamicQuantize: OpRecord = defineOp({
     const origin = roundToEven(Math.min(255, Math.max(0, Math.fround(-least / step))));
     for (let i = 0; i < x!.data.length; i++) {
       const code = roundToEven(Math.fround(getElement(x!, i) / step)) + origin;
-      setElement(codes!, i, Math.min(255, Math.max(0, code)));
+      setElement(codes!, { index: i, value: Math.min(255, Math.max(0, code)) });
     }
-    setElement(scale!, 0, step);
-    setElement(zero!, 0, origin);
+    setElement(scale!, { index: 0, value: step });
+    setElement(zero!, { index: 0, value: origin });
   },
   cases: (random) =>
     [1, 7, 33, 400].map((count) => ({ name: `[${count}]`, inputs: [random.input([count])] })),

@@ -39,7 +39,7 @@ export const elementwise: OpRecord = defineOp({
         throw new RangeError(`step ${step} cannot be ${kind} of registers ${a} and ${b}`);
       }
     });
-    const shape = inputs.map((_, i) => requireInput(inputs, i, `input ${i}`).shape)
+    const shape = inputs.map((_, i) => requireInput(inputs, { index: i, name: `input ${i}` }).shape)
       .reduce<readonly Dim[]>(broadcastShapes, []);
     return [{ dtype: "f32", shape }];
   },
@@ -52,14 +52,17 @@ export const elementwise: OpRecord = defineOp({
     const functions = kinds.map(functionOf);
     const values = [...inputs.map(() => 0), ...registers, ...kinds.map(() => 0)];
     const firstStep = first + constants.length;
-    walk(out!.shape, strides, (index, offsets) => {
-      for (let i = 0; i < first; i++) values[i] = data[i]![offsets[i]!]!;
-      for (let step = 0; step < functions.length; step++) {
-        const a = values[operands[2 * step]!]!;
-        const b = isMap(kinds[step]!) ? parameters[2 * step]! : values[operands[2 * step + 1]!]!;
-        values[firstStep + step] = Math.fround(functions[step]!(a, b, parameters[2 * step + 1]!));
-      }
-      out!.data[index] = values.at(-1)!;
+    walk(out!.shape, {
+      strides,
+      visit: (index, offsets) => {
+        for (let i = 0; i < first; i++) values[i] = data[i]![offsets[i]!]!;
+        for (let step = 0; step < functions.length; step++) {
+          const a = values[operands[2 * step]!]!;
+          const b = isMap(kinds[step]!) ? parameters[2 * step]! : values[operands[2 * step + 1]!]!;
+          values[firstStep + step] = Math.fround(functions[step]!(a, b, parameters[2 * step + 1]!));
+        }
+        out!.data[index] = values.at(-1)!;
+      },
     });
   },
   cases: (random) =>

@@ -16,8 +16,12 @@ export const embed: OpRecord = defineOp({
   packedInput: 1,
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const tokens = requireInput(inputs, 0, "tokens", { dtype: "i32", rank: 1 });
-    const table = requireInput(inputs, 1, "table", { rank: 2 });
+    const tokens = requireInput(inputs, {
+      index: 0,
+      name: "tokens",
+      rule: { dtype: "i32", rank: 1 },
+    });
+    const table = requireInput(inputs, { index: 1, name: "table", rule: { rank: 2 } });
     return [{ dtype: "f32", shape: [tokens.shape[0]!, lastDim(table)] }];
   },
   reference({ inputs: [tokens, table], outputs: [out], attributes }) {
@@ -29,7 +33,10 @@ export const embed: OpRecord = defineOp({
         throw new RangeError(`Cannot embed token ${token}: the vocabulary has ${vocabulary}`);
       }
       for (let i = 0; i < width; i++) {
-        setElement(out!, row * width + i, getElement(table!, token * width + i) * scale);
+        setElement(out!, {
+          index: row * width + i,
+          value: getElement(table!, token * width + i) * scale,
+        });
       }
     }
   },

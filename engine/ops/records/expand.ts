@@ -20,7 +20,7 @@ export const expand: OpRecord = defineOp({
   moves: expandMoves,
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
     const shape = [...attributes.shape];
     const lead = shape.length - x.shape.length;
     const fits = lead >= 0 &&
@@ -29,7 +29,7 @@ export const expand: OpRecord = defineOp({
     return [{ dtype: x.dtype, shape }];
   },
   reference({ inputs: [x], outputs: [out] }) {
-    copyStrided(out!, x!, broadcastStrides(x!.shape, out!.shape));
+    copyStrided(out!, { source: x!, strides: broadcastStrides(x!.shape, out!.shape) });
   },
   cases: (random) =>
     [[[1], [4, 5]], [[5], [4, 5]], [[4, 1], [4, 5]], [[], [3]], [[2, 1, 7], [2, 3, 7]]].map(
@@ -39,5 +39,7 @@ export const expand: OpRecord = defineOp({
 });
 
 function expandMoves(node: Node): Moves {
-  return readMoves(node, repeatingStrides(node.inputs[0]!.shape, node.outputs[0]!.shape));
+  return readMoves(node, {
+    strides: repeatingStrides(node.inputs[0]!.shape, node.outputs[0]!.shape),
+  });
 }

@@ -40,17 +40,27 @@ export const expertMatmul: OpRecord = defineOp({
 
 function inferExpertMatmul(inputs: readonly (TensorType | undefined)[]): TensorType[] {
   checkInputCount(inputs, 4);
-  const x = requireInput(inputs, 0, "x", { dtype: ["f32", "q8"], rank: 3 });
-  const weights = requireInput(inputs, 1, "weights", { rank: 3 });
-  const chosen = optionalInput(inputs, 2, "chosen", { dtype: "i32", rank: 2 });
-  const bias = optionalInput(inputs, 3, "bias", { rank: 1 });
+  const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: ["f32", "q8"], rank: 3 } });
+  const weights = requireInput(inputs, { index: 1, name: "weights", rule: { rank: 3 } });
+  const chosen = optionalInput(inputs, {
+    index: 2,
+    name: "chosen",
+    rule: { dtype: "i32", rank: 2 },
+  });
+  const bias = optionalInput(inputs, { index: 3, name: "bias", rule: { rank: 1 } });
   const [experts, outputs] = weights.shape;
   if (experts === 0) throw new RangeError("weights of no matrix: must be one at least");
-  requireEqual(lastDim(x), lastDim(weights), "the columns of x and of the weights");
-  if (bias) requireEqual(mul(experts!, outputs!), bias.shape[0]!, "all outputs and the bias");
-  if (chosen) requireEqual(x.shape[0]!, chosen.shape[0]!, "the rows of x and of the choice");
+  requireEqual(lastDim(x), { b: lastDim(weights), what: "the columns of x and of the weights" });
+  if (bias) {
+    requireEqual(mul(experts!, outputs!), { b: bias.shape[0]!, what: "all outputs and the bias" });
+  }
+  if (chosen) {
+    requireEqual(x.shape[0]!, { b: chosen.shape[0]!, what: "the rows of x and of the choice" });
+  }
   const count = chosen ? chosen.shape[1]! : experts!;
-  if (!equal(x.shape[1]!, 1)) requireEqual(x.shape[1]!, count, "the items of a row of x");
+  if (!equal(x.shape[1]!, 1)) {
+    requireEqual(x.shape[1]!, { b: count, what: "the items of a row of x" });
+  }
   return [{ dtype: "f32", shape: [x.shape[0]!, count, outputs!] }];
 }
 
@@ -70,7 +80,7 @@ function expertRows(
       for (let i = 0; i < columns; i++) {
         sum += getElement(x!, from + i) * getElement(weights!, line * columns + i);
       }
-      setElement(out, pair * outputs + n, sum);
+      setElement(out, { index: pair * outputs + n, value: sum });
     }
   }
 }

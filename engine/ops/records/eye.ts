@@ -24,7 +24,7 @@ export const eye: OpRecord = defineOp({
   reference({ outputs: [out], attributes: { k } }) {
     const [rows, columns] = out!.shape as [number, number];
     for (let row = Math.max(0, -k); row < rows && row + k < columns; row++) {
-      setElement(out!, row * columns + row + k, 1);
+      setElement(out!, { index: row * columns + row + k, value: 1 });
     }
   },
   cases: () => [

@@ -29,7 +29,7 @@ export const fromDims: OpRecord = defineOp({
     return [{ dtype, shape: [...shape] }];
   },
   reference({ outputs: [out], attributes: { values }, env }) {
-    values.forEach((value, i) => setElement(out!, i, evaluate(value, env)));
+    values.forEach((value, i) => setElement(out!, { index: i, value: evaluate(value, env) }));
   },
   cases: () => [
     ...(["i32", "f32"] as const).map((dtype) => ({

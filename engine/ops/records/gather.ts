@@ -17,8 +17,8 @@ export const gather: OpRecord = defineOp({
   movedInputs: [0],
   infer(inputs, attributes) {
     checkInputCount(inputs, 2);
-    const x = requireTyped(inputs, 0, "x");
-    const indices = requireTyped(inputs, 1, "indices", INDEX_INPUT);
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    const indices = requireTyped(inputs, { index: 1, name: "indices" }, INDEX_INPUT);
     const axis = axisOf(attributes.axis, x.shape.length);
     return [{ dtype: x.dtype, shape: x.shape.toSpliced(axis, 1, ...indices.shape) }];
   },

@@ -19,8 +19,8 @@ export const gatherElements: OpRecord = defineOp({
   movedInputs: [0],
   infer(inputs, attributes) {
     checkInputCount(inputs, 2);
-    const x = requireTyped(inputs, 0, "x");
-    const indices = requireTyped(inputs, 1, "indices", INDEX_INPUT);
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    const indices = requireTyped(inputs, { index: 1, name: "indices" }, INDEX_INPUT);
     const along = axisOf(attributes.axis, x.shape.length);
     if (indices.shape.length !== x.shape.length) {
       throw new RangeError(`indices have ${indices.shape.length} dims, x has ${x.shape.length}`);
@@ -38,8 +38,11 @@ export const gatherElements: OpRecord = defineOp({
     const strides = stridesOf(x!.shape), along = strides[axis]!;
     const picks = indicesOf(indices!, () => x!.shape[axis]!);
     const from = elementsOf(x!), to = elementsOf(out!);
-    walk(out!.shape, [strides.with(axis, 0)], (index, offsets) => {
-      to[index] = from[offsets[0]! + picks[index]! * along];
+    walk(out!.shape, {
+      strides: [strides.with(axis, 0)],
+      visit: (index, offsets) => {
+        to[index] = from[offsets[0]! + picks[index]! * along];
+      },
     });
   },
   cases: (random) => [

@@ -18,20 +18,22 @@ export const gatherNd: OpRecord = defineOp({
   movedInputs: [0],
   infer(inputs, { batch_dims: batch }) {
     checkInputCount(inputs, 2);
-    const x = requireTyped(inputs, 0, "x");
-    const indices = requireTyped(inputs, 1, "indices", INDEX_INPUT);
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    const indices = requireTyped(inputs, { index: 1, name: "indices" }, INDEX_INPUT);
     const depth = tupleLength(indices, x.shape.length - batch);
     if (batch >= indices.shape.length) {
       throw new RangeError(`indices must have more than ${batch} dims`);
     }
-    for (let i = 0; i < batch; i++) requireEqual(x.shape[i]!, indices.shape[i]!, "batch dims");
+    for (let i = 0; i < batch; i++) {
+      requireEqual(x.shape[i]!, { b: indices.shape[i]!, what: "batch dims" });
+    }
     return [{
       dtype: x.dtype,
       shape: [...indices.shape.slice(0, -1), ...x.shape.slice(batch + depth)],
     }];
   },
   reference({ inputs: [x, indices], outputs: [out], attributes: { batch_dims: batch } }) {
-    const { starts, run } = tupleStarts(x!.shape, indices!, batch);
+    const { starts, run } = tupleStarts(x!.shape, { indices: indices!, batch });
     const from = x!.data as Uint8Array, to = out!.data as Uint8Array;
     starts.forEach((start, i) => to.set(from.subarray(start, start + run), i * run));
   },
@@ -67,8 +69,7 @@ export function tupleLength(indices: TensorType, most: number): number {
 /** Where the slice of each index tuple begins in a tensor of `shape`, and how long it is. */
 export function tupleStarts(
   shape: readonly number[],
-  indices: HostTensor,
-  batch: number,
+  { indices, batch }: { readonly indices: HostTensor; readonly batch: number },
 ): { readonly starts: Float64Array; readonly run: number } {
   const depth = indices.shape.at(-1)!;
   const strides = stridesOf(shape);

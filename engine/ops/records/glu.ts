@@ -41,10 +41,16 @@ export const glu: OpRecord = defineOp({
     if (activation === "clamped" && limit <= 0) {
       throw new RangeError(`the limit of a clamped gate must be above 0: it is ${limit}`);
     }
-    const gate = requireInput(inputs, 0, "gate", { minRank: inputs[1] ? 0 : 1 });
-    const up = optionalInput(inputs, 1, "up", { rank: gate.shape.length });
+    const gate = requireInput(inputs, {
+      index: 0,
+      name: "gate",
+      rule: { minRank: inputs[1] ? 0 : 1 },
+    });
+    const up = optionalInput(inputs, { index: 1, name: "up", rule: { rank: gate.shape.length } });
     if (!up) return [resultOf(halfOf(gate), to)];
-    gate.shape.forEach((dim, i) => requireEqual(dim, up.shape[i]!, "the dims of gate and up"));
+    gate.shape.forEach((dim, i) =>
+      requireEqual(dim, { b: up.shape[i]!, what: "the dims of gate and up" })
+    );
     return [resultOf(gate, to)];
   },
   reference({ inputs: [gate, up], outputs: [out], attributes }) {
@@ -54,8 +60,14 @@ export const glu: OpRecord = defineOp({
     if (to === "q8") quantizeGroups(out!, out!);
   },
   cases: (random) => [
-    ...elementwiseCases(random, 2, ACTIVATION_NAMES.map((activation) => ({ activation }))),
-    ...elementwiseCases(random, 2, [{ limit: 7, alpha: 1.702 }, { limit: 0.5, alpha: 1 }])
+    ...elementwiseCases(random, {
+      inputs: 2,
+      attributes: ACTIVATION_NAMES.map((activation) => ({ activation })),
+    }),
+    ...elementwiseCases(random, {
+      inputs: 2,
+      attributes: [{ limit: 7, alpha: 1.702 }, { limit: 0.5, alpha: 1 }],
+    })
       .map((one) => ({
         ...one,
         name: `clamped, ${one.name}`,
@@ -105,8 +117,10 @@ export function gateRows(
     const at = up ? i : i + Math.floor(i / width) * width;
     setElement(
       out,
-      i,
-      apply(getElement(gate, at), up ? getElement(up, i) : getElement(gate, at + width)),
+      {
+        index: i,
+        value: apply(getElement(gate, at), up ? getElement(up, i) : getElement(gate, at + width)),
+      },
     );
   }
 }

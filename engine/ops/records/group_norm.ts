@@ -16,11 +16,18 @@ export const groupNorm: OpRecord = defineOp({
   attributes: { groups: integer(0), epsilon: number() },
   infer(inputs, { groups }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 2 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 2 } });
     for (const [i, name] of ["weight", "bias"].entries()) {
-      const perChannel = optionalInput(inputs, i + 1, name, { dtype: FLOATS, rank: 1 });
+      const perChannel = optionalInput(inputs, {
+        index: i + 1,
+        name,
+        rule: { dtype: FLOATS, rank: 1 },
+      });
       if (perChannel) {
-        requireEqual(perChannel.shape[0]!, x.shape[1]!, `the channels of x and of the ${name}`);
+        requireEqual(perChannel.shape[0]!, {
+          b: x.shape[1]!,
+          what: `the channels of x and of the ${name}`,
+        });
       }
     }
     if (groups > 0 && exactDiv(x.shape[1]!, groups) === undefined) {
@@ -46,7 +53,7 @@ export const groupNorm: OpRecord = defineOp({
       for (let i = start; i < start + size; i++) {
         const c = Math.floor(i / places) % channels;
         const normal = (values[i]! - mean) * factor;
-        setElement(out!, i, normal * (gains?.[c] ?? 1) + (moves?.[c] ?? 0));
+        setElement(out!, { index: i, value: normal * (gains?.[c] ?? 1) + (moves?.[c] ?? 0) });
       }
     }
   },

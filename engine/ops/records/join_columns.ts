@@ -14,9 +14,11 @@ export const joinColumns: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const a = requireInput(inputs, 0, "a", { minRank: 1 });
-    const b = requireInput(inputs, 1, "b", { rank: a.shape.length });
-    a.shape.slice(0, -1).forEach((dim, i) => requireEqual(dim, b.shape[i]!, "the rows of a and b"));
+    const a = requireInput(inputs, { index: 0, name: "a", rule: { minRank: 1 } });
+    const b = requireInput(inputs, { index: 1, name: "b", rule: { rank: a.shape.length } });
+    a.shape.slice(0, -1).forEach((dim, i) =>
+      requireEqual(dim, { b: b.shape[i]!, what: "the rows of a and b" })
+    );
     return [{ dtype: "f32", shape: [...a.shape.slice(0, -1), add(lastDim(a), lastDim(b))] }];
   },
   reference({ inputs: [a, b], outputs: [out] }) {
@@ -26,7 +28,7 @@ export const joinColumns: OpRecord = defineOp({
       const value = column < left
         ? getElement(a!, row * left + column)
         : getElement(b!, row * right + column - left);
-      setElement(out!, i, value);
+      setElement(out!, { index: i, value });
     }
   },
   cases: (random) =>

@@ -15,14 +15,29 @@ export const kvAppend: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const cache = requireInput(inputs, 0, "cache", { dtype: CACHE_TYPES, rank: 3 });
-    const x = requireInput(inputs, 1, "x", { rank: 3 });
-    const positions = requireInput(inputs, 2, "positions", { dtype: "i32", rank: 1 });
-    const slots = requireInput(inputs, 3, "slots", { dtype: "i32", rank: 1 });
-    requireEqual(cache.shape[1]!, x.shape[1]!, "the heads of the cache and of x");
-    requireEqual(cache.shape[2]!, x.shape[2]!, "the head widths of the cache and of x");
-    requireEqual(x.shape[0]!, positions.shape[0]!, "the rows of x and the positions");
-    requireEqual(x.shape[0]!, slots.shape[0]!, "the rows of x and the slots");
+    const cache = requireInput(inputs, {
+      index: 0,
+      name: "cache",
+      rule: { dtype: CACHE_TYPES, rank: 3 },
+    });
+    const x = requireInput(inputs, { index: 1, name: "x", rule: { rank: 3 } });
+    const positions = requireInput(inputs, {
+      index: 2,
+      name: "positions",
+      rule: { dtype: "i32", rank: 1 },
+    });
+    const slots = requireInput(inputs, {
+      index: 3,
+      name: "slots",
+      rule: { dtype: "i32", rank: 1 },
+    });
+    requireEqual(cache.shape[1]!, { b: x.shape[1]!, what: "the heads of the cache and of x" });
+    requireEqual(cache.shape[2]!, {
+      b: x.shape[2]!,
+      what: "the head widths of the cache and of x",
+    });
+    requireEqual(x.shape[0]!, { b: positions.shape[0]!, what: "the rows of x and the positions" });
+    requireEqual(x.shape[0]!, { b: slots.shape[0]!, what: "the rows of x and the slots" });
     checkCache(cache);
     return [{ dtype: cache.dtype, shape: cache.shape }];
   },

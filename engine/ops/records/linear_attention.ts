@@ -28,13 +28,17 @@ export const linearAttention: OpRecord = defineOp({
   },
   infer(inputs, { q_heads, kv_heads, rule }) {
     checkInputCount(inputs, 6);
-    const q = requireInput(inputs, 0, "q", { dtype: FLOATS, rank: 3 });
-    const k = requireInput(inputs, 1, "k", { dtype: q.dtype, rank: 3 });
-    const v = requireInput(inputs, 2, "v", { dtype: q.dtype, rank: 3 });
-    const state = optionalInput(inputs, 3, "state", { dtype: FLOATS, rank: 4 });
+    const q = requireInput(inputs, { index: 0, name: "q", rule: { dtype: FLOATS, rank: 3 } });
+    const k = requireInput(inputs, { index: 1, name: "k", rule: { dtype: q.dtype, rank: 3 } });
+    const v = requireInput(inputs, { index: 2, name: "v", rule: { dtype: q.dtype, rank: 3 } });
+    const state = optionalInput(inputs, {
+      index: 3,
+      name: "state",
+      rule: { dtype: FLOATS, rank: 4 },
+    });
     const gated = rule.startsWith("gated"), delta = rule.endsWith("delta");
     for (const [index, name, wanted] of [[4, "decay", gated], [5, "beta", delta]] as const) {
-      if (wanted) requireInput(inputs, index, name, { dtype: FLOATS, rank: 3 });
+      if (wanted) requireInput(inputs, { index, name, rule: { dtype: FLOATS, rank: 3 } });
       else if (inputs[index]) throw new TypeError(`rule ${rule} takes no ${name}`);
     }
     if (q_heads % kv_heads !== 0) {
@@ -44,7 +48,10 @@ export const linearAttention: OpRecord = defineOp({
     if (width === undefined || depth === undefined) {
       throw new RangeError("the columns of q and v must be multiples of their heads");
     }
-    requireEqual(width, exactDiv(k.shape[2]!, kv_heads) ?? 0, "the head widths of q and k");
+    requireEqual(width, {
+      b: exactDiv(k.shape[2]!, kv_heads) ?? 0,
+      what: "the head widths of q and k",
+    });
     const [batch, rows] = q.shape as [typeof width, typeof width];
     return [
       { dtype: q.dtype, shape: [batch, rows, mul(depth, q_heads)] },

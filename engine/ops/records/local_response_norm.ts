@@ -17,7 +17,7 @@ export const localResponseNorm: OpRecord = defineOp({
   attributes: { size: integer(1), alpha: number(), beta: number(), bias: number() },
   infer(inputs) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
     return [{ dtype: x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x], outputs: [out], attributes }) {
@@ -31,7 +31,7 @@ export const localResponseNorm: OpRecord = defineOp({
       for (let d = Math.max(-before, -c); d <= Math.min(after, channels - 1 - c); d++) {
         squares += values[i + d * places]! ** 2;
       }
-      setElement(out!, i, values[i]! / (bias + alpha / size * squares) ** beta);
+      setElement(out!, { index: i, value: values[i]! / (bias + alpha / size * squares) ** beta });
     }
   },
   cases: (random) =>

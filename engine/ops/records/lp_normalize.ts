@@ -14,7 +14,7 @@ export const lpNormalize: OpRecord = defineOp({
   attributes: { axis: integer(-64, -1), p: integer(1, 2) },
   infer(inputs, { axis }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 1 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 1 } });
     axisOf(axis, x.shape.length);
     return [{ dtype: x.dtype, shape: x.shape }];
   },
@@ -29,7 +29,7 @@ export const lpNormalize: OpRecord = defineOp({
       const norm = sum ** (1 / p);
       for (let j = 0; j < size; j++) {
         const value = getElement(x!, i + j * stride);
-        setElement(out!, i + j * stride, norm === 0 ? 0 : value / norm);
+        setElement(out!, { index: i + j * stride, value: norm === 0 ? 0 : value / norm });
       }
     }
   },

@@ -48,27 +48,43 @@ export const matmul: OpRecord = defineOp({
   infer(inputs, { rounded, normed, gate, to }) {
     checkInputCount(inputs, 5);
     const dtypes = normed ? ["f32"] as const : ["f32", "q8", "u8"] as const;
-    const x = requireInput(inputs, 0, "x", { dtype: dtypes, minRank: 1 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: dtypes, minRank: 1 } });
     const isLf8 = x.dtype === "u8";
     if (isLf8 && rounded) throw new TypeError("weights in LF8 cannot be rounded");
-    const weight = requireInput(inputs, 1, "weight", { dtype: isLf8 ? "u8" : "f32", rank: 2 });
-    const bias = optionalInput(inputs, 2, "bias", { rank: 1 });
+    const weight = requireInput(inputs, {
+      index: 1,
+      name: "weight",
+      rule: { dtype: isLf8 ? "u8" : "f32", rank: 2 },
+    });
+    const bias = optionalInput(inputs, { index: 2, name: "bias", rule: { rank: 1 } });
     const units = isLf8 ? "the bytes of a row" : "the columns";
-    requireEqual(lastDim(x), weight.shape[1]!, `${units} of x and of the weight`);
-    if (bias) requireEqual(weight.shape[0]!, bias.shape[0]!, "the rows of the weight and the bias");
-    const gain = optionalInput(inputs, 4, "gain", { rank: 1 });
+    requireEqual(lastDim(x), { b: weight.shape[1]!, what: `${units} of x and of the weight` });
+    if (bias) {
+      requireEqual(weight.shape[0]!, {
+        b: bias.shape[0]!,
+        what: "the rows of the weight and the bias",
+      });
+    }
+    const gain = optionalInput(inputs, { index: 4, name: "gain", rule: { rank: 1 } });
     if (gain && !normed) throw new TypeError("a gain belongs to a norm");
-    checkVector(x, gain, "gain");
+    checkVector(x, { vector: gain, name: "gain" });
     if (normed) inferQ8(x);
     const product: TensorType = {
       dtype: "f32",
       shape: [...x.shape.slice(0, -1), weight.shape[0]!],
     };
     const result = gate === "none" ? product : halfOf(product);
-    const residual = optionalInput(inputs, 3, "residual", { rank: result.shape.length });
+    const residual = optionalInput(inputs, {
+      index: 3,
+      name: "residual",
+      rule: { rank: result.shape.length },
+    });
     if (residual) {
       result.shape.forEach((dim, i) =>
-        requireEqual(dim, residual.shape[i]!, "the dims of the product and the residual")
+        requireEqual(dim, {
+          b: residual.shape[i]!,
+          what: "the dims of the product and the residual",
+        })
       );
     }
     return [resultOf(result, to)];
@@ -87,7 +103,7 @@ export const matmul: OpRecord = defineOp({
     multiply(rows, matrix, bias, product);
     if (gate !== "none") gateRows(product, undefined, { out: out!, apply: plainGate(gate) });
     for (let i = 0; residual && i < out!.data.length; i++) {
-      setElement(out!, i, getElement(out!, i) + getElement(residual, i));
+      setElement(out!, { index: i, value: getElement(out!, i) + getElement(residual, i) });
     }
     if (to === "q8") quantizeGroups(out!, out!);
   },
@@ -131,7 +147,7 @@ const multiplyFloats: Multiply = (x, weight, bias, out) => {
       for (let i = 0; i < width; i++) {
         sum += getElement(x, row * width + i) * getElement(weight, column * width + i);
       }
-      setElement(out, row * height + column, sum);
+      setElement(out, { index: row * height + column, value: sum });
     }
   }
 };
@@ -145,7 +161,7 @@ const multiplyLf8: Multiply = (x, weight, bias, out) => {
       rows.subarray(m * bytes, (m + 1) * bytes),
       weights.subarray(n * bytes, (n + 1) * bytes),
     );
-    setElement(out, at, sum + (bias ? getElement(bias, n) : 0));
+    setElement(out, { index: at, value: sum + (bias ? getElement(bias, n) : 0) });
   }
 };
 

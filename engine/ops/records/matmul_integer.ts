@@ -22,16 +22,21 @@ export const matmulInteger: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const a = requireInput(inputs, 0, "a", { dtype: BYTES, minRank: 1 });
-    const b = requireInput(inputs, 1, "b", { dtype: BYTES, minRank: 1 });
-    const aZero = optionalInput(inputs, 2, "a_zero", { dtype: a.dtype });
-    const bZero = optionalInput(inputs, 3, "b_zero", { dtype: b.dtype });
+    const a = requireInput(inputs, { index: 0, name: "a", rule: { dtype: BYTES, minRank: 1 } });
+    const b = requireInput(inputs, { index: 1, name: "b", rule: { dtype: BYTES, minRank: 1 } });
+    const aZero = optionalInput(inputs, { index: 2, name: "a_zero", rule: { dtype: a.dtype } });
+    const bZero = optionalInput(inputs, { index: 3, name: "b_zero", rule: { dtype: b.dtype } });
     if (aZero) {
       const rows = product(a.shape.slice(0, -1));
-      refuseMisfit(product(aZero.shape), [1, rows], "the zero points of a");
+      refuseMisfit(product(aZero.shape), { sizes: [1, rows], what: "the zero points of a" });
     }
-    if (bZero) refuseMisfit(bZero.shape.at(-1) ?? 1, [1, lastDim(b)], "the zero points of b");
-    return [{ dtype: "i32", shape: matmulShape(a.shape, b.shape) }];
+    if (bZero) {
+      refuseMisfit(bZero.shape.at(-1) ?? 1, {
+        sizes: [1, lastDim(b)],
+        what: "the zero points of b",
+      });
+    }
+    return [{ dtype: "i32", shape: matmulShape(a.shape, { b: b.shape }) }];
   },
   reference({ inputs: [a, b, aZero, bZero], outputs: [out] }) {
     const y = new Float64Array(out!.data.length);
@@ -45,8 +50,13 @@ export const matmulInteger: OpRecord = defineOp({
       bZero,
       (i) => (perMatrix ? Math.floor(i / matrix) * columns : 0) + i % columns,
     );
-    eachMatrix(a!, b!, false, false, (at, sizes) => {
-      multiply(left.subarray(at.a), right.subarray(at.b), y.subarray(at.out), sizes);
+    eachMatrix(a!, {
+      b: b!,
+      transposeA: false,
+      transposeB: false,
+      visit: (at, sizes) => {
+        multiply(left.subarray(at.a), { b: right.subarray(at.b), y: y.subarray(at.out) }, sizes);
+      },
     });
     storeNumbers(out!, y);
   },

@@ -19,11 +19,15 @@ export const matmulNd: OpRecord = defineOp({
   attributes: { transpose_a: flag(false), transpose_b: flag(false), alpha: number(1) },
   infer(inputs, { transpose_a, transpose_b }) {
     checkInputCount(inputs, 2);
-    const a = requireInput(inputs, 0, "a", { dtype: [...FLOATS, ...WIDE_INTEGERS], minRank: 1 });
-    const b = requireInput(inputs, 1, "b", { dtype: a.dtype, minRank: 1 });
+    const a = requireInput(inputs, {
+      index: 0,
+      name: "a",
+      rule: { dtype: [...FLOATS, ...WIDE_INTEGERS], minRank: 1 },
+    });
+    const b = requireInput(inputs, { index: 1, name: "b", rule: { dtype: a.dtype, minRank: 1 } });
     return [{
       dtype: a.dtype,
-      shape: matmulShape(a.shape, b.shape, transpose_a, transpose_b),
+      shape: matmulShape(a.shape, { b: b.shape, transposeA: transpose_a, transposeB: transpose_b }),
     }];
   },
   reference({ inputs: [a, b], outputs: [out], attributes }) {
@@ -33,8 +37,13 @@ export const matmulNd: OpRecord = defineOp({
     }
     const y = new Float64Array(out!.data.length);
     const left = numbersOf(a!), right = numbersOf(b!);
-    eachMatrix(a!, b!, transpose_a, transpose_b, (at, sizes) => {
-      multiply(left.subarray(at.a), right.subarray(at.b), y.subarray(at.out), sizes);
+    eachMatrix(a!, {
+      b: b!,
+      transposeA: transpose_a,
+      transposeB: transpose_b,
+      visit: (at, sizes) => {
+        multiply(left.subarray(at.a), { b: right.subarray(at.b), y: y.subarray(at.out) }, sizes);
+      },
     });
     if (alpha !== 1) y.forEach((value, i) => y[i] = value * alpha);
     storeNumbers(out!, y);
@@ -49,12 +58,14 @@ export const matmulNd: OpRecord = defineOp({
  */
 export function matmulShape(
   a: readonly Dim[],
-  b: readonly Dim[],
-  transposeA = false,
-  transposeB = false,
+  { b, transposeA = false, transposeB = false }: {
+    readonly b: readonly Dim[];
+    readonly transposeA?: boolean | undefined;
+    readonly transposeB?: boolean | undefined;
+  },
 ): Dim[] {
-  const [left, right] = asMatrices(a, b, transposeA, transposeB);
-  requireEqual(left.at(-1)!, right.at(-2)!, "the inner dims of a and b");
+  const [left, right] = asMatrices(a, { b, transposeA, transposeB });
+  requireEqual(left.at(-1)!, { b: right.at(-2)!, what: "the inner dims of a and b" });
   const shape: Dim[] = broadcastShapes(left.slice(0, -2), right.slice(0, -2));
   if (a.length > 1) shape.push(left.at(-2)!);
   if (b.length > 1) shape.push(right.at(-1)!);
@@ -64,9 +75,11 @@ export function matmulShape(
 // Vectors are never transposed.
 function asMatrices<T extends Dim>(
   a: readonly T[],
-  b: readonly T[],
-  transposeA: boolean,
-  transposeB: boolean,
+  { b, transposeA, transposeB }: {
+    readonly b: readonly T[];
+    readonly transposeA: boolean;
+    readonly transposeB: boolean;
+  },
 ): [T[], T[]] {
   const swapped = (shape: readonly T[]) => [...shape.slice(0, -2), shape.at(-1)!, shape.at(-2)!];
   const left = a.length === 1 ? [1 as T, a[0]!] : transposeA ? swapped(a) : [...a];
@@ -90,12 +103,14 @@ export interface MatrixSizes {
 /** Calls `visit` with the flat starts of the matrices of each product. */
 export function eachMatrix(
   a: HostTensor,
-  b: HostTensor,
-  transposeA: boolean,
-  transposeB: boolean,
-  visit: (at: { a: number; b: number; out: number }, sizes: MatrixSizes) => void,
+  { b, transposeA, transposeB, visit }: {
+    readonly b: HostTensor;
+    readonly transposeA: boolean;
+    readonly transposeB: boolean;
+    readonly visit: (at: { a: number; b: number; out: number }, sizes: MatrixSizes) => void;
+  },
 ): void {
-  const [left, right] = asMatrices(a.shape, b.shape, transposeA, transposeB);
+  const [left, right] = asMatrices(a.shape, { b: b.shape, transposeA, transposeB });
   const [rows, inner] = left.slice(-2) as [number, number], columns = right.at(-1)!;
   const swapA = transposeA && a.shape.length > 1, swapB = transposeB && b.shape.length > 1;
   const sizes = {
@@ -132,8 +147,7 @@ function broadcastIndex(
 /** y += a · b of one matrix each. */
 export function multiply(
   a: ArrayLike<number>,
-  b: ArrayLike<number>,
-  y: Float64Array,
+  { b, y }: { readonly b: ArrayLike<number>; readonly y: Float64Array },
   { rows, inner, columns, aRow, aInner, bInner, bColumn }: MatrixSizes,
 ): void {
   for (let row = 0; row < rows; row++) {
@@ -152,16 +166,21 @@ function multiplyWide(
 ): void {
   if (attributes.alpha !== 1) throw new TypeError("a product of integers cannot be scaled");
   const left = a.data as BigInt64Array, right = b.data as BigInt64Array;
-  eachMatrix(a, b, attributes.transpose_a, attributes.transpose_b, (at, sizes) => {
-    for (let i = 0; i < sizes.rows * sizes.columns; i++) {
-      const row = Math.floor(i / sizes.columns), column = i % sizes.columns;
-      let sum = 0n;
-      for (let k = 0; k < sizes.inner; k++) {
-        sum += left[at.a + row * sizes.aRow + k * sizes.aInner]! *
-          right[at.b + k * sizes.bInner + column * sizes.bColumn]!;
+  eachMatrix(a, {
+    b,
+    transposeA: attributes.transpose_a,
+    transposeB: attributes.transpose_b,
+    visit: (at, sizes) => {
+      for (let i = 0; i < sizes.rows * sizes.columns; i++) {
+        const row = Math.floor(i / sizes.columns), column = i % sizes.columns;
+        let sum = 0n;
+        for (let k = 0; k < sizes.inner; k++) {
+          sum += left[at.a + row * sizes.aRow + k * sizes.aInner]! *
+            right[at.b + k * sizes.bInner + column * sizes.bColumn]!;
+        }
+        out.data[at.out + i] = sum;
       }
-      out.data[at.out + i] = sum;
-    }
+    },
   });
 }
 

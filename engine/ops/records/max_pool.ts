@@ -16,35 +16,43 @@ export const maxPool: OpRecord = defineOp({
   attributes: { ...POOL_RULES, indices: flag(false), column_major: flag(false) },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const { dtype, shape } = requireInput(inputs, 0, "x", {
-      dtype: [...FLOATS, ...BYTES],
-      minRank: 3,
+    const { dtype, shape } = requireInput(inputs, {
+      index: 0,
+      name: "x",
+      rule: {
+        dtype: [...FLOATS, ...BYTES],
+        minRank: 3,
+      },
     });
     const pooled = poolShape({ dtype, shape }, attributes);
     const values = { dtype, shape: pooled };
     return attributes.indices ? [values, { dtype: "i64", shape: pooled }] : [values];
   },
   reference({ inputs: [x], outputs: [out, indices], attributes }) {
-    const loops = poolLoops(x!.shape, out!.shape, attributes);
+    const loops = poolLoops(x!.shape, { out: out!.shape, attributes });
     const [depth, height, width] = loops.size;
-    eachWindow(loops, x!.data.length, out!.data.length, (o, inside) => {
-      let largest = -Infinity, place = inside[0] ?? -1;
-      for (const i of inside) {
-        const value = getElement(x!, i);
-        if (value > largest || Number.isNaN(value)) {
-          largest = value;
-          place = i;
+    eachWindow(loops, {
+      inputCount: x!.data.length,
+      outputCount: out!.data.length,
+      visit: (o, inside) => {
+        let largest = -Infinity, place = inside[0] ?? -1;
+        for (const i of inside) {
+          const value = getElement(x!, i);
+          if (value > largest || Number.isNaN(value)) {
+            largest = value;
+            place = i;
+          }
         }
-      }
-      setElement(out!, o, largest);
-      if (!indices) return;
-      const column = place % width, row = Math.floor(place / width) % height;
-      const plane = Math.floor(place / (width * height));
-      const swapped = depth === 1
-        ? plane * width * height + column * height + row
-        : Math.floor(plane / depth) * depth * width * height +
-          (column * height + row) * depth + plane % depth;
-      setElement(indices, o, attributes.column_major ? swapped : place);
+        setElement(out!, { index: o, value: largest });
+        if (!indices) return;
+        const column = place % width, row = Math.floor(place / width) % height;
+        const plane = Math.floor(place / (width * height));
+        const swapped = depth === 1
+          ? plane * width * height + column * height + row
+          : Math.floor(plane / depth) * depth * width * height +
+            (column * height + row) * depth + plane % depth;
+        setElement(indices, { index: o, value: attributes.column_major ? swapped : place });
+      },
     });
   },
   cases: (random) =>

@@ -16,11 +16,15 @@ export const maxUnpool: OpRecord = defineOp({
   attributes: { shape: dims(), counted: dims() },
   infer(inputs, { shape, counted }) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
     const rank = x.shape.length;
-    const indices = requireInput(inputs, 1, "indices", { dtype: ["i32", "i64"], rank });
+    const indices = requireInput(inputs, {
+      index: 1,
+      name: "indices",
+      rule: { dtype: ["i32", "i64"], rank },
+    });
     x.shape.forEach((dim, i) =>
-      requireEqual(dim, indices.shape[i]!, "the shapes of x and indices")
+      requireEqual(dim, { b: indices.shape[i]!, what: "the shapes of x and indices" })
     );
     if (shape.length !== rank || counted.length !== rank) {
       throw new RangeError(`shape and counted must have ${rank} dims`);
@@ -39,7 +43,7 @@ export const maxUnpool: OpRecord = defineOp({
       if (rest !== 0) {
         throw new RangeError(`index ${getElement(indices!, i)} is outside the output`);
       }
-      setElement(out!, target, getElement(x!, i));
+      setElement(out!, { index: target, value: getElement(x!, i) });
     }
   },
   cases: (random) => [{

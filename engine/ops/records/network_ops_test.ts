@@ -23,8 +23,8 @@ function tensor(
   fill: (index: number) => number,
   dtype: DataType = "f32",
 ): HostTensor {
-  const made = { dtype, shape, data: hostArray(dtype, elementCount(shape)) };
-  for (let i = 0; i < made.data.length; i++) setElement(made, i, fill(i));
+  const made = { dtype, shape, data: hostArray(dtype, { count: elementCount(shape) }) };
+  for (let i = 0; i < made.data.length; i++) setElement(made, { index: i, value: fill(i) });
   return made;
 }
 
@@ -40,7 +40,7 @@ function run(
   const op = getOp(name), complete = op.attributes(attributes);
   const outputs = op.infer(inputs, complete).map(({ dtype, shape }): HostTensor => {
     const sizes = shape as readonly number[];
-    return { dtype, shape: sizes, data: hostArray(dtype, elementCount(sizes)) };
+    return { dtype, shape: sizes, data: hostArray(dtype, { count: elementCount(sizes) }) };
   });
   op.reference({ inputs, outputs, attributes: complete, env: {}, stateOf: () => outputs[0]! });
   return outputs as [HostTensor, ...HostTensor[]];

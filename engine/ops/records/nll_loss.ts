@@ -20,15 +20,25 @@ export const nllLoss: OpRecord = defineOp({
   },
   infer(inputs, { reduction }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 2 });
-    const target = requireInput(inputs, 1, "target", {
-      dtype: ["i32", "i64"],
-      rank: x.shape.length - 1,
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 2 } });
+    const target = requireInput(inputs, {
+      index: 1,
+      name: "target",
+      rule: {
+        dtype: ["i32", "i64"],
+        rank: x.shape.length - 1,
+      },
     });
-    const weight = optionalInput(inputs, 2, "weight", { dtype: x.dtype, rank: 1 });
-    if (weight) refuseMisfit(weight.shape[0]!, [x.shape[1]!], "the number of weights");
+    const weight = optionalInput(inputs, {
+      index: 2,
+      name: "weight",
+      rule: { dtype: x.dtype, rank: 1 },
+    });
+    if (weight) {
+      refuseMisfit(weight.shape[0]!, { sizes: [x.shape[1]!], what: "the number of weights" });
+    }
     x.shape.toSpliced(1, 1).forEach((size, i) =>
-      refuseMisfit(target.shape[i]!, [size], `dim ${i} of target`)
+      refuseMisfit(target.shape[i]!, { sizes: [size], what: `dim ${i} of target` })
     );
     return [{ dtype: x.dtype, shape: reduction === "none" ? target.shape : [] }];
   },
@@ -45,12 +55,12 @@ export const nllLoss: OpRecord = defineOp({
       const at = (Math.floor(i / places) * classes + named) * places + i % places;
       const factor = weight ? getElement(weight, named) : 1;
       const loss = -getElement(x!, at) * factor;
-      if (attributes.reduction === "none") setElement(out!, i, loss);
+      if (attributes.reduction === "none") setElement(out!, { index: i, value: loss });
       sum += loss;
       total += factor;
     }
-    if (attributes.reduction === "sum") setElement(out!, 0, sum);
-    if (attributes.reduction === "mean") setElement(out!, 0, sum / total);
+    if (attributes.reduction === "sum") setElement(out!, { index: 0, value: sum });
+    if (attributes.reduction === "mean") setElement(out!, { index: 0, value: sum / total });
   },
   cases: (random) =>
     (["none", "sum", "mean"] as const).flatMap((reduction) => [{

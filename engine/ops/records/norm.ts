@@ -27,9 +27,15 @@ export const norm: OpRecord = defineOp({
   byRows: true,
   infer(inputs, { to }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { minRank: 1 });
-    checkVector(x, optionalInput(inputs, 1, "weight", { rank: 1 }), "weight");
-    checkVector(x, optionalInput(inputs, 2, "bias", { rank: 1 }), "bias");
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { minRank: 1 } });
+    checkVector(x, {
+      vector: optionalInput(inputs, { index: 1, name: "weight", rule: { rank: 1 } }),
+      name: "weight",
+    });
+    checkVector(x, {
+      vector: optionalInput(inputs, { index: 2, name: "bias", rule: { rank: 1 } }),
+      name: "bias",
+    });
     return [resultOf(x, to)];
   },
   rowwise: rowByRow,
@@ -51,8 +57,13 @@ export function isLayerNorm({ attributes }: Node): boolean {
 }
 
 /** Checks a weight or bias of a norm of `x`. */
-export function checkVector(x: TensorType, vector: TensorType | undefined, name: string): void {
-  if (vector) requireEqual(lastDim(x), vector.shape[0]!, `the last dim of x and the ${name}`);
+export function checkVector(
+  x: TensorType,
+  { vector, name }: { readonly vector: TensorType | undefined; readonly name: string },
+): void {
+  if (vector) {
+    requireEqual(lastDim(x), { b: vector.shape[0]!, what: `the last dim of x and the ${name}` });
+  }
 }
 
 /** What rows are normed with. */
@@ -81,7 +92,7 @@ export function normRows(
     for (let i = 0; i < width; i++) {
       const normal = (getElement(x, row + i) - mean) * factor;
       const gain = weight ? base + getElement(weight, i) : 1;
-      setElement(out, row + i, normal * gain + (bias ? getElement(bias, i) : 0));
+      setElement(out, { index: row + i, value: normal * gain + (bias ? getElement(bias, i) : 0) });
     }
   }
 }
@@ -89,7 +100,7 @@ export function normRows(
 function normCases(random: CaseRandom): OpCase[] {
   const centred = { centred: true, epsilon: 1e-5 };
   return [
-    ...elementwiseCases(random, 1, [{ epsilon: 1e-5 }]),
+    ...elementwiseCases(random, { inputs: 1, attributes: [{ epsilon: 1e-5 }] }),
     ...CASE_WIDTHS.map((width) => ({
       name: `width ${width}, weight, base ${width % 2}`,
       inputs: [random.input([2, 3, width]), random.weight("F32", [width])],
@@ -105,7 +116,7 @@ function normCases(random: CaseRandom): OpCase[] {
       bindings: { M: rows },
       tolerance: Q8_STEP,
     })),
-    ...elementwiseCases(random, 1, [centred])
+    ...elementwiseCases(random, { inputs: 1, attributes: [centred] })
       .map((one) => ({ ...one, name: `${one.name}, centred` })),
     ...CASE_WIDTHS.map((width) => ({
       name: `width ${width}, centred, weight${width % 2 ? ", bias" : ""}`,

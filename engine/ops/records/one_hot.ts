@@ -19,9 +19,9 @@ export const oneHot: OpRecord = defineOp({
   attributes: { depth: dim(), axis: integer(-(2 ** 31), -1) },
   infer(inputs, { depth, axis }) {
     checkInputCount(inputs, 2);
-    const { shape } = requireTyped(inputs, 0, "indices", NUMBER_INPUT);
-    const values = requireTyped(inputs, 1, "values");
-    requireEqual(values.shape[0] ?? 1, 2, "the number of values and 2");
+    const { shape } = requireTyped(inputs, { index: 0, name: "indices" }, NUMBER_INPUT);
+    const values = requireTyped(inputs, { index: 1, name: "values" });
+    requireEqual(values.shape[0] ?? 1, { b: 2, what: "the number of values and 2" });
     const at = axisOf(axis, shape.length + 1);
     return [{ dtype: values.dtype, shape: shape.toSpliced(at, 0, depth) }];
   },

@@ -24,8 +24,8 @@ export const pad: OpRecord = defineOp({
   moves: padMoves,
   infer(inputs, { before, after }) {
     checkInputCount(inputs, 2);
-    const x = requireTyped(inputs, 0, "x");
-    if (inputs[1]) requireSameType(x, inputs[1], "x and value");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    if (inputs[1]) requireSameType(x, { b: inputs[1], what: "x and value" });
     if (before.length !== x.shape.length || after.length !== x.shape.length) {
       throw new RangeError("before and after must have one entry a dim of x");
     }
@@ -46,13 +46,16 @@ export const pad: OpRecord = defineOp({
       })
     );
     const ownStrides = stridesOf(out!.shape);
-    walk(out!.shape, [], (index) => {
-      let at = 0;
-      for (let axis = 0; axis < offsets.length; axis++) {
-        at += offsets[axis]![Math.floor(index / ownStrides[axis]!) % out!.shape[axis]!]!;
-      }
-      if (!Number.isNaN(at)) to[index] = from[at];
-      else if (margin !== undefined) to[index] = margin;
+    walk(out!.shape, {
+      strides: [],
+      visit: (index) => {
+        let at = 0;
+        for (let axis = 0; axis < offsets.length; axis++) {
+          at += offsets[axis]![Math.floor(index / ownStrides[axis]!) % out!.shape[axis]!]!;
+        }
+        if (!Number.isNaN(at)) to[index] = from[at];
+        else if (margin !== undefined) to[index] = margin;
+      },
     });
   },
   cases: (random) =>

@@ -37,17 +37,21 @@ export const pool: OpRecord = defineOp({
   },
   infer(inputs, attributes) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
     return [{ dtype: x.dtype, shape: poolShape(x, attributes) }];
   },
   reference({ inputs: [x], outputs: [out], attributes }) {
-    const loops = poolLoops(x!.shape, out!.shape, attributes);
+    const loops = poolLoops(x!.shape, { out: out!.shape, attributes });
     const source = numbersOf(x!), y = new Float64Array(out!.data.length);
     const { kind, count_pads, p } = attributes;
-    eachWindow(loops, source.length, y.length, (o, inside, places, padded) => {
-      let sum = 0;
-      for (const i of inside) sum += kind === "norm" ? Math.abs(source[i]!) ** p : source[i]!;
-      y[o] = kind === "norm" ? sum ** (1 / p) : sum / (count_pads ? padded : places);
+    eachWindow(loops, {
+      inputCount: source.length,
+      outputCount: y.length,
+      visit: (o, inside, places, padded) => {
+        let sum = 0;
+        for (const i of inside) sum += kind === "norm" ? Math.abs(source[i]!) ** p : source[i]!;
+        y[o] = kind === "norm" ? sum ** (1 / p) : sum / (count_pads ? padded : places);
+      },
     });
     storeNumbers(out!, y);
   },
@@ -82,16 +86,18 @@ type PoolAttributes = WindowAttributes & { readonly ceil: boolean };
 /** Shape of the output. */
 export function poolShape(x: TensorType, attributes: PoolAttributes): TensorType["shape"] {
   const window = completeWindow(attributes);
-  return [...x.shape.slice(0, 2), ...windowDims(x.shape.slice(2), window, attributes.ceil)];
+  return [
+    ...x.shape.slice(0, 2),
+    ...windowDims(x.shape.slice(2), { window, ceil: attributes.ceil }),
+  ];
 }
 
 /** Loops over concrete shapes. */
 export function poolLoops(
   x: readonly number[],
-  out: readonly number[],
-  attributes: PoolAttributes,
+  { out, attributes }: { readonly out: readonly number[]; readonly attributes: PoolAttributes },
 ): WindowLoops {
-  return windowLoops(x.slice(2), out.slice(2), completeWindow(attributes));
+  return windowLoops(x.slice(2), { out: out.slice(2), window: completeWindow(attributes) });
 }
 
 /**
@@ -100,9 +106,16 @@ export function poolLoops(
  */
 export function eachWindow(
   loops: WindowLoops,
-  inputCount: number,
-  outputCount: number,
-  visit: (output: number, inside: readonly number[], places: number, padded: number) => void,
+  { inputCount, outputCount, visit }: {
+    readonly inputCount: number;
+    readonly outputCount: number;
+    readonly visit: (
+      output: number,
+      inside: readonly number[],
+      places: number,
+      padded: number,
+    ) => void;
+  },
 ): void {
   const inside = loops.size.reduce((a, b) => a * b, 1);
   const outside = loops.out.reduce((a, b) => a * b, 1);

@@ -32,23 +32,23 @@ export const quantizeLinear: OpRecord = defineOp({
   },
   infer(inputs, { to }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: [...FLOATS, "i32"] });
-    requireInput(inputs, 1, "scale", { dtype: [...FLOATS, "f8e8m0"] });
-    optionalInput(inputs, 2, "zero", { dtype: to });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: [...FLOATS, "i32"] } });
+    requireInput(inputs, { index: 1, name: "scale", rule: { dtype: [...FLOATS, "f8e8m0"] } });
+    optionalInput(inputs, { index: 2, name: "zero", rule: { dtype: to } });
     return [{ dtype: to, shape: x.shape }];
   },
   reference({ inputs: [x, scale, zero], outputs: [out], attributes }) {
     const { to, axis, block, saturate, precision } = attributes;
-    const indexOf = scaleIndex(x!.shape, scale!, axis, block);
+    const indexOf = scaleIndex(x!.shape, { scale: scale!, axis, block });
     const rounded = { dtype: precision, shape: [1], data: new ONE[precision](1) };
     const range = CODE_RANGES[to];
     for (let i = 0; i < x!.data.length; i++) {
       const at = indexOf(i);
-      setElement(rounded, 0, getElement(x!, i) / getElement(scale!, at));
+      setElement(rounded, { index: 0, value: getElement(x!, i) / getElement(scale!, at) });
       const quotient = getElement(rounded, 0), move = zero ? getElement(zero, at) : 0;
       if (range) {
         const code = roundToEven(quotient) + move;
-        setElement(out!, i, Math.min(range[1], Math.max(range[0], code)));
+        setElement(out!, { index: i, value: Math.min(range[1], Math.max(range[0], code)) });
       } else if (isSmallFloat(to)) {
         out!.data[i] = encodeSmallFloat(to, quotient + move, { saturate });
       }

@@ -27,7 +27,9 @@ export const random: OpRecord = defineOp({
   },
   reference({ outputs: [out], attributes: { kind, offset, scale, seed } }) {
     const draw = createRandomState(seed)[kind];
-    for (let i = 0; i < out!.data.length; i++) setElement(out!, i, offset + scale * draw());
+    for (let i = 0; i < out!.data.length; i++) {
+      setElement(out!, { index: i, value: offset + scale * draw() });
+    }
   },
   cases: () =>
     (["uniform", "normal"] as const).flatMap((kind) =>

@@ -15,8 +15,11 @@ export const range: OpRecord = defineOp({
   attributes: { size: dim() },
   infer(inputs, { size }) {
     checkInputCount(inputs, 2);
-    const start = requireTyped(inputs, 0, "start", NUMBER_INPUT);
-    requireSameType(start, requireTyped(inputs, 1, "delta", NUMBER_INPUT), "start and delta");
+    const start = requireTyped(inputs, { index: 0, name: "start" }, NUMBER_INPUT);
+    requireSameType(start, {
+      b: requireTyped(inputs, { index: 1, name: "delta" }, NUMBER_INPUT),
+      what: "start and delta",
+    });
     return [{ dtype: start.dtype, shape: [size] }];
   },
   reference({ inputs: [start, delta], outputs: [out] }) {
@@ -27,7 +30,9 @@ export const range: OpRecord = defineOp({
       return;
     }
     const first = getElement(start!, 0), step = getElement(delta!, 0);
-    for (let i = 0; i < out!.data.length; i++) setElement(out!, i, first + i * step);
+    for (let i = 0; i < out!.data.length; i++) {
+      setElement(out!, { index: i, value: first + i * step });
+    }
   },
   cases: (random) =>
     [1, 7, 33].map((size) => ({

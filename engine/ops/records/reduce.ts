@@ -19,7 +19,7 @@ export const reduce: OpRecord = defineOp({
   attributes: { kind: choice(REDUCE_NAMES), axes: integers(), keep: flag(true) },
   infer(inputs, { axes, keep }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x", {
+    const x = requireTyped(inputs, { index: 0, name: "x" }, {
       accepts: (dtype) => isNumber(dtype) || dtype === "bool",
       expected: "of numbers or truth values",
     });
@@ -96,9 +96,12 @@ function reduceLines(
 ): Float64Array {
   const { start, join, end } = reductions[kind as keyof typeof reductions];
   const totals = new Float64Array(results).fill(start);
-  walk(shape, [strides], (index, offsets) => {
-    const at = offsets[0]!;
-    totals[at] = join(totals[at]!, values[index]!);
+  walk(shape, {
+    strides: [strides],
+    visit: (index, offsets) => {
+      const at = offsets[0]!;
+      totals[at] = join(totals[at]!, values[index]!);
+    },
   });
   return end ? totals.map((total) => end(total, count)) : totals;
 }
@@ -108,9 +111,12 @@ function logSumExp(lines: Lines): Float64Array {
   const largest = reduceLines(lines, { kind: "max", count: 0 });
   const shifts = largest.map((value) => Number.isFinite(value) ? value : 0);
   const totals = new Float64Array(lines.results);
-  walk(lines.shape, [lines.strides], (index, offsets) => {
-    const at = offsets[0]!;
-    totals[at]! += Math.exp(lines.values[index]! - shifts[at]!);
+  walk(lines.shape, {
+    strides: [lines.strides],
+    visit: (index, offsets) => {
+      const at = offsets[0]!;
+      totals[at]! += Math.exp(lines.values[index]! - shifts[at]!);
+    },
   });
   return totals.map((total, at) => Math.log(total) + shifts[at]!);
 }
@@ -125,9 +131,12 @@ function reduceWhole(
   const { start, join } = wholeReductions[kind]!;
   const to = elementsOf(out), wide = isWide(x.dtype);
   const totals = new Array<bigint | undefined>(out.data.length).fill(start);
-  walk(x.shape, [strides], (index, offsets) => {
-    const at = offsets[0]!, total = totals[at], value = BigInt(x.data[index]!);
-    totals[at] = total === undefined ? value : join(total, value);
+  walk(x.shape, {
+    strides: [strides],
+    visit: (index, offsets) => {
+      const at = offsets[0]!, total = totals[at], value = BigInt(x.data[index]!);
+      totals[at] = total === undefined ? value : join(total, value);
+    },
   });
   totals.forEach((total, at) => {
     const result = kind === "mean" ? total! / BigInt(count) : total!;

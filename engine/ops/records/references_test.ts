@@ -37,7 +37,11 @@ function run(
   const tensors = inputs.map((input) => input && host(input));
   const [type] = op.infer(tensors, attributes);
   const shape = type!.shape as readonly number[];
-  const output = { dtype: type!.dtype, shape, data: hostArray(type!.dtype, elementCount(shape)) };
+  const output = {
+    dtype: type!.dtype,
+    shape,
+    data: hostArray(type!.dtype, { count: elementCount(shape) }),
+  };
   op.reference({
     inputs: tensors,
     outputs: [output],

@@ -40,7 +40,7 @@ export const resize: OpRecord = defineOp({
   },
   infer(inputs, { sizes, scales, roi }) {
     checkInputCount(inputs, 1);
-    const x = requireInput(inputs, 0, "x", { dtype: ELEMENTS, minRank: 1 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: ELEMENTS, minRank: 1 } });
     const rank = x.shape.length;
     if (sizes.length !== rank) throw new RangeError(`sizes has ${sizes.length} entries, x ${rank}`);
     if (scales.length !== 0 && scales.length !== rank) {
@@ -64,7 +64,7 @@ export const resize: OpRecord = defineOp({
       if (from === to && scale === 1 && attributes.coordinates !== "crop_and_resize") continue;
       const roi = [attributes.roi[axis] ?? 0, attributes.roi[rank + axis] ?? 1] as const;
       const taps = axisTaps(from, to, { ...attributes, scale, roi });
-      values = along(values, shape, axis, taps, attributes.extrapolation);
+      values = along(values, { shape, axis, taps, extrapolation: attributes.extrapolation });
       shape[axis] = to;
     }
     store(out!, values);
@@ -75,10 +75,12 @@ export const resize: OpRecord = defineOp({
 
 function along(
   values: ArrayLike<number>,
-  shape: readonly number[],
-  axis: number,
-  taps: ReturnType<typeof axisTaps>,
-  extrapolation: number,
+  { shape, axis, taps, extrapolation }: {
+    readonly shape: readonly number[];
+    readonly axis: number;
+    readonly taps: ReturnType<typeof axisTaps>;
+    readonly extrapolation: number;
+  },
 ): Float64Array {
   const from = shape[axis]!, to = taps.length;
   const outer = elementCount(shape.slice(0, axis)), inner = elementCount(shape.slice(axis + 1));
@@ -108,8 +110,10 @@ function store(out: HostTensor, values: ArrayLike<number>): void {
     const value = values[i]!;
     setElement(
       out,
-      i,
-      range ? Math.min(range[1], Math.max(range[0], Math.trunc(value))) : value,
+      {
+        index: i,
+        value: range ? Math.min(range[1], Math.max(range[0], Math.trunc(value))) : value,
+      },
     );
   }
 }

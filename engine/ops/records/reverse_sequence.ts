@@ -17,13 +17,13 @@ export const reverseSequence: OpRecord = defineOp({
   attributes: { batch_axis: integer(-(2 ** 31), 1), time_axis: integer(-(2 ** 31), 0) },
   infer(inputs, attributes) {
     checkInputCount(inputs, 2);
-    const x = requireTyped(inputs, 0, "x");
-    const lengths = requireTyped(inputs, 1, "lengths", INDEX_INPUT);
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    const lengths = requireTyped(inputs, { index: 1, name: "lengths" }, INDEX_INPUT);
     const batch = axisOf(attributes.batch_axis, x.shape.length);
     if (batch === axisOf(attributes.time_axis, x.shape.length)) {
       throw new RangeError(`batch_axis and time_axis are both ${batch}: must differ`);
     }
-    requireEqual(lengths.shape[0] ?? 1, x.shape[batch]!, "lengths and the batch");
+    requireEqual(lengths.shape[0] ?? 1, { b: x.shape[batch]!, what: "lengths and the batch" });
     return [{ dtype: x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x, lengths], outputs: [out], attributes }) {
@@ -32,13 +32,16 @@ export const reverseSequence: OpRecord = defineOp({
     const time = axisOf(attributes.time_axis, shape.length);
     const strides = stridesOf(shape), from = elementsOf(x!), to = elementsOf(out!);
     const unit = (axis: number) => shape.map((_, at) => at === axis ? 1 : 0);
-    walk(shape, [unit(batch), unit(time)], (index, [line, at]) => {
-      const length = getElement(lengths!, line!);
-      if (length < 0 || length > shape[time]!) {
-        throw new RangeError(`Cannot reverse ${length} of ${shape[time]} elements`);
-      }
-      const moved = at! < length ? length - 1 - 2 * at! : 0;
-      to[index] = from[index + moved * strides[time]!];
+    walk(shape, {
+      strides: [unit(batch), unit(time)],
+      visit: (index, [line, at]) => {
+        const length = getElement(lengths!, line!);
+        if (length < 0 || length > shape[time]!) {
+          throw new RangeError(`Cannot reverse ${length} of ${shape[time]} elements`);
+        }
+        const moved = at! < length ? length - 1 - 2 * at! : 0;
+        to[index] = from[index + moved * strides[time]!];
+      },
     });
   },
   cases: (random) => [

@@ -26,10 +26,18 @@ export const roiAlign: OpRecord = defineOp({
   },
   infer(inputs, { height, width }) {
     checkInputCount(inputs, 3);
-    const x = requireInput(inputs, 0, "x", { dtype: FLOATS, rank: 4 });
-    const regions = requireInput(inputs, 1, "regions", { dtype: x.dtype, rank: 2 });
-    const batch = requireInput(inputs, 2, "batch", { dtype: ["i64", "i32"], rank: 1 });
-    requireEqual(regions.shape[0]!, batch.shape[0]!, "the regions and their items");
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, rank: 4 } });
+    const regions = requireInput(inputs, {
+      index: 1,
+      name: "regions",
+      rule: { dtype: x.dtype, rank: 2 },
+    });
+    const batch = requireInput(inputs, {
+      index: 2,
+      name: "batch",
+      rule: { dtype: ["i64", "i32"], rank: 1 },
+    });
+    requireEqual(regions.shape[0]!, { b: batch.shape[0]!, what: "the regions and their items" });
     return [{ dtype: x.dtype, shape: [regions.shape[0]!, x.shape[1]!, height, width] }];
   },
   reference({ inputs: [x, regions, batch], outputs: [out], attributes }) {
@@ -56,14 +64,17 @@ export const roiAlign: OpRecord = defineOp({
         for (let sample = 0; sample < rows * columns; sample++) {
           const y = top + (Math.floor(sample / columns) + 0.5) * binHeight / rows;
           const z = left + (sample % columns + 0.5) * binWidth / columns;
-          for (const { index, weight } of corners(y, z, height, width)) {
+          for (const { index, weight } of corners(y, { x: z, height, width })) {
             const part = weight * values[plane + index]!;
             sum += part;
             largest = Math.max(largest, part);
           }
         }
         const average = sum / Math.max(rows * columns, 1);
-        setElement(out!, r * channels * bins + i, kind === "average" ? average : largest);
+        setElement(out!, {
+          index: r * channels * bins + i,
+          value: kind === "average" ? average : largest,
+        });
       }
     }
   },
@@ -90,9 +101,7 @@ export const roiAlign: OpRecord = defineOp({
 /** The four elements around a place; all with weight 0 where it is more than one element outside. */
 function corners(
   y: number,
-  x: number,
-  height: number,
-  width: number,
+  { x, height, width }: { readonly x: number; readonly height: number; readonly width: number },
 ): { readonly index: number; readonly weight: number }[] {
   if (y < -1 || y > height || x < -1 || x > width) return [{ index: 0, weight: 0 }];
   const row = Math.min(Math.max(y, 0), height - 1), column = Math.min(Math.max(x, 0), width - 1);

@@ -41,8 +41,9 @@ export const rope: OpRecord = defineOp({
     attributes.heads === 0 ? rowsOfHeads(x!, [0]) : undefined,
   reference({ inputs, outputs: [out], attributes: { style, heads: count } }) {
     const [x, table] = inputs;
-    if (count > 0) rotateTensor(inputs, out!, heads(x!.shape, count) as Layout<number>, style);
-    else rotateHeads(x!, table!, out!, style);
+    if (count > 0) {
+      rotateTensor(inputs, { out: out!, layout: heads(x!.shape, count) as Layout<number>, style });
+    } else rotateHeads(x!, { table: table!, out: out!, style });
   },
   cases: (random) => [...rowCases(random), ...tensorCases(random)],
 });
@@ -52,9 +53,9 @@ type Style = "half" | "interleaved";
 
 function inferRows(inputs: Inputs<TensorType>): TensorType {
   checkInputCount(inputs, 2);
-  const x = requireInput(inputs, 0, "x", { rank: 3 });
-  const table = requireInput(inputs, 1, "table", { rank: 2 });
-  requireEqual(x.shape[0]!, table.shape[0]!, "the rows of x and of the table");
+  const x = requireInput(inputs, { index: 0, name: "x", rule: { rank: 3 } });
+  const table = requireInput(inputs, { index: 1, name: "table", rule: { rank: 2 } });
+  requireEqual(x.shape[0]!, { b: table.shape[0]!, what: "the rows of x and of the table" });
   if (![">", ">=", "=="].includes(compare(lastDim(x), lastDim(table)))) {
     throw new RangeError("the table must not be wider than a head");
   }
@@ -63,15 +64,22 @@ function inferRows(inputs: Inputs<TensorType>): TensorType {
 
 function inferTensor(inputs: Inputs<TensorType>, count: number): TensorType {
   checkInputCount(inputs, 4);
-  const x = requireInput(inputs, 0, "x", { dtype: FLOATS, minRank: 3 });
-  const cos = requireInput(inputs, 1, "cos", { dtype: FLOATS, minRank: 2 });
-  const sin = requireInput(inputs, 2, "sin", { dtype: FLOATS, minRank: 2 });
-  const positions = optionalInput(inputs, 3, "positions", { dtype: ["i32", "i64"] });
+  const x = requireInput(inputs, { index: 0, name: "x", rule: { dtype: FLOATS, minRank: 3 } });
+  const cos = requireInput(inputs, { index: 1, name: "cos", rule: { dtype: FLOATS, minRank: 2 } });
+  const sin = requireInput(inputs, { index: 2, name: "sin", rule: { dtype: FLOATS, minRank: 2 } });
+  const positions = optionalInput(inputs, {
+    index: 3,
+    name: "positions",
+    rule: { dtype: ["i32", "i64"] },
+  });
   if (x.shape.length > 4) throw new RangeError("x must have 3 or 4 dims");
-  refuseMisfit(product(sin.shape), [product(cos.shape)], "the size of sin");
+  refuseMisfit(product(sin.shape), { sizes: [product(cos.shape)], what: "the size of sin" });
   const { batch, rows } = heads(x.shape, count);
   if (positions) {
-    refuseMisfit(product(positions.shape), [1, mul(batch, rows)], "the number of positions");
+    refuseMisfit(product(positions.shape), {
+      sizes: [1, mul(batch, rows)],
+      what: "the number of positions",
+    });
   }
   return { dtype: x.dtype, shape: x.shape };
 }
@@ -98,14 +106,23 @@ function turnHead(
     const second = first + (style === "half" ? pairs : 1);
     const c = cos[cosAt + i]!, s = sin[sinAt + i]!;
     const a = getElement(x, first), b = getElement(x, second);
-    setElement(out, first, a * c - b * s);
-    setElement(out, second, b * c + a * s);
+    setElement(out, { index: first, value: a * c - b * s });
+    setElement(out, { index: second, value: b * c + a * s });
   }
-  for (let i = 2 * pairs; i < width; i++) setElement(out, at + i, getElement(x, at + i));
+  for (let i = 2 * pairs; i < width; i++) {
+    setElement(out, { index: at + i, value: getElement(x, at + i) });
+  }
 }
 
 /** The definition, for attention too; `x` and `out` may be one tensor. */
-export function rotateHeads(x: HostTensor, table: HostTensor, out: HostTensor, style: Style): void {
+export function rotateHeads(
+  x: HostTensor,
+  { table, out, style }: {
+    readonly table: HostTensor;
+    readonly out: HostTensor;
+    readonly style: Style;
+  },
+): void {
   const [rows, count, width] = x.shape as [number, number, number];
   const rotated = table.shape[1]!, pairs = rotated / 2, cos = numbersOf(table), sin = cos;
   for (let head = 0; head < rows * count; head++) {
@@ -117,9 +134,11 @@ export function rotateHeads(x: HostTensor, table: HostTensor, out: HostTensor, s
 
 function rotateTensor(
   [x, cosines, sines, positions]: Inputs<HostTensor>,
-  out: HostTensor,
-  layout: Layout<number>,
-  style: Style,
+  { out, layout, style }: {
+    readonly out: HostTensor;
+    readonly layout: Layout<number>;
+    readonly style: Style;
+  },
 ): void {
   const { batch, rows, width, heads: count } = layout;
   const cos = numbersOf(cosines!), sin = numbersOf(sines!);
@@ -137,7 +156,7 @@ function rotateTensor(
     }
     const angles = { cos, sin, cosAt: entry * pairs, sinAt: entry * pairs, pairs };
     for (let head = 0; head < count; head++) {
-      const at = rowAt(layout, Math.floor(row / rows), head, row % rows);
+      const at = rowAt(layout, { batch: Math.floor(row / rows), head, row: row % rows });
       turnHead(x!, out, { at, width, style }, angles);
     }
   }

@@ -19,13 +19,27 @@ export const ropeTable: OpRecord = defineOp({
   attributes: { magnitude: number(1), beyond: integer(0, 0) },
   infer(inputs) {
     checkInputCount(inputs, 4);
-    const positions = requireInput(inputs, 0, "positions", { dtype: "i32", rank: 1 });
-    const frequencies = requireInput(inputs, 1, "frequencies", { rank: 1 });
-    const spans = optionalInput(inputs, 2, "spans", { dtype: "i32", rank: 1 });
+    const positions = requireInput(inputs, {
+      index: 0,
+      name: "positions",
+      rule: { dtype: "i32", rank: 1 },
+    });
+    const frequencies = requireInput(inputs, { index: 1, name: "frequencies", rule: { rank: 1 } });
+    const spans = optionalInput(inputs, {
+      index: 2,
+      name: "spans",
+      rule: { dtype: "i32", rank: 1 },
+    });
     if (spans) {
-      const long = requireInput(inputs, 3, "long", { rank: 1 });
-      requireEqual(positions.shape[0]!, spans.shape[0]!, "the positions and the spans");
-      requireEqual(frequencies.shape[0]!, long.shape[0]!, "the frequencies of both sets");
+      const long = requireInput(inputs, { index: 3, name: "long", rule: { rank: 1 } });
+      requireEqual(positions.shape[0]!, {
+        b: spans.shape[0]!,
+        what: "the positions and the spans",
+      });
+      requireEqual(frequencies.shape[0]!, {
+        b: long.shape[0]!,
+        what: "the frequencies of both sets",
+      });
     }
     return [{ dtype: "f32", shape: [positions.shape[0]!, mul(frequencies.shape[0]!, 2)] }];
   },
@@ -37,8 +51,8 @@ export const ropeTable: OpRecord = defineOp({
       const set = spans && getElement(spans, row) > beyond ? long! : frequencies!;
       for (let i = 0; i < half; i++) {
         const angle = position * getElement(set, i);
-        setElement(out!, row * 2 * half + i, Math.cos(angle) * magnitude);
-        setElement(out!, row * 2 * half + half + i, Math.sin(angle) * magnitude);
+        setElement(out!, { index: row * 2 * half + i, value: Math.cos(angle) * magnitude });
+        setElement(out!, { index: row * 2 * half + half + i, value: Math.sin(angle) * magnitude });
       }
     }
   },

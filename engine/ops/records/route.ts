@@ -75,10 +75,12 @@ export const route: OpRecord = defineOp({
   },
   infer(inputs, { count, groups, groupCount }) {
     checkInputCount(inputs, 2);
-    const logits = requireInput(inputs, 0, "logits", { rank: 2 });
-    const correction = optionalInput(inputs, 1, "correction", { rank: 1 });
+    const logits = requireInput(inputs, { index: 0, name: "logits", rule: { rank: 2 } });
+    const correction = optionalInput(inputs, { index: 1, name: "correction", rule: { rank: 1 } });
     const experts = requireStatic(lastDim(logits), "the number of experts");
-    if (correction) requireEqual(experts, correction.shape[0]!, "the experts and the correction");
+    if (correction) {
+      requireEqual(experts, { b: correction.shape[0]!, what: "the experts and the correction" });
+    }
     if (experts % groups !== 0 || groupCount > groups) {
       throw new RangeError(
         `${groupCount} of ${groups} groups cannot be taken of ${experts} experts`,
@@ -108,8 +110,11 @@ export const route: OpRecord = defineOp({
       const best = chooseExperts(numbers, attributes);
       const sum = best.reduce((total, e) => total + scores[e]!, 0) + LEAST_SUM;
       best.forEach((e, i) => {
-        setElement(chosen!, row * count + i, e);
-        setElement(weights!, row * count + i, scores[e]! / (normalize ? sum : 1) * scale + spoilt);
+        setElement(chosen!, { index: row * count + i, value: e });
+        setElement(weights!, {
+          index: row * count + i,
+          value: scores[e]! / (normalize ? sum : 1) * scale + spoilt,
+        });
       });
     }
   },

@@ -19,15 +19,17 @@ export const scatterElements: OpRecord = defineOp({
   movedInputs: [0, 2],
   infer(inputs, attributes) {
     checkInputCount(inputs, 3);
-    const x = requireTyped(inputs, 0, "x");
-    const indices = requireTyped(inputs, 1, "indices", INDEX_INPUT);
-    const updates = requireTyped(inputs, 2, "updates");
-    requireSameType(x, updates, "x and updates");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    const indices = requireTyped(inputs, { index: 1, name: "indices" }, INDEX_INPUT);
+    const updates = requireTyped(inputs, { index: 2, name: "updates" });
+    requireSameType(x, { b: updates, what: "x and updates" });
     axisOf(attributes.axis, x.shape.length);
     if (indices.shape.length !== x.shape.length || updates.shape.length !== x.shape.length) {
       throw new RangeError("x, indices and updates must have equally many dims");
     }
-    indices.shape.forEach((dim, i) => requireEqual(dim, updates.shape[i]!, "indices and updates"));
+    indices.shape.forEach((dim, i) =>
+      requireEqual(dim, { b: updates.shape[i]!, what: "indices and updates" })
+    );
     return [{ dtype: x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x, indices, updates], outputs: [out], attributes }) {
@@ -35,9 +37,12 @@ export const scatterElements: OpRecord = defineOp({
     const strides = stridesOf(x!.shape), along = strides[axis]!;
     const picks = indicesOf(indices!, () => x!.shape[axis]!);
     (out!.data as Uint8Array).set(x!.data as Uint8Array);
-    const put = scatterer(attributes.reduction, out!, updates!);
-    walk(indices!.shape, [strides.with(axis, 0)], (index, offsets) => {
-      put(offsets[0]! + picks[index]! * along, index);
+    const put = scatterer(attributes.reduction, { out: out!, updates: updates! });
+    walk(indices!.shape, {
+      strides: [strides.with(axis, 0)],
+      visit: (index, offsets) => {
+        put(offsets[0]! + picks[index]! * along, index);
+      },
     });
   },
   cases: (random) =>

@@ -16,22 +16,24 @@ export const scatterNd: OpRecord = defineOp({
   movedInputs: [0, 2],
   infer(inputs) {
     checkInputCount(inputs, 3);
-    const x = requireTyped(inputs, 0, "x");
-    const indices = requireTyped(inputs, 1, "indices", INDEX_INPUT);
-    const updates = requireTyped(inputs, 2, "updates");
-    requireSameType(x, updates, "x and updates");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
+    const indices = requireTyped(inputs, { index: 1, name: "indices" }, INDEX_INPUT);
+    const updates = requireTyped(inputs, { index: 2, name: "updates" });
+    requireSameType(x, { b: updates, what: "x and updates" });
     const depth = tupleLength(indices, x.shape.length);
     const expected = [...indices.shape.slice(0, -1), ...x.shape.slice(depth)];
     if (updates.shape.length !== expected.length) {
       throw new RangeError(`updates have ${updates.shape.length} dims: must be ${expected.length}`);
     }
-    expected.forEach((dim, i) => requireEqual(updates.shape[i]!, dim, `dim ${i} of updates`));
+    expected.forEach((dim, i) =>
+      requireEqual(updates.shape[i]!, { b: dim, what: `dim ${i} of updates` })
+    );
     return [{ dtype: x.dtype, shape: x.shape }];
   },
   reference({ inputs: [x, indices, updates], outputs: [out], attributes }) {
-    const { starts, run } = tupleStarts(x!.shape, indices!, 0);
+    const { starts, run } = tupleStarts(x!.shape, { indices: indices!, batch: 0 });
     (out!.data as Uint8Array).set(x!.data as Uint8Array);
-    const put = scatterer(attributes.reduction, out!, updates!);
+    const put = scatterer(attributes.reduction, { out: out!, updates: updates! });
     starts.forEach((start, tuple) => {
       for (let i = 0; i < run; i++) put(start + i, tuple * run + i);
     });

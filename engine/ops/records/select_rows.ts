@@ -13,8 +13,8 @@ export const selectRows: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, 0, "x", { rank: 2 });
-    const rows = requireInput(inputs, 1, "rows", { dtype: "i32", rank: 1 });
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { rank: 2 } });
+    const rows = requireInput(inputs, { index: 1, name: "rows", rule: { dtype: "i32", rank: 1 } });
     return [{ dtype: "f32", shape: [rows.shape[0]!, x.shape[1]!] }];
   },
   reference({ inputs: [x, rows], outputs: [out] }) {
@@ -25,7 +25,7 @@ export const selectRows: OpRecord = defineOp({
         throw new RangeError(`Cannot select row ${source}: there are ${height}`);
       }
       for (let i = 0; i < width; i++) {
-        setElement(out!, row * width + i, getElement(x!, source * width + i));
+        setElement(out!, { index: row * width + i, value: getElement(x!, source * width + i) });
       }
     }
   },

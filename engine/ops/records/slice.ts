@@ -22,7 +22,7 @@ export const slice: OpRecord = defineOp({
   moves: sliceMoves,
   infer(inputs, { starts, sizes, steps }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
     if ([starts, sizes, steps].some(({ length }) => length !== x.shape.length)) {
       throw new RangeError(`starts, sizes and steps must have one entry a dim of x`);
     }
@@ -42,7 +42,11 @@ export const slice: OpRecord = defineOp({
       checkWithin(starts[axis]!, size, { axis, dim: x!.shape[axis]!, step });
     });
     const start = starts.reduce((sum, at, axis) => sum + at * strides[axis]!, 0);
-    copyStrided(out!, x!, strides.map((stride, axis) => stride * attributes.steps[axis]!), start);
+    copyStrided(out!, {
+      source: x!,
+      strides: strides.map((stride, axis) => stride * attributes.steps[axis]!),
+      start,
+    });
   },
   cases: (random) =>
     [
@@ -70,5 +74,5 @@ function sliceMoves(node: Node): Moves {
   const starts = node.attributes.starts as Dim[], steps = node.attributes.steps as number[];
   const strides = denseStrides(node.inputs[0]!.shape);
   const stepped = strides.map((stride, axis) => mul(stride, steps[axis]!));
-  return readMoves(node, stepped, startOf(starts, strides));
+  return readMoves(node, { strides: stepped, start: startOf(starts, strides) });
 }

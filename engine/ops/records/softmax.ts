@@ -14,7 +14,7 @@ export const softmax: OpRecord = defineOp({
   attributes: { axis: integer(-8, -1) },
   infer(inputs, { axis }) {
     checkInputCount(inputs, 1);
-    const { shape } = requireInput(inputs, 0, "x", { minRank: 1 });
+    const { shape } = requireInput(inputs, { index: 0, name: "x", rule: { minRank: 1 } });
     if (axis < -shape.length || axis >= shape.length) {
       throw new RangeError(`axis ${axis} is outside x, which has ${shape.length} dims`);
     }
@@ -31,12 +31,12 @@ export const softmax: OpRecord = defineOp({
       const largest = line.reduce((a, b) => Math.max(a, b), -Infinity);
       const total = line.reduce((sum, value) => sum + Math.exp(value - largest), 0);
       line.forEach((value, j) =>
-        setElement(out!, i + j * stride, Math.exp(value - largest) / total)
+        setElement(out!, { index: i + j * stride, value: Math.exp(value - largest) / total })
       );
     }
   },
   cases: (random) => [
-    ...elementwiseCases(random, 1),
+    ...elementwiseCases(random, { inputs: 1 }),
     {
       name: "numbers whose powers are beyond float32",
       inputs: [{

@@ -25,14 +25,22 @@ export const sparseAdd: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 5);
-    const base = requireInput(inputs, 0, "base", { minRank: 1 });
-    const x = requireInput(inputs, 1, "x", { minRank: 1 });
+    const base = requireInput(inputs, { index: 0, name: "base", rule: { minRank: 1 } });
+    const x = requireInput(inputs, { index: 1, name: "x", rule: { minRank: 1 } });
     const [rows, xRows] = [base, x].map(({ shape }) => product(shape.slice(0, -1))) as [Dim, Dim];
-    refuseMisfit(xRows, [rows], "the number of rows of x");
-    const starts = requireInput(inputs, 2, "starts", { dtype: "i32", rank: 1 });
-    const columns = requireInput(inputs, 3, "columns", { dtype: "i32", rank: 1 });
-    const values = requireInput(inputs, 4, "values", { rank: 1 });
-    requireEqual(columns.shape[0]!, values.shape[0]!, "the columns and the values");
+    refuseMisfit(xRows, { sizes: [rows], what: "the number of rows of x" });
+    const starts = requireInput(inputs, {
+      index: 2,
+      name: "starts",
+      rule: { dtype: "i32", rank: 1 },
+    });
+    const columns = requireInput(inputs, {
+      index: 3,
+      name: "columns",
+      rule: { dtype: "i32", rank: 1 },
+    });
+    const values = requireInput(inputs, { index: 4, name: "values", rule: { rank: 1 } });
+    requireEqual(columns.shape[0]!, { b: values.shape[0]!, what: "the columns and the values" });
     if (lastDim(base) !== (starts.shape[0] as number) - 1) {
       throw new RangeError(
         `Cannot add to ${lastDim(base)} columns by ${starts.shape[0]} starts: one more is needed`,
@@ -48,7 +56,7 @@ export const sparseAdd: OpRecord = defineOp({
       for (let e = getElement(starts!, column); e < getElement(starts!, column + 1); e++) {
         sum += getElement(x!, row * inner + getElement(columns!, e)) * getElement(values!, e);
       }
-      setElement(out!, at, sum);
+      setElement(out!, { index: at, value: sum });
     }
   },
   cases: (random) =>

@@ -21,7 +21,7 @@ export const tile: OpRecord = defineOp({
   moves: tileMoves,
   infer(inputs, { repeats }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
     if (repeats.length !== x.shape.length) {
       throw new RangeError(`there are ${repeats.length} repeats for ${x.shape.length} dims`);
     }
@@ -32,7 +32,7 @@ export const tile: OpRecord = defineOp({
     // Each dim is walked as [repeat, index within x]; a repeat does not move in x.
     const shape = x!.shape.flatMap((size, i) => [out!.shape[i]! / size, size]);
     const strides = stridesOf(x!.shape).flatMap((stride) => [0, stride]);
-    copyStrided({ ...out!, shape }, x!, strides);
+    copyStrided({ ...out!, shape }, { source: x!, strides });
   },
   cases: (random) =>
     [[1, 1], [2, 1], [1, 3], [2, 3], [0, 2]].map((repeats) => ({

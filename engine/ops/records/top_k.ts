@@ -22,7 +22,7 @@ export const topK: OpRecord = defineOp({
   },
   infer(inputs, { k, axis, index }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x", NUMBER_INPUT);
+    const x = requireTyped(inputs, { index: 0, name: "x" }, NUMBER_INPUT);
     const shape = x.shape.with(axisOf(axis, x.shape.length), k);
     return [{ dtype: x.dtype, shape }, { dtype: index, shape }];
   },
@@ -42,7 +42,7 @@ export const topK: OpRecord = defineOp({
       for (let i = 0; i < k; i++) {
         const target = (first * k + i) * inner + rest;
         to[target] = from[at(order[i]!)];
-        setElement(indices!, target, order[i]!);
+        setElement(indices!, { index: target, value: order[i]! });
       }
     }
   },

@@ -20,7 +20,7 @@ export const transpose: OpRecord = defineOp({
   moves: transposeMoves,
   infer(inputs, { perm }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
     const sorted = perm.toSorted((a, b) => a - b);
     if (perm.length !== x.shape.length || sorted.some((axis, i) => axis !== i)) {
       throw new RangeError(`perm [${perm}] must name each of the ${x.shape.length} dims once`);
@@ -29,7 +29,7 @@ export const transpose: OpRecord = defineOp({
   },
   reference({ inputs: [x], outputs: [out], attributes: { perm } }) {
     const strides = stridesOf(x!.shape);
-    copyStrided(out!, x!, perm.map((axis) => strides[axis]!));
+    copyStrided(out!, { source: x!, strides: perm.map((axis) => strides[axis]!) });
   },
   cases: (random) =>
     [[0], [1, 0], [0, 2, 1], [2, 1, 0], [1, 0, 2], [0, 2, 1, 3], [3, 1, 0, 2], [0, 2, 3, 1]].map(
@@ -43,5 +43,7 @@ export const transpose: OpRecord = defineOp({
 
 function transposeMoves(node: Node): Moves {
   const strides = denseStrides(node.inputs[0]!.shape);
-  return readMoves(node, (node.attributes.perm as number[]).map((axis) => strides[axis]!));
+  return readMoves(node, {
+    strides: (node.attributes.perm as number[]).map((axis) => strides[axis]!),
+  });
 }

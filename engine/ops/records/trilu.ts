@@ -14,7 +14,7 @@ export const trilu: OpRecord = defineOp({
   attributes: { upper: flag(true), k: integer(-(2 ** 53), 0) },
   infer(inputs) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x");
+    const x = requireTyped(inputs, { index: 0, name: "x" });
     if (x.shape.length < 2) throw new RangeError(`x has ${x.shape.length} dims: at least 2`);
     return [{ dtype: x.dtype, shape: x.shape }];
   },

@@ -21,7 +21,7 @@ export const unary: OpRecord = defineOp({
   byRows: true,
   infer(inputs, { kind, alpha }) {
     checkInputCount(inputs, 1);
-    const x = requireTyped(inputs, 0, "x", {
+    const x = requireTyped(inputs, { index: 0, name: "x" }, {
       accepts: (dtype) => formOf(UNARY[kind], dtype) !== undefined,
       expected: `of a type that ${kind} is defined on`,
     });
@@ -44,9 +44,12 @@ export const unary: OpRecord = defineOp({
     storeNumbers(out!, results);
   },
   cases: (random) => [
-    ...elementwiseCases(random, 1, ACTIVATION_NAMES.map((kind) => ({ kind }))),
+    ...elementwiseCases(random, {
+      inputs: 1,
+      attributes: ACTIVATION_NAMES.map((kind) => ({ kind })),
+    }),
     ...([["scale", 0.125, -3.3], ["softcap", 30, 0.5]] as const).flatMap(([kind, ...alphas]) =>
-      elementwiseCases(random, 1, alphas.map((alpha) => ({ kind, alpha })))
+      elementwiseCases(random, { inputs: 1, attributes: alphas.map((alpha) => ({ kind, alpha })) })
     ),
     ...UNARY_NAMES.filter((kind) => UNARY[kind].integer).map((kind) => ({
       name: `${kind} of integers`,

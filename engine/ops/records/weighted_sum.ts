@@ -13,10 +13,13 @@ export const weightedSum: OpRecord = defineOp({
   attributes: {},
   infer(inputs) {
     checkInputCount(inputs, 2);
-    const x = requireInput(inputs, 0, "x", { rank: 3 });
-    const weights = requireInput(inputs, 1, "weights", { rank: 2 });
-    requireEqual(x.shape[0]!, weights.shape[0]!, "the rows of x and of the weights");
-    requireEqual(x.shape[1]!, weights.shape[1]!, "the items of a row of x and of the weights");
+    const x = requireInput(inputs, { index: 0, name: "x", rule: { rank: 3 } });
+    const weights = requireInput(inputs, { index: 1, name: "weights", rule: { rank: 2 } });
+    requireEqual(x.shape[0]!, { b: weights.shape[0]!, what: "the rows of x and of the weights" });
+    requireEqual(x.shape[1]!, {
+      b: weights.shape[1]!,
+      what: "the items of a row of x and of the weights",
+    });
     return [{ dtype: "f32", shape: [x.shape[0]!, x.shape[2]!] }];
   },
   reference({ inputs: [x, weights], outputs: [out] }) {
@@ -28,7 +31,7 @@ export const weightedSum: OpRecord = defineOp({
           const at = row * count + i;
           sum += getElement(weights!, at) * getElement(x!, at * width + column);
         }
-        setElement(out!, row * width + column, sum);
+        setElement(out!, { index: row * width + column, value: sum });
       }
     }
   },

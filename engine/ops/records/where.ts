@@ -14,9 +14,14 @@ export const where: OpRecord = defineOp({
   elementwise: true,
   infer(inputs) {
     checkInputCount(inputs, 3);
-    const condition = requireInput(inputs, 0, "condition", { dtype: "bool" });
-    const a = requireTyped(inputs, 1, "a"), b = requireTyped(inputs, 2, "b");
-    requireSameType(a, b, "a and b");
+    const condition = requireInput(inputs, {
+      index: 0,
+      name: "condition",
+      rule: { dtype: "bool" },
+    });
+    const a = requireTyped(inputs, { index: 1, name: "a" }),
+      b = requireTyped(inputs, { index: 2, name: "b" });
+    requireSameType(a, { b, what: "a and b" });
     const shape = broadcastShapes(condition.shape, broadcastShapes(a.shape, b.shape));
     return [{ dtype: a.dtype, shape }];
   },
@@ -24,8 +29,11 @@ export const where: OpRecord = defineOp({
     const holds = elementsOf(condition!), to = elementsOf(out!);
     const x = elementsOf(a!), y = elementsOf(b!);
     const strides = [condition!, a!, b!].map(({ shape }) => broadcastStrides(shape, out!.shape));
-    walk(out!.shape, strides, (index, offsets) => {
-      to[index] = holds[offsets[0]!] ? x[offsets[1]!] : y[offsets[2]!];
+    walk(out!.shape, {
+      strides,
+      visit: (index, offsets) => {
+        to[index] = holds[offsets[0]!] ? x[offsets[1]!] : y[offsets[2]!];
+      },
     });
   },
   cases: (random) => [

@@ -9,7 +9,10 @@ export function blankPicture(width: number, height: number): Picture {
 }
 
 /** The picture at another size. */
-export function resizePicture(picture: Picture, width: number, height: number): Picture {
+export function resizePicture(
+  picture: Picture,
+  { width, height }: { readonly width: number; readonly height: number },
+): Picture {
   if (picture.width === width && picture.height === height) return picture;
   const result = blankPicture(width, height);
   const columns = taps(picture.width, width), rows = taps(picture.height, height);
@@ -75,8 +78,10 @@ export function padRows({ width, height, data }: Picture, rows: number): Picture
  */
 export function writePlanes(
   { width, height, data }: Picture,
-  target: Float32Array,
-  stride: number = width,
+  { target, stride = width }: {
+    readonly target: Float32Array;
+    readonly stride?: number | undefined;
+  },
 ): void {
   for (let y = 0, at = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {

@@ -17,9 +17,18 @@ const reds = ({ data }: Picture) => [...data].filter((_, i) => i % 3 === 0);
 
 Deno.test("resizing takes samples at the centres of pixels", () => {
   const row = grey(4, 1, (x) => [0, 40, 80, 120][x]!);
-  assertEquals(reds(resizePicture(row, 2, 1)), [20, 100]);
-  assertEquals(reds(resizePicture(row, 8, 1)), [0, 10, 30, 50, 70, 90, 110, 120]);
-  assertEquals(resizePicture(row, 4, 1), row);
+  assertEquals(reds(resizePicture(row, { width: 2, height: 1 })), [20, 100]);
+  assertEquals(reds(resizePicture(row, { width: 8, height: 1 })), [
+    0,
+    10,
+    30,
+    50,
+    70,
+    90,
+    110,
+    120,
+  ]);
+  assertEquals(resizePicture(row, { width: 4, height: 1 }), row);
 });
 
 Deno.test("pictures turn and get rows", () => {
@@ -31,7 +40,10 @@ Deno.test("pictures turn and get rows", () => {
 
 Deno.test("planes are blue, green, red from -1 to 1, as far apart as asked", () => {
   const planes = new Float32Array(9).fill(7);
-  writePlanes({ width: 1, height: 1, data: Uint8Array.of(255, 51, 0) }, planes, 3);
+  writePlanes({ width: 1, height: 1, data: Uint8Array.of(255, 51, 0) }, {
+    target: planes,
+    stride: 3,
+  });
   assertEquals([planes[0], planes[1], planes[6]], [-1, 7, 1]);
   assertAlmostEquals(planes[3]!, -0.6, 1e-6);
 });

@@ -104,7 +104,7 @@ function withinSides(picture: Picture): Picture {
 function scaled(picture: Picture, ratio: number): Picture {
   const side = (size: number) =>
     Math.max(1, roundEven(Math.trunc(size * ratio) / DETECTION_STEP)) * DETECTION_STEP;
-  return resizePicture(picture, side(picture.width), side(picture.height));
+  return resizePicture(picture, { width: side(picture.width), height: side(picture.height) });
 }
 
 /** Black rows that a flat picture gets above and below. */
@@ -117,7 +117,7 @@ function letterboxRows({ width, height }: Picture): number {
 async function findLines(graph: LoadedGraph, page: Picture): Promise<Corners[]> {
   const input = scaled(page, Math.max(1, DETECTION_SIDE / Math.min(page.width, page.height)));
   const data = new Float32Array(3 * input.width * input.height);
-  writePlanes(input, data);
+  writePlanes(input, { target: data });
   const map = await runOne(graph, data, [1, 3, input.height, input.width]);
   const [, , height, width] = map.dims as [number, number, number, number];
   return textBoxes({ width, height, data: map.data as Float32Array }, page);
@@ -169,8 +169,8 @@ function runLines(
   const data = new Float32Array(lines.length * size);
   lines.forEach((line, i) => {
     const wanted = Math.min(width, Math.ceil(LINE_HEIGHT * line.width / line.height));
-    const resized = resizePicture(line, wanted, LINE_HEIGHT);
-    writePlanes(resized, data.subarray(i * size, (i + 1) * size), width);
+    const resized = resizePicture(line, { width: wanted, height: LINE_HEIGHT });
+    writePlanes(resized, { target: data.subarray(i * size, (i + 1) * size), stride: width });
   });
   return runOne(graph, data, [lines.length, 3, LINE_HEIGHT, width]);
 }

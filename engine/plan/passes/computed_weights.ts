@@ -46,8 +46,7 @@ export function finiteFactors(factors: Float64Array, name: string): Float64Array
 /** A float32 tensor that is computed when it is read. */
 export function computedTensor(
   name: string,
-  shape: readonly number[],
-  make: () => Float32Array,
+  { shape, make }: { readonly shape: readonly number[]; readonly make: () => Float32Array },
 ): TensorInfo {
   const byteLength = 4 * shape.reduce((product, size) => product * size, 1);
   let bytes: Uint8Array | undefined;

@@ -53,13 +53,11 @@ function foldingPass(name: "fold_affine_after" | "fold_affine_before"): Pass {
         // Not the names of what another pass made here.
         const kernel = computedTensor(
           `${conv.name}.${name}.weight`,
-          shape,
-          () => foldKernel(folded),
+          { shape, make: () => foldKernel(folded) },
         );
         const bias = computedTensor(
           `${conv.name}.${name}.bias`,
-          [conv.outputs[0]!.shape[1] as number],
-          () => foldBias(folded),
+          { shape: [conv.outputs[0]!.shape[1] as number], make: () => foldBias(folded) },
         );
         const inputs = [moved(source), weight(kernel.name, kernel), weight(bias.name, bias)];
         return op(conv.op, inputs, conv.attributes, conv.name);

@@ -30,13 +30,11 @@ export const foldBatchNorm: Pass = defineReplacement({
     const norm = normOf(node);
     const scaled = computedTensor(
       `${node.name}.weight`,
-      sizesOf(kernel),
-      () => scaleFilters(conv, norm),
+      { shape: sizesOf(kernel), make: () => scaleFilters(conv, norm) },
     );
     const shifted = computedTensor(
       `${node.name}.bias`,
-      sizesOf(norm.beta),
-      () => shift(bias, norm),
+      { shape: sizesOf(norm.beta), make: () => shift(bias, norm) },
     );
     const inputs = [moved(x), weight(scaled.name, scaled), weight(shifted.name, shifted)];
     return op(conv.op, inputs, conv.attributes, node.name);
@@ -63,7 +61,8 @@ function match(node: Node, context: MatchContext): Node | undefined {
     return undefined;
   }
   const x = node.inputs[0]!;
-  const conv = soleMaker(x, "conv", context) ?? soleMaker(x, "conv_transpose", context);
+  const conv = soleMaker(x, { name: "conv", context }) ??
+    soleMaker(x, { name: "conv_transpose", context });
   const [, kernel, bias, ...others] = conv?.inputs ?? [];
   if (!kernel || !isKnownFloat(kernel) || (bias && !isKnownFloat(bias)) || others.length > 0) {
     return undefined;

@@ -30,7 +30,7 @@ function normed({ withBias, readTwice }: { withBias: boolean; readTwice: boolean
   const shape = wCase!.shape as readonly number[];
   const count = shape.reduce((a, b) => a * b, 1), channels = shape[0]!;
   const bytes = new Uint8Array(random.normal(count).buffer);
-  const kernel = builder.weight("w", tensorInMemory("w", "F32", shape, bytes));
+  const kernel = builder.weight("w", tensorInMemory("w", { format: "F32", shape, bytes }));
   const vector = (name: string, of: (value: number) => number) =>
     builder.constant(name, random.normal(channels).map(of), [channels]);
   const bias = withBias ? [vector("bias", (v) => v)] : [];

@@ -74,7 +74,7 @@ function follower({ uses, readers }: MatchContext): (x: Value) => Found | undefi
       if (!factor || factor === x) continue;
       const silu = inner.outputs[0] === factor && nameOf(inner) === "sigmoid";
       if (silu && only(factor, 1).length === 1) return { activation: "silu", last: product };
-      const last = hardSwish(inner, product, factor, next);
+      const last = hardSwish(inner, { product, factor, next });
       if (last) return { activation: "hard_swish", last };
     }
     return undefined;
@@ -83,9 +83,11 @@ function follower({ uses, readers }: MatchContext): (x: Value) => Found | undefi
 
 function hardSwish(
   inner: Node,
-  product: Node,
-  factor: Value,
-  next: (value: Value) => Node | undefined,
+  { product, factor, next }: {
+    readonly product: Node;
+    readonly factor: Value;
+    readonly next: (value: Value) => Node | undefined;
+  },
 ): Node | undefined {
   if (!isWith(inner, "add", 3)) return undefined;
   const lower = next(inner.outputs[0]!);

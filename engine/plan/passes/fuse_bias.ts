@@ -21,10 +21,10 @@ function match(node: Node, context: MatchContext): NodeDraft | undefined {
   for (const [sums, bias] of [[a!, b!], [b!, a!]] as const) {
     const isKnown = bias.role === "weight" || bias.role === "constant";
     if (!isKnown || bias.shape.length !== 1 || sums.shape.length === 0) continue;
-    const product = soleMaker(sums, "matmul", context);
+    const product = soleMaker(sums, { name: "matmul", context });
     const [x, weight, known, ...rest] = product?.inputs ?? [];
     if (product && !known && equal(bias.shape[0]!, sums.shape.at(-1)!)) {
-      return draftOf("matmul", [x, weight, bias, ...rest]);
+      return draftOf("matmul", { inputs: [x, weight, bias, ...rest] });
     }
   }
   return undefined;

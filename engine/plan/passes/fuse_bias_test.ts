@@ -23,7 +23,7 @@ function product(
   const builder = createGraphBuilder("bias", getOp);
   const x = builder.input("x", [3, 2], "f32");
   const bytes = new Uint8Array(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8).buffer);
-  const weight = builder.weight("w", tensorInMemory("w", "F32", [4, 2], bytes));
+  const weight = builder.weight("w", tensorInMemory("w", { format: "F32", shape: [4, 2], bytes }));
   const bias = builder.constant("b", Float32Array.of(10, 20, 30, 40));
   const [sums] = builder.op("matmul", [x, weight], {}, "product") as [Value];
   let count = 0;

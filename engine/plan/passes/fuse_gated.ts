@@ -46,12 +46,14 @@ function match(
   const x = first.inputs[0]!;
   const matrix = joinInputs(products, 1)!, bias = joinInputs(products, 2);
   const draft = [x, ...[matrix, bias].map((tensor) => tensor && draftWeight(tensor))];
-  const { outputs } = draftOf("matmul", draft);
-  if (!takes(draftOf("glu", outputs, attributes))) return undefined;
+  const { outputs } = draftOf("matmul", { inputs: draft });
+  if (!takes(draftOf("glu", { inputs: outputs, given: attributes }))) return undefined;
   const { activation, to } = attributes;
   const gated = { gate: activation!, to: to! };
   const isGate = to === "q8" && x.dtype === "q8" && activation !== "clamped";
-  const whole = isGate && takes(draftOf("matmul", draft, gated)) ? gated : undefined;
+  const whole = isGate && takes(draftOf("matmul", { inputs: draft, given: gated }))
+    ? gated
+    : undefined;
   return { x, matrix, bias, name: `${first.name}_up`, whole };
 }
 

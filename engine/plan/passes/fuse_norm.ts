@@ -37,5 +37,5 @@ function match({ op, inputs, attributes }: Node, seen: MatchContext): NodeDraft 
   if (shift) return undefined;
   const { epsilon, base } = norm.attributes as Readonly<Record<string, number>>;
   const given = { ...attributes, normed: true, epsilon: epsilon!, base: base! };
-  return draftOf("matmul", [x, weight, bias, residual, gain], given);
+  return draftOf("matmul", { inputs: [x, weight, bias, residual, gain], given });
 }

@@ -42,7 +42,7 @@ export const fuseQuantized: Pass = defineReplacement({
     const form = producer && FORMS[producer.op]?.(producer);
     const alone = value && readers.get(value)!.length === 1 && !outputs.has(value);
     if (!form || !alone) return undefined;
-    const draft = draftOf(form.op, producer.inputs, form.attributes);
+    const draft = draftOf(form.op, { inputs: producer.inputs, given: form.attributes });
     return takes(draft) ? { ...draft, name: producer.name } : undefined;
   },
   replace: ({ op, moved }, { op: kind, inputs, attributes, name }) =>

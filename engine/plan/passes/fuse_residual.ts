@@ -33,7 +33,9 @@ function match(
     const alone = readers.get(value)!.length === 1 && !outputs.has(value);
     if (product?.op !== "matmul" || product.inputs[3] || !alone) continue;
     if (!sameShape(value, other)) continue;
-    const draft = draftOf("matmul", [...[0, 1, 2].map((i) => product.inputs[i]), other]);
+    const draft = draftOf("matmul", {
+      inputs: [...[0, 1, 2].map((i) => product.inputs[i]), other],
+    });
     if (takes(draft)) return draft;
   }
   return undefined;

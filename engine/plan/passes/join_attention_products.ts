@@ -54,7 +54,7 @@ function productsOf(
   const columns = products.reduce((sum, { inputs }) => sum + (inputs[1]!.shape[0] as number), 0);
   const packed = draftValue({ dtype: q.dtype, shape: [...q.shape.slice(0, 2), columns] });
   const inputs = [packed, undefined, undefined, ...node.inputs.slice(3)];
-  return takes(draftOf(node.op, inputs, node.attributes)) ? products : undefined;
+  return takes(draftOf(node.op, { inputs, given: node.attributes })) ? products : undefined;
 }
 
 /** The product behind views that nothing else reads. */

@@ -54,7 +54,7 @@ function build(given: Projections): Graph {
     const rows = WIDTH * (i === 0 ? 4 : kvHeads), format = getFormat(formats[i]!);
     const bytes = new Uint8Array(rows * COLUMNS / format.blockSize * format.blockBytes);
     format.encode!(random.normal(rows * COLUMNS), bytes);
-    const tensor = tensorInMemory(name, format.name, [rows, COLUMNS], bytes);
+    const tensor = tensorInMemory(name, { format: format.name, shape: [rows, COLUMNS], bytes });
     const added = bias ? [builder.constant(`${name}.bias`, random.normal(rows))] : [];
     const from = i === 1 ? other : x;
     const inputs = [from, builder.weight(`${name}.w`, tensor), ...added];

@@ -81,7 +81,10 @@ export function makerOf(value: Value, name: string, { made }: MatchContext): Nod
 }
 
 /** The same, if nothing else reads the value. */
-export function soleMaker(value: Value, name: string, context: MatchContext): Node | undefined {
+export function soleMaker(
+  value: Value,
+  { name, context }: { readonly name: string; readonly context: MatchContext },
+): Node | undefined {
   return context.uses.get(value) === 1 ? makerOf(value, name, context) : undefined;
 }
 

@@ -6,17 +6,17 @@ import { isNumber, makerOf, type MatchContext, soleMaker } from "./match.ts";
 
 /** The softmax whose weights a value is, if nothing else reads what lies between. */
 export function softmaxOf(value: Value, context: MatchContext): Node | undefined {
-  const softmax = soleMaker(value, "softmax", context) ?? safeSoftmaxOf(value, context);
+  const softmax = soleMaker(value, { name: "softmax", context }) ?? safeSoftmaxOf(value, context);
   if (!softmax) return undefined;
   const rank = value.shape.length, { axis } = softmax.attributes;
   return axis === -1 || axis === rank - 1 ? softmax : undefined;
 }
 
 function safeSoftmaxOf(value: Value, context: MatchContext): Node | undefined {
-  const choice = soleMaker(value, "where", context);
+  const choice = soleMaker(value, { name: "where", context });
   const [condition, zero, weights] = choice?.inputs ?? [];
   if (!condition || !weights || !isNumber(zero, 0)) return undefined;
-  const test = soleMaker(condition, "is_nan", context);
+  const test = soleMaker(condition, { name: "is_nan", context });
   return test?.inputs[0] === weights && context.uses.get(weights) === 2
     ? makerOf(weights, "softmax", context)
     : undefined;

@@ -33,8 +33,10 @@ export interface PassContext {
 /** A node of an op, as `PassContext.takes` is asked about it. */
 export function draftOf(
   op: string,
-  inputs: readonly (Value | undefined)[],
-  given: Attributes = {},
+  { inputs, given = {} }: {
+    readonly inputs: readonly (Value | undefined)[];
+    readonly given?: Attributes | undefined;
+  },
 ): NodeDraft {
   const record = getOp(op), attributes = record.attributes(given);
   const outputs = record.infer(inputs, attributes).map((type) => draftValue(type));

@@ -31,7 +31,10 @@ function blockGraph(observed?: "sum" | "hidden"): Graph {
     const record = getFormat("Q8_0");
     const bytes = new Uint8Array(WIDTH * WIDTH / record.blockSize * record.blockBytes);
     record.encode!(random.normal(WIDTH * WIDTH), bytes);
-    return builder.weight(name, tensorInMemory(name, "Q8_0", [WIDTH, WIDTH], bytes));
+    return builder.weight(
+      name,
+      tensorInMemory(name, { format: "Q8_0", shape: [WIDTH, WIDTH], bytes }),
+    );
   };
   const one = (op: string, inputs: Value[], name: string, attributes = {}) =>
     builder.op(op, inputs, attributes, name)[0]!;
@@ -74,11 +77,13 @@ const opsOf = ({ nodes }: Graph) => nodes.map(({ op }) => op);
 
 Deno.test("picked rows have the same bits, whether they are picked early or late", async () => {
   for (const precision of ["fast", "exact"] as const) {
-    const late = optimize(blockGraph(), { ...PASSES, precision });
+    const late = optimize(blockGraph(), { context: { ...PASSES, precision } });
     const early = optimize(
       blockGraph(),
-      { ...PASSES, precision, picksRowsEarly: true },
-      (_, graph) => verify(graph, getOp),
+      {
+        context: { ...PASSES, precision, picksRowsEarly: true },
+        observe: (_, graph) => verify(graph, getOp),
+      },
     );
     assertEquals(opsOf(late).at(-1), "select_rows");
     const picks = opsOf(early).map((op, i) => op === "select_rows" ? i : -1).filter((i) => i >= 0);

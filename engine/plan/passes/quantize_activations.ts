@@ -25,7 +25,7 @@ export const quantizeActivations: Pass = defineReplacement({
     const [x, ...rest] = node.inputs;
     const rows = draftValue({ dtype: "q8", shape: x!.shape });
     const forms = roundsWeights && mayRound(node, seen) ? [{ rounded: true }, {}] : [{}];
-    return forms.find((given) => takes(draftOf(node.op, [rows, ...rest], given)));
+    return forms.find((given) => takes(draftOf(node.op, { inputs: [rows, ...rest], given })));
   },
   replace({ node, inputs: [x, ...rest], op }, form) {
     const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);

@@ -89,13 +89,13 @@ function asProduct({ op, inputs, attributes }: Node) {
 }
 
 function matchScores(value: Value, context: MatchContext) {
-  const added = soleMaker(value, "add", context);
+  const added = soleMaker(value, { name: "add", context });
   const choices = added
     ? [[added.inputs[0]!, added.inputs[1]!], [added.inputs[1]!, added.inputs[0]!]] as const
     : [[value, undefined] as const];
   for (const [scores, mask] of choices) {
     const { value: product, factor } = unscaled(scores, context);
-    const node = soleMaker(product, "matmul_nd", context);
+    const node = soleMaker(product, { name: "matmul_nd", context });
     const parts = node && asProduct(node);
     if (!parts || product.shape.length !== 4) continue;
     // A mask that spreads the scores would change their shape.
@@ -168,7 +168,7 @@ function drafted(attention: Attention): NodeDraft {
   const { q, k: { value, perm }, v, mask, scale, heads, kvHeads, unseen } = attention;
   const k = perm ? { ...value, shape: perm.map((axis) => value.shape[axis]!) } : value;
   const attributes = { q_heads: heads, kv_heads: kvHeads, scale, unseen };
-  return draftOf("attention", [q, k, v, mask], attributes);
+  return draftOf("attention", { inputs: [q, k, v, mask], given: attributes });
 }
 
 function build({ node, op, moved }: Visit, attention: Attention): readonly Value[] {

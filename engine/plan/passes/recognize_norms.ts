@@ -32,7 +32,9 @@ function biased(node: Node, context: MatchContext): Norm | undefined {
   if (nameOf(node) !== "add") return undefined;
   const [a, b] = node.inputs;
   for (const [scaled, bias] of [[a!, b!], [b!, a!]] as const) {
-    const product = isVector(bias, scaled) ? soleMaker(scaled, "mul", context) : undefined;
+    const product = isVector(bias, scaled)
+      ? soleMaker(scaled, { name: "mul", context })
+      : undefined;
     const norm = product && weighted(product, context);
     if (norm?.centred) return { ...norm, bias };
   }

@@ -22,7 +22,7 @@ export const strictProducts: Pass = definePass({
   reads: { matmul: [] },
   suits: ({ precision }) => precision === "strict",
   run({ nodes, rewrite }, { takes }) {
-    if (!takes(draftOf("matmul", [LF8_ROW, LF8_ROW]))) {
+    if (!takes(draftOf("matmul", { inputs: [LF8_ROW, LF8_ROW] }))) {
       throw new RangeError(
         'Cannot use precision "strict" on this device: take device wasm or reference',
       );

@@ -28,7 +28,7 @@ function graphOf(format: string): Graph {
     const record = getFormat(format);
     const bytes = new Uint8Array(rows * columns / record.blockSize * record.blockBytes);
     record.encode!(random.normal(rows * columns), bytes);
-    return builder.weight(name, tensorInMemory(name, format, [rows, columns], bytes));
+    return builder.weight(name, tensorInMemory(name, { format, shape: [rows, columns], bytes }));
   };
   const x = builder.input("x", [M, 512], "f32");
   const w = weight("w", format, 37, 512), v = weight("v", "F32", 256, 512);
@@ -58,7 +58,10 @@ async function outputs(backend: Backend, graph: Graph): Promise<Float32Array[]> 
 }
 
 Deno.test("strict products have the same bits on the reference and on WASM", async () => {
-  const graph = optimize(graphOf("LF8"), STRICT, (_, result) => verify(result, getOp));
+  const graph = optimize(graphOf("LF8"), {
+    context: STRICT,
+    observe: (_, result) => verify(result, getOp),
+  });
   const expected = await outputs(createReferenceBackend(), graph);
   for (const threads of [1, 2]) {
     assertEquals(await outputs(createWasmBackend({ threads }), graph), expected);
@@ -66,7 +69,7 @@ Deno.test("strict products have the same bits on the reference and on WASM", asy
 });
 
 Deno.test("only products with LF8 weights are strict, and share a weight's bytes", () => {
-  const { nodes } = optimize(graphOf("LF8"), STRICT);
+  const { nodes } = optimize(graphOf("LF8"), { context: STRICT });
   const products = nodes.filter(({ inputs: [x] }) => x!.dtype === "u8");
   assertEquals(products.length, 2);
   assertEquals(products[0]!.inputs[1], products[1]!.inputs[1]);
@@ -75,7 +78,15 @@ Deno.test("only products with LF8 weights are strict, and share a weight's bytes
 });
 
 Deno.test("strict precision is refused without LF8 weights and without a kernel for them", () => {
-  assertThrows(() => optimize(graphOf("Q8_0"), STRICT), RangeError, "no matrix in LF8");
+  assertThrows(
+    () => optimize(graphOf("Q8_0"), { context: STRICT }),
+    RangeError,
+    "no matrix in LF8",
+  );
   const without = { ...STRICT, takes: () => false };
-  assertThrows(() => optimize(graphOf("LF8"), without), RangeError, "device wasm or reference");
+  assertThrows(
+    () => optimize(graphOf("LF8"), { context: without }),
+    RangeError,
+    "device wasm or reference",
+  );
 });

@@ -38,7 +38,7 @@ async function run(graph: Graph): Promise<Map<string, number[]>> {
     slots: 1,
   });
   const x: HostTensor = { dtype: "f16", shape: [4], data: executable.input("x") };
-  GIVEN.forEach((value, i) => setElement(x, i, value));
+  GIVEN.forEach((value, i) => setElement(x, { index: i, value }));
   await executable.run({});
   const results = graph.outputs.map(({ name, dtype }): [string, number[]] => {
     const tensor: HostTensor = { dtype, shape: [4], data: executable.output(name) };

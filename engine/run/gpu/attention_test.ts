@@ -66,9 +66,13 @@ async function differs(
   gpu?: Gpu,
 ): Promise<string | undefined> {
   const record = ops.get("attention")!;
-  const expected = await runCase(createReferenceBackend(), record, opCase);
+  const expected = await runCase(createReferenceBackend(), { op: record, opCase });
   const backend = createGpuBackend({ gpu: gpu ?? await testGpu() });
-  return difference(await runCase(backend, record, opCase, kernel), expected, record.tolerance!);
+  return difference(
+    await runCase(backend, { op: record, opCase, kernel }),
+    expected,
+    record.tolerance!,
+  );
 }
 
 function rowsFrom(first: number, count: number, slot = 0): (readonly [number, number])[] {

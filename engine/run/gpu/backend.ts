@@ -105,7 +105,7 @@ export function createGpuBackend(options: GpuBackendOptions = {}): GpuBackend {
         const own = prepare.hostSteps ? await withPlainWeights(plan, prepare) : plan;
         return await prepareGpu(gpu, aligned256(own), prepare, options);
       } catch (error) {
-        throw explained(error, plan, gpu);
+        throw explained(error, { plan, gpu });
       }
     },
   };
@@ -156,12 +156,16 @@ async function prepareGpu(
     const memory = await gpu.allocate(() => allocate(scope, chosen));
     const dispatches = lowerSteps(chosen, memory.map);
     const [program] = await Promise.all([
-      createProgram(scope, dispatches.flat(), usualSteps(plan)),
-      loadGpuWeights(scope, plan, memory.weights, memory.values.slice, options),
+      createProgram(scope, { dispatches: dispatches.flat(), eager: usualSteps(plan) }),
+      loadGpuWeights(
+        scope,
+        { plan, weights: memory.weights, placeOf: memory.values.slice },
+        options,
+      ),
     ]);
     const { values } = memory;
     const outputs = gpuOutputs(plan, values);
-    const reach = createReach(plan, values, padTo);
+    const reach = createReach(plan, { values, padTo });
     const [readback, logits] = await Promise.all([
       createReadback(scope, Math.max(outputBytes(plan), TOP_BYTES)),
       debug ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
@@ -208,7 +212,7 @@ function allocate(
   const layout = layOutValues(plan, repackedConstants(plan, kernels));
   const textures = createGpuTextures(gpu);
   const weights = allocateGpuWeights(gpu, plan);
-  const states = createGpuStates(gpu, plan.graph, slotCount);
+  const states = createGpuStates(gpu, { graph: plan.graph, count: slotCount });
   const constants = new Map<string, { readonly offset: number; readonly data: ArrayBufferView }>();
   let scratchBytes = 0;
   let constantBytes = 0;
@@ -231,12 +235,12 @@ function allocate(
     },
     texture: textures.texture,
   });
-  const values = createGpuValues(gpu, plan, layout, {
+  const values = createGpuValues(gpu, { plan, layout }, {
     scratchBytes,
     extraConstantBytes: constantBytes,
   });
   for (const { offset, data } of constants.values()) {
-    writeBytes(gpu.device, { buffer: values.constantBuffer, offset }, data);
+    writeBytes(gpu.device, { target: { buffer: values.constantBuffer, offset }, data });
   }
   const map: GpuMemoryMap = {
     slice: values.slice,
@@ -374,7 +378,7 @@ function createRunner({ gpu, plan, memory, logits, ahead, compute }: Parts): Run
 
   function failed(error: unknown): unknown {
     ahead?.forget();
-    return explained(error, plan, gpu);
+    return explained(error, { plan, gpu });
   }
 
   function onDevice<T>(action: () => T): T {

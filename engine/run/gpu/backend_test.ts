@@ -25,8 +25,10 @@ interface ToyOptions {
 /** The toy as the GPU runs it. */
 function toyPlan({ kv = "f16", format = "F32", precision = "exact" }: ToyOptions = {}) {
   const graph = optimize(toyDecoder(kv, format), {
-    precision,
-    ...answersOf(GPU_KERNELS, LEAST_GPU),
+    context: {
+      precision,
+      ...answersOf(GPU_KERNELS, LEAST_GPU),
+    },
   });
   return plan(graph, { limits: TOY_LIMITS });
 }
@@ -184,7 +186,7 @@ gpuTest("a failed load leaves no buffer behind and names tensor and file", async
   const builder = createGraphBuilder("broken", getOp);
   const x = builder.input("x", [1, 2], "f32");
   const bytes = new Uint8Array(new Float32Array([1, NaN]).buffer);
-  const weight = builder.weight("w", tensorInMemory("norm", "F32", [2], bytes));
+  const weight = builder.weight("w", tensorInMemory("norm", { format: "F32", shape: [2], bytes }));
   builder.output("y", builder.op("norm", [x, weight], { epsilon: 1e-5 }, "norm")[0]!);
   const made = plan(builder.build(), { limits: {} });
   await assertRejects(

@@ -67,8 +67,10 @@ export function reachTo(plan: Plan, padTo?: number): Reach["of"] {
 /** Makes those functions for a plan. */
 export function createReach(
   plan: Plan,
-  values: Pick<GpuValues, "input">,
-  padTo?: number,
+  { values, padTo }: {
+    readonly values: Pick<GpuValues, "input">;
+    readonly padTo?: number | undefined;
+  },
 ): Reach {
   const { inputs } = positionsOf(plan);
   const lists = inputs.map((input) => ({

@@ -50,8 +50,8 @@ const SMALL = convCase([2, 6, 5, 7], [5, 6, 3, 2], {
 
 async function assertEqual(opCase: OpCase, conv: ConvStorages): Promise<void> {
   const backend = createGpuBackend({ gpu: await testGpu(), storages: { conv } });
-  const actual = await runCase(backend, ops.get("conv")!, opCase, KERNEL);
-  const expected = await runCase(createReferenceBackend(), ops.get("conv")!, opCase);
+  const actual = await runCase(backend, { op: ops.get("conv")!, opCase, kernel: KERNEL });
+  const expected = await runCase(createReferenceBackend(), { op: ops.get("conv")!, opCase });
   const found = difference(actual, expected, { ofLargest: 1e-5, reason: "order of sums" });
   assertEquals(found, undefined, `${opCase.name} with ${JSON.stringify(conv)}`);
 }

@@ -54,7 +54,7 @@ export async function createCheckedStep(
     node: step.node,
     kernel: kernels[i]!.name,
     looks: looksOf(plan, step.node.outputs),
-    program: await createProgram(scope, dispatches[i]!, []),
+    program: await createProgram(scope, { dispatches: dispatches[i]!, eager: [] }),
   })));
   const largest = nodes.flatMap(({ looks }) =>
     looks.map(({ value }) => inWords(sizeOf(value, plan.limits).bytes))

@@ -15,8 +15,10 @@ import { plan } from "../../plan/planner.ts";
 /** The toy, of Llama's blocks, in 4 bit as the GPU runs it. */
 function toyPlan() {
   const graph = optimize(toyDecoder("f16", "Q4_0"), {
-    precision: "fast",
-    ...answersOf(GPU_KERNELS, LEAST_GPU),
+    context: {
+      precision: "fast",
+      ...answersOf(GPU_KERNELS, LEAST_GPU),
+    },
   });
   return plan(graph, { limits: TOY_LIMITS });
 }
@@ -27,7 +29,7 @@ gpuTest("a Llama layer keeps to its budget of dispatches in decode", async () =>
     const shape = SHAPES.find((candidate) => candidate.name === name)!;
     const options = { contextLength: 2048, batch: 8 };
     const device = await openDevice("gpu", {});
-    const prepared = await prepareModel(syntheticLlama(shape), options, device);
+    const prepared = await prepareModel(syntheticLlama(shape), { options, kernels: device });
     // A long context takes one more, because keys are split.
     for (const [position, more] of [[0, 0], [2047, 1]] as const) {
       const counts = countDispatches(prepared.plan, {

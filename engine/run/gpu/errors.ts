@@ -18,7 +18,10 @@ function failureBehind(error: unknown, gpu: Gpu): GpuFailure | undefined {
 }
 
 /** The engine's error for a failure of the device. */
-export function explained(thrown: unknown, plan: Plan, gpu: Gpu): unknown {
+export function explained(
+  thrown: unknown,
+  { plan, gpu }: { readonly plan: Plan; readonly gpu: Gpu },
+): unknown {
   const error = failureBehind(thrown, gpu);
   if (!error) return thrown;
   const { adapter } = gpu.capabilities;

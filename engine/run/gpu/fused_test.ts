@@ -45,8 +45,8 @@ for (const [name, [count, left]] of Object.entries(COUNTS)) {
       ).map(({ opCase }) => opCase);
       assert(taken.length > 0, `${kernel} has no case`);
       for (const opCase of inTurn(taken, count)) {
-        const actual = await runCase(backend, op, opCase, kernel);
-        const expected = await runCase(createReferenceBackend(), op, opCase);
+        const actual = await runCase(backend, { op, opCase, kernel });
+        const expected = await runCase(createReferenceBackend(), { op, opCase });
         const tolerance = opCase.tolerance ?? op.tolerance ??
           { ofLargest: 1e-5, reason: "float32 sums" };
         assertEquals(

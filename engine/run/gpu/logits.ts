@@ -77,29 +77,31 @@ export async function createGpuLogits(
   });
   const parts = slice("argmax", ARGMAX_PARTS), found = slice("best logit", 1);
   const stages = topStages(vocabulary, logits, slice);
-  const feedback = await createProgram<DimEnv>(scope, [
-    {
-      name: "gpu_argmax_parts",
-      shader: argmaxPartsShader,
-      storage: { logits, parts },
-      uniforms: { count: vocabulary },
-      workgroups: [ARGMAX_PARTS],
-    },
-    {
-      name: "gpu_argmax_feedback",
-      shader: argmaxFeedbackShader,
-      storage: {
-        parts,
-        tokens: values.slice(tokens),
-        positions: values.slice(positions),
-        best: found,
+  const feedback = await createProgram<DimEnv>(scope, {
+    dispatches: [
+      {
+        name: "gpu_argmax_parts",
+        shader: argmaxPartsShader,
+        storage: { logits, parts },
+        uniforms: { count: vocabulary },
+        workgroups: [ARGMAX_PARTS],
       },
-      uniforms: {},
-      workgroups: [1],
-    },
-  ]);
+      {
+        name: "gpu_argmax_feedback",
+        shader: argmaxFeedbackShader,
+        storage: {
+          parts,
+          tokens: values.slice(tokens),
+          positions: values.slice(positions),
+          best: found,
+        },
+        uniforms: {},
+        workgroups: [1],
+      },
+    ],
+  });
   // Compiled when a sampler first asks for it.
-  const top = await createProgram<DimEnv>(scope, stages, []);
+  const top = await createProgram<DimEnv>(scope, { dispatches: stages, eager: [] });
   feedback.bind({});
   const readback = await createReadback(scope, 4 * vocabulary);
   const sources: Readonly<Record<LogitsKind, CopySource | undefined>> = {

@@ -29,8 +29,7 @@ gpuTest(
     const options = { contextLength: 1024, batch: 8 };
     const { plan } = await prepareModel(
       syntheticLlama(shape),
-      options,
-      await openDevice("gpu", {}),
+      { options, kernels: await openDevice("gpu", {}) },
     );
     const gpu = await openGpu();
     let reads = 0;

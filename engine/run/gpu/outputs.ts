@@ -27,7 +27,7 @@ export function gpuOutputs({ graph, limits }: Plan, values: GpuValues): GpuOutpu
     const { buffer, offset } = values.slice(value);
     return {
       name: value.name,
-      data: hostArray(value.dtype, maximumOf(product(value.shape), limits)),
+      data: hostArray(value.dtype, { count: maximumOf(product(value.shape), limits) }),
       count: compile(product(value.shape)),
       width: Number(value.shape.at(-1) ?? 1),
       elementBytes: outputElementBytes(value),

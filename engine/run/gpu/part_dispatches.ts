@@ -22,8 +22,7 @@ export interface PartDispatches {
 /** Counts the dispatches of a run at the given sizes. */
 export function countPartDispatches(
   plan: Plan,
-  capabilities: Capabilities,
-  bindings: DimEnv,
+  { capabilities, bindings }: { readonly capabilities: Capabilities; readonly bindings: DimEnv },
 ): PartDispatches {
   const parts = Map.groupBy(partsBeside(plan, takenBy(capabilities)), ({ place }) => place);
   const { device = [], host = [] } = Object.fromEntries(parts);

@@ -22,7 +22,7 @@ export async function withPlainWeights(
 
 /** The same without reading anything, for counting: the constants have no elements. */
 export function withUnreadWeights(plan: Plan): Plan {
-  return asConstants(plan, plainWeights(plan), ({ dtype }) => hostArray(dtype, 0));
+  return asConstants(plan, plainWeights(plan), ({ dtype }) => hostArray(dtype, { count: 0 }));
 }
 
 function isPlain(node: Node, index: number): boolean {

@@ -24,7 +24,10 @@ export interface GpuStates extends States {
  *
  * @throws {ResourceError} If the slots of one state are over the limit of a binding.
  */
-export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number): GpuStates {
+export function createGpuStates(
+  gpu: GpuMemory,
+  { graph: { states }, count }: { readonly graph: Graph; readonly count: number },
+): GpuStates {
   const { device, capabilities: { maxBindingBytes } } = gpu;
   const pool = createSlotPool(count, clear);
   const slotBytes = states.map((state) => sizeOf(state, {}).bytes);
@@ -61,7 +64,10 @@ export function createGpuStates(gpu: GpuMemory, { states }: Graph, count: number
     splitBytes(bytes, rowBytes(states, rows)).forEach((piece, i) => {
       const part = new Uint8Array(inWords(piece.length));
       part.set(piece);
-      writeBytes(device, { buffer: buffers[i]!, offset: slot * slotBytes[i]! }, part);
+      writeBytes(device, {
+        target: { buffer: buffers[i]!, offset: slot * slotBytes[i]! },
+        data: part,
+      });
     });
   }
 

@@ -43,13 +43,13 @@ export function createStep(parts: StepParts): RunStep {
     const kind = logits?.kindOf(given, wish) ?? "row";
     program.bind(bindings);
     const isPrepared = prepared?.kind === kind && isSameEnv(prepared.bindings, bindings);
-    const { commands, bytes, take } = isPrepared ? prepared! : encode(parts, bindings, kind);
+    const { commands, bytes, take } = isPrepared ? prepared! : encode(parts, { bindings, kind });
     prepared = undefined;
     values.writeInputs();
     if (bytes > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    if (last && isSameEnv(last, bindings)) prepared = encode(parts, bindings, kind);
+    if (last && isSameEnv(last, bindings)) prepared = encode(parts, { bindings, kind });
     last = bindings;
     if (bytes > 0) return readback.read(bytes, take);
   };
@@ -59,7 +59,10 @@ export function createStep(parts: StepParts): RunStep {
 export type RunStep = (bindings: DimEnv, wish?: RankedWish) => void | Promise<void>;
 
 /** Encodes a step that brings its outputs, or of a row of logits as much as will be looked at. */
-export function encode(parts: StepParts, bindings: DimEnv, kind: LogitsKind): Encoded {
+export function encode(
+  parts: StepParts,
+  { bindings, kind }: { readonly bindings: DimEnv; readonly kind: LogitsKind },
+): Encoded {
   const { gpu, program, outputs, readback, logits } = parts;
   const encoder = gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();

@@ -53,7 +53,7 @@ export function createGpuTextures(gpu: TextureMaker | undefined): GpuTextures {
       if (contents) weightBytes += bytes;
       else activationBytes += bytes;
       const texture = gpu
-        ? createTensorTexture(gpu, tensor, contents?.texels())
+        ? createTensorTexture(gpu, { tensor, texels: contents?.texels() })
         : { view: undefined as unknown as GPUTextureView, bytes };
       made.set(key, texture);
       return texture;

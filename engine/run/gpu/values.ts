@@ -113,8 +113,7 @@ export interface GpuValues {
  */
 export function createGpuValues(
   gpu: GpuMemory,
-  plan: Plan,
-  layout: GpuValueLayout,
+  { plan, layout }: { readonly plan: Plan; readonly layout: GpuValueLayout },
   { scratchBytes, extraConstantBytes }: {
     readonly scratchBytes: number;
     readonly extraConstantBytes: number;
@@ -138,12 +137,15 @@ export function createGpuValues(
     const bytes = new Uint8Array(Math.ceil(byteLength / 4) * 4);
     bytes.set(new Uint8Array(buffer, byteOffset, byteLength));
     const { offset } = constants.get(value.id)!;
-    writeBytes(gpu.device, { buffer: constantBuffer, offset }, bytes);
+    writeBytes(gpu.device, { target: { buffer: constantBuffer, offset }, data: bytes });
   }
   const hostInputs = new ArrayBuffer(inputBytes);
   const views = new Map(plan.graph.inputs.map((value) => {
     const count = maximumOf(product(value.shape), plan.limits);
-    return [value.id, hostArray(value.dtype, count, hostInputs, arena.get(value.id)!.offset)];
+    return [
+      value.id,
+      hostArray(value.dtype, { count, buffer: hostInputs, offset: arena.get(value.id)!.offset }),
+    ];
   }));
 
   function slice(value: Value): GpuSlice {
@@ -172,7 +174,7 @@ export function createGpuValues(
     },
     input: (value) => views.get(value.id)!,
     writeInputs() {
-      writeBytes(gpu.device, { buffer: arenaBuffer, offset: 0 }, hostInputs);
+      writeBytes(gpu.device, { target: { buffer: arenaBuffer, offset: 0 }, data: hostInputs });
     },
     constantBuffer,
   };

@@ -131,9 +131,11 @@ export type VectorPlace = (value: Value) => { readonly buffer: GPUBuffer; readon
  */
 export async function loadGpuWeights(
   gpu: GpuMemory,
-  plan: Plan,
-  { matrices }: GpuWeights,
-  placeOf: VectorPlace,
+  { plan, weights: { matrices }, placeOf }: {
+    readonly plan: Plan;
+    readonly weights: GpuWeights;
+    readonly placeOf: VectorPlace;
+  },
   { signal, onProgress }: PrepareOptions,
 ): Promise<void> {
   const { device } = gpu;
@@ -155,9 +157,10 @@ export async function loadGpuWeights(
   for (const value of firsts) {
     signal?.throwIfAborted();
     const matrix = matrices.get(value.id);
-    if (matrix) await loadMatrix(device, matrix, value.tensor!, staging, report);
-    else {
-      writeBytes(device, placeOf(value), await readVector(value.tensor!));
+    if (matrix) {
+      await loadMatrix(device, { weight: matrix, tensor: value.tensor!, staging, report });
+    } else {
+      writeBytes(device, { target: placeOf(value), data: await readVector(value.tensor!) });
       report(value.tensor!.byteLength);
     }
   }
@@ -182,10 +185,12 @@ function createStaging(): Staging {
 
 async function loadMatrix(
   device: GPUDevice,
-  { layout: id, format, columns, parts }: GpuWeight,
-  tensor: TensorInfo,
-  staging: Staging,
-  report: (bytes: number) => void,
+  { weight: { layout: id, format, columns, parts }, tensor, staging, report }: {
+    readonly weight: GpuWeight;
+    readonly tensor: TensorInfo;
+    readonly staging: Staging;
+    readonly report: (bytes: number) => void;
+  },
 ): Promise<void> {
   const layout = gpuLayoutOf(format, columns);
   if (layout.id !== id) throw new TypeError(`${tensor.name} was placed as ${id}`);
@@ -203,11 +208,11 @@ async function loadMatrix(
       const packed = planeBytes.map((bytes, plane) =>
         staging.take(`plane ${plane}`, groups * bytes).fill(0)
       );
-      packRows(layout, file, { format, rows: count, columns }, packed, tensor);
+      packRows(layout, { file, size: { format, rows: count, columns }, planes: packed }, tensor);
       packed.forEach((bytes, plane) => {
         const { buffer, offset } = planes[plane]!;
         const at = offset + row / rowGroup * planeBytes[plane]!;
-        writeBytes(device, { buffer, offset: at }, bytes);
+        writeBytes(device, { target: { buffer, offset: at }, data: bytes });
       });
       report(count * rowBytes);
     }
@@ -216,9 +221,11 @@ async function loadMatrix(
 
 function packRows(
   layout: GpuWeightLayout,
-  file: Uint8Array,
-  size: { readonly format: string; readonly rows: number; readonly columns: number },
-  planes: readonly Uint8Array[],
+  { file, size, planes }: {
+    readonly file: Uint8Array;
+    readonly size: { readonly format: string; readonly rows: number; readonly columns: number };
+    readonly planes: readonly Uint8Array[];
+  },
   { name, source }: TensorInfo,
 ): void {
   try {

@@ -71,7 +71,9 @@ export async function prepareParts<Place, P extends PreparedPlan>(
       before += bytes[i]!;
     }
     for (const { id, dtype, shape } of graph.inputs) {
-      if (!held.has(id)) held.set(id, hostArray(dtype, maximumOf(product(shape), limits)));
+      if (!held.has(id)) {
+        held.set(id, hostArray(dtype, { count: maximumOf(product(shape), limits) }));
+      }
     }
     for (const [id, data] of await loadGiven(plan, rest)) held.set(id, data);
   } catch (error) {

@@ -22,7 +22,7 @@ export function createHostStates({ states }: Graph, count: number): HostStates {
       const shape = state.shape as readonly number[];
       // What has no element by element form is bytes.
       const length = state.dtype === "q8_0" ? sizeOf(state, {}).bytes : elementCount(shape);
-      return [state.id, hostArray(state.dtype, length)];
+      return [state.id, hostArray(state.dtype, { count: length })];
     })));
 
   function data(state: Value, slot: number): HostData {
@@ -34,8 +34,7 @@ export function createHostStates({ states }: Graph, count: number): HostStates {
     ...pool,
     ...viewedStates(
       states,
-      pool,
-      (state, slot, bytes) => new Uint8Array(data(state, slot).buffer, 0, bytes),
+      { pool, view: (state, slot, bytes) => new Uint8Array(data(state, slot).buffer, 0, bytes) },
     ),
     bytesPerSlot: states.reduce((sum, state) => sum + sizeOf(state, {}).bytes, 0),
     data,

@@ -26,7 +26,7 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPla
   const states = createHostStates(graph, options.slots);
   const storage = new Map<number, HostData>([...weights, ...givenData(plan), ...arenaData(plan)]);
   const memory = { data: ({ id }: Value) => storage.get(id), state: states.data };
-  const steps = plan.steps.map(({ node }) => referenceStep(plan, node, memory));
+  const steps = plan.steps.map(({ node }) => referenceStep(plan, { node, memory }));
   const dataOf = (value: Value) => storage.get(rootOf(plan, value).id)!;
   const use = createPlanUse(plan, {
     ...{ input: dataOf, output: dataOf },
@@ -70,7 +70,7 @@ function givenData(plan: Plan): [number, HostData][] {
   return [
     ...inputs.map((value): [number, HostData] => [
       value.id,
-      hostArray(value.dtype, mostElements(plan, value)),
+      hostArray(value.dtype, { count: mostElements(plan, value) }),
     ]),
     ...constants.map((value): [number, HostData] => [value!.id, value!.data as HostData]),
   ];
@@ -83,6 +83,9 @@ function arenaData(plan: Plan): [number, HostData][] {
     const count = mostElements(plan, value);
     // A q8 value is held as the floats it stands for, which are larger than its planned bytes.
     const fits = dtype !== "q8" && offset % hostElementBytes(dtype) === 0;
-    return [id, fits ? hostArray(dtype, count, arena, offset) : hostArray(dtype, count)];
+    return [
+      id,
+      fits ? hostArray(dtype, { count, buffer: arena, offset }) : hostArray(dtype, { count }),
+    ];
   });
 }

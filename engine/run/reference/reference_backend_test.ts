@@ -173,7 +173,10 @@ Deno.test("weights load with progress, can be aborted, and must fill their shape
   );
 
   const builder = createGraphBuilder("short", getOp);
-  const weight = builder.weight("w", tensorInMemory("w", "F32", [2, 3], new Uint8Array(20)));
+  const weight = builder.weight(
+    "w",
+    tensorInMemory("w", { format: "F32", shape: [2, 3], bytes: new Uint8Array(20) }),
+  );
   const x = builder.input("x", [symbol("M"), 3], "f32");
   builder.output("y", builder.op("matmul", [x, weight], {}, "y")[0]!);
   const short = plan(builder.build(), { limits: { M: 1 } });

@@ -18,7 +18,10 @@ export interface StepMemory {
 }
 
 /** A function that runs a node for given bindings. */
-export function referenceStep(plan: Plan, node: Node, memory: StepMemory): (env: DimEnv) => void {
+export function referenceStep(
+  plan: Plan,
+  { node, memory }: { readonly node: Node; readonly memory: StepMemory },
+): (env: DimEnv) => void {
   const op = getOp(node.op);
   const inputs = node.inputs.map((value) => value && tensorAt(plan, value, memory));
   const outputs = node.outputs.map((value) => tensorAt(plan, value, memory));
@@ -57,7 +60,7 @@ function tensorAt(plan: Plan, value: Value, memory: StepMemory): (env: DimEnv) =
   const { dtype } = value;
   const dims = value.shape.map(compile);
   // A state has no data of its own here: it comes by slot.
-  const data = memory.data(rootOf(plan, value)) ?? hostArray(dtype, 0);
+  const data = memory.data(rootOf(plan, value)) ?? hostArray(dtype, { count: 0 });
   return (env) => {
     const shape = dims.map((dim) => dim(env));
     return { dtype, shape, data: data.subarray(0, elementCount(shape)) };

@@ -94,12 +94,12 @@ for (const shape of SHAPES) {
   Deno.test(`attention in segments equals the reference on any threads: ${name}`, async () => {
     const op = getOp("attention");
     const opCase = attentionCase(shape);
-    const expected = await runCase(createReferenceBackend(), op, opCase);
+    const expected = await runCase(createReferenceBackend(), { op, opCase });
     // The query is rounded to 16 bit where keys are codes.
     const ofLargest = dtype === "q8_0" ? 5e-5 : 5e-6;
     for (const variant of ["baseline", "relaxed"] as const) {
-      const one = await runCase(createWasmBackend({ threads: 1, variant }), op, opCase);
-      const two = await runCase(createWasmBackend({ threads: 2, variant }), op, opCase);
+      const one = await runCase(createWasmBackend({ threads: 1, variant }), { op, opCase });
+      const two = await runCase(createWasmBackend({ threads: 2, variant }), { op, opCase });
       assertEquals(difference(one, expected, { ofLargest, reason: "float32" }), undefined);
       assertEquals(two, one);
     }

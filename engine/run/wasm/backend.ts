@@ -126,7 +126,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         const joined = await prepareParts(plan, {
           parts,
           options: prepare,
-          prepare: ({ plan }, prepare) => prepareWasm(plan, own, prepare, start),
+          prepare: ({ plan }, prepare) => prepareWasm(plan, { options: own, prepare, start }),
         });
         return {
           ...joined,
@@ -138,10 +138,14 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         };
       }
       const { arena } = options;
-      return await prepareWasm(plan, options, prepare, () => {
-        if (plan.graph.states.length > 0) return start();
-        const borrowed = arena?.borrow() ?? shared?.borrow();
-        return borrowed ? only(borrowed) : start();
+      return await prepareWasm(plan, {
+        options,
+        prepare,
+        start: () => {
+          if (plan.graph.states.length > 0) return start();
+          const borrowed = arena?.borrow() ?? shared?.borrow();
+          return borrowed ? only(borrowed) : start();
+        },
       });
     },
     warm() {
@@ -186,9 +190,11 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
 
 async function prepareWasm(
   plan: Plan,
-  options: WasmBackendOptions,
-  prepare: PrepareOptions,
-  start: () => Promise<ReadyMachine>,
+  { options, prepare, start }: {
+    readonly options: WasmBackendOptions;
+    readonly prepare: PrepareOptions;
+    readonly start: () => Promise<ReadyMachine>;
+  },
 ): Promise<WasmPlan> {
   prepare.signal?.throwIfAborted();
   let machine: Machine | undefined;
@@ -196,7 +202,7 @@ async function prepareWasm(
     const started = await start();
     machine = started.machine;
     const loader = started.loader ?? createWeightLoader(machine);
-    return await assemble(machine, loader, plan, options, prepare);
+    return await assemble(machine, { loader, plan, options }, prepare);
   } catch (error) {
     machine?.dispose();
     if (!(error instanceof OutOfMemoryError)) throw error;
@@ -210,38 +216,44 @@ async function prepareWasm(
 
 async function assemble(
   machine: Machine,
-  loader: WeightLoader,
-  plan: Plan,
-  options: WasmBackendOptions,
+  { loader, plan, options }: {
+    readonly loader: WeightLoader;
+    readonly plan: Plan;
+    readonly options: WasmBackendOptions;
+  },
   prepare: PrepareOptions,
 ): Promise<WasmPlan> {
   const { graph } = plan;
   // States come first: memory that was never used is zero and costs nothing until it is touched.
-  const states = createWasmStates(machine, graph, prepare.slots);
+  const states = createWasmStates(machine, { graph, count: prepare.slots });
   const arena = graph.states.length === 0 ? options.arena : undefined;
-  const values = placeValues(machine, plan, arena);
-  const early = prepare.hostSteps ? chooseKernels(machine, plan, prepare) : undefined;
+  const values = placeValues(machine, { plan, shared: arena });
+  const early = prepare.hostSteps ? chooseKernels(machine, { plan, prepare }) : undefined;
   const uses = early && weightUses(plan, early);
   const weights = loader.add(weightsOf(plan), roundedWeights(graph.nodes), uses);
   loader.start();
   await prepare.meanwhile?.();
   if (!machine.isReady) await machine.ready;
   // Threads are final now, and kernels may ask for them.
-  const kernels = chooseKernels(machine, plan, prepare);
+  const kernels = chooseKernels(machine, { plan, prepare });
   const addressOf = (value: Value) =>
     weights.vectors.get(rootOf(plan, value).id) ?? values.addressOf(value);
-  const parts = lowerPlan(machine, plan, kernels, {
-    profile: options.profile ?? false,
-    alone: graph.states.length === 0 && workOf(plan) < LEAST_SHARED_WORK,
-    prepare,
-    threads: machine.threads,
-    addressOf,
-    weightOf: (value) => weights.matrices.get(value.id),
-    states,
-    memory: hostMemory(machine, plan, addressOf),
+  const parts = lowerPlan(machine, {
+    plan,
+    kernels,
+    context: {
+      profile: options.profile ?? false,
+      alone: graph.states.length === 0 && workOf(plan) < LEAST_SHARED_WORK,
+      prepare,
+      threads: machine.threads,
+      addressOf,
+      weightOf: (value) => weights.matrices.get(value.id),
+      states,
+      memory: hostMemory(machine, { plan, addressOf }),
+    },
   });
   // In an arena of several executables a row does not stay.
-  const best = arena ? undefined : createWasmBestLogits(machine, plan, values, {
+  const best = arena ? undefined : createWasmBestLogits(machine, { plan, values }, {
     ranked: prepare.ranked?.output,
     profile: options.profile ?? false,
   });

@@ -30,8 +30,7 @@ export interface WasmBestLogits {
 /** Prepares that for a plan with the ranked output; undefined for others. */
 export function createWasmBestLogits(
   machine: Machine,
-  plan: Plan,
-  values: PlacedValues,
+  { plan, values }: { readonly plan: Plan; readonly values: PlacedValues },
   { ranked, profile = false }: { readonly ranked: string | undefined; readonly profile?: boolean },
 ): WasmBestLogits | undefined {
   const output = plan.graph.outputs.find(({ name }) => name === ranked);

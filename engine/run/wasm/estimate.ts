@@ -32,7 +32,8 @@ export function estimate(plan: Plan, slots: number): WasmEstimate {
 /** Bytes of a weight in WASM memory, `rounded` to 7 bit or as it is. */
 export function weightBytes(value: Value, rounded: boolean): number {
   if (!isMatrix(value)) return plainBytes(value);
-  return packedBytes(value.tensor!.format, ...matrixSize(value), rounded);
+  const [rows, columns] = matrixSize(value);
+  return packedBytes(value.tensor!.format, { rows, columns, rounded });
 }
 
 /** Bytes of a weight in WASM memory that is not packed. */

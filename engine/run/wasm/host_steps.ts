@@ -16,14 +16,18 @@ import type { WeightUse } from "./weights.ts";
 /** Memory of a plan as its references see it. */
 export function hostMemory(
   machine: Machine,
-  { limits }: Plan,
-  addressOf: (value: Value) => number,
+  { plan: { limits }, addressOf }: {
+    readonly plan: Plan;
+    readonly addressOf: (value: Value) => number;
+  },
 ): StepMemory {
   return {
     data: (root) =>
-      root.role === "state"
-        ? undefined
-        : viewAt(machine, root.dtype, addressOf(root), maximumOf(product(root.shape), limits)),
+      root.role === "state" ? undefined : viewAt(machine, {
+        dtype: root.dtype,
+        address: addressOf(root),
+        count: maximumOf(product(root.shape), limits),
+      }),
     state(root) {
       throw new TypeError(`Cannot run on the host: ${root.name} is a state`);
     },

@@ -56,8 +56,10 @@ export interface HostStep {
  */
 export function chooseKernels(
   machine: Machine,
-  { steps }: Plan,
-  prepare: LoweringContext["prepare"],
+  { plan: { steps }, prepare }: {
+    readonly plan: Plan;
+    readonly prepare: LoweringContext["prepare"];
+  },
 ): ChosenKernels {
   return steps.map(({ node }) => kernelFor(machine, node, prepare));
 }
@@ -65,15 +67,17 @@ export function chooseKernels(
 /** Lowers a plan to programs, cut where the host has work to do. */
 export function lowerPlan(
   machine: Machine,
-  plan: Plan,
-  kernels: ChosenKernels,
-  context: LoweringContext,
+  { plan, kernels, context }: {
+    readonly plan: Plan;
+    readonly kernels: ChosenKernels;
+    readonly context: LoweringContext;
+  },
 ): LoweredPart[] {
   const scratch = planScratch();
   // Once to learn how much scratch memory is asked for, once with its addresses.
-  lowerSteps(plan, kernels, context, scratch.measure, () => 0);
+  lowerSteps(plan, { kernels, context, scratch: scratch.measure, toOperand: () => 0 });
   const place = scratch.allocate(machine);
-  const lowered = lowerSteps(plan, kernels, context, place, operands());
+  const lowered = lowerSteps(plan, { kernels, context, scratch: place, toOperand: operands() });
   const parts: LoweredPart[] = [];
   let pending: Unit[][] = [];
   const close = () => {
@@ -87,7 +91,7 @@ export function lowerPlan(
     if (onMachine.length > 0) pending.push(onMachine);
     if (onHost.length > 0) close();
     for (const { node } of onHost) {
-      const run = referenceStep(plan, node, context.memory);
+      const run = referenceStep(plan, { node, memory: context.memory });
       parts.push({ name: `host:${node.op}`, runOnHost: run });
     }
   }
@@ -166,10 +170,12 @@ function align(bytes: number): number {
 
 function lowerSteps(
   plan: Plan,
-  kernels: ChosenKernels,
-  context: LoweringContext,
-  scratch: Scratch,
-  toOperand: (operand: Operand) => ProgramOperand,
+  { kernels, context, scratch, toOperand }: {
+    readonly kernels: ChosenKernels;
+    readonly context: LoweringContext;
+    readonly scratch: Scratch;
+    readonly toOperand: (operand: Operand) => ProgramOperand;
+  },
 ): Lowered[] {
   return plan.steps.map(({ node, wave }, index) => {
     const instructions: Omit<ProgramInstruction, "barrier">[] = [];

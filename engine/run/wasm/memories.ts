@@ -35,7 +35,7 @@ export function memoryParts(
   const parts = places.length === 1 ? whole : cutPlan(plan, { places, partition });
   for (const part of parts) {
     const uses = estimate(part.plan, slots);
-    if (totalOf(uses) > room) throw tooLarge(part.plan, uses, slots, memoryBytes);
+    if (totalOf(uses) > room) throw tooLarge(part.plan, { uses, slots, memoryBytes });
   }
   return parts;
 }
@@ -59,9 +59,11 @@ function holdingsOf(plan: Plan, slots: number): Holdings {
 
 function tooLarge(
   plan: Plan,
-  uses: WasmEstimate,
-  slots: number,
-  memoryBytes: number,
+  { uses, slots, memoryBytes }: {
+    readonly uses: WasmEstimate;
+    readonly slots: number;
+    readonly memoryBytes: number;
+  },
 ): ResourceError {
   const { weights, states, activations } = uses;
   return new ResourceError(

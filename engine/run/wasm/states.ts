@@ -18,7 +18,10 @@ export interface WasmStates extends States {
 const ALIGNMENT = 64;
 
 /** Reserves the states of `count` slots in memory that nothing has used before, so that it is zero. */
-export function createWasmStates(machine: Machine, { states }: Graph, count: number): WasmStates {
+export function createWasmStates(
+  machine: Machine,
+  { graph: { states }, count }: { readonly graph: Graph; readonly count: number },
+): WasmStates {
   const pool = createSlotPool(count, (slot) => machine.u8(blocks[slot]!, bytesPerSlot).fill(0));
   const offsets = new Map<number, number>();
   let bytesPerSlot = 0;
@@ -33,8 +36,7 @@ export function createWasmStates(machine: Machine, { states }: Graph, count: num
     ...pool,
     ...viewedStates(
       states,
-      pool,
-      ({ id }, slot, bytes) => machine.u8(blocks[slot]! + offsets.get(id)!, bytes),
+      { pool, view: ({ id }, slot, bytes) => machine.u8(blocks[slot]! + offsets.get(id)!, bytes) },
     ),
     bytesPerSlot,
     table,

@@ -18,7 +18,10 @@ export interface PlacedValues {
 }
 
 /** Reserves inputs and arena, unless it is a shared one, and copies constants. */
-export function placeValues(machine: Machine, plan: Plan, shared?: WasmArena): PlacedValues {
+export function placeValues(
+  machine: Machine,
+  { plan, shared }: { readonly plan: Plan; readonly shared?: WasmArena | undefined },
+): PlacedValues {
   const { graph, limits, placements, arenaBytes } = plan;
   const addresses = new Map<number, number>();
   for (const value of graph.inputs) {
@@ -44,7 +47,11 @@ export function placeValues(machine: Machine, plan: Plan, shared?: WasmArena): P
     if (value.dtype === "q8") {
       throw new UnsupportedError("cannot show q8 values", { place: value.name });
     }
-    return viewAt(machine, value.dtype, addressOf(value), maximumOf(product(value.shape), limits));
+    return viewAt(machine, {
+      dtype: value.dtype,
+      address: addressOf(value),
+      count: maximumOf(product(value.shape), limits),
+    });
   }
 
   return { addressOf, view };
@@ -53,10 +60,16 @@ export function placeValues(machine: Machine, plan: Plan, shared?: WasmArena): P
 /** View of elements in WASM memory. */
 export function viewAt(
   machine: Machine,
-  dtype: DataType,
-  address: number,
-  count: number,
+  { dtype, address, count }: {
+    readonly dtype: DataType;
+    readonly address: number;
+    readonly count: number;
+  },
 ): HostData {
   // Typed arrays take shared memory like any other; only their type does not say so.
-  return hostArray(dtype, count, machine.memory.buffer as unknown as ArrayBuffer, address);
+  return hostArray(dtype, {
+    count,
+    buffer: machine.memory.buffer as unknown as ArrayBuffer,
+    offset: address,
+  });
 }

@@ -100,7 +100,7 @@ export function createWeightLoader(machine: Machine): WeightLoader {
       known.set(key, placed = {});
     }
     if (packed && !placed.matrix) {
-      const { form, place } = placeMatrix(machine, files, value, rounded);
+      const { form, place } = placeMatrix(machine, { files, value, rounded });
       bytes += place.bytes;
       placed.matrix = place;
       forms.push(form);
@@ -196,9 +196,11 @@ function fileBytes({ source, offset }: TensorInfo): FileBytes | undefined {
 
 function placeMatrix(
   machine: Machine,
-  files: FilePacker,
-  value: Value,
-  rounded: boolean,
+  { files, value, rounded }: {
+    readonly files: FilePacker;
+    readonly value: Value;
+    readonly rounded: boolean;
+  },
 ): { readonly form: Form; readonly place: Packed } {
   const tensor = value.tensor!;
   const { name, format, source, offset } = tensor;
@@ -209,9 +211,9 @@ function placeMatrix(
   };
   const bytes = fileBytes(tensor);
   const pending = bytes && files.add(bytes, { format, rows, columns }, rounded);
-  const place = pending?.packed ?? placeWeight(machine, matrix, rounded);
+  const place = pending?.packed ?? placeWeight(machine, { source: matrix, rounded });
   const load: Form["load"] = async (packer, report) =>
-    void await packer.pack(matrix, report, rounded, place);
+    void await packer.pack(matrix, { progress: report, rounded, place });
   return { form: { value, pending, fileBytes: tensor.byteLength, load }, place };
 }
 
@@ -231,7 +233,7 @@ function placePlain(
   const pending = asIs && bytes && byteLength > 0
     ? files.addPlain(bytes, address, byteLength)
     : undefined;
-  const load: Form["load"] = (_packer, report) => loadPlain(machine, value, address, report);
+  const load: Form["load"] = (_packer, report) => loadPlain(machine, { value, address, report });
   return { form: { value, pending, fileBytes: byteLength, load }, address };
 }
 
@@ -248,9 +250,11 @@ function refusal(error: unknown, values: readonly Value[], value: Value | undefi
 
 async function loadPlain(
   machine: Machine,
-  { dtype, shape, tensor }: Value,
-  address: number,
-  report: (bytes: number) => void,
+  { value: { dtype, shape, tensor }, address, report }: {
+    readonly value: Value;
+    readonly address: number;
+    readonly report: (bytes: number) => void;
+  },
 ): Promise<void> {
   const { format, source, offset, byteLength } = tensor!;
   if (dtype === "f32" && format !== "F32") {

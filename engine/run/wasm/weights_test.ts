@@ -14,7 +14,7 @@ function chain(count: number, damaged?: number) {
   for (let i = 0; i < count; i++) {
     const bytes = new Uint8Array(formatBytes(getFormat("Q8_0"), 64 * 64)).fill(1);
     if (i === damaged) bytes[35] = 0x7c;
-    const tensor = tensorInMemory(`w${i}`, "Q8_0", [64, 64], bytes);
+    const tensor = tensorInMemory(`w${i}`, { format: "Q8_0", shape: [64, 64], bytes });
     x = builder.op("matmul", [x, builder.weight(`w${i}`, tensor)], {}, `y${i}`)[0]!;
   }
   builder.output("y", x);

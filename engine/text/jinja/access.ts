@@ -34,9 +34,7 @@ import {
 
 function bindMethod<T extends Value>(
   method: Method<T>,
-  self: T,
-  name: string,
-  budget: Budget,
+  { self, name, budget }: { readonly self: T; readonly name: string; readonly budget: Budget },
 ): Value {
   return {
     tag: "callable",
@@ -71,9 +69,7 @@ function markupMethod(text: string, name: string, budget: Budget): Value | undef
         ? method(self, call)
         : fail(`'${name}' of marked text is not supported`);
     },
-    text,
-    name,
-    budget,
+    { self: text, name, budget },
   );
 }
 
@@ -94,7 +90,7 @@ export const FORMAT_METHODS: ReadonlyMap<string, Method<string>> = new Map<strin
 
 function findMethod(object: Value, name: string, budget: Budget): Value | undefined {
   const wrap = <T extends Value>(method: Method<T> | undefined, self: T) =>
-    method && bindMethod(method, self, name, budget);
+    method && bindMethod(method, { self, name, budget });
   if (typeof object === "string") {
     return wrap(FORMAT_METHODS.get(name) ?? TEXT_METHODS.get(name), object);
   }
@@ -130,7 +126,10 @@ export function hasAttribute(dict: Dict, name: string): boolean {
 }
 
 /** `object.name`. */
-export function getAttribute(object: Value, name: string, budget: Budget): Value {
+export function getAttribute(
+  object: Value,
+  { name, budget }: { readonly name: string; readonly budget: Budget },
+): Value {
   defined(object);
   const type = isMarkup(object) ? "str" : typeName(object);
   if (UNSAFE_ATTRIBUTES[type]?.includes(name)) return refuse(name, type);
@@ -145,7 +144,10 @@ export function getAttribute(object: Value, name: string, budget: Budget): Value
 }
 
 /** `object[key]`. */
-export function getItem(object: Value, key: Value, budget: Budget): Value {
+export function getItem(
+  object: Value,
+  { key, budget }: { readonly key: Value; readonly budget: Budget },
+): Value {
   defined(object);
   if (isDict(object)) {
     const isKey = !isList(key) && !isDict(key) && !isUndefined(key);
@@ -163,7 +165,7 @@ export function getItem(object: Value, key: Value, budget: Budget): Value {
     if (item !== undefined) return isMarkup(object) ? markupValue(item as string) : item;
   }
   const name = textOf(key);
-  if (name !== undefined) return getAttribute(object, name, budget);
+  if (name !== undefined) return getAttribute(object, { name, budget });
   return missing(object, isList(key) || isDict(key) ? typeName(key) : plainText(key, budget));
 }
 
@@ -175,7 +177,10 @@ export interface SliceBounds {
 }
 
 /** `object[start:stop:step]`. */
-export function getSlice(object: Value, bounds: SliceBounds, budget: Budget): Value {
+export function getSlice(
+  object: Value,
+  { bounds, budget }: { readonly bounds: SliceBounds; readonly budget: Budget },
+): Value {
   defined(object);
   const text = textOf(object);
   const isSliced = text !== undefined || (isList(object) && isIndexed(object));
@@ -201,7 +206,7 @@ export function getSlice(object: Value, bounds: SliceBounds, budget: Budget): Va
 }
 
 function sliceOf(list: readonly Value[], taken: readonly Value[]): Value {
-  if (isTuple(list)) return listOfKind("tuple", taken);
+  if (isTuple(list)) return listOfKind("tuple", { items: taken });
   if (kindOf(list) !== "range") return taken;
-  return listOfKind("range", taken);
+  return listOfKind("range", { items: taken });
 }

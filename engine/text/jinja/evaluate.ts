@@ -85,14 +85,15 @@ const EVALUATORS: Evaluators = {
       ? undefinedValue("the condition has no else")
       : evaluate(otherwise, scope);
   },
-  attribute: ({ object, name }, scope) => getAttribute(evaluate(object, scope), name, scope.budget),
+  attribute: ({ object, name }, scope) =>
+    getAttribute(evaluate(object, scope), { name, budget: scope.budget }),
   item: ({ object, key }, scope) =>
-    getItem(evaluate(object, scope), evaluate(key, scope), scope.budget),
+    getItem(evaluate(object, scope), { key: evaluate(key, scope), budget: scope.budget }),
   slice({ object, start, stop, step }, scope) {
     const bound = (node: Expression | undefined) =>
       node === undefined ? null : evaluate(node, scope);
     const bounds = { start: bound(start), stop: bound(stop), step: bound(step) };
-    return getSlice(evaluate(object, scope), bounds, scope.budget);
+    return getSlice(evaluate(object, scope), { bounds, budget: scope.budget });
   },
   call({ callee, args }, scope) {
     const target = defined(evaluate(callee, scope));
@@ -104,7 +105,8 @@ const EVALUATORS: Evaluators = {
     scope.budget.leave();
     return result;
   },
-  filter: ({ input, filter }, scope) => filterValue(evaluate(input, scope), filter, scope),
+  filter: ({ input, filter }, scope) =>
+    filterValue(evaluate(input, scope), { application: filter, scope }),
   test({ input, test, isNegated }, scope) {
     const value = evaluate(input, scope);
     const call = { ...evaluateArguments(test.args, scope), name: test.name, budget: scope.budget };
@@ -143,7 +145,13 @@ function evaluateArguments(
 }
 
 /** Applies a filter to a value. */
-export function filterValue(value: Value, { name, args, line }: Application, scope: Scope): Value {
+export function filterValue(
+  value: Value,
+  { application: { name, args, line }, scope }: {
+    readonly application: Application;
+    readonly scope: Scope;
+  },
+): Value {
   try {
     return applyFilter(value, { name, ...evaluateArguments(args, scope), budget: scope.budget });
   } catch (error) {

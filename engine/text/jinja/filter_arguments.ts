@@ -50,7 +50,7 @@ export function attributeOf(
   const parts = typeof path === "number" ? [path] : textArgument(path).split(".");
   return parts.reduce<Value>((object, part) => {
     const key = typeof part === "string" && /^\d+$/.test(part) ? Number(part) : part;
-    const found = getItem(object, key, budget);
+    const found = getItem(object, { key, budget });
     return isUndefined(found) && fallback !== undefined && fallback !== null ? fallback : found;
   }, value);
 }

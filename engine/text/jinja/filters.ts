@@ -20,7 +20,7 @@ import {
 } from "./values.ts";
 
 function mapItems(value: Value, call: Call): Value {
-  if (!isTrue(value)) return listOfKind("generator", []);
+  if (!isTrue(value)) return listOfKind("generator", { items: [] });
   const items = itemsOf(value, call);
   const attribute = call.named.get("attribute");
   if (call.args.length === 0 && attribute !== undefined) {
@@ -30,12 +30,16 @@ function mapItems(value: Value, call: Call): Value {
     }
     return listOfKind(
       "generator",
-      items.map((item) => attributeOf(item, attribute, { budget: call.budget, fallback })),
+      {
+        items: items.map((item) => attributeOf(item, attribute, { budget: call.budget, fallback })),
+      },
     );
   }
   const [given, ...args] = call.args;
   const name = textArgument(given ?? fail("map requires a filter argument"));
-  return listOfKind("generator", items.map((item) => applyFilter(item, { ...call, name, args })));
+  return listOfKind("generator", {
+    items: items.map((item) => applyFilter(item, { ...call, name, args })),
+  });
 }
 
 /** An attribute, never an item. */
@@ -43,7 +47,7 @@ function attribute(value: Value, call: Call): Value {
   const name = textArgument(bind(call, "name")[0]);
   return isDict(value) && !hasAttribute(value, name)
     ? undefinedValue(`'dict object' has no attribute '${name}'`)
-    : getAttribute(value, name, call.budget);
+    : getAttribute(value, { name, budget: call.budget });
 }
 
 const ROWS: ReadonlyMap<string, Filter> = new Map<string, Filter>([

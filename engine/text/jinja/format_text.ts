@@ -62,9 +62,11 @@ function padGrouped(text: string, sign: string, spec: Spec): string {
   const [, digits, rest] = /^([0-9a-fA-F]*)(.*)$/.exec(text)!;
   let whole = digits;
   if (fill === "0" && align === "=") {
-    while (lengthOf(sign + groupDigits(whole, separator, size) + rest) < width) whole = "0" + whole;
+    while (lengthOf(sign + groupDigits(whole, { separator, size }) + rest) < width) {
+      whole = "0" + whole;
+    }
   }
-  return pad(groupDigits(whole, separator, size) + rest, sign, spec);
+  return pad(groupDigits(whole, { separator, size }) + rest, sign, spec);
 }
 
 function signOf(value: number, { sign }: Spec): string {
@@ -90,8 +92,9 @@ function floatText(value: number, spec: Spec): string {
   else if (type === "%") text = fixedText(size * 100, precision ?? 6);
   else if (lower === "f") text = fixedText(size, precision ?? 6);
   else if (lower === "e") text = scientificText(size, precision ?? 6);
-  else if (lower === "g") text = generalText(size, precision ?? 6, isAlternate);
-  else return fail(`Unknown format code '${type}' for object of type 'float'`);
+  else if (lower === "g") {
+    text = generalText(size, { precision: precision ?? 6, keepsZeros: isAlternate });
+  } else return fail(`Unknown format code '${type}' for object of type 'float'`);
   if (isAlternate && !/[.en]/.test(text)) text += ".";
   if (type === "%") text += "%";
   return padGrouped(
@@ -109,7 +112,7 @@ function plainFloatText(value: number, spec: Spec, budget: Budget): string {
     const count = Math.max(1, spec.precision);
     const long = scientificText(size, count - 1);
     const isLong = Number(long.split("e")[1]) >= count - 1;
-    text = isLong ? dropZeros(long) : generalText(size, count, false);
+    text = isLong ? dropZeros(long) : generalText(size, { precision: count, keepsZeros: false });
     if (!/[.e]/.test(text)) text += ".0";
   }
   return padGrouped(text, signOf(value, spec), spec);
@@ -119,7 +122,10 @@ const PERCENT =
   /%(?:\(((?:[^()]|\([^()]*\))*)\))?([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?[hlL]?([\s\S]?)/g;
 
 /** `text % right`. */
-export function formatPercent(text: string, right: Value, budget: Budget): string {
+export function formatPercent(
+  text: string,
+  { right, budget }: { readonly right: Value; readonly budget: Budget },
+): string {
   const isArguments = isList(right) && isTuple(right);
   const args = isArguments ? right : [right];
   const isMapping = !isArguments && textOf(right) === undefined &&
@@ -285,8 +291,8 @@ export interface FormatArguments {
   readonly budget: Budget;
   /** What expressions reach, so do fields (access.ts). */
   readonly reach: {
-    getAttribute(object: Value, name: string, budget: Budget): Value;
-    getItem(object: Value, key: Value, budget: Budget): Value;
+    getAttribute(object: Value, at: { readonly name: string; readonly budget: Budget }): Value;
+    getItem(object: Value, at: { readonly key: Value; readonly budget: Budget }): Value;
   };
 }
 
@@ -312,15 +318,17 @@ const REPLACEMENT = /^((?:\[[^\]]*\]|[^!:[])*)(?:!([\s\S]))?(?::([\s\S]*))?$/;
 
 /** `text.format(*args, **named)`. */
 export function formatBraces(text: string, given: FormatArguments): string {
-  return formatLevel(text, given, { next: 0, isManual: false }, 2);
+  return formatLevel(text, { given, numbering: { next: 0, isManual: false }, levels: 2 });
 }
 
 /** A text, or the spec of one of its fields, which may have fields itself. */
 function formatLevel(
   text: string,
-  given: FormatArguments,
-  numbering: Numbering,
-  levels: number,
+  { given, numbering, levels }: {
+    readonly given: FormatArguments;
+    readonly numbering: Numbering;
+    readonly levels: number;
+  },
 ): string {
   if (levels < 0) return fail("Max string recursion exceeded");
   let written = "";
@@ -339,7 +347,9 @@ function formatLevel(
         fail("expected ':' after conversion specifier");
       const field = fieldValue(numbered(name, numbering), given);
       const value = convert(field, conversion, given.budget);
-      const style = /[{}]/.test(spec) ? formatLevel(spec, given, numbering, levels - 1) : spec;
+      const style = /[{}]/.test(spec)
+        ? formatLevel(spec, { given, numbering, levels: levels - 1 })
+        : spec;
       written += formatValue(value, style, given.budget);
       at = end + 1;
     }
@@ -365,9 +375,9 @@ function fieldValue(field: string, { args, named, budget, reach }: FormatArgumen
     : orElse(named.get(first), () => fail(`the arguments have no '${first}'`));
   const steps = rest.match(/\.[^.[\]]+|\[[^\]]+\]/g) ?? [];
   return steps.reduce<Value>((object, step) => {
-    if (step.startsWith(".")) return reach.getAttribute(object, step.slice(1), budget);
+    if (step.startsWith(".")) return reach.getAttribute(object, { name: step.slice(1), budget });
     const key = step.slice(1, -1);
-    return reach.getItem(object, /^\d+$/.test(key) ? Number(key) : key, budget);
+    return reach.getItem(object, { key: /^\d+$/.test(key) ? Number(key) : key, budget });
   }, start);
 }
 

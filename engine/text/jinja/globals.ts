@@ -32,7 +32,10 @@ function range({ args, named, budget }: Call): Value {
   }
   budget.spend(count);
   const shown = `range(${start}, ${stop}${step === 1 ? "" : `, ${step}`})`;
-  return listOfKind("range", Array.from({ length: count }, (_, i) => start + i * step), shown);
+  return listOfKind("range", {
+    items: Array.from({ length: count }, (_, i) => start + i * step),
+    shown,
+  });
 }
 
 /** `dict(pairs or dict, **named)`. */

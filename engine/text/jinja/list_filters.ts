@@ -38,7 +38,7 @@ import {
 import type { Call } from "./call_arguments.ts";
 
 function generator(items: Iterable<Value>): Value {
-  return listOfKind("generator", items);
+  return listOfKind("generator", { items });
 }
 
 /** How items are sorted. */
@@ -129,7 +129,7 @@ function groupBy(value: Value, call: Call): Value {
     else groups.push([item]);
     last = key;
   }
-  return groups.map((items) => listOfKind("group", [keyOf(items[0]), items]));
+  return groups.map((items) => listOfKind("group", { items: [keyOf(items[0]), items] }));
 }
 
 function unique(value: Value, call: Call): Value {
@@ -220,7 +220,7 @@ function join(value: Value, call: Call): Value {
   const [separator, attribute] = bind(call, "d", "attribute");
   const items = itemsOf(value, call);
   const texts = items.map((item) => asText(attributeOf(item, attribute, call), call));
-  return joinTexts(texts, asText(separator, call), call);
+  return joinTexts(texts, { separator: asText(separator, call), call });
 }
 
 function sum(value: Value, call: Call): Value {

@@ -55,7 +55,10 @@ export function scientificText(value: number, places: number): string {
 }
 
 /** `%.{precision}g` of a number of 0 or more; `keepsZeros` leaves what the format cuts off. */
-export function generalText(value: number, precision: number, keepsZeros: boolean): string {
+export function generalText(
+  value: number,
+  { precision, keepsZeros }: { readonly precision: number; readonly keepsZeros: boolean },
+): string {
   const count = Math.max(1, precision);
   const exponent = value === 0 ? 0 : keepDigits(exactDecimal(value), count).point - 1;
   const isPlain = exponent >= -4 && exponent < count;
@@ -81,7 +84,10 @@ export function roundTo(value: number, places: number): number {
 }
 
 /** Puts a separator between groups of digits. */
-export function groupDigits(digits: string, separator: string, size: number): string {
+export function groupDigits(
+  digits: string,
+  { separator, size }: { readonly separator: string; readonly size: number },
+): string {
   if (separator === "") return digits;
   return digits.replace(new RegExp(`\\B(?=(?:[0-9a-fA-F]{${size}})+$)`, "g"), separator);
 }

@@ -102,7 +102,7 @@ function add(left: Value, right: Value, budget: Budget): Value {
   }
   if (isList(left) && isList(right) && isTuple(left) === isTuple(right)) {
     budget.spend(left.length + right.length);
-    if (isTuple(left)) return listOfKind("tuple", [...left, ...right]);
+    if (isTuple(left)) return listOfKind("tuple", { items: [...left, ...right] });
     if (kindOf(left) === "list" && kindOf(right) === "list") return [...left, ...right];
   }
   return addNumbers(left, right, budget);
@@ -127,7 +127,7 @@ function multiply(left: Value, right: Value, budget: Budget): Value {
   const list = left as readonly Value[];
   budget.spend(times * list.length);
   const items: Value[] = Array(times).fill(list).flat(1);
-  return isTuple(list) ? listOfKind("tuple", items) : items;
+  return isTuple(list) ? listOfKind("tuple", { items }) : items;
 }
 
 /** Operators by their sign. */
@@ -140,7 +140,7 @@ export const BINARY: Readonly<Record<BinaryOperator, Operation>> = {
   "%": (left, right, budget) => {
     if (isMarkup(left)) return fail("formatting marked text is not supported");
     return typeof left === "string"
-      ? formatPercent(left, right, budget)
+      ? formatPercent(left, { right, budget })
       : modulo(left, right, budget);
   },
   "**": (left, right, budget) =>

@@ -8,7 +8,7 @@ const FLOAT =
 
 /** `int(text, base)`; undefined where Python refuses the text. */
 export function parseIntegerText(text: string, base: number): number | undefined {
-  const bare = plainDigits(strip(text, null, true, true));
+  const bare = plainDigits(strip(text, { set: null, left: true, right: true }));
   const sign = /^[+-]/.test(bare) ? bare[0] : "";
   let digits = bare.slice(sign.length);
   let radix = base;
@@ -25,7 +25,7 @@ export function parseIntegerText(text: string, base: number): number | undefined
 
 /** `float(text)`; undefined where Python refuses the text. */
 export function parseFloatText(text: string): number | undefined {
-  const bare = plainDigits(strip(text, null, true, true));
+  const bare = plainDigits(strip(text, { set: null, left: true, right: true }));
   if (FLOAT.test(bare)) return Number(bare.replaceAll("_", ""));
   const word = /^([+-]?)(inf|infinity|nan)$/i.exec(bare);
   if (word === null) return undefined;

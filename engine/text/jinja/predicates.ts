@@ -38,7 +38,7 @@ function wholeNumber(value: Value): number {
 /** Whether a number leaves a remainder. Of a text, Python's `%` makes another text, which is no number. */
 function leaves(rest: number, value: Value, by: Value, { budget }: Call): boolean {
   const text = textOf(value);
-  if (text !== undefined) return formatPercent(text, by, budget) === undefined;
+  if (text !== undefined) return formatPercent(text, { right: by, budget }) === undefined;
   const divisor = wholeNumber(by);
   return divisor === 0 ? fail("division by zero") : Math.abs(wholeNumber(value) % divisor) === rest;
 }

@@ -134,7 +134,14 @@ export interface JsonStyle {
 }
 
 /** json.dumps. */
-export function jsonText(value: Value, style: JsonStyle, budget: Budget, level = 0): string {
+export function jsonText(
+  value: Value,
+  { style, budget, level = 0 }: {
+    readonly style: JsonStyle;
+    readonly budget: Budget;
+    readonly level?: number | undefined;
+  },
+): string {
   budget.spend(1);
   if (value === null) return "null";
   if (typeof value === "boolean") return String(value);
@@ -148,13 +155,14 @@ export function jsonText(value: Value, style: JsonStyle, budget: Budget, level =
       : open + inner + items.join(style.itemSeparator + inner) + newline + close;
   if (isMarkup(value)) return jsonString(value.text, style, budget);
   if (isList(value) && isIndexed(value) && kindOf(value) !== "range") {
-    return wrap("[", value.map((item) => jsonText(item, style, budget, level + 1)), "]");
+    return wrap("[", value.map((item) => jsonText(item, { style, budget, level: level + 1 })), "]");
   }
   if (isDict(value)) {
     const pairs = Array.from(value, ([key, item]) => ({ key: jsonKey(key), item }));
     if (style.sortKeys) pairs.sort((a, b) => a.key < b.key ? -1 : Number(a.key > b.key));
     const items = pairs.map(({ key, item }) =>
-      jsonString(key, style, budget) + style.keySeparator + jsonText(item, style, budget, level + 1)
+      jsonString(key, style, budget) + style.keySeparator +
+      jsonText(item, { style, budget, level: level + 1 })
     );
     return wrap("{", items, "}");
   }

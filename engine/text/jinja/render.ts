@@ -62,7 +62,11 @@ const RUNNERS: Runners = {
   },
   capture({ target, filters, body }, scope) {
     const text = captureBody(body, inner(scope));
-    assign(target, filters.reduce<Value>((v, f) => filterValue(v, f, scope), text), scope);
+    assign(
+      target,
+      filters.reduce<Value>((v, f) => filterValue(v, { application: f, scope }), text),
+      scope,
+    );
     return "normal";
   },
   macro({ body, ...parts }, scope) {
@@ -80,7 +84,7 @@ const RUNNERS: Runners = {
   },
   filterBlock({ filters, body }, scope, out) {
     const text = captureBody(body, inner(scope));
-    const result = filters.reduce<Value>((v, f) => filterValue(v, f, scope), text);
+    const result = filters.reduce<Value>((v, f) => filterValue(v, { application: f, scope }), text);
     return write(plainText(result, scope.budget), scope, out);
   },
   with({ values, body }, scope, out) {
@@ -150,7 +154,7 @@ function assign(target: Target, value: Value, scope: Scope): void {
 }
 
 function runFor(node: Node<"for">, scope: Scope, out: string[]): Outcome {
-  return runLoop(node, evaluate(node.list, scope), scope, out, 0);
+  return runLoop(node, { list: evaluate(node.list, scope), scope, out, depth: 0 });
 }
 
 /** The items that pass the loop's condition. */
@@ -167,10 +171,12 @@ function chooseItems({ target, test }: Node<"for">, list: Value, scope: Scope): 
 
 function runLoop(
   node: Node<"for">,
-  list: Value,
-  scope: Scope,
-  out: string[],
-  depth: number,
+  { list, scope, out, depth }: {
+    readonly list: Value;
+    readonly scope: Scope;
+    readonly out: string[];
+    readonly depth: number;
+  },
 ): Outcome {
   const items = chooseItems(node, list, scope);
   const loop: LoopState = { items, depth, changed: undefined };
@@ -181,7 +187,7 @@ function runLoop(
       loopValue(loop, i, (inside) => {
         if (!node.isRecursive) return fail("the loop is not recursive");
         const text: string[] = [];
-        runLoop(node, inside, scope, text, depth + 1);
+        runLoop(node, { list: inside, scope, out: text, depth: depth + 1 });
         return text.join("");
       }),
     );

@@ -63,16 +63,19 @@ function toJson(value: Value, call: Call): Value {
   const hasIndent = !isUndefined(indentation) && indentation !== null;
   const [item, key] = isList(separators) ? separators.map((text) => textArgument(text)) : [];
   return jsonText(value, {
-    indent: !hasIndent
-      ? undefined
-      : typeof indentation === "string"
-      ? indentation
-      : " ".repeat(marginWidth(indentation)),
-    itemSeparator: item ?? (hasIndent ? "," : ", "),
-    keySeparator: key ?? ": ",
-    sortKeys: isTrue(sortKeys),
-    ensureAscii: isTrue(ensureAscii),
-  }, call.budget);
+    style: {
+      indent: !hasIndent
+        ? undefined
+        : typeof indentation === "string"
+        ? indentation
+        : " ".repeat(marginWidth(indentation)),
+      itemSeparator: item ?? (hasIndent ? "," : ", "),
+      keySeparator: key ?? ": ",
+      sortKeys: isTrue(sortKeys),
+      ensureAscii: isTrue(ensureAscii),
+    },
+    budget: call.budget,
+  });
 }
 
 function toInteger(value: Value, call: Call): Value {
@@ -182,7 +185,7 @@ function format(value: Value, call: Call): Value {
     fail("can't handle positional and keyword arguments at the same time");
   }
   const right: Value = named.size > 0 ? new Map<Value, Value>(named) : tupleValue(args);
-  return formatPercent(asText(value, call), right, budget);
+  return formatPercent(asText(value, call), { right, budget });
 }
 
 function escape(value: Value, call: Call): Value {
@@ -217,7 +220,10 @@ export const TEXT_FILTERS: readonly (readonly [string, Filter])[] = [
   ["center", (value, call) => {
     const [width] = bind(call, "width");
     const args = [isUndefined(width) ? 80 : width];
-    return justify(asText(value, call), { ...call, args, named: new Map() }, "center");
+    return justify(asText(value, call), {
+      call: { ...call, args, named: new Map() },
+      place: "center",
+    });
   }],
   ["d", fallbackTo],
   ["default", fallbackTo],
@@ -244,7 +250,11 @@ export const TEXT_FILTERS: readonly (readonly [string, Filter])[] = [
   ["string", (value, call) => asText(value, call)],
   ["title", (value, call) => title(asText(value, call))],
   ["tojson", toJson],
-  ["trim", (value, call) => strip(asText(value, call), bind(call, "chars")[0], true, true)],
+  [
+    "trim",
+    (value, call) =>
+      strip(asText(value, call), { set: bind(call, "chars")[0], left: true, right: true }),
+  ],
   ["truncate", truncate],
   ["upper", (value, call) => asText(value, call).toUpperCase()],
   ["urlencode", encodeUrl],

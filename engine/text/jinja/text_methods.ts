@@ -38,7 +38,10 @@ const WORDS = new RegExp(`[^${BLANKS}]+`, "gu");
 const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
 
 /** Takes characters off the ends: blanks, or those of `set`. */
-export function strip(text: string, set: Value, left: boolean, right: boolean): string {
+export function strip(
+  text: string,
+  { set, left, right }: { readonly set: Value; readonly left: boolean; readonly right: boolean },
+): string {
   const chars = characters(text);
   const among = isUndefined(set) || set === null ? undefined : new Set(textArgument(set));
   const goes = (char: string) => among === undefined ? SPACE.test(char) : among.has(char);
@@ -142,7 +145,10 @@ function partition(fromRight: boolean): Method<string> {
 }
 
 /** Where the text stands in a width. */
-export function justify(text: string, call: Call, place: "left" | "right" | "center"): string {
+export function justify(
+  text: string,
+  { call, place }: { readonly call: Call; readonly place: "left" | "right" | "center" },
+): string {
   const [size, filling] = bind(call, "width", "fillchar");
   const width = integerArgument(size);
   const fill = textArgument(filling, " ");
@@ -217,7 +223,7 @@ const DIGIT = "\\p{Nd}²³¹⁰⁴-⁹₀-₉①-⑨⑴-⑼⒈-⒐⓪⓵-⓽⓿�
 export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string, Method<string>>([
   ["capitalize", (text) => capitalizeText(text)],
   ["casefold", (text) => foldText(text)],
-  ["center", (text, call) => justify(text, call, "center")],
+  ["center", (text, call) => justify(text, { call, place: "center" })],
   ["count", countOf],
   ["endswith", hasAffix((text, affix) => text.endsWith(affix))],
   ["expandtabs", expandTabs],
@@ -232,13 +238,19 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
   ["islower", (text) => isLowerText(text)],
   ["isnumeric", allAre(/^\p{N}+$/u)],
   ["isprintable", allAre(/^(?: |[^\p{C}\p{Z}])*$/u)],
-  ["isspace", (text) => text !== "" && strip(text, null, true, false) === ""],
+  ["isspace", (text) => text !== "" && strip(text, { set: null, left: true, right: false }) === ""],
   ["istitle", (text) => isTitle(text)],
   ["isupper", (text) => isUpperText(text)],
-  ["join", (text, call) => joinTexts(iterate(bind(call, "iterable")[0]), text, call)],
-  ["ljust", (text, call) => justify(text, call, "left")],
+  [
+    "join",
+    (text, call) => joinTexts(iterate(bind(call, "iterable")[0]), { separator: text, call }),
+  ],
+  ["ljust", (text, call) => justify(text, { call, place: "left" })],
   ["lower", (text) => text.toLowerCase()],
-  ["lstrip", (text, call) => strip(text, bind(call, "chars")[0], true, false)],
+  [
+    "lstrip",
+    (text, call) => strip(text, { set: bind(call, "chars")[0], left: true, right: false }),
+  ],
   ["partition", partition(false)],
   ["removeprefix", (text, call) => {
     const prefix = textArgument(bind(call, "prefix")[0]);
@@ -251,14 +263,17 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
   ["replace", replaceText],
   ["rfind", finding(true, false)],
   ["rindex", finding(true, true)],
-  ["rjust", (text, call) => justify(text, call, "right")],
+  ["rjust", (text, call) => justify(text, { call, place: "right" })],
   ["rpartition", partition(true)],
   ["rsplit", (text, call) => splitText(text, call, true)],
-  ["rstrip", (text, call) => strip(text, bind(call, "chars")[0], false, true)],
+  [
+    "rstrip",
+    (text, call) => strip(text, { set: bind(call, "chars")[0], left: false, right: true }),
+  ],
   ["split", (text, call) => splitText(text, call, false)],
   ["splitlines", (text, call) => splitLines(text, isTrue(bind(call, "keepends")[0]))],
   ["startswith", hasAffix((text, affix) => text.startsWith(affix))],
-  ["strip", (text, call) => strip(text, bind(call, "chars")[0], true, true)],
+  ["strip", (text, call) => strip(text, { set: bind(call, "chars")[0], left: true, right: true })],
   ["swapcase", (text) => swapCase(text)],
   ["title", (text) => titleText(text)],
   ["upper", (text) => text.toUpperCase()],
@@ -266,7 +281,10 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
 ]);
 
 /** Joins texts as `str.join` does. */
-export function joinTexts(items: readonly Value[], separator: string, call: Call): string {
+export function joinTexts(
+  items: readonly Value[],
+  { separator, call }: { readonly separator: string; readonly call: Call },
+): string {
   const texts = items.map((item) => textArgument(item));
   call.budget.spend(texts.reduce((sum, text) => sum + text.length + separator.length, 0));
   return texts.join(separator);
@@ -302,7 +320,7 @@ export const DICT_METHODS: ReadonlyMap<string, Method<Dict>> = new Map<string, M
     const isGiven = call.args.length > 1 || call.named.has("default");
     return orElse(dict.get(dictKey(key)), () => isGiven ? fallback : null);
   }],
-  ["items", (dict) => listOfKind("dict_items", Array.from(dict, tupleValue))],
-  ["keys", (dict) => listOfKind("dict_keys", dict.keys())],
-  ["values", (dict) => listOfKind("dict_values", dict.values())],
+  ["items", (dict) => listOfKind("dict_items", { items: Array.from(dict, tupleValue) })],
+  ["keys", (dict) => listOfKind("dict_keys", { items: dict.keys() })],
+  ["values", (dict) => listOfKind("dict_values", { items: dict.values() })],
 ]);

@@ -100,7 +100,10 @@ interface Marked {
 }
 
 /** A list of another kind; `shown` is how a range prints. */
-export function listOfKind(kind: ListKind, items: Iterable<Value>, shown = ""): readonly Value[] {
+export function listOfKind(
+  kind: ListKind,
+  { items, shown = "" }: { readonly items: Iterable<Value>; readonly shown?: string | undefined },
+): readonly Value[] {
   return Object.assign([...items], { kind, shown });
 }
 
@@ -111,7 +114,7 @@ export function kindOf(list: readonly Value[]): ListKind {
 
 /** A tuple. */
 export function tupleValue(items: readonly Value[]): readonly Value[] {
-  return listOfKind("tuple", items);
+  return listOfKind("tuple", { items });
 }
 
 /** Whether a list is a tuple; `groupby` makes tuples whose items have names. */

@@ -95,7 +95,7 @@ function readWordPiece(node: JsonNode): JsonDecoder {
   const cleanup = flagField(node, "cleanup") ?? true;
   return {
     ...PLAIN,
-    textOf: (token) => wordPieceText(token, marks, cleanup),
+    textOf: (token) => wordPieceText(token, { marks, cleanup }),
     leadingBlanks: 1,
   };
 }

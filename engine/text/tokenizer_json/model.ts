@@ -69,7 +69,7 @@ const ROWS: ReadonlyMap<string, Row> = new Map([
 /** Reads model and added tokens of a document. */
 export function readModel(document: JsonNode, isByteLevel: boolean): JsonModel {
   const node = childNode(document, "model") ??
-    refuseField(document, "model", "the field is missing");
+    refuseField(document, { key: "model", message: "the field is missing" });
   const type = textField(node, "type") ?? guessType(node);
   const row = ROWS.get(type) ?? refuseFeature(node, `model ${JSON.stringify(type)}`);
   const added = childNodes(document, "added_tokens");
@@ -97,19 +97,21 @@ function readEntries(node: JsonNode): [string, number][] {
   if (Array.isArray(vocab)) {
     return vocab.map((entry, id) => {
       if (!Array.isArray(entry) || typeof entry[0] !== "string" || typeof entry[1] !== "number") {
-        refuseField(node, `vocab[${id}]`, "must be a pair of text and score");
+        refuseField(node, { key: `vocab[${id}]`, message: "must be a pair of text and score" });
       }
       return [entry[0], id];
     });
   }
-  const entries = Object.entries(asNode(vocab, `${node.path}.vocab`, node.file).value);
+  const entries = Object.entries(
+    asNode(vocab, { path: `${node.path}.vocab`, file: node.file }).value,
+  );
   for (const [text, id] of entries) checkId(node, `vocab[${JSON.stringify(text)}]`, id);
   return entries as [string, number][];
 }
 
 function checkId(node: JsonNode, key: string, id: unknown): asserts id is number {
   if (!Number.isSafeInteger(id) || (id as number) < 0) {
-    refuseField(node, key, `${JSON.stringify(id)} is no token id`);
+    refuseField(node, { key, message: `${JSON.stringify(id)} is no token id` });
   }
 }
 
@@ -161,7 +163,10 @@ function ownVocabulary(node: JsonNode, { texts, kinds, ids }: Vocabulary): Vocab
 function readUnknown(node: JsonNode, { ids, texts }: Vocabulary): number | undefined {
   const id = countField(node, "unk_id");
   if (id !== undefined && id >= texts.length) {
-    refuseField(node, "unk_id", `${id} is outside the vocabulary of ${texts.length} tokens`);
+    refuseField(node, {
+      key: "unk_id",
+      message: `${id} is outside the vocabulary of ${texts.length} tokens`,
+    });
   }
   const text = textField(node, "unk_token");
   return id ?? (text === undefined ? undefined : ids.get(text));
@@ -197,11 +202,11 @@ function readMerges(node: JsonNode): MergeTable {
         merge.every((part) => typeof part === "string");
       return isPair
         ? (merge as string[]).join(separator)
-        : refuseField(node, `merges[${rank}]`, "must be a pair of texts");
+        : refuseField(node, { key: `merges[${rank}]`, message: "must be a pair of texts" });
     }
     return typeof merge === "string" && merge.indexOf(" ", 1) > 0
       ? merge
-      : refuseField(node, `merges[${rank}]`, "has no blank between two parts");
+      : refuseField(node, { key: `merges[${rank}]`, message: "has no blank between two parts" });
   });
   return { ranks: createTextIndex(keys), separator };
 }
@@ -233,7 +238,8 @@ function readWordPiece({ node, vocabulary, unkId }: ModelSource): WordEncoder {
   return createWordPiece({
     vocabulary,
     marks: { begin: "", inside: textField(node, "continuing_subword_prefix") ?? "##" },
-    unkId: unkId ?? refuseField(node, "unk_token", "is missing or not in the vocabulary"),
+    unkId: unkId ??
+      refuseField(node, { key: "unk_token", message: "is missing or not in the vocabulary" }),
     maxWordLength: countField(node, "max_input_chars_per_word") ?? 100,
   });
 }
@@ -246,12 +252,13 @@ function readUnigram({ node, vocabulary, unkId }: ModelSource): WordEncoder {
   return createUnigram({
     vocabulary: { ...vocabulary, kinds },
     scores,
-    unkId: unkId ?? refuseField(node, "unk_id", "the field is missing"),
+    unkId: unkId ?? refuseField(node, { key: "unk_id", message: "the field is missing" }),
     byteFallback: flagField(node, "byte_fallback") ?? false,
   });
 }
 
 function readWordLevel({ node, vocabulary, unkId }: ModelSource): WordEncoder {
-  const unknown = unkId ?? refuseField(node, "unk_token", "is missing or not in the vocabulary");
+  const unknown = unkId ??
+    refuseField(node, { key: "unk_token", message: "is missing or not in the vocabulary" });
   return (word, out) => out.push(vocabulary.ids.get(word) ?? unknown);
 }

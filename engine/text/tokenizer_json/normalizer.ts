@@ -82,6 +82,6 @@ function readPrecompiled(node: JsonNode): Normalizer {
     return createCharsmap(Uint8Array.fromBase64(encoded), node.file);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return refuseField(node, "precompiled_charsmap", "is not base64");
+    return refuseField(node, { key: "precompiled_charsmap", message: "is not base64" });
   }
 }

@@ -8,12 +8,12 @@ import { fromOniguruma } from "../oniguruma.ts";
 /** The `pattern` of a node, global and Unicode-aware. */
 export function readPattern(node: JsonNode): RegExp {
   const pattern = childNode(node, "pattern") ??
-    refuseField(node, "pattern", "the field is missing");
+    refuseField(node, { key: "pattern", message: "the field is missing" });
   const text = textField(pattern, "String");
   if (text !== undefined) return new RegExp(RegExp.escape(text), "gu");
   const source = textField(pattern, "Regex");
   if (source === undefined) {
-    return refuseField(node, "pattern", "must be {String: …} or {Regex: …}");
+    return refuseField(node, { key: "pattern", message: "must be {String: …} or {Regex: …}" });
   }
   try {
     return fromOniguruma(source);

@@ -102,7 +102,7 @@ function readByteLevel(node: JsonNode): WordCutter {
     const spaced = addSpace && !word.startsWith(" ") ? " " + word : word;
     if (!useRegex) return [spaced];
     const words: string[] = [];
-    splitWords(spaced, patterns, (part) => words.push(part));
+    splitWords(spaced, { patterns, visit: (part) => words.push(part) });
     return words;
   };
 }
@@ -117,7 +117,10 @@ function readMetaspace(node: JsonNode): WordCutter {
   const addSpace = flagField(node, "add_prefix_space") ?? true;
   const scheme = textField(node, "prepend_scheme") ?? (addSpace ? "always" : "never");
   if (!["always", "first", "never"].includes(scheme)) {
-    refuseField(node, "prepend_scheme", `must be always, first or never, not ${scheme}`);
+    refuseField(node, {
+      key: "prepend_scheme",
+      message: `must be always, first or never, not ${scheme}`,
+    });
   }
   const split = flagField(node, "split") ?? true;
   const marks = new RegExp(RegExp.escape(mark), "gu");
@@ -144,12 +147,12 @@ function readSplit(node: JsonNode): WordCutter {
 function readBehavior(node: JsonNode): Behavior {
   const name = textField(node, "behavior") ?? "Isolated";
   return BEHAVIORS.get(name.toLowerCase()) ??
-    refuseField(node, "behavior", `${JSON.stringify(name)} is not known`);
+    refuseField(node, { key: "behavior", message: `${JSON.stringify(name)} is not known` });
 }
 
 function isolate(word: string, pattern: RegExp): string[] {
   const words: string[] = [];
-  splitWords(word, [pattern], (part) => words.push(part));
+  splitWords(word, { patterns: [pattern], visit: (part) => words.push(part) });
   return words;
 }
 

@@ -48,10 +48,12 @@ const NO_FRAME: Frame = { prefix: [], suffix: [] };
  */
 export function tokenizerFromJson(
   tokenizerJson: unknown,
-  tokenizerConfig: unknown,
-  name: string,
+  { tokenizerConfig, name }: { readonly tokenizerConfig: unknown; readonly name: string },
 ): Tokenizer {
-  const document = withTokenizerConfig(asNode(tokenizerJson, "", name), tokenizerConfig);
+  const document = withTokenizerConfig(
+    asNode(tokenizerJson, { path: "", file: name }),
+    tokenizerConfig,
+  );
   const normalize = readNormalizer(childNode(document, "normalizer"));
   const { cut, isByteLevel } = readPreTokenizer(childNode(document, "pre_tokenizer"));
   const model = readModel(document, isByteLevel);
@@ -140,7 +142,7 @@ function pairId(node: JsonNode, key: string, { texts }: Vocabulary): number {
   const id = listField(node, key)[1];
   return typeof id === "number" && texts.get(id) !== undefined
     ? id
-    : refuseField(node, key, "must be a pair of text and id of the vocabulary");
+    : refuseField(node, { key, message: "must be a pair of text and id of the vocabulary" });
 }
 
 function readTemplate(node: JsonNode, { texts, ids }: Vocabulary): Frame {
@@ -160,7 +162,10 @@ function readTemplate(node: JsonNode, { texts, ids }: Vocabulary): Frame {
     const named = row === undefined ? [ids.get(text)] : listField(row, "ids");
     for (const id of named) {
       if (typeof id !== "number" || texts.get(id) === undefined) {
-        return refuseField(special, "id", `${JSON.stringify(text)} is not in the vocabulary`);
+        return refuseField(special, {
+          key: "id",
+          message: `${JSON.stringify(text)} is not in the vocabulary`,
+        });
       }
       (isBehind ? suffix : prefix).push(id);
     }
@@ -171,7 +176,7 @@ function readTemplate(node: JsonNode, { texts, ids }: Vocabulary): Frame {
 /** Ids that tokenizer_config.json gives a role, where it is there. */
 function readRoles(config: unknown, { ids, kinds }: Vocabulary, name: string) {
   if (config === undefined || config === null) return {};
-  const node = asNode(config, "tokenizer_config", name);
+  const node = asNode(config, { path: "tokenizer_config", file: name });
   const idOf = (key: string): number | undefined => {
     const value = Object.hasOwn(node.value, key) ? node.value[key] : undefined;
     const text = typeof value === "object" && value !== null

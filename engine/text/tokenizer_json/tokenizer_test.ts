@@ -27,8 +27,7 @@ for (const [folder, rule] of Object.entries(FOLDERS)) {
     Deno.test(`${rule}: ${name}`, () => {
       const tokenizer = tokenizerFromJson(
         JSON.parse(readFixture(`${folder}/${file}`)),
-        undefined,
-        file,
+        { tokenizerConfig: undefined, name: file },
       );
       for (const { text, ids, pieces, decoded } of cases) {
         const options = { special: true, addSpecial: name === "with_bos" };
@@ -66,7 +65,10 @@ function wordPieceJson(changes: Record<string, unknown> = {}): Record<string, un
 }
 
 Deno.test("BERT's rules: lower case without a final sigma, Han characters alone, unknown words", () => {
-  const bert = tokenizerFromJson(wordPieceJson(), { cls_token: "[CLS]" }, "toy");
+  const bert = tokenizerFromJson(wordPieceJson(), {
+    tokenizerConfig: { cls_token: "[CLS]" },
+    name: "toy",
+  });
   assertEquals(bert.encode("Hellos, HELLO"), [1, 3, 4, 5, 3, 2]);
   assertEquals(bert.encode("Σ", { addSpecial: false }), [6]);
   assertEquals(bert.encode("𠀀𠀁 x", { addSpecial: false }), [0, 0, 0]);
@@ -94,7 +96,10 @@ function bpeJson(changes: Record<string, unknown> = {}): Record<string, unknown>
 }
 
 Deno.test("a byte-level file encodes bytes, and a token takes the blanks that belong to it", () => {
-  const tokenizer = tokenizerFromJson(bpeJson(), { eos_token: { content: "<|end|>" } }, "toy");
+  const tokenizer = tokenizerFromJson(bpeJson(), {
+    tokenizerConfig: { eos_token: { content: "<|end|>" } },
+    name: "toy",
+  });
   const pieces = (text: string) =>
     tokenizer.encode(text, { special: true }).map((id) => tokenizer.tokenText(id));
   assertEquals(pieces("hell he"), ["hell", "Ġhe"]);
@@ -108,13 +113,15 @@ Deno.test("merges reach over bytes that have no token, and whole words stand alo
   const vocab = Object.fromEntries([...tokens, "><"].map((text, id) => [text, id]));
   const lost = tokenizerFromJson(
     bpeJson({ added_tokens: [], model: { type: "BPE", vocab, merges: ["> <"] } }),
-    undefined,
-    "toy",
+    { tokenizerConfig: undefined, name: "toy" },
   );
   // Hugging Face's tokenizers 0.23.3 drops the byte before it merges.
   assertEquals(lost.encode(">\u0006<"), [vocab["><"]]);
   const added_tokens = [{ id: 260, content: "xy", normalized: false, single_word: true }];
-  const whole = tokenizerFromJson(bpeJson({ added_tokens }), undefined, "toy");
+  const whole = tokenizerFromJson(bpeJson({ added_tokens }), {
+    tokenizerConfig: undefined,
+    name: "toy",
+  });
   const isFound = (text: string) => whole.encode(text).includes(260);
   assertEquals(["xy", "a xy.", "xy ", "txy", "xy_", "axy", "\u4e2dxy"].map(isFound), [
     ...[true, true, true],
@@ -133,7 +140,10 @@ Deno.test("words are cut by the patterns of the file, in its own dialect", () =>
     },
   });
   const encode = (changes: Record<string, unknown>, text: string) => {
-    const tokenizer = tokenizerFromJson(bpeJson(changes), undefined, "toy");
+    const tokenizer = tokenizerFromJson(bpeJson(changes), {
+      tokenizerConfig: undefined,
+      name: "toy",
+    });
     return tokenizer.encode(text).map((id) => tokenizer.tokenText(id));
   };
   const possessive = { Regex: String.raw`[^\r\n\p{L}\p{N}]?+\p{L}++|\s+` };
@@ -155,7 +165,7 @@ Deno.test("what a file asks for and is not built is refused by name and place", 
   ];
   for (const [changes, message] of refused) {
     assertThrows(
-      () => tokenizerFromJson(wordPieceJson(changes), null, "toy"),
+      () => tokenizerFromJson(wordPieceJson(changes), { tokenizerConfig: null, name: "toy" }),
       UnsupportedError,
       message,
     );
@@ -178,12 +188,16 @@ Deno.test("a file that breaks the format is refused with the field's path", () =
   ];
   for (const [changes, message] of refused) {
     assertThrows(
-      () => tokenizerFromJson(wordPieceJson(changes), null, "toy"),
+      () => tokenizerFromJson(wordPieceJson(changes), { tokenizerConfig: null, name: "toy" }),
       FormatError,
       message,
     );
   }
-  assertThrows(() => tokenizerFromJson([], null, "toy"), FormatError, "toy, the document: ");
+  assertThrows(
+    () => tokenizerFromJson([], { tokenizerConfig: null, name: "toy" }),
+    FormatError,
+    "toy, the document: ",
+  );
 });
 
 const SOME_BYTES = [
@@ -206,7 +220,7 @@ Deno.test("some of the byte tokens give the ids that tokenizers 0.23.3 gives", (
   const scored = SOME_BYTES.map((text, id) => [text, id === 0 ? 0 : id < 4 ? -1 : -2]);
   const unigram = { type: "Unigram", vocab: scored, unk_id: 0, byte_fallback: true };
   const idsOf = (model: unknown) => {
-    const tokenizer = tokenizerFromJson({ model }, null, "toy");
+    const tokenizer = tokenizerFromJson({ model }, { tokenizerConfig: null, name: "toy" });
     return BYTE_TEXTS.map((text) => tokenizer.encode(text, { addSpecial: false }).join(" "));
   };
   assertEquals(
@@ -239,8 +253,7 @@ Deno.test("tokens that are found in normalized text are decoded as it, as tokeni
       model: { type: "BPE", vocab: { "▁": 0, x: 1 }, merges: [] },
       decoder: { type: "Sequence", decoders },
     },
-    null,
-    "toy",
+    { tokenizerConfig: null, name: "toy" },
   );
   const ids = tokenizer.encode("x A b x", { addSpecial: false });
   assertEquals(ids, [0, 1, 2, 0, 1]);

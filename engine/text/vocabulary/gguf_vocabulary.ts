@@ -117,17 +117,23 @@ function readKinds(
   return kinds;
 }
 
-function readId(value: MetadataValue, key: string, count: number, refuse: Refuse): number {
+function readId(
+  value: MetadataValue,
+  { key, count, refuse }: { readonly key: string; readonly count: number; readonly refuse: Refuse },
+): number {
   const id = typeof value === "bigint" ? Number(value) : value;
   if (typeof id !== "number" || !Number.isInteger(id)) return refuse(key, "must be an integer");
   if (id < 0 || id >= count) refuse(key, `id ${id} is outside the vocabulary of ${count} tokens`);
   return id;
 }
 
-function readIds(value: MetadataValue, key: string, count: number, refuse: Refuse): number[] {
+function readIds(
+  value: MetadataValue,
+  { key, count, refuse }: { readonly key: string; readonly count: number; readonly refuse: Refuse },
+): number[] {
   return isArrayLike(value)
-    ? Array.from(value as ArrayLike<MetadataValue>, (id) => readId(id, key, count, refuse))
-    : [readId(value, key, count, refuse)];
+    ? Array.from(value as ArrayLike<MetadataValue>, (id) => readId(id, { key, count, refuse }))
+    : [readId(value, { key, count, refuse })];
 }
 
 function readMerges(
@@ -192,14 +198,14 @@ export function readGgufVocabulary(
   for (const [role, key] of ROLE_KEYS) {
     const value = get(key);
     if (value === undefined) continue;
-    const ids = readIds(value, key, count, refuse);
+    const ids = readIds(value, { key, count, refuse });
     if (role !== "eosId" && ids.length !== 1) refuse(key, `names ${ids.length} ids instead of one`);
     if (ids.length > 0) roles[role] ??= ids[0];
     if (role === "eosId") endIds.push(...ids);
   }
   for (const key of END_KEYS) {
     const value = get(key);
-    if (value !== undefined) endIds.push(...readIds(value, key, count, refuse));
+    if (value !== undefined) endIds.push(...readIds(value, { key, count, refuse }));
   }
   if (get("token_type") === undefined) {
     for (const id of [roles.bosId, roles.padId, roles.sepId, ...endIds]) {

@@ -45,11 +45,13 @@ const ROLE_KEYS = [
  */
 export function tokenizerFromVocabMerges(
   vocab: unknown,
-  merges: string,
-  file: string,
-  companions: VocabularyCompanions = {},
+  { merges, file, companions = {} }: {
+    readonly merges: string;
+    readonly file: string;
+    readonly companions?: VocabularyCompanions | undefined;
+  },
 ): Tokenizer {
-  const { value: ids } = asNode(vocab, "vocab.json", file);
+  const { value: ids } = asNode(vocab, { path: "vocab.json", file });
   const config = configOf(companions, file);
   if (Object.keys(ids).some((text) => text.endsWith("</w>"))) {
     throw new UnsupportedError(
@@ -79,7 +81,7 @@ export function tokenizerFromVocabMerges(
     decoder: { type: "ByteLevel" },
     model: { type: "BPE", vocab: ids, merges: lines },
   };
-  const tokenizer = tokenizerFromJson(document, roles, file);
+  const tokenizer = tokenizerFromJson(document, { tokenizerConfig: roles, name: file });
   if (family !== undefined && (OWN_PATTERNS.has(family) || GPT2_FAMILIES.has(family))) {
     return tokenizer;
   }
@@ -155,8 +157,10 @@ function contentOf(role: unknown): unknown {
  */
 export function tokenizerFromVocabText(
   vocab: string,
-  file: string,
-  companions: VocabularyCompanions = {},
+  { file, companions = {} }: {
+    readonly file: string;
+    readonly companions?: VocabularyCompanions | undefined;
+  },
 ): Tokenizer {
   const config = configOf(companions, file);
   const lines = vocab.replace(/\r?\n$/, "").split("\n").map((line) => line.replace(/\r$/, ""));
@@ -196,11 +200,11 @@ export function tokenizerFromVocabText(
     decoder: { type: "WordPiece", prefix: "##", cleanup: true },
     model: { type: "WordPiece", unk_token: unk, continuing_subword_prefix: "##", vocab: ids },
   };
-  return tokenizerFromJson(document, roles, file);
+  return tokenizerFromJson(document, { tokenizerConfig: roles, name: file });
 }
 
 function configOf({ config }: VocabularyCompanions, file: string): JsonNode {
-  return asNode(config ?? {}, "tokenizer_config.json", file);
+  return asNode(config ?? {}, { path: "tokenizer_config.json", file });
 }
 
 /** Roles of special_tokens_map.json, which tokenizer_config.json overrides. */
@@ -221,9 +225,12 @@ function addedTokens(
       found.set(content, { ...flags, id, content, special });
     }
   };
-  const { value: added } = asNode(companions.added ?? {}, "added_tokens.json", file);
+  const { value: added } = asNode(companions.added ?? {}, { path: "added_tokens.json", file });
   for (const [content, id] of Object.entries(added)) add(content, id, false);
-  const decoder = asNode(config.value.added_tokens_decoder ?? {}, "added_tokens_decoder", file);
+  const decoder = asNode(config.value.added_tokens_decoder ?? {}, {
+    path: "added_tokens_decoder",
+    file,
+  });
   for (const [id, row] of Object.entries(decoder.value)) {
     const { content, special, ...flags } = (row ?? {}) as Record<string, unknown>;
     add(content, Number(id), special === true, flags);

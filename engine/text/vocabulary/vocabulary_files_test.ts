@@ -32,7 +32,7 @@ function rankFile(...words: string[]): string {
 }
 
 Deno.test("a rank file merges the lowest rank first and takes whole words at once", () => {
-  const tokenizer = tokenizerFromTiktoken(rankFile("ab", "bc", "xyz"), "r", KIND);
+  const tokenizer = tokenizerFromTiktoken(rankFile("ab", "bc", "xyz"), { file: "r", kind: KIND });
   assertEquals(tokenizer.encode("abc"), [256, 99]);
   assertEquals(tokenizer.encode("xyz"), [258], "no merges lead there");
   assertEquals(tokenizer.encode("xyzx"), [120, 121, 122, 120]);
@@ -42,7 +42,10 @@ Deno.test("a rank file merges the lowest rank first and takes whole words at onc
 });
 
 Deno.test("any text comes back from a rank file, and from maximum matching over it", () => {
-  const tokenizer = tokenizerFromTiktoken(rankFile("ab", "é", "\u4e2d", "  "), "r", KIND);
+  const tokenizer = tokenizerFromTiktoken(rankFile("ab", "é", "\u4e2d", "  "), {
+    file: "r",
+    kind: KIND,
+  });
   for (const each of [tokenizer, createMaximumMatching(tokenizer)]) {
     fc.assert(
       fc.property(TEXTS, (text) => assertEquals(each.decode(each.encode(text)), text)),
@@ -52,13 +55,13 @@ Deno.test("any text comes back from a rank file, and from maximum matching over 
 });
 
 Deno.test("damaged rank files are refused with their line, unknown ones with their number", () => {
-  const build = (text: string) => () => tokenizerFromTiktoken(text, "r", KIND);
+  const build = (text: string) => () => tokenizerFromTiktoken(text, { file: "r", kind: KIND });
   assertThrows(build("IQ== 0\nnot base64!\n"), FormatError, "line 2");
   assertThrows(build("IQ== 0\nIg== 0\n"), FormatError, "stands twice");
   assertThrows(build("IQ== 999999999\n"), FormatError, "too high");
   assertThrows(build("IQ== 0\n"), FormatError, "no token for the byte 0");
   assertThrows(build(""), FormatError, "no ranks");
-  assertThrows(() => tokenizerFromTiktoken("IQ== 0\n", "r"), UnsupportedError, "1 ranks");
+  assertThrows(() => tokenizerFromTiktoken("IQ== 0\n", { file: "r" }), UnsupportedError, "1 ranks");
   assertEquals(isTiktoken(UTF8.encode("IQ== 0\nIg== 1\n")), true);
   assertEquals(isTiktoken(Deno.readFileSync(MODEL)), false);
 });
@@ -111,7 +114,7 @@ Deno.test("vocab.json and merges.txt make a byte-level BPE with the roles of its
     added: { "<extra>": 259 },
     roles: { eos_token: "<|endoftext|>", bos_token: { content: "<|endoftext|>" } },
   };
-  const tokenizer = tokenizerFromVocabMerges(vocab, merges, "v", companions);
+  const tokenizer = tokenizerFromVocabMerges(vocab, { merges, file: "v", companions });
   assertEquals(tokenizer.encode("he he"), [256, 257]);
   assertEquals(tokenizer.encode("<extra>he"), [259, 256]);
   assertEquals(tokenizer.encode("he<|endoftext|>", { special: true }), [256, 258]);
@@ -120,13 +123,17 @@ Deno.test("vocab.json and merges.txt make a byte-level BPE with the roles of its
     fc.property(TEXTS, (text) => assertEquals(tokenizer.decode(tokenizer.encode(text)), text)),
     { seed: 8, numRuns: 300 },
   );
-  assertThrows(() => tokenizerFromVocabMerges(vocab, "abc\n", "v"), FormatError, "merges[0]");
+  assertThrows(
+    () => tokenizerFromVocabMerges(vocab, { merges: "abc\n", file: "v" }),
+    FormatError,
+    "merges[0]",
+  );
 });
 
 Deno.test("what goes around and how words are cut follows the companions of vocab.json", () => {
   const vocab = { ...BYTES_VOCAB, "<s>": 256, "</s>": 257, "1": BYTES_VOCAB["1"], "12": 258 };
-  const build = (companions: Parameters<typeof tokenizerFromVocabMerges>[3]) =>
-    tokenizerFromVocabMerges(vocab, "1 2\n", "v", companions);
+  const build = (companions: Parameters<typeof tokenizerFromVocabMerges>[1]["companions"]) =>
+    tokenizerFromVocabMerges(vocab, { merges: "1 2\n", file: "v", companions });
   const roles = { bos_token: "<s>", eos_token: "</s>" };
   const bert = { ...roles, cls_token: "<s>", sep_token: "</s>" };
   assertEquals(build({ roles }).encode("12"), [258]);
@@ -140,25 +147,39 @@ Deno.test("what goes around and how words are cut follows the companions of voca
   const digits = [BYTES_VOCAB["1"], BYTES_VOCAB["2"]];
   assertEquals(qwen2.encode("12"), digits, "single digits are words there");
   const clip = { ...vocab, "a</w>": 259 };
-  assertThrows(() => tokenizerFromVocabMerges(clip, "", "v"), UnsupportedError, "</w>");
+  assertThrows(
+    () => tokenizerFromVocabMerges(clip, { merges: "", file: "v" }),
+    UnsupportedError,
+    "</w>",
+  );
 });
 
 const WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", "Play", "."];
 
 Deno.test("vocab.txt makes a WordPiece tokenizer, with case as the config has it", () => {
   const text = WORDS.join("\n") + "\n";
-  assertEquals(tokenizerFromVocabText(text, "v").encode("Playing. x"), [2, 5, 6, 8, 1, 3]);
-  const cased = tokenizerFromVocabText(text, "v", { config: { do_lower_case: false } });
+  assertEquals(tokenizerFromVocabText(text, { file: "v" }).encode("Playing. x"), [
+    2,
+    5,
+    6,
+    8,
+    1,
+    3,
+  ]);
+  const cased = tokenizerFromVocabText(text, {
+    file: "v",
+    companions: { config: { do_lower_case: false } },
+  });
   assertEquals(cased.encode("Playing"), [2, 7, 6, 3]);
   assertEquals(cased.encode("[MASK]", { special: true }), [2, 4, 3]);
   assertEquals(cased.decode([7, 6, 8]), "Playing.");
-  assertThrows(() => tokenizerFromVocabText("a\na\n", "v"), FormatError, "stands twice");
-  assertThrows(() => tokenizerFromVocabText("a\nb\n", "v"), FormatError, "no [UNK]");
+  assertThrows(() => tokenizerFromVocabText("a\na\n", { file: "v" }), FormatError, "stands twice");
+  assertThrows(() => tokenizerFromVocabText("a\nb\n", { file: "v" }), FormatError, "no [UNK]");
 });
 
 Deno.test("maximum matching takes the longest token at each place and skips what none begins with", () => {
   const text = [...WORDS, "playin", "\u4e2d"].join("\n");
-  const base = tokenizerFromVocabText(text, "v");
+  const base = tokenizerFromVocabText(text, { file: "v" });
   const tokenizer = createMaximumMatching(base);
   const shown = (input: string) =>
     tokenizer.encode(input, PLAIN).map((id) => tokenizer.tokenText(id));
@@ -176,7 +197,9 @@ Deno.test("maximum matching equals trying every token at every place", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "é", "x"), maxLength: 12 });
   fc.assert(
     fc.property(words, text, (list, input) => {
-      const base = tokenizerFromVocabText([...WORDS.slice(0, 5), ...list].join("\n"), "v");
+      const base = tokenizerFromVocabText([...WORDS.slice(0, 5), ...list].join("\n"), {
+        file: "v",
+      });
       const wanted: string[] = [];
       for (let at = 0; at < input.length;) {
         const longest = list.filter((word) => input.startsWith(word, at))

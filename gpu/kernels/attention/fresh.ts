@@ -80,7 +80,14 @@ export function freshReader(
     `;
   }
 
-  function headOf(name: string, kind: "q" | "k", source: string, base: string): string {
+  function headOf(
+    name: string,
+    { kind, source, base }: {
+      readonly kind: "q" | "k";
+      readonly source: string;
+      readonly base: string;
+    },
+  ): string {
     const isNormed = kind === "q" ? hasQueryNorm : hasKeyNorm;
     const factor = isNormed ? `${name}_factor` : "1.0";
     return wgsl`
@@ -108,12 +115,22 @@ export function freshReader(
     declarations: wgsl`
       ${f16 ? HALF_PAIR : ""}
       ${f16 ? STORED : ""}
-      ${turned("q", "qkv", row, headQuads, hasQueryNorm ? "query_norm" : undefined)}
-      ${turned("k", isApart ? "new_k" : "qkv", row, headQuads, hasKeyNorm ? "key_norm" : undefined)}
+      ${
+      turned("q", { source: "qkv", row, headQuads, norm: hasQueryNorm ? "query_norm" : undefined })
+    }
+      ${
+      turned("k", {
+        source: isApart ? "new_k" : "qkv",
+        row,
+        headQuads,
+        norm: hasKeyNorm ? "key_norm" : undefined,
+      })
+    }
     `,
-    query: (name, head) => headOf(name, "q", "qkv", `${head} * ${headQuads}u`),
+    query: (name, head) =>
+      headOf(name, { kind: "q", source: "qkv", base: `${head} * ${headQuads}u` }),
     keyAndValue: wgsl`
-      ${headOf("turned_k", "k", isApart ? "new_k" : "qkv", keyBase)}
+      ${headOf("turned_k", { kind: "k", source: isApart ? "new_k" : "qkv", base: keyBase })}
       ${
       quadsOf((i) => {
         const value = `${isApart ? "new_v" : "qkv"}[${valueBase} + ${quads}u * lane + ${i}u]`;
@@ -152,10 +169,12 @@ const STORED = wgsl`
 /** `turned_NAME(base, quad, factor)`: a quad of the head at `base` after norm and rotation. */
 function turned(
   name: "q" | "k",
-  source: string,
-  { pairs, interleaved, base }: FreshRow,
-  headQuads: number,
-  norm: string | undefined,
+  { source, row: { pairs, interleaved, base }, headQuads, norm }: {
+    readonly source: string;
+    readonly row: FreshRow;
+    readonly headQuads: number;
+    readonly norm: string | undefined;
+  },
 ): string {
   const raw = (quad: string) =>
     norm

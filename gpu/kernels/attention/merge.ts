@@ -116,7 +116,7 @@ export function attentionMerge(params: MergeParams): Shader {
         let total = total4.x + total4.y + total4.z + total4.w${
       sinks ? " + exp(sinks[head] - most)" : ""
     };
-        all *= ${whereSeen(rule, "total", "1.0 / total")};
+        all *= ${whereSeen(rule, { sum: "total", factor: "1.0 / total" })};
         ${
       quantizer
         ? wgsl`

@@ -257,7 +257,10 @@ const MASKS: Readonly<Record<TensorRule["mask"], string>> = {
 };
 
 /** `factor` where a row sees something, by the sum of its exponentials. */
-export function whereSeen({ nothing }: SpanRule, sum: string, factor: string): string {
+export function whereSeen(
+  { nothing }: SpanRule,
+  { sum, factor }: { readonly sum: string; readonly factor: string },
+): string {
   return nothing === undefined
     ? `select(0.0, ${factor}, ${sum} > 0.0)`
     : `select(${factor}, ${nothing}, ${sum} == 0.0)`;

@@ -341,7 +341,7 @@ function shareOut({ rule, queries, tileHeads, sinks }: Tile): string {
         lane_peaks[query + ${2 * queries}u] + lane_peaks[query + ${3 * queries}u];
       var scale = 1.0;
       ${sinks ? sinkSum(tileHeads) : ""}
-      factors[query >> 2u][query & 3u] = ${whereSeen(rule, "all", "scale / all")};
+      factors[query >> 2u][query & 3u] = ${whereSeen(rule, { sum: "all", factor: "scale / all" })};
     }
     workgroupBarrier();
     let shares = factors[query_quad];

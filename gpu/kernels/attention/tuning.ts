@@ -55,9 +55,11 @@ export interface SplitChoice {
  */
 export function splitChoice(
   shape: HeadShape,
-  style: SplitStyle,
-  capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">,
-  keys: number,
+  { style, capabilities, keys }: {
+    readonly style: SplitStyle;
+    readonly capabilities: Pick<Capabilities, "maxWorkgroupBytes" | "subgroupSize">;
+    readonly keys: number;
+  },
 ): SplitChoice | undefined {
   return style === "subgroup"
     ? walkChoice(shape, capabilities, keys)
@@ -82,7 +84,7 @@ function walkChoice(
   );
   if (workgroup === undefined) return undefined;
   const block = walkBlock({ ...shape, turn, workgroup });
-  const splits = splitCount({ ...shape, tileHeads }, walk, block, keys);
+  const splits = splitCount({ ...shape, tileHeads }, { ...walk, block, keys });
   return {
     ...{ tileHeads, block, splits },
     shader: (rule, fresh) =>
@@ -106,7 +108,7 @@ function blockChoice(
       maxWorkgroupBytes
   );
   if (block === undefined) return undefined;
-  const splits = splitCount({ ...shape, tileHeads }, ATTENTION_TUNING.split, block, keys);
+  const splits = splitCount({ ...shape, tileHeads }, { ...ATTENTION_TUNING.split, block, keys });
   return {
     ...{ tileHeads, block, splits },
     shader: (rule) => attentionSplit({ ...shape, rule, tileHeads, block, splits, workgroup }),
@@ -155,9 +157,12 @@ function headsOfTile({ heads, kvHeads }: HeadShape, most: number): number {
 
 function splitCount(
   shape: HeadShape & { readonly tileHeads: number },
-  { workgroups, mostSplits }: { readonly workgroups: number; readonly mostSplits: number },
-  block: number,
-  keys: number,
+  { workgroups, mostSplits, block, keys }: {
+    readonly workgroups: number;
+    readonly mostSplits: number;
+    readonly block: number;
+    readonly keys: number;
+  },
 ): number {
   const wanted = Math.round(workgroups / headTiles(shape));
   return Math.max(1, Math.min(mostSplits, wanted, Math.ceil(keys / block)));
@@ -166,8 +171,7 @@ function splitCount(
 /** Bytes of scratch memory that the splits of so many rows leave. */
 export function splitBytes(
   { heads, valueWidth }: HeadShape,
-  { splits }: SplitChoice,
-  rows: number,
+  { choice: { splits }, rows }: { readonly choice: SplitChoice; readonly rows: number },
 ): number {
   return 16 * rows * heads * splits * partialVectors(valueWidth);
 }

@@ -377,7 +377,7 @@ function writeResult(walk: Walk, { sinks }: DirectResult): string {
     : `row * ${heads * quads}u + ${place}`;
   return wgsl`
     ${shared}
-    let value0 = all * ${whereSeen(rule, "whole", "scale / whole")};
+    let value0 = all * ${whereSeen(rule, { sum: "whole", factor: "scale / whole" })};
     ${quantize ?? ""}
     if (inside && isHead) {
       ${quantize ? `put(row, ${place}, scale0, codes0, half0, rest0);` : `y[${result}] = value0;`}

@@ -107,7 +107,7 @@ export function gemmMatrix(params: GemmMatrixParams): Shader {
   const { columns, down, across, unitRows, unitOutputs, subgroupSize } = params;
   const parts = partsOf(params);
   const { layout, rows, lines, groups, xItems, wItems } = parts, { threads } = xItems;
-  const reader = codeReader(layout, `${groups}u`);
+  const reader = codeReader(layout, { groups: `${groups}u` });
   const sums = (text: (i: number, j: number) => string) =>
     list(unitRows * unitOutputs, (n) => text(Math.floor(n / unitOutputs), n % unitOutputs));
   const perThread = ({ items }: { readonly items: number }) => Math.ceil(items / threads);

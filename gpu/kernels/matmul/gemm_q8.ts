@@ -34,7 +34,7 @@ export function gemmQ8(params: GemmQ8Params): Shader {
   if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
   const rows = tileRows(params), lines = tileOutputs(params);
   const groups = columns / 32;
-  const reader = codeReader(layout, `${groups}u`);
+  const reader = codeReader(layout, { groups: `${groups}u` });
   const threads = across * down;
   const { covers } = scaleFacts(layout);
   const xItems = 2 * stepGroups * rows, wItems = stepGroups * lines;
@@ -163,7 +163,7 @@ function multiplyGroup(params: GemmQ8Params, layout: CodeLayout, part: number): 
     {
       ${dotsOf(layout).map(dots)}
       ${scales}
-      ${block((i, j) => `sum${i}_${j} += ${groupSum(layout, i, j)};`)}
+      ${block((i, j) => `sum${i}_${j} += ${groupSum(layout, { i, j })};`)}
     }
   `;
 }

@@ -31,7 +31,7 @@ export function gemvF32(params: GemvF32Params): Shader {
   const reader = quadReader(params.layout, `${units}u`);
   const quads = reader.unitColumns / 4;
   const frame = rowsFrame(params);
-  const team = teamSum(params, rows * outputs, outputs);
+  const team = teamSum(params, { sums: rows * outputs, outputs });
   const x = floatRows(columns, units * quads);
   const stage = isStaged(params.layout)
     ? stagedRows({ ...params, count: units, quads })

@@ -51,7 +51,7 @@ export function gemvQ8Parts(
   const { columns } = params;
   const layout = codeLayout(params.layout);
   if (!layout) throw new RangeError(`Cannot multiply integers by weights of "${params.layout}"`);
-  const reader = codeReader(layout, `${columns / 32}u`);
+  const reader = codeReader(layout, { groups: `${columns / 32}u` });
   return {
     storage: reader.storage,
     declarations: wgsl`
@@ -77,7 +77,7 @@ export function gemvQ8(params: GemvQ8Params): Shader {
   const { rows, outputs } = params;
   const { storage, declarations, step, steps } = gemvQ8Parts(params);
   const frame = rowsFrame(params);
-  const team = teamSum(params, rows * outputs, outputs);
+  const team = teamSum(params, { sums: rows * outputs, outputs });
   return {
     name: `matmul_gemv_${params.layout}`,
     storage: { x: "array<vec4<u32>>", ...storage, ...frame.storage },

@@ -18,7 +18,7 @@ export function normMatmulQ8(params: NormMatmulQ8Params): Shader {
   const product = gemvQ8Parts(params, "tile");
   const norm = normInFront({ ...params.norm, columns, workgroup, word: true });
   const frame = rowsFrame(params);
-  const team = teamSum(params, outputs, outputs);
+  const team = teamSum(params, { sums: outputs, outputs });
   return {
     name: `norm_matmul_${params.layout}`,
     storage: {

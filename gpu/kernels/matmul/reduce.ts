@@ -29,7 +29,7 @@ export function matmulReduce(added: Addends): Shader {
         for (var split = 0u; split < params.splits; split++) {
           sum += partial[split * params.results + i];
         }
-        y[i] = sum${addends(added, "i % params.outputs", "i")};
+        y[i] = sum${addends(added, { output: "i % params.outputs", at: "i" })};
       }
     `,
   };

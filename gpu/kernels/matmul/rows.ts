@@ -65,7 +65,7 @@ function plainFrame(shape: RowsShape): RowsFrame {
         if (row < params.rows && line < params.lines) {
           let output = params.first + line;
           let at = row * params.outputs + output;
-          y[at] = sum${addends(shape, "output", "at")};
+          y[at] = sum${addends(shape, { output: "output", at: "at" })};
         }
       }
     `,
@@ -102,7 +102,7 @@ function chosenFrame(shape: RowsShape, chosen: "list" | "place"): RowsFrame {
         let line = start + output;
         // A line before this part wraps around to a number that is too large.
         if (item < params.rows && output < params.outputs && line - params.first < params.lines) {
-          y[item * params.outputs + output] = sum${addends(shape, "line", "")};
+          y[item * params.outputs + output] = sum${addends(shape, { output: "line", at: "" })};
         }
       }
     `,
@@ -142,7 +142,10 @@ export function resultStorage({ bias, residual }: Addends): Record<string, strin
 }
 
 /** ` + …` for a result at `at`, which is output `output` of its row. */
-export function addends({ bias, residual }: Addends, output: string, at: string): string {
+export function addends(
+  { bias, residual }: Addends,
+  { output, at }: { readonly output: string; readonly at: string },
+): string {
   return `${bias ? ` + bias[${output}]` : ""}${residual ? ` + residual[${at}]` : ""}`;
 }
 

@@ -29,8 +29,7 @@ export interface TeamSum {
 /** How `sums` variables are added up, where a team makes `outputs` outputs. */
 export function teamSum(
   { workgroup, lanes, subgroupSize }: TeamSize,
-  sums: number,
-  outputs: number,
+  { sums, outputs }: { readonly sums: number; readonly outputs: number },
 ): TeamSum {
   const variables = Array.from({ length: sums }, (_, i) => `sum${i}`);
   const enables = subgroupSize > 0 ? ["subgroups"] as const : [];

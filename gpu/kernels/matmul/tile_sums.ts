@@ -34,7 +34,10 @@ export function dotsOf(layout: CodeLayout): readonly Dots[] {
 }
 
 /** What a group adds to four sums: the integers of {@linkcode dotsOf}, scales `s{c}{j}` of the weights, `a` of x. */
-export function groupSum(layout: CodeLayout, i: number, j: number): string {
+export function groupSum(
+  layout: CodeLayout,
+  { i, j }: { readonly i: number; readonly j: number },
+): string {
   const { covers, minima } = scaleFacts(layout);
   const scaled = (name: string) => `a${i}.x * vec4<f32>(${name}${i}_${j})`;
   if (covers === "signs") return `sx${j} * (${scaled("first")}) + sy${j} * (${scaled("second")})`;

@@ -32,8 +32,10 @@ export function planeNames(layoutId: string): string[] {
  */
 export function codeReader(
   layout: CodeLayout,
-  groups: string,
-  of: "codes" | "levels" = "codes",
+  { groups, of = "codes" }: {
+    readonly groups: string;
+    readonly of?: "codes" | "levels" | undefined;
+  },
 ): WeightReader {
   return {
     storage: {
@@ -44,7 +46,7 @@ export function codeReader(
     code: wgsl`
       ${codeFunctions(layout.codes)}
 
-      ${scaleFunctions(layout, groups, of)}
+      ${scaleFunctions(layout, { groups, of })}
     `,
   };
 }
@@ -103,7 +105,7 @@ function valueOf(layout: CodeLayout, half: 0 | 1, { bytes, scales }: {
 }
 
 function codeQuads(layout: CodeLayout, units: string): QuadReader {
-  const { storage, code } = codeReader(layout, units, "levels");
+  const { storage, code } = codeReader(layout, { groups: units, of: "levels" });
   return {
     unitColumns: GROUP_COLUMNS,
     storage,

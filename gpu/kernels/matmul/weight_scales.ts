@@ -22,8 +22,7 @@ export function scaleType(layout: CodeLayout): "vec2<f32>" | "vec4<f32>" {
  */
 export function scaleFunctions(
   layout: CodeLayout,
-  groups: string,
-  of: "codes" | "levels",
+  { groups, of }: { readonly groups: string; readonly of: "codes" | "levels" },
 ): string {
   const type = scaleType(layout);
   return wgsl`

@@ -65,7 +65,9 @@ function encode(tokenizer: Tokenizer, text: string, special: boolean): number[] 
 
 /** Whether the normalizer makes two added tokens alike: the reference's choice changes from run to run. */
 function hasTwins(document: TokenizerCase["document"]): boolean {
-  const normalize = readNormalizer(childNode(asNode(document, "", "fuzz"), "normalizer"));
+  const normalize = readNormalizer(
+    childNode(asNode(document, { path: "", file: "fuzz" }), "normalizer"),
+  );
   const added = document.added_tokens as { content: string; normalized: boolean }[];
   const normal = added.filter(({ normalized }) => normalized).map(({ content }) =>
     normalize(content)
@@ -77,7 +79,7 @@ function hasTwins(document: TokenizerCase["document"]): boolean {
 export async function compareTokenizer({ document, texts }: TokenizerCase): Promise<void> {
   let tokenizer: Tokenizer;
   try {
-    tokenizer = tokenizerFromJson(document, undefined, "fuzz");
+    tokenizer = tokenizerFromJson(document, { tokenizerConfig: undefined, name: "fuzz" });
   } catch (error) {
     if (error instanceof UnsupportedError) return;
     throw error;

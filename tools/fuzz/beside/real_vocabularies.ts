@@ -71,7 +71,7 @@ const ROWS: Readonly<Record<string, Row>> = {
       );
       const bare = { ...document, truncation: null, padding: null };
       return {
-        tokenizer: tokenizerFromJson(document, undefined, "minilm"),
+        tokenizer: tokenizerFromJson(document, { tokenizerConfig: undefined, name: "minilm" }),
         opening: { kind: "tokenizers", document: bare },
       };
     },

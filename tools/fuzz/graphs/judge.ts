@@ -192,7 +192,7 @@ function nudgedTensor(tensor: HostTensor, draw: Draw): HostTensor {
   if (step === undefined) return tensor;
   const moved = { ...tensor, data: tensor.data.slice() } as HostTensor;
   for (let i = 0; i < moved.data.length; i++) {
-    setElement(moved, i, getElement(tensor, i) * (1 + step * (draw(3) - 1)));
+    setElement(moved, { index: i, value: getElement(tensor, i) * (1 + step * (draw(3) - 1)) });
   }
   return moved;
 }
@@ -203,7 +203,7 @@ function nudgedConstant(tensor: Tensor, draw: Draw): Tensor {
   if (dtype !== "f32" && dtype !== "f16") return tensor;
   const shape = tensor.dims.map(Number), count = countOf(shape);
   if (count <= 1 || !tensor.raw) return tensor;
-  const host = { dtype, shape, data: hostArray(dtype, count) };
+  const host = { dtype, shape, data: hostArray(dtype, { count }) };
   bytesOf(host).set(tensor.raw);
   const isWhole = numbersOf(host).every(Number.isInteger);
   return isWhole ? tensor : { ...tensor, raw: bytesOf(nudgedTensor(host, draw)) };

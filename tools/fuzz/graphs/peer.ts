@@ -120,7 +120,7 @@ function toWire(tensor: HostTensor): Wire {
 }
 
 function fromWire({ type, shape, data }: Wire): HostTensor {
-  const tensor = { dtype: type, shape, data: hostArray(type, countOf(shape)) };
+  const tensor = { dtype: type, shape, data: hostArray(type, { count: countOf(shape) }) };
   bytesOf(tensor).set(Uint8Array.fromBase64(data));
   return tensor;
 }

@@ -200,7 +200,7 @@ function resized(given: GraphCase, size: number, wanted: number): GraphCase {
 function leading(tensor: HostTensor, size: number, wanted: number): HostTensor {
   const { dtype, shape } = tensor;
   const small = shape.map((one) => one === size ? wanted : one);
-  const result = { dtype, shape: small, data: hostArray(dtype, countOf(small)) };
+  const result = { dtype, shape: small, data: hostArray(dtype, { count: countOf(small) }) };
   for (let i = 0; i < result.data.length; i++) {
     let rest = i, from = 0, stride = 1;
     for (let axis = shape.length - 1; axis >= 0; axis--) {
@@ -253,14 +253,20 @@ function differs(a: HostTensor, b: HostTensor): boolean {
 
 function mapped(tensor: HostTensor, change: (value: number) => number): HostTensor {
   const result = { ...tensor, data: tensor.data.slice() } as HostTensor;
-  for (let i = 0; i < result.data.length; i++) setElement(result, i, change(getElement(tensor, i)));
+  for (let i = 0; i < result.data.length; i++) {
+    setElement(result, { index: i, value: change(getElement(tensor, i)) });
+  }
   return result;
 }
 
 function changed(tensor: Tensor, change: (host: HostTensor) => HostTensor): Tensor {
   const { dtype } = ELEMENT_TYPES.get(tensor.type)!;
   const shape = tensor.dims.map(Number);
-  const host = { dtype, shape, data: hostArray(dtype as HostTensor["dtype"], countOf(shape)) };
+  const host = {
+    dtype,
+    shape,
+    data: hostArray(dtype as HostTensor["dtype"], { count: countOf(shape) }),
+  };
   bytesOf(host).set(tensor.raw!);
   const next = change(host as HostTensor);
   return { ...tensor, dims: next.shape, raw: bytesOf(next) };

@@ -143,8 +143,10 @@ export function createWriter(options: WriterOptions): OpenWriter {
 
   // Constants are no chain to go on with: they stay out of `values`.
   function constant(type: DataType, shape: readonly number[], elements: readonly number[]): Value {
-    const tensor = { dtype: type, shape, data: hostArray(type, elementCount(shape)) };
-    for (let i = 0; i < tensor.data.length; i++) setElement(tensor, i, elements[i]!);
+    const tensor = { dtype: type, shape, data: hostArray(type, { count: elementCount(shape) }) };
+    for (let i = 0; i < tensor.data.length; i++) {
+      setElement(tensor, { index: i, value: elements[i]! });
+    }
     const name = nextName("c");
     const written = { name, type: typeNumber(type), dims: shape, raw: bytesOf(tensor) };
     if (chance(0.8)) initializers.push(written);
@@ -241,7 +243,11 @@ function randomTensor(
   { draw, real }: { readonly draw: Draw; readonly real: Writer["real"] },
 ): HostTensor {
   const sizes = shapeAt(shape, binding);
-  const tensor = { dtype: type, shape: sizes, data: hostArray(type, elementCount(sizes)) };
+  const tensor = {
+    dtype: type,
+    shape: sizes,
+    data: hostArray(type, { count: elementCount(sizes) }),
+  };
   const isFloat = /^(f|bf)/.test(type), low = /^(u|bool)/.test(type) ? 0 : -scale;
   for (let i = 0; i < tensor.data.length; i++) {
     const value = isFloat && exact
@@ -249,7 +255,7 @@ function randomTensor(
       : isFloat
       ? draw(20) === 0 ? 0 : real(low, scale)
       : low + draw(scale - low + 1);
-    setElement(tensor, i, value);
+    setElement(tensor, { index: i, value });
   }
   return tensor;
 }

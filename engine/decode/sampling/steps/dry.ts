@@ -99,6 +99,8 @@ function repetitionLengths(lengths: TokenTable, p: DryParameters, context: StepC
     const repeated = Math.min(match, limit);
     const next = tokens[last - i + 1]!;
     if (repeated === 0 || repeated <= tableValue(lengths, next)) continue;
-    if (!context.isBreaker(next, p.sequence_breakers)) setTableValue(lengths, next, repeated);
+    if (!context.isBreaker(next, p.sequence_breakers)) {
+      setTableValue(lengths, { id: next, value: repeated });
+    }
   }
 }

@@ -38,10 +38,12 @@ export const FSD_RULES = {
  */
 export function ngramPenalties(
   candidates: Candidates,
-  count: number,
-  { n, beta }: FsdParameters,
-  context: StepContext,
-  out: Float64Array,
+  { count, parameters: { n, beta }, context, out }: {
+    readonly count: number;
+    readonly parameters: FsdParameters;
+    readonly context: StepContext;
+    readonly out: Float64Array;
+  },
 ): void {
   out.fill(0, 0, count);
   const { history } = context;
@@ -53,7 +55,7 @@ export function ngramPenalties(
     let total = 0;
     for (let at = order; at < history.length; at++) {
       if (!endsAlike(history, at, order)) continue;
-      addTableValue(counts, history.tokens[at]!, 1);
+      addTableValue(counts, { id: history.tokens[at]!, amount: 1 });
       total++;
     }
     for (let i = 0; i < count; i++) {
@@ -74,13 +76,15 @@ function endsAlike({ tokens, length }: TokenHistory, at: number, order: number):
 /** Leaves the candidate of the best score alone. */
 export function applyFsd(
   candidates: Candidates,
-  parameters: FsdParameters,
-  context: StepContext,
+  { parameters, context }: {
+    readonly parameters: FsdParameters;
+    readonly context: StepContext;
+  },
 ): void {
   const count = Math.min(parameters.k, candidates.size);
   orderTop(candidates, count);
   const penalties = context.doubles(2 * count);
-  ngramPenalties(candidates, count, parameters, context, penalties);
+  ngramPenalties(candidates, { count, parameters, context, out: penalties });
   let best = 0;
   let bestScore = -Infinity;
   for (let i = 0; i < count; i++) {
@@ -99,5 +103,5 @@ export const fsd: SamplingStep = defineStep<FsdParameters>({
   name: "fsd",
   isDraw: true,
   rules: FSD_RULES,
-  apply: applyFsd,
+  apply: (candidates, parameters, context) => applyFsd(candidates, { parameters, context }),
 });

@@ -41,7 +41,7 @@ export const logitBias: SamplingStep = defineStep<{ bias: LogitBias }>({
     const { ids, logits } = candidates;
     const table = context.table();
     clearTable(table);
-    for (const [id, amount] of bias) setTableValue(table, id, amount);
+    for (const [id, amount] of bias) setTableValue(table, { id, value: amount });
     if (candidates.dense) {
       for (let i = 0; i < table.count; i++) logits[table.ids[i]!]! += table.values[table.ids[i]!]!;
     } else {

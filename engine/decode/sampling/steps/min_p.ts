@@ -25,6 +25,6 @@ export const minP: SamplingStep = defineStep<MinPParameters>({
   neutral: { min_p: 0 },
   isOff: ({ min_p }) => min_p === 0,
   apply(candidates, { min_p, min_k }) {
-    keepWithin(candidates, Math.log(min_p), min_k);
+    keepWithin(candidates, { distance: Math.log(min_p), minimum: min_k });
   },
 });

@@ -27,8 +27,7 @@ export function surpriseLimit(tau: number, context: StepContext): number {
 /** Moves the limit after a token of this probability was drawn. */
 export function moveLimit(
   probability: number,
-  { tau, eta }: MirostatParameters,
-  context: StepContext,
+  { tau, eta, context }: MirostatParameters & { readonly context: StepContext },
 ): void {
   context.mu = surpriseLimit(tau, context) - eta * (-Math.log2(probability) - tau);
 }
@@ -44,7 +43,7 @@ export const mirostat: SamplingStep = defineStep<MirostatParameters>({
     const distance = distanceOfProbability(candidates, 2 ** -surpriseLimit(tau, context));
     // One token stays where none is as little surprising, also of equals.
     if (distance > 0) keepBest(candidates, 1);
-    else keepWithin(candidates, distance);
+    else keepWithin(candidates, { distance });
   },
-  accept: moveLimit,
+  accept: (probability, parameters, context) => moveLimit(probability, { ...parameters, context }),
 });

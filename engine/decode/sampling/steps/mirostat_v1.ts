@@ -25,7 +25,10 @@ export function zipfExponent(candidates: Candidates): number {
 }
 
 /** Tokens to keep for surprise `mu` in bits among `count` tokens of Zipf exponent `exponent`. */
-export function mirostatK(exponent: number, mu: number, count: number): number {
+export function mirostatK(
+  exponent: number,
+  { mu, count }: { readonly mu: number; readonly count: number },
+): number {
   const epsilon = exponent - 1;
   // ε / (1 - N^-ε) tends to 1 / ln N.
   const factor = Math.abs(epsilon) < 1e-9 ? 1 / Math.log(count) : epsilon / (1 - count ** -epsilon);
@@ -42,8 +45,8 @@ export const mirostatV1: SamplingStep = defineStep<{ tau: number; eta: number }>
     if (candidates.size < 2) return;
     const exponent = zipfExponent(candidates);
     if (exponent <= 0) return; // equal logits: no rank is better than another
-    const k = mirostatK(exponent, surpriseLimit(tau, context), candidates.size);
+    const k = mirostatK(exponent, { mu: surpriseLimit(tau, context), count: candidates.size });
     keepBest(candidates, Math.floor(Math.min(k, candidates.size)));
   },
-  accept: moveLimit,
+  accept: (probability, parameters, context) => moveLimit(probability, { ...parameters, context }),
 });

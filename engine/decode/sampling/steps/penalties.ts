@@ -54,7 +54,7 @@ export const penalties: SamplingStep = defineStep<PenaltyParameters>({
     const counts = table();
     if (p.repeat_penalty !== 1) {
       const window = p.penalty_last_n === -1 ? length : Math.min(length, p.penalty_last_n);
-      countTokens(counts, tokens, length - window, length);
+      countTokens(counts, { tokens, start: length - window, end: length });
       change(
         candidates,
         counts,
@@ -62,7 +62,7 @@ export const penalties: SamplingStep = defineStep<PenaltyParameters>({
       );
     }
     if (p.frequency_penalty !== 0 || p.presence_penalty !== 0) {
-      countTokens(counts, tokens, promptLength, length);
+      countTokens(counts, { tokens, start: promptLength, end: length });
       change(
         candidates,
         counts,
@@ -75,12 +75,14 @@ export const penalties: SamplingStep = defineStep<PenaltyParameters>({
 
 function countTokens(
   counts: TokenTable,
-  tokens: ArrayLike<number>,
-  start: number,
-  end: number,
+  { tokens, start, end }: {
+    readonly tokens: ArrayLike<number>;
+    readonly start: number;
+    readonly end: number;
+  },
 ): void {
   clearTable(counts);
-  for (let i = start; i < end; i++) addTableValue(counts, tokens[i]!, 1);
+  for (let i = start; i < end; i++) addTableValue(counts, { id: tokens[i]!, amount: 1 });
 }
 
 function change(

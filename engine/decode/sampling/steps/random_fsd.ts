@@ -27,7 +27,7 @@ export const randomFsd: SamplingStep = defineStep<RandomFsdParameters>({
     const generated = context.history.length - context.history.promptLength;
     const isRandom = generated < parameters.random_tokens &&
       context.coin() < parameters.random_probability;
-    if (!isRandom) return applyFsd(candidates, parameters, context);
+    if (!isRandom) return applyFsd(candidates, { parameters, context });
     const nucleus = countReaching(candidates, parameters.top_p);
     keepBest(candidates, Math.min(parameters.max_k, nucleus));
   },

@@ -33,6 +33,8 @@ export const topNSigma: SamplingStep = defineStep<{ n: number }>({
       squares += difference * difference;
     }
     const mean = sum / count;
-    keepWithin(candidates, -n * Math.sqrt(Math.max(0, squares / count - mean * mean)));
+    keepWithin(candidates, {
+      distance: -n * Math.sqrt(Math.max(0, squares / count - mean * mean)),
+    });
   },
 });

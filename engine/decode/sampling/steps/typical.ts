@@ -72,6 +72,6 @@ function idsToPlaces(
   if (dense) return;
   const places = context.table();
   clearTable(places);
-  for (let i = 0; i < size; i++) setTableValue(places, ids[i]!, i);
+  for (let i = 0; i < size; i++) setTableValue(places, { id: ids[i]!, value: i });
   for (let i = 0; i < size; i++) words[2 * i] = tableValue(places, words[2 * i]!);
 }

@@ -52,7 +52,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
   const isRotated = attributes.style !== "none";
   if (attributes.q_heads !== 0) {
     return way !== "fresh" && suitsTensors(node) &&
-      canAttend(shapeOfTensors(node), style, capabilities);
+      canAttend(shapeOfTensors(node), { style, capabilities });
   }
   if (isRotated ? !canRopeAppend(node) : way === "fresh") return false;
   // A span begins where its distances are counted from.
@@ -64,7 +64,7 @@ function canRun({ node, capabilities }: GpuKernelContext, way: Way, style: Split
   if (attributes.to === "q8" && !canQuantizeHeads(shape.valueWidth, style, capabilities)) {
     return false;
   }
-  if (!canAttend(shape, style, capabilities)) return false;
+  if (!canAttend(shape, { style, capabilities })) return false;
   const bindings = inputs.filter((value) => value !== undefined).length + 1;
   return way !== "fresh" ||
     canRotate(freshRow(node)) && bindings <= capabilities.maxStorageBindings;
@@ -150,16 +150,16 @@ function lowerRotated(lowering: GpuLowering, way: Way, style: SplitStyle): void 
   const { q: qkv, table, query_norm, key_norm, new_k, new_v } = attentionInputs(node.inputs);
   const rows = qkv!.shape[0]!;
   const queries = scratch(4 * most(rows) * heads * width);
-  const one = way === "fresh" ? isBetween(rows, 1, 1) : 0;
+  const one = way === "fresh" ? isBetween(rows, { least: 1, most: 1 }) : 0;
   if (one !== 0) {
     const call = callOfRows(lowering, style, { queries, leavesOwnKey: true });
     const { q: _, ...storage } = call.storage;
     const own = slices(lowering, { qkv, table, query_norm, key_norm, new_k, new_v });
     const fresh = { fresh: freshRow(node), storage: { ...own, ...storage } };
-    lowerFew(lowering, { ...call, ...fresh }, one);
+    lowerFew(lowering, { call: { ...call, ...fresh }, rows: one });
   }
   const least = way === "fresh" ? 2 : 1;
-  const others = mul(isBetween(rows, least, Infinity), rows);
+  const others = mul(isBetween(rows, { least, most: Infinity }), rows);
   if (others === 0) return;
   emitRopeAppend(lowering, { queries, rows: others });
   lowerAttention(lowering, { ...callOfRows(lowering, style, { queries }), least });

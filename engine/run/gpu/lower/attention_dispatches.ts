@@ -50,10 +50,9 @@ const USUAL_KEYS = 512;
 /** Whether there are kernels for heads of a shape. */
 export function canAttend(
   shape: HeadShape,
-  style: SplitStyle,
-  capabilities: Capabilities,
+  { style, capabilities }: { readonly style: SplitStyle; readonly capabilities: Capabilities },
 ): boolean {
-  return splitChoice(shape, style, capabilities, USUAL_KEYS) !== undefined;
+  return splitChoice(shape, { style, capabilities, keys: USUAL_KEYS }) !== undefined;
 }
 
 /** Lanes that share a group of 32 channels when they are quantised. */
@@ -72,9 +71,9 @@ export function canQuantizeHeads(
 export function lowerAttention(lowering: GpuLowering, call: AttentionCall): void {
   const { rows, least, shape } = call;
   const tile = tileSizes(shape, lowering.capabilities.maxWorkgroupBytes);
-  const few = isBetween(rows, least, ATTENTION_TUNING.fewRows);
-  const many = isBetween(rows, ATTENTION_TUNING.fewRows + 1, Infinity);
-  if (few !== 0) lowerFew(lowering, call, mul(few, rows));
+  const few = isBetween(rows, { least, most: ATTENTION_TUNING.fewRows });
+  const many = isBetween(rows, { least: ATTENTION_TUNING.fewRows + 1, most: Infinity });
+  if (few !== 0) lowerFew(lowering, { call, rows: mul(few, rows) });
   if (many === 0) return;
   if (!tile) {
     lowerSplit(lowering, { ...call, keys: 1 }, {
@@ -98,7 +97,10 @@ function resultOf({ node: { outputs: [y] }, slice }: GpuLowering): GpuSlice {
 }
 
 /** All keys in one workgroup where the step's rows see few, else split and merged. */
-export function lowerFew(lowering: GpuLowering, call: AttentionCall, rows: Dim): void {
+export function lowerFew(
+  lowering: GpuLowering,
+  { call, rows }: { readonly call: AttentionCall; readonly rows: Dim },
+): void {
   const { shape, style, rule, storage, sinks, quantized, uniforms = {}, fresh } = call;
   const direct = style === "subgroup" ? directChoice(shape, lowering.capabilities) : undefined;
   const isShort = direct ? seesFew(call) : 0;
@@ -118,7 +120,7 @@ export function lowerFew(lowering: GpuLowering, call: AttentionCall, rows: Dim):
 function seesFew({ keys, reach }: AttentionCall): Dim {
   const { directKeys } = ATTENTION_TUNING;
   if (keys !== undefined && keys <= directKeys) return 1;
-  return reach !== undefined ? isBetween(reach, 0, directKeys) : 0;
+  return reach !== undefined ? isBetween(reach, { least: 0, most: directKeys }) : 0;
 }
 
 function lowerSplit(
@@ -128,9 +130,9 @@ function lowerSplit(
 ): void {
   const { shape, style, rule, keys = USUAL_KEYS, mergeStorage, quantized, uniforms = {} } = call;
   const { sinks, ...storage } = call.storage;
-  const choice = splitChoice(shape, style, lowering.capabilities, keys)!;
+  const choice = splitChoice(shape, { style, capabilities: lowering.capabilities, keys })!;
   const { tileHeads, block, splits } = choice;
-  const partial = lowering.scratch(splitBytes(shape, choice, most));
+  const partial = lowering.scratch(splitBytes(shape, { choice, rows: most }));
   lowering.emit({
     shader: choice.shader(rule, call.fresh),
     storage: { ...storage, partial },

@@ -49,9 +49,12 @@ export const gpuCastKernels: readonly GpuKernel[] = [{
   when: ({ node: { inputs: [x], outputs: [y] } }) => isSmallFloat(x!.dtype) && y!.dtype === "f32",
   lower(lowering) {
     const values = smallFloatValues(lowering.node.inputs[0]!.dtype as SmallFloat);
-    emitTable(lowering, values, {
-      ...{ name: "look_up", inputs: { a: "u8", table: "u32" }, output: "u32" },
-      expression: "table_in[a]",
+    emitTable(lowering, {
+      words: values,
+      rule: {
+        ...{ name: "look_up", inputs: { a: "u8", table: "u32" }, output: "u32" },
+        expression: "table_in[a]",
+      },
     });
   },
 }, {
@@ -60,10 +63,14 @@ export const gpuCastKernels: readonly GpuKernel[] = [{
   lower(lowering) {
     const { outputs: [y], attributes } = lowering.node;
     const { count, words } = smallFloatSteps(y!.dtype as SmallFloat, attributes);
-    emitTable(lowering, words, {
-      ...{ name: "find_code", inputs: { a: "u32", table: "u32" }, output: "u8" },
-      ...{ expression: "find_code(a)", functions: FIND_CODE, numbers: ["steps"] },
-    }, { steps: count });
+    emitTable(lowering, {
+      words,
+      rule: {
+        ...{ name: "find_code", inputs: { a: "u32", table: "u32" }, output: "u8" },
+        ...{ expression: "find_code(a)", functions: FIND_CODE, numbers: ["steps"] },
+      },
+      numbers: { steps: count },
+    });
   },
 }];
 
@@ -71,9 +78,11 @@ type Rule = Omit<Parameters<typeof stridedShader>[0], "rank">;
 
 function emitTable(
   lowering: GpuLowering,
-  words: Uint32Array,
-  rule: Rule,
-  numbers: Readonly<Record<string, number>> = {},
+  { words, rule, numbers = {} }: {
+    readonly words: Uint32Array;
+    readonly rule: Rule;
+    readonly numbers?: Readonly<Record<string, number>> | undefined;
+  },
 ): void {
   const count = countOf(lowering.node.outputs[0]!);
   lowering.emit({

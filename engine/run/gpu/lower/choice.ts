@@ -4,7 +4,10 @@
 import { type Dim, max, min, mul, sub } from "../../../graph/dim/mod.ts";
 
 /** 1 if `least` ≤ value ≤ `most`, else 0. */
-export function isBetween(value: Dim, least: number, most: number): Dim {
+export function isBetween(
+  value: Dim,
+  { least, most }: { readonly least: number; readonly most: number },
+): Dim {
   const above = max(0, min(1, sub(value, least - 1)));
   return most === Infinity ? above : mul(above, max(0, min(1, sub(most + 1, value))));
 }

@@ -43,25 +43,38 @@ export const virtualConvKernel: GpuKernel = {
     const src = source.storage === "planes" ? { slice: x } : objectOf(lowering, source);
     const dst = target.storage === "planes" ? { slice: y } : objectOf(lowering, target);
     const weights = weightObjects(lowering, conv.weights);
-    const planes = (tensor: VirtualTensor) => virtualTensor("planes", tensor.shape, "planes");
+    const planes = (tensor: VirtualTensor) =>
+      virtualTensor("planes", { shape: tensor.shape, storage: "planes" });
     if (source.storage !== "planes") {
-      emit(lowering, virtualMapShader(planes(source), source), mapGroups(source), {
-        planes: { slice: x },
-        src,
+      emit(lowering, {
+        shader: virtualMapShader(planes(source), { target: source }),
+        workgroups: mapGroups(source),
+        objects: {
+          planes: { slice: x },
+          src,
+        },
       });
     }
-    emit(lowering, virtualConvShader(conv), virtualConvGroups(conv), {
-      ...{ src, dst, ...weights },
-      ...Object.fromEntries(
-        Object.entries(optionalSlice(lowering, "bias", 2)).map((
-          [name, slice],
-        ) => [name, { slice }]),
-      ),
+    emit(lowering, {
+      shader: virtualConvShader(conv),
+      workgroups: virtualConvGroups(conv),
+      objects: {
+        ...{ src, dst, ...weights },
+        ...Object.fromEntries(
+          Object.entries(optionalSlice(lowering, { name: "bias", index: 2 })).map((
+            [name, slice],
+          ) => [name, { slice }]),
+        ),
+      },
     });
     if (target.storage !== "planes") {
-      emit(lowering, virtualMapShader(target, planes(target)), mapGroups(target), {
-        dst,
-        planes: { slice: y },
+      emit(lowering, {
+        shader: virtualMapShader(target, { target: planes(target) }),
+        workgroups: mapGroups(target),
+        objects: {
+          dst,
+          planes: { slice: y },
+        },
       });
     }
   },
@@ -85,13 +98,13 @@ function placedConv({ node, capabilities, storages }: GpuKernelContext): Virtual
   if (groups > 1 && (filters / groups % 4 !== 0 || channels / groups % 4 !== 0)) return undefined;
   const [taps_d, taps_h, taps_w] = window.kernel;
   const conv = {
-    source: place("src", x!, chosen.source, capabilities),
+    source: place("src", { value: x!, storage: chosen.source, capabilities }),
     weights: placeWeights(
       { o: filters, h: taps_d * taps_h, w: taps_w, i: channels / groups },
       chosen.weights,
       capabilities,
     ),
-    target: place("dst", y!, chosen.target, capabilities),
+    target: place("dst", { value: y!, storage: chosen.target, capabilities }),
     hasBias: bias !== undefined,
     activation: attributes.activation as string,
     ...window,
@@ -103,14 +116,18 @@ function placedConv({ node, capabilities, storages }: GpuKernelContext): Virtual
 /** A value in its storage, in planes where that has no room for it. */
 function place(
   name: string,
-  value: Value,
-  storage: StorageKind,
-  capabilities: Capabilities,
+  { value, storage, capabilities }: {
+    readonly value: Value;
+    readonly storage: StorageKind;
+    readonly capabilities: Capabilities;
+  },
 ): VirtualTensor {
   const [d, h, w] = threeDims(value) as [number, number, number];
   const shape: TensorShape = { b: value.shape[0] as number, c: value.shape[1] as number, d, h, w };
-  const tensor = virtualTensor(name, shape, storage);
-  return fitsTexture(tensor, capabilities) ? tensor : virtualTensor(name, shape, "planes");
+  const tensor = virtualTensor(name, { shape, storage });
+  return fitsTexture(tensor, capabilities)
+    ? tensor
+    : virtualTensor(name, { shape, storage: "planes" });
 }
 
 function placeWeights(
@@ -118,10 +135,10 @@ function placeWeights(
   storage: ConvStorages["weights"],
   capabilities: Capabilities,
 ): VirtualWeights {
-  const weights = virtualWeights("w", shape, "i4", storage);
+  const weights = virtualWeights("w", { shape, index: "i4", storage });
   return weights.objects.every((object) => fitsTexture(object, capabilities))
     ? weights
-    : virtualWeights("w", shape, "i4", "buffer");
+    : virtualWeights("w", { shape, index: "i4", storage: "buffer" });
 }
 
 function isBindable(conv: VirtualConv, capabilities: Capabilities): boolean {
@@ -175,9 +192,11 @@ function mapGroups(tensor: VirtualTensor): number {
 
 function emit(
   { emit }: GpuLowering,
-  shader: Shader,
-  workgroups: number,
-  objects: Readonly<Record<string, GpuObject>>,
+  { shader, workgroups, objects }: {
+    readonly shader: Shader;
+    readonly workgroups: number;
+    readonly objects: Readonly<Record<string, GpuObject>>;
+  },
 ): void {
   const of = <T>(pick: (object: GpuObject) => T | undefined): Record<string, T> =>
     Object.fromEntries(

@@ -126,7 +126,7 @@ export const gpuUnaryKernels: readonly GpuKernel[] = [{
   when: ({ node }) => areFloat32([...node.inputs, ...node.outputs]) && unaryOf(node) !== undefined,
   lower(lowering) {
     const { kind, alpha, beta } = lowering.node.attributes;
-    const expression = lanes("unary", ["x"], ", params.alpha, params.beta");
+    const expression = lanes("unary", { vectors: ["x"], others: ", params.alpha, params.beta" });
     emitElementwise(
       lowering,
       { name: `unary_${kind}`, inputs: ["x"], functions: unaryOf(lowering.node)!, expression },
@@ -175,7 +175,7 @@ export const gpuBinaryKernels: readonly GpuKernel[] = [{
       name: `binary_${lowering.node.attributes.kind}`,
       inputs: ["a", "b"],
       functions: binaryOf(lowering.node)!,
-      expression: lanes("binary", ["a", "b"]),
+      expression: lanes("binary", { vectors: ["a", "b"] }),
     });
   },
 }, {

@@ -20,7 +20,7 @@ export const gpuNllLossKernels: readonly GpuKernel[] = [{
       storage: {
         x: inputSlice(lowering, 0),
         targets: inputSlice(lowering, 1),
-        ...optionalSlice(lowering, "weight", 2),
+        ...optionalSlice(lowering, { name: "weight", index: 2 }),
         y: outputSlice(lowering),
       },
       uniforms: {

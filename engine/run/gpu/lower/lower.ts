@@ -13,8 +13,7 @@ export function inputSlice({ node, slice }: GpuLowering, index: number): GpuSlic
 /** `{ name: range }` for an optional input, `{}` if it is absent. */
 export function optionalSlice(
   lowering: GpuLowering,
-  name: string,
-  index: number,
+  { name, index }: { readonly name: string; readonly index: number },
 ): Readonly<Record<string, GpuSlice>> {
   return lowering.node.inputs[index] ? { [name]: inputSlice(lowering, index) } : {};
 }

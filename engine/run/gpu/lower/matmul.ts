@@ -129,7 +129,9 @@ export function lowerFew(
   const { has, storage } = resultOf(lowering);
   const { rowsAtOnce: [one, some], fewRows } = MATMUL_TUNING;
   for (const atOnce of [one, some]) {
-    const wanted = atOnce === one ? isBetween(rows, least, one) : isBetween(rows, one + 1, fewRows);
+    const wanted = atOnce === one
+      ? isBetween(rows, { least, most: one })
+      : isBetween(rows, { least: one + 1, most: fewRows });
     if (wanted === 0 || (atOnce === one && least > one)) continue;
     const shape = {
       ...teamsFor(capabilities, style, {
@@ -187,11 +189,11 @@ export function lowerMany(lowering: GpuLowering, arithmetic: Arithmetic): void {
   const weight = lowering.weight(matrix!);
   const { layout, columns, rows: outputs, parts } = weight;
   const rows = rowsOfX(lowering);
-  const wanted = isBetween(rows, MATMUL_TUNING.fewRows + 1, Infinity);
+  const wanted = isBetween(rows, { least: MATMUL_TUNING.fewRows + 1, most: Infinity });
   if (wanted === 0) return;
   const tiles = arithmetic.many(weight, capabilities);
   const rowTiles = ceilDiv(rows, tiles.rows);
-  const splits = splitsOf(tiles, rowTiles, outputs, columns);
+  const splits = splitsOf(tiles, { rowTiles, outputs, columns });
   const { has, storage } = resultOf(lowering);
   const hasAddends = has.bias || has.residual;
   // Where something is added the sums go through scratch memory, even of one split.

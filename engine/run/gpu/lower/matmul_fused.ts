@@ -97,7 +97,7 @@ function normalized(lowering: GpuLowering, { style, least }: SomeRows): GpuLower
     shader: rmsNormQ8({ ...normOf(node, capabilities), subgroupSize, columns, workgroup }),
     storage: { x: slice(x!), y: codes, ...gain && { gain: slice(gain) } },
     uniforms: { rows },
-    workgroups: [mul(isBetween(rows, least, Infinity), rows)],
+    workgroups: [mul(isBetween(rows, { least, most: Infinity }), rows)],
   });
   return { ...lowering, slice: (value) => value === x ? codes : slice(value) };
 }
@@ -131,7 +131,7 @@ function lowerNormRow(lowering: GpuLowering): boolean {
       },
       uniforms: { lines: part.rows, first: part.firstRow, outputs, rows },
       workgroups: [
-        mul(isBetween(rows, 1, 1), Math.ceil(part.rows / workgroupOutputs(shape))),
+        mul(isBetween(rows, { least: 1, most: 1 }), Math.ceil(part.rows / workgroupOutputs(shape))),
       ],
     });
   }
@@ -161,7 +161,9 @@ function lowerGluRow(lowering: GpuLowering, norm?: NormOfX): boolean {
       ...bias && { bias: slice(bias) },
       ...gain && { gain: slice(gain) },
     },
-    workgroups: [mul(isBetween(rowsOfX(lowering), 1, 1), gluWorkgroups({ results }))],
+    workgroups: [
+      mul(isBetween(rowsOfX(lowering), { least: 1, most: 1 }), gluWorkgroups({ results })),
+    ],
   });
   return true;
 }
@@ -171,7 +173,7 @@ function lowerGluRows(lowering: GpuLowering, { style, least }: SomeRows): void {
   const { node, slice, emit } = lowering;
   const { inputs: [, matrix], outputs: [y], attributes } = node;
   const rows = rowsOfX(lowering);
-  const wanted = isBetween(rows, least, Infinity);
+  const wanted = isBetween(rows, { least, most: Infinity });
   if (wanted === 0) return;
   const lines = lowering.weight(matrix!).rows;
   const floats = lowering.scratch(4 * lowering.most(mul(rows, lines)));

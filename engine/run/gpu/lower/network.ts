@@ -117,7 +117,7 @@ function emitConvolution(
     storage: {
       x: inputSlice(lowering, 0),
       weight: inputSlice(lowering, 1),
-      ...optionalSlice(lowering, "bias", 2),
+      ...optionalSlice(lowering, { name: "bias", index: 2 }),
       y: outputSlice(lowering),
     },
     uniforms: {
@@ -145,7 +145,7 @@ export const gpuConvTransposeKernels: readonly GpuKernel[] = [{
 function poolWindow({ inputs: [x], attributes }: Node): LoweredWindow | undefined {
   if (x!.dtype !== "f32") return undefined;
   const node = { attributes } as Node;
-  return loweredWindow(node, attributes.kernel as number[], x!.shape.slice(2));
+  return loweredWindow(node, { kernel: attributes.kernel as number[], spatial: x!.shape.slice(2) });
 }
 
 function emitPool(

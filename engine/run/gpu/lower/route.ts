@@ -24,7 +24,7 @@ export const gpuRouteKernels: readonly GpuKernel[] = [{
       }),
       storage: {
         logits: inputSlice(lowering, 0),
-        ...optionalSlice(lowering, "correction", 1),
+        ...optionalSlice(lowering, { name: "correction", index: 1 }),
         chosen: lowering.slice(chosen!),
         weights: lowering.slice(weights!),
       },

@@ -56,8 +56,8 @@ function normDispatch(lowering: GpuLowering): Omit<GpuDispatch, "shader"> {
   return {
     storage: {
       x: inputSlice(lowering, 0),
-      ...optionalSlice(lowering, "w", 1),
-      ...optionalSlice(lowering, "b", 2),
+      ...optionalSlice(lowering, { name: "w", index: 1 }),
+      ...optionalSlice(lowering, { name: "b", index: 2 }),
       y: outputSlice(lowering),
     },
     uniforms: { rows, columns: lastDim(x!), epsilon: attributes.epsilon as number },

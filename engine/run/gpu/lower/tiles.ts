@@ -59,9 +59,11 @@ export function matrixTile(
 /** Into how many parts the columns are cut, so that about as many tiles are made as a device wants. */
 export function splitsOf(
   tile: TileProduct,
-  rowTiles: Dim,
-  outputs: number,
-  columns: number,
+  { rowTiles, outputs, columns }: {
+    readonly rowTiles: Dim;
+    readonly outputs: number;
+    readonly columns: number;
+  },
 ): Dim {
   const { mostSplits, splitColumns } = MATMUL_TUNING;
   const lineTiles = Math.ceil(outputs / tile.outputs);

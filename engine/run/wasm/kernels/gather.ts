@@ -15,15 +15,18 @@ export const gatherKernels: readonly WasmKernel[] = [{
     const { inputs: [x, indices], attributes } = lowering.node;
     const axis = axisOf(attributes.axis as number, x!.shape.length);
     const { outer, inner } = aroundDims(x!.shape, axis);
-    emit(lowering, "gather", {
-      x: lowering.address(x!),
-      indices: lowering.address(indices!),
-      y: outputAddress(lowering),
-      outer,
-      size: x!.shape[axis]!,
-      count: countOf(indices!),
-      bytes: mul(inner, movableBytes(x!)!),
-      wide: indices!.dtype === "i64" ? 1 : 0,
+    emit(lowering, {
+      name: "gather",
+      operands: {
+        x: lowering.address(x!),
+        indices: lowering.address(indices!),
+        y: outputAddress(lowering),
+        outer,
+        size: x!.shape[axis]!,
+        count: countOf(indices!),
+        bytes: mul(inner, movableBytes(x!)!),
+        wide: indices!.dtype === "i64" ? 1 : 0,
+      },
     });
   },
 }];

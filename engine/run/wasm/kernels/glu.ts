@@ -16,7 +16,10 @@ export const gluKernels: readonly WasmKernel[] = [
     lower(lowering) {
       const { inputs: [gate] } = lowering.node;
       const kind = kindOf(lowering.node);
-      emit(lowering, "glu", { ...addresses(lowering), count: countOf(gate!), kind });
+      emit(lowering, {
+        name: "glu",
+        operands: { ...addresses(lowering), count: countOf(gate!), kind },
+      });
     },
   },
   {
@@ -25,14 +28,17 @@ export const gluKernels: readonly WasmKernel[] = [
     lower(lowering) {
       const { inputs: [gate] } = lowering.node;
       const columns = lastDim(gate!) as number;
-      emit(lowering, "glu_q8", {
-        ...addresses(lowering),
-        rows: rowsOf(gate!),
-        columns,
-        row_bytes: q8RowBytes(columns),
-        kind: kindOf(lowering.node),
-        scratch: lowering.scratch(SCRATCH_BYTES),
-        scratch_bytes: SCRATCH_BYTES,
+      emit(lowering, {
+        name: "glu_q8",
+        operands: {
+          ...addresses(lowering),
+          rows: rowsOf(gate!),
+          columns,
+          row_bytes: q8RowBytes(columns),
+          kind: kindOf(lowering.node),
+          scratch: lowering.scratch(SCRATCH_BYTES),
+          scratch_bytes: SCRATCH_BYTES,
+        },
       });
     },
   },
@@ -41,11 +47,14 @@ export const gluKernels: readonly WasmKernel[] = [
     when: ({ node }) => writes(node, "f32") && isClamped(node),
     lower(lowering) {
       const { inputs: [gate], attributes: { limit, alpha } } = lowering.node;
-      emit(lowering, "clamped_glu", {
-        ...addresses(lowering),
-        count: countOf(gate!),
-        limit: limit as number,
-        alpha: alpha as number,
+      emit(lowering, {
+        name: "clamped_glu",
+        operands: {
+          ...addresses(lowering),
+          count: countOf(gate!),
+          limit: limit as number,
+          alpha: alpha as number,
+        },
       });
     },
   },

@@ -13,18 +13,21 @@ export const kvAppendKernels: readonly WasmKernel[] = [
     lower(lowering) {
       const { node: { inputs: [cache, x] }, slotTable, slotCount } = lowering;
       const [capacity, heads, width] = cache!.shape as [number, number, number];
-      emit(lowering, "kv_append", {
-        x: inputAddress(lowering, 1),
-        state: lowering.stateOffset(cache!),
-        positions: inputAddress(lowering, 2),
-        slots: inputAddress(lowering, 3),
-        slot_table: slotTable,
-        slot_count: slotCount,
-        rows: x!.shape[0]!,
-        group: rowsPerChunk({ rows: x!.shape[0]!, width: heads * width }),
-        width: heads * width,
-        capacity,
-        cache: cacheKind(cache!),
+      emit(lowering, {
+        name: "kv_append",
+        operands: {
+          x: inputAddress(lowering, 1),
+          state: lowering.stateOffset(cache!),
+          positions: inputAddress(lowering, 2),
+          slots: inputAddress(lowering, 3),
+          slot_table: slotTable,
+          slot_count: slotCount,
+          rows: x!.shape[0]!,
+          group: rowsPerChunk({ rows: x!.shape[0]!, width: heads * width }),
+          width: heads * width,
+          capacity,
+          cache: cacheKind(cache!),
+        },
       });
     },
   },

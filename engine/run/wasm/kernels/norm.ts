@@ -21,7 +21,10 @@ export const normKernels: readonly WasmKernel[] = [
     inRowChunks: true,
     when: (context) => isRmsNorm(context.node, "f32") && hasStaticColumns(context),
     lower: (lowering) =>
-      emit(lowering, "rms_norm", { ...operandsOf(lowering), base: baseOf(lowering.node) }),
+      emit(lowering, {
+        name: "rms_norm",
+        operands: { ...operandsOf(lowering), base: baseOf(lowering.node) },
+      }),
   },
   {
     name: "rms_norm_q8",
@@ -29,13 +32,16 @@ export const normKernels: readonly WasmKernel[] = [
     when: ({ node }) => isRmsNorm(node, "q8"),
     lower(lowering) {
       const operands = operandsOf(lowering), columns = operands.columns as number;
-      emit(lowering, "rms_norm_q8", {
-        ...operands,
-        row_bytes: q8RowBytes(columns),
-        base: baseOf(lowering.node),
-        // A multiple of 64, because columns are one of 32.
-        scratch: lowering.scratch(4 * columns),
-        scratch_bytes: 4 * columns,
+      emit(lowering, {
+        name: "rms_norm_q8",
+        operands: {
+          ...operands,
+          row_bytes: q8RowBytes(columns),
+          base: baseOf(lowering.node),
+          // A multiple of 64, because columns are one of 32.
+          scratch: lowering.scratch(4 * columns),
+          scratch_bytes: 4 * columns,
+        },
       });
     },
   },
@@ -44,7 +50,10 @@ export const normKernels: readonly WasmKernel[] = [
     inRowChunks: true,
     when: (context) => isLayerNorm(context.node) && hasStaticColumns(context),
     lower: (lowering) =>
-      emit(lowering, "layer_norm", { ...operandsOf(lowering), b: inputAddress(lowering, 2) }),
+      emit(lowering, {
+        name: "layer_norm",
+        operands: { ...operandsOf(lowering), b: inputAddress(lowering, 2) },
+      }),
   },
 ];
 

@@ -19,7 +19,10 @@ export const quantizeKernels: readonly WasmKernel[] = [
     lower(lowering) {
       const { x, y, rows, columns } = rowOperands(lowering);
       const group = rowsOfChunk(lowering.node.inputs[0]!);
-      emit(lowering, "quantize_q8", { x, y, rows, columns, group, row_bytes: q8RowBytes(columns) });
+      emit(lowering, {
+        name: "quantize_q8",
+        operands: { x, y, rows, columns, group, row_bytes: q8RowBytes(columns) },
+      });
     },
   },
   {
@@ -28,12 +31,15 @@ export const quantizeKernels: readonly WasmKernel[] = [
       format === "q8" && activation !== "none",
     lower(lowering) {
       const operands = rowOperands(lowering);
-      emit(lowering, "activation_q8", {
-        ...operands,
-        row_bytes: q8RowBytes(operands.columns),
-        kind: UNARY_NUMBERS[lowering.node.attributes.activation as UnaryName],
-        scratch: lowering.scratch(SCRATCH_BYTES),
-        scratch_bytes: SCRATCH_BYTES,
+      emit(lowering, {
+        name: "activation_q8",
+        operands: {
+          ...operands,
+          row_bytes: q8RowBytes(operands.columns),
+          kind: UNARY_NUMBERS[lowering.node.attributes.activation as UnaryName],
+          scratch: lowering.scratch(SCRATCH_BYTES),
+          scratch_bytes: SCRATCH_BYTES,
+        },
       });
     },
   },
@@ -41,7 +47,7 @@ export const quantizeKernels: readonly WasmKernel[] = [
     name: "quantize_lf8",
     when: ({ node: { attributes: { format, activation } } }) =>
       format === "lf8" && activation === "none",
-    lower: (lowering) => emit(lowering, "quantize_lf8", rowOperands(lowering)),
+    lower: (lowering) => emit(lowering, { name: "quantize_lf8", operands: rowOperands(lowering) }),
   },
 ];
 

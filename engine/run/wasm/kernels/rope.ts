@@ -17,16 +17,19 @@ export const ropeKernels: readonly WasmKernel[] = [
     lower(lowering) {
       const { inputs: [x, table], attributes } = lowering.node;
       const [rows, heads, width] = x!.shape as [Dim, number, number];
-      emit(lowering, "rope", {
-        x: inputAddress(lowering, 0),
-        table: inputAddress(lowering, 1),
-        y: outputAddress(lowering),
-        rows,
-        group: rowsPerChunk({ rows, width: heads * width }),
-        heads,
-        head_size: width,
-        pairs: (table!.shape[1] as number) / 2,
-        interleaved: attributes.style === "interleaved" ? 1 : 0,
+      emit(lowering, {
+        name: "rope",
+        operands: {
+          x: inputAddress(lowering, 0),
+          table: inputAddress(lowering, 1),
+          y: outputAddress(lowering),
+          rows,
+          group: rowsPerChunk({ rows, width: heads * width }),
+          heads,
+          head_size: width,
+          pairs: (table!.shape[1] as number) / 2,
+          interleaved: attributes.style === "interleaved" ? 1 : 0,
+        },
       });
     },
   },

@@ -10,16 +10,19 @@ export const ropeTableKernels: readonly WasmKernel[] = [
     when: (context) => hasStaticColumns(context, 1),
     lower(lowering) {
       const { inputs: [positions, frequencies], attributes } = lowering.node;
-      emit(lowering, "rope_table", {
-        positions: inputAddress(lowering, 0),
-        frequencies: inputAddress(lowering, 1),
-        y: outputAddress(lowering),
-        rows: positions!.shape[0]!,
-        pairs: frequencies!.shape[0]!,
-        magnitude: attributes.magnitude as number,
-        spans: inputAddress(lowering, 2),
-        long: inputAddress(lowering, 3),
-        beyond: attributes.beyond as number,
+      emit(lowering, {
+        name: "rope_table",
+        operands: {
+          positions: inputAddress(lowering, 0),
+          frequencies: inputAddress(lowering, 1),
+          y: outputAddress(lowering),
+          rows: positions!.shape[0]!,
+          pairs: frequencies!.shape[0]!,
+          magnitude: attributes.magnitude as number,
+          spans: inputAddress(lowering, 2),
+          long: inputAddress(lowering, 3),
+          beyond: attributes.beyond as number,
+        },
       });
     },
   },

@@ -19,13 +19,16 @@ export const joinColumnsKernels: readonly WasmKernel[] = [
     when: (context) => hasStaticColumns(context, 0) && hasStaticColumns(context, 1),
     lower(lowering) {
       const { inputs: [a, b] } = lowering.node;
-      emit(lowering, "join_columns", {
-        a: inputAddress(lowering, 0),
-        b: inputAddress(lowering, 1),
-        y: outputAddress(lowering),
-        rows: rowsOf(a!),
-        a_bytes: 4 * (lastDim(a!) as number),
-        b_bytes: 4 * (lastDim(b!) as number),
+      emit(lowering, {
+        name: "join_columns",
+        operands: {
+          a: inputAddress(lowering, 0),
+          b: inputAddress(lowering, 1),
+          y: outputAddress(lowering),
+          rows: rowsOf(a!),
+          a_bytes: 4 * (lastDim(a!) as number),
+          b_bytes: 4 * (lastDim(b!) as number),
+        },
       });
     },
   },
@@ -38,13 +41,16 @@ export const selectRowsKernels: readonly WasmKernel[] = [
     when: hasStaticColumns,
     lower(lowering) {
       const { inputs: [x, rows] } = lowering.node;
-      emit(lowering, "select_rows", {
-        x: inputAddress(lowering, 0),
-        indices: inputAddress(lowering, 1),
-        y: outputAddress(lowering),
-        count: rows!.shape[0]!,
-        rows: x!.shape[0]!,
-        bytes: 4 * (x!.shape[1] as number),
+      emit(lowering, {
+        name: "select_rows",
+        operands: {
+          x: inputAddress(lowering, 0),
+          indices: inputAddress(lowering, 1),
+          y: outputAddress(lowering),
+          count: rows!.shape[0]!,
+          rows: x!.shape[0]!,
+          bytes: 4 * (x!.shape[1] as number),
+        },
       });
     },
   },
@@ -59,12 +65,15 @@ export const softmaxKernels: readonly WasmKernel[] = [
       const { inputs: [x], attributes } = lowering.node;
       const axis = attributes.axis as number;
       const at = axis < 0 ? axis + x!.shape.length : axis;
-      emit(lowering, "softmax", {
-        x: inputAddress(lowering, 0),
-        y: outputAddress(lowering),
-        outer: product(x!.shape.slice(0, at)),
-        length: x!.shape[at]!,
-        inner: product(x!.shape.slice(at + 1)),
+      emit(lowering, {
+        name: "softmax",
+        operands: {
+          x: inputAddress(lowering, 0),
+          y: outputAddress(lowering),
+          outer: product(x!.shape.slice(0, at)),
+          length: x!.shape[at]!,
+          inner: product(x!.shape.slice(at + 1)),
+        },
       });
     },
   },
@@ -77,16 +86,19 @@ export const sparseAddKernels: readonly WasmKernel[] = [{
     isStatic(inputs[0]!.shape.at(-1)) && isStatic(inputs[1]!.shape.at(-1)),
   lower(lowering) {
     const [base, x] = lowering.node.inputs;
-    emit(lowering, "sparse_add", {
-      base: inputAddress(lowering, 0),
-      x: inputAddress(lowering, 1),
-      starts: inputAddress(lowering, 2),
-      columns: inputAddress(lowering, 3),
-      values: inputAddress(lowering, 4),
-      y: outputAddress(lowering),
-      rows: rowsOf(base!),
-      outputs: lastDim(base!),
-      inner: lastDim(x!),
+    emit(lowering, {
+      name: "sparse_add",
+      operands: {
+        base: inputAddress(lowering, 0),
+        x: inputAddress(lowering, 1),
+        starts: inputAddress(lowering, 2),
+        columns: inputAddress(lowering, 3),
+        values: inputAddress(lowering, 4),
+        y: outputAddress(lowering),
+        rows: rowsOf(base!),
+        outputs: lastDim(base!),
+        inner: lastDim(x!),
+      },
     });
   },
 }];
@@ -98,13 +110,16 @@ export const weightedSumKernels: readonly WasmKernel[] = [
     when: ({ node: { inputs: [x] } }) => isStatic(x!.shape[1]) && isStatic(x!.shape[2]),
     lower(lowering) {
       const [rows, count, columns] = lowering.node.inputs[0]!.shape as [Dim, number, number];
-      emit(lowering, "weighted_sum", {
-        x: inputAddress(lowering, 0),
-        weights: inputAddress(lowering, 1),
-        y: outputAddress(lowering),
-        rows,
-        count,
-        columns,
+      emit(lowering, {
+        name: "weighted_sum",
+        operands: {
+          x: inputAddress(lowering, 0),
+          weights: inputAddress(lowering, 1),
+          y: outputAddress(lowering),
+          rows,
+          count,
+          columns,
+        },
       });
     },
   },

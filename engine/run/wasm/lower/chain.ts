@@ -38,23 +38,26 @@ export const chainKernel: WasmKernel = {
     const address = (i: number) => inputs[i] ? lowering.address(inputs[i]) : 0;
     const steps = (i: number) => inBytes(strides[i] ?? [], 4);
     const rank = { rank: RANK, missing: 0 };
-    emit(lowering, "elementwise", {
-      code: lowering.words(code),
-      steps: (node.attributes.kinds as readonly string[]).length,
-      constants: (node.attributes.constants as readonly number[]).length,
-      inputs: inputs.length,
-      y: outputAddress(lowering),
-      scratch: lowering.scratch(scratchBytes),
-      scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
-      ...numbered("n", sizes, { rank: RANK, missing: 1 }),
-      a: address(0),
-      ...numbered("a", steps(0), rank),
-      b: address(1),
-      ...numbered("b", steps(1), rank),
-      c: address(2),
-      ...numbered("c", steps(2), rank),
-      d: address(3),
-      ...numbered("d", steps(3), rank),
+    emit(lowering, {
+      name: "elementwise",
+      operands: {
+        code: lowering.words(code),
+        steps: (node.attributes.kinds as readonly string[]).length,
+        constants: (node.attributes.constants as readonly number[]).length,
+        inputs: inputs.length,
+        y: outputAddress(lowering),
+        scratch: lowering.scratch(scratchBytes),
+        scratch_bytes: Math.ceil(scratchBytes / 64) * 64,
+        ...numbered("n", sizes, { rank: RANK, missing: 1 }),
+        a: address(0),
+        ...numbered("a", steps(0), rank),
+        b: address(1),
+        ...numbered("b", steps(1), rank),
+        c: address(2),
+        ...numbered("c", steps(2), rank),
+        d: address(3),
+        ...numbered("d", steps(3), rank),
+      },
     });
   },
 };

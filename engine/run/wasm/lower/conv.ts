@@ -13,8 +13,7 @@ import { completeWindow, three, type WindowAttributes, windowPads } from "../../
 /** The window of a node, undefined if its pads are not known yet. */
 export function loweredWindow(
   node: Node,
-  kernel: readonly number[],
-  spatial: readonly Dim[],
+  { kernel, spatial }: { readonly kernel: readonly number[]; readonly spatial: readonly Dim[] },
 ): LoweredWindow | undefined {
   const given = node.attributes as unknown as WindowAttributes;
   const window = completeWindow({ ...given, kernel });
@@ -78,7 +77,10 @@ export function knownConvolution(node: Node): Convolution | undefined {
   const [x, w] = node.inputs;
   const channels = x!.shape[1]!, filters = w!.shape[0]!;
   if (!isStatic(channels) || !w!.shape.every(isStatic)) return undefined;
-  const window = loweredWindow(node, w!.shape.slice(2) as number[], x!.shape.slice(2));
+  const window = loweredWindow(node, {
+    kernel: w!.shape.slice(2) as number[],
+    spatial: x!.shape.slice(2),
+  });
   if (!window) return undefined;
   return {
     window,
@@ -104,9 +106,15 @@ export const convKernel: WasmKernel = {
   when: ({ node }) => convolutionOf(node) !== undefined,
   lower(lowering) {
     const found = convolutionOf(lowering.node)!;
-    emit(lowering, "conv", {
-      ...convOperands(lowering, found),
-      setup: convSetup(lowering, found.window, found.channels / found.groups),
+    emit(lowering, {
+      name: "conv",
+      operands: {
+        ...convOperands(lowering, found),
+        setup: convSetup(lowering, {
+          window: found.window,
+          channels: found.channels / found.groups,
+        }),
+      },
     });
   },
 };
@@ -125,9 +133,12 @@ export const fewPlacesKernel: WasmKernel = {
   },
   lower(lowering) {
     const bytes = MOST_PLACES * 4 * Math.ceil(tapsOf(lowering.node) / 4) * 4;
-    emit(lowering, "conv_few", {
-      ...convOperands(lowering, convolutionOf(lowering.node)!),
-      scratch: lowering.scratch(bytes),
+    emit(lowering, {
+      name: "conv_few",
+      operands: {
+        ...convOperands(lowering, convolutionOf(lowering.node)!),
+        scratch: lowering.scratch(bytes),
+      },
     });
   },
 };
@@ -173,17 +184,25 @@ export const depthwiseKernel: WasmKernel = {
     const { window, channels, filters } = convolutionOf(lowering.node)!;
     const { kernel, stride, dilation, begin } = window;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
-    emit(lowering, "conv_depthwise", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      ...{ channels, filters, height, width, out_height, out_width },
-      ...{ kernel_h: kernel[1], kernel_w: kernel[2], stride_h: stride[1], stride_w: stride[2] },
-      ...{ dilation_h: dilation[1], dilation_w: dilation[2], begin_h: begin[1], begin_w: begin[2] },
-      setup: depthwiseSetup(lowering, window),
-      activation: activationOf(lowering.node),
+    emit(lowering, {
+      name: "conv_depthwise",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w: inputAddress(lowering, 1),
+        b: inputAddress(lowering, 2),
+        y: outputAddress(lowering),
+        batch: x!.shape[0]!,
+        ...{ channels, filters, height, width, out_height, out_width },
+        ...{ kernel_h: kernel[1], kernel_w: kernel[2], stride_h: stride[1], stride_w: stride[2] },
+        ...{
+          dilation_h: dilation[1],
+          dilation_w: dilation[2],
+          begin_h: begin[1],
+          begin_w: begin[2],
+        },
+        setup: depthwiseSetup(lowering, window),
+        activation: activationOf(lowering.node),
+      },
     });
   },
 };

@@ -21,24 +21,30 @@ export const convIntegerKernel: WasmKernel = {
     const { window, ...sizes } = knownConvolution(lowering.node)!;
     const taps = (countOf(w!) as number) / sizes.filters;
     const differences = lowering.sharedScratch(sizes.filters * Math.ceil(taps / 2) * 4);
-    emit(lowering, "conv_integer_weights", {
-      w: inputAddress(lowering, 1),
-      zero: inputAddress(lowering, 3),
-      zeros: wZero ? countOf(wZero) : 0,
-      signed: w!.dtype === "i8" ? 1 : 0,
-      ...{ filters: sizes.filters, taps, y: differences },
+    emit(lowering, {
+      name: "conv_integer_weights",
+      operands: {
+        w: inputAddress(lowering, 1),
+        zero: inputAddress(lowering, 3),
+        zeros: wZero ? countOf(wZero) : 0,
+        signed: w!.dtype === "i8" ? 1 : 0,
+        ...{ filters: sizes.filters, taps, y: differences },
+      },
     });
-    emit(lowering, "conv_integer", {
-      x: inputAddress(lowering, 0),
-      w: differences,
-      x_zero: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      ...sizes,
-      ...planeOperands(x!, y!),
-      ...windowOperands(window),
-      scratch: lowering.scratch(SCRATCH_BYTES),
-      x_signed: x!.dtype === "i8" ? 1 : 0,
+    emit(lowering, {
+      name: "conv_integer",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w: differences,
+        x_zero: inputAddress(lowering, 2),
+        y: outputAddress(lowering),
+        batch: x!.shape[0]!,
+        ...sizes,
+        ...planeOperands(x!, y!),
+        ...windowOperands(window),
+        scratch: lowering.scratch(SCRATCH_BYTES),
+        x_signed: x!.dtype === "i8" ? 1 : 0,
+      },
     });
   },
 };

@@ -55,8 +55,7 @@ const MOST_FILTERS = 96;
 /** Setup of `conv` for channels of one group. */
 export function convSetup(
   lowering: WasmLowering,
-  window: LoweredWindow,
-  channels: number,
+  { window, channels }: { readonly window: LoweredWindow; readonly channels: number },
 ): number {
   const { way, starts, extra } = tileLines(window), [kd, kh] = window.kernel;
   const fitting = Math.floor(RUN_BYTES / (4 * channels * kd * kh * starts.length));

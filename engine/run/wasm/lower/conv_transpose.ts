@@ -20,12 +20,15 @@ export const convTransposeKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [x], outputs: [y] } = lowering.node;
     const { window, ...sizes } = transposedOf(lowering.node)!;
-    emit(lowering, "conv_transpose", {
-      ...tensorOperands(lowering),
-      ...sizes,
-      ...planeOperands(x!, y!),
-      ...windowOperands(window),
-      activation: activationOf(lowering.node),
+    emit(lowering, {
+      name: "conv_transpose",
+      operands: {
+        ...tensorOperands(lowering),
+        ...sizes,
+        ...planeOperands(x!, y!),
+        ...windowOperands(window),
+        activation: activationOf(lowering.node),
+      },
     });
   },
 };
@@ -51,26 +54,32 @@ export const convPatchesKernel: WasmKernel = {
     const { window: { kernel: [, kernel_h, kernel_w] }, ...sizes } = transposedOf(node)!;
     const { channels, filters, groups } = sizes, taps = kernel_h * kernel_w;
     const w = lowering.sharedScratch(4 * channels * filters / groups * taps);
-    emit(lowering, "conv_patches_weights", {
-      w: inputAddress(lowering, 1),
-      y: w,
-      groups,
-      channels: channels / groups,
-      columns: filters / groups * taps,
+    emit(lowering, {
+      name: "conv_patches_weights",
+      operands: {
+        w: inputAddress(lowering, 1),
+        y: w,
+        groups,
+        channels: channels / groups,
+        columns: filters / groups * taps,
+      },
     });
     const run = Math.min(channels / groups, Math.floor(RUN_BYTES / (4 * PITCH)));
     const bytes = Math.ceil(4 * (taps * PLACES + run * PITCH) / 4096 + 1) * 4096;
-    emit(lowering, "conv_patches", {
-      x: inputAddress(lowering, 0),
-      w,
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      ...sizes,
-      ...{ height: x!.shape[2]!, width: x!.shape[3]!, kernel_h, kernel_w },
-      ...{ places: PLACES, run, pitch: 4 * PITCH },
-      ...{ scratch: lowering.scratch(bytes), scratch_bytes: bytes },
-      activation: activationOf(node),
+    emit(lowering, {
+      name: "conv_patches",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w,
+        b: inputAddress(lowering, 2),
+        y: outputAddress(lowering),
+        batch: x!.shape[0]!,
+        ...sizes,
+        ...{ height: x!.shape[2]!, width: x!.shape[3]!, kernel_h, kernel_w },
+        ...{ places: PLACES, run, pitch: 4 * PITCH },
+        ...{ scratch: lowering.scratch(bytes), scratch_bytes: bytes },
+        activation: activationOf(node),
+      },
     });
   },
 };
@@ -82,7 +91,10 @@ export const convPatchesKernel: WasmKernel = {
 export function transposedOf(node: Node): Convolution | undefined {
   const { inputs: [x, w], outputs: [y] } = node;
   if (x!.dtype !== "f32" || !w!.shape.every(isStatic)) return undefined;
-  const window = loweredWindow(node, w!.shape.slice(2) as number[], y!.shape.slice(2));
+  const window = loweredWindow(node, {
+    kernel: w!.shape.slice(2) as number[],
+    spatial: y!.shape.slice(2),
+  });
   if (!window) return undefined;
   const channels = w!.shape[0] as number, groups = node.attributes.groups as number;
   return { window, channels, filters: (w!.shape[1] as number) * groups, groups };

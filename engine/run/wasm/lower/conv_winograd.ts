@@ -38,23 +38,29 @@ export const winogradKernel: WasmKernel = {
     const { window, channels, filters } = knownConvolution(node)!;
     const [, height, width] = threeDims(x!), [, out_height, out_width] = threeDims(y!);
     const w = lowering.sharedScratch(16 * 4 * channels * filters);
-    emit(lowering, "conv_winograd_weights", {
-      ...{ w: inputAddress(lowering, 1), y: w, filters, channels },
+    emit(lowering, {
+      name: "conv_winograd_weights",
+      operands: {
+        ...{ w: inputAddress(lowering, 1), y: w, filters, channels },
+      },
     });
     const runs = Math.ceil(channels * 16 * 4 * TILES / RUN_BYTES);
     const run = Math.ceil(channels / runs), pass = Math.min(PASS, filters);
     const points = 16 * 4 * TILES * (pass + run), lines = 4 * 4 * (2 * TILES + 8);
     const bytes = Math.ceil((points + lines + 16) / 4096) * 4096;
-    emit(lowering, "conv_winograd", {
-      x: inputAddress(lowering, 0),
-      w,
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      ...{ channels, filters, height, width, out_height, out_width },
-      ...{ begin_h: window.begin[1], begin_w: window.begin[2] },
-      ...{ tiles: TILES, run, pass, scratch: lowering.scratch(bytes), scratch_bytes: bytes },
-      activation: activationOf(node),
+    emit(lowering, {
+      name: "conv_winograd",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w,
+        b: inputAddress(lowering, 2),
+        y: outputAddress(lowering),
+        batch: x!.shape[0]!,
+        ...{ channels, filters, height, width, out_height, out_width },
+        ...{ begin_h: window.begin[1], begin_w: window.begin[2] },
+        ...{ tiles: TILES, run, pass, scratch: lowering.scratch(bytes), scratch_bytes: bytes },
+        activation: activationOf(node),
+      },
     });
   },
 };

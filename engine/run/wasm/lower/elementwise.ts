@@ -17,13 +17,16 @@ export const mapKernel: WasmKernel = {
     areFloat32(inputs) && UNARY[kind as UnaryName].simd !== undefined,
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "map", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      count: countOf(x!),
-      kind: UNARY_NUMBERS[attributes.kind as UnaryName],
-      alpha: attributes.alpha as number,
-      beta: attributes.beta as number,
+    emit(lowering, {
+      name: "map",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        count: countOf(x!),
+        kind: UNARY_NUMBERS[attributes.kind as UnaryName],
+        alpha: attributes.alpha as number,
+        beta: attributes.beta as number,
+      },
     });
   },
 };
@@ -47,19 +50,22 @@ export const combineKernels: readonly WasmKernel[] = [{
   lower(lowering) {
     const { node } = lowering, { outputs: [y] } = node;
     const cut = rowwiseOf(node);
-    emit(lowering, "combine_flat", {
-      a: inputAddress(lowering, 0),
-      b: inputAddress(lowering, 1),
-      y: outputAddress(lowering),
-      count: countOf(y!),
-      chunk: cut ? rowsPerChunk(cut) * cut.width : FLAT_CHUNK,
-      kind: BINARY_NUMBERS[node.attributes.kind as BinaryName],
+    emit(lowering, {
+      name: "combine_flat",
+      operands: {
+        a: inputAddress(lowering, 0),
+        b: inputAddress(lowering, 1),
+        y: outputAddress(lowering),
+        count: countOf(y!),
+        chunk: cut ? rowsPerChunk(cut) * cut.width : FLAT_CHUNK,
+        kind: BINARY_NUMBERS[node.attributes.kind as BinaryName],
+      },
     });
   },
 }, {
   name: "binary_f32",
   when: ({ node }) => canCombine(node) && broadcastLoop(node).sizes.length <= COMBINE_RANK,
-  lower: (lowering) => emit(lowering, "combine", combineOperands(lowering, 4)),
+  lower: (lowering) => emit(lowering, { name: "combine", operands: combineOperands(lowering, 4) }),
 }];
 
 /** Operands of a function of two tensors whose elements have so many bytes. */
@@ -86,16 +92,19 @@ export const chooseKernel: WasmKernel = {
     const { inputs: [c, a, b] } = lowering.node;
     const { sizes, strides } = broadcastLoop(lowering.node);
     const rank = { rank: CHOOSE_RANK, missing: 0 }, bytes = movableBytes(a!)!;
-    emit(lowering, "choose", {
-      c: lowering.address(c!),
-      a: lowering.address(a!),
-      b: lowering.address(b!),
-      y: outputAddress(lowering),
-      bytes,
-      ...numbered("n", sizes, { rank: CHOOSE_RANK, missing: 1 }),
-      ...numbered("c", strides[0]!, rank),
-      ...numbered("a", inBytes(strides[1]!, bytes), rank),
-      ...numbered("b", inBytes(strides[2]!, bytes), rank),
+    emit(lowering, {
+      name: "choose",
+      operands: {
+        c: lowering.address(c!),
+        a: lowering.address(a!),
+        b: lowering.address(b!),
+        y: outputAddress(lowering),
+        bytes,
+        ...numbered("n", sizes, { rank: CHOOSE_RANK, missing: 1 }),
+        ...numbered("c", strides[0]!, rank),
+        ...numbered("a", inBytes(strides[1]!, bytes), rank),
+        ...numbered("b", inBytes(strides[2]!, bytes), rank),
+      },
     });
   },
 };

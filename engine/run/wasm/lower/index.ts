@@ -53,12 +53,15 @@ export const gatherElementsKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [x, indices] } = lowering.node;
     const { strides, ...operands } = indexOperands(lowering.node);
-    emit(lowering, "gather_elements", {
-      x: lowering.address(x!),
-      indices: lowering.address(indices!),
-      y: outputAddress(lowering),
-      ...operands,
-      ...numbered("x", strides, strided),
+    emit(lowering, {
+      name: "gather_elements",
+      operands: {
+        x: lowering.address(x!),
+        indices: lowering.address(indices!),
+        y: outputAddress(lowering),
+        ...operands,
+        ...numbered("x", strides, strided),
+      },
     });
   },
 };
@@ -71,20 +74,26 @@ export const scatterElementsKernel: WasmKernel = {
     const { inputs: [x, indices, updates] } = lowering.node;
     const { strides, ...operands } = indexOperands(lowering.node);
     const y = outputAddress(lowering), flat = [operands.bytes];
-    emit(lowering, "move", {
-      x: lowering.address(x!),
-      y,
-      bytes: operands.bytes,
-      ...numbered("n", [countOf(x!)], { rank: RANK, missing: 1 }),
-      ...numbered("x", flat, strided),
-      ...numbered("y", flat, strided),
+    emit(lowering, {
+      name: "move",
+      operands: {
+        x: lowering.address(x!),
+        y,
+        bytes: operands.bytes,
+        ...numbered("n", [countOf(x!)], { rank: RANK, missing: 1 }),
+        ...numbered("x", flat, strided),
+        ...numbered("y", flat, strided),
+      },
     });
-    emit(lowering, "scatter_elements", {
-      updates: lowering.address(updates!),
-      indices: lowering.address(indices!),
-      y,
-      ...operands,
-      ...numbered("y", strides, strided),
+    emit(lowering, {
+      name: "scatter_elements",
+      operands: {
+        updates: lowering.address(updates!),
+        indices: lowering.address(indices!),
+        y,
+        ...operands,
+        ...numbered("y", strides, strided),
+      },
     });
   },
 };
@@ -99,16 +108,19 @@ export const oneHotKernel: WasmKernel = {
     const bytes = movableBytes(values!)!, off = lowering.address(values!);
     const y = outputAddress(lowering);
     const { outer, length: depth, inner } = linesOf(out!, attributes.axis as number);
-    emit(lowering, "fill", { value: off, y, bytes, count: countOf(out!) });
-    emit(lowering, "mark", {
-      indices: lowering.address(indices!),
-      type: elementKind(indices!.dtype)!,
-      value: off + bytes,
-      y,
-      bytes,
-      outer,
-      depth,
-      inner,
+    emit(lowering, { name: "fill", operands: { value: off, y, bytes, count: countOf(out!) } });
+    emit(lowering, {
+      name: "mark",
+      operands: {
+        indices: lowering.address(indices!),
+        type: elementKind(indices!.dtype)!,
+        value: off + bytes,
+        y,
+        bytes,
+        outer,
+        depth,
+        inner,
+      },
     });
   },
 };
@@ -120,15 +132,18 @@ export const triluKernel: WasmKernel = {
     movableBytes(x!) !== undefined && Math.abs(attributes.k as number) < 2 ** 31,
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "trilu", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      bytes: movableBytes(x!)!,
-      matrices: product(x!.shape.slice(0, -2)),
-      rows: x!.shape.at(-2)!,
-      columns: x!.shape.at(-1)!,
-      k: attributes.k as number,
-      upper: Number(attributes.upper),
+    emit(lowering, {
+      name: "trilu",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        bytes: movableBytes(x!)!,
+        matrices: product(x!.shape.slice(0, -2)),
+        rows: x!.shape.at(-2)!,
+        columns: x!.shape.at(-1)!,
+        k: attributes.k as number,
+        upper: Number(attributes.upper),
+      },
     });
   },
 };

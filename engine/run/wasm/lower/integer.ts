@@ -33,21 +33,24 @@ export const matmulIntegerKernel: WasmKernel = {
     const shared = b!.shape.length === 2;
     // Rows of a and a panel of b in 16 bit, in pairs: wasm/assembly/network/integer.ts.
     const bytes = (48 * 4 + 32) * Math.ceil(inner / 2);
-    emit(lowering, "matmul_integer", {
-      a: inputAddress(lowering, 0),
-      b: inputAddress(lowering, 1),
-      a_zero: inputAddress(lowering, 2),
-      b_zero: inputAddress(lowering, 3),
-      b_zeros: knownCount(bZero)!,
-      y: outputAddress(lowering),
-      a_signed: a!.dtype === "i8" ? 1 : 0,
-      b_signed: b!.dtype === "i8" ? 1 : 0,
-      rows: shared ? product(a!.shape.slice(0, -1)) : a!.shape.at(-2)!,
-      ...{ inner, columns },
-      batch: shared ? 1 : product(a!.shape.slice(0, -2)),
-      b_batch: shared ? 0 : product([inner, columns]),
-      scratch: lowering.scratch(bytes),
-      scratch_bytes: roundUp64(bytes),
+    emit(lowering, {
+      name: "matmul_integer",
+      operands: {
+        a: inputAddress(lowering, 0),
+        b: inputAddress(lowering, 1),
+        a_zero: inputAddress(lowering, 2),
+        b_zero: inputAddress(lowering, 3),
+        b_zeros: knownCount(bZero)!,
+        y: outputAddress(lowering),
+        a_signed: a!.dtype === "i8" ? 1 : 0,
+        b_signed: b!.dtype === "i8" ? 1 : 0,
+        rows: shared ? product(a!.shape.slice(0, -1)) : a!.shape.at(-2)!,
+        ...{ inner, columns },
+        batch: shared ? 1 : product(a!.shape.slice(0, -2)),
+        b_batch: shared ? 0 : product([inner, columns]),
+        scratch: lowering.scratch(bytes),
+        scratch_bytes: roundUp64(bytes),
+      },
     });
   },
 };
@@ -60,12 +63,15 @@ export const dynamicQuantizeKernel: WasmKernel = {
     const { inputs: [x], outputs: [y, scale, zero] } = lowering.node;
     const partials = lowering.sharedScratch(64 * 8), count = countOf(x!);
     const source = lowering.address(x!);
-    emit(lowering, "range_partials", { x: source, count, partials });
-    emit(lowering, "quantize_range", {
-      ...{ x: source, count, partials },
-      y: lowering.address(y!),
-      scale: lowering.address(scale!),
-      zero: lowering.address(zero!),
+    emit(lowering, { name: "range_partials", operands: { x: source, count, partials } });
+    emit(lowering, {
+      name: "quantize_range",
+      operands: {
+        ...{ x: source, count, partials },
+        y: lowering.address(y!),
+        scale: lowering.address(scale!),
+        zero: lowering.address(zero!),
+      },
     });
   },
 };
@@ -94,13 +100,16 @@ export const quantizeKernel: WasmKernel = {
   },
   lower(lowering) {
     const { node } = lowering;
-    emit(lowering, "quantize", {
-      x: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      scale: inputAddress(lowering, 1),
-      zero: inputAddress(lowering, 2),
-      ...channelOperands(node, channelsOf(node)!),
-      signed: node.attributes.to === "i8" ? 1 : 0,
+    emit(lowering, {
+      name: "quantize",
+      operands: {
+        x: inputAddress(lowering, 0),
+        y: outputAddress(lowering),
+        scale: inputAddress(lowering, 1),
+        zero: inputAddress(lowering, 2),
+        ...channelOperands(node, channelsOf(node)!),
+        signed: node.attributes.to === "i8" ? 1 : 0,
+      },
     });
   },
 };
@@ -117,13 +126,16 @@ export const dequantizeKernel: WasmKernel = {
   },
   lower(lowering) {
     const { node } = lowering;
-    emit(lowering, "dequantize", {
-      x: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      scale: inputAddress(lowering, 1),
-      zero: inputAddress(lowering, 2),
-      ...channelOperands(node, channelsOf(node)!),
-      type: TYPES.indexOf(node.inputs[0]!.dtype),
+    emit(lowering, {
+      name: "dequantize",
+      operands: {
+        x: inputAddress(lowering, 0),
+        y: outputAddress(lowering),
+        scale: inputAddress(lowering, 1),
+        zero: inputAddress(lowering, 2),
+        ...channelOperands(node, channelsOf(node)!),
+        type: TYPES.indexOf(node.inputs[0]!.dtype),
+      },
     });
   },
 };

@@ -15,20 +15,23 @@ export const nllLossKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [x, target], attributes } = lowering.node;
     const ignored = attributes.ignore_index as number;
-    emit(lowering, "nll_loss", {
-      x: inputAddress(lowering, 0),
-      target: inputAddress(lowering, 1),
-      weight: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      type: elementKind(target!.dtype)!,
-      reduction: REDUCTIONS.indexOf(attributes.reduction as string),
-      count: countOf(target!),
-      classes: x!.shape[1]!,
-      places: product(x!.shape.slice(2)),
-      ignores: Number(attributes.ignores),
-      // Operands keep the low 32 bits of a number.
-      ignored_low: ignored,
-      ignored_high: Math.floor(ignored / 2 ** 32),
+    emit(lowering, {
+      name: "nll_loss",
+      operands: {
+        x: inputAddress(lowering, 0),
+        target: inputAddress(lowering, 1),
+        weight: inputAddress(lowering, 2),
+        y: outputAddress(lowering),
+        type: elementKind(target!.dtype)!,
+        reduction: REDUCTIONS.indexOf(attributes.reduction as string),
+        count: countOf(target!),
+        classes: x!.shape[1]!,
+        places: product(x!.shape.slice(2)),
+        ignores: Number(attributes.ignores),
+        // Operands keep the low 32 bits of a number.
+        ignored_low: ignored,
+        ignored_high: Math.floor(ignored / 2 ** 32),
+      },
     });
   },
 };

@@ -12,8 +12,7 @@ import { rowCut, rowsPerChunk } from "../../../ops/row_cut.ts";
 /** Appends one instruction, operands by name. */
 export function emit<Name extends OpcodeName>(
   lowering: WasmLowering,
-  name: Name,
-  operands: OperandsOf<Name, Operand>,
+  { name, operands }: { readonly name: Name; readonly operands: OperandsOf<Name, Operand> },
 ): void {
   lowering.emit(...instruction<Name, Operand>(name, operands));
 }

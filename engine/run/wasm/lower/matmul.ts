@@ -44,7 +44,7 @@ function matmulOperands(lowering: WasmLowering, scratchBytes: number) {
     scratch: lowering.scratch(scratchBytes),
     scratch_bytes: scratchBytes,
     ...where,
-    ...shareTiles(tiles, where.tile_bytes, lowering.threads),
+    ...shareTiles(tiles, { tileBytes: where.tile_bytes, threads: lowering.threads }),
   };
 }
 
@@ -62,10 +62,13 @@ const matmulQ8: WasmKernel = {
   },
   lower(lowering) {
     const columns = lowering.node.inputs[1]!.shape[1] as number;
-    emit(lowering, "matmul_q8", {
-      ...matmulOperands(lowering, q8ScratchBytes(columns)),
-      row_bytes: q8RowBytes(columns),
-      style: 0,
+    emit(lowering, {
+      name: "matmul_q8",
+      operands: {
+        ...matmulOperands(lowering, q8ScratchBytes(columns)),
+        row_bytes: q8RowBytes(columns),
+        style: 0,
+      },
     });
   },
 };
@@ -76,7 +79,10 @@ const matmulF32: WasmKernel = {
   when: ({ node }) => isProduct(node, "f32") && isPacked(node.inputs[1]),
   lower(lowering) {
     const operands = matmulOperands(lowering, floatScratchBytes());
-    emit(lowering, "matmul", { ...operands, block: floatBlock(operands.columns) });
+    emit(lowering, {
+      name: "matmul",
+      operands: { ...operands, block: floatBlock(operands.columns) },
+    });
   },
 };
 
@@ -94,11 +100,17 @@ const matmulInt7: WasmKernel = {
       int7ScratchBytes(),
     );
     const tile_bytes = int7TileBytes(columns), row_bytes = q8RowBytes(columns);
-    emit(lowering, "matmul_int7", {
-      ...{ x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes, tile_bytes, row_bytes },
-      ...shareTiles(Math.ceil(outputs / TILE_ROWS), tile_bytes, lowering.threads),
-      block: int7Block(columns),
-      style: 0,
+    emit(lowering, {
+      name: "matmul_int7",
+      operands: {
+        ...{ x, y, bias, rows, columns, outputs, w, scratch, scratch_bytes, tile_bytes, row_bytes },
+        ...shareTiles(Math.ceil(outputs / TILE_ROWS), {
+          tileBytes: tile_bytes,
+          threads: lowering.threads,
+        }),
+        block: int7Block(columns),
+        style: 0,
+      },
     });
   },
 };
@@ -110,14 +122,17 @@ const matmulLf8: WasmKernel = {
   lower(lowering) {
     const { inputs: [x, weight] } = lowering.node;
     const [outputs, bytes] = weight!.shape as [number, number];
-    emit(lowering, "matmul_lf8", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      y: outputAddress(lowering),
-      bias: inputAddress(lowering, 2),
-      rows: rowsOf(x!),
-      columns: bytes / lf8RowBytes(LF8_GROUP) * LF8_GROUP,
-      outputs,
+    emit(lowering, {
+      name: "matmul_lf8",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w: inputAddress(lowering, 1),
+        y: outputAddress(lowering),
+        bias: inputAddress(lowering, 2),
+        rows: rowsOf(x!),
+        columns: bytes / lf8RowBytes(LF8_GROUP) * LF8_GROUP,
+        outputs,
+      },
     });
   },
 };
@@ -153,10 +168,13 @@ const expertMatmulF32: WasmKernel = {
   name: "expert_matmul_f32",
   when: ({ node }) => node.inputs[0]!.dtype === "f32" && isPackedStack(node),
   lower(lowering) {
-    emit(lowering, "expert_matmul", {
-      ...expertOperands(lowering),
-      scratch: lowering.scratch(floatScratchBytes()),
-      scratch_bytes: floatScratchBytes(),
+    emit(lowering, {
+      name: "expert_matmul",
+      operands: {
+        ...expertOperands(lowering),
+        scratch: lowering.scratch(floatScratchBytes()),
+        scratch_bytes: floatScratchBytes(),
+      },
     });
   },
 };
@@ -169,12 +187,15 @@ const expertMatmulQ8: WasmKernel = {
     hasIntegerKernel(node.inputs[1]!.tensor!.format),
   lower(lowering) {
     const columns = lowering.node.inputs[1]!.shape[2] as number;
-    emit(lowering, "expert_matmul_q8", {
-      ...expertOperands(lowering),
-      row_bytes: q8RowBytes(columns),
-      style: 0,
-      scratch: lowering.scratch(unpackedScratchBytes()),
-      scratch_bytes: unpackedScratchBytes(),
+    emit(lowering, {
+      name: "expert_matmul_q8",
+      operands: {
+        ...expertOperands(lowering),
+        row_bytes: q8RowBytes(columns),
+        style: 0,
+        scratch: lowering.scratch(unpackedScratchBytes()),
+        scratch_bytes: unpackedScratchBytes(),
+      },
     });
   },
 };
@@ -189,14 +210,17 @@ export const embedKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [tokens, table], attributes: { scale } } = lowering.node;
     const { w, layout, columns, outputs, tile_bytes } = weightOperands(lowering.weight(table!));
-    emit(lowering, "embed", {
-      ...{ w, layout, columns, tile_bytes, vocabulary: outputs },
-      tokens: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      rows: tokens!.shape[0]!,
-      scale: scale as number,
-      scratch: lowering.scratch(floatScratchBytes()),
-      scratch_bytes: floatScratchBytes(),
+    emit(lowering, {
+      name: "embed",
+      operands: {
+        ...{ w, layout, columns, tile_bytes, vocabulary: outputs },
+        tokens: inputAddress(lowering, 0),
+        y: outputAddress(lowering),
+        rows: tokens!.shape[0]!,
+        scale: scale as number,
+        scratch: lowering.scratch(floatScratchBytes()),
+        scratch_bytes: floatScratchBytes(),
+      },
     });
   },
 };

@@ -57,17 +57,20 @@ export const matmulNdKernel: WasmKernel = {
       batch: batch?.[side] ? matrix : 0,
     });
     const left = step("a", product([rows, inner])), right = step("b", product([inner, columns]));
-    emit(lowering, "matmul_nd", {
-      a: inputAddress(lowering, 0),
-      b: inputAddress(lowering, 1),
-      y: outputAddress(lowering),
-      ...{ rows, inner, columns },
-      outer: outer?.size ?? 1,
-      batch: batch?.size ?? 1,
-      ...{ a_outer: left.outer, a_batch: left.batch, b_outer: right.outer, b_batch: right.batch },
-      ...{ transpose_a, transpose_b, alpha: attributes.alpha as number },
-      scratch: lowering.scratch(SCRATCH_BYTES),
-      scratch_bytes: roundUp64(SCRATCH_BYTES),
+    emit(lowering, {
+      name: "matmul_nd",
+      operands: {
+        a: inputAddress(lowering, 0),
+        b: inputAddress(lowering, 1),
+        y: outputAddress(lowering),
+        ...{ rows, inner, columns },
+        outer: outer?.size ?? 1,
+        batch: batch?.size ?? 1,
+        ...{ a_outer: left.outer, a_batch: left.batch, b_outer: right.outer, b_batch: right.batch },
+        ...{ transpose_a, transpose_b, alpha: attributes.alpha as number },
+        scratch: lowering.scratch(SCRATCH_BYTES),
+        scratch_bytes: roundUp64(SCRATCH_BYTES),
+      },
     });
   },
 };

@@ -36,7 +36,10 @@ export function moveKernel(name: string, plan = movesOf): WasmKernel {
       const y = outputAddress(lowering);
       if (fill) {
         const value = fill.input === undefined ? 0 : lowering.address(node.inputs[fill.input]!);
-        emit(lowering, "fill", { value, y, bytes, count: countOf(node.outputs[0]!) });
+        emit(lowering, {
+          name: "fill",
+          operands: { value, y, bytes, count: countOf(node.outputs[0]!) },
+        });
       }
       for (const move of moves) emitMove(lowering, move, bytes);
     },
@@ -59,8 +62,8 @@ function emitMove(lowering: WasmLowering, move: Move, bytes: number): void {
     ...numbered("y", to, { rank: RANK, missing: 0 }),
   };
   const isTurned = bytes === 4 && from.at(-2) === 4 && from.at(-1) !== 4 && to.at(-1) === 4;
-  if (isTurned) emit(lowering, "move_turned", operands);
-  else emit(lowering, "move", { ...operands, bytes });
+  if (isTurned) emit(lowering, { name: "move_turned", operands });
+  else emit(lowering, { name: "move", operands: { ...operands, bytes } });
 }
 
 /** Sizes before and behind an axis, multiplied. */

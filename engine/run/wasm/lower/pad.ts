@@ -49,15 +49,18 @@ export const padKernel: WasmKernel = {
       ...axes,
     ];
     const [a, b, c, d, e] = filled as [Axis, Axis, Axis, Axis, Axis];
-    emit(lowering, "pad", {
-      x: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      bytes: movableBytes(node.inputs[0]!)!,
-      mode: MODES.indexOf(node.attributes.mode),
-      ...{ n0: a.size, n1: b.size, n2: c.size, n3: d.size, n4: e.size },
-      ...{ before0: a.before, before1: b.before, before2: c.before, before3: d.before },
-      before4: e.before,
-      ...{ out0: a.out, out1: b.out, out2: c.out, out3: d.out, out4: e.out },
+    emit(lowering, {
+      name: "pad",
+      operands: {
+        x: inputAddress(lowering, 0),
+        y: outputAddress(lowering),
+        bytes: movableBytes(node.inputs[0]!)!,
+        mode: MODES.indexOf(node.attributes.mode),
+        ...{ n0: a.size, n1: b.size, n2: c.size, n3: d.size, n4: e.size },
+        ...{ before0: a.before, before1: b.before, before2: c.before, before3: d.before },
+        before4: e.before,
+        ...{ out0: a.out, out1: b.out, out2: c.out, out3: d.out, out4: e.out },
+      },
     });
   },
 };

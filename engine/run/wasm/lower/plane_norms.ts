@@ -16,17 +16,20 @@ export const batchNormKernel: WasmKernel = {
   when: ({ node }) => isPlain(node),
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "batch_norm", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      b: inputAddress(lowering, 2),
-      mean: inputAddress(lowering, 3),
-      variance: inputAddress(lowering, 4),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      channels: x!.shape[1]!,
-      places: product(x!.shape.slice(2)),
-      epsilon: attributes.epsilon as number,
+    emit(lowering, {
+      name: "batch_norm",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w: inputAddress(lowering, 1),
+        b: inputAddress(lowering, 2),
+        mean: inputAddress(lowering, 3),
+        variance: inputAddress(lowering, 4),
+        y: outputAddress(lowering),
+        batch: x!.shape[0]!,
+        channels: x!.shape[1]!,
+        places: product(x!.shape.slice(2)),
+        epsilon: attributes.epsilon as number,
+      },
     });
   },
 };
@@ -37,16 +40,19 @@ export const groupNormKernel: WasmKernel = {
   when: ({ node }) => isPlain(node),
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "group_norm", {
-      x: inputAddress(lowering, 0),
-      w: inputAddress(lowering, 1),
-      b: inputAddress(lowering, 2),
-      y: outputAddress(lowering),
-      batch: x!.shape[0]!,
-      channels: x!.shape[1]!,
-      groups: (attributes.groups as number) || x!.shape[1]!,
-      places: product(x!.shape.slice(2)),
-      epsilon: attributes.epsilon as number,
+    emit(lowering, {
+      name: "group_norm",
+      operands: {
+        x: inputAddress(lowering, 0),
+        w: inputAddress(lowering, 1),
+        b: inputAddress(lowering, 2),
+        y: outputAddress(lowering),
+        batch: x!.shape[0]!,
+        channels: x!.shape[1]!,
+        groups: (attributes.groups as number) || x!.shape[1]!,
+        places: product(x!.shape.slice(2)),
+        epsilon: attributes.epsilon as number,
+      },
     });
   },
 };

@@ -10,7 +10,10 @@ import { completeWindow, three, type WindowAttributes, windowPads } from "../../
 function windowOf(node: Node) {
   const [x] = node.inputs;
   if (x!.dtype !== "f32") return undefined;
-  return loweredWindow(node, node.attributes.kernel as number[], x!.shape.slice(2));
+  return loweredWindow(node, {
+    kernel: node.attributes.kernel as number[],
+    spatial: x!.shape.slice(2),
+  });
 }
 
 function emitPool(lowering: WasmLowering, average: boolean): void {
@@ -18,15 +21,18 @@ function emitPool(lowering: WasmLowering, average: boolean): void {
   const window = completeWindow(node.attributes as unknown as WindowAttributes);
   const sizes = x!.shape.slice(2).map((size) => typeof size === "number" ? size : 0);
   const [end_d, end_h, end_w] = three(windowPads(sizes, window).map(({ end }) => end), 0);
-  emit(lowering, "pool", {
-    x: inputAddress(lowering, 0),
-    y: outputAddress(lowering),
-    planes: mul(x!.shape[0]!, x!.shape[1]!),
-    ...planeOperands(x!, y!),
-    ...windowOperands(windowOf(node)!),
-    ...{ end_d, end_h, end_w },
-    average: average ? 1 : 0,
-    count_pads: node.attributes.count_pads ? 1 : 0,
+  emit(lowering, {
+    name: "pool",
+    operands: {
+      x: inputAddress(lowering, 0),
+      y: outputAddress(lowering),
+      planes: mul(x!.shape[0]!, x!.shape[1]!),
+      ...planeOperands(x!, y!),
+      ...windowOperands(windowOf(node)!),
+      ...{ end_d, end_h, end_w },
+      average: average ? 1 : 0,
+      count_pads: node.attributes.count_pads ? 1 : 0,
+    },
   });
 }
 

@@ -41,12 +41,15 @@ export const reduceIntegersKernel: WasmKernel = {
   },
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "reduce_integers", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      kind: REDUCE_KINDS[attributes.kind as keyof typeof REDUCE_KINDS],
-      type: elementKind(x!.dtype)!,
-      ...groupsOf(lowering.node)!,
+    emit(lowering, {
+      name: "reduce_integers",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        kind: REDUCE_KINDS[attributes.kind as keyof typeof REDUCE_KINDS],
+        type: elementKind(x!.dtype)!,
+        ...groupsOf(lowering.node)!,
+      },
     });
   },
 };
@@ -66,11 +69,14 @@ export const reduceKernel: WasmKernel = {
     groupsOf(node) !== undefined,
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "reduce", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      kind: REDUCE_KINDS[attributes.kind as keyof typeof REDUCE_KINDS],
-      ...groupsOf(lowering.node)!,
+    emit(lowering, {
+      name: "reduce",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        kind: REDUCE_KINDS[attributes.kind as keyof typeof REDUCE_KINDS],
+        ...groupsOf(lowering.node)!,
+      },
     });
   },
 };

@@ -31,20 +31,23 @@ export const resizeKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [x], outputs: [y], attributes } = lowering.node;
     const [scale_h = 0, scale_w = 0] = (attributes.scales as readonly number[]).slice(-2);
-    emit(lowering, "resize", {
-      x: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      planes: product(x!.shape.slice(0, -2)),
-      height: x!.shape.at(-2)!,
-      width: x!.shape.at(-1)!,
-      out_height: y!.shape.at(-2)!,
-      out_width: y!.shape.at(-1)!,
-      ...{ scale_h, scale_w },
-      linear: attributes.mode === "linear" ? 1 : 0,
-      coordinates: (COORDINATES as readonly unknown[]).indexOf(attributes.coordinates),
-      rounding: (ROUNDINGS as readonly unknown[]).indexOf(attributes.rounding),
-      scratch: lowering.scratch(SCRATCH_BYTES),
-      scratch_bytes: roundUp64(SCRATCH_BYTES),
+    emit(lowering, {
+      name: "resize",
+      operands: {
+        x: inputAddress(lowering, 0),
+        y: outputAddress(lowering),
+        planes: product(x!.shape.slice(0, -2)),
+        height: x!.shape.at(-2)!,
+        width: x!.shape.at(-1)!,
+        out_height: y!.shape.at(-2)!,
+        out_width: y!.shape.at(-1)!,
+        ...{ scale_h, scale_w },
+        linear: attributes.mode === "linear" ? 1 : 0,
+        coordinates: (COORDINATES as readonly unknown[]).indexOf(attributes.coordinates),
+        rounding: (ROUNDINGS as readonly unknown[]).indexOf(attributes.rounding),
+        scratch: lowering.scratch(SCRATCH_BYTES),
+        scratch_bytes: roundUp64(SCRATCH_BYTES),
+      },
     });
   },
 };

@@ -42,40 +42,43 @@ export const scaledAttentionKernel: WasmKernel = {
     // Scores, sums, two numbers a row, a packed panel: wasm/assembly/attention/scaled.ts.
     const panel = Math.max(width as number, 128) * 32;
     const bytes = 32 * 128 * 4 + 32 * padded * 4 + 2 * 32 * 4 + panel;
-    emit(lowering, "scaled_attention", {
-      q: qkv,
-      k: k ? inputAddress(lowering, 1) : qkv + qHeads * headBytes,
-      v: v ? inputAddress(lowering, 2) : qkv + (qHeads + kvHeads) * headBytes,
-      y: outputAddress(lowering),
-      mask: inputAddress(lowering, 3),
-      counts: inputAddress(lowering, 4),
-      sinks: inputAddress(lowering, 5),
-      flags: flagsOf({
-        q_joined: isJoined(q!),
-        k_joined: k !== undefined && isJoined(k),
-        v_joined: v !== undefined && isJoined(v),
-        packed: !k && !v,
-        causal: attributes.causal === true,
-        from_end: attributes.from_end === true,
-        wide: counts?.dtype === "i64",
-        new_k_joined: newK !== undefined && isJoined(newK),
-        new_v_joined: newV !== undefined && isJoined(newV),
-        truths: mask?.dtype === "bool",
-        one_column: mask !== undefined && equal(mask.shape.at(-1) ?? 1, 1),
-        behind_valid: attributes.new_rows === "behind_valid",
-        spoilt: attributes.unseen === "nan",
-      }),
-      ...{ batch, heads: qHeads, kv_heads: kvHeads, rows, keys, width, value_width },
-      scale: attributes.scale as number,
-      softcap: attributes.softcap as number,
-      offset: attributes.offset as Dim,
-      window: attributes.window as number,
-      ...maskStrides(mask?.shape),
-      new_k: inputAddress(lowering, 6),
-      new_v: inputAddress(lowering, 7),
-      fresh: newK ? heads(newK.shape, kvHeads).rows : 0,
-      scratch: lowering.scratch(bytes),
-      scratch_bytes: roundUp64(bytes),
+    emit(lowering, {
+      name: "scaled_attention",
+      operands: {
+        q: qkv,
+        k: k ? inputAddress(lowering, 1) : qkv + qHeads * headBytes,
+        v: v ? inputAddress(lowering, 2) : qkv + (qHeads + kvHeads) * headBytes,
+        y: outputAddress(lowering),
+        mask: inputAddress(lowering, 3),
+        counts: inputAddress(lowering, 4),
+        sinks: inputAddress(lowering, 5),
+        flags: flagsOf({
+          q_joined: isJoined(q!),
+          k_joined: k !== undefined && isJoined(k),
+          v_joined: v !== undefined && isJoined(v),
+          packed: !k && !v,
+          causal: attributes.causal === true,
+          from_end: attributes.from_end === true,
+          wide: counts?.dtype === "i64",
+          new_k_joined: newK !== undefined && isJoined(newK),
+          new_v_joined: newV !== undefined && isJoined(newV),
+          truths: mask?.dtype === "bool",
+          one_column: mask !== undefined && equal(mask.shape.at(-1) ?? 1, 1),
+          behind_valid: attributes.new_rows === "behind_valid",
+          spoilt: attributes.unseen === "nan",
+        }),
+        ...{ batch, heads: qHeads, kv_heads: kvHeads, rows, keys, width, value_width },
+        scale: attributes.scale as number,
+        softcap: attributes.softcap as number,
+        offset: attributes.offset as Dim,
+        window: attributes.window as number,
+        ...maskStrides(mask?.shape),
+        new_k: inputAddress(lowering, 6),
+        new_v: inputAddress(lowering, 7),
+        fresh: newK ? heads(newK.shape, kvHeads).rows : 0,
+        scratch: lowering.scratch(bytes),
+        scratch_bytes: roundUp64(bytes),
+      },
     });
   },
 };
@@ -92,19 +95,22 @@ export const rotaryKernel: WasmKernel = {
   lower(lowering) {
     const { inputs: [x, cos, , positions], attributes } = lowering.node;
     const { batch, rows, width } = heads(x!.shape, attributes.heads as number) as Layout<Dim>;
-    emit(lowering, "rotary", {
-      x: inputAddress(lowering, 0),
-      y: outputAddress(lowering),
-      cos: inputAddress(lowering, 1),
-      sin: inputAddress(lowering, 2),
-      positions: inputAddress(lowering, 3),
-      wide: isWide(positions),
-      single: positions && equal(product(positions.shape), 1) ? 1 : 0,
-      ...{ batch, rows, width, heads: attributes.heads as number },
-      half: cos!.shape.at(-1)!,
-      table: product(cos!.shape.slice(0, -1)),
-      joined: isJoined(x!) ? 1 : 0,
-      interleaved: attributes.style === "interleaved" ? 1 : 0,
+    emit(lowering, {
+      name: "rotary",
+      operands: {
+        x: inputAddress(lowering, 0),
+        y: outputAddress(lowering),
+        cos: inputAddress(lowering, 1),
+        sin: inputAddress(lowering, 2),
+        positions: inputAddress(lowering, 3),
+        wide: isWide(positions),
+        single: positions && equal(product(positions.shape), 1) ? 1 : 0,
+        ...{ batch, rows, width, heads: attributes.heads as number },
+        half: cos!.shape.at(-1)!,
+        table: product(cos!.shape.slice(0, -1)),
+        joined: isJoined(x!) ? 1 : 0,
+        interleaved: attributes.style === "interleaved" ? 1 : 0,
+      },
     });
   },
 };
@@ -117,16 +123,19 @@ export const appendRowsKernel: WasmKernel = {
     const { inputs: [x, past, counts], attributes } = lowering.node;
     const count = attributes.heads as number;
     const { batch, rows, width } = heads(x!.shape, count) as Layout<Dim>;
-    emit(lowering, "append_rows", {
-      x: inputAddress(lowering, 0),
-      past: inputAddress(lowering, 1),
-      counts: inputAddress(lowering, 2),
-      wide: isWide(counts),
-      y: outputAddress(lowering),
-      ...{ batch, heads: count, rows, width },
-      held: past ? past.shape[2]! : 0,
-      capacity: attributes.capacity as Dim,
-      joined: isJoined(x!) ? 1 : 0,
+    emit(lowering, {
+      name: "append_rows",
+      operands: {
+        x: inputAddress(lowering, 0),
+        past: inputAddress(lowering, 1),
+        counts: inputAddress(lowering, 2),
+        wide: isWide(counts),
+        y: outputAddress(lowering),
+        ...{ batch, heads: count, rows, width },
+        held: past ? past.shape[2]! : 0,
+        capacity: attributes.capacity as Dim,
+        joined: isJoined(x!) ? 1 : 0,
+      },
     });
   },
 };

@@ -22,14 +22,17 @@ export const argReduceKernel: WasmKernel = {
   },
   lower(lowering) {
     const { inputs: [x], outputs: [y], attributes } = lowering.node;
-    emit(lowering, "arg_reduce", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      ...linesOf(x!, attributes.axis as number),
-      type: elementKind(x!.dtype)!,
-      largest: attributes.kind === "max" ? 1 : 0,
-      last: Number(attributes.last),
-      wide: isWide(y!),
+    emit(lowering, {
+      name: "arg_reduce",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        ...linesOf(x!, attributes.axis as number),
+        type: elementKind(x!.dtype)!,
+        largest: attributes.kind === "max" ? 1 : 0,
+        last: Number(attributes.last),
+        wide: isWide(y!),
+      },
     });
   },
 };
@@ -48,14 +51,17 @@ export const topKKernel: WasmKernel = {
   },
   lower(lowering) {
     const { inputs: [x], outputs: [values, indices], attributes } = lowering.node;
-    emit(lowering, "top_k", {
-      x: lowering.address(x!),
-      values: lowering.address(values!),
-      indices: lowering.address(indices!),
-      ...linesOf(x!, attributes.axis as number),
-      k: attributes.k as number,
-      largest: Number(attributes.largest),
-      wide: isWide(indices!),
+    emit(lowering, {
+      name: "top_k",
+      operands: {
+        x: lowering.address(x!),
+        values: lowering.address(values!),
+        indices: lowering.address(indices!),
+        ...linesOf(x!, attributes.axis as number),
+        k: attributes.k as number,
+        largest: Number(attributes.largest),
+        wide: isWide(indices!),
+      },
     });
   },
 };
@@ -92,13 +98,16 @@ export const gatherNdKernel: WasmKernel = {
     const { inputs: [x, indices], attributes } = lowering.node;
     const batch = attributes.batch_dims as number, bytes = movableBytes(x!)!;
     const inner = x!.shape.slice(batch);
-    emit(lowering, "gather_nd", {
-      x: lowering.address(x!),
-      indices: lowering.address(indices!),
-      y: outputAddress(lowering),
-      ...tupleOperands(indices!, inner, bytes),
-      per_batch: product(indices!.shape.slice(batch, -1)),
-      batch_bytes: mul(product(inner), bytes),
+    emit(lowering, {
+      name: "gather_nd",
+      operands: {
+        x: lowering.address(x!),
+        indices: lowering.address(indices!),
+        y: outputAddress(lowering),
+        ...tupleOperands(indices!, inner, bytes),
+        per_batch: product(indices!.shape.slice(batch, -1)),
+        batch_bytes: mul(product(inner), bytes),
+      },
     });
   },
 };
@@ -111,19 +120,25 @@ export const scatterNdKernel: WasmKernel = {
     const { inputs: [x, indices, updates] } = lowering.node;
     const bytes = movableBytes(x!)!, y = outputAddress(lowering);
     const whole = { rank: 6, missing: 1 }, flat = [bytes];
-    emit(lowering, "move", {
-      x: lowering.address(x!),
-      y,
-      bytes,
-      ...numbered("n", [countOf(x!)], whole),
-      ...numbered("x", flat, { rank: 6, missing: 0 }),
-      ...numbered("y", flat, { rank: 6, missing: 0 }),
+    emit(lowering, {
+      name: "move",
+      operands: {
+        x: lowering.address(x!),
+        y,
+        bytes,
+        ...numbered("n", [countOf(x!)], whole),
+        ...numbered("x", flat, { rank: 6, missing: 0 }),
+        ...numbered("y", flat, { rank: 6, missing: 0 }),
+      },
     });
-    emit(lowering, "scatter_nd", {
-      updates: lowering.address(updates!),
-      indices: lowering.address(indices!),
-      y,
-      ...tupleOperands(indices!, x!.shape, bytes),
+    emit(lowering, {
+      name: "scatter_nd",
+      operands: {
+        updates: lowering.address(updates!),
+        indices: lowering.address(indices!),
+        y,
+        ...tupleOperands(indices!, x!.shape, bytes),
+      },
     });
   },
 };

@@ -47,12 +47,15 @@ export const convertKernel: WasmKernel = {
   },
   lower(lowering) {
     const { inputs: [x], outputs: [y] } = lowering.node;
-    emit(lowering, "convert", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      count: countOf(x!),
-      from: elementKind(x!.dtype)!,
-      to: elementKind(y!.dtype)!,
+    emit(lowering, {
+      name: "convert",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        count: countOf(x!),
+        from: elementKind(x!.dtype)!,
+        to: elementKind(y!.dtype)!,
+      },
     });
   },
 };
@@ -63,11 +66,14 @@ export const codeKernels: readonly WasmKernel[] = [{
   when: ({ node: { inputs: [x], outputs: [y] } }) => isSmallFloat(x!.dtype) && y!.dtype === "f32",
   lower(lowering) {
     const { inputs: [x] } = lowering.node;
-    emit(lowering, "look_up", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      count: countOf(x!),
-      table: lowering.words(smallFloatValues(x!.dtype as SmallFloat)),
+    emit(lowering, {
+      name: "look_up",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        count: countOf(x!),
+        table: lowering.words(smallFloatValues(x!.dtype as SmallFloat)),
+      },
     });
   },
 }, {
@@ -76,12 +82,15 @@ export const codeKernels: readonly WasmKernel[] = [{
   lower(lowering) {
     const { inputs: [x], outputs: [y], attributes } = lowering.node;
     const { count: steps, words } = smallFloatSteps(y!.dtype as SmallFloat, attributes);
-    emit(lowering, "find_code", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      count: countOf(x!),
-      table: lowering.words(words),
-      steps,
+    emit(lowering, {
+      name: "find_code",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        count: countOf(x!),
+        table: lowering.words(words),
+        steps,
+      },
     });
   },
 }];
@@ -98,12 +107,15 @@ function mapTypedKernel(
       takes(x!) && UNARY[kind as UnaryName][form] !== undefined,
     lower(lowering) {
       const { inputs: [x], attributes } = lowering.node;
-      emit(lowering, "map_integers", {
-        x: lowering.address(x!),
-        y: outputAddress(lowering),
-        count: countOf(x!),
-        kind: UNARY_NUMBERS[attributes.kind as UnaryName],
-        type: elementKind(x!.dtype)!,
+      emit(lowering, {
+        name: "map_integers",
+        operands: {
+          x: lowering.address(x!),
+          y: outputAddress(lowering),
+          count: countOf(x!),
+          kind: UNARY_NUMBERS[attributes.kind as UnaryName],
+          type: elementKind(x!.dtype)!,
+        },
       });
     },
   };
@@ -131,9 +143,12 @@ function combineTypedKernel(
       broadcastLoop(node).sizes.length <= RANK,
     lower(lowering) {
       const { dtype } = lowering.node.inputs[0]!;
-      emit(lowering, "combine_integers", {
-        ...combineOperands(lowering, hostElementBytes(dtype)),
-        type: elementKind(dtype)!,
+      emit(lowering, {
+        name: "combine_integers",
+        operands: {
+          ...combineOperands(lowering, hostElementBytes(dtype)),
+          type: elementKind(dtype)!,
+        },
       });
     },
   };
@@ -151,12 +166,15 @@ export const rangeKernel: WasmKernel = {
   when: ({ node }) => elementKind(node.outputs[0]!.dtype) !== undefined,
   lower(lowering) {
     const { outputs: [y] } = lowering.node;
-    emit(lowering, "count_up", {
-      start: inputAddress(lowering, 0),
-      delta: inputAddress(lowering, 1),
-      y: outputAddress(lowering),
-      count: countOf(y!),
-      type: elementKind(y!.dtype)!,
+    emit(lowering, {
+      name: "count_up",
+      operands: {
+        start: inputAddress(lowering, 0),
+        delta: inputAddress(lowering, 1),
+        y: outputAddress(lowering),
+        count: countOf(y!),
+        type: elementKind(y!.dtype)!,
+      },
     });
   },
 };
@@ -174,11 +192,14 @@ export const numbersKernel: WasmKernel = {
     const address = outputAddress(lowering), bytes = hostElementBytes(dtype);
     valuesOf(lowering.node).forEach((value, i) => {
       // Operands keep the low 32 bits of a number.
-      emit(lowering, "set_number", {
-        y: add(address, i * bytes),
-        type: elementKind(dtype)!,
-        low: value,
-        high: floorDiv(value, 2 ** 32),
+      emit(lowering, {
+        name: "set_number",
+        operands: {
+          y: add(address, i * bytes),
+          type: elementKind(dtype)!,
+          low: value,
+          high: floorDiv(value, 2 ** 32),
+        },
       });
     });
   },
@@ -194,14 +215,17 @@ export const accumulateKernel: WasmKernel = {
   when: ({ node }) => elementKind(node.inputs[0]!.dtype) !== undefined,
   lower(lowering) {
     const { inputs: [x], attributes } = lowering.node;
-    emit(lowering, "accumulate", {
-      x: lowering.address(x!),
-      y: outputAddress(lowering),
-      ...linesOf(x!, attributes.axis as number),
-      type: elementKind(x!.dtype)!,
-      products: attributes.kind === "prod" ? 1 : 0,
-      exclusive: Number(attributes.exclusive),
-      reverse: Number(attributes.reverse),
+    emit(lowering, {
+      name: "accumulate",
+      operands: {
+        x: lowering.address(x!),
+        y: outputAddress(lowering),
+        ...linesOf(x!, attributes.axis as number),
+        type: elementKind(x!.dtype)!,
+        products: attributes.kind === "prod" ? 1 : 0,
+        exclusive: Number(attributes.exclusive),
+        reverse: Number(attributes.reverse),
+      },
     });
   },
 };
