@@ -13,12 +13,15 @@ export interface CodeField {
   readonly run: 1 | 4 | 8 | 16 | 32 | 64;
 }
 
+/** Names of packings; wasm/assembly/pack/codes.ts has a reader of each. */
+export const CODE_PACKINGS = ["base_11", "magnitudes", "base_3"] as const;
+
 /** Codes that lie in no fields. */
 export interface CodePacking {
-  /** By which packers know it; see wasm/format_layouts.ts. */
-  readonly name: "base_11" | "base_3" | "magnitudes";
-  /** Of a code once it is unpacked. */
-  readonly bits: 2 | 4 | 8;
+  /** By which packers know it. */
+  readonly name: typeof CODE_PACKINGS[number];
+  /** Of a code once it is unpacked: they choose the layout. */
+  readonly bits: 2 | 3 | 4 | 5 | 6 | 8;
   /** Byte of the block at which codes begin. */
   readonly at: number;
   /** Writes the codes of a block that begins at `at`. */

@@ -2,14 +2,11 @@
 // (quant/block.ts). Those that models come in most often have packers of their own, for four rows at once.
 
 import { type CodeBlock, hasFields } from "../quant/block.ts";
-import type { CodeField, CodePacking } from "../quant/fields.ts";
+import { CODE_PACKINGS, type CodeField, type CodePacking } from "../quant/fields.ts";
 import { pairedScales } from "../quant/k_scales.ts";
 import { formats, getFormat, ROW_FAMILIES } from "../quant/mod.ts";
 import { SCALE_KIND_NAMES, type ScaleSource } from "../quant/scale_kinds.ts";
 import { LAYOUTS_BY_FORMAT, type WeightLayout } from "./weight_layout.ts";
-
-/** Codes that lie in no fields, in the order of their numbers; see assembly/pack/codes.ts. */
-export const CODE_PACKINGS: readonly CodePacking["name"][] = ["base_11", "magnitudes", "base_3"];
 
 /** Floats, and formats whose bytes the packer knows (assembly/pack/four.ts) or that it has loops of their own for. */
 const KNOWN: ReadonlySet<string> = new Set([

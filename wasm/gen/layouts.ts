@@ -1,6 +1,6 @@
 // Layout numbers and what kernels must know about each, as AssemblyScript constants and functions.
 
-import { CODE_PACKINGS } from "../format_layouts.ts";
+import { CODE_PACKINGS } from "../../quant/fields.ts";
 import { SCALE_KINDS } from "../layout_scales.ts";
 import type { BitField, PointBlock } from "../../quant/block.ts";
 import { getFormat } from "../../quant/mod.ts";

@@ -1,7 +1,7 @@
 // Codes of a file's block on their way into a cell: first as bytes, column after column, then as the planes of
 // wasm/weight_layout.ts. Where they lie is told by fields (quant/fields.ts, wasm/format_layouts.ts). A row of a cell at
 // a time, the fields of formats that models come in as vectors, others as plain loops.
-import { PACKING_BASE_11, PACKING_MAGNITUDES } from "../generated/layouts";
+import { PACKING_BASE_11, PACKING_FIELDS, PACKING_MAGNITUDES } from "../generated/layouts";
 
 const NIBBLES: u32 = 0x0f0f0f0f;
 const LOWEST: u32 = 0x01010101;
@@ -93,6 +93,7 @@ export function readCodes(at: usize, low: u32, high: u32, column: u32, count: u3
     }
     return;
   }
+  if (packing != PACKING_FIELDS) unreachable();
   putField(at, low, column, count, 0, out);
   if (high) putField(at, high, column, count, bitsOf(low), out);
 }
