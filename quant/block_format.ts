@@ -2,15 +2,25 @@
 // codes and scales.
 
 import type { CodeBlock } from "./block.ts";
+import { type BlockSizes, blocksOfRun, RUN_COLUMNS } from "./code_reader.ts";
+import { DECODED, lieOf } from "./decode_fields.ts";
 import { type CodePacking, codePacking } from "./fields.ts";
 import type { CodeGrid, EncodeOptions, NumberFormat } from "./format.ts";
-import { scaleCopier, scaleFactsOf } from "./scale_kinds.ts";
+import { scaleCopier, scaleFactsOf, type StoredScales } from "./scale_kinds.ts";
 
-/** What codes stand for, by code, without offset and scale. */
-function valuesOf({ signed, levels }: CodeBlock): Int16Array {
-  return Int16Array.from(
+// Scales of a run as they are stored, which take no more bytes than a quarter of its columns, and as numbers.
+const { buffer } = new Float32Array(RUN_COLUMNS / 16);
+const STORED: StoredScales = {
+  ...{ bytes: new Uint8Array(buffer), signed: new Int8Array(buffer) },
+  ...{ shorts: new Int16Array(buffer), halves: new Float16Array(buffer) },
+  singles: new Float32Array(buffer),
+};
+
+/** What codes stand for, by code, without scale. */
+function valuesOf({ signed, levels, offset = 0 }: CodeBlock): Float64Array {
+  return Float64Array.from(
     { length: 256 },
-    (_, code) => levels ? levels[code] ?? 0 : signed ? (code << 24) >> 24 : code,
+    (_, code) => (levels ? levels[code] ?? 0 : signed ? (code << 24) >> 24 : code) - offset,
   );
 }
 
@@ -18,29 +28,30 @@ function valuesOf({ signed, levels }: CodeBlock): Int16Array {
  * The decoder of a block, as scale_kinds.ts has the formulas. Products of a scale and a code are exact in float64, also
  * those of a scale with an integer, so a number is rounded where it is stored, and at a sum at most once before.
  */
-function decoderOf(
-  block: CodeBlock,
-  { blockSize, blockBytes }: Pick<NumberFormat, "blockSize" | "blockBytes">,
-): NumberFormat["decode"] {
-  const { kind } = block.scales, { covers, columns, step, minimum, zero } = scaleFactsOf(kind);
-  const group = covers === "halves" ? 16 : columns ? 32 : blockSize;
-  const { unpack } = codePacking(block);
-  const copyScales = scaleCopier(block.scales, blockSize);
-  const values = valuesOf(block), offset = block.offset ?? 0;
-  const codes = new Uint8Array(blockSize), scales = new Uint8Array(24);
+function decoderOf(block: CodeBlock, sizes: BlockSizes): NumberFormat["decode"] {
+  const { blockSize, blockBytes } = sizes, { kind } = block.scales;
+  const { covers, columns, hasZeros, read } = scaleFactsOf(kind);
+  const group = covers === "halves" ? 16 : columns ? 32 : blockSize, groups = blockSize / group;
+  const run = blocksOfRun(sizes),
+    own = valuesOf(block),
+    copyScales = scaleCopier(block.scales, sizes);
+  const lie = lieOf(block, sizes, group);
   return (bytes, out) => {
-    for (let b = 0, o = 0; o < out.length; b += blockBytes, o += blockSize) {
-      unpack(bytes, b, codes);
-      copyScales(bytes, b, scales, 0);
-      for (let g = 0, j = 0; j < blockSize; g++) {
-        const d = step!(scales, 0, g), end = j + group;
-        if (minimum) {
-          const m = minimum(scales, 0, g);
-          for (; j < end; j++) out[o + j] = d * values[codes[j]!]! + m;
-        } else {
-          const z = zero ? zero(scales, 0, g) : offset;
-          for (; j < end; j++) out[o + j] = d * (values[codes[j]!]! - z);
-        }
+    const { values, minima, zeros } = DECODED;
+    values.set(own);
+    minima.fill(-0);
+    for (let at = 0, o = 0; o < out.length; at += run * blockBytes, o += run * blockSize) {
+      const blocks = Math.min(run, (out.length - o) / blockSize);
+      copyScales(bytes, at, blocks, STORED.bytes, 0);
+      read!(STORED, blocks * groups, DECODED);
+      if (!hasZeros) {
+        lie.decode(bytes, at, blocks, out, o, 0, lie);
+        continue;
+      }
+      // Codes of such formats are nibbles.
+      for (let b = 0; b < blocks; b++) {
+        for (let code = 0; code < 16; code++) values[code] = own[code]! - zeros[b]!;
+        lie.decode(bytes, at + b * blockBytes, 1, out, o + b * blockSize, b, lie);
       }
     }
   };

@@ -1,5 +1,6 @@
-// Integers of a few bits, as blocks of number formats hold them: fields of bits that follow a rule, read and written by
-// one pair of loops, or packings that have loops of their own.
+// Integers of a few bits, as blocks of number formats hold them: fields of bits that follow a rule, or packings that have
+// loops of their own. Single blocks are read and written by one pair of loops (codePacking), runs of blocks by loops over
+// words of four codes (code_reader.ts).
 
 /**
  * Bits that every code of a block has. A run of bytes holds 8 / bits times as many columns: byte i those of column i
@@ -43,7 +44,7 @@ export function codePacking(
   { codes }: { readonly codes: Codes },
 ): Pick<CodePacking, "pack" | "unpack"> {
   if ("pack" in codes) return codes;
-  const below = codes.map((_, i) => codeBits({ codes: codes.slice(0, i) }));
+  const below = bitsBelow(codes);
   return {
     pack(values, out, block) {
       codes.forEach((field, i) => packField(field, values, below[i]!, out.subarray(block)));
@@ -55,6 +56,11 @@ export function codePacking(
       }
     },
   };
+}
+
+/** How many bits of a code lie below each of its fields. */
+export function bitsBelow(codes: readonly CodeField[]): number[] {
+  return codes.map((_, i) => codeBits({ codes: codes.slice(0, i) }));
 }
 
 function packField(

@@ -6,7 +6,7 @@ import type { BitField, PointBlock } from "./block.ts";
 import type { NumberFormat } from "./format.ts";
 import { f16ToF32 } from "./half.ts";
 import { IQ_GRIDS } from "./iq_grids.ts";
-import type { ScaleIntegers } from "./scale_kinds.ts";
+import type { ScaleCopier } from "./scale_kinds.ts";
 
 /** A float16 in front. */
 export const HALF_AT_0: readonly BitField[] = [{ at: 0, bits: 16, step: 0, group: 0 }];
@@ -52,16 +52,18 @@ export function signReader(field: BitField): EntryReader {
   return field.bits === 7 ? (bytes, at, k) => completeSigns(read(bytes, at, k)) : read;
 }
 
-/** A function that brings the scales of a block into the order of their kind (scale_kinds.ts). */
-export function pointScales({ d, scales }: PointBlock): ScaleIntegers {
+/** The copier of the scales of blocks of so many bytes (scale_kinds.ts). */
+export function pointScales({ d, scales }: PointBlock, blockBytes: number): ScaleCopier {
   const numbers = scales.kind === "n8" ? 1 : 2;
   const half = entryReader(d, 1), number = entryReader([scales], numbers);
-  return (bytes, at, out, to) => {
-    const bits = half(bytes, at, 0);
-    out[to] = bits;
-    out[to + 1] = bits >> 8;
-    for (let k = 0; k < 4 * numbers; k++) {
-      out[to + 4 + k] = number(bytes, at, 2 * k) | (number(bytes, at, 2 * k + 1) << 4);
+  return (bytes, at, blocks, out, to) => {
+    for (let b = 0; b < blocks; b++, at += blockBytes, to += 4 + 4 * numbers) {
+      const bits = half(bytes, at, 0);
+      out[to] = bits;
+      out[to + 1] = bits >> 8;
+      for (let k = 0; k < 4 * numbers; k++) {
+        out[to + 4 + k] = number(bytes, at, 2 * k) | (number(bytes, at, 2 * k + 1) << 4);
+      }
     }
   };
 }

@@ -19,10 +19,26 @@
 // - `b16`: bytes (b, s) for 16 columns, x = s / 1000 c + (b - 100) / 100.
 
 import { type CodeField, codePacking } from "./fields.ts";
-import { readF16, readF32 } from "./half.ts";
+import type { NumberFormat } from "./format.ts";
 
-/** Reads a number of scale `i` of those that begin at byte `at`. */
-type Reader = (bytes: Uint8Array, at: number, i: number) => number;
+/** Scales of many blocks in the order of their kind, by all the numbers that the same bytes may be. */
+export interface StoredScales {
+  readonly bytes: Uint8Array;
+  readonly signed: Int8Array;
+  readonly shorts: Int16Array;
+  readonly halves: Float16Array;
+  readonly singles: Float32Array;
+}
+
+/** What decoders go by, x = step (c - zero) + minimum, for each group of columns. */
+export interface GroupScales {
+  readonly steps: Float64Array;
+  readonly minima: Float64Array;
+  readonly zeros: Float64Array;
+}
+
+/** Makes the numbers of so many groups of what is stored. */
+type ScaleReader = (stored: StoredScales, groups: number, scales: GroupScales) => void;
 
 /** Facts of a kind of scales. */
 export interface ScaleFacts {
@@ -37,16 +53,11 @@ export interface ScaleFacts {
   readonly covers: "group" | "halves" | "signs";
   /** Whether something is added that is no multiple of the scale. */
   readonly minima: boolean;
-  /** By what a code is multiplied; absent where its format reads it by itself. */
-  readonly step?: Reader;
-  /** What is added to the product. */
-  readonly minimum?: Reader;
-  /** What is subtracted from a code, if not the format's offset. */
-  readonly zero?: Reader;
+  /** Whether what is subtracted from a code is not the format's offset. */
+  readonly hasZeros?: boolean;
+  /** Absent where formats read their scales by themselves. Minima that a kind does not have stay. */
+  readonly read?: ScaleReader;
 }
-
-const half: Reader = (bytes, at) => readF16(bytes, at);
-const signed = (byte: number) => (byte << 24) >> 24;
 
 /** Scales that are floats alone. */
 function floats(floatBytes: 2 | 4, count: 1 | 2) {
@@ -64,70 +75,125 @@ function bytesOf(bytes: number, covers: "group" | "halves") {
   return { bytes, columns: 32, headBytes: 0, floatBytes: 0, covers } as const;
 }
 
+const halves: ScaleReader = ({ halves }, groups, { steps }) => {
+  for (let g = 0; g < groups; g++) steps[g] = halves[g]!;
+};
+
+const singles: ScaleReader = ({ singles }, groups, { steps }) => {
+  for (let g = 0; g < groups; g++) steps[g] = singles[g]!;
+};
+
 /** E0M4 with so many steps a unit: `c - zero` counts steps from the bias. */
 function e0m4(perUnit: 4 | 8) {
-  return {
-    ...floats(2, 2),
-    minima: true,
-    step: (bytes: Uint8Array, at: number) => readF16(bytes, at) / perUnit,
-    zero: (bytes: Uint8Array, at: number) => readF16(bytes, at + 2) * perUnit - 16,
+  const read: ScaleReader = ({ halves }, groups, { steps, zeros }) => {
+    for (let g = 0; g < groups; g++) {
+      steps[g] = halves[2 * g]! / perUnit;
+      zeros[g] = halves[2 * g + 1]! * perUnit - 16;
+    }
   };
+  return { ...floats(2, 2), minima: true, hasZeros: true, read } as const;
+}
+
+/** So many signed bytes under a float16. */
+function multiples(count: 8 | 16) {
+  const read: ScaleReader = ({ halves, signed }, groups, { steps }) => {
+    for (let g = 0, at = 0; g < groups; at += 4 + count) {
+      const d = halves[at / 2]!;
+      for (let i = 0; i < count; i++, g++) steps[g] = d * signed[at + 4 + i]!;
+    }
+  };
+  return { ...integers(count, count === 8 ? "group" : "halves"), minima: false, read } as const;
 }
 
 const SCALE_KINDS = {
-  d: { ...floats(2, 1), step: half },
-  f: { ...floats(4, 1), step: (bytes, at) => readF32(bytes, at) },
-  dm: { ...floats(2, 2), minima: true, step: half, minimum: (bytes, at) => readF16(bytes, at + 2) },
+  d: { ...floats(2, 1), read: halves },
+  f: { ...floats(4, 1), read: singles },
+  dm: {
+    ...floats(2, 2),
+    minima: true,
+    read({ halves }, groups, { steps, minima }) {
+      for (let g = 0; g < groups; g++) {
+        steps[g] = halves[2 * g]!;
+        minima[g] = halves[2 * g + 1]!;
+      }
+    },
+  },
   fm: {
     ...floats(4, 2),
     minima: true,
-    step: (bytes, at) => readF32(bytes, at),
-    minimum: (bytes, at) => readF32(bytes, at + 4),
+    read({ singles }, groups, { steps, minima }) {
+      for (let g = 0; g < groups; g++) {
+        steps[g] = singles[2 * g]!;
+        minima[g] = singles[2 * g + 1]!;
+      }
+    },
   },
   dz: {
     ...floats(2, 2),
-    minima: true,
-    step: half,
-    zero: (bytes, at) => ((bytes[at + 2]! | (bytes[at + 3]! << 8)) << 16) >> 16,
+    ...{ minima: true, hasZeros: true },
+    read({ halves, shorts }, groups, { steps, zeros }) {
+      for (let g = 0; g < groups; g++) {
+        steps[g] = halves[2 * g]!;
+        zeros[g] = shorts[2 * g + 1]!;
+      }
+    },
   },
   e1: e0m4(8),
   e2: e0m4(4),
   sides: { ...floats(4, 2), covers: "signs" },
-  e8: { ...bytesOf(1, "group"), minima: false, step: (bytes, at) => 2 ** (bytes[at]! - 128) },
+  e8: {
+    ...bytesOf(1, "group"),
+    minima: false,
+    read({ bytes }, groups, { steps }) {
+      for (let g = 0; g < groups; g++) steps[g] = 2 ** (bytes[g]! - 128);
+    },
+  },
   k: {
     ...integers(16, "group"),
     minima: true,
-    step: (bytes, at, i) => readF16(bytes, at) * bytes[at + 4 + 2 * i]!,
-    minimum: (bytes, at, i) => -(readF16(bytes, at + 2) * bytes[at + 5 + 2 * i]!),
+    read({ halves, bytes }, groups, { steps, minima }) {
+      for (let g = 0, at = 0; g < groups; at += 20) {
+        const d = halves[at / 2]!, m = halves[at / 2 + 1]!;
+        for (let i = at + 4; i < at + 20; i += 2, g++) {
+          steps[g] = d * bytes[i]!;
+          minima[g] = -(m * bytes[i + 1]!);
+        }
+      }
+    },
   },
-  k8: {
-    ...integers(8, "group"),
-    minima: false,
-    step: (bytes, at, i) => readF16(bytes, at) * signed(bytes[at + 4 + i]!),
-  },
+  k8: multiples(8),
   n8: { ...integers(4, "group"), minima: false },
   n16: { ...integers(8, "halves"), minima: false },
-  k16: {
-    ...integers(16, "halves"),
-    minima: false,
-    step: (bytes, at, i) => readF16(bytes, at) * signed(bytes[at + 4 + i]!),
-  },
+  k16: multiples(16),
   kn16: {
     ...integers(16, "halves"),
     minima: true,
-    step: (bytes, at, i) => readF16(bytes, at) * (bytes[at + 4 + i]! & 15),
-    minimum: (bytes, at, i) => -(readF16(bytes, at + 2) * (bytes[at + 4 + i]! >> 4)),
+    read({ halves, bytes }, groups, { steps, minima }) {
+      for (let g = 0, at = 0; g < groups; at += 20) {
+        const d = halves[at / 2]!, m = halves[at / 2 + 1]!;
+        for (let i = at + 4; i < at + 20; i++, g++) {
+          steps[g] = d * (bytes[i]! & 15);
+          minima[g] = -(m * (bytes[i]! >> 4));
+        }
+      }
+    },
   },
   e4m3: {
     ...bytesOf(2, "halves"),
     minima: false,
-    step: (bytes, at, i) => halfOfE4m3(bytes[at + i]!),
+    read({ bytes }, groups, { steps }) {
+      for (let g = 0; g < groups; g++) steps[g] = halfOfE4m3(bytes[g]!);
+    },
   },
   b16: {
     ...bytesOf(4, "halves"),
     minima: true,
-    step: (bytes, at, i) => bytes[at + 2 * i + 1]! / 1000,
-    minimum: (bytes, at, i) => (bytes[at + 2 * i]! - 100) / 100,
+    read({ bytes }, groups, { steps, minima }) {
+      for (let g = 0; g < groups; g++) {
+        steps[g] = bytes[2 * g + 1]! / 1000;
+        minima[g] = (bytes[2 * g]! - 100) / 100;
+      }
+    },
   },
 } as const satisfies Record<string, ScaleFacts>;
 
@@ -179,23 +245,38 @@ export function scaleBytes(kind: ScaleKind, span: number, columns: number): numb
   return bytes * columns / own;
 }
 
-/** A function that brings the scales of a block of `columns` into the order of their kind. */
+/** Brings the scales of so many blocks, of which the first is at byte `at`, into the order of their kind. */
+export type ScaleCopier = (
+  bytes: Uint8Array,
+  at: number,
+  blocks: number,
+  out: Uint8Array,
+  to: number,
+) => void;
+
+/** The copier of a format's scales. */
 export function scaleCopier(
   { kind, floats = [], integers }: ScaleSource,
-  columns: number,
-): ScaleIntegers {
-  const { floatBytes, headBytes } = scaleFactsOf(kind);
-  const from = floats.flatMap((at) => Array.from({ length: floatBytes }, (_, i) => at + i));
-  const count = from.length;
-  if (integers === undefined) {
-    return (bytes, at, out, to) => {
-      for (let i = 0; i < count; i++) out[to + i] = bytes[at + from[i]!]!;
-    };
-  }
-  const write = integerWriter(integers, scaleBytes(kind, columns, columns) - headBytes);
-  return (bytes, at, out, to) => {
-    for (let i = 0; i < count; i++) out[to + i] = bytes[at + from[i]!]!;
-    write(bytes, at, out, to + headBytes);
+  { blockSize, blockBytes }: Pick<NumberFormat, "blockSize" | "blockBytes">,
+): ScaleCopier {
+  const { floatBytes, headBytes } = scaleFactsOf(kind),
+    own = scaleBytes(kind, blockSize, blockSize);
+  const write = integers === undefined ? undefined : integerWriter(integers, own - headBytes);
+  return (bytes, at, blocks, out, to) => {
+    for (let f = 0; f < floats.length; f++) {
+      let from = at + floats[f]!, start = to + f * floatBytes;
+      for (let b = 0; b < blocks; b++, from += blockBytes, start += own) {
+        out[start] = bytes[from]!;
+        out[start + 1] = bytes[from + 1]!;
+        if (floatBytes === 2) continue;
+        out[start + 2] = bytes[from + 2]!;
+        out[start + 3] = bytes[from + 3]!;
+      }
+    }
+    if (!write) return;
+    for (let b = 0; b < blocks; b++) {
+      write(bytes, at + b * blockBytes, out, to + b * own + headBytes);
+    }
   };
 }
 

@@ -5,7 +5,8 @@
 // plane of codes. Scales keep the precision of the file, and what a format derives from integers is derived by the
 // shader: nothing is rounded on the way.
 
-import type { BlockLayout } from "../../quant/block.ts";
+import type { BlockLayout, CodeBlock } from "../../quant/block.ts";
+import { blocksOfRun, codeReader, type FileBytes, fileBytes } from "../../quant/code_reader.ts";
 import { codeBits } from "../../quant/fields.ts";
 import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
 import type { NumberFormat } from "../../quant/format.ts";
@@ -25,11 +26,14 @@ import {
   type ColumnKind,
   groupWriter,
   levelPairs,
+  wordsOf,
 } from "./code_planes.ts";
-import { copiedFrom, type FileRows, GROUP_COLUMNS, quadReader, unitOf } from "./file_codes.ts";
 import { POINT_KINDS, pointTable, pointWriter } from "./point_planes.ts";
 
-export { GROUP_COLUMNS, type ScaleKind };
+export type { ScaleKind };
+
+/** Columns of a step of a kernel. */
+export const GROUP_COLUMNS = 32;
 
 /** What kernels have to know about a layout of codes. */
 export interface CodeLayout extends GpuWeightLayout {
@@ -95,9 +99,8 @@ function defineCodeLayout({ block, blockSize, rowFamily }: NumberFormat): CodeLa
       ];
     },
     pack(bytes, { format, rows, columns }, planes) {
-      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       const blocks = rows * columns / getFormat(format).blockSize;
-      packBlocks({ bytes, view }, { format: getFormat(format), blocks, codes, planes });
+      packBlocks(bytes, { format: getFormat(format), blocks, codes, planes });
     },
   };
 }
@@ -110,55 +113,67 @@ interface PackedBlocks {
   readonly planes: readonly Uint8Array[];
 }
 
-function packBlocks(file: FileRows, packed: PackedBlocks): void {
-  const { format: { block, blockSize, blockBytes }, blocks, codes, planes } = packed;
-  const copyScales = "grid" in block! ? pointScales(block) : scaleCopier(block!.scales, blockSize);
-  const own = scaleBytes(block!.scales.kind, blockSize, blockSize);
+function packBlocks(bytes: Uint8Array, packed: PackedBlocks): void {
+  const { format, blocks, codes, planes } = packed, { block, blockSize, blockBytes } = format;
+  const copyScales = "grid" in block!
+    ? pointScales(block, blockBytes)
+    : scaleCopier(block!.scales, format);
+  const own = scaleBytes(block!.scales.kind, blockSize, blockSize), run = blocksOfRun(format);
   const plane = planes[CODE_KINDS[codes].length]!;
-  const unit = unitOf(packed.format), units = blocks * blockSize / unit.columns;
-  const write = codeWriter(file, packed);
-  for (let u = 0, at = 0, to = 0; u < units; u++) {
-    write(at, u);
-    for (const end = at + unit.bytes; at < end; at += blockBytes, to += own) {
-      copyScales(file.bytes, at, plane, to);
-    }
+  const write = codeWriter(fileBytes(bytes), packed);
+  for (let first = 0; first < blocks; first += run) {
+    const at = first * blockBytes, count = Math.min(run, blocks - first);
+    write(at, first, count);
+    copyScales(bytes, at, count, plane, first * own);
   }
 }
 
-/** A function that writes the codes of unit number `unit`, which is at byte `at` of the file. */
-function codeWriter(
-  file: FileRows,
-  { format, codes, planes }: PackedBlocks,
-): (at: number, unit: number) => void {
-  const block = format.block!;
-  if ("grid" in block) return pointWriter(block, file.bytes, planes);
-  const { columns } = unitOf(format), groups = columns / GROUP_COLUMNS;
+/** Writes the codes of so many blocks, from number `first` on, which is at byte `at` of the file. */
+type CodeWriter = (at: number, first: number, blocks: number) => void;
+
+function codeWriter(file: FileBytes, { format, codes, planes }: PackedBlocks): CodeWriter {
+  const { blockSize, blockBytes } = format, block = format.block!;
+  if ("grid" in block) return pointWriter(block, { blockBytes, bytes: file.bytes, planes });
+  const groups = blockSize / GROUP_COLUMNS;
   // Bytes of base 3 keep the arrangement of the file, in which the digits of one are columns far from each other.
   const from = codes === "t5" ? 0 : copiedFrom(block);
   if (from !== undefined) {
-    return wordCopier(file, planes[0]!, { from, words: groups * CODE_KINDS[codes][0]!.bytes / 4 });
+    const words = groups * CODE_KINDS[codes][0]!.bytes / 4;
+    return wordCopier(file, wordsOf(planes[0]!), { from, words, blockBytes });
   }
-  const read = quadReader(file, block, format);
-  const write = groupWriter(codes as ColumnKind, planes);
-  const quads = new Int32Array(columns / 4), words = format.blockSize / 4;
-  return (at, unit) => {
-    for (let from = at, to = 0; to < quads.length; from += format.blockBytes, to += words) {
-      read(from, quads, to);
-    }
-    for (let group = 0; group < groups; group++) write(quads, 8 * group, unit * groups + group);
+  const read = codeReader(block, format), flip = block.signed ? 0 : 0x80808080;
+  const write = groupWriter(codes as ColumnKind, planes, flip);
+  const quads = new Int32Array(blocksOfRun(format) * blockSize / 4);
+  return (at, first, blocks) => {
+    read(file, at, blocks, quads);
+    write(quads, first * groups, blocks * groups);
   };
 }
 
-/** Copies so many words of each unit as they are. */
+/** Where in blocks of a file codes lie as they lie in their one plane: the byte, or undefined if they do not. */
+function copiedFrom({ codes, signed }: CodeBlock): number | undefined {
+  const [field, ...others] = Array.isArray(codes) ? codes : [];
+  if (!field || others.length > 0) return undefined;
+  const asInPlane = field.bits === 4 && field.run === 16 || field.bits === 8 && signed;
+  return asInPlane ? field.at : undefined;
+}
+
+/** Copies so many words of each block as they are. */
 function wordCopier(
-  { view }: FileRows,
-  plane: Uint8Array,
-  { from, words }: { readonly from: number; readonly words: number },
-): (at: number, unit: number) => void {
-  const codes = new Int32Array(plane.buffer, plane.byteOffset, plane.byteLength >> 2);
-  return (at, unit) => {
-    for (let word = 0, to = words * unit; word < words; word++) {
-      codes[to + word] = view.getInt32(at + from + 4 * word, true);
+  { view }: FileBytes,
+  plane: Int32Array,
+  { from: start, words, blockBytes }: {
+    readonly from: number;
+    readonly words: number;
+    readonly blockBytes: number;
+  },
+): CodeWriter {
+  return (at, first, blocks) => {
+    let to = first * words;
+    for (let b = 0, block = at + start; b < blocks; b++, block += blockBytes) {
+      for (let from = block, end = to + words; to < end; from += 4) {
+        plane[to++] = view.getInt32(from, true);
+      }
     }
   };
 }

@@ -64,73 +64,82 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   t5: [{ name: "w_digits", type: "u32", bytes: 6.5 }],
 };
 
-/** Writes the codes of a group, eight words of four columns from `from` on, to its place. */
-export type GroupWriter = (quads: Int32Array, from: number, group: number) => void;
+/** Writes so many groups of codes, eight words of four columns each, to their places, the first of which is `group`. */
+export type GroupWriter = (quads: Int32Array, group: number, groups: number) => void;
 
-/** The writer of a kind into planes that begin at multiples of 4. */
-export function groupWriter(kind: ColumnKind, planes: readonly Uint8Array[]): GroupWriter {
-  const words = planes.map(wordsOf);
-  const parts = CODE_KINDS[kind].map((plane, i) => {
-    const write = plane === NIBBLES
-      ? writeNibbles
-      : plane === PAIRS
-      ? writePairs
-      : plane === BITS
-      ? writeBits
-      : writeBytes;
+/** The writer of a kind into planes that begin at multiples of 4. Of bytes the bits of `flip` are turned. */
+export function groupWriter(
+  kind: ColumnKind,
+  planes: readonly Uint8Array[],
+  flip: number,
+): GroupWriter {
+  const parts = CODE_KINDS[kind].map((plane, i) => ({
+    write: WRITERS.get(plane)!,
+    plane: wordsOf(planes[i]!),
     // The second plane has the bits above the first one's.
-    return {
-      write,
-      plane: words[i]!,
-      shift: i === 0 ? 0 : CODE_KINDS[kind][0] === NIBBLES ? 4 : 2,
-    };
-  });
-  const [first, second] = parts;
-  if (!second) return (quads, from, group) => first!.write(quads, from, 0, first!.plane, group);
-  return (quads, from, group) => {
-    first!.write(quads, from, 0, first!.plane, group);
-    second.write(quads, from, second.shift, second.plane, group);
+    shift: i === 0 ? 0 : CODE_KINDS[kind][0] === NIBBLES ? 4 : 2,
+  }));
+  return (quads, group, groups) => {
+    for (const { write, plane, shift } of parts) {
+      write(quads, plane, { group, groups, shift, flip });
+    }
   };
 }
 
-function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Int32Array {
+/** The words of a plane. */
+export function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Int32Array {
   return new Int32Array(buffer, byteOffset, byteLength >> 2);
 }
 
-type PlaneWriter = (
-  quads: Int32Array,
-  from: number,
-  shift: number,
-  plane: Int32Array,
-  group: number,
-) => void;
+/** What groups go to a plane, and which of their bits. */
+interface Written {
+  readonly group: number;
+  readonly groups: number;
+  readonly shift: number;
+  readonly flip: number;
+}
 
-const writeBytes: PlaneWriter = (quads, from, _shift, plane, group) => {
-  for (let q = 0; q < 8; q++) plane[8 * group + q] = quads[from + q]!;
+type PlaneWriter = (quads: Int32Array, plane: Int32Array, written: Written) => void;
+
+const writeBytes: PlaneWriter = (quads, plane, { group, groups, flip }) => {
+  const to = 8 * group, count = 8 * groups;
+  for (let q = 0; q < count; q++) plane[(to + q) | 0] = quads[q]! ^ flip;
 };
 
-const writeNibbles: PlaneWriter = (quads, from, _shift, plane, group) => {
-  for (let q = 0; q < 4; q++) {
-    const low = quads[from + q]! & 0x0f0f0f0f, high = quads[from + q + 4]! & 0x0f0f0f0f;
-    plane[4 * group + q] = low | (high << 4);
+const writeNibbles: PlaneWriter = (quads, plane, { group, groups }) => {
+  const count = 8 * groups, mask = 0x0f0f0f0f;
+  for (let q = 0, to = 4 * group; q < count; q = (q + 8) | 0, to = (to + 4) | 0) {
+    plane[to] = (quads[q]! & mask) | ((quads[q + 4]! & mask) << 4);
+    plane[(to + 1) | 0] = (quads[q + 1]! & mask) | ((quads[q + 5]! & mask) << 4);
+    plane[(to + 2) | 0] = (quads[q + 2]! & mask) | ((quads[q + 6]! & mask) << 4);
+    plane[(to + 3) | 0] = (quads[q + 3]! & mask) | ((quads[q + 7]! & mask) << 4);
   }
 };
 
-const writePairs: PlaneWriter = (quads, from, shift, plane, group) => {
-  for (let half = 0; half < 2; half++) {
+const writePairs: PlaneWriter = (quads, plane, { group, groups, shift }) => {
+  const count = 8 * groups, mask = 0x03030303;
+  for (let q = 0, to = 2 * group; q < count; q = (q + 4) | 0, to = (to + 1) | 0) {
+    const a = (quads[q]! >> shift) & mask, b = (quads[q + 1]! >> shift) & mask;
+    const c = (quads[q + 2]! >> shift) & mask, d = (quads[q + 3]! >> shift) & mask;
+    plane[to] = a | (b << 2) | (c << 4) | (d << 6);
+  }
+};
+
+const writeBits: PlaneWriter = (quads, plane, { group, groups, shift }) => {
+  const count = 8 * groups;
+  for (let q = 0, to = group; q < count; q = (q + 8) | 0, to = (to + 1) | 0) {
     let word = 0;
-    for (let q = 0; q < 4; q++) {
-      word |= ((quads[from + 4 * half + q]! >> shift) & 0x03030303) << (2 * q);
-    }
-    plane[2 * group + half] = word;
+    for (let i = 0; i < 8; i++) word |= ((quads[(q + i) | 0]! >> shift) & 0x01010101) << i;
+    plane[to] = word;
   }
 };
 
-const writeBits: PlaneWriter = (quads, from, shift, plane, group) => {
-  let word = 0;
-  for (let q = 0; q < 8; q++) word |= ((quads[from + q]! >> shift) & 0x01010101) << q;
-  plane[group] = word;
-};
+const WRITERS: ReadonlyMap<CodePlane, PlaneWriter> = new Map([
+  [BYTES, writeBytes],
+  [NIBBLES, writeNibbles],
+  [PAIRS, writePairs],
+  [BITS, writeBits],
+]);
 
 /** Table of `l4`: of two levels, entry low + 16 · high has one in its first byte and one in its third. */
 export function levelPairs(levels: ArrayLike<number>): Uint32Array<ArrayBuffer> {

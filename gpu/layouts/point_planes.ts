@@ -38,8 +38,22 @@ function groupWriter(bytes: Uint8Array, field: BitField, entries: number): Group
   };
 }
 
-/** A function that fills the planes of block number `block` from the one at byte `at` of a file. */
+/** A function that fills the planes of so many blocks, from number `first` on, from byte `at` of a file. */
 export function pointWriter(
+  layout: PointBlock,
+  { blockBytes, bytes, planes }: {
+    readonly blockBytes: number;
+    readonly bytes: Uint8Array;
+    readonly planes: readonly Uint8Array[];
+  },
+): (at: number, first: number, blocks: number) => void {
+  const write = blockWriter(layout, bytes, planes);
+  return (at, first, blocks) => {
+    for (let b = 0; b < blocks; b++) write(at + b * blockBytes, first + b);
+  };
+}
+
+function blockWriter(
   layout: PointBlock,
   bytes: Uint8Array,
   planes: readonly Uint8Array[],
