@@ -2,9 +2,9 @@
 // codes and scales.
 
 import type { CodeBlock } from "./block.ts";
-import { type BlockSizes, blocksOfRun, RUN_COLUMNS } from "./code_reader.ts";
+import { blocksOfRun, RUN_COLUMNS } from "./code_reader.ts";
 import { DECODED, lieOf } from "./decode_fields.ts";
-import { type CodePacking, codePacking } from "./fields.ts";
+import { type BlockSizes, type CodePacking, codePacking } from "./fields.ts";
 import type { CodeGrid, EncodeOptions, NumberFormat } from "./format.ts";
 import { scaleCopier, scaleFactsOf, type StoredScales } from "./scale_kinds.ts";
 

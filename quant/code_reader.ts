@@ -5,8 +5,7 @@
 // while it reads.
 
 import type { CodeBlock } from "./block.ts";
-import { bitsBelow, type CodeField, codePacking } from "./fields.ts";
-import type { NumberFormat } from "./format.ts";
+import { bitsBelow, type BlockSizes, type CodeField, codePacking } from "./fields.ts";
 
 /** Bytes of a file. */
 export interface FileBytes {
@@ -19,9 +18,6 @@ export interface FileBytes {
 export function fileBytes(bytes: Uint8Array): FileBytes {
   return { bytes, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength) };
 }
-
-/** The sizes of a format, as far as readers go by them. */
-export type BlockSizes = Pick<NumberFormat, "blockSize" | "blockBytes">;
 
 /** Columns that are read at once, at most if a block is not longer. */
 export const RUN_COLUMNS = 4096;

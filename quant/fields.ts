@@ -17,6 +17,12 @@ export interface CodeField {
 /** Names of packings; wasm/assembly/pack/codes.ts has a reader of each. */
 export const CODE_PACKINGS = ["base_11", "magnitudes", "base_3"] as const;
 
+/** The sizes of a format, as far as readers go by them. */
+export interface BlockSizes {
+  readonly blockSize: number;
+  readonly blockBytes: number;
+}
+
 /** Codes that lie in no fields. */
 export interface CodePacking {
   /** By which packers know it. */

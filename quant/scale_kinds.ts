@@ -18,8 +18,7 @@
 // - `e4m3`: an 8-bit float s for 16 columns, of which half counts, x = s / 2 (c - o);
 // - `b16`: bytes (b, s) for 16 columns, x = s / 1000 c + (b - 100) / 100.
 
-import { type CodeField, codePacking } from "./fields.ts";
-import type { NumberFormat } from "./format.ts";
+import { type BlockSizes, type CodeField, codePacking } from "./fields.ts";
 
 /** Scales of many blocks in the order of their kind, by all the numbers that the same bytes may be. */
 export interface StoredScales {
@@ -257,7 +256,7 @@ export type ScaleCopier = (
 /** The copier of a format's scales. */
 export function scaleCopier(
   { kind, floats = [], integers }: ScaleSource,
-  { blockSize, blockBytes }: Pick<NumberFormat, "blockSize" | "blockBytes">,
+  { blockSize, blockBytes }: BlockSizes,
 ): ScaleCopier {
   const { floatBytes, headBytes } = scaleFactsOf(kind),
     own = scaleBytes(kind, blockSize, blockSize);
