@@ -24,22 +24,25 @@ export function packBlocks(ip: usize, source: usize, columns: u32, row: u32, til
   const header = <usize>headerBytes(layout), bytes = <usize>cellBytes(layout);
   // Columns of a block of the layout, 0: the row is one; a cell has 32.
   const span = blockColumns(layout), spanBytes = header + <usize>(span >> 5) * bytes;
-  let bad: u32 = 0;
-  for (let k: u32 = 0; k < columns; k += blockSize) {
-    const at = source + <usize>(k / blockSize) * blockBytes;
-    const inside = span ? k % span : k, start = tile + (span ? <usize>(k / span) * spanBytes : 0);
+  let bad: u32 = 0, start = tile, inside: u32 = 0, at = source;
+  // Places are counted on: divisions would take longer than a block's scales.
+  for (let k: u32 = 0; k < columns; k += blockSize, inside += blockSize, at += blockBytes) {
+    for (; span && inside >= span; inside -= span) start += spanBytes;
     bad += storeScales(ip, at, header, bytes, start, start + header + <usize>(inside >> 5) * bytes, k, row);
   }
   const step = min(blockSize, 32);
-  let cell = tile, left: u32 = 0;
+  let cell = tile, left: u32 = 0, block = source, column: u32 = 0;
   for (let k: u32 = 0; k < columns; k += 32, cell += bytes, left -= 32) {
     if (left == 0) {
       cell += header;
       left = span ? span : columns + 32;
     }
-    for (let j: u32 = 0; j < 32 && k + j < columns; j += step) {
-      const block = (k + j) / blockSize, column = k + j - block * blockSize;
-      readCodes(source + <usize>block * blockBytes, low, high, column, min(step, columns - k - j), codes + j);
+    for (let j: u32 = 0; j < 32 && k + j < columns; j += step, column += step) {
+      if (column >= blockSize) {
+        column = 0;
+        block += blockBytes;
+      }
+      readCodes(block, low, high, column, min(step, columns - k - j), codes + j);
     }
     storeCodes(bits, codes, cell + lane);
   }

@@ -3,13 +3,12 @@
 // a time, the fields of formats that models come in as vectors, others as plain loops.
 import { PACKING_BASE_11, PACKING_FIELDS, PACKING_MAGNITUDES } from "../generated/layouts";
 
-const NIBBLES: u32 = 0x0f0f0f0f;
 const LOWEST: u32 = 0x01010101;
 const PAIRS: u32 = 0x03030303;
 
 /** What a word says of a field: its byte, and the logarithms of the bits of an entry and of the bytes of a run. */
 @inline export function byteOf(field: u32): usize { return field & 0xffff; }
-@inline export function logOf(field: u32): u32 { return (field >> 16) & 15; }
+@inline function logOf(field: u32): u32 { return (field >> 16) & 15; }
 @inline export function turnOf(field: u32): u32 { return (field >> 20) & 15; }
 @inline function maskOf(bits: u32): u32 { return (<u32>1 << bits) - 1; }
 @inline export function bitsOf(field: u32): u32 { return <u32>1 << logOf(field); }
@@ -25,7 +24,7 @@ const UNSIGNED: u32 = 1 << 24;
 @inline function shiftIn(log: u32, turn: u32, i: u32): u32 { return ((i >> turn) & maskOf(3 - log)) << log; }
 
 /** Entry `i` of a field that begins at `start`. */
-@inline export function entryIn(start: usize, log: u32, turn: u32, i: u32): u32 {
+@inline function entryIn(start: usize, log: u32, turn: u32, i: u32): u32 {
   return (<u32>load<u8>(placeIn(start, log, turn, i)) >> shiftIn(log, turn, i)) & maskOf(1 << log);
 }
 
@@ -82,18 +81,20 @@ function readBase11(at: usize, column: u32, count: u32, out: usize): void {
   }
 }
 
+/** Codes that lie in no fields. */
+function readPacking(packing: u32, at: usize, column: u32, count: u32, out: usize): void {
+  if (packing == PACKING_BASE_11) return readBase11(at, column, count, out);
+  if (packing != PACKING_MAGNITUDES) unreachable();
+  for (let j: u32 = 0; j < count; j++) {
+    const byte = <i32>load<u8>(at + column + j);
+    store<u8>(out + j, byte < 128 ? byte : 128 - byte);
+  }
+}
+
 /** Codes of columns `column` to `column + count` of the block at `at` as bytes: one field or two, or a packing. */
 export function readCodes(at: usize, low: u32, high: u32, column: u32, count: u32, out: usize): void {
   const packing = low >> 25;
-  if (packing == PACKING_BASE_11) return readBase11(at + byteOf(low), column, count, out);
-  if (packing == PACKING_MAGNITUDES) {
-    for (let j: u32 = 0; j < count; j++) {
-      const byte = <i32>load<u8>(at + byteOf(low) + column + j);
-      store<u8>(out + j, byte < 128 ? byte : 128 - byte);
-    }
-    return;
-  }
-  if (packing != PACKING_FIELDS) unreachable();
+  if (packing != PACKING_FIELDS) return readPacking(packing, at + byteOf(low), column, count, out);
   putField(at, low, column, count, 0, out);
   if (high) putField(at, high, column, count, bitsOf(low), out);
 }
@@ -121,10 +122,12 @@ export function storeCodes(bits: u32, codes: usize, target: usize): void {
     if (bits == 3) store<u32>(target + 64, plane(codes, 2, LOWEST, 1, 8));
     return;
   }
-  for (let p: usize = 0; p < 4; p++) {
-    const low = load<u32>(codes + 4 * p) & NIBBLES, high = load<u32>(codes + 16 + 4 * p) & NIBBLES;
-    store<u32>(target + 32 * p, low | (high << 4));
-  }
+  const low = v128.and(v128.load(codes), i8x16.splat(15)), high = v128.and(v128.load(codes, 16), i8x16.splat(15));
+  const nibbles = v128.or(low, i32x4.shl(high, 4));
+  v128.store_lane<u32>(target, nibbles, 0);
+  v128.store_lane<u32>(target, nibbles, 1, 32);
+  v128.store_lane<u32>(target, nibbles, 2, 64);
+  v128.store_lane<u32>(target, nibbles, 3, 96);
   if (bits == 5) store<u32>(target + 128, plane(codes, 4, LOWEST, 1, 8));
   if (bits == 6) {
     store<u32>(target + 128, plane(codes, 4, PAIRS, 2, 4));

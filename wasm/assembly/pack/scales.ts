@@ -9,7 +9,7 @@ import {
 } from "../generated/opcodes";
 import { u32At } from "../machine/runtime";
 import { halfToFloat } from "../matmul/shared";
-import { bitsOf, byteOf, entryIn, logOf, turnOf } from "./codes";
+import { bitsOf, byteOf, turnOf } from "./codes";
 import { notFinite } from "./pack";
 
 @inline function notFiniteSingle(bits: u32): u32 { return (bits & 0x7f800000) == 0x7f800000 ? 1 : 0; }
@@ -32,18 +32,34 @@ function sixBits(at: usize, i: u32, shift: u32): u32 {
   return ((load<u8>(at + i + 4) >> <u8>shift) & 15) | (load<u8>(at + i - 4 + shift) >> 6 << 4);
 }
 
+/** Eight integers of a field as bytes, the first eight or the next: runs of 8 or 4 bytes, or bits in sequence. */
+@inline function eightOf(at: usize, field: u32, half: u32): u64 {
+  const start = at + byteOf(field), bits = bitsOf(field), mask = ((1 << bits) - 1) * 0x01010101;
+  if (turnOf(field) == 3) return (load<u64>(start) >> (half * bits)) & (<u64>mask << 32 | mask);
+  if (turnOf(field) == 2) {
+    const word = load<u32>(start) >> (2 * half * bits);
+    return <u64>((word >> bits) & mask) << 32 | (word & mask);
+  }
+  // No block ends with such a field, so what is read behind it is there.
+  const word = load<u32>(start + half * bits);
+  let eight: u64 = 0;
+  for (let i: u32 = 0; i < 8; i++) eight |= <u64>((word >> (i * bits)) & mask & 255) << (8 * i);
+  return eight;
+}
+
 /** One integer for 32 columns, or one for each half, of one field or two, less an offset, to cells of `bytes`. */
 function storeIntegers(ip: usize, at: usize, to: usize, bytes: usize, row: u32, halves: u32): void {
   const low = u32At(ip, PACK_WEIGHT_INTEGERS), high = u32At(ip, PACK_WEIGHT_INTEGERS_ABOVE);
-  const lowLog = logOf(low), lowTurn = turnOf(low), highLog = logOf(high), highTurn = turnOf(high), below = bitsOf(low);
-  const offset = u32At(ip, PACK_WEIGHT_OFFSET), lowAt = at + byteOf(low), highAt = at + byteOf(high);
-  for (let i: u32 = 0; i < 8 << halves; i++) {
-    const place = to + <usize>(i >> halves) * bytes + 8 * (i & halves) + row;
+  const offset = u32At(ip, PACK_WEIGHT_OFFSET), apart = halves ? 8 : bytes, next = halves ? bytes : 2 * bytes;
+  for (let half: u32 = 0, place = to + row; half <= halves; half++) {
     // One field is whole bytes.
-    const integer = high
-      ? entryIn(lowAt, lowLog, lowTurn, i) | (entryIn(highAt, highLog, highTurn, i) << below)
-      : <u32>load<u8>(lowAt + i);
-    store<u8>(place, integer - offset);
+    let eight = high
+      ? eightOf(at, low, half) | (eightOf(at, high, half) << bitsOf(low))
+      : load<u64>(at + byteOf(low) + 8 * half);
+    for (let i: u32 = 0; i < 8; i += 2, place += next, eight >>= 16) {
+      store<u8>(place, <u32>eight - offset);
+      store<u8>(place + apart, (<u32>eight >> 8) - offset);
+    }
   }
 }
 
