@@ -51,7 +51,7 @@ export function codeReader(
   const below = bitsBelow(codes);
   const fields = codes.map((field, i): PlacedField => ({
     ...{ ...field, below: below[i]!, blockBytes, quads: blockSize / 4 },
-    read: field.bits === 8 ? readBytes : field.run === 1 ? readSequence : readRuns,
+    read: readerOf(field),
   }));
   return ({ view }, at, blocks, quads) => {
     for (let i = 0; i < fields.length; i++) {
@@ -59,6 +59,11 @@ export function codeReader(
       field.read(view, at + field.at, blocks, quads, field);
     }
   };
+}
+
+function readerOf({ bits, run }: CodeField): FieldReader {
+  if (bits === 8) return readBytes;
+  return run > 1 ? readRuns : bits === 4 ? readNibbles : readSequence;
 }
 
 /** A field among the fields of blocks. */
@@ -122,6 +127,22 @@ const readSequence: FieldReader = (view, at, blocks, quads, field) => {
         const quad = ((pairs | (pairs << quarter)) & one) << below;
         quads[to] = below === 0 ? quad : quads[to]! | quad;
       }
+    }
+  }
+};
+
+/** The same of nibbles in sequence, which are the lowest bits of their codes, without a loop over a word. */
+const readNibbles: FieldReader = (view, at, blocks, quads, { blockBytes, quads: count }) => {
+  for (let b = 0, to = 0; b < blocks; b++, at = (at + blockBytes) | 0) {
+    for (
+      let from = at, end = (to + count) | 0;
+      to < end;
+      from = (from + 4) | 0, to = (to + 2) | 0
+    ) {
+      const word = view.getInt32(from, true), low = word & 0xffff, high = word >>> 16;
+      const first = (low | (low << 8)) & 0x00ff00ff, second = (high | (high << 8)) & 0x00ff00ff;
+      quads[to] = (first | (first << 4)) & 0x0f0f0f0f;
+      quads[(to + 1) | 0] = (second | (second << 4)) & 0x0f0f0f0f;
     }
   }
 };

@@ -7,7 +7,7 @@
 
 import type { CodeBlock } from "./block.ts";
 import { blocksOfRun, codeReader, fileBytes, RUN_COLUMNS } from "./code_reader.ts";
-import type { BlockSizes, CodeField } from "./fields.ts";
+import { type BlockSizes, type CodeField, placeOf } from "./fields.ts";
 
 // Not exported themselves: exported variables are read anew each time.
 const values = new Float64Array(256);
@@ -61,13 +61,12 @@ export function lieOf(block: CodeBlock, sizes: BlockSizes, group: number): Lie {
   return { ...lie, decode: run > 1 ? sameBits : readBefore(block, sizes) };
 }
 
-function stripesOf({ at, bits, run }: CodeField, blockSize: number, group: number): Uint8Array {
-  const columns = Math.min(group, run), each = 8 / bits;
+function stripesOf(field: CodeField, blockSize: number, group: number): Uint8Array {
+  const columns = Math.min(group, field.run);
   return Uint8Array.from(
-    Array.from({ length: run > 1 ? blockSize / columns : 0 }, (_, i) => {
-      const first = i * columns, turn = Math.floor(first / run);
-      const byte = at + Math.floor(turn / each) * run + first % run;
-      return [byte, turn % each * bits, Math.floor(first / group)];
+    Array.from({ length: field.run > 1 ? blockSize / columns : 0 }, (_, i) => {
+      const { byte, shift } = placeOf(field, i * columns);
+      return [byte, shift, Math.floor(i * columns / group)];
     }).flat(),
   );
 }

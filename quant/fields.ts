@@ -64,6 +64,12 @@ export function codePacking(
   };
 }
 
+/** Where column `column` of a field lies in a block. */
+export function placeOf({ at, bits, run }: CodeField, column: number) {
+  const turn = Math.floor(column / run), each = 8 / bits;
+  return { byte: at + Math.floor(turn / each) * run + column % run, shift: turn % each * bits };
+}
+
 /** How many bits of a code lie below each of its fields. */
 export function bitsBelow(codes: readonly CodeField[]): number[] {
   return codes.map((_, i) => codeBits({ codes: codes.slice(0, i) }));

@@ -18,7 +18,7 @@
 // - `e4m3`: an 8-bit float s for 16 columns, of which half counts, x = s / 2 (c - o);
 // - `b16`: bytes (b, s) for 16 columns, x = s / 1000 c + (b - 100) / 100.
 
-import { type BlockSizes, type CodeField, codePacking } from "./fields.ts";
+import { type BlockSizes, type CodeField, placeOf } from "./fields.ts";
 
 /** Scales of many blocks in the order of their kind, by all the numbers that the same bytes may be. */
 export interface StoredScales {
@@ -233,8 +233,8 @@ export interface ScaleSource {
 
 /** Integers of scales that are cut into fields like codes. */
 export interface IntegerFields {
-  /** Lowest bits first. */
-  readonly fields: readonly CodeField[];
+  /** Two, lowest bits first. */
+  readonly fields: readonly [CodeField, CodeField];
   readonly offset: number;
 }
 
@@ -289,10 +289,15 @@ function integerWriter(
       for (let i = 0; i < count; i++) out[to + i] = bytes[at + integers + i]!;
     };
   }
-  const { fields, offset } = integers, { unpack } = codePacking({ codes: fields });
-  const codes = new Uint8Array(count);
+  const { fields: [low, high], offset } = integers;
+  const columns = Array.from({ length: count }, (_, i) => [placeOf(low, i), placeOf(high, i)]);
+  const places = Uint8Array.from(columns.flat().flatMap(({ byte, shift }) => [byte, shift]));
+  const below = low.bits, mask = (1 << below) - 1, above = (1 << high.bits) - 1;
   return (bytes, at, out, to) => {
-    unpack(bytes, at, codes);
-    for (let i = 0; i < count; i++) out[to + i] = codes[i]! - offset;
+    for (let i = 0, p = 0; i < count; i++, p += 4) {
+      const first = bytes[at + places[p]!]! >> places[p + 1]!;
+      const second = bytes[at + places[p + 2]!]! >> places[p + 3]!;
+      out[to + i] = ((first & mask) | ((second & above) << below)) - offset;
+    }
   };
 }

@@ -5,7 +5,7 @@
 // plane of codes. Scales keep the precision of the file, and what a format derives from integers is derived by the
 // shader: nothing is rounded on the way.
 
-import type { BlockLayout, CodeBlock } from "../../quant/block.ts";
+import { type BlockLayout, type CodeBlock, hasFields } from "../../quant/block.ts";
 import { blocksOfRun, codeReader, type FileBytes, fileBytes } from "../../quant/code_reader.ts";
 import { codeBits } from "../../quant/fields.ts";
 import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
@@ -20,14 +20,7 @@ import {
   type ScaleKind,
 } from "../../quant/scale_kinds.ts";
 import type { GpuWeightLayout } from "../packed_layout.ts";
-import {
-  CODE_KINDS,
-  type CodeKind,
-  type ColumnKind,
-  groupWriter,
-  levelPairs,
-  wordsOf,
-} from "./code_planes.ts";
+import { CODE_KINDS, type CodeKind, levelPairs, planeWriter, wordsOf } from "./code_planes.ts";
 import { POINT_KINDS, pointTable, pointWriter } from "./point_planes.ts";
 
 export type { ScaleKind };
@@ -134,28 +127,34 @@ type CodeWriter = (at: number, first: number, blocks: number) => void;
 function codeWriter(file: FileBytes, { format, codes, planes }: PackedBlocks): CodeWriter {
   const { blockSize, blockBytes } = format, block = format.block!;
   if ("grid" in block) return pointWriter(block, { blockBytes, bytes: file.bytes, planes });
-  const groups = blockSize / GROUP_COLUMNS;
-  // Bytes of base 3 keep the arrangement of the file, in which the digits of one are columns far from each other.
-  const from = codes === "t5" ? 0 : copiedFrom(block);
-  if (from !== undefined) {
-    const words = groups * CODE_KINDS[codes][0]!.bytes / 4;
-    return wordCopier(file, wordsOf(planes[0]!), { from, words, blockBytes });
-  }
-  const read = codeReader(block, format), flip = block.signed ? 0 : 0x80808080;
-  const write = groupWriter(codes as ColumnKind, planes, flip);
+  const kinds = CODE_KINDS[codes], groups = blockSize / GROUP_COLUMNS;
+  // Unsigned bytes are kept less 128.
+  const flip = block.signed ? 0 : 0x80808080;
   const quads = new Int32Array(blocksOfRun(format) * blockSize / 4);
+  // A field of a block is a plane.
+  const writers = kinds.map((kind, i): CodeWriter => {
+    const plane = wordsOf(planes[i]!), fields = hasFields(block) ? [block.codes[i]!] : block.codes;
+    // Bytes of base 3 keep the arrangement of the file, in which the digits of one are columns far from each other.
+    const from = codes === "t5" ? 0 : copiedFrom(fields, block.signed);
+    if (from !== undefined) {
+      return wordCopier(file, plane, { from, words: groups * kind.bytes / 4, blockBytes });
+    }
+    const read = codeReader({ codes: fields }, format), write = planeWriter(kind);
+    return (at, first, blocks) => {
+      read(file, at, blocks, quads);
+      write(quads, plane, first * groups, blocks * groups, flip);
+    };
+  });
   return (at, first, blocks) => {
-    read(file, at, blocks, quads);
-    write(quads, first * groups, blocks * groups);
+    for (const write of writers) write(at, first, blocks);
   };
 }
 
-/** Where in blocks of a file codes lie as they lie in their one plane: the byte, or undefined if they do not. */
-function copiedFrom({ codes, signed }: CodeBlock): number | undefined {
-  const [field, ...others] = Array.isArray(codes) ? codes : [];
-  if (!field || others.length > 0) return undefined;
-  const asInPlane = field.bits === 4 && field.run === 16 || field.bits === 8 && signed;
-  return asInPlane ? field.at : undefined;
+/** Where in blocks of a file codes lie as they lie in their plane: the byte, or undefined if they do not. */
+function copiedFrom(codes: CodeBlock["codes"], signed = false): number | undefined {
+  if ("pack" in codes) return undefined;
+  const { at, bits, run } = codes[0]!;
+  return bits === 4 && run === 16 || bits === 8 && signed ? at : undefined;
 }
 
 /** Copies so many words of each block as they are. */

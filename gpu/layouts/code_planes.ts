@@ -64,26 +64,21 @@ export const CODE_KINDS: Readonly<Record<CodeKind, readonly CodePlane[]>> = {
   t5: [{ name: "w_digits", type: "u32", bytes: 6.5 }],
 };
 
-/** Writes so many groups of codes, eight words of four columns each, to their places, the first of which is `group`. */
-export type GroupWriter = (quads: Int32Array, group: number, groups: number) => void;
-
-/** The writer of a kind into planes that begin at multiples of 4. Of bytes the bits of `flip` are turned. */
-export function groupWriter(
-  kind: ColumnKind,
-  planes: readonly Uint8Array[],
+/**
+ * Writes so many groups of codes, eight words of four columns each, to a plane, from number `group` on; of bytes the bits of
+ * `flip` are turned.
+ */
+export type PlaneWriter = (
+  quads: Int32Array,
+  plane: Int32Array,
+  group: number,
+  groups: number,
   flip: number,
-): GroupWriter {
-  const parts = CODE_KINDS[kind].map((plane, i) => ({
-    write: WRITERS.get(plane)!,
-    plane: wordsOf(planes[i]!),
-    // The second plane has the bits above the first one's.
-    shift: i === 0 ? 0 : CODE_KINDS[kind][0] === NIBBLES ? 4 : 2,
-  }));
-  return (quads, group, groups) => {
-    for (const { write, plane, shift } of parts) {
-      write(quads, plane, { group, groups, shift, flip });
-    }
-  };
+) => void;
+
+/** The writer of a plane that holds codes of columns. */
+export function planeWriter(plane: CodePlane): PlaneWriter {
+  return WRITERS.get(plane)!;
 }
 
 /** The words of a plane. */
@@ -91,46 +86,39 @@ export function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Int32Ar
   return new Int32Array(buffer, byteOffset, byteLength >> 2);
 }
 
-/** What groups go to a plane, and which of their bits. */
-interface Written {
-  readonly group: number;
-  readonly groups: number;
-  readonly shift: number;
-  readonly flip: number;
-}
+// As quant/decode_fields.ts, these cut places to 32 bits.
 
-type PlaneWriter = (quads: Int32Array, plane: Int32Array, written: Written) => void;
-
-const writeBytes: PlaneWriter = (quads, plane, { group, groups, flip }) => {
+const writeBytes: PlaneWriter = (quads, plane, group, groups, flip) => {
   const to = 8 * group, count = 8 * groups;
   for (let q = 0; q < count; q++) plane[(to + q) | 0] = quads[q]! ^ flip;
 };
 
-const writeNibbles: PlaneWriter = (quads, plane, { group, groups }) => {
-  const count = 8 * groups, mask = 0x0f0f0f0f;
+const writeNibbles: PlaneWriter = (quads, plane, group, groups) => {
+  const count = 8 * groups;
   for (let q = 0, to = 4 * group; q < count; q = (q + 8) | 0, to = (to + 4) | 0) {
-    plane[to] = (quads[q]! & mask) | ((quads[q + 4]! & mask) << 4);
-    plane[(to + 1) | 0] = (quads[q + 1]! & mask) | ((quads[q + 5]! & mask) << 4);
-    plane[(to + 2) | 0] = (quads[q + 2]! & mask) | ((quads[q + 6]! & mask) << 4);
-    plane[(to + 3) | 0] = (quads[q + 3]! & mask) | ((quads[q + 7]! & mask) << 4);
+    plane[to] = quads[q]! | (quads[(q + 4) | 0]! << 4);
+    plane[(to + 1) | 0] = quads[(q + 1) | 0]! | (quads[(q + 5) | 0]! << 4);
+    plane[(to + 2) | 0] = quads[(q + 2) | 0]! | (quads[(q + 6) | 0]! << 4);
+    plane[(to + 3) | 0] = quads[(q + 3) | 0]! | (quads[(q + 7) | 0]! << 4);
   }
 };
 
-const writePairs: PlaneWriter = (quads, plane, { group, groups, shift }) => {
-  const count = 8 * groups, mask = 0x03030303;
+const writePairs: PlaneWriter = (quads, plane, group, groups) => {
+  const count = 8 * groups;
   for (let q = 0, to = 2 * group; q < count; q = (q + 4) | 0, to = (to + 1) | 0) {
-    const a = (quads[q]! >> shift) & mask, b = (quads[q + 1]! >> shift) & mask;
-    const c = (quads[q + 2]! >> shift) & mask, d = (quads[q + 3]! >> shift) & mask;
-    plane[to] = a | (b << 2) | (c << 4) | (d << 6);
+    const low = quads[q]! | (quads[(q + 1) | 0]! << 2);
+    plane[to] = low | (quads[(q + 2) | 0]! << 4) | (quads[(q + 3) | 0]! << 6);
   }
 };
 
-const writeBits: PlaneWriter = (quads, plane, { group, groups, shift }) => {
+const writeBits: PlaneWriter = (quads, plane, group, groups) => {
   const count = 8 * groups;
   for (let q = 0, to = group; q < count; q = (q + 8) | 0, to = (to + 1) | 0) {
-    let word = 0;
-    for (let i = 0; i < 8; i++) word |= ((quads[(q + i) | 0]! >> shift) & 0x01010101) << i;
-    plane[to] = word;
+    const first = quads[q]! | (quads[(q + 1) | 0]! << 1) |
+      (quads[(q + 2) | 0]! << 2) | (quads[(q + 3) | 0]! << 3);
+    const second = quads[(q + 4) | 0]! | (quads[(q + 5) | 0]! << 1) |
+      (quads[(q + 6) | 0]! << 2) | (quads[(q + 7) | 0]! << 3);
+    plane[to] = first | (second << 4);
   }
 };
 
