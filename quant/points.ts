@@ -6,16 +6,15 @@ import type { BitField, PointBlock } from "./block.ts";
 import type { NumberFormat } from "./format.ts";
 import { f16ToF32 } from "./half.ts";
 import { IQ_GRIDS } from "./iq_grids.ts";
-import type { ScaleCopier } from "./scale_kinds.ts";
 
 /** A float16 in front. */
 export const HALF_AT_0: readonly BitField[] = [{ at: 0, bits: 16, step: 0, group: 0 }];
 
 /** Reads entry `k` of the block at byte `at`, all groups counted through. */
-export type EntryReader = (bytes: Uint8Array, at: number, k: number) => number;
+type EntryReader = (bytes: Uint8Array, at: number, k: number) => number;
 
 /** A reader of fields put together, that of the lowest bits first, of so many entries a group. */
-export function entryReader(fields: readonly BitField[], entries: number): EntryReader {
+function entryReader(fields: readonly BitField[], entries: number): EntryReader {
   const [field, ...others] = fields, read = fieldReader(field!, entries), { bits } = field!;
   if (others.length === 0) return read;
   const above = entryReader(others, entries);
@@ -47,25 +46,9 @@ function completeSigns(stored: number): number {
 }
 
 /** A reader of signs, four entries a group: a bit for each of eight columns, set where it is minus. */
-export function signReader(field: BitField): EntryReader {
+function signReader(field: BitField): EntryReader {
   const read = entryReader([field], 4);
   return field.bits === 7 ? (bytes, at, k) => completeSigns(read(bytes, at, k)) : read;
-}
-
-/** The copier of the scales of blocks of so many bytes (scale_kinds.ts). */
-export function pointScales({ d, scales }: PointBlock, blockBytes: number): ScaleCopier {
-  const numbers = scales.kind === "n8" ? 1 : 2;
-  const half = entryReader(d, 1), number = entryReader([scales], numbers);
-  return (bytes, at, blocks, out, to) => {
-    for (let b = 0; b < blocks; b++, at += blockBytes, to += 4 + 4 * numbers) {
-      const bits = half(bytes, at, 0);
-      out[to] = bits;
-      out[to + 1] = bits >> 8;
-      for (let k = 0; k < 4 * numbers; k++) {
-        out[to + 4 + k] = number(bytes, at, 2 * k) | (number(bytes, at, 2 * k + 1) << 4);
-      }
-    }
-  };
 }
 
 /** A format of points, described by its block. */

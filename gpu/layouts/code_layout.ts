@@ -11,7 +11,6 @@ import { codeBits } from "../../quant/fields.ts";
 import { E2M1_DOUBLED } from "../../quant/e2m1.ts";
 import type { NumberFormat } from "../../quant/format.ts";
 import { formats, getFormat, rowFormatsOf } from "../../quant/mod.ts";
-import { pointScales } from "../../quant/points.ts";
 import {
   scaleBytes,
   scaleCopier,
@@ -21,7 +20,7 @@ import {
 } from "../../quant/scale_kinds.ts";
 import type { GpuWeightLayout } from "../packed_layout.ts";
 import { CODE_KINDS, type CodeKind, levelPairs, planeWriter, wordsOf } from "./code_planes.ts";
-import { POINT_KINDS, pointTable, pointWriter } from "./point_planes.ts";
+import { POINT_KINDS, pointScales, pointTable, pointWriter } from "./point_planes.ts";
 
 export type { ScaleKind };
 

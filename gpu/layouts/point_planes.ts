@@ -5,7 +5,7 @@
 
 import { type Grid, IQ_GRIDS } from "../../quant/iq_grids.ts";
 import type { BitField, PointBlock } from "../../quant/block.ts";
-import { entryReader, signReader } from "../../quant/points.ts";
+import { type BitCopy, type BlockCopier, blockCopier } from "./bit_copies.ts";
 import type { VectorKind } from "./code_planes.ts";
 
 /** Kind of codes of a grid. */
@@ -20,84 +20,75 @@ export function pointTable({ grid, shifts }: PointBlock): Uint32Array<ArrayBuffe
   return new Uint32Array(Uint8Array.from(coordinates, byteOf).buffer);
 }
 
-/** Writes the entries of a group of the block at byte `at` to `out`, from `to` on. */
-type GroupWriter = (at: number, group: number, out: Uint8Array, to: number) => void;
+/** Where entry `k` of a field begins, all groups of so many entries counted through. */
+function bitOf(
+  { at, step, group, pair = 2 * group }: BitField,
+  k: number,
+  entries: number,
+): number {
+  const g = Math.floor(k / entries);
+  return at + (g >> 1) * pair + (g & 1) * group + (k % entries) * step;
+}
 
-/** A writer of entries as they follow each other in a file, or one by one as bytes: signs of 7 bits become 8. */
-function groupWriter(bytes: Uint8Array, field: BitField, entries: number): GroupWriter {
-  const { at: start, bits, step, group: apart } = field, size = bits * entries / 8;
-  if (bits === step && bits !== 7) {
-    return (at, group, out, to) => {
-      const from = at + (start + group * apart >> 3);
-      for (let i = 0; i < size; i++) out[to + i] = bytes[from + i]!;
-    };
-  }
-  const read = bits === 7 ? signReader(field) : entryReader([field], entries);
-  return (at, group, out, to) => {
-    for (let i = 0; i < entries; i++) out[to + i] = read(bytes, at, entries * group + i);
-  };
+/** Copies of the entries of all groups, so many a group, by where each goes. */
+function copiesOf(field: BitField, entries: number, to: (k: number) => number): BitCopy[] {
+  return Array.from({ length: 8 * entries }, (_, k) => (
+    { from: bitOf(field, k, entries), to: to(k), bits: field.bits }
+  ));
+}
+
+/** What goes to each plane of codes: bits that are copied, and bytes of a block. */
+function planesOf({ grid, index, signs, shifts }: PointBlock) {
+  const kind = POINT_KINDS[grid], points = kind.startsWith("p") ? 4 : 8;
+  const [low, high] = index as [BitField, BitField?];
+  const isBeside = kind === "p8" || kind === "p9",
+    groupBytes = isBeside ? 8 : points + (signs ? 4 : 0);
+  // Two bytes a point with its signs beside its number, or the numbers of a group and then its signs.
+  const numbers = copiesOf(
+    low,
+    points,
+    (k) => isBeside ? 16 * k : 8 * (groupBytes * Math.floor(k / points) + k % points),
+  );
+  const signBits = signs
+    ? copiesOf(
+      signs,
+      4,
+      (k) => isBeside ? 16 * k + low.bits : 8 * (groupBytes * (k >> 2) + points + k % 4),
+    )
+    : [];
+  const completed = signs?.bits === 7 && kind !== "p9";
+  const first = [...numbers, ...signBits.map((copy) => ({ ...copy, completed }))];
+  const width = shifts ? 4 : high?.bits ?? 0;
+  const upper = [
+    ...high ? copiesOf(high, points, (k) => width * k) : [],
+    // The shift of a point on top of its upper bits.
+    ...shifts ? copiesOf(shifts, points, (k) => width * k + high!.bits) : [],
+  ];
+  return [{ copies: first, bytes: 8 * groupBytes }, { copies: upper, bytes: width * points }];
 }
 
 /** A function that fills the planes of so many blocks, from number `first` on, from byte `at` of a file. */
 export function pointWriter(
-  layout: PointBlock,
+  block: PointBlock,
   { blockBytes, bytes, planes }: {
     readonly blockBytes: number;
     readonly bytes: Uint8Array;
     readonly planes: readonly Uint8Array[];
   },
 ): (at: number, first: number, blocks: number) => void {
-  const write = blockWriter(layout, bytes, planes);
+  const copiers = planesOf(block).filter(({ copies }) => copies.length > 0).map((plane) => ({
+    ...plane,
+    copy: blockCopier(plane.copies, { file: blockBytes, plane: plane.bytes }),
+  }));
   return (at, first, blocks) => {
-    for (let b = 0; b < blocks; b++) write(at + b * blockBytes, first + b);
+    copiers.forEach(({ copy, bytes: own }, i) => copy(bytes, at, blocks, planes[i]!, first * own));
   };
 }
 
-function blockWriter(
-  layout: PointBlock,
-  bytes: Uint8Array,
-  planes: readonly Uint8Array[],
-): (at: number, block: number) => void {
-  const { index, signs, shifts } = layout, kind = POINT_KINDS[layout.grid];
-  const points = kind.startsWith("p") ? 4 : 8;
-  const [first, upper] = planes as [Uint8Array, Uint8Array];
-  if (kind === "p8" || kind === "p9") {
-    // Two bytes a point: the signs are beside its number.
-    const { bits } = index[0]!, numberOf = entryReader(index, points);
-    const signsOf = kind === "p9" ? entryReader([signs!], 4) : signReader(signs!);
-    return (at, block) => {
-      for (let p = 0, to = 64 * block; p < 32; p++, to += 2) {
-        const word = numberOf(bytes, at, p) | (signsOf(bytes, at, p) << bits);
-        first[to] = word;
-        first[to + 1] = word >> 8;
-      }
-    };
-  }
-  const [low, high] = index as [BitField, BitField?];
-  const writeLow = groupWriter(bytes, low, points);
-  const writeSigns = signs && groupWriter(bytes, signs, 4);
-  const groupBytes = points + (signs ? 4 : 0);
-  const upperBytes = (shifts ? 4 : high?.bits ?? 0) * points / 8;
-  const writeUpper = shifts
-    ? shiftedWriter(bytes, high!, shifts)
-    : high && groupWriter(bytes, high, points);
-  return (at, block) => {
-    for (let group = 0; group < 8; group++) {
-      const number = 8 * block + group;
-      writeLow(at, group, first, groupBytes * number);
-      writeSigns?.(at, group, first, groupBytes * number + points);
-      writeUpper?.(at, group, upper, upperBytes * number);
-    }
-  };
-}
-
-/** Nibbles of upper bits with the shift of the point on top. */
-function shiftedWriter(bytes: Uint8Array, high: BitField, shifts: BitField): GroupWriter {
-  const read = entryReader([high, shifts], 4);
-  return (at, group, out, to) => {
-    for (let i = 0; i < 4; i += 2) {
-      const k = 4 * group + i;
-      out[to + (i >> 1)] = read(bytes, at, k) | (read(bytes, at, k + 1) << 4);
-    }
-  };
+/** The copier of the scales of blocks of so many bytes (quant/scale_kinds.ts). */
+export function pointScales({ d, scales }: PointBlock, blockBytes: number): BlockCopier {
+  const numbers = scales.kind === "n8" ? 1 : 2;
+  const halves = d.map((field, i) => ({ from: field.at, to: i * field.bits, bits: field.bits }));
+  const copies = [...halves, ...copiesOf(scales, numbers, (k) => 32 + 4 * k)];
+  return blockCopier(copies, { file: blockBytes, plane: 4 + 4 * numbers });
 }
