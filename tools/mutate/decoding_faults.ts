@@ -53,8 +53,8 @@ export const decodingFaults: readonly FaultGroup[] = [
     tests,
     faults: [[
       "the limit is a probability",
-      "candidates, Math.log(min_p)",
-      "candidates, min_p - 1",
+      "distance: Math.log(min_p)",
+      "distance: min_p - 1",
     ]],
   },
   {
@@ -190,7 +190,11 @@ export const decodingFaults: readonly FaultGroup[] = [
     file: "engine/decode/generate_options.ts",
     tests: ["tests/generate_test.ts"],
     name: "option",
-    faults: [["any number of log-probabilities is taken", "logprobs, 0, 100", "logprobs, 0, 1000"]],
+    faults: [[
+      "any number of log-probabilities is taken",
+      "value: logprobs, min: 0, max: 100",
+      "value: logprobs, min: 0, max: 1000",
+    ]],
   },
   {
     file: "engine/pipelines/perplexity.ts",

@@ -200,7 +200,7 @@ export function normalized(
   },
 ): Value {
   const { kind, base = 0 } = spec.norm;
-  const attributes = kind === "layer" ? { centred: true, epsilon } : { epsilon, base };
+  const attributes: Attributes = kind === "layer" ? { centred: true, epsilon } : { epsilon, base };
   return apply(builder, { op: "norm", label: name, inputs: [x, ...weights], attributes });
 }
 

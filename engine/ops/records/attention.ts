@@ -88,7 +88,7 @@ export const attention: OpRecord = defineOp({
   summary: "softmax(q·kᵀ·scale + mask)·v",
   attributes: ATTRIBUTES,
   infer: inferAttention,
-  inPlace: ({ style }) => style === "none" ? {} : { 1: 1, 2: 2 },
+  inPlace: ({ style }): Record<number, number> => style === "none" ? {} : { 1: 1, 2: 2 },
   reference(call) {
     const { inputs, outputs: [out, second], attributes, env } = call;
     const given = attentionInputs(inputs);

@@ -5,9 +5,16 @@ import { flag } from "../attributes.ts";
 import { defineOp } from "../define_op.ts";
 import { BYTES, FLOATS } from "../host_numbers.ts";
 import { getElement, setElement } from "../host_tensor.ts";
-import type { OpRecord } from "../op.ts";
+import type { Attributes, OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 import { eachWindow, POOL_CASES, POOL_RULES, poolLoops, poolShape } from "./pool.ts";
+
+/** Whether places of the largest elements are asked for, and counted by columns. */
+const PLACES: readonly Attributes[] = [
+  {},
+  { indices: true },
+  { indices: true, column_major: true },
+];
 
 /** (x [N, C, …]) → ([N, C, …], i64[N, C, …]?). */
 export const maxPool: OpRecord = defineOp({
@@ -57,7 +64,7 @@ export const maxPool: OpRecord = defineOp({
   },
   cases: (random) =>
     POOL_CASES.flatMap(([x, attributes]) =>
-      [{}, { indices: true }, { indices: true, column_major: true }].map((places) => ({
+      PLACES.map((places) => ({
         inputs: [random.input(x)],
         attributes: { ...attributes, ...places },
       }))

@@ -6,6 +6,7 @@ import { defineOp } from "../define_op.ts";
 import { FLOATS } from "../host_numbers.ts";
 import { elementCount, getElement, setElement } from "../host_tensor.ts";
 import type { OpRecord } from "../op.ts";
+import type { CaseDraft } from "../op_case.ts";
 import { checkInputCount, optionalInput, refuseMisfit, requireInput } from "../shape_rules.ts";
 
 /** (x [N, C, …], target i32|i64[N, …], weight [C]?) → [N, …] or []. */
@@ -63,7 +64,7 @@ export const nllLoss: OpRecord = defineOp({
     if (attributes.reduction === "mean") setElement(out!, { index: 0, value: sum / total });
   },
   cases: (random) =>
-    (["none", "sum", "mean"] as const).flatMap((reduction) => [{
+    (["none", "sum", "mean"] as const).flatMap((reduction): CaseDraft[] => [{
       inputs: [random.input([4, 5]), random.indices([0, 4, -1, 2]), random.input([5])],
       attributes: { reduction, ignores: true, ignore_index: 2 },
     }, {

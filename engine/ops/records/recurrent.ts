@@ -7,9 +7,15 @@ import { defineOp } from "../define_op.ts";
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { TensorType } from "../../graph/graph.ts";
 import { FLOATS, numbersOf, storeNumbers } from "../host_numbers.ts";
-import type { OpRecord } from "../op.ts";
+import type { Attributes, OpRecord } from "../op.ts";
 import type { CaseDraft, CaseRandom } from "../op_case.ts";
-import { CELL_KINDS, GATES, isCellActivation, runDirection } from "../recurrent_cells.ts";
+import {
+  CELL_KINDS,
+  type CellKind,
+  GATES,
+  isCellActivation,
+  runDirection,
+} from "../recurrent_cells.ts";
 import { checkInputCount, optionalInput, requireEqual, requireInput } from "../shape_rules.ts";
 
 /** Directions. */
@@ -120,7 +126,7 @@ const ACTIVATIONS = {
 
 function recurrentCases(random: CaseRandom): CaseDraft[] {
   const [sequence, batch, width, hidden] = [3, 2, 5, 4];
-  const options = CELL_KINDS.flatMap((kind) => [
+  const options = CELL_KINDS.flatMap((kind): ({ readonly kind: CellKind } & Attributes)[] => [
     { kind, batch_first: true },
     { kind, clip: 0.5 },
     { kind, activations: ACTIVATIONS[kind].map(() => "HardSigmoid"), alphas: [0.3], betas: [0.4] },

@@ -134,7 +134,7 @@ function resizeCases(random: CaseRandom): CaseDraft[] {
   const x = [1, 2, 8, 9], scales = [1, 1, 1.25, 0.6875];
   const scaled = { sizes: [1, 2, 10, 6], scales };
   const ways: Attributes[] = [
-    ...ROUNDINGS.flatMap((rounding) => [
+    ...ROUNDINGS.flatMap((rounding): Attributes[] => [
       // Coordinates in the middle of two elements: half_pixel at half the size, asymmetric at twice.
       { sizes: [1, 2, 4, 6], mode: "nearest", rounding },
       { sizes: [1, 2, 16, 6], mode: "nearest", rounding, coordinates: "asymmetric" },
@@ -143,7 +143,7 @@ function resizeCases(random: CaseRandom): CaseDraft[] {
       INTERPOLATIONS.map((mode) => ({ ...scaled, mode, coordinates }))
     ),
     ...COORDINATES.map((coordinates) => ({ sizes: [1, 2, 1, 9], mode: "linear", coordinates })),
-    ...(["linear", "cubic"] as const).flatMap((mode) => [
+    ...(["linear", "cubic"] as const).flatMap((mode): Attributes[] => [
       { ...scaled, mode, exclude_outside: true },
       { ...scaled, mode, antialias: true },
     ]),

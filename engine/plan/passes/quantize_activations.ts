@@ -24,7 +24,9 @@ export const quantizeActivations: Pass = defineReplacement({
     if (!readsFloats(node)) return undefined;
     const [x, ...rest] = node.inputs;
     const rows = draftValue({ dtype: "q8", shape: x!.shape });
-    const forms = roundsWeights && mayRound(node, seen) ? [{ rounded: true }, {}] : [{}];
+    const forms: readonly Attributes[] = roundsWeights && mayRound(node, seen)
+      ? [{ rounded: true }, {}]
+      : [{}];
     return forms.find((given) => takes(draftOf(node.op, { inputs: [rows, ...rest], given })));
   },
   replace({ node, inputs: [x, ...rest], op }, form) {
