@@ -63,7 +63,8 @@ export function codeReader(
 
 function readerOf({ bits, run }: CodeField): FieldReader {
   if (bits === 8) return readBytes;
-  return run > 1 ? readRuns : bits === 4 ? readNibbles : readSequence;
+  if (bits === 4) return run > 1 ? readNibbleRuns : readNibbles;
+  return run > 1 ? readRuns : readSequence;
 }
 
 /** A field among the fields of blocks. */
@@ -114,24 +115,25 @@ const readRuns: FieldReader = (view, at, blocks, quads, field) => {
   }
 };
 
-/** Four columns are neighbouring bits: twice, half of them move up, until each is in its byte. */
-const readSequence: FieldReader = (view, at, blocks, quads, field) => {
-  const { bits, below, blockBytes, quads: count } = field;
-  const four = (1 << (4 * bits)) - 1, half = 16 - 2 * bits, quarter = 8 - bits;
-  const two = ((1 << (2 * bits)) - 1) * 0x00010001, one = ((1 << bits) - 1) * 0x01010101;
+/** Runs of nibbles, which are the lowest bits of their codes: both of a byte at once. */
+const readNibbleRuns: FieldReader = (view, at, blocks, quads, field) => {
+  const { run, blockBytes, quads: count } = field, mask = 0x0f0f0f0f, words = run >> 2;
   for (let b = 0, to = 0; b < blocks; b++, at = (at + blockBytes) | 0) {
-    for (let from = at, end = (to + count) | 0; to < end; from = (from + 4) | 0) {
-      const word = view.getInt32(from, true);
-      for (let bit = 0; bit < 32; bit = (bit + 4 * bits) | 0, to = (to + 1) | 0) {
-        const codes = (word >>> bit) & four, pairs = (codes | (codes << half)) & two;
-        const quad = ((pairs | (pairs << quarter)) & one) << below;
-        quads[to] = below === 0 ? quad : quads[to]! | quad;
+    let from = at;
+    for (const last = (to + count) | 0; to < last; to = (to + words) | 0) {
+      for (const end = (to + words) | 0; to < end; to = (to + 2) | 0, from = (from + 8) | 0) {
+        const word = view.getInt32(from, true), next = view.getInt32((from + 4) | 0, true);
+        const other = (to + words) | 0;
+        quads[to] = word & mask;
+        quads[(to + 1) | 0] = next & mask;
+        quads[other] = (word >>> 4) & mask;
+        quads[(other + 1) | 0] = (next >>> 4) & mask;
       }
     }
   }
 };
 
-/** The same of nibbles in sequence, which are the lowest bits of their codes, without a loop over a word. */
+/** The same of nibbles in sequence: twice, half of the bits move up, until each nibble is in its byte. */
 const readNibbles: FieldReader = (view, at, blocks, quads, { blockBytes, quads: count }) => {
   for (let b = 0, to = 0; b < blocks; b++, at = (at + blockBytes) | 0) {
     for (
@@ -143,6 +145,29 @@ const readNibbles: FieldReader = (view, at, blocks, quads, { blockBytes, quads: 
       const first = (low | (low << 8)) & 0x00ff00ff, second = (high | (high << 8)) & 0x00ff00ff;
       quads[to] = (first | (first << 4)) & 0x0f0f0f0f;
       quads[(to + 1) | 0] = (second | (second << 4)) & 0x0f0f0f0f;
+    }
+  }
+};
+
+/** One or two bits in sequence. */
+const readSequence: FieldReader = (view, at, blocks, quads, field) => {
+  const { bits, below, blockBytes, quads: count } = field, keep = below === 0 ? 0 : -1;
+  for (let b = 0, to = 0; b < blocks; b++, at = (at + blockBytes) | 0) {
+    for (let from = at, last = (to + count) | 0; to < last; from = (from + 4) | 0) {
+      let word = view.getInt32(from, true);
+      if (bits === 1) {
+        for (const end = (to + 8) | 0; to < end; to = (to + 1) | 0, word >>>= 4) {
+          // Four copies seven bits apart bring bit i of a nibble to byte i.
+          const quad = Math.imul(word & 15, 0x00204081) & 0x01010101;
+          quads[to] = (quads[to]! & keep) | (quad << below);
+        }
+      } else {
+        for (const end = (to + 4) | 0; to < end; to = (to + 1) | 0, word >>>= 8) {
+          const byte = word & 255, far = (byte | (byte << 12)) & 0x000f000f;
+          const quad = (far | (far << 6)) & 0x03030303;
+          quads[to] = (quads[to]! & keep) | (quad << below);
+        }
+      }
     }
   }
 };

@@ -7,7 +7,7 @@
 
 import type { CodeBlock } from "./block.ts";
 import { blocksOfRun, codeReader, fileBytes, RUN_COLUMNS } from "./code_reader.ts";
-import { type BlockSizes, type CodeField, placeOf } from "./fields.ts";
+import type { BlockSizes } from "./fields.ts";
 
 // Not exported themselves: exported variables are read anew each time.
 const values = new Float64Array(256);
@@ -36,39 +36,26 @@ export interface Lie extends BlockSizes {
   readonly start: number;
   /** Bytes that hold two runs of columns. */
   readonly run: number;
-  /** Which groups of a block runs are in. */
-  readonly groups: Uint8Array;
-  /** Columns of which codes are the same bits of successive bytes, all in one group: their byte, bit and group. */
-  readonly stripes: Uint8Array;
+  /** Columns of a run that are in one group. */
   readonly stripe: number;
-  readonly mask: number;
+  /** Which groups of a block they are in. */
+  readonly groups: Uint8Array;
 }
 
 /** How the codes of a block lie whose groups have so many columns. */
 export function lieOf(block: CodeBlock, sizes: BlockSizes, group: number): Lie {
   const [field, ...others] = "pack" in block.codes ? [] : block.codes, { blockSize } = sizes;
-  const placed = field ?? { at: 0, bits: 8, run: 1 }, { at: start, bits, run } = placed;
+  const { at: start = 0, bits = 8, run = 1 } = field ?? {}, stripe = Math.min(group, run);
   const groups = Uint8Array.from(
-    { length: Math.ceil(blockSize / run) },
-    (_, i) => Math.floor(i * run / group),
+    { length: run > 1 ? blockSize / stripe : 0 },
+    (_, i) => Math.floor(i * stripe / group),
   );
-  const stripe = Math.min(group, run), stripes = stripesOf(placed, blockSize, group);
-  const lie = { ...sizes, group, start, run, groups, stripes, stripe, mask: (1 << bits) - 1 };
+  const lie = { ...sizes, group, start, run, stripe, groups };
   if (!field || others.length > 0) return { ...lie, decode: readBefore(block, sizes) };
   if (bits === 8) return { ...lie, decode: group % 4 === 0 ? fourBytes : wholeBytes };
   if (bits === 4 && run > 1 && run <= group) return { ...lie, decode: nibbleRuns };
   if (bits === 4 && run === 1 && blockSize % 2 === 0) return { ...lie, decode: nibblePairs };
-  return { ...lie, decode: run > 1 ? sameBits : readBefore(block, sizes) };
-}
-
-function stripesOf(field: CodeField, blockSize: number, group: number): Uint8Array {
-  const columns = Math.min(group, field.run);
-  return Uint8Array.from(
-    Array.from({ length: field.run > 1 ? blockSize / columns : 0 }, (_, i) => {
-      const { byte, shift } = placeOf(field, i * columns);
-      return [byte, shift, Math.floor(i * columns / group)];
-    }).flat(),
-  );
+  return { ...lie, decode: bits === 2 && run > 1 ? pairRuns : readBefore(block, sizes) };
 }
 
 /** A byte a code. */
@@ -139,19 +126,30 @@ const nibbleRuns: DecodeLoop = (bytes, at, blocks, out, o, g, lie) => {
   }
 };
 
-/** A field of fewer bits in runs. */
-const sameBits: DecodeLoop = (bytes, at, blocks, out, o, g, lie) => {
-  const { stripes, stripe, mask, blockBytes } = lie, all = lie.blockSize / lie.group;
+/** The same of bit pairs of four runs. */
+const pairRuns: DecodeLoop = (bytes, at, blocks, out, o, g, lie) => {
+  const { start, run, stripe, groups, blockBytes } = lie, all = lie.blockSize / lie.group;
+  const parts = run / stripe, last = groups.length;
   for (let b = 0; b < blocks; b++, at = (at + blockBytes) | 0, g += all) {
-    for (let i = 0; i < stripes.length; i += 3) {
-      const shift = stripes[i + 1]!, own = g + stripes[i + 2]!, d = steps[own]!, m = minima[own]!;
-      let from = (at + stripes[i]!) | 0;
-      for (const end = (o + stripe) | 0; o < end; o = (o + 4) | 0, from = (from + 4) | 0) {
-        out[o] = d * values[(bytes[from]! >> shift) & mask]! + m;
-        out[(o + 1) | 0] = d * values[(bytes[(from + 1) | 0]! >> shift) & mask]! + m;
-        out[(o + 2) | 0] = d * values[(bytes[(from + 2) | 0]! >> shift) & mask]! + m;
-        out[(o + 3) | 0] = d * values[(bytes[(from + 3) | 0]! >> shift) & mask]! + m;
+    let from = (at + start) | 0;
+    for (let i = 0; i < last; i += 3 * parts) {
+      for (const end = i + parts; i < end; i++) {
+        const g0 = g + groups[i]!, g1 = g + groups[i + parts]!, g2 = g + groups[i + 2 * parts]!;
+        const g3 = g + groups[i + 3 * parts]!, d0 = steps[g0]!, d1 = steps[g1]!, d2 = steps[g2]!;
+        const d3 = steps[g3]!,
+          m0 = minima[g0]!,
+          m1 = minima[g1]!,
+          m2 = minima[g2]!,
+          m3 = minima[g3]!;
+        for (const end = (o + stripe) | 0; o < end; o = (o + 1) | 0, from = (from + 1) | 0) {
+          const four = bytes[from]!, second = (o + run) | 0, third = (second + run) | 0;
+          out[o] = d0 * values[four & 3]! + m0;
+          out[second] = d1 * values[(four >> 2) & 3]! + m1;
+          out[third] = d2 * values[(four >> 4) & 3]! + m2;
+          out[(third + run) | 0] = d3 * values[four >> 6]! + m3;
+        }
       }
+      o = (o + 3 * run) | 0;
     }
   }
 };
