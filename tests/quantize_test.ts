@@ -427,7 +427,8 @@ Deno.test("memory stays below four times the largest tensor and 200 MB", async (
       const file = await openModel("${folder}/big.gguf");
       let most = 0;
       const watch = setInterval(() => most = Math.max(most, Deno.memoryUsage().rss), 5);
-      await quantizeModel(file, "${folder}/out.gguf", getPolicy("q4_0"), { threads: 8 });
+      const policy = getPolicy("q4_0");
+      await quantizeModel(file, { path: "${folder}/out.gguf", policy }, { threads: 8 });
       clearInterval(watch);
       console.log(Math.max(most, Deno.memoryUsage().rss) - before);
     `;
