@@ -1,8 +1,8 @@
-// Loops that make numbers of the codes of many blocks: one for each way in which codes lie, over all blocks of a run, so that
-// nothing is asked within them that a format says once. Four numbers are made at
-// a time, a third faster than one by one. What all loops go by stands in arrays of this module, because V8 compiles the addresses of
-// arrays that never change into a loop, and looks at those of others whenever it enters one.
-// Places are cut to 32 bits where they are added, for then nothing is checked for overflow, a third of the time.
+// Loops that make numbers of the codes of many blocks: one for each way in which codes lie, over all blocks of a run, so
+// that nothing is asked within them that a format says once. Four numbers are made at a time, a third faster than one by
+// one. What all loops go by stands in arrays of this module: V8 compiles the addresses of arrays that never change into a
+// loop, and looks at those of others whenever it enters one. Places are cut to 32 bits where they are added, which spares
+// the check for overflow, a third of the time; nobody decodes two billion numbers at once.
 //   x = step · value of the code + minimum; adding a minimum of -0 changes no number
 
 import type { CodeBlock } from "./block.ts";

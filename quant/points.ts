@@ -10,46 +10,53 @@ import { IQ_GRIDS } from "./iq_grids.ts";
 /** A float16 in front. */
 export const HALF_AT_0: readonly BitField[] = [{ at: 0, bits: 16, step: 0, group: 0 }];
 
-/** Reads entry `k` of the block at byte `at`, all groups counted through. */
-type EntryReader = (bytes: Uint8Array, at: number, k: number) => number;
+/** Reads all entries of the block at byte `at`. */
+type EntryReader = (bytes: Uint8Array, at: number, entries: Uint16Array) => void;
 
-/** A reader of fields put together, that of the lowest bits first, of so many entries a group. */
-function entryReader(fields: readonly BitField[], entries: number): EntryReader {
-  const [field, ...others] = fields, read = fieldReader(field!, entries), { bits } = field!;
-  if (others.length === 0) return read;
-  const above = entryReader(others, entries);
-  return (bytes, at, k) => read(bytes, at, k) | (above(bytes, at, k) << bits);
-}
-
-function fieldReader(
-  { at: start, bits, step, group, pair = 2 * group }: BitField,
+/** Where entry `k` of a field begins, all groups of so many entries counted through. */
+export function bitOf(
+  { at, step, group, pair = 2 * group }: BitField,
+  k: number,
   entries: number,
-): EntryReader {
-  const places = Array.from({ length: 8 * entries }, (_, k) => {
-    const g = Math.floor(k / entries);
-    return start + (g >> 1) * pair + (g & 1) * group + (k % entries) * step;
-  });
-  const low = Uint8Array.from(places, (bit) => bit >> 3), mask = (1 << bits) - 1;
-  // Nothing is read behind a block.
-  const high = Uint8Array.from(places, (bit) => (bit + bits - 1) >> 3);
-  const shifts = Uint8Array.from(places, (bit) => bit & 7);
-  return (bytes, at, k) =>
-    ((bytes[at + low[k]!]! | (bytes[at + high[k]!]! << 8)) >> shifts[k]!) & mask;
+): number {
+  const g = Math.floor(k / entries);
+  return at + (g >> 1) * pair + (g & 1) * group + (k % entries) * step;
 }
 
-/** Eight sign bits from the seven stored ones: the eighth makes the number of minus signs even. */
-function completeSigns(stored: number): number {
-  let parity = stored ^ (stored >> 4);
+/** A reader of fields put together, that of the lowest bits first, of so many entries in each of the groups. */
+function entryReader(fields: readonly BitField[], entries: number, groups = 8): EntryReader {
+  let below = 0;
+  const count = groups * entries,
+    parts = fields.map((field) => {
+      const bits = Array.from({ length: count }, (_, k) => bitOf(field, k, entries));
+      const part = {
+        low: Uint8Array.from(bits, (bit) => bit >> 3),
+        // Nothing is read behind a block.
+        high: Uint8Array.from(bits, (bit) => (bit + field.bits - 1) >> 3),
+        shifts: Uint8Array.from(bits, (bit) => bit & 7),
+        ...{ mask: (1 << field.bits) - 1, below },
+      };
+      below += field.bits;
+      return part;
+    });
+  return (bytes, at, out) => {
+    for (let p = 0; p < parts.length; p++) {
+      const { low, high, shifts, mask, below } = parts[p]!;
+      for (let k = 0; k < count; k++) {
+        const two = bytes[(at + low[k]!) | 0]! | (bytes[(at + high[k]!) | 0]! << 8);
+        const entry = ((two >> shifts[k]!) & mask) << below;
+        out[k] = below === 0 ? entry : out[k]! | entry;
+      }
+    }
+  };
+}
+
+/** Eight signs by the seven that are stored: the eighth makes the number of minus signs even. */
+export const SIGNS: Uint8Array = Uint8Array.from({ length: 128 }, (_, seven) => {
+  let parity = seven ^ (seven >> 4);
   parity ^= parity >> 2;
-  parity ^= parity >> 1;
-  return stored | ((parity & 1) << 7);
-}
-
-/** A reader of signs, four entries a group: a bit for each of eight columns, set where it is minus. */
-function signReader(field: BitField): EntryReader {
-  const read = entryReader([field], 4);
-  return field.bits === 7 ? (bytes, at, k) => completeSigns(read(bytes, at, k)) : read;
-}
+  return seven | (((parity ^ (parity >> 1)) & 1) << 7);
+});
 
 /** A format of points, described by its block. */
 export interface PointFormat extends PointBlock {
@@ -67,26 +74,35 @@ export function definePoints({ name, ggmlType, blockBytes, ...block }: PointForm
 }
 
 function decoderOf(block: PointBlock, blockBytes: number): NumberFormat["decode"] {
-  const { grid, index, signs, shifts, d, scales, factor } = block;
-  const none: EntryReader = () => 0;
+  const { grid, index, signs, shifts, d, scales, factor } = block, shift = shifts ? 0.125 : 0;
+  const covered = scales.kind === "n8" ? 5 : 4, isCompleted = signs?.bits === 7;
+  const numbers = new Uint16Array(64), minus = new Uint16Array(32), moved = new Uint16Array(64);
+  const multiples = new Uint16Array(16), halves = new Uint16Array(1);
+  let readers: { readonly read: EntryReader; readonly entries: Uint16Array }[] | undefined;
   return (bytes, out) => {
     const { dimensions, coordinates } = IQ_GRIDS[grid]();
     const points = 32 / dimensions, column = dimensions === 8 ? 3 : 2;
-    const numberOf = entryReader(index, points), halfOf = entryReader(d, 1);
-    const signsOf = signs ? signReader(signs) : none;
-    const shiftOf = shifts ? entryReader([shifts], points) : none, shift = shifts ? 0.125 : 0;
-    const covered = scales.kind === "n8" ? 5 : 4, scaleOf = entryReader([scales], 32 >> covered);
+    readers ??= [
+      { read: entryReader(index, points), entries: numbers },
+      { read: entryReader([scales], 32 >> covered), entries: multiples },
+      { read: entryReader(d, 1, 1), entries: halves },
+      ...signs ? [{ read: entryReader([signs], 4), entries: minus }] : [],
+      ...shifts ? [{ read: entryReader([shifts], points), entries: moved }] : [],
+    ];
     for (let b = 0, o = 0; o < out.length; b += blockBytes) {
-      const unit = f16ToF32(halfOf(bytes, b, 0)) * factor;
+      for (const { read, entries } of readers) read(bytes, b, entries);
+      const unit = f16ToF32(halves[0]!) * factor;
       for (let p = 0, c = 0; c < 256; p++, c = p << column) {
-        const point = numberOf(bytes, b, p) << column;
-        const scale = unit * (scaleOf(bytes, b, c >> covered) + 0.5);
-        const minus = signsOf(bytes, b, c >> 3) >> (c & 7);
-        const moved = shiftOf(bytes, b, p) ? -shift : shift;
+        const point = numbers[p]! << column;
+        const scale = unit * (multiples[c >> covered]! + 0.5);
+        const stored = minus[c >> 3]!, bits = (isCompleted ? SIGNS[stored]! : stored) >> (c & 7);
+        const by = shift - 2 * shift * moved[p]!;
         for (let i = 0; i < dimensions; i++) {
-          const value = scale * (coordinates[point + i]! + moved);
-          out[o++] = (minus >> i) & 1 ? -value : value;
+          // One or minus one: to branch by bits that nobody can foresee takes longer than to multiply.
+          const sign = 1 - 2 * ((bits >> i) & 1);
+          out[(o + i) | 0] = sign * (scale * (coordinates[(point + i) | 0]! + by));
         }
+        o = (o + dimensions) | 0;
       }
     }
   };

@@ -74,13 +74,26 @@ function bytesOf(bytes: number, covers: "group" | "halves") {
   return { bytes, columns: 32, headBytes: 0, floatBytes: 0, covers } as const;
 }
 
-const halves: ScaleReader = ({ halves }, groups, { steps }) => {
-  for (let g = 0; g < groups; g++) steps[g] = halves[g]!;
-};
+/** A float as the step. */
+function single(floatBytes: 2 | 4) {
+  const read: ScaleReader = ({ halves, singles }, groups, { steps }) => {
+    const numbers = floatBytes === 2 ? halves : singles;
+    for (let g = 0; g < groups; g++) steps[g] = numbers[g]!;
+  };
+  return { ...floats(floatBytes, 1), read } as const;
+}
 
-const singles: ScaleReader = ({ singles }, groups, { steps }) => {
-  for (let g = 0; g < groups; g++) steps[g] = singles[g]!;
-};
+/** A float as the step, another as the minimum. */
+function pairs(floatBytes: 2 | 4) {
+  const read: ScaleReader = ({ halves, singles }, groups, { steps, minima }) => {
+    const numbers = floatBytes === 2 ? halves : singles;
+    for (let g = 0; g < groups; g++) {
+      steps[g] = numbers[2 * g]!;
+      minima[g] = numbers[2 * g + 1]!;
+    }
+  };
+  return { ...floats(floatBytes, 2), minima: true, read } as const;
+}
 
 /** E0M4 with so many steps a unit: `c - zero` counts steps from the bias. */
 function e0m4(perUnit: 4 | 8) {
@@ -105,28 +118,10 @@ function multiples(count: 8 | 16) {
 }
 
 const SCALE_KINDS = {
-  d: { ...floats(2, 1), read: halves },
-  f: { ...floats(4, 1), read: singles },
-  dm: {
-    ...floats(2, 2),
-    minima: true,
-    read({ halves }, groups, { steps, minima }) {
-      for (let g = 0; g < groups; g++) {
-        steps[g] = halves[2 * g]!;
-        minima[g] = halves[2 * g + 1]!;
-      }
-    },
-  },
-  fm: {
-    ...floats(4, 2),
-    minima: true,
-    read({ singles }, groups, { steps, minima }) {
-      for (let g = 0; g < groups; g++) {
-        steps[g] = singles[2 * g]!;
-        minima[g] = singles[2 * g + 1]!;
-      }
-    },
-  },
+  d: single(2),
+  f: single(4),
+  dm: pairs(2),
+  fm: pairs(4),
   dz: {
     ...floats(2, 2),
     ...{ minima: true, hasZeros: true },

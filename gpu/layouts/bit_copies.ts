@@ -1,6 +1,8 @@
 // Blocks of which every bit goes from some place in the file to some place in a plane: whole bytes are moved as they are,
 // four at a time where they are neighbours, others by parts.
 
+import { SIGNS } from "../../quant/points.ts";
+
 /** Bits of a block: from where in the file, to where in the plane; so many, or seven signs that become eight. */
 export interface BitCopy {
   readonly from: number;
@@ -18,13 +20,6 @@ export type BlockCopier = (
   out: Uint8Array,
   to: number,
 ) => void;
-
-/** Eight signs by the seven that are stored. */
-const SIGNS = Uint8Array.from({ length: 128 }, (_, seven) => {
-  let parity = seven ^ (seven >> 4);
-  parity ^= parity >> 2;
-  return seven | (((parity ^ (parity >> 1)) & 1) << 7);
-});
 
 /** The copier of blocks of so many bytes each in the file and in the plane. */
 export function blockCopier(

@@ -5,6 +5,7 @@
 
 import { type Grid, IQ_GRIDS } from "../../quant/iq_grids.ts";
 import type { BitField, PointBlock } from "../../quant/block.ts";
+import { bitOf } from "../../quant/points.ts";
 import { type BitCopy, type BlockCopier, blockCopier } from "./bit_copies.ts";
 import type { VectorKind } from "./code_planes.ts";
 
@@ -18,16 +19,6 @@ export function pointTable({ grid, shifts }: PointBlock): Uint32Array<ArrayBuffe
   const { coordinates }: Grid = IQ_GRIDS[grid]();
   const byteOf = (coordinate: number) => shifts ? 8 * coordinate + 16 : coordinate;
   return new Uint32Array(Uint8Array.from(coordinates, byteOf).buffer);
-}
-
-/** Where entry `k` of a field begins, all groups of so many entries counted through. */
-function bitOf(
-  { at, step, group, pair = 2 * group }: BitField,
-  k: number,
-  entries: number,
-): number {
-  const g = Math.floor(k / entries);
-  return at + (g >> 1) * pair + (g & 1) * group + (k % entries) * step;
 }
 
 /** Copies of the entries of all groups, so many a group, by where each goes. */
