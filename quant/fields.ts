@@ -37,7 +37,10 @@ export interface CodePacking {
   unpack(bytes: Uint8Array, at: number, codes: Uint8Array): void;
 }
 
-/** Codes in fields, the lowest bits first, or in a packing. */
+/**
+ * Codes in fields, the lowest bits first, or in a packing. Of two fields the lower one is the wider, as planes of WebGPU have
+ * it (gpu/layouts/code_planes.ts), and runs have 8 bytes or more: code_reader.ts counts on both.
+ */
 export type Codes = readonly CodeField[] | CodePacking;
 
 /** Bits of a code. */
