@@ -255,7 +255,9 @@ export function scaleCopier(
 ): ScaleCopier {
   const { floatBytes, headBytes } = scaleFactsOf(kind),
     own = scaleBytes(kind, blockSize, blockSize);
-  const write = integers === undefined ? undefined : integerWriter(integers, own - headBytes);
+  const write = typeof integers === "object" || typeof integers === "function"
+    ? integerWriter(integers, own - headBytes)
+    : undefined;
   return (bytes, at, blocks, out, to) => {
     for (let f = 0; f < floats.length; f++) {
       let from = at + floats[f]!, start = to + f * floatBytes;
@@ -267,23 +269,27 @@ export function scaleCopier(
         out[start + 3] = bytes[from + 3]!;
       }
     }
-    if (!write) return;
-    for (let b = 0; b < blocks; b++) {
-      write(bytes, at + b * blockBytes, out, to + b * own + headBytes);
+    if (write) {
+      for (let b = 0; b < blocks; b++) {
+        write(bytes, at + b * blockBytes, out, to + b * own + headBytes);
+      }
+    } else if (typeof integers === "number") {
+      const count = own - headBytes;
+      let from = (at + integers) | 0, start = (to + headBytes) | 0;
+      for (let b = 0; b < blocks; b++) {
+        for (let i = 0; i < count; i++) out[(start + i) | 0] = bytes[(from + i) | 0]!;
+        from = (from + blockBytes) | 0;
+        start = (start + own) | 0;
+      }
     }
   };
 }
 
 function integerWriter(
-  integers: NonNullable<ScaleSource["integers"]>,
+  integers: IntegerFields | ScaleIntegers,
   count: number,
 ): ScaleIntegers {
   if (typeof integers === "function") return integers;
-  if (typeof integers === "number") {
-    return (bytes, at, out, to) => {
-      for (let i = 0; i < count; i++) out[to + i] = bytes[at + integers + i]!;
-    };
-  }
   const { fields: [low, high], offset } = integers;
   const columns = Array.from({ length: count }, (_, i) => [placeOf(low, i), placeOf(high, i)]);
   const places = Uint8Array.from(columns.flat().flatMap(({ byte, shift }) => [byte, shift]));

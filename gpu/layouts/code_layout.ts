@@ -167,10 +167,18 @@ function wordCopier(
   },
 ): CodeWriter {
   return (at, first, blocks) => {
-    let to = first * words;
-    for (let b = 0, block = at + start; b < blocks; b++, block += blockBytes) {
-      for (let from = block, end = to + words; to < end; from += 4) {
-        plane[to++] = view.getInt32(from, true);
+    let to = first * words, block = at + start;
+    for (let b = 0; b < blocks; b++, block = (block + blockBytes) | 0) {
+      let from = block;
+      const end = (to + words) | 0, fours = (to + (words & -4)) | 0;
+      for (; to < fours; to = (to + 4) | 0, from = (from + 16) | 0) {
+        plane[to] = view.getInt32(from, true);
+        plane[(to + 1) | 0] = view.getInt32((from + 4) | 0, true);
+        plane[(to + 2) | 0] = view.getInt32((from + 8) | 0, true);
+        plane[(to + 3) | 0] = view.getInt32((from + 12) | 0, true);
+      }
+      for (; to < end; to = (to + 1) | 0, from = (from + 4) | 0) {
+        plane[to] = view.getInt32(from, true);
       }
     }
   };
