@@ -150,6 +150,7 @@ export async function prepareModel(
       hasKernel: (op) => kernels.hasKernel(op),
       takes: (draft) => kernels.takes(draft),
       ...kernels.picksRowsEarly && { picksRowsEarly: true },
+      ...kernels.fusesNeighbours === false && { fusesNeighbours: false },
       // Seven bits are enough for vectors, not for a model that is fed its own output (quant/int7_groups.ts).
       roundsWeights: network === "encoder",
     },

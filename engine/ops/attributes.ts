@@ -127,6 +127,18 @@ function isDim(value: unknown): value is Dim {
 
 // Attributes that were read by these rules before: nodes hold them, and every pass asks again.
 const complete = new WeakMap<Attributes, AttributeRules>();
+const listed = new WeakMap<
+  AttributeRules,
+  readonly (readonly [string, AttributeRule<Attribute>])[]
+>();
+
+function entriesOf(rules: AttributeRules) {
+  const known = listed.get(rules);
+  if (known) return known;
+  const entries = Object.entries(rules) as [string, AttributeRule<Attribute>][];
+  listed.set(rules, entries);
+  return entries;
+}
 
 /**
  * Checks attributes and fills in defaults.
@@ -138,17 +150,18 @@ export function readAttributes<R extends AttributeRules>(
   given: Attributes,
 ): AttributesOf<R> {
   if (complete.get(given) === rules) return given as AttributesOf<R>;
-  for (const name of Object.keys(given)) {
+  for (const name in given) {
     if (!Object.hasOwn(rules, name)) {
       const known = Object.keys(rules).join(", ") || "none";
       throw new TypeError(`unknown attribute "${name}" (known: ${known})`);
     }
   }
   const read: Record<string, Attribute> = {};
-  for (const [name, rule] of Object.entries(rules)) {
-    const value = Object.hasOwn(given, name) ? given[name] : rule.fallback;
+  for (const [name, rule] of entriesOf(rules)) {
+    const isGiven = Object.hasOwn(given, name);
+    const value = isGiven ? given[name] : rule.fallback;
     if (value === undefined) throw new TypeError(`attribute "${name}" is missing`);
-    if (!rule.accepts(value)) {
+    if (isGiven && !rule.accepts(value)) {
       throw new TypeError(
         `attribute "${name}" must be ${rule.expected}: it is ${JSON.stringify(value)}`,
       );

@@ -21,6 +21,8 @@ export interface DeviceFacts {
   readonly reusesInputs: boolean;
   /** Whether wanted rows are to be picked before the last products (`PassContext`). */
   readonly picksRowsEarly: boolean;
+  /** Whether kernels of products and attentions may do what stands before or behind them (`PassContext`). */
+  readonly fusesNeighbours: boolean;
   /** Number formats that keys and values may have. */
   readonly kvFormats: readonly KvFormat[];
 }
@@ -32,6 +34,7 @@ const IN_PROCESS = {
   padsSteps: false,
   reusesInputs: true,
   picksRowsEarly: true,
+  fusesNeighbours: false,
   kvFormats: ["F16", "F32", "Q8_0"],
 } as const;
 
@@ -47,6 +50,7 @@ export const DEVICE_FACTS: Readonly<Record<DeviceName, DeviceFacts>> = {
     wantsForms: true,
     reusesInputs: false,
     picksRowsEarly: false,
+    fusesNeighbours: true,
     kvFormats: ["F16", "F32"],
   },
   reference: { ...IN_PROCESS, loadsAside: false, sharesArenas: false, wantsForms: false },

@@ -33,13 +33,14 @@ export const fuseAttentionInput: Pass = definePass({
     norm: ["epsilon", "base"],
     rope: ["style"],
   },
-  suits: ({ hasKernel }) => hasKernel("attention"),
+  suits: ({ hasKernel, fusesNeighbours }) => fusesNeighbours !== false && hasKernel("attention"),
   run(context, { takes }) {
     const matcher = createMatcher(context);
     const matches = new Map(context.nodes.flatMap((node) => {
       const match = node.op === "attention" ? matcher(node) : undefined;
       return match && takes(drafted(node, match)) ? [[node, match]] : [];
     }));
+    if (matches.size === 0) return undefined;
     // Appends change states, so they would outlive their readers: they are left out.
     const replaced = new Set([...matches.values()].flatMap(({ appends }) => appends));
     return context.rewrite(({ node, inputs, op, weight, moved, copy }) => {

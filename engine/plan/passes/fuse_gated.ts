@@ -24,6 +24,7 @@ interface Gated {
 export const fuseGated: Pass = defineReplacement({
   name: "fuse_gated",
   reads: { glu: WHOLE, matmul: [] },
+  suits: ({ fusesNeighbours }) => fusesNeighbours !== false,
   match,
   replace({ node, op, weight, moved }, { x, matrix, bias, name, whole }: Gated) {
     const inputs = [moved(x), weight(matrix.name, matrix), bias && weight(bias.name, bias)];

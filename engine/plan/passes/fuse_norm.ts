@@ -17,6 +17,7 @@ const GROUP_ROWS = 64;
 export const fuseNorm: Pass = defineReplacement({
   name: "fuse_norm",
   reads: { matmul: ["gate", "to"], norm: ["epsilon", "base", "to"] },
+  suits: ({ fusesNeighbours }) => fusesNeighbours !== false,
   match(node, seen, { takes }) {
     const normed = match(node, seen);
     return normed && takes(normed) ? normed : undefined;

@@ -17,6 +17,7 @@ import {
 export const fuseResidual: Pass = defineReplacement({
   name: "fuse_residual",
   reads: { binary: ["kind"], matmul: [] },
+  suits: ({ fusesNeighbours }) => fusesNeighbours !== false,
   match,
   replace: makeDraft,
 });

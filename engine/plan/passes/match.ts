@@ -37,30 +37,55 @@ const UNKNOWN: Node = { id: -1, op: "?", name: "?", inputs: [], outputs: [], att
 /** What a pass that reads this sees of a graph. */
 export function matchContext(graph: Graph, reads: Reads): MatchContext {
   const nodes = graph.nodes.filter((node) => isKnown(node, reads)), known = new Set(nodes);
-  const readers = readersOf(graph), uses = new Map<Value, number>();
-  for (const [value, reading] of readers) {
-    uses.set(value, reading.length);
-    readers.set(value, reading.map((node) => known.has(node) ? node : UNKNOWN));
-  }
-  for (const value of graph.outputs) uses.set(value, (uses.get(value) ?? 0) + 1);
+  const made = once(() => producersOf({ nodes }));
+  const readers = once(() => {
+    const all = readersOf(graph);
+    for (const [value, reading] of all) {
+      if (reading.every((node) => known.has(node))) continue;
+      all.set(value, reading.map((node) => known.has(node) ? node : UNKNOWN));
+    }
+    return all;
+  });
+  const uses = once(() => {
+    const counts = new Map<Value, number>();
+    for (const [value, reading] of readers()) counts.set(value, reading.length);
+    for (const value of graph.outputs) counts.set(value, (counts.get(value) ?? 0) + 1);
+    return counts;
+  });
+  const outputs = once(() => new Set(graph.outputs));
   return {
     nodes,
-    made: producersOf({ nodes }),
-    readers,
-    uses,
-    outputs: new Set(graph.outputs),
+    get made() {
+      return made();
+    },
+    get readers() {
+      return readers();
+    },
+    get uses() {
+      return uses();
+    },
+    get outputs() {
+      return outputs();
+    },
     rewrite: (visit) =>
       rewrite(graph, (given) => known.has(given.node) ? visit(given) : given.copy()),
   };
+}
+
+/** Makes something when it is first asked for: most passes find none of their ops in a graph. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => made ??= make();
 }
 
 function isKnown({ op, attributes }: Node, reads: Reads): boolean {
   const known = Object.hasOwn(reads, op) ? reads[op] : undefined;
   if (!known || known === WHOLE) return known !== undefined;
   const { rules } = getOp(op);
-  return Object.entries(attributes).every(([name, value]) =>
-    known.includes(name) || isSame(value, rules[name]!.fallback)
-  );
+  for (const name in attributes) {
+    if (!known.includes(name) && !isSame(attributes[name]!, rules[name]!.fallback)) return false;
+  }
+  return true;
 }
 
 function isSame(value: Attribute, other: Attribute | undefined): boolean {

@@ -24,6 +24,11 @@ export interface PassContext {
    * products; absent: they do cost, as dispatches of a GPU do in every decode step.
    */
   readonly picksRowsEarly?: boolean;
+  /**
+   * False if no kernel of a product or an attention norms, rotates, gates or adds what stands beside it, so that passes
+   * need not look for it; absent: they ask node by node.
+   */
+  readonly fusesNeighbours?: boolean;
   /** True if the device has a kernel for this op, for whatever nodes of it. */
   hasKernel(op: string): boolean;
   /** True if the device has a kernel for this node, which no graph has yet; asked before one is made. */
