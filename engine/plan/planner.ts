@@ -98,9 +98,9 @@ function checkLimits(graph: Graph, limits: DimEnv): void {
   const known = new Set<string>();
   const values = [...graph.inputs, ...graph.nodes.flatMap(({ outputs }) => outputs)];
   const attributes = graph.nodes.flatMap((node) => Object.values(node.attributes).flat());
-  const dims = attributes.filter((attribute) => typeof attribute === "object") as Dim[];
-  for (const dim of [...values.flatMap(({ shape }) => shape), ...dims]) {
-    for (const name of symbolsOf(dim).keys()) known.add(name);
+  for (const dim of [...values.flatMap(({ shape }) => shape), ...attributes]) {
+    if (typeof dim !== "object") continue;
+    for (const name of symbolsOf(dim as Dim).keys()) known.add(name);
   }
   const missing = [...known].filter((name) => !Object.hasOwn(limits, name));
   const unknown = Object.keys(limits).filter((name) => !known.has(name));

@@ -7,6 +7,7 @@ import {
   atomDim,
   type Dim,
   divideTerms,
+  type Expression,
   multiplyTerms,
   safeInteger,
   sameDim,
@@ -58,12 +59,26 @@ export function sub(a: Dim, b: Dim): Dim {
 
 /** a · b. */
 export function mul(a: Dim, b: Dim): Dim {
-  if (typeof a === "number" && typeof b === "number") return safeInteger(a * b);
-  const left = termsOf(a), right = termsOf(b);
+  if (typeof a === "number") return typeof b === "number" ? safeInteger(a * b) : scale(b, a);
+  if (typeof b === "number") return scale(a, b);
+  const left = a.terms, right = b.terms;
   if (left.length * right.length > MAX_TERMS) {
     throw new RangeError(`Cannot multiply dims of ${left.length} and ${right.length} terms`);
   }
   return sumOfTerms(left.flatMap((x) => right.map((y) => multiplyTerms(x, y))));
+}
+
+/** What most products are: of a size that is known and one that is not. */
+function scale(dim: Expression, factor: number): Dim {
+  safeInteger(factor);
+  if (factor === 0) return 0;
+  if (factor === 1) return dim;
+  return {
+    terms: dim.terms.map(({ coefficient, factors }) => ({
+      coefficient: safeInteger(coefficient * factor),
+      factors,
+    })),
+  };
 }
 
 /** Product of all dims; 1 for none. */

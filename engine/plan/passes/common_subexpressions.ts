@@ -2,10 +2,10 @@
 // for all of equal content. Layers that share their rope frequencies so share one table, and q, k and v
 // share one quantised input.
 
-import { exactText } from "../../ops/exact_text.ts";
-import type { Node, Value } from "../../graph/graph.ts";
+import type { Attributes, Value } from "../../graph/graph.ts";
 import type { HostData } from "../../ops/op.ts";
 import { changesState } from "../../ops/mod.ts";
+import { sameAttribute } from "./match.ts";
 import type { Pass } from "./pass.ts";
 import { rewrite } from "./rewrite.ts";
 
@@ -18,7 +18,7 @@ export const commonSubexpressions: Pass = {
   reads: "everything",
   run(graph) {
     const outputs = new Set(graph.outputs);
-    const seen = new Map<string, readonly Value[]>();
+    const seen = new Map<string, Made[]>();
     const constants = new Map<string, Value>();
     const first = (value: Value | undefined) => {
       const key = value && constantKey(value);
@@ -31,21 +31,31 @@ export const commonSubexpressions: Pass = {
       // A change of a state happens as often as it is written.
       if (changesState(node)) return copy();
       const merged = inputs.map(first);
-      const key = nodeKey(node, merged);
+      const key = `${node.op} ${merged.map((value) => value?.id).join()}`;
+      const alike = seen.get(key) ?? [];
       // Each output of the graph has a name of its own, so it stays a value of its own.
-      const known = node.outputs.some((value) => outputs.has(value)) ? undefined : seen.get(key);
+      const known = node.outputs.some((value) => outputs.has(value))
+        ? undefined
+        : alike.find(({ attributes }) => sameAttributes(attributes, node.attributes));
+      if (known) return known.results;
       const isSame = merged.every((value, i) => value === inputs[i]);
-      const results = known ??
-        (isSame ? copy() : op(node.op, merged, node.attributes, node.name));
-      seen.set(key, results);
+      const results = isSame ? copy() : op(node.op, merged, node.attributes, node.name);
+      seen.set(key, [{ attributes: node.attributes, results }, ...alike]);
       return results;
     });
   },
 };
 
-function nodeKey({ op, attributes }: Node, inputs: readonly (Value | undefined)[]): string {
-  const sorted = Object.entries(attributes).sort(([a], [b]) => a < b ? -1 : 1);
-  return exactText([op, sorted, inputs.map((value) => value?.id ?? null)]);
+/** What a node gives. */
+interface Made {
+  readonly attributes: Attributes;
+  readonly results: readonly Value[];
+}
+
+// Those of one op have the same names.
+function sameAttributes(a: Attributes, b: Attributes): boolean {
+  for (const name in a) if (!sameAttribute(a[name]!, b[name])) return false;
+  return true;
 }
 
 function constantKey({ data, dtype, shape }: Value): string | undefined {

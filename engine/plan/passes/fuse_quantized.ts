@@ -45,6 +45,6 @@ export const fuseQuantized: Pass = defineReplacement({
     const draft = draftOf(form.op, { inputs: producer.inputs, given: form.attributes });
     return takes(draft) ? { ...draft, name: producer.name } : undefined;
   },
-  replace: ({ op, moved }, { op: kind, inputs, attributes, name }) =>
-    op(kind, inputs.map((input) => input && moved(input)), attributes, name),
+  replace: ({ op, moved }, { op: kind, inputs, attributes, name, outputs }) =>
+    op(kind, inputs.map((input) => input && moved(input)), attributes, name, outputs),
 });

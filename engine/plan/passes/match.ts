@@ -83,14 +83,22 @@ function isKnown({ op, attributes }: Node, reads: Reads): boolean {
   if (!known || known === WHOLE) return known !== undefined;
   const { rules } = getOp(op);
   for (const name in attributes) {
-    if (!known.includes(name) && !isSame(attributes[name]!, rules[name]!.fallback)) return false;
+    if (!known.includes(name) && !sameAttribute(attributes[name]!, rules[name]!.fallback)) {
+      return false;
+    }
   }
   return true;
 }
 
-function isSame(value: Attribute, other: Attribute | undefined): boolean {
-  if (!Array.isArray(value) || !Array.isArray(other)) return Object.is(value, other);
-  return value.length === other.length && value.every((item, i) => Object.is(item, other[i]));
+/** Whether two attributes are the same; 0 is not -0. */
+export function sameAttribute(value: Attribute, other: Attribute | undefined): boolean {
+  if (!Array.isArray(value) || !Array.isArray(other)) return sameItem(value, other);
+  return value.length === other.length && value.every((item, i) => sameItem(item, other[i]));
+}
+
+function sameItem(item: unknown, other: unknown): boolean {
+  if (Object.is(item, other)) return true;
+  return typeof item === "object" && typeof other === "object" && equal(item as Dim, other as Dim);
 }
 
 /** What passes call a node: the function of a `unary` or `binary` on float32, else its op. */
@@ -137,5 +145,5 @@ export function sameShape(a: Value, b: Value): boolean {
 
 /** Whether a list is these numbers. */
 export function isList(value: Attribute | undefined, wanted: readonly number[]): boolean {
-  return isSame(value ?? "", wanted);
+  return sameAttribute(value ?? "", wanted);
 }

@@ -51,13 +51,14 @@ export function draftOf(
 /** Puts a node as it was drafted, with values of the graph before, in the place of the visited one. */
 export function makeDraft(
   { node, op, moved }: Visit,
-  draft: Pick<NodeDraft, "op" | "inputs" | "attributes">,
+  draft: NodeDraft,
 ): readonly Value[] {
   return op(
     draft.op,
     draft.inputs.map((value) => value && moved(value)),
     draft.attributes,
     node.name,
+    draft.outputs,
   );
 }
 

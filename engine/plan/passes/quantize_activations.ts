@@ -9,7 +9,7 @@
 import type { Attributes, Node, Value } from "../../graph/graph.ts";
 import { Q8_GROUP } from "../../../quant/q8_activation.ts";
 import { type MatchContext, WHOLE } from "./match.ts";
-import { defineReplacement, draftOf, draftValue, type Pass } from "./pass.ts";
+import { defineReplacement, draftOf, draftValue, type NodeDraft, type Pass } from "./pass.ts";
 
 /** Weights of a matrix that is worth rounding. */
 const LARGE = 1 << 15;
@@ -20,18 +20,22 @@ export const quantizeActivations: Pass = defineReplacement({
   // A product that `route` reads stays, whatever that does with it.
   reads: { matmul: [], expert_matmul: [], route: WHOLE },
   suits: ({ precision }) => precision === "fast",
-  match(node, seen, { roundsWeights, takes }): Attributes | undefined {
+  match(node, seen, { roundsWeights, takes }): NodeDraft | undefined {
     if (!readsFloats(node)) return undefined;
     const [x, ...rest] = node.inputs;
     const rows = draftValue({ dtype: "q8", shape: x!.shape });
     const forms: readonly Attributes[] = roundsWeights && mayRound(node, seen)
       ? [{ rounded: true }, {}]
       : [{}];
-    return forms.find((given) => takes(draftOf(node.op, { inputs: [rows, ...rest], given })));
+    for (const given of forms) {
+      const draft = draftOf(node.op, { inputs: [rows, ...rest], given });
+      if (takes(draft)) return draft;
+    }
+    return undefined;
   },
-  replace({ node, inputs: [x, ...rest], op }, form) {
+  replace({ node, inputs: [x, ...rest], op }, { attributes, outputs }) {
     const [quantized] = op("quantize", [x], {}, `${x!.name}.q8`);
-    return op(node.op, [quantized, ...rest], form, node.name);
+    return op(node.op, [quantized, ...rest], attributes, node.name, outputs);
   },
 });
 
