@@ -22,6 +22,7 @@ import type {
   RankedWish,
 } from "./backend.ts";
 import { createLeftRows } from "./left_rows.ts";
+import { type CacheRows, ownRows } from "./pages/cache_rows.ts";
 import type { SpanKeeper, SpanParts } from "./spans.ts";
 import { type Step, WANTED } from "./step.ts";
 
@@ -43,6 +44,8 @@ export interface Executable extends Loaded {
   hidden(row: number, count?: number): Float32Array;
   /** All logits of the row of which a slot wanted the best, if they are still there. */
   leftLogits(slot: number): Float32Array | undefined;
+  /** The rows of the slots' caches. */
+  readonly rows: CacheRows;
   /** Of encoder-decoders: tokens of the source that each slot holds; 0: none. */
   readonly sourceLengths?: Int32Array;
 }
@@ -88,7 +91,8 @@ async function createExecutable<P extends PreparedPlan>(
   prepared: P,
   slotCount: number,
 ): Promise<PlanExecutable<P>> {
-  const { limits } = prepared.plan;
+  const { limits, graph: { states } } = prepared.plan;
+  const capacity = (states[0]?.shape[0] ?? 0) as number;
   const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
   const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
@@ -117,6 +121,7 @@ async function createExecutable<P extends PreparedPlan>(
   return {
     ...prepared,
     prepared,
+    rows: ownRows(prepared, { slots: slotCount, capacity }),
     ...sourceLengths && { sourceLengths },
     run: spans?.run ?? compute,
     best: results.best,

@@ -8,6 +8,7 @@ import type { HostData } from "../../graph/graph.ts";
 import { elementCount, getElement } from "../../ops/host_tensor.ts";
 import type { PreparedPlan } from "../../run/backend.ts";
 import type { Executable } from "../../run/executable.ts";
+import { ownRows } from "../../run/pages/cache_rows.ts";
 import { type Step, WANTED } from "../../run/step.ts";
 import { Caches } from "./caches.ts";
 import { type BestPort, blocksOf, type CachePort } from "./ports.ts";
@@ -26,11 +27,11 @@ export function createDecoderExecutable(
   stages: readonly ReadyStage[],
   prepared: PreparedDecoder,
 ): Executable {
-  const { plan, vocabulary, limits: { logitRows } } = prepared;
+  const { plan, vocabulary, limits } = prepared;
   const lastCached = stages.findLastIndex(({ derived }) => derived.ports.caches.length > 0);
   const body = stages.slice(0, lastCached + 1), tail = stages.slice(lastCached + 1);
   const { cached, caches, inputBytes } = cachesOf(body, prepared);
-  const logits = new Float32Array(logitRows * vocabulary);
+  const logits = new Float32Array(limits.logitRows * vocabulary);
   /** The first row that has logits, of the last step. */
   let first = 0;
   let disposed = false;
@@ -59,6 +60,11 @@ export function createDecoderExecutable(
     takeLogits(logits, hidden, { rows: wanted, wanted, vocabulary });
   }
 
+  const states = {
+    readState: (slot: number, count: number) => caches.read(slot, count),
+    writeState: (slot: number, count: number, bytes: Uint8Array) =>
+      caches.write(slot, count, bytes),
+  };
   return {
     plan,
     threads: stages[0]!.executable.threads ?? 1,
@@ -72,8 +78,8 @@ export function createDecoderExecutable(
     },
     openSlot: () => caches.open(),
     closeSlot: (slot) => caches.close(slot),
-    readState: (slot, count) => caches.read(slot, count),
-    writeState: (slot, count, bytes) => caches.write(slot, count, bytes),
+    ...states,
+    rows: ownRows(states, { slots: limits.sessions, capacity: limits.contextLength }),
     run,
     best: () => undefined,
     logits: (row, count = 1) =>
