@@ -129,7 +129,7 @@ export type { CalibrationOptions, CalibrationProgress } from "./engine/quantize/
 export type { LayerRange, PolicyRule, QuantPolicy } from "./quant/policy.ts";
 export type { TensorRole } from "./quant/tensor_roles.ts";
 export { getPolicy, policyNames } from "./quant/policies.ts";
-export { parsePolicy } from "./quant/policy_file.ts";
+export { parsePolicy } from "./engine/quantize/policy_file.ts";
 
 // Vectors and judgements from an encoder
 export { embed, type EmbedOptions } from "./engine/pipelines/embed.ts";

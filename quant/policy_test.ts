@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { findFormat, formatBytes, formats, getFormat } from "./mod.ts";
 import { getPolicy, inferflowPolicy, policyNames } from "./policies.ts";
 import { chooseFormat, type QuantPolicy, type TensorFacts } from "./policy.ts";
-import { parsePolicy } from "./policy_file.ts";
+import { parsePolicy } from "../engine/quantize/policy_file.ts";
 import { findIdleParts } from "./policy_use.ts";
 import { layerOf, roleOf } from "./tensor_roles.ts";
 

@@ -15,7 +15,7 @@ import { fileError } from "../engine/quantize/quant_error.ts";
 import { quantizeModel } from "../engine/quantize/quantize.ts";
 import { getPolicy } from "../quant/policies.ts";
 import type { QuantPolicy } from "../quant/policy.ts";
-import { parsePolicy } from "../quant/policy_file.ts";
+import { parsePolicy } from "../engine/quantize/policy_file.ts";
 import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";
 

@@ -25,7 +25,7 @@ import { fileError, policyError } from "../engine/quantize/quant_error.ts";
 import { quantizeModel, type QuantizeModelOptions } from "../engine/quantize/quantize.ts";
 import { formatBytes, getFormat } from "../quant/mod.ts";
 import { getPolicy } from "../quant/policies.ts";
-import { parsePolicy } from "../quant/policy_file.ts";
+import { parsePolicy } from "../engine/quantize/policy_file.ts";
 import { fixturePath } from "./support/fixtures.ts";
 import { withFolder } from "./support/folder.ts";
 import { TINY_LLAMA } from "./support/models.ts";

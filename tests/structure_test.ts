@@ -121,7 +121,7 @@ Deno.test("what a file of the product exports is used by another", () => {
  * ARCHITECTURE.md says what each holds.
  */
 const STAGES = [
-  ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts"],
+  ...["errors.ts", "byte_source.ts", "pause.ts", "io.ts", "record.ts"],
   ...["formats", "text", "graph", "ops", "plan", "run", "decode", "onnx", "models"],
   ...["quantize", "inferflow", "pipelines", "cli"],
 ];

@@ -2,7 +2,7 @@
 
 import { getPolicy } from "../../quant/policies.ts";
 import type { QuantPolicy } from "../../quant/policy.ts";
-import { parsePolicy } from "../../quant/policy_file.ts";
+import { parsePolicy } from "../quantize/policy_file.ts";
 import { FormatError } from "../errors.ts";
 import { openFile } from "../io.ts";
 import { UsageError } from "./args.ts";

@@ -1,6 +1,7 @@
 // Flags that say how tokens are chosen. A sampling step's record names its options, its flags and whether
 // they ask for chance; what stands here belongs to no step.
 
+import { OBJECT } from "../record.ts";
 import { STEP_OPTIONS, type StepOption } from "../decode/sampling/options.ts";
 import type { SamplerOptions } from "../decode/sampling/sampler_options.ts";
 import { type Flag, type Flags, type ParsedLine, UsageError } from "./args.ts";
@@ -99,8 +100,6 @@ function parseSampling(text: string | undefined): SamplerOptions {
   } catch (error) {
     throw new UsageError(`--sampling is no JSON: ${(error as Error).message}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new UsageError("--sampling takes a JSON object of sampler options");
-  }
-  return value;
+  if (OBJECT.accepts(value)) return value;
+  throw new UsageError("--sampling takes a JSON object of sampler options");
 }

@@ -5,6 +5,7 @@
 // those (outliers.ts).
 // A model that came from GGUF brings its metadata along, a GGUF header without tensors as one more tensor.
 
+import { COUNTS } from "../record.ts";
 import { formatBytes, getFormat } from "../../quant/mod.ts";
 import type { ByteSource } from "../byte_source.ts";
 import { FormatError, UnsupportedError } from "../errors.ts";
@@ -132,7 +133,7 @@ function applyFormat(file: WeightFile, name: string, entry: MetadataValue): Tens
   const tensor = file.tensors.get(name);
   const { format: formatName, shape } = asObject(entry) ?? {};
   if (!tensor) throw broken("has a format but is not in the file");
-  if (typeof formatName !== "string" || !isShape(shape)) {
+  if (typeof formatName !== "string" || !COUNTS.accepts(shape) || shape.length === 0) {
     throw broken("its format is not stated well");
   }
   let format;
@@ -156,9 +157,4 @@ function applyFormat(file: WeightFile, name: string, entry: MetadataValue): Tens
     );
   }
   return { ...tensor, format: format.name, shape };
-}
-
-function isShape(value: MetadataValue | undefined): value is number[] {
-  return Array.isArray(value) && value.length > 0 &&
-    value.every((size) => Number.isSafeInteger(size) && (size as number) >= 0);
 }

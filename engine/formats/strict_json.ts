@@ -6,7 +6,8 @@
 // rule in keys that nobody needs. They are read as these numbers; who needs a number checks that it is finite.
 
 import { FormatError } from "../errors.ts";
-import type { MetadataValue } from "./source.ts";
+import { COUNT, OBJECT } from "../record.ts";
+import type { MetadataValue, WeightFile } from "./source.ts";
 
 const MAX_DEPTH = 64;
 const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -87,9 +88,25 @@ function parseWithPython(text: string): MetadataValue | undefined {
 export function asObject(
   value: MetadataValue | undefined,
 ): { readonly [key: string]: MetadataValue } | undefined {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value) &&
-    !ArrayBuffer.isView(value);
-  return isObject ? value as { readonly [key: string]: MetadataValue } : undefined;
+  return OBJECT.accepts(value) ? value as { readonly [key: string]: MetadataValue } : undefined;
+}
+
+/**
+ * A JSON file beside a model; undefined where there is none.
+ *
+ * @throws {FormatError} If it is not JSON.
+ */
+export async function readJson(
+  file: Pick<WeightFile, "name" | "readText">,
+  name: string,
+): Promise<MetadataValue | undefined> {
+  const text = await file.readText?.(name);
+  return text === undefined ? undefined : parseJson(text, { file: file.name, place: name });
+}
+
+/** Ids of tokens in a field that holds one or several; what is none is left out. */
+export function idsOf(value: MetadataValue | undefined): number[] {
+  return [value].flat().filter(COUNT.accepts);
 }
 
 function scanKeys(text: string, file: string): void {

@@ -1,6 +1,7 @@
 // Query lists [§4.1]: numbered keys, each a text or a JSON object with more. `{\n}`, `{\r}` and `{\t}` in texts are the
 // characters.
 
+import { recordReader, TEXT, type ValueRule } from "../record.ts";
 import { FormatError } from "../errors.ts";
 import type { IniFile } from "../formats/ini/ini.ts";
 import { keysOf } from "./keys.ts";
@@ -26,13 +27,13 @@ export interface InferenceConfig {
   readonly temperature: number | undefined;
 }
 
-const FIELDS = [
-  "text",
-  "res_prefix",
-  "system_prompt",
-  "encoder_input_template",
-  "decoder_input_template",
-];
+const FIELDS = {
+  text: TEXT,
+  res_prefix: TEXT,
+  system_prompt: TEXT,
+  encoder_input_template: TEXT,
+  decoder_input_template: TEXT,
+};
 
 /**
  * Reads llm_inference.ini.
@@ -79,13 +80,15 @@ function queryOf(
   json: Readonly<Record<string, unknown>>,
   at: { file: string; place: string },
 ): InferflowQuery {
-  for (const [key, value] of Object.entries(json)) {
-    if (!FIELDS.includes(key)) {
-      throw new FormatError(`has the key ${key}: known are ${FIELDS.join(", ")}`, at);
-    }
-    if (typeof value !== "string") throw new FormatError(`${key} must be a text`, at);
-  }
-  const given = json as Record<string, string | undefined>;
+  const fail = (message: string): never => {
+    throw new FormatError(message, at);
+  };
+  const read = recordReader<ValueRule>({
+    unknown: (key, known) => fail(`has the key ${key}: known are ${known}`),
+    absent: () => undefined,
+    read: (key, value, { accepts }) => accepts(value) ? value : fail(`${key} must be a text`),
+  });
+  const given = read(json, FIELDS) as Record<string, string | undefined>;
   return {
     text: unescape(given.text ?? ""),
     answer: unescape(given.res_prefix ?? ""),

@@ -4,6 +4,16 @@
 // same to an editor. Left out: unions of objects, defaults that depend on other keys.
 
 import { FormatError } from "../errors.ts";
+import {
+  FLAG,
+  LIST,
+  NUMBER,
+  OBJECT,
+  oneOf as words,
+  recordReader,
+  TEXT,
+  type ValueRule,
+} from "../record.ts";
 
 /** A JSON Schema (2020-12). */
 export type Schema = boolean | { readonly [key: string]: unknown };
@@ -38,37 +48,27 @@ function refuse(place: Place, wanted: string, value: unknown): never {
   });
 }
 
+/** A value of one rule, and what says the same to an editor. */
+function plain<T>(schema: Schema, { wanted, accepts }: ValueRule<T>): Rule<T> {
+  return rule(schema, (value, place) => accepts(value) ? value : refuse(place, wanted, value));
+}
+
 /** A string. */
-export const text: Rule<string> = rule(
-  { type: "string" },
-  (value, place) => typeof value === "string" ? value : refuse(place, "a string", value),
-);
+export const text: Rule<string> = plain({ type: "string" }, TEXT);
 
 /** A finite number. */
-export const number: Rule<number> = rule(
-  { type: "number" },
-  (value, place) =>
-    typeof value === "number" && Number.isFinite(value) ? value : refuse(place, "a number", value),
-);
+export const number: Rule<number> = plain({ type: "number" }, NUMBER);
 
 /** true or false. */
-export const flag: Rule<boolean> = rule(
-  { type: "boolean" },
-  (value, place) => typeof value === "boolean" ? value : refuse(place, "true or false", value),
-);
+export const flag: Rule<boolean> = plain({ type: "boolean" }, FLAG);
 
 /** Whatever JSON can say. */
 export const anything: Rule<unknown> = rule(true, (value) => value);
 
 /** One of the listed strings. */
 export function oneOf<T extends string>(...allowed: readonly T[]): Rule<T> {
-  return rule(
-    { enum: allowed },
-    (value, place) =>
-      allowed.includes(value as T)
-        ? value as T
-        : refuse(place, `one of ${allowed.map((item) => `"${item}"`).join(", ")}`, value),
-  );
+  const wanted = `one of ${allowed.map((item) => `"${item}"`).join(", ")}`;
+  return plain({ enum: allowed }, words(allowed, wanted));
 }
 
 /** The first rule that accepts. */
@@ -101,7 +101,7 @@ export function textOr<T>(other: Rule<T>, allowed?: string): Rule<string | T> {
 /** A list of values that each obey `rule`. */
 export function list<T>(item: Rule<T>): Rule<readonly T[]> {
   return rule({ type: "array", items: item.schema }, (value, place) => {
-    if (!Array.isArray(value)) return refuse(place, "a list", value);
+    if (!LIST.accepts(value)) return refuse(place, LIST.wanted, value);
     return value.map((one, index) => item(one, { ...place, path: `${place.path}[${index}]` }));
   });
 }
@@ -118,10 +118,8 @@ export function oneOrMore<T>(item: Rule<T>): Rule<T | readonly T[]> {
 /** An object with free keys. */
 export function table<T>(item: Rule<T>): Rule<Readonly<Record<string, T>>> {
   return rule({ type: "object", additionalProperties: item.schema }, (value, place) => {
-    const entries = entriesOf(value, place).map(([key, one]) =>
-      [key, item(one, join(place, key))] as const
-    );
-    return Object.fromEntries(entries);
+    const entries = Object.entries(objectOf(value, place));
+    return Object.fromEntries(entries.map(([key, one]) => [key, item(one, join(place, key))]));
   });
 }
 
@@ -148,35 +146,27 @@ export function record<F extends Record<string, Rule<unknown> | Optional<unknown
   fields: F,
 ): Rule<Fields<F>> {
   return rule(recordSchema(fields), (value, place) => {
-    const entries = new Map(entriesOf(value, place));
-    const unknown = [...entries.keys()].find((key) => !Object.hasOwn(fields, key));
-    if (unknown !== undefined) {
-      throw new FormatError(`is not a known key: known are ${Object.keys(fields).join(", ")}`, {
-        file: place.file,
-        place: join(place, unknown).path,
-      });
-    }
-    const result: Record<string, unknown> = {};
-    for (const [key, field] of Object.entries(fields)) {
-      const rule = typeof field === "function" ? field : field.rule;
-      if (entries.has(key)) result[key] = rule(entries.get(key), join(place, key));
-      else if (typeof field === "function") {
-        throw new FormatError(`is missing`, { file: place.file, place: join(place, key).path });
-      }
-    }
-    return result as Fields<F>;
+    const fail = (key: string, message: string): never => {
+      throw new FormatError(message, { file: place.file, place: join(place, key).path });
+    };
+    const readFields = recordReader<Rule<unknown> | Optional<unknown>>({
+      unknown: (key, known) => fail(key, `is not a known key: known are ${known}`),
+      absent: (key, field) => typeof field === "function" ? fail(key, "is missing") : undefined,
+      read: (key, one, field) => ruleOf(field)(one, join(place, key)),
+    });
+    return readFields(objectOf(value, place), fields) as Fields<F>;
   });
+}
+
+function ruleOf(field: Rule<unknown> | Optional<unknown>): Rule<unknown> {
+  return typeof field === "function" ? field : field.rule;
 }
 
 function recordSchema(fields: Readonly<Record<string, Rule<unknown> | Optional<unknown>>>): Schema {
   const entries = Object.entries(fields);
   return {
     type: "object",
-    properties: Object.fromEntries(
-      entries.map((
-        [key, field],
-      ) => [key, (typeof field === "function" ? field : field.rule).schema]),
-    ),
+    properties: Object.fromEntries(entries.map(([key, field]) => [key, ruleOf(field).schema])),
     required: entries.filter(([, field]) => typeof field === "function").map(([key]) => key),
     additionalProperties: false,
   };
@@ -186,9 +176,6 @@ function join(place: Place, key: string): Place {
   return { file: place.file, path: place.path === "" ? key : `${place.path}.${key}` };
 }
 
-function entriesOf(value: unknown, place: Place): [string, unknown][] {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return refuse(place, "an object", value);
-  }
-  return Object.entries(value);
+function objectOf(value: unknown, place: Place): Readonly<Record<string, unknown>> {
+  return OBJECT.accepts(value) ? value : refuse(place, OBJECT.wanted, value);
 }

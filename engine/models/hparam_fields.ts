@@ -3,6 +3,7 @@
 
 import { FormatError, UnsupportedError } from "../errors.ts";
 import type { MetadataValue } from "../formats/source.ts";
+import { FLAG, listOf, OBJECT, TEXT, type ValueRule, valueRule, whole } from "../record.ts";
 
 /**
  * - `count`: whole, at least 1; `index`: whole, at least 0. Their upper bound stops nonsense early.
@@ -130,41 +131,33 @@ export function checkField(
 ): unknown {
   const { kind, max = Infinity } = FIELDS[name] as { kind: FieldKind; max?: number };
   const value = unwrap(raw, kind, at);
-  const fail = (wanted: string): never => {
-    throw new FormatError(`must be ${wanted}, and is ${describe(value)}`, at);
-  };
-  switch (kind) {
-    case "count":
-    case "index": {
-      const min = kind === "count" ? 1 : 0;
-      const fits = typeof value === "number" && Number.isInteger(value);
-      return fits && value >= min && value <= max
-        ? value
-        : fail(`an integer from ${min} to ${max}`);
-    }
-    case "positive":
-      return typeof value === "number" && value > 0 && value <= max
-        ? value
-        : fail(`a number above 0, at most ${max}`);
-    case "flag":
-      return typeof value === "boolean" ? value : fail("true or false");
-    case "word":
-      return typeof value === "string" ? value : fail("a string");
-    case "words":
-      return Array.isArray(value) &&
-          value.every((item) => ["string", "number", "boolean"].includes(typeof item))
-        ? value.map(String)
-        : fail("a list of strings");
-    case "indices":
-      return Array.isArray(value) && value.every((item) => Number.isInteger(item))
-        ? value
-        : fail("a list of whole numbers");
-    case "record":
-      return typeof value === "object" && value !== null && !Array.isArray(value)
-        ? value
-        : fail("an object");
-  }
+  const { wanted, accepts } = KINDS[kind](max);
+  if (!accepts(value)) throw new FormatError(`must be ${wanted}, and is ${describe(value)}`, at);
+  return kind === "words" ? (value as unknown[]).map(String) : value;
 }
+
+const bounded = (least: number) => (most: number): ValueRule =>
+  whole(`an integer from ${least} to ${most}`, { least, most });
+
+/** What a value of each kind must be, by its upper bound. */
+const KINDS: Readonly<Record<FieldKind, (max: number) => ValueRule>> = {
+  count: bounded(1),
+  index: bounded(0),
+  positive: (max) =>
+    valueRule(
+      `a number above 0, at most ${max}`,
+      (value) => typeof value === "number" && value > 0 && value <= max,
+    ),
+  flag: () => FLAG,
+  word: () => TEXT,
+  words: () =>
+    listOf(
+      valueRule("", (item) => ["string", "number", "boolean"].includes(typeof item)),
+      "a list of strings",
+    ),
+  indices: () => listOf(whole(""), "a list of whole numbers"),
+  record: () => OBJECT,
+};
 
 // Some writers store one value per layer; where all are equal they mean the plain number.
 function unwrap(value: MetadataValue, kind: string, at: { file: string; place: string }): unknown {

@@ -3,6 +3,7 @@
 // serves both. Groups of flat GGUF keys (`llama.rope.scaling.*`) read as one record for the same reason.
 
 import type { MetadataValue } from "../formats/source.ts";
+import { asObject } from "../formats/strict_json.ts";
 
 /** The value at a path; undefined if there is none. */
 export function metadataAt(
@@ -21,10 +22,9 @@ function nestedAt(
   const [first, ...rest] = path.split(".");
   let value = metadata.get(first!);
   for (const key of rest) {
-    const isRecord = typeof value === "object" && value !== null && !Array.isArray(value) &&
-      !ArrayBuffer.isView(value) && Object.hasOwn(value, key);
-    if (!isRecord) return undefined;
-    value = (value as Record<string, MetadataValue>)[key];
+    const record = asObject(value);
+    if (!record || !Object.hasOwn(record, key)) return undefined;
+    value = record[key];
   }
   return value;
 }

@@ -7,6 +7,7 @@
 // To add an architecture: one JSON file in specs/ (ARCHITECTURE.md has the steps); a new atom is one value in a
 // rule of spec_rules.ts and its code in blocks/.
 
+import { OBJECT } from "../record.ts";
 import { anything, list, record, table, text } from "./check.ts";
 import { FormatError } from "../errors.ts";
 import {
@@ -243,15 +244,11 @@ function checkAttention({ attention: { kinds, pattern, types } }: ModelSpec, ref
 // A change of null takes a key away.
 function merge(base: unknown, change: unknown): unknown {
   if (change === undefined) return base;
-  if (!isObject(base) || !isObject(change)) return change;
+  if (!OBJECT.accepts(base) || !OBJECT.accepts(change)) return change;
   const result: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(change)) {
     if (value === null) delete result[key];
     else result[key] = merge(base[key], value);
   }
   return result;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -4,7 +4,8 @@
 
 import { patternOf } from "../formats/field_table.ts";
 import { unknownFileKeys } from "../formats/gguf/file_keys.ts";
-import type { MetadataValue, WeightFile } from "../formats/source.ts";
+import type { WeightFile } from "../formats/source.ts";
+import { asObject } from "../formats/strict_json.ts";
 import { metadataAt } from "./metadata.ts";
 import { unreadRopeFields } from "./rope.ts";
 import type { ResolvedSpec } from "./spec.ts";
@@ -64,9 +65,7 @@ function unknownFields(
   path: string,
   records: readonly string[],
 ): string[] {
-  const record = metadataAt(metadata, path);
-  if (typeof record !== "object" || record === null || Array.isArray(record)) return [];
-  const values = record as Readonly<Record<string, MetadataValue>>;
+  const values = asObject(metadataAt(metadata, path)) ?? {};
   return unreadRopeFields(values)
     .filter((field) => asks(values[field]))
     .map((field) => `${path}.${field}`)

@@ -1,18 +1,24 @@
 // Checked attributes. An op declares one rule an attribute; reading fills in defaults and refuses what
 // is unknown or mistyped, so a misspelt option can never be ignored.
 
+import {
+  FLAG,
+  listOf,
+  NUMBER,
+  oneOf,
+  recordReader,
+  TEXT,
+  type ValueRule,
+  valueRule,
+  whole,
+} from "../record.ts";
 import type { Dim } from "../graph/dim/mod.ts";
 import type { Attribute, Attributes } from "../graph/graph.ts";
 
 /** What one attribute may be. */
-export interface AttributeRule<T extends Attribute = Attribute> {
-  /** For messages: `a number >= 0`. */
-  readonly expected: string;
+export interface AttributeRule<T extends Attribute = Attribute> extends ValueRule<T> {
   /** Absent: the attribute must be given. */
   readonly fallback?: T | undefined;
-  /** All that it may be, where these are words. */
-  readonly words?: readonly T[];
-  accepts(value: Attribute): value is T;
 }
 
 /** Rules by attribute name. */
@@ -23,32 +29,37 @@ export type AttributesOf<R extends AttributeRules> = {
   readonly [K in keyof R]: R[K] extends AttributeRule<infer T> ? T : never;
 };
 
-/** A finite number. */
-export function number(fallback?: number): AttributeRule<number> {
-  return {
-    expected: "a finite number",
-    fallback,
-    accepts: (value): value is number => typeof value === "number" && Number.isFinite(value),
-  };
+/** Makes rules of one kind. */
+type RuleMaker<T extends Attribute> = (fallback?: T) => AttributeRule<T>;
+
+function rulesOf<T extends Attribute>(rule: ValueRule<T>): RuleMaker<T> {
+  return (fallback) => ({ ...rule, fallback });
 }
+
+/** A finite number. */
+export const number: RuleMaker<number> = rulesOf({ ...NUMBER, wanted: "a finite number" });
+/** True or false. */
+export const flag: RuleMaker<boolean> = rulesOf(FLAG);
+/** A list of words. */
+export const strings: RuleMaker<readonly string[]> = rulesOf(listOf(TEXT, "a list of strings"));
+/** A list of integers. */
+export const integers: RuleMaker<readonly number[]> = rulesOf(
+  listOf(whole(""), "a list of integers"),
+);
+/** A list of finite numbers. */
+export const numbers: RuleMaker<readonly number[]> = rulesOf(
+  listOf(NUMBER, "a list of finite numbers"),
+);
+
+const DIM = valueRule<Dim>("an integer or a dim", isDim);
+/** An integer, or an expression of symbols. */
+export const dim: RuleMaker<Dim> = rulesOf(DIM);
+/** A list of integers or expressions of symbols: sizes, starts, ends. */
+export const dims: RuleMaker<readonly Dim[]> = rulesOf(listOf(DIM, "a list of integers or dims"));
 
 /** An integer of at least `min`. */
 export function integer(min: number, fallback?: number): AttributeRule<number> {
-  return {
-    expected: `an integer >= ${min}`,
-    fallback,
-    accepts: (value): value is number =>
-      typeof value === "number" && Number.isSafeInteger(value) && value >= min,
-  };
-}
-
-/** True or false. */
-export function flag(fallback?: boolean): AttributeRule<boolean> {
-  return {
-    expected: "true or false",
-    fallback,
-    accepts: (value): value is boolean => typeof value === "boolean",
-  };
+  return { ...whole(`an integer >= ${min}`, { least: min }), fallback };
 }
 
 /** One of some words. */
@@ -56,12 +67,7 @@ export function choice<const T extends string>(
   words: readonly T[],
   fallback?: T,
 ): AttributeRule<T> {
-  return {
-    expected: `one of ${words.join(", ")}`,
-    fallback,
-    words,
-    accepts: (value): value is T => (words as readonly Attribute[]).includes(value),
-  };
+  return { ...oneOf(words, `one of ${words.join(", ")}`), fallback };
 }
 
 /** A list of integers of at least `min`. */
@@ -69,55 +75,7 @@ export function integersFrom(
   min: number,
   fallback?: readonly number[],
 ): AttributeRule<readonly number[]> {
-  return {
-    expected: `a list of integers >= ${min}`,
-    fallback,
-    accepts: (value): value is readonly number[] =>
-      Array.isArray(value) && value.every((item) => Number.isSafeInteger(item) && item >= min),
-  };
-}
-
-/** A list of words. */
-export function strings(): AttributeRule<readonly string[]> {
-  return {
-    expected: "a list of strings",
-    accepts: (value): value is readonly string[] =>
-      Array.isArray(value) && value.every((item) => typeof item === "string"),
-  };
-}
-
-/** A list of integers. */
-export function integers(fallback?: readonly number[]): AttributeRule<readonly number[]> {
-  return {
-    expected: "a list of integers",
-    fallback,
-    accepts: (value): value is readonly number[] =>
-      Array.isArray(value) && value.every((item) => Number.isSafeInteger(item)),
-  };
-}
-
-/** A list of finite numbers. */
-export function numbers(fallback?: readonly number[]): AttributeRule<readonly number[]> {
-  return {
-    expected: "a list of finite numbers",
-    fallback,
-    accepts: (value): value is readonly number[] =>
-      Array.isArray(value) && value.every((item) => Number.isFinite(item)),
-  };
-}
-
-/** An integer, or an expression of symbols. */
-export function dim(fallback?: Dim): AttributeRule<Dim> {
-  return { expected: "an integer or a dim", fallback, accepts: isDim };
-}
-
-/** A list of integers or expressions of symbols: sizes, starts, ends. */
-export function dims(fallback?: readonly Dim[]): AttributeRule<readonly Dim[]> {
-  return {
-    expected: "a list of integers or dims",
-    fallback,
-    accepts: (value): value is readonly Dim[] => Array.isArray(value) && value.every(isDim),
-  };
+  return { ...listOf(whole("", { least: min }), `a list of integers >= ${min}`), fallback };
 }
 
 function isDim(value: unknown): value is Dim {
@@ -127,18 +85,22 @@ function isDim(value: unknown): value is Dim {
 
 // Attributes that were read by these rules before: nodes hold them, and every pass asks again.
 const complete = new WeakMap<Attributes, AttributeRules>();
-const listed = new WeakMap<
-  AttributeRules,
-  readonly (readonly [string, AttributeRule<Attribute>])[]
->();
 
-function entriesOf(rules: AttributeRules) {
-  const known = listed.get(rules);
-  if (known) return known;
-  const entries = Object.entries(rules) as [string, AttributeRule<Attribute>][];
-  listed.set(rules, entries);
-  return entries;
-}
+const missing = (name: string): never => {
+  throw new TypeError(`attribute "${name}" is missing`);
+};
+
+const readAll = recordReader<AttributeRule>({
+  unknown(name, known) {
+    throw new TypeError(`unknown attribute "${name}" (known: ${known || "none"})`);
+  },
+  absent: (name, { fallback }) => fallback ?? missing(name),
+  read(name, value, { wanted, accepts }) {
+    if (value === undefined) missing(name);
+    if (accepts(value)) return value;
+    throw new TypeError(`attribute "${name}" must be ${wanted}: it is ${JSON.stringify(value)}`);
+  },
+});
 
 /**
  * Checks attributes and fills in defaults.
@@ -150,24 +112,7 @@ export function readAttributes<R extends AttributeRules>(
   given: Attributes,
 ): AttributesOf<R> {
   if (complete.get(given) === rules) return given as AttributesOf<R>;
-  for (const name in given) {
-    if (!Object.hasOwn(rules, name)) {
-      const known = Object.keys(rules).join(", ") || "none";
-      throw new TypeError(`unknown attribute "${name}" (known: ${known})`);
-    }
-  }
-  const read: Record<string, Attribute> = {};
-  for (const [name, rule] of entriesOf(rules)) {
-    const isGiven = Object.hasOwn(given, name);
-    const value = isGiven ? given[name] : rule.fallback;
-    if (value === undefined) throw new TypeError(`attribute "${name}" is missing`);
-    if (isGiven && !rule.accepts(value)) {
-      throw new TypeError(
-        `attribute "${name}" must be ${rule.expected}: it is ${JSON.stringify(value)}`,
-      );
-    }
-    read[name] = value;
-  }
+  const read = readAll(given, rules) as Attributes;
   complete.set(read, rules);
   return Object.freeze(read) as AttributesOf<R>;
 }

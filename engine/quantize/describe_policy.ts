@@ -2,7 +2,7 @@
 // written by `quantize`, or as a policy would make it. Tensors of one role, format and reason are one row.
 
 import { chooseFormat, type QuantPolicy } from "../../quant/policy.ts";
-import { parsePolicy } from "../../quant/policy_file.ts";
+import { parsePolicy } from "./policy_file.ts";
 import { roleOf, type TensorRole } from "../../quant/tensor_roles.ts";
 import type { TensorInfo, WeightFile } from "../formats/source.ts";
 import { POLICY_KEY } from "../formats/stored_formats.ts";

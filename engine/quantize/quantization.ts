@@ -4,7 +4,7 @@
 
 import type { QuantPolicy } from "../../quant/policy.ts";
 import { getPolicy } from "../../quant/policies.ts";
-import { checkPolicy } from "../../quant/policy_file.ts";
+import { checkPolicy } from "./policy_file.ts";
 import type { ImportanceMatrix } from "../formats/imatrix.ts";
 import type { WeightFile } from "../formats/source.ts";
 import type { SourceOptions } from "../decode/model.ts";

@@ -5,7 +5,7 @@
 import { FormatError } from "../errors.ts";
 import { checkFields } from "../formats/field_table.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { asObject, parseJson } from "../formats/strict_json.ts";
+import { asObject, readJson } from "../formats/strict_json.ts";
 import { withEnds } from "./end_of_generation.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import { TOKENIZER_FIELDS } from "./tokenizer_config.ts";
@@ -103,9 +103,4 @@ function templatesOf(value: unknown, { name }: WeightFile): ChatTemplates | unde
     });
   }
   return Object.fromEntries(pairs);
-}
-
-async function readJson(file: WeightFile, name: string) {
-  const text = await file.readText?.(name);
-  return text === undefined ? undefined : parseJson(text, { file: file.name, place: name });
 }

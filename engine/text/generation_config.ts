@@ -3,8 +3,8 @@
 // likely, or forbid some, are told.
 
 import { checkFields, type FieldTable, rows } from "../formats/field_table.ts";
-import type { MetadataValue, WeightFile } from "../formats/source.ts";
-import { asObject, parseJson } from "../formats/strict_json.ts";
+import type { WeightFile } from "../formats/source.ts";
+import { asObject, idsOf, readJson } from "../formats/strict_json.ts";
 
 const FILE = "generation_config.json";
 
@@ -95,7 +95,7 @@ export interface GenerationFacts {
 export async function readGenerationConfig(
   file: Pick<WeightFile, "name" | "metadata" | "readText">,
 ): Promise<GenerationFacts> {
-  const own = await readJson(file);
+  const own = asObject(await readJson(file, FILE)) ?? {};
   const config = Object.fromEntries(file.metadata);
   const text = asObject(config.text_config) ?? {};
   const first = (key: string) => [own, config, text].find((json) => json[key] != null)?.[key];
@@ -104,15 +104,4 @@ export async function readGenerationConfig(
     targetStart: idsOf(first("decoder_start_token_id"))[0],
     warnings: checkFields(own, GENERATION_FIELDS, { file: file.name, place: FILE }),
   };
-}
-
-async function readJson(file: Pick<WeightFile, "name" | "readText">) {
-  const text = await file.readText?.(FILE);
-  if (text === undefined) return {};
-  return asObject(parseJson(text, { file: file.name, place: FILE })) ?? {};
-}
-
-function idsOf(value: MetadataValue | undefined): number[] {
-  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return all.filter((id): id is number => Number.isSafeInteger(id) && (id as number) >= 0);
 }

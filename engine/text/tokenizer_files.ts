@@ -4,7 +4,7 @@
 
 import { UnsupportedError } from "../errors.ts";
 import type { WeightFile } from "../formats/source.ts";
-import { parseJson } from "../formats/strict_json.ts";
+import { readJson } from "../formats/strict_json.ts";
 import { tokenizerFromLlama2c } from "./llama2c_tokenizer.ts";
 import { tokenizerFromRemapped } from "./remapped_sentencepiece.ts";
 import { tokenizerFromSentencePiece } from "./sentencepiece.ts";
@@ -103,9 +103,4 @@ async function readCompanions(files: ModelFiles): Promise<VocabularyCompanions> 
     added: await readJson(files, "added_tokens.json"),
     roles: await readJson(files, "special_tokens_map.json"),
   };
-}
-
-async function readJson(files: ModelFiles, name: string): Promise<unknown> {
-  const text = await files.readText?.(name);
-  return text === undefined ? undefined : parseJson(text, { file: files.name, place: name });
 }

@@ -4,7 +4,7 @@
 
 import { FormatError } from "../../errors.ts";
 import type { MetadataValue } from "../source.ts";
-import { isCount } from "./torch_globals.ts";
+import { COUNT } from "../../record.ts";
 import { asKind, describeValue, type PickleValue, type TorchStorage } from "./values.ts";
 
 /** A view of a storage, checked. */
@@ -121,7 +121,9 @@ function checkView(
   if (shape.length !== strides.length || shape.length > MAX_RANK) {
     throw broken(walk, name, `has ${shape.length} sizes and ${strides.length} strides`);
   }
-  if (!isCount(offset)) throw broken(walk, name, `begins at element ${describeValue(offset)}`);
+  if (!COUNT.accepts(offset)) {
+    throw broken(walk, name, `begins at element ${describeValue(offset)}`);
+  }
   const count = shape.reduce((product, dim) => product * dim, 1);
   // Doubles beyond 2^53 are inexact but still beyond any file.
   const last = shape.reduce((sum, dim, i) => sum + (dim - 1) * strides[i], offset);
@@ -151,7 +153,7 @@ function counts(
   },
 ): readonly number[] {
   const items = asKind(value, "tuple")?.items ?? asKind(value, "list")?.items;
-  if (items?.every(isCount)) return items;
+  if (items?.every(COUNT.accepts)) return items;
   throw broken(walk, name, `its ${what} are no list of sizes`);
 }
 

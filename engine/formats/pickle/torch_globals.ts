@@ -2,6 +2,7 @@
 // the two functions by which torch rebuilds tensors, parameters, and storage classes that say an element
 // type. Old and new files of torch.save need no more as long as they hold tensors and plain data.
 
+import { COUNT } from "../../record.ts";
 import { formats } from "../../../quant/mod.ts";
 import { scalars } from "../scalars.ts";
 import {
@@ -98,16 +99,11 @@ export function storageOfId(id: PickleValue): TorchStorage | undefined {
   if (items === undefined || items.length < 5 || items[0] !== "storage") return undefined;
   const type = asKind(items[1], "global")?.storage;
   const [key, stored] = [items[2], items[4]];
-  if (!type || typeof key !== "string" || !isCount(stored)) return undefined;
+  if (!type || typeof key !== "string" || !COUNT.accepts(stored)) return undefined;
   const whole = { kind: "storage", key, ...type, stored, first: 0, elements: stored } as const;
   const view = asKind(items[5], "tuple")?.items;
   if (view === undefined) return items[5] === undefined || items[5] === null ? whole : undefined;
   const [, first, elements] = view;
-  const fits = isCount(first) && isCount(elements) && first + elements <= stored;
+  const fits = COUNT.accepts(first) && COUNT.accepts(elements) && first + elements <= stored;
   return fits ? { ...whole, first, elements } : undefined;
-}
-
-/** Whether a value is an exact integer of 0 or more. */
-export function isCount(value: PickleValue | undefined): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -4,6 +4,7 @@
 // engine's own quantiser notes there is read by stored_formats.ts.
 // Sharded checkpoints are opened through folder.ts.
 
+import { COUNTS } from "../../record.ts";
 import { formats } from "../../../quant/mod.ts";
 import type { ByteSource } from "../../byte_source.ts";
 import { FormatError, UnsupportedError } from "../../errors.ts";
@@ -97,14 +98,15 @@ function readTensor(
   const entry = asObject(value) ?? fail(source, place, "is not a JSON object");
   checkFields(entry, ENTRY_FIELDS, { file: source.name, place });
   const layout = findLayout(source, place, entry.dtype);
-  const shape = naturals(entry.shape) ??
-    fail(source, place, `its shape ${JSON.stringify(entry.shape)} is no list of sizes`);
-  const range = naturals(entry.data_offsets);
-  if (range?.length !== 2 || range[0] > range[1]) {
+  const { shape, data_offsets: range } = entry;
+  if (!COUNTS.accepts(shape)) {
+    throw broken(source, place, `its shape ${JSON.stringify(shape)} is no list of sizes`);
+  }
+  if (!COUNTS.accepts(range) || range.length !== 2 || range[0] > range[1]) {
     throw broken(
       source,
       place,
-      `its data_offsets ${JSON.stringify(entry.data_offsets)} are no range`,
+      `its data_offsets ${JSON.stringify(range)} are no range`,
     );
   }
   const [begin, end] = range;
@@ -143,12 +145,6 @@ function findLayout(
     place,
     remedy: "Use a checkpoint in F32, F16 or BF16",
   });
-}
-
-function naturals(value: MetadataValue | undefined): readonly number[] | undefined {
-  const isList = Array.isArray(value) &&
-    value.every((item) => typeof item === "number" && Number.isSafeInteger(item) && item >= 0);
-  return isList ? value as readonly number[] : undefined;
 }
 
 /** Tensors, sorted by place, must follow each other from the first byte of the data to the last. */

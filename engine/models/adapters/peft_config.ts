@@ -1,6 +1,7 @@
 // adapter_config.json of Hugging Face's PEFT (0.21): which modules are adapted, with which rank, and how much. What it
 // asks for and is not built is refused by name: an adapter that is applied in part is another model.
 
+import { NUMBER } from "../../record.ts";
 import { FormatError } from "../../errors.ts";
 import { checkFields, type FieldTable, rows } from "../../formats/field_table.ts";
 import type { MetadataValue } from "../../formats/source.ts";
@@ -72,7 +73,7 @@ export function readPeftConfig(json: Json, file: string): PeftConfig {
         fail("r", `is ${stated}, and the tensors of ${module} have rank ${rank}`, OTHERS);
       }
       const alpha = alphas(module) ?? json.lora_alpha;
-      if (typeof alpha !== "number" || !Number.isFinite(alpha)) {
+      if (!NUMBER.accepts(alpha)) {
         return fail("lora_alpha", "must be a number");
       }
       return alpha / (json.use_rslora === true ? Math.sqrt(rank) : rank);
@@ -106,7 +107,7 @@ function patternValues(
 ): (module: string) => number | undefined {
   const at = { file, place: `${CONFIG}, ${key}` };
   const patterns = Object.entries(json[key] ?? {}).map(([pattern, value]) => {
-    if (typeof value !== "number" || !Number.isFinite(value)) {
+    if (!NUMBER.accepts(value)) {
       throw new FormatError(`must be numbers by module, and ${pattern} is ${value}`, at);
     }
     return { fits: pythonPattern(`(.*\\.)?(${pattern})`, at), value };

@@ -2,6 +2,7 @@
 // words) and what becomes of it here. So nothing is read that is not in it, and nothing in it is forgotten: keys that
 // are not there are named in one warning.
 
+import { OBJECT } from "../../record.ts";
 import { FormatError } from "../../errors.ts";
 import { anything, flag, list, number, oneOf, type Rule, table, text } from "../check.ts";
 import keys from "./keys.json" with { type: "json" };
@@ -53,7 +54,7 @@ function readKeys(
   keys: Readonly<Record<string, SpecKey>>,
   { file, path, unknown }: { file: string; path: string; unknown: string[] },
 ): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!OBJECT.accepts(value)) {
     throw new FormatError("must be an object", { file, place: path || "the file" });
   }
   const read: Record<string, unknown> = {};

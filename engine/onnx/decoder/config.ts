@@ -3,7 +3,8 @@
 
 import type { OnnxFile } from "../file/open_onnx_model.ts";
 import type { MetadataValue } from "../../formats/source.ts";
-import { asObject, parseJson } from "../../formats/strict_json.ts";
+import { TEXT, whole } from "../../record.ts";
+import { asObject, idsOf, readJson } from "../../formats/strict_json.ts";
 import { checkGenaiFields } from "./genai_fields.ts";
 
 /** Facts that a graph does not state. */
@@ -26,12 +27,12 @@ type Json = Readonly<Record<string, MetadataValue>>;
 /** @throws {FormatError} If one of the files is not JSON. */
 export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> {
   const config: Json = Object.fromEntries(file.metadata);
-  const genai = await readJson(file, "genai_config.json");
-  const model = objectAt(genai, "model"), decoder = objectAt(model, "decoder");
-  const first = (...values: (MetadataValue | undefined)[]) => values.find(isCount);
-  const texts = [config.model_type, model.type].find((value) => typeof value === "string");
+  const genai = asObject(await readJson(file, "genai_config.json")) ?? {};
+  const model = asObject(genai.model) ?? {}, decoder = asObject(model.decoder) ?? {};
+  const first = (...values: (MetadataValue | undefined)[]) => values.find(SIZE.accepts);
+  const architecture = [config.model_type, model.type].find(TEXT.accepts);
   return {
-    architecture: texts as string | undefined,
+    architecture,
     context: first(
       config.max_position_embeddings,
       config.n_positions,
@@ -42,28 +43,9 @@ export async function readDecoderConfig(file: OnnxFile): Promise<DecoderConfig> 
     hidden: first(config.hidden_size, config.n_embd, decoder.hidden_size),
     heads: first(config.num_attention_heads, config.n_head, decoder.num_attention_heads),
     feedForward: first(config.intermediate_size, config.ffn_hidden_size),
-    endIds: idsAt(model.eos_token_id),
+    endIds: idsOf(model.eos_token_id),
     warnings: checkGenaiFields(genai, file.name),
   };
 }
 
-async function readJson(file: OnnxFile, name: string): Promise<Json> {
-  const text = await file.readText?.(name);
-  return text === undefined
-    ? {}
-    : asObject(parseJson(text, { file: file.name, place: name })) ?? {};
-}
-
-function objectAt(json: Json, key: string): Json {
-  const value = json[key];
-  return value !== null && typeof value === "object" ? value as Json : {};
-}
-
-function isCount(value: MetadataValue | undefined): value is number {
-  return Number.isSafeInteger(value) && (value as number) > 0;
-}
-
-function idsAt(value: MetadataValue | undefined): number[] {
-  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return all.filter((id): id is number => Number.isSafeInteger(id) && (id as number) >= 0);
-}
+const SIZE = whole("", { least: 1 });

@@ -13,15 +13,16 @@ import {
   symbolsOf,
 } from "../../graph/dim/mod.ts";
 import type { DataType } from "../../graph/graph.ts";
+import { valueRule } from "../../record.ts";
 import type { OpRecord } from "../op.ts";
 import { checkInputCount, requireInput } from "../shape_rules.ts";
 
 type Sizes = readonly (Dim | string)[];
 
-const sizes: AttributeRule<Sizes & readonly string[]> = {
-  expected: "a list of sizes: dims, or their text",
-  accepts: (value): value is Sizes & readonly string[] => Array.isArray(value),
-};
+const sizes: AttributeRule<Sizes & readonly string[]> = valueRule(
+  "a list of sizes: dims, or their text",
+  Array.isArray,
+);
 
 // q8 is left out: its bytes are laid out by rows.
 const TYPES: readonly DataType[] = [

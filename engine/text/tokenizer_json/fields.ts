@@ -1,6 +1,7 @@
 // Checked access to a parsed JSON document, with the path of the field in every refusal.
 
 import { FormatError, UnsupportedError } from "../../errors.ts";
+import { FLAG, LIST, OBJECT, TEXT, type ValueRule, whole } from "../../record.ts";
 
 /** An object of a JSON document and where it stands. */
 export interface JsonNode {
@@ -32,15 +33,34 @@ export function asNode(
   value: unknown,
   { path, file }: { readonly path: string; readonly file: string },
 ): JsonNode {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new FormatError("must be an object", { file, place: path || "the document" });
-  }
-  return { value: value as Record<string, unknown>, path, file };
+  if (OBJECT.accepts(value)) return { value, path, file };
+  throw new FormatError("must be an object", { file, place: path || "the document" });
 }
 
 function own(node: JsonNode, key: string): unknown {
   return Object.hasOwn(node.value, key) ? node.value[key] ?? undefined : undefined;
 }
+
+/** Reads a field by its rule; undefined where it is absent or null. */
+type FieldReader<T> = (node: JsonNode, key: string) => T | undefined;
+
+function fieldOf<T>({ accepts, wanted }: ValueRule<T>): FieldReader<T> {
+  return (node, key) => {
+    const value = own(node, key);
+    if (value === undefined || accepts(value)) return value;
+    return refuseField(node, { key, message: `must be ${wanted}` });
+  };
+}
+
+/** A text. */
+export const textField: FieldReader<string> = fieldOf(TEXT);
+/** A boolean. */
+export const flagField: FieldReader<boolean> = fieldOf(FLAG);
+/** An integer that is not negative. */
+export const countField: FieldReader<number> = fieldOf(
+  whole("an integer of 0 or more", { least: 0 }),
+);
+const readList = fieldOf(LIST);
 
 /** An object below a node; undefined where it is absent or null. */
 export function childNode(node: JsonNode, key: string): JsonNode | undefined {
@@ -51,8 +71,7 @@ export function childNode(node: JsonNode, key: string): JsonNode | undefined {
 
 /** A list below a node; empty where it is absent or null. */
 export function listField(node: JsonNode, key: string): readonly unknown[] {
-  const value = own(node, key) ?? [];
-  return Array.isArray(value) ? value : refuseField(node, { key, message: "must be a list" });
+  return readList(node, key) ?? [];
 }
 
 /** Objects of a list below a node. */
@@ -61,29 +80,6 @@ export function childNodes(node: JsonNode, key: string): JsonNode[] {
   return listField(node, key).map((value, i) =>
     asNode(value, { path: `${path}[${i}]`, file: node.file })
   );
-}
-
-/** A text; undefined where it is absent or null. */
-export function textField(node: JsonNode, key: string): string | undefined {
-  const value = own(node, key);
-  if (value === undefined || typeof value === "string") return value;
-  return refuseField(node, { key, message: "must be a string" });
-}
-
-/** A boolean; undefined where it is absent or null. */
-export function flagField(node: JsonNode, key: string): boolean | undefined {
-  const value = own(node, key);
-  if (value === undefined || typeof value === "boolean") return value;
-  return refuseField(node, { key, message: "must be true or false" });
-}
-
-/** An integer that is not negative; undefined where it is absent or null. */
-export function countField(node: JsonNode, key: string): number | undefined {
-  const value = own(node, key);
-  if (value === undefined || (Number.isSafeInteger(value) && (value as number) >= 0)) {
-    return value as number | undefined;
-  }
-  return refuseField(node, { key, message: "must be an integer of 0 or more" });
 }
 
 /** A text that must be there. */

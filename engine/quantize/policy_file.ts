@@ -1,45 +1,48 @@
 // A policy as JSON, in a file of the user's: the same object as in policy.ts, checked key by key, so that
 // a misspelt one is not silently without effect.
 
-import { encodedNames, hasEncoder, isFormatName } from "./mod.ts";
-import { MOST_OUTLIERS } from "./outliers.ts";
-import type { QuantPolicy } from "./policy.ts";
-import { TENSOR_ROLES } from "./tensor_roles.ts";
+import { encodedNames, hasEncoder, isFormatName } from "../../quant/mod.ts";
+import { MOST_OUTLIERS } from "../../quant/outliers.ts";
+import type { QuantPolicy } from "../../quant/policy.ts";
+import { TENSOR_ROLES } from "../../quant/tensor_roles.ts";
+import {
+  COUNT,
+  LIST,
+  listOf,
+  OBJECT,
+  oneOf,
+  recordReader,
+  type ValueRule,
+  valueRule,
+  whole,
+} from "../record.ts";
 
 /** What is wrong with a value, as an end of the sentence, or undefined. */
 type Check = (value: unknown) => string | undefined;
 
-function must(be: string, isRight: (value: unknown) => boolean): Check {
-  return (value) => isRight(value) ? undefined : `it must be ${be}`;
+function must({ wanted, accepts }: ValueRule): Check {
+  return (value) => accepts(value) ? undefined : `it must be ${wanted}`;
 }
 
-const isRecord = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const isWhole = (value: unknown, least: number): boolean =>
-  Number.isSafeInteger(value) && (value as number) >= least;
-const count = must("a whole number, 0 or more", (value) => isWhole(value, 0));
-const text = must("a text", (value) => typeof value === "string" && value !== "");
-const share = must(
+const count = must(COUNT);
+const text = must(valueRule("a text", (value) => typeof value === "string" && value !== ""));
+const share = must(valueRule(
   `a number from 0 to ${MOST_OUTLIERS}`,
   (value) => typeof value === "number" && value >= 0 && value <= MOST_OUTLIERS,
-);
+));
+const roles = listOf(oneOf(TENSOR_ROLES, ""), `a list of ${TENSOR_ROLES.join(", ")}`);
 
 const POLICY_KEYS: Readonly<Record<string, Check>> = {
   name: text,
   format: checkFormat,
-  rules: must("a list of rules", Array.isArray),
+  rules: must({ ...LIST, wanted: "a list of rules" }),
   outliers: share,
   ggufFileType: count,
 };
 const RULE_KEYS: Readonly<Record<string, Check>> = {
-  roles: must(
-    `a list of ${TENSOR_ROLES.join(", ")}`,
-    (value) =>
-      Array.isArray(value) && value.length > 0 &&
-      value.every((role) => TENSOR_ROLES.includes(role)),
-  ),
+  roles: must(valueRule(roles.wanted, (value) => roles.accepts(value) && value.length > 0)),
   pattern: checkPattern,
-  layers: must("an object", isRecord),
+  layers: must(OBJECT),
   queryGroup: count,
   experts: count,
   below: count,
@@ -48,8 +51,8 @@ const RULE_KEYS: Readonly<Record<string, Check>> = {
 };
 const LAYER_KEYS: Readonly<Record<string, Check>> = {
   first: count,
-  firstShare: must("a whole number, 1 or more", (value) => isWhole(value, 1)),
-  favoured: must("true, or left out", (value) => value === true),
+  firstShare: must(whole("a whole number, 1 or more", { least: 1 })),
+  favoured: must(oneOf([true], "true, or left out")),
 };
 
 /**
@@ -73,34 +76,28 @@ export function parsePolicy(text: string): QuantPolicy {
  * @throws {RangeError} If a key or value is not one of a policy.
  */
 export function checkPolicy(json: unknown): QuantPolicy {
-  checkKeys("the policy", json, POLICY_KEYS, ["format"]);
+  checkKeys("the policy", json, POLICY_KEYS);
   const { name = "policy", rules = [], ...others } = json as QuantPolicy;
   for (const [i, rule] of rules.entries()) {
-    checkKeys(`rule ${i + 1} of the policy`, rule, RULE_KEYS, ["format"]);
-    if (rule.layers) checkKeys(`layers of rule ${i + 1}`, rule.layers, LAYER_KEYS, []);
+    checkKeys(`rule ${i + 1} of the policy`, rule, RULE_KEYS);
+    if (rule.layers) checkKeys(`layers of rule ${i + 1}`, rule.layers, LAYER_KEYS);
   }
   return { ...others, name, rules };
 }
 
-function checkKeys(
-  what: string,
-  value: unknown,
-  keys: Readonly<Record<string, Check>>,
-  required: readonly string[],
-): void {
-  if (!isRecord(value)) throw new RangeError(`Cannot use ${what}: it must be an object`);
-  for (const [key, part] of Object.entries(value as object)) {
-    const check = Object.hasOwn(keys, key) ? keys[key] : undefined;
-    if (!check) {
-      const known = Object.keys(keys).join(", ");
-      throw new RangeError(`Cannot use ${what}: "${key}" is not one of ${known}`);
-    }
-    const fault = check(part);
-    if (fault === undefined) continue;
-    throw new RangeError(`Cannot use ${what}: "${key}" is ${JSON.stringify(part)}, ${fault}`);
-  }
-  const missing = required.find((key) => !Object.hasOwn(value as object, key));
-  if (missing) throw new RangeError(`Cannot use ${what}: "${missing}" is missing`);
+function checkKeys(what: string, value: unknown, keys: Readonly<Record<string, Check>>): void {
+  const fail = (message: string): never => {
+    throw new RangeError(`Cannot use ${what}: ${message}`);
+  };
+  if (!OBJECT.accepts(value)) fail("it must be an object");
+  recordReader<Check>({
+    unknown: (key, known) => fail(`"${key}" is not one of ${known}`),
+    absent: (key) => key === "format" ? fail(`"${key}" is missing`) : undefined,
+    read(key, part, check) {
+      const fault = check(part);
+      if (fault !== undefined) fail(`"${key}" is ${JSON.stringify(part)}, ${fault}`);
+    },
+  })(value as object, keys);
 }
 
 function checkFormat(value: unknown): string | undefined {
