@@ -90,7 +90,7 @@ const BEST: RankedWish = { best: Int32Array.of(1), repeats: 0 };
 export async function timeHost({ stepParts }: GpuPlan, given: DimEnv): Promise<HostTimes> {
   const { gpu: { device }, program, values, readback, reach, logits } = stepParts;
   const bindings = reach.ofInputs(given);
-  const kind = logits?.kindOf(given, BEST) ?? "row";
+  const pick = logits?.pickOf(given, BEST);
   const times: Record<keyof HostTimes, number[]> = {
     "encode": [],
     "inputs": [],
@@ -101,7 +101,7 @@ export async function timeHost({ stepParts }: GpuPlan, given: DimEnv): Promise<H
   program.bind(bindings);
   for (let i = 0; i < HOST_STEPS; i++) {
     const marks = [performance.now()];
-    const { commands, bytes, take } = encode(stepParts, { bindings, kind });
+    const { commands, bytes, take } = encode(stepParts, { bindings, pick });
     marks.push(performance.now());
     values.writeInputs();
     readback.stamp();

@@ -60,6 +60,12 @@ export interface RankedWish {
   readonly repeats: number;
 }
 
+/** Some rows of an output. */
+export interface OutputRows {
+  readonly first: number;
+  readonly count: number;
+}
+
 /** The best values of a row. The arrays are the device's: the next run overwrites them. */
 export interface BestLogits {
   /** Columns (token ids), best first, equal values by lower column. */
@@ -118,8 +124,15 @@ export interface PreparedPlan extends Loaded {
   best?(row: number): BestLogits | undefined;
   /** Whether `output` is at hand where only the best were wished for; absent: it may have to be fetched. */
   readonly keepsRows?: boolean;
-  /** View of a graph output after `run`, at its maximum size; valid until the next run. */
-  output(name: string): HostData;
+  /** Whether a row of which the best were wished for is no longer to be had; absent: all are. */
+  isGone?(row: number): boolean;
+  /**
+   * View of a graph output after `run`, at its maximum size; valid until the next run.
+   *
+   * @param rows Those of the ranked output that will be looked at; default: all that are there.
+   * @throws {TypeError} If one of `rows` is gone.
+   */
+  output(name: string, rows?: OutputRows): HostData;
 }
 
 /** One engine. */

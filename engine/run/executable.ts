@@ -96,7 +96,7 @@ async function createExecutable<P extends PreparedPlan>(
   const rows = inputsOf(prepared, ""), sources = inputsOf(prepared, SOURCE);
   const sourceLengths = "E" in limits ? new Int32Array(slotCount) : undefined;
   const results = createResults(prepared);
-  const left = createLeftRows(prepared, { slotCount, logits: results.logits });
+  const left = createLeftRows(prepared, { slotCount, ...results });
   const spans = await spansOf(prepared.plan, { adapters: rows.scales.length, compute });
 
   function compute(step: Step): void | Promise<void> {
@@ -238,6 +238,8 @@ function bindingsOf(limits: DimEnv, { count, isSource }: Step, wanted: number): 
 
 /** What of a step is wanted, and where it lies. */
 interface Results extends Pick<Executable, "best" | "logits" | "hidden"> {
+  /** Whether nothing is left of a row but its best logits. */
+  isGone(row: number): boolean;
   /** Tells the graph which rows are wanted; their number. */
   choose(step: Step): number;
   /** Undefined: all logits, and no step follows. */
@@ -257,7 +259,7 @@ function createResults(prepared: PreparedPlan): Results {
   function view(output: Value | undefined, place: number, count: number): Float32Array {
     if (!output) throw new TypeError(`${prepared.plan.graph.name} does not give that out`);
     const width = output.shape.at(-1) as number;
-    const all = prepared.output(output.name) as Float32Array;
+    const all = prepared.output(output.name, { first: place, count }) as Float32Array;
     return all.subarray(place * width, (place + count) * width);
   }
 
@@ -280,6 +282,7 @@ function createResults(prepared: PreparedPlan): Results {
       return undefined;
     },
     best: (row) => prepared.best?.(places[row]!),
+    isGone: (row) => prepared.isGone?.(places[row]!) ?? false,
     logits: (row, count = 1) => view(head, places[row]!, count),
     hidden: (row, count = 1) => view(state, isStateOfWanted ? places[row]! : row, count),
   };

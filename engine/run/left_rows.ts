@@ -1,6 +1,6 @@
 // Rows of logits that a step has left on the device, because the best of them were all that was wanted. A row's slot may
 // ask for it until that slot goes on; if another one's step is about to take its place, whoever has the slot open is
-// given it first, where the device has it at hand.
+// given it first, where the device has it at hand. Some devices leave none.
 
 import type { BestLogits, PreparedPlan } from "./backend.ts";
 import type { Step } from "./step.ts";
@@ -19,9 +19,10 @@ export interface LeftRows {
 /** Looks after the rows of all slots; `logits` gives one by its place in the step. */
 export function createLeftRows(
   { keepsRows }: PreparedPlan,
-  { slotCount, logits }: {
+  { slotCount, logits, isGone }: {
     readonly slotCount: number;
     readonly logits: (row: number) => Float32Array;
+    readonly isGone: (row: number) => boolean;
   },
 ): LeftRows {
   const keepers = new Array<((logits: Float32Array) => void) | undefined>(slotCount);
@@ -44,7 +45,7 @@ export function createLeftRows(
     },
     note(step, best) {
       for (let row = 0; row < step.count; row++) {
-        if (step.wanted[row]! <= 0 || !best(row)) continue;
+        if (step.wanted[row]! <= 0 || !best(row) || isGone(row)) continue;
         rows[step.slots[row]!] = row;
         count++;
       }

@@ -1,5 +1,5 @@
-// The most probable token of the first row of logits, fed back as the input of the next step: a step can then follow
-// another without anything crossing to the host in between. The second dispatch also moves the row's position on, and
+// The most probable token of each row of logits, fed back as the input of the next step: a step can then follow
+// another without anything crossing to the host in between. The second dispatch also moves the rows' positions on, and
 // leaves what it found where the host may fetch it.
 
 import type { Shader } from "../kernel.ts";
@@ -7,7 +7,7 @@ import { wgsl } from "../wgsl.ts";
 import { LOGIT_ORDER } from "./logit_order.ts";
 
 const SIZE = 256;
-/** Workgroups of the first dispatch, and pairs that it leaves for the second. */
+/** Workgroups of a row in the first dispatch, and pairs that it leaves for the second. */
 export const ARGMAX_PARTS = 128;
 
 const BEST = wgsl`
@@ -31,7 +31,10 @@ const BEST = wgsl`
   }
 `;
 
-/** Bindings logits (bits), parts: (order, id) of each workgroup's best; uniform: `count` of logits. */
+/**
+ * Bindings logits (bits), parts: (order, id) of each workgroup's best; uniform: `count` of logits of a row; workgroups:
+ * parts, rows.
+ */
 export const argmaxPartsShader: Shader = {
   name: "argmax_parts",
   storage: { logits: "array<u32>", parts: "array<vec2<u32>>" },
@@ -47,17 +50,21 @@ export const argmaxPartsShader: Shader = {
     ) {
       var best = 0u;
       var id = 0xffffffffu;
+      let row = group.y * params.count;
       for (var i = group.x * ${SIZE}u + lane; i < params.count; i += ${SIZE * ARGMAX_PARTS}u) {
-        let order = order_of(logits[i]);
+        let order = order_of(logits[row + i]);
         if (order > best) { best = order; id = i; }
       }
       reduce(lane, best, id);
-      if (lane == 0u) { parts[group.x] = vec2<u32>(orders[0], ids[0]); }
+      if (lane == 0u) { parts[group.y * ${ARGMAX_PARTS}u + group.x] = vec2<u32>(orders[0], ids[0]); }
     }
   `,
 };
 
-/** Bindings parts, tokens, positions, best: the best goes to `best[0]`, its id to `tokens[0]`; `positions[0]` grows. */
+/**
+ * Bindings parts, tokens, positions, best: the best of a row goes to `best`, its id to `tokens`, and its position grows;
+ * a workgroup a row.
+ */
 export const argmaxFeedbackShader: Shader = {
   name: "argmax_feedback",
   storage: {
@@ -72,14 +79,18 @@ export const argmaxFeedbackShader: Shader = {
     ${BEST}
 
     @compute @workgroup_size(${SIZE})
-    fn main(@builtin(local_invocation_index) lane: u32) {
+    fn main(
+      @builtin(workgroup_id) group: vec3<u32>,
+      @builtin(local_invocation_index) lane: u32,
+    ) {
+      let row = group.x;
       var part = vec2<u32>(0u, 0xffffffffu);
-      if (lane < ${ARGMAX_PARTS}u) { part = parts[lane]; }
+      if (lane < ${ARGMAX_PARTS}u) { part = parts[row * ${ARGMAX_PARTS}u + lane]; }
       reduce(lane, part.x, part.y);
       if (lane == 0u) {
-        best[0] = vec2<u32>(orders[0], ids[0]);
-        tokens[0] = ids[0];
-        positions[0] += 1u;
+        best[row] = vec2<u32>(orders[0], ids[0]);
+        tokens[row] = ids[0];
+        positions[row] += 1u;
       }
     }
   `,

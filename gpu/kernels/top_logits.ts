@@ -1,4 +1,4 @@
-// The best logits of a row in order, so that a sampler which looks at few of them needs no whole row. Every workgroup
+// The best logits of each row in order, so that a sampler which looks at few of them needs no whole row. Every workgroup
 // brings the best of its part in order; further dispatches do the same with what the one before left, until one workgroup
 // is enough. A workgroup sorts lists of as many as are wanted, then merges them by halves: of two sorted lists, one read
 // backwards, the better of each pair are the best of both.
@@ -17,7 +17,10 @@ const SIZE = 256;
 /** What the entries of a dispatch are: bits of logits, or what another dispatch left. */
 export type TopSource = "logits" | "entries";
 
-/** Bindings source, top: (order, id) of the best, best first, `TOP_LOGITS` a workgroup; uniform: `count` of the source. */
+/**
+ * Bindings source, top: (order, id) of the best, best first, `TOP_LOGITS` a workgroup; uniform: `count` of a row of the
+ * source; workgroups: tiles of a row, rows.
+ */
 export function topLogitsShader(source: TopSource): Shader {
   return {
     name: `top_${source}`,
@@ -56,13 +59,17 @@ export function topLogitsShader(source: TopSource): Shader {
       @compute @workgroup_size(${SIZE})
       fn main(
         @builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) thread: u32,
       ) {
+        let row = group.y * params.count;
         for (var i = thread; i < ${TOP_TILE}u; i += ${SIZE}u) {
           let at = group.x * ${TOP_TILE}u + i;
           var entry = vec2<u32>(0u, 0xffffffffu);
           if (at < params.count) {
-            entry = ${source === "logits" ? "vec2<u32>(order_of(source[at]), at)" : "source[at]"};
+            entry = ${
+      source === "logits" ? "vec2<u32>(order_of(source[row + at]), at)" : "source[row + at]"
+    };
           }
           orders[i] = entry.x;
           ids[i] = entry.y;
@@ -84,7 +91,7 @@ export function topLogitsShader(source: TopSource): Shader {
         }
         workgroupBarrier();
         if (thread < ${TOP_LOGITS}u) {
-          top[group.x * ${TOP_LOGITS}u + thread] = vec2<u32>(orders[thread], ids[thread]);
+          top[(group.y * groups.x + group.x) * ${TOP_LOGITS}u + thread] = vec2<u32>(orders[thread], ids[thread]);
         }
       }
     `,

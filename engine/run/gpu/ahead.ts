@@ -1,19 +1,24 @@
-// Runs ahead of their reader. Who runs a plan says how many runs may follow with the best value fed back
-// (RankedWish.repeats), and the GPU knows it first: it feeds it back by itself and goes on, several runs in one
+// Runs ahead of their reader. Who runs a plan says how many runs may follow with the best values fed back
+// (RankedWish.repeats), and the GPU knows those first: it feeds them back by itself and goes on, several runs in one
 // submission, and results are fetched in batches (ahead_batches.ts). To the host nothing changes: it asks for a run as
 // ever, and if that is the one which was computed, its results are there. If it asks for another (a sampler decided
-// otherwise, a stop, another session), what was computed ahead is forgotten: it lies behind the end of the session,
+// otherwise, a stop, another session), what was computed ahead is forgotten: it lies behind the ends of the sessions,
 // where it will be overwritten.
+//
+// Rows that stop being asked for, because their answers have ended, cost the others nothing: what has been submitted is
+// given out as far as it is asked for, in the order of its rows. Nothing more is submitted with such rows in it, since
+// their places in the states may be given to others.
 
 import type { GpuMemory } from "../../../gpu/gpu.ts";
 import type { Program } from "../../../gpu/program.ts";
-import { compile, type CompiledDim, type DimEnv, product } from "../../graph/dim/mod.ts";
+import { compile, type CompiledDim, type DimEnv, equal, product } from "../../graph/dim/mod.ts";
 import type { HostData } from "../../graph/graph.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { RankedOutput, RankedWish } from "../backend.ts";
 import { AheadBatches, type Batch, type Encoded } from "./ahead_batches.ts";
+import { ENTRIES } from "./best_programs.ts";
 import type { Reach } from "./cache_reach.ts";
-import type { GpuLogits, LogitsKind } from "./logits.ts";
+import type { GpuLogits, LogitsPick } from "./logits.ts";
 import { type GpuOutput, rowOf } from "./outputs.ts";
 import type { GpuValues } from "./values.ts";
 
@@ -37,9 +42,11 @@ export interface AheadParts {
 /** An input that does not change from run to run. */
 interface Constant {
   readonly data: HostData;
-  readonly count: CompiledDim;
   /** As it was when the batches began. */
   readonly then: HostData;
+  readonly count: CompiledDim;
+  /** Elements of a row where it has one for each row of a run; 0: it has others. */
+  readonly width: number;
 }
 
 /** Runs that may have been computed before they are asked for. */
@@ -48,8 +55,7 @@ export class RunsAhead {
   readonly #batches: AheadBatches;
   readonly #fed: Int32Array;
   readonly #counted: Int32Array;
-  /** Rows of a run. */
-  readonly #rows: CompiledDim;
+  readonly #rowsOf: CompiledDim;
   readonly #constants: readonly Constant[];
   /** Rows of the states. */
   readonly #capacity: number;
@@ -58,30 +64,39 @@ export class RunsAhead {
   #next: Batch | undefined;
   /** What is encoded for the batch after that. */
   #ready: Encoded | undefined;
+  /** Rows of the runs, and where they went in the states when the batches began. */
+  #rows = 0;
+  readonly #started: Int32Array;
+  /** Rows that are asked for, and which of the runs' rows those are. */
+  #asked = 0;
+  readonly #places: Int32Array;
   /** Runs of `current` that were served. */
   #served = 0;
-  /** The value that the next run is fed, and the position behind the last one that may follow. */
-  #value = 0;
+  /** By row, the value that the next run is fed. */
+  readonly #values: Int32Array;
+  /** Runs since the batches began that may be asked for. */
   #end = 0;
-  /** What is fetched of runs that follow. */
-  #kind: LogitsKind = "row";
   #count = 0;
 
   constructor(parts: AheadParts, batches: AheadBatches) {
-    const { plan: { graph }, ranked, values } = parts;
+    const { plan: { graph }, ranked, values, logits } = parts;
     const input = (wanted: string) => graph.inputs.find(({ name }) => name === wanted)!;
+    const [rows] = input(ranked.fed).shape;
     this.#parts = parts;
     this.#batches = batches;
     this.#fed = values.input(input(ranked.fed)) as Int32Array;
     this.#counted = values.input(input(ranked.counted)) as Int32Array;
-    this.#rows = compile(input(ranked.fed).shape[0]!);
+    this.#rowsOf = compile(rows!);
     this.#constants = graph.inputs
       .filter(({ name }) => name !== ranked.fed && name !== ranked.counted)
       .map((value) => {
-        const data = values.input(value);
-        return { data, count: compile(product(value.shape)), then: data.slice() };
+        const { shape: [first, ...others] } = value, data = values.input(value);
+        const width = first !== undefined && equal(first, rows!) ? Number(product(others)) : 0;
+        return { data, then: data.slice(), count: compile(product(value.shape)), width };
       });
     this.#capacity = Math.min(...graph.states.map(({ shape }) => shape[0] as number));
+    const column = () => new Int32Array(logits.most);
+    [this.#started, this.#places, this.#values] = [column(), column(), column()];
   }
 
   /** Runs ahead of a plan that has states for them to go into. */
@@ -104,14 +119,17 @@ export class RunsAhead {
    * @returns False if it must be computed; a promise where results cannot be taken at once.
    */
   take(bindings: DimEnv, wish: RankedWish | undefined): boolean | Promise<void> {
-    if (!this.#isNext(bindings)) this.forget();
-    const repeats = wish?.repeats ?? 0;
-    this.#kind = this.#parts.logits.kindOf(bindings, wish);
-    this.#end = this.#counted[0]! + 1 + repeats;
-    if (!this.#current && repeats > 0 && this.#isOneRow(bindings)) this.#begin(bindings);
+    const pick = this.#parts.logits.pickOf(bindings, wish), repeats = wish?.repeats ?? 0;
+    if (!this.#isNext(bindings, pick)) this.forget();
+    this.#end = (this.#current?.first ?? 0) + this.#served + 1 + repeats;
+    // Whole rows are too much to keep of several.
+    const canFollow = pick.rows === 1 || pick.whole.length === 0;
+    if (!this.#current && repeats > 0 && canFollow && this.#isOfAnswers(bindings, pick)) {
+      this.#begin(bindings, pick);
+    }
     const batch = this.#current;
     if (!batch) return false;
-    const fetched = batch.isFetched ? undefined : this.#fetch(batch, bindings);
+    const fetched = batch.isFetched ? undefined : this.#fetch(batch, bindings, pick);
     if (fetched) return fetched.then(() => this.#serve(batch));
     this.#serve(batch);
     return true;
@@ -123,63 +141,92 @@ export class RunsAhead {
     this.#served = 0;
   }
 
-  #isNext(bindings: DimEnv): boolean {
+  /** Whether the run that is asked for is the next one, or some rows of it: finds out which. */
+  #isNext(bindings: DimEnv, pick: LogitsPick): boolean {
     const batch = this.#current;
-    if (!batch || this.#fed[0] !== this.#value) return false;
-    if (this.#counted[0] !== batch.position + this.#served) return false;
-    if (!this.#isOneRow(bindings)) return false;
-    for (const { data, count, then } of this.#constants) {
-      const elements = count(bindings);
+    if (!batch || !this.#isOfAnswers(bindings, pick) || !isEnough(batch.pick, pick)) return false;
+    const run = batch.first + this.#served;
+    for (let row = 0, place = 0; row < pick.rows; row++) {
+      while (place < this.#rows && !this.#isAt(place, row, run)) place++;
+      if (place === this.#rows) return false;
+      this.#places[row] = place++;
+    }
+    for (const { data, then, count, width } of this.#constants) {
+      const elements = width > 0 ? 0 : count(bindings);
       for (let i = 0; i < elements; i++) if (data[i] !== then[i]) return false;
+    }
+    this.#asked = pick.rows;
+    if (this.#hasLost) this.#ready = undefined;
+    return true;
+  }
+
+  /** Whether something is wanted of all rows of a run. */
+  #isOfAnswers(bindings: DimEnv, { rows }: LogitsPick): boolean {
+    return rows > 0 && this.#rowsOf(bindings) === rows;
+  }
+
+  /** Whether a row of the runs is asked for as that row. */
+  #isAt(place: number, row: number, run: number): boolean {
+    if (this.#fed[row] !== this.#values[place]) return false;
+    if (this.#counted[row] !== this.#started[place]! + run) return false;
+    for (const { data, then, width } of this.#constants) {
+      for (let i = 0; i < width; i++) {
+        if (data[row * width + i] !== then[place * width + i]) return false;
+      }
     }
     return true;
   }
 
-  #isOneRow(bindings: DimEnv): boolean {
-    const { outputs, logits: { vocabulary } } = this.#parts;
-    return this.#rows(bindings) === 1 && outputs[0]!.count(bindings) === vocabulary;
+  /** Whether rows of the runs are asked for no longer. */
+  get #hasLost(): boolean {
+    return this.#asked < this.#rows;
   }
 
-  #begin(bindings: DimEnv): void {
-    const first = this.#prepare(bindings, this.#counted[0]!);
+  #begin(bindings: DimEnv, pick: LogitsPick): void {
+    this.#rows = this.#asked = pick.rows;
+    for (let row = 0; row < pick.rows; row++) {
+      this.#places[row] = row;
+      this.#values[row] = this.#fed[row]!;
+      this.#started[row] = this.#counted[row]!;
+    }
+    const first = this.#prepare(bindings, pick, 0);
     if (!first) return;
     for (const { data, then } of this.#constants) (then as Uint8Array).set(data as Uint8Array);
-    this.#value = this.#fed[0]!;
     this.#parts.values.writeInputs();
     this.#batches.encode(first, FIRST_RUNS);
     this.#current = this.#batches.submit(first);
   }
 
-  #prepare(bindings: DimEnv, position: number): Encoded | undefined {
-    const most = Math.min(this.#parts.depth, Math.min(this.#capacity, this.#end) - position);
-    if (most <= 0) return undefined;
-    return this.#batches.begin(bindings, { position, kind: this.#kind, most });
+  /** A batch behind so many runs; none where no more may follow. */
+  #prepare(bindings: DimEnv, pick: LogitsPick, first: number): Encoded | undefined {
+    let start = 0;
+    for (let row = 0; row < this.#rows; row++) start = Math.max(start, this.#started[row]!);
+    const room = Math.min(this.#end, this.#capacity - start) - first;
+    const most = Math.min(this.#parts.depth, room);
+    if (most <= 0 || this.#hasLost) return undefined;
+    const position = start + first + most - 1;
+    return this.#batches.begin(bindings, { first, pick, most, position });
   }
 
-  #fetch(batch: Batch, bindings: DimEnv): void | Promise<void> {
-    const { position, size } = batch;
+  #fetch(batch: Batch, bindings: DimEnv, pick: LogitsPick): void | Promise<void> {
+    const { first, size } = batch;
     // While the GPU works on this batch, the next one is encoded; most of it was already, a run at each `serve`.
-    this.#ready ??= this.#prepare(bindings, position + size);
+    this.#ready ??= this.#prepare(bindings, pick, first + size);
     if (this.#ready) this.#batches.encode(this.#ready, 2 * size);
     const upcoming = this.#ready;
     this.#ready = undefined;
     return this.#batches.fetch(batch, () => {
       const next = this.#next = upcoming && this.#batches.submit(upcoming);
-      this.#ready = next && this.#prepare(bindings, next.position + next.size);
+      this.#ready = next && this.#prepare(bindings, pick, next.first + next.size);
     });
   }
 
   #serve(batch: Batch): void {
-    const { logits, outputs } = this.#parts;
-    const { kind, turn, results } = batch;
-    const at = this.#served * this.#batches.runBytes(kind);
-    if (kind === "row") {
-      logits.forget();
-      (outputs[0]!.data as Float32Array).set(
-        new Float32Array(results.buffer, at, logits.vocabulary),
-      );
-    } else logits.take(kind, results.buffer, at, this.#batches.keptRow(turn, this.#served));
-    this.#value = batch.best[this.#served++]!;
+    const run = this.#served++;
+    this.#batches.serve(batch, { run, rows: this.#asked, places: this.#places });
+    for (let row = 0; row < this.#rows; row++) {
+      this.#values[row] = this.#batches.fed(batch, { run, row });
+    }
     this.#count++;
     if (this.#ready) this.#batches.encode(this.#ready, this.#ready.commands.length + 1);
     if (this.#served < batch.size) return;
@@ -187,4 +234,10 @@ export class RunsAhead {
     this.#next = undefined;
     this.#served = 0;
   }
+}
+
+/** Whether a batch that brings `given` has what is asked for. */
+function isEnough(given: LogitsPick, asked: LogitsPick): boolean {
+  if (given.kind === "none") return true;
+  return asked.whole.length === 0 && ENTRIES[asked.kind] <= ENTRIES[given.kind];
 }

@@ -2,10 +2,12 @@ import { assert, assertEquals } from "@std/assert";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
 import { TOY, TOY_LIMITS, toyDecoder, wishFor } from "../../../tests/support/toy_decoder.ts";
+import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { openGpu } from "../../../gpu/gpu.ts";
 import type { PreparedPlan } from "../backend.ts";
-import { RANKED } from "../executable.ts";
-import { createGpuBackend } from "./backend.ts";
+import { type Executable, type PlanExecutable, prepareExecutable, RANKED } from "../executable.ts";
+import { addRows, clearStep, createStep } from "../step.ts";
+import { createGpuBackend, type GpuPlan } from "./backend.ts";
 import { plan } from "../../plan/planner.ts";
 
 /** Greedy tokens up to the end of the cache. */
@@ -41,3 +43,128 @@ gpuTest(
     gpu.dispose();
   },
 );
+
+/** An answer: its prompt, its length, and where it takes the second best token. */
+interface Query {
+  readonly prompt: readonly number[];
+  readonly length: number;
+  readonly second?: number;
+}
+
+/** One that is being written. */
+interface Running extends Query {
+  readonly slot: number;
+  readonly ids: number[];
+}
+
+const STEP = createStep(8);
+
+async function toy(stepsAhead: number): Promise<PlanExecutable<GpuPlan>> {
+  const made = plan(toyDecoder(), { limits: { M: 8, L: 8 } });
+  const backend = createGpuBackend({ gpu: await testGpu(), stepsAhead });
+  return await prepareExecutable(backend, { plan: made, slots: 4 });
+}
+
+async function begin(executable: Executable, query: Query): Promise<Running> {
+  const slot = executable.openSlot();
+  clearStep(STEP);
+  addRows(STEP, { tokens: query.prompt, slot, wanted: 2 });
+  await executable.run(STEP);
+  return { ...query, slot, ids: [chosen(executable, query.prompt.length - 1, query, 0)] };
+}
+
+/** The token of an answer by the best of a row. */
+function chosen(executable: Executable, row: number, { second }: Query, index: number): number {
+  const { ids, count } = executable.best(row)!;
+  assert(count >= 2);
+  return ids[index === second ? 1 : 0]!;
+}
+
+/** A step of some answers, after which as many may follow as the shortest has left. */
+async function advance(executable: Executable, running: readonly Running[]): Promise<void> {
+  clearStep(STEP);
+  for (const { prompt, ids, slot } of running) {
+    const position = prompt.length + ids.length - 1;
+    addRows(STEP, { tokens: ids.slice(-1), position, slot, wanted: 2 });
+  }
+  STEP.feedback = Math.max(...running.map(({ length, ids }) => length - ids.length)) - 1;
+  await executable.run(STEP);
+  running.forEach((query, row) => {
+    query.ids.push(chosen(executable, row, query, query.ids.length));
+  });
+}
+
+const isDone = ({ ids, length }: Running) => ids.length === length;
+
+const QUERIES: readonly Query[] = [
+  { prompt: [3, 1, 4], length: 22 },
+  // Ends while others go on, of which more was computed than anybody had asked for.
+  { prompt: [1, 5], length: 9 },
+  { prompt: [9, 2, 6, 5], length: 20, second: 12 },
+  { prompt: [35], length: 24 },
+  // Begin where others have ended.
+  { prompt: [8, 9, 7], length: 6 },
+  { prompt: [44, 20], length: 13, second: 2 },
+];
+
+gpuTest("rows of many sessions go ahead together, and answer as each does alone", async () => {
+  const alone = await toy(0), together = await toy(3);
+  const expected: number[][] = [];
+  for (const query of QUERIES) {
+    const running = await begin(alone, query);
+    while (!isDone(running)) await advance(alone, [running]);
+    alone.closeSlot(running.slot);
+    expected.push(running.ids);
+  }
+  const waiting = [...QUERIES], answers = new Map<Query["prompt"], number[]>();
+  let running: Running[] = [];
+  while (waiting.length > 0 || running.length > 0) {
+    while (waiting.length > 0 && running.length < 4) {
+      running.push(await begin(together, waiting.shift()!));
+    }
+    await advance(together, running);
+    for (const { prompt, ids, slot } of running.filter(isDone)) {
+      answers.set(prompt, ids);
+      together.closeSlot(slot);
+    }
+    running = running.filter((query) => !isDone(query));
+  }
+  assertEquals(QUERIES.map(({ prompt }) => answers.get(prompt)), expected);
+  assert(together.prepared.foreseenSteps > 12, `${together.prepared.foreseenSteps} were foreseen`);
+  alone.dispose();
+  together.dispose();
+});
+
+gpuTest(
+  "rows that are asked for no longer cost the others nothing of what is computed",
+  async () => {
+    const executable = await toy(4);
+    const running = await Promise.all(QUERIES.slice(0, 1).map((query) => begin(executable, query)));
+    for (const query of QUERIES.slice(1, 4)) running.push(await begin(executable, query));
+    const submitted = countSubmissions(executable);
+    // Two runs, then four behind them.
+    await advance(executable, running);
+    assertEquals(submitted(), 2);
+    const left = [running[0]!, running[3]!];
+    for (let run = 1; run < 6; run++) await advance(executable, left);
+    assertEquals(submitted(), 0);
+    await advance(executable, left);
+    assert(submitted() > 0);
+    executable.dispose();
+  },
+);
+
+/** Submissions of a device since the last call. */
+function countSubmissions({ prepared: { gpu } }: PlanExecutable<GpuPlan>): () => number {
+  const { queue } = gpu.device, { submit } = queue;
+  let count = 0;
+  queue.submit = (commands) => {
+    count++;
+    return submit.call(queue, commands);
+  };
+  return () => {
+    const counted = count;
+    count = 0;
+    return counted;
+  };
+}

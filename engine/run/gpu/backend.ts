@@ -20,7 +20,7 @@ import { fitsSizes } from "../bindings.ts";
 import { RunsAhead } from "./ahead.ts";
 import { createCheckedStep } from "./debug.ts";
 import { explained } from "./errors.ts";
-import { createGpuLogits, type GpuLogits, TOP_BYTES } from "./logits.ts";
+import { createGpuLogits, entryBytes, type GpuLogits } from "./logits.ts";
 import { GPU_KERNELS } from "./kernel_table.ts";
 import { chooseGpuKernels, type ChosenPlan, lowerSteps, takenBy } from "./lowering.ts";
 import { type GpuOutput, gpuOutputs, outputBytes } from "./outputs.ts";
@@ -167,7 +167,7 @@ async function prepareGpu(
     const outputs = gpuOutputs(plan, values);
     const reach = createReach(plan, { values, padTo });
     const [readback, logits] = await Promise.all([
-      createReadback(scope, Math.max(outputBytes(plan), TOP_BYTES)),
+      createReadback(scope, outputBytes(plan) + entryBytes(plan, ranked)),
       debug ? undefined : createGpuLogits({ scope, plan, values, outputs, ranked }),
     ]);
     const ahead = logits && await RunsAhead.create({
@@ -319,9 +319,9 @@ function assemble(parts: Parts): GpuPlan {
       : [],
     memory: bytesOf(plan, memory),
     input: use.input,
-    output(name) {
+    output(name, rows) {
       const view = use.output(name);
-      if (logits) onDevice(logits.fetch);
+      if (logits) onDevice(() => logits.fetch(rows));
       return view;
     },
     openSlot() {
@@ -342,7 +342,8 @@ function assemble(parts: Parts): GpuPlan {
       use.checkRun(bindings);
       return run(bindings, wish);
     },
-    best: (row) => row === 0 ? logits?.best() : undefined,
+    best: (row) => logits?.best(row),
+    isGone: (row) => logits?.isGone(row) ?? false,
     dispose: use.dispose,
   };
 }
@@ -414,7 +415,7 @@ function createRunner({ gpu, plan, memory, logits, ahead, compute }: Parts): Run
       const done = onDevice(() => start(bindings, wish));
       if (done) return finish(done);
       // Whoever wished for nothing may hold the view of the output already.
-      if (!wish && logits) onDevice(logits.fetch);
+      if (!wish && logits) onDevice(() => logits.fetch());
     },
     onDevice,
     finish,

@@ -1,55 +1,73 @@
-// What of a row of values reaches the host. A row of logits is half a megabyte; a greedy answer needs one id, and a sampler
-// that begins with its best few needs those. So they are found on the GPU and fetched alone where that is all that the
-// caller will look at, and the row stays where it is until somebody asks for it after all or the next run begins.
+// What of rows of values reaches the host. A row of logits is half a megabyte; a greedy answer needs one id, and a sampler
+// that begins with its best few needs those. So they are found on the GPU, of all rows of a run at once, and fetched alone
+// where that is all that the caller will look at; rows that are wanted whole come in the same readback. The other rows
+// stay where they are until somebody asks for one after all or the next run begins.
 //
 // Rows are fetched later only where a readback gives results at once (gpu/readback.ts): whoever reads an output does not
-// wait for promises. On other devices, and for several rows, every run brings them whole.
+// wait for promises. On other devices they are gone, as are those of several rows that went ahead.
 
-import { type BufferScope, STORAGE_USAGE } from "../../../gpu/gpu.ts";
-import type { GpuSlice } from "../../../gpu/kernel.ts";
-import {
-  ARGMAX_PARTS,
-  argmaxFeedbackShader,
-  argmaxPartsShader,
-} from "../../../gpu/kernels/argmax.ts";
+import type { BufferScope } from "../../../gpu/gpu.ts";
 import { bitsOfOrder } from "../../../gpu/kernels/logit_order.ts";
-import { TOP_LOGITS, TOP_TILE, topLogitsShader } from "../../../gpu/kernels/top_logits.ts";
-import { createProgram, type Program, type ProgramDispatch } from "../../../gpu/program.ts";
+import { TOP_LOGITS } from "../../../gpu/kernels/top_logits.ts";
 import { type CopySource, createReadback } from "../../../gpu/readback.ts";
-import type { DimEnv } from "../../graph/dim/mod.ts";
-import type { BestLogits, RankedOutput, RankedWish } from "../backend.ts";
+import { compile, type DimEnv } from "../../graph/dim/mod.ts";
+import type { BestLogits, OutputRows, RankedOutput, RankedWish } from "../backend.ts";
+import { type BestKind, createBestPrograms, ENTRIES, entryWords } from "./best_programs.ts";
 import type { GpuOutput } from "./outputs.ts";
 import type { GpuValues } from "./values.ts";
 import type { Plan } from "../../plan/plan.ts";
+import { maximumOf } from "../../plan/sizes.ts";
 
-/** What is fetched of a row: all of it, its best logit, or its best few. */
-export type LogitsKind = "row" | "best" | "top";
+/** What is fetched of a run; equal ones are one object. */
+export interface LogitsPick {
+  readonly kind: BestKind;
+  /** Rows of the run. */
+  readonly rows: number;
+  /** Rows that come whole, ascending. */
+  readonly whole: readonly number[];
+}
 
-/** Bytes of an entry: its order (gpu/kernels/logit_order.ts) and its id. */
-const ENTRY_BYTES = 8;
-/** Bytes of the best few: what a readback must have room for. */
-export const TOP_BYTES: number = ENTRY_BYTES * TOP_LOGITS;
+/** What a readback brought of a run. */
+export interface BroughtLogits {
+  readonly range: ArrayBuffer;
+  /** Where it begins there. */
+  readonly at: number;
+  /** Whether entries of the best came along though nothing was to be found. */
+  readonly isFed?: boolean;
+  /** Row of the run by row that was asked for; absent: the same. */
+  readonly places?: Int32Array;
+  /** Where the first row is on the device until `forget`; absent: nowhere. */
+  readonly source?: CopySource | undefined;
+}
 
 /** The ranked output of the last run, as far as it is known on the host. */
 export interface GpuLogits {
   /** Length of a row. */
   readonly vocabulary: number;
+  /** Rows at most. */
+  readonly most: number;
   /** What to fetch of a run. */
-  kindOf(bindings: DimEnv, wish: RankedWish | undefined): LogitsKind;
-  /** Finds the best value, and feeds its column back where the plan is for that. */
-  readonly feedback: Program<DimEnv>;
-  /** Finds the best few. */
-  readonly top: Program<DimEnv>;
-  /** What those leave, by kind; nothing for rows. */
-  source(kind: LogitsKind): CopySource | undefined;
-  /** Takes fetched entries; the row lies in `row` until `forget`. */
-  take(kind: LogitsKind, range: ArrayBuffer, at: number, row: CopySource): void;
-  /** To be called before a run, or when its row has arrived. */
+  pickOf(bindings: DimEnv, wish: RankedWish | undefined): LogitsPick;
+  /** Appends the dispatches that find that; `isFed`: and feed the best of each row back. */
+  encode(pass: GPUComputePassEncoder, pick: LogitsPick, isFed?: boolean): void;
+  /** What is to be copied: entries, those of the best at least where they are fed back, then whole rows. */
+  sources(pick: LogitsPick, isFed?: boolean): readonly CopySource[];
+  /** Takes what came of so many rows that were asked for. */
+  take(pick: LogitsPick, rows: number, brought: BroughtLogits): void;
+  /** To be called before a run. */
   forget(): void;
-  /** Fetches the row of the last run if that was put off. */
-  fetch(): void;
-  /** What is known of the last run without its row. */
-  best(): BestLogits | undefined;
+  /** Fetches rows that were left on the device; default: all that are there. @throws {TypeError} If one is gone. */
+  fetch(rows?: OutputRows): void;
+  /** What is known of a row of the last run without all of it. */
+  best(row: number): BestLogits | undefined;
+  /** Whether a row that was left can no longer be fetched. */
+  isGone(row: number): boolean;
+}
+
+/** Bytes of the best few of all rows of the ranked output: what a readback must have room for beside those. */
+export function entryBytes({ graph, limits }: Plan, ranked: RankedOutput | undefined): number {
+  const output = graph.outputs.find(({ name }) => name === ranked?.output);
+  return output ? 4 * entryWords("top") * maximumOf(output.shape[0]!, limits) : 0;
 }
 
 /** Reads for a plan whose only output are rows that can be fed back; undefined for others. */
@@ -62,126 +80,134 @@ export async function createGpuLogits(
     readonly ranked: RankedOutput | undefined;
   },
 ): Promise<GpuLogits | undefined> {
-  const { graph } = plan;
+  const { graph, limits } = plan;
   const [output] = outputs;
   const input = (name: string | undefined) => graph.inputs.find((value) => value.name === name);
   const tokens = input(ranked?.fed), positions = input(ranked?.counted);
-  const isRow = outputs.length === 1 && output!.name === ranked?.output &&
+  const isRanked = outputs.length === 1 && output!.name === ranked?.output &&
     output!.data instanceof Float32Array && tokens && positions;
-  if (!isRow) return undefined;
+  if (!isRanked) return undefined;
   const vocabulary = graph.outputs[0]!.shape.at(-1) as number;
-  const logits = values.slice(graph.outputs[0]!);
-  const slice = (label: string, entries: number): GpuSlice => ({
-    buffer: scope.createBuffer(label, ENTRY_BYTES * entries, STORAGE_USAGE),
-    ...{ offset: 0, bytes: ENTRY_BYTES * entries, access: "read_write" },
+  const rowsOf = compile(graph.outputs[0]!.shape[0]!), most = rowsOf(limits);
+  const data = output!.data as Float32Array, rowBytes = 4 * vocabulary;
+  const programs = await createBestPrograms(scope, {
+    logits: values.slice(graph.outputs[0]!),
+    ...{ vocabulary, most, tokens: values.slice(tokens), positions: values.slice(positions) },
   });
-  const parts = slice("argmax", ARGMAX_PARTS), found = slice("best logit", 1);
-  const stages = topStages(vocabulary, logits, slice);
-  const feedback = await createProgram<DimEnv>(scope, {
-    dispatches: [
-      {
-        name: "gpu_argmax_parts",
-        shader: argmaxPartsShader,
-        storage: { logits, parts },
-        uniforms: { count: vocabulary },
-        workgroups: [ARGMAX_PARTS],
-      },
-      {
-        name: "gpu_argmax_feedback",
-        shader: argmaxFeedbackShader,
-        storage: {
-          parts,
-          tokens: values.slice(tokens),
-          positions: values.slice(positions),
-          best: found,
-        },
-        uniforms: {},
-        workgroups: [1],
-      },
-    ],
-  });
-  // Compiled when a sampler first asks for it.
-  const top = await createProgram<DimEnv>(scope, { dispatches: stages, eager: [] });
-  feedback.bind({});
-  const readback = await createReadback(scope, 4 * vocabulary);
-  const sources: Readonly<Record<LogitsKind, CopySource | undefined>> = {
-    row: undefined,
-    best: { buffer: found.buffer, offset: 0, bytes: ENTRY_BYTES },
-    top: { ...stages.at(-1)!.storage.top!, bytes: TOP_BYTES },
-  };
+  const readback = await createReadback(scope, rowBytes);
+  const few = Math.min(TOP_LOGITS, vocabulary);
 
-  const ids = new Uint32Array(TOP_LOGITS), bits = new Uint32Array(TOP_LOGITS);
-  const scores = new Float32Array(bits.buffer);
-  let count = 0;
-  /** Where the row of the last run is, if the host has not got it. */
-  let row: CopySource | undefined;
+  // Made when a row is first taken.
+  const found: (FoundLogits | undefined)[] = [];
+  /** Rows of the last run, and where the first of those is that the host has not got. */
+  let rows = 0;
+  let source: CopySource | undefined;
+  let last: LogitsPick = { kind: "none", rows: 0, whole: [] };
 
-  function read(source: CopySource): void {
+  const isFew = (wanted: number) => wanted > 0 && wanted <= few;
+  const isLeft = (row: number) => row < rows && found[row]!.count > 0 && !found[row]!.isHere;
+
+  function fetchRow(row: number): void {
     const { device } = scope;
     const encoder = device.createCommandEncoder();
-    readback.copy(encoder, [source]);
+    readback.copy(encoder, [partOf(source!, rowBytes * row, rowBytes)]);
     readback.stamp();
     device.queue.submit([encoder.finish()]);
-    readback.read(source.bytes, (range, at) => {
-      (output!.data as Float32Array).set(new Float32Array(range, at, vocabulary));
+    readback.read(rowBytes, (range, at) => {
+      data.set(new Float32Array(range, at, vocabulary), row * vocabulary);
     });
+    found[row]!.isHere = true;
   }
 
   return {
     vocabulary,
-    kindOf(bindings, wish) {
-      const wanted = wish?.best[0] ?? 0;
-      const isFew = wanted > 0 && wanted <= Math.min(TOP_LOGITS, vocabulary);
-      if (!readback.isImmediate || output.count(bindings) !== vocabulary || !isFew) return "row";
-      return wanted === 1 ? "best" : "top";
-    },
-    feedback,
-    get top() {
-      top.bind({});
-      return top;
-    },
-    source: (kind) => sources[kind],
-    take(kind, range, at, from) {
-      count = kind === "best" ? 1 : Math.min(TOP_LOGITS, vocabulary);
-      const entries = new Uint32Array(range, at, 2 * count);
-      for (let i = 0; i < count; i++) {
-        bits[i] = bitsOfOrder(entries[2 * i]!);
-        ids[i] = entries[2 * i + 1]!;
+    most,
+    pickOf(bindings, wish) {
+      const count = rowsOf(bindings);
+      let best = 0;
+      const whole: number[] = [];
+      for (let row = 0; row < count; row++) {
+        const wanted = wish?.best[row] ?? 0;
+        if (isFew(wanted)) best = Math.max(best, wanted);
+        else whole.push(row);
       }
-      row = from;
+      const kind = best === 0 ? "none" : best === 1 ? "best" : "top";
+      const pick = { kind, rows: count, whole } as const;
+      return isSamePick(pick, last) ? last : last = pick;
+    },
+    encode: (pass, { kind, rows }, isFed = false) => programs.encode(pass, { kind, rows, isFed }),
+    sources({ kind, rows, whole }, isFed) {
+      const sources = [programs.source(isFed && kind === "none" ? "best" : kind, rows)];
+      for (let first = 0, end = 0; first < whole.length; first = end) {
+        while (end < whole.length && whole[end]! - whole[first]! === end - first) end++;
+        const row = rowBytes * whole[first]!;
+        sources.push(partOf({ ...output!.source, bytes: 0 }, row, rowBytes * (end - first)));
+      }
+      return sources.filter(({ bytes }) => bytes > 0);
+    },
+    take({ kind, rows: brought, whole }, asked, { range, at, isFed, places, source: from }) {
+      const words = entryWords(kind), count = Math.min(ENTRIES[kind], vocabulary);
+      const entries = new Uint32Array(range, at, words * brought);
+      for (let row = 0; row < asked; row++) {
+        (found[row] ??= createFound()).set(entries, words * (places?.[row] ?? row), count);
+      }
+      let start = at + 4 * brought * entryWords(isFed && kind === "none" ? "best" : kind);
+      for (const row of whole) {
+        data.set(new Float32Array(range, start, vocabulary), row * vocabulary);
+        found[row]!.count = 0;
+        start += rowBytes;
+      }
+      rows = asked;
+      source = readback.isImmediate ? from : undefined;
     },
     forget() {
-      row = undefined;
-      count = 0;
+      rows = 0;
+      source = undefined;
     },
-    fetch() {
-      if (row) read(row);
-      row = undefined;
+    fetch(wanted) {
+      const { first, count } = wanted ?? { first: 0, count: rows };
+      for (let row = first; row < first + count; row++) {
+        if (!isLeft(row)) continue;
+        if (source) fetchRow(row);
+        else if (wanted) throw new TypeError(`Cannot give row ${row} of ${output!.name}: ${GONE}`);
+      }
     },
-    best: () => count > 0 ? { ids, logits: scores, count } : undefined,
+    best: (row) => row < rows && found[row]!.count > 0 ? found[row] : undefined,
+    isGone: (row) => !source && isLeft(row),
   };
 }
 
-/** Dispatches that bring the best logits, of ever fewer entries. */
-function topStages(
-  vocabulary: number,
-  logits: GpuSlice,
-  slice: (label: string, entries: number) => GpuSlice,
-): ProgramDispatch<DimEnv>[] {
-  const stages: ProgramDispatch<DimEnv>[] = [];
-  let source = logits;
-  for (let count = vocabulary; stages.length === 0 || count > TOP_LOGITS;) {
-    const workgroups = Math.ceil(count / TOP_TILE);
-    const top = slice(`top logits ${stages.length}`, TOP_LOGITS * workgroups);
-    stages.push({
-      name: "gpu_top_logits",
-      shader: topLogitsShader(stages.length === 0 ? "logits" : "entries"),
-      storage: { source, top },
-      uniforms: { count },
-      workgroups: [workgroups],
-    });
-    source = top;
-    count = TOP_LOGITS * workgroups;
-  }
-  return stages;
+const GONE = "the best of it were wished for, and nothing else is left";
+
+/** The best of a row, in arrays that are made once. */
+interface FoundLogits extends BestLogits {
+  count: number;
+  /** Whether the host has all of the row. */
+  isHere: boolean;
+  /** Takes so many entries from a word on. */
+  set(entries: Uint32Array, first: number, count: number): void;
+}
+
+function createFound(): FoundLogits {
+  const ids = new Uint32Array(TOP_LOGITS), bits = new Uint32Array(TOP_LOGITS);
+  return {
+    ...{ ids, logits: new Float32Array(bits.buffer), count: 0, isHere: false },
+    set(entries, first, count) {
+      for (let i = 0; i < count; i++) {
+        bits[i] = bitsOfOrder(entries[first + 2 * i]!);
+        ids[i] = entries[first + 2 * i + 1]!;
+      }
+      this.count = count;
+      this.isHere = false;
+    },
+  };
+}
+
+function partOf({ buffer, offset }: CopySource, from: number, bytes: number): CopySource {
+  return { buffer, offset: offset + from, bytes };
+}
+
+function isSamePick(a: LogitsPick, b: LogitsPick): boolean {
+  return a.kind === b.kind && a.rows === b.rows && a.whole.length === b.whole.length &&
+    a.whole.every((row, i) => row === b.whole[i]);
 }

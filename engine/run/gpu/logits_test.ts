@@ -1,5 +1,5 @@
-import { assert, assertEquals } from "@std/assert";
-import { openGpu } from "../../../gpu/gpu.ts";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { type Gpu, openGpu } from "../../../gpu/gpu.ts";
 import { gpuTest } from "../../../tests/support/gpu.ts";
 import { testGpu } from "../../../tests/support/gpu_cases.ts";
 import { withStrictMapping } from "../../../tests/support/gpu_strict.ts";
@@ -10,24 +10,29 @@ import { symbol } from "../../graph/dim/mod.ts";
 import { getOp } from "../../ops/mod.ts";
 import type { PreparedPlan } from "../backend.ts";
 import { RANKED } from "../executable.ts";
-import { createGpuBackend } from "./backend.ts";
+import { createGpuBackend, type GpuPlan } from "./backend.ts";
+import { bytesOfAll } from "./outputs.ts";
 import { plan } from "../../plan/planner.ts";
 
-/** A graph that gives out the rows of a table as logits, the row by the token. */
-async function rowsOf(table: readonly Float32Array[]): Promise<PreparedPlan> {
+/** A graph that gives out the rows of a table as logits, the row by the token; runs have at most `most`. */
+async function rowsOf(
+  table: readonly Float32Array[],
+  { most = 1, gpu }: { most?: number; gpu?: Gpu } = {},
+): Promise<GpuPlan> {
   const builder = createGraphBuilder("rows", getOp);
-  const M = symbol("M", { max: 1 }), L = symbol("L", { max: 1 });
+  const M = symbol("M", { max: most }), L = symbol("L", { max: most });
   const tokens = builder.input("tokens", [M], "i32");
   builder.input("positions", [M], "i32");
-  builder.input("logit_rows", [L], "i32");
+  const logitRows = builder.input("logit_rows", [L], "i32");
   const width = table[0]!.length;
   const data = new Float32Array(table.length * width);
   table.forEach((row, i) => data.set(row, i * width));
   const rows = builder.constant("rows", data, [table.length, width]);
-  const [logits] = builder.op("gather", [rows, tokens], { axis: 0 }, "gather");
+  const [all] = builder.op("gather", [rows, tokens], { axis: 0 }, "gather");
+  const [logits] = builder.op("gather", [all, logitRows], { axis: 0 }, "wanted");
   builder.output("logits", logits!);
-  const made = plan(builder.build(), { limits: { M: 1, L: 1 } });
-  return await createGpuBackend({ gpu: await testGpu() }).prepare(made, {
+  const made = plan(builder.build(), { limits: { M: most, L: most } });
+  return await createGpuBackend({ gpu: gpu ?? await testGpu() }).prepare(made, {
     slots: 1,
     ranked: RANKED,
   });
@@ -139,15 +144,68 @@ gpuTest("a row can be read until the next run, which leaves nothing of it", asyn
   executable.dispose();
 });
 
-gpuTest("where mappings must be awaited every step brings its whole row", async () => {
-  const made = plan(toyDecoder(), { limits: TOY_LIMITS });
+gpuTest(
+  "the best of many rows are found at once, and rows that are wanted whole come whole",
+  async () => {
+    const width = 5000, wanted = [1, 0, 40, 65, 64, 0];
+    const table = wanted.map((_, i) => rowWithTies(i + 1, width));
+    const executable = await rowsOf(table, { most: 8 });
+    const tokens = [5, 4, 3, 2, 1, 0];
+    executable.input("tokens").set(tokens as never);
+    executable.input("logit_rows").set([0, 1, 2, 3, 4, 5] as never);
+    const wish = { best: Int32Array.from(wanted), repeats: 0 }, bindings = { M: 6, L: 6 };
+    await executable.run(bindings, wish);
+    for (const [row, count] of wanted.entries()) {
+      const best = executable.best!(row), expected = bestOf(table[tokens[row]!]!, 64);
+      assertEquals(best?.count, count > 0 && count <= 64 ? 64 : undefined);
+      if (best) assertEquals([...best.ids], expected.map(([id]) => id));
+      const rows = executable.output("logits", { first: row, count: 1 }) as Float32Array;
+      assertEquals(rows.subarray(row * width, (row + 1) * width), table[tokens[row]!]!);
+    }
+    const { logits } = executable.stepParts, pick = logits!.pickOf(bindings, wish);
+    assertEquals([pick.kind, pick.whole], ["top", [1, 3, 5]]);
+    assertEquals(bytesOfAll(logits!.sources(pick)), 6 * 64 * 8 + 3 * 4 * width);
+
+    // Of greedy rows an entry comes, and only of those that are wanted.
+    executable.input("logit_rows").set([1, 4] as never);
+    await executable.run({ M: 6, L: 2 }, { best: Int32Array.of(1, 1), repeats: 0 });
+    for (const [row, token] of [4, 1].entries()) {
+      const { ids, count } = executable.best!(row)!;
+      assertEquals([count, ids[0]], [1, bestOf(table[token]!, 1)[0]![0]]);
+    }
+    assertEquals(executable.best!(2), undefined);
+    const greedy = logits!.pickOf({ M: 6, L: 2 }, { best: Int32Array.of(1, 1), repeats: 0 });
+    assertEquals(bytesOfAll(logits!.sources(greedy)), 2 * 8);
+    executable.dispose();
+  },
+);
+
+gpuTest("a run of which nothing is wanted is not waited for", async () => {
   const gpu = await openGpu();
-  const executable = await createGpuBackend({ gpu: withStrictMapping(gpu), stepsAhead: 3 })
-    .prepare(made, { slots: 1, ranked: RANKED });
-  executable.openSlot();
-  const logits = executable.output("logits");
-  await executable.run({ M: 1, L: 1 }, wishFor(1));
-  assertEquals(executable.best!(0), undefined);
-  assert(logits.subarray(0, TOY.vocabulary).some((logit) => logit !== 0));
+  const executable = await rowsOf([Float32Array.of(1, 3, 2)], {
+    most: 4,
+    gpu: withStrictMapping(gpu),
+  });
+  assertEquals(executable.run({ M: 4, L: 0 }), undefined);
+  await executable.run({ M: 4, L: 1 });
+  assertEquals([...executable.output("logits").subarray(0, 3)], [1, 3, 2]);
   gpu.dispose();
 });
+
+gpuTest(
+  "where mappings must be awaited the best come alone, and nothing else is left",
+  async () => {
+    const gpu = await openGpu();
+    const row = Float32Array.of(1, 3, 2);
+    const executable = await rowsOf([row], { gpu: withStrictMapping(gpu) });
+    const rows = { first: 0, count: 1 };
+    await executable.run({ M: 1, L: 1 }, wishFor(1));
+    assertEquals(executable.best!(0)?.ids[0], 1);
+    assert(executable.isGone!(0));
+    assertThrows(() => executable.output("logits", rows), TypeError, "nothing else is left");
+    await executable.run({ M: 1, L: 1 });
+    assertEquals([...executable.output("logits", rows).subarray(0, 3)], [...row]);
+    assert(!executable.isGone!(0));
+    gpu.dispose();
+  },
+);

@@ -54,6 +54,11 @@ export function rowOf({ source, width, elementBytes }: GpuOutput): CopySource {
   return { ...source, bytes: width * elementBytes };
 }
 
+/** Bytes of what is copied one behind the other. */
+export function bytesOfAll(sources: readonly CopySource[]): number {
+  return sources.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
 /** What there is to copy of the outputs of a run, one behind the other. */
 export interface OutputCopies {
   readonly sources: readonly CopySource[];

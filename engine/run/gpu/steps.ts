@@ -1,5 +1,5 @@
-// Steps on the GPU: send the inputs, submit one command buffer, take the outputs, or of a row of logits as much as will
-// be looked at (logits.ts). In decoding every step is encoded like the one before, so its commands are made while the
+// Steps on the GPU: send the inputs, submit one command buffer, take the outputs, or of rows of logits as much as will
+// be looked at (logits.ts); where that is nothing, nothing is waited for. In decoding every step is encoded like the one before, so its commands are made while the
 // GPU still works on that one; only submitting and waiting are left between two tokens.
 
 import type { Gpu } from "../../../gpu/gpu.ts";
@@ -7,8 +7,8 @@ import { isSameEnv, type Program } from "../../../gpu/program.ts";
 import type { Readback, ReadbackUse } from "../../../gpu/readback.ts";
 import type { DimEnv } from "../../graph/dim/mod.ts";
 import type { RankedWish } from "../backend.ts";
-import type { GpuLogits, LogitsKind } from "./logits.ts";
-import { type GpuOutput, type OutputCopies, outputCopies, rowOf } from "./outputs.ts";
+import type { GpuLogits, LogitsPick } from "./logits.ts";
+import { bytesOfAll, type GpuOutput, type OutputCopies, outputCopies, rowOf } from "./outputs.ts";
 import type { Reach } from "./cache_reach.ts";
 import type { GpuValues } from "./values.ts";
 
@@ -26,7 +26,8 @@ export interface StepParts {
 /** Commands that wait to be submitted. */
 interface Encoded {
   readonly bindings: DimEnv;
-  readonly kind: LogitsKind;
+  /** Absent: all outputs whole. */
+  readonly pick: LogitsPick | undefined;
   readonly commands: GPUCommandBuffer;
   /** Bytes that they bring, and what takes them. */
   readonly bytes: number;
@@ -40,16 +41,17 @@ export function createStep(parts: StepParts): RunStep {
   let prepared: Encoded | undefined;
   return (given, wish) => {
     const bindings = reach.ofInputs(given);
-    const kind = logits?.kindOf(given, wish) ?? "row";
+    const pick = logits?.pickOf(given, wish);
     program.bind(bindings);
-    const isPrepared = prepared?.kind === kind && isSameEnv(prepared.bindings, bindings);
-    const { commands, bytes, take } = isPrepared ? prepared! : encode(parts, { bindings, kind });
+    const isPrepared = prepared && prepared.pick === pick &&
+      isSameEnv(prepared.bindings, bindings);
+    const { commands, bytes, take } = isPrepared ? prepared! : encode(parts, { bindings, pick });
     prepared = undefined;
     values.writeInputs();
     if (bytes > 0) readback.stamp();
     device.queue.submit([commands]);
     // What is done twice is likely done a third time.
-    if (last && isSameEnv(last, bindings)) prepared = encode(parts, { bindings, kind });
+    if (last && isSameEnv(last, bindings)) prepared = encode(parts, { bindings, pick });
     last = bindings;
     if (bytes > 0) return readback.read(bytes, take);
   };
@@ -58,26 +60,29 @@ export function createStep(parts: StepParts): RunStep {
 /** Runs a step; the promise is there where results cannot be taken at once. */
 export type RunStep = (bindings: DimEnv, wish?: RankedWish) => void | Promise<void>;
 
-/** Encodes a step that brings its outputs, or of a row of logits as much as will be looked at. */
+/** Encodes a step that brings its outputs, or of rows of logits as much as will be looked at. */
 export function encode(
   parts: StepParts,
-  { bindings, kind }: { readonly bindings: DimEnv; readonly kind: LogitsKind },
+  { bindings, pick }: Pick<Encoded, "bindings" | "pick">,
 ): Encoded {
   const { gpu, program, outputs, readback, logits } = parts;
   const encoder = gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();
   program.encode(pass);
-  if (kind === "best") logits!.feedback.encode(pass);
-  if (kind === "top") logits!.top.encode(pass);
+  if (pick) logits!.encode(pass, pick);
   pass.end();
-  const found = logits?.source(kind);
-  const { sources, bytes, take }: OutputCopies = found
-    ? {
-      sources: [found],
-      bytes: found.bytes,
-      take: (range, at) => logits!.take(kind, range, at, rowOf(outputs[0]!)),
-    }
+  const { sources, bytes, take } = pick
+    ? copiesOf(logits!, pick, outputs[0]!)
     : outputCopies(outputs, bindings);
   if (bytes > 0) readback.copy(encoder, sources);
-  return { bindings, kind, commands: encoder.finish(), bytes, take };
+  return { bindings, pick, commands: encoder.finish(), bytes, take };
+}
+
+function copiesOf(logits: GpuLogits, pick: LogitsPick, output: GpuOutput): OutputCopies {
+  const sources = logits.sources(pick), source = rowOf(output);
+  return {
+    sources,
+    bytes: bytesOfAll(sources),
+    take: (range, at) => logits.take(pick, pick.rows, { range, at, source }),
+  };
 }

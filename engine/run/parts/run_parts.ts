@@ -156,16 +156,17 @@ function assemble<P extends PreparedPlan>(
     },
     ...statesOf(plan, parts),
     input: use.input,
-    output(name) {
+    output(name, rows) {
       const view = use.output(name);
       // A device may have to fetch what it has found the best of only.
-      return makers.get(name)?.output(name) ?? view;
+      return makers.get(name)?.output(name, rows) ?? view;
     },
     run(bindings, wish) {
       use.checkRun(bindings);
       return runFrom(0, bindings, wish);
     },
     best: (row) => head?.best?.(row),
+    isGone: (row) => head?.isGone?.(row) ?? false,
     keepsRows: head?.keepsRows ?? false,
     profile: () => parts.flatMap((part) => part.profile?.() ?? []),
     dispose: use.dispose,
