@@ -45,11 +45,14 @@ export const ACTIVATION_OPCODES = {
       ...{ head_size: "u32", pairs: "u32", interleaved: "u32" },
     },
   },
-  /** `state`: offset in a slot's block; `width`: elements of one cache row. */
+  /**
+   * `state`: of its first page; `page_table`: for each slot, the numbers of the pages, of 64 rows each, that
+   * `capacity` rows take; `width`: elements of one cache row.
+   */
   kv_append: {
     file: "attention/kv",
     operands: {
-      ...{ x: "u32", state: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
+      ...{ x: "u32", state: "u32", positions: "u32", slots: "u32", page_table: "u32" },
       ...{
         slot_count: "u32",
         rows: "u32",
@@ -61,7 +64,7 @@ export const ACTIVATION_OPCODES = {
     },
   },
   /**
-   * `k`, `v`: offsets in a slot's block. `tile`: query rows that share a read of K and V. Up to
+   * `k`, `v`, `page_table`: as of kv_append. `tile`: query rows that share a read of K and V. Up to
    * `split_rows` rows are cut into at most `segments` segments of at least `segment` positions, merged by
    * attention_combine from `partials`. `sinks`, `slopes`: one a head, 0 where there are none. `threads`: those that
    * units are shared out among.
@@ -69,7 +72,7 @@ export const ACTIVATION_OPCODES = {
   attention: {
     file: "attention/attention",
     operands: {
-      ...{ q: "u32", k: "u32", v: "u32", positions: "u32", slots: "u32", slot_table: "u32" },
+      ...{ q: "u32", k: "u32", v: "u32", positions: "u32", slots: "u32", page_table: "u32" },
       ...{ slot_count: "u32", y: "u32", rows: "u32", heads: "u32", kv_heads: "u32" },
       ...{ head_size: "u32", value_size: "u32", capacity: "u32", cache: "u32", scale: "f32" },
       ...{ window: "u32", softcap: "f32", tile: "u32", split_rows: "u32", segment: "u32" },
@@ -152,7 +155,7 @@ export const ACTIVATION_OPCODES = {
   },
   /**
    * Rows see [starts, ends) of `limit` rows of k and v; `starts`, `ends`, `slots` and `bias` are 0 where there
-   * is none. With `slots`, `k` and `v` are offsets in a slot's block, else addresses. `bias`: 2·`reach` + 1
+   * is none. With `slots`, `k` and `v` lie in pages as those of kv_append. `bias`: 2·`reach` + 1
    * summands for each head, by distance.
    */
   span_attention: {
@@ -168,7 +171,7 @@ export const ACTIVATION_OPCODES = {
         slots: "u32",
       },
       ...{
-        slot_table: "u32",
+        page_table: "u32",
         slot_count: "u32",
         y: "u32",
         rows: "u32",

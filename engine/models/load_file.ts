@@ -83,7 +83,7 @@ function overMemories(
   { backend }: Device,
 ): ModelDescription {
   try {
-    const memories = backend.memories?.(plan, memory.sessions) ?? [];
+    const memories = backend.memories?.(plan, { slots: memory.sessions }) ?? [];
     if (memories.length < 2) return { info, memory, plan };
     const total = memories.reduce((sum, bytes) => sum + bytes, 0);
     return { info, memory: { ...memory, memories, total }, plan };

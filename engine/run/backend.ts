@@ -8,6 +8,7 @@ import type { Graph, Node } from "../graph/graph.ts";
 import type { HostData } from "../ops/op.ts";
 import type { Plan } from "../plan/plan.ts";
 import type { KernelTable, KernelWish } from "./kernel_choice.ts";
+import type { StateSizes } from "./pages/groups.ts";
 
 /** Name of a backend, as `--device` takes it. */
 export type DeviceName = "reference" | "wasm" | "gpu";
@@ -21,9 +22,7 @@ export interface LoadProgress {
 }
 
 /** Common options of all backends. */
-export interface PrepareOptions extends KernelWish {
-  /** Sessions that may be open at once; each takes one slot of every state. */
-  readonly slots: number;
+export interface PrepareOptions extends KernelWish, StateSizes {
   /** Stops loading; `prepare` then rejects with its reason. */
   readonly signal?: AbortSignal;
   /** Called now and then while weights are read. */
@@ -76,6 +75,17 @@ export interface BestLogits {
   readonly count: number;
 }
 
+/**
+ * The pages of a group of states (pages/groups.ts). Pages have numbers; at what address their rows of a state lie, the
+ * device knows. Its kernels find row `position` of a slot in page `table[slot · pagesPerSlot + position / PAGE_ROWS]`.
+ */
+export interface PageMemory {
+  /** Says in which page the rows of a slot from `index` · PAGE_ROWS on lie, or that they lie nowhere (NO_PAGE). */
+  map(at: { readonly slot: number; readonly index: number }, page: number): void;
+  /** Copies the leading rows of a page over those of another. */
+  copy(from: { readonly page: number; readonly rows: number }, to: number): void;
+}
+
 /** What holds a device's memory for a plan. */
 export interface Loaded {
   /** The plan it was made from. */
@@ -88,22 +98,28 @@ export interface Loaded {
   readonly hostNodes?: readonly Node[];
   /** What the device had to do without; one sentence each. */
   readonly notes?: readonly string[];
-  /** Bytes by use: weights, arena, states of one slot, program and tables. */
+  /** Bytes by use: weights, arena, states of one slot at its longest and of all slots, program and tables. */
   readonly memory: {
     readonly weights: number;
     readonly arena: number;
     readonly statePerSlot: number;
+    readonly states: number;
     readonly other: number;
     /** Of weights and other, what lies in textures; absent: nothing. */
     readonly textures?: number;
   };
-  /** Takes a free slot (zero-filled); throws ResourceError when all are taken. */
+  /**
+   * The pages of each group, where `PrepareOptions.pages` asked for pools: slots are opened and closed without any page,
+   * and before a run rows must have one. Absent: every slot has memory of its own.
+   */
+  readonly pages?: readonly PageMemory[];
+  /** Takes a free slot (zero-filled where it has memory of its own); throws ResourceError when all are taken. */
   openSlot(): number;
   /** Gives a slot back. */
   closeSlot(slot: number): void;
   /**
    * Copies `count` leading rows (tokens) of every state of a slot out of the device, in the order of
-   * `plan.graph.states`; `writeState` puts them back.
+   * `plan.graph.states`; `writeState` puts them back. Rows without a page are zero, and nothing is written to them.
    */
   readState(slot: number, count: number): Promise<Uint8Array> | Uint8Array;
   /** Puts back what `readState` gave. @throws {RangeError} If the length is another. */
@@ -159,12 +175,12 @@ export interface Backend {
   /** Which nodes it has kernels for; absent or undefined: `prepare` says what is wrong. */
   takes?(wish: KernelWish): Promise<((node: Node) => boolean) | undefined>;
   /**
-   * Planned bytes of each memory that a plan takes with so many slots; absent where there is one kind of memory
+   * Planned bytes of each memory that a plan takes with states of such sizes; absent where there is one kind of memory
    * and no limit to it but the system's.
    *
    * @throws {ResourceError} If a memory does not hold what cannot be cut.
    */
-  memories?(plan: Plan, slots: number): readonly number[];
+  memories?(plan: Plan, sizes: StateSizes): readonly number[];
 }
 
 /** Number formats of keys and values, as GGUF writes them. */

@@ -32,14 +32,21 @@ export function wishFor(best: number, repeats = 0): RankedWish {
 /** Largest step of the toy: `M` rows, `L` rows with logits. */
 export const TOY_LIMITS: Readonly<Record<"M" | "L", number>> = { M: 8, L: 2 };
 
-/** Builds the toy with keys and values stored as `kv`; matrices are of one format, or of one by name. */
+/**
+ * Builds the toy with keys and values stored as `kv`; matrices are of one format, or of one by name. A session holds
+ * `capacity` rows, of which a row sees those of its layer's window, by default all.
+ */
 export function toyDecoder(
   kv: "f16" | "f32" = "f16",
   format: string | ((name: string) => string) = "F32",
+  { capacity = TOY.capacity, windows = [] }: {
+    readonly capacity?: number;
+    readonly windows?: readonly number[];
+  } = {},
 ): Graph {
   const builder = createGraphBuilder("toy", getOp);
   const random = createCaseRandom(7);
-  const { width, heads, kvHeads, headWidth, hidden, vocabulary, capacity } = TOY;
+  const { width, heads, kvHeads, headWidth, hidden, vocabulary } = TOY;
   const M = symbol("M", { max: 8 }), L = symbol("L", { max: 8 });
   const tokens = builder.input("tokens", [M], "i32");
   const positions = builder.input("positions", [M], "i32");
@@ -94,6 +101,7 @@ export function toyDecoder(
     const scale = headWidth ** -0.5;
     const mixed = op("attention", attentionList({ q: q, k: keys, v: values, positions, slots }), {
       scale,
+      window: windows[layer] ?? 0,
     }, "attention");
     x = op("binary", [x, matmul(mixed, "o", width, width)], { kind: "add" }, "add1");
     const m = norm(x, "norm2");

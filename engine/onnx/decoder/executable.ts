@@ -73,6 +73,7 @@ export function createDecoderExecutable(
       weights: sumOf(stages, "weights"),
       arena: sumOf(stages, "arena"),
       statePerSlot: caches.bytesPerSlot,
+      states: caches.bytesPerSlot * limits.sessions,
       // The inputs are the cache of one session.
       other: Math.max(0, sumOf(stages, "other") - inputBytes),
     },

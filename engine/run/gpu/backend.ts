@@ -355,7 +355,7 @@ function bytesOf(
   return {
     weights: weights.bytes + textures.weightBytes,
     arena: arenaBytes,
-    statePerSlot: states.bytesPerSlot,
+    ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
     other: layout.inputBytes + layout.constantBytes + textures.activationBytes,
     textures: textures.weightBytes + textures.activationBytes,
   };

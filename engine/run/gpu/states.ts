@@ -10,7 +10,7 @@ import type { Graph, Value } from "../../graph/graph.ts";
 import { sizeOf } from "../../plan/sizes.ts";
 import { inWords } from "./outputs.ts";
 import { createSlotPool } from "../slots.ts";
-import { joinBytes, rowBytes, splitBytes, type States } from "../states.ts";
+import { bytesOfSlot, joinBytes, rowBytes, splitBytes, type States } from "../states.ts";
 
 /** The states of all slots. */
 export interface GpuStates extends States {
@@ -71,9 +71,10 @@ export function createGpuStates(
     });
   }
 
+  const bytesPerSlot = bytesOfSlot(states);
   return {
     ...pool,
-    bytesPerSlot: slotBytes.reduce((sum, bytes) => sum + bytes, 0),
+    ...{ bytesPerSlot, bytes: count * bytesPerSlot },
     slice(state) {
       const at = states.findIndex(({ id }) => id === state.id);
       const bytes = Math.max(4, slotBytes[at]! * count);

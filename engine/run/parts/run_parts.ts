@@ -9,10 +9,17 @@ import type { HostData, Node, Value } from "../../graph/graph.ts";
 import { hostArray } from "../../ops/host_tensor.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { maximumOf } from "../../plan/sizes.ts";
-import type { PreparedPlan, PrepareOptions, RankedOutput, RankedWish } from "../backend.ts";
+import type {
+  PageMemory,
+  PreparedPlan,
+  PrepareOptions,
+  RankedOutput,
+  RankedWish,
+} from "../backend.ts";
 import { loadHostWeights } from "../host_weights.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { distinctWeights } from "../plan_weights.ts";
+import { groupsOfPart, pageGroups, sizesOfPart } from "../pages/groups.ts";
 import { joinBytes, rowBytes, splitBytes } from "../states.ts";
 import type { PlannedPart } from "./cut.ts";
 
@@ -53,6 +60,7 @@ export async function prepareParts<Place, P extends PreparedPlan>(
     for (const [i, part] of parts.entries()) {
       const prepared = await prepare(part, {
         ...rest,
+        ...sizesOfPart(graph, { part: part.plan.graph, sizes: options }),
         ...i === 0 && meanwhile && { meanwhile },
         ...onProgress && {
           onProgress: ({ loadedBytes }) =>
@@ -151,6 +159,7 @@ function assemble<P extends PreparedPlan>(
       weights: sum(({ weights }) => weights),
       arena: sum(({ arena }) => arena),
       statePerSlot: sum(({ statePerSlot }) => statePerSlot),
+      states: sum(({ states }) => states),
       other: sum(({ other }) => other),
       textures: sum(({ textures = 0 }) => textures),
     },
@@ -177,8 +186,20 @@ function assemble<P extends PreparedPlan>(
 function statesOf(
   { graph }: Plan,
   parts: readonly PreparedPlan[],
-): Pick<PreparedPlan, "openSlot" | "closeSlot" | "readState" | "writeState"> {
+): Pick<PreparedPlan, "pages" | "openSlot" | "closeSlot" | "readState" | "writeState"> {
+  const pages = pageGroups(graph).map((_, group): PageMemory => {
+    const own = parts.flatMap((part) => {
+      const at = groupsOfPart(graph, part.plan.graph).indexOf(group);
+      return part.pages?.[at] ?? [];
+    });
+    return {
+      map: (at, page) => own.forEach((memory) => memory.map(at, page)),
+      copy: (from, to) => own.forEach((memory) => memory.copy(from, to)),
+    };
+  });
+  const arePaged = parts.every(({ pages, plan }) => pages || plan.graph.states.length === 0);
   return {
+    ...arePaged && { pages },
     openSlot() {
       // All have the same slots open, so all give the same.
       return parts.map((part) => part.openSlot())[0]!;

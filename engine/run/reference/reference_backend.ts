@@ -23,9 +23,13 @@ export function createReferenceBackend(): Backend {
 async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPlan> {
   const { graph } = plan;
   const weights = await loadHostWeights(weightsOf(plan), options);
-  const states = createHostStates(graph, options.slots);
+  const states = createHostStates(graph, options);
   const storage = new Map<number, HostData>([...weights, ...givenData(plan), ...arenaData(plan)]);
-  const memory = { data: ({ id }: Value) => storage.get(id), state: states.data };
+  const memory = {
+    data: ({ id }: Value) => storage.get(id),
+    state: states.data,
+    store: states.store,
+  };
   const steps = plan.steps.map(({ node }) => referenceStep(plan, { node, memory }));
   const dataOf = (value: Value) => storage.get(rootOf(plan, value).id)!;
   const use = createPlanUse(plan, {
@@ -37,9 +41,10 @@ async function prepare(plan: Plan, options: PrepareOptions): Promise<PreparedPla
     memory: {
       weights: bytesOf(weights.values()),
       arena: plan.arenaBytes,
-      statePerSlot: states.bytesPerSlot,
+      ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
       other: bytesOf(graph.inputs.map(({ id }) => storage.get(id)!)),
     },
+    ...states.pages && { pages: states.pages },
     openSlot: states.open,
     closeSlot: states.close,
     readState: states.read,

@@ -13,8 +13,9 @@ import { type Plan, rootOf } from "../../plan/plan.ts";
 export interface StepMemory {
   /** Data of a value with memory of its own, at its maximum size; undefined for a state. */
   data(root: Value): HostData | undefined;
-  /** Data of a state in a slot. */
+  /** Rows of a state in a slot: a copy, that `store` puts back. */
   state(root: Value, slot: number): HostData;
+  store(root: Value, slot: number, data: HostData): void;
 }
 
 /** A function that runs a node for given bindings. */
@@ -29,10 +30,14 @@ export function referenceStep(
   const roots = new Set(node.inputs.map((value) => value && rootOf(plan, value)));
   const isFresh = node.outputs.map((value) => !roots.has(rootOf(plan, value)));
 
+  // Of the run at hand, by input and slot.
+  const states = new Map<string, { readonly root: Value; slot: number; data: HostData }>();
+
   function stateOf(index: number, slot: number): HostTensor {
-    const value = node.inputs[index]!;
-    const data = memory.state(rootOf(plan, value), slot);
-    return { dtype: value.dtype, shape: value.shape as readonly number[], data };
+    const value = node.inputs[index]!, key = `${index} ${slot}`, root = rootOf(plan, value);
+    const known = states.get(key) ?? { root, slot, data: memory.state(root, slot) };
+    states.set(key, known);
+    return { dtype: value.dtype, shape: value.shape as readonly number[], data: known.data };
   }
 
   return (env) => {
@@ -46,8 +51,11 @@ export function referenceStep(
         env,
         stateOf,
       });
+      for (const { root, slot, data } of states.values()) memory.store(root, slot, data);
     } catch (error) {
       throw errorAt(error, `${node.op} at ${node.name}`);
+    } finally {
+      states.clear();
     }
   };
 }

@@ -14,6 +14,7 @@ import type { Value } from "../../graph/graph.ts";
 import type { Backend, PreparedPlan, PrepareOptions, RankedWish } from "../backend.ts";
 import { weightsOf, weightsOfNodes } from "../plan_weights.ts";
 import { indexChecks } from "../index_checks.ts";
+import { sizesOfPart } from "../pages/groups.ts";
 import { prepareParts } from "../parts/run_parts.ts";
 import { createPlanUse } from "../plan_use.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
@@ -118,7 +119,7 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
     name: "wasm",
     kernels: WASM_KERNELS,
     async prepare(plan, prepare) {
-      const parts = memoryParts(plan, { slots: prepare.slots, memoryBytes });
+      const parts = memoryParts(plan, { sizes: prepare, memoryBytes });
       if (parts.length > 1) {
         // States alone can be what one memory does not hold.
         if (warm?.loader) cool(warm);
@@ -180,9 +181,12 @@ export function createWasmBackend(options: WasmBackendOptions = {}): WasmBackend
         cool(own);
       }
     },
-    memories: (plan, slots) =>
-      memoryParts(plan, { slots, memoryBytes }).map(({ plan }) => {
-        const { weights, states, activations } = estimate(plan, slots);
+    memories: (plan, sizes) =>
+      memoryParts(plan, { sizes, memoryBytes }).map((part) => {
+        const { weights, states, activations } = estimate(
+          part.plan,
+          sizesOfPart(plan.graph, { part: part.plan.graph, sizes }),
+        );
         return weights + states + activations;
       }),
   };
@@ -225,7 +229,7 @@ async function assemble(
 ): Promise<WasmPlan> {
   const { graph } = plan;
   // States come first: memory that was never used is zero and costs nothing until it is touched.
-  const states = createWasmStates(machine, { graph, count: prepare.slots });
+  const states = createWasmStates(machine, { graph, sizes: prepare });
   const arena = graph.states.length === 0 ? options.arena : undefined;
   const values = placeValues(machine, { plan, shared: arena });
   const early = prepare.hostSteps ? chooseKernels(machine, { plan, prepare }) : undefined;
@@ -305,10 +309,10 @@ async function assemble(
     memory: {
       weights: loader.bytes,
       arena: plan.arenaBytes,
-      statePerSlot: states.bytesPerSlot,
-      other: machine.usedBytes - loader.bytes - plan.arenaBytes -
-        prepare.slots * states.bytesPerSlot,
+      ...{ statePerSlot: states.bytesPerSlot, states: states.bytes },
+      other: machine.usedBytes - loader.bytes - plan.arenaBytes - states.bytes,
     },
+    ...states.pages && { pages: states.pages },
     openSlot: states.open,
     closeSlot: states.close,
     readState: states.read,

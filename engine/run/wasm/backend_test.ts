@@ -155,8 +155,8 @@ Deno.test("a node beyond 4 GiB is refused with numbers before anything is read",
   assertEquals(
     error.message,
     "large.gguf, y: a part of it that cannot be cut needs 4114 MiB of WASM memory (weights 4096 MiB, " +
-      "activations 2 MiB, 1 session 0 MiB), and a memory has 4096 MiB. " +
-      "Take a smaller model, or lower contextLength, sessions or batch",
+      "activations 2 MiB, keys and values 0 MiB), and a memory has 4096 MiB. " +
+      "Take a smaller model, or lower contextLength, cacheTokens or batch",
   );
 });
 

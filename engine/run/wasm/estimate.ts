@@ -3,10 +3,10 @@
 import { packedBytes } from "../../../wasm/place_weight.ts";
 import type { Value } from "../../graph/graph.ts";
 import { elementCount, hostElementBytes } from "../../ops/host_tensor.ts";
+import { stateBytes, type StateSizes } from "../pages/groups.ts";
 import { distinctWeights, isMatrix, matrixSize } from "../plan_weights.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
-import { sizeOf } from "../../plan/sizes.ts";
 
 /** Room for program, tables, scratch and staging: so much, or a quarter of a small memory. */
 export function reserveOf(memoryBytes: number): number {
@@ -21,11 +21,11 @@ export interface WasmEstimate {
 }
 
 /** Adds up what a plan takes. */
-export function estimate(plan: Plan, slots: number): WasmEstimate {
+export function estimate(plan: Plan, sizes: StateSizes): WasmEstimate {
   const rounded = roundedWeights(plan.graph.nodes);
   const weights = [...distinctWeights(plan).values()]
     .reduce((sum, value) => sum + weightBytes(value, rounded.has(value.id)), 0);
-  const states = plan.graph.states.reduce((sum, value) => sum + sizeOf(value, {}).bytes, 0) * slots;
+  const states = stateBytes(plan.graph, sizes).values().reduce((sum, bytes) => sum + bytes, 0);
   return { weights, states, activations: plan.arenaBytes };
 }
 

@@ -31,6 +31,7 @@ export function hostMemory(
     state(root) {
       throw new TypeError(`Cannot run on the host: ${root.name} is a state`);
     },
+    store: () => {},
   };
 }
 

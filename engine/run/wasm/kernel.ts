@@ -2,6 +2,7 @@
 
 import type { Dim } from "../../graph/dim/mod.ts";
 import type { Node, Value } from "../../graph/graph.ts";
+import type { StatePlace } from "./states.ts";
 
 /** Where a lowered operand lies: a byte address, or a value that depends on the step's bindings. */
 export type Operand = number | Dim;
@@ -14,11 +15,9 @@ export interface WasmLowering {
   address(value: Value): number;
   /** Handle of a weight that was packed while loading: its layout id, address and extents. */
   weight(value: Value): PackedWeight;
-  /** Byte offset of a state inside a slot's block; bases come from the slot table. */
-  stateOffset(value: Value): number;
-  /** Address of the table of slot bases: u32 per slot. */
-  readonly slotTable: number;
-  /** Number of slots in that table. */
+  /** Where the pages of a state lie, and the table of their numbers. */
+  state(value: Value): StatePlace;
+  /** Number of slots in such a table. */
   readonly slotCount: number;
   /**
    * Scratch memory of this many bytes (rounded up to 64) for each thread, allocated at planning time;

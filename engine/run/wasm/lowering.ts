@@ -189,8 +189,7 @@ function lowerSteps(
         if (packed) return packed;
         throw new TypeError(`${value.name} is not a weight matrix`);
       },
-      stateOffset: (value) => context.states.offsetOf(rootOf(plan, value)),
-      slotTable: context.states.table,
+      state: (value) => context.states.placeOf(rootOf(plan, value)),
       slotCount: context.states.count,
       threads: context.threads,
       scratch: scratch.perThread,

@@ -8,7 +8,7 @@
 import { ResourceError } from "../../errors.ts";
 import { type Plan, rootOf } from "../../plan/plan.ts";
 import { roundedWeights } from "../../plan/rounded_weights.ts";
-import { sizeOf } from "../../plan/sizes.ts";
+import { sizesOfPart, stateBytes, type StateSizes } from "../pages/groups.ts";
 import { type Holdings, partitionByBytes } from "../parts/by_bytes.ts";
 import { cutPlan, type PlannedPart } from "../parts/cut.ts";
 import { weightKey, weightsOf } from "../plan_weights.ts";
@@ -22,20 +22,23 @@ import { estimate, reserveOf, type WasmEstimate, weightBytes } from "./estimate.
  */
 export function memoryParts(
   plan: Plan,
-  { slots, memoryBytes }: { readonly slots: number; readonly memoryBytes: number },
+  { sizes, memoryBytes }: { readonly sizes: StateSizes; readonly memoryBytes: number },
 ): readonly PlannedPart<number>[] {
   const whole = [{ place: 0, plan }];
   const room = memoryBytes - reserveOf(memoryBytes);
-  if (totalOf(estimate(plan, slots)) <= room) return whole;
+  if (totalOf(estimate(plan, sizes)) <= room) return whole;
   const partition = partitionByBytes(plan, {
     room: room - plan.arenaBytes,
-    holdings: holdingsOf(plan, slots),
+    holdings: holdingsOf(plan, sizes),
   });
   const places = [...new Set(partition.values())];
   const parts = places.length === 1 ? whole : cutPlan(plan, { places, partition });
   for (const part of parts) {
-    const uses = estimate(part.plan, slots);
-    if (totalOf(uses) > room) throw tooLarge(part.plan, { uses, slots, memoryBytes });
+    const uses = estimate(
+      part.plan,
+      sizesOfPart(plan.graph, { part: part.plan.graph, sizes }),
+    );
+    if (totalOf(uses) > room) throw tooLarge(part.plan, { uses, memoryBytes });
   }
   return parts;
 }
@@ -45,12 +48,12 @@ function totalOf({ weights, states, activations }: WasmEstimate): number {
 }
 
 /** Weights and states that a node uses. */
-function holdingsOf(plan: Plan, slots: number): Holdings {
-  const rounded = roundedWeights(plan.graph.nodes);
+function holdingsOf(plan: Plan, sizes: StateSizes): Holdings {
+  const rounded = roundedWeights(plan.graph.nodes), states = stateBytes(plan.graph, sizes);
   return ({ inputs }) =>
     inputs.flatMap((value): (readonly [string, number])[] => {
       const root = value && rootOf(plan, value);
-      if (root?.role === "state") return [[`state ${root.id}`, slots * sizeOf(root, {}).bytes]];
+      if (root?.role === "state") return [[`state ${root.id}`, states.get(root.id)!]];
       if (root?.role !== "weight") return [];
       const isRounded = rounded.has(root.id);
       return [[weightKey(root, isRounded), weightBytes(root, isRounded)]];
@@ -59,9 +62,8 @@ function holdingsOf(plan: Plan, slots: number): Holdings {
 
 function tooLarge(
   plan: Plan,
-  { uses, slots, memoryBytes }: {
+  { uses, memoryBytes }: {
     readonly uses: WasmEstimate;
-    readonly slots: number;
     readonly memoryBytes: number;
   },
 ): ResourceError {
@@ -70,15 +72,13 @@ function tooLarge(
     `a part of it that cannot be cut needs ${
       mebibytes(totalOf(uses) + reserveOf(memoryBytes))
     } of ` +
-      `WASM memory (weights ${mebibytes(weights)}, activations ${
-        mebibytes(activations)
-      }, ${slots} ` +
-      `${slots === 1 ? "session" : "sessions"} ${mebibytes(states)}), and a memory has ` +
+      `WASM memory (weights ${mebibytes(weights)}, activations ${mebibytes(activations)}, ` +
+      `keys and values ${mebibytes(states)}), and a memory has ` +
       mebibytes(memoryBytes),
     {
       file: weightsOf(plan)[0]?.tensor?.source.name,
       place: plan.graph.nodes[0]!.name,
-      remedy: "Take a smaller model, or lower contextLength, sessions or batch",
+      remedy: "Take a smaller model, or lower contextLength, cacheTokens or batch",
     },
   );
 }

@@ -1,45 +1,49 @@
-// States in WASM memory: one block a slot, the states one after another in it. Kernels find a block
-// through a table of addresses, so that rows of one step may belong to different sessions.
+// States in WASM memory: the pages of a state lie one behind the other, those of a group have the same numbers, and
+// kernels find the number through the group's table. So rows of one step may belong to different sessions, rows of a page
+// are one stretch of memory, and pages that follow each other are one, too.
 
 import type { Machine } from "../../../wasm/machine.ts";
 import type { Graph, Value } from "../../graph/graph.ts";
-import { createSlotPool } from "../slots.ts";
-import { type States, viewedStates } from "../states.ts";
-import { sizeOf } from "../../plan/sizes.ts";
+import { pageBytes, stateBytes, type StateSizes } from "../pages/groups.ts";
+import { createPagedStates, type PagedStates } from "../states.ts";
 
-/** The states of all slots. */
-export interface WasmStates extends States {
-  /** Address of the table of block addresses, u32 each. */
+/** Where kernels find the rows of a state. */
+export interface StatePlace {
+  /** Of its first page. */
+  readonly address: number;
+  /** Of the table of page numbers, i32 each. */
   readonly table: number;
-  /** Offset of a state in a block. */
-  offsetOf(state: Value): number;
 }
 
-const ALIGNMENT = 64;
+/** The states of all slots. */
+export interface WasmStates extends PagedStates {
+  placeOf(state: Value): StatePlace;
+}
 
-/** Reserves the states of `count` slots in memory that nothing has used before, so that it is zero. */
+/** Reserves states in memory that nothing has used before, so that it is zero. */
 export function createWasmStates(
   machine: Machine,
-  { graph: { states }, count }: { readonly graph: Graph; readonly count: number },
+  { graph, sizes }: { readonly graph: Graph; readonly sizes: StateSizes },
 ): WasmStates {
-  const pool = createSlotPool(count, (slot) => machine.u8(blocks[slot]!, bytesPerSlot).fill(0));
-  const offsets = new Map<number, number>();
-  let bytesPerSlot = 0;
-  for (const state of states) {
-    offsets.set(state.id, bytesPerSlot);
-    bytesPerSlot += Math.ceil(sizeOf(state, {}).bytes / ALIGNMENT) * ALIGNMENT;
-  }
-  const table = machine.allocate(4 * count);
-  const blocks = Array.from({ length: count }, () => machine.allocate(bytesPerSlot));
-  machine.u32(table, count).set(blocks);
-  return {
-    ...pool,
-    ...viewedStates(
-      states,
-      { pool, view: ({ id }, slot, bytes) => machine.u8(blocks[slot]! + offsets.get(id)!, bytes) },
+  const addresses = new Map(
+    [...stateBytes(graph, sizes)].map(([id, bytes]) => [id, machine.allocate(bytes)]),
+  );
+  const tables: number[] = [];
+  const states = createPagedStates(graph, sizes, {
+    table(entries) {
+      const address = machine.allocate(4 * entries);
+      tables.push(address);
+      return machine.i32(address, entries);
+    },
+    view(state, page) {
+      const size = pageBytes(state);
+      return machine.u8(addresses.get(state.id)! + page * size, size);
+    },
+  });
+  const places = new Map(
+    states.groups.flatMap(({ states }, i) =>
+      states.map(({ id }) => [id, { address: addresses.get(id)!, table: tables[i]! }] as const)
     ),
-    bytesPerSlot,
-    table,
-    offsetOf: ({ id }) => offsets.get(id)!,
-  };
+  );
+  return { ...states, placeOf: ({ id }) => places.get(id)! };
 }

@@ -12,8 +12,9 @@
 // 2. Blocks of positions outside the window of all rows of the tile are skipped, not masked. They begin at multiples
 //    of their length, so that a row's sums do not hang on the tile that it is in, whose size hangs on the threads.
 // 3. With few rows (decoding) what a row sees is cut into segments; the segments' (m, l, acc) are merged by
-//    attention_combine. The cut depends on the row's length only, never on threads or on other rows, so results
-//    are the same on any number of threads. How many KV heads of a segment, or of a row that shares its slot with
+//    attention_combine; the sums of a row that is not shared out are cut alike, and merged by its unit. The cut depends on
+//    the row's length only, never on threads or on other rows, so results are the same on any number of threads and in
+//    any company. How many KV heads of a segment, or of a row that shares its slot with
 //    none beside it, are a unit changes no result: as many as leave each thread two units, because
 // 4. memory is the limit of a long context, and what lies in a row is one stretch for all heads, but short pieces
 //    with gaps for one. Before it works on a run of positions, a unit reads a byte of every line of it, K and
@@ -24,16 +25,15 @@
 //    a cache of Q8_0 are float16 and moved alike (cache_blocks.ts).
 // 6. A sink starts a query's maximum and sum; a slope is added to the scores of a block (never together
 //    with a soft cap, which would come before it).
-// 7. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
+// 7. Rows of a slot lie in pages of 64; blocks and runs never cross one, so its place is looked up once for each.
+// 8. Rows past the end of a block are read again from its last row: nothing outside the cache is touched.
 //
 // What 1, 3 and 4 gain, and what was tried and not kept (touching while computing, touching downwards, units of a
 // part of a row), is in bench/results/kernels.md.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
 import { attendHalf } from "./f16";
-import { LOWEST, segmentCount } from "./parts";
+import { mergeSegments, segmentCount } from "./parts";
 import { attendRows } from "./rows";
-import { exp4 } from "../exp";
-import { madd } from "../simd";
 import {
   ATTENTION_CACHE, ATTENTION_KV_HEADS, ATTENTION_POSITIONS, ATTENTION_ROWS, ATTENTION_SEGMENT,
   ATTENTION_SEGMENTS, ATTENTION_SLOTS, ATTENTION_SPLIT_ROWS, ATTENTION_THREADS, ATTENTION_TILE, ATTENTION_WINDOW,
@@ -125,12 +125,13 @@ export function attention(ip: usize): void {
   }
 }
 
-/** Merges the segments of each head: weights exp(m - max m), sums l alike. A chunk is four heads. */
+/** Merges the segments of each head. A chunk is four heads. */
 export function attention_combine(ip: usize): void {
   const rows = u32At(ip, ATTENTION_COMBINE_ROWS), heads = u32At(ip, ATTENTION_COMBINE_HEADS);
   const positions = addressAt(ip, ATTENTION_COMBINE_POSITIONS), window = u32At(ip, ATTENTION_COMBINE_WINDOW);
   const shortest = u32At(ip, ATTENTION_COMBINE_SEGMENT), most = u32At(ip, ATTENTION_COMBINE_SEGMENTS);
-  const parts = chunksOf(heads, 4);
+  const parts = chunksOf(heads, 4), bytes = <usize>u32At(ip, ATTENTION_COMBINE_VALUE_SIZE) << 2;
+  const partials = addressAt(ip, ATTENTION_COMBINE_PARTIALS);
   let total: u32 = 0; // none if no row was cut
   if (rows <= u32At(ip, ATTENTION_COMBINE_SPLIT_ROWS)) {
     for (let row: u32 = 0; row < rows; row++) {
@@ -141,32 +142,10 @@ export function attention_combine(ip: usize): void {
     const row = <u32>c / parts, first = <u32>c % parts * 4;
     const segments = segmentCount(load<u32>(positions + (<usize>row << 2)), window, shortest, most);
     if (segments == 1) continue;
-    for (let head = first; head < min(heads, first + 4); head++) mergeHead(ip, <usize>row * heads + head, segments);
-  }
-}
-
-function mergeHead(ip: usize, index: usize, segments: u32): void {
-  const size = u32At(ip, ATTENTION_COMBINE_VALUE_SIZE);
-  const bytes = (<usize>size + 4) << 2;
-  const first = addressAt(ip, ATTENTION_COMBINE_PARTIALS) + index * u32At(ip, ATTENTION_COMBINE_SEGMENTS) * bytes;
-  const y = addressAt(ip, ATTENTION_COMBINE_Y) + index * size * 4;
-  const end = first + <usize>segments * bytes;
-  let highest = LOWEST;
-  for (let part = first; part < end; part += bytes) {
-    const m = load<f32>(part);
-    if (m > highest) highest = m;
-  }
-  let sum: f32 = 0;
-  for (let part = first; part < end; part += bytes) {
-    const weight = f32x4.extract_lane(exp4(f32x4.splat(load<f32>(part) - highest)), 0);
-    sum += load<f32>(part, 4) * weight;
-    store<f32>(part, weight, 8);
-  }
-  for (let d: usize = 0; d < <usize>size << 2; d += 16) {
-    let v = f32x4.splat(0);
-    for (let part = first; part < end; part += bytes) {
-      v = madd(v128.load(part + d, 16), v128.load32_splat(part, 8), v);
+    for (let head = first; head < min(heads, first + 4); head++) {
+      const index = <usize>row * heads + head;
+      mergeSegments(
+        partials + index * most * (bytes + 16), segments, bytes, addressAt(ip, ATTENTION_COMBINE_Y) + index * bytes);
     }
-    v128.store(y + d, f32x4.div(v, f32x4.splat(sum)));
   }
 }

@@ -7,6 +7,11 @@
 import { halfMask, toHalf4 } from "../half";
 
 const BLOCK_BYTES: usize = 34;
+/** Rows of a page of any cache: PAGE_ROWS of engine/run/pages/groups.ts. */
+export const PAGE: u32 = 64;
+
+/** Pages of a slot in a table. */
+@inline export function pagesOf(capacity: u32): u32 { return (capacity + PAGE - 1) / PAGE; }
 /** Scales from here on are infinite as float16. */
 const TOO_LARGE: f32 = 65520;
 const TWO_112: f32 = 5.192296858534828e33;

@@ -2,12 +2,13 @@
 // a run of positions takes; their K and V are read where they lie.
 import { addressAt, chunksOf, f32At, min, thread, u32At } from "../machine/runtime";
 import {
-  BLOCK, firstPosition, high, lean, low, LOWEST, see, softmaxStep, storeHead, touch, TWO_100, TWO_112,
+  BLOCK, cellOf, firstPosition, high, lean, low, LOWEST, see, segmentBefore, softmaxStep, storeHead, storeSegment, touch,
+  TWO_100, TWO_112,
 } from "./parts";
 import { RUN, scoresHalf, valuesHalf } from "../generated/attention_half";
 import {
   ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_POSITIONS, ATTENTION_Q,
-  ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SINKS, ATTENTION_SLOPES, ATTENTION_SOFTCAP,
+  ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENTS, ATTENTION_SINKS, ATTENTION_SLOPES, ATTENTION_SOFTCAP,
   ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
 } from "../generated/opcodes";
 
@@ -26,14 +27,16 @@ export function attendHalf(
   const positions = addressAt(ip, ATTENTION_POSITIONS);
   const group = heads / kvHeads, queries = (end - row) * group, groups = kvEnd - kvFirst, total = groups * queries;
   const together = chunksOf(queries, chunksOf(queries, MOST)); // 6 are 3 and 3
-  const slot = see(ip, row, end, segment, partial), from0 = low, last = high;
+  const pages = see(ip, row, end, segment, partial), from0 = low, last = high;
 
-  // of the queries at work: scores, sums of their first channels, factors; of all: themselves, results, maxima, sums
+  // of the queries at work: scores, sums of their first channels, factors; of all: themselves, results, maxima, sums,
+  // segments that are done
   const s = addressAt(ip, ATTENTION_SCRATCH) + <usize>thread * u32At(ip, ATTENTION_SCRATCH_BYTES);
   const unfinished = s + MOST * LINE, factors = unfinished + MOST * LINE * 4;
   const qBytes = <usize>size << 2, accBytes = <usize>valueSize << 2;
   const q = factors + 16, acc = q + total * qBytes;
   const highest = acc + total * accBytes, sums = highest + (<usize>total << 2);
+  const segments = u32At(ip, ATTENTION_SEGMENTS), done = sums + (<usize>total << 2);
 
   const scale = f32x4.splat(f32At(ip, ATTENTION_SCALE) * TWO_100);
   const sinks = addressAt(ip, ATTENTION_SINKS), slopes = addressAt(ip, ATTENTION_SLOPES);
@@ -54,12 +57,13 @@ export function attendHalf(
 
   const kBytes = <usize>size << 1, vBytes = <usize>valueSize << 1;
   const kStride = kBytes * kvHeads, vStride = vBytes * kvHeads;
-  const kBase = slot + addressAt(ip, ATTENTION_K) + kBytes * kvFirst;
-  const vBase = slot + addressAt(ip, ATTENTION_V) + vBytes * kvFirst;
+  const kBase = addressAt(ip, ATTENTION_K) + kBytes * kvFirst;
+  const vBase = addressAt(ip, ATTENTION_V) + vBytes * kvFirst;
 
-  for (let from = from0; from <= last; from += RUN) {
-    const count = min(RUN, last + 1 - from);
-    const kRows = kBase + from * kStride, vRows = vBase + from * vStride;
+  for (let from = from0, next = from; from <= last; from = next) {
+    next = from - from % RUN + RUN; // the end of a page
+    const count = min(next, last + 1) - from, cell = cellOf(pages, from);
+    const kRows = kBase + cell * kStride, vRows = vBase + cell * vStride;
     if (end == row + 1) {
       touch(kRows, kBytes * groups, kStride, count);
       touch(vRows, vBytes * groups, vStride, count);
@@ -75,6 +79,12 @@ export function attendHalf(
           const begin = start > here ? start - here : 0;
           const stop = p < here ? 0 : min(some, p + 1 - here);
           const line = s + i * LINE + (<usize>at << 2), index = <usize>(t + i) << 2;
+          const ended = partial ? -1 : segmentBefore(ip, p, here);
+          if (ended >= 0) {
+            storeSegment(
+              done + (<usize>(t + i) * segments + ended) * (accBytes + 16), acc + (t + i) * accBytes, accBytes,
+              highest + index, sums + index);
+          }
           if (slopes) {
             const slope = load<f32>(slopes + (<usize>((kvFirst + g) * group + (first + i) % group) << 2));
             lean(line, some, slope, <f32>(<i32>here - <i32>p));
@@ -93,7 +103,7 @@ export function attendHalf(
   for (let t: u32 = 0; t < total; t++) {
     const i = t % queries, head = (kvFirst + t / queries) * group + i % group;
     storeHead(
-      ip, <usize>(row + i / group) * heads + head, acc + t * accBytes, accBytes,
-      load<f32>(highest + (<usize>t << 2)), load<f32>(sums + (<usize>t << 2)), segment, partial);
+      ip, row + i / group, head, acc + t * accBytes, accBytes, highest + (<usize>t << 2), sums + (<usize>t << 2), segment,
+      partial, done + <usize>t * segments * (accBytes + 16));
   }
 }

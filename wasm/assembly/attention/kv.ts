@@ -1,15 +1,15 @@
 // Appends rows to the KV cache, in place.
 //
-//   for each row m: cache of slots[m], position positions[m] := x[m], as float32, float16 or blocks of Q8_0
+//   for each row m: cache of slots[m], position positions[m] := x[m], in its page, as float32, float16 or blocks of Q8_0
 //
 // What is not finite as float16 (65520 and more, or NaN; of a block its scale) is stored as such and reported in the status word,
 // because attention takes the cache to be finite. A row outside the cache is a fault of the caller, which must not overwrite other memory: it is reported in the status word.
 import { addressAt, chunksOf, min, nextChunk, u32At } from "../machine/runtime";
-import { cacheBytes, storeBlocks } from "./cache_blocks";
+import { cacheBytes, PAGE, pagesOf, storeBlocks } from "./cache_blocks";
 import { storeHalf4, toHalf4 } from "../half";
 import {
-  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_CACHE, KV_APPEND_GROUP, KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOT_TABLE,
-  KV_APPEND_SLOTS, KV_APPEND_STATE, KV_APPEND_WIDTH, KV_APPEND_X,
+  CONTROL_STATUS, KV_APPEND_CAPACITY, KV_APPEND_CACHE, KV_APPEND_GROUP, KV_APPEND_PAGE_TABLE,
+  KV_APPEND_POSITIONS, KV_APPEND_ROWS, KV_APPEND_SLOT_COUNT, KV_APPEND_SLOTS, KV_APPEND_STATE, KV_APPEND_WIDTH, KV_APPEND_X,
 } from "../generated/opcodes";
 
 export function kv_append(ip: usize): void {
@@ -24,11 +24,16 @@ export function kv_append(ip: usize): void {
         atomic.or<u32>(CONTROL_STATUS, 2);
         continue;
       }
-      const block = <usize>load<u32>(addressAt(ip, KV_APPEND_SLOT_TABLE) + (<usize>slot << 2));
-      const cache = block + addressAt(ip, KV_APPEND_STATE);
+      const entry = slot * pagesOf(u32At(ip, KV_APPEND_CAPACITY)) + position / PAGE;
+      const page = load<i32>(addressAt(ip, KV_APPEND_PAGE_TABLE) + (<usize>entry << 2));
+      if (page < 0) {
+        atomic.or<u32>(CONTROL_STATUS, 2);
+        continue;
+      }
       const x = addressAt(ip, KV_APPEND_X) + <usize>row * width * 4;
       const kind = u32At(ip, KV_APPEND_CACHE);
-      const y = cache + <usize>position * cacheBytes(kind, width);
+      const cell = <usize>page * PAGE + position % PAGE;
+      const y = addressAt(ip, KV_APPEND_STATE) + cell * cacheBytes(kind, width);
       if (kind == 2) {
         if (!storeBlocks(x, y, width)) atomic.or<u32>(CONTROL_STATUS, 4);
       } else if (kind == 1) {

@@ -1,11 +1,12 @@
 // What attention over caches of every number format shares: the positions that rows see, the softmax of a block of
 // positions, products with K and V in float32, and where results go. attention.ts says what it is about.
 import { addressAt, chunksOf, min, u32At } from "../machine/runtime";
+import { PAGE, pagesOf } from "./cache_blocks";
 import { exp4, exponentials, tanh4 } from "../exp";
 import { madd, sum4, sums4 } from "../simd";
 import {
-  ATTENTION_CAPACITY, ATTENTION_PARTIALS, ATTENTION_POSITIONS, ATTENTION_SEGMENT, ATTENTION_SEGMENTS,
-  ATTENTION_SLOT_COUNT, ATTENTION_SLOT_TABLE, ATTENTION_SLOTS, ATTENTION_WINDOW, ATTENTION_Y,
+  ATTENTION_CAPACITY, ATTENTION_HEADS, ATTENTION_PAGE_TABLE, ATTENTION_PARTIALS,
+  ATTENTION_POSITIONS, ATTENTION_SEGMENT, ATTENTION_SEGMENTS, ATTENTION_SLOT_COUNT, ATTENTION_SLOTS, ATTENTION_WINDOW, ATTENTION_Y,
 } from "../generated/opcodes";
 
 /** Positions of a block. */
@@ -22,7 +23,15 @@ const SINK: usize = memory.data(16, 16);
   return window && position >= window ? position - window + 1 : 0;
 }
 
-/** Positions of a segment of a row that sees `length`: equal parts, at most `most`, of whole blocks. */
+/**
+ * Where the blocks of a row begin: at multiples of their length, whatever it sees of the first one. So they lie within a
+ * page, and begin where they do for any other row.
+ */
+@inline export function firstBlock(position: u32, window: u32): u32 {
+  return firstPosition(position, window) & ~(BLOCK - 1);
+}
+
+/** Positions of a segment of a row whose blocks have `length`: equal parts, at most `most`, of whole blocks. */
 @inline function segmentLength(length: u32, shortest: u32, most: u32): u32 {
   const size = chunksOf(chunksOf(length, most), BLOCK) * BLOCK;
   return size > shortest ? size : shortest;
@@ -30,24 +39,21 @@ const SINK: usize = memory.data(16, 16);
 
 /** Number of segments of a row at `position`. */
 @inline export function segmentCount(position: u32, window: u32, shortest: u32, most: u32): u32 {
-  const length = position + 1 - firstPosition(position, window);
+  const length = position + 1 - firstBlock(position, window);
   return chunksOf(length, segmentLength(length, shortest, most));
 }
 
-/**
- * First and last position that any of the rows sees that `see` was asked about last; of whole rows the first is that
- * of its block.
- */
+/** First position of a block and last one that any of the rows sees that `see` was asked about last. */
 export let low: u32 = 0;
 export let high: u32 = 0;
 
-/** Looks up what rows [row, end) see, or the part of it that is one segment; returns the address of their slot. */
+/** Looks up what rows [row, end) see, or the part of it that is one segment; returns where the pages of their slot stand. */
 export function see(ip: usize, row: u32, end: u32, segment: u32, partial: bool): usize {
   const positions = addressAt(ip, ATTENTION_POSITIONS), window = u32At(ip, ATTENTION_WINDOW);
   low = u32.MAX_VALUE; high = 0;
   for (let r = row; r < end; r++) {
     const p = load<u32>(positions + (<usize>r << 2));
-    const first = firstPosition(p, window);
+    const first = firstBlock(p, window);
     if (first < low) low = first;
     if (p > high) high = p;
   }
@@ -57,8 +63,13 @@ export function see(ip: usize, row: u32, end: u32, segment: u32, partial: bool):
     const length = segmentLength(high + 1 - low, u32At(ip, ATTENTION_SEGMENT), u32At(ip, ATTENTION_SEGMENTS));
     low += segment * length;
     high = min(high, low + length - 1);
-  } else low &= ~(BLOCK - 1); // blocks begin where they do for any other rows: how many go together changes no sum
-  return <usize>load<u32>(addressAt(ip, ATTENTION_SLOT_TABLE) + (<usize>slot << 2));
+  }
+  return addressAt(ip, ATTENTION_PAGE_TABLE) + ((<usize>slot * pagesOf(u32At(ip, ATTENTION_CAPACITY))) << 2);
+}
+
+/** Where the row of a position lies, counted in rows, by the pages of a slot. */
+@inline export function cellOf(pages: usize, position: u32): usize {
+  return <usize>load<u32>(pages + (<usize>(position / PAGE) << 2)) * PAGE + position % PAGE;
 }
 
 /** Reads a byte of every line of `count` rows of `bytes` bytes, in the order of memory. */
@@ -71,19 +82,72 @@ export function touch(from: usize, bytes: usize, stride: usize, count: u32): voi
   store<i32>(SINK, sum);
 }
 
-/** Stores what came of one head of a row, or of a segment of it. */
+/** The segment of a row that ends before a block at `here` begins, which the row sees; -1: none does. */
+@inline export function segmentBefore(ip: usize, position: u32, here: u32): i32 {
+  const first = firstBlock(position, u32At(ip, ATTENTION_WINDOW));
+  if (here <= first || here > position) return -1;
+  const length = segmentLength(position + 1 - first, u32At(ip, ATTENTION_SEGMENT), u32At(ip, ATTENTION_SEGMENTS));
+  return (here - first) % length ? -1 : (here - first) / length - 1;
+}
+
+/** Stores what came of a segment of a head, and makes place for the next one. */
+export function storeSegment(to: usize, acc: usize, bytes: usize, highest: usize, sum: usize): void {
+  store<f32>(to, load<f32>(highest));
+  store<f32>(to, load<f32>(sum), 4);
+  memory.copy(to + 16, acc, bytes);
+  memory.fill(acc, 0, bytes);
+  store<f32>(highest, LOWEST);
+  store<f32>(sum, 0);
+}
+
+/**
+ * Stores what came of one head of a row, or of a segment of it.
+ *
+ * @param before Where the segments of the head before this one are, of a row that was not shared out.
+ */
 export function storeHead(
-  ip: usize, index: usize, acc: usize, bytes: usize, highest: f32, sum: f32, segment: u32, partial: bool,
+  ip: usize, row: u32, head: u32, acc: usize, bytes: usize, highest: usize, sum: usize, segment: u32, partial: bool,
+  before: usize,
 ): void {
+  const index = <usize>row * u32At(ip, ATTENTION_HEADS) + head, most = u32At(ip, ATTENTION_SEGMENTS);
   if (partial) {
-    const to = addressAt(ip, ATTENTION_PARTIALS) + (index * u32At(ip, ATTENTION_SEGMENTS) + segment) * (bytes + 16);
-    store<f32>(to, highest);
-    store<f32>(to, sum, 4);
-    memory.copy(to + 16, acc, bytes);
+    storeSegment(
+      addressAt(ip, ATTENTION_PARTIALS) + (index * most + segment) * (bytes + 16), acc, bytes, highest, sum);
     return;
   }
-  const to = addressAt(ip, ATTENTION_Y) + index * bytes, factor = f32x4.splat((<f32>1) / sum);
+  const to = addressAt(ip, ATTENTION_Y) + index * bytes;
+  const position = load<u32>(addressAt(ip, ATTENTION_POSITIONS) + (<usize>row << 2));
+  const segments = segmentCount(position, u32At(ip, ATTENTION_WINDOW), u32At(ip, ATTENTION_SEGMENT), most);
+  if (segments > 1) {
+    storeSegment(before + <usize>(segments - 1) * (bytes + 16), acc, bytes, highest, sum);
+    mergeSegments(before, segments, bytes, to);
+    return;
+  }
+  const factor = f32x4.splat((<f32>1) / load<f32>(sum));
   for (let d: usize = 0; d < bytes; d += 16) v128.store(to + d, f32x4.mul(v128.load(acc + d), factor));
+}
+
+/** Merges the segments of a head: weights exp(m - max m), sums l alike. */
+export function mergeSegments(first: usize, segments: u32, size: usize, y: usize): void {
+  const bytes = size + 16, end = first + <usize>segments * bytes;
+  let highest = LOWEST;
+  for (let part = first; part < end; part += bytes) {
+    const m = load<f32>(part);
+    if (m > highest) highest = m;
+  }
+  let sum: f32 = 0;
+  for (let part = first; part < end; part += bytes) {
+    const weight = f32x4.extract_lane(exp4(f32x4.splat(load<f32>(part) - highest)), 0);
+    sum += load<f32>(part, 4) * weight;
+    store<f32>(part, weight, 8);
+  }
+  for (let d: usize = 0; d < size; d += 16) {
+    let v = f32x4.splat(0);
+    for (let part = first; part < end; part += bytes) {
+      v = madd(v128.load(part + d, 16), v128.load32_splat(part, 8), v);
+    }
+    v128.store(y + d, f32x4.div(v, f32x4.splat(sum)));
+  }
 }
 
 /** s[i][j] = factor · q[i] · k[j] for all queries, in pairs, and the block's positions, rounded up to 4. */

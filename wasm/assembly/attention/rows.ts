@@ -1,15 +1,15 @@
 // Attention over a cache of float32 or Q8_0: see attention.ts.
 import { addressAt, f32At, min, thread, u32At } from "../machine/runtime";
 import {
-  BLOCK, firstPosition, high, lean, low, LOWEST, scores, see, softmaxStep, storeHead, touch, TWO_100, TWO_112, TWO_12,
-  values,
+  BLOCK, cellOf, firstPosition, high, lean, low, LOWEST, scores, see, segmentBefore, softmaxStep, storeHead, storeSegment,
+  touch, TWO_100, TWO_112, TWO_12, values,
 } from "./parts";
 import { cacheBytes, roundQuery, widenBlocks } from "./cache_blocks";
 import { scoresBlocks, valuesBlocks } from "../generated/attention_blocks";
 import {
   ATTENTION_CACHE, ATTENTION_HEAD_SIZE, ATTENTION_HEADS, ATTENTION_K, ATTENTION_KV_HEADS, ATTENTION_POSITIONS,
-  ATTENTION_Q, ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SINKS, ATTENTION_SLOPES,
-  ATTENTION_SOFTCAP, ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
+  ATTENTION_Q, ATTENTION_SCALE, ATTENTION_SCRATCH, ATTENTION_SCRATCH_BYTES, ATTENTION_SEGMENTS, ATTENTION_SINKS,
+  ATTENTION_SLOPES, ATTENTION_SOFTCAP, ATTENTION_V, ATTENTION_VALUE_SIZE, ATTENTION_WINDOW,
 } from "../generated/opcodes";
 
 /** Rows [row, end) of one slot, KV heads [kvFirst, kvEnd), one segment (or, unless partial, all they see). */
@@ -22,15 +22,17 @@ export function attendRows(
   const positions = addressAt(ip, ATTENTION_POSITIONS), softcap = f32At(ip, ATTENTION_SOFTCAP);
   const group = heads / kvHeads, queries = (end - row) * group, padded = (queries + 1) & ~1;
   const groups = kvEnd - kvFirst;
-  const slot = see(ip, row, end, segment, partial), from0 = low, last = high;
+  const pages = see(ip, row, end, segment, partial), from0 = low, last = high;
 
-  // of every KV head: queries, results, maxima, sums; of the one at work: scores, factors, a block of K and of V
+  // of every KV head: queries, results, maxima, sums, segments that are done; of the one at work: scores, factors, a block of K and of V
   const qBytes = <usize>padded * size * 4, accBytes = <usize>padded * valueSize * 4, numbers = <usize>padded << 2;
   const q = addressAt(ip, ATTENTION_SCRATCH) + <usize>thread * u32At(ip, ATTENTION_SCRATCH_BYTES);
   const acc = q + qBytes * groups;
   const highest = acc + accBytes * groups;
   const sums = highest + numbers * groups;
-  const s = (sums + numbers * groups + 15) & ~15;
+  const segments = u32At(ip, ATTENTION_SEGMENTS), doneBytes = <usize>segments * ((<usize>valueSize << 2) + 16);
+  const done = (sums + numbers * groups + 15) & ~15;
+  const s = done + doneBytes * padded * groups;
   const factors = s + numbers * BLOCK;
   const kBlock = (factors + numbers + 15) & ~15;
   const vBlock = kBlock + <usize>BLOCK * size * 4;
@@ -63,12 +65,12 @@ export function attendRows(
 
   const kBytes = cacheBytes(kind, size), vBytes = cacheBytes(kind, valueSize);
   const kStride = kBytes * kvHeads, vStride = vBytes * kvHeads;
-  const kBase = slot + addressAt(ip, ATTENTION_K) + kBytes * kvFirst;
-  const vBase = slot + addressAt(ip, ATTENTION_V) + vBytes * kvFirst;
+  const kBase = addressAt(ip, ATTENTION_K) + kBytes * kvFirst;
+  const vBase = addressAt(ip, ATTENTION_V) + vBytes * kvFirst;
 
   for (let from = from0; from <= last; from += BLOCK) {
-    const count = min(BLOCK, last + 1 - from);
-    const kRows = kBase + <usize>from * kStride, vRows = vBase + <usize>from * vStride;
+    const count = min(BLOCK, last + 1 - from), cell = cellOf(pages, from);
+    const kRows = kBase + cell * kStride, vRows = vBase + cell * vStride;
     if (end == row + 1) {
       touch(kRows, kBytes * groups, kStride, count);
       touch(vRows, vBytes * groups, vStride, count);
@@ -90,6 +92,13 @@ export function attendRows(
         const at = numbers * g + (<usize>i << 2), line = s + <usize>i * BLOCK * 4;
         const begin = first > from ? first - from : 0;
         const stop = p < from ? 0 : min(count, p + 1 - from);
+        const ended = partial ? -1 : segmentBefore(ip, p, from);
+        if (ended >= 0) {
+          const bytes = <usize>valueSize << 2;
+          storeSegment(
+            done + doneBytes * (<usize>padded * g + i) + (bytes + 16) * ended, result + bytes * i, bytes, highest + at,
+            sums + at);
+        }
         if (slopes) {
           const slope = load<f32>(slopes + (<usize>((kvFirst + g) * group + i % group) << 2));
           lean(line, count, slope, <f32>(<i32>from - <i32>p));
@@ -108,8 +117,8 @@ export function attendRows(
     for (let i: u32 = 0; i < queries; i++) {
       const head = (kvFirst + g) * group + i % group, at = numbers * g + (<usize>i << 2);
       storeHead(
-        ip, <usize>(row + i / group) * heads + head, acc + accBytes * g + <usize>i * valueSize * 4, <usize>valueSize << 2,
-        load<f32>(highest + at), load<f32>(sums + at), segment, partial);
+        ip, row + i / group, head, acc + accBytes * g + <usize>i * valueSize * 4, <usize>valueSize << 2, highest + at,
+        sums + at, segment, partial, done + doneBytes * (<usize>padded * g + i));
     }
   }
 }

@@ -6,14 +6,15 @@
 // 2. Rows of a tile go together as far as they read the same memory: the same slot, or the same sequence.
 // 3. Head sizes that are no multiple of 4 are copied into padded blocks; padding columns of q are 0.
 import { addressAt, chunksOf, f32At, min, nextChunk, thread, u32At } from "../machine/runtime";
-import { scores, softmaxStep, values } from "./parts";
-import { cacheBytes, widenBlocks } from "./cache_blocks";
+import { cellOf, scores, softmaxStep, values } from "./parts";
+import { cacheBytes, pagesOf, widenBlocks } from "./cache_blocks";
 import { halfMask, movedHalf4 } from "../half";
 import {
   SPAN_ATTENTION_BIAS, SPAN_ATTENTION_ENDS, SPAN_ATTENTION_CACHE, SPAN_ATTENTION_HEAD_SIZE, SPAN_ATTENTION_HEADS,
-  SPAN_ATTENTION_K, SPAN_ATTENTION_KV_HEADS, SPAN_ATTENTION_LIMIT, SPAN_ATTENTION_POSITIONS, SPAN_ATTENTION_Q,
+  SPAN_ATTENTION_K, SPAN_ATTENTION_KV_HEADS, SPAN_ATTENTION_LIMIT, SPAN_ATTENTION_PAGE_TABLE,
+  SPAN_ATTENTION_POSITIONS, SPAN_ATTENTION_Q,
   SPAN_ATTENTION_REACH, SPAN_ATTENTION_ROWS, SPAN_ATTENTION_SCALE, SPAN_ATTENTION_SCRATCH,
-  SPAN_ATTENTION_SCRATCH_BYTES, SPAN_ATTENTION_SLOT_COUNT, SPAN_ATTENTION_SLOT_TABLE, SPAN_ATTENTION_SLOTS,
+  SPAN_ATTENTION_SCRATCH_BYTES, SPAN_ATTENTION_SLOT_COUNT, SPAN_ATTENTION_SLOTS,
   SPAN_ATTENTION_STARTS, SPAN_ATTENTION_TILE, SPAN_ATTENTION_V, SPAN_ATTENTION_VALUE_SIZE, SPAN_ATTENTION_Y,
 } from "../generated/opcodes";
 
@@ -68,6 +69,7 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
   }
   const slots = addressAt(ip, SPAN_ATTENTION_SLOTS);
   const slot = at(slots, row);
+  if (slots) low &= ~(BLOCK - 1); // blocks lie within a page
   if (high > u32At(ip, SPAN_ATTENTION_LIMIT) || (slots && slot >= u32At(ip, SPAN_ATTENTION_SLOT_COUNT))) {
     unreachable();
   }
@@ -101,15 +103,16 @@ function attend(ip: usize, row: u32, end: u32, kvHead: u32): void {
     }
   }
 
-  const base = slots ? <usize>load<u32>(addressAt(ip, SPAN_ATTENTION_SLOT_TABLE) + (<usize>slot << 2)) : 0;
+  const pages = addressAt(ip, SPAN_ATTENTION_PAGE_TABLE) + ((<usize>slot * pagesOf(u32At(ip, SPAN_ATTENTION_LIMIT))) << 2);
   const kBytes = cacheBytes(kind, size), vBytes = cacheBytes(kind, valueSize);
   const kStride = kBytes * kvHeads, vStride = vBytes * kvHeads;
-  const kBase = base + addressAt(ip, SPAN_ATTENTION_K) + kBytes * kvHead;
-  const vBase = base + addressAt(ip, SPAN_ATTENTION_V) + vBytes * kvHead;
+  const kBase = addressAt(ip, SPAN_ATTENTION_K) + kBytes * kvHead;
+  const vBase = addressAt(ip, SPAN_ATTENTION_V) + vBytes * kvHead;
 
   for (let from = low; from < high; from += BLOCK) {
     const count = min(BLOCK, high - from);
-    let k = kBase + <usize>from * kStride, v = vBase + <usize>from * vStride;
+    const cell = slots ? cellOf(pages, from) : from;
+    let k = kBase + cell * kStride, v = vBase + cell * vStride;
     let kStep = kStride, vStep = vStride;
     if (!isFloat || width != size) {
       gather(k, kStride, kBlock, count, size, kind);

@@ -11,16 +11,17 @@ export const kvAppendKernels: readonly WasmKernel[] = [
     inRowChunks: true,
     when: ({ node: { inputs: [cache] } }) => cache!.shape.every(isStatic),
     lower(lowering) {
-      const { node: { inputs: [cache, x] }, slotTable, slotCount } = lowering;
+      const { node: { inputs: [cache, x] }, slotCount } = lowering;
       const [capacity, heads, width] = cache!.shape as [number, number, number];
+      const { address, table } = lowering.state(cache!);
       emit(lowering, {
         name: "kv_append",
         operands: {
           x: inputAddress(lowering, 1),
-          state: lowering.stateOffset(cache!),
+          state: address,
           positions: inputAddress(lowering, 2),
           slots: inputAddress(lowering, 3),
-          slot_table: slotTable,
+          page_table: table,
           slot_count: slotCount,
           rows: x!.shape[0]!,
           group: rowsPerChunk({ rows: x!.shape[0]!, width: heads * width }),

@@ -53,8 +53,9 @@ export const attentionKernel: WasmKernel = {
       ? TOGETHER * (5 * RUN + 1)
       // per query: scores and factor; per block: K and V as float32
       : queries * (BLOCK + 1) + BLOCK * (size + valueSize);
-    const scratchBytes = 4 * (queries * (size + valueSize + 2) + working) + 64;
-    const rows = q!.shape[0]!;
+    const scratchBytes = 4 * queries * (size + valueSize + 2 + segments * (valueSize + 4)) +
+      4 * working + 64;
+    const rows = q!.shape[0]!, keys = lowering.state(k!);
     const positions = attentionAddress(lowering, "positions");
     const partials = segments > 1 ? lowering.sharedScratch(partialBytes) : 0;
     const y = outputAddress(lowering);
@@ -62,11 +63,11 @@ export const attentionKernel: WasmKernel = {
       name: "attention",
       operands: {
         q: inputAddress(lowering, 0),
-        k: lowering.stateOffset(k!),
-        v: lowering.stateOffset(v!),
+        k: keys.address,
+        v: lowering.state(v!).address,
         positions,
         slots: attentionAddress(lowering, "slots"),
-        slot_table: lowering.slotTable,
+        page_table: keys.table,
         slot_count: lowering.slotCount,
         y,
         rows,

@@ -31,7 +31,7 @@ export const spanAttentionKernel: WasmKernel = {
   lower(lowering) {
     const { node: { inputs, attributes } } = lowering;
     const { q, k, v, slots, bias } = attentionInputs(inputs);
-    const heads = q!.shape[1] as number;
+    const heads = q!.shape[1] as number, keys = slots && lowering.state(k!);
     const [kvHeads, size] = k!.shape.slice(1) as [number, number];
     const valueSize = v!.shape[2] as number;
     const tile = Math.max(1, Math.floor(MOST_QUERIES / (heads / kvHeads)));
@@ -43,13 +43,13 @@ export const spanAttentionKernel: WasmKernel = {
       name: "span_attention",
       operands: {
         q: inputAddress(lowering, 0),
-        k: slots ? lowering.stateOffset(k!) : inputAddress(lowering, 1),
-        v: slots ? lowering.stateOffset(v!) : inputAddress(lowering, 2),
+        k: keys?.address ?? inputAddress(lowering, 1),
+        v: slots ? lowering.state(v!).address : inputAddress(lowering, 2),
         starts: attentionAddress(lowering, "starts"),
         ends: attentionAddress(lowering, "ends"),
         positions: attentionAddress(lowering, "positions"),
         slots: attentionAddress(lowering, "slots"),
-        slot_table: lowering.slotTable,
+        page_table: keys?.table ?? 0,
         slot_count: lowering.slotCount,
         y: outputAddress(lowering),
         rows: q!.shape[0]!,
