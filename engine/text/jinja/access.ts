@@ -9,6 +9,7 @@ import { plainText } from "./python_text.ts";
 import { REFUSED_ATTRIBUTES, refuseListed, UNSAFE_ATTRIBUTES } from "./refused.ts";
 import { DICT_METHODS, LIST_METHODS, type Method, TEXT_METHODS } from "./text_methods.ts";
 import {
+  callable,
   defined,
   type Dict,
   dictKey,
@@ -36,23 +37,12 @@ function bindMethod<T extends Value>(
   method: Method<T>,
   { self, name, budget }: { readonly self: T; readonly name: string; readonly budget: Budget },
 ): Value {
-  return {
-    tag: "callable",
-    name,
-    call: (args, named) => method(self, { name, args, named, budget }),
-  };
+  return callable(name, (args, named) => method(self, { name, args, named, budget }));
 }
 
 /** Methods of text that leave it marked; others that give text would have to escape. */
 const MARKED: readonly string[] = [
-  "capitalize",
-  "casefold",
-  "lower",
-  "lstrip",
-  "rstrip",
-  "strip",
-  "swapcase",
-  "title",
+  ...["capitalize", "casefold", "lower", "lstrip", "rstrip", "strip", "swapcase", "title"],
   "upper",
 ];
 

@@ -1,10 +1,5 @@
 // Texts as Python sees them: code points, and its own idea of a blank.
 
-/** Characters of a text, by code point. */
-export function characters(text: string): readonly string[] {
-  return Array.from(text);
-}
-
 /** Number of code points. */
 export function lengthOf(text: string): number {
   let length = text.length;

@@ -7,11 +7,9 @@ import type { Call } from "./call_arguments.ts";
 import { fail, TemplateFailure } from "./failure.ts";
 import { applyFilter } from "./filters.ts";
 import { applySign, BINARY } from "./operators.ts";
-import { applyPredicate, isIn } from "./predicates.ts";
-import type { Application, Arguments, CompareOperator, Expression } from "./syntax.ts";
+import { applyPredicate, COMPARE } from "./predicates.ts";
+import type { Application, Arguments, Expression } from "./syntax.ts";
 import {
-  areEqual,
-  compare,
   defined,
   dictKey,
   isCallable,
@@ -159,14 +157,3 @@ export function filterValue(
     throw error;
   }
 }
-
-const COMPARE: Readonly<Record<CompareOperator, (a: Value, b: Value) => boolean>> = {
-  "==": areEqual,
-  "!=": (a, b) => !areEqual(a, b),
-  "<": (a, b) => compare(a, b) < 0,
-  "<=": (a, b) => compare(a, b) <= 0,
-  ">": (a, b) => compare(a, b) > 0,
-  ">=": (a, b) => compare(a, b) >= 0,
-  "in": isIn,
-  "not in": (a, b) => !isIn(a, b),
-};

@@ -65,21 +65,9 @@ export const FILTER_NAMES: ReadonlySet<string> = NAMES;
 const MARKED: readonly string[] = ["capitalize", "center", "lower", "string", "trim", "upper"];
 /** What does to marked text as to any other. */
 const READING: readonly string[] = [
-  ...[
-    "count",
-    "d",
-    "default",
-    "e",
-    "escape",
-    "first",
-    "float",
-    "forceescape",
-    "int",
-    "join",
-    "last",
-  ],
-  ...["length", "list", "map", "replace", "reverse", "safe", "title", "tojson", "urlencode"],
-  ...["wordcount"],
+  ...["count", "d", "default", "e", "escape", "first", "float", "forceescape", "int", "join"],
+  ...["last", "length", "list", "map", "replace", "reverse", "safe", "title", "tojson"],
+  ...["urlencode", "wordcount"],
 ];
 
 function applyToMarked(text: string, call: Call, row: Filter): Value {

@@ -5,8 +5,7 @@ import type { Budget } from "./budget.ts";
 import { lengthOf } from "./characters.ts";
 import { fail } from "./failure.ts";
 import { dropZeros, fixedText, generalText, groupDigits, scientificText } from "./number_text.ts";
-import { plainText, reprText } from "./python_text.ts";
-
+import { escapedPoint, plainText, reprText } from "./python_text.ts";
 import {
   defined,
   isDict,
@@ -217,12 +216,7 @@ function percentInteger(value: number, spec: Spec): string {
 }
 
 function escapeAscii(text: string): string {
-  return text.replace(/[\u0080-\uffff]/gu, (char) => {
-    const code = char.codePointAt(0)!;
-    return code <= 0xff ? `\\x${code.toString(16)}` : `\\u${code.toString(16).padStart(4, "0")}`;
-  }).replace(/[\u{10000}-\u{10ffff}]/gu, (char) => {
-    return `\\U${char.codePointAt(0)!.toString(16).padStart(8, "0")}`;
-  });
+  return text.replace(/[^\0-\x7f]/gu, escapedPoint);
 }
 
 const SPEC = /^(?:([\s\S])?([<>=^]))?([-+ ])?(#)?(0)?(\d*)([,_])?(?:\.(\d+))?([a-zA-Z%])?$/u;

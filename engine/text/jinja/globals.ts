@@ -7,7 +7,7 @@ import { plainText } from "./python_text.ts";
 import { REFUSED_GLOBALS, refuseListed } from "./refused.ts";
 import { formatDate } from "./strftime.ts";
 import {
-  type Callable,
+  callable,
   defined,
   dictKey,
   isDict,
@@ -65,16 +65,13 @@ function cycler({ args }: Call): Value {
     values.set("current", args[at]);
     return null;
   };
-  values.set("reset", { tag: "callable", name: "reset", call: () => goTo(0) });
-  values.set("next", {
-    tag: "callable",
-    name: "next",
-    call: () => {
-      const item = args[at];
-      goTo(at + 1);
-      return item;
-    },
-  });
+  const next = () => {
+    const item = args[at];
+    goTo(at + 1);
+    return item;
+  };
+  values.set("reset", callable("reset", () => goTo(0)));
+  values.set("next", callable("next", next));
   return { tag: "namespace", type: "Cycler", values, isFixed: true };
 }
 
@@ -120,10 +117,8 @@ export const GLOBAL_NAMES: ReadonlySet<string> = new Set(ROWS.keys());
 /** The global functions of a rendering. */
 export function createGlobals(now: Date, budget: Budget): Map<string, Value> {
   const globals = new Map<string, Value>();
-  const define = (name: string, run: (call: Call) => Value) => {
-    const call: Callable["call"] = (args, named) => run({ name, args, named, budget });
-    globals.set(name, { tag: "callable", name, call });
-  };
+  const define = (name: string, run: (call: Call) => Value) =>
+    globals.set(name, callable(name, (args, named) => run({ name, args, named, budget })));
   for (const [name, run] of ROWS) define(name, (call) => run(call, now));
   for (const name of REFUSED_GLOBALS.keys()) {
     define(name, () => {

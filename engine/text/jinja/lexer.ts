@@ -117,18 +117,16 @@ export function tokenize(template: string): Token[] {
           ? fail("Unexpected end of template: a tag is not closed", line)
           : fail(`unexpected character ${JSON.stringify(source[at])}`, line);
       }
-      const { float, integer, name, string, operator } = match.groups ?? {};
-      if (float !== undefined) tokens.push({ type: "float", text: float, line });
-      else if (integer !== undefined) tokens.push({ type: "integer", text: integer, line });
-      else if (name !== undefined) tokens.push({ type: "name", text: name, line });
-      else if (string !== undefined) tokens.push({ type: "string", text: string, line });
-      else if (operator !== undefined) {
-        if ("([{".includes(operator)) open.push(operator);
-        else if (CLOSES[operator] !== undefined && open.pop() !== CLOSES[operator]) {
-          fail(`unexpected '${operator}'`, line);
+      const [type, text] = Object.entries(match.groups ?? {}).find(([, text]) =>
+        text !== undefined
+      ) ?? [];
+      if (type === "operator") {
+        if ("([{".includes(text!)) open.push(text!);
+        else if (CLOSES[text!] !== undefined && open.pop() !== CLOSES[text!]) {
+          fail(`unexpected '${text}'`, line);
         }
-        tokens.push({ type: "operator", text: operator, line });
       }
+      if (type !== undefined) tokens.push({ type: type as Token["type"], text: text!, line });
       advance(at + match[0].length);
     }
   }

@@ -1,4 +1,4 @@
-// Expressions, by recursive descent; one function for each level of precedence, weakest first, as in
+// Expressions, by recursive descent; one rule for each level of precedence, weakest first, as in
 // Jinja's parser: conditional, or, and, not, comparison, sum, concatenation, product, power, sign, postfix.
 
 import { fail } from "./failure.ts";
@@ -60,23 +60,21 @@ function parseConditional(reader: TokenReader): Expression {
   return value;
 }
 
-function parseOr(reader: TokenReader): Expression {
-  let left = parseAnd(reader);
-  while (reader.isAt("name", "or")) {
-    const { line } = reader.next();
-    left = { type: "logic", operator: "or", left, right: parseAnd(reader), line };
-  }
-  return left;
+type Parse = (reader: TokenReader) => Expression;
+
+/** A level of one word that groups from the left. */
+function logicOf(operator: "or" | "and", parseOperand: Parse): Parse {
+  return (reader) => {
+    let left = parseOperand(reader);
+    while (reader.isAt("name", operator)) {
+      const { line } = reader.next();
+      left = { type: "logic", operator, left, right: parseOperand(reader), line };
+    }
+    return left;
+  };
 }
 
-function parseAnd(reader: TokenReader): Expression {
-  let left = parseNot(reader);
-  while (reader.isAt("name", "and")) {
-    const { line } = reader.next();
-    left = { type: "logic", operator: "and", left, right: parseNot(reader), line };
-  }
-  return left;
-}
+const parseOr = logicOf("or", logicOf("and", parseNot));
 
 function parseNot(reader: TokenReader): Expression {
   if (!reader.isAt("name", "not")) return parseComparison(reader);
@@ -111,36 +109,19 @@ function parseComparison(reader: TokenReader): Expression {
 }
 
 /** A level of operators that group from the left. */
-function parseLeft(
-  reader: TokenReader,
-  operators: readonly string[],
-  parseOperand: (reader: TokenReader) => Expression,
-): Expression {
-  let left = parseOperand(reader);
-  while (reader.peek().type === "operator" && operators.includes(reader.peek().text)) {
-    const { text, line } = reader.next();
-    left = {
-      type: "binary",
-      operator: text as BinaryOperator,
-      left,
-      right: parseOperand(reader),
-      line,
-    };
-  }
-  return left;
+function leftOf(operators: readonly string[], parseOperand: Parse): Parse {
+  return (reader) => {
+    let left = parseOperand(reader);
+    while (reader.peek().type === "operator" && operators.includes(reader.peek().text)) {
+      const { text, line } = reader.next();
+      const operator = text as BinaryOperator;
+      left = { type: "binary", operator, left, right: parseOperand(reader), line };
+    }
+    return left;
+  };
 }
 
-function parseSum(reader: TokenReader): Expression {
-  return parseLeft(reader, ["+", "-"], parseConcatenation);
-}
-
-function parseConcatenation(reader: TokenReader): Expression {
-  return parseLeft(reader, ["~"], parseProduct);
-}
-
-function parseProduct(reader: TokenReader): Expression {
-  return parseLeft(reader, ["*", "/", "//", "%"], parsePower);
-}
+const parseSum = leftOf(["+", "-"], leftOf(["~"], leftOf(["*", "/", "//", "%"], parsePower)));
 
 // In Jinja, unlike Python, powers group from the left and a sign binds stronger. But a base that Jinja's compiler
 // folds to a number stands bare in the Python it writes, where the power binds stronger than the sign:

@@ -82,6 +82,18 @@ function parseBlock(reader: TokenReader, end: string, block: string): Statement[
   return body;
 }
 
+/** What may stand between `else` and the end tag of a block, which is passed. */
+function parseElse(reader: TokenReader, block: string): Body {
+  let otherwise: Body = [];
+  if (reader.accept("name", "else")) {
+    endTag(reader);
+    otherwise = parseBody(reader, [`end${block}`], block);
+  }
+  reader.expect("name", `end${block}`);
+  endTag(reader);
+  return otherwise;
+}
+
 function parseIf(reader: TokenReader, line: number): Statement {
   const branches: { test: Expression; body: Body }[] = [];
   do {
@@ -89,14 +101,7 @@ function parseIf(reader: TokenReader, line: number): Statement {
     endTag(reader);
     branches.push({ test, body: parseBody(reader, ["elif", "else", "endif"], "if") });
   } while (reader.accept("name", "elif"));
-  let otherwise: Body = [];
-  if (reader.accept("name", "else")) {
-    endTag(reader);
-    otherwise = parseBody(reader, ["endif"], "if");
-  }
-  reader.expect("name", "endif");
-  endTag(reader);
-  return { type: "if", branches, otherwise, line };
+  return { type: "if", branches, otherwise: parseElse(reader, "if"), line };
 }
 
 function parseNames(reader: TokenReader): string[] {
@@ -133,13 +138,7 @@ function parseFor(reader: TokenReader, line: number): Statement {
   const isRecursive = reader.accept("name", "recursive");
   endTag(reader);
   const body = parseBody(reader, ["else", "endfor"], "for");
-  let otherwise: Body = [];
-  if (reader.accept("name", "else")) {
-    endTag(reader);
-    otherwise = parseBody(reader, ["endfor"], "for");
-  }
-  reader.expect("name", "endfor");
-  endTag(reader);
+  const otherwise = parseElse(reader, "for");
   return { type: "for", target, list, test, body, otherwise, isRecursive, line };
 }
 

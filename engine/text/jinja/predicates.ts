@@ -2,9 +2,11 @@
 
 import { bind, type Call } from "./call_arguments.ts";
 import { fail } from "./failure.ts";
+import { asNumber } from "./filter_arguments.ts";
 import { formatPercent } from "./format_text.ts";
 import { plainText } from "./python_text.ts";
 import { REFUSED_FILTERS } from "./refused.ts";
+import type { CompareOperator } from "./syntax.ts";
 import { isLowerText, isUpperText } from "./text_case.ts";
 import {
   areEqual,
@@ -21,7 +23,6 @@ import {
   isNumber,
   isUndefined,
   kindOf,
-  plainNumber,
   textOf,
   typeName,
   type Value,
@@ -30,17 +31,12 @@ import {
 /** A test: what stands before `is`, and the argument of those that take one. */
 type Predicate = (value: Value, argument: Value, call: Call) => boolean;
 
-function wholeNumber(value: Value): number {
-  defined(value);
-  return isNumber(value) ? plainNumber(value) : fail(`expected a number, not ${typeName(value)}`);
-}
-
 /** Whether a number leaves a remainder. Of a text, Python's `%` makes another text, which is no number. */
 function leaves(rest: number, value: Value, by: Value, { budget }: Call): boolean {
   const text = textOf(value);
   if (text !== undefined) return formatPercent(text, { right: by, budget }) === undefined;
-  const divisor = wholeNumber(by);
-  return divisor === 0 ? fail("division by zero") : Math.abs(wholeNumber(value) % divisor) === rest;
+  const divisor = asNumber(by);
+  return divisor === 0 ? fail("division by zero") : Math.abs(asNumber(value) % divisor) === rest;
 }
 
 /** Python's `in`. */
@@ -66,12 +62,17 @@ export function isIn(value: Value, container: Value): boolean {
   return fail(`cannot look for a value in a ${typeName(container)}`);
 }
 
-const isEqual: Predicate = areEqual;
-const isLess: Predicate = (value, other) => compare(value, other) < 0;
-const isLessOrEqual: Predicate = (value, other) => compare(value, other) <= 0;
-const isMore: Predicate = (value, other) => compare(value, other) > 0;
-const isMoreOrEqual: Predicate = (value, other) => compare(value, other) >= 0;
-const isDifferent: Predicate = (value, other) => !areEqual(value, other);
+/** Comparisons by their operators. */
+export const COMPARE: Readonly<Record<CompareOperator, (a: Value, b: Value) => boolean>> = {
+  "==": areEqual,
+  "!=": (a, b) => !areEqual(a, b),
+  "<": (a, b) => compare(a, b) < 0,
+  "<=": (a, b) => compare(a, b) <= 0,
+  ">": (a, b) => compare(a, b) > 0,
+  ">=": (a, b) => compare(a, b) >= 0,
+  "in": isIn,
+  "not in": (a, b) => !isIn(a, b),
+};
 
 /** Names of filters, which the table of filters fills in: it needs this one. */
 export const FILTER_NAMES: Set<string> = new Set();
@@ -117,23 +118,18 @@ const BESIDE: ReadonlyMap<string, readonly [string, Predicate]> = new Map<
   string,
   readonly [string, Predicate]
 >([
-  ["!=", ["b", isDifferent]],
-  ["<", ["b", isLess]],
-  ["<=", ["b", isLessOrEqual]],
-  ["==", ["b", isEqual]],
-  [">", ["b", isMore]],
-  [">=", ["b", isMoreOrEqual]],
+  ...([
+    ["==", "eq", "equalto"],
+    ["!=", "ne"],
+    ["<", "lt", "lessthan"],
+    ["<=", "le"],
+    [">", "gt", "greaterthan"],
+    [">=", "ge"],
+  ] as const).flatMap((names) =>
+    names.map((name) => [name, ["b", COMPARE[names[0]]] as const] as const)
+  ),
   ["divisibleby", ["num", (value, by, call) => leaves(0, value, by, call)]],
-  ["eq", ["b", isEqual]],
-  ["equalto", ["b", isEqual]],
-  ["ge", ["b", isMoreOrEqual]],
-  ["greaterthan", ["b", isMore]],
-  ["gt", ["b", isMore]],
   ["in", ["seq", isIn]],
-  ["le", ["b", isLessOrEqual]],
-  ["lessthan", ["b", isLess]],
-  ["lt", ["b", isLess]],
-  ["ne", ["b", isDifferent]],
   ["sameas", ["other", isSame]],
 ]);
 

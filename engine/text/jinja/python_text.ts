@@ -64,7 +64,8 @@ function quotedText(text: string): string {
   return quote + body + quote;
 }
 
-function escapedPoint(char: string): string {
+/** A character by its number, as `repr` and `ascii` write it. */
+export function escapedPoint(char: string): string {
   const code = char.codePointAt(0) as number;
   if (code <= 0xff) return "\\x" + code.toString(16).padStart(2, "0");
   return code <= 0xffff

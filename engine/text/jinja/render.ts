@@ -7,10 +7,11 @@ import { evaluate, filterValue, lookUp, type Scope } from "./evaluate.ts";
 import { fail, TemplateFailure } from "./failure.ts";
 import { plainText } from "./python_text.ts";
 import { createGlobals } from "./globals.ts";
-import type { Body, MacroParts, Statement, Target } from "./syntax.ts";
+import type { Application, Body, MacroParts, Statement, Target } from "./syntax.ts";
 import {
   areEqual,
   type Callable,
+  callable,
   defined,
   fromJavaScript,
   isNamespace,
@@ -61,12 +62,7 @@ const RUNNERS: Runners = {
     return "normal";
   },
   capture({ target, filters, body }, scope) {
-    const text = captureBody(body, inner(scope));
-    assign(
-      target,
-      filters.reduce<Value>((v, f) => filterValue(v, { application: f, scope }), text),
-      scope,
-    );
+    assign(target, filterBody(filters, body, scope), scope);
     return "normal";
   },
   macro({ body, ...parts }, scope) {
@@ -83,9 +79,7 @@ const RUNNERS: Runners = {
     return write(plainText(evaluate({ ...call, args }, around), scope.budget), scope, out);
   },
   filterBlock({ filters, body }, scope, out) {
-    const text = captureBody(body, inner(scope));
-    const result = filters.reduce<Value>((v, f) => filterValue(v, { application: f, scope }), text);
-    return write(plainText(result, scope.budget), scope, out);
+    return write(plainText(filterBody(filters, body, scope), scope.budget), scope, out);
   },
   with({ values, body }, scope, out) {
     const own = inner(scope);
@@ -131,6 +125,11 @@ function captureBody(body: Body, scope: Scope): string {
   const out: string[] = [];
   runBody(body, scope, out);
   return out.join("");
+}
+
+function filterBody(filters: readonly Application[], body: Body, scope: Scope): Value {
+  const text = captureBody(body, inner(scope));
+  return filters.reduce<Value>((v, f) => filterValue(v, { application: f, scope }), text);
 }
 
 function assign(target: Target, value: Value, scope: Scope): void {
@@ -212,11 +211,13 @@ function loopValue(
 ): Namespace {
   const { items, depth } = state;
   const beside = (at: number, why: string) => orElse(items[at], () => undefinedValue(why));
-  const method = (name: string, call: Callable["call"]): Callable => ({
-    tag: "callable",
-    name,
-    call,
-  });
+  const cycle: Callable["call"] = (args) =>
+    args.length === 0 ? fail("no items for cycling given") : args[index % args.length];
+  const changed: Callable["call"] = (args) => {
+    const isSame = state.changed !== undefined && areEqual(state.changed, args);
+    state.changed = args;
+    return !isSame;
+  };
   const values = new Map<string, Value>([
     ["index", index + 1],
     ["index0", index],
@@ -229,20 +230,8 @@ function loopValue(
     ["depth0", depth],
     ["previtem", beside(index - 1, "there is no previous item")],
     ["nextitem", beside(index + 1, "there is no next item")],
-    [
-      "cycle",
-      method("cycle", (args) => {
-        return args.length === 0 ? fail("no items for cycling given") : args[index % args.length];
-      }),
-    ],
-    [
-      "changed",
-      method("changed", (args) => {
-        const isSame = state.changed !== undefined && areEqual(state.changed, args);
-        state.changed = args;
-        return !isSame;
-      }),
-    ],
+    ["cycle", callable("cycle", cycle)],
+    ["changed", callable("changed", changed)],
   ]);
   return {
     tag: "namespace",

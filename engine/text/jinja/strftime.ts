@@ -3,30 +3,7 @@
 
 import { fail } from "./failure.ts";
 
-const MONTHS: readonly string[] = [
-  "January",
-  "February",
-  "March",
-  "April",
-  "May",
-  "June",
-  "July",
-  "August",
-  "September",
-  "October",
-  "November",
-  "December",
-];
-const DAYS: readonly string[] = [
-  "Sunday",
-  "Monday",
-  "Tuesday",
-  "Wednesday",
-  "Thursday",
-  "Friday",
-  "Saturday",
-];
-
+const named = (date: Date, part: Intl.DateTimeFormatOptions) => date.toLocaleString("en-US", part);
 const two = (value: number) => String(value).padStart(2, "0");
 
 function dayOfYear(date: Date): number {
@@ -37,10 +14,10 @@ function dayOfYear(date: Date): number {
 
 const CODES: Readonly<Record<string, (date: Date) => string>> = {
   "%": () => "%",
-  A: (date) => DAYS[date.getDay()],
-  a: (date) => DAYS[date.getDay()].slice(0, 3),
-  B: (date) => MONTHS[date.getMonth()],
-  b: (date) => MONTHS[date.getMonth()].slice(0, 3),
+  A: (date) => named(date, { weekday: "long" }),
+  a: (date) => named(date, { weekday: "short" }),
+  B: (date) => named(date, { month: "long" }),
+  b: (date) => named(date, { month: "short" }),
   d: (date) => two(date.getDate()),
   F: (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`,
   H: (date) => two(date.getHours()),

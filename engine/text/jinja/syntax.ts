@@ -25,57 +25,37 @@ export type BinaryOperator = "+" | "-" | "*" | "/" | "//" | "%" | "**" | "~";
 /** Operators of comparison. */
 export type CompareOperator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not in";
 
+/** A node of each type, and the line that it begins in. */
+type NodesOf<Parts> = {
+  [T in keyof Parts]: { readonly type: T; readonly line: number } & Readonly<Parts[T]>;
+}[keyof Parts];
+
+interface ExpressionParts {
+  literal: { value: Value };
+  name: { name: string };
+  list: { items: readonly Expression[]; isTuple: boolean };
+  dict: { pairs: readonly (readonly [Expression, Expression])[] };
+  unary: { operator: "-" | "+" | "not"; operand: Expression };
+  binary: { operator: BinaryOperator; left: Expression; right: Expression };
+  signedPower: { base: Expression; exponent: Expression };
+  logic: { operator: "and" | "or"; left: Expression; right: Expression };
+  compare: { first: Expression; rest: readonly (readonly [CompareOperator, Expression])[] };
+  conditional: { test: Expression; then: Expression; otherwise: Expression | undefined };
+  attribute: { object: Expression; name: string };
+  item: { object: Expression; key: Expression };
+  slice: {
+    object: Expression;
+    start: Expression | undefined;
+    stop: Expression | undefined;
+    step: Expression | undefined;
+  };
+  call: { callee: Expression; args: Arguments };
+  filter: { input: Expression; filter: Application };
+  test: { input: Expression; test: Application; isNegated: boolean };
+}
+
 /** Something that has a value. */
-export type Expression =
-  & { readonly line: number }
-  & (
-    | { readonly type: "literal"; readonly value: Value }
-    | { readonly type: "name"; readonly name: string }
-    | { readonly type: "list"; readonly items: readonly Expression[]; readonly isTuple: boolean }
-    | { readonly type: "dict"; readonly pairs: readonly (readonly [Expression, Expression])[] }
-    | { readonly type: "unary"; readonly operator: "-" | "+" | "not"; readonly operand: Expression }
-    | {
-      readonly type: "binary";
-      readonly operator: BinaryOperator;
-      readonly left: Expression;
-      readonly right: Expression;
-    }
-    | { readonly type: "signedPower"; readonly base: Expression; readonly exponent: Expression }
-    | {
-      readonly type: "logic";
-      readonly operator: "and" | "or";
-      readonly left: Expression;
-      readonly right: Expression;
-    }
-    | {
-      readonly type: "compare";
-      readonly first: Expression;
-      readonly rest: readonly (readonly [CompareOperator, Expression])[];
-    }
-    | {
-      readonly type: "conditional";
-      readonly test: Expression;
-      readonly then: Expression;
-      readonly otherwise: Expression | undefined;
-    }
-    | { readonly type: "attribute"; readonly object: Expression; readonly name: string }
-    | { readonly type: "item"; readonly object: Expression; readonly key: Expression }
-    | {
-      readonly type: "slice";
-      readonly object: Expression;
-      readonly start: Expression | undefined;
-      readonly stop: Expression | undefined;
-      readonly step: Expression | undefined;
-    }
-    | { readonly type: "call"; readonly callee: Expression; readonly args: Arguments }
-    | { readonly type: "filter"; readonly input: Expression; readonly filter: Application }
-    | {
-      readonly type: "test";
-      readonly input: Expression;
-      readonly test: Application;
-      readonly isNegated: boolean;
-    }
-  );
+export type Expression = NodesOf<ExpressionParts>;
 
 /** What `set` and `for` assign to. */
 export type Target =
@@ -98,59 +78,35 @@ export interface MacroParts {
   readonly uses: readonly MacroExtra[];
 }
 
+interface StatementParts {
+  text: { text: string };
+  output: { value: Expression };
+  if: { branches: readonly { readonly test: Expression; readonly body: Body }[]; otherwise: Body };
+  for: {
+    target: Target;
+    list: Expression;
+    test: Expression | undefined;
+    body: Body;
+    otherwise: Body;
+    isRecursive: boolean;
+  };
+  set: { target: Target; value: Expression };
+  capture: { target: Target; filters: readonly Application[]; body: Body };
+  macro: MacroParts & { body: Body };
+  callBlock: Omit<MacroParts, "name"> & { call: Expression; body: Body };
+  filterBlock: { filters: readonly Application[]; body: Body };
+  with: { values: readonly (readonly [string, Expression])[]; body: Body };
+  group: { body: Body };
+  scope: { body: Body };
+  /** Names that have no value yet, whatever they are outside (scopes.ts). */
+  hide: { names: readonly string[] };
+  discard: { value: Expression };
+  break: unknown;
+  continue: unknown;
+}
+
 /** Something that writes or changes. */
-export type Statement =
-  & { readonly line: number }
-  & (
-    | { readonly type: "text"; readonly text: string }
-    | { readonly type: "output"; readonly value: Expression }
-    | {
-      readonly type: "if";
-      readonly branches: readonly { readonly test: Expression; readonly body: Body }[];
-      readonly otherwise: Body;
-    }
-    | {
-      readonly type: "for";
-      readonly target: Target;
-      readonly list: Expression;
-      readonly test: Expression | undefined;
-      readonly body: Body;
-      readonly otherwise: Body;
-      readonly isRecursive: boolean;
-    }
-    | { readonly type: "set"; readonly target: Target; readonly value: Expression }
-    | {
-      readonly type: "capture";
-      readonly target: Target;
-      readonly filters: readonly Application[];
-      readonly body: Body;
-    }
-    | (MacroParts & { readonly type: "macro"; readonly body: Body })
-    | {
-      readonly type: "callBlock";
-      readonly parameters: readonly Parameter[];
-      readonly uses: readonly MacroExtra[];
-      readonly call: Expression;
-      readonly body: Body;
-    }
-    | {
-      readonly type: "filterBlock";
-      readonly filters: readonly Application[];
-      readonly body: Body;
-    }
-    | {
-      readonly type: "with";
-      readonly values: readonly (readonly [string, Expression])[];
-      readonly body: Body;
-    }
-    | { readonly type: "group"; readonly body: Body }
-    | { readonly type: "scope"; readonly body: Body }
-    /** Names that have no value yet, whatever they are outside (scopes.ts). */
-    | { readonly type: "hide"; readonly names: readonly string[] }
-    | { readonly type: "discard"; readonly value: Expression }
-    | { readonly type: "break" }
-    | { readonly type: "continue" }
-  );
+export type Statement = NodesOf<StatementParts>;
 
 /** Statements in order. */
 export type Body = readonly Statement[];

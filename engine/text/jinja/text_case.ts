@@ -1,8 +1,6 @@
 // Python's case: of letters, and of texts. The mappings are those of JavaScript's Unicode, which may be newer than a
 // Python's; titlecase of the few letters that have one of their own beyond the four digraphs is left out.
 
-import { characters } from "./characters.ts";
-
 const DIGRAPHS: Readonly<Record<string, string>> = {
   Ǆ: "ǅ",
   ǆ: "ǅ",
@@ -17,14 +15,14 @@ const DIGRAPHS: Readonly<Record<string, string>> = {
 /** A letter as a title begins with it: of several capitals only the first stays one. */
 function titleLetter(char: string): string {
   if (/[\p{Lt}\u10d0-\u10ff]/u.test(char)) return char;
-  const [first = "", ...rest] = characters(DIGRAPHS[char] ?? char.toUpperCase());
+  const [first = "", ...rest] = Array.from(DIGRAPHS[char] ?? char.toUpperCase());
   return first + rest.join("").toLowerCase();
 }
 
 /** `str.title`. */
 export function titleText(text: string): string {
   let isInside = false;
-  return characters(text).map((char) => {
+  return Array.from(text).map((char) => {
     const shown = isInside ? char.toLowerCase() : titleLetter(char);
     isInside = /\p{Cased}/u.test(char);
     return shown;
@@ -46,7 +44,7 @@ export function isTitle(text: string): boolean {
 }
 
 export function swapCase(text: string): string {
-  return characters(text).map((char) =>
+  return Array.from(text).map((char) =>
     /\p{Uppercase}/u.test(char)
       ? char.toLowerCase()
       : /\p{Lowercase}/u.test(char)
@@ -57,7 +55,7 @@ export function swapCase(text: string): string {
 
 /** `str.capitalize`. */
 export function capitalizeText(text: string): string {
-  const [first = "", ...rest] = characters(text);
+  const [first = "", ...rest] = Array.from(text);
   return (first && titleLetter(first)) + rest.join("").toLowerCase();
 }
 

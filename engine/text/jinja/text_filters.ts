@@ -10,7 +10,7 @@ import { fixedText, roundTo } from "./number_text.ts";
 import { parseFloatText, parseIntegerText } from "./parse_number.ts";
 import { jsonText } from "./python_text.ts";
 import { capitalizeText } from "./text_case.ts";
-import { justify, replaceText, splitLines, strip } from "./text_methods.ts";
+import { justify, replaceText, splitLines, stripText } from "./text_methods.ts";
 import {
   defined,
   floatValue,
@@ -250,11 +250,7 @@ export const TEXT_FILTERS: readonly (readonly [string, Filter])[] = [
   ["string", (value, call) => asText(value, call)],
   ["title", (value, call) => title(asText(value, call))],
   ["tojson", toJson],
-  [
-    "trim",
-    (value, call) =>
-      strip(asText(value, call), { set: bind(call, "chars")[0], left: true, right: true }),
-  ],
+  ["trim", (value, call) => stripText(asText(value, call), call)],
   ["truncate", truncate],
   ["upper", (value, call) => asText(value, call).toUpperCase()],
   ["urlencode", encodeUrl],

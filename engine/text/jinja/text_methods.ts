@@ -3,7 +3,7 @@
 // `format` stands in access.ts, which it needs.
 
 import { bind, type Call, integerArgument, textArgument } from "./call_arguments.ts";
-import { BLANKS, characters, lengthOf } from "./characters.ts";
+import { BLANKS, lengthOf } from "./characters.ts";
 import { fail } from "./failure.ts";
 import {
   capitalizeText,
@@ -42,7 +42,7 @@ export function strip(
   text: string,
   { set, left, right }: { readonly set: Value; readonly left: boolean; readonly right: boolean },
 ): string {
-  const chars = characters(text);
+  const chars = Array.from(text);
   const among = isUndefined(set) || set === null ? undefined : new Set(textArgument(set));
   const goes = (char: string) => among === undefined ? SPACE.test(char) : among.has(char);
   let start = 0;
@@ -51,6 +51,13 @@ export function strip(
   if (right) { while (end > start && goes(chars[end - 1])) end--; }
   return chars.slice(start, end).join("");
 }
+
+function stripping(sides: { readonly left: boolean; readonly right: boolean }): Method<string> {
+  return (text, call) => strip(text, { set: bind(call, "chars")[0], ...sides });
+}
+
+/** `str.strip`. */
+export const stripText: Method<string> = stripping({ left: true, right: true });
 
 function splitText(text: string, call: Call, fromRight: boolean): Value {
   const [separator, most] = bind(call, "sep", "maxsplit");
@@ -81,6 +88,12 @@ function splitBlanks(text: string, limit: number, fromRight: boolean): string[] 
   return [...words.slice(0, cut).map(([word]) => word), text.slice(words[cut].index)];
 }
 
+/** A place that may count from the end. */
+function placeIn(length: number, value: Value, fallback: number): number {
+  const at = integerArgument(value, fallback);
+  return at < 0 ? Math.max(0, at + length) : at;
+}
+
 /** The part of a text that `start` and `end` leave, and where it begins; nothing where they cross. */
 function partOf(
   text: string,
@@ -88,12 +101,10 @@ function partOf(
   end: Value,
 ): { part: string; from: number } | undefined {
   if (isUndefined(start) && isUndefined(end)) return { part: text, from: 0 };
-  const chars = characters(text);
-  const place = (value: Value, fallback: number) => {
-    const at = value === null ? fallback : integerArgument(value, fallback);
-    return at < 0 ? Math.max(0, at + chars.length) : at;
-  };
-  const [from, to] = [place(start, 0), Math.min(chars.length, place(end, chars.length))];
+  const chars = Array.from(text);
+  const { length } = chars;
+  const from = start === null ? 0 : placeIn(length, start, 0);
+  const to = end === null ? length : Math.min(length, placeIn(length, end, length));
   return from > to ? undefined : { part: chars.slice(from, to).join(""), from };
 }
 
@@ -195,7 +206,7 @@ export function replaceText(text: string, call: Call): string {
   const old = textArgument(from);
   const fresh = textArgument(to);
   const limit = integerArgument(most, -1);
-  const parts = old === "" ? ["", ...characters(text), ""] : text.split(old);
+  const parts = old === "" ? ["", ...Array.from(text), ""] : text.split(old);
   const used = limit < 0 ? parts.length - 1 : Math.min(limit, parts.length - 1);
   call.budget.spend(text.length + used * fresh.length);
   const head = parts.slice(0, used + 1).join(fresh);
@@ -247,10 +258,7 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
   ],
   ["ljust", (text, call) => justify(text, { call, place: "left" })],
   ["lower", (text) => text.toLowerCase()],
-  [
-    "lstrip",
-    (text, call) => strip(text, { set: bind(call, "chars")[0], left: true, right: false }),
-  ],
+  ["lstrip", stripping({ left: true, right: false })],
   ["partition", partition(false)],
   ["removeprefix", (text, call) => {
     const prefix = textArgument(bind(call, "prefix")[0]);
@@ -266,14 +274,11 @@ export const TEXT_METHODS: ReadonlyMap<string, Method<string>> = new Map<string,
   ["rjust", (text, call) => justify(text, { call, place: "right" })],
   ["rpartition", partition(true)],
   ["rsplit", (text, call) => splitText(text, call, true)],
-  [
-    "rstrip",
-    (text, call) => strip(text, { set: bind(call, "chars")[0], left: false, right: true }),
-  ],
+  ["rstrip", stripping({ left: false, right: true })],
   ["split", (text, call) => splitText(text, call, false)],
   ["splitlines", (text, call) => splitLines(text, isTrue(bind(call, "keepends")[0]))],
   ["startswith", hasAffix((text, affix) => text.startsWith(affix))],
-  ["strip", (text, call) => strip(text, { set: bind(call, "chars")[0], left: true, right: true })],
+  ["strip", stripText],
   ["swapcase", (text) => swapCase(text)],
   ["title", (text) => titleText(text)],
   ["upper", (text) => text.toUpperCase()],
@@ -302,11 +307,8 @@ export const LIST_METHODS: ReadonlyMap<string, Method<readonly Value[]>> = new M
   }],
   ["index", (list, call) => {
     const [wanted, start, stop] = bind(call, "value", "start", "stop");
-    const place = (value: Value, fallback: number) => {
-      const at = integerArgument(value, fallback);
-      return at < 0 ? Math.max(0, at + list.length) : at;
-    };
-    const [from, to] = [place(start, 0), place(stop, list.length)];
+    const { length } = list;
+    const [from, to] = [placeIn(length, start, 0), placeIn(length, stop, length)];
     const at = list.findIndex((item, i) => i >= from && i < to && areEqual(item, wanted));
     return at < 0 ? fail("the value is not in the list") : at;
   }],

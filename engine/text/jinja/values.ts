@@ -152,6 +152,11 @@ export function isDict(value: Value): value is Dict {
   return value instanceof Map;
 }
 
+/** A function. */
+export function callable(name: string, call: Callable["call"]): Callable {
+  return { tag: "callable", name, call };
+}
+
 /** Whether a value can be called. */
 export function isCallable(value: Value): value is Callable {
   return tagOf(value) === "callable";
